@@ -1,0 +1,16 @@
+//! Words that every floor shares: positions, names, sizes, aligned memory, checksums, time, counters.
+//! Knows nothing of what stands above it.
+mod aligned;
+mod checksum;
+mod clock;
+mod ids;
+mod size;
+mod stat;
+pub mod varint;
+
+pub use aligned::{ALIGN, AlignedBuf, align_down, align_up};
+pub use checksum::{checksum, checksum_more};
+pub use clock::{Clock, ManualClock, SystemClock};
+pub use ids::{DbId, Lsn, PageNo, TreeId, TxnId};
+pub use size::{SizeError, format_size, parse_size};
+pub use stat::{Counter, Stats};
