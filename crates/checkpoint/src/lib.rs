@@ -1,1 +1,11 @@
-//! Not written yet.
+//! Decides when and how hard to write dirty pages, and how fast redo may grow. `policy::decide` is
+//! one pure function from what was seen to what to do, used unchanged by the engine, the simulator
+//! (`tests/it`) and the lab. Knows nothing of trees.
+#![forbid(unsafe_code)]
+mod capacity;
+mod forecast;
+mod histogram;
+mod policy;
+
+pub use histogram::AgeHistogram;
+pub use policy::{Limits, Seen, State, Verdict, decide};
