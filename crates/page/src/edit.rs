@@ -242,7 +242,11 @@ impl<'a> NodeMut<'a> {
         let mut prefix_len = node.prefix_len();
         let in_order = (prefix_len == 0 || key.starts_with(node.prefix()))
             && contiguous >= SLOT_BYTES + key.len() - prefix_len + body_len;
-        if !in_order {
+        // Pages that grow entry by entry would keep the short prefix of their beginning, and with it heads that
+        // are all alike; looking again whenever the count doubles costs little.
+        let stale =
+            count >= 8 && count.is_power_of_two() && node.prefix_with(slot, Some(key)) > prefix_len;
+        if !in_order || stale {
             prefix_len = node.prefix_to_fit(slot, key, body_len).ok_or(Full)?;
             let prefix = self.prefix_bytes(prefix_len, key);
             self.rebuild(&prefix, None);

@@ -68,9 +68,8 @@ pub(crate) fn head_of(suffix: &[u8]) -> u32 {
     if let Some(four) = suffix.first_chunk::<4>() {
         return u32::from_be_bytes(*four);
     }
-    let mut four = [0; 4];
-    four[..suffix.len()].copy_from_slice(suffix);
-    u32::from_be_bytes(four)
+    let byte = |at: usize| suffix.get(at).map_or(0, |&byte| u32::from(byte) << (24 - 8 * at));
+    byte(0) | byte(1) | byte(2)
 }
 
 /// A page read as a node. Header fields can be read of any page.
@@ -248,7 +247,7 @@ impl<B: Bytes> Node<B> {
             }
         }
         let head = head_of(suffix);
-        let low = self.first_head(0, count, |other| other < head);
+        let low = self.first_head(0, count, i64::from(head));
         if low >= count || self.head(low) != head {
             return Err(low);
         }
@@ -259,18 +258,20 @@ impl<B: Bytes> Node<B> {
         }
     }
 
-    /// The first slot in `low..high` whose head does not satisfy `before`; heads that do come first. Without branches
-    /// that depend on the keys: nobody can predict them, and a miss costs more than a whole step.
+    /// The first slot in `low..high` whose head is at least `bound`. Steps by arithmetic instead of branches: nobody can
+    /// predict them, and a miss costs more than a whole step. (A shift of the difference, because the compiler turns
+    /// a comparison back into a branch.)
     #[inline(always)]
-    fn first_head(self, low: usize, high: usize, before: impl Fn(u32) -> bool) -> usize {
+    fn first_head(self, low: usize, high: usize, bound: i64) -> usize {
         let mut base = low;
         let mut left = high - low;
         while left > 1 {
             let half = left / 2;
-            base += half & 0usize.wrapping_sub(usize::from(before(self.head(base + half))));
+            let below = (i64::from(self.head(base + half)) - bound) >> 63;
+            base += half & below as usize;
             left -= half;
         }
-        base + (usize::from(left == 1) & usize::from(before(self.head(base))))
+        base + usize::from(left == 1 && i64::from(self.head(base)) < bound)
     }
 
     /// Goes on among the slots from `low` whose heads equal that of `suffix`.
@@ -281,7 +282,7 @@ impl<B: Bytes> Node<B> {
         head: u32,
         suffix: &[u8],
     ) -> Result<usize, usize> {
-        let mut high = self.first_head(low, count, |other| other <= head);
+        let mut high = self.first_head(low, count, i64::from(head) + 1);
         while low < high {
             let mid = low + (high - low) / 2;
             match self.compare_behind_head(mid, suffix) {
