@@ -6,6 +6,8 @@ mod capacity;
 mod forecast;
 mod histogram;
 mod policy;
+mod policy_admission;
+mod policy_plan;
 
 pub use histogram::AgeHistogram;
 pub use policy::{Limits, Seen, State, Verdict, decide};

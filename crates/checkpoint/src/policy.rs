@@ -1,7 +1,9 @@
 //! Where the checkpoint is decided: `decide`, a pure function from what was seen to what to do.
 use crate::capacity::Capacity;
-use crate::forecast::{AgeTarget, Plan, Rate};
+use crate::forecast::{Rates, Tick, share};
 use crate::histogram::AgeHistogram;
+use crate::policy_admission::admission;
+use crate::policy_plan::{AgeTarget, Plan};
 use weir_base::Lsn;
 
 /// What was seen at one tick. Ticks come about every 100 ms; nothing here depends on that.
@@ -84,28 +86,24 @@ pub struct Verdict {
 /// What is remembered between ticks. Plain data.
 #[derive(Clone, Debug, Default)]
 pub struct State {
-    last: Option<Counters>,
-    redo: Rate,
-    pages: Rate,
-    log_writes: Rate,
-    log_bytes: Rate,
-    frames: Rate,
+    rates: Rates,
     capacity: Capacity,
-    idle_seconds: f64,
+    target: Option<AgeTarget>,
+    /// The plan's slope, smoothed over a few ticks.
     slope: Option<f64>,
+    /// Pages that the plan wanted and the writer did not deliver; negative: too many.
+    debt_pages: f64,
+    /// What the last verdict said, to read the next tick by.
+    told: Told,
+    /// Seconds of work to keep in flight.
+    in_flight_seconds: f64,
 }
 
-/// The cumulative inputs at the last tick.
-#[derive(Clone, Copy, Debug)]
-struct Counters {
-    now_micros: u64,
-    log_end: Lsn,
-    pages_completed: u64,
-    backlogged_micros: u64,
-    frames_taken: u64,
-    commits: u64,
-    log_bytes_written: u64,
-    log_writes: u64,
+/// The part of a verdict that explains the tick after it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Told {
+    idle: bool,
+    deadline_share: f64,
 }
 
 impl State {
@@ -116,116 +114,184 @@ impl State {
     }
 }
 
+/// Time over which the plan's slope is smoothed: the list's density is noise below that.
+const SLOPE_SECONDS: f64 = 0.3;
+/// Debt and overdue pages are worked off in about this time.
+const REPAY_SECONDS: f64 = 1.0;
+/// Debt is remembered up to this many seconds of the plan's rate.
+const DEBT_SECONDS_MAX: f64 = 2.0;
+/// No commit for this long: nobody needs the disk.
+const IDLE_AFTER_SECONDS: f64 = 1.0;
+/// Free frames are restored in about this time.
+const FREE_SECONDS: f64 = 0.5;
+/// Of a disk that cannot serve both deadlines and free frames, the less urgent keeps this much:
+/// starving either has stopped engines (`flushing.md` section 3, pains 1 and 2).
+const SHARE_MIN: f64 = 0.25;
+/// Work kept in flight, in seconds: enough for a batch being written and one behind it.
+const IN_FLIGHT_SECONDS: f64 = 0.03;
+/// And at most, where latency eats it up (a disk in slices of 100 ms).
+const IN_FLIGHT_SECONDS_MAX: f64 = 0.15;
+/// Pages in flight while idle: a commit that comes must not wait behind many.
+const IN_FLIGHT_IDLE: u32 = 8;
+/// Rates are cut off here, so that no input makes a verdict infinite.
+const RATE_MAX: f64 = 1e15;
+
 /// Decides what to do until the next tick. Reads no clock, does no I/O, draws no random numbers:
 /// the same inputs give the same verdict.
 pub fn decide(state: &mut State, seen: &Seen<'_>, limits: &Limits) -> Verdict {
-    let seconds = state.observe(seen);
-    let target = age_target(limits, state.redo.per_second());
-    let redo = state.redo.per_second();
-    let room_min = (redo * 0.5).max(target.target_bytes / 64.0);
-    let plan = Plan::solve(seen.dirty, seen.log_end, seen.oldest_dirty, target, room_min);
-    let slope = state.smooth_slope(plan.pages_per_byte, seconds);
-    let log_cost = log_cost_per_byte(state, seen);
-    let used = state.pages.per_second() + log_cost * redo;
-    let balanced = if slope + log_cost > 0.0 { used / (slope + log_cost) } else { redo };
-    let deadline = slope * balanced + plan.overdue_pages;
-    let capacity = state.capacity.cost_per_second();
-
-    let headroom =
-        (target.limit_bytes - seen.log_end.bytes_since(seen.oldest_dirty) as f64).max(0.0);
-    let band = (target.limit_bytes - target.target_bytes).max(1.0);
-    let mut admission = headroom / 0.4;
-    if let Some(capacity) = capacity
-        && slope > 0.0
-    {
-        admission = admission.min(1.3 * capacity / slope * headroom / band);
+    let tick = state.rates.observe(seen);
+    let age_bytes = seen.log_end.bytes_since(seen.oldest_dirty) as f64;
+    let (seconds, redo_bytes) = tick.map_or((0.0, 0.0), |tick| (tick.seconds, tick.redo_bytes));
+    let redo_slow = state.rates.redo_slow;
+    let target = AgeTarget::moved(state.target, limits, redo_slow, age_bytes, redo_bytes, seconds);
+    state.target = Some(target);
+    let room_min = (state.rates.redo.per_second() * 0.5).max(target.goal_bytes / 64.0);
+    let plan = Plan::solve(seen.dirty, seen.log_end, seen.oldest_dirty, &target, room_min);
+    if let Some(tick) = tick {
+        state.account(&tick, &plan);
     }
-    let idle = if state.idle_seconds >= 1.0 && seen.dirty_pages > 0 {
-        capacity.unwrap_or(100.0) / 2.0
-    } else {
-        0.0
+    let slope = state.slope.unwrap_or(plan.pages_per_byte);
+    let wanted = Wanted {
+        deadline: state.deadline_pages_per_second(slope, &plan),
+        free: state.free_pages_per_second(seen),
     };
-    let pages_per_second = deadline.max(idle);
-    let in_flight = (capacity.unwrap_or(2000.0) * 0.03).clamp(8.0, 1024.0);
+    let granted = wanted.shared(state, seen, age_bytes, &target);
+    let idle = state.idle_pages_per_second(seen);
+    let total = (granted.deadline + granted.free).max(idle).min(RATE_MAX);
+    state.told = Told {
+        idle: idle > granted.deadline + granted.free,
+        deadline_share: if total > 0.0 { granted.deadline / total } else { 1.0 },
+    };
+    let sustainable = state.sustainable_bytes_per_second(slope, granted.free);
+    let admitted = admission(sustainable, &target, age_bytes).min(RATE_MAX);
     Verdict {
-        deadline_pages_per_second: deadline,
-        free_pages_per_second: 0.0,
-        idle_pages_per_second: (idle - deadline).max(0.0),
-        pages_per_second,
-        in_flight_max: if idle > 0.0 { 2 } else { in_flight as u32 },
-        free_frames_target: 0,
-        admission_bytes_per_second: (seen.dirty_pages > 0).then_some(admission),
-        capacity_pages_per_second: capacity.unwrap_or(0.0),
+        deadline_pages_per_second: granted.deadline,
+        free_pages_per_second: granted.free,
+        idle_pages_per_second: (idle - granted.deadline - granted.free).clamp(0.0, RATE_MAX),
+        pages_per_second: total,
+        in_flight_max: state.in_flight_max(total),
+        free_frames_target: state.free_frames_target(seen),
+        admission_bytes_per_second: (seen.dirty_pages > 0).then_some(admitted),
+        capacity_pages_per_second: state.capacity.best().unwrap_or(0.0).min(RATE_MAX),
         age_target_bytes: target.target_bytes as u64,
     }
 }
 
-fn age_target(limits: &Limits, redo: f64) -> AgeTarget {
-    let limit = limits.age_bytes.min(limits.recovery_age_bytes.unwrap_or(u64::MAX)) as f64;
-    let reserve = (0.03 * limit + 0.3 * redo).min(0.25 * limit);
-    AgeTarget { target_bytes: limit - reserve, limit_bytes: limit }
-}
-
-/// Cost units per byte of redo: what the log takes of the disk, in page writes.
-fn log_cost_per_byte(state: &State, seen: &Seen<'_>) -> f64 {
-    let redo = state.redo.per_second();
-    if redo <= 0.0 {
-        return 0.0;
-    }
-    state.log_cost(seen.page_bytes) / redo
-}
-
 impl State {
-    /// What the log takes of the disk, in page writes per second.
-    fn log_cost(&self, page_bytes: u64) -> f64 {
-        let page_device_bytes = 2.0 * page_bytes.max(512) as f64;
-        0.5 * (self.log_writes.per_second() + self.log_bytes.per_second() / page_device_bytes)
+    /// Books one tick: what was owed by the plan, what was done, what the disk took.
+    fn account(&mut self, tick: &Tick, plan: &Plan) {
+        // Idle writing is held back by its small queue, not by the disk.
+        let backlogged = tick.backlogged > 0.8 && !self.told.idle;
+        self.capacity.observe(tick.seconds, tick.pages + tick.log_cost, backlogged);
+        let slope = self.slope.unwrap_or(plan.pages_per_byte);
+        let slope = slope + (plan.pages_per_byte - slope) * share(tick.seconds, SLOPE_SECONDS);
+        self.slope = Some(slope);
+        // Against errors of the redo rate and of the writer's pace, which the slope cannot see.
+        let done = tick.pages * self.told.deadline_share;
+        let debt_max = slope * self.rates.redo.per_second() * DEBT_SECONDS_MAX;
+        self.debt_pages =
+            (self.debt_pages + slope * tick.redo_bytes - done).clamp(-debt_max, debt_max);
+        let (grow, shrink) = (1.0 + 2.0 * tick.seconds.min(0.5), 1.0 - 0.2 * tick.seconds.min(0.5));
+        let factor = if backlogged { grow } else { shrink };
+        self.in_flight_seconds =
+            (self.in_flight_seconds * factor).clamp(IN_FLIGHT_SECONDS, IN_FLIGHT_SECONDS_MAX);
     }
 
-    fn smooth_slope(&mut self, slope: f64, seconds: f64) -> f64 {
-        let known = self.slope.unwrap_or(slope);
-        let smooth = known + (slope - known) * (1.0 - (-seconds / 0.3).exp());
-        self.slope = Some(smooth);
-        smooth
+    /// The plan's slope times the redo rate at which pages and log would share the disk as the plan
+    /// wants, if they went on using as much of it as now.
+    ///
+    /// Where the disk is the bottleneck, slower pages mean faster commits, and a writer that simply
+    /// followed the redo rate would swing as soon as pages cost more than the log. The balanced
+    /// rate does not depend on how the disk was shared in the last tick, so this loop's gain is
+    /// nil; where the disk is not the bottleneck, it converges to the redo rate.
+    fn deadline_pages_per_second(&self, slope: f64, plan: &Plan) -> f64 {
+        let redo = self.rates.redo.per_second();
+        let log_cost = if redo > 0.0 { self.rates.log_cost.per_second() / redo } else { 0.0 };
+        let used = self.rates.pages.per_second() * self.told.deadline_share + log_cost * redo;
+        let cost = slope + log_cost;
+        let balanced = if cost > 0.0 && redo > 0.0 { used / cost } else { 0.0 };
+        let repaid = (self.debt_pages + plan.overdue_pages) / REPAY_SECONDS;
+        (slope * balanced + repaid).clamp(0.0, RATE_MAX)
     }
 
-    /// Takes the differences since the last tick; returns its length in seconds (0 at the first).
-    fn observe(&mut self, seen: &Seen<'_>) -> f64 {
-        let now = Counters {
-            now_micros: seen.now_micros,
-            log_end: seen.log_end,
-            pages_completed: seen.pages_completed,
-            backlogged_micros: seen.backlogged_micros,
-            frames_taken: seen.frames_taken,
-            commits: seen.commits,
-            log_bytes_written: seen.log_bytes_written,
-            log_writes: seen.log_writes,
-        };
-        let Some(last) = self.last else {
-            self.last = Some(now);
-            return 0.0;
-        };
-        let micros = now.now_micros.saturating_sub(last.now_micros);
-        if micros == 0 {
+    /// Page writes that keep free frames ahead of the demand for them.
+    fn free_pages_per_second(&self, seen: &Seen<'_>) -> f64 {
+        let missing = self.free_frames_target(seen).saturating_sub(seen.frames_free) as f64;
+        let frames = self.rates.frames.per_second() + missing / FREE_SECONDS;
+        // Clean victims cost no write.
+        (frames * fraction_of(seen.tail_dirty_fraction)).min(RATE_MAX)
+    }
+
+    /// Free frames that bridge the time from a demand seen to pages written.
+    fn free_frames_target(&self, seen: &Seen<'_>) -> u64 {
+        let pages = self.rates.pages.per_second();
+        let latency = if pages > 0.0 { seen.pages_in_flight as f64 / pages } else { 0.0 };
+        let bridge = 1.5 * self.rates.frames.per_second() * (0.1 + latency.min(1.0));
+        let least = (seen.frames_total / 64).min(64);
+        (bridge as u64).clamp(least, (seen.frames_total / 8).max(least))
+    }
+
+    /// With nobody about, half the disk goes to shortening recovery.
+    fn idle_pages_per_second(&self, seen: &Seen<'_>) -> f64 {
+        let idle = self.rates.idle_seconds >= IDLE_AFTER_SECONDS;
+        if !idle || seen.dirty_pages == 0 || seen.admission_waiters > 0 {
             return 0.0;
         }
-        self.last = Some(now);
-        let seconds = micros as f64 / 1e6;
-        let since = |now: u64, last: u64| now.saturating_sub(last) as f64;
-        let pages = since(now.pages_completed, last.pages_completed);
-        let log_writes = since(now.log_writes, last.log_writes);
-        let log_bytes = since(now.log_bytes_written, last.log_bytes_written);
-        self.redo.observe(now.log_end.bytes_since(last.log_end) as f64, seconds, 0.5, 0.3);
-        self.pages.observe(pages, seconds, 0.5, 0.3);
-        self.log_writes.observe(log_writes, seconds, 0.5, 0.3);
-        self.log_bytes.observe(log_bytes, seconds, 0.5, 0.3);
-        self.frames.observe(since(now.frames_taken, last.frames_taken), seconds, 0.5, 0.3);
-        let page_device_bytes = 2.0 * seen.page_bytes.max(512) as f64;
-        let cost = pages + 0.5 * (log_writes + log_bytes / page_device_bytes);
-        let backlogged = since(now.backlogged_micros, last.backlogged_micros) / 1e6;
-        self.capacity.observe(seconds, cost, backlogged);
-        self.idle_seconds =
-            if now.commits == last.commits { self.idle_seconds + seconds } else { 0.0 };
-        seconds
+        self.capacity.proven().unwrap_or(2000.0) / 2.0
+    }
+
+    /// Redo that the disk can sustain: its capacity by the cost of a byte.
+    fn sustainable_bytes_per_second(&self, slope: f64, free: f64) -> Option<f64> {
+        let capacity = self.capacity.proven()?;
+        let pages = (capacity - free).max(SHARE_MIN * capacity);
+        let redo = self.rates.redo.per_second();
+        // Of the log's cost only the bytes: its writes grow in size before they grow in number.
+        let byte_cost = if redo > 0.0 { self.rates.log_byte_cost.per_second() / redo } else { 0.0 };
+        (slope + byte_cost > 0.0).then(|| (pages / (slope + byte_cost)).min(RATE_MAX))
+    }
+
+    fn in_flight_max(&self, pages_per_second: f64) -> u32 {
+        if self.told.idle {
+            return IN_FLIGHT_IDLE;
+        }
+        let seconds = self.in_flight_seconds.max(IN_FLIGHT_SECONDS);
+        let rate = pages_per_second.min(1.25 * self.capacity.proven().unwrap_or(RATE_MAX));
+        (rate * seconds).clamp(16.0, 4096.0) as u32
+    }
+}
+
+fn fraction_of(fraction: f64) -> f64 {
+    if fraction.is_nan() { 1.0 } else { fraction.clamp(0.0, 1.0) }
+}
+
+/// Page writes per second by cause, as wanted or as granted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Wanted {
+    deadline: f64,
+    free: f64,
+}
+
+impl Wanted {
+    /// When the disk cannot do both, the one with less time to a stall goes first; the other keeps
+    /// `SHARE_MIN` of the disk.
+    fn shared(self, state: &State, seen: &Seen<'_>, age_bytes: f64, target: &AgeTarget) -> Wanted {
+        let Some(capacity) = state.capacity.proven() else { return self };
+        if self.deadline + self.free <= capacity || self.free <= 0.0 {
+            return self;
+        }
+        let redo = state.rates.redo.per_second().max(1.0);
+        let frames = state.rates.frames.per_second().max(1e-3);
+        let age_seconds = (target.limit_bytes - age_bytes).max(0.0) / redo;
+        let free_seconds = seen.frames_free as f64 / frames;
+        let first = |wanted: f64, other: f64| {
+            wanted.min((capacity - other).max((1.0 - SHARE_MIN) * capacity))
+        };
+        if age_seconds <= free_seconds {
+            let deadline = first(self.deadline, self.free);
+            Wanted { deadline, free: self.free.min((capacity - deadline).max(0.0)) }
+        } else {
+            let free = first(self.free, self.deadline);
+            Wanted { free, deadline: self.deadline.min((capacity - free).max(0.0)) }
+        }
     }
 }

@@ -1,0 +1,5 @@
+//! The policy under simulated loads and disks: single-threaded, deterministic, in simulated time.
+mod model;
+mod report;
+mod scenario;
+mod steady;

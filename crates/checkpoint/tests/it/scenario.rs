@@ -1,0 +1,151 @@
+//! A scenario: a setup, how long it runs, and where the measured part and its segments begin.
+use crate::model::disk::DiskSpec;
+use crate::model::load::{Clients, Pages};
+use crate::model::world::{Decide, Setup, World};
+use crate::report::{Report, Second, cv, mean};
+use weir_checkpoint::{Limits, Seen, State, decide};
+
+#[derive(Clone, Debug)]
+pub(crate) struct Scenario {
+    pub(crate) name: &'static str,
+    pub(crate) setup: Setup,
+    pub(crate) seconds: usize,
+    /// Seconds at which a new segment begins: commits are compared within segments only.
+    pub(crate) segments: Vec<usize>,
+    /// Measure from this second on; before, from the end of the first log wrap.
+    pub(crate) warmup: usize,
+}
+
+/// Log limit of the issue's main job: 64 MiB less what the log keeps for itself.
+pub(crate) const LIMIT: u64 = 58 << 20;
+
+impl Scenario {
+    /// The issue's main job: uniform updates on 20,000 pages by 8 synced threads, its disk.
+    pub(crate) fn new(name: &'static str) -> Self {
+        Scenario {
+            name,
+            setup: Setup {
+                disk: DiskSpec::issue(),
+                clients: Clients::Closed(vec![(0.0, 8)]),
+                pages: Pages::Uniform(20_000),
+                limits: vec![(0.0, LIMIT)],
+                redo_bytes: 155,
+                tick_seconds: 0.1,
+                pace_error: 1.0,
+                gather: true,
+                seed: 1,
+            },
+            seconds: 180,
+            segments: Vec::new(),
+            warmup: 0,
+        }
+    }
+
+    pub(crate) fn with(mut self, change: impl FnOnce(&mut Setup)) -> Self {
+        change(&mut self.setup);
+        self
+    }
+
+    pub(crate) fn lasting(mut self, seconds: usize) -> Self {
+        self.seconds = seconds;
+        self
+    }
+
+    pub(crate) fn segments(mut self, segments: impl IntoIterator<Item = usize>) -> Self {
+        self.segments = segments.into_iter().collect();
+        self
+    }
+
+    pub(crate) fn run(&self) -> Report {
+        let mut state = State::new();
+        self.run_with(&mut |seen: &Seen<'_>, limits: &Limits| decide(&mut state, seen, limits))
+    }
+
+    pub(crate) fn run_with(&self, policy: &mut Decide<'_>) -> Report {
+        let verbose = std::env::var_os("WEIR_SIM_SECONDS").is_some();
+        let mut world = World::new(self.setup.clone());
+        let mut seconds: Vec<Second> = Vec::new();
+        let mut wraps = vec![0usize];
+        let mut at_warm = None;
+        for second in 0..self.seconds {
+            let before = world.totals;
+            let mut age = 0.0;
+            for slice in 1..=50 {
+                world.run(second as f64 + f64::from(slice) / 50.0, policy);
+                age += world.age_over_limit() / 50.0;
+            }
+            let now = Second {
+                commits: (world.totals.commits - before.commits) as f64,
+                pages: (world.totals.pages - before.pages) as f64,
+                age_over_limit: age,
+            };
+            seconds.push(now);
+            if verbose {
+                println!(
+                    "{second:>4} tps {:>6} pages {:>5} age {:.4} dirty {:>6} q {:>6.0} cap {:>5.0} adm {:>8.0}k redo {:>6.0}k wait {}",
+                    now.commits,
+                    now.pages,
+                    now.age_over_limit,
+                    world.dirty_pages(),
+                    world.verdict.pages_per_second,
+                    world.verdict.capacity_pages_per_second,
+                    world.verdict.admission_bytes_per_second.unwrap_or(-1000.0) / 1e3,
+                    now.commits * self.setup.redo_bytes as f64 / 1e3,
+                    world.totals.waiting_max,
+                );
+            }
+            let limit = self.setup.limits[0].1;
+            if world.log_end() / limit >= wraps.len() as u64 {
+                wraps.push(second + 1);
+            }
+            if at_warm.is_none() && wraps.len() > 1 && second + 1 >= self.warmup {
+                at_warm = Some((second + 1, world.totals));
+            }
+        }
+        let (warm, totals) = at_warm.unwrap_or((0, Default::default()));
+        let parts = self.parts(warm, &seconds);
+        let measured = &seconds[warm..];
+        let commits: Vec<f64> = measured.iter().map(|second| second.commits).collect();
+        let ages = measured.iter().map(|second| second.age_over_limit);
+        let appended = (world.totals.appended - totals.appended) as f64;
+        let pages = (world.totals.pages - totals.pages) as f64;
+        let worst = |part: &Vec<f64>| part.iter().copied().fold(f64::MAX, f64::min) / mean(part);
+        Report {
+            tps_mean: mean(&commits),
+            tps_cv: parts.iter().map(|part| cv(part)).fold(0.0, f64::max),
+            worst_second: parts.iter().map(worst).fold(f64::MAX, f64::min),
+            age_mean: ages.clone().sum::<f64>() / measured.len() as f64,
+            age_min: ages.fold(f64::MAX, f64::min),
+            age_max: world.totals.age_max_over_limit,
+            gate_closed_seconds: world.totals.gate_closed_seconds,
+            pages_over_least: self.least().map_or(0.0, |least| pages / appended / least),
+            waiting_max: world.totals.waiting_max,
+            cv_by_wrap: wraps
+                .windows(2)
+                .map(|wrap| {
+                    let wrap = &seconds[wrap[0]..wrap[1]];
+                    cv(&wrap.iter().map(|second| second.pages).collect::<Vec<_>>())
+                })
+                .collect(),
+        }
+    }
+
+    /// Per-second commits of each segment after second `warm`.
+    fn parts(&self, warm: usize, seconds: &[Second]) -> Vec<Vec<f64>> {
+        let mut bounds = vec![warm];
+        bounds.extend(self.segments.iter().copied().filter(|&at| at > warm && at < self.seconds));
+        bounds.push(self.seconds);
+        let part = |part: &[usize]| {
+            seconds[part[0]..part[1]].iter().map(|second| second.commits).collect::<Vec<_>>()
+        };
+        bounds.windows(2).map(part).collect()
+    }
+
+    /// The least page writes per transaction that uniform updates allow: N(1-e^(-W/N))/W.
+    fn least(&self) -> Option<f64> {
+        let Pages::Uniform(pages) = self.setup.pages else { return None };
+        let updates = self.setup.limits[0].1 as f64 / self.setup.redo_bytes as f64;
+        let pages = f64::from(pages);
+        Some(pages * (1.0 - (-updates / pages).exp()) / updates)
+    }
+}
