@@ -1,4 +1,5 @@
 //! What the disk can take, learned from what it took.
+use crate::forecast::share;
 use std::collections::VecDeque;
 
 /// One tick's use of the disk.
@@ -11,70 +12,73 @@ struct Use {
 
 /// Capacity in cost units per second, where writing a page (doublewrite included) costs 1.
 ///
-/// Raised by whatever was seen to be done. Lowered only to the best of a span in which work waited
-/// for the disk without a pause: the average of a disk that had nothing to do says nothing about
-/// it. There are no probes: admission allows a little more than is believed possible
+/// Raised by whatever was seen to be done. Lowered only by windows in which work waited for the
+/// disk without a pause: the average of a disk that had nothing to do says nothing about it. There
+/// are no probes: while no work waits, admission allows more than is believed possible
 /// (`policy_admission.rs`), so a disk that became faster shows it within a few windows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Capacity {
     recent: VecDeque<Use>,
-    /// Best that was seen, or `None` before the first full window.
     cost_per_second: Option<f64>,
     /// Whether work ever waited for the disk; until then the best is only a lower bound.
     proven: bool,
+    /// Share of the last second or so in which work waited.
+    backlogged: f64,
+    stalled_seconds: f64,
 }
 
 /// A rate is taken over at least this long: cloud volumes work in slices of 100 ms.
 const WINDOW_SECONDS: f64 = 0.45;
-/// Only a backlog this long lowers the capacity: a stall of a second and a full window on each side
-/// of it fit in.
-const LOWER_AFTER_SECONDS: f64 = 1.95;
+/// Time constant of the mean over windows.
+const SETTLE_SECONDS: f64 = 0.5;
+/// A disk that does nothing for less than this has stalled; after it, that is its speed.
+const STALL_SECONDS_MAX: f64 = 1.5;
+/// Share of the capacity below which a tick counts as nothing.
+const STALL_SHARE: f64 = 0.1;
 /// Most ticks remembered, however short they are.
-const TICKS_MAX: usize = 256;
+const TICKS_MAX: usize = 64;
 
 impl Capacity {
     /// Takes one tick: `cost` units done in `seconds`, with or without work waiting for the disk.
     pub(crate) fn observe(&mut self, seconds: f64, cost: f64, backlogged: bool) {
+        let known = self.cost_per_second.unwrap_or(0.0);
+        let share_now = share(seconds, 1.0);
+        self.backlogged += (f64::from(u8::from(backlogged)) - self.backlogged) * share_now;
+        if cost < STALL_SHARE * known * seconds {
+            self.stalled_seconds += seconds;
+            if self.stalled_seconds < STALL_SECONDS_MAX {
+                return;
+            }
+        } else {
+            self.stalled_seconds = 0.0;
+        }
         self.recent.push_back(Use { seconds, cost, backlogged });
         let mut span: f64 = self.recent.iter().map(|tick| tick.seconds).sum();
         while let Some(oldest) = self.recent.front()
             && self.recent.len() > 1
-            && (span - oldest.seconds >= LOWER_AFTER_SECONDS || self.recent.len() > TICKS_MAX)
+            && (span - oldest.seconds >= WINDOW_SECONDS || self.recent.len() > TICKS_MAX)
         {
             span -= oldest.seconds;
             self.recent.pop_front();
         }
-        let Some((last, full)) = self.window(self.recent.len()) else { return };
-        self.proven |= full;
-        let known = self.cost_per_second.unwrap_or(last);
-        let waited = span >= LOWER_AFTER_SECONDS && self.recent.iter().all(|tick| tick.backlogged);
-        self.cost_per_second = Some(if last > known {
-            // Half way: a window may hold one slice of a sliced disk too many.
-            known + 0.5 * (last - known)
-        } else if waited {
-            let windows = (1..=self.recent.len()).filter_map(|end| self.window(end));
-            known.min(windows.map(|(cost, _)| cost).fold(0.0, f64::max))
-        } else {
-            known
-        });
-    }
-
-    /// Cost per second over the shortest window of at least `WINDOW_SECONDS` before tick `end`,
-    /// and whether work waited for the disk in all of it.
-    fn window(&self, end: usize) -> Option<(f64, bool)> {
-        let (mut seconds, mut cost, mut full) = (0.0, 0.0, true);
-        for tick in self.recent.iter().take(end).rev() {
-            seconds += tick.seconds;
-            cost += tick.cost;
-            full &= tick.backlogged;
-            if seconds >= WINDOW_SECONDS {
-                return Some((cost / seconds, full));
-            }
+        if span < WINDOW_SECONDS {
+            return;
         }
-        None
+        let last = self.recent.iter().map(|tick| tick.cost).sum::<f64>() / span;
+        let waited = self.recent.iter().all(|tick| tick.backlogged);
+        let known = self.cost_per_second.unwrap_or(last);
+        let moved = known + (last - known) * share(seconds, SETTLE_SECONDS);
+        if waited && !self.proven {
+            self.cost_per_second = Some(last);
+        } else if waited || last > known {
+            self.cost_per_second = Some(moved);
+        } else {
+            self.cost_per_second = Some(known);
+        }
+        self.proven |= waited;
     }
 
-    /// The best that was seen, in cost units per second.
+    /// What the disk is believed to take, in cost units per second.
     pub(crate) fn best(&self) -> Option<f64> {
         self.cost_per_second
     }
@@ -82,6 +86,11 @@ impl Capacity {
     /// The same, once work waited for the disk; before that, nothing is known about its limit.
     pub(crate) fn proven(&self) -> Option<f64> {
         self.cost_per_second.filter(|_| self.proven)
+    }
+
+    /// Share of the last second in which work waited for the disk, 0 to 1.
+    pub(crate) fn backlogged(&self) -> f64 {
+        self.backlogged
     }
 }
 
@@ -101,7 +110,7 @@ mod tests {
 
     fn near(capacity: &Capacity, expected: f64) {
         let best = capacity.best().expect("known");
-        assert!((best / expected - 1.0).abs() < 0.01, "{best} is not {expected}");
+        assert!((best / expected - 1.0).abs() < 0.03, "{best} is not {expected}");
     }
 
     #[test]
@@ -120,7 +129,7 @@ mod tests {
     #[test]
     fn a_halved_disk_is_noticed_within_two_seconds_and_its_recovery_too() {
         near(&after(&[(20, 200.0, true), (20, 100.0, true)]), 1000.0);
-        near(&after(&[(20, 200.0, true), (20, 100.0, true), (15, 200.0, true)]), 2000.0);
+        near(&after(&[(20, 200.0, true), (20, 100.0, true), (20, 200.0, true)]), 2000.0);
     }
 
     #[test]
@@ -129,8 +138,8 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_in_the_backlog_keeps_the_capacity() {
-        let ticks = [(20, 200.0, true), (8, 100.0, true), (1, 0.0, false), (8, 100.0, true)];
-        near(&after(&ticks), 2000.0);
+    fn a_disk_that_stands_still_for_long_is_slow() {
+        let best = after(&[(20, 200.0, true), (40, 0.0, true)]).best().expect("known");
+        assert!(best < 200.0, "{best}");
     }
 }

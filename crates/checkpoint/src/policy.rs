@@ -163,7 +163,8 @@ pub fn decide(state: &mut State, seen: &Seen<'_>, limits: &Limits) -> Verdict {
         deadline_share: if total > 0.0 { granted.deadline / total } else { 1.0 },
     };
     let sustainable = state.sustainable_bytes_per_second(slope, granted.free);
-    let admitted = admission(sustainable, &target, age_bytes).min(RATE_MAX);
+    let admitted =
+        admission(sustainable, state.capacity.backlogged(), &target, age_bytes).min(RATE_MAX);
     Verdict {
         deadline_pages_per_second: granted.deadline,
         free_pages_per_second: granted.free,

@@ -416,7 +416,7 @@ impl World {
         let wanted = self.setup.limits.iter().rev().find(|(from, _)| *from <= now);
         self.goal = wanted.expect("a limit from 0 on").1;
         // A log that shrinks keeps its old capacity until the age fits the new one.
-        if self.goal >= self.limit || self.log_end - self.oldest() <= self.goal {
+        if self.goal >= self.limit || self.log_end - self.oldest() <= self.goal - self.goal / 50 {
             self.limit = self.goal;
         }
         let lower = (self.goal < self.limit).then_some(self.goal);
