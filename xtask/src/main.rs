@@ -1,2 +1,50 @@
-//! Checks of the tree itself.
-fn main() {}
+//! Checks of the tree itself: `cargo run -p xtask -- tidy`.
+#![forbid(unsafe_code)]
+
+mod lexer;
+mod rules;
+mod tree;
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+
+const USAGE: &str = "usage: cargo run -p xtask -- tidy [DIRECTORY]";
+
+fn main() -> Result<ExitCode> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["tidy"] => {
+            let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+                .parent()
+                .context("xtask lies in the root of the tree")?;
+            tidy(root)
+        }
+        ["tidy", root] => tidy(Path::new(root)),
+        _ => bail!(USAGE),
+    }
+}
+
+/// Prints every finding as `path:line: rule: what to do`, so that an editor can jump to it.
+fn tidy(root: &Path) -> Result<ExitCode> {
+    let tree = tree::load(root)?;
+    let (mut report, mut found) = (String::new(), 0);
+    for rule in rules::RULES {
+        for finding in (rule.check)(&tree) {
+            let (path, line, name) = (&finding.path, finding.line, rule.name);
+            writeln!(report, "{path}:{line}: {name}: {}", finding.what)?;
+            found += 1;
+        }
+    }
+    for note in rules::notes(&tree) {
+        writeln!(report, "note: {}: {}", note.path, note.what)?;
+    }
+    let (files, rules) = (tree.files.len(), rules::RULES.len());
+    writeln!(report, "tidy: {files} files, {rules} rules, {found} findings")?;
+    // A reader that leaves early (`| head`) does not change the verdict.
+    let _ = std::io::stdout().write_all(report.as_bytes());
+    Ok(if found == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

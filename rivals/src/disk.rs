@@ -1,0 +1,92 @@
+//! What the disk alone does, measured beside the stores: 4 KiB appended and synced, one at a time.
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use crate::run::{Series, summarise};
+
+const BLOCK: usize = 4096;
+/// Room written with zeros beforehand in the second and third way, then gone over again and again.
+const LOG_BYTES: u64 = 64 << 20;
+
+/// A block at an address that O_DIRECT accepts.
+#[repr(C, align(4096))]
+struct Block([u8; BLOCK]);
+
+/// The ways a log can be appended to.
+#[derive(Clone, Copy)]
+pub enum Way {
+    /// The file grows with each block: what a simple log does.
+    Growing,
+    /// Over space already written: no metadata changes with a sync.
+    Recycled,
+    /// The same, past the page cache.
+    RecycledDirect,
+}
+
+impl Way {
+    pub const ALL: [Way; 3] = [Way::Growing, Way::Recycled, Way::RecycledDirect];
+
+    /// For the table's column of stores.
+    pub fn short(self) -> &'static str {
+        match self {
+            Way::Growing => "(growing file)",
+            Way::Recycled => "(recycled file)",
+            Way::RecycledDirect => "(recycled file, direct)",
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Way::Growing => "4 KiB append + fdatasync, file grows",
+            Way::Recycled => "4 KiB append + fdatasync, space recycled",
+            Way::RecycledDirect => "4 KiB append + fdatasync, space recycled, O_DIRECT",
+        }
+    }
+}
+
+/// Appends and syncs for `seconds`; the series counts blocks made durable in each second.
+pub fn measure(dir: &Path, way: Way, seconds: u64) -> Result<Series> {
+    std::fs::create_dir_all(dir)?;
+    let path = dir.join("disk.probe");
+    let block = Box::new(Block([0xa5; BLOCK]));
+    if !matches!(way, Way::Growing) {
+        let file = OpenOptions::new().create(true).truncate(true).write(true).open(&path)?;
+        let zeros = vec![0; 1 << 20];
+        for at in (0..LOG_BYTES).step_by(zeros.len()) {
+            file.write_all_at(&zeros, at)?;
+        }
+        file.sync_all()?;
+    }
+    let mut options = OpenOptions::new();
+    options.write(true).create(true);
+    match way {
+        Way::Growing => _ = options.truncate(true),
+        Way::Recycled => {}
+        Way::RecycledDirect => _ = options.custom_flags(libc::O_DIRECT),
+    }
+    let file = options.open(&path)?;
+    let (mut per_second, mut count, mut at) = (Vec::new(), 0_u64, 0_u64);
+    let start = Instant::now();
+    let mut next = start + Duration::from_secs(1);
+    while per_second.len() < seconds as usize {
+        file.write_all_at(&block.0, at)?;
+        file.sync_data()?;
+        count += 1;
+        at += BLOCK as u64;
+        if at == LOG_BYTES && !matches!(way, Way::Growing) {
+            at = 0;
+        }
+        if Instant::now() >= next {
+            per_second.push(count as f64);
+            count = 0;
+            next += Duration::from_secs(1);
+        }
+    }
+    std::fs::remove_file(&path)?;
+    Ok(summarise(per_second))
+}
