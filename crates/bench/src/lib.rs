@@ -1,1 +1,36 @@
-//! Not written yet.
+//! Measures a store under four workloads and says afterwards whether everything that it acknowledged
+//! is there. A run is: open, load (or reuse), warm up, measure second by second, verify, report. The
+//! store is reached through two small traits, so that another store can be measured by the same code.
+#![forbid(unsafe_code)]
+
+mod ack;
+mod driver;
+#[cfg(feature = "engine")]
+mod engine;
+#[cfg(test)]
+mod fake;
+mod figures;
+mod ledger;
+mod line;
+mod load;
+mod options;
+mod record;
+mod report;
+mod run;
+mod section;
+mod target;
+#[cfg(test)]
+mod tests;
+mod verify;
+mod workload;
+
+pub use ack::{AckFile, Acknowledged};
+#[cfg(feature = "engine")]
+pub use engine::{Opened, open, raw_sync_rate};
+pub use figures::{Figures, LatencyMicros};
+pub use options::{DoubleWrite, DoubleWriteMode, Durability, Options, Phase, Phases, WorkloadKind};
+pub use report::{Report, Series, Setup, write_json};
+pub use run::{Outcome, run};
+pub use target::{Counters, PageWrites, Table, Target, Visit};
+pub use verify::{Verdict, verify_trees};
+pub use workload::{INSERT_TREE, ROWS_TREE};

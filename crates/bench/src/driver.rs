@@ -1,0 +1,287 @@
+//! Runs the threads through warm-up and phases and looks at them once a second. Knows nothing of what
+//! a transaction does.
+use crate::line::line;
+use crate::options::{Options, Phase};
+use crate::section::{Section, latencies};
+use crate::target::{Counters, Table, Target};
+use crate::workload::{Shared, Worker};
+use anyhow::{Context, Result};
+use hdrhistogram::Histogram;
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use weir_base::Clock;
+
+const SECOND_MICROS: u64 = 1_000_000;
+/// The age is sampled so many times a second.
+const SAMPLES_PER_SECOND: u64 = 100;
+/// Reads and scans have nothing to settle but the pool.
+const WARMUP_SECONDS_READ: u64 = 3;
+/// A warm-up without `--warmup` gives up waiting for a log wrap after so many times the run.
+const WARMUP_RUNS_MAX: u64 = 4;
+
+/// What a run showed.
+pub(crate) struct Driven {
+    pub(crate) warmup: Section,
+    /// As many as phases were begun.
+    pub(crate) phases: Vec<Section>,
+    pub(crate) interrupted: bool,
+    /// The first error that a thread met; the run ended with it.
+    pub(crate) error: Option<anyhow::Error>,
+}
+
+/// What one thread tells the sampler. On cache lines of its own: it is written at every transaction.
+#[repr(align(128))]
+struct Slot {
+    transactions: AtomicU64,
+    latencies: Mutex<Histogram<u64>>,
+}
+
+/// What the threads and the sampler share.
+struct Crew<'a> {
+    slots: Vec<Slot>,
+    clock: &'a dyn Clock,
+    /// Threads numbered below this work, the others wait.
+    active: AtomicUsize,
+    gate: Mutex<()>,
+    changed: Condvar,
+    ended: AtomicBool,
+    error: Mutex<Option<anyhow::Error>>,
+}
+
+fn locked<X>(mutex: &Mutex<X>) -> MutexGuard<'_, X> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Crew<'_> {
+    fn set_active(&self, threads: usize) {
+        let _gate = locked(&self.gate);
+        self.active.store(threads, Relaxed);
+        self.changed.notify_all();
+    }
+
+    fn end(&self) {
+        let _gate = locked(&self.gate);
+        self.ended.store(true, Relaxed);
+        self.changed.notify_all();
+    }
+
+    /// Waits for this thread's turn; true when it had to.
+    fn waited(&self, thread: usize) -> bool {
+        if thread < self.active.load(Relaxed) {
+            return false;
+        }
+        let mut gate = locked(&self.gate);
+        while thread >= self.active.load(Relaxed) && !self.ended.load(Relaxed) {
+            gate = self.changed.wait(gate).unwrap_or_else(PoisonError::into_inner);
+        }
+        true
+    }
+
+    /// A thread's life.
+    fn work<B: Table>(&self, thread: usize, shared: &Shared<B>) {
+        let slot = &self.slots[thread];
+        let mut worker = Worker::new(shared, thread);
+        let mut begun = self.clock.now_micros();
+        while !self.ended.load(Relaxed) {
+            if self.waited(thread) {
+                begun = self.clock.now_micros();
+                continue;
+            }
+            if let Err(error) = worker.step() {
+                locked(&self.error).get_or_insert(error);
+                self.ended.store(true, Relaxed);
+                return;
+            }
+            let now = self.clock.now_micros();
+            locked(&slot.latencies).saturating_record(now.saturating_sub(begun).max(1));
+            slot.transactions.fetch_add(1, Relaxed);
+            begun = now;
+        }
+    }
+}
+
+/// Ends the threads when the sampler leaves, by whatever way: the scope waits for them.
+struct EndOnDrop<'a, 'b>(&'a Crew<'b>);
+
+impl Drop for EndOnDrop<'_, '_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// Runs warm-up and phases. Returns early, with what was seen, when `interrupt` is set or a thread
+/// fails.
+pub(crate) fn drive<T: Target>(
+    target: &T,
+    shared: &Shared<T::Table>,
+    options: &Options,
+    clock: &dyn Clock,
+    interrupt: &AtomicBool,
+    out: &mut dyn Write,
+) -> Result<Driven> {
+    let threads_max = options.phases.threads_max();
+    let slot = || Slot { transactions: AtomicU64::new(0), latencies: Mutex::new(latencies()) };
+    let crew = Crew {
+        slots: (0..threads_max).map(|_| slot()).collect(),
+        clock,
+        active: AtomicUsize::new(0),
+        gate: Mutex::new(()),
+        changed: Condvar::new(),
+        ended: AtomicBool::new(false),
+        error: Mutex::new(None),
+    };
+    let driven = std::thread::scope(|scope| {
+        let _end = EndOnDrop(&crew);
+        for thread in 0..threads_max {
+            let crew = &crew;
+            std::thread::Builder::new()
+                .name(format!("bench-{thread}"))
+                .spawn_scoped(scope, move || crew.work(thread, shared))
+                .with_context(|| format!("cannot start thread {thread}"))?;
+        }
+        Sampler::new(target, &crew, interrupt, out).run(options)
+    });
+    let mut driven = driven?;
+    driven.error = locked(&crew.error).take();
+    Ok(driven)
+}
+
+struct Sampler<'a, T> {
+    target: &'a T,
+    crew: &'a Crew<'a>,
+    interrupt: &'a AtomicBool,
+    out: &'a mut dyn Write,
+    /// When the present second was to begin: boundaries follow each other by exactly a second, so
+    /// that lateness does not add up.
+    planned: u64,
+    /// When the last sample was really taken: rates are over the time that really passed.
+    sampled: u64,
+    seconds: u64,
+    transactions: u64,
+    /// Swapped with a thread's own, so that its lock is held for a moment only.
+    spare: Histogram<u64>,
+    merged: Histogram<u64>,
+}
+
+impl<'a, T: Target> Sampler<'a, T> {
+    fn new(
+        target: &'a T,
+        crew: &'a Crew<'a>,
+        interrupt: &'a AtomicBool,
+        out: &'a mut dyn Write,
+    ) -> Self {
+        Sampler {
+            target,
+            crew,
+            interrupt,
+            out,
+            planned: 0,
+            sampled: 0,
+            seconds: 0,
+            transactions: 0,
+            spare: latencies(),
+            merged: latencies(),
+        }
+    }
+
+    fn run(mut self, options: &Options) -> Result<Driven> {
+        let first = options.phases.all()[0];
+        self.target.reset_peaks();
+        let mut warmup = Section::new(first.threads, self.target.counters());
+        self.planned = self.crew.clock.now_micros();
+        self.sampled = self.planned;
+        self.crew.set_active(first.threads);
+        let mut phases: Vec<Section> = Vec::new();
+        let mut going_on = true;
+        while going_on && !warmed_up(&warmup, options) {
+            going_on = self.second(&mut warmup, true)?;
+        }
+        // From here the run's own seconds count from one.
+        self.seconds = 0;
+        for phase in options.phases.all() {
+            if !going_on {
+                break;
+            }
+            let before = phases.last().map_or(warmup.after, |section| section.after);
+            let mut section = Section::new(phase.threads, before);
+            self.announce(phase, options)?;
+            self.crew.set_active(phase.threads);
+            while going_on && (section.seconds.len() as u64) < phase.seconds {
+                going_on = self.second(&mut section, false)?;
+            }
+            phases.push(section);
+        }
+        let interrupted = self.interrupt.load(Relaxed);
+        Ok(Driven { warmup, phases, interrupted, error: None })
+    }
+
+    fn announce(&mut self, phase: &Phase, options: &Options) -> Result<()> {
+        if options.phases.all().len() > 1 {
+            writeln!(self.out, "{} threads for {} s", phase.threads, phase.seconds)?;
+        }
+        Ok(())
+    }
+
+    /// One second of the run; false when the run is to end, and then nothing of it is counted.
+    fn second(&mut self, section: &mut Section, warm_up: bool) -> Result<bool> {
+        let clock = self.crew.clock;
+        for sample in 1..=SAMPLES_PER_SECOND {
+            let due = self.planned + sample * SECOND_MICROS / SAMPLES_PER_SECOND;
+            clock.sleep_micros(due.saturating_sub(clock.now_micros()));
+            if self.interrupt.load(Relaxed) || self.crew.ended.load(Relaxed) {
+                return Ok(false);
+            }
+            if sample < SAMPLES_PER_SECOND {
+                section.sample_age(&self.target.counters());
+            }
+        }
+        let now = clock.now_micros();
+        // A machine that slept for more than half a second begins to count anew.
+        let due = self.planned + SECOND_MICROS;
+        self.planned = if now - due > SECOND_MICROS / 2 { now } else { due };
+        let previous = section.after;
+        let seen = self.collect(section, now);
+        self.target.reset_peaks();
+        self.seconds += 1;
+        let writes = seen.page_writes.since(&previous.page_writes);
+        let text = line(self.seconds, section, &writes, warm_up);
+        // A reader that went away (`| head`) ends the run like Ctrl-C would.
+        if writeln!(self.out, "{text}").and_then(|()| self.out.flush()).is_err() {
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// Takes what the threads have done since the last time.
+    fn collect(&mut self, section: &mut Section, now: u64) -> Counters {
+        let seen = self.target.counters();
+        self.merged.reset();
+        let mut transactions = 0;
+        for slot in &self.crew.slots {
+            transactions += slot.transactions.load(Relaxed);
+            self.spare.reset();
+            std::mem::swap(&mut *locked(&slot.latencies), &mut self.spare);
+            self.merged.add(&self.spare).expect("all histograms have the same bounds");
+        }
+        section.sample_age(&seen);
+        let passed = now - self.sampled;
+        section.end_second(passed, transactions - self.transactions, &self.merged, seen);
+        self.transactions = transactions;
+        self.sampled = now;
+        seen
+    }
+}
+
+fn warmed_up(section: &Section, options: &Options) -> bool {
+    let seconds = section.seconds.len() as u64;
+    if let Some(asked) = options.warmup_seconds {
+        return seconds >= asked;
+    }
+    let run = options.phases.seconds();
+    if !options.workload.writes() {
+        return seconds >= WARMUP_SECONDS_READ.min(run);
+    }
+    let redo = section.after.redo_bytes.saturating_sub(section.before.redo_bytes);
+    seconds > 0 && (redo >= section.after.log_capacity_bytes || seconds >= WARMUP_RUNS_MAX * run)
+}

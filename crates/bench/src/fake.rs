@@ -1,0 +1,140 @@
+//! A store in memory, for the tests of everything else. It can be told to lie.
+use crate::options::Durability;
+use crate::target::{Counters, PageWrites, Table, Target, Visit};
+use anyhow::{Result, bail};
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, RwLock};
+
+/// What goes wrong, and at which put (counted from 1).
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Faults {
+    /// Acknowledges, keeps nothing.
+    pub(crate) lose: Option<u64>,
+    /// Flips a bit of the value.
+    pub(crate) flip: Option<u64>,
+    /// Fails.
+    pub(crate) fail: Option<u64>,
+}
+
+#[derive(Default)]
+struct Inner {
+    tables: Mutex<BTreeMap<String, FakeTable>>,
+    puts: AtomicU64,
+    faults: Faults,
+}
+
+#[derive(Clone, Default)]
+pub(crate) struct Fake(Arc<Inner>);
+
+#[derive(Clone, Default)]
+pub(crate) struct FakeTable {
+    rows: Arc<RwLock<BTreeMap<Vec<u8>, Vec<u8>>>>,
+    store: Arc<Inner>,
+}
+
+impl Fake {
+    pub(crate) fn lying(faults: Faults) -> Self {
+        Fake(Arc::new(Inner { faults, ..Inner::default() }))
+    }
+}
+
+impl Target for Fake {
+    type Table = FakeTable;
+
+    fn table(&self, name: &str) -> Result<Option<FakeTable>> {
+        Ok(self.0.tables.lock().unwrap().get(name).cloned())
+    }
+
+    fn create_table(&self, name: &str) -> Result<FakeTable> {
+        let table = FakeTable { store: self.0.clone(), ..FakeTable::default() };
+        self.0.tables.lock().unwrap().insert(name.to_owned(), table.clone());
+        Ok(table)
+    }
+
+    fn drop_table(&self, name: &str) -> Result<()> {
+        self.0.tables.lock().unwrap().remove(name);
+        Ok(())
+    }
+
+    fn counters(&self) -> Counters {
+        let puts = self.0.puts.load(Relaxed);
+        Counters {
+            redo_bytes: puts * 150,
+            checkpoint_age_bytes: 95_000,
+            checkpoint_age_limit_bytes: 100_000,
+            checkpoint_age_max_bytes: 99_000,
+            log_capacity_bytes: 1,
+            pages_allocated: 10,
+            page_size: 4096,
+            page_writes: PageWrites { deadline: puts / 10, ..PageWrites::default() },
+            ..Counters::default()
+        }
+    }
+
+    fn reset_peaks(&self) {}
+
+    fn checkpoint(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl Table for FakeTable {
+    fn get_into(&self, key: &[u8], out: &mut Vec<u8>) -> Result<bool> {
+        out.clear();
+        let rows = self.rows.read().unwrap();
+        let found = rows.get(key);
+        out.extend_from_slice(found.map_or(&[][..], |value| value));
+        Ok(found.is_some())
+    }
+
+    fn put(&self, key: &[u8], value: &[u8], _: Durability) -> Result<()> {
+        // Slow enough that a test's rows are not rewritten before a lie can be found.
+        std::thread::sleep(std::time::Duration::from_micros(500));
+        let n = Some(self.store.puts.fetch_add(1, Relaxed) + 1);
+        let faults = self.store.faults;
+        let mut value = value.to_vec();
+        if faults.fail.is_some_and(|fail| n >= Some(fail)) {
+            bail!("the disk is on fire");
+        }
+        if faults.flip.is_some_and(|flip| n >= Some(flip)) {
+            value[77] ^= 4;
+        }
+        if faults.lose.is_none_or(|lose| n < Some(lose)) {
+            self.rows.write().unwrap().insert(key.to_vec(), value);
+        }
+        Ok(())
+    }
+
+    fn bulk_load(&self, sorted: &mut dyn Iterator<Item = (Vec<u8>, Vec<u8>)>) -> Result<u64> {
+        let mut rows = self.rows.write().unwrap();
+        let mut last = None;
+        for (key, value) in sorted {
+            assert!(last.replace(key.clone()) < Some(key.clone()), "not in key order");
+            rows.insert(key, value);
+        }
+        Ok(rows.len() as u64)
+    }
+
+    fn scan_up(&self, from: &[u8], visit: &mut Visit<'_>) -> Result<()> {
+        let rows = self.rows.read().unwrap();
+        for (key, value) in rows.range::<[u8], _>((Bound::Included(from), Bound::Unbounded)) {
+            if !visit(key, value) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn scan_down(&self, before: Option<&[u8]>, visit: &mut Visit<'_>) -> Result<()> {
+        let rows = self.rows.read().unwrap();
+        let end = before.map_or(Bound::Unbounded, Bound::Excluded);
+        for (key, value) in rows.range::<[u8], _>((Bound::Unbounded, end)).rev() {
+            if !visit(key, value) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,229 @@
+//! What a run is asked to do.
+use anyhow::{Result, bail, ensure};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// Everything that a run needs to know, apart from where to print.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What the threads do.
+    pub workload: WorkloadKind,
+    /// The database's directory.
+    pub dir: PathBuf,
+    /// Rows in the table at the start.
+    pub rows: u64,
+    /// How many threads for how long.
+    pub phases: Phases,
+    /// When a commit counts as done.
+    pub durability: Durability,
+    /// Memory for pages.
+    pub pool_bytes: u64,
+    /// Capacity of the log.
+    pub log_bytes: u64,
+    /// Bytes of a page at creation; 0 leaves it to the store.
+    pub page_size: usize,
+    /// The disk to imitate; `None` runs at the real one's speed.
+    pub disk: Option<String>,
+    /// Seconds before the figures start; `None` waits for one log wrap.
+    pub warmup_seconds: Option<u64>,
+    /// Drop the table and load it anew.
+    pub fresh: bool,
+    /// How torn page writes are guarded against.
+    pub doublewrite: DoubleWrite,
+    /// Where to note each acknowledged change.
+    pub ack_file: Option<PathBuf>,
+    /// Measure the disk's own rate of synced 4 KiB writes first.
+    pub raw: bool,
+}
+
+/// What the threads do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WorkloadKind {
+    /// Replace 120 of the 128 value bytes of a row chosen uniformly.
+    Update,
+    /// Insert a row with a new key, in random key order.
+    Insert,
+    /// Read a row chosen uniformly.
+    Read,
+    /// Read 100 neighbouring rows, upwards and downwards in turn.
+    Scan,
+}
+
+impl WorkloadKind {
+    /// Whether it changes rows.
+    #[must_use]
+    pub fn writes(self) -> bool {
+        matches!(self, WorkloadKind::Update | WorkloadKind::Insert)
+    }
+
+    /// The word for it on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            WorkloadKind::Update => "update",
+            WorkloadKind::Insert => "insert",
+            WorkloadKind::Read => "read",
+            WorkloadKind::Scan => "scan",
+        }
+    }
+}
+
+/// When a commit counts as done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Durability {
+    /// On stable storage.
+    Synced,
+    /// With the operating system: survives the process, not the machine.
+    Written,
+    /// In memory; written about once a second.
+    Lazy,
+}
+
+impl FromStr for Durability {
+    type Err = anyhow::Error;
+    fn from_str(text: &str) -> Result<Self> {
+        Ok(match text {
+            "synced" => Durability::Synced,
+            "written" => Durability::Written,
+            "lazy" => Durability::Lazy,
+            _ => bail!("'{text}' is no durability; choose synced, written or lazy"),
+        })
+    }
+}
+
+/// How torn page writes are guarded against; `None` leaves a choice to the store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct DoubleWrite {
+    /// Whether pages are written twice.
+    pub mode: Option<DoubleWriteMode>,
+    /// Files of the doublewrite area.
+    pub files: Option<usize>,
+    /// Pages per batch.
+    pub pages: Option<usize>,
+}
+
+/// Whether pages are written twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DoubleWriteMode {
+    /// Torn pages are found and repaired.
+    On,
+    /// Torn pages are found.
+    DetectOnly,
+    /// Neither; for media that write a page as one.
+    Off,
+}
+
+impl FromStr for DoubleWriteMode {
+    type Err = anyhow::Error;
+    fn from_str(text: &str) -> Result<Self> {
+        Ok(match text {
+            "on" => DoubleWriteMode::On,
+            "detect-only" => DoubleWriteMode::DetectOnly,
+            "off" => DoubleWriteMode::Off,
+            _ => bail!("'{text}' is no doublewrite mode; choose on, detect-only or off"),
+        })
+    }
+}
+
+/// A number of threads for a number of seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Phase {
+    /// Threads at work.
+    pub threads: usize,
+    /// For how long.
+    pub seconds: u64,
+}
+
+/// The phases of a run, one after the other without a pause.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(transparent)]
+pub struct Phases(Vec<Phase>);
+
+/// More threads than this is a typing error.
+const THREADS_MAX: usize = 4096;
+/// A week. Longer is a typing error.
+const SECONDS_MAX: u64 = 7 * 24 * 3600;
+
+impl Phases {
+    /// Reads `8` (then `seconds` says for how long) or steps such as `2:20s,32:20s,2:20s`.
+    ///
+    /// # Errors
+    /// When the text is neither, a number is out of range, or steps come with `seconds`.
+    pub fn parse(text: &str, seconds: Option<u64>) -> Result<Self> {
+        let wrong = |part: &str| {
+            anyhow::anyhow!(
+                "'{part}' is no thread count; write a number such as 8, or steps such as \
+                 2:20s,32:20s,2:20s (threads:seconds)"
+            )
+        };
+        let phases = if text.contains(':') {
+            ensure!(
+                seconds.is_none(),
+                "steps such as {text} say how long they last; leave out --seconds"
+            );
+            let step = |part: &str| {
+                let (threads, length) = part.split_once(':')?;
+                let length = length.trim();
+                let length = length.strip_suffix('s').unwrap_or(length);
+                Some(Phase { threads: threads.trim().parse().ok()?, seconds: length.parse().ok()? })
+            };
+            let steps = text.split(',').map(|part| step(part).ok_or_else(|| wrong(part)));
+            steps.collect::<Result<Vec<_>>>()?
+        } else {
+            let threads = text.trim().parse().map_err(|_| wrong(text))?;
+            vec![Phase { threads, seconds: seconds.unwrap_or(60) }]
+        };
+        for phase in &phases {
+            let threads = phase.threads;
+            ensure!(
+                (1..=THREADS_MAX).contains(&threads),
+                "{threads} threads; choose 1 to {THREADS_MAX}"
+            );
+            let seconds = phase.seconds;
+            ensure!(
+                (1..=SECONDS_MAX).contains(&seconds),
+                "{seconds} seconds; choose 1 to {SECONDS_MAX}"
+            );
+        }
+        Ok(Phases(phases))
+    }
+
+    /// Them.
+    #[must_use]
+    pub fn all(&self) -> &[Phase] {
+        &self.0
+    }
+
+    /// The most threads that are at work at any time.
+    #[must_use]
+    pub fn threads_max(&self) -> usize {
+        self.0.iter().map(|phase| phase.threads).max().unwrap_or(1)
+    }
+
+    /// All of them together.
+    #[must_use]
+    pub fn seconds(&self) -> u64 {
+        self.0.iter().map(|phase| phase.seconds).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn phases() {
+        let one = Phases::parse("8", Some(5)).unwrap();
+        assert_eq!(one.all(), [Phase { threads: 8, seconds: 5 }]);
+        let steps = Phases::parse("2:20s, 32:30 ,2:20s", None).unwrap();
+        assert_eq!((steps.threads_max(), steps.seconds(), steps.all().len()), (32, 70, 3));
+        for wrong in ["", "0", "-1", "x", "2:", ":5", "2:20s,", "2:0s", "5000", "2:20m", "8,9"] {
+            assert!(Phases::parse(wrong, None).is_err(), "{wrong}");
+        }
+        assert!(Phases::parse("2:20s", Some(5)).is_err());
+        assert!(Phases::parse("2", Some(0)).is_err());
+    }
+}

@@ -1,0 +1,202 @@
+//! What a run leaves behind: a JSON file.
+use crate::driver::Driven;
+use crate::figures::Figures;
+use crate::options::{DoubleWrite, Durability, Options, Phase, Phases, WorkloadKind};
+use crate::section::Section;
+use anyhow::{Context, Result, ensure};
+use serde::Serialize;
+use std::io::Write;
+use std::path::Path;
+
+/// All that is known about a run. The names are the JSON's.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// The figures of all phases together.
+    #[serde(flatten)]
+    pub figures: Figures,
+    /// When a commit counted as done.
+    pub durability: Durability,
+    /// Whether every row was read back and is what it must be.
+    pub verified: bool,
+    /// Rows read back.
+    pub verified_rows: u64,
+    /// What was wrong with them, if anything: the first few.
+    pub problems: Vec<String>,
+    /// The error that ended the run early.
+    pub error: Option<String>,
+    /// Whether the run was interrupted.
+    pub interrupted: bool,
+    /// Whether the figures are those of the warm-up, because the run never got further.
+    pub warmup_only: bool,
+    /// Seconds of warm-up before the figures.
+    pub warmup_seconds: u64,
+    /// 4 KiB append-and-sync per second that the same volume did before the run, alone.
+    pub raw_sync_rate: Option<f64>,
+    /// `tps_mean` over `raw_sync_rate`.
+    pub tps_mean_over_raw_sync_rate: Option<f64>,
+    /// What ran, on what.
+    pub setup: Setup,
+    /// The figures of each phase.
+    pub phases: Vec<Figures>,
+    /// Second by second.
+    pub series: Series,
+}
+
+/// What ran, on what.
+#[derive(Clone, Debug, Serialize)]
+pub struct Setup {
+    /// The workload.
+    pub workload: WorkloadKind,
+    /// Rows at the start.
+    pub rows: u64,
+    /// Whether the table was there already.
+    pub table_reused: bool,
+    /// Threads and seconds.
+    pub phases: Phases,
+    /// Memory for pages, bytes.
+    pub pool_bytes: u64,
+    /// Capacity of the log, bytes.
+    pub log_bytes: u64,
+    /// Bytes of a page.
+    pub page_size: u64,
+    /// Pages that the trees occupy after the run.
+    pub pages_allocated: u64,
+    /// The greatest checkpoint age allowed, bytes.
+    pub checkpoint_age_limit_bytes: u64,
+    /// The disk that was imitated.
+    pub disk: Option<String>,
+    /// What the volume says about itself.
+    pub volume: String,
+    /// How torn page writes were guarded against, as far as it was asked for.
+    pub doublewrite: DoubleWrite,
+    /// The version of weir.
+    pub version: &'static str,
+    /// Processors that the operating system gives us.
+    pub cpus: usize,
+    /// Operating system and architecture.
+    pub platform: String,
+}
+
+impl Setup {
+    pub(crate) fn of(options: &Options, volume: &str, table_reused: bool) -> Self {
+        Setup {
+            workload: options.workload,
+            rows: options.rows,
+            table_reused,
+            phases: options.phases.clone(),
+            pool_bytes: options.pool_bytes,
+            log_bytes: options.log_bytes,
+            page_size: 0,
+            pages_allocated: 0,
+            checkpoint_age_limit_bytes: 0,
+            disk: options.disk.clone(),
+            volume: volume.to_owned(),
+            doublewrite: options.doublewrite,
+            version: env!("CARGO_PKG_VERSION"),
+            cpus: std::thread::available_parallelism().map_or(1, usize::from),
+            platform: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+        }
+    }
+}
+
+/// One entry a second, warm-up not included.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Series {
+    /// Transactions per second.
+    pub tps: Vec<f64>,
+    /// Checkpoint age as part of its limit, at the second's end.
+    pub checkpoint_age_over_limit: Vec<f64>,
+    /// Dirty pages at the second's end.
+    pub dirty_pages: Vec<u64>,
+    /// Pages written per second.
+    pub page_writes_per_second: Vec<f64>,
+    /// Redo bytes per second.
+    pub redo_bytes_per_second: Vec<f64>,
+    /// 99th percentile of the second's latencies, microseconds.
+    pub latency_micros_p99: Vec<u64>,
+    /// Threads at work.
+    pub threads: Vec<usize>,
+}
+
+impl Series {
+    fn of(sections: &[&Section]) -> Self {
+        let mut series = Series::default();
+        for section in sections {
+            for second in &section.seconds {
+                series.tps.push(second.tps);
+                series.checkpoint_age_over_limit.push(second.age_over_limit);
+                series.dirty_pages.push(second.dirty_pages);
+                series.page_writes_per_second.push(second.page_writes_per_second);
+                series.redo_bytes_per_second.push(second.redo_bytes_per_second);
+                series.latency_micros_p99.push(second.latency_micros_p99);
+                series.threads.push(section.threads);
+            }
+        }
+        series
+    }
+}
+
+impl Report {
+    /// The report of what was driven, still unverified.
+    pub(crate) fn of(driven: &Driven, mut setup: Setup, raw_sync_rate: Option<f64>) -> Self {
+        let measured = driven.phases.iter().any(|section| !section.seconds.is_empty());
+        let sections: Vec<&Section> =
+            if measured { driven.phases.iter().collect() } else { vec![&driven.warmup] };
+        let uniform = setup.workload == WorkloadKind::Update;
+        let figures = Figures::of(&sections, uniform);
+        if let Some(last) = sections.last() {
+            setup.page_size = last.after.page_size;
+            setup.pages_allocated = last.after.pages_allocated;
+            setup.checkpoint_age_limit_bytes = last.after.checkpoint_age_limit_bytes;
+        }
+        let over_raw = raw_sync_rate.filter(|&rate| rate > 0.0).map(|rate| figures.tps_mean / rate);
+        Report {
+            phases: driven.phases.iter().map(|section| Figures::of(&[section], uniform)).collect(),
+            series: Series::of(&sections),
+            figures,
+            durability: Durability::Synced,
+            verified: false,
+            verified_rows: 0,
+            problems: Vec::new(),
+            error: driven.error.as_ref().map(|error| format!("{error:#}")),
+            interrupted: driven.interrupted,
+            warmup_only: !measured,
+            warmup_seconds: driven.warmup.seconds.len() as u64,
+            raw_sync_rate,
+            tps_mean_over_raw_sync_rate: over_raw,
+            setup,
+        }
+    }
+
+    /// The phases that were asked for, beside those that were reached.
+    #[must_use]
+    pub fn phases_asked(&self) -> &[Phase] {
+        self.setup.phases.all()
+    }
+}
+
+/// Writes the report, whole or not at all: a temporary file beside it is renamed into place.
+///
+/// # Errors
+/// When the file exists and may not be replaced, or cannot be written.
+pub fn write_json(path: &Path, report: &Report, replace: bool) -> Result<()> {
+    ensure!(replace || !path.exists(), "{} exists; --force replaces it", path.display());
+    let mut name = path.file_name().context("the report needs a file name")?.to_owned();
+    name.push(".part");
+    let part = path.with_file_name(name);
+    let write = || -> Result<()> {
+        let mut text = serde_json::to_vec_pretty(report)?;
+        text.push(b'\n');
+        let mut file = std::fs::File::create(&part)?;
+        file.write_all(&text)?;
+        file.sync_all()?;
+        std::fs::rename(&part, path)?;
+        Ok(())
+    };
+    write().with_context(|| format!("cannot write the report {}", path.display())).inspect_err(
+        |_| {
+            // The error above is the one to tell; a leftover is harmless.
+            let _ = std::fs::remove_file(&part);
+        },
+    )
+}
