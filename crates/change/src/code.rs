@@ -1,0 +1,409 @@
+//! Groups as bytes.
+//!
+//! A body is a header (flags, transaction when flag 1 is set) and operations: a tag (`TAG_`) and its fields in the
+//! order of `Op`. Numbers and lengths are varints; keys are whole keys.
+use crate::op::{Before, Cleanup, Header, Op};
+use thiserror::Error;
+use weir_base::{PageNo, TreeId, TxnId, varint};
+use weir_page::{Flags, Kind, Stamp};
+
+/// A body has at least this many bytes, so that its frame can hold what the log needs.
+pub const BODY_BYTES_MIN: usize = 7;
+
+const TAG_NOP: u8 = 0;
+const TAG_INIT: u8 = 1;
+const TAG_INSERT: u8 = 2;
+/// An update that puts as many bytes as it removes.
+const TAG_OVERWRITE: u8 = 3;
+const TAG_UPDATE: u8 = 4;
+const TAG_MARK: u8 = 5;
+const TAG_UNMARK: u8 = 6;
+const TAG_RESTAMP: u8 = 7;
+const TAG_REMOVE: u8 = 8;
+const TAG_INSERT_CHILD: u8 = 9;
+const TAG_REMOVE_CHILD: u8 = 10;
+const TAG_SET_LINK: u8 = 11;
+const TAG_LOAD: u8 = 12;
+const TAG_TRUNCATE_FROM: u8 = 13;
+const TAG_OVERFLOW_DATA: u8 = 14;
+const TAG_MAP_SET: u8 = 15;
+const TAG_MAP_CLEAR: u8 = 16;
+const TAG_WRITE_AT: u8 = 17;
+const TAG_UNDO_ABSENT: u8 = 18;
+const TAG_UNDO_ROW: u8 = 19;
+const TAG_UNDO_OVERWRITE: u8 = 20;
+const TAG_UNDO_DELTA: u8 = 21;
+const TAG_UNDO_PAGES: u8 = 22;
+const TAG_CLEANUP_CHAIN: u8 = 23;
+
+const GROUP_TXN: u64 = 1;
+const GROUP_COMMITS: u64 = 2;
+const GROUP_ROLLED_BACK: u64 = 4;
+const GROUP_UNDO: u64 = 8;
+
+/// The bytes are not a group's body.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+#[error("malformed redo group at byte {offset} of its body")]
+pub struct DecodeError {
+    /// Where the part begins that cannot be read.
+    pub offset: usize,
+}
+
+impl Header {
+    /// Appends the header: the beginning of a body.
+    pub fn encode(self, out: &mut Vec<u8>) {
+        let bit = |on: bool, bit: u64| if on { bit } else { 0 };
+        let flags = bit(self.txn.is_some(), GROUP_TXN)
+            | bit(self.commits, GROUP_COMMITS)
+            | bit(self.rolled_back, GROUP_ROLLED_BACK)
+            | bit(self.undo, GROUP_UNDO);
+        varint::put(out, flags);
+        if let Some(txn) = self.txn {
+            varint::put(out, txn.0);
+        }
+    }
+
+    fn take(bytes: &mut &[u8]) -> Option<Header> {
+        let flags = varint::take(bytes)?;
+        if flags > GROUP_TXN | GROUP_COMMITS | GROUP_ROLLED_BACK | GROUP_UNDO {
+            return None;
+        }
+        let txn = if flags & GROUP_TXN != 0 { Some(take_txn(bytes)?) } else { None };
+        Some(Header {
+            txn,
+            commits: flags & GROUP_COMMITS != 0,
+            rolled_back: flags & GROUP_ROLLED_BACK != 0,
+            undo: flags & GROUP_UNDO != 0,
+        })
+    }
+}
+
+/// Splits a body into its header and its operations.
+///
+/// # Errors
+/// When the header cannot be read. The operations are read, and may fail, as they are walked over.
+pub fn decode(body: &[u8]) -> Result<(Header, Ops<'_>), DecodeError> {
+    let mut rest = body;
+    let header = Header::take(&mut rest).ok_or(DecodeError { offset: 0 })?;
+    Ok((header, Ops { rest, body_len: body.len() }))
+}
+
+impl Op<'_> {
+    /// Pads a body to the length that the log asks for: the last step of making one.
+    pub fn pad(body: &mut Vec<u8>) {
+        let len = body.len().max(BODY_BYTES_MIN);
+        body.resize(len, TAG_NOP);
+    }
+
+    /// Appends the operation.
+    #[inline]
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let mut put = Put { out };
+        match *self {
+            Op::Init { page, kind, level, tree } => {
+                put.head(TAG_INIT, page);
+                put.out.extend_from_slice(&[kind as u8, level]);
+                put.number(u64::from(tree.0));
+            }
+            Op::Insert { page, key, seq, flags, value } => {
+                put.row(TAG_INSERT, page, key, seq);
+                put.out.push(flags.to_bits());
+                put.bytes(value);
+            }
+            Op::Update { page, key, seq, offset, removed, bytes } => {
+                let same = removed == bytes.len();
+                put.row(if same { TAG_OVERWRITE } else { TAG_UPDATE }, page, key, seq);
+                put.splice(offset, removed, bytes);
+            }
+            Op::Mark { page, key, seq, deleted } => {
+                put.row(if deleted { TAG_MARK } else { TAG_UNMARK }, page, key, seq);
+            }
+            Op::Restamp { page, key, stamp } => {
+                put.keyed(TAG_RESTAMP, page, key);
+                put.stamp(stamp);
+            }
+            Op::Remove { page, key } => put.keyed(TAG_REMOVE, page, key),
+            Op::InsertChild { page, key, child } => {
+                put.keyed(TAG_INSERT_CHILD, page, key);
+                put.number(u64::from(child.0));
+            }
+            Op::RemoveChild { page, key } => put.keyed(TAG_REMOVE_CHILD, page, key),
+            Op::SetLink { page, link } => {
+                put.head(TAG_SET_LINK, page);
+                put.link(link);
+            }
+            Op::Load { page, rows } => put.keyed(TAG_LOAD, page, rows),
+            Op::TruncateFrom { page, key } => put.keyed(TAG_TRUNCATE_FROM, page, key),
+            Op::OverflowData { page, next, bytes } => {
+                put.head(TAG_OVERFLOW_DATA, page);
+                put.link(next);
+                put.bytes(bytes);
+            }
+            Op::MapSet { page, first_bit, count, value } => {
+                put.head(if value { TAG_MAP_SET } else { TAG_MAP_CLEAR }, page);
+                put.number(u64::from(first_bit));
+                put.number(u64::from(count));
+            }
+            Op::WriteAt { page, offset, bytes } => {
+                put.head(TAG_WRITE_AT, page);
+                put.number(offset as u64);
+                put.bytes(bytes);
+            }
+            Op::Undo { tree, key, seq, before } => put.undo(tree, key, seq, before),
+            Op::UndoPages { first, count } => {
+                put.head(TAG_UNDO_PAGES, first);
+                put.number(u64::from(count));
+            }
+            Op::Cleanup(Cleanup::Chain { first, mark }) => {
+                put.out.push(TAG_CLEANUP_CHAIN);
+                put.link(first);
+                put.out.extend_from_slice(&mark.to_le_bytes());
+            }
+        }
+    }
+}
+
+/// Fields on their way into a body.
+struct Put<'o> {
+    out: &'o mut Vec<u8>,
+}
+
+impl Put<'_> {
+    #[inline]
+    fn number(&mut self, number: u64) {
+        varint::put(self.out, number);
+    }
+
+    #[inline]
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.number(bytes.len() as u64);
+        self.out.extend_from_slice(bytes);
+    }
+
+    #[inline]
+    fn head(&mut self, tag: u8, page: PageNo) {
+        self.out.push(tag);
+        self.number(u64::from(page.0));
+    }
+
+    /// No page is one byte this way.
+    fn link(&mut self, link: PageNo) {
+        self.number(u64::from(link.0.wrapping_add(1)));
+    }
+
+    #[inline]
+    fn keyed(&mut self, tag: u8, page: PageNo, key: &[u8]) {
+        self.head(tag, page);
+        self.bytes(key);
+    }
+
+    #[inline]
+    fn row(&mut self, tag: u8, page: PageNo, key: &[u8], seq: u32) {
+        self.keyed(tag, page, key);
+        self.number(u64::from(seq));
+    }
+
+    /// The reader knows from the tag whether the number of bytes removed is written.
+    #[inline]
+    fn splice(&mut self, offset: usize, removed: usize, bytes: &[u8]) {
+        self.number(offset as u64);
+        if removed != bytes.len() {
+            self.number(removed as u64);
+        }
+        self.bytes(bytes);
+    }
+
+    fn undo(&mut self, tree: TreeId, key: &[u8], seq: u32, before: Before<'_>) {
+        let tag = match before {
+            Before::Absent => TAG_UNDO_ABSENT,
+            Before::Row { .. } => TAG_UNDO_ROW,
+            Before::Delta { removed, bytes, .. } if removed == bytes.len() => TAG_UNDO_OVERWRITE,
+            Before::Delta { .. } => TAG_UNDO_DELTA,
+        };
+        self.out.push(tag);
+        self.number(u64::from(tree.0));
+        self.bytes(key);
+        self.number(u64::from(seq));
+        match before {
+            Before::Absent => {}
+            Before::Row { flags, stamp, bytes } => {
+                self.stamp(stamp);
+                self.out.push(flags.to_bits());
+                self.bytes(bytes);
+            }
+            Before::Delta { stamp, offset, removed, bytes } => {
+                self.stamp(stamp);
+                self.splice(offset, removed, bytes);
+            }
+        }
+    }
+
+    fn stamp(&mut self, stamp: Stamp) {
+        self.number(stamp.writer.0);
+        self.number(u64::from(stamp.seq));
+    }
+}
+
+/// The operations of a body, decoded as they are walked over. After one that cannot be read the walk ends.
+#[derive(Clone)]
+pub struct Ops<'a> {
+    rest: &'a [u8],
+    body_len: usize,
+}
+
+impl<'a> Iterator for Ops<'a> {
+    type Item = Result<Op<'a>, DecodeError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let offset = self.body_len - self.rest.len();
+            let (&tag, rest) = self.rest.split_first()?;
+            self.rest = rest;
+            if tag == TAG_NOP {
+                continue;
+            }
+            let op = take_op(tag, &mut self.rest);
+            if op.is_none() {
+                self.rest = &[];
+            }
+            return Some(op.ok_or(DecodeError { offset }));
+        }
+    }
+}
+
+#[inline]
+fn take_size(bytes: &mut &[u8]) -> Option<usize> {
+    usize::try_from(varint::take(bytes)?).ok()
+}
+
+#[inline]
+fn take_u32(bytes: &mut &[u8]) -> Option<u32> {
+    u32::try_from(varint::take(bytes)?).ok()
+}
+
+#[inline]
+fn take_page(bytes: &mut &[u8]) -> Option<PageNo> {
+    take_u32(bytes).map(PageNo)
+}
+
+fn take_link(bytes: &mut &[u8]) -> Option<PageNo> {
+    take_u32(bytes).map(|link| PageNo(link.wrapping_sub(1)))
+}
+
+fn take_txn(bytes: &mut &[u8]) -> Option<TxnId> {
+    varint::take(bytes).map(TxnId).filter(|&txn| txn <= TxnId::MAX)
+}
+
+#[inline]
+fn take_u8(bytes: &mut &[u8]) -> Option<u8> {
+    let (&byte, rest) = bytes.split_first()?;
+    *bytes = rest;
+    Some(byte)
+}
+
+fn take_flags(bytes: &mut &[u8]) -> Option<Flags> {
+    take_u8(bytes).filter(|&bits| bits < 4).map(Flags::from_bits)
+}
+
+#[inline]
+fn take_bytes<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let (taken, rest) = bytes.split_at_checked(take_size(bytes)?)?;
+    *bytes = rest;
+    Some(taken)
+}
+
+/// Offset, bytes removed, bytes put.
+#[inline]
+fn take_splice<'a>(same: bool, bytes: &mut &'a [u8]) -> Option<(usize, usize, &'a [u8])> {
+    let offset = take_size(bytes)?;
+    let removed = if same { None } else { Some(take_size(bytes)?) };
+    let put = take_bytes(bytes)?;
+    // One way to say a thing: what has the short form must use it.
+    (removed != Some(put.len())).then_some((offset, removed.unwrap_or(put.len()), put))
+}
+
+#[inline]
+fn take_op<'a>(tag: u8, rest: &mut &'a [u8]) -> Option<Op<'a>> {
+    match tag {
+        TAG_INSERT..=TAG_REMOVE => take_row(tag, rest),
+        TAG_UNDO_ABSENT..=TAG_UNDO_DELTA => take_undo(tag, rest),
+        TAG_UNDO_PAGES => Some(Op::UndoPages { first: take_page(rest)?, count: take_u32(rest)? }),
+        TAG_CLEANUP_CHAIN => {
+            let first = take_link(rest)?;
+            let (mark, after) = rest.split_first_chunk()?;
+            *rest = after;
+            Some(Op::Cleanup(Cleanup::Chain { first, mark: u64::from_le_bytes(*mark) }))
+        }
+        _ => take_structure(tag, rest),
+    }
+}
+
+#[inline]
+fn take_row<'a>(tag: u8, rest: &mut &'a [u8]) -> Option<Op<'a>> {
+    let (page, key) = (take_page(rest)?, take_bytes(rest)?);
+    Some(match tag {
+        TAG_REMOVE => Op::Remove { page, key },
+        TAG_RESTAMP => Op::Restamp { page, key, stamp: take_stamp(rest)? },
+        TAG_INSERT => {
+            let (seq, flags) = (take_u32(rest)?, take_flags(rest)?);
+            Op::Insert { page, key, seq, flags, value: take_bytes(rest)? }
+        }
+        TAG_OVERWRITE | TAG_UPDATE => {
+            let seq = take_u32(rest)?;
+            let (offset, removed, bytes) = take_splice(tag == TAG_OVERWRITE, rest)?;
+            Op::Update { page, key, seq, offset, removed, bytes }
+        }
+        _ => Op::Mark { page, key, seq: take_u32(rest)?, deleted: tag == TAG_MARK },
+    })
+}
+
+fn take_stamp(rest: &mut &[u8]) -> Option<Stamp> {
+    Some(Stamp { writer: take_txn(rest)?, seq: take_u32(rest)? })
+}
+
+fn take_undo<'a>(tag: u8, rest: &mut &'a [u8]) -> Option<Op<'a>> {
+    let (tree, key, seq) = (TreeId(take_u32(rest)?), take_bytes(rest)?, take_u32(rest)?);
+    if tag == TAG_UNDO_ABSENT {
+        return Some(Op::Undo { tree, key, seq, before: Before::Absent });
+    }
+    let stamp = take_stamp(rest)?;
+    let before = if tag == TAG_UNDO_ROW {
+        Before::Row { flags: take_flags(rest)?, stamp, bytes: take_bytes(rest)? }
+    } else {
+        let (offset, removed, bytes) = take_splice(tag == TAG_UNDO_OVERWRITE, rest)?;
+        Before::Delta { stamp, offset, removed, bytes }
+    };
+    Some(Op::Undo { tree, key, seq, before })
+}
+
+fn take_structure<'a>(tag: u8, rest: &mut &'a [u8]) -> Option<Op<'a>> {
+    let page = take_page(rest)?;
+    Some(match tag {
+        TAG_INIT => {
+            let (kind, level) = (Kind::from_u8(take_u8(rest)?)?, take_u8(rest)?);
+            Op::Init { page, kind, level, tree: TreeId(take_u32(rest)?) }
+        }
+        TAG_INSERT_CHILD => {
+            let key = take_bytes(rest)?;
+            Op::InsertChild { page, key, child: take_page(rest)? }
+        }
+        TAG_REMOVE_CHILD => Op::RemoveChild { page, key: take_bytes(rest)? },
+        TAG_SET_LINK => Op::SetLink { page, link: take_link(rest)? },
+        TAG_LOAD => Op::Load { page, rows: take_bytes(rest)? },
+        TAG_TRUNCATE_FROM => Op::TruncateFrom { page, key: take_bytes(rest)? },
+        TAG_OVERFLOW_DATA => {
+            let next = take_link(rest)?;
+            Op::OverflowData { page, next, bytes: take_bytes(rest)? }
+        }
+        TAG_MAP_SET | TAG_MAP_CLEAR => {
+            let (first_bit, count) = (take_u32(rest)?, take_u32(rest)?);
+            Op::MapSet { page, first_bit, count, value: tag == TAG_MAP_SET }
+        }
+        TAG_WRITE_AT => {
+            let offset = take_size(rest)?;
+            Op::WriteAt { page, offset, bytes: take_bytes(rest)? }
+        }
+        _ => return None,
+    })
+}

@@ -1,0 +1,291 @@
+//! The vocabulary of redo: what a group of changes can say. How it says it in bytes is in `code`.
+use weir_base::{PageNo, TreeId, TxnId};
+use weir_page::{Flags, Kind, Stamp};
+
+/// What a group's body says before its operations.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Header {
+    /// The transaction that the group belongs to; rows it writes carry this writer. `None`: structure only.
+    pub txn: Option<TxnId>,
+    /// The transaction is committed with this group.
+    pub commits: bool,
+    /// The transaction's rollback is complete with this group.
+    pub rolled_back: bool,
+    /// The group carries undo, so a scan for them must look inside.
+    pub undo: bool,
+}
+
+impl Header {
+    /// The writer of rows that name none of their own.
+    #[must_use]
+    pub fn writer(self) -> TxnId {
+        self.txn.unwrap_or(TxnId::NONE)
+    }
+}
+
+/// A row as it was before a change, for taking the change back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Before<'a> {
+    /// There was none: remove it.
+    Absent,
+    /// The whole row.
+    Row {
+        /// Its marks.
+        flags: Flags,
+        /// Who had written it.
+        stamp: Stamp,
+        /// Its value as it lay in the leaf.
+        bytes: &'a [u8],
+    },
+    /// What differs from the row after the change; marks are as they were.
+    Delta {
+        /// Who had written it.
+        stamp: Stamp,
+        /// Where the difference begins in the value, in bytes.
+        offset: usize,
+        /// How many bytes of the changed value to take out there.
+        removed: usize,
+        /// The bytes to put there.
+        bytes: &'a [u8],
+    },
+}
+
+/// One change of one page, or what takes it back. Rows are named by their whole key.
+/// Rows that are changed get the group's transaction as their writer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Op<'a> {
+    /// The page becomes an empty one of this kind. Nothing of its old content matters.
+    Init {
+        /// The page.
+        page: PageNo,
+        /// What it is used for.
+        kind: Kind,
+        /// Height above the leaves.
+        level: u8,
+        /// The tree that it belongs to.
+        tree: TreeId,
+    },
+    /// The row under this key is this one from now on, whether or not there was one.
+    Insert {
+        /// The page.
+        page: PageNo,
+        /// The row's key.
+        key: &'a [u8],
+        /// The number of the change within the transaction.
+        seq: u32,
+        /// Its marks.
+        flags: Flags,
+        /// Its value as it lies in the leaf.
+        value: &'a [u8],
+    },
+    /// A range of a row's value is replaced.
+    Update {
+        /// The page.
+        page: PageNo,
+        /// The row's key.
+        key: &'a [u8],
+        /// The number of the change within the transaction.
+        seq: u32,
+        /// Where the range begins in the value, in bytes.
+        offset: usize,
+        /// Its length in bytes.
+        removed: usize,
+        /// What comes in its place.
+        bytes: &'a [u8],
+    },
+    /// A row's delete mark is set or cleared.
+    Mark {
+        /// The page.
+        page: PageNo,
+        /// The row's key.
+        key: &'a [u8],
+        /// The number of the change within the transaction.
+        seq: u32,
+        /// The mark.
+        deleted: bool,
+    },
+    /// A row gets this stamp: a rollback puts back whose row it was.
+    Restamp {
+        /// The page.
+        page: PageNo,
+        /// The row's key.
+        key: &'a [u8],
+        /// Who had written it.
+        stamp: Stamp,
+    },
+    /// A row leaves its page for good.
+    Remove {
+        /// The page.
+        page: PageNo,
+        /// The row's key.
+        key: &'a [u8],
+    },
+    /// An inner node gets a separator and the child that begins there.
+    InsertChild {
+        /// The page.
+        page: PageNo,
+        /// The separator.
+        key: &'a [u8],
+        /// The child.
+        child: PageNo,
+    },
+    /// An inner node loses this separator and the child that begins there.
+    RemoveChild {
+        /// The page.
+        page: PageNo,
+        /// The separator, exactly.
+        key: &'a [u8],
+    },
+    /// The page's link changes: an inner node's leftmost child, an overflow page's successor.
+    SetLink {
+        /// The page.
+        page: PageNo,
+        /// The new link.
+        link: PageNo,
+    },
+    /// Entries move in, all before or all after the page's own.
+    Load {
+        /// The page.
+        page: PageNo,
+        /// The entries, as `weir_page::Node::dump` writes them.
+        rows: &'a [u8],
+    },
+    /// Entries from this key on leave the page: what stays of a split node.
+    TruncateFrom {
+        /// The page.
+        page: PageNo,
+        /// The first key that leaves.
+        key: &'a [u8],
+    },
+    /// A whole overflow page.
+    OverflowData {
+        /// The page.
+        page: PageNo,
+        /// The next one of the value, or `PageNo::NONE`.
+        next: PageNo,
+        /// The page's share of the value.
+        bytes: &'a [u8],
+    },
+    /// Bits of a space map change; bit 0 is the lowest of the first byte behind the header.
+    MapSet {
+        /// The page.
+        page: PageNo,
+        /// The first bit.
+        first_bit: u32,
+        /// How many.
+        count: u32,
+        /// What they become.
+        value: bool,
+    },
+    /// Bytes of a page that is no node change.
+    WriteAt {
+        /// The page.
+        page: PageNo,
+        /// Byte offset within the page, behind the header.
+        offset: usize,
+        /// The new bytes.
+        bytes: &'a [u8],
+    },
+    /// How to take back what this transaction's change `seq` did to a row. Changes no page; recovery collects these.
+    Undo {
+        /// The tree.
+        tree: TreeId,
+        /// The row's key.
+        key: &'a [u8],
+        /// The number of the change within the transaction.
+        seq: u32,
+        /// The row as it was.
+        before: Before<'a>,
+    },
+    /// Pages that this transaction took and that nothing names unless it commits. Changes no page.
+    UndoPages {
+        /// The first of them.
+        first: PageNo,
+        /// How many.
+        count: u32,
+    },
+    /// Work that is left to do when the group's transaction has committed. Changes no page.
+    Cleanup(Cleanup),
+}
+
+/// Work that outlives the transaction that caused it; a later one of the same subject says how far it has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cleanup {
+    /// A chain of overflow pages that no row names is to be freed.
+    Chain {
+        /// The first page not yet freed; `PageNo::NONE` when the work is done.
+        first: PageNo,
+        /// The chain's own number.
+        mark: u64,
+    },
+}
+
+impl<'a> Op<'a> {
+    /// The page that the operation changes; `None` for notes to recovery, which change none.
+    #[must_use]
+    pub fn page(&self) -> Option<PageNo> {
+        match *self {
+            Op::Init { page, .. }
+            | Op::Insert { page, .. }
+            | Op::Update { page, .. }
+            | Op::Mark { page, .. }
+            | Op::Restamp { page, .. }
+            | Op::Remove { page, .. }
+            | Op::InsertChild { page, .. }
+            | Op::RemoveChild { page, .. }
+            | Op::SetLink { page, .. }
+            | Op::Load { page, .. }
+            | Op::TruncateFrom { page, .. }
+            | Op::OverflowData { page, .. }
+            | Op::MapSet { page, .. }
+            | Op::WriteAt { page, .. } => Some(page),
+            Op::Undo { .. } | Op::UndoPages { .. } | Op::Cleanup(_) => None,
+        }
+    }
+
+    /// The key that says where in its page the operation works, when one does.
+    #[must_use]
+    pub fn key(&self) -> Option<&'a [u8]> {
+        match *self {
+            Op::Insert { key, .. }
+            | Op::Update { key, .. }
+            | Op::Mark { key, .. }
+            | Op::Restamp { key, .. }
+            | Op::Remove { key, .. }
+            | Op::InsertChild { key, .. }
+            | Op::RemoveChild { key, .. }
+            | Op::TruncateFrom { key, .. } => Some(key),
+            _ => None,
+        }
+    }
+
+    /// Whether the operation says all that its page holds afterwards, so that the page need not be read for it.
+    #[must_use]
+    pub fn makes_page(&self) -> bool {
+        matches!(self, Op::Init { .. })
+    }
+
+    /// The operation's name, for messages.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Op::Init { .. } => "init",
+            Op::Insert { .. } => "insert",
+            Op::Update { .. } => "update",
+            Op::Mark { .. } => "mark",
+            Op::Restamp { .. } => "restamp",
+            Op::Remove { .. } => "remove",
+            Op::InsertChild { .. } => "insert child",
+            Op::RemoveChild { .. } => "remove child",
+            Op::SetLink { .. } => "set link",
+            Op::Load { .. } => "load",
+            Op::TruncateFrom { .. } => "truncate from",
+            Op::OverflowData { .. } => "overflow data",
+            Op::MapSet { .. } => "map set",
+            Op::WriteAt { .. } => "write at",
+            Op::Undo { .. } => "undo",
+            Op::UndoPages { .. } => "undo pages",
+            Op::Cleanup(_) => "cleanup",
+        }
+    }
+}
