@@ -1,0 +1,361 @@
+//! Real files in a directory: O_DIRECT where the file system has it, deep queues by io_uring.
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{
+    AtomicBool, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
+
+use parking_lot::Mutex;
+use weir_base::{ALIGN, AlignedBuf};
+
+use crate::batch::Batch;
+use crate::device::{
+    BlockFile, IoCounters, IoStats, LOCK_NAME, ReadOp, Volume, WriteOp, check_len, check_name,
+    check_read, check_write, context,
+};
+use crate::sys;
+use crate::uring::RingPool;
+
+/// Zeros are written in pieces of this size.
+const ZEROS_BYTES: usize = 1 << 20;
+/// Exists only while a volume is being opened; a crash may leave it behind.
+const PROBE_NAME: &str = ".direct-io-probe";
+
+/// A directory of the file system, locked against every other user (DEVICE-3). The lock is held
+/// until the volume and all files opened through it are dropped.
+pub struct FileVolume {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    dir_path: PathBuf,
+    dir: File,
+    _lock: File,
+    direct: bool,
+    /// `pwritev2(RWF_DSYNC)` works here; cleared when the kernel says that it does not.
+    dsync: AtomicBool,
+    rings: RingPool,
+    counters: IoCounters,
+}
+
+impl FileVolume {
+    /// Opens `dir`, creating it when missing, and locks it.
+    ///
+    /// # Errors
+    /// `WouldBlock` when another process, or another volume of this process, has it open;
+    /// otherwise what the file system reports.
+    pub fn open(dir: &Path) -> io::Result<Self> {
+        Self::open_with(dir, true, RingPool::new())
+    }
+
+    fn open_with(dir: &Path, want_direct: bool, rings: RingPool) -> io::Result<Self> {
+        let failed = |e| context(e, || format!("open directory {}", dir.display()));
+        std::fs::create_dir_all(dir).map_err(failed)?;
+        let dir_file = File::open(dir).map_err(failed)?;
+        let lock = take_lock(dir)?;
+        let direct = want_direct && direct_works(dir).map_err(failed)?;
+        let shared = Shared {
+            dir_path: dir.to_owned(),
+            dir: dir_file,
+            _lock: lock,
+            direct,
+            dsync: AtomicBool::new(true),
+            rings,
+            counters: IoCounters::default(),
+        };
+        Ok(FileVolume { shared: Arc::new(shared) })
+    }
+
+    fn open_file(&self, name: &str, create: bool) -> io::Result<DiskFile> {
+        check_name(name)?;
+        let failed = |e| context(e, || format!("open {name}"));
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(create);
+        if self.shared.direct {
+            options.custom_flags(libc::O_DIRECT);
+        }
+        let file = options.open(self.shared.dir_path.join(name)).map_err(failed)?;
+        let metadata = file.metadata().map_err(failed)?;
+        if !metadata.is_file() {
+            return Err(io::Error::new(ErrorKind::InvalidInput, format!("{name} is not a file")));
+        }
+        Ok(DiskFile {
+            name: name.to_owned(),
+            file,
+            len: AtomicU64::new(metadata.len()),
+            growing: Mutex::new(()),
+            shared: Arc::clone(&self.shared),
+        })
+    }
+}
+
+/// DEVICE-3.
+fn take_lock(dir: &Path) -> io::Result<File> {
+    let failed = |e| context(e, || format!("lock directory {}", dir.display()));
+    let path = dir.join(LOCK_NAME);
+    let mut options = OpenOptions::new();
+    let mut lock =
+        options.read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
+    if !sys::try_lock(&lock).map_err(failed)? {
+        let holder = std::fs::read_to_string(&path).unwrap_or_default();
+        let by = match holder.trim().parse::<u32>() {
+            Ok(pid) if pid == std::process::id() => " by this process".to_owned(),
+            Ok(pid) => format!(" by process {pid}"),
+            Err(_) => String::new(),
+        };
+        return Err(io::Error::new(
+            ErrorKind::WouldBlock,
+            format!("{} is in use{by}; a database can be open only once", dir.display()),
+        ));
+    }
+    // Only helps the message above, so a full disk must not keep a database from opening.
+    let _ = lock.set_len(0).and_then(|()| write!(lock, "{}", std::process::id()));
+    Ok(lock)
+}
+
+/// Whether O_DIRECT works in this directory. Some file systems refuse it on opening, some only
+/// when reading or writing, so this tries with a file that it removes again.
+fn direct_works(dir: &Path) -> io::Result<bool> {
+    let path = dir.join(PROBE_NAME);
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(true).custom_flags(libc::O_DIRECT);
+    let result = options
+        .open(&path)
+        .and_then(|file| file.write_all_at(&AlignedBuf::zeroed(ALIGN), 0).map(|()| file))
+        .and_then(|file| file.read_exact_at(&mut AlignedBuf::zeroed(ALIGN), 0));
+    let _ = std::fs::remove_file(&path);
+    match result {
+        Ok(()) => Ok(true),
+        Err(e) if e.raw_os_error() == Some(libc::EINVAL) => Ok(false),
+        // A full disk says nothing about O_DIRECT, and reading must still be possible.
+        Err(e) if is_full(&e) => Ok(true),
+        Err(e) => Err(e),
+    }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+}
+
+impl Volume for FileVolume {
+    fn open(&self, name: &str) -> io::Result<Arc<dyn BlockFile>> {
+        Ok(Arc::new(self.open_file(name, false)?))
+    }
+
+    fn create(&self, name: &str, len: u64) -> io::Result<Arc<dyn BlockFile>> {
+        check_len(len)?;
+        let file = self.open_file(name, true)?;
+        // Zeros on the disk, not only a reservation: later writes are then pure overwrites that
+        // change no metadata, and their sync costs one device write instead of a journal commit.
+        match file.extend(0, len).and_then(|()| file.write_zeros(0, len)) {
+            Ok(()) => Ok(Arc::new(file)),
+            Err(e) => {
+                let _ = std::fs::remove_file(self.shared.dir_path.join(name));
+                Err(context(e, || format!("create {name} with {len} bytes")))
+            }
+        }
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        check_name(name)?;
+        std::fs::remove_file(self.shared.dir_path.join(name))
+            .map_err(|e| context(e, || format!("remove {name}")))
+    }
+
+    fn exists(&self, name: &str) -> io::Result<bool> {
+        check_name(name)?;
+        self.shared.dir_path.join(name).try_exists()
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(&self.shared.dir_path)? {
+            let entry = entry?;
+            // A name that is not UTF-8 cannot be one of ours.
+            if let Ok(name) = entry.file_name().into_string()
+                && name != LOCK_NAME
+                && name != PROBE_NAME
+                && entry.file_type()?.is_file()
+            {
+                names.push(name);
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    fn sync_directory(&self) -> io::Result<()> {
+        self.shared.counters.count_sync();
+        self.shared.dir.sync_all().map_err(|e| context(e, || "sync directory".to_owned()))
+    }
+
+    fn describe(&self) -> String {
+        let cache = if self.shared.direct { "O_DIRECT" } else { "buffered (no O_DIRECT here)" };
+        let queue =
+            if self.shared.rings.in_use() { "io_uring" } else { "pread/pwrite (no io_uring here)" };
+        format!("files, {cache}, {queue}")
+    }
+
+    fn io_stats(&self) -> IoStats {
+        self.shared.counters.snapshot()
+    }
+}
+
+struct DiskFile {
+    name: String,
+    file: File,
+    len: AtomicU64,
+    /// Held while the length changes, so that two growing threads do not undo each other.
+    growing: Mutex<()>,
+    shared: Arc<Shared>,
+}
+
+impl DiskFile {
+    /// Reserves from `old_len` to `len`, which then reads as zeros. On an error the file is as long
+    /// as before and holds no more space.
+    fn extend(&self, old_len: u64, len: u64) -> io::Result<()> {
+        let more = len - old_len;
+        // Asked first, because the kernel would take all there is before it finds it too little,
+        // and others would meet a full disk meanwhile.
+        if sys::free_bytes(&self.file).is_ok_and(|free| free < more) {
+            let text = format!("{more} bytes more than the disk has");
+            return Err(io::Error::new(ErrorKind::StorageFull, text));
+        }
+        let reserved = sys::reserve(&self.file, old_len, more).and_then(|reserved| {
+            if !reserved {
+                // Writing is then the only way to be sure of the space.
+                self.file.set_len(len)?;
+                self.write_zeros(old_len, len)?;
+            }
+            Ok(())
+        });
+        if let Err(e) = reserved {
+            let _ = self.file.set_len(old_len);
+            let kind = if is_full(&e) { ErrorKind::StorageFull } else { e.kind() };
+            return Err(io::Error::new(kind, e));
+        }
+        self.len.store(len, Release);
+        Ok(())
+    }
+
+    fn write_zeros(&self, from: u64, to: u64) -> io::Result<()> {
+        let zeros = AlignedBuf::zeroed(ZEROS_BYTES.min((to - from) as usize));
+        let mut next = from;
+        while next < to {
+            let mut writes = Vec::new();
+            while next < to && writes.len() < 8 {
+                let len = (to - next).min(zeros.len() as u64);
+                writes.push(WriteOp { offset: next, buf: &zeros[..len as usize] });
+                next += len;
+            }
+            self.run_writes(&writes)?;
+        }
+        Ok(())
+    }
+
+    fn run_writes(&self, writes: &[WriteOp<'_>]) -> io::Result<()> {
+        let mut batch = Batch::of_writes(writes);
+        let bytes = writes.iter().map(|op| op.buf.len()).sum();
+        self.shared.counters.count_writes(batch.len(), bytes);
+        self.shared.rings.run(self.file.as_raw_fd(), &mut batch)
+    }
+
+    fn failed(&self, error: io::Error, what: &str, offset: u64, len: usize) -> io::Error {
+        context(error, || format!("{what} {} ({len} bytes at {offset})", self.name))
+    }
+
+    fn try_write_durable(&self, mut offset: u64, mut buf: &[u8]) -> io::Result<()> {
+        while !buf.is_empty() && self.shared.dsync.load(Relaxed) {
+            match sys::write_dsync(&self.file, offset, buf) {
+                Ok(Some(0)) => return Err(ErrorKind::WriteZero.into()),
+                Ok(Some(done)) => {
+                    offset += done as u64;
+                    buf = &buf[done..];
+                }
+                Ok(None) => self.shared.dsync.store(false, Relaxed),
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        if buf.is_empty() {
+            return Ok(());
+        }
+        self.file.write_all_at(buf, offset)?;
+        self.file.sync_data()
+    }
+}
+
+impl BlockFile for DiskFile {
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<()> {
+        check_read(offset, buf, self.len())?;
+        self.shared.counters.count_reads(1, buf.len());
+        let len = buf.len();
+        self.file.read_exact_at(buf, offset).map_err(|e| self.failed(e, "read", offset, len))
+    }
+
+    fn write_at(&self, offset: u64, buf: &[u8]) -> io::Result<()> {
+        check_write(offset, buf, self.len())?;
+        self.shared.counters.count_writes(1, buf.len());
+        self.file.write_all_at(buf, offset).map_err(|e| self.failed(e, "write", offset, buf.len()))
+    }
+
+    fn write_durable_at(&self, offset: u64, buf: &[u8]) -> io::Result<()> {
+        check_write(offset, buf, self.len())?;
+        self.shared.counters.count_writes(1, buf.len());
+        self.shared.counters.count_sync();
+        self.try_write_durable(offset, buf)
+            .map_err(|e| self.failed(e, "durable write", offset, buf.len()))
+    }
+
+    fn read_many(&self, reads: &mut [ReadOp<'_>]) -> io::Result<()> {
+        let (len, mut bytes) = (self.len(), 0);
+        for op in reads.iter() {
+            check_read(op.offset, op.buf, len)?;
+            bytes += op.buf.len();
+        }
+        let count = reads.len();
+        let mut batch = Batch::of_reads(reads);
+        self.shared.counters.count_reads(batch.len(), bytes);
+        self.shared
+            .rings
+            .run(self.file.as_raw_fd(), &mut batch)
+            .map_err(|e| context(e, || format!("read {} ({count} ranges)", self.name)))
+    }
+
+    fn write_many(&self, writes: &[WriteOp<'_>]) -> io::Result<()> {
+        let len = self.len();
+        writes.iter().try_for_each(|op| check_write(op.offset, op.buf, len))?;
+        self.run_writes(writes)
+            .map_err(|e| context(e, || format!("write {} ({} ranges)", self.name, writes.len())))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.shared.counters.count_sync();
+        self.file.sync_data().map_err(|e| context(e, || format!("sync {}", self.name)))
+    }
+
+    fn len(&self) -> u64 {
+        self.len.load(Acquire)
+    }
+
+    fn grow(&self, len: u64) -> io::Result<()> {
+        check_len(len)?;
+        let _alone = self.growing.lock();
+        let old_len = self.len();
+        if len < old_len {
+            let text = format!("{} cannot shrink from {old_len} to {len} bytes", self.name);
+            return Err(io::Error::new(ErrorKind::InvalidInput, text));
+        }
+        self.extend(old_len, len)
+            .map_err(|e| context(e, || format!("grow {} to {len} bytes", self.name)))
+    }
+}
+
+#[cfg(test)]
+#[path = "file_tests.rs"]
+mod tests;

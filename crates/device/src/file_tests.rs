@@ -1,0 +1,255 @@
+//! Tests of real files, with O_DIRECT and without, through io_uring and through plain calls.
+use super::*;
+use std::thread;
+
+const PAGE: u64 = ALIGN as u64;
+
+/// Each way of doing I/O; what the machine refuses falls back to another and is tested twice.
+fn each_volume(test: impl Fn(FileVolume)) {
+    for direct in [true, false] {
+        for refuse_rings in [true, false] {
+            let dir = tempfile::tempdir().unwrap();
+            let rings = if refuse_rings { RingPool::refusing() } else { RingPool::new() };
+            test(FileVolume::open_with(dir.path(), direct, rings).unwrap());
+        }
+    }
+}
+
+/// A page that tells which it is.
+fn page_of(number: u64) -> AlignedBuf {
+    let mut page = AlignedBuf::zeroed(ALIGN);
+    page[..8].copy_from_slice(&(number + 1).to_le_bytes());
+    page[ALIGN - 8..].copy_from_slice(&(number + 1).to_le_bytes());
+    page
+}
+
+fn kind<T>(result: io::Result<T>) -> ErrorKind {
+    result.map(|_| ()).unwrap_err().kind()
+}
+
+#[test]
+fn write_then_read() {
+    each_volume(|volume| {
+        let file = volume.create("data", 16 * PAGE).unwrap();
+        assert_eq!(file.len(), 16 * PAGE);
+        file.write_at(PAGE, &page_of(1)).unwrap();
+        file.write_durable_at(2 * PAGE, &page_of(2)).unwrap();
+        file.sync().unwrap();
+        volume.sync_directory().unwrap();
+        drop(file);
+        let file = volume.open("data").unwrap();
+        assert_eq!(file.len(), 16 * PAGE);
+        let mut all = AlignedBuf::zeroed(16 * ALIGN);
+        file.read_at(0, &mut all).unwrap();
+        assert_eq!(all[..ALIGN], AlignedBuf::zeroed(ALIGN)[..]);
+        assert_eq!(all[ALIGN..2 * ALIGN], page_of(1)[..]);
+        assert_eq!(all[2 * ALIGN..3 * ALIGN], page_of(2)[..]);
+        assert!(all[3 * ALIGN..].iter().all(|&byte| byte == 0));
+    });
+}
+
+#[test]
+fn deep_batches_scattered_and_contiguous() {
+    each_volume(|volume| {
+        let pages = 1000;
+        let file = volume.create("data", pages * PAGE).unwrap();
+        // 7 and 1000 have no common divisor, so this visits every page, scattered.
+        let order: Vec<u64> = (0..pages).map(|i| i * 7 % pages).collect();
+        let contents: Vec<_> = order.iter().map(|&number| page_of(number)).collect();
+        let ops: Vec<_> = order
+            .iter()
+            .zip(&contents)
+            .map(|(&number, buf)| WriteOp { offset: number * PAGE, buf })
+            .collect();
+        file.write_many(&ops).unwrap();
+        for stride in [1, 3] {
+            let mut buffers: Vec<_> = (0..pages).map(|_| AlignedBuf::zeroed(ALIGN)).collect();
+            let numbers = (0..pages).map(|i| i * stride % pages);
+            let mut ops: Vec<_> = numbers
+                .zip(&mut buffers)
+                .map(|(number, buf)| ReadOp { offset: number * PAGE, buf: &mut buf[..] })
+                .collect();
+            file.read_many(&mut ops).unwrap();
+            for (i, buffer) in buffers.iter().enumerate() {
+                assert_eq!(buffer[..], page_of(i as u64 * stride % pages)[..], "page {i}");
+            }
+        }
+    });
+}
+
+#[test]
+fn threads_share_a_file() {
+    each_volume(|volume| {
+        let file = volume.create("data", 256 * PAGE).unwrap();
+        thread::scope(|scope| {
+            for thread in 0..4u64 {
+                let file = &file;
+                scope.spawn(move || {
+                    for round in 0..8 {
+                        let contents: Vec<_> =
+                            (0..64).map(|i| page_of(thread * 64 + i + round)).collect();
+                        let ops: Vec<_> = (0..64)
+                            .map(|i| WriteOp {
+                                offset: (thread + 4 * i) * PAGE,
+                                buf: &contents[i as usize],
+                            })
+                            .collect();
+                        file.write_many(&ops).unwrap();
+                        let mut back: Vec<_> = (0..64).map(|_| AlignedBuf::zeroed(ALIGN)).collect();
+                        let mut ops: Vec<_> = (0..64u64)
+                            .zip(&mut back)
+                            .map(|(i, buf)| ReadOp { offset: (thread + 4 * i) * PAGE, buf })
+                            .collect();
+                        file.read_many(&mut ops).unwrap();
+                        assert!(back.iter().zip(&contents).all(|(a, b)| a[..] == b[..]));
+                    }
+                });
+            }
+        });
+    });
+}
+
+#[test]
+fn bad_ranges_do_nothing() {
+    each_volume(|volume| {
+        let file = volume.create("data", 2 * PAGE).unwrap();
+        let mut buf = AlignedBuf::zeroed(2 * ALIGN);
+        assert_eq!(kind(file.read_at(512, &mut buf[..ALIGN])), ErrorKind::InvalidInput);
+        assert_eq!(kind(file.read_at(0, &mut buf[..100])), ErrorKind::InvalidInput);
+        assert_eq!(kind(file.read_at(PAGE, &mut buf)), ErrorKind::UnexpectedEof);
+        assert_eq!(kind(file.write_at(PAGE, &buf)), ErrorKind::InvalidInput);
+        assert_eq!(kind(file.write_durable_at(2 * PAGE, &buf)), ErrorKind::InvalidInput);
+        assert_eq!(kind(file.grow(PAGE)), ErrorKind::InvalidInput);
+        assert_eq!(kind(file.grow(2 * PAGE + 1)), ErrorKind::InvalidInput);
+        let page = page_of(1);
+        let ops = [0, 2 * PAGE].map(|offset| WriteOp { offset, buf: &page });
+        assert_eq!(kind(file.write_many(&ops)), ErrorKind::InvalidInput);
+        file.read_at(0, &mut buf).unwrap();
+        assert!(buf.iter().all(|&byte| byte == 0), "an invalid batch wrote its valid part");
+    });
+}
+
+#[test]
+fn grown_space_reads_as_zeros() {
+    each_volume(|volume| {
+        let file = volume.create("data", 0).unwrap();
+        assert!(file.is_empty());
+        file.grow(3 * PAGE).unwrap();
+        file.grow(3 * PAGE).unwrap();
+        file.write_at(2 * PAGE, &page_of(5)).unwrap();
+        file.sync().unwrap();
+        let mut all = AlignedBuf::zeroed(3 * ALIGN);
+        file.read_at(0, &mut all).unwrap();
+        assert!(all[..2 * ALIGN].iter().all(|&byte| byte == 0));
+        assert_eq!(all[2 * ALIGN..], page_of(5)[..]);
+    });
+}
+
+#[test]
+fn a_file_cut_short_behind_our_back() {
+    each_volume(|volume| {
+        let file = volume.create("data", 64 * PAGE).unwrap();
+        let outside =
+            File::options().write(true).open(volume.shared.dir_path.join("data")).unwrap();
+        outside.set_len(10 * PAGE + 100).unwrap();
+        let mut buf = AlignedBuf::zeroed(64 * ALIGN);
+        assert_eq!(kind(file.read_at(0, &mut buf)), ErrorKind::UnexpectedEof);
+        let mut ops: Vec<_> = buf
+            .chunks_mut(ALIGN)
+            .enumerate()
+            .map(|(i, buf)| ReadOp { offset: (i as u64 * 5 % 64) * PAGE, buf })
+            .collect();
+        assert_eq!(kind(file.read_many(&mut ops)), ErrorKind::UnexpectedEof);
+        drop(file);
+        let file = volume.open("data").unwrap();
+        assert_eq!(file.len(), 10 * PAGE + 100);
+        file.read_at(0, &mut buf[..10 * ALIGN]).unwrap();
+        assert_eq!(kind(file.read_at(10 * PAGE, &mut buf[..ALIGN])), ErrorKind::UnexpectedEof);
+    });
+}
+
+#[test]
+fn the_directory() {
+    each_volume(|volume| {
+        assert_eq!(volume.list().unwrap(), Vec::<String>::new());
+        assert_eq!(kind(volume.open("a")), ErrorKind::NotFound);
+        assert_eq!(kind(volume.remove("a")), ErrorKind::NotFound);
+        volume.create("b", PAGE).unwrap();
+        volume.create("a", 0).unwrap();
+        assert_eq!(kind(volume.create("a", PAGE)), ErrorKind::AlreadyExists);
+        assert_eq!(volume.list().unwrap(), ["a", "b"]);
+        assert!(volume.exists("a").unwrap() && !volume.exists("c").unwrap());
+        volume.remove("a").unwrap();
+        assert_eq!(volume.list().unwrap(), ["b"]);
+        assert_eq!(kind(volume.create("../c", 0)), ErrorKind::InvalidInput);
+        assert_eq!(kind(volume.create("c", 100)), ErrorKind::InvalidInput);
+    });
+}
+
+#[test]
+fn a_second_open_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let volume = FileVolume::open(dir.path()).unwrap();
+    let error = FileVolume::open(dir.path()).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::WouldBlock);
+    assert!(error.to_string().contains("is in use by this process"), "{error}");
+    let file = volume.create("data", PAGE).unwrap();
+    drop(volume);
+    assert!(FileVolume::open(dir.path()).is_err(), "a file of the volume is still open");
+    drop(file);
+    FileVolume::open(dir.path()).unwrap();
+}
+
+#[test]
+fn the_second_opener_learns_the_process() {
+    let dir = tempfile::tempdir().unwrap();
+    let lock = File::create(dir.path().join(LOCK_NAME)).unwrap();
+    assert!(sys::try_lock(&lock).unwrap());
+    std::fs::write(dir.path().join(LOCK_NAME), "1").unwrap();
+    let error = FileVolume::open(dir.path()).err().unwrap();
+    assert!(error.to_string().contains("is in use by process 1;"), "{error}");
+}
+
+#[test]
+fn counters_count() {
+    each_volume(|volume| {
+        let file = volume.create("data", 8 * PAGE).unwrap();
+        let before = volume.io_stats();
+        let page = page_of(0);
+        let ops = [0, PAGE, 4 * PAGE].map(|offset| WriteOp { offset, buf: &page });
+        file.write_many(&ops).unwrap();
+        file.write_durable_at(0, &page).unwrap();
+        file.sync().unwrap();
+        file.read_at(0, &mut AlignedBuf::zeroed(2 * ALIGN)).unwrap();
+        let expected = IoStats {
+            reads: 1,
+            bytes_read: 2 * PAGE,
+            writes: 3, // Two contiguous ones count as one.
+            bytes_written: 4 * PAGE,
+            syncs: 2,
+        };
+        assert_eq!(volume.io_stats().since(&before), expected);
+    });
+}
+
+#[test]
+fn describes_what_it_uses() {
+    let dir = tempfile::tempdir().unwrap();
+    let volume = FileVolume::open_with(dir.path(), false, RingPool::refusing()).unwrap();
+    let text = volume.describe();
+    assert_eq!(text, "files, buffered (no O_DIRECT here), pread/pwrite (no io_uring here)");
+}
+
+#[test]
+fn a_full_disk_shows_when_space_is_reserved() {
+    let dir = tempfile::tempdir().unwrap();
+    let volume = FileVolume::open(dir.path()).unwrap();
+    // More than any disk has, but less than the largest file, so that space is what is missing.
+    let too_much = 15 << 40;
+    let file = volume.create("small", PAGE).unwrap();
+    assert_eq!(kind(file.grow(too_much)), ErrorKind::StorageFull);
+    assert_eq!(file.len(), PAGE);
+    assert_eq!(kind(volume.create("big", too_much)), ErrorKind::StorageFull);
+    assert!(!volume.exists("big").unwrap(), "a failed creation leaves nothing");
+    file.write_at(0, &page_of(1)).unwrap();
+}

@@ -1,0 +1,90 @@
+//! The system calls that the standard library does not offer. One of the few files with `unsafe`.
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+
+/// Takes the exclusive lock of an open file; false when somebody else has it. The lock belongs to
+/// the open file, so a second open in the same process is refused too.
+pub(crate) fn try_lock(file: &File) -> io::Result<bool> {
+    // SAFETY: the descriptor is open for as long as `file` is borrowed.
+    let result = unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) };
+    if result == 0 {
+        return Ok(true);
+    }
+    match io::Error::last_os_error() {
+        e if e.kind() == io::ErrorKind::WouldBlock => Ok(false),
+        e => Err(e),
+    }
+}
+
+/// Reserves space for a range and makes the file at least that long; false when the file system
+/// cannot. Not `posix_fallocate`, which then writes single bytes: O_DIRECT refuses those.
+pub(crate) fn reserve(file: &File, offset: u64, len: u64) -> io::Result<bool> {
+    if len == 0 {
+        return Ok(true);
+    }
+    loop {
+        // SAFETY: the descriptor is open; the call touches no memory of ours.
+        let result = unsafe {
+            libc::fallocate(
+                file.as_raw_fd(),
+                0,
+                offset as libc::off_t, // DEVICE-1's length check keeps both below 2^63.
+                len as libc::off_t,
+            )
+        };
+        if result == 0 {
+            return Ok(true);
+        }
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            Some(libc::EINTR) => {}
+            Some(libc::EOPNOTSUPP | libc::ENOSYS) => return Ok(false),
+            _ => return Err(error),
+        }
+    }
+}
+
+/// The bytes that a user without privileges may still allocate in the file's file system.
+pub(crate) fn free_bytes(file: &File) -> io::Result<u64> {
+    let mut answer = std::mem::MaybeUninit::<libc::statvfs>::zeroed();
+    // SAFETY: the descriptor is open, and `answer` has room for the structure.
+    let result = unsafe { libc::fstatvfs(file.as_raw_fd(), answer.as_mut_ptr()) };
+    if result != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: zeroed integers are valid, and the call has filled them in.
+    let answer = unsafe { answer.assume_init() };
+    Ok(answer.f_bavail.saturating_mul(answer.f_frsize))
+}
+
+/// Writes and makes durable in one call. `Ok(None)`: this kernel or file system cannot.
+pub(crate) fn write_dsync(file: &File, offset: u64, buf: &[u8]) -> io::Result<Option<usize>> {
+    let part = libc::iovec { iov_base: buf.as_ptr() as *mut libc::c_void, iov_len: buf.len() };
+    // SAFETY: `part` describes `buf`, which is borrowed for the whole call; a write only reads it.
+    let written = unsafe {
+        libc::pwritev2(file.as_raw_fd(), &part, 1, offset as libc::off_t, libc::RWF_DSYNC)
+    };
+    if let Ok(written) = usize::try_from(written) {
+        return Ok(Some(written));
+    }
+    let error = io::Error::last_os_error();
+    match error.raw_os_error() {
+        Some(libc::EOPNOTSUPP | libc::ENOSYS) => Ok(None),
+        _ => Err(error),
+    }
+}
+
+/// Sleeps without the 50 microseconds by which the kernel otherwise rounds timers up.
+#[allow(dead_code)]
+pub(crate) fn sleep_precisely(time: Duration) {
+    thread_local! {
+        static FINE: () = {
+            // SAFETY: sets this thread's timer slack to 1 ns; no memory of ours is involved.
+            unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) };
+        };
+    }
+    FINE.with(|()| {});
+    std::thread::sleep(time);
+}
