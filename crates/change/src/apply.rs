@@ -1,4 +1,5 @@
-//! What an operation does to its page: the one function for forward work and for recovery (CHANGE-2).
+//! What an operation does to its page: the one function for forward work and for recovery
+//! (CHANGE-2).
 use crate::op::Op;
 use std::cmp::Ordering;
 use thiserror::Error;
@@ -8,8 +9,8 @@ use weir_page::{
     set_link,
 };
 
-/// Why an operation does not apply to its page; the page is as it was. Forward work asks before it makes an operation, so
-/// in recovery this means that the page or the log is not what was written.
+/// Why an operation does not apply to its page; the page is as it was. Forward work asks before it
+/// makes an operation, so in recovery this means that the page or the log is not what was written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum ApplyError {
     /// The page is of another kind, or of none.
@@ -47,8 +48,9 @@ pub enum ApplyError {
     Load(#[from] LoadError),
 }
 
-/// Applies `op` to its page: `page` holds the bytes of `op.page()`. Rows it changes get `writer`, the group's
-/// transaction. The page's LSN and checksum are the caller's. Operations that change no page do nothing.
+/// Applies `op` to its page: `page` holds the bytes of `op.page()`. Rows it changes get `writer`,
+/// the group's transaction. The page's LSN and checksum are the caller's. Operations that change no
+/// page do nothing.
 ///
 /// # Errors
 /// `ApplyError`, with the page unchanged.
@@ -56,7 +58,8 @@ pub fn apply(op: &Op<'_>, writer: TxnId, page: &mut [u8]) -> Result<(), ApplyErr
     apply_at(op, writer, page, None)
 }
 
-/// As `apply`, with the slot that a search for the operation's key gave (its own, or the one that it would take).
+/// As `apply`, with the slot that a search for the operation's key gave (its own, or the one that
+/// it would take).
 ///
 /// # Errors
 /// `ApplyError`, with the page unchanged.
@@ -77,7 +80,11 @@ pub fn apply_at(
         | Op::RemoveChild { .. }
         | Op::Load { .. }
         | Op::TruncateFrom { .. } => apply_node(op, page, slot),
-        Op::Undo { .. } | Op::UndoPages { .. } | Op::Cleanup(_) => Ok(()),
+        Op::Undo { .. }
+        | Op::UndoPages { .. }
+        | Op::Undone { .. }
+        | Op::UndoReset
+        | Op::Cleanup(_) => Ok(()),
         _ => apply_page(op, page),
     }
 }

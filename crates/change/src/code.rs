@@ -1,7 +1,7 @@
 //! Groups as bytes.
 //!
-//! A body is a header (flags, transaction when flag 1 is set) and operations: a tag (`TAG_`) and its fields in the
-//! order of `Op`. Numbers and lengths are varints; keys are whole keys.
+//! A body is a header (flags, transaction when flag 1 is set) and operations: a tag (`TAG_`) and
+//! its fields in the order of `Op`. Numbers and lengths are varints; keys are whole keys.
 use crate::op::{Before, Cleanup, Header, Op};
 use thiserror::Error;
 use weir_base::{PageNo, TreeId, TxnId, varint};
@@ -35,10 +35,14 @@ const TAG_UNDO_OVERWRITE: u8 = 20;
 const TAG_UNDO_DELTA: u8 = 21;
 const TAG_UNDO_PAGES: u8 = 22;
 const TAG_CLEANUP_CHAIN: u8 = 23;
+const TAG_CLEANUP_ROW: u8 = 24;
+const TAG_CLEANUP_TREE: u8 = 25;
+const TAG_UNDONE: u8 = 26;
+const TAG_UNDO_RESET: u8 = 27;
 
 const GROUP_TXN: u64 = 1;
 const GROUP_COMMITS: u64 = 2;
-const GROUP_ROLLED_BACK: u64 = 4;
+const GROUP_ENDED: u64 = 4;
 const GROUP_UNDO: u64 = 8;
 
 /// The bytes are not a group's body.
@@ -55,7 +59,7 @@ impl Header {
         let bit = |on: bool, bit: u64| if on { bit } else { 0 };
         let flags = bit(self.txn.is_some(), GROUP_TXN)
             | bit(self.commits, GROUP_COMMITS)
-            | bit(self.rolled_back, GROUP_ROLLED_BACK)
+            | bit(self.ended, GROUP_ENDED)
             | bit(self.undo, GROUP_UNDO);
         varint::put(out, flags);
         if let Some(txn) = self.txn {
@@ -65,14 +69,14 @@ impl Header {
 
     fn take(bytes: &mut &[u8]) -> Option<Header> {
         let flags = varint::take(bytes)?;
-        if flags > GROUP_TXN | GROUP_COMMITS | GROUP_ROLLED_BACK | GROUP_UNDO {
+        if flags > GROUP_TXN | GROUP_COMMITS | GROUP_ENDED | GROUP_UNDO {
             return None;
         }
         let txn = if flags & GROUP_TXN != 0 { Some(take_txn(bytes)?) } else { None };
         Some(Header {
             txn,
             commits: flags & GROUP_COMMITS != 0,
-            rolled_back: flags & GROUP_ROLLED_BACK != 0,
+            ended: flags & GROUP_ENDED != 0,
             undo: flags & GROUP_UNDO != 0,
         })
     }
@@ -159,6 +163,21 @@ impl Op<'_> {
                 put.link(first);
                 put.out.extend_from_slice(&mark.to_le_bytes());
             }
+            Op::Cleanup(Cleanup::Row { tree, key }) => {
+                put.out.push(TAG_CLEANUP_ROW);
+                put.number(u64::from(tree.0));
+                put.bytes(key);
+            }
+            Op::Cleanup(Cleanup::Tree { tree, root }) => {
+                put.out.push(TAG_CLEANUP_TREE);
+                put.number(u64::from(tree.0));
+                put.number(u64::from(root.0));
+            }
+            Op::Undone { entries } => {
+                put.out.push(TAG_UNDONE);
+                put.number(u64::from(entries));
+            }
+            Op::UndoReset => put.out.push(TAG_UNDO_RESET),
         }
     }
 }
@@ -244,7 +263,8 @@ impl Put<'_> {
     }
 }
 
-/// The operations of a body, decoded as they are walked over. After one that cannot be read the walk ends.
+/// The operations of a body, decoded as they are walked over. After one that cannot be read the
+/// walk ends.
 #[derive(Clone)]
 pub struct Ops<'a> {
     rest: &'a [u8],
@@ -308,7 +328,8 @@ fn take_flags(bytes: &mut &[u8]) -> Option<Flags> {
 
 #[inline]
 fn take_bytes<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let (taken, rest) = bytes.split_at_checked(take_size(bytes)?)?;
+    let len = take_size(bytes)?;
+    let (taken, rest) = bytes.split_at_checked(len)?;
     *bytes = rest;
     Some(taken)
 }
@@ -335,6 +356,16 @@ fn take_op<'a>(tag: u8, rest: &mut &'a [u8]) -> Option<Op<'a>> {
             *rest = after;
             Some(Op::Cleanup(Cleanup::Chain { first, mark: u64::from_le_bytes(*mark) }))
         }
+        TAG_CLEANUP_ROW => {
+            let tree = TreeId(take_u32(rest)?);
+            Some(Op::Cleanup(Cleanup::Row { tree, key: take_bytes(rest)? }))
+        }
+        TAG_CLEANUP_TREE => {
+            let (tree, root) = (TreeId(take_u32(rest)?), take_page(rest)?);
+            Some(Op::Cleanup(Cleanup::Tree { tree, root }))
+        }
+        TAG_UNDONE => Some(Op::Undone { entries: take_u32(rest)? }),
+        TAG_UNDO_RESET => Some(Op::UndoReset),
         _ => take_structure(tag, rest),
     }
 }
@@ -382,6 +413,9 @@ fn take_structure<'a>(tag: u8, rest: &mut &'a [u8]) -> Option<Op<'a>> {
     Some(match tag {
         TAG_INIT => {
             let (kind, level) = (Kind::from_u8(take_u8(rest)?)?, take_u8(rest)?);
+            if (level > 0) != (kind == Kind::Inner) {
+                return None;
+            }
             Op::Init { page, kind, level, tree: TreeId(take_u32(rest)?) }
         }
         TAG_INSERT_CHILD => {

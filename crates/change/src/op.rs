@@ -5,12 +5,14 @@ use weir_page::{Flags, Kind, Stamp};
 /// What a group's body says before its operations.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Header {
-    /// The transaction that the group belongs to; rows it writes carry this writer. `None`: structure only.
+    /// The transaction that the group belongs to; rows it writes carry this writer. `None`:
+    /// structure only.
     pub txn: Option<TxnId>,
     /// The transaction is committed with this group.
     pub commits: bool,
-    /// The transaction's rollback is complete with this group.
-    pub rolled_back: bool,
+    /// Nothing is left to do for the transaction after this group: its rollback is complete, or
+    /// what its commit left.
+    pub ended: bool,
     /// The group carries undo, so a scan for them must look inside.
     pub undo: bool,
 }
@@ -186,7 +188,8 @@ pub enum Op<'a> {
         /// The new bytes.
         bytes: &'a [u8],
     },
-    /// How to take back what this transaction's change `seq` did to a row. Changes no page; recovery collects these.
+    /// How to take back what this transaction's change `seq` did to a row. Changes no page;
+    /// recovery collects these.
     Undo {
         /// The tree.
         tree: TreeId,
@@ -204,19 +207,42 @@ pub enum Op<'a> {
         /// How many.
         count: u32,
     },
+    /// The transaction's last `entries` notes of undo have been taken back. Changes no page.
+    Undone {
+        /// How many.
+        entries: u32,
+    },
+    /// All the transaction's notes of undo before this one count no more: they are written again
+    /// behind it, so that the log before may go. Changes no page.
+    UndoReset,
     /// Work that is left to do when the group's transaction has committed. Changes no page.
-    Cleanup(Cleanup),
+    Cleanup(Cleanup<'a>),
 }
 
-/// Work that outlives the transaction that caused it; a later one of the same subject says how far it has come.
+/// Work that outlives the transaction that caused it; a later one of the same subject says how far
+/// it has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Cleanup {
+pub enum Cleanup<'a> {
     /// A chain of overflow pages that no row names is to be freed.
     Chain {
         /// The first page not yet freed; `PageNo::NONE` when the work is done.
         first: PageNo,
         /// The chain's own number.
         mark: u64,
+    },
+    /// A row that the transaction marked deleted is to be removed.
+    Row {
+        /// The tree.
+        tree: TreeId,
+        /// The row's key.
+        key: &'a [u8],
+    },
+    /// All pages of a tree that no name leads to are to be freed.
+    Tree {
+        /// The tree.
+        tree: TreeId,
+        /// Its root.
+        root: PageNo,
     },
 }
 
@@ -239,7 +265,11 @@ impl<'a> Op<'a> {
             | Op::OverflowData { page, .. }
             | Op::MapSet { page, .. }
             | Op::WriteAt { page, .. } => Some(page),
-            Op::Undo { .. } | Op::UndoPages { .. } | Op::Cleanup(_) => None,
+            Op::Undo { .. }
+            | Op::UndoPages { .. }
+            | Op::Undone { .. }
+            | Op::UndoReset
+            | Op::Cleanup(_) => None,
         }
     }
 
@@ -259,7 +289,8 @@ impl<'a> Op<'a> {
         }
     }
 
-    /// Whether the operation says all that its page holds afterwards, so that the page need not be read for it.
+    /// Whether the operation says all that its page holds afterwards, so that the page need not be
+    /// read for it.
     #[must_use]
     pub fn makes_page(&self) -> bool {
         matches!(self, Op::Init { .. })
@@ -285,6 +316,8 @@ impl<'a> Op<'a> {
             Op::WriteAt { .. } => "write at",
             Op::Undo { .. } => "undo",
             Op::UndoPages { .. } => "undo pages",
+            Op::Undone { .. } => "undone",
+            Op::UndoReset => "undo reset",
             Op::Cleanup(_) => "cleanup",
         }
     }

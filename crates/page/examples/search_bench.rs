@@ -7,7 +7,8 @@ use weir_page::{Bytes, Flags, Kind, Node, NodeMut, RawPage, Stamp};
 
 const LOOKUPS: usize = 20_000_000;
 
-/// Ascending keys in a page that never was rebuilt (their heads are all alike) or that was (they share a prefix).
+/// Ascending keys in a page that never was rebuilt (their heads are all alike) or that was (they
+/// share a prefix).
 fn leaf(page: &mut [u8], rebuilt: bool) -> Vec<[u8; 8]> {
     let mut node = NodeMut::format(page, Kind::Leaf, 0, TreeId(1), PageNo(1));
     let rows = if rebuilt { 55 } else { 51 };

@@ -1,8 +1,10 @@
-//! How the bytes of a page are read: one trait for memory that holds still and for memory that does not.
+//! How the bytes of a page are read: one trait for memory that holds still and for memory that does
+//! not.
 use std::cmp::Ordering;
 
-/// The bytes of one page, read by offset. Every function is total: what lies outside the page reads as zero or is
-/// cut off, because an optimistic reader may follow an offset that was half written (PAGE-5).
+/// The bytes of one page, read by offset. Every function is total: what lies outside the page reads
+/// as zero or is cut off, because an optimistic reader may follow an offset that was half written
+/// (PAGE-5).
 pub trait Bytes: Copy {
     /// The page's size in bytes.
     fn size(self) -> usize;
@@ -18,7 +20,8 @@ pub trait Bytes: Copy {
     fn copy_to(self, off: usize, out: &mut [u8]);
     /// Appends the `len` bytes from `off` on, cut off at the end of the page.
     fn append_to(self, off: usize, len: usize, out: &mut Vec<u8>);
-    /// Orders the `len` bytes from `off` on (cut off at the end of the page) against `other`, as slices are ordered.
+    /// Orders the `len` bytes from `off` on (cut off at the end of the page) against `other`, as
+    /// slices are ordered.
     fn compare(self, off: usize, len: usize, other: &[u8]) -> Ordering;
 }
 

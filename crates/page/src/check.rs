@@ -23,8 +23,8 @@ fn at_most(what: &'static str, offset: usize, limit: usize, found: usize) -> Res
     })
 }
 
-/// Checks everything that can be told from the page alone: size, kind, and for nodes bounds, overlaps, order of keys,
-/// prefix, heads, counts and garbage. Not the checksum (`verify`).
+/// Checks everything that can be told from the page alone: size, kind, and for nodes bounds,
+/// overlaps, order of keys, prefix, heads, counts and garbage. Not the checksum (`verify`).
 ///
 /// # Errors
 /// The first rule that is broken, with its place.
@@ -77,9 +77,7 @@ fn check_node(page: &[u8]) -> Result<(), Damage> {
         used.push((node.entry_off(slot), len, node.slot_at(slot)));
         marks += usize::from(node.is_leaf() && node.is_deleted(slot));
     }
-    if node.is_leaf() {
-        rule("delete marks", MARKS, marks, node.marks())?;
-    }
+    rule("delete marks", MARKS, marks, node.marks())?;
     check_heap(page.len() - heap_start, node.garbage(), &mut used)
 }
 

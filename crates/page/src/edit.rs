@@ -1,4 +1,5 @@
-//! Changing a node. Every function is deterministic: the same call on the same bytes gives the same bytes (PAGE-1).
+//! Changing a node. Every function is deterministic: the same call on the same bytes gives the same
+//! bytes (PAGE-1).
 use crate::header::{
     COUNT, GARBAGE, HEADER_BYTES, HEAP_START, Kind, MARKS, format, put_u16, put_u32, set_link,
 };
@@ -9,13 +10,14 @@ use crate::node::{
 use thiserror::Error;
 use weir_base::{PageNo, TreeId};
 
-/// The page has no room for the change, not even compacted; it is as it was. Split it (`Node::split_point`).
+/// The page has no room for the change, not even compacted; it is as it was. Split it
+/// (`Node::split_point`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 #[error("no room in the page")]
 pub struct Full;
 
-/// A node that can be changed. Slots given must exist, and page bytes must be structurally sound (`check`): anything
-/// else is a bug of the caller and panics.
+/// A node that can be changed. Slots given must exist, and page bytes must be structurally sound
+/// (`check`): anything else is a bug of the caller and panics.
 pub struct NodeMut<'a> {
     pub(crate) page: &'a mut [u8],
 }
@@ -66,7 +68,8 @@ impl<'a> NodeMut<'a> {
         Ok(())
     }
 
-    /// Inserts a separator at the slot that `search` gives for it, with the child that begins there.
+    /// Inserts a separator at the slot that `search` gives for it, with the child that begins
+    /// there.
     ///
     /// # Errors
     /// `Full`, with the page unchanged.
@@ -100,7 +103,8 @@ impl<'a> NodeMut<'a> {
         set_link(self.page, child);
     }
 
-    /// Replaces `removed` bytes of the row's value from `offset` on by `bytes`. In place unless the value grows.
+    /// Replaces `removed` bytes of the row's value from `offset` on by `bytes`. In place unless the
+    /// value grows.
     ///
     /// # Errors
     /// `Full`, with the page unchanged.
@@ -210,7 +214,8 @@ impl<'a> NodeMut<'a> {
         }
     }
 
-    /// Removes all entries from `slot` on and lays the rest out anew: what stays of a node that was split.
+    /// Removes all entries from `slot` on and lays the rest out anew: what stays of a node that was
+    /// split.
     pub fn truncate(&mut self, slot: usize) {
         let node = self.node();
         let count = node.count();
@@ -227,7 +232,8 @@ impl<'a> NodeMut<'a> {
         self.compact();
     }
 
-    /// Makes room for a new entry at `slot` and fills in its slot and suffix; gives the offset of its body.
+    /// Makes room for a new entry at `slot` and fills in its slot and suffix; gives the offset of
+    /// its body.
     pub(crate) fn open_slot(
         &mut self,
         slot: usize,
@@ -242,8 +248,8 @@ impl<'a> NodeMut<'a> {
         let mut prefix_len = node.prefix_len();
         let in_order = (prefix_len == 0 || key.starts_with(node.prefix()))
             && contiguous >= SLOT_BYTES + key.len() - prefix_len + body_len;
-        // Pages that grow entry by entry would keep the short prefix of their beginning, and with it heads that
-        // are all alike; looking again whenever the count doubles costs little.
+        // Pages that grow entry by entry would keep the short prefix of their beginning, and with
+        // it heads that are all alike; looking again whenever the count doubles costs little.
         let stale =
             count >= 8 && count.is_power_of_two() && node.prefix_with(slot, Some(key)) > prefix_len;
         if !in_order || stale {
@@ -255,8 +261,8 @@ impl<'a> NodeMut<'a> {
         Ok(self.place(slot, &key[prefix_len..], body_len))
     }
 
-    /// Takes heap space for an entry, fills in its suffix and its slot (value length and flags zero); gives the offset
-    /// of its body. There must be room.
+    /// Takes heap space for an entry, fills in its suffix and its slot (value length and flags
+    /// zero); gives the offset of its body. There must be room.
     pub(crate) fn place(&mut self, slot: usize, suffix: &[u8], body_len: usize) -> usize {
         let off = self.node().heap_start() - suffix.len() - body_len;
         put_u16(self.page, HEAP_START, off);
@@ -269,8 +275,8 @@ impl<'a> NodeMut<'a> {
         off + suffix.len()
     }
 
-    /// Gives the entry at `slot` a larger body elsewhere in the page; gives its offset. The new body's content and the
-    /// slot's value length are the caller's to write.
+    /// Gives the entry at `slot` a larger body elsewhere in the page; gives its offset. The new
+    /// body's content and the slot's value length are the caller's to write.
     fn move_entry(&mut self, slot: usize, body_len: usize) -> Result<usize, Full> {
         let node = self.node();
         let (off, suffix_len, old_body) =
@@ -297,7 +303,8 @@ impl<'a> NodeMut<'a> {
         Ok(body)
     }
 
-    /// Gives heap bytes back: to the gap when they adjoin it, else to the garbage that a compaction collects.
+    /// Gives heap bytes back: to the gap when they adjoin it, else to the garbage that a compaction
+    /// collects.
     fn free_heap(&mut self, off: usize, len: usize) {
         if off == self.node().heap_start() {
             put_u16(self.page, HEAP_START, off + len);

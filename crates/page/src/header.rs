@@ -24,7 +24,8 @@ pub(crate) const MARKS: usize = 36;
 pub(crate) const DATA_LEN: usize = 38;
 pub(crate) const RESERVED: usize = 40;
 
-/// What a page is used for. Zero is none of them, so that a page never written is not taken for one.
+/// What a page is used for. Zero is none of them, so that a page never written is not taken for
+/// one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Kind {
@@ -105,8 +106,8 @@ pub(crate) fn put_u32(page: &mut [u8], off: usize, value: u32) {
     page[off..off + 4].copy_from_slice(&value.to_le_bytes());
 }
 
-/// Makes `page` an empty page of this kind: everything behind the header is zero, and so is the LSN (the caller
-/// sets it with the change that this is part of).
+/// Makes `page` an empty page of this kind: everything behind the header is zero, and so is the LSN
+/// (the caller sets it with the change that this is part of).
 pub fn format(page: &mut [u8], kind: Kind, level: u8, tree: TreeId, page_no: PageNo) {
     page.fill(0);
     put_u32(page, PAGE_NO, page_no.0);
@@ -117,6 +118,12 @@ pub fn format(page: &mut [u8], kind: Kind, level: u8, tree: TreeId, page_no: Pag
     put_u16(page, HEAP_START, size);
     put_u32(page, TREE, tree.0);
     put_u32(page, LINK, PageNo::NONE.0);
+}
+
+/// The LSN of the page's last change: the end of the redo group that made it.
+#[must_use]
+pub fn lsn(page: &[u8]) -> Lsn {
+    Lsn(page.u64_at(LSN))
 }
 
 /// Sets the LSN of the page's last change: the end of the redo group that made it.

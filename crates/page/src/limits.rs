@@ -7,8 +7,8 @@ pub(crate) const fn usable(page_size: usize) -> usize {
     page_size - HEADER_BYTES
 }
 
-/// The most bytes that one entry may take in a page of this size, its slot and stamp included: two always fit, which
-/// is what the proof in `split` needs.
+/// The most bytes that one entry may take in a page of this size, its slot and stamp included: two
+/// always fit, which is what the proof in `split` needs.
 #[must_use]
 pub const fn max_entry(page_size: usize) -> usize {
     usable(page_size) / 2
@@ -20,8 +20,9 @@ pub const fn max_key_len(page_size: usize) -> usize {
     if page_size < 8192 { 1200 } else { 3072 }
 }
 
-/// The longest value, in bytes, that is kept in its leaf whatever its key; longer ones go to overflow pages. At most
-/// a quarter of a page, so that a leaf holds a few rows and a change near one does not rewrite another.
+/// The longest value, in bytes, that is kept in its leaf whatever its key; longer ones go to
+/// overflow pages. At most a quarter of a page, so that a leaf holds a few rows and a change near
+/// one does not rewrite another.
 #[must_use]
 pub const fn max_inline_value(page_size: usize) -> usize {
     let beside_longest_key =

@@ -1,7 +1,9 @@
-//! Rows that move to another page in a split, a merge or a bulk load, with their stamps and marks, as bytes.
+//! Rows that move to another page in a split, a merge or a bulk load, with their stamps and marks,
+//! as bytes.
 //!
-//! Layout: node (0 leaf, 1 inner), prefix length, prefix, count, then each entry: suffix length, suffix, and for a leaf
-//! flags, writer, seq, value length, value; for an inner node the child. Lengths and numbers are varints.
+//! Layout: node (0 leaf, 1 inner), prefix length, prefix, count, then each entry: suffix length,
+//! suffix, and for a leaf flags, writer, seq, value length, value; for an inner node the child.
+//! Lengths and numbers are varints.
 use crate::edit::{Full, NodeMut};
 use crate::limits::usable;
 use crate::node::{CHILD_BYTES, Flags, Node, SLOT_BYTES, STAMP_BYTES, Stamp};
@@ -173,8 +175,9 @@ impl Node<&[u8]> {
 }
 
 impl NodeMut<'_> {
-    /// Adds moved rows, which must lie all before or all after the page's own, and lays the page out anew with the longest
-    /// prefix. Rows of a split go to an empty page; rows of a merge to one that has some.
+    /// Adds moved rows, which must lie all before or all after the page's own, and lays the page
+    /// out anew with the longest prefix. Rows of a split go to an empty page; rows of a merge to
+    /// one that has some.
     ///
     /// # Errors
     /// `LoadError`, with the page unchanged.
@@ -211,7 +214,8 @@ impl NodeMut<'_> {
         self.place_moved(slot, moved, prefix_len)
     }
 
-    /// Puts rows at `slot` and on; the page has been laid out with a prefix of this length and has room.
+    /// Puts rows at `slot` and on; the page has been laid out with a prefix of this length and has
+    /// room.
     fn place_moved(
         &mut self,
         slot: usize,
@@ -243,8 +247,8 @@ impl NodeMut<'_> {
     }
 }
 
-/// Bytes that the entries of two neighbouring nodes take in one page, with `separator` (and the right one's leftmost
-/// child) between them for inner nodes.
+/// Bytes that the entries of two neighbouring nodes take in one page, with `separator` (and the
+/// right one's leftmost child) between them for inner nodes.
 pub(crate) fn merged_bytes(left: Node<&[u8]>, right: Node<&[u8]>, separator: &[u8]) -> usize {
     let inner = left.is_inner();
     let count = left.count() + right.count() + usize::from(inner);

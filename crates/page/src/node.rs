@@ -62,7 +62,8 @@ impl Flags {
     }
 }
 
-/// The first four bytes of a key's suffix as a number that orders as they do; short ones padded with zeros.
+/// The first four bytes of a key's suffix as a number that orders as they do; short ones padded
+/// with zeros.
 #[inline]
 pub(crate) fn head_of(suffix: &[u8]) -> u32 {
     if let Some(four) = suffix.first_chunk::<4>() {
@@ -156,7 +157,8 @@ impl<B: Bytes> Node<B> {
         self.bytes.append_to(HEADER_BYTES, self.data_len(), out);
     }
 
-    /// Rows of a leaf, separators of an inner node (it has one child more). Never more than the page has room for.
+    /// Rows of a leaf, separators of an inner node (it has one child more). Never more than the
+    /// page has room for.
     #[inline]
     pub fn count(self) -> usize {
         usize::from(self.bytes.u16_at(COUNT))
@@ -258,9 +260,9 @@ impl<B: Bytes> Node<B> {
         }
     }
 
-    /// The first slot in `low..high` whose head is at least `bound`. Steps by arithmetic instead of branches: nobody can
-    /// predict them, and a miss costs more than a whole step. (A shift of the difference, because the compiler turns
-    /// a comparison back into a branch.)
+    /// The first slot in `low..high` whose head is at least `bound`. Steps by arithmetic instead of
+    /// branches: nobody can predict them, and a miss costs more than a whole step. (A shift of the
+    /// difference, because the compiler turns a comparison back into a branch.)
     #[inline(always)]
     fn first_head(self, low: usize, high: usize, bound: i64) -> usize {
         let mut base = low;
@@ -294,8 +296,8 @@ impl<B: Bytes> Node<B> {
         Err(low)
     }
 
-    /// Orders the slot's suffix against one with an equal head. When either has at most four bytes it is the other's
-    /// beginning padded with zeros, so that the lengths decide.
+    /// Orders the slot's suffix against one with an equal head. When either has at most four bytes
+    /// it is the other's beginning padded with zeros, so that the lengths decide.
     #[inline]
     fn compare_behind_head(self, slot: usize, suffix: &[u8]) -> Ordering {
         let len = self.suffix_len(slot);

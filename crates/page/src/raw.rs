@@ -1,30 +1,35 @@
 //! Reading a page while another thread may be writing it. The only unsafe code of this crate.
 //!
 //! # Hazard analysis
-//! * **Unmapped memory.** `RawPage::new` asks that the range stay mapped and readable while the value and its copies
-//!   are used. Frames of the pool are never unmapped while a reader can hold one; their contents may change at will.
-//! * **Torn and stale reads.** Every load is a volatile load of at most eight bytes: the compiler neither repeats nor
-//!   invents it, so a value once read is one value (no "read twice, checked once"). It may be garbage. Every offset and length
-//!   computed from it is checked against the page before the next load (PAGE-5), and the caller throws the result away unless
-//!   the page's version is unchanged afterwards.
-//! * **The memory model.** A volatile load that races with a plain store is not blessed by the language's model; it is
-//!   what every sequence lock does on today's compilers and machines, for want of an atomic memcpy. No reference to
-//!   the changing bytes is ever made, so no aliasing promise is broken, and integers have no invalid bit patterns.
-//! * **Ordering.** The loads here are relaxed. The caller's version check must put an acquire fence before its second
-//!   read of the version.
+//! * **Unmapped memory.** `RawPage::new` asks that the range stay mapped and readable while the
+//!   value and its copies are used. Frames of the pool are never unmapped while a reader can hold
+//!   one; their contents may change at will.
+//! * **Torn and stale reads.** Every load is a volatile load of at most eight bytes: the compiler
+//!   neither repeats nor invents it, so a value once read is one value (no "read twice, checked
+//!   once"). It may be garbage. Every offset and length computed from it is checked against the
+//!   page before the next load (PAGE-5), and the caller throws the result away unless the page's
+//!   version is unchanged afterwards.
+//! * **The memory model.** A volatile load that races with a plain store is not blessed by the
+//!   language's model; it is what every sequence lock does on today's compilers and machines, for
+//!   want of an atomic memcpy. No reference to the changing bytes is ever made, so no aliasing
+//!   promise is broken, and integers have no invalid bit patterns.
+//! * **Ordering.** The loads here are relaxed. The caller's version check must put an acquire fence
+//!   before its second read of the version.
 use crate::bytes::{Bytes, clamp};
 use std::cmp::Ordering;
 use std::ptr;
 
-/// A page in memory that may change while it is read. What is read counts only if the page's version turns out to
-/// be unchanged afterwards; until then it may be garbage, but nothing here panics, loops or leaves the page.
+/// A page in memory that may change while it is read. What is read counts only if the page's
+/// version turns out to be unchanged afterwards; until then it may be garbage, but nothing here
+/// panics, loops or leaves the page.
 #[derive(Clone, Copy)]
 pub struct RawPage {
     start: *const u8,
     size_bytes: usize,
 }
 
-/// An integer at any address: a volatile load needs the alignment of its type, and this type's is one.
+/// An integer at any address: a volatile load needs the alignment of its type, and this type's is
+/// one.
 #[repr(C, packed)]
 #[derive(Clone, Copy)]
 struct Unaligned<T: Copy>(T);
@@ -33,7 +38,8 @@ impl RawPage {
     /// The page of `size_bytes` bytes at `start`.
     ///
     /// # Safety
-    /// `start..start + size_bytes` must stay mapped and readable for as long as this value or a copy of it is used.
+    /// `start..start + size_bytes` must stay mapped and readable for as long as this value or a
+    /// copy of it is used.
     #[must_use]
     pub unsafe fn new(start: *const u8, size_bytes: usize) -> RawPage {
         RawPage { start, size_bytes }
@@ -45,23 +51,27 @@ impl RawPage {
         if off > self.size_bytes || self.size_bytes - off < size_of::<T>() {
             return None;
         }
-        // SAFETY: the bytes lie inside the page (checked above), which `new` was promised to stay readable; `T` is an
-        // integer here, valid for every bit pattern; the packed wrapper has alignment one.
+        // SAFETY: the bytes lie inside the page (checked above), which `new` was promised to stay
+        // readable; `T` is an integer here, valid for every bit pattern; the packed wrapper has
+        // alignment one.
         Some(unsafe { self.load_unchecked(off) })
     }
 
     /// # Safety
-    /// `off + size_of::<T>()` must not exceed the page, and `T` must be valid for every bit pattern.
+    /// `off + size_of::<T>()` must not exceed the page, and `T` must be valid for every bit
+    /// pattern.
     #[inline(always)]
     unsafe fn load_unchecked<T: Copy>(self, off: usize) -> T {
-        // SAFETY: in range by the caller's promise, readable by the promise made to `new`, alignment one.
+        // SAFETY: in range by the caller's promise, readable by the promise made to `new`,
+        // alignment one.
         unsafe { ptr::read_volatile(self.start.add(off).cast::<Unaligned<T>>()) }.0
     }
 
     /// Copies `len` bytes out, eight at a time.
     ///
     /// # Safety
-    /// `off + len` must not exceed the page; `out` must be writable for `len` bytes and must not lie in the page.
+    /// `off + len` must not exceed the page; `out` must be writable for `len` bytes and must not
+    /// lie in the page.
     #[inline]
     unsafe fn copy_unchecked(self, off: usize, out: *mut u8, len: usize) {
         let mut done = 0;
@@ -107,7 +117,8 @@ impl Bytes for RawPage {
     fn copy_to(self, off: usize, out: &mut [u8]) {
         let (off, len) = clamp(off, out.len(), self.size_bytes);
         let (have, missing) = out.split_at_mut(len);
-        // SAFETY: `clamp` keeps `off + len` inside the page; `have` is `len` bytes of another allocation.
+        // SAFETY: `clamp` keeps `off + len` inside the page; `have` is `len` bytes of another
+        // allocation.
         unsafe { self.copy_unchecked(off, have.as_mut_ptr(), len) };
         missing.fill(0);
     }
@@ -117,8 +128,8 @@ impl Bytes for RawPage {
         let (off, len) = clamp(off, len, self.size_bytes);
         out.reserve(len);
         let old_len = out.len();
-        // SAFETY: `clamp` keeps `off + len` inside the page; `reserve` made `len` writable bytes behind the vector's
-        // end, and the copy fills every one of them before the length says so.
+        // SAFETY: `clamp` keeps `off + len` inside the page; `reserve` made `len` writable bytes
+        // behind the vector's end, and the copy fills every one of them before the length says so.
         unsafe {
             self.copy_unchecked(off, out.as_mut_ptr().add(old_len), len);
             out.set_len(old_len + len);

@@ -1,4 +1,5 @@
-//! Space within a node: which prefix a set of keys shares, what a rebuilt page would take, and the rebuilding itself.
+//! Space within a node: which prefix a set of keys shares, what a rebuilt page would take, and the
+//! rebuilding itself.
 use crate::edit::NodeMut;
 use crate::header::{
     COUNT, GARBAGE, HEADER_BYTES, HEAP_START, PREFIX_LEN, PREFIX_OFF, put_u16, put_u32,
@@ -14,8 +15,9 @@ pub(crate) fn shared(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(x, y)| x == y).count()
 }
 
-/// The prefix that a page of `count` keys stores when it is rebuilt: what its first and last key share, nothing for a
-/// single key, which would gain nothing and make its neighbour's arrival a rebuild.
+/// The prefix that a page of `count` keys stores when it is rebuilt: what its first and last key
+/// share, nothing for a single key, which would gain nothing and make its neighbour's arrival a
+/// rebuild.
 pub(crate) fn best_prefix(first: &[u8], last: &[u8], count: usize) -> usize {
     if count < 2 { 0 } else { shared(first, last) }
 }
@@ -28,7 +30,8 @@ impl Node<&[u8]> {
             None if count < 2 => 0,
             None => self.prefix_len() + shared(self.suffix(0), self.suffix(count - 1)),
             Some(_) if count == 0 => 0,
-            // All keys share at least the page's prefix, and one between two others shares what those share.
+            // All keys share at least the page's prefix, and one between two others shares what
+            // those share.
             Some(_) if slot > 0 && slot < count => {
                 self.prefix_with(0, None).min(self.shared_with(0, key))
             }
@@ -47,15 +50,16 @@ impl Node<&[u8]> {
         begins + shared(self.suffix(slot), &key[begins..])
     }
 
-    /// Bytes that the page's entries, slots and prefix would take after a rebuild with this prefix length.
+    /// Bytes that the page's entries, slots and prefix would take after a rebuild with this prefix
+    /// length.
     pub(crate) fn used_with_prefix(self, prefix_len: usize) -> usize {
         let (count, now) = (self.count(), self.prefix_len());
         let whole = self.used_bytes() + now * count - now;
         if count == 0 { 0 } else { whole + prefix_len - prefix_len * count }
     }
 
-    /// The prefix to rebuild with so that an entry with `key` and `body_len` bytes behind it can be placed at `slot`; `None`
-    /// when it cannot.
+    /// The prefix to rebuild with so that an entry with `key` and `body_len` bytes behind it can be
+    /// placed at `slot`; `None` when it cannot.
     pub(crate) fn prefix_to_fit(self, slot: usize, key: &[u8], body_len: usize) -> Option<usize> {
         let prefix_len = self.prefix_with(slot, Some(key));
         let entry = SLOT_BYTES + key.len() - prefix_len + body_len;
@@ -65,8 +69,9 @@ impl Node<&[u8]> {
 }
 
 impl NodeMut<'_> {
-    /// Lays all entries out anew, in slot order from the page's end down, behind `prefix`, which all keys must begin
-    /// with. The slot `skip` keeps its place but loses its entry; the caller gives it a new one.
+    /// Lays all entries out anew, in slot order from the page's end down, behind `prefix`, which
+    /// all keys must begin with. The slot `skip` keeps its place but loses its entry; the caller
+    /// gives it a new one.
     pub(crate) fn rebuild(&mut self, prefix: &[u8], skip: Option<usize>) {
         let size = self.page.len();
         let mut copy = [0u8; PAGE_BYTES_MAX];
@@ -80,7 +85,8 @@ impl NodeMut<'_> {
         self.page[heap..].copy_from_slice(prefix);
         put_u16(self.page, PREFIX_OFF, if prefix.is_empty() { 0 } else { heap });
         put_u16(self.page, PREFIX_LEN, prefix.len());
-        // A shorter prefix gives some of the old one back to every suffix, a longer one takes some from it.
+        // A shorter prefix gives some of the old one back to every suffix, a longer one takes some
+        // from it.
         let give_back = old_prefix.get(prefix.len()..).unwrap_or_default();
         let take = prefix.len().saturating_sub(old_prefix.len());
         for slot in (0..count).filter(|&slot| Some(slot) != skip) {

@@ -1,9 +1,10 @@
 //! Where a full node is cut, and the questions of space that a tree asks before it changes a page.
 //!
-//! Why a cut always exists (PAGE-7): let the entries, the incoming one in its place, be cut after the longest run
-//! that fits into one page. The run and the entry behind it overflow the page. All entries together are less than a page
-//! and one entry, so what lies behind the run is less than two entries, and two always fit (`max_entry`). Rebuilt
-//! pages never take more than their entries at full key length, so prefixes only help.
+//! Why a cut always exists (PAGE-7): let the entries, the incoming one in its place, be cut after
+//! the longest run that fits into one page. The run and the entry behind it overflow the page. All
+//! entries together are less than a page and one entry, so what lies behind the run is less than
+//! two entries, and two always fit (`max_entry`). Rebuilt pages never take more than their entries
+//! at full key length, so prefixes only help.
 use crate::limits::usable;
 use crate::moved::merged_bytes;
 use crate::node::{CHILD_BYTES, Node, SLOT_BYTES, STAMP_BYTES};
@@ -40,9 +41,10 @@ pub enum Incoming<'a> {
 /// Where to cut a full node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Split {
-    /// In a leaf: the first slot that moves to the right page (may be `count`: only the incoming row goes there; or 0: all
-    /// rows do). In an inner node: the slot whose separator moves up and whose child becomes the right node's leftmost;
-    /// slots behind it move right. A side may be left without separators, with one child, when keys are huge.
+    /// In a leaf: the first slot that moves to the right page (may be `count`: only the incoming
+    /// row goes there; or 0: all rows do). In an inner node: the slot whose separator moves up and
+    /// whose child becomes the right node's leftmost; slots behind it move right. A side may be
+    /// left without separators, with one child, when keys are huge.
     pub at: usize,
     /// Whether the incoming entry belongs in the right page.
     pub incoming_right: bool,
@@ -108,7 +110,8 @@ impl Planned<'_> {
         whole - shared(&self.key(low), &self.key(high - 1)) * (high - low - 1) <= room
     }
 
-    /// Where the right side begins when the left one has `left` entries: an inner node's middle one moves up.
+    /// Where the right side begins when the left one has `left` entries: an inner node's middle one
+    /// moves up.
     fn right_of(&self, left: usize) -> usize {
         left + usize::from(self.node.is_inner())
     }
@@ -118,7 +121,8 @@ impl Planned<'_> {
         let count = self.count();
         let right = self.right_of(left);
         if self.node.is_inner() {
-            // The new separator has no slot yet that could name it, so it never is the one that moves up.
+            // The new separator has no slot yet that could name it, so it never is the one that
+            // moves up.
             if right > count || self.old_slot(left).is_none() {
                 return false;
             }
@@ -130,9 +134,10 @@ impl Planned<'_> {
 }
 
 impl Node<&[u8]> {
-    /// Where to cut this node so that the incoming change fits on its side: in the middle by bytes, or near the end when
-    /// the new entry is the last, as it is for ascending keys, so that those fill their pages. `None` only when an entry is
-    /// larger than `max_entry`, or when there is nothing to cut.
+    /// Where to cut this node so that the incoming change fits on its side: in the middle by bytes,
+    /// or near the end when the new entry is the last, as it is for ascending keys, so that those
+    /// fill their pages. `None` only when an entry is larger than `max_entry`, or when there is
+    /// nothing to cut.
     #[must_use]
     pub fn split_point(self, incoming: Incoming<'_>) -> Option<Split> {
         let planned = Planned { node: self, incoming };
@@ -183,8 +188,8 @@ impl Node<&[u8]> {
     }
 }
 
-/// Whether all entries of two neighbours fit into one page. For inner nodes `separator` is the key between them, which comes
-/// down with the right one's leftmost child; leaves don't use it.
+/// Whether all entries of two neighbours fit into one page. For inner nodes `separator` is the key
+/// between them, which comes down with the right one's leftmost child; leaves don't use it.
 #[must_use]
 pub fn merged_fits(left: Node<&[u8]>, right: Node<&[u8]>, separator: &[u8]) -> bool {
     merged_bytes(left, right, separator) <= usable(left.bytes().len())

@@ -1,4 +1,5 @@
-//! Nodes against a sorted map, with hostile keys, every page size, and a full check after every step.
+//! Nodes against a sorted map, with hostile keys, every page size, and a full check after every
+//! step.
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use weir_base::{PageNo, TreeId, TxnId};
@@ -33,7 +34,7 @@ fn keys(page_size: usize) -> impl Strategy<Value = Vec<u8>> {
         3 => (0u64..300).prop_map(|number| number.to_be_bytes().to_vec()),
         3 => short.clone().prop_map(|tail| [&[b'p'; 100][..], &tail].concat()),
         1 => short.clone().prop_map(|tail| [&[0; 50][..], &tail].concat()),
-        1 => (prop::sample::select(vec![b'a', b'p', 0, 0xff]), short, longest - 9..=longest).prop_map(
+        1 => (prop::sample::select(vec![b'p', 0, 255]), short, longest - 9..=longest).prop_map(
             |(fill, tail, len)| {
                 let mut key = vec![fill; len - tail.len()];
                 key.extend(tail);
@@ -67,8 +68,11 @@ fn steps(page_size: usize) -> impl Strategy<Value = Vec<Step>> {
         prop_oneof![
             8 => (keys(page_size), row).prop_map(|(key, row)| Step::Put(key, row)),
             4 => (pick.clone(), 0usize..300, 0usize..300, values(200), stamps()).prop_map(
-                |(pick, from, removed, bytes, stamp)| Step::Splice { pick, from, removed, bytes, stamp }),
-            2 => (pick.clone(), any::<bool>(), stamps()).prop_map(|(pick, on, stamp)| Step::Mark(pick, on, stamp)),
+                |(pick, from, removed, bytes, stamp)| {
+                    Step::Splice { pick, from, removed, bytes, stamp }
+                }),
+            2 => (pick.clone(), any::<bool>(), stamps())
+                .prop_map(|(pick, on, stamp)| Step::Mark(pick, on, stamp)),
             3 => pick.prop_map(Step::Remove),
             1 => Just(Step::Compact),
             1 => Just(Step::Merge),
@@ -118,7 +122,8 @@ fn compare_leaf(page: &[u8], model: &Model) {
     assert_eq!(used + node.free_bytes(), page.len() - HEADER_BYTES);
 }
 
-/// Splits as a tree does: rows move by dump and load, the left side is truncated, the incoming change is made.
+/// Splits as a tree does: rows move by dump and load, the left side is truncated, the incoming
+/// change is made.
 fn split_leaf(
     page: &mut [u8],
     model: &mut Model,
@@ -387,10 +392,16 @@ fn read_everything(page: &[u8], key: &[u8]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 1000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
-    fn a_leaf_is_a_sorted_map((page_size, steps) in sizes().prop_flat_map(|size| (Just(size), steps(size)))) {
+    fn a_leaf_is_a_sorted_map(
+        (page_size, steps) in sizes().prop_flat_map(|size| (Just(size), steps(size))),
+    ) {
         run_leaf(page_size, &steps);
     }
 
