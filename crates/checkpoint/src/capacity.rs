@@ -2,12 +2,12 @@
 use crate::forecast::share;
 use std::collections::VecDeque;
 
-/// One tick's use of the disk.
-#[derive(Clone, Copy, Debug)]
+/// Use of the disk in one tick, or in some short ones together.
+#[derive(Clone, Copy, Debug, Default)]
 struct Use {
     seconds: f64,
     cost: f64,
-    backlogged: bool,
+    backlogged_seconds: f64,
 }
 
 /// Capacity in cost units per second, where writing a page (doublewrite included) costs 1.
@@ -19,6 +19,8 @@ struct Use {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Capacity {
     recent: VecDeque<Use>,
+    /// Ticks not yet long enough to count.
+    short: Use,
     cost_per_second: Option<f64>,
     /// Whether work ever waited for the disk; until then the best is only a lower bound.
     proven: bool,
@@ -35,16 +37,29 @@ const SETTLE_SECONDS: f64 = 0.5;
 const STALL_SECONDS_MAX: f64 = 1.5;
 /// Share of the capacity below which a tick counts as nothing.
 const STALL_SHARE: f64 = 0.1;
-/// Most ticks remembered, however short they are.
-const TICKS_MAX: usize = 64;
+/// Ticks shorter than this are taken together: a slice must not look like a stall.
+pub(crate) const TICK_SECONDS_MIN: f64 = 0.09;
+/// Share of a window with work waiting from which on the disk counts as the bottleneck.
+const BACKLOG_SHARE: f64 = 0.75;
 
 impl Capacity {
-    /// Takes one tick: `cost` units done in `seconds`, with or without work waiting for the disk.
-    pub(crate) fn observe(&mut self, seconds: f64, cost: f64, backlogged: bool) {
+    /// Takes one tick: `cost` units done in `seconds`, in a share `backlogged` of which work
+    /// waited for the disk.
+    pub(crate) fn observe(&mut self, seconds: f64, cost: f64, backlogged: f64) {
+        self.backlogged += (backlogged - self.backlogged) * share(seconds, 1.0);
+        self.short.seconds += seconds;
+        self.short.cost += cost;
+        self.short.backlogged_seconds += backlogged * seconds;
+        if self.short.seconds >= TICK_SECONDS_MIN {
+            let tick = std::mem::take(&mut self.short);
+            self.learn(tick);
+        }
+    }
+
+    fn learn(&mut self, tick: Use) {
+        let seconds = tick.seconds;
         let known = self.cost_per_second.unwrap_or(0.0);
-        let share_now = share(seconds, 1.0);
-        self.backlogged += (f64::from(u8::from(backlogged)) - self.backlogged) * share_now;
-        if cost < STALL_SHARE * known * seconds {
+        if tick.cost < STALL_SHARE * known * seconds {
             self.stalled_seconds += seconds;
             if self.stalled_seconds < STALL_SECONDS_MAX {
                 return;
@@ -52,11 +67,11 @@ impl Capacity {
         } else {
             self.stalled_seconds = 0.0;
         }
-        self.recent.push_back(Use { seconds, cost, backlogged });
+        self.recent.push_back(tick);
         let mut span: f64 = self.recent.iter().map(|tick| tick.seconds).sum();
         while let Some(oldest) = self.recent.front()
             && self.recent.len() > 1
-            && (span - oldest.seconds >= WINDOW_SECONDS || self.recent.len() > TICKS_MAX)
+            && span - oldest.seconds >= WINDOW_SECONDS
         {
             span -= oldest.seconds;
             self.recent.pop_front();
@@ -65,7 +80,8 @@ impl Capacity {
             return;
         }
         let last = self.recent.iter().map(|tick| tick.cost).sum::<f64>() / span;
-        let waited = self.recent.iter().all(|tick| tick.backlogged);
+        let waited = self.recent.iter().map(|tick| tick.backlogged_seconds).sum::<f64>();
+        let waited = waited >= BACKLOG_SHARE * span;
         let known = self.cost_per_second.unwrap_or(last);
         let moved = known + (last - known) * share(seconds, SETTLE_SECONDS);
         if waited && !self.proven {
@@ -102,7 +118,7 @@ mod tests {
         let mut capacity = Capacity::default();
         for &(count, cost, backlogged) in ticks {
             for _ in 0..count {
-                capacity.observe(0.1, cost, backlogged);
+                capacity.observe(0.1, cost, f64::from(u8::from(backlogged)));
             }
         }
         capacity

@@ -1,33 +1,77 @@
 //! Rates of the recent past, from the differences of the cumulative inputs between two ticks.
+use crate::capacity::TICK_SECONDS_MIN;
 use crate::policy::Seen;
 use weir_base::Lsn;
 
-/// A rate that is steady under noise and quick after a step: an exponential mean that jumps to the
-/// new value when one tick leaves it by more than `JUMP` of the larger of the two.
-///
-/// Quickness matters more than it seems: with N threads that wait for their own commits, redo
-/// grows N times as fast within one log write of a step, long before the age shows it.
+/// A rate that is steady under noise and quick after a step: an exponential mean that jumps when
+/// two ticks running leave it by more than `JUMP` of the larger, on the same side. One tick does
+/// not count: a disk that works in slices may have two slices in one tick and none in the next.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rate {
     per_second: Option<f64>,
+    /// Where the last tick was off: its rate, if it was.
+    off: Option<f64>,
+    /// Events and seconds of ticks not yet long enough to count.
+    short: (f64, f64),
 }
 
-const JUMP: f64 = 0.3;
+const JUMP: f64 = 0.25;
 const SETTLE_SECONDS: f64 = 0.5;
 
 impl Rate {
     /// Takes the events of one tick of `seconds` (> 0).
     pub(crate) fn observe(&mut self, events: f64, seconds: f64) {
+        self.short = (self.short.0 + events, self.short.1 + seconds);
+        if self.short.1 >= TICK_SECONDS_MIN {
+            let (events, seconds) = std::mem::take(&mut self.short);
+            self.settle(events, seconds);
+        }
+    }
+
+    fn settle(&mut self, events: f64, seconds: f64) {
         let now = events / seconds;
         let known = self.per_second.unwrap_or(now);
         let off = (now - known).abs() > JUMP * known.max(now);
-        self.per_second =
-            Some(if off { now } else { known + (now - known) * share(seconds, SETTLE_SECONDS) });
+        let again = self.off.is_some_and(|before| (before > known) == (now > known));
+        self.off = off.then_some(now);
+        if off && again {
+            self.per_second = Some(now);
+            self.off = None;
+        } else {
+            let weight = share(seconds, SETTLE_SECONDS) * if off { 0.5 } else { 1.0 };
+            self.per_second = Some(known + (now - known) * weight);
+        }
     }
 
     /// The rate, 0 before the first tick.
     pub(crate) fn per_second(&self) -> f64 {
         self.per_second.unwrap_or(0.0)
+    }
+}
+
+/// A cost per byte of redo. Both are of the same tick, so what makes a tick long or a disk hasty
+/// cancels out, and it may follow a step at once. It must: with N threads that wait for their own
+/// commits, redo grows N times as fast from one log write to the next, long before the age shows it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PerByte {
+    value: Option<f64>,
+}
+
+impl PerByte {
+    fn observe(&mut self, cost: f64, redo_bytes: f64, seconds: f64) {
+        if redo_bytes <= 0.0 {
+            return;
+        }
+        let now = cost / redo_bytes;
+        let known = self.value.unwrap_or(now);
+        let off = (now - known).abs() > JUMP * known.max(now);
+        let weight = if off { 1.0 } else { share(seconds, SETTLE_SECONDS) };
+        self.value = Some(known + (now - known) * weight);
+    }
+
+    /// The cost of a byte, 0 before the first.
+    pub(crate) fn get(&self) -> f64 {
+        self.value.unwrap_or(0.0)
     }
 }
 
@@ -85,19 +129,24 @@ pub(crate) struct Rates {
     last: Option<Counters>,
     /// Bytes of redo.
     pub(crate) redo: Rate,
-    /// The same over some seconds and without jumps: for reserves, which must not jump.
-    pub(crate) redo_slow: f64,
+    /// The highest of late: quick up, slow down. For reserves: what came once comes again.
+    pub(crate) redo_high: f64,
     /// Pages made durable.
     pub(crate) pages: Rate,
-    /// Cost of the log's device writes, in page writes.
-    pub(crate) log_cost: Rate,
-    /// The part of it that goes by bytes.
-    pub(crate) log_byte_cost: Rate,
+    /// Cost to the disk of all writes but those for free frames, in page writes.
+    pub(crate) used: Rate,
+    /// Cost of the log's device writes by byte of redo, in page writes.
+    pub(crate) log_cost: PerByte,
+    /// The part of it that goes by bytes written.
+    pub(crate) log_byte_cost: PerByte,
     /// Free frames taken.
     pub(crate) frames: Rate,
     /// Time since the last commit.
     pub(crate) idle_seconds: f64,
 }
+
+const HIGH_UP_SECONDS: f64 = 3.0;
+const HIGH_DOWN_SECONDS: f64 = 10.0;
 
 /// Bytes that writing a page costs the disk: in place, and its share of a doublewrite batch.
 fn page_device_bytes(page_bytes: u64) -> f64 {
@@ -105,8 +154,9 @@ fn page_device_bytes(page_bytes: u64) -> f64 {
 }
 
 impl Rates {
-    /// Takes the differences since the last tick. `None` at the first, and when no time passed.
-    pub(crate) fn observe(&mut self, seen: &Seen<'_>) -> Option<Tick> {
+    /// Takes the differences since the last tick, of whose page writes `deadline_share` were for
+    /// deadlines. `None` at the first, and when no time passed.
+    pub(crate) fn observe(&mut self, seen: &Seen<'_>, deadline_share: f64) -> Option<Tick> {
         let now = Counters::from(seen);
         let Some(last) = self.last else {
             self.last = Some(now);
@@ -121,8 +171,8 @@ impl Rates {
         // A log write costs half by being one and half by its bytes: right within a factor of two
         // on any mixture of an IOPS limit and a bandwidth limit, and that is enough, because the
         // capacity is learned in the same units, at the mixture that prevails.
-        let write_cost = 0.5 * since(now.log_writes, last.log_writes);
-        let byte_cost = 0.5 * since(now.log_bytes_written, last.log_bytes_written)
+        let write_cost = 0.75 * since(now.log_writes, last.log_writes);
+        let byte_cost = 0.25 * since(now.log_bytes_written, last.log_bytes_written)
             / page_device_bytes(seen.page_bytes);
         let seconds = micros as f64 / 1e6;
         let backlogged = since(now.backlogged_micros, last.backlogged_micros) / micros as f64;
@@ -134,10 +184,13 @@ impl Rates {
             backlogged: backlogged.min(1.0),
         };
         self.redo.observe(tick.redo_bytes, seconds);
-        self.redo_slow += (tick.redo_bytes / seconds - self.redo_slow) * share(seconds, 5.0);
+        let redo = tick.redo_bytes / seconds;
+        let settle = if redo > self.redo_high { HIGH_UP_SECONDS } else { HIGH_DOWN_SECONDS };
+        self.redo_high += (redo - self.redo_high) * share(seconds, settle);
         self.pages.observe(tick.pages, seconds);
-        self.log_cost.observe(tick.log_cost, seconds);
-        self.log_byte_cost.observe(byte_cost, seconds);
+        self.used.observe(tick.pages * deadline_share + tick.log_cost, seconds);
+        self.log_cost.observe(tick.log_cost, tick.redo_bytes, seconds);
+        self.log_byte_cost.observe(byte_cost, tick.redo_bytes, seconds);
         self.frames.observe(since(now.frames_taken, last.frames_taken), seconds);
         let idle = now.commits == last.commits;
         self.idle_seconds = if idle { self.idle_seconds + seconds } else { 0.0 };
@@ -158,8 +211,14 @@ mod tests {
         rate.observe(110.0, 0.1);
         let smooth = rate.per_second();
         assert!(smooth > 1000.0 && smooth < 1030.0, "noise: {smooth}");
+        rate.observe(200.0, 0.1);
+        rate.observe(0.0, 0.1);
+        let smooth = rate.per_second();
+        assert!(smooth > 900.0 && smooth < 1200.0, "two slices in one tick: {smooth}");
+        rate.observe(300.0, 0.1);
         rate.observe(300.0, 0.1);
         assert_eq!(rate.per_second(), 3000.0, "a step up");
+        rate.observe(0.0, 0.1);
         rate.observe(0.0, 0.1);
         assert_eq!(rate.per_second(), 0.0, "a step down");
     }

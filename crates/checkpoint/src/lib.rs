@@ -2,12 +2,19 @@
 //! one pure function from what was seen to what to do, used unchanged by the engine, the simulator
 //! (`tests/it`) and the lab. Knows nothing of trees.
 #![forbid(unsafe_code)]
+mod admission;
 mod capacity;
 mod forecast;
 mod histogram;
 mod policy;
 mod policy_admission;
 mod policy_plan;
+mod record;
+mod sweep;
+mod worker;
 
+pub use admission::{Admission, AdmissionStats};
 pub use histogram::AgeHistogram;
 pub use policy::{Limits, Seen, State, Verdict, decide};
+pub use record::{CONTROL_FILE, Control, ControlError, ControlFile, Copy, FORMAT, choose};
+pub use worker::{Checkpointer, Held, Refresh, WorkerError};

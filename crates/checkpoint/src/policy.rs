@@ -83,6 +83,24 @@ pub struct Verdict {
     pub age_target_bytes: u64,
 }
 
+impl Verdict {
+    /// Nothing is to be done: before the first tick.
+    #[must_use]
+    pub fn rest() -> Self {
+        Verdict {
+            deadline_pages_per_second: 0.0,
+            free_pages_per_second: 0.0,
+            idle_pages_per_second: 0.0,
+            pages_per_second: 0.0,
+            in_flight_max: 1,
+            free_frames_target: 0,
+            admission_bytes_per_second: None,
+            capacity_pages_per_second: 0.0,
+            age_target_bytes: 0,
+        }
+    }
+}
+
 /// What is remembered between ticks. Plain data.
 #[derive(Clone, Debug, Default)]
 pub struct State {
@@ -97,6 +115,8 @@ pub struct State {
     told: Told,
     /// Seconds of work to keep in flight.
     in_flight_seconds: f64,
+    /// Share of the last second or so in which writers waited for admission.
+    throttled: f64,
 }
 
 /// The part of a verdict that explains the tick after it.
@@ -117,9 +137,11 @@ impl State {
 /// Time over which the plan's slope is smoothed: the list's density is noise below that.
 const SLOPE_SECONDS: f64 = 0.3;
 /// Debt and overdue pages are worked off in about this time.
-const REPAY_SECONDS: f64 = 1.0;
+const REPAY_SECONDS: f64 = 1.5;
 /// Debt is remembered up to this many seconds of the plan's rate.
 const DEBT_SECONDS_MAX: f64 = 2.0;
+/// How far above its capacity the disk is pushed while writers wait for admission.
+const PUSH: f64 = 1.1;
 /// No commit for this long: nobody needs the disk.
 const IDLE_AFTER_SECONDS: f64 = 1.0;
 /// Free frames are restored in about this time.
@@ -139,16 +161,18 @@ const RATE_MAX: f64 = 1e15;
 /// Decides what to do until the next tick. Reads no clock, does no I/O, draws no random numbers:
 /// the same inputs give the same verdict.
 pub fn decide(state: &mut State, seen: &Seen<'_>, limits: &Limits) -> Verdict {
-    let tick = state.rates.observe(seen);
+    let tick = state.rates.observe(seen, state.told.deadline_share);
     let age_bytes = seen.log_end.bytes_since(seen.oldest_dirty) as f64;
     let (seconds, redo_bytes) = tick.map_or((0.0, 0.0), |tick| (tick.seconds, tick.redo_bytes));
-    let redo_slow = state.rates.redo_slow;
-    let target = AgeTarget::moved(state.target, limits, redo_slow, age_bytes, redo_bytes, seconds);
+    let redo_high = state.rates.redo_high;
+    let target = AgeTarget::moved(state.target, limits, redo_high, age_bytes, redo_bytes, seconds);
     state.target = Some(target);
     let room_min = (state.rates.redo.per_second() * 0.5).max(target.goal_bytes / 64.0);
     let plan = Plan::solve(seen.dirty, seen.log_end, seen.oldest_dirty, &target, room_min);
     if let Some(tick) = tick {
         state.account(&tick, &plan);
+        let waiting = f64::from(u8::from(seen.admission_waiters > 0));
+        state.throttled += (waiting - state.throttled) * share(tick.seconds, 1.0);
     }
     let slope = state.slope.unwrap_or(plan.pages_per_byte);
     let wanted = Wanted {
@@ -182,7 +206,7 @@ impl State {
     /// Books one tick: what was owed by the plan, what was done, what the disk took.
     fn account(&mut self, tick: &Tick, plan: &Plan) {
         // Idle writing is held back by its small queue, not by the disk.
-        let backlogged = tick.backlogged > 0.8 && !self.told.idle;
+        let backlogged = if self.told.idle { 0.0 } else { tick.backlogged };
         self.capacity.observe(tick.seconds, tick.pages + tick.log_cost, backlogged);
         let slope = self.slope.unwrap_or(plan.pages_per_byte);
         let slope = slope + (plan.pages_per_byte - slope) * share(tick.seconds, SLOPE_SECONDS);
@@ -193,7 +217,7 @@ impl State {
         self.debt_pages =
             (self.debt_pages + slope * tick.redo_bytes - done).clamp(-debt_max, debt_max);
         let (grow, shrink) = (1.0 + 2.0 * tick.seconds.min(0.5), 1.0 - 0.2 * tick.seconds.min(0.5));
-        let factor = if backlogged { grow } else { shrink };
+        let factor = if backlogged > 0.75 { grow } else { shrink };
         self.in_flight_seconds =
             (self.in_flight_seconds * factor).clamp(IN_FLIGHT_SECONDS, IN_FLIGHT_SECONDS_MAX);
     }
@@ -206,13 +230,14 @@ impl State {
     /// rate does not depend on how the disk was shared in the last tick, so this loop's gain is
     /// nil; where the disk is not the bottleneck, it converges to the redo rate.
     fn deadline_pages_per_second(&self, slope: f64, plan: &Plan) -> f64 {
-        let redo = self.rates.redo.per_second();
-        let log_cost = if redo > 0.0 { self.rates.log_cost.per_second() / redo } else { 0.0 };
-        let used = self.rates.pages.per_second() * self.told.deadline_share + log_cost * redo;
+        let log_cost = self.rates.log_cost.get();
         let cost = slope + log_cost;
-        let balanced = if cost > 0.0 && redo > 0.0 { used / cost } else { 0.0 };
+        let balanced = if cost > 0.0 { self.rates.used.per_second() / cost } else { 0.0 };
         let repaid = (self.debt_pages + plan.overdue_pages) / REPAY_SECONDS;
-        (slope * balanced + repaid).clamp(0.0, RATE_MAX)
+        // Where writers wait for admission they wait for page writes: no reason to hold back, and
+        // only a disk that is pushed shows what it can take.
+        let pushed = PUSH * self.throttled * self.capacity.proven().unwrap_or(0.0);
+        (slope * balanced + repaid).max(pushed).clamp(0.0, RATE_MAX)
     }
 
     /// Page writes that keep free frames ahead of the demand for them.
@@ -245,10 +270,9 @@ impl State {
     fn sustainable_bytes_per_second(&self, slope: f64, free: f64) -> Option<f64> {
         let capacity = self.capacity.proven()?;
         let pages = (capacity - free).max(SHARE_MIN * capacity);
-        let redo = self.rates.redo.per_second();
         // Of the log's cost only the bytes: its writes grow in size before they grow in number.
-        let byte_cost = if redo > 0.0 { self.rates.log_byte_cost.per_second() / redo } else { 0.0 };
-        (slope + byte_cost > 0.0).then(|| (pages / (slope + byte_cost)).min(RATE_MAX))
+        let cost = slope + self.rates.log_byte_cost.get();
+        (cost > 0.0).then(|| (pages / cost).min(RATE_MAX))
     }
 
     fn in_flight_max(&self, pages_per_second: f64) -> u32 {

@@ -8,7 +8,7 @@ use crate::policy_plan::AgeTarget;
 const ABOVE_SUSTAINABLE: f64 = 0.25;
 /// The age may approach the limit no faster than by an exponential with this time constant. Must
 /// exceed a tick and the writers' burst together, else the limit could be crossed between ticks.
-const APPROACH_SECONDS: f64 = 0.4;
+const APPROACH_SECONDS: f64 = 0.25;
 
 /// Bytes of redo per second.
 ///
@@ -49,8 +49,8 @@ mod tests {
             (Some(100.0), 0.0, 1000.0, 0.0),
             (Some(100.0), 0.0, 1200.0, 0.0),
             (Some(100.0), 1.0, 900.0, 100.0),
-            (Some(1e9), 0.0, 900.0, 250.0),
-            (None, 0.0, 0.0, 2500.0),
+            (Some(1e9), 0.0, 900.0, 400.0),
+            (None, 0.0, 0.0, 4000.0),
             (None, 0.0, 1000.0, 0.0),
         ];
         for (sustainable, backlogged, age, expected) in rows {

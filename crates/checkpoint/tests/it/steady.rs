@@ -67,6 +67,48 @@ fn explore() {
             .with(|s| s.limits = vec![(0.0, LIMIT), (60.0, 2 * LIMIT), (150.0, LIMIT)])
             .lasting(240)
             .segments([60, 120, 150, 180]),
+        Scenario::new("spike").with(|s| s.all_dirty_at_start = true),
+        Scenario::new("spike 32").with(|s| {
+            s.all_dirty_at_start = true;
+            s.clients = Clients::Closed(vec![(0.0, 32)])
+        }),
+        Scenario::new("coarse").with(|s| {
+            s.tick_jitter = 0.8;
+            s.sweep_seconds = 0.03
+        }),
+        Scenario::new("coarse step")
+            .with(|s| {
+                s.tick_jitter = 0.8;
+                s.sweep_seconds = 0.03;
+                s.clients = Clients::Closed(steps.clone())
+            })
+            .lasting(300)
+            .segments((0..15).map(|i| 20 * i)),
+        Scenario::new("outage")
+            .with(|s| s.disk = DiskSpec::issue().schedule(&[(60.0, 0.05), (70.0, 1.0)]))
+            .segments([60, 70])
+            .lasting(300),
+        Scenario::new("step slices")
+            .with(|s| {
+                s.disk = DiskSpec::issue().sliced(0.1);
+                s.clients = Clients::Closed(steps.clone())
+            })
+            .lasting(300)
+            .segments((0..15).map(|i| 20 * i)),
+        Scenario::new("step log/4")
+            .with(|s| {
+                s.limits = vec![(0.0, LIMIT / 4)];
+                s.clients = Clients::Closed(steps.clone())
+            })
+            .lasting(300)
+            .segments((0..15).map(|i| 20 * i)),
+        Scenario::new("step fast")
+            .with(|s| {
+                s.disk = DiskSpec::issue().times(5.0);
+                s.clients = Clients::Closed(steps.clone())
+            })
+            .lasting(200)
+            .segments((0..10).map(|i| 20 * i)),
         Scenario::new("pace x0.5").with(|s| s.pace_error = 0.5),
         Scenario::new("pace x1.5").with(|s| s.pace_error = 1.5),
     ];

@@ -23,6 +23,12 @@ pub(crate) struct Setup {
     pub(crate) limits: Vec<(f64, u64)>,
     pub(crate) redo_bytes: u64,
     pub(crate) tick_seconds: f64,
+    /// Each tick is longer by up to this share, at random.
+    pub(crate) tick_jitter: f64,
+    /// Time between two sub-batches of the sweeper.
+    pub(crate) sweep_seconds: f64,
+    /// Every page is dirtied by the first record (a bulk load that nobody checkpointed).
+    pub(crate) all_dirty_at_start: bool,
     /// The sweeper writes this many times what it was told: an error of every rate estimate.
     pub(crate) pace_error: f64,
     /// All waiting threads share a log write, instead of those that came while the last one ran.
@@ -58,7 +64,6 @@ pub(crate) struct Totals {
 type Batch = (u64, u64);
 
 const PAGE_BYTES: u64 = 8192;
-const SWEEP_SECONDS: f64 = 0.01;
 const DRAIN_SECONDS: f64 = 0.001;
 const OPEN: u32 = u32::MAX;
 
@@ -141,8 +146,13 @@ impl World {
             totals: Totals::default(),
             setup,
         };
+        if world.setup.all_dirty_at_start {
+            for page in 0..world.first_modified.len() as u32 {
+                world.touch(page);
+            }
+        }
         world.at(0.0, Event::Tick);
-        world.at(SWEEP_SECONDS, Event::Sweep);
+        world.at(0.0, Event::Sweep);
         if matches!(world.setup.clients, Clients::Open(_)) {
             world.at(0.0, Event::Arrival);
         }
@@ -368,16 +378,17 @@ impl World {
     // ---- pages
 
     fn sweep(&mut self) {
-        self.at(self.now + SWEEP_SECONDS, Event::Sweep);
+        let period = self.setup.sweep_seconds;
+        self.at(self.now + period, Event::Sweep);
         if matches!(self.setup.clients, Clients::Lazy { .. }) {
             self.log_start_soon();
         }
         let room = u64::from(self.verdict.in_flight_max).saturating_sub(self.in_flight);
         let rate = self.verdict.pages_per_second * self.setup.pace_error;
-        self.credit += rate * SWEEP_SECONDS;
+        self.credit += rate * period;
         let wanted = (self.credit as u64).min(self.dirty.len() as u64);
         if wanted > room {
-            self.backlogged += SWEEP_SECONDS;
+            self.backlogged += period;
         }
         let count = wanted.min(room);
         self.credit = (self.credit - count as f64)
@@ -424,7 +435,8 @@ impl World {
     }
 
     fn tick(&mut self, decide: &mut Decide<'_>) {
-        self.at(self.now + self.setup.tick_seconds, Event::Tick);
+        let jitter = self.setup.tick_jitter * f64::from(self.rng.below(1000)) / 1000.0;
+        self.at(self.now + self.setup.tick_seconds * (1.0 + jitter), Event::Tick);
         self.unpark();
         let limits = self.limits();
         let width = (self.limit / 512).max(1);

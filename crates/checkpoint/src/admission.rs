@@ -1,0 +1,179 @@
+//! Admission of redo: how far the log may grow right now. One queue for all writers; users never
+//! flush.
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+use weir_base::{Clock, Lsn, counters};
+
+counters! {
+    /// What admission counts.
+    pub struct AdmissionStats {
+        waits: "waits", "times a writer waited for admission";
+        wait_micros: "microseconds", "time that writers waited for admission";
+        gate_closed: "times", "times the last resort, the age limit itself, held writers back";
+    }
+}
+
+/// Writers' bytes of log, rationed.
+pub struct Admission {
+    /// The log may grow up to here.
+    allowed: AtomicU64,
+    waiters: AtomicU64,
+    stopped: AtomicBool,
+    why: Mutex<Option<String>>,
+    queue: Mutex<Bucket>,
+    moved: Condvar,
+    stats: AdmissionStats,
+}
+
+struct Bucket {
+    bytes_per_second: Option<f64>,
+    last_micros: Option<u64>,
+}
+
+/// Unused admission is kept for this long, no longer: a pause must not turn into a burst.
+const BURST_SECONDS: f64 = 0.05;
+
+impl Admission {
+    /// Nothing may be written yet.
+    #[must_use]
+    pub fn closed() -> Self {
+        Admission {
+            allowed: AtomicU64::new(0),
+            waiters: AtomicU64::new(0),
+            stopped: AtomicBool::new(false),
+            why: Mutex::new(None),
+            queue: Mutex::new(Bucket { bytes_per_second: None, last_micros: None }),
+            moved: Condvar::new(),
+            stats: AdmissionStats::default(),
+        }
+    }
+
+    /// What was counted.
+    #[must_use]
+    pub fn stats(&self) -> &AdmissionStats {
+        &self.stats
+    }
+
+    /// Writers that wait now.
+    #[must_use]
+    pub fn waiters(&self) -> u64 {
+        self.waiters.load(Ordering::Relaxed)
+    }
+
+    /// Sets the rate; `None` is unlimited.
+    pub fn set_rate(&self, bytes_per_second: Option<f64>) {
+        self.queue.lock().bytes_per_second = bytes_per_second;
+    }
+
+    /// Moves the permission forward. `gate` is the last position that the age limit allows.
+    pub fn advance(&self, now_micros: u64, end: Lsn, gate: Lsn) {
+        let mut queue = self.queue.lock();
+        let last = queue.last_micros.replace(now_micros);
+        let seconds = last.map_or(0.0, |last| now_micros.saturating_sub(last) as f64 / 1e6);
+        let allowed = match queue.bytes_per_second {
+            None => gate,
+            Some(rate) => {
+                let kept = self.allowed.load(Ordering::Relaxed).max(end.0.saturating_sub(1 << 16));
+                let grown = kept.saturating_add((rate * seconds) as u64);
+                let most = end.0.saturating_add((rate * BURST_SECONDS) as u64);
+                Lsn(grown.min(most)).min(gate)
+            }
+        };
+        if gate <= end && self.waiters() > 0 {
+            self.stats.gate_closed.add(1);
+        }
+        self.allowed.store(allowed.0, Ordering::Release);
+        drop(queue);
+        if self.waiters() > 0 {
+            self.moved.notify_all();
+        }
+    }
+
+    /// Whether `bytes` more may be written behind `end`.
+    #[inline]
+    #[must_use]
+    pub fn allows(&self, end: Lsn, bytes: u64) -> bool {
+        // What is larger than any burst is admitted as soon as anything is: it must come through.
+        let asked = end.0.saturating_add(bytes.min(1 << 14));
+        asked <= self.allowed.load(Ordering::Acquire) && !self.stopped.load(Ordering::Relaxed)
+    }
+
+    /// Waits until `bytes` more may be written behind what `end` says.
+    ///
+    /// # Errors
+    /// Why writers have been stopped for good.
+    pub fn wait(&self, clock: &dyn Clock, end: &dyn Fn() -> Lsn, bytes: u64) -> Result<(), String> {
+        let began = clock.now_micros();
+        self.waiters.fetch_add(1, Ordering::SeqCst);
+        let mut queue = self.queue.lock();
+        let result = loop {
+            if let Some(why) = self.stopped() {
+                break Err(why);
+            }
+            if self.allows(end(), bytes) {
+                break Ok(());
+            }
+            self.moved.wait_for(&mut queue, Duration::from_millis(20));
+        };
+        drop(queue);
+        self.waiters.fetch_sub(1, Ordering::SeqCst);
+        self.stats.waits.add(1);
+        self.stats.wait_micros.add(clock.now_micros().saturating_sub(began));
+        result
+    }
+
+    /// No writer is admitted any more.
+    pub fn stop(&self, why: &str) {
+        self.why.lock().get_or_insert_with(|| why.to_owned());
+        self.stopped.store(true, Ordering::SeqCst);
+        self.moved.notify_all();
+    }
+
+    /// Why writers were stopped, if they were.
+    #[must_use]
+    pub fn stopped(&self) -> Option<String> {
+        if !self.stopped.load(Ordering::SeqCst) {
+            return None;
+        }
+        self.why.lock().clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_base::ManualClock;
+
+    #[test]
+    fn rate_burst_and_gate() {
+        let admission = Admission::closed();
+        assert!(!admission.allows(Lsn(0), 1));
+        admission.advance(0, Lsn(1 << 20), Lsn(2 << 20));
+        assert!(admission.allows(Lsn(1 << 20), 1000));
+        assert!(!admission.allows(Lsn(2 << 20), 1));
+        admission.set_rate(Some(1e6));
+        admission.advance(1_000_000, Lsn(1 << 20), Lsn(2 << 20));
+        assert!(admission.allows(Lsn(1 << 20), 10_000), "up to 50 ms are kept");
+        assert!(!admission.allows(Lsn((1 << 20) + 50_000), 1_000));
+        admission.advance(1_010_000, Lsn((1 << 20) + 50_000), Lsn(2 << 20));
+        assert!(admission.allows(Lsn((1 << 20) + 50_000), 9_000));
+        assert!(!admission.allows(Lsn((1 << 20) + 50_000), 11_000));
+    }
+
+    #[test]
+    fn stopping_wakes_and_refuses() {
+        let admission = Admission::closed();
+        let clock = ManualClock::default();
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| admission.wait(&clock, &|| Lsn(5), 1));
+            while admission.waiters() == 0 {
+                std::thread::yield_now();
+            }
+            admission.stop("the disk is gone");
+            let refused = waiting.join().expect("no panic");
+            assert_eq!(refused, Err("the disk is gone".to_owned()));
+        });
+    }
+}

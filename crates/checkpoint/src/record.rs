@@ -1,0 +1,275 @@
+//! The control file: what must be known before anything else can be read. Two copies in one write,
+//! each within one 512-byte sector, so that a torn write leaves each copy old or new, and a damaged
+//! one leaves the other.
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use thiserror::Error;
+use weir_base::{ALIGN, AlignedBuf, DbId, Lsn, TreeId, TxnId, checksum};
+use weir_device::{BlockFile, Volume};
+
+/// The control file's name.
+pub const CONTROL_FILE: &str = "control";
+/// The on-disk format that this version writes, and the only one it reads.
+pub const FORMAT: u32 = 1;
+
+const MAGIC: [u8; 8] = *b"WEIRCTL\n";
+const COPY_BYTES: usize = 512;
+const COPIES_AT: [usize; 2] = [0, ALIGN];
+const CHECKED_BYTES: usize = 124;
+
+/// What the control file says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Control {
+    /// The database's own number.
+    pub db: DbId,
+    /// Grows by one with each write.
+    pub sequence: u64,
+    /// Bytes a page.
+    pub page_size: u32,
+    /// Where recovery must begin to read the log.
+    pub checkpoint: Lsn,
+    /// The log's capacity in bytes.
+    pub log_bytes: u64,
+    /// Numbers below this one may have been given to transactions.
+    pub next_txn: TxnId,
+    /// Numbers below this one have been given to trees.
+    pub next_tree: TreeId,
+    /// The database was closed in order: nothing lies in the log behind the checkpoint.
+    pub clean: bool,
+    /// How often the database was opened.
+    pub openings: u64,
+}
+
+/// How a copy was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Copy {
+    /// As it was written.
+    Good(Control),
+    /// Written by another version, whose format is named.
+    OtherFormat(u32),
+    /// Not a control block at all.
+    Foreign,
+    /// A control block whose bytes have changed.
+    Damaged,
+}
+
+/// Why there is no control to be had.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum ControlError {
+    /// Neither copy is a control block.
+    #[error("'{CONTROL_FILE}' is not a Weir control file: this directory is not a Weir database")]
+    Foreign,
+    /// Both copies are damaged.
+    #[error(
+        "both copies in '{CONTROL_FILE}' (bytes 0 and 4096) are damaged: without it the database \
+         cannot be opened; restore it from a backup"
+    )]
+    Damaged,
+    /// Another version's.
+    #[error(
+        "the database has format {found}, this version of Weir reads format {FORMAT}: use the \
+         version that wrote it"
+    )]
+    OtherFormat {
+        /// What was found.
+        found: u32,
+    },
+    /// The two copies are of different databases.
+    #[error("the copies in '{CONTROL_FILE}' are of two databases, {0} and {1}")]
+    TwoDatabases(DbId, DbId),
+}
+
+impl Control {
+    fn encode(&self) -> [u8; COPY_BYTES] {
+        let mut out = [0; COPY_BYTES];
+        let mut at = 0;
+        let mut put = |bytes: &[u8]| {
+            out[at..at + bytes.len()].copy_from_slice(bytes);
+            at += bytes.len();
+        };
+        put(&MAGIC);
+        put(&FORMAT.to_le_bytes());
+        put(&self.page_size.to_le_bytes());
+        put(&self.db.0.to_le_bytes());
+        put(&self.sequence.to_le_bytes());
+        put(&self.checkpoint.0.to_le_bytes());
+        put(&self.log_bytes.to_le_bytes());
+        put(&self.next_txn.0.to_le_bytes());
+        put(&self.openings.to_le_bytes());
+        put(&self.next_tree.0.to_le_bytes());
+        put(&u32::from(self.clean).to_le_bytes());
+        let crc = checksum(&out[..CHECKED_BYTES]);
+        out[CHECKED_BYTES..CHECKED_BYTES + 4].copy_from_slice(&crc.to_le_bytes());
+        out
+    }
+
+    /// Reads one copy.
+    #[must_use]
+    pub fn decode(bytes: &[u8]) -> Copy {
+        let Some(bytes) = bytes.get(..COPY_BYTES) else { return Copy::Foreign };
+        let u32_at = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
+        let u64_at = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
+        let sound = u32_at(CHECKED_BYTES) == checksum(&bytes[..CHECKED_BYTES]);
+        if bytes[..8] != MAGIC {
+            return if sound { Copy::Foreign } else { foreign_or_damaged(bytes) };
+        }
+        if !sound {
+            return Copy::Damaged;
+        }
+        if u32_at(8) != FORMAT {
+            return Copy::OtherFormat(u32_at(8));
+        }
+        Copy::Good(Control {
+            page_size: u32_at(12),
+            db: DbId(u64_at(16)),
+            sequence: u64_at(24),
+            checkpoint: Lsn(u64_at(32)),
+            log_bytes: u64_at(40),
+            next_txn: TxnId(u64_at(48)),
+            openings: u64_at(56),
+            next_tree: TreeId(u32_at(64)),
+            clean: u32_at(68) != 0,
+        })
+    }
+}
+
+/// Without the magic: damaged if most of it is there, else something else.
+fn foreign_or_damaged(bytes: &[u8]) -> Copy {
+    let alike = bytes[..8].iter().zip(MAGIC).filter(|(a, b)| **a == *b).count();
+    if alike >= 6 { Copy::Damaged } else { Copy::Foreign }
+}
+
+/// Which copy counts: the newer of the good ones.
+///
+/// # Errors
+/// [`ControlError`] when none does.
+pub fn choose(first: &Copy, second: &Copy) -> Result<Control, ControlError> {
+    match (first, second) {
+        (Copy::Good(a), Copy::Good(b)) if a.db != b.db => {
+            Err(ControlError::TwoDatabases(a.db, b.db))
+        }
+        (Copy::Good(a), Copy::Good(b)) => Ok(if b.sequence > a.sequence { *b } else { *a }),
+        (Copy::OtherFormat(found), _) | (_, Copy::OtherFormat(found)) => {
+            Err(ControlError::OtherFormat { found: *found })
+        }
+        (Copy::Good(good), _) | (_, Copy::Good(good)) => Ok(*good),
+        (Copy::Damaged, _) | (_, Copy::Damaged) => Err(ControlError::Damaged),
+        (Copy::Foreign, Copy::Foreign) => Err(ControlError::Foreign),
+    }
+}
+
+/// The control file, open.
+pub struct ControlFile {
+    file: Arc<dyn BlockFile>,
+    now: Mutex<Control>,
+}
+
+impl ControlFile {
+    /// Makes the file.
+    ///
+    /// # Errors
+    /// I/O errors; `AlreadyExists` when there is one.
+    pub fn create(volume: &Arc<dyn Volume>, control: Control) -> std::io::Result<Self> {
+        let file = volume.create(CONTROL_FILE, 2 * ALIGN as u64)?;
+        let control_file = ControlFile { file, now: Mutex::new(control) };
+        control_file.update(|_| {})?;
+        volume.sync_directory()?;
+        Ok(control_file)
+    }
+
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// I/O errors, and a [`ControlError`] inside one of kind `InvalidData`.
+    pub fn open(volume: &Arc<dyn Volume>) -> std::io::Result<Self> {
+        let invalid = |e: ControlError| std::io::Error::new(std::io::ErrorKind::InvalidData, e);
+        let file = volume.open(CONTROL_FILE)?;
+        if file.len() < 2 * ALIGN as u64 {
+            return Err(invalid(ControlError::Damaged));
+        }
+        let mut buf = AlignedBuf::zeroed(2 * ALIGN);
+        file.read_at(0, &mut buf)?;
+        let [first, second] = COPIES_AT.map(|at| Control::decode(&buf[at..at + COPY_BYTES]));
+        let control = choose(&first, &second).map_err(invalid)?;
+        Ok(ControlFile { file, now: Mutex::new(control) })
+    }
+
+    /// What it says now.
+    #[must_use]
+    pub fn get(&self) -> Control {
+        *self.now.lock()
+    }
+
+    /// Changes it, durably.
+    ///
+    /// # Errors
+    /// I/O errors: what lies on disk is then the old or the new.
+    pub fn update(&self, change: impl FnOnce(&mut Control)) -> std::io::Result<()> {
+        let mut now = self.now.lock();
+        let mut next = *now;
+        change(&mut next);
+        next.sequence += 1;
+        let mut buf = AlignedBuf::zeroed(2 * ALIGN);
+        let copy = next.encode();
+        for at in COPIES_AT {
+            buf[at..at + COPY_BYTES].copy_from_slice(&copy);
+        }
+        self.file.write_durable_at(0, &buf)?;
+        *now = next;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn control(sequence: u64) -> Control {
+        Control {
+            db: DbId(7),
+            sequence,
+            page_size: 8192,
+            checkpoint: Lsn(123),
+            log_bytes: 1 << 26,
+            next_txn: TxnId(9),
+            next_tree: TreeId(2),
+            clean: false,
+            openings: 1,
+        }
+    }
+
+    #[test]
+    fn every_pair_of_copies_has_one_verdict() {
+        let (old, new) = (Copy::Good(control(1)), Copy::Good(control(2)));
+        let other = Copy::Good(Control { db: DbId(8), ..control(3) });
+        let newer_format = Copy::OtherFormat(2);
+        let table = [
+            (&old, &new, Ok(2)),
+            (&new, &old, Ok(2)),
+            (&old, &Copy::Damaged, Ok(1)),
+            (&Copy::Damaged, &new, Ok(2)),
+            (&Copy::Foreign, &new, Ok(2)),
+            (&newer_format, &old, Err(ControlError::OtherFormat { found: 2 })),
+            (&Copy::Damaged, &newer_format, Err(ControlError::OtherFormat { found: 2 })),
+            (&Copy::Damaged, &Copy::Damaged, Err(ControlError::Damaged)),
+            (&Copy::Damaged, &Copy::Foreign, Err(ControlError::Damaged)),
+            (&Copy::Foreign, &Copy::Foreign, Err(ControlError::Foreign)),
+            (&old, &other, Err(ControlError::TwoDatabases(DbId(7), DbId(8)))),
+        ];
+        for (first, second, expected) in table {
+            assert_eq!(choose(first, second).map(|c| c.sequence), expected, "{first:?} {second:?}");
+        }
+    }
+
+    #[test]
+    fn every_flipped_bit_of_a_copy_is_noticed() {
+        let good = control(5).encode();
+        assert_eq!(Control::decode(&good), Copy::Good(control(5)));
+        for bit in 0..(CHECKED_BYTES + 4) * 8 {
+            let mut bytes = good;
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert!(!matches!(Control::decode(&bytes), Copy::Good(_)), "bit {bit}");
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! The loops around decide and sweep, as steps that a thread or a simulation calls.
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use thiserror::Error;
+use weir_base::{Clock, Lsn, Stats};
+use weir_pool::{Cause, Pool, PoolError};
+use weir_redo::{Durability, Log, RedoError};
+
+use crate::admission::Admission;
+use crate::histogram::AgeHistogram;
+use crate::policy::{Limits, Seen, State, Verdict, decide};
+use crate::record::{Control, ControlFile};
+use crate::sweep::{Pace, sweep};
+
+/// Why a background step failed. All but a full disk halt the engine.
+#[derive(Debug, Error)]
+pub enum WorkerError {
+    /// Pages could not be written.
+    #[error(transparent)]
+    Pool(#[from] PoolError),
+    /// The log could not be written.
+    #[error(transparent)]
+    Redo(#[from] RedoError),
+    /// The control file could not be written.
+    #[error("writing the control file failed: {0}")]
+    Control(Arc<std::io::Error>),
+}
+
+/// What else holds the checkpoint besides dirty pages: open transactions, whose undo lies in the
+/// log.
+pub type Held = dyn Fn() -> Option<Lsn> + Send + Sync;
+
+/// Brings the control file's other entries up to date whenever it is written.
+pub type Refresh = dyn Fn(&mut Control) + Send + Sync;
+
+/// Keeps the checkpoint age just under its limit.
+pub struct Checkpointer {
+    pool: Arc<Pool>,
+    log: Arc<Log>,
+    control: Arc<ControlFile>,
+    clock: Arc<dyn Clock>,
+    admission: Admission,
+    held: Box<Held>,
+    refresh: Box<Refresh>,
+    state: Mutex<State>,
+    verdict: Mutex<Verdict>,
+    pace: Pace,
+    commits: AtomicU64,
+    age_max_bytes: AtomicU64,
+    recorded_micros: AtomicU64,
+    recovery_age_bytes: Mutex<Option<u64>>,
+}
+
+/// The log may grow past the recorded checkpoint by this share of its limit before a newer one is
+/// recorded.
+const RECORD_SHARE: u64 = 64;
+/// And not more often than this while nothing presses.
+const RECORD_MICROS: u64 = 1_000_000;
+
+impl Checkpointer {
+    /// A checkpointer at rest. `held` says what else the log must keep.
+    #[must_use]
+    pub fn new(
+        pool: Arc<Pool>,
+        control: Arc<ControlFile>,
+        clock: Arc<dyn Clock>,
+        held: Box<Held>,
+        refresh: Box<Refresh>,
+    ) -> Self {
+        let log = pool.log().clone();
+        Checkpointer {
+            pool,
+            log,
+            control,
+            clock,
+            admission: Admission::closed(),
+            held,
+            refresh,
+            state: Mutex::new(State::new()),
+            verdict: Mutex::new(Verdict::rest()),
+            pace: Pace::new(),
+            commits: AtomicU64::new(0),
+            age_max_bytes: AtomicU64::new(0),
+            recorded_micros: AtomicU64::new(0),
+            recovery_age_bytes: Mutex::new(None),
+        }
+    }
+
+    /// Admission of redo.
+    #[must_use]
+    pub fn admission(&self) -> &Admission {
+        &self.admission
+    }
+
+    /// What was decided last.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        self.verdict.lock().clone()
+    }
+
+    /// The oldest position that the log must keep.
+    #[must_use]
+    pub fn oldest(&self) -> Lsn {
+        // Transactions first: one that opens after this look lies behind the end of the log.
+        let held = (self.held)();
+        let dirty = self.pool.oldest();
+        held.map_or(dirty, |lsn| lsn.min(dirty))
+    }
+
+    /// The checkpoint age now, in bytes.
+    #[must_use]
+    pub fn age_bytes(&self) -> u64 {
+        let oldest = self.oldest();
+        self.log.end().bytes_since(oldest)
+    }
+
+    /// The greatest age that may ever be: beyond it the log would run into what recovery needs.
+    #[must_use]
+    pub fn age_limit_bytes(&self) -> u64 {
+        let log = self.log.limit_bytes();
+        (log - log / RECORD_SHARE).min(self.pool.age_span_bytes())
+    }
+
+    /// The greatest age seen since the last call of [`Checkpointer::reset_peaks`].
+    #[must_use]
+    pub fn age_max_bytes(&self) -> u64 {
+        self.age_max_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Forgets the greatest age seen.
+    pub fn reset_peaks(&self) {
+        self.age_max_bytes.store(0, Ordering::Relaxed);
+    }
+
+    /// Keeps the age below what recovery may take.
+    pub fn set_recovery_age_bytes(&self, bytes: Option<u64>) {
+        *self.recovery_age_bytes.lock() = bytes;
+    }
+
+    /// Counts a commit: the controller tells idleness by it.
+    #[inline]
+    pub fn count_commit(&self) {
+        self.commits.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Commits counted.
+    #[must_use]
+    pub fn commits(&self) -> u64 {
+        self.commits.load(Ordering::Relaxed)
+    }
+
+    /// The controller's tick, every 100 ms.
+    pub fn tick(&self) {
+        let residence = self.pool.residence();
+        let counts = self.pool.age_counts();
+        let mut dirty = AgeHistogram::new(counts.first, counts.bucket_bytes);
+        dirty.counts = counts.counts;
+        let pool = self.pool.stats();
+        let redo = self.log.stats();
+        let seen = Seen {
+            now_micros: self.clock.now_micros(),
+            log_end: self.log.end(),
+            oldest_dirty: self.oldest(),
+            dirty: &dirty,
+            pages_in_flight: self.pool.pages_in_flight(),
+            oldest_in_flight: self.pool.oldest_in_flight(),
+            pages_completed: pool.writes(),
+            backlogged_micros: self.pace.backlogged_micros(),
+            dirty_pages: residence.dirty + self.pool.pages_in_flight(),
+            frames_total: residence.frames,
+            frames_free: residence.free,
+            frames_taken: pool.frames_taken.get(),
+            tail_dirty_fraction: self.pool.tail_dirty_fraction(),
+            commits: self.commits(),
+            log_bytes_written: redo.bytes_written.get(),
+            log_writes: redo.writes.get(),
+            admission_waiters: self.admission.waiters(),
+            page_bytes: self.pool.page_size() as u64,
+        };
+        let limits = Limits {
+            age_bytes: self.age_limit_bytes(),
+            recovery_age_bytes: *self.recovery_age_bytes.lock(),
+        };
+        let verdict = decide(&mut self.state.lock(), &seen, &limits);
+        self.pool.set_free_target(verdict.free_frames_target);
+        self.admission.set_rate(verdict.admission_bytes_per_second);
+        *self.verdict.lock() = verdict;
+    }
+
+    /// Lets writers on as far as rate and age limit allow; every few milliseconds.
+    pub fn admit(&self) {
+        let oldest = self.oldest();
+        let end = self.log.end();
+        self.age_max_bytes.fetch_max(end.bytes_since(oldest), Ordering::Relaxed);
+        let limit = self.age_limit_bytes();
+        // Room for what those already admitted may still write.
+        let headroom = (limit / 64).min(1 << 20);
+        self.admission.advance(self.clock.now_micros(), end, oldest.advanced(limit - headroom));
+    }
+
+    /// The sweeper's step. Returns pages written; 0 means rest.
+    ///
+    /// # Errors
+    /// [`WorkerError::Pool`].
+    pub fn sweep(&self) -> Result<usize, WorkerError> {
+        let verdict = self.verdict();
+        Ok(sweep(&self.pool, &*self.clock, &self.pace, &verdict, 0)?)
+    }
+
+    /// The cleaner's step: keeps free frames ahead of demand. Returns whether they are.
+    ///
+    /// # Errors
+    /// [`WorkerError::Pool`].
+    pub fn clean(&self) -> Result<bool, WorkerError> {
+        Ok(self.pool.refill(1, 16, &mut |_| {})?)
+    }
+
+    /// Records a newer checkpoint if it is time: what lies before it may be overwritten then.
+    ///
+    /// # Errors
+    /// [`WorkerError::Control`], [`WorkerError::Redo`].
+    pub fn record(&self, force: bool) -> Result<bool, WorkerError> {
+        let now = self.clock.now_micros();
+        let oldest = self.oldest();
+        let recorded = self.control.get().checkpoint;
+        let grown = oldest.bytes_since(recorded);
+        let pressing = grown >= self.age_limit_bytes() / RECORD_SHARE / 2;
+        let old = now.saturating_sub(self.recorded_micros.load(Ordering::Relaxed)) >= RECORD_MICROS;
+        if grown == 0 || !(force || pressing || old) {
+            return Ok(false);
+        }
+        // A checkpoint must not stand beyond the durable log: recovery begins to read there.
+        self.log.wait(oldest, Durability::Synced)?;
+        self.write_control(|control| control.checkpoint = oldest)?;
+        self.log.set_checkpoint(oldest);
+        self.recorded_micros.store(now, Ordering::Relaxed);
+        Ok(true)
+    }
+
+    /// Changes the control file.
+    ///
+    /// # Errors
+    /// [`WorkerError::Control`].
+    pub fn write_control(
+        &self,
+        change: impl FnOnce(&mut Control),
+    ) -> Result<(), WorkerError> {
+        let update = |control: &mut Control| {
+            (self.refresh)(control);
+            change(control);
+        };
+        self.control.update(update).map_err(|e| WorkerError::Control(Arc::new(e)))
+    }
+
+    /// One step of everything, for who has no background threads: writes enough of the oldest pages
+    /// that the log can go on.
+    ///
+    /// # Errors
+    /// [`WorkerError`].
+    pub fn pump(&self) -> Result<(), WorkerError> {
+        let limit = self.age_limit_bytes();
+        if self.age_bytes() > limit / 4 * 3 {
+            let pages = self.pool.take_oldest(self.pool.store().batch_max(), self.log.published());
+            self.pool.write_back(0, &pages, Cause::Deadline, 64, &mut |_| {})?;
+        }
+        self.record(false)?;
+        self.log.maintain()?;
+        self.admit();
+        Ok(())
+    }
+
+    /// Writes all pages that are dirty now.
+    ///
+    /// # Errors
+    /// [`WorkerError`].
+    pub fn flush_all(&self) -> Result<(), WorkerError> {
+        let until = self.log.end();
+        let mut rounds = 0u32;
+        while self.pool.oldest() < until {
+            let pages = self.pool.take_oldest(self.pool.store().batch_max(), until);
+            if pages.is_empty() {
+                // In flight by another thread.
+                self.pool.check_halted()?;
+                rounds += 1;
+                self.clock.sleep_micros(u64::from(rounds.min(10)) * 100);
+                if self.pool.residence().dirty == 0 && self.pool.pages_in_flight() == 0 {
+                    break;
+                }
+                continue;
+            }
+            self.pool.write_back(0, &pages, Cause::Shutdown, 64, &mut |_| {})?;
+        }
+        self.record(true)?;
+        Ok(())
+    }
+
+    /// Visits admission's counters.
+    pub fn visit_stats(
+        &self,
+        visit: &mut dyn FnMut(&'static str, &'static str, &'static str, u64),
+    ) {
+        self.admission.stats().visit(visit);
+    }
+}
