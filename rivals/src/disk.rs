@@ -1,7 +1,7 @@
 //! What the disk alone does, measured beside the stores: 4 KiB appended and synced, one at a time.
 
 use std::fs::OpenOptions;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -10,6 +10,21 @@ use anyhow::Result;
 use crate::run::{Series, summarise};
 
 const BLOCK: usize = 4096;
+/// Flush requests that the block device under `dir` has completed since boot, if the kernel tells
+/// (Documentation/block/stat.rst, field 16; partitions have no such count, so their disk is asked).
+/// Evidence for what each store claims: one thread that syncs each commit must cause one flush each.
+/// Everybody's flushes are in it, so that it can only be too high.
+pub fn flushes(dir: &Path) -> Option<u64> {
+    let device = std::fs::metadata(dir).ok()?.dev();
+    let (major, minor) = (libc::major(device), libc::minor(device));
+    let mut folder = std::fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")).ok()?;
+    if folder.join("partition").exists() {
+        folder.pop();
+    }
+    let stat = std::fs::read_to_string(folder.join("stat")).ok()?;
+    stat.split_whitespace().nth(15)?.parse().ok()
+}
+
 /// Room written with zeros beforehand in the second and third way, then gone over again and again.
 const LOG_BYTES: u64 = 64 << 20;
 

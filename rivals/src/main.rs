@@ -178,8 +178,10 @@ fn one_round(args: &RunArgs, shape: &Shape, round: u64, report: &mut Report) -> 
                     .with_context(|| format!("{name}, {}", workload.name()))?;
                 let (mean, worst) = (cell.series.mean, cell.series.worst_over_mean);
                 eprintln!(
-                    "round {round}: {} x{threads} {name}: {mean:.0}/s, worst second {worst:.2}",
-                    workload.name()
+                    "round {round}: {} x{threads} {name}: {mean:.0}/s, worst second {worst:.2}, \
+                     flushes per op {:.3}",
+                    workload.name(),
+                    cell.series.flushes_per_op.unwrap_or(f64::NAN)
                 );
                 report.row(workload.name(), threads, name, &cell.how).add(cell.series);
             }

@@ -18,6 +18,8 @@ pub struct Row {
     pub highest: f64,
     /// The median over rounds of each round's worst second over its mean.
     pub worst_over_mean: f64,
+    /// The median over rounds; it includes the flushes of everybody else.
+    pub flushes_per_op: Option<f64>,
     pub rounds: Vec<Series>,
 }
 
@@ -32,6 +34,7 @@ impl Row {
             lowest: 0.0,
             highest: 0.0,
             worst_over_mean: 0.0,
+            flushes_per_op: None,
             rounds: Vec::new(),
         }
     }
@@ -44,6 +47,8 @@ impl Row {
         self.highest = means.iter().copied().fold(0.0, f64::max);
         let worst: Vec<f64> = self.rounds.iter().map(|round| round.worst_over_mean).collect();
         self.worst_over_mean = median(&worst);
+        let flushes: Vec<f64> = self.rounds.iter().filter_map(|r| r.flushes_per_op).collect();
+        self.flushes_per_op = (!flushes.is_empty()).then(|| median(&flushes));
     }
 }
 
@@ -95,11 +100,11 @@ impl Report {
         text.push_str(
             "\n| workload | threads | store | per second, median | lowest to highest round",
         );
-        text.push_str(" | worst second / mean | durable how |\n|---|---|---|---|---|---|---|\n");
+        text.push_str(" | worst second / mean | device flushes per op | durable how |\n|---|---|---|---|---|---|---|---|\n");
         for row in &self.cells {
             let _ = writeln!(
                 text,
-                "| {} | {} | {} | {:.0} | {:.0} to {:.0} | {:.2} | {} |",
+                "| {} | {} | {} | {:.0} | {:.0} to {:.0} | {:.2} | {} | {} |",
                 row.workload,
                 row.threads,
                 row.engine,
@@ -107,6 +112,7 @@ impl Report {
                 row.lowest,
                 row.highest,
                 row.worst_over_mean,
+                row.flushes_per_op.map_or("-".to_string(), |flushes| format!("{flushes:.3}")),
                 row.how
             );
         }

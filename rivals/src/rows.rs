@@ -9,6 +9,13 @@ pub fn key(number: u64) -> Key {
     number.to_be_bytes()
 }
 
+/// The finisher of SplitMix64 (Steele, Lea, Flood 2014): a bijection, so distinct stays distinct.
+pub fn mix(word: u64) -> u64 {
+    let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ (word >> 31)
+}
+
 /// Writes the value of `key` at `version`: key, version, then filler that only these two determine
 /// and that does not compress.
 pub fn fill(value: &mut [u8], key: &Key, version: u64) {
@@ -16,11 +23,8 @@ pub fn fill(value: &mut [u8], key: &Key, version: u64) {
     value[8..HEAD_BYTES].copy_from_slice(&version.to_be_bytes());
     let mut state = u64::from_be_bytes(*key) ^ version.rotate_left(32);
     for chunk in value[HEAD_BYTES..].chunks_mut(8) {
-        // SplitMix64 (Steele, Lea, Flood 2014).
         state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        chunk.copy_from_slice(&(word ^ (word >> 31)).to_le_bytes()[..chunk.len()]);
+        chunk.copy_from_slice(&mix(state).to_le_bytes()[..chunk.len()]);
     }
 }
 

@@ -9,6 +9,7 @@ use anyhow::{Result, bail, ensure};
 use crossbeam_utils::CachePadded;
 use serde::Serialize;
 
+use crate::disk;
 use crate::engine::{self, Durability, Engine, Setup, Worker};
 use crate::rows;
 
@@ -57,13 +58,15 @@ pub struct Series {
     pub mean: f64,
     pub worst_over_mean: f64,
     pub per_second: Vec<f64>,
+    /// Device flushes per operation, by everyone on the machine; none where the kernel counts none.
+    pub flushes_per_op: Option<f64>,
 }
 
 pub fn summarise(per_second: Vec<f64>) -> Series {
     let mean = per_second.iter().sum::<f64>() / per_second.len().max(1) as f64;
     let worst = per_second.iter().copied().fold(f64::INFINITY, f64::min);
     let worst_over_mean = if mean > 0.0 { worst / mean } else { 0.0 };
-    Series { mean, worst_over_mean, per_second }
+    Series { mean, worst_over_mean, per_second, flushes_per_op: None }
 }
 
 /// One measured cell.
@@ -119,8 +122,25 @@ pub fn cell(
         Setup { cache_bytes: shape.cache_bytes, threads, durability: workload.durability() };
     let store = engine::open(name, dir, setup)?;
     verify(&*store, shape)?;
-    let per_second = drive(&*store, workload, threads, shape)?;
-    Ok(Cell { series: summarise(per_second), how: store.how() })
+    let before = disk::flushes(dir);
+    let (per_second, operations) = drive(&*store, workload, threads, shape)?;
+    let mut series = summarise(per_second);
+    series.flushes_per_op = disk::flushes(dir)
+        .zip(before)
+        .map(|(after, before)| (after - before) as f64 / operations.max(1) as f64);
+    let mut how = store.how();
+    if is_suspect(workload, threads, &series) {
+        how = format!("SUSPECT, fewer flushes than commits: {how}");
+    }
+    Ok(Cell { series, how })
+}
+
+/// One thread's synced commits cannot share a flush, so fewer flushes than commits is a promise not
+/// kept, or a benchmark that is wrong. (Where a device has FUA a write may be durable without one.)
+fn is_suspect(workload: Workload, threads: usize, series: &Series) -> bool {
+    workload == Workload::UpdateSynced
+        && threads == 1
+        && series.flushes_per_op.is_some_and(|flushes| flushes < 0.95)
 }
 
 /// Writes what the kernel still holds, so that one store's leftovers do not slow the next.
@@ -129,11 +149,28 @@ pub fn settle() {
     unsafe { libc::sync() };
 }
 
+/// Cells driven so far in this process.
+static CELLS: AtomicU64 = AtomicU64::new(0);
+
+/// A seed that no other cell has. Were two cells to share one, the second would write the very values
+/// that the first left: a store that notices (SQLite skips writing equal bytes) commits nothing, and
+/// looks several times faster than the disk.
+fn next_seed() -> u64 {
+    rows::mix(rows::mix(CELLS.fetch_add(1, Ordering::Relaxed)) ^ 0x5eed)
+}
+
 struct Shared {
+    seed: u64,
     stop: AtomicBool,
     failed: AtomicBool,
     start: Barrier,
     done: Vec<CachePadded<AtomicU64>>,
+}
+
+impl Shared {
+    fn total(&self) -> u64 {
+        self.done.iter().map(|count| count.load(Ordering::Relaxed)).sum()
+    }
 }
 
 fn drive(
@@ -141,8 +178,9 @@ fn drive(
     workload: Workload,
     threads: usize,
     shape: &Shape,
-) -> Result<Vec<f64>> {
+) -> Result<(Vec<f64>, u64)> {
     let shared = Shared {
+        seed: next_seed(),
         stop: AtomicBool::new(false),
         failed: AtomicBool::new(false),
         start: Barrier::new(threads + 1),
@@ -186,7 +224,7 @@ fn drive(
         if let Some(syncer) = syncer {
             syncer.join().map_err(|_| anyhow::anyhow!("the syncer panicked"))??;
         }
-        Ok(per_second)
+        Ok((per_second, shared.total()))
     })
 }
 
@@ -204,9 +242,8 @@ fn sync_every(store: &dyn Engine, seconds: u64, shared: &Shared) -> Result<()> {
 
 /// Reads the counters at each full second; the warm-up's seconds are thrown away.
 fn sample(shared: &Shared, shape: &Shape) -> Vec<f64> {
-    let total = || shared.done.iter().map(|count| count.load(Ordering::Relaxed)).sum::<u64>();
     let start = Instant::now();
-    let (mut before, mut at) = (total(), start);
+    let (mut before, mut at) = (shared.total(), start);
     let mut per_second = Vec::new();
     for second in 1..=shape.warmup_seconds + shape.seconds {
         let due = start + Duration::from_secs(second);
@@ -214,7 +251,7 @@ fn sample(shared: &Shared, shape: &Shape) -> Vec<f64> {
         if shared.failed.load(Ordering::Relaxed) {
             break;
         }
-        let (count, now) = (total(), Instant::now());
+        let (count, now) = (shared.total(), Instant::now());
         if second > shape.warmup_seconds {
             // By the time that really passed: on a busy machine the sampler itself may wake late.
             per_second.push((count - before) as f64 / now.duration_since(at).as_secs_f64());
@@ -231,7 +268,7 @@ fn operate(
     shared: &Shared,
     shape: &Shape,
 ) -> Result<()> {
-    let mut random = fastrand::Rng::with_seed(0x5eed + number as u64);
+    let mut random = fastrand::Rng::with_seed(shared.seed ^ rows::mix(number as u64));
     let mut value = vec![0; shape.value_bytes];
     let done = &shared.done[number];
     let mut count = 0;
@@ -260,6 +297,27 @@ mod tests {
     fn the_worst_second_is_relative_to_the_mean() {
         let series = summarise(vec![10.0, 20.0, 30.0]);
         assert_eq!((series.mean, series.worst_over_mean), (20.0, 0.5));
+    }
+
+    #[test]
+    fn no_two_cells_write_the_same_values() {
+        let mut seeds: Vec<u64> = (0..1_000).map(|_| next_seed()).collect();
+        let cell = next_seed();
+        seeds.extend((0..64).map(|number| cell ^ rows::mix(number)));
+        let all = seeds.len();
+        seeds.sort_unstable();
+        seeds.dedup();
+        assert_eq!(seeds.len(), all);
+    }
+
+    #[test]
+    fn a_synced_cell_without_its_flushes_is_suspect() {
+        let with = |flushes| Series { flushes_per_op: flushes, ..summarise(vec![1.0]) };
+        let synced = Workload::UpdateSynced;
+        assert!(is_suspect(synced, 1, &with(Some(0.261))));
+        assert!(!is_suspect(synced, 1, &with(Some(1.0))) && !is_suspect(synced, 1, &with(None)));
+        assert!(!is_suspect(synced, 8, &with(Some(0.2))));
+        assert!(!is_suspect(Workload::UpdateLazy, 1, &with(Some(0.0))));
     }
 
     #[test]
