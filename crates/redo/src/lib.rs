@@ -1,1 +1,29 @@
-//! Not written yet.
+//! The redo log: makes groups of opaque bytes durable in order, with lock-free appending and group
+//! commit, in recycled files whose total size may change while it runs; and reads them back after a
+//! crash. Knows nothing of pages.
+#![deny(unsafe_code)] // Allowed in `ring` alone.
+mod block;
+mod claims;
+mod error;
+mod gather;
+mod log;
+mod open;
+mod position;
+mod read;
+mod recycle;
+#[allow(unsafe_code)]
+mod ring;
+mod rounds;
+mod scan;
+mod segment;
+mod shrink;
+mod stats;
+mod sync;
+mod write;
+
+pub use error::{RedoError, Result};
+pub use log::{BUFFER_MIN, Durability, GROUP_BODY_MAX, GROUP_BODY_MIN, Log, LogConfig};
+pub use position::Span;
+pub use scan::{Chunk, GroupAt, ScanEnd, ScanOptions, scan, scan_chunks};
+pub use segment::SegmentInfo;
+pub use stats::RedoStats;

@@ -1,0 +1,123 @@
+//! Whether the leader of a round of group commit should wait a moment for others to join: a pure
+//! decision over counts and times.
+//!
+//! Threads that commit in a closed loop come back within microseconds of being released. A leader
+//! that starts at once would write alone, with all others in the next round: halves alternate and
+//! each commit waits for two writes. So the leader waits until as many have come as took part in
+//! the last round or came while it was written, but no longer than a part of a write's time, and
+//! only while that pays: when fewer than half of the missing ones came, the next rounds start at
+//! once, ever more of them.
+
+/// The share of a write's time that a leader waits at most, in percent.
+const PATIENCE_PERCENT: u64 = 75;
+/// The most rounds in a row without waiting.
+const REST_MAX: u32 = 63;
+
+#[derive(Default)]
+pub(crate) struct Gather {
+    /// Arrivals that were there when the last round was closed.
+    closed_at: u64,
+    /// How many took part in the last round, or came while it was written.
+    expected: u64,
+    /// Mean time of a durable write, in sixteenths of a microsecond.
+    write_time: u64,
+    /// Rounds to start without waiting.
+    rest: u32,
+    rest_next: u32,
+}
+
+/// What a leader should do before it closes its round.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Wait {
+    /// Until this many have arrived (counted since the log was opened),
+    pub(crate) until_arrived: u64,
+    /// but no longer than this.
+    pub(crate) micros_max: u64,
+}
+
+impl Gather {
+    /// For a leader that sees `arrived` arrivals so far; `None`: start at once.
+    pub(crate) fn plan(&mut self, arrived: u64) -> Option<Wait> {
+        let until_arrived = self.closed_at + self.expected;
+        if arrived >= until_arrived {
+            return None;
+        }
+        if self.rest > 0 {
+            self.rest -= 1;
+            return None;
+        }
+        let micros_max = self.write_time / 16 * PATIENCE_PERCENT / 100;
+        (micros_max > 0).then_some(Wait { until_arrived, micros_max })
+    }
+
+    /// After waiting as planned: `before` and `after` are the arrivals seen.
+    pub(crate) fn waited(&mut self, plan: Wait, before: u64, after: u64) {
+        let (missing, came) = (plan.until_arrived - before, after - before);
+        if came * 2 >= missing {
+            self.rest_next = 0;
+        } else {
+            self.rest_next = (self.rest_next * 2 + 1).min(REST_MAX);
+            self.rest = self.rest_next;
+        }
+    }
+
+    /// A durable round was closed when `at_close` had arrived, took `micros`, and `at_end` have
+    /// arrived by now. Gives the number of those that it served.
+    pub(crate) fn finished(&mut self, at_close: u64, at_end: u64, micros: u64) -> u64 {
+        let members = at_close - self.closed_at;
+        self.expected = at_end - self.closed_at;
+        self.closed_at = at_close;
+        let time = (micros * 16).clamp(1, 16_000_000);
+        self.write_time =
+            if self.write_time == 0 { time } else { (self.write_time * 7 + time) / 8 };
+        members
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_thread_never_waits() {
+        let mut gather = Gather::default();
+        for n in 1..100 {
+            assert_eq!(gather.plan(n), None);
+            assert_eq!(gather.finished(n, n, 30), 1);
+        }
+    }
+
+    #[test]
+    fn a_leader_waits_for_those_who_were_there() {
+        let mut gather = Gather::default();
+        // Eight threads: one leads, seven arrive meanwhile.
+        gather.finished(1, 8, 40);
+        let plan = gather.plan(8).unwrap_or(Wait { until_arrived: 0, micros_max: 0 });
+        assert_eq!(
+            plan,
+            Wait { until_arrived: 9, micros_max: 30 },
+            "seven waiting and one to come"
+        );
+        gather.finished(9, 9, 40);
+        assert_eq!(gather.plan(10), Some(Wait { until_arrived: 17, micros_max: 30 }));
+    }
+
+    #[test]
+    fn waiting_in_vain_is_given_up_for_longer_and_longer() {
+        let mut gather = Gather::default();
+        let mut waits = 0;
+        let mut arrived = 0;
+        for _ in 0..200 {
+            arrived += 1;
+            if let Some(plan) = gather.plan(arrived) {
+                waits += 1;
+                gather.waited(plan, arrived, arrived);
+            }
+            // Somebody is always counted as expected, but never comes back in time.
+            gather.finished(arrived, arrived + 3, 40);
+            arrived += 3;
+            gather.expected += 2;
+        }
+        assert!(waits > 2 && waits < 20, "{waits}");
+    }
+}

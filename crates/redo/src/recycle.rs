@@ -1,0 +1,341 @@
+//! Which files make up the log: preparing them ahead of the end, using them again behind the
+//! checkpoint, and following the capacity up and down.
+//!
+//! A segment becomes part of the log by one durable write of its header, so a crash leaves it in
+//! or out. A file is taken out only when all its blocks lie before the checkpoint (REDO-7).
+use crate::error::{RedoError, Result};
+use crate::position::{BLOCK, PAGE, block_start};
+use crate::segment::{
+    Files, SEGMENT_HEADER, Segment, SegmentHeader, SegmentInfo, Slot, slot_name, write_header,
+};
+use crate::stats::RedoStats;
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use weir_base::{DbId, Lsn};
+use weir_device::{BlockFile, Volume};
+
+/// Into how many files a log's capacity is divided.
+pub(crate) const SLOTS: u64 = 32;
+/// No segment holds less.
+const SEGMENT_MIN: u64 = 16 << 10;
+/// More files than this there can never be, whatever the capacity did.
+const FILES_MAX: usize = 4 * SLOTS as usize;
+/// Segments that maintenance keeps ready behind the one being written.
+const AHEAD: usize = 2;
+
+/// The least capacity of a log.
+pub(crate) const CAPACITY_MIN: u64 = SLOTS * (SEGMENT_MIN + SEGMENT_HEADER);
+
+/// Bytes of log in each file of a log of that capacity.
+pub(crate) fn segment_payload(capacity: u64) -> u64 {
+    (capacity / SLOTS).saturating_sub(SEGMENT_HEADER).max(SEGMENT_MIN) / PAGE * PAGE
+}
+
+/// How urgently a segment is wanted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Haste {
+    /// In the background: the right size, within the capacity.
+    Ahead,
+    /// A writer waits: whatever is quickest, beyond the capacity if it must be.
+    Now,
+}
+
+struct Table {
+    /// The log, in order.
+    active: VecDeque<Segment>,
+    /// Files that hold nothing needed.
+    free: Vec<Slot>,
+}
+
+impl Table {
+    fn files(&self) -> impl Iterator<Item = &Slot> {
+        self.active.iter().map(|segment| &segment.slot).chain(&self.free)
+    }
+    fn bytes(&self) -> u64 {
+        self.files().map(|slot| slot.file.len()).sum()
+    }
+}
+
+/// The files of an open log.
+pub(crate) struct Segments {
+    volume: Arc<dyn Volume>,
+    db: DbId,
+    /// Written into each new header: how far blocks are sealed ahead of what is durable.
+    unsynced_max: u64,
+    table: Mutex<Table>,
+    /// Held by whoever changes files, so that slots are not given out twice. Taken before `table`.
+    changing: Mutex<()>,
+    capacity: AtomicU64,
+    /// The last attempt to create a file failed: only what there is counts.
+    cramped: AtomicBool,
+    limit: AtomicU64,
+    pub(crate) stats: Arc<RedoStats>,
+}
+
+impl Segments {
+    /// Takes over the files of an existing log: `chain` in order, `rest` for use again.
+    pub(crate) fn new(
+        volume: Arc<dyn Volume>,
+        db: DbId,
+        capacity: u64,
+        unsynced_max: u64,
+        chain: Vec<Segment>,
+        rest: Files,
+        stats: Arc<RedoStats>,
+    ) -> Segments {
+        let unused = rest.segments.into_iter().map(|segment| segment.slot);
+        let free = unused.chain(rest.blank).filter(|slot| slot.payload() >= SEGMENT_MIN).collect();
+        let segments = Segments {
+            volume,
+            db,
+            unsynced_max,
+            table: Mutex::new(Table { active: chain.into(), free }),
+            changing: Mutex::new(()),
+            capacity: AtomicU64::new(capacity.max(CAPACITY_MIN)),
+            cramped: AtomicBool::new(false),
+            limit: AtomicU64::new(0),
+            stats,
+        };
+        segments.recount();
+        segments
+    }
+
+    pub(crate) fn capacity(&self) -> u64 {
+        self.capacity.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_capacity(&self, bytes: u64) {
+        self.capacity.store(bytes.max(CAPACITY_MIN), Ordering::Release);
+        self.cramped.store(false, Ordering::Release);
+        self.recount();
+    }
+
+    /// The greatest age in bytes that the files have room for: one may be filled up to its last
+    /// block at the front, and one must stand ready at the end.
+    pub(crate) fn limit(&self) -> u64 {
+        self.limit.load(Ordering::Acquire)
+    }
+
+    /// Computes the limit anew: from all files that the capacity allows, or, when the disk had no
+    /// room for another, from those that there are.
+    fn recount(&self) {
+        let payload = segment_payload(self.capacity());
+        let (mut room, mut largest) = (payload * SLOTS, payload);
+        if self.cramped.load(Ordering::Acquire) {
+            let table = self.table.lock();
+            room = room.min(table.files().map(Slot::payload).sum());
+            largest = table.files().map(Slot::payload).max().unwrap_or(payload).min(room);
+        }
+        self.limit.store(room.saturating_sub(2 * largest), Ordering::Release);
+    }
+
+    /// The segment that holds disk position `at`.
+    pub(crate) fn find(&self, at: u64) -> Option<Segment> {
+        self.table.lock().active.iter().rev().find(|segment| segment.holds(at)).cloned()
+    }
+
+    /// Where the last prepared segment ends.
+    pub(crate) fn prepared_end(&self) -> u64 {
+        self.table.lock().active.back().map_or(0, Segment::end)
+    }
+
+    fn ahead(&self, end: u64) -> usize {
+        let table = self.table.lock();
+        table.active.iter().rev().take_while(|segment| segment.header.start > end).count()
+    }
+
+    /// One step of maintenance, with the log's end and checkpoint: prepares a segment or removes a
+    /// surplus file. `false`: nothing to do.
+    ///
+    /// # Errors
+    /// A full disk (the log goes on with the files there are) or a failed write.
+    pub(crate) fn step(&self, end: Lsn, checkpoint: Lsn) -> Result<bool> {
+        let _changing = self.changing.lock();
+        self.release(checkpoint);
+        if self.ahead(block_start(end)) < AHEAD {
+            let prepared = self.prepare(Haste::Ahead);
+            self.recount();
+            return prepared;
+        }
+        let removed = self.remove_surplus();
+        self.recount();
+        removed
+    }
+
+    /// Prepares the segment that begins at `at`, if there is none; a writer waits for it.
+    pub(crate) fn ensure(&self, at: u64, checkpoint: Lsn) -> Result<()> {
+        while self.prepared_end() <= at {
+            let _changing = self.changing.lock();
+            if self.prepared_end() <= at {
+                self.release(checkpoint);
+                let prepared = self.prepare(Haste::Now);
+                self.recount();
+                prepared?;
+                self.stats.segments_late.add(1);
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves what lies wholly before the checkpoint's block and the one before (which a scan looks
+    /// at to see that the log is whole up to the checkpoint) to the free files.
+    fn release(&self, checkpoint: Lsn) {
+        let mut table = self.table.lock();
+        while table.active.len() > 1
+            && table.active[0].end() + BLOCK <= block_start(checkpoint)
+            && let Some(segment) = table.active.pop_front()
+        {
+            table.free.push(segment.slot);
+        }
+    }
+
+    fn take_free(&self, suits: impl Fn(&Slot) -> bool) -> Option<Slot> {
+        let mut table = self.table.lock();
+        let found = table.free.iter().position(suits)?;
+        Some(table.free.swap_remove(found))
+    }
+
+    /// Adds one segment at the end of the log. `false` when the capacity allows none now.
+    fn prepare(&self, haste: Haste) -> Result<bool> {
+        let capacity = self.capacity();
+        let payload = segment_payload(capacity);
+        if let Some(slot) = self.take_free(|slot| slot.payload() == payload) {
+            return self.recycle(slot);
+        }
+        if haste == Haste::Now
+            && let Some(slot) = self.take_free(|_| true)
+        {
+            return self.recycle(slot);
+        }
+        let size = payload + SEGMENT_HEADER;
+        if haste == Haste::Ahead {
+            // Files of another size make place for those of the right one. While the log shrinks
+            // it is above its capacity anyhow: then as much as is taken away may be added.
+            let allowed = capacity.max(self.table.lock().bytes());
+            while self.table.lock().bytes() + size > allowed {
+                let Some(slot) = self.take_free(|_| true) else { return Ok(false) };
+                self.remove(slot)?;
+            }
+        }
+        match self.create(size) {
+            Ok(slot) => {
+                self.cramped.store(false, Ordering::Release);
+                self.stats.segments_created.add(1);
+                self.append(slot, payload)
+            }
+            Err(error) => {
+                self.cramped.store(true, Ordering::Release);
+                match self.take_free(|_| true) {
+                    Some(slot) => self.recycle(slot),
+                    None => Err(error),
+                }
+            }
+        }
+    }
+
+    fn recycle(&self, slot: Slot) -> Result<bool> {
+        self.stats.segments_recycled.add(1);
+        let payload = slot.payload();
+        self.append(slot, payload)
+    }
+
+    fn append(&self, slot: Slot, payload: u64) -> Result<bool> {
+        let last = self.table.lock().active.back().map(|last| (last.header.seq, last.end()));
+        let (seq, start) = last.expect("a log has at least one segment");
+        let header =
+            SegmentHeader { seq: seq + 1, start, payload, unsynced_max: self.unsynced_max };
+        let segment = write_header(slot, self.db, header)?;
+        self.table.lock().active.push_back(segment);
+        Ok(true)
+    }
+
+    fn create(&self, size: u64) -> Result<Slot> {
+        let number = {
+            let table = self.table.lock();
+            let files = table.files().count();
+            if files >= FILES_MAX {
+                return Err(RedoError::Full { files });
+            }
+            let free = (0..).find(|&number| table.files().all(|slot| slot.number != number));
+            free.expect("numbers do not run out")
+        };
+        create_file(&*self.volume, number, size)
+    }
+
+    fn remove(&self, slot: Slot) -> Result<()> {
+        let name = slot.name();
+        let removed = self.volume.remove(&name).and_then(|()| self.volume.sync_directory());
+        removed.map_err(|error| RedoError::io("remove", &name, 0, error))?;
+        self.stats.segments_removed.add(1);
+        Ok(())
+    }
+
+    fn remove_surplus(&self) -> Result<bool> {
+        if self.table.lock().bytes() <= self.capacity() {
+            return Ok(false);
+        }
+        let payload = segment_payload(self.capacity());
+        let slot = self.take_free(|slot| slot.payload() != payload);
+        match slot.or_else(|| self.take_free(|_| true)) {
+            Some(slot) => self.remove(slot).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// A row for each file, the log's own first.
+    pub(crate) fn infos(&self) -> Vec<SegmentInfo> {
+        let table = self.table.lock();
+        let active = table.active.iter().map(|segment| SegmentInfo {
+            file: segment.slot.name(),
+            sequence: Some(segment.header.seq),
+            start: Lsn(segment.header.start),
+            bytes: segment.header.payload,
+        });
+        let free = table.free.iter().map(|slot| SegmentInfo {
+            file: slot.name(),
+            sequence: None,
+            start: Lsn::ZERO,
+            bytes: slot.payload(),
+        });
+        active.chain(free).collect()
+    }
+}
+
+/// Creates the slot `number` with `size` bytes, durably. A file of that name that no log knows
+/// (its creation was cut off by a crash) is replaced.
+pub(crate) fn create_file(volume: &dyn Volume, number: u32, size: u64) -> Result<Slot> {
+    let name = slot_name(number);
+    let create = || -> io::Result<Arc<dyn BlockFile>> {
+        if volume.exists(&name)? {
+            volume.remove(&name)?;
+        }
+        let file = volume.create(&name, size)?;
+        file.sync()?;
+        volume.sync_directory()?;
+        Ok(file)
+    };
+    let file = create().map_err(|error| {
+        // What a full disk left of the file is of no use; that it cannot be removed either
+        // changes nothing about the error to report.
+        let _ = volume.remove(&name);
+        RedoError::io("create", &name, 0, error)
+    })?;
+    Ok(Slot { number, file })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_fit_into_the_capacity() {
+        for capacity in [CAPACITY_MIN, 1 << 20, 64 << 20, 1 << 30, (1 << 30) + 12345] {
+            let size = segment_payload(capacity) + SEGMENT_HEADER;
+            assert!(size * SLOTS <= capacity && size.is_multiple_of(PAGE), "{capacity}");
+        }
+        assert_eq!(segment_payload(0), SEGMENT_MIN);
+    }
+}

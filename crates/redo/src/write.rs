@@ -1,0 +1,191 @@
+//! The leader's work: gather, seal, write, tell.
+use crate::block::seal;
+use crate::error::{RedoError, Result};
+use crate::gather::Gather;
+use crate::log::{Durability, Log};
+use crate::position::{
+    BLOCK, BLOCK_PAYLOAD, PAGE, block_start, blocks_end, first_in_block, is_inside_block, lsn_of,
+};
+use crate::segment::Segment;
+use std::sync::atomic::Ordering;
+use weir_base::{AlignedBuf, Lsn, align_down, align_up};
+
+/// What only the leader touches.
+pub(crate) struct Writer {
+    /// Blocks are copied here and sealed: appenders go on filling the tail's block in the ring.
+    stage: AlignedBuf,
+    /// The segment written to last.
+    segment: Option<Segment>,
+    /// Segments with writes that are not synced.
+    unsynced: Vec<Segment>,
+    gather: Gather,
+}
+
+impl Writer {
+    pub(crate) fn new(write_max: u64) -> Writer {
+        Writer {
+            stage: AlignedBuf::zeroed(write_max as usize),
+            segment: None,
+            unsynced: Vec::new(),
+            gather: Gather::default(),
+        }
+    }
+}
+
+impl Log {
+    /// Leads one round: writes all that is published, durably when `durability` says so. `own` is
+    /// what the leader itself waits for. Failures halt the log.
+    pub(crate) fn lead(&self, durability: Durability, own: Option<Lsn>) {
+        let mut guard = self.writer.lock();
+        let writer = &mut *guard;
+        let sync = durability == Durability::Synced;
+        if let Some(own) = own
+            && sync
+        {
+            self.gather(&mut writer.gather, own);
+        }
+        if let Some(own) = own {
+            // Somebody may have reserved a place before ours and still be filling it.
+            let mut patience = 8;
+            while lsn_of(self.follow()) < own && patience > 0 {
+                crate::sync::yield_now();
+                patience -= 1;
+            }
+        }
+        let at_close = self.arrived.0.load(Ordering::Relaxed);
+        let target = lsn_of(self.follow());
+        let reached = if sync { self.durable() } else { self.written() };
+        if target > reached && !self.is_halted() {
+            self.rounds.close(target.0);
+            let start = self.micros();
+            if let Err(error) = self.write_out(writer, target, sync) {
+                self.halt(&error);
+            }
+            self.stats.group_commits.add(1);
+            if sync {
+                let micros = self.micros() - start;
+                let at_end = self.arrived.0.load(Ordering::Relaxed);
+                writer.gather.finished(at_close, at_end, micros);
+            }
+        }
+        drop(guard);
+        self.rounds.finish();
+    }
+
+    /// Waits, when that pays, for others to join the round.
+    fn gather(&self, gather: &mut Gather, own: Lsn) {
+        let before = self.arrived.0.load(Ordering::Relaxed);
+        let Some(plan) = gather.plan(before) else { return };
+        let start = self.micros();
+        let mut after = before;
+        let mut waited = 0;
+        while after < plan.until_arrived && waited < plan.micros_max && own > self.durable() {
+            crate::sync::yield_now();
+            after = self.arrived.0.load(Ordering::Relaxed);
+            waited = self.micros() - start;
+        }
+        gather.waited(plan, before, after);
+        self.stats.gather_micros.add(waited);
+    }
+
+    /// Writes everything before `target`.
+    fn write_out(&self, writer: &mut Writer, target: Lsn, sync: bool) -> Result<()> {
+        // One durable write is one device operation; but once there are unsynced writes before it,
+        // a sync is needed for them anyhow and serves all.
+        let each_durable = sync && writer.unsynced.is_empty();
+        loop {
+            let written = self.written();
+            if written >= target {
+                break;
+            }
+            let from = align_down(block_start(written));
+            let segment = self.segment_at(writer, from)?;
+            let upto = align_up(blocks_end(target))
+                .min(from + writer.stage.len() as u64)
+                .min(segment.end());
+            if upto == segment.end() {
+                // REDO-5: a segment is filled only when the next one stands ready.
+                self.segments.ensure(upto, self.checkpoint())?;
+            }
+            let end = target.min(first_in_block(upto));
+            self.stats
+                .payload_bytes
+                .add(crate::position::sn_of(end) - crate::position::sn_of(written));
+            if !each_durable && upto - align_down(self.durable().0) > self.unsynced_max {
+                self.sync(writer)?;
+            }
+            self.stage(writer, from, upto, end);
+            let bytes = &writer.stage[..(upto - from) as usize];
+            let offset = segment.offset(from);
+            let file = &segment.slot.file;
+            let done = if each_durable {
+                file.write_durable_at(offset, bytes)
+            } else {
+                file.write_at(offset, bytes)
+            };
+            done.map_err(|error| RedoError::io("write", &segment.slot.name(), offset, error))?;
+            self.stats.writes.add(1);
+            self.stats.bytes_written.add(upto - from);
+            self.written.0.store(end.0, Ordering::Release);
+            if each_durable {
+                self.stats.syncs.add(1);
+                self.durable.0.store(end.0, Ordering::Release);
+            } else if writer.unsynced.last().is_none_or(|last| !is_same(last, &segment)) {
+                writer.unsynced.push(segment);
+            }
+        }
+        if sync && !each_durable {
+            self.sync(writer)?;
+        }
+        Ok(())
+    }
+
+    /// Makes all that is written durable.
+    fn sync(&self, writer: &mut Writer) -> Result<()> {
+        for segment in writer.unsynced.drain(..) {
+            let synced = segment.slot.file.sync();
+            synced.map_err(|error| RedoError::io("sync", &segment.slot.name(), 0, error))?;
+            self.stats.syncs.add(1);
+        }
+        self.durable.0.store(self.written().0, Ordering::Release);
+        Ok(())
+    }
+
+    fn segment_at(&self, writer: &mut Writer, at: u64) -> Result<Segment> {
+        if let Some(segment) = &writer.segment
+            && segment.holds(at)
+        {
+            return Ok(segment.clone());
+        }
+        let what = "the log is to be written there";
+        let found = self.segments.find(at).ok_or(RedoError::Missing { lsn: Lsn(at), what })?;
+        writer.segment = Some(found.clone());
+        Ok(found)
+    }
+
+    /// Copies and seals the blocks `from..upto`, of which those with payload before `end` are in
+    /// use, and gives their places in the ring back, except those of the last page, which the next
+    /// write writes again (REDO-4).
+    fn stage(&self, writer: &mut Writer, from: u64, upto: u64, end: Lsn) {
+        let stage = &mut writer.stage[..(upto - from) as usize];
+        let filled = if is_inside_block(end) { end.0 } else { block_start(end) };
+        let (used, unused) = stage.split_at_mut((filled.min(upto) - from) as usize);
+        self.ring.copy_out(from, used);
+        unused.fill(0);
+        let keep = align_down(filled).max(self.given_back.0.load(Ordering::Relaxed));
+        self.given_back.0.store(keep, Ordering::Release);
+        self.rounds.room_made();
+        let durable = self.durable();
+        let in_use = blocks_end(end).min(upto);
+        for at in (from..in_use).step_by(BLOCK as usize) {
+            let block = &mut stage[(at - from) as usize..][..BLOCK as usize];
+            let used = (end.0 - first_in_block(at).0).min(BLOCK_PAYLOAD);
+            seal(block, self.seed, at / BLOCK, used, self.epoch, durable);
+        }
+        const _: () = assert!(PAGE % BLOCK == 0);
+    }
+}
+
+fn is_same(a: &Segment, b: &Segment) -> bool {
+    a.header.seq == b.header.seq
+}

@@ -1,0 +1,151 @@
+//! Appending, waiting, reading back; laps around the files; many threads.
+use crate::support::{DB, body, config, number_of, read_all, reopen};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use weir_base::Lsn;
+use weir_device::{SimVolume, Volume};
+use weir_redo::{Durability, Log, RedoError, ScanOptions, scan, scan_chunks};
+
+#[test]
+fn what_is_appended_is_read_back() {
+    let volume: Arc<dyn Volume> = Arc::new(SimVolume::new(1));
+    let log = Log::create(Arc::clone(&volume), config(1 << 20), Lsn(5000)).expect("create");
+    let from = log.end();
+    assert_eq!(from, Lsn(8192 + 12));
+    let mut spans = Vec::new();
+    for (i, len) in [8, 100, 499, 500, 501, 4000, 70_000, 9, 200_000].into_iter().enumerate() {
+        let mut told = None;
+        let span = log.append(&body(i as u64, len), |span| told = Some(span)).expect("append");
+        assert_eq!(told, Some(span));
+        spans.push((span, body(i as u64, len)));
+    }
+    log.wait(log.end(), Durability::Synced).expect("wait");
+    assert_eq!((log.durable(), log.published()), (log.end(), log.end()));
+    let (groups, end) = read_all(&*volume, from).expect("scan");
+    assert!(groups == spans);
+    assert_eq!((end.end, end.groups), (log.end(), 9));
+    let (later, _) = read_all(&*volume, spans[5].0.start).expect("scan");
+    assert!(later == spans[5..]);
+    let (none, end) = read_all(&*volume, log.end()).expect("scan");
+    assert!(none.is_empty() && end.end == log.end());
+}
+
+#[test]
+fn laps_around_the_files_and_reopening() {
+    let volume: Arc<dyn Volume> = Arc::new(SimVolume::new(2));
+    let mut log = Log::create(Arc::clone(&volume), config(1 << 20), Lsn(0)).expect("create");
+    let mut checkpoint = log.end();
+    let mut first = 0;
+    let mut number = 0;
+    for lap in 0..30 {
+        for _ in 0..200 {
+            let len = 8 + (number as usize * 37) % 700;
+            log.append(&body(number, len), |_| ()).expect("append");
+            number += 1;
+        }
+        log.wait(log.end(), Durability::Synced).expect("wait");
+        assert!(log.end().bytes_since(checkpoint) < log.limit_bytes());
+        let (groups, end) = read_all(&*volume, checkpoint).expect("scan");
+        assert_eq!(end.end, log.end());
+        assert!(groups.iter().map(|(_, body)| number_of(body)).eq(first..number), "lap {lap}");
+        assert!(groups.iter().all(|(_, found)| *found == body(number_of(found), found.len())));
+        if lap % 3 == 2 {
+            drop(log);
+            log = reopen(Arc::clone(&volume), 1 << 20, checkpoint).expect("reopen");
+            assert_eq!(log.end(), end.end);
+        }
+        let middle = groups.len() / 2;
+        checkpoint = groups[middle].0.start;
+        first += middle as u64;
+        log.set_checkpoint(checkpoint);
+        while log.maintain().expect("maintain") {}
+    }
+    let bytes: u64 = volume
+        .list()
+        .expect("list")
+        .iter()
+        .map(|name| volume.open(name).expect("open").len())
+        .sum();
+    assert!(bytes <= 1 << 20, "{bytes}");
+}
+
+#[test]
+fn chunks_hold_the_same_groups() {
+    let volume: Arc<dyn Volume> = Arc::new(SimVolume::new(3));
+    let log = Log::create(Arc::clone(&volume), config(8 << 20), Lsn(0)).expect("create");
+    let from = log.end();
+    for i in 0..5000 {
+        log.append(&body(i, 700), |_| ()).expect("append");
+    }
+    log.flush(Durability::Synced).expect("flush");
+    let (groups, end) = read_all(&*volume, from).expect("scan");
+    for read_ahead in [false, true] {
+        let mut bytes = 0;
+        let mut count = |done| bytes = done;
+        let options = ScanOptions { read_ahead, progress: Some(&mut count) };
+        let mut found = Vec::new();
+        let mut chunks = 0;
+        let chunk_end = scan_chunks(&*volume, DB, from, options, |chunk| {
+            chunks += 1;
+            found.extend(chunk.bodies().map(|(span, body)| (span, body.to_vec())));
+            ControlFlow::Continue(())
+        })
+        .expect("scan");
+        assert!(found == groups && chunk_end.end == end.end && chunks > 3);
+        assert!(bytes >= end.end.0);
+    }
+    let mut seen = 0;
+    let broken_off = scan(&*volume, DB, from, ScanOptions::default(), |_, _| {
+        seen += 1;
+        if seen == 10 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })
+    .expect("scan");
+    assert_eq!((broken_off.complete, broken_off.end), (false, groups[9].0.end));
+}
+
+#[test]
+fn many_threads() {
+    let volume: Arc<dyn Volume> = Arc::new(SimVolume::new(4));
+    let log = Log::create(Arc::clone(&volume), config(16 << 20), Lsn(0)).expect("create");
+    let from = log.end();
+    let durabilities = [Durability::Synced, Durability::Written, Durability::Lazy];
+    std::thread::scope(|scope| {
+        for thread in 0..8u64 {
+            let log = &log;
+            scope.spawn(move || {
+                for i in 0..500 {
+                    let body = body(thread * 1000 + i, 8 + (i as usize * 91) % 2000);
+                    let span = log.append(&body, |_| ()).expect("append");
+                    let durability = durabilities[(thread + i) as usize % 3];
+                    log.wait(span.end, durability).expect("wait");
+                    let reached = match durability {
+                        Durability::Synced => log.durable(),
+                        Durability::Written => log.written(),
+                        Durability::Lazy => continue,
+                    };
+                    assert!(reached >= span.end);
+                }
+            });
+        }
+    });
+    log.flush(Durability::Synced).expect("flush");
+    let (groups, _) = read_all(&*volume, from).expect("scan");
+    let mut next = [0; 8];
+    for (_, found) in &groups {
+        let (thread, i) = (number_of(found) / 1000, number_of(found) % 1000);
+        assert_eq!(i, next[thread as usize], "groups of one thread keep their order");
+        next[thread as usize] += 1;
+        assert_eq!(*found, body(number_of(found), found.len()));
+    }
+    assert_eq!(next, [500; 8]);
+}
+
+#[test]
+fn a_log_is_created_only_where_there_is_none() {
+    let volume: Arc<dyn Volume> = Arc::new(SimVolume::new(5));
+    Log::create(Arc::clone(&volume), config(1 << 20), Lsn(0)).expect("create");
+    let again = Log::create(Arc::clone(&volume), config(1 << 20), Lsn(0));
+    assert!(matches!(again, Err(RedoError::Exists { .. })));
+    Log::remove_all(&*volume).expect("remove");
+    Log::create(Arc::clone(&volume), config(1 << 20), Lsn(0)).expect("create");
+}

@@ -1,0 +1,3 @@
+//! The log over simulated and real files.
+mod basic;
+mod support;
