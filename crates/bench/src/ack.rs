@@ -1,6 +1,6 @@
 //! A file of what was acknowledged, for tests that kill the process: it lives in the kernel's page
 //! cache, so it survives `kill -9` (not a power cut), and it is written after the acknowledgement, so
-//! it never claims too much.
+//! it never claims too much (BENCH-2).
 //!
 //! Records of 16 bytes: key (8, big-endian), version (4, little-endian), tree (1), checksum (3).
 use crate::options::WorkloadKind;

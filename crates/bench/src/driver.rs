@@ -155,7 +155,7 @@ struct Sampler<'a, T> {
     /// When the present second was to begin: boundaries follow each other by exactly a second, so
     /// that lateness does not add up.
     planned: u64,
-    /// When the last sample was really taken: rates are over the time that really passed.
+    /// When the last sample was really taken: rates are over the time that really passed (BENCH-4).
     sampled: u64,
     seconds: u64,
     transactions: u64,

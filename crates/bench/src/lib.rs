@@ -26,7 +26,7 @@ mod workload;
 
 pub use ack::{AckFile, Acknowledged};
 #[cfg(feature = "engine")]
-pub use engine::{Opened, open, raw_sync_rate};
+pub use engine::{Engine, OnRecovery, Opened, open};
 pub use figures::{Figures, LatencyMicros};
 pub use options::{DoubleWrite, DoubleWriteMode, Durability, Options, Phase, Phases, WorkloadKind};
 pub use report::{Report, Series, Setup, write_json};

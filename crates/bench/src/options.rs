@@ -81,6 +81,18 @@ pub enum Durability {
     Lazy,
 }
 
+impl Durability {
+    /// The word for it on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Durability::Synced => "synced",
+            Durability::Written => "written",
+            Durability::Lazy => "lazy",
+        }
+    }
+}
+
 impl FromStr for Durability {
     type Err = anyhow::Error;
     fn from_str(text: &str) -> Result<Self> {

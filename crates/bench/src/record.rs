@@ -1,5 +1,5 @@
 //! What the rows hold. A value is a function of its key and a version number, and tells both back:
-//! any row can be judged alone, without remembering what was written.
+//! any row can be judged alone, without remembering what was written (BENCH-3).
 //!
 //! 8 bytes of key, big-endian, then 15 words that look random: the first is the version scrambled
 //! with the key (a bijection, so that it can be read back), the others follow from the first.

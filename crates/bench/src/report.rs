@@ -16,7 +16,7 @@ pub struct Report {
     pub figures: Figures,
     /// When a commit counted as done.
     pub durability: Durability,
-    /// Whether every row was read back and is what it must be.
+    /// Whether every row was read back and is what it must be (BENCH-5).
     pub verified: bool,
     /// Rows read back.
     pub verified_rows: u64,

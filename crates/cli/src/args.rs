@@ -1,0 +1,265 @@
+//! The command line, as clap reads it.
+use crate::text::parse_bytes;
+use clap::{Args as ClapArgs, Parser, Subcommand};
+use std::path::PathBuf;
+use weir_base::parse_size;
+use weir_bench::{DoubleWriteMode, Durability};
+
+/// Weir: a transactional store whose updates go on at a steady rate on any disk.
+#[derive(Parser)]
+#[command(name = "weir", version, arg_required_else_help = true, after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  weir bench update --seconds 20 --disk 2000iops,32MiB
+  weir check ./weir-data
+  weir put ./db people ada 'countess of computing'
+  weir scan ./db people --limit 10
+
+Exit codes: 0 all is well; 1 problems found (or a key is not there); 2 cannot run; 130 interrupted.";
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Measure: run a workload, one line a second, then verify that all that was acknowledged is there
+    #[command(subcommand)]
+    Bench(Bench),
+    /// Check a whole database: every page of every tree, and that each page has one owner
+    Check(Check),
+    /// Show what a database consists of: log, trees, sizes, counters
+    Stat(Stat),
+    /// List the trees
+    Trees(Dir),
+    /// Print the value of a key
+    Get(Get),
+    /// Put a value under a key (makes the database and the tree if they are not there)
+    Put(Put),
+    /// Delete a key
+    Delete(Delete),
+    /// Print the entries of a tree in key order, one a line: key, tab, value
+    Scan(Scan),
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Bench {
+    /// Replace 120 of the 128 value bytes of rows chosen uniformly
+    #[command(after_help = BENCH_EXAMPLES)]
+    Update(Run),
+    /// Insert rows with new keys in random key order
+    #[command(after_help = BENCH_EXAMPLES)]
+    Insert(Run),
+    /// Read rows chosen uniformly
+    #[command(after_help = BENCH_EXAMPLES)]
+    Read(Run),
+    /// Read ranges of 100 rows, upwards and downwards in turn
+    #[command(after_help = BENCH_EXAMPLES)]
+    Scan(Run),
+    /// Verify the bench's trees, and what an --ack-file says was acknowledged
+    Verify(Verify),
+}
+
+const BENCH_EXAMPLES: &str = "\
+Examples:
+  weir bench update                                      one minute, 8 threads, each commit synced
+  weir bench update --disk 2000iops,32MiB --seconds 120  on a slow disk: watch the age stay put
+  weir bench update --threads 2:20s,32:20s,2:20s         the load changes, the rate must not wave
+  weir bench read --durability lazy --json read.json     and keep the figures
+
+Sizes: 65536, 64KiB, 64MiB, 2GiB. The table is kept in --dir and used again by the next run.";
+
+#[derive(ClapArgs)]
+pub(crate) struct Run {
+    /// The database; made if it is not there
+    #[arg(long, value_name = "DIR", default_value = "./weir-data")]
+    pub(crate) dir: PathBuf,
+    /// Rows in the table at the start
+    #[arg(long, value_name = "N", default_value = "1000000", value_parser = parse_count)]
+    pub(crate) rows: u64,
+    /// Threads, or steps of threads:seconds such as 2:20s,32:20s,2:20s
+    #[arg(long, value_name = "N", default_value = "8")]
+    pub(crate) threads: String,
+    /// How long to measure [default: 60, or what the steps say]
+    #[arg(long, value_name = "N")]
+    pub(crate) seconds: Option<u64>,
+    /// Seconds before the figures start [default: until the log has wrapped once]
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) warmup: Option<u64>,
+    /// When a commit counts as done: synced, written or lazy
+    #[arg(long, value_name = "WHEN", default_value = "synced")]
+    pub(crate) durability: Durability,
+    /// Memory for pages
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = parse_size)]
+    pub(crate) pool: u64,
+    /// Capacity of the log
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = parse_size)]
+    pub(crate) log: u64,
+    /// Bytes of a page (4KiB, 8KiB or 16KiB), chosen when the database is made
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub(crate) page_size: Option<u64>,
+    /// Imitate a disk: 2000iops,32MiB or a name (an unknown one lists them) [default: the real one]
+    #[arg(long, value_name = "SPEC")]
+    pub(crate) disk: Option<String>,
+    /// Guard against torn pages: on, detect-only or off [default: as the store decides]
+    #[arg(long, value_name = "MODE")]
+    pub(crate) doublewrite: Option<DoubleWriteMode>,
+    /// Files of the doublewrite area
+    #[arg(long, value_name = "N")]
+    pub(crate) doublewrite_files: Option<usize>,
+    /// Pages per doublewrite batch
+    #[arg(long, value_name = "N")]
+    pub(crate) doublewrite_pages: Option<usize>,
+    /// Drop the bench's table and load it anew
+    #[arg(long)]
+    pub(crate) fresh: bool,
+    /// Write all figures and series to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Replace the --json file if it is there
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Note each acknowledged change in this file (for tests that kill the process)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ack_file: Option<PathBuf>,
+    /// Do not measure the disk's own rate of synced writes first
+    #[arg(long)]
+    pub(crate) no_raw: bool,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct Verify {
+    /// The database
+    #[arg(long, value_name = "DIR", default_value = "./weir-data")]
+    pub(crate) dir: PathBuf,
+    /// What a run's --ack-file noted
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ack_file: Option<PathBuf>,
+}
+
+#[derive(ClapArgs)]
+#[command(after_help = "Example:\n  weir check ./weir-data && echo sound")]
+pub(crate) struct Check {
+    #[command(flatten)]
+    pub(crate) dir: Dir,
+}
+
+#[derive(ClapArgs)]
+#[command(after_help = "Opening a database that was not closed recovers it first, and says so.")]
+pub(crate) struct Stat {
+    #[command(flatten)]
+    pub(crate) dir: Dir,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct Dir {
+    /// The database
+    #[arg(value_name = "DIR")]
+    pub(crate) path: PathBuf,
+    /// Memory for pages
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = parse_size)]
+    pub(crate) pool: u64,
+}
+
+#[derive(ClapArgs)]
+#[command(
+    after_help = "Keys are text, or bytes as 0x00ff.\n\nExample:\n  weir get ./db people ada"
+)]
+pub(crate) struct Get {
+    #[command(flatten)]
+    pub(crate) dir: Dir,
+    /// The tree
+    pub(crate) tree: String,
+    /// The key
+    #[arg(value_parser = parse_bytes)]
+    pub(crate) key: Bytes,
+}
+
+#[derive(ClapArgs)]
+#[command(
+    after_help = "Keys and values are text, or bytes as 0x00ff.\n\nExample:\n  weir put ./db people ada countess"
+)]
+pub(crate) struct Put {
+    #[command(flatten)]
+    pub(crate) dir: Dir,
+    /// The tree
+    pub(crate) tree: String,
+    /// The key
+    #[arg(value_parser = parse_bytes)]
+    pub(crate) key: Bytes,
+    /// The value
+    #[arg(value_parser = parse_bytes)]
+    pub(crate) value: Bytes,
+}
+
+#[derive(ClapArgs)]
+#[command(after_help = "Example:\n  weir delete ./db people ada")]
+pub(crate) struct Delete {
+    #[command(flatten)]
+    pub(crate) dir: Dir,
+    /// The tree
+    pub(crate) tree: String,
+    /// The key
+    #[arg(value_parser = parse_bytes)]
+    pub(crate) key: Bytes,
+}
+
+#[derive(ClapArgs)]
+#[command(after_help = "Example:\n  weir scan ./db people --from a --to b --limit 10")]
+pub(crate) struct Scan {
+    #[command(flatten)]
+    pub(crate) dir: Dir,
+    /// The tree
+    pub(crate) tree: String,
+    /// Begin at this key (with --reverse: below this key)
+    #[arg(long, value_name = "KEY", value_parser = parse_bytes)]
+    pub(crate) from: Option<Bytes>,
+    /// End before this key (with --reverse: at this key)
+    #[arg(long, value_name = "KEY", value_parser = parse_bytes)]
+    pub(crate) to: Option<Bytes>,
+    /// From the last key to the first
+    #[arg(long)]
+    pub(crate) reverse: bool,
+    /// At most so many entries
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    pub(crate) limit: Option<u64>,
+}
+
+/// A key or value. (A plain `Vec<u8>` would be a repeated argument to clap.)
+pub(crate) type Bytes = std::sync::Arc<[u8]>;
+
+/// `1000000`, `1_000_000`, `1M`, `250k`: a number of things, with decimal units.
+fn parse_count(text: &str) -> Result<u64, String> {
+    let wrong = || format!("'{text}' is no number of things; write 1000000, 1_000_000 or 1M");
+    let plain = text.trim().replace('_', "");
+    let (digits, unit) = match plain.char_indices().next_back() {
+        Some((at, 'k' | 'K')) => (&plain[..at], 1_000),
+        Some((at, 'm' | 'M')) => (&plain[..at], 1_000_000),
+        Some((at, 'g' | 'G')) => (&plain[..at], 1_000_000_000),
+        _ => (plain.as_str(), 1),
+    };
+    let number: u64 = digits.parse().map_err(|_| wrong())?;
+    number.checked_mul(unit).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn counts() {
+        for (text, count) in [("1", 1), ("1_000", 1000), ("250k", 250_000), ("2M", 2_000_000)] {
+            assert_eq!(parse_count(text), Ok(count));
+        }
+        for text in ["", "k", "-1", "1.5M", "1MM", "99999999999999G"] {
+            assert!(parse_count(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! The commands. Each returns the exit code, or an error that says why it could not run.
+mod bench;
+mod check;
+mod entries;
+mod stat;
+
+pub(crate) use bench::bench;
+pub(crate) use check::check;
+pub(crate) use entries::{delete, get, put, scan};
+pub(crate) use stat::{stat, trees};

@@ -1,0 +1,147 @@
+//! `weir bench`.
+use crate::args::{Bench, Run, Verify};
+use crate::opening::{must_exist, say_recovery, show_recovery};
+use crate::{EXIT_CANNOT, EXIT_FINDINGS, EXIT_INTERRUPTED, EXIT_OK};
+use anyhow::{Context, Result, ensure};
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use weir::{Config, Create, Db};
+use weir_bench::{
+    Acknowledged, DoubleWrite, Engine, Options, Outcome, Phases, Report, WorkloadKind,
+};
+
+/// Runs a workload, or verifies what one left.
+pub(crate) fn bench(command: Bench) -> Result<u8> {
+    match command {
+        Bench::Update(args) => run(&args, WorkloadKind::Update),
+        Bench::Insert(args) => run(&args, WorkloadKind::Insert),
+        Bench::Read(args) => run(&args, WorkloadKind::Read),
+        Bench::Scan(args) => run(&args, WorkloadKind::Scan),
+        Bench::Verify(args) => verify(&args),
+    }
+}
+
+fn options(args: &Run, workload: WorkloadKind) -> Result<Options> {
+    let page_size = args.page_size.unwrap_or(0);
+    Ok(Options {
+        workload,
+        dir: args.dir.clone(),
+        rows: args.rows,
+        phases: Phases::parse(&args.threads, args.seconds)?,
+        durability: args.durability,
+        pool_bytes: args.pool,
+        log_bytes: args.log,
+        page_size: usize::try_from(page_size).context("--page-size")?,
+        disk: args.disk.clone(),
+        warmup_seconds: args.warmup,
+        fresh: args.fresh,
+        doublewrite: DoubleWrite {
+            mode: args.doublewrite,
+            files: args.doublewrite_files,
+            pages: args.doublewrite_pages,
+        },
+        ack_file: args.ack_file.clone(),
+        raw: !args.no_raw,
+    })
+}
+
+fn run(args: &Run, workload: WorkloadKind) -> Result<u8> {
+    let options = options(args, workload)?;
+    if let Some(path) = &args.json {
+        report_can_be_written(path, args.force)?;
+    }
+    let interrupt = Arc::new(AtomicBool::new(false));
+    catch_interrupts(interrupt.clone())?;
+    let opened = weir_bench::open(&options, Some(show_recovery()))?;
+    say_recovery(opened.engine.db());
+    let mut out = std::io::stdout();
+    writeln!(out, "{}", describe(&options, &opened.volume))?;
+    let (volume, raw) = (&opened.volume, opened.raw_sync_rate);
+    let outcome = weir_bench::run(&opened.engine, &options, volume, raw, &interrupt, &mut out);
+    let closed = opened.engine.close();
+    let Outcome::Done(report) = outcome? else {
+        closed?;
+        // Nobody may be reading any more.
+        let _ = writeln!(out, "interrupted while loading; the part loaded is dropped again");
+        return Ok(EXIT_INTERRUPTED);
+    };
+    if let Some(path) = &args.json {
+        weir_bench::write_json(path, &report, args.force)?;
+    }
+    if let Err(error) = closed {
+        eprintln!("weir: {error:#}");
+        return Ok(EXIT_CANNOT);
+    }
+    Ok(exit_code(&report))
+}
+
+fn exit_code(report: &Report) -> u8 {
+    match (report.verified, report.interrupted) {
+        (false, _) => EXIT_FINDINGS,
+        (true, true) => EXIT_INTERRUPTED,
+        (true, false) => EXIT_OK,
+    }
+}
+
+/// Found out before a long run rather than after it. (CLI-2)
+fn report_can_be_written(path: &Path, replace: bool) -> Result<()> {
+    ensure!(replace || !path.exists(), "{} exists; --force replaces it", path.display());
+    ensure!(!path.is_dir(), "{} is a directory; --json needs a file", path.display());
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parent = parent.unwrap_or(Path::new("."));
+    ensure!(parent.is_dir(), "there is no directory {} for the report", parent.display());
+    Ok(())
+}
+
+/// The first Ctrl-C ends the run cleanly, the second at once. (CLI-4)
+fn catch_interrupts(interrupt: Arc<AtomicBool>) -> Result<()> {
+    let handler = move || {
+        if interrupt.swap(true, Relaxed) {
+            std::process::exit(i32::from(EXIT_INTERRUPTED));
+        }
+    };
+    ctrlc::set_handler(handler).context("cannot catch Ctrl-C")
+}
+
+fn describe(options: &Options, volume: &str) -> String {
+    format!(
+        "bench {}: {} rows, {} threads, {} commits, pool {}, log {}, in {} ({volume})",
+        options.workload.name(),
+        options.rows,
+        options.phases.threads_max(),
+        options.durability.name(),
+        weir::format_size(options.pool_bytes),
+        weir::format_size(options.log_bytes),
+        options.dir.display(),
+    )
+}
+
+fn verify(args: &Verify) -> Result<u8> {
+    must_exist(&args.dir)?;
+    let acks = args.ack_file.as_deref().map(Acknowledged::read).transpose()?;
+    let config = Config {
+        create: Create::Never,
+        recovery_progress: Some(show_recovery()),
+        ..Config::default()
+    };
+    let db = Db::open(&args.dir, config)
+        .with_context(|| format!("cannot open {}", args.dir.display()))?;
+    say_recovery(&db);
+    let engine = Engine::new(db);
+    let verdict = weir_bench::verify_trees(&engine, acks.as_ref())?;
+    engine.close()?;
+    let (rows, acknowledged) = (verdict.rows, verdict.acknowledged);
+    if verdict.verified() {
+        println!(
+            "verified: {rows} rows read back, {acknowledged} of them acknowledged in the ack file"
+        );
+        return Ok(EXIT_OK);
+    }
+    println!("NOT VERIFIED: {} problems in {rows} rows", verdict.problems);
+    for example in &verdict.examples {
+        println!("  {example}");
+    }
+    Ok(EXIT_FINDINGS)
+}

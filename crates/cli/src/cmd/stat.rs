@@ -1,0 +1,71 @@
+//! `weir stat` and `weir trees`: what a database consists of.
+use crate::EXIT_OK;
+use crate::args::{Dir, Stat};
+use crate::opening::open_existing;
+use crate::text::show_bytes;
+use anyhow::{Context, Result};
+use std::io::Write;
+use weir::format_size;
+
+/// Prints files, log, trees and counters.
+pub(crate) fn stat(args: &Stat) -> Result<u8> {
+    let db = open_existing(&args.dir)?;
+    let dir = &args.dir.path;
+    let seen = db.stats();
+    let names = db.tree_names()?;
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "database    {}", dir.display())?;
+    writeln!(out, "device      {}", seen.device_description)?;
+    writeln!(
+        out,
+        "pages       {} allocated of {} bytes ({})",
+        seen.pages_allocated,
+        seen.page_size,
+        format_size(seen.pages_allocated * seen.page_size as u64),
+    )?;
+    writeln!(
+        out,
+        "log         ends at {}, durable to {}; capacity {}; checkpoint age {} of at most {}",
+        seen.log_end,
+        seen.log_durable,
+        format_size(seen.log_capacity_bytes),
+        format_size(seen.checkpoint_age_bytes),
+        format_size(seen.checkpoint_age_limit_bytes),
+    )?;
+    writeln!(out, "trees       {}", names.len())?;
+    for name in &names {
+        writeln!(out, "  {}", show_bytes(name.as_bytes()))?;
+    }
+    writeln!(out, "files")?;
+    let mut files = std::fs::read_dir(dir)
+        .and_then(Iterator::collect::<std::io::Result<Vec<_>>>)
+        .with_context(|| format!("listing {}", dir.display()))?;
+    files.sort_by_key(std::fs::DirEntry::file_name);
+    for file in files {
+        let bytes = file.metadata()?.len();
+        writeln!(out, "  {:<24} {:>12}", file.file_name().to_string_lossy(), format_size(bytes))?;
+    }
+    writeln!(out, "counters since opening")?;
+    let mut lines = Vec::new();
+    seen.visit(&mut |name, unit, help, value| {
+        lines.push(format!("  {name:<28} {value:>14} {unit:<8} {help}"));
+    });
+    for line in lines {
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    drop(out);
+    db.close()?;
+    Ok(EXIT_OK)
+}
+
+/// Prints the trees' names, one a line.
+pub(crate) fn trees(args: &Dir) -> Result<u8> {
+    let db = open_existing(args)?;
+    let mut out = std::io::stdout().lock();
+    for name in db.tree_names()? {
+        writeln!(out, "{}", show_bytes(name.as_bytes()))?;
+    }
+    drop(out);
+    db.close()?;
+    Ok(EXIT_OK)
+}

@@ -1,0 +1,68 @@
+//! Opens a database that must be there, and tells what opening had to do.
+use crate::args::Dir;
+use anyhow::{Context, Result, ensure};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::path::Path;
+use std::sync::Arc;
+use weir::{Config, Create, Db};
+use weir_bench::OnRecovery;
+
+/// Opens the database of a command that looks at one.
+pub(crate) fn open_existing(dir: &Dir) -> Result<Db> {
+    open(dir, Create::Never)
+}
+
+/// Opens the database, or makes it.
+pub(crate) fn open_or_create(dir: &Dir) -> Result<Db> {
+    open(dir, Create::IfMissing)
+}
+
+fn open(dir: &Dir, create: Create) -> Result<Db> {
+    if create == Create::Never {
+        must_exist(&dir.path)?;
+    }
+    let config = Config {
+        pool_bytes: dir.pool,
+        create,
+        recovery_progress: Some(show_recovery()),
+        ..Config::default()
+    };
+    let db = Db::open(&dir.path, config)
+        .with_context(|| format!("cannot open {}", dir.path.display()))?;
+    say_recovery(&db);
+    Ok(db)
+}
+
+/// Looking at a database must not make a directory.
+pub(crate) fn must_exist(dir: &Path) -> Result<()> {
+    ensure!(dir.exists(), "there is no directory {}", dir.display());
+    ensure!(dir.is_dir(), "{} is a file, not a database's directory", dir.display());
+    Ok(())
+}
+
+/// A bar on standard error; nothing where that is no terminal.
+pub(crate) fn bar(what: &'static str) -> ProgressBar {
+    let style = ProgressStyle::with_template("{msg} {wide_bar} {percent:>3} %, {eta} left");
+    let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::new(0).with_style(style).with_message(what)
+}
+
+/// Shows how far recovery is.
+pub(crate) fn show_recovery() -> OnRecovery {
+    let bar = bar("recovering");
+    Arc::new(move |progress: &weir::RecoveryProgress| {
+        bar.set_length(progress.of);
+        bar.set_position(progress.done);
+        if progress.done >= progress.of {
+            bar.finish_and_clear();
+        }
+    })
+}
+
+/// Opening a database that was not closed changes it: that must not go unsaid. On standard error,
+/// because standard output is the answer to the command.
+pub(crate) fn say_recovery(db: &Db) {
+    if let Some(report) = db.recovery_report() {
+        eprintln!("recovered: {report}");
+    }
+}

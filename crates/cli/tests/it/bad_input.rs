@@ -1,0 +1,110 @@
+//! What cannot run ends with code 2, says why, and changes nothing.
+use crate::{Scratch, expect, ran, small_bench, weir};
+
+#[test]
+fn help_and_version() {
+    let help = expect(0, &["--help"]);
+    for word in ["bench", "check", "stat", "get", "put", "delete", "scan", "trees", "Examples"] {
+        assert!(help.out.contains(word), "{word}: {}", help.out);
+    }
+    let update = expect(0, &["bench", "update", "--help"]);
+    let flags = "--dir --rows --threads --seconds --durability --pool --log --page-size --disk --json \
+        --force --warmup --fresh --doublewrite --doublewrite-files --doublewrite-pages --ack-file";
+    for flag in flags.split_whitespace() {
+        assert!(update.out.contains(flag), "{flag}: {}", update.out);
+    }
+    let version = expect(0, &["--version"]);
+    assert_eq!(version.out, format!("weir {}\n", env!("CARGO_PKG_VERSION")));
+    assert_eq!(ran(&mut weir::<&str>([])).code, Some(2), "no command is no success");
+}
+
+/// Words after `bench update` and what the error must contain.
+const WRONG: &[(&str, &[&str])] = &[
+    ("--pool 12parsecs", &["12parsecs", "64MiB"]),
+    ("--log -1", &["-1"]),
+    ("--log 99999999TiB", &["99999999TiB"]),
+    ("--rows many", &["many"]),
+    ("--rows 0", &["0 rows"]),
+    ("--threads 0", &["0 threads"]),
+    ("--threads x", &["x", "2:20s"]),
+    ("--threads 2:20s,3 --seconds 5", &["--seconds"]),
+    ("--seconds 0", &["0 seconds"]),
+    ("--durability hopefully", &["hopefully", "synced"]),
+    ("--disk floppy", &["floppy", "iops"]),
+    ("--page-size 5000", &["5000"]),
+    ("--doublewrite maybe", &["maybe", "detect-only"]),
+    ("--frobnicate", &["--frobnicate"]),
+];
+
+#[test]
+fn wrong_words_are_named() {
+    let scratch = Scratch::new();
+    let dir = scratch.text("db");
+    for (words, expected) in WRONG {
+        let mut all = vec!["bench", "update", "--dir", &dir, "--no-raw"];
+        all.extend(words.split(' '));
+        let ran = expect(2, &all);
+        for word in *expected {
+            assert!(ran.err.contains(word), "{words}: no '{word}' in {}", ran.err);
+        }
+    }
+}
+
+#[test]
+fn a_report_is_never_replaced_unasked() {
+    let scratch = Scratch::new();
+    let (dir, json) = (scratch.text("db"), scratch.text("r.json"));
+    std::fs::write(&json, "precious").unwrap();
+    let ran = expect(2, &["bench", "update", "--dir", &dir, "--json", &json]);
+    assert!(ran.err.contains("--force"), "{}", ran.err);
+    assert_eq!(std::fs::read_to_string(&json).unwrap(), "precious");
+    let nowhere = scratch.text("no/such/dir/r.json");
+    let ran = expect(2, &["bench", "update", "--dir", &dir, "--json", &nowhere]);
+    assert!(ran.err.contains("no/such/dir"), "{}", ran.err);
+    assert!(!scratch.path("db").exists(), "it could have known before making a database");
+}
+
+#[test]
+fn nothing_is_made_by_looking() {
+    let scratch = Scratch::new();
+    let dir = scratch.text("db");
+    for words in [
+        &["check", &dir][..],
+        &["stat", &dir],
+        &["trees", &dir],
+        &["get", &dir, "t", "k"],
+        &["delete", &dir, "t", "k"],
+        &["scan", &dir, "t"],
+        &["bench", "verify", "--dir", &dir],
+    ] {
+        let ran = expect(2, words);
+        assert!(ran.err.contains(&dir), "{words:?}: {}", ran.err);
+    }
+    assert!(!scratch.path("db").exists());
+}
+
+#[test]
+fn what_is_somebody_elses_stays_so() {
+    let scratch = Scratch::new();
+    let dir = scratch.text("photos");
+    std::fs::create_dir(&dir).unwrap();
+    std::fs::write(scratch.path("photos").join("cat.jpg"), "meow").unwrap();
+    let bench = small_bench("update", &dir);
+    for words in [
+        &["check", &dir][..],
+        &["stat", &dir],
+        &["put", &dir, "t", "k", "v"],
+        &bench.iter().map(String::as_str).collect::<Vec<_>>(),
+    ] {
+        let ran = expect(2, words);
+        assert!(ran.err.contains("photos"), "{words:?}: {}", ran.err);
+    }
+    let names: Vec<_> = std::fs::read_dir(&dir).unwrap().map(|e| e.unwrap().file_name()).collect();
+    let ours: Vec<_> = names.iter().filter(|name| *name != "cat.jpg" && *name != "lock").collect();
+    assert!(ours.is_empty(), "left behind: {ours:?}");
+    assert_eq!(std::fs::read(scratch.path("photos").join("cat.jpg")).unwrap(), b"meow");
+
+    let file = scratch.text("photos/cat.jpg");
+    let ran = expect(2, &["check", &file]);
+    assert!(ran.err.contains("cat.jpg"), "{}", ran.err);
+}
