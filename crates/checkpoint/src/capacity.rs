@@ -40,7 +40,7 @@ const STALL_SHARE: f64 = 0.1;
 /// Ticks shorter than this are taken together: a slice must not look like a stall.
 pub(crate) const TICK_SECONDS_MIN: f64 = 0.09;
 /// Share of a window with work waiting from which on the disk counts as the bottleneck.
-const BACKLOG_SHARE: f64 = 0.75;
+const BACKLOG_SHARE: f64 = 0.85;
 
 impl Capacity {
     /// Takes one tick: `cost` units done in `seconds`, in a share `backlogged` of which work

@@ -12,8 +12,28 @@ pub(crate) struct Scenario {
     pub(crate) seconds: usize,
     /// Seconds at which a new segment begins: commits are compared within segments only.
     pub(crate) segments: Vec<usize>,
-    /// Measure from this second on; before, from the end of the first log wrap.
+    /// Measure from this second on, but not before the end of the first log wrap.
     pub(crate) warmup: usize,
+    pub(crate) bounds: Bounds,
+}
+
+/// What a scenario must hold besides: age never over the limit, the gate never closed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    /// Largest CV of the per-second commits within a segment.
+    pub(crate) cv: f64,
+    /// Smallest worst second over the mean of its segment.
+    pub(crate) worst_second: f64,
+    /// Smallest mean age over the limit.
+    pub(crate) age_mean: f64,
+    /// Largest page writes per transaction over the least possible; 0: not asked.
+    pub(crate) pages_over_least: f64,
+}
+
+impl Bounds {
+    /// The figures.
+    pub(crate) const STRICT: Bounds =
+        Bounds { cv: 0.05, worst_second: 0.8, age_mean: 0.90, pages_over_least: 1.05 };
 }
 
 /// Log limit of the main job: 64 MiB less what the log keeps for itself.
@@ -41,6 +61,7 @@ impl Scenario {
             seconds: 180,
             segments: Vec::new(),
             warmup: 0,
+            bounds: Bounds::STRICT,
         }
     }
 
@@ -57,6 +78,59 @@ impl Scenario {
     pub(crate) fn segments(mut self, segments: impl IntoIterator<Item = usize>) -> Self {
         self.segments = segments.into_iter().collect();
         self
+    }
+
+    pub(crate) fn warmup(mut self, seconds: usize) -> Self {
+        self.warmup = seconds;
+        self
+    }
+
+    pub(crate) fn bounds(mut self, bounds: Bounds) -> Self {
+        self.bounds = bounds;
+        self
+    }
+
+    /// Whether every transaction can be let in at once. Conservative: at every moment the disk must
+    /// do, in four fifths of its time, the page writes that this moment's transactions will cost
+    /// (doublewrite batches of 4) and 100 log writes a second; no slack of the age is counted on.
+    /// Closed loops are not asked: whatever they are admitted is what they offer.
+    pub(crate) fn admissible(&self) -> bool {
+        let (Clients::Open(rate), Some(least)) = (&self.setup.clients, self.least()) else {
+            return false;
+        };
+        let disk = &self.setup.disk;
+        (0..self.seconds * 10).map(|tenth| tenth as f64 / 10.0).all(|at| {
+            let (tx, factor) = (rate(at), 0.8 * disk.factor(at));
+            let ops = tx * least * 1.25 + 100.0;
+            let bytes = tx * least * 2.0 * 8192.0 + tx * self.setup.redo_bytes as f64 + 819_200.0;
+            ops <= factor * disk.iops && bytes <= factor * disk.bytes_per_second
+        }) && disk.stalls.is_empty()
+    }
+
+    /// What of the bounds the report does not hold.
+    pub(crate) fn check(&self, report: &Report) -> Result<(), String> {
+        let bounds = self.bounds;
+        let mut broken = Vec::new();
+        let mut rule = |holds: bool, text: &str, value: f64| {
+            if !holds {
+                broken.push(format!("{text}: {value:.4}"));
+            }
+        };
+        rule(report.age_max <= 1.0, "age over the limit", report.age_max);
+        rule(report.gate_closed_seconds == 0.0, "gate closed", report.gate_closed_seconds);
+        rule(report.tps_cv <= bounds.cv, "CV", report.tps_cv);
+        rule(report.worst_second >= bounds.worst_second, "worst second", report.worst_second);
+        rule(report.age_mean >= bounds.age_mean, "mean age", report.age_mean);
+        rule(report.age_last >= 0.90, "age at the end", report.age_last);
+        if bounds.pages_over_least > 0.0 {
+            let pages = report.pages_over_least;
+            rule(pages <= bounds.pages_over_least, "page writes over the least", pages);
+        }
+        if self.admissible() {
+            rule(report.waiting_max == 0, "waited for admission", report.waiting_max as f64);
+        }
+        let name = self.name;
+        if broken.is_empty() { Ok(()) } else { Err(format!("{name}: {}", broken.join(", "))) }
     }
 
     pub(crate) fn run(&self) -> Report {
@@ -118,6 +192,7 @@ impl Scenario {
             tps_cv: parts.iter().map(|part| cv(part)).fold(0.0, f64::max),
             worst_second: parts.iter().map(worst).fold(f64::MAX, f64::min),
             age_mean: ages.clone().sum::<f64>() / measured.len() as f64,
+            age_last: ages.clone().rev().take(20).sum::<f64>() / measured.len().min(20) as f64,
             age_min: ages.fold(f64::MAX, f64::min),
             age_max: world.totals.age_max_over_limit,
             gate_closed_seconds: world.totals.gate_closed_seconds,
