@@ -216,8 +216,8 @@ struct DiskFile {
 }
 
 impl DiskFile {
-    /// Reserves from `old_len` to `len`, which then reads as zeros. On an error the file is as long
-    /// as before and holds no more space.
+    /// DEVICE-5: reserves from `old_len` to `len`, which then reads as zeros. On an error the file
+    /// is as long as before and holds no more space.
     fn extend(&self, old_len: u64, len: u64) -> io::Result<()> {
         let more = len - old_len;
         // Asked first, because the kernel would take all there is before it finds it too little,

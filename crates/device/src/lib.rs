@@ -2,14 +2,22 @@
 //! files, a throttled disk, a simulated disk that crashes, and one that fails by script. Knows
 //! nothing of pages.
 mod batch;
+mod bucket;
 mod device;
+mod fault;
 mod file;
 mod sim;
 mod sim_disk;
 mod sim_image;
+mod spec;
 mod sys;
+mod throttle;
 mod uring;
 
+pub use bucket::Bucket;
 pub use device::{BlockFile, IoStats, ReadOp, Volume, WriteOp};
+pub use fault::{Fault, FaultyVolume, OpKind, Outcome, Rule, RuleId, When};
 pub use file::FileVolume;
 pub use sim::{CrashMode, SimVolume};
+pub use spec::{DiskSpec, DiskSpecError, RateChange};
+pub use throttle::ThrottledVolume;

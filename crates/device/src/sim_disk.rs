@@ -265,9 +265,9 @@ impl Disk {
             }
         }
         for change in &mut file.journal {
-            if let Change::Write { offset: start, bytes } | Change::Durable { offset: start, bytes } =
+            if let Change::Write { offset: at, bytes } | Change::Durable { offset: at, bytes } =
                 change
-                && let Some(within) = offset.checked_sub(*start)
+                && let Some(within) = offset.checked_sub(*at)
                 && let Some(byte) = bytes.get_mut(within as usize)
             {
                 *byte ^= xor;

@@ -2,7 +2,8 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::time::Duration;
+
+use weir_base::Clock;
 
 /// Takes the exclusive lock of an open file; false when somebody else has it. The lock belongs to
 /// the open file, so a second open in the same process is refused too.
@@ -77,8 +78,7 @@ pub(crate) fn write_dsync(file: &File, offset: u64, buf: &[u8]) -> io::Result<Op
 }
 
 /// Sleeps without the 50 microseconds by which the kernel otherwise rounds timers up.
-#[allow(dead_code)]
-pub(crate) fn sleep_precisely(time: Duration) {
+pub(crate) fn sleep_precisely(clock: &dyn Clock, micros: u64) {
     thread_local! {
         static FINE: () = {
             // SAFETY: sets this thread's timer slack to 1 ns; no memory of ours is involved.
@@ -86,5 +86,5 @@ pub(crate) fn sleep_precisely(time: Duration) {
         };
     }
     FINE.with(|()| {});
-    std::thread::sleep(time);
+    clock.sleep_micros(micros);
 }

@@ -71,6 +71,9 @@ struct RingBroke;
 
 struct Ring {
     ring: IoUring,
+    /// How many more submissions succeed.
+    #[cfg(test)]
+    submissions_left: usize,
 }
 
 impl Ring {
@@ -82,7 +85,22 @@ impl Ring {
             Err(e) if e.kind() == ErrorKind::InvalidInput => IoUring::new(RING_ENTRIES)?,
             other => other?,
         };
-        Ok(Ring { ring })
+        Ok(Ring {
+            ring,
+            #[cfg(test)]
+            submissions_left: usize::MAX,
+        })
+    }
+
+    fn submit_and_wait(&mut self, want: usize) -> io::Result<usize> {
+        #[cfg(test)]
+        {
+            if self.submissions_left == 0 {
+                return Err(io::Error::from_raw_os_error(libc::EBADR));
+            }
+            self.submissions_left -= 1;
+        }
+        self.ring.submit_and_wait(want)
     }
 
     fn run(&mut self, fd: RawFd, batch: &mut Batch<'_>) -> Result<io::Result<()>, RingBroke> {
@@ -104,7 +122,7 @@ impl Ring {
             }
             // Refill before the queue runs dry; with nothing left to feed, wait for all at once.
             let want = if waiting.is_empty() { in_flight } else { (in_flight / 4).max(1) };
-            match self.ring.submit_and_wait(want) {
+            match self.submit_and_wait(want) {
                 Ok(_) => {}
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) if is_passing(&e) => std::thread::sleep(Duration::from_micros(50)),
@@ -178,4 +196,80 @@ impl Ring {
 /// Errors of the submitting call that go away when completions are taken.
 fn is_passing(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EBUSY | libc::ENOMEM))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::{ReadOp, WriteOp};
+    use std::fs::File;
+    use std::os::fd::AsRawFd;
+
+    const PIECE: usize = 512;
+
+    /// Pieces in an order without contiguous neighbours, each filled with its number.
+    fn pieces(count: usize) -> Vec<(u64, Vec<u8>)> {
+        let numbers = (0..count).map(|i| i * 7 % count);
+        numbers.map(|n| ((n * PIECE) as u64, vec![(n % 251) as u8 + 1; PIECE])).collect()
+    }
+
+    fn file_with(pieces: &[(u64, Vec<u8>)], pool: &RingPool) -> io::Result<File> {
+        let file = tempfile::tempfile().unwrap();
+        let ops: Vec<_> =
+            pieces.iter().map(|(offset, buf)| WriteOp { offset: *offset, buf }).collect();
+        pool.run(file.as_raw_fd(), &mut Batch::of_writes(&ops)).map(|()| file)
+    }
+
+    fn check_reads(file: &File, pieces: &[(u64, Vec<u8>)], pool: &RingPool) {
+        let mut buffers = vec![vec![0; PIECE]; pieces.len()];
+        let mut ops: Vec<_> = pieces
+            .iter()
+            .zip(&mut buffers)
+            .map(|((offset, _), buf)| ReadOp { offset: *offset, buf })
+            .collect();
+        pool.run(file.as_raw_fd(), &mut Batch::of_reads(&mut ops)).unwrap();
+        assert!(buffers.iter().zip(pieces).all(|(found, (_, written))| found == written));
+    }
+
+    #[test]
+    fn a_broken_ring_is_drained_and_replaced_by_plain_calls() {
+        let pieces = pieces(200);
+        for submissions_left in [0, 1] {
+            let pool = RingPool::new();
+            let Some(mut ring) = pool.idle.lock().pop() else { return };
+            ring.submissions_left = submissions_left;
+            pool.idle.lock().push(ring);
+            let file = file_with(&pieces, &pool).unwrap();
+            assert!(!pool.in_use(), "submissions fail, and the pool must notice");
+            check_reads(&file, &pieces, &pool);
+        }
+    }
+
+    #[test]
+    fn one_failure_among_many_leaves_the_ring_usable() {
+        let (pool, many) = (RingPool::new(), pieces(300));
+        let mut with_bad = many.clone();
+        // No file can have a byte there.
+        with_bad[17].0 = i64::MAX as u64 - 100;
+        file_with(&with_bad, &pool).unwrap_err();
+        let rings = pool.idle.lock().len();
+        let file = file_with(&many, &pool).unwrap();
+        check_reads(&file, &many, &pool);
+        assert_eq!(pool.idle.lock().len(), rings, "the same ring served again");
+    }
+
+    #[test]
+    fn the_environment_forbids_rings() {
+        if std::env::var_os("WEIR_NO_URING").is_some_and(|value| value == "1") {
+            assert!(!RingPool::new().in_use());
+            return;
+        }
+        // Another process, because the environment of this one is shared by all its tests.
+        let this = std::env::current_exe().unwrap();
+        let name = "uring::tests::the_environment_forbids_rings";
+        let mut again = std::process::Command::new(this);
+        let output = again.args(["--exact", name]).env("WEIR_NO_URING", "1").output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && text.contains("1 passed"), "{text}");
+    }
 }
