@@ -26,6 +26,8 @@ pub(crate) struct Driven {
     /// As many as phases were begun.
     pub(crate) phases: Vec<Section>,
     pub(crate) interrupted: bool,
+    /// When the first phase began, on the run's clock.
+    pub(crate) measured_from_micros: u64,
     /// The first error that a thread met; the run ended with it.
     pub(crate) error: Option<anyhow::Error>,
 }
@@ -199,6 +201,7 @@ impl<'a, T: Target> Sampler<'a, T> {
         }
         // From here the run's own seconds count from one.
         self.seconds = 0;
+        let measured_from_micros = self.sampled;
         for phase in options.phases.all() {
             if !going_on {
                 break;
@@ -213,7 +216,7 @@ impl<'a, T: Target> Sampler<'a, T> {
             phases.push(section);
         }
         let interrupted = self.interrupt.load(Relaxed);
-        Ok(Driven { warmup, phases, interrupted, error: None })
+        Ok(Driven { warmup, phases, interrupted, measured_from_micros, error: None })
     }
 
     fn announce(&mut self, phase: &Phase, options: &Options) -> Result<()> {

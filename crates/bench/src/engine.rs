@@ -18,6 +18,9 @@ pub struct Opened {
     pub volume: String,
     /// 4 KiB append-and-sync per second that the volume did alone; `None` when not asked for.
     pub raw_sync_rate: Option<f64>,
+    /// Starts at zero when the volume is opened, as the times of a disk's changes do
+    /// (`half=40s+30s`).
+    pub clock: Arc<dyn Clock>,
 }
 
 /// `weir::Db` as a target.
@@ -41,20 +44,21 @@ pub fn open(options: &Options, on_recovery: Option<OnRecovery>) -> Result<Opened
     let what = || format!("cannot open {}", options.dir.display());
     let volume = FileVolume::open(&options.dir).with_context(what)?;
     let mut volume: Arc<dyn Volume> = Arc::new(volume);
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     if let Some(disk) = disk {
-        volume = Arc::new(ThrottledVolume::new(volume, disk));
+        volume = Arc::new(ThrottledVolume::with_clock(volume, disk, clock.clone()));
     }
     // Before opening, so that nothing else uses the disk; but never in a directory that may be
     // somebody else's.
     let (mut raw_sync_rate, empty) = (None, volume.list().with_context(what)?.is_empty());
     if options.raw && empty {
-        raw_sync_rate = Some(raw_rate(volume.as_ref())?);
+        raw_sync_rate = Some(raw_rate(volume.as_ref(), clock.as_ref())?);
     }
     let db = Db::open_on(volume.clone(), config(options, on_recovery)).with_context(what)?;
     if options.raw && !empty {
-        raw_sync_rate = Some(raw_rate(volume.as_ref())?);
+        raw_sync_rate = Some(raw_rate(volume.as_ref(), clock.as_ref())?);
     }
-    Ok(Opened { engine: Engine { db }, volume: volume.describe(), raw_sync_rate })
+    Ok(Opened { engine: Engine { db }, volume: volume.describe(), raw_sync_rate, clock })
 }
 
 fn parse_disk(text: &str) -> Result<DiskSpec> {
@@ -82,13 +86,13 @@ fn config(options: &Options, on_recovery: Option<OnRecovery>) -> Config {
     config
 }
 
-fn raw_rate(volume: &dyn Volume) -> Result<f64> {
+fn raw_rate(volume: &dyn Volume, clock: &dyn Clock) -> Result<f64> {
     let measure = || -> std::io::Result<f64> {
         if volume.exists(RAW_NAME)? {
             volume.remove(RAW_NAME)?;
         }
         let file = volume.create(RAW_NAME, RAW_BYTES)?;
-        let rate = sync_rate(file.as_ref(), &SystemClock::new());
+        let rate = sync_rate(file.as_ref(), clock);
         drop(file);
         volume.remove(RAW_NAME)?;
         rate

@@ -30,6 +30,9 @@ pub struct Report {
     pub warmup_only: bool,
     /// Seconds of warm-up before the figures.
     pub warmup_seconds: u64,
+    /// Seconds from opening the volume to the first measured second: the times of a disk's changes
+    /// (`half=40s+30s`) count from the opening, the series from here.
+    pub measured_from_seconds: f64,
     /// 4 KiB append-and-sync per second that the same volume did before the run, alone.
     pub raw_sync_rate: Option<f64>,
     /// `tps_mean` over `raw_sync_rate`.
@@ -162,6 +165,7 @@ impl Report {
             interrupted: driven.interrupted,
             warmup_only: !measured,
             warmup_seconds: driven.warmup.seconds.len() as u64,
+            measured_from_seconds: driven.measured_from_micros as f64 / 1e6,
             raw_sync_rate,
             tps_mean_over_raw_sync_rate: over_raw,
             setup,

@@ -10,7 +10,7 @@ use crate::verify::{Verdict, verify_run};
 use anyhow::Result;
 use std::io::Write;
 use std::sync::atomic::AtomicBool;
-use weir_base::{SystemClock, format_size};
+use weir_base::{Clock, format_size};
 
 /// How a run ended.
 pub enum Outcome {
@@ -21,7 +21,7 @@ pub enum Outcome {
 }
 
 /// Loads or finds the table, runs the workload, verifies, prints the summary. `volume` says on what it
-/// runs; `interrupt` may be set from a signal handler and ends the run early and cleanly.
+/// runs, `clock` began when it was opened; `interrupt` may be set from a signal handler and ends the run early and cleanly.
 ///
 /// # Errors
 /// When the table cannot be prepared or nothing can be printed. Errors of the store during the run
@@ -31,15 +31,15 @@ pub fn run<T: Target>(
     options: &Options,
     volume: &str,
     raw_sync_rate: Option<f64>,
+    clock: &dyn Clock,
     interrupt: &AtomicBool,
     out: &mut dyn Write,
 ) -> Result<Outcome> {
-    let clock = SystemClock::new();
-    let mut around = Surroundings { clock: &clock, interrupt, out };
+    let mut around = Surroundings { clock, interrupt, out };
     let Some((shared, reused)) = prepare(target, options, &mut around)? else {
         return Ok(Outcome::InterruptedWhileLoading);
     };
-    let driven = drive(target, &shared, options, &clock, interrupt, out)?;
+    let driven = drive(target, &shared, options, clock, interrupt, out)?;
     if driven.interrupted {
         // The reader may be gone with the same Ctrl-C; verify and close all the same.
         let _ =

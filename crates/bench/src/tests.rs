@@ -8,6 +8,7 @@ use crate::target::Target;
 use crate::verify::verify_trees;
 use crate::workload::{INSERT_TREE, ROWS_TREE};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use weir_base::SystemClock;
 
 fn options(workload: WorkloadKind, phases: &str) -> Options {
     Options {
@@ -31,7 +32,8 @@ fn options(workload: WorkloadKind, phases: &str) -> Options {
 fn run_on(fake: &Fake, options: &Options) -> (Report, String) {
     let mut out = Vec::new();
     let stop = AtomicBool::new(false);
-    let outcome = run(fake, options, "a fake", Some(2.0), &stop, &mut out).unwrap();
+    let outcome =
+        run(fake, options, "a fake", Some(2.0), &SystemClock::new(), &stop, &mut out).unwrap();
     let Outcome::Done(report) = outcome else { panic!("nobody interrupted it") };
     (*report, String::from_utf8(out).unwrap())
 }
@@ -116,14 +118,16 @@ fn an_interrupted_run_tells_what_it_saw() {
             std::thread::sleep(std::time::Duration::from_millis(1300));
             stop.store(true, Relaxed);
         });
-        run(&fake, &asked, "a fake", None, &stop, &mut out).unwrap()
+        run(&fake, &asked, "a fake", None, &SystemClock::new(), &stop, &mut out).unwrap()
     });
     let Outcome::Done(report) = outcome else { panic!("it was past loading") };
     let text = String::from_utf8(out).unwrap();
     assert!(report.interrupted && report.verified && report.warmup_only, "{text}");
     assert!(report.figures.tps_mean > 0.0, "{text}");
 
-    let outcome = run(&Fake::default(), &asked, "a fake", None, &stop, &mut Vec::new()).unwrap();
+    let outcome =
+        run(&Fake::default(), &asked, "a fake", None, &SystemClock::new(), &stop, &mut Vec::new())
+            .unwrap();
     assert!(matches!(outcome, Outcome::InterruptedWhileLoading));
 }
 
@@ -134,7 +138,9 @@ fn a_table_of_another_size_is_refused() {
     for workload in [WorkloadKind::Read, WorkloadKind::Update, WorkloadKind::Scan] {
         let asked = Options { rows: 6000, ..options(workload, "1:1s") };
         let stop = AtomicBool::new(false);
-        let error = run(&fake, &asked, "a fake", None, &stop, &mut Vec::new()).err().unwrap();
+        let error = run(&fake, &asked, "a fake", None, &SystemClock::new(), &stop, &mut Vec::new())
+            .err()
+            .unwrap();
         assert!(error.to_string().contains("5000 rows, not 6000"), "{error}");
     }
 }

@@ -58,8 +58,15 @@ fn run(args: &Run, workload: WorkloadKind) -> Result<u8> {
     say_recovery(opened.engine.db());
     let mut out = std::io::stdout();
     writeln!(out, "{}", describe(&options, &opened.volume))?;
-    let (volume, raw) = (&opened.volume, opened.raw_sync_rate);
-    let outcome = weir_bench::run(&opened.engine, &options, volume, raw, &interrupt, &mut out);
+    let outcome = weir_bench::run(
+        &opened.engine,
+        &options,
+        &opened.volume,
+        opened.raw_sync_rate,
+        opened.clock.as_ref(),
+        &interrupt,
+        &mut out,
+    );
     let closed = opened.engine.close();
     let Outcome::Done(report) = outcome? else {
         closed?;
