@@ -1,6 +1,6 @@
 //! A file of what was acknowledged, for tests that kill the process: it lives in the kernel's page
-//! cache, so it survives `kill -9` (not a power cut), and it is written after the acknowledgement, so
-//! it never claims too much (BENCH-2).
+//! cache, so it survives `kill -9` (not a power cut), and it is written after the acknowledgement,
+//! so it never claims too much (BENCH-2).
 //!
 //! Records of 16 bytes: key (8, big-endian), version (4, little-endian), tree (1), checksum (3).
 use crate::options::WorkloadKind;
@@ -31,8 +31,8 @@ impl AckFile {
         Ok(AckFile { file, path: path.to_owned() })
     }
 
-    /// Notes one acknowledged change. One `write` in append mode: the kernel keeps records whole and
-    /// apart, whatever the number of threads.
+    /// Notes one acknowledged change. One `write` in append mode: the kernel keeps records whole
+    /// and apart, whatever the number of threads.
     pub(crate) fn note(&self, workload: WorkloadKind, key: u64, version: u32) -> Result<()> {
         let tree = if workload == WorkloadKind::Insert { TREE_INSERTS } else { TREE_ROWS };
         let written = (&self.file).write(&encode(key, version, tree));

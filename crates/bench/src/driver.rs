@@ -1,5 +1,5 @@
-//! Runs the threads through warm-up and phases and looks at them once a second. Knows nothing of what
-//! a transaction does.
+//! Runs the threads through warm-up and phases and looks at them once a second. Knows nothing of
+//! what a transaction does.
 use crate::line::line;
 use crate::options::{Options, Phase};
 use crate::section::{Section, latencies};
@@ -32,7 +32,8 @@ pub(crate) struct Driven {
     pub(crate) error: Option<anyhow::Error>,
 }
 
-/// What one thread tells the sampler. On cache lines of its own: it is written at every transaction.
+/// What one thread tells the sampler. On cache lines of its own: it is written at every
+/// transaction.
 #[repr(align(128))]
 struct Slot {
     transactions: AtomicU64,

@@ -2,10 +2,11 @@
 use crate::options::Durability;
 use crate::target::{Counters, PageWrites, Table, Target, Visit};
 use anyhow::{Result, bail};
+use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, RwLock};
 
 /// What goes wrong, and at which put (counted from 1).
 #[derive(Clone, Copy, Default)]
@@ -44,17 +45,17 @@ impl Target for Fake {
     type Table = FakeTable;
 
     fn table(&self, name: &str) -> Result<Option<FakeTable>> {
-        Ok(self.0.tables.lock().unwrap().get(name).cloned())
+        Ok(self.0.tables.lock().get(name).cloned())
     }
 
     fn create_table(&self, name: &str) -> Result<FakeTable> {
         let table = FakeTable { store: self.0.clone(), ..FakeTable::default() };
-        self.0.tables.lock().unwrap().insert(name.to_owned(), table.clone());
+        self.0.tables.lock().insert(name.to_owned(), table.clone());
         Ok(table)
     }
 
     fn drop_table(&self, name: &str) -> Result<()> {
-        self.0.tables.lock().unwrap().remove(name);
+        self.0.tables.lock().remove(name);
         Ok(())
     }
 
@@ -83,7 +84,7 @@ impl Target for Fake {
 impl Table for FakeTable {
     fn get_into(&self, key: &[u8], out: &mut Vec<u8>) -> Result<bool> {
         out.clear();
-        let rows = self.rows.read().unwrap();
+        let rows = self.rows.read();
         let found = rows.get(key);
         out.extend_from_slice(found.map_or(&[][..], |value| value));
         Ok(found.is_some())
@@ -102,13 +103,13 @@ impl Table for FakeTable {
             value[77] ^= 4;
         }
         if faults.lose.is_none_or(|lose| n < Some(lose)) {
-            self.rows.write().unwrap().insert(key.to_vec(), value);
+            self.rows.write().insert(key.to_vec(), value);
         }
         Ok(())
     }
 
     fn bulk_load(&self, sorted: &mut dyn Iterator<Item = (Vec<u8>, Vec<u8>)>) -> Result<u64> {
-        let mut rows = self.rows.write().unwrap();
+        let mut rows = self.rows.write();
         let mut last = None;
         for (key, value) in sorted {
             assert!(last.replace(key.clone()) < Some(key.clone()), "not in key order");
@@ -118,7 +119,7 @@ impl Table for FakeTable {
     }
 
     fn scan_up(&self, from: &[u8], visit: &mut Visit<'_>) -> Result<()> {
-        let rows = self.rows.read().unwrap();
+        let rows = self.rows.read();
         for (key, value) in rows.range::<[u8], _>((Bound::Included(from), Bound::Unbounded)) {
             if !visit(key, value) {
                 break;
@@ -128,7 +129,7 @@ impl Table for FakeTable {
     }
 
     fn scan_down(&self, before: Option<&[u8]>, visit: &mut Visit<'_>) -> Result<()> {
-        let rows = self.rows.read().unwrap();
+        let rows = self.rows.read();
         let end = before.map_or(Bound::Unbounded, Bound::Excluded);
         for (key, value) in rows.range::<[u8], _>((Bound::Unbounded, end)).rev() {
             if !visit(key, value) {

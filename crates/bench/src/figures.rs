@@ -76,8 +76,8 @@ pub struct LatencyMicros {
 const STALLED_BELOW: f64 = 0.1;
 
 impl Figures {
-    /// Of sections that follow each other without a gap. `uniform_updates`: whether the least number
-    /// of page writes can be computed.
+    /// Of sections that follow each other without a gap. `uniform_updates`: whether the least
+    /// number of page writes can be computed.
     pub(crate) fn of(sections: &[&Section], uniform_updates: bool) -> Self {
         let (Some(first), Some(last)) = (sections.first(), sections.last()) else {
             return Figures::default();
@@ -179,8 +179,8 @@ impl Rates {
 }
 
 /// Page writes per update that nobody can undercut when `updates` uniform updates lie between the
-/// checkpoint and the log's end and hit `pages` pages: so many distinct pages, `N(1-e^(-W/N))`, must
-/// be written once per `W` updates. `None` when either is nothing.
+/// checkpoint and the log's end and hit `pages` pages: so many distinct pages, `N(1-e^(-W/N))`,
+/// must be written once per `W` updates. `None` when either is nothing.
 fn least_page_writes(pages: f64, updates: f64) -> Option<f64> {
     let sane = pages >= 1.0 && updates.is_finite() && updates >= 1.0;
     sane.then(|| pages * -(-updates / pages).exp_m1() / updates)

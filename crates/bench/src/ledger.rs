@@ -3,7 +3,8 @@ use std::sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering
 
 /// For each row the last version issued (high half) and acknowledged (low half). They differ while
 /// an update is under way, which doubles as a claim: two threads never update one row at once, so
-/// (BENCH-1) the versions in the store only grow and "found >= acknowledged" is a fact that can be checked.
+/// (BENCH-1) the versions in the store only grow and "found >= acknowledged" is a fact that can be
+/// checked.
 pub(crate) struct Ledger {
     rows: Box<[AtomicU64]>,
 }

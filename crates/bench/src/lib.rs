@@ -1,6 +1,7 @@
-//! Measures a store under four workloads and says afterwards whether everything that it acknowledged
-//! is there. A run is: open, load (or reuse), warm up, measure second by second, verify, report. The
-//! store is reached through two small traits, so that another store can be measured by the same code.
+//! Measures a store under four workloads and says afterwards whether everything that it
+//! acknowledged is there. A run is: open, load (or reuse), warm up, measure second by second,
+//! verify, report. The store is reached through two small traits, so that another store can be
+//! measured by the same code.
 #![forbid(unsafe_code)]
 
 mod ack;

@@ -18,7 +18,7 @@ pub(crate) fn thousands(number: u64) -> String {
 /// Microseconds with the unit that suits them.
 pub(crate) fn micros(micros: u64) -> String {
     match micros {
-        0..1_000 => format!("{micros} µs"),
+        0..1_000 => format!("{micros} us"),
         1_000..10_000_000 => format!("{:.1} ms", micros as f64 / 1e3),
         _ => format!("{:.1} s", micros as f64 / 1e6),
     }
@@ -56,7 +56,7 @@ mod tests {
         {
             assert_eq!(thousands(number), text);
         }
-        assert_eq!((micros(950), micros(2_100)), ("950 µs".to_owned(), "2.1 ms".to_owned()));
+        assert_eq!((micros(950), micros(2_100)), ("950 us".to_owned(), "2.1 ms".to_owned()));
         assert_eq!(micros(12_340_000), "12.3 s");
     }
 

@@ -20,8 +20,9 @@ pub enum Outcome {
     Done(Box<Report>),
 }
 
-/// Loads or finds the table, runs the workload, verifies, prints the summary. `volume` says on what it
-/// runs, `clock` began when it was opened; `interrupt` may be set from a signal handler and ends the run early and cleanly.
+/// Loads or finds the table, runs the workload, verifies, prints the summary. `volume` says on what
+/// it runs, `clock` began when it was opened; `interrupt` may be set from a signal handler and ends
+/// the run early and cleanly.
 ///
 /// # Errors
 /// When the table cannot be prepared or nothing can be printed. Errors of the store during the run
@@ -42,8 +43,7 @@ pub fn run<T: Target>(
     let driven = drive(target, &shared, options, clock, interrupt, out)?;
     if driven.interrupted {
         // The reader may be gone with the same Ctrl-C; verify and close all the same.
-        let _ =
-            writeln!(out, "interrupted; verifying what was acknowledged (again: leave at once)");
+        let _ = writeln!(out, "interrupted; verifying (Ctrl-C again leaves at once)");
     }
     let verdict = judge(&driven, verify_run(&shared));
     let mut report = Report::of(&driven, Setup::of(options, volume, reused), raw_sync_rate);
@@ -117,7 +117,7 @@ fn summary(report: &Report, verdict: &Verdict, out: &mut dyn Write) -> Result<()
 fn rates(figures: &Figures, out: &mut dyn Write) -> Result<()> {
     writeln!(
         out,
-        "{} transactions in {:.0} s: mean {} tps, CV {:.3}, worst second {:.2} of the mean, {} stalled",
+        "{} transactions in {:.0} s: mean {} tps, CV {:.3}, worst second {:.2} of it, {} stalled",
         thousands(figures.transactions),
         figures.seconds,
         thousands(figures.tps_mean.round() as u64),

@@ -1,4 +1,5 @@
-//! The seam between the workloads and a store. Whatever implements these two traits can be measured.
+//! The seam between the workloads and a store. Whatever implements these two traits can be
+//! measured.
 use crate::options::Durability;
 use anyhow::Result;
 

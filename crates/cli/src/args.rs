@@ -20,11 +20,11 @@ Examples:
   weir put ./db people ada 'countess of computing'
   weir scan ./db people --limit 10
 
-Exit codes: 0 all is well; 1 problems found (or a key is not there); 2 cannot run; 130 interrupted.";
+Exit codes: 0 all is well; 1 problems found, or a key is not there; 2 cannot run; 130 interrupted.";
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Measure: run a workload, one line a second, then verify that all that was acknowledged is there
+    /// Measure: run a workload, one line a second, then verify what was acknowledged
     #[command(subcommand)]
     Bench(Bench),
     /// Check a whole database: every page of every tree, and that each page has one owner
@@ -176,10 +176,14 @@ pub(crate) struct Get {
     pub(crate) key: Bytes,
 }
 
+const PUT_EXAMPLES: &str = "\
+Keys and values are text, or bytes as 0x00ff.
+
+Example:
+  weir put ./db people ada countess";
+
 #[derive(ClapArgs)]
-#[command(
-    after_help = "Keys and values are text, or bytes as 0x00ff.\n\nExample:\n  weir put ./db people ada countess"
-)]
+#[command(after_help = PUT_EXAMPLES)]
 pub(crate) struct Put {
     #[command(flatten)]
     pub(crate) dir: Dir,

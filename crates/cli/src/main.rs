@@ -1,5 +1,5 @@
-//! The `weir` command: measures, checks and looks into databases. Everything it does goes through the
-//! public API of `weir` and `weir-bench`; this crate parses, prints and chooses exit codes.
+//! The `weir` command: measures, checks and looks into databases. Everything it does goes through
+//! the public API of `weir` and `weir-bench`; this crate parses, prints and chooses exit codes.
 #![forbid(unsafe_code)]
 
 mod args;
@@ -13,8 +13,8 @@ use std::process::ExitCode;
 
 /// All is well. (CLI-1)
 const EXIT_OK: u8 = 0;
-/// It ran, and what it found is not well: problems in a check, a run that could not be verified, a key
-/// that is not there.
+/// It ran, and what it found is not well: problems in a check, a run that could not be verified, a
+/// key that is not there.
 const EXIT_FINDINGS: u8 = 1;
 /// It could not run: bad input, no database there, a device that fails. (clap uses the same.)
 const EXIT_CANNOT: u8 = 2;

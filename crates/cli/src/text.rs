@@ -45,7 +45,9 @@ mod tests {
 
     #[test]
     fn bytes_come_back() {
-        for bytes in [&b""[..], b"ada", b"0x", b"0xzz", b"\0\xff", "größe".as_bytes(), b"a\tb"] {
+        for bytes in
+            [&b""[..], b"ada", b"0x", b"0xzz", b"\0\xff", "gr\u{f6}sse".as_bytes(), b"a\tb"]
+        {
             let shown = show_bytes(bytes);
             assert_eq!(parse_bytes(&shown).unwrap().as_ref(), bytes, "{shown}");
             assert!(!shown.contains(char::is_control));
