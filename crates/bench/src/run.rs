@@ -42,8 +42,10 @@ pub fn run<T: Target>(
     };
     let driven = drive(target, &shared, options, clock, interrupt, out)?;
     if driven.interrupted {
-        // The reader may be gone with the same Ctrl-C; verify and close all the same.
+        // Here and below: a reader that is gone must not keep the run from being verified and closed.
         let _ = writeln!(out, "interrupted; verifying (Ctrl-C again leaves at once)");
+    } else {
+        let _ = writeln!(out, "verifying");
     }
     let verdict = judge(&driven, verify_run(&shared));
     let mut report = Report::of(&driven, Setup::of(options, volume, reused), raw_sync_rate);

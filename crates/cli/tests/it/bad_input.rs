@@ -8,8 +8,8 @@ fn help_and_version() {
         assert!(help.out.contains(word), "{word}: {}", help.out);
     }
     let update = expect(0, &["bench", "update", "--help"]);
-    let flags = "--dir --rows --threads --seconds --durability --pool --log --page-size --disk \
-        --json --force --warmup --fresh --doublewrite --doublewrite-files --doublewrite-pages --ack-file";
+    let flags = "--dir --rows --threads --seconds --durability --pool --log --page-size \
+        --disk --json --force --warmup --fresh --doublewrite --doublewrite-files --doublewrite-pages --ack-file";
     for flag in flags.split_whitespace() {
         assert!(update.out.contains(flag), "{flag}: {}", update.out);
     }

@@ -1,5 +1,6 @@
 //! The small helpers, check and stat.
-use crate::{Scratch, expect};
+use crate::{Scratch, expect, ran, signal, small_bench, wait_for_line, weir};
+use std::path::{Path, PathBuf};
 
 #[test]
 fn entries_come_and_go() {
@@ -44,4 +45,54 @@ fn check_and_stat_of_a_sound_database() {
     for word in ["people", "log", "files", "counters since opening", "redo_bytes", "MiB"] {
         assert!(stat.out.contains(word), "{word}: {}", stat.out);
     }
+}
+
+#[test]
+fn a_second_process_is_kept_out() {
+    let scratch = Scratch::new();
+    let dir = scratch.text("db");
+    let mut child = weir(small_bench("update", &dir)).spawn().unwrap();
+    let (_, _rest) = wait_for_line(&mut child, " tps ");
+    for words in [&["check", &dir][..], &["stat", &dir], &["put", &dir, "t", "k", "v"]] {
+        let refused = expect(2, words);
+        assert!(refused.err.contains(&dir), "{words:?}: {}", refused.err);
+    }
+    signal(&child, "-INT");
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    expect(0, &["check", &dir]);
+}
+
+#[test]
+fn a_flipped_bit_is_found_and_the_rest_stays_readable() {
+    let scratch = Scratch::new();
+    let dir = scratch.text("db");
+    let mut command = weir(small_bench("read", &dir));
+    assert_eq!(ran(command.args(["--seconds", "1"])).code, Some(0));
+    // A value begins with its key: find row 7000 where it lies on disk.
+    let row = 7000u64.to_be_bytes();
+    let (file, at) = find(&scratch.path("db"), &row).expect("row 7000 is on disk");
+    let mut bytes = std::fs::read(&file).unwrap();
+    bytes[at + 20] ^= 1;
+    std::fs::write(&file, &bytes).unwrap();
+
+    let check = expect(1, &["check", &dir]);
+    assert!((check.out + &check.err).contains("page "), "it says where");
+    let damaged = format!("0x{}", hex(&row));
+    let get = expect(2, &["get", &dir, "bench-rows", &damaged]);
+    assert!(get.out.is_empty() && get.err.contains("page "), "{get:?}");
+    expect(0, &["get", &dir, "bench-rows", "0x0000000000000001"]);
+    let verify = ran(&mut weir(["bench", "verify", "--dir", &dir]));
+    assert_ne!(verify.code, Some(0), "{verify:?}");
+}
+
+/// The data file that holds `needle`, and where. The log and the doublewrite area may hold it too.
+fn find(dir: &Path, needle: &[u8]) -> Option<(PathBuf, usize)> {
+    let file = dir.join("pages");
+    let bytes = std::fs::read(&file).ok()?;
+    let at = bytes.windows(needle.len()).position(|window| window == needle)?;
+    Some((file, at))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
