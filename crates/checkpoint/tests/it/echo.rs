@@ -28,7 +28,7 @@ fn pages_dirtied_all_at_once_are_spread_over_the_first_wrap() {
 #[test]
 fn an_outage_leaves_no_echo() {
     let outage = vec![(60.0, 0.05), (70.0, 1.0)];
-    let scenario = Scenario::new("outage").with(|s| s.disk.schedule = outage).lasting(300);
+    let scenario = Scenario::new("outage").with(|s| s.disk.schedule = outage).lasting(200);
     let waves = waves(&scenario);
     assert!(waves[1] > 0.2, "the outage is in the second wrap: {waves:?}");
     assert!(waves[2..].iter().all(|&wave| wave < 0.03), "{waves:?}");

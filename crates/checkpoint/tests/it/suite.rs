@@ -50,9 +50,9 @@ fn the_issue_s_jobs() {
     hold(vec![
         Scenario::new("8 threads"),
         Scenario::new("8 threads, groups overlap").with(|setup| setup.gather = false),
-        Scenario::new("2 threads").with(threads(2)).lasting(300),
+        Scenario::new("2 threads").with(threads(2)).lasting(240),
         Scenario::new("32 threads").with(threads(32)),
-        steps("2 -> 32 -> 2 threads", 300),
+        steps("2 -> 32 -> 2 threads", 240),
         Scenario::new("disk halved for 30 s")
             .with(|setup| setup.disk.schedule = vec![(80.0, 0.5), (110.0, 1.0)])
             .segments([80, 110]),
@@ -62,8 +62,8 @@ fn the_issue_s_jobs() {
 #[test]
 fn loads() {
     hold(vec![
-        Scenario::new("128 threads").with(threads(128)),
-        Scenario::new("512 threads").with(threads(512)),
+        Scenario::new("128 threads").with(threads(128)).lasting(90),
+        Scenario::new("512 threads").with(threads(512)).lasting(90),
         open("half the disk", |_| 5000.0),
         open("ramp 2000 to 12000", |at| 2000.0 + at.min(150.0) * 66.0),
         open("sine, period A/R", |at| 7000.0 + 4000.0 * (at * TAU / 55.0).sin()),
@@ -93,7 +93,7 @@ fn disks() {
     let disk = |name, disk: DiskSpec| Scenario::new(name).with(|setup| setup.disk = disk);
     let stalls = [(60.05, 0.2), (70.13, 0.5), (90.0, 1.0), (120.0, 1.0)];
     hold(vec![
-        disk("x0.3", DiskSpec::issue().times(0.3)).lasting(300),
+        disk("x0.3", DiskSpec::issue().times(0.3)).lasting(240),
         disk("x3", DiskSpec::issue().times(3.0)).lasting(100),
         disk("limited by bandwidth", DiskSpec::new(20_000.0, 32.0)).lasting(100),
         disk("slices of 100 ms", DiskSpec::issue().sliced(0.1)).lasting(240),
@@ -121,7 +121,7 @@ fn disks() {
 
 #[test]
 fn logs_and_errors() {
-    let steps_small = steps("steps, log / 4", 300);
+    let steps_small = steps("steps, log / 4", 240);
     hold(vec![
         Scenario::new("log x2").with(|setup| setup.limits = vec![(0.0, 2 * LIMIT)]).lasting(240),
         Scenario::new("log / 4").with(|setup| setup.limits = vec![(0.0, LIMIT / 4)]),
@@ -144,6 +144,27 @@ fn logs_and_errors() {
             worst_second: 0.65,
             ..Bounds::STRICT
         }),
+    ]);
+}
+
+/// The sweeper as it is in `sweep.rs`: one batch of 50 ms after the other.
+#[test]
+fn batch_after_batch() {
+    let batches = |setup: &mut Setup| setup.batch_seconds = 0.05;
+    hold(vec![
+        Scenario::new("8 threads, batches").with(batches),
+        Scenario::new("2 threads, batches").with(threads(2)).with(batches).lasting(240),
+        Scenario::new("32 threads, batches").with(threads(32)).with(batches),
+        Scenario::new("128 threads, batches").with(threads(128)).with(batches).lasting(90),
+        steps("2 -> 32 -> 2 threads, batches", 240).with(batches),
+        steps("the same, ticks of 50 ms", 240)
+            .with(batches)
+            .with(|setup| setup.tick_seconds = 0.05),
+        Scenario::new("disk halved for 30 s, batches")
+            .with(|setup| setup.disk.schedule = vec![(80.0, 0.5), (110.0, 1.0)])
+            .with(batches)
+            .segments([80, 110]),
+        lazy("flood, commits not awaited, batches").with(batches),
     ]);
 }
 

@@ -27,6 +27,9 @@ pub(crate) struct Setup {
     pub(crate) tick_jitter: f64,
     /// Time between two sub-batches of the sweeper.
     pub(crate) sweep_seconds: f64,
+    /// The sweeper writes one batch of so many seconds' worth after the other, as `sweep.rs` does,
+    /// in groups of a tenth of that; 0: sub-batches overlap.
+    pub(crate) batch_seconds: f64,
     /// Every page is dirtied by the first record (a bulk load that nobody checkpointed).
     pub(crate) all_dirty_at_start: bool,
     /// The sweeper writes this many times what it was told: an error of every rate estimate.
@@ -45,6 +48,8 @@ enum Event {
     Sweep,
     Doublewritten,
     Written,
+    GroupDue(u32),
+    GroupWritten,
     Drain,
     Tick,
 }
@@ -90,6 +95,10 @@ pub(crate) struct World {
     in_flight: u64,
     credit: f64,
     backlogged: f64,
+    /// Pages of the batch in hand that are not yet submitted, and when the next group is due.
+    group_pages_left: u64,
+    group_due: f64,
+    group_looked: f64,
     appended_pages: u32,
     // admission
     waiting: VecDeque<u32>,
@@ -133,6 +142,9 @@ impl World {
             in_flight: 0,
             credit: 0.0,
             backlogged: 0.0,
+            group_pages_left: 0,
+            group_due: 0.0,
+            group_looked: 0.0,
             appended_pages: 0,
             waiting: VecDeque::new(),
             drain_due: false,
@@ -181,6 +193,8 @@ impl World {
                 Event::Sweep => self.sweep(),
                 Event::Doublewritten => self.doublewritten(),
                 Event::Written => self.written(),
+                Event::GroupDue(pages) => self.group_due(pages),
+                Event::GroupWritten => self.group(),
                 Event::Drain => self.drain(),
                 Event::Tick => self.tick(decide),
             }
@@ -378,6 +392,10 @@ impl World {
     // ---- pages
 
     fn sweep(&mut self) {
+        if self.setup.batch_seconds > 0.0 {
+            self.batch();
+            return;
+        }
         let period = self.setup.sweep_seconds;
         self.at(self.now + period, Event::Sweep);
         if matches!(self.setup.clients, Clients::Lazy { .. }) {
@@ -394,9 +412,12 @@ impl World {
         self.credit = (self.credit - count as f64)
             .min(2.0 * f64::from(self.verdict.in_flight_max))
             .min(self.dirty.len() as f64);
-        if count == 0 {
-            return;
+        if count > 0 {
+            self.take(count);
         }
+    }
+
+    fn take(&mut self, count: u64) {
         let oldest = self.dirty[0].0;
         for (_, page) in self.dirty.drain(..count as usize) {
             self.first_modified[page as usize] = 0;
@@ -410,8 +431,57 @@ impl World {
     fn doublewritten(&mut self) {
         let batch = self.doublewriting.pop_front().expect("a batch was in flight");
         self.writing.push_back(batch);
+        if self.setup.batch_seconds > 0.0 {
+            self.group_pages_left = batch.0;
+            self.group();
+            return;
+        }
         let done = self.disk.submit(self.now, batch.0, batch.0 * PAGE_BYTES);
         self.at(done, Event::Written);
+    }
+
+    fn paced(&self) -> f64 {
+        self.verdict.pages_per_second * self.setup.pace_error
+    }
+
+    /// The next batch, when the one before is durable.
+    fn batch(&mut self) {
+        if matches!(self.setup.clients, Clients::Lazy { .. }) {
+            self.log_start_soon();
+        }
+        let rate = self.paced();
+        if rate < 0.5 || self.dirty.is_empty() {
+            (self.group_due, self.group_looked) = (self.now, self.now);
+            self.at(self.now + self.setup.sweep_seconds, Event::Sweep);
+            return;
+        }
+        let count = ((rate * self.setup.batch_seconds) as u64).clamp(1, 128);
+        self.take(count.min(self.dirty.len() as u64));
+    }
+
+    /// The next group of the batch in hand, when it is due and the one before is written.
+    fn group(&mut self) {
+        if self.group_pages_left == 0 {
+            self.written();
+            self.batch();
+            return;
+        }
+        let rate = self.paced().max(1.0);
+        let pages = ((rate * self.setup.batch_seconds / 10.0) as u64).max(1);
+        let pages = pages.min(self.group_pages_left);
+        if self.now > self.group_due {
+            self.backlogged += self.now - self.group_due.max(self.group_looked);
+        }
+        let start = self.group_due.max(self.now - 0.1);
+        self.group_due = start + pages as f64 / rate;
+        self.group_looked = start.max(self.now);
+        self.at(self.group_looked, Event::GroupDue(pages as u32));
+    }
+
+    fn group_due(&mut self, pages: u32) {
+        self.group_pages_left -= u64::from(pages);
+        let done = self.disk.submit(self.now, u64::from(pages), u64::from(pages) * PAGE_BYTES);
+        self.at(done, Event::GroupWritten);
     }
 
     fn written(&mut self) {
