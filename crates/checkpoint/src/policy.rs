@@ -155,11 +155,11 @@ const IN_FLIGHT_SECONDS: f64 = 0.03;
 const IN_FLIGHT_SECONDS_MAX: f64 = 0.15;
 /// Pages in flight while idle: a commit that comes must not wait behind many.
 const IN_FLIGHT_IDLE: u32 = 8;
-/// Rates are cut off here, so that no input makes a verdict infinite.
+/// Rates are cut off here, so that no input makes a verdict infinite (CKPT-2).
 const RATE_MAX: f64 = 1e15;
 
 /// Decides what to do until the next tick. Reads no clock, does no I/O, draws no random numbers:
-/// the same inputs give the same verdict.
+/// the same inputs give the same verdict (CKPT-1).
 pub fn decide(state: &mut State, seen: &Seen<'_>, limits: &Limits) -> Verdict {
     let tick = state.rates.observe(seen, state.told.deadline_share);
     let age_bytes = seen.log_end.bytes_since(seen.oldest_dirty) as f64;

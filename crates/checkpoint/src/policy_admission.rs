@@ -23,7 +23,8 @@ pub(crate) fn admission(
 ) -> f64 {
     let headroom = (target.limit_bytes - age_bytes).max(0.0);
     let band = (target.limit_bytes - target.target_bytes).max(1.0);
-    // Even if no page at all becomes durable, the age converges to the limit from below.
+    // Even if no page at all becomes durable, the age converges to the limit from below
+    // (CKPT-3).
     let safe = headroom / APPROACH_SECONDS;
     match sustainable {
         Some(sustainable) => {

@@ -28,7 +28,8 @@ impl AgeTarget {
     /// The target after `redo_bytes` more of log in `seconds`.
     ///
     /// A raised limit is used at once. A lowered one (the log shrinks, a recovery target was set)
-    /// pulls the target down by a byte per byte of redo, so that page writes at most double.
+    /// pulls the target down by a byte per byte of redo, so that page writes at most about double
+    /// (CKPT-6).
     pub(crate) fn moved(
         last: Option<AgeTarget>,
         limits: &Limits,
@@ -79,7 +80,7 @@ impl Plan {
     /// (all dirty pages, nearly A* away) is always among those solved for, the slope never falls
     /// below the mean of a whole wrap: a thin stretch of the list is passed at the mean rate, the
     /// age falls, and the next dense stretch finds that room. So the list's pattern is not copied
-    /// into the next wrap, and echoes die.
+    /// into the next wrap, and echoes die (CKPT-4).
     pub(crate) fn solve(
         dirty: &AgeHistogram,
         log_end: Lsn,

@@ -160,7 +160,8 @@ impl Scenario {
             seconds.push(now);
             if verbose {
                 println!(
-                    "{second:>4} tps {:>6} pages {:>5} age {:.4} dirty {:>6} q {:>6.0} cap {:>5.0} adm {:>8.0}k redo {:>6.0}k wait {}",
+                    "{second:>4} tps {:>6} pages {:>5} age {:.4} dirty {:>6} q {:>6.0} cap {:>5.0} \
+                     adm {:>8.0}k redo {:>6.0}k wait {}",
                     now.commits,
                     now.pages,
                     now.age_over_limit,

@@ -27,6 +27,16 @@ fn open(name: &'static str, rate: fn(f64) -> f64) -> Scenario {
     })
 }
 
+/// Without this, the rule that nobody waits where a feasible schedule exists might never apply.
+#[test]
+fn feasibility_is_asked_where_it_should_be() {
+    assert!(open("half", |_| 5000.0).admissible());
+    assert!(open("burst", |_| 15_000.0).admissible());
+    assert!(!open("flood", |_| 60_000.0).admissible());
+    let halved = open("halved", |_| 15_000.0);
+    assert!(!halved.with(|setup| setup.disk.schedule = vec![(9.0, 0.5)]).admissible());
+}
+
 fn lazy(name: &'static str) -> Scenario {
     let clients = Clients::Lazy { threads: 4, cpu_seconds: 20e-6 };
     Scenario::new(name).with(|setup| setup.clients = clients).lasting(100).warmup(30)
