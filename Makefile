@@ -1,0 +1,114 @@
+# The one door to everything here. `make help` lists what there is.
+# Plain output throughout, no network beyond what cargo fetches, nothing written outside this folder.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+CARGO ?= cargo
+# The disk that `make run` imitates, and for how long: any value that `weir bench` takes.
+DISK ?= 2000iops,32MiB
+SECONDS_RUN ?= 60
+DIR ?= ./weir-data
+# More options for `make run`, `make bench` and `make rivals`.
+ARGS ?=
+# Seconds for each fuzz target.
+SECONDS ?= 60
+FUZZ_TARGETS := log_scan page_read op_decode control_decode sizes
+
+export CARGO_TERM_COLOR ?= never
+export CARGO_TERM_PROGRESS_WHEN ?= never
+
+.PHONY: help run test tools fmt clippy tidy unit heavy loom doc bench rivals fuzz clean
+
+help:
+	@echo "make run     durable one-row updates on an imitated slow disk, one line a second; keeps $(DIR)"
+	@echo "make test    everything that must hold: format, lints, tidy, tests, kill -9, loom, docs"
+	@echo "make bench   the figures of docs/benchmarks.md on this machine's own disk"
+	@echo "make rivals  the same workloads on RocksDB, LMDB, redb, SQLite and Weir, in one run"
+	@echo "make fuzz    each fuzz target for SECONDS=$(SECONDS) (needs a nightly toolchain)"
+	@echo "make clean   remove what was built and measured, the database of make run included"
+	@echo "make run takes DISK=$(DISK) SECONDS_RUN=$(SECONDS_RUN) DIR=$(DIR) ARGS=..."
+
+# ---- run ------------------------------------------------------------------------------------------
+
+run: target/release/weir
+	@echo "Durable updates on a disk limited to $(DISK). Ctrl-C stops and sums up; kill -9 is fine too:"
+	@echo "the next 'make run' recovers $(DIR) and goes on."
+	@target/release/weir bench update --dir $(DIR) --disk $(DISK) --seconds $(SECONDS_RUN) $(ARGS)
+
+# Always asks cargo, which knows what is up to date.
+.PHONY: target/release/weir
+target/release/weir: tools
+	@echo "Building weir (the first time takes a minute or two)."
+	@$(CARGO) build --release --locked --quiet --package weir-cli --target-dir target
+
+# ---- test -----------------------------------------------------------------------------------------
+
+test: tools fmt clippy tidy unit heavy loom doc
+	@echo "make test: all passed"
+
+# Installs only what is missing.
+tools:
+	@command -v $(CARGO) >/dev/null || { \
+		echo "no cargo here; install Rust 1.85 or later from https://rustup.rs"; exit 1; }
+	@command -v cc >/dev/null || { \
+		echo "no C linker; trying apt-get"; apt-get update -q && apt-get install -q -y gcc libc6-dev; }
+	@$(CARGO) clippy --version >/dev/null 2>&1 || rustup component add clippy
+	@$(CARGO) fmt --version >/dev/null 2>&1 || rustup component add rustfmt
+
+fmt:
+	$(CARGO) fmt --all --check
+
+clippy:
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+tidy:
+	$(CARGO) run --quiet --locked --package xtask -- tidy
+
+unit:
+	$(CARGO) test --workspace --locked --exclude weir-sim --exclude weir-cli
+
+# The simulator and the tests that kill a running process want release speed.
+heavy:
+	$(CARGO) test --release --locked --package weir-sim --package weir-cli
+
+# All interleavings of the small protocols; a build of its own, since loom replaces the atomics.
+loom:
+	RUSTFLAGS="--cfg loom" $(CARGO) test --release --locked --target-dir target/loom \
+		--package weir-pool --package weir-redo --lib loom_
+
+doc:
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --document-private-items
+
+# ---- figures --------------------------------------------------------------------------------------
+
+bench: target/release/weir
+	target/release/weir bench update --dir ./weir-data/bench --fresh $(ARGS)
+	target/release/weir bench update --dir ./weir-data/bench --durability lazy --threads 1 $(ARGS)
+	target/release/weir bench read --dir ./weir-data/bench --threads 2 $(ARGS)
+	target/release/weir bench scan --dir ./weir-data/bench --threads 2 $(ARGS)
+
+# RocksDB and SQLite come from the distribution, so that nobody has to compile them.
+rivals:
+	@[ -e /usr/include/rocksdb/c.h ] && [ -e /usr/include/sqlite3.h ] || { \
+		apt-get update -q && apt-get install -q -y --no-install-recommends \
+			librocksdb-dev libsqlite3-dev pkg-config gcc libc6-dev; }
+	cd rivals && $(CARGO) build --release --locked
+	"$${CARGO_TARGET_DIR:-rivals/target}/release/rivals" --dir rivals-data $(ARGS)
+
+# ---- fuzz -----------------------------------------------------------------------------------------
+
+# By cargo-fuzz where it is installed; without it the same targets, built with the same coverage flags.
+fuzz:
+	@rustup toolchain list 2>/dev/null | grep -q nightly || { \
+		echo "make fuzz needs a nightly toolchain: rustup toolchain install nightly"; exit 1; }
+	@for target in $(FUZZ_TARGETS); do \
+		echo "fuzzing $$target for $(SECONDS) s"; \
+		fuzz/run "$$target" "$(SECONDS)"; \
+	done
+	@echo "make fuzz: nothing found"
+
+clean:
+	$(CARGO) clean
+	rm -rf rivals/target fuzz/target rivals-data weir-data fuzz/corpus fuzz/artifacts
