@@ -1,6 +1,8 @@
 //! Blocks in and out: the [`Volume`] and [`BlockFile`] traits and the devices behind them: real
 //! files, a throttled disk, a simulated disk that crashes, and one that fails by script. Knows
 //! nothing of pages.
+#![deny(unsafe_code)]
+#[allow(unsafe_code)]
 mod batch;
 mod bucket;
 mod device;
@@ -10,8 +12,10 @@ mod sim;
 mod sim_disk;
 mod sim_image;
 mod spec;
+#[allow(unsafe_code)]
 mod sys;
 mod throttle;
+#[allow(unsafe_code)]
 mod uring;
 
 pub use bucket::Bucket;
