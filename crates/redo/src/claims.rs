@@ -119,6 +119,7 @@ mod tests {
 }
 
 #[cfg(all(test, loom))]
+#[allow(unsafe_code)] // loom's cells give raw pointers.
 mod loom_tests {
     use super::*;
     use loom::cell::UnsafeCell;

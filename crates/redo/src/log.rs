@@ -373,7 +373,8 @@ impl Log {
     /// to what they hold, and a later call tries again. Another failure halts the log.
     pub fn maintain(&self) -> Result<bool> {
         self.check()?;
-        let stepped = self.segments.step(self.end(), self.checkpoint());
+        let limit = self.limit_bytes();
+        let stepped = self.segments.step(self.end(), self.checkpoint(), limit);
         stepped.inspect_err(|error| {
             if !is_lack_of_space(error) {
                 self.halt(error);

@@ -147,20 +147,20 @@ impl Segments {
         table.active.iter().rev().take_while(|segment| segment.header.start > end).count()
     }
 
-    /// One step of maintenance, with the log's end and checkpoint: prepares a segment or removes a
-    /// surplus file. `false`: nothing to do.
+    /// One step of maintenance, with the log's end, its checkpoint and the age that is allowed now:
+    /// prepares a segment or removes a surplus file. `false`: nothing to do.
     ///
     /// # Errors
     /// A full disk (the log goes on with the files there are) or a failed write.
-    pub(crate) fn step(&self, end: Lsn, checkpoint: Lsn) -> Result<bool> {
+    pub(crate) fn step(&self, end: Lsn, checkpoint: Lsn, limit: u64) -> Result<bool> {
         let _changing = self.changing.lock();
         self.release(checkpoint);
         if self.ahead(block_start(end)) < AHEAD {
-            let prepared = self.prepare(Haste::Ahead);
+            let prepared = self.prepare(Haste::Ahead, limit);
             self.recount();
             return prepared;
         }
-        let removed = self.remove_surplus();
+        let removed = self.remove_surplus(limit);
         self.recount();
         removed
     }
@@ -171,7 +171,7 @@ impl Segments {
             let _changing = self.changing.lock();
             if self.prepared_end() <= at {
                 self.release(checkpoint);
-                let prepared = self.prepare(Haste::Now);
+                let prepared = self.prepare(Haste::Now, 0);
                 self.recount();
                 prepared?;
                 self.stats.segments_late.add(1);
@@ -199,10 +199,14 @@ impl Segments {
     }
 
     /// Adds one segment at the end of the log. `false` when the capacity allows none now.
-    fn prepare(&self, haste: Haste) -> Result<bool> {
+    fn prepare(&self, haste: Haste, limit: u64) -> Result<bool> {
         let capacity = self.capacity();
-        let payload = segment_payload(capacity);
-        if let Some(slot) = self.take_free(|slot| slot.payload() == payload) {
+        // While the capacity is on its way down, files are sized for what is still allowed: else
+        // there would be very many of them. Near enough is good enough then.
+        let shrinking = limit > capacity;
+        let payload = segment_payload(capacity.max(limit));
+        let (least, most) = if shrinking { (payload / 2, payload * 2) } else { (payload, payload) };
+        if let Some(slot) = self.take_free(|slot| (least..=most).contains(&slot.payload())) {
             return self.recycle(slot);
         }
         if haste == Haste::Now
@@ -273,8 +277,9 @@ impl Segments {
         Ok(())
     }
 
-    fn remove_surplus(&self) -> Result<bool> {
-        if self.table.lock().bytes() <= self.capacity() {
+    fn remove_surplus(&self, limit: u64) -> Result<bool> {
+        // On the way down, what the age that is still allowed takes is no surplus.
+        if self.table.lock().bytes() <= self.capacity().max(limit + limit / 8) {
             return Ok(false);
         }
         let payload = segment_payload(self.capacity());

@@ -145,10 +145,50 @@ fn generations_of_crashes_with_crashes_while_resuming() {
             let end = model.check(&volume);
             let log = resume(&volume, end).expect("resume");
             model.acknowledged = log.durable();
+            if rng.u8(..3) == 0 {
+                // Only the process dies: what was written and not synced is seen by the next one.
+                model.work(&log, &mut rng, 15).expect("work");
+                volume = volume.fork();
+                let end = model.check(&volume);
+                model.acknowledged = resume(&volume, end).expect("resume").durable();
+                continue;
+            }
             volume.set_crash_after(Some(rng.u64(..60)));
             let done = model.work(&log, &mut rng, 40);
             assert_eq!(done.and_then(|()| log.check()).is_err(), volume.has_crashed());
         }
+    }
+}
+
+/// Of a group larger than the buffer, the first parts are durable when the rest is not written
+/// yet. The resume takes them back, and may itself be cut off at any point.
+#[test]
+fn a_large_group_cut_off_is_taken_back() {
+    for seed in 0..200 {
+        let mut rng = Rng::with_seed(seed);
+        let (volume, mut model) = fresh(seed);
+        let end = model.check(&volume);
+        let log = resume(&volume, end).expect("resume");
+        let bytes = body(1, rng.usize(8..3000));
+        let span = log.append(&bytes, |_| ()).expect("append");
+        log.wait(span.end, Durability::Synced).expect("wait");
+        model.groups.push((span, bytes));
+        model.acknowledged = span.end;
+        volume.set_crash_after(Some(rng.u64(2..9)));
+        let cut_off = log.append(&body(2, 300_000), |_| ());
+        assert!(cut_off.and_then(|span| log.wait(span.end, Durability::Synced)).is_err());
+        let mut volume = volume.crash(seed);
+        for _ in 0..4 {
+            let end = model.check(&volume);
+            assert_eq!(end.end, span.end);
+            volume.set_crash_after(Some(rng.u64(..6)));
+            let _ = resume(&volume, end);
+            volume = volume.crash(rng.u64(..));
+        }
+        let end = model.check(&volume);
+        resume(&volume, end).expect("resume");
+        let (empty, end) = read_all(&volume, span.end).expect("scan");
+        assert!(empty.is_empty() && end.end == span.end);
     }
 }
 

@@ -1,4 +1,6 @@
 //! The log over simulated and real files.
 mod basic;
+mod capacity;
 mod crash;
+mod damage;
 mod support;

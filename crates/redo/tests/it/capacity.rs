@@ -1,0 +1,176 @@
+//! Capacity up and down, full disks, failing disks.
+use crate::support::{body, config, read_all, reopen};
+use std::io::ErrorKind;
+use std::sync::Arc;
+use weir_base::Lsn;
+use weir_device::{Fault, FaultyVolume, OpKind, SimVolume, Volume};
+use weir_redo::{Durability, Log, RedoError, SegmentInfo};
+
+const SMALL: u64 = 1 << 20;
+const LARGE: u64 = 8 << 20;
+
+fn file_bytes(log: &Log) -> u64 {
+    log.segment_infos().iter().map(|info| info.bytes + 4096).sum()
+}
+
+/// Appends `bytes` of log, with a checkpoint that trails at `age`.
+fn fill(log: &Log, starts: &mut Vec<Lsn>, bytes: u64, age: u64) {
+    let until = log.end().advanced(bytes);
+    let mut number = 0;
+    while log.end() < until {
+        number += 1;
+        starts.push(log.append(&body(number, 600), |_| ()).expect("append").start);
+        if number % 16 == 0 {
+            log.flush(Durability::Synced).expect("flush");
+            let at = starts.partition_point(|&start| log.end().bytes_since(start) > age);
+            starts.drain(..at.min(starts.len() - 1));
+            log.set_checkpoint(starts[0]);
+            while log.maintain().expect("maintain") {}
+        }
+        assert!(log.end().bytes_since(log.checkpoint()) <= log.limit_bytes() + 16 * 1000);
+    }
+}
+
+#[test]
+fn the_age_may_reach_the_limit_within_the_capacity() {
+    for (capacity, share) in [(SMALL, 80), (LARGE, 90)] {
+        let volume: Arc<dyn Volume> = Arc::new(SimVolume::new(1));
+        let log = Log::create(Arc::clone(&volume), config(capacity), Lsn(0)).expect("create");
+        assert!(log.limit_bytes() > capacity / 100 * share, "{}", log.limit_bytes());
+        let mut starts = vec![log.end()];
+        let limit = log.limit_bytes();
+        fill(&log, &mut starts, capacity * 4, limit);
+        assert!(file_bytes(&log) <= capacity, "{} {capacity}", file_bytes(&log));
+    }
+}
+
+#[test]
+fn up_at_once_and_down_gradually() {
+    let volume: Arc<dyn Volume> = Arc::new(SimVolume::new(1));
+    let log = Log::create(Arc::clone(&volume), config(SMALL), Lsn(0)).expect("create");
+    let small = log.limit_bytes();
+    let mut starts = vec![log.end()];
+    fill(&log, &mut starts, SMALL * 2, small);
+    log.set_capacity(LARGE);
+    let large = log.limit_bytes();
+    assert!(large > small * 7);
+    fill(&log, &mut starts, LARGE * 2, large);
+    assert!(file_bytes(&log) > LARGE / 100 * 85 && file_bytes(&log) <= LARGE);
+    log.set_capacity(SMALL);
+    assert!(log.limit_bytes() > large - 1000, "nobody has to stop");
+    let mut before = log.limit_bytes();
+    let mut laps = 0;
+    while log.limit_bytes() > small {
+        fill(&log, &mut starts, 64 << 10, log.limit_bytes().saturating_sub(64 << 10));
+        assert!(log.limit_bytes() <= before);
+        before = log.limit_bytes();
+        laps += 1;
+    }
+    assert!(laps > 50, "{laps}");
+    fill(&log, &mut starts, LARGE, small);
+    assert!(file_bytes(&log) <= SMALL, "{}", file_bytes(&log));
+    log.flush(Durability::Synced).expect("flush");
+    let (groups, _) = read_all(&*volume, log.checkpoint()).expect("scan");
+    assert!(groups.iter().map(|(span, _)| span.start).eq(starts.iter().copied()));
+}
+
+#[test]
+fn a_full_disk_leaves_the_log_going_with_what_it_has() {
+    let volume = SimVolume::with_capacity(1, SMALL);
+    let log = Log::create(Arc::new(volume.clone()), config(SMALL), Lsn(0)).expect("create");
+    let mut starts = vec![log.end()];
+    let small = log.limit_bytes();
+    fill(&log, &mut starts, SMALL * 2, small);
+    volume.set_capacity(Some(SMALL + (500 << 10)));
+    log.set_capacity(LARGE);
+    let mut full = None;
+    for number in 0.. {
+        log.append(&body(number, 600), |_| ()).expect("append");
+        log.flush(Durability::Synced).expect("flush");
+        match log.maintain() {
+            Ok(_) => {}
+            Err(error) => {
+                full = Some(error);
+                break;
+            }
+        }
+    }
+    let Some(RedoError::Io { source, file, .. }) = full else { panic!("{full:?}") };
+    assert_eq!(source.kind(), ErrorKind::StorageFull);
+    assert!(file.starts_with("redo-"));
+    assert!(log.limit_bytes() < SMALL + (500 << 10), "{}", log.limit_bytes());
+    // The checkpoint keeps the age below the limit that there is now; writing goes on.
+    for number in 0..4000 {
+        let span = log.append(&body(number, 600), |_| ()).expect("append");
+        log.wait(span.end, Durability::Synced).expect("wait");
+        if log.end().bytes_since(log.checkpoint()) > log.limit_bytes() / 2 {
+            log.set_checkpoint(log.end());
+        }
+        let _ = log.maintain();
+    }
+    // Space is back.
+    volume.set_capacity(None);
+    starts = vec![log.end()];
+    log.set_checkpoint(starts[0]);
+    while log.maintain().expect("maintain") {}
+    let mut rest = LARGE * 2;
+    while rest > 0 {
+        let age = log.limit_bytes();
+        fill(&log, &mut starts, 64 << 10, age.saturating_sub(64 << 10));
+        rest -= 64 << 10;
+    }
+    assert!(log.limit_bytes() > LARGE / 100 * 85);
+}
+
+#[test]
+fn a_failed_write_or_sync_halts() {
+    for (durability, op) in [
+        (Durability::Synced, OpKind::DurableWrite),
+        (Durability::Written, OpKind::Write),
+        (Durability::Synced, OpKind::Sync),
+    ] {
+        let inner = SimVolume::new(1);
+        let faulty = FaultyVolume::new(Arc::new(inner.clone()));
+        let log = Log::create(Arc::new(faulty.clone()), config(SMALL), Lsn(0)).expect("create");
+        let from = log.end();
+        let first = log.append(&body(1, 100), |_| ()).expect("append");
+        log.wait(first.end, Durability::Synced).expect("wait");
+        if op == OpKind::Sync {
+            let second = log.append(&body(2, 100), |_| ()).expect("append");
+            log.wait(second.end, Durability::Written).expect("wait");
+        }
+        faulty.fail_all("redo-", op, Fault::Broken);
+        let durable = log.durable();
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let log = &log;
+                scope.spawn(move || {
+                    let span = log.append(&body(thread, 100), |_| ());
+                    let halted = span.and_then(|span| log.wait(span.end, durability));
+                    assert!(matches!(halted, Err(RedoError::Halted { .. })), "{op:?} {halted:?}");
+                });
+            }
+        });
+        faulty.clear();
+        let after = log.append(&body(9, 100), |_| ());
+        let Err(RedoError::Halted { cause }) = after else { panic!("{after:?}") };
+        assert!(cause.contains("redo-00"), "{cause}");
+        assert!(log.flush(Durability::Synced).is_err() && log.maintain().is_err());
+        assert_eq!(log.durable(), durable);
+        let (groups, _) = read_all(&inner, from).expect("scan");
+        assert_eq!(groups[0].0, first);
+        reopen(Arc::new(inner.clone()), SMALL, from).expect("reopen");
+    }
+}
+
+#[test]
+fn what_stat_shows() {
+    let volume: Arc<dyn Volume> = Arc::new(SimVolume::new(1));
+    let log = Log::create(volume, config(SMALL), Lsn(0)).expect("create");
+    let infos = log.segment_infos();
+    assert_eq!(infos.len(), 3, "one in use and two ahead");
+    let first =
+        SegmentInfo { file: "redo-00".into(), sequence: Some(1), start: Lsn(0), bytes: 28672 };
+    assert_eq!(infos[0], first);
+    assert_eq!(log.capacity_bytes(), SMALL);
+}
