@@ -3,7 +3,9 @@ use thiserror::Error;
 
 /// A text that is not a size.
 #[derive(Debug, Error, PartialEq, Eq)]
-#[error("'{0}' is not a size; write a number with an optional unit, such as 65536, 64KiB, 64MiB or 2GiB")]
+#[error(
+    "'{0}' is not a size; write a number with an optional unit, such as 65536, 64KiB, 64MiB or 2GiB"
+)]
 pub struct SizeError(String);
 
 /// Reads a size in bytes. Units are powers of 1024, whether written `K`, `KB` or `KiB`.
@@ -13,8 +15,9 @@ pub struct SizeError(String);
 pub fn parse_size(text: &str) -> Result<u64, SizeError> {
     let wrong = || SizeError(text.to_owned());
     let trimmed = text.trim();
-    let digits_end =
-        trimmed.find(|c: char| !c.is_ascii_digit() && c != '_' && c != '.').unwrap_or(trimmed.len());
+    let digits_end = trimmed
+        .find(|c: char| !c.is_ascii_digit() && c != '_' && c != '.')
+        .unwrap_or(trimmed.len());
     let (number, unit) = trimmed.split_at(digits_end);
     let shift = match unit.trim().to_ascii_lowercase().as_str() {
         "" | "b" => 0,
@@ -49,7 +52,8 @@ mod tests {
 
     #[test]
     fn sizes() {
-        let table = [("0", 0), ("64MiB", 64 << 20), ("4k", 4096), ("1_000", 1000), ("1.5G", 3 << 29)];
+        let table =
+            [("0", 0), ("64MiB", 64 << 20), ("4k", 4096), ("1_000", 1000), ("1.5G", 3 << 29)];
         for (text, bytes) in table {
             assert_eq!(parse_size(text), Ok(bytes), "{text}");
         }

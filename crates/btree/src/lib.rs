@@ -1,1 +1,21 @@
-//! Not written yet.
+//! Ordered bytes: B+trees of variable-length keys and values over the pool. Knows nothing of
+//! transactions beyond the stamp that a row carries.
+#![forbid(unsafe_code)]
+mod bulk;
+mod check;
+mod cursor;
+mod descend;
+mod drop_tree;
+mod error;
+mod merge;
+mod overflow;
+mod split;
+mod tree;
+mod write;
+
+pub use check::TreeReport;
+pub use cursor::Cursor;
+pub use error::TreeError;
+pub use overflow::{Admit, ChainEvent, ChainHead, Tell};
+pub use tree::{Env, RowHead, Tree};
+pub use write::{Action, Change, Row, Value, Written};

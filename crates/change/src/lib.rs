@@ -1,10 +1,12 @@
-//! The only writer of page bytes: the vocabulary of redo, how it reads as bytes, and what each operation does to its
-//! page, in forward work and in recovery alike.
+//! The only writer of page bytes: the vocabulary of redo, how it reads as bytes, and what each
+//! operation does to its page, in forward work and in recovery alike.
 #![forbid(unsafe_code)]
 mod apply;
 mod code;
+mod group;
 mod op;
 
 pub use apply::{ApplyError, apply, apply_at, map_bit};
 pub use code::{BODY_BYTES_MIN, DecodeError, Ops, decode};
+pub use group::{Group, Held};
 pub use op::{Before, Cleanup, Header, Op};

@@ -88,7 +88,8 @@ pub(crate) fn sweep(
         pace.rest(clock);
         return Ok(0);
     }
-    let cause = if idle > verdict.deadline_pages_per_second { Cause::Idle } else { Cause::Deadline };
+    let cause =
+        if idle > verdict.deadline_pages_per_second { Cause::Idle } else { Cause::Deadline };
     let most = pool.store().batch_max();
     let batch = ((rate * BATCH_SECONDS) as usize).clamp(1, most);
     let pages = pool.take_oldest(batch, pool.log().published());

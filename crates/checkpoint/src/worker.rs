@@ -243,10 +243,7 @@ impl Checkpointer {
     ///
     /// # Errors
     /// [`WorkerError::Control`].
-    pub fn write_control(
-        &self,
-        change: impl FnOnce(&mut Control),
-    ) -> Result<(), WorkerError> {
+    pub fn write_control(&self, change: impl FnOnce(&mut Control)) -> Result<(), WorkerError> {
         let update = |control: &mut Control| {
             (self.refresh)(control);
             change(control);

@@ -1,1 +1,24 @@
-//! Not written yet.
+//! Which pages are in memory, who may touch them, and how dirty ones reach the disk. Knows nothing
+//! of trees or transactions, and nothing of *when* to write: the checkpoint floor decides that.
+mod backoff;
+mod dirty;
+mod error;
+mod evict;
+mod frame;
+mod guard;
+mod in_place;
+mod latch;
+mod pool;
+mod store;
+mod table;
+mod torn_write;
+mod write_back;
+
+pub use dirty::AgeCounts;
+pub use error::PoolError;
+pub use guard::{Exclusive, Optimistic, PageToken};
+pub use in_place::InPlaceStore;
+pub use pool::{Pool, PoolConfig, PoolStats, Residence};
+pub use store::{PageStore, PageWrite, StoreRead};
+pub use torn_write::{DoubleWriteConfig, DoubleWriteMode, Repair};
+pub use write_back::{Cause, Written};

@@ -1,1 +1,7 @@
-//! Not written yet.
+//! Hands out pages and takes them back. Which pages are in use is kept in map pages, changed in the
+//! same group as what uses them, and mirrored in memory for finding free ones.
+#![forbid(unsafe_code)]
+mod bitmap;
+mod space;
+
+pub use space::{Space, SpaceError};

@@ -1,1 +1,14 @@
-//! Not written yet.
+//! Who sees and who waits: transaction numbers, which of them are active, rows as locks, undo and
+//! what remains to be done after a commit. For now a transaction is a batch given at once.
+#![forbid(unsafe_code)]
+mod active;
+mod cleanup;
+mod error;
+mod run;
+mod undo;
+
+pub use active::Active;
+pub use cleanup::{Todo, finish};
+pub use error::TxnError;
+pub use run::{Admission, Batch, BatchOp, Writer};
+pub use undo::{UndoEntry, roll_back};

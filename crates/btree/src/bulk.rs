@@ -1,0 +1,216 @@
+//! Filling an empty tree from sorted entries: leaves are written one after another, full, and the
+//! levels above them at the end. The tree is empty until the last group makes it whole.
+use weir_base::PageNo;
+use weir_change::{Group, Header, Op};
+use weir_page::{Flags, Kind, NodeMut, Stamp};
+
+use crate::error::TreeError;
+use crate::overflow::{ChainEvent, ChainHead, Tell};
+use crate::tree::Tree;
+
+/// Pages are filled to 15/16, as InnoDB does, so that the first insertions do not cut them all.
+const FILL_NUMERATOR: usize = 15;
+const FILL_DENOMINATOR: usize = 16;
+
+/// A node in the making, and the first key that belongs to it.
+struct Building {
+    bytes: Vec<u8>,
+    first_key: Vec<u8>,
+    last_key: Vec<u8>,
+}
+
+/// A node that is written, with the separator that tells it from the one before.
+struct Finished {
+    separator: Vec<u8>,
+    page: PageNo,
+}
+
+impl Tree {
+    /// Fills this empty tree with entries in ascending key order, under the transaction of
+    /// `header`, whose commit must follow: the last group carries `last`, which may be it.
+    /// Returns the number of entries.
+    ///
+    /// # Errors
+    /// [`TreeError::NotEmpty`], [`TreeError::NotAscending`] and others; pages written so far are the
+    /// transaction's to free.
+    pub fn bulk_load<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        entries: impl Iterator<Item = (K, V)>,
+        header: Header,
+        last: Header,
+        tell: &mut Tell<'_>,
+    ) -> Result<u64, TreeError> {
+        if !self.is_empty()? {
+            return Err(TreeError::NotEmpty);
+        }
+        let mut leaves = Vec::new();
+        let mut building: Option<Building> = None;
+        let mut count = 0u64;
+        let mut chain_bytes;
+        for (key, value) in entries {
+            let (key, mut value) = (key.as_ref(), value.as_ref());
+            self.check_key(key)?;
+            if building.as_ref().is_some_and(|b| key <= b.last_key.as_slice()) {
+                return Err(TreeError::NotAscending(count));
+            }
+            let mut flags = Flags::NONE;
+            if value.len() > self.max_inline_value() {
+                let mark = header.txn.map_or(0, |t| t.0 << 16) ^ count;
+                let chain: ChainHead = self.write_chain(value, mark, header, tell)?;
+                chain_bytes = chain.encode();
+                value = &chain_bytes;
+                flags = Flags::OVERFLOW;
+            }
+            let writer = header.txn.unwrap_or_default();
+            let stamp = Stamp { writer, seq: 0 };
+            let full = building.as_mut().is_none_or(|b| !self.add(b, key, stamp, flags, value));
+            if full {
+                if let Some(done) = building.take() {
+                    self.finish(done, 0, &mut leaves, header, tell)?;
+                }
+                let mut fresh = self.begin_node(Kind::Leaf, 0, key);
+                self.add(&mut fresh, key, stamp, flags, value);
+                building = Some(fresh);
+            }
+            count += 1;
+        }
+        if let Some(done) = building.take() {
+            self.finish(done, 0, &mut leaves, header, tell)?;
+        }
+        self.build_above(leaves, header, last, tell)?;
+        Ok(count)
+    }
+
+    fn is_empty(&self) -> Result<bool, TreeError> {
+        let root = self.env.pool.exclusive(self.root)?;
+        Ok(root.node().is_leaf() && root.node().count() == 0)
+    }
+
+    fn begin_node(&self, kind: Kind, level: u8, key: &[u8]) -> Building {
+        let mut bytes = vec![0; self.env.pool.page_size()];
+        NodeMut::format(&mut bytes, kind, level, self.id, PageNo(0));
+        Building { bytes, first_key: key.to_vec(), last_key: Vec::new() }
+    }
+
+    /// Adds a row unless the leaf is as full as a loaded leaf shall be.
+    fn add(&self, b: &mut Building, key: &[u8], stamp: Stamp, flags: Flags, value: &[u8]) -> bool {
+        let mut node = NodeMut::new(&mut b.bytes);
+        let count = node.node().count();
+        let most = self.env.pool.page_size() * FILL_NUMERATOR / FILL_DENOMINATOR;
+        if count > 1 && node.node().used_bytes() + key.len() + value.len() + 24 > most {
+            return false;
+        }
+        if node.insert(count, key, stamp, flags, value).is_err() {
+            return false;
+        }
+        b.last_key = key.to_vec();
+        true
+    }
+
+    /// Writes a node to a page of its own.
+    fn finish(
+        &self,
+        done: Building,
+        level: u8,
+        above: &mut Vec<Finished>,
+        header: Header,
+        tell: &mut Tell<'_>,
+    ) -> Result<(), TreeError> {
+        tell(ChainEvent::Before((self.env.pool.page_size() + 256) as u64))?;
+        let claimed = self.env.space.claim(1)?;
+        let page = claimed[0];
+        let written = self.write_node(&done, level, page, header);
+        if let Err(e) = written {
+            self.env.space.unclaim(&claimed);
+            return Err(e);
+        }
+        tell(ChainEvent::Used(page, 1))?;
+        above.push(Finished { separator: done.first_key, page });
+        Ok(())
+    }
+
+    fn write_node(
+        &self,
+        done: &Building,
+        level: u8,
+        page: PageNo,
+        header: Header,
+    ) -> Result<(), TreeError> {
+        let node = weir_page::Node::new(&done.bytes[..]);
+        let mut rows = Vec::new();
+        node.dump(0..node.count(), &mut rows);
+        let fresh = self.env.pool.fresh(page)?;
+        let mut group = Group::begin(Header { undo: true, ..header });
+        let held = group.hold(fresh);
+        self.env.space.log_used(&mut group, &[page])?;
+        let kind = if level > 0 { Kind::Inner } else { Kind::Leaf };
+        group.apply(held, &Op::Init { page, kind, level, tree: self.id });
+        if level > 0 {
+            group.apply(held, &Op::SetLink { page, link: node.link() });
+        }
+        group.apply(held, &Op::Load { page, rows: &rows });
+        group.note(&Op::UndoPages { first: page, count: 1 });
+        group.commit(self.env.pool.log())?;
+        Ok(())
+    }
+
+    /// Builds level upon level until one node's worth of children is left: that is the root.
+    fn build_above(
+        &self,
+        mut below: Vec<Finished>,
+        header: Header,
+        last: Header,
+        tell: &mut Tell<'_>,
+    ) -> Result<(), TreeError> {
+        let mut level = 1u8;
+        loop {
+            let mut nodes = Vec::new();
+            let mut building: Option<Building> = None;
+            for child in &below {
+                let added = building.as_mut().is_some_and(|b| {
+                    NodeMut::new(&mut b.bytes).insert_child(&child.separator, child.page).is_ok()
+                });
+                if !added {
+                    if let Some(done) = building.take() {
+                        self.finish(done, level, &mut nodes, header, tell)?;
+                    }
+                    let mut fresh = self.begin_node(Kind::Inner, level, &child.separator);
+                    NodeMut::new(&mut fresh.bytes).set_leftmost(child.page);
+                    building = Some(fresh);
+                }
+            }
+            match building {
+                None => return self.commit_root(None, 0, last, tell),
+                Some(root) if nodes.is_empty() => {
+                    return self.commit_root(Some(&root), level, last, tell);
+                }
+                Some(done) => self.finish(done, level, &mut nodes, header, tell)?,
+            }
+            below = nodes;
+            level += 1;
+        }
+    }
+
+    fn commit_root(
+        &self,
+        root: Option<&Building>,
+        level: u8,
+        last: Header,
+        tell: &mut Tell<'_>,
+    ) -> Result<(), TreeError> {
+        tell(ChainEvent::Before((self.env.pool.page_size() + 256) as u64))?;
+        let page = self.root;
+        let mut group = Group::begin(last);
+        let held = group.hold(self.env.pool.exclusive(page)?);
+        if let Some(root) = root {
+            let node = weir_page::Node::new(&root.bytes[..]);
+            let mut rows = Vec::new();
+            node.dump(0..node.count(), &mut rows);
+            group.apply(held, &Op::Init { page, kind: Kind::Inner, level, tree: self.id });
+            group.apply(held, &Op::SetLink { page, link: node.link() });
+            group.apply(held, &Op::Load { page, rows: &rows });
+        }
+        group.commit(self.env.pool.log())?;
+        Ok(())
+    }
+}

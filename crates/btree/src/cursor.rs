@@ -1,0 +1,280 @@
+//! Walking in key order, both ways, while others change the tree.
+//!
+//! The cursor works on a copy of one leaf, together with the range of keys that the leaf stood for.
+//! Before each step it asks whether the leaf is still as copied; if not, it finds its place again by
+//! key. The next leaf is found by going down to the end of the range: no links between leaves.
+use weir_base::PageNo;
+use weir_page::{Flags, Node, Stamp};
+use weir_pool::PageToken;
+
+use crate::descend::{Fences, Target};
+use crate::error::TreeError;
+use crate::overflow::ChainHead;
+use crate::tree::{RowHead, Tree};
+
+/// A position in a tree. Delete-marked rows are passed over.
+pub struct Cursor {
+    tree: Tree,
+    leaf: Vec<u8>,
+    token: Option<PageToken>,
+    fences: Fences,
+    slot: usize,
+    /// The key of the row stood on; kept apart because the leaf's copy may be replaced.
+    key: Vec<u8>,
+    on_row: bool,
+    value: Vec<u8>,
+}
+
+/// Where to stand after finding a leaf.
+enum Stand<'k> {
+    AtOrAfter(&'k [u8]),
+    After(&'k [u8]),
+    Before(&'k [u8]),
+    First,
+    Last,
+}
+
+impl Cursor {
+    /// A cursor that stands nowhere.
+    #[must_use]
+    pub fn new(tree: Tree) -> Self {
+        Cursor {
+            tree,
+            leaf: Vec::new(),
+            token: None,
+            fences: Fences::default(),
+            slot: 0,
+            key: Vec::new(),
+            on_row: false,
+            value: Vec::new(),
+        }
+    }
+
+    fn node(&self) -> Node<&[u8]> {
+        Node::new(&self.leaf)
+    }
+
+    /// The key of the row stood on; empty when on none.
+    #[must_use]
+    pub fn key(&self) -> &[u8] {
+        if self.on_row { &self.key } else { &[] }
+    }
+
+    /// What is known of the row stood on, as it was when the cursor came to it.
+    #[must_use]
+    pub fn head(&self) -> Option<RowHead> {
+        let node = self.node();
+        self.on_row.then(|| RowHead { stamp: node.stamp(self.slot), flags: node.flags(self.slot) })
+    }
+
+    /// Who wrote the row stood on.
+    #[must_use]
+    pub fn stamp(&self) -> Option<Stamp> {
+        self.head().map(|head| head.stamp)
+    }
+
+    /// The value of the row stood on, `None` when on none, or when a long value was replaced or
+    /// removed since the cursor came to it and nothing is there any more.
+    ///
+    /// # Errors
+    /// [`TreeError`] when overflow pages cannot be read.
+    pub fn value(&mut self) -> Result<Option<&[u8]>, TreeError> {
+        let Some(head) = self.head() else { return Ok(None) };
+        let node = Node::new(&self.leaf[..]);
+        self.value.clear();
+        node.value_into(self.slot, &mut self.value);
+        if head.flags.overflow {
+            let chain = ChainHead::decode(&self.value).ok_or_else(|| {
+                self.tree
+                    .damaged(node.page_no(), "a row's pointer to its overflow pages is malformed")
+            })?;
+            if !self.tree.read_chain(&chain, &mut self.value)? {
+                // Replaced meanwhile: the row as it is now.
+                let now = self.tree.get(&self.key, &mut self.value)?;
+                if now.is_none_or(|head| head.flags.deleted) {
+                    return Ok(None);
+                }
+            }
+        }
+        Ok(Some(&self.value))
+    }
+
+    /// Moves to the first row whose key is not below `key`. `false`: there is none.
+    ///
+    /// # Errors
+    /// [`TreeError`].
+    pub fn seek(&mut self, key: &[u8]) -> Result<bool, TreeError> {
+        self.find(&Stand::AtOrAfter(key))
+    }
+
+    /// Moves to the last row whose key is below `key`. `false`: there is none.
+    ///
+    /// # Errors
+    /// [`TreeError`].
+    pub fn seek_before(&mut self, key: &[u8]) -> Result<bool, TreeError> {
+        self.find(&Stand::Before(key))
+    }
+
+    /// Moves to the first row.
+    ///
+    /// # Errors
+    /// [`TreeError`].
+    pub fn seek_first(&mut self) -> Result<bool, TreeError> {
+        self.find(&Stand::First)
+    }
+
+    /// Moves to the last row.
+    ///
+    /// # Errors
+    /// [`TreeError`].
+    pub fn seek_last(&mut self) -> Result<bool, TreeError> {
+        self.find(&Stand::Last)
+    }
+
+    /// Moves to the row behind the one stood on.
+    ///
+    /// # Errors
+    /// [`TreeError`].
+    #[allow(clippy::should_implement_trait)] // Not an iterator: rows are borrowed from the cursor.
+    pub fn next(&mut self) -> Result<bool, TreeError> {
+        if !self.on_row {
+            return Ok(false);
+        }
+        if !self.is_fresh() {
+            let key = std::mem::take(&mut self.key);
+            let found = self.find(&Stand::After(&key));
+            return found;
+        }
+        self.forward(self.slot + 1)
+    }
+
+    /// Moves to the row before the one stood on.
+    ///
+    /// # Errors
+    /// [`TreeError`].
+    pub fn prev(&mut self) -> Result<bool, TreeError> {
+        if !self.on_row {
+            return Ok(false);
+        }
+        if !self.is_fresh() {
+            let key = std::mem::take(&mut self.key);
+            return self.find(&Stand::Before(&key));
+        }
+        self.backward(self.slot)
+    }
+
+    fn is_fresh(&self) -> bool {
+        self.token.is_some_and(|token| self.tree.env.pool.is_still(token))
+    }
+
+    /// Copies the leaf that `target` leads to.
+    fn load(&mut self, target: Target<'_>) -> Result<(), TreeError> {
+        loop {
+            let Some(arrived) = self.tree.try_descend_fenced(target, &mut self.fences)? else {
+                continue;
+            };
+            let look = arrived.node;
+            self.leaf.resize(self.tree.env.pool.page_size(), 0);
+            look.copy_to(&mut self.leaf);
+            if !look.still() {
+                continue;
+            }
+            self.token = Some(look.token());
+            return Ok(());
+        }
+    }
+
+    fn find(&mut self, stand: &Stand<'_>) -> Result<bool, TreeError> {
+        self.on_row = false;
+        match *stand {
+            Stand::AtOrAfter(key) => {
+                self.load(Target::Key(key))?;
+                let (Ok(slot) | Err(slot)) = self.node().search(key);
+                self.forward(slot)
+            }
+            Stand::After(key) => {
+                self.load(Target::Key(key))?;
+                let slot = match self.node().search(key) {
+                    Ok(slot) => slot + 1,
+                    Err(slot) => slot,
+                };
+                self.forward(slot)
+            }
+            Stand::Before(key) => {
+                self.load(Target::Before(key))?;
+                let (Ok(slot) | Err(slot)) = self.node().search(key);
+                self.backward(slot)
+            }
+            Stand::First => {
+                self.load(Target::First)?;
+                self.forward(0)
+            }
+            Stand::Last => {
+                self.load(Target::Last)?;
+                self.backward(self.node().count())
+            }
+        }
+    }
+
+    /// Stands on the first live row at or behind `slot`, in this leaf or a later one.
+    fn forward(&mut self, mut slot: usize) -> Result<bool, TreeError> {
+        loop {
+            while slot < self.node().count() {
+                if !self.node().is_deleted(slot) {
+                    return Ok(self.stand_on(slot));
+                }
+                slot += 1;
+            }
+            let Some(high) = self.fences.high.take() else {
+                self.on_row = false;
+                return Ok(false);
+            };
+            self.load(Target::Key(&high))?;
+            // The leaf may have been joined with the one before: begin where the last one ended.
+            slot = match self.node().search(&high) {
+                Ok(slot) | Err(slot) => slot,
+            };
+        }
+    }
+
+    /// Stands on the last live row before `slot`, in this leaf or an earlier one.
+    fn backward(&mut self, mut slot: usize) -> Result<bool, TreeError> {
+        loop {
+            while slot > 0 {
+                slot -= 1;
+                if !self.node().is_deleted(slot) {
+                    return Ok(self.stand_on(slot));
+                }
+            }
+            let Some(low) = self.fences.low.take() else {
+                self.on_row = false;
+                return Ok(false);
+            };
+            self.load(Target::Before(&low))?;
+            slot = match self.node().search(&low) {
+                Ok(slot) | Err(slot) => slot,
+            };
+        }
+    }
+
+    fn stand_on(&mut self, slot: usize) -> bool {
+        self.slot = slot;
+        self.on_row = true;
+        let node = Node::new(&self.leaf[..]);
+        self.key.clear();
+        node.key_into(slot, &mut self.key);
+        true
+    }
+
+    /// The page that the cursor's copy was taken from.
+    #[must_use]
+    pub fn page(&self) -> PageNo {
+        self.node().page_no()
+    }
+
+    /// The marks of the row stood on.
+    #[must_use]
+    pub fn flags(&self) -> Flags {
+        self.head().map_or(Flags::NONE, |head| head.flags)
+    }
+}

@@ -1,0 +1,128 @@
+//! From the root to the page that a key belongs to, holding nothing. Each step reads a node, checks
+//! that it did not change meanwhile, looks at the child, and checks the node once more: then the
+//! child was the right one when the look at it began (optimistic lock coupling: Leis et al., "The
+//! ART of practical synchronization", DaMoN 2016).
+use weir_base::PageNo;
+use weir_pool::Optimistic;
+
+use crate::error::TreeError;
+use crate::tree::Tree;
+
+/// Where to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Target<'k> {
+    /// The page whose range holds the key.
+    Key(&'k [u8]),
+    /// The page whose range holds the greatest key below this one.
+    Before(&'k [u8]),
+    First,
+    Last,
+}
+
+/// The page arrived at, and the one above it.
+pub(crate) struct Arrived<'p> {
+    pub(crate) parent: Option<Optimistic<'p>>,
+    pub(crate) node: Optimistic<'p>,
+}
+
+/// The range of keys of the page arrived at: `low <= key < high`; `None` is unbounded.
+#[derive(Default, Clone, Debug)]
+pub(crate) struct Fences {
+    pub(crate) low: Option<Vec<u8>>,
+    pub(crate) high: Option<Vec<u8>>,
+}
+
+/// No tree is this high: a longer walk follows garbage.
+const DEPTH_MAX: usize = 40;
+
+impl Tree {
+    /// Walks down to `level` (0 is the leaves). `None`: something changed under way, begin again.
+    #[inline]
+    pub(crate) fn try_descend(
+        &self,
+        target: Target<'_>,
+        level: u8,
+    ) -> Result<Option<Arrived<'_>>, TreeError> {
+        self.walk(target, level, &mut |_, _| {})
+    }
+
+    /// As [`Tree::try_descend`], noting the page's range.
+    pub(crate) fn try_descend_fenced(
+        &self,
+        target: Target<'_>,
+        fences: &mut Fences,
+    ) -> Result<Option<Arrived<'_>>, TreeError> {
+        fences.low = None;
+        fences.high = None;
+        self.walk(target, 0, &mut |node, index| {
+            let node = node.node();
+            if index > 0 {
+                let low = fences.low.get_or_insert_default();
+                low.clear();
+                node.key_into(index - 1, low);
+            }
+            if index < node.count() {
+                let high = fences.high.get_or_insert_default();
+                high.clear();
+                node.key_into(index, high);
+            }
+        })
+    }
+
+    #[inline]
+    fn walk<'p>(
+        &'p self,
+        target: Target<'_>,
+        level: u8,
+        visit: &mut impl FnMut(&Optimistic<'p>, usize),
+    ) -> Result<Option<Arrived<'p>>, TreeError> {
+        let pool = &self.env.pool;
+        let mut parent: Option<Optimistic<'p>> = None;
+        let mut node = pool.optimistic(self.root)?;
+        for _ in 0..DEPTH_MAX {
+            let view = node.node();
+            if view.level() <= level {
+                return Ok(node.still().then_some(Arrived { parent, node }));
+            }
+            let index = match target {
+                Target::Key(key) => view.child_index(key),
+                Target::Before(key) => match view.search(key) {
+                    Ok(slot) | Err(slot) => slot,
+                },
+                Target::First => 0,
+                Target::Last => view.count(),
+            };
+            let child = view.child(index);
+            visit(&node, index);
+            if !node.still() {
+                return Ok(None);
+            }
+            node.touch();
+            let next = match self.step(&node, child)? {
+                Some(next) => next,
+                None => return Ok(None),
+            };
+            parent = Some(node);
+            node = next;
+        }
+        // Either garbage was followed, or the tree has a loop.
+        if node.still() {
+            return Err(self.damaged(node.page(), "the tree is deeper than any tree can be"));
+        }
+        Ok(None)
+    }
+
+    #[inline]
+    fn step<'p>(
+        &'p self,
+        node: &Optimistic<'p>,
+        child: PageNo,
+    ) -> Result<Option<Optimistic<'p>>, TreeError> {
+        let next = self.env.pool.optimistic(child);
+        if !node.still() {
+            // Whatever was found there, it need not have been the child any more.
+            return Ok(None);
+        }
+        Ok(Some(next?))
+    }
+}

@@ -1,0 +1,83 @@
+//! Freeing a tree that no name leads to any more, leaf by leaf from the left. What is left is a
+//! tree at any moment, so a crash in between goes on from the root.
+use weir_change::{Group, Header, Op};
+use weir_page::Kind;
+
+use crate::descend::Target;
+use crate::error::TreeError;
+use crate::overflow::{Admit, ChainHead};
+use crate::tree::Tree;
+
+impl Tree {
+    /// Frees all pages of this tree, which nobody else uses any more. A root that is free already
+    /// means that it was done before.
+    ///
+    /// # Errors
+    /// [`TreeError`]; what is left can be freed by another call.
+    pub fn free_all(&self, header: Header, admit: &mut Admit<'_>) -> Result<(), TreeError> {
+        let space = &self.env.space;
+        loop {
+            if !space.is_used(self.root) {
+                return Ok(());
+            }
+            admit(2048)?;
+            let Some(arrived) = self.try_descend(Target::First, 0)? else { continue };
+            if arrived.node.node().tree() != self.id {
+                return Ok(());
+            }
+            self.free_leaf_chains(&arrived.node, header, admit)?;
+            let page = arrived.node.page();
+            let Some(parent) = arrived.parent else {
+                let mut group = Group::begin(header);
+                space.log_free(&mut group, &[page])?;
+                group.commit(self.env.pool.log())?;
+                space.unclaim(&[page]);
+                return Ok(());
+            };
+            let (Some(parent), Some(mut leaf)) = (parent.upgrade(), arrived.node.upgrade()) else {
+                continue;
+            };
+            leaf.invalidate();
+            let above = parent.page();
+            let first =
+                (parent.node().count() > 0).then(|| (parent.node().key(0), parent.node().child(1)));
+            let mut group = Group::begin(header);
+            let parent = group.hold(parent);
+            group.hold(leaf);
+            space.log_free(&mut group, &[page])?;
+            match first {
+                Some((key, next)) => {
+                    group.apply(parent, &Op::RemoveChild { page: above, key: &key });
+                    group.apply(parent, &Op::SetLink { page: above, link: next });
+                }
+                // Its last child is gone: an empty leaf takes its place, to be freed next.
+                None => group.apply(
+                    parent,
+                    &Op::Init { page: above, kind: Kind::Leaf, level: 0, tree: self.id },
+                ),
+            }
+            group.commit(self.env.pool.log())?;
+            space.unclaim(&[page]);
+        }
+    }
+
+    fn free_leaf_chains(
+        &self,
+        leaf: &weir_pool::Optimistic<'_>,
+        header: Header,
+        admit: &mut Admit<'_>,
+    ) -> Result<(), TreeError> {
+        let mut bytes = vec![0; self.env.pool.page_size()];
+        leaf.copy_to(&mut bytes);
+        if !leaf.still() {
+            return Ok(());
+        }
+        let node = weir_page::Node::new(&bytes[..]);
+        for slot in (0..node.count()).filter(|&slot| node.is_overflow(slot)) {
+            if let Some(head) = ChainHead::decode(node.value(slot)) {
+                self.free_chain(head.first, head.mark, header, admit)?;
+            }
+        }
+        Ok(())
+    }
+}

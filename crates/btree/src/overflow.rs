@@ -1,0 +1,284 @@
+//! Values too long for their leaf: a chain of pages of their own.
+//!
+//! The row holds the chain's head: length, first page, and a number that no other chain has. Each
+//! page begins with that number, so that a reader who arrives after the chain was freed, and its
+//! pages used for something else, notices (BTREE-5).
+use std::ops::Range;
+
+use weir_base::{PageNo, varint};
+use weir_change::{Cleanup, Group, Header, Op};
+use weir_page::{Bytes, HEADER_BYTES, Kind};
+
+use crate::error::TreeError;
+use crate::tree::Tree;
+
+/// Bytes of the chain's number at the front of each page's data.
+const MARK_BYTES: usize = 8;
+/// Pages written or freed in one group, at most.
+const GROUP_PAGES: usize = 16;
+
+/// Called without latches before each group of a long change, with the bytes of log it will take:
+/// where admission waits.
+pub type Admit<'a> = dyn FnMut(u64) -> Result<(), TreeError> + 'a;
+
+/// What the writer of a chain tells its transaction.
+#[derive(Clone, Copy, Debug)]
+pub enum ChainEvent {
+    /// A group of about so many bytes of log is about to be written; no latch is held.
+    Before(u64),
+    /// Pages have been taken into use: the first, and how many one after another.
+    Used(PageNo, u32),
+}
+
+/// What a row holds instead of a long value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChainHead {
+    /// The value's length in bytes.
+    pub len: u64,
+    /// The first page.
+    pub first: PageNo,
+    /// The chain's own number.
+    pub mark: u64,
+}
+
+/// Who listens to a long change under way.
+pub type Tell<'a> = dyn FnMut(ChainEvent) -> Result<(), TreeError> + 'a;
+
+impl ChainHead {
+    /// As bytes for the row.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(24);
+        varint::put(&mut out, self.len);
+        varint::put(&mut out, u64::from(self.first.0));
+        out.extend_from_slice(&self.mark.to_le_bytes());
+        out
+    }
+
+    /// From a row's bytes; `None` when they are not such a head.
+    #[must_use]
+    pub fn decode(mut bytes: &[u8]) -> Option<Self> {
+        let len = varint::take(&mut bytes)?;
+        let first = PageNo(u32::try_from(varint::take(&mut bytes)?).ok()?);
+        let mark = u64::from_le_bytes(bytes.try_into().ok()?);
+        Some(ChainHead { len, first, mark })
+    }
+}
+
+impl Tree {
+    fn chain_page_bytes(&self) -> usize {
+        self.env.pool.page_size() - HEADER_BYTES - MARK_BYTES
+    }
+
+    /// Pages that a value of this length takes.
+    #[must_use]
+    pub fn chain_pages(&self, len: u64) -> u64 {
+        len.div_ceil(self.chain_page_bytes() as u64).max(1)
+    }
+
+    fn group_pages(&self) -> usize {
+        let share = self.env.pool.log().limit_bytes() / 32 / self.env.pool.page_size() as u64;
+        (share as usize).clamp(1, GROUP_PAGES)
+    }
+
+    /// Writes a value to a new chain. The pages belong to the transaction of `header` until it
+    /// commits: each group notes them for undo.
+    ///
+    /// # Errors
+    /// [`TreeError`]; pages written so far are the transaction's to free ([`Admit`] has seen them
+    /// logged), the rest are free.
+    pub fn write_chain(
+        &self,
+        value: &[u8],
+        mark: u64,
+        header: Header,
+        tell: &mut Tell<'_>,
+    ) -> Result<ChainHead, TreeError> {
+        let len = value.len() as u64;
+        if len > u64::from(u32::MAX) {
+            return Err(TreeError::ValueTooLong(len));
+        }
+        let pages = self.env.space.claim(self.chain_pages(len) as usize)?;
+        let mut written = 0;
+        while written < pages.len() {
+            let count = self.group_pages().min(pages.len() - written);
+            let range = written..written + count;
+            let done = self.write_chain_group(value, mark, header, &pages, range, tell);
+            if let Err(e) = done {
+                self.env.space.unclaim(&pages[written..]);
+                return Err(e);
+            }
+            written += count;
+        }
+        Ok(ChainHead { len, first: pages[0], mark })
+    }
+
+    fn write_chain_group(
+        &self,
+        value: &[u8],
+        mark: u64,
+        header: Header,
+        pages: &[PageNo],
+        range: Range<usize>,
+        tell: &mut Tell<'_>,
+    ) -> Result<(), TreeError> {
+        let room = self.chain_page_bytes();
+        let log_bytes = range.len() * (self.env.pool.page_size() + 64);
+        tell(ChainEvent::Before(log_bytes as u64))?;
+        let fresh: Vec<_> =
+            range.clone().map(|i| self.env.pool.fresh(pages[i])).collect::<Result<_, _>>()?;
+        let mut group = Group::begin(Header { undo: true, ..header });
+        let held: Vec<_> = fresh.into_iter().map(|page| group.hold(page)).collect();
+        self.env.space.log_used(&mut group, &pages[range.clone()])?;
+        let mut bytes = Vec::with_capacity(room + MARK_BYTES);
+        for (i, held) in range.clone().zip(held) {
+            let page = pages[i];
+            let next = pages.get(i + 1).copied().unwrap_or(PageNo::NONE);
+            bytes.clear();
+            bytes.extend_from_slice(&mark.to_le_bytes());
+            bytes.extend_from_slice(
+                &value[(i * room).min(value.len())..((i + 1) * room).min(value.len())],
+            );
+            group.apply(held, &Op::Init { page, kind: Kind::Overflow, level: 0, tree: self.id });
+            group.apply(held, &Op::OverflowData { page, next, bytes: &bytes });
+        }
+        let runs = runs(&pages[range]);
+        for &(first, count) in &runs {
+            group.note(&Op::UndoPages { first, count });
+        }
+        group.commit(self.env.pool.log())?;
+        for (first, count) in runs {
+            tell(ChainEvent::Used(first, count))?;
+        }
+        Ok(())
+    }
+
+    /// Reads a chain into `out` (emptied first). `false`: the chain is no longer there.
+    pub(crate) fn read_chain(
+        &self,
+        head: &ChainHead,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, TreeError> {
+        out.clear();
+        // Not the whole length at once: it may be a damaged one.
+        out.reserve(head.len.min(1 << 20) as usize);
+        let mut page = head.first;
+        let mut data = Vec::new();
+        while (out.len() as u64) < head.len || page != PageNo::NONE {
+            let Some(next) = self.read_chain_page(page, head.mark, &mut data)? else {
+                return Ok(false);
+            };
+            out.extend_from_slice(&data);
+            if out.len() as u64 > head.len
+                || (next == PageNo::NONE && (out.len() as u64) < head.len)
+            {
+                return Err(
+                    self.damaged(page, "an overflow chain does not have the length of its value")
+                );
+            }
+            page = next;
+        }
+        Ok(true)
+    }
+
+    /// The pages of a chain that must be there.
+    pub(crate) fn chain_page_list(&self, head: &ChainHead) -> Result<Vec<PageNo>, TreeError> {
+        let (mut page, mut len) = (head.first, 0u64);
+        let (mut pages, mut data) = (Vec::new(), Vec::new());
+        while page != PageNo::NONE {
+            pages.push(page);
+            let next = self.read_chain_page(page, head.mark, &mut data)?;
+            page = next.ok_or_else(|| {
+                self.damaged(page, "it is not the overflow page that a row names")
+            })?;
+            len += data.len() as u64;
+            if len > head.len {
+                break;
+            }
+        }
+        if len != head.len {
+            return Err(
+                self.damaged(head.first, "an overflow chain does not have the length of its value")
+            );
+        }
+        Ok(pages)
+    }
+
+    /// One page's data and the next page; `None` when the page is not of this chain.
+    fn read_chain_page(
+        &self,
+        page: PageNo,
+        mark: u64,
+        data: &mut Vec<u8>,
+    ) -> Result<Option<PageNo>, TreeError> {
+        if page == PageNo::NONE || !self.env.space.is_used(page) {
+            return Ok(None);
+        }
+        loop {
+            let look = self.env.pool.optimistic(page)?;
+            let node = look.node();
+            data.clear();
+            node.data_into(data);
+            let (kind, next) = (node.kind(), node.link());
+            let found = look.raw().u64_at(HEADER_BYTES);
+            if !look.still() {
+                continue;
+            }
+            if kind != Some(Kind::Overflow) || data.len() < MARK_BYTES || found != mark {
+                return Ok(None);
+            }
+            data.drain(..MARK_BYTES);
+            return Ok(Some(next));
+        }
+    }
+
+    /// Frees a chain that no row names any more, in groups under `header`, each noting how far it
+    /// has come so that recovery can go on from there.
+    ///
+    /// # Errors
+    /// [`TreeError`]; what is left is freed by recovery.
+    pub fn free_chain(
+        &self,
+        first: PageNo,
+        mark: u64,
+        header: Header,
+        admit: &mut Admit<'_>,
+    ) -> Result<(), TreeError> {
+        let mut page = first;
+        let mut data = Vec::new();
+        while page != PageNo::NONE {
+            admit(1024)?;
+            let mut batch = Vec::new();
+            while page != PageNo::NONE && batch.len() < 4 * GROUP_PAGES {
+                let Some(next) = self.read_chain_page(page, mark, &mut data)? else {
+                    page = PageNo::NONE;
+                    break;
+                };
+                batch.push(page);
+                page = next;
+            }
+            if batch.is_empty() {
+                break;
+            }
+            batch.sort_unstable();
+            let mut group = Group::begin(header);
+            self.env.space.log_free(&mut group, &batch)?;
+            group.note(&Op::Cleanup(Cleanup::Chain { first: page, mark }));
+            group.commit(self.env.pool.log())?;
+            self.env.space.unclaim(&batch);
+        }
+        Ok(())
+    }
+}
+
+/// Neighbouring page numbers as (first, count).
+fn runs(pages: &[PageNo]) -> Vec<(PageNo, u32)> {
+    let mut runs: Vec<(PageNo, u32)> = Vec::new();
+    for &page in pages {
+        match runs.last_mut() {
+            Some((first, count)) if first.0 + *count == page.0 => *count += 1,
+            _ => runs.push((page, 1)),
+        }
+    }
+    runs
+}

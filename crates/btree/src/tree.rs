@@ -1,0 +1,152 @@
+//! A tree: its root never moves, so a tree is named by one page number for as long as it lives.
+use std::sync::Arc;
+
+use weir_base::{PageNo, TreeId};
+use weir_change::{Group, Header, Op};
+use weir_page::{Flags, Kind, Stamp, max_inline_value, max_key_len};
+use weir_pool::Pool;
+use weir_space::Space;
+
+use crate::descend::Target;
+use crate::error::TreeError;
+use crate::overflow::ChainHead;
+
+/// What all trees of a database share.
+pub struct Env {
+    /// Pages in memory.
+    pub pool: Arc<Pool>,
+    /// Pages in use.
+    pub space: Arc<Space>,
+}
+
+/// A B+tree.
+#[derive(Clone)]
+pub struct Tree {
+    pub(crate) env: Arc<Env>,
+    pub(crate) id: TreeId,
+    pub(crate) root: PageNo,
+}
+
+/// What is known of a row besides its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowHead {
+    /// Who wrote it.
+    pub stamp: Stamp,
+    /// Whether it is delete-marked, and whether its value lies on overflow pages.
+    pub flags: Flags,
+}
+
+impl Tree {
+    /// The tree with this root.
+    #[must_use]
+    pub fn at(env: Arc<Env>, id: TreeId, root: PageNo) -> Self {
+        Tree { env, id, root }
+    }
+
+    /// Notes in `group` the making of an empty tree whose root is the claimed page `root`.
+    ///
+    /// # Errors
+    /// [`TreeError`] when a page cannot be had; the group must not be committed then.
+    pub fn create<'p>(
+        env: &'p Env,
+        group: &mut Group<'p>,
+        id: TreeId,
+        root: PageNo,
+    ) -> Result<(), TreeError> {
+        let held = group.hold(env.pool.fresh(root)?);
+        env.space.log_used(group, &[root])?;
+        group.apply(held, &Op::Init { page: root, kind: Kind::Leaf, level: 0, tree: id });
+        Ok(())
+    }
+
+    /// The tree's number.
+    #[must_use]
+    pub fn id(&self) -> TreeId {
+        self.id
+    }
+
+    /// The root's page number.
+    #[must_use]
+    pub fn root(&self) -> PageNo {
+        self.root
+    }
+
+    /// What the tree shares with others.
+    #[must_use]
+    pub fn env(&self) -> &Arc<Env> {
+        &self.env
+    }
+
+    /// The longest value that stays in its leaf.
+    #[must_use]
+    pub fn max_inline_value(&self) -> usize {
+        max_inline_value(self.env.pool.page_size())
+    }
+
+    /// # Errors
+    /// [`TreeError::KeyTooLong`].
+    pub fn check_key(&self, key: &[u8]) -> Result<(), TreeError> {
+        let page_size = self.env.pool.page_size();
+        let max = max_key_len(page_size);
+        if key.len() > max {
+            return Err(TreeError::KeyTooLong { len: key.len(), max, page_size });
+        }
+        Ok(())
+    }
+
+    /// Reads the row at `key` into `out` (emptied first); `None` when there is none. A value on
+    /// overflow pages is fetched too. Delete-marked rows are returned: `flags` says so.
+    ///
+    /// # Errors
+    /// [`TreeError::Pool`] for pages that are damaged or cannot be read.
+    #[inline]
+    pub fn get(&self, key: &[u8], out: &mut Vec<u8>) -> Result<Option<RowHead>, TreeError> {
+        loop {
+            let Some(head) = self.get_inline(key, out)? else { return Ok(None) };
+            if !head.flags.overflow || head.flags.deleted {
+                return Ok(Some(head));
+            }
+            let chain = ChainHead::decode(out).ok_or_else(|| {
+                self.damaged(self.root, "a row's pointer to its overflow pages is malformed")
+            })?;
+            // The chain may be replaced while it is read: then its pages say so, and the row is
+            // looked at again.
+            if self.read_chain(&chain, out)? {
+                return Ok(Some(head));
+            }
+        }
+    }
+
+    /// As [`Tree::get`], but a value on overflow pages is returned as the bytes of its
+    /// [`ChainHead`].
+    ///
+    /// # Errors
+    /// As [`Tree::get`].
+    #[inline]
+    pub fn get_inline(&self, key: &[u8], out: &mut Vec<u8>) -> Result<Option<RowHead>, TreeError> {
+        loop {
+            let Some(leaf) = self.try_descend(Target::Key(key), 0)? else { continue };
+            let node = leaf.node.node();
+            let found = node.search(key);
+            let head = found.ok().map(|slot| {
+                out.clear();
+                node.value_into(slot, out);
+                RowHead { stamp: node.stamp(slot), flags: node.flags(slot) }
+            });
+            if leaf.node.still() {
+                leaf.node.touch();
+                return Ok(head);
+            }
+        }
+    }
+
+    pub(crate) fn damaged(&self, page: PageNo, what: impl Into<String>) -> TreeError {
+        TreeError::Damaged { tree: self.id, page, what: what.into() }
+    }
+
+    /// The header of groups that change structure only: they stand whatever becomes of the
+    /// transaction that caused them.
+    pub(crate) fn structural() -> Header {
+        Header::default()
+    }
+}

@@ -1,0 +1,286 @@
+//! Changing one row: find its leaf, take it, let the caller decide on what it sees there, log and
+//! apply.
+use weir_change::{Before, Cleanup, Group, Header, Op};
+use weir_page::{Flags, Stamp};
+use weir_pool::Exclusive;
+use weir_redo::Span;
+
+use crate::descend::Target;
+use crate::error::TreeError;
+use crate::overflow::ChainHead;
+use crate::split::Room;
+use crate::tree::Tree;
+
+/// The row that is there before a change.
+#[derive(Clone, Copy, Debug)]
+pub struct Row<'a> {
+    /// Who wrote it.
+    pub stamp: Stamp,
+    /// Its marks.
+    pub flags: Flags,
+    /// Its bytes in the leaf: the value, or the head of its overflow chain.
+    pub value: &'a [u8],
+}
+
+/// A row's new content.
+#[derive(Clone, Copy, Debug)]
+pub struct Value<'a> {
+    /// Bytes for the leaf: the value, or the head of its overflow chain.
+    pub bytes: &'a [u8],
+    /// The row's marks.
+    pub flags: Flags,
+}
+
+/// What to do with a row.
+#[derive(Clone, Copy, Debug)]
+pub enum Action<'a> {
+    /// Leave it.
+    Nothing,
+    /// Insert it or replace its content.
+    Put(Value<'a>),
+    /// Mark it deleted, keeping its bytes.
+    Mark,
+    /// Remove it.
+    Remove,
+}
+
+/// How a change is logged.
+#[derive(Clone, Copy, Debug)]
+pub struct Change<'a> {
+    header: Header,
+    seq: u32,
+    mode: Mode,
+    cleanup: Option<Cleanup<'a>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Single,
+    Undoable,
+    Restoring,
+}
+
+impl<'a> Change<'a> {
+    /// A change that is a transaction by itself: its group commits it. A chain that it replaces is
+    /// noted for freeing in the same group.
+    #[must_use]
+    pub fn single(header: Header) -> Self {
+        Change { header, seq: 0, mode: Mode::Single, cleanup: None }
+    }
+
+    /// The `seq`-th change of a transaction that may still be taken back: its group says how.
+    #[must_use]
+    pub fn undoable(header: Header, seq: u32) -> Self {
+        Change { header, seq, mode: Mode::Undoable, cleanup: None }
+    }
+
+    /// A change that takes another one back, or tidies up: never taken back itself.
+    #[must_use]
+    pub fn restoring(header: Header) -> Self {
+        Change { header, seq: 0, mode: Mode::Restoring, cleanup: None }
+    }
+
+    /// Names what remains to be done once this change is committed.
+    #[must_use]
+    pub fn leaving(self, cleanup: Cleanup<'a>) -> Self {
+        Change { cleanup: Some(cleanup), ..self }
+    }
+}
+
+/// What a change did.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Written {
+    /// The stretch of log that describes it; `None` when nothing was changed.
+    pub span: Option<Span>,
+    /// The overflow chain that no row names any more.
+    pub replaced: Option<ChainHead>,
+}
+
+/// What became of a try.
+enum Tried {
+    Done(Written),
+    /// The leaf is full: make room for this key and value length, and try again.
+    Full {
+        value_len: usize,
+    },
+    Changed,
+}
+
+impl Tree {
+    /// Changes the row at `key`: `decide` sees what is there, with the leaf held, and says what to
+    /// do. It may be called again when the leaf had to be split.
+    ///
+    /// # Errors
+    /// [`TreeError`]; the row is as it was.
+    pub fn write<'a>(
+        &self,
+        key: &[u8],
+        change: &Change<'_>,
+        decide: &mut dyn FnMut(Option<Row<'_>>) -> Action<'a>,
+    ) -> Result<Written, TreeError> {
+        self.check_key(key)?;
+        loop {
+            match self.try_write(key, change, decide)? {
+                Tried::Done(written) => return Ok(written),
+                Tried::Changed => {}
+                Tried::Full { value_len } => self.make_room(key, 0, Room::Row { value_len })?,
+            }
+        }
+    }
+
+    fn try_write<'a>(
+        &self,
+        key: &[u8],
+        change: &Change<'_>,
+        decide: &mut dyn FnMut(Option<Row<'_>>) -> Action<'a>,
+    ) -> Result<Tried, TreeError> {
+        let Some(arrived) = self.try_descend(Target::Key(key), 0)? else {
+            return Ok(Tried::Changed);
+        };
+        arrived.node.touch();
+        let Some(leaf) = arrived.node.upgrade() else { return Ok(Tried::Changed) };
+        let node = leaf.node();
+        let found = node.search(key);
+        let row = found.ok().map(|slot| Row {
+            stamp: node.stamp(slot),
+            flags: node.flags(slot),
+            value: node.value(slot),
+        });
+        let action = decide(row);
+        if let Action::Put(value) = action {
+            let fits = match found {
+                Ok(slot) => node.fits_value(slot, value.bytes.len()),
+                Err(slot) => node.fits_row(slot, key, value.bytes.len()),
+            };
+            if !fits {
+                return Ok(Tried::Full { value_len: value.bytes.len() });
+            }
+        }
+        let is_change = match action {
+            Action::Nothing => false,
+            Action::Put(_) => true,
+            Action::Mark | Action::Remove => row.is_some(),
+        };
+        if !is_change {
+            return Ok(Tried::Done(Written::default()));
+        }
+        let emptied = matches!(action, Action::Remove);
+        let replaced = row
+            .filter(|r| r.flags.overflow && !r.flags.deleted)
+            .and_then(|r| ChainHead::decode(r.value));
+        let (span, thin) = self.commit_row(leaf, key, change, found, action, replaced)?;
+        if emptied && thin {
+            self.shrink(key, 0)?;
+        }
+        Ok(Tried::Done(Written { span: Some(span), replaced }))
+    }
+
+    /// Logs and applies; returns the span and whether the leaf has become thin.
+    fn commit_row(
+        &self,
+        leaf: Exclusive<'_>,
+        key: &[u8],
+        change: &Change<'_>,
+        found: Result<usize, usize>,
+        action: Action<'_>,
+        replaced: Option<ChainHead>,
+    ) -> Result<(Span, bool), TreeError> {
+        let page = leaf.page();
+        let seq = change.seq;
+        let undo = change.mode == Mode::Undoable;
+        let mut group = Group::begin(Header { undo, ..change.header });
+        if change.mode == Mode::Undoable {
+            self.note_undo(&mut group, &leaf, key, seq, found, action);
+        }
+        if let (Mode::Single, Some(chain)) = (change.mode, replaced) {
+            let (first, mark) = (chain.first, chain.mark);
+            group.note(&Op::Cleanup(Cleanup::Chain { first, mark }));
+        }
+        if let Some(cleanup) = change.cleanup {
+            group.note(&Op::Cleanup(cleanup));
+        }
+        let held = group.hold(leaf);
+        match (action, found) {
+            (Action::Put(value), Err(slot)) => {
+                let op = Op::Insert { page, key, seq, flags: value.flags, value: value.bytes };
+                group.apply_at(held, &op, Some(slot));
+            }
+            (Action::Put(value), Ok(slot)) => {
+                let node = group.page(held).node();
+                if node.flags(slot) == value.flags {
+                    let (offset, removed, kept) = difference(node.value(slot), value.bytes);
+                    let bytes = &value.bytes[offset..value.bytes.len() - kept];
+                    let op = Op::Update { page, key, seq, offset, removed, bytes };
+                    group.apply_at(held, &op, Some(slot));
+                } else {
+                    let op = Op::Insert { page, key, seq, flags: value.flags, value: value.bytes };
+                    group.apply_at(held, &op, Some(slot));
+                }
+            }
+            (Action::Mark, Ok(slot)) => {
+                group.apply_at(held, &Op::Mark { page, key, seq, deleted: true }, Some(slot));
+            }
+            (Action::Remove, Ok(slot)) => {
+                group.apply_at(held, &Op::Remove { page, key }, Some(slot));
+            }
+            (Action::Nothing, _) | (Action::Mark | Action::Remove, Err(_)) => {
+                unreachable!("BTREE-3: nothing to do was answered before")
+            }
+        }
+        let thin = self.is_thin(group.page(held).node()) && page != self.root;
+        Ok((group.commit(self.env.pool.log())?, thin))
+    }
+
+    fn note_undo(
+        &self,
+        group: &mut Group<'_>,
+        leaf: &Exclusive<'_>,
+        key: &[u8],
+        seq: u32,
+        found: Result<usize, usize>,
+        action: Action<'_>,
+    ) {
+        let node = leaf.node();
+        let tree = self.id;
+        let Ok(slot) = found else {
+            group.note(&Op::Undo { tree, key, seq, before: Before::Absent });
+            return;
+        };
+        let (stamp, flags, old) = (node.stamp(slot), node.flags(slot), node.value(slot));
+        let before = match action {
+            Action::Put(value) if value.flags == flags && value.bytes.len() == old.len() => {
+                let (offset, removed, _) = difference(old, value.bytes);
+                Before::Delta { offset, removed, bytes: &old[offset..offset + removed], stamp }
+            }
+            _ => Before::Row { flags, stamp, bytes: old },
+        };
+        group.note(&Op::Undo { tree, key, seq, before });
+    }
+}
+
+/// Where two values differ: the offset, how many old bytes are replaced, and how many at the end
+/// stay.
+fn difference(old: &[u8], new: &[u8]) -> (usize, usize, usize) {
+    let same = |a: &[u8], b: &[u8]| a.iter().zip(b).take_while(|(x, y)| x == y).count();
+    let front = same(old, new);
+    let (old_rest, new_rest) = (&old[front..], &new[front..]);
+    let back = old_rest.iter().rev().zip(new_rest.iter().rev()).take_while(|(x, y)| x == y).count();
+    (front, old_rest.len() - back, back)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::difference;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_difference_makes_the_new_from_the_old(old: Vec<u8>, new: Vec<u8>) {
+            let (offset, removed, kept) = difference(&old, &new);
+            let mut made = old[..offset].to_vec();
+            made.extend_from_slice(&new[offset..new.len() - kept]);
+            made.extend_from_slice(&old[offset + removed..]);
+            prop_assert_eq!(made, new);
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! The dirty list: dirty pages by first-modification LSN. The LSN axis is cut into buckets of equal
+//! width; adding locks one bucket for a push, and the age distribution is the row of their counts.
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use weir_base::{Lsn, PageNo};
+
+/// Dirty pages by first-modification LSN, oldest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgeCounts {
+    /// The width of a bucket in bytes of log.
+    pub bucket_bytes: u64,
+    /// Where bucket 0 begins.
+    pub first: Lsn,
+    /// Dirty pages whose first modification lies in each bucket.
+    pub counts: Vec<u32>,
+}
+
+#[derive(Default)]
+struct Bucket {
+    /// Pages that are dirty since this stretch of the log. Entries outlive their page's being
+    /// cleaned elsewhere; this count does not.
+    live: AtomicU32,
+    entries: Mutex<Vec<(PageNo, Lsn)>>,
+}
+
+pub(crate) struct DirtyList {
+    shift: u32,
+    buckets: Box<[Bucket]>,
+    /// No bucket below this number holds a live page.
+    low: AtomicU64,
+    pages: AtomicU64,
+}
+
+impl DirtyList {
+    /// A list that can span `span_bytes` of log, in about `resolution` buckets for `usual_bytes`.
+    pub(crate) fn new(usual_bytes: u64, span_bytes: u64) -> Self {
+        let shift = (usual_bytes / 2048).max(512).ilog2();
+        let count = ((span_bytes >> shift) + 2).next_power_of_two() as usize;
+        DirtyList {
+            shift,
+            buckets: (0..count).map(|_| Bucket::default()).collect(),
+            low: AtomicU64::new(0),
+            pages: AtomicU64::new(0),
+        }
+    }
+
+    fn number(&self, lsn: Lsn) -> u64 {
+        lsn.0 >> self.shift
+    }
+    fn bucket(&self, number: u64) -> &Bucket {
+        &self.buckets[number as usize & (self.buckets.len() - 1)]
+    }
+    fn start_of(&self, number: u64) -> Lsn {
+        Lsn(number << self.shift)
+    }
+
+    /// The most bytes of log that may lie between the oldest dirty page and the end.
+    pub(crate) fn span_bytes(&self) -> u64 {
+        (self.buckets.len() as u64 - 1) << self.shift
+    }
+
+    /// Says that nothing older than `lsn` can be dirty: where recovery or creation begins.
+    pub(crate) fn begin_at(&self, lsn: Lsn) {
+        self.low.store(self.number(lsn), Ordering::SeqCst);
+    }
+
+    /// Adds a page that was clean. Before the log publishes the change (POOL-2).
+    pub(crate) fn add(&self, page: PageNo, first: Lsn) {
+        let bucket = self.bucket(self.number(first));
+        let mut entries = bucket.entries.lock();
+        bucket.live.fetch_add(1, Ordering::SeqCst);
+        entries.push((page, first));
+        self.pages.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Says that a page that was dirty since `first` is clean, or on its way to disk.
+    pub(crate) fn remove(&self, first: Lsn) {
+        let was = self.bucket(self.number(first)).live.fetch_sub(1, Ordering::SeqCst);
+        assert!(was > 0, "POOL-2: a page leaves the dirty list once");
+        self.pages.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.pages.load(Ordering::Relaxed)
+    }
+
+    /// A bound below which no page is dirty: the start of the oldest bucket in use, or `published`.
+    ///
+    /// Who adds has an LSN that is not published yet, so no bucket below that of `published` can
+    /// come to life any more once it is empty.
+    pub(crate) fn oldest(&self, published: Lsn) -> Lsn {
+        let end = self.number(published);
+        let mut number = self.low.load(Ordering::SeqCst);
+        let began = number;
+        while number < end && self.bucket(number).live.load(Ordering::SeqCst) == 0 {
+            number += 1;
+        }
+        if number > began {
+            for passed in began..number {
+                self.bucket(passed).entries.lock().clear();
+            }
+            self.low.fetch_max(number, Ordering::SeqCst);
+        }
+        if number >= end && self.bucket(number).live.load(Ordering::SeqCst) == 0 {
+            return published;
+        }
+        self.start_of(number).min(published)
+    }
+
+    /// The age distribution up to `published`.
+    pub(crate) fn counts(&self, published: Lsn) -> AgeCounts {
+        let first = self.number(self.oldest(published));
+        let last = self.number(published).max(first);
+        AgeCounts {
+            bucket_bytes: 1 << self.shift,
+            first: self.start_of(first),
+            counts: (first..=last)
+                .map(|number| self.bucket(number).live.load(Ordering::Relaxed))
+                .collect(),
+        }
+    }
+
+    /// Takes up to `most` entries, oldest first, whose first modification lies before `before`. They
+    /// stay counted until [`DirtyList::remove`]; what is not written must be put back.
+    pub(crate) fn take_oldest(&self, most: usize, before: Lsn) -> Vec<(PageNo, Lsn)> {
+        let mut taken = Vec::new();
+        let end = self.number(before);
+        let mut number = self.low.load(Ordering::SeqCst);
+        while taken.len() < most && number <= end {
+            let bucket = self.bucket(number);
+            if bucket.live.load(Ordering::SeqCst) > 0 {
+                let mut entries = bucket.entries.lock();
+                let mut left = Vec::new();
+                for (page, first) in entries.drain(..) {
+                    // An entry of an older lap of the ring can only be stale.
+                    if self.number(first) != number {
+                        continue;
+                    }
+                    if taken.len() < most && first < before {
+                        taken.push((page, first));
+                    } else {
+                        left.push((page, first));
+                    }
+                }
+                *entries = left;
+            }
+            number += 1;
+        }
+        taken
+    }
+
+    /// Returns an entry that was taken and is still dirty.
+    pub(crate) fn put_back(&self, page: PageNo, first: Lsn) {
+        self.bucket(self.number(first)).entries.lock().push((page, first));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list() -> DirtyList {
+        DirtyList::new(1 << 20, 4 << 20)
+    }
+
+    #[test]
+    fn oldest_and_counts_follow_adds_and_removes() {
+        let list = list();
+        list.begin_at(Lsn(10_000));
+        assert_eq!(list.oldest(Lsn(50_000)), Lsn(50_000));
+        list.add(PageNo(1), Lsn(50_000));
+        list.add(PageNo(2), Lsn(52_000));
+        assert_eq!(list.len(), 2);
+        let oldest = list.oldest(Lsn(90_000));
+        assert!(oldest <= Lsn(50_000) && Lsn(50_000).bytes_since(oldest) < 512);
+        assert_eq!(list.counts(Lsn(90_000)).counts.iter().sum::<u32>(), 2);
+        list.remove(Lsn(50_000));
+        assert!(list.oldest(Lsn(90_000)) > Lsn(50_000));
+        list.remove(Lsn(52_000));
+        assert_eq!(list.oldest(Lsn(90_000)), Lsn(90_000));
+        assert!(list.take_oldest(10, Lsn::MAX.back(1 << 60)).is_empty());
+    }
+
+    #[test]
+    fn taken_oldest_first_and_put_back() {
+        let list = list();
+        for i in 0..100u64 {
+            list.add(PageNo(i as u32), Lsn(1_000 + i * 700));
+        }
+        let taken = list.take_oldest(10, Lsn(200_000));
+        assert_eq!(taken.len(), 10);
+        assert!(taken.iter().all(|&(_, lsn)| lsn < Lsn(1_000 + 12 * 700)));
+        assert_eq!(list.len(), 100, "still counted until removed");
+        list.put_back(taken[0].0, taken[0].1);
+        assert_eq!(list.take_oldest(1, Lsn(200_000)), vec![taken[0]]);
+        assert!(list.take_oldest(10, Lsn(2_000)).is_empty());
+    }
+
+    #[test]
+    fn the_ring_is_used_again() {
+        let list = list();
+        let span = list.span_bytes();
+        for lap in 0..5u64 {
+            let lsn = Lsn(lap * span + 4_000);
+            list.add(PageNo(9), lsn);
+            assert!(list.oldest(lsn.advanced(100)) <= lsn);
+            list.remove(lsn);
+            assert_eq!(list.oldest(lsn.advanced(span - 10_000)), lsn.advanced(span - 10_000));
+        }
+    }
+}

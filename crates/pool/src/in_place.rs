@@ -1,0 +1,233 @@
+//! The in-place store: page n lies at n times the page size in the file `pages`.
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use parking_lot::Mutex;
+use weir_base::{ALIGN, AlignedBuf, DbId, Lsn, PageNo};
+use weir_device::{BlockFile, ReadOp, Volume, WriteOp};
+
+use crate::error::PoolError;
+use crate::store::{PageStore, PageWrite, StoreRead};
+use crate::torn_write::{DoubleWriteConfig, Repair, TornWrite};
+
+const FILE_NAME: &str = "pages";
+
+/// Pages at fixed places in one file, kept whole by the doublewrite area.
+pub struct InPlaceStore {
+    file: Arc<dyn BlockFile>,
+    torn_write: TornWrite,
+    page_size: usize,
+    pages: AtomicU32,
+    growing: Mutex<()>,
+}
+
+impl InPlaceStore {
+    /// Creates the data file with room for `pages` pages.
+    ///
+    /// # Errors
+    /// [`PoolError::Device`] when a file exists already or cannot be made.
+    pub fn create(
+        volume: &Arc<dyn Volume>,
+        db: DbId,
+        page_size: usize,
+        pages: u32,
+        doublewrite: DoubleWriteConfig,
+    ) -> Result<Self, PoolError> {
+        let failed = |e| PoolError::device(format!("creating '{FILE_NAME}'"), e);
+        let file = volume.create(FILE_NAME, u64::from(pages) * page_size as u64).map_err(failed)?;
+        file.sync().map_err(failed)?;
+        Self::over(volume, db, page_size, file, doublewrite)
+    }
+
+    /// Opens the data file.
+    ///
+    /// # Errors
+    /// [`PoolError::Device`] when a file is missing or cannot be opened.
+    pub fn open(
+        volume: &Arc<dyn Volume>,
+        db: DbId,
+        page_size: usize,
+        doublewrite: DoubleWriteConfig,
+    ) -> Result<Self, PoolError> {
+        let file = volume
+            .open(FILE_NAME)
+            .map_err(|e| PoolError::device(format!("opening '{FILE_NAME}'"), e))?;
+        Self::over(volume, db, page_size, file, doublewrite)
+    }
+
+    fn over(
+        volume: &Arc<dyn Volume>,
+        db: DbId,
+        page_size: usize,
+        file: Arc<dyn BlockFile>,
+        doublewrite: DoubleWriteConfig,
+    ) -> Result<Self, PoolError> {
+        let torn_write = TornWrite::open(volume, db, page_size, doublewrite)?;
+        let pages = AtomicU32::new((file.len() / page_size as u64) as u32);
+        Ok(InPlaceStore { file, torn_write, page_size, pages, growing: Mutex::new(()) })
+    }
+
+    /// Puts right what a crash tore. Before anything else reads pages.
+    ///
+    /// # Errors
+    /// [`PoolError::Damaged`] for a torn page without a copy (detect-only mode);
+    /// [`PoolError::Device`].
+    pub fn repair(&self) -> Result<Repair, PoolError> {
+        let batches = self.torn_write.remembered()?;
+        let settled = batches.iter().map(|b| b.settled).max().unwrap_or(0);
+        let mut repair = Repair::default();
+        let mut buf = AlignedBuf::zeroed(self.page_size);
+        for batch in batches.iter().filter(|b| b.seq > settled) {
+            for (i, &(page, _)) in batch.pages.iter().enumerate() {
+                repair.checked += 1;
+                let Err(damaged) = self.read(page, &mut buf) else { continue };
+                if !matches!(damaged, PoolError::Damaged { .. }) {
+                    return Err(damaged);
+                }
+                let from = i * self.page_size;
+                let copy = batch.copies.get(from..from + self.page_size);
+                match copy.filter(|c| weir_page::verify(c, page).is_ok()) {
+                    Some(copy) => {
+                        self.write_one(page, copy)?;
+                        repair.repaired += 1;
+                    }
+                    None if batch.detect_only => return Err(damaged),
+                    // The batch's own write was torn, so this page was not being written: it was
+                    // never written at all, or is damaged for another reason. Who needs it will see.
+                    None => {}
+                }
+            }
+        }
+        if repair.repaired > 0 {
+            self.sync()?;
+        }
+        Ok(repair)
+    }
+
+    fn offset(&self, page: PageNo) -> u64 {
+        u64::from(page.0) * self.page_size as u64
+    }
+
+    fn write_one(&self, page: PageNo, bytes: &[u8]) -> Result<(), PoolError> {
+        let mut buf = AlignedBuf::zeroed(self.page_size);
+        buf.copy_from_slice(bytes);
+        self.file
+            .write_at(self.offset(page), &buf)
+            .map_err(|e| PoolError::device(format!("writing page {page} to '{FILE_NAME}'"), e))
+    }
+
+    fn sync(&self) -> Result<(), PoolError> {
+        self.file.sync().map_err(|e| PoolError::device(format!("syncing '{FILE_NAME}'"), e))
+    }
+
+    fn verify(&self, page: PageNo, buf: &[u8]) -> Result<(), PoolError> {
+        weir_page::verify(buf, page).map_err(|found| PoolError::Damaged {
+            page,
+            file: FILE_NAME.to_owned(),
+            offset: self.offset(page),
+            found,
+        })
+    }
+
+    fn read_failed(page: PageNo, e: std::io::Error) -> PoolError {
+        PoolError::device(format!("reading page {page} from '{FILE_NAME}'"), e)
+    }
+
+    /// Copies the pages behind a header block, in file order: neighbours can merge on their way.
+    fn gather(&self, pages: &[PageWrite<'_>]) -> (AlignedBuf, Vec<(PageNo, Lsn)>) {
+        let mut order: Vec<&PageWrite<'_>> = pages.iter().collect();
+        order.sort_by_key(|p| p.page);
+        let mut block = AlignedBuf::zeroed(ALIGN + pages.len() * self.page_size);
+        let mut names = Vec::with_capacity(pages.len());
+        for (i, page) in order.iter().enumerate() {
+            let at = ALIGN + i * self.page_size;
+            block[at..at + self.page_size].copy_from_slice(page.bytes);
+            names.push((page.page, page.lsn));
+        }
+        (block, names)
+    }
+}
+
+impl PageStore for InPlaceStore {
+    fn page_size(&self) -> usize {
+        self.page_size
+    }
+
+    fn read(&self, page: PageNo, buf: &mut [u8]) -> Result<(), PoolError> {
+        if page.0 >= self.pages() {
+            return Err(PoolError::NoSuchPage(page));
+        }
+        self.file.read_at(self.offset(page), buf).map_err(|e| Self::read_failed(page, e))?;
+        self.verify(page, buf)
+    }
+
+    fn read_many(&self, reads: &mut [StoreRead<'_>]) {
+        let pages = self.pages();
+        let mut ops = Vec::new();
+        for read in reads.iter_mut() {
+            if read.page.0 >= pages {
+                read.outcome = Err(PoolError::NoSuchPage(read.page));
+            } else {
+                ops.push(ReadOp { offset: self.offset(read.page), buf: &mut *read.buf });
+            }
+        }
+        ops.sort_by_key(|op| op.offset);
+        let all = self.file.read_many(&mut ops);
+        drop(ops);
+        for read in reads.iter_mut().filter(|r| r.outcome.is_ok()) {
+            read.outcome = match &all {
+                Ok(()) => self.verify(read.page, read.buf),
+                // Which of them failed is found out one by one.
+                Err(_) => self.read(read.page, read.buf),
+            };
+        }
+    }
+
+    fn write_batch(
+        &self,
+        shard: usize,
+        pages: &[PageWrite<'_>],
+        group: usize,
+        pause: &mut dyn FnMut(usize),
+    ) -> Result<(), PoolError> {
+        assert!(pages.len() <= self.batch_max(), "POOL-4: a batch fits the doublewrite area");
+        let (mut block, names) = self.gather(pages);
+        let listed: Vec<PageWrite<'_>> =
+            names.iter().map(|&(page, lsn)| PageWrite { page, lsn, bytes: &[] }).collect();
+        pause(0);
+        let batch = self.torn_write.protect(shard, &mut block, &listed)?;
+        let mut ops: Vec<WriteOp<'_>> = Vec::with_capacity(pages.len());
+        for (bytes, &(page, _)) in block[ALIGN..].chunks_exact(self.page_size).zip(&names) {
+            ops.push(WriteOp { offset: self.offset(page), buf: bytes });
+        }
+        for ops in ops.chunks(group.max(1)) {
+            pause(ops.len());
+            self.file
+                .write_many(ops)
+                .map_err(|e| PoolError::device(format!("writing pages to '{FILE_NAME}'"), e))?;
+        }
+        self.sync()?;
+        batch.settle();
+        Ok(())
+    }
+
+    fn batch_max(&self) -> usize {
+        self.torn_write.config().pages
+    }
+
+    fn pages(&self) -> u32 {
+        self.pages.load(Ordering::Acquire)
+    }
+
+    fn grow(&self, pages: u32) -> Result<(), PoolError> {
+        let _one_at_a_time = self.growing.lock();
+        if pages <= self.pages() {
+            return Ok(());
+        }
+        let failed = |e| PoolError::device(format!("making '{FILE_NAME}' larger"), e);
+        self.file.grow(u64::from(pages) * self.page_size as u64).map_err(failed)?;
+        self.sync()?;
+        self.pages.store(pages, Ordering::Release);
+        Ok(())
+    }
+}

@@ -1,0 +1,600 @@
+//! The pool itself: finding a page's frame, reading pages in, keeping free frames ahead of demand.
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+use weir_base::{Counter, Lsn, PageNo, counters};
+use weir_page::RawPage;
+use weir_redo::Log;
+
+use crate::backoff::Backoff;
+use crate::dirty::{AgeCounts, DirtyList};
+use crate::error::PoolError;
+use crate::evict::Evictor;
+use crate::frame::Frames;
+use crate::guard::{Exclusive, Optimistic};
+use crate::latch::{FRAMES_MAX, Latch, Word};
+use crate::store::{PageStore, StoreRead};
+use crate::table::PageTable;
+use crate::write_back::{Cause, InFlight};
+
+/// How large a pool is.
+#[derive(Clone, Debug)]
+pub struct PoolConfig {
+    /// Memory for pages, in bytes.
+    pub bytes: u64,
+    /// The most pages that the database may ever have: address space, not memory.
+    pub pages_max: u32,
+    /// The log's usual capacity, which sets the resolution of the age distribution.
+    pub log_usual_bytes: u64,
+    /// The largest age that may ever occur.
+    pub log_span_bytes: u64,
+    /// No background thread frees frames: who needs one does the cleaner's step (simulation).
+    pub manual: bool,
+    /// Plants a bug: pages are written without waiting for the log. For the simulator's canary.
+    pub skip_log_gate: bool,
+}
+
+counters! {
+    /// What the pool counts.
+    pub struct PoolStats {
+        reads: "pages", "pages read from disk";
+        evictions: "pages", "pages evicted to make room";
+        frames_taken: "frames", "free frames taken for a page";
+        free_frame_waits: "waits", "times a thread waited for a free frame";
+        writes_deadline: "pages", "pages written because the checkpoint's deadline asked";
+        writes_free_frames: "pages", "pages written because their frame was wanted";
+        writes_idle: "pages", "pages written because nothing else was to be done";
+        writes_shutdown: "pages", "pages written by a full checkpoint or shutdown";
+    }
+}
+
+impl PoolStats {
+    pub(crate) fn count_writes(&self, cause: Cause, pages: u64) {
+        let counter: &Counter = match cause {
+            Cause::Deadline => &self.writes_deadline,
+            Cause::FreeFrames => &self.writes_free_frames,
+            Cause::Idle => &self.writes_idle,
+            Cause::Shutdown => &self.writes_shutdown,
+        };
+        counter.add(pages);
+    }
+
+    /// Pages written, whatever the cause.
+    #[must_use]
+    pub fn writes(&self) -> u64 {
+        self.writes_deadline.get()
+            + self.writes_free_frames.get()
+            + self.writes_idle.get()
+            + self.writes_shutdown.get()
+    }
+}
+
+/// How full the pool is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Residence {
+    /// All frames.
+    pub frames: u64,
+    /// Frames without a page.
+    pub free: u64,
+    /// Dirty pages, not counting those being written.
+    pub dirty: u64,
+}
+
+/// Pages in memory.
+pub struct Pool {
+    page_size: usize,
+    pub(crate) frames: Frames,
+    table: PageTable,
+    pub(crate) dirty: DirtyList,
+    evictor: Mutex<Evictor>,
+    free: Mutex<Vec<u32>>,
+    free_count: AtomicU32,
+    free_target: AtomicU32,
+    freed: Condvar,
+    wanted: Mutex<bool>,
+    wanted_signal: Condvar,
+    pub(crate) store: Arc<dyn PageStore>,
+    pub(crate) log: Arc<Log>,
+    pub(crate) in_flight: InFlight,
+    pub(crate) stats: PoolStats,
+    pub(crate) skip_log_gate: bool,
+    manual: bool,
+    is_halted: AtomicBool,
+    halted: Mutex<Option<String>>,
+    oldest_kept: AtomicU64,
+}
+
+impl Pool {
+    /// A pool with all its frames free.
+    ///
+    /// # Errors
+    /// [`PoolError::Device`] when the memory cannot be had.
+    pub fn new(
+        config: &PoolConfig,
+        store: Arc<dyn PageStore>,
+        log: Arc<Log>,
+    ) -> Result<Self, PoolError> {
+        let page_size = store.page_size();
+        let count = (config.bytes / page_size as u64).clamp(16, u64::from(FRAMES_MAX)) as u32;
+        let memory = |e| PoolError::device("reserving memory for the pool", e);
+        Ok(Pool {
+            page_size,
+            frames: Frames::new(count, page_size).map_err(memory)?,
+            table: PageTable::new(config.pages_max).map_err(memory)?,
+            dirty: DirtyList::new(config.log_usual_bytes, config.log_span_bytes),
+            evictor: Mutex::new(Evictor::new(count)),
+            free: Mutex::new((0..count).rev().collect()),
+            free_count: AtomicU32::new(count),
+            free_target: AtomicU32::new((count / 64).max(4)),
+            freed: Condvar::new(),
+            wanted: Mutex::new(false),
+            wanted_signal: Condvar::new(),
+            store,
+            log,
+            in_flight: InFlight::default(),
+            stats: PoolStats::default(),
+            skip_log_gate: config.skip_log_gate,
+            manual: config.manual,
+            is_halted: AtomicBool::new(false),
+            halted: Mutex::new(None),
+            oldest_kept: AtomicU64::new(0),
+        })
+    }
+
+    /// Bytes a page.
+    #[must_use]
+    pub fn page_size(&self) -> usize {
+        self.page_size
+    }
+
+    /// The log that pages depend on.
+    #[must_use]
+    pub fn log(&self) -> &Arc<Log> {
+        &self.log
+    }
+
+    /// Where pages lie.
+    #[must_use]
+    pub fn store(&self) -> &Arc<dyn PageStore> {
+        &self.store
+    }
+
+    /// What was counted.
+    #[must_use]
+    pub fn stats(&self) -> &PoolStats {
+        &self.stats
+    }
+
+    /// How full the pool is.
+    #[must_use]
+    pub fn residence(&self) -> Residence {
+        Residence {
+            frames: u64::from(self.frames.count()),
+            free: u64::from(self.free_count.load(Ordering::Relaxed)),
+            dirty: self.dirty.len(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn latch(&self, page: PageNo) -> Option<&Latch> {
+        self.table.get(page.0)
+    }
+
+    #[inline]
+    pub(crate) fn raw(&self, frame: u32) -> RawPage {
+        self.frames.raw(frame)
+    }
+
+    // ---- looking and taking ----
+
+    /// Looks at a page, reading it from disk if need be.
+    ///
+    /// # Errors
+    /// [`PoolError::Damaged`], [`PoolError::NoSuchPage`], [`PoolError::Device`].
+    #[inline]
+    pub fn optimistic(&self, page: PageNo) -> Result<Optimistic<'_>, PoolError> {
+        let latch = self.latch(page).ok_or(PoolError::NoSuchPage(page))?;
+        let word = latch.load();
+        match word.frame() {
+            Some(frame) if !word.is_exclusive() => Ok(Optimistic { pool: self, page, word, frame }),
+            _ => self.optimistic_slow(page, latch),
+        }
+    }
+
+    #[cold]
+    fn optimistic_slow(&self, page: PageNo, latch: &Latch) -> Result<Optimistic<'_>, PoolError> {
+        let mut backoff = Backoff::default();
+        loop {
+            let word = latch.load();
+            match word.frame() {
+                _ if word.is_exclusive() => backoff.wait(),
+                Some(frame) => return Ok(Optimistic { pool: self, page, word, frame }),
+                None => drop(self.load(page, latch, word)?),
+            }
+        }
+    }
+
+    /// Takes a page for this thread alone, reading it from disk if need be.
+    ///
+    /// # Errors
+    /// As [`Pool::optimistic`].
+    pub fn exclusive(&self, page: PageNo) -> Result<Exclusive<'_>, PoolError> {
+        let mut backoff = Backoff::default();
+        loop {
+            if let Some(held) = self.optimistic(page)?.upgrade() {
+                return Ok(held);
+            }
+            backoff.wait();
+        }
+    }
+
+    /// Takes a page if it is in memory and its holder lets go soon.
+    ///
+    /// Bounded (POOL-5): a thread may wait for a free frame while it holds latches, so who frees
+    /// frames must never wait for a latch without end.
+    pub(crate) fn resident_exclusive(&self, page: PageNo) -> Resident<'_> {
+        let Some(latch) = self.latch(page) else { return Resident::Absent };
+        let mut backoff = Backoff::default();
+        for _ in 0..40 {
+            let word = latch.load();
+            if !word.is_exclusive() {
+                let Some(frame) = word.frame() else { return Resident::Absent };
+                if latch.try_exclusive(word) {
+                    return Resident::Held(Exclusive::new(self, page, word, frame));
+                }
+            }
+            backoff.wait();
+        }
+        Resident::Busy
+    }
+
+    /// Reads a page in. `None` when another thread was quicker.
+    fn load(
+        &self,
+        page: PageNo,
+        latch: &Latch,
+        word: Word,
+    ) -> Result<Option<Exclusive<'_>>, PoolError> {
+        if page.0 >= self.store.pages() {
+            return Err(PoolError::NoSuchPage(page));
+        }
+        let frame = self.take_frame()?;
+        if !latch.try_exclusive(word) {
+            self.return_frame(frame);
+            return Ok(None);
+        }
+        // SAFETY: the frame was taken from the free list: no page word names it.
+        let bytes = unsafe { self.frames.bytes(frame) };
+        if let Err(e) = self.store.read(page, bytes) {
+            latch.release(word, None, false);
+            self.return_frame(frame);
+            return Err(e);
+        }
+        self.stats.reads.add(1);
+        self.install(page, frame);
+        Ok(Some(self.attach(page, word, frame)))
+    }
+
+    fn install(&self, page: PageNo, frame: u32) {
+        let meta = self.frames.meta(frame);
+        meta.set_page(page);
+        meta.set_heat(0);
+        meta.set_first_lsn(None);
+        meta.set_writing(false);
+    }
+
+    /// Makes the page word, held by this thread, name `frame`; the guard goes on holding it.
+    fn attach(&self, page: PageNo, word: Word, frame: u32) -> Exclusive<'_> {
+        self.evictor.lock().admit(frame, page.0, &self.table);
+        let mut held = Exclusive::new(self, page, word, frame);
+        // A load is a change of the word: readers who saw the page absent look again anyway, but
+        // the version must differ from the one the page had when it was last in memory.
+        held.invalidate();
+        held
+    }
+
+    /// Takes a page that is about to be formatted: what it held before does not matter and is not
+    /// read.
+    ///
+    /// # Errors
+    /// [`PoolError::NoSuchPage`]; [`PoolError::Halted`] when no frame can be freed any more.
+    pub fn fresh(&self, page: PageNo) -> Result<Exclusive<'_>, PoolError> {
+        let latch = self.latch(page).ok_or(PoolError::NoSuchPage(page))?;
+        let mut backoff = Backoff::default();
+        loop {
+            let word = latch.load();
+            if !word.is_exclusive() && latch.try_exclusive(word) {
+                if let Some(frame) = word.frame() {
+                    return Ok(Exclusive::new(self, page, word, frame));
+                }
+                let frame = self.take_frame().inspect_err(|_| {
+                    latch.release(word, None, false);
+                })?;
+                // SAFETY: the frame was taken from the free list: no page word names it.
+                unsafe { self.frames.bytes(frame) }.fill(0);
+                self.install(page, frame);
+                return Ok(self.attach(page, word, frame));
+            }
+            backoff.wait();
+        }
+    }
+
+    /// Takes many pages, reading those that are absent in one deep batch. In the order given.
+    #[must_use]
+    pub fn exclusive_many(&self, pages: &[PageNo]) -> Vec<Result<Exclusive<'_>, PoolError>> {
+        let mut frames = Vec::new();
+        for &page in pages {
+            let Some(latch) = self.latch(page) else { continue };
+            let word = latch.load();
+            if word.frame().is_some() || word.is_exclusive() {
+                continue;
+            }
+            let Ok(frame) = self.take_frame() else { break };
+            if latch.try_exclusive(word) {
+                frames.push((page, word, frame));
+            } else {
+                self.return_frame(frame);
+            }
+        }
+        let mut reads: Vec<StoreRead<'_>> = frames
+            .iter()
+            .map(|&(page, _, frame)| {
+                // SAFETY: the frame was taken from the free list: no page word names it.
+                StoreRead { page, buf: unsafe { self.frames.bytes(frame) }, outcome: Ok(()) }
+            })
+            .collect();
+        self.store.read_many(&mut reads);
+        let outcomes: Vec<Result<(), PoolError>> = reads.into_iter().map(|r| r.outcome).collect();
+        let mut loaded = std::collections::HashMap::new();
+        for ((page, word, frame), outcome) in frames.into_iter().zip(outcomes) {
+            let Some(latch) = self.latch(page) else { continue };
+            let result = match outcome {
+                Ok(()) => {
+                    self.stats.reads.add(1);
+                    self.install(page, frame);
+                    Ok(self.attach(page, word, frame))
+                }
+                Err(e) => {
+                    latch.release(word, None, false);
+                    self.return_frame(frame);
+                    Err(e)
+                }
+            };
+            loaded.insert(page, result);
+        }
+        pages
+            .iter()
+            .map(|&page| loaded.remove(&page).unwrap_or_else(|| self.exclusive(page)))
+            .collect()
+    }
+
+    // ---- free frames ----
+
+    fn take_frame(&self) -> Result<u32, PoolError> {
+        let mut waited = false;
+        loop {
+            let popped = self.free.lock().pop();
+            if let Some(frame) = popped {
+                let left = self.free_count.fetch_sub(1, Ordering::Relaxed) - 1;
+                self.stats.frames_taken.add(1);
+                if left < self.free_target.load(Ordering::Relaxed) {
+                    self.want_frames();
+                }
+                return Ok(frame);
+            }
+            self.check_halted()?;
+            if !waited {
+                waited = true;
+                self.stats.free_frame_waits.add(1);
+            }
+            if self.manual {
+                self.refill(1, 1, &mut |_| {})?;
+            } else {
+                self.want_frames();
+                let mut free = self.free.lock();
+                if free.is_empty() {
+                    self.freed.wait_for(&mut free, Duration::from_millis(20));
+                }
+            }
+        }
+    }
+
+    fn return_frame(&self, frame: u32) {
+        self.frames.meta(frame).set_page(PageNo::NONE);
+        self.free.lock().push(frame);
+        self.free_count.fetch_add(1, Ordering::Relaxed);
+        self.freed.notify_one();
+    }
+
+    fn want_frames(&self) {
+        let mut wanted = self.wanted.lock();
+        if !*wanted {
+            *wanted = true;
+            self.wanted_signal.notify_all();
+        }
+    }
+
+    /// How many free frames the cleaner should keep ahead.
+    pub fn set_free_target(&self, frames: u64) {
+        let most = self.frames.count() / 4;
+        let target = u32::try_from(frames).unwrap_or(u32::MAX).clamp(most.min(4), most.max(4));
+        self.free_target.store(target, Ordering::Relaxed);
+    }
+
+    /// For the cleaner's loop: waits until free frames are short, at most `timeout`.
+    pub fn wait_until_wanted(&self, timeout: Duration) -> bool {
+        let mut wanted = self.wanted.lock();
+        if !*wanted {
+            self.wanted_signal.wait_for(&mut wanted, timeout);
+        }
+        std::mem::take(&mut *wanted)
+    }
+
+    /// The cleaner's step: evicts until the target is met, writing dirty victims in one batch.
+    /// Returns whether the target is met.
+    ///
+    /// # Errors
+    /// Those of [`Pool::write_back`].
+    pub fn refill(
+        &self,
+        shard: usize,
+        group: usize,
+        pause: &mut dyn FnMut(usize),
+    ) -> Result<bool, PoolError> {
+        let target = self.free_target.load(Ordering::Relaxed);
+        let mut dirty = Vec::new();
+        let mut tries = self.frames.count();
+        while self.free_count.load(Ordering::Relaxed) < target
+            && dirty.len() < self.store.batch_max()
+            && tries > 0
+        {
+            tries -= 1;
+            let Some(frame) = self.evictor.lock().next_victim(&self.frames) else { break };
+            match self.try_evict(frame) {
+                Evicted::Yes => {}
+                Evicted::Busy => self.evictor.lock().give_back(frame),
+                Evicted::Dirty(page, first) => dirty.push((frame, page, first)),
+            }
+        }
+        if !dirty.is_empty() {
+            let mut pages: Vec<(PageNo, Lsn)> = dirty.iter().map(|&(_, p, l)| (p, l)).collect();
+            pages.sort_unstable();
+            let written = self.write_back(shard, &pages, Cause::FreeFrames, group, pause);
+            for &(frame, ..) in &dirty {
+                match self.try_evict(frame) {
+                    Evicted::Yes => {}
+                    _ => self.evictor.lock().give_back_first(frame),
+                }
+            }
+            written?;
+        }
+        Ok(self.free_count.load(Ordering::Relaxed) >= target)
+    }
+
+    fn try_evict(&self, frame: u32) -> Evicted {
+        let meta = self.frames.meta(frame);
+        let page = meta.page();
+        let Some(latch) = self.latch(page) else { return Evicted::Busy };
+        let word = latch.load();
+        if word.frame() != Some(frame) || !latch.try_exclusive(word) {
+            return Evicted::Busy;
+        }
+        if meta.writing() {
+            latch.release(word, Some(frame), false);
+            return Evicted::Busy;
+        }
+        if let Some(first) = meta.first_lsn() {
+            latch.release(word, Some(frame), false);
+            return Evicted::Dirty(page, first);
+        }
+        // Marked before the word is let go: a reload must find the mark.
+        self.evictor.lock().evicted(page.0, &self.table);
+        latch.release(word, None, true);
+        self.stats.evictions.add(1);
+        self.return_frame(frame);
+        Evicted::Yes
+    }
+
+    /// The share of dirty pages among the next victims.
+    #[must_use]
+    pub fn tail_dirty_fraction(&self) -> f64 {
+        self.evictor
+            .lock()
+            .tail_dirty_fraction(256, |frame| self.frames.meta(frame).first_lsn().is_some())
+    }
+
+    // ---- the dirty list ----
+
+    /// The oldest first-modification LSN of any page that is not durable, or the published end of
+    /// the log: where a checkpoint may stand.
+    #[must_use]
+    pub fn oldest(&self) -> Lsn {
+        // In this order: the log's published point before the list (POOL-2), the list before the
+        // pages in flight (a page is registered there before it leaves the list).
+        let published = self.log.published();
+        let listed = self.dirty.oldest(published);
+        let oldest = self.in_flight.oldest().map_or(listed, |lsn| lsn.min(listed));
+        // Bucket bounds make it a bound, not a value: never let it run backwards.
+        let kept = self.oldest_kept.fetch_max(oldest.0, Ordering::Relaxed);
+        Lsn(oldest.0.max(kept))
+    }
+
+    /// The oldest first-modification LSN among pages being written.
+    #[must_use]
+    pub fn oldest_in_flight(&self) -> Option<Lsn> {
+        self.in_flight.oldest()
+    }
+
+    /// Pages being written.
+    #[must_use]
+    pub fn pages_in_flight(&self) -> u64 {
+        self.in_flight.pages()
+    }
+
+    /// The age distribution of dirty pages.
+    #[must_use]
+    pub fn age_counts(&self) -> AgeCounts {
+        self.dirty.counts(self.log.published())
+    }
+
+    /// Takes up to `most` dirty pages, oldest first, first modified before `before`, for
+    /// [`Pool::write_back`].
+    #[must_use]
+    pub fn take_oldest(&self, most: usize, before: Lsn) -> Vec<(PageNo, Lsn)> {
+        self.dirty.take_oldest(most, before)
+    }
+
+    /// Says that nothing before `lsn` is dirty: once, before the first change.
+    pub fn begin_at(&self, lsn: Lsn) {
+        self.dirty.begin_at(lsn);
+        self.oldest_kept.store(lsn.0, Ordering::Relaxed);
+    }
+
+    /// The most bytes of log between the oldest dirty page and the end that the list can hold.
+    #[must_use]
+    pub fn age_span_bytes(&self) -> u64 {
+        self.dirty.span_bytes() / 2
+    }
+
+    // ---- halting ----
+
+    /// After this, everything that would need the device or a change fails.
+    pub fn halt(&self, why: &str) {
+        self.halted.lock().get_or_insert_with(|| why.to_owned());
+        self.is_halted.store(true, Ordering::SeqCst);
+        self.freed.notify_all();
+        self.wanted_signal.notify_all();
+    }
+
+    /// Why the pool halted, if it did.
+    #[must_use]
+    pub fn halted(&self) -> Option<String> {
+        if !self.is_halted.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.halted.lock().clone()
+    }
+
+    /// # Errors
+    /// [`PoolError::Halted`] when the pool has halted.
+    pub fn check_halted(&self) -> Result<(), PoolError> {
+        match self.halted() {
+            None => Ok(()),
+            Some(why) => Err(PoolError::Halted(why)),
+        }
+    }
+}
+
+pub(crate) enum Resident<'p> {
+    Held(Exclusive<'p>),
+    Absent,
+    Busy,
+}
+
+enum Evicted {
+    Yes,
+    Dirty(PageNo, Lsn),
+    Busy,
+}

@@ -1,0 +1,67 @@
+//! Where pages lie on disk is a page store's business: nothing above may take a page number for a
+//! file offset. The in-place store is the first; a log-structured one can stand beside it.
+use weir_base::{Lsn, PageNo};
+
+use crate::error::PoolError;
+
+/// A page to read, and where to.
+pub struct StoreRead<'a> {
+    /// Which page.
+    pub page: PageNo,
+    /// Page-sized, aligned for direct I/O.
+    pub buf: &'a mut [u8],
+    /// How it went; `Ok` until read.
+    pub outcome: Result<(), PoolError>,
+}
+
+/// A sealed page to write.
+pub struct PageWrite<'a> {
+    /// Which page.
+    pub page: PageNo,
+    /// Its LSN.
+    pub lsn: Lsn,
+    /// The sealed bytes.
+    pub bytes: &'a [u8],
+}
+
+/// Reads pages and writes batches of them so that a crash leaves each page whole: old or new.
+pub trait PageStore: Send + Sync {
+    /// Bytes a page.
+    fn page_size(&self) -> usize;
+
+    /// Reads and verifies one page.
+    ///
+    /// # Errors
+    /// [`PoolError::Damaged`], [`PoolError::NoSuchPage`] or [`PoolError::Device`].
+    fn read(&self, page: PageNo, buf: &mut [u8]) -> Result<(), PoolError>;
+
+    /// Reads and verifies many, in whatever order suits the device; each has its own outcome.
+    fn read_many(&self, reads: &mut [StoreRead<'_>]);
+
+    /// Writes a batch of at most [`PageStore::batch_max`] pages; durable and safe from tearing when
+    /// it returns. Pages go out in groups of `group`, with a call of `pause` before each, which is
+    /// how the caller paces the device. Callers with different `shard` do not wait for each other.
+    ///
+    /// # Errors
+    /// [`PoolError::Device`]: any of the pages may be old, new, or (repaired at the next opening)
+    /// torn; the engine must halt.
+    fn write_batch(
+        &self,
+        shard: usize,
+        pages: &[PageWrite<'_>],
+        group: usize,
+        pause: &mut dyn FnMut(usize),
+    ) -> Result<(), PoolError>;
+
+    /// The most pages a batch may have.
+    fn batch_max(&self) -> usize;
+
+    /// Pages that there is room for on disk.
+    fn pages(&self) -> u32;
+
+    /// Makes room for at least `pages` pages, durably.
+    ///
+    /// # Errors
+    /// [`PoolError::Device`], of kind `StorageFull` when the disk is full: nothing has changed then.
+    fn grow(&self, pages: u32) -> Result<(), PoolError>;
+}

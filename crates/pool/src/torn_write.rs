@@ -1,0 +1,240 @@
+//! The doublewrite area: a batch goes there first, in one sequential write, and only then in place,
+//! so that a page torn by a crash can be repaired (as in InnoDB; see `docs/durability.md`).
+//!
+//! Each batch has a number, and its header says up to which number all batches are settled. A copy
+//! of a settled batch is never used for repair: its page may have been written again since, and
+//! putting the old copy back would undo changes that the log no longer holds.
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
+use weir_base::{ALIGN, AlignedBuf, DbId, Lsn, PageNo, checksum};
+use weir_device::{BlockFile, Volume};
+
+use crate::error::PoolError;
+use crate::store::PageWrite;
+
+const MAGIC: u64 = u64::from_le_bytes(*b"WEIRDBL1");
+const HEADER_LEN: usize = 48;
+const ENTRY_LEN: usize = 12;
+/// The most pages that one header block can list.
+pub(crate) const BATCH_MAX: usize = (ALIGN - HEADER_LEN) / ENTRY_LEN;
+
+/// How pages are kept from tearing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DoubleWriteMode {
+    /// Pages are written twice: a torn one is repaired.
+    On,
+    /// Only the list of pages is written first: a torn one is found when the database opens.
+    DetectOnly,
+    /// Nothing is written first: a torn page is found when it is read. For devices that write
+    /// whole pages atomically.
+    Off,
+}
+
+/// The doublewrite area's shape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DoubleWriteConfig {
+    /// What it does.
+    pub mode: DoubleWriteMode,
+    /// Files; batches of different writers go to different files.
+    pub files: usize,
+    /// Pages a batch, at most 337.
+    pub pages: usize,
+}
+
+impl Default for DoubleWriteConfig {
+    fn default() -> Self {
+        DoubleWriteConfig { mode: DoubleWriteMode::On, files: 2, pages: 64 }
+    }
+}
+
+/// What was done about pages that a crash tore.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Repair {
+    /// Pages of unsettled batches that were looked at.
+    pub checked: u64,
+    /// Torn pages put right from their copies.
+    pub repaired: u64,
+}
+
+/// A batch as the area remembers it.
+pub(crate) struct Remembered {
+    pub(crate) seq: u64,
+    pub(crate) settled: u64,
+    pub(crate) detect_only: bool,
+    pub(crate) pages: Vec<(PageNo, Lsn)>,
+    /// The copies, in the order of `pages`; empty when `detect_only`.
+    pub(crate) copies: AlignedBuf,
+}
+
+struct Shard {
+    file: Arc<dyn BlockFile>,
+}
+
+pub(crate) struct TornWrite {
+    config: DoubleWriteConfig,
+    db: DbId,
+    page_size: usize,
+    shards: Vec<Mutex<Shard>>,
+    running: Mutex<Running>,
+}
+
+#[derive(Default)]
+struct Running {
+    next: u64,
+    unsettled: BTreeSet<u64>,
+}
+
+/// A batch on its way. Its file is not used again until it is settled.
+pub(crate) struct Batch<'a> {
+    area: &'a TornWrite,
+    seq: u64,
+    _shard: MutexGuard<'a, Shard>,
+}
+
+fn file_name(shard: usize) -> String {
+    format!("doublewrite-{shard}")
+}
+
+impl TornWrite {
+    pub(crate) fn open(
+        volume: &Arc<dyn Volume>,
+        db: DbId,
+        page_size: usize,
+        config: DoubleWriteConfig,
+    ) -> Result<Self, PoolError> {
+        let config = DoubleWriteConfig {
+            files: config.files.clamp(1, 64),
+            pages: config.pages.clamp(1, BATCH_MAX),
+            ..config
+        };
+        let len = (ALIGN + config.pages * page_size) as u64;
+        let mut shards = Vec::new();
+        for shard in 0..config.files {
+            let name = file_name(shard);
+            let failed = |e| PoolError::device(format!("preparing '{name}'"), e);
+            let file = if volume.exists(&name).map_err(failed)? {
+                let file = volume.open(&name).map_err(failed)?;
+                if file.len() < len {
+                    file.grow(len).map_err(failed)?;
+                    file.sync().map_err(failed)?;
+                }
+                file
+            } else {
+                volume.create(&name, len).map_err(failed)?
+            };
+            shards.push(Mutex::new(Shard { file }));
+        }
+        volume
+            .sync_directory()
+            .map_err(|e| PoolError::device("syncing the database's directory", e))?;
+        Ok(TornWrite { config, db, page_size, shards, running: Mutex::new(Running::default()) })
+    }
+
+    pub(crate) fn config(&self) -> DoubleWriteConfig {
+        self.config
+    }
+
+    /// Writes the batch to the area. `block` is ALIGN bytes of room for the header followed by the
+    /// pages' bytes, so that one write carries both.
+    pub(crate) fn protect<'a>(
+        &'a self,
+        shard: usize,
+        block: &mut [u8],
+        pages: &[PageWrite<'_>],
+    ) -> Result<Batch<'a>, PoolError> {
+        let index = shard % self.shards.len();
+        let shard = self.shards[index].lock();
+        let (seq, settled) = {
+            let mut running = self.running.lock();
+            running.next += 1;
+            let seq = running.next;
+            running.unsettled.insert(seq);
+            (seq, running.unsettled.first().copied().unwrap_or(seq) - 1)
+        };
+        let batch = Batch { area: self, seq, _shard: shard };
+        let len = match self.config.mode {
+            DoubleWriteMode::Off => return Ok(batch),
+            DoubleWriteMode::DetectOnly => ALIGN,
+            DoubleWriteMode::On => ALIGN + pages.len() * self.page_size,
+        };
+        self.write_header(&mut block[..ALIGN], seq, settled, pages);
+        let wrote = batch._shard.file.write_durable_at(0, &block[..len]);
+        match wrote {
+            Ok(()) => Ok(batch),
+            Err(e) => Err(PoolError::device(format!("writing '{}'", file_name(index)), e)),
+        }
+    }
+
+    fn write_header(&self, header: &mut [u8], seq: u64, settled: u64, pages: &[PageWrite<'_>]) {
+        header.fill(0);
+        let detect = u32::from(self.config.mode == DoubleWriteMode::DetectOnly);
+        let mut put = |at: usize, bytes: &[u8]| header[at..at + bytes.len()].copy_from_slice(bytes);
+        put(8, &MAGIC.to_le_bytes());
+        put(16, &self.db.0.to_le_bytes());
+        put(24, &seq.to_le_bytes());
+        put(32, &settled.to_le_bytes());
+        put(40, &(pages.len() as u32).to_le_bytes());
+        put(44, &detect.to_le_bytes());
+        for (i, page) in pages.iter().enumerate() {
+            put(HEADER_LEN + i * ENTRY_LEN, &page.page.0.to_le_bytes());
+            put(HEADER_LEN + i * ENTRY_LEN + 4, &page.lsn.0.to_le_bytes());
+        }
+        let crc = checksum(&header[4..]);
+        header[..4].copy_from_slice(&crc.to_le_bytes());
+    }
+
+    /// The last batch of each file, as far as it can be read. A damaged header is no batch: either
+    /// its write was torn, and then nothing was written in place yet, or it is not needed.
+    pub(crate) fn remembered(&self) -> Result<Vec<Remembered>, PoolError> {
+        let mut found = Vec::new();
+        for (index, shard) in self.shards.iter().enumerate() {
+            let shard = shard.lock();
+            let failed = |e| PoolError::device(format!("reading '{}'", file_name(index)), e);
+            let mut header = AlignedBuf::zeroed(ALIGN);
+            shard.file.read_at(0, &mut header).map_err(failed)?;
+            let Some(mut batch) = self.parse(&header) else { continue };
+            let copies_len = batch.pages.len() * self.page_size;
+            if !batch.detect_only && (ALIGN + copies_len) as u64 <= shard.file.len() {
+                batch.copies = AlignedBuf::zeroed(copies_len);
+                shard.file.read_at(ALIGN as u64, &mut batch.copies).map_err(failed)?;
+            }
+            found.push(batch);
+        }
+        let mut running = self.running.lock();
+        running.next = found.iter().map(|b| b.seq).max().unwrap_or(0);
+        Ok(found)
+    }
+
+    fn parse(&self, header: &[u8]) -> Option<Remembered> {
+        let u32_at = |at: usize| header[at..at + 4].try_into().ok().map(u32::from_le_bytes);
+        let u64_at = |at: usize| header[at..at + 8].try_into().ok().map(u64::from_le_bytes);
+        if u32_at(0)? != checksum(&header[4..])
+            || u64_at(8)? != MAGIC
+            || u64_at(16)? != self.db.0
+            || u32_at(40)? as usize > BATCH_MAX
+        {
+            return None;
+        }
+        let mut pages = Vec::new();
+        for i in 0..u32_at(40)? as usize {
+            let at = HEADER_LEN + i * ENTRY_LEN;
+            pages.push((PageNo(u32_at(at)?), Lsn(u64_at(at + 4)?)));
+        }
+        Some(Remembered {
+            seq: u64_at(24)?,
+            settled: u64_at(32)?,
+            detect_only: u32_at(44)? != 0,
+            pages,
+            copies: AlignedBuf::zeroed(0),
+        })
+    }
+}
+
+impl Batch<'_> {
+    /// The pages are durable in place.
+    pub(crate) fn settle(self) {
+        self.area.running.lock().unsettled.remove(&self.seq);
+    }
+}

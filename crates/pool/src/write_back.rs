@@ -1,0 +1,185 @@
+//! From memory to disk: copy under the latch, wait for the log, write, and say so. The one place
+//! where pages leave for the disk, and so the one where log-before-page is enforced.
+use parking_lot::Mutex;
+use weir_base::{AlignedBuf, Lsn, PageNo};
+use weir_redo::Durability;
+
+use crate::error::PoolError;
+use crate::pool::{Pool, Resident};
+use crate::store::PageWrite;
+
+/// Why a page is written. Counted apart: the difference between a database that keeps up and one
+/// whose pool is too small is visible here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The checkpoint's deadline asked for it.
+    Deadline,
+    /// Its frame is wanted for another page.
+    FreeFrames,
+    /// Nothing else to do.
+    Idle,
+    /// The database is closing (or the user asked for a full checkpoint).
+    Shutdown,
+}
+
+/// What a call of [`Pool::write_back`] did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Pages written.
+    pub pages: usize,
+    /// Pages that were already clean, gone, or on their way.
+    pub skipped: usize,
+}
+
+/// The oldest first-modification LSN of each batch on its way: they hold the checkpoint although
+/// their pages have left the dirty list.
+#[derive(Default)]
+pub(crate) struct InFlight {
+    batches: Mutex<Vec<(u64, Lsn, u64)>>,
+    next: std::sync::atomic::AtomicU64,
+}
+
+impl InFlight {
+    fn begin(&self) -> u64 {
+        let id = self.next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        self.batches.lock().push((id, Lsn::MAX, 0));
+        id
+    }
+    fn hold(&self, id: u64, lsn: Lsn) {
+        for batch in self.batches.lock().iter_mut().filter(|b| b.0 == id) {
+            batch.1 = batch.1.min(lsn);
+            batch.2 += 1;
+        }
+    }
+    fn end(&self, id: u64) {
+        self.batches.lock().retain(|b| b.0 != id);
+    }
+    pub(crate) fn oldest(&self) -> Option<Lsn> {
+        self.batches.lock().iter().map(|b| b.1).min().filter(|&lsn| lsn != Lsn::MAX)
+    }
+    pub(crate) fn pages(&self) -> u64 {
+        self.batches.lock().iter().map(|b| b.2).sum()
+    }
+}
+
+struct Copied {
+    page: PageNo,
+    frame: u32,
+    lsn: Lsn,
+}
+
+impl Pool {
+    /// Writes the given dirty pages (of the dirty list: with the first-modification LSN they were
+    /// listed under), at most a batch at a time, in groups of `group` with `pause` before each.
+    /// Durable when it returns.
+    ///
+    /// # Errors
+    /// Device and log failures; the pool has halted then.
+    pub fn write_back(
+        &self,
+        shard: usize,
+        pages: &[(PageNo, Lsn)],
+        cause: Cause,
+        group: usize,
+        pause: &mut dyn FnMut(usize),
+    ) -> Result<Written, PoolError> {
+        let mut written = Written::default();
+        for batch in pages.chunks(self.store.batch_max()) {
+            let done = self.write_batch(shard, batch, cause, group, pause);
+            let done = done.inspect_err(|e| self.halt(&e.to_string()))?;
+            written.pages += done.pages;
+            written.skipped += done.skipped;
+        }
+        Ok(written)
+    }
+
+    fn write_batch(
+        &self,
+        shard: usize,
+        pages: &[(PageNo, Lsn)],
+        cause: Cause,
+        group: usize,
+        pause: &mut dyn FnMut(usize),
+    ) -> Result<Written, PoolError> {
+        self.check_halted()?;
+        let size = self.page_size();
+        let mut buf = AlignedBuf::zeroed(pages.len() * size);
+        let mut copied: Vec<Copied> = Vec::with_capacity(pages.len());
+        let id = self.in_flight.begin();
+        for &(page, listed) in pages {
+            let to = &mut buf[copied.len() * size..][..size];
+            if let Some(copy) = self.copy_dirty(page, listed, id, to) {
+                copied.push(copy);
+            }
+        }
+        let result = self.write_copied(shard, &mut buf, &copied, group, pause);
+        for copy in &copied {
+            self.frames.meta(copy.frame).set_writing(false);
+        }
+        if result.is_ok() {
+            self.in_flight.end(id);
+            self.stats.count_writes(cause, copied.len() as u64);
+        }
+        // On failure the batch stays registered: the checkpoint must never pass its pages.
+        result.map(|()| Written { pages: copied.len(), skipped: pages.len() - copied.len() })
+    }
+
+    /// Takes a copy of a dirty page and makes it clean, with the batch holding the checkpoint for it.
+    fn copy_dirty(&self, page: PageNo, listed: Lsn, id: u64, to: &mut [u8]) -> Option<Copied> {
+        let held = match self.resident_exclusive(page) {
+            Resident::Held(held) => held,
+            Resident::Absent => return None,
+            Resident::Busy => {
+                self.dirty.put_back(page, listed);
+                return None;
+            }
+        };
+        let meta = self.frames.meta(held.frame());
+        let first = meta.first_lsn()?;
+        if meta.writing() {
+            if first == listed {
+                self.dirty.put_back(page, listed);
+            }
+            return None;
+        }
+        to.copy_from_slice(held.bytes());
+        meta.set_writing(true);
+        self.in_flight.hold(id, first);
+        meta.set_first_lsn(None);
+        self.dirty.remove(first);
+        Some(Copied { page, frame: held.frame(), lsn: held.lsn() })
+    }
+
+    fn write_copied(
+        &self,
+        shard: usize,
+        buf: &mut AlignedBuf,
+        copied: &[Copied],
+        group: usize,
+        pause: &mut dyn FnMut(usize),
+    ) -> Result<(), PoolError> {
+        let Some(newest) = copied.iter().map(|c| c.lsn).max() else { return Ok(()) };
+        self.wait_for_log(newest)?;
+        let size = self.page_size();
+        for bytes in buf.chunks_exact_mut(size).take(copied.len()) {
+            weir_page::seal(bytes);
+        }
+        let writes: Vec<PageWrite<'_>> = copied
+            .iter()
+            .zip(buf.chunks_exact(size))
+            .map(|(c, bytes)| PageWrite { page: c.page, lsn: c.lsn, bytes })
+            .collect();
+        self.store.write_batch(shard, &writes, group, pause)
+    }
+
+    /// POOL-1: log before page. A page on disk must never be ahead of the durable log, or a crash
+    /// would leave a change that nothing can take back or complete.
+    fn wait_for_log(&self, newest: Lsn) -> Result<(), PoolError> {
+        // The planted bug that the simulator must catch: see crates/sim.
+        if cfg!(canary) || self.skip_log_gate {
+            return Ok(());
+        }
+        self.log.wait(newest, Durability::Synced)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,246 @@
+//! Allocation: claimed in memory first, made lasting by the group that uses the page.
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use thiserror::Error;
+use weir_base::{PageNo, TreeId};
+use weir_change::{Group, Header, Op};
+use weir_page::{Bytes, HEADER_BYTES, Kind};
+use weir_pool::{Pool, PoolError};
+use weir_redo::RedoError;
+
+use crate::bitmap::Bitmap;
+
+/// Why there is no page to be had.
+#[derive(Debug, Error)]
+pub enum SpaceError {
+    /// The file system has no room. Nothing has changed; reads go on; writes go on once there is
+    /// room again.
+    #[error("the disk is full: the database could not be made larger ({0})")]
+    DiskFull(PoolError),
+    /// The database has as many pages as it may have.
+    #[error("the database has reached its largest size of {0} pages")]
+    TooLarge(u32),
+    /// A map page could not be read or written.
+    #[error(transparent)]
+    Pool(#[from] PoolError),
+    /// The log refused.
+    #[error(transparent)]
+    Redo(#[from] RedoError),
+}
+
+/// The pages of a database: which are in use.
+pub struct Space {
+    pool: Arc<Pool>,
+    bits_per_map: u32,
+    pages_max: u32,
+    state: Mutex<Bitmap>,
+}
+
+impl Space {
+    /// Pages that one map page describes, itself the first of them.
+    fn bits_per_map(page_size: usize) -> u32 {
+        ((page_size - HEADER_BYTES) * 8) as u32
+    }
+
+    fn new(pool: Arc<Pool>, pages_max: u32) -> Self {
+        let bits_per_map = Self::bits_per_map(pool.page_size());
+        Space { pool, bits_per_map, pages_max, state: Mutex::new(Bitmap::default()) }
+    }
+
+    /// The space of a new database: nothing is in use but the first map page.
+    ///
+    /// # Errors
+    /// [`SpaceError`] when the first map page cannot be made.
+    pub fn create(pool: Arc<Pool>, pages_max: u32) -> Result<Self, SpaceError> {
+        let space = Self::new(pool, pages_max);
+        space.make_map(&mut space.state.lock(), 0)?;
+        Ok(space)
+    }
+
+    /// The space of a database that exists: reads its map pages.
+    ///
+    /// # Errors
+    /// [`SpaceError::Pool`] when one of them is damaged.
+    pub fn open(pool: Arc<Pool>, pages_max: u32) -> Result<Self, SpaceError> {
+        let space = Self::new(pool, pages_max);
+        let pages = space.pool.store().pages();
+        let mut state = space.state.lock();
+        let mut map = 0u32;
+        while map < pages {
+            let held = match space.pool.exclusive(PageNo(map)) {
+                Ok(held) => held,
+                // Room that was never used: there is no map there yet, nor behind it.
+                Err(PoolError::Damaged { found: weir_page::Damage::Zeroed, .. }) if map > 0 => {
+                    break;
+                }
+                Err(e) => return Err(e.into()),
+            };
+            let bytes = held.bytes();
+            for at in (HEADER_BYTES..bytes.len()).step_by(8) {
+                let word = bytes.u64_at(at);
+                for bit in (0..64).filter(|bit| word >> bit & 1 == 1) {
+                    state.set(map + ((at - HEADER_BYTES) * 8) as u32 + bit, true);
+                }
+            }
+            let Some(next) = map.checked_add(space.bits_per_map) else { break };
+            map = next;
+        }
+        drop(state);
+        Ok(space)
+    }
+
+    /// Pages in use, map pages included.
+    #[must_use]
+    pub fn used(&self) -> u64 {
+        self.state.lock().used()
+    }
+
+    /// The number behind the last page in use.
+    #[must_use]
+    pub fn end(&self) -> u32 {
+        self.state.lock().end()
+    }
+
+    /// Whether a page is in use.
+    #[must_use]
+    pub fn is_used(&self, page: PageNo) -> bool {
+        self.state.lock().is_used(page.0)
+    }
+
+    /// Whether a page is a map page.
+    #[must_use]
+    pub fn is_map(&self, page: PageNo) -> bool {
+        page.0.is_multiple_of(self.bits_per_map)
+    }
+
+    /// Claims `count` pages, near each other where possible. They are this caller's until it gives
+    /// them back with [`Space::unclaim`], and lasting once a group with [`Space::log_used`] is
+    /// committed. To be called without latches: it may have to make the file larger.
+    ///
+    /// # Errors
+    /// [`SpaceError`]; nothing is claimed then.
+    pub fn claim(&self, count: usize) -> Result<Vec<PageNo>, SpaceError> {
+        let mut pages = Vec::with_capacity(count);
+        let mut state = self.state.lock();
+        let mut from = 0;
+        while pages.len() < count {
+            match self.claim_one(&mut state, from) {
+                Ok(page) => {
+                    from = page + 1;
+                    pages.push(PageNo(page));
+                }
+                Err(e) => {
+                    for page in pages {
+                        state.set(page.0, false);
+                    }
+                    return Err(e);
+                }
+            }
+        }
+        Ok(pages)
+    }
+
+    fn claim_one(&self, state: &mut Bitmap, from: u32) -> Result<u32, SpaceError> {
+        let mut page = state.first_free(from);
+        if page.is_multiple_of(self.bits_per_map) {
+            self.make_map(state, page)?;
+            page = state.first_free(page + 1);
+        }
+        self.make_room(page)?;
+        state.set(page, true);
+        Ok(page)
+    }
+
+    /// Makes the file large enough for `page`, by an eighth at a time so that growing is rare.
+    fn make_room(&self, page: u32) -> Result<(), SpaceError> {
+        if page >= self.pages_max {
+            return Err(SpaceError::TooLarge(self.pages_max));
+        }
+        let store = self.pool.store();
+        let have = store.pages();
+        if page < have {
+            return Ok(());
+        }
+        let step = (have / 8).clamp(64, ((64 << 20) / store.page_size()) as u32);
+        let wanted = page.saturating_add(step).min(self.pages_max);
+        match store.grow(wanted) {
+            Err(e) if e.is_disk_full() => store.grow(page + 1).map_err(SpaceError::DiskFull),
+            other => other.map_err(SpaceError::Pool),
+        }
+    }
+
+    fn make_map(&self, state: &mut Bitmap, page: u32) -> Result<(), SpaceError> {
+        self.make_room(page)?;
+        let mut group = Group::begin(Header::default());
+        let number = PageNo(page);
+        let held = group.hold(self.pool.fresh(number)?);
+        group.apply(
+            held,
+            &Op::Init { page: number, kind: Kind::SpaceMap, level: 0, tree: TreeId(0) },
+        );
+        group.apply(held, &Op::MapSet { page: number, first_bit: 0, count: 1, value: true });
+        group.commit(self.pool.log())?;
+        state.set(page, true);
+        Ok(())
+    }
+
+    /// Gives back pages that were claimed and never logged.
+    pub fn unclaim(&self, pages: &[PageNo]) {
+        let mut state = self.state.lock();
+        for page in pages {
+            state.set(page.0, false);
+        }
+    }
+
+    /// Notes in the group that claimed pages are in use.
+    ///
+    /// # Errors
+    /// [`SpaceError::Pool`] when a map page cannot be read; nothing is noted of that page then.
+    pub fn log_used<'p>(
+        &'p self,
+        group: &mut Group<'p>,
+        pages: &[PageNo],
+    ) -> Result<(), SpaceError> {
+        self.log_set(group, pages, true)
+    }
+
+    /// Notes in the group that pages are free. After the group is committed, and not before, they
+    /// are to be given to [`Space::unclaim`].
+    ///
+    /// # Errors
+    /// As [`Space::log_used`].
+    pub fn log_free<'p>(
+        &'p self,
+        group: &mut Group<'p>,
+        pages: &[PageNo],
+    ) -> Result<(), SpaceError> {
+        self.log_set(group, pages, false)
+    }
+
+    fn log_set<'p>(
+        &'p self,
+        group: &mut Group<'p>,
+        pages: &[PageNo],
+        value: bool,
+    ) -> Result<(), SpaceError> {
+        let mut i = 0;
+        while i < pages.len() {
+            let map = PageNo(pages[i].0 / self.bits_per_map * self.bits_per_map);
+            let mut count = 1;
+            while pages.get(i + count).is_some_and(|p| {
+                p.0 == pages[i].0 + count as u32 && p.0 < map.0 + self.bits_per_map
+            }) {
+                count += 1;
+            }
+            let held = match group.find(map) {
+                Some(held) => held,
+                None => group.hold(self.pool.exclusive(map)?),
+            };
+            let first_bit = pages[i].0 - map.0;
+            group.apply(held, &Op::MapSet { page: map, first_bit, count: count as u32, value });
+            i += count;
+        }
+        Ok(())
+    }
+}

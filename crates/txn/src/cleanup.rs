@@ -1,0 +1,97 @@
+//! What a committed transaction leaves to be done: freeing the chains it replaced, removing the
+//! rows it marked, freeing the pages of a tree it dropped. The commit's group names it all, so a
+//! crash in between only delays it.
+use weir_base::{PageNo, TreeId, TxnId};
+use weir_btree::{Action, Admit, Change, Env, Row, Tree};
+use weir_change::{Cleanup, Group, Header};
+
+use crate::error::TxnError;
+
+/// One thing left to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Todo {
+    /// Free an overflow chain that no row names.
+    Chain {
+        /// Its first page that is not free yet.
+        first: PageNo,
+        /// Its number.
+        mark: u64,
+        /// The tree whose row named it.
+        tree: TreeId,
+    },
+    /// Remove a row that the transaction marked.
+    Row {
+        /// In this tree.
+        tree: TreeId,
+        /// At this key.
+        key: Vec<u8>,
+    },
+    /// Free all pages of a dropped tree.
+    Tree {
+        /// Its number.
+        tree: TreeId,
+        /// Its root.
+        root: PageNo,
+    },
+}
+
+impl Todo {
+    /// From the record that recovery finds.
+    #[must_use]
+    pub fn from_cleanup(cleanup: &Cleanup<'_>) -> Self {
+        match *cleanup {
+            Cleanup::Chain { first, mark } => Todo::Chain { first, mark, tree: TreeId(0) },
+            Cleanup::Row { tree, key } => Todo::Row { tree, key: key.to_vec() },
+            Cleanup::Tree { tree, root } => Todo::Tree { tree, root },
+        }
+    }
+
+    /// As the record.
+    #[must_use]
+    pub fn to_cleanup(&self) -> Cleanup<'_> {
+        match self {
+            Todo::Chain { first, mark, .. } => Cleanup::Chain { first: *first, mark: *mark },
+            Todo::Row { tree, key } => Cleanup::Row { tree: *tree, key },
+            Todo::Tree { tree, root } => Cleanup::Tree { tree: *tree, root: *root },
+        }
+    }
+}
+
+/// Does what is left of transaction `id` and says in the log that nothing is.
+///
+/// # Errors
+/// [`TxnError`]; what is left is done when the database is opened again.
+pub fn finish(
+    env: &std::sync::Arc<Env>,
+    id: TxnId,
+    todo: &[Todo],
+    tree_of: &dyn Fn(TreeId) -> Result<Option<Tree>, TxnError>,
+    admit: &mut Admit<'_>,
+) -> Result<(), TxnError> {
+    let header = Header { txn: Some(id), ..Header::default() };
+    for item in todo {
+        match item {
+            Todo::Chain { first, mark, tree } => {
+                let tree = Tree::at(env.clone(), *tree, *first);
+                tree.free_chain(*first, *mark, header, admit)?;
+            }
+            Todo::Row { tree, key } => {
+                if let Some(tree) = tree_of(*tree)? {
+                    admit(1024)?;
+                    let change = Change::restoring(header);
+                    tree.write(key, &change, &mut |row: Option<Row<'_>>| match row {
+                        Some(row) if row.flags.deleted && row.stamp.writer == id => Action::Remove,
+                        _ => Action::Nothing,
+                    })?;
+                }
+            }
+            Todo::Tree { tree, root } => {
+                Tree::at(env.clone(), *tree, *root).free_all(header, admit)?;
+            }
+        }
+    }
+    admit(64)?;
+    let group = Group::begin(Header { ended: true, ..header });
+    group.commit(env.pool.log())?;
+    Ok(())
+}
