@@ -125,8 +125,8 @@ impl DirtyList {
     /// stay counted until [`DirtyList::remove`]; what is not written must be put back.
     pub(crate) fn take_oldest(&self, most: usize, before: Lsn) -> Vec<(PageNo, Lsn)> {
         let mut taken = Vec::new();
-        let end = self.number(before);
         let mut number = self.low.load(Ordering::SeqCst);
+        let end = self.number(before).min(number + self.buckets.len() as u64 - 1);
         while taken.len() < most && number <= end {
             let bucket = self.bucket(number);
             if bucket.live.load(Ordering::SeqCst) > 0 {
