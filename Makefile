@@ -89,12 +89,13 @@ bench: target/release/weir
 	target/release/weir bench read --dir ./weir-data/bench --threads 2 $(ARGS)
 	target/release/weir bench scan --dir ./weir-data/bench --threads 2 $(ARGS)
 
-# RocksDB and SQLite come from the distribution, so that nobody has to compile them.
+# RocksDB and SQLite come from the distribution, so that nobody has to compile them. Not --locked: the
+# lock file of this other workspace would have to follow every change of Weir's own dependencies.
 rivals:
 	@[ -e /usr/include/rocksdb/c.h ] && [ -e /usr/include/sqlite3.h ] || { \
 		apt-get update -q && apt-get install -q -y --no-install-recommends \
 			librocksdb-dev libsqlite3-dev pkg-config gcc libc6-dev; }
-	cd rivals && $(CARGO) build --release --locked
+	cd rivals && $(CARGO) build --release --features weir
 	"$${CARGO_TARGET_DIR:-rivals/target}/release/rivals" --dir rivals-data $(ARGS)
 
 # ---- fuzz -----------------------------------------------------------------------------------------

@@ -330,7 +330,11 @@ mod tests {
             cache_bytes: 64 << 20,
             lazy_sync_seconds: 1,
         };
-        for name in ["rocksdb", "lmdb", "lmdb-writemap", "redb", "sqlite"] {
+        let mut names = vec!["rocksdb", "lmdb", "lmdb-writemap", "redb", "sqlite"];
+        if cfg!(feature = "weir") {
+            names.push("weir");
+        }
+        for name in names {
             let dir = std::env::temp_dir().join(format!("rivals-{name}-{}", std::process::id()));
             load(name, &dir, &shape).unwrap();
             for workload in [Workload::Read, Workload::UpdateLazy, Workload::UpdateSynced] {

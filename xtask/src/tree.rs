@@ -34,6 +34,7 @@ fn is_test_path(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     path.contains("/tests/")
         || path.contains("/benches/")
+        || path.contains("/examples/")
         || name == "tests.rs"
         || name.ends_with("_tests.rs")
         || name.ends_with("_test.rs")

@@ -34,7 +34,9 @@ pub fn where_is(tree: &Tree) -> Vec<Finding> {
 }
 
 fn row_fault(tree: &Tree, line: &str) -> Option<String> {
-    let quoted: Vec<&str> = line.split('`').skip(1).step_by(2).collect();
+    // The question may quote something too; the place is the last cell.
+    let place = line.trim_end().trim_end_matches('|').rsplit('|').next().unwrap_or(line);
+    let quoted: Vec<&str> = place.split('`').skip(1).step_by(2).collect();
     let [path, symbols @ ..] = &quoted[..] else {
         return Some("name a path and a symbol in backticks".to_string());
     };
@@ -64,6 +66,7 @@ mod tests {
     #[test]
     fn a_row_that_is_not_true_is_caught() {
         assert_eq!(findings("| it decided? | `crates/a/src/p.rs` `decide` |"), 0);
+        assert_eq!(findings("| `it` decided? | `crates/a/src/p.rs` `decide` |"), 0);
         assert_eq!(findings("| it decided? | `crates/a/src/q.rs` `decide` |"), 1);
         assert_eq!(findings("| it decided? | `crates/a/src/p.rs` `other` |"), 1);
         assert_eq!(findings("| it decided? | `crates/a/src/p.rs` `lost` |"), 1);
