@@ -123,6 +123,13 @@ impl Checkpointer {
         (log - log / RECORD_SHARE).min(self.pool.age_span_bytes())
     }
 
+    /// The age at which writers are held back: below the limit by what those already admitted may
+    /// still write.
+    fn gate_bytes(&self) -> u64 {
+        let limit = self.age_limit_bytes();
+        limit - (limit / 64).min(1 << 20)
+    }
+
     /// The greatest age seen since the last call of [`Checkpointer::reset_peaks`].
     #[must_use]
     pub fn age_max_bytes(&self) -> u64 {
@@ -180,7 +187,7 @@ impl Checkpointer {
             page_bytes: self.pool.page_size() as u64,
         };
         let limits = Limits {
-            age_bytes: self.age_limit_bytes(),
+            age_bytes: self.gate_bytes(),
             recovery_age_bytes: *self.recovery_age_bytes.lock(),
         };
         let verdict = decide(&mut self.state.lock(), &seen, &limits);
@@ -194,10 +201,8 @@ impl Checkpointer {
         let oldest = self.oldest();
         let end = self.log.end();
         self.age_max_bytes.fetch_max(end.bytes_since(oldest), Ordering::Relaxed);
-        let limit = self.age_limit_bytes();
-        // Room for what those already admitted may still write.
-        let headroom = (limit / 64).min(1 << 20);
-        self.admission.advance(self.clock.now_micros(), end, oldest.advanced(limit - headroom));
+        let gate = oldest.advanced(self.gate_bytes());
+        self.admission.advance(self.clock.now_micros(), end, gate);
     }
 
     /// The sweeper's step. Returns pages written; 0 means rest.

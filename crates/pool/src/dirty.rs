@@ -21,6 +21,9 @@ struct Bucket {
     /// Pages that are dirty since this stretch of the log. Entries outlive their page's being
     /// cleaned elsewhere; this count does not.
     live: AtomicU32,
+    /// The oldest first modification that was added since the bucket was last passed: always the
+    /// start of a group, which is where a checkpoint may stand. 0: none.
+    oldest: AtomicU64,
     entries: Mutex<Vec<(PageNo, Lsn)>>,
 }
 
@@ -29,6 +32,8 @@ pub(crate) struct DirtyList {
     buckets: Box<[Bucket]>,
     /// No bucket below this number holds a live page.
     low: AtomicU64,
+    /// How far buckets have been passed and cleared.
+    passing: Mutex<u64>,
     pages: AtomicU64,
 }
 
@@ -41,6 +46,7 @@ impl DirtyList {
             shift,
             buckets: (0..count).map(|_| Bucket::default()).collect(),
             low: AtomicU64::new(0),
+            passing: Mutex::new(0),
             pages: AtomicU64::new(0),
         }
     }
@@ -62,6 +68,7 @@ impl DirtyList {
 
     /// Says that nothing older than `lsn` can be dirty: where recovery or creation begins.
     pub(crate) fn begin_at(&self, lsn: Lsn) {
+        *self.passing.lock() = self.number(lsn);
         self.low.store(self.number(lsn), Ordering::SeqCst);
     }
 
@@ -69,6 +76,10 @@ impl DirtyList {
     pub(crate) fn add(&self, page: PageNo, first: Lsn) {
         let bucket = self.bucket(self.number(first));
         let mut entries = bucket.entries.lock();
+        let oldest = bucket.oldest.load(Ordering::Relaxed);
+        if oldest == 0 || first.0 < oldest {
+            bucket.oldest.store(first.0, Ordering::SeqCst);
+        }
         bucket.live.fetch_add(1, Ordering::SeqCst);
         entries.push((page, first));
         self.pages.fetch_add(1, Ordering::Relaxed);
@@ -85,7 +96,8 @@ impl DirtyList {
         self.pages.load(Ordering::Relaxed)
     }
 
-    /// A bound below which no page is dirty: the start of the oldest bucket in use, or `published`.
+    /// A position that no dirty page was first modified before, and where a group of the log starts:
+    /// the oldest one listed, give or take a bucket, or `published`.
     ///
     /// Who adds has an LSN that is not published yet, so no bucket below that of `published` can
     /// come to life any more once it is empty.
@@ -97,15 +109,23 @@ impl DirtyList {
             number += 1;
         }
         if number > began {
-            for passed in began..number {
-                self.bucket(passed).entries.lock().clear();
+            // One passer at a time clears, and none clears what another has passed already: the
+            // ring's place may be in use again by then.
+            let mut passed = self.passing.lock();
+            for number in (*passed).max(began)..number {
+                let bucket = self.bucket(number);
+                let mut entries = bucket.entries.lock();
+                entries.clear();
+                bucket.oldest.store(0, Ordering::SeqCst);
             }
+            *passed = number.max(*passed);
             self.low.fetch_max(number, Ordering::SeqCst);
         }
-        if number >= end && self.bucket(number).live.load(Ordering::SeqCst) == 0 {
+        let bucket = self.bucket(number);
+        if bucket.live.load(Ordering::SeqCst) == 0 {
             return published;
         }
-        self.start_of(number).min(published)
+        Lsn(bucket.oldest.load(Ordering::SeqCst)).min(published)
     }
 
     /// The age distribution up to `published`.
@@ -173,7 +193,7 @@ mod tests {
         list.add(PageNo(2), Lsn(52_000));
         assert_eq!(list.len(), 2);
         let oldest = list.oldest(Lsn(90_000));
-        assert!(oldest <= Lsn(50_000) && Lsn(50_000).bytes_since(oldest) < 512);
+        assert_eq!(oldest, Lsn(50_000));
         assert_eq!(list.counts(Lsn(90_000)).counts.iter().sum::<u32>(), 2);
         list.remove(Lsn(50_000));
         assert!(list.oldest(Lsn(90_000)) > Lsn(50_000));

@@ -100,7 +100,7 @@ pub struct Pool {
     pub(crate) in_flight: InFlight,
     pub(crate) stats: PoolStats,
     pub(crate) skip_log_gate: bool,
-    manual: bool,
+    manual: AtomicBool,
     is_halted: AtomicBool,
     halted: Mutex<Option<String>>,
     oldest_kept: AtomicU64,
@@ -136,7 +136,7 @@ impl Pool {
             in_flight: InFlight::default(),
             stats: PoolStats::default(),
             skip_log_gate: config.skip_log_gate,
-            manual: config.manual,
+            manual: AtomicBool::new(config.manual),
             is_halted: AtomicBool::new(false),
             halted: Mutex::new(None),
             oldest_kept: AtomicU64::new(0),
@@ -389,7 +389,7 @@ impl Pool {
                 waited = true;
                 self.stats.free_frame_waits.add(1);
             }
-            if self.manual {
+            if self.is_manual() {
                 self.refill(1, 1, &mut |_| {})?;
             } else {
                 self.want_frames();
@@ -414,6 +414,22 @@ impl Pool {
             *wanted = true;
             self.wanted_signal.notify_all();
         }
+    }
+
+    /// Whether who needs a frame frees it: no cleaner runs.
+    #[must_use]
+    pub fn is_manual(&self) -> bool {
+        self.manual.load(Ordering::Relaxed)
+    }
+
+    /// Says whether a cleaner runs.
+    pub fn set_manual(&self, manual: bool) {
+        self.manual.store(manual, Ordering::Relaxed);
+    }
+
+    /// Wakes the cleaner whether or not frames are short.
+    pub fn wake_cleaner(&self) {
+        self.want_frames();
     }
 
     /// How many free frames the cleaner should keep ahead.

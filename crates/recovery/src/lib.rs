@@ -1,1 +1,36 @@
-//! Not written yet.
+//! From crash to open: one scan of the log, the pages it names redone in parallel, unfinished
+//! transactions taken back. A crash during recovery is just another crash.
+#![forbid(unsafe_code)]
+mod analysis;
+mod collect;
+mod outcome;
+mod redo;
+mod undo;
+
+pub use analysis::{Analysis, OpenTxn};
+pub use collect::{Collected, collect};
+pub use outcome::{LogFound, Outcome, Refusal, judge};
+pub use redo::{RedoFailed, RedoReport, redo};
+pub use undo::settle;
+
+/// How far recovery has come, for whoever waits for it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Progress {
+    /// What it does now.
+    pub phase: Phase,
+    /// Done in this phase: bytes of log, pages, or transactions.
+    pub done: u64,
+    /// Of so many; 0 while unknown.
+    pub of: u64,
+}
+
+/// A phase of recovery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Reading the log; bytes.
+    Scan,
+    /// Redoing; pages.
+    Redo,
+    /// Taking back or completing transactions; transactions.
+    Undo,
+}

@@ -1,1 +1,58 @@
-//! Not written yet.
+//! Weir: a transactional storage engine whose throughput line is flat. This crate is what a program
+//! embeds: open a database, make trees, read, write, scan; see [`Db`].
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let dir = tempfile::tempdir()?;
+//! use weir::{Batch, Config, Db, Durability};
+//!
+//! let db = Db::open(dir.path(), Config::default())?;
+//! let birds = db.open_tree("birds")?;
+//! birds.put(b"heron", b"grey", Durability::Synced)?;
+//! assert_eq!(birds.get(b"heron")?.as_deref(), Some(&b"grey"[..]));
+//!
+//! let mut batch = Batch::new();
+//! batch.put(&birds, b"egret", b"white");
+//! batch.delete(&birds, b"heron");
+//! db.write(&batch, Durability::Synced)?;
+//!
+//! let mut cursor = birds.cursor();
+//! let mut found = cursor.seek_first()?;
+//! while found {
+//!     println!("{:?}", cursor.key());
+//!     found = cursor.next()?;
+//! }
+//! db.close()?;
+//! # Ok(())
+//! # }
+//! ```
+#![forbid(unsafe_code)]
+mod catalog;
+mod check;
+mod config;
+mod create;
+mod cursor;
+mod db;
+mod engine;
+mod error;
+mod open;
+mod stats;
+mod tree;
+mod workers;
+
+pub use check::CheckReport;
+pub use config::{Background, Config, Create};
+pub use cursor::Cursor;
+pub use db::{Batch, Db};
+pub use error::Error;
+pub use open::RecoveryReport;
+pub use stats::{PageWrites, StatsSnapshot};
+pub use tree::Tree;
+pub use weir_base::{Clock, DbId, Lsn, ManualClock, SystemClock, format_size, parse_size};
+pub use weir_btree::TreeReport;
+pub use weir_device::{
+    BlockFile, DiskSpec, FaultyVolume, FileVolume, IoStats, SimVolume, ThrottledVolume, Volume,
+};
+pub use weir_pool::{DoubleWriteConfig, DoubleWriteMode};
+pub use weir_recovery::{Phase, Progress};
+pub use weir_redo::Durability;

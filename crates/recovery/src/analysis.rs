@@ -1,0 +1,162 @@
+//! Who was under way: what each transaction's records say is left to take back or to complete.
+use std::collections::BTreeMap;
+
+use weir_base::{Lsn, PageNo, TreeId, TxnId};
+use weir_change::{Cleanup, Header, Op};
+use weir_txn::{Todo, UndoEntry};
+
+/// A transaction that the log does not show the end of.
+#[derive(Clone, Debug, Default)]
+pub struct OpenTxn {
+    /// The first record that matters.
+    pub first: Lsn,
+    /// Whether it committed: then only `todo` is left.
+    pub committed: bool,
+    /// What to take back, oldest first.
+    pub undo: Vec<UndoEntry>,
+    /// What its commit left to do.
+    pub todo: Vec<Todo>,
+}
+
+/// What the scan learns besides page changes.
+#[derive(Clone, Debug, Default)]
+pub struct Analysis {
+    open: BTreeMap<TxnId, OpenTxn>,
+    /// One more than the greatest transaction number seen.
+    pub next_txn: TxnId,
+    /// One more than the greatest tree number seen.
+    pub next_tree: TreeId,
+}
+
+impl Analysis {
+    /// Takes a group's header in, before its operations.
+    #[inline]
+    pub fn begin_group(&mut self, header: &Header, start: Lsn) {
+        let Some(txn) = header.txn else { return };
+        self.next_txn = self.next_txn.max(TxnId(txn.0 + 1));
+        if header.undo {
+            let open = self.open.entry(txn).or_default();
+            if open.undo.is_empty() && open.todo.is_empty() {
+                open.first = start;
+            }
+        }
+    }
+
+    /// Takes in an operation that changes no page, or that makes one.
+    pub fn note(&mut self, header: &Header, start: Lsn, op: &Op<'_>) {
+        if let Op::Init { tree, .. } = op {
+            self.next_tree = self.next_tree.max(TreeId(tree.0 + 1));
+        }
+        let Some(txn) = header.txn else { return };
+        match op {
+            Op::Undo { .. } | Op::UndoPages { .. } => {
+                let open = self.open.entry(txn).or_default();
+                open.undo.extend(UndoEntry::from_op(op));
+            }
+            Op::UndoReset => {
+                let open = self.open.entry(txn).or_default();
+                open.undo.clear();
+                open.first = start;
+            }
+            Op::Undone { entries } => {
+                if let Some(open) = self.open.get_mut(&txn) {
+                    let left = open.undo.len().saturating_sub(*entries as usize);
+                    open.undo.truncate(left);
+                }
+            }
+            Op::Cleanup(cleanup) => {
+                let open = self.open.entry(txn).or_default();
+                if open.first == Lsn::ZERO {
+                    open.first = start;
+                }
+                add_todo(&mut open.todo, cleanup);
+            }
+            _ => {}
+        }
+    }
+
+    /// Ends the group.
+    #[inline]
+    pub fn end_group(&mut self, header: &Header) {
+        let Some(txn) = header.txn else { return };
+        if self.open.is_empty() || !(header.commits || header.ended) {
+            return;
+        }
+        let Some(open) = self.open.get_mut(&txn) else { return };
+        open.committed |= header.commits;
+        if header.ended || open.todo.is_empty() {
+            self.open.remove(&txn);
+        }
+    }
+
+    /// The transactions without an end, newest first: the order to take them back in.
+    pub fn into_open(self) -> impl Iterator<Item = (TxnId, OpenTxn)> {
+        self.open.into_iter().rev()
+    }
+
+    /// How many have no end.
+    #[must_use]
+    pub fn open_count(&self) -> usize {
+        self.open.len()
+    }
+}
+
+/// A later word on the same chain says how far its freeing has come.
+fn add_todo(todo: &mut Vec<Todo>, cleanup: &Cleanup<'_>) {
+    if let Cleanup::Chain { first, mark } = *cleanup {
+        todo.retain(|t| !matches!(t, Todo::Chain { mark: m, .. } if *m == mark));
+        if first == PageNo::NONE {
+            return;
+        }
+    }
+    todo.push(Todo::from_cleanup(cleanup));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_change::Before;
+
+    fn header(txn: u64) -> Header {
+        Header { txn: Some(TxnId(txn)), ..Header::default() }
+    }
+
+    fn group(analysis: &mut Analysis, start: u64, header: Header, ops: &[Op<'_>]) {
+        analysis.begin_group(&header, Lsn(start));
+        for op in ops {
+            analysis.note(&header, Lsn(start), op);
+        }
+        analysis.end_group(&header);
+    }
+
+    #[test]
+    fn committed_losers_carried_forward_and_half_undone() {
+        let mut analysis = Analysis::default();
+        let undo =
+            |key: &'static [u8]| Op::Undo { tree: TreeId(1), key, seq: 1, before: Before::Absent };
+        let single = Header { commits: true, ..header(1) };
+        group(&mut analysis, 10, single, &[]);
+        assert_eq!(analysis.open_count(), 0);
+        let undoing = |txn| Header { undo: true, ..header(txn) };
+        group(&mut analysis, 20, undoing(2), &[undo(b"a")]);
+        group(&mut analysis, 30, undoing(3), &[undo(b"b")]);
+        group(&mut analysis, 40, undoing(3), &[undo(b"c")]);
+        group(&mut analysis, 50, Header { commits: true, ..header(2) }, &[]);
+        assert_eq!(analysis.open_count(), 1);
+        group(&mut analysis, 60, undoing(3), &[Op::UndoReset, undo(b"b"), undo(b"c")]);
+        group(&mut analysis, 70, header(3), &[Op::Undone { entries: 1 }]);
+        let left = Cleanup::Chain { first: PageNo(7), mark: 1 };
+        group(&mut analysis, 80, Header { commits: true, ..header(4) }, &[Op::Cleanup(left)]);
+        let further = Cleanup::Chain { first: PageNo(9), mark: 1 };
+        group(&mut analysis, 90, header(4), &[Op::Cleanup(further)]);
+        assert_eq!(analysis.next_txn, TxnId(5));
+        let open: Vec<_> = analysis.into_open().collect();
+        assert_eq!(open.len(), 2);
+        let (txn, four) = &open[0];
+        assert_eq!((*txn, four.committed, four.todo.len()), (TxnId(4), true, 1));
+        assert!(matches!(four.todo[0], Todo::Chain { first: PageNo(9), .. }));
+        let (txn, three) = &open[1];
+        assert_eq!((*txn, three.committed, three.undo.len()), (TxnId(3), false, 1));
+        assert_eq!(three.first, Lsn(60));
+    }
+}

@@ -1,0 +1,89 @@
+//! Checking a whole database: every tree, and that every page has exactly one owner.
+use std::collections::BTreeMap;
+
+use weir_base::PageNo;
+use weir_btree::TreeReport;
+
+use crate::db::Db;
+use crate::engine::CATALOG_TREE;
+use crate::error::Error;
+
+/// What a check found.
+#[derive(Clone, Debug, Default)]
+pub struct CheckReport {
+    /// Each tree by name, the catalog first under an empty name.
+    pub trees: Vec<(String, TreeReport)>,
+    /// Everything that is not as it must be. Empty: the database is sound.
+    pub problems: Vec<String>,
+    /// Pages in use.
+    pub pages_used: u64,
+    /// Pages of the file that are free.
+    pub pages_free: u64,
+}
+
+impl Db {
+    /// Checks every tree, then that every page in use belongs to exactly one of them. Nobody may
+    /// write meanwhile, or pages may seem lost. `progress` is told pages looked at and in use.
+    ///
+    /// # Errors
+    /// [`Error`] when the check cannot go on; damage is reported in [`CheckReport::problems`].
+    pub fn check(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<CheckReport, Error> {
+        let engine = &self.engine;
+        let mut report = CheckReport { pages_used: engine.space.used(), ..CheckReport::default() };
+        let of = report.pages_used;
+        let mut owners: BTreeMap<PageNo, String> = BTreeMap::new();
+        let mut trees = vec![(String::new(), engine.catalog.clone())];
+        match engine.trees() {
+            Ok(more) => trees.extend(more),
+            Err(e) => report.problems.push(format!("the catalog cannot be read: {e}")),
+        }
+        let mut done = 0;
+        for (name, tree) in trees {
+            let shown = if tree.id() == CATALOG_TREE {
+                "the catalog".into()
+            } else {
+                format!("tree '{name}'")
+            };
+            let checked = tree.check(&mut |_| {
+                done += 1;
+                progress(done, of);
+            });
+            match checked {
+                Ok(tree_report) => {
+                    for page in &tree_report.pages {
+                        if let Some(other) = owners.insert(*page, shown.clone()) {
+                            report
+                                .problems
+                                .push(format!("page {page} belongs to {other} and to {shown}"));
+                        }
+                    }
+                    report.trees.push((name, tree_report));
+                }
+                Err(e) => report.problems.push(format!("{shown}: {e}")),
+            }
+        }
+        self.check_pages(&owners, &mut report);
+        progress(of, of);
+        Ok(report)
+    }
+
+    fn check_pages(&self, owners: &BTreeMap<PageNo, String>, report: &mut CheckReport) {
+        let space = &self.engine.space;
+        for (page, owner) in owners {
+            if !space.is_used(*page) {
+                report.problems.push(format!("page {page} of {owner} is marked free"));
+            }
+        }
+        // Where a tree could not be walked its pages cannot be told from lost ones.
+        if !report.problems.is_empty() {
+            return;
+        }
+        for page in (0..space.end()).map(PageNo) {
+            if space.is_used(page) && !space.is_map(page) && !owners.contains_key(&page) {
+                report.problems.push(format!("page {page} is marked used but nothing uses it"));
+            }
+        }
+        let pages = u64::from(self.engine.pool.store().pages());
+        report.pages_free = pages.saturating_sub(report.pages_used);
+    }
+}

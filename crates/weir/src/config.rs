@@ -1,0 +1,123 @@
+//! What a user may set. Nothing of it is needed to run well but memory and log size.
+use std::sync::Arc;
+
+use weir_pool::DoubleWriteConfig;
+use weir_recovery::Progress;
+
+use crate::error::Error;
+
+/// Bytes a page unless the creator says otherwise. `docs/decisions/page-size.md` has the
+/// measurements.
+pub(crate) const PAGE_SIZE_DEFAULT: usize = 8192;
+
+/// Who does the background work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Background {
+    /// Threads of the engine.
+    Threads,
+    /// Nobody: who is held up does a step of it. For deterministic simulation.
+    Manual,
+}
+
+/// Whether opening may make a database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Create {
+    /// When there is none.
+    IfMissing,
+    /// Never: there must be one.
+    Never,
+    /// There must be none.
+    Always,
+}
+
+/// How a database is opened.
+#[derive(Clone)]
+pub struct Config {
+    /// Memory for pages, in bytes.
+    pub pool_bytes: u64,
+    /// The log's capacity in bytes, at creation; later openings keep what the database has (see
+    /// [`crate::Db::set_log_bytes`]). 0: 64 MiB, or what the database has.
+    pub log_bytes: u64,
+    /// Bytes a page: 4096, 8192 or 16384, at creation. 0: the default, or what the database has.
+    pub page_size: usize,
+    /// How pages are kept from tearing.
+    pub doublewrite: DoubleWriteConfig,
+    /// Whether to make the database.
+    pub create: Create,
+    /// Who does the background work.
+    pub background: Background,
+    /// Threads that redo after a crash; 0: as many as there are cores.
+    pub recovery_threads: usize,
+    /// Told how far recovery has come.
+    pub recovery_progress: Option<Arc<dyn Fn(&Progress) + Send + Sync>>,
+    /// The most pages that the database may ever have.
+    pub pages_max: u32,
+    /// For the simulator's canary alone: plants the bug of writing pages ahead of the log.
+    #[doc(hidden)]
+    pub skip_log_gate: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            pool_bytes: 1 << 30,
+            log_bytes: 0,
+            page_size: 0,
+            doublewrite: DoubleWriteConfig::default(),
+            create: Create::IfMissing,
+            background: Background::Threads,
+            recovery_threads: 0,
+            recovery_progress: None,
+            pages_max: 1 << 31,
+            skip_log_gate: false,
+        }
+    }
+}
+
+/// The log's capacity unless the creator says otherwise.
+pub(crate) const LOG_BYTES_DEFAULT: u64 = 64 << 20;
+/// The least: below it, groups could not pass through the log.
+pub(crate) const LOG_BYTES_MIN: u64 = 640 << 10;
+/// The most.
+pub(crate) const LOG_BYTES_MAX: u64 = 1 << 40;
+/// The least memory: a few dozen pages.
+pub(crate) const POOL_BYTES_MIN: u64 = 256 << 10;
+
+impl Config {
+    /// # Errors
+    /// [`Error::Config`] that names the setting, its value and what is allowed.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let wrong = |what: String| Err(Error::Config(what));
+        if ![0, 4096, 8192, 16384].contains(&self.page_size) {
+            return wrong(format!(
+                "a page size of {} bytes is not possible; choose 4096, 8192 or 16384",
+                self.page_size
+            ));
+        }
+        if self.log_bytes != 0 {
+            check_log_bytes(self.log_bytes)?;
+        }
+        if self.pool_bytes < POOL_BYTES_MIN {
+            return wrong(format!(
+                "a pool of {} bytes is too small; the least is {POOL_BYTES_MIN}",
+                self.pool_bytes
+            ));
+        }
+        if self.pages_max < 64 {
+            return wrong(format!("at most {} pages is too few; the least is 64", self.pages_max));
+        }
+        Ok(())
+    }
+}
+
+/// # Errors
+/// [`Error::Config`].
+pub(crate) fn check_log_bytes(bytes: u64) -> Result<(), Error> {
+    if !(LOG_BYTES_MIN..=LOG_BYTES_MAX).contains(&bytes) {
+        return Err(Error::Config(format!(
+            "a log of {bytes} bytes is not possible; the least is {LOG_BYTES_MIN}, the most \
+             {LOG_BYTES_MAX}"
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,147 @@
+//! Making a database. A marker file says that it is not finished: a crash in between leaves nothing
+//! that could be taken for a database, and nothing that was there before is ever overwritten.
+use std::sync::Arc;
+
+use weir_base::{DbId, Lsn, TreeId, TxnId};
+use weir_btree::{Env, Tree as RawTree};
+use weir_change::{Group, Header};
+use weir_checkpoint::{CONTROL_FILE, Control, ControlFile};
+use weir_device::Volume;
+use weir_pool::{InPlaceStore, Pool};
+use weir_redo::{Durability, Log};
+use weir_space::Space;
+
+use crate::config::{Config, Create, LOG_BYTES_DEFAULT, PAGE_SIZE_DEFAULT};
+use crate::engine::{CATALOG_ROOT, CATALOG_TREE};
+use crate::error::Error;
+use crate::open::{log_config, pool_config};
+
+const MARKER_FILE: &str = "creating";
+/// Not zero: a page that was never changed has LSN zero.
+const FIRST_LSN: Lsn = Lsn(4096);
+/// Pages that a new data file has room for.
+const FIRST_PAGES: u32 = 64;
+
+/// What lies in the directory.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    Nothing,
+    Database,
+    /// A creation that was cut short: nothing in it can be of use to anybody.
+    Unfinished,
+    /// Something else: these files.
+    Foreign(Vec<String>),
+}
+
+fn is_ours(name: &str) -> bool {
+    name == CONTROL_FILE
+        || name == MARKER_FILE
+        || name == "pages"
+        || name.starts_with("redo-")
+        || name.starts_with("doublewrite-")
+}
+
+pub(crate) fn look(volume: &dyn Volume) -> Result<Found, Error> {
+    let listed = |e| Error::io("listing the database's directory", e);
+    let mut names = volume.list().map_err(listed)?;
+    names.retain(|name| name != "LOCK");
+    names.sort();
+    let has = |wanted: &str| names.iter().any(|name| name == wanted);
+    Ok(if has(MARKER_FILE) && names.iter().all(|name| is_ours(name)) {
+        Found::Unfinished
+    } else if has(CONTROL_FILE) {
+        Found::Database
+    } else if names.is_empty() {
+        Found::Nothing
+    } else {
+        Found::Foreign(names)
+    })
+}
+
+/// Makes sure that there is a database, as far as `config` allows to make one.
+pub(crate) fn prepare(volume: &Arc<dyn Volume>, config: &Config) -> Result<(), Error> {
+    match (look(&**volume)?, config.create) {
+        (Found::Database, Create::Always) => {
+            Err(Error::Directory("there is a database in this directory already".into()))
+        }
+        (Found::Database, _) => Ok(()),
+        (Found::Nothing | Found::Unfinished, Create::Never) => {
+            Err(Error::Directory("there is no database in this directory".into()))
+        }
+        (Found::Nothing, _) => create(volume, config),
+        (Found::Unfinished, _) => {
+            remove_unfinished(volume)?;
+            create(volume, config)
+        }
+        (Found::Foreign(names), _) => {
+            let some: Vec<&str> = names.iter().map(String::as_str).take(5).collect();
+            let what = if names.iter().all(|name| is_ours(name)) {
+                "the control file of the database is missing; put it back from a backup"
+            } else {
+                "this directory holds other files; choose an empty or a new one"
+            };
+            Err(Error::Directory(format!("{what} (found: {})", some.join(", "))))
+        }
+    }
+}
+
+/// The marker goes last: a crash in between leaves the directory unfinished, as it was.
+fn remove_unfinished(volume: &Arc<dyn Volume>) -> Result<(), Error> {
+    let failed = |e| Error::io("removing an unfinished creation", e);
+    for name in volume.list().map_err(failed)? {
+        if is_ours(&name) && name != MARKER_FILE {
+            volume.remove(&name).map_err(failed)?;
+        }
+    }
+    volume.sync_directory().map_err(failed)?;
+    volume.remove(MARKER_FILE).map_err(failed)?;
+    volume.sync_directory().map_err(failed)
+}
+
+fn create(volume: &Arc<dyn Volume>, config: &Config) -> Result<(), Error> {
+    let failed = |e| Error::io("creating the database", e);
+    volume.create(MARKER_FILE, 0).map_err(failed)?;
+    volume.sync_directory().map_err(failed)?;
+    let made = fill(volume, config);
+    if let Err(e) = made {
+        // A full disk, say. What was there before is there still; leave nothing of ours.
+        let _ = remove_unfinished(volume);
+        return Err(e);
+    }
+    volume.remove(MARKER_FILE).map_err(failed)?;
+    volume.sync_directory().map_err(failed)
+}
+
+fn fill(volume: &Arc<dyn Volume>, config: &Config) -> Result<(), Error> {
+    let page_size = if config.page_size == 0 { PAGE_SIZE_DEFAULT } else { config.page_size };
+    let log_bytes = if config.log_bytes == 0 { LOG_BYTES_DEFAULT } else { config.log_bytes };
+    let db = DbId(fastrand::u64(1..));
+    let log = Arc::new(Log::create(volume.clone(), log_config(db, log_bytes), FIRST_LSN)?);
+    let start = log.end();
+    let store = InPlaceStore::create(volume, db, page_size, FIRST_PAGES, config.doublewrite)?;
+    let pool = Arc::new(Pool::new(&pool_config(config, log_bytes), Arc::new(store), log.clone())?);
+    pool.begin_at(start);
+    let space = Arc::new(Space::create(pool.clone(), config.pages_max)?);
+    let env = Env { pool, space };
+    let claimed = env.space.claim(1)?;
+    if claimed[0] != CATALOG_ROOT {
+        return Err(Error::Damaged("a new database does not begin empty".into()));
+    }
+    let mut group = Group::begin(Header::default());
+    RawTree::create(&env, &mut group, CATALOG_TREE, CATALOG_ROOT)?;
+    group.commit(&log)?;
+    log.flush(Durability::Synced)?;
+    let control = Control {
+        db,
+        sequence: 0,
+        page_size: page_size as u32,
+        checkpoint: start,
+        log_bytes,
+        next_txn: TxnId(1),
+        next_tree: TreeId(CATALOG_TREE.0 + 1),
+        clean: false,
+        openings: 0,
+    };
+    ControlFile::create(volume, control).map_err(|e| Error::io("creating the control file", e))?;
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! Walking a tree in key order.
+use weir_btree::Cursor as RawCursor;
+
+use crate::error::Error;
+use crate::tree::Tree;
+
+/// A position in a tree. It stays sound while others change the tree: rows that are there all along
+/// are met exactly once, in order.
+pub struct Cursor {
+    raw: RawCursor,
+    _tree: Tree,
+}
+
+impl Cursor {
+    pub(crate) fn new(tree: Tree) -> Self {
+        Cursor { raw: RawCursor::new(tree.raw.clone()), _tree: tree }
+    }
+
+    /// Moves to the first row whose key is not below `key`. `false`: there is none.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`], [`Error::Io`].
+    pub fn seek(&mut self, key: &[u8]) -> Result<bool, Error> {
+        Ok(self.raw.seek(key)?)
+    }
+
+    /// Moves to the last row whose key is below `key`. `false`: there is none.
+    ///
+    /// # Errors
+    /// As [`Cursor::seek`].
+    pub fn seek_before(&mut self, key: &[u8]) -> Result<bool, Error> {
+        Ok(self.raw.seek_before(key)?)
+    }
+
+    /// Moves to the first row.
+    ///
+    /// # Errors
+    /// As [`Cursor::seek`].
+    pub fn seek_first(&mut self) -> Result<bool, Error> {
+        Ok(self.raw.seek_first()?)
+    }
+
+    /// Moves to the last row.
+    ///
+    /// # Errors
+    /// As [`Cursor::seek`].
+    pub fn seek_last(&mut self) -> Result<bool, Error> {
+        Ok(self.raw.seek_last()?)
+    }
+
+    /// Moves to the next row. `false`: there is none, or the cursor stood on none.
+    ///
+    /// # Errors
+    /// As [`Cursor::seek`].
+    #[allow(clippy::should_implement_trait)] // Rows are borrowed from the cursor: no Iterator.
+    pub fn next(&mut self) -> Result<bool, Error> {
+        Ok(self.raw.next()?)
+    }
+
+    /// Moves to the row before. `false`: there is none, or the cursor stood on none.
+    ///
+    /// # Errors
+    /// As [`Cursor::seek`].
+    pub fn prev(&mut self) -> Result<bool, Error> {
+        Ok(self.raw.prev()?)
+    }
+
+    /// The key of the row stood on; empty when on none.
+    #[must_use]
+    pub fn key(&self) -> &[u8] {
+        self.raw.key()
+    }
+
+    /// The value of the row stood on; empty when on none, or when the row has gone since.
+    ///
+    /// # Errors
+    /// As [`Cursor::seek`].
+    pub fn value(&mut self) -> Result<&[u8], Error> {
+        Ok(self.raw.value()?.unwrap_or_default())
+    }
+}

@@ -1,0 +1,218 @@
+//! The handle of an open database.
+use std::path::Path;
+use std::sync::Arc;
+
+use weir_base::{Clock, SystemClock};
+use weir_device::{FileVolume, Volume};
+use weir_redo::Durability;
+use weir_txn::BatchOp;
+
+use crate::config::{Config, check_log_bytes};
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::open::{RecoveryReport, open};
+use crate::tree::Tree;
+
+/// An open database. Cloning gives another handle of the same; all may be used from any thread.
+/// When the last handle (trees and cursors included) is dropped the database is closed, best
+/// effort; [`Db::close`] says how it went.
+#[derive(Clone)]
+pub struct Db {
+    pub(crate) engine: Arc<Engine>,
+}
+
+impl Db {
+    /// Opens the database in a directory, making both if need be; recovers after a crash.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when another process has the database open, or the directory cannot be used;
+    /// [`Error::Directory`] when it holds something else; [`Error::Damaged`], [`Error::Config`].
+    pub fn open(dir: &Path, config: Config) -> Result<Db, Error> {
+        let volume = FileVolume::open(dir)
+            .map_err(|e| Error::io(format!("opening the directory '{}'", dir.display()), e))?;
+        Self::open_on(Arc::new(volume), config)
+    }
+
+    /// As [`Db::open`], on any volume: throttled, simulated, faulty.
+    ///
+    /// # Errors
+    /// As [`Db::open`].
+    pub fn open_on(volume: Arc<dyn Volume>, config: Config) -> Result<Db, Error> {
+        Self::open_with_clock(volume, config, Arc::new(SystemClock::new()))
+    }
+
+    /// As [`Db::open_on`], with a clock of the caller's.
+    ///
+    /// # Errors
+    /// As [`Db::open`].
+    pub fn open_with_clock(
+        volume: Arc<dyn Volume>,
+        config: Config,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Db, Error> {
+        Ok(Db { engine: open(volume, config, clock)? })
+    }
+
+    /// Makes an empty tree. Durable when it returns.
+    ///
+    /// # Errors
+    /// [`Error::Name`] when there is one of that name, or the name is empty or longer than 255
+    /// bytes.
+    pub fn create_tree(&self, name: &str) -> Result<Tree, Error> {
+        Ok(Tree { engine: self.engine.clone(), raw: self.engine.make_tree(name)? })
+    }
+
+    /// The tree of this name, `None` when there is none.
+    ///
+    /// # Errors
+    /// [`Error::Name`], [`Error::Damaged`], [`Error::Io`].
+    pub fn tree(&self, name: &str) -> Result<Option<Tree>, Error> {
+        let raw = self.engine.find_tree(name)?;
+        Ok(raw.map(|raw| Tree { engine: self.engine.clone(), raw }))
+    }
+
+    /// The tree of this name, made if there is none.
+    ///
+    /// # Errors
+    /// As [`Db::create_tree`] and [`Db::tree`].
+    pub fn open_tree(&self, name: &str) -> Result<Tree, Error> {
+        match self.tree(name)? {
+            Some(tree) => Ok(tree),
+            None => match self.create_tree(name) {
+                // Another thread was quicker.
+                Err(Error::Name(e)) => self.tree(name)?.ok_or(Error::Name(e)),
+                made => made,
+            },
+        }
+    }
+
+    /// Drops a tree. Nobody may use it any more: what other handles read or write is undefined,
+    /// though nothing else is harmed. `false`: there was none.
+    ///
+    /// # Errors
+    /// [`Error`]; once the name is gone, what is left of its pages is freed at the next opening.
+    pub fn drop_tree(&self, name: &str) -> Result<bool, Error> {
+        self.engine.unmake_tree(name)
+    }
+
+    /// The names of all trees, in order.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`], [`Error::Io`].
+    pub fn tree_names(&self) -> Result<Vec<String>, Error> {
+        Ok(self.engine.trees()?.into_iter().map(|(name, _)| name).collect())
+    }
+
+    /// Applies a batch: all of it or nothing, now and after a crash.
+    ///
+    /// # Errors
+    /// [`Error`]; nothing is changed then, unless the engine has halted: then the batch may turn
+    /// out to be there or not when the database is opened again.
+    pub fn write(&self, batch: &Batch, durability: Durability) -> Result<(), Error> {
+        self.engine.check_open()?;
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let end = self.engine.writer.write(&batch.ops).map_err(|e| self.engine.failed(e.into()))?;
+        self.engine.commit(end, durability)
+    }
+
+    /// Makes the log larger or smaller while the database is in use. A larger one is in force as
+    /// its files are ready, a smaller one as the checkpoint allows. Durable when it returns.
+    ///
+    /// # Errors
+    /// [`Error::Config`] outside 640 KiB to 1 TiB, or beyond 16 times what the log had when the
+    /// database was opened.
+    pub fn set_log_bytes(&self, bytes: u64) -> Result<(), Error> {
+        check_log_bytes(bytes)?;
+        let most = self.engine.pool.age_span_bytes();
+        if bytes > most {
+            return Err(Error::Config(format!(
+                "the log can grow to {most} bytes while the database is open; to go beyond, close \
+                 it after this change and open it again"
+            )));
+        }
+        self.engine.checkpointer.write_control(|control| control.log_bytes = bytes)?;
+        self.engine.log.set_capacity(bytes);
+        Ok(())
+    }
+
+    /// Writes all pages that are dirty now.
+    ///
+    /// # Errors
+    /// [`Error::Halted`], [`Error::Io`].
+    pub fn checkpoint(&self) -> Result<(), Error> {
+        self.engine.check_open()?;
+        self.engine.checkpointer.flush_all().map_err(|e| {
+            let e = Error::from(e);
+            self.engine.halt(&e.to_string());
+            e
+        })
+    }
+
+    /// What opening had to do after a crash; `None` when there was nothing to do.
+    #[must_use]
+    pub fn recovery_report(&self) -> Option<RecoveryReport> {
+        self.engine.report
+    }
+
+    /// One step of all background work, for [`crate::Background::Manual`].
+    ///
+    /// # Errors
+    /// [`Error::Halted`], [`Error::Io`].
+    pub fn step(&self) -> Result<(), Error> {
+        self.engine.checkpointer.pump()?;
+        Ok(())
+    }
+
+    /// Closes the database in order: the next opening has nothing to redo. Other handles can only
+    /// read what is in memory afterwards.
+    ///
+    /// # Errors
+    /// [`Error`] when something could not be written; nothing acknowledged is lost.
+    pub fn close(self) -> Result<(), Error> {
+        self.engine.shut_down()
+    }
+}
+
+/// Changes to trees of one database that are to be applied together. A later change of a key
+/// replaces an earlier one.
+#[derive(Clone, Default)]
+pub struct Batch {
+    ops: weir_txn::Batch,
+}
+
+impl Batch {
+    /// An empty batch.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds: insert the row or replace its value.
+    pub fn put(&mut self, tree: &Tree, key: &[u8], value: &[u8]) {
+        self.ops.add(&tree.raw, key, BatchOp::Put(value.to_vec()));
+    }
+
+    /// Adds: remove the row if it is there.
+    pub fn delete(&mut self, tree: &Tree, key: &[u8]) {
+        self.ops.add(&tree.raw, key, BatchOp::Delete);
+    }
+
+    /// Keys changed.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ops.len()
+    }
+
+    /// Whether nothing is changed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ops.is_empty()
+    }
+
+    /// Forgets all changes.
+    pub fn clear(&mut self) {
+        self.ops.clear();
+    }
+}

@@ -1,0 +1,150 @@
+//! What all handles of an open database share.
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use parking_lot::Mutex;
+use weir_base::{Clock, Lsn, PageNo, TreeId};
+use weir_btree::{Env, Tree as RawTree, TreeError};
+use weir_checkpoint::{Checkpointer, ControlFile};
+use weir_device::Volume;
+use weir_pool::Pool;
+use weir_redo::{Durability, Log};
+use weir_space::Space;
+use weir_txn::{Active, Writer};
+
+use crate::config::{Background, Config};
+use crate::error::Error;
+use crate::open::RecoveryReport;
+use crate::workers::Workers;
+
+/// The catalog's tree and its root: the first page behind the first map page.
+pub(crate) const CATALOG_TREE: TreeId = TreeId(1);
+pub(crate) const CATALOG_ROOT: PageNo = PageNo(1);
+
+pub(crate) struct Engine {
+    pub(crate) volume: Arc<dyn Volume>,
+    pub(crate) config: Config,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) control: Arc<ControlFile>,
+    pub(crate) log: Arc<Log>,
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) space: Arc<Space>,
+    pub(crate) env: Arc<Env>,
+    pub(crate) active: Arc<Active>,
+    pub(crate) checkpointer: Arc<Checkpointer>,
+    pub(crate) writer: Writer,
+    pub(crate) catalog: RawTree,
+    /// Makers and droppers of trees, one at a time.
+    pub(crate) naming: Mutex<()>,
+    pub(crate) next_tree: Arc<AtomicU32>,
+    pub(crate) report: Option<RecoveryReport>,
+    pub(crate) workers: Mutex<Option<Workers>>,
+    pub(crate) closed: AtomicBool,
+}
+
+impl Engine {
+    /// The end of a write: counted, and waited for as durably as asked.
+    #[inline]
+    pub(crate) fn commit(&self, end: Lsn, durability: Durability) -> Result<(), Error> {
+        self.checkpointer.count_commit();
+        if self.config.background == Background::Manual && durability != Durability::Lazy {
+            self.log.maintain()?;
+        }
+        self.log.wait(end, durability).map_err(|e| self.failed(e.into()))
+    }
+
+    /// # Errors
+    /// [`Error::Halted`] when nothing may be written any more.
+    pub(crate) fn check_open(&self) -> Result<(), Error> {
+        if self.closed.load(Ordering::Relaxed) {
+            return Err(Error::Halted("the database has been closed".into()));
+        }
+        Ok(())
+    }
+
+    /// Looks whether an error means that the engine must halt, and passes it on.
+    pub(crate) fn failed(&self, e: Error) -> Error {
+        if self.log.check().is_err() {
+            self.halt(&e.to_string());
+        }
+        e
+    }
+
+    /// Stops all writing for good.
+    pub(crate) fn halt(&self, why: &str) {
+        halt(&self.pool, &self.checkpointer, why);
+    }
+
+    pub(crate) fn halted(&self) -> Option<String> {
+        self.pool.halted().or_else(|| self.checkpointer.admission().stopped())
+    }
+
+    /// Ends the background work and, if nothing has failed, writes everything and marks the
+    /// database as closed in order.
+    pub(crate) fn shut_down(&self) -> Result<(), Error> {
+        if self.closed.swap(true, Ordering::SeqCst) {
+            return Ok(());
+        }
+        if let Some(workers) = self.workers.lock().take() {
+            workers.stop();
+        }
+        if let Some(why) = self.halted() {
+            return Err(Error::Halted(why));
+        }
+        self.log.flush(Durability::Synced)?;
+        self.checkpointer.flush_all()?;
+        if self.active.is_empty() {
+            let end = self.log.end();
+            self.log.wait(end, Durability::Synced)?;
+            self.checkpointer.write_control(|control| {
+                control.checkpoint = end;
+                control.clean = true;
+            })?;
+        }
+        self.checkpointer.admission().stop("the database has been closed");
+        Ok(())
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        // Best effort: whoever wants to know calls `close`. What is not written now is redone.
+        let _ = self.shut_down();
+    }
+}
+
+/// Stops all writing for good.
+pub(crate) fn halt(pool: &Pool, checkpointer: &Checkpointer, why: &str) {
+    pool.halt(why);
+    checkpointer.admission().stop(why);
+}
+
+/// Waits until `bytes` of redo may be written; in manual mode, does the background's work for it.
+pub(crate) fn admit(
+    checkpointer: &Checkpointer,
+    log: &Log,
+    clock: &dyn Clock,
+    background: Background,
+    bytes: u64,
+) -> Result<(), TreeError> {
+    if checkpointer.admission().allows(log.end(), bytes) {
+        return Ok(());
+    }
+    if background == Background::Threads {
+        let end = || log.end();
+        return checkpointer.admission().wait(clock, &end, bytes).map_err(TreeError::Stopped);
+    }
+    for _ in 0..100_000 {
+        if let Some(why) = checkpointer.admission().stopped() {
+            return Err(TreeError::Stopped(why));
+        }
+        if let Err(e) = checkpointer.pump() {
+            checkpointer.admission().stop(&e.to_string());
+            return Err(TreeError::Stopped(e.to_string()));
+        }
+        if checkpointer.admission().allows(log.end(), bytes) {
+            return Ok(());
+        }
+    }
+    Err(TreeError::Stopped("the log is full and nothing that holds it can be written".into()))
+}

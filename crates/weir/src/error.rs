@@ -1,0 +1,149 @@
+//! What a caller can be told.
+use std::io;
+
+use thiserror::Error;
+use weir_btree::TreeError;
+use weir_checkpoint::WorkerError;
+use weir_pool::PoolError;
+use weir_recovery::RedoFailed;
+use weir_redo::RedoError;
+use weir_space::SpaceError;
+use weir_txn::TxnError;
+
+/// Why an operation failed. Unless it says otherwise, nothing was changed and other operations go
+/// on.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// A setting has a value that is not possible.
+    #[error("{0}")]
+    Config(String),
+    /// The directory is not what opening expects.
+    #[error("{0}")]
+    Directory(String),
+    /// A name that no tree can have, or that another one has.
+    #[error("{0}")]
+    Name(String),
+    /// A key or value is too long, or not in order.
+    #[error(transparent)]
+    Input(TreeError),
+    /// The disk is full. Reads go on; writes go on once there is room again.
+    #[error("{0}")]
+    DiskFull(String),
+    /// Something on disk is not what was written. The rest of the database stays readable.
+    #[error("{0}")]
+    Damaged(String),
+    /// The engine has halted after a device failure: nothing that was acknowledged is lost; open
+    /// the database again once the device is well.
+    #[error("the engine has halted: {0}")]
+    Halted(String),
+    /// The device or the operating system refused.
+    #[error("{what}: {cause}")]
+    Io {
+        /// What was being done.
+        what: String,
+        /// The answer.
+        cause: io::Error,
+    },
+    /// A transaction failed for a reason of its own.
+    #[error(transparent)]
+    Transaction(TxnError),
+}
+
+impl Error {
+    pub(crate) fn io(what: impl Into<String>, cause: io::Error) -> Self {
+        if cause.kind() == io::ErrorKind::StorageFull {
+            return Error::DiskFull(format!("{}: {cause}", what.into()));
+        }
+        Error::Io { what: what.into(), cause }
+    }
+}
+
+impl From<PoolError> for Error {
+    fn from(e: PoolError) -> Self {
+        match e {
+            PoolError::Damaged { .. } | PoolError::NoSuchPage(_) => Error::Damaged(e.to_string()),
+            PoolError::Halted(why) => Error::Halted(why),
+            PoolError::Redo(e) => e.into(),
+            PoolError::Device { .. } if e.is_disk_full() => Error::DiskFull(e.to_string()),
+            PoolError::Device { what, cause } => {
+                Error::Io { what, cause: io::Error::new(cause.kind(), cause.to_string()) }
+            }
+        }
+    }
+}
+
+impl From<RedoError> for Error {
+    fn from(e: RedoError) -> Self {
+        match e {
+            RedoError::Halted { cause } => Error::Halted(cause.to_string()),
+            RedoError::Io { ref source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+                Error::DiskFull(e.to_string())
+            }
+            RedoError::Io { .. } => {
+                Error::Io { what: "the redo log".into(), cause: io::Error::other(e) }
+            }
+            RedoError::TooLarge { .. } => Error::Config(e.to_string()),
+            _ => Error::Damaged(e.to_string()),
+        }
+    }
+}
+
+impl From<SpaceError> for Error {
+    fn from(e: SpaceError) -> Self {
+        match e {
+            SpaceError::DiskFull(_) | SpaceError::TooLarge(_) => Error::DiskFull(e.to_string()),
+            SpaceError::Pool(e) => e.into(),
+            SpaceError::Redo(e) => e.into(),
+        }
+    }
+}
+
+impl From<TreeError> for Error {
+    fn from(e: TreeError) -> Self {
+        match e {
+            TreeError::Pool(e) => e.into(),
+            TreeError::Space(e) => e.into(),
+            TreeError::Redo(e) => e.into(),
+            TreeError::Stopped(why) => Error::Halted(why),
+            TreeError::Damaged { .. } => Error::Damaged(e.to_string()),
+            TreeError::KeyTooLong { .. }
+            | TreeError::ValueTooLong(_)
+            | TreeError::NotAscending(_)
+            | TreeError::NotEmpty => Error::Input(e),
+        }
+    }
+}
+
+impl From<TxnError> for Error {
+    fn from(e: TxnError) -> Self {
+        match e {
+            TxnError::Tree(e) => e.into(),
+            TxnError::Redo(e) => e.into(),
+            TxnError::TooLarge { .. } | TxnError::RollbackFailed { .. } => Error::Transaction(e),
+        }
+    }
+}
+
+impl From<WorkerError> for Error {
+    fn from(e: WorkerError) -> Self {
+        match e {
+            WorkerError::Pool(e) => e.into(),
+            WorkerError::Redo(e) => e.into(),
+            WorkerError::Control(cause) => Error::Io {
+                what: "writing the control file".into(),
+                cause: io::Error::new(cause.kind(), cause.to_string()),
+            },
+        }
+    }
+}
+
+impl From<RedoFailed> for Error {
+    fn from(e: RedoFailed) -> Self {
+        match e {
+            RedoFailed::Pool(PoolError::Device { what, cause }) => {
+                PoolError::Device { what, cause }.into()
+            }
+            _ => Error::Damaged(e.to_string()),
+        }
+    }
+}

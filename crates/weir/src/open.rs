@@ -1,0 +1,289 @@
+//! Opening a database, from top to bottom: control file, log, torn pages, redo, undo, threads.
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use parking_lot::Mutex;
+use weir_base::{Clock, DbId, Lsn, TreeId};
+use weir_btree::{Env, Tree as RawTree};
+use weir_checkpoint::{Checkpointer, Control, ControlFile};
+use weir_device::Volume;
+use weir_pool::{InPlaceStore, Pool, PoolConfig};
+use weir_recovery::{
+    Collected, LogFound, Outcome, Phase, Progress, RedoReport, Refusal, collect, judge, redo,
+    settle,
+};
+use weir_redo::{Log, LogConfig, RedoError};
+use weir_space::Space;
+use weir_txn::{Active, Writer};
+
+use crate::config::{Background, Config};
+use crate::create::prepare;
+use crate::engine::{CATALOG_ROOT, CATALOG_TREE, Engine, admit};
+use crate::error::Error;
+use crate::workers::{Site, Workers};
+
+/// What opening had to do after a crash.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RecoveryReport {
+    /// Where the log was read from.
+    pub from: Lsn,
+    /// Where it ended.
+    pub to: Lsn,
+    /// Pages torn by the crash, put right from the doublewrite area.
+    pub pages_repaired: u64,
+    /// What redo did.
+    pub redo: RedoReport,
+    /// Committed transactions whose cleaning up was completed.
+    pub completed: u64,
+    /// Transactions taken back.
+    pub undone: u64,
+    /// Time for reading the log.
+    pub scan_micros: u64,
+    /// Time for redo.
+    pub redo_micros: u64,
+    /// Time for the whole opening.
+    pub total_micros: u64,
+}
+
+impl RecoveryReport {
+    /// Bytes of log that were redone.
+    #[must_use]
+    pub fn redo_bytes(&self) -> u64 {
+        self.to.bytes_since(self.from)
+    }
+}
+
+pub(crate) fn log_config(db: DbId, capacity_bytes: u64) -> LogConfig {
+    // A buffer beyond a quarter of the log would only use it up.
+    let buffer_bytes = (capacity_bytes / 8).clamp(64 << 10, 8 << 20);
+    LogConfig { db, capacity_bytes, buffer_bytes }
+}
+
+pub(crate) fn pool_config(config: &Config, log_bytes: u64) -> PoolConfig {
+    PoolConfig {
+        bytes: config.pool_bytes,
+        pages_max: config.pages_max,
+        log_usual_bytes: log_bytes,
+        // Room for the log to grow sixteenfold while the database is open.
+        log_span_bytes: log_bytes.saturating_mul(32),
+        // Until the threads run, who needs a frame frees one.
+        manual: true,
+        skip_log_gate: config.skip_log_gate,
+    }
+}
+
+/// Opens the database in `volume`.
+pub(crate) fn open(
+    volume: Arc<dyn Volume>,
+    config: Config,
+    clock: Arc<dyn Clock>,
+) -> Result<Arc<Engine>, Error> {
+    let began = clock.now_micros();
+    config.check()?;
+    prepare(&volume, &config)?;
+    let control = ControlFile::open(&volume).map_err(control_error)?;
+    let was = control.get();
+    if config.page_size != 0 && config.page_size != was.page_size as usize {
+        return Err(Error::Config(format!(
+            "the database has pages of {} bytes, not {}; the page size is chosen at creation",
+            was.page_size, config.page_size
+        )));
+    }
+    let progress = config.recovery_progress.clone();
+    let tell = move |p: Progress| {
+        if let Some(progress) = &progress {
+            progress(&p);
+        }
+    };
+    let collected = read_log(&volume, &was, &tell)?;
+    let scanned = clock.now_micros();
+    let to = collected.end.end;
+    let log =
+        Log::resume(volume.clone(), log_config(was.db, was.log_bytes), collected.end.clone())?;
+    let log = Arc::new(log);
+    // The log names its end behind a boundary, the checkpoint may name it before.
+    let store = InPlaceStore::open(&volume, was.db, was.page_size as usize, config.doublewrite)?;
+    let repair = store.repair()?;
+    let pool =
+        Arc::new(Pool::new(&pool_config(&config, was.log_bytes), Arc::new(store), log.clone())?);
+    pool.begin_at(was.checkpoint);
+    control
+        .update(|c| {
+            c.clean = false;
+            c.openings += 1;
+        })
+        .map_err(|e| Error::io("writing the control file", e))?;
+    let redo_began = clock.now_micros();
+    let redone = redo_all(&collected, &pool, &config, &tell)?;
+    let redo_micros = clock.now_micros() - redo_began;
+    let mut report = RecoveryReport {
+        from: was.checkpoint,
+        to,
+        pages_repaired: repair.repaired,
+        redo: redone,
+        scan_micros: scanned - began,
+        redo_micros,
+        ..RecoveryReport::default()
+    };
+    let engine = assemble(volume, config, clock.clone(), control, pool, &was, &collected)?;
+    let site = engine.site();
+    settle_open(&engine, collected, &tell, &mut report)?;
+    report.total_micros = clock.now_micros() - began;
+    let mut engine = engine;
+    engine.report = (to > was.checkpoint || repair.repaired > 0).then_some(report);
+    if engine.config.background == Background::Threads {
+        engine.pool.set_manual(false);
+        *engine.workers.lock() = Some(Workers::start(&site)?);
+    }
+    Ok(Arc::new(engine))
+}
+
+fn control_error(e: std::io::Error) -> Error {
+    if e.kind() == std::io::ErrorKind::InvalidData {
+        return Error::Damaged(e.to_string());
+    }
+    Error::io("opening the control file", e)
+}
+
+fn read_log(
+    volume: &Arc<dyn Volume>,
+    was: &Control,
+    tell: &dyn Fn(Progress),
+) -> Result<Collected, Error> {
+    let read = collect(&**volume, was.db, was.checkpoint, &mut |p| tell(p));
+    let found = match &read {
+        Ok(collected) => LogFound::EndsAt(collected.end.end.max(was.checkpoint)),
+        Err(RedoError::Damaged { .. }) => LogFound::Damaged,
+        Err(RedoError::Missing { .. } | RedoError::Foreign { .. } | RedoError::Format { .. }) => {
+            LogFound::Missing
+        }
+        Err(_) => return Err(read.err().map_or(Error::Halted(String::new()), Into::into)),
+    };
+    match (judge(was, found), read) {
+        (Outcome::Open | Outcome::Recover { .. }, Ok(collected)) => Ok(collected),
+        (Outcome::Refuse(why), read) => {
+            let what = match why {
+                Refusal::LogDamaged => "the redo log is damaged",
+                Refusal::LogMissing => "the redo log is incomplete",
+                Refusal::LogTooShort => "the redo log ends before the checkpoint",
+            };
+            let cause = read.err().map_or(String::new(), |e| format!(": {e}"));
+            Err(Error::Damaged(format!("{what}{cause}")))
+        }
+        (_, Err(e)) => Err(e.into()),
+    }
+}
+
+fn redo_all(
+    collected: &Collected,
+    pool: &Pool,
+    config: &Config,
+    tell: &dyn Fn(Progress),
+) -> Result<RedoReport, Error> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = match (config.background, config.recovery_threads) {
+        (Background::Manual, _) => 1,
+        (Background::Threads, 0) => cores,
+        (Background::Threads, n) => n,
+    };
+    Ok(redo(collected, pool, threads, &mut |p| tell(p))?)
+}
+
+fn assemble(
+    volume: Arc<dyn Volume>,
+    config: Config,
+    clock: Arc<dyn Clock>,
+    control: ControlFile,
+    pool: Arc<Pool>,
+    was: &Control,
+    collected: &Collected,
+) -> Result<Engine, Error> {
+    let log = pool.log().clone();
+    let control = Arc::new(control);
+    let space = Arc::new(Space::open(pool.clone(), config.pages_max)?);
+    let env = Arc::new(Env { pool: pool.clone(), space: space.clone() });
+    let active = Arc::new(Active::new(was.next_txn.max(collected.analysis.next_txn)));
+    let next_tree = was.next_tree.max(collected.analysis.next_tree);
+    let next_tree = Arc::new(AtomicU32::new(next_tree.0));
+    let held = {
+        let active = active.clone();
+        move || active.oldest()
+    };
+    let refresh = {
+        let (active, next_tree) = (active.clone(), next_tree.clone());
+        move |control: &mut Control| {
+            control.next_txn = active.next();
+            control.next_tree = TreeId(next_tree.load(Ordering::SeqCst));
+        }
+    };
+    let (held, refresh) = (Box::new(held), Box::new(refresh));
+    let checkpointer =
+        Checkpointer::new(pool.clone(), control.clone(), clock.clone(), held, refresh);
+    let checkpointer = Arc::new(checkpointer);
+    checkpointer.admit();
+    let admission = {
+        let (checkpointer, log, clock) = (checkpointer.clone(), log.clone(), clock.clone());
+        let started = Arc::new(AtomicBool::new(false));
+        let pool = pool.clone();
+        let background = config.background;
+        move |bytes: u64| {
+            // While opening, before the threads run, admission is served by whoever needs it.
+            let ready = started.load(Ordering::Relaxed) || !pool.is_manual();
+            started.store(ready, Ordering::Relaxed);
+            let mode = if ready { background } else { Background::Manual };
+            admit(&checkpointer, &log, &*clock, mode, bytes)
+        }
+    };
+    let writer = Writer::new(env.clone(), active.clone(), Box::new(admission));
+    let catalog = RawTree::at(env.clone(), CATALOG_TREE, CATALOG_ROOT);
+    Ok(Engine {
+        volume,
+        config,
+        clock,
+        control,
+        log,
+        pool,
+        space,
+        env,
+        active,
+        checkpointer,
+        writer,
+        catalog,
+        naming: Mutex::new(()),
+        next_tree,
+        report: None,
+        workers: Mutex::new(None),
+        closed: AtomicBool::new(false),
+    })
+}
+
+fn settle_open(
+    engine: &Engine,
+    collected: Collected,
+    tell: &dyn Fn(Progress),
+    report: &mut RecoveryReport,
+) -> Result<(), Error> {
+    let (completed, undone) = settle(
+        collected.analysis,
+        &engine.env,
+        &engine.active,
+        &|id| engine.tree_by_id(id),
+        &mut |bytes| engine.writer.admit(bytes),
+        &mut |p| tell(p),
+    )?;
+    tell(Progress { phase: Phase::Undo, done: 1, of: 1 });
+    report.completed = completed;
+    report.undone = undone;
+    Ok(())
+}
+
+impl Engine {
+    fn site(&self) -> Site {
+        Site {
+            pool: self.pool.clone(),
+            log: self.log.clone(),
+            checkpointer: self.checkpointer.clone(),
+            clock: self.clock.clone(),
+        }
+    }
+}

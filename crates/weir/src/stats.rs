@@ -1,0 +1,129 @@
+//! What an open database can say of itself.
+use weir_base::Stats;
+use weir_device::IoStats;
+
+use crate::db::Db;
+
+/// Pages written, by cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PageWrites {
+    /// The checkpoint's deadline asked for it.
+    pub deadline: u64,
+    /// The frame was wanted for another page.
+    pub free_frames: u64,
+    /// Nothing else was to be done.
+    pub idle: u64,
+    /// A full checkpoint, or closing.
+    pub shutdown: u64,
+}
+
+impl PageWrites {
+    /// All of them.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.deadline + self.free_frames + self.idle + self.shutdown
+    }
+}
+
+/// A look at all statistics at one moment.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs)] // Each is named with its unit; `visit` carries the help texts.
+pub struct StatsSnapshot {
+    pub commits: u64,
+    pub redo_bytes: u64,
+    pub log_end: u64,
+    pub log_durable: u64,
+    pub checkpoint: u64,
+    pub checkpoint_age_bytes: u64,
+    pub checkpoint_age_limit_bytes: u64,
+    pub checkpoint_age_max_bytes: u64,
+    pub log_capacity_bytes: u64,
+    pub log_writes: u64,
+    pub log_bytes_written: u64,
+    pub log_syncs: u64,
+    pub dirty_pages: u64,
+    pub pages_in_flight: u64,
+    pub pool_frames: u64,
+    pub pool_frames_free: u64,
+    pub page_size: usize,
+    pub pages_allocated: u64,
+    pub page_reads: u64,
+    pub page_evictions: u64,
+    pub page_writes: PageWrites,
+    pub free_frame_waits: u64,
+    pub admission_waits: u64,
+    pub admission_wait_micros: u64,
+    pub admission_gate_closed: u64,
+    pub admission_bytes_per_second: Option<f64>,
+    pub deadline_pages_per_second: f64,
+    pub capacity_pages_per_second: f64,
+    pub open_transactions: u64,
+    pub device: IoStats,
+    pub device_description: String,
+    pub halted: Option<String>,
+}
+
+impl Db {
+    /// Everything there is to know, now.
+    #[must_use]
+    pub fn stats(&self) -> StatsSnapshot {
+        let e = &self.engine;
+        let (pool, redo) = (e.pool.stats(), e.log.stats());
+        let (residence, verdict) = (e.pool.residence(), e.checkpointer.verdict());
+        let admission = e.checkpointer.admission().stats();
+        StatsSnapshot {
+            commits: e.checkpointer.commits(),
+            redo_bytes: e.log.end().0,
+            log_end: e.log.end().0,
+            log_durable: e.log.durable().0,
+            checkpoint: e.control.get().checkpoint.0,
+            checkpoint_age_bytes: e.checkpointer.age_bytes(),
+            checkpoint_age_limit_bytes: e.checkpointer.age_limit_bytes(),
+            checkpoint_age_max_bytes: e.checkpointer.age_max_bytes(),
+            log_capacity_bytes: e.log.capacity_bytes(),
+            log_writes: redo.writes.get(),
+            log_bytes_written: redo.bytes_written.get(),
+            log_syncs: redo.syncs.get(),
+            dirty_pages: residence.dirty,
+            pages_in_flight: e.pool.pages_in_flight(),
+            pool_frames: residence.frames,
+            pool_frames_free: residence.free,
+            page_size: e.pool.page_size(),
+            pages_allocated: e.space.used(),
+            page_reads: pool.reads.get(),
+            page_evictions: pool.evictions.get(),
+            page_writes: PageWrites {
+                deadline: pool.writes_deadline.get(),
+                free_frames: pool.writes_free_frames.get(),
+                idle: pool.writes_idle.get(),
+                shutdown: pool.writes_shutdown.get(),
+            },
+            free_frame_waits: pool.free_frame_waits.get(),
+            admission_waits: admission.waits.get(),
+            admission_wait_micros: admission.wait_micros.get(),
+            admission_gate_closed: admission.gate_closed.get(),
+            admission_bytes_per_second: verdict.admission_bytes_per_second,
+            deadline_pages_per_second: verdict.deadline_pages_per_second,
+            capacity_pages_per_second: verdict.capacity_pages_per_second,
+            open_transactions: e.active.len(),
+            device: e.volume.io_stats(),
+            device_description: e.volume.describe(),
+            halted: e.halted(),
+        }
+    }
+
+    /// Forgets the greatest checkpoint age seen so far.
+    pub fn reset_peaks(&self) {
+        self.engine.checkpointer.reset_peaks();
+    }
+
+    /// Visits the declared counters: name, unit, help text, value.
+    pub fn visit_counters(
+        &self,
+        visit: &mut dyn FnMut(&'static str, &'static str, &'static str, u64),
+    ) {
+        self.engine.pool.stats().visit(visit);
+        self.engine.log.stats().visit(visit);
+        self.engine.checkpointer.visit_stats(visit);
+    }
+}

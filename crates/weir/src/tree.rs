@@ -1,0 +1,111 @@
+//! A tree as users see it.
+use std::sync::Arc;
+use std::time::Duration;
+
+use weir_btree::{Tree as RawTree, TreeReport};
+use weir_redo::Durability;
+
+use crate::cursor::Cursor;
+use crate::engine::Engine;
+use crate::error::Error;
+
+/// An ordered map of byte strings, durable. Cloning gives another handle of the same.
+#[derive(Clone)]
+pub struct Tree {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) raw: RawTree,
+}
+
+impl Tree {
+    /// The value at `key`, `None` when there is none.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`], [`Error::Io`].
+    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        let mut value = Vec::new();
+        Ok(self.get_into(key, &mut value)?.then_some(value))
+    }
+
+    /// As [`Tree::get`], into memory of the caller's, emptied first. `false`: there is none.
+    ///
+    /// # Errors
+    /// As [`Tree::get`].
+    #[inline]
+    pub fn get_into(&self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
+        loop {
+            out.clear();
+            let Some(head) = self.raw.get(key, out)? else { return Ok(false) };
+            // Only what is committed is seen; a batch holds its rows for microseconds.
+            if self.engine.active.is_open(head.stamp.writer)
+                && !self.engine.closed.load(std::sync::atomic::Ordering::Relaxed)
+            {
+                let _ = self.engine.active.wait_end(head.stamp.writer, Duration::from_millis(10));
+                continue;
+            }
+            if head.flags.deleted {
+                out.clear();
+            }
+            return Ok(!head.flags.deleted);
+        }
+    }
+
+    /// Inserts a row or replaces its value; returns when it is as durable as asked.
+    ///
+    /// # Errors
+    /// [`Error::Input`] for keys and values that are too long, [`Error::DiskFull`],
+    /// [`Error::Halted`] and others; the row is as it was, unless the engine has halted: then it is
+    /// the old or the new when the database is opened again.
+    #[inline]
+    pub fn put(&self, key: &[u8], value: &[u8], durability: Durability) -> Result<(), Error> {
+        self.engine.check_open()?;
+        let end = self
+            .engine
+            .writer
+            .put(&self.raw, key, value)
+            .map_err(|e| self.engine.failed(e.into()))?;
+        self.engine.commit(end, durability)
+    }
+
+    /// Removes a row; returns, when it is as durable as asked, whether it was there.
+    ///
+    /// # Errors
+    /// As [`Tree::put`].
+    pub fn delete(&self, key: &[u8], durability: Durability) -> Result<bool, Error> {
+        self.engine.check_open()?;
+        let deleted = self.engine.writer.delete(&self.raw, key);
+        match deleted.map_err(|e| self.engine.failed(e.into()))? {
+            Some(end) => self.engine.commit(end, durability).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// A cursor that stands nowhere yet.
+    #[must_use]
+    pub fn cursor(&self) -> Cursor {
+        Cursor::new(self.clone())
+    }
+
+    /// Fills this tree, which must be empty, from entries in ascending key order: faster and denser
+    /// than putting them one by one. All or nothing; durable when it returns. Returns their number.
+    ///
+    /// # Errors
+    /// [`Error::Input`] when the tree is not empty or the keys are not ascending; as [`Tree::put`].
+    pub fn bulk_load<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        sorted: impl Iterator<Item = (K, V)>,
+    ) -> Result<u64, Error> {
+        self.engine.check_open()?;
+        let loaded = self.engine.writer.bulk_load(&self.raw, sorted);
+        let (count, end) = loaded.map_err(|e| self.engine.failed(e.into()))?;
+        self.engine.commit(end, Durability::Synced)?;
+        Ok(count)
+    }
+
+    /// Checks the whole tree; `visit` is told the rows of each leaf.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] for the first damage found.
+    pub fn check(&self, visit: &mut dyn FnMut(u64)) -> Result<TreeReport, Error> {
+        Ok(self.raw.check(visit)?)
+    }
+}

@@ -1,0 +1,137 @@
+//! The background threads: loops around steps that others decide on and that a simulation calls
+//! itself.
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use weir_checkpoint::{Checkpointer, WorkerError};
+use weir_pool::Pool;
+use weir_redo::{Durability, Log, RedoError};
+
+use crate::engine::halt;
+use crate::error::Error;
+
+/// The controller looks this often.
+const TICK_MICROS: u64 = 50_000;
+/// Writers are let on this often.
+const ADMIT_MICROS: u64 = 2_000;
+/// Lazy commits are made durable this often.
+const LAZY_MICROS: u64 = 1_000_000;
+
+pub(crate) struct Workers {
+    stop: Arc<AtomicBool>,
+    pool: Arc<Pool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// What the threads work on.
+#[derive(Clone)]
+pub(crate) struct Site {
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) log: Arc<Log>,
+    pub(crate) checkpointer: Arc<Checkpointer>,
+    pub(crate) clock: Arc<dyn weir_base::Clock>,
+}
+
+impl Workers {
+    pub(crate) fn start(site: &Site) -> Result<Self, Error> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut workers = Workers { stop, pool: site.pool.clone(), threads: Vec::new() };
+        let loops: [(&str, fn(&Site, &AtomicBool)); 4] = [
+            ("weir-decide", decide_loop),
+            ("weir-sweep", sweep_loop),
+            ("weir-clean", clean_loop),
+            ("weir-log", log_loop),
+        ];
+        for (name, run) in loops {
+            let (site, stop) = (site.clone(), workers.stop.clone());
+            let thread = std::thread::Builder::new()
+                .name(name.into())
+                .spawn(move || run(&site, &stop))
+                .map_err(|e| Error::io("starting a background thread", e))?;
+            workers.threads.push(thread);
+        }
+        Ok(workers)
+    }
+
+    /// Ends the threads and waits for them.
+    pub(crate) fn stop(self) {
+        self.stop.store(true, Ordering::SeqCst);
+        self.pool.wake_cleaner();
+        for thread in self.threads {
+            // A thread that panicked has aborted the process already.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn running(stop: &AtomicBool) -> bool {
+    !stop.load(Ordering::Relaxed)
+}
+
+impl Site {
+    /// A full disk is no reason to halt: the log goes on with the files that it has.
+    fn bear(&self, result: Result<bool, WorkerError>) -> bool {
+        match result {
+            Ok(more) => more,
+            Err(WorkerError::Redo(RedoError::Io { source, .. }))
+                if source.kind() == std::io::ErrorKind::StorageFull =>
+            {
+                false
+            }
+            Err(WorkerError::Redo(RedoError::Full { .. })) => false,
+            Err(e) => {
+                halt(&self.pool, &self.checkpointer, &e.to_string());
+                false
+            }
+        }
+    }
+}
+
+fn decide_loop(site: &Site, stop: &AtomicBool) {
+    let mut next_tick = site.clock.now_micros();
+    while running(stop) {
+        let now = site.clock.now_micros();
+        if now >= next_tick {
+            site.checkpointer.tick();
+            next_tick = (next_tick + TICK_MICROS).max(now);
+        }
+        site.checkpointer.admit();
+        site.clock.sleep_micros(ADMIT_MICROS);
+    }
+}
+
+fn sweep_loop(site: &Site, stop: &AtomicBool) {
+    while running(stop) {
+        let swept = site.checkpointer.sweep().map(|pages| pages > 0);
+        if !site.bear(swept) {
+            site.clock.sleep_micros(5_000);
+        }
+    }
+}
+
+fn clean_loop(site: &Site, stop: &AtomicBool) {
+    while running(stop) {
+        if site.pool.wait_until_wanted(Duration::from_millis(50)) && running(stop) {
+            site.bear(site.checkpointer.clean());
+        }
+    }
+}
+
+fn log_loop(site: &Site, stop: &AtomicBool) {
+    let mut lazy_due = site.clock.now_micros() + LAZY_MICROS;
+    while running(stop) {
+        let now = site.clock.now_micros();
+        if now >= lazy_due {
+            lazy_due = now + LAZY_MICROS;
+            site.bear(site.log.flush(Durability::Synced).map(|()| false).map_err(Into::into));
+        } else if site.log.backlog_bytes() > (1 << 20) {
+            site.bear(site.log.flush(Durability::Written).map(|()| false).map_err(Into::into));
+        }
+        site.bear(site.checkpointer.record(false));
+        if !site.bear(site.log.maintain().map_err(Into::into)) {
+            site.clock.sleep_micros(5_000);
+        }
+    }
+}

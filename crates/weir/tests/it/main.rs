@@ -1,0 +1,2 @@
+//! The engine as its users see it.
+mod basics;
