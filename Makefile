@@ -73,7 +73,8 @@ unit:
 heavy:
 	$(CARGO) test --release --locked --package weir-sim --package weir-cli
 
-# All interleavings of the small protocols; a build of its own, since loom replaces the atomics.
+# Interleavings of the small protocols, within the bound on preemptions that each test sets (minutes on a
+# busy machine); a build of its own, since loom replaces the atomics.
 loom:
 	RUSTFLAGS="--cfg loom" $(CARGO) test --release --locked --target-dir target/loom \
 		--package weir-pool --package weir-redo --lib loom_
