@@ -1,6 +1,6 @@
-//! Any bytes as a redo group: decoding ends with operations or an offset (CHANGE-4), what was decoded
-//! reads the same when written again, and an operation either applies to a page and leaves a sound one
-//! or is refused and leaves the page as it was (CHANGE-1).
+//! Any bytes as a redo group: decoding ends with operations or an offset (CHANGE-4), what was
+//! decoded reads the same when written again, and an operation either applies to a page and leaves
+//! a sound one or is refused and leaves the page as it was (CHANGE-1).
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! Any bytes as a page: no check and no read panics, loops or leaves the page (PAGE-5), and on a page
-//! that `check` accepts the reads agree with each other.
+//! Any bytes as a page: no check and no read panics, loops or leaves the page (PAGE-5), and on a
+//! page that `check` accepts the reads agree with each other.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

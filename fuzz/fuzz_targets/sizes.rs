@@ -1,5 +1,5 @@
-//! Any text as a size or a disk: an answer or an error; and what was read, written out and read again,
-//! is the same.
+//! Any text as a size or a disk: an answer or an error; and what was read, written out and read
+//! again, is the same.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -52,7 +52,8 @@ pub trait Engine: Sync {
 
 /// One thread's handle.
 pub trait Worker {
-    /// One point read in a snapshot of its own; `check` sees the value in place. False: no such row.
+    /// One point read in a snapshot of its own; `check` sees the value in place. False: no such
+    /// row.
     fn read(&mut self, key: &Key, check: &mut dyn FnMut(&[u8])) -> Result<bool>;
 
     /// One transaction that replaces one row's value.

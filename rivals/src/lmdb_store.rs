@@ -1,13 +1,13 @@
 //! LMDB, through `lmdb-rkv` (which compiles LMDB 0.9.24 itself).
 //!
-//! As `lmdb.h` documents its flags. Synced: no flag, so each commit writes its pages and syncs them,
-//! then writes and syncs the meta page. Lazy: `MDB_NOSYNC`. There are two stores of it in the tables,
-//! because their promises differ. `lmdb` is without `MDB_WRITEMAP`: there `lmdb.h` promises integrity
-//! after a system crash where the file system preserves write order. `lmdb-writemap` is with it,
-//! "faster and uses fewer mallocs": a lazy commit is then a few stores to memory, and a system crash
-//! before the next sync may corrupt the whole file, which no other store here risks.
-//! `MDB_NORDAHEAD` is for data larger than memory; not so here.
-//! Readers reset and renew one transaction handle per thread, as `mdb_txn_reset` advises.
+//! As `lmdb.h` documents its flags. Synced: no flag, so each commit writes its pages and syncs
+//! them, then writes and syncs the meta page. Lazy: `MDB_NOSYNC`. There are two stores of it in the
+//! tables, because their promises differ. `lmdb` is without `MDB_WRITEMAP`: there `lmdb.h` promises
+//! integrity after a system crash where the file system preserves write order. `lmdb-writemap` is
+//! with it, "faster and uses fewer mallocs": a lazy commit is then a few stores to memory, and a
+//! system crash before the next sync may corrupt the whole file, which no other store here risks.
+//! `MDB_NORDAHEAD` is for data larger than memory; not so here. Readers reset and renew one
+//! transaction handle per thread, as `mdb_txn_reset` advises.
 
 use std::path::Path;
 

@@ -2,8 +2,8 @@
 //!
 //! As its documentation of `Builder` and `Durability` says: a cache larger than the data; synced is
 //! `Durability::Immediate` (the default, one-phase commit); lazy is `Durability::None`, whose pages
-//! are only freed, and whose commits are only persisted, by a later durable commit: hence one durable
-//! commit a second.
+//! are only freed, and whose commits are only persisted, by a later durable commit: hence one
+//! durable commit a second.
 
 use std::path::Path;
 

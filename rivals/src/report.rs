@@ -100,7 +100,8 @@ impl Report {
         text.push_str(
             "\n| workload | threads | store | per second, median | lowest to highest round",
         );
-        text.push_str(" | worst second / mean | device flushes per op | durable how |\n|---|---|---|---|---|---|---|---|\n");
+        text.push_str(" | worst second / mean | device flushes per op | durable how |");
+        text.push_str("\n|---|---|---|---|---|---|---|---|\n");
         for row in &self.cells {
             let _ = writeln!(
                 text,

@@ -1,14 +1,14 @@
 //! RocksDB, through its C interface.
 //!
 //! Set up as the project's wiki says in "Setup Options and Basic Tuning" (general options: dynamic
-//! level bytes, more background jobs, 1 MiB bytes_per_sync, bloom filter of 10 bits, one block cache,
-//! newest table format), with three choices in its favour for data that fits in memory: the block
-//! cache holds everything, blocks keep their default 4 KiB (16 KiB there saves memory, and costs
-//! time per point read), and index and filter blocks stay outside the cache (the default). No
+//! level bytes, more background jobs, 1 MiB bytes_per_sync, bloom filter of 10 bits, one block
+//! cache, newest table format), with three choices in its favour for data that fits in memory: the
+//! block cache holds everything, blocks keep their default 4 KiB (16 KiB there saves memory, and
+//! costs time per point read), and index and filter blocks stay outside the cache (the default). No
 //! compression, since the values are random and no other store here compresses.
 //!
-//! Durability, from "WAL Performance" there: `WriteOptions.sync = true` syncs the WAL once per group
-//! of writers; `false` hands the WAL to the operating system at each write.
+//! Durability, from "WAL Performance" there: `WriteOptions.sync = true` syncs the WAL once per
+//! group of writers; `false` hands the WAL to the operating system at each write.
 
 use std::ffi::{CStr, CString, c_char};
 use std::path::Path;
@@ -140,7 +140,8 @@ impl Engine for Rocks {
     fn scan(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<u64> {
         let mut rows = 0;
         let mut error = ptr::null_mut();
-        // SAFETY: key and value pointers are valid until the iterator moves, which is after `visit`.
+        // SAFETY: key and value pointers are valid until the iterator moves, which is after
+        // `visit`.
         unsafe {
             let iterator = rocksdb_create_iterator(self.db, self.read);
             rocksdb_iter_seek_to_first(iterator);

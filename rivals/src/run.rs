@@ -110,7 +110,8 @@ pub fn verify(store: &dyn Engine, shape: &Shape) -> Result<()> {
     Ok(())
 }
 
-/// Opens the store, scans it (which verifies it, and warms its cache), runs the workload, closes it.
+/// Opens the store, scans it (which verifies it, and warms its cache), runs the workload, closes
+/// it.
 pub fn cell(
     name: &str,
     dir: &Path,
@@ -152,9 +153,9 @@ pub fn settle() {
 /// Cells driven so far in this process.
 static CELLS: AtomicU64 = AtomicU64::new(0);
 
-/// A seed that no other cell has. Were two cells to share one, the second would write the very values
-/// that the first left: a store that notices (SQLite skips writing equal bytes) commits nothing, and
-/// looks several times faster than the disk.
+/// A seed that no other cell has. Were two cells to share one, the second would write the very
+/// values that the first left: a store that notices (SQLite skips writing equal bytes) commits
+/// nothing, and looks several times faster than the disk.
 fn next_seed() -> u64 {
     rows::mix(rows::mix(CELLS.fetch_add(1, Ordering::Relaxed)) ^ 0x5eed)
 }

@@ -1,11 +1,12 @@
 //! SQLite, through `rusqlite` and the system's libsqlite3.
 //!
 //! sqlite.org/wal.html: WAL mode; `synchronous=FULL` syncs the WAL at each commit, `NORMAL` only at
-//! a checkpoint (lazy: consistent after a power failure, without the last commits). A checkpoint each
-//! 16,384 pages (64 MiB of WAL), where section 3 there trades read speed against write speed. One
-//! connection per thread with statements prepared once, the key as the table's INTEGER PRIMARY KEY (its rowid,
-//! the fastest key it has), the whole file mapped (sqlite.org/mmap.html). SQLite allows one writer at
-//! a time and lets the others poll; a lock in front of it serves them better, so they get one.
+//! a checkpoint (lazy: consistent after a power failure, without the last commits). A checkpoint
+//! each 16,384 pages (64 MiB of WAL), where section 3 there trades read speed against write speed.
+//! One connection per thread with statements prepared once, the key as the table's INTEGER PRIMARY
+//! KEY (its rowid, the fastest key it has), the whole file mapped (sqlite.org/mmap.html). SQLite
+//! allows one writer at a time and lets the others poll; a lock in front of it serves them better,
+//! so they get one.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};

@@ -73,7 +73,8 @@ fn string(chars: &[char], at: usize) -> usize {
     chars.len()
 }
 
-/// `r"..."`, `r#"..."#`, `b"..."`, `br#"..."#`, `b'.'`; `at` if it is only a word that begins alike.
+/// `r"..."`, `r#"..."#`, `b"..."`, `br#"..."#`, `b'.'`; `at` if it is only a word that begins
+/// alike.
 fn prefixed_string(chars: &[char], at: usize) -> usize {
     let mut i = at;
     if chars[i] == 'b' {
@@ -113,8 +114,8 @@ fn character(chars: &[char], at: usize) -> usize {
     }
 }
 
-/// Blanks every item under an attribute `#[cfg(test)]`, `#[cfg(all(test, ...))]` or with `loom`. Takes text
-/// from [`code_only`].
+/// Blanks every item under an attribute `#[cfg(test)]`, `#[cfg(all(test, ...))]` or with `loom`.
+/// Takes text from [`code_only`].
 pub fn without_tests(code: &str) -> String {
     let chars: Vec<char> = code.chars().collect();
     let mut out = String::with_capacity(code.len());
@@ -159,7 +160,8 @@ fn item_end(chars: &[char], at: usize) -> usize {
     chars.len()
 }
 
-/// The 1-based lines on which `word` stands as a whole word (`word` may contain `::`, `.`, `!`, `(`).
+/// The 1-based lines on which `word` stands as a whole word (`word` may contain `::`, `.`, `!`,
+/// `(`).
 pub fn lines_with_word(code: &str, word: &str) -> Vec<usize> {
     let starts_as_word = word.chars().next().is_some_and(is_word);
     let ends_as_word = word.chars().next_back().is_some_and(is_word);
