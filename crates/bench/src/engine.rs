@@ -8,19 +8,27 @@ use weir::{BlockFile, Config, Db, DiskSpec, FileVolume, ThrottledVolume, Volume}
 use weir_base::{ALIGN, AlignedBuf, Clock, SystemClock};
 
 /// Called with what recovery is at.
-pub type OnRecovery = Arc<dyn Fn(&weir::RecoveryProgress) + Send + Sync>;
+pub type OnRecovery = Arc<dyn Fn(&weir::Progress) + Send + Sync>;
 
 /// A database opened for a run.
 pub struct Opened {
     /// The store that is measured.
     pub engine: Engine,
-    /// What its volume says about itself.
-    pub volume: String,
-    /// 4 KiB append-and-sync per second that the volume did alone; `None` when not asked for.
-    pub raw_sync_rate: Option<f64>,
+    /// What it lies on.
+    pub volume: Arc<dyn Volume>,
     /// Starts at zero when the volume is opened, as the times of a disk's changes do
     /// (`half=40s+30s`).
     pub clock: Arc<dyn Clock>,
+}
+
+impl Opened {
+    /// 4 KiB append-and-sync per second that the volume does now, alone: measured for a second.
+    ///
+    /// # Errors
+    /// Whatever the volume reports.
+    pub fn raw_sync_rate(&self) -> Result<f64> {
+        raw_rate(self.volume.as_ref(), self.clock.as_ref())
+    }
 }
 
 /// `weir::Db` as a target.
@@ -35,7 +43,7 @@ const RAW_BYTES: u64 = 4 << 20;
 const RAW_MICROS: u64 = 1_000_000;
 const RAW_NAME: &str = "raw-sync-rate.tmp";
 
-/// Opens the database of `options`, on the disk that they ask for, and measures that disk first.
+/// Opens the database of `options`, on the disk that they ask for.
 ///
 /// # Errors
 /// When the disk is unknown, the directory holds something else, or the database cannot be opened.
@@ -48,17 +56,11 @@ pub fn open(options: &Options, on_recovery: Option<OnRecovery>) -> Result<Opened
     if let Some(disk) = disk {
         volume = Arc::new(ThrottledVolume::with_clock(volume, disk, clock.clone()));
     }
-    // Before opening, so that nothing else uses the disk; but never in a directory that may be
-    // somebody else's.
-    let (mut raw_sync_rate, empty) = (None, volume.list().with_context(what)?.is_empty());
-    if options.raw && empty {
-        raw_sync_rate = Some(raw_rate(volume.as_ref(), clock.as_ref())?);
-    }
     let db = Db::open_on(volume.clone(), config(options, on_recovery)).with_context(what)?;
-    if options.raw && !empty {
-        raw_sync_rate = Some(raw_rate(volume.as_ref(), clock.as_ref())?);
+    if db.stats().log_capacity_bytes != options.log_bytes {
+        db.set_log_bytes(options.log_bytes).context("changing the log's capacity")?;
     }
-    Ok(Opened { engine: Engine { db }, volume: volume.describe(), raw_sync_rate, clock })
+    Ok(Opened { engine: Engine { db }, volume, clock })
 }
 
 fn parse_disk(text: &str) -> Result<DiskSpec> {

@@ -6,7 +6,6 @@
 
 mod ack;
 mod driver;
-#[cfg(feature = "engine")]
 mod engine;
 #[cfg(test)]
 mod fake;
@@ -26,12 +25,11 @@ mod verify;
 mod workload;
 
 pub use ack::{AckFile, Acknowledged};
-#[cfg(feature = "engine")]
 pub use engine::{Engine, OnRecovery, Opened, open};
 pub use figures::{Figures, LatencyMicros};
 pub use options::{DoubleWrite, DoubleWriteMode, Durability, Options, Phase, Phases, WorkloadKind};
 pub use report::{Report, Series, Setup, write_json};
-pub use run::{Outcome, run};
+pub use run::{Outcome, Raw, run};
 pub use target::{Counters, PageWrites, Table, Target, Visit};
 pub use verify::{Verdict, verify_trees};
 pub use workload::{INSERT_TREE, ROWS_TREE};

@@ -32,7 +32,7 @@ pub struct Options {
     pub doublewrite: DoubleWrite,
     /// Where to note each acknowledged change.
     pub ack_file: Option<PathBuf>,
-    /// Measure the disk's own rate of synced 4 KiB writes first.
+    /// Measure the disk's own rate of synced 4 KiB writes before and after.
     pub raw: bool,
 }
 

@@ -33,9 +33,15 @@ pub struct Report {
     /// Seconds from opening the volume to the first measured second: the times of a disk's changes
     /// (`half=40s+30s`) count from the opening, the series from here.
     pub measured_from_seconds: f64,
-    /// 4 KiB append-and-sync per second that the same volume did before the run, alone.
+    /// 4 KiB append-and-sync per second that the same volume did alone: the mean of the two below.
     pub raw_sync_rate: Option<f64>,
-    /// `tps_mean` over `raw_sync_rate`.
+    /// In the second before the run.
+    pub raw_sync_rate_before: Option<f64>,
+    /// In the second after the run; none after an interrupted one.
+    pub raw_sync_rate_after: Option<f64>,
+    /// `tps_mean` over `raw_sync_rate`. None unless both rates were measured and agree within a
+    /// quarter: a shared disk can change its rate a hundredfold within seconds, and a ratio to a
+    /// rate of another moment would say nothing.
     pub tps_mean_over_raw_sync_rate: Option<f64>,
     /// What ran, on what.
     pub setup: Setup,
@@ -139,9 +145,24 @@ impl Series {
     }
 }
 
+/// Two rates further apart than this (the greater over the smaller) are not one disk's rate.
+const RAW_RATES_APART_MAX: f64 = 1.25;
+
+/// `tps` over the mean of the two rates, if they agree.
+fn over_steady(tps: f64, before: f64, after: f64) -> Option<f64> {
+    let (least, most) = (before.min(after), before.max(after));
+    let steady = least > 0.0 && most / least <= RAW_RATES_APART_MAX;
+    steady.then(|| tps * 2.0 / (before + after))
+}
+
 impl Report {
     /// The report of what was driven, still unverified.
-    pub(crate) fn of(driven: &Driven, mut setup: Setup, raw_sync_rate: Option<f64>) -> Self {
+    pub(crate) fn of(
+        driven: &Driven,
+        mut setup: Setup,
+        before: Option<f64>,
+        after: Option<f64>,
+    ) -> Self {
         let measured = driven.phases.iter().any(|section| !section.seconds.is_empty());
         let sections: Vec<&Section> =
             if measured { driven.phases.iter().collect() } else { vec![&driven.warmup] };
@@ -152,7 +173,8 @@ impl Report {
             setup.pages_allocated = last.after.pages_allocated;
             setup.checkpoint_age_limit_bytes = last.after.checkpoint_age_limit_bytes;
         }
-        let over_raw = raw_sync_rate.filter(|&rate| rate > 0.0).map(|rate| figures.tps_mean / rate);
+        let raw = before.zip(after);
+        let over_raw = raw.and_then(|(before, after)| over_steady(figures.tps_mean, before, after));
         Report {
             phases: driven.phases.iter().map(|section| Figures::of(&[section], uniform)).collect(),
             series: Series::of(&sections),
@@ -166,7 +188,9 @@ impl Report {
             warmup_only: !measured,
             warmup_seconds: driven.warmup.seconds.len() as u64,
             measured_from_seconds: driven.measured_from_micros as f64 / 1e6,
-            raw_sync_rate,
+            raw_sync_rate: raw.map(|(before, after)| (before + after) / 2.0).or(before),
+            raw_sync_rate_before: before,
+            raw_sync_rate_after: after,
             tps_mean_over_raw_sync_rate: over_raw,
             setup,
         }
@@ -203,4 +227,17 @@ pub fn write_json(path: &Path, report: &Report, replace: bool) -> Result<()> {
             let _ = std::fs::remove_file(&part);
         },
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::over_steady;
+
+    #[test]
+    fn a_ratio_needs_a_steady_disk() {
+        assert_eq!(over_steady(900.0, 1000.0, 1000.0), Some(0.9));
+        assert_eq!(over_steady(900.0, 900.0, 1100.0), Some(0.9));
+        assert_eq!(over_steady(27_314.0, 261.0, 34_150.0), None, "seen on a shared disk");
+        assert_eq!(over_steady(900.0, 0.0, 0.0), None);
+    }
 }

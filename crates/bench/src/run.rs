@@ -12,6 +12,9 @@ use std::io::Write;
 use std::sync::atomic::AtomicBool;
 use weir_base::{Clock, format_size};
 
+/// Measures the disk's own rate of synced 4 KiB writes, alone.
+pub type Raw<'a> = &'a dyn Fn() -> Result<f64>;
+
 /// How a run ended.
 pub enum Outcome {
     /// Interrupted before there was anything to report.
@@ -31,7 +34,7 @@ pub fn run<T: Target>(
     target: &T,
     options: &Options,
     volume: &str,
-    raw_sync_rate: Option<f64>,
+    raw: Option<Raw<'_>>,
     clock: &dyn Clock,
     interrupt: &AtomicBool,
     out: &mut dyn Write,
@@ -40,6 +43,7 @@ pub fn run<T: Target>(
     let Some((shared, reused)) = prepare(target, options, &mut around)? else {
         return Ok(Outcome::InterruptedWhileLoading);
     };
+    let before = raw.map(|raw| raw()).transpose()?;
     let driven = drive(target, &shared, options, clock, interrupt, out)?;
     if driven.interrupted {
         // Here and below: a reader that is gone must not keep the run from being verified and closed.
@@ -47,8 +51,10 @@ pub fn run<T: Target>(
     } else {
         let _ = writeln!(out, "verifying");
     }
+    // A disk that fails now fails the verification, too: that is where it is told.
+    let after = raw.filter(|_| !driven.interrupted).and_then(|raw| raw().ok());
     let verdict = judge(&driven, verify_run(&shared));
-    let mut report = Report::of(&driven, Setup::of(options, volume, reused), raw_sync_rate);
+    let mut report = Report::of(&driven, Setup::of(options, volume, reused), before, after);
     report.durability = options.durability;
     report.verified = verdict.verified() && verdict.rows > 0 && driven.error.is_none();
     report.verified_rows = verdict.rows;
@@ -104,16 +110,23 @@ fn summary(report: &Report, verdict: &Verdict, out: &mut dyn Write) -> Result<()
         format_size(figures.device_bytes_read),
         thousands(figures.device_syncs),
     )?;
-    if let Some(rate) = report.raw_sync_rate {
-        let rate = thousands(rate.round() as u64);
-        let part = report.tps_mean_over_raw_sync_rate.unwrap_or(0.0);
-        writeln!(
-            out,
-            "raw disk    {rate} 4 KiB append+sync/s alone; the run's mean is {part:.2} of it"
-        )?;
-    }
+    raw_disk(report, out)?;
     durable_how(report, out)?;
     verified_how(report, verdict, out)
+}
+
+fn raw_disk(report: &Report, out: &mut dyn Write) -> Result<()> {
+    let shown = |rate: f64| thousands(rate.round() as u64);
+    let Some(before) = report.raw_sync_rate_before else { return Ok(()) };
+    write!(out, "raw disk    {} 4 KiB append+sync/s alone before the run", shown(before))?;
+    if let Some(after) = report.raw_sync_rate_after {
+        write!(out, ", {} after it", shown(after))?;
+    }
+    match report.tps_mean_over_raw_sync_rate {
+        Some(part) => writeln!(out, "; the run's mean is {part:.2} of that")?,
+        None => writeln!(out, "; too unsteady to compare the run with")?,
+    }
+    Ok(())
 }
 
 fn rates(figures: &Figures, out: &mut dyn Write) -> Result<()> {

@@ -33,7 +33,8 @@ fn run_on(fake: &Fake, options: &Options) -> (Report, String) {
     let mut out = Vec::new();
     let stop = AtomicBool::new(false);
     let outcome =
-        run(fake, options, "a fake", Some(2.0), &SystemClock::new(), &stop, &mut out).unwrap();
+        run(fake, options, "a fake", Some(&|| Ok(2.0)), &SystemClock::new(), &stop, &mut out)
+            .unwrap();
     let Outcome::Done(report) = outcome else { panic!("nobody interrupted it") };
     (*report, String::from_utf8(out).unwrap())
 }

@@ -59,7 +59,7 @@ impl<'a, B: Table> Worker<'a, B> {
             random: fastrand::Rng::with_seed(record::scramble(thread as u64 + 1)),
             value: [0; VALUE_BYTES],
             read: Vec::with_capacity(VALUE_BYTES),
-            upwards: thread % 2 == 0,
+            upwards: thread.is_multiple_of(2),
         }
     }
 

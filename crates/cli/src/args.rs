@@ -123,7 +123,7 @@ pub(crate) struct Run {
     /// Note each acknowledged change in this file (for tests that kill the process)
     #[arg(long, value_name = "FILE")]
     pub(crate) ack_file: Option<PathBuf>,
-    /// Do not measure the disk's own rate of synced writes first
+    /// Do not measure the disk's own rate of synced writes before and after
     #[arg(long)]
     pub(crate) no_raw: bool,
 }

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::Path;
 use std::sync::Arc;
-use weir::{Config, Create, Db};
+use weir::{Config, Create, Db, Phase, RecoveryReport, format_size};
 use weir_bench::OnRecovery;
 
 /// Opens the database of a command that looks at one.
@@ -50,10 +50,15 @@ pub(crate) fn bar(what: &'static str) -> ProgressBar {
 /// Shows how far recovery is.
 pub(crate) fn show_recovery() -> OnRecovery {
     let bar = bar("recovering");
-    Arc::new(move |progress: &weir::RecoveryProgress| {
+    Arc::new(move |progress: &weir::Progress| {
+        bar.set_message(match progress.phase {
+            Phase::Scan => "recovering: reading the log",
+            Phase::Redo => "recovering: pages",
+            Phase::Undo => "recovering: unfinished transactions",
+        });
         bar.set_length(progress.of);
         bar.set_position(progress.done);
-        if progress.done >= progress.of {
+        if progress.of > 0 && progress.done >= progress.of {
             bar.finish_and_clear();
         }
     })
@@ -63,6 +68,26 @@ pub(crate) fn show_recovery() -> OnRecovery {
 /// because standard output is the answer to the command.
 pub(crate) fn say_recovery(db: &Db) {
     if let Some(report) = db.recovery_report() {
-        eprintln!("recovered: {report}");
+        eprintln!("recovered: {}", describe(&report));
     }
+}
+
+fn describe(report: &RecoveryReport) -> String {
+    let mut text = format!(
+        "{} of log in {:.2} s; {} of {} pages brought forward, {} changes",
+        format_size(report.redo_bytes()),
+        report.total_micros as f64 / 1e6,
+        report.redo.pages_changed,
+        report.redo.pages,
+        report.redo.changes,
+    );
+    let others = [
+        (report.pages_repaired, "torn pages repaired"),
+        (report.completed, "transactions completed"),
+        (report.undone, "transactions taken back"),
+    ];
+    for (number, what) in others.into_iter().filter(|(number, _)| *number > 0) {
+        text.push_str(&format!(", {number} {what}"));
+    }
+    text
 }

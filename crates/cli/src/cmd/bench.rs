@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use weir::{Config, Create, Db};
 use weir_bench::{
-    Acknowledged, DoubleWrite, Engine, Options, Outcome, Phases, Report, WorkloadKind,
+    Acknowledged, DoubleWrite, Engine, Options, Outcome, Phases, Raw, Report, WorkloadKind,
 };
 
 /// Runs a workload, or verifies what one left.
@@ -57,12 +57,13 @@ fn run(args: &Run, workload: WorkloadKind) -> Result<u8> {
     let opened = weir_bench::open(&options, Some(show_recovery()))?;
     say_recovery(opened.engine.db());
     let mut out = std::io::stdout();
-    writeln!(out, "{}", describe(&options, &opened.volume))?;
+    writeln!(out, "{}", describe(&options, &opened.volume.describe()))?;
+    let raw = || opened.raw_sync_rate();
     let outcome = weir_bench::run(
         &opened.engine,
         &options,
-        &opened.volume,
-        opened.raw_sync_rate,
+        &opened.volume.describe(),
+        options.raw.then_some(&raw as Raw<'_>),
         opened.clock.as_ref(),
         &interrupt,
         &mut out,

@@ -3,10 +3,20 @@ use crate::args::Check;
 use crate::opening::{bar, open_existing};
 use crate::{EXIT_FINDINGS, EXIT_OK};
 use anyhow::{Context, Result};
+use std::io::Write;
+use weir::{CheckReport, format_size};
 
 /// Checks the whole database and prints what is wrong, and where.
 pub(crate) fn check(args: &Check) -> Result<u8> {
-    let db = open_existing(&args.dir)?;
+    let mut out = std::io::stdout();
+    let db = match open_existing(&args.dir) {
+        // So damaged that it cannot be opened: a finding, not a failure of the check.
+        Err(error) if is_damage(&error) => {
+            writeln!(out, "1 problem: {error:#}")?;
+            return Ok(EXIT_FINDINGS);
+        }
+        opened => opened?,
+    };
     let bar = bar("checking");
     let report = db.check(&mut |done, of| {
         bar.set_length(of);
@@ -14,8 +24,47 @@ pub(crate) fn check(args: &Check) -> Result<u8> {
     });
     bar.finish_and_clear();
     let report = report.with_context(|| format!("checking {}", args.dir.path.display()))?;
-    print!("{report}");
-    let sound = report.problems.is_empty();
-    drop(db);
-    Ok(if sound { EXIT_OK } else { EXIT_FINDINGS })
+    print_report(&report, db.stats().page_size as u64, &mut out)?;
+    if report.problems.is_empty() {
+        db.close()?;
+        return Ok(EXIT_OK);
+    }
+    // What is damaged may keep the database from closing in order; the findings are told already.
+    if let Err(error) = db.close() {
+        eprintln!("weir: closing: {error}");
+    }
+    Ok(EXIT_FINDINGS)
+}
+
+fn is_damage(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref::<weir::Error>(), Some(weir::Error::Damaged(_)))
+}
+
+fn print_report(report: &CheckReport, page_size: u64, out: &mut dyn Write) -> Result<()> {
+    for (name, tree) in &report.trees {
+        let name = if name.is_empty() { "(catalog)" } else { name };
+        let (pages, leaf_bytes) = (tree.pages.len(), tree.leaves * page_size);
+        let full = 100.0 * tree.leaf_bytes_used as f64 / leaf_bytes.max(1) as f64;
+        writeln!(
+            out,
+            "tree {name}: {} rows, {} levels, {pages} pages, leaves {full:.0} % full",
+            tree.rows, tree.height
+        )?;
+    }
+    writeln!(
+        out,
+        "{} pages in use ({}), {} free",
+        report.pages_used,
+        format_size(report.pages_used * page_size),
+        report.pages_free
+    )?;
+    for problem in &report.problems {
+        writeln!(out, "problem: {problem}")?;
+    }
+    match report.problems.len() {
+        0 => writeln!(out, "sound")?,
+        1 => writeln!(out, "1 problem")?,
+        n => writeln!(out, "{n} problems")?,
+    }
+    Ok(())
 }

@@ -47,7 +47,7 @@ pub(crate) fn stat(args: &Stat) -> Result<u8> {
     }
     writeln!(out, "counters since opening")?;
     let mut lines = Vec::new();
-    seen.visit(&mut |name, unit, help, value| {
+    db.visit_counters(&mut |name, unit, help, value| {
         lines.push(format!("  {name:<28} {value:>14} {unit:<8} {help}"));
     });
     for line in lines {

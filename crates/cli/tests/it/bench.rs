@@ -53,7 +53,9 @@ fn phases_reuse_and_the_raw_rate() {
         assert_eq!(report["setup"]["table_reused"], run == 1);
         assert_eq!(report["phases"][0]["threads"], 1);
         assert_eq!(report["phases"][1]["threads"], 4);
-        assert!(report["raw_sync_rate"].as_f64() > Some(1.0));
+        for rate in ["raw_sync_rate", "raw_sync_rate_before", "raw_sync_rate_after"] {
+            assert!(report[rate].as_f64() > Some(1.0), "{rate}");
+        }
     }
     let mut other = with(small_bench("update", &dir), "--rows", "500");
     let refused = ran(&mut weir(&other));
