@@ -90,11 +90,14 @@ impl Tree {
     fn cut<'p>(
         &'p self,
         parent: Exclusive<'p>,
-        node: Exclusive<'p>,
+        mut node: Exclusive<'p>,
         cut: Split,
         up: &[u8],
         right: PageNo,
     ) -> Result<Outcome, TreeError> {
+        // No row may move when only the incoming one goes right. The range is a smaller one all the
+        // same: who found this page for a key beyond the separator must look again (BTREE-2).
+        node.invalidate();
         let (left, above) = (node.page(), parent.page());
         let view = node.node();
         let (level, inner) = (view.level(), view.is_inner());
