@@ -46,7 +46,7 @@ impl Bitmap {
                 free &= u64::MAX << (from % 64);
             }
             if free != 0 {
-                if from as usize / 64 <= self.low {
+                if from as usize <= self.low * 64 {
                     self.low = word;
                 }
                 return (word * 64) as u32 + free.trailing_zeros();

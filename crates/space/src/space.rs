@@ -196,7 +196,7 @@ impl Space {
     /// Notes in the group that claimed pages are in use.
     ///
     /// # Errors
-    /// [`SpaceError::Pool`] when a map page cannot be read; nothing is noted of that page then.
+    /// [`SpaceError::Pool`] when a map page cannot be read; nothing is noted then.
     pub fn log_used<'p>(
         &'p self,
         group: &mut Group<'p>,
@@ -218,24 +218,35 @@ impl Space {
         self.log_set(group, pages, false)
     }
 
+    fn map_of(&self, page: PageNo) -> PageNo {
+        PageNo(page.0 / self.bits_per_map * self.bits_per_map)
+    }
+
     fn log_set<'p>(
         &'p self,
         group: &mut Group<'p>,
         pages: &[PageNo],
         value: bool,
     ) -> Result<(), SpaceError> {
+        // All map pages first: once one of them is changed the group must be committed, so nothing
+        // may fail from there on.
+        for page in pages {
+            let map = self.map_of(*page);
+            if group.find(map).is_none() {
+                group.hold(self.pool.exclusive(map)?);
+            }
+        }
         let mut i = 0;
         while i < pages.len() {
-            let map = PageNo(pages[i].0 / self.bits_per_map * self.bits_per_map);
+            let map = self.map_of(pages[i]);
             let mut count = 1;
             while pages.get(i + count).is_some_and(|p| {
                 p.0 == pages[i].0 + count as u32 && p.0 < map.0 + self.bits_per_map
             }) {
                 count += 1;
             }
-            let held = match group.find(map) {
-                Some(held) => held,
-                None => group.hold(self.pool.exclusive(map)?),
+            let Some(held) = group.find(map) else {
+                unreachable!("SPACE-2: every map page was taken above")
             };
             let first_bit = pages[i].0 - map.0;
             group.apply(held, &Op::MapSet { page: map, first_bit, count: count as u32, value });
