@@ -202,6 +202,11 @@ impl Tree {
         let page = self.root;
         let mut group = Group::begin(last);
         let held = group.hold(self.env.pool.exclusive(page)?);
+        let now = group.page(held).node();
+        if !now.is_leaf() || now.count() > 0 {
+            // Somebody has written to the tree meanwhile.
+            return Err(TreeError::NotEmpty);
+        }
         if let Some(root) = root {
             let node = weir_page::Node::new(&root.bytes[..]);
             let mut rows = Vec::new();

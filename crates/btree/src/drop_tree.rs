@@ -22,13 +22,21 @@ impl Tree {
             }
             admit(2048)?;
             let Some(arrived) = self.try_descend(Target::First, 0)? else { continue };
-            if arrived.node.node().tree() != self.id {
+            let tree = arrived.node.node().tree();
+            if !arrived.node.still() {
+                continue;
+            }
+            if tree != self.id {
                 return Ok(());
             }
             self.free_leaf_chains(&arrived.node, header, admit)?;
             let page = arrived.node.page();
             let Some(parent) = arrived.parent else {
+                // Still as it was when the chains of its rows were freed.
+                let Some(mut root) = arrived.node.upgrade() else { continue };
+                root.invalidate();
                 let mut group = Group::begin(header);
+                group.hold(root);
                 space.log_free(&mut group, &[page])?;
                 group.commit(self.env.pool.log())?;
                 space.unclaim(&[page]);

@@ -8,6 +8,13 @@ use crate::descend::Target;
 use crate::error::TreeError;
 use crate::tree::Tree;
 
+/// How the node above two joined ones is now.
+enum Above {
+    Well,
+    Thin,
+    RootWithOneChild,
+}
+
 impl Tree {
     /// Thin: less than a quarter full, so that a joined node is far from having to be cut again.
     pub(crate) fn is_thin(&self, node: Node<&[u8]>) -> bool {
@@ -21,17 +28,17 @@ impl Tree {
         let Some(parent) = arrived.parent else { return Ok(()) };
         let Some(parent) = parent.upgrade() else { return Ok(()) };
         let Some(node) = arrived.node.upgrade() else { return Ok(()) };
+        let above = parent.node();
+        let is_alone = above.count() == 0;
+        if is_alone && parent.page() == self.root && node.node().level() == level {
+            return self.lower_root(parent, node);
+        }
         if node.node().level() != level || !self.is_thin(node.node()) {
             return Ok(());
         }
-        let above = parent.node();
-        if above.count() == 0 {
-            return if parent.page() == self.root {
-                self.lower_root(parent, node)
-            } else {
-                drop((parent, node));
-                self.shrink(key, level + 1)
-            };
+        if is_alone {
+            drop((parent, node));
+            return self.shrink(key, level + 1);
         }
         let index = above.child_index(key);
         let (slot, with_right) =
@@ -43,21 +50,22 @@ impl Tree {
         if !merged_fits(left.node(), right.node(), &up) {
             return Ok(());
         }
-        let parent_thin = self.join(parent, left, right, &up)?;
-        if parent_thin {
-            self.shrink(key, level + 1)?;
+        match self.join(parent, left, right, &up)? {
+            // The joined node is all that is below the root: it becomes the root.
+            Above::RootWithOneChild => self.shrink(key, level),
+            Above::Thin => self.shrink(key, level + 1),
+            Above::Well => Ok(()),
         }
-        Ok(())
     }
 
-    /// Moves what `right` holds to `left` and frees `right`. Returns whether the parent is thin now.
+    /// Moves what `right` holds to `left` and frees `right`. Returns how the parent is now.
     fn join<'p>(
         &'p self,
         parent: Exclusive<'p>,
         left: Exclusive<'p>,
         mut right: Exclusive<'p>,
         up: &[u8],
-    ) -> Result<bool, TreeError> {
+    ) -> Result<Above, TreeError> {
         let (above, to, from) = (parent.page(), left.page(), right.page());
         let view = right.node();
         let (inner, link) = (view.is_inner(), view.link());
@@ -75,11 +83,16 @@ impl Tree {
         group.apply(left, &Op::Load { page: to, rows: &rows });
         group.apply(parent, &Op::RemoveChild { page: above, key: up });
         let view = group.page(parent).node();
-        let is_root = above == self.root;
-        let thin = if is_root { view.count() == 0 } else { self.is_thin(view) };
+        let state = if above == self.root {
+            if view.count() == 0 { Above::RootWithOneChild } else { Above::Well }
+        } else if self.is_thin(view) {
+            Above::Thin
+        } else {
+            Above::Well
+        };
         group.commit(self.env.pool.log())?;
         self.env.space.unclaim(&[from]);
-        Ok(thin)
+        Ok(state)
     }
 
     /// The root takes over its only child's content; the tree is one level lower.

@@ -77,8 +77,11 @@ impl Tree {
     }
 
     fn group_pages(&self) -> usize {
-        let share = self.env.pool.log().limit_bytes() / 32 / self.env.pool.page_size() as u64;
-        (share as usize).clamp(1, GROUP_PAGES)
+        let pool = &self.env.pool;
+        let of_log = pool.log().limit_bytes() / 32 / pool.page_size() as u64;
+        // Many threads may hold so many pages at once, and each must find one more frame.
+        let of_frames = pool.residence().frames / 64;
+        (of_log.min(of_frames) as usize).clamp(1, GROUP_PAGES)
     }
 
     /// Writes a value to a new chain. The pages belong to the transaction of `header` until it

@@ -101,6 +101,7 @@ impl Tree {
     /// [`TreeError::Pool`] for pages that are damaged or cannot be read.
     #[inline]
     pub fn get(&self, key: &[u8], out: &mut Vec<u8>) -> Result<Option<RowHead>, TreeError> {
+        let mut gone: Option<ChainHead> = None;
         loop {
             let Some(head) = self.get_inline(key, out)? else { return Ok(None) };
             if !head.flags.overflow || head.flags.deleted {
@@ -113,6 +114,12 @@ impl Tree {
             // looked at again.
             if self.read_chain(&chain, out)? {
                 return Ok(Some(head));
+            }
+            // A chain is freed when no row names it any more, and none ever will again (BTREE-5).
+            if gone.replace(chain) == Some(chain) {
+                return Err(
+                    self.damaged(chain.first, "it is not the overflow page that a row names")
+                );
             }
         }
     }
