@@ -154,10 +154,11 @@ impl DirtyList {
                 let mut left = Vec::new();
                 for (page, first) in entries.drain(..) {
                     // An entry of an older lap of the ring can only be stale.
-                    if self.number(first) != number {
+                    if self.number(first) < number {
                         continue;
                     }
-                    if taken.len() < most && first < before {
+                    let is_here = self.number(first) == number;
+                    if is_here && taken.len() < most && first < before {
                         taken.push((page, first));
                     } else {
                         left.push((page, first));

@@ -78,20 +78,23 @@ impl InPlaceStore {
         let mut repair = Repair::default();
         let mut buf = AlignedBuf::zeroed(self.page_size);
         for batch in batches.iter().filter(|b| b.seq > settled) {
-            for (i, &(page, _)) in batch.pages.iter().enumerate() {
+            for (i, &(page, lsn)) in batch.pages.iter().enumerate() {
                 repair.checked += 1;
                 let Err(damaged) = self.read(page, &mut buf) else { continue };
-                if !matches!(damaged, PoolError::Damaged { .. }) {
-                    return Err(damaged);
-                }
+                let PoolError::Damaged { found, .. } = &damaged else { return Err(damaged) };
+                // All zeros: the crash came before the page's first write. It is old, not torn.
+                let is_unwritten = *found == weir_page::Damage::Zeroed;
                 let from = i * self.page_size;
                 let copy = batch.copies.get(from..from + self.page_size);
-                match copy.filter(|c| weir_page::verify(c, page).is_ok()) {
+                // When the batch's own write was torn, a copy of an older batch may lie here still.
+                let is_this_batch =
+                    |c: &&[u8]| weir_page::verify(c, page).is_ok() && weir_page::lsn(c) == lsn;
+                match copy.filter(is_this_batch) {
                     Some(copy) => {
                         self.write_one(page, copy)?;
                         repair.repaired += 1;
                     }
-                    None if batch.detect_only => return Err(damaged),
+                    None if batch.detect_only && !is_unwritten => return Err(damaged),
                     // The batch's own write was torn, so this page was not being written: it was
                     // never written at all, or is damaged for another reason. Who needs it will see.
                     None => {}
@@ -101,6 +104,8 @@ impl InPlaceStore {
         if repair.repaired > 0 {
             self.sync()?;
         }
+        // With the doublewrite off from now on nothing would say that these copies are old.
+        self.torn_write.forget()?;
         Ok(repair)
     }
 

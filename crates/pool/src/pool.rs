@@ -375,9 +375,7 @@ impl Pool {
     fn take_frame(&self) -> Result<u32, PoolError> {
         let mut waited = false;
         loop {
-            let popped = self.free.lock().pop();
-            if let Some(frame) = popped {
-                let left = self.free_count.fetch_sub(1, Ordering::Relaxed) - 1;
+            if let Some((frame, left)) = self.pop_free() {
                 self.stats.frames_taken.add(1);
                 if left < self.free_target.load(Ordering::Relaxed) {
                     self.want_frames();
@@ -401,10 +399,22 @@ impl Pool {
         }
     }
 
+    /// A free frame, and how many are left.
+    fn pop_free(&self) -> Option<(u32, u32)> {
+        let mut free = self.free.lock();
+        let frame = free.pop()?;
+        let left = free.len() as u32;
+        // Counted under the lock: the count never falls behind the list, where it would wrap.
+        self.free_count.store(left, Ordering::Relaxed);
+        Some((frame, left))
+    }
+
     fn return_frame(&self, frame: u32) {
         self.frames.meta(frame).set_page(PageNo::NONE);
-        self.free.lock().push(frame);
-        self.free_count.fetch_add(1, Ordering::Relaxed);
+        let mut free = self.free.lock();
+        free.push(frame);
+        self.free_count.store(free.len() as u32, Ordering::Relaxed);
+        drop(free);
         self.freed.notify_one();
     }
 

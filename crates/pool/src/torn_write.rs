@@ -70,6 +70,9 @@ pub(crate) struct Remembered {
 
 struct Shard {
     file: Arc<dyn BlockFile>,
+    /// The batch in this file is not settled. Found so by the next writer, it never will be: its
+    /// pages may be torn, and the copies are needed.
+    is_needed: bool,
 }
 
 pub(crate) struct TornWrite {
@@ -90,7 +93,7 @@ struct Running {
 pub(crate) struct Batch<'a> {
     area: &'a TornWrite,
     seq: u64,
-    _shard: MutexGuard<'a, Shard>,
+    shard: MutexGuard<'a, Shard>,
 }
 
 fn file_name(shard: usize) -> String {
@@ -111,10 +114,16 @@ impl TornWrite {
         };
         let len = (ALIGN + config.pages * page_size) as u64;
         let mut shards = Vec::new();
-        for shard in 0..config.files {
+        for shard in 0.. {
             let name = file_name(shard);
             let failed = |e| PoolError::device(format!("preparing '{name}'"), e);
-            let file = if volume.exists(&name).map_err(failed)? {
+            let exists = volume.exists(&name).map_err(failed)?;
+            // Files beyond those that are to be used: another configuration left them, and what
+            // is in them may be needed for repair.
+            if shard >= config.files && !exists {
+                break;
+            }
+            let file = if exists {
                 let file = volume.open(&name).map_err(failed)?;
                 if file.len() < len {
                     file.grow(len).map_err(failed)?;
@@ -124,7 +133,7 @@ impl TornWrite {
             } else {
                 volume.create(&name, len).map_err(failed)?
             };
-            shards.push(Mutex::new(Shard { file }));
+            shards.push(Mutex::new(Shard { file, is_needed: false }));
         }
         volume
             .sync_directory()
@@ -144,8 +153,13 @@ impl TornWrite {
         block: &mut [u8],
         pages: &[PageWrite<'_>],
     ) -> Result<Batch<'a>, PoolError> {
-        let index = shard % self.shards.len();
-        let shard = self.shards[index].lock();
+        let index = shard % self.config.files;
+        let mut shard = self.shards[index].lock();
+        if shard.is_needed {
+            let cause = std::io::Error::other("an earlier batch of pages could not be written");
+            return Err(PoolError::device(format!("writing '{}'", file_name(index)), cause));
+        }
+        shard.is_needed = true;
         let (seq, settled) = {
             let mut running = self.running.lock();
             running.next += 1;
@@ -153,14 +167,14 @@ impl TornWrite {
             running.unsettled.insert(seq);
             (seq, running.unsettled.first().copied().unwrap_or(seq) - 1)
         };
-        let batch = Batch { area: self, seq, _shard: shard };
+        let batch = Batch { area: self, seq, shard };
         let len = match self.config.mode {
             DoubleWriteMode::Off => return Ok(batch),
             DoubleWriteMode::DetectOnly => ALIGN,
             DoubleWriteMode::On => ALIGN + pages.len() * self.page_size,
         };
         self.write_header(&mut block[..ALIGN], seq, settled, pages);
-        let wrote = batch._shard.file.write_durable_at(0, &block[..len]);
+        let wrote = batch.shard.file.write_durable_at(0, &block[..len]);
         match wrote {
             Ok(()) => Ok(batch),
             Err(e) => Err(PoolError::device(format!("writing '{}'", file_name(index)), e)),
@@ -207,6 +221,21 @@ impl TornWrite {
         Ok(found)
     }
 
+    /// Makes all remembered batches unusable: every page is whole in its place.
+    pub(crate) fn forget(&self) -> Result<(), PoolError> {
+        for (index, shard) in self.shards.iter().enumerate() {
+            let shard = shard.lock();
+            let mut header = AlignedBuf::zeroed(ALIGN);
+            let failed = |e| PoolError::device(format!("clearing '{}'", file_name(index)), e);
+            shard.file.read_at(0, &mut header).map_err(failed)?;
+            if self.parse(&header).is_some() {
+                header.fill(0);
+                shard.file.write_durable_at(0, &header).map_err(failed)?;
+            }
+        }
+        Ok(())
+    }
+
     fn parse(&self, header: &[u8]) -> Option<Remembered> {
         let u32_at = |at: usize| header[at..at + 4].try_into().ok().map(u32::from_le_bytes);
         let u64_at = |at: usize| header[at..at + 8].try_into().ok().map(u64::from_le_bytes);
@@ -234,7 +263,8 @@ impl TornWrite {
 
 impl Batch<'_> {
     /// The pages are durable in place.
-    pub(crate) fn settle(self) {
+    pub(crate) fn settle(mut self) {
+        self.shard.is_needed = false;
         self.area.running.lock().unsettled.remove(&self.seq);
     }
 }

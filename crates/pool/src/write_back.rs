@@ -113,14 +113,15 @@ impl Pool {
             }
         }
         let result = self.write_copied(shard, &mut buf, &copied, group, pause);
-        for copy in &copied {
-            self.frames.meta(copy.frame).set_writing(false);
-        }
         if result.is_ok() {
+            for copy in &copied {
+                self.frames.meta(copy.frame).set_writing(false);
+            }
             self.in_flight.end(id);
             self.stats.count_writes(cause, copied.len() as u64);
         }
-        // On failure the batch stays registered: the checkpoint must never pass its pages.
+        // On failure the batch stays registered: the checkpoint must never pass its pages. And they
+        // stay marked as being written: evicted, they would be read back as they were before.
         result.map(|()| Written { pages: copied.len(), skipped: pages.len() - copied.len() })
     }
 
