@@ -427,11 +427,7 @@ impl Log {
 }
 
 fn is_lack_of_space(error: &RedoError) -> bool {
-    match error {
-        RedoError::Full { .. } => true,
-        RedoError::Io { operation: "create", .. } => true,
-        _ => false,
-    }
+    matches!(error, RedoError::Full { .. } | RedoError::Io { operation: "create", .. })
 }
 
 /// A group's length as it stands before the body.

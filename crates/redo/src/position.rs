@@ -11,7 +11,7 @@ pub(crate) const BLOCK_PAYLOAD: u64 = BLOCK - BLOCK_HEADER;
 /// The unit in which the log is written: what O_DIRECT demands.
 pub(crate) const PAGE: u64 = weir_base::ALIGN as u64;
 
-const _: () = assert!(PAGE % BLOCK == 0, "a write covers whole blocks");
+const _: () = assert!(PAGE.is_multiple_of(BLOCK), "a write covers whole blocks");
 
 /// Where a group of redo lies: from its first byte to just behind its last one. The end of one
 /// group is the start of the next.

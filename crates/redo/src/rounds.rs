@@ -74,7 +74,7 @@ impl Rounds {
         self.led.0.store(0, Ordering::Release);
         fence(Ordering::SeqCst);
         let (this, next) = (self.word(round), self.word(round + 1));
-        if phase % 2 == 0 {
+        if phase.is_multiple_of(2) {
             // Nothing was written: somebody else must try.
             wake_one(this);
         } else {
@@ -167,24 +167,28 @@ mod loom_tests {
                 }
             }
         };
-        let mut model = loom::model::Builder::new();
-        model.preemption_bound = Some(3);
-        model.check(move || {
-            let shared = Arc::new(Shared {
-                rounds: Rounds::new(),
-                published: AtomicU64::new(0),
-                reached: AtomicU64::new(0),
+        let check = |others: usize, bound: usize| {
+            let mut model = loom::model::Builder::new();
+            model.preemption_bound = Some(bound);
+            model.check(move || {
+                let shared = Arc::new(Shared {
+                    rounds: Rounds::new(),
+                    published: AtomicU64::new(0),
+                    reached: AtomicU64::new(0),
+                });
+                let others: Vec<_> = (0..others)
+                    .map(|_| {
+                        let shared = Arc::clone(&shared);
+                        thread::spawn(move || commit(&shared))
+                    })
+                    .collect();
+                commit(&shared);
+                for other in others {
+                    other.join().unwrap();
+                }
             });
-            let others: Vec<_> = (0..2)
-                .map(|_| {
-                    let shared = Arc::clone(&shared);
-                    thread::spawn(move || commit(&shared))
-                })
-                .collect();
-            commit(&shared);
-            for other in others {
-                other.join().unwrap();
-            }
-        });
+        };
+        check(1, 3);
+        check(2, 1);
     }
 }

@@ -4,7 +4,7 @@ use crate::error::{RedoError, Result};
 use crate::gather::Gather;
 use crate::log::{Durability, Log};
 use crate::position::{
-    BLOCK, BLOCK_PAYLOAD, PAGE, block_start, blocks_end, first_in_block, is_inside_block, lsn_of,
+    BLOCK, BLOCK_PAYLOAD, block_start, blocks_end, first_in_block, is_inside_block, lsn_of,
 };
 use crate::segment::Segment;
 use std::sync::atomic::Ordering;
@@ -182,7 +182,6 @@ impl Log {
             let used = (end.0 - first_in_block(at).0).min(BLOCK_PAYLOAD);
             seal(block, self.seed, at / BLOCK, used, self.epoch, durable);
         }
-        const _: () = assert!(PAGE % BLOCK == 0);
     }
 }
 

@@ -192,6 +192,41 @@ fn a_large_group_cut_off_is_taken_back() {
     }
 }
 
+/// Several threads commit while the power fails: every acknowledged group is found, and of each
+/// thread's groups the first ones.
+#[test]
+fn threads_lose_nothing_that_was_acknowledged() {
+    for seed in 0..30 {
+        let (volume, model) = fresh(seed);
+        let end = read_all(&volume, model.checkpoint).expect("scan").1;
+        let log = resume(&volume, end).expect("resume");
+        volume.set_crash_after(Some(20 + seed));
+        let acknowledged: Vec<u64> = std::thread::scope(|scope| {
+            let commit = |thread: u64| {
+                for i in 0.. {
+                    let bytes = body(thread * 1_000_000 + i, 20 + (i as usize * 77) % 600);
+                    let done = log.append(&bytes, |_| ());
+                    if done.and_then(|span| log.wait(span.end, Durability::Synced)).is_err() {
+                        return i;
+                    }
+                }
+                0
+            };
+            let threads: Vec<_> =
+                (0..4).map(|thread| scope.spawn(move || commit(thread))).collect();
+            threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+        });
+        let after = volume.crash(seed);
+        let (groups, _) = read_all(&after, model.checkpoint).expect("scan");
+        for (thread, &count) in acknowledged.iter().enumerate() {
+            let numbers = groups.iter().map(|(_, body)| crate::support::number_of(body));
+            let own = numbers.filter(|number| number / 1_000_000 == thread as u64);
+            let own: Vec<u64> = own.map(|number| number % 1_000_000).collect();
+            assert!(own.iter().copied().eq(0..own.len() as u64) && own.len() as u64 >= count);
+        }
+    }
+}
+
 /// A crash while the log is created leaves files that can be removed, and a log that works after.
 #[test]
 fn a_crash_while_creating() {

@@ -22,11 +22,11 @@ pub(crate) fn number_of(body: &[u8]) -> u64 {
     u64::from_le_bytes(body[..8].try_into().expect("eight bytes"))
 }
 
+/// Places and bodies of groups.
+pub(crate) type Groups = Vec<(Span, Vec<u8>)>;
+
 /// All groups from `from` on.
-pub(crate) fn read_all(
-    volume: &dyn Volume,
-    from: Lsn,
-) -> Result<(Vec<(Span, Vec<u8>)>, ScanEnd), RedoError> {
+pub(crate) fn read_all(volume: &dyn Volume, from: Lsn) -> Result<(Groups, ScanEnd), RedoError> {
     let mut groups = Vec::new();
     let end = scan(volume, DB, from, ScanOptions::default(), |span, body| {
         groups.push((span, body.to_vec()));
