@@ -55,7 +55,7 @@ impl Tree {
             }
             let mut flags = Flags::NONE;
             if value.len() > self.max_inline_value() {
-                let mark = header.txn.map_or(0, |t| t.0 << 16) ^ count;
+                let mark = ChainHead::mark(header.txn.unwrap_or_default(), count);
                 let chain: ChainHead = self.write_chain(value, mark, header, tell)?;
                 chain_bytes = chain.encode();
                 value = &chain_bytes;

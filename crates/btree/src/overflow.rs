@@ -5,7 +5,7 @@
 //! pages used for something else, notices (BTREE-5).
 use std::ops::Range;
 
-use weir_base::{PageNo, varint};
+use weir_base::{PageNo, TxnId, varint};
 use weir_change::{Cleanup, Group, Header, Op};
 use weir_page::{Bytes, HEADER_BYTES, Kind};
 
@@ -45,6 +45,14 @@ pub struct ChainHead {
 pub type Tell<'a> = dyn FnMut(ChainEvent) -> Result<(), TreeError> + 'a;
 
 impl ChainHead {
+    /// A chain's number, from its transaction and the chain's number therein: no other chain among
+    /// those of four thousand million transactions has it, which is longer than anybody who knows
+    /// a freed chain remembers it.
+    #[must_use]
+    pub fn mark(txn: TxnId, number: u64) -> u64 {
+        (txn.0 << 32) | (number & u64::from(u32::MAX))
+    }
+
     /// As bytes for the row.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_base::{Lsn, TreeId, TxnId};
-use weir_btree::{Action, ChainEvent, Change, Env, Row, Tree, TreeError, Value};
+use weir_btree::{Action, ChainEvent, ChainHead, Change, Env, Row, Tree, TreeError, Value};
 use weir_change::{Group, Header, Op};
 use weir_page::Flags;
 
@@ -154,9 +154,7 @@ impl Writer {
                 if let Some(span) = written.span {
                     self.active.reopen(id, span.start);
                 }
-                let done = finish(&self.env, id, &[todo], &|_| Ok(None), &mut |b| self.admit(b));
-                self.active.end(id);
-                done?;
+                self.settle(id, &[todo], &|_| Ok(None));
             }
             return Ok(written.span.map(|span| span.end));
         }
@@ -200,16 +198,16 @@ impl Writer {
         let id = self.active.open(self.env.pool.log().end());
         let (undo, todo) = (Vec::new(), Vec::new());
         let mut open = OpenTxn { writer: self, id, seq: 0, undo, undo_bytes: 0, todo };
-        let result = match work(&mut open) {
-            Ok(end) if open.todo.is_empty() => Ok(end),
-            // The commit stands whatever becomes of what it leaves: that is done at the next
-            // opening at the latest.
+        match work(&mut open) {
             Ok(end) => {
-                finish(&self.env, id, &open.todo, tree_of, &mut |b| self.admit(b)).map(|()| end)
+                self.settle(id, &open.todo, tree_of);
+                Ok(end)
             }
             Err(first) => {
                 let mut undo = std::mem::take(&mut open.undo);
-                let undone = roll_back(&self.env, id, &mut undo, tree_of, &mut |b| self.admit(b));
+                // Not admitted (TXN-4): it holds the checkpoint that admission would wait for. What
+                // it adds to the log is bounded by the undo that a transaction may have.
+                let undone = roll_back(&self.env, id, &mut undo, tree_of, &mut |_| Ok(()));
                 if let Err(then) = undone {
                     // Rows stay locked: nobody may build on changes that will be taken back.
                     return Err(TxnError::RollbackFailed {
@@ -217,11 +215,26 @@ impl Writer {
                         then: then.into(),
                     });
                 }
+                self.active.end(id);
                 Err(first)
             }
-        };
+        }
+    }
+
+    /// Does what the commit of `id` left to do, and ends it. The commit stands whatever becomes of
+    /// that: an engine that has halted does it at the next opening, and pages that damage keeps
+    /// from being freed stay in use.
+    fn settle(
+        &self,
+        id: TxnId,
+        todo: &[Todo],
+        tree_of: &dyn Fn(TreeId) -> Result<Option<Tree>, TxnError>,
+    ) {
+        if !todo.is_empty() {
+            // Not admitted, as a rollback.
+            let _ = finish(&self.env, id, todo, tree_of, &mut |_| Ok(()));
+        }
         self.active.end(id);
-        result
     }
 }
 
@@ -263,7 +276,7 @@ impl OpenTxn<'_> {
 
     fn write_chain(&mut self, tree: &Tree, value: &[u8]) -> Result<Vec<u8>, TxnError> {
         self.seq += 1;
-        let mark = (self.id.0 << 16) ^ u64::from(self.seq);
+        let mark = ChainHead::mark(self.id, u64::from(self.seq));
         let header = self.header();
         let written = tree.write_chain(value, mark, header, &mut |event| self.hear(event));
         Ok(written?.encode())
@@ -330,12 +343,13 @@ impl OpenTxn<'_> {
                 let entry = UndoEntry::Row { tree: tree.id(), key: key.to_vec(), before };
                 self.undo_bytes += entry.bytes();
                 self.undo.push(entry);
+                // The row before its chain: no row ever names a chain that is being freed.
+                if content.is_none() {
+                    self.todo.push(Todo::Row { tree: tree.id(), key: key.to_vec() });
+                }
                 if let Some(chain) = written.replaced {
                     let (first, mark) = (chain.first, chain.mark);
                     self.todo.push(Todo::Chain { first, mark, tree: tree.id() });
-                }
-                if content.is_none() {
-                    self.todo.push(Todo::Row { tree: tree.id(), key: key.to_vec() });
                 }
             }
             return Ok(());
