@@ -56,6 +56,7 @@ pub(crate) fn prepare<T: Target>(
         rows: options.rows,
         ledger: Ledger::new(ledger_rows),
         inserts: Inserts::default(),
+        alone: target.table(if inserts { ROWS_TREE } else { INSERT_TREE })?.is_none(),
         acks: options.ack_file.as_deref().map(AckFile::open).transpose()?,
     };
     let complete = match (reused, options.workload) {

@@ -60,6 +60,8 @@ pub struct Setup {
     pub rows: u64,
     /// Whether the table was there already.
     pub table_reused: bool,
+    /// Whether the database holds no other bench table.
+    pub table_alone: bool,
     /// Threads and seconds.
     pub phases: Phases,
     /// Memory for pages, bytes.
@@ -87,11 +89,17 @@ pub struct Setup {
 }
 
 impl Setup {
-    pub(crate) fn of(options: &Options, volume: &str, table_reused: bool) -> Self {
+    pub(crate) fn of(
+        options: &Options,
+        volume: &str,
+        table_reused: bool,
+        table_alone: bool,
+    ) -> Self {
         Setup {
             workload: options.workload,
             rows: options.rows,
             table_reused,
+            table_alone,
             phases: options.phases.clone(),
             pool_bytes: options.pool_bytes,
             log_bytes: options.log_bytes,
@@ -166,7 +174,7 @@ impl Report {
         let measured = driven.phases.iter().any(|section| !section.seconds.is_empty());
         let sections: Vec<&Section> =
             if measured { driven.phases.iter().collect() } else { vec![&driven.warmup] };
-        let uniform = setup.workload == WorkloadKind::Update;
+        let uniform = setup.workload == WorkloadKind::Update && setup.table_alone;
         let figures = Figures::of(&sections, uniform);
         if let Some(last) = sections.last() {
             setup.page_size = last.after.page_size;

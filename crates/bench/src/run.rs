@@ -46,7 +46,8 @@ pub fn run<T: Target>(
     let before = raw.map(|raw| raw()).transpose()?;
     let driven = drive(target, &shared, options, clock, interrupt, out)?;
     if driven.interrupted {
-        // Here and below: a reader that is gone must not keep the run from being verified and closed.
+        // Here and below: a reader that is gone must not keep the run from being verified and
+        // closed.
         let _ = writeln!(out, "interrupted; verifying (Ctrl-C again leaves at once)");
     } else {
         let _ = writeln!(out, "verifying");
@@ -54,7 +55,8 @@ pub fn run<T: Target>(
     // A disk that fails now fails the verification, too: that is where it is told.
     let after = raw.filter(|_| !driven.interrupted).and_then(|raw| raw().ok());
     let verdict = judge(&driven, verify_run(&shared));
-    let mut report = Report::of(&driven, Setup::of(options, volume, reused), before, after);
+    let mut report =
+        Report::of(&driven, Setup::of(options, volume, reused, shared.alone), before, after);
     report.durability = options.durability;
     report.verified = verdict.verified() && verdict.rows > 0 && driven.error.is_none();
     report.verified_rows = verdict.rows;

@@ -27,6 +27,8 @@ pub(crate) struct Shared<B> {
     /// Versions of the rows; empty unless the workload updates.
     pub(crate) ledger: Ledger,
     pub(crate) inserts: Inserts,
+    /// Whether all pages of the store are this table's.
+    pub(crate) alone: bool,
     pub(crate) acks: Option<AckFile>,
 }
 

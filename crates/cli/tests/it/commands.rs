@@ -42,7 +42,7 @@ fn check_and_stat_of_a_sound_database() {
     let check = expect(0, &["check", &dir]);
     assert!(check.out.contains("people: 1 rows") && check.out.ends_with("sound\n"), "{check:?}");
     let stat = expect(0, &["stat", &dir]);
-    for word in ["people", "log", "files", "counters since opening", "redo_bytes", "MiB"] {
+    for word in ["people", "log", "files", "counters since opening", "payload_bytes", "MiB"] {
         assert!(stat.out.contains(word), "{word}: {}", stat.out);
     }
 }
