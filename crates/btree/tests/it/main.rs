@@ -1,0 +1,6 @@
+//! Trees over a pool, a space and a log on a simulated disk.
+mod bulk;
+mod model;
+mod shape;
+mod support;
+mod threads;
