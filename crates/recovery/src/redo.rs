@@ -8,12 +8,16 @@ use thiserror::Error;
 use weir_base::PageNo;
 use weir_change::{ApplyError, apply, decode};
 use weir_pool::{Exclusive, Pool, PoolError};
+use weir_redo::Span;
 
 use crate::collect::{Collected, Record};
 use crate::{Phase, Progress};
 
 /// Pages read at once by one thread.
 const BATCH_PAGES: usize = 64;
+
+/// Changes touched ahead of their turn.
+const AHEAD: usize = 16;
 
 /// What redo did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -143,7 +147,7 @@ impl Work<'_> {
         let mut report = RedoReport::default();
         // The last Init of a page makes all before it moot.
         let starts: Vec<(usize, bool)> =
-            batch.iter().map(|(page, range)| self.first_needed(*page, range)).collect();
+            batch.iter().map(|(_, range)| self.first_needed(range)).collect();
         let to_read: Vec<PageNo> = batch
             .iter()
             .zip(&starts)
@@ -165,22 +169,13 @@ impl Work<'_> {
         Ok(report)
     }
 
-    /// The first record that matters for the page, and whether it makes the page anew.
-    fn first_needed(&self, page: PageNo, range: &std::ops::Range<usize>) -> (usize, bool) {
-        for at in range.clone().rev() {
-            if self.makes(page, &self.collected.records[at]) {
-                return (at, true);
-            }
+    /// The first record that matters for a page, and whether it makes the page anew.
+    fn first_needed(&self, range: &std::ops::Range<usize>) -> (usize, bool) {
+        let records = &self.collected.records[range.clone()];
+        match records.iter().rposition(Record::makes) {
+            Some(at) => (range.start + at, true),
+            None => (range.start, false),
         }
-        (range.start, false)
-    }
-
-    fn makes(&self, page: PageNo, record: &Record) -> bool {
-        let body = self.collected.body(record);
-        // An Init takes a few bytes and comes with its page's first content: long bodies of
-        // other kinds are row changes, recognised by their first operation.
-        let Ok((_, ops)) = decode(body) else { return false };
-        ops.map_while(Result::ok).any(|op| op.makes_page() && op.page() == Some(page))
     }
 
     fn redo_page(
@@ -191,11 +186,18 @@ impl Work<'_> {
         report: &mut RedoReport,
     ) -> Result<(), RedoFailed> {
         let mut changed = false;
-        for record in records {
-            let span = self.collected.span(record);
-            if span.end <= held.lsn() {
-                report.skipped += 1;
-                continue;
+        // What the page has already is at the front: nothing of it need be looked at.
+        let lsn = held.lsn();
+        let done = records.partition_point(|record| record.end <= lsn);
+        report.skipped += done as u64;
+        let records = &records[done..];
+        for (i, record) in records.iter().enumerate() {
+            // A page's changes lie all over the log in memory: touching those to come, the
+            // processor fetches several at once.
+            if i % AHEAD == 0 {
+                for next in records[i..].iter().take(2 * AHEAD).skip(AHEAD) {
+                    std::hint::black_box(self.collected.body(next).first());
+                }
             }
             let (header, ops) =
                 decode(self.collected.body(record)).map_err(|_| RedoFailed::Record(page))?;
@@ -203,12 +205,14 @@ impl Work<'_> {
                 let op = op.map_err(|_| RedoFailed::Record(page))?;
                 if op.page() == Some(page) {
                     apply(&op, header.writer(), held.bytes_mut())
-                        .map_err(|cause| RedoFailed::Apply { page, lsn: span.start, cause })?;
+                        .map_err(|cause| RedoFailed::Apply { page, lsn: record.end, cause })?;
                 }
             }
-            held.log_change(span);
             report.changes += 1;
             changed = true;
+        }
+        if let (Some(first), Some(last)) = (records.first(), records.last()) {
+            held.log_change(Span { start: self.collected.span(first).start, end: last.end });
         }
         report.pages_changed += u64::from(changed);
         Ok(())
