@@ -153,7 +153,8 @@ impl Series {
     }
 }
 
-/// Two rates further apart than this (the greater over the smaller) are not one disk's rate.
+/// Two rates further apart than this (the greater over the smaller) are not one disk's rate
+/// (BENCH-6).
 const RAW_RATES_APART_MAX: f64 = 1.25;
 
 /// `tps` over the mean of the two rates, if they agree.
