@@ -1,0 +1,105 @@
+//! How a simulated database is set up, drawn from a seed.
+use weir::{Background, Config, Create, DoubleWriteConfig, DoubleWriteMode};
+
+/// Bugs planted on purpose, to see that the simulation would find such.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Planted {
+    /// None.
+    #[default]
+    Nothing,
+    /// Pages are written without waiting for the log.
+    SkipLogGate,
+    /// Pages tear and nothing puts them right, but nobody is told to expect it.
+    TornPages,
+    /// The device forgets to sync the pages' file.
+    PagesNotSynced,
+    /// The device forgets to sync the log.
+    LogNotSynced,
+    /// The device forgets to sync the doublewrite area.
+    DoubleWriteNotSynced,
+}
+
+impl Planted {
+    /// All of them, with the names that the command line takes.
+    pub const ALL: [(&'static str, Planted); 6] = [
+        ("nothing", Planted::Nothing),
+        ("skip-log-gate", Planted::SkipLogGate),
+        ("torn-pages", Planted::TornPages),
+        ("pages-not-synced", Planted::PagesNotSynced),
+        ("log-not-synced", Planted::LogNotSynced),
+        ("doublewrite-not-synced", Planted::DoubleWriteNotSynced),
+    ];
+}
+
+/// The settings of one simulated database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setup {
+    /// Bytes a page.
+    pub page_size: usize,
+    /// Memory for pages, in bytes.
+    pub pool_bytes: u64,
+    /// The log's capacity at creation, in bytes.
+    pub log_bytes: u64,
+    /// How pages are kept from tearing.
+    pub doublewrite: DoubleWriteConfig,
+    /// What is wrong on purpose.
+    pub planted: Planted,
+}
+
+impl Setup {
+    /// The smallest of everything: most happens per operation.
+    #[must_use]
+    pub fn tiny(page_size: usize) -> Self {
+        Setup {
+            page_size,
+            pool_bytes: 256 << 10,
+            log_bytes: 640 << 10,
+            doublewrite: DoubleWriteConfig { mode: DoubleWriteMode::On, files: 2, pages: 16 },
+            planted: Planted::Nothing,
+        }
+    }
+
+    /// Drawn from a seed.
+    #[must_use]
+    pub fn random(seed: u64, planted: Planted) -> Self {
+        let mut random = fastrand::Rng::with_seed(seed ^ 0x5e70);
+        let page_size = *random.choice(&[4096, 8192, 16384]).unwrap_or(&4096);
+        let mode = match random.u8(0..8) {
+            _ if planted == Planted::TornPages => DoubleWriteMode::Off,
+            _ if planted == Planted::DoubleWriteNotSynced => DoubleWriteMode::On,
+            0 => DoubleWriteMode::Off,
+            1 => DoubleWriteMode::DetectOnly,
+            _ => DoubleWriteMode::On,
+        };
+        let (files, pages) = (random.usize(1..4), *random.choice(&[4, 16, 64]).unwrap_or(&16));
+        Setup {
+            page_size,
+            pool_bytes: (256 << 10) * random.u64(1..5),
+            log_bytes: (640 << 10) + random.u64(0..4) * (128 << 10),
+            doublewrite: DoubleWriteConfig { mode, files, pages },
+            planted,
+        }
+    }
+
+    /// Whether a page torn by a crash is an error to be expected.
+    #[must_use]
+    pub fn may_tear(&self) -> bool {
+        self.doublewrite.mode != DoubleWriteMode::On && self.planted != Planted::TornPages
+    }
+
+    /// The settings as the engine takes them.
+    #[must_use]
+    pub fn config(&self) -> Config {
+        Config {
+            pool_bytes: self.pool_bytes,
+            log_bytes: self.log_bytes,
+            page_size: self.page_size,
+            doublewrite: self.doublewrite,
+            create: Create::IfMissing,
+            background: Background::Manual,
+            pages_max: 1 << 16,
+            skip_log_gate: self.planted == Planted::SkipLogGate,
+            ..Config::default()
+        }
+    }
+}
