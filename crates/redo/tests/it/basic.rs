@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use weir_base::Lsn;
 use weir_device::{SimVolume, Volume};
-use weir_redo::{Durability, Log, RedoError, ScanOptions, scan, scan_chunks};
+use weir_redo::{Durability, Log, RedoError, ScanOptions, Span, scan, scan_chunks};
 
 #[test]
 fn what_is_appended_is_read_back() {
@@ -15,7 +15,11 @@ fn what_is_appended_is_read_back() {
     let mut spans = Vec::new();
     for (i, len) in [8, 100, 499, 500, 501, 4000, 70_000, 9, 200_000].into_iter().enumerate() {
         let mut told = None;
-        let span = log.append(&body(i as u64, len), |span| told = Some(span)).expect("append");
+        let reserved = |span: Span| {
+            assert!(log.published() <= span.start && log.end() == span.end, "REDO-9");
+            told = Some(span);
+        };
+        let span = log.append(&body(i as u64, len), reserved).expect("append");
         assert_eq!(told, Some(span));
         spans.push((span, body(i as u64, len)));
     }
@@ -148,4 +152,38 @@ fn a_log_is_created_only_where_there_is_none() {
     assert!(matches!(again, Err(RedoError::Exists { .. })));
     Log::remove_all(&*volume).expect("remove");
     Log::create(Arc::clone(&volume), config(1 << 20), Lsn(0)).expect("create");
+}
+
+#[test]
+fn what_is_written_is_synced_before_it_is_too_much() {
+    let volume: Arc<dyn Volume> = Arc::new(SimVolume::new(6));
+    let log = Log::create(Arc::clone(&volume), config(4 << 20), Lsn(0)).expect("create");
+    for number in 0..1000 {
+        let span = log.append(&body(number, 600), |_| ()).expect("append");
+        log.wait(span.end, Durability::Written).expect("wait");
+        let unsynced = log.written().bytes_since(log.durable());
+        assert!(unsynced <= 64 << 10, "REDO-8: {unsynced}");
+    }
+    assert!(log.durable() < log.end(), "nobody asked for the last ones to be synced");
+}
+
+#[test]
+fn a_checkpoint_at_the_very_start_of_a_file() {
+    let volume: Arc<dyn Volume> = Arc::new(SimVolume::new(7));
+    let log = Log::create(Arc::clone(&volume), config(1 << 20), Lsn(0)).expect("create");
+    // 28 groups of 1000 bytes fill the 56 blocks of a file exactly.
+    for number in 0..28 {
+        log.append(&body(number, 998), |_| ()).expect("append");
+    }
+    log.flush(Durability::Synced).expect("flush");
+    let checkpoint = log.end();
+    assert_eq!(checkpoint, Lsn((28 << 10) + 12));
+    log.set_checkpoint(checkpoint);
+    for number in 28..500 {
+        while log.maintain().expect("maintain") {}
+        let (groups, end) = read_all(&*volume, checkpoint).expect("scan");
+        assert_eq!((groups.len() as u64, end.end), (number - 28, log.end()));
+        log.append(&body(number, 998), |_| ()).expect("append");
+        log.flush(Durability::Synced).expect("flush");
+    }
 }
