@@ -1,0 +1,229 @@
+//! Crashes at every step of writing pages, in every mode of keeping them whole.
+use std::sync::Arc;
+
+use weir_base::{Lsn, PageNo, TreeId};
+use weir_device::{CrashMode, SimVolume, Volume};
+use weir_page::{Damage, Kind};
+use weir_pool::{
+    DoubleWriteConfig, DoubleWriteMode, InPlaceStore, PageStore, PageWrite, PoolError,
+};
+
+use crate::support::{DB, SIZE, doublewrite};
+
+const PAGES: u32 = 12;
+
+fn open(sim: &SimVolume, config: DoubleWriteConfig) -> InPlaceStore {
+    let volume: Arc<dyn Volume> = Arc::new(sim.clone());
+    InPlaceStore::open(&volume, DB, SIZE, config).expect("a store")
+}
+
+/// A sealed page of round `round`, different in every sector.
+fn page(number: u32, round: u64) -> Vec<u8> {
+    let mut bytes = vec![0; SIZE];
+    weir_page::format(&mut bytes, Kind::Meta, 0, TreeId(1), PageNo(number));
+    weir_page::set_lsn(&mut bytes, Lsn(round));
+    for sector in bytes[48..].chunks_mut(8) {
+        sector.fill(round as u8);
+    }
+    weir_page::seal(&mut bytes);
+    bytes
+}
+
+fn write(store: &InPlaceStore, shard: usize, numbers: &[u32], round: u64) -> Result<(), PoolError> {
+    let bytes: Vec<Vec<u8>> = numbers.iter().map(|&n| page(n, round)).collect();
+    let writes: Vec<PageWrite<'_>> = numbers
+        .iter()
+        .zip(&bytes)
+        .map(|(&n, bytes)| PageWrite { page: PageNo(n), lsn: Lsn(round), bytes })
+        .collect();
+    store.write_batch(shard, &writes, 2, &mut |_| {})
+}
+
+/// Rounds of batches over both files; returns, for each page, the round that is durable at least.
+fn history(store: &InPlaceStore, durable: &mut [u64], from: u64, rounds: u64) {
+    let mut random = fastrand::Rng::with_seed(from);
+    for round in from..from + rounds {
+        let mut numbers: Vec<u32> = (0..PAGES).filter(|_| random.bool()).collect();
+        random.shuffle(&mut numbers);
+        if write(store, round as usize, &numbers, round).is_err() {
+            return;
+        }
+        numbers.iter().for_each(|&n| durable[n as usize] = round);
+    }
+}
+
+fn round_of(store: &InPlaceStore, number: u32) -> Result<u64, PoolError> {
+    let mut buf = vec![0; SIZE + 4096];
+    // Aligned for direct I/O.
+    let skip = buf.as_ptr().align_offset(4096);
+    let buf = &mut buf[skip..skip + SIZE];
+    store.read(PageNo(number), buf)?;
+    Ok(weir_page::lsn(buf).0)
+}
+
+fn created(mode: DoubleWriteMode) -> (SimVolume, InPlaceStore) {
+    let sim = SimVolume::new(11);
+    let volume: Arc<dyn Volume> = Arc::new(sim.clone());
+    let store = InPlaceStore::create(&volume, DB, SIZE, PAGES, doublewrite(mode)).expect("a store");
+    (sim, store)
+}
+
+/// Wherever the power fails, every page is whole afterwards and not older than what was said to be
+/// durable. The store is then used on, crashes again, and is whole again.
+#[test]
+fn on_repairs_every_torn_page() {
+    let mut repaired = 0;
+    for steps in 0..90 {
+        for mode in [CrashMode::Random, CrashMode::LoseAll, CrashMode::KeepAll] {
+            let (sim, store) = created(DoubleWriteMode::On);
+            let mut durable = vec![0; PAGES as usize];
+            history(&store, &mut durable, 1, 2);
+            sim.set_crash_after(Some(steps));
+            history(&store, &mut durable, 3, 8);
+            let sim = sim.crash_with(mode, steps);
+            let store = open(&sim, doublewrite(DoubleWriteMode::On));
+            repaired += store.repair().expect("repaired").repaired;
+            let check = |store: &InPlaceStore, durable: &[u64]| {
+                for number in 0..PAGES {
+                    let round = match round_of(store, number) {
+                        Ok(round) => round,
+                        Err(PoolError::Damaged { found: Damage::Zeroed, .. }) => 0,
+                        Err(e) => panic!("after {steps} steps, {mode:?}: {e}"),
+                    };
+                    assert!(round >= durable[number as usize], "page {number}: {round} is old");
+                }
+            };
+            check(&store, &durable);
+            sim.set_crash_after(Some(40 + steps % 7));
+            history(&store, &mut durable, 20, 8);
+            let sim = sim.crash_with(mode, steps + 1);
+            let store = open(&sim, doublewrite(DoubleWriteMode::On));
+            repaired += store.repair().expect("repaired").repaired;
+            check(&store, &durable);
+        }
+    }
+    assert!(repaired > 20, "the crashes tore pages: {repaired}");
+}
+
+/// Detect-only finds every torn page when the store is opened, and refuses nothing else.
+#[test]
+fn detect_only_finds_every_torn_page() {
+    let (mut torn, mut whole) = (0, 0);
+    for steps in 0..90 {
+        for mode in [CrashMode::Random, CrashMode::LoseAll, CrashMode::KeepAll] {
+            let (sim, store) = created(DoubleWriteMode::DetectOnly);
+            let mut durable = vec![0; PAGES as usize];
+            sim.set_crash_after(Some(steps));
+            history(&store, &mut durable, 1, 8);
+            let sim = sim.crash_with(mode, steps);
+            let store = open(&sim, doublewrite(DoubleWriteMode::DetectOnly));
+            let bad: Vec<u32> = (0..PAGES)
+                .filter(|&n| {
+                    !matches!(
+                        round_of(&store, n),
+                        Ok(_) | Err(PoolError::Damaged { found: Damage::Zeroed, .. })
+                    )
+                })
+                .collect();
+            match store.repair() {
+                Ok(repair) => {
+                    assert_eq!(repair.repaired, 0);
+                    assert!(bad.is_empty(), "torn pages {bad:?} were not found, {steps} {mode:?}");
+                    whole += 1;
+                }
+                Err(PoolError::Damaged { page, .. }) => {
+                    assert!(bad.contains(&page.0), "page {page} is not torn, {steps} {mode:?}");
+                    torn += 1;
+                }
+                Err(e) => panic!("{e}"),
+            }
+        }
+    }
+    assert!(torn > 10 && whole > 10, "{torn} torn, {whole} whole");
+}
+
+/// A copy of a settled batch is old: a page that was damaged later is damage, never that copy.
+#[test]
+fn copies_of_settled_batches_are_never_used() {
+    let (sim, store) = created(DoubleWriteMode::On);
+    write(&store, 0, &[1, 2], 1).expect("written");
+    write(&store, 1, &[1, 3], 2).expect("written");
+    let crashed = sim.crash_with(CrashMode::LoseAll, 0);
+    crashed.corrupt("pages", 2 * SIZE as u64 + 50, 1).expect("corrupted");
+    crashed.corrupt("pages", 3 * SIZE as u64 + 50, 1).expect("corrupted");
+    let store = open(&crashed, doublewrite(DoubleWriteMode::On));
+    let repair = store.repair().expect("repaired");
+    // Only the last batch of all may be unsettled as far as anybody can tell.
+    assert_eq!((repair.checked, repair.repaired), (2, 1));
+    assert!(matches!(round_of(&store, 2), Err(PoolError::Damaged { .. })));
+    assert_eq!(round_of(&store, 3).expect("repaired"), 2);
+    assert_eq!(open(&crashed, doublewrite(DoubleWriteMode::On)).repair().expect("done").checked, 0);
+}
+
+/// A batch whose own write was torn leaves copies of an older batch behind its header.
+#[test]
+fn a_copy_of_another_batch_is_not_taken_for_this_ones() {
+    let (sim, store) = created(DoubleWriteMode::On);
+    write(&store, 0, &[1, 2], 1).expect("written");
+    let old = sim.read_raw("doublewrite-0").expect("the file");
+    write(&store, 0, &[1, 2], 2).expect("written");
+    let mut torn = sim.read_raw("doublewrite-0").expect("the file");
+    torn[4096..].copy_from_slice(&old[4096..]);
+    let crashed = sim.crash_with(CrashMode::LoseAll, 0);
+    crashed.write_raw("doublewrite-0", &torn).expect("torn");
+    crashed.corrupt("pages", 2 * SIZE as u64 + 50, 1).expect("corrupted");
+    let store = open(&crashed, doublewrite(DoubleWriteMode::On));
+    assert_eq!(store.repair().expect("looked at").repaired, 0);
+    assert!(matches!(round_of(&store, 2), Err(PoolError::Damaged { .. })), "not an old state");
+    assert_eq!(round_of(&store, 1).expect("whole"), 2);
+}
+
+/// Fewer files, another mode, other batches: what an earlier configuration left is used or not as
+/// it would have been.
+#[test]
+fn other_configurations_after_a_crash() {
+    for steps in 0..60 {
+        let sim = SimVolume::new(11);
+        let volume: Arc<dyn Volume> = Arc::new(sim.clone());
+        let four = DoubleWriteConfig { files: 4, ..doublewrite(DoubleWriteMode::On) };
+        let store = InPlaceStore::create(&volume, DB, SIZE, PAGES, four).expect("a store");
+        let mut durable = vec![0; PAGES as usize];
+        sim.set_crash_after(Some(steps));
+        history(&store, &mut durable, 1, 9);
+        let sim = sim.crash(steps);
+        let one = DoubleWriteConfig { files: 1, pages: 12, ..four };
+        let store = open(&sim, one);
+        store.repair().expect("repaired");
+        for number in 0..PAGES {
+            match round_of(&store, number) {
+                Ok(round) => assert!(round >= durable[number as usize]),
+                Err(PoolError::Damaged { found: Damage::Zeroed, .. }) => {
+                    assert_eq!(durable[number as usize], 0);
+                }
+                Err(e) => panic!("after {steps} steps: {e}"),
+            }
+        }
+        // Then a time without any doublewrite, ended by a crash: torn pages stay torn, for the
+        // copies that there are were made before.
+        let off = DoubleWriteConfig { mode: DoubleWriteMode::Off, ..one };
+        let store = open(&sim, off);
+        store.repair().expect("nothing to repair");
+        write(&store, 0, &(0..PAGES).collect::<Vec<_>>(), 100).expect("written");
+        sim.corrupt("pages", (steps % 12) * SIZE as u64 + 60, 1).expect("corrupted");
+        let store = open(&sim, one);
+        assert_eq!(store.repair().expect("looked at").repaired, 0);
+        assert!(round_of(&store, (steps % 12) as u32).is_err());
+    }
+}
+
+/// A database's area is not taken for another's.
+#[test]
+fn a_foreign_area_repairs_nothing() {
+    let (sim, store) = created(DoubleWriteMode::On);
+    write(&store, 0, &[1, 2], 1).expect("written");
+    sim.corrupt("pages", 2 * SIZE as u64 + 50, 1).expect("corrupted");
+    let volume: Arc<dyn Volume> = Arc::new(sim.clone());
+    let config = doublewrite(DoubleWriteMode::On);
+    let other = InPlaceStore::open(&volume, weir_base::DbId(8), SIZE, config).expect("a store");
+    assert_eq!(other.repair().expect("looked at").checked, 0);
+}
