@@ -100,6 +100,24 @@ fn lost_sectors_and_lost_writes_are_found() {
 }
 
 #[test]
+fn a_lost_block_that_was_synced_in_part_is_found() {
+    let volume = SimVolume::new(8);
+    let log = Log::create(Arc::new(volume.clone()), config(1 << 20), Lsn(0)).expect("create");
+    let from = log.end();
+    let first = log.append(&body(1, 700), |_| ()).expect("append");
+    log.wait(first.end, Durability::Synced).expect("wait");
+    let second = log.append(&body(2, 1000), |_| ()).expect("append");
+    log.wait(second.end, Durability::Written).expect("wait");
+    let mut raw = volume.read_raw("redo-00").expect("read");
+    raw[4608..4608 + 512].fill(0);
+    volume.write_raw("redo-00", &raw).expect("write");
+    let found = read_all(&volume, from).expect_err("the first group was synced");
+    assert!(matches!(found, RedoError::Damaged { offset: 4608, .. }), "{found}");
+    let found = read_all(&volume, first.end).expect_err("the checkpoint's block is gone");
+    assert!(matches!(found, RedoError::Damaged { offset: 4608, .. }), "{found}");
+}
+
+#[test]
 fn missing_truncated_foreign_and_newer_files() {
     let (volume, from, all) = synced_log(60);
     let raw = volume.read_raw("redo-01").expect("read");
