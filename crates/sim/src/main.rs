@@ -1,4 +1,5 @@
 //! `weir-sim`: random scenarios for so many seconds, or one again.
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -69,8 +70,17 @@ fn numbers(text: &str) -> Result<Vec<usize>> {
     Ok(list)
 }
 
-fn main() -> Result<()> {
-    let args = parse(std::env::args().skip(1))?;
+fn main() -> ExitCode {
+    match parse(std::env::args().skip(1)).and_then(|args| run(&args)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("{}", format!("{e:#}").trim_end());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: &Args) -> Result<()> {
     if let Some(seed) = args.repeat {
         let mut scenario = Scenario::random(seed, args.planted);
         let all: Vec<usize> = (0..scenario.ops.len()).collect();
@@ -86,7 +96,7 @@ fn main() -> Result<()> {
         println!("{:?}", scenario.run()?);
         return Ok(());
     }
-    run_many(&args)
+    run_many(args)
 }
 
 /// What the hook for panics and the watch over hangs know of each thread: its seed.
@@ -145,9 +155,18 @@ fn run_many(args: &Args) -> Result<()> {
     Ok(())
 }
 
+/// An error's words without what differs from run to run.
+fn kind(e: &anyhow::Error) -> String {
+    let text = e.root_cause().to_string();
+    text.chars().filter(|c| c.is_alphabetic() || *c == ' ').take(40).collect()
+}
+
 /// One line that says what failed and how to see it again.
 fn failure(scenario: &Scenario, e: &anyhow::Error) -> anyhow::Error {
-    let short = shrink(scenario, 400, &mut |candidate| candidate.run().is_err());
+    // The same failure, that is: shortening must not end at another one.
+    let short = shrink(scenario, 600, &mut |candidate| {
+        candidate.run().is_err_and(|other| kind(&other) == kind(e))
+    });
     let e = short.run().err().map_or_else(|| format!("{e:#}"), |e| format!("{e:#}"));
     let text = format!(
         "FAILED: seed {} with {:?}, {} operations: {e} | repeat: cargo run --release -p weir-sim \

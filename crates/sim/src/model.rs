@@ -13,7 +13,7 @@ pub type Contents = BTreeMap<u8, BTreeMap<Vec<u8>, Digest>>;
 
 /// Of a value's bytes.
 #[must_use]
-pub fn digest(bytes: &[u8]) -> Digest {
+pub(crate) fn digest(bytes: &[u8]) -> Digest {
     (checksum(bytes), bytes.len() as u32)
 }
 
@@ -37,7 +37,7 @@ fn mix(tree: u8, key: &[u8], value: Option<Digest>) -> u64 {
 
 /// A number that tells contents apart.
 #[must_use]
-pub fn mark(contents: &Contents) -> u64 {
+pub(crate) fn mark(contents: &Contents) -> u64 {
     let mut sum = 0u64;
     for (tree, rows) in contents {
         sum = sum.wrapping_add(mix(*tree, b"", None));

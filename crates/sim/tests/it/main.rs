@@ -1,0 +1,5 @@
+//! The whole engine on a disk that loses, tears and reorders.
+mod creation;
+mod every_write;
+mod histories;
+mod planted;
