@@ -59,6 +59,9 @@ const RECORD_SHARE: u64 = 64;
 /// And not more often than this while nothing presses.
 const RECORD_MICROS: u64 = 1_000_000;
 
+/// The cleaner's batches take the disk about this long.
+const CLEAN_SECONDS: f64 = 0.03;
+
 impl Checkpointer {
     /// A checkpointer at rest. `held` says what else the log must keep.
     #[must_use]
@@ -219,7 +222,11 @@ impl Checkpointer {
     /// # Errors
     /// [`WorkerError::Pool`].
     pub fn clean(&self) -> Result<bool, WorkerError> {
-        Ok(self.pool.refill(1, 16, &mut |_| {})?)
+        let capacity = self.verdict.lock().capacity_pages_per_second;
+        let batch = if capacity > 0.0 { (capacity * CLEAN_SECONDS) as u64 } else { 64 };
+        let batch = batch.max(4);
+        self.pool.set_clean_batch(batch);
+        Ok(self.pool.refill(1, (batch as usize / 8).max(1), &mut |_| {})?)
     }
 
     /// Records a newer checkpoint if it is time: what lies before it may be overwritten then.

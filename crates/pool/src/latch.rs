@@ -41,7 +41,7 @@ impl Word {
 pub(crate) struct Latch(AtomicU64);
 
 impl Latch {
-    #[cfg(loom)]
+    #[cfg(all(test, loom))]
     pub(crate) fn new() -> Self {
         Latch(AtomicU64::new(0))
     }
@@ -149,6 +149,70 @@ mod loom_tests {
                 }
             }
             writer.join().expect("the writer ends");
+        });
+    }
+
+    /// A reader that begins before one writer and upgrades after it, as a tree's writers do: the
+    /// upgrade fails, whatever it read, unless nothing was changed since.
+    #[test]
+    fn loom_an_upgrade_builds_on_what_was_read() {
+        loom::model(|| {
+            let shared = Arc::new((Latch::new(), LoomU64::new(0)));
+            let add = |shared: &(Latch, LoomU64)| {
+                let seen = shared.0.load();
+                if seen.is_exclusive() {
+                    return 0;
+                }
+                let value = shared.1.load(Ordering::Relaxed);
+                if !shared.0.try_exclusive(seen) {
+                    return 0;
+                }
+                // What was read without the latch is what is there under it.
+                assert_eq!(shared.1.load(Ordering::Relaxed), value);
+                shared.1.store(value + 1, Ordering::Relaxed);
+                shared.0.release(seen, Some(0), true);
+                1
+            };
+            let other = {
+                let shared = shared.clone();
+                loom::thread::spawn(move || add(&shared))
+            };
+            let mine = add(&shared);
+            let all = mine + other.join().expect("the other ends");
+            assert_eq!(shared.1.load(Ordering::Relaxed), all, "no addition is lost");
+        });
+    }
+
+    /// A page leaves its frame, another takes it: a reader of the first never takes the second's
+    /// bytes for it.
+    #[test]
+    fn loom_an_evicted_page_is_noticed() {
+        loom::model(|| {
+            let shared = Arc::new((Latch::new(), LoomU64::new(1)));
+            // The page is in frame 0 to begin with.
+            let empty = shared.0.load();
+            assert!(shared.0.try_exclusive(empty));
+            shared.0.release(empty, Some(0), true);
+            let evictor = {
+                let shared = shared.clone();
+                loom::thread::spawn(move || {
+                    let seen = shared.0.load();
+                    if shared.0.try_exclusive(seen) {
+                        shared.0.release(seen, None, true);
+                        // The frame is another page's now.
+                        fence(Ordering::Release);
+                        shared.1.store(2, Ordering::Relaxed);
+                    }
+                })
+            };
+            let seen = shared.0.load();
+            if !seen.is_exclusive() && seen.frame() == Some(0) {
+                let value = shared.1.load(Ordering::Relaxed);
+                if shared.0.still(seen) {
+                    assert_eq!(value, 1, "the bytes of another page");
+                }
+            }
+            evictor.join().expect("the evictor ends");
         });
     }
 

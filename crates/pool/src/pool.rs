@@ -92,6 +92,7 @@ pub struct Pool {
     free: Mutex<Vec<u32>>,
     free_count: AtomicU32,
     free_target: AtomicU32,
+    clean_batch: AtomicU32,
     freed: Condvar,
     wanted: Mutex<bool>,
     wanted_signal: Condvar,
@@ -128,6 +129,7 @@ impl Pool {
             free: Mutex::new((0..count).rev().collect()),
             free_count: AtomicU32::new(count),
             free_target: AtomicU32::new((count / 64).max(4)),
+            clean_batch: AtomicU32::new(64),
             freed: Condvar::new(),
             wanted: Mutex::new(false),
             wanted_signal: Condvar::new(),
@@ -449,6 +451,12 @@ impl Pool {
         self.free_target.store(target, Ordering::Relaxed);
     }
 
+    /// How many dirty victims the cleaner writes at once, at most: on a slow disk a long batch keeps
+    /// those waiting who read.
+    pub fn set_clean_batch(&self, pages: u64) {
+        self.clean_batch.store(u32::try_from(pages).unwrap_or(u32::MAX).max(1), Ordering::Relaxed);
+    }
+
     /// For the cleaner's loop: waits until free frames are short, at most `timeout`.
     pub fn wait_until_wanted(&self, timeout: Duration) -> bool {
         let mut wanted = self.wanted.lock();
@@ -470,12 +478,10 @@ impl Pool {
         pause: &mut dyn FnMut(usize),
     ) -> Result<bool, PoolError> {
         let target = self.free_target.load(Ordering::Relaxed);
+        let batch = self.store.batch_max().min(self.clean_batch.load(Ordering::Relaxed) as usize);
         let mut dirty = Vec::new();
         let mut tries = self.frames.count();
-        while self.free_count.load(Ordering::Relaxed) < target
-            && dirty.len() < self.store.batch_max()
-            && tries > 0
-        {
+        while self.free_count.load(Ordering::Relaxed) < target && dirty.len() < batch && tries > 0 {
             tries -= 1;
             let Some(frame) = self.evictor.lock().next_victim(&self.frames) else { break };
             match self.try_evict(frame) {

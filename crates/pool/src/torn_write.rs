@@ -45,7 +45,8 @@ pub struct DoubleWriteConfig {
 
 impl Default for DoubleWriteConfig {
     fn default() -> Self {
-        DoubleWriteConfig { mode: DoubleWriteMode::On, files: 2, pages: 64 }
+        // Batches are as long as the pace asks; only fast disks get to fill one.
+        DoubleWriteConfig { mode: DoubleWriteMode::On, files: 2, pages: 256 }
     }
 }
 

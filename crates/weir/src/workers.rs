@@ -113,8 +113,18 @@ fn sweep_loop(site: &Site, stop: &AtomicBool) {
 
 fn clean_loop(site: &Site, stop: &AtomicBool) {
     while running(stop) {
-        if site.pool.wait_until_wanted(Duration::from_millis(50)) && running(stop) {
-            site.bear(site.checkpointer.clean());
+        if !site.pool.wait_until_wanted(Duration::from_millis(50)) {
+            continue;
+        }
+        while running(stop) && site.pool.halted().is_none() {
+            let before = site.pool.residence().free;
+            if site.bear(site.checkpointer.clean()) {
+                break;
+            }
+            if site.pool.residence().free <= before {
+                // Nothing could be freed just now: pages in use or on their way.
+                site.clock.sleep_micros(200);
+            }
         }
     }
 }
