@@ -77,8 +77,9 @@ fn a_failed_write_halts_and_shows_no_old_page() {
         assert!(matches!(again, Err(PoolError::Halted(_))));
         // The cleaner's thread may look once more before it notices.
         site.pool.set_free_target(16);
-        for _ in 0..20 {
+        for page in 10..200 {
             let _ = site.pool.refill(0, 4, &mut |_| {});
+            let _ = site.pool.optimistic(PageNo(page));
         }
         for page in 0..200 {
             if let Ok(held) = site.pool.exclusive(PageNo(page)) {
