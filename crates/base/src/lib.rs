@@ -1,5 +1,5 @@
-//! Words that every floor shares: positions, names, sizes, aligned memory, checksums, time, counters.
-//! Knows nothing of what stands above it.
+//! Words that every floor shares: positions, names, sizes, aligned memory, checksums, time,
+//! counters. Knows nothing of what stands above it.
 mod aligned;
 mod checksum;
 mod clock;

@@ -33,7 +33,9 @@ pub trait Stats {
 /// `counters! { pub struct PoolStats { evictions: "pages", "frames reclaimed"; } }`.
 #[macro_export]
 macro_rules! counters {
-    ($(#[$doc:meta])* $vis:vis struct $name:ident { $($field:ident : $unit:literal, $help:literal;)* }) => {
+    ($(#[$doc:meta])* $vis:vis struct $name:ident {
+        $($field:ident : $unit:literal, $help:literal;)*
+    }) => {
         $(#[$doc])*
         #[derive(Default)]
         $vis struct $name {

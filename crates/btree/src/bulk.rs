@@ -31,8 +31,8 @@ impl Tree {
     /// Returns the number of entries.
     ///
     /// # Errors
-    /// [`TreeError::NotEmpty`], [`TreeError::NotAscending`] and others; pages written so far are the
-    /// transaction's to free.
+    /// [`TreeError::NotEmpty`], [`TreeError::NotAscending`] and others; pages written so far are
+    /// the transaction's to free.
     pub fn bulk_load<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         entries: impl Iterator<Item = (K, V)>,

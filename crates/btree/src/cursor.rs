@@ -1,8 +1,8 @@
 //! Walking in key order, both ways, while others change the tree.
 //!
 //! The cursor works on a copy of one leaf, together with the range of keys that the leaf stood for.
-//! Before each step it asks whether the leaf is still as copied; if not, it finds its place again by
-//! key. The next leaf is found by going down to the end of the range: no links between leaves.
+//! Before each step it asks whether the leaf is still as copied; if not, it finds its place again
+//! by key. The next leaf is found by going down to the end of the range: no links between leaves.
 use weir_base::PageNo;
 use weir_page::{Flags, Node, Stamp};
 use weir_pool::PageToken;

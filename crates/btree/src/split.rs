@@ -167,8 +167,8 @@ fn fits(node: &Exclusive<'_>, incoming: Incoming<'_>) -> bool {
     }
 }
 
-/// The separator between the two halves. In an inner node it is the one that moves up; in a leaf the
-/// shortest key that tells the halves apart, the incoming row counted in.
+/// The separator between the two halves. In an inner node it is the one that moves up; in a leaf
+/// the shortest key that tells the halves apart, the incoming row counted in.
 fn cut_key(node: &Exclusive<'_>, cut: Split, incoming: Incoming<'_>) -> Vec<u8> {
     let view = node.node();
     if view.is_inner() {

@@ -14,8 +14,8 @@ struct Use {
 ///
 /// Raised by whatever was seen to be done. Lowered only by windows in which work waited for the
 /// disk without a pause: the average of a disk that had nothing to do says nothing about it
-/// (CKPT-5). There are no probes: while no work waits, admission allows more than is believed possible
-/// (`policy_admission.rs`), so a disk that became faster shows it within a few windows.
+/// (CKPT-5). There are no probes: while no work waits, admission allows more than is believed
+/// possible (`policy_admission.rs`), so a disk that became faster shows it within a few windows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Capacity {
     recent: VecDeque<Use>,

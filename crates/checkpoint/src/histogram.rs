@@ -2,7 +2,7 @@
 use weir_base::Lsn;
 
 /// Dirty pages counted by the LSN of their first modification. Bucket `i` covers
-/// `[first + i·bucket_bytes, first + (i+1)·bucket_bytes)`, so the oldest pages come first.
+/// `[first + i*bucket_bytes, first + (i+1)*bucket_bytes)`, so the oldest pages come first.
 ///
 /// Since a page must be durable before the log has grown by the age limit past its first
 /// modification, this is at the same time the list of all deadlines within the next log wrap.

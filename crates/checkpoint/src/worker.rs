@@ -243,10 +243,10 @@ impl Checkpointer {
         if grown == 0 || !(force || pressing || old) {
             return Ok(false);
         }
-        // A checkpoint must not stand beyond the durable log: recovery begins to read there. Nor may
-        // it pass records of a transaction whose end, or whose undo carried forward, could still be
-        // lost: recovery would take back only what lies behind the checkpoint. Whatever let `oldest`
-        // move was logged before it did, so before the end of the log as it is now.
+        // A checkpoint must not stand beyond the durable log: recovery begins to read there. Nor
+        // may it pass records of a transaction whose end, or whose undo carried forward, could
+        // still be lost: recovery would take back only what lies behind the checkpoint. Whatever
+        // let `oldest` move was logged before it did, so before the end of the log as it is now.
         self.log.wait(self.log.end(), Durability::Synced)?;
         self.write_control(|control| control.checkpoint = oldest)?;
         self.log.set_checkpoint(oldest);

@@ -189,13 +189,13 @@ impl fmt::Display for DiskSpec {
 
 fn exact_size(bytes: u64) -> String {
     let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
-    let unit = units.into_iter().find(|(shift, _)| bytes % (1 << shift) == 0);
+    let unit = units.into_iter().find(|(shift, _)| bytes.is_multiple_of(1 << shift));
     unit.map_or(format!("{bytes}B"), |(shift, unit)| format!("{}{unit}", bytes >> shift))
 }
 
 fn exact_time(micros: u64) -> String {
     let units = [(1_000_000, "s"), (1_000, "ms")];
-    let unit = units.into_iter().find(|(size, _)| micros % size == 0);
+    let unit = units.into_iter().find(|(size, _)| micros.is_multiple_of(*size));
     unit.map_or(format!("{micros}us"), |(size, unit)| format!("{}{unit}", micros / size))
 }
 

@@ -96,8 +96,8 @@ impl DirtyList {
         self.pages.load(Ordering::Relaxed)
     }
 
-    /// A position that no dirty page was first modified before, and where a group of the log starts:
-    /// the oldest one listed, give or take a bucket, or `published`.
+    /// A position that no dirty page was first modified before, and where a group of the log
+    /// starts: the oldest one listed, give or take a bucket, or `published`.
     ///
     /// Who adds has an LSN that is not published yet, so no bucket below that of `published` can
     /// come to life any more once it is empty.
@@ -141,8 +141,8 @@ impl DirtyList {
         }
     }
 
-    /// Takes up to `most` entries, oldest first, whose first modification lies before `before`. They
-    /// stay counted until [`DirtyList::remove`]; what is not written must be put back.
+    /// Takes up to `most` entries, oldest first, whose first modification lies before `before`.
+    /// They stay counted until [`DirtyList::remove`]; what is not written must be put back.
     pub(crate) fn take_oldest(&self, most: usize, before: Lsn) -> Vec<(PageNo, Lsn)> {
         let mut taken = Vec::new();
         let mut number = self.low.load(Ordering::SeqCst);

@@ -50,6 +50,7 @@ impl PoolError {
     /// Whether the disk had no room left.
     #[must_use]
     pub fn is_disk_full(&self) -> bool {
-        matches!(self, PoolError::Device { cause, .. } if cause.kind() == io::ErrorKind::StorageFull)
+        let PoolError::Device { cause, .. } = self else { return false };
+        cause.kind() == io::ErrorKind::StorageFull
     }
 }

@@ -104,7 +104,8 @@ mod tests {
     use super::*;
     use weir_base::PageNo;
 
-    /// A pool of 100 frames with a hot set of 60 pages: a scan of 10,000 pages must not push it out.
+    /// A pool of 100 frames with a hot set of 60 pages: a scan of 10,000 pages must not push it
+    /// out.
     #[test]
     fn a_scan_does_not_evict_the_hot_set() {
         let table = PageTable::new(20_000).expect("memory");

@@ -86,8 +86,8 @@ impl Frames {
     pub(crate) fn meta(&self, frame: u32) -> &FrameMeta {
         &self.metas[frame as usize]
     }
-    /// Where the frame's bytes begin. Mapped for as long as the pool lives: a reader that races with
-    /// an eviction reads bytes of another page, and learns so from the page word.
+    /// Where the frame's bytes begin. Mapped for as long as the pool lives: a reader that races
+    /// with an eviction reads bytes of another page, and learns so from the page word.
     #[inline]
     pub(crate) fn start(&self, frame: u32) -> *mut u8 {
         self.memory.at(frame as usize * self.page_size)

@@ -451,8 +451,8 @@ impl Pool {
         self.free_target.store(target, Ordering::Relaxed);
     }
 
-    /// How many dirty victims the cleaner writes at once, at most: on a slow disk a long batch keeps
-    /// those waiting who read.
+    /// How many dirty victims the cleaner writes at once, at most: on a slow disk a long batch
+    /// keeps those waiting who read.
     pub fn set_clean_batch(&self, pages: u64) {
         self.clean_batch.store(u32::try_from(pages).unwrap_or(u32::MAX).max(1), Ordering::Relaxed);
     }

@@ -62,6 +62,7 @@ pub trait PageStore: Send + Sync {
     /// Makes room for at least `pages` pages, durably.
     ///
     /// # Errors
-    /// [`PoolError::Device`], of kind `StorageFull` when the disk is full: nothing has changed then.
+    /// [`PoolError::Device`], of kind `StorageFull` when the disk is full: nothing has changed
+    /// then.
     fn grow(&self, pages: u32) -> Result<(), PoolError>;
 }

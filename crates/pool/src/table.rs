@@ -82,7 +82,8 @@ impl PageTable {
         Some(unsafe { &*self.words.start.cast::<Latch>().add(page as usize) })
     }
 
-    /// When the page was last evicted, in eighths of a pool's worth of evictions (wrapping; 0 never).
+    /// When the page was last evicted, in eighths of a pool's worth of evictions (wrapping; 0
+    /// never).
     pub(crate) fn mark(&self, page: u32) -> Option<&AtomicU8> {
         if page >= self.pages_max {
             return None;

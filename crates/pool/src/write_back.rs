@@ -125,7 +125,8 @@ impl Pool {
         result.map(|()| Written { pages: copied.len(), skipped: pages.len() - copied.len() })
     }
 
-    /// Takes a copy of a dirty page and makes it clean, with the batch holding the checkpoint for it.
+    /// Takes a copy of a dirty page and makes it clean, with the batch holding the checkpoint for
+    /// it.
     fn copy_dirty(&self, page: PageNo, listed: Lsn, id: u64, to: &mut [u8]) -> Option<Copied> {
         let held = match self.resident_exclusive(page) {
             Resident::Held(held) => held,

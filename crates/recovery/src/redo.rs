@@ -40,7 +40,8 @@ pub enum RedoFailed {
     Pool(#[from] PoolError),
     /// A page and the log do not belong together.
     #[error(
-        "recovery cannot go on: the log's change at position {lsn} does not apply to page {page}: {cause}"
+        "recovery cannot go on: the log's change at position {lsn} does not apply to page {page}: \
+         {cause}"
     )]
     Apply {
         /// Which page.

@@ -82,7 +82,8 @@ fn print_commits(log: &Log, file: &dyn BlockFile, threads: usize, time: Duration
     }
     let best = rates.iter().copied().fold(0.0, f64::max);
     println!(
-        "{threads:>3} threads, synced {:>8.0} commits/s (best {best:>8.0}), {:>5.2} x raw ({:>6.0}), \
+        "{threads:>3} threads, synced {:>8.0} commits/s (best {best:>8.0}), {:>5.2} x raw \
+             ({:>6.0}), \
          mean group {group:>5.1}, gathering {gather:>4.1} us a round",
         median(&mut rates),
         median(&mut ratios),

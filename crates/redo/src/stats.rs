@@ -7,7 +7,7 @@ counters! {
         groups: "groups", "groups of redo published, large ones counted once for each 64 KiB";
         payload_bytes: "bytes", "redo written, without block headers, each byte once";
         writes: "writes", "write calls to the device for log blocks";
-        bytes_written: "bytes", "bytes of log blocks given to the device, headers and rewritten tails included";
+        bytes_written: "bytes", "bytes of blocks written, headers and rewritten tails included";
         syncs: "syncs", "durable writes and syncs of log files";
         group_commits: "rounds", "rounds of group commit that wrote something";
         commit_waits: "waits", "waits for redo to be written or synced";

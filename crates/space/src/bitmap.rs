@@ -74,7 +74,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_a_set(steps in proptest::collection::vec((0u32..500, any::<bool>()), 1..300)) {
+        fn agrees_with_a_set(
+            steps in proptest::collection::vec((0u32..500, any::<bool>()), 1..300),
+        ) {
             let mut bitmap = Bitmap::default();
             let mut model = BTreeSet::new();
             for (page, used) in steps {

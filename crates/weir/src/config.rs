@@ -30,6 +30,9 @@ pub enum Create {
     Always,
 }
 
+/// Who is told how far recovery has come.
+pub type RecoveryListener = dyn Fn(&Progress) + Send + Sync;
+
 /// How a database is opened.
 #[derive(Clone)]
 pub struct Config {
@@ -49,7 +52,7 @@ pub struct Config {
     /// Threads that redo after a crash; 0: as many as there are cores.
     pub recovery_threads: usize,
     /// Told how far recovery has come.
-    pub recovery_progress: Option<Arc<dyn Fn(&Progress) + Send + Sync>>,
+    pub recovery_progress: Option<Arc<RecoveryListener>>,
     /// The most pages that the database may ever have.
     pub pages_max: u32,
     /// For the simulator's canary alone: plants the bug of writing pages ahead of the log.

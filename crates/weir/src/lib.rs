@@ -41,7 +41,7 @@ mod tree;
 mod workers;
 
 pub use check::CheckReport;
-pub use config::{Background, Config, Create};
+pub use config::{Background, Config, Create, RecoveryListener};
 pub use cursor::Cursor;
 pub use db::{Batch, Db};
 pub use error::Error;

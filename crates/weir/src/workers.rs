@@ -25,6 +25,9 @@ pub(crate) struct Workers {
     threads: Vec<JoinHandle<()>>,
 }
 
+/// What a thread does until it is told to stop.
+type Loop = fn(&Site, &AtomicBool);
+
 /// What the threads work on.
 #[derive(Clone)]
 pub(crate) struct Site {
@@ -38,7 +41,7 @@ impl Workers {
     pub(crate) fn start(site: &Site) -> Result<Self, Error> {
         let stop = Arc::new(AtomicBool::new(false));
         let mut workers = Workers { stop, pool: site.pool.clone(), threads: Vec::new() };
-        let loops: [(&str, fn(&Site, &AtomicBool)); 4] = [
+        let loops: [(&str, Loop); 4] = [
             ("weir-decide", decide_loop),
             ("weir-sweep", sweep_loop),
             ("weir-clean", clean_loop),
