@@ -10,5 +10,5 @@ mod undo;
 pub use active::Active;
 pub use cleanup::{Todo, finish};
 pub use error::TxnError;
-pub use run::{Admission, Batch, BatchOp, Writer};
+pub use run::{Admission, Batch, BatchOp, TryAdmission, Writer};
 pub use undo::{UndoEntry, roll_back};

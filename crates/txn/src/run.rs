@@ -59,11 +59,15 @@ impl Batch {
 /// Waits until `bytes` of redo may be written.
 pub type Admission = dyn Fn(u64) -> Result<(), TreeError> + Send + Sync;
 
+/// As [`Admission`], but waits a few milliseconds at most, and says whether it admits.
+pub type TryAdmission = dyn Fn(u64) -> Result<bool, TreeError> + Send + Sync;
+
 /// Runs writes.
 pub struct Writer {
     env: Arc<Env>,
     active: Arc<Active>,
     admission: Box<Admission>,
+    try_admission: Option<Box<TryAdmission>>,
 }
 
 /// What a row change takes in the log besides key and value: record, headers, and its share of a
@@ -74,7 +78,15 @@ impl Writer {
     /// A writer over these trees.
     #[must_use]
     pub fn new(env: Arc<Env>, active: Arc<Active>, admission: Box<Admission>) -> Self {
-        Writer { env, active, admission }
+        Writer { env, active, admission, try_admission: None }
+    }
+
+    /// Gives open transactions a way to wait for admission in small steps. Needed wherever several
+    /// threads write: a transaction that waits holds the checkpoint, and must look now and then
+    /// whether it is what everybody waits for (TXN-4).
+    #[must_use]
+    pub fn with_try_admission(self, try_admission: Box<TryAdmission>) -> Self {
+        Writer { try_admission: Some(try_admission), ..self }
     }
 
     /// Which transactions are under way.
@@ -356,19 +368,32 @@ impl OpenTxn<'_> {
         }
     }
 
-    /// Before waiting for anything: carries this transaction's undo to the end of the log if it
-    /// begins far back, so that it never is what holds the checkpoint that it waits for.
+    /// Waits for admission. Never holds the checkpoint for long while it does: what it waits for
+    /// may be that the checkpoint moves on (TXN-4).
     fn make_way(&mut self, bytes: u64) -> Result<(), TxnError> {
-        let log = self.writer.env.pool.log();
-        let limit = log.limit_bytes();
-        let max = limit / 8;
+        let max = self.writer.env.pool.log().limit_bytes() / 8;
         if self.undo_bytes > max {
             return Err(TxnError::TooLarge { undo_bytes: self.undo_bytes, max });
         }
+        loop {
+            self.carry_forward()?;
+            let Some(try_admission) = &self.writer.try_admission else {
+                return Ok(self.writer.admit(bytes)?);
+            };
+            if try_admission(bytes)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Writes this transaction's undo again at the end of the log if it begins far back, so that
+    /// the log before may go.
+    fn carry_forward(&mut self) -> Result<(), TxnError> {
+        let log = self.writer.env.pool.log();
         let from = self.writer.active.first_of(self.id);
-        if from.is_some_and(|from| log.end().bytes_since(from) > limit / 4) {
+        if from.is_some_and(|from| log.end().bytes_since(from) > log.limit_bytes() / 4) {
             let start = log.end();
-            let mut group = Group::begin(self.header());
+            let mut group = Group::begin(Header { undo: true, ..self.header() });
             group.note(&Op::UndoReset);
             for entry in &mut self.undo {
                 group.note(&entry.to_op());
@@ -379,7 +404,6 @@ impl OpenTxn<'_> {
             group.commit(log)?;
             self.writer.active.carried_forward(self.id, start);
         }
-        self.writer.admit(bytes)?;
         Ok(())
     }
 }

@@ -1,0 +1,113 @@
+//! Batches that fail in the middle leave every row as it was and every page free that they took.
+use std::collections::BTreeMap;
+
+use weir_btree::Tree;
+use weir_device::{Fault, OpKind};
+use weir_txn::{Batch, BatchOp, TxnError};
+
+use crate::support::{Site, rows, site};
+
+type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn filled(site: &Site, tree: &Tree, long: bool) -> Rows {
+    let mut model = Rows::new();
+    for n in 0u32..200 {
+        let len = if long && n % 20 == 0 { 9_000 } else { 60 };
+        let (key, value) = (n.to_be_bytes().to_vec(), vec![1; len]);
+        site.writer.put(tree, &key, &value).expect("put");
+        model.insert(key, value);
+    }
+    model
+}
+
+/// Deletes, replaces long by short and short by long, and inserts: all kinds of undo.
+fn mixed(tree: &Tree, model: &Rows, long_bytes: usize) -> Batch {
+    let mut batch = Batch::default();
+    for (n, key) in model.keys().enumerate() {
+        match n % 5 {
+            0 => batch.add(tree, key, BatchOp::Delete),
+            1 => batch.add(tree, key, BatchOp::Put(vec![2; 60])),
+            2 => batch.add(tree, key, BatchOp::Put(vec![2; 200])),
+            3 => batch.add(tree, key, BatchOp::Put(vec![2; long_bytes])),
+            _ => batch.add(tree, &[key, &b"new"[..]].concat(), BatchOp::Put(vec![2; 30])),
+        }
+    }
+    batch
+}
+
+#[test]
+fn a_full_disk_in_the_middle_of_a_batch() {
+    for long_bytes in [1_000, 5_000, 60_000] {
+        let site = site(256, 4 << 20);
+        let tree = site.tree(10);
+        let model = filled(&site, &tree, true);
+        site.faulty.full_disk(true);
+        let batch = mixed(&tree, &model, long_bytes);
+        let failed = site.writer.write(&batch);
+        let Err(TxnError::Tree(e)) = failed else { panic!("the disk is full: {failed:?}") };
+        assert!(e.to_string().contains("the disk is full"), "{e}");
+        site.check(&[(&tree, &model)]);
+        // Reads and small changes go on, and with room again so does the batch.
+        site.writer.put(&tree, &0u32.to_be_bytes(), &[3; 10]).expect("put");
+        site.faulty.full_disk(false);
+        site.writer.write(&batch).expect("written");
+        assert_eq!(rows(&tree).len(), 200);
+        let now = rows(&tree);
+        site.check(&[(&tree, &now)]);
+    }
+}
+
+/// A batch whose last key is too long, after all kinds of changes.
+#[test]
+fn a_bad_key_takes_everything_back() {
+    let site = site(64, 4 << 20);
+    let tree = site.tree(10);
+    let model = filled(&site, &tree, true);
+    for long_bytes in [100, 5_000, 40_000] {
+        let mut batch = mixed(&tree, &model, long_bytes);
+        batch.add(&tree, &[0xff; 3_000], BatchOp::Put(vec![1; 5_000]));
+        let failed = site.writer.write(&batch);
+        assert!(matches!(failed, Err(TxnError::Tree(_))), "{failed:?}");
+        site.check(&[(&tree, &model)]);
+    }
+}
+
+/// A batch that would need more undo than the log can carry is refused as a whole.
+#[test]
+fn too_much_undo_is_refused() {
+    let site = site(1024, 1 << 20);
+    let tree = site.tree(10);
+    let mut model = Rows::new();
+    for n in 0u32..2_000 {
+        let (key, value) = (n.to_be_bytes().to_vec(), vec![1; 200]);
+        site.writer.put(&tree, &key, &value).expect("put");
+        model.insert(key, value);
+    }
+    let mut batch = Batch::default();
+    for key in model.keys() {
+        batch.add(&tree, key, BatchOp::Put(vec![2; 200]));
+    }
+    match site.writer.write(&batch) {
+        Err(TxnError::TooLarge { undo_bytes, max }) => assert!(undo_bytes > max),
+        other => panic!("{other:?}"),
+    }
+    site.check(&[(&tree, &model)]);
+}
+
+/// When the device fails under a batch, the engine halts and the rows stay locked.
+#[test]
+fn a_broken_device_halts() {
+    let site = site(16, 4 << 20);
+    let tree = site.tree(10);
+    let model = filled(&site, &tree, true);
+    site.faulty.fail_all("pages", OpKind::Sync, Fault::Broken);
+    let failed = site.writer.write(&mixed(&tree, &model, 60_000));
+    let locked = match failed {
+        Err(TxnError::RollbackFailed { .. }) => 1,
+        // All that it needed was in memory, and the log is well.
+        Err(TxnError::Tree(_)) => 0,
+        other => panic!("{other:?}"),
+    };
+    assert!(site.env.pool.halted().is_some());
+    assert_eq!(site.active.len(), locked, "rows stay locked that could not be taken back");
+}

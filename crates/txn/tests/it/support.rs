@@ -1,0 +1,129 @@
+//! A writer over a simulated disk, with admission that does the checkpointer's work.
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use weir_base::{DbId, Lsn, TreeId, TxnId};
+use weir_btree::{Cursor, Env, Tree, TreeError};
+use weir_change::{Group, Header};
+use weir_device::{FaultyVolume, SimVolume, Volume};
+use weir_pool::{Cause, DoubleWriteConfig, InPlaceStore, Pool, PoolConfig};
+use weir_redo::{Durability, Log, LogConfig};
+use weir_space::Space;
+use weir_txn::{Active, Writer};
+
+pub(crate) const PAGE: usize = 4096;
+
+pub(crate) struct Site {
+    pub(crate) faulty: FaultyVolume,
+    pub(crate) log: Arc<Log>,
+    pub(crate) env: Arc<Env>,
+    pub(crate) active: Arc<Active>,
+    pub(crate) writer: Writer,
+}
+
+/// The checkpointer's work, in the thread that waits for it.
+pub(crate) struct Pump {
+    pool: Arc<Pool>,
+    active: Arc<Active>,
+    one: Mutex<()>,
+}
+
+impl Pump {
+    /// Waits until `bytes` may be written: like the engine's admission, it lets nobody on while the
+    /// log is full, and gives up when nothing that holds the log can be written.
+    fn admit(&self, bytes: u64) -> Result<(), TreeError> {
+        for _ in 0..2_000 {
+            if self.try_admit(bytes)? {
+                return Ok(());
+            }
+        }
+        Err(TreeError::Stopped("the log is full and stays so".into()))
+    }
+
+    fn try_admit(&self, bytes: u64) -> Result<bool, TreeError> {
+        self.pool.check_halted()?;
+        let log = self.pool.log();
+        let age = log.end().bytes_since(log.checkpoint()) + bytes.min(1 << 14);
+        if age <= log.limit_bytes() / 8 * 7 {
+            return Ok(true);
+        }
+        let _one = self.one.lock();
+        let pages = self.pool.take_oldest(64, log.published());
+        self.pool.write_back(0, &pages, Cause::Deadline, 16, &mut |_| {})?;
+        // Pages first: a transaction that opens after the look at them lies behind it.
+        let dirty = self.pool.oldest();
+        let oldest = self.active.oldest().map_or(dirty, |lsn| lsn.min(dirty));
+        log.flush(Durability::Synced)?;
+        log.set_checkpoint(oldest);
+        while log.maintain()? {}
+        if pages.is_empty() {
+            std::thread::sleep(std::time::Duration::from_micros(100));
+        }
+        Ok(false)
+    }
+}
+
+pub(crate) fn site(frames: u64, log_bytes: u64) -> Site {
+    let faulty = FaultyVolume::new(Arc::new(SimVolume::new(5)));
+    let volume: Arc<dyn Volume> = Arc::new(faulty.clone());
+    let db = DbId(9);
+    let config = LogConfig { db, capacity_bytes: log_bytes, buffer_bytes: 64 << 10 };
+    let log = Arc::new(Log::create(volume.clone(), config, Lsn(4096)).expect("a log"));
+    let doublewrite = DoubleWriteConfig::default();
+    let store = InPlaceStore::create(&volume, db, PAGE, 64, doublewrite).expect("a store");
+    let config = PoolConfig {
+        bytes: frames * PAGE as u64,
+        pages_max: 1 << 18,
+        log_usual_bytes: log_bytes,
+        log_span_bytes: 4 * log_bytes,
+        manual: true,
+        skip_log_gate: false,
+    };
+    let pool = Arc::new(Pool::new(&config, Arc::new(store), log.clone()).expect("a pool"));
+    pool.begin_at(log.end());
+    let space = Arc::new(Space::create(pool.clone(), 1 << 18).expect("a space"));
+    let env = Arc::new(Env { pool: pool.clone(), space });
+    let active = Arc::new(Active::new(TxnId(1)));
+    let pump = Arc::new(Pump { pool, active: active.clone(), one: Mutex::new(()) });
+    let patient = pump.clone();
+    let writer = Writer::new(env.clone(), active.clone(), Box::new(move |b| pump.admit(b)))
+        .with_try_admission(Box::new(move |b| patient.try_admit(b)));
+    Site { faulty, log, env, active, writer }
+}
+
+impl Site {
+    pub(crate) fn tree(&self, id: u32) -> Tree {
+        let claimed = self.env.space.claim(1).expect("a page");
+        let mut group = Group::begin(Header::default());
+        Tree::create(&self.env, &mut group, TreeId(id), claimed[0]).expect("a tree");
+        group.commit(&self.log).expect("logged");
+        Tree::at(self.env.clone(), TreeId(id), claimed[0])
+    }
+
+    /// Checks that the trees are sound, that no page is in use but theirs, that no marked row and
+    /// no transaction is left, and that they hold these rows.
+    pub(crate) fn check(&self, trees: &[(&Tree, &BTreeMap<Vec<u8>, Vec<u8>>)]) {
+        let mut used = 1;
+        for (tree, model) in trees {
+            let report = tree.check(&mut |_| {}).expect("a sound tree");
+            used += report.pages.len() as u64;
+            assert_eq!((report.rows, report.marked_rows), (model.len() as u64, 0));
+            assert!(rows(tree) == **model, "the tree's rows are the model's");
+        }
+        assert_eq!(self.env.space.used(), used, "pages in use are the trees'");
+        assert_eq!((self.active.len(), self.active.oldest()), (0, None));
+    }
+}
+
+pub(crate) fn rows(tree: &Tree) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let mut cursor = Cursor::new(tree.clone());
+    let mut rows = BTreeMap::new();
+    let mut on = cursor.seek_first().expect("a scan");
+    while on {
+        let value = cursor.value().expect("a value").expect("it is there").to_vec();
+        rows.insert(cursor.key().to_vec(), value);
+        on = cursor.next().expect("a scan");
+    }
+    rows
+}
