@@ -149,7 +149,11 @@ fn seek(tree: &weir_btree::Tree, model: &Model, key: &[u8], n: i8) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 24,
+        failure_persistence: None,
+        ..Default::default()
+    })]
 
     #[test]
     fn a_tree_is_a_map(steps in steps(), size in 0usize..3) {

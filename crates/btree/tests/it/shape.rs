@@ -126,9 +126,10 @@ fn limits_are_errors_that_change_nothing() {
         let max = weir_page::max_key_len(page_size);
         let before = site.log.end();
         let long = site.put(&tree, &vec![1; max + 1], b"x");
-        assert!(
-            matches!(long, Err(TreeError::KeyTooLong { len, max: m, .. }) if len == max + 1 && m == max)
-        );
+        assert!(matches!(
+            long,
+            Err(TreeError::KeyTooLong { len, max: m, .. }) if len == max + 1 && m == max
+        ));
         assert_eq!(site.log.end(), before);
         site.put(&tree, &vec![1; max], b"x").expect("the longest key");
         site.put(&tree, b"", b"").expect("the shortest");
