@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use thiserror::Error;
-use weir_base::{Clock, Lsn, Stats};
+use weir_base::{Clock, Lsn};
 use weir_pool::{Cause, Pool, PoolError};
 use weir_redo::{Durability, Log, RedoError};
 
@@ -306,13 +306,5 @@ impl Checkpointer {
         }
         self.record(true)?;
         Ok(())
-    }
-
-    /// Visits admission's counters.
-    pub fn visit_stats(
-        &self,
-        visit: &mut dyn FnMut(&'static str, &'static str, &'static str, u64),
-    ) {
-        self.admission.stats().visit(visit);
     }
 }

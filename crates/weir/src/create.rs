@@ -7,7 +7,7 @@ use weir_btree::{Env, Tree as RawTree};
 use weir_change::{Group, Header};
 use weir_checkpoint::{CONTROL_FILE, Control, ControlFile};
 use weir_device::Volume;
-use weir_pool::{InPlaceStore, Pool};
+use weir_pool::{Cause, InPlaceStore, Pool};
 use weir_redo::{Durability, Log};
 use weir_space::Space;
 
@@ -43,11 +43,28 @@ fn is_ours(name: &str) -> bool {
 
 pub(crate) fn look(volume: &dyn Volume) -> Result<Found, Error> {
     let listed = |e| Error::io("listing the database's directory", e);
-    let mut names = volume.list().map_err(listed)?;
+    Ok(classify(volume.list().map_err(listed)?))
+}
+
+/// Looks at a directory before anything is made in it, the lock file included.
+///
+/// # Errors
+/// [`Error::Directory`] when it holds something else.
+pub(crate) fn look_before(dir: &std::path::Path) -> Result<(), Error> {
+    // What cannot be listed is reported by who opens it.
+    let Ok(entries) = std::fs::read_dir(dir) else { return Ok(()) };
+    let names = entries.filter_map(Result::ok);
+    match classify(names.map(|e| e.file_name().to_string_lossy().into_owned()).collect()) {
+        Found::Foreign(names) => Err(foreign(&names)),
+        _ => Ok(()),
+    }
+}
+
+fn classify(mut names: Vec<String>) -> Found {
     names.retain(|name| name != "LOCK");
     names.sort();
     let has = |wanted: &str| names.iter().any(|name| name == wanted);
-    Ok(if has(MARKER_FILE) && names.iter().all(|name| is_ours(name)) {
+    if has(MARKER_FILE) && names.iter().all(|name| is_ours(name)) {
         Found::Unfinished
     } else if has(CONTROL_FILE) {
         Found::Database
@@ -55,7 +72,17 @@ pub(crate) fn look(volume: &dyn Volume) -> Result<Found, Error> {
         Found::Nothing
     } else {
         Found::Foreign(names)
-    })
+    }
+}
+
+fn foreign(names: &[String]) -> Error {
+    let some: Vec<&str> = names.iter().map(String::as_str).take(5).collect();
+    let what = if names.iter().all(|name| is_ours(name)) {
+        "the control file of the database is missing; put it back from a backup"
+    } else {
+        "this directory holds other files; choose an empty or a new one"
+    };
+    Error::Directory(format!("{what} (found: {})", some.join(", ")))
 }
 
 /// Makes sure that there is a database, as far as `config` allows to make one.
@@ -73,15 +100,7 @@ pub(crate) fn prepare(volume: &Arc<dyn Volume>, config: &Config) -> Result<(), E
             remove_unfinished(volume)?;
             create(volume, config)
         }
-        (Found::Foreign(names), _) => {
-            let some: Vec<&str> = names.iter().map(String::as_str).take(5).collect();
-            let what = if names.iter().all(|name| is_ours(name)) {
-                "the control file of the database is missing; put it back from a backup"
-            } else {
-                "this directory holds other files; choose an empty or a new one"
-            };
-            Err(Error::Directory(format!("{what} (found: {})", some.join(", "))))
-        }
+        (Found::Foreign(names), _) => Err(foreign(&names)),
     }
 }
 
@@ -130,16 +149,19 @@ fn fill(volume: &Arc<dyn Volume>, config: &Config) -> Result<(), Error> {
     let mut group = Group::begin(Header::default());
     RawTree::create(&env, &mut group, CATALOG_TREE, CATALOG_ROOT)?;
     group.commit(&log)?;
+    // Written at once: a new database has nothing to recover.
     log.flush(Durability::Synced)?;
+    let pages = env.pool.take_oldest(env.pool.store().batch_max(), log.published());
+    env.pool.write_back(0, &pages, Cause::Shutdown, 1, &mut |_| {})?;
     let control = Control {
         db,
         sequence: 0,
         page_size: page_size as u32,
-        checkpoint: start,
+        checkpoint: log.durable(),
         log_bytes,
         next_txn: TxnId(1),
         next_tree: TreeId(CATALOG_TREE.0 + 1),
-        clean: false,
+        clean: true,
         openings: 0,
     };
     ControlFile::create(volume, control).map_err(|e| Error::io("creating the control file", e))?;

@@ -8,6 +8,7 @@ use weir_redo::Durability;
 use weir_txn::BatchOp;
 
 use crate::config::{Config, check_log_bytes};
+use crate::create::look_before;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::open::{RecoveryReport, open};
@@ -28,6 +29,7 @@ impl Db {
     /// [`Error::Io`] when another process has the database open, or the directory cannot be used;
     /// [`Error::Directory`] when it holds something else; [`Error::Damaged`], [`Error::Config`].
     pub fn open(dir: &Path, config: Config) -> Result<Db, Error> {
+        look_before(dir)?;
         let volume = FileVolume::open(dir)
             .map_err(|e| Error::io(format!("opening the directory '{}'", dir.display()), e))?;
         Self::open_on(Arc::new(volume), config)

@@ -117,13 +117,18 @@ impl Db {
         self.engine.checkpointer.reset_peaks();
     }
 
-    /// Visits the declared counters: name, unit, help text, value.
-    pub fn visit_counters(
-        &self,
-        visit: &mut dyn FnMut(&'static str, &'static str, &'static str, u64),
-    ) {
-        self.engine.pool.stats().visit(visit);
-        self.engine.log.stats().visit(visit);
-        self.engine.checkpointer.visit_stats(visit);
+    /// Visits the declared counters: `pool.reads`, unit, help text, value.
+    pub fn visit_counters(&self, visit: &mut dyn FnMut(&str, &'static str, &'static str, u64)) {
+        let e = &self.engine;
+        let tables: [(&str, &dyn Stats); 3] = [
+            ("pool", e.pool.stats()),
+            ("log", e.log.stats()),
+            ("admission", e.checkpointer.admission().stats()),
+        ];
+        for (owner, table) in tables {
+            table.visit(&mut |name, unit, help, value| {
+                visit(&format!("{owner}.{name}"), unit, help, value);
+            });
+        }
     }
 }
