@@ -105,7 +105,7 @@ impl InPlaceStore {
         if repair.repaired > 0 {
             self.sync()?;
         }
-        // With the doublewrite off from now on nothing would say that these copies are old.
+        // POOL-8: with the doublewrite off from now on nothing would say that these copies are old.
         self.torn_write.forget()?;
         Ok(repair)
     }

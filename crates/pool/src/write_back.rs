@@ -121,7 +121,7 @@ impl Pool {
             self.stats.count_writes(cause, copied.len() as u64);
         }
         // On failure the batch stays registered: the checkpoint must never pass its pages. And they
-        // stay marked as being written: evicted, they would be read back as they were before.
+        // stay marked as being written: evicted, they would be read back as they were (POOL-7).
         result.map(|()| Written { pages: copied.len(), skipped: pages.len() - copied.len() })
     }
 

@@ -228,8 +228,8 @@ impl Space {
         pages: &[PageNo],
         value: bool,
     ) -> Result<(), SpaceError> {
-        // All map pages first: once one of them is changed the group must be committed, so nothing
-        // may fail from there on.
+        // SPACE-2: all map pages first. Once one of them is changed the group must be committed, so
+        // nothing may fail from there on.
         for page in pages {
             let map = self.map_of(*page);
             if group.find(map).is_none() {

@@ -355,7 +355,7 @@ impl OpenTxn<'_> {
                 let entry = UndoEntry::Row { tree: tree.id(), key: key.to_vec(), before };
                 self.undo_bytes += entry.bytes();
                 self.undo.push(entry);
-                // The row before its chain: no row ever names a chain that is being freed.
+                // TXN-5: the row before its chain; no row ever names a chain being freed.
                 if content.is_none() {
                     self.todo.push(Todo::Row { tree: tree.id(), key: key.to_vec() });
                 }
