@@ -18,7 +18,7 @@ fn churn(site: &Site, tree: &weir_btree::Tree, thread: u32, stop: &AtomicBool, s
         let base = random.u32(0..span);
         let insert = random.bool();
         for key in base..base + 200 {
-            if key % STABLE == 0 || key % 4 != thread {
+            if key.is_multiple_of(STABLE) || key % 4 != thread {
                 continue;
             }
             let bytes = key.to_be_bytes();
@@ -35,7 +35,7 @@ fn churn(site: &Site, tree: &weir_btree::Tree, thread: u32, stop: &AtomicBool, s
             steps += 1;
         }
         let key = random.u32(0..span);
-        if key % 4 == thread && key % STABLE != 0 {
+        if key % 4 == thread && !key.is_multiple_of(STABLE) {
             let mut out = Vec::new();
             let found = tree.get(&key.to_be_bytes(), &mut out).expect("get");
             assert_eq!(found.map(|_| out.len()), have.get(&key).copied(), "key {key}");
@@ -55,7 +55,7 @@ fn walk(tree: &weir_btree::Tree, forward: bool, stable: u32) {
             assert!(if forward { key > *last } else { key < *last }, "strictly in order");
         }
         let number = u32::from_be_bytes(key[..4].try_into().expect("four bytes"));
-        if number % STABLE == 0 {
+        if number.is_multiple_of(STABLE) {
             seen.push(number);
             assert_eq!(cursor.value().expect("value"), Some(&b"stays"[..]));
         } else if let Some(value) = cursor.value().expect("value") {

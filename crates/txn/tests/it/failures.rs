@@ -1,13 +1,9 @@
 //! Batches that fail in the middle leave every row as it was and every page free that they took.
-use std::collections::BTreeMap;
-
 use weir_btree::Tree;
 use weir_device::{Fault, OpKind};
 use weir_txn::{Batch, BatchOp, TxnError};
 
-use crate::support::{Site, rows, site};
-
-type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
+use crate::support::{Rows, Site, rows, site};
 
 fn filled(site: &Site, tree: &Tree, long: bool) -> Rows {
     let mut model = Rows::new();

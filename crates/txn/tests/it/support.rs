@@ -12,6 +12,9 @@ use weir_redo::{Durability, Log, LogConfig};
 use weir_space::Space;
 use weir_txn::{Active, Writer};
 
+/// What a tree should hold.
+pub(crate) type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
+
 pub(crate) const PAGE: usize = 4096;
 
 pub(crate) struct Site {
@@ -103,7 +106,7 @@ impl Site {
 
     /// Checks that the trees are sound, that no page is in use but theirs, that no marked row and
     /// no transaction is left, and that they hold these rows.
-    pub(crate) fn check(&self, trees: &[(&Tree, &BTreeMap<Vec<u8>, Vec<u8>>)]) {
+    pub(crate) fn check(&self, trees: &[(&Tree, &Rows)]) {
         let mut used = 1;
         for (tree, model) in trees {
             let report = tree.check(&mut |_| {}).expect("a sound tree");
@@ -116,7 +119,7 @@ impl Site {
     }
 }
 
-pub(crate) fn rows(tree: &Tree) -> BTreeMap<Vec<u8>, Vec<u8>> {
+pub(crate) fn rows(tree: &Tree) -> Rows {
     let mut cursor = Cursor::new(tree.clone());
     let mut rows = BTreeMap::new();
     let mut on = cursor.seek_first().expect("a scan");
