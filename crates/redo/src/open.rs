@@ -57,6 +57,8 @@ impl Log {
         );
         let log = Log::assemble(&config, Epoch::default(), end, &[], end, segments);
         while log.maintain()? {}
+        // All files now: a disk that fills up later must not stop a log that keeps to its capacity.
+        log.segments.preallocate()?;
         Ok(log)
     }
 

@@ -165,6 +165,22 @@ impl Segments {
         removed
     }
 
+    /// Makes all files that the capacity allows, to be used when their turn comes.
+    ///
+    /// # Errors
+    /// A full disk, or a failed write.
+    pub(crate) fn preallocate(&self) -> Result<()> {
+        let _changing = self.changing.lock();
+        let size = segment_payload(self.capacity()) + SEGMENT_HEADER;
+        while self.table.lock().bytes() + size <= self.capacity() {
+            let slot = self.create(size)?;
+            self.stats.segments_created.add(1);
+            self.table.lock().free.push(slot);
+        }
+        self.recount();
+        Ok(())
+    }
+
     /// Prepares the segment that begins at `at`, if there is none; a writer waits for it.
     pub(crate) fn ensure(&self, at: u64, checkpoint: Lsn) -> Result<()> {
         while self.prepared_end() <= at {

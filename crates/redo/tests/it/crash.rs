@@ -174,7 +174,7 @@ fn a_large_group_cut_off_is_taken_back() {
         log.wait(span.end, Durability::Synced).expect("wait");
         model.groups.push((span, bytes));
         model.acknowledged = span.end;
-        volume.set_crash_after(Some(rng.u64(2..60)));
+        volume.set_crash_after(Some(rng.u64(2..12)));
         let cut_off = log.append(&body(2, 300_000), |_| ());
         assert!(cut_off.and_then(|span| log.wait(span.end, Durability::Synced)).is_err());
         let mut volume = volume.crash(seed);
