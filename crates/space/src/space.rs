@@ -166,7 +166,12 @@ impl Space {
         let wanted = page.saturating_add(step).min(self.pages_max);
         match store.grow(wanted) {
             Err(e) if e.is_disk_full() => store.grow(page + 1).map_err(SpaceError::DiskFull),
-            other => other.map_err(SpaceError::Pool),
+            Err(e) => {
+                // What a failed sync has lost is not known: perhaps pages of others.
+                self.pool.halt(&e.to_string());
+                Err(SpaceError::Pool(e))
+            }
+            Ok(()) => Ok(()),
         }
     }
 
