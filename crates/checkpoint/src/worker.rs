@@ -278,9 +278,26 @@ impl Checkpointer {
             self.pool.write_back(0, &pages, Cause::Deadline, 64, &mut |_| {})?;
         }
         self.record(false)?;
-        self.log.maintain()?;
+        self.maintain_log()?;
         self.admit();
         Ok(())
+    }
+
+    /// A step of the log's upkeep. A full disk is no reason to fail: the log goes on with the files
+    /// that it has. Returns whether there is more to do.
+    ///
+    /// # Errors
+    /// [`WorkerError::Redo`].
+    pub fn maintain_log(&self) -> Result<bool, WorkerError> {
+        match self.log.maintain() {
+            Err(RedoError::Io { source, .. })
+                if source.kind() == std::io::ErrorKind::StorageFull => {}
+            Err(RedoError::Full { .. }) => {}
+            more => return Ok(more?),
+        }
+        // Less is allowed now: at once, or the log would need a file that cannot be had.
+        self.admit();
+        Ok(false)
     }
 
     /// Writes all pages that are dirty now.

@@ -48,7 +48,7 @@ impl Engine {
     pub(crate) fn commit(&self, end: Lsn, durability: Durability) -> Result<(), Error> {
         self.checkpointer.count_commit();
         if self.config.background == Background::Manual && durability != Durability::Lazy {
-            self.log.maintain()?;
+            self.checkpointer.maintain_log()?;
         }
         self.log.wait(end, durability).map_err(|e| self.failed(e.into()))
     }
@@ -64,7 +64,7 @@ impl Engine {
 
     /// Looks whether an error means that the engine must halt, and passes it on.
     pub(crate) fn failed(&self, e: Error) -> Error {
-        if self.log.check().is_err() {
+        if self.log.check().is_err() || self.pool.halted().is_some() {
             self.halt(&e.to_string());
         }
         e
