@@ -88,7 +88,7 @@ fn at_every_write_with_pages_of_8192() {
 
 #[test]
 fn at_every_write_with_pages_of_16384() {
-    every_write(Setup::tiny(16384), 25, 260, 300);
+    every_write(Setup::tiny(16384), 25, 110, 300);
 }
 
 /// Without a doublewrite area nothing tears here: whole writes survive or are lost.

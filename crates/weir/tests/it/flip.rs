@@ -1,0 +1,214 @@
+//! Every byte of a small database flipped in turn: an error that names the place, or no effect.
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use weir::{Db, Error, SimVolume, Volume};
+use weir_device::CrashMode;
+
+use crate::support::{Model, assert_sound, assert_whole, open, populated};
+
+/// What flips did.
+#[derive(Default)]
+struct Seen {
+    flips: AtomicU64,
+    refused: AtomicU64,
+    partly: AtomicU64,
+}
+
+/// Of an error: it must say where.
+fn names_a_place(e: &Error, what: &str) {
+    let text = e.to_string();
+    let places = ["'control'", "redo-", "'pages'", "page ", "doublewrite-", "log position"];
+    assert!(places.iter().any(|place| text.contains(place)), "{what}: no place named: {text}");
+    assert!(matches!(e, Error::Damaged(_)), "{what}: {e:?}");
+}
+
+/// Reads every row one by one. Returns whether something could not be read; what can be is right.
+fn read_rows(db: &Db, model: &Model, what: &str) -> bool {
+    let (mut failed, mut read) = (0, 0);
+    for (name, rows) in model {
+        let tree = match db.tree(name) {
+            Ok(Some(tree)) => tree,
+            Ok(None) => panic!("{what}: tree '{name}' is gone without a word"),
+            Err(e) => {
+                names_a_place(&e, what);
+                failed += rows.len();
+                continue;
+            }
+        };
+        for (key, value) in rows {
+            match tree.get(key) {
+                Ok(found) => {
+                    read += 1;
+                    assert!(found.as_ref() == Some(value), "{what}: a wrong answer for {key:?}");
+                }
+                Err(e) => {
+                    names_a_place(&e, what);
+                    failed += 1;
+                }
+            }
+        }
+        match tree.get(b"row 010 is not") {
+            Ok(found) => assert_eq!(found, None, "{what}"),
+            Err(e) => names_a_place(&e, what),
+        }
+        // Scanning meets the same rows, as far as it comes.
+        let mut cursor = tree.cursor();
+        let mut found = cursor.seek_first();
+        while let Ok(true) = found {
+            let expected = rows.get(cursor.key());
+            assert!(expected.is_some(), "{what}: a row {:?} that nobody wrote", cursor.key());
+            match cursor.value() {
+                Ok(value) => {
+                    assert!(Some(value) == expected.map(|v| &v[..]), "{what}: a wrong row")
+                }
+                Err(e) => names_a_place(&e, what),
+            }
+            found = cursor.next();
+        }
+        if let Err(e) = found {
+            names_a_place(&e, what);
+        }
+    }
+    assert!(read + failed > 50);
+    failed > 0
+}
+
+fn flip(found: &SimVolume, model: &Model, name: &str, at: u64, seen: &Seen) {
+    let volume = found.snapshot();
+    let bit = 1 << (at.wrapping_mul(7) % 8);
+    volume.corrupt(name, at, bit).expect("a flip");
+    let what = format!("'{name}' byte {at} xor {bit:#x}");
+    seen.flips.fetch_add(1, Ordering::Relaxed);
+    let db = match open(&volume) {
+        Ok(db) => db,
+        Err(e) => {
+            names_a_place(&e, &what);
+            seen.refused.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+    };
+    if read_rows(&db, model, &what) {
+        seen.partly.fetch_add(1, Ordering::Relaxed);
+        if at % 41 == 0 {
+            let report = db.check(&mut |_, _| {});
+            let found = report.map_or(1, |r| r.problems.len());
+            assert!(found > 0, "{what}: rows cannot be read, and the check finds nothing");
+        }
+    } else if at % 41 == 0 {
+        let report = db.check(&mut |_, _| {});
+        // Nothing that is in use was hit, or only the map of pages: the check may say so.
+        if let Err(e) = report {
+            names_a_place(&e, &what);
+        }
+    }
+}
+
+/// All bytes of blocks that are not zero throughout; of the others one in 211. Of the doublewrite
+/// area, which counts only where a page was torn, one in 13.
+fn bytes_to_flip(volume: &SimVolume, sparse: bool) -> Vec<(String, u64)> {
+    let mut list = Vec::new();
+    for name in volume.list().expect("a list") {
+        let bytes = volume.read_raw(&name).expect("a file");
+        for (number, block) in bytes.chunks(512).enumerate() {
+            let unused = block.iter().all(|&byte| byte == 0);
+            let copies = name.starts_with("doublewrite-") && number >= 8;
+            let step = if unused { 211 } else { 1 + 12 * usize::from(copies && sparse) };
+            let start = number * 512;
+            let places = (start..start + block.len()).step_by(step);
+            list.extend(places.map(|at| (name.clone(), at as u64)));
+        }
+    }
+    list
+}
+
+fn flip_all(found: &SimVolume, model: &Model, places: &[(String, u64)]) -> Seen {
+    let seen = Seen::default();
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while let Some((name, at)) = places.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    flip(found, model, name, *at, &seen);
+                }
+            });
+        }
+    });
+    seen
+}
+
+fn told(name: &str, seen: &Seen) {
+    let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+    println!(
+        "{name}: {} flips, {} refused to open, {} with rows that cannot be read",
+        of(&seen.flips),
+        of(&seen.refused),
+        of(&seen.partly)
+    );
+}
+
+#[test]
+fn every_byte_of_a_database_that_was_closed() {
+    let volume = SimVolume::new(3);
+    let (db, model) = populated(&volume);
+    db.close().expect("closed");
+    let found = volume.snapshot();
+    let db = open(&found.snapshot()).expect("opened");
+    assert_whole(&db, &model);
+    assert_sound(&db);
+    drop(db);
+    let places = bytes_to_flip(&found, true);
+    let seen = flip_all(&found, &model, &places);
+    told("closed", &seen);
+    let partly = seen.partly.load(Ordering::Relaxed);
+    assert!(places.len() > 40_000 && partly > 10_000, "{} places, {partly}", places.len());
+}
+
+#[test]
+fn every_byte_of_a_database_that_crashed() {
+    let volume = SimVolume::new(4);
+    let (db, model) = populated(&volume);
+    let found = volume.snapshot();
+    drop(db);
+    let opened = found.snapshot();
+    let db = open(&opened).expect("recovered");
+    assert!(db.recovery_report().is_some());
+    assert_whole(&db, &model);
+    drop(db);
+    let places = bytes_to_flip(&found, true);
+    let seen = flip_all(&found, &model, &places);
+    told("crashed", &seen);
+    let refused = seen.refused.load(Ordering::Relaxed);
+    assert!(places.len() > 40_000 && refused > 10_000, "{} places, {refused}", places.len());
+}
+
+/// The doublewrite area is needed only where a page was torn: there its copies count.
+#[test]
+fn every_byte_of_the_copies_of_torn_pages() {
+    let mut tried = 0;
+    for seed in 0..400 {
+        let volume = SimVolume::new(seed);
+        let (db, model) = populated(&volume);
+        volume.set_crash_after(Some(3 + seed % 8));
+        let _ = db.checkpoint();
+        let found = volume.crash_with(CrashMode::Random, seed);
+        drop(db);
+        let opened = open(&found.snapshot()).expect("recovered");
+        let repaired = opened.recovery_report().map_or(0, |report| report.pages_repaired);
+        drop(opened);
+        if repaired < 2 {
+            continue;
+        }
+        let mut places = bytes_to_flip(&found, false);
+        places.retain(|(name, _)| name.starts_with("doublewrite-"));
+        let seen = flip_all(&found, &model, &places);
+        told("torn", &seen);
+        // Without its copy a torn page is a damaged one.
+        let refused = seen.refused.load(Ordering::Relaxed);
+        assert!(refused > 1_000, "{refused} of {}", places.len());
+        tried += 1;
+        if tried == 2 {
+            return;
+        }
+    }
+    panic!("no crash tore enough pages");
+}
