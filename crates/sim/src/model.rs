@@ -105,11 +105,11 @@ impl Model {
                     self.set(*tree, *key, *value);
                 }
             }
-            Op::Load { tree, count, stride, value } => {
-                if self.contents.get(tree).is_some_and(BTreeMap::is_empty) {
-                    for i in 0..*count {
-                        self.set(*tree, i.wrapping_mul(*stride), Some(*value));
-                    }
+            Op::Load { tree, count, stride, value }
+                if self.contents.get(tree).is_some_and(BTreeMap::is_empty) =>
+            {
+                for i in 0..*count {
+                    self.set(*tree, i.wrapping_mul(*stride), Some(*value));
                 }
             }
             Op::Create(tree) if !self.has(*tree) => {

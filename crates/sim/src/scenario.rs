@@ -129,7 +129,7 @@ impl Scenario {
         text
     }
 
-    /// Runs it from an empty disk to its end.
+    /// Runs it from an empty disk to its end (SIM-1).
     ///
     /// # Errors
     /// What the engine did wrong.

@@ -81,7 +81,7 @@ impl Setup {
         }
     }
 
-    /// Whether a page torn by a crash is an error to be expected.
+    /// Whether a page torn by a crash is an error to be expected (SIM-3).
     #[must_use]
     pub fn may_tear(&self) -> bool {
         self.doublewrite.mode != DoubleWriteMode::On && self.planted != Planted::TornPages

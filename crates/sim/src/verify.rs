@@ -61,7 +61,7 @@ pub fn recover(setup: &Setup, volume: &SimVolume, clock: &Arc<ManualClock>) -> R
 
 /// Finds out after how many of the `ops` the recovered contents are those of the model: at least
 /// `synced`, at most all that `marks` (of the states from `synced` on) has. `before` is the model
-/// before the first of them. Returns the model of what was found.
+/// before the first of them (SIM-2). Returns the model of what was found.
 ///
 /// # Errors
 /// When the contents are of no such state, or the database is not sound.

@@ -1,4 +1,4 @@
-//! Bugs planted on purpose: a simulation that does not find them is worth nothing.
+//! SIM-4: bugs planted on purpose: a simulation that does not find them is worth nothing.
 use weir_sim::{Planted, Scenario};
 
 /// Seeds until the bug is found.

@@ -3,7 +3,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use weir::{Background, Config, Db, Durability, Error, FaultyVolume, SimVolume, Tree, Volume};
+use weir::{
+    Background, Config, Db, DoubleWriteConfig, DoubleWriteMode, Durability, Error, FaultyVolume,
+    SimVolume, Tree, Volume,
+};
 use weir_device::{CrashMode, Fault, OpKind, Outcome, Rule, When};
 
 use crate::support::{assert_sound, open, tiny};
@@ -267,4 +270,52 @@ fn a_page_that_cannot_be_read_is_an_error_and_nothing_else() {
     }
     tree.put(b"k", b"v", Durability::Synced).expect("reading badly is no reason to halt");
     assert_sound(&db);
+}
+
+/// The copies of an opening with a doublewrite area are not to be used once another without has
+/// written the pages again: they are old.
+#[test]
+fn copies_do_not_outlive_their_pages() {
+    let (with, without) = (DoubleWriteMode::On, DoubleWriteMode::Off);
+    let volume = SimVolume::new(11);
+    let in_mode = |volume: &SimVolume, mode| {
+        let doublewrite = DoubleWriteConfig { mode, files: 1, pages: 8 };
+        Db::open_on(Arc::new(volume.clone()), Config { doublewrite, ..tiny() })
+    };
+    for (mode, byte) in [(with, 1), (without, 2)] {
+        let db = in_mode(&volume, mode).expect("opened");
+        let tree = db.open_tree("t").expect("the tree");
+        for i in 0..20u32 {
+            tree.put(&i.to_be_bytes(), &[byte; 300], Durability::Synced).expect("a put");
+        }
+        drop(tree);
+        db.close().expect("closed");
+    }
+    let mut damaged = 0;
+    for page in 1..5 {
+        let found = volume.snapshot();
+        found.corrupt("pages", page * 4096 + 2000, 1).expect("a flip");
+        let db = match in_mode(&found, with) {
+            Ok(db) => db,
+            Err(e) => {
+                assert!(matches!(e, Error::Damaged(_)), "{e:?}");
+                damaged += 1;
+                continue;
+            }
+        };
+        let Ok(Some(tree)) = db.tree("t") else {
+            damaged += 1;
+            continue;
+        };
+        for i in 0..20u32 {
+            match tree.get(&i.to_be_bytes()) {
+                Ok(found) => assert_eq!(found, Some(vec![2; 300]), "page {page}"),
+                Err(e) => {
+                    assert!(matches!(e, Error::Damaged(_)), "{e:?}");
+                    damaged += 1;
+                }
+            }
+        }
+    }
+    assert!(damaged > 0, "no page that is in use was hit");
 }

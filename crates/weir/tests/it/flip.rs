@@ -89,12 +89,12 @@ fn flip(found: &SimVolume, model: &Model, name: &str, at: u64, seen: &Seen) {
     };
     if read_rows(&db, model, &what) {
         seen.partly.fetch_add(1, Ordering::Relaxed);
-        if at % 41 == 0 {
+        if at.is_multiple_of(41) {
             let report = db.check(&mut |_, _| {});
             let found = report.map_or(1, |r| r.problems.len());
             assert!(found > 0, "{what}: rows cannot be read, and the check finds nothing");
         }
-    } else if at % 41 == 0 {
+    } else if at.is_multiple_of(41) {
         let report = db.check(&mut |_, _| {});
         // Nothing that is in use was hit, or only the map of pages: the check may say so.
         if let Err(e) = report {
@@ -103,18 +103,21 @@ fn flip(found: &SimVolume, model: &Model, name: &str, at: u64, seen: &Seen) {
     }
 }
 
-/// All bytes of blocks that are not zero throughout; of the others one in 211. Of the doublewrite
-/// area, which counts only where a page was torn, one in 13.
-fn bytes_to_flip(volume: &SimVolume, sparse: bool) -> Vec<(String, u64)> {
+/// All bytes of blocks that are not zero throughout; of the others one in 211. Of the files that
+/// `sparse` names, one in so many beyond their first block.
+fn bytes_to_flip(volume: &SimVolume, sparse: &[(&str, usize)]) -> Vec<(String, u64)> {
     let mut list = Vec::new();
     for name in volume.list().expect("a list") {
         let bytes = volume.read_raw(&name).expect("a file");
+        let step = sparse.iter().find(|(prefix, _)| name.starts_with(prefix)).map_or(1, |s| s.1);
         for (number, block) in bytes.chunks(512).enumerate() {
-            let unused = block.iter().all(|&byte| byte == 0);
-            let copies = name.starts_with("doublewrite-") && number >= 8;
-            let step = if unused { 211 } else { 1 + 12 * usize::from(copies && sparse) };
-            let start = number * 512;
-            let places = (start..start + block.len()).step_by(step);
+            let step = match number {
+                _ if block.iter().all(|&byte| byte == 0) => 211,
+                0 => 1,
+                _ => step,
+            };
+            // The first differs from block to block: no place in a page is left out everywhere.
+            let places = (number * 512 + number % step..number * 512 + block.len()).step_by(step);
             list.extend(places.map(|at| (name.clone(), at as u64)));
         }
     }
@@ -156,11 +159,12 @@ fn every_byte_of_a_database_that_was_closed() {
     assert_whole(&db, &model);
     assert_sound(&db);
     drop(db);
-    let places = bytes_to_flip(&found, true);
+    // Of the log only the end is read; the doublewrite area counts only where a page was torn.
+    let places = bytes_to_flip(&found, &[("redo-", 7), ("doublewrite-", 13)]);
     let seen = flip_all(&found, &model, &places);
     told("closed", &seen);
     let partly = seen.partly.load(Ordering::Relaxed);
-    assert!(places.len() > 40_000 && partly > 10_000, "{} places, {partly}", places.len());
+    assert!(places.len() > 20_000 && partly > 10_000, "{} places, {partly}", places.len());
 }
 
 #[test]
@@ -174,17 +178,17 @@ fn every_byte_of_a_database_that_crashed() {
     assert!(db.recovery_report().is_some());
     assert_whole(&db, &model);
     drop(db);
-    let places = bytes_to_flip(&found, true);
+    // All bytes of the pages are flipped in the test above.
+    let places = bytes_to_flip(&found, &[("pages", 3), ("doublewrite-", 13)]);
     let seen = flip_all(&found, &model, &places);
     told("crashed", &seen);
     let refused = seen.refused.load(Ordering::Relaxed);
-    assert!(places.len() > 40_000 && refused > 10_000, "{} places, {refused}", places.len());
+    assert!(places.len() > 20_000 && refused > 10_000, "{} places, {refused}", places.len());
 }
 
 /// The doublewrite area is needed only where a page was torn: there its copies count.
 #[test]
 fn every_byte_of_the_copies_of_torn_pages() {
-    let mut tried = 0;
     for seed in 0..400 {
         let volume = SimVolume::new(seed);
         let (db, model) = populated(&volume);
@@ -198,17 +202,14 @@ fn every_byte_of_the_copies_of_torn_pages() {
         if repaired < 2 {
             continue;
         }
-        let mut places = bytes_to_flip(&found, false);
+        let mut places = bytes_to_flip(&found, &[("doublewrite-", 3)]);
         places.retain(|(name, _)| name.starts_with("doublewrite-"));
         let seen = flip_all(&found, &model, &places);
         told("torn", &seen);
         // Without its copy a torn page is a damaged one.
         let refused = seen.refused.load(Ordering::Relaxed);
         assert!(refused > 1_000, "{refused} of {}", places.len());
-        tried += 1;
-        if tried == 2 {
-            return;
-        }
+        return;
     }
     panic!("no crash tore enough pages");
 }
