@@ -1,4 +1,5 @@
 //! `weir-sim`: random scenarios for so many seconds, or one again.
+#![forbid(unsafe_code)]
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

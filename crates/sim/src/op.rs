@@ -59,7 +59,7 @@ pub enum Op {
         /// How durable when it returns.
         durability: Durability,
     },
-    /// Fills an empty tree with keys 0, `stride`, 2 × `stride`...
+    /// Fills an empty tree with keys 0, `stride`, twice `stride`...
     Load {
         /// Where.
         tree: u8,

@@ -136,6 +136,7 @@ impl Scenario {
     pub fn run(&self) -> Result<Tally> {
         // The engine draws the database's number from the thread's own generator.
         fastrand::seed(self.seed);
+        let mut now = self.clone();
         let clock = Arc::new(ManualClock::default());
         let mut volume = SimVolume::new(self.seed);
         let mut tally = Tally::default();
@@ -146,7 +147,7 @@ impl Scenario {
             let told = || format!("crash {number}, {crash:?}");
             volume.set_crash_after(Some(crash.after));
             let mut player =
-                Player::new(self.setup, volume.clone(), clock.clone(), db, model.clone());
+                Player::new(now.setup, volume.clone(), clock.clone(), db, model.clone());
             let ending = player.play(rest).with_context(told)?;
             let done = if let Ending::Crashed { at } = ending { at + 1 } else { rest.len() };
             tally.ops += done as u64;
@@ -154,26 +155,27 @@ impl Scenario {
             // First the picture: letting go of a database closes it.
             let mut found = volume.crash_with(crash.mode, crash.seed);
             let (played, player_left) = (&rest[..done], player);
+            now.setup = now.setup.varied(crash.seed);
             for (again, after) in crash.in_recovery.iter().enumerate() {
-                found = self
+                found = now
                     .crash_recovery(&found, &clock, crash, again as u64, *after, &mut tally)
                     .with_context(told)?;
             }
-            match self.settle(&found, &clock, crash, &player_left, &model, played) {
+            match now.settle(&found, &clock, crash, &player_left, &model, played) {
                 Err(e) => return Err(e.context(told())),
                 Ok(Tried::Torn) => {
                     tally.torn += 1;
                     return Ok(tally);
                 }
-                Ok(Tried::Recovered(next, _, now)) => {
+                Ok(Tried::Recovered(next, _, after)) => {
                     tally.recoveries += 1;
                     drop(player_left.stop());
-                    (db, model, volume) = (next, now, found);
+                    (db, model, volume) = (next, after, found);
                 }
             }
             rest = &rest[done..];
         }
-        self.finish(volume, clock, db, model, rest).context("after the last crash")?;
+        now.finish(volume, clock, db, model, rest).context("after the last crash")?;
         tally.ops += rest.len() as u64;
         Ok(tally)
     }

@@ -42,6 +42,8 @@ pub struct Setup {
     pub log_bytes: u64,
     /// How pages are kept from tearing.
     pub doublewrite: DoubleWriteConfig,
+    /// The opening before wrote pages that could tear.
+    pub torn_before: bool,
     /// What is wrong on purpose.
     pub planted: Planted,
 }
@@ -55,6 +57,7 @@ impl Setup {
             pool_bytes: 256 << 10,
             log_bytes: 640 << 10,
             doublewrite: DoubleWriteConfig { mode: DoubleWriteMode::On, files: 2, pages: 16 },
+            torn_before: false,
             planted: Planted::Nothing,
         }
     }
@@ -77,14 +80,38 @@ impl Setup {
             pool_bytes: (256 << 10) * random.u64(1..5),
             log_bytes: (640 << 10) + random.u64(0..4) * (128 << 10),
             doublewrite: DoubleWriteConfig { mode, files, pages },
+            torn_before: false,
             planted,
         }
+    }
+
+    /// What the next opening may set otherwise, drawn from a seed: the pool, the shape of the
+    /// doublewrite area, and whether there is one where its absence is no surprise.
+    #[must_use]
+    pub fn varied(&self, seed: u64) -> Self {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut varied = *self;
+        varied.torn_before = self.doublewrite.mode != DoubleWriteMode::On;
+        if self.planted != Planted::Nothing || random.bool() {
+            return varied;
+        }
+        varied.pool_bytes = (256 << 10) * random.u64(1..5);
+        varied.doublewrite.files = random.usize(1..4);
+        varied.doublewrite.pages = *random.choice(&[4, 16, 64]).unwrap_or(&16);
+        if random.u8(0..4) == 0 {
+            varied.doublewrite.mode = match varied.doublewrite.mode {
+                DoubleWriteMode::On => DoubleWriteMode::Off,
+                DoubleWriteMode::DetectOnly | DoubleWriteMode::Off => DoubleWriteMode::On,
+            };
+        }
+        varied
     }
 
     /// Whether a page torn by a crash is an error to be expected (SIM-3).
     #[must_use]
     pub fn may_tear(&self) -> bool {
-        self.doublewrite.mode != DoubleWriteMode::On && self.planted != Planted::TornPages
+        let may_tear = self.doublewrite.mode != DoubleWriteMode::On || self.torn_before;
+        may_tear && self.planted != Planted::TornPages
     }
 
     /// The settings as the engine takes them.
