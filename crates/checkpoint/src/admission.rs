@@ -19,6 +19,8 @@ counters! {
 pub struct Admission {
     /// The log may grow up to here.
     allowed: AtomicU64,
+    /// And never beyond here: the age limit.
+    gate: AtomicU64,
     waiters: AtomicU64,
     stopped: AtomicBool,
     why: Mutex<Option<String>>,
@@ -32,6 +34,10 @@ struct Bucket {
     last_micros: Option<u64>,
 }
 
+/// Requests of this size and larger are alike to the rate.
+const ALIKE_BYTES: u64 = 512;
+/// What is larger is admitted as soon as this much is: it must come through.
+const LARGE_BYTES: u64 = 1 << 14;
 /// Unused admission is kept for this long, no longer: a pause must not turn into a burst.
 const BURST_SECONDS: f64 = 0.05;
 
@@ -41,6 +47,7 @@ impl Admission {
     pub fn closed() -> Self {
         Admission {
             allowed: AtomicU64::new(0),
+            gate: AtomicU64::new(0),
             waiters: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
             why: Mutex::new(None),
@@ -84,6 +91,7 @@ impl Admission {
         if gate <= end && self.waiters() > 0 {
             self.stats.gate_closed.add(1);
         }
+        self.gate.store(gate.0, Ordering::Release);
         self.allowed.store(allowed.0, Ordering::Release);
         drop(queue);
         if self.waiters() > 0 {
@@ -95,9 +103,13 @@ impl Admission {
     #[inline]
     #[must_use]
     pub fn allows(&self, end: Lsn, bytes: u64) -> bool {
-        // What is larger than any burst is admitted as soon as anything is: it must come through.
-        let asked = end.0.saturating_add(bytes.min(1 << 14));
-        asked <= self.allowed.load(Ordering::Acquire) && !self.stopped.load(Ordering::Relaxed)
+        // By the rate all are alike: a large request would otherwise be kept out for ever by small
+        // ones. What it takes beyond its share, those behind it wait for.
+        let by_rate = end.0.saturating_add(bytes.min(ALIKE_BYTES));
+        let by_age = end.0.saturating_add(bytes.min(LARGE_BYTES));
+        by_rate <= self.allowed.load(Ordering::Acquire)
+            && by_age <= self.gate.load(Ordering::Acquire)
+            && !self.stopped.load(Ordering::Relaxed)
     }
 
     /// Waits until `bytes` more may be written behind what `end` says.
@@ -159,7 +171,10 @@ mod tests {
         assert!(!admission.allows(Lsn((1 << 20) + 50_000), 1_000));
         admission.advance(1_010_000, Lsn((1 << 20) + 50_000), Lsn(2 << 20));
         assert!(admission.allows(Lsn((1 << 20) + 50_000), 9_000));
-        assert!(!admission.allows(Lsn((1 << 20) + 50_000), 11_000));
+        assert!(admission.allows(Lsn((1 << 20) + 59_000), 11_000), "all are alike to the rate");
+        assert!(!admission.allows(Lsn((1 << 20) + 59_800), 300));
+        admission.advance(1_020_000, Lsn((2 << 20) - 10_000), Lsn(2 << 20));
+        assert!(!admission.allows(Lsn((2 << 20) - 10_000), 11_000), "but not to the age limit");
     }
 
     #[test]

@@ -148,3 +148,30 @@ pub(crate) fn admit(
     }
     Err(TreeError::Stopped("the log is full and nothing that holds it can be written".into()))
 }
+
+/// As [`admit`] for an open transaction, which waits for a moment only: it may be what holds the
+/// checkpoint that everybody waits for, and must look at that between.
+pub(crate) fn try_admit(
+    checkpointer: &Checkpointer,
+    log: &Log,
+    clock: &dyn Clock,
+    manual: bool,
+    bytes: u64,
+) -> Result<bool, TreeError> {
+    let admission = checkpointer.admission();
+    if admission.allows(log.end(), bytes) {
+        return Ok(true);
+    }
+    if let Some(why) = admission.stopped() {
+        return Err(TreeError::Stopped(why));
+    }
+    if manual {
+        checkpointer.pump().map_err(|e| {
+            admission.stop(&e.to_string());
+            TreeError::Stopped(e.to_string())
+        })?;
+    } else {
+        clock.sleep_micros(1_000);
+    }
+    Ok(admission.allows(log.end(), bytes))
+}

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use parking_lot::Mutex;
 use weir_base::{Clock, DbId, Lsn, TreeId};
-use weir_btree::{Env, Tree as RawTree};
+use weir_btree::{Env, Tree as RawTree, TreeError};
 use weir_checkpoint::{Checkpointer, Control, ControlFile};
 use weir_device::Volume;
 use weir_pool::{InPlaceStore, Pool, PoolConfig};
@@ -18,7 +18,7 @@ use weir_txn::{Active, Writer};
 
 use crate::config::{Background, Config};
 use crate::create::prepare;
-use crate::engine::{CATALOG_ROOT, CATALOG_TREE, Engine, admit};
+use crate::engine::{CATALOG_ROOT, CATALOG_TREE, Engine, admit, try_admit};
 use crate::error::Error;
 use crate::workers::{Site, Workers};
 
@@ -234,7 +234,13 @@ fn assemble(
             admit(&checkpointer, &log, &*clock, mode, bytes)
         }
     };
-    let writer = Writer::new(env.clone(), active.clone(), Box::new(admission));
+    let try_admission = {
+        let (checkpointer, log, clock) = (checkpointer.clone(), log.clone(), clock.clone());
+        let pool = pool.clone();
+        move |bytes: u64| try_admit(&checkpointer, &log, &*clock, pool.is_manual(), bytes)
+    };
+    let writer = Writer::new(env.clone(), active.clone(), Box::new(admission))
+        .with_try_admission(Box::new(try_admission));
     let catalog = RawTree::at(env.clone(), CATALOG_TREE, CATALOG_ROOT);
     Ok(Engine {
         volume,
@@ -268,7 +274,11 @@ fn settle_open(
         &engine.env,
         &engine.active,
         &|id| engine.tree_by_id(id),
-        &mut |bytes| engine.writer.admit(bytes),
+        // Nobody waits here: a transaction to be settled holds the log that it would wait for.
+        &mut |_| {
+            let stopped = |e: weir_checkpoint::WorkerError| TreeError::Stopped(e.to_string());
+            engine.checkpointer.pump().map_err(stopped)
+        },
         &mut |p| tell(p),
     )?;
     tell(Progress { phase: Phase::Undo, done: 1, of: 1 });
