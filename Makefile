@@ -51,7 +51,7 @@ test: tools fmt clippy tidy unit heavy loom doc
 # Installs only what is missing.
 tools:
 	@command -v $(CARGO) >/dev/null || { \
-		echo "no cargo here; install Rust 1.85 or later from https://rustup.rs"; exit 1; }
+		echo "no cargo here; install Rust 1.88 or later from https://rustup.rs"; exit 1; }
 	@command -v cc >/dev/null || { \
 		echo "no C linker; trying apt-get"; apt-get update -q && apt-get install -q -y gcc libc6-dev; }
 	@$(CARGO) clippy --version >/dev/null 2>&1 || rustup component add clippy
