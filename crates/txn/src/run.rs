@@ -152,21 +152,35 @@ impl Writer {
             let id = self.active.number();
             let header = Header { txn: Some(id), commits: true, ..Header::default() };
             let mut locked_by = None;
+            let mut opened = false;
+            let log = self.env.pool.log();
             let written = tree.write(key, &Change::single(header), &mut |row| {
                 locked_by = row.map(|r| r.stamp.writer).filter(|&w| self.active.is_open(w));
-                if locked_by.is_some() { Action::Nothing } else { decide(row) }
-            })?;
+                if locked_by.is_some() {
+                    return Action::Nothing;
+                }
+                if row.is_some_and(|r| r.flags.overflow) && !opened {
+                    // Before the group that names the chain is in the log: no checkpoint may pass
+                    // it until the chain is freed.
+                    self.active.reopen(id, log.end());
+                    opened = true;
+                }
+                decide(row)
+            });
+            let replaced = written.as_ref().ok().and_then(|written| written.replaced);
+            match replaced {
+                // The commit stands. What it leaves is done now, or at the next opening.
+                Some(chain) => {
+                    let (first, mark) = (chain.first, chain.mark);
+                    self.settle(id, &[Todo::Chain { first, mark, tree: tree.id() }], &|_| Ok(None));
+                }
+                None if opened => self.active.end(id),
+                None => {}
+            }
+            let written = written?;
             if let Some(writer) = locked_by {
                 let _ = self.active.wait_end(writer, Duration::from_millis(10));
                 continue;
-            }
-            if let Some(chain) = written.replaced {
-                let todo = Todo::Chain { first: chain.first, mark: chain.mark, tree: tree.id() };
-                // The commit stands. Until the chain is freed the log keeps what names it.
-                if let Some(span) = written.span {
-                    self.active.reopen(id, span.start);
-                }
-                self.settle(id, &[todo], &|_| Ok(None));
             }
             return Ok(written.span.map(|span| span.end));
         }
