@@ -106,9 +106,9 @@ impl Checkpointer {
     /// The oldest position that the log must keep.
     #[must_use]
     pub fn oldest(&self) -> Lsn {
-        // Pages first: a transaction that opens after this look lies behind what the look found, and
-        // one that was open is still held. The other way round one could open in between, and have
-        // its pages written, unseen by both looks.
+        // Pages first: a transaction that opens after this look lies behind what it found, and one
+        // that was open is still held. The other way round one could open in between and have its
+        // pages written, unseen by both looks.
         let dirty = self.pool.oldest();
         let held = (self.held)();
         held.map_or(dirty, |lsn| lsn.min(dirty))

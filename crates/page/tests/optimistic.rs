@@ -78,7 +78,8 @@ fn read(shared: &Shared, seed: u64) {
         node.value_into(at, &mut value_read);
         let (stamp, count) = (node.stamp(at), node.count());
         fence(Ordering::Acquire);
-        let unchanged = shared.version.load(Ordering::Relaxed) == before && before % 2 == 0;
+        let unchanged =
+            shared.version.load(Ordering::Relaxed) == before && before.is_multiple_of(2);
         if !unchanged {
             continue;
         }

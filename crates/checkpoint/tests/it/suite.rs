@@ -12,7 +12,7 @@ fn threads(count: usize) -> impl FnOnce(&mut Setup) {
 
 /// The steps: 2, 32, 2, ... threads, 20 seconds each.
 fn steps(name: &'static str, seconds: usize) -> Scenario {
-    let steps = |at: usize| (20.0 * at as f64, if at % 2 == 0 { 2 } else { 32 });
+    let steps = |at: usize| (20.0 * at as f64, if at.is_multiple_of(2) { 2 } else { 32 });
     Scenario::new(name)
         .with(|setup| setup.clients = Clients::Closed((0..seconds / 20).map(steps).collect()))
         .lasting(seconds)

@@ -324,7 +324,7 @@ impl World {
                 _ => self.rng.below(hot),
             },
             Pages::Append { old, per_page } => {
-                if self.totals.appended % u64::from(per_page) == 0 {
+                if self.totals.appended.is_multiple_of(u64::from(per_page)) {
                     self.appended_pages += 1;
                     self.first_modified.push(0);
                     self.touch(old + self.appended_pages - 1);
