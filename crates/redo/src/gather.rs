@@ -12,6 +12,13 @@
 const PATIENCE_PERCENT: u64 = 75;
 /// The most rounds in a row without waiting.
 const REST_MAX: u32 = 63;
+/// Rounds longer than this are slept through.
+const LINGER_WRITE_MICROS_MAX: u64 = 100;
+/// How many times a round's length a waiter stays awake: the rest of the round under way, its own
+/// round, and the gathering before it.
+const LINGER_ROUNDS: u64 = 3;
+/// The longest that a waiter stays awake.
+const LINGER_MICROS_MAX: u64 = 150;
 
 #[derive(Default)]
 pub(crate) struct Gather {
@@ -61,6 +68,16 @@ impl Gather {
         }
     }
 
+    /// How long a waiter should stay awake before it sleeps, in microseconds. With fewer than three
+    /// threads there is nobody whose waking is spared.
+    pub(crate) fn linger_micros(&self) -> u32 {
+        let write_micros = self.write_time / 16;
+        if self.expected < 3 || write_micros > LINGER_WRITE_MICROS_MAX {
+            return 0;
+        }
+        (write_micros * LINGER_ROUNDS).min(LINGER_MICROS_MAX) as u32
+    }
+
     /// A durable round was closed when `at_close` had arrived, took `micros`, and `at_end` have
     /// arrived by now. Gives the number of those that it served.
     pub(crate) fn finished(&mut self, at_close: u64, at_end: u64, micros: u64) -> u64 {
@@ -100,6 +117,19 @@ mod tests {
         );
         gather.finished(9, 9, 40);
         assert_eq!(gather.plan(10), Some(Wait { until_arrived: 17, micros_max: 30 }));
+    }
+
+    #[test]
+    fn waiters_stay_awake_only_on_fast_devices_and_in_company() {
+        let lingers = |arrived, write_micros| {
+            let mut gather = Gather::default();
+            gather.finished(1, arrived, write_micros);
+            gather.linger_micros()
+        };
+        assert_eq!(lingers(8, 20), 60);
+        assert_eq!(lingers(8, 90), 150, "bounded");
+        assert_eq!(lingers(8, 101), 0, "a slow device");
+        assert_eq!(lingers(2, 20), 0, "two threads");
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod segment;
 mod shrink;
 mod stats;
 mod sync;
+mod wait;
 mod write;
 
 pub use error::{RedoError, Result};

@@ -11,7 +11,7 @@ use crate::shrink::Limit;
 use crate::stats::RedoStats;
 use crate::write::Writer;
 use parking_lot::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use weir_base::{Clock, DbId, Lsn, SystemClock, varint};
 
@@ -88,6 +88,8 @@ pub struct Log {
     pub(crate) durable: Apart<AtomicU64>,
     /// Threads that came to wait for a sync, ever.
     pub(crate) arrived: Apart<AtomicU64>,
+    /// How long a waiter stays awake before it sleeps, as the last leader saw it.
+    pub(crate) linger_micros: AtomicU32,
     checkpoint: AtomicU64,
     pub(crate) rounds: Rounds,
     pub(crate) writer: Mutex<Writer>,
@@ -126,6 +128,7 @@ impl Log {
             written: Apart(AtomicU64::new(end.0)),
             durable: Apart(AtomicU64::new(end.0)),
             arrived: Apart(AtomicU64::new(0)),
+            linger_micros: AtomicU32::new(0),
             checkpoint: AtomicU64::new(checkpoint.0),
             rounds: Rounds::new(),
             writer: Mutex::new(Writer::new(WRITE_MAX.min(ring.len() / 2))),
@@ -222,76 +225,6 @@ impl Log {
             }
         }
         Ok(())
-    }
-
-    /// Waits until the ring's places before `end` may be filled (REDO-3).
-    #[inline]
-    fn have_room(&self, end: Lsn) -> Result<()> {
-        if end.0 <= self.given_back.0.load(Ordering::Acquire) + self.ring.len() {
-            return Ok(());
-        }
-        self.make_room(end)
-    }
-
-    #[cold]
-    fn make_room(&self, end: Lsn) -> Result<()> {
-        self.stats.room_waits.add(1);
-        let roomy = || end.0 <= self.given_back.0.load(Ordering::Acquire) + self.ring.len();
-        loop {
-            if roomy() {
-                return Ok(());
-            }
-            self.check()?;
-            if self.rounds.try_lead() {
-                self.lead(Durability::Written, None);
-                if !roomy() {
-                    crate::sync::yield_now();
-                }
-            } else {
-                self.rounds.park_for_room(|| roomy() || self.is_halted());
-            }
-        }
-    }
-
-    /// Waits until the redo before `end` is as safe as `durability` says; [`Durability::Lazy`]
-    /// does not wait. The first thread that needs a write does it for all (group commit).
-    ///
-    /// # Errors
-    /// [`RedoError::Halted`]: then the redo may or may not survive.
-    pub fn wait(&self, end: Lsn, durability: Durability) -> Result<()> {
-        let reached = match durability {
-            Durability::Lazy => return self.check(),
-            Durability::Written => &self.written.0,
-            Durability::Synced => &self.durable.0,
-        };
-        let done = || reached.load(Ordering::Acquire) >= end.0;
-        if done() {
-            return Ok(());
-        }
-        assert!(end <= self.end(), "nothing was appended up to there");
-        if durability == Durability::Synced {
-            self.arrived.0.fetch_add(1, Ordering::Relaxed);
-        }
-        self.stats.commit_waits.add(1);
-        loop {
-            if done() {
-                return Ok(());
-            }
-            self.check()?;
-            if self.rounds.try_lead() {
-                self.lead(durability, Some(end));
-            } else {
-                self.rounds.park(end.0, || done() || self.is_halted());
-            }
-        }
-    }
-
-    /// Waits for everything appended so far; for the flusher that serves lazy commits.
-    ///
-    /// # Errors
-    /// As [`Log::wait`].
-    pub fn flush(&self, durability: Durability) -> Result<()> {
-        self.wait(self.end(), durability)
     }
 
     /// Just behind the last group reserved: where the next one will start.

@@ -84,6 +84,11 @@ impl Rounds {
         wake_all(&self.room.0);
     }
 
+    /// Whether somebody leads.
+    pub(crate) fn is_led(&self) -> bool {
+        self.led.0.load(Ordering::Acquire) == 1
+    }
+
     /// For the leader: room was made in the ring.
     pub(crate) fn room_made(&self) {
         fence(Ordering::SeqCst);

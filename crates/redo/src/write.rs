@@ -66,6 +66,7 @@ impl Log {
                 let micros = self.micros() - start;
                 let at_end = self.arrived.0.load(Ordering::Relaxed);
                 writer.gather.finished(at_close, at_end, micros);
+                self.linger_micros.store(writer.gather.linger_micros(), Ordering::Relaxed);
             }
         }
         drop(guard);

@@ -1,0 +1,95 @@
+//! Waiting: for room in the log buffer, and for redo to be as safe as asked.
+use crate::error::{RedoError, Result};
+use crate::log::{Durability, Log};
+use std::sync::atomic::Ordering;
+use weir_base::Lsn;
+
+impl Log {
+    /// Waits until the ring's places before `end` may be filled (REDO-3).
+    #[inline]
+    pub(crate) fn have_room(&self, end: Lsn) -> Result<()> {
+        if end.0 <= self.given_back.0.load(Ordering::Acquire) + self.ring.len() {
+            return Ok(());
+        }
+        self.make_room(end)
+    }
+
+    #[cold]
+    fn make_room(&self, end: Lsn) -> Result<()> {
+        self.stats.room_waits.add(1);
+        let roomy = || end.0 <= self.given_back.0.load(Ordering::Acquire) + self.ring.len();
+        loop {
+            if roomy() {
+                return Ok(());
+            }
+            self.check()?;
+            if self.rounds.try_lead() {
+                self.lead(Durability::Written, None);
+                if !roomy() {
+                    crate::sync::yield_now();
+                }
+            } else {
+                self.rounds.park_for_room(|| roomy() || self.is_halted());
+            }
+        }
+    }
+
+    /// Waits until the redo before `end` is as safe as `durability` says; [`Durability::Lazy`]
+    /// does not wait. The first thread that needs a write does it for all (group commit).
+    ///
+    /// # Errors
+    /// [`RedoError::Halted`]: then the redo may or may not survive.
+    pub fn wait(&self, end: Lsn, durability: Durability) -> Result<()> {
+        let reached = match durability {
+            Durability::Lazy => return self.check(),
+            Durability::Written => &self.written.0,
+            Durability::Synced => &self.durable.0,
+        };
+        let done = || reached.load(Ordering::Acquire) >= end.0;
+        if done() {
+            return Ok(());
+        }
+        assert!(end <= self.end(), "nothing was appended up to there");
+        if durability == Durability::Synced {
+            self.arrived.0.fetch_add(1, Ordering::Relaxed);
+        }
+        self.stats.commit_waits.add(1);
+        loop {
+            if done() {
+                return Ok(());
+            }
+            self.check()?;
+            if self.rounds.try_lead() {
+                self.lead(durability, Some(end));
+            } else if !self.linger(&done) {
+                self.rounds.park(end.0, || done() || self.is_halted());
+            }
+        }
+    }
+
+    /// Looks on, giving the processor away, while a round of the usual length passes: on a fast
+    /// device that costs less than going to sleep and being woken. Returns whether to look again;
+    /// otherwise it takes too long to stay awake.
+    fn linger(&self, done: &impl Fn() -> bool) -> bool {
+        let micros_max = u64::from(self.linger_micros.load(Ordering::Relaxed));
+        if micros_max == 0 {
+            return false;
+        }
+        let start = self.micros();
+        while self.micros() - start < micros_max {
+            crate::sync::yield_now();
+            if done() || !self.rounds.is_led() {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Waits for everything appended so far; for the flusher that serves lazy commits.
+    ///
+    /// # Errors
+    /// As [`Log::wait`].
+    pub fn flush(&self, durability: Durability) -> Result<()> {
+        self.wait(self.end(), durability)
+    }
+}
