@@ -1,5 +1,5 @@
 //! Waiting: for room in the log buffer, and for redo to be as safe as asked.
-use crate::error::{RedoError, Result};
+use crate::error::Result;
 use crate::log::{Durability, Log};
 use std::sync::atomic::Ordering;
 use weir_base::Lsn;
@@ -38,7 +38,7 @@ impl Log {
     /// does not wait. The first thread that needs a write does it for all (group commit).
     ///
     /// # Errors
-    /// [`RedoError::Halted`]: then the redo may or may not survive.
+    /// [`crate::RedoError::Halted`]: then the redo may or may not survive.
     pub fn wait(&self, end: Lsn, durability: Durability) -> Result<()> {
         let reached = match durability {
             Durability::Lazy => return self.check(),
