@@ -1,4 +1,5 @@
-//! Weir, as it comes: nothing is set but the memory that every store gets.
+//! Weir with the memory that every store gets and a log of 1 GiB, which is what RocksDB's files and
+//! LMDB's and redb's copied pages may grow to as well; nothing else is set.
 
 use std::path::Path;
 
@@ -6,6 +7,9 @@ use anyhow::Result;
 use weir::{Config, Db, Durability as WeirDurability, Tree};
 
 use crate::engine::{Durability, Engine, Key, Setup, Worker};
+
+/// The log's capacity.
+const LOG_BYTES: u64 = 1 << 30;
 
 pub struct WeirStore {
     db: Db,
@@ -15,7 +19,11 @@ pub struct WeirStore {
 
 impl WeirStore {
     pub fn open(dir: &Path, setup: Setup) -> Result<WeirStore> {
-        let config = Config { pool_bytes: setup.cache_bytes as u64, ..Config::default() };
+        let config = Config {
+            pool_bytes: setup.cache_bytes as u64,
+            log_bytes: LOG_BYTES,
+            ..Config::default()
+        };
         let db = Db::open(dir, config)?;
         let tree = match db.tree("rows")? {
             Some(tree) => tree,
@@ -61,8 +69,8 @@ impl Engine for WeirStore {
 
     fn how(&self) -> String {
         match self.durability {
-            Durability::Lazy => "log written and synced once a second",
-            Durability::Synced => "log synced, group commit",
+            Durability::Lazy => "log (1 GiB) written and synced once a second",
+            Durability::Synced => "log (1 GiB) synced, group commit",
         }
         .to_string()
     }
