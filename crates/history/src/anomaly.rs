@@ -5,8 +5,8 @@ use crate::depend::{Dependency, Fault, Kind};
 use crate::record::{Level, Lock};
 use std::fmt;
 
-/// Named phenomena: A. Adya's (1999) G0 to G2, P. Bailis and others' (VLDB 2014) OTV, the older P4 of
-/// H. Berenson and others (SIGMOD 1995), and what no level of any store may show.
+/// Named phenomena: A. Adya's (1999) G0 to G2, P. Bailis and others' (VLDB 2014) OTV, the older P4
+/// of H. Berenson and others (SIGMOD 1995), and what no level of any store may show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Anomaly {
     /// Dirty write: a circle of overwritings.

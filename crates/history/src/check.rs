@@ -1,4 +1,5 @@
-//! Looks at a history: which promises are broken, what the field calls it, and which levels forbid it.
+//! Looks at a history: which promises are broken, what the field calls it, and which levels forbid
+//! it.
 
 use crate::anomaly::{Anomaly, levels_against_fault};
 use crate::depend::{Dependencies, Dependency, Faulty};
@@ -89,8 +90,8 @@ pub fn check(history: &History, demand: &Demand) -> Report {
     check_against(history, &Dependencies::of(history), demand)
 }
 
-/// Everything that is wrong with a history, whatever levels it ran at, weakest level first: what breaks
-/// READ UNCOMMITTED, what else breaks READ COMMITTED, and so on. Does not look at the clock.
+/// Everything that is wrong with a history, whatever levels it ran at, weakest level first: what
+/// breaks READ UNCOMMITTED, what else breaks READ COMMITTED, and so on. Does not look at the clock.
 pub fn survey(history: &History) -> Vec<Found> {
     let dependencies = Dependencies::of(history);
     let mut all: Vec<Found> = Vec::new();

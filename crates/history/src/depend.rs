@@ -1,7 +1,7 @@
-//! What each transaction owes to which other: the edges of Adya's serialisation graph (A. Adya, "Weak
-//! Consistency", 1999), and the faults that need no graph to be seen. Reading versions back from the
-//! values, and the order of versions from what each write overwrote, is Elle's way (K. Kingsbury and
-//! P. Alvaro, VLDB 2020).
+//! What each transaction owes to which other: the edges of Adya's serialisation graph (A. Adya,
+//! "Weak Consistency", 1999), and the faults that need no graph to be seen. Reading versions back
+//! from the values, and the order of versions from what each write overwrote, is Elle's way (K.
+//! Kingsbury and P. Alvaro, VLDB 2020).
 
 use crate::record::{History, Key, Lock, Op, Version};
 use crate::versions::Versions;

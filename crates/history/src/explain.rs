@@ -9,8 +9,8 @@ use std::fmt::{self, Write};
 const OPS_TOLD: usize = 24;
 
 impl Found {
-    /// A readable account: the name, the circle or the fault, the levels that forbid it, and what the
-    /// transactions in it did.
+    /// A readable account: the name, the circle or the fault, the levels that forbid it, and what
+    /// the transactions in it did.
     pub fn explain(&self, history: &History) -> String {
         let mut text = String::new();
         // Writing to a string cannot fail.

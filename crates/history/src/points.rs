@@ -1,7 +1,7 @@
-//! What an isolation level promises, as an order of moments. Each transaction has a few: its begin, the
-//! moment of its snapshot, each operation, its end. A dependency says that one moment was before
-//! another, and which moments these are depends on the level. A circle of moments cannot have
-//! happened, so it breaks the level's promise; levels may be mixed in one history.
+//! What an isolation level promises, as an order of moments. Each transaction has a few: its begin,
+//! the moment of its snapshot, each operation, its end. A dependency says that one moment was
+//! before another, and which moments these are depends on the level. A circle of moments cannot
+//! have happened, so it breaks the level's promise; levels may be mixed in one history.
 //!
 //! | dependency | first moment | second moment |
 //! |---|---|---|
@@ -9,10 +9,10 @@
 //! | rw, plain read | of the read | end of the writer |
 //! | rw, read whose lock is held | end of the reader | of the write |
 //!
-//! The moment of a read is its own operation at READ COMMITTED and for locking reads, the snapshot for
-//! plain reads at REPEATABLE READ and for everything at SNAPSHOT; a plain read at READ UNCOMMITTED has
-//! none; a SERIALIZABLE transaction is one single moment. At SNAPSHOT a write, too, comes after the end
-//! of whom it overwrites only if the snapshot does: the first updater wins.
+//! The moment of a read is its own operation at READ COMMITTED and for locking reads, the snapshot
+//! for plain reads at REPEATABLE READ and for everything at SNAPSHOT; a plain read at READ
+//! UNCOMMITTED has none; a SERIALIZABLE transaction is one single moment. At SNAPSHOT a write, too,
+//! comes after the end of whom it overwrites only if the snapshot does: the first updater wins.
 
 use crate::depend::{Dependency, Kind};
 use crate::graph::{Edge, FREE};

@@ -18,13 +18,16 @@ pub(crate) struct Write {
     pub(crate) undone: bool,
 }
 
+/// A committed transaction (index) that overwrote something, with which operation and version.
+pub(crate) type Overwriter = (usize, usize, Version);
+
 /// All versions of all keys.
 pub(crate) struct Versions {
     pub(crate) writes: HashMap<(Key, Version), Write>,
     /// By transaction: whether its writes count.
     pub(crate) committed: Vec<bool>,
-    /// By version: the committed transactions (index, operation, version) that overwrote it.
-    next: HashMap<(Key, Version), Vec<(usize, usize, Version)>>,
+    /// By version: who overwrote it.
+    next: HashMap<(Key, Version), Vec<Overwriter>>,
     /// By key: the committed states without a row, the first one included.
     absences: HashMap<Key, Vec<Version>>,
     /// Every key that anybody named, or that was there at first; sorted.
@@ -96,15 +99,13 @@ impl Versions {
         None
     }
 
-    /// Who overwrote this version: transaction, operation, version. More than one is a fault.
-    pub(crate) fn next(&self, key: Key, version: Version) -> &[(usize, usize, Version)] {
+    /// Who overwrote this version. More than one is a fault.
+    pub(crate) fn next(&self, key: Key, version: Version) -> &[Overwriter] {
         self.next.get(&(key, version)).map_or(&[], Vec::as_slice)
     }
 
     /// All overwritings: key, version, and who overwrote it.
-    pub(crate) fn overwritten(
-        &self,
-    ) -> impl Iterator<Item = (Key, Version, &[(usize, usize, Version)])> {
+    pub(crate) fn overwritten(&self) -> impl Iterator<Item = (Key, Version, &[Overwriter])> {
         self.next.iter().map(|(&(key, version), next)| (key, version, next.as_slice()))
     }
 

@@ -1,4 +1,8 @@
-//! Tests of the whole: planted anomalies are found and named, clean histories pass, scripts and random
-//! histories run on toy stores that keep their promises and on some that do not.
+//! Tests of the whole: planted anomalies are found and named, clean histories pass, scripts and
+//! random histories run on toy stores that keep their promises and on some that do not.
+mod exact;
 mod planted;
+mod random;
+mod scripts;
 mod serial;
+mod toy;

@@ -1,5 +1,5 @@
-//! One small history for each anomaly: it is found, named, and forbidden at the right levels; and what
-//! looks like it without being it is left alone.
+//! One small history for each anomaly: it is found, named, and forbidden at the right levels; and
+//! what looks like it without being it is left alone.
 
 use weir_history::{
     Anomaly, Demand, End, Evidence, History, Key, Level, Lock, Op, Version, check, survey,
