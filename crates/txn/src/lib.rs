@@ -4,11 +4,13 @@
 mod active;
 mod cleanup;
 mod error;
+mod locks;
 mod run;
 mod undo;
 
 pub use active::Active;
 pub use cleanup::{Todo, finish};
 pub use error::TxnError;
+pub use locks::{Edge, Kind, LockStats, LockTable, Owner, Place, PlaceBuf, Refused, Wait};
 pub use run::{Admission, Batch, BatchOp, TryAdmission, Writer};
 pub use undo::{UndoEntry, roll_back};

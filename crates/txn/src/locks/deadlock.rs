@@ -1,0 +1,117 @@
+//! Deadlocks: found when a wait begins, ended at the expense of who has written least.
+//!
+//! The search locks one shard at a time, so what it finds may have been true only in parts. A
+//! circle is therefore looked at again with all its shards locked before anyone is made to pay. What
+//! it does not find is not there: a circle stays until someone ends it, its last wait begins after
+//! the others, and the search starts from that wait.
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use weir_base::TxnId;
+
+use super::owner::{Outcome, Owner};
+use super::queue::{Blocker, ToWake};
+use super::refused::Edge;
+use super::shard::Locked;
+use super::table::{LockTable, wake};
+
+/// Transactions each of which waits for the next, and the last for the first.
+type Circle = Vec<Arc<Owner>>;
+
+struct Node {
+    owner: Arc<Owner>,
+    /// Position of who waits for it.
+    waiter: usize,
+}
+
+impl LockTable {
+    /// Ends every circle of waits that goes through `start`.
+    pub(super) fn end_deadlocks(&self, start: &Arc<Owner>) {
+        while let Some(circle) = self.circle_through(start) {
+            // `None`: a part of it has dissolved, but there may be another.
+            if self.end_circle(&circle) == Some(start.id()) {
+                return;
+            }
+        }
+    }
+
+    /// A circle of waits through `start`, if there is one.
+    fn circle_through(&self, start: &Arc<Owner>) -> Option<Circle> {
+        let mut nodes = vec![Node { owner: Arc::clone(start), waiter: 0 }];
+        let mut seen: HashMap<TxnId, usize> = HashMap::from([(start.id(), 0)]);
+        let mut open = vec![0];
+        let mut blockers = Vec::new();
+        while let Some(at) = open.pop() {
+            self.blockers_of(&nodes[at].owner, &mut blockers);
+            for Blocker { owner, waiter, waits_here } in blockers.drain(..) {
+                let waiter = seen[&waiter];
+                if owner.id() == start.id() {
+                    return Some(way_back(&nodes, waiter));
+                }
+                if seen.contains_key(&owner.id()) {
+                    continue;
+                }
+                seen.insert(owner.id(), nodes.len());
+                if !waits_here {
+                    open.push(nodes.len());
+                }
+                nodes.push(Node { owner, waiter });
+            }
+        }
+        None
+    }
+
+    fn blockers_of(&self, owner: &Owner, found: &mut Vec<Blocker>) {
+        if let Some(target) = owner.waits_on()
+            && let Some(queue) = self.shards.lock(target.hash).find_target(&target)
+        {
+            queue.all_before(owner.id(), found);
+        }
+    }
+
+    /// Chooses the victim of a circle and ends its wait, if all the circle's waits still are.
+    fn end_circle(&self, circle: &Circle) -> Option<TxnId> {
+        let targets: Vec<_> = circle.iter().map(|o| o.waits_on()).collect::<Option<_>>()?;
+        let mut numbers: Vec<usize> =
+            targets.iter().map(|t| self.shards.shard_of(t.hash)).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let mut locked: Vec<Locked<'_>> =
+            numbers.iter().map(|&n| self.shards.lock_nth(n)).collect();
+        let place_of = |hash: u64| {
+            let number = self.shards.shard_of(hash);
+            numbers.binary_search(&number).expect("the shards of all targets are locked")
+        };
+
+        let mut edges: Vec<Edge> = Vec::with_capacity(circle.len());
+        for (i, target) in targets.iter().enumerate() {
+            let holder = circle[(i + 1) % circle.len()].id();
+            let queue = locked[place_of(target.hash)].find_target(target)?;
+            edges.push(queue.edge(circle[i].id(), holder)?);
+        }
+        let (at, victim) =
+            circle.iter().enumerate().min_by_key(|(_, o)| (o.work(), Reverse(o.id())))?;
+        // The report begins with the victim.
+        edges.rotate_left(at);
+        let mut to_wake = ToWake::new();
+        locked[place_of(targets[at].hash)].with_target(&targets[at], |queue| {
+            let outcome = |_| Outcome::Deadlock { cycle: edges };
+            queue.withdraw(victim.id(), outcome, &self.shards.gauges, &mut to_wake)
+        });
+        drop(locked);
+        wake(&to_wake);
+        Some(victim.id())
+    }
+}
+
+/// The way from the first node to the one at `at`.
+fn way_back(nodes: &[Node], mut at: usize) -> Circle {
+    let mut circle = vec![Arc::clone(&nodes[at].owner)];
+    while at != 0 {
+        at = nodes[at].waiter;
+        circle.push(Arc::clone(&nodes[at].owner));
+    }
+    circle.reverse();
+    circle
+}

@@ -1,0 +1,196 @@
+//! A transaction as the lock table knows it: what it holds, and what it waits for.
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use weir_base::TxnId;
+
+use super::kind::Target;
+use super::refused::Edge;
+use super::sync::{AtomicU64, Condvar, Guard, Mutex, Ordering};
+
+/// A registered transaction.
+pub struct Owner {
+    id: TxnId,
+    /// Rows changed: who has the least is the victim of a deadlock.
+    work: AtomicU64,
+    state: Mutex<State>,
+    /// Its thread sleeps here. A transaction waits for one lock at a time.
+    wake: Condvar,
+}
+
+pub(super) struct State {
+    /// It has ended: nothing may be added to `locks` any more.
+    closed: bool,
+    /// Its present wait, or the next one, is to end.
+    killed: bool,
+    /// Where it has an entry among the holders.
+    locks: Vec<Arc<Target>>,
+    wait: Wait,
+}
+
+/// Its wait. `On` becomes `Over` under the lock of the target's shard, with its entry in the queue.
+enum Wait {
+    None,
+    On(Arc<Target>),
+    Over(Outcome),
+}
+
+/// How a wait ended.
+pub(super) enum Outcome {
+    Granted,
+    TimedOut { holder: TxnId },
+    Deadlock { cycle: Vec<Edge> },
+    Killed,
+}
+
+impl Owner {
+    fn new(id: TxnId) -> Self {
+        let state = State { closed: false, killed: false, locks: Vec::new(), wait: Wait::None };
+        Owner { id, work: AtomicU64::new(0), state: Mutex::new(state), wake: Condvar::new() }
+    }
+
+    /// The transaction's number.
+    #[must_use]
+    pub fn id(&self) -> TxnId {
+        self.id
+    }
+
+    /// Notes that it has changed `rows` more rows.
+    #[inline]
+    pub fn add_work(&self, rows: u64) {
+        self.work.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    /// Rows that it has changed.
+    #[must_use]
+    pub fn work(&self) -> u64 {
+        self.work.load(Ordering::Relaxed)
+    }
+
+    /// Notes that it holds something at `target`, unless it has ended.
+    pub(super) fn note(&self, target: &Arc<Target>) -> bool {
+        let mut state = self.state.lock();
+        if !state.closed {
+            state.locks.push(Arc::clone(target));
+        }
+        !state.closed
+    }
+
+    /// Lets nothing be added any more; returns where it holds something.
+    pub(super) fn close(&self) -> Vec<Arc<Target>> {
+        let mut state = self.state.lock();
+        debug_assert!(matches!(state.wait, Wait::None), "a waiting transaction cannot end");
+        state.closed = true;
+        std::mem::take(&mut state.locks)
+    }
+
+    /// Begins a wait, unless it has been killed. Called under the lock of the target's shard.
+    pub(super) fn begin_wait(&self, target: &Arc<Target>) -> bool {
+        let mut state = self.state.lock();
+        debug_assert!(matches!(state.wait, Wait::None), "one wait at a time");
+        if std::mem::take(&mut state.killed) {
+            return false;
+        }
+        state.wait = Wait::On(Arc::clone(target));
+        true
+    }
+
+    /// Ends its wait. Called under the lock of the target's shard; the caller wakes it afterwards.
+    pub(super) fn end_wait(&self, outcome: Outcome) {
+        let mut state = self.state.lock();
+        debug_assert!(matches!(state.wait, Wait::On(_)), "it waits while it is in a queue");
+        if matches!(outcome, Outcome::Killed) {
+            state.killed = false;
+        }
+        state.wait = Wait::Over(outcome);
+    }
+
+    pub(super) fn wake(&self) {
+        self.wake.wake();
+    }
+
+    /// Where it waits.
+    pub(super) fn waits_on(&self) -> Option<Arc<Target>> {
+        match &self.state.lock().wait {
+            Wait::On(target) => Some(Arc::clone(target)),
+            _ => None,
+        }
+    }
+
+    /// Says that its present wait or the next one is to end; returns where it waits.
+    pub(super) fn kill(&self) -> Option<Arc<Target>> {
+        let mut state = self.state.lock();
+        state.killed = true;
+        match &state.wait {
+            Wait::On(target) => Some(Arc::clone(target)),
+            _ => None,
+        }
+    }
+
+    pub(super) fn clear_kill(&self) {
+        self.state.lock().killed = false;
+    }
+
+    /// Sleeps until its wait is over, at most for `limit`. `None`: the limit passed.
+    pub(super) fn sleep(&self, limit: Duration) -> Option<Outcome> {
+        let mut state = self.state.lock();
+        loop {
+            if let Some(outcome) = taken(&mut state) {
+                return Some(outcome);
+            }
+            let (after, timed_out) = self.wake.wait(state, limit);
+            state = after;
+            if timed_out {
+                return taken(&mut state);
+            }
+        }
+    }
+
+    /// How its wait ended, if it has.
+    pub(super) fn take_outcome(&self) -> Option<Outcome> {
+        taken(&mut self.state.lock())
+    }
+}
+
+fn taken(state: &mut Guard<'_, State>) -> Option<Outcome> {
+    if !matches!(state.wait, Wait::Over(_)) {
+        return None;
+    }
+    match std::mem::replace(&mut state.wait, Wait::None) {
+        Wait::Over(outcome) => Some(outcome),
+        _ => None,
+    }
+}
+
+#[cfg(not(loom))]
+const PARTS: usize = 64;
+#[cfg(loom)]
+const PARTS: usize = 1;
+
+/// The registered transactions by number.
+pub(super) struct Registry {
+    parts: Box<[Mutex<HashMap<TxnId, Arc<Owner>>>]>,
+}
+
+impl Registry {
+    pub(super) fn new() -> Self {
+        Registry { parts: (0..PARTS).map(|_| Mutex::new(HashMap::new())).collect() }
+    }
+    fn part(&self, id: TxnId) -> Guard<'_, HashMap<TxnId, Arc<Owner>>> {
+        // Numbers are given in sequence: their lowest bits spread them evenly.
+        self.parts[id.0 as usize % PARTS].lock()
+    }
+    pub(super) fn add(&self, id: TxnId) -> Arc<Owner> {
+        let owner = Arc::new(Owner::new(id));
+        let before = self.part(id).insert(id, Arc::clone(&owner));
+        assert!(before.is_none(), "transaction {id} is registered already");
+        owner
+    }
+    pub(super) fn find(&self, id: TxnId) -> Option<Arc<Owner>> {
+        self.part(id).get(&id).cloned()
+    }
+    pub(super) fn remove(&self, id: TxnId) -> Option<Arc<Owner>> {
+        self.part(id).remove(&id)
+    }
+}

@@ -1,0 +1,76 @@
+//! Why a lock was not got.
+use std::fmt;
+use std::time::Duration;
+
+use weir_base::{TreeId, TxnId};
+
+use super::kind::{Kind, PlaceBuf};
+
+/// Why a lock was not got. Nothing of the request is left in the table.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Refused {
+    /// It would have had to wait, and was told not to.
+    #[error("the lock is held or wanted earlier by transaction {holder}")]
+    WouldWait {
+        /// One of those whom it would have waited for.
+        holder: TxnId,
+    },
+    /// The limit passed.
+    #[error("transaction {holder} still held the lock after {:.3} s", waited.as_secs_f64())]
+    TimedOut {
+        /// One of those whom it waited for at the end.
+        holder: TxnId,
+        /// How long it waited.
+        waited: Duration,
+    },
+    /// Several transactions waited in a circle and this one had written least.
+    #[error("deadlock: {}", Circle(cycle))]
+    Deadlock {
+        /// Each waits for the next, the last for the first.
+        cycle: Vec<Edge>,
+    },
+    /// Someone called [`kill`](super::LockTable::kill).
+    #[error("the wait for a lock was killed")]
+    Killed,
+}
+
+/// One transaction that waits for another.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Edge {
+    /// Who waits.
+    pub waiter: TxnId,
+    /// What it asked for.
+    pub wanted: Kind,
+    /// In which tree.
+    pub tree: TreeId,
+    /// At which place.
+    pub place: PlaceBuf,
+    /// Whom it waits for.
+    pub holder: TxnId,
+    /// What that one holds there, or asked for before.
+    pub held: Kind,
+    /// Whether that one itself still waits for it, earlier in the queue.
+    pub queued: bool,
+}
+
+impl fmt::Display for Edge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Edge { waiter, wanted, tree, place, holder, held, queued } = self;
+        let how = if *queued { "asked for before" } else { "held" };
+        write!(f, "{waiter} waits for {wanted} at {place} of tree {tree}, {held} {how} by {holder}")
+    }
+}
+
+struct Circle<'a>(&'a [Edge]);
+
+impl fmt::Display for Circle<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, edge) in self.0.iter().enumerate() {
+            if i > 0 {
+                f.write_str("; ")?;
+            }
+            edge.fmt(f)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,85 @@
+//! The mutex, condition and atomics of the lock table: parking_lot's and the standard library's, or
+//! loom's when the model checker runs them.
+use std::time::Duration;
+
+pub(super) use std::sync::atomic::Ordering;
+
+#[cfg(not(loom))]
+pub(super) use parking_lot::MutexGuard as Guard;
+#[cfg(not(loom))]
+pub(super) use std::sync::atomic::{AtomicU32, AtomicU64};
+
+#[cfg(loom)]
+pub(super) use loom::sync::MutexGuard as Guard;
+#[cfg(loom)]
+pub(super) use loom::sync::atomic::{AtomicU32, AtomicU64};
+
+/// A mutex that does not know poison.
+#[cfg(not(loom))]
+pub(super) struct Mutex<T>(parking_lot::Mutex<T>);
+
+#[cfg(not(loom))]
+impl<T> Mutex<T> {
+    pub(super) fn new(value: T) -> Self {
+        Mutex(parking_lot::Mutex::new(value))
+    }
+    #[inline]
+    pub(super) fn lock(&self) -> Guard<'_, T> {
+        self.0.lock()
+    }
+}
+
+/// A condition that one thread waits for.
+#[cfg(not(loom))]
+pub(super) struct Condvar(parking_lot::Condvar);
+
+#[cfg(not(loom))]
+impl Condvar {
+    pub(super) fn new() -> Self {
+        Condvar(parking_lot::Condvar::new())
+    }
+    /// Sleeps until woken or for `limit`; says whether the limit ended it.
+    pub(super) fn wait<'a, T>(
+        &self,
+        mut guard: Guard<'a, T>,
+        limit: Duration,
+    ) -> (Guard<'a, T>, bool) {
+        let ended = self.0.wait_for(&mut guard, limit);
+        (guard, ended.timed_out())
+    }
+    pub(super) fn wake(&self) {
+        self.0.notify_one();
+    }
+}
+
+/// A mutex that loom follows.
+#[cfg(loom)]
+pub(super) struct Mutex<T>(loom::sync::Mutex<T>);
+
+#[cfg(loom)]
+impl<T> Mutex<T> {
+    pub(super) fn new(value: T) -> Self {
+        Mutex(loom::sync::Mutex::new(value))
+    }
+    pub(super) fn lock(&self) -> Guard<'_, T> {
+        self.0.lock().expect("a panic ends the model")
+    }
+}
+
+/// A condition that loom follows. It knows no time: a wait that nobody ends is a deadlock that loom
+/// reports.
+#[cfg(loom)]
+pub(super) struct Condvar(loom::sync::Condvar);
+
+#[cfg(loom)]
+impl Condvar {
+    pub(super) fn new() -> Self {
+        Condvar(loom::sync::Condvar::new())
+    }
+    pub(super) fn wait<'a, T>(&self, guard: Guard<'a, T>, _: Duration) -> (Guard<'a, T>, bool) {
+        (self.0.wait(guard).expect("a panic ends the model"), false)
+    }
+    pub(super) fn wake(&self) {
+        self.0.notify_one();
+    }
+}

@@ -1,0 +1,192 @@
+//! Every kind of deadlock, and who pays.
+use super::*;
+use crate::locks::Edge;
+
+/// The circle that `answer` reports, as numbers of the transactions in order.
+fn circle(answer: &Answer) -> Vec<u64> {
+    let Answer::Refused(Refused::Deadlock { cycle }) = answer else {
+        panic!("no deadlock: {answer:?}");
+    };
+    for (i, edge) in cycle.iter().enumerate() {
+        assert_eq!(edge.holder, cycle[(i + 1) % cycle.len()].waiter, "{cycle:?}");
+    }
+    cycle.iter().map(|e: &Edge| e.waiter.0).collect()
+}
+
+#[test]
+fn two_in_a_circle_the_one_with_less_work_pays() {
+    for (work, victim) in [((5, 9), 1), ((9, 5), 2), ((7, 7), 2)] {
+        let mut stage = Stage::new(0);
+        stage.register(1).add_work(work.0);
+        stage.register(2);
+        stage.table.add_work(TxnId(2), work.1);
+        assert_eq!((stage.ask(1, "a", X), stage.ask(2, "b", X)), (Got, Got));
+        assert_eq!(stage.ask(1, "b", X), Waits);
+        // It is 2 that closes the circle, whoever the victim is.
+        let last = stage.ask(2, "a", X);
+        let (victims, survivor) = if victim == 2 {
+            (last, 1)
+        } else {
+            assert_eq!(last, Waits);
+            (stage.answer(1), 2)
+        };
+        assert_eq!(circle(&victims), [victim, survivor], "the victim comes first");
+        assert_eq!(stage.answer(survivor), Waits, "until the victim has rolled back");
+        assert_eq!(stage.table.stats().waiting, 1);
+        stage.end(victim);
+        assert_eq!(stage.answer(survivor), Got);
+        stage.all_end();
+    }
+}
+
+#[test]
+fn three_in_a_circle_over_three_keys() {
+    let mut stage = Stage::new(3);
+    for (id, key) in [(1, "a"), (2, "b"), (3, "c")] {
+        assert_eq!(stage.ask(id, key, X), Got);
+    }
+    assert_eq!((stage.ask(2, "c", X), stage.ask(3, "a", X)), (Waits, Waits));
+    let answer = stage.ask(1, "b", X);
+    assert_eq!(circle(&answer), [1, 2, 3]);
+    let Answer::Refused(refused) = answer else { unreachable!() };
+    assert_eq!(
+        refused.to_string(),
+        "deadlock: 1 waits for exclusive at key \"b\" of tree 3, exclusive held by 2; \
+         2 waits for exclusive at key \"c\" of tree 3, exclusive held by 3; \
+         3 waits for exclusive at key \"a\" of tree 3, exclusive held by 1"
+    );
+    stage.end(1);
+    assert_eq!(stage.answer(3), Got);
+    stage.end(3);
+    assert_eq!(stage.answer(2), Got);
+    stage.all_end();
+}
+
+#[test]
+fn two_sharers_who_both_upgrade() {
+    let mut stage = Stage::new(2);
+    assert_eq!((stage.ask(1, "k", S), stage.ask(2, "k", S)), (Got, Got));
+    assert_eq!(stage.ask(1, "k", X), Waits);
+    assert_eq!(stage.ask(2, "k", X), Waits, "1 has less work");
+    assert_eq!(circle(&stage.answer(1)), [1, 2]);
+    stage.end(1);
+    assert_eq!(stage.answer(2), Got);
+    stage.all_end();
+}
+
+#[test]
+fn two_who_locked_a_gap_and_both_insert() {
+    let mut stage = Stage::new(2);
+    assert_eq!((stage.ask(1, "k", GAP), stage.ask(2, "k", GAP)), (Got, Got));
+    assert_eq!(stage.ask(2, "k", INSERT), Waits);
+    assert_eq!(circle(&stage.ask(1, "k", INSERT)), [1, 2]);
+    stage.end(1);
+    assert_eq!(stage.answer(2), Got);
+    stage.all_end();
+}
+
+#[test]
+fn who_locked_a_gap_inserts_though_others_queue_for_it() {
+    let mut stage = Stage::new(3);
+    assert_eq!(stage.ask(1, "k", GAP), Got);
+    assert_eq!(stage.ask(2, "k", INSERT), Waits);
+    assert_eq!(stage.ask(3, "k", GAP), Waits, "behind 2");
+    assert!(!stage.blocks(1, "k", INSERT), "3 waits for 2, and 2 for 1 itself");
+    assert_eq!(stage.ask(1, "k", INSERT), Got);
+    stage.end(1);
+    assert_eq!((stage.answer(2), stage.answer(3)), (Got, Waits));
+    stage.end(2);
+    assert_eq!(stage.answer(3), Got);
+    stage.all_end();
+}
+
+#[test]
+fn waiting_behind_a_waiter_counts() {
+    let mut stage = Stage::new(3);
+    assert_eq!((stage.ask(1, "k", S), stage.ask(3, "j", X)), (Got, Got));
+    assert_eq!(stage.ask(2, "k", X), Waits);
+    assert_eq!(stage.ask(3, "k", S), Waits, "behind 2, not for 1");
+    let answer = stage.ask(1, "j", X);
+    assert_eq!(circle(&answer), [1, 3, 2]);
+    let Answer::Refused(Refused::Deadlock { cycle }) = answer else { unreachable!() };
+    assert_eq!(cycle.iter().map(|e| e.queued).collect::<Vec<_>>(), [false, true, false]);
+    assert!(cycle[1].to_string().ends_with("exclusive asked for before by 2"), "{}", cycle[1]);
+    stage.end(1);
+    assert_eq!(stage.answer(2), Got);
+    stage.end(2);
+    assert_eq!(stage.answer(3), Got);
+    stage.all_end();
+}
+
+#[test]
+fn an_upgrade_that_goes_before_others_is_seen_from_behind() {
+    // 3 waits for k behind 2; the upgrade of 4 jumps before both and waits for 1, who wants what 3
+    // has: 1 waits for 3, 3 for 4 (and 2), 4 for 1.
+    let mut stage = Stage::new(4);
+    assert_eq!((stage.ask(1, "k", S), stage.ask(4, "k", S)), (Got, Got));
+    assert_eq!(stage.ask(3, "j", X), Got);
+    assert_eq!((stage.ask(2, "k", X), stage.ask(4, "k", X)), (Waits, Waits));
+    assert_eq!(stage.ask(3, "k", S), Waits);
+    assert_eq!(circle(&stage.ask(1, "j", S)).len(), 3);
+    stage.end(1);
+    assert_eq!((stage.answer(4), stage.answer(2)), (Got, Waits));
+    stage.end(4);
+    stage.answer(2);
+    stage.end(2);
+    assert_eq!(stage.answer(3), Got);
+    stage.all_end();
+}
+
+#[test]
+fn one_wait_may_close_two_circles() {
+    let mut stage = Stage::new(3);
+    assert_eq!((stage.ask(3, "a", X), stage.ask(1, "k", S), stage.ask(2, "k", S)), (Got, Got, Got));
+    assert_eq!((stage.ask(1, "a", X), stage.ask(2, "a", X)), (Waits, Waits));
+    assert_eq!(stage.ask(3, "k", X), Waits);
+    assert_eq!(circle(&stage.answer(1)), [1, 3]);
+    assert_eq!(circle(&stage.answer(2)), [2, 3]);
+    stage.end(1);
+    stage.end(2);
+    assert_eq!(stage.answer(3), Got);
+    stage.all_end();
+}
+
+#[test]
+fn rows_written_without_an_entry_are_part_of_circles() {
+    let mut stage = Stage::new(2);
+    assert_eq!(stage.ask_at(1, key("b"), X, Some(2), true), Waits);
+    assert_eq!(stage.ask_at(2, key("a"), X, Some(1), true), Waits);
+    assert_eq!(circle(&stage.answer(1)), [1, 2]);
+    stage.end(1);
+    assert_eq!(stage.answer(2), Got);
+    stage.all_end();
+}
+
+#[test]
+fn a_gap_inherited_under_a_waiting_inserter_may_close_a_circle() {
+    let mut stage = Stage::new(4);
+    // 4 waits to insert before "m", for 3; 1 has the gap before "t" and waits for 4.
+    assert_eq!((stage.ask(3, "m", GAP), stage.ask(1, "t", GAP)), (Got, Got));
+    assert_eq!((stage.ask(4, "r", X), stage.ask(4, "m", INSERT)), (Got, Waits));
+    assert_eq!(stage.ask(1, "r", X), Waits);
+    // "m" is inserted again: the gap before it is a part of the one before "t" now.
+    stage.table.gap_split(TREE, b"m", key("t"));
+    assert_eq!(circle(&stage.answer(1)), [1, 4]);
+    stage.end(1);
+    assert_eq!(stage.answer(4), Waits);
+    stage.end(3);
+    assert_eq!(stage.answer(4), Got);
+    stage.all_end();
+}
+
+#[test]
+fn a_long_chain_is_no_circle_and_a_long_circle_is_found() {
+    let stage = Stage::new(200);
+    for id in 1..=200 {
+        assert_eq!(stage.ask(id, &id.to_string(), X), Got);
+    }
+    for id in 2..=200_u64 {
+        assert_eq!(stage.ask(id, &(id - 1).to_string(), X), Waits);
+    }
+    assert_eq!(circle(&stage.ask(1, "200", X)).len(), 200);
+}

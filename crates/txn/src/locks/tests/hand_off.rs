@@ -1,0 +1,122 @@
+//! Loom: locks handed from one thread to another, with every interleaving of a few steps.
+use std::sync::Arc;
+use std::time::Duration;
+
+use loom::thread;
+use weir_base::TxnId;
+
+use super::super::{Place, Wait};
+use super::*;
+
+const ONE: TxnId = TxnId(1);
+const TWO: TxnId = TxnId(2);
+const FOREVER: Wait = Wait::Until(Duration::MAX);
+
+fn check(bound: usize, run: impl Fn(Arc<LockTable>) + Sync + Send + 'static) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(bound);
+    model.check(move || {
+        let table = Arc::new(LockTable::new());
+        run(Arc::clone(&table));
+        let stats = table.stats();
+        assert_eq!((stats.held, stats.waiting, stats.gaps), (0, 0, 0));
+        assert!(table.shards.is_empty());
+    });
+}
+
+fn lock(table: &LockTable, id: TxnId, key: &[u8], writer: Option<TxnId>) -> Result<(), Refused> {
+    table.acquire(id, TREE, Place::Key(key), X, writer, FOREVER)
+}
+
+/// Who waits while the holder ends gets the lock. A lost wake-up is a deadlock, which loom reports.
+#[test]
+fn loom_end_hands_over() {
+    check(3, |table| {
+        table.register(ONE);
+        table.register(TWO);
+        assert_eq!(lock(&table, ONE, b"k", None), Ok(()));
+        let other = thread::spawn({
+            let table = Arc::clone(&table);
+            move || table.end(ONE)
+        });
+        assert_eq!(lock(&table, TWO, b"k", None), Ok(()));
+        other.join().expect("it ends");
+        table.end(TWO);
+    });
+}
+
+/// A row's writer ends while its lock is made explicit: no entry of it stays, and nobody waits for
+/// a transaction that is gone.
+#[test]
+fn loom_writers_end_while_their_locks_are_made_explicit() {
+    check(3, |table| {
+        table.register(ONE);
+        table.register(TWO);
+        let other = thread::spawn({
+            let table = Arc::clone(&table);
+            move || table.end(ONE)
+        });
+        assert_eq!(lock(&table, TWO, b"k", Some(ONE)), Ok(()));
+        other.join().expect("it ends");
+        table.end(TWO);
+    });
+}
+
+/// Two threads close a circle from both sides: exactly one pays, the other goes on.
+#[test]
+fn loom_a_circle_closed_from_both_sides_has_one_victim() {
+    check(2, |table| {
+        table.register(ONE);
+        table.register(TWO);
+        let run = |table: &LockTable, id, own: &[u8], other: &[u8]| {
+            let got = lock(table, id, own, None).and_then(|()| lock(table, id, other, None));
+            table.end(id);
+            matches!(got, Err(Refused::Deadlock { .. }))
+        };
+        let other = thread::spawn({
+            let table = Arc::clone(&table);
+            move || run(&table, ONE, b"a", b"b")
+        });
+        let two_paid = run(&table, TWO, b"b", b"a");
+        let one_paid = other.join().expect("it ends");
+        assert!(!(one_paid && two_paid));
+        assert_eq!(table.stats().deadlocks, u64::from(one_paid || two_paid));
+    });
+}
+
+/// A kill meets a grant: the wait ends once, one way or the other, and the lock is not lost.
+#[test]
+fn loom_a_kill_meets_a_grant() {
+    check(2, |table| {
+        table.register(ONE);
+        table.register(TWO);
+        assert_eq!(lock(&table, ONE, b"k", None), Ok(()));
+        let other = thread::spawn({
+            let table = Arc::clone(&table);
+            move || {
+                table.kill(TWO);
+                table.end(ONE);
+            }
+        });
+        let got = lock(&table, TWO, b"k", None);
+        assert!(matches!(got, Ok(()) | Err(Refused::Killed)));
+        other.join().expect("it ends");
+        table.end(TWO);
+    });
+}
+
+/// A gap is cut while its owner ends: no part of it stays locked.
+#[test]
+fn loom_a_gap_is_cut_while_its_owner_ends() {
+    check(3, |table| {
+        table.register(ONE);
+        let place = Place::End;
+        assert_eq!(table.acquire(ONE, TREE, place, Kind::Gap, None, Wait::No), Ok(()));
+        let other = thread::spawn({
+            let table = Arc::clone(&table);
+            move || table.end(ONE)
+        });
+        table.gap_split(TREE, b"k", place);
+        other.join().expect("it ends");
+    });
+}

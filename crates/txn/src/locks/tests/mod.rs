@@ -1,0 +1,132 @@
+//! Tests of the lock table: scripted ones on one thread, which ask without sleeping; a model; real
+//! threads; and loom.
+#[cfg(not(loom))]
+mod deadlocks;
+#[cfg(not(loom))]
+mod gaps;
+#[cfg(loom)]
+mod hand_off;
+#[cfg(not(loom))]
+mod model;
+#[cfg(not(loom))]
+mod queues;
+#[cfg(not(loom))]
+mod threads;
+#[cfg(not(loom))]
+mod waits;
+
+#[cfg(not(loom))]
+use std::{collections::HashMap, sync::Arc};
+
+use weir_base::{TreeId, TxnId};
+
+use super::{Kind, LockTable, Owner, Refused};
+#[cfg(not(loom))]
+use super::{kind::Place, owner::Outcome, table::Request};
+
+const TREE: TreeId = TreeId(3);
+const S: Kind = Kind::RowShare;
+const X: Kind = Kind::RowExclusive;
+#[cfg(not(loom))]
+const GAP: Kind = Kind::Gap;
+#[cfg(not(loom))]
+const INSERT: Kind = Kind::InsertIntention;
+
+/// What a request has come to.
+#[cfg(not(loom))]
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Answer {
+    Got,
+    Waits,
+    Refused(Refused),
+}
+#[cfg(not(loom))]
+use Answer::{Got, Waits};
+
+/// A table whose transactions are all played by one thread.
+#[cfg(not(loom))]
+struct Stage {
+    table: LockTable,
+    owners: HashMap<u64, Arc<Owner>>,
+}
+
+#[cfg(not(loom))]
+impl Stage {
+    /// With transactions `1..=count`, each of which has changed as many rows as its number says
+    /// times ten.
+    fn new(count: u64) -> Self {
+        let mut stage = Stage { table: LockTable::new(), owners: HashMap::new() };
+        for id in 1..=count {
+            stage.register(id).add_work(id * 10);
+        }
+        stage
+    }
+
+    fn register(&mut self, id: u64) -> Arc<Owner> {
+        let owner = self.table.register(TxnId(id));
+        self.owners.insert(id, Arc::clone(&owner));
+        owner
+    }
+
+    /// Asks, and is ready to wait.
+    fn ask(&self, id: u64, key: &str, kind: Kind) -> Answer {
+        self.ask_at(id, Place::Key(key.as_bytes()), kind, None, true)
+    }
+
+    fn ask_at(
+        &self,
+        id: u64,
+        place: Place<'_>,
+        kind: Kind,
+        writer: Option<u64>,
+        may_wait: bool,
+    ) -> Answer {
+        let (owner, writer) = (&self.owners[&id], writer.and_then(|w| self.owners.get(&w)));
+        let request = Request { tree: TREE, place, kind, writer };
+        match self.table.request(owner, &request, may_wait) {
+            Ok(None) => Got,
+            Ok(Some(_)) => self.answer(id),
+            Err(refused) => Answer::Refused(refused),
+        }
+    }
+
+    /// How the wait of `id` stands; one that is over is told once.
+    fn answer(&self, id: u64) -> Answer {
+        let waited = std::time::Duration::ZERO;
+        match self.owners[&id].take_outcome() {
+            None => Waits,
+            Some(Outcome::Granted) => Got,
+            Some(Outcome::TimedOut { holder }) => {
+                Answer::Refused(Refused::TimedOut { holder, waited })
+            }
+            Some(Outcome::Deadlock { cycle }) => Answer::Refused(Refused::Deadlock { cycle }),
+            Some(Outcome::Killed) => Answer::Refused(Refused::Killed),
+        }
+    }
+
+    fn end(&mut self, id: u64) {
+        self.table.end(TxnId(id));
+        self.owners.remove(&id);
+    }
+
+    fn blocks(&self, id: u64, key: &str, kind: Kind) -> bool {
+        self.table.blocks(TxnId(id), TREE, Place::Key(key.as_bytes()), kind)
+    }
+
+    /// Asserts that nothing is left when all have ended.
+    fn all_end(mut self) {
+        let ids: Vec<u64> = self.owners.keys().copied().collect();
+        for id in &ids {
+            assert!(self.owners[id].waits_on().is_none(), "{id} still waits");
+        }
+        ids.into_iter().for_each(|id| self.end(id));
+        let stats = self.table.stats();
+        assert_eq!((stats.held, stats.waiting, stats.gaps), (0, 0, 0));
+        assert!(self.table.shards.is_empty());
+    }
+}
+
+#[cfg(not(loom))]
+fn key(key: &str) -> Place<'_> {
+    Place::Key(key.as_bytes())
+}
