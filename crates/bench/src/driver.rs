@@ -3,8 +3,7 @@
 use crate::line::line;
 use crate::options::{Options, Phase};
 use crate::section::{Section, latencies};
-use crate::target::{Counters, Table, Target};
-use crate::workload::{Shared, Worker};
+use crate::target::{Counters, Watched};
 use anyhow::{Context, Result};
 use hdrhistogram::Histogram;
 use std::io::Write;
@@ -32,6 +31,64 @@ pub(crate) struct Driven {
     pub(crate) error: Option<anyhow::Error>,
 }
 
+/// What the threads of a run do, all together.
+pub(crate) trait Job: Sync {
+    /// What one of them does.
+    type Work<'a>: Work
+    where
+        Self: 'a;
+
+    /// Makes a thread's work, on that thread.
+    fn work(&self, thread: usize) -> Result<Self::Work<'_>>;
+
+    /// The warm-up or a phase has ended: what the job counts itself begins anew.
+    fn section_ended(&self) {}
+
+    /// What to add to the line of the second that ends now.
+    fn remark(&self, _now_micros: u64) -> String {
+        String::new()
+    }
+}
+
+/// One thread's part of a [`Job`].
+pub(crate) trait Work {
+    /// One transaction, or one more of several that are under way; records those that are done.
+    fn step(&mut self, meter: &mut Meter<'_>) -> Result<()>;
+
+    /// Brings to an end what is under way: the thread pauses, or the run is over.
+    fn settle(&mut self, _meter: &mut Meter<'_>) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Measures one thread's transactions.
+pub(crate) struct Meter<'a> {
+    slot: &'a Slot,
+    clock: &'a dyn Clock,
+    last: u64,
+}
+
+impl Meter<'_> {
+    /// The time when it was read last: when the last transaction ended, the next one begins.
+    pub(crate) fn last_micros(&self) -> u64 {
+        self.last
+    }
+
+    /// Reads the clock.
+    pub(crate) fn read(&mut self) -> u64 {
+        self.last = self.clock.now_micros();
+        self.last
+    }
+
+    /// A transaction that began then has ended when the clock was read last; how long it took.
+    pub(crate) fn record(&mut self, begun_micros: u64) -> u64 {
+        let took = self.last.saturating_sub(begun_micros).max(1);
+        locked(&self.slot.latencies).saturating_record(took);
+        self.slot.transactions.fetch_add(1, Relaxed);
+        took
+    }
+}
+
 /// What one thread tells the sampler. On cache lines of its own: it is written at every
 /// transaction.
 #[repr(align(128))]
@@ -52,7 +109,7 @@ struct Crew<'a> {
     error: Mutex<Option<anyhow::Error>>,
 }
 
-fn locked<X>(mutex: &Mutex<X>) -> MutexGuard<'_, X> {
+pub(crate) fn locked<X>(mutex: &Mutex<X>) -> MutexGuard<'_, X> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -69,38 +126,36 @@ impl Crew<'_> {
         self.changed.notify_all();
     }
 
-    /// Waits for this thread's turn; true when it had to.
-    fn waited(&self, thread: usize) -> bool {
-        if thread < self.active.load(Relaxed) {
-            return false;
-        }
+    /// Waits for this thread's turn.
+    fn wait(&self, thread: usize) {
         let mut gate = locked(&self.gate);
         while thread >= self.active.load(Relaxed) && !self.ended.load(Relaxed) {
             gate = self.changed.wait(gate).unwrap_or_else(PoisonError::into_inner);
         }
-        true
     }
 
-    /// A thread's life.
-    fn work<B: Table>(&self, thread: usize, shared: &Shared<B>) {
-        let slot = &self.slots[thread];
-        let mut worker = Worker::new(shared, thread);
-        let mut begun = self.clock.now_micros();
-        while !self.ended.load(Relaxed) {
-            if self.waited(thread) {
-                begun = self.clock.now_micros();
-                continue;
-            }
-            if let Err(error) = worker.step() {
-                locked(&self.error).get_or_insert(error);
-                self.ended.store(true, Relaxed);
-                return;
-            }
-            let now = self.clock.now_micros();
-            locked(&slot.latencies).saturating_record(now.saturating_sub(begun).max(1));
-            slot.transactions.fetch_add(1, Relaxed);
-            begun = now;
+    /// A thread's life; an error ends the run.
+    fn work<J: Job>(&self, thread: usize, job: &J) {
+        if let Err(error) = self.try_work(thread, job) {
+            locked(&self.error).get_or_insert(error);
+            self.ended.store(true, Relaxed);
         }
+    }
+
+    fn try_work<J: Job>(&self, thread: usize, job: &J) -> Result<()> {
+        let mut work = job.work(thread)?;
+        let (slot, clock) = (&self.slots[thread], self.clock);
+        let mut meter = Meter { slot, clock, last: clock.now_micros() };
+        while !self.ended.load(Relaxed) {
+            if thread >= self.active.load(Relaxed) {
+                work.settle(&mut meter)?;
+                self.wait(thread);
+                meter.read();
+            } else {
+                work.step(&mut meter)?;
+            }
+        }
+        work.settle(&mut meter)
     }
 }
 
@@ -115,9 +170,9 @@ impl Drop for EndOnDrop<'_, '_> {
 
 /// Runs warm-up and phases. Returns early, with what was seen, when `interrupt` is set or a thread
 /// fails.
-pub(crate) fn drive<T: Target>(
+pub(crate) fn drive<T: Watched, J: Job>(
     target: &T,
-    shared: &Shared<T::Table>,
+    job: &J,
     options: &Options,
     clock: &dyn Clock,
     interrupt: &AtomicBool,
@@ -140,18 +195,19 @@ pub(crate) fn drive<T: Target>(
             let crew = &crew;
             std::thread::Builder::new()
                 .name(format!("bench-{thread}"))
-                .spawn_scoped(scope, move || crew.work(thread, shared))
+                .spawn_scoped(scope, move || crew.work(thread, job))
                 .with_context(|| format!("cannot start thread {thread}"))?;
         }
-        Sampler::new(target, &crew, interrupt, out).run(options)
+        Sampler::new(target, job, &crew, interrupt, out).run(options)
     });
     let mut driven = driven?;
     driven.error = locked(&crew.error).take();
     Ok(driven)
 }
 
-struct Sampler<'a, T> {
+struct Sampler<'a, T, J> {
     target: &'a T,
+    job: &'a J,
     crew: &'a Crew<'a>,
     interrupt: &'a AtomicBool,
     out: &'a mut dyn Write,
@@ -167,15 +223,17 @@ struct Sampler<'a, T> {
     merged: Histogram<u64>,
 }
 
-impl<'a, T: Target> Sampler<'a, T> {
+impl<'a, T: Watched, J: Job> Sampler<'a, T, J> {
     fn new(
         target: &'a T,
+        job: &'a J,
         crew: &'a Crew<'a>,
         interrupt: &'a AtomicBool,
         out: &'a mut dyn Write,
     ) -> Self {
         Sampler {
             target,
+            job,
             crew,
             interrupt,
             out,
@@ -200,6 +258,7 @@ impl<'a, T: Target> Sampler<'a, T> {
         while going_on && !warmed_up(&warmup, options) {
             going_on = self.second(&mut warmup, true)?;
         }
+        self.job.section_ended();
         // From here the run's own seconds count from one.
         self.seconds = 0;
         let measured_from_micros = self.sampled;
@@ -214,6 +273,7 @@ impl<'a, T: Target> Sampler<'a, T> {
             while going_on && (section.seconds.len() as u64) < phase.seconds {
                 going_on = self.second(&mut section, false)?;
             }
+            self.job.section_ended();
             phases.push(section);
         }
         let interrupted = self.interrupt.load(Relaxed);
@@ -251,7 +311,8 @@ impl<'a, T: Target> Sampler<'a, T> {
         let writes = seen.page_writes.since(&previous.page_writes);
         let text = line(self.seconds, section, &writes, warm_up);
         // A reader that went away (`| head`) ends the run like Ctrl-C would.
-        if writeln!(self.out, "{text}").and_then(|()| self.out.flush()).is_err() {
+        let remark = self.job.remark(now);
+        if writeln!(self.out, "{text}{remark}").and_then(|()| self.out.flush()).is_err() {
             return Ok(false);
         }
         Ok(true)

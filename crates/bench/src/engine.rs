@@ -1,7 +1,7 @@
 //! The adapter: `weir::Db` as a [`Target`], the disk it runs on, and that disk's own rate.
 use crate::options::{DoubleWriteMode, Durability, Options};
 use crate::record::KEY_BYTES;
-use crate::target::{Counters, PageWrites, Table, Target, Visit};
+use crate::target::{Counters, PageWrites, Table, Target, Visit, Watched};
 use anyhow::{Context, Result, anyhow};
 use std::sync::Arc;
 use weir::{BlockFile, Config, Db, DiskSpec, FileVolume, ThrottledVolume, Volume};
@@ -138,22 +138,7 @@ impl Engine {
     }
 }
 
-impl Target for Engine {
-    type Table = weir::Tree;
-
-    fn table(&self, name: &str) -> Result<Option<weir::Tree>> {
-        Ok(self.db.tree(name)?)
-    }
-
-    fn create_table(&self, name: &str) -> Result<weir::Tree> {
-        Ok(self.db.create_tree(name)?)
-    }
-
-    fn drop_table(&self, name: &str) -> Result<()> {
-        self.db.drop_tree(name)?;
-        Ok(())
-    }
-
+impl Watched for Engine {
     fn counters(&self) -> Counters {
         let seen = self.db.stats();
         let writes = &seen.page_writes;
@@ -186,6 +171,23 @@ impl Target for Engine {
 
     fn reset_peaks(&self) {
         self.db.reset_peaks();
+    }
+}
+
+impl Target for Engine {
+    type Table = weir::Tree;
+
+    fn table(&self, name: &str) -> Result<Option<weir::Tree>> {
+        Ok(self.db.tree(name)?)
+    }
+
+    fn create_table(&self, name: &str) -> Result<weir::Tree> {
+        Ok(self.db.create_tree(name)?)
+    }
+
+    fn drop_table(&self, name: &str) -> Result<()> {
+        self.db.drop_tree(name)?;
+        Ok(())
     }
 
     fn checkpoint(&self) -> Result<()> {

@@ -1,8 +1,8 @@
 //! A store in memory, for the tests of everything else. It can be told to lie.
 use crate::options::Durability;
-use crate::target::{Counters, PageWrites, Table, Target, Visit};
+use crate::target::{Counters, PageWrites, Table, Target, Visit, Watched};
 use anyhow::{Result, bail};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -23,6 +23,7 @@ pub(crate) struct Faults {
 struct Inner {
     tables: Mutex<BTreeMap<String, FakeTable>>,
     puts: AtomicU64,
+    alone: Mutex<()>,
     faults: Faults,
 }
 
@@ -31,14 +32,48 @@ pub(crate) struct Fake(Arc<Inner>);
 
 #[derive(Clone, Default)]
 pub(crate) struct FakeTable {
-    rows: Arc<RwLock<BTreeMap<Vec<u8>, Vec<u8>>>>,
+    rows: Arc<Rows>,
     store: Arc<Inner>,
 }
 
+/// The rows of a table, behind a lock.
+pub(crate) type Rows = RwLock<BTreeMap<Vec<u8>, Vec<u8>>>;
+
+impl FakeTable {
+    /// For transactions, which are not counted and never lied about.
+    pub(crate) fn rows(&self) -> &Rows {
+        &self.rows
+    }
+}
+
 impl Fake {
+    /// One transaction runs at a time.
+    pub(crate) fn begin_alone(&self) -> MutexGuard<'_, ()> {
+        self.0.alone.lock()
+    }
+
     pub(crate) fn lying(faults: Faults) -> Self {
         Fake(Arc::new(Inner { faults, ..Inner::default() }))
     }
+}
+
+impl Watched for Fake {
+    fn counters(&self) -> Counters {
+        let puts = self.0.puts.load(Relaxed);
+        Counters {
+            redo_bytes: puts * 150,
+            checkpoint_age_bytes: 95_000,
+            checkpoint_age_limit_bytes: 100_000,
+            checkpoint_age_max_bytes: 99_000,
+            log_capacity_bytes: 1,
+            pages_allocated: 10,
+            page_size: 4096,
+            page_writes: PageWrites { deadline: puts / 10, ..PageWrites::default() },
+            ..Counters::default()
+        }
+    }
+
+    fn reset_peaks(&self) {}
 }
 
 impl Target for Fake {
@@ -58,23 +93,6 @@ impl Target for Fake {
         self.0.tables.lock().remove(name);
         Ok(())
     }
-
-    fn counters(&self) -> Counters {
-        let puts = self.0.puts.load(Relaxed);
-        Counters {
-            redo_bytes: puts * 150,
-            checkpoint_age_bytes: 95_000,
-            checkpoint_age_limit_bytes: 100_000,
-            checkpoint_age_max_bytes: 99_000,
-            log_capacity_bytes: 1,
-            pages_allocated: 10,
-            page_size: 4096,
-            page_writes: PageWrites { deadline: puts / 10, ..PageWrites::default() },
-            ..Counters::default()
-        }
-    }
-
-    fn reset_peaks(&self) {}
 
     fn checkpoint(&self) -> Result<()> {
         Ok(())

@@ -1,6 +1,7 @@
 //! The figures of a run or a phase, computed from its seconds.
 use crate::section::{Section, latencies, over};
 use crate::target::PageWrites;
+use hdrhistogram::Histogram;
 use serde::Serialize;
 
 /// What a run (or one phase of it) showed. Names and units are those of the JSON report.
@@ -148,6 +149,11 @@ impl LatencyMicros {
         for section in sections {
             all.add(&section.latencies).expect("all histograms have the same bounds");
         }
+        LatencyMicros::of_histogram(&all)
+    }
+
+    /// The percentiles of a histogram of microseconds.
+    pub(crate) fn of_histogram(all: &Histogram<u64>) -> Self {
         LatencyMicros {
             p50: all.value_at_quantile(0.5),
             p99: all.value_at_quantile(0.99),

@@ -21,6 +21,7 @@ mod section;
 mod target;
 #[cfg(test)]
 mod tests;
+pub mod tpcc;
 mod verify;
 mod workload;
 
@@ -30,6 +31,6 @@ pub use figures::{Figures, LatencyMicros};
 pub use options::{DoubleWrite, DoubleWriteMode, Durability, Options, Phase, Phases, WorkloadKind};
 pub use report::{Report, Series, Setup, write_json};
 pub use run::{Outcome, Raw, run};
-pub use target::{Counters, PageWrites, Table, Target, Visit};
+pub use target::{Counters, PageWrites, Table, Target, Visit, Watched};
 pub use verify::{Verdict, verify_trees};
 pub use workload::{INSERT_TREE, ROWS_TREE};

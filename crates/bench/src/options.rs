@@ -48,13 +48,15 @@ pub enum WorkloadKind {
     Read,
     /// Read 100 neighbouring rows, upwards and downwards in turn.
     Scan,
+    /// The five transactions of TPC-C, on nine tables.
+    Tpcc,
 }
 
 impl WorkloadKind {
     /// Whether it changes rows.
     #[must_use]
     pub fn writes(self) -> bool {
-        matches!(self, WorkloadKind::Update | WorkloadKind::Insert)
+        matches!(self, WorkloadKind::Update | WorkloadKind::Insert | WorkloadKind::Tpcc)
     }
 
     /// The word for it on the command line.
@@ -65,6 +67,7 @@ impl WorkloadKind {
             WorkloadKind::Insert => "insert",
             WorkloadKind::Read => "read",
             WorkloadKind::Scan => "scan",
+            WorkloadKind::Tpcc => "tpcc",
         }
     }
 }

@@ -216,7 +216,7 @@ impl Report {
 ///
 /// # Errors
 /// When the file exists and may not be replaced, or cannot be written.
-pub fn write_json(path: &Path, report: &Report, replace: bool) -> Result<()> {
+pub fn write_json(path: &Path, report: &impl Serialize, replace: bool) -> Result<()> {
     ensure!(replace || !path.exists(), "{} exists; --force replaces it", path.display());
     let mut name = path.file_name().context("the report needs a file name")?.to_owned();
     name.push(".part");

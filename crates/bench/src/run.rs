@@ -16,11 +16,11 @@ use weir_base::{Clock, format_size};
 pub type Raw<'a> = &'a dyn Fn() -> Result<f64>;
 
 /// How a run ended.
-pub enum Outcome {
+pub enum Outcome<R = Report> {
     /// Interrupted before there was anything to report.
     InterruptedWhileLoading,
     /// With a report (of an interrupted run, too).
-    Done(Box<Report>),
+    Done(Box<R>),
 }
 
 /// Loads or finds the table, runs the workload, verifies, prints the summary. `volume` says on what
@@ -61,7 +61,7 @@ pub fn run<T: Target>(
     report.verified = verdict.verified() && verdict.rows > 0 && driven.error.is_none();
     report.verified_rows = verdict.rows;
     report.problems = verdict.examples.clone();
-    let _ = summary(&report, &verdict, out);
+    let _ = summary(&report, out).and_then(|()| verified_how(&report, &verdict, out));
     Ok(Outcome::Done(Box::new(report)))
 }
 
@@ -74,7 +74,8 @@ fn judge(driven: &Driven, verdict: Result<Verdict>) -> Verdict {
     })
 }
 
-fn summary(report: &Report, verdict: &Verdict, out: &mut dyn Write) -> Result<()> {
+/// Everything but what was verified, and how.
+pub(crate) fn summary(report: &Report, out: &mut dyn Write) -> Result<()> {
     let figures = &report.figures;
     writeln!(out)?;
     if let Some(error) = &report.error {
@@ -113,8 +114,7 @@ fn summary(report: &Report, verdict: &Verdict, out: &mut dyn Write) -> Result<()
         thousands(figures.device_syncs),
     )?;
     raw_disk(report, out)?;
-    durable_how(report, out)?;
-    verified_how(report, verdict, out)
+    durable_how(report, out)
 }
 
 fn raw_disk(report: &Report, out: &mut dyn Write) -> Result<()> {

@@ -3,8 +3,17 @@
 use crate::options::Durability;
 use anyhow::Result;
 
+/// Something whose counters can be looked at while it works.
+pub trait Watched: Send + Sync {
+    /// What it counts. Called a hundred times a second.
+    fn counters(&self) -> Counters;
+
+    /// Forgets the greatest values seen so far (`checkpoint_age_max_bytes`).
+    fn reset_peaks(&self);
+}
+
 /// A store that can be measured. Cheap to share between threads.
-pub trait Target: Send + Sync {
+pub trait Target: Watched {
     /// One ordered map of the store.
     type Table: Table;
 
@@ -25,12 +34,6 @@ pub trait Target: Send + Sync {
     /// # Errors
     /// Whatever the store reports.
     fn drop_table(&self, name: &str) -> Result<()>;
-
-    /// What the store counts. Called a hundred times a second.
-    fn counters(&self) -> Counters;
-
-    /// Forgets the greatest values seen so far (`checkpoint_age_max_bytes`).
-    fn reset_peaks(&self);
 
     /// Writes all dirty pages now, so that loading is not counted as part of a run.
     ///
@@ -85,7 +88,7 @@ pub struct Counters {
     pub checkpoint_age_bytes: u64,
     /// The age that must never be passed.
     pub checkpoint_age_limit_bytes: u64,
-    /// The greatest age since the last [`Target::reset_peaks`].
+    /// The greatest age since the last [`Watched::reset_peaks`].
     pub checkpoint_age_max_bytes: u64,
     /// The log's capacity: one log wrap.
     pub log_capacity_bytes: u64,

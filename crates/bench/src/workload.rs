@@ -1,10 +1,11 @@
 //! The four workloads: what one thread does in one transaction.
 use crate::ack::AckFile;
+use crate::driver::{Job, Meter, Work};
 use crate::ledger::Ledger;
 use crate::options::{Durability, WorkloadKind};
 use crate::record::{self, KEY_BYTES, VALUE_BYTES};
 use crate::target::Table;
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -54,8 +55,29 @@ pub(crate) struct Worker<'a, B> {
     upwards: bool,
 }
 
+impl<B: Table> Job for Shared<B> {
+    type Work<'a>
+        = Worker<'a, B>
+    where
+        Self: 'a;
+
+    fn work(&self, thread: usize) -> Result<Worker<'_, B>> {
+        Ok(Worker::new(self, thread))
+    }
+}
+
+impl<B: Table> Work for Worker<'_, B> {
+    fn step(&mut self, meter: &mut Meter<'_>) -> Result<()> {
+        let begun = meter.last_micros();
+        self.transaction()?;
+        meter.read();
+        meter.record(begun);
+        Ok(())
+    }
+}
+
 impl<'a, B: Table> Worker<'a, B> {
-    pub(crate) fn new(shared: &'a Shared<B>, thread: usize) -> Self {
+    fn new(shared: &'a Shared<B>, thread: usize) -> Self {
         Worker {
             shared,
             random: fastrand::Rng::with_seed(record::scramble(thread as u64 + 1)),
@@ -65,13 +87,13 @@ impl<'a, B: Table> Worker<'a, B> {
         }
     }
 
-    /// One transaction.
-    pub(crate) fn step(&mut self) -> Result<()> {
+    fn transaction(&mut self) -> Result<()> {
         match self.shared.kind {
             WorkloadKind::Update => self.update(),
             WorkloadKind::Insert => self.insert(),
             WorkloadKind::Read => self.read(),
             WorkloadKind::Scan => self.scan(),
+            WorkloadKind::Tpcc => bail!("TPC-C does not run on one table"),
         }
     }
 

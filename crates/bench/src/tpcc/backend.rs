@@ -1,0 +1,235 @@
+//! The seam between TPC-C and whatever carries it out: five business transactions with the
+//! parameters of their clauses, a population to load, rows to read back.
+use super::input::{Delivery, NewOrder, OrderStatus, Payment, Request, StockLevel};
+use super::population::Population;
+use super::rows::Row;
+use super::scale::Scale;
+use anyhow::Result;
+use serde::Serialize;
+
+/// A database that TPC-C can run on.
+pub trait Backend: Sync {
+    /// One connection to it.
+    type Terminal<'a>: Terminal
+    where
+        Self: 'a;
+
+    /// What was loaded whole, if anything was.
+    ///
+    /// # Errors
+    /// Whatever the database reports.
+    fn loaded(&self) -> Result<Option<Loaded>>;
+
+    /// Removes every table of TPC-C, whole or partly loaded.
+    ///
+    /// # Errors
+    /// Whatever the database reports.
+    fn drop_all(&self) -> Result<()>;
+
+    /// Makes all tables and fills them; calls `progress` now and then with the rows loaded so far,
+    /// and ends early, without an error, when it says false. Only a population loaded whole is
+    /// [`Backend::loaded`] afterwards.
+    ///
+    /// # Errors
+    /// Whatever the database reports.
+    fn load(&self, population: &Population, progress: &mut dyn FnMut(u64) -> bool) -> Result<()>;
+
+    /// A terminal; `number` is another for each of those in use at one time, from 0.
+    ///
+    /// # Errors
+    /// Whatever the database reports.
+    fn terminal(&self, number: u16) -> Result<Self::Terminal<'_>>;
+
+    /// Reads all rows of a table, in any order, as they are committed.
+    ///
+    /// # Errors
+    /// Whatever the database reports, a row that cannot be read, or what `visit` says.
+    fn visit<R: Row>(&self, visit: &mut dyn FnMut(&R) -> Result<()>) -> Result<()>;
+}
+
+/// What a backend remembers of the population.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Loaded {
+    /// Its cardinalities.
+    pub scale: Scale,
+    /// Its constant C for last names (clause 2.1.6.1).
+    pub last_name_constant: u32,
+}
+
+/// Carries out transactions, one after the other.
+pub trait Terminal {
+    /// Clause 2.4.2.
+    ///
+    /// # Errors
+    /// Whatever the database reports, conflicts excepted: those are outcomes.
+    fn new_order(&mut self, input: &NewOrder) -> Result<Outcome<NewOrderDone>>;
+
+    /// Clause 2.5.2.
+    ///
+    /// # Errors
+    /// As [`Terminal::new_order`].
+    fn payment(&mut self, input: &Payment) -> Result<Outcome<PaymentDone>>;
+
+    /// Clause 2.6.2.
+    ///
+    /// # Errors
+    /// As [`Terminal::new_order`].
+    fn order_status(&mut self, input: &OrderStatus) -> Result<Outcome<OrderStatusDone>>;
+
+    /// Clause 2.7.4.
+    ///
+    /// # Errors
+    /// As [`Terminal::new_order`].
+    fn delivery(&mut self, input: &Delivery) -> Result<Outcome<DeliveryDone>>;
+
+    /// Clause 2.8.2.
+    ///
+    /// # Errors
+    /// As [`Terminal::new_order`].
+    fn stock_level(&mut self, input: &StockLevel) -> Result<Outcome<StockLevelDone>>;
+
+    /// Returns when the transaction of this ticket is as durable as was asked for.
+    ///
+    /// # Errors
+    /// Whatever the database reports: then nobody knows whether it is.
+    fn wait(&mut self, ticket: Ticket) -> Result<()>;
+
+    /// Transactions up to this ticket are durable.
+    ///
+    /// # Errors
+    /// Whatever the database reports.
+    fn durable(&mut self) -> Result<Ticket>;
+
+    /// Carries out any of the five.
+    ///
+    /// # Errors
+    /// As [`Terminal::new_order`].
+    fn carry_out(&mut self, request: &Request) -> Result<Outcome<Done>> {
+        Ok(match request {
+            Request::NewOrder(input) => self.new_order(input)?.map(Done::NewOrder),
+            Request::Payment(input) => self.payment(input)?.map(Done::Payment),
+            Request::OrderStatus(input) => self.order_status(input)?.map(Done::OrderStatus),
+            Request::Delivery(input) => self.delivery(input)?.map(Done::Delivery),
+            Request::StockLevel(input) => self.stock_level(input)?.map(Done::StockLevel),
+        })
+    }
+}
+
+/// A commit, by its place in the log: what is durable grows, and with it all lesser tickets are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ticket(pub u64);
+
+/// How a transaction ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome<D> {
+    /// Others see it; durable once the ticket is.
+    Committed(D, Ticket),
+    /// The user's mistake of clause 2.4.1.4: nothing was changed.
+    RolledBack,
+    /// Nothing was changed, and the same may well work now.
+    Retry(Why),
+}
+
+impl<D> Outcome<D> {
+    fn map<E>(self, f: impl FnOnce(D) -> E) -> Outcome<E> {
+        match self {
+            Outcome::Committed(done, ticket) => Outcome::Committed(f(done), ticket),
+            Outcome::RolledBack => Outcome::RolledBack,
+            Outcome::Retry(why) => Outcome::Retry(why),
+        }
+    }
+}
+
+/// Why a transaction must be tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Why {
+    /// It was the victim of a deadlock.
+    Deadlock,
+    /// It waited too long for a lock.
+    LockTimeout,
+    /// A row that it wanted to change has changed since its snapshot.
+    WriteConflict,
+    /// Something else that passes.
+    Other,
+}
+
+impl Why {
+    /// All of them.
+    pub const ALL: [Why; 4] = [Why::Deadlock, Why::LockTimeout, Why::WriteConflict, Why::Other];
+
+    /// Its name in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Why::Deadlock => "deadlock",
+            Why::LockTimeout => "lock_timeout",
+            Why::WriteConflict => "write_conflict",
+            Why::Other => "other",
+        }
+    }
+}
+
+/// What the terminal shows after a transaction, as far as it can be checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Done {
+    /// Clause 2.4.3.3.
+    NewOrder(NewOrderDone),
+    /// Clause 2.5.3.3.
+    Payment(PaymentDone),
+    /// Clause 2.6.3.3.
+    OrderStatus(OrderStatusDone),
+    /// Clause 2.7.2.
+    Delivery(DeliveryDone),
+    /// Clause 2.8.3.3.
+    StockLevel(StockLevelDone),
+}
+
+/// Clause 2.4.3.3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NewOrderDone {
+    /// The number that the order was given.
+    pub order: u32,
+    /// What it costs, cents.
+    pub total: i64,
+    /// Lines whose item and stock are both `ORIGINAL`.
+    pub brands: u8,
+}
+
+/// Clause 2.5.3.3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PaymentDone {
+    /// Who paid.
+    pub customer: u16,
+    /// `C_BALANCE` after it, cents.
+    pub balance: i64,
+}
+
+/// Clause 2.6.3.3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OrderStatusDone {
+    /// Whose order.
+    pub customer: u16,
+    /// The customer's last one.
+    pub order: u32,
+    /// Its lines, as they were read.
+    pub lines: u8,
+    /// What they cost, cents.
+    pub amount: i64,
+}
+
+/// Clause 2.7.2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeliveryDone {
+    /// Districts whose oldest order was delivered.
+    pub delivered: u8,
+    /// Districts without one (clause 2.7.4.2).
+    pub skipped: u8,
+}
+
+/// Clause 2.8.3.3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StockLevelDone {
+    /// Items of which there are fewer than the threshold.
+    pub low_stock: u32,
+}

@@ -1,0 +1,407 @@
+//! The backend for stores that are embedded: the nine tables and two secondary indexes as trees of
+//! a [`Transactional`] store.
+use super::backend::{
+    Backend, DeliveryDone, Loaded, NewOrderDone, OrderStatusDone, Outcome, PaymentDone,
+    StockLevelDone, Terminal, Ticket,
+};
+use super::input::{Delivery, NewOrder, OrderStatus, Payment, StockLevel};
+use super::keys;
+use super::population::Population;
+use super::rows::{Relation, Row};
+use super::scale::{DISTRICTS, Scale};
+use super::store::{Access, Stop, Transactional, Txn};
+use super::{delivery, new_order, payment, query};
+use crate::options::Durability;
+use crate::target::{Table, Target};
+use anyhow::{Context, Result, anyhow, bail, ensure};
+
+/// TPC-C on a store of this process.
+pub struct Embedded<'s, S> {
+    store: &'s S,
+    durability: Durability,
+}
+
+/// The trees of the tables, and of the two indexes beside their primary keys.
+pub(super) struct Trees<T> {
+    pub(super) warehouse: T,
+    pub(super) district: T,
+    pub(super) customer: T,
+    pub(super) history: T,
+    pub(super) new_order: T,
+    pub(super) order: T,
+    pub(super) order_line: T,
+    pub(super) item: T,
+    pub(super) stock: T,
+    /// Warehouse, district, last name, first name, number: no values.
+    pub(super) customers_by_name: T,
+    /// Warehouse, district, customer, order: no values.
+    pub(super) orders_by_customer: T,
+}
+
+const CUSTOMERS_BY_NAME: &str = "tpcc-customers-by-name";
+const ORDERS_BY_CUSTOMER: &str = "tpcc-orders-by-customer";
+/// Holds one row, written when everything else is loaded and safe.
+const LOADED: &str = "tpcc-loaded";
+const LOADED_KEY: &[u8] = b"scale";
+
+pub(super) fn tree_name(relation: Relation) -> &'static str {
+    match relation {
+        Relation::Warehouse => "tpcc-warehouse",
+        Relation::District => "tpcc-district",
+        Relation::Customer => "tpcc-customer",
+        Relation::History => "tpcc-history",
+        Relation::NewOrder => "tpcc-new-order",
+        Relation::Order => "tpcc-order",
+        Relation::OrderLine => "tpcc-order-line",
+        Relation::Item => "tpcc-item",
+        Relation::Stock => "tpcc-stock",
+    }
+}
+
+const RELATIONS: [Relation; 9] = [
+    Relation::Warehouse,
+    Relation::District,
+    Relation::Customer,
+    Relation::History,
+    Relation::NewOrder,
+    Relation::Order,
+    Relation::OrderLine,
+    Relation::Item,
+    Relation::Stock,
+];
+
+impl<T: Table> Trees<T> {
+    /// All of them, each got by its name.
+    fn each(mut get: impl FnMut(&'static str) -> Result<T>) -> Result<Self> {
+        let mut of = |relation| get(tree_name(relation));
+        Ok(Trees {
+            warehouse: of(Relation::Warehouse)?,
+            district: of(Relation::District)?,
+            customer: of(Relation::Customer)?,
+            history: of(Relation::History)?,
+            new_order: of(Relation::NewOrder)?,
+            order: of(Relation::Order)?,
+            order_line: of(Relation::OrderLine)?,
+            item: of(Relation::Item)?,
+            stock: of(Relation::Stock)?,
+            customers_by_name: get(CUSTOMERS_BY_NAME)?,
+            orders_by_customer: get(ORDERS_BY_CUSTOMER)?,
+        })
+    }
+}
+
+/// Bytes of [`Loaded`] in the store.
+const LOADED_BYTES: usize = 14;
+
+fn loaded_bytes(loaded: &Loaded) -> [u8; LOADED_BYTES] {
+    let scale = &loaded.scale;
+    let mut bytes = [0; LOADED_BYTES];
+    bytes[..2].copy_from_slice(&scale.warehouses.to_be_bytes());
+    bytes[2..6].copy_from_slice(&scale.items.to_be_bytes());
+    bytes[6..8].copy_from_slice(&scale.customers.to_be_bytes());
+    bytes[8..10].copy_from_slice(&scale.new_orders.to_be_bytes());
+    bytes[10..].copy_from_slice(&loaded.last_name_constant.to_be_bytes());
+    bytes
+}
+
+fn loaded_of(bytes: &[u8]) -> Option<Loaded> {
+    let mut parts = keys::Parts(bytes);
+    let (warehouses, items) = (parts.two()?, parts.four()?);
+    let scale = Scale { warehouses, items, customers: parts.two()?, new_orders: parts.two()? };
+    let last_name_constant = parts.four()?;
+    parts.end(Loaded { scale, last_name_constant })
+}
+
+impl<'s, S: Transactional> Embedded<'s, S> {
+    /// TPC-C on this store; its commits count when they are as durable as said.
+    pub fn new(store: &'s S, durability: Durability) -> Self {
+        Embedded { store, durability }
+    }
+
+    fn open(&self, name: &str) -> Result<S::Table> {
+        self.store.table(name)?.with_context(|| format!("there is no tree '{name}'"))
+    }
+}
+
+impl<S: Transactional> Backend for Embedded<'_, S> {
+    type Terminal<'a>
+        = EmbeddedTerminal<'a, S>
+    where
+        Self: 'a;
+
+    fn loaded(&self) -> Result<Option<Loaded>> {
+        let Some(tree) = self.store.table(LOADED)? else { return Ok(None) };
+        let mut bytes = Vec::new();
+        if !tree.get_into(LOADED_KEY, &mut bytes)? {
+            return Ok(None);
+        }
+        let loaded = loaded_of(&bytes);
+        Ok(Some(loaded.with_context(|| format!("'{LOADED}' holds {} strange bytes", bytes.len()))?))
+    }
+
+    fn drop_all(&self) -> Result<()> {
+        // First what says that the others are whole.
+        let names = [LOADED, CUSTOMERS_BY_NAME, ORDERS_BY_CUSTOMER];
+        for name in names.into_iter().chain(RELATIONS.map(tree_name)) {
+            if self.store.table(name)?.is_some() {
+                self.store.drop_table(name)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn load(&self, population: &Population, progress: &mut dyn FnMut(u64) -> bool) -> Result<()> {
+        let trees = Trees::each(|name| self.store.create_table(name))?;
+        let mut load = Load { before: 0, progress, stopped: false };
+        load.rows(&trees.item, population.items())?;
+        load.rows(&trees.warehouse, population.warehouses())?;
+        load.rows(&trees.stock, population.stock())?;
+        load.rows(&trees.district, population.districts())?;
+        load.rows(&trees.customer, population.customers())?;
+        load.keys(&trees.customers_by_name, names_in_order(population))?;
+        load.rows(&trees.history, population.history())?;
+        load.rows(&trees.order, population.orders())?;
+        load.keys(&trees.orders_by_customer, orders_in_order(population))?;
+        load.rows(&trees.new_order, population.new_orders())?;
+        load.rows(&trees.order_line, population.order_lines())?;
+        if load.stopped {
+            return Ok(());
+        }
+        self.store.checkpoint().context("writing the loaded pages")?;
+        let loaded = Loaded {
+            scale: population.scale(),
+            last_name_constant: population.constants().last_name,
+        };
+        let tree = self.store.create_table(LOADED)?;
+        tree.put(LOADED_KEY, &loaded_bytes(&loaded), Durability::Synced)
+    }
+
+    fn terminal(&self, number: u16) -> Result<EmbeddedTerminal<'_, S>> {
+        let trees = Trees::each(|name| self.open(name))?;
+        // The population's rows were counted by 0.
+        let counter = number + 1;
+        let mut txn = self.store.begin(Access::Read)?;
+        let mut last = Vec::new();
+        let end = keys::history(counter + 1, 0);
+        let found = txn.last_below(&trees.history, &end, &mut last).map_err(failure)?;
+        txn.rollback().map_err(failure)?;
+        let last = keys::history_parts(&last).filter(|last| found && last.0 == counter);
+        Ok(EmbeddedTerminal {
+            store: self.store,
+            durability: self.durability,
+            trees,
+            history: HistoryCount { counter, next: last.map_or(0, |(_, count)| count + 1) },
+            buffers: Buffers::default(),
+        })
+    }
+
+    fn visit<R: Row>(&self, visit: &mut dyn FnMut(&R) -> Result<()>) -> Result<()> {
+        let name = tree_name(R::RELATION);
+        let tree = self.open(name)?;
+        let mut txn = self.store.begin(Access::Read)?;
+        let mut ended = Ok(());
+        let scanned = txn.scan(&tree, &[], &mut |key, value| {
+            ended = match R::decode(key, value) {
+                Some(row) => visit(&row),
+                None => Err(anyhow!("'{name}' has a row at {key:02x?} that is none of its own")),
+            };
+            ended.is_ok()
+        });
+        scanned.map_err(failure)?;
+        txn.rollback().map_err(failure)?;
+        ended
+    }
+}
+
+/// Where a conflict is not to be expected.
+fn failure(stop: Stop) -> anyhow::Error {
+    match stop {
+        Stop::Retry(why) => anyhow!("reading was refused: {}", why.name()),
+        Stop::Failed(error) => error,
+    }
+}
+
+/// Customers' names of all districts, in key order: a district's at a time are in memory.
+fn names_in_order(population: &Population) -> impl Iterator<Item = Vec<u8>> + '_ {
+    sorted_by_district(population.scale(), move |w, d| {
+        let name = |customer: super::rows::Customer| {
+            let mut key = Vec::new();
+            keys::customer_name(w, d, &customer.last, &customer.first, customer.c, &mut key);
+            key
+        };
+        population.customers_of(w, d).map(name).collect()
+    })
+}
+
+/// Orders of all customers, in key order.
+fn orders_in_order(population: &Population) -> impl Iterator<Item = Vec<u8>> + '_ {
+    sorted_by_district(population.scale(), move |w, d| {
+        let orders = population.orders_of(w, d);
+        orders.map(|order| keys::customer_order(w, d, order.front.c, order.o).to_vec()).collect()
+    })
+}
+
+fn sorted_by_district<'p>(
+    scale: Scale,
+    keys_of: impl Fn(u16, u8) -> Vec<Vec<u8>> + Copy + 'p,
+) -> impl Iterator<Item = Vec<u8>> + 'p {
+    (1..=scale.warehouses).flat_map(move |w| {
+        (1..=DISTRICTS).flat_map(move |d| {
+            let mut keys = keys_of(w, d);
+            keys.sort_unstable();
+            keys
+        })
+    })
+}
+
+/// Rows between two calls of the progress.
+const ROWS_PER_LOOK: u64 = 4096;
+
+struct Load<'a> {
+    /// Rows of the trees that are whole.
+    before: u64,
+    progress: &'a mut dyn FnMut(u64) -> bool,
+    stopped: bool,
+}
+
+impl Load<'_> {
+    fn rows<T: Table, R: Row>(&mut self, tree: &T, rows: impl Iterator<Item = R>) -> Result<()> {
+        let name = tree_name(R::RELATION);
+        let entries = rows.map(|row| {
+            let (mut key, mut value) = (Vec::new(), Vec::new());
+            row.key(&mut key);
+            row.value(&mut value);
+            (key, value)
+        });
+        self.entries(tree, entries).with_context(|| format!("loading '{name}'"))
+    }
+
+    fn keys<T: Table>(&mut self, tree: &T, keys: impl Iterator<Item = Vec<u8>>) -> Result<()> {
+        self.entries(tree, keys.map(|key| (key, Vec::new()))).context("loading an index")
+    }
+
+    fn entries<T: Table>(
+        &mut self,
+        tree: &T,
+        mut entries: impl Iterator<Item = (Vec<u8>, Vec<u8>)>,
+    ) -> Result<()> {
+        let mut given = 0;
+        let mut watched = std::iter::from_fn(|| {
+            if given % ROWS_PER_LOOK == 0 && !self.stopped {
+                self.stopped = !(self.progress)(self.before + given);
+            }
+            let next = if self.stopped { None } else { entries.next() };
+            given += u64::from(next.is_some());
+            next
+        });
+        let loaded = tree.bulk_load(&mut watched)?;
+        ensure!(loaded == given, "{loaded} of {given} rows were loaded");
+        self.before += given;
+        Ok(())
+    }
+}
+
+/// One terminal's connection: nothing but a store in this process and memory to be used again.
+pub struct EmbeddedTerminal<'a, S: Target> {
+    store: &'a S,
+    durability: Durability,
+    trees: Trees<S::Table>,
+    history: HistoryCount,
+    buffers: Buffers,
+}
+
+/// The hidden row numbers of one terminal's payments.
+pub(super) struct HistoryCount {
+    counter: u16,
+    next: u64,
+}
+
+impl HistoryCount {
+    /// A key that was never used.
+    pub(super) fn next_key(&mut self) -> [u8; 8] {
+        self.next += 1;
+        keys::history(self.counter, self.next - 1)
+    }
+}
+
+/// Memory that transactions use again and again.
+#[derive(Default)]
+pub(super) struct Buffers {
+    pub(super) key: Vec<u8>,
+    pub(super) value: Vec<u8>,
+    pub(super) other: Vec<u8>,
+    pub(super) customers: Vec<u16>,
+    pub(super) items: Vec<u32>,
+    pub(super) lines: Vec<super::rows::OrderLineFront>,
+}
+
+/// Carries a transaction out; `None` of its body means that the user takes it back.
+fn carry_out<'s, S: Transactional, D>(
+    store: &'s S,
+    access: Access,
+    body: impl FnOnce(&mut S::Txn<'s>) -> Result<Option<D>, Stop>,
+) -> Result<Outcome<D>> {
+    let mut txn = store.begin(access)?;
+    let ended = match body(&mut txn) {
+        Ok(Some(done)) => txn.commit().map(|ticket| Outcome::Committed(done, ticket)),
+        Ok(None) => txn.rollback().map(|()| Outcome::RolledBack),
+        Err(Stop::Retry(why)) => txn.rollback().map(|()| Outcome::Retry(why)),
+        Err(failed) => Err(failed),
+    };
+    match ended {
+        Ok(outcome) => Ok(outcome),
+        Err(Stop::Retry(why)) => Ok(Outcome::Retry(why)),
+        Err(Stop::Failed(error)) => Err(error),
+    }
+}
+
+impl<S: Transactional> Terminal for EmbeddedTerminal<'_, S> {
+    fn new_order(&mut self, input: &NewOrder) -> Result<Outcome<NewOrderDone>> {
+        let (trees, buffers) = (&self.trees, &mut self.buffers);
+        carry_out(self.store, Access::Write, |txn| new_order::run(txn, trees, buffers, input))
+            .context("New-Order")
+    }
+
+    fn payment(&mut self, input: &Payment) -> Result<Outcome<PaymentDone>> {
+        let (trees, buffers, history) = (&self.trees, &mut self.buffers, &mut self.history);
+        carry_out(self.store, Access::Write, |txn| {
+            payment::run(txn, trees, buffers, history, input)
+        })
+        .context("Payment")
+    }
+
+    fn order_status(&mut self, input: &OrderStatus) -> Result<Outcome<OrderStatusDone>> {
+        let (trees, buffers) = (&self.trees, &mut self.buffers);
+        carry_out(self.store, Access::Read, |txn| query::order_status(txn, trees, buffers, input))
+            .context("Order-Status")
+    }
+
+    fn delivery(&mut self, input: &Delivery) -> Result<Outcome<DeliveryDone>> {
+        let (trees, buffers) = (&self.trees, &mut self.buffers);
+        carry_out(self.store, Access::Write, |txn| delivery::run(txn, trees, buffers, input))
+            .context("Delivery")
+    }
+
+    fn stock_level(&mut self, input: &StockLevel) -> Result<Outcome<StockLevelDone>> {
+        let (trees, buffers) = (&self.trees, &mut self.buffers);
+        carry_out(self.store, Access::Read, |txn| query::stock_level(txn, trees, buffers, input))
+            .context("Stock-Level")
+    }
+
+    fn wait(&mut self, ticket: Ticket) -> Result<()> {
+        self.store.wait(ticket, self.durability).context("waiting for a commit to be durable")
+    }
+
+    fn durable(&mut self) -> Result<Ticket> {
+        match self.durability {
+            Durability::Synced => self.store.synced(),
+            Durability::Written => bail!("pipelined commits are synced or lazy, not written"),
+            Durability::Lazy => Ok(Ticket(u64::MAX)),
+        }
+    }
+}
+
+/// A row that must be there is not, or is not of its table: the store has lost or damaged it.
+pub(super) fn missing(what: std::fmt::Arguments<'_>) -> Stop {
+    Stop::Failed(anyhow!("{what} is missing or damaged"))
+}

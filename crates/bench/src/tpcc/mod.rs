@@ -1,0 +1,47 @@
+//! TPC-C, revision 5.11: nine tables, five transactions in the standard mix, twelve consistency
+//! conditions. What is asked and what is checked knows no store: it goes through [`Backend`]. One
+//! backend is here, [`Embedded`], over any store with transactions.
+
+mod backend;
+mod consistency;
+mod deck;
+mod delivery;
+mod embedded;
+mod input;
+mod keys;
+#[cfg(test)]
+mod model;
+mod new_order;
+mod payment;
+mod population;
+mod query;
+mod random;
+mod report;
+mod rows;
+mod run;
+mod scale;
+mod store;
+mod terminals;
+#[cfg(test)]
+mod tests;
+mod text;
+
+pub use backend::{
+    Backend, DeliveryDone, Done, Loaded, NewOrderDone, OrderStatusDone, Outcome, PaymentDone,
+    StockLevelDone, Terminal, Ticket, Why,
+};
+pub use consistency::{Consistency, Totals, check, totals};
+pub use deck::Kind;
+pub use embedded::{Embedded, EmbeddedTerminal};
+pub use input::{Delivery, Line, NewOrder, OrderStatus, Payment, Request, StockLevel, Who};
+pub use population::Population;
+pub use report::{TpccReport, TypeFigures};
+pub use rows::{
+    Address, Customer, CustomerFront, District, DistrictFront, History, HistoryFront, Item,
+    ItemFront, NewOrderRow, Order, OrderFront, OrderLine, OrderLineFront, Relation, Row, Stock,
+    StockFront, Warehouse, WarehouseFront,
+};
+pub use run::{TpccOptions, check_only, run};
+pub use scale::{Constants, Scale};
+pub use store::{Access, Stop, Transactional, Txn};
+pub use text::Text;

@@ -1,0 +1,244 @@
+//! The terminals at work: what they ask for, how long it takes, what was acknowledged to them.
+use super::backend::{Backend, Done, Loaded, Outcome, Terminal, Ticket, Why};
+use super::consistency::Totals;
+use super::deck::Kind;
+use super::input::{Inputs, Request};
+use super::random::Random;
+use super::scale::Constants;
+use crate::driver::{Job, Meter, Work, locked};
+use crate::line::thousands;
+use crate::section::latencies;
+use anyhow::{Result, bail};
+use hdrhistogram::Histogram;
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Commits of one thread that may wait for their sync while it goes on.
+const PIPELINE_MAX: usize = 1024;
+/// A transaction that is refused so often in a row will not get through.
+const TRIES_MAX: u32 = 10_000;
+
+/// How the terminals are to behave.
+pub(super) struct Manner {
+    /// Whether a thread goes on while its commits are synced.
+    pub(super) pipeline: bool,
+    /// Seconds since 1970 when the run's clock was at zero.
+    pub(super) epoch_seconds: u64,
+    pub(super) seed: u64,
+}
+
+/// All terminals of a run.
+pub(super) struct Terminals<'b, B> {
+    backend: &'b B,
+    loaded: Loaded,
+    constants: Constants,
+    manner: Manner,
+    tallies: Vec<Mutex<Tally>>,
+    /// Threads that wait by themselves tell here that an order was committed: for the line.
+    new_orders: Vec<Counted>,
+    sections: Mutex<Vec<Tally>>,
+    remarked: Mutex<(u64, u64)>,
+}
+
+/// Alone on its cache lines.
+#[repr(align(128))]
+#[derive(Default)]
+struct Counted(AtomicU64);
+
+/// What one thread, or all of them, did in one part of the run.
+pub(super) struct Tally {
+    /// By [`Kind`].
+    pub(super) latencies: [Histogram<u64>; 5],
+    /// By [`Why`].
+    pub(super) retries: [u64; 4],
+    pub(super) rolled_back: u64,
+    /// Acknowledged.
+    pub(super) totals: Totals,
+}
+
+impl Tally {
+    pub(super) fn new() -> Self {
+        Tally {
+            latencies: std::array::from_fn(|_| latencies()),
+            retries: [0; 4],
+            rolled_back: 0,
+            totals: Totals::default(),
+        }
+    }
+
+    pub(super) fn add(&mut self, other: &Tally) {
+        for (mine, theirs) in self.latencies.iter_mut().zip(&other.latencies) {
+            mine.add(theirs).expect("all histograms have the same bounds");
+        }
+        for (mine, theirs) in self.retries.iter_mut().zip(other.retries) {
+            *mine += theirs;
+        }
+        self.rolled_back += other.rolled_back;
+        self.totals.orders += other.totals.orders;
+        self.totals.paid += other.totals.paid;
+    }
+}
+
+impl<'b, B: Backend> Terminals<'b, B> {
+    pub(super) fn new(backend: &'b B, loaded: Loaded, manner: Manner, threads: usize) -> Self {
+        let mut random = Random::new(manner.seed);
+        Terminals {
+            backend,
+            loaded,
+            constants: Constants::for_run(loaded.last_name_constant, &mut random),
+            manner,
+            tallies: (0..threads).map(|_| Mutex::new(Tally::new())).collect(),
+            new_orders: (0..threads).map(|_| Counted::default()).collect(),
+            sections: Mutex::new(Vec::new()),
+            remarked: Mutex::new((0, 0)),
+        }
+    }
+
+    /// What was done in the warm-up, in each phase, and after the last of them.
+    pub(super) fn into_sections(self) -> Vec<Tally> {
+        self.section_ended();
+        self.sections.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl<B: Backend> Job for Terminals<'_, B> {
+    type Work<'a>
+        = Player<'a, B>
+    where
+        Self: 'a;
+
+    fn work(&self, thread: usize) -> Result<Player<'_, B>> {
+        let seed = self.manner.seed.wrapping_add(1 + thread as u64);
+        Ok(Player {
+            terminal: self.backend.terminal(thread as u16)?,
+            inputs: Inputs::new(self.loaded.scale, self.constants, seed),
+            manner: &self.manner,
+            tally: &self.tallies[thread],
+            new_orders: &self.new_orders[thread].0,
+            pending: VecDeque::with_capacity(PIPELINE_MAX),
+        })
+    }
+
+    fn section_ended(&self) {
+        let mut section = Tally::new();
+        for tally in &self.tallies {
+            section.add(&std::mem::replace(&mut *locked(tally), Tally::new()));
+        }
+        locked(&self.sections).push(section);
+    }
+
+    fn remark(&self, now_micros: u64) -> String {
+        let orders: u64 = self.new_orders.iter().map(|count| count.0.load(Relaxed)).sum();
+        let (before, at) = std::mem::replace(&mut *locked(&self.remarked), (orders, now_micros));
+        let minutes = now_micros.saturating_sub(at).max(1) as f64 / 60e6;
+        // Of the first second nobody knows when it began.
+        if at == 0 {
+            return String::new();
+        }
+        format!("   tpmC {}", thousands(((orders - before) as f64 / minutes).round() as u64))
+    }
+}
+
+/// One thread, which plays terminals.
+pub(super) struct Player<'a, B: Backend + 'a> {
+    terminal: B::Terminal<'a>,
+    inputs: Inputs,
+    manner: &'a Manner,
+    tally: &'a Mutex<Tally>,
+    new_orders: &'a AtomicU64,
+    /// Committed, not yet known to be durable: oldest first.
+    pending: VecDeque<Pending>,
+}
+
+struct Pending {
+    ticket: Ticket,
+    begun: u64,
+    kind: Kind,
+    totals: Totals,
+}
+
+impl<B: Backend> Work for Player<'_, B> {
+    fn step(&mut self, meter: &mut Meter<'_>) -> Result<()> {
+        let begun = meter.last_micros();
+        let now = self.manner.epoch_seconds + begun / 1_000_000;
+        let request = self.inputs.draw(now as u32);
+        let Some((done, ticket)) = self.carry_out(&request)? else {
+            meter.read();
+            return Ok(());
+        };
+        let kind = request.kind();
+        self.pending.push_back(Pending { ticket, begun, kind, totals: totals_of(&request, &done) });
+        meter.read();
+        if !self.manner.pipeline {
+            return self.settle(meter);
+        }
+        if self.pending.len() >= PIPELINE_MAX {
+            self.terminal.wait(self.pending[0].ticket)?;
+            meter.read();
+        }
+        self.reap(meter)
+    }
+
+    fn settle(&mut self, meter: &mut Meter<'_>) -> Result<()> {
+        let Some(ticket) = self.pending.iter().map(|pending| pending.ticket).max() else {
+            return Ok(());
+        };
+        self.terminal.wait(ticket)?;
+        meter.read();
+        while let Some(pending) = self.pending.pop_front() {
+            self.acknowledge(&pending, meter);
+        }
+        Ok(())
+    }
+}
+
+impl<B: Backend> Player<'_, B> {
+    /// Tries until it is committed; none when the user took it back.
+    fn carry_out(&mut self, request: &Request) -> Result<Option<(Done, Ticket)>> {
+        for _try in 0..TRIES_MAX {
+            match self.terminal.carry_out(request)? {
+                Outcome::Committed(done, ticket) => return Ok(Some((done, ticket))),
+                Outcome::RolledBack => {
+                    locked(self.tally).rolled_back += 1;
+                    return Ok(None);
+                }
+                Outcome::Retry(why) => locked(self.tally).retries[why as usize] += 1,
+            }
+        }
+        bail!("{} was refused {TRIES_MAX} times", request.kind().name())
+    }
+
+    /// Counts those that have become durable.
+    fn reap(&mut self, meter: &mut Meter<'_>) -> Result<()> {
+        let durable = self.terminal.durable()?;
+        while self.pending.front().is_some_and(|pending| pending.ticket <= durable) {
+            if let Some(pending) = self.pending.pop_front() {
+                self.acknowledge(&pending, meter);
+            }
+        }
+        Ok(())
+    }
+
+    fn acknowledge(&self, pending: &Pending, meter: &mut Meter<'_>) {
+        let took = meter.record(pending.begun);
+        let mut tally = locked(self.tally);
+        tally.latencies[pending.kind as usize].saturating_record(took);
+        tally.totals.orders += pending.totals.orders;
+        tally.totals.paid += pending.totals.paid;
+        self.new_orders.fetch_add(pending.totals.orders, Relaxed);
+    }
+}
+
+fn totals_of(request: &Request, done: &Done) -> Totals {
+    match (request, done) {
+        (Request::Payment(payment), _) => Totals { orders: 0, paid: i64::from(payment.amount) },
+        (_, Done::NewOrder(_)) => Totals { orders: 1, paid: 0 },
+        _ => Totals::default(),
+    }
+}
+
+/// Names of the reasons for which transactions were tried again, and how often.
+pub(super) fn retries_by_name(tally: &Tally) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+    Why::ALL.into_iter().map(|why| (why.name(), tally.retries[why as usize]))
+}
