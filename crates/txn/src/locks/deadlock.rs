@@ -71,7 +71,7 @@ impl LockTable {
     }
 
     /// Chooses the victim of a circle and ends its wait, if all the circle's waits still are.
-    fn end_circle(&self, circle: &Circle) -> Option<TxnId> {
+    pub(super) fn end_circle(&self, circle: &[Arc<Owner>]) -> Option<TxnId> {
         let targets: Vec<_> = circle.iter().map(|o| o.waits_on()).collect::<Option<_>>()?;
         let mut numbers: Vec<usize> =
             targets.iter().map(|t| self.shards.shard_of(t.hash)).collect();

@@ -168,16 +168,18 @@ const PARTS: usize = 64;
 #[cfg(loom)]
 const PARTS: usize = 1;
 
+type Part = HashMap<TxnId, Arc<Owner>>;
+
 /// The registered transactions by number.
 pub(super) struct Registry {
-    parts: Box<[Mutex<HashMap<TxnId, Arc<Owner>>>]>,
+    parts: Box<[Mutex<Part>]>,
 }
 
 impl Registry {
     pub(super) fn new() -> Self {
-        Registry { parts: (0..PARTS).map(|_| Mutex::new(HashMap::new())).collect() }
+        Registry { parts: (0..PARTS).map(|_| Mutex::new(Part::new())).collect() }
     }
-    fn part(&self, id: TxnId) -> Guard<'_, HashMap<TxnId, Arc<Owner>>> {
+    fn part(&self, id: TxnId) -> Guard<'_, Part> {
         // Numbers are given in sequence: their lowest bits spread them evenly.
         self.parts[id.0 as usize % PARTS].lock()
     }

@@ -238,9 +238,9 @@ impl Queue {
             let by = asking.iter().find(|a| !a.upgrade && a.kind.conflicts_with(w.kind));
             let Some(waiter) = by.map(|a| a.owner.id()) else { continue };
             found.push(Blocker { owner: Arc::clone(&w.owner), waiter, waits_here: true });
-            // Two that ask alike stand for all of them: one of the two is not the holder itself.
-            let alike = |a: &&&Waiting| a.kind == w.kind && a.upgrade == w.upgrade;
-            if asking.iter().filter(alike).count() < 2 {
+            // One stands for all that ask alike: if it is itself the holder that only they would
+            // wait for, that one has been found already, as a waiter.
+            if !asking.iter().any(|a| a.kind == w.kind && a.upgrade == w.upgrade) {
                 asking.push(w);
             }
         }

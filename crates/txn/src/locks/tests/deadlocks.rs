@@ -180,6 +180,25 @@ fn a_gap_inherited_under_a_waiting_inserter_may_close_a_circle() {
 }
 
 #[test]
+fn a_circle_that_has_dissolved_has_no_victim() {
+    let mut stage = Stage::new(3);
+    assert_eq!((stage.ask(2, "b", X), stage.ask(3, "c", X)), (Got, Got));
+    assert_eq!((stage.ask(1, "b", X), stage.ask(2, "c", X)), (Waits, Waits));
+    // As a search may have seen it: 2 waited for 1 at one moment and waits for 3 by now.
+    let seen = [1, 2].map(|id| Arc::clone(&stage.owners[&id]));
+    assert_eq!(stage.table.end_circle(&seen), None);
+    // Or does not wait at all.
+    let seen = [2, 3].map(|id| Arc::clone(&stage.owners[&id]));
+    assert_eq!(stage.table.end_circle(&seen), None);
+    assert_eq!((stage.answer(1), stage.answer(2)), (Waits, Waits));
+    stage.end(3);
+    assert_eq!(stage.answer(2), Got);
+    stage.end(2);
+    assert_eq!(stage.answer(1), Got);
+    stage.all_end();
+}
+
+#[test]
 fn a_long_chain_is_no_circle_and_a_long_circle_is_found() {
     let stage = Stage::new(200);
     for id in 1..=200 {

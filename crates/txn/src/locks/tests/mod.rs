@@ -18,13 +18,16 @@ mod waits;
 #[cfg(not(loom))]
 use std::{collections::HashMap, sync::Arc};
 
-use weir_base::{TreeId, TxnId};
-
-use super::{Kind, LockTable, Owner, Refused};
+use weir_base::TreeId;
 #[cfg(not(loom))]
-use super::{kind::Place, owner::Outcome, table::Request};
+use weir_base::TxnId;
+
+use super::{Kind, LockTable, Refused};
+#[cfg(not(loom))]
+use super::{Owner, kind::Place, owner::Outcome, table::Request};
 
 const TREE: TreeId = TreeId(3);
+#[cfg(not(loom))]
 const S: Kind = Kind::RowShare;
 const X: Kind = Kind::RowExclusive;
 #[cfg(not(loom))]
