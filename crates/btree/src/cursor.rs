@@ -12,7 +12,7 @@ use crate::error::TreeError;
 use crate::overflow::ChainHead;
 use crate::tree::{RowHead, Tree};
 
-/// A position in a tree. Delete-marked rows are passed over.
+/// A position in a tree. Delete-marked rows are passed over unless asked for.
 pub struct Cursor {
     tree: Tree,
     leaf: Vec<u8>,
@@ -22,6 +22,7 @@ pub struct Cursor {
     /// The key of the row stood on; kept apart because the leaf's copy may be replaced.
     key: Vec<u8>,
     on_row: bool,
+    with_marked: bool,
     value: Vec<u8>,
 }
 
@@ -46,8 +47,30 @@ impl Cursor {
             slot: 0,
             key: Vec::new(),
             on_row: false,
+            with_marked: false,
             value: Vec::new(),
         }
+    }
+
+    /// As [`Cursor::new`], but stands on delete-marked rows too.
+    #[must_use]
+    pub fn with_marked(tree: Tree) -> Self {
+        Cursor { with_marked: true, ..Self::new(tree) }
+    }
+
+    /// The tree walked.
+    #[must_use]
+    pub fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// Copies the bytes of the row stood on as they lie in the leaf (the value, or the
+    /// [`ChainHead`] of a long one) into `out`, emptied first. `None`: it stands on none.
+    pub fn inline(&self, out: &mut Vec<u8>) -> Option<RowHead> {
+        let head = self.head()?;
+        out.clear();
+        self.node().value_into(self.slot, out);
+        Some(head)
     }
 
     fn node(&self) -> Node<&[u8]> {
@@ -163,7 +186,9 @@ impl Cursor {
         self.backward(self.slot)
     }
 
-    fn is_fresh(&self) -> bool {
+    /// Whether the leaf stood on is still as the cursor copied it.
+    #[must_use]
+    pub fn is_fresh(&self) -> bool {
         self.token.is_some_and(|token| self.tree.env.pool.is_still(token))
     }
 
@@ -220,7 +245,7 @@ impl Cursor {
     fn forward(&mut self, mut slot: usize) -> Result<bool, TreeError> {
         loop {
             while slot < self.node().count() {
-                if !self.node().is_deleted(slot) {
+                if self.with_marked || !self.node().is_deleted(slot) {
                     return Ok(self.stand_on(slot));
                 }
                 slot += 1;
@@ -242,7 +267,7 @@ impl Cursor {
         loop {
             while slot > 0 {
                 slot -= 1;
-                if !self.node().is_deleted(slot) {
+                if self.with_marked || !self.node().is_deleted(slot) {
                     return Ok(self.stand_on(slot));
                 }
             }

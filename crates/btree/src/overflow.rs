@@ -164,6 +164,18 @@ impl Tree {
         Ok(())
     }
 
+    /// Turns the bytes of a [`ChainHead`] in `bytes` into the value that it leads to. `false`: the
+    /// chain is no longer there, so the row has changed since.
+    ///
+    /// # Errors
+    /// [`TreeError`] when the chain is damaged or cannot be read.
+    pub fn fetch(&self, bytes: &mut Vec<u8>) -> Result<bool, TreeError> {
+        let chain = ChainHead::decode(bytes).ok_or_else(|| {
+            self.damaged(self.root, "a row's pointer to its overflow pages is malformed")
+        })?;
+        self.read_chain(&chain, bytes)
+    }
+
     /// Reads a chain into `out` (emptied first). `false`: the chain is no longer there.
     pub(crate) fn read_chain(
         &self,

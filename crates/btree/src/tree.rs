@@ -4,7 +4,7 @@ use std::sync::Arc;
 use weir_base::{PageNo, TreeId};
 use weir_change::{Group, Header, Op};
 use weir_page::{Flags, Kind, Stamp, max_inline_value, max_key_len};
-use weir_pool::Pool;
+use weir_pool::{PageToken, Pool};
 use weir_space::Space;
 
 use crate::descend::Target;
@@ -131,6 +131,19 @@ impl Tree {
     /// As [`Tree::get`].
     #[inline]
     pub fn get_inline(&self, key: &[u8], out: &mut Vec<u8>) -> Result<Option<RowHead>, TreeError> {
+        Ok(self.look(key, out)?.map(|(head, _)| head))
+    }
+
+    /// As [`Tree::get_inline`], with a token that tells later whether the page is still as it was.
+    ///
+    /// # Errors
+    /// As [`Tree::get`].
+    #[inline]
+    pub fn look(
+        &self,
+        key: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<Option<(RowHead, PageToken)>, TreeError> {
         loop {
             let Some(leaf) = self.try_descend(Target::Key(key), 0)? else { continue };
             let node = leaf.node.node();
@@ -138,7 +151,7 @@ impl Tree {
             let head = found.ok().map(|slot| {
                 out.clear();
                 node.value_into(slot, out);
-                RowHead { stamp: node.stamp(slot), flags: node.flags(slot) }
+                (RowHead { stamp: node.stamp(slot), flags: node.flags(slot) }, leaf.node.token())
             });
             if leaf.node.still() {
                 leaf.node.touch();

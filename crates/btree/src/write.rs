@@ -1,5 +1,7 @@
 //! Changing one row: find its leaf, take it, let the caller decide on what it sees there, log and
 //! apply.
+use std::cell::RefCell;
+
 use weir_change::{Before, Cleanup, Group, Header, Op};
 use weir_page::{Flags, Stamp};
 use weir_pool::Exclusive;
@@ -42,6 +44,9 @@ pub enum Action<'a> {
     Mark,
     /// Remove it.
     Remove,
+    /// As `Put`, with the bytes that the decision has left in the caller's buffer
+    /// ([`Tree::write_from`]) and these marks.
+    PutBuffer(Flags),
 }
 
 /// How a change is logged.
@@ -51,6 +56,7 @@ pub struct Change<'a> {
     seq: u32,
     mode: Mode,
     cleanup: Option<Cleanup<'a>>,
+    stamp: Option<Stamp>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,19 +71,25 @@ impl<'a> Change<'a> {
     /// noted for freeing in the same group.
     #[must_use]
     pub fn single(header: Header) -> Self {
-        Change { header, seq: 0, mode: Mode::Single, cleanup: None }
+        Change { header, seq: 0, mode: Mode::Single, cleanup: None, stamp: None }
     }
 
     /// The `seq`-th change of a transaction that may still be taken back: its group says how.
     #[must_use]
     pub fn undoable(header: Header, seq: u32) -> Self {
-        Change { header, seq, mode: Mode::Undoable, cleanup: None }
+        Change { header, seq, mode: Mode::Undoable, cleanup: None, stamp: None }
     }
 
     /// A change that takes another one back, or tidies up: never taken back itself.
     #[must_use]
     pub fn restoring(header: Header) -> Self {
-        Change { header, seq: 0, mode: Mode::Restoring, cleanup: None }
+        Change { header, seq: 0, mode: Mode::Restoring, cleanup: None, stamp: None }
+    }
+
+    /// The row gets this stamp instead of the transaction's own: whose it was before.
+    #[must_use]
+    pub fn stamped(self, stamp: Stamp) -> Self {
+        Change { stamp: Some(stamp), ..self }
     }
 
     /// Names what remains to be done once this change is committed.
@@ -118,9 +130,24 @@ impl Tree {
         change: &Change<'_>,
         decide: &mut dyn FnMut(Option<Row<'_>>) -> Action<'a>,
     ) -> Result<Written, TreeError> {
+        self.write_from(key, change, None, decide)
+    }
+
+    /// As [`Tree::write`], where `decide` may leave the row's new bytes in `buffer` and answer
+    /// [`Action::PutBuffer`]: a new value made from the old one, with the leaf held.
+    ///
+    /// # Errors
+    /// [`TreeError`]; the row is as it was.
+    pub fn write_from<'a>(
+        &self,
+        key: &[u8],
+        change: &Change<'_>,
+        buffer: Option<&RefCell<Vec<u8>>>,
+        decide: &mut dyn FnMut(Option<Row<'_>>) -> Action<'a>,
+    ) -> Result<Written, TreeError> {
         self.check_key(key)?;
         loop {
-            match self.try_write(key, change, decide)? {
+            match self.try_write(key, change, buffer, decide)? {
                 Tried::Done(written) => return Ok(written),
                 Tried::Changed => {}
                 Tried::Full { value_len } => self.make_room(key, 0, Room::Row { value_len })?,
@@ -132,6 +159,7 @@ impl Tree {
         &self,
         key: &[u8],
         change: &Change<'_>,
+        buffer: Option<&RefCell<Vec<u8>>>,
         decide: &mut dyn FnMut(Option<Row<'_>>) -> Action<'a>,
     ) -> Result<Tried, TreeError> {
         let Some(arrived) = self.try_descend(Target::Key(key), 0)? else {
@@ -147,6 +175,11 @@ impl Tree {
             value: node.value(slot),
         });
         let action = decide(row);
+        let buffer = buffer.map(RefCell::borrow);
+        let action: Action<'_> = match (action, &buffer) {
+            (Action::PutBuffer(flags), Some(bytes)) => Action::Put(Value { bytes, flags }),
+            (action, _) => action,
+        };
         if let Action::Put(value) = action {
             let fits = match found {
                 Ok(slot) => node.fits_value(slot, value.bytes.len()),
@@ -157,7 +190,7 @@ impl Tree {
             }
         }
         let is_change = match action {
-            Action::Nothing => false,
+            Action::Nothing | Action::PutBuffer(_) => false,
             Action::Put(_) => true,
             Action::Mark | Action::Remove => row.is_some(),
         };
@@ -225,9 +258,13 @@ impl Tree {
             (Action::Remove, Ok(slot)) => {
                 group.apply_at(held, &Op::Remove { page, key }, Some(slot));
             }
-            (Action::Nothing, _) | (Action::Mark | Action::Remove, Err(_)) => {
+            (Action::Nothing | Action::PutBuffer(_), _)
+            | (Action::Mark | Action::Remove, Err(_)) => {
                 unreachable!("BTREE-3: nothing to do was answered before")
             }
+        }
+        if let (Some(stamp), Action::Put(_)) = (change.stamp, action) {
+            group.apply(held, &Op::Restamp { page, key, stamp });
         }
         let thin = self.is_thin(group.page(held).node()) && page != self.root;
         Ok((group.commit(self.env.pool.log())?, thin))

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use weir_base::TreeId;
 use weir_btree::{Admit, Env, Tree};
-use weir_txn::{Active, TxnError, finish, roll_back};
+use weir_txn::{Registry, TxnError, finish, roll_back};
 
 use crate::analysis::Analysis;
 use crate::{Phase, Progress};
@@ -16,7 +16,7 @@ use crate::{Phase, Progress};
 pub fn settle(
     analysis: Analysis,
     env: &Arc<Env>,
-    active: &Active,
+    registry: &Registry,
     tree_of: &dyn Fn(TreeId) -> Result<Option<Tree>, TxnError>,
     admit: &mut Admit<'_>,
     progress: &mut dyn FnMut(Progress),
@@ -25,7 +25,7 @@ pub fn settle(
     let open: Vec<_> = analysis.into_open().collect();
     // Registered first, all of them: until settled they hold the log that they need.
     for (id, txn) in &open {
-        active.reopen(*id, txn.first);
+        registry.reopen(*id, txn.first);
     }
     let (mut completed, mut undone) = (0, 0);
     for (done, (id, mut txn)) in open.into_iter().enumerate() {
@@ -37,7 +37,7 @@ pub fn settle(
             roll_back(env, id, &mut txn.undo, tree_of, admit)?;
             undone += 1;
         }
-        active.end(id);
+        registry.end(id);
     }
     Ok((completed, undone))
 }

@@ -4,6 +4,8 @@ use weir_btree::TreeError;
 use weir_redo::RedoError;
 use weir_space::SpaceError;
 
+use crate::locks::Refused;
+
 /// Why a transaction failed. All its changes have been taken back unless the variant says
 /// otherwise.
 #[derive(Debug, Error)]
@@ -25,6 +27,20 @@ pub enum TxnError {
         /// Allowed.
         max: u64,
     },
+    /// A lock was not got.
+    #[error(transparent)]
+    Lock(#[from] Refused),
+    /// The row is there already.
+    #[error("there is a row with this key already")]
+    Duplicate,
+    /// Somebody has changed the row since this transaction's snapshot was taken.
+    #[error(
+        "the row was changed by another transaction after this one began; take it back and try again"
+    )]
+    Conflict,
+    /// The transaction has ended.
+    #[error("the transaction has ended")]
+    Over,
     /// Taking the changes back failed too: the rows of this transaction stay locked until the
     /// database is opened again, which takes them back.
     #[error("{first}; taking the changes back failed as well: {then}")]

@@ -1,16 +1,26 @@
 //! Who sees and who waits: transaction numbers, which of them are active, rows as locks, undo and
-//! what remains to be done after a commit. For now a transaction is a batch given at once.
+//! what remains to be done after a commit; versions, snapshots and locks.
 #![forbid(unsafe_code)]
-mod active;
 mod cleanup;
+mod cursor;
 mod error;
+mod gate;
 mod locks;
+mod past;
+mod purge;
+mod registry;
 mod run;
+mod see;
+mod txn;
 mod undo;
 
-pub use active::Active;
 pub use cleanup::{Todo, finish};
+pub use cursor::{Looker, RowCursor};
 pub use error::TxnError;
 pub use locks::{Edge, Kind, LockStats, LockTable, Owner, Place, PlaceBuf, Refused, Wait};
+pub use past::{Past, State, Version};
+pub use registry::{Registry, RegistryStats, Snapshot};
 pub use run::{Admission, Batch, BatchOp, TryAdmission, Writer};
-pub use undo::{UndoEntry, roll_back};
+pub use see::{Reader, Seen, View};
+pub use txn::{Intent, Isolation, Savepoint, Txn};
+pub use undo::{TreeOf, UndoEntry, roll_back};

@@ -1,17 +1,19 @@
 //! Running writes: one row as one group of the log, or a batch under a transaction of its own.
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::RwLock;
 use weir_base::{Lsn, TreeId, TxnId};
-use weir_btree::{Action, ChainEvent, ChainHead, Change, Env, Row, Tree, TreeError, Value};
-use weir_change::{Group, Header, Op};
+use weir_btree::{Action, Change, Env, Row, Tree, TreeError, Value};
+use weir_change::Header;
 use weir_page::Flags;
 
-use crate::active::Active;
-use crate::cleanup::{Todo, finish};
 use crate::error::TxnError;
-use crate::undo::{UndoEntry, roll_back};
+use crate::locks::{Kind, LockTable, Place, Wait};
+use crate::registry::Registry;
+use crate::see::{Reader, Seen, View};
+use crate::txn::{Intent, Isolation, Txn};
 
 /// One change of a batch.
 #[derive(Clone, Debug)]
@@ -62,23 +64,36 @@ pub type Admission = dyn Fn(u64) -> Result<(), TreeError> + Send + Sync;
 /// As [`Admission`], but waits a few milliseconds at most, and says whether it admits.
 pub type TryAdmission = dyn Fn(u64) -> Result<bool, TreeError> + Send + Sync;
 
-/// Runs writes.
+/// Runs writes and reads.
 pub struct Writer {
     env: Arc<Env>,
-    active: Arc<Active>,
+    registry: Arc<Registry>,
+    locks: LockTable,
+    /// Trees that nobody may touch any more.
+    pub(crate) dropped: RwLock<HashSet<TreeId>>,
     admission: Box<Admission>,
     try_admission: Option<Box<TryAdmission>>,
 }
 
 /// What a row change takes in the log besides key and value: record, headers, and its share of a
 /// cut leaf.
-const ROW_BYTES: u64 = 256;
+pub(crate) const ROW_BYTES: u64 = 256;
+
+/// How long a change that is a transaction by itself waits for a row.
+const LOCK_WAIT: Wait = Wait::Until(Duration::from_secs(50));
 
 impl Writer {
     /// A writer over these trees.
     #[must_use]
-    pub fn new(env: Arc<Env>, active: Arc<Active>, admission: Box<Admission>) -> Self {
-        Writer { env, active, admission, try_admission: None }
+    pub fn new(env: Arc<Env>, registry: Arc<Registry>, admission: Box<Admission>) -> Self {
+        Writer {
+            env,
+            registry,
+            locks: LockTable::new(),
+            dropped: RwLock::default(),
+            admission,
+            try_admission: None,
+        }
     }
 
     /// Gives open transactions a way to wait for admission in small steps. Needed wherever several
@@ -89,10 +104,21 @@ impl Writer {
         Writer { try_admission: Some(try_admission), ..self }
     }
 
-    /// Which transactions are under way.
+    /// Which transactions are known.
     #[must_use]
-    pub fn active(&self) -> &Arc<Active> {
-        &self.active
+    pub fn registry(&self) -> &Arc<Registry> {
+        &self.registry
+    }
+
+    /// Explicit locks and those who wait.
+    #[must_use]
+    pub fn locks(&self) -> &LockTable {
+        &self.locks
+    }
+
+    /// What all trees share.
+    pub(crate) fn env(&self) -> &Arc<Env> {
+        &self.env
     }
 
     /// Waits until `bytes` of redo may be written.
@@ -103,21 +129,84 @@ impl Writer {
         (self.admission)(bytes)
     }
 
+    /// As [`Writer::admit`], but waits a little at most, and says whether it admits.
+    ///
+    /// # Errors
+    /// As [`Writer::admit`].
+    pub(crate) fn try_admit(&self, bytes: u64) -> Result<bool, TreeError> {
+        match &self.try_admission {
+            Some(try_admission) => try_admission(bytes),
+            None => self.admit(bytes).map(|()| true),
+        }
+    }
+
+    /// Says that a tree is being dropped: what transactions before left to do in it is not done.
+    pub fn dropping(&self, tree: TreeId) {
+        self.dropped.write().insert(tree);
+    }
+
+    /// Reads a row as a view shows it into `out`, emptied first. `false`: it shows none.
+    ///
+    /// # Errors
+    /// [`TreeError`].
+    #[inline]
+    pub fn read(
+        &self,
+        tree: &Tree,
+        key: &[u8],
+        own: Option<TxnId>,
+        view: View,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, TreeError> {
+        let reader = Reader { registry: &self.registry, own, view };
+        let mut patience = 8;
+        loop {
+            let Some((head, token)) = tree.look(key, out)? else {
+                out.clear();
+                return Ok(false);
+            };
+            let seen = if reader.sees_at_once(head.stamp) {
+                if head.flags.deleted { Seen::Nothing } else { Seen::Row(head.flags) }
+            } else {
+                reader.see(head, out, &mut || self.env.pool.is_still(token))
+            };
+            match seen {
+                Seen::Row(flags) if !flags.overflow => return Ok(true),
+                Seen::Row(_) => {
+                    if tree.fetch(out)? {
+                        return Ok(true);
+                    }
+                    // Freed since: the row names another one now, or the page is damaged.
+                    patience -= 1;
+                    if patience == 0 {
+                        return Ok(tree.get(key, out)?.is_some_and(|row| !row.flags.deleted));
+                    }
+                }
+                Seen::Nothing => {
+                    out.clear();
+                    return Ok(false);
+                }
+                Seen::Again => {}
+            }
+        }
+    }
+
     /// Inserts a row or replaces its value. Returns the end of its log: durable once the log is
     /// durable up to there.
     ///
     /// # Errors
     /// [`TxnError`]; the row is as it was.
     pub fn put(&self, tree: &Tree, key: &[u8], value: &[u8]) -> Result<Lsn, TxnError> {
-        if value.len() > tree.max_inline_value() {
-            let mut batch = Batch::default();
-            batch.add(tree, key, BatchOp::Put(value.to_vec()));
-            return self.write(&batch);
-        }
-        self.one(tree, key, value.len(), &mut |_| {
-            Action::Put(Value { bytes: value, flags: Flags::NONE })
-        })
-        .map(|end| end.unwrap_or_else(|| self.env.pool.log().end()))
+        let end = if value.len() > tree.max_inline_value() {
+            self.auto(tree, key, Intent::Put(value))?.1
+        } else {
+            let short = Value { bytes: value, flags: Flags::NONE };
+            match self.one(tree, key, value.len(), &mut |_| Action::Put(short))? {
+                One::Done(end) => end,
+                One::Refused => self.auto(tree, key, Intent::Put(value))?.1,
+            }
+        };
+        Ok(end.unwrap_or_else(|| self.env.pool.log().end()))
     }
 
     /// Removes a row. `None`: it was not there.
@@ -126,7 +215,7 @@ impl Writer {
     /// [`TxnError`]; the row is as it was.
     pub fn delete(&self, tree: &Tree, key: &[u8]) -> Result<Option<Lsn>, TxnError> {
         let mut was_there = false;
-        let end = self.one(tree, key, 0, &mut |row| match row {
+        let one = self.one(tree, key, 0, &mut |row| match row {
             Some(row) if !row.flags.deleted => {
                 was_there = true;
                 Action::Remove
@@ -136,54 +225,62 @@ impl Writer {
                 Action::Nothing
             }
         })?;
+        let end = match one {
+            One::Done(end) => end,
+            One::Refused => {
+                let (did, end) = self.auto(tree, key, Intent::Delete)?;
+                was_there = did;
+                end
+            }
+        };
         Ok(end.filter(|_| was_there))
     }
 
-    /// One row, one group: a transaction that needs no undo.
+    /// One row, one group: a transaction that needs no undo, and leaves no older version. Refused
+    /// when somebody may need one, or has the row.
     fn one<'a>(
         &self,
         tree: &Tree,
         key: &[u8],
         value_len: usize,
         decide: &mut dyn FnMut(Option<Row<'_>>) -> Action<'a>,
-    ) -> Result<Option<Lsn>, TxnError> {
-        loop {
-            self.admit(ROW_BYTES + (key.len() + value_len) as u64)?;
-            let id = self.active.number();
-            let header = Header { txn: Some(id), commits: true, ..Header::default() };
-            let mut locked_by = None;
-            let mut opened = false;
-            let log = self.env.pool.log();
-            let written = tree.write(key, &Change::single(header), &mut |row| {
-                locked_by = row.map(|r| r.stamp.writer).filter(|&w| self.active.is_open(w));
-                if locked_by.is_some() {
-                    return Action::Nothing;
-                }
-                if row.is_some_and(|r| r.flags.overflow) && !opened {
-                    // Before the group that names the chain is in the log: no checkpoint may pass
-                    // it until the chain is freed.
-                    self.active.reopen(id, log.end());
-                    opened = true;
-                }
-                decide(row)
-            });
-            let replaced = written.as_ref().ok().and_then(|written| written.replaced);
-            match replaced {
-                // The commit stands. What it leaves is done now, or at the next opening.
-                Some(chain) => {
-                    let (first, mark) = (chain.first, chain.mark);
-                    self.settle(id, &[Todo::Chain { first, mark, tree: tree.id() }], &|_| Ok(None));
-                }
-                None if opened => self.active.end(id),
-                None => {}
-            }
-            let written = written?;
-            if let Some(writer) = locked_by {
-                let _ = self.active.wait_end(writer, Duration::from_millis(10));
-                continue;
-            }
-            return Ok(written.span.map(|span| span.end));
+    ) -> Result<One, TxnError> {
+        if self.registry.gate.is_closed() {
+            return Ok(One::Refused);
         }
+        self.admit(ROW_BYTES + (key.len() + value_len) as u64)?;
+        let id = self.registry.number();
+        let header = Header { txn: Some(id), commits: true, ..Header::default() };
+        let (mut inside, mut refused) = (None, false);
+        let written = tree.write(key, &Change::single(header), &mut |row| {
+            if inside.is_none() {
+                inside = self.registry.gate.enter();
+            }
+            refused = inside.is_none()
+                // TXN-1
+                || row.is_some_and(|r| self.registry.is_open(r.stamp.writer))
+                // What it leaves to be freed is for a transaction with a name.
+                || row.is_some_and(|r| r.flags.overflow)
+                || self.locks.blocks(id, tree.id(), Place::Key(key), Kind::RowExclusive);
+            if refused { Action::Nothing } else { decide(row) }
+        })?;
+        drop(inside);
+        Ok(if refused { One::Refused } else { One::Done(written.span.map(|span| span.end)) })
+    }
+
+    /// One change as a transaction of its own.
+    fn auto(
+        &self,
+        tree: &Tree,
+        key: &[u8],
+        intent: Intent<'_>,
+    ) -> Result<(bool, Option<Lsn>), TxnError> {
+        let mut did = false;
+        let end = self.transact(|txn| {
+            did = txn.change(self, tree, key, intent)?;
+            Ok(())
+        })?;
+        Ok((did, end))
     }
 
     /// Applies a batch. Returns the end of its log.
@@ -191,7 +288,17 @@ impl Writer {
     /// # Errors
     /// [`TxnError`]; all rows are as they were.
     pub fn write(&self, batch: &Batch) -> Result<Lsn, TxnError> {
-        self.transact(&|id| Ok(batch.trees.get(&id).cloned()), |open| open.run(batch))
+        let end = self.transact(|txn| {
+            for ((id, key), op) in &batch.ops {
+                let intent = match op {
+                    BatchOp::Put(value) => Intent::Put(value),
+                    BatchOp::Delete => Intent::Delete,
+                };
+                txn.change(self, &batch.trees[id], key, intent)?;
+            }
+            Ok(())
+        })?;
+        Ok(end.unwrap_or_else(|| self.env.pool.log().end()))
     }
 
     /// Fills an empty tree from entries in ascending key order. Returns their number and the end of
@@ -204,220 +311,47 @@ impl Writer {
         tree: &Tree,
         entries: impl Iterator<Item = (K, V)>,
     ) -> Result<(u64, Lsn), TxnError> {
-        let mut count = 0;
-        let end = self.transact(&|_| Ok(Some(tree.clone())), |open| {
-            let header = open.header();
-            let last = Header { commits: true, ..header };
-            count = tree.bulk_load(entries, header, last, &mut |event| open.hear(event))?;
-            Ok(self.env.pool.log().end())
-        })?;
-        Ok((count, end))
+        let mut txn = Txn::new(Isolation::ReadCommitted, LOCK_WAIT);
+        let past = txn.start(self)?;
+        let header = Header { txn: Some(past.id()), ..Header::default() };
+        let last = Header { commits: true, ..header };
+        let loaded =
+            tree.bulk_load(entries, header, last, &mut |event| txn.hear(self, &past, event));
+        match loaded {
+            Ok(count) => {
+                let end = self.env.pool.log().end();
+                txn.committed(self, &past);
+                Ok((count, end))
+            }
+            Err(e) => Err(self.undone(&mut txn, e.into())),
+        }
     }
 
-    /// Runs `work` as a transaction: commits have happened inside it when it returns; if it fails
-    /// all is taken back.
+    /// Runs `work` as a transaction and commits it; if it fails all is taken back.
     fn transact(
         &self,
-        tree_of: &dyn Fn(TreeId) -> Result<Option<Tree>, TxnError>,
-        work: impl FnOnce(&mut OpenTxn<'_>) -> Result<Lsn, TxnError>,
-    ) -> Result<Lsn, TxnError> {
-        let id = self.active.open(self.env.pool.log().end());
-        let (undo, todo) = (Vec::new(), Vec::new());
-        let mut open = OpenTxn { writer: self, id, seq: 0, undo, undo_bytes: 0, todo };
-        match work(&mut open) {
-            Ok(end) => {
-                self.settle(id, &open.todo, tree_of);
-                Ok(end)
-            }
-            Err(first) => {
-                let mut undo = std::mem::take(&mut open.undo);
-                // Not admitted (TXN-4): it holds the checkpoint that admission would wait for. What
-                // it adds to the log is bounded by the undo that a transaction may have.
-                let undone = roll_back(&self.env, id, &mut undo, tree_of, &mut |_| Ok(()));
-                if let Err(then) = undone {
-                    // Rows stay locked: nobody may build on changes that will be taken back.
-                    return Err(TxnError::RollbackFailed {
-                        first: first.into(),
-                        then: then.into(),
-                    });
-                }
-                self.active.end(id);
-                Err(first)
-            }
+        work: impl FnOnce(&mut Txn) -> Result<(), TxnError>,
+    ) -> Result<Option<Lsn>, TxnError> {
+        let mut txn = Txn::new(Isolation::ReadCommitted, LOCK_WAIT);
+        match work(&mut txn).and_then(|()| txn.commit(self)) {
+            Ok(end) => Ok(end),
+            Err(first) => Err(self.undone(&mut txn, first)),
         }
     }
 
-    /// Does what the commit of `id` left to do, and ends it. The commit stands whatever becomes of
-    /// that: an engine that has halted does it at the next opening, and pages that damage keeps
-    /// from being freed stay in use.
-    fn settle(
-        &self,
-        id: TxnId,
-        todo: &[Todo],
-        tree_of: &dyn Fn(TreeId) -> Result<Option<Tree>, TxnError>,
-    ) {
-        if !todo.is_empty() {
-            // Not admitted, as a rollback.
-            let _ = finish(&self.env, id, todo, tree_of, &mut |_| Ok(()));
+    fn undone(&self, txn: &mut Txn, first: TxnError) -> TxnError {
+        match txn.rollback(self) {
+            Ok(()) => first,
+            // Rows stay locked: nobody may build on changes that will be taken back.
+            Err(then) => TxnError::RollbackFailed { first: first.into(), then: then.into() },
         }
-        self.active.end(id);
     }
 }
 
-/// A transaction under way.
-struct OpenTxn<'w> {
-    writer: &'w Writer,
-    id: TxnId,
-    seq: u32,
-    undo: Vec<UndoEntry>,
-    undo_bytes: u64,
-    todo: Vec<Todo>,
-}
-
-impl OpenTxn<'_> {
-    fn header(&self) -> Header {
-        Header { txn: Some(self.id), ..Header::default() }
-    }
-
-    fn run(&mut self, batch: &Batch) -> Result<Lsn, TxnError> {
-        for ((tree, key), op) in &batch.ops {
-            let tree = &batch.trees[tree];
-            match op {
-                BatchOp::Put(value) if value.len() > tree.max_inline_value() => {
-                    tree.check_key(key)?;
-                    let head = self.write_chain(tree, value)?;
-                    self.change(tree, key, Some((Flags::OVERFLOW, &head)))?;
-                }
-                BatchOp::Put(value) => self.change(tree, key, Some((Flags::NONE, value)))?,
-                BatchOp::Delete => self.change(tree, key, None)?,
-            }
-        }
-        self.make_way(ROW_BYTES)?;
-        let mut group = Group::begin(Header { commits: true, ..self.header() });
-        for todo in &self.todo {
-            group.note(&Op::Cleanup(todo.to_cleanup()));
-        }
-        Ok(group.commit(self.writer.env.pool.log())?.end)
-    }
-
-    fn write_chain(&mut self, tree: &Tree, value: &[u8]) -> Result<Vec<u8>, TxnError> {
-        self.seq += 1;
-        let mark = ChainHead::mark(self.id, u64::from(self.seq));
-        let header = self.header();
-        let written = tree.write_chain(value, mark, header, &mut |event| self.hear(event));
-        Ok(written?.encode())
-    }
-
-    /// Listens to a long change under way: remembers pages taken, waits before it goes on.
-    fn hear(&mut self, event: ChainEvent) -> Result<(), TreeError> {
-        match event {
-            ChainEvent::Before(bytes) => {
-                self.make_way(bytes).map_err(|e| TreeError::Stopped(e.to_string()))
-            }
-            ChainEvent::Used(first, count) => {
-                match self.undo.last_mut() {
-                    Some(UndoEntry::Pages { first: begin, count: have, notes })
-                        if begin.0 + *have == first.0 =>
-                    {
-                        *have += count;
-                        *notes += 1;
-                    }
-                    _ => {
-                        let entry = UndoEntry::Pages { first, count, notes: 1 };
-                        self.undo_bytes += entry.bytes();
-                        self.undo.push(entry);
-                    }
-                }
-                Ok(())
-            }
-        }
-    }
-
-    /// Puts (`Some`) or marks deleted (`None`) one row, waiting for whoever has it.
-    fn change(
-        &mut self,
-        tree: &Tree,
-        key: &[u8],
-        content: Option<(Flags, &[u8])>,
-    ) -> Result<(), TxnError> {
-        let content_len = content.map_or(0, |(_, bytes)| bytes.len());
-        loop {
-            self.make_way(ROW_BYTES + (2 * content_len + 2 * key.len()) as u64)?;
-            self.seq += 1;
-            let change = Change::undoable(self.header(), self.seq);
-            let mut locked_by = None;
-            let mut before: Option<(Flags, Vec<u8>)> = None;
-            let active = &self.writer.active;
-            let written = tree.write(key, &change, &mut |row| {
-                locked_by =
-                    row.map(|r| r.stamp.writer).filter(|&w| w != self.id && active.is_open(w));
-                if locked_by.is_some() {
-                    return Action::Nothing;
-                }
-                before = row.map(|r| (r.flags, r.value.to_vec()));
-                match content {
-                    Some((flags, bytes)) => Action::Put(Value { bytes, flags }),
-                    None if row.is_some_and(|r| !r.flags.deleted) => Action::Mark,
-                    None => Action::Nothing,
-                }
-            })?;
-            if let Some(other) = locked_by {
-                let _ = self.writer.active.wait_end(other, Duration::from_millis(10));
-                continue;
-            }
-            if written.span.is_some() {
-                let entry = UndoEntry::Row { tree: tree.id(), key: key.to_vec(), before };
-                self.undo_bytes += entry.bytes();
-                self.undo.push(entry);
-                // TXN-5: the row before its chain; no row ever names a chain being freed.
-                if content.is_none() {
-                    self.todo.push(Todo::Row { tree: tree.id(), key: key.to_vec() });
-                }
-                if let Some(chain) = written.replaced {
-                    let (first, mark) = (chain.first, chain.mark);
-                    self.todo.push(Todo::Chain { first, mark, tree: tree.id() });
-                }
-            }
-            return Ok(());
-        }
-    }
-
-    /// Waits for admission. Never holds the checkpoint for long while it does: what it waits for
-    /// may be that the checkpoint moves on (TXN-4).
-    fn make_way(&mut self, bytes: u64) -> Result<(), TxnError> {
-        let max = self.writer.env.pool.log().limit_bytes() / 8;
-        if self.undo_bytes > max {
-            return Err(TxnError::TooLarge { undo_bytes: self.undo_bytes, max });
-        }
-        loop {
-            self.carry_forward()?;
-            let Some(try_admission) = &self.writer.try_admission else {
-                return Ok(self.writer.admit(bytes)?);
-            };
-            if try_admission(bytes)? {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Writes this transaction's undo again at the end of the log if it begins far back, so that
-    /// the log before may go.
-    fn carry_forward(&mut self) -> Result<(), TxnError> {
-        let log = self.writer.env.pool.log();
-        let from = self.writer.active.first_of(self.id);
-        if from.is_some_and(|from| log.end().bytes_since(from) > log.limit_bytes() / 4) {
-            let start = log.end();
-            let mut group = Group::begin(Header { undo: true, ..self.header() });
-            group.note(&Op::UndoReset);
-            for entry in &mut self.undo {
-                group.note(&entry.to_op());
-                if let UndoEntry::Pages { notes, .. } = entry {
-                    *notes = 1;
-                }
-            }
-            group.commit(log)?;
-            self.writer.active.carried_forward(self.id, start);
-        }
-        Ok(())
-    }
+/// What became of a change of one row.
+enum One {
+    /// Done, with the end of its log when something was changed.
+    Done(Option<Lsn>),
+    /// It has to be done as a transaction.
+    Refused,
 }

@@ -3,7 +3,7 @@
 use weir_base::{PageNo, TreeId, TxnId};
 use weir_btree::{Action, Change, Env, Row, Tree, Value};
 use weir_change::{Before, Group, Header, Op};
-use weir_page::Flags;
+use weir_page::{Flags, Stamp};
 
 use crate::error::TxnError;
 
@@ -16,8 +16,8 @@ pub enum UndoEntry {
         tree: TreeId,
         /// At this key.
         key: Vec<u8>,
-        /// What was there: its marks and bytes, `None` when nothing.
-        before: Option<(Flags, Vec<u8>)>,
+        /// What was there: its marks, writer and bytes, `None` when nothing.
+        before: Option<(Flags, Stamp, Vec<u8>)>,
     },
     /// A stretch of a row's value was changed.
     Delta {
@@ -25,6 +25,8 @@ pub enum UndoEntry {
         tree: TreeId,
         /// At this key.
         key: Vec<u8>,
+        /// Who had written it.
+        stamp: Stamp,
         /// Where in the value.
         offset: usize,
         /// What was there.
@@ -50,11 +52,11 @@ impl UndoEntry {
                 let key = key.to_vec();
                 Some(match before {
                     Before::Absent => UndoEntry::Row { tree, key, before: None },
-                    Before::Row { flags, bytes, .. } => {
-                        UndoEntry::Row { tree, key, before: Some((flags, bytes.to_vec())) }
+                    Before::Row { flags, stamp, bytes } => {
+                        UndoEntry::Row { tree, key, before: Some((flags, stamp, bytes.to_vec())) }
                     }
-                    Before::Delta { offset, bytes, .. } => {
-                        UndoEntry::Delta { tree, key, offset, bytes: bytes.to_vec() }
+                    Before::Delta { stamp, offset, bytes, .. } => {
+                        UndoEntry::Delta { tree, key, stamp, offset, bytes: bytes.to_vec() }
                     }
                 })
             }
@@ -65,17 +67,19 @@ impl UndoEntry {
 
     /// As the record that recovery would read.
     pub(crate) fn to_op(&self) -> Op<'_> {
-        let stamp = weir_page::Stamp::default();
         match self {
             UndoEntry::Row { tree, key, before } => {
                 let before = match before {
                     None => Before::Absent,
-                    Some((flags, bytes)) => Before::Row { flags: *flags, stamp, bytes },
+                    Some((flags, stamp, bytes)) => {
+                        Before::Row { flags: *flags, stamp: *stamp, bytes }
+                    }
                 };
                 Op::Undo { tree: *tree, key, seq: 0, before }
             }
-            UndoEntry::Delta { tree, key, offset, bytes } => {
-                let before = Before::Delta { offset: *offset, removed: bytes.len(), bytes, stamp };
+            UndoEntry::Delta { tree, key, stamp, offset, bytes } => {
+                let (offset, removed, stamp) = (*offset, bytes.len(), *stamp);
+                let before = Before::Delta { offset, removed, bytes, stamp };
                 Op::Undo { tree: *tree, key, seq: 0, before }
             }
             UndoEntry::Pages { first, count, .. } => Op::UndoPages { first: *first, count: *count },
@@ -87,7 +91,7 @@ impl UndoEntry {
     pub fn bytes(&self) -> u64 {
         match self {
             UndoEntry::Row { key, before, .. } => {
-                32 + key.len() as u64 + before.as_ref().map_or(0, |(_, b)| b.len() as u64)
+                32 + key.len() as u64 + before.as_ref().map_or(0, |(_, _, b)| b.len() as u64)
             }
             UndoEntry::Delta { key, bytes, .. } => 32 + (key.len() + bytes.len()) as u64,
             UndoEntry::Pages { .. } => 16,
@@ -95,8 +99,10 @@ impl UndoEntry {
     }
 }
 
-/// Takes back all of `entries`, newest first. `tree_of` finds a tree by its number, `None` when it
-/// does not exist (its creation is being taken back too).
+/// Finds a tree by its number; `None` when it does not exist (its creation is being taken back too).
+pub type TreeOf<'a> = dyn Fn(TreeId) -> Result<Option<Tree>, TxnError> + 'a;
+
+/// Takes back all of `entries`, newest first.
 ///
 /// # Errors
 /// [`TxnError`]; what was done so far is in the log, and `entries` holds what is left.
@@ -104,48 +110,64 @@ pub fn roll_back(
     env: &Env,
     id: TxnId,
     entries: &mut Vec<UndoEntry>,
-    tree_of: &dyn Fn(TreeId) -> Result<Option<Tree>, TxnError>,
+    tree_of: &TreeOf<'_>,
     admit: &mut weir_btree::Admit<'_>,
 ) -> Result<(), TxnError> {
-    let header = Header { txn: Some(id), ..Header::default() };
     while let Some(entry) = entries.last() {
         admit(entry.bytes() + 1024)?;
-        match entry {
-            UndoEntry::Row { tree, key, before } => {
-                if let Some(tree) = tree_of(*tree)? {
-                    restore(&tree, key, header, before.as_ref())?;
-                }
-            }
-            UndoEntry::Delta { tree, key, offset, bytes } => {
-                if let Some(tree) = tree_of(*tree)? {
-                    let mut value = Vec::new();
-                    if let Some(head) = tree.get_inline(key, &mut value)?
-                        && let Some(part) = value.get_mut(*offset..*offset + bytes.len())
-                    {
-                        part.copy_from_slice(bytes);
-                        restore(&tree, key, header, Some(&(head.flags, value)))?;
-                    }
-                }
-            }
-            UndoEntry::Pages { first, count, notes } => {
-                let pages: Vec<PageNo> = (first.0..first.0 + count).map(PageNo).collect();
-                let mut group = Group::begin(header);
-                env.space.log_free(&mut group, &pages)?;
-                // With the freeing itself: done twice, it would free pages that others use now.
-                group.note(&Op::Undone { entries: *notes });
-                group.commit(env.pool.log())?;
-                env.space.unclaim(&pages);
-                entries.pop();
-                continue;
-            }
-        }
-        // Rows may be restored twice without harm: they stay locked until the end.
-        let mut group = Group::begin(header);
-        group.note(&Op::Undone { entries: 1 });
-        group.commit(env.pool.log())?;
+        undo_one(env, id, entry, tree_of)?;
         entries.pop();
     }
-    let group = Group::begin(Header { ended: true, ..header });
+    rolled_back(env, id)
+}
+
+/// Says in the log that nothing of `id` is left to be taken back.
+pub(crate) fn rolled_back(env: &Env, id: TxnId) -> Result<(), TxnError> {
+    let header = Header { txn: Some(id), ended: true, ..Header::default() };
+    Group::begin(header).commit(env.pool.log())?;
+    Ok(())
+}
+
+/// Takes one change of `id` back, and says so in the log.
+pub(crate) fn undo_one(
+    env: &Env,
+    id: TxnId,
+    entry: &UndoEntry,
+    tree_of: &TreeOf<'_>,
+) -> Result<(), TxnError> {
+    let header = Header { txn: Some(id), ..Header::default() };
+    match entry {
+        UndoEntry::Row { tree, key, before } => {
+            if let Some(tree) = tree_of(*tree)? {
+                let before = before.as_ref();
+                restore(&tree, key, header, before.map(|(f, s, b)| (*f, *s, b.as_slice())))?;
+            }
+        }
+        UndoEntry::Delta { tree, key, stamp, offset, bytes } => {
+            if let Some(tree) = tree_of(*tree)? {
+                let mut value = Vec::new();
+                if let Some(head) = tree.get_inline(key, &mut value)?
+                    && let Some(part) = value.get_mut(*offset..*offset + bytes.len())
+                {
+                    part.copy_from_slice(bytes);
+                    restore(&tree, key, header, Some((head.flags, *stamp, &value)))?;
+                }
+            }
+        }
+        UndoEntry::Pages { first, count, notes } => {
+            let pages: Vec<PageNo> = (first.0..first.0 + count).map(PageNo).collect();
+            let mut group = Group::begin(header);
+            env.space.log_free(&mut group, &pages)?;
+            // With the freeing itself: done twice, it would free pages that others use now.
+            group.note(&Op::Undone { entries: *notes });
+            group.commit(env.pool.log())?;
+            env.space.unclaim(&pages);
+            return Ok(());
+        }
+    }
+    // Rows may be restored twice without harm: they stay locked until the end.
+    let mut group = Group::begin(header);
+    group.note(&Op::Undone { entries: 1 });
     group.commit(env.pool.log())?;
     Ok(())
 }
@@ -154,13 +176,16 @@ fn restore(
     tree: &Tree,
     key: &[u8],
     header: Header,
-    before: Option<&(Flags, Vec<u8>)>,
+    before: Option<(Flags, Stamp, &[u8])>,
 ) -> Result<(), TxnError> {
-    let change = Change::restoring(header);
+    let mut change = Change::restoring(header);
+    if let Some((_, stamp, _)) = before {
+        change = change.stamped(stamp);
+    }
     tree.write(key, &change, &mut |row: Option<Row<'_>>| match (before, row) {
         (None, None) => Action::Nothing,
         (None, Some(_)) => Action::Remove,
-        (Some((flags, bytes)), _) => Action::Put(Value { bytes, flags: *flags }),
+        (Some((flags, _, bytes)), _) => Action::Put(Value { bytes, flags }),
     })?;
     Ok(())
 }

@@ -88,9 +88,10 @@ impl Engine {
         }
         self.writer.admit(4096)?;
         let id = TreeId(self.next_tree.fetch_add(1, Ordering::SeqCst));
-        let txn = self.active.open(self.log.end());
+        let txn = self.registry.open().id();
+        self.registry.pin(txn, self.log.end());
         let made = self.try_make_tree(name, id, txn);
-        self.active.end(txn);
+        self.registry.end(txn);
         let (tree, end) = made.map_err(|e| self.failed(e))?;
         self.commit(end, weir_redo::Durability::Synced)?;
         Ok(tree)
@@ -136,7 +137,9 @@ impl Engine {
         let _naming = self.naming.lock();
         let Some(tree) = self.find_tree(name)? else { return Ok(false) };
         self.writer.admit(4096)?;
-        let txn = self.active.open(self.log.end());
+        self.writer.dropping(tree.id());
+        let txn = self.registry.open().id();
+        self.registry.pin(txn, self.log.end());
         let header = Header { txn: Some(txn), commits: true, ..Header::default() };
         let cleanup = Cleanup::Tree { tree: tree.id(), root: tree.root() };
         let change = Change::single(header).leaving(cleanup);
@@ -154,7 +157,7 @@ impl Engine {
             };
             Ok(finish(&self.env, txn, &todo, &|_| Ok(None), &mut admit)?)
         });
-        self.active.end(txn);
+        self.registry.end(txn);
         freed.map_err(|e| self.failed(e))?;
         Ok(true)
     }
@@ -165,7 +168,7 @@ impl Engine {
         txn: weir_base::TxnId,
         tree: &RawTree,
     ) -> Result<(), weir_btree::TreeError> {
-        let from = self.active.first_of(txn);
+        let from = self.registry.first_of(txn);
         if from.is_none_or(|f| self.log.end().bytes_since(f) <= self.log.limit_bytes() / 4) {
             return Ok(());
         }
@@ -173,7 +176,7 @@ impl Engine {
         let mut group = Group::begin(Header { txn: Some(txn), commits: true, ..Header::default() });
         group.note(&Op::Cleanup(Cleanup::Tree { tree: tree.id(), root: tree.root() }));
         group.commit(&self.log)?;
-        self.active.carried_forward(txn, start);
+        self.registry.pin(txn, start);
         Ok(())
     }
 }

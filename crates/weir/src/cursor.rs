@@ -1,19 +1,19 @@
 //! Walking a tree in key order.
-use weir_btree::Cursor as RawCursor;
+use weir_txn::{Looker, RowCursor, View};
 
 use crate::error::Error;
 use crate::tree::Tree;
 
 /// A position in a tree. It stays sound while others change the tree: rows that are there all along
-/// are met exactly once, in order.
+/// are met exactly once, in order. Each row is seen as committed when the cursor comes to it.
 pub struct Cursor {
-    raw: RawCursor,
-    _tree: Tree,
+    raw: RowCursor,
+    tree: Tree,
 }
 
 impl Cursor {
     pub(crate) fn new(tree: Tree) -> Self {
-        Cursor { raw: RawCursor::new(tree.raw.clone()), _tree: tree }
+        Cursor { raw: RowCursor::new(tree.raw.clone()), tree }
     }
 
     /// Moves to the first row whose key is not below `key`. `false`: there is none.
@@ -21,7 +21,7 @@ impl Cursor {
     /// # Errors
     /// [`Error::Damaged`], [`Error::Io`].
     pub fn seek(&mut self, key: &[u8]) -> Result<bool, Error> {
-        Ok(self.raw.seek(key)?)
+        Ok(self.raw.seek(latest(&self.tree), key)?)
     }
 
     /// Moves to the last row whose key is below `key`. `false`: there is none.
@@ -29,7 +29,7 @@ impl Cursor {
     /// # Errors
     /// As [`Cursor::seek`].
     pub fn seek_before(&mut self, key: &[u8]) -> Result<bool, Error> {
-        Ok(self.raw.seek_before(key)?)
+        Ok(self.raw.seek_before(latest(&self.tree), key)?)
     }
 
     /// Moves to the first row.
@@ -37,7 +37,7 @@ impl Cursor {
     /// # Errors
     /// As [`Cursor::seek`].
     pub fn seek_first(&mut self) -> Result<bool, Error> {
-        Ok(self.raw.seek_first()?)
+        Ok(self.raw.seek_first(latest(&self.tree))?)
     }
 
     /// Moves to the last row.
@@ -45,7 +45,7 @@ impl Cursor {
     /// # Errors
     /// As [`Cursor::seek`].
     pub fn seek_last(&mut self) -> Result<bool, Error> {
-        Ok(self.raw.seek_last()?)
+        Ok(self.raw.seek_last(latest(&self.tree))?)
     }
 
     /// Moves to the next row. `false`: there is none, or the cursor stood on none.
@@ -54,7 +54,7 @@ impl Cursor {
     /// As [`Cursor::seek`].
     #[allow(clippy::should_implement_trait)] // Rows are borrowed from the cursor: no Iterator.
     pub fn next(&mut self) -> Result<bool, Error> {
-        Ok(self.raw.next()?)
+        Ok(self.raw.next(latest(&self.tree))?)
     }
 
     /// Moves to the row before. `false`: there is none, or the cursor stood on none.
@@ -62,7 +62,7 @@ impl Cursor {
     /// # Errors
     /// As [`Cursor::seek`].
     pub fn prev(&mut self) -> Result<bool, Error> {
-        Ok(self.raw.prev()?)
+        Ok(self.raw.prev(latest(&self.tree))?)
     }
 
     /// The key of the row stood on; empty when on none.
@@ -71,11 +71,15 @@ impl Cursor {
         self.raw.key()
     }
 
-    /// The value of the row stood on; empty when on none, or when the row has gone since.
+    /// The value of the row stood on; empty when on none.
     ///
     /// # Errors
-    /// As [`Cursor::seek`].
+    /// None any more; kept so that callers need not change.
     pub fn value(&mut self) -> Result<&[u8], Error> {
-        Ok(self.raw.value()?.unwrap_or_default())
+        Ok(self.raw.value())
     }
+}
+
+fn latest(tree: &Tree) -> Looker<'_> {
+    Looker { writer: &tree.engine.writer, own: None, view: View::Latest }
 }

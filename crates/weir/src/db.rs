@@ -163,6 +163,7 @@ impl Db {
     /// # Errors
     /// [`Error::Halted`], [`Error::Io`].
     pub fn step(&self) -> Result<(), Error> {
+        self.engine.writer.tend()?;
         self.engine.checkpointer.pump()?;
         Ok(())
     }

@@ -10,7 +10,7 @@ use weir_device::Volume;
 use weir_pool::Pool;
 use weir_redo::{Durability, Log};
 use weir_space::Space;
-use weir_txn::{Active, Writer};
+use weir_txn::{Registry, Writer};
 
 use crate::config::{Background, Config};
 use crate::error::Error;
@@ -30,9 +30,9 @@ pub(crate) struct Engine {
     pub(crate) pool: Arc<Pool>,
     pub(crate) space: Arc<Space>,
     pub(crate) env: Arc<Env>,
-    pub(crate) active: Arc<Active>,
+    pub(crate) registry: Arc<Registry>,
     pub(crate) checkpointer: Arc<Checkpointer>,
-    pub(crate) writer: Writer,
+    pub(crate) writer: Arc<Writer>,
     pub(crate) catalog: RawTree,
     /// Makers and droppers of trees, one at a time.
     pub(crate) naming: Mutex<()>,
@@ -46,7 +46,18 @@ impl Engine {
     /// The end of a write: counted, and waited for as durably as asked.
     #[inline]
     pub(crate) fn commit(&self, end: Lsn, durability: Durability) -> Result<(), Error> {
+        self.count_commit();
+        self.wait(end, durability)
+    }
+
+    #[inline]
+    pub(crate) fn count_commit(&self) {
         self.checkpointer.count_commit();
+    }
+
+    /// Waits until the log is as durable as asked up to `end`.
+    #[inline]
+    pub(crate) fn wait(&self, end: Lsn, durability: Durability) -> Result<(), Error> {
         if self.config.background == Background::Manual && durability != Durability::Lazy {
             self.checkpointer.maintain_log()?;
         }
@@ -91,9 +102,10 @@ impl Engine {
         if let Some(why) = self.halted() {
             return Err(Error::Halted(why));
         }
+        while self.writer.purge(64) > 0 {}
         self.log.flush(Durability::Synced)?;
         self.checkpointer.flush_all()?;
-        if self.active.is_empty() {
+        if self.registry.is_empty() {
             let end = self.log.end();
             self.log.wait(end, Durability::Synced)?;
             self.checkpointer.write_control(|control| {

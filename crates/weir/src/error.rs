@@ -44,12 +44,27 @@ pub enum Error {
         /// The answer.
         cause: io::Error,
     },
+    /// A row with this key is there already.
+    #[error("there is a row with this key already")]
+    Duplicate,
     /// A transaction failed for a reason of its own.
     #[error(transparent)]
     Transaction(TxnError),
 }
 
 impl Error {
+    /// Whether the same transaction, begun anew, may well succeed: it met another one.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Error::Transaction(TxnError::Lock(_) | TxnError::Conflict))
+    }
+
+    /// Whether it was chosen to resolve a deadlock: it has been taken back as a whole.
+    #[must_use]
+    pub fn is_deadlock(&self) -> bool {
+        matches!(self, Error::Transaction(TxnError::Lock(weir_txn::Refused::Deadlock { .. })))
+    }
+
     pub(crate) fn io(what: impl Into<String>, cause: io::Error) -> Self {
         if cause.kind() == io::ErrorKind::StorageFull {
             return Error::DiskFull(format!("{}: {cause}", what.into()));
@@ -119,7 +134,12 @@ impl From<TxnError> for Error {
         match e {
             TxnError::Tree(e) => e.into(),
             TxnError::Redo(e) => e.into(),
-            TxnError::TooLarge { .. } | TxnError::RollbackFailed { .. } => Error::Transaction(e),
+            TxnError::Duplicate => Error::Duplicate,
+            TxnError::TooLarge { .. }
+            | TxnError::RollbackFailed { .. }
+            | TxnError::Lock(_)
+            | TxnError::Conflict
+            | TxnError::Over => Error::Transaction(e),
         }
     }
 }

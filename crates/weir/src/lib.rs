@@ -38,6 +38,7 @@ mod error;
 mod open;
 mod stats;
 mod tree;
+mod txn;
 mod workers;
 
 pub use check::CheckReport;
@@ -48,6 +49,7 @@ pub use error::Error;
 pub use open::RecoveryReport;
 pub use stats::{PageWrites, StatsSnapshot};
 pub use tree::Tree;
+pub use txn::{Commit, Txn, TxnCursor, TxnOptions};
 pub use weir_base::{Clock, DbId, Lsn, ManualClock, SystemClock, format_size, parse_size};
 pub use weir_btree::TreeReport;
 pub use weir_device::{
@@ -56,3 +58,4 @@ pub use weir_device::{
 pub use weir_pool::{DoubleWriteConfig, DoubleWriteMode};
 pub use weir_recovery::{Phase, Progress};
 pub use weir_redo::Durability;
+pub use weir_txn::{Isolation, Refused, Savepoint, Snapshot, TxnError, Wait};

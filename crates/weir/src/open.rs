@@ -14,7 +14,7 @@ use weir_recovery::{
 };
 use weir_redo::{Log, LogConfig, RedoError};
 use weir_space::Space;
-use weir_txn::{Active, Writer};
+use weir_txn::{Registry, Writer};
 
 use crate::config::{Background, Config};
 use crate::create::prepare;
@@ -202,17 +202,17 @@ fn assemble(
     let control = Arc::new(control);
     let space = Arc::new(Space::open(pool.clone(), config.pages_max)?);
     let env = Arc::new(Env { pool: pool.clone(), space: space.clone() });
-    let active = Arc::new(Active::new(was.next_txn.max(collected.analysis.next_txn)));
+    let registry = Arc::new(Registry::new(was.next_txn.max(collected.analysis.next_txn)));
     let next_tree = was.next_tree.max(collected.analysis.next_tree);
     let next_tree = Arc::new(AtomicU32::new(next_tree.0));
     let held = {
-        let active = active.clone();
-        move || active.oldest()
+        let registry = registry.clone();
+        move || registry.oldest()
     };
     let refresh = {
-        let (active, next_tree) = (active.clone(), next_tree.clone());
+        let (registry, next_tree) = (registry.clone(), next_tree.clone());
         move |control: &mut Control| {
-            control.next_txn = active.next();
+            control.next_txn = registry.next();
             control.next_tree = TreeId(next_tree.load(Ordering::SeqCst));
         }
     };
@@ -239,8 +239,9 @@ fn assemble(
         let pool = pool.clone();
         move |bytes: u64| try_admit(&checkpointer, &log, &*clock, pool.is_manual(), bytes)
     };
-    let writer = Writer::new(env.clone(), active.clone(), Box::new(admission))
+    let writer = Writer::new(env.clone(), registry.clone(), Box::new(admission))
         .with_try_admission(Box::new(try_admission));
+    let writer = Arc::new(writer);
     let catalog = RawTree::at(env.clone(), CATALOG_TREE, CATALOG_ROOT);
     Ok(Engine {
         volume,
@@ -251,7 +252,7 @@ fn assemble(
         pool,
         space,
         env,
-        active,
+        registry,
         checkpointer,
         writer,
         catalog,
@@ -272,7 +273,7 @@ fn settle_open(
     let (completed, undone) = settle(
         collected.analysis,
         &engine.env,
-        &engine.active,
+        &engine.registry,
         &|id| engine.tree_by_id(id),
         // Nobody waits here: a transaction to be settled holds the log that it would wait for.
         &mut |_| {
@@ -294,6 +295,7 @@ impl Engine {
             log: self.log.clone(),
             checkpointer: self.checkpointer.clone(),
             clock: self.clock.clone(),
+            writer: self.writer.clone(),
         }
     }
 }

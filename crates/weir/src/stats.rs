@@ -58,6 +58,15 @@ pub struct StatsSnapshot {
     pub deadline_pages_per_second: f64,
     pub capacity_pages_per_second: f64,
     pub open_transactions: u64,
+    /// Transactions that have ended and whose older versions some snapshot may need: the length of
+    /// the history.
+    pub history_transactions: u64,
+    /// Snapshots held.
+    pub snapshots: u64,
+    /// How many commits the oldest snapshot lies back.
+    pub oldest_snapshot_commits: u64,
+    /// Explicit locks, waits, deadlocks.
+    pub locks: weir_txn::LockStats,
     pub device: IoStats,
     pub device_description: String,
     pub halted: Option<String>,
@@ -71,6 +80,7 @@ impl Db {
         let (pool, redo) = (e.pool.stats(), e.log.stats());
         let (residence, verdict) = (e.pool.residence(), e.checkpointer.verdict());
         let admission = e.checkpointer.admission().stats();
+        let (transactions, locks) = (e.registry.stats(), e.writer.locks().stats());
         StatsSnapshot {
             commits: e.checkpointer.commits(),
             redo_bytes: e.log.end().0,
@@ -105,7 +115,11 @@ impl Db {
             admission_bytes_per_second: verdict.admission_bytes_per_second,
             deadline_pages_per_second: verdict.deadline_pages_per_second,
             capacity_pages_per_second: verdict.capacity_pages_per_second,
-            open_transactions: e.active.len(),
+            open_transactions: transactions.open,
+            history_transactions: transactions.history,
+            snapshots: transactions.snapshots,
+            oldest_snapshot_commits: transactions.oldest_snapshot_commits,
+            locks,
             device: e.volume.io_stats(),
             device_description: e.volume.describe(),
             halted: e.halted(),

@@ -1,9 +1,9 @@
 //! A tree as users see it.
 use std::sync::Arc;
-use std::time::Duration;
 
 use weir_btree::{Tree as RawTree, TreeReport};
 use weir_redo::Durability;
+use weir_txn::View;
 
 use crate::cursor::Cursor;
 use crate::engine::Engine;
@@ -26,27 +26,15 @@ impl Tree {
         Ok(self.get_into(key, &mut value)?.then_some(value))
     }
 
-    /// As [`Tree::get`], into memory of the caller's, emptied first. `false`: there is none.
+    /// As [`Tree::get`], into memory of the caller's, emptied first. `false`: there is none. Sees
+    /// what is committed; of a row that a transaction has changed and not yet committed, what was
+    /// there before.
     ///
     /// # Errors
     /// As [`Tree::get`].
     #[inline]
     pub fn get_into(&self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
-        loop {
-            out.clear();
-            let Some(head) = self.raw.get(key, out)? else { return Ok(false) };
-            // Only what is committed is seen; a batch holds its rows for microseconds.
-            if self.engine.active.is_open(head.stamp.writer)
-                && !self.engine.closed.load(std::sync::atomic::Ordering::Relaxed)
-            {
-                let _ = self.engine.active.wait_end(head.stamp.writer, Duration::from_millis(10));
-                continue;
-            }
-            if head.flags.deleted {
-                out.clear();
-            }
-            return Ok(!head.flags.deleted);
-        }
+        Ok(self.engine.writer.read(&self.raw, key, None, View::Latest, out)?)
     }
 
     /// Inserts a row or replaces its value; returns when it is as durable as asked.

@@ -35,6 +35,7 @@ pub(crate) struct Site {
     pub(crate) log: Arc<Log>,
     pub(crate) checkpointer: Arc<Checkpointer>,
     pub(crate) clock: Arc<dyn weir_base::Clock>,
+    pub(crate) writer: Arc<weir_txn::Writer>,
 }
 
 impl Workers {
@@ -142,6 +143,8 @@ fn log_loop(site: &Site, stop: &AtomicBool) {
         } else if site.log.backlog_bytes() > (1 << 20) {
             site.bear(site.log.flush(Durability::Written).map(|()| false).map_err(Into::into));
         }
+        // What fails here halts the log, which the next line reports.
+        let _ = site.writer.tend();
         site.bear(site.checkpointer.record(false));
         if !site.bear(site.log.maintain().map_err(Into::into)) {
             site.clock.sleep_micros(5_000);

@@ -10,7 +10,7 @@ use weir_device::{FaultyVolume, SimVolume, Volume};
 use weir_pool::{Cause, DoubleWriteConfig, InPlaceStore, Pool, PoolConfig};
 use weir_redo::{Durability, Log, LogConfig};
 use weir_space::Space;
-use weir_txn::{Active, Writer};
+use weir_txn::{Registry, Writer};
 
 /// What a tree should hold.
 pub(crate) type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -21,14 +21,14 @@ pub(crate) struct Site {
     pub(crate) faulty: FaultyVolume,
     pub(crate) log: Arc<Log>,
     pub(crate) env: Arc<Env>,
-    pub(crate) active: Arc<Active>,
+    pub(crate) registry: Arc<Registry>,
     pub(crate) writer: Writer,
 }
 
 /// The checkpointer's work, in the thread that waits for it.
 pub(crate) struct Pump {
     pool: Arc<Pool>,
-    active: Arc<Active>,
+    registry: Arc<Registry>,
     one: Mutex<()>,
 }
 
@@ -56,7 +56,7 @@ impl Pump {
         self.pool.write_back(0, &pages, Cause::Deadline, 16, &mut |_| {})?;
         // Pages first: a transaction that opens after the look at them lies behind it.
         let dirty = self.pool.oldest();
-        let oldest = self.active.oldest().map_or(dirty, |lsn| lsn.min(dirty));
+        let oldest = self.registry.oldest().map_or(dirty, |lsn| lsn.min(dirty));
         log.flush(Durability::Synced)?;
         log.set_checkpoint(oldest);
         while log.maintain()? {}
@@ -87,12 +87,12 @@ pub(crate) fn site(frames: u64, log_bytes: u64) -> Site {
     pool.begin_at(log.end());
     let space = Arc::new(Space::create(pool.clone(), 1 << 18).expect("a space"));
     let env = Arc::new(Env { pool: pool.clone(), space });
-    let active = Arc::new(Active::new(TxnId(1)));
-    let pump = Arc::new(Pump { pool, active: active.clone(), one: Mutex::new(()) });
+    let registry = Arc::new(Registry::new(TxnId(1)));
+    let pump = Arc::new(Pump { pool, registry: registry.clone(), one: Mutex::new(()) });
     let patient = pump.clone();
-    let writer = Writer::new(env.clone(), active.clone(), Box::new(move |b| pump.admit(b)))
+    let writer = Writer::new(env.clone(), registry.clone(), Box::new(move |b| pump.admit(b)))
         .with_try_admission(Box::new(move |b| patient.try_admit(b)));
-    Site { faulty, log, env, active, writer }
+    Site { faulty, log, env, registry, writer }
 }
 
 impl Site {
@@ -115,7 +115,7 @@ impl Site {
             assert!(rows(tree) == **model, "the tree's rows are the model's");
         }
         assert_eq!(self.env.space.used(), used, "pages in use are the trees'");
-        assert_eq!((self.active.len(), self.active.oldest()), (0, None));
+        assert_eq!((self.registry.len(), self.registry.oldest()), (0, None));
     }
 }
 

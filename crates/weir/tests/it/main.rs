@@ -4,3 +4,4 @@ mod faults;
 mod faults_device;
 mod flip;
 mod support;
+mod transactions;

@@ -1,0 +1,154 @@
+//! Walking in key order over the rows that a reader sees.
+use weir_base::TxnId;
+use weir_btree::{Cursor as RawCursor, Tree, TreeError};
+
+use crate::run::Writer;
+use crate::see::{Reader, Seen, View};
+
+/// A position among the rows that a view shows.
+pub struct RowCursor {
+    raw: RawCursor,
+    value: Vec<u8>,
+    on_row: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Up,
+    Down,
+}
+
+/// Who looks, and at what.
+#[derive(Clone, Copy)]
+pub struct Looker<'w> {
+    /// The engine.
+    pub writer: &'w Writer,
+    /// The transaction that looks.
+    pub own: Option<TxnId>,
+    /// What it sees of others.
+    pub view: View,
+}
+
+impl RowCursor {
+    /// A cursor that stands nowhere.
+    #[must_use]
+    pub fn new(tree: Tree) -> Self {
+        RowCursor { raw: RawCursor::with_marked(tree), value: Vec::new(), on_row: false }
+    }
+
+    /// Moves to the first row whose key is not below `key`. `false`: there is none.
+    ///
+    /// # Errors
+    /// [`TreeError`], as all that moves.
+    pub fn seek(&mut self, by: Looker<'_>, key: &[u8]) -> Result<bool, TreeError> {
+        let on = self.raw.seek(key)?;
+        self.settle(by, on, Way::Up)
+    }
+
+    /// Moves to the last row whose key is below `key`.
+    ///
+    /// # Errors
+    /// [`TreeError`].
+    pub fn seek_before(&mut self, by: Looker<'_>, key: &[u8]) -> Result<bool, TreeError> {
+        let on = self.raw.seek_before(key)?;
+        self.settle(by, on, Way::Down)
+    }
+
+    /// Moves to the first row.
+    ///
+    /// # Errors
+    /// [`TreeError`].
+    pub fn seek_first(&mut self, by: Looker<'_>) -> Result<bool, TreeError> {
+        let on = self.raw.seek_first()?;
+        self.settle(by, on, Way::Up)
+    }
+
+    /// Moves to the last row.
+    ///
+    /// # Errors
+    /// [`TreeError`].
+    pub fn seek_last(&mut self, by: Looker<'_>) -> Result<bool, TreeError> {
+        let on = self.raw.seek_last()?;
+        self.settle(by, on, Way::Down)
+    }
+
+    /// Moves to the next row.
+    ///
+    /// # Errors
+    /// [`TreeError`].
+    pub fn next(&mut self, by: Looker<'_>) -> Result<bool, TreeError> {
+        if !self.on_row {
+            return Ok(false);
+        }
+        let on = self.raw.next()?;
+        self.settle(by, on, Way::Up)
+    }
+
+    /// Moves to the row before.
+    ///
+    /// # Errors
+    /// [`TreeError`].
+    pub fn prev(&mut self, by: Looker<'_>) -> Result<bool, TreeError> {
+        if !self.on_row {
+            return Ok(false);
+        }
+        let on = self.raw.prev()?;
+        self.settle(by, on, Way::Down)
+    }
+
+    /// The key of the row stood on; empty when on none.
+    #[must_use]
+    pub fn key(&self) -> &[u8] {
+        if self.on_row { self.raw.key() } else { &[] }
+    }
+
+    /// The value of the row stood on; empty when on none.
+    #[must_use]
+    pub fn value(&self) -> &[u8] {
+        if self.on_row { &self.value } else { &[] }
+    }
+
+    /// Goes on from where the raw cursor stands to a row that is seen.
+    fn settle(&mut self, by: Looker<'_>, mut on: bool, way: Way) -> Result<bool, TreeError> {
+        self.on_row = false;
+        let reader = Reader { registry: by.writer.registry(), own: by.own, view: by.view };
+        while on {
+            let Some(head) = self.raw.inline(&mut self.value) else { return Ok(false) };
+            let seen = if reader.sees_at_once(head.stamp) {
+                if head.flags.deleted { Seen::Nothing } else { Seen::Row(head.flags) }
+            } else {
+                let raw = &self.raw;
+                reader.see(head, &mut self.value, &mut || raw.is_fresh())
+            };
+            on = match seen {
+                Seen::Row(flags) if !flags.overflow => {
+                    self.on_row = true;
+                    return Ok(true);
+                }
+                Seen::Row(_) => {
+                    if self.raw.tree().fetch(&mut self.value)? {
+                        self.on_row = true;
+                        return Ok(true);
+                    }
+                    self.look_again(way)?
+                }
+                Seen::Again => self.look_again(way)?,
+                Seen::Nothing if way == Way::Up => self.raw.next()?,
+                Seen::Nothing => self.raw.prev()?,
+            };
+        }
+        Ok(false)
+    }
+
+    /// Finds the row stood on once more, or what comes after it.
+    fn look_again(&mut self, way: Way) -> Result<bool, TreeError> {
+        let mut key = self.raw.key().to_vec();
+        match way {
+            Way::Up => self.raw.seek(&key),
+            Way::Down => {
+                key.push(0);
+                self.raw.seek_before(&key)
+            }
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! A gate for writes that keep no older version: they may pass while nobody holds a snapshot, and
+//! the first snapshot waits for those inside. Each thread counts itself in a line of its own.
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const LINES: usize = 16;
+
+#[repr(align(128))]
+#[derive(Default)]
+struct Line(AtomicU64);
+
+/// The gate.
+#[derive(Default)]
+pub(crate) struct Gate {
+    lines: [Line; LINES],
+    /// Snapshots held.
+    closed: AtomicU64,
+}
+
+/// Being inside.
+pub(crate) struct Inside<'g>(&'g Line);
+
+impl Drop for Inside<'_> {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Release);
+    }
+}
+
+thread_local! {
+    static LINE: usize = {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        NEXT.fetch_add(1, Ordering::Relaxed) as usize % LINES
+    };
+}
+
+impl Gate {
+    /// Whether a snapshot is held. May be out of date at once.
+    #[inline]
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed) != 0
+    }
+
+    /// Goes in, unless a snapshot is held.
+    #[inline]
+    pub(crate) fn enter(&self) -> Option<Inside<'_>> {
+        let line = &self.lines[LINE.with(|line| *line)];
+        line.0.fetch_add(1, Ordering::SeqCst);
+        let inside = Inside(line);
+        (self.closed.load(Ordering::SeqCst) == 0).then_some(inside)
+    }
+
+    /// Closes the gate (once more) and waits until nobody is inside. Must not be called inside.
+    pub(crate) fn close(&self) {
+        self.closed.fetch_add(1, Ordering::SeqCst);
+        for line in &self.lines {
+            // A few microseconds at most: who is inside holds a leaf and only adds to the log.
+            while line.0.load(Ordering::SeqCst) != 0 {
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    /// Takes one closing back.
+    pub(crate) fn reopen(&self) {
+        self.closed.fetch_sub(1, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Gate;
+    use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+
+    #[test]
+    fn nobody_is_inside_while_it_is_closed() {
+        let (gate, inside, passed) = (Gate::default(), AtomicU64::new(0), AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    while passed.load(SeqCst) < 1000 {
+                        if let Some(_guard) = gate.enter() {
+                            inside.fetch_add(1, SeqCst);
+                            passed.fetch_add(1, SeqCst);
+                            inside.fetch_sub(1, SeqCst);
+                        }
+                    }
+                });
+            }
+            for _ in 0..200 {
+                gate.close();
+                assert!(gate.is_closed());
+                for _ in 0..50 {
+                    assert_eq!(inside.load(SeqCst), 0);
+                }
+                gate.reopen();
+                std::thread::yield_now();
+            }
+        });
+        assert!(!gate.is_closed());
+    }
+}

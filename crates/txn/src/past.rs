@@ -1,0 +1,360 @@
+//! What one transaction did: for each row it changed, what was there before. The same list takes
+//! the transaction back, is carried forward in the log, and gives readers older versions (D5).
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use weir_base::{PageNo, TreeId, TxnId};
+use weir_btree::{Row, Tree};
+use weir_page::{Flags, Stamp};
+
+use crate::cleanup::Todo;
+use crate::undo::UndoEntry;
+
+/// How far a transaction is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum State {
+    /// Under way.
+    Open,
+    /// Committed under this number.
+    Committed(u64),
+    /// Taken back; nobody who began after this number can have seen it.
+    Aborted(u64),
+}
+
+/// A transaction as others see it.
+pub struct Past {
+    id: TxnId,
+    /// 0 while open; then its number times two, plus one if it was taken back.
+    end: AtomicU64,
+    rows: Mutex<Rows>,
+    /// Held while its owner writes or something is written in its name.
+    pub(crate) work: Mutex<Work>,
+}
+
+/// What a transaction needs itself: to be taken back, and to be completed.
+#[derive(Default)]
+pub(crate) struct Work {
+    /// The trees that it changed.
+    pub(crate) trees: Vec<Tree>,
+    /// What to take back, oldest first.
+    pub(crate) undo: Vec<Undo>,
+    /// Bytes of log that writing all of `undo` again would take.
+    pub(crate) undo_bytes: u64,
+    /// What its commit leaves to do.
+    pub(crate) todo: Vec<Todo>,
+}
+
+/// One thing to take back.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Undo {
+    /// The change of this number, a row's.
+    Row(u32),
+    /// Pages taken into use.
+    Pages { first: PageNo, count: u32, notes: u32 },
+}
+
+impl Undo {
+    /// With what it needs, as recovery would find it.
+    pub(crate) fn as_entry(&self, past: &Past) -> Option<UndoEntry> {
+        match *self {
+            Undo::Row(seq) => past.entry(seq),
+            Undo::Pages { first, count, notes } => Some(UndoEntry::Pages { first, count, notes }),
+        }
+    }
+
+    /// It has been written again, as one record.
+    pub(crate) fn is_one_note(&mut self) {
+        if let Undo::Pages { notes, .. } = self {
+            *notes = 1;
+        }
+    }
+}
+
+#[derive(Default)]
+struct Rows {
+    /// By number, from 1.
+    entries: Vec<Entry>,
+    bytes: Vec<u8>,
+}
+
+struct Entry {
+    tree: TreeId,
+    at: usize,
+    key_len: u32,
+    value_len: u32,
+    before: BeforeHead,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum BeforeHead {
+    Absent,
+    Row {
+        flags: Flags,
+        stamp: Stamp,
+    },
+    /// Moved to the entry of the change that came after (see `prune`).
+    Moved,
+}
+
+/// What a row was before a change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Version {
+    /// There was none.
+    Absent,
+    /// These marks, by this writer; the bytes are where the caller asked for them.
+    Row {
+        /// Marks.
+        flags: Flags,
+        /// Who had written it.
+        stamp: Stamp,
+    },
+    /// It is to be found with a later change: look at the row again.
+    Moved,
+    /// Nothing is known under that number: the row did not exist before.
+    Unknown,
+}
+
+impl Past {
+    pub(crate) fn new(id: TxnId) -> Self {
+        Past {
+            id,
+            end: AtomicU64::new(0),
+            rows: Mutex::new(Rows::default()),
+            work: Mutex::new(Work::default()),
+        }
+    }
+
+    /// Its number.
+    #[must_use]
+    pub fn id(&self) -> TxnId {
+        self.id
+    }
+
+    /// How far it is.
+    #[inline]
+    #[must_use]
+    pub fn state(&self) -> State {
+        match self.end.load(Ordering::Acquire) {
+            0 => State::Open,
+            end if end & 1 == 0 => State::Committed(end >> 1),
+            end => State::Aborted(end >> 1),
+        }
+    }
+
+    /// The number that it ended with; `None` while it is open.
+    pub(crate) fn number(&self) -> Option<u64> {
+        match self.state() {
+            State::Open => None,
+            State::Committed(number) | State::Aborted(number) => Some(number),
+        }
+    }
+
+    pub(crate) fn set_end(&self, number: u64, committed: bool) {
+        self.end.store(number << 1 | u64::from(!committed), Ordering::Release);
+    }
+
+    /// How many rows it has changed, each as often as it did.
+    #[must_use]
+    pub fn changes(&self) -> u32 {
+        self.rows.lock().entries.len() as u32
+    }
+
+    /// Remembers what a row is before the next change. Called before the change can be seen.
+    pub(crate) fn push(&self, tree: TreeId, key: &[u8], row: Option<Row<'_>>) {
+        let mut rows = self.rows.lock();
+        let at = rows.bytes.len();
+        rows.bytes.extend_from_slice(key);
+        let (before, value_len) = match row {
+            None => (BeforeHead::Absent, 0),
+            Some(Row { stamp, flags, value }) => {
+                rows.bytes.extend_from_slice(value);
+                (BeforeHead::Row { flags, stamp }, value.len() as u32)
+            }
+        };
+        let key_len = key.len() as u32;
+        rows.entries.push(Entry { tree, at, key_len, value_len, before });
+    }
+
+    /// Forgets changes behind the first `count`: they were not made.
+    pub(crate) fn truncate(&self, count: u32) {
+        let mut rows = self.rows.lock();
+        if let Some(entry) = rows.entries.get(count as usize) {
+            let at = entry.at;
+            rows.entries.truncate(count as usize);
+            rows.bytes.truncate(at);
+        }
+    }
+
+    /// What the row was before change `seq`; its bytes go into `value`, emptied first.
+    #[must_use]
+    pub fn before(&self, seq: u32, value: &mut Vec<u8>) -> Version {
+        let rows = self.rows.lock();
+        let Some(entry) = rows.get(seq) else { return Version::Unknown };
+        match entry.before {
+            BeforeHead::Absent => Version::Absent,
+            BeforeHead::Moved => Version::Moved,
+            BeforeHead::Row { flags, stamp } => {
+                value.clear();
+                value.extend_from_slice(rows.value(entry));
+                Version::Row { flags, stamp }
+            }
+        }
+    }
+
+    /// Who had written the row before change `seq`, if there was one.
+    #[must_use]
+    pub fn stamp_before(&self, seq: u32) -> Option<Stamp> {
+        match self.rows.lock().get(seq)?.before {
+            BeforeHead::Row { stamp, .. } => Some(stamp),
+            _ => None,
+        }
+    }
+
+    /// Change `seq`, as what takes it back.
+    pub(crate) fn entry(&self, seq: u32) -> Option<UndoEntry> {
+        let rows = self.rows.lock();
+        let entry = rows.get(seq)?;
+        let key = rows.key(entry).to_vec();
+        let before = match entry.before {
+            BeforeHead::Row { flags, stamp } => Some((flags, stamp, rows.value(entry).to_vec())),
+            _ => None,
+        };
+        Some(UndoEntry::Row { tree: entry.tree, key, before })
+    }
+
+    /// About how many bytes of log it takes to write change `seq` again.
+    pub(crate) fn undo_bytes(&self, seq: u32) -> u64 {
+        let rows = self.rows.lock();
+        rows.get(seq).map_or(0, |entry| 32 + u64::from(entry.key_len + entry.value_len))
+    }
+
+    /// Moves what `older` remembers of its change `from` into this one's change `to`: nobody needs
+    /// the version between. `false`: there is nothing to move.
+    pub(crate) fn take_from(&self, to: u32, older: &Past, from: u32) -> bool {
+        let mut moved = Vec::new();
+        let head = if std::ptr::eq(self, older) {
+            take(&mut self.rows.lock(), from, &mut moved)
+        } else {
+            take(&mut older.rows.lock(), from, &mut moved)
+        };
+        let Some(head) = head else { return false };
+        let mut rows = self.rows.lock();
+        let rows = &mut *rows;
+        let Some(entry) = rows.entries.get_mut((to - 1) as usize) else { return false };
+        // Key and value lie together.
+        let key = rows.bytes[entry.at..entry.at + entry.key_len as usize].to_vec();
+        let room = (entry.key_len + entry.value_len) as usize;
+        if key.len() + moved.len() > room {
+            entry.at = rows.bytes.len();
+            rows.bytes.resize(entry.at + key.len() + moved.len(), 0);
+        }
+        entry.value_len = moved.len() as u32;
+        entry.before = head;
+        rows.bytes[entry.at..entry.at + key.len()].copy_from_slice(&key);
+        let value_at = entry.at + key.len();
+        rows.bytes[value_at..value_at + moved.len()].copy_from_slice(&moved);
+        true
+    }
+
+    /// Change `seq` has been taken back, and its transaction goes on: whoever has met it looks at
+    /// the row again.
+    pub(crate) fn kill(&self, seq: u32) {
+        take(&mut self.rows.lock(), seq, &mut Vec::new());
+    }
+
+    /// Whether all it remembers has been moved to later changes.
+    pub(crate) fn is_hollow(&self) -> bool {
+        self.rows.lock().entries.iter().all(|entry| entry.before == BeforeHead::Moved)
+    }
+
+    /// Bytes of memory that its versions take.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        let rows = self.rows.lock();
+        let entries = rows.entries.capacity() * size_of::<Entry>();
+        (size_of::<Past>() + entries + rows.bytes.capacity()) as u64
+    }
+
+    /// Gives back memory that it does not use: it changes nothing any more.
+    pub(crate) fn shrink(&self) {
+        let mut rows = self.rows.lock();
+        rows.entries.shrink_to_fit();
+        rows.bytes.shrink_to_fit();
+        *self.work.lock() = Work { trees: Vec::new(), ..Work::default() };
+    }
+}
+
+impl Rows {
+    fn get(&self, seq: u32) -> Option<&Entry> {
+        self.entries.get((seq as usize).checked_sub(1)?)
+    }
+
+    fn key(&self, entry: &Entry) -> &[u8] {
+        &self.bytes[entry.at..entry.at + entry.key_len as usize]
+    }
+
+    fn value(&self, entry: &Entry) -> &[u8] {
+        let at = entry.at + entry.key_len as usize;
+        &self.bytes[at..at + entry.value_len as usize]
+    }
+}
+
+/// Takes a version out of `rows`; its bytes go into `value`.
+fn take(rows: &mut Rows, seq: u32, value: &mut Vec<u8>) -> Option<BeforeHead> {
+    let entry = rows.get(seq)?;
+    if entry.before == BeforeHead::Moved {
+        return None;
+    }
+    value.extend_from_slice(rows.value(entry));
+    let entry = &mut rows.entries[(seq - 1) as usize];
+    entry.value_len = 0;
+    Some(std::mem::replace(&mut entry.before, BeforeHead::Moved))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(writer: u64, value: &[u8]) -> Row<'_> {
+        let stamp = Stamp { writer: TxnId(writer), seq: 1 };
+        Row { stamp, flags: Flags::NONE, value }
+    }
+
+    #[test]
+    fn versions_are_found_by_number_and_move_to_later_changes() {
+        let (first, second) = (Past::new(TxnId(7)), Past::new(TxnId(8)));
+        first.push(TreeId(2), b"k", Some(row(3, b"oldest")));
+        second.push(TreeId(2), b"k", Some(row(7, b"old")));
+        second.push(TreeId(2), b"l", None);
+        let mut value = Vec::new();
+        assert!(matches!(second.before(1, &mut value), Version::Row { .. }));
+        assert_eq!(value, b"old");
+        assert_eq!(second.before(2, &mut value), Version::Absent);
+        assert_eq!(second.before(3, &mut value), Version::Unknown);
+        assert_eq!(second.before(0, &mut value), Version::Unknown);
+        assert!(second.take_from(1, &first, 1));
+        assert!(!second.take_from(1, &first, 1), "it is gone");
+        assert_eq!(first.before(1, &mut value), Version::Moved);
+        assert!(first.is_hollow() && !second.is_hollow());
+        assert!(matches!(second.before(1, &mut value), Version::Row { .. }));
+        assert_eq!(value, b"oldest");
+        assert_eq!(second.stamp_before(1).map(|s| s.writer), Some(TxnId(3)));
+        let entry = second.entry(1);
+        assert!(matches!(entry, Some(UndoEntry::Row { key, .. }) if key == b"k"));
+    }
+
+    #[test]
+    fn changes_that_were_not_made_are_forgotten() {
+        let past = Past::new(TxnId(7));
+        past.push(TreeId(2), b"k", None);
+        past.push(TreeId(2), b"l", Some(row(3, b"old")));
+        past.truncate(1);
+        past.truncate(1);
+        assert_eq!(past.changes(), 1);
+        assert_eq!(past.state(), State::Open);
+        past.set_end(5, true);
+        assert_eq!(past.state(), State::Committed(5));
+        past.set_end(6, false);
+        assert_eq!(past.state(), State::Aborted(6));
+    }
+}

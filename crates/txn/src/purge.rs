@@ -1,0 +1,146 @@
+//! Forgetting: ended transactions that every snapshot sees the end of, and versions between two
+//! that no snapshot needs. Steps of bounded length; each commit makes a few, a background thread
+//! the rest.
+use std::sync::Arc;
+
+use weir_base::Lsn;
+use weir_change::{Group, Header, Op};
+
+use crate::cleanup::{Todo, finish};
+use crate::error::TxnError;
+use crate::past::{Past, State};
+use crate::run::Writer;
+
+/// How many commits a version is old before it is looked at whether it is needed: short snapshots
+/// have gone by then.
+const PRUNE_LAG: u64 = 1024;
+
+impl Writer {
+    /// A step of background work: purges, prunes, carries forward.
+    ///
+    /// # Errors
+    /// [`TxnError`] when the log refuses.
+    pub fn tend(&self) -> Result<(), TxnError> {
+        self.purge(256);
+        self.prune(256);
+        self.carry_forward_all()
+    }
+
+    /// Completes and forgets up to `max` transactions. Returns how many.
+    pub fn purge(&self, max: usize) -> usize {
+        let mut ready = Vec::new();
+        self.registry().take_purgeable(max, &mut ready);
+        for past in &ready {
+            self.complete(past);
+        }
+        if !ready.is_empty() {
+            self.registry().forget(&ready);
+        }
+        ready.len()
+    }
+
+    /// Does what the commit left to do. The commit stands whatever becomes of that: an engine that
+    /// has halted does it at the next opening.
+    fn complete(&self, past: &Past) {
+        let work = std::mem::take(&mut *past.work.lock());
+        if work.todo.is_empty() {
+            return;
+        }
+        // Held all the while: who drops a tree waits for it before the tree's pages are freed.
+        let dropped = self.dropped.read();
+        let tree_of = |id| {
+            let tree = work.trees.iter().find(|tree| tree.id() == id);
+            Ok(tree.filter(|_| !dropped.contains(&id)).cloned())
+        };
+        // Not admitted, as a rollback (TXN-4).
+        let _ = finish(self.env(), past.id(), &work.todo, &tree_of, &mut |_| Ok(()));
+    }
+
+    /// Looks through up to `max` ended transactions for versions that no snapshot needs, and gives
+    /// their memory back ("Scalable garbage collection for in-memory MVCC systems", Böttcher et
+    /// al., VLDB 2019). Returns how many it looked through.
+    pub fn prune(&self, max: usize) -> usize {
+        let (some, snapshots) = self.registry().take_prunable(max, PRUNE_LAG);
+        for past in &some {
+            self.prune_one(past, &snapshots);
+        }
+        some.len()
+    }
+
+    fn prune_one(&self, past: &Arc<Past>, snapshots: &[u64]) {
+        let State::Committed(number) = past.state() else { return };
+        for seq in 1..=past.changes() {
+            while let Some(stamp) = past.stamp_before(seq) {
+                let Some(older) = self.registry().find(stamp.writer) else { break };
+                let State::Committed(from) = older.state() else { break };
+                // New snapshots are newer than `number`: the interval stays empty.
+                if snapshots.iter().any(|at| (from..number).contains(at)) {
+                    break;
+                }
+                if !past.take_from(seq, &older, stamp.seq) {
+                    break;
+                }
+                if !Arc::ptr_eq(past, &older) && older.is_hollow() {
+                    self.registry().drop_hollow(&older);
+                }
+            }
+        }
+        if past.work.lock().todo.is_empty() {
+            past.shrink();
+        }
+    }
+
+    /// Writes again, at the end of the log, what recovery would need of transactions that began far
+    /// back, so that the log before may go. Whoever waits for the user, or for a reader's snapshot,
+    /// never holds the checkpoint.
+    ///
+    /// # Errors
+    /// [`TxnError`] when the log refuses.
+    pub fn carry_forward_all(&self) -> Result<(), TxnError> {
+        let log = self.env().pool.log();
+        let limit = Lsn(log.end().0.saturating_sub(log.limit_bytes() / 4));
+        for id in self.registry().pinned_before(limit) {
+            if let Some(past) = self.registry().find(id) {
+                self.carry_forward(&past)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// As [`Writer::carry_forward_all`], for one transaction, if it begins far back.
+    pub(crate) fn carry_forward(&self, past: &Past) -> Result<(), TxnError> {
+        let log = self.env().pool.log();
+        let far = |from| log.end().bytes_since(from) > log.limit_bytes() / 4;
+        if !self.registry().first_of(past.id()).is_some_and(far) {
+            return Ok(());
+        }
+        // Whoever has it writes just now.
+        let Some(mut work) = past.work.try_lock() else { return Ok(()) };
+        let start = log.end();
+        let header = Header { txn: Some(past.id()), ..Header::default() };
+        let mut group;
+        if past.state() == State::Open {
+            if work.undo.is_empty() {
+                // It has written nothing yet, or keeps its undo elsewhere.
+                return Ok(());
+            }
+            group = Group::begin(Header { undo: true, ..header });
+            group.note(&Op::UndoReset);
+            for undo in &mut work.undo {
+                if let Some(entry) = undo.as_entry(past) {
+                    group.note(&entry.to_op());
+                }
+                undo.is_one_note();
+            }
+        } else {
+            if work.todo.is_empty() {
+                return Ok(());
+            }
+            group = Group::begin(Header { commits: true, ..header });
+            work.todo.iter().map(Todo::to_cleanup).for_each(|todo| group.note(&Op::Cleanup(todo)));
+        }
+        group.commit(log)?;
+        self.registry().pin(past.id(), start);
+        Ok(())
+    }
+}

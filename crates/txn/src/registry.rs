@@ -1,0 +1,383 @@
+//! All transactions that somebody may still ask about: numbers, who is under way, commit numbers,
+//! snapshots, and where the log must be kept from.
+//!
+//! A snapshot is one commit number (D6): taking it copies no list. A row whose writer is not in the
+//! registry any more was written by a transaction that everybody sees.
+use std::collections::hash_map::{Entry, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::{Mutex, RwLock};
+use weir_base::{Lsn, TxnId};
+
+use crate::gate::Gate;
+use crate::past::{Past, State};
+
+const SHARDS: usize = 64;
+
+/// Transactions whose numbers have the same remainder.
+type Shard = RwLock<HashMap<TxnId, Arc<Past>>>;
+
+/// The registry.
+pub struct Registry {
+    next: AtomicU64,
+    /// Rows of writers below this number are seen by everybody.
+    low: AtomicU64,
+    last_commit: AtomicU64,
+    open: AtomicU64,
+    pub(crate) gate: Gate,
+    shards: Box<[Shard]>,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// All in the shards.
+    known: BTreeSet<TxnId>,
+    /// Where the first record is that recovery would need to take one back, or to complete it.
+    pins: BTreeMap<TxnId, Lsn>,
+    /// Commit numbers of snapshots, with how many hold them.
+    snapshots: BTreeMap<u64, u32>,
+    /// Ended, by the number that they ended with.
+    ended: BTreeMap<u64, Arc<Past>>,
+    /// Those of them up to here have been looked at by `prune`.
+    pruned: u64,
+}
+
+/// What `Registry::stats` tells.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct RegistryStats {
+    /// Transactions under way.
+    pub open: u64,
+    /// Transactions that have ended and that somebody may still have to look behind: the length of
+    /// the history.
+    pub history: u64,
+    /// Snapshots held.
+    pub snapshots: u64,
+    /// How many commits the oldest snapshot lies back.
+    pub oldest_snapshot_commits: u64,
+}
+
+impl Registry {
+    /// Nothing is under way; the next transaction gets `next`.
+    #[must_use]
+    pub fn new(next: TxnId) -> Self {
+        let next = next.0.max(1);
+        Registry {
+            next: AtomicU64::new(next),
+            low: AtomicU64::new(next),
+            last_commit: AtomicU64::new(1),
+            open: AtomicU64::new(0),
+            gate: Gate::default(),
+            shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
+            inner: Mutex::new(Inner::default()),
+        }
+    }
+
+    fn shard(&self, id: TxnId) -> &Shard {
+        &self.shards[id.0 as usize % SHARDS]
+    }
+
+    /// A number for a change that is one group of the log and leaves no older version: it is never
+    /// seen open.
+    #[inline]
+    #[must_use]
+    pub fn number(&self) -> TxnId {
+        TxnId(self.next.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// The number that the next transaction gets.
+    #[must_use]
+    pub fn next(&self) -> TxnId {
+        TxnId(self.next.load(Ordering::Relaxed))
+    }
+
+    /// Opens a transaction. It holds the log only from [`Registry::pin`] on.
+    #[must_use]
+    pub fn open(&self) -> Arc<Past> {
+        // The number is taken under the mutex, so that `low` never passes one that is not known yet.
+        let mut inner = self.inner.lock();
+        let id = self.number();
+        let past = Arc::new(Past::new(id));
+        inner.known.insert(id);
+        self.shard(id).write().insert(id, past.clone());
+        self.open.fetch_add(1, Ordering::SeqCst);
+        past
+    }
+
+    /// Registers a transaction that recovery found open; its records begin at `from`.
+    pub fn reopen(&self, id: TxnId, from: Lsn) {
+        let mut inner = self.inner.lock();
+        if let Entry::Vacant(place) = self.shard(id).write().entry(id) {
+            place.insert(Arc::new(Past::new(id)));
+            self.open.fetch_add(1, Ordering::SeqCst);
+        }
+        inner.known.insert(id);
+        inner.pins.insert(id, from);
+        self.low.store(inner.known.first().map_or(id.0, |first| first.0), Ordering::SeqCst);
+    }
+
+    /// Says that what recovery needs of `id` lies at or after `from`: said before the first record
+    /// is in the log, and again when it has been carried forward.
+    pub fn pin(&self, id: TxnId, from: Lsn) {
+        self.inner.lock().pins.insert(id, from);
+    }
+
+    /// Says that recovery needs nothing of `id` any more.
+    pub fn unpin(&self, id: TxnId) {
+        self.inner.lock().pins.remove(&id);
+    }
+
+    /// Ends a transaction as committed: all see its changes who take their snapshot from now on.
+    /// What its commit left to do keeps its pin. Returns its commit number.
+    pub fn commit(&self, past: &Arc<Past>) -> u64 {
+        let unpin = past.work.lock().todo.is_empty();
+        self.conclude(past, true, unpin)
+    }
+
+    /// Ends a transaction as taken back, after its rows have been restored.
+    pub fn abort(&self, past: &Arc<Past>) {
+        self.conclude(past, false, true);
+    }
+
+    fn conclude(&self, past: &Arc<Past>, committed: bool, unpin: bool) -> u64 {
+        let mut inner = self.inner.lock();
+        let number = self.last_commit.load(Ordering::Relaxed) + 1;
+        past.set_end(number, committed);
+        // After the transaction says so itself: a snapshot of this number sees it.
+        self.last_commit.store(number, Ordering::Release);
+        self.open.fetch_sub(1, Ordering::SeqCst);
+        if unpin {
+            inner.pins.remove(&past.id());
+        }
+        inner.ended.insert(number, past.clone());
+        number
+    }
+
+    /// Ends a transaction that wrote no row that anybody could want older versions of, and forgets
+    /// it.
+    pub fn end(&self, id: TxnId) {
+        let mut inner = self.inner.lock();
+        inner.pins.remove(&id);
+        if self.remove(&mut inner, id) {
+            self.open.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    fn remove(&self, inner: &mut Inner, id: TxnId) -> bool {
+        let was_there = self.shard(id).write().remove(&id).is_some();
+        inner.known.remove(&id);
+        let low = inner.known.first().map_or_else(|| self.next().0, |first| first.0);
+        self.low.store(low, Ordering::SeqCst);
+        was_there
+    }
+
+    /// Whether everybody sees what `writer` wrote. `false` says nothing.
+    #[inline]
+    #[must_use]
+    pub fn is_old(&self, writer: TxnId) -> bool {
+        writer.0 < self.low.load(Ordering::Acquire)
+    }
+
+    /// The transaction, if it is known.
+    #[must_use]
+    pub fn find(&self, id: TxnId) -> Option<Arc<Past>> {
+        self.shard(id).read().get(&id).cloned()
+    }
+
+    /// Whether `id` is under way.
+    #[inline]
+    #[must_use]
+    pub fn is_open(&self, id: TxnId) -> bool {
+        !self.is_old(id)
+            && self.open.load(Ordering::SeqCst) != 0
+            && self.shard(id).read().get(&id).is_some_and(|past| past.state() == State::Open)
+    }
+
+    /// Takes a snapshot: sees all that has committed by now, and nothing else.
+    #[must_use]
+    pub fn snapshot(self: &Arc<Self>) -> Snapshot {
+        self.gate.close();
+        let mut inner = self.inner.lock();
+        let number = self.last_commit.load(Ordering::Acquire);
+        *inner.snapshots.entry(number).or_insert(0) += 1;
+        drop(inner);
+        Snapshot { registry: self.clone(), number }
+    }
+
+    /// The oldest record that somebody needs: the checkpoint may not pass it.
+    #[must_use]
+    pub fn oldest(&self) -> Option<Lsn> {
+        self.inner.lock().pins.values().min().copied()
+    }
+
+    /// Where the first record lies that `id` needs.
+    #[must_use]
+    pub fn first_of(&self, id: TxnId) -> Option<Lsn> {
+        self.inner.lock().pins.get(&id).copied()
+    }
+
+    /// Those whose records begin before `lsn`.
+    #[must_use]
+    pub fn pinned_before(&self, lsn: Lsn) -> Vec<TxnId> {
+        let inner = self.inner.lock();
+        inner.pins.iter().filter(|(_, from)| **from < lsn).map(|(id, _)| *id).collect()
+    }
+
+    /// How many transactions are open.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.open.load(Ordering::SeqCst)
+    }
+
+    /// Whether none is open, and none is left to be completed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0 && self.inner.lock().pins.is_empty()
+    }
+
+    /// Counts.
+    #[must_use]
+    pub fn stats(&self) -> RegistryStats {
+        let inner = self.inner.lock();
+        let last = self.last_commit.load(Ordering::Acquire);
+        RegistryStats {
+            open: self.len(),
+            history: inner.ended.len() as u64,
+            snapshots: inner.snapshots.values().map(|&n| u64::from(n)).sum(),
+            oldest_snapshot_commits: inner.snapshots.keys().next().map_or(0, |s| last - s),
+        }
+    }
+
+    /// Takes up to `max` ended transactions that all snapshots, and all to come, see the end of.
+    /// They stay known until [`Registry::forget`].
+    pub(crate) fn take_purgeable(&self, max: usize, out: &mut Vec<Arc<Past>>) {
+        let Some(mut inner) = self.inner.try_lock() else { return };
+        let last = self.last_commit.load(Ordering::Acquire);
+        let horizon = inner.snapshots.keys().next().copied().unwrap_or(last);
+        while out.len() < max
+            && let Some(first) = inner.ended.first_entry()
+            && *first.key() <= horizon
+        {
+            out.push(first.remove());
+        }
+    }
+
+    /// Forgets transactions that everybody sees the end of, and that nothing is left to do for.
+    pub(crate) fn forget(&self, all: &[Arc<Past>]) {
+        let mut inner = self.inner.lock();
+        for past in all {
+            inner.pins.remove(&past.id());
+            self.remove(&mut inner, past.id());
+        }
+    }
+
+    /// Takes up to `max` committed transactions whose versions some snapshot may need, oldest
+    /// first, each once; and the snapshots held. Only those that `lag` more have followed.
+    pub(crate) fn take_prunable(&self, max: usize, lag: u64) -> (Vec<Arc<Past>>, Vec<u64>) {
+        let mut inner = self.inner.lock();
+        let last = self.last_commit.load(Ordering::Acquire);
+        let from = inner.pruned + 1;
+        let to = last.saturating_sub(lag);
+        if from > to || inner.snapshots.is_empty() {
+            return (Vec::new(), Vec::new());
+        }
+        let some: Vec<_> = inner.ended.range(from..=to).take(max).map(|(_, p)| p.clone()).collect();
+        inner.pruned = some.last().and_then(|past| past.number()).unwrap_or(to);
+        (some, inner.snapshots.keys().copied().collect())
+    }
+
+    /// Forgets a committed transaction of which no row and no version is left.
+    pub(crate) fn drop_hollow(&self, past: &Past) {
+        let mut inner = self.inner.lock();
+        // Not when it is being purged, or has something left to do.
+        if let Some(number) = past.number()
+            && !inner.pins.contains_key(&past.id())
+            && inner.ended.remove(&number).is_some()
+        {
+            self.remove(&mut inner, past.id());
+        }
+    }
+}
+
+/// A moment: sees all that was committed then, for as long as it is held.
+pub struct Snapshot {
+    registry: Arc<Registry>,
+    number: u64,
+}
+
+impl Snapshot {
+    /// The newest commit number that it sees.
+    #[inline]
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+}
+
+impl Clone for Snapshot {
+    /// The same moment once more: snapshots can be shared between sessions.
+    fn clone(&self) -> Self {
+        self.registry.gate.close();
+        *self.registry.inner.lock().snapshots.entry(self.number).or_insert(0) += 1;
+        Snapshot { registry: self.registry.clone(), number: self.number }
+    }
+}
+
+impl Drop for Snapshot {
+    fn drop(&mut self) {
+        let mut inner = self.registry.inner.lock();
+        if let Some(count) = inner.snapshots.get_mut(&self.number) {
+            *count -= 1;
+            if *count == 0 {
+                inner.snapshots.remove(&self.number);
+            }
+        }
+        drop(inner);
+        self.registry.gate.reopen();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn open_transactions_hold_the_checkpoint_and_their_rows() {
+        let registry = Arc::new(Registry::new(TxnId(5)));
+        assert_eq!(registry.oldest(), None);
+        let (first, second) = (registry.open(), registry.open());
+        registry.pin(first.id(), Lsn(100));
+        registry.pin(second.id(), Lsn(200));
+        assert!(registry.is_open(first.id()) && !registry.is_open(registry.number()));
+        assert_eq!(registry.oldest(), Some(Lsn(100)));
+        registry.pin(first.id(), Lsn(300));
+        assert_eq!(registry.oldest(), Some(Lsn(200)));
+        assert_eq!(registry.pinned_before(Lsn(250)), [second.id()]);
+        registry.abort(&second);
+        assert!(!registry.is_open(second.id()));
+        assert_eq!(registry.oldest(), Some(Lsn(300)));
+    }
+
+    #[test]
+    fn the_ended_are_known_as_long_as_a_snapshot_may_ask() {
+        let registry = Arc::new(Registry::new(TxnId(5)));
+        let writer = registry.open();
+        let before = registry.snapshot();
+        let number = registry.commit(&writer);
+        assert!(before.number() < number);
+        let mut out = Vec::new();
+        registry.take_purgeable(9, &mut out);
+        assert!(out.is_empty(), "a snapshot does not see it");
+        let after = registry.snapshot();
+        assert!(after.number() >= number);
+        assert_eq!(registry.stats().snapshots, 2);
+        drop(before);
+        registry.take_purgeable(9, &mut out);
+        assert_eq!(out.len(), 1);
+        assert!(!registry.is_old(writer.id()) && registry.find(writer.id()).is_some());
+        registry.forget(&out);
+        assert!(registry.is_old(writer.id()) && registry.find(writer.id()).is_none());
+    }
+}

@@ -1,0 +1,96 @@
+//! What a reader sees of a row: the row itself, or an older version of it.
+use std::sync::Arc;
+
+use weir_base::TxnId;
+use weir_btree::RowHead;
+use weir_page::{Flags, Stamp};
+
+use crate::past::{Past, State, Version};
+use crate::registry::Registry;
+
+/// Whose changes a reader sees.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum View {
+    /// Everybody's, committed or not (READ UNCOMMITTED).
+    Dirty,
+    /// What is committed when the row is looked at.
+    Latest,
+    /// What was committed under this number or a lower one.
+    At(u64),
+}
+
+/// What is seen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Seen {
+    /// A row with these marks; its bytes are in the buffer.
+    Row(Flags),
+    /// None.
+    Nothing,
+    /// The row changed meanwhile: read it again.
+    Again,
+}
+
+/// A reader.
+#[derive(Clone, Copy)]
+pub struct Reader<'r> {
+    /// Where transactions are looked up.
+    pub registry: &'r Registry,
+    /// The reader's own transaction, whose changes it sees.
+    pub own: Option<TxnId>,
+    /// Whose others'.
+    pub view: View,
+}
+
+impl Reader<'_> {
+    /// Whether the row as read is what the reader sees, without looking anybody up. `false` says
+    /// nothing.
+    #[inline]
+    #[must_use]
+    pub fn sees_at_once(&self, stamp: Stamp) -> bool {
+        self.registry.is_old(stamp.writer)
+            || self.own == Some(stamp.writer)
+            || self.view == View::Dirty
+    }
+
+    /// Turns a row as read (`head`, and its bytes in `value`) into what the reader sees. `is_fresh`
+    /// says whether the page is still as it was when the row was read.
+    pub fn see(
+        &self,
+        head: RowHead,
+        value: &mut Vec<u8>,
+        is_fresh: &mut dyn FnMut() -> bool,
+    ) -> Seen {
+        let RowHead { mut stamp, mut flags } = head;
+        let mut later: Option<(Arc<Past>, u32)> = None;
+        loop {
+            if self.sees_at_once(stamp) {
+                return visible(flags);
+            }
+            let Some(past) = self.registry.find(stamp.writer) else {
+                // Everybody sees it, unless it was forgotten because the version was moved, or the
+                // row was restored: then what led here has changed.
+                let same = match &later {
+                    None => is_fresh(),
+                    Some((past, seq)) => past.stamp_before(*seq) == Some(stamp),
+                };
+                return if same { visible(flags) } else { Seen::Again };
+            };
+            match (past.state(), self.view) {
+                (State::Committed(_), View::Latest) => return visible(flags),
+                (State::Committed(number), View::At(at)) if number <= at => return visible(flags),
+                _ => {}
+            }
+            let seq = stamp.seq;
+            match past.before(seq, value) {
+                Version::Row { flags: was, stamp: writer } => (flags, stamp) = (was, writer),
+                Version::Absent | Version::Unknown => return Seen::Nothing,
+                Version::Moved => return Seen::Again,
+            }
+            later = Some((past, seq));
+        }
+    }
+}
+
+fn visible(flags: Flags) -> Seen {
+    if flags.deleted { Seen::Nothing } else { Seen::Row(flags) }
+}

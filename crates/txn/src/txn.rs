@@ -1,0 +1,653 @@
+//! A transaction that goes on over many calls: reads by its isolation level, changes rows in place,
+//! and is committed or taken back as a whole or to a savepoint. One thread at a time uses it.
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use weir_base::{Lsn, TxnId};
+use weir_btree::{Action, ChainEvent, ChainHead, Change, Row, Tree, TreeError, Value, Written};
+use weir_change::{Group, Header, Op};
+use weir_page::{Flags, Stamp};
+
+use crate::cleanup::Todo;
+use crate::error::TxnError;
+use crate::locks::{Kind, Place, Refused, Wait};
+use crate::past::{Past, State, Undo, Work};
+use crate::registry::Snapshot;
+use crate::run::{ROW_BYTES, Writer};
+use crate::see::View;
+use crate::undo::{rolled_back, undo_one};
+
+/// What a transaction sees of others (D7).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Isolation {
+    /// Also what is not committed.
+    ReadUncommitted,
+    /// What is committed when each read begins.
+    ReadCommitted,
+    /// Reads come from one snapshot; locking reads and writes work on what is committed now, as
+    /// users of MariaDB know it.
+    #[default]
+    RepeatableRead,
+    /// As `RepeatableRead`, and a write to a row that somebody has changed since the snapshot
+    /// fails: snapshot isolation.
+    Snapshot,
+}
+
+/// What to do with a row.
+pub enum Intent<'a> {
+    /// Insert it or replace its value.
+    Put(&'a [u8]),
+    /// Insert it; it must not be there.
+    Insert(&'a [u8]),
+    /// Make its value from the old one, if it is there: the function gets the old bytes and an
+    /// empty buffer, and says whether to write what it has left there. It may be called again.
+    Edit(&'a mut dyn FnMut(&[u8], &mut Vec<u8>) -> bool),
+    /// Remove it if it is there.
+    Delete,
+}
+
+/// A point to go back to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Savepoint {
+    undo: usize,
+    todo: usize,
+}
+
+/// A transaction. Must be ended by [`Txn::commit`] or [`Txn::rollback`]: dropped otherwise, its
+/// rows stay locked.
+pub struct Txn {
+    past: Option<Arc<Past>>,
+    isolation: Isolation,
+    wait: Wait,
+    snapshot: Option<Snapshot>,
+    pinned: bool,
+    over: bool,
+    chains: u64,
+    undo_bytes: u64,
+    buffer: RefCell<Vec<u8>>,
+}
+
+enum Tried {
+    Done(bool),
+    /// Another transaction has the row, or a lock on it.
+    Locked(Option<TxnId>),
+    /// The old value lies on overflow pages: it has to be fetched first.
+    Long,
+}
+
+/// What was found under the leaf's latch.
+enum Verdict {
+    Nothing,
+    Changed,
+    Duplicate,
+    Conflict,
+    Locked(Option<TxnId>),
+    Long,
+}
+
+impl Txn {
+    /// A transaction that has done nothing yet.
+    #[must_use]
+    pub fn new(isolation: Isolation, wait: Wait) -> Self {
+        Txn {
+            past: None,
+            isolation,
+            wait,
+            snapshot: None,
+            pinned: false,
+            over: false,
+            chains: 0,
+            undo_bytes: 0,
+            buffer: RefCell::new(Vec::new()),
+        }
+    }
+
+    /// Its number, once it has changed or locked something.
+    #[must_use]
+    pub fn id(&self) -> Option<TxnId> {
+        self.past.as_ref().map(|past| past.id())
+    }
+
+    /// What it sees of others.
+    #[must_use]
+    pub fn isolation(&self) -> Isolation {
+        self.isolation
+    }
+
+    /// How long it waits for locks from now on.
+    pub fn set_wait(&mut self, wait: Wait) {
+        self.wait = wait;
+    }
+
+    /// Whether it has ended: by itself, when it was chosen to resolve a deadlock.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.over
+    }
+
+    /// Takes over a snapshot of another session, if it has none yet.
+    pub fn share(&mut self, snapshot: &Snapshot) {
+        self.snapshot.get_or_insert_with(|| snapshot.clone());
+    }
+
+    /// Its snapshot, taken if it has none yet; `None` at levels that hold none.
+    pub fn snapshot(&mut self, w: &Writer) -> Option<&Snapshot> {
+        match self.isolation {
+            Isolation::ReadUncommitted | Isolation::ReadCommitted => None,
+            Isolation::RepeatableRead | Isolation::Snapshot => {
+                Some(self.snapshot.get_or_insert_with(|| w.registry().snapshot()))
+            }
+        }
+    }
+
+    /// What it sees of single rows.
+    pub fn view(&mut self, w: &Writer) -> View {
+        match self.isolation {
+            Isolation::ReadUncommitted => View::Dirty,
+            Isolation::ReadCommitted => View::Latest,
+            _ => self.snapshot(w).map_or(View::Latest, |s| View::At(s.number())),
+        }
+    }
+
+    /// Reads a row by the isolation level into `out`, emptied first. `false`: it sees none.
+    ///
+    /// # Errors
+    /// [`TxnError`].
+    pub fn get(
+        &mut self,
+        w: &Writer,
+        tree: &Tree,
+        key: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<bool, TxnError> {
+        self.check()?;
+        let view = self.view(w);
+        Ok(w.read(tree, key, self.id(), view, out)?)
+    }
+
+    /// Locks a key, whether or not a row is there, and reads the row as committed last (or changed
+    /// by this transaction) into `out`. `false`: there is none.
+    ///
+    /// # Errors
+    /// [`TxnError::Lock`] when the lock cannot be had: after a deadlock the transaction has been
+    /// taken back; [`TxnError::Conflict`].
+    pub fn get_locked(
+        &mut self,
+        w: &Writer,
+        tree: &Tree,
+        key: &[u8],
+        kind: Kind,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, TxnError> {
+        tree.check_key(key)?;
+        let past = self.start(w)?;
+        let at = self.conflict_point(w);
+        loop {
+            // The lock first, then a look: who writes from now on sees the lock.
+            self.lock(w, &past, tree, key, kind, None)?;
+            let found = tree.get_inline(key, out)?;
+            let writer = found.map(|head| head.stamp.writer).filter(|&id| id != past.id());
+            if let Some(writer) = writer.filter(|&id| w.registry().is_open(id)) {
+                self.lock(w, &past, tree, key, kind, Some(writer))?;
+                continue;
+            }
+            if at.is_some_and(|at| found.is_some_and(|row| w.is_newer(row.stamp, at))) {
+                return Err(TxnError::Conflict);
+            }
+            return Ok(w.read(tree, key, Some(past.id()), View::Latest, out)?);
+        }
+    }
+
+    /// Changes one row. Returns whether there was something to do: for `Edit` and `Delete`, whether
+    /// the row was there.
+    ///
+    /// # Errors
+    /// [`TxnError`]; the row is as it was. After a deadlock the transaction has been taken back.
+    pub fn change(
+        &mut self,
+        w: &Writer,
+        tree: &Tree,
+        key: &[u8],
+        intent: Intent<'_>,
+    ) -> Result<bool, TxnError> {
+        tree.check_key(key)?;
+        let past = self.start(w)?;
+        let long = match &intent {
+            Intent::Put(value) | Intent::Insert(value) if value.len() > tree.max_inline_value() => {
+                Some(self.write_chain(w, &past, tree, value)?)
+            }
+            _ => None,
+        };
+        let mut intent = match (intent, &long) {
+            (Intent::Put(_), Some(head)) => Intent::Put(head),
+            (Intent::Insert(_), Some(head)) => Intent::Insert(head),
+            (Intent::Put(bytes), None) => Intent::Put(bytes),
+            (Intent::Insert(bytes), None) => Intent::Insert(bytes),
+            (Intent::Edit(edit), _) => Intent::Edit(edit),
+            (Intent::Delete, _) => Intent::Delete,
+        };
+        let flags = if long.is_some() { Flags::OVERFLOW } else { Flags::NONE };
+        let bytes = match &intent {
+            Intent::Put(value) | Intent::Insert(value) => value.len(),
+            _ => tree.max_inline_value(),
+        };
+        loop {
+            self.make_way(w, &past, ROW_BYTES + 2 * (bytes + key.len()) as u64)?;
+            match self.try_change(w, &past, tree, key, &mut intent, flags)? {
+                Tried::Done(did) => return Ok(did),
+                Tried::Locked(writer) => {
+                    self.lock(w, &past, tree, key, Kind::RowExclusive, writer)?;
+                }
+                Tried::Long => return self.edit_long(w, tree, key, &mut intent),
+            }
+        }
+    }
+
+    fn edit_long(
+        &mut self,
+        w: &Writer,
+        tree: &Tree,
+        key: &[u8],
+        intent: &mut Intent<'_>,
+    ) -> Result<bool, TxnError> {
+        let (mut old, mut new) = (Vec::new(), Vec::new());
+        if !self.get_locked(w, tree, key, Kind::RowExclusive, &mut old)? {
+            return Ok(false);
+        }
+        if let Intent::Edit(edit) = intent
+            && edit(&old, &mut new)
+        {
+            self.change(w, tree, key, Intent::Put(&new))?;
+        }
+        Ok(true)
+    }
+
+    fn try_change(
+        &mut self,
+        w: &Writer,
+        past: &Past,
+        tree: &Tree,
+        key: &[u8],
+        intent: &mut Intent<'_>,
+        flags: Flags,
+    ) -> Result<Tried, TxnError> {
+        if !self.pinned {
+            // Before its first record is in the log (TXN-3).
+            w.registry().pin(past.id(), w.env().pool.log().end());
+            self.pinned = true;
+        }
+        let at = self.conflict_point(w);
+        let mut work = past.work.lock();
+        let base = past.changes();
+        let seq = base + 1;
+        let header = Header { txn: Some(past.id()), ..Header::default() };
+        let mut verdict = Verdict::Nothing;
+        let buffer = &self.buffer;
+        let change = Change::undoable(header, seq);
+        let written = tree.write_from(key, &change, Some(buffer), &mut |row| {
+            past.truncate(base);
+            let (found, action) = decide(w, past.id(), at, tree, key, row, intent, flags, buffer);
+            verdict = found;
+            if !matches!(action, Action::Nothing) {
+                past.push(tree.id(), key, row);
+            }
+            action
+        });
+        let written = match written {
+            Ok(written) => written,
+            Err(e) => {
+                past.truncate(base);
+                return Err(e.into());
+            }
+        };
+        if written.span.is_some() {
+            self.changed(&mut work, past, tree, key, seq, &written, intent);
+        } else {
+            past.truncate(base);
+            self.unpin_if_clean(w, past, &work);
+        }
+        match verdict {
+            Verdict::Nothing => Ok(Tried::Done(false)),
+            Verdict::Changed => Ok(Tried::Done(true)),
+            Verdict::Duplicate => Err(TxnError::Duplicate),
+            Verdict::Conflict => Err(TxnError::Conflict),
+            Verdict::Locked(writer) => Ok(Tried::Locked(writer)),
+            Verdict::Long => Ok(Tried::Long),
+        }
+    }
+
+    /// Notes what a change needs later.
+    #[allow(clippy::too_many_arguments)] // All of one change; a struct would only rename them.
+    fn changed(
+        &mut self,
+        work: &mut Work,
+        past: &Past,
+        tree: &Tree,
+        key: &[u8],
+        seq: u32,
+        written: &Written,
+        intent: &Intent<'_>,
+    ) {
+        work.undo.push(Undo::Row(seq));
+        work.undo_bytes += past.undo_bytes(seq);
+        self.undo_bytes = work.undo_bytes;
+        if !work.trees.iter().any(|known| known.id() == tree.id()) {
+            work.trees.push(tree.clone());
+        }
+        // TXN-5: the row before its chain; no row ever names a chain being freed.
+        if matches!(intent, Intent::Delete) {
+            work.todo.push(Todo::Row { tree: tree.id(), key: key.to_vec() });
+        }
+        if let Some(chain) = written.replaced {
+            let (first, mark) = (chain.first, chain.mark);
+            work.todo.push(Todo::Chain { first, mark, tree: tree.id() });
+        }
+    }
+
+    fn write_chain(
+        &mut self,
+        w: &Writer,
+        past: &Arc<Past>,
+        tree: &Tree,
+        value: &[u8],
+    ) -> Result<Vec<u8>, TxnError> {
+        self.chains += 1;
+        let mark = ChainHead::mark(past.id(), self.chains);
+        let header = Header { txn: Some(past.id()), ..Header::default() };
+        let written = tree.write_chain(value, mark, header, &mut |event| self.hear(w, past, event));
+        Ok(written?.encode())
+    }
+
+    /// Listens to a long change under way: remembers pages taken, waits before it goes on.
+    pub(crate) fn hear(
+        &mut self,
+        w: &Writer,
+        past: &Arc<Past>,
+        event: ChainEvent,
+    ) -> Result<(), TreeError> {
+        match event {
+            ChainEvent::Before(bytes) => {
+                if !self.pinned {
+                    w.registry().pin(past.id(), w.env().pool.log().end());
+                    self.pinned = true;
+                }
+                self.make_way(w, past, bytes).map_err(|e| TreeError::Stopped(e.to_string()))
+            }
+            ChainEvent::Used(first, count) => {
+                let mut work = past.work.lock();
+                match work.undo.last_mut() {
+                    Some(Undo::Pages { first: begin, count: have, notes })
+                        if begin.0 + *have == first.0 =>
+                    {
+                        *have += count;
+                        *notes += 1;
+                    }
+                    _ => {
+                        work.undo.push(Undo::Pages { first, count, notes: 1 });
+                        work.undo_bytes += 16;
+                    }
+                }
+                self.undo_bytes = work.undo_bytes;
+                Ok(())
+            }
+        }
+    }
+
+    /// Where to go back to.
+    #[must_use]
+    pub fn savepoint(&self) -> Savepoint {
+        self.past.as_ref().map_or(Savepoint { undo: 0, todo: 0 }, |past| {
+            let work = past.work.lock();
+            Savepoint { undo: work.undo.len(), todo: work.todo.len() }
+        })
+    }
+
+    /// Takes back what was changed since the savepoint. Locks are kept.
+    ///
+    /// # Errors
+    /// [`TxnError`]: then the transaction can only be rolled back as a whole.
+    pub fn rollback_to(&mut self, w: &Writer, savepoint: Savepoint) -> Result<(), TxnError> {
+        self.check()?;
+        let Some(past) = self.past.clone() else { return Ok(()) };
+        take_back(w, &past, savepoint.undo, true)?;
+        let mut work = past.work.lock();
+        work.todo.truncate(savepoint.todo);
+        self.undo_bytes = work.undo_bytes;
+        self.unpin_if_clean(w, &past, &work);
+        Ok(())
+    }
+
+    /// Commits. Others see the changes when it returns; they are durable once the log is durable up
+    /// to the position returned; `None`: nothing was changed.
+    ///
+    /// # Errors
+    /// [`TxnError`] when the log refuses: the engine has halted, and the outcome shows when it is
+    /// opened again. Anything else leaves the transaction open.
+    pub fn commit(&mut self, w: &Writer) -> Result<Option<Lsn>, TxnError> {
+        self.check()?;
+        let Some(past) = self.past.clone() else {
+            self.finish();
+            return Ok(None);
+        };
+        if !self.pinned {
+            w.locks().end(past.id());
+            w.registry().end(past.id());
+            self.finish();
+            return Ok(None);
+        }
+        self.make_way(w, &past, ROW_BYTES)?;
+        let work = past.work.lock();
+        let header = Header { txn: Some(past.id()), commits: true, ..Header::default() };
+        let mut group = Group::begin(header);
+        work.todo.iter().map(Todo::to_cleanup).for_each(|todo| group.note(&Op::Cleanup(todo)));
+        let span = group.commit(w.env().pool.log())?;
+        if !work.todo.is_empty() {
+            w.registry().pin(past.id(), span.start);
+        }
+        drop(work);
+        self.committed(w, &past);
+        Ok(Some(span.end))
+    }
+
+    /// The commit is in the log.
+    pub(crate) fn committed(&mut self, w: &Writer, past: &Arc<Past>) {
+        w.registry().commit(past);
+        w.locks().end(past.id());
+        self.finish();
+        w.purge(PURGE_AT_COMMIT);
+        if w.registry().gate.is_closed() {
+            w.prune(PURGE_AT_COMMIT);
+        }
+    }
+
+    /// Takes everything back.
+    ///
+    /// # Errors
+    /// [`TxnError`] when that fails: the rows stay locked until the database is opened again.
+    pub fn rollback(&mut self, w: &Writer) -> Result<(), TxnError> {
+        if std::mem::replace(&mut self.over, true) {
+            return Ok(());
+        }
+        if let Some(past) = &self.past {
+            if self.pinned {
+                take_back(w, past, 0, false)?;
+                past.work.lock().todo.clear();
+                rolled_back(w.env(), past.id())?;
+                w.registry().abort(past);
+            } else {
+                w.registry().end(past.id());
+            }
+            w.locks().end(past.id());
+        }
+        self.finish();
+        w.purge(PURGE_AT_COMMIT);
+        Ok(())
+    }
+
+    /// A session that waits for its user with nothing to take back holds no log.
+    fn unpin_if_clean(&mut self, w: &Writer, past: &Past, work: &Work) {
+        if work.undo.is_empty() {
+            w.registry().unpin(past.id());
+            self.pinned = false;
+        }
+    }
+
+    fn finish(&mut self) {
+        self.over = true;
+        self.past = None;
+        self.snapshot = None;
+    }
+
+    fn check(&self) -> Result<(), TxnError> {
+        if self.over { Err(TxnError::Over) } else { Ok(()) }
+    }
+
+    /// Its number and its place in the registry, from the first change or lock on.
+    pub(crate) fn start(&mut self, w: &Writer) -> Result<Arc<Past>, TxnError> {
+        self.check()?;
+        Ok(self
+            .past
+            .get_or_insert_with(|| {
+                let past = w.registry().open();
+                let _ = w.locks().register(past.id());
+                past
+            })
+            .clone())
+    }
+
+    /// The commit number behind which a row must not have been changed.
+    fn conflict_point(&mut self, w: &Writer) -> Option<u64> {
+        match self.isolation {
+            Isolation::Snapshot => self.snapshot(w).map(Snapshot::number),
+            _ => None,
+        }
+    }
+
+    fn lock(
+        &mut self,
+        w: &Writer,
+        past: &Past,
+        tree: &Tree,
+        key: &[u8],
+        kind: Kind,
+        writer: Option<TxnId>,
+    ) -> Result<(), TxnError> {
+        let place = Place::Key(key);
+        match w.locks().acquire(past.id(), tree.id(), place, kind, writer, self.wait) {
+            Ok(()) => Ok(()),
+            Err(refused) => {
+                if matches!(refused, Refused::Deadlock { .. }) {
+                    self.rollback(w)?;
+                }
+                Err(TxnError::Lock(refused))
+            }
+        }
+    }
+
+    /// Waits for admission. Never holds the checkpoint for long while it does: what it waits for
+    /// may be that the checkpoint moves on (TXN-4).
+    fn make_way(&mut self, w: &Writer, past: &Past, bytes: u64) -> Result<(), TxnError> {
+        let max = w.env().pool.log().limit_bytes() / 8;
+        let undo_bytes = self.undo_bytes;
+        if undo_bytes > max {
+            return Err(TxnError::TooLarge { undo_bytes, max });
+        }
+        loop {
+            w.carry_forward(past)?;
+            if w.try_admit(bytes)? {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Each commit looks after this many that ended before.
+const PURGE_AT_COMMIT: usize = 3;
+
+/// Takes back what `past` has done beyond its first `keep` changes. `goes_on`: it may change rows
+/// again.
+fn take_back(w: &Writer, past: &Past, keep: usize, goes_on: bool) -> Result<(), TxnError> {
+    loop {
+        let mut work = past.work.lock();
+        let work = &mut *work;
+        if work.undo.len() <= keep {
+            return Ok(());
+        }
+        let Some(undo) = work.undo.last().copied() else { return Ok(()) };
+        if let Some(entry) = undo.as_entry(past) {
+            let trees = &work.trees;
+            let tree_of = |id| Ok(trees.iter().find(|tree| tree.id() == id).cloned());
+            // Not admitted (TXN-4): it holds the checkpoint that admission would wait for. What it
+            // adds to the log is bounded by the undo that a transaction may have.
+            undo_one(w.env(), past.id(), &entry, &tree_of)?;
+        }
+        work.undo.pop();
+        match undo {
+            Undo::Row(seq) => {
+                work.undo_bytes -= past.undo_bytes(seq).min(work.undo_bytes);
+                if goes_on {
+                    past.kill(seq);
+                }
+            }
+            Undo::Pages { .. } => work.undo_bytes -= 16.min(work.undo_bytes),
+        }
+    }
+}
+
+/// What to do with a row, seen under its leaf's latch.
+#[allow(clippy::too_many_arguments)] // All that the decision depends on.
+fn decide<'b>(
+    w: &Writer,
+    own: TxnId,
+    at: Option<u64>,
+    tree: &Tree,
+    key: &[u8],
+    row: Option<Row<'_>>,
+    intent: &mut Intent<'b>,
+    flags: Flags,
+    buffer: &RefCell<Vec<u8>>,
+) -> (Verdict, Action<'b>) {
+    let writer = row.map(|r| r.stamp.writer).filter(|&id| id != own);
+    // TXN-1
+    if let Some(writer) = writer.filter(|&id| w.registry().is_open(id)) {
+        return (Verdict::Locked(Some(writer)), Action::Nothing);
+    }
+    if w.locks().blocks(own, tree.id(), Place::Key(key), Kind::RowExclusive) {
+        return (Verdict::Locked(None), Action::Nothing);
+    }
+    if at.is_some_and(|at| row.is_some_and(|row| w.is_newer(row.stamp, at))) {
+        return (Verdict::Conflict, Action::Nothing);
+    }
+    let live = row.filter(|row| !row.flags.deleted);
+    match (intent, live) {
+        (Intent::Insert(_), Some(_)) => (Verdict::Duplicate, Action::Nothing),
+        (Intent::Put(bytes) | Intent::Insert(bytes), _) => {
+            (Verdict::Changed, Action::Put(Value { bytes, flags }))
+        }
+        (Intent::Delete, Some(_)) => (Verdict::Changed, Action::Mark),
+        (Intent::Edit(_), Some(row)) if row.flags.overflow => (Verdict::Long, Action::Nothing),
+        (Intent::Edit(edit), Some(row)) => {
+            let mut new = buffer.borrow_mut();
+            new.clear();
+            if !edit(row.value, &mut new) {
+                return (Verdict::Changed, Action::Nothing);
+            }
+            if new.len() > tree.max_inline_value() {
+                return (Verdict::Long, Action::Nothing);
+            }
+            (Verdict::Changed, Action::PutBuffer(Flags::NONE))
+        }
+        (Intent::Delete | Intent::Edit(_), None) => (Verdict::Nothing, Action::Nothing),
+    }
+}
+
+impl Writer {
+    /// Whether the row was written by a transaction that committed behind `at`.
+    fn is_newer(&self, stamp: Stamp, at: u64) -> bool {
+        !self.registry().is_old(stamp.writer)
+            && self
+                .registry()
+                .find(stamp.writer)
+                .is_some_and(|past| matches!(past.state(), State::Committed(number) if number > at))
+    }
+}

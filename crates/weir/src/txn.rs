@@ -1,0 +1,356 @@
+//! Transactions as users see them.
+use std::sync::Arc;
+use std::time::Duration;
+
+use weir_redo::Durability;
+use weir_txn::{Intent, Isolation, Kind, Looker, RowCursor, Savepoint, Snapshot, View, Wait};
+
+use crate::db::Db;
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::tree::Tree;
+
+/// How a transaction runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TxnOptions {
+    /// What it sees of others.
+    pub isolation: Isolation,
+    /// How long it waits for a lock before the call fails. [`Wait::No`] never waits.
+    pub lock_wait: Wait,
+}
+
+impl Default for TxnOptions {
+    /// REPEATABLE READ; waits up to 50 s.
+    fn default() -> Self {
+        TxnOptions {
+            isolation: Isolation::RepeatableRead,
+            lock_wait: Wait::Until(Duration::from_secs(50)),
+        }
+    }
+}
+
+/// A transaction: its changes become visible to others together, or not at all. Dropped without
+/// [`Txn::commit`], it is rolled back. Reading takes no lock and writes no log.
+pub struct Txn {
+    engine: Arc<Engine>,
+    raw: weir_txn::Txn,
+}
+
+/// A commit that others see already. [`Db::wait`] says when it is durable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use = "it is durable once Db::wait has returned"]
+pub struct Commit {
+    end: Option<weir_base::Lsn>,
+}
+
+impl Commit {
+    /// Whether anything was changed.
+    #[must_use]
+    pub fn is_change(&self) -> bool {
+        self.end.is_some()
+    }
+}
+
+impl Db {
+    /// Begins a transaction. It costs nothing until it does something.
+    #[must_use]
+    pub fn begin(&self, options: TxnOptions) -> Txn {
+        let raw = weir_txn::Txn::new(options.isolation, options.lock_wait);
+        Txn { engine: self.engine.clone(), raw }
+    }
+
+    /// Waits until a commit is as durable as asked. Commits become durable in their order.
+    ///
+    /// # Errors
+    /// [`Error::Halted`]: then it may or may not survive.
+    pub fn wait(&self, commit: Commit, durability: Durability) -> Result<(), Error> {
+        commit.end.map_or(Ok(()), |end| self.engine.wait(end, durability))
+    }
+
+    /// Whether a commit is on stable storage already.
+    #[must_use]
+    pub fn is_durable(&self, commit: Commit) -> bool {
+        commit.end.is_none_or(|end| end <= self.engine.log.durable())
+    }
+
+    /// A snapshot that transactions of several sessions can share ([`Txn::share`]).
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        self.engine.registry.snapshot()
+    }
+}
+
+impl Txn {
+    /// What it sees of others.
+    #[must_use]
+    pub fn isolation(&self) -> Isolation {
+        self.raw.isolation()
+    }
+
+    /// Reads from this snapshot, if it has not taken one of its own yet.
+    pub fn share(&mut self, snapshot: &Snapshot) {
+        self.raw.share(snapshot);
+    }
+
+    /// Takes the snapshot now that the first read would take (START TRANSACTION WITH CONSISTENT
+    /// SNAPSHOT). Levels below REPEATABLE READ hold none.
+    pub fn take_snapshot(&mut self) {
+        let _ = self.raw.snapshot(&self.engine.writer);
+    }
+
+    /// How long it waits for locks from now on.
+    pub fn set_lock_wait(&mut self, wait: Wait) {
+        self.raw.set_wait(wait);
+    }
+
+    /// Whether it has ended; a deadlock may have ended it.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.raw.is_over()
+    }
+
+    /// The value at `key` by the isolation level, `None` when it sees none.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`], [`Error::Io`]; [`Error::Transaction`] when it has ended.
+    pub fn get(&mut self, tree: &Tree, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        let mut value = Vec::new();
+        Ok(self.get_into(tree, key, &mut value)?.then_some(value))
+    }
+
+    /// As [`Txn::get`], into memory of the caller's, emptied first. `false`: it sees none.
+    ///
+    /// # Errors
+    /// As [`Txn::get`].
+    pub fn get_into(&mut self, tree: &Tree, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
+        Ok(self.raw.get(&self.engine.writer, &tree.raw, key, out)?)
+    }
+
+    /// Locks the key for this transaction alone, whether or not a row is there, and reads the row
+    /// as committed last into `out`. `false`: there is none.
+    ///
+    /// # Errors
+    /// As [`Txn::get`]; [`Error::Transaction`] when the lock cannot be had. After a deadlock
+    /// ([`Error::is_deadlock`]) the transaction has been rolled back.
+    pub fn get_for_update(
+        &mut self,
+        tree: &Tree,
+        key: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<bool, Error> {
+        self.get_locked(tree, key, Kind::RowExclusive, out)
+    }
+
+    /// As [`Txn::get_for_update`], with a lock that others may share.
+    ///
+    /// # Errors
+    /// As [`Txn::get_for_update`].
+    pub fn get_for_share(
+        &mut self,
+        tree: &Tree,
+        key: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<bool, Error> {
+        self.get_locked(tree, key, Kind::RowShare, out)
+    }
+
+    fn get_locked(
+        &mut self,
+        tree: &Tree,
+        key: &[u8],
+        kind: Kind,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, Error> {
+        self.engine.check_open()?;
+        let found = self.raw.get_locked(&self.engine.writer, &tree.raw, key, kind, out);
+        found.map_err(|e| self.engine.failed(e.into()))
+    }
+
+    /// Inserts a row or replaces its value.
+    ///
+    /// # Errors
+    /// As [`Txn::get_for_update`]; [`Error::Input`], [`Error::DiskFull`], [`Error::Halted`]. The
+    /// row is as it was.
+    pub fn put(&mut self, tree: &Tree, key: &[u8], value: &[u8]) -> Result<(), Error> {
+        self.change(tree, key, Intent::Put(value)).map(|_| ())
+    }
+
+    /// Inserts a row that is not there yet.
+    ///
+    /// # Errors
+    /// As [`Txn::put`]; [`Error::Duplicate`] when there is one.
+    pub fn insert(&mut self, tree: &Tree, key: &[u8], value: &[u8]) -> Result<(), Error> {
+        self.change(tree, key, Intent::Insert(value)).map(|_| ())
+    }
+
+    /// Makes a row's value from the old one, as committed last, in one step: `edit` gets the old
+    /// bytes and an empty buffer, and says whether to write what it has left there. It may be
+    /// called again, so it must do nothing else. `false`: there is no row.
+    ///
+    /// # Errors
+    /// As [`Txn::put`].
+    pub fn update(
+        &mut self,
+        tree: &Tree,
+        key: &[u8],
+        mut edit: impl FnMut(&[u8], &mut Vec<u8>) -> bool,
+    ) -> Result<bool, Error> {
+        self.change(tree, key, Intent::Edit(&mut edit))
+    }
+
+    /// Removes a row. `false`: there was none.
+    ///
+    /// # Errors
+    /// As [`Txn::put`].
+    pub fn delete(&mut self, tree: &Tree, key: &[u8]) -> Result<bool, Error> {
+        self.change(tree, key, Intent::Delete)
+    }
+
+    fn change(&mut self, tree: &Tree, key: &[u8], intent: Intent<'_>) -> Result<bool, Error> {
+        self.engine.check_open()?;
+        let changed = self.raw.change(&self.engine.writer, &tree.raw, key, intent);
+        changed.map_err(|e| self.engine.failed(e.into()))
+    }
+
+    /// A cursor over the rows that the isolation level shows: at READ COMMITTED, those committed
+    /// now. It moves with this transaction as an argument, so that rows can be changed between.
+    pub fn cursor(&mut self, tree: &Tree) -> TxnCursor {
+        let own_snapshot = (self.raw.isolation() == Isolation::ReadCommitted)
+            .then(|| self.engine.registry.snapshot());
+        TxnCursor { raw: RowCursor::new(tree.raw.clone()), snapshot: own_snapshot }
+    }
+
+    /// A point to go back to.
+    #[must_use]
+    pub fn savepoint(&self) -> Savepoint {
+        self.raw.savepoint()
+    }
+
+    /// Takes back what was changed since the savepoint. Locks are kept, and so is the savepoint.
+    ///
+    /// # Errors
+    /// [`Error::Transaction`] when it has ended; others mean that the engine has halted.
+    pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<(), Error> {
+        let done = self.raw.rollback_to(&self.engine.writer, savepoint);
+        done.map_err(|e| self.engine.failed(e.into()))
+    }
+
+    /// Commits: others see the changes when it returns. They are durable once [`Db::wait`] has
+    /// returned for what it gives; whoever builds on them becomes durable later than they do.
+    ///
+    /// # Errors
+    /// [`Error`]: the transaction is rolled back, unless the engine has halted.
+    pub fn commit(mut self) -> Result<Commit, Error> {
+        let end = self.raw.commit(&self.engine.writer);
+        let end = end.map_err(|e| self.engine.failed(e.into()))?;
+        if end.is_some() {
+            self.engine.count_commit();
+        }
+        Ok(Commit { end })
+    }
+
+    /// Commits and waits until that is as durable as asked.
+    ///
+    /// # Errors
+    /// As [`Txn::commit`] and [`Db::wait`].
+    pub fn commit_durably(self, durability: Durability) -> Result<(), Error> {
+        let engine = self.engine.clone();
+        let commit = self.commit()?;
+        commit.end.map_or(Ok(()), |end| engine.wait(end, durability))
+    }
+
+    /// Takes everything back.
+    ///
+    /// # Errors
+    /// [`Error`] when that fails: the rows stay locked until the database is opened again.
+    pub fn rollback(mut self) -> Result<(), Error> {
+        let done = self.raw.rollback(&self.engine.writer);
+        done.map_err(|e| self.engine.failed(e.into()))
+    }
+}
+
+impl Drop for Txn {
+    fn drop(&mut self) {
+        if !self.raw.is_over() {
+            // What fails has halted the engine; the next opening takes it back.
+            let _ = self.raw.rollback(&self.engine.writer);
+        }
+    }
+}
+
+/// A position in a tree among the rows that a transaction sees, its own changes included.
+pub struct TxnCursor {
+    raw: RowCursor,
+    snapshot: Option<Snapshot>,
+}
+
+impl TxnCursor {
+    /// Moves to the first row whose key is not below `key`. `false`: there is none.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`], [`Error::Io`], as all that moves.
+    pub fn seek(&mut self, txn: &mut Txn, key: &[u8]) -> Result<bool, Error> {
+        Ok(self.raw.seek(looker(&self.snapshot, txn), key)?)
+    }
+
+    /// Moves to the last row whose key is below `key`. `false`: there is none.
+    ///
+    /// # Errors
+    /// As [`TxnCursor::seek`].
+    pub fn seek_before(&mut self, txn: &mut Txn, key: &[u8]) -> Result<bool, Error> {
+        Ok(self.raw.seek_before(looker(&self.snapshot, txn), key)?)
+    }
+
+    /// Moves to the first row.
+    ///
+    /// # Errors
+    /// As [`TxnCursor::seek`].
+    pub fn seek_first(&mut self, txn: &mut Txn) -> Result<bool, Error> {
+        Ok(self.raw.seek_first(looker(&self.snapshot, txn))?)
+    }
+
+    /// Moves to the last row.
+    ///
+    /// # Errors
+    /// As [`TxnCursor::seek`].
+    pub fn seek_last(&mut self, txn: &mut Txn) -> Result<bool, Error> {
+        Ok(self.raw.seek_last(looker(&self.snapshot, txn))?)
+    }
+
+    /// Moves to the next row. `false`: there is none, or it stood on none.
+    ///
+    /// # Errors
+    /// As [`TxnCursor::seek`].
+    pub fn next(&mut self, txn: &mut Txn) -> Result<bool, Error> {
+        Ok(self.raw.next(looker(&self.snapshot, txn))?)
+    }
+
+    /// Moves to the row before. `false`: there is none, or it stood on none.
+    ///
+    /// # Errors
+    /// As [`TxnCursor::seek`].
+    pub fn prev(&mut self, txn: &mut Txn) -> Result<bool, Error> {
+        Ok(self.raw.prev(looker(&self.snapshot, txn))?)
+    }
+
+    /// The key of the row stood on; empty when on none.
+    #[must_use]
+    pub fn key(&self) -> &[u8] {
+        self.raw.key()
+    }
+
+    /// The value of the row stood on; empty when on none.
+    #[must_use]
+    pub fn value(&self) -> &[u8] {
+        self.raw.value()
+    }
+}
+
+fn looker<'t>(snapshot: &Option<Snapshot>, txn: &'t mut Txn) -> Looker<'t> {
+    let own = txn.raw.id();
+    let view = match snapshot {
+        Some(snapshot) => View::At(snapshot.number()),
+        None => txn.raw.view(&txn.engine.writer),
+    };
+    Looker { writer: &txn.engine.writer, own, view }
+}

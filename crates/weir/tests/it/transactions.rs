@@ -1,0 +1,216 @@
+//! Transactions: what they see, what they lock, what is left of them.
+use std::time::Duration;
+
+use weir::{Db, Durability, Error, Isolation, SimVolume, Tree, Txn, TxnError, TxnOptions, Wait};
+
+use crate::support::open;
+
+fn open_sim(seed: u64) -> Db {
+    open(&SimVolume::new(seed)).expect("a new database")
+}
+
+fn at(db: &Db, isolation: Isolation) -> Txn {
+    db.begin(TxnOptions { isolation, lock_wait: Wait::No })
+}
+
+fn txn(db: &Db) -> Txn {
+    at(db, Isolation::RepeatableRead)
+}
+
+fn filled(db: &Db, rows: u32) -> Tree {
+    let tree = db.create_tree("t").expect("a tree");
+    for n in 0..rows {
+        tree.put(&n.to_be_bytes(), b"first", Durability::Lazy).expect("put");
+    }
+    tree
+}
+
+fn all(txn: &mut Txn, tree: &Tree, up: bool) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut cursor = txn.cursor(tree);
+    let mut rows = Vec::new();
+    let mut on = if up { cursor.seek_first(txn) } else { cursor.seek_last(txn) }.expect("seek");
+    while on {
+        rows.push((cursor.key().to_vec(), cursor.value().to_vec()));
+        on = if up { cursor.next(txn) } else { cursor.prev(txn) }.expect("step");
+    }
+    if !up {
+        rows.reverse();
+    }
+    rows
+}
+
+#[test]
+fn each_level_sees_what_it_should() {
+    let db = open_sim(1);
+    let tree = filled(&db, 3);
+    let key = 1u32.to_be_bytes();
+    let mut dirty = at(&db, Isolation::ReadUncommitted);
+    let mut latest = at(&db, Isolation::ReadCommitted);
+    let mut fixed = txn(&db);
+    assert_eq!(fixed.get(&tree, &key).expect("get").as_deref(), Some(&b"first"[..]));
+    let mut writer = txn(&db);
+    writer.put(&tree, &key, b"second").expect("put");
+    let see = |txn: &mut Txn| txn.get(&tree, &key).expect("get");
+    assert_eq!(see(&mut writer).as_deref(), Some(&b"second"[..]));
+    assert_eq!(see(&mut dirty).as_deref(), Some(&b"second"[..]));
+    assert_eq!(see(&mut latest).as_deref(), Some(&b"first"[..]));
+    assert_eq!(tree.get(&key).expect("get").as_deref(), Some(&b"first"[..]));
+    writer.commit_durably(Durability::Synced).expect("commit");
+    assert_eq!(see(&mut latest).as_deref(), Some(&b"second"[..]));
+    assert_eq!(see(&mut fixed).as_deref(), Some(&b"first"[..]));
+    assert_eq!(tree.get(&key).expect("get").as_deref(), Some(&b"second"[..]));
+}
+
+#[test]
+fn a_snapshot_stays_through_single_writes_deletes_and_rollbacks() {
+    let db = open_sim(2);
+    let tree = filled(&db, 200);
+    let mut reader = txn(&db);
+    let before = all(&mut reader, &tree, true);
+    assert_eq!(before.len(), 200);
+    for n in 0u32..200 {
+        let key = n.to_be_bytes();
+        match n % 5 {
+            0 => tree.put(&key, b"single", Durability::Lazy).expect("put"),
+            1 => assert!(tree.delete(&key, Durability::Lazy).expect("delete")),
+            2 => {
+                let mut back = txn(&db);
+                back.delete(&tree, &key).expect("delete");
+                back.put(&tree, &key, b"never").expect("put");
+                back.insert(&tree, &(n + 1000).to_be_bytes(), b"never").expect("insert");
+                back.rollback().expect("rollback");
+            }
+            3 => {
+                let mut twice = txn(&db);
+                twice.put(&tree, &key, &[7; 5_000]).expect("put a long one");
+                twice.put(&tree, &key, b"twice").expect("put");
+                let commit = twice.commit().expect("commit");
+                db.wait(commit, Durability::Written).expect("wait");
+            }
+            _ => tree.put(&(n + 2000).to_be_bytes(), b"new", Durability::Lazy).expect("put"),
+        }
+        db.step().expect("step");
+    }
+    assert_eq!(all(&mut reader, &tree, true), before);
+    assert_eq!(all(&mut reader, &tree, false), before);
+    let mut now = txn(&db);
+    let rows = all(&mut now, &tree, true);
+    assert_eq!(rows, all(&mut now, &tree, false));
+    assert_eq!(rows.len(), 200, "40 gone, 40 new");
+    assert!(rows.iter().all(|(_, value)| value != b"never"));
+    drop(reader);
+    drop(now);
+    for _ in 0..4 {
+        db.step().expect("step");
+    }
+    assert_eq!(db.stats().history_transactions, 0, "nobody needs older versions");
+    tree.check(&mut |_| {}).expect("sound");
+    db.close().expect("close");
+}
+
+#[test]
+fn savepoints() {
+    let db = open_sim(3);
+    let tree = filled(&db, 3);
+    let mut writer = txn(&db);
+    let key = 0u32.to_be_bytes();
+    writer.put(&tree, &key, b"kept").expect("put");
+    let savepoint = writer.savepoint();
+    writer.put(&tree, &key, b"dropped").expect("put");
+    writer.delete(&tree, &1u32.to_be_bytes()).expect("delete");
+    writer.put(&tree, &9u32.to_be_bytes(), &[1; 9_000]).expect("put");
+    writer.rollback_to(savepoint).expect("rollback");
+    assert_eq!(writer.get(&tree, &key).expect("get").as_deref(), Some(&b"kept"[..]));
+    writer
+        .update(&tree, &2u32.to_be_bytes(), |old, new| {
+            new.extend_from_slice(old);
+            new.push(b'!');
+            true
+        })
+        .expect("update");
+    writer.commit_durably(Durability::Synced).expect("commit");
+    let mut now = txn(&db);
+    let rows: Vec<_> = all(&mut now, &tree, true).into_iter().map(|(_, value)| value).collect();
+    assert_eq!(rows, [b"kept".to_vec(), b"first".to_vec(), b"first!".to_vec()]);
+    drop(now);
+    tree.check(&mut |_| {}).expect("sound");
+    db.close().expect("close");
+}
+
+#[test]
+fn writers_exclude_each_other() {
+    let db = open_sim(4);
+    let tree = filled(&db, 3);
+    let key = 1u32.to_be_bytes();
+    let (mut one, mut two) = (txn(&db), txn(&db));
+    one.put(&tree, &key, b"one").expect("put");
+    let refused = two.put(&tree, &key, b"two").expect_err("it is locked");
+    assert!(refused.is_retryable() && !refused.is_deadlock(), "{refused}");
+    assert!(two.get_for_share(&tree, &key, &mut Vec::new()).is_err());
+    one.rollback().expect("rollback");
+    two.put(&tree, &key, b"two").expect("put");
+    assert!(matches!(two.insert(&tree, &key, b"again"), Err(Error::Duplicate)));
+    assert_eq!(two.get(&tree, &key).expect("get").as_deref(), Some(&b"two"[..]));
+    two.commit_durably(Durability::Synced).expect("commit");
+
+    let (mut one, mut two, mut three) = (txn(&db), txn(&db), txn(&db));
+    let mut value = Vec::new();
+    assert!(one.get_for_share(&tree, &key, &mut value).expect("share"));
+    assert!(two.get_for_share(&tree, &key, &mut value).expect("share"));
+    assert!(three.get_for_update(&tree, &key, &mut value).is_err());
+    assert!(three.delete(&tree, &key).is_err());
+    drop((one, two));
+    assert!(three.get_for_update(&tree, &key, &mut value).expect("update"));
+    assert!(!three.get_for_update(&tree, b"absent", &mut value).expect("a key without a row"));
+    let mut four = txn(&db);
+    assert!(four.insert(&tree, b"absent", b"x").is_err(), "the key is locked");
+}
+
+#[test]
+fn snapshot_isolation_refuses_lost_updates() {
+    let db = open_sim(5);
+    let tree = filled(&db, 3);
+    let key = 1u32.to_be_bytes();
+    let mut strict = at(&db, Isolation::Snapshot);
+    let mut lax = txn(&db);
+    assert!(strict.get(&tree, &key).expect("get").is_some());
+    assert!(lax.get(&tree, &key).expect("get").is_some());
+    let mut other = txn(&db);
+    other.put(&tree, &key, b"other").expect("put");
+    let _ = other.commit().expect("commit");
+    let refused = strict.put(&tree, &key, b"strict").expect_err("changed since");
+    assert!(matches!(refused, Error::Transaction(TxnError::Conflict)), "{refused}");
+    drop(strict);
+    lax.put(&tree, &key, b"lax").expect("the latest is changed");
+    let _ = lax.commit().expect("commit");
+}
+
+#[test]
+fn a_deadlock_ends_at_once_and_the_other_goes_on() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let db = Db::open(dir.path(), weir::Config::default()).expect("open");
+    let tree = filled(&db, 2);
+    let wait = TxnOptions { lock_wait: Wait::Until(Duration::from_secs(30)), ..Default::default() };
+    let barrier = std::sync::Barrier::new(2);
+    let run = |first: u32, second: u32| {
+        let mut txn = db.begin(wait);
+        txn.put(&tree, &first.to_be_bytes(), b"x").expect("put");
+        barrier.wait();
+        match txn.put(&tree, &second.to_be_bytes(), b"y") {
+            Ok(()) => {
+                txn.commit_durably(Durability::Lazy).expect("commit");
+                0
+            }
+            Err(e) => {
+                assert!(e.is_deadlock() && txn.is_over(), "{e}");
+                1
+            }
+        }
+    };
+    let deadlocks: usize = std::thread::scope(|scope| {
+        let other = scope.spawn(|| run(1, 0));
+        run(0, 1) + other.join().expect("a thread")
+    });
+    assert_eq!(deadlocks, 1);
+    db.close().expect("close");
+}
