@@ -3,5 +3,6 @@ mod basics;
 mod faults;
 mod faults_device;
 mod flip;
+mod recovery_threads;
 mod support;
 mod transactions;

@@ -1,0 +1,79 @@
+//! Random histories: many short transactions on few keys, interleaved by a seed on one thread, and
+//! raced by many; each is recorded and held to the levels that its transactions ran at.
+
+use std::time::Duration;
+
+use weir::{Background, SimVolume};
+use weir_history::{
+    Demand, History, Journal, Level, Mix, Recorded, Tally, check, drive, interleave, look_around,
+};
+
+use crate::engine::{LEVELS, connect, database};
+
+const SESSIONS: usize = 4;
+/// Debug builds check as much as a few seconds allow.
+const SEEDS: u64 = if cfg!(debug_assertions) { 6 } else { 60 };
+const TRANSACTIONS: u64 = if cfg!(debug_assertions) { 300 } else { 3_000 };
+
+/// One level for all, each; and all of them mixed.
+fn mixes() -> Vec<Mix> {
+    let alone = LEVELS.iter().map(|&level| Mix::new(&[level]));
+    let mut mixes: Vec<Mix> = alone.chain([Mix::new(LEVELS)]).collect();
+    for mix in &mut mixes {
+        mix.locking_scans = false;
+    }
+    mixes
+}
+
+fn assert_clean(mix: &Mix, what: &str, history: &History) {
+    let report = check(history, &Demand::OWN);
+    assert!(report.is_clean(), "{:?}, {what}\n{}", mix.levels, report.explain(history));
+    assert!(report.dependencies as u64 > TRANSACTIONS, "{:?}, {what}: too tame", mix.levels);
+}
+
+#[test]
+fn interleaved_histories_keep_their_promises() {
+    for mix in mixes() {
+        let mut all = Tally::default();
+        for seed in 0..SEEDS {
+            let journal = Journal::over(mix.setup());
+            let rows: Vec<_> = journal.rows().collect();
+            let volume = SimVolume::new();
+            let db = database(&volume, Background::Manual);
+            let sessions = connect(&db, &rows, SESSIONS, None).into_iter();
+            let mut sessions: Vec<_> = sessions.map(|s| Recorded::new(s, &journal)).collect();
+            all = all.and(interleave(&mut sessions, &mix, seed, TRANSACTIONS));
+            assert!(look_around(&mut sessions[0], Level::ReadCommitted));
+            assert_clean(&mix, &format!("seed {seed}"), &journal.history());
+        }
+        assert_eq!(all.failed, 0, "{:?}: {all:?}", mix.levels);
+        assert!(all.committed > SEEDS * TRANSACTIONS / 2, "{:?}: {all:?}", mix.levels);
+        assert!(all.waits > SEEDS && all.rolled_back > SEEDS, "{:?}: {all:?}", mix.levels);
+    }
+}
+
+#[test]
+fn raced_histories_keep_their_promises() {
+    for mix in mixes() {
+        let journal = Journal::over(mix.setup());
+        let rows: Vec<_> = journal.rows().collect();
+        let volume = SimVolume::new();
+        let db = database(&volume, Background::Threads);
+        let sessions = connect(&db, &rows, SESSIONS, Some(Duration::from_millis(200)));
+        let tally = std::thread::scope(|scope| {
+            let (journal, mix) = (&journal, &mix);
+            let race = |(session, seed)| {
+                let mut session = Recorded::new(session, journal);
+                scope.spawn(move || drive(&mut session, mix, seed, 2 * TRANSACTIONS))
+            };
+            let threads: Vec<_> = sessions.into_iter().zip(0..).map(race).collect();
+            let tallies = threads.into_iter().map(|thread| thread.join().expect("no panic"));
+            tallies.fold(Tally::default(), Tally::and)
+        });
+        let mut last = connect(&db, &[], 1, None).into_iter().map(|s| Recorded::new(s, &journal));
+        assert!(last.all(|mut session| look_around(&mut session, Level::ReadCommitted)));
+        assert_clean(&mix, "raced", &journal.history());
+        assert_eq!(tally.failed, 0, "{:?}: {tally:?}", mix.levels);
+        assert!(tally.committed > TRANSACTIONS, "{:?}: {tally:?}", mix.levels);
+    }
+}

@@ -1,0 +1,38 @@
+//! The named anomalies: each level shows those that it allows and prevents the others, in the way
+//! that is expected of it.
+
+use weir::{Background, SimVolume};
+use weir_history::{CATALOGUE, Demand, Lock, Script, Step, check};
+
+use crate::engine::{LEVELS, connect, database};
+
+fn has_locking_scan(script: &Script) -> bool {
+    let locks = |step: &Step| matches!(step, Step::Scan(_, _, Lock::Share | Lock::Update));
+    script.steps.iter().any(|(_, step)| locks(step))
+}
+
+#[test]
+fn each_level_does_what_is_expected() {
+    let (mut surprises, mut played_in_all) = (Vec::new(), 0);
+    for script in CATALOGUE.iter().filter(|script| !has_locking_scan(script)) {
+        for &level in LEVELS {
+            let volume = SimVolume::new();
+            let db = database(&volume, Background::Manual);
+            let played = script.play(level, |rows, sessions| connect(&db, rows, sessions, None));
+            let report = check(&played.history, &Demand::OWN);
+            played_in_all += 1;
+            if played.outcome != script.expected(level) || !report.is_clean() {
+                surprises.push(format!(
+                    "{} at {level}: {:?} instead of {:?}\n{}{}",
+                    script.name,
+                    played.outcome,
+                    script.expected(level),
+                    played.transcript,
+                    report.explain(&played.history)
+                ));
+            }
+        }
+    }
+    assert!(surprises.is_empty(), "{}", surprises.join("\n"));
+    assert!(played_in_all >= 100, "{played_in_all}");
+}
