@@ -3,7 +3,7 @@
 //! from the values, and the order of versions from what each write overwrote, is Elle's way (K.
 //! Kingsbury and P. Alvaro, VLDB 2020).
 
-use crate::record::{History, Key, Lock, Op, Version};
+use crate::record::{End, History, Key, Lock, Op, Version};
 use crate::versions::Versions;
 use std::collections::HashMap;
 
@@ -92,6 +92,11 @@ pub(crate) struct Dependencies {
     pub(crate) faults: Vec<Faulty>,
     /// Reads of no row where more than one state has none: they tell nothing.
     pub(crate) vague: u64,
+}
+
+/// Nobody knew how it ended, and nothing of it was found again.
+fn is_lost(history: &History, versions: &Versions, txn: usize) -> bool {
+    history.transactions[txn].end == End::Unknown && !versions.committed[txn]
 }
 
 /// One key as one read saw it.
@@ -205,6 +210,8 @@ impl Dependencies {
         match versions.writes.get(&(look.key, seen)) {
             // Its own, but taken back by a savepoint.
             Some(write) if write.txn == look.txn => self.fault(look, Fault::Aborted(seen)),
+            // Lost in a crash, and the reader with it: it was there at the time.
+            Some(write) if is_lost(history, versions, write.txn) && !write.undone => {}
             Some(write) if !versions.committed[write.txn] || write.undone => {
                 self.fault(look, Fault::Aborted(seen));
             }
@@ -221,6 +228,7 @@ impl Dependencies {
 
     fn saw_nothing(&mut self, history: &History, versions: &Versions, look: Look) {
         match *versions.absences(look.key) {
+            _ if versions.is_doubtful(look.key) => self.vague += 1,
             [only] => self.read_of(versions, look, only),
             [] => {
                 // No state without a row was ever committed: was one under way?
@@ -232,15 +240,15 @@ impl Dependencies {
                         _ => None,
                     })
                 });
-                let fault = removed
-                    .filter(|removed| removed.txn != history.transactions[look.txn].id)
-                    .find_map(|removed| {
-                        let write = versions.writes.get(&(look.key, removed))?;
-                        Some(match versions.committed[write.txn] && !write.undone {
-                            true => Fault::Intermediate(removed),
-                            false => Fault::Aborted(removed),
-                        })
-                    });
+                let own = history.transactions[look.txn].id;
+                let mut removed = removed.filter(|removed| removed.txn != own);
+                let fault = removed.find_map(|removed| {
+                    let write = versions.writes.get(&(look.key, removed))?;
+                    Some(match versions.committed[write.txn] && !write.undone {
+                        true => Fault::Intermediate(removed),
+                        false => Fault::Aborted(removed),
+                    })
+                });
                 self.fault(look, fault.unwrap_or(Fault::Garbage(None)));
             }
             _ => self.vague += 1,

@@ -38,6 +38,21 @@ impl Journal {
         self.setup.iter().map(|&key| (key, Version::SETUP.to_value()))
     }
 
+    /// A moment: what ends from now on ends after it.
+    pub fn now(&self) -> u64 {
+        self.kept.lock().tick()
+    }
+
+    /// The store has crashed, and commits that returned after this moment were not durable: nobody
+    /// knows how they ended. Open transactions are each told by [`Recorded::crashed`].
+    pub fn doubt(&self, since: u64) {
+        for txn in &mut self.kept.lock().ended {
+            if txn.ended > since && txn.end == End::Committed {
+                txn.end = End::Unknown;
+            }
+        }
+    }
+
     /// What has been done so far by transactions that have ended.
     pub fn history(&self) -> History {
         let mut history = History::over(self.setup.iter().copied());

@@ -140,7 +140,8 @@ pub enum End {
     Committed,
     /// Rolled back, by whomever.
     Aborted,
-    /// Nobody knows: a crash during the commit. Taken for committed if another transaction saw it.
+    /// Nobody knows: a crash during the commit, or before the commit was durable. Taken for
+    /// committed if one that counts as committed saw what it wrote.
     Unknown,
 }
 

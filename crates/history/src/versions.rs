@@ -1,6 +1,6 @@
 //! The order of each key's versions, as the writes tell it: who overwrote whom.
 
-use crate::record::{End, History, Key, Op, Version};
+use crate::record::{End, History, Key, Level, Lock, Op, Version};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// A write, and where it stands.
@@ -30,6 +30,8 @@ pub(crate) struct Versions {
     next: HashMap<(Key, Version), Vec<Overwriter>>,
     /// By key: the committed states without a row, the first one included.
     absences: HashMap<Key, Vec<Version>>,
+    /// Keys that a transaction removed of which nobody knows how it ended: no row can be of its doing.
+    doubtful: HashSet<Key>,
     /// Every key that anybody named, or that was there at first; sorted.
     pub(crate) keys: Vec<Key>,
 }
@@ -43,6 +45,7 @@ impl Versions {
             committed,
             next: HashMap::new(),
             absences: HashMap::new(),
+            doubtful: HashSet::new(),
             keys: keys(history),
         };
         versions.order(history);
@@ -57,6 +60,12 @@ impl Versions {
         }
         for (index, txn) in history.transactions.iter().enumerate() {
             if !self.committed[index] {
+                if txn.end == End::Unknown {
+                    self.doubtful.extend(txn.ops.iter().filter_map(|op| match *op {
+                        Op::Write { key, dead: true, .. } => Some(key),
+                        _ => None,
+                    }));
+                }
                 continue;
             }
             for op in &txn.ops {
@@ -114,6 +123,11 @@ impl Versions {
         self.absences.get(&key).map_or(&[], Vec::as_slice)
     }
 
+    /// Whether no row under this key may be the doing of a transaction that nobody knows the end of.
+    pub(crate) fn is_doubtful(&self, key: Key) -> bool {
+        self.doubtful.contains(&key)
+    }
+
     /// The known keys from `keys.start` to before `keys.end`.
     pub(crate) fn keys_in(&self, keys: &std::ops::Range<Key>) -> &[Key] {
         let from = self.keys.partition_point(|&key| key < keys.start);
@@ -150,24 +164,32 @@ fn writes(history: &History) -> HashMap<(Key, Version), Write> {
     writes
 }
 
-/// Whose writes count. A commit of unknown outcome counts if somebody else saw one of its writes.
+/// Whose writes count. A commit of unknown outcome counts if somebody whose own writes count saw one
+/// of its writes: then it was there after the crash, or what follows from it was. (Having overwritten
+/// it says nothing: the note of what stood there may be older than the crash.)
 fn committed(history: &History, writes: &HashMap<(Key, Version), Write>) -> Vec<bool> {
-    let mut committed: Vec<bool> =
-        history.transactions.iter().map(|txn| txn.end == End::Committed).collect();
-    if !history.transactions.iter().any(|txn| txn.end == End::Unknown) {
+    let transactions = &history.transactions;
+    let mut committed: Vec<bool> = transactions.iter().map(|t| t.end == End::Committed).collect();
+    if !transactions.iter().any(|txn| txn.end == End::Unknown) {
         return committed;
     }
-    for txn in &history.transactions {
+    let mut ahead: Vec<usize> = (0..transactions.len()).filter(|&txn| committed[txn]).collect();
+    while let Some(at) = ahead.pop() {
         let mut saw = |key: Key, seen: Version| {
-            if seen.txn != txn.id
-                && let Some(write) = writes.get(&(key, seen))
-                && history.transactions[write.txn].end == End::Unknown
+            if let Some(write) = writes.get(&(key, seen))
+                && transactions[write.txn].end == End::Unknown
+                && !committed[write.txn]
             {
                 committed[write.txn] = true;
+                ahead.push(write.txn);
             }
         };
-        for op in &txn.ops {
+        // Dirty reads may see what was lost, and be kept.
+        let sees_all = transactions[at].level == Level::ReadUncommitted;
+        for op in &transactions[at].ops {
             match op {
+                Op::Read { lock: Lock::None, .. } | Op::Scan { lock: Lock::None, .. }
+                    if sees_all => {}
                 Op::Read { key, seen: Some(seen), .. } => saw(*key, *seen),
                 Op::Scan { seen, .. } => seen.iter().for_each(|&(key, seen)| saw(key, seen)),
                 _ => {}

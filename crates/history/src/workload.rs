@@ -23,13 +23,23 @@ pub struct Mix {
     pub writes: u32,
     /// Savepoints are set and gone back to.
     pub savepoints: bool,
+    /// Ranges are read for share and for update, too.
+    pub locking_scans: bool,
 }
 
 impl Mix {
     /// Few keys, and so many conflicts.
     pub fn new(levels: &[Level]) -> Mix {
         let levels = levels.to_vec();
-        Mix { levels, keys: 12, steps_max: 6, rollbacks: 10, writes: 50, savepoints: true }
+        Mix {
+            levels,
+            keys: 12,
+            steps_max: 6,
+            rollbacks: 10,
+            writes: 50,
+            savepoints: true,
+            locking_scans: true,
+        }
     }
 
     /// The keys that must have rows at the start. Of every four keys one has none, and is never
@@ -49,14 +59,17 @@ impl Mix {
         let mut steps = VecDeque::new();
         for _ in 0..random.usize(1..=self.steps_max.max(1)) {
             let lock = [Lock::None, Lock::None, Lock::Share, Lock::Update][random.usize(..4)];
+            let range_lock = if self.locking_scans { lock } else { Lock::None };
             let writes = random.u32(..100) < self.writes;
             steps.push_back(match (random.u32(..5), writes) {
                 (0, true) => Step::Insert(fresh + random.u32(..4)),
-                (0, false) => Step::Scan(fresh.saturating_sub(random.u32(..4)), fresh + 4, lock),
+                (0, false) => {
+                    Step::Scan(fresh.saturating_sub(random.u32(..4)), fresh + 4, range_lock)
+                }
                 (_, true) => self.draw_write(random, &steps),
                 (1, false) => {
                     let key = random.u32(..self.keys);
-                    Step::Scan(key, key + random.u32(1..6), lock)
+                    Step::Scan(key, key + random.u32(1..6), range_lock)
                 }
                 (_, false) => Step::Get(self.draw_key(random), lock),
             });

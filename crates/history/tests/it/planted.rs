@@ -311,3 +311,21 @@ fn of_many_the_smallest_circle_is_told() {
     // The 21st saw the 20th's write, and then a row from before it.
     assert_eq!(survey(&history)[0].anomaly, Anomaly::Otv);
 }
+
+#[test]
+fn what_a_crash_took_is_no_fault_of_those_it_took_with_it() {
+    let lost: [&[Op]; 4] = [
+        &[delete(1, 1, S), put(2, 2, S)],
+        &[nothing(1), get(2, v(1, 2)), put(3, 1, S)],
+        &[get(3, v(2, 1)), get(2, v(1, 2))],
+        &[get(1, S), get(2, S), get(3, S), put(1, 1, v(1, 1))],
+    ];
+    let mut history = history(&lost);
+    history.transactions[0].end = End::Unknown;
+    history.transactions[1].end = End::Unknown;
+    history.transactions[2].end = End::Aborted;
+    clean(&history);
+    // But if one thing is found again, so must the other be.
+    history.transactions[3].ops[1] = get(2, v(1, 2));
+    assert!(!check(&history, &Demand::all_at(Level::Snapshot)).is_clean());
+}

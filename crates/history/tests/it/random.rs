@@ -1,7 +1,7 @@
 //! Random histories on the toy: whole ones are clean at every level and mixture of levels; each
 //! broken promise is found within a few seeds.
 
-use crate::toy::{BREAKABLE, Broken, toys};
+use crate::toy::{BREAKABLE, Broken, crash, toys};
 use weir_history::{
     Demand, History, Journal, Level, Mix, Recorded, Tally, check, drive, interleave, look_around,
 };
@@ -13,7 +13,18 @@ fn run(broken: Broken, mix: &Mix, seed: u64, transactions: u64) -> (History, Tal
     let rows: Vec<_> = journal.rows().collect();
     let toys = toys(broken, &rows, SESSIONS).into_iter();
     let mut sessions: Vec<_> = toys.map(|toy| Recorded::new(toy, &journal)).collect();
-    let tally = interleave(&mut sessions, mix, seed, transactions);
+    let mut tally = Tally::default();
+    for life in 0..4 {
+        let halves = [seed, seed + 1_000].map(|seed| seed * 7 + life);
+        tally = tally.and(interleave(&mut sessions, mix, halves[0], transactions / 8));
+        let durable = journal.now();
+        let later = interleave(&mut sessions, mix, halves[1], transactions / 8);
+        tally = tally.and(later);
+        if seed.is_multiple_of(2) {
+            crash(sessions[0].session(), seed % 5 * later.committed / 5);
+            journal.doubt(durable);
+        }
+    }
     assert!(look_around(&mut sessions[0], Level::ReadCommitted));
     (journal.history(), tally)
 }
@@ -40,7 +51,7 @@ fn whole_stores_are_clean_and_busy() {
             all = all.and(tally);
         }
         assert!(all.committed > 1_000 && all.waits > 500 && all.rolled_back > 100, "{all:?}");
-        assert!(all.refused > 20 && all.failed == 0, "{all:?}");
+        assert!(all.refused > 5 && all.failed == 0, "{all:?}");
     }
 }
 

@@ -31,9 +31,11 @@ pub(crate) enum Broken {
     Savepoint,
     /// A commit forgets a write of several.
     Commit,
+    /// A crash leaves one write of a lost commit.
+    Crash,
 }
 
-pub(crate) const BREAKABLE: [Broken; 10] = [
+pub(crate) const BREAKABLE: [Broken; 11] = [
     Broken::WriteLocks,
     Broken::CommittedReads,
     Broken::Snapshots,
@@ -44,6 +46,7 @@ pub(crate) const BREAKABLE: [Broken; 10] = [
     Broken::Rollback,
     Broken::Savepoint,
     Broken::Commit,
+    Broken::Crash,
 ];
 
 /// Keys, who locked them, and whether exclusively.
@@ -84,6 +87,20 @@ pub(crate) fn toys(broken: Broken, rows: &[(Key, u64)], sessions: usize) -> Vec<
         savepoint: 0,
     };
     (0..sessions).map(toy).collect()
+}
+
+/// The store of this session loses what was not committed, and the newest commits.
+pub(crate) fn crash(toy: &Toy, commits_lost: u64) {
+    let mut store = toy.store.lock();
+    let last = store.clock.saturating_sub(commits_lost);
+    let spared = (store.broken == Broken::Crash).then_some(last + 1);
+    store.dirty.clear();
+    store.held.clear();
+    let mut spare = spared;
+    for states in store.rows.values_mut() {
+        states
+            .retain(|&(when, _)| when <= last || spare.take_if(|spared| *spared == when).is_some());
+    }
 }
 
 impl Store {
