@@ -195,7 +195,7 @@ impl Target for Engine {
     }
 }
 
-fn durability(asked: Durability) -> weir::Durability {
+pub(crate) fn durability(asked: Durability) -> weir::Durability {
     match asked {
         Durability::Synced => weir::Durability::Synced,
         Durability::Written => weir::Durability::Written,

@@ -29,7 +29,7 @@ pub use ack::{AckFile, Acknowledged};
 pub use engine::{Engine, OnRecovery, Opened, open};
 pub use figures::{Figures, LatencyMicros};
 pub use options::{DoubleWrite, DoubleWriteMode, Durability, Options, Phase, Phases, WorkloadKind};
-pub use report::{Report, Series, Setup, write_json};
+pub use report::{Report, RunReport, Series, Setup, write_json};
 pub use run::{Outcome, Raw, run};
 pub use target::{Counters, PageWrites, Table, Target, Visit, Watched};
 pub use verify::{Verdict, verify_trees};

@@ -212,11 +212,23 @@ impl Report {
     }
 }
 
+/// The report of any run: one of a table, or one with more in it.
+pub trait RunReport: Serialize {
+    /// What every run reports.
+    fn common(&self) -> &Report;
+}
+
+impl RunReport for Report {
+    fn common(&self) -> &Report {
+        self
+    }
+}
+
 /// Writes the report, whole or not at all: a temporary file beside it is renamed into place.
 ///
 /// # Errors
 /// When the file exists and may not be replaced, or cannot be written.
-pub fn write_json(path: &Path, report: &impl Serialize, replace: bool) -> Result<()> {
+pub fn write_json(path: &Path, report: &impl RunReport, replace: bool) -> Result<()> {
     ensure!(replace || !path.exists(), "{} exists; --force replaces it", path.display());
     let mut name = path.file_name().context("the report needs a file name")?.to_owned();
     name.push(".part");

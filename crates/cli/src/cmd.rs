@@ -3,6 +3,7 @@ mod bench;
 mod check;
 mod entries;
 mod stat;
+mod tpcc;
 
 pub(crate) use bench::bench;
 pub(crate) use check::check;

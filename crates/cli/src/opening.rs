@@ -9,32 +9,34 @@ use weir_bench::OnRecovery;
 
 /// Opens the database of a command that looks at one.
 pub(crate) fn open_existing(dir: &Dir) -> Result<Db> {
-    open(dir, Create::Never)
+    open_existing_at(&dir.path, dir.pool)
+}
+
+/// As [`open_existing`], with so much memory for pages.
+pub(crate) fn open_existing_at(path: &Path, pool_bytes: u64) -> Result<Db> {
+    must_exist(path)?;
+    open(path, pool_bytes, Create::Never)
 }
 
 /// Opens the database, or makes it.
 pub(crate) fn open_or_create(dir: &Dir) -> Result<Db> {
-    open(dir, Create::IfMissing)
+    open(&dir.path, dir.pool, Create::IfMissing)
 }
 
-fn open(dir: &Dir, create: Create) -> Result<Db> {
-    if create == Create::Never {
-        must_exist(&dir.path)?;
-    }
+fn open(path: &Path, pool_bytes: u64, create: Create) -> Result<Db> {
     let config = Config {
-        pool_bytes: dir.pool,
+        pool_bytes,
         create,
         recovery_progress: Some(show_recovery()),
         ..Config::default()
     };
-    let db = Db::open(&dir.path, config)
-        .with_context(|| format!("cannot open {}", dir.path.display()))?;
+    let db = Db::open(path, config).with_context(|| format!("cannot open {}", path.display()))?;
     say_recovery(&db);
     Ok(db)
 }
 
 /// Looking at a database must not make a directory.
-pub(crate) fn must_exist(dir: &Path) -> Result<()> {
+fn must_exist(dir: &Path) -> Result<()> {
     ensure!(dir.exists(), "there is no directory {}", dir.display());
     ensure!(dir.is_dir(), "{} is a file, not a database's directory", dir.display());
     Ok(())

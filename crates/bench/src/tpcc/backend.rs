@@ -9,8 +9,11 @@ use serde::Serialize;
 
 /// A database that TPC-C can run on.
 pub trait Backend: Sync {
+    /// What a commit gives: it can be waited for.
+    type Ticket: Copy + Send;
+
     /// One connection to it.
-    type Terminal<'a>: Terminal
+    type Terminal<'a>: Terminal<Ticket = Self::Ticket>
     where
         Self: 'a;
 
@@ -40,6 +43,15 @@ pub trait Backend: Sync {
     /// Whatever the database reports.
     fn terminal(&self, number: u16) -> Result<Self::Terminal<'_>>;
 
+    /// Returns when this commit is as durable as was asked for.
+    ///
+    /// # Errors
+    /// Whatever the database reports: then nobody knows whether it is.
+    fn wait(&self, ticket: Self::Ticket) -> Result<()>;
+
+    /// Whether this commit is as durable as was asked for. Commits become so in their order.
+    fn is_durable(&self, ticket: Self::Ticket) -> bool;
+
     /// Reads all rows of a table, in any order, as they are committed.
     ///
     /// # Errors
@@ -58,53 +70,47 @@ pub struct Loaded {
 
 /// Carries out transactions, one after the other.
 pub trait Terminal {
+    /// See [`Backend::Ticket`].
+    type Ticket;
+
     /// Clause 2.4.2.
     ///
     /// # Errors
     /// Whatever the database reports, conflicts excepted: those are outcomes.
-    fn new_order(&mut self, input: &NewOrder) -> Result<Outcome<NewOrderDone>>;
+    fn new_order(&mut self, input: &NewOrder) -> Result<Outcome<NewOrderDone, Self::Ticket>>;
 
     /// Clause 2.5.2.
     ///
     /// # Errors
     /// As [`Terminal::new_order`].
-    fn payment(&mut self, input: &Payment) -> Result<Outcome<PaymentDone>>;
+    fn payment(&mut self, input: &Payment) -> Result<Outcome<PaymentDone, Self::Ticket>>;
 
     /// Clause 2.6.2.
     ///
     /// # Errors
     /// As [`Terminal::new_order`].
-    fn order_status(&mut self, input: &OrderStatus) -> Result<Outcome<OrderStatusDone>>;
+    fn order_status(
+        &mut self,
+        input: &OrderStatus,
+    ) -> Result<Outcome<OrderStatusDone, Self::Ticket>>;
 
     /// Clause 2.7.4.
     ///
     /// # Errors
     /// As [`Terminal::new_order`].
-    fn delivery(&mut self, input: &Delivery) -> Result<Outcome<DeliveryDone>>;
+    fn delivery(&mut self, input: &Delivery) -> Result<Outcome<DeliveryDone, Self::Ticket>>;
 
     /// Clause 2.8.2.
     ///
     /// # Errors
     /// As [`Terminal::new_order`].
-    fn stock_level(&mut self, input: &StockLevel) -> Result<Outcome<StockLevelDone>>;
-
-    /// Returns when the transaction of this ticket is as durable as was asked for.
-    ///
-    /// # Errors
-    /// Whatever the database reports: then nobody knows whether it is.
-    fn wait(&mut self, ticket: Ticket) -> Result<()>;
-
-    /// Transactions up to this ticket are durable.
-    ///
-    /// # Errors
-    /// Whatever the database reports.
-    fn durable(&mut self) -> Result<Ticket>;
+    fn stock_level(&mut self, input: &StockLevel) -> Result<Outcome<StockLevelDone, Self::Ticket>>;
 
     /// Carries out any of the five.
     ///
     /// # Errors
     /// As [`Terminal::new_order`].
-    fn carry_out(&mut self, request: &Request) -> Result<Outcome<Done>> {
+    fn carry_out(&mut self, request: &Request) -> Result<Outcome<Done, Self::Ticket>> {
         Ok(match request {
             Request::NewOrder(input) => self.new_order(input)?.map(Done::NewOrder),
             Request::Payment(input) => self.payment(input)?.map(Done::Payment),
@@ -115,23 +121,19 @@ pub trait Terminal {
     }
 }
 
-/// A commit, by its place in the log: what is durable grows, and with it all lesser tickets are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Ticket(pub u64);
-
 /// How a transaction ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome<D> {
-    /// Others see it; durable once the ticket is.
-    Committed(D, Ticket),
+pub enum Outcome<D, T> {
+    /// Others see it; [`Backend::wait`] says when it is durable.
+    Committed(D, T),
     /// The user's mistake of clause 2.4.1.4: nothing was changed.
     RolledBack,
     /// Nothing was changed, and the same may well work now.
     Retry(Why),
 }
 
-impl<D> Outcome<D> {
-    fn map<E>(self, f: impl FnOnce(D) -> E) -> Outcome<E> {
+impl<D, T> Outcome<D, T> {
+    fn map<E>(self, f: impl FnOnce(D) -> E) -> Outcome<E, T> {
         match self {
             Outcome::Committed(done, ticket) => Outcome::Committed(f(done), ticket),
             Outcome::RolledBack => Outcome::RolledBack,

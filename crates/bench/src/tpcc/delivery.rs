@@ -1,6 +1,6 @@
 //! The Delivery transaction (clause 2.7.4), as one transaction of the store.
 use super::backend::DeliveryDone;
-use super::embedded::{Buffers, Trees, missing};
+use super::embedded::{Buffers, Trees, missing, patch};
 use super::input::Delivery;
 use super::keys;
 use super::rows::{CustomerFront, OrderFront, OrderLineFront};
@@ -18,7 +18,7 @@ pub(super) fn run<T, X: Txn<T>>(
     let mut delivered = 0;
     for d in 1..=DISTRICTS {
         if let Some(o) = take_oldest(txn, trees, buffers, input.w, d)? {
-            deliver(txn, trees, buffers, input, d, o)?;
+            deliver(txn, trees, input, d, o)?;
             delivered += 1;
         }
     }
@@ -56,44 +56,31 @@ fn take_oldest<T, X: Txn<T>>(
 fn deliver<T, X: Txn<T>>(
     txn: &mut X,
     trees: &Trees<T>,
-    buffers: &mut Buffers,
     input: &Delivery,
     d: u8,
     o: u32,
 ) -> Result<(), Stop> {
     let w = input.w;
-    let Buffers { value, lines, .. } = buffers;
     let key = keys::order(w, d, o);
-    txn.get_for_update(&trees.order, &key, value)?;
-    let order =
-        OrderFront::read(value).ok_or_else(|| missing(format_args!("order {w}-{d}-{o}")))?;
-    OrderFront { carrier: input.carrier, ..order }.write(value);
-    txn.update(&trees.order, &key, value)?;
+    let carry = |order: &mut OrderFront, _: &mut Vec<u8>| order.carrier = input.carrier;
+    let order = patch(txn, &trees.order, &key, carry)?
+        .ok_or_else(|| missing(format_args!("order {w}-{d}-{o}")))?;
 
-    // The row of NEW-ORDER was in the snapshot, and with it the lines: only a delivery changes them.
-    lines.clear();
-    txn.scan(&trees.order_line, &keys::order_line(w, d, o, 0), &mut |line, value| {
-        let ours = line.starts_with(&key);
-        lines.extend(OrderLineFront::read(value).filter(|_| ours));
-        ours
-    })?;
-    if lines.len() != usize::from(order.lines) {
-        return Err(missing(format_args!("a line of order {w}-{d}-{o}")));
-    }
     let mut sum = 0;
-    for (line, number) in lines.iter().zip(1..) {
+    for number in 1..=order.lines {
+        let key = keys::order_line(w, d, o, number);
+        let deliver = |line: &mut OrderLineFront, _: &mut Vec<u8>| line.delivery_date = input.date;
+        let line = patch(txn, &trees.order_line, &key, deliver)?
+            .ok_or_else(|| missing(format_args!("line {number} of order {w}-{d}-{o}")))?;
         sum += i64::from(line.amount);
-        OrderLineFront { delivery_date: input.date, ..*line }.begin(value);
-        txn.update(&trees.order_line, &keys::order_line(w, d, o, number), value)?;
     }
 
     let c = order.c;
-    let key = keys::customer(w, d, c);
-    txn.get_for_update(&trees.customer, &key, value)?;
-    let mut customer =
-        CustomerFront::read(value).ok_or_else(|| missing(format_args!("customer {w}-{d}-{c}")))?;
-    customer.balance += sum;
-    customer.delivery_count += 1;
-    customer.write(value);
-    txn.update(&trees.customer, &key, value)
+    let bill = |customer: &mut CustomerFront, _: &mut Vec<u8>| {
+        customer.balance += sum;
+        customer.delivery_count += 1;
+    };
+    patch(txn, &trees.customer, &keys::customer(w, d, c), bill)?
+        .ok_or_else(|| missing(format_args!("customer {w}-{d}-{c}")))?;
+    Ok(())
 }

@@ -2,18 +2,18 @@
 //! a [`Transactional`] store.
 use super::backend::{
     Backend, DeliveryDone, Loaded, NewOrderDone, OrderStatusDone, Outcome, PaymentDone,
-    StockLevelDone, Terminal, Ticket,
+    StockLevelDone, Terminal,
 };
 use super::input::{Delivery, NewOrder, OrderStatus, Payment, StockLevel};
 use super::keys;
 use super::population::Population;
-use super::rows::{Relation, Row};
+use super::rows::{Front, Relation, Row};
 use super::scale::{DISTRICTS, Scale};
 use super::store::{Access, Stop, Transactional, Txn};
 use super::{delivery, new_order, payment, query};
 use crate::options::Durability;
 use crate::target::{Table, Target};
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 
 /// TPC-C on a store of this process.
 pub struct Embedded<'s, S> {
@@ -124,6 +124,7 @@ impl<'s, S: Transactional> Embedded<'s, S> {
 }
 
 impl<S: Transactional> Backend for Embedded<'_, S> {
+    type Ticket = S::Ticket;
     type Terminal<'a>
         = EmbeddedTerminal<'a, S>
     where
@@ -188,11 +189,18 @@ impl<S: Transactional> Backend for Embedded<'_, S> {
         let last = keys::history_parts(&last).filter(|last| found && last.0 == counter);
         Ok(EmbeddedTerminal {
             store: self.store,
-            durability: self.durability,
             trees,
             history: HistoryCount { counter, next: last.map_or(0, |(_, count)| count + 1) },
             buffers: Buffers::default(),
         })
+    }
+
+    fn wait(&self, ticket: S::Ticket) -> Result<()> {
+        self.store.wait(ticket, self.durability).context("waiting for a commit to be durable")
+    }
+
+    fn is_durable(&self, ticket: S::Ticket) -> bool {
+        self.durability == Durability::Lazy || self.store.is_synced(ticket)
     }
 
     fn visit<R: Row>(&self, visit: &mut dyn FnMut(&R) -> Result<()>) -> Result<()> {
@@ -304,7 +312,6 @@ impl Load<'_> {
 /// One terminal's connection: nothing but a store in this process and memory to be used again.
 pub struct EmbeddedTerminal<'a, S: Target> {
     store: &'a S,
-    durability: Durability,
     trees: Trees<S::Table>,
     history: HistoryCount,
     buffers: Buffers,
@@ -332,7 +339,6 @@ pub(super) struct Buffers {
     pub(super) other: Vec<u8>,
     pub(super) customers: Vec<u16>,
     pub(super) items: Vec<u32>,
-    pub(super) lines: Vec<super::rows::OrderLineFront>,
 }
 
 /// Carries a transaction out; `None` of its body means that the user takes it back.
@@ -340,7 +346,7 @@ fn carry_out<'s, S: Transactional, D>(
     store: &'s S,
     access: Access,
     body: impl FnOnce(&mut S::Txn<'s>) -> Result<Option<D>, Stop>,
-) -> Result<Outcome<D>> {
+) -> Result<Outcome<D, S::Ticket>> {
     let mut txn = store.begin(access)?;
     let ended = match body(&mut txn) {
         Ok(Some(done)) => txn.commit().map(|ticket| Outcome::Committed(done, ticket)),
@@ -356,13 +362,15 @@ fn carry_out<'s, S: Transactional, D>(
 }
 
 impl<S: Transactional> Terminal for EmbeddedTerminal<'_, S> {
-    fn new_order(&mut self, input: &NewOrder) -> Result<Outcome<NewOrderDone>> {
+    type Ticket = S::Ticket;
+
+    fn new_order(&mut self, input: &NewOrder) -> Result<Outcome<NewOrderDone, S::Ticket>> {
         let (trees, buffers) = (&self.trees, &mut self.buffers);
         carry_out(self.store, Access::Write, |txn| new_order::run(txn, trees, buffers, input))
             .context("New-Order")
     }
 
-    fn payment(&mut self, input: &Payment) -> Result<Outcome<PaymentDone>> {
+    fn payment(&mut self, input: &Payment) -> Result<Outcome<PaymentDone, S::Ticket>> {
         let (trees, buffers, history) = (&self.trees, &mut self.buffers, &mut self.history);
         carry_out(self.store, Access::Write, |txn| {
             payment::run(txn, trees, buffers, history, input)
@@ -370,35 +378,44 @@ impl<S: Transactional> Terminal for EmbeddedTerminal<'_, S> {
         .context("Payment")
     }
 
-    fn order_status(&mut self, input: &OrderStatus) -> Result<Outcome<OrderStatusDone>> {
+    fn order_status(&mut self, input: &OrderStatus) -> Result<Outcome<OrderStatusDone, S::Ticket>> {
         let (trees, buffers) = (&self.trees, &mut self.buffers);
         carry_out(self.store, Access::Read, |txn| query::order_status(txn, trees, buffers, input))
             .context("Order-Status")
     }
 
-    fn delivery(&mut self, input: &Delivery) -> Result<Outcome<DeliveryDone>> {
+    fn delivery(&mut self, input: &Delivery) -> Result<Outcome<DeliveryDone, S::Ticket>> {
         let (trees, buffers) = (&self.trees, &mut self.buffers);
         carry_out(self.store, Access::Write, |txn| delivery::run(txn, trees, buffers, input))
             .context("Delivery")
     }
 
-    fn stock_level(&mut self, input: &StockLevel) -> Result<Outcome<StockLevelDone>> {
+    fn stock_level(&mut self, input: &StockLevel) -> Result<Outcome<StockLevelDone, S::Ticket>> {
         let (trees, buffers) = (&self.trees, &mut self.buffers);
         carry_out(self.store, Access::Read, |txn| query::stock_level(txn, trees, buffers, input))
             .context("Stock-Level")
     }
+}
 
-    fn wait(&mut self, ticket: Ticket) -> Result<()> {
-        self.store.wait(ticket, self.durability).context("waiting for a commit to be durable")
-    }
-
-    fn durable(&mut self) -> Result<Ticket> {
-        match self.durability {
-            Durability::Synced => self.store.synced(),
-            Durability::Written => bail!("pipelined commits are synced or lazy, not written"),
-            Durability::Lazy => Ok(Ticket(u64::MAX)),
-        }
-    }
+/// Changes a row: `change` gets its numbers, and a copy of its whole value whose front they will be
+/// written over. Returns the new numbers.
+pub(super) fn patch<T, X: Txn<T>, F: Front>(
+    txn: &mut X,
+    tree: &T,
+    key: &[u8],
+    mut change: impl FnMut(&mut F, &mut Vec<u8>),
+) -> Result<Option<F>, Stop> {
+    let mut made = None;
+    txn.update(tree, key, &mut |old, new| {
+        made = F::read(old).map(|mut front| {
+            new.extend_from_slice(old);
+            change(&mut front, new);
+            front.write(new);
+            front
+        });
+        made.is_some()
+    })?;
+    Ok(made)
 }
 
 /// A row that must be there is not, or is not of its table: the store has lost or damaged it.

@@ -25,10 +25,11 @@ mod terminals;
 #[cfg(test)]
 mod tests;
 mod text;
+mod weir_store;
 
 pub use backend::{
     Backend, DeliveryDone, Done, Loaded, NewOrderDone, OrderStatusDone, Outcome, PaymentDone,
-    StockLevelDone, Terminal, Ticket, Why,
+    StockLevelDone, Terminal, Why,
 };
 pub use consistency::{Consistency, Totals, check, totals};
 pub use deck::Kind;
@@ -43,5 +44,5 @@ pub use rows::{
 };
 pub use run::{TpccOptions, check_only, run};
 pub use scale::{Constants, Scale};
-pub use store::{Access, Stop, Transactional, Txn};
+pub use store::{Access, Edit, Stop, Transactional, Txn};
 pub use text::Text;

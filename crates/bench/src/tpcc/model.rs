@@ -1,6 +1,6 @@
 //! Transactions on the store in memory, one at a time: what the others are compared with.
-use super::backend::{Ticket, Why};
-use super::store::{Access, Stop, Transactional, Txn};
+use super::backend::Why;
+use super::store::{Access, Edit, Stop, Transactional, Txn};
 use crate::fake::{Fake, FakeTable};
 use crate::options::Durability;
 use anyhow::{Result, anyhow};
@@ -28,17 +28,18 @@ pub(crate) struct ModelTxn<'a> {
 
 impl Transactional for Fake {
     type Txn<'a> = ModelTxn<'a>;
+    type Ticket = ();
 
     fn begin(&self, access: Access) -> Result<ModelTxn<'_>> {
         Ok(ModelTxn { access, undo: Vec::new(), ended: false, _alone: self.begin_alone() })
     }
 
-    fn wait(&self, _: Ticket, _: Durability) -> Result<()> {
+    fn wait(&self, (): (), _: Durability) -> Result<()> {
         Ok(())
     }
 
-    fn synced(&self) -> Result<Ticket> {
-        Ok(Ticket(0))
+    fn is_synced(&self, (): ()) -> bool {
+        true
     }
 }
 
@@ -88,23 +89,14 @@ fn refused() -> Result<(), Stop> {
 }
 
 impl Txn<FakeTable> for ModelTxn<'_> {
+    type Ticket = ();
+
     fn get(&mut self, tree: &FakeTable, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Stop> {
         out.clear();
         let rows = tree.rows().read();
         let found = rows.get(key);
         out.extend_from_slice(found.map_or(&[][..], |value| value));
         Ok(found.is_some())
-    }
-
-    fn get_for_update(
-        &mut self,
-        tree: &FakeTable,
-        key: &[u8],
-        out: &mut Vec<u8>,
-    ) -> Result<bool, Stop> {
-        assert_eq!(self.access, Access::Write, "a reader locks a row");
-        refused()?;
-        self.get(tree, key, out)
     }
 
     fn insert(&mut self, tree: &FakeTable, key: &[u8], value: &[u8]) -> Result<(), Stop> {
@@ -115,10 +107,17 @@ impl Txn<FakeTable> for ModelTxn<'_> {
         Ok(())
     }
 
-    fn update(&mut self, tree: &FakeTable, key: &[u8], value: &[u8]) -> Result<(), Stop> {
+    fn update(&mut self, tree: &FakeTable, key: &[u8], edit: &mut Edit<'_>) -> Result<bool, Stop> {
         refused()?;
-        assert!(self.change(tree, key, Some(value)), "an update of a row that is not there");
-        Ok(())
+        let Some(old) = tree.rows().read().get(key).cloned() else { return Ok(false) };
+        let mut new = Vec::new();
+        // Twice, because it may be.
+        edit(&old, &mut new);
+        new.clear();
+        if edit(&old, &mut new) {
+            self.change(tree, key, Some(&new));
+        }
+        Ok(true)
     }
 
     fn delete(&mut self, tree: &FakeTable, key: &[u8]) -> Result<bool, Stop> {
@@ -154,9 +153,9 @@ impl Txn<FakeTable> for ModelTxn<'_> {
         Ok(last.is_some())
     }
 
-    fn commit(mut self) -> Result<Ticket, Stop> {
+    fn commit(mut self) -> Result<(), Stop> {
         self.ended = true;
-        Ok(Ticket(0))
+        Ok(())
     }
 
     fn rollback(mut self) -> Result<(), Stop> {

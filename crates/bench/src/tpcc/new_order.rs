@@ -1,11 +1,11 @@
 //! The New-Order transaction (clause 2.4.2).
 use super::backend::NewOrderDone;
-use super::embedded::{Buffers, Trees, missing};
+use super::embedded::{Buffers, Trees, missing, patch};
 use super::input::{Line, NewOrder};
 use super::keys;
 use super::random::is_original;
 use super::rows::{
-    CustomerFront, DistrictFront, ItemFront, OrderFront, OrderLineFront, StockFront,
+    CustomerFront, DistrictFront, Front, ItemFront, OrderFront, OrderLineFront, StockFront,
     WarehouseFront, name_behind, stock_data, stock_info,
 };
 use super::scale::LINES_MAX;
@@ -46,8 +46,10 @@ pub(super) fn run<T, X: Txn<T>>(
     }
     let sold = &sold[..lines.len()];
 
-    let district = take_number(txn, trees, buffers, w, d)?;
-    let number = district.next_o;
+    let next = |district: &mut DistrictFront, _: &mut Vec<u8>| district.next_o += 1;
+    let district = patch(txn, &trees.district, &keys::district(w, d), next)?
+        .ok_or_else(|| missing(format_args!("district {w}-{d}")))?;
+    let number = district.next_o - 1;
     insert(txn, trees, buffers, input, number, sold)?;
     if sold.iter().any(Option::is_none) {
         // Clause 2.4.2.3: all of the profile is carried out, and then taken back.
@@ -69,27 +71,28 @@ fn sell<T, X: Txn<T>>(
     brands: &mut u8,
 ) -> Result<Sold, Stop> {
     let Line { item, supply_w, quantity } = *line;
-    let Buffers { value, other, .. } = buffers;
-    if !txn.get(&trees.item, &keys::item(item), other)? {
+    let value = &mut buffers.value;
+    if !txn.get(&trees.item, &keys::item(item), value)? {
         return Ok(None);
     }
-    let front = ItemFront::read(other).ok_or_else(|| missing(format_args!("item {item}")))?;
-    let gone = || missing(format_args!("stock of item {item} in warehouse {supply_w}"));
-    let key = keys::stock(supply_w, item);
-    txn.get_for_update(&trees.stock, &key, value)?;
-    let mut stock = StockFront::read(value).ok_or_else(gone)?;
-    let left = stock.quantity - i16::from(quantity);
-    stock.quantity = if left >= 10 { left } else { left + 91 };
-    stock.ytd += u32::from(quantity);
-    stock.order_count += 1;
-    stock.remote_count += u32::from(supply_w != input.w);
-    stock.write(value);
-    txn.update(&trees.stock, &key, value)?;
-    let info = stock_info(value, input.d).ok_or_else(gone)?;
-    let item_data = item_data(other).ok_or_else(|| missing(format_args!("item {item}")))?;
-    let generic = !is_original(item_data) || !is_original(stock_data(value).ok_or_else(gone)?);
-    *brands += u8::from(!generic);
-    let amount = u32::from(quantity) * front.price;
+    let gone = || missing(format_args!("item {item}"));
+    let price = ItemFront::read(value).ok_or_else(gone)?.price;
+    let item_data = item_data(value).ok_or_else(gone)?;
+    let mut of_stock = None;
+    patch(txn, &trees.stock, &keys::stock(supply_w, item), |stock: &mut StockFront, value| {
+        let left = stock.quantity - i16::from(quantity);
+        stock.quantity = if left >= 10 { left } else { left + 91 };
+        stock.ytd += u32::from(quantity);
+        stock.order_count += 1;
+        stock.remote_count += u32::from(supply_w != input.w);
+        // Only two originals make a brand, and few items are.
+        let brand = is_original(item_data) && stock_data(value).is_some_and(is_original);
+        of_stock = stock_info(value, input.d).map(|info| (info, brand));
+    })?;
+    let (info, brand) = of_stock
+        .ok_or_else(|| missing(format_args!("stock of item {item} in warehouse {supply_w}")))?;
+    *brands += u8::from(brand);
+    let amount = u32::from(quantity) * price;
     Ok(Some(OrderLineFront { delivery_date: 0, i: item, supply_w, quantity, amount, info }))
 }
 
@@ -98,24 +101,6 @@ fn item_data(value: &[u8]) -> Option<&[u8]> {
     let name = name_behind(value, ItemFront::BYTES)?;
     // A name is at most 24 bytes long: its length takes one.
     name_behind(value, ItemFront::BYTES + 1 + name.len())
-}
-
-/// Takes the district's next order number.
-fn take_number<T, X: Txn<T>>(
-    txn: &mut X,
-    trees: &Trees<T>,
-    buffers: &mut Buffers,
-    w: u16,
-    d: u8,
-) -> Result<DistrictFront, Stop> {
-    let value = &mut buffers.value;
-    let key = keys::district(w, d);
-    txn.get_for_update(&trees.district, &key, value)?;
-    let district =
-        DistrictFront::read(value).ok_or_else(|| missing(format_args!("district {w}-{d}")))?;
-    DistrictFront { next_o: district.next_o + 1, ..district }.write(value);
-    txn.update(&trees.district, &key, value)?;
-    Ok(district)
 }
 
 fn insert<T, X: Txn<T>>(

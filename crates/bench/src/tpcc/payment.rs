@@ -1,11 +1,11 @@
 //! The Payment transaction (clause 2.5.2).
 use super::backend::PaymentDone;
-use super::embedded::{Buffers, HistoryCount, Trees, missing};
+use super::embedded::{Buffers, HistoryCount, Trees, missing, patch};
 use super::input::{Payment, Who};
 use super::keys;
 use super::rows::{
-    CustomerFront, DistrictFront, History, HistoryFront, Row, WarehouseFront, customer_data_at,
-    name_behind, replace_customer_data, take_text,
+    CustomerFront, DistrictFront, Front, History, HistoryFront, Row, WarehouseFront,
+    customer_data_at, name_behind, replace_customer_data, take_text,
 };
 use super::store::{Stop, Txn};
 use super::text::Text;
@@ -23,31 +23,27 @@ pub(super) fn run<T, X: Txn<T>>(
     let Payment { w, d, customer_w, customer_d, amount, date, .. } = *input;
     let c = find_customer(txn, trees, buffers, customer_w, customer_d, &input.customer)?;
     let balance = pay(txn, trees, buffers, input, c)?;
-    let value = &mut buffers.value;
     let cents = i64::from(amount);
 
-    let key = keys::district(w, d);
-    let gone = || missing(format_args!("district {w}-{d}"));
-    txn.get_for_update(&trees.district, &key, value)?;
-    let district = DistrictFront::read(value).ok_or_else(gone)?;
-    DistrictFront { ytd: district.ytd + cents, ..district }.write(value);
-    txn.update(&trees.district, &key, value)?;
-    let district_name: Text<10> =
-        name_behind(value, DistrictFront::BYTES).and_then(Text::new).ok_or_else(gone)?;
+    let mut district_name: Option<Text<10>> = None;
+    patch(txn, &trees.district, &keys::district(w, d), |district: &mut DistrictFront, value| {
+        district.ytd += cents;
+        district_name = name_behind(value, DistrictFront::BYTES).and_then(Text::new);
+    })?;
+    let district_name = district_name.ok_or_else(|| missing(format_args!("district {w}-{d}")))?;
 
-    let key = keys::warehouse(w);
-    let gone = || missing(format_args!("warehouse {w}"));
-    txn.get_for_update(&trees.warehouse, &key, value)?;
-    let warehouse = WarehouseFront::read(value).ok_or_else(gone)?;
-    WarehouseFront { ytd: warehouse.ytd + cents, ..warehouse }.write(value);
-    txn.update(&trees.warehouse, &key, value)?;
-    let mut data: Text<24> =
-        name_behind(value, WarehouseFront::BYTES).and_then(Text::new).ok_or_else(gone)?;
+    let mut data: Option<Text<24>> = None;
+    patch(txn, &trees.warehouse, &keys::warehouse(w), |warehouse: &mut WarehouseFront, value| {
+        warehouse.ytd += cents;
+        data = name_behind(value, WarehouseFront::BYTES).and_then(Text::new);
+    })?;
+    let mut data = data.ok_or_else(|| missing(format_args!("warehouse {w}")))?;
     data.push_cut(b"    ");
     data.push_cut(&district_name);
 
     let front = HistoryFront { c, c_d: customer_d, c_w: customer_w, d, w, date, amount };
     // The key is made below, from the same counter.
+    let value = &mut buffers.value;
     History { counter: 0, count: 0, front, data }.value(value);
     txn.insert(&trees.history, &history.next_key(), value)?;
     Ok(Some(PaymentDone { customer: c, balance }))
@@ -62,20 +58,19 @@ fn pay<T, X: Txn<T>>(
     c: u16,
 ) -> Result<i64, Stop> {
     let Payment { customer_w: w, customer_d: d, amount, .. } = *input;
-    let Buffers { value, other, .. } = buffers;
-    let key = keys::customer(w, d, c);
-    let gone = || missing(format_args!("customer {w}-{d}-{c}"));
-    txn.get_for_update(&trees.customer, &key, value)?;
-    let mut customer = CustomerFront::read(value).ok_or_else(gone)?;
-    customer.balance -= i64::from(amount);
-    customer.ytd_payment += i64::from(amount);
-    customer.payment_count += 1;
-    customer.write(value);
-    if customer.credit == *b"BC" {
-        note(value, other, input, c).ok_or_else(gone)?;
-    }
-    txn.update(&trees.customer, &key, value)?;
-    Ok(customer.balance)
+    let scratch = &mut buffers.other;
+    let mut noted = Some(());
+    let paid = patch(txn, &trees.customer, &keys::customer(w, d, c), |front, value| {
+        let front: &mut CustomerFront = front;
+        front.balance -= i64::from(amount);
+        front.ytd_payment += i64::from(amount);
+        front.payment_count += 1;
+        if front.credit == *b"BC" {
+            noted = note(value, scratch, input, c);
+        }
+    })?;
+    let paid = paid.filter(|_| noted.is_some());
+    Ok(paid.ok_or_else(|| missing(format_args!("customer {w}-{d}-{c}")))?.balance)
 }
 
 /// Clause 2.5.2.2: of a customer of bad credit the payment is noted in front of `C_DATA`, whose end

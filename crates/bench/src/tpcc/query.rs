@@ -4,7 +4,7 @@ use super::embedded::{Buffers, Trees, missing};
 use super::input::{OrderStatus, StockLevel};
 use super::keys;
 use super::payment::find_customer;
-use super::rows::{CustomerFront, DistrictFront, OrderFront, OrderLineFront, StockFront};
+use super::rows::{CustomerFront, DistrictFront, Front, OrderFront, OrderLineFront, StockFront};
 use super::store::{Stop, Txn};
 
 /// Orders that a Stock-Level looks at.

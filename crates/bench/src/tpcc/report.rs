@@ -3,7 +3,7 @@ use super::consistency::Consistency;
 use super::deck::Kind;
 use super::terminals::{Tally, retries_by_name};
 use crate::figures::LatencyMicros;
-use crate::report::Report;
+use crate::report::{Report, RunReport};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -41,6 +41,12 @@ pub struct TypeFigures {
     pub percent: f64,
     /// From its beginning to its acknowledgement, with all tries.
     pub latency_micros: LatencyMicros,
+}
+
+impl RunReport for TpccReport {
+    fn common(&self) -> &Report {
+        &self.report
+    }
 }
 
 impl TpccReport {

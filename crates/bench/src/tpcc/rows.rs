@@ -81,21 +81,38 @@ impl<const N: usize> Fixed for [u8; N] {
     }
 }
 
-/// Declares the numbers that a value begins with.
+/// The numbers that a value begins with.
+pub(crate) trait Front: Sized + Copy {
+    /// Bytes that it takes.
+    const BYTES: usize;
+
+    /// Reads it; `None` when the value is too short.
+    fn read(value: &[u8]) -> Option<Self>;
+
+    /// Writes it over the front of a value that has one.
+    fn write(&self, value: &mut [u8]);
+
+    /// Replaces `out` by a value of nothing else.
+    fn begin(&self, out: &mut Vec<u8>) {
+        out.clear();
+        out.resize(Self::BYTES, 0);
+        self.write(out);
+    }
+}
+
+/// Declares a [`Front`].
 macro_rules! front {
     ($(#[$about:meta])* $name:ident { $($(#[$what:meta])* $field:ident: $kind:ty,)* }) => {
         $(#[$about])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub struct $name { $($(#[$what])* pub $field: $kind,)* }
 
-        impl $name {
-            /// Bytes that it takes at the front of a value.
-            pub(crate) const BYTES: usize = 0 $(+ <$kind as Fixed>::BYTES)*;
+        impl Front for $name {
+            const BYTES: usize = 0 $(+ <$kind as Fixed>::BYTES)*;
 
-            /// Reads it; `None` when the value is too short.
             #[inline]
-            #[allow(unused_assignments)]
-            pub(crate) fn read(value: &[u8]) -> Option<Self> {
+            #[allow(unused_assignments)] // Behind the last field nothing is read.
+            fn read(value: &[u8]) -> Option<Self> {
                 let mut rest = value.get(..Self::BYTES)?;
                 $(
                     let $field = <$kind as Fixed>::read(rest)?;
@@ -104,23 +121,15 @@ macro_rules! front {
                 Some($name { $($field),* })
             }
 
-            /// Writes it over the front of a value that has one.
             #[inline]
             #[allow(unused_assignments)]
-            pub(crate) fn write(&self, value: &mut [u8]) {
+            fn write(&self, value: &mut [u8]) {
                 let mut rest = &mut value[..Self::BYTES];
                 $(
                     let (this, behind) = rest.split_at_mut(<$kind as Fixed>::BYTES);
                     self.$field.write(this);
                     rest = behind;
                 )*
-            }
-
-            /// Replaces `out` by a value of nothing else.
-            pub(crate) fn begin(&self, out: &mut Vec<u8>) {
-                out.clear();
-                out.resize(Self::BYTES, 0);
-                self.write(out);
             }
         }
     };

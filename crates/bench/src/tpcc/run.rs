@@ -67,7 +67,14 @@ pub fn run<B: Backend, T: Watched>(
     let raw_before = raw.map(|raw| raw()).transpose()?;
     let manner = Manner { pipeline: options.pipeline, epoch_seconds, seed: options.seed };
     let terminals = Terminals::new(backend, loaded, manner, run.phases.threads_max());
-    let driven = drive(target, &terminals, run, clock, interrupt, out)?;
+    let driven = std::thread::scope(|scope| {
+        if options.pipeline {
+            scope.spawn(|| terminals.keep_syncing(clock));
+        }
+        let driven = drive(target, &terminals, run, clock, interrupt, out);
+        terminals.end();
+        driven
+    })?;
     let interrupted = if driven.interrupted { "interrupted; " } else { "" };
     // Here and below: a reader that is gone must not keep the run from being checked and closed.
     let _ = writeln!(out, "{interrupted}checking the twelve consistency conditions");

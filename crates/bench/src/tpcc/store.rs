@@ -1,5 +1,5 @@
 //! What the embedded backend asks of a store beyond [`Target`]: transactions over its trees.
-use super::backend::{Ticket, Why};
+use super::backend::Why;
 use crate::options::Durability;
 use crate::target::Target;
 use anyhow::Result;
@@ -7,9 +7,12 @@ use anyhow::Result;
 /// A store with transactions.
 pub trait Transactional: Target {
     /// One of them. Dropped without a commit it is rolled back.
-    type Txn<'a>: Txn<Self::Table>
+    type Txn<'a>: Txn<Self::Table, Ticket = Self::Ticket>
     where
         Self: 'a;
+
+    /// What a commit gives: it can be waited for.
+    type Ticket: Copy + Send;
 
     /// Begins one.
     ///
@@ -17,17 +20,14 @@ pub trait Transactional: Target {
     /// Whatever the store reports.
     fn begin(&self, access: Access) -> Result<Self::Txn<'_>>;
 
-    /// Returns when everything up to this ticket is as durable as asked.
+    /// Returns when this commit is as durable as asked.
     ///
     /// # Errors
     /// Whatever the store reports.
-    fn wait(&self, ticket: Ticket, durability: Durability) -> Result<()>;
+    fn wait(&self, ticket: Self::Ticket, durability: Durability) -> Result<()>;
 
-    /// Up to which ticket everything is synced.
-    ///
-    /// # Errors
-    /// Whatever the store reports.
-    fn synced(&self) -> Result<Ticket>;
+    /// Whether this commit is synced.
+    fn is_synced(&self, ticket: Self::Ticket) -> bool;
 }
 
 /// What a transaction is going to do.
@@ -54,21 +54,20 @@ impl From<anyhow::Error> for Stop {
     }
 }
 
-/// A transaction. Reads see one snapshot and the transaction's own changes; a locked read sees what
+/// Makes a new value from an old one: see [`Txn::update`].
+pub type Edit<'a> = dyn FnMut(&[u8], &mut Vec<u8>) -> bool + 'a;
+
+/// A transaction. Reads see one snapshot and the transaction's own changes; changes are made to what
 /// was committed last.
 pub trait Txn<T> {
+    /// See [`Transactional::Ticket`].
+    type Ticket;
+
     /// Replaces `out` by the key's value; false when it is absent.
     ///
     /// # Errors
     /// [`Stop`], as everywhere here.
     fn get(&mut self, tree: &T, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Stop>;
-
-    /// As [`Txn::get`], of the row as it was committed last, which nobody else can change until
-    /// this transaction ends.
-    ///
-    /// # Errors
-    /// See [`Txn::get`].
-    fn get_for_update(&mut self, tree: &T, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Stop>;
 
     /// Adds a row whose key is not there.
     ///
@@ -76,11 +75,13 @@ pub trait Txn<T> {
     /// See [`Txn::get`].
     fn insert(&mut self, tree: &T, key: &[u8], value: &[u8]) -> Result<(), Stop>;
 
-    /// Replaces a row's value.
+    /// Makes a row's value from the old one, as it was committed last, and keeps others from
+    /// changing it: `edit` gets the old value and an empty buffer, and says whether to keep what it
+    /// has written there. It may be called more than once. False when there is no row.
     ///
     /// # Errors
     /// See [`Txn::get`].
-    fn update(&mut self, tree: &T, key: &[u8], value: &[u8]) -> Result<(), Stop>;
+    fn update(&mut self, tree: &T, key: &[u8], edit: &mut Edit<'_>) -> Result<bool, Stop>;
 
     /// Removes a row as it was committed last; false when there is none.
     ///
@@ -109,7 +110,7 @@ pub trait Txn<T> {
     ///
     /// # Errors
     /// See [`Txn::get`].
-    fn commit(self) -> Result<Ticket, Stop>;
+    fn commit(self) -> Result<Self::Ticket, Stop>;
 
     /// Ends it and takes its changes back.
     ///

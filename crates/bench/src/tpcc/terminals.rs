@@ -1,5 +1,5 @@
 //! The terminals at work: what they ask for, how long it takes, what was acknowledged to them.
-use super::backend::{Backend, Done, Loaded, Outcome, Terminal, Ticket, Why};
+use super::backend::{Backend, Done, Loaded, Outcome, Terminal, Why};
 use super::consistency::Totals;
 use super::deck::Kind;
 use super::input::{Inputs, Request};
@@ -12,10 +12,14 @@ use anyhow::{Result, bail};
 use hdrhistogram::Histogram;
 use std::collections::VecDeque;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use weir_base::Clock;
 
 /// Commits of one thread that may wait for their sync while it goes on.
 const PIPELINE_MAX: usize = 1024;
+/// A group of pipelined commits is synced so often at most: more often would cost processor time
+/// and save latency that nobody waits for.
+const GROUP_MICROS: u64 = 1_000;
 /// A transaction that is refused so often in a row will not get through.
 const TRIES_MAX: u32 = 10_000;
 
@@ -29,7 +33,7 @@ pub(super) struct Manner {
 }
 
 /// All terminals of a run.
-pub(super) struct Terminals<'b, B> {
+pub(super) struct Terminals<'b, B: Backend> {
     backend: &'b B,
     loaded: Loaded,
     constants: Constants,
@@ -39,6 +43,9 @@ pub(super) struct Terminals<'b, B> {
     new_orders: Vec<Counted>,
     sections: Mutex<Vec<Tally>>,
     remarked: Mutex<(u64, u64)>,
+    /// The latest commit of each thread, for those that do not wait by themselves.
+    latest: Vec<Mutex<Option<B::Ticket>>>,
+    ended: AtomicBool,
 }
 
 /// Alone on its cache lines.
@@ -92,7 +99,30 @@ impl<'b, B: Backend> Terminals<'b, B> {
             new_orders: (0..threads).map(|_| Counted::default()).collect(),
             sections: Mutex::new(Vec::new()),
             remarked: Mutex::new((0, 0)),
+            latest: (0..threads).map(|_| Mutex::new(None)).collect(),
+            ended: AtomicBool::new(false),
         }
+    }
+
+    /// Makes durable what the threads commit, group after group, until [`Terminals::end`].
+    pub(super) fn keep_syncing(&self, clock: &dyn Clock) {
+        while !self.ended.load(Relaxed) {
+            let begun = clock.now_micros();
+            for latest in &self.latest {
+                let ticket = locked(latest).take();
+                // An error is met by the terminals as well: they wait for the same commit.
+                if ticket.is_some_and(|ticket| self.backend.wait(ticket).is_err()) {
+                    return;
+                }
+            }
+            let took = clock.now_micros() - begun;
+            clock.sleep_micros(GROUP_MICROS.saturating_sub(took));
+        }
+    }
+
+    /// Nothing more is committed.
+    pub(super) fn end(&self) {
+        self.ended.store(true, Relaxed);
     }
 
     /// What was done in the warm-up, in each phase, and after the last of them.
@@ -111,7 +141,9 @@ impl<B: Backend> Job for Terminals<'_, B> {
     fn work(&self, thread: usize) -> Result<Player<'_, B>> {
         let seed = self.manner.seed.wrapping_add(1 + thread as u64);
         Ok(Player {
+            backend: self.backend,
             terminal: self.backend.terminal(thread as u16)?,
+            latest: &self.latest[thread],
             inputs: Inputs::new(self.loaded.scale, self.constants, seed),
             manner: &self.manner,
             tally: &self.tallies[thread],
@@ -142,17 +174,19 @@ impl<B: Backend> Job for Terminals<'_, B> {
 
 /// One thread, which plays terminals.
 pub(super) struct Player<'a, B: Backend + 'a> {
+    backend: &'a B,
+    latest: &'a Mutex<Option<B::Ticket>>,
     terminal: B::Terminal<'a>,
     inputs: Inputs,
     manner: &'a Manner,
     tally: &'a Mutex<Tally>,
     new_orders: &'a AtomicU64,
     /// Committed, not yet known to be durable: oldest first.
-    pending: VecDeque<Pending>,
+    pending: VecDeque<Pending<B::Ticket>>,
 }
 
-struct Pending {
-    ticket: Ticket,
+struct Pending<T> {
+    ticket: T,
     begun: u64,
     kind: Kind,
     totals: Totals,
@@ -173,18 +207,24 @@ impl<B: Backend> Work for Player<'_, B> {
         if !self.manner.pipeline {
             return self.settle(meter);
         }
+        *locked(self.latest) = Some(ticket);
         if self.pending.len() >= PIPELINE_MAX {
-            self.terminal.wait(self.pending[0].ticket)?;
+            self.backend.wait(self.pending[0].ticket)?;
             meter.read();
         }
-        self.reap(meter)
+        while self.pending.front().is_some_and(|first| self.backend.is_durable(first.ticket)) {
+            if let Some(pending) = self.pending.pop_front() {
+                self.acknowledge(&pending, meter);
+            }
+        }
+        Ok(())
     }
 
     fn settle(&mut self, meter: &mut Meter<'_>) -> Result<()> {
-        let Some(ticket) = self.pending.iter().map(|pending| pending.ticket).max() else {
-            return Ok(());
-        };
-        self.terminal.wait(ticket)?;
+        // The last one first: the others are durable then.
+        for pending in self.pending.iter().rev() {
+            self.backend.wait(pending.ticket)?;
+        }
         meter.read();
         while let Some(pending) = self.pending.pop_front() {
             self.acknowledge(&pending, meter);
@@ -195,7 +235,7 @@ impl<B: Backend> Work for Player<'_, B> {
 
 impl<B: Backend> Player<'_, B> {
     /// Tries until it is committed; none when the user took it back.
-    fn carry_out(&mut self, request: &Request) -> Result<Option<(Done, Ticket)>> {
+    fn carry_out(&mut self, request: &Request) -> Result<Option<(Done, B::Ticket)>> {
         for _try in 0..TRIES_MAX {
             match self.terminal.carry_out(request)? {
                 Outcome::Committed(done, ticket) => return Ok(Some((done, ticket))),
@@ -209,18 +249,7 @@ impl<B: Backend> Player<'_, B> {
         bail!("{} was refused {TRIES_MAX} times", request.kind().name())
     }
 
-    /// Counts those that have become durable.
-    fn reap(&mut self, meter: &mut Meter<'_>) -> Result<()> {
-        let durable = self.terminal.durable()?;
-        while self.pending.front().is_some_and(|pending| pending.ticket <= durable) {
-            if let Some(pending) = self.pending.pop_front() {
-                self.acknowledge(&pending, meter);
-            }
-        }
-        Ok(())
-    }
-
-    fn acknowledge(&self, pending: &Pending, meter: &mut Meter<'_>) {
+    fn acknowledge(&self, pending: &Pending<B::Ticket>, meter: &mut Meter<'_>) {
         let took = meter.record(pending.begun);
         let mut tally = locked(self.tally);
         tally.latencies[pending.kind as usize].saturating_record(took);

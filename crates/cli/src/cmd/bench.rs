@@ -1,15 +1,17 @@
 //! `weir bench`.
-use crate::args::{Bench, Run, Verify};
-use crate::opening::{must_exist, say_recovery, show_recovery};
+use super::tpcc::tpcc;
+use crate::args::{Bench, Common, Run, Verify};
+use crate::opening::{open_existing_at, say_recovery, show_recovery};
 use crate::{EXIT_CANNOT, EXIT_FINDINGS, EXIT_INTERRUPTED, EXIT_OK};
 use anyhow::{Context, Result, ensure};
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use weir::{Config, Create, Db};
+use weir::Config;
 use weir_bench::{
-    Acknowledged, DoubleWrite, Engine, Options, Outcome, Phases, Raw, Report, WorkloadKind,
+    Acknowledged, DoubleWrite, Engine, Opened, Options, Outcome, Phases, Raw, Report, RunReport,
+    WorkloadKind,
 };
 
 /// Runs a workload, or verifies what one left.
@@ -19,16 +21,18 @@ pub(crate) fn bench(command: Bench) -> Result<u8> {
         Bench::Insert(args) => run(&args, WorkloadKind::Insert),
         Bench::Read(args) => run(&args, WorkloadKind::Read),
         Bench::Scan(args) => run(&args, WorkloadKind::Scan),
+        Bench::Tpcc(args) => tpcc(&args),
         Bench::Verify(args) => verify(&args),
     }
 }
 
-fn options(args: &Run, workload: WorkloadKind) -> Result<Options> {
+/// The options that all workloads have; of a table with so many rows.
+pub(crate) fn options(args: &Common, workload: WorkloadKind, rows: u64) -> Result<Options> {
     let page_size = args.page_size.unwrap_or(0);
     Ok(Options {
         workload,
         dir: args.dir.clone(),
-        rows: args.rows,
+        rows,
         phases: Phases::parse(&args.threads, args.seconds)?,
         durability: args.durability,
         pool_bytes: args.pool,
@@ -42,32 +46,40 @@ fn options(args: &Run, workload: WorkloadKind) -> Result<Options> {
             files: args.doublewrite_files,
             pages: args.doublewrite_pages,
         },
-        ack_file: args.ack_file.clone(),
+        ack_file: None,
         raw: !args.no_raw,
     })
 }
 
 fn run(args: &Run, workload: WorkloadKind) -> Result<u8> {
-    let options = options(args, workload)?;
+    let mut options = options(&args.common, workload, args.rows)?;
+    options.ack_file.clone_from(&args.ack_file);
+    let what = format!("{} rows", options.rows);
+    measure(&args.common, &options, &what, |opened, raw, interrupt, out| {
+        let volume = opened.volume.describe();
+        let clock = opened.clock.as_ref();
+        weir_bench::run(&opened.engine, &options, &volume, raw, clock, interrupt, out)
+    })
+}
+
+/// Opens the database, lets `run` do its work, closes, writes the report.
+pub(crate) fn measure<R: RunReport>(
+    args: &Common,
+    options: &Options,
+    what: &str,
+    run: impl FnOnce(&Opened, Option<Raw<'_>>, &AtomicBool, &mut dyn Write) -> Result<Outcome<R>>,
+) -> Result<u8> {
     if let Some(path) = &args.json {
         report_can_be_written(path, args.force)?;
     }
     let interrupt = Arc::new(AtomicBool::new(false));
     catch_interrupts(interrupt.clone())?;
-    let opened = weir_bench::open(&options, Some(show_recovery()))?;
+    let opened = weir_bench::open(options, Some(show_recovery()))?;
     say_recovery(opened.engine.db());
     let mut out = std::io::stdout();
-    writeln!(out, "{}", describe(&options, &opened.volume.describe()))?;
+    writeln!(out, "{}", describe(options, what, &opened.volume.describe()))?;
     let raw = || opened.raw_sync_rate();
-    let outcome = weir_bench::run(
-        &opened.engine,
-        &options,
-        &opened.volume.describe(),
-        options.raw.then_some(&raw as Raw<'_>),
-        opened.clock.as_ref(),
-        &interrupt,
-        &mut out,
-    );
+    let outcome = run(&opened, options.raw.then_some(&raw as Raw<'_>), &interrupt, &mut out);
     let closed = opened.engine.close();
     let Outcome::Done(report) = outcome? else {
         closed?;
@@ -76,13 +88,13 @@ fn run(args: &Run, workload: WorkloadKind) -> Result<u8> {
         return Ok(EXIT_INTERRUPTED);
     };
     if let Some(path) = &args.json {
-        weir_bench::write_json(path, &report, args.force)?;
+        weir_bench::write_json(path, report.as_ref(), args.force)?;
     }
     if let Err(error) = closed {
         eprintln!("weir: {error:#}");
         return Ok(EXIT_CANNOT);
     }
-    Ok(exit_code(&report))
+    Ok(exit_code(report.common()))
 }
 
 fn exit_code(report: &Report) -> u8 {
@@ -113,11 +125,10 @@ fn catch_interrupts(interrupt: Arc<AtomicBool>) -> Result<()> {
     ctrlc::set_handler(handler).context("cannot catch Ctrl-C")
 }
 
-fn describe(options: &Options, volume: &str) -> String {
+fn describe(options: &Options, what: &str, volume: &str) -> String {
     format!(
-        "bench {}: {} rows, {} threads, {} commits, pool {}, log {}, in {} ({volume})",
+        "bench {}: {what}, {} threads, {} commits, pool {}, log {}, in {} ({volume})",
         options.workload.name(),
-        options.rows,
         options.phases.threads_max(),
         options.durability.name(),
         weir::format_size(options.pool_bytes),
@@ -127,17 +138,8 @@ fn describe(options: &Options, volume: &str) -> String {
 }
 
 fn verify(args: &Verify) -> Result<u8> {
-    must_exist(&args.dir)?;
     let acks = args.ack_file.as_deref().map(Acknowledged::read).transpose()?;
-    let config = Config {
-        create: Create::Never,
-        recovery_progress: Some(show_recovery()),
-        ..Config::default()
-    };
-    let db = Db::open(&args.dir, config)
-        .with_context(|| format!("cannot open {}", args.dir.display()))?;
-    say_recovery(&db);
-    let engine = Engine::new(db);
+    let engine = Engine::new(open_existing_at(&args.dir, Config::default().pool_bytes)?);
     let verdict = weir_bench::verify_trees(&engine, acks.as_ref())?;
     engine.close()?;
     let (rows, acknowledged) = (verdict.rows, verdict.acknowledged);
