@@ -77,7 +77,7 @@ heavy:
 # busy machine); a build of its own, since loom replaces the atomics.
 loom:
 	RUSTFLAGS="--cfg loom" $(CARGO) test --release --locked --target-dir target/loom \
-		--package weir-pool --package weir-redo --lib loom_
+		--package weir-pool --package weir-redo --package weir-txn --lib loom_
 
 doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --document-private-items

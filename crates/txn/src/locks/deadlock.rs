@@ -1,9 +1,9 @@
 //! Deadlocks: found when a wait begins, ended at the expense of who has written least.
 //!
 //! The search locks one shard at a time, so what it finds may have been true only in parts. A
-//! circle is therefore looked at again with all its shards locked before anyone is made to pay. What
-//! it does not find is not there: a circle stays until someone ends it, its last wait begins after
-//! the others, and the search starts from that wait.
+//! circle is therefore looked at again with all its shards locked before anyone is made to pay.
+//! What it does not find is not there: a circle stays until someone ends it, its last wait begins
+//! after the others, and the search starts from that wait.
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;

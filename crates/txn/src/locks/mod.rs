@@ -18,8 +18,8 @@
 //!
 //! # Locks
 //! In this order: a shard's mutex (several in ascending order, only to end a deadlock), then an
-//! owner's mutex. The mutexes of the registry are taken alone. All are held for memory work only and
-//! may be taken under a leaf's latch; no latch is ever taken under them, and no thread sleeps
+//! owner's mutex. The mutexes of the registry are taken alone. All are held for memory work only
+//! and may be taken under a leaf's latch; no latch is ever taken under them, and no thread sleeps
 //! holding one except on its own owner's, which the condition gives back. Threads are woken when no
 //! shard is locked.
 //!

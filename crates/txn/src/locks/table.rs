@@ -82,8 +82,8 @@ impl LockTable {
         LockTable { shards, registry, clock, counts: Counts::default() }
     }
 
-    /// Makes a transaction known, before it writes its first row or asks for its first lock. What is
-    /// returned may be kept to count its work without a lookup.
+    /// Makes a transaction known, before it writes its first row or asks for its first lock. What
+    /// is returned may be kept to count its work without a lookup.
     ///
     /// # Panics
     /// If it is known already.
@@ -91,9 +91,9 @@ impl LockTable {
         self.registry.add(id)
     }
 
-    /// Ends a transaction: releases what it holds and hands it to the next waiters, in order. Called
-    /// when everyone who looks at its rows already sees that it has committed or rolled back: those
-    /// who waited for it look again. Does nothing for one that is not known.
+    /// Ends a transaction: releases what it holds and hands it to the next waiters, in order.
+    /// Called when everyone who looks at its rows already sees that it has committed or rolled
+    /// back: those who waited for it look again. Does nothing for one that is not known.
     pub fn end(&self, id: TxnId) {
         let Some(owner) = self.registry.remove(id) else { return };
         let mut to_wake = ToWake::new();
@@ -257,8 +257,8 @@ impl LockTable {
     }
 
     /// Ends the wait of a transaction with [`Refused::Killed`]. If it does not wait now, its next
-    /// wait ends so, unless [`LockTable::clear_kill`] comes first: a kill that arrives just before a
-    /// wait begins is not lost.
+    /// wait ends so, unless [`LockTable::clear_kill`] comes first: a kill that arrives just before
+    /// a wait begins is not lost.
     pub fn kill(&self, id: TxnId) {
         if let Some(owner) = self.registry.find(id)
             && let Some(target) = owner.kill()
@@ -267,8 +267,8 @@ impl LockTable {
         }
     }
 
-    /// Forgets a kill that came too late for the statement it was meant for. Called when a statement
-    /// begins.
+    /// Forgets a kill that came too late for the statement it was meant for. Called when a
+    /// statement begins.
     pub fn clear_kill(&self, id: TxnId) {
         if let Some(owner) = self.registry.find(id) {
             owner.clear_kill();

@@ -157,7 +157,8 @@ fn inserters_and_lockers_of_gaps_with_limits_kills_and_cuts() {
                             1 => Wait::Until(Duration::from_micros(random.u64(..200))),
                             _ => Wait::Until(Duration::from_secs(60)),
                         };
-                        // Any transaction near in number, ended or not, as a row's stamp would name.
+                        // Any transaction near in number, ended or not, as a row's stamp would
+                        // name.
                         let writer = random.bool().then(|| TxnId(id.0.saturating_sub(3)));
                         if table.acquire(id, TREE, place, kind, writer, wait).is_err() {
                             break;
