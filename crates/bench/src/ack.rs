@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 const RECORD_BYTES: usize = 16;
 const TREE_ROWS: u8 = 1;
 const TREE_INSERTS: u8 = 2;
+const TREE_ORDERS: u8 = 3;
 
 /// Appends acknowledgements, from many threads.
 pub struct AckFile {
@@ -34,7 +35,11 @@ impl AckFile {
     /// Notes one acknowledged change. One `write` in append mode: the kernel keeps records whole
     /// and apart, whatever the number of threads.
     pub(crate) fn note(&self, workload: WorkloadKind, key: u64, version: u32) -> Result<()> {
-        let tree = if workload == WorkloadKind::Insert { TREE_INSERTS } else { TREE_ROWS };
+        let tree = match workload {
+            WorkloadKind::Insert => TREE_INSERTS,
+            WorkloadKind::Tpcc => TREE_ORDERS,
+            _ => TREE_ROWS,
+        };
         let written = (&self.file).write(&encode(key, version, tree));
         match written.with_context(|| format!("cannot write {}", self.path.display()))? {
             RECORD_BYTES => Ok(()),
@@ -60,6 +65,8 @@ pub struct Acknowledged {
     pub rows: HashMap<u64, u32>,
     /// Keys of the tree of inserts.
     pub inserts: HashMap<u64, u32>,
+    /// Orders of TPC-C: warehouse, district (one byte) and number (four) as one.
+    pub orders: HashMap<u64, u32>,
     /// How many records there were.
     pub records: u64,
 }
@@ -79,6 +86,7 @@ impl Acknowledged {
             let tree = match record[12] {
                 TREE_ROWS => &mut all.rows,
                 TREE_INSERTS => &mut all.inserts,
+                TREE_ORDERS => &mut all.orders,
                 _ => bail!("{}: byte {} begins no record", path.display(), i * RECORD_BYTES),
             };
             if encode(key, version, record[12]) != record {
@@ -111,15 +119,17 @@ mod tests {
                 });
             }
         });
+        file.note(WorkloadKind::Tpcc, 77, 0).unwrap();
         AckFile::open(&path).unwrap().note(WorkloadKind::Insert, u64::MAX, 0).unwrap();
         let all = Acknowledged::read(&path).unwrap();
-        assert_eq!(all.records, 401);
+        assert_eq!(all.records, 402);
         assert_eq!(all.rows, (0..4).map(|row| (row, 100)).collect());
         assert_eq!(all.inserts, HashMap::from([(u64::MAX, 0)]));
+        assert_eq!(all.orders, HashMap::from([(77, 0)]));
 
         let mut bytes = std::fs::read(&path).unwrap();
         std::fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
-        assert_eq!(Acknowledged::read(&path).unwrap().records, 400, "a cut record is no claim");
+        assert_eq!(Acknowledged::read(&path).unwrap().records, 401, "a cut record is no claim");
         bytes[3] ^= 1;
         std::fs::write(&path, &bytes).unwrap();
         let error = Acknowledged::read(&path).unwrap_err().to_string();

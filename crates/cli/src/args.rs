@@ -91,9 +91,6 @@ pub(crate) struct Run {
     /// Rows in the table at the start
     #[arg(long, value_name = "N", default_value = "1000000", value_parser = parse_count)]
     pub(crate) rows: u64,
-    /// Note each acknowledged change in this file (for tests that kill the process)
-    #[arg(long, value_name = "FILE")]
-    pub(crate) ack_file: Option<PathBuf>,
 }
 
 #[derive(ClapArgs)]
@@ -109,7 +106,8 @@ pub(crate) struct Tpcc {
     /// What the random numbers begin with
     #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) seed: u64,
-    /// Run nothing: check the twelve conditions of a database that is there
+    /// Run nothing: check the twelve conditions of a database that is there, and that the orders
+    /// of an --ack-file are
     #[arg(long)]
     pub(crate) check_only: bool,
 }
@@ -162,6 +160,10 @@ pub(crate) struct Common {
     /// Replace the --json file if it is there
     #[arg(long)]
     pub(crate) force: bool,
+    /// Note each acknowledged change (of TPC-C: each order) in this file, for tests that kill the
+    /// process
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ack_file: Option<PathBuf>,
     /// Do not measure the disk's own rate of synced writes before and after
     #[arg(long)]
     pub(crate) no_raw: bool,

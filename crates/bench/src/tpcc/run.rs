@@ -4,8 +4,10 @@ use super::consistency::{Consistency, Totals, check, totals};
 use super::deck::Kind;
 use super::population::Population;
 use super::report::TpccReport;
+use super::rows::Order;
 use super::scale::Scale;
-use super::terminals::{Manner, Tally, Terminals};
+use super::terminals::{Manner, Tally, Terminals, order_number};
+use crate::ack::{AckFile, Acknowledged};
 use crate::driver::drive;
 use crate::line::{micros, thousands};
 use crate::load::Surroundings;
@@ -14,6 +16,7 @@ use crate::report::{Report, Setup};
 use crate::run::{Outcome, Raw, summary};
 use crate::target::Watched;
 use anyhow::{Context, Result, bail, ensure};
+use std::collections::HashSet;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -65,7 +68,8 @@ pub fn run<B: Backend, T: Watched>(
     };
     let before = totals(backend).context("reading what was ordered and paid before the run")?;
     let raw_before = raw.map(|raw| raw()).transpose()?;
-    let manner = Manner { pipeline: options.pipeline, epoch_seconds, seed: options.seed };
+    let acks = run.ack_file.as_deref().map(AckFile::open).transpose()?;
+    let manner = Manner { pipeline: options.pipeline, epoch_seconds, seed: options.seed, acks };
     let terminals = Terminals::new(backend, loaded, manner, run.phases.threads_max());
     let driven = std::thread::scope(|scope| {
         if options.pipeline {
@@ -94,16 +98,32 @@ pub fn run<B: Backend, T: Watched>(
     Ok(Outcome::Done(Box::new(report)))
 }
 
-/// Checks the twelve conditions of a database that is there, and prints them; `None` when there is
-/// none that was loaded whole.
+/// Checks the twelve conditions of a database that is there, and with `acks` that every order
+/// acknowledged is, too; prints what it finds, and says whether all is well. `None` when there is no
+/// database that was loaded whole.
 ///
 /// # Errors
 /// When the database cannot be read.
-pub fn check_only<B: Backend>(backend: &B, out: &mut dyn Write) -> Result<Option<Consistency>> {
+pub fn check_only<B: Backend>(
+    backend: &B,
+    acks: Option<&Acknowledged>,
+    out: &mut dyn Write,
+) -> Result<Option<bool>> {
     let Some(loaded) = backend.loaded()? else { return Ok(None) };
     let found = check(backend, loaded.scale)?;
     print_conditions(&found, out)?;
-    Ok(Some(found))
+    let mut lost = 0;
+    if let Some(acks) = acks {
+        let mut missing: HashSet<u64> = acks.orders.keys().copied().collect();
+        backend.visit(&mut |row: &Order| {
+            missing.remove(&order_number(row.w, row.d, row.o));
+            Ok(())
+        })?;
+        lost = missing.len();
+        let (all, lost) = (thousands(acks.orders.len() as u64), thousands(lost as u64));
+        writeln!(out, "acknowledged  {all} orders, {lost} of them missing")?;
+    }
+    Ok(Some(found.holds() && lost == 0))
 }
 
 fn seconds_since_1970() -> u64 {

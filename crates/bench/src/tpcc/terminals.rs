@@ -5,8 +5,10 @@ use super::deck::Kind;
 use super::input::{Inputs, Request};
 use super::random::Random;
 use super::scale::Constants;
+use crate::ack::AckFile;
 use crate::driver::{Job, Meter, Work, locked};
 use crate::line::thousands;
+use crate::options::WorkloadKind;
 use crate::section::latencies;
 use anyhow::{Result, bail};
 use hdrhistogram::Histogram;
@@ -30,6 +32,13 @@ pub(super) struct Manner {
     /// Seconds since 1970 when the run's clock was at zero.
     pub(super) epoch_seconds: u64,
     pub(super) seed: u64,
+    /// Where to note each order acknowledged.
+    pub(super) acks: Option<AckFile>,
+}
+
+/// An order as one number, for the file of what was acknowledged.
+pub(super) fn order_number(w: u16, d: u8, o: u32) -> u64 {
+    u64::from(w) << 40 | u64::from(d) << 32 | u64::from(o)
 }
 
 /// All terminals of a run.
@@ -190,6 +199,8 @@ struct Pending<T> {
     begun: u64,
     kind: Kind,
     totals: Totals,
+    /// By [`order_number`].
+    order: Option<u64>,
 }
 
 impl<B: Backend> Work for Player<'_, B> {
@@ -202,7 +213,8 @@ impl<B: Backend> Work for Player<'_, B> {
             return Ok(());
         };
         let kind = request.kind();
-        self.pending.push_back(Pending { ticket, begun, kind, totals: totals_of(&request, &done) });
+        let (totals, order) = told(&request, &done);
+        self.pending.push_back(Pending { ticket, begun, kind, totals, order });
         meter.read();
         if !self.manner.pipeline {
             return self.settle(meter);
@@ -214,7 +226,7 @@ impl<B: Backend> Work for Player<'_, B> {
         }
         while self.pending.front().is_some_and(|first| self.backend.is_durable(first.ticket)) {
             if let Some(pending) = self.pending.pop_front() {
-                self.acknowledge(&pending, meter);
+                self.acknowledge(&pending, meter)?;
             }
         }
         Ok(())
@@ -227,7 +239,7 @@ impl<B: Backend> Work for Player<'_, B> {
         }
         meter.read();
         while let Some(pending) = self.pending.pop_front() {
-            self.acknowledge(&pending, meter);
+            self.acknowledge(&pending, meter)?;
         }
         Ok(())
     }
@@ -249,21 +261,30 @@ impl<B: Backend> Player<'_, B> {
         bail!("{} was refused {TRIES_MAX} times", request.kind().name())
     }
 
-    fn acknowledge(&self, pending: &Pending<B::Ticket>, meter: &mut Meter<'_>) {
+    fn acknowledge(&self, pending: &Pending<B::Ticket>, meter: &mut Meter<'_>) -> Result<()> {
         let took = meter.record(pending.begun);
         let mut tally = locked(self.tally);
         tally.latencies[pending.kind as usize].saturating_record(took);
         tally.totals.orders += pending.totals.orders;
         tally.totals.paid += pending.totals.paid;
         self.new_orders.fetch_add(pending.totals.orders, Relaxed);
+        match (&self.manner.acks, pending.order) {
+            (Some(acks), Some(order)) => acks.note(WorkloadKind::Tpcc, order, 0),
+            _ => Ok(()),
+        }
     }
 }
 
-fn totals_of(request: &Request, done: &Done) -> Totals {
+/// What a terminal is told that can be found again.
+fn told(request: &Request, done: &Done) -> (Totals, Option<u64>) {
     match (request, done) {
-        (Request::Payment(payment), _) => Totals { orders: 0, paid: i64::from(payment.amount) },
-        (_, Done::NewOrder(_)) => Totals { orders: 1, paid: 0 },
-        _ => Totals::default(),
+        (Request::Payment(payment), _) => {
+            (Totals { orders: 0, paid: i64::from(payment.amount) }, None)
+        }
+        (Request::NewOrder(input), Done::NewOrder(done)) => {
+            (Totals { orders: 1, paid: 0 }, Some(order_number(input.w, input.d, done.order)))
+        }
+        _ => (Totals::default(), None),
     }
 }
 

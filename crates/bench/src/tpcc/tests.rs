@@ -15,6 +15,8 @@ use super::run::{TpccOptions, check_only, run};
 use super::scale::tests::tiny;
 use super::scale::{Constants, Scale};
 use super::text::Text;
+use crate::ack::Acknowledged;
+use crate::engine::Engine;
 use crate::fake::Fake;
 use crate::options::{DoubleWrite, Durability, Options, Phases, WorkloadKind};
 use crate::run::Outcome as RunOutcome;
@@ -509,9 +511,9 @@ fn whole_runs() {
         assert_eq!(json["retries"]["deadlock"], 0);
     }
     let mut out = Vec::new();
-    assert!(check_only(&embedded(&fake), &mut out).unwrap().unwrap().holds());
+    assert_eq!(check_only(&embedded(&fake), None, &mut out).unwrap(), Some(true));
     remove(&fake, &found(&fake, |row: &OrderLine| row.o == 60));
-    assert!(!check_only(&embedded(&fake), &mut out).unwrap().unwrap().holds());
+    assert_eq!(check_only(&embedded(&fake), None, &mut out).unwrap(), Some(false));
     let text = String::from_utf8(out).unwrap();
     assert!(text.contains("violated: 3.3.2.4, 3.3.2.6"), "{text}");
     let (report, text) = run_on(&fake, &options("1:1s", true));
@@ -531,7 +533,50 @@ fn another_scale_is_refused_and_a_partial_load_is_no_load() {
     let population = Population::new(tiny(2), 3, NOW);
     embedded(&fake).load(&population, &mut |rows| rows < 1000).unwrap();
     assert_eq!(embedded(&fake).loaded().unwrap(), None);
-    assert!(check_only(&embedded(&fake), &mut Vec::new()).unwrap().is_none());
+    assert_eq!(check_only(&embedded(&fake), None, &mut Vec::new()).unwrap(), None);
     let (report, text) = run_on(&fake, &options("1:1s", false));
     assert!(report.report.verified, "{text}");
+}
+
+#[test]
+fn acknowledged_orders_are_looked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("acks");
+    let fake = Fake::default();
+    let mut asked = options("2:1s", false);
+    asked.run.ack_file = Some(file.clone());
+    let (report, text) = run_on(&fake, &asked);
+    assert!(report.report.verified, "{text}");
+    let mut acks = Acknowledged::read(&file).unwrap();
+    assert!(acks.orders.len() as u64 >= report.types["new_order"].count);
+    let check = |acks: &Acknowledged| {
+        check_only(&embedded(&fake), Some(acks), &mut Vec::new()).unwrap().unwrap()
+    };
+    assert!(check(&acks));
+    acks.orders.insert(super::terminals::order_number(1, 1, 4_000_000), 0);
+    assert!(!check(&acks));
+}
+
+/// On the real engine, with more terminals than rows to go round: everybody waits for everybody.
+#[test]
+fn whole_runs_on_weir() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = weir::Config { pool_bytes: 8 << 20, log_bytes: 8 << 20, ..Default::default() };
+    let db = weir::Db::open(dir.path(), config).unwrap();
+    let engine = Engine::new(db);
+    for pipeline in [false, true] {
+        let mut asked = TpccOptions { pipeline, ..options("8:1s,2:1s", false) };
+        asked.run.durability = Durability::Synced;
+        let backend = Embedded::new(&engine, Durability::Synced);
+        let (stop, clock, mut out) = (AtomicBool::new(false), SystemClock::new(), Vec::new());
+        let outcome =
+            run(&backend, &engine, &asked, "weir", None, &clock, &stop, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let RunOutcome::Done(report) = outcome else { panic!("nobody interrupted it") };
+        assert!(report.report.verified, "{text}");
+        assert!(report.types["delivery"].count > 0, "{text}");
+    }
+    let checked = engine.db().check(&mut |_, _| {}).unwrap();
+    assert!(checked.problems.is_empty(), "{:?}", checked.problems);
+    engine.close().unwrap();
 }

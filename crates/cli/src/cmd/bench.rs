@@ -46,14 +46,13 @@ pub(crate) fn options(args: &Common, workload: WorkloadKind, rows: u64) -> Resul
             files: args.doublewrite_files,
             pages: args.doublewrite_pages,
         },
-        ack_file: None,
+        ack_file: args.ack_file.clone(),
         raw: !args.no_raw,
     })
 }
 
 fn run(args: &Run, workload: WorkloadKind) -> Result<u8> {
-    let mut options = options(&args.common, workload, args.rows)?;
-    options.ack_file.clone_from(&args.ack_file);
+    let options = options(&args.common, workload, args.rows)?;
     let what = format!("{} rows", options.rows);
     measure(&args.common, &options, &what, |opened, raw, interrupt, out| {
         let volume = opened.volume.describe();

@@ -5,7 +5,7 @@ use crate::opening::open_existing_at;
 use crate::{EXIT_FINDINGS, EXIT_OK};
 use anyhow::{Result, ensure};
 use weir_bench::tpcc::{Embedded, Scale, TpccOptions, check_only, run};
-use weir_bench::{Durability, Engine, WorkloadKind};
+use weir_bench::{Acknowledged, Durability, Engine, WorkloadKind};
 
 /// Runs TPC-C, or checks what one left.
 pub(crate) fn tpcc(args: &Tpcc) -> Result<u8> {
@@ -29,11 +29,12 @@ pub(crate) fn tpcc(args: &Tpcc) -> Result<u8> {
 }
 
 fn check(args: &Tpcc) -> Result<u8> {
-    let dir = &args.common.dir;
+    let (dir, acks) = (&args.common.dir, &args.common.ack_file);
+    let acks = acks.as_deref().map(Acknowledged::read).transpose()?;
     let engine = Engine::new(open_existing_at(dir, args.common.pool)?);
     let backend = Embedded::new(&engine, args.common.durability);
-    let found = check_only(&backend, &mut std::io::stdout())?;
-    ensure!(found.is_some(), "{} holds no TPC-C database that was loaded whole", dir.display());
+    let well = check_only(&backend, acks.as_ref(), &mut std::io::stdout())?;
+    ensure!(well.is_some(), "{} holds no TPC-C database that was loaded whole", dir.display());
     engine.close()?;
-    Ok(if found.is_some_and(|found| found.holds()) { EXIT_OK } else { EXIT_FINDINGS })
+    Ok(if well == Some(true) { EXIT_OK } else { EXIT_FINDINGS })
 }

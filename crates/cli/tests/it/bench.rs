@@ -3,7 +3,7 @@ use crate::{Scratch, ran, signal, small_bench, wait_for_line, weir, with};
 use std::io::Read;
 use std::process::Stdio;
 
-fn json(path: &std::path::Path) -> serde_json::Value {
+pub(crate) fn json(path: &std::path::Path) -> serde_json::Value {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 

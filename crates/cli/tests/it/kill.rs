@@ -1,7 +1,7 @@
 //! kill -9 under load, again and again: every acknowledged change must be there.
 use crate::{Ran, Scratch, expect, ran, small_bench, weir};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 const KILLS: u64 = 50;
@@ -39,19 +39,24 @@ fn kill_and_verify(scratch: &Scratch, workload: &str, durability: &str, millis: 
     let (dir, acks) = (scratch.text("db"), scratch.text("acks"));
     let mut command = weir(small_bench(workload, &dir));
     command.args(["--seconds", "600", "--durability", durability, "--ack-file", &acks]);
+    kill_when_it_has_acknowledged(command, &scratch.path("acks"), millis);
+    ran(&mut weir(["bench", "verify", "--dir", &dir, "--ack-file", &acks]))
+}
+
+/// Starts a bench and kills it, so long after it has acknowledged something for the first time.
+pub(crate) fn kill_when_it_has_acknowledged(mut command: Command, acks: &Path, millis: u64) {
+    let noted = length(acks);
     let mut child = command.stdout(Stdio::null()).spawn().expect("it starts");
-    let noted = length(&scratch.path("acks"));
-    while length(&scratch.path("acks")) == noted {
+    while length(acks) == noted {
         std::thread::sleep(Duration::from_millis(5));
         if let Some(status) = child.try_wait().unwrap() {
             let output = child.wait_with_output().unwrap();
-            panic!("{workload} ended by itself: {status}: {output:?}");
+            panic!("{command:?} ended by itself: {status}: {output:?}");
         }
     }
     std::thread::sleep(Duration::from_millis(millis));
     child.kill().unwrap();
     child.wait().unwrap();
-    ran(&mut weir(["bench", "verify", "--dir", &dir, "--ack-file", &acks]))
 }
 
 fn length(path: &Path) -> u64 {

@@ -5,6 +5,7 @@ mod bad_input;
 mod bench;
 mod commands;
 mod kill;
+mod tpcc;
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};
