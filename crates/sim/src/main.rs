@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use anyhow::{Context, Result, bail};
 use weir::{Clock, SystemClock};
-use weir_sim::{Planted, Scenario, Tally, shrink};
+use weir_sim::{Planted, Scenario, Seen, SessionScenario, Shorten, Tally, shrink};
 
 const USAGE: &str = "\
 weir-sim: crashes a database on a simulated disk and looks at what is there afterwards
@@ -14,6 +14,7 @@ weir-sim: crashes a database on a simulated disk and looks at what is there afte
   --seconds N       run random scenarios for N seconds (60)
   --seed S          the first seed (0); the others follow
   --seeds N         run N scenarios, however long it takes
+  --sessions yes    sessions with transactions, instead of single operations
   --planted BUG     plant a bug: skip-log-gate, torn-pages, pages-not-synced, log-not-synced,
                     doublewrite-not-synced
   --repeat S        run the scenario of seed S alone
@@ -26,6 +27,7 @@ struct Args {
     seeds: Option<u64>,
     seed: u64,
     repeat: Option<u64>,
+    sessions: bool,
     planted: Planted,
     crash_after: Option<Vec<u64>>,
     only: Option<Vec<usize>>,
@@ -45,13 +47,15 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Args> {
             "--seeds" => parsed.seeds = Some(number()?),
             "--seed" => parsed.seed = number()?,
             "--repeat" => parsed.repeat = Some(number()?),
+            "--sessions" => parsed.sessions = value == "yes",
             "--planted" => {
                 let found = Planted::ALL.iter().find(|(known, _)| *known == value);
                 parsed.planted =
                     found.with_context(|| format!("no bug is called '{value}'\n\n{USAGE}"))?.1;
             }
             "--crash-after" => {
-                let list: Result<Vec<u64>, _> = value.split(',').map(str::parse).collect();
+                let list: Result<Vec<u64>, _> =
+                    value.split(',').filter(|part| !part.is_empty()).map(str::parse).collect();
                 parsed.crash_after = Some(list.with_context(|| format!("{name}: '{value}'"))?);
             }
             "--only" => parsed.only = Some(numbers(&value)?),
@@ -82,22 +86,43 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &Args) -> Result<()> {
-    if let Some(seed) = args.repeat {
-        let mut scenario = Scenario::random(seed, args.planted);
-        let all: Vec<usize> = (0..scenario.ops.len()).collect();
-        let after: Vec<u64> = scenario.crashes.iter().map(|c| c.after).collect();
-        scenario = scenario.reduced(
-            args.only.as_deref().unwrap_or(&all),
-            args.crash_after.as_ref().unwrap_or(&after),
-        );
+    let Some(seed) = args.repeat else { return run_many(args) };
+    if args.sessions {
+        let scenario = cut(args, &SessionScenario::random(seed, args.planted));
+        println!("{:?}\n{:?}", scenario.setup, scenario.crashes);
+        for (number, turn) in scenario.kept.iter().zip(&scenario.turns) {
+            println!("{number}: {turn:?}");
+        }
+        println!("{:?}", scenario.run()?);
+    } else {
+        let scenario = cut(args, &Scenario::random(seed, args.planted));
         println!("{:?}\n{:?}", scenario.setup, scenario.crashes);
         for (number, op) in scenario.kept.iter().zip(&scenario.ops) {
             println!("{number}: {op:?}");
         }
         println!("{:?}", scenario.run()?);
-        return Ok(());
     }
-    run_many(args)
+    Ok(())
+}
+
+/// Only what the arguments leave of it.
+fn cut<S: Shorten>(args: &Args, scenario: &S) -> S {
+    let all: Vec<usize> = (0..scenario.count()).collect();
+    let after: Vec<u64> = scenario.clone().crashes().iter().map(|c| c.after).collect();
+    let (only, after) =
+        (args.only.as_ref().unwrap_or(&all), args.crash_after.as_ref().unwrap_or(&after));
+    scenario.reduced(only, after)
+}
+
+/// Runs the scenario of a seed.
+fn run_one(args: &Args, seed: u64) -> Result<(Tally, Seen)> {
+    if args.sessions {
+        let scenario = SessionScenario::random(seed, args.planted);
+        return scenario.run().map_err(|e| failure(&scenario, scenario.seed, &e));
+    }
+    let scenario = Scenario::random(seed, args.planted);
+    let ran = scenario.run().map(|tally| (tally, Seen::default()));
+    ran.map_err(|e| failure(&scenario, scenario.seed, &e))
 }
 
 /// What the hook for panics and the watch over hangs know of each thread: its seed.
@@ -111,12 +136,12 @@ fn run_many(args: &Args) -> Result<()> {
     let clock = Arc::new(SystemClock::new());
     let (next, stop) = (AtomicU64::new(args.seed), AtomicBool::new(false));
     let seconds = args.seconds.unwrap_or(60);
-    let results: Vec<Result<(u64, Tally)>> = std::thread::scope(|scope| {
+    let results: Vec<Result<(u64, Tally, Seen)>> = std::thread::scope(|scope| {
         let threads: Vec<_> = UNDER_WAY
             .iter()
             .map(|mine| {
                 scope.spawn(|| {
-                    let (mut tally, mut count) = (Tally::default(), 0);
+                    let (mut tally, mut seen, mut count) = Default::default();
                     while !stop.load(Ordering::Relaxed) {
                         let seed = next.fetch_add(1, Ordering::Relaxed);
                         let over = match args.seeds {
@@ -127,17 +152,19 @@ fn run_many(args: &Args) -> Result<()> {
                             break;
                         }
                         mine.store(seed, Ordering::Relaxed);
-                        let scenario = Scenario::random(seed, args.planted);
-                        match scenario.run() {
-                            Ok(one) => tally.add(&one),
+                        match run_one(args, seed) {
+                            Ok((one, met)) => {
+                                Tally::add(&mut tally, &one);
+                                Seen::add(&mut seen, &met);
+                            }
                             Err(e) => {
                                 stop.store(true, Ordering::Relaxed);
-                                return Err(failure(&scenario, &e));
+                                return Err(e);
                             }
                         }
                         count += 1;
                     }
-                    Ok((count, tally))
+                    Ok((count, tally, seen))
                 })
             })
             .collect();
@@ -146,13 +173,17 @@ fn run_many(args: &Args) -> Result<()> {
             .map(|t| t.join().unwrap_or_else(|_| bail!("a thread panicked")))
             .collect()
     });
-    let (mut tally, mut count) = (Tally::default(), 0);
+    let (mut tally, mut seen, mut count) = (Tally::default(), Seen::default(), 0);
     for result in results {
-        let (ran, one) = result?;
+        let (ran, one, met) = result?;
         tally.add(&one);
+        seen.add(&met);
         count += ran;
     }
     println!("{count} scenarios, none failed: {tally:?}");
+    if args.sessions {
+        println!("{seen:?}");
+    }
     Ok(())
 }
 
@@ -163,18 +194,15 @@ fn kind(e: &anyhow::Error) -> String {
 }
 
 /// One line that says what failed and how to see it again.
-fn failure(scenario: &Scenario, e: &anyhow::Error) -> anyhow::Error {
+fn failure<S: Shorten>(scenario: &S, seed: u64, e: &anyhow::Error) -> anyhow::Error {
     // The same failure, that is: shortening must not end at another one.
     let short = shrink(scenario, 600, &mut |candidate| {
-        candidate.run().is_err_and(|other| kind(&other) == kind(e))
+        candidate.check().is_err_and(|other| kind(&other) == kind(e))
     });
-    let e = short.run().err().map_or_else(|| format!("{e:#}"), |e| format!("{e:#}"));
+    let e = short.check().err().map_or_else(|| format!("{e:#}"), |e| format!("{e:#}"));
     let text = format!(
-        "FAILED: seed {} with {:?}, {} operations: {e} | repeat: cargo run --release -p weir-sim \
-         -- {}",
-        short.seed,
-        short.setup,
-        short.ops.len(),
+        "FAILED: seed {seed}, {} steps: {e} | repeat: cargo run --release -p weir-sim -- {}",
+        short.count(),
         short.arguments()
     );
     anyhow::anyhow!(text.replace('\n', " "))

@@ -25,7 +25,7 @@ pub struct Model {
     page_size: usize,
 }
 
-fn mix(tree: u8, key: &[u8], value: Option<Digest>) -> u64 {
+pub(crate) fn mix(tree: u8, key: &[u8], value: Option<Digest>) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64 ^ u64::from(tree);
     let (crc, len) = value.unwrap_or((u32::MAX, u32::MAX));
     for word in [u64::from(checksum(key)), key.len() as u64, u64::from(crc), u64::from(len)] {

@@ -10,6 +10,7 @@ use crate::model::Model;
 use crate::op::{Generator, Op};
 use crate::play::{Ending, Player};
 use crate::setup::{Planted, Setup};
+use crate::shrink::Shorten;
 use crate::verify::{audit, recover, window};
 
 /// A power loss.
@@ -100,33 +101,6 @@ impl Scenario {
         }
         let setup = Setup::random(seed, planted);
         Scenario { seed, setup, kept: (0..ops.len()).collect(), ops, crashes }
-    }
-
-    /// The same with only these of its operations and with these crash points.
-    #[must_use]
-    pub fn reduced(&self, keep: &[usize], after: &[u64]) -> Self {
-        let mut reduced = self.clone();
-        reduced.ops = keep.iter().filter_map(|&i| self.ops.get(i).cloned()).collect();
-        reduced.kept = keep.iter().filter_map(|&i| self.kept.get(i).copied()).collect();
-        reduced.crashes.truncate(after.len());
-        for (crash, after) in reduced.crashes.iter_mut().zip(after) {
-            crash.after = *after;
-        }
-        reduced
-    }
-
-    /// The arguments that repeat it.
-    #[must_use]
-    pub fn arguments(&self) -> String {
-        let after: Vec<String> = self.crashes.iter().map(|c| c.after.to_string()).collect();
-        let planted = Planted::ALL.iter().find(|(_, p)| *p == self.setup.planted);
-        let planted = planted.map_or("nothing", |(name, _)| name);
-        let mut text = format!("--repeat {} --crash-after {}", self.seed, after.join(","));
-        if planted != "nothing" {
-            let _ = write!(text, " --planted {planted}");
-        }
-        let _ = write!(text, " --only {}", ranges(&self.kept));
-        text
     }
 
     /// Runs it from an empty disk to its end (SIM-1).
@@ -256,6 +230,44 @@ impl Scenario {
         ensure!(db.recovery_report().is_none(), "it was closed, and recovered all the same");
         audit(&db, &model)
     }
+}
+
+impl Shorten for Scenario {
+    fn count(&self) -> usize {
+        self.ops.len()
+    }
+
+    fn crashes(&mut self) -> &mut Vec<Crash> {
+        &mut self.crashes
+    }
+
+    fn reduced(&self, keep: &[usize], after: &[u64]) -> Self {
+        let mut reduced = self.clone();
+        reduced.ops = keep.iter().filter_map(|&i| self.ops.get(i).cloned()).collect();
+        reduced.kept = keep.iter().filter_map(|&i| self.kept.get(i).copied()).collect();
+        reduced.crash_after(after);
+        reduced
+    }
+
+    fn arguments(&self) -> String {
+        told(self.seed, &self.crashes, self.setup.planted, &self.kept)
+    }
+
+    fn check(&self) -> Result<()> {
+        self.run().map(|_| ())
+    }
+}
+
+/// The arguments that repeat a scenario.
+pub(crate) fn told(seed: u64, crashes: &[Crash], planted: Planted, kept: &[usize]) -> String {
+    let after: Vec<String> = crashes.iter().map(|c| c.after.to_string()).collect();
+    let mut text = format!("--repeat {seed} --crash-after '{}'", after.join(","));
+    let name = Planted::ALL.iter().find(|(_, p)| *p == planted);
+    if let Some((name, _)) = name.filter(|(name, _)| *name != "nothing") {
+        let _ = write!(text, " --planted {name}");
+    }
+    let _ = write!(text, " --only {}", ranges(kept));
+    text
 }
 
 /// Whether an error, or a check's report, is of a page that is not what was written.

@@ -42,11 +42,21 @@ pub fn contents(db: &Db) -> Result<Contents> {
 /// # Errors
 /// What is wrong.
 pub fn audit(db: &Db, model: &Model) -> Result<()> {
+    audit_contents(db, model.contents())
+}
+
+/// As [`audit`].
+///
+/// # Errors
+/// What is wrong.
+pub(crate) fn audit_contents(db: &Db, expected: &Contents) -> Result<()> {
     let report = db.check(&mut |_, _| {})?;
     ensure!(report.problems.is_empty(), "the check found: {}", report.problems.join("; "));
+    let marked: u64 = report.trees.iter().map(|(_, tree)| tree.marked_rows).sum();
+    ensure!(marked == 0, "{marked} rows are marked deleted, and nobody will remove them");
     let found = contents(db)?;
-    if found != *model.contents() {
-        bail!("the contents are not the model's: {}", differences(&found, model.contents()));
+    if found != *expected {
+        bail!("the contents are not the model's: {}", differences(&found, expected));
     }
     Ok(())
 }
@@ -97,7 +107,7 @@ pub fn window(
     Ok((synced + at, model))
 }
 
-fn differences(found: &Contents, expected: &Contents) -> String {
+pub(crate) fn differences(found: &Contents, expected: &Contents) -> String {
     let mut list = Vec::new();
     for tree in 0..=u8::MAX {
         match (found.get(&tree), expected.get(&tree)) {

@@ -1,0 +1,13 @@
+//! Several sessions that take turns on one database: transactions at every level of isolation,
+//! their reads, conflicts, savepoints and ends all foretold by a model; and crashes.
+mod draw;
+mod ledger;
+mod play;
+mod scenario;
+mod turn;
+
+pub use draw::Draw;
+pub use ledger::{Ledger, Refusal};
+pub use play::{Seen, SessionPlayer};
+pub use scenario::SessionScenario;
+pub use turn::{How, Row, Turn};

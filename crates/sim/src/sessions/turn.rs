@@ -1,0 +1,177 @@
+//! What sessions do, one after the other.
+use weir::{Durability, Isolation};
+
+use crate::op::Value;
+
+/// A row: the number of its tree and of its key.
+pub type Row = (u8, u16);
+
+/// How a transaction is committed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// And waited for, as durable as this.
+    Durably(Durability),
+    /// Without waiting: its ticket is asked now and then.
+    Ticket,
+}
+
+/// One turn of one session, or of nobody. What names a session without a transaction, or a
+/// savepoint or cursor that is not there, does nothing: any part of a list of turns is one too.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// Begins, if no transaction is under way.
+    Begin {
+        /// Who.
+        session: u8,
+        /// At this level.
+        isolation: Isolation,
+        /// Takes its snapshot at once.
+        at_once: bool,
+        /// Reads from the snapshot that is held, if one is.
+        share: bool,
+    },
+    /// Reads a row.
+    Get {
+        /// Who.
+        session: u8,
+        /// Which.
+        row: Row,
+    },
+    /// Locks a key and reads its row.
+    Lock {
+        /// Who.
+        session: u8,
+        /// Which.
+        row: Row,
+        /// With others who read.
+        shared: bool,
+    },
+    /// Inserts or replaces a row.
+    Put {
+        /// Who.
+        session: u8,
+        /// Which.
+        row: Row,
+        /// Its new value.
+        value: Value,
+    },
+    /// Inserts a row that must not be there.
+    Insert {
+        /// Who.
+        session: u8,
+        /// Which.
+        row: Row,
+        /// Its value.
+        value: Value,
+    },
+    /// Replaces the value of a row that is there.
+    Update {
+        /// Who.
+        session: u8,
+        /// Which.
+        row: Row,
+        /// The new value; `None`: the old one is looked at and left.
+        value: Option<Value>,
+    },
+    /// Removes a row.
+    Delete {
+        /// Who.
+        session: u8,
+        /// Which.
+        row: Row,
+    },
+    /// Walks over up to `limit` rows, from a key or from the end.
+    Scan {
+        /// Who.
+        session: u8,
+        /// Where.
+        tree: u8,
+        /// From this key.
+        from: Option<u16>,
+        /// In ascending order.
+        up: bool,
+        /// So far.
+        limit: u8,
+    },
+    /// Opens a cursor that stays, and places it.
+    Place {
+        /// Who.
+        session: u8,
+        /// Where.
+        tree: u8,
+        /// At or behind this key, or before it.
+        from: Option<u16>,
+        /// At or behind.
+        up: bool,
+    },
+    /// Moves the cursor that stayed.
+    Move {
+        /// Who.
+        session: u8,
+        /// In ascending order.
+        up: bool,
+    },
+    /// Sets a savepoint.
+    Savepoint {
+        /// Who.
+        session: u8,
+    },
+    /// Goes back to one of the savepoints; those set after it are gone.
+    Back {
+        /// Who.
+        session: u8,
+        /// Which, of those there are.
+        which: u8,
+    },
+    /// Commits.
+    Commit {
+        /// Who.
+        session: u8,
+        /// How.
+        how: How,
+    },
+    /// Takes everything back.
+    Rollback {
+        /// Who.
+        session: u8,
+        /// By dropping the transaction.
+        by_drop: bool,
+    },
+    /// A change outside all transactions; `None` removes. Passed over when a session has the row:
+    /// it would wait.
+    Single {
+        /// Which.
+        row: Row,
+        /// Its new value.
+        value: Option<Value>,
+        /// How durable when it returns.
+        durability: Durability,
+    },
+    /// Several such changes at once.
+    Batch {
+        /// What is changed.
+        rows: Vec<(Row, Option<Value>)>,
+        /// How durable when it returns.
+        durability: Durability,
+    },
+    /// Reads a row outside all transactions.
+    Look {
+        /// Which.
+        row: Row,
+    },
+    /// Walks over a tree outside all transactions.
+    Walk {
+        /// Where.
+        tree: u8,
+    },
+    /// Takes a snapshot for sessions to share, if none is held; else lets go of it.
+    Hold,
+    /// A step of the background work.
+    Step,
+    /// A full checkpoint.
+    Checkpoint,
+    /// Time passes, in microseconds.
+    Pass(u64),
+    /// All sessions end (their transactions are dropped), and the database is closed and opened.
+    Reopen,
+}
