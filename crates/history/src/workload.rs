@@ -199,6 +199,10 @@ pub fn drive<S: Session>(
     for nth in 0..transactions {
         let (level, steps) = mix.draw(&mut random, nth);
         for step in steps {
+            if random.u32(..4) == 0 {
+                // Where there are fewer cores than threads, they would hardly meet.
+                std::thread::yield_now();
+            }
             let answer = perform(session, level, step);
             tally.count(&answer, step);
             if answer == Err(Refused::WouldWait) {

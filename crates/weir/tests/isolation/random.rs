@@ -13,7 +13,7 @@ use crate::engine::{LEVELS, connect, database};
 const SESSIONS: usize = 4;
 /// Debug builds check as much as a few seconds allow.
 const SEEDS: u64 = if cfg!(debug_assertions) { 6 } else { 60 };
-const TRANSACTIONS: u64 = if cfg!(debug_assertions) { 300 } else { 3_000 };
+const TRANSACTIONS: u64 = if cfg!(debug_assertions) { 500 } else { 3_000 };
 
 /// One level for all, each; and all of them mixed.
 fn mixes() -> Vec<Mix> {
@@ -38,9 +38,9 @@ fn interleaved_histories_keep_their_promises() {
         for seed in 0..SEEDS {
             let journal = Journal::over(mix.setup());
             let rows: Vec<_> = journal.rows().collect();
-            let volume = SimVolume::new();
+            let volume = SimVolume::new(seed);
             let db = database(&volume, Background::Manual);
-            let sessions = connect(&db, &rows, SESSIONS, None).into_iter();
+            let sessions = connect((&volume, &db), &rows, SESSIONS, None).into_iter();
             let mut sessions: Vec<_> = sessions.map(|s| Recorded::new(s, &journal)).collect();
             all = all.and(interleave(&mut sessions, &mix, seed, TRANSACTIONS));
             assert!(look_around(&mut sessions[0], Level::ReadCommitted));
@@ -57,20 +57,25 @@ fn raced_histories_keep_their_promises() {
     for mix in mixes() {
         let journal = Journal::over(mix.setup());
         let rows: Vec<_> = journal.rows().collect();
-        let volume = SimVolume::new();
+        let volume = SimVolume::new(0);
         let db = database(&volume, Background::Threads);
-        let sessions = connect(&db, &rows, SESSIONS, Some(Duration::from_millis(200)));
+        let sessions = connect((&volume, &db), &rows, SESSIONS, Some(Duration::from_millis(200)));
+        let start = std::sync::Barrier::new(SESSIONS);
         let tally = std::thread::scope(|scope| {
-            let (journal, mix) = (&journal, &mix);
+            let (journal, mix, start) = (&journal, &mix, &start);
             let race = |(session, seed)| {
                 let mut session = Recorded::new(session, journal);
-                scope.spawn(move || drive(&mut session, mix, seed, 2 * TRANSACTIONS))
+                scope.spawn(move || {
+                    start.wait();
+                    drive(&mut session, mix, seed, 4 * TRANSACTIONS)
+                })
             };
             let threads: Vec<_> = sessions.into_iter().zip(0..).map(race).collect();
             let tallies = threads.into_iter().map(|thread| thread.join().expect("no panic"));
             tallies.fold(Tally::default(), Tally::and)
         });
-        let mut last = connect(&db, &[], 1, None).into_iter().map(|s| Recorded::new(s, &journal));
+        let mut last =
+            connect((&volume, &db), &[], 1, None).into_iter().map(|s| Recorded::new(s, &journal));
         assert!(last.all(|mut session| look_around(&mut session, Level::ReadCommitted)));
         assert_clean(&mix, "raced", &journal.history());
         assert_eq!(tally.failed, 0, "{:?}: {tally:?}", mix.levels);

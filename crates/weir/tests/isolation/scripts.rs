@@ -16,9 +16,10 @@ fn each_level_does_what_is_expected() {
     let (mut surprises, mut played_in_all) = (Vec::new(), 0);
     for script in CATALOGUE.iter().filter(|script| !has_locking_scan(script)) {
         for &level in LEVELS {
-            let volume = SimVolume::new();
+            let volume = SimVolume::new(0);
             let db = database(&volume, Background::Manual);
-            let played = script.play(level, |rows, sessions| connect(&db, rows, sessions, None));
+            let played =
+                script.play(level, |rows, sessions| connect((&volume, &db), rows, sessions, None));
             let report = check(&played.history, &Demand::OWN);
             played_in_all += 1;
             if played.outcome != script.expected(level) || !report.is_clean() {
