@@ -30,7 +30,8 @@ pub(crate) struct Versions {
     next: HashMap<(Key, Version), Vec<Overwriter>>,
     /// By key: the committed states without a row, the first one included.
     absences: HashMap<Key, Vec<Version>>,
-    /// Keys that a transaction removed of which nobody knows how it ended: no row can be of its doing.
+    /// Keys that a transaction removed of which nobody knows how it ended: no row can be of its
+    /// doing.
     doubtful: HashSet<Key>,
     /// Every key that anybody named, or that was there at first; sorted.
     pub(crate) keys: Vec<Key>,
@@ -123,7 +124,8 @@ impl Versions {
         self.absences.get(&key).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether no row under this key may be the doing of a transaction that nobody knows the end of.
+    /// Whether no row under this key may be the doing of a transaction that nobody knows the end
+    /// of.
     pub(crate) fn is_doubtful(&self, key: Key) -> bool {
         self.doubtful.contains(&key)
     }
@@ -164,9 +166,9 @@ fn writes(history: &History) -> HashMap<(Key, Version), Write> {
     writes
 }
 
-/// Whose writes count. A commit of unknown outcome counts if somebody whose own writes count saw one
-/// of its writes: then it was there after the crash, or what follows from it was. (Having overwritten
-/// it says nothing: the note of what stood there may be older than the crash.)
+/// Whose writes count. A commit of unknown outcome counts if somebody whose own writes count saw
+/// one of its writes: then it was there after the crash, or what follows from it was. (Having
+/// overwritten it says nothing: the note of what stood there may be older than the crash.)
 fn committed(history: &History, writes: &HashMap<(Key, Version), Write>) -> Vec<bool> {
     let transactions = &history.transactions;
     let mut committed: Vec<bool> = transactions.iter().map(|t| t.end == End::Committed).collect();

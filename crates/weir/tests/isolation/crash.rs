@@ -1,6 +1,6 @@
-//! Histories that go on over crashes: what was synced is there, what was under way is not, and of what
-//! was committed but not yet durable whole transactions are there or not, never one without another
-//! that it saw.
+//! Histories that go on over crashes: what was synced is there, what was under way is not, and of
+//! what was committed but not yet durable whole transactions are there or not, never one without
+//! another that it saw.
 
 use weir::{Background, Durability, SimVolume};
 use weir_history::{Demand, Journal, Level, Mix, Recorded, Tally, check, interleave, look_around};
