@@ -81,7 +81,7 @@ Examples:
   weir bench tpcc --check-only                      is it consistent? (after kill -9, for example)
 
 A thread plays all terminals in turn, without think time; --terminals is another word for --threads.
-The mix is that of the specification's deck: 43.5 % New-Order and Payment, 4.3 % of each of the others.
+The mix is that of the specification's deck: 43.5 % New-Order and Payment, 4.3 % each of the others.
 The database is kept in --dir and used again by the next run.";
 
 #[derive(ClapArgs)]

@@ -3,12 +3,14 @@
 //! backend is here, [`Embedded`], over any store with transactions.
 
 mod backend;
+mod codec;
 mod consistency;
 mod deck;
 mod delivery;
 mod embedded;
 mod input;
 mod keys;
+mod load;
 #[cfg(test)]
 mod model;
 mod new_order;
@@ -17,6 +19,7 @@ mod population;
 mod query;
 mod random;
 mod report;
+mod row_codec;
 mod rows;
 mod run;
 mod scale;

@@ -1,12 +1,14 @@
 //! The New-Order transaction (clause 2.4.2).
 use super::backend::NewOrderDone;
+use super::codec::Front;
 use super::embedded::{Buffers, Trees, missing, patch};
 use super::input::{Line, NewOrder};
 use super::keys;
 use super::random::is_original;
+use super::row_codec::{stock_data, stock_info};
 use super::rows::{
-    CustomerFront, DistrictFront, Front, ItemFront, OrderFront, OrderLineFront, StockFront,
-    WarehouseFront, name_behind, stock_data, stock_info,
+    CustomerFront, DistrictFront, ItemFront, OrderFront, OrderLineFront, StockFront,
+    WarehouseFront, name_behind,
 };
 use super::scale::LINES_MAX;
 use super::store::{Stop, Txn};

@@ -1,11 +1,12 @@
 //! The Payment transaction (clause 2.5.2).
 use super::backend::PaymentDone;
+use super::codec::{Front, take_text};
 use super::embedded::{Buffers, HistoryCount, Trees, missing, patch};
 use super::input::{Payment, Who};
 use super::keys;
+use super::row_codec::{customer_data_at, replace_customer_data};
 use super::rows::{
-    CustomerFront, DistrictFront, Front, History, HistoryFront, Row, WarehouseFront,
-    customer_data_at, name_behind, replace_customer_data, take_text,
+    CustomerFront, DistrictFront, History, HistoryFront, Row, WarehouseFront, name_behind,
 };
 use super::store::{Stop, Txn};
 use super::text::Text;

@@ -99,8 +99,8 @@ pub fn run<B: Backend, T: Watched>(
 }
 
 /// Checks the twelve conditions of a database that is there, and with `acks` that every order
-/// acknowledged is, too; prints what it finds, and says whether all is well. `None` when there is no
-/// database that was loaded whole.
+/// acknowledged is, too; prints what it finds, and says whether all is well. `None` when there is
+/// no database that was loaded whole.
 ///
 /// # Errors
 /// When the database cannot be read.

@@ -57,8 +57,8 @@ impl From<anyhow::Error> for Stop {
 /// Makes a new value from an old one: see [`Txn::update`].
 pub type Edit<'a> = dyn FnMut(&[u8], &mut Vec<u8>) -> bool + 'a;
 
-/// A transaction. Reads see one snapshot and the transaction's own changes; changes are made to what
-/// was committed last.
+/// A transaction. Reads see one snapshot and the transaction's own changes; changes are made to
+/// what was committed last.
 pub trait Txn<T> {
     /// See [`Transactional::Ticket`].
     type Ticket;
