@@ -57,6 +57,7 @@ pub struct Change<'a> {
     mode: Mode,
     cleanup: Option<Cleanup<'a>>,
     stamp: Option<Stamp>,
+    undone: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,19 +72,26 @@ impl<'a> Change<'a> {
     /// noted for freeing in the same group.
     #[must_use]
     pub fn single(header: Header) -> Self {
-        Change { header, seq: 0, mode: Mode::Single, cleanup: None, stamp: None }
+        Change { header, seq: 0, mode: Mode::Single, cleanup: None, stamp: None, undone: false }
     }
 
     /// The `seq`-th change of a transaction that may still be taken back: its group says how.
     #[must_use]
     pub fn undoable(header: Header, seq: u32) -> Self {
-        Change { header, seq, mode: Mode::Undoable, cleanup: None, stamp: None }
+        Change { header, seq, mode: Mode::Undoable, cleanup: None, stamp: None, undone: false }
     }
 
     /// A change that takes another one back, or tidies up: never taken back itself.
     #[must_use]
     pub fn restoring(header: Header) -> Self {
-        Change { header, seq: 0, mode: Mode::Restoring, cleanup: None, stamp: None }
+        Change { header, seq: 0, mode: Mode::Restoring, cleanup: None, stamp: None, undone: false }
+    }
+
+    /// Says in the same group that the newest change not taken back yet is taken back by this one:
+    /// from then on the row may be another transaction's.
+    #[must_use]
+    pub fn undone(self) -> Self {
+        Change { undone: true, ..self }
     }
 
     /// The row gets this stamp instead of the transaction's own: whose it was before.
@@ -233,6 +241,9 @@ impl Tree {
         }
         if let Some(cleanup) = change.cleanup {
             group.note(&Op::Cleanup(cleanup));
+        }
+        if change.undone {
+            group.note(&Op::Undone { entries: 1 });
         }
         let held = group.hold(leaf);
         match (action, found) {
