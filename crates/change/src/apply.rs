@@ -82,6 +82,7 @@ pub fn apply_at(
         | Op::TruncateFrom { .. } => apply_node(op, page, slot),
         Op::Undo { .. }
         | Op::UndoPages { .. }
+        | Op::UndoTree { .. }
         | Op::Undone { .. }
         | Op::UndoReset
         | Op::Cleanup(_) => Ok(()),

@@ -39,6 +39,7 @@ const TAG_CLEANUP_ROW: u8 = 24;
 const TAG_CLEANUP_TREE: u8 = 25;
 const TAG_UNDONE: u8 = 26;
 const TAG_UNDO_RESET: u8 = 27;
+const TAG_UNDO_TREE: u8 = 28;
 
 const GROUP_TXN: u64 = 1;
 const GROUP_COMMITS: u64 = 2;
@@ -170,6 +171,11 @@ impl Op<'_> {
             }
             Op::Cleanup(Cleanup::Tree { tree, root }) => {
                 put.out.push(TAG_CLEANUP_TREE);
+                put.number(u64::from(tree.0));
+                put.number(u64::from(root.0));
+            }
+            Op::UndoTree { tree, root } => {
+                put.out.push(TAG_UNDO_TREE);
                 put.number(u64::from(tree.0));
                 put.number(u64::from(root.0));
             }
@@ -363,6 +369,10 @@ fn take_op<'a>(tag: u8, rest: &mut &'a [u8]) -> Option<Op<'a>> {
         TAG_CLEANUP_TREE => {
             let (tree, root) = (TreeId(take_u32(rest)?), take_page(rest)?);
             Some(Op::Cleanup(Cleanup::Tree { tree, root }))
+        }
+        TAG_UNDO_TREE => {
+            let (tree, root) = (TreeId(take_u32(rest)?), take_page(rest)?);
+            Some(Op::UndoTree { tree, root })
         }
         TAG_UNDONE => Some(Op::Undone { entries: take_u32(rest)? }),
         TAG_UNDO_RESET => Some(Op::UndoReset),

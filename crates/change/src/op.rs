@@ -207,6 +207,14 @@ pub enum Op<'a> {
         /// How many.
         count: u32,
     },
+    /// A tree that this transaction has made and that no name leads to unless it commits. Changes no
+    /// page.
+    UndoTree {
+        /// The tree.
+        tree: TreeId,
+        /// Its root.
+        root: PageNo,
+    },
     /// The transaction's last `entries` notes of undo have been taken back. Changes no page.
     Undone {
         /// How many.
@@ -267,6 +275,7 @@ impl<'a> Op<'a> {
             | Op::WriteAt { page, .. } => Some(page),
             Op::Undo { .. }
             | Op::UndoPages { .. }
+            | Op::UndoTree { .. }
             | Op::Undone { .. }
             | Op::UndoReset
             | Op::Cleanup(_) => None,
@@ -316,6 +325,7 @@ impl<'a> Op<'a> {
             Op::WriteAt { .. } => "write at",
             Op::Undo { .. } => "undo",
             Op::UndoPages { .. } => "undo pages",
+            Op::UndoTree { .. } => "undo tree",
             Op::Undone { .. } => "undone",
             Op::UndoReset => "undo reset",
             Op::Cleanup(_) => "cleanup",

@@ -67,6 +67,7 @@ impl Owned {
             21 => Op::Cleanup(Cleanup::Row { tree, key }),
             22 => Op::Cleanup(Cleanup::Tree { tree, root: page }),
             23 => Op::Undone { entries: a },
+            24 => Op::UndoTree { tree, root: page },
             _ => Op::UndoReset,
         }
     }

@@ -49,7 +49,7 @@ impl Analysis {
         }
         let Some(txn) = header.txn else { return };
         match op {
-            Op::Undo { .. } | Op::UndoPages { .. } => {
+            Op::Undo { .. } | Op::UndoPages { .. } | Op::UndoTree { .. } => {
                 let open = self.open.entry(txn).or_default();
                 open.undo.extend(UndoEntry::from_op(op));
             }

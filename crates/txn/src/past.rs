@@ -49,6 +49,8 @@ pub(crate) struct Work {
 pub(crate) enum Undo {
     /// The change of this number, a row's.
     Row(u32),
+    /// A tree was made.
+    Tree { tree: TreeId, root: PageNo },
     /// Pages taken into use.
     Pages { first: PageNo, count: u32, notes: u32 },
 }
@@ -58,6 +60,7 @@ impl Undo {
     pub(crate) fn as_entry(&self, past: &Past) -> Option<UndoEntry> {
         match *self {
             Undo::Row(seq) => past.entry(seq),
+            Undo::Tree { tree, root } => Some(UndoEntry::Tree { tree, root }),
             Undo::Pages { first, count, notes } => Some(UndoEntry::Pages { first, count, notes }),
         }
     }
@@ -151,6 +154,11 @@ impl Past {
 
     pub(crate) fn set_end(&self, number: u64, committed: bool) {
         self.end.store(number << 1 | u64::from(!committed), Ordering::Release);
+    }
+
+    /// Whether completing it may take long: a tree is to be freed.
+    pub(crate) fn is_heavy(&self) -> bool {
+        self.work.lock().todo.iter().any(|todo| matches!(todo, Todo::Tree { .. }))
     }
 
     /// How many rows it has changed, each as often as it did.

@@ -3,7 +3,8 @@
 //! the rest.
 use std::sync::Arc;
 
-use weir_base::Lsn;
+use weir_base::{Lsn, TxnId};
+use weir_btree::TreeError;
 use weir_change::{Group, Header, Op};
 
 use crate::cleanup::{Todo, finish};
@@ -28,8 +29,13 @@ impl Writer {
 
     /// Completes and forgets up to `max` transactions. Returns how many.
     pub fn purge(&self, max: usize) -> usize {
+        self.purge_some(max, true)
+    }
+
+    /// As [`Writer::purge`]; unless `heavy`, it stops before one that leaves a tree to be freed.
+    pub(crate) fn purge_some(&self, max: usize, heavy: bool) -> usize {
         let mut ready = Vec::new();
-        self.registry().take_purgeable(max, &mut ready);
+        self.registry().take_purgeable(max, heavy, &mut ready);
         for past in &ready {
             self.complete(past);
         }
@@ -46,14 +52,36 @@ impl Writer {
         if work.todo.is_empty() {
             return;
         }
+        for todo in &work.todo {
+            if let Todo::Tree { tree, .. } = todo {
+                self.dropped.write().insert(*tree);
+            }
+        }
         // Held all the while: who drops a tree waits for it before the tree's pages are freed.
         let dropped = self.dropped.read();
         let tree_of = |id| {
             let tree = work.trees.iter().find(|tree| tree.id() == id);
             Ok(tree.filter(|_| !dropped.contains(&id)).cloned())
         };
-        // Not admitted, as a rollback (TXN-4).
-        let _ = finish(self.env(), past.id(), &work.todo, &tree_of, &mut |_| Ok(()));
+        // Not admitted, as a rollback (TXN-4); but it does not hold the log either.
+        let mut go_on = |_| self.repeat_todo(past.id(), &work.todo);
+        let _ = finish(self.env(), past.id(), &work.todo, &tree_of, &mut go_on);
+    }
+
+    /// Names what a commit has left to do once more, at the end of the log, when the last time lies
+    /// far back.
+    fn repeat_todo(&self, id: TxnId, todo: &[Todo]) -> Result<(), TreeError> {
+        let log = self.env().pool.log();
+        let far = |from| log.end().bytes_since(from) > log.limit_bytes() / 4;
+        if self.registry().first_of(id).is_some_and(far) {
+            let start = log.end();
+            let header = Header { txn: Some(id), commits: true, ..Header::default() };
+            let mut group = Group::begin(header);
+            todo.iter().map(Todo::to_cleanup).for_each(|todo| group.note(&Op::Cleanup(todo)));
+            group.commit(log)?;
+            self.registry().pin(id, start);
+        }
+        Ok(())
     }
 
     /// Looks through up to `max` ended transactions for versions that no snapshot needs, and gives
@@ -118,26 +146,19 @@ impl Writer {
         let Some(mut work) = past.work.try_lock() else { return Ok(()) };
         let start = log.end();
         let header = Header { txn: Some(past.id()), ..Header::default() };
-        let mut group;
-        if past.state() == State::Open {
-            if work.undo.is_empty() {
-                // It has written nothing yet, or keeps its undo elsewhere.
-                return Ok(());
+        if past.state() != State::Open {
+            return Ok(self.repeat_todo(past.id(), &work.todo)?);
+        }
+        if work.undo.is_empty() {
+            return Ok(());
+        }
+        let mut group = Group::begin(Header { undo: true, ..header });
+        group.note(&Op::UndoReset);
+        for undo in &mut work.undo {
+            if let Some(entry) = undo.as_entry(past) {
+                group.note(&entry.to_op());
             }
-            group = Group::begin(Header { undo: true, ..header });
-            group.note(&Op::UndoReset);
-            for undo in &mut work.undo {
-                if let Some(entry) = undo.as_entry(past) {
-                    group.note(&entry.to_op());
-                }
-                undo.is_one_note();
-            }
-        } else {
-            if work.todo.is_empty() {
-                return Ok(());
-            }
-            group = Group::begin(Header { commits: true, ..header });
-            work.todo.iter().map(Todo::to_cleanup).for_each(|todo| group.note(&Op::Cleanup(todo)));
+            undo.is_one_note();
         }
         group.commit(log)?;
         self.registry().pin(past.id(), start);

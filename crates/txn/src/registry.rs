@@ -252,13 +252,14 @@ impl Registry {
 
     /// Takes up to `max` ended transactions that all snapshots, and all to come, see the end of.
     /// They stay known until [`Registry::forget`].
-    pub(crate) fn take_purgeable(&self, max: usize, out: &mut Vec<Arc<Past>>) {
+    pub(crate) fn take_purgeable(&self, max: usize, heavy: bool, out: &mut Vec<Arc<Past>>) {
         let Some(mut inner) = self.inner.try_lock() else { return };
         let last = self.last_commit.load(Ordering::Acquire);
         let horizon = inner.snapshots.keys().next().copied().unwrap_or(last);
         while out.len() < max
             && let Some(first) = inner.ended.first_entry()
             && *first.key() <= horizon
+            && (heavy || !first.get().is_heavy())
         {
             out.push(first.remove());
         }
@@ -368,13 +369,13 @@ mod tests {
         let number = registry.commit(&writer);
         assert!(before.number() < number);
         let mut out = Vec::new();
-        registry.take_purgeable(9, &mut out);
+        registry.take_purgeable(9, true, &mut out);
         assert!(out.is_empty(), "a snapshot does not see it");
         let after = registry.snapshot();
         assert!(after.number() >= number);
         assert_eq!(registry.stats().snapshots, 2);
         drop(before);
-        registry.take_purgeable(9, &mut out);
+        registry.take_purgeable(9, true, &mut out);
         assert_eq!(out.len(), 1);
         assert!(!registry.is_old(writer.id()) && registry.find(writer.id()).is_some());
         registry.forget(&out);

@@ -140,11 +140,6 @@ impl Writer {
         }
     }
 
-    /// Says that a tree is being dropped: what transactions before left to do in it is not done.
-    pub fn dropping(&self, tree: TreeId) {
-        self.dropped.write().insert(tree);
-    }
-
     /// Reads a row as a view shows it into `out`, emptied first. `false`: it shows none.
     ///
     /// # Errors

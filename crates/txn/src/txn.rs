@@ -1,9 +1,9 @@
 //! A transaction that goes on over many calls: reads by its isolation level, changes rows in place,
 //! and is committed or taken back as a whole or to a savepoint. One thread at a time uses it.
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-use weir_base::{Lsn, TxnId};
+use weir_base::{Lsn, TreeId, TxnId};
 use weir_btree::{Action, ChainEvent, ChainHead, Change, Row, Tree, TreeError, Value, Written};
 use weir_change::{Group, Header, Op};
 use weir_page::{Flags, Stamp};
@@ -64,6 +64,8 @@ pub struct Txn {
     over: bool,
     chains: u64,
     undo_bytes: u64,
+    /// How much there was to take back at the newest savepoint.
+    savepoint_at: Cell<usize>,
     buffer: RefCell<Vec<u8>>,
 }
 
@@ -98,6 +100,7 @@ impl Txn {
             over: false,
             chains: 0,
             undo_bytes: 0,
+            savepoint_at: Cell::new(0),
             buffer: RefCell::new(Vec::new()),
         }
     }
@@ -182,19 +185,35 @@ impl Txn {
         tree.check_key(key)?;
         let past = self.start(w)?;
         let at = self.conflict_point(w);
+        let mut locked = false;
         loop {
-            // The lock first, then a look: who writes from now on sees the lock.
-            self.lock(w, &past, tree, key, kind, None)?;
+            // A look before the lock: a request behind a writer waits, and leaves nothing if it
+            // fails. A look after it: who writes from then on sees the lock.
             let found = tree.get_inline(key, out)?;
-            let writer = found.map(|head| head.stamp.writer).filter(|&id| id != past.id());
-            if let Some(writer) = writer.filter(|&id| w.registry().is_open(id)) {
-                self.lock(w, &past, tree, key, kind, Some(writer))?;
-                continue;
+            let writer = found.map(|head| head.stamp.writer);
+            if writer == Some(past.id()) {
+                // Its own already (TXN-1); the lock is for when it goes back to a savepoint.
+                let place = Place::Key(key);
+                let _ = w.locks().acquire(past.id(), tree.id(), place, kind, None, Wait::No);
+            } else {
+                let writer = writer.filter(|&id| w.registry().is_open(id));
+                if writer.is_some() || !locked {
+                    self.lock(w, &past, tree, key, kind, writer)?;
+                    locked = true;
+                    continue;
+                }
             }
             if at.is_some_and(|at| found.is_some_and(|row| w.is_newer(row.stamp, at))) {
                 return Err(TxnError::Conflict);
             }
-            return Ok(w.read(tree, key, Some(past.id()), View::Latest, out)?);
+            let Some(head) = found.filter(|head| !head.flags.deleted) else {
+                out.clear();
+                return Ok(false);
+            };
+            if head.flags.overflow {
+                return Ok(w.read(tree, key, Some(past.id()), View::Latest, out)?);
+            }
+            return Ok(true);
         }
     }
 
@@ -212,9 +231,34 @@ impl Txn {
     ) -> Result<bool, TxnError> {
         tree.check_key(key)?;
         let past = self.start(w)?;
+        let is_long = match &intent {
+            Intent::Put(value) | Intent::Insert(value) => value.len() > tree.max_inline_value(),
+            _ => false,
+        };
+        if !is_long {
+            return self.change_row(w, &past, tree, key, intent);
+        }
+        let keep = past.work.lock().undo.len();
+        self.savepoint_at.set(keep);
+        let changed = self.change_row(w, &past, tree, key, intent);
+        if changed.is_err() && !self.over {
+            // The chain belongs to nobody: without this, a commit would leak it.
+            self.back_to(w, &past, keep)?;
+        }
+        changed
+    }
+
+    fn change_row(
+        &mut self,
+        w: &Writer,
+        past: &Arc<Past>,
+        tree: &Tree,
+        key: &[u8],
+        intent: Intent<'_>,
+    ) -> Result<bool, TxnError> {
         let long = match &intent {
             Intent::Put(value) | Intent::Insert(value) if value.len() > tree.max_inline_value() => {
-                Some(self.write_chain(w, &past, tree, value)?)
+                Some(self.write_chain(w, past, tree, value)?)
             }
             _ => None,
         };
@@ -232,11 +276,11 @@ impl Txn {
             _ => tree.max_inline_value(),
         };
         loop {
-            self.make_way(w, &past, ROW_BYTES + 2 * (bytes + key.len()) as u64)?;
-            match self.try_change(w, &past, tree, key, &mut intent, flags)? {
+            self.make_way(w, past, ROW_BYTES + 2 * (bytes + key.len()) as u64)?;
+            match self.try_change(w, past, tree, key, &mut intent, flags)? {
                 Tried::Done(did) => return Ok(did),
                 Tried::Locked(writer) => {
-                    self.lock(w, &past, tree, key, Kind::RowExclusive, writer)?;
+                    self.lock(w, past, tree, key, Kind::RowExclusive, writer)?;
                 }
                 Tried::Long => return self.edit_long(w, tree, key, &mut intent),
             }
@@ -271,11 +315,7 @@ impl Txn {
         intent: &mut Intent<'_>,
         flags: Flags,
     ) -> Result<Tried, TxnError> {
-        if !self.pinned {
-            // Before its first record is in the log (TXN-3).
-            w.registry().pin(past.id(), w.env().pool.log().end());
-            self.pinned = true;
-        }
+        self.pin(w, past);
         let at = self.conflict_point(w);
         let mut work = past.work.lock();
         let base = past.changes();
@@ -367,17 +407,16 @@ impl Txn {
     ) -> Result<(), TreeError> {
         match event {
             ChainEvent::Before(bytes) => {
-                if !self.pinned {
-                    w.registry().pin(past.id(), w.env().pool.log().end());
-                    self.pinned = true;
-                }
+                self.pin(w, past);
                 self.make_way(w, past, bytes).map_err(|e| TreeError::Stopped(e.to_string()))
             }
             ChainEvent::Used(first, count) => {
                 let mut work = past.work.lock();
+                let can_join = work.undo.len() > self.savepoint_at.get();
                 match work.undo.last_mut() {
+                    // Not across a savepoint, which must find its place again.
                     Some(Undo::Pages { first: begin, count: have, notes })
-                        if begin.0 + *have == first.0 =>
+                        if begin.0 + *have == first.0 && can_join =>
                     {
                         *have += count;
                         *notes += 1;
@@ -393,11 +432,57 @@ impl Txn {
         }
     }
 
+    /// Makes an empty tree, which is freed again if the transaction is taken back. Whoever asks
+    /// writes down its number and root in a row of the same transaction.
+    ///
+    /// # Errors
+    /// [`TxnError`]; nothing was made.
+    pub fn make_tree(&mut self, w: &Writer, id: TreeId) -> Result<Tree, TxnError> {
+        let past = self.start(w)?;
+        self.make_way(w, &past, 4096)?;
+        self.pin(w, &past);
+        let mut work = past.work.lock();
+        let env = w.env();
+        let claimed = env.space.claim(1)?;
+        let root = claimed[0];
+        let header = Header { txn: Some(past.id()), undo: true, ..Header::default() };
+        let mut group = Group::begin(header);
+        if let Err(e) = Tree::create(env, &mut group, id, root) {
+            env.space.unclaim(&claimed);
+            return Err(e.into());
+        }
+        group.note(&Op::UndoTree { tree: id, root });
+        group.commit(env.pool.log())?;
+        work.undo.push(Undo::Tree { tree: id, root });
+        work.undo_bytes += 16;
+        Ok(Tree::at(env.clone(), id, root))
+    }
+
+    /// Frees a tree's pages once the transaction has committed and no snapshot from before is held.
+    /// Whoever asks has removed the row that names it, in the same transaction.
+    ///
+    /// # Errors
+    /// [`TxnError::Over`].
+    pub fn drop_tree(&mut self, w: &Writer, tree: &Tree) -> Result<(), TxnError> {
+        let past = self.start(w)?;
+        past.work.lock().todo.push(Todo::Tree { tree: tree.id(), root: tree.root() });
+        Ok(())
+    }
+
+    /// Before its first record is in the log (TXN-3).
+    fn pin(&mut self, w: &Writer, past: &Past) {
+        if !self.pinned {
+            w.registry().pin(past.id(), w.env().pool.log().end());
+            self.pinned = true;
+        }
+    }
+
     /// Where to go back to.
     #[must_use]
     pub fn savepoint(&self) -> Savepoint {
         self.past.as_ref().map_or(Savepoint { undo: 0, todo: 0 }, |past| {
             let work = past.work.lock();
+            self.savepoint_at.set(work.undo.len());
             Savepoint { undo: work.undo.len(), todo: work.todo.len() }
         })
     }
@@ -409,11 +494,16 @@ impl Txn {
     pub fn rollback_to(&mut self, w: &Writer, savepoint: Savepoint) -> Result<(), TxnError> {
         self.check()?;
         let Some(past) = self.past.clone() else { return Ok(()) };
-        take_back(w, &past, savepoint.undo, true)?;
-        let mut work = past.work.lock();
-        work.todo.truncate(savepoint.todo);
+        self.back_to(w, &past, savepoint.undo)?;
+        past.work.lock().todo.truncate(savepoint.todo);
+        Ok(())
+    }
+
+    fn back_to(&mut self, w: &Writer, past: &Past, keep: usize) -> Result<(), TxnError> {
+        take_back(w, past, keep, true)?;
+        let work = past.work.lock();
         self.undo_bytes = work.undo_bytes;
-        self.unpin_if_clean(w, &past, &work);
+        self.unpin_if_clean(w, past, &work);
         Ok(())
     }
 
@@ -454,7 +544,7 @@ impl Txn {
         w.registry().commit(past);
         w.locks().end(past.id());
         self.finish();
-        w.purge(PURGE_AT_COMMIT);
+        w.purge_some(PURGE_AT_COMMIT, false);
         if w.registry().gate.is_closed() {
             w.prune(PURGE_AT_COMMIT);
         }
@@ -480,7 +570,7 @@ impl Txn {
             w.locks().end(past.id());
         }
         self.finish();
-        w.purge(PURGE_AT_COMMIT);
+        w.purge_some(PURGE_AT_COMMIT, false);
         Ok(())
     }
 
@@ -579,7 +669,8 @@ fn take_back(w: &Writer, past: &Past, keep: usize, goes_on: bool) -> Result<(), 
             let tree_of = |id| Ok(trees.iter().find(|tree| tree.id() == id).cloned());
             // Not admitted (TXN-4): it holds the checkpoint that admission would wait for. What it
             // adds to the log is bounded by the undo that a transaction may have.
-            undo_one(w.env(), past.id(), &entry, &tree_of)?;
+            let is_purged = |id| w.registry().find(id).is_none();
+            undo_one(w.env(), past.id(), &entry, &tree_of, &is_purged)?;
         }
         work.undo.pop();
         match undo {
@@ -589,7 +680,7 @@ fn take_back(w: &Writer, past: &Past, keep: usize, goes_on: bool) -> Result<(), 
                     past.kill(seq);
                 }
             }
-            Undo::Pages { .. } => work.undo_bytes -= 16.min(work.undo_bytes),
+            Undo::Tree { .. } | Undo::Pages { .. } => work.undo_bytes -= 16.min(work.undo_bytes),
         }
     }
 }
@@ -607,12 +698,14 @@ fn decide<'b>(
     flags: Flags,
     buffer: &RefCell<Vec<u8>>,
 ) -> (Verdict, Action<'b>) {
-    let writer = row.map(|r| r.stamp.writer).filter(|&id| id != own);
+    let writer = row.map(|r| r.stamp.writer);
     // TXN-1
-    if let Some(writer) = writer.filter(|&id| w.registry().is_open(id)) {
+    if let Some(writer) = writer.filter(|&id| id != own && w.registry().is_open(id)) {
         return (Verdict::Locked(Some(writer)), Action::Nothing);
     }
-    if w.locks().blocks(own, tree.id(), Place::Key(key), Kind::RowExclusive) {
+    // What it has written is its own, whoever has asked for a lock there meanwhile.
+    if writer != Some(own) && w.locks().blocks(own, tree.id(), Place::Key(key), Kind::RowExclusive)
+    {
         return (Verdict::Locked(None), Action::Nothing);
     }
     if at.is_some_and(|at| row.is_some_and(|row| w.is_newer(row.stamp, at))) {

@@ -1,5 +1,7 @@
 //! Taking changes back: logically, through the trees, newest first. Each step says in the log that
 //! it was done, so that a crash in between goes on where it stopped.
+use std::sync::Arc;
+
 use weir_base::{PageNo, TreeId, TxnId};
 use weir_btree::{Action, Change, Env, Row, Tree, Value};
 use weir_change::{Before, Group, Header, Op};
@@ -32,6 +34,13 @@ pub enum UndoEntry {
         /// What was there.
         bytes: Vec<u8>,
     },
+    /// A tree was made.
+    Tree {
+        /// The tree.
+        tree: TreeId,
+        /// Its root.
+        root: PageNo,
+    },
     /// Pages were taken into use.
     Pages {
         /// The first.
@@ -60,6 +69,7 @@ impl UndoEntry {
                     }
                 })
             }
+            Op::UndoTree { tree, root } => Some(UndoEntry::Tree { tree, root }),
             Op::UndoPages { first, count } => Some(UndoEntry::Pages { first, count, notes: 1 }),
             _ => None,
         }
@@ -82,6 +92,7 @@ impl UndoEntry {
                 let before = Before::Delta { offset, removed, bytes, stamp };
                 Op::Undo { tree: *tree, key, seq: 0, before }
             }
+            UndoEntry::Tree { tree, root } => Op::UndoTree { tree: *tree, root: *root },
             UndoEntry::Pages { first, count, .. } => Op::UndoPages { first: *first, count: *count },
         }
     }
@@ -94,7 +105,7 @@ impl UndoEntry {
                 32 + key.len() as u64 + before.as_ref().map_or(0, |(_, _, b)| b.len() as u64)
             }
             UndoEntry::Delta { key, bytes, .. } => 32 + (key.len() + bytes.len()) as u64,
-            UndoEntry::Pages { .. } => 16,
+            UndoEntry::Tree { .. } | UndoEntry::Pages { .. } => 16,
         }
     }
 }
@@ -107,7 +118,7 @@ pub type TreeOf<'a> = dyn Fn(TreeId) -> Result<Option<Tree>, TxnError> + 'a;
 /// # Errors
 /// [`TxnError`]; what was done so far is in the log, and `entries` holds what is left.
 pub fn roll_back(
-    env: &Env,
+    env: &Arc<Env>,
     id: TxnId,
     entries: &mut Vec<UndoEntry>,
     tree_of: &TreeOf<'_>,
@@ -115,7 +126,8 @@ pub fn roll_back(
 ) -> Result<(), TxnError> {
     while let Some(entry) = entries.last() {
         admit(entry.bytes() + 1024)?;
-        undo_one(env, id, entry, tree_of)?;
+        // Recovery: nobody has a snapshot, so no delete-marked row is needed.
+        undo_one(env, id, entry, tree_of, &|_| true)?;
         entries.pop();
     }
     rolled_back(env, id)
@@ -128,31 +140,51 @@ pub(crate) fn rolled_back(env: &Env, id: TxnId) -> Result<(), TxnError> {
     Ok(())
 }
 
-/// Takes one change of `id` back, and says so in the log.
+/// What to restore: of a delete-marked row only the mark, since the chain that it named may be freed
+/// by now, and readers find its bytes elsewhere; and not even that when whoever marked it has been
+/// purged, which would have removed it.
+fn unless_garbage<'b>(
+    before: Option<(Flags, Stamp, &'b [u8])>,
+    is_purged: &dyn Fn(TxnId) -> bool,
+) -> Option<(Flags, Stamp, &'b [u8])> {
+    match before {
+        Some((flags, stamp, _)) if flags.deleted => (!is_purged(stamp.writer)).then_some((
+            Flags { deleted: true, ..Flags::NONE },
+            stamp,
+            &[],
+        )),
+        live => live,
+    }
+}
+
+/// Takes one change of `id` back, and says so in the log. `is_purged`: whether what that
+/// transaction left to do is done.
 pub(crate) fn undo_one(
-    env: &Env,
+    env: &Arc<Env>,
     id: TxnId,
     entry: &UndoEntry,
     tree_of: &TreeOf<'_>,
+    is_purged: &dyn Fn(TxnId) -> bool,
 ) -> Result<(), TxnError> {
     let header = Header { txn: Some(id), ..Header::default() };
-    match entry {
-        UndoEntry::Row { tree, key, before } => {
-            if let Some(tree) = tree_of(*tree)? {
+    let is_said = match entry {
+        UndoEntry::Row { tree, key, before } => match tree_of(*tree)? {
+            Some(tree) => {
                 let before = before.as_ref();
-                restore(&tree, key, header, before.map(|(f, s, b)| (*f, *s, b.as_slice())))?;
+                let before = before.map(|(f, s, b)| (*f, *s, b.as_slice()));
+                restore(&tree, key, header, unless_garbage(before, is_purged))?
             }
-        }
-        UndoEntry::Delta { tree, key, stamp, offset, bytes } => {
-            if let Some(tree) = tree_of(*tree)? {
-                let mut value = Vec::new();
-                if let Some(head) = tree.get_inline(key, &mut value)?
-                    && let Some(part) = value.get_mut(*offset..*offset + bytes.len())
-                {
-                    part.copy_from_slice(bytes);
-                    restore(&tree, key, header, Some((head.flags, *stamp, &value)))?;
-                }
-            }
+            None => false,
+        },
+        UndoEntry::Delta { tree, key, stamp, offset, bytes } => match tree_of(*tree)? {
+            Some(tree) => restore_part(&tree, key, header, *stamp, *offset, bytes)?,
+            None => false,
+        },
+        // Its rows have been taken out again; not so the pages that they needed. Freed already, when
+        // a crash comes between: then the root is, or is another tree's.
+        UndoEntry::Tree { tree, root } => {
+            Tree::at(env.clone(), *tree, *root).free_all(header, &mut |_| Ok(()))?;
+            false
         }
         UndoEntry::Pages { first, count, notes } => {
             let pages: Vec<PageNo> = (first.0..first.0 + count).map(PageNo).collect();
@@ -162,30 +194,49 @@ pub(crate) fn undo_one(
             group.note(&Op::Undone { entries: *notes });
             group.commit(env.pool.log())?;
             env.space.unclaim(&pages);
-            return Ok(());
+            true
         }
+    };
+    if !is_said {
+        let mut group = Group::begin(header);
+        group.note(&Op::Undone { entries: 1 });
+        group.commit(env.pool.log())?;
     }
-    // Rows may be restored twice without harm: they stay locked until the end.
-    let mut group = Group::begin(header);
-    group.note(&Op::Undone { entries: 1 });
-    group.commit(env.pool.log())?;
     Ok(())
 }
 
+fn restore_part(
+    tree: &Tree,
+    key: &[u8],
+    header: Header,
+    stamp: Stamp,
+    offset: usize,
+    bytes: &[u8],
+) -> Result<bool, TxnError> {
+    let mut value = Vec::new();
+    let Some(head) = tree.get_inline(key, &mut value)? else { return Ok(false) };
+    let Some(part) = value.get_mut(offset..offset + bytes.len()) else { return Ok(false) };
+    part.copy_from_slice(bytes);
+    restore(tree, key, header, Some((head.flags, stamp, &value)))
+}
+
+/// Restores a row, and says so in the same group (TXN-6): with the writer before in its stamp it is
+/// free for others, whose changes must not be taken back in the place of this one. `false`: there
+/// was nothing to do, and nothing is said.
 fn restore(
     tree: &Tree,
     key: &[u8],
     header: Header,
     before: Option<(Flags, Stamp, &[u8])>,
-) -> Result<(), TxnError> {
-    let mut change = Change::restoring(header);
+) -> Result<bool, TxnError> {
+    let mut change = Change::restoring(header).undone();
     if let Some((_, stamp, _)) = before {
         change = change.stamped(stamp);
     }
-    tree.write(key, &change, &mut |row: Option<Row<'_>>| match (before, row) {
+    let written = tree.write(key, &change, &mut |row: Option<Row<'_>>| match (before, row) {
         (None, None) => Action::Nothing,
         (None, Some(_)) => Action::Remove,
         (Some((flags, _, bytes)), _) => Action::Put(Value { bytes, flags }),
     })?;
-    Ok(())
+    Ok(written.span.is_some())
 }

@@ -1,11 +1,9 @@
 //! The catalog: a tree of names. A tree's entry and its root page come and go together.
 use std::sync::atomic::Ordering;
 
-use weir_base::{PageNo, TreeId};
-use weir_btree::{Action, Change, Cursor, Tree as RawTree, Value};
-use weir_change::{Cleanup, Group, Header, Op};
-use weir_page::Flags;
-use weir_txn::{Todo, TxnError, UndoEntry, finish, roll_back};
+use weir_base::{PageNo, TreeId, TxnId};
+use weir_btree::{Cursor, Tree as RawTree};
+use weir_txn::{Intent, Kind, Looker, RowCursor, Savepoint, Txn, TxnError, View};
 
 use crate::engine::Engine;
 use crate::error::Error;
@@ -40,19 +38,35 @@ impl Engine {
         decode(value).ok_or_else(|| Error::Damaged("an entry of the catalog is malformed".into()))
     }
 
-    pub(crate) fn find_tree(&self, name: &str) -> Result<Option<RawTree>, Error> {
+    /// The tree of this name as committed now, or by `own`.
+    pub(crate) fn find_tree(
+        &self,
+        name: &str,
+        own: Option<TxnId>,
+    ) -> Result<Option<RawTree>, Error> {
         check_name(name)?;
         let mut value = Vec::new();
-        match self.catalog.get(name.as_bytes(), &mut value)? {
-            Some(head) if !head.flags.deleted => {
-                let (id, root) = self.entry(&value)?;
-                Ok(Some(RawTree::at(self.env.clone(), id, root)))
-            }
-            _ => Ok(None),
+        if !self.writer.read(&self.catalog, name.as_bytes(), own, View::Latest, &mut value)? {
+            return Ok(None);
         }
+        let (id, root) = self.entry(&value)?;
+        Ok(Some(RawTree::at(self.env.clone(), id, root)))
     }
 
-    /// All trees: name, number, root.
+    /// The names of all trees as committed now, in order.
+    pub(crate) fn names(&self) -> Result<Vec<String>, Error> {
+        let latest = Looker { writer: &self.writer, own: None, view: View::Latest };
+        let mut cursor = RowCursor::new(self.catalog.clone());
+        let mut names = Vec::new();
+        let mut found = cursor.seek_first(latest)?;
+        while found {
+            names.push(String::from_utf8_lossy(cursor.key()).into_owned());
+            found = cursor.next(latest)?;
+        }
+        Ok(names)
+    }
+
+    /// All trees, also of transactions that recovery has yet to take back: name, number, root.
     pub(crate) fn trees(&self) -> Result<Vec<(String, RawTree)>, Error> {
         let mut cursor = Cursor::new(self.catalog.clone());
         let mut trees = Vec::new();
@@ -79,104 +93,64 @@ impl Engine {
         Ok(trees.into_iter().map(|(_, tree)| tree).find(|tree| tree.id() == id))
     }
 
-    /// Makes a tree: its page first, under a transaction that its entry commits.
-    pub(crate) fn make_tree(&self, name: &str) -> Result<RawTree, Error> {
+    /// Makes a tree and its name, in a transaction.
+    pub(crate) fn make_tree(&self, txn: &mut Txn, name: &str) -> Result<RawTree, Error> {
+        check_name(name)?;
         self.check_open()?;
-        let _naming = self.naming.lock();
-        if self.find_tree(name)?.is_some() {
-            return Err(Error::Name(format!("there is a tree named '{name}' already")));
-        }
-        self.writer.admit(4096)?;
         let id = TreeId(self.next_tree.fetch_add(1, Ordering::SeqCst));
-        let txn = self.registry.open().id();
-        self.registry.pin(txn, self.log.end());
-        let made = self.try_make_tree(name, id, txn);
-        self.registry.end(txn);
-        let (tree, end) = made.map_err(|e| self.failed(e))?;
-        self.commit(end, weir_redo::Durability::Synced)?;
-        Ok(tree)
-    }
-
-    fn try_make_tree(
-        &self,
-        name: &str,
-        id: TreeId,
-        txn: weir_base::TxnId,
-    ) -> Result<(RawTree, weir_base::Lsn), Error> {
-        let header = Header { txn: Some(txn), ..Header::default() };
-        let claimed = self.space.claim(1)?;
-        let root = claimed[0];
-        let mut group = Group::begin(Header { undo: true, ..header });
-        if let Err(e) = RawTree::create(&self.env, &mut group, id, root) {
-            self.space.unclaim(&claimed);
-            return Err(e.into());
-        }
-        group.note(&Op::UndoPages { first: root, count: 1 });
-        group.commit(&self.log)?;
-        let entry = encode(id, root);
-        let change = Change::single(Header { commits: true, ..header });
-        let value = Value { bytes: &entry, flags: Flags::NONE };
-        let written = self.catalog.write(name.as_bytes(), &change, &mut |_| Action::Put(value));
-        match written {
-            Ok(written) => {
-                let end = written.span.map_or(self.log.end(), |span| span.end);
-                Ok((RawTree::at(self.env.clone(), id, root), end))
-            }
-            Err(e) => {
-                let mut undo = vec![UndoEntry::Pages { first: root, count: 1, notes: 1 }];
-                // Not waiting: it holds the log that it would wait for.
-                roll_back(&self.env, txn, &mut undo, &|_| Ok(None), &mut |_| Ok(()))?;
-                Err(e.into())
-            }
-        }
-    }
-
-    /// Takes a tree's name away, durably, then frees its pages. `false`: there was none.
-    pub(crate) fn unmake_tree(&self, name: &str) -> Result<bool, Error> {
-        self.check_open()?;
-        let _naming = self.naming.lock();
-        let Some(tree) = self.find_tree(name)? else { return Ok(false) };
-        self.writer.admit(4096)?;
-        self.writer.dropping(tree.id());
-        let txn = self.registry.open().id();
-        self.registry.pin(txn, self.log.end());
-        let header = Header { txn: Some(txn), commits: true, ..Header::default() };
-        let cleanup = Cleanup::Tree { tree: tree.id(), root: tree.root() };
-        let change = Change::single(header).leaving(cleanup);
-        let written = self.catalog.write(name.as_bytes(), &change, &mut |_| Action::Remove);
-        let freed = written.map_err(Error::from).and_then(|written| {
-            if let Some(span) = written.span {
-                self.commit(span.end, weir_redo::Durability::Synced)?;
-            }
-            let todo = [Todo::Tree { tree: tree.id(), root: tree.root() }];
-            let mut admit = |bytes| {
-                // The pages freed so far need no second look: what is left is found from the root,
-                // by the record that this repeats.
-                self.carry_drop(txn, &tree)?;
-                self.writer.admit(bytes)
-            };
-            Ok(finish(&self.env, txn, &todo, &|_| Ok(None), &mut admit)?)
+        let before = txn.savepoint();
+        let made = txn.make_tree(&self.writer, id).and_then(|tree| {
+            let entry = encode(id, tree.root());
+            txn.change(&self.writer, &self.catalog, name.as_bytes(), Intent::Insert(&entry))?;
+            Ok(tree)
         });
-        self.registry.end(txn);
-        freed.map_err(|e| self.failed(e))?;
+        made.map_err(|e| self.not_made(txn, before, name, e))
+    }
+
+    /// Takes back what was done for a tree that has not come to be.
+    fn not_made(&self, txn: &mut Txn, before: Savepoint, name: &str, e: TxnError) -> Error {
+        if !txn.is_over()
+            && let Err(then) = txn.rollback_to(&self.writer, before)
+        {
+            return self.failed(then.into());
+        }
+        match e {
+            TxnError::Duplicate => Error::Name(format!("there is a tree named '{name}' already")),
+            e => self.failed(e.into()),
+        }
+    }
+
+    /// Takes a tree's name away, in a transaction whose commit frees its pages. `false`: there was
+    /// none.
+    pub(crate) fn unmake_tree(&self, txn: &mut Txn, name: &str) -> Result<bool, Error> {
+        let Some(tree) = self.take_name(txn, name)? else { return Ok(false) };
+        txn.drop_tree(&self.writer, &tree)?;
         Ok(true)
     }
 
-    /// Repeats the record of a drop under way at the log's end when it lies far back.
-    fn carry_drop(
-        &self,
-        txn: weir_base::TxnId,
-        tree: &RawTree,
-    ) -> Result<(), weir_btree::TreeError> {
-        let from = self.registry.first_of(txn);
-        if from.is_none_or(|f| self.log.end().bytes_since(f) <= self.log.limit_bytes() / 4) {
-            return Ok(());
+    /// Gives a tree another name, in a transaction. `false`: there was none.
+    pub(crate) fn rename_tree(&self, txn: &mut Txn, from: &str, to: &str) -> Result<bool, Error> {
+        check_name(to)?;
+        let before = txn.savepoint();
+        let Some(tree) = self.take_name(txn, from)? else { return Ok(false) };
+        let entry = encode(tree.id(), tree.root());
+        let named = txn.change(&self.writer, &self.catalog, to.as_bytes(), Intent::Insert(&entry));
+        named.map_err(|e| self.not_made(txn, before, to, e))?;
+        Ok(true)
+    }
+
+    fn take_name(&self, txn: &mut Txn, name: &str) -> Result<Option<RawTree>, Error> {
+        check_name(name)?;
+        self.check_open()?;
+        let mut value = Vec::new();
+        let (key, kind) = (name.as_bytes(), Kind::RowExclusive);
+        let found = txn.get_locked(&self.writer, &self.catalog, key, kind, &mut value);
+        if !found.map_err(|e| self.failed(e.into()))? {
+            return Ok(None);
         }
-        let start = self.log.end();
-        let mut group = Group::begin(Header { txn: Some(txn), commits: true, ..Header::default() });
-        group.note(&Op::Cleanup(Cleanup::Tree { tree: tree.id(), root: tree.root() }));
-        group.commit(&self.log)?;
-        self.registry.pin(txn, start);
-        Ok(())
+        let (id, root) = self.entry(&value)?;
+        let taken = txn.change(&self.writer, &self.catalog, key, Intent::Delete);
+        taken.map_err(|e| self.failed(e.into()))?;
+        Ok(Some(RawTree::at(self.env.clone(), id, root)))
     }
 }

@@ -13,6 +13,7 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::open::{RecoveryReport, open};
 use crate::tree::Tree;
+use crate::txn::TxnOptions;
 
 /// An open database. Cloning gives another handle of the same; all may be used from any thread.
 /// When the last handle (trees and cursors included) is dropped the database is closed, best
@@ -61,7 +62,10 @@ impl Db {
     /// [`Error::Name`] when there is one of that name, or the name is empty or longer than 255
     /// bytes.
     pub fn create_tree(&self, name: &str) -> Result<Tree, Error> {
-        Ok(Tree { engine: self.engine.clone(), raw: self.engine.make_tree(name)? })
+        let mut txn = self.begin(TxnOptions::default());
+        let tree = txn.create_tree(name)?;
+        txn.commit_durably(Durability::Synced)?;
+        Ok(tree)
     }
 
     /// The tree of this name, `None` when there is none.
@@ -69,7 +73,7 @@ impl Db {
     /// # Errors
     /// [`Error::Name`], [`Error::Damaged`], [`Error::Io`].
     pub fn tree(&self, name: &str) -> Result<Option<Tree>, Error> {
-        let raw = self.engine.find_tree(name)?;
+        let raw = self.engine.find_tree(name, None)?;
         Ok(raw.map(|raw| Tree { engine: self.engine.clone(), raw }))
     }
 
@@ -89,12 +93,18 @@ impl Db {
     }
 
     /// Drops a tree. Nobody may use it any more: what other handles read or write is undefined,
-    /// though nothing else is harmed. `false`: there was none.
+    /// though nothing else is harmed. `false`: there was none. As a part of a larger change:
+    /// [`crate::Txn::drop_tree`].
     ///
     /// # Errors
     /// [`Error`]; once the name is gone, what is left of its pages is freed at the next opening.
     pub fn drop_tree(&self, name: &str) -> Result<bool, Error> {
-        self.engine.unmake_tree(name)
+        let mut txn = self.begin(TxnOptions::default());
+        let dropped = txn.drop_tree(name)?;
+        txn.commit_durably(Durability::Synced)?;
+        // If no snapshot holds them, its pages are free when this returns.
+        self.engine.writer.purge(usize::MAX);
+        Ok(dropped)
     }
 
     /// The names of all trees, in order.
@@ -102,7 +112,7 @@ impl Db {
     /// # Errors
     /// [`Error::Damaged`], [`Error::Io`].
     pub fn tree_names(&self) -> Result<Vec<String>, Error> {
-        Ok(self.engine.trees()?.into_iter().map(|(name, _)| name).collect())
+        self.engine.names()
     }
 
     /// Applies a batch: all of it or nothing, now and after a crash.

@@ -34,8 +34,6 @@ pub(crate) struct Engine {
     pub(crate) checkpointer: Arc<Checkpointer>,
     pub(crate) writer: Arc<Writer>,
     pub(crate) catalog: RawTree,
-    /// Makers and droppers of trees, one at a time.
-    pub(crate) naming: Mutex<()>,
     pub(crate) next_tree: Arc<AtomicU32>,
     pub(crate) report: Option<RecoveryReport>,
     pub(crate) workers: Mutex<Option<Workers>>,

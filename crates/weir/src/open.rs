@@ -256,7 +256,6 @@ fn assemble(
         checkpointer,
         writer,
         catalog,
-        naming: Mutex::new(()),
         next_tree,
         report: None,
         workers: Mutex::new(None),

@@ -212,6 +212,43 @@ impl Txn {
         changed.map_err(|e| self.engine.failed(e.into()))
     }
 
+    /// The tree of this name, `None` when there is none: as committed now, or made by this
+    /// transaction.
+    ///
+    /// # Errors
+    /// [`Error::Name`], [`Error::Damaged`], [`Error::Io`].
+    pub fn tree(&mut self, name: &str) -> Result<Option<Tree>, Error> {
+        let raw = self.engine.find_tree(name, self.raw.id())?;
+        Ok(raw.map(|raw| Tree { engine: self.engine.clone(), raw }))
+    }
+
+    /// Makes an empty tree, for others when this transaction commits; taken back, it is gone.
+    ///
+    /// # Errors
+    /// [`Error::Name`] when there is one of that name, or the name is not possible; as [`Txn::put`].
+    pub fn create_tree(&mut self, name: &str) -> Result<Tree, Error> {
+        let raw = self.engine.make_tree(&mut self.raw, name)?;
+        Ok(Tree { engine: self.engine.clone(), raw })
+    }
+
+    /// Drops a tree when this transaction commits. Others may not use it any more by then. `false`:
+    /// there was none.
+    ///
+    /// # Errors
+    /// As [`Txn::put`].
+    pub fn drop_tree(&mut self, name: &str) -> Result<bool, Error> {
+        self.engine.unmake_tree(&mut self.raw, name)
+    }
+
+    /// Gives a tree another name, for others when this transaction commits. `false`: there was none
+    /// of the old name.
+    ///
+    /// # Errors
+    /// [`Error::Name`] when there is one of the new name; as [`Txn::put`].
+    pub fn rename_tree(&mut self, from: &str, to: &str) -> Result<bool, Error> {
+        self.engine.rename_tree(&mut self.raw, from, to)
+    }
+
     /// A cursor over the rows that the isolation level shows: at READ COMMITTED, those committed
     /// now. It moves with this transaction as an argument, so that rows can be changed between.
     pub fn cursor(&mut self, tree: &Tree) -> TxnCursor {

@@ -214,3 +214,72 @@ fn a_deadlock_ends_at_once_and_the_other_goes_on() {
     assert_eq!(deadlocks, 1);
     db.close().expect("close");
 }
+
+#[test]
+fn a_refused_lock_leaves_nothing_in_the_way_of_the_writer() {
+    let db = open_sim(6);
+    let tree = filled(&db, 2);
+    let key = 1u32.to_be_bytes();
+    let (mut writer, mut other) = (txn(&db), txn(&db));
+    writer.put(&tree, &key, b"one").expect("put");
+    assert!(other.get_for_share(&tree, &key, &mut Vec::new()).is_err());
+    assert!(other.get_for_update(&tree, &key, &mut Vec::new()).is_err());
+    writer.put(&tree, &key, b"two").expect("its own row");
+    let mut value = Vec::new();
+    assert!(writer.get_for_update(&tree, &key, &mut value).expect("its own row"));
+    assert_eq!(value, b"two");
+    writer.commit_durably(Durability::Lazy).expect("commit");
+    let mut third = txn(&db);
+    third.put(&tree, &key, b"three").expect("the refused one holds nothing");
+}
+
+#[test]
+fn a_refused_long_value_leaves_no_pages() {
+    let db = open_sim(7);
+    let tree = filled(&db, 2);
+    let key = 1u32.to_be_bytes();
+    let (mut writer, mut other) = (txn(&db), txn(&db));
+    writer.put(&tree, &0u32.to_be_bytes(), b"x").expect("put");
+    assert!(matches!(writer.insert(&tree, &key, &[1; 20_000]), Err(Error::Duplicate)));
+    assert!(other.put(&tree, &0u32.to_be_bytes(), &[1; 20_000]).is_err());
+    other.put(&tree, &key, b"y").expect("put");
+    writer.commit_durably(Durability::Lazy).expect("commit");
+    other.commit_durably(Durability::Lazy).expect("commit");
+    let report = db.check(&mut |_, _| {}).expect("check");
+    assert!(report.problems.is_empty(), "{:?}", report.problems);
+}
+
+#[test]
+fn trees_come_and_go_with_their_transactions() {
+    let db = open_sim(6);
+    let kept = filled(&db, 50);
+    let pages = db.stats().pages_allocated;
+    let mut txn = txn(&db);
+    let made = txn.create_tree("made").expect("create");
+    for n in 0u32..300 {
+        txn.put(&made, &n.to_be_bytes(), &[1; 60]).expect("put");
+    }
+    assert!(txn.tree("made").expect("look").is_some());
+    assert!(db.tree("made").expect("look").is_none(), "not committed");
+    assert!(matches!(txn.create_tree("t"), Err(Error::Name(_))));
+    assert!(txn.rename_tree("t", "renamed").expect("rename"));
+    assert!(txn.drop_tree("renamed").expect("drop"));
+    assert!(!txn.drop_tree("renamed").expect("drop"));
+    txn.rollback().expect("rollback");
+    assert_eq!(db.tree_names().expect("names"), ["t"]);
+    assert_eq!(db.stats().pages_allocated, pages, "all pages of the tree are free again");
+    assert_eq!(kept.get(&7u32.to_be_bytes()).expect("get").as_deref(), Some(&b"first"[..]));
+
+    let mut txn = self::txn(&db);
+    assert!(txn.rename_tree("t", "u").expect("rename"));
+    let made = txn.create_tree("t").expect("create");
+    txn.put(&made, b"k", b"v").expect("put");
+    txn.commit_durably(Durability::Synced).expect("commit");
+    assert_eq!(db.tree_names().expect("names"), ["t", "u"]);
+    assert!(db.drop_tree("u").expect("drop"));
+    db.step().expect("step");
+    assert!(db.stats().pages_allocated <= pages);
+    let report = db.check(&mut |_, _| {}).expect("check");
+    assert_eq!(report.problems, Vec::<String>::new());
+    db.close().expect("close");
+}
