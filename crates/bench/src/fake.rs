@@ -17,6 +17,8 @@ pub(crate) struct Faults {
     pub(crate) flip: Option<u64>,
     /// Fails.
     pub(crate) fail: Option<u64>,
+    /// No transaction becomes durable, and whoever waits for one is told.
+    pub(crate) never_sync: bool,
 }
 
 #[derive(Default)]
@@ -50,6 +52,10 @@ impl Fake {
     /// One transaction runs at a time.
     pub(crate) fn begin_alone(&self) -> MutexGuard<'_, ()> {
         self.0.alone.lock()
+    }
+
+    pub(crate) fn never_syncs(&self) -> bool {
+        self.0.faults.never_sync
     }
 
     pub(crate) fn lying(faults: Faults) -> Self {

@@ -3,6 +3,7 @@ use crate::text::parse_bytes;
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use std::path::PathBuf;
 use weir_base::parse_size;
+use weir_bench::tpcc::Isolation;
 use weir_bench::{DoubleWriteMode, Durability};
 
 /// Weir: a transactional store whose updates go on at a steady rate on any disk.
@@ -103,6 +104,9 @@ pub(crate) struct Tpcc {
     /// Go on while commits are synced; a transaction counts when its own is
     #[arg(long)]
     pub(crate) pipeline: bool,
+    /// What transactions see of each other: read-committed, repeatable-read or snapshot
+    #[arg(long, value_name = "LEVEL", default_value = "repeatable-read")]
+    pub(crate) isolation: Isolation,
     /// What the random numbers begin with
     #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) seed: u64,

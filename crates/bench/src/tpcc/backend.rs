@@ -4,6 +4,7 @@ use super::input::{Delivery, NewOrder, OrderStatus, Payment, Request, StockLevel
 use super::population::Population;
 use super::rows::Row;
 use super::scale::Scale;
+use super::store::Isolation;
 use anyhow::Result;
 use serde::Serialize;
 
@@ -16,6 +17,9 @@ pub trait Backend: Sync {
     type Terminal<'a>: Terminal<Ticket = Self::Ticket>
     where
         Self: 'a;
+
+    /// What its transactions see of each other.
+    fn isolation(&self) -> Isolation;
 
     /// What was loaded whole, if anything was.
     ///

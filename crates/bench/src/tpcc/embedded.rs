@@ -11,7 +11,7 @@ use super::load::{Load, names_in_order, orders_in_order};
 use super::population::Population;
 use super::rows::{Relation, Row};
 use super::scale::Scale;
-use super::store::{Access, Stop, Transactional, Txn};
+use super::store::{Access, Isolation, Stop, Transactional, Txn};
 use super::{delivery, new_order, payment, query};
 use crate::options::Durability;
 use crate::target::{Table, Target};
@@ -21,6 +21,7 @@ use anyhow::{Context, Result, anyhow};
 pub struct Embedded<'s, S> {
     store: &'s S,
     durability: Durability,
+    isolation: Isolation,
 }
 
 /// The trees of the tables, and of the two indexes beside their primary keys.
@@ -116,8 +117,12 @@ fn loaded_of(bytes: &[u8]) -> Option<Loaded> {
 
 impl<'s, S: Transactional> Embedded<'s, S> {
     /// TPC-C on this store; its commits count when they are as durable as said.
-    pub fn new(store: &'s S, durability: Durability) -> Self {
-        Embedded { store, durability }
+    pub fn new(store: &'s S, durability: Durability, isolation: Isolation) -> Self {
+        Embedded { store, durability, isolation }
+    }
+
+    fn read(&self) -> Result<S::Txn<'s>> {
+        self.store.begin(Access::Read, self.isolation)
     }
 
     fn open(&self, name: &str) -> Result<S::Table> {
@@ -131,6 +136,10 @@ impl<S: Transactional> Backend for Embedded<'_, S> {
         = EmbeddedTerminal<'a, S>
     where
         Self: 'a;
+
+    fn isolation(&self) -> Isolation {
+        self.isolation
+    }
 
     fn loaded(&self) -> Result<Option<Loaded>> {
         let Some(tree) = self.store.table(LOADED)? else { return Ok(None) };
@@ -183,7 +192,7 @@ impl<S: Transactional> Backend for Embedded<'_, S> {
         let trees = Trees::each(|name| self.open(name))?;
         // The population's rows were counted by 0.
         let counter = number + 1;
-        let mut txn = self.store.begin(Access::Read)?;
+        let mut txn = self.read()?;
         let mut last = Vec::new();
         let end = keys::history(counter + 1, 0);
         let found = txn.last_below(&trees.history, &end, &mut last).map_err(failure)?;
@@ -191,6 +200,7 @@ impl<S: Transactional> Backend for Embedded<'_, S> {
         let last = keys::history_parts(&last).filter(|last| found && last.0 == counter);
         Ok(EmbeddedTerminal {
             store: self.store,
+            isolation: self.isolation,
             trees,
             history: HistoryCount { counter, next: last.map_or(0, |(_, count)| count + 1) },
             buffers: Buffers::default(),
@@ -208,7 +218,7 @@ impl<S: Transactional> Backend for Embedded<'_, S> {
     fn visit<R: Row>(&self, visit: &mut dyn FnMut(&R) -> Result<()>) -> Result<()> {
         let name = tree_name(R::RELATION);
         let tree = self.open(name)?;
-        let mut txn = self.store.begin(Access::Read)?;
+        let mut txn = self.read()?;
         let mut ended = Ok(());
         let scanned = txn.scan(&tree, &[], &mut |key, value| {
             ended = match R::decode(key, value) {
@@ -234,6 +244,7 @@ fn failure(stop: Stop) -> anyhow::Error {
 /// One terminal's connection: nothing but a store in this process and memory to be used again.
 pub struct EmbeddedTerminal<'a, S: Target> {
     store: &'a S,
+    isolation: Isolation,
     trees: Trees<S::Table>,
     history: HistoryCount,
     buffers: Buffers,
@@ -266,10 +277,10 @@ pub(super) struct Buffers {
 /// Carries a transaction out; `None` of its body means that the user takes it back.
 fn carry_out<'s, S: Transactional, D>(
     store: &'s S,
-    access: Access,
+    (access, isolation): (Access, Isolation),
     body: impl FnOnce(&mut S::Txn<'s>) -> Result<Option<D>, Stop>,
 ) -> Result<Outcome<D, S::Ticket>> {
-    let mut txn = store.begin(access)?;
+    let mut txn = store.begin(access, isolation)?;
     let ended = match body(&mut txn) {
         Ok(Some(done)) => txn.commit().map(|ticket| Outcome::Committed(done, ticket)),
         Ok(None) => txn.rollback().map(|()| Outcome::RolledBack),
@@ -288,13 +299,15 @@ impl<S: Transactional> Terminal for EmbeddedTerminal<'_, S> {
 
     fn new_order(&mut self, input: &NewOrder) -> Result<Outcome<NewOrderDone, S::Ticket>> {
         let (trees, buffers) = (&self.trees, &mut self.buffers);
-        carry_out(self.store, Access::Write, |txn| new_order::run(txn, trees, buffers, input))
-            .context("New-Order")
+        carry_out(self.store, (Access::Write, self.isolation), |txn| {
+            new_order::run(txn, trees, buffers, input)
+        })
+        .context("New-Order")
     }
 
     fn payment(&mut self, input: &Payment) -> Result<Outcome<PaymentDone, S::Ticket>> {
         let (trees, buffers, history) = (&self.trees, &mut self.buffers, &mut self.history);
-        carry_out(self.store, Access::Write, |txn| {
+        carry_out(self.store, (Access::Write, self.isolation), |txn| {
             payment::run(txn, trees, buffers, history, input)
         })
         .context("Payment")
@@ -302,20 +315,26 @@ impl<S: Transactional> Terminal for EmbeddedTerminal<'_, S> {
 
     fn order_status(&mut self, input: &OrderStatus) -> Result<Outcome<OrderStatusDone, S::Ticket>> {
         let (trees, buffers) = (&self.trees, &mut self.buffers);
-        carry_out(self.store, Access::Read, |txn| query::order_status(txn, trees, buffers, input))
-            .context("Order-Status")
+        carry_out(self.store, (Access::Read, self.isolation), |txn| {
+            query::order_status(txn, trees, buffers, input)
+        })
+        .context("Order-Status")
     }
 
     fn delivery(&mut self, input: &Delivery) -> Result<Outcome<DeliveryDone, S::Ticket>> {
         let (trees, buffers) = (&self.trees, &mut self.buffers);
-        carry_out(self.store, Access::Write, |txn| delivery::run(txn, trees, buffers, input))
-            .context("Delivery")
+        carry_out(self.store, (Access::Write, self.isolation), |txn| {
+            delivery::run(txn, trees, buffers, input)
+        })
+        .context("Delivery")
     }
 
     fn stock_level(&mut self, input: &StockLevel) -> Result<Outcome<StockLevelDone, S::Ticket>> {
         let (trees, buffers) = (&self.trees, &mut self.buffers);
-        carry_out(self.store, Access::Read, |txn| query::stock_level(txn, trees, buffers, input))
-            .context("Stock-Level")
+        carry_out(self.store, (Access::Read, self.isolation), |txn| {
+            query::stock_level(txn, trees, buffers, input)
+        })
+        .context("Stock-Level")
     }
 }
 

@@ -47,5 +47,5 @@ pub use rows::{
 };
 pub use run::{TpccOptions, check_only, run};
 pub use scale::{Constants, Scale};
-pub use store::{Access, Edit, Stop, Transactional, Txn};
+pub use store::{Access, Edit, Isolation, Stop, Transactional, Txn};
 pub use text::Text;

@@ -1,9 +1,9 @@
 //! Transactions on the store in memory, one at a time: what the others are compared with.
 use super::backend::Why;
-use super::store::{Access, Edit, Stop, Transactional, Txn};
+use super::store::{Access, Edit, Isolation, Stop, Transactional, Txn};
 use crate::fake::{Fake, FakeTable};
 use crate::options::Durability;
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use parking_lot::MutexGuard;
 use std::cell::Cell;
 use std::ops::Bound::{Excluded, Included, Unbounded};
@@ -30,16 +30,16 @@ impl Transactional for Fake {
     type Txn<'a> = ModelTxn<'a>;
     type Ticket = ();
 
-    fn begin(&self, access: Access) -> Result<ModelTxn<'_>> {
+    fn begin(&self, access: Access, _: Isolation) -> Result<ModelTxn<'_>> {
         Ok(ModelTxn { access, undo: Vec::new(), ended: false, _alone: self.begin_alone() })
     }
 
     fn wait(&self, (): (), _: Durability) -> Result<()> {
-        Ok(())
+        if self.never_syncs() { bail!("the disk is on fire") } else { Ok(()) }
     }
 
     fn is_synced(&self, (): ()) -> bool {
-        true
+        !self.never_syncs()
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a run of TPC-C adds to the report of a run.
 use super::consistency::Consistency;
 use super::deck::Kind;
+use super::store::Isolation;
 use super::terminals::{Tally, retries_by_name};
 use crate::figures::LatencyMicros;
 use crate::report::{Report, RunReport};
@@ -21,6 +22,8 @@ pub struct TpccReport {
     pub warehouses: u16,
     /// Whether threads went on while their commits were synced.
     pub pipeline: bool,
+    /// What transactions saw of each other.
+    pub isolation: Isolation,
     /// By transaction.
     pub types: BTreeMap<&'static str, TypeFigures>,
     /// New-Orders that were taken back because an item does not exist (clause 2.4.1.4). They are
@@ -43,6 +46,13 @@ pub struct TypeFigures {
     pub latency_micros: LatencyMicros,
 }
 
+/// What was run.
+pub(super) struct Ran {
+    pub(super) warehouses: u16,
+    pub(super) pipeline: bool,
+    pub(super) isolation: Isolation,
+}
+
 impl RunReport for TpccReport {
     fn common(&self) -> &Report {
         &self.report
@@ -51,7 +61,7 @@ impl RunReport for TpccReport {
 
 impl TpccReport {
     /// The report of what `tally` counted in the time that `report` is about.
-    pub(super) fn new(report: Report, tally: &Tally, warehouses: u16, pipeline: bool) -> Self {
+    pub(super) fn new(report: Report, tally: &Tally, ran: Ran) -> Self {
         let all: u64 = tally.latencies.iter().map(hdrhistogram::Histogram::len).sum();
         let minutes = report.figures.seconds / 60.0;
         let new_orders = tally.latencies[Kind::NewOrder as usize].len();
@@ -64,8 +74,9 @@ impl TpccReport {
         };
         TpccReport {
             tpmc: if minutes > 0.0 { new_orders as f64 / minutes } else { 0.0 },
-            warehouses,
-            pipeline,
+            warehouses: ran.warehouses,
+            pipeline: ran.pipeline,
+            isolation: ran.isolation,
             types: Kind::ALL.into_iter().map(figures).collect(),
             rolled_back: tally.rolled_back,
             retries: retries_by_name(tally).collect(),

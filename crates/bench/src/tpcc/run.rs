@@ -3,7 +3,7 @@ use super::backend::{Backend, Loaded};
 use super::consistency::{Consistency, Totals, check, totals};
 use super::deck::Kind;
 use super::population::Population;
-use super::report::TpccReport;
+use super::report::{Ran, TpccReport};
 use super::rows::Order;
 use super::scale::Scale;
 use super::terminals::{Manner, Tally, Terminals, order_number};
@@ -90,7 +90,12 @@ pub fn run<B: Backend, T: Watched>(
     let measured = if report.warmup_only { ..1 } else { ..1 + driven.phases.len() };
     let skipped = usize::from(!report.warmup_only);
     let tally = sum(&sections[measured][skipped..]);
-    let mut report = TpccReport::new(report, &tally, loaded.scale.warehouses, options.pipeline);
+    let ran = Ran {
+        warehouses: loaded.scale.warehouses,
+        pipeline: options.pipeline,
+        isolation: backend.isolation(),
+    };
+    let mut report = TpccReport::new(report, &tally, ran);
     report.report.durability = run.durability;
     let acknowledged = sum(&sections).totals;
     judge(&mut report, check(backend, loaded.scale), before, acknowledged);

@@ -2,7 +2,8 @@
 use super::backend::Why;
 use crate::options::Durability;
 use crate::target::Target;
-use anyhow::Result;
+use anyhow::{Result, bail};
+use std::str::FromStr;
 
 /// A store with transactions.
 pub trait Transactional: Target {
@@ -18,7 +19,7 @@ pub trait Transactional: Target {
     ///
     /// # Errors
     /// Whatever the store reports.
-    fn begin(&self, access: Access) -> Result<Self::Txn<'_>>;
+    fn begin(&self, access: Access, isolation: Isolation) -> Result<Self::Txn<'_>>;
 
     /// Returns when this commit is as durable as asked.
     ///
@@ -37,6 +38,34 @@ pub enum Access {
     Read,
     /// Change rows, too.
     Write,
+}
+
+/// What transactions see of each other. All of these keep TPC-C consistent: it changes rows to what
+/// they were committed as last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Isolation {
+    /// Each read sees what is committed then.
+    ReadCommitted,
+    /// All reads see one snapshot, changes are made to what was committed last.
+    #[default]
+    RepeatableRead,
+    /// All reads see one snapshot, and a change to a row that is newer is refused.
+    Snapshot,
+}
+
+impl FromStr for Isolation {
+    type Err = anyhow::Error;
+    fn from_str(text: &str) -> Result<Self> {
+        Ok(match text {
+            "read-committed" => Isolation::ReadCommitted,
+            "repeatable-read" => Isolation::RepeatableRead,
+            "snapshot" => Isolation::Snapshot,
+            _ => {
+                bail!("'{text}' is no isolation; choose read-committed, repeatable-read, snapshot")
+            }
+        })
+    }
 }
 
 /// Why an operation did not do what it was asked to.

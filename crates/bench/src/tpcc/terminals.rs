@@ -9,7 +9,7 @@ use crate::ack::AckFile;
 use crate::driver::{Job, Meter, Work, locked};
 use crate::line::thousands;
 use crate::options::WorkloadKind;
-use crate::section::latencies;
+use crate::section::coarse_latencies;
 use anyhow::{Result, bail};
 use hdrhistogram::Histogram;
 use std::collections::VecDeque;
@@ -76,7 +76,7 @@ pub(super) struct Tally {
 impl Tally {
     pub(super) fn new() -> Self {
         Tally {
-            latencies: std::array::from_fn(|_| latencies()),
+            latencies: std::array::from_fn(|_| coarse_latencies()),
             retries: [0; 4],
             rolled_back: 0,
             totals: Totals::default(),

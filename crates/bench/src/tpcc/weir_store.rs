@@ -1,6 +1,6 @@
 //! Transactions of `weir::Db` for the embedded backend.
 use super::backend::Why;
-use super::store::{Access, Edit, Stop, Transactional, Txn};
+use super::store::{Access, Edit, Isolation, Stop, Transactional, Txn};
 use crate::engine::{Engine, durability};
 use crate::options::Durability;
 use anyhow::Result;
@@ -10,10 +10,14 @@ impl Transactional for Engine {
     type Txn<'a> = weir::Txn;
     type Ticket = Commit;
 
-    /// REPEATABLE READ, whatever it is going to do: a reader that changes nothing has no lock and
-    /// no log anyway.
-    fn begin(&self, _: Access) -> Result<weir::Txn> {
-        Ok(self.db().begin(TxnOptions::default()))
+    /// Whatever it is going to do: a reader that changes nothing has no lock and no log anyway.
+    fn begin(&self, _: Access, isolation: Isolation) -> Result<weir::Txn> {
+        let isolation = match isolation {
+            Isolation::ReadCommitted => weir::Isolation::ReadCommitted,
+            Isolation::RepeatableRead => weir::Isolation::RepeatableRead,
+            Isolation::Snapshot => weir::Isolation::Snapshot,
+        };
+        Ok(self.db().begin(TxnOptions { isolation, ..TxnOptions::default() }))
     }
 
     fn wait(&self, ticket: Commit, asked: Durability) -> Result<()> {

@@ -22,7 +22,7 @@ pub(crate) fn tpcc(args: &Tpcc) -> Result<u8> {
     let how = if args.pipeline { "pipelined" } else { "each waited for" };
     let what = format!("{} warehouses, commits {how}", scale.warehouses);
     measure(&args.common, &options.run, &what, |opened, raw, interrupt, out| {
-        let backend = Embedded::new(&opened.engine, options.run.durability);
+        let backend = Embedded::new(&opened.engine, options.run.durability, args.isolation);
         let (volume, clock) = (opened.volume.describe(), opened.clock.as_ref());
         run(&backend, &opened.engine, &options, &volume, raw, clock, interrupt, out)
     })
@@ -32,7 +32,7 @@ fn check(args: &Tpcc) -> Result<u8> {
     let (dir, acks) = (&args.common.dir, &args.common.ack_file);
     let acks = acks.as_deref().map(Acknowledged::read).transpose()?;
     let engine = Engine::new(open_existing_at(dir, args.common.pool)?);
-    let backend = Embedded::new(&engine, args.common.durability);
+    let backend = Embedded::new(&engine, args.common.durability, args.isolation);
     let well = check_only(&backend, acks.as_ref(), &mut std::io::stdout())?;
     ensure!(well.is_some(), "{} holds no TPC-C database that was loaded whole", dir.display());
     engine.close()?;

@@ -11,6 +11,7 @@ use super::population::Population;
 use super::rows::Row;
 use super::scale::Scale;
 use super::scale::tests::tiny;
+use super::store::Isolation;
 use crate::fake::Fake;
 use crate::options::Durability;
 use crate::target::Target;
@@ -18,7 +19,7 @@ use crate::target::Target;
 const NOW: u32 = 1_700_000_000;
 
 fn embedded(fake: &Fake) -> Embedded<'_, Fake> {
-    Embedded::new(fake, Durability::Lazy)
+    Embedded::new(fake, Durability::Lazy, Isolation::default())
 }
 
 fn loaded(warehouses: u16) -> (Fake, Scale) {

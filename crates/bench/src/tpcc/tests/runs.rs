@@ -2,7 +2,7 @@
 use super::{NOW, embedded, found, loaded, remove};
 use crate::ack::Acknowledged;
 use crate::engine::Engine;
-use crate::fake::Fake;
+use crate::fake::{Fake, Faults};
 use crate::options::{DoubleWrite, Durability, Options, Phases, WorkloadKind};
 use crate::run::Outcome as RunOutcome;
 use crate::tpcc::backend::Backend;
@@ -12,6 +12,7 @@ use crate::tpcc::report::TpccReport;
 use crate::tpcc::rows::OrderLine;
 use crate::tpcc::run::{TpccOptions, check_only, run};
 use crate::tpcc::scale::tests::tiny;
+use crate::tpcc::store::Isolation;
 use crate::tpcc::terminals::order_number;
 use std::sync::atomic::AtomicBool;
 use weir_base::SystemClock;
@@ -115,6 +116,25 @@ fn acknowledged_orders_are_looked_for() {
     assert!(!check(&acks));
 }
 
+/// What never becomes durable is never acknowledged.
+#[test]
+fn commits_that_are_not_durable_do_not_count() {
+    let fake = Fake::lying(Faults { never_sync: true, ..Faults::default() });
+    for pipeline in [false, true] {
+        let backend = Embedded::new(&fake, Durability::Synced, Isolation::default());
+        let asked = TpccOptions { pipeline, ..options("2:1s", true) };
+        let (stop, clock, mut out) = (AtomicBool::new(false), SystemClock::new(), Vec::new());
+        let outcome =
+            run(&backend, &fake, &asked, "a fake", None, &clock, &stop, &mut out).unwrap();
+        let RunOutcome::Done(report) = outcome else { panic!("nobody interrupted it") };
+        let report = *report;
+        assert!(report.report.error.as_ref().is_some_and(|error| error.contains("on fire")));
+        assert!(!report.report.verified && report.tpmc == 0.0);
+        assert_eq!(report.types.values().map(|figures| figures.count).sum::<u64>(), 0);
+        assert!(report.consistency.is_some_and(|found| found.holds()), "only nobody was told");
+    }
+}
+
 /// On the real engine, with more terminals than rows to go round: everybody waits for everybody.
 #[test]
 fn whole_runs_on_weir() {
@@ -122,10 +142,11 @@ fn whole_runs_on_weir() {
     let config = weir::Config { pool_bytes: 8 << 20, log_bytes: 8 << 20, ..Default::default() };
     let db = weir::Db::open(dir.path(), config).unwrap();
     let engine = Engine::new(db);
-    for pipeline in [false, true] {
+    let levels = [Isolation::RepeatableRead, Isolation::Snapshot, Isolation::ReadCommitted];
+    for (isolation, pipeline) in levels.into_iter().zip([false, false, true]) {
         let mut asked = TpccOptions { pipeline, ..options("8:1s,2:1s", false) };
         asked.run.durability = Durability::Synced;
-        let backend = Embedded::new(&engine, Durability::Synced);
+        let backend = Embedded::new(&engine, Durability::Synced, isolation);
         let (stop, clock, mut out) = (AtomicBool::new(false), SystemClock::new(), Vec::new());
         let outcome =
             run(&backend, &engine, &asked, "weir", None, &clock, &stop, &mut out).unwrap();
@@ -133,6 +154,8 @@ fn whole_runs_on_weir() {
         let RunOutcome::Done(report) = outcome else { panic!("nobody interrupted it") };
         assert!(report.report.verified, "{text}");
         assert!(report.types["delivery"].count > 0, "{text}");
+        let conflicts = report.retries["write_conflict"];
+        assert_eq!(conflicts > 0, isolation == Isolation::Snapshot, "{text}");
     }
     let checked = engine.db().check(&mut |_, _| {}).unwrap();
     assert!(checked.problems.is_empty(), "{:?}", checked.problems);
