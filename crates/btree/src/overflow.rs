@@ -109,6 +109,7 @@ impl Tree {
         if len > u64::from(u32::MAX) {
             return Err(TreeError::ValueTooLong(len));
         }
+        self.env.pool.log().check()?;
         let pages = self.env.space.claim(self.chain_pages(len) as usize)?;
         let mut written = 0;
         while written < pages.len() {

@@ -154,6 +154,9 @@ impl Tree {
         decide: &mut dyn FnMut(Option<Row<'_>>) -> Action<'a>,
     ) -> Result<Written, TreeError> {
         self.check_key(key)?;
+        // Memory is ahead of a halted log for good: a second change might build on half of the
+        // first, and find a page free that it holds itself (BTREE-7).
+        self.env.pool.log().check()?;
         loop {
             match self.try_write(key, change, buffer, decide)? {
                 Tried::Done(written) => return Ok(written),

@@ -18,6 +18,8 @@ pub enum UndoEntry {
         tree: TreeId,
         /// At this key.
         key: Vec<u8>,
+        /// The number of the change within its transaction.
+        seq: u32,
         /// What was there: its marks, writer and bytes, `None` when nothing.
         before: Option<(Flags, Stamp, Vec<u8>)>,
     },
@@ -27,6 +29,8 @@ pub enum UndoEntry {
         tree: TreeId,
         /// At this key.
         key: Vec<u8>,
+        /// The number of the change within its transaction.
+        seq: u32,
         /// Who had written it.
         stamp: Stamp,
         /// Where in the value.
@@ -57,15 +61,17 @@ impl UndoEntry {
     #[must_use]
     pub fn from_op(op: &Op<'_>) -> Option<Self> {
         match *op {
-            Op::Undo { tree, key, before, .. } => {
+            Op::Undo { tree, key, seq, before } => {
                 let key = key.to_vec();
                 Some(match before {
-                    Before::Absent => UndoEntry::Row { tree, key, before: None },
+                    Before::Absent => UndoEntry::Row { tree, key, seq, before: None },
                     Before::Row { flags, stamp, bytes } => {
-                        UndoEntry::Row { tree, key, before: Some((flags, stamp, bytes.to_vec())) }
+                        let before = Some((flags, stamp, bytes.to_vec()));
+                        UndoEntry::Row { tree, key, seq, before }
                     }
                     Before::Delta { stamp, offset, bytes, .. } => {
-                        UndoEntry::Delta { tree, key, stamp, offset, bytes: bytes.to_vec() }
+                        let bytes = bytes.to_vec();
+                        UndoEntry::Delta { tree, key, seq, stamp, offset, bytes }
                     }
                 })
             }
@@ -78,19 +84,19 @@ impl UndoEntry {
     /// As the record that recovery would read.
     pub(crate) fn to_op(&self) -> Op<'_> {
         match self {
-            UndoEntry::Row { tree, key, before } => {
+            UndoEntry::Row { tree, key, seq, before } => {
                 let before = match before {
                     None => Before::Absent,
                     Some((flags, stamp, bytes)) => {
                         Before::Row { flags: *flags, stamp: *stamp, bytes }
                     }
                 };
-                Op::Undo { tree: *tree, key, seq: 0, before }
+                Op::Undo { tree: *tree, key, seq: *seq, before }
             }
-            UndoEntry::Delta { tree, key, stamp, offset, bytes } => {
+            UndoEntry::Delta { tree, key, seq, stamp, offset, bytes } => {
                 let (offset, removed, stamp) = (*offset, bytes.len(), *stamp);
                 let before = Before::Delta { offset, removed, bytes, stamp };
-                Op::Undo { tree: *tree, key, seq: 0, before }
+                Op::Undo { tree: *tree, key, seq: *seq, before }
             }
             UndoEntry::Tree { tree, root } => Op::UndoTree { tree: *tree, root: *root },
             UndoEntry::Pages { first, count, .. } => Op::UndoPages { first: *first, count: *count },
@@ -166,9 +172,11 @@ pub(crate) fn undo_one(
     tree_of: &TreeOf<'_>,
     is_purged: &dyn Fn(TxnId) -> bool,
 ) -> Result<(), TxnError> {
+    // BTREE-7: a halted engine takes nothing back; the next opening does.
+    env.pool.log().check()?;
     let header = Header { txn: Some(id), ..Header::default() };
     let is_said = match entry {
-        UndoEntry::Row { tree, key, before } => match tree_of(*tree)? {
+        UndoEntry::Row { tree, key, before, .. } => match tree_of(*tree)? {
             Some(tree) => {
                 let before = before.as_ref();
                 let before = before.map(|(f, s, b)| (*f, *s, b.as_slice()));
@@ -176,7 +184,7 @@ pub(crate) fn undo_one(
             }
             None => false,
         },
-        UndoEntry::Delta { tree, key, stamp, offset, bytes } => match tree_of(*tree)? {
+        UndoEntry::Delta { tree, key, stamp, offset, bytes, .. } => match tree_of(*tree)? {
             Some(tree) => restore_part(&tree, key, header, *stamp, *offset, bytes)?,
             None => false,
         },
