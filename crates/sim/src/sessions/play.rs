@@ -614,7 +614,9 @@ impl SessionPlayer {
                     );
                     self.ledger.commit(session);
                     self.committed(durability);
-                    self.tickets.push((self.marks.len() - 1, ticket));
+                    if ticket.is_change() {
+                        self.tickets.push((self.marks.len() - 1, ticket));
+                    }
                     return Ok(());
                 }
             }
