@@ -40,6 +40,7 @@ const TAG_CLEANUP_TREE: u8 = 25;
 const TAG_UNDONE: u8 = 26;
 const TAG_UNDO_RESET: u8 = 27;
 const TAG_UNDO_TREE: u8 = 28;
+const TAG_PREPARED: u8 = 29;
 
 const GROUP_TXN: u64 = 1;
 const GROUP_COMMITS: u64 = 2;
@@ -173,6 +174,10 @@ impl Op<'_> {
                 put.out.push(TAG_CLEANUP_TREE);
                 put.number(u64::from(tree.0));
                 put.number(u64::from(root.0));
+            }
+            Op::Prepared { xid } => {
+                put.out.push(TAG_PREPARED);
+                put.bytes(xid);
             }
             Op::UndoTree { tree, root } => {
                 put.out.push(TAG_UNDO_TREE);
@@ -370,6 +375,7 @@ fn take_op<'a>(tag: u8, rest: &mut &'a [u8]) -> Option<Op<'a>> {
             let (tree, root) = (TreeId(take_u32(rest)?), take_page(rest)?);
             Some(Op::Cleanup(Cleanup::Tree { tree, root }))
         }
+        TAG_PREPARED => Some(Op::Prepared { xid: take_bytes(rest)? }),
         TAG_UNDO_TREE => {
             let (tree, root) = (TreeId(take_u32(rest)?), take_page(rest)?);
             Some(Op::UndoTree { tree, root })

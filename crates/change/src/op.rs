@@ -215,6 +215,12 @@ pub enum Op<'a> {
         /// Its root.
         root: PageNo,
     },
+    /// The transaction is prepared under this name: neither taken back nor committed before somebody
+    /// says so. Changes no page.
+    Prepared {
+        /// The name that the outside has given it.
+        xid: &'a [u8],
+    },
     /// The transaction's last `entries` notes of undo have been taken back. Changes no page.
     Undone {
         /// How many.
@@ -276,6 +282,7 @@ impl<'a> Op<'a> {
             Op::Undo { .. }
             | Op::UndoPages { .. }
             | Op::UndoTree { .. }
+            | Op::Prepared { .. }
             | Op::Undone { .. }
             | Op::UndoReset
             | Op::Cleanup(_) => None,
@@ -326,6 +333,7 @@ impl<'a> Op<'a> {
             Op::Undo { .. } => "undo",
             Op::UndoPages { .. } => "undo pages",
             Op::UndoTree { .. } => "undo tree",
+            Op::Prepared { .. } => "prepared",
             Op::Undone { .. } => "undone",
             Op::UndoReset => "undo reset",
             Op::Cleanup(_) => "cleanup",

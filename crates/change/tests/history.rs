@@ -68,6 +68,7 @@ impl Owned {
             22 => Op::Cleanup(Cleanup::Tree { tree, root: page }),
             23 => Op::Undone { entries: a },
             24 => Op::UndoTree { tree, root: page },
+            25 => Op::Prepared { xid: bytes },
             _ => Op::UndoReset,
         }
     }

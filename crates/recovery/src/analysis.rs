@@ -10,6 +10,8 @@ use weir_txn::{Todo, UndoEntry};
 pub struct OpenTxn {
     /// The first record that matters.
     pub first: Lsn,
+    /// The name under which it is prepared: then it is kept, with `undo` and `todo`.
+    pub prepared: Option<Vec<u8>>,
     /// Whether it committed: then only `todo` is left.
     pub committed: bool,
     /// What to take back, oldest first.
@@ -53,9 +55,13 @@ impl Analysis {
                 let open = self.open.entry(txn).or_default();
                 open.undo.extend(UndoEntry::from_op(op));
             }
+            Op::Prepared { xid } => {
+                self.open.entry(txn).or_default().prepared = Some(xid.to_vec());
+            }
             Op::UndoReset => {
                 let open = self.open.entry(txn).or_default();
                 open.undo.clear();
+                open.todo.clear();
                 open.first = start;
             }
             Op::Undone { entries } => {

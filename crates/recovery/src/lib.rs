@@ -11,7 +11,7 @@ pub use analysis::{Analysis, OpenTxn};
 pub use collect::{Collected, collect};
 pub use outcome::{LogFound, Outcome, Refusal, judge};
 pub use redo::{RedoFailed, RedoReport, redo};
-pub use undo::settle;
+pub use undo::{Prepared, Settled, settle};
 
 /// How far recovery has come, for whoever waits for it.
 #[derive(Clone, Copy, Debug, PartialEq)]

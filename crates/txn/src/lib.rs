@@ -7,6 +7,7 @@ mod error;
 mod gate;
 mod locks;
 mod past;
+mod prepared;
 mod purge;
 mod registry;
 mod run;

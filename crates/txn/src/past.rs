@@ -31,6 +31,14 @@ pub struct Past {
     pub(crate) work: Mutex<Work>,
 }
 
+/// A change as recovery found it, with the whole row from before.
+pub(crate) struct Found {
+    pub(crate) seq: u32,
+    pub(crate) tree: TreeId,
+    pub(crate) key: Vec<u8>,
+    pub(crate) before: Option<(Flags, Stamp, Vec<u8>)>,
+}
+
 /// What a transaction needs itself: to be taken back, and to be completed.
 #[derive(Default)]
 pub(crate) struct Work {
@@ -42,6 +50,8 @@ pub(crate) struct Work {
     pub(crate) undo_bytes: u64,
     /// What its commit leaves to do.
     pub(crate) todo: Vec<Todo>,
+    /// The name under which it is prepared.
+    pub(crate) xid: Option<Vec<u8>>,
 }
 
 /// One thing to take back.
@@ -183,6 +193,23 @@ impl Past {
         rows.entries.push(Entry { tree, at, key_len, value_len, before });
     }
 
+    /// Remembers changes that recovery has found, by number in ascending order.
+    pub(crate) fn rebuild(&self, changes: &[Found]) {
+        for Found { seq, tree, key, before } in changes {
+            while self.changes() + 1 < *seq {
+                // Taken back before the crash: nobody has met it.
+                self.push(*tree, &[], None);
+                self.kill(self.changes());
+            }
+            let row = before.as_ref().map(|(flags, stamp, value)| Row {
+                stamp: *stamp,
+                flags: *flags,
+                value,
+            });
+            self.push(*tree, key, row);
+        }
+    }
+
     /// Forgets changes behind the first `count`: they were not made.
     pub(crate) fn truncate(&self, count: u32) {
         let mut rows = self.rows.lock();
@@ -227,7 +254,7 @@ impl Past {
             BeforeHead::Row { flags, stamp } => Some((flags, stamp, rows.value(entry).to_vec())),
             _ => None,
         };
-        Some(UndoEntry::Row { tree: entry.tree, key, before })
+        Some(UndoEntry::Row { tree: entry.tree, key, seq, before })
     }
 
     /// About how many bytes of log it takes to write change `seq` again.

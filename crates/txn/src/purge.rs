@@ -10,6 +10,7 @@ use weir_change::{Group, Header, Op};
 use crate::cleanup::{Todo, finish};
 use crate::error::TxnError;
 use crate::past::{Past, State};
+use crate::prepared::note_prepared;
 use crate::run::Writer;
 
 /// How many commits a version is old before it is looked at whether it is needed: short snapshots
@@ -149,7 +150,7 @@ impl Writer {
         if past.state() != State::Open {
             return Ok(self.repeat_todo(past.id(), &work.todo)?);
         }
-        if work.undo.is_empty() {
+        if work.undo.is_empty() && work.xid.is_none() {
             return Ok(());
         }
         let mut group = Group::begin(Header { undo: true, ..header });
@@ -159,6 +160,9 @@ impl Writer {
                 group.note(&entry.to_op());
             }
             undo.is_one_note();
+        }
+        if let Some(xid) = &work.xid {
+            note_prepared(&mut group, xid, &work.todo);
         }
         group.commit(log)?;
         self.registry().pin(past.id(), start);

@@ -105,6 +105,11 @@ impl Txn {
         }
     }
 
+    /// One that recovery has found.
+    pub(crate) fn resumed(past: Arc<Past>, isolation: Isolation) -> Self {
+        Txn { past: Some(past), pinned: true, ..Txn::new(isolation, Wait::No) }
+    }
+
     /// Its number, once it has changed or locked something.
     #[must_use]
     pub fn id(&self) -> Option<TxnId> {
@@ -470,7 +475,7 @@ impl Txn {
     }
 
     /// Before its first record is in the log (TXN-3).
-    fn pin(&mut self, w: &Writer, past: &Past) {
+    pub(crate) fn pin(&mut self, w: &Writer, past: &Past) {
         if !self.pinned {
             w.registry().pin(past.id(), w.env().pool.log().end());
             self.pinned = true;
@@ -636,7 +641,7 @@ impl Txn {
 
     /// Waits for admission. Never holds the checkpoint for long while it does: what it waits for
     /// may be that the checkpoint moves on (TXN-4).
-    fn make_way(&mut self, w: &Writer, past: &Past, bytes: u64) -> Result<(), TxnError> {
+    pub(crate) fn make_way(&mut self, w: &Writer, past: &Past, bytes: u64) -> Result<(), TxnError> {
         let max = w.env().pool.log().limit_bytes() / 8;
         let undo_bytes = self.undo_bytes;
         if undo_bytes > max {

@@ -1,4 +1,5 @@
 //! What all handles of an open database share.
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -35,6 +36,8 @@ pub(crate) struct Engine {
     pub(crate) writer: Arc<Writer>,
     pub(crate) catalog: RawTree,
     pub(crate) next_tree: Arc<AtomicU32>,
+    /// Prepared transactions, by the names that the outside has given them.
+    pub(crate) prepared: Mutex<BTreeMap<Vec<u8>, weir_txn::Txn>>,
     pub(crate) report: Option<RecoveryReport>,
     pub(crate) workers: Mutex<Option<Workers>>,
     pub(crate) closed: AtomicBool,

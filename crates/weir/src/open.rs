@@ -9,8 +9,8 @@ use weir_checkpoint::{Checkpointer, Control, ControlFile};
 use weir_device::Volume;
 use weir_pool::{InPlaceStore, Pool, PoolConfig};
 use weir_recovery::{
-    Collected, LogFound, Outcome, Phase, Progress, RedoReport, Refusal, collect, judge, redo,
-    settle,
+    Collected, LogFound, Outcome, Phase, Prepared, Progress, RedoReport, Refusal, collect, judge,
+    redo, settle,
 };
 use weir_redo::{Log, LogConfig, RedoError};
 use weir_space::Space;
@@ -37,6 +37,8 @@ pub struct RecoveryReport {
     pub completed: u64,
     /// Transactions taken back.
     pub undone: u64,
+    /// Prepared transactions, kept until somebody says what becomes of them.
+    pub prepared: u64,
     /// Time for reading the log.
     pub scan_micros: u64,
     /// Time for redo.
@@ -257,6 +259,7 @@ fn assemble(
         writer,
         catalog,
         next_tree,
+        prepared: Mutex::default(),
         report: None,
         workers: Mutex::new(None),
         closed: AtomicBool::new(false),
@@ -269,7 +272,7 @@ fn settle_open(
     tell: &dyn Fn(Progress),
     report: &mut RecoveryReport,
 ) -> Result<(), Error> {
-    let (completed, undone) = settle(
+    let settled = settle(
         collected.analysis,
         &engine.env,
         &engine.registry,
@@ -282,8 +285,14 @@ fn settle_open(
         &mut |p| tell(p),
     )?;
     tell(Progress { phase: Phase::Undo, done: 1, of: 1 });
-    report.completed = completed;
-    report.undone = undone;
+    report.completed = settled.completed;
+    report.undone = settled.undone;
+    report.prepared = settled.prepared.len() as u64;
+    for Prepared { id, xid, undo, todo } in settled.prepared {
+        let tree_of = |id| engine.tree_by_id(id);
+        let txn = weir_txn::Txn::resume(&engine.writer, id, &xid, &undo, todo, &tree_of)?;
+        engine.prepared.lock().insert(xid, txn);
+    }
     Ok(())
 }
 

@@ -283,3 +283,67 @@ fn trees_come_and_go_with_their_transactions() {
     assert_eq!(report.problems, Vec::<String>::new());
     db.close().expect("close");
 }
+
+/// Prepared transactions survive crashes and restarts, hold their rows, show nothing, and end as
+/// they are told.
+#[test]
+fn prepared_transactions_survive() {
+    for (crash, commit) in [(false, true), (false, false), (true, true), (true, false)] {
+        let volume = SimVolume::new(70);
+        let db = open(&volume).expect("a new database");
+        let tree = filled(&db, 20);
+        let mut branch = txn(&db);
+        let key = |n: u32| n.to_be_bytes();
+        branch.put(&tree, &key(1), b"Fresh").expect("put");
+        branch.put(&tree, &key(1), b"fresH").expect("put");
+        let before = branch.savepoint();
+        branch.put(&tree, &key(2), b"never").expect("put");
+        branch.rollback_to(before).expect("rollback");
+        branch.put(&tree, &key(3), &[3; 9_000]).expect("put");
+        branch.delete(&tree, &key(4)).expect("delete");
+        branch.insert(&tree, &key(40), b"new").expect("insert");
+        branch.create_tree("made").expect("create");
+        branch.prepare(b"xid-1").expect("prepare");
+        // The log goes round more than once meanwhile.
+        let churn = |db: &Db, tree: &Tree| {
+            for n in 0u32..3_000 {
+                tree.put(&key(10 + n % 10), &[n as u8; 300], Durability::Lazy).expect("put");
+                db.step().expect("step");
+            }
+        };
+        churn(&db, &tree);
+        let again = txn(&db);
+        assert!(matches!(again.prepare(b"xid-1"), Err(Error::Name(_))));
+        let db = if crash {
+            tree.put(&key(19), b"last", Durability::Synced).expect("put");
+            open(&volume.crash(7)).expect("recovery")
+        } else {
+            db.close().expect("close");
+            open(&volume).expect("open")
+        };
+        assert_eq!(db.prepared(), [b"xid-1".to_vec()]);
+        let tree = db.tree("t").expect("look").expect("the tree");
+        let get = |n| tree.get(&key(n)).expect("get").map(|value| value.len());
+        assert_eq!((get(1), get(3), get(4), get(40)), (Some(5), Some(5), Some(5), None));
+        assert_eq!(tree.get(&key(1)).expect("get").as_deref(), Some(&b"first"[..]));
+        assert!(txn(&db).put(&tree, &key(4), b"x").is_err(), "it is locked");
+        assert!(txn(&db).insert(&tree, &key(40), b"x").is_err(), "it is locked");
+        txn(&db).put(&tree, &key(2), b"y").expect("it is free");
+        churn(&db, &tree);
+        assert!(!db.rollback_prepared(b"another").expect("none"));
+        if commit {
+            assert!(db.commit_prepared(b"xid-1", Durability::Synced).expect("commit"));
+            assert_eq!((get(1), get(3), get(4), get(40)), (Some(5), Some(9_000), None, Some(3)));
+            assert_eq!(tree.get(&key(1)).expect("get").as_deref(), Some(&b"fresH"[..]));
+        } else {
+            assert!(db.rollback_prepared(b"xid-1").expect("rollback"));
+            assert_eq!((get(1), get(3), get(4), get(40)), (Some(5), Some(5), Some(5), None));
+        }
+        assert_eq!(db.tree("made").expect("look").is_some(), commit);
+        assert!(db.prepared().is_empty());
+        db.step().expect("step");
+        let report = db.check(&mut |_, _| {}).expect("check");
+        assert_eq!(report.problems, Vec::<String>::new(), "crash {crash}, commit {commit}");
+        db.close().expect("close");
+    }
+}
