@@ -207,16 +207,16 @@ pub enum Op<'a> {
         /// How many.
         count: u32,
     },
-    /// A tree that this transaction has made and that no name leads to unless it commits. Changes no
-    /// page.
+    /// A tree that this transaction has made and that no name leads to unless it commits. Changes
+    /// no page.
     UndoTree {
         /// The tree.
         tree: TreeId,
         /// Its root.
         root: PageNo,
     },
-    /// The transaction is prepared under this name: neither taken back nor committed before somebody
-    /// says so. Changes no page.
+    /// The transaction is prepared under this name: neither taken back nor committed before
+    /// somebody says so. Changes no page.
     Prepared {
         /// The name that the outside has given it.
         xid: &'a [u8],

@@ -35,7 +35,7 @@ pub enum TxnError {
     Duplicate,
     /// Somebody has changed the row since this transaction's snapshot was taken.
     #[error(
-        "the row was changed by another transaction after this one began; take it back and try again"
+        "another transaction changed the row after this one began; take it back and try again"
     )]
     Conflict,
     /// The transaction has ended.

@@ -96,7 +96,8 @@ impl Registry {
     /// Opens a transaction. It holds the log only from [`Registry::pin`] on.
     #[must_use]
     pub fn open(&self) -> Arc<Past> {
-        // The number is taken under the mutex, so that `low` never passes one that is not known yet.
+        // The number is taken under the mutex, so that `low` never passes one that is not known
+        // yet.
         let mut inner = self.inner.lock();
         let id = self.number();
         let past = Arc::new(Past::new(id));

@@ -1,6 +1,6 @@
 //! Puts one value of a given length, reads it back, replaces it, and checks the tree:
-//! `cargo run --release --example large_value -- 4GiB DIR`. Needs memory for three copies of it, and
-//! a directory with room for two.
+//! `cargo run --release --example large_value -- 4GiB DIR`. Needs memory for three copies of it,
+//! and a directory with room for two.
 use std::error::Error;
 use std::path::PathBuf;
 use std::time::Instant;

@@ -263,7 +263,8 @@ impl Txn {
     /// Makes an empty tree, for others when this transaction commits; taken back, it is gone.
     ///
     /// # Errors
-    /// [`Error::Name`] when there is one of that name, or the name is not possible; as [`Txn::put`].
+    /// [`Error::Name`] when there is one of that name, or the name is not possible; as
+    /// [`Txn::put`].
     pub fn create_tree(&mut self, name: &str) -> Result<Tree, Error> {
         let raw = self.engine.make_tree(&mut self.raw, name)?;
         Ok(Tree { engine: self.engine.clone(), raw })
@@ -334,9 +335,9 @@ impl Txn {
         commit.end.map_or(Ok(()), |end| engine.wait(end, durability))
     }
 
-    /// Prepares it under a name of the outside's (XA): durable when this returns, it survives a
-    /// restart with its changes and the rows it has changed locked, until [`Db::commit_prepared`] or
-    /// [`Db::rollback_prepared`].
+    /// Prepares it under a name of the outside's (XA): durable when this returns, it survives
+    /// a restart with its changes and the rows it has changed locked, until
+    /// [`Db::commit_prepared`] or [`Db::rollback_prepared`].
     ///
     /// # Errors
     /// [`Error::Name`] when the name is in use, empty or longer than 255 bytes; [`Error`]: it is
