@@ -56,6 +56,12 @@ pub trait Backend: Sync {
     /// Whether this commit is as durable as was asked for. Commits become so in their order.
     fn is_durable(&self, ticket: Self::Ticket) -> bool;
 
+    /// What its indexes say otherwise than its tables, as far as they are its own affair.
+    ///
+    /// # Errors
+    /// Whatever the database reports.
+    fn index_problems(&self) -> Result<Vec<String>>;
+
     /// Reads all rows of a table, in any order, as they are committed.
     ///
     /// # Errors

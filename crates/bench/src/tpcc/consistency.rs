@@ -10,7 +10,8 @@ use serde::{Serialize, Serializer};
 pub struct Consistency {
     /// Violations of each, from 3.3.2.1.
     violations: [u64; CONDITIONS],
-    /// Rows that belong to no warehouse, district, customer or order of this scale.
+    /// Rows that belong to no warehouse, district, customer or order of this scale, and indexes
+    /// that do not agree with their tables.
     strays: u64,
     /// The first few of all these, for people.
     pub problems: Vec<String>,
@@ -150,6 +151,9 @@ pub fn check<B: Backend>(backend: &B, scale: Scale) -> Result<Consistency> {
     seen.orders(backend)?;
     backend.visit(&mut |line| seen.order_line(line))?;
     seen.people(backend)?;
+    for problem in backend.index_problems()? {
+        seen.found.stray(|| problem);
+    }
     let mut found = std::mem::take(&mut seen.found);
     seen.judge(&mut found);
     Ok(found)

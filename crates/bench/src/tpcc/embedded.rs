@@ -5,6 +5,7 @@ use super::backend::{
     StockLevelDone, Terminal,
 };
 use super::codec::Front;
+use super::indexes;
 use super::input::{Delivery, NewOrder, OrderStatus, Payment, StockLevel};
 use super::keys;
 use super::load::{Load, names_in_order, orders_in_order};
@@ -121,6 +122,10 @@ impl<'s, S: Transactional> Embedded<'s, S> {
         Embedded { store, durability, isolation }
     }
 
+    fn trees(&self) -> Result<Trees<S::Table>> {
+        Trees::each(|name| self.open(name))
+    }
+
     fn read(&self) -> Result<S::Txn<'s>> {
         self.store.begin(Access::Read, self.isolation)
     }
@@ -188,8 +193,15 @@ impl<S: Transactional> Backend for Embedded<'_, S> {
         tree.put(LOADED_KEY, &loaded_bytes(&loaded), Durability::Synced)
     }
 
+    fn index_problems(&self) -> Result<Vec<String>> {
+        let (trees, mut txn) = (self.trees()?, self.read()?);
+        let problems = indexes::problems(&mut txn, &trees).map_err(failure)?;
+        txn.rollback().map_err(failure)?;
+        Ok(problems)
+    }
+
     fn terminal(&self, number: u16) -> Result<EmbeddedTerminal<'_, S>> {
-        let trees = Trees::each(|name| self.open(name))?;
+        let trees = self.trees()?;
         // The population's rows were counted by 0.
         let counter = number + 1;
         let mut txn = self.read()?;

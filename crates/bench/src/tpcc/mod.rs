@@ -8,6 +8,7 @@ mod consistency;
 mod deck;
 mod delivery;
 mod embedded;
+mod indexes;
 mod input;
 mod keys;
 mod load;

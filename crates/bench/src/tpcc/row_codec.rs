@@ -18,6 +18,12 @@ pub(crate) fn stock_data(value: &[u8]) -> Option<&[u8]> {
     name_behind(value, StockFront::BYTES + 240)
 }
 
+/// `C_FIRST` and `C_LAST` in a customer's value.
+pub(crate) fn customer_name_in(value: &[u8]) -> Option<(&[u8], &[u8])> {
+    let mut rest = value.get(CustomerFront::BYTES..)?;
+    Some((take_text(&mut rest)?, take_text(&mut rest)?))
+}
+
 /// `C_DATA` begins here in a customer's value: its length comes first.
 pub(crate) fn customer_data_at(value: &[u8]) -> Option<usize> {
     let mut rest = value.get(CustomerFront::BYTES..)?;
