@@ -7,6 +7,7 @@ mod error;
 mod gate;
 mod locks;
 mod past;
+mod planted;
 mod prepared;
 mod purge;
 mod registry;
@@ -20,6 +21,8 @@ pub use cursor::{Looker, RowCursor};
 pub use error::TxnError;
 pub use locks::{Edge, Kind, LockStats, LockTable, Owner, Place, PlaceBuf, Refused, Wait};
 pub use past::{Past, State, Version};
+#[doc(hidden)]
+pub use planted::PlantedBug;
 pub use registry::{Registry, RegistryStats, Snapshot};
 pub use run::{Admission, Batch, BatchOp, TryAdmission, Writer};
 pub use see::{Reader, Seen, View};

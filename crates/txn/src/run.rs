@@ -11,6 +11,7 @@ use weir_page::Flags;
 
 use crate::error::TxnError;
 use crate::locks::{Kind, LockTable, Place, Wait};
+use crate::planted::PlantedBug;
 use crate::registry::Registry;
 use crate::see::{Reader, Seen, View};
 use crate::txn::{Intent, Isolation, Txn};
@@ -73,6 +74,7 @@ pub struct Writer {
     pub(crate) dropped: RwLock<HashSet<TreeId>>,
     admission: Box<Admission>,
     try_admission: Option<Box<TryAdmission>>,
+    planted: PlantedBug,
 }
 
 /// What a row change takes in the log besides key and value: record, headers, and its share of a
@@ -93,6 +95,7 @@ impl Writer {
             dropped: RwLock::default(),
             admission,
             try_admission: None,
+            planted: PlantedBug::Nothing,
         }
     }
 
@@ -102,6 +105,19 @@ impl Writer {
     #[must_use]
     pub fn with_try_admission(self, try_admission: Box<TryAdmission>) -> Self {
         Writer { try_admission: Some(try_admission), ..self }
+    }
+
+    /// With a bug, for the simulator to find.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_planted(self, planted: PlantedBug) -> Self {
+        Writer { planted, ..self }
+    }
+
+    /// Whether this bug was planted.
+    #[inline]
+    pub(crate) fn has(&self, bug: PlantedBug) -> bool {
+        self.planted == bug
     }
 
     /// Which transactions are known.

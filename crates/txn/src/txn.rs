@@ -12,6 +12,7 @@ use crate::cleanup::Todo;
 use crate::error::TxnError;
 use crate::locks::{Kind, Place, Refused, Wait};
 use crate::past::{Past, State, Undo, Work};
+use crate::planted::PlantedBug;
 use crate::registry::Snapshot;
 use crate::run::{ROW_BYTES, Writer};
 use crate::see::View;
@@ -153,7 +154,10 @@ impl Txn {
         match self.isolation {
             Isolation::ReadUncommitted => View::Dirty,
             Isolation::ReadCommitted => View::Latest,
-            _ => self.snapshot(w).map_or(View::Latest, |s| View::At(s.number())),
+            _ => {
+                let too_new = u64::from(w.has(PlantedBug::SnapshotTooNew));
+                self.snapshot(w).map_or(View::Latest, |s| View::At(s.number() + too_new))
+            }
         }
     }
 
@@ -477,7 +481,9 @@ impl Txn {
     /// Before its first record is in the log (TXN-3).
     pub(crate) fn pin(&mut self, w: &Writer, past: &Past) {
         if !self.pinned {
-            w.registry().pin(past.id(), w.env().pool.log().end());
+            if !w.has(PlantedBug::PinForgotten) {
+                w.registry().pin(past.id(), w.env().pool.log().end());
+            }
             self.pinned = true;
         }
     }
@@ -534,7 +540,9 @@ impl Txn {
         let work = past.work.lock();
         let header = Header { txn: Some(past.id()), commits: true, ..Header::default() };
         let mut group = Group::begin(header);
-        work.todo.iter().map(Todo::to_cleanup).for_each(|todo| group.note(&Op::Cleanup(todo)));
+        if !w.has(PlantedBug::CleanupNotNoted) {
+            work.todo.iter().map(Todo::to_cleanup).for_each(|todo| group.note(&Op::Cleanup(todo)));
+        }
         let span = group.commit(w.env().pool.log())?;
         if !work.todo.is_empty() {
             w.registry().pin(past.id(), span.start);
@@ -669,7 +677,8 @@ fn take_back(w: &Writer, past: &Past, keep: usize, goes_on: bool) -> Result<(), 
             return Ok(());
         }
         let Some(undo) = work.undo.last().copied() else { return Ok(()) };
-        if let Some(entry) = undo.as_entry(past) {
+        let forgets = w.has(PlantedBug::RowNotRestored) && work.undo.len() % 8 == 3;
+        if let Some(entry) = undo.as_entry(past).filter(|_| !forgets) {
             let trees = &work.trees;
             let tree_of = |id| Ok(trees.iter().find(|tree| tree.id() == id).cloned());
             // Not admitted (TXN-4): it holds the checkpoint that admission would wait for. What it
@@ -709,7 +718,9 @@ fn decide<'b>(
         return (Verdict::Locked(Some(writer)), Action::Nothing);
     }
     // What it has written is its own, whoever has asked for a lock there meanwhile.
-    if writer != Some(own) && w.locks().blocks(own, tree.id(), Place::Key(key), Kind::RowExclusive)
+    if writer != Some(own)
+        && !w.has(PlantedBug::LocksNotAsked)
+        && w.locks().blocks(own, tree.id(), Place::Key(key), Kind::RowExclusive)
     {
         return (Verdict::Locked(None), Action::Nothing);
     }

@@ -116,7 +116,8 @@ impl UndoEntry {
     }
 }
 
-/// Finds a tree by its number; `None` when it does not exist (its creation is being taken back too).
+/// Finds a tree by its number; `None` when it does not exist (its creation is being taken back
+/// too).
 pub type TreeOf<'a> = dyn Fn(TreeId) -> Result<Option<Tree>, TxnError> + 'a;
 
 /// Takes back all of `entries`, newest first.
@@ -146,9 +147,9 @@ pub(crate) fn rolled_back(env: &Env, id: TxnId) -> Result<(), TxnError> {
     Ok(())
 }
 
-/// What to restore: of a delete-marked row only the mark, since the chain that it named may be freed
-/// by now, and readers find its bytes elsewhere; and not even that when whoever marked it has been
-/// purged, which would have removed it.
+/// What to restore: of a delete-marked row only the mark, since the chain that it named may be
+/// freed by now, and readers find its bytes elsewhere; and not even that when whoever marked it
+/// has been purged, which would have removed it.
 fn unless_garbage<'b>(
     before: Option<(Flags, Stamp, &'b [u8])>,
     is_purged: &dyn Fn(TxnId) -> bool,
@@ -188,8 +189,8 @@ pub(crate) fn undo_one(
             Some(tree) => restore_part(&tree, key, header, *stamp, *offset, bytes)?,
             None => false,
         },
-        // Its rows have been taken out again; not so the pages that they needed. Freed already, when
-        // a crash comes between: then the root is, or is another tree's.
+        // Its rows have been taken out again; not so the pages that they needed. Freed already,
+        // when a crash comes between: then the root is, or is another tree's.
         UndoEntry::Tree { tree, root } => {
             Tree::at(env.clone(), *tree, *root).free_all(header, &mut |_| Ok(()))?;
             false

@@ -58,6 +58,9 @@ pub struct Config {
     /// For the simulator's canary alone: plants the bug of writing pages ahead of the log.
     #[doc(hidden)]
     pub skip_log_gate: bool,
+    /// As `skip_log_gate`, in transactions.
+    #[doc(hidden)]
+    pub planted: weir_txn::PlantedBug,
 }
 
 impl Default for Config {
@@ -73,6 +76,7 @@ impl Default for Config {
             recovery_progress: None,
             pages_max: 1 << 31,
             skip_log_gate: false,
+            planted: weir_txn::PlantedBug::Nothing,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What all handles of an open database share.
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::Mutex;
 use weir_base::{Clock, Lsn, PageNo, TreeId};
@@ -132,12 +132,45 @@ pub(crate) fn halt(pool: &Pool, checkpointer: &Checkpointer, why: &str) {
     checkpointer.admission().stop(why);
 }
 
+/// Does the background's work for who waits for it, in manual mode.
+#[derive(Clone)]
+pub(crate) struct Helper {
+    checkpointer: Arc<Checkpointer>,
+    writer: Arc<OnceLock<Weak<Writer>>>,
+}
+
+impl Helper {
+    pub(crate) fn new(checkpointer: Arc<Checkpointer>) -> Self {
+        Helper { checkpointer, writer: Arc::default() }
+    }
+
+    /// Whose transactions may hold the log.
+    pub(crate) fn knows(&self, writer: &Arc<Writer>) {
+        let _ = self.writer.set(Arc::downgrade(writer));
+    }
+
+    /// One step. An idle transaction must not hold the log either: who waits is not the one to move
+    /// it (TXN-4).
+    fn step(&self) -> Result<(), TreeError> {
+        let writer = self.writer.get().and_then(Weak::upgrade);
+        let carried = writer.map_or(Ok(()), |writer| writer.carry_forward_all());
+        let stepped = carried
+            .map_err(|e| e.to_string())
+            .and_then(|()| self.checkpointer.pump().map_err(|e| e.to_string()));
+        stepped.map_err(|why| {
+            self.checkpointer.admission().stop(&why);
+            TreeError::Stopped(why)
+        })
+    }
+}
+
 /// Waits until `bytes` of redo may be written; in manual mode, does the background's work for it.
 pub(crate) fn admit(
     checkpointer: &Checkpointer,
     log: &Log,
     clock: &dyn Clock,
     background: Background,
+    helper: &Helper,
     bytes: u64,
 ) -> Result<(), TreeError> {
     if checkpointer.admission().allows(log.end(), bytes) {
@@ -151,10 +184,7 @@ pub(crate) fn admit(
         if let Some(why) = checkpointer.admission().stopped() {
             return Err(TreeError::Stopped(why));
         }
-        if let Err(e) = checkpointer.pump() {
-            checkpointer.admission().stop(&e.to_string());
-            return Err(TreeError::Stopped(e.to_string()));
-        }
+        helper.step()?;
         if checkpointer.admission().allows(log.end(), bytes) {
             return Ok(());
         }
@@ -163,12 +193,12 @@ pub(crate) fn admit(
 }
 
 /// As [`admit`] for an open transaction, which waits for a moment only: it may be what holds the
-/// checkpoint that everybody waits for, and must look at that between.
+/// checkpoint that everybody waits for, and must look at that between. `helper` in manual mode.
 pub(crate) fn try_admit(
     checkpointer: &Checkpointer,
     log: &Log,
     clock: &dyn Clock,
-    manual: bool,
+    helper: Option<&Helper>,
     bytes: u64,
 ) -> Result<bool, TreeError> {
     let admission = checkpointer.admission();
@@ -178,13 +208,9 @@ pub(crate) fn try_admit(
     if let Some(why) = admission.stopped() {
         return Err(TreeError::Stopped(why));
     }
-    if manual {
-        checkpointer.pump().map_err(|e| {
-            admission.stop(&e.to_string());
-            TreeError::Stopped(e.to_string())
-        })?;
-    } else {
-        clock.sleep_micros(1_000);
+    match helper {
+        Some(helper) => helper.step()?,
+        None => clock.sleep_micros(1_000),
     }
     Ok(admission.allows(log.end(), bytes))
 }

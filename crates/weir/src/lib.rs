@@ -58,4 +58,6 @@ pub use weir_device::{
 pub use weir_pool::{DoubleWriteConfig, DoubleWriteMode};
 pub use weir_recovery::{Phase, Progress};
 pub use weir_redo::Durability;
+#[doc(hidden)]
+pub use weir_txn::PlantedBug;
 pub use weir_txn::{Isolation, Refused, Savepoint, Snapshot, TxnError, Wait};

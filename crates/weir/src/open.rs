@@ -18,7 +18,7 @@ use weir_txn::{Registry, Writer};
 
 use crate::config::{Background, Config};
 use crate::create::prepare;
-use crate::engine::{CATALOG_ROOT, CATALOG_TREE, Engine, admit, try_admit};
+use crate::engine::{CATALOG_ROOT, CATALOG_TREE, Engine, Helper, admit, try_admit};
 use crate::error::Error;
 use crate::workers::{Site, Workers};
 
@@ -223,7 +223,9 @@ fn assemble(
         Checkpointer::new(pool.clone(), control.clone(), clock.clone(), held, refresh);
     let checkpointer = Arc::new(checkpointer);
     checkpointer.admit();
+    let helper = Helper::new(checkpointer.clone());
     let admission = {
+        let helper = helper.clone();
         let (checkpointer, log, clock) = (checkpointer.clone(), log.clone(), clock.clone());
         let started = Arc::new(AtomicBool::new(false));
         let pool = pool.clone();
@@ -233,17 +235,22 @@ fn assemble(
             let ready = started.load(Ordering::Relaxed) || !pool.is_manual();
             started.store(ready, Ordering::Relaxed);
             let mode = if ready { background } else { Background::Manual };
-            admit(&checkpointer, &log, &*clock, mode, bytes)
+            admit(&checkpointer, &log, &*clock, mode, &helper, bytes)
         }
     };
     let try_admission = {
         let (checkpointer, log, clock) = (checkpointer.clone(), log.clone(), clock.clone());
-        let pool = pool.clone();
-        move |bytes: u64| try_admit(&checkpointer, &log, &*clock, pool.is_manual(), bytes)
+        let (pool, helper) = (pool.clone(), helper.clone());
+        move |bytes: u64| {
+            let helper = pool.is_manual().then_some(&helper);
+            try_admit(&checkpointer, &log, &*clock, helper, bytes)
+        }
     };
     let writer = Writer::new(env.clone(), registry.clone(), Box::new(admission))
-        .with_try_admission(Box::new(try_admission));
+        .with_try_admission(Box::new(try_admission))
+        .with_planted(config.planted);
     let writer = Arc::new(writer);
+    helper.knows(&writer);
     let catalog = RawTree::at(env.clone(), CATALOG_TREE, CATALOG_ROOT);
     Ok(Engine {
         volume,

@@ -347,3 +347,26 @@ fn prepared_transactions_survive() {
         db.close().expect("close");
     }
 }
+
+#[test]
+fn an_idle_transaction_does_not_hold_the_log() {
+    let volume = SimVolume::new(8);
+    let db = open(&volume).expect("a new database");
+    let tree = filled(&db, 3);
+    let mut idle = txn(&db);
+    idle.put(&tree, &0u32.to_be_bytes(), b"idle").expect("put");
+    // Many times the log, by others, who do the background's work themselves.
+    for n in 0..200u32 {
+        let mut batch = weir::Batch::new();
+        batch.put(&tree, &(100 + n % 7).to_be_bytes(), &vec![n as u8; 40_000]);
+        db.write(&batch, Durability::Lazy).expect("a batch");
+        tree.put(&1u32.to_be_bytes(), &[n as u8; 500], Durability::Lazy).expect("put");
+    }
+    assert!(db.stats().checkpoint > 4 << 20, "{}", db.stats().checkpoint);
+    let found = volume.crash(1);
+    drop((idle, tree, db));
+    let db = open(&found).expect("recovered");
+    let tree = db.open_tree("t").expect("the tree");
+    let value = tree.get(&0u32.to_be_bytes()).expect("get");
+    assert_eq!(value.as_deref(), Some(&b"first"[..]), "the idle one never committed");
+}
