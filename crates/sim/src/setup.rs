@@ -1,5 +1,5 @@
 //! How a simulated database is set up, drawn from a seed.
-use weir::{Background, Config, Create, DoubleWriteConfig, DoubleWriteMode};
+use weir::{Background, Config, Create, DoubleWriteConfig, DoubleWriteMode, PlantedBug};
 
 /// Bugs planted on purpose, to see that the simulation would find such.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,17 +17,25 @@ pub enum Planted {
     LogNotSynced,
     /// The device forgets to sync the doublewrite area.
     DoubleWriteNotSynced,
+    /// One of those of transactions.
+    Txn(PlantedBug),
 }
 
 impl Planted {
     /// All of them, with the names that the command line takes.
-    pub const ALL: [(&'static str, Planted); 6] = [
+    pub const ALL: [(&'static str, Planted); 12] = [
         ("nothing", Planted::Nothing),
         ("skip-log-gate", Planted::SkipLogGate),
         ("torn-pages", Planted::TornPages),
         ("pages-not-synced", Planted::PagesNotSynced),
         ("log-not-synced", Planted::LogNotSynced),
         ("doublewrite-not-synced", Planted::DoubleWriteNotSynced),
+        ("pin-forgotten", Planted::Txn(PlantedBug::PinForgotten)),
+        ("carried-short", Planted::Txn(PlantedBug::CarriedShort)),
+        ("row-not-restored", Planted::Txn(PlantedBug::RowNotRestored)),
+        ("cleanup-not-noted", Planted::Txn(PlantedBug::CleanupNotNoted)),
+        ("snapshot-too-new", Planted::Txn(PlantedBug::SnapshotTooNew)),
+        ("locks-not-asked", Planted::Txn(PlantedBug::LocksNotAsked)),
     ];
 }
 
@@ -126,6 +134,10 @@ impl Setup {
             background: Background::Manual,
             pages_max: 1 << 16,
             skip_log_gate: self.planted == Planted::SkipLogGate,
+            planted: match self.planted {
+                Planted::Txn(bug) => bug,
+                _ => PlantedBug::Nothing,
+            },
             ..Config::default()
         }
     }

@@ -14,6 +14,8 @@ pub struct Draw {
     long: u32,
     /// Of a hundred turns of a session, so many end it.
     ends: u32,
+    /// Of a hundred batches, so many are of long values only: the log goes round quickly.
+    floods: u32,
     deletes: u32,
     value_max: u32,
     level: Option<Isolation>,
@@ -38,6 +40,7 @@ impl Draw {
         Draw {
             sessions,
             trees: random.u8(1..3),
+            floods: if random.u8(0..4) == 0 { 30 } else { 0 },
             keys: *random.choice(&[5, 20, 90, 300]).unwrap_or(&20),
             long: *random.choice(&[0, 6, 15, 30]).unwrap_or(&6),
             ends: *random.choice(&[2, 6, 15]).unwrap_or(&6),
@@ -115,11 +118,22 @@ impl Draw {
             }
             19..22 => {
                 let count = self.random.usize(1..8);
+                if self.random.u32(0..100) < self.floods {
+                    return self.flood(count);
+                }
                 let rows = (0..count).map(|_| (self.row(), self.maybe_value())).collect();
                 Turn::Batch { rows, durability: self.durability() }
             }
             _ => self.of_session(),
         }
+    }
+
+    fn flood(&mut self, count: usize) -> Turn {
+        let mut long = || {
+            let (row, value) = (self.row(), self.value());
+            (row, Some(Value { len: self.random.u32(30_000..60_000), ..value }))
+        };
+        Turn::Batch { rows: (0..count).map(|_| long()).collect(), durability: Durability::Lazy }
     }
 
     fn maybe_value(&mut self) -> Option<Value> {

@@ -37,6 +37,8 @@ pub struct Seen {
     pub rollbacks: u64,
     /// Goings back to savepoints.
     pub backs: u64,
+    /// Transactions with changes that ended when the checkpoint had passed the first of them.
+    pub carried: u64,
 }
 
 impl Seen {
@@ -51,6 +53,7 @@ impl Seen {
         self.commits += other.commits;
         self.rollbacks += other.rollbacks;
         self.backs += other.backs;
+        self.carried += other.carried;
     }
 }
 
@@ -68,6 +71,8 @@ struct Live {
     stayed: Option<Stayed>,
     /// About how much taking it back would write.
     undo_bytes: u64,
+    /// Where the log ended behind its first change.
+    first: Option<u64>,
 }
 
 /// Sessions, their database, and what is known.
@@ -274,7 +279,7 @@ impl SessionPlayer {
             txn.take_snapshot();
             self.ledger.take_snapshot(session);
         }
-        let live = Live { txn, savepoints: Vec::new(), stayed: None, undo_bytes: 0 };
+        let live = Live { txn, savepoints: Vec::new(), stayed: None, undo_bytes: 0, first: None };
         self.live.insert(session, live);
         Ok(())
     }
@@ -299,6 +304,12 @@ impl SessionPlayer {
         };
         let Some(mut live) = self.live.remove(&session) else { return Ok(()) };
         self.seen.turns += 1;
+        if matches!(turn, Turn::Commit { .. } | Turn::Rollback { .. })
+            && let (Some(first), Some(db)) = (live.first, &self.db)
+            && db.stats().checkpoint > first
+        {
+            self.seen.carried += u64::from(self.ledger.has_changes(session));
+        }
         match turn {
             Turn::Commit { how, .. } => {
                 let done = self.commit(session, live, *how);
@@ -319,7 +330,8 @@ impl SessionPlayer {
     fn begin_again(&mut self, session: u8) {
         if let Some(db) = &self.db {
             let txn = db.begin(TxnOptions::default());
-            let live = Live { txn, savepoints: Vec::new(), stayed: None, undo_bytes: 0 };
+            let live =
+                Live { txn, savepoints: Vec::new(), stayed: None, undo_bytes: 0, first: None };
             self.live.insert(session, live);
         }
     }
@@ -483,6 +495,9 @@ impl SessionPlayer {
         if did && (value.is_some() || !looks) {
             live.undo_bytes += 64 + key.1.len() as u64 + there.map_or(0, |(_, len)| u64::from(len));
             self.ledger.change(session, key, value.map(|v| digest(&v.bytes())));
+            if live.first.is_none() {
+                live.first = self.db.as_ref().map(|db| db.stats().log_end);
+            }
         }
         Ok(())
     }

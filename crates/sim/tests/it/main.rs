@@ -3,3 +3,4 @@ mod creation;
 mod every_write;
 mod histories;
 mod planted;
+mod sessions;

@@ -1,0 +1,114 @@
+//! Sessions with transactions: random histories, a crash at every write, crashes of the recovery,
+//! and bugs that must be found.
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use weir::{Clock, PlantedBug, SystemClock};
+use weir_device::CrashMode;
+use weir_sim::{Crash, Planted, Seen, SessionScenario, Setup, Shorten, Tally};
+
+/// Time for random histories. `cargo run --release -p weir-sim -- --sessions yes` has more.
+const MICROS: u64 = 15_000_000;
+
+/// Runs `work` on two threads, and adds what they have met.
+fn twice(work: impl Fn() -> (Tally, Seen) + Sync) -> (Tally, Seen) {
+    std::thread::scope(|scope| {
+        let other = scope.spawn(&work);
+        let (mut tally, mut seen) = work();
+        let (more, met) = other.join().expect("the other thread");
+        tally.add(&more);
+        seen.add(&met);
+        (tally, seen)
+    })
+}
+
+#[test]
+fn random_sessions_see_what_they_must() {
+    let clock = SystemClock::new();
+    let next = AtomicU64::new(0);
+    let (tally, seen) = twice(|| {
+        let (mut tally, mut seen) = (Tally::default(), Seen::default());
+        while clock.now_micros() < MICROS {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            let scenario = SessionScenario::random(seed, Planted::Nothing);
+            match scenario.run() {
+                Ok((one, met)) => {
+                    tally.add(&one);
+                    seen.add(&met);
+                }
+                Err(e) => panic!(
+                    "seed {seed} with {:?}: {e:#} | cargo run --release -p weir-sim -- --sessions \
+                     yes --seed {seed} --seeds 1 makes it shorter",
+                    scenario.setup
+                ),
+            }
+        }
+        (tally, seen)
+    });
+    println!("{} histories: {tally:?} {seen:?}", next.load(Ordering::Relaxed));
+    assert!(tally.recoveries > 20 && tally.recovery_crashes > 10, "far too slow: {tally:?}");
+    // Nothing is shown of what was never met.
+    let met = [
+        seen.reads,
+        seen.old_reads,
+        seen.locked,
+        seen.conflicts,
+        seen.duplicates,
+        seen.commits,
+        seen.rollbacks,
+        seen.backs,
+        seen.carried,
+    ];
+    assert!(met.iter().all(|&count| count > 20), "{seen:?}");
+}
+
+const MODES: [CrashMode; 3] = [CrashMode::LoseAll, CrashMode::KeepAll, CrashMode::Random];
+
+fn crash(after: u64, mode: CrashMode, in_recovery: Vec<u64>) -> Crash {
+    Crash { after, mode, seed: after ^ 0x5eed, in_recovery }
+}
+
+/// Runs all crashes on two threads; panics with the first that ends badly.
+fn run_all(scenario: &SessionScenario, crashes: &[Crash]) -> (Tally, Seen) {
+    let next = AtomicU64::new(0);
+    twice(|| {
+        let (mut tally, mut seen) = (Tally::default(), Seen::default());
+        while let Some(crash) = crashes.get(next.fetch_add(1, Ordering::Relaxed) as usize) {
+            let one = SessionScenario { crashes: vec![crash.clone()], ..scenario.clone() };
+            match one.run() {
+                Ok((more, met)) => {
+                    tally.add(&more);
+                    seen.add(&met);
+                }
+                Err(e) => panic!("{:?}, {crash:?}: {e:#}", scenario.setup),
+            }
+        }
+        (tally, seen)
+    })
+}
+
+fn every_write(page_size: usize, seed: u64, count: usize, at_least: u64) {
+    let scenario = SessionScenario::calm(seed, Setup::tiny(page_size), count);
+    let steps = scenario.steps().expect("the turns without a crash");
+    assert!(steps >= at_least, "turns with {steps} writes only");
+    let crashes: Vec<Crash> = (0..steps)
+        .map(|after| crash(after, MODES[[0, 1, 2, 2, 2][(after % 5) as usize]], Vec::new()))
+        .collect();
+    let (tally, seen) = run_all(&scenario, &crashes);
+    assert_eq!(tally.recoveries, steps);
+    println!("{steps} crash points: {tally:?} {seen:?}");
+}
+
+#[test]
+fn at_every_write_of_sessions_with_pages_of_4096() {
+    every_write(4096, 3, 300, 300);
+}
+
+#[test]
+fn at_every_write_of_sessions_with_pages_of_8192() {
+    every_write(8192, 12, 300, 300);
+}
+
+#[test]
+fn at_every_write_of_sessions_with_pages_of_16384() {
+    every_write(16384, 25, 300, 300);
+}

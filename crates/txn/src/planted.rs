@@ -1,0 +1,21 @@
+//! Bugs planted on purpose, for the simulator alone: it is worth something only if it finds them.
+
+/// Which.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum PlantedBug {
+    /// None.
+    #[default]
+    Nothing,
+    /// The checkpoint is not told of the first record that taking a transaction back needs.
+    PinForgotten,
+    /// What is carried forward lacks the newest note of undo.
+    CarriedShort,
+    /// Going back forgets one row.
+    RowNotRestored,
+    /// The commit's group does not say what is left to do.
+    CleanupNotNoted,
+    /// A snapshot sees the commit after it.
+    SnapshotTooNew,
+    /// Nobody looks whether others have locked the row.
+    LocksNotAsked,
+}
