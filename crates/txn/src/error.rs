@@ -34,9 +34,7 @@ pub enum TxnError {
     #[error("there is a row with this key already")]
     Duplicate,
     /// Somebody has changed the row since this transaction's snapshot was taken.
-    #[error(
-        "another transaction changed the row after this one began; take it back and try again"
-    )]
+    #[error("another transaction changed the row after this one began; take it back and try again")]
     Conflict,
     /// The transaction has ended.
     #[error("the transaction has ended")]

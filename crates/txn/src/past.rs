@@ -313,8 +313,13 @@ impl Past {
     /// Gives back memory that it does not use: it changes nothing any more.
     pub(crate) fn shrink(&self) {
         let mut rows = self.rows.lock();
-        rows.entries.shrink_to_fit();
-        rows.bytes.shrink_to_fit();
+        let rows = &mut *rows;
+        if rows.entries.capacity() > 2 * rows.entries.len() {
+            rows.entries.shrink_to_fit();
+        }
+        if rows.bytes.capacity() > 2 * rows.bytes.len() {
+            rows.bytes.shrink_to_fit();
+        }
         *self.work.lock() = Work { trees: Vec::new(), ..Work::default() };
     }
 }

@@ -91,14 +91,21 @@ impl Writer {
     /// al., VLDB 2019). Returns how many it looked through.
     pub fn prune(&self, max: usize) -> usize {
         let (some, snapshots) = self.registry().take_prunable(max, PRUNE_LAG);
+        let mut hollow = Vec::new();
         for past in &some {
-            self.prune_one(past, &snapshots);
+            self.prune_one(past, &snapshots, &mut hollow);
         }
+        self.registry().drop_hollow(&hollow);
         some.len()
     }
 
-    fn prune_one(&self, past: &Arc<Past>, snapshots: &[u64]) {
+    /// Moves to `past` what only it leads to; transactions emptied so go to `hollow`.
+    fn prune_one(&self, past: &Arc<Past>, snapshots: &[u64], hollow: &mut Vec<Arc<Past>>) {
         let State::Committed(number) = past.state() else { return };
+        if snapshots.iter().all(|&at| at >= number) {
+            // It will be forgotten as a whole.
+            return;
+        }
         for seq in 1..=past.changes() {
             while let Some(stamp) = past.stamp_before(seq) {
                 let Some(older) = self.registry().find(stamp.writer) else { break };
@@ -111,7 +118,7 @@ impl Writer {
                     break;
                 }
                 if !Arc::ptr_eq(past, &older) && older.is_hollow() {
-                    self.registry().drop_hollow(&older);
+                    hollow.push(older);
                 }
             }
         }

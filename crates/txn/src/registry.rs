@@ -5,6 +5,7 @@
 //! registry any more was written by a transaction that everybody sees.
 use std::collections::hash_map::{Entry, HashMap};
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,7 +18,25 @@ use crate::past::{Past, State};
 const SHARDS: usize = 64;
 
 /// Transactions whose numbers have the same remainder.
-type Shard = RwLock<HashMap<TxnId, Arc<Past>>>;
+type Shard = RwLock<HashMap<TxnId, Arc<Past>, BuildHasherDefault<NumberHasher>>>;
+
+/// Numbers are given out one after another: scattering them is enough.
+#[derive(Default)]
+struct NumberHasher(u64);
+
+impl Hasher for NumberHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u64(u64::from(byte)));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
+    }
+}
 
 /// The registry.
 pub struct Registry {
@@ -168,7 +187,11 @@ impl Registry {
 
     fn remove(&self, inner: &mut Inner, id: TxnId) -> bool {
         let was_there = self.shard(id).write().remove(&id).is_some();
+        let was_first = inner.known.first() == Some(&id);
         inner.known.remove(&id);
+        if !was_first {
+            return was_there;
+        }
         let low = inner.known.first().map_or_else(|| self.next().0, |first| first.0);
         self.low.store(low, Ordering::SeqCst);
         was_there
@@ -290,15 +313,20 @@ impl Registry {
         (some, inner.snapshots.keys().copied().collect())
     }
 
-    /// Forgets a committed transaction of which no row and no version is left.
-    pub(crate) fn drop_hollow(&self, past: &Past) {
+    /// Forgets committed transactions of which no row and no version is left.
+    pub(crate) fn drop_hollow(&self, all: &[Arc<Past>]) {
+        if all.is_empty() {
+            return;
+        }
         let mut inner = self.inner.lock();
-        // Not when it is being purged, or has something left to do.
-        if let Some(number) = past.number()
-            && !inner.pins.contains_key(&past.id())
-            && inner.ended.remove(&number).is_some()
-        {
-            self.remove(&mut inner, past.id());
+        for past in all {
+            // Not when it is being purged, or has something left to do.
+            if let Some(number) = past.number()
+                && !inner.pins.contains_key(&past.id())
+                && inner.ended.remove(&number).is_some()
+            {
+                self.remove(&mut inner, past.id());
+            }
         }
     }
 }

@@ -1,0 +1,177 @@
+//! Figures of transactions that the workloads of `weir bench` do not show: redo of an update as a
+//! transaction of its own, one hot row, snapshots beside a thousand open transactions, and what a
+//! reader costs that holds a snapshot: `cargo run --release --example transaction_figures -- DIR
+//! [SECONDS]`.
+use std::error::Error;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use weir::{Config, Db, Durability, Tree, TxnOptions};
+
+type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
+const ROWS: u64 = 1_000_000;
+
+fn main() -> Outcome<()> {
+    let mut args = std::env::args().skip(1);
+    let dir = args.next().ok_or("usage: transaction_figures DIR [SECONDS]")?;
+    let seconds = args.next().map_or(Ok(10), |s| s.parse())?;
+    let time = Duration::from_secs(seconds);
+    let config = Config { log_bytes: 1 << 30, ..Config::default() };
+    let db = Db::open(&PathBuf::from(dir), config)?;
+    let tree = db.open_tree("rows")?;
+    if tree.get(&0u64.to_be_bytes())?.is_none() {
+        tree.bulk_load((0..ROWS).map(|n| (n.to_be_bytes(), [n as u8; 128])))?;
+    }
+    redo(&db, &tree)?;
+    hot_row(&db, &tree, time)?;
+    snapshots(&db, &tree)?;
+    long_reader(&db, &tree, time)?;
+    Ok(db.close()?)
+}
+
+/// Changes 120 of the 128 bytes of a row, in a transaction.
+fn update(db: &Db, tree: &Tree, row: u64, what: u64, durability: Durability) -> Outcome<()> {
+    let mut txn = db.begin(TxnOptions::default());
+    txn.update(tree, &row.to_be_bytes(), |old, new| {
+        new.extend_from_slice(&old[..8]);
+        (0..15).for_each(|n| new.extend_from_slice(&scatter(what ^ n).to_le_bytes()));
+        true
+    })?;
+    Ok(txn.commit_durably(durability)?)
+}
+
+fn scatter(n: u64) -> u64 {
+    let n = (n ^ (n >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    (n ^ (n >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb) ^ (n >> 31)
+}
+
+fn redo(db: &Db, tree: &Tree) -> Outcome<()> {
+    let (count, before) = (50_000, db.stats().redo_bytes);
+    for n in 0..count {
+        update(db, tree, scatter(n) % ROWS, n, Durability::Lazy)?;
+    }
+    let bytes = (db.stats().redo_bytes - before) as f64 / count as f64;
+    println!("redo        {bytes:.0} bytes for an update of 120 bytes as a transaction");
+    Ok(())
+}
+
+/// Commits a second, and the longest and the 99.9th percentile of one, in microseconds.
+fn run(
+    threads: u64,
+    time: Duration,
+    one: &(dyn Fn(u64, u64) -> Outcome<()> + Sync),
+) -> Outcome<(f64, u64, u64)> {
+    let (stop, next) = (AtomicBool::new(false), AtomicU64::new(0));
+    let began = Instant::now();
+    let work = |thread| -> Outcome<Vec<u64>> {
+        let mut micros = Vec::new();
+        while !stop.load(Relaxed) {
+            let began = Instant::now();
+            one(thread, next.fetch_add(1, Relaxed))?;
+            micros.push(began.elapsed().as_micros() as u64);
+        }
+        Ok(micros)
+    };
+    let work = &work;
+    let mut micros = std::thread::scope(|scope| -> Outcome<Vec<u64>> {
+        let workers: Vec<_> = (0..threads).map(|n| scope.spawn(move || work(n))).collect();
+        std::thread::sleep(time);
+        stop.store(true, Relaxed);
+        let mut all = Vec::new();
+        for worker in workers {
+            all.extend(worker.join().map_err(|_| "a thread panicked")??);
+        }
+        Ok(all)
+    })?;
+    let rate = micros.len() as f64 / began.elapsed().as_secs_f64();
+    micros.sort_unstable();
+    let at = |share: f64| micros.get((micros.len() as f64 * share) as usize).copied().unwrap_or(0);
+    Ok((rate, at(0.999), micros.last().copied().unwrap_or(0)))
+}
+
+fn hot_row(db: &Db, tree: &Tree, time: Duration) -> Outcome<()> {
+    for durability in [Durability::Lazy, Durability::Synced] {
+        let mut alone = 0.0;
+        for threads in [1, 64] {
+            let (rate, p999, max) = run(threads, time, &|_, n| update(db, tree, 7, n, durability))?;
+            if threads == 1 {
+                alone = rate;
+            }
+            println!(
+                "hot row     {threads:2} sessions, {durability:?}: {rate:.0}/s ({:.2} of one), \
+                 p99.9 {p999} us, longest {max} us",
+                rate / alone
+            );
+        }
+    }
+    Ok(())
+}
+
+fn snapshots(db: &Db, tree: &Tree) -> Outcome<()> {
+    let take = || {
+        let began = Instant::now();
+        (0..200_000).for_each(|_| drop(db.snapshot()));
+        began.elapsed().as_nanos() as f64 / 200_000.0
+    };
+    let alone = take();
+    let mut open = Vec::new();
+    for n in 0u64..1_000 {
+        let mut txn = db.begin(TxnOptions::default());
+        txn.put(tree, &(n * 7).to_be_bytes(), &[0; 128])?;
+        open.push(txn);
+    }
+    println!("snapshot    {alone:.0} ns with none open, {:.0} ns with 1,000 open", take());
+    Ok(())
+}
+
+fn long_reader(db: &Db, tree: &Tree, time: Duration) -> Outcome<()> {
+    let one = |_, n| update(db, tree, scatter(n) % ROWS, n, Durability::Lazy);
+    let (without, ..) = run(2, time, &one)?;
+    db.stats();
+    let snapshot = db.snapshot();
+    let mut reader = db.begin(TxnOptions::default());
+    reader.share(&snapshot);
+    let before = reader.get(tree, &5u64.to_be_bytes())?;
+    let memory = resident_mib();
+    let mut worst = f64::MAX;
+    let began = Instant::now();
+    let mut sum = 0.0;
+    let mut rounds = 0;
+    while began.elapsed() < time * 6 {
+        let (rate, ..) = run(2, time / 5, &one)?;
+        (worst, sum, rounds) = (worst.min(rate), sum + rate, rounds + 1);
+    }
+    let stats = db.stats();
+    println!(
+        "long reader {:.0} s: {:.0} updates/s beside it, worst stretch {worst:.0}, {without:.0} \
+         without; history {} transactions, {} MiB more memory, age {:.1} % of the limit",
+        began.elapsed().as_secs_f64(),
+        sum / f64::from(rounds),
+        stats.history_transactions,
+        resident_mib().saturating_sub(memory),
+        100.0 * stats.checkpoint_age_bytes as f64 / stats.checkpoint_age_limit_bytes as f64
+    );
+    if reader.get(tree, &5u64.to_be_bytes())? != before {
+        return Err("the snapshot has changed".into());
+    }
+    let mut cursor = reader.cursor(tree);
+    let (mut rows, began) = (0, Instant::now());
+    let mut on = cursor.seek_first(&mut reader)?;
+    while on {
+        rows += u64::from(cursor.value().len() == 128);
+        on = cursor.next(&mut reader)?;
+    }
+    println!("            it reads {rows} rows in {:.1} s", began.elapsed().as_secs_f64());
+    if rows != ROWS {
+        return Err("rows are missing".into());
+    }
+    Ok(())
+}
+
+/// Memory of this process, as Linux tells; 0 elsewhere.
+fn resident_mib() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    text.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0) * 4 / 1024
+}
