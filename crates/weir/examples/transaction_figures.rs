@@ -129,7 +129,6 @@ fn snapshots(db: &Db, tree: &Tree) -> Outcome<()> {
 fn long_reader(db: &Db, tree: &Tree, time: Duration) -> Outcome<()> {
     let one = |_, n| update(db, tree, scatter(n) % ROWS, n, Durability::Lazy);
     let (without, ..) = run(2, time, &one)?;
-    db.stats();
     let snapshot = db.snapshot();
     let mut reader = db.begin(TxnOptions::default());
     reader.share(&snapshot);
