@@ -1,0 +1,379 @@
+//! The tables of a database. Their descriptors are rows of the tree `weir.tables`; each change of a
+//! definition is one transaction, durable when it returns.
+//!
+//! | key | value |
+//! |---|---|
+//! | `n` name | the table's number |
+//! | `d` number | its descriptor |
+//! | `v` number | its version; who writes to the table has a share of this row's lock |
+//! | `a` number, `r` number | ends of stretches of auto-increment numbers and row ids |
+//! | `s` number, tree | what sampling found |
+//! | `i` | the number of the next table |
+use std::sync::Arc;
+
+use weir::{Db, Durability, Txn};
+
+use crate::descriptor::{IndexInfo, TableInfo};
+use crate::error::Error;
+use crate::raw::RawTable;
+use crate::shared::{Shared, key_of};
+
+const CATALOG: &str = "weir.tables";
+const NEXT_ID: &[u8] = b"i";
+const NAME_BYTES_MAX: usize = 512;
+/// The tables of a database. Cloning gives another handle of the same. There must be one of these
+/// for an open database, with its clones: they share in memory what numbers were given out.
+#[derive(Clone)]
+pub struct Tables {
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// An index to be made.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct IndexSpec {
+    /// Its name, unique in the table.
+    pub name: String,
+    /// Whether two rows may have the same key.
+    pub unique: bool,
+    /// Bytes of the caller's that say how its keys are made.
+    pub definition: Vec<u8>,
+}
+
+fn name_key(name: &str) -> Vec<u8> {
+    [b"n", name.as_bytes()].concat()
+}
+
+impl Tables {
+    /// The tables of this database. Indexes whose building was cut short by a crash are removed.
+    ///
+    /// # Errors
+    /// [`Error::Store`], [`Error::Damaged`].
+    pub fn open(db: &Db) -> Result<Tables, Error> {
+        let catalog = db.open_tree(CATALOG)?;
+        let states = parking_lot::Mutex::default();
+        let tables = Tables { shared: Arc::new(Shared { db: db.clone(), catalog, states }) };
+        for id in tables.ids()? {
+            if let Some(info) = tables.shared.load(id)?
+                && info.indexes.iter().any(|index| index.building)
+            {
+                tables.remove_unfinished(id)?;
+            }
+        }
+        Ok(tables)
+    }
+
+    /// The database.
+    #[must_use]
+    pub fn db(&self) -> &Db {
+        &self.shared.db
+    }
+
+    /// The names of all tables, in order.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub fn names(&self) -> Result<Vec<String>, Error> {
+        let mut names = Vec::new();
+        self.each(b'n', |key, _| {
+            names.push(String::from_utf8_lossy(key).into_owned());
+            Ok(())
+        })?;
+        Ok(names)
+    }
+
+    /// Opens a table of encoded rows.
+    ///
+    /// # Errors
+    /// [`Error::NoTable`], [`Error::Store`], [`Error::Damaged`].
+    pub fn open_raw(&self, name: &str) -> Result<RawTable, Error> {
+        // Once more if somebody alters it just now.
+        for _ in 0..100 {
+            let Some(id) = self.shared.catalog.get(&name_key(name))? else { break };
+            let opened = self.open_id(number(&id)?);
+            if !matches!(opened, Err(Error::Changed)) {
+                return opened;
+            }
+        }
+        Err(Error::NoTable(name.to_string()))
+    }
+
+    /// Opens a table by its number.
+    ///
+    /// # Errors
+    /// [`Error::Changed`] when it is not there or is being altered now.
+    pub(crate) fn open_id(&self, id: u64) -> Result<RawTable, Error> {
+        let state = self.shared.state(id);
+        let info = self.shared.load(id)?.ok_or(Error::Changed)?;
+        let tree = |number| self.shared.db.tree(&info.tree_name(number))?.ok_or(Error::Changed);
+        let primary = tree(info.tree)?;
+        let indexes = info.indexes.iter().map(|index| tree(index.tree));
+        let indexes = indexes.collect::<Result<_, Error>>()?;
+        let shared = self.shared.clone();
+        let version_key = key_of(b'v', id);
+        Ok(RawTable { shared, state, info: Arc::new(info), primary, indexes, version_key })
+    }
+
+    /// Makes a table of encoded rows. `false`: there is one of this name already.
+    ///
+    /// # Errors
+    /// [`Error::Definition`], [`Error::Store`]; nothing was made.
+    pub fn create_raw(
+        &self,
+        name: &str,
+        definition: &[u8],
+        indexes: &[IndexSpec],
+    ) -> Result<bool, Error> {
+        check_name(name)?;
+        let mut txn = self.shared.begin();
+        let mut value = Vec::new();
+        if txn.get_for_update(&self.shared.catalog, &name_key(name), &mut value)? {
+            return Ok(false);
+        }
+        let id = self.next_id(&mut txn)?;
+        let mut info = TableInfo {
+            id,
+            version: 1,
+            definition: definition.to_vec(),
+            indexes: Vec::new(),
+            tree: 0,
+            next_tree: 1,
+            since: 1,
+        };
+        for spec in indexes {
+            let index = new_index(&mut info, spec, false)?;
+            info.indexes.push(index);
+        }
+        for tree in info.tree_names() {
+            txn.create_tree(&tree)?;
+        }
+        txn.insert(&self.shared.catalog, &name_key(name), &id.to_le_bytes())?;
+        self.shared.store(&mut txn, &info)?;
+        txn.commit_durably(Durability::Synced)?;
+        Ok(true)
+    }
+
+    /// Drops a table, when all who write to it have ended. `false`: there is none.
+    ///
+    /// # Errors
+    /// [`Error::Store`]; the table is there.
+    pub fn drop_table(&self, name: &str) -> Result<bool, Error> {
+        let mut txn = self.shared.begin();
+        let Some(info) = self.lock_table(&mut txn, name)? else { return Ok(false) };
+        for tree in info.tree_names() {
+            txn.drop_tree(&tree)?;
+        }
+        let catalog = &self.shared.catalog;
+        txn.delete(catalog, &name_key(name))?;
+        for kind in *b"dvar" {
+            txn.delete(catalog, &key_of(kind, info.id))?;
+        }
+        self.forget_samples(&mut txn, info.id)?;
+        self.shared.altered(info.id);
+        txn.commit_durably(Durability::Synced)?;
+        self.shared.states.lock().remove(&info.id);
+        Ok(true)
+    }
+
+    /// Gives a table another name. Its handles stay good. `false`: there is none of the old name.
+    ///
+    /// # Errors
+    /// [`Error::TableExists`], [`Error::Definition`], [`Error::Store`]; nothing was changed.
+    pub fn rename(&self, from: &str, to: &str) -> Result<bool, Error> {
+        check_name(to)?;
+        let mut txn = self.shared.begin();
+        let (catalog, mut id) = (&self.shared.catalog, Vec::new());
+        if !txn.get_for_update(catalog, &name_key(from), &mut id)? {
+            return Ok(false);
+        }
+        txn.delete(catalog, &name_key(from))?;
+        match txn.insert(catalog, &name_key(to), &id) {
+            Err(weir::Error::Duplicate) => return Err(Error::TableExists(to.to_string())),
+            done => done?,
+        }
+        txn.commit_durably(Durability::Synced)?;
+        Ok(true)
+    }
+
+    /// Removes all rows by giving the table new trees, when all who write to it have ended. Its
+    /// auto-increment goes on where it was. `false`: there is no such table.
+    ///
+    /// # Errors
+    /// [`Error::Store`]; nothing was changed.
+    pub fn truncate(&self, name: &str) -> Result<bool, Error> {
+        let mut txn = self.shared.begin();
+        let Some(mut info) = self.lock_table(&mut txn, name)? else { return Ok(false) };
+        if info.indexes.iter().any(|index| index.building) {
+            return Err(building());
+        }
+        for tree in info.tree_names() {
+            txn.drop_tree(&tree)?;
+        }
+        info.version += 1;
+        info.since = info.version;
+        info.tree = info.claim_tree();
+        for at in 0..info.indexes.len() {
+            info.indexes[at].tree = info.claim_tree();
+            info.indexes[at].since = info.version;
+        }
+        for tree in info.tree_names() {
+            txn.create_tree(&tree)?;
+        }
+        self.forget_samples(&mut txn, info.id)?;
+        self.shared.store(&mut txn, &info)?;
+        self.shared.altered(info.id);
+        txn.commit_durably(Durability::Synced)?;
+        Ok(true)
+    }
+
+    /// Drops an index, when all who write to the table have ended. `false`: there is none.
+    ///
+    /// # Errors
+    /// [`Error::NoTable`], [`Error::Store`]; nothing was changed.
+    pub fn drop_index(&self, table: &str, index: &str) -> Result<bool, Error> {
+        let mut txn = self.shared.begin();
+        let info = self.lock_table(&mut txn, table)?;
+        let mut info = info.ok_or_else(|| Error::NoTable(table.to_string()))?;
+        let Some(at) = info.index(index) else { return Ok(false) };
+        if info.indexes[at].building {
+            return Err(building());
+        }
+        self.drop_indexes(txn, &mut info, |other| other.name == index)?;
+        Ok(true)
+    }
+
+    /// Drops the indexes that building has left unfinished.
+    pub(crate) fn remove_unfinished(&self, id: u64) -> Result<(), Error> {
+        let mut txn = self.shared.begin();
+        if let Some(mut info) = self.lock_id(&mut txn, id)? {
+            self.drop_indexes(txn, &mut info, |index| index.building)?;
+        }
+        Ok(())
+    }
+
+    fn drop_indexes(
+        &self,
+        mut txn: Txn,
+        info: &mut TableInfo,
+        is_to_go: impl Fn(&IndexInfo) -> bool,
+    ) -> Result<(), Error> {
+        for index in info.indexes.iter().filter(|index| is_to_go(index)) {
+            txn.drop_tree(&info.tree_name(index.tree))?;
+        }
+        info.indexes.retain(|index| !is_to_go(index));
+        info.version += 1;
+        self.shared.store(&mut txn, info)?;
+        self.shared.altered(info.id);
+        txn.commit_durably(Durability::Synced)?;
+        Ok(())
+    }
+
+    /// Locks a table against writers and other changes of its definition.
+    pub(crate) fn lock_table(&self, txn: &mut Txn, name: &str) -> Result<Option<TableInfo>, Error> {
+        let mut id = Vec::new();
+        if !txn.get_for_update(&self.shared.catalog, &name_key(name), &mut id)? {
+            return Ok(None);
+        }
+        self.lock_id(txn, number(&id)?)
+    }
+
+    pub(crate) fn lock_id(&self, txn: &mut Txn, id: u64) -> Result<Option<TableInfo>, Error> {
+        let (catalog, mut value) = (&self.shared.catalog, Vec::new());
+        // This row first: writers hold shares of it, and of nothing else here.
+        if !txn.get_for_update(catalog, &key_of(b'v', id), &mut value)?
+            || !txn.get_for_update(catalog, &key_of(b'd', id), &mut value)?
+        {
+            return Ok(None);
+        }
+        TableInfo::decode(&value).map(Some)
+    }
+
+    fn next_id(&self, txn: &mut Txn) -> Result<u64, Error> {
+        let (catalog, mut value) = (&self.shared.catalog, Vec::new());
+        let there = txn.get_for_update(catalog, NEXT_ID, &mut value)?;
+        let id = if there { number(&value)? } else { 1 };
+        txn.put(catalog, NEXT_ID, &(id + 1).to_le_bytes())?;
+        Ok(id)
+    }
+
+    fn ids(&self) -> Result<Vec<u64>, Error> {
+        let mut ids = Vec::new();
+        self.each(b'd', |id, _| {
+            let id = id.try_into().map(u64::from_be_bytes);
+            ids.push(id.map_err(|_| Error::Damaged("a key of the catalog is malformed".into()))?);
+            Ok(())
+        })?;
+        Ok(ids)
+    }
+
+    /// Visits the committed rows of one kind: key without the kind, value.
+    fn each(
+        &self,
+        kind: u8,
+        mut visit: impl FnMut(&[u8], &[u8]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let mut cursor = self.shared.catalog.cursor();
+        let mut on = cursor.seek(&[kind])?;
+        while on {
+            let key = cursor.key().to_vec();
+            let Some((&first, rest)) = key.split_first() else { break };
+            if first != kind {
+                break;
+            }
+            visit(rest, cursor.value()?)?;
+            on = cursor.next()?;
+        }
+        Ok(())
+    }
+
+    fn forget_samples(&self, txn: &mut Txn, id: u64) -> Result<(), Error> {
+        let prefix = key_of(b's', id);
+        let mut keys = Vec::new();
+        self.each(b's', |rest, _| {
+            if rest.starts_with(&prefix[1..]) {
+                keys.push([b"s", rest].concat());
+            }
+            Ok(())
+        })?;
+        for key in keys {
+            txn.delete(&self.shared.catalog, &key)?;
+        }
+        self.shared.state(id).samples.forget();
+        Ok(())
+    }
+}
+
+pub(crate) fn new_index(
+    info: &mut TableInfo,
+    spec: &IndexSpec,
+    building: bool,
+) -> Result<IndexInfo, Error> {
+    check_name(&spec.name)?;
+    if info.index(&spec.name).is_some() {
+        return Err(Error::IndexExists(spec.name.clone()));
+    }
+    Ok(IndexInfo {
+        name: spec.name.clone(),
+        unique: spec.unique,
+        definition: spec.definition.clone(),
+        building,
+        tree: info.claim_tree(),
+        since: info.version,
+    })
+}
+
+pub(crate) fn building() -> Error {
+    Error::Definition("an index of the table is being built; try again when it is done".into())
+}
+
+fn check_name(name: &str) -> Result<(), Error> {
+    if (1..=NAME_BYTES_MAX).contains(&name.len()) {
+        return Ok(());
+    }
+    let len = name.len();
+    Err(Error::Definition(format!("a name has 1 to {NAME_BYTES_MAX} bytes; this one has {len}")))
+}
+
+fn number(bytes: &[u8]) -> Result<u64, Error> {
+    let number = bytes.try_into().map(u64::from_le_bytes);
+    number.map_err(|_| Error::Damaged("a number in the catalog is not 8 bytes long".into()))
+}

@@ -1,0 +1,199 @@
+//! What the catalog knows of a table, as bytes: a version of the format, the fields, a checksum.
+use weir_base::{checksum, varint};
+
+use crate::error::Error;
+use crate::key::Malformed;
+use crate::row::{put_bytes, take_bytes};
+
+const FORMAT: u8 = 1;
+
+/// An index of a table.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct IndexInfo {
+    /// Its name, unique in the table.
+    pub name: String,
+    /// Whether two rows may have the same key.
+    pub unique: bool,
+    /// Bytes of the caller's that say how its keys are made.
+    pub definition: Vec<u8>,
+    /// Kept up by writers, but not complete yet: of no use to readers.
+    pub building: bool,
+    pub(crate) tree: u64,
+    /// The first version of the table in which its tree is complete.
+    pub(crate) since: u64,
+}
+
+/// A table as the catalog knows it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TableInfo {
+    /// Never used again after the table is dropped.
+    pub id: u64,
+    /// One more with each change of the definition.
+    pub version: u64,
+    /// Bytes of the caller's that say what its rows are.
+    pub definition: Vec<u8>,
+    /// In the order in which uniqueness is checked.
+    pub indexes: Vec<IndexInfo>,
+    pub(crate) tree: u64,
+    pub(crate) next_tree: u64,
+    /// The first version in which `tree` is the tree of rows.
+    pub(crate) since: u64,
+}
+
+impl TableInfo {
+    /// The number for one more tree.
+    pub(crate) fn claim_tree(&mut self) -> u64 {
+        self.next_tree += 1;
+        self.next_tree - 1
+    }
+
+    pub(crate) fn tree_name(&self, tree: u64) -> String {
+        format!("weir.table.{}.{tree}", self.id)
+    }
+
+    /// The names of all its trees, the primary one first.
+    pub(crate) fn tree_names(&self) -> Vec<String> {
+        let indexes = self.indexes.iter().map(|index| index.tree);
+        [self.tree].into_iter().chain(indexes).map(|tree| self.tree_name(tree)).collect()
+    }
+
+    pub(crate) fn index(&self, name: &str) -> Option<usize> {
+        self.indexes.iter().position(|index| index.name == name)
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = vec![FORMAT];
+        for number in [self.id, self.version, self.tree, self.next_tree, self.since] {
+            varint::put(&mut out, number);
+        }
+        put_bytes(&mut out, &self.definition);
+        varint::put(&mut out, self.indexes.len() as u64);
+        for index in &self.indexes {
+            put_bytes(&mut out, index.name.as_bytes());
+            out.push(u8::from(index.unique) | u8::from(index.building) << 1);
+            varint::put(&mut out, index.tree);
+            varint::put(&mut out, index.since);
+            put_bytes(&mut out, &index.definition);
+        }
+        let sum = checksum(&out);
+        out.extend_from_slice(&sum.to_le_bytes());
+        out
+    }
+
+    /// # Errors
+    /// [`Error::Damaged`].
+    pub(crate) fn decode(bytes: &[u8]) -> Result<TableInfo, Error> {
+        let damaged = |what| Error::Damaged(format!("a table's entry in the catalog: {what}"));
+        let (body, sum) =
+            bytes.split_last_chunk::<4>().ok_or_else(|| damaged("it is too short"))?;
+        if u32::from_le_bytes(*sum) != checksum(body) {
+            return Err(damaged("its checksum is wrong"));
+        }
+        match body.split_first() {
+            Some((&FORMAT, rest)) => Self::fields(rest).map_err(|e| damaged(e.0)),
+            _ => Err(damaged("a later version of the engine has written it")),
+        }
+    }
+
+    fn fields(mut rest: &[u8]) -> Result<TableInfo, Malformed> {
+        let rest = &mut rest;
+        let mut info = TableInfo {
+            id: number(rest)?,
+            version: number(rest)?,
+            tree: number(rest)?,
+            next_tree: number(rest)?,
+            since: number(rest)?,
+            definition: take_bytes(rest)?.to_vec(),
+            indexes: Vec::new(),
+        };
+        for _ in 0..number(rest)? {
+            let name = text(rest)?;
+            let (&flags, behind) = rest.split_first().ok_or(Malformed("it ends too early"))?;
+            *rest = behind;
+            if flags > 3 {
+                return Err(Malformed("an index has unknown marks"));
+            }
+            info.indexes.push(IndexInfo {
+                name,
+                unique: flags & 1 != 0,
+                building: flags & 2 != 0,
+                tree: number(rest)?,
+                since: number(rest)?,
+                definition: take_bytes(rest)?.to_vec(),
+            });
+        }
+        if rest.is_empty() { Ok(info) } else { Err(Malformed("it goes on behind its end")) }
+    }
+}
+
+/// Takes a number.
+pub(crate) fn number(rest: &mut &[u8]) -> Result<u64, Malformed> {
+    varint::take(rest).ok_or(Malformed("it ends too early"))
+}
+
+/// Takes a text.
+pub(crate) fn text(rest: &mut &[u8]) -> Result<String, Malformed> {
+    let bytes = take_bytes(rest)?.to_vec();
+    String::from_utf8(bytes).map_err(|_| Malformed("a name is not UTF-8"))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn info() -> impl Strategy<Value = TableInfo> {
+        let bytes = || prop::collection::vec(any::<u8>(), 0..20);
+        let index = (".{0,8}", any::<bool>(), any::<bool>(), any::<u64>(), bytes()).prop_map(
+            |(name, unique, building, tree, definition)| IndexInfo {
+                name,
+                unique,
+                definition,
+                building,
+                tree,
+                since: tree / 2,
+            },
+        );
+        let indexes = prop::collection::vec(index, 0..4);
+        (any::<[u64; 5]>(), bytes(), indexes).prop_map(
+            |([id, version, tree, next_tree, since], definition, indexes)| TableInfo {
+                id,
+                version,
+                definition,
+                indexes,
+                tree,
+                next_tree,
+                since,
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn descriptors_come_back_and_damage_is_found(
+            info in info(),
+            at in any::<usize>(),
+            bit in 0u8..8,
+        ) {
+            let bytes = info.encode();
+            prop_assert_eq!(TableInfo::decode(&bytes).expect("well-formed"), info);
+            let mut flipped = bytes.clone();
+            flipped[at % bytes.len()] ^= 1 << bit;
+            prop_assert!(TableInfo::decode(&flipped).is_err());
+            prop_assert!(TableInfo::decode(&bytes[..at % bytes.len()]).is_err());
+        }
+
+        #[test]
+        fn any_bytes_with_a_right_checksum_give_a_table_or_an_error(
+            mut bytes in prop::collection::vec(prop_oneof![0u8..4, any::<u8>()], 0..60),
+        ) {
+            bytes.insert(0, FORMAT);
+            let sum = checksum(&bytes);
+            bytes.extend_from_slice(&sum.to_le_bytes());
+            if let Ok(info) = TableInfo::decode(&bytes) {
+                prop_assert_eq!(TableInfo::decode(&info.encode()).expect("well-formed"), info);
+            }
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Tables: rows of columns with any number of indexes that always agree with them, over the
+//! transactions of `weir`. Two ways in: [`Table`], of values with a [`Schema`], and [`RawTable`],
+//! of keys and rows that the caller has encoded. Definitions change by [`Tables`].
+#![forbid(unsafe_code)]
+mod build;
+mod catalog;
+mod check;
+mod descriptor;
+mod entry;
+mod error;
+mod key;
+mod layout;
+mod range;
+mod raw;
+mod row;
+mod scan;
+mod schema;
+mod sequence;
+mod shared;
+mod stats;
+mod table;
+#[cfg(test)]
+mod testing;
+mod value;
+mod walk;
+
+pub use build::MakeEntry;
+pub use catalog::{IndexSpec, Tables};
+pub use check::{MakeAnyEntry, TableReport};
+pub use descriptor::{IndexInfo, TableInfo};
+pub use entry::{Entry, EntryBuf};
+pub use error::Error;
+pub use key::{KeyColumn, Malformed, after_prefix, put_column, take_column, take_columns};
+pub use layout::Row;
+pub use range::Range;
+pub use raw::{RawTable, RowImage};
+pub use row::{RowCodec, RowColumn};
+pub use scan::{Direction, KeyRange, RawScan};
+pub use schema::{Column, Index, KeyPart, Schema, desc};
+pub use stats::Estimate;
+pub use table::Table;
+pub use value::{ColumnType, Value};
+pub use walk::{RowKey, Scan};

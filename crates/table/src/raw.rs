@@ -1,0 +1,386 @@
+//! A table of rows and keys that the caller has encoded: one tree of rows and any number of
+//! indexes, kept in agreement by every statement.
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use weir::{Savepoint, Tree, Txn};
+
+use crate::descriptor::TableInfo;
+use crate::entry::{Entry, Parts, stored_key, stored_value};
+use crate::error::Error;
+use crate::sequence::Sequence;
+use crate::shared::Shared;
+use crate::stats::Samples;
+
+/// What all handles of one table share.
+pub(crate) struct TableState {
+    /// Its definition has changed since the database was opened: a transaction may have a snapshot
+    /// from before.
+    pub(crate) altered: AtomicBool,
+    /// A writer has met a duplicate in the unique index that is being built.
+    pub(crate) build_failed: AtomicBool,
+    pub(crate) samples: Samples,
+    pub(crate) numbers: Sequence,
+    pub(crate) row_ids: Sequence,
+}
+
+/// A handle of a table, good until the table's definition changes.
+#[derive(Clone)]
+pub struct RawTable {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) state: Arc<TableState>,
+    pub(crate) info: Arc<TableInfo>,
+    pub(crate) primary: Tree,
+    pub(crate) indexes: Vec<Tree>,
+    pub(crate) version_key: [u8; 9],
+}
+
+/// A row with its index entries.
+#[derive(Clone, Copy, Debug)]
+pub struct RowImage<'a> {
+    /// The primary key.
+    pub key: &'a [u8],
+    /// The row.
+    pub row: &'a [u8],
+    /// One entry for each index, in the table's order, those being built included.
+    pub entries: &'a [Entry<'a>],
+}
+
+impl RawTable {
+    /// Its definition as this handle knows it.
+    #[must_use]
+    pub fn info(&self) -> &TableInfo {
+        &self.info
+    }
+
+    /// The place of an index of this name.
+    ///
+    /// # Errors
+    /// [`Error::NoIndex`]; also when it is still being built.
+    pub fn index(&self, name: &str) -> Result<usize, Error> {
+        let at = self.info.index(name).filter(|&at| !self.info.indexes[at].building);
+        at.ok_or_else(|| Error::NoIndex(name.to_string()))
+    }
+
+    /// Inserts a row and its entries: all, or nothing if it fails.
+    ///
+    /// # Errors
+    /// [`Error::Duplicate`] names the first unique index in order that has the key already;
+    /// [`Error::Changed`], [`Error::Store`], [`Error::Input`].
+    pub fn insert(&self, txn: &mut Txn, row: RowImage<'_>) -> Result<(), Error> {
+        self.check_entries(row.entries)?;
+        self.lock_definition(txn)?;
+        self.insert_locked(txn, row)
+    }
+
+    pub(crate) fn insert_locked(&self, txn: &mut Txn, row: RowImage<'_>) -> Result<(), Error> {
+        self.statement(txn, |txn| {
+            match txn.insert(&self.primary, row.key, row.row) {
+                Err(weir::Error::Duplicate) => return Err(Error::Duplicate { index: None }),
+                done => done?,
+            }
+            (0..self.indexes.len()).try_for_each(|at| self.add(txn, at, row.key, row.entries[at]))
+        })
+    }
+
+    /// Turns one row into another, its key included: all, or nothing if it fails. `old` is the row
+    /// as this transaction has read it with a lock.
+    ///
+    /// # Errors
+    /// As [`RawTable::insert`]; [`Error::Damaged`] when the old row or an entry of it is not there.
+    pub fn update(&self, txn: &mut Txn, old: RowImage<'_>, new: RowImage<'_>) -> Result<(), Error> {
+        self.check_entries(old.entries)?;
+        self.check_entries(new.entries)?;
+        self.lock_definition(txn)?;
+        self.update_locked(txn, old, new)
+    }
+
+    pub(crate) fn update_locked(
+        &self,
+        txn: &mut Txn,
+        old: RowImage<'_>,
+        new: RowImage<'_>,
+    ) -> Result<(), Error> {
+        self.statement(txn, |txn| {
+            let moved = old.key != new.key;
+            if moved {
+                self.remove_row(txn, old.key)?;
+                match txn.insert(&self.primary, new.key, new.row) {
+                    Err(weir::Error::Duplicate) => return Err(Error::Duplicate { index: None }),
+                    done => done?,
+                }
+            } else if old.row != new.row {
+                txn.put(&self.primary, new.key, new.row)?;
+            }
+            for at in 0..self.indexes.len() {
+                let (was, is) = (old.entries[at], new.entries[at]);
+                if !moved && was == is {
+                    continue;
+                }
+                let stays = !moved && was.key == is.key && was.has_null == is.has_null;
+                if stays && !self.info.indexes[at].building {
+                    self.replace(txn, at, new.key, is)?;
+                } else {
+                    self.remove(txn, at, old.key, was)?;
+                    self.add(txn, at, new.key, is)?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Removes a row, whose bytes are not looked at, and its entries: all, or nothing if it fails.
+    ///
+    /// # Errors
+    /// As [`RawTable::update`].
+    pub fn delete(&self, txn: &mut Txn, old: RowImage<'_>) -> Result<(), Error> {
+        self.check_entries(old.entries)?;
+        self.lock_definition(txn)?;
+        self.delete_locked(txn, old)
+    }
+
+    pub(crate) fn delete_locked(&self, txn: &mut Txn, old: RowImage<'_>) -> Result<(), Error> {
+        self.statement(txn, |txn| {
+            self.remove_row(txn, old.key)?;
+            (0..self.indexes.len())
+                .try_for_each(|at| self.remove(txn, at, old.key, old.entries[at]))
+        })
+    }
+
+    /// Reads a row as the transaction sees it into `out`. `false`: it sees none.
+    ///
+    /// # Errors
+    /// [`Error::Changed`], [`Error::Store`].
+    pub fn get(&self, txn: &mut Txn, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
+        self.check_view(txn, self.info.since)?;
+        Ok(txn.get_into(&self.primary, key, out)?)
+    }
+
+    /// Locks a key for this transaction alone, whether or not there is a row, and reads the row as
+    /// committed last. `false`: there is none.
+    ///
+    /// # Errors
+    /// [`Error::Changed`], [`Error::Store`].
+    pub fn get_for_update(
+        &self,
+        txn: &mut Txn,
+        key: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<bool, Error> {
+        self.lock_definition(txn)?;
+        Ok(txn.get_for_update(&self.primary, key, out)?)
+    }
+
+    /// As [`RawTable::get_for_update`], with a lock that others may share.
+    ///
+    /// # Errors
+    /// As [`RawTable::get_for_update`].
+    pub fn get_for_share(
+        &self,
+        txn: &mut Txn,
+        key: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<bool, Error> {
+        self.lock_definition(txn)?;
+        Ok(txn.get_for_share(&self.primary, key, out)?)
+    }
+
+    /// Locks an index key without NULLs of a unique index, whether or not there is a row, and reads
+    /// the primary key of its row as committed last: the current read that REPLACE needs after
+    /// [`Error::Duplicate`]. `None`: there is no row.
+    ///
+    /// # Errors
+    /// [`Error::Changed`], [`Error::Store`], [`Error::Input`] for an index that is not unique.
+    pub fn find_for_update(
+        &self,
+        txn: &mut Txn,
+        index: usize,
+        key: &[u8],
+    ) -> Result<Option<Vec<u8>>, Error> {
+        if !self.info.indexes.get(index).is_some_and(|index| index.unique) {
+            return Err(Error::Input("only a unique index has one row for a key".into()));
+        }
+        self.lock_definition(txn)?;
+        let mut value = Vec::new();
+        if !txn.get_for_update(&self.indexes[index], key, &mut value)? {
+            return Ok(None);
+        }
+        Ok(Some(Parts::of(key, &value)?.primary.to_vec()))
+    }
+
+    /// Takes `count` auto-increment numbers in a row, none above `max`, and returns the first. They
+    /// are never given out again, whatever becomes of this transaction.
+    ///
+    /// # Errors
+    /// [`Error::Exhausted`], [`Error::Changed`], [`Error::Store`].
+    pub fn take_numbers(&self, txn: &mut Txn, count: u64, max: u64) -> Result<u64, Error> {
+        self.lock_definition(txn)?;
+        self.take_numbers_locked(count, max)
+    }
+
+    pub(crate) fn take_numbers_locked(&self, count: u64, max: u64) -> Result<u64, Error> {
+        self.state.numbers.take(&self.shared.db, &self.shared.catalog, count, max)
+    }
+
+    /// Sees to it that all auto-increment numbers from now on are above `used`.
+    ///
+    /// # Errors
+    /// [`Error::Changed`], [`Error::Store`].
+    pub fn pass_number(&self, txn: &mut Txn, used: u64) -> Result<(), Error> {
+        self.lock_definition(txn)?;
+        self.pass_number_locked(used)
+    }
+
+    pub(crate) fn pass_number_locked(&self, used: u64) -> Result<(), Error> {
+        self.state.numbers.pass(&self.shared.db, &self.shared.catalog, used)
+    }
+
+    /// The auto-increment number that would be given out next.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub fn next_number(&self) -> Result<u64, Error> {
+        self.state.numbers.peek(&self.shared.catalog)
+    }
+
+    /// A primary key for a row that has none of its own: 8 bytes, each greater than all before it.
+    ///
+    /// # Errors
+    /// As [`RawTable::take_numbers`].
+    pub fn take_row_id(&self, txn: &mut Txn) -> Result<[u8; 8], Error> {
+        self.lock_definition(txn)?;
+        self.take_row_id_locked()
+    }
+
+    pub(crate) fn take_row_id_locked(&self) -> Result<[u8; 8], Error> {
+        let (db, catalog) = (&self.shared.db, &self.shared.catalog);
+        Ok(self.state.row_ids.take(db, catalog, 1, u64::MAX)?.to_be_bytes())
+    }
+
+    /// Makes sure that the definition is what this handle knows, and stays so until the transaction
+    /// ends (TABLE-3).
+    pub(crate) fn lock_definition(&self, txn: &mut Txn) -> Result<(), Error> {
+        let mut version = Vec::new();
+        let there = txn.get_for_share(&self.shared.catalog, &self.version_key, &mut version)?;
+        let same = there && version == self.info.version.to_le_bytes();
+        if same { Ok(()) } else { Err(Error::Changed) }
+    }
+
+    /// Makes sure that the transaction sees the table in a version that this handle knows, not
+    /// older than that in which the tree to be read was complete (TABLE-4).
+    pub(crate) fn check_view(&self, txn: &mut Txn, since: u64) -> Result<(), Error> {
+        if !self.state.altered.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let mut version = Vec::new();
+        if !txn.get_into(&self.shared.catalog, &self.version_key, &mut version)? {
+            return Err(Error::Changed);
+        }
+        let seen = version.try_into().map(u64::from_le_bytes);
+        let seen = seen.map_err(|_| Error::Damaged("a table's version is not 8 bytes".into()))?;
+        if (since..=self.info.version).contains(&seen) { Ok(()) } else { Err(Error::Changed) }
+    }
+
+    fn check_entries(&self, entries: &[Entry<'_>]) -> Result<(), Error> {
+        if entries.len() == self.indexes.len() {
+            return Ok(());
+        }
+        let (given, needed) = (entries.len(), self.indexes.len());
+        Err(Error::Input(format!("{given} index entries for a table with {needed} indexes")))
+    }
+
+    /// Runs a statement; if it fails, takes back what it has done (TABLE-2).
+    fn statement(
+        &self,
+        txn: &mut Txn,
+        run: impl FnOnce(&mut Txn) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let before: Savepoint = txn.savepoint();
+        let done = run(txn);
+        if done.is_err() && !txn.is_over() {
+            txn.rollback_to(before)?;
+        }
+        done
+    }
+
+    fn remove_row(&self, txn: &mut Txn, key: &[u8]) -> Result<(), Error> {
+        if txn.delete(&self.primary, key)? {
+            return Ok(());
+        }
+        Err(Error::Damaged("a row to be changed is not there; was it read without a lock?".into()))
+    }
+
+    /// Adds an entry. Two rows with one unique key meet at the same key of the index's tree, so
+    /// that the second waits for the first, committed or not (TABLE-1).
+    pub(crate) fn add(
+        &self,
+        txn: &mut Txn,
+        at: usize,
+        primary: &[u8],
+        entry: Entry<'_>,
+    ) -> Result<(), Error> {
+        let unique = self.info.indexes[at].unique;
+        let key = stored_key(unique, primary, entry);
+        let value = stored_value(unique, primary, entry);
+        match txn.insert(&self.indexes[at], &key, &value) {
+            Err(weir::Error::Duplicate) if self.info.indexes[at].building => {
+                // The builder may have been quicker. If not, it is the index that cannot be, not
+                // the row.
+                let mut there = Vec::new();
+                let found = txn.get_for_update(&self.indexes[at], &key, &mut there)?;
+                if !found || there != value {
+                    self.state.build_failed.store(true, Ordering::SeqCst);
+                }
+                Ok(())
+            }
+            Err(weir::Error::Duplicate) => Err(Error::Duplicate { index: Some(at) }),
+            done => Ok(done?),
+        }
+    }
+
+    fn replace(
+        &self,
+        txn: &mut Txn,
+        at: usize,
+        primary: &[u8],
+        entry: Entry<'_>,
+    ) -> Result<(), Error> {
+        let unique = self.info.indexes[at].unique;
+        let key = stored_key(unique, primary, entry);
+        Ok(txn.put(&self.indexes[at], &key, &stored_value(unique, primary, entry))?)
+    }
+
+    fn remove(
+        &self,
+        txn: &mut Txn,
+        at: usize,
+        primary: &[u8],
+        entry: Entry<'_>,
+    ) -> Result<(), Error> {
+        let index = &self.info.indexes[at];
+        let key = stored_key(index.unique, primary, entry);
+        if index.building && !self.is_own_entry(txn, at, &key, primary)? {
+            return Ok(());
+        }
+        if txn.delete(&self.indexes[at], &key)? || index.building {
+            return Ok(());
+        }
+        let name = &index.name;
+        Err(Error::Damaged(format!("a row that is there has no entry in index '{name}'")))
+    }
+
+    /// In an unfinished unique index the key may be another row's, while this one's is yet to come.
+    fn is_own_entry(
+        &self,
+        txn: &mut Txn,
+        at: usize,
+        key: &[u8],
+        primary: &[u8],
+    ) -> Result<bool, Error> {
+        let mut there = Vec::new();
+        if !txn.get_for_update(&self.indexes[at], key, &mut there)? {
+            return Ok(false);
+        }
+        Ok(Parts::of(key, &there)?.primary == primary)
+    }
+}

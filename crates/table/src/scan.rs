@@ -1,0 +1,178 @@
+//! Walking a table's rows, or the entries of an index, in key order.
+use weir::{Txn, TxnCursor};
+
+use crate::entry::Parts;
+use crate::error::Error;
+use crate::key::after_prefix;
+use crate::raw::RawTable;
+
+/// Keys from one, itself included, up to another, itself excluded.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct KeyRange {
+    /// The least.
+    pub from: Vec<u8>,
+    /// Above the greatest; `None`: no bound.
+    pub to: Option<Vec<u8>>,
+}
+
+impl KeyRange {
+    /// All keys.
+    #[must_use]
+    pub fn all() -> Self {
+        Self::default()
+    }
+
+    /// The keys that begin with `prefix`.
+    #[must_use]
+    pub fn prefix(prefix: &[u8]) -> Self {
+        KeyRange { from: prefix.to_vec(), to: after_prefix(prefix) }
+    }
+}
+
+/// Which way to walk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Direction {
+    /// From the least key on.
+    Up,
+    /// From the greatest key on.
+    Down,
+}
+
+/// A walk over a range of the rows (or entries) that a transaction sees.
+pub struct RawScan {
+    cursor: TxnCursor,
+    range: KeyRange,
+    direction: Direction,
+    state: State,
+    is_index: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Before,
+    On,
+    After,
+}
+
+impl RawTable {
+    /// Walks the rows (`None`), or the entries of an index by its place.
+    ///
+    /// # Errors
+    /// [`Error::Changed`], [`Error::NoIndex`], [`Error::Store`].
+    pub fn scan(
+        &self,
+        txn: &mut Txn,
+        index: Option<usize>,
+        range: KeyRange,
+        direction: Direction,
+    ) -> Result<RawScan, Error> {
+        let tree = match index {
+            None => {
+                self.check_view(txn, self.info.since)?;
+                &self.primary
+            }
+            Some(at) => {
+                let index = self.info.indexes.get(at).filter(|index| !index.building);
+                let index = index.ok_or_else(|| Error::NoIndex(format!("number {at}")))?;
+                self.check_view(txn, index.since)?;
+                &self.indexes[at]
+            }
+        };
+        let cursor = txn.cursor(tree);
+        let is_index = index.is_some();
+        Ok(RawScan { cursor, range, direction, state: State::Before, is_index })
+    }
+
+    /// Counts the rows that the transaction sees, by walking the tree that is the least work.
+    ///
+    /// # Errors
+    /// As [`RawTable::scan`].
+    pub fn count(&self, txn: &mut Txn) -> Result<u64, Error> {
+        let index = self.info.indexes.iter().position(|index| !index.building);
+        // An older snapshot may not know the index.
+        let mut scan = match self.scan(txn, index, KeyRange::all(), Direction::Up) {
+            Err(Error::Changed) => self.scan(txn, None, KeyRange::all(), Direction::Up)?,
+            scan => scan?,
+        };
+        let mut rows = 0;
+        while scan.next(txn)? {
+            rows += 1;
+        }
+        Ok(rows)
+    }
+}
+
+impl RawScan {
+    /// Moves on. `false`: there is nothing more.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    #[allow(clippy::should_implement_trait)] // Rows are borrowed from the cursor: no Iterator.
+    pub fn next(&mut self, txn: &mut Txn) -> Result<bool, Error> {
+        let cursor = &mut self.cursor;
+        let on = match (self.state, self.direction) {
+            (State::After, _) => false,
+            (State::Before, Direction::Up) => cursor.seek(txn, &self.range.from)?,
+            (State::Before, Direction::Down) => match &self.range.to {
+                Some(to) => cursor.seek_before(txn, to)?,
+                None => cursor.seek_last(txn)?,
+            },
+            (State::On, Direction::Up) => cursor.next(txn)?,
+            (State::On, Direction::Down) => cursor.prev(txn)?,
+        };
+        let within = on
+            && match self.direction {
+                Direction::Up => self.range.to.as_deref().is_none_or(|to| cursor.key() < to),
+                Direction::Down => cursor.key() >= &self.range.from[..],
+            };
+        self.state = if within { State::On } else { State::After };
+        Ok(within)
+    }
+
+    fn is_on(&self) -> bool {
+        self.state == State::On
+    }
+
+    /// The key in the tree: the primary key, or an entry's. Empty when on none.
+    #[must_use]
+    pub fn tree_key(&self) -> &[u8] {
+        if self.is_on() { self.cursor.key() } else { &[] }
+    }
+
+    /// The row; of an index, nothing. Empty when on none.
+    #[must_use]
+    pub fn row(&self) -> &[u8] {
+        if self.is_on() && !self.is_index { self.cursor.value() } else { &[] }
+    }
+
+    /// The primary key of the row stood on.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`].
+    pub fn primary_key(&self) -> Result<&[u8], Error> {
+        if self.is_index { Ok(self.parts()?.primary) } else { Ok(self.tree_key()) }
+    }
+
+    /// The index key of the entry stood on; of a row, its primary key.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`].
+    pub fn index_key(&self) -> Result<&[u8], Error> {
+        if self.is_index { Ok(self.parts()?.key) } else { Ok(self.tree_key()) }
+    }
+
+    /// The payload of the entry stood on; of a row, nothing.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`].
+    pub fn payload(&self) -> Result<&[u8], Error> {
+        if self.is_index { Ok(self.parts()?.payload) } else { Ok(&[]) }
+    }
+
+    fn parts(&self) -> Result<Parts<'_>, Error> {
+        if !self.is_on() {
+            return Ok(Parts { key: &[], primary: &[], payload: &[] });
+        }
+        Parts::of(self.cursor.key(), self.cursor.value())
+    }
+}

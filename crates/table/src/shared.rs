@@ -1,0 +1,69 @@
+//! What all handles of a database's tables share.
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+use weir::{Db, Isolation, Tree, Txn, TxnOptions};
+
+use crate::descriptor::TableInfo;
+use crate::error::Error;
+use crate::raw::TableState;
+use crate::sequence::Sequence;
+use crate::stats::Samples;
+
+/// Numbers written down as given out at once: one sync for so many rows; a crash skips at most so
+/// many.
+const NUMBERS_STRETCH: u64 = 1_000;
+/// Of row ids nobody sees gaps.
+const ROW_IDS_STRETCH: u64 = 100_000;
+
+/// What all handles share.
+pub(crate) struct Shared {
+    pub(crate) db: Db,
+    pub(crate) catalog: Tree,
+    pub(crate) states: Mutex<HashMap<u64, Arc<TableState>>>,
+}
+
+impl Shared {
+    /// A transaction for a change of definitions, which looks at what is committed now.
+    pub(crate) fn begin(&self) -> Txn {
+        let isolation = Isolation::ReadCommitted;
+        self.db.begin(TxnOptions { isolation, ..TxnOptions::default() })
+    }
+
+    pub(crate) fn load(&self, id: u64) -> Result<Option<TableInfo>, Error> {
+        let bytes = self.catalog.get(&key_of(b'd', id))?;
+        bytes.map(|bytes| TableInfo::decode(&bytes)).transpose()
+    }
+
+    pub(crate) fn store(&self, txn: &mut Txn, info: &TableInfo) -> Result<(), Error> {
+        txn.put(&self.catalog, &key_of(b'v', info.id), &info.version.to_le_bytes())?;
+        Ok(txn.put(&self.catalog, &key_of(b'd', info.id), &info.encode())?)
+    }
+
+    pub(crate) fn state(&self, id: u64) -> Arc<TableState> {
+        let mut states = self.states.lock();
+        let make = || {
+            Arc::new(TableState {
+                altered: AtomicBool::new(false),
+                build_failed: AtomicBool::new(false),
+                samples: Samples::default(),
+                numbers: Sequence::new(key_of(b'a', id).to_vec(), NUMBERS_STRETCH),
+                row_ids: Sequence::new(key_of(b'r', id).to_vec(), ROW_IDS_STRETCH),
+            })
+        };
+        states.entry(id).or_insert_with(make).clone()
+    }
+
+    /// Before the change is committed: from then on a snapshot may be older than the definition.
+    pub(crate) fn altered(&self, id: u64) {
+        self.state(id).altered.store(true, Ordering::Release);
+    }
+}
+
+pub(crate) fn key_of(kind: u8, id: u64) -> [u8; 9] {
+    let mut key = [kind; 9];
+    key[1..].copy_from_slice(&id.to_be_bytes());
+    key
+}

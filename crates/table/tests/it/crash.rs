@@ -1,0 +1,108 @@
+//! A crash at every write of each change of a definition leaves the old or the new, and no page
+//! without an owner.
+use weir::{Db, SimVolume};
+use weir_table::{Error, Index, Tables};
+
+use crate::support::{assert_sound, begin, birds, fill, open};
+
+/// What can be seen of all tables: name, indexes, number of rows.
+type Seen = Vec<(String, Vec<String>, u64)>;
+
+fn look(db: &Db, tables: &Tables) -> Seen {
+    let mut seen = Seen::new();
+    for name in tables.names().expect("names") {
+        let table = tables.open_table(&name).expect("the table");
+        let indexes = table
+            .schema()
+            .expect("a schema")
+            .indexes()
+            .iter()
+            .map(|index| index.name.clone())
+            .collect();
+        let rows = table.count(&mut begin(db)).expect("count");
+        seen.push((name, indexes, rows));
+    }
+    seen
+}
+
+fn crash_everywhere(seed: u64, change: impl Fn(&Tables) -> Result<bool, Error>) {
+    let volume = SimVolume::new(seed);
+    let (db, tables) = open(&volume);
+    fill(&db, &birds(&tables), 1..60);
+    let old = look(&db, &tables);
+    drop(tables);
+    db.close().expect("close");
+
+    let whole = volume.fork();
+    let (db, tables) = open(&whole);
+    let start = whole.writes_so_far();
+    assert!(change(&tables).expect("the change"));
+    let writes = whole.writes_so_far() - start;
+    let new = look(&db, &tables);
+    assert_ne!(old, new);
+    assert_sound(&db, &tables);
+    let (mut olds, mut news) = (0, 0);
+    for at in 0..=writes {
+        let disk = volume.fork();
+        let (db, tables) = open(&disk);
+        disk.set_crash_after(Some(at));
+        let changed = change(&tables);
+        // Only what was synced, and two mixtures of what was not.
+        for after in [disk.snapshot(), disk.crash(at), disk.crash(at + writes)] {
+            let seen = recovered(&after, &change, &old);
+            match changed {
+                Ok(_) => assert_eq!(seen, new, "it was said to be done, crash at {at}"),
+                Err(_) => assert!(seen == old || seen == new, "crash at {at}: {seen:?}"),
+            }
+            (olds, news) = (olds + u64::from(seen == old), news + u64::from(seen == new));
+        }
+        drop((tables, db));
+    }
+    assert!(olds > 0 && news > 0, "{olds} old, {news} new of {writes}");
+}
+
+/// What is there after the crash; all goes on, and the change, if it is still to be made, can be.
+fn recovered(
+    disk: &SimVolume,
+    change: impl Fn(&Tables) -> Result<bool, Error>,
+    old: &Seen,
+) -> Seen {
+    let (db, tables) = open(disk);
+    let seen = look(&db, &tables);
+    assert_sound(&db, &tables);
+    if seen == *old {
+        assert!(change(&tables).expect("the change"));
+        assert_sound(&db, &tables);
+    }
+    seen
+}
+
+#[test]
+fn create() {
+    crash_everywhere(21, |tables| tables.create_table("more", &crate::support::schema()));
+}
+
+#[test]
+fn drop_table() {
+    crash_everywhere(22, |tables| tables.drop_table("birds"));
+}
+
+#[test]
+fn rename() {
+    crash_everywhere(23, |tables| tables.rename("birds", "flock"));
+}
+
+#[test]
+fn truncate() {
+    crash_everywhere(24, |tables| tables.truncate("birds"));
+}
+
+#[test]
+fn add_index() {
+    crash_everywhere(25, |tables| tables.add_index("birds", &Index::new("more", ["weight"])));
+}
+
+#[test]
+fn drop_index() {
+    crash_everywhere(26, |tables| tables.drop_index("birds", "by_name"));
+}

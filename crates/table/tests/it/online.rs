@@ -1,0 +1,131 @@
+//! Indexes are built while others write.
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use weir::{Background, Config, Db, SimVolume, TxnOptions};
+use weir_table::{Error, Index, Table, Tables, Value};
+
+use crate::support::{assert_sound, begin, bird, birds, config, fill, new_with_log};
+
+const IDS: u64 = 4_000;
+
+fn threaded(seed: u64) -> (Db, Tables) {
+    let config = Config { background: Background::Threads, ..config() };
+    let db = Db::open_on(Arc::new(SimVolume::new(seed)), config).expect("a database");
+    let tables = Tables::open(&db).expect("its tables");
+    (db, tables)
+}
+
+/// Some statements in one transaction, which may meet others.
+fn write(db: &Db, table: &Table, random: &mut fastrand::Rng) -> Result<(), Error> {
+    let mut txn = db.begin(TxnOptions::default());
+    for _ in 0..random.u32(1..4) {
+        let id = random.u64(0..IDS);
+        let name = format!("bird {}", random.u32(0..20));
+        let row = bird(id, None, &name, random.i32(-50..50));
+        let key = [Value::from(id)];
+        match random.u32(0..4) {
+            0 => table.delete(&mut txn, &key).map(|_| ())?,
+            1 => match table.insert(&mut txn, &row) {
+                Ok(_) | Err(Error::Duplicate { index: None }) => {}
+                Err(e) => return Err(e),
+            },
+            _ => table.update(&mut txn, &key, |old| *old = row).map(|_| ())?,
+        }
+    }
+    if random.u32(0..8) == 0 {
+        txn.rollback()?;
+    } else {
+        let _ = txn.commit()?;
+    }
+    Ok(())
+}
+
+#[test]
+fn writers_go_on_while_an_index_is_built() {
+    let (db, tables) = threaded(31);
+    let table = birds(&tables);
+    fill(&db, &table, 1..IDS);
+    let (stop, done) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for seed in 0..3 {
+            let (db, table, stop, done) = (&db, &table, &stop, &done);
+            scope.spawn(move || {
+                let mut random = fastrand::Rng::with_seed(seed);
+                while !stop.load(Ordering::Relaxed) {
+                    match write(db, table, &mut random) {
+                        Ok(()) => drop(done.fetch_add(1, Ordering::Relaxed)),
+                        Err(e) => assert!(e.is_retryable(), "{e}"),
+                    }
+                }
+            });
+        }
+        let mut meanwhile = 0;
+        for round in 0..4 {
+            let before = done.load(Ordering::Relaxed);
+            let unique = Index::unique("built", ["weight", "id"]);
+            let index = if round % 2 == 0 { Index::new("built", ["weight"]) } else { unique };
+            let built = tables.add_index("birds", &index);
+            meanwhile += done.load(Ordering::Relaxed) - before;
+            let problems = table.check(&mut begin(&db)).map(|report| report.problems);
+            let dropped = tables.drop_index("birds", "built");
+            if built.is_err() || dropped.is_err() || problems.is_err() {
+                stop.store(true, Ordering::Relaxed);
+            }
+            assert!(built.expect("built"));
+            assert_eq!(problems.expect("a check"), Vec::<String>::new());
+            assert!(dropped.expect("dropped"));
+            while done.load(Ordering::Relaxed) == before {
+                std::thread::yield_now();
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+        assert!(meanwhile > 0, "nobody wrote while an index was built");
+    });
+    let report = table.check(&mut begin(&db)).expect("a check");
+    assert_eq!(report.problems, Vec::<String>::new());
+    db.close().expect("close");
+}
+
+#[test]
+fn a_unique_index_on_what_is_not_unique_harms_nobody() {
+    let (db, tables) = threaded(32);
+    let table = birds(&tables);
+    fill(&db, &table, 1..IDS);
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut random = fastrand::Rng::with_seed(9);
+            while !stop.load(Ordering::Relaxed) {
+                if let Err(e) = write(&db, &table, &mut random) {
+                    assert!(e.is_retryable(), "{e}");
+                }
+            }
+        });
+        for _ in 0..3 {
+            let built = tables.add_index("birds", &Index::unique("by_kind", ["name"]));
+            if !matches!(built, Err(Error::Duplicate { index: Some(2) })) {
+                stop.store(true, Ordering::Relaxed);
+                panic!("{built:?}");
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(table.schema().expect("a schema").indexes().len(), 2);
+    let report = table.check(&mut begin(&db)).expect("a check");
+    assert_eq!(report.problems, Vec::<String>::new());
+}
+
+#[test]
+fn large_keys_and_a_small_log() {
+    let (db, tables) = new_with_log(33, 640 << 10);
+    let table = birds(&tables);
+    for id in 0..400 {
+        let mut txn = begin(&db);
+        let name = format!("{id}").repeat(120);
+        table.insert(&mut txn, &bird(id, None, &name, 1)).expect("an insert");
+        let _ = txn.commit().expect("a commit");
+    }
+    assert!(tables.add_index("birds", &Index::new("again", ["name"])).expect("an index"));
+    assert_sound(&db, &tables);
+}

@@ -1,0 +1,96 @@
+//! Tables of rows that the caller has encoded.
+use weir::Durability;
+use weir_table::{Direction, Entry, Error, IndexSpec, KeyRange, RawTable, RowImage, Tables};
+
+use crate::support::{begin, new};
+
+fn index(name: &str, unique: bool) -> IndexSpec {
+    IndexSpec { name: name.into(), unique, definition: b"as I like".to_vec() }
+}
+
+fn table(tables: &Tables) -> RawTable {
+    let indexes = [index("u", true), index("n", false)];
+    assert!(tables.create_raw("t", b"mine", &indexes).expect("a table"));
+    tables.open_raw("t").expect("the table")
+}
+
+fn entries<'a>(unique: &'a [u8], other: &'a [u8]) -> [Entry<'a>; 2] {
+    [
+        Entry { key: unique, has_null: unique == b"null", payload: b"pay" },
+        Entry { key: other, has_null: false, payload: b"load" },
+    ]
+}
+
+#[test]
+fn bytes_go_in_and_come_out() {
+    let (db, tables) = new(41);
+    let table = table(&tables);
+    assert_eq!(table.info().definition, b"mine");
+    assert_eq!(table.info().indexes[1].definition, b"as I like");
+    let mut txn = begin(&db);
+    let insert = |txn: &mut _, key: &[u8], u: &[u8], n: &[u8]| {
+        table.insert(txn, RowImage { key, row: b"row", entries: &entries(u, n) })
+    };
+    insert(&mut txn, b"k1", b"u1", b"n").expect("an insert");
+    insert(&mut txn, b"k2", b"null", b"n").expect("an insert");
+    insert(&mut txn, b"k3", b"null", b"m").expect("an insert");
+    let taken = insert(&mut txn, b"k4", b"u1", b"n");
+    assert!(matches!(taken, Err(Error::Duplicate { index: Some(0) })));
+    let of_taken = table.find_for_update(&mut txn, 0, b"u1").expect("a look");
+    assert_eq!(of_taken.as_deref(), Some(&b"k1"[..]), "what REPLACE asks next");
+    assert_eq!(table.find_for_update(&mut txn, 0, b"u9").expect("a look"), None);
+    assert!(matches!(table.find_for_update(&mut txn, 1, b"n"), Err(Error::Input(_))));
+    let few = RowImage { key: b"k5", row: b"", entries: &[] };
+    assert!(matches!(table.insert(&mut txn, few), Err(Error::Input(_))));
+
+    let at = table.index("n").expect("an index");
+    let mut scan =
+        table.scan(&mut txn, Some(at), KeyRange::prefix(b"n"), Direction::Up).expect("a scan");
+    let mut seen = Vec::new();
+    while scan.next(&mut txn).expect("a step") {
+        assert_eq!(scan.index_key().expect("a key"), b"n");
+        assert_eq!(scan.payload().expect("a payload"), b"load");
+        seen.push(scan.primary_key().expect("a key").to_vec());
+    }
+    assert_eq!(seen, [b"k1", b"k2"]);
+
+    let (old, new) = (entries(b"u1", b"n"), entries(b"u2", b"n"));
+    let image = |key, entries| RowImage { key, row: b"row", entries };
+    table.update(&mut txn, image(b"k1", &old), image(b"k1", &new)).expect("an update");
+    insert(&mut txn, b"k4", b"u1", b"n").expect("the key is free");
+    table.delete(&mut txn, image(b"k1", &new)).expect("a delete");
+    let gone = table.delete(&mut txn, image(b"k1", &new));
+    assert!(matches!(gone, Err(Error::Damaged(_))), "{gone:?}");
+    txn.commit_durably(Durability::Synced).expect("a commit");
+
+    let mut txn = begin(&db);
+    let made = table.take_numbers(&mut txn, 10, 100).expect("numbers");
+    assert_eq!((made, table.next_number().expect("a number")), (1, 11));
+    assert!(matches!(table.take_numbers(&mut txn, 91, 100), Err(Error::Exhausted)));
+    let (a, b) = (table.take_row_id(&mut txn), table.take_row_id(&mut txn));
+    assert!(a.expect("an id") < b.expect("an id"));
+    let mut row = Vec::new();
+    assert!(!table.get(&mut txn, b"k1", &mut row).expect("get"));
+    assert!(table.get_for_share(&mut txn, b"k2", &mut row).expect("get"));
+    assert_eq!(row, b"row");
+    assert_eq!(table.count(&mut txn).expect("count"), 3);
+}
+
+#[test]
+fn writers_are_told_of_an_index_that_they_do_not_know() {
+    let (db, tables) = new(42);
+    let old = table(&tables);
+    let mut make = |key: &[u8], _: &[u8], entry: &mut weir_table::EntryBuf| {
+        entry.key.extend_from_slice(&key[1..]);
+        Ok(())
+    };
+    assert!(tables.add_index_raw("t", &index("added", false), &mut make).expect("an index"));
+    let mut txn = begin(&db);
+    let known = entries(b"u", b"n");
+    let refused = old.insert(&mut txn, RowImage { key: b"k", row: b"", entries: &known });
+    assert!(matches!(refused, Err(Error::Changed)), "{refused:?}");
+    let now = tables.open_raw("t").expect("the table");
+    let added = Entry { key: b"k", ..Entry::default() };
+    let all = [known[0], known[1], added];
+    now.insert(&mut txn, RowImage { key: b"k", row: b"", entries: &all }).expect("an insert");
+}
