@@ -16,6 +16,7 @@ use crate::tree::{RowHead, Tree};
 pub struct Cursor {
     tree: Tree,
     leaf: Vec<u8>,
+    copies: u64,
     token: Option<PageToken>,
     fences: Fences,
     slot: usize,
@@ -42,6 +43,7 @@ impl Cursor {
         Cursor {
             tree,
             leaf: Vec::new(),
+            copies: 0,
             token: None,
             fences: Fences::default(),
             slot: 0,
@@ -192,6 +194,13 @@ impl Cursor {
         self.token.is_some_and(|token| self.tree.env.pool.is_still(token))
     }
 
+    /// How many leaves it has copied so far: as long as this stays the same, all that it shows comes
+    /// from one copy.
+    #[must_use]
+    pub fn copies(&self) -> u64 {
+        self.copies
+    }
+
     /// Copies the leaf that `target` leads to.
     fn load(&mut self, target: Target<'_>) -> Result<(), TreeError> {
         loop {
@@ -205,6 +214,7 @@ impl Cursor {
                 continue;
             }
             self.token = Some(look.token());
+            self.copies += 1;
             return Ok(());
         }
     }

@@ -272,7 +272,7 @@ impl Writer {
                 || row.is_some_and(|r| self.registry.is_open(r.stamp.writer))
                 // What it leaves to be freed is for a transaction with a name.
                 || row.is_some_and(|r| r.flags.overflow)
-                || self.locks.blocks(id, tree.id(), Place::Key(key), Kind::RowExclusive);
+                || self.locks.blocks(id, tree.id(), key, Kind::Exclusive);
             if refused { Action::Nothing } else { decide(row) }
         })?;
         drop(inside);
@@ -324,6 +324,10 @@ impl Writer {
     ) -> Result<(u64, Lsn), TxnError> {
         let mut txn = Txn::new(Isolation::ReadCommitted, LOCK_WAIT);
         let past = txn.start(self)?;
+        // It asks nobody row by row.
+        if let Err(e) = txn.lock_place(self, &past, tree, Place::ALL, Kind::Exclusive, None) {
+            return Err(self.undone(&mut txn, e));
+        }
         let header = Header { txn: Some(past.id()), ..Header::default() };
         let last = Header { commits: true, ..header };
         let loaded =

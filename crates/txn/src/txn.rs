@@ -10,7 +10,7 @@ use weir_page::{Flags, Stamp};
 
 use crate::cleanup::Todo;
 use crate::error::TxnError;
-use crate::locks::{Kind, Place, Refused, Wait};
+use crate::locks::{Kind, Wait};
 use crate::past::{Past, State, Undo, Work};
 use crate::planted::PlantedBug;
 use crate::registry::Snapshot;
@@ -32,6 +32,9 @@ pub enum Isolation {
     /// As `RepeatableRead`, and a write to a row that somebody has changed since the snapshot
     /// fails: snapshot isolation.
     Snapshot,
+    /// All reads lock what they read for sharing, rows and their absence, and see what is
+    /// committed now: as if transactions ran one after the other.
+    Serializable,
 }
 
 /// What to do with a row.
@@ -59,7 +62,7 @@ pub struct Savepoint {
 pub struct Txn {
     past: Option<Arc<Past>>,
     isolation: Isolation,
-    wait: Wait,
+    pub(crate) wait: Wait,
     snapshot: Option<Snapshot>,
     pinned: bool,
     over: bool,
@@ -123,9 +126,9 @@ impl Txn {
         self.isolation
     }
 
-    /// How long it waits for locks from now on.
-    pub fn set_wait(&mut self, wait: Wait) {
-        self.wait = wait;
+    /// How long it waits for locks from now on. Returns how long it did.
+    pub fn set_wait(&mut self, wait: Wait) -> Wait {
+        std::mem::replace(&mut self.wait, wait)
     }
 
     /// Whether it has ended: by itself, when it was chosen to resolve a deadlock.
@@ -142,7 +145,7 @@ impl Txn {
     /// Its snapshot, taken if it has none yet; `None` at levels that hold none.
     pub fn snapshot(&mut self, w: &Writer) -> Option<&Snapshot> {
         match self.isolation {
-            Isolation::ReadUncommitted | Isolation::ReadCommitted => None,
+            Isolation::ReadUncommitted | Isolation::ReadCommitted | Isolation::Serializable => None,
             Isolation::RepeatableRead | Isolation::Snapshot => {
                 Some(self.snapshot.get_or_insert_with(|| w.registry().snapshot()))
             }
@@ -164,7 +167,7 @@ impl Txn {
     /// Reads a row by the isolation level into `out`, emptied first. `false`: it sees none.
     ///
     /// # Errors
-    /// [`TxnError`].
+    /// [`TxnError`]; at SERIALIZABLE as [`Txn::get_locked`].
     pub fn get(
         &mut self,
         w: &Writer,
@@ -173,57 +176,11 @@ impl Txn {
         out: &mut Vec<u8>,
     ) -> Result<bool, TxnError> {
         self.check()?;
+        if self.isolation == Isolation::Serializable {
+            return self.get_locked(w, tree, key, Kind::Share, out);
+        }
         let view = self.view(w);
         Ok(w.read(tree, key, self.id(), view, out)?)
-    }
-
-    /// Locks a key, whether or not a row is there, and reads the row as committed last (or changed
-    /// by this transaction) into `out`. `false`: there is none.
-    ///
-    /// # Errors
-    /// [`TxnError::Lock`] when the lock cannot be had: after a deadlock the transaction has been
-    /// taken back; [`TxnError::Conflict`].
-    pub fn get_locked(
-        &mut self,
-        w: &Writer,
-        tree: &Tree,
-        key: &[u8],
-        kind: Kind,
-        out: &mut Vec<u8>,
-    ) -> Result<bool, TxnError> {
-        tree.check_key(key)?;
-        let past = self.start(w)?;
-        let at = self.conflict_point(w);
-        let mut locked = false;
-        loop {
-            // A look before the lock: a request behind a writer waits, and leaves nothing if it
-            // fails. A look after it: who writes from then on sees the lock.
-            let found = tree.get_inline(key, out)?;
-            let writer = found.map(|head| head.stamp.writer);
-            if writer == Some(past.id()) {
-                // Its own already (TXN-1); the lock is for when it goes back to a savepoint.
-                let place = Place::Key(key);
-                let _ = w.locks().acquire(past.id(), tree.id(), place, kind, None, Wait::No);
-            } else {
-                let writer = writer.filter(|&id| w.registry().is_open(id));
-                if writer.is_some() || !locked {
-                    self.lock(w, &past, tree, key, kind, writer)?;
-                    locked = true;
-                    continue;
-                }
-            }
-            if at.is_some_and(|at| found.is_some_and(|row| w.is_newer(row.stamp, at))) {
-                return Err(TxnError::Conflict);
-            }
-            let Some(head) = found.filter(|head| !head.flags.deleted) else {
-                out.clear();
-                return Ok(false);
-            };
-            if head.flags.overflow {
-                return Ok(w.read(tree, key, Some(past.id()), View::Latest, out)?);
-            }
-            return Ok(true);
-        }
     }
 
     /// Changes one row. Returns whether there was something to do: for `Edit` and `Delete`, whether
@@ -285,49 +242,28 @@ impl Txn {
             _ => tree.max_inline_value(),
         };
         let mut patience = YIELDS_BEFORE_QUEUE;
+        let mut locks_reads = self.isolation == Isolation::Serializable;
         loop {
             self.make_way(w, past, ROW_BYTES + 2 * (bytes + key.len()) as u64)?;
-            match self.try_change(w, past, tree, key, &mut intent, flags)? {
+            let before = past.changes();
+            let tried = self.try_change(w, past, tree, key, &mut intent, flags);
+            let is_read = matches!(tried, Ok(Tried::Done(_)) | Err(TxnError::Duplicate));
+            if locks_reads && is_read && past.changes() == before {
+                // It changes nothing, and tells what is there: that must stay so.
+                self.lock(w, past, tree, key, Kind::Share, None)?;
+                locks_reads = false;
+                continue;
+            }
+            match tried? {
                 Tried::Done(did) => return Ok(did),
                 Tried::Locked(writer) => {
                     if !self.yields(w, past, tree, key, writer, &mut patience) {
-                        self.lock(w, past, tree, key, Kind::RowExclusive, writer)?;
+                        self.lock(w, past, tree, key, Kind::Exclusive, writer)?;
                     }
                 }
                 Tried::Long => return self.edit_long(w, tree, key, &mut intent),
             }
         }
-    }
-
-    /// Gives the processor away while the row is taken, as long as patience lasts. Returns whether
-    /// it seems to be free.
-    fn yields(
-        &self,
-        w: &Writer,
-        past: &Past,
-        tree: &Tree,
-        key: &[u8],
-        writer: Option<TxnId>,
-        patience: &mut u32,
-    ) -> bool {
-        if self.wait == Wait::No {
-            return false;
-        }
-        while *patience > 0 {
-            *patience -= 1;
-            std::thread::yield_now();
-            let is_taken = match writer {
-                Some(id) => w.registry().is_open(id),
-                None => {
-                    let (place, kind) = (Place::Key(key), Kind::RowExclusive);
-                    w.locks().blocks(past.id(), tree.id(), place, kind)
-                }
-            };
-            if !is_taken {
-                return true;
-            }
-        }
-        false
     }
 
     fn edit_long(
@@ -338,7 +274,7 @@ impl Txn {
         intent: &mut Intent<'_>,
     ) -> Result<bool, TxnError> {
         let (mut old, mut new) = (Vec::new(), Vec::new());
-        if !self.get_locked(w, tree, key, Kind::RowExclusive, &mut old)? {
+        if !self.get_locked(w, tree, key, Kind::Exclusive, &mut old)? {
             return Ok(false);
         }
         if let Intent::Edit(edit) = intent
@@ -653,31 +589,10 @@ impl Txn {
     }
 
     /// The commit number behind which a row must not have been changed.
-    fn conflict_point(&mut self, w: &Writer) -> Option<u64> {
+    pub(crate) fn conflict_point(&mut self, w: &Writer) -> Option<u64> {
         match self.isolation {
             Isolation::Snapshot => self.snapshot(w).map(Snapshot::number),
             _ => None,
-        }
-    }
-
-    fn lock(
-        &mut self,
-        w: &Writer,
-        past: &Past,
-        tree: &Tree,
-        key: &[u8],
-        kind: Kind,
-        writer: Option<TxnId>,
-    ) -> Result<(), TxnError> {
-        let place = Place::Key(key);
-        match w.locks().acquire(past.id(), tree.id(), place, kind, writer, self.wait) {
-            Ok(()) => Ok(()),
-            Err(refused) => {
-                if matches!(refused, Refused::Deadlock { .. }) {
-                    self.rollback(w)?;
-                }
-                Err(TxnError::Lock(refused))
-            }
         }
     }
 
@@ -761,7 +676,7 @@ fn decide<'b>(
     // What it has written is its own, whoever has asked for a lock there meanwhile.
     if writer != Some(own)
         && !w.has(PlantedBug::LocksNotAsked)
-        && w.locks().blocks(own, tree.id(), Place::Key(key), Kind::RowExclusive)
+        && w.locks().blocks(own, tree.id(), key, Kind::Exclusive)
     {
         return (Verdict::Locked(None), Action::Nothing);
     }
@@ -793,7 +708,7 @@ fn decide<'b>(
 
 impl Writer {
     /// Whether the row was written by a transaction that committed behind `at`.
-    fn is_newer(&self, stamp: Stamp, at: u64) -> bool {
+    pub(crate) fn is_newer(&self, stamp: Stamp, at: u64) -> bool {
         !self.registry().is_old(stamp.writer)
             && self
                 .registry()

@@ -143,7 +143,7 @@ impl Engine {
         check_name(name)?;
         self.check_open()?;
         let mut value = Vec::new();
-        let (key, kind) = (name.as_bytes(), Kind::RowExclusive);
+        let (key, kind) = (name.as_bytes(), Kind::Exclusive);
         let found = txn.get_locked(&self.writer, &self.catalog, key, kind, &mut value);
         if !found.map_err(|e| self.failed(e.into()))? {
             return Ok(None);

@@ -39,6 +39,7 @@ mod open;
 mod stats;
 mod tree;
 mod txn;
+mod txn_cursor;
 mod workers;
 
 pub use check::CheckReport;
@@ -49,7 +50,8 @@ pub use error::Error;
 pub use open::RecoveryReport;
 pub use stats::{PageWrites, StatsSnapshot};
 pub use tree::Tree;
-pub use txn::{Commit, Txn, TxnCursor, TxnOptions};
+pub use txn::{Commit, Txn, TxnOptions};
+pub use txn_cursor::TxnCursor;
 pub use weir_base::{Clock, DbId, Lsn, ManualClock, SystemClock, format_size, parse_size};
 pub use weir_btree::TreeReport;
 pub use weir_device::{

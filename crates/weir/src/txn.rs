@@ -3,12 +3,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_redo::Durability;
-use weir_txn::{Intent, Isolation, Kind, Looker, RowCursor, Savepoint, Snapshot, View, Wait};
+use weir_txn::{Intent, Isolation, Kind, LockingCursor, RowCursor, Savepoint, Snapshot, Wait};
 
 use crate::db::Db;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::tree::Tree;
+use crate::txn_cursor::{TxnCursor, Walk};
 
 /// How a transaction runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,10 +31,11 @@ impl Default for TxnOptions {
 }
 
 /// A transaction: its changes become visible to others together, or not at all. Dropped without
-/// [`Txn::commit`], it is rolled back. Reading takes no lock and writes no log.
+/// [`Txn::commit`], it is rolled back. Reading takes no lock and writes no log, except at
+/// SERIALIZABLE, where it locks what it reads.
 pub struct Txn {
-    engine: Arc<Engine>,
-    raw: weir_txn::Txn,
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) raw: weir_txn::Txn,
 }
 
 /// A commit that others see already. [`Db::wait`] says when it is durable.
@@ -150,7 +152,8 @@ impl Txn {
     /// The value at `key` by the isolation level, `None` when it sees none.
     ///
     /// # Errors
-    /// [`Error::Damaged`], [`Error::Io`]; [`Error::Transaction`] when it has ended.
+    /// [`Error::Damaged`], [`Error::Io`]; [`Error::Transaction`] when it has ended. At SERIALIZABLE
+    /// as [`Txn::get_for_share`].
     pub fn get(&mut self, tree: &Tree, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         let mut value = Vec::new();
         Ok(self.get_into(tree, key, &mut value)?.then_some(value))
@@ -161,7 +164,8 @@ impl Txn {
     /// # Errors
     /// As [`Txn::get`].
     pub fn get_into(&mut self, tree: &Tree, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
-        Ok(self.raw.get(&self.engine.writer, &tree.raw, key, out)?)
+        let found = self.raw.get(&self.engine.writer, &tree.raw, key, out);
+        found.map_err(|e| self.engine.failed(e.into()))
     }
 
     /// Locks the key for this transaction alone, whether or not a row is there, and reads the row
@@ -176,7 +180,7 @@ impl Txn {
         key: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<bool, Error> {
-        self.get_locked(tree, key, Kind::RowExclusive, out)
+        self.get_locked(tree, key, Kind::Exclusive, out)
     }
 
     /// As [`Txn::get_for_update`], with a lock that others may share.
@@ -189,7 +193,41 @@ impl Txn {
         key: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<bool, Error> {
-        self.get_locked(tree, key, Kind::RowShare, out)
+        self.get_locked(tree, key, Kind::Share, out)
+    }
+
+    /// As [`Txn::get_for_update`], and waits only as `wait` says: [`Wait::No`] is NOWAIT.
+    ///
+    /// # Errors
+    /// As [`Txn::get_for_update`].
+    pub fn get_for_update_with(
+        &mut self,
+        tree: &Tree,
+        key: &[u8],
+        wait: Wait,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, Error> {
+        let usual = self.raw.set_wait(wait);
+        let found = self.get_locked(tree, key, Kind::Exclusive, out);
+        self.raw.set_wait(usual);
+        found
+    }
+
+    /// As [`Txn::get_for_share`], and waits only as `wait` says.
+    ///
+    /// # Errors
+    /// As [`Txn::get_for_update`].
+    pub fn get_for_share_with(
+        &mut self,
+        tree: &Tree,
+        key: &[u8],
+        wait: Wait,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, Error> {
+        let usual = self.raw.set_wait(wait);
+        let found = self.get_locked(tree, key, Kind::Share, out);
+        self.raw.set_wait(usual);
+        found
     }
 
     fn get_locked(
@@ -289,11 +327,31 @@ impl Txn {
     }
 
     /// A cursor over the rows that the isolation level shows: at READ COMMITTED, those committed
-    /// now. It moves with this transaction as an argument, so that rows can be changed between.
+    /// now; at SERIALIZABLE as [`Txn::cursor_for_share`]. It moves with this transaction as an
+    /// argument, so that rows can be changed between.
     pub fn cursor(&mut self, tree: &Tree) -> TxnCursor {
-        let own_snapshot = (self.raw.isolation() == Isolation::ReadCommitted)
-            .then(|| self.engine.registry.snapshot());
-        TxnCursor { raw: RowCursor::new(tree.raw.clone()), snapshot: own_snapshot }
+        let isolation = self.raw.isolation();
+        if isolation == Isolation::Serializable {
+            return self.cursor_for_share(tree);
+        }
+        let own_snapshot =
+            (isolation == Isolation::ReadCommitted).then(|| self.engine.registry.snapshot());
+        TxnCursor::new(Walk::Plain(RowCursor::new(tree.raw.clone()), own_snapshot))
+    }
+
+    /// A cursor over the rows as committed now, and as changed by this transaction, which locks
+    /// them for this transaction alone as it comes to them. From REPEATABLE READ on it locks all
+    /// that it passes: nobody else changes, removes or inserts rows from where it began up to the
+    /// row that it stands on, and to its upper bound when it has run off
+    /// ([`TxnCursor::set_bounds`]). Below, it locks the rows only.
+    pub fn cursor_for_update(&mut self, tree: &Tree) -> TxnCursor {
+        let raw = LockingCursor::new(tree.raw.clone(), Kind::Exclusive);
+        TxnCursor::new(Walk::Locking(raw))
+    }
+
+    /// As [`Txn::cursor_for_update`], with locks that others may share.
+    pub fn cursor_for_share(&mut self, tree: &Tree) -> TxnCursor {
+        TxnCursor::new(Walk::Locking(LockingCursor::new(tree.raw.clone(), Kind::Share)))
     }
 
     /// A point to go back to.
@@ -379,81 +437,4 @@ impl Drop for Txn {
             let _ = self.raw.rollback(&self.engine.writer);
         }
     }
-}
-
-/// A position in a tree among the rows that a transaction sees, its own changes included.
-pub struct TxnCursor {
-    raw: RowCursor,
-    snapshot: Option<Snapshot>,
-}
-
-impl TxnCursor {
-    /// Moves to the first row whose key is not below `key`. `false`: there is none.
-    ///
-    /// # Errors
-    /// [`Error::Damaged`], [`Error::Io`], as all that moves.
-    pub fn seek(&mut self, txn: &mut Txn, key: &[u8]) -> Result<bool, Error> {
-        Ok(self.raw.seek(looker(&self.snapshot, txn), key)?)
-    }
-
-    /// Moves to the last row whose key is below `key`. `false`: there is none.
-    ///
-    /// # Errors
-    /// As [`TxnCursor::seek`].
-    pub fn seek_before(&mut self, txn: &mut Txn, key: &[u8]) -> Result<bool, Error> {
-        Ok(self.raw.seek_before(looker(&self.snapshot, txn), key)?)
-    }
-
-    /// Moves to the first row.
-    ///
-    /// # Errors
-    /// As [`TxnCursor::seek`].
-    pub fn seek_first(&mut self, txn: &mut Txn) -> Result<bool, Error> {
-        Ok(self.raw.seek_first(looker(&self.snapshot, txn))?)
-    }
-
-    /// Moves to the last row.
-    ///
-    /// # Errors
-    /// As [`TxnCursor::seek`].
-    pub fn seek_last(&mut self, txn: &mut Txn) -> Result<bool, Error> {
-        Ok(self.raw.seek_last(looker(&self.snapshot, txn))?)
-    }
-
-    /// Moves to the next row. `false`: there is none, or it stood on none.
-    ///
-    /// # Errors
-    /// As [`TxnCursor::seek`].
-    pub fn next(&mut self, txn: &mut Txn) -> Result<bool, Error> {
-        Ok(self.raw.next(looker(&self.snapshot, txn))?)
-    }
-
-    /// Moves to the row before. `false`: there is none, or it stood on none.
-    ///
-    /// # Errors
-    /// As [`TxnCursor::seek`].
-    pub fn prev(&mut self, txn: &mut Txn) -> Result<bool, Error> {
-        Ok(self.raw.prev(looker(&self.snapshot, txn))?)
-    }
-
-    /// The key of the row stood on; empty when on none.
-    #[must_use]
-    pub fn key(&self) -> &[u8] {
-        self.raw.key()
-    }
-
-    /// The value of the row stood on; empty when on none.
-    #[must_use]
-    pub fn value(&self) -> &[u8] {
-        self.raw.value()
-    }
-}
-
-fn looker<'t>(snapshot: &Option<Snapshot>, txn: &'t mut Txn) -> Looker<'t> {
-    let own = txn.raw.id();
-    let view = match snapshot {
-        Some(snapshot) => View::At(snapshot.number()),
-        None => txn.raw.view(&txn.engine.writer),
-    };
-    Looker { writer: &txn.engine.writer, own, view }
 }

@@ -10,11 +10,12 @@ use std::sync::Arc;
 
 use weir_base::TxnId;
 
+use super::blockers::Blocker;
 use super::owner::{Outcome, Owner};
-use super::queue::{Blocker, ToWake};
 use super::refused::Edge;
 use super::shard::Locked;
 use super::table::{LockTable, wake};
+use super::tree_locks::ToWake;
 
 /// Transactions each of which waits for the next, and the last for the first.
 type Circle = Vec<Arc<Owner>>;
@@ -44,7 +45,7 @@ impl LockTable {
         let mut blockers = Vec::new();
         while let Some(at) = open.pop() {
             self.blockers_of(&nodes[at].owner, &mut blockers);
-            for Blocker { owner, waiter, waits_here } in blockers.drain(..) {
+            for Blocker { owner, waiter, is_done } in blockers.drain(..) {
                 let waiter = seen[&waiter];
                 if owner.id() == start.id() {
                     return Some(way_back(&nodes, waiter));
@@ -53,7 +54,7 @@ impl LockTable {
                     continue;
                 }
                 seen.insert(owner.id(), nodes.len());
-                if !waits_here {
+                if !is_done {
                     open.push(nodes.len());
                 }
                 nodes.push(Node { owner, waiter });
@@ -64,9 +65,9 @@ impl LockTable {
 
     fn blockers_of(&self, owner: &Owner, found: &mut Vec<Blocker>) {
         if let Some(target) = owner.waits_on()
-            && let Some(queue) = self.shards.lock(target.hash).find_target(&target)
+            && let Some(locks) = self.shards.lock(target.tree()).find(target.tree())
         {
-            queue.all_before(owner.id(), found);
+            locks.all_before(owner.id(), &target, found);
         }
     }
 
@@ -74,30 +75,32 @@ impl LockTable {
     pub(super) fn end_circle(&self, circle: &[Arc<Owner>]) -> Option<TxnId> {
         let targets: Vec<_> = circle.iter().map(|o| o.waits_on()).collect::<Option<_>>()?;
         let mut numbers: Vec<usize> =
-            targets.iter().map(|t| self.shards.shard_of(t.hash)).collect();
+            targets.iter().map(|t| self.shards.shard_of(t.tree())).collect();
         numbers.sort_unstable();
         numbers.dedup();
         let mut locked: Vec<Locked<'_>> =
             numbers.iter().map(|&n| self.shards.lock_nth(n)).collect();
-        let place_of = |hash: u64| {
-            let number = self.shards.shard_of(hash);
+        let place_of = |tree| {
+            let number = self.shards.shard_of(tree);
             numbers.binary_search(&number).expect("the shards of all targets are locked")
         };
 
         let mut edges: Vec<Edge> = Vec::with_capacity(circle.len());
         for (i, target) in targets.iter().enumerate() {
             let holder = circle[(i + 1) % circle.len()].id();
-            let queue = locked[place_of(target.hash)].find_target(target)?;
-            edges.push(queue.edge(circle[i].id(), holder)?);
+            let tree = target.tree();
+            let locks = locked[place_of(tree)].find(tree)?;
+            edges.push(locks.edge(tree, target, circle[i].id(), holder)?);
         }
         let (at, victim) =
             circle.iter().enumerate().min_by_key(|(_, o)| (o.work(), Reverse(o.id())))?;
         // The report begins with the victim.
         edges.rotate_left(at);
         let mut to_wake = ToWake::new();
-        locked[place_of(targets[at].hash)].with_target(&targets[at], |queue| {
+        let target = &targets[at];
+        locked[place_of(target.tree())].with(target.tree(), |locks| {
             let outcome = |_| Outcome::Deadlock { cycle: edges };
-            queue.withdraw(victim.id(), outcome, &self.shards.gauges, &mut to_wake)
+            locks.withdraw(victim.id(), target, outcome, &self.shards.tally, &mut to_wake)
         });
         drop(locked);
         wake(&to_wake);

@@ -1,20 +1,22 @@
-//! Explicit locks of interactive transactions: rows held shared or alone, gaps, wishes to insert,
-//! and who waits for whom. A row's active writer is its exclusive lock without an entry here, until
-//! the first waiter makes it explicit.
+//! Explicit locks of interactive transactions: keys and ranges of keys, held shared or alone, and
+//! who waits for whom. A row's active writer is its exclusive lock without an entry here, until the
+//! first waiter makes it explicit.
 //!
 //! # Queues
-//! Each place (a key of a tree, or its end) has a queue while something is locked there. A request
-//! waits for the holders that conflict with it and for the earlier waiters that do, so nobody
-//! starves; who asks for more of what it has goes before the others, who would wait for it anyway.
-//! Whoever takes an entry out of a queue grants those that can go on, and wakes only them.
+//! A request waits for the holders that conflict with it and for the earlier waiters that do, be
+//! their places keys or ranges, so nobody starves. Who would wait for somebody who waits for what
+//! it holds goes before the others. Whoever takes an entry out of a queue grants those that can go
+//! on, and wakes only them.
 //!
 //! # Protocol of the callers
 //! - `register` comes before a transaction's first write. Its outcome is visible to all who look at
 //!   its rows before `end` is called.
-//! - A writer or locking reader asks `blocks` under the leaf's latch; if told true it gives the
-//!   latch back, calls `acquire`, and looks again. A locking reader that found no active writer
+//! - A writer or locking reader of a row asks `blocks` under the leaf's latch; if told true it gives
+//!   the latch back, calls `acquire`, and looks again. A locking reader that found no active writer
 //!   looks at the row again under a latch after `acquire`.
-//! - Who inserts or removes a key calls `gap_split` or `gap_join` under the same latch.
+//! - Who scans locks the range first and looks at the rows afterwards. A row with an active writer
+//!   it asks for with `acquire`, naming the writer, and then looks again: ranges do not wait for
+//!   writers that are not explicit. Who writes in the range after that is told by `blocks`.
 //!
 //! # Locks
 //! In this order: a shard's mutex (several in ascending order, only to end a deadlock), then an
@@ -24,21 +26,24 @@
 //! shard is locked.
 //!
 //! `end` closes its owner's list under the owner's mutex before it releases anything. Who makes a
-//! lock explicit or lets a gap be inherited holds the shard's mutex, then adds to that list only
-//! while it is open: so either `end` finds the entry, or it never comes to be.
+//! lock explicit holds the shard's mutex, then adds to that list only while it is open: so either
+//! `end` finds the entry, or it never comes to be.
+mod blockers;
 mod deadlock;
-mod gaps;
 mod kind;
 mod owner;
-mod queue;
+mod place;
 mod refused;
 mod shard;
 mod sync;
 mod table;
+mod tally;
 #[cfg(test)]
 mod tests;
+mod tree_locks;
 
-pub use kind::{Kind, Place, PlaceBuf};
+pub use kind::Kind;
 pub use owner::Owner;
+pub use place::{Place, PlaceBuf};
 pub use refused::{Edge, Refused};
 pub use table::{LockStats, LockTable, Wait};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use weir_base::TxnId;
 
-use super::kind::Target;
+use super::place::Target;
 use super::refused::Edge;
 use super::sync::{AtomicU64, Condvar, Guard, Mutex, Ordering};
 
@@ -24,15 +24,15 @@ pub(super) struct State {
     closed: bool,
     /// Its present wait, or the next one, is to end.
     killed: bool,
-    /// Where it has an entry among the holders.
-    locks: Vec<Arc<Target>>,
+    /// The keys that it holds, and the trees of which it holds ranges.
+    locks: Vec<Target>,
     wait: Wait,
 }
 
-/// Its wait. `On` becomes `Over` under the lock of the target's shard, with its entry in the queue.
+/// Its wait. `On` becomes `Over` under the mutex of the target's shard, with its entry in the queue.
 enum Wait {
     None,
-    On(Arc<Target>),
+    On(Target),
     Over(Outcome),
 }
 
@@ -69,34 +69,34 @@ impl Owner {
     }
 
     /// Notes that it holds something at `target`, unless it has ended.
-    pub(super) fn note(&self, target: &Arc<Target>) -> bool {
+    pub(super) fn note(&self, target: Target) -> bool {
         let mut state = self.state.lock();
         if !state.closed {
-            state.locks.push(Arc::clone(target));
+            state.locks.push(target);
         }
         !state.closed
     }
 
     /// Lets nothing be added any more; returns where it holds something.
-    pub(super) fn close(&self) -> Vec<Arc<Target>> {
+    pub(super) fn close(&self) -> Vec<Target> {
         let mut state = self.state.lock();
         debug_assert!(matches!(state.wait, Wait::None), "a waiting transaction cannot end");
         state.closed = true;
         std::mem::take(&mut state.locks)
     }
 
-    /// Begins a wait, unless it has been killed. Called under the lock of the target's shard.
-    pub(super) fn begin_wait(&self, target: &Arc<Target>) -> bool {
+    /// Begins a wait, unless it has been killed. Called under the mutex of the target's shard.
+    pub(super) fn begin_wait(&self, target: &Target) -> bool {
         let mut state = self.state.lock();
         debug_assert!(matches!(state.wait, Wait::None), "one wait at a time");
         if std::mem::take(&mut state.killed) {
             return false;
         }
-        state.wait = Wait::On(Arc::clone(target));
+        state.wait = Wait::On(target.clone());
         true
     }
 
-    /// Ends its wait. Called under the lock of the target's shard; the caller wakes it afterwards.
+    /// Ends its wait. Called under the mutex of the target's shard; the caller wakes it afterwards.
     pub(super) fn end_wait(&self, outcome: Outcome) {
         let mut state = self.state.lock();
         debug_assert!(matches!(state.wait, Wait::On(_)), "it waits while it is in a queue");
@@ -111,19 +111,19 @@ impl Owner {
     }
 
     /// Where it waits.
-    pub(super) fn waits_on(&self) -> Option<Arc<Target>> {
+    pub(super) fn waits_on(&self) -> Option<Target> {
         match &self.state.lock().wait {
-            Wait::On(target) => Some(Arc::clone(target)),
+            Wait::On(target) => Some(target.clone()),
             _ => None,
         }
     }
 
     /// Says that its present wait or the next one is to end; returns where it waits.
-    pub(super) fn kill(&self) -> Option<Arc<Target>> {
+    pub(super) fn kill(&self) -> Option<Target> {
         let mut state = self.state.lock();
         state.killed = true;
         match &state.wait {
-            Wait::On(target) => Some(Arc::clone(target)),
+            Wait::On(target) => Some(target.clone()),
             _ => None,
         }
     }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use weir_base::{TreeId, TxnId};
 
-use super::kind::{Kind, PlaceBuf};
+use super::kind::Kind;
+use super::place::PlaceBuf;
 
 /// Why a lock was not got. Nothing of the request is left in the table.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -43,7 +44,7 @@ pub struct Edge {
     pub wanted: Kind,
     /// In which tree.
     pub tree: TreeId,
-    /// At which place.
+    /// Where.
     pub place: PlaceBuf,
     /// Whom it waits for.
     pub holder: TxnId,

@@ -5,11 +5,13 @@ use std::time::Duration;
 use smallvec::SmallVec;
 use weir_base::{Clock, Counter, SystemClock, TreeId, TxnId};
 
-use super::kind::{Kind, Place, Target, hash};
+use super::kind::Kind;
 use super::owner::{Outcome, Owner, Registry};
-use super::queue::ToWake;
+use super::place::{Place, Target};
 use super::refused::Refused;
-use super::shard::{Shards, Size};
+use super::shard::Shards;
+use super::tally::Size;
+use super::tree_locks::ToWake;
 
 /// Whether a request may wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,12 +35,12 @@ pub struct LockStats {
     pub timeouts: u64,
     /// Waits ended by [`LockTable::kill`].
     pub kills: u64,
-    /// Pairs of a transaction and a place where it holds explicit locks, now.
+    /// Pairs of a transaction and a key that it holds explicitly, now.
     pub held: u64,
     /// Transactions that wait, now.
     pub waiting: u64,
-    /// Gap locks held, now.
-    pub gaps: u64,
+    /// Ranges held, now. Those of one transaction that touch count as one.
+    pub ranges: u64,
 }
 
 #[derive(Default)]
@@ -98,8 +100,8 @@ impl LockTable {
         let Some(owner) = self.registry.remove(id) else { return };
         let mut to_wake = ToWake::new();
         for target in owner.close() {
-            self.shards.lock(target.hash).with_target(&target, |queue| {
-                queue.release(id, &self.shards.gauges, &mut to_wake);
+            self.shards.lock(target.tree()).with(target.tree(), |locks| {
+                locks.release(id, &target, &self.shards.tally, &mut to_wake);
             });
         }
         wake(&to_wake);
@@ -115,10 +117,11 @@ impl LockTable {
 
     /// Takes a lock, and if need be waits for it. No latch is held meanwhile.
     ///
-    /// `writer` is the active transaction that the row's stamp names: its lock is made explicit
-    /// first, so that requests queue behind it, unless it has ended meanwhile. A row that `id`
-    /// itself has written is its own already. After `Ok` the caller looks at the row again: it, or
-    /// the gap, may have changed before the lock was got.
+    /// `writer` is the active transaction that the stamp of a key's row names: its lock is made
+    /// explicit first, so that requests queue behind it, unless it has ended meanwhile. A row that
+    /// `id` itself has written is its own already. After `Ok` the caller looks at the rows again:
+    /// they may have changed before the lock was got. A range does not wait for writers whose locks
+    /// are not explicit: who scans it meets their rows.
     ///
     /// # Errors
     /// [`Refused`], after which nothing of the request is left.
@@ -134,11 +137,11 @@ impl LockTable {
         writer: Option<TxnId>,
         wait: Wait,
     ) -> Result<(), Refused> {
-        if kind.is_row() && writer == Some(id) {
+        if writer == Some(id) || place.is_empty() {
             return Ok(());
         }
         let owner = self.registry.find(id).expect("transactions are registered before they lock");
-        let writer = writer.filter(|_| kind.is_row()).and_then(|w| self.registry.find(w));
+        let writer = writer.and_then(|w| self.registry.find(w));
         let limit = match wait {
             Wait::No => None,
             Wait::Until(limit) => Some(limit),
@@ -157,33 +160,32 @@ impl LockTable {
         owner: &Arc<Owner>,
         request: &Request<'_>,
         may_wait: bool,
-    ) -> Result<Option<Arc<Target>>, Refused> {
+    ) -> Result<Option<Target>, Refused> {
         let Request { tree, place, kind, writer } = *request;
-        let (id, gauges) = (owner.id(), &self.shards.gauges);
-        let hash = hash(tree, place);
+        let (id, tally) = (owner.id(), &self.shards.tally);
         let mut delayed = SmallVec::new();
-        let result = self.shards.lock(hash).with(hash, tree, place, |queue| {
+        let result = self.shards.lock(tree).with(tree, |locks| {
             if let Some(writer) = writer
-                && !queue.holds(writer.id(), Kind::RowExclusive)
+                && !locks.covers(writer.id(), place, Kind::Exclusive)
                 // In vain if it has closed its list: then its rows say by now that it has ended.
-                && queue.grant(writer, Kind::RowExclusive, gauges)
+                && locks.grant(writer, place, Kind::Exclusive, tally)
             {
-                delayed = queue.waiters(Kind::RowExclusive.conflicts());
+                delayed = locks.waiting_for(writer.id(), place, Kind::Exclusive);
             }
-            let Some(holder) = queue.in_the_way(id, kind) else {
-                let granted = queue.grant(owner, kind, gauges);
+            let Some(holder) = locks.in_the_way(id, place, kind) else {
+                let granted = locks.grant(owner, place, kind, tally);
                 assert!(granted, "transaction {id} has ended and asks for a lock");
                 return Ok(None);
             };
             if !may_wait {
                 return Err(Refused::WouldWait { holder });
             }
-            if !queue.enqueue(owner, kind, gauges) {
+            let Some(target) = locks.enqueue(owner, place, kind, tally) else {
                 self.counts.kills.add(1);
                 return Err(Refused::Killed);
-            }
+            };
             self.counts.waits.add(1);
-            Ok(Some(Arc::clone(&queue.target)))
+            Ok(Some(target))
         });
         // Its own circles first: a bystander may be in a longer one that is gone with them.
         if let Ok(Some(_)) = result {
@@ -198,7 +200,7 @@ impl LockTable {
     fn wait_for(
         &self,
         owner: &Arc<Owner>,
-        target: &Arc<Target>,
+        target: &Target,
         limit: Duration,
     ) -> Result<(), Refused> {
         let begun = self.clock.now_micros();
@@ -230,30 +232,30 @@ impl LockTable {
     pub(super) fn end_wait(
         &self,
         id: TxnId,
-        target: &Arc<Target>,
+        target: &Target,
         outcome: impl FnOnce(TxnId) -> Outcome,
     ) {
         let mut to_wake = ToWake::new();
-        self.shards.lock(target.hash).with_target(target, |queue| {
-            queue.withdraw(id, outcome, &self.shards.gauges, &mut to_wake);
+        self.shards.lock(target.tree()).with(target.tree(), |locks| {
+            locks.withdraw(id, target, outcome, &self.shards.tally, &mut to_wake);
         });
         wake(&to_wake);
     }
 
-    /// Whether `id` would have to wait for `kind`: another transaction holds an explicit lock that
-    /// conflicts, or waits for one and comes first. For writers and readers under a leaf's latch:
-    /// one load when nothing is locked in the bucket, else a short mutex; never waits, never
-    /// allocates. False says that [`LockTable::acquire`] would succeed at once (row writers apart).
+    /// Whether `id` would have to wait for `kind` of this key: another transaction holds it
+    /// explicitly, or a range around it, in a way that conflicts, or waits for that and comes
+    /// first. For writers and readers under a leaf's latch: two loads when nobody holds or wants a
+    /// key of its bucket or a range of its tree, else a short mutex; never waits. False says that
+    /// [`LockTable::acquire`] would succeed at once (row writers apart).
     #[inline]
     #[must_use]
-    pub fn blocks(&self, id: TxnId, tree: TreeId, place: Place<'_>, kind: Kind) -> bool {
-        match self.shards.used(tree, place) {
-            None => false,
-            Some(hash) => {
-                let mut shard = self.shards.lock(hash);
-                shard.find(hash, tree, place).is_some_and(|q| q.in_the_way(id, kind).is_some())
-            }
-        }
+    pub fn blocks(&self, id: TxnId, tree: TreeId, key: &[u8], kind: Kind) -> bool {
+        !self.shards.tally.is_free(tree, key) && self.blocks_surely(id, tree, key, kind)
+    }
+
+    fn blocks_surely(&self, id: TxnId, tree: TreeId, key: &[u8], kind: Kind) -> bool {
+        let locked = self.shards.lock(tree);
+        locked.find(tree).is_some_and(|l| l.in_the_way(id, Place::Key(key), kind).is_some())
     }
 
     /// Ends the wait of a transaction with [`Refused::Killed`]. If it does not wait now, its next
@@ -278,16 +280,16 @@ impl LockTable {
     /// What was done so far and what is held now.
     #[must_use]
     pub fn stats(&self) -> LockStats {
-        let (counts, gauges) = (&self.counts, &self.shards.gauges);
+        let (counts, tally) = (&self.counts, &self.shards.tally);
         LockStats {
             waits: counts.waits.get(),
             wait_micros: counts.wait_micros.get(),
             deadlocks: counts.deadlocks.get(),
             timeouts: counts.timeouts.get(),
             kills: counts.kills.get(),
-            held: gauges.held.get(),
-            waiting: gauges.waiting.get(),
-            gaps: gauges.gaps(),
+            held: tally.held.get(),
+            waiting: tally.waiting.get(),
+            ranges: tally.ranges.get(),
         }
     }
 }

@@ -65,8 +65,7 @@ fn one(seed: u64, mix: &Mix) -> (Tally, u64) {
 
 #[test]
 fn what_was_synced_is_there_and_nothing_is_there_in_part() {
-    let mut mix = Mix::new(LEVELS);
-    mix.locking_scans = false;
+    let mix = Mix::new(LEVELS);
     let (mut all, mut in_the_middle) = (Tally::default(), 0);
     for seed in 0..SEEDS {
         let (tally, crashes) = one(seed, &mix);

@@ -10,8 +10,13 @@ use weir::{
 use weir_history::{Key, Level, Lock, Refused, Session};
 
 /// The levels that the engine has, weak to strong.
-pub(crate) const LEVELS: &[Level] =
-    &[Level::ReadUncommitted, Level::ReadCommitted, Level::RepeatableRead, Level::Snapshot];
+pub(crate) const LEVELS: &[Level] = &[
+    Level::ReadUncommitted,
+    Level::ReadCommitted,
+    Level::RepeatableRead,
+    Level::Snapshot,
+    Level::Serializable,
+];
 
 /// Lengths of values: so that rows grow, shrink, and now and then have pages of their own.
 const LENGTHS: [usize; 4] = [0, 24, 200, 3_000];
@@ -22,7 +27,7 @@ fn isolation(level: Level) -> Isolation {
         Level::ReadCommitted => Isolation::ReadCommitted,
         Level::RepeatableRead => Isolation::RepeatableRead,
         Level::Snapshot => Isolation::Snapshot,
-        Level::Serializable => panic!("not among LEVELS"),
+        Level::Serializable => Isolation::Serializable,
     }
 }
 
@@ -128,16 +133,17 @@ impl Session for Connection {
     }
 
     fn scan(&mut self, keys: Range<Key>, lock: Lock) -> Result<Vec<(Key, u64)>, Refused> {
-        assert_eq!(lock, Lock::None, "no locking scans yet: see `has_locking_scan`");
         let (txn, tree) = self.txn();
-        let mut cursor = txn.cursor(tree);
+        let mut cursor = match lock {
+            Lock::None => txn.cursor(tree),
+            Lock::Share => txn.cursor_for_share(tree),
+            Lock::Update => txn.cursor_for_update(tree),
+        };
+        cursor.set_bounds(&keys.start.to_be_bytes(), Some(&keys.end.to_be_bytes()));
         let mut rows = Vec::new();
-        let mut on = cursor.seek(txn, &keys.start.to_be_bytes()).map_err(|e| refused(&e))?;
+        let mut on = cursor.seek_first(txn).map_err(|e| refused(&e))?;
         while on {
             let key = Key::from_be_bytes(cursor.key().try_into().expect("a key of ours"));
-            if key >= keys.end {
-                break;
-            }
             rows.push((key, value_of(key, cursor.value())));
             on = cursor.next(txn).map_err(|e| refused(&e))?;
         }

@@ -18,11 +18,7 @@ const TRANSACTIONS: u64 = if cfg!(debug_assertions) { 500 } else { 3_000 };
 /// One level for all, each; and all of them mixed.
 fn mixes() -> Vec<Mix> {
     let alone = LEVELS.iter().map(|&level| Mix::new(&[level]));
-    let mut mixes: Vec<Mix> = alone.chain([Mix::new(LEVELS)]).collect();
-    for mix in &mut mixes {
-        mix.locking_scans = false;
-    }
-    mixes
+    alone.chain([Mix::new(LEVELS)]).collect()
 }
 
 fn assert_clean(mix: &Mix, what: &str, history: &History) {

@@ -75,28 +75,71 @@ fn two_sharers_who_both_upgrade() {
 }
 
 #[test]
-fn two_who_locked_a_gap_and_both_insert() {
+fn two_who_scanned_a_range_and_both_insert() {
     let mut stage = Stage::new(2);
-    assert_eq!((stage.ask(1, "k", GAP), stage.ask(2, "k", GAP)), (Got, Got));
-    assert_eq!(stage.ask(2, "k", INSERT), Waits);
-    assert_eq!(circle(&stage.ask(1, "k", INSERT)), [1, 2]);
+    assert_eq!((stage.ask(1, "a..m", S), stage.ask(2, "b..z", S)), (Got, Got));
+    assert_eq!(stage.ask(2, "c", X), Waits);
+    let answer = stage.ask(1, "d", X);
+    assert_eq!(circle(&answer), [1, 2]);
+    let Answer::Refused(refused) = answer else { unreachable!() };
+    assert_eq!(
+        refused.to_string(),
+        "deadlock: 1 waits for exclusive at key \"d\" of tree 3, share held by 2; \
+         2 waits for exclusive at key \"c\" of tree 3, share held by 1"
+    );
     stage.end(1);
     assert_eq!(stage.answer(2), Got);
     stage.all_end();
 }
 
 #[test]
-fn who_locked_a_gap_inserts_though_others_queue_for_it() {
-    let mut stage = Stage::new(3);
-    assert_eq!(stage.ask(1, "k", GAP), Got);
-    assert_eq!(stage.ask(2, "k", INSERT), Waits);
-    assert_eq!(stage.ask(3, "k", GAP), Waits, "behind 2");
-    assert!(!stage.blocks(1, "k", INSERT), "3 waits for 2, and 2 for 1 itself");
-    assert_eq!(stage.ask(1, "k", INSERT), Got);
+fn a_circle_of_a_row_and_a_range() {
+    for (work, victim) in [((5, 9), 1), ((9, 5), 2)] {
+        let mut stage = Stage::new(0);
+        stage.register(1).add_work(work.0);
+        stage.register(2).add_work(work.1);
+        assert_eq!((stage.ask(1, "k", X), stage.ask(2, "a..f", X)), (Got, Got));
+        assert_eq!(stage.ask(1, "c", X), Waits);
+        // A scan that goes on and comes to the row.
+        let last = stage.ask(2, "f..z", X);
+        let (told, survivor) = if victim == 2 { (last, 1) } else { (stage.answer(1), 2) };
+        assert_eq!(circle(&told), [victim, survivor]);
+        stage.end(victim);
+        assert_eq!(stage.answer(survivor), Got);
+        stage.all_end();
+    }
+}
+
+#[test]
+fn a_circle_over_ranges_of_two_trees() {
+    let mut stage = Stage::new(2);
+    let other = |stage: &Stage, id: u64, text| {
+        let request = Request { tree: TreeId(4), place: place(text), kind: X, writer: None };
+        stage.table.request(&stage.owners[&id], &request, true)
+    };
+    assert_eq!(stage.ask(1, "a..c", X), Got);
+    assert!(matches!(other(&stage, 2, "a..c"), Ok(None)));
+    assert_eq!(stage.ask(2, "b..d", X), Waits);
+    assert!(matches!(other(&stage, 1, ".."), Ok(Some(_))));
+    assert_eq!(circle(&stage.answer(1)), [1, 2]);
     stage.end(1);
-    assert_eq!((stage.answer(2), stage.answer(3)), (Got, Waits));
-    stage.end(2);
-    assert_eq!(stage.answer(3), Got);
+    assert_eq!(stage.answer(2), Got);
+    stage.all_end();
+}
+
+#[test]
+fn a_writer_made_explicit_under_a_waiting_range_may_close_a_circle() {
+    let mut stage = Stage::new(4);
+    // 4 waits for the range, for 3. 1 has written "m", which nobody has asked for, and waits for 4.
+    assert_eq!((stage.ask(3, "c", X), stage.ask(4, "r", X)), (Got, Got));
+    assert_eq!((stage.ask(4, "a..n", S), stage.ask(1, "r", X)), (Waits, Waits));
+    assert_eq!(stage.ask_at(2, place("m"), X, Some(1), true), Waits);
+    assert_eq!(circle(&stage.answer(1)), [1, 4]);
+    stage.end(1);
+    stage.end(3);
+    assert_eq!((stage.answer(4), stage.answer(2)), (Got, Waits));
+    stage.end(4);
+    assert_eq!(stage.answer(2), Got);
     stage.all_end();
 }
 
@@ -154,28 +197,11 @@ fn one_wait_may_close_two_circles() {
 #[test]
 fn rows_written_without_an_entry_are_part_of_circles() {
     let mut stage = Stage::new(2);
-    assert_eq!(stage.ask_at(1, key("b"), X, Some(2), true), Waits);
-    assert_eq!(stage.ask_at(2, key("a"), X, Some(1), true), Waits);
+    assert_eq!(stage.ask_at(1, place("b"), X, Some(2), true), Waits);
+    assert_eq!(stage.ask_at(2, place("a"), X, Some(1), true), Waits);
     assert_eq!(circle(&stage.answer(1)), [1, 2]);
     stage.end(1);
     assert_eq!(stage.answer(2), Got);
-    stage.all_end();
-}
-
-#[test]
-fn a_gap_inherited_under_a_waiting_inserter_may_close_a_circle() {
-    let mut stage = Stage::new(4);
-    // 4 waits to insert before "m", for 3; 1 has the gap before "t" and waits for 4.
-    assert_eq!((stage.ask(3, "m", GAP), stage.ask(1, "t", GAP)), (Got, Got));
-    assert_eq!((stage.ask(4, "r", X), stage.ask(4, "m", INSERT)), (Got, Waits));
-    assert_eq!(stage.ask(1, "r", X), Waits);
-    // "m" is inserted again: the gap before it is a part of the one before "t" now.
-    stage.table.gap_split(TREE, b"m", key("t"));
-    assert_eq!(circle(&stage.answer(1)), [1, 4]);
-    stage.end(1);
-    assert_eq!(stage.answer(4), Waits);
-    stage.end(3);
-    assert_eq!(stage.answer(4), Got);
     stage.all_end();
 }
 

@@ -8,6 +8,7 @@ use weir_base::TxnId;
 use super::super::{Place, Wait};
 use super::*;
 
+const S: Kind = Kind::Share;
 const ONE: TxnId = TxnId(1);
 const TWO: TxnId = TxnId(2);
 const FOREVER: Wait = Wait::Until(Duration::MAX);
@@ -19,7 +20,7 @@ fn check(bound: usize, run: impl Fn(Arc<LockTable>) + Sync + Send + 'static) {
         let table = Arc::new(LockTable::new());
         run(Arc::clone(&table));
         let stats = table.stats();
-        assert_eq!((stats.held, stats.waiting, stats.gaps), (0, 0, 0));
+        assert_eq!((stats.held, stats.waiting, stats.ranges), (0, 0, 0));
         assert!(table.shards.is_empty());
     });
 }
@@ -105,18 +106,50 @@ fn loom_a_kill_meets_a_grant() {
     });
 }
 
-/// A gap is cut while its owner ends: no part of it stays locked.
+/// A range is handed from one to the other, and a key in it is waited for.
 #[test]
-fn loom_a_gap_is_cut_while_its_owner_ends() {
-    check(3, |table| {
+fn loom_a_range_is_handed_over() {
+    check(2, |table| {
         table.register(ONE);
-        let place = Place::End;
-        assert_eq!(table.acquire(ONE, TREE, place, Kind::Gap, None, Wait::No), Ok(()));
+        table.register(TWO);
+        let range = Place::Range { from: b"a", to: Some(b"m") };
+        assert_eq!(table.acquire(ONE, TREE, range, X, None, Wait::No), Ok(()));
         let other = thread::spawn({
             let table = Arc::clone(&table);
             move || table.end(ONE)
         });
-        table.gap_split(TREE, b"k", place);
+        assert_eq!(lock(&table, TWO, b"k", None), Ok(()));
+        assert_eq!(table.acquire(TWO, TREE, range, X, None, FOREVER), Ok(()));
         other.join().expect("it ends");
+        table.end(TWO);
+    });
+}
+
+/// A scanner and a writer meet: the writer sees the range, or the scanner sees the row.
+#[test]
+fn loom_a_writer_and_a_scanner_never_miss_each_other() {
+    check(3, |table| {
+        use loom::sync::atomic::{AtomicBool, Ordering::SeqCst};
+        table.register(ONE);
+        // A row that is written under its leaf's latch.
+        let row = Arc::new(loom::sync::Mutex::new(false));
+        let was_told = Arc::new(AtomicBool::new(false));
+        let writer = thread::spawn({
+            let (table, row, was_told) = (Arc::clone(&table), Arc::clone(&row), was_told.clone());
+            move || {
+                let mut row = row.lock().expect("no panic");
+                if table.blocks(TWO, TREE, b"k", X) {
+                    was_told.store(true, SeqCst);
+                } else {
+                    *row = true;
+                }
+            }
+        });
+        let range = Place::Range { from: b"a", to: None };
+        assert_eq!(table.acquire(ONE, TREE, range, S, None, Wait::No), Ok(()));
+        let seen = *row.lock().expect("no panic");
+        writer.join().expect("it ends");
+        assert_ne!(seen, was_told.load(SeqCst));
+        table.end(ONE);
     });
 }

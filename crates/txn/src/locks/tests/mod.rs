@@ -2,14 +2,14 @@
 //! threads; and loom.
 #[cfg(not(loom))]
 mod deadlocks;
-#[cfg(not(loom))]
-mod gaps;
 #[cfg(loom)]
 mod hand_off;
 #[cfg(not(loom))]
 mod model;
 #[cfg(not(loom))]
 mod queues;
+#[cfg(not(loom))]
+mod ranges;
 #[cfg(not(loom))]
 mod threads;
 #[cfg(not(loom))]
@@ -24,16 +24,12 @@ use weir_base::TxnId;
 
 use super::{Kind, LockTable, Refused};
 #[cfg(not(loom))]
-use super::{Owner, kind::Place, owner::Outcome, table::Request};
+use super::{Owner, Place, owner::Outcome, table::Request};
 
 const TREE: TreeId = TreeId(3);
 #[cfg(not(loom))]
-const S: Kind = Kind::RowShare;
-const X: Kind = Kind::RowExclusive;
-#[cfg(not(loom))]
-const GAP: Kind = Kind::Gap;
-#[cfg(not(loom))]
-const INSERT: Kind = Kind::InsertIntention;
+const S: Kind = Kind::Share;
+const X: Kind = Kind::Exclusive;
 
 /// What a request has come to.
 #[cfg(not(loom))]
@@ -71,9 +67,9 @@ impl Stage {
         owner
     }
 
-    /// Asks, and is ready to wait.
+    /// Asks for a key, or for a range ("a..c"), and is ready to wait.
     fn ask(&self, id: u64, key: &str, kind: Kind) -> Answer {
-        self.ask_at(id, Place::Key(key.as_bytes()), kind, None, true)
+        self.ask_at(id, place(key), kind, None, true)
     }
 
     fn ask_at(
@@ -113,7 +109,7 @@ impl Stage {
     }
 
     fn blocks(&self, id: u64, key: &str, kind: Kind) -> bool {
-        self.table.blocks(TxnId(id), TREE, Place::Key(key.as_bytes()), kind)
+        self.table.blocks(TxnId(id), TREE, key.as_bytes(), kind)
     }
 
     /// Asserts that nothing is left when all have ended.
@@ -124,12 +120,18 @@ impl Stage {
         }
         ids.into_iter().for_each(|id| self.end(id));
         let stats = self.table.stats();
-        assert_eq!((stats.held, stats.waiting, stats.gaps), (0, 0, 0));
+        assert_eq!((stats.held, stats.waiting, stats.ranges), (0, 0, 0));
         assert!(self.table.shards.is_empty());
     }
 }
 
 #[cfg(not(loom))]
-fn key(key: &str) -> Place<'_> {
-    Place::Key(key.as_bytes())
+fn place(text: &str) -> Place<'_> {
+    match text.split_once("..") {
+        None => Place::Key(text.as_bytes()),
+        Some((from, to)) => {
+            let to = (!to.is_empty()).then_some(to.as_bytes());
+            Place::Range { from: from.as_bytes(), to }
+        }
+    }
 }

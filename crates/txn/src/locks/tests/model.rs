@@ -9,26 +9,54 @@ use crate::locks::Edge;
 
 /// Transactions that play at any time.
 const SLOTS: usize = 6;
-const PLACES: [Place<'static>; 4] =
-    [Place::Key(b"a"), Place::Key(b"b"), Place::Key(b"c"), Place::End];
+/// The keys, each the first of an interval; that of the last has no end.
+const KEYS: [&[u8]; 6] = [b"a", b"b", b"c", b"d", b"e", b"f"];
 
 #[derive(Clone, Debug)]
 enum Act {
-    Ask { slot: usize, place: usize, kind: usize, writer: Option<usize>, may_wait: bool },
+    Ask { slot: usize, area: Area, kind: Kind, writer: Option<usize>, may_wait: bool },
     Work { slot: usize, rows: u64 },
     End { slot: usize },
     Kill { slot: usize },
-    Split { new: usize, next: usize },
-    Join { removed: usize, next: usize },
+}
+
+/// A key, or intervals that follow each other: one bit for each.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Area {
+    is_key: bool,
+    bits: u8,
+}
+
+impl Area {
+    fn new(is_key: bool, from: usize, count: usize) -> Self {
+        let count = if is_key { 1 } else { count };
+        let all = (1 << KEYS.len()) - 1;
+        Area { is_key, bits: (((1_u16 << count) - 1) << from & all) as u8 }
+    }
+
+    fn place(self) -> Place<'static> {
+        let from = KEYS[self.bits.trailing_zeros() as usize];
+        match self.is_key {
+            true => Place::Key(from),
+            false => {
+                let to = 8 - self.bits.leading_zeros() as usize;
+                Place::Range { from, to: KEYS.get(to).copied() }
+            }
+        }
+    }
 }
 
 fn acts() -> impl Strategy<Value = Vec<Act>> {
-    let (slot, place) = (0..SLOTS, 0..PLACES.len());
-    let ask = (slot.clone(), place.clone(), 0..4_usize, any::<Option<u8>>(), 0..4_u8).prop_map(
-        |(slot, place, kind, writer, wait)| {
+    let slot = 0..SLOTS;
+    let area = (any::<bool>(), 0..KEYS.len(), 1..5_usize)
+        .prop_map(|(is_key, from, count)| Area::new(is_key, from, count));
+    let kind = (0..2_usize).prop_map(|kind| Kind::ALL[kind]);
+    let ask = (slot.clone(), area, kind, any::<Option<u8>>(), 0..4_u8).prop_map(
+        |(slot, area, kind, writer, wait)| {
             // Every eighth request or so meets a row that someone has written.
-            let writer = writer.filter(|w| w % 4 == 0).map(|w| (w / 4) as usize % SLOTS);
-            Act::Ask { slot, place, kind, writer, may_wait: wait != 0 }
+            let writer = writer.filter(|w| w % 4 == 0 && area.is_key);
+            let writer = writer.map(|w| (w / 4) as usize % SLOTS);
+            Act::Ask { slot, area, kind, writer, may_wait: wait != 0 }
         },
     );
     let act = prop_oneof![
@@ -36,46 +64,47 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
         2 => (slot.clone(), 0..3_u64).prop_map(|(slot, rows)| Act::Work { slot, rows }),
         3 => slot.clone().prop_map(|slot| Act::End { slot }),
         1 => slot.prop_map(|slot| Act::Kill { slot }),
-        1 => (0..3_usize, place.clone()).prop_map(|(new, next)| Act::Split { new, next }),
-        1 => (0..3_usize, place).prop_map(|(removed, next)| Act::Join { removed, next }),
     ];
     prop::collection::vec(act, 1..80)
 }
 
 fn conflict(one: Kind, other: Kind) -> bool {
-    matches!(
-        (one, other),
-        (Kind::RowShare, Kind::RowExclusive)
-            | (Kind::RowExclusive, Kind::RowShare | Kind::RowExclusive)
-            | (Kind::Gap, Kind::InsertIntention)
-            | (Kind::InsertIntention, Kind::Gap)
-    )
+    (one, other) != (S, S)
 }
 
 #[derive(Clone, Copy, PartialEq)]
 struct Lock {
     id: u64,
-    place: usize,
+    area: Area,
     kind: Kind,
 }
 
 #[derive(Clone, Copy)]
 struct Wish {
     lock: Lock,
-    upgrade: bool,
+    first: bool,
 }
 
 #[derive(Default)]
 struct Model {
     granted: Vec<Lock>,
-    /// Of all places together, in the order in which they are served.
+    /// In the order in which they are served.
     waiting: Vec<Wish>,
 }
 
 impl Model {
+    /// The intervals of which `id` has ranges of this kind.
+    fn ranges(&self, id: u64, kind: Kind) -> u8 {
+        let own = |g: &&Lock| g.id == id && g.kind == kind && !g.area.is_key;
+        self.granted.iter().filter(own).fold(0, |bits, g| bits | g.area.bits)
+    }
+
     fn has(&self, lock: Lock) -> bool {
-        let covers = Lock { kind: X, ..lock };
-        self.granted.contains(&lock) || lock.kind == S && self.granted.contains(&covers)
+        let suits = |kind: Kind| kind == X || lock.kind == S;
+        let in_range = |kind| self.ranges(lock.id, kind) & lock.area.bits == lock.area.bits;
+        let same = |g: &Lock| g.id == lock.id && g.area == lock.area && suits(g.kind);
+        Kind::ALL.into_iter().any(|kind| suits(kind) && in_range(kind))
+            || lock.area.is_key && self.granted.iter().any(same)
     }
 
     fn give(&mut self, lock: Lock) {
@@ -84,33 +113,51 @@ impl Model {
         }
     }
 
-    fn upgrades(&self, lock: Lock) -> bool {
-        let same = |g: &&Lock| g.id == lock.id && g.place == lock.place;
-        self.granted.iter().filter(same).any(|g| g.kind.is_row() == lock.kind.is_row())
-    }
-
     /// Whom a wish waits for that has `earlier` wishes before it.
     fn before(&self, wish: Wish, earlier: &[Wish]) -> BTreeSet<u64> {
         let meets = |other: &Lock| {
-            let Lock { id, place, kind } = wish.lock;
-            other.place == place && other.id != id && conflict(kind, other.kind)
+            let Lock { id, area, kind } = wish.lock;
+            other.area.bits & area.bits != 0 && other.id != id && conflict(kind, other.kind)
         };
         let holders = self.granted.iter().filter(|g| meets(g)).map(|g| g.id);
-        let earlier = if wish.upgrade { &[] } else { earlier };
+        let earlier = if wish.first { &[] } else { earlier };
         holders.chain(earlier.iter().map(|w| w.lock).filter(meets).map(|l| l.id)).collect()
     }
 
+    /// Whether the wish at position `at` waits for something that `id` holds, or behind such a one.
+    fn is_behind(&self, at: usize, id: u64) -> bool {
+        let wish = self.waiting[at];
+        let on_holders = self.before(Wish { first: true, ..wish }, &[]);
+        let earlier = self.before(wish, &self.waiting[..at]);
+        on_holders.contains(&id)
+            || !wish.first
+                && (0..at).any(|e| {
+                    let Lock { id: other, area, kind } = self.waiting[e].lock;
+                    let meets = area.bits & wish.lock.area.bits != 0;
+                    let is_earlier = meets && conflict(kind, wish.lock.kind);
+                    is_earlier && earlier.contains(&other) && self.is_behind(e, id)
+                })
+    }
+
+    /// Whether it would wait for somebody who waits for it.
+    fn goes_first(&self, lock: Lock) -> bool {
+        (0..self.waiting.len()).any(|at| {
+            let other = self.waiting[at].lock;
+            let meets = other.area.bits & lock.area.bits != 0 && other.id != lock.id;
+            meets && conflict(lock.kind, other.kind) && self.is_behind(at, lock.id)
+        })
+    }
+
     fn blocks(&self, lock: Lock) -> bool {
-        let wish = Wish { lock, upgrade: self.upgrades(lock) };
+        let wish = Wish { lock, first: self.goes_first(lock) };
         !self.before(wish, &self.waiting).is_empty()
     }
 
     fn wait(&mut self, lock: Lock) {
-        let upgrade = self.upgrades(lock);
+        let first = self.goes_first(lock);
         let last = self.waiting.len();
-        let not_upgrade = |w: &Wish| w.lock.place == lock.place && !w.upgrade;
-        let at = self.waiting.iter().position(not_upgrade).filter(|_| upgrade).unwrap_or(last);
-        self.waiting.insert(at, Wish { lock, upgrade });
+        let at = self.waiting.iter().position(|w| !w.first).filter(|_| first).unwrap_or(last);
+        self.waiting.insert(at, Wish { lock, first });
     }
 
     fn waits(&self, id: u64) -> bool {
@@ -152,13 +199,6 @@ impl Model {
     fn give_up(&mut self, id: u64) {
         self.waiting.retain(|w| w.lock.id != id);
     }
-
-    fn inherit(&mut self, from: usize, kinds: &[Kind], to: usize) {
-        let heirs = self.granted.iter().filter(|g| g.place == from && kinds.contains(&g.kind));
-        for id in heirs.map(|g| g.id).collect::<Vec<_>>() {
-            self.give(Lock { id, place: to, kind: GAP });
-        }
-    }
 }
 
 /// The table and the model, side by side.
@@ -181,9 +221,9 @@ impl Both {
     fn act(&mut self, act: &Act) {
         match *act {
             Act::Work { slot, rows } => self.stage.table.add_work(TxnId(self.ids[slot]), rows),
-            Act::Ask { slot, place, kind, writer, may_wait } => {
-                let lock = Lock { id: self.ids[slot], place, kind: Kind::ALL[kind] };
-                let writer = writer.map(|w| self.ids[w]).filter(|_| lock.kind.is_row());
+            Act::Ask { slot, area, kind, writer, may_wait } => {
+                let lock = Lock { id: self.ids[slot], area, kind };
+                let writer = writer.map(|w| self.ids[w]);
                 if !self.model.waits(lock.id) && writer != Some(lock.id) {
                     self.ask(lock, writer, may_wait);
                 }
@@ -203,24 +243,12 @@ impl Both {
                 self.model.give_up(id);
                 self.compare(BTreeSet::new(), Vec::new());
             }
-            Act::Split { new, next } => {
-                let Place::Key(key) = PLACES[new] else { unreachable!() };
-                self.stage.table.gap_split(TREE, key, PLACES[next]);
-                self.model.inherit(next, &[GAP], new);
-                self.compare(BTreeSet::new(), Vec::new());
-            }
-            Act::Join { removed, next } => {
-                let Place::Key(key) = PLACES[removed] else { unreachable!() };
-                self.stage.table.gap_join(TREE, key, PLACES[next]);
-                self.model.inherit(removed, &[GAP, S, X], next);
-                self.compare(BTreeSet::new(), Vec::new());
-            }
             _ => {}
         }
     }
 
     fn ask(&mut self, lock: Lock, writer: Option<u64>, may_wait: bool) {
-        let place = PLACES[lock.place];
+        let place = lock.area.place();
         let mut answer = self.stage.ask_at(lock.id, place, lock.kind, writer, may_wait);
         if let Some(writer) = writer {
             self.model.give(Lock { id: writer, kind: X, ..lock });
@@ -233,7 +261,7 @@ impl Both {
             let Answer::Refused(Refused::WouldWait { holder }) = answer else {
                 panic!("told not to wait: {answer:?}");
             };
-            let wish = Wish { lock, upgrade: self.model.upgrades(lock) };
+            let wish = Wish { lock, first: self.model.goes_first(lock) };
             assert!(self.model.before(wish, &self.model.waiting).contains(&holder.0));
         } else {
             self.model.wait(lock);
@@ -286,20 +314,26 @@ impl Both {
             assert!(!before.is_empty());
             assert!(!self.model.reach(id).contains(&id), "{id} waits in a circle");
         }
-        for (place, &at) in PLACES.iter().enumerate() {
+        for (at, key) in KEYS.iter().enumerate() {
             for id in self.ids {
                 for kind in Kind::ALL {
-                    let blocks = self.stage.table.blocks(TxnId(id), TREE, at, kind);
-                    let expected = self.model.blocks(Lock { id, place, kind });
-                    assert_eq!(blocks, expected, "{kind} of {id} at {at:?}");
+                    let blocks = self.stage.table.blocks(TxnId(id), TREE, key, kind);
+                    let area = Area::new(true, at, 1);
+                    let expected = self.model.blocks(Lock { id, area, kind });
+                    assert_eq!(blocks, expected, "{kind} of {id} at {at}");
                 }
             }
         }
-        let pairs: BTreeSet<_> = self.model.granted.iter().map(|g| (g.id, g.place)).collect();
-        let gaps = self.model.granted.iter().filter(|g| g.kind == GAP).count();
+        let keys = self.model.granted.iter().filter(|g| g.area.is_key);
+        let keys: BTreeSet<_> = keys.map(|g| (g.id, g.area.bits)).collect();
+        // Each run of ones is a range.
+        let runs = |bits: u8| (bits & !(bits << 1)).count_ones();
+        let ranges: u32 = (self.ids.iter())
+            .flat_map(|&id| Kind::ALL.map(|kind| runs(self.model.ranges(id, kind))))
+            .sum();
         let stats = self.stage.table.stats();
-        let seen = (stats.held, stats.waiting, stats.gaps);
-        assert_eq!(seen, (pairs.len() as u64, self.model.waiting.len() as u64, gaps as u64));
+        let expected = (keys.len() as u64, self.model.waiting.len() as u64, u64::from(ranges));
+        assert_eq!((stats.held, stats.waiting, stats.ranges), expected);
     }
 
     /// Everyone ends, one after the other, whoever can.

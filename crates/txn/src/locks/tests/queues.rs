@@ -11,9 +11,9 @@ fn a_second_request_waits_exactly_if_the_kinds_conflict() {
             assert_eq!(stage.blocks(2, "k", asked), expected, "{asked} against {held}");
             assert!(!stage.blocks(1, "k", asked), "nobody blocks itself");
             assert!(!stage.blocks(2, "j", asked), "another key");
-            let elsewhere = stage.table.blocks(TxnId(2), TreeId(4), key("k"), asked);
+            let elsewhere = stage.table.blocks(TxnId(2), TreeId(4), b"k", asked);
             assert!(!elsewhere, "another tree");
-            let answer = stage.ask_at(2, key("k"), asked, None, false);
+            let answer = stage.ask_at(2, place("k"), asked, None, false);
             match answer {
                 Got => assert!(!expected),
                 _ => assert_eq!(
@@ -29,13 +29,11 @@ fn a_second_request_waits_exactly_if_the_kinds_conflict() {
 #[test]
 fn what_one_has_is_got_again_and_counted_once() {
     let stage = Stage::new(2);
-    for kind in [S, S, X, S, X, GAP, GAP, INSERT] {
+    for kind in [S, S, X, S, X] {
         assert_eq!(stage.ask(1, "k", kind), Got);
     }
     let stats = stage.table.stats();
-    assert_eq!((stats.held, stats.gaps, stats.waits), (1, 1, 0));
-    assert_eq!(stage.ask_at(1, Place::End, GAP, None, false), Got);
-    assert_eq!(stage.table.stats().held, 2);
+    assert_eq!((stats.held, stats.ranges, stats.waits), (1, 0, 0));
     // Exclusive is not weakened by asking for less.
     assert!(stage.blocks(2, "k", S));
     stage.all_end();
@@ -71,9 +69,8 @@ fn newcomers_wait_behind_those_who_wait() {
     assert_eq!(stage.ask(2, "k", X), Waits);
     assert!(stage.blocks(3, "k", S), "it would overtake 2");
     let refused = Answer::Refused(Refused::WouldWait { holder: TxnId(2) });
-    assert_eq!(stage.ask_at(3, key("k"), S, None, false), refused);
+    assert_eq!(stage.ask_at(3, place("k"), S, None, false), refused);
     assert_eq!(stage.ask(3, "k", S), Waits);
-    assert!(!stage.blocks(4, "k", GAP), "gaps have nothing to do with rows");
     stage.end(1);
     assert_eq!((stage.answer(2), stage.answer(3)), (Got, Waits));
     stage.end(2);
@@ -115,9 +112,9 @@ fn the_only_sharer_upgrades_at_once() {
 #[test]
 fn a_writers_lock_is_made_explicit() {
     let mut stage = Stage::new(4);
-    assert_eq!(stage.ask_at(2, key("k"), S, Some(1), true), Waits);
+    assert_eq!(stage.ask_at(2, place("k"), S, Some(1), true), Waits);
     assert_eq!(stage.table.stats().held, 1, "the writer's");
-    assert_eq!(stage.ask_at(3, key("k"), X, Some(1), true), Waits);
+    assert_eq!(stage.ask_at(3, place("k"), X, Some(1), true), Waits);
     assert!(!stage.blocks(1, "k", X) && stage.blocks(4, "k", S));
     stage.end(1);
     assert_eq!((stage.answer(2), stage.answer(3)), (Got, Waits));
@@ -132,13 +129,13 @@ fn a_writer_that_has_ended_is_in_nobodys_way() {
     let ended = Arc::clone(&stage.owners[&1]);
     stage.end(1);
     // Found in the registry just before it ended: its list is closed.
-    let request = Request { tree: TREE, place: key("k"), kind: X, writer: Some(&ended) };
+    let request = Request { tree: TREE, place: place("k"), kind: X, writer: Some(&ended) };
     let granted = stage.table.request(&stage.owners[&2], &request, false);
     assert!(matches!(granted, Ok(None)));
     assert_eq!(stage.table.stats().held, 1);
     // And by number, as the engine asks.
     let acquire =
-        |id, wait| stage.table.acquire(TxnId(id), TREE, key("j"), X, Some(TxnId(1)), wait);
+        |id, wait| stage.table.acquire(TxnId(id), TREE, place("j"), X, Some(TxnId(1)), wait);
     assert_eq!(acquire(2, super::super::Wait::No), Ok(()));
     let refused = Refused::WouldWait { holder: TxnId(2) };
     assert_eq!(acquire(3, super::super::Wait::No), Err(refused));
@@ -150,30 +147,29 @@ fn ones_own_row_needs_no_entry() {
     let stage = Stage::new(1);
     let own = Some(TxnId(1));
     let no = super::super::Wait::No;
-    assert_eq!(stage.table.acquire(TxnId(1), TREE, key("k"), X, own, no), Ok(()));
+    assert_eq!(stage.table.acquire(TxnId(1), TREE, place("k"), X, own, no), Ok(()));
     assert_eq!(stage.table.stats().held, 0);
-    assert_eq!(stage.table.acquire(TxnId(1), TREE, key("k"), GAP, own, no), Ok(()));
-    assert_eq!(stage.table.stats().gaps, 1, "the gap is not the row");
     stage.all_end();
 }
 
 #[test]
-fn places_of_equal_hash_have_their_own_queues() {
+fn keys_of_one_bucket_are_not_taken_for_each_other() {
+    let bucket = |key: &[u8]| (super::super::place::hash(TREE, key) >> 32) as usize & 4095;
     let mut seen = HashMap::new();
     let pair = (0..1_000_000_u64).find_map(|i| {
-        let bytes = i.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes();
-        let hash = super::super::kind::hash(TREE, Place::Key(&bytes));
-        seen.insert(hash, bytes).map(|other| (other, bytes))
+        let bytes = i.to_be_bytes();
+        seen.insert(bucket(&bytes), bytes).map(|other| (other, bytes))
     });
-    let (one, two) = pair.expect("32 bits collide among a million keys");
+    let (one, two) = pair.expect("4096 buckets and more keys");
     let mut stage = Stage::new(2);
     assert_eq!(stage.ask_at(1, Place::Key(&one), X, None, false), Got);
+    assert!(!stage.table.blocks(TxnId(2), TREE, &two, X));
     assert_eq!(stage.ask_at(2, Place::Key(&two), X, None, false), Got);
-    assert!(stage.table.blocks(TxnId(2), TREE, Place::Key(&one), X));
-    assert!(!stage.table.blocks(TxnId(1), TREE, Place::Key(&one), X));
+    assert!(stage.table.blocks(TxnId(2), TREE, &one, X));
+    assert!(!stage.table.blocks(TxnId(1), TREE, &one, X));
     stage.end(1);
-    assert!(!stage.table.blocks(TxnId(2), TREE, Place::Key(&one), X));
+    assert!(!stage.table.blocks(TxnId(2), TREE, &one, X));
     stage.register(3);
-    assert!(stage.table.blocks(TxnId(3), TREE, Place::Key(&two), X));
+    assert!(stage.table.blocks(TxnId(3), TREE, &two, X));
     stage.all_end();
 }

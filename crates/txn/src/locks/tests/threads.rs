@@ -20,7 +20,7 @@ fn begin(table: &LockTable, next: &AtomicU64) -> TxnId {
 
 fn assert_empty(table: &LockTable) {
     let stats = table.stats();
-    assert_eq!((stats.held, stats.waiting, stats.gaps, stats.timeouts), (0, 0, 0, 0));
+    assert_eq!((stats.held, stats.waiting, stats.ranges, stats.timeouts), (0, 0, 0, 0));
     assert!(table.shards.is_empty());
 }
 
@@ -33,7 +33,7 @@ fn one_hot_row_is_handed_on_without_losing_anyone() {
             scope.spawn(|| {
                 for _ in 0..300 {
                     let id = begin(&table, &next);
-                    table.acquire(id, TREE, key("hot"), X, None, LIMIT).expect("no circles");
+                    table.acquire(id, TREE, place("hot"), X, None, LIMIT).expect("no circles");
                     assert_eq!(inside.fetch_add(1, SeqCst), 0, "alone");
                     total.fetch_add(1, SeqCst);
                     // So that others come and queue.
@@ -79,8 +79,8 @@ fn random_transactions_with_deadlocks_all_come_to_an_end() {
                     for _ in 0..3 {
                         let at = random.usize(..KEYS);
                         let kind = if random.bool() { X } else { S };
-                        let place = [at as u8];
-                        match table.acquire(id, TREE, Place::Key(&place), kind, None, LIMIT) {
+                        let name = [at as u8];
+                        match table.acquire(id, TREE, Place::Key(&name), kind, None, LIMIT) {
                             Ok(()) => {}
                             Err(Refused::Deadlock { .. }) => {
                                 refused = true;
@@ -122,8 +122,8 @@ fn who_locks_in_one_order_is_never_told_of_a_deadlock() {
                     let id = begin(table, next);
                     for at in (0..5_u8).filter(|_| random.bool()).collect::<Vec<_>>() {
                         // A circle seen in parts that were never true together would be told here.
-                        let place = [at];
-                        let got = table.acquire(id, TREE, Place::Key(&place), X, None, LIMIT);
+                        let name = [at];
+                        let got = table.acquire(id, TREE, Place::Key(&name), X, None, LIMIT);
                         got.expect("there are no circles");
                         thread::yield_now();
                     }
@@ -137,7 +137,64 @@ fn who_locks_in_one_order_is_never_told_of_a_deadlock() {
 }
 
 #[test]
-fn inserters_and_lockers_of_gaps_with_limits_kills_and_cuts() {
+fn keys_and_ranges_exclude_each_other_and_all_come_to_an_end() {
+    const KEYS: usize = 8;
+    let (table, next) = (LockTable::new(), AtomicU64::new(1));
+    let inside: Vec<AtomicI64> = (0..KEYS).map(|_| AtomicI64::new(0)).collect();
+    let (committed, together) = (AtomicU64::new(0), Barrier::new(8));
+    thread::scope(|scope| {
+        for seed in 0..8 {
+            let (table, next, inside) = (&table, &next, &inside);
+            let (committed, together) = (&committed, &together);
+            scope.spawn(move || {
+                let mut random = fastrand::Rng::with_seed(seed);
+                together.wait();
+                for _ in 0..300 {
+                    let id = begin(table, next);
+                    let mut mine: HashMap<usize, Kind> = HashMap::new();
+                    let mut refused = false;
+                    for _ in 0..3 {
+                        let from = random.usize(..KEYS);
+                        let to = from + 1 + random.usize(..3).min(KEYS - from - 1);
+                        let kind = if random.u8(..3) == 0 { X } else { S };
+                        let (first, end) = ([from as u8], [to as u8]);
+                        let place = match random.u8(..3) {
+                            0 => Place::Key(&first),
+                            _ => Place::Range { from: &first, to: Some(&end) },
+                        };
+                        match table.acquire(id, TREE, place, kind, None, LIMIT) {
+                            Ok(()) => {}
+                            Err(Refused::Deadlock { .. }) => {
+                                refused = true;
+                                break;
+                            }
+                            Err(other) => panic!("{other}"),
+                        }
+                        let to = if matches!(place, Place::Key(_)) { from + 1 } else { to };
+                        for (at, inside) in inside.iter().enumerate().take(to).skip(from) {
+                            let had = mine.get(&at).copied();
+                            if had != Some(X) && had != Some(kind) {
+                                had.inspect(|&had| leave(inside, had));
+                                enter(inside, kind);
+                                mine.insert(at, kind);
+                            }
+                        }
+                        thread::yield_now();
+                    }
+                    mine.iter().for_each(|(&at, &kind)| leave(&inside[at], kind));
+                    table.end(id);
+                    committed.fetch_add(u64::from(!refused), SeqCst);
+                }
+            });
+        }
+    });
+    assert!(committed.load(SeqCst) > 0 && table.stats().waits > 0);
+    assert_eq!(committed.load(SeqCst) + table.stats().deadlocks, 8 * 300);
+    assert_empty(&table);
+}
+
+#[test]
+fn keys_and_ranges_with_limits_kills_and_writers() {
     let (table, next) = (LockTable::new(), AtomicU64::new(1));
     let together = Barrier::new(6);
     thread::scope(|scope| {
@@ -149,26 +206,29 @@ fn inserters_and_lockers_of_gaps_with_limits_kills_and_cuts() {
                 for _ in 0..300 {
                     let id = begin(table, next);
                     for _ in 0..4 {
-                        let bytes = [random.u8(..4)];
-                        let place = if bytes[0] == 0 { Place::End } else { Place::Key(&bytes) };
-                        let kind = Kind::ALL[random.usize(..4)];
+                        let (first, end) = ([random.u8(..4)], [random.u8(..5)]);
+                        let is_key = random.bool();
+                        let place = match end {
+                            _ if is_key => Place::Key(&first),
+                            [4] => Place::Range { from: &first, to: None },
+                            _ => Place::Range { from: &first, to: Some(&end) },
+                        };
                         let wait = match random.u8(..3) {
                             0 => Wait::No,
                             1 => Wait::Until(Duration::from_micros(random.u64(..200))),
-                            _ => Wait::Until(Duration::from_secs(60)),
+                            _ => LIMIT,
                         };
                         // Any transaction near in number, ended or not, as a row's stamp would
                         // name.
-                        let writer = random.bool().then(|| TxnId(id.0.saturating_sub(3)));
+                        let writer = is_key && random.bool();
+                        let writer = writer.then(|| TxnId(id.0.saturating_sub(3)));
+                        let kind = Kind::ALL[random.usize(..2)];
                         if table.acquire(id, TREE, place, kind, writer, wait).is_err() {
                             break;
                         }
                         thread::yield_now();
-                        match random.u8(..4) {
-                            0 => table.gap_split(TREE, &[random.u8(1..4)], place),
-                            1 => table.gap_join(TREE, &[random.u8(1..4)], Place::End),
-                            2 => table.kill(TxnId(random.u64(1..next.load(SeqCst)))),
-                            _ => {}
+                        if random.u8(..4) == 0 {
+                            table.kill(TxnId(random.u64(1..next.load(SeqCst))));
                         }
                     }
                     table.end(id);
@@ -177,7 +237,7 @@ fn inserters_and_lockers_of_gaps_with_limits_kills_and_cuts() {
         }
     });
     let stats = table.stats();
-    assert_eq!((stats.held, stats.waiting, stats.gaps), (0, 0, 0));
+    assert_eq!((stats.held, stats.waiting, stats.ranges), (0, 0, 0));
     assert!(stats.waits > 0);
     assert!(table.shards.is_empty());
 }
@@ -191,14 +251,14 @@ fn a_writer_among_readers_without_end_gets_its_turn() {
             scope.spawn(|| {
                 // Two readers overlap all the time: the row is never free of them.
                 let mut before = begin(&table, &next);
-                table.acquire(before, TREE, key("k"), S, None, LIMIT).expect("no circles");
+                table.acquire(before, TREE, place("k"), S, None, LIMIT).expect("no circles");
                 while done.load(SeqCst) == 0 {
                     let id = begin(&table, &next);
-                    let got = table.acquire(id, TREE, key("k"), S, None, Wait::No);
+                    let got = table.acquire(id, TREE, place("k"), S, None, Wait::No);
                     if got.is_err() {
                         // A writer waits: nobody overtakes it any more.
                         table.end(before);
-                        table.acquire(id, TREE, key("k"), S, None, LIMIT).expect("no circles");
+                        table.acquire(id, TREE, place("k"), S, None, LIMIT).expect("no circles");
                     } else {
                         table.end(before);
                     }
@@ -210,7 +270,7 @@ fn a_writer_among_readers_without_end_gets_its_turn() {
         scope.spawn(|| {
             for _ in 0..50 {
                 let id = begin(&table, &next);
-                table.acquire(id, TREE, key("k"), X, None, LIMIT).expect("it gets its turn");
+                table.acquire(id, TREE, place("k"), X, None, LIMIT).expect("it gets its turn");
                 table.end(id);
             }
             done.store(1, SeqCst);

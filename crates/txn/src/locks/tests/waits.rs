@@ -8,7 +8,7 @@ use crate::locks::Wait;
 const LONG: Wait = Wait::Until(Duration::from_secs(60));
 
 fn lock(stage: &Stage, id: u64, kind: Kind, wait: Wait) -> Result<(), Refused> {
-    stage.table.acquire(TxnId(id), TREE, key("k"), kind, None, wait)
+    stage.table.acquire(TxnId(id), TREE, place("k"), kind, None, wait)
 }
 
 /// Runs `act` as soon as `count` transactions wait.

@@ -1,0 +1,123 @@
+//! How a transaction asks for locks, and reads rows that it locks.
+use weir_base::TxnId;
+use weir_btree::Tree;
+
+use crate::error::TxnError;
+use crate::locks::{Kind, Place, Refused, Wait};
+use crate::past::Past;
+use crate::run::Writer;
+use crate::see::View;
+use crate::txn::Txn;
+
+impl Txn {
+    /// Locks a key, whether or not a row is there, and reads the row as committed last (or changed
+    /// by this transaction) into `out`. `false`: there is none.
+    ///
+    /// # Errors
+    /// [`TxnError::Lock`] when the lock cannot be had: after a deadlock the transaction has been
+    /// taken back; [`TxnError::Conflict`].
+    pub fn get_locked(
+        &mut self,
+        w: &Writer,
+        tree: &Tree,
+        key: &[u8],
+        kind: Kind,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, TxnError> {
+        tree.check_key(key)?;
+        let past = self.start(w)?;
+        let at = self.conflict_point(w);
+        let mut locked = false;
+        loop {
+            // A look before the lock: a request behind a writer waits, and leaves nothing if it
+            // fails. A look after it: who writes from then on sees the lock.
+            let found = tree.get_inline(key, out)?;
+            let writer = found.map(|head| head.stamp.writer);
+            if writer == Some(past.id()) {
+                // Its own already (TXN-1); the lock is for when it goes back to a savepoint.
+                let place = Place::Key(key);
+                let _ = w.locks().acquire(past.id(), tree.id(), place, kind, None, Wait::No);
+            } else {
+                let writer = writer.filter(|&id| w.registry().is_open(id));
+                if writer.is_some() || !locked {
+                    self.lock(w, &past, tree, key, kind, writer)?;
+                    locked = true;
+                    continue;
+                }
+            }
+            if at.is_some_and(|at| found.is_some_and(|row| w.is_newer(row.stamp, at))) {
+                return Err(TxnError::Conflict);
+            }
+            let Some(head) = found.filter(|head| !head.flags.deleted) else {
+                out.clear();
+                return Ok(false);
+            };
+            if head.flags.overflow {
+                return Ok(w.read(tree, key, Some(past.id()), View::Latest, out)?);
+            }
+            return Ok(true);
+        }
+    }
+
+    /// Gives the processor away while the row is taken, as long as patience lasts. Returns whether
+    /// it seems to be free.
+    pub(crate) fn yields(
+        &self,
+        w: &Writer,
+        past: &Past,
+        tree: &Tree,
+        key: &[u8],
+        writer: Option<TxnId>,
+        patience: &mut u32,
+    ) -> bool {
+        if self.wait == Wait::No {
+            return false;
+        }
+        while *patience > 0 {
+            *patience -= 1;
+            std::thread::yield_now();
+            let is_taken = match writer {
+                Some(id) => w.registry().is_open(id),
+                None => w.locks().blocks(past.id(), tree.id(), key, Kind::Exclusive),
+            };
+            if !is_taken {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Takes the lock of a key, and if need be waits for it; `writer` has written its row.
+    pub(crate) fn lock(
+        &mut self,
+        w: &Writer,
+        past: &Past,
+        tree: &Tree,
+        key: &[u8],
+        kind: Kind,
+        writer: Option<TxnId>,
+    ) -> Result<(), TxnError> {
+        self.lock_place(w, past, tree, Place::Key(key), kind, writer)
+    }
+
+    /// Takes a lock, and if need be waits for it.
+    pub(crate) fn lock_place(
+        &mut self,
+        w: &Writer,
+        past: &Past,
+        tree: &Tree,
+        place: Place<'_>,
+        kind: Kind,
+        writer: Option<TxnId>,
+    ) -> Result<(), TxnError> {
+        match w.locks().acquire(past.id(), tree.id(), place, kind, writer, self.wait) {
+            Ok(()) => Ok(()),
+            Err(refused) => {
+                if matches!(refused, Refused::Deadlock { .. }) {
+                    self.rollback(w)?;
+                }
+                Err(TxnError::Lock(refused))
+            }
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! Walking in key order and locking on the way. A step locks the range up to the row that it comes
+//! to, then looks again whether that row is still the next one: whoever writes in the range from
+//! then on is told to wait, and who has written before is met as a row.
+use std::ops::ControlFlow::{self, Break, Continue};
+use std::sync::Arc;
+
+use weir_base::TxnId;
+use weir_btree::{Cursor as RawCursor, RowHead, Tree};
+
+use crate::error::TxnError;
+use crate::locks::{Kind, Place, Refused, Wait};
+use crate::past::Past;
+use crate::run::Writer;
+use crate::txn::{Isolation, Txn};
+
+/// A position among the rows that a transaction locks as it comes to them: as committed now, or as
+/// changed by itself. From REPEATABLE READ on it locks everything that it passes, rows and their
+/// absence; below only the rows.
+pub struct LockingCursor {
+    raw: RawCursor,
+    value: Vec<u8>,
+    on_row: bool,
+    kind: Kind,
+    skip_locked: bool,
+    /// Nothing below is looked at.
+    from: Vec<u8>,
+    /// Nothing from here on is looked at.
+    to: Option<Vec<u8>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Up,
+    Down,
+}
+
+/// How far a step has got.
+#[derive(Clone, PartialEq, Eq)]
+enum Reach {
+    Key(Vec<u8>),
+    /// To the end of what the cursor looks at.
+    End,
+}
+
+/// One step of a cursor: what it has locked so far, and where it goes on.
+struct Step<'a> {
+    txn: &'a mut Txn,
+    w: &'a Writer,
+    past: Arc<Past>,
+    way: Way,
+    /// Up: the lowest key that comes into question. Down: what those are below; `None`: all do.
+    edge: Option<Vec<u8>>,
+    /// The range is locked from the edge to here.
+    locked: Option<Reach>,
+    /// This row is locked.
+    row: Option<Vec<u8>>,
+    /// The row stood on has been passed: the next one can be taken from the same leaf.
+    on: bool,
+    ranges: bool,
+    snapshot: Option<u64>,
+}
+
+impl LockingCursor {
+    /// A cursor that stands nowhere.
+    #[must_use]
+    pub fn new(tree: Tree, kind: Kind) -> Self {
+        LockingCursor {
+            raw: RawCursor::with_marked(tree),
+            value: Vec::new(),
+            on_row: false,
+            kind,
+            skip_locked: false,
+            from: Vec::new(),
+            to: None,
+        }
+    }
+
+    /// Passes over rows that others have locked, instead of waiting for them. Ranges are not locked
+    /// then at any level: what is passed over is not read.
+    pub fn skip_locked(&mut self) {
+        self.skip_locked = true;
+    }
+
+    /// Looks only at keys from `from` on and below `to`: nothing else is seen or locked.
+    pub fn set_bounds(&mut self, from: &[u8], to: Option<&[u8]>) {
+        self.from = from.to_vec();
+        self.to = to.map(<[u8]>::to_vec);
+    }
+
+    /// Moves to the first row whose key is not below `key`. `false`: there is none.
+    ///
+    /// # Errors
+    /// [`TxnError`], as all that moves: [`TxnError::Lock`] when a lock cannot be had; after a
+    /// deadlock the transaction has been taken back.
+    pub fn seek(&mut self, txn: &mut Txn, w: &Writer, key: &[u8]) -> Result<bool, TxnError> {
+        let from = key.max(&self.from).to_vec();
+        self.walk(txn, w, Way::Up, Some(from), false)
+    }
+
+    /// Moves to the last row whose key is below `key`.
+    ///
+    /// # Errors
+    /// As [`LockingCursor::seek`].
+    pub fn seek_before(&mut self, txn: &mut Txn, w: &Writer, key: &[u8]) -> Result<bool, TxnError> {
+        let end = self.to.as_deref().map_or(key, |to| to.min(key)).to_vec();
+        self.walk(txn, w, Way::Down, Some(end), false)
+    }
+
+    /// Moves to the first row.
+    ///
+    /// # Errors
+    /// As [`LockingCursor::seek`].
+    pub fn seek_first(&mut self, txn: &mut Txn, w: &Writer) -> Result<bool, TxnError> {
+        let from = self.from.clone();
+        self.walk(txn, w, Way::Up, Some(from), false)
+    }
+
+    /// Moves to the last row.
+    ///
+    /// # Errors
+    /// As [`LockingCursor::seek`].
+    pub fn seek_last(&mut self, txn: &mut Txn, w: &Writer) -> Result<bool, TxnError> {
+        let to = self.to.clone();
+        self.walk(txn, w, Way::Down, to, false)
+    }
+
+    /// Moves to the next row.
+    ///
+    /// # Errors
+    /// As [`LockingCursor::seek`].
+    pub fn next(&mut self, txn: &mut Txn, w: &Writer) -> Result<bool, TxnError> {
+        if !self.on_row {
+            return Ok(false);
+        }
+        let behind = successor(self.raw.key());
+        self.walk(txn, w, Way::Up, Some(behind), true)
+    }
+
+    /// Moves to the row before.
+    ///
+    /// # Errors
+    /// As [`LockingCursor::seek`].
+    pub fn prev(&mut self, txn: &mut Txn, w: &Writer) -> Result<bool, TxnError> {
+        if !self.on_row {
+            return Ok(false);
+        }
+        let here = self.raw.key().to_vec();
+        self.walk(txn, w, Way::Down, Some(here), true)
+    }
+
+    /// The key of the row stood on; empty when on none.
+    #[must_use]
+    pub fn key(&self) -> &[u8] {
+        if self.on_row { self.raw.key() } else { &[] }
+    }
+
+    /// The value of the row stood on; empty when on none.
+    #[must_use]
+    pub fn value(&self) -> &[u8] {
+        if self.on_row { &self.value } else { &[] }
+    }
+
+    fn walk(
+        &mut self,
+        txn: &mut Txn,
+        w: &Writer,
+        way: Way,
+        edge: Option<Vec<u8>>,
+        on: bool,
+    ) -> Result<bool, TxnError> {
+        self.on_row = false;
+        let past = txn.start(w)?;
+        let snapshot = txn.conflict_point(w);
+        let ranges = !self.skip_locked
+            && !matches!(txn.isolation(), Isolation::ReadUncommitted | Isolation::ReadCommitted);
+        let (locked, row) = (None, None);
+        let mut step = Step { txn, w, past, way, edge, locked, row, on, ranges, snapshot };
+        loop {
+            if let Break(found) = self.look(&mut step)? {
+                self.on_row = found;
+                return Ok(found);
+            }
+        }
+    }
+
+    /// Finds the next row, locks what is not locked yet, and says whether that was all.
+    fn look(&mut self, step: &mut Step<'_>) -> Result<ControlFlow<bool>, TxnError> {
+        let (copies, stepped) = (self.raw.copies(), step.on);
+        let found = self.find(step)?;
+        step.on = false;
+        if step.ranges {
+            let reach = if found { Reach::Key(self.raw.key().to_vec()) } else { Reach::End };
+            if !step.has_locked(&reach) {
+                self.lock_up_to(step, &reach)?;
+                step.locked = Some(reach);
+                // Nothing can come between any more; but it may have before.
+                let in_one_leaf = found && stepped && self.raw.copies() == copies;
+                if !in_one_leaf || !self.raw.is_fresh() {
+                    return Ok(Continue(()));
+                }
+            }
+        }
+        let head = if found { self.raw.inline(&mut self.value) } else { None };
+        let Some(head) = head else { return Ok(Break(false)) };
+        let own = step.past.id();
+        let writer = head.stamp.writer;
+        let open = (writer != own && step.w.registry().is_open(writer)).then_some(writer);
+        if open.is_none() && head.flags.deleted {
+            step.check(head)?;
+            return Ok(self.pass(step));
+        }
+        let is_locked = step.ranges
+            // TXN-1
+            || writer == own
+            || step.row.as_deref() == Some(self.raw.key());
+        if open.is_some() || !is_locked {
+            if !self.lock_row(step, open)? {
+                return Ok(self.pass(step));
+            }
+            if open.is_some() || !self.raw.is_fresh() {
+                return Ok(Continue(()));
+            }
+        }
+        self.take(step, head)
+    }
+
+    /// Reads the row stood on, which is locked.
+    fn take(&mut self, step: &Step<'_>, head: RowHead) -> Result<ControlFlow<bool>, TxnError> {
+        step.check(head)?;
+        // A chain that is gone belonged to a row that has changed since it was copied.
+        if head.flags.overflow && !self.raw.tree().fetch(&mut self.value)? {
+            return Ok(Continue(()));
+        }
+        Ok(Break(true))
+    }
+
+    /// Goes on behind the row stood on.
+    fn pass(&self, step: &mut Step<'_>) -> ControlFlow<bool> {
+        let key = self.raw.key();
+        step.edge = Some(if step.way == Way::Up { successor(key) } else { key.to_vec() });
+        step.on = true;
+        Continue(())
+    }
+
+    /// Moves to the next row that comes into question, delete-marked ones included.
+    fn find(&mut self, step: &Step<'_>) -> Result<bool, TxnError> {
+        let on = match (step.way, &step.edge) {
+            (Way::Up, _) if step.on => self.raw.next()?,
+            (Way::Down, _) if step.on => self.raw.prev()?,
+            (Way::Up, Some(from)) => self.raw.seek(from)?,
+            (Way::Up, None) => self.raw.seek_first()?,
+            (Way::Down, Some(end)) => self.raw.seek_before(end)?,
+            (Way::Down, None) => self.raw.seek_last()?,
+        };
+        let key = self.raw.key();
+        Ok(on
+            && match step.way {
+                Way::Up => self.to.as_deref().is_none_or(|to| key < to),
+                Way::Down => *self.from <= *key,
+            })
+    }
+
+    fn lock_up_to(&self, step: &mut Step<'_>, reach: &Reach) -> Result<(), TxnError> {
+        let (low, high);
+        match step.way {
+            Way::Up => {
+                low = step.edge.clone().unwrap_or_default();
+                high = match reach {
+                    Reach::Key(key) => Some(successor(key)),
+                    Reach::End => self.to.clone(),
+                };
+            }
+            Way::Down => {
+                low = match reach {
+                    Reach::Key(key) => key.clone(),
+                    Reach::End => self.from.clone(),
+                };
+                high = step.edge.clone();
+            }
+        }
+        let place = Place::Range { from: &low, to: high.as_deref() };
+        step.lock(self.raw.tree(), place, self.kind, None)
+    }
+
+    /// Locks the row stood on, which `writer` has changed, if it is given. `false`: it is passed
+    /// over.
+    fn lock_row(&self, step: &mut Step<'_>, writer: Option<TxnId>) -> Result<bool, TxnError> {
+        let key = self.raw.key();
+        let usual = self.skip_locked.then(|| step.txn.set_wait(Wait::No));
+        let got = step.lock(self.raw.tree(), Place::Key(key), self.kind, writer);
+        if let Some(usual) = usual {
+            step.txn.set_wait(usual);
+        }
+        match got {
+            Err(TxnError::Lock(Refused::WouldWait { .. })) if self.skip_locked => {
+                return Ok(false);
+            }
+            got => got?,
+        }
+        step.row = Some(key.to_vec());
+        Ok(true)
+    }
+}
+
+impl Step<'_> {
+    /// Refuses a row that was changed, or removed, since the transaction's snapshot.
+    fn check(&self, head: RowHead) -> Result<(), TxnError> {
+        let is_newer = self.snapshot.is_some_and(|at| self.w.is_newer(head.stamp, at));
+        if is_newer { Err(TxnError::Conflict) } else { Ok(()) }
+    }
+
+    fn has_locked(&self, reach: &Reach) -> bool {
+        match (&self.locked, reach) {
+            (None, _) => false,
+            (Some(Reach::End), _) => true,
+            (Some(Reach::Key(_)), Reach::End) => false,
+            (Some(Reach::Key(locked)), Reach::Key(key)) => match self.way {
+                Way::Up => key <= locked,
+                Way::Down => key >= locked,
+            },
+        }
+    }
+
+    fn lock(
+        &mut self,
+        tree: &Tree,
+        place: Place<'_>,
+        kind: Kind,
+        writer: Option<TxnId>,
+    ) -> Result<(), TxnError> {
+        self.txn.lock_place(self.w, &self.past, tree, place, kind, writer)
+    }
+}
+
+/// The key directly behind `key`.
+fn successor(key: &[u8]) -> Vec<u8> {
+    let mut next = Vec::with_capacity(key.len() + 1);
+    next.extend_from_slice(key);
+    next.push(0);
+    next
+}

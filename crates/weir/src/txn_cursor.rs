@@ -1,0 +1,173 @@
+//! Walking over the rows that a transaction sees, or locks.
+use weir_txn::{LockingCursor, Looker, RowCursor, Snapshot, View};
+
+use crate::error::Error;
+use crate::txn::Txn;
+
+/// A position in a tree among the rows that a transaction sees, its own changes included.
+pub struct TxnCursor {
+    walk: Walk,
+    from: Vec<u8>,
+    to: Option<Vec<u8>>,
+    /// It stands on a row within the bounds.
+    on_row: bool,
+}
+
+pub(crate) enum Walk {
+    /// Its rows are those of the snapshot, or else those that the transaction sees.
+    Plain(RowCursor, Option<Snapshot>),
+    Locking(LockingCursor),
+}
+
+/// Where to go.
+#[derive(Clone, Copy)]
+enum To<'k> {
+    Key(&'k [u8]),
+    Before(&'k [u8]),
+    First,
+    Last,
+    Next,
+    Prev,
+}
+
+impl TxnCursor {
+    pub(crate) fn new(walk: Walk) -> Self {
+        TxnCursor { walk, from: Vec::new(), to: None, on_row: false }
+    }
+
+    /// Looks only at keys from `from` on and below `to` (`None`: to the end) from now on: nothing
+    /// else is seen, or locked. To end with a key, give that key with a zero byte behind it.
+    pub fn set_bounds(&mut self, from: &[u8], to: Option<&[u8]>) {
+        self.from = from.to_vec();
+        self.to = to.map(<[u8]>::to_vec);
+        if let Walk::Locking(raw) = &mut self.walk {
+            raw.set_bounds(from, to);
+        }
+    }
+
+    /// Passes over rows that others have locked, instead of waiting for them (SKIP LOCKED). Then no
+    /// ranges are locked, at any level. Does nothing where no locks are taken.
+    pub fn skip_locked(&mut self) {
+        if let Walk::Locking(raw) = &mut self.walk {
+            raw.skip_locked();
+        }
+    }
+
+    /// Moves to the first row whose key is not below `key`. `false`: there is none.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`], [`Error::Io`], as all that moves; and when it locks,
+    /// [`Error::Transaction`] when a lock cannot be had. After a deadlock ([`Error::is_deadlock`])
+    /// the transaction has been rolled back.
+    pub fn seek(&mut self, txn: &mut Txn, key: &[u8]) -> Result<bool, Error> {
+        self.go(txn, To::Key(key))
+    }
+
+    /// Moves to the last row whose key is below `key`. `false`: there is none.
+    ///
+    /// # Errors
+    /// As [`TxnCursor::seek`].
+    pub fn seek_before(&mut self, txn: &mut Txn, key: &[u8]) -> Result<bool, Error> {
+        self.go(txn, To::Before(key))
+    }
+
+    /// Moves to the first row.
+    ///
+    /// # Errors
+    /// As [`TxnCursor::seek`].
+    pub fn seek_first(&mut self, txn: &mut Txn) -> Result<bool, Error> {
+        self.go(txn, To::First)
+    }
+
+    /// Moves to the last row.
+    ///
+    /// # Errors
+    /// As [`TxnCursor::seek`].
+    pub fn seek_last(&mut self, txn: &mut Txn) -> Result<bool, Error> {
+        self.go(txn, To::Last)
+    }
+
+    /// Moves to the next row. `false`: there is none, or it stood on none.
+    ///
+    /// # Errors
+    /// As [`TxnCursor::seek`].
+    pub fn next(&mut self, txn: &mut Txn) -> Result<bool, Error> {
+        self.go(txn, To::Next)
+    }
+
+    /// Moves to the row before. `false`: there is none, or it stood on none.
+    ///
+    /// # Errors
+    /// As [`TxnCursor::seek`].
+    pub fn prev(&mut self, txn: &mut Txn) -> Result<bool, Error> {
+        self.go(txn, To::Prev)
+    }
+
+    fn go(&mut self, txn: &mut Txn, to: To<'_>) -> Result<bool, Error> {
+        let was_on_row = std::mem::replace(&mut self.on_row, false);
+        if matches!(to, To::Next | To::Prev) && !was_on_row {
+            return Ok(false);
+        }
+        self.on_row = match &mut self.walk {
+            Walk::Locking(raw) => {
+                let engine = txn.engine.clone();
+                engine.check_open()?;
+                let (txn, w) = (&mut txn.raw, &engine.writer);
+                let found = match to {
+                    To::Key(key) => raw.seek(txn, w, key),
+                    To::Before(key) => raw.seek_before(txn, w, key),
+                    To::First => raw.seek_first(txn, w),
+                    To::Last => raw.seek_last(txn, w),
+                    To::Next => raw.next(txn, w),
+                    To::Prev => raw.prev(txn, w),
+                };
+                found.map_err(|e| engine.failed(e.into()))?
+            }
+            Walk::Plain(raw, snapshot) => {
+                let (by, from, end) = (looker(snapshot, txn), &self.from, self.to.as_deref());
+                let found = match (to, end) {
+                    (To::Key(key), _) => raw.seek(by, key.max(from))?,
+                    (To::First, _) => raw.seek(by, from)?,
+                    (To::Before(key), end) => {
+                        raw.seek_before(by, end.map_or(key, |end| end.min(key)))?
+                    }
+                    (To::Last, Some(end)) => raw.seek_before(by, end)?,
+                    (To::Last, None) => raw.seek_last(by)?,
+                    (To::Next, _) => raw.next(by)?,
+                    (To::Prev, _) => raw.prev(by)?,
+                };
+                found && **from <= *raw.key() && end.is_none_or(|end| raw.key() < end)
+            }
+        };
+        Ok(self.on_row)
+    }
+
+    /// The key of the row stood on; empty when on none.
+    #[must_use]
+    pub fn key(&self) -> &[u8] {
+        match &self.walk {
+            _ if !self.on_row => &[],
+            Walk::Plain(raw, _) => raw.key(),
+            Walk::Locking(raw) => raw.key(),
+        }
+    }
+
+    /// The value of the row stood on; empty when on none.
+    #[must_use]
+    pub fn value(&self) -> &[u8] {
+        match &self.walk {
+            _ if !self.on_row => &[],
+            Walk::Plain(raw, _) => raw.value(),
+            Walk::Locking(raw) => raw.value(),
+        }
+    }
+}
+
+fn looker<'t>(snapshot: &Option<Snapshot>, txn: &'t mut Txn) -> Looker<'t> {
+    let own = txn.raw.id();
+    let view = match snapshot {
+        Some(snapshot) => View::At(snapshot.number()),
+        None => txn.raw.view(&txn.engine.writer),
+    };
+    Looker { writer: &txn.engine.writer, own, view }
+}
