@@ -16,6 +16,7 @@ pub struct Draw {
     ends: u32,
     /// Of a hundred batches, so many are of long values only: the log goes round quickly.
     floods: u32,
+    prepares: bool,
     deletes: u32,
     value_max: u32,
     level: Option<Isolation>,
@@ -44,6 +45,7 @@ impl Draw {
             keys: *random.choice(&[5, 20, 90, 300]).unwrap_or(&20),
             long: *random.choice(&[0, 6, 15, 30]).unwrap_or(&6),
             ends: *random.choice(&[2, 6, 15]).unwrap_or(&6),
+            prepares: random.bool(),
             deletes: random.u32(3..40),
             value_max: *random.choice(&[40, 400, 900]).unwrap_or(&400),
             level: random.bool().then(|| LEVELS[random.usize(0..4)]),
@@ -51,12 +53,6 @@ impl Draw {
             open: vec![false; usize::from(sessions)],
             random,
         }
-    }
-
-    /// How many sessions take turns.
-    #[must_use]
-    pub fn sessions(&self) -> u8 {
-        self.sessions
     }
 
     /// How many trees there are.
@@ -110,7 +106,11 @@ impl Draw {
             }
             7 if self.random.bool() => Turn::Hold,
             8..11 => Turn::Look { row: self.row() },
-            11 => Turn::Walk { tree: self.random.u8(0..self.trees) },
+            11 if self.random.bool() => Turn::Walk { tree: self.random.u8(0..self.trees) },
+            11 => {
+                let commit = (self.random.u8(0..3) > 0).then(|| self.durability());
+                Turn::Decide { which: self.random.u8(..), commit }
+            }
             12..19 => {
                 let row = self.row();
                 let value = self.maybe_value();
@@ -154,6 +154,7 @@ impl Draw {
             self.open[usize::from(session)] = false;
             return match self.random.u8(0..8) {
                 0 | 1 => Turn::Rollback { session, by_drop: self.random.bool() },
+                2 if self.prepares => Turn::Prepare { session },
                 2 | 3 => Turn::Commit { session, how: How::Ticket },
                 _ => Turn::Commit { session, how: How::Durably(self.durability()) },
             };

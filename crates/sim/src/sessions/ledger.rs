@@ -67,14 +67,14 @@ pub struct Ledger {
     versions: BTreeMap<Key, Vec<(u64, Option<Digest>)>>,
     /// All keys that ever were or may yet be.
     keys: BTreeSet<Key>,
-    sessions: Vec<Option<Session>>,
+    sessions: BTreeMap<u8, Session>,
     locks: BTreeMap<Key, BTreeMap<u8, Held>>,
 }
 
 impl Ledger {
     /// Nobody is under way, and this is there.
     #[must_use]
-    pub fn new(contents: Contents, sessions: u8) -> Self {
+    pub fn new(contents: Contents) -> Self {
         let mut versions = BTreeMap::new();
         for (tree, rows) in &contents {
             for (key, value) in rows {
@@ -87,7 +87,7 @@ impl Ledger {
             versions,
             latest: contents,
             commits: 0,
-            sessions: (0..sessions).map(|_| None).collect(),
+            sessions: BTreeMap::new(),
             locks: BTreeMap::new(),
         }
     }
@@ -111,15 +111,15 @@ impl Ledger {
 
     pub(crate) fn begin(&mut self, session: u8, isolation: Isolation, snapshot: Option<u64>) {
         let begun = Session { isolation, snapshot, changes: Vec::new(), savepoints: Vec::new() };
-        self.sessions[usize::from(session)] = Some(begun);
+        self.sessions.insert(session, begun);
     }
 
     fn session(&self, session: u8) -> Option<&Session> {
-        self.sessions.get(usize::from(session))?.as_ref()
+        self.sessions.get(&session)
     }
 
     fn session_mut(&mut self, session: u8) -> Option<&mut Session> {
-        self.sessions.get_mut(usize::from(session))?.as_mut()
+        self.sessions.get_mut(&session)
     }
 
     /// Takes its snapshot, if its level has one and it has none yet.
@@ -157,8 +157,8 @@ impl Ledger {
 
     /// Another session that has changed the row and not yet ended.
     fn writer_beside(&self, session: Option<u8>, key: &Key) -> Option<u8> {
-        let others = (0..self.sessions.len() as u8).filter(|s| Some(*s) != session);
-        others.into_iter().find(|s| self.own(*s, key).is_some())
+        let mut others = self.sessions.keys().copied().filter(|s| Some(*s) != session);
+        others.find(|s| self.own(*s, key).is_some())
     }
 
     fn committed(&self, key: &Key, at: u64) -> Option<Digest> {
@@ -290,6 +290,28 @@ impl Ledger {
         }
     }
 
+    /// Its transaction goes on under another number.
+    pub(crate) fn renumber(&mut self, session: u8, number: u8) {
+        if let Some(of) = self.sessions.remove(&session) {
+            self.sessions.insert(number, of);
+        }
+        for held in self.locks.values_mut() {
+            if let Some(lock) = held.remove(&session) {
+                held.insert(number, lock);
+            }
+        }
+    }
+
+    /// What it has changed, in order.
+    pub(crate) fn changes(&self, session: u8) -> Vec<(Key, Option<Digest>)> {
+        self.session(session).map(|s| s.changes.clone()).unwrap_or_default()
+    }
+
+    /// Locks that are not in rows are gone.
+    pub(crate) fn forget_locks(&mut self) {
+        self.locks.clear();
+    }
+
     /// It has committed.
     pub(crate) fn commit(&mut self, session: u8) {
         if let Some(of) = self.end(session)
@@ -309,7 +331,7 @@ impl Ledger {
             held.remove(&session);
             !held.is_empty()
         });
-        self.sessions.get_mut(usize::from(session))?.take()
+        self.sessions.remove(&session)
     }
 
     /// A commit of these changes.

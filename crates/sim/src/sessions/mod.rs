@@ -3,11 +3,14 @@
 mod draw;
 mod ledger;
 mod play;
+mod prepared;
 mod scenario;
+mod seen;
 mod turn;
 
 pub use draw::Draw;
 pub use ledger::{Ledger, Refusal};
-pub use play::{Seen, SessionPlayer};
+pub use play::SessionPlayer;
 pub use scenario::SessionScenario;
+pub use seen::Seen;
 pub use turn::{How, Row, Turn};

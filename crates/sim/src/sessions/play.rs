@@ -5,57 +5,18 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail, ensure};
 use weir::{
-    Batch, Commit, Db, Durability, Error, ManualClock, Savepoint, SimVolume, Snapshot, Tree, Txn,
-    TxnCursor, TxnError, TxnOptions, Wait,
+    Batch, Commit, Db, Durability, Error, Isolation, ManualClock, Savepoint, SimVolume, Snapshot,
+    Tree, Txn, TxnCursor, TxnError, TxnOptions, Wait,
 };
 
 use super::ledger::{Answer, Held, Key, Ledger, Refusal, Sight};
+use super::prepared::{Fate, Prepared};
+use super::seen::Seen;
 use super::turn::{How, Row, Turn};
 use crate::model::{Digest, digest};
 use crate::op::{Value, key_bytes};
 use crate::play::{Ending, open, tree_name};
 use crate::setup::Setup;
-
-/// What was met: a run that meets none of a kind shows nothing about it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
-    /// Turns that did something.
-    pub turns: u64,
-    /// Reads and rows of scans that were as foretold.
-    pub reads: u64,
-    /// Of these, reads from snapshots of what is not there any more.
-    pub old_reads: u64,
-    /// Locks refused.
-    pub locked: u64,
-    /// Changes refused because somebody had changed the row since.
-    pub conflicts: u64,
-    /// Rows that were there already.
-    pub duplicates: u64,
-    /// Commits that changed something.
-    pub commits: u64,
-    /// Transactions taken back.
-    pub rollbacks: u64,
-    /// Goings back to savepoints.
-    pub backs: u64,
-    /// Transactions with changes that ended when the checkpoint had passed the first of them.
-    pub carried: u64,
-}
-
-impl Seen {
-    /// Adds another one.
-    pub fn add(&mut self, other: &Seen) {
-        self.turns += other.turns;
-        self.reads += other.reads;
-        self.old_reads += other.old_reads;
-        self.locked += other.locked;
-        self.conflicts += other.conflicts;
-        self.duplicates += other.duplicates;
-        self.commits += other.commits;
-        self.rollbacks += other.rollbacks;
-        self.backs += other.backs;
-        self.carried += other.carried;
-    }
-}
 
 struct Stayed {
     cursor: TxnCursor,
@@ -65,12 +26,12 @@ struct Stayed {
     at: Option<Vec<u8>>,
 }
 
-struct Live {
-    txn: Txn,
+pub(super) struct Live {
+    pub(super) txn: Txn,
     savepoints: Vec<Savepoint>,
     stayed: Option<Stayed>,
     /// About how much taking it back would write.
-    undo_bytes: u64,
+    pub(super) undo_bytes: u64,
     /// Where the log ended behind its first change.
     first: Option<u64>,
 }
@@ -78,18 +39,20 @@ struct Live {
 /// Sessions, their database, and what is known.
 pub struct SessionPlayer {
     setup: Setup,
-    volume: SimVolume,
+    pub(super) volume: SimVolume,
     clock: Arc<ManualClock>,
-    db: Option<Db>,
+    pub(super) db: Option<Db>,
     trees: Vec<Tree>,
-    ledger: Ledger,
+    pub(super) ledger: Ledger,
     live: BTreeMap<u8, Live>,
     held: Option<(Snapshot, u64)>,
     /// The mark before the first commit and after each.
-    marks: Vec<u64>,
+    pub(super) marks: Vec<u64>,
     /// How many commits must be found after a crash.
-    synced: usize,
+    pub(super) synced: usize,
     tickets: Vec<(usize, Commit)>,
+    pub(super) prepared: Vec<Prepared>,
+    pub(super) next_xid: u64,
     /// What was met so far.
     pub seen: Seen,
 }
@@ -99,14 +62,24 @@ impl SessionPlayer {
     ///
     /// # Errors
     /// When a tree is missing.
-    pub fn new(
+    #[allow(clippy::too_many_arguments)] // All that a run goes on from.
+    pub(crate) fn new(
         setup: Setup,
         volume: SimVolume,
         clock: Arc<ManualClock>,
         db: Db,
         ledger: Ledger,
         trees: u8,
+        pending: Vec<Prepared>,
+        next_xid: u64,
     ) -> Result<Self> {
+        let mut ledger = ledger;
+        for one in &pending {
+            ledger.begin(one.number, Isolation::ReadCommitted, None);
+            for (key, value) in &one.changes {
+                ledger.change(one.number, key.clone(), *value);
+            }
+        }
         let mut player = SessionPlayer {
             setup,
             volume,
@@ -119,6 +92,8 @@ impl SessionPlayer {
             held: None,
             synced: 0,
             tickets: Vec::new(),
+            prepared: pending,
+            next_xid,
             seen: Seen::default(),
         };
         player.find_trees(trees)?;
@@ -131,13 +106,6 @@ impl SessionPlayer {
             .map(|n| db.tree(&tree_name(n))?.with_context(|| format!("tree {n} is missing")))
             .collect::<Result<_>>()?;
         Ok(())
-    }
-
-    /// The marks of all states that may be found after a crash now, and how many commits lie before
-    /// the first of them.
-    #[must_use]
-    pub fn may_be_found(&self) -> (usize, &[u64]) {
-        (self.synced, &self.marks[self.synced..])
     }
 
     /// What is known.
@@ -202,7 +170,7 @@ impl SessionPlayer {
             Turn::Batch { rows, .. } => self.write(rows),
             _ => return,
         }
-        self.marks.push(self.ledger.mark());
+        self.committed(Durability::Lazy);
     }
 
     /// Changes outside all transactions, in the ledger; a removal of what is not there is none.
@@ -245,6 +213,12 @@ impl SessionPlayer {
                 self.compare(None, Sight::Latest, &key, found)?;
             }
             Turn::Walk { tree } => self.walk(*tree)?,
+            Turn::Decide { which, commit } => {
+                let open = self.prepared.iter().filter(|one| one.fate == Fate::Open).count();
+                if open > 0 {
+                    self.decide(usize::from(*which) % open, *commit)?;
+                }
+            }
             Turn::Hold => {
                 if self.held.take().is_none() {
                     let db = self.db.as_ref().context("no database is open")?;
@@ -264,7 +238,7 @@ impl SessionPlayer {
     fn begin(
         &mut self,
         session: u8,
-        isolation: weir::Isolation,
+        isolation: Isolation,
         at_once: bool,
         share: bool,
     ) -> Result<()> {
@@ -299,6 +273,7 @@ impl SessionPlayer {
             | Turn::Savepoint { session }
             | Turn::Back { session, .. }
             | Turn::Commit { session, .. }
+            | Turn::Prepare { session }
             | Turn::Rollback { session, .. } => *session,
             _ => return Ok(()),
         };
@@ -319,6 +294,7 @@ impl SessionPlayer {
                 }
                 return done;
             }
+            Turn::Prepare { .. } => return self.prepare(session, live),
             Turn::Rollback { by_drop, .. } => return self.rollback(session, live, *by_drop),
             _ => {}
         }
@@ -641,7 +617,7 @@ impl SessionPlayer {
         Ok(())
     }
 
-    fn rollback(&mut self, session: u8, live: Live, by_drop: bool) -> Result<()> {
+    pub(super) fn rollback(&mut self, session: u8, live: Live, by_drop: bool) -> Result<()> {
         self.seen.rollbacks += 1;
         self.ledger.rollback(session);
         if by_drop {
@@ -711,7 +687,13 @@ impl SessionPlayer {
         }
         self.tickets.clear();
         let db = open(&self.setup, &self.volume, &self.clock).context("reopening")?;
-        if let Some(report) = db.recovery_report() {
+        let pending: Vec<Vec<u8>> = db.prepared();
+        let open = self.prepared.iter().filter(|one| one.fate == Fate::Open);
+        let mut known: Vec<Vec<u8>> = open.map(|one| one.xid.clone()).collect();
+        known.sort();
+        ensure!(pending == known, "{pending:?} are prepared, not {known:?}");
+        self.ledger.forget_locks();
+        if let Some(report) = db.recovery_report().filter(|_| pending.is_empty()) {
             bail!("closed in order, and yet there was something to recover: {report:?}");
         }
         self.synced = self.marks.len() - 1;

@@ -7,7 +7,9 @@ use weir_device::CrashMode;
 
 use super::draw::Draw;
 use super::ledger::Ledger;
-use super::play::{Seen, SessionPlayer};
+use super::play::SessionPlayer;
+use super::prepared::Prepared;
+use super::seen::Seen;
 use super::turn::Turn;
 use crate::model::{Contents, mark};
 use crate::play::{Ending, tree_name};
@@ -23,8 +25,6 @@ pub struct SessionScenario {
     pub seed: u64,
     /// The database's settings.
     pub setup: Setup,
-    /// How many sessions.
-    pub sessions: u8,
     /// How many trees.
     pub trees: u8,
     /// What they do.
@@ -40,10 +40,10 @@ impl SessionScenario {
     #[must_use]
     pub fn calm(seed: u64, setup: Setup, count: usize) -> Self {
         let mut draw = Draw::new(seed);
-        let (sessions, trees) = (draw.sessions(), draw.trees());
+        let trees = draw.trees();
         let turns = draw.take(count);
         let kept = (0..turns.len()).collect();
-        SessionScenario { seed, setup, sessions, trees, turns, kept, crashes: Vec::new() }
+        SessionScenario { seed, setup, trees, turns, kept, crashes: Vec::new() }
     }
 
     /// Drawn from a seed.
@@ -80,7 +80,7 @@ impl SessionScenario {
     }
 
     /// A new database with its trees, and the steps that its disk has taken.
-    fn create(&self, clock: &Arc<ManualClock>) -> Result<(SimVolume, Db, Contents)> {
+    fn create(&self, clock: &Arc<ManualClock>) -> Result<(SimVolume, Db, Found)> {
         // The engine draws the database's number from the thread's own generator.
         fastrand::seed(self.seed);
         let volume = SimVolume::new(self.seed);
@@ -90,7 +90,7 @@ impl SessionScenario {
             db.create_tree(&tree_name(tree))?;
             empty.insert(tree, std::collections::BTreeMap::new());
         }
-        Ok((volume, db, empty))
+        Ok((volume, db, Found { contents: empty, prepared: Vec::new() }))
     }
 
     /// The disk's steps that all turns take together without a crash.
@@ -101,9 +101,25 @@ impl SessionScenario {
         let clock = Arc::new(ManualClock::default());
         let (volume, db, empty) = self.create(&clock)?;
         let before = volume.writes_so_far();
-        let mut player = self.player(self.setup, &volume, &clock, db, empty)?;
+        let mut player = self.player(self.setup, &volume, &clock, db, empty, 0)?;
         player.play(&self.turns)?;
         Ok(volume.writes_so_far() - before)
+    }
+
+    /// The disk's steps of the recovery from this crash, with the checkpoint that follows it.
+    ///
+    /// # Errors
+    /// What the engine did wrong.
+    pub fn recovery_steps(&self, crash: &Crash) -> Result<u64> {
+        let clock = Arc::new(ManualClock::default());
+        let (volume, db, empty) = self.create(&clock)?;
+        volume.set_crash_after(Some(crash.after));
+        let mut player = self.player(self.setup, &volume, &clock, db, empty, 0)?;
+        player.play(&self.turns)?;
+        let found = volume.crash_with(crash.mode, crash.seed);
+        let db = recover(&self.setup, &found, &clock)?;
+        db.checkpoint()?;
+        Ok(found.writes_so_far())
     }
 
     fn player(
@@ -112,10 +128,13 @@ impl SessionScenario {
         volume: &SimVolume,
         clock: &Arc<ManualClock>,
         db: Db,
-        contents: Contents,
+        found: Found,
+        opening: u64,
     ) -> Result<SessionPlayer> {
-        let ledger = Ledger::new(contents, self.sessions);
-        SessionPlayer::new(setup, volume.clone(), clock.clone(), db, ledger, self.trees)
+        let ledger = Ledger::new(found.contents);
+        let (volume, clock) = (volume.clone(), clock.clone());
+        let first_xid = opening * 10_000;
+        SessionPlayer::new(setup, volume, clock, db, ledger, self.trees, found.prepared, first_xid)
     }
 
     /// Runs it from an empty disk to its end (SIM-1).
@@ -131,7 +150,7 @@ impl SessionScenario {
         for (number, crash) in self.crashes.iter().enumerate() {
             let told = || format!("crash {number}, {crash:?}");
             volume.set_crash_after(Some(crash.after));
-            let mut player = self.player(setup, &volume, &clock, db, now)?;
+            let mut player = self.player(setup, &volume, &clock, db, now, number as u64)?;
             let ending = player.play(rest).with_context(told)?;
             let done = if let Ending::Crashed { at } = ending { at + 1 } else { rest.len() };
             tally.ops += done as u64;
@@ -149,13 +168,13 @@ impl SessionScenario {
             setup.doublewrite.mode = self.setup.doublewrite.mode;
             setup.torn_before = false;
             let next = recover(&setup, &found, &clock).context("recovery").with_context(told)?;
-            now = check_window(&next, player.may_be_found()).with_context(told)?;
+            now = check_window(&next, &player).with_context(told)?;
             drop(player);
             (db, volume) = (next, found);
             tally.recoveries += 1;
             rest = &rest[done..];
         }
-        let mut player = self.player(setup, &volume, &clock, db, now)?;
+        let mut player = self.player(setup, &volume, &clock, db, now, self.crashes.len() as u64)?;
         let ending = player.play(rest).context("after the last crash")?;
         ensure!(ending == Ending::Done, "the disk crashed by itself");
         tally.ops += rest.len() as u64;
@@ -199,6 +218,7 @@ impl Shorten for SessionScenario {
 /// Ends all sessions, and looks whether anything of them is left.
 fn settle(player: &mut SessionPlayer) -> Result<()> {
     player.end_all()?;
+    player.decide_all()?;
     let db = player.db().context("no database is open")?;
     for _ in 0..100 {
         if db.stats().history_transactions == 0 {
@@ -213,17 +233,27 @@ fn settle(player: &mut SessionPlayer) -> Result<()> {
     audit_contents(db, player.ledger().latest())
 }
 
+/// What a database holds.
+struct Found {
+    contents: Contents,
+    prepared: Vec<Prepared>,
+}
+
 /// Whether what recovery found is the state after some commits that holds all that were durable
-/// (SIM-2), and sound. Returns it.
-fn check_window(db: &Db, (synced, marks): (usize, &[u64])) -> Result<Contents> {
-    let found = contents(db).context("reading after recovery")?;
-    ensure!(
-        marks.contains(&mark(&found)),
-        "recovery found the state after none of the commits {synced} to {}",
-        synced + marks.len() - 1
-    );
-    audit_contents(db, &found).context("after recovery")?;
-    Ok(found)
+/// (SIM-2), with what was prepared, and sound. Returns it.
+fn check_window(db: &Db, player: &SessionPlayer) -> Result<Found> {
+    let contents = contents(db).context("reading after recovery")?;
+    let prepared = player.may_be_found(mark(&contents), &db.prepared())?;
+    if prepared.is_empty() {
+        audit_contents(db, &contents).context("after recovery")?;
+    } else {
+        // What prepared transactions have replaced is named by no row, and needed all the same.
+        let report = db.check(&mut |_, _| {})?;
+        let is_wrong = |problem: &&String| !problem.contains("nothing uses it");
+        let problem = report.problems.iter().find(is_wrong);
+        ensure!(problem.is_none(), "after recovery the check found: {problem:?}");
+    }
+    Ok(Found { contents, prepared })
 }
 
 /// Lets a recovery crash; returns the disk that it leaves.

@@ -130,6 +130,18 @@ pub enum Turn {
         /// How.
         how: How,
     },
+    /// Prepares: from then on it is no session's.
+    Prepare {
+        /// Who.
+        session: u8,
+    },
+    /// Says what becomes of a prepared transaction, if there is one.
+    Decide {
+        /// Which, of those there are.
+        which: u8,
+        /// Commits it, as durable as this; `None`: takes it back.
+        commit: Option<Durability>,
+    },
     /// Takes everything back.
     Rollback {
         /// Who.

@@ -2,7 +2,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use weir::{Clock, SystemClock};
-use weir_sim::{Planted, Scenario, Tally};
+use weir_sim::{Planted, Scenario, Shorten, Tally};
 
 /// Time for random histories. `cargo run --release -p weir-sim -- --seconds N` has more.
 const MICROS: u64 = 30_000_000;

@@ -1,0 +1,143 @@
+//! Prepared transactions: what must be there of them after a crash.
+use anyhow::{Context, Result, bail, ensure};
+use weir::{Durability, Error, TxnError};
+
+use super::ledger::Key;
+use super::play::{Live, SessionPlayer};
+use crate::model::Digest;
+
+/// A transaction that is prepared, or was.
+#[derive(Clone)]
+pub(crate) struct Prepared {
+    pub(super) xid: Vec<u8>,
+    /// Its number in the ledger.
+    pub(super) number: u8,
+    pub(super) changes: Vec<(Key, Option<Digest>)>,
+    /// It was acknowledged.
+    pub(super) is_sure: bool,
+    pub(super) fate: Fate,
+}
+
+/// What became of a prepared transaction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Fate {
+    /// Nothing yet.
+    Open,
+    /// It is the commit of this number.
+    Commit(usize),
+    /// It was taken back, or had nothing to commit, after so many commits.
+    Gone(usize),
+}
+
+impl SessionPlayer {
+    /// Whether contents with this mark, and these names of prepared transactions, may be found after
+    /// a crash now: the state after some commits that holds all that were durable, with what was
+    /// prepared then and not decided. Returns the prepared ones.
+    ///
+    /// # Errors
+    /// What must not be.
+    pub(crate) fn may_be_found(&self, mark: u64, names: &[Vec<u8>]) -> Result<Vec<Prepared>> {
+        let last = self.marks.len() - 1;
+        let (mut is_known, mut wrong) = (false, Vec::new());
+        for count in (self.synced..=last).filter(|&count| self.marks[count] == mark) {
+            is_known = true;
+            let other = self.prepared.iter().find(|one| {
+                let there = names.contains(&one.xid);
+                match one.fate {
+                    Fate::Open => one.is_sure && !there,
+                    Fate::Commit(number) => there != (count < number),
+                    Fate::Gone(after) => there && count > after,
+                }
+            });
+            match other {
+                None => {
+                    let known = |name: &Vec<u8>| self.prepared.iter().find(|one| one.xid == *name);
+                    let found: Option<Vec<_>> = names.iter().map(|n| known(n).cloned()).collect();
+                    let mut found = found.context("something is prepared that nobody prepared")?;
+                    for one in &mut found {
+                        (one.fate, one.is_sure) = (Fate::Open, true);
+                    }
+                    return Ok(found);
+                }
+                Some(one) => wrong.push(format!(
+                    "after {count} commits, '{}' with {:?}",
+                    String::from_utf8_lossy(&one.xid),
+                    one.fate
+                )),
+            }
+        }
+        let synced = self.synced;
+        ensure!(is_known, "recovery found the state after none of the commits {synced} to {last}");
+        bail!("what is prepared is not what it must be: {}", wrong.join("; "))
+    }
+
+    pub(super) fn prepare(&mut self, session: u8, live: Live) -> Result<()> {
+        let number = 128 + (self.next_xid % 100) as u8;
+        if self.prepared.iter().any(|one| one.fate == Fate::Open && one.number == number) {
+            return self.rollback(session, live, true);
+        }
+        let xid = format!("x{}", self.next_xid).into_bytes();
+        self.next_xid += 1;
+        // What is known must be known too if the disk crashes under way.
+        let changes = self.ledger.changes(session);
+        self.ledger.renumber(session, number);
+        let fate = Fate::Open;
+        self.prepared.push(Prepared { xid: xid.clone(), number, changes, is_sure: false, fate });
+        let undo_bytes = live.undo_bytes;
+        match live.txn.prepare(&xid) {
+            Err(Error::Transaction(TxnError::TooLarge { .. }))
+                if undo_bytes > 16 << 10 && !self.volume.has_crashed() =>
+            {
+                self.prepared.pop();
+                self.ledger.rollback(number);
+                return Ok(());
+            }
+            done => done?,
+        }
+        if let Some(one) = self.prepared.last_mut() {
+            one.is_sure = true;
+        }
+        self.synced = self.marks.len() - 1;
+        self.seen.prepared += 1;
+        Ok(())
+    }
+
+    /// Ends the `which`-th of those prepared.
+    pub(super) fn decide(&mut self, which: usize, commit: Option<Durability>) -> Result<()> {
+        let db = self.db.clone().context("no database is open")?;
+        let mut open = self.prepared.iter_mut().filter(|one| one.fate == Fate::Open);
+        let one = open.nth(which).context("nothing is prepared")?;
+        let (xid, number) = (one.xid.clone(), one.number);
+        // Known first, as the disk may crash under way: both ends are possible then.
+        let last = self.marks.len() - 1;
+        if commit.is_some() && !one.changes.is_empty() {
+            one.fate = Fate::Commit(last + 1);
+            self.ledger.commit(number);
+            self.marks.push(self.ledger.mark());
+        } else {
+            one.fate = Fate::Gone(last);
+            self.ledger.rollback(number);
+        }
+        let done = match commit {
+            Some(durability) => db.commit_prepared(&xid, durability)?,
+            None => db.rollback_prepared(&xid)?,
+        };
+        ensure!(done, "it is prepared, and yet nobody knows it");
+        if commit == Some(Durability::Synced) {
+            self.synced = self.marks.len() - 1;
+        }
+        Ok(())
+    }
+
+    /// Ends all that is prepared.
+    ///
+    /// # Errors
+    /// What ending said.
+    pub fn decide_all(&mut self) -> Result<()> {
+        while let Some(one) = self.prepared.iter().find(|one| one.fate == Fate::Open) {
+            let commit = (one.number % 2 == 0).then_some(Durability::Lazy);
+            self.decide(0, commit)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,45 @@
+//! What a run has met.
+
+/// What was met: a run that meets none of a kind shows nothing about it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Turns that did something.
+    pub turns: u64,
+    /// Reads and rows of scans that were as foretold.
+    pub reads: u64,
+    /// Of these, reads from snapshots of what is not there any more.
+    pub old_reads: u64,
+    /// Locks refused.
+    pub locked: u64,
+    /// Changes refused because somebody had changed the row since.
+    pub conflicts: u64,
+    /// Rows that were there already.
+    pub duplicates: u64,
+    /// Commits that changed something.
+    pub commits: u64,
+    /// Transactions taken back.
+    pub rollbacks: u64,
+    /// Goings back to savepoints.
+    pub backs: u64,
+    /// Transactions with changes that ended when the checkpoint had passed the first of them.
+    pub carried: u64,
+    /// Transactions prepared.
+    pub prepared: u64,
+}
+
+impl Seen {
+    /// Adds another one.
+    pub fn add(&mut self, other: &Seen) {
+        self.turns += other.turns;
+        self.reads += other.reads;
+        self.old_reads += other.old_reads;
+        self.locked += other.locked;
+        self.conflicts += other.conflicts;
+        self.duplicates += other.duplicates;
+        self.commits += other.commits;
+        self.rollbacks += other.rollbacks;
+        self.backs += other.backs;
+        self.carried += other.carried;
+        self.prepared += other.prepared;
+    }
+}
