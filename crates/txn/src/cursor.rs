@@ -12,6 +12,10 @@ pub struct RowCursor {
     on_row: bool,
 }
 
+/// How often a row's overflow pages may have been freed when a cursor comes to them, before it asks
+/// in earnest whether they are damaged.
+const PATIENCE: u32 = 8;
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     Up,
@@ -112,6 +116,7 @@ impl RowCursor {
     fn settle(&mut self, by: Looker<'_>, mut on: bool, way: Way) -> Result<bool, TreeError> {
         self.on_row = false;
         let reader = Reader { registry: by.writer.registry(), own: by.own, view: by.view };
+        let mut patience = PATIENCE;
         while on {
             let Some(head) = self.raw.inline(&mut self.value) else { return Ok(false) };
             let seen = if reader.sees_at_once(head.stamp) {
@@ -129,6 +134,17 @@ impl RowCursor {
                     if self.raw.tree().fetch(&mut self.value)? {
                         self.on_row = true;
                         return Ok(true);
+                    }
+                    // Freed since: the row names another one now, or it is damaged.
+                    patience -= 1;
+                    if patience == 0 {
+                        let key = self.raw.key().to_vec();
+                        let now = self.raw.tree().get(&key, &mut self.value)?;
+                        if now.is_some_and(|row| !row.flags.deleted) {
+                            self.on_row = true;
+                            return Ok(true);
+                        }
+                        patience = PATIENCE;
                     }
                     self.look_again(way)?
                 }
