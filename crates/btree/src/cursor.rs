@@ -194,8 +194,8 @@ impl Cursor {
         self.token.is_some_and(|token| self.tree.env.pool.is_still(token))
     }
 
-    /// How many leaves it has copied so far: as long as this stays the same, all that it shows comes
-    /// from one copy.
+    /// How many leaves it has copied so far: as long as this stays the same, all that it shows
+    /// comes from one copy.
     #[must_use]
     pub fn copies(&self) -> u64 {
         self.copies

@@ -29,7 +29,8 @@ pub(super) struct State {
     wait: Wait,
 }
 
-/// Its wait. `On` becomes `Over` under the mutex of the target's shard, with its entry in the queue.
+/// Its wait. `On` becomes `Over` under the mutex of the target's shard, with its entry in the
+/// queue.
 enum Wait {
     None,
     On(Target),
