@@ -12,8 +12,8 @@
 //! - `register` comes before a transaction's first write. Its outcome is visible to all who look at
 //!   its rows before `end` is called.
 //! - A writer or locking reader of a row asks `blocks` under the leaf's latch; if told true it
-//! gives   the latch back, calls `acquire`, and looks again. A locking reader that found no active
-//! writer   looks at the row again under a latch after `acquire`.
+//!   gives the latch back, calls `acquire`, and looks again. A locking reader that found no active
+//!   writer looks at the row again under a latch after `acquire`.
 //! - Who scans locks the range first and looks at the rows afterwards. A row with an active writer
 //!   it asks for with `acquire`, naming the writer, and then looks again: ranges do not wait for
 //!   writers that are not explicit. Who writes in the range after that is told by `blocks`.
