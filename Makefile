@@ -19,10 +19,11 @@ FUZZ_TARGETS := log_scan page_read op_decode control_decode sizes
 export CARGO_TERM_COLOR ?= never
 export CARGO_TERM_PROGRESS_WHEN ?= never
 
-.PHONY: help run test tools fmt clippy tidy unit heavy loom doc bench rivals fuzz clean
+.PHONY: help run tpcc test tools fmt clippy tidy unit heavy loom doc bench rivals fuzz clean
 
 help:
 	@echo "make run     durable one-row updates on an imitated slow disk, one line a second; keeps $(DIR)"
+	@echo "make tpcc    TPC-C on the embedded engine, and its twelve consistency conditions; keeps $(DIR)"
 	@echo "make test    everything that must hold: format, lints, tidy, tests, kill -9, loom, docs"
 	@echo "make bench   the figures of docs/benchmarks.md on this machine's own disk"
 	@echo "make rivals  the same workloads on RocksDB, LMDB, redb, SQLite and Weir, in one run"
@@ -36,6 +37,9 @@ run: target/release/weir
 	@echo "Durable updates on a disk limited to $(DISK). Ctrl-C stops and sums up; kill -9 is fine too:"
 	@echo "the next 'make run' recovers $(DIR) and goes on."
 	@target/release/weir bench update --dir $(DIR) --disk $(DISK) --seconds $(SECONDS_RUN) $(ARGS)
+
+tpcc: target/release/weir
+	@target/release/weir bench tpcc --dir $(DIR) --threads 32 --pool 2GiB --log 1GiB --seconds $(SECONDS_RUN) $(ARGS)
 
 # Always asks cargo, which knows what is up to date.
 .PHONY: target/release/weir
