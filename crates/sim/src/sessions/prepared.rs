@@ -31,8 +31,8 @@ pub(super) enum Fate {
 
 impl SessionPlayer {
     /// Whether contents with this mark, and these names of prepared transactions, may be found
-    /// after a crash now: the state after some commits that holds all that were durable, with what was
-    /// prepared then and not decided. Returns the prepared ones.
+    /// after a crash now: the state after some commits that holds all that were durable, with what
+    /// was prepared then and not decided. Returns the prepared ones.
     ///
     /// # Errors
     /// What must not be.
