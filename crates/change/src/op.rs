@@ -216,7 +216,8 @@ pub enum Op<'a> {
         root: PageNo,
     },
     /// The transaction is prepared under this name: neither taken back nor committed before
-    /// somebody says so. Changes no page.
+    /// somebody says so; under an empty name, it is so no more, and is being taken back. Changes no
+    /// page.
     Prepared {
         /// The name that the outside has given it.
         xid: &'a [u8],

@@ -56,7 +56,8 @@ impl Analysis {
                 open.undo.extend(UndoEntry::from_op(op));
             }
             Op::Prepared { xid } => {
-                self.open.entry(txn).or_default().prepared = Some(xid.to_vec());
+                let name = Some(xid.to_vec()).filter(|xid| !xid.is_empty());
+                self.open.entry(txn).or_default().prepared = name;
             }
             Op::UndoReset => {
                 let open = self.open.entry(txn).or_default();

@@ -8,7 +8,7 @@ use weir_page::{Flags, Stamp};
 
 use crate::cleanup::Todo;
 use crate::error::TxnError;
-use crate::past::{Found, Undo};
+use crate::past::{Found, Past, Undo};
 use crate::run::{ROW_BYTES, Writer};
 use crate::txn::{Isolation, Txn};
 use crate::undo::{TreeOf, UndoEntry};
@@ -19,6 +19,19 @@ type Version = Option<(Flags, Stamp, Vec<u8>)>;
 pub(crate) fn note_prepared(group: &mut Group<'_>, xid: &[u8], todo: &[Todo]) {
     group.note(&Op::Prepared { xid });
     todo.iter().map(Todo::to_cleanup).for_each(|todo| group.note(&Op::Cleanup(todo)));
+}
+
+/// Says in the log that a prepared transaction is being taken back, if it is prepared.
+pub(crate) fn no_longer_prepared(w: &Writer, past: &Past) -> Result<(), TxnError> {
+    let mut work = past.work.lock();
+    if work.xid.is_some() {
+        let header = Header { txn: Some(past.id()), ..Header::default() };
+        let mut group = Group::begin(header);
+        note_prepared(&mut group, b"", &[]);
+        group.commit(w.env().pool.log())?;
+        work.xid = None;
+    }
+    Ok(())
 }
 
 impl Txn {

@@ -13,6 +13,7 @@ use crate::error::TxnError;
 use crate::locks::{Kind, Wait};
 use crate::past::{Past, State, Undo, Work};
 use crate::planted::PlantedBug;
+use crate::prepared::no_longer_prepared;
 use crate::registry::Snapshot;
 use crate::run::{ROW_BYTES, Writer};
 use crate::see::View;
@@ -543,6 +544,8 @@ impl Txn {
         }
         if let Some(past) = &self.past {
             if self.pinned {
+                // Before the first row is restored: half of it must not be found prepared.
+                no_longer_prepared(w, past)?;
                 take_back(w, past, 0, false)?;
                 past.work.lock().todo.clear();
                 rolled_back(w.env(), past.id())?;
