@@ -110,7 +110,15 @@ impl Txn {
         kind: Kind,
         writer: Option<TxnId>,
     ) -> Result<(), TxnError> {
-        match w.locks().acquire(past.id(), tree.id(), place, kind, writer, self.wait) {
+        let got = match &self.owner {
+            Some(owner) => {
+                // Who has changed least pays for a deadlock; all who are in one have come by here.
+                owner.set_work(u64::from(past.changes()));
+                w.locks().acquire_as(owner, tree.id(), place, kind, writer, self.wait)
+            }
+            None => w.locks().acquire(past.id(), tree.id(), place, kind, writer, self.wait),
+        };
+        match got {
             Ok(()) => Ok(()),
             Err(refused) => {
                 if matches!(refused, Refused::Deadlock { .. }) {

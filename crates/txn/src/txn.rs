@@ -10,7 +10,7 @@ use weir_page::{Flags, Stamp};
 
 use crate::cleanup::Todo;
 use crate::error::TxnError;
-use crate::locks::{Kind, Wait};
+use crate::locks::{Kind, Owner, Wait};
 use crate::past::{Past, State, Undo, Work};
 use crate::planted::PlantedBug;
 use crate::prepared::no_longer_prepared;
@@ -62,6 +62,8 @@ pub struct Savepoint {
 /// rows stay locked.
 pub struct Txn {
     past: Option<Arc<Past>>,
+    /// Itself, as the lock table knows it.
+    pub(crate) owner: Option<Arc<Owner>>,
     isolation: Isolation,
     pub(crate) wait: Wait,
     snapshot: Option<Snapshot>,
@@ -98,6 +100,7 @@ impl Txn {
     pub fn new(isolation: Isolation, wait: Wait) -> Self {
         Txn {
             past: None,
+            owner: None,
             isolation,
             wait,
             snapshot: None,
@@ -571,6 +574,7 @@ impl Txn {
     fn finish(&mut self) {
         self.over = true;
         self.past = None;
+        self.owner = None;
         self.snapshot = None;
     }
 
@@ -585,7 +589,7 @@ impl Txn {
             .past
             .get_or_insert_with(|| {
                 let past = w.registry().open();
-                let _ = w.locks().register(past.id());
+                self.owner = Some(w.locks().register(past.id()));
                 past
             })
             .clone())

@@ -11,9 +11,8 @@
 //! # Protocol of the callers
 //! - `register` comes before a transaction's first write. Its outcome is visible to all who look at
 //!   its rows before `end` is called.
-//! - A writer or locking reader of a row asks `blocks` under the leaf's latch; if told true it
-//!   gives the latch back, calls `acquire`, and looks again. A locking reader that found no active
-//!   writer looks at the row again under a latch after `acquire`.
+//! - A writer of a row asks `blocks` under the leaf's latch; if told true it gives the latch back,
+//!   calls `acquire`, and looks again. A locking reader looks at the row again after `acquire`.
 //! - Who scans locks the range first and looks at the rows afterwards. A row with an active writer
 //!   it asks for with `acquire`, naming the writer, and then looks again: ranges do not wait for
 //!   writers that are not explicit. Who writes in the range after that is told by `blocks`.
@@ -41,6 +40,7 @@ mod tally;
 #[cfg(test)]
 mod tests;
 mod tree_locks;
+mod waits;
 
 pub use kind::Kind;
 pub use owner::Owner;

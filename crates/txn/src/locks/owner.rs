@@ -29,7 +29,7 @@ pub(super) struct State {
     wait: Wait,
 }
 
-/// Its wait. `On` becomes `Over` under the mutex of the target's shard, with its entry in the
+/// Its wait. `On` becomes `Over` under the mutex of the target's shard, as its entry leaves the
 /// queue.
 enum Wait {
     None,
@@ -61,6 +61,12 @@ impl Owner {
     #[inline]
     pub fn add_work(&self, rows: u64) {
         self.work.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    /// Notes how many rows it has changed so far.
+    #[inline]
+    pub fn set_work(&self, rows: u64) {
+        self.work.store(rows, Ordering::Relaxed);
     }
 
     /// Rows that it has changed.

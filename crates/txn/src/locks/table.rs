@@ -137,19 +137,35 @@ impl LockTable {
         writer: Option<TxnId>,
         wait: Wait,
     ) -> Result<(), Refused> {
-        if writer == Some(id) || place.is_empty() {
+        let owner = self.registry.find(id).expect("transactions are registered before they lock");
+        self.acquire_as(&owner, tree, place, kind, writer, wait)
+    }
+
+    /// As [`LockTable::acquire`], for who has kept what [`LockTable::register`] returned.
+    ///
+    /// # Errors
+    /// As [`LockTable::acquire`].
+    pub fn acquire_as(
+        &self,
+        owner: &Arc<Owner>,
+        tree: TreeId,
+        place: Place<'_>,
+        kind: Kind,
+        writer: Option<TxnId>,
+        wait: Wait,
+    ) -> Result<(), Refused> {
+        if writer == Some(owner.id()) || place.is_empty() {
             return Ok(());
         }
-        let owner = self.registry.find(id).expect("transactions are registered before they lock");
         let writer = writer.and_then(|w| self.registry.find(w));
         let limit = match wait {
             Wait::No => None,
             Wait::Until(limit) => Some(limit),
         };
         let request = Request { tree, place, kind, writer: writer.as_ref() };
-        match self.request(&owner, &request, limit.is_some())? {
+        match self.request(owner, &request, limit.is_some())? {
             None => Ok(()),
-            Some(target) => self.wait_for(&owner, &target, limit.unwrap_or_default()),
+            Some(target) => self.wait_for(owner, &target, limit.unwrap_or_default()),
         }
     }
 

@@ -1,5 +1,5 @@
-//! What is locked in one tree: who holds which keys and ranges, and who waits, in order. Everything
-//! here is called under the mutex of the tree's shard.
+//! What is locked in one tree: who holds which keys and ranges, and who would wait for whom.
+//! Everything here is called under the mutex of the tree's shard.
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use weir_base::{TreeId, TxnId};
 
 use super::kind::Kind;
-use super::owner::{Outcome, Owner};
+use super::owner::Owner;
 use super::place::{Place, Span, Target};
 use super::tally::Tally;
 
@@ -18,9 +18,9 @@ pub(super) struct Held {
 }
 
 /// A transaction that holds a range. Ranges of one owner and kind never touch.
-struct HeldRange {
-    held: Held,
-    span: Span,
+pub(super) struct HeldRange {
+    pub(super) held: Held,
+    pub(super) span: Span,
 }
 
 /// The order in which waiters are served.
@@ -29,7 +29,7 @@ pub(super) struct Rank {
     /// `false`: somebody waits for what it holds, and it would wait for them. It goes before all
     /// others and waits for holders only.
     pub(super) in_turn: bool,
-    ticket: u64,
+    pub(super) ticket: u64,
 }
 
 /// A transaction that waits.
@@ -40,9 +40,9 @@ pub(super) struct Waiting {
 }
 
 /// One that waits for a range.
-struct RangeWaiting {
-    waiting: Waiting,
-    span: Span,
+pub(super) struct RangeWaiting {
+    pub(super) waiting: Waiting,
+    pub(super) span: Span,
 }
 
 /// Who holds one key and waits for it.
@@ -58,12 +58,12 @@ pub(super) type ToWake = Vec<Arc<Owner>>;
 
 /// The locks of one tree.
 pub(super) struct TreeLocks {
-    tree: TreeId,
-    rows: BTreeMap<Arc<[u8]>, Row>,
-    ranges: Vec<HeldRange>,
+    pub(super) tree: TreeId,
+    pub(super) rows: BTreeMap<Arc<[u8]>, Row>,
+    pub(super) ranges: Vec<HeldRange>,
     /// By rank.
-    range_waits: Vec<RangeWaiting>,
-    next_ticket: u64,
+    pub(super) range_waits: Vec<RangeWaiting>,
+    pub(super) next_ticket: u64,
 }
 
 impl TreeLocks {
@@ -84,7 +84,10 @@ impl TreeLocks {
         self.rows.get(key)
     }
 
-    fn rows_in<'s>(&'s self, place: Place<'s>) -> impl Iterator<Item = (&'s Arc<[u8]>, &'s Row)> {
+    pub(super) fn rows_in<'s>(
+        &'s self,
+        place: Place<'s>,
+    ) -> impl Iterator<Item = (&'s Arc<[u8]>, &'s Row)> {
         self.rows.range::<[u8], _>(place.bounds())
     }
 
@@ -155,7 +158,7 @@ impl TreeLocks {
     }
 
     /// Whether one of those whom `id` would wait for waits, directly or not, for what it holds.
-    fn goes_first(&self, id: TxnId, place: Place<'_>, kind: Kind) -> bool {
+    pub(super) fn goes_first(&self, id: TxnId, place: Place<'_>, kind: Kind) -> bool {
         if let (Place::Key(key), true) = (place, self.range_waits.is_empty()) {
             return self.goes_first_at(id, key, kind);
         }
@@ -201,7 +204,7 @@ impl TreeLocks {
         false
     }
 
-    fn row_mut(&mut self, key: &[u8], tally: &Tally) -> (Arc<[u8]>, &mut Row) {
+    pub(super) fn row_mut(&mut self, key: &[u8], tally: &Tally) -> (Arc<[u8]>, &mut Row) {
         let name = match self.rows.get_key_value(key) {
             Some((name, _)) => Arc::clone(name),
             None => {
@@ -213,7 +216,7 @@ impl TreeLocks {
         (name, row)
     }
 
-    fn tidy_row(&mut self, key: &[u8], tally: &Tally) {
+    pub(super) fn tidy_row(&mut self, key: &[u8], tally: &Tally) {
         if self.rows.get(key).is_some_and(|row| row.granted.is_empty() && row.waiting.is_empty()) {
             self.rows.remove(key);
             tally.key_removed(self.tree, key);
@@ -292,220 +295,6 @@ impl TreeLocks {
         }
         self.ranges[first].span.absorb(from, to);
         true
-    }
-
-    /// Lets `owner` wait. `None`: it has been killed.
-    pub(super) fn enqueue(
-        &mut self,
-        owner: &Arc<Owner>,
-        place: Place<'_>,
-        kind: Kind,
-        tally: &Tally,
-    ) -> Option<Target> {
-        let in_turn = !self.goes_first(owner.id(), place, kind);
-        let rank = Rank { in_turn, ticket: self.next_ticket };
-        let waiting = Waiting { owner: Arc::clone(owner), kind, rank };
-        let target = match place {
-            Place::Key(key) => Target::Row(self.tree, self.row_mut(key, tally).0),
-            Place::Range { .. } => Target::Ranges(self.tree),
-        };
-        if !owner.begin_wait(&target) {
-            if let Place::Key(key) = place {
-                self.tidy_row(key, tally);
-            }
-            return None;
-        }
-        self.next_ticket += 1;
-        tally.waiting.add(1);
-        match place {
-            Place::Key(key) => {
-                let (_, row) = self.row_mut(key, tally);
-                let at = row.waiting.partition_point(|w| w.rank < rank);
-                row.waiting.insert(at, waiting);
-            }
-            Place::Range { from, to } => {
-                let at = self.range_waits.partition_point(|w| w.waiting.rank < rank);
-                self.range_waits.insert(at, RangeWaiting { waiting, span: Span::new(from, to) });
-                tally.range_added(self.tree);
-            }
-        }
-        Some(target)
-    }
-
-    /// Takes away what `id` holds at `target`; the next get theirs.
-    pub(super) fn release(
-        &mut self,
-        id: TxnId,
-        target: &Target,
-        tally: &Tally,
-        to_wake: &mut ToWake,
-    ) {
-        match target {
-            Target::Row(_, key) => {
-                let Some(row) = self.rows.get_mut(key) else { return };
-                let Some(at) = row.granted.iter().position(|h| h.owner.id() == id) else { return };
-                row.granted.remove(at);
-                tally.held.sub(1);
-                self.promote(Place::Key(key), tally, to_wake);
-            }
-            Target::Ranges(_) => {
-                let mut gone = Vec::new();
-                while let Some(at) = self.ranges.iter().position(|r| r.held.owner.id() == id) {
-                    gone.push(self.ranges.swap_remove(at).span);
-                    tally.ranges.sub(1);
-                    tally.range_removed(self.tree);
-                }
-                gone.iter().for_each(|span| self.promote(span.place(), tally, to_wake));
-            }
-        }
-    }
-
-    /// For what the waiter `id` waits at `target`, if it does.
-    pub(super) fn find_waiter<'s>(
-        &'s self,
-        id: TxnId,
-        target: &'s Target,
-    ) -> Option<(&'s Waiting, Place<'s>)> {
-        let is = |w: &Waiting| w.owner.id() == id;
-        match target {
-            Target::Row(_, key) => {
-                let waiter = self.rows.get(key)?.waiting.iter().find(|w| is(w))?;
-                Some((waiter, Place::Key(key)))
-            }
-            Target::Ranges(_) => {
-                let waiter = self.range_waits.iter().find(|w| is(&w.waiting))?;
-                Some((&waiter.waiting, waiter.span.place()))
-            }
-        }
-    }
-
-    /// Takes the waiter `id` out of the queue; and its range, if it waits for one.
-    fn take_waiter(
-        &mut self,
-        id: TxnId,
-        target: &Target,
-        tally: &Tally,
-    ) -> Option<(Waiting, Option<Span>)> {
-        let is = |w: &Waiting| w.owner.id() == id;
-        let taken = match target {
-            Target::Row(_, key) => {
-                let waiting = &mut self.rows.get_mut(key)?.waiting;
-                let at = waiting.iter().position(is)?;
-                (waiting.remove(at), None)
-            }
-            Target::Ranges(_) => {
-                let at = self.range_waits.iter().position(|w| is(&w.waiting))?;
-                let RangeWaiting { waiting, span } = self.range_waits.remove(at);
-                tally.range_removed(self.tree);
-                (waiting, Some(span))
-            }
-        };
-        tally.waiting.sub(1);
-        Some(taken)
-    }
-
-    /// Ends the wait of `id`, if it waits at `target`, as `outcome` says of a transaction it waited
-    /// for.
-    pub(super) fn withdraw(
-        &mut self,
-        id: TxnId,
-        target: &Target,
-        outcome: impl FnOnce(TxnId) -> Outcome,
-        tally: &Tally,
-        to_wake: &mut ToWake,
-    ) -> bool {
-        let Some((waiter, place)) = self.find_waiter(id, target) else { return false };
-        let holder = self.blockers_of(waiter, place).next().map(|(owner, ..)| owner.id());
-        debug_assert!(holder.is_some(), "{id} waits and nobody is in the way");
-        let Some((gone, span)) = self.take_waiter(id, target, tally) else { return false };
-        gone.owner.end_wait(outcome(holder.unwrap_or(TxnId::NONE)));
-        to_wake.push(gone.owner);
-        let place = match (target, &span) {
-            (Target::Row(_, key), _) => Place::Key(key),
-            (_, Some(span)) => span.place(),
-            (_, None) => return true,
-        };
-        self.promote(place, tally, to_wake);
-        true
-    }
-
-    /// Something has gone from `place`: grants every waiter whom nobody is in the way of any more,
-    /// in order.
-    fn promote(&mut self, place: Place<'_>, tally: &Tally, to_wake: &mut ToWake) {
-        if self.range_waits.is_empty() {
-            // Who waits for one key has nothing to do with who waits for another.
-            match place {
-                Place::Key(key) => self.promote_key(key, tally, to_wake),
-                Place::Range { .. } => {
-                    let waited = self.rows_in(place).filter(|(_, row)| !row.waiting.is_empty());
-                    let keys: Vec<_> = waited.map(|(key, _)| Arc::clone(key)).collect();
-                    keys.iter().for_each(|key| self.promote_key(key, tally, to_wake));
-                }
-            }
-            return;
-        }
-        let tree = self.tree;
-        let mut all: Vec<(Rank, TxnId, Target)> = Vec::new();
-        for (key, row) in self.rows_in(place) {
-            let target = || Target::Row(tree, Arc::clone(key));
-            all.extend(row.waiting.iter().map(|w| (w.rank, w.owner.id(), target())));
-        }
-        for RangeWaiting { waiting, span } in &self.range_waits {
-            if span.meets(place) {
-                all.push((waiting.rank, waiting.owner.id(), Target::Ranges(tree)));
-            }
-        }
-        all.sort_unstable_by_key(|(rank, ..)| *rank);
-        for (_, id, target) in &all {
-            let Some((waiter, place)) = self.find_waiter(*id, target) else { continue };
-            if self.blockers_of(waiter, place).next().is_some() {
-                continue;
-            }
-            let kind = waiter.kind;
-            let Some((waiter, span)) = self.take_waiter(*id, target, tally) else { continue };
-            let place = match (target, &span) {
-                (Target::Row(_, key), _) => Place::Key(key),
-                (_, Some(span)) => span.place(),
-                (_, None) => continue,
-            };
-            let granted = self.grant(&waiter.owner, place, kind, tally);
-            debug_assert!(granted, "a waiting transaction has not ended");
-            waiter.owner.end_wait(Outcome::Granted);
-            to_wake.push(waiter.owner);
-            if let Target::Row(_, key) = target {
-                // Who has a range around the key needs no entry.
-                self.tidy_row(key, tally);
-            }
-        }
-        if let Place::Key(key) = place {
-            self.tidy_row(key, tally);
-        }
-    }
-
-    /// As `promote`, while nobody waits for a range: a long queue costs its length at most.
-    fn promote_key(&mut self, key: &[u8], tally: &Tally, to_wake: &mut ToWake) {
-        let mut at = 0;
-        // What those ask for at most who go on waiting: later ones do not overtake them.
-        let mut wanted: Option<Kind> = None;
-        while let Some(waiter) = self.rows.get(key).and_then(|row| row.waiting.get(at)) {
-            let kind = waiter.kind;
-            let overtakes =
-                waiter.rank.in_turn && wanted.is_some_and(|wanted| kind.conflicts_with(wanted));
-            if overtakes || self.blocking_holder(waiter.owner.id(), Place::Key(key), kind).is_some()
-            {
-                wanted = wanted.max(Some(kind));
-                at += 1;
-                continue;
-            }
-            let Some(row) = self.rows.get_mut(key) else { return };
-            let owner = row.waiting.remove(at).owner;
-            tally.waiting.sub(1);
-            let granted = self.grant(&owner, Place::Key(key), kind, tally);
-            debug_assert!(granted, "a waiting transaction has not ended");
-            owner.end_wait(Outcome::Granted);
-            to_wake.push(owner);
-        }
-        self.tidy_row(key, tally);
     }
 
     /// Those whose waits conflict with `kind` at `place`, other than `id`.

@@ -354,29 +354,37 @@ fn two_scans_for_update_take_turns() {
 }
 
 #[test]
-fn a_circle_of_a_row_and_a_range_ends_at_once() {
+fn in_a_circle_of_a_row_and_a_range_who_has_changed_less_pays() {
     let (_dir, db, tree) = real();
     tree.put(&key(50), b"row", Durability::Lazy).expect("put");
-    let barrier = Barrier::new(2);
-    let deadlocks: usize = std::thread::scope(|scope| {
-        let other = scope.spawn(|| {
+    for (writer_rows, scanner_rows) in [(1, 3), (3, 1)] {
+        let barrier = Barrier::new(2);
+        let (writer_pays, scanner_pays) = std::thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                let mut txn = db.begin(patient(RepeatableRead));
+                for n in 0..writer_rows {
+                    txn.put(&tree, &key(50 + n), b"changed").expect("put");
+                }
+                barrier.wait();
+                let done = txn.insert(&tree, &key(20), b"new");
+                done.is_err_and(|e| e.is_deadlock() && txn.is_over())
+            });
             let mut txn = db.begin(patient(RepeatableRead));
-            txn.put(&tree, &key(50), b"changed").expect("put");
+            for n in 0..scanner_rows {
+                txn.put(&tree, &key(90 + n), b"changed").expect("put");
+            }
+            let mut cursor = txn.cursor_for_share(&tree);
+            cursor.set_bounds(&key(0), Some(&key(40)));
+            assert!(!cursor.seek_first(&mut txn).expect("no row there"));
             barrier.wait();
-            let done = txn.insert(&tree, &key(20), b"new");
-            done.map_or_else(|e| usize::from(e.is_deadlock() && txn.is_over()), |()| 0)
+            let done = txn.cursor_for_share(&tree).seek(&mut txn, &key(40));
+            let pays = done.is_err_and(|e| e.is_deadlock() && txn.is_over());
+            drop(txn);
+            (writer.join().expect("a thread"), pays)
         });
-        let mut txn = db.begin(patient(RepeatableRead));
-        let mut cursor = txn.cursor_for_share(&tree);
-        cursor.set_bounds(&key(0), Some(&key(40)));
-        assert!(!cursor.seek_first(&mut txn).expect("no row there"));
-        barrier.wait();
-        let done = txn.cursor_for_share(&tree).seek(&mut txn, &key(40));
-        let mine = done.map_or_else(|e| usize::from(e.is_deadlock() && txn.is_over()), |_| 0);
-        drop(txn);
-        mine + other.join().expect("a thread")
-    });
-    assert_eq!(deadlocks, 1);
+        let writer_less = writer_rows < scanner_rows;
+        assert_eq!((writer_pays, scanner_pays), (writer_less, !writer_less));
+    }
     db.close().expect("close");
 }
 

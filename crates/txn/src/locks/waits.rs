@@ -1,0 +1,226 @@
+//! The queue of a tree: coming to wait, and getting what one waited for, or not.
+use std::sync::Arc;
+
+use weir_base::TxnId;
+
+use super::kind::Kind;
+use super::owner::{Outcome, Owner};
+use super::place::{Place, Span, Target};
+use super::tally::Tally;
+use super::tree_locks::{RangeWaiting, Rank, ToWake, TreeLocks, Waiting};
+
+impl TreeLocks {
+    /// Lets `owner` wait. `None`: it has been killed.
+    pub(super) fn enqueue(
+        &mut self,
+        owner: &Arc<Owner>,
+        place: Place<'_>,
+        kind: Kind,
+        tally: &Tally,
+    ) -> Option<Target> {
+        let in_turn = !self.goes_first(owner.id(), place, kind);
+        let rank = Rank { in_turn, ticket: self.next_ticket };
+        let waiting = Waiting { owner: Arc::clone(owner), kind, rank };
+        let target = match place {
+            Place::Key(key) => Target::Row(self.tree, self.row_mut(key, tally).0),
+            Place::Range { .. } => Target::Ranges(self.tree),
+        };
+        if !owner.begin_wait(&target) {
+            if let Place::Key(key) = place {
+                self.tidy_row(key, tally);
+            }
+            return None;
+        }
+        self.next_ticket += 1;
+        tally.waiting.add(1);
+        match place {
+            Place::Key(key) => {
+                let (_, row) = self.row_mut(key, tally);
+                let at = row.waiting.partition_point(|w| w.rank < rank);
+                row.waiting.insert(at, waiting);
+            }
+            Place::Range { from, to } => {
+                let at = self.range_waits.partition_point(|w| w.waiting.rank < rank);
+                self.range_waits.insert(at, RangeWaiting { waiting, span: Span::new(from, to) });
+                tally.range_added(self.tree);
+            }
+        }
+        Some(target)
+    }
+
+    /// Takes away what `id` holds at `target`; the next get theirs.
+    pub(super) fn release(
+        &mut self,
+        id: TxnId,
+        target: &Target,
+        tally: &Tally,
+        to_wake: &mut ToWake,
+    ) {
+        match target {
+            Target::Row(_, key) => {
+                let Some(row) = self.rows.get_mut(key) else { return };
+                let Some(at) = row.granted.iter().position(|h| h.owner.id() == id) else { return };
+                row.granted.remove(at);
+                tally.held.sub(1);
+                self.promote(Place::Key(key), tally, to_wake);
+            }
+            Target::Ranges(_) => {
+                let mut gone = Vec::new();
+                while let Some(at) = self.ranges.iter().position(|r| r.held.owner.id() == id) {
+                    gone.push(self.ranges.swap_remove(at).span);
+                    tally.ranges.sub(1);
+                    tally.range_removed(self.tree);
+                }
+                gone.iter().for_each(|span| self.promote(span.place(), tally, to_wake));
+            }
+        }
+    }
+
+    /// For what the waiter `id` waits at `target`, if it does.
+    pub(super) fn find_waiter<'s>(
+        &'s self,
+        id: TxnId,
+        target: &'s Target,
+    ) -> Option<(&'s Waiting, Place<'s>)> {
+        let is = |w: &Waiting| w.owner.id() == id;
+        match target {
+            Target::Row(_, key) => {
+                let waiter = self.rows.get(key)?.waiting.iter().find(|w| is(w))?;
+                Some((waiter, Place::Key(key)))
+            }
+            Target::Ranges(_) => {
+                let waiter = self.range_waits.iter().find(|w| is(&w.waiting))?;
+                Some((&waiter.waiting, waiter.span.place()))
+            }
+        }
+    }
+
+    /// Takes the waiter `id` out of the queue; and its range, if it waits for one.
+    fn take_waiter(
+        &mut self,
+        id: TxnId,
+        target: &Target,
+        tally: &Tally,
+    ) -> Option<(Waiting, Option<Span>)> {
+        let is = |w: &Waiting| w.owner.id() == id;
+        let taken = match target {
+            Target::Row(_, key) => {
+                let waiting = &mut self.rows.get_mut(key)?.waiting;
+                let at = waiting.iter().position(is)?;
+                (waiting.remove(at), None)
+            }
+            Target::Ranges(_) => {
+                let at = self.range_waits.iter().position(|w| is(&w.waiting))?;
+                let RangeWaiting { waiting, span } = self.range_waits.remove(at);
+                tally.range_removed(self.tree);
+                (waiting, Some(span))
+            }
+        };
+        tally.waiting.sub(1);
+        Some(taken)
+    }
+
+    /// Ends the wait of `id`, if it waits at `target`, as `outcome` says of a transaction it waited
+    /// for.
+    pub(super) fn withdraw(
+        &mut self,
+        id: TxnId,
+        target: &Target,
+        outcome: impl FnOnce(TxnId) -> Outcome,
+        tally: &Tally,
+        to_wake: &mut ToWake,
+    ) -> bool {
+        let Some((waiter, place)) = self.find_waiter(id, target) else { return false };
+        let holder = self.blockers_of(waiter, place).next().map(|(owner, ..)| owner.id());
+        debug_assert!(holder.is_some(), "{id} waits and nobody is in the way");
+        let Some((gone, span)) = self.take_waiter(id, target, tally) else { return false };
+        gone.owner.end_wait(outcome(holder.unwrap_or(TxnId::NONE)));
+        to_wake.push(gone.owner);
+        let place = match (target, &span) {
+            (Target::Row(_, key), _) => Place::Key(key),
+            (_, Some(span)) => span.place(),
+            (_, None) => return true,
+        };
+        self.promote(place, tally, to_wake);
+        true
+    }
+
+    /// Something has gone from `place`: grants every waiter whom nobody is in the way of any more,
+    /// in order.
+    fn promote(&mut self, place: Place<'_>, tally: &Tally, to_wake: &mut ToWake) {
+        if self.range_waits.is_empty() {
+            // Who waits for one key has nothing to do with who waits for another.
+            match place {
+                Place::Key(key) => self.promote_key(key, tally, to_wake),
+                Place::Range { .. } => {
+                    let waited = self.rows_in(place).filter(|(_, row)| !row.waiting.is_empty());
+                    let keys: Vec<_> = waited.map(|(key, _)| Arc::clone(key)).collect();
+                    keys.iter().for_each(|key| self.promote_key(key, tally, to_wake));
+                }
+            }
+            return;
+        }
+        let tree = self.tree;
+        let mut all: Vec<(Rank, TxnId, Target)> = Vec::new();
+        for (key, row) in self.rows_in(place) {
+            let target = || Target::Row(tree, Arc::clone(key));
+            all.extend(row.waiting.iter().map(|w| (w.rank, w.owner.id(), target())));
+        }
+        for RangeWaiting { waiting, span } in &self.range_waits {
+            if span.meets(place) {
+                all.push((waiting.rank, waiting.owner.id(), Target::Ranges(tree)));
+            }
+        }
+        all.sort_unstable_by_key(|(rank, ..)| *rank);
+        for (_, id, target) in &all {
+            let Some((waiter, place)) = self.find_waiter(*id, target) else { continue };
+            if self.blockers_of(waiter, place).next().is_some() {
+                continue;
+            }
+            let kind = waiter.kind;
+            let Some((waiter, span)) = self.take_waiter(*id, target, tally) else { continue };
+            let place = match (target, &span) {
+                (Target::Row(_, key), _) => Place::Key(key),
+                (_, Some(span)) => span.place(),
+                (_, None) => continue,
+            };
+            let granted = self.grant(&waiter.owner, place, kind, tally);
+            debug_assert!(granted, "a waiting transaction has not ended");
+            waiter.owner.end_wait(Outcome::Granted);
+            to_wake.push(waiter.owner);
+            if let Target::Row(_, key) = target {
+                // Who has a range around the key needs no entry.
+                self.tidy_row(key, tally);
+            }
+        }
+        if let Place::Key(key) = place {
+            self.tidy_row(key, tally);
+        }
+    }
+
+    /// As `promote`, while nobody waits for a range: a long queue costs its length at most.
+    fn promote_key(&mut self, key: &[u8], tally: &Tally, to_wake: &mut ToWake) {
+        let mut at = 0;
+        // What those ask for at most who go on waiting: later ones do not overtake them.
+        let mut wanted: Option<Kind> = None;
+        while let Some(waiter) = self.rows.get(key).and_then(|row| row.waiting.get(at)) {
+            let kind = waiter.kind;
+            let overtakes =
+                waiter.rank.in_turn && wanted.is_some_and(|wanted| kind.conflicts_with(wanted));
+            if overtakes || self.blocking_holder(waiter.owner.id(), Place::Key(key), kind).is_some()
+            {
+                wanted = wanted.max(Some(kind));
+                at += 1;
+                continue;
+            }
+            let Some(row) = self.rows.get_mut(key) else { return };
+            let owner = row.waiting.remove(at).owner;
+            tally.waiting.sub(1);
+            let granted = self.grant(&owner, Place::Key(key), kind, tally);
+            debug_assert!(granted, "a waiting transaction has not ended");
+            owner.end_wait(Outcome::Granted);
+            to_wake.push(owner);
+        }
+        self.tidy_row(key, tally);
+    }
+}
