@@ -35,7 +35,7 @@ pub use layout::Row;
 pub use range::Range;
 pub use raw::{RawTable, RowImage};
 pub use row::{RowCodec, RowColumn};
-pub use scan::{Direction, KeyRange, RawScan};
+pub use scan::{Direction, KeyRange, Lock, RawScan};
 pub use schema::{Column, Index, KeyPart, Schema, desc};
 pub use stats::Estimate;
 pub use table::Table;

@@ -38,6 +38,18 @@ pub enum Direction {
     Down,
 }
 
+/// How a walk reads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lock {
+    /// As the isolation level says, at most levels without locks.
+    Plain,
+    /// What is committed last, with locks that others may share; from REPEATABLE READ on nobody
+    /// adds to the range walked over.
+    Share,
+    /// As [`Lock::Share`], with locks for this transaction alone.
+    Update,
+}
+
 /// A walk over a range of the rows (or entries) that a transaction sees.
 pub struct RawScan {
     cursor: TxnCursor,
@@ -66,19 +78,41 @@ impl RawTable {
         range: KeyRange,
         direction: Direction,
     ) -> Result<RawScan, Error> {
-        let tree = match index {
-            None => {
-                self.check_view(txn, self.info.since)?;
-                &self.primary
-            }
+        self.scan_with(txn, index, range, direction, Lock::Plain)
+    }
+
+    /// As [`RawTable::scan`], with locks on what it comes to: of an index, on its entries, not on
+    /// their rows.
+    ///
+    /// # Errors
+    /// As [`RawTable::scan`].
+    pub fn scan_with(
+        &self,
+        txn: &mut Txn,
+        index: Option<usize>,
+        range: KeyRange,
+        direction: Direction,
+        lock: Lock,
+    ) -> Result<RawScan, Error> {
+        let (tree, since) = match index {
+            None => (&self.primary, self.info.since),
             Some(at) => {
                 let index = self.info.indexes.get(at).filter(|index| !index.building);
                 let index = index.ok_or_else(|| Error::NoIndex(format!("number {at}")))?;
-                self.check_view(txn, index.since)?;
-                &self.indexes[at]
+                (&self.indexes[at], index.since)
             }
         };
-        let cursor = txn.cursor(tree);
+        if lock == Lock::Plain {
+            self.check_view(txn, since)?;
+        } else {
+            self.lock_definition(txn)?;
+        }
+        let mut cursor = match lock {
+            Lock::Plain => txn.cursor(tree),
+            Lock::Share => txn.cursor_for_share(tree),
+            Lock::Update => txn.cursor_for_update(tree),
+        };
+        cursor.set_bounds(&range.from, range.to.as_deref());
         let is_index = index.is_some();
         Ok(RawScan { cursor, range, direction, state: State::Before, is_index })
     }
@@ -127,6 +161,12 @@ impl RawScan {
             };
         self.state = if within { State::On } else { State::After };
         Ok(within)
+    }
+
+    /// Passes over what others have locked, instead of waiting (SKIP LOCKED). Does nothing without
+    /// locks.
+    pub fn skip_locked(&mut self) {
+        self.cursor.skip_locked();
     }
 
     fn is_on(&self) -> bool {

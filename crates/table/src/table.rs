@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::layout::{Encoded, KeyColumns, Layout, Row};
 use crate::range::Range;
 use crate::raw::RawTable;
-use crate::scan::Direction;
+use crate::scan::{Direction, Lock};
 use crate::schema::{Index, Schema, put_parts};
 use crate::stats::Estimate;
 use crate::value::Value;
@@ -230,12 +230,27 @@ impl Table {
         range: &Range,
         direction: Direction,
     ) -> Result<Scan, Error> {
-        let (opened, raw, index) = self.reading(|opened| {
+        self.scan_with(txn, index, range, direction, Lock::Plain)
+    }
+
+    /// As [`Table::scan`], with locks on the rows (and index entries) that it comes to.
+    ///
+    /// # Errors
+    /// As [`Table::scan`].
+    pub fn scan_with(
+        &self,
+        txn: &mut Txn,
+        index: Option<&str>,
+        range: &Range,
+        direction: Direction,
+        lock: Lock,
+    ) -> Result<Scan, Error> {
+        self.reading(|opened| {
             let index = index.map(|name| opened.raw.index(name)).transpose()?;
             let range = range.encode(&opened.layout, opened.key(index))?;
-            Ok((opened.clone(), opened.raw.scan(txn, index, range, direction)?, index))
-        })?;
-        Ok(Scan { opened, raw, index })
+            let raw = opened.raw.scan_with(txn, index, range, direction, lock)?;
+            Ok(Scan { opened: opened.clone(), raw, index, lock })
+        })
     }
 
     /// The first row, in the order of an index, whose key begins with these values: of a unique

@@ -6,7 +6,7 @@ use weir::Txn;
 use crate::entry::EntryBuf;
 use crate::error::Error;
 use crate::layout::Row;
-use crate::scan::RawScan;
+use crate::scan::{Lock, RawScan};
 use crate::table::Opened;
 
 /// The place of a row: what [`crate::Table::update_at`] and [`crate::Table::delete_at`] take.
@@ -18,6 +18,7 @@ pub struct Scan {
     pub(crate) opened: Arc<Opened>,
     pub(crate) raw: RawScan,
     pub(crate) index: Option<usize>,
+    pub(crate) lock: Lock,
 }
 
 impl Scan {
@@ -34,7 +35,12 @@ impl Scan {
                 return layout.decode(self.raw.tree_key(), self.raw.row()).map(Some);
             };
             let primary = self.raw.primary_key()?;
-            if !txn.get_into(&table.primary, primary, &mut bytes)? {
+            let found = match self.lock {
+                Lock::Plain => txn.get_into(&table.primary, primary, &mut bytes)?,
+                Lock::Share => txn.get_for_share(&table.primary, primary, &mut bytes)?,
+                Lock::Update => txn.get_for_update(&table.primary, primary, &mut bytes)?,
+            };
+            if !found {
                 continue;
             }
             let row = layout.decode(primary, &bytes)?;

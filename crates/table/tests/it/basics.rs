@@ -1,6 +1,6 @@
 //! Each promise once.
 use weir::{Durability, Isolation, SimVolume};
-use weir_table::{ColumnType, Direction, Error, Estimate, Index, Range, Schema, Value, desc};
+use weir_table::{ColumnType, Direction, Error, Estimate, Index, Lock, Range, Schema, Value, desc};
 
 use crate::support::{assert_sound, at, begin, bird, birds, fill, ids, new, open, rows};
 
@@ -274,4 +274,60 @@ fn definitions_that_are_not_possible() {
     assert!(matches!(tables.create_table("t", &twice), Err(Error::IndexExists(_))));
     assert!(matches!(tables.create_table("", &one()), Err(Error::Definition(_))));
     assert_eq!(tables.names().expect("names"), Vec::<String>::new());
+}
+
+#[test]
+fn a_row_that_has_left_the_range_is_not_shown_in_it() {
+    let (db, tables) = new(12);
+    let table = birds(&tables);
+    fill(&db, &table, 1..30);
+    let mut reader = at(&db, Isolation::ReadCommitted);
+    let threes = Range::equal(["bird 3"]);
+    let by_name = Some("by_name");
+    let mut scan = table.scan(&mut reader, by_name, &threes, Direction::Up).expect("a scan");
+    assert_eq!(scan.next(&mut reader).expect("a step").expect("a row")[0], Value::UInt(3));
+    let mut writer = begin(&db);
+    table.update(&mut writer, &[10u64.into()], |row| row[2] = "x".into()).expect("an update");
+    assert!(table.delete(&mut writer, &[17u64.into()]).expect("a delete"));
+    writer.commit_durably(Durability::Synced).expect("a commit");
+    assert_eq!(scan.next(&mut reader).expect("a step").expect("a row")[0], Value::UInt(24));
+}
+
+#[test]
+fn walks_with_locks_keep_others_out_of_the_range() {
+    let (db, tables) = new(13);
+    let table = birds(&tables);
+    fill(&db, &table, 1..30);
+    for lock in [Lock::Share, Lock::Update] {
+        let mut one = begin(&db);
+        one.take_snapshot();
+        let mut two = begin(&db);
+        let renamed = table.update(&mut two, &[5u64.into()], |row| row[2] = "bird 3".into());
+        assert!(renamed.expect("an update"));
+        two.commit_durably(Durability::Synced).expect("a commit");
+        let threes = Range::equal(["bird 3"]);
+        let by_name = Some("by_name");
+        let mut scan =
+            table.scan_with(&mut one, by_name, &threes, Direction::Up, lock).expect("a scan");
+        let mut seen = Vec::new();
+        while let Some(row) = scan.next(&mut one).expect("a step") {
+            seen.push(row);
+        }
+        assert_eq!(ids(&seen), [3, 5, 10, 17, 24], "as committed last");
+        let mut two = begin(&db);
+        let inserted = table.insert(&mut two, &bird(100, None, "bird 3", 0));
+        assert!(inserted.expect_err("a phantom").is_retryable());
+        let changed = table.update(&mut two, &[10u64.into()], |row| row[1] = Value::Null);
+        assert!(changed.expect_err("a row that was read").is_retryable());
+        let shared = table.get_for_share(&mut two, &[10u64.into()]);
+        assert_eq!(shared.is_ok(), lock == Lock::Share);
+        table.insert(&mut two, &bird(101, None, "other", 0)).expect("outside of the range");
+        two.rollback().expect("rollback");
+        one.rollback().expect("rollback");
+        let mut two = begin(&db);
+        let back = table.update(&mut two, &[5u64.into()], |row| row[2] = "bird 5".into());
+        assert!(back.expect("an update"));
+        two.commit_durably(Durability::Synced).expect("a commit");
+    }
+    assert_sound(&db, &tables);
 }

@@ -1,26 +1,25 @@
 //! A crash at every write of each change of a definition leaves the old or the new, and no page
 //! without an owner.
 use weir::{Db, SimVolume};
-use weir_table::{Error, Index, Tables};
+use weir_table::{Direction, Error, Index, Range, Tables};
 
-use crate::support::{assert_sound, begin, birds, fill, open};
+use crate::support::{assert_sound, begin, birds, fill, open, rows};
 
-/// What can be seen of all tables: name, indexes, number of rows.
-type Seen = Vec<(String, Vec<String>, u64)>;
+/// What can be seen of all tables: name, indexes and what is found through each, number of rows.
+type Seen = Vec<(String, Vec<(String, usize)>, u64)>;
 
 fn look(db: &Db, tables: &Tables) -> Seen {
     let mut seen = Seen::new();
     for name in tables.names().expect("names") {
         let table = tables.open_table(&name).expect("the table");
-        let indexes = table
-            .schema()
-            .expect("a schema")
-            .indexes()
-            .iter()
-            .map(|index| index.name.clone())
-            .collect();
-        let rows = table.count(&mut begin(db)).expect("count");
-        seen.push((name, indexes, rows));
+        let mut indexes = Vec::new();
+        for index in table.schema().expect("a schema").indexes() {
+            let mut txn = begin(db);
+            let all = rows(&table, &mut txn, Some(&index.name), &Range::all(), Direction::Up);
+            indexes.push((index.name.clone(), all.len()));
+        }
+        let count = table.count(&mut begin(db)).expect("count");
+        seen.push((name, indexes, count));
     }
     seen
 }

@@ -94,3 +94,58 @@ fn writers_are_told_of_an_index_that_they_do_not_know() {
     let all = [known[0], known[1], added];
     now.insert(&mut txn, RowImage { key: b"k", row: b"", entries: &all }).expect("an insert");
 }
+
+/// 300 rows of which the last has the same index key as the first; a unique index is built over
+/// them, and `meanwhile` runs once, when the first batch of rows has its entries.
+fn build_over_twins(
+    seed: u64,
+    meanwhile: impl Fn(&mut weir::Txn, &RawTable, RowImage<'_>),
+) -> (Result<bool, Error>, Vec<String>) {
+    let (db, tables) = new(seed);
+    assert!(tables.create_raw("t", b"", &[]).expect("a table"));
+    let table = tables.open_raw("t").expect("the table");
+    let mut txn = begin(&db);
+    let key = |n: u32| n.to_be_bytes();
+    for n in 0..300 {
+        let row = if n == 299 { key(0) } else { key(n) };
+        let image = RowImage { key: &key(n), row: &row, entries: &[] };
+        table.insert(&mut txn, image).expect("an insert");
+    }
+    txn.commit_durably(Durability::Synced).expect("a commit");
+    let mut make = |primary: &[u8], row: &[u8], entry: &mut weir_table::EntryBuf| {
+        if primary == key(270) {
+            let table = tables.open_raw("t").expect("the table");
+            let row = key(0);
+            let twin = [Entry { key: &row, has_null: false, payload: b"" }];
+            let mut txn = begin(&db);
+            let image = RowImage { key: &key(299), row: &row, entries: &twin };
+            meanwhile(&mut txn, &table, image);
+            let _ = txn.commit().expect("a commit");
+        }
+        entry.key.extend_from_slice(row);
+        Ok(())
+    };
+    let built = tables.add_index_raw("t", &index("i", true), &mut make);
+    let table = tables.open_raw("t").expect("the table");
+    let report = table.check(&mut begin(&db), &mut |_, _, row, entry| {
+        entry.key.extend_from_slice(row);
+        Ok(())
+    });
+    (built, report.expect("a check").problems)
+}
+
+#[test]
+fn the_entry_of_a_twin_is_left_alone_while_an_index_is_built() {
+    let (built, problems) = build_over_twins(43, |txn, table, twin| {
+        table.delete(txn, twin).expect("a delete");
+    });
+    assert!(matches!(built, Ok(true)), "there is no twin any more: {built:?}");
+    assert_eq!(problems, Vec::<String>::new());
+    let (built, problems) = build_over_twins(44, |txn, table, twin| {
+        let changed = [Entry { payload: b"changed", ..twin.entries[0] }];
+        table.update(txn, twin, RowImage { entries: &changed, ..twin }).expect("another");
+        table.update(txn, RowImage { entries: &changed, ..twin }, twin).expect("back");
+    });
+    assert!(matches!(built, Err(Error::Duplicate { index: Some(0) })), "{built:?}");
+    assert_eq!(problems, Vec::<String>::new());
+}
