@@ -370,3 +370,37 @@ fn an_idle_transaction_does_not_hold_the_log() {
     let value = tree.get(&0u32.to_be_bytes()).expect("get");
     assert_eq!(value.as_deref(), Some(&b"first"[..]), "the idle one never committed");
 }
+
+/// A crash while a prepared transaction is being taken back: it is prepared as a whole, or gone.
+#[test]
+fn half_of_a_prepared_transaction_is_never_found() {
+    let value = |n: u32, byte: u8| vec![byte; 400 + n as usize % 50];
+    let (mut whole, mut gone) = (0, 0);
+    for round in 0..80 {
+        let steps = round % 8;
+        let volume = SimVolume::new(9);
+        let db = open(&volume).expect("a new database");
+        let tree = db.create_tree("t").expect("a tree");
+        let mut txn = txn(&db);
+        for n in 0..120u32 {
+            tree.put(&n.to_be_bytes(), &value(n, 1), Durability::Lazy).expect("put");
+            txn.put(&tree, &n.to_be_bytes(), &value(n, 2)).expect("put");
+        }
+        txn.prepare(b"x").expect("prepared");
+        volume.set_crash_after(Some(steps));
+        let _ = db.rollback_prepared(b"x");
+        let _ = tree.put(b"last", b"", Durability::Synced);
+        let found = volume.crash(round);
+        drop((tree, db));
+        let db = open(&found).expect("recovered");
+        let tree = db.open_tree("t").expect("the tree");
+        let is_prepared = db.commit_prepared(b"x", Durability::Lazy).expect("commit");
+        *if is_prepared { &mut whole } else { &mut gone } += 1;
+        for n in 0..120u32 {
+            let found = tree.get(&n.to_be_bytes()).expect("get");
+            let expected = value(n, if is_prepared { 2 } else { 1 });
+            assert!(found == Some(expected), "{n}, {is_prepared}, after {steps} steps");
+        }
+    }
+    assert!(whole > 0 && gone > 0, "{whole} {gone}");
+}
