@@ -277,7 +277,7 @@ impl Registry {
     /// Takes up to `max` ended transactions that all snapshots, and all to come, see the end of.
     /// They stay known until [`Registry::forget`].
     pub(crate) fn take_purgeable(&self, max: usize, heavy: bool, out: &mut Vec<Arc<Past>>) {
-        let Some(mut inner) = self.inner.try_lock() else { return };
+        let mut inner = self.inner.lock();
         let last = self.last_commit.load(Ordering::Acquire);
         let horizon = inner.snapshots.keys().next().copied().unwrap_or(last);
         while out.len() < max

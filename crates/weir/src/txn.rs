@@ -360,7 +360,8 @@ impl Txn {
         self.raw.savepoint()
     }
 
-    /// Takes back what was changed since the savepoint. Locks are kept, and so is the savepoint.
+    /// Takes back what was changed since the savepoint, which is kept. So are explicit locks; a row
+    /// that nothing but a change had locked is free again.
     ///
     /// # Errors
     /// [`Error::Transaction`] when it has ended; others mean that the engine has halted.

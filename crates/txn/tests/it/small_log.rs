@@ -54,7 +54,16 @@ fn a_long_value_is_taken_back_through_the_smallest_log() {
 fn long_and_short_values_at_once() {
     let site = site(256, 1 << 20);
     let trees: Vec<_> = (0..4).map(|n| site.tree(10 + n)).collect();
+    let left = std::sync::atomic::AtomicU32::new(4);
     std::thread::scope(|scope| {
+        // As the engine's background thread: what is left to do after commits holds the log too.
+        scope.spawn(|| {
+            while left.load(std::sync::atomic::Ordering::SeqCst) > 0 {
+                site.writer.tend().expect("tend");
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+        });
+        let left = &left;
         for (n, tree) in trees.iter().enumerate() {
             let writer = &site.writer;
             scope.spawn(move || {
@@ -63,6 +72,7 @@ fn long_and_short_values_at_once() {
                     let key = (round % 50).to_be_bytes();
                     writer.put(tree, &key, &vec![round as u8; big]).expect("put");
                 }
+                left.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
             });
         }
     });
