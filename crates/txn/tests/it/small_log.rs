@@ -67,8 +67,8 @@ fn long_and_short_values_at_once() {
         for (n, tree) in trees.iter().enumerate() {
             let writer = &site.writer;
             scope.spawn(move || {
-                let big = if n < 2 { 700_000 } else { 300 };
-                for round in 0..if n < 2 { 4 } else { 3_000u32 } {
+                let big = if n < 1 { 700_000 } else { 300 };
+                for round in 0..if n < 1 { 4 } else { 3_000u32 } {
                     let key = (round % 50).to_be_bytes();
                     writer.put(tree, &key, &vec![round as u8; big]).expect("put");
                 }
@@ -78,7 +78,7 @@ fn long_and_short_values_at_once() {
     });
     let models: Vec<BTreeMap<_, _>> = (0..4)
         .map(|n| {
-            let (rounds, big) = if n < 2 { (4u32, 700_000) } else { (3_000, 300) };
+            let (rounds, big) = if n < 1 { (4u32, 700_000) } else { (3_000, 300) };
             (0..rounds).map(|r| ((r % 50).to_be_bytes().to_vec(), vec![r as u8; big])).collect()
         })
         .collect();
