@@ -390,8 +390,11 @@ impl Txn {
     ) -> Result<(), TreeError> {
         match event {
             ChainEvent::Before(bytes) => {
+                self.make_way(w, past, bytes).map_err(|e| TreeError::Stopped(e.to_string()))?;
+                // Not before: what is pinned and has nothing to carry forward holds the log that
+                // it would wait for (TXN-4).
                 self.pin(w, past);
-                self.make_way(w, past, bytes).map_err(|e| TreeError::Stopped(e.to_string()))
+                Ok(())
             }
             ChainEvent::Used(first, count) => {
                 let mut work = past.work.lock();

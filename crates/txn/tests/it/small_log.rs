@@ -54,31 +54,21 @@ fn a_long_value_is_taken_back_through_the_smallest_log() {
 fn long_and_short_values_at_once() {
     let site = site(256, 1 << 20);
     let trees: Vec<_> = (0..4).map(|n| site.tree(10 + n)).collect();
-    let left = std::sync::atomic::AtomicU32::new(4);
     std::thread::scope(|scope| {
-        // As the engine's background thread: what is left to do after commits holds the log too.
-        scope.spawn(|| {
-            while left.load(std::sync::atomic::Ordering::SeqCst) > 0 {
-                site.writer.tend().expect("tend");
-                std::thread::sleep(std::time::Duration::from_millis(1));
-            }
-        });
-        let left = &left;
         for (n, tree) in trees.iter().enumerate() {
             let writer = &site.writer;
             scope.spawn(move || {
-                let big = if n < 1 { 700_000 } else { 300 };
-                for round in 0..if n < 1 { 4 } else { 3_000u32 } {
+                let big = if n < 2 { 700_000 } else { 300 };
+                for round in 0..if n < 2 { 4 } else { 3_000u32 } {
                     let key = (round % 50).to_be_bytes();
                     writer.put(tree, &key, &vec![round as u8; big]).expect("put");
                 }
-                left.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
             });
         }
     });
     let models: Vec<BTreeMap<_, _>> = (0..4)
         .map(|n| {
-            let (rounds, big) = if n < 1 { (4u32, 700_000) } else { (3_000, 300) };
+            let (rounds, big) = if n < 2 { (4u32, 700_000) } else { (3_000, 300) };
             (0..rounds).map(|r| ((r % 50).to_be_bytes().to_vec(), vec![r as u8; big])).collect()
         })
         .collect();
