@@ -475,7 +475,8 @@ impl Txn {
         })
     }
 
-    /// Takes back what was changed since the savepoint. Locks are kept.
+    /// Takes back what was changed since the savepoint. Explicit locks are kept; a row that nothing
+    /// but a change had locked is free again.
     ///
     /// # Errors
     /// [`TxnError`]: then the transaction can only be rolled back as a whole.
