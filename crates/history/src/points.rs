@@ -9,7 +9,8 @@
 //! | rw, plain read | of the read | end of the writer |
 //! | rw, read whose lock is held | end of the reader | of the write |
 //!
-//! The moment of a read is its own operation at READ COMMITTED and for locking reads, the snapshot
+//! The moment of a read is its own operation at READ COMMITTED and for locking reads (the moment
+//! before it for a row that a locking read of a range without gap locks did not find), the snapshot
 //! for plain reads at REPEATABLE READ and for everything at SNAPSHOT; a plain read at READ
 //! UNCOMMITTED has none; a SERIALIZABLE transaction is one single moment. At SNAPSHOT a write, too,
 //! comes after the end of whom it overwrites only if the snapshot does: the first updater wins.
@@ -116,6 +117,20 @@ impl<'a> Points<'a> {
         }
     }
 
+    /// When at the earliest the reader saw what was overwritten after. A range that is read with
+    /// locks and without gaps is not read at one moment: it waits for a row that is locked, and
+    /// behind it a row may appear that its writer ends with.
+    fn absence_point(&self, read: &Dependency) -> Option<u32> {
+        let Dependency { from, from_op, lock, .. } = *read;
+        let scans = matches!(self.history.transactions[from].ops[from_op], Op::Scan { .. });
+        match self.level(from) {
+            Level::ReadUncommitted | Level::ReadCommitted if lock != Lock::None && scans => {
+                Some(if from_op == 0 { self.begin(from) } else { self.op(from, from_op - 1) })
+            }
+            _ => self.read_point(from, from_op, lock),
+        }
+    }
+
     fn write_point(&self, txn: usize, op: usize) -> u32 {
         match self.level(txn) {
             Level::Snapshot => self.snapshot(txn),
@@ -131,12 +146,12 @@ impl<'a> Points<'a> {
 
     /// Adds what this dependency says under the levels, if it says anything.
     pub(crate) fn add(&mut self, dependency: &Dependency, label: u32) {
-        let &Dependency { kind, from, to, from_op, to_op, lock, .. } = dependency;
+        let &Dependency { kind, from, to, to_op, lock, .. } = dependency;
         let order = match kind {
             Kind::Ww => Some((self.end(from), self.write_point(to, to_op))),
             Kind::Wr => self.read_point(to, to_op, lock).map(|read| (self.end(from), read)),
             Kind::Rw if self.is_held(dependency) => Some((self.end(from), self.op(to, to_op))),
-            Kind::Rw => self.read_point(from, from_op, lock).map(|read| (read, self.end(to))),
+            Kind::Rw => self.absence_point(dependency).map(|read| (read, self.end(to))),
         };
         if let Some((from, to)) = order {
             self.edges.push(Edge { from, to, label });

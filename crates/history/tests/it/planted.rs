@@ -151,6 +151,15 @@ fn pmp_a_range_and_then_its_writer() {
 }
 
 #[test]
+fn a_row_behind_a_locking_scan_that_waits_is_repeatable_read() {
+    // It passed where row 0 will be, waited for row 1, and then saw who had made both.
+    let seen = vec![(1, v(2, 2)), (2, S), (3, S)];
+    let reader = [Op::Scan { keys: 0..60, seen, lock: Lock::Share }];
+    let history = history(&[&reader, &[put(0, 1, Version::UNBORN), put(1, 2, S)]]);
+    found(&history, Anomaly::Otv, &ALL[2..]);
+}
+
+#[test]
 fn p4_lost_update() {
     let history = history(&[&[get(1, S), put(1, 1, v(2, 1))], &[put(1, 1, S)]]);
     // MariaDB's REPEATABLE READ writes onto the latest row.
