@@ -295,6 +295,38 @@ impl Tree {
     }
 }
 
+impl Tree {
+    /// Frees a chain of at most 64 pages in one group, which also says `note`.
+    ///
+    /// # Errors
+    /// [`TreeError`]; nothing was freed. [`TreeError::Damaged`] also when the chain is longer.
+    pub fn free_short_chain(
+        &self,
+        first: PageNo,
+        mark: u64,
+        header: Header,
+        note: &Op<'_>,
+    ) -> Result<(), TreeError> {
+        let (mut pages, mut data, mut page) = (Vec::new(), Vec::new(), first);
+        while let Some(next) = self.read_chain_page(page, mark, &mut data)? {
+            pages.push(page);
+            if pages.len() > 4 * GROUP_PAGES {
+                return Err(self.damaged(first, "a chain of more pages than it was written with"));
+            }
+            page = next;
+        }
+        pages.sort_unstable();
+        let mut group = Group::begin(header);
+        if !pages.is_empty() {
+            self.env.space.log_free(&mut group, &pages)?;
+        }
+        group.note(note);
+        group.commit(self.env.pool.log())?;
+        self.env.space.unclaim(&pages);
+        Ok(())
+    }
+}
+
 /// Neighbouring page numbers as (first, count).
 fn runs(pages: &[PageNo]) -> Vec<(PageNo, u32)> {
     let mut runs: Vec<(PageNo, u32)> = Vec::new();

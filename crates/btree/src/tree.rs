@@ -160,7 +160,8 @@ impl Tree {
         }
     }
 
-    pub(crate) fn damaged(&self, page: PageNo, what: impl Into<String>) -> TreeError {
+    /// An error that names this tree.
+    pub fn damaged(&self, page: PageNo, what: impl Into<String>) -> TreeError {
         TreeError::Damaged { tree: self.id, page, what: what.into() }
     }
 

@@ -83,6 +83,7 @@ pub fn apply_at(
         Op::Undo { .. }
         | Op::UndoPages { .. }
         | Op::UndoTree { .. }
+        | Op::UndoStored(_)
         | Op::Prepared { .. }
         | Op::Undone { .. }
         | Op::UndoReset

@@ -2,7 +2,7 @@
 //!
 //! A body is a header (flags, transaction when flag 1 is set) and operations: a tag (`TAG_`) and
 //! its fields in the order of `Op`. Numbers and lengths are varints; keys are whole keys.
-use crate::op::{Before, Cleanup, Header, Op};
+use crate::op::{Before, Cleanup, Header, Op, Stored};
 use thiserror::Error;
 use weir_base::{PageNo, TreeId, TxnId, varint};
 use weir_page::{Flags, Kind, Stamp};
@@ -41,6 +41,8 @@ const TAG_UNDONE: u8 = 26;
 const TAG_UNDO_RESET: u8 = 27;
 const TAG_UNDO_TREE: u8 = 28;
 const TAG_PREPARED: u8 = 29;
+const TAG_UNDO_STORED: u8 = 30;
+const TAG_CLEANUP_STORED: u8 = 31;
 
 const GROUP_TXN: u64 = 1;
 const GROUP_COMMITS: u64 = 2;
@@ -175,6 +177,8 @@ impl Op<'_> {
                 put.number(u64::from(tree.0));
                 put.number(u64::from(root.0));
             }
+            Op::Cleanup(Cleanup::Stored(stored)) => put.stored(TAG_CLEANUP_STORED, stored),
+            Op::UndoStored(stored) => put.stored(TAG_UNDO_STORED, stored),
             Op::Prepared { xid } => {
                 put.out.push(TAG_PREPARED);
                 put.bytes(xid);
@@ -214,6 +218,14 @@ impl Put<'_> {
     fn head(&mut self, tag: u8, page: PageNo) {
         self.out.push(tag);
         self.number(u64::from(page.0));
+    }
+
+    fn stored(&mut self, tag: u8, stored: Stored) {
+        self.head(tag, stored.first);
+        self.out.extend_from_slice(&stored.mark.to_le_bytes());
+        for number in [stored.len, stored.entries, stored.todos] {
+            self.number(u64::from(number));
+        }
     }
 
     /// No page is one byte this way.
@@ -375,6 +387,8 @@ fn take_op<'a>(tag: u8, rest: &mut &'a [u8]) -> Option<Op<'a>> {
             let (tree, root) = (TreeId(take_u32(rest)?), take_page(rest)?);
             Some(Op::Cleanup(Cleanup::Tree { tree, root }))
         }
+        TAG_CLEANUP_STORED => Some(Op::Cleanup(Cleanup::Stored(take_stored(rest)?))),
+        TAG_UNDO_STORED => Some(Op::UndoStored(take_stored(rest)?)),
         TAG_PREPARED => Some(Op::Prepared { xid: take_bytes(rest)? }),
         TAG_UNDO_TREE => {
             let (tree, root) = (TreeId(take_u32(rest)?), take_page(rest)?);
@@ -403,6 +417,15 @@ fn take_row<'a>(tag: u8, rest: &mut &'a [u8]) -> Option<Op<'a>> {
         }
         _ => Op::Mark { page, key, seq: take_u32(rest)?, deleted: tag == TAG_MARK },
     })
+}
+
+fn take_stored(rest: &mut &[u8]) -> Option<Stored> {
+    let first = take_page(rest)?;
+    let (mark, after) = rest.split_first_chunk()?;
+    *rest = after;
+    let mark = u64::from_le_bytes(*mark);
+    let (len, entries, todos) = (take_u32(rest)?, take_u32(rest)?, take_u32(rest)?);
+    Some(Stored { first, mark, len, entries, todos })
 }
 
 fn take_stamp(rest: &mut &[u8]) -> Option<Stamp> {

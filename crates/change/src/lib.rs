@@ -9,4 +9,4 @@ mod op;
 pub use apply::{ApplyError, apply, apply_at, map_bit};
 pub use code::{BODY_BYTES_MIN, DecodeError, Ops, decode};
 pub use group::{Group, Held};
-pub use op::{Before, Cleanup, Header, Op};
+pub use op::{Before, Cleanup, Header, Op, Stored};

@@ -52,6 +52,22 @@ pub enum Before<'a> {
     },
 }
 
+/// Notes of undo that a transaction has stored in a chain of overflow pages, so that neither memory
+/// nor log need hold them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stored {
+    /// The chain's first page.
+    pub first: PageNo,
+    /// The chain's own number.
+    pub mark: u64,
+    /// How many bytes of notes it holds.
+    pub len: u32,
+    /// So many of its notes of undo, from the first on, still count.
+    pub entries: u32,
+    /// So many of its notes of work for after the commit, from the first on, still count.
+    pub todos: u32,
+}
+
 /// One change of one page, or what takes it back. Rows are named by their whole key.
 /// Rows that are changed get the group's transaction as their writer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -215,6 +231,9 @@ pub enum Op<'a> {
         /// Its root.
         root: PageNo,
     },
+    /// The transaction's next notes of undo lie in these pages, which are its own. Counts as many
+    /// notes as they hold, and one more for the pages. Changes no page.
+    UndoStored(Stored),
     /// The transaction is prepared under this name: neither taken back nor committed before
     /// somebody says so; under an empty name, it is so no more, and is being taken back. Changes no
     /// page.
@@ -259,6 +278,8 @@ pub enum Cleanup<'a> {
         /// Its root.
         root: PageNo,
     },
+    /// The work that these notes name is to be done, and then their pages freed.
+    Stored(Stored),
 }
 
 impl<'a> Op<'a> {
@@ -283,6 +304,7 @@ impl<'a> Op<'a> {
             Op::Undo { .. }
             | Op::UndoPages { .. }
             | Op::UndoTree { .. }
+            | Op::UndoStored(_)
             | Op::Prepared { .. }
             | Op::Undone { .. }
             | Op::UndoReset
@@ -334,6 +356,7 @@ impl<'a> Op<'a> {
             Op::Undo { .. } => "undo",
             Op::UndoPages { .. } => "undo pages",
             Op::UndoTree { .. } => "undo tree",
+            Op::UndoStored(_) => "undo stored",
             Op::Prepared { .. } => "prepared",
             Op::Undone { .. } => "undone",
             Op::UndoReset => "undo reset",

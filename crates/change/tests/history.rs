@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 use weir_base::{PageNo, TreeId, TxnId};
 use weir_change::{
-    ApplyError, BODY_BYTES_MIN, Before, Cleanup, Header, Op, apply, apply_at, decode, map_bit,
+    ApplyError, BODY_BYTES_MIN, Before, Cleanup, Header, Op, Stored, apply, apply_at, decode,
+    map_bit,
 };
 use weir_page::{Flags, Kind, Node, NodeMut, Stamp, check, format};
 
@@ -24,6 +25,11 @@ const KINDS: [Kind; 6] =
     [Kind::Leaf, Kind::Inner, Kind::Overflow, Kind::SpaceMap, Kind::Meta, Kind::Free];
 
 impl Owned {
+    fn stored(&self) -> Stored {
+        let [len, entries, todos] = self.numbers;
+        Stored { first: PageNo(self.page), mark: self.writer, len, entries, todos }
+    }
+
     fn op(&self) -> Op<'_> {
         let (page, key, bytes) = (PageNo(self.page), &self.key[..], &self.bytes[..]);
         let [a, b, c] = self.numbers;
@@ -69,6 +75,8 @@ impl Owned {
             23 => Op::Undone { entries: a },
             24 => Op::UndoTree { tree, root: page },
             25 => Op::Prepared { xid: bytes },
+            26 => Op::UndoStored(self.stored()),
+            27 => Op::Cleanup(Cleanup::Stored(self.stored())),
             _ => Op::UndoReset,
         }
     }
@@ -79,7 +87,7 @@ fn any_op() -> impl Strategy<Value = Owned> {
     let bytes = || prop::collection::vec(any::<u8>(), 0..40);
     let number = || prop_oneof![0u32..200, any::<u32>()];
     let numbers = [number(), number(), number()];
-    (0u8..25, any::<u32>(), bytes(), bytes(), numbers, 0..=TxnId::MAX.0, 0u8..4).prop_map(
+    (0u8..29, any::<u32>(), bytes(), bytes(), numbers, 0..=TxnId::MAX.0, 0u8..4).prop_map(
         |(which, page, key, bytes, numbers, writer, bits)| Owned {
             which,
             page,

@@ -51,7 +51,7 @@ impl Analysis {
         }
         let Some(txn) = header.txn else { return };
         match op {
-            Op::Undo { .. } | Op::UndoPages { .. } | Op::UndoTree { .. } => {
+            Op::Undo { .. } | Op::UndoPages { .. } | Op::UndoTree { .. } | Op::UndoStored(_) => {
                 let open = self.open.entry(txn).or_default();
                 open.undo.extend(UndoEntry::from_op(op));
             }
@@ -67,8 +67,7 @@ impl Analysis {
             }
             Op::Undone { entries } => {
                 if let Some(open) = self.open.get_mut(&txn) {
-                    let left = open.undo.len().saturating_sub(*entries as usize);
-                    open.undo.truncate(left);
+                    undone(&mut open.undo, *entries);
                 }
             }
             Op::Cleanup(cleanup) => {
@@ -108,10 +107,33 @@ impl Analysis {
     }
 }
 
+/// The last `count` notes have been taken back; a piece counts as those in it, and one more.
+fn undone(undo: &mut Vec<UndoEntry>, mut count: u32) {
+    while count > 0
+        && let Some(last) = undo.last_mut()
+    {
+        match last {
+            UndoEntry::Stored(piece) if piece.entries > 0 => {
+                let some = piece.entries.min(count);
+                piece.entries -= some;
+                count -= some;
+            }
+            _ => {
+                undo.pop();
+                count -= 1;
+            }
+        }
+    }
+}
+
 /// A later word on the same chain says how far its freeing has come.
 fn add_todo(todo: &mut Vec<Todo>, cleanup: &Cleanup<'_>) {
     if let Cleanup::Chain { first, mark } = *cleanup {
-        todo.retain(|t| !matches!(t, Todo::Chain { mark: m, .. } if *m == mark));
+        todo.retain(|t| match t {
+            Todo::Chain { mark: known, .. } => *known != mark,
+            Todo::Stored(piece) => piece.mark != mark,
+            Todo::Row { .. } | Todo::Tree { .. } => true,
+        });
         if first == PageNo::NONE {
             return;
         }

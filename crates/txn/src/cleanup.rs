@@ -1,11 +1,14 @@
 //! What a committed transaction leaves to be done: freeing the chains it replaced, removing the
 //! rows it marked, freeing the pages of a tree it dropped. The commit's group names it all, so a
 //! crash in between only delays it.
+use std::sync::Arc;
+
 use weir_base::{PageNo, TreeId, TxnId};
 use weir_btree::{Action, Admit, Change, Env, Row, Tree};
-use weir_change::{Cleanup, Group, Header};
+use weir_change::{Cleanup, Group, Header, Stored};
 
 use crate::error::TxnError;
+use crate::stored;
 
 /// One thing left to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +36,8 @@ pub enum Todo {
         /// Its root.
         root: PageNo,
     },
+    /// Do what these notes say, and free their pages.
+    Stored(Stored),
 }
 
 impl Todo {
@@ -43,6 +48,17 @@ impl Todo {
             Cleanup::Chain { first, mark } => Todo::Chain { first, mark, tree: TreeId(0) },
             Cleanup::Row { tree, key } => Todo::Row { tree, key: key.to_vec() },
             Cleanup::Tree { tree, root } => Todo::Tree { tree, root },
+            Cleanup::Stored(stored) => Todo::Stored(stored),
+        }
+    }
+
+    /// About how many bytes of log it takes.
+    #[must_use]
+    pub(crate) fn bytes(&self) -> u64 {
+        match self {
+            Todo::Row { key, .. } => 16 + key.len() as u64,
+            Todo::Chain { .. } | Todo::Tree { .. } => 16,
+            Todo::Stored(_) => stored::NOTE_BYTES,
         }
     }
 
@@ -53,45 +69,70 @@ impl Todo {
             Todo::Chain { first, mark, .. } => Cleanup::Chain { first: *first, mark: *mark },
             Todo::Row { tree, key } => Cleanup::Row { tree: *tree, key },
             Todo::Tree { tree, root } => Cleanup::Tree { tree: *tree, root: *root },
+            Todo::Stored(stored) => Cleanup::Stored(*stored),
         }
     }
 }
+
+/// Finds a tree by its number, as [`crate::TreeOf`].
+type Trees<'a> = dyn Fn(TreeId) -> Result<Option<Tree>, TxnError> + 'a;
 
 /// Does what is left of transaction `id` and says in the log that nothing is.
 ///
 /// # Errors
 /// [`TxnError`]; what is left is done when the database is opened again.
 pub fn finish(
-    env: &std::sync::Arc<Env>,
+    env: &Arc<Env>,
     id: TxnId,
     todo: &[Todo],
-    tree_of: &dyn Fn(TreeId) -> Result<Option<Tree>, TxnError>,
+    tree_of: &Trees<'_>,
     admit: &mut Admit<'_>,
 ) -> Result<(), TxnError> {
     let header = Header { txn: Some(id), ..Header::default() };
     for item in todo {
-        match item {
-            Todo::Chain { first, mark, tree } => {
-                let tree = Tree::at(env.clone(), *tree, *first);
-                tree.free_chain(*first, *mark, header, admit)?;
-            }
-            Todo::Row { tree, key } => {
-                if let Some(tree) = tree_of(*tree)? {
-                    admit(1024)?;
-                    let change = Change::restoring(header);
-                    tree.write(key, &change, &mut |row: Option<Row<'_>>| match row {
-                        Some(row) if row.flags.deleted && row.stamp.writer == id => Action::Remove,
-                        _ => Action::Nothing,
-                    })?;
-                }
-            }
-            Todo::Tree { tree, root } => {
-                Tree::at(env.clone(), *tree, *root).free_all(header, admit)?;
-            }
-        }
+        finish_one(env, id, item, tree_of, admit)?;
     }
     admit(64)?;
     let group = Group::begin(Header { ended: true, ..header });
     group.commit(env.pool.log())?;
+    Ok(())
+}
+
+fn finish_one(
+    env: &Arc<Env>,
+    id: TxnId,
+    item: &Todo,
+    tree_of: &Trees<'_>,
+    admit: &mut Admit<'_>,
+) -> Result<(), TxnError> {
+    let header = Header { txn: Some(id), ..Header::default() };
+    match item {
+        Todo::Chain { first, mark, tree } => {
+            Tree::at(env.clone(), *tree, *first).free_chain(*first, *mark, header, admit)?;
+        }
+        Todo::Row { tree, key } => {
+            if let Some(tree) = tree_of(*tree)? {
+                admit(1024)?;
+                let change = Change::restoring(header);
+                tree.write(key, &change, &mut |row: Option<Row<'_>>| match row {
+                    Some(row) if row.flags.deleted && row.stamp.writer == id => Action::Remove,
+                    _ => Action::Nothing,
+                })?;
+            }
+        }
+        Todo::Tree { tree, root } => {
+            Tree::at(env.clone(), *tree, *root).free_all(header, admit)?;
+        }
+        Todo::Stored(stored) => {
+            // Gone when a crash came after its pages were freed, and before that was known.
+            if let Some(piece) = stored::read(env, stored)? {
+                for inner in &piece.todo {
+                    finish_one(env, id, inner, tree_of, admit)?;
+                }
+                let tree = Tree::at(env.clone(), TreeId(0), stored.first);
+                tree.free_chain(stored.first, stored.mark, header, admit)?;
+            }
+        }
+    }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Who sees and who waits: transaction numbers, which of them are active, rows as locks, undo and
 //! what remains to be done after a commit; versions, snapshots and locks.
 #![forbid(unsafe_code)]
+mod back;
 mod cleanup;
 mod cursor;
 mod error;
@@ -15,8 +16,10 @@ mod registry;
 mod run;
 mod scan;
 mod see;
+mod stored;
 mod txn;
 mod undo;
+mod work;
 
 pub use cleanup::{Todo, finish};
 pub use cursor::{Looker, RowCursor};

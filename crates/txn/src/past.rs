@@ -1,14 +1,17 @@
 //! What one transaction did: for each row it changed, what was there before. The same list takes
 //! the transaction back, is carried forward in the log, and gives readers older versions (D5).
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use weir_base::{PageNo, TreeId, TxnId};
-use weir_btree::{Row, Tree};
+use weir_base::{TreeId, TxnId};
+use weir_btree::{Env, Row, TreeError};
+use weir_change::Stored;
 use weir_page::{Flags, Stamp};
 
-use crate::cleanup::Todo;
+use crate::stored::{self, Piece};
 use crate::undo::UndoEntry;
+use crate::work::Work;
 
 /// How far a transaction is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,53 +42,16 @@ pub(crate) struct Found {
     pub(crate) before: Option<(Flags, Stamp, Vec<u8>)>,
 }
 
-/// What a transaction needs itself: to be taken back, and to be completed.
-#[derive(Default)]
-pub(crate) struct Work {
-    /// The trees that it changed.
-    pub(crate) trees: Vec<Tree>,
-    /// What to take back, oldest first.
-    pub(crate) undo: Vec<Undo>,
-    /// Bytes of log that writing all of `undo` again would take.
-    pub(crate) undo_bytes: u64,
-    /// What its commit leaves to do.
-    pub(crate) todo: Vec<Todo>,
-    /// The name under which it is prepared.
-    pub(crate) xid: Option<Vec<u8>>,
-}
-
-/// One thing to take back.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Undo {
-    /// The change of this number, a row's.
-    Row(u32),
-    /// A tree was made.
-    Tree { tree: TreeId, root: PageNo },
-    /// Pages taken into use.
-    Pages { first: PageNo, count: u32, notes: u32 },
-}
-
-impl Undo {
-    /// With what it needs, as recovery would find it.
-    pub(crate) fn as_entry(&self, past: &Past) -> Option<UndoEntry> {
-        match *self {
-            Undo::Row(seq) => past.entry(seq),
-            Undo::Tree { tree, root } => Some(UndoEntry::Tree { tree, root }),
-            Undo::Pages { first, count, notes } => Some(UndoEntry::Pages { first, count, notes }),
-        }
-    }
-
-    /// It has been written again, as one record.
-    pub(crate) fn is_one_note(&mut self) {
-        if let Undo::Pages { notes, .. } = self {
-            *notes = 1;
-        }
-    }
-}
-
 #[derive(Default)]
 struct Rows {
-    /// By number, from 1.
+    /// So many changes are stored, or were.
+    stored: u32,
+    /// Where, by the greatest number of a change in each.
+    pieces: Vec<(Stored, u32)>,
+    env: Option<Arc<Env>>,
+    /// The piece that was read last, by its mark.
+    read: Option<(u64, Arc<Piece>)>,
+    /// By number, from that behind `stored`.
     entries: Vec<Entry>,
     bytes: Vec<u8>,
 }
@@ -166,15 +132,31 @@ impl Past {
         self.end.store(number << 1 | u64::from(!committed), Ordering::Release);
     }
 
-    /// Whether completing it may take long: a tree is to be freed.
+    /// Whether completing it may take long.
     pub(crate) fn is_heavy(&self) -> bool {
-        self.work.lock().todo.iter().any(|todo| matches!(todo, Todo::Tree { .. }))
+        self.work.lock().is_heavy()
     }
 
     /// How many rows it has changed, each as often as it did.
     #[must_use]
     pub fn changes(&self) -> u32 {
-        self.rows.lock().entries.len() as u32
+        self.rows.lock().changes()
+    }
+
+    /// The changes up to this one are stored, not in memory.
+    pub(crate) fn stored_changes(&self) -> u32 {
+        self.rows.lock().stored
+    }
+
+    /// All changes up to `stored`, and no others, are in pieces, to which these are added, each
+    /// with the greatest number of a change in it.
+    pub(crate) fn move_out(&self, env: &Arc<Env>, pieces: &[(Stored, u32)], stored: u32) {
+        let mut rows = self.rows.lock();
+        rows.stored = stored;
+        rows.pieces.extend(pieces.iter().filter(|(_, last)| *last > 0));
+        rows.entries.clear();
+        rows.bytes = Vec::new();
+        rows.env = Some(env.clone());
     }
 
     /// Remembers what a row is before the next change. Called before the change can be seen.
@@ -213,19 +195,26 @@ impl Past {
     /// Forgets changes behind the first `count`: they were not made.
     pub(crate) fn truncate(&self, count: u32) {
         let mut rows = self.rows.lock();
-        if let Some(entry) = rows.entries.get(count as usize) {
+        let count = count.saturating_sub(rows.stored) as usize;
+        if let Some(entry) = rows.entries.get(count) {
             let at = entry.at;
-            rows.entries.truncate(count as usize);
+            rows.entries.truncate(count);
             rows.bytes.truncate(at);
         }
     }
 
     /// What the row was before change `seq`; its bytes go into `value`, emptied first.
-    #[must_use]
-    pub fn before(&self, seq: u32, value: &mut Vec<u8>) -> Version {
+    ///
+    /// # Errors
+    /// [`TreeError`] when it is stored and cannot be read.
+    pub fn before(&self, seq: u32, value: &mut Vec<u8>) -> Result<Version, TreeError> {
         let rows = self.rows.lock();
-        let Some(entry) = rows.get(seq) else { return Version::Unknown };
-        match entry.before {
+        if (1..=rows.stored).contains(&seq) {
+            drop(rows);
+            return self.stored_before(seq, value);
+        }
+        let Some(entry) = rows.get(seq) else { return Ok(Version::Unknown) };
+        Ok(match entry.before {
             BeforeHead::Absent => Version::Absent,
             BeforeHead::Moved => Version::Moved,
             BeforeHead::Row { flags, stamp } => {
@@ -233,16 +222,64 @@ impl Past {
                 value.extend_from_slice(rows.value(entry));
                 Version::Row { flags, stamp }
             }
+        })
+    }
+
+    fn stored_before(&self, seq: u32, value: &mut Vec<u8>) -> Result<Version, TreeError> {
+        let Some(piece) = self.piece_of(seq)? else { return Ok(Version::Moved) };
+        Ok(match piece.of(seq) {
+            Some(UndoEntry::Row { before: None, .. }) => Version::Absent,
+            Some(UndoEntry::Row { before: Some((flags, stamp, bytes)), .. }) => {
+                value.clear();
+                value.extend_from_slice(bytes);
+                Version::Row { flags: *flags, stamp: *stamp }
+            }
+            // Taken back before it was stored.
+            _ => Version::Moved,
+        })
+    }
+
+    /// The piece with change `seq`; `None` when it has been freed. Read without the mutex: whoever
+    /// writes takes it under a leaf's latch.
+    fn piece_of(&self, seq: u32) -> Result<Option<Arc<Piece>>, TreeError> {
+        let (stored, env) = {
+            let rows = self.rows.lock();
+            let at = rows.pieces.partition_point(|&(_, last)| last < seq);
+            let (Some(&(stored, _)), Some(env)) = (rows.pieces.get(at), &rows.env) else {
+                return Ok(None);
+            };
+            match &rows.read {
+                Some((mark, piece)) if *mark == stored.mark => return Ok(Some(piece.clone())),
+                _ => (stored, env.clone()),
+            }
+        };
+        let piece = stored::read(&env, &stored)?.map(Arc::new);
+        if let Some(piece) = &piece {
+            self.rows.lock().read = Some((stored.mark, piece.clone()));
         }
+        Ok(piece)
     }
 
     /// Who had written the row before change `seq`, if there was one.
-    #[must_use]
-    pub fn stamp_before(&self, seq: u32) -> Option<Stamp> {
-        match self.rows.lock().get(seq)?.before {
-            BeforeHead::Row { stamp, .. } => Some(stamp),
-            _ => None,
+    ///
+    /// # Errors
+    /// [`TreeError`] when it is stored and cannot be read.
+    pub fn stamp_before(&self, seq: u32) -> Result<Option<Stamp>, TreeError> {
+        let rows = self.rows.lock();
+        if (1..=rows.stored).contains(&seq) {
+            drop(rows);
+            let version = self.stored_before(seq, &mut Vec::new())?;
+            return Ok(match version {
+                Version::Row { stamp, .. } => Some(stamp),
+                _ => None,
+            });
         }
+        Ok(rows.stamp_before(seq))
+    }
+
+    /// As [`Past::stamp_before`], of changes that are in memory.
+    pub(crate) fn stamp_in_memory(&self, seq: u32) -> Option<Stamp> {
+        self.rows.lock().stamp_before(seq)
     }
 
     /// Change `seq`, as what takes it back.
@@ -275,7 +312,8 @@ impl Past {
         let Some(head) = head else { return false };
         let mut rows = self.rows.lock();
         let rows = &mut *rows;
-        let Some(entry) = rows.entries.get_mut((to - 1) as usize) else { return false };
+        let Some(at) = rows.index(to) else { return false };
+        let Some(entry) = rows.entries.get_mut(at) else { return false };
         // Key and value lie together.
         let key = rows.bytes[entry.at..entry.at + entry.key_len as usize].to_vec();
         let room = (entry.key_len + entry.value_len) as usize;
@@ -299,14 +337,16 @@ impl Past {
 
     /// Whether all it remembers has been moved to later changes.
     pub(crate) fn is_hollow(&self) -> bool {
-        self.rows.lock().entries.iter().all(|entry| entry.before == BeforeHead::Moved)
+        let rows = self.rows.lock();
+        rows.stored == 0 && rows.entries.iter().all(|entry| entry.before == BeforeHead::Moved)
     }
 
     /// Bytes of memory that its versions take.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         let rows = self.rows.lock();
-        let entries = rows.entries.capacity() * size_of::<Entry>();
+        let entries = rows.entries.capacity() * size_of::<Entry>()
+            + rows.pieces.capacity() * size_of::<(Stored, u32)>();
         (size_of::<Past>() + entries + rows.bytes.capacity()) as u64
     }
 
@@ -325,8 +365,24 @@ impl Past {
 }
 
 impl Rows {
+    fn changes(&self) -> u32 {
+        self.stored + self.entries.len() as u32
+    }
+
+    /// Where in `entries` change `seq` is, if it is not stored.
+    fn index(&self, seq: u32) -> Option<usize> {
+        Some(seq.checked_sub(self.stored)?.checked_sub(1)? as usize)
+    }
+
     fn get(&self, seq: u32) -> Option<&Entry> {
-        self.entries.get((seq as usize).checked_sub(1)?)
+        self.entries.get(self.index(seq)?)
+    }
+
+    fn stamp_before(&self, seq: u32) -> Option<Stamp> {
+        match self.get(seq)?.before {
+            BeforeHead::Row { stamp, .. } => Some(stamp),
+            _ => None,
+        }
     }
 
     fn key(&self, entry: &Entry) -> &[u8] {
@@ -341,12 +397,13 @@ impl Rows {
 
 /// Takes a version out of `rows`; its bytes go into `value`.
 fn take(rows: &mut Rows, seq: u32, value: &mut Vec<u8>) -> Option<BeforeHead> {
-    let entry = rows.get(seq)?;
+    let at = rows.index(seq)?;
+    let entry = rows.entries.get(at)?;
     if entry.before == BeforeHead::Moved {
         return None;
     }
     value.extend_from_slice(rows.value(entry));
-    let entry = &mut rows.entries[(seq - 1) as usize];
+    let entry = &mut rows.entries[at];
     entry.value_len = 0;
     Some(std::mem::replace(&mut entry.before, BeforeHead::Moved))
 }
@@ -354,6 +411,10 @@ fn take(rows: &mut Rows, seq: u32, value: &mut Vec<u8>) -> Option<BeforeHead> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn before(past: &Past, seq: u32, value: &mut Vec<u8>) -> Version {
+        past.before(seq, value).expect("in memory")
+    }
 
     fn row(writer: u64, value: &[u8]) -> Row<'_> {
         let stamp = Stamp { writer: TxnId(writer), seq: 1 };
@@ -367,18 +428,18 @@ mod tests {
         second.push(TreeId(2), b"k", Some(row(7, b"old")));
         second.push(TreeId(2), b"l", None);
         let mut value = Vec::new();
-        assert!(matches!(second.before(1, &mut value), Version::Row { .. }));
+        assert!(matches!(before(&second, 1, &mut value), Version::Row { .. }));
         assert_eq!(value, b"old");
-        assert_eq!(second.before(2, &mut value), Version::Absent);
-        assert_eq!(second.before(3, &mut value), Version::Unknown);
-        assert_eq!(second.before(0, &mut value), Version::Unknown);
+        assert_eq!(before(&second, 2, &mut value), Version::Absent);
+        assert_eq!(before(&second, 3, &mut value), Version::Unknown);
+        assert_eq!(before(&second, 0, &mut value), Version::Unknown);
         assert!(second.take_from(1, &first, 1));
         assert!(!second.take_from(1, &first, 1), "it is gone");
-        assert_eq!(first.before(1, &mut value), Version::Moved);
+        assert_eq!(before(&first, 1, &mut value), Version::Moved);
         assert!(first.is_hollow() && !second.is_hollow());
-        assert!(matches!(second.before(1, &mut value), Version::Row { .. }));
+        assert!(matches!(before(&second, 1, &mut value), Version::Row { .. }));
         assert_eq!(value, b"oldest");
-        assert_eq!(second.stamp_before(1).map(|s| s.writer), Some(TxnId(3)));
+        assert_eq!(second.stamp_in_memory(1).map(|s| s.writer), Some(TxnId(3)));
         let entry = second.entry(1);
         assert!(matches!(entry, Some(UndoEntry::Row { key, .. }) if key == b"k"));
     }

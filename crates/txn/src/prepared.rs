@@ -1,17 +1,20 @@
 //! Prepared transactions: everything that a commit needs is durable, and it is for somebody outside
 //! to say whether they commit. They survive restarts holding their rows.
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use weir_base::{Lsn, TreeId, TxnId};
-use weir_change::{Group, Header, Op};
+use weir_change::{Group, Header, Op, Stored};
 use weir_page::{Flags, Stamp};
 
 use crate::cleanup::Todo;
 use crate::error::TxnError;
-use crate::past::{Found, Past, Undo};
+use crate::past::{Found, Past};
+use crate::purge::restate;
 use crate::run::{ROW_BYTES, Writer};
+use crate::stored;
 use crate::txn::{Isolation, Txn};
 use crate::undo::{TreeOf, UndoEntry};
+use crate::work::Undo;
 
 /// A row: marks, writer, bytes in the leaf.
 type Version = Option<(Flags, Stamp, Vec<u8>)>;
@@ -48,6 +51,10 @@ impl Txn {
         let mut work = past.work.lock();
         let header = Header { txn: Some(past.id()), undo: true, ..Header::default() };
         let mut group = Group::begin(header);
+        if !work.pieces.is_empty() {
+            // After a way back to a savepoint the log knows which undo counts, not which work.
+            restate(&mut group, &past, &mut work, 0);
+        }
         note_prepared(&mut group, xid, &work.todo);
         let span = group.commit(w.env().pool.log())?;
         work.xid = Some(xid.to_vec());
@@ -69,6 +76,7 @@ impl Txn {
     ) -> Result<Txn, TxnError> {
         let Some(past) = w.registry().find(id) else { return Err(TxnError::Over) };
         let _ = w.locks().register(id);
+        let older = Older::read(w, undo)?;
         let (mut changes, mut refs) = (Vec::new(), Vec::new());
         // Newest first, so that a change that says only what differs finds the row after it.
         let mut rows: HashMap<(TreeId, &[u8]), Version> = HashMap::new();
@@ -82,6 +90,7 @@ impl Txn {
                     refs.push(Undo::Pages { first: *first, count: *count, notes: *notes });
                     continue;
                 }
+                UndoEntry::Stored(_) => continue,
                 UndoEntry::Row { tree, key, seq, before } => (*tree, key, *seq, before.clone()),
                 UndoEntry::Delta { tree, key, seq, stamp, offset, bytes } => {
                     let after = match rows.get(&(*tree, key.as_slice())) {
@@ -99,21 +108,55 @@ impl Txn {
         }
         changes.reverse();
         refs.reverse();
+        let stored = older.pieces.last().map_or(0, |(_, last)| *last);
+        past.move_out(w.env(), &older.pieces, stored);
         past.rebuild(&changes);
         let mut work = past.work.lock();
-        for change in &changes {
-            if !work.trees.iter().any(|tree| tree.id() == change.tree)
-                && let Some(tree) = tree_of(change.tree)?
+        for id in older.trees.iter().copied().chain(changes.iter().map(|change| change.tree)) {
+            if !work.trees.iter().any(|tree| tree.id() == id)
+                && let Some(tree) = tree_of(id)?
             {
                 work.trees.push(tree);
             }
         }
+        older.pieces.iter().for_each(|(piece, _)| work.pieces.push(*piece));
+        work.drops_tree = older.drops_tree;
         work.undo_bytes = undo.iter().map(UndoEntry::bytes).sum();
         work.undo = refs;
         work.todo = todo;
         work.xid = Some(xid.to_vec());
         drop(work);
         Ok(Txn::resumed(past, Isolation::ReadCommitted))
+    }
+}
+
+/// The pieces that a transaction had stored: where, with the greatest number of a change up to the
+/// end of each, and what of them has to be known.
+#[derive(Default)]
+struct Older {
+    pieces: Vec<(Stored, u32)>,
+    trees: BTreeSet<TreeId>,
+    drops_tree: bool,
+}
+
+impl Older {
+    fn read(w: &Writer, undo: &[UndoEntry]) -> Result<Older, TxnError> {
+        let mut older = Older::default();
+        let mut last = 0;
+        for entry in undo {
+            let UndoEntry::Stored(stored) = entry else { continue };
+            let piece = stored::read(w.env(), stored)?;
+            let piece = piece.ok_or_else(|| stored::missing(w.env(), stored))?;
+            for entry in &piece.undo {
+                if let UndoEntry::Row { tree, seq, .. } = entry {
+                    older.trees.insert(*tree);
+                    last = last.max(*seq);
+                }
+            }
+            older.drops_tree |= piece.todo.iter().any(|todo| matches!(todo, Todo::Tree { .. }));
+            older.pieces.push((*stored, last));
+        }
+        Ok(older)
     }
 }
 

@@ -13,6 +13,8 @@ use crate::past::{Past, State};
 use crate::planted::PlantedBug;
 use crate::prepared::note_prepared;
 use crate::run::Writer;
+use crate::stored;
+use crate::work::Work;
 
 /// How many commits a version is old before it is looked at whether it is needed: short snapshots
 /// have gone by then.
@@ -54,10 +56,9 @@ impl Writer {
         if work.todo.is_empty() {
             return;
         }
-        for todo in &work.todo {
-            if let Todo::Tree { tree, .. } = todo {
-                self.dropped.write().insert(*tree);
-            }
+        if self.note_dropped(&work).is_err() {
+            // What cannot be read is left for the next opening, which says so.
+            return;
         }
         // Held all the while: who drops a tree waits for it before the tree's pages are freed.
         let dropped = self.dropped.read();
@@ -68,6 +69,24 @@ impl Writer {
         // Not admitted, as a rollback (TXN-4); but it does not hold the log either.
         let mut go_on = |_| self.repeat_todo(past.id(), &work.todo);
         let _ = finish(self.env(), past.id(), &work.todo, &tree_of, &mut go_on);
+    }
+
+    /// Keeps others off the trees whose pages are about to be freed.
+    fn note_dropped(&self, work: &Work) -> Result<(), TreeError> {
+        let note = |todo: &Todo| {
+            if let Todo::Tree { tree, .. } = todo {
+                self.dropped.write().insert(*tree);
+            }
+        };
+        for todo in work.todo.iter().filter(|_| work.drops_tree) {
+            note(todo);
+            if let Todo::Stored(stored) = todo
+                && let Some(piece) = stored::read(self.env(), stored)?
+            {
+                piece.todo.iter().for_each(note);
+            }
+        }
+        Ok(())
     }
 
     /// Names what a commit has left to do once more, at the end of the log, when the last time lies
@@ -106,8 +125,9 @@ impl Writer {
             // It will be forgotten as a whole.
             return;
         }
-        for seq in 1..=past.changes() {
-            while let Some(stamp) = past.stamp_before(seq) {
+        // What is stored takes no memory.
+        for seq in past.stored_changes() + 1..=past.changes() {
+            while let Some(stamp) = past.stamp_in_memory(seq) {
                 let Some(older) = self.registry().find(stamp.writer) else { break };
                 let State::Committed(from) = older.state() else { break };
                 // New snapshots are newer than `number`: the interval stays empty.
@@ -158,24 +178,30 @@ impl Writer {
         if past.state() != State::Open {
             return Ok(self.repeat_todo(past.id(), &work.todo)?);
         }
-        if work.undo.is_empty() && work.xid.is_none() {
+        if work.is_clean() && work.xid.is_none() {
             return Ok(());
         }
         let mut group = Group::begin(Header { undo: true, ..header });
-        group.note(&Op::UndoReset);
         let short = usize::from(self.has(PlantedBug::CarriedShort));
-        let all = work.undo.len().saturating_sub(short);
-        for (number, undo) in work.undo.iter_mut().enumerate() {
-            if let Some(entry) = undo.as_entry(past).filter(|_| number < all) {
-                group.note(&entry.to_op());
-            }
-            undo.is_one_note();
-        }
+        restate(&mut group, past, &mut work, short);
         if let Some(xid) = &work.xid {
             note_prepared(&mut group, xid, &work.todo);
         }
         group.commit(log)?;
         self.registry().pin(past.id(), start);
         Ok(())
+    }
+}
+
+/// Notes all that is to be taken back once more, but for the last `short` of what memory holds.
+pub(crate) fn restate(group: &mut Group<'_>, past: &Past, work: &mut Work, short: usize) {
+    group.note(&Op::UndoReset);
+    work.pieces.iter().for_each(|piece| group.note(&Op::UndoStored(*piece)));
+    let all = work.undo.len().saturating_sub(short);
+    for (number, undo) in work.undo.iter_mut().enumerate() {
+        if let Some(entry) = undo.as_entry(past).filter(|_| number < all) {
+            group.note(&entry.to_op());
+        }
+        undo.is_one_note();
     }
 }

@@ -179,7 +179,7 @@ impl Writer {
             let seen = if reader.sees_at_once(head.stamp) {
                 if head.flags.deleted { Seen::Nothing } else { Seen::Row(head.flags) }
             } else {
-                reader.see(head, out, &mut || self.env.pool.is_still(token))
+                reader.see(head, out, &mut || self.env.pool.is_still(token))?
             };
             match seen {
                 Seen::Row(flags) if !flags.overflow => return Ok(true),

@@ -2,7 +2,7 @@
 use std::sync::Arc;
 
 use weir_base::TxnId;
-use weir_btree::RowHead;
+use weir_btree::{RowHead, TreeError};
 use weir_page::{Flags, Stamp};
 
 use crate::past::{Past, State, Version};
@@ -54,37 +54,42 @@ impl Reader<'_> {
 
     /// Turns a row as read (`head`, and its bytes in `value`) into what the reader sees. `is_fresh`
     /// says whether the page is still as it was when the row was read.
+    ///
+    /// # Errors
+    /// [`TreeError`] when an older version is stored and cannot be read.
     pub fn see(
         &self,
         head: RowHead,
         value: &mut Vec<u8>,
         is_fresh: &mut dyn FnMut() -> bool,
-    ) -> Seen {
+    ) -> Result<Seen, TreeError> {
         let RowHead { mut stamp, mut flags } = head;
         let mut later: Option<(Arc<Past>, u32)> = None;
         loop {
             if self.sees_at_once(stamp) {
-                return visible(flags);
+                return Ok(visible(flags));
             }
             let Some(past) = self.registry.find(stamp.writer) else {
                 // Everybody sees it, unless it was forgotten because the version was moved, or the
                 // row was restored: then what led here has changed.
                 let same = match &later {
                     None => is_fresh(),
-                    Some((past, seq)) => past.stamp_before(*seq) == Some(stamp),
+                    Some((past, seq)) => past.stamp_before(*seq)? == Some(stamp),
                 };
-                return if same { visible(flags) } else { Seen::Again };
+                return Ok(if same { visible(flags) } else { Seen::Again });
             };
             match (past.state(), self.view) {
-                (State::Committed(_), View::Latest) => return visible(flags),
-                (State::Committed(number), View::At(at)) if number <= at => return visible(flags),
+                (State::Committed(_), View::Latest) => return Ok(visible(flags)),
+                (State::Committed(number), View::At(at)) if number <= at => {
+                    return Ok(visible(flags));
+                }
                 _ => {}
             }
             let seq = stamp.seq;
-            match past.before(seq, value) {
+            match past.before(seq, value)? {
                 Version::Row { flags: was, stamp: writer } => (flags, stamp) = (was, writer),
-                Version::Absent | Version::Unknown => return Seen::Nothing,
-                Version::Moved => return Seen::Again,
+                Version::Absent | Version::Unknown => return Ok(Seen::Nothing),
+                Version::Moved => return Ok(Seen::Again),
             }
             later = Some((past, seq));
         }

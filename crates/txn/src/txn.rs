@@ -8,16 +8,18 @@ use weir_btree::{Action, ChainEvent, ChainHead, Change, Row, Tree, TreeError, Va
 use weir_change::{Group, Header, Op};
 use weir_page::{Flags, Stamp};
 
+use crate::back::{free_empty, take_back};
 use crate::cleanup::Todo;
 use crate::error::TxnError;
 use crate::locks::{Kind, Owner, Wait};
-use crate::past::{Past, State, Undo, Work};
+use crate::past::{Past, State};
 use crate::planted::PlantedBug;
 use crate::prepared::no_longer_prepared;
 use crate::registry::Snapshot;
 use crate::run::{ROW_BYTES, Writer};
 use crate::see::View;
-use crate::undo::{rolled_back, undo_one};
+use crate::undo::rolled_back;
+use crate::work::{Undo, Work};
 
 /// What a transaction sees of others (D7).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -70,9 +72,9 @@ pub struct Txn {
     pinned: bool,
     over: bool,
     chains: u64,
-    undo_bytes: u64,
+    pub(crate) undo_bytes: u64,
     /// How much there was to take back at the newest savepoint.
-    savepoint_at: Cell<usize>,
+    pub(crate) savepoint_at: Cell<usize>,
     buffer: RefCell<Vec<u8>>,
 }
 
@@ -201,6 +203,7 @@ impl Txn {
     ) -> Result<bool, TxnError> {
         tree.check_key(key)?;
         let past = self.start(w)?;
+        self.store_if_large(w, &past)?;
         let is_long = match &intent {
             Intent::Put(value) | Intent::Insert(value) => value.len() > tree.max_inline_value(),
             _ => false,
@@ -208,7 +211,7 @@ impl Txn {
         if !is_long {
             return self.change_row(w, &past, tree, key, intent);
         }
-        let keep = past.work.lock().undo.len();
+        let keep = past.work.lock().depth();
         self.savepoint_at.set(keep);
         let changed = self.change_row(w, &past, tree, key, intent);
         if changed.is_err() && !self.over {
@@ -353,18 +356,18 @@ impl Txn {
     ) {
         work.undo.push(Undo::Row(seq));
         work.undo_bytes += past.undo_bytes(seq);
-        self.undo_bytes = work.undo_bytes;
         if !work.trees.iter().any(|known| known.id() == tree.id()) {
             work.trees.push(tree.clone());
         }
         // TXN-5: the row before its chain; no row ever names a chain being freed.
         if matches!(intent, Intent::Delete) {
-            work.todo.push(Todo::Row { tree: tree.id(), key: key.to_vec() });
+            work.push_todo(Todo::Row { tree: tree.id(), key: key.to_vec() });
         }
         if let Some(chain) = written.replaced {
             let (first, mark) = (chain.first, chain.mark);
-            work.todo.push(Todo::Chain { first, mark, tree: tree.id() });
+            work.push_todo(Todo::Chain { first, mark, tree: tree.id() });
         }
+        self.undo_bytes = work.undo_bytes;
     }
 
     fn write_chain(
@@ -374,11 +377,16 @@ impl Txn {
         tree: &Tree,
         value: &[u8],
     ) -> Result<Vec<u8>, TxnError> {
-        self.chains += 1;
-        let mark = ChainHead::mark(past.id(), self.chains);
+        let mark = self.next_mark(past);
         let header = Header { txn: Some(past.id()), ..Header::default() };
         let written = tree.write_chain(value, mark, header, &mut |event| self.hear(w, past, event));
         Ok(written?.encode())
+    }
+
+    /// A number for a chain of pages that no other has.
+    pub(crate) fn next_mark(&mut self, past: &Past) -> u64 {
+        self.chains += 1;
+        ChainHead::mark(past.id(), self.chains)
     }
 
     /// Listens to a long change under way: remembers pages taken, waits before it goes on.
@@ -398,7 +406,7 @@ impl Txn {
             }
             ChainEvent::Used(first, count) => {
                 let mut work = past.work.lock();
-                let can_join = work.undo.len() > self.savepoint_at.get();
+                let can_join = work.depth() > self.savepoint_at.get();
                 match work.undo.last_mut() {
                     // Not across a savepoint, which must find its place again.
                     Some(Undo::Pages { first: begin, count: have, notes })
@@ -451,7 +459,7 @@ impl Txn {
     /// [`TxnError::Over`].
     pub fn drop_tree(&mut self, w: &Writer, tree: &Tree) -> Result<(), TxnError> {
         let past = self.start(w)?;
-        past.work.lock().todo.push(Todo::Tree { tree: tree.id(), root: tree.root() });
+        past.work.lock().push_todo(Todo::Tree { tree: tree.id(), root: tree.root() });
         Ok(())
     }
 
@@ -470,8 +478,8 @@ impl Txn {
     pub fn savepoint(&self) -> Savepoint {
         self.past.as_ref().map_or(Savepoint { undo: 0, todo: 0 }, |past| {
             let work = past.work.lock();
-            self.savepoint_at.set(work.undo.len());
-            Savepoint { undo: work.undo.len(), todo: work.todo.len() }
+            self.savepoint_at.set(work.depth());
+            Savepoint { undo: work.depth(), todo: work.todos() }
         })
     }
 
@@ -483,13 +491,14 @@ impl Txn {
     pub fn rollback_to(&mut self, w: &Writer, savepoint: Savepoint) -> Result<(), TxnError> {
         self.check()?;
         let Some(past) = self.past.clone() else { return Ok(()) };
-        self.back_to(w, &past, savepoint.undo)?;
-        past.work.lock().todo.truncate(savepoint.todo);
-        Ok(())
+        take_back(w, &past, savepoint.undo, true)?;
+        past.work.lock().truncate_todos(savepoint.todo);
+        self.back_to(w, &past, savepoint.undo)
     }
 
-    fn back_to(&mut self, w: &Writer, past: &Past, keep: usize) -> Result<(), TxnError> {
+    pub(crate) fn back_to(&mut self, w: &Writer, past: &Past, keep: usize) -> Result<(), TxnError> {
         take_back(w, past, keep, true)?;
+        free_empty(w, past, false)?;
         let work = past.work.lock();
         self.undo_bytes = work.undo_bytes;
         self.unpin_if_clean(w, past, &work);
@@ -515,7 +524,11 @@ impl Txn {
             return Ok(None);
         }
         self.make_way(w, &past, ROW_BYTES)?;
-        let work = past.work.lock();
+        let mut work = past.work.lock();
+        if !work.pieces.is_empty() {
+            let tail = std::mem::take(&mut work.todo);
+            work.todo = work.pieces.take().chain(tail).collect();
+        }
         let header = Header { txn: Some(past.id()), commits: true, ..Header::default() };
         let mut group = Group::begin(header);
         if !w.has(PlantedBug::CleanupNotNoted) {
@@ -554,6 +567,7 @@ impl Txn {
                 // Before the first row is restored: half of it must not be found prepared.
                 no_longer_prepared(w, past)?;
                 take_back(w, past, 0, false)?;
+                free_empty(w, past, true)?;
                 past.work.lock().todo.clear();
                 rolled_back(w.env(), past.id())?;
                 w.registry().abort(past);
@@ -569,7 +583,7 @@ impl Txn {
 
     /// A session that waits for its user with nothing to take back holds no log.
     fn unpin_if_clean(&mut self, w: &Writer, past: &Past, work: &Work) {
-        if work.undo.is_empty() {
+        if work.is_clean() {
             w.registry().unpin(past.id());
             self.pinned = false;
         }
@@ -633,38 +647,6 @@ const PRUNE_EVERY: u64 = 64;
 /// How often one who finds a row taken gives the processor away before it queues: most rows are
 /// free again in a microsecond, and going to sleep and being woken costs ten.
 const YIELDS_BEFORE_QUEUE: u32 = 32;
-
-/// Takes back what `past` has done beyond its first `keep` changes. `goes_on`: it may change rows
-/// again.
-fn take_back(w: &Writer, past: &Past, keep: usize, goes_on: bool) -> Result<(), TxnError> {
-    loop {
-        let mut work = past.work.lock();
-        let work = &mut *work;
-        if work.undo.len() <= keep {
-            return Ok(());
-        }
-        let Some(undo) = work.undo.last().copied() else { return Ok(()) };
-        let forgets = w.has(PlantedBug::RowNotRestored) && work.undo.len() % 8 == 3;
-        if let Some(entry) = undo.as_entry(past).filter(|_| !forgets) {
-            let trees = &work.trees;
-            let tree_of = |id| Ok(trees.iter().find(|tree| tree.id() == id).cloned());
-            // Not admitted (TXN-4): it holds the checkpoint that admission would wait for. What it
-            // adds to the log is bounded by the undo that a transaction may have.
-            let is_purged = |id| w.registry().find(id).is_none();
-            undo_one(w.env(), past.id(), &entry, &tree_of, &is_purged)?;
-        }
-        work.undo.pop();
-        match undo {
-            Undo::Row(seq) => {
-                work.undo_bytes -= past.undo_bytes(seq).min(work.undo_bytes);
-                if goes_on {
-                    past.kill(seq);
-                }
-            }
-            Undo::Tree { .. } | Undo::Pages { .. } => work.undo_bytes -= 16.min(work.undo_bytes),
-        }
-    }
-}
 
 /// What to do with a row, seen under its leaf's latch.
 #[allow(clippy::too_many_arguments)] // All that the decision depends on.

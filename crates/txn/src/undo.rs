@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use weir_base::{PageNo, TreeId, TxnId};
 use weir_btree::{Action, Change, Env, Row, Tree, Value};
-use weir_change::{Before, Group, Header, Op};
+use weir_change::{Before, Group, Header, Op, Stored};
 use weir_page::{Flags, Stamp};
 
 use crate::error::TxnError;
+use crate::stored;
 
 /// One thing to take back.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +55,8 @@ pub enum UndoEntry {
         /// How many records of the log say so.
         notes: u32,
     },
+    /// Older ones, in pages of their own.
+    Stored(Stored),
 }
 
 impl UndoEntry {
@@ -77,6 +80,7 @@ impl UndoEntry {
             }
             Op::UndoTree { tree, root } => Some(UndoEntry::Tree { tree, root }),
             Op::UndoPages { first, count } => Some(UndoEntry::Pages { first, count, notes: 1 }),
+            Op::UndoStored(stored) => Some(UndoEntry::Stored(stored)),
             _ => None,
         }
     }
@@ -100,6 +104,16 @@ impl UndoEntry {
             }
             UndoEntry::Tree { tree, root } => Op::UndoTree { tree: *tree, root: *root },
             UndoEntry::Pages { first, count, .. } => Op::UndoPages { first: *first, count: *count },
+            UndoEntry::Stored(stored) => Op::UndoStored(*stored),
+        }
+    }
+
+    /// The number of the change of a row that it takes back.
+    #[must_use]
+    pub fn seq(&self) -> Option<u32> {
+        match *self {
+            UndoEntry::Row { seq, .. } | UndoEntry::Delta { seq, .. } => Some(seq),
+            UndoEntry::Tree { .. } | UndoEntry::Pages { .. } | UndoEntry::Stored(_) => None,
         }
     }
 
@@ -112,6 +126,7 @@ impl UndoEntry {
             }
             UndoEntry::Delta { key, bytes, .. } => 32 + (key.len() + bytes.len()) as u64,
             UndoEntry::Tree { .. } | UndoEntry::Pages { .. } => 16,
+            UndoEntry::Stored(_) => stored::NOTE_BYTES,
         }
     }
 }
@@ -131,10 +146,20 @@ pub fn roll_back(
     tree_of: &TreeOf<'_>,
     admit: &mut weir_btree::Admit<'_>,
 ) -> Result<(), TxnError> {
-    while let Some(entry) = entries.last() {
+    // Recovery: nobody has a snapshot, so no delete-marked row is needed.
+    let mut undo = |entry: &UndoEntry| {
         admit(entry.bytes() + 1024)?;
-        // Recovery: nobody has a snapshot, so no delete-marked row is needed.
-        undo_one(env, id, entry, tree_of, &|_| true)?;
+        undo_one(env, id, entry, tree_of, &|_| true)
+    };
+    while let Some(entry) = entries.last_mut() {
+        if let UndoEntry::Stored(stored) = entry {
+            let piece = stored::read(env, stored)?.ok_or_else(|| stored::missing(env, stored))?;
+            for older in piece.undo.iter().rev() {
+                undo(older)?;
+                stored.entries -= 1;
+            }
+        }
+        undo(entry)?;
         entries.pop();
     }
     rolled_back(env, id)
@@ -203,6 +228,10 @@ pub(crate) fn undo_one(
             group.note(&Op::Undone { entries: *notes });
             group.commit(env.pool.log())?;
             env.space.unclaim(&pages);
+            true
+        }
+        UndoEntry::Stored(stored) => {
+            stored::free(env, stored, header)?;
             true
         }
     };

@@ -39,8 +39,8 @@ pub struct TpccOptions {
 const PROGRESS_MICROS: u64 = 1_000_000;
 
 /// Loads or finds the population, runs the terminals, checks the twelve conditions and that what
-/// was acknowledged is there, prints the summary. The other arguments are those of [`crate::run`];
-/// `target` is what the backend runs on.
+/// was acknowledged is there, prints the summary. The other arguments are those of
+/// [`crate::run()`]; `target` is what the backend runs on.
 ///
 /// # Errors
 /// When the population cannot be loaded or nothing can be printed. Errors of the database during

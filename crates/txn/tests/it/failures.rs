@@ -68,28 +68,6 @@ fn a_bad_key_takes_everything_back() {
     }
 }
 
-/// A batch that would need more undo than the log can carry is refused as a whole.
-#[test]
-fn too_much_undo_is_refused() {
-    let site = site(1024, 1 << 20);
-    let tree = site.tree(10);
-    let mut model = Rows::new();
-    for n in 0u32..2_000 {
-        let (key, value) = (n.to_be_bytes().to_vec(), vec![1; 200]);
-        site.writer.put(&tree, &key, &value).expect("put");
-        model.insert(key, value);
-    }
-    let mut batch = Batch::default();
-    for key in model.keys() {
-        batch.add(&tree, key, BatchOp::Put(vec![2; 200]));
-    }
-    match site.writer.write(&batch) {
-        Err(TxnError::TooLarge { undo_bytes, max }) => assert!(undo_bytes > max),
-        other => panic!("{other:?}"),
-    }
-    site.check(&[(&tree, &model)]);
-}
-
 /// When the device fails under a batch, the engine halts and the rows stay locked.
 #[test]
 fn a_broken_device_halts() {

@@ -2,5 +2,6 @@
 mod batches;
 mod failures;
 mod small_log;
+mod stored;
 mod support;
 mod threads;

@@ -1,0 +1,268 @@
+//! Undo that neither memory nor log holds: what a large transaction must remember is moved, a few
+//! megabytes at a time, into chains of overflow pages, as the very notes that the log would carry.
+//! There the pool, the log and the doublewrite area look after it as after any long value, once;
+//! the log names each chain in a note of its own, which is all that has to be carried forward.
+//!
+//! A transaction's notes of undo are a stack: the pieces stored, oldest first, and above them what
+//! memory still holds. Taking back goes down through both. What is left to be done after the commit
+//! lies in the pieces too, never above the undo of the change that it belongs to.
+use std::sync::Arc;
+
+use weir_base::{PageNo, TreeId};
+use weir_btree::{ChainHead, Env, Tree, TreeError};
+use weir_change::{Group, Header, Op, Stored, decode};
+
+use crate::cleanup::Todo;
+use crate::error::TxnError;
+use crate::past::Past;
+use crate::run::Writer;
+use crate::txn::Txn;
+use crate::undo::UndoEntry;
+use crate::work::Work;
+
+/// A piece's notes take about so many bytes: few enough that its pages are freed in one group, and
+/// that a reader who needs one row of it need not read megabytes.
+const PIECE_BYTES: usize = 128 << 10;
+
+/// What the log needs to name a piece, in bytes, about.
+pub(crate) const NOTE_BYTES: u64 = 48;
+
+/// How many bytes of notes a transaction holds in memory before it stores them. A small part of the
+/// log, since until then they are carried forward in it.
+pub(crate) fn bytes_max(log_limit_bytes: u64) -> u64 {
+    (log_limit_bytes / 64).clamp(8 << 10, 4 << 20)
+}
+
+/// The pieces that a transaction has stored and not taken back, oldest first.
+#[derive(Default)]
+pub(crate) struct Pieces {
+    all: Vec<Stored>,
+    entries: usize,
+    todos: usize,
+}
+
+impl Pieces {
+    pub(crate) fn push(&mut self, piece: Stored) {
+        self.entries += piece.entries as usize;
+        self.todos += piece.todos as usize;
+        self.all.push(piece);
+    }
+
+    /// Notes of undo in all of them.
+    pub(crate) fn entries(&self) -> usize {
+        self.entries
+    }
+
+    /// Notes of work for after the commit in all of them.
+    pub(crate) fn todos(&self) -> usize {
+        self.todos
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Stored> {
+        self.all.iter()
+    }
+
+    pub(crate) fn last(&self) -> Option<Stored> {
+        self.all.last().copied()
+    }
+
+    /// The newest note of undo has been taken back.
+    pub(crate) fn entry_undone(&mut self) {
+        if let Some(piece) = self.all.last_mut() {
+            piece.entries -= 1;
+            self.entries -= 1;
+        }
+    }
+
+    /// The newest piece, of which nothing counts any more, has been freed.
+    pub(crate) fn pop(&mut self) {
+        if let Some(piece) = self.all.pop() {
+            self.entries -= piece.entries as usize;
+            self.todos -= piece.todos as usize;
+        }
+    }
+
+    /// Forgets work for after the commit behind the first `count`.
+    pub(crate) fn truncate_todos(&mut self, count: usize) {
+        for piece in self.all.iter_mut().rev() {
+            let less = self.todos.saturating_sub(count).min(piece.todos as usize);
+            piece.todos -= less as u32;
+            self.todos -= less;
+        }
+    }
+
+    /// As what the commit leaves to do.
+    pub(crate) fn take(&mut self) -> impl Iterator<Item = Todo> {
+        std::mem::take(self).all.into_iter().map(Todo::Stored)
+    }
+}
+
+/// A piece in the making: its bytes, and what to know of it.
+pub(crate) struct Body {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) entries: u32,
+    pub(crate) todos: u32,
+    /// The greatest number of a change in it; 0 when it holds none.
+    pub(crate) last_seq: u32,
+}
+
+impl Body {
+    fn new() -> Self {
+        let mut bytes = Vec::new();
+        Header::default().encode(&mut bytes);
+        Body { bytes, entries: 0, todos: 0, last_seq: 0 }
+    }
+}
+
+/// All that memory holds, as pieces to store.
+pub(crate) fn bodies(past: &Past, work: &Work) -> Vec<Body> {
+    let mut bodies = vec![Body::new()];
+    let mut add = |op: &Op<'_>, count: &dyn Fn(&mut Body)| {
+        if bodies.last().is_none_or(|body| body.bytes.len() >= PIECE_BYTES) {
+            bodies.push(Body::new());
+        }
+        if let Some(body) = bodies.last_mut() {
+            op.encode(&mut body.bytes);
+            count(body);
+        }
+    };
+    // First, so that taking a change back never frees what an earlier one left to do.
+    for todo in &work.todo {
+        add(&Op::Cleanup(todo.to_cleanup()), &|body| body.todos += 1);
+    }
+    for entry in work.undo.iter().filter_map(|undo| undo.as_entry(past)) {
+        let seq = entry.seq().unwrap_or(0);
+        add(&entry.to_op(), &|body| {
+            body.entries += 1;
+            body.last_seq = body.last_seq.max(seq);
+        });
+    }
+    bodies
+}
+
+/// A piece as it was read.
+pub(crate) struct Piece {
+    /// Notes of undo that count, oldest first.
+    pub(crate) undo: Vec<UndoEntry>,
+    /// Work for after the commit that counts, in order.
+    pub(crate) todo: Vec<Todo>,
+    /// The numbers of the changes among `undo`, ascending, and where they are.
+    by_seq: Vec<(u32, usize)>,
+}
+
+impl Piece {
+    /// What takes change `seq` back.
+    pub(crate) fn of(&self, seq: u32) -> Option<&UndoEntry> {
+        let at = self.by_seq.binary_search_by_key(&seq, |&(seq, _)| seq).ok()?;
+        self.undo.get(self.by_seq[at].1)
+    }
+}
+
+/// Reads a piece; `None` when its pages have been freed.
+///
+/// # Errors
+/// [`TreeError`] when they are damaged or cannot be read.
+pub(crate) fn read(env: &Arc<Env>, stored: &Stored) -> Result<Option<Piece>, TreeError> {
+    let tree = Tree::at(env.clone(), TreeId(0), stored.first);
+    let mut bytes = chain_of(stored).encode();
+    if !tree.fetch(&mut bytes)? {
+        return Ok(None);
+    }
+    let damaged = || tree.damaged(stored.first, "stored undo cannot be read");
+    let (_, ops) = decode(&bytes).map_err(|_| damaged())?;
+    let mut piece = Piece { undo: Vec::new(), todo: Vec::new(), by_seq: Vec::new() };
+    for op in ops {
+        match op.map_err(|_| damaged())? {
+            Op::Cleanup(cleanup) => piece.todo.push(Todo::from_cleanup(&cleanup)),
+            op => piece.undo.push(UndoEntry::from_op(&op).ok_or_else(damaged)?),
+        }
+    }
+    let enough = piece.undo.len() >= stored.entries as usize;
+    if !enough || piece.todo.len() < stored.todos as usize {
+        return Err(damaged());
+    }
+    piece.undo.truncate(stored.entries as usize);
+    piece.todo.truncate(stored.todos as usize);
+    let numbered = piece.undo.iter().enumerate();
+    piece.by_seq = numbered.filter_map(|(at, entry)| Some((entry.seq()?, at))).collect();
+    Ok(Some(piece))
+}
+
+/// What to say when a piece is gone that should be there.
+pub(crate) fn missing(env: &Arc<Env>, stored: &Stored) -> TreeError {
+    let tree = Tree::at(env.clone(), TreeId(0), stored.first);
+    tree.damaged(stored.first, "the undo that a transaction has stored here is gone")
+}
+
+/// The head of a piece's chain.
+pub(crate) fn chain_of(stored: &Stored) -> ChainHead {
+    ChainHead { len: u64::from(stored.len), first: stored.first, mark: stored.mark }
+}
+
+/// Frees the pages of a piece of which all has been taken back, and says so in the same group.
+pub(crate) fn free(env: &Arc<Env>, stored: &Stored, header: Header) -> Result<(), TreeError> {
+    let tree = Tree::at(env.clone(), TreeId(0), stored.first);
+    tree.free_short_chain(stored.first, stored.mark, header, &Op::Undone { entries: 1 })
+}
+
+impl Txn {
+    /// Stores what memory holds of the transaction's undo, once that is much.
+    pub(crate) fn store_if_large(&mut self, w: &Writer, past: &Arc<Past>) -> Result<(), TxnError> {
+        if self.undo_bytes <= bytes_max(w.env().pool.log().limit_bytes()) {
+            return Ok(());
+        }
+        let (bodies, keep) = {
+            let work = past.work.lock();
+            (bodies(past, &work), work.depth())
+        };
+        // Pages that were taken before are somebody else's.
+        self.savepoint_at.set(keep);
+        let pieces = match self.write_pieces(w, past, &bodies) {
+            Ok(pieces) => pieces,
+            Err(e) => {
+                self.back_to(w, past, keep)?;
+                return Err(e.into());
+            }
+        };
+        let mut work = past.work.lock();
+        let header = Header { txn: Some(past.id()), undo: true, ..Header::default() };
+        let mut group = Group::begin(header);
+        let notes = work.undo.iter().map(|undo| undo.notes()).sum();
+        // In one group: whenever a crash comes, each change is named once.
+        group.note(&Op::Undone { entries: notes });
+        pieces.iter().for_each(|(piece, _)| group.note(&Op::UndoStored(*piece)));
+        group.commit(w.env().pool.log())?;
+        pieces.iter().for_each(|(piece, _)| work.pieces.push(*piece));
+        work.undo.clear();
+        work.todo.clear();
+        work.undo_bytes = 0;
+        self.undo_bytes = 0;
+        past.move_out(w.env(), &pieces, past.changes());
+        Ok(())
+    }
+
+    /// Writes the pieces; their pages are the transaction's to free.
+    fn write_pieces(
+        &mut self,
+        w: &Writer,
+        past: &Arc<Past>,
+        bodies: &[Body],
+    ) -> Result<Vec<(Stored, u32)>, TreeError> {
+        let tree = Tree::at(w.env().clone(), TreeId(0), PageNo::NONE);
+        let header = Header { txn: Some(past.id()), ..Header::default() };
+        let mut pieces = Vec::with_capacity(bodies.len());
+        for Body { bytes, entries, todos, last_seq } in bodies {
+            let mark = self.next_mark(past);
+            let mut tell = |event| self.hear(w, past, event);
+            let ChainHead { first, .. } = tree.write_chain(bytes, mark, header, &mut tell)?;
+            let len = bytes.len() as u32;
+            let piece = Stored { first, mark, len, entries: *entries, todos: *todos };
+            pieces.push((piece, *last_seq));
+        }
+        Ok(pieces)
+    }
+}

@@ -1,0 +1,99 @@
+//! What a transaction needs itself: to be taken back, and to be completed.
+use weir_base::{PageNo, TreeId};
+use weir_btree::Tree;
+
+use crate::cleanup::Todo;
+use crate::past::Past;
+use crate::stored::Pieces;
+use crate::undo::UndoEntry;
+
+/// What a transaction needs itself: to be taken back, and to be completed.
+#[derive(Default)]
+pub(crate) struct Work {
+    /// The trees that it changed.
+    pub(crate) trees: Vec<Tree>,
+    /// What to take back first of all, and to do last after the commit: it is stored in pages.
+    pub(crate) pieces: Pieces,
+    /// What to take back besides, oldest first.
+    pub(crate) undo: Vec<Undo>,
+    /// Bytes of log that writing all of `undo` and `todo` again would take.
+    pub(crate) undo_bytes: u64,
+    /// What its commit leaves to do besides.
+    pub(crate) todo: Vec<Todo>,
+    /// It drops a tree.
+    pub(crate) drops_tree: bool,
+    /// The name under which it is prepared.
+    pub(crate) xid: Option<Vec<u8>>,
+}
+
+impl Work {
+    /// How much there is to take back.
+    pub(crate) fn depth(&self) -> usize {
+        self.pieces.entries() + self.undo.len()
+    }
+
+    /// How much a commit would leave to do.
+    pub(crate) fn todos(&self) -> usize {
+        self.pieces.todos() + self.todo.len()
+    }
+
+    /// Forgets what a commit would leave to do behind the first `count`.
+    pub(crate) fn truncate_todos(&mut self, count: usize) {
+        self.todo.truncate(count.saturating_sub(self.pieces.todos()));
+        self.pieces.truncate_todos(count);
+    }
+
+    /// Nothing is to be taken back, and nothing holds pages for that.
+    pub(crate) fn is_clean(&self) -> bool {
+        self.undo.is_empty() && self.pieces.is_empty()
+    }
+
+    /// Whether completing it may take long: a tree is to be freed, or much was stored.
+    pub(crate) fn is_heavy(&self) -> bool {
+        self.drops_tree || self.todo.iter().any(|todo| matches!(todo, Todo::Stored(_)))
+    }
+
+    /// Adds a thing to do after the commit.
+    pub(crate) fn push_todo(&mut self, todo: Todo) {
+        self.drops_tree |= matches!(todo, Todo::Tree { .. });
+        self.undo_bytes += todo.bytes();
+        self.todo.push(todo);
+    }
+}
+
+/// One thing to take back.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Undo {
+    /// The change of this number, a row's.
+    Row(u32),
+    /// A tree was made.
+    Tree { tree: TreeId, root: PageNo },
+    /// Pages taken into use.
+    Pages { first: PageNo, count: u32, notes: u32 },
+}
+
+impl Undo {
+    /// With what it needs, as recovery would find it.
+    pub(crate) fn as_entry(&self, past: &Past) -> Option<UndoEntry> {
+        match *self {
+            Undo::Row(seq) => past.entry(seq),
+            Undo::Tree { tree, root } => Some(UndoEntry::Tree { tree, root }),
+            Undo::Pages { first, count, notes } => Some(UndoEntry::Pages { first, count, notes }),
+        }
+    }
+
+    /// How many records of the log say so.
+    pub(crate) fn notes(&self) -> u32 {
+        match self {
+            Undo::Pages { notes, .. } => *notes,
+            Undo::Row(_) | Undo::Tree { .. } => 1,
+        }
+    }
+
+    /// It has been written again, as one record.
+    pub(crate) fn is_one_note(&mut self) {
+        if let Undo::Pages { notes, .. } = self {
+            *notes = 1;
+        }
+    }
+}

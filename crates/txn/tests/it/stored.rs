@@ -1,0 +1,189 @@
+//! Transactions whose undo is more than memory holds: it is stored in pages, and everything is as
+//! it would be without that.
+use proptest::prelude::*;
+use weir_btree::Tree;
+use weir_txn::{Batch, BatchOp, Intent, Isolation, Savepoint, Txn, Wait};
+
+use crate::support::{Rows, Site, rows, site};
+
+fn txn() -> Txn {
+    Txn::new(Isolation::RepeatableRead, Wait::No)
+}
+
+fn filled(site: &Site, tree: &Tree, count: u32) -> Rows {
+    let mut model = Rows::new();
+    for n in 0..count {
+        let len = if n % 50 == 7 { 9_000 } else { 200 };
+        let (key, value) = (n.to_be_bytes().to_vec(), vec![1; len]);
+        site.writer.put(tree, &key, &value).expect("put");
+        model.insert(key, value);
+    }
+    model
+}
+
+/// Purges until nothing is left.
+fn purge(site: &Site) {
+    while site.writer.purge(64) > 0 {}
+}
+
+#[test]
+fn a_batch_of_more_than_memory_may_hold() {
+    let site = site(1024, 1 << 20);
+    let tree = site.tree(10);
+    let mut model = filled(&site, &tree, 2_000);
+    let mut batch = Batch::default();
+    for (n, (key, value)) in model.iter_mut().enumerate() {
+        *value = vec![2; 100 + n % 200];
+        batch.add(&tree, key, BatchOp::Put(value.clone()));
+    }
+    site.writer.write(&batch).expect("written");
+    purge(&site);
+    site.check(&[(&tree, &model)]);
+}
+
+#[test]
+fn a_snapshot_from_before_reads_what_was_stored() {
+    let site = site(1024, 1 << 20);
+    let tree = site.tree(10);
+    let before = filled(&site, &tree, 1_500);
+    let mut reader = txn();
+    reader.snapshot(&site.writer);
+    let mut writer = txn();
+    let pages_before = site.env.space.used();
+    for n in 0u32..1_500 {
+        let key = n.to_be_bytes();
+        let intent = if n % 3 == 0 { Intent::Delete } else { Intent::Put(&[3; 150]) };
+        assert!(writer.change(&site.writer, &tree, &key, intent).expect("changed"));
+    }
+    let all_as_before = |reader: &mut Txn| {
+        let mut value = Vec::new();
+        for (key, old) in &before {
+            assert!(reader.get(&site.writer, &tree, key, &mut value).expect("read"));
+            assert!(value == *old, "{key:?}");
+        }
+    };
+    all_as_before(&mut reader);
+    assert!(site.env.space.used() > pages_before + 50, "undo lies in pages");
+    writer.commit(&site.writer).expect("committed");
+    all_as_before(&mut reader);
+    purge(&site);
+    all_as_before(&mut reader);
+    reader.rollback(&site.writer).expect("ended");
+    purge(&site);
+    let after = before.iter().enumerate().filter(|(n, _)| n % 3 != 0);
+    let after: Rows = after.map(|(_, (key, _))| (key.clone(), vec![3; 150])).collect();
+    site.check(&[(&tree, &after)]);
+}
+
+#[derive(Clone, Debug)]
+enum Act {
+    Put {
+        key: u16,
+        len: u16,
+    },
+    /// Many rows one after the other.
+    Fill {
+        from: u16,
+        count: u16,
+    },
+    Delete {
+        key: u16,
+    },
+    Sweep {
+        from: u16,
+        count: u16,
+    },
+    Savepoint,
+    /// To the savepoint of this number, modulo how many there are.
+    Back(u8),
+}
+
+fn any_act() -> impl Strategy<Value = Act> {
+    let key = || 0u16..600;
+    prop_oneof![
+        4 => (key(), prop_oneof![0u16..400, Just(5_000u16)])
+            .prop_map(|(key, len)| Act::Put { key, len }),
+        4 => (key(), 1u16..300).prop_map(|(from, count)| Act::Fill { from, count }),
+        3 => key().prop_map(|key| Act::Delete { key }),
+        2 => (key(), 1u16..300).prop_map(|(from, count)| Act::Sweep { from, count }),
+        3 => Just(Act::Savepoint),
+        3 => any::<u8>().prop_map(Act::Back),
+    ]
+}
+
+struct Play<'s> {
+    site: &'s Site,
+    tree: &'s Tree,
+    txn: Txn,
+    model: Rows,
+    savepoints: Vec<(Savepoint, Rows)>,
+}
+
+impl Play<'_> {
+    fn put(&mut self, key: u16, len: u16) {
+        let (key, value) = (key.to_be_bytes(), vec![len as u8; usize::from(len)]);
+        let done = self.txn.change(&self.site.writer, self.tree, &key, Intent::Put(&value));
+        assert!(done.expect("put"));
+        self.model.insert(key.to_vec(), value);
+    }
+
+    fn delete(&mut self, key: u16) {
+        let key = key.to_be_bytes();
+        let done = self.txn.change(&self.site.writer, self.tree, &key, Intent::Delete);
+        assert_eq!(done.expect("deleted"), self.model.remove(&key[..]).is_some());
+    }
+
+    fn act(&mut self, act: &Act) {
+        match *act {
+            Act::Put { key, len } => self.put(key, len),
+            Act::Fill { from, count } => (from..from + count).for_each(|key| self.put(key, 100)),
+            Act::Delete { key } => self.delete(key),
+            Act::Sweep { from, count } => (from..from + count).for_each(|key| self.delete(key)),
+            Act::Savepoint => self.savepoints.push((self.txn.savepoint(), self.model.clone())),
+            Act::Back(_) if self.savepoints.is_empty() => {}
+            Act::Back(which) => {
+                let to = usize::from(which) % self.savepoints.len();
+                let (savepoint, model) = self.savepoints[to].clone();
+                self.txn.rollback_to(&self.site.writer, savepoint).expect("back");
+                self.savepoints.truncate(to + 1);
+                self.model = model;
+            }
+        }
+        if let Act::Back(_) = act {
+            self.site.writer.carry_forward_all().expect("carried");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Savepoints, long values and removals, committed or taken back: the rows are the model's, and
+    /// every page is accounted for.
+    #[test]
+    fn as_if_all_were_in_memory(
+        acts in prop::collection::vec(any_act(), 1..40),
+        commits in any::<bool>(),
+    ) {
+        // 8 KiB of undo in memory: most of it is stored.
+        let site = site(1024, 512 << 10);
+        let tree = site.tree(10);
+        let before = filled(&site, &tree, 200);
+        let mut play = Play {
+            site: &site, tree: &tree, txn: txn(), model: before.clone(), savepoints: Vec::new(),
+        };
+        for act in &acts {
+            play.act(act);
+        }
+        let Play { mut txn, model, .. } = play;
+        if commits {
+            txn.commit(&site.writer).expect("committed");
+        } else {
+            txn.rollback(&site.writer).expect("rolled back");
+        }
+        purge(&site);
+        let expected = if commits { &model } else { &before };
+        prop_assert!(rows(&tree) == *expected);
+        site.check(&[(&tree, expected)]);
+    }
+}
