@@ -223,7 +223,7 @@ impl Put<'_> {
     fn stored(&mut self, tag: u8, stored: Stored) {
         self.head(tag, stored.first);
         self.out.extend_from_slice(&stored.mark.to_le_bytes());
-        for number in [stored.len, stored.entries, stored.todos] {
+        for number in [stored.len, stored.entries, stored.todos, stored.last_seq] {
             self.number(u64::from(number));
         }
     }
@@ -424,8 +424,9 @@ fn take_stored(rest: &mut &[u8]) -> Option<Stored> {
     let (mark, after) = rest.split_first_chunk()?;
     *rest = after;
     let mark = u64::from_le_bytes(*mark);
-    let (len, entries, todos) = (take_u32(rest)?, take_u32(rest)?, take_u32(rest)?);
-    Some(Stored { first, mark, len, entries, todos })
+    let (len, entries) = (take_u32(rest)?, take_u32(rest)?);
+    let (todos, last_seq) = (take_u32(rest)?, take_u32(rest)?);
+    Some(Stored { first, mark, len, entries, todos, last_seq })
 }
 
 fn take_stamp(rest: &mut &[u8]) -> Option<Stamp> {

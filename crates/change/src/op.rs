@@ -66,6 +66,8 @@ pub struct Stored {
     pub entries: u32,
     /// So many of its notes of work for after the commit, from the first on, still count.
     pub todos: u32,
+    /// The greatest number of a change in it; 0 when it holds none.
+    pub last_seq: u32,
 }
 
 /// One change of one page, or what takes it back. Rows are named by their whole key.

@@ -27,7 +27,14 @@ const KINDS: [Kind; 6] =
 impl Owned {
     fn stored(&self) -> Stored {
         let [len, entries, todos] = self.numbers;
-        Stored { first: PageNo(self.page), mark: self.writer, len, entries, todos }
+        Stored {
+            first: PageNo(self.page),
+            mark: self.writer,
+            len,
+            entries,
+            todos,
+            last_seq: len / 2,
+        }
     }
 
     fn op(&self) -> Op<'_> {

@@ -1,5 +1,6 @@
 //! From crash to open: one scan of the log, the pages it names redone in parallel, unfinished
-//! transactions taken back. A crash during recovery is just another crash.
+//! transactions known again: they are taken back once the database is open. A crash during recovery
+//! is just another crash.
 #![forbid(unsafe_code)]
 mod analysis;
 mod collect;
@@ -11,7 +12,7 @@ pub use analysis::{Analysis, OpenTxn};
 pub use collect::{Collected, collect};
 pub use outcome::{LogFound, Outcome, Refusal, judge};
 pub use redo::{RedoFailed, RedoReport, redo};
-pub use undo::{Prepared, Settled, settle};
+pub use undo::unfinished;
 
 /// How far recovery has come, for whoever waits for it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,6 +32,6 @@ pub enum Phase {
     Scan,
     /// Redoing; pages.
     Redo,
-    /// Taking back or completing transactions; transactions.
+    /// Finding out what transactions without an end have changed; transactions.
     Undo,
 }

@@ -5,7 +5,7 @@ use weir_change::Header;
 use crate::error::TxnError;
 use crate::past::Past;
 use crate::planted::PlantedBug;
-use crate::run::Writer;
+use crate::run::{ROW_BYTES, Writer};
 use crate::stored::{self, Piece};
 use crate::undo::{UndoEntry, undo_one};
 use crate::work::{Undo, Work};
@@ -21,13 +21,26 @@ pub(crate) fn take_back(
     let mut read = None;
     loop {
         let mut work = past.work.lock();
-        let work = &mut *work;
         if work.depth() <= keep {
             return Ok(());
         }
-        match work.undo.last().copied() {
-            Some(undo) => newest_in_memory(w, past, work, undo, goes_on)?,
-            None => newest_stored(w, past, work, &mut read)?,
+        if let Some(undo) = work.undo.last().copied() {
+            newest_in_memory(w, past, &mut work, undo, goes_on)?;
+            continue;
+        }
+        drop(work);
+        wait(w, past)?;
+        newest_stored(w, past, &mut past.work.lock(), &mut read)?;
+    }
+}
+
+/// What is stored may be more than the log has room for: taking it back waits for admission as
+/// other changes do, and is carried forward meanwhile (TXN-4).
+fn wait(w: &Writer, past: &Past) -> Result<(), TxnError> {
+    loop {
+        w.carry_forward(past)?;
+        if w.try_admit(ROW_BYTES)? {
+            return Ok(());
         }
     }
 }
@@ -73,16 +86,25 @@ fn newest_stored(
         let piece = stored::read(w.env(), &top)?;
         *read = Some((top.mark, piece.ok_or_else(|| stored::missing(w.env(), &top))?));
     }
-    if let Some(entry) = read.as_ref().and_then(|(_, p)| p.undo.get(top.entries as usize - 1)) {
+    if let Some((_, piece)) = read
+        && let Some(entry) = piece.undo.get(top.entries as usize - 1)
+    {
         undo_entry(w, past, work, entry)?;
     }
     work.pieces.entry_undone();
     Ok(())
 }
 
-/// Not admitted (TXN-4): it holds the checkpoint that admission would wait for.
-fn undo_entry(w: &Writer, past: &Past, work: &Work, entry: &UndoEntry) -> Result<(), TxnError> {
-    let tree_of = |id| Ok(work.trees.iter().find(|tree| tree.id() == id).cloned());
+/// Not admitted (TXN-4): what memory holds of undo is little, and holds the checkpoint that
+/// admission would wait for.
+fn undo_entry(w: &Writer, past: &Past, work: &mut Work, entry: &UndoEntry) -> Result<(), TxnError> {
+    // Held all the while: a tree's pages are freed when nobody is at it.
+    let dropped = w.dropped.read();
+    if let Some(tree) = entry.tree() {
+        work.know(w, tree)?;
+    }
+    let tree = |id| work.trees.iter().find(|tree| tree.id() == id && !dropped.contains(&id));
+    let tree_of = |id| Ok(tree(id).cloned());
     let is_purged = |id| w.registry().find(id).is_none();
     undo_one(w.env(), past.id(), entry, &tree_of, &is_purged)
 }

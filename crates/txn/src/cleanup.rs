@@ -9,6 +9,7 @@ use weir_change::{Cleanup, Group, Header, Stored};
 
 use crate::error::TxnError;
 use crate::stored;
+use crate::undo::Trees;
 
 /// One thing left to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,14 +75,11 @@ impl Todo {
     }
 }
 
-/// Finds a tree by its number, as [`crate::TreeOf`].
-type Trees<'a> = dyn Fn(TreeId) -> Result<Option<Tree>, TxnError> + 'a;
-
 /// Does what is left of transaction `id` and says in the log that nothing is.
 ///
 /// # Errors
 /// [`TxnError`]; what is left is done when the database is opened again.
-pub fn finish(
+pub(crate) fn finish(
     env: &Arc<Env>,
     id: TxnId,
     todo: &[Todo],

@@ -13,6 +13,7 @@ mod planted;
 mod prepared;
 mod purge;
 mod registry;
+mod resumed;
 mod run;
 mod scan;
 mod see;
@@ -21,7 +22,7 @@ mod txn;
 mod undo;
 mod work;
 
-pub use cleanup::{Todo, finish};
+pub use cleanup::Todo;
 pub use cursor::{Looker, RowCursor};
 pub use error::TxnError;
 pub use locks::{Edge, Kind, LockStats, LockTable, Owner, Place, PlaceBuf, Refused, Wait};
@@ -29,8 +30,9 @@ pub use past::{Past, State, Version};
 #[doc(hidden)]
 pub use planted::PlantedBug;
 pub use registry::{Registry, RegistryStats, Snapshot};
+pub use resumed::{Fate, TreeOf, Unfinished};
 pub use run::{Admission, Batch, BatchOp, TryAdmission, Writer};
 pub use scan::LockingCursor;
 pub use see::{Reader, Seen, View};
 pub use txn::{Intent, Isolation, Savepoint, Txn};
-pub use undo::{TreeOf, UndoEntry, roll_back};
+pub use undo::UndoEntry;

@@ -47,7 +47,7 @@ struct Rows {
     /// So many changes are stored, or were.
     stored: u32,
     /// Where, by the greatest number of a change in each.
-    pieces: Vec<(Stored, u32)>,
+    pieces: Vec<Stored>,
     env: Option<Arc<Env>>,
     /// The piece that was read last, by its mark.
     read: Option<(u64, Arc<Piece>)>,
@@ -148,12 +148,11 @@ impl Past {
         self.rows.lock().stored
     }
 
-    /// All changes up to `stored`, and no others, are in pieces, to which these are added, each
-    /// with the greatest number of a change in it.
-    pub(crate) fn move_out(&self, env: &Arc<Env>, pieces: &[(Stored, u32)], stored: u32) {
+    /// All changes up to `stored`, and no others, are in pieces, to which these are added.
+    pub(crate) fn move_out(&self, env: &Arc<Env>, pieces: &[Stored], stored: u32) {
         let mut rows = self.rows.lock();
         rows.stored = stored;
-        rows.pieces.extend(pieces.iter().filter(|(_, last)| *last > 0));
+        rows.pieces.extend(pieces.iter().filter(|piece| piece.last_seq > 0));
         rows.entries.clear();
         rows.bytes = Vec::new();
         rows.env = Some(env.clone());
@@ -244,8 +243,8 @@ impl Past {
     fn piece_of(&self, seq: u32) -> Result<Option<Arc<Piece>>, TreeError> {
         let (stored, env) = {
             let rows = self.rows.lock();
-            let at = rows.pieces.partition_point(|&(_, last)| last < seq);
-            let (Some(&(stored, _)), Some(env)) = (rows.pieces.get(at), &rows.env) else {
+            let at = rows.pieces.partition_point(|piece| piece.last_seq < seq);
+            let (Some(&stored), Some(env)) = (rows.pieces.get(at), &rows.env) else {
                 return Ok(None);
             };
             match &rows.read {
@@ -346,7 +345,7 @@ impl Past {
     pub fn memory_bytes(&self) -> u64 {
         let rows = self.rows.lock();
         let entries = rows.entries.capacity() * size_of::<Entry>()
-            + rows.pieces.capacity() * size_of::<(Stored, u32)>();
+            + rows.pieces.capacity() * size_of::<Stored>();
         (size_of::<Past>() + entries + rows.bytes.capacity()) as u64
     }
 

@@ -1,6 +1,7 @@
 //! Forgetting: ended transactions that every snapshot sees the end of, and versions between two
 //! that no snapshot needs. Steps of bounded length; each commit makes a few, a background thread
 //! the rest.
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use weir_base::{Lsn, TxnId};
@@ -21,28 +22,28 @@ use crate::work::Work;
 const PRUNE_LAG: u64 = 1024;
 
 impl Writer {
-    /// A step of background work: purges, prunes, carries forward.
+    /// A step of background work: purges, prunes, carries forward. What may take long is left to
+    /// [`Writer::tidy`].
     ///
     /// # Errors
     /// [`TxnError`] when the log refuses.
     pub fn tend(&self) -> Result<(), TxnError> {
-        self.purge(256);
+        self.purge_some(256, false);
         self.prune(256);
         self.carry_forward_all()
     }
 
-    /// Completes and forgets up to `max` transactions. Returns how many.
+    /// Completes and forgets up to `max` transactions. Returns how many. May take long.
     pub fn purge(&self, max: usize) -> usize {
         self.purge_some(max, true)
     }
 
-    /// As [`Writer::purge`]; unless `heavy`, it stops before one that leaves a tree to be freed.
-    pub(crate) fn purge_some(&self, max: usize, heavy: bool) -> usize {
+    /// As [`Writer::purge`]; unless `heavy`, it stops before one that leaves much to do.
+    pub fn purge_some(&self, max: usize, heavy: bool) -> usize {
         let mut ready = Vec::new();
         self.registry().take_purgeable(max, heavy, &mut ready);
-        for past in &ready {
-            self.complete(past);
-        }
+        // One that is not complete keeps its place in the log.
+        ready.retain(|past| self.complete(past));
         if !ready.is_empty() {
             self.registry().forget(&ready);
         }
@@ -50,25 +51,41 @@ impl Writer {
     }
 
     /// Does what the commit left to do. The commit stands whatever becomes of that: an engine that
-    /// has halted does it at the next opening.
-    fn complete(&self, past: &Past) {
-        let work = std::mem::take(&mut *past.work.lock());
-        if work.todo.is_empty() {
-            return;
-        }
-        if self.note_dropped(&work).is_err() {
-            // What cannot be read is left for the next opening, which says so.
-            return;
+    /// has halted does it at the next opening. `false`: it was told to quit before all was done.
+    fn complete(&self, past: &Past) -> bool {
+        let is_heavy = past.is_heavy();
+        // Held all the while: nobody else carries it forward, and what is done is not done twice.
+        let mut work = past.work.lock();
+        // What cannot be read is left for the next opening, which says so.
+        if work.todo.is_empty() || self.note_dropped(&work).is_err() {
+            return true;
         }
         // Held all the while: who drops a tree waits for it before the tree's pages are freed.
         let dropped = self.dropped.read();
+        let todo = std::mem::take(&mut work.todo);
+        let work = RefCell::new(&mut *work);
         let tree_of = |id| {
+            let mut work = work.borrow_mut();
+            work.know(self, id)?;
             let tree = work.trees.iter().find(|tree| tree.id() == id);
             Ok(tree.filter(|_| !dropped.contains(&id)).cloned())
         };
-        // Not admitted, as a rollback (TXN-4); but it does not hold the log either.
-        let mut go_on = |_| self.repeat_todo(past.id(), &work.todo);
-        let _ = finish(self.env(), past.id(), &work.todo, &tree_of, &mut go_on);
+        // Little is not admitted, as a rollback is not (TXN-4); much waits like other changes.
+        let mut go_on = |bytes| loop {
+            if is_heavy && self.has_quit() {
+                return Err(TreeError::Stopped("the database is being closed".into()));
+            }
+            self.repeat_todo(past.id(), &todo)?;
+            if !is_heavy || self.try_admit(bytes)? {
+                return Ok(());
+            }
+        };
+        let _ = finish(self.env(), past.id(), &todo, &tree_of, &mut go_on);
+        let is_done = !is_heavy || !self.has_quit();
+        if !is_done {
+            work.into_inner().todo = todo;
+        }
+        is_done
     }
 
     /// Keeps others off the trees whose pages are about to be freed.
@@ -142,7 +159,8 @@ impl Writer {
                 }
             }
         }
-        if past.work.lock().todo.is_empty() {
+        // It is being completed otherwise, or has something left.
+        if past.work.try_lock().is_some_and(|work| work.todo.is_empty()) {
             past.shrink();
         }
     }

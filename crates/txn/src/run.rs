@@ -1,9 +1,10 @@
 //! Running writes: one row as one group of the log, or a batch under a transaction of its own.
-use std::collections::{BTreeMap, HashSet};
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use weir_base::{Lsn, TreeId, TxnId};
 use weir_btree::{Action, Change, Env, Row, Tree, TreeError, Value};
 use weir_change::Header;
@@ -13,6 +14,7 @@ use crate::error::TxnError;
 use crate::locks::{Kind, LockTable, Place, Wait};
 use crate::planted::PlantedBug;
 use crate::registry::Registry;
+use crate::resumed::TreeOf;
 use crate::see::{Reader, Seen, View};
 use crate::txn::{Intent, Isolation, Txn};
 
@@ -72,6 +74,12 @@ pub struct Writer {
     locks: LockTable,
     /// Trees that nobody may touch any more.
     pub(crate) dropped: RwLock<HashSet<TreeId>>,
+    /// Transactions that recovery has found and that are to be taken back.
+    pub(crate) losers: Mutex<VecDeque<Txn>>,
+    /// Where trees are found that a transaction found by recovery has changed.
+    trees: OnceLock<Box<TreeOf>>,
+    /// Long background work ends where it is.
+    quits: AtomicBool,
     admission: Box<Admission>,
     try_admission: Option<Box<TryAdmission>>,
     planted: PlantedBug,
@@ -93,6 +101,9 @@ impl Writer {
             registry,
             locks: LockTable::new(),
             dropped: RwLock::default(),
+            losers: Mutex::default(),
+            trees: OnceLock::new(),
+            quits: AtomicBool::new(false),
             admission,
             try_admission: None,
             planted: PlantedBug::Nothing,
@@ -105,6 +116,25 @@ impl Writer {
     #[must_use]
     pub fn with_try_admission(self, try_admission: Box<TryAdmission>) -> Self {
         Writer { try_admission: Some(try_admission), ..self }
+    }
+
+    /// Says where trees are found by number. Needed before [`Writer::resume`].
+    pub fn find_trees_by(&self, tree_of: Box<TreeOf>) {
+        let _ = self.trees.set(tree_of);
+    }
+
+    /// The tree of this number, if it exists.
+    pub(crate) fn find_tree(&self, id: TreeId) -> Result<Option<Tree>, TxnError> {
+        self.trees.get().map_or(Ok(None), |tree_of| tree_of(id))
+    }
+
+    /// Ends long background work, for good: what is left of it is done after the next opening.
+    pub fn quit(&self) {
+        self.quits.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn has_quit(&self) -> bool {
+        self.quits.load(Ordering::Relaxed)
     }
 
     /// With a bug, for the simulator to find.

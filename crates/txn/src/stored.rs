@@ -234,9 +234,9 @@ impl Txn {
         let notes = work.undo.iter().map(|undo| undo.notes()).sum();
         // In one group: whenever a crash comes, each change is named once.
         group.note(&Op::Undone { entries: notes });
-        pieces.iter().for_each(|(piece, _)| group.note(&Op::UndoStored(*piece)));
+        pieces.iter().for_each(|piece| group.note(&Op::UndoStored(*piece)));
         group.commit(w.env().pool.log())?;
-        pieces.iter().for_each(|(piece, _)| work.pieces.push(*piece));
+        pieces.iter().for_each(|piece| work.pieces.push(*piece));
         work.undo.clear();
         work.todo.clear();
         work.undo_bytes = 0;
@@ -251,7 +251,7 @@ impl Txn {
         w: &Writer,
         past: &Arc<Past>,
         bodies: &[Body],
-    ) -> Result<Vec<(Stored, u32)>, TreeError> {
+    ) -> Result<Vec<Stored>, TreeError> {
         let tree = Tree::at(w.env().clone(), TreeId(0), PageNo::NONE);
         let header = Header { txn: Some(past.id()), ..Header::default() };
         let mut pieces = Vec::with_capacity(bodies.len());
@@ -260,8 +260,8 @@ impl Txn {
             let mut tell = |event| self.hear(w, past, event);
             let ChainHead { first, .. } = tree.write_chain(bytes, mark, header, &mut tell)?;
             let len = bytes.len() as u32;
-            let piece = Stored { first, mark, len, entries: *entries, todos: *todos };
-            pieces.push((piece, *last_seq));
+            let (entries, todos, last_seq) = (*entries, *todos, *last_seq);
+            pieces.push(Stored { first, mark, len, entries, todos, last_seq });
         }
         Ok(pieces)
     }

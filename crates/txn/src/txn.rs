@@ -120,6 +120,10 @@ impl Txn {
         Txn { past: Some(past), pinned: true, ..Txn::new(isolation, Wait::No) }
     }
 
+    pub(crate) fn past(&self) -> Option<&Arc<Past>> {
+        self.past.as_ref()
+    }
+
     /// Its number, once it has changed or locked something.
     #[must_use]
     pub fn id(&self) -> Option<TxnId> {

@@ -108,6 +108,14 @@ impl UndoEntry {
         }
     }
 
+    /// The tree of the row that it takes back.
+    pub(crate) fn tree(&self) -> Option<TreeId> {
+        match *self {
+            UndoEntry::Row { tree, .. } | UndoEntry::Delta { tree, .. } => Some(tree),
+            UndoEntry::Tree { .. } | UndoEntry::Pages { .. } | UndoEntry::Stored(_) => None,
+        }
+    }
+
     /// The number of the change of a row that it takes back.
     #[must_use]
     pub fn seq(&self) -> Option<u32> {
@@ -131,39 +139,8 @@ impl UndoEntry {
     }
 }
 
-/// Finds a tree by its number; `None` when it does not exist (its creation is being taken back
-/// too).
-pub type TreeOf<'a> = dyn Fn(TreeId) -> Result<Option<Tree>, TxnError> + 'a;
-
-/// Takes back all of `entries`, newest first.
-///
-/// # Errors
-/// [`TxnError`]; what was done so far is in the log, and `entries` holds what is left.
-pub fn roll_back(
-    env: &Arc<Env>,
-    id: TxnId,
-    entries: &mut Vec<UndoEntry>,
-    tree_of: &TreeOf<'_>,
-    admit: &mut weir_btree::Admit<'_>,
-) -> Result<(), TxnError> {
-    // Recovery: nobody has a snapshot, so no delete-marked row is needed.
-    let mut undo = |entry: &UndoEntry| {
-        admit(entry.bytes() + 1024)?;
-        undo_one(env, id, entry, tree_of, &|_| true)
-    };
-    while let Some(entry) = entries.last_mut() {
-        if let UndoEntry::Stored(stored) = entry {
-            let piece = stored::read(env, stored)?.ok_or_else(|| stored::missing(env, stored))?;
-            for older in piece.undo.iter().rev() {
-                undo(older)?;
-                stored.entries -= 1;
-            }
-        }
-        undo(entry)?;
-        entries.pop();
-    }
-    rolled_back(env, id)
-}
+/// Finds a tree by its number; `None`: it is not to be touched any more.
+pub(crate) type Trees<'a> = dyn Fn(TreeId) -> Result<Option<Tree>, TxnError> + 'a;
 
 /// Says in the log that nothing of `id` is left to be taken back.
 pub(crate) fn rolled_back(env: &Env, id: TxnId) -> Result<(), TxnError> {
@@ -195,7 +172,7 @@ pub(crate) fn undo_one(
     env: &Arc<Env>,
     id: TxnId,
     entry: &UndoEntry,
-    tree_of: &TreeOf<'_>,
+    tree_of: &Trees<'_>,
     is_purged: &dyn Fn(TxnId) -> bool,
 ) -> Result<(), TxnError> {
     // BTREE-7: a halted engine takes nothing back; the next opening does.

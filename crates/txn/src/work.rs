@@ -3,7 +3,9 @@ use weir_base::{PageNo, TreeId};
 use weir_btree::Tree;
 
 use crate::cleanup::Todo;
+use crate::error::TxnError;
 use crate::past::Past;
+use crate::run::Writer;
 use crate::stored::Pieces;
 use crate::undo::UndoEntry;
 
@@ -51,6 +53,14 @@ impl Work {
     /// Whether completing it may take long: a tree is to be freed, or much was stored.
     pub(crate) fn is_heavy(&self) -> bool {
         self.drops_tree || self.todo.iter().any(|todo| matches!(todo, Todo::Stored(_)))
+    }
+
+    /// Looks a tree up once that it has changed before recovery.
+    pub(crate) fn know(&mut self, w: &Writer, id: TreeId) -> Result<(), TxnError> {
+        if !self.trees.iter().any(|tree| tree.id() == id) {
+            self.trees.extend(w.find_tree(id)?);
+        }
+        Ok(())
     }
 
     /// Adds a thing to do after the commit.

@@ -1,4 +1,5 @@
 //! The catalog: a tree of names. A tree's entry and its root page come and go together.
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
 use weir_base::{PageNo, TreeId, TxnId};
@@ -33,11 +34,45 @@ fn check_name(name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-impl Engine {
-    fn entry(&self, value: &[u8]) -> Result<(TreeId, PageNo), Error> {
-        decode(value).ok_or_else(|| Error::Damaged("an entry of the catalog is malformed".into()))
+/// All trees that a catalog names, also those whose name's removal is not over: each once.
+fn trees(catalog: &RawTree) -> Result<Vec<(String, RawTree)>, Error> {
+    let mut cursor = Cursor::with_marked(catalog.clone());
+    let (mut trees, mut known) = (Vec::new(), BTreeSet::new());
+    let mut value = Vec::new();
+    let mut found = cursor.seek_first()?;
+    while found {
+        let name = String::from_utf8_lossy(cursor.key()).into_owned();
+        let head = cursor.inline(&mut value);
+        // A mark that was put back holds no bytes any more.
+        let is_empty = head.is_some_and(|head| head.flags.deleted) && value.is_empty();
+        if head.is_some() && !is_empty {
+            let (id, root) = entry(&value)?;
+            // Its old name and its new one, while it is being renamed.
+            if known.insert(id) {
+                trees.push((name, RawTree::at(catalog.env().clone(), id, root)));
+            }
+        }
+        found = cursor.next()?;
     }
+    Ok(trees)
+}
 
+/// Finds a tree by its number.
+pub(crate) fn tree_by_id(catalog: &RawTree, id: TreeId) -> Result<Option<RawTree>, TxnError> {
+    if id == catalog.id() {
+        return Ok(Some(catalog.clone()));
+    }
+    let trees = trees(catalog).map_err(|e| {
+        TxnError::Tree(weir_btree::TreeError::Stopped(format!("reading the catalog: {e}")))
+    })?;
+    Ok(trees.into_iter().map(|(_, tree)| tree).find(|tree| tree.id() == id))
+}
+
+fn entry(value: &[u8]) -> Result<(TreeId, PageNo), Error> {
+    decode(value).ok_or_else(|| Error::Damaged("an entry of the catalog is malformed".into()))
+}
+
+impl Engine {
     /// The tree of this name as committed now, or by `own`.
     pub(crate) fn find_tree(
         &self,
@@ -49,7 +84,7 @@ impl Engine {
         if !self.writer.read(&self.catalog, name.as_bytes(), own, View::Latest, &mut value)? {
             return Ok(None);
         }
-        let (id, root) = self.entry(&value)?;
+        let (id, root) = entry(&value)?;
         Ok(Some(RawTree::at(self.env.clone(), id, root)))
     }
 
@@ -66,31 +101,9 @@ impl Engine {
         Ok(names)
     }
 
-    /// All trees, also of transactions that recovery has yet to take back: name, number, root.
+    /// All trees, also those that open transactions have made or dropped: name and tree.
     pub(crate) fn trees(&self) -> Result<Vec<(String, RawTree)>, Error> {
-        let mut cursor = Cursor::new(self.catalog.clone());
-        let mut trees = Vec::new();
-        let mut found = cursor.seek_first()?;
-        while found {
-            let name = String::from_utf8_lossy(cursor.key()).into_owned();
-            if let Some(value) = cursor.value()? {
-                let (id, root) = self.entry(value)?;
-                trees.push((name, RawTree::at(self.env.clone(), id, root)));
-            }
-            found = cursor.next()?;
-        }
-        Ok(trees)
-    }
-
-    /// Finds a tree by its number.
-    pub(crate) fn tree_by_id(&self, id: TreeId) -> Result<Option<RawTree>, TxnError> {
-        if id == self.catalog.id() {
-            return Ok(Some(self.catalog.clone()));
-        }
-        let trees = self.trees().map_err(|e| {
-            TxnError::Tree(weir_btree::TreeError::Stopped(format!("reading the catalog: {e}")))
-        })?;
-        Ok(trees.into_iter().map(|(_, tree)| tree).find(|tree| tree.id() == id))
+        trees(&self.catalog)
     }
 
     /// Makes a tree and its name, in a transaction.
@@ -148,7 +161,7 @@ impl Engine {
         if !found.map_err(|e| self.failed(e.into()))? {
             return Ok(None);
         }
-        let (id, root) = self.entry(&value)?;
+        let (id, root) = entry(&value)?;
         let taken = txn.change(&self.writer, &self.catalog, key, Intent::Delete);
         taken.map_err(|e| self.failed(e.into()))?;
         Ok(Some(RawTree::at(self.env.clone(), id, root)))

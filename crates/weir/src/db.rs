@@ -9,7 +9,7 @@ use weir_txn::BatchOp;
 
 use crate::config::{Config, check_log_bytes};
 use crate::create::look_before;
-use crate::engine::Engine;
+use crate::engine::{Engine, TIDY_ROWS};
 use crate::error::Error;
 use crate::open::{RecoveryReport, open};
 use crate::tree::Tree;
@@ -174,6 +174,7 @@ impl Db {
     /// [`Error::Halted`], [`Error::Io`].
     pub fn step(&self) -> Result<(), Error> {
         self.engine.writer.tend()?;
+        self.engine.writer.tidy(TIDY_ROWS)?;
         self.engine.checkpointer.pump()?;
         Ok(())
     }

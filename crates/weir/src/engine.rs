@@ -91,19 +91,29 @@ impl Engine {
         self.pool.halted().or_else(|| self.checkpointer.admission().stopped())
     }
 
+    /// Does background work that may take long, for about so long, while there is some of which
+    /// `is_wanted`.
+    pub(crate) fn tidy_for(&self, micros: u64, is_wanted: impl Fn(&Writer) -> bool) {
+        let until = self.clock.now_micros() + micros;
+        let more = || self.clock.now_micros() < until && is_wanted(&self.writer);
+        while more() && self.writer.tidy(TIDY_ROWS).is_ok_and(|did| did) {}
+    }
+
     /// Ends the background work and, if nothing has failed, writes everything and marks the
     /// database as closed in order.
     pub(crate) fn shut_down(&self) -> Result<(), Error> {
         if self.closed.swap(true, Ordering::SeqCst) {
             return Ok(());
         }
+        self.tidy_for(TIDY_AT_CLOSE_MICROS, |_| true);
+        self.writer.quit();
         if let Some(workers) = self.workers.lock().take() {
             workers.stop();
         }
         if let Some(why) = self.halted() {
             return Err(Error::Halted(why));
         }
-        while self.writer.purge(64) > 0 {}
+        while self.writer.purge_some(64, false) > 0 {}
         self.log.flush(Durability::Synced)?;
         self.checkpointer.flush_all()?;
         if self.registry.is_empty() {
@@ -118,6 +128,15 @@ impl Engine {
         Ok(())
     }
 }
+
+/// So many changes of a loser are taken back in one step.
+pub(crate) const TIDY_ROWS: usize = 256;
+
+/// How long opening the database may take for that.
+pub(crate) const TIDY_AT_OPEN_MICROS: u64 = 50_000;
+
+/// How long closing the database may take for that.
+const TIDY_AT_CLOSE_MICROS: u64 = 2_000_000;
 
 impl Drop for Engine {
     fn drop(&mut self) {

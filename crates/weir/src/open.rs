@@ -4,21 +4,24 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use parking_lot::Mutex;
 use weir_base::{Clock, DbId, Lsn, TreeId};
-use weir_btree::{Env, Tree as RawTree, TreeError};
+use weir_btree::{Env, Tree as RawTree};
 use weir_checkpoint::{Checkpointer, Control, ControlFile};
 use weir_device::Volume;
 use weir_pool::{InPlaceStore, Pool, PoolConfig};
 use weir_recovery::{
-    Collected, LogFound, Outcome, Phase, Prepared, Progress, RedoReport, Refusal, collect, judge,
-    redo, settle,
+    Collected, LogFound, Outcome, Phase, Progress, RedoReport, Refusal, collect, judge, redo,
+    unfinished,
 };
 use weir_redo::{Log, LogConfig, RedoError};
 use weir_space::Space;
-use weir_txn::{Registry, Writer};
+use weir_txn::{Fate, Registry, Writer};
 
+use crate::catalog::tree_by_id;
 use crate::config::{Background, Config};
 use crate::create::prepare;
-use crate::engine::{CATALOG_ROOT, CATALOG_TREE, Engine, Helper, admit, try_admit};
+use crate::engine::{
+    CATALOG_ROOT, CATALOG_TREE, Engine, Helper, TIDY_AT_OPEN_MICROS, admit, try_admit,
+};
 use crate::error::Error;
 use crate::workers::{Site, Workers};
 
@@ -136,6 +139,8 @@ pub(crate) fn open(
     if engine.config.background == Background::Threads {
         engine.pool.set_manual(false);
         *engine.workers.lock() = Some(Workers::start(&site)?);
+        // Most losers are small: whoever comes now does not even meet their rows.
+        engine.tidy_for(TIDY_AT_OPEN_MICROS, |writer| writer.losers() > 0);
     }
     Ok(Arc::new(engine))
 }
@@ -252,6 +257,10 @@ fn assemble(
     let writer = Arc::new(writer);
     helper.knows(&writer);
     let catalog = RawTree::at(env.clone(), CATALOG_TREE, CATALOG_ROOT);
+    writer.find_trees_by(Box::new({
+        let catalog = catalog.clone();
+        move |id| tree_by_id(&catalog, id)
+    }));
     Ok(Engine {
         volume,
         config,
@@ -273,33 +282,32 @@ fn assemble(
     })
 }
 
+/// Takes over the transactions that the log shows no end of.
 fn settle_open(
     engine: &Engine,
     collected: Collected,
     tell: &dyn Fn(Progress),
     report: &mut RecoveryReport,
 ) -> Result<(), Error> {
-    let settled = settle(
-        collected.analysis,
-        &engine.env,
-        &engine.registry,
-        &|id| engine.tree_by_id(id),
-        // Nobody waits here: a transaction to be settled holds the log that it would wait for.
-        &mut |_| {
-            let stopped = |e: weir_checkpoint::WorkerError| TreeError::Stopped(e.to_string());
-            engine.checkpointer.pump().map_err(stopped)
-        },
-        &mut |p| tell(p),
-    )?;
-    tell(Progress { phase: Phase::Undo, done: 1, of: 1 });
-    report.completed = settled.completed;
-    report.undone = settled.undone;
-    report.prepared = settled.prepared.len() as u64;
-    for Prepared { id, xid, undo, todo } in settled.prepared {
-        let tree_of = |id| engine.tree_by_id(id);
-        let txn = weir_txn::Txn::resume(&engine.writer, id, &xid, &undo, todo, &tree_of)?;
-        engine.prepared.lock().insert(xid, txn);
+    let unfinished = unfinished(collected.analysis, &engine.registry);
+    let of = unfinished.len() as u64;
+    for (done, found) in (0..).zip(unfinished) {
+        tell(Progress { phase: Phase::Undo, done, of });
+        let of_its_kind = match &found.fate {
+            Fate::Committed => &mut report.completed,
+            Fate::Prepared(_) => &mut report.prepared,
+            Fate::Loser => &mut report.undone,
+        };
+        *of_its_kind += 1;
+        let xid = match &found.fate {
+            Fate::Prepared(xid) => xid.clone(),
+            Fate::Committed | Fate::Loser => Vec::new(),
+        };
+        if let Some(txn) = engine.writer.resume(found)? {
+            engine.prepared.lock().insert(xid, txn);
+        }
     }
+    tell(Progress { phase: Phase::Undo, done: of, of });
     Ok(())
 }
 

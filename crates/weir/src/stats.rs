@@ -58,6 +58,8 @@ pub struct StatsSnapshot {
     pub deadline_pages_per_second: f64,
     pub capacity_pages_per_second: f64,
     pub open_transactions: u64,
+    /// Transactions that recovery found unfinished and that are still being taken back.
+    pub losers: u64,
     /// Transactions that have ended and whose older versions some snapshot may need: the length of
     /// the history.
     pub history_transactions: u64,
@@ -116,6 +118,7 @@ impl Db {
             deadline_pages_per_second: verdict.deadline_pages_per_second,
             capacity_pages_per_second: verdict.capacity_pages_per_second,
             open_transactions: transactions.open,
+            losers: e.writer.losers() as u64,
             history_transactions: transactions.history,
             snapshots: transactions.snapshots,
             oldest_snapshot_commits: transactions.oldest_snapshot_commits,

@@ -9,7 +9,7 @@ use weir_checkpoint::{Checkpointer, WorkerError};
 use weir_pool::Pool;
 use weir_redo::{Durability, Log, RedoError};
 
-use crate::engine::halt;
+use crate::engine::{TIDY_ROWS, halt};
 use crate::error::Error;
 
 /// The controller looks this often.
@@ -42,11 +42,12 @@ impl Workers {
     pub(crate) fn start(site: &Site) -> Result<Self, Error> {
         let stop = Arc::new(AtomicBool::new(false));
         let mut workers = Workers { stop, pool: site.pool.clone(), threads: Vec::new() };
-        let loops: [(&str, Loop); 4] = [
+        let loops: [(&str, Loop); 5] = [
             ("weir-decide", decide_loop),
             ("weir-sweep", sweep_loop),
             ("weir-clean", clean_loop),
             ("weir-log", log_loop),
+            ("weir-tidy", tidy_loop),
         ];
         for (name, run) in loops {
             let (site, stop) = (site.clone(), workers.stop.clone());
@@ -129,6 +130,16 @@ fn clean_loop(site: &Site, stop: &AtomicBool) {
                 // Nothing could be freed just now: pages in use or on their way.
                 site.clock.sleep_micros(200);
             }
+        }
+    }
+}
+
+/// On its own: it waits for admission, which waits for the others.
+fn tidy_loop(site: &Site, stop: &AtomicBool) {
+    while running(stop) {
+        // What fails here has halted the log, or is for the next opening.
+        if !site.writer.tidy(TIDY_ROWS).unwrap_or(false) {
+            site.clock.sleep_micros(20_000);
         }
     }
 }

@@ -220,8 +220,9 @@ fn settle(player: &mut SessionPlayer) -> Result<()> {
     player.end_all()?;
     player.decide_all()?;
     let db = player.db().context("no database is open")?;
-    for _ in 0..100 {
-        if db.stats().history_transactions == 0 {
+    for _ in 0..1_000 {
+        let stats = db.stats();
+        if stats.history_transactions == 0 && stats.losers == 0 {
             break;
         }
         db.step()?;

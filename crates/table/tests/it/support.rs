@@ -21,6 +21,10 @@ pub(crate) fn config() -> Config {
 
 pub(crate) fn open(volume: &SimVolume) -> (Db, Tables) {
     let db = Db::open_on(Arc::new(volume.clone()), config()).expect("the database opens");
+    // No thread does it here.
+    while db.stats().losers > 0 {
+        db.step().expect("a step");
+    }
     let tables = Tables::open(&db).expect("its tables open");
     (db, tables)
 }

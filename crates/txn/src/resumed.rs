@@ -1,0 +1,172 @@
+//! What recovery finds of transactions that the log shows no end of, and what becomes of it: those
+//! that committed are completed and losers are taken back, both in the background, in steps, while
+//! the database is open. Their rows stay theirs until then.
+use std::collections::HashMap;
+
+use weir_base::{TreeId, TxnId};
+use weir_btree::Tree;
+use weir_page::{Flags, Stamp};
+
+use crate::back::take_back;
+use crate::cleanup::Todo;
+use crate::error::TxnError;
+use crate::past::Found;
+use crate::run::Writer;
+use crate::txn::{Isolation, Txn};
+use crate::undo::UndoEntry;
+use crate::work::Undo;
+
+/// Finds a tree by its number, also one that an open transaction has made or dropped; `None` when
+/// it does not exist.
+pub type TreeOf = dyn Fn(TreeId) -> Result<Option<Tree>, TxnError> + Send + Sync;
+
+/// A row: marks, writer, bytes in the leaf.
+type Version = Option<(Flags, Stamp, Vec<u8>)>;
+
+/// How far a transaction without an end had come.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Fate {
+    /// It has committed: what that left is to be done.
+    Committed,
+    /// It is prepared under this name, and waits to be told.
+    Prepared(Vec<u8>),
+    /// It is to be taken back.
+    Loser,
+}
+
+/// A transaction without an end.
+#[derive(Clone, Debug)]
+pub struct Unfinished {
+    /// Its number. The registry knows it already, and where its records begin.
+    pub id: TxnId,
+    /// How far it had come.
+    pub fate: Fate,
+    /// What takes it back, oldest first.
+    pub undo: Vec<UndoEntry>,
+    /// What its commit leaves to do.
+    pub todo: Vec<Todo>,
+}
+
+impl Writer {
+    /// Takes over a transaction that recovery has found. Returns a prepared one; the others are
+    /// left to [`Writer::tidy`].
+    ///
+    /// # Errors
+    /// [`TxnError`] when its rows cannot be read.
+    pub fn resume(&self, found: Unfinished) -> Result<Option<Txn>, TxnError> {
+        let Some(past) = self.registry().find(found.id) else { return Err(TxnError::Over) };
+        let pieces = found.undo.iter().filter_map(|entry| match entry {
+            UndoEntry::Stored(piece) => Some(*piece),
+            _ => None,
+        });
+        let pieces: Vec<_> = pieces.collect();
+        let (changes, refs) = self.changes(&found.undo)?;
+        past.move_out(self.env(), &pieces, pieces.iter().map(|p| p.last_seq).max().unwrap_or(0));
+        past.rebuild(&changes);
+        let mut work = past.work.lock();
+        // What pieces hold is not known without reading it all.
+        let drops = |todo: &Todo| matches!(todo, Todo::Tree { .. } | Todo::Stored(_));
+        work.drops_tree = !pieces.is_empty() || found.todo.iter().any(drops);
+        work.undo_bytes = found.undo.iter().map(UndoEntry::bytes).sum();
+        pieces.into_iter().for_each(|piece| work.pieces.push(piece));
+        (work.undo, work.todo) = (refs, found.todo);
+        if found.fate == Fate::Committed {
+            drop(work);
+            self.registry().commit(&past);
+            return Ok(None);
+        }
+        let _ = self.locks().register(found.id);
+        let prepared = match found.fate {
+            Fate::Prepared(xid) => {
+                work.xid = Some(xid);
+                true
+            }
+            _ => false,
+        };
+        drop(work);
+        let txn = Txn::resumed(past, Isolation::ReadCommitted);
+        if prepared {
+            return Ok(Some(txn));
+        }
+        self.losers.lock().push_back(txn);
+        Ok(None)
+    }
+
+    /// The changes of rows among `undo`, whole; and references to all that is not stored.
+    fn changes(&self, undo: &[UndoEntry]) -> Result<(Vec<Found>, Vec<Undo>), TxnError> {
+        let (mut changes, mut refs) = (Vec::new(), Vec::new());
+        // Newest first, so that a change that says only what differs finds the row after it.
+        let mut rows: HashMap<(TreeId, &[u8]), Version> = HashMap::new();
+        for entry in undo.iter().rev() {
+            let (tree, key, seq, before) = match entry {
+                UndoEntry::Tree { tree, root } => {
+                    refs.push(Undo::Tree { tree: *tree, root: *root });
+                    continue;
+                }
+                UndoEntry::Pages { first, count, notes } => {
+                    refs.push(Undo::Pages { first: *first, count: *count, notes: *notes });
+                    continue;
+                }
+                UndoEntry::Stored(_) => continue,
+                UndoEntry::Row { tree, key, seq, before } => (*tree, key, *seq, before.clone()),
+                UndoEntry::Delta { tree, key, seq, stamp, offset, bytes } => {
+                    let after = match rows.get(&(*tree, key.as_slice())) {
+                        Some(row) => row.clone(),
+                        None => self.read_row(*tree, key)?,
+                    };
+                    let before = after
+                        .map(|(flags, _, value)| (flags, *stamp, patched(value, *offset, bytes)));
+                    (*tree, key, *seq, before)
+                }
+            };
+            refs.push(Undo::Row(seq));
+            rows.insert((tree, key), before.clone());
+            changes.push(Found { seq, tree, key: key.clone(), before });
+        }
+        changes.reverse();
+        refs.reverse();
+        Ok((changes, refs))
+    }
+
+    fn read_row(&self, tree: TreeId, key: &[u8]) -> Result<Version, TxnError> {
+        let Some(tree) = self.find_tree(tree)? else { return Ok(None) };
+        let mut value = Vec::new();
+        Ok(tree.get_inline(key, &mut value)?.map(|head| (head.flags, head.stamp, value)))
+    }
+
+    /// A step of the background work that may take long: takes back at most `rows` changes of a
+    /// loser, or completes one transaction. `false`: there is nothing to do.
+    ///
+    /// # Errors
+    /// [`TxnError`]; the next opening goes on.
+    pub fn tidy(&self, rows: usize) -> Result<bool, TxnError> {
+        let mut losers = self.losers.lock();
+        let Some(txn) = losers.front_mut() else {
+            drop(losers);
+            return Ok(self.purge(1) > 0);
+        };
+        if let Some(past) = txn.past().cloned() {
+            let depth = past.work.lock().depth();
+            take_back(self, &past, depth.saturating_sub(rows), false)?;
+            if depth > rows {
+                return Ok(true);
+            }
+        }
+        txn.rollback(self)?;
+        losers.pop_front();
+        Ok(true)
+    }
+
+    /// How many transactions recovery has left to be taken back.
+    #[must_use]
+    pub fn losers(&self) -> usize {
+        self.losers.lock().len()
+    }
+}
+
+fn patched(mut value: Vec<u8>, offset: usize, bytes: &[u8]) -> Vec<u8> {
+    if let Some(part) = value.get_mut(offset..offset + bytes.len()) {
+        part.copy_from_slice(bytes);
+    }
+    value
+}
