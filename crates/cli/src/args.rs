@@ -104,7 +104,8 @@ pub(crate) struct Tpcc {
     /// Go on while commits are synced; a transaction counts when its own is
     #[arg(long)]
     pub(crate) pipeline: bool,
-    /// What transactions see of each other: read-committed, repeatable-read or snapshot
+    /// What transactions see of each other: read-committed, repeatable-read, snapshot or
+    /// serializable
     #[arg(long, value_name = "LEVEL", default_value = "repeatable-read")]
     pub(crate) isolation: Isolation,
     /// What the random numbers begin with
