@@ -11,8 +11,8 @@
 //! # A key that becomes free
 //! Handing a key to a thread that sleeps leaves it idle until that runs. So a key that nobody holds
 //! any more is *let loose*: the first waiter is roused, stays first, and until it has looked,
-//! whoever runs and wants the key alone may have it. Roused and finding that nobody came, it takes
-//! the key. If somebody did, it naps (`NAP`), and then takes the key, or *bars* it: newcomers wait
+//! whoever runs and wants the key alone may have it. Roused and finding that few came, it takes the
+//! key. If many did, it naps (`NAP`), and then takes the key, or *bars* it: newcomers wait
 //! again and the next who releases the key hands it over. (docs/decisions/hot-rows.md)
 //!
 //! Let loose are only keys whose first waiter wants them alone and in turn, while nobody waits for

@@ -66,11 +66,12 @@ pub(super) struct Row {
     pub(super) granted: SmallVec<[Held; 1]>,
     /// By rank.
     pub(super) waiting: Vec<Waiting>,
-    /// Somebody has gone before the first waiter since that was roused.
-    pub(super) busy: Cell<bool>,
+    /// How often somebody may have gone before the first waiter since that was roused.
+    pub(super) passed: Cell<u32>,
 }
 
-/// Owners whose wait has ended or who are roused: to be woken when no lock of the table is held any more.
+/// Owners whose wait has ended or who are roused: to be woken when no lock of the table is held any
+/// more.
 pub(super) type ToWake = Vec<Arc<Owner>>;
 
 /// The locks of one tree.
@@ -173,7 +174,7 @@ impl TreeLocks {
         let loose = self.loose_row(place, kind);
         let bars = |(w, _): &(&Waiting, Place<'_>)| loose.is_none() || w.stage == Stage::Bars;
         let Some((waiter, _)) = self.blocking_waiters(id, place, kind, None).find(bars) else {
-            loose.inspect(|row| row.busy.set(true));
+            loose.inspect(|row| row.passed.set(row.passed.get() + 1));
             return None;
         };
         if self.goes_first(id, place, kind) { None } else { Some(waiter.owner.id()) }

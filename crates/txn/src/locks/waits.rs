@@ -9,6 +9,10 @@ use super::place::{Place, Span, Target};
 use super::tally::Tally;
 use super::tree_locks::{RangeWaiting, Rank, Stage, ToWake, TreeLocks, Waiting};
 
+/// How often others may have passed one who was roused, before it looks, that it takes the key all
+/// the same: fewer come where transactions are long, and a nap would only delay it.
+const PASSES_MAX: u32 = 6;
+
 impl TreeLocks {
     /// Lets `owner` wait. `None`: it has been killed.
     pub(super) fn enqueue(
@@ -238,7 +242,7 @@ impl TreeLocks {
         let waiter = &mut row.waiting[at];
         if waiter.stage == Stage::Asleep {
             waiter.stage = Stage::Roused;
-            row.busy.set(false);
+            row.passed.set(0);
             waiter.owner.rouse();
             to_wake.push(Arc::clone(&waiter.owner));
         }
@@ -257,7 +261,7 @@ impl TreeLocks {
         let (kind, stage) = (waiter.kind, waiter.stage);
         let is_free = self.blockers_of(waiter, place).next().is_none();
         let Target::Row(_, key) = target else { return Next::Sleep };
-        let is_busy = || self.rows.get(key).is_some_and(|row| row.busy.get());
+        let is_busy = || self.rows.get(key).is_some_and(|row| row.passed.get() > PASSES_MAX);
         if is_free && (is_last || stage != Stage::Roused || !is_busy()) {
             let Some((gone, _)) = self.take_waiter(id, target, tally) else { return Next::Over };
             let granted = self.grant(&gone.owner, Place::Key(key), kind, tally);

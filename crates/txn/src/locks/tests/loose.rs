@@ -1,7 +1,8 @@
 //! A key that nobody holds any more and that somebody waits for: who gets it.
 use super::*;
 
-/// 3 has "j"; 1 has held "k", 2 and 3 wait for it, 2 is roused and has not looked yet; 4 and 5 come.
+/// 3 has "j"; 1 has held "k", 2 and 3 wait for it, 2 is roused and has not looked yet; 4 and 5
+/// come.
 fn let_loose() -> Stage {
     let mut stage = Stage::new(5);
     assert_eq!((stage.ask(1, "k", X), stage.ask(3, "j", X)), (Got, Got));
@@ -9,6 +10,13 @@ fn let_loose() -> Stage {
     assert!(stage.blocks(4, "k", X));
     stage.end_unseen(1);
     stage
+}
+
+/// Writers come to "k" one after the other, more than one who is roused lets pass without a nap.
+fn many_pass(stage: &Stage, id: u64) {
+    for _ in 0..7 {
+        assert!(!stage.blocks(id, "k", X), "it writes the row, and is not in the table");
+    }
 }
 
 fn acquire(
@@ -35,7 +43,7 @@ fn who_looks_first_gets_it() {
 #[test]
 fn a_newcomer_passes_twice_and_no_more() {
     let mut stage = let_loose();
-    assert!(!stage.blocks(4, "k", X), "it writes the row, and is not in the table");
+    many_pass(&stage, 4);
     // Nobody holds it, but somebody has been here: 2 leaves it to them for a moment.
     assert_eq!(stage.look(2), Some(Next::Nap));
     assert_eq!(stage.look(2), None);
@@ -58,7 +66,7 @@ fn a_newcomer_passes_twice_and_no_more() {
 #[test]
 fn after_its_nap_it_takes_what_is_free_however_busy() {
     let stage = let_loose();
-    assert!(!stage.blocks(4, "k", X));
+    many_pass(&stage, 4);
     assert_eq!(stage.look(2), Some(Next::Nap));
     assert!(!stage.blocks(5, "k", X));
     let owner = &stage.owners[&2];
@@ -66,6 +74,22 @@ fn after_its_nap_it_takes_what_is_free_however_busy() {
     assert_eq!(stage.table.look(owner, &target, false), Next::Over);
     assert_eq!(stage.answer(2), Got);
     let mut stage = stage;
+    stage.end(2);
+    assert_eq!(stage.answer(3), Got);
+    stage.all_end();
+}
+
+#[test]
+fn it_takes_the_key_at_once_where_few_have_passed() {
+    let mut stage = let_loose();
+    (0..6).for_each(|_| assert!(!stage.blocks(4, "k", X)));
+    assert_eq!(stage.look(2), Some(Next::Over));
+    assert_eq!(stage.answer(2), Got);
+    // It meets the last of them, who is still writing.
+    assert_eq!(stage.ask_at(2, place("k"), X, Some(4), true), Waits);
+    assert!(stage.blocks(5, "k", X));
+    stage.end(4);
+    assert_eq!((stage.answer(2), stage.answer(3)), (Got, Waits));
     stage.end(2);
     assert_eq!(stage.answer(3), Got);
     stage.all_end();
@@ -126,7 +150,7 @@ fn who_has_passed_is_part_of_circles_once_it_is_met() {
     let mut stage = let_loose();
     stage.table.add_work(TxnId(2), 100);
     // 4 writes the row, and then waits for 3, who waits for the row.
-    assert!(!stage.blocks(4, "k", X));
+    many_pass(&stage, 4);
     let request = Request { tree: TREE, place: place("j"), kind: X, writer: None };
     let asked = stage.table.request(&stage.owners[&4], &request, true);
     assert!(matches!(asked, Ok(Some(_))));
