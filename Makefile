@@ -21,7 +21,7 @@ FUZZ_TARGETS := log_scan page_read op_decode control_decode sizes
 export CARGO_TERM_COLOR ?= never
 export CARGO_TERM_PROGRESS_WHEN ?= never
 
-.PHONY: help run update tpcc test tools fmt clippy tidy unit heavy loom doc bench rivals fuzz clean
+.PHONY: help run update tpcc test tools fmt clippy tidy unit heavy loom doc mysql bench rivals fuzz clean
 
 help:
 	@echo "make run     TPC-C on an imitated slow disk, one line a second, then its twelve consistency"
@@ -29,6 +29,7 @@ help:
 	@echo "make update  durable one-row updates on the same disk"
 	@echo "make tpcc    TPC-C on this machine's own disk, as fast as it goes"
 	@echo "make test    everything that must hold: format, lints, tidy, tests, kill -9, loom, docs"
+	@echo "make mysql   TPC-C through SQL against a private MariaDB (weir bench tpcc --mysql)"
 	@echo "make bench   the figures of docs/benchmarks.md on this machine's own disk"
 	@echo "make rivals  the same workloads on RocksDB, LMDB, redb, SQLite and Weir, in one run"
 	@echo "make fuzz    each fuzz target for SECONDS=$(SECONDS) (needs a nightly toolchain)"
@@ -93,6 +94,13 @@ loom:
 
 doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --document-private-items
+
+# TPC-C through SQL, on a MariaDB of its own: not a part of `test`, since its client is many crates.
+mysql: tools
+	@command -v mariadbd >/dev/null || { \
+		apt-get update -q && apt-get install -q -y --no-install-recommends mariadb-server; }
+	$(CARGO) clippy --locked --package weir-bench --package weir-cli --features mysql --all-targets -- -D warnings
+	$(CARGO) test --locked --package weir-bench --features mysql mysql
 
 # ---- figures --------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ use crate::tpcc::terminals::order_number;
 use std::sync::atomic::AtomicBool;
 use weir_base::SystemClock;
 
-fn options(phases: &str, fresh: bool) -> TpccOptions {
+pub(super) fn options(phases: &str, fresh: bool) -> TpccOptions {
     let run = Options {
         workload: WorkloadKind::Tpcc,
         dir: "unused".into(),
