@@ -6,8 +6,10 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 CARGO ?= cargo
-# The disk that `make run` imitates, and for how long: any value that `weir bench` takes.
+# The disk that `make run` imitates, how large its database is (80 MiB a warehouse) and for how long it
+# runs: any value that `weir bench` takes.
 DISK ?= 2000iops,32MiB
+WAREHOUSES ?= 4
 SECONDS_RUN ?= 60
 DIR ?= ./weir-data
 # More options for `make run`, `make bench` and `make rivals`.
@@ -19,27 +21,34 @@ FUZZ_TARGETS := log_scan page_read op_decode control_decode sizes
 export CARGO_TERM_COLOR ?= never
 export CARGO_TERM_PROGRESS_WHEN ?= never
 
-.PHONY: help run tpcc test tools fmt clippy tidy unit heavy loom doc bench rivals fuzz clean
+.PHONY: help run update tpcc test tools fmt clippy tidy unit heavy loom doc mysql bench rivals fuzz clean
 
 help:
-	@echo "make run     durable one-row updates on an imitated slow disk, one line a second; keeps $(DIR)"
-	@echo "make tpcc    TPC-C on the embedded engine, and its twelve consistency conditions; keeps $(DIR)"
+	@echo "make run     TPC-C on an imitated slow disk, one line a second, then its twelve consistency"
+	@echo "             conditions; keeps $(DIR) and goes on with it the next time"
+	@echo "make update  durable one-row updates on the same disk"
+	@echo "make tpcc    TPC-C on this machine's own disk, as fast as it goes"
 	@echo "make test    everything that must hold: format, lints, tidy, tests, kill -9, loom, docs"
+	@echo "make mysql   TPC-C through SQL against a private MariaDB (weir bench tpcc --mysql)"
 	@echo "make bench   the figures of docs/benchmarks.md on this machine's own disk"
 	@echo "make rivals  the same workloads on RocksDB, LMDB, redb, SQLite and Weir, in one run"
 	@echo "make fuzz    each fuzz target for SECONDS=$(SECONDS) (needs a nightly toolchain)"
 	@echo "make clean   remove what was built and measured, the database of make run included"
-	@echo "make run takes DISK=$(DISK) SECONDS_RUN=$(SECONDS_RUN) DIR=$(DIR) ARGS=..."
+	@echo "make run takes WAREHOUSES=$(WAREHOUSES) DISK=$(DISK) SECONDS_RUN=$(SECONDS_RUN) DIR=$(DIR) ARGS=..."
 
 # ---- run ------------------------------------------------------------------------------------------
 
 run: target/release/weir
-	@echo "Durable updates on a disk limited to $(DISK). Ctrl-C stops and sums up; kill -9 is fine too:"
-	@echo "the next 'make run' recovers $(DIR) and goes on."
+	@echo "TPC-C on a disk limited to $(DISK), loaded at full speed. Ctrl-C stops and sums up; kill -9 is"
+	@echo "fine too: the next 'make run' recovers $(DIR) and goes on."
+	@target/release/weir bench tpcc --dir $(DIR) --disk $(DISK) --warehouses $(WAREHOUSES) \
+		--seconds $(SECONDS_RUN) --warmup 10 $(ARGS)
+
+update: target/release/weir
 	@target/release/weir bench update --dir $(DIR) --disk $(DISK) --seconds $(SECONDS_RUN) $(ARGS)
 
 tpcc: target/release/weir
-	@target/release/weir bench tpcc --dir $(DIR) --threads 32 --pool 2GiB --log 1GiB --seconds $(SECONDS_RUN) $(ARGS)
+	@target/release/weir bench tpcc --dir $(DIR)/tpcc --threads 32 --pool 2GiB --log 1GiB --seconds $(SECONDS_RUN) $(ARGS)
 
 # Always asks cargo, which knows what is up to date.
 .PHONY: target/release/weir
@@ -85,6 +94,13 @@ loom:
 
 doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --document-private-items
+
+# TPC-C through SQL, on a MariaDB of its own: not a part of `test`, since its client is many crates.
+mysql: tools
+	@command -v mariadbd >/dev/null || { \
+		apt-get update -q && apt-get install -q -y --no-install-recommends mariadb-server; }
+	$(CARGO) clippy --locked --package weir-bench --package weir-cli --features mysql --all-targets -- -D warnings
+	$(CARGO) test --locked --package weir-bench --features mysql mysql
 
 # ---- figures --------------------------------------------------------------------------------------
 

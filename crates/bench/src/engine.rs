@@ -34,6 +34,8 @@ impl Opened {
 /// `weir::Db` as a target.
 pub struct Engine {
     db: Db,
+    /// The disk that is imitated.
+    disk: Option<Arc<ThrottledVolume>>,
 }
 
 /// Bytes of the file that the raw rate is measured on: zero-filled when it is made and then written
@@ -53,14 +55,16 @@ pub fn open(options: &Options, on_recovery: Option<OnRecovery>) -> Result<Opened
     let volume = FileVolume::open(&options.dir).with_context(what)?;
     let mut volume: Arc<dyn Volume> = Arc::new(volume);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-    if let Some(disk) = disk {
-        volume = Arc::new(ThrottledVolume::with_clock(volume, disk, clock.clone()));
+    let disk =
+        disk.map(|spec| Arc::new(ThrottledVolume::with_clock(volume.clone(), spec, clock.clone())));
+    if let Some(disk) = &disk {
+        volume = disk.clone();
     }
     let db = Db::open_on(volume.clone(), config(options, on_recovery)).with_context(what)?;
     if db.stats().log_capacity_bytes != options.log_bytes {
         db.set_log_bytes(options.log_bytes).context("changing the log's capacity")?;
     }
-    Ok(Opened { engine: Engine { db }, volume, clock })
+    Ok(Opened { engine: Engine { db, disk }, volume, clock })
 }
 
 fn parse_disk(text: &str) -> Result<DiskSpec> {
@@ -120,7 +124,7 @@ impl Engine {
     /// A database that is open already.
     #[must_use]
     pub fn new(db: Db) -> Self {
-        Engine { db }
+        Engine { db, disk: None }
     }
 
     /// It.
@@ -171,6 +175,12 @@ impl Watched for Engine {
 
     fn reset_peaks(&self) {
         self.db.reset_peaks();
+    }
+
+    fn hurry(&self, on: bool) {
+        if let Some(disk) = &self.disk {
+            disk.set_unlimited(on);
+        }
     }
 }
 

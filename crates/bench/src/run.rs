@@ -40,9 +40,11 @@ pub fn run<T: Target>(
     out: &mut dyn Write,
 ) -> Result<Outcome> {
     let mut around = Surroundings { clock, interrupt, out };
+    target.hurry(true);
     let Some((shared, reused)) = prepare(target, options, &mut around)? else {
         return Ok(Outcome::InterruptedWhileLoading);
     };
+    target.hurry(false);
     let before = raw.map(|raw| raw()).transpose()?;
     let driven = drive(target, &shared, options, clock, interrupt, out)?;
     if driven.interrupted {

@@ -10,6 +10,10 @@ pub trait Watched: Send + Sync {
 
     /// Forgets the greatest values seen so far (`checkpoint_age_max_bytes`).
     fn reset_peaks(&self);
+
+    /// Whether an imitated disk is as fast as the real one from now on: while a run is prepared,
+    /// and while its result is checked. A store that imitates none has nothing to do.
+    fn hurry(&self, _on: bool) {}
 }
 
 /// A store that can be measured. Cheap to share between threads.

@@ -80,6 +80,7 @@ Examples:
   weir bench tpcc --threads 2 --pipeline            two threads that go on while commits are synced
   weir bench tpcc --disk 2000iops,32MiB --pool 1GiB on a slow disk
   weir bench tpcc --check-only                      is it consistent? (after kill -9, for example)
+  weir bench tpcc --mysql /run/mysqld/mysqld.sock --engine InnoDB   the same through SQL
 
 A thread plays all terminals in turn, without think time; --terminals is another word for --threads.
 The mix is that of the specification's deck: 43.5 % New-Order and Payment, 4.3 % each of the others.
@@ -104,9 +105,17 @@ pub(crate) struct Tpcc {
     /// Go on while commits are synced; a transaction counts when its own is
     #[arg(long)]
     pub(crate) pipeline: bool,
-    /// What transactions see of each other: read-committed, repeatable-read or snapshot
+    /// What transactions see of each other: read-committed, repeatable-read, snapshot or
+    /// serializable
     #[arg(long, value_name = "LEVEL", default_value = "repeatable-read")]
     pub(crate) isolation: Isolation,
+    /// Run on a server that speaks MySQL's protocol: mysql://user:password@host/database, or its
+    /// socket. Its commits are as durable as it is configured
+    #[arg(long, value_name = "SERVER")]
+    pub(crate) mysql: Option<String>,
+    /// The storage engine of the tables on that server
+    #[arg(long, value_name = "NAME", default_value = "InnoDB", requires = "mysql")]
+    pub(crate) engine: String,
     /// What the random numbers begin with
     #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) seed: u64,

@@ -4,6 +4,7 @@
 //! have been done. All files of the volume share the one disk.
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use weir_base::{Clock, SystemClock};
@@ -41,8 +42,14 @@ impl ThrottledVolume {
             start_micros: clock.now_micros(),
             clock,
             spec,
+            unlimited: AtomicBool::new(false),
         };
         ThrottledVolume { inner, throttle: Arc::new(throttle) }
+    }
+
+    /// Whether calls are as fast as the volume below from now on. They are not at first.
+    pub fn set_unlimited(&self, unlimited: bool) {
+        self.throttle.unlimited.store(unlimited, Ordering::Relaxed);
     }
 
     fn slowed(&self, inner: Arc<dyn BlockFile>) -> Arc<dyn BlockFile> {
@@ -168,6 +175,7 @@ struct Throttle {
     clock: Arc<dyn Clock>,
     start_micros: u64,
     spec: DiskSpec,
+    unlimited: AtomicBool,
 }
 
 impl Throttle {
@@ -191,6 +199,9 @@ impl Throttle {
     /// Queues the work, and says when it is done.
     fn finish(&self, cost: Cost, synced: bool) -> u64 {
         let mut finish = 0;
+        if self.unlimited.load(Ordering::Relaxed) {
+            return finish;
+        }
         if cost.ops > 0 {
             let mut bucket = self.bucket.lock();
             // Read inside the lock, so that times reach the bucket in order.
@@ -274,6 +285,19 @@ mod tests {
         expect("1 MiB at 16 MiB/s, with up to 2 ms of credit", 12_200 + 62_500);
         volume.create("new", 2 << 20).unwrap();
         assert!(clock.now_micros() > 12_200 + 3 * 62_500 - 2000, "zeros are written too");
+    }
+
+    #[test]
+    fn it_can_be_as_fast_as_what_is_below_for_a_while() {
+        let (clock, volume, file) = manual("1000iops,16MiB,sync=200us");
+        let page = AlignedBuf::zeroed(ALIGN);
+        volume.set_unlimited(true);
+        (0..100).for_each(|_| file.write_durable_at(0, &page).unwrap());
+        volume.create("new", 2 << 20).unwrap();
+        assert_eq!(clock.now_micros(), 0);
+        volume.set_unlimited(false);
+        file.write_at(0, &page).unwrap();
+        assert_eq!(clock.now_micros(), 1000, "nothing of it is owed");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::locks::{Kind, Place, Refused, Wait};
 use crate::past::Past;
 use crate::run::Writer;
 use crate::see::View;
-use crate::txn::Txn;
+use crate::txn::{Txn, YIELDS_BESIDE_QUEUE};
 
 impl Txn {
     /// Locks a key, whether or not a row is there, and reads the row as committed last (or changed
@@ -74,6 +74,9 @@ impl Txn {
             return false;
         }
         while *patience > 0 {
+            if *patience > YIELDS_BESIDE_QUEUE && w.locks().may_be_wanted(tree.id(), key) {
+                *patience = YIELDS_BESIDE_QUEUE;
+            }
             *patience -= 1;
             std::thread::yield_now();
             let is_taken = match writer {

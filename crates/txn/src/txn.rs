@@ -270,6 +270,8 @@ impl Txn {
                 Tried::Locked(writer) => {
                     if !self.yields(w, past, tree, key, writer, &mut patience) {
                         self.lock(w, past, tree, key, Kind::Exclusive, writer)?;
+                        // What it has met there if not the row is one who passed: soon gone.
+                        patience = YIELDS_BEFORE_QUEUE;
                     }
                 }
                 Tried::Long => return self.edit_long(w, tree, key, &mut intent),
@@ -651,6 +653,9 @@ const PRUNE_EVERY: u64 = 64;
 /// How often one who finds a row taken gives the processor away before it queues: most rows are
 /// free again in a microsecond, and going to sleep and being woken costs ten.
 const YIELDS_BEFORE_QUEUE: u32 = 32;
+
+/// And how often where others queue already: many who run for one row take each other's time.
+pub(crate) const YIELDS_BESIDE_QUEUE: u32 = 4;
 
 /// What to do with a row, seen under its leaf's latch.
 #[allow(clippy::too_many_arguments)] // All that the decision depends on.

@@ -1,7 +1,7 @@
 //! Figures of transactions that the workloads of `weir bench` do not show: redo of an update as a
 //! transaction of its own, one hot row, snapshots beside a thousand open transactions, and what a
 //! reader costs that holds a snapshot: `cargo run --release --example transaction_figures -- DIR
-//! [SECONDS]`.
+//! [SECONDS [redo|hot-row|snapshots|long-reader]]`.
 use std::error::Error;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -15,8 +15,10 @@ const ROWS: u64 = 1_000_000;
 
 fn main() -> Outcome<()> {
     let mut args = std::env::args().skip(1);
-    let dir = args.next().ok_or("usage: transaction_figures DIR [SECONDS]")?;
+    let dir = args.next().ok_or("usage: transaction_figures DIR [SECONDS [PART]]")?;
     let seconds = args.next().map_or(Ok(10), |s| s.parse())?;
+    let only = args.next();
+    let asked = |part: &str| only.as_deref().is_none_or(|only| only == part);
     let time = Duration::from_secs(seconds);
     let config = Config { log_bytes: 1 << 30, ..Config::default() };
     let db = Db::open(&PathBuf::from(dir), config)?;
@@ -24,10 +26,18 @@ fn main() -> Outcome<()> {
     if tree.get(&0u64.to_be_bytes())?.is_none() {
         tree.bulk_load((0..ROWS).map(|n| (n.to_be_bytes(), [n as u8; 128])))?;
     }
-    redo(&db, &tree)?;
-    hot_row(&db, &tree, time)?;
-    snapshots(&db, &tree)?;
-    long_reader(&db, &tree, time)?;
+    if asked("redo") {
+        redo(&db, &tree)?;
+    }
+    if asked("hot-row") {
+        hot_row(&db, &tree, time)?;
+    }
+    if asked("snapshots") {
+        snapshots(&db, &tree)?;
+    }
+    if asked("long-reader") {
+        long_reader(&db, &tree, time)?;
+    }
     Ok(db.close()?)
 }
 

@@ -41,6 +41,13 @@ pub trait Backend: Sync {
     /// Whatever the database reports.
     fn load(&self, population: &Population, progress: &mut dyn FnMut(u64) -> bool) -> Result<()>;
 
+    /// Reads the tables, those first that are used most, until `go_on` says false of the rows read
+    /// so far.
+    ///
+    /// # Errors
+    /// Whatever the database reports.
+    fn warm(&self, go_on: &mut dyn FnMut(u64) -> bool) -> Result<()>;
+
     /// A terminal; `number` is another for each of those in use at one time, from 0.
     ///
     /// # Errors

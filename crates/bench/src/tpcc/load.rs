@@ -41,7 +41,7 @@ fn sorted_by_district<'p>(
 }
 
 /// Rows between two calls of the progress.
-const ROWS_PER_LOOK: u64 = 4096;
+pub(super) const ROWS_PER_LOOK: u64 = 4096;
 
 pub(super) struct Load<'a> {
     /// Rows of the trees that are whole.

@@ -1,6 +1,7 @@
 //! TPC-C, revision 5.11: nine tables, five transactions in the standard mix, twelve consistency
 //! conditions. What is asked and what is checked knows no store: it goes through [`Backend`]. One
-//! backend is here, [`Embedded`], over any store with transactions.
+//! backend is [`Embedded`], over any store with transactions; with the feature `mysql` there is
+//! another, over any server that speaks that protocol.
 
 mod backend;
 mod codec;
@@ -14,6 +15,8 @@ mod keys;
 mod load;
 #[cfg(test)]
 mod model;
+#[cfg(feature = "mysql")]
+mod mysql;
 mod new_order;
 mod payment;
 mod population;
@@ -39,6 +42,8 @@ pub use consistency::{Consistency, Totals, check, totals};
 pub use deck::Kind;
 pub use embedded::{Embedded, EmbeddedTerminal};
 pub use input::{Delivery, Line, NewOrder, OrderStatus, Payment, Request, StockLevel, Who};
+#[cfg(feature = "mysql")]
+pub use mysql::{Mysql, MysqlOptions, MysqlTerminal};
 pub use population::Population;
 pub use report::{TpccReport, TypeFigures};
 pub use rows::{

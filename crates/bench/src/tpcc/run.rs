@@ -20,7 +20,7 @@ use std::collections::HashSet;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
-use weir_base::Clock;
+use weir_base::{Clock, format_size};
 
 /// What a run of TPC-C is asked to do.
 #[derive(Clone, Debug)]
@@ -63,10 +63,15 @@ pub fn run<B: Backend, T: Watched>(
     );
     let epoch_seconds = seconds_since_1970().saturating_sub(clock.now_micros() / 1_000_000);
     let mut around = Surroundings { clock, interrupt, out };
+    target.hurry(true);
     let Some((loaded, reused)) = prepare(backend, options, epoch_seconds, &mut around)? else {
         return Ok(Outcome::InterruptedWhileLoading);
     };
+    if reused {
+        warm(backend, target, run.pool_bytes, &mut around)?;
+    }
     let before = totals(backend).context("reading what was ordered and paid before the run")?;
+    target.hurry(false);
     let raw_before = raw.map(|raw| raw()).transpose()?;
     let acks = run.ack_file.as_deref().map(AckFile::open).transpose()?;
     let manner = Manner { pipeline: options.pipeline, epoch_seconds, seed: options.seed, acks };
@@ -83,6 +88,8 @@ pub fn run<B: Backend, T: Watched>(
     // Here and below: a reader that is gone must not keep the run from being checked and closed.
     let _ = writeln!(out, "{interrupted}checking the twelve consistency conditions");
     let raw_after = raw.filter(|_| !driven.interrupted).and_then(|raw| raw().ok());
+    // What follows is not measured: neither reading everything, nor closing.
+    target.hurry(true);
 
     let sections = terminals.into_sections();
     let setup = Setup::of(run, volume, reused, false);
@@ -190,6 +197,37 @@ fn prepare<B: Backend>(
         Some(loaded) => Ok(Some((loaded, false))),
         None => bail!("the database was loaded, but does not know of it"),
     }
+}
+
+/// Reads what the pool takes of a database that is there, so that a run finds it as a run that has
+/// just loaded does. Otherwise a slow disk would be busy with reading for minutes, and the rate
+/// would tell of that.
+fn warm<B: Backend, T: Watched>(
+    backend: &B,
+    target: &T,
+    pool_bytes: u64,
+    around: &mut Surroundings<'_>,
+) -> Result<()> {
+    let Surroundings { clock, interrupt, out } = around;
+    let (before, start) = (target.counters().device_bytes_read, clock.now_micros());
+    let mut told = start;
+    let mut read = 0;
+    backend
+        .warm(&mut |rows| {
+            read = target.counters().device_bytes_read.saturating_sub(before);
+            let now = clock.now_micros();
+            if now.saturating_sub(told) >= PROGRESS_MICROS {
+                told = now;
+                let _ = writeln!(out, "warming   {} rows, {}", thousands(rows), format_size(read));
+            }
+            read < pool_bytes && !interrupt.load(Relaxed)
+        })
+        .context("reading the tables into memory")?;
+    if read > 0 {
+        let seconds = (clock.now_micros() - start) as f64 / 1e6;
+        let _ = writeln!(out, "read {} into memory in {seconds:.1} s", format_size(read));
+    }
+    Ok(())
 }
 
 /// What was acknowledged must be there, and nothing else: a thread that failed may have committed

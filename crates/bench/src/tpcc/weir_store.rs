@@ -16,6 +16,7 @@ impl Transactional for Engine {
             Isolation::ReadCommitted => weir::Isolation::ReadCommitted,
             Isolation::RepeatableRead => weir::Isolation::RepeatableRead,
             Isolation::Snapshot => weir::Isolation::Snapshot,
+            Isolation::Serializable => weir::Isolation::Serializable,
         };
         Ok(self.db().begin(TxnOptions { isolation, ..TxnOptions::default() }))
     }

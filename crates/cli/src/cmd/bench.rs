@@ -68,11 +68,7 @@ pub(crate) fn measure<R: RunReport>(
     what: &str,
     run: impl FnOnce(&Opened, Option<Raw<'_>>, &AtomicBool, &mut dyn Write) -> Result<Outcome<R>>,
 ) -> Result<u8> {
-    if let Some(path) = &args.json {
-        report_can_be_written(path, args.force)?;
-    }
-    let interrupt = Arc::new(AtomicBool::new(false));
-    catch_interrupts(interrupt.clone())?;
+    let interrupt = begin(args)?;
     let opened = weir_bench::open(options, Some(show_recovery()))?;
     say_recovery(opened.engine.db());
     let mut out = std::io::stdout();
@@ -80,7 +76,27 @@ pub(crate) fn measure<R: RunReport>(
     let raw = || opened.raw_sync_rate();
     let outcome = run(&opened, options.raw.then_some(&raw as Raw<'_>), &interrupt, &mut out);
     let closed = opened.engine.close();
-    let Outcome::Done(report) = outcome? else {
+    end(args, outcome?, closed, &mut out)
+}
+
+/// What must be known before a long run: that its report can be written, and that Ctrl-C ends it.
+pub(crate) fn begin(args: &Common) -> Result<Arc<AtomicBool>> {
+    if let Some(path) = &args.json {
+        report_can_be_written(path, args.force)?;
+    }
+    let interrupt = Arc::new(AtomicBool::new(false));
+    catch_interrupts(interrupt.clone())?;
+    Ok(interrupt)
+}
+
+/// Writes the report of a run whose store has been closed, and says how the process exits.
+pub(crate) fn end<R: RunReport>(
+    args: &Common,
+    outcome: Outcome<R>,
+    closed: Result<()>,
+    out: &mut dyn Write,
+) -> Result<u8> {
+    let Outcome::Done(report) = outcome else {
         closed?;
         // Nobody may be reading any more.
         let _ = writeln!(out, "interrupted while loading; the part loaded is dropped again");

@@ -5,6 +5,12 @@ use crate::{Scratch, expect, ran, weir};
 
 const KILLS: u64 = 4;
 
+/// What is said of a server that is not there.
+#[cfg(feature = "mysql")]
+const MYSQL: &[&str] = &["cannot connect", "/nowhere/socket"];
+#[cfg(not(feature = "mysql"))]
+const MYSQL: &[&str] = &["--features mysql"];
+
 /// One warehouse: as small as the specification allows.
 fn words(dir: &str) -> Vec<String> {
     let flags = "--warehouses 1 --threads 4 --warmup 0 --pool 96MiB --log 32MiB --no-raw";
@@ -70,7 +76,9 @@ fn what_cannot_run_says_why() {
         (&["--warehouses", "70000"], &["65535"]),
         (&["--pipeline", "--durability", "written"], &["--pipeline", "lazy"]),
         (&["--check-only"], &["no directory"]),
-        (&["--isolation", "none"], &["none", "snapshot"]),
+        (&["--isolation", "none"], &["none", "snapshot", "serializable"]),
+        (&["--mysql", "/nowhere/socket"], MYSQL),
+        (&["--engine", "Weir"], &["--mysql"]),
         (&["--rows", "7"], &["--rows"]),
     ] {
         let mut all = vec!["bench", "tpcc", "--dir", &dir];

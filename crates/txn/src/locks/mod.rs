@@ -8,6 +8,23 @@
 //! it holds goes before the others. Whoever takes an entry out of a queue grants those that can go
 //! on, and wakes only them.
 //!
+//! # A key that becomes free
+//! Handing a key to a thread that sleeps leaves it idle until that runs. So a key that nobody holds
+//! any more is *let loose*: the first waiter is roused, stays first, and until it has looked,
+//! whoever runs and wants the key alone may have it. Roused and finding that few came, it takes the
+//! key. If many did, it naps (`NAP`), and then takes the key, or *bars* it: newcomers wait
+//! again and the next who releases the key hands it over. (docs/decisions/hot-rows.md)
+//!
+//! Let loose are only keys whose first waiter wants them alone and in turn, while nobody waits for
+//! a range of the tree; everything else is handed over at once. Those who wait already never
+//! overtake each other. Always: the first waiter of a key waits for a holder of its, or is about
+//! to look.
+//!
+//! Who passes is a holder whom nobody waited for when their waits began. If it goes on to wait,
+//! the search for deadlocks finds what it holds explicitly; if it only writes the row, that
+//! becomes explicit when the first waiter has looked, and the search starts again from all who wait
+//! there. So a deadlock is found at once or one nap later.
+//!
 //! # Protocol of the callers
 //! - `register` comes before a transaction's first write. Its outcome is visible to all who look at
 //!   its rows before `end` is called.

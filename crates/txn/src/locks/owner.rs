@@ -33,8 +33,22 @@ pub(super) struct State {
 /// queue.
 enum Wait {
     None,
-    On(Target),
+    /// `roused`: it is to look whether it can have what it waits for.
+    On {
+        target: Target,
+        roused: bool,
+    },
     Over(Outcome),
+}
+
+/// Why one who slept does so no more.
+pub(super) enum Woken {
+    /// Its wait is over.
+    Over(Outcome),
+    /// It is to look whether it can have what it waits for.
+    Roused,
+    /// The time has passed.
+    Late,
 }
 
 /// How a wait ended.
@@ -99,14 +113,14 @@ impl Owner {
         if std::mem::take(&mut state.killed) {
             return false;
         }
-        state.wait = Wait::On(target.clone());
+        state.wait = Wait::On { target: target.clone(), roused: false };
         true
     }
 
     /// Ends its wait. Called under the mutex of the target's shard; the caller wakes it afterwards.
     pub(super) fn end_wait(&self, outcome: Outcome) {
         let mut state = self.state.lock();
-        debug_assert!(matches!(state.wait, Wait::On(_)), "it waits while it is in a queue");
+        debug_assert!(matches!(state.wait, Wait::On { .. }), "it waits while it is in a queue");
         if matches!(outcome, Outcome::Killed) {
             state.killed = false;
         }
@@ -120,7 +134,7 @@ impl Owner {
     /// Where it waits.
     pub(super) fn waits_on(&self) -> Option<Target> {
         match &self.state.lock().wait {
-            Wait::On(target) => Some(target.clone()),
+            Wait::On { target, .. } => Some(target.clone()),
             _ => None,
         }
     }
@@ -130,7 +144,7 @@ impl Owner {
         let mut state = self.state.lock();
         state.killed = true;
         match &state.wait {
-            Wait::On(target) => Some(target.clone()),
+            Wait::On { target, .. } => Some(target.clone()),
             _ => None,
         }
     }
@@ -139,24 +153,58 @@ impl Owner {
         self.state.lock().killed = false;
     }
 
-    /// Sleeps until its wait is over, at most for `limit`. `None`: the limit passed.
-    pub(super) fn sleep(&self, limit: Duration) -> Option<Outcome> {
+    /// Tells it to look whether it can have what it waits for. Called under the mutex of the
+    /// target's shard; the caller wakes it afterwards.
+    pub(super) fn rouse(&self) {
+        match &mut self.state.lock().wait {
+            Wait::On { roused, .. } => *roused = true,
+            _ => debug_assert!(false, "only one who waits is roused"),
+        }
+    }
+
+    /// Whether it has been roused since it was asked last.
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn take_rouse(&self) -> bool {
+        match &mut self.state.lock().wait {
+            Wait::On { roused, .. } => std::mem::take(roused),
+            _ => false,
+        }
+    }
+
+    /// Sleeps until its wait is over or it is roused, at most for `limit`.
+    pub(super) fn sleep(&self, limit: Duration) -> Woken {
         let mut state = self.state.lock();
         loop {
-            if let Some(outcome) = taken(&mut state) {
-                return Some(outcome);
+            if let Some(woken) = woken(&mut state) {
+                return woken;
             }
             let (after, timed_out) = self.wake.wait(state, limit);
             state = after;
             if timed_out {
-                return taken(&mut state);
+                return woken(&mut state).unwrap_or(Woken::Late);
             }
         }
+    }
+
+    /// Sleeps for `time`, or until its wait is over.
+    pub(super) fn nap(&self, time: Duration) -> Woken {
+        // Loom's conditions know no time: there, a nap is over as soon as it begins.
+        if cfg!(loom) {
+            return woken(&mut self.state.lock()).unwrap_or(Woken::Late);
+        }
+        self.sleep(time)
     }
 
     /// How its wait ended, if it has.
     pub(super) fn take_outcome(&self) -> Option<Outcome> {
         taken(&mut self.state.lock())
+    }
+}
+
+fn woken(state: &mut Guard<'_, State>) -> Option<Woken> {
+    match &mut state.wait {
+        Wait::On { roused, .. } => std::mem::take(roused).then_some(Woken::Roused),
+        _ => taken(state).map(Woken::Over),
     }
 }
 

@@ -6,12 +6,18 @@ use smallvec::SmallVec;
 use weir_base::{Clock, Counter, SystemClock, TreeId, TxnId};
 
 use super::kind::Kind;
-use super::owner::{Outcome, Owner, Registry};
+use super::owner::{Outcome, Owner, Registry, Woken};
 use super::place::{Place, Target};
 use super::refused::Refused;
 use super::shard::Shards;
 use super::tally::Size;
-use super::tree_locks::ToWake;
+use super::tree_locks::{ToWake, TreeLocks};
+use super::waits::Next;
+
+/// How long one who was told that a key is free, and found it busy, leaves it to others before it
+/// bars them. A hand-over to a sleeping thread costs a hundredth of that; whoever waits first waits
+/// about so long at most beyond what the others need.
+const NAP: Duration = Duration::from_micros(500);
 
 /// Whether a request may wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -220,11 +226,7 @@ impl LockTable {
         limit: Duration,
     ) -> Result<(), Refused> {
         let begun = self.clock.now_micros();
-        let outcome = owner.sleep(limit).or_else(|| {
-            // Whoever takes it out of the queue first says how the wait ended: a grant may win.
-            self.end_wait(owner.id(), target, |holder| Outcome::TimedOut { holder });
-            owner.take_outcome()
-        });
+        let outcome = self.sleep_for(owner, target, limit, begun);
         let waited_micros = self.clock.now_micros().saturating_sub(begun);
         self.counts.wait_micros.add(waited_micros);
         match outcome.expect("a wait ends when it has left its queue") {
@@ -242,6 +244,40 @@ impl LockTable {
                 Err(Refused::Killed)
             }
         }
+    }
+
+    fn sleep_for(
+        &self,
+        owner: &Arc<Owner>,
+        target: &Target,
+        limit: Duration,
+        begun: u64,
+    ) -> Option<Outcome> {
+        let mut naps = false;
+        loop {
+            let waited = Duration::from_micros(self.clock.now_micros().saturating_sub(begun));
+            let left = limit.saturating_sub(waited);
+            let nap = naps && left > NAP;
+            let woken = if nap { owner.nap(NAP) } else { owner.sleep(left) };
+            let is_last = match woken {
+                Woken::Over(outcome) => return Some(outcome),
+                Woken::Roused => false,
+                Woken::Late => !nap,
+            };
+            naps = self.look(owner, target, is_last) == Next::Nap;
+            if is_last {
+                // Whoever takes it out of the queue first says how the wait ended.
+                self.end_wait(owner.id(), target, |holder| Outcome::TimedOut { holder });
+                return owner.take_outcome();
+            }
+        }
+    }
+
+    /// Lets a waiter look whether it can have what it waits for.
+    pub(super) fn look(&self, owner: &Owner, target: &Target, is_last: bool) -> Next {
+        let tally = &self.shards.tally;
+        let look = |locks: &mut TreeLocks| locks.look(owner.id(), target, is_last, tally);
+        self.shards.lock(target.tree()).with(target.tree(), look)
     }
 
     /// Takes the waiter `id` out of the queue of `target`, if it is still there.
@@ -267,6 +303,13 @@ impl LockTable {
     #[must_use]
     pub fn blocks(&self, id: TxnId, tree: TreeId, key: &[u8], kind: Kind) -> bool {
         !self.shards.tally.is_free(tree, key) && self.blocks_surely(id, tree, key, kind)
+    }
+
+    /// Whether somebody may hold or want this key, or a range of its tree, explicitly: two loads.
+    #[inline]
+    #[must_use]
+    pub fn may_be_wanted(&self, tree: TreeId, key: &[u8]) -> bool {
+        !self.shards.tally.is_free(tree, key)
     }
 
     fn blocks_surely(&self, id: TxnId, tree: TreeId, key: &[u8], kind: Kind) -> bool {

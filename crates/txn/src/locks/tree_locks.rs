@@ -1,5 +1,6 @@
 //! What is locked in one tree: who holds which keys and ranges, and who would wait for whom.
 //! Everything here is called under the mutex of the tree's shard.
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -32,11 +33,25 @@ pub(super) struct Rank {
     pub(super) ticket: u64,
 }
 
+/// How far one has come who waits for a key alone and in turn. All others bar from the start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Stage {
+    /// Until the key is free of holders and it is the first.
+    Asleep,
+    /// Told to look whether the key is still free.
+    Roused,
+    /// The key was busy when it looked: it looks again in a moment.
+    Napping,
+    /// Who comes from now on waits for it.
+    Bars,
+}
+
 /// A transaction that waits.
 pub(super) struct Waiting {
     pub(super) owner: Arc<Owner>,
     pub(super) kind: Kind,
     pub(super) rank: Rank,
+    pub(super) stage: Stage,
 }
 
 /// One that waits for a range.
@@ -51,9 +66,12 @@ pub(super) struct Row {
     pub(super) granted: SmallVec<[Held; 1]>,
     /// By rank.
     pub(super) waiting: Vec<Waiting>,
+    /// How often somebody may have gone before the first waiter since that was roused.
+    pub(super) passed: Cell<u32>,
 }
 
-/// Owners whose wait has ended: to be woken when no lock of the table is held any more.
+/// Owners whose wait has ended or who are roused: to be woken when no lock of the table is held any
+/// more.
 pub(super) type ToWake = Vec<Arc<Owner>>;
 
 /// The locks of one tree.
@@ -153,8 +171,23 @@ impl TreeLocks {
         if let Some((holder, _)) = self.blocking_holder(id, place, kind) {
             return Some(holder);
         }
-        let (waiter, _) = self.blocking_waiters(id, place, kind, None).next()?;
+        let loose = self.loose_row(place, kind);
+        let bars = |(w, _): &(&Waiting, Place<'_>)| loose.is_none() || w.stage == Stage::Bars;
+        let Some((waiter, _)) = self.blocking_waiters(id, place, kind, None).find(bars) else {
+            loose.inspect(|row| row.passed.set(row.passed.get() + 1));
+            return None;
+        };
         if self.goes_first(id, place, kind) { None } else { Some(waiter.owner.id()) }
+    }
+
+    /// The row, if who asks for this may go before those who wait there and do not bar: the first
+    /// of them has been told that the key is free. Only who wants a key alone: sharers would pass
+    /// for ever while others share.
+    fn loose_row(&self, place: Place<'_>, kind: Kind) -> Option<&Row> {
+        let Place::Key(key) = place else { return None };
+        let row = self.rows.get(key).filter(|_| kind == Kind::Exclusive)?;
+        let first = row.waiting.first()?;
+        matches!(first.stage, Stage::Roused | Stage::Napping).then_some(row)
     }
 
     /// Whether one of those whom `id` would wait for waits, directly or not, for what it holds.

@@ -7,7 +7,11 @@ use super::kind::Kind;
 use super::owner::{Outcome, Owner};
 use super::place::{Place, Span, Target};
 use super::tally::Tally;
-use super::tree_locks::{RangeWaiting, Rank, ToWake, TreeLocks, Waiting};
+use super::tree_locks::{RangeWaiting, Rank, Stage, ToWake, TreeLocks, Waiting};
+
+/// How often others may have passed one who was roused, before it looks, that it takes the key all
+/// the same: fewer come where transactions are long, and a nap would only delay it.
+const PASSES_MAX: u32 = 6;
 
 impl TreeLocks {
     /// Lets `owner` wait. `None`: it has been killed.
@@ -20,7 +24,11 @@ impl TreeLocks {
     ) -> Option<Target> {
         let in_turn = !self.goes_first(owner.id(), place, kind);
         let rank = Rank { in_turn, ticket: self.next_ticket };
-        let waiting = Waiting { owner: Arc::clone(owner), kind, rank };
+        let stage = match (place, kind) {
+            (Place::Key(_), Kind::Exclusive) if in_turn => Stage::Asleep,
+            _ => Stage::Bars,
+        };
+        let waiting = Waiting { owner: Arc::clone(owner), kind, rank, stage };
         let target = match place {
             Place::Key(key) => Target::Row(self.tree, self.row_mut(key, tally).0),
             Place::Range { .. } => Target::Ranges(self.tree),
@@ -132,7 +140,6 @@ impl TreeLocks {
     ) -> bool {
         let Some((waiter, place)) = self.find_waiter(id, target) else { return false };
         let holder = self.blockers_of(waiter, place).next().map(|(owner, ..)| owner.id());
-        debug_assert!(holder.is_some(), "{id} waits and nobody is in the way");
         let Some((gone, span)) = self.take_waiter(id, target, tally) else { return false };
         gone.owner.end_wait(outcome(holder.unwrap_or(TxnId::NONE)));
         to_wake.push(gone.owner);
@@ -213,6 +220,10 @@ impl TreeLocks {
                 at += 1;
                 continue;
             }
+            if waiter.stage != Stage::Bars && self.holders(Place::Key(key)).next().is_none() {
+                self.let_loose(key, at, to_wake);
+                return;
+            }
             let Some(row) = self.rows.get_mut(key) else { return };
             let owner = row.waiting.remove(at).owner;
             tally.waiting.sub(1);
@@ -223,4 +234,65 @@ impl TreeLocks {
         }
         self.tidy_row(key, tally);
     }
+
+    /// Nobody holds the key, and the waiter at `at` could have it: whoever is there first gets it,
+    /// that one or a newcomer.
+    fn let_loose(&mut self, key: &[u8], at: usize, to_wake: &mut ToWake) {
+        let Some(row) = self.rows.get_mut(key) else { return };
+        let waiter = &mut row.waiting[at];
+        if waiter.stage == Stage::Asleep {
+            waiter.stage = Stage::Roused;
+            row.passed.set(0);
+            waiter.owner.rouse();
+            to_wake.push(Arc::clone(&waiter.owner));
+        }
+    }
+
+    /// The waiter `id` looks whether it can have what it waits for. `is_last`: it will not look
+    /// again, and takes what it can.
+    pub(super) fn look(
+        &mut self,
+        id: TxnId,
+        target: &Target,
+        is_last: bool,
+        tally: &Tally,
+    ) -> Next {
+        let Some((waiter, place)) = self.find_waiter(id, target) else { return Next::Over };
+        let (kind, stage) = (waiter.kind, waiter.stage);
+        let is_free = self.blockers_of(waiter, place).next().is_none();
+        let Target::Row(_, key) = target else { return Next::Sleep };
+        let is_busy = || self.rows.get(key).is_some_and(|row| row.passed.get() > PASSES_MAX);
+        if is_free && (is_last || stage != Stage::Roused || !is_busy()) {
+            let Some((gone, _)) = self.take_waiter(id, target, tally) else { return Next::Over };
+            let granted = self.grant(&gone.owner, Place::Key(key), kind, tally);
+            debug_assert!(granted, "a waiting transaction has not ended");
+            gone.owner.end_wait(Outcome::Granted);
+            self.tidy_row(key, tally);
+            return Next::Over;
+        }
+        let (stage, next) = match stage {
+            Stage::Roused => (Stage::Napping, Next::Nap),
+            Stage::Napping => (Stage::Bars, Next::Sleep),
+            same => (same, Next::Sleep),
+        };
+        let waiter = self
+            .rows
+            .get_mut(key)
+            .and_then(|row| row.waiting.iter_mut().find(|w| w.owner.id() == id));
+        if let Some(waiter) = waiter {
+            waiter.stage = stage;
+        }
+        next
+    }
+}
+
+/// What a waiter does that has looked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Next {
+    /// Its wait is over.
+    Over,
+    /// It looks again soon.
+    Nap,
+    /// It sleeps until it is woken.
+    Sleep,
 }

@@ -1,5 +1,7 @@
 //! The five transactions, the twelve conditions and whole runs, on the store in memory.
 mod conditions;
+#[cfg(feature = "mysql")]
+mod mysql;
 mod runs;
 mod transactions;
 

@@ -17,7 +17,7 @@ use crate::tpcc::terminals::order_number;
 use std::sync::atomic::AtomicBool;
 use weir_base::SystemClock;
 
-fn options(phases: &str, fresh: bool) -> TpccOptions {
+pub(super) fn options(phases: &str, fresh: bool) -> TpccOptions {
     let run = Options {
         workload: WorkloadKind::Tpcc,
         dir: "unused".into(),
@@ -142,8 +142,13 @@ fn whole_runs_on_weir() {
     let config = weir::Config { pool_bytes: 8 << 20, log_bytes: 8 << 20, ..Default::default() };
     let db = weir::Db::open(dir.path(), config).unwrap();
     let engine = Engine::new(db);
-    let levels = [Isolation::RepeatableRead, Isolation::Snapshot, Isolation::ReadCommitted];
-    for (isolation, pipeline) in levels.into_iter().zip([false, false, true]) {
+    let levels = [
+        (Isolation::RepeatableRead, false),
+        (Isolation::Snapshot, false),
+        (Isolation::ReadCommitted, true),
+        (Isolation::Serializable, false),
+    ];
+    for (isolation, pipeline) in levels {
         let mut asked = TpccOptions { pipeline, ..options("8:1s,2:1s", false) };
         asked.run.durability = Durability::Synced;
         let backend = Embedded::new(&engine, Durability::Synced, isolation);

@@ -46,6 +46,48 @@ fn loom_end_hands_over() {
     });
 }
 
+/// Who comes while a key is let loose passes by who has been roused, or waits for it: a row has one
+/// writer at a time, and nobody is forgotten.
+#[test]
+fn loom_a_newcomer_passes_and_nobody_is_beside_another() {
+    check(2, |table| {
+        let three = TxnId(3);
+        [ONE, TWO, three].iter().for_each(|&id| drop(table.register(id)));
+        assert_eq!(lock(&table, ONE, b"k", None), Ok(()));
+        // Who is writing the row; the mutex is its leaf's latch.
+        let row = Arc::new(loom::sync::Mutex::new(None));
+        let other = thread::spawn({
+            let (table, row) = (Arc::clone(&table), Arc::clone(&row));
+            move || {
+                table.end(ONE);
+                let mut writer = row.lock().expect("no panic");
+                let passes = !table.blocks(three, TREE, b"k", X);
+                if passes {
+                    assert_eq!(writer.replace(three), None, "beside another");
+                }
+                drop(writer);
+                if passes {
+                    *row.lock().expect("no panic") = None;
+                }
+                table.end(three);
+            }
+        });
+        let mut met = None;
+        loop {
+            assert_eq!(lock(&table, TWO, b"k", met), Ok(()));
+            let mut writer = row.lock().expect("no panic");
+            met = *writer;
+            if met.is_none() {
+                *writer = Some(TWO);
+                break;
+            }
+        }
+        *row.lock().expect("no panic") = None;
+        table.end(TWO);
+        other.join().expect("it ends");
+    });
+}
+
 /// A row's writer ends while its lock is made explicit: no entry of it stays, and nobody waits for
 /// a transaction that is gone.
 #[test]

@@ -5,6 +5,8 @@ mod deadlocks;
 #[cfg(loom)]
 mod hand_off;
 #[cfg(not(loom))]
+mod loose;
+#[cfg(not(loom))]
 mod model;
 #[cfg(not(loom))]
 mod queues;
@@ -24,7 +26,7 @@ use weir_base::TxnId;
 
 use super::{Kind, LockTable, Refused};
 #[cfg(not(loom))]
-use super::{Owner, Place, owner::Outcome, table::Request};
+use super::{Owner, Place, owner::Outcome, table::Request, waits::Next};
 
 const TREE: TreeId = TreeId(3);
 #[cfg(not(loom))]
@@ -82,16 +84,31 @@ impl Stage {
     ) -> Answer {
         let (owner, writer) = (&self.owners[&id], writer.and_then(|w| self.owners.get(&w)));
         let request = Request { tree: TREE, place, kind, writer };
-        match self.table.request(owner, &request, may_wait) {
+        let asked = self.table.request(owner, &request, may_wait);
+        self.all_look();
+        match asked {
             Ok(None) => Got,
             Ok(Some(_)) => self.answer(id),
             Err(refused) => Answer::Refused(refused),
         }
     }
 
+    /// Everybody who has been roused looks, at once.
+    fn all_look(&self) {
+        while self.owners.keys().any(|&id| self.look(id) == Some(Next::Over)) {}
+    }
+
+    /// What comes of it when `id` looks, if it has been roused.
+    fn look(&self, id: u64) -> Option<Next> {
+        let owner = &self.owners[&id];
+        let target = owner.waits_on()?;
+        owner.take_rouse().then(|| self.table.look(owner, &target, false))
+    }
+
     /// How the wait of `id` stands; one that is over is told once.
     fn answer(&self, id: u64) -> Answer {
         let waited = std::time::Duration::ZERO;
+        self.all_look();
         match self.owners[&id].take_outcome() {
             None => Waits,
             Some(Outcome::Granted) => Got,
@@ -104,6 +121,12 @@ impl Stage {
     }
 
     fn end(&mut self, id: u64) {
+        self.end_unseen(id);
+        self.all_look();
+    }
+
+    /// Ends it; those who are roused by that have not looked yet.
+    fn end_unseen(&mut self, id: u64) {
         self.table.end(TxnId(id));
         self.owners.remove(&id);
     }
