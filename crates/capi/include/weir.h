@@ -76,7 +76,8 @@ typedef enum weir_isolation {
     WEIR_READ_COMMITTED = 1,
     // Reads come from one snapshot; locking reads and writes work on what is committed now.
     WEIR_REPEATABLE_READ = 2,
-    // As above, and writing what somebody else changed after the snapshot fails with WEIR_CONFLICT.
+    // As above, and writing what somebody else changed after the snapshot fails with
+    // WEIR_CONFLICT.
     WEIR_SNAPSHOT = 3,
     // All reads lock what they read.
     WEIR_SERIALIZABLE = 4,
@@ -152,7 +153,8 @@ typedef struct weir_index {
     struct weir_bytes definition;
 } weir_index;
 
-// Is shown one thing after the other. It must not unwind, and what it is shown is gone when it returns.
+// Is shown one thing after the other. It must not unwind, and what it is shown is gone when it
+// returns.
 typedef void (*weir_visit)(void *context, struct weir_bytes bytes);
 
 // What an index keeps of a row. Keys compare as bytes; none may be the beginning of another.
@@ -165,8 +167,8 @@ typedef struct weir_entry {
     bool has_null;
 } weir_entry;
 
-// Makes the entry of a row in an index: fills `entry` with bytes that stay until its next call and returns 0,
-// or something else to stop. It must not unwind.
+// Makes the entry of a row in an index: fills `entry` with bytes that stay until its next call and
+// returns 0, or something else to stop. It must not unwind.
 typedef int (*weir_make_entry)(void *context,
                                size_t index,
                                struct weir_bytes key,
@@ -232,8 +234,8 @@ typedef struct weir_row {
     size_t entry_count;
 } weir_row;
 
-// Is given the next entry, in ascending key order: fills both and returns true, or returns false at the end.
-// What it names must stay until its next call.
+// Is given the next entry, in ascending key order: fills both and returns true, or returns false
+// at the end. What it names must stay until its next call.
 typedef bool (*weir_next_entry)(void *context, struct weir_bytes *key, struct weir_bytes *value);
 
 #ifdef __cplusplus
@@ -262,8 +264,8 @@ enum weir_code weir_batch_write(const struct weir_db *db,
                                 struct weir_batch *batch,
                                 uint32_t durability);
 
-// Makes a table of rows and keys that the caller encodes. `definition` is the caller's. Durable when it
-// returns, as all here. WEIR_EXISTS: there is one of this name.
+// Makes a table of rows and keys that the caller encodes. `definition` is the caller's. Durable
+// when it returns, as all here. WEIR_EXISTS: there is one of this name.
 enum weir_code weir_table_create(const struct weir_db *db,
                                  struct weir_bytes name,
                                  struct weir_bytes definition,
@@ -273,7 +275,8 @@ enum weir_code weir_table_create(const struct weir_db *db,
 // Drops a table, when all who write to it have ended. WEIR_NOTHING: there is none.
 enum weir_code weir_table_drop(const struct weir_db *db, struct weir_bytes name);
 
-// Gives a table another name. WEIR_NOTHING: there is none; WEIR_EXISTS: there is one of the new name.
+// Gives a table another name. WEIR_NOTHING: there is none; WEIR_EXISTS: there is one of the new
+// name.
 enum weir_code weir_table_rename(const struct weir_db *db,
                                  struct weir_bytes from,
                                  struct weir_bytes to);
@@ -284,8 +287,9 @@ enum weir_code weir_table_truncate(const struct weir_db *db, struct weir_bytes n
 // Shows the names of all tables, in order.
 enum weir_code weir_table_names(const struct weir_db *db, weir_visit visit, void *context);
 
-// Adds an index to a table while others write to it: they are told WEIR_CHANGED, open the table again and give
-// its entries from then on. WEIR_EXISTS: there is one of this name; WEIR_DUPLICATE: two rows have one key.
+// Adds an index to a table while others write to it: they are told WEIR_CHANGED, open the table
+// again and give its entries from then on. WEIR_EXISTS: there is one of this name; WEIR_DUPLICATE:
+// two rows have one key.
 enum weir_code weir_table_add_index(const struct weir_db *db,
                                     struct weir_bytes table,
                                     const struct weir_index *index,
@@ -297,8 +301,8 @@ enum weir_code weir_table_drop_index(const struct weir_db *db,
                                      struct weir_bytes table,
                                      struct weir_bytes index);
 
-// Makes a cursor that stands nowhere yet; `lock` is a weir_lock. It sees keys from `from` on and, if `to` is not
-// NULL, below `to`. It is given back before its transaction ends.
+// Makes a cursor that stands nowhere yet; `lock` is a weir_lock. It sees keys from `from` on and,
+// if `to` is not NULL, below `to`. It is given back before its transaction ends.
 enum weir_code weir_cursor_open(const struct weir_tree *tree,
                                 const struct weir_txn *txn,
                                 uint32_t lock,
@@ -339,13 +343,14 @@ enum weir_code weir_cursor_row(struct weir_cursor *cursor,
                                struct weir_bytes *key,
                                struct weir_bytes *value);
 
-// Opens the database in a directory, and makes it if need be; recovers after a crash. `options` may be NULL.
+// Opens the database in a directory, and makes it if need be; recovers after a crash. `options`
+// may be NULL.
 enum weir_code weir_open(struct weir_bytes directory,
                          const struct weir_options *options,
                          struct weir_db **out);
 
-// Closes the database in order: the next opening has nothing to redo. All other handles of it must have been
-// given back; the handle is gone, whatever is returned.
+// Closes the database in order: the next opening has nothing to redo. All other handles of it must
+// have been given back; the handle is gone, whatever is returned.
 enum weir_code weir_close(struct weir_db *db);
 
 // Makes the log larger or smaller while the database is in use.
@@ -360,7 +365,8 @@ enum weir_code weir_sync(const struct weir_db *db);
 // Shows the names of all prepared transactions.
 enum weir_code weir_prepared(const struct weir_db *db, weir_visit visit, void *context);
 
-// Commits a prepared transaction; `durability` is a weir_durability. WEIR_NOTHING: there is none of that name.
+// Commits a prepared transaction; `durability` is a weir_durability. WEIR_NOTHING: there is none
+// of that name.
 enum weir_code weir_commit_prepared(const struct weir_db *db,
                                     struct weir_bytes xid,
                                     uint32_t durability);
@@ -368,14 +374,12 @@ enum weir_code weir_commit_prepared(const struct weir_db *db,
 // Takes a prepared transaction back. WEIR_NOTHING: there is none of that name.
 enum weir_code weir_rollback_prepared(const struct weir_db *db, struct weir_bytes xid);
 
-// Checks all trees of the database and whether each page belongs to exactly one. Each problem is shown;
-// WEIR_DAMAGED if there was one.
-enum weir_code weir_check(const struct weir_db *db,
-                          weir_visit visit,
-                          void *context);
+// Checks all trees of the database and whether each page belongs to exactly one. Each problem is
+// shown; WEIR_DAMAGED if there was one.
+enum weir_code weir_check(const struct weir_db *db, weir_visit visit, void *context);
 
-// Words for the last code but WEIR_OK and WEIR_NOTHING that a function has given to this thread; good until
-// its next call. Never NULL.
+// Words for the last code but WEIR_OK and WEIR_NOTHING that a function has given to this thread;
+// good until its next call. Never NULL.
 const char *weir_message(void);
 
 // Begins a walk. It is given back before its transaction ends.
@@ -420,8 +424,8 @@ enum weir_code weir_table_definition(const struct weir_table *table,
 // Shows the names of its indexes, in order: the first is index 0.
 enum weir_code weir_table_indexes(const struct weir_table *table, weir_visit visit, void *context);
 
-// Inserts a row and its entries: all, or nothing. On WEIR_DUPLICATE, `duplicate` says which index has the key
-// already, or WEIR_ROWS for the primary key.
+// Inserts a row and its entries: all, or nothing. On WEIR_DUPLICATE, `duplicate` says which index
+// has the key already, or WEIR_ROWS for the primary key.
 enum weir_code weir_table_insert(const struct weir_table *table,
                                  const struct weir_txn *txn,
                                  const struct weir_row *row,
@@ -439,16 +443,16 @@ enum weir_code weir_table_delete(const struct weir_table *table,
                                  const struct weir_txn *txn,
                                  const struct weir_row *old);
 
-// Reads a row by its primary key; `lock` is a weir_lock. With a lock the key is locked whether or not there is a
-// row, and the row is the one committed last.
+// Reads a row by its primary key; `lock` is a weir_lock. With a lock the key is locked whether or
+// not there is a row, and the row is the one committed last.
 enum weir_code weir_table_get(struct weir_table *table,
                               const struct weir_txn *txn,
                               struct weir_bytes key,
                               uint32_t lock,
                               struct weir_bytes *row);
 
-// Locks a key without NULLs of a unique index, whether or not there is a row, and reads the primary key of its
-// row as committed last. WEIR_NOTHING: there is none.
+// Locks a key without NULLs of a unique index, whether or not there is a row, and reads the
+// primary key of its row as committed last. WEIR_NOTHING: there is none.
 enum weir_code weir_table_find_for_update(struct weir_table *table,
                                           const struct weir_txn *txn,
                                           size_t index,
@@ -478,7 +482,8 @@ enum weir_code weir_table_take_row_id(const struct weir_table *table,
                                       const struct weir_txn *txn,
                                       uint8_t *out);
 
-// About how many rows (WEIR_ROWS) or entries of an index lie from `from` on and, if `to` is not NULL, below `to`.
+// About how many rows (WEIR_ROWS) or entries of an index lie from `from` on and, if `to` is not
+// NULL, below `to`.
 enum weir_code weir_table_estimate(const struct weir_table *table,
                                    int32_t index,
                                    struct weir_bytes from,
@@ -494,15 +499,16 @@ enum weir_code weir_table_count(const struct weir_table *table,
                                 const struct weir_txn *txn,
                                 uint64_t *rows);
 
-// Compares all indexes with the rows, as the transaction sees them. Each problem is shown; WEIR_DAMAGED if
-// there was one.
+// Compares all indexes with the rows, as the transaction sees them. Each problem is shown;
+// WEIR_DAMAGED if there was one.
 enum weir_code weir_table_check(const struct weir_table *table,
                                 const struct weir_txn *txn,
                                 weir_make_entry make,
                                 weir_visit visit,
                                 void *context);
 
-// Opens a tree by its name, and makes it if need be and `make` says so. WEIR_NOTHING: there is none.
+// Opens a tree by its name, and makes it if need be and `make` says so. WEIR_NOTHING: there is
+// none.
 enum weir_code weir_tree_open(const struct weir_db *db,
                               struct weir_bytes name,
                               bool make,
@@ -517,9 +523,9 @@ enum weir_code weir_tree_drop(const struct weir_db *db, struct weir_bytes name);
 // Shows the names of all trees, in order, those of tables included.
 enum weir_code weir_tree_names(const struct weir_db *db, weir_visit visit, void *context);
 
-// Reads the value at a key; `lock` is a weir_lock. Without a transaction (NULL) it reads what is committed and
-// locks nothing; the bytes are good until this thread's next such read. With one: until its next read through
-// a tree.
+// Reads the value at a key; `lock` is a weir_lock. Without a transaction (NULL) it reads what is
+// committed and locks nothing; the bytes are good until this thread's next such read. With one:
+// until its next read through a tree.
 enum weir_code weir_tree_get(const struct weir_tree *tree,
                              const struct weir_txn *txn,
                              struct weir_bytes key,
@@ -555,22 +561,20 @@ enum weir_code weir_tree_put_now(const struct weir_tree *tree,
                                  struct weir_bytes value,
                                  uint32_t durability);
 
-// Begins a transaction; it costs nothing until it does something. `isolation` is a weir_isolation; a lock is
-// waited for at most `lock_wait_millis`, 0 for not at all.
+// Begins a transaction; it costs nothing until it does something. `isolation` is a weir_isolation;
+// a lock is waited for at most `lock_wait_millis`, 0 for not at all.
 enum weir_code weir_txn_begin(const struct weir_db *db,
                               uint32_t isolation,
                               uint64_t lock_wait_millis,
                               struct weir_txn **out);
 
-// Commits; others see the changes when it returns, which it does when they are as durable as `durability`, a
-// weir_durability, says. The handle is gone, whatever is returned.
-enum weir_code weir_txn_commit(struct weir_txn *txn,
-                               uint32_t durability);
+// Commits; others see the changes when it returns, which it does when they are as durable as
+// `durability`, a weir_durability, says. The handle is gone, whatever is returned.
+enum weir_code weir_txn_commit(struct weir_txn *txn, uint32_t durability);
 
-// Commits, and does not wait: others see the changes when it returns, and they are durable when weir_wait has
-// returned for the `position` that is put out. The handle is gone.
-enum weir_code weir_txn_commit_visible(struct weir_txn *txn,
-                                       uint64_t *position);
+// Commits, and does not wait: others see the changes when it returns, and they are durable when
+// weir_wait has returned for the `position` that is put out. The handle is gone.
+enum weir_code weir_txn_commit_visible(struct weir_txn *txn, uint64_t *position);
 
 // Waits until a commit is as durable as asked. Commits become durable in their order.
 enum weir_code weir_wait(const struct weir_db *db, uint64_t position, uint32_t durability);
@@ -578,17 +582,16 @@ enum weir_code weir_wait(const struct weir_db *db, uint64_t position, uint32_t d
 // Takes everything back. The handle is gone, whatever is returned.
 enum weir_code weir_txn_rollback(struct weir_txn *txn);
 
-// Prepares it under a name of 1 to 255 bytes: durable when this returns, it survives a restart with its
-// changes, until weir_commit_prepared or weir_rollback_prepared. The handle is gone; if this failed, so is
-// what it did.
-enum weir_code weir_txn_prepare(struct weir_txn *txn,
-                                struct weir_bytes xid);
+// Prepares it under a name of 1 to 255 bytes: durable when this returns, it survives a restart
+// with its changes, until weir_commit_prepared or weir_rollback_prepared. The handle is gone; if
+// this failed, so is what it did.
+enum weir_code weir_txn_prepare(struct weir_txn *txn, struct weir_bytes xid);
 
 // Takes the snapshot now that the first read would take.
 enum weir_code weir_txn_take_snapshot(const struct weir_txn *txn);
 
-// Begins a statement: at WEIR_READ_COMMITTED, all its reads without locks come from one snapshot taken now. An
-// interruption that came too late for the statement before is forgotten.
+// Begins a statement: at WEIR_READ_COMMITTED, all its reads without locks come from one snapshot
+// taken now. An interruption that came too late for the statement before is forgotten.
 enum weir_code weir_txn_begin_statement(const struct weir_txn *txn);
 
 // Gives the snapshot of the statement up, so that it holds back no cleaning.
@@ -597,7 +600,8 @@ enum weir_code weir_txn_end_statement(const struct weir_txn *txn);
 // How long it waits for a lock from now on.
 enum weir_code weir_txn_set_lock_wait(const struct weir_txn *txn, uint64_t millis);
 
-// Whether it has ended: a deadlock may have ended it. It is to be given back by weir_txn_rollback then.
+// Whether it has ended: a deadlock may have ended it. It is to be given back by weir_txn_rollback
+// then.
 bool weir_txn_is_over(const struct weir_txn *txn);
 
 // Makes a point to go back to.
@@ -609,8 +613,9 @@ enum weir_code weir_txn_rollback_to(const struct weir_txn *txn, uint64_t savepoi
 // Forgets a savepoint.
 enum weir_code weir_txn_release(const struct weir_txn *txn, uint64_t savepoint);
 
-// Ends the wait for a lock of a transaction, or its next one in this statement: the call that waits fails with
-// WEIR_INTERRUPTED. The one function that any thread may call while another one uses the transaction.
+// Ends the wait for a lock of a transaction, or its next one in this statement: the call that
+// waits fails with WEIR_INTERRUPTED. The one function that any thread may call while another one
+// uses the transaction.
 enum weir_code weir_txn_interrupt(const struct weir_txn *txn);
 
 #ifdef __cplusplus

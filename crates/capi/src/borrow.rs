@@ -45,7 +45,8 @@ impl weir_bytes {
     }
 }
 
-/// Is shown one thing after the other. It must not unwind, and what it is shown is gone when it returns.
+/// Is shown one thing after the other. It must not unwind, and what it is shown is gone when it
+/// returns.
 pub type weir_visit = Option<unsafe extern "C" fn(context: *mut c_void, bytes: weir_bytes)>;
 
 /// # Safety

@@ -31,8 +31,8 @@ impl weir_index {
     }
 }
 
-/// Makes a table of rows and keys that the caller encodes. `definition` is the caller's. Durable when it
-/// returns, as all here. WEIR_EXISTS: there is one of this name.
+/// Makes a table of rows and keys that the caller encodes. `definition` is the caller's. Durable
+/// when it returns, as all here. WEIR_EXISTS: there is one of this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_table_create(
     db: *const weir_db,
@@ -65,7 +65,8 @@ pub unsafe extern "C" fn weir_table_drop(db: *const weir_db, name: weir_bytes) -
     })
 }
 
-/// Gives a table another name. WEIR_NOTHING: there is none; WEIR_EXISTS: there is one of the new name.
+/// Gives a table another name. WEIR_NOTHING: there is none; WEIR_EXISTS: there is one of the new
+/// name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_table_rename(
     db: *const weir_db,
@@ -106,8 +107,8 @@ pub unsafe extern "C" fn weir_table_names(
     })
 }
 
-/// Makes the entry of a row in an index: fills `entry` with bytes that stay until its next call and returns 0,
-/// or something else to stop. It must not unwind.
+/// Makes the entry of a row in an index: fills `entry` with bytes that stay until its next call and
+/// returns 0, or something else to stop. It must not unwind.
 pub type weir_make_entry = Option<
     unsafe extern "C" fn(
         context: *mut c_void,
@@ -146,8 +147,9 @@ pub(crate) unsafe fn make_entry(
     Ok(())
 }
 
-/// Adds an index to a table while others write to it: they are told WEIR_CHANGED, open the table again and give
-/// its entries from then on. WEIR_EXISTS: there is one of this name; WEIR_DUPLICATE: two rows have one key.
+/// Adds an index to a table while others write to it: they are told WEIR_CHANGED, open the table
+/// again and give its entries from then on. WEIR_EXISTS: there is one of this name; WEIR_DUPLICATE:
+/// two rows have one key.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_table_add_index(
     db: *const weir_db,

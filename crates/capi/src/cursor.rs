@@ -11,8 +11,8 @@ pub struct weir_cursor {
     cursor: TxnCursor,
 }
 
-/// Makes a cursor that stands nowhere yet; `lock` is a weir_lock. It sees keys from `from` on and, if `to` is not
-/// NULL, below `to`. It is given back before its transaction ends.
+/// Makes a cursor that stands nowhere yet; `lock` is a weir_lock. It sees keys from `from` on and,
+/// if `to` is not NULL, below `to`. It is given back before its transaction ends.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_cursor_open(
     tree: *const weir_tree,

@@ -75,7 +75,8 @@ fn config(options: &weir_options) -> Result<Config, Failure> {
     Ok(Config { pool_bytes, log_bytes: options.log_bytes, page_size, create, ..usual })
 }
 
-/// Opens the database in a directory, and makes it if need be; recovers after a crash. `options` may be NULL.
+/// Opens the database in a directory, and makes it if need be; recovers after a crash. `options`
+/// may be NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_open(
     directory: weir_bytes,
@@ -85,6 +86,9 @@ pub unsafe extern "C" fn weir_open(
     run(|| {
         // SAFETY: the contract of `borrow`.
         let (directory, options) = unsafe { (directory.text()?, options.as_ref()) };
+        if out.is_null() {
+            return Err(wrong("there is no place for a result"));
+        }
         let config = options.map_or_else(|| Ok(Config::default()), config)?;
         let db = Db::open(Path::new(directory), config)?;
         let tables = Tables::open(&db)?;
@@ -94,8 +98,8 @@ pub unsafe extern "C" fn weir_open(
     })
 }
 
-/// Closes the database in order: the next opening has nothing to redo. All other handles of it must have been
-/// given back; the handle is gone, whatever is returned.
+/// Closes the database in order: the next opening has nothing to redo. All other handles of it must
+/// have been given back; the handle is gone, whatever is returned.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_close(db: *mut weir_db) -> weir_code {
     run(|| {
@@ -155,7 +159,8 @@ pub unsafe extern "C" fn weir_prepared(
     })
 }
 
-/// Commits a prepared transaction; `durability` is a weir_durability. WEIR_NOTHING: there is none of that name.
+/// Commits a prepared transaction; `durability` is a weir_durability. WEIR_NOTHING: there is none
+/// of that name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_commit_prepared(
     db: *const weir_db,
@@ -179,8 +184,8 @@ pub unsafe extern "C" fn weir_rollback_prepared(db: *const weir_db, xid: weir_by
     })
 }
 
-/// Checks all trees of the database and whether each page belongs to exactly one. Each problem is shown;
-/// WEIR_DAMAGED if there was one.
+/// Checks all trees of the database and whether each page belongs to exactly one. Each problem is
+/// shown; WEIR_DAMAGED if there was one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_check(
     db: *const weir_db,

@@ -164,8 +164,8 @@ fn say(text: &str) {
     MESSAGE.with(|message| *message.borrow_mut() = text);
 }
 
-/// Words for the last code but WEIR_OK and WEIR_NOTHING that a function has given to this thread; good until
-/// its next call. Never NULL.
+/// Words for the last code but WEIR_OK and WEIR_NOTHING that a function has given to this thread;
+/// good until its next call. Never NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_message() -> *const c_char {
     MESSAGE.with(|message| message.borrow().as_ptr())

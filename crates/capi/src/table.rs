@@ -163,8 +163,8 @@ unsafe fn told(done: Result<(), Error>, duplicate: *mut i32) -> Done {
     Ok(weir_code::WEIR_OK)
 }
 
-/// Inserts a row and its entries: all, or nothing. On WEIR_DUPLICATE, `duplicate` says which index has the key
-/// already, or WEIR_ROWS for the primary key.
+/// Inserts a row and its entries: all, or nothing. On WEIR_DUPLICATE, `duplicate` says which index
+/// has the key already, or WEIR_ROWS for the primary key.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_table_insert(
     table: *const weir_table,
@@ -225,8 +225,8 @@ pub unsafe extern "C" fn weir_table_delete(
     })
 }
 
-/// Reads a row by its primary key; `lock` is a weir_lock. With a lock the key is locked whether or not there is a
-/// row, and the row is the one committed last.
+/// Reads a row by its primary key; `lock` is a weir_lock. With a lock the key is locked whether or
+/// not there is a row, and the row is the one committed last.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_table_get(
     table: *mut weir_table,
@@ -261,8 +261,8 @@ pub unsafe extern "C" fn weir_table_get(
     })
 }
 
-/// Locks a key without NULLs of a unique index, whether or not there is a row, and reads the primary key of its
-/// row as committed last. WEIR_NOTHING: there is none.
+/// Locks a key without NULLs of a unique index, whether or not there is a row, and reads the
+/// primary key of its row as committed last. WEIR_NOTHING: there is none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_table_find_for_update(
     table: *mut weir_table,
@@ -375,7 +375,8 @@ pub enum weir_estimate_kind {
     WEIR_MORE_THAN = 2,
 }
 
-/// About how many rows (WEIR_ROWS) or entries of an index lie from `from` on and, if `to` is not NULL, below `to`.
+/// About how many rows (WEIR_ROWS) or entries of an index lie from `from` on and, if `to` is not
+/// NULL, below `to`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_table_estimate(
     table: *const weir_table,
@@ -435,8 +436,8 @@ pub unsafe extern "C" fn weir_table_count(
     })
 }
 
-/// Compares all indexes with the rows, as the transaction sees them. Each problem is shown; WEIR_DAMAGED if
-/// there was one.
+/// Compares all indexes with the rows, as the transaction sees them. Each problem is shown;
+/// WEIR_DAMAGED if there was one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_table_check(
     table: *const weir_table,

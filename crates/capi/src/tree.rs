@@ -19,7 +19,8 @@ thread_local! {
     static VALUE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Opens a tree by its name, and makes it if need be and `make` says so. WEIR_NOTHING: there is none.
+/// Opens a tree by its name, and makes it if need be and `make` says so. WEIR_NOTHING: there is
+/// none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_tree_open(
     db: *const weir_db,
@@ -72,9 +73,9 @@ pub unsafe extern "C" fn weir_tree_names(
     })
 }
 
-/// Reads the value at a key; `lock` is a weir_lock. Without a transaction (NULL) it reads what is committed and
-/// locks nothing; the bytes are good until this thread's next such read. With one: until its next read through
-/// a tree.
+/// Reads the value at a key; `lock` is a weir_lock. Without a transaction (NULL) it reads what is
+/// committed and locks nothing; the bytes are good until this thread's next such read. With one:
+/// until its next read through a tree.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_tree_get(
     tree: *const weir_tree,
@@ -161,8 +162,8 @@ pub unsafe extern "C" fn weir_tree_delete(
     })
 }
 
-/// Is given the next entry, in ascending key order: fills both and returns true, or returns false at the end.
-/// What it names must stay until its next call.
+/// Is given the next entry, in ascending key order: fills both and returns true, or returns false
+/// at the end. What it names must stay until its next call.
 pub type weir_next_entry = Option<
     unsafe extern "C" fn(
         context: *mut c_void,
@@ -186,8 +187,8 @@ pub unsafe extern "C" fn weir_tree_bulk_load(
         let entries = std::iter::from_fn(|| {
             let none = weir_bytes::of(&[]);
             let (mut key, mut value) = (none, none);
-            // SAFETY: the caller of the interface has given a function of this kind, and vouches for
-            // what it fills in; it is copied before the next call.
+            // SAFETY: the caller of the interface has given a function of this kind, and vouches
+            // for what it fills in; it is copied before the next call.
             unsafe {
                 let more = next(context, &raw mut key, &raw mut value);
                 more.then(|| (key.slice().to_vec(), value.slice().to_vec()))

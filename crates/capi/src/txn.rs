@@ -19,7 +19,8 @@ pub enum weir_isolation {
     WEIR_READ_COMMITTED = 1,
     /// Reads come from one snapshot; locking reads and writes work on what is committed now.
     WEIR_REPEATABLE_READ = 2,
-    /// As above, and writing what somebody else changed after the snapshot fails with WEIR_CONFLICT.
+    /// As above, and writing what somebody else changed after the snapshot fails with
+    /// WEIR_CONFLICT.
     WEIR_SNAPSHOT = 3,
     /// All reads lock what they read.
     WEIR_SERIALIZABLE = 4,
@@ -65,8 +66,8 @@ impl weir_txn {
         unsafe { &mut *self.inner.get() }
     }
 
-    /// As [`weir_txn::inner`], before a read without a lock asked for: where the level locks what it reads, it
-    /// may wait.
+    /// As [`weir_txn::inner`], before a read without a lock asked for: where the level locks what
+    /// it reads, it may wait.
     ///
     /// # Safety
     /// As [`weir_txn::inner`].
@@ -91,8 +92,8 @@ impl weir_txn {
         let inner = unsafe { self.inner() };
         if self.number.load(Ordering::Relaxed) == 0 {
             let number = inner.txn.number()?;
-            // Whoever interrupts sets its mark first and looks at the number then; here it is the other way
-            // round, so one of the two ends the wait.
+            // Whoever interrupts sets its mark first and looks at the number then; here it is the
+            // other way round, so one of the two ends the wait.
             self.number.store(number.0, Ordering::SeqCst);
             if self.interrupted.load(Ordering::SeqCst) {
                 self.db.kill_wait(number);
@@ -110,8 +111,8 @@ fn wait(millis: u64) -> Wait {
     }
 }
 
-/// Begins a transaction; it costs nothing until it does something. `isolation` is a weir_isolation; a lock is
-/// waited for at most `lock_wait_millis`, 0 for not at all.
+/// Begins a transaction; it costs nothing until it does something. `isolation` is a weir_isolation;
+/// a lock is waited for at most `lock_wait_millis`, 0 for not at all.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_txn_begin(
     db: *const weir_db,
@@ -139,8 +140,8 @@ pub unsafe extern "C" fn weir_txn_begin(
     })
 }
 
-/// Commits; others see the changes when it returns, which it does when they are as durable as `durability`, a
-/// weir_durability, says. The handle is gone, whatever is returned.
+/// Commits; others see the changes when it returns, which it does when they are as durable as
+/// `durability`, a weir_durability, says. The handle is gone, whatever is returned.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_txn_commit(txn: *mut weir_txn, durability: u32) -> weir_code {
     run(|| {
@@ -152,8 +153,8 @@ pub unsafe extern "C" fn weir_txn_commit(txn: *mut weir_txn, durability: u32) ->
     })
 }
 
-/// Commits, and does not wait: others see the changes when it returns, and they are durable when weir_wait has
-/// returned for the `position` that is put out. The handle is gone.
+/// Commits, and does not wait: others see the changes when it returns, and they are durable when
+/// weir_wait has returned for the `position` that is put out. The handle is gone.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_txn_commit_visible(
     txn: *mut weir_txn,
@@ -196,9 +197,9 @@ pub unsafe extern "C" fn weir_txn_rollback(txn: *mut weir_txn) -> weir_code {
     })
 }
 
-/// Prepares it under a name of 1 to 255 bytes: durable when this returns, it survives a restart with its
-/// changes, until weir_commit_prepared or weir_rollback_prepared. The handle is gone; if this failed, so is
-/// what it did.
+/// Prepares it under a name of 1 to 255 bytes: durable when this returns, it survives a restart
+/// with its changes, until weir_commit_prepared or weir_rollback_prepared. The handle is gone; if
+/// this failed, so is what it did.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_txn_prepare(txn: *mut weir_txn, xid: weir_bytes) -> weir_code {
     run(|| {
@@ -220,8 +221,8 @@ pub unsafe extern "C" fn weir_txn_take_snapshot(txn: *const weir_txn) -> weir_co
     })
 }
 
-/// Begins a statement: at WEIR_READ_COMMITTED, all its reads without locks come from one snapshot taken now. An
-/// interruption that came too late for the statement before is forgotten.
+/// Begins a statement: at WEIR_READ_COMMITTED, all its reads without locks come from one snapshot
+/// taken now. An interruption that came too late for the statement before is forgotten.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_txn_begin_statement(txn: *const weir_txn) -> weir_code {
     run(|| {
@@ -254,7 +255,8 @@ pub unsafe extern "C" fn weir_txn_set_lock_wait(txn: *const weir_txn, millis: u6
     })
 }
 
-/// Whether it has ended: a deadlock may have ended it. It is to be given back by weir_txn_rollback then.
+/// Whether it has ended: a deadlock may have ended it. It is to be given back by weir_txn_rollback
+/// then.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_txn_is_over(txn: *const weir_txn) -> bool {
     // SAFETY: the contract of `borrow`.
@@ -306,8 +308,9 @@ pub unsafe extern "C" fn weir_txn_release(txn: *const weir_txn, savepoint: u64) 
     })
 }
 
-/// Ends the wait for a lock of a transaction, or its next one in this statement: the call that waits fails with
-/// WEIR_INTERRUPTED. The one function that any thread may call while another one uses the transaction.
+/// Ends the wait for a lock of a transaction, or its next one in this statement: the call that
+/// waits fails with WEIR_INTERRUPTED. The one function that any thread may call while another one
+/// uses the transaction.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_txn_interrupt(txn: *const weir_txn) -> weir_code {
     run(|| {

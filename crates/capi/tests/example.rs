@@ -1,5 +1,5 @@
-//! The example in C is compiled against the committed header, linked with the archive and with the shared
-//! library, and run.
+//! The example in C is compiled against the committed header, linked with the archive and with the
+//! shared library, and run.
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
