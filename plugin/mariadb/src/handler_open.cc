@@ -105,6 +105,29 @@ bool ha_weir::get_error_message(int error, String *buf)
   return false;
 }
 
+// Whether what a statement reads on its way to a change is read as committed last, with shared locks: from
+// REPEATABLE READ on, as InnoDB's users know it. Reading from the snapshot would build on what is gone.
+static bool reads_for_change(THD *thd)
+{
+  if (thd_tx_isolation(thd) < ISO_REPEATABLE_READ)
+    return false;
+  switch (thd_sql_command(thd))
+  {
+  case SQLCOM_INSERT:
+  case SQLCOM_INSERT_SELECT:
+  case SQLCOM_REPLACE:
+  case SQLCOM_REPLACE_SELECT:
+  case SQLCOM_UPDATE:
+  case SQLCOM_UPDATE_MULTI:
+  case SQLCOM_DELETE:
+  case SQLCOM_DELETE_MULTI:
+  case SQLCOM_CREATE_TABLE:
+    return true;
+  default:
+    return false;
+  }
+}
+
 int ha_weir::external_lock(THD *thd, int lock_type)
 {
   if (lock_type == F_UNLCK)
@@ -130,7 +153,7 @@ int ha_weir::start_stmt(THD *thd, thr_lock_type lock_type)
   m_trx= Transaction::of(thd);
   if (lock_type >= TL_FIRST_WRITE)
     m_lock= WEIR_LOCK_UPDATE;
-  else if (lock_type == TL_READ_WITH_SHARED_LOCKS)
+  else if (lock_type == TL_READ_WITH_SHARED_LOCKS || reads_for_change(thd))
     m_lock= WEIR_LOCK_SHARE;
   else
     m_lock= WEIR_LOCK_NONE;
@@ -148,6 +171,8 @@ THR_LOCK_DATA **ha_weir::store_lock(THD *thd, THR_LOCK_DATA **to, thr_lock_type 
     m_lock= WEIR_LOCK_SHARE;
   else if (lock_type >= TL_FIRST_WRITE)
     m_lock= WEIR_LOCK_UPDATE;
+  else if (reads_for_change(thd))
+    m_lock= WEIR_LOCK_SHARE;
   else
     m_lock= WEIR_LOCK_NONE;
   return to;
