@@ -109,6 +109,7 @@ private:
   // Reading.
   int open_scan(int32_t place, const std::string &from, const std::string *to, bool down);
   void close_scan();
+  void suspend_scan();
   int step(uchar *buf);
   int step_to(uchar *buf, bool down);
   int read_row(uchar *buf, const uchar *key, size_t length);
@@ -123,6 +124,7 @@ private:
   int map_duplicate(weir_code code, int32_t duplicate);
 
   THR_LOCK_DATA m_lock_data;
+  std::string m_name;
   Weir_share *m_share;
   weir_table *m_table;
   Transaction *m_trx;
@@ -144,6 +146,8 @@ private:
   weir_found m_found;
   int32_t m_place;
   bool m_down;
+  // It has come to something.
+  bool m_on;
   // It ends before the index does: to go on behind its end, another has to be begun.
   bool m_bounded;
   // Where it stood when it was closed, or the key that was read without one.

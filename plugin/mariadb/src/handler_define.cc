@@ -75,9 +75,7 @@ int ha_weir::rename_table(const char *from, const char *to)
 int ha_weir::truncate()
 {
   close_scan();
-  // What the statement has begun holds a share of the definition.
-  std::string name= table_name_of(table_share->normalized_path.str);
-  weir_code code= weir_table_truncate(weir_database, bytes_of(name));
+  weir_code code= weir_table_truncate(weir_database, bytes_of(m_name));
   if (code != WEIR_OK)
     return fail(code);
   m_share->forget();

@@ -5,7 +5,7 @@
 ha_weir::ha_weir(handlerton *hton, TABLE_SHARE *share)
     : handler(hton, share), m_share(nullptr), m_table(nullptr), m_trx(nullptr), m_lock(WEIR_LOCK_NONE),
       m_skip_locked(false), m_keyread(false), m_copying(false), m_copied(0), m_scan(nullptr), m_found(),
-      m_place(WEIR_ROWS), m_down(false), m_bounded(false), m_row_id(), m_duplicate(MAX_KEY)
+      m_place(WEIR_ROWS), m_down(false), m_on(false), m_bounded(false), m_row_id(), m_duplicate(MAX_KEY)
 {
   memset(&m_lock_data, 0, sizeof(m_lock_data));
 }
@@ -71,11 +71,12 @@ void ha_weir::make_codecs()
 
 int ha_weir::open(const char *name, int, uint)
 {
+  m_name= table_name_of(name);
   lock_shared_ha_data();
   m_share= static_cast<Weir_share *>(get_ha_share_ptr());
   if (!m_share)
   {
-    m_share= new Weir_share(table_name_of(name));
+    m_share= new Weir_share(m_name);
     set_ha_share_ptr(m_share);
   }
   unlock_shared_ha_data();
@@ -132,7 +133,7 @@ int ha_weir::external_lock(THD *thd, int lock_type)
 {
   if (lock_type == F_UNLCK)
   {
-    close_scan();
+    suspend_scan();
     Transaction *trx= m_trx;
     m_trx= nullptr;
     m_lock= WEIR_LOCK_NONE;

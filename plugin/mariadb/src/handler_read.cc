@@ -4,6 +4,15 @@ void ha_weir::close_scan()
 {
   weir_scan_close(m_scan);
   m_scan= nullptr;
+  m_on= false;
+}
+
+// Gives the walk up with its transaction, and keeps where it stood: HANDLER goes on there in another one.
+void ha_weir::suspend_scan()
+{
+  if (m_scan && m_on)
+    m_at.assign(reinterpret_cast<const char *>(m_found.tree_key.data), m_found.tree_key.len);
+  close_scan();
 }
 
 // Begins a walk over the rows or an index, from `from` on and below `to`.
@@ -79,6 +88,7 @@ int ha_weir::step(uchar *buf)
       return HA_ERR_END_OF_FILE;
     if (code != WEIR_OK)
       return fail(code);
+    m_on= true;
     if (m_place == WEIR_ROWS)
       return decode(buf, m_found.tree_key.data, m_found.tree_key.len, m_found.row.data, m_found.row.len);
     if (m_keyread && m_indexes[active_index].covers)
@@ -95,8 +105,7 @@ int ha_weir::step_to(uchar *buf, bool down)
 {
   if (!m_scan || m_down != down || m_bounded)
   {
-    if (m_scan)
-      m_at.assign(reinterpret_cast<const char *>(m_found.tree_key.data), m_found.tree_key.len);
+    suspend_scan();
     std::string at= m_at;
     int error;
     if (down)
@@ -122,7 +131,7 @@ int ha_weir::rnd_end()
   return 0;
 }
 
-int ha_weir::rnd_next(uchar *buf) { return step(buf); }
+int ha_weir::rnd_next(uchar *buf) { return m_scan ? step(buf) : step_to(buf, false); }
 
 void ha_weir::position(const uchar *record)
 {

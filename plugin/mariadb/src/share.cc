@@ -69,14 +69,18 @@ weir_code Weir_share::reserve_numbers(weir_table *table, weir_txn *txn, ulonglon
     start= start > ULONGLONG_MAX - (increment - behind) ? ULONGLONG_MAX : start + increment - behind;
   if (start > max || start == ULONGLONG_MAX)
   {
-    *first= ULONGLONG_MAX;
-    *count= 0;
-    return WEIR_EXHAUSTED;
+    // The server finds out that this does not fit, and says which column it is.
+    *first= max == ULONGLONG_MAX ? max : max + 1;
+    *count= 1;
+    return WEIR_OK;
   }
   ulonglong fit= (max - start) / increment + 1;
   *count= std::max<ulonglong>(1, std::min(wanted, fit));
   *first= start;
-  return weir_table_pass_number(table, txn, start + (*count - 1) * increment);
+  // As InnoDB has it, the next number is a whole increment on, also for who counts otherwise.
+  ulonglong last= start + (*count - 1) * increment;
+  ulonglong used= last > ULONGLONG_MAX - increment ? last : last + increment - 1;
+  return weir_table_pass_number(table, txn, used);
 }
 
 weir_code Weir_share::pass_number(weir_table *table, weir_txn *txn, ulonglong used)
