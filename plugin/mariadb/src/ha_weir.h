@@ -64,6 +64,7 @@ public:
   int rnd_pos(uchar *buf, uchar *pos) override;
   void position(const uchar *record) override;
   int cmp_ref(const uchar *a, const uchar *b) override;
+  Item *idx_cond_push(uint index, Item *condition) override;
   int index_init(uint index, bool sorted) override;
   int index_end() override;
   int index_read_map(uchar *buf, const uchar *key, key_part_map parts, ha_rkey_function find) override;

@@ -45,6 +45,8 @@ ulong ha_weir::index_flags(uint index, uint part, bool all_parts) const
     flags|= HA_KEYREAD_ONLY;
   if (index == table_share->primary_key)
     flags|= HA_CLUSTERED_INDEX;
+  else if (covers)
+    flags|= HA_DO_INDEX_COND_PUSHDOWN;
   return flags;
 }
 
@@ -84,6 +86,8 @@ int ha_weir::open(const char *name, int, uint)
   if (code != WEIR_OK)
     return code == WEIR_NOTHING ? HA_ERR_NO_SUCH_TABLE : fail(code);
   make_codecs();
+  // A scan of all rows goes by the primary key: who changes it meanwhile must not meet the row again.
+  key_used_on_scan= table_share->primary_key;
   return info(HA_STATUS_NO_LOCK | HA_STATUS_VARIABLE | HA_STATUS_CONST);
 }
 

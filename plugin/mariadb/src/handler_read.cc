@@ -91,6 +91,17 @@ int ha_weir::step(uchar *buf)
     m_on= true;
     if (m_place == WEIR_ROWS)
       return decode(buf, m_found.tree_key.data, m_found.tree_key.len, m_found.row.data, m_found.row.len);
+    if (pushed_idx_cond && pushed_idx_cond_keyno == active_index)
+    {
+      // Most entries that do not fit cost no look at their row.
+      if (int error= decode_entry(buf))
+        return error;
+      check_result_t fits= handler_index_cond_check(this);
+      if (fits == CHECK_NEG)
+        continue;
+      if (fits != CHECK_POS)
+        return fits == CHECK_OUT_OF_RANGE ? HA_ERR_END_OF_FILE : HA_ERR_ABORTED_BY_USER;
+    }
     if (m_keyread && m_indexes[active_index].covers)
       return decode_entry(buf);
     int error= read_row(buf, m_found.primary_key.data, m_found.primary_key.len);
@@ -159,6 +170,20 @@ int ha_weir::cmp_ref(const uchar *a, const uchar *b)
   m_primary.encode_image(a, HA_WHOLE_KEY, &left);
   m_primary.encode_image(b, HA_WHOLE_KEY, &right);
   return left.compare(right);
+}
+
+Item *ha_weir::idx_cond_push(uint index, Item *condition)
+{
+  // It is judged by what the entry holds.
+  if (m_indexes[index].place == WEIR_ROWS || !m_indexes[index].covers)
+    return condition;
+  for (const Key_part_codec &part : m_indexes[index].key.parts())
+    if (part.field()->vcol_info)
+      return condition;
+  pushed_idx_cond= condition;
+  pushed_idx_cond_keyno= index;
+  in_range_check_pushed_down= true;
+  return nullptr;
 }
 
 int ha_weir::index_init(uint index, bool)

@@ -61,9 +61,9 @@ weir_code Weir_share::reserve_numbers(weir_table *table, weir_txn *txn, ulonglon
   if (increment == 0)
     increment= 1;
   // The server ignores an offset above the increment.
-  if (offset > increment || offset == 0)
-    offset= 1;
-  ulonglong start= next <= offset ? offset : next;
+  if (offset > increment)
+    offset= 0;
+  ulonglong start= std::max<ulonglong>(next, std::max<ulonglong>(offset, 1));
   ulonglong behind= (start - offset) % increment;
   if (behind)
     start= start > ULONGLONG_MAX - (increment - behind) ? ULONGLONG_MAX : start + increment - behind;
