@@ -21,13 +21,16 @@ FUZZ_TARGETS := log_scan page_read op_decode control_decode sizes
 export CARGO_TERM_COLOR ?= never
 export CARGO_TERM_PROGRESS_WHEN ?= never
 
-.PHONY: help run update tpcc test tools fmt clippy tidy unit heavy loom doc mysql bench rivals fuzz clean
+.PHONY: help run update tpcc plugin server test tools fmt clippy tidy unit heavy loom doc mysql bench \
+	rivals fuzz clean
 
 help:
 	@echo "make run     TPC-C on an imitated slow disk, one line a second, then its twelve consistency"
 	@echo "             conditions; keeps $(DIR) and goes on with it the next time"
 	@echo "make update  durable one-row updates on the same disk"
 	@echo "make tpcc    TPC-C on this machine's own disk, as fast as it goes"
+	@echo "make plugin  ENGINE=Weir for the installed MariaDB (Debian 12; installs what is missing)"
+	@echo "make server  a private MariaDB with Weir on a socket below ./weir-data, until Ctrl-C"
 	@echo "make test    everything that must hold: format, lints, tidy, tests, kill -9, loom, docs"
 	@echo "make mysql   TPC-C through SQL against a private MariaDB (weir bench tpcc --mysql)"
 	@echo "make bench   the figures of docs/benchmarks.md on this machine's own disk"
@@ -55,6 +58,17 @@ tpcc: target/release/weir
 target/release/weir: tools
 	@echo "Building weir (the first time takes a minute or two)."
 	@$(CARGO) build --release --locked --quiet --package weir-cli --target-dir target
+
+# ---- MariaDB ---------------------------------------------------------------------------------------
+
+# Needs Debian 12, and root where packages are missing. docs: plugin/mariadb/README.md.
+plugin: tools
+	@$(MAKE) --no-print-directory -f plugin/mariadb/Makefile setup
+	@$(MAKE) --no-print-directory -f plugin/mariadb/Makefile -j2 all
+	@echo "target/plugin/ha_weir.so is ready"
+
+server: plugin
+	@plugin/mariadb/tools/server.sh target/plugin/ha_weir.so ./weir-data/server $(ARGS)
 
 # ---- test -----------------------------------------------------------------------------------------
 

@@ -68,6 +68,17 @@ impl Tables {
         &self.shared.db
     }
 
+    /// Writes down how far auto-increment numbers really have been given out. Called before the
+    /// database is closed in order, it leaves no gap.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub fn settle_numbers(&self) -> Result<(), Error> {
+        let states: Vec<_> = self.shared.states.lock().values().cloned().collect();
+        let (db, catalog) = (&self.shared.db, &self.shared.catalog);
+        states.iter().try_for_each(|state| state.numbers.settle(db, catalog))
+    }
+
     /// The names of all tables, in order.
     ///
     /// # Errors

@@ -243,6 +243,15 @@ impl RawTable {
         self.state.numbers.peek(&self.shared.catalog)
     }
 
+    /// Goes on with the auto-increment number `next`, also if that is lower than what was given
+    /// out: for a table that holds no number from there on.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub fn reset_numbers(&self, next: u64) -> Result<(), Error> {
+        self.state.numbers.reset(&self.shared.db, &self.shared.catalog, next)
+    }
+
     /// A primary key for a row that has none of its own: 8 bytes, each greater than all before it.
     ///
     /// # Errors

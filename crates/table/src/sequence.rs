@@ -68,6 +68,30 @@ impl Sequence {
         Ok(state.next)
     }
 
+    /// Goes on with `next`, be it lower than what was given out or not. For a table that holds no
+    /// number any more.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub(crate) fn reset(&self, db: &Db, catalog: &Tree, next: u64) -> Result<(), Error> {
+        let mut state = self.state.lock();
+        *state = State { next, end: 1 };
+        self.reserve(db, catalog, &mut state, next.max(2))
+    }
+
+    /// Writes down what really was given out, so that a database closed in order has no gap.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub(crate) fn settle(&self, db: &Db, catalog: &Tree) -> Result<(), Error> {
+        let mut state = self.state.lock();
+        if state.next < state.end {
+            Self::write_down(db, catalog, &self.key, state.next)?;
+            state.end = state.next;
+        }
+        Ok(())
+    }
+
     fn load(&self, catalog: &Tree, state: &mut State) -> Result<(), Error> {
         if state.end > 0 {
             return Ok(());
@@ -87,13 +111,18 @@ impl Sequence {
             return Ok(());
         }
         let end = end.saturating_add(self.stretch);
+        Self::write_down(db, catalog, &self.key, end)?;
+        state.end = end;
+        Ok(())
+    }
+
+    fn write_down(db: &Db, catalog: &Tree, key: &[u8], end: u64) -> Result<(), Error> {
         // A transaction of its own: whoever needs the number may yet be rolled back. It is durable
         // before the number is shown to anybody.
         let isolation = Isolation::ReadCommitted;
         let mut txn = db.begin(TxnOptions { isolation, ..TxnOptions::default() });
-        txn.put(catalog, &self.key, &end.to_le_bytes())?;
+        txn.put(catalog, key, &end.to_le_bytes())?;
         txn.commit_durably(Durability::Synced)?;
-        state.end = end;
         Ok(())
     }
 }

@@ -10,6 +10,14 @@ use crate::see::View;
 use crate::txn::{Txn, YIELDS_BESIDE_QUEUE};
 
 impl Txn {
+    /// Its number, by which others can end its wait for a lock; given now if it has none yet.
+    ///
+    /// # Errors
+    /// [`TxnError::Over`].
+    pub fn number(&mut self, w: &Writer) -> Result<TxnId, TxnError> {
+        Ok(self.start(w)?.id())
+    }
+
     /// Locks a key, whether or not a row is there, and reads the row as committed last (or changed
     /// by this transaction) into `out`. `false`: there is none.
     ///

@@ -2,8 +2,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use weir_base::{Lsn, TxnId};
 use weir_redo::Durability;
-use weir_txn::{Intent, Isolation, Kind, LockingCursor, RowCursor, Savepoint, Snapshot, Wait};
+use weir_txn::{
+    Intent, Isolation, Kind, LockingCursor, RowCursor, Savepoint, Snapshot, View, Wait,
+};
 
 use crate::db::Db;
 use crate::engine::Engine;
@@ -36,16 +39,29 @@ impl Default for TxnOptions {
 pub struct Txn {
     pub(crate) engine: Arc<Engine>,
     pub(crate) raw: weir_txn::Txn,
+    /// At READ COMMITTED, what all reads of the present statement come from.
+    statement: Option<Snapshot>,
 }
 
 /// A commit that others see already. [`Db::wait`] says when it is durable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use = "it is durable once Db::wait has returned"]
 pub struct Commit {
-    end: Option<weir_base::Lsn>,
+    end: Option<Lsn>,
 }
 
 impl Commit {
+    /// Up to where the log has to be durable; `None`: nothing was changed.
+    #[must_use]
+    pub fn end(&self) -> Option<Lsn> {
+        self.end
+    }
+
+    /// What [`Commit::end`] was read of, to wait for it later.
+    pub fn at(end: Option<Lsn>) -> Self {
+        Commit { end }
+    }
+
     /// Whether anything was changed.
     #[must_use]
     pub fn is_change(&self) -> bool {
@@ -58,7 +74,21 @@ impl Db {
     #[must_use]
     pub fn begin(&self, options: TxnOptions) -> Txn {
         let raw = weir_txn::Txn::new(options.isolation, options.lock_wait);
-        Txn { engine: self.engine.clone(), raw }
+        Txn { engine: self.engine.clone(), raw, statement: None }
+    }
+
+    /// Waits until all that was committed so far is on stable storage.
+    ///
+    /// # Errors
+    /// [`Error::Halted`].
+    pub fn sync(&self) -> Result<(), Error> {
+        self.engine.wait(self.engine.log.end(), Durability::Synced)
+    }
+
+    /// Ends the wait for a lock of the transaction of this number ([`Txn::number`]), or its next
+    /// one: the call that waits fails. Does nothing if there is no such transaction.
+    pub fn kill_wait(&self, number: TxnId) {
+        self.engine.writer.locks().kill(number);
     }
 
     /// Waits until a commit is as durable as asked. Commits become durable in their order.
@@ -138,6 +168,31 @@ impl Txn {
         let _ = self.raw.snapshot(&self.engine.writer);
     }
 
+    /// Begins a statement of a READ COMMITTED transaction: until the next one, or until
+    /// [`Txn::end_statement`], all its reads without locks come from one snapshot taken now, so
+    /// that what an index says of a row and the row agree. Other levels need no such thing.
+    pub fn begin_statement(&mut self) {
+        if self.raw.isolation() == Isolation::ReadCommitted {
+            self.statement = Some(self.engine.registry.snapshot());
+        }
+        if let Some(id) = self.raw.id() {
+            self.engine.writer.locks().clear_kill(id);
+        }
+    }
+
+    /// Gives the snapshot of [`Txn::begin_statement`] up.
+    pub fn end_statement(&mut self) {
+        self.statement = None;
+    }
+
+    /// Its number, for [`Db::kill_wait`]; given now if it has none yet.
+    ///
+    /// # Errors
+    /// [`Error::Transaction`] when it has ended.
+    pub fn number(&mut self) -> Result<TxnId, Error> {
+        Ok(self.raw.number(&self.engine.writer)?)
+    }
+
     /// How long it waits for locks from now on.
     pub fn set_lock_wait(&mut self, wait: Wait) {
         self.raw.set_wait(wait);
@@ -164,6 +219,10 @@ impl Txn {
     /// # Errors
     /// As [`Txn::get`].
     pub fn get_into(&mut self, tree: &Tree, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
+        if let Some(snapshot) = self.statement.as_ref().filter(|_| !self.raw.is_over()) {
+            let (own, view) = (self.raw.id(), View::At(snapshot.number()));
+            return Ok(self.engine.writer.read(&tree.raw, key, own, view, out)?);
+        }
         let found = self.raw.get(&self.engine.writer, &tree.raw, key, out);
         found.map_err(|e| self.engine.failed(e.into()))
     }
@@ -334,8 +393,8 @@ impl Txn {
         if isolation == Isolation::Serializable {
             return self.cursor_for_share(tree);
         }
-        let own_snapshot =
-            (isolation == Isolation::ReadCommitted).then(|| self.engine.registry.snapshot());
+        let own_snapshot = (isolation == Isolation::ReadCommitted)
+            .then(|| self.statement.clone().unwrap_or_else(|| self.engine.registry.snapshot()));
         TxnCursor::new(Walk::Plain(RowCursor::new(tree.raw.clone()), own_snapshot))
     }
 

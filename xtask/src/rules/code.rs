@@ -8,6 +8,17 @@ use crate::tree::Tree;
 /// review.
 pub const UNSAFE_ADDRESSES: &[&str] = &[
     "crates/base/src/aligned.rs",
+    "crates/capi/src/batch.rs",
+    "crates/capi/src/borrow.rs",
+    "crates/capi/src/catalog.rs",
+    "crates/capi/src/cursor.rs",
+    "crates/capi/src/db.rs",
+    "crates/capi/src/fate.rs",
+    "crates/capi/src/scan.rs",
+    "crates/capi/src/stats.rs",
+    "crates/capi/src/table.rs",
+    "crates/capi/src/tree.rs",
+    "crates/capi/src/txn.rs",
     "crates/device/src/batch.rs",
     "crates/device/src/sys.rs",
     "crates/device/src/uring.rs",

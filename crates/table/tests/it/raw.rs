@@ -149,3 +149,20 @@ fn the_entry_of_a_twin_is_left_alone_while_an_index_is_built() {
     assert!(matches!(built, Err(Error::Duplicate { index: Some(0) })), "{built:?}");
     assert_eq!(problems, Vec::<String>::new());
 }
+
+#[test]
+fn numbers_begin_anew_and_are_settled_before_an_orderly_end() {
+    let (_, tables) = new(42);
+    let table = table(&tables);
+    let mut txn = begin(tables.db());
+    assert_eq!(table.take_numbers(&mut txn, 7, 1000).expect("numbers"), 1);
+    table.reset_numbers(3).expect("a new beginning");
+    assert_eq!(table.take_numbers(&mut txn, 1, 1000).expect("a number"), 3);
+    table.reset_numbers(1).expect("a new beginning");
+    assert_eq!(table.take_numbers(&mut txn, 2, 1000).expect("numbers"), 1);
+    drop(txn);
+    tables.settle_numbers().expect("settled");
+    // Whoever opens the database again reads what is written down.
+    let again = Tables::open(tables.db()).expect("its tables").open_raw("t").expect("the table");
+    assert_eq!(again.next_number().expect("a number"), 3);
+}

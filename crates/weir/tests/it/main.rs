@@ -3,6 +3,7 @@ mod basics;
 mod faults;
 mod faults_device;
 mod flip;
+mod hosts;
 mod large;
 mod ranges;
 mod recovery_threads;

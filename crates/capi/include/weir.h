@@ -1,0 +1,625 @@
+// Weir's C interface. Generated from crates/capi by `WEIR_BLESS=1 cargo test -p weir-capi`: change it there.
+//
+// Every function returns a weir_code unless it says otherwise; weir_message() has the words to the last one
+// that this thread was given. Nothing unwinds into the caller.
+
+#ifndef WEIR_H
+#define WEIR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// The rows, not an index.
+#define WEIR_ROWS -1
+
+// A lock is waited for without end.
+#define WEIR_WAIT_FOREVER UINT64_MAX
+
+// How a call ended.
+typedef enum weir_code {
+    // It was done.
+    WEIR_OK = 0,
+    // There is nothing there, or nothing more. Not a failure.
+    WEIR_NOTHING = 1,
+    // There is a row with this key already. Nothing was changed.
+    WEIR_DUPLICATE = 2,
+    // The transaction was chosen to end a deadlock: it has been taken back as a whole.
+    WEIR_DEADLOCK = 3,
+    // The limit for waiting for a lock has passed.
+    WEIR_LOCK_TIMEOUT = 4,
+    // It would have had to wait for a lock, and was told not to.
+    WEIR_WOULD_WAIT = 5,
+    // Somebody has interrupted the wait for a lock.
+    WEIR_INTERRUPTED = 6,
+    // At snapshot isolation: somebody else changed the row after the snapshot.
+    WEIR_CONFLICT = 7,
+    // The definition of the table is not what the handle, or the snapshot, knows.
+    WEIR_CHANGED = 8,
+    // There are no auto-increment numbers left.
+    WEIR_EXHAUSTED = 9,
+    // There is something of this name already.
+    WEIR_EXISTS = 10,
+    // The transaction would need more undo than the log can hold.
+    WEIR_TOO_LARGE = 11,
+    // An argument, key, name or setting that is not possible.
+    WEIR_INPUT = 12,
+    // The disk is full.
+    WEIR_DISK_FULL = 13,
+    // Something stored is not what was written.
+    WEIR_DAMAGED = 14,
+    // The engine has halted after a failure of the device.
+    WEIR_HALTED = 15,
+    // The device or the operating system refused.
+    WEIR_IO = 16,
+    // The transaction has ended already.
+    WEIR_OVER = 17,
+    // A bug of the engine. Every later call in this process is refused with the same.
+    WEIR_PANIC = 18,
+} weir_code;
+
+// When a commit may be told of.
+typedef enum weir_durability {
+    // When it is on stable storage.
+    WEIR_SYNCED = 0,
+    // When the operating system has it: it survives the end of the process.
+    WEIR_WRITTEN = 1,
+    // At once; it is written a moment later.
+    WEIR_LAZY = 2,
+} weir_durability;
+
+// What a transaction sees of others.
+typedef enum weir_isolation {
+    // Also what is not committed.
+    WEIR_READ_UNCOMMITTED = 0,
+    // What is committed when a read (or statement: weir_txn_begin_statement) begins.
+    WEIR_READ_COMMITTED = 1,
+    // Reads come from one snapshot; locking reads and writes work on what is committed now.
+    WEIR_REPEATABLE_READ = 2,
+    // As above, and writing what somebody else changed after the snapshot fails with
+    // WEIR_CONFLICT.
+    WEIR_SNAPSHOT = 3,
+    // All reads lock what they read.
+    WEIR_SERIALIZABLE = 4,
+} weir_isolation;
+
+// How a read locks.
+typedef enum weir_lock {
+    // As the isolation level says, at most levels not at all.
+    WEIR_LOCK_NONE = 0,
+    // What is committed last, with a lock that others may share.
+    WEIR_LOCK_SHARE = 1,
+    // What is committed last, with a lock for this transaction alone.
+    WEIR_LOCK_UPDATE = 2,
+} weir_lock;
+
+// Whether opening may make a database.
+typedef enum weir_create {
+    // When there is none.
+    WEIR_IF_MISSING = 0,
+    // Never.
+    WEIR_NEVER = 1,
+    // There must be none.
+    WEIR_ALWAYS = 2,
+} weir_create;
+
+// How good an estimate is.
+typedef enum weir_estimate_kind {
+    // Counted.
+    WEIR_EXACT = 0,
+    // From a sample (weir_table_analyze).
+    WEIR_SAMPLED = 1,
+    // There are more than this; the table was never sampled.
+    WEIR_MORE_THAN = 2,
+} weir_estimate_kind;
+
+// Changes to be applied together.
+typedef struct weir_batch weir_batch;
+
+// A position in a tree among the rows that a transaction sees.
+typedef struct weir_cursor weir_cursor;
+
+// An open database. All threads may use it.
+typedef struct weir_db weir_db;
+
+// A walk over rows or entries, in one direction.
+typedef struct weir_scan weir_scan;
+
+// A table, good until its definition changes. One thread at a time uses it.
+typedef struct weir_table weir_table;
+
+// An ordered map of bytes. All threads may use it.
+typedef struct weir_tree weir_tree;
+
+// A transaction. One thread at a time uses it.
+typedef struct weir_txn weir_txn;
+
+// Bytes of somebody else's. As a result: good until the next call with the handle that they came
+// from, unless the function says otherwise.
+typedef struct weir_bytes {
+    // The first byte; anything if there is none.
+    const uint8_t *data;
+    // How many.
+    size_t len;
+} weir_bytes;
+
+// An index to be made.
+typedef struct weir_index {
+    // Its name, unique in the table.
+    struct weir_bytes name;
+    // Whether two rows may not have the same key.
+    bool unique;
+    // Bytes of the caller's that say how its keys are made.
+    struct weir_bytes definition;
+} weir_index;
+
+// Is shown one thing after the other. It must not unwind, and what it is shown is gone when it
+// returns.
+typedef void (*weir_visit)(void *context, struct weir_bytes bytes);
+
+// What an index keeps of a row. Keys compare as bytes; none may be the beginning of another.
+typedef struct weir_entry {
+    // The index key.
+    struct weir_bytes key;
+    // What else a covering read needs.
+    struct weir_bytes payload;
+    // Whether a column of the key is NULL: then it equals no other key.
+    bool has_null;
+} weir_entry;
+
+// Makes the entry of a row in an index: fills `entry` with bytes that stay until its next call and
+// returns 0, or something else to stop. It must not unwind.
+typedef int (*weir_make_entry)(void *context,
+                               size_t index,
+                               struct weir_bytes key,
+                               struct weir_bytes row,
+                               struct weir_entry *entry);
+
+// The settings. All zero: the defaults.
+typedef struct weir_options {
+    // Memory for pages, in bytes.
+    uint64_t memory_bytes;
+    // The log's capacity in bytes when the database is made; see weir_set_log_bytes.
+    uint64_t log_bytes;
+    // Bytes a page when the database is made: 4096, 8192 or 16384.
+    uint64_t page_bytes;
+    // A weir_create.
+    uint32_t create;
+} weir_options;
+
+// Where a walk is to go, and how.
+typedef struct weir_range {
+    // The place of an index, or WEIR_ROWS.
+    int32_t index;
+    // Keys from this on.
+    struct weir_bytes from;
+    // Keys below this, if `has_to`.
+    struct weir_bytes to;
+    // Whether there is an upper bound.
+    bool has_to;
+    // From the greatest key down.
+    bool down;
+    // Passes over what others have locked.
+    bool skip_locked;
+    // A weir_lock. From WEIR_REPEATABLE_READ on, with a lock nobody adds to the range walked over.
+    uint32_t lock;
+} weir_range;
+
+// What a walk stands on. Good until it moves.
+typedef struct weir_found {
+    // The key in the tree: to go on behind it, begin a walk with it and a zero byte after it.
+    struct weir_bytes tree_key;
+    // The primary key.
+    struct weir_bytes primary_key;
+    // The row; of an index, nothing.
+    struct weir_bytes row;
+    // The index key; of the rows, the primary key.
+    struct weir_bytes index_key;
+    // Of an index, what its entry carries.
+    struct weir_bytes payload;
+} weir_found;
+
+// Is shown a number by its name, a C string that stays until the database is closed.
+typedef void (*weir_visit_number)(void *context, const char *name, uint64_t value);
+
+// A row with its index entries.
+typedef struct weir_row {
+    // The primary key.
+    struct weir_bytes key;
+    // The row.
+    struct weir_bytes row;
+    // One entry for each index, in the table's order, those being built included.
+    const struct weir_entry *entries;
+    // How many.
+    size_t entry_count;
+} weir_row;
+
+// Is given the next entry, in ascending key order: fills both and returns true, or returns false
+// at the end. What it names must stay until its next call.
+typedef bool (*weir_next_entry)(void *context, struct weir_bytes *key, struct weir_bytes *value);
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+// Makes an empty batch.
+enum weir_code weir_batch_new(struct weir_batch **out);
+
+// Gives a batch back. NULL is fine.
+void weir_batch_free(struct weir_batch *batch);
+
+// Adds: insert the row or replace its value.
+enum weir_code weir_batch_put(struct weir_batch *batch,
+                              const struct weir_tree *tree,
+                              struct weir_bytes key,
+                              struct weir_bytes value);
+
+// Adds: remove the row if it is there.
+enum weir_code weir_batch_delete(struct weir_batch *batch,
+                                 const struct weir_tree *tree,
+                                 struct weir_bytes key);
+
+// Applies a batch: all of it or nothing, now and after a crash. It is empty afterwards.
+enum weir_code weir_batch_write(const struct weir_db *db,
+                                struct weir_batch *batch,
+                                uint32_t durability);
+
+// Makes a table of rows and keys that the caller encodes. `definition` is the caller's. Durable
+// when it returns, as all here. WEIR_EXISTS: there is one of this name.
+enum weir_code weir_table_create(const struct weir_db *db,
+                                 struct weir_bytes name,
+                                 struct weir_bytes definition,
+                                 const struct weir_index *indexes,
+                                 size_t count);
+
+// Drops a table, when all who write to it have ended. WEIR_NOTHING: there is none.
+enum weir_code weir_table_drop(const struct weir_db *db, struct weir_bytes name);
+
+// Gives a table another name. WEIR_NOTHING: there is none; WEIR_EXISTS: there is one of the new
+// name.
+enum weir_code weir_table_rename(const struct weir_db *db,
+                                 struct weir_bytes from,
+                                 struct weir_bytes to);
+
+// Removes all rows, when all who write to the table have ended. Handles have to be opened again.
+enum weir_code weir_table_truncate(const struct weir_db *db, struct weir_bytes name);
+
+// Shows the names of all tables, in order.
+enum weir_code weir_table_names(const struct weir_db *db, weir_visit visit, void *context);
+
+// Adds an index to a table while others write to it: they are told WEIR_CHANGED, open the table
+// again and give its entries from then on. WEIR_EXISTS: there is one of this name; WEIR_DUPLICATE:
+// two rows have one key.
+enum weir_code weir_table_add_index(const struct weir_db *db,
+                                    struct weir_bytes table,
+                                    const struct weir_index *index,
+                                    weir_make_entry make,
+                                    void *context);
+
+// Drops an index, when all who write to the table have ended. WEIR_NOTHING: there is none.
+enum weir_code weir_table_drop_index(const struct weir_db *db,
+                                     struct weir_bytes table,
+                                     struct weir_bytes index);
+
+// Makes a cursor that stands nowhere yet; `lock` is a weir_lock. It sees keys from `from` on and,
+// if `to` is not NULL, below `to`. It is given back before its transaction ends.
+enum weir_code weir_cursor_open(const struct weir_tree *tree,
+                                const struct weir_txn *txn,
+                                uint32_t lock,
+                                struct weir_bytes from,
+                                const struct weir_bytes *to,
+                                struct weir_cursor **out);
+
+// Gives a cursor back. NULL is fine.
+void weir_cursor_close(struct weir_cursor *cursor);
+
+// Passes over rows that others have locked, instead of waiting.
+enum weir_code weir_cursor_skip_locked(struct weir_cursor *cursor);
+
+// Moves to the first row whose key is not below `key`. WEIR_NOTHING: there is none.
+enum weir_code weir_cursor_seek(struct weir_cursor *cursor,
+                                const struct weir_txn *txn,
+                                struct weir_bytes key);
+
+// Moves to the last row whose key is below `key`. WEIR_NOTHING: there is none.
+enum weir_code weir_cursor_seek_before(struct weir_cursor *cursor,
+                                       const struct weir_txn *txn,
+                                       struct weir_bytes key);
+
+// Moves to the first row.
+enum weir_code weir_cursor_first(struct weir_cursor *cursor, const struct weir_txn *txn);
+
+// Moves to the last row.
+enum weir_code weir_cursor_last(struct weir_cursor *cursor, const struct weir_txn *txn);
+
+// Moves to the next row.
+enum weir_code weir_cursor_next(struct weir_cursor *cursor, const struct weir_txn *txn);
+
+// Moves to the row before.
+enum weir_code weir_cursor_prev(struct weir_cursor *cursor, const struct weir_txn *txn);
+
+// The row stood on; empty when on none. Good until the cursor moves.
+enum weir_code weir_cursor_row(struct weir_cursor *cursor,
+                               struct weir_bytes *key,
+                               struct weir_bytes *value);
+
+// Opens the database in a directory, and makes it if need be; recovers after a crash. `options`
+// may be NULL.
+enum weir_code weir_open(struct weir_bytes directory,
+                         const struct weir_options *options,
+                         struct weir_db **out);
+
+// Closes the database in order: the next opening has nothing to redo. All other handles of it must
+// have been given back; the handle is gone, whatever is returned.
+enum weir_code weir_close(struct weir_db *db);
+
+// Makes the log larger or smaller while the database is in use.
+enum weir_code weir_set_log_bytes(const struct weir_db *db, uint64_t bytes);
+
+// Writes all pages that are dirty now.
+enum weir_code weir_checkpoint(const struct weir_db *db);
+
+// Waits until all that was committed so far is on stable storage.
+enum weir_code weir_sync(const struct weir_db *db);
+
+// Shows the names of all prepared transactions.
+enum weir_code weir_prepared(const struct weir_db *db, weir_visit visit, void *context);
+
+// Commits a prepared transaction; `durability` is a weir_durability. WEIR_NOTHING: there is none
+// of that name.
+enum weir_code weir_commit_prepared(const struct weir_db *db,
+                                    struct weir_bytes xid,
+                                    uint32_t durability);
+
+// Takes a prepared transaction back. WEIR_NOTHING: there is none of that name.
+enum weir_code weir_rollback_prepared(const struct weir_db *db, struct weir_bytes xid);
+
+// Checks all trees of the database and whether each page belongs to exactly one. Each problem is
+// shown; WEIR_DAMAGED if there was one.
+enum weir_code weir_check(const struct weir_db *db, weir_visit visit, void *context);
+
+// Words for the last code but WEIR_OK and WEIR_NOTHING that a function has given to this thread;
+// good until its next call. Never NULL.
+const char *weir_message(void);
+
+// Begins a walk. It is given back before its transaction ends.
+enum weir_code weir_scan_open(const struct weir_table *table,
+                              const struct weir_txn *txn,
+                              const struct weir_range *range,
+                              struct weir_scan **out);
+
+// Gives a walk back. NULL is fine.
+void weir_scan_close(struct weir_scan *scan);
+
+// Moves on. WEIR_NOTHING: there is nothing more.
+enum weir_code weir_scan_next(struct weir_scan *scan,
+                              const struct weir_txn *txn,
+                              struct weir_found *found);
+
+// Shows all numbers there are.
+enum weir_code weir_stats(const struct weir_db *db, weir_visit_number visit, void *context);
+
+// Shows a text for a person, once.
+enum weir_code weir_stats_text(const struct weir_db *db, weir_visit visit, void *context);
+
+// The version of the engine, as bytes that stay.
+struct weir_bytes weir_version(void);
+
+// Opens a table. WEIR_NOTHING: there is none.
+enum weir_code weir_table_open(const struct weir_db *db,
+                               struct weir_bytes name,
+                               struct weir_table **out);
+
+// Another handle of the same table, for another thread. Nobody may be using this one meanwhile.
+enum weir_code weir_table_clone(const struct weir_table *table, struct weir_table **out);
+
+// Gives a table's handle back. NULL is fine.
+void weir_table_close(struct weir_table *table);
+
+// The version of its definition and the caller's bytes in it.
+enum weir_code weir_table_definition(const struct weir_table *table,
+                                     uint64_t *version,
+                                     struct weir_bytes *definition);
+
+// Shows the names of its indexes, in order: the first is index 0.
+enum weir_code weir_table_indexes(const struct weir_table *table, weir_visit visit, void *context);
+
+// Inserts a row and its entries: all, or nothing. On WEIR_DUPLICATE, `duplicate` says which index
+// has the key already, or WEIR_ROWS for the primary key.
+enum weir_code weir_table_insert(const struct weir_table *table,
+                                 const struct weir_txn *txn,
+                                 const struct weir_row *row,
+                                 int32_t *duplicate);
+
+// Turns one row, as this transaction has read it with a lock, into another: all, or nothing.
+enum weir_code weir_table_update(const struct weir_table *table,
+                                 const struct weir_txn *txn,
+                                 const struct weir_row *old,
+                                 const struct weir_row *new_,
+                                 int32_t *duplicate);
+
+// Removes a row, whose bytes are not looked at, and its entries: all, or nothing.
+enum weir_code weir_table_delete(const struct weir_table *table,
+                                 const struct weir_txn *txn,
+                                 const struct weir_row *old);
+
+// Reads a row by its primary key; `lock` is a weir_lock. With a lock the key is locked whether or
+// not there is a row, and the row is the one committed last.
+enum weir_code weir_table_get(struct weir_table *table,
+                              const struct weir_txn *txn,
+                              struct weir_bytes key,
+                              uint32_t lock,
+                              struct weir_bytes *row);
+
+// Locks a key without NULLs of a unique index, whether or not there is a row, and reads the
+// primary key of its row as committed last. WEIR_NOTHING: there is none.
+enum weir_code weir_table_find_for_update(struct weir_table *table,
+                                          const struct weir_txn *txn,
+                                          size_t index,
+                                          struct weir_bytes key,
+                                          struct weir_bytes *primary_key);
+
+// Takes `count` auto-increment numbers in a row, none above `max`. Nobody ever gets them again.
+enum weir_code weir_table_take_numbers(const struct weir_table *table,
+                                       const struct weir_txn *txn,
+                                       uint64_t count,
+                                       uint64_t max,
+                                       uint64_t *first);
+
+// Sees to it that all auto-increment numbers from now on are above `used`.
+enum weir_code weir_table_pass_number(const struct weir_table *table,
+                                      const struct weir_txn *txn,
+                                      uint64_t used);
+
+// The auto-increment number that would be given out next.
+enum weir_code weir_table_next_number(const struct weir_table *table, uint64_t *next);
+
+// Goes on with `next`, also if it is lower: for a table that holds no number from there on.
+enum weir_code weir_table_reset_numbers(const struct weir_table *table, uint64_t next);
+
+// A primary key for a row that has none of its own: 8 bytes, put to `out`.
+enum weir_code weir_table_take_row_id(const struct weir_table *table,
+                                      const struct weir_txn *txn,
+                                      uint8_t *out);
+
+// About how many rows (WEIR_ROWS) or entries of an index lie from `from` on and, if `to` is not
+// NULL, below `to`.
+enum weir_code weir_table_estimate(const struct weir_table *table,
+                                   int32_t index,
+                                   struct weir_bytes from,
+                                   const struct weir_bytes *to,
+                                   uint64_t *rows,
+                                   uint32_t *kind);
+
+// Samples all trees of the table by walking them once. Puts out the number of rows met.
+enum weir_code weir_table_analyze(const struct weir_table *table, uint64_t *rows);
+
+// Counts the rows that the transaction sees.
+enum weir_code weir_table_count(const struct weir_table *table,
+                                const struct weir_txn *txn,
+                                uint64_t *rows);
+
+// Compares all indexes with the rows, as the transaction sees them. Each problem is shown;
+// WEIR_DAMAGED if there was one.
+enum weir_code weir_table_check(const struct weir_table *table,
+                                const struct weir_txn *txn,
+                                weir_make_entry make,
+                                weir_visit visit,
+                                void *context);
+
+// Opens a tree by its name, and makes it if need be and `make` says so. WEIR_NOTHING: there is
+// none.
+enum weir_code weir_tree_open(const struct weir_db *db,
+                              struct weir_bytes name,
+                              bool make,
+                              struct weir_tree **out);
+
+// Gives a tree's handle back. NULL is fine.
+void weir_tree_close(struct weir_tree *tree);
+
+// Drops a tree; nobody may use it any more. WEIR_NOTHING: there was none.
+enum weir_code weir_tree_drop(const struct weir_db *db, struct weir_bytes name);
+
+// Shows the names of all trees, in order, those of tables included.
+enum weir_code weir_tree_names(const struct weir_db *db, weir_visit visit, void *context);
+
+// Reads the value at a key; `lock` is a weir_lock. Without a transaction (NULL) it reads what is
+// committed and locks nothing; the bytes are good until this thread's next such read. With one:
+// until its next read through a tree.
+enum weir_code weir_tree_get(const struct weir_tree *tree,
+                             const struct weir_txn *txn,
+                             struct weir_bytes key,
+                             uint32_t lock,
+                             struct weir_bytes *value);
+
+// Inserts a row or replaces its value, by a transaction.
+enum weir_code weir_tree_put(const struct weir_tree *tree,
+                             const struct weir_txn *txn,
+                             struct weir_bytes key,
+                             struct weir_bytes value);
+
+// Inserts a row, by a transaction. WEIR_DUPLICATE: there is one.
+enum weir_code weir_tree_insert(const struct weir_tree *tree,
+                                const struct weir_txn *txn,
+                                struct weir_bytes key,
+                                struct weir_bytes value);
+
+// Removes a row, by a transaction. WEIR_NOTHING: there was none.
+enum weir_code weir_tree_delete(const struct weir_tree *tree,
+                                const struct weir_txn *txn,
+                                struct weir_bytes key);
+
+// Fills an empty tree from sorted entries: all or nothing, durable when it returns.
+enum weir_code weir_tree_bulk_load(const struct weir_tree *tree,
+                                   weir_next_entry next,
+                                   void *context,
+                                   uint64_t *count);
+
+// Puts one row and makes it durable, without a transaction.
+enum weir_code weir_tree_put_now(const struct weir_tree *tree,
+                                 struct weir_bytes key,
+                                 struct weir_bytes value,
+                                 uint32_t durability);
+
+// Begins a transaction; it costs nothing until it does something. `isolation` is a weir_isolation;
+// a lock is waited for at most `lock_wait_millis`, 0 for not at all.
+enum weir_code weir_txn_begin(const struct weir_db *db,
+                              uint32_t isolation,
+                              uint64_t lock_wait_millis,
+                              struct weir_txn **out);
+
+// Commits; others see the changes when it returns, which it does when they are as durable as
+// `durability`, a weir_durability, says. The handle is gone, whatever is returned.
+enum weir_code weir_txn_commit(struct weir_txn *txn, uint32_t durability);
+
+// Commits, and does not wait: others see the changes when it returns, and they are durable when
+// weir_wait has returned for the `position` that is put out. The handle is gone.
+enum weir_code weir_txn_commit_visible(struct weir_txn *txn, uint64_t *position);
+
+// Waits until a commit is as durable as asked. Commits become durable in their order.
+enum weir_code weir_wait(const struct weir_db *db, uint64_t position, uint32_t durability);
+
+// Takes everything back. The handle is gone, whatever is returned.
+enum weir_code weir_txn_rollback(struct weir_txn *txn);
+
+// Prepares it under a name of 1 to 255 bytes: durable when this returns, it survives a restart
+// with its changes, until weir_commit_prepared or weir_rollback_prepared. The handle is gone; if
+// this failed, so is what it did.
+enum weir_code weir_txn_prepare(struct weir_txn *txn, struct weir_bytes xid);
+
+// Takes the snapshot now that the first read would take.
+enum weir_code weir_txn_take_snapshot(const struct weir_txn *txn);
+
+// Begins a statement: at WEIR_READ_COMMITTED, all its reads without locks come from one snapshot
+// taken now. An interruption that came too late for the statement before is forgotten.
+enum weir_code weir_txn_begin_statement(const struct weir_txn *txn);
+
+// Gives the snapshot of the statement up, so that it holds back no cleaning.
+enum weir_code weir_txn_end_statement(const struct weir_txn *txn);
+
+// How long it waits for a lock from now on.
+enum weir_code weir_txn_set_lock_wait(const struct weir_txn *txn, uint64_t millis);
+
+// Whether it has ended: a deadlock may have ended it. It is to be given back by weir_txn_rollback
+// then.
+bool weir_txn_is_over(const struct weir_txn *txn);
+
+// Makes a point to go back to.
+enum weir_code weir_txn_savepoint(const struct weir_txn *txn, uint64_t *out);
+
+// Takes back what was changed since the point, which is kept. So are explicit locks.
+enum weir_code weir_txn_rollback_to(const struct weir_txn *txn, uint64_t savepoint);
+
+// Forgets a savepoint.
+enum weir_code weir_txn_release(const struct weir_txn *txn, uint64_t savepoint);
+
+// Ends the wait for a lock of a transaction, or its next one in this statement: the call that
+// waits fails with WEIR_INTERRUPTED. The one function that any thread may call while another one
+// uses the transaction.
+enum weir_code weir_txn_interrupt(const struct weir_txn *txn);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* WEIR_H */

@@ -1,0 +1,191 @@
+//! Tables by name: made, dropped, renamed, emptied, given indexes.
+use std::ffi::{c_int, c_void};
+
+use ::weir_table::{EntryBuf, IndexSpec};
+
+use crate::borrow::{list, shared, show, weir_bytes, weir_visit};
+use crate::db::weir_db;
+use crate::fate::{Failure, found, run, weir_code, wrong};
+use crate::table::weir_entry;
+
+/// An index to be made.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_index {
+    /// Its name, unique in the table.
+    pub name: weir_bytes,
+    /// Whether two rows may not have the same key.
+    pub unique: bool,
+    /// Bytes of the caller's that say how its keys are made.
+    pub definition: weir_bytes,
+}
+
+impl weir_index {
+    /// # Safety
+    /// The contract of `borrow`.
+    unsafe fn spec(&self) -> Result<IndexSpec, Failure> {
+        // SAFETY: the caller's.
+        let (name, definition) = unsafe { (self.name.text()?, self.definition.slice()) };
+        let (name, definition) = (name.to_string(), definition.to_vec());
+        Ok(IndexSpec { name, unique: self.unique, definition })
+    }
+}
+
+/// Makes a table of rows and keys that the caller encodes. `definition` is the caller's. Durable
+/// when it returns, as all here. WEIR_EXISTS: there is one of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_table_create(
+    db: *const weir_db,
+    name: weir_bytes,
+    definition: weir_bytes,
+    indexes: *const weir_index,
+    count: usize,
+) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let (db, name, definition) = unsafe { (shared(db)?, name.text()?, definition.slice()) };
+        // SAFETY: the contract of `borrow`.
+        let specs = unsafe { list(indexes, count).iter().map(|index| index.spec()) };
+        let specs = specs.collect::<Result<Vec<_>, _>>()?;
+        if db.tables.create_raw(name, definition, &specs)? {
+            return Ok(weir_code::WEIR_OK);
+        }
+        let message = format!("there is a table '{name}' already");
+        Err(Failure { code: weir_code::WEIR_EXISTS, message })
+    })
+}
+
+/// Drops a table, when all who write to it have ended. WEIR_NOTHING: there is none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_table_drop(db: *const weir_db, name: weir_bytes) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let (db, name) = unsafe { (shared(db)?, name.text()?) };
+        Ok(found(db.tables.drop_table(name)?))
+    })
+}
+
+/// Gives a table another name. WEIR_NOTHING: there is none; WEIR_EXISTS: there is one of the new
+/// name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_table_rename(
+    db: *const weir_db,
+    from: weir_bytes,
+    to: weir_bytes,
+) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let (db, from, to) = unsafe { (shared(db)?, from.text()?, to.text()?) };
+        Ok(found(db.tables.rename(from, to)?))
+    })
+}
+
+/// Removes all rows, when all who write to the table have ended. Handles have to be opened again.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_table_truncate(db: *const weir_db, name: weir_bytes) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let (db, name) = unsafe { (shared(db)?, name.text()?) };
+        Ok(found(db.tables.truncate(name)?))
+    })
+}
+
+/// Shows the names of all tables, in order.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_table_names(
+    db: *const weir_db,
+    visit: weir_visit,
+    context: *mut c_void,
+) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        for name in unsafe { shared(db)? }.tables.names()? {
+            // SAFETY: the contract of `borrow`.
+            unsafe { show(visit, context, name.as_bytes()) };
+        }
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
+/// Makes the entry of a row in an index: fills `entry` with bytes that stay until its next call and
+/// returns 0, or something else to stop. It must not unwind.
+pub type weir_make_entry = Option<
+    unsafe extern "C" fn(
+        context: *mut c_void,
+        index: usize,
+        key: weir_bytes,
+        row: weir_bytes,
+        entry: *mut weir_entry,
+    ) -> c_int,
+>;
+
+/// Asks the caller for an entry.
+///
+/// # Safety
+/// The contract of `borrow`, for what the function fills in too.
+pub(crate) unsafe fn make_entry(
+    make: weir_make_entry,
+    context: *mut c_void,
+    index: usize,
+    key: &[u8],
+    row: &[u8],
+    entry: &mut EntryBuf,
+) -> Result<(), weir_table::Error> {
+    let stopped = || weir_table::Error::Input("the making of an entry was stopped".into());
+    let make = make.ok_or_else(stopped)?;
+    let none = weir_bytes::of(&[]);
+    let mut made = weir_entry { key: none, payload: none, has_null: false };
+    // SAFETY: the caller's.
+    unsafe {
+        if make(context, index, weir_bytes::of(key), weir_bytes::of(row), &raw mut made) != 0 {
+            return Err(stopped());
+        }
+        entry.key.extend_from_slice(made.key.slice());
+        entry.payload.extend_from_slice(made.payload.slice());
+    }
+    entry.has_null = made.has_null;
+    Ok(())
+}
+
+/// Adds an index to a table while others write to it: they are told WEIR_CHANGED, open the table
+/// again and give its entries from then on. WEIR_EXISTS: there is one of this name; WEIR_DUPLICATE:
+/// two rows have one key.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_table_add_index(
+    db: *const weir_db,
+    table: weir_bytes,
+    index: *const weir_index,
+    make: weir_make_entry,
+    context: *mut c_void,
+) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let (db, table, spec) = unsafe { (shared(db)?, table.text()?, shared(index)?.spec()?) };
+        let added = db.tables.add_index_raw(table, &spec, &mut |key, row, entry| {
+            // SAFETY: the contract of `borrow`.
+            unsafe { make_entry(make, context, 0, key, row, entry) }
+        })?;
+        if added {
+            return Ok(weir_code::WEIR_OK);
+        }
+        let message = format!("there is an index '{}' already", spec.name);
+        Err(Failure { code: weir_code::WEIR_EXISTS, message })
+    })
+}
+
+/// Drops an index, when all who write to the table have ended. WEIR_NOTHING: there is none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_table_drop_index(
+    db: *const weir_db,
+    table: weir_bytes,
+    index: weir_bytes,
+) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let (db, table, index) = unsafe { (shared(db)?, table.text()?, index.text()?) };
+        if index.is_empty() {
+            return Err(wrong("an index has a name"));
+        }
+        Ok(found(db.tables.drop_index(table, index)?))
+    })
+}

@@ -1,0 +1,208 @@
+//! Opening and closing, the knobs, prepared transactions.
+use std::ffi::c_void;
+use std::path::Path;
+
+use weir::{Config, Create, Db, Durability};
+use weir_table::Tables;
+
+use crate::borrow::{give, shared, show, taken, weir_bytes, weir_visit};
+use crate::fate::{Failure, found, run, weir_code, wrong};
+
+/// An open database. All threads may use it.
+pub struct weir_db {
+    pub(crate) db: Db,
+    pub(crate) tables: Tables,
+}
+
+/// When a commit may be told of.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum weir_durability {
+    /// When it is on stable storage.
+    WEIR_SYNCED = 0,
+    /// When the operating system has it: it survives the end of the process.
+    WEIR_WRITTEN = 1,
+    /// At once; it is written a moment later.
+    WEIR_LAZY = 2,
+}
+
+/// Whether opening may make a database.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum weir_create {
+    /// When there is none.
+    WEIR_IF_MISSING = 0,
+    /// Never.
+    WEIR_NEVER = 1,
+    /// There must be none.
+    WEIR_ALWAYS = 2,
+}
+
+/// The settings. All zero: the defaults.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_options {
+    /// Memory for pages, in bytes.
+    pub memory_bytes: u64,
+    /// The log's capacity in bytes when the database is made; see weir_set_log_bytes.
+    pub log_bytes: u64,
+    /// Bytes a page when the database is made: 4096, 8192 or 16384.
+    pub page_bytes: u64,
+    /// A weir_create.
+    pub create: u32,
+}
+
+pub(crate) fn durability(code: u32) -> Result<Durability, Failure> {
+    match code {
+        c if c == weir_durability::WEIR_SYNCED as u32 => Ok(Durability::Synced),
+        c if c == weir_durability::WEIR_WRITTEN as u32 => Ok(Durability::Written),
+        c if c == weir_durability::WEIR_LAZY as u32 => Ok(Durability::Lazy),
+        _ => Err(wrong(format!("{code} is no weir_durability"))),
+    }
+}
+
+fn config(options: &weir_options) -> Result<Config, Failure> {
+    let usual = Config::default();
+    let create = match options.create {
+        c if c == weir_create::WEIR_IF_MISSING as u32 => Create::IfMissing,
+        c if c == weir_create::WEIR_NEVER as u32 => Create::Never,
+        c if c == weir_create::WEIR_ALWAYS as u32 => Create::Always,
+        other => return Err(wrong(format!("{other} is no weir_create"))),
+    };
+    let page_size = usize::try_from(options.page_bytes).map_err(|_| wrong("page_bytes"))?;
+    let pool_bytes =
+        if options.memory_bytes == 0 { usual.pool_bytes } else { options.memory_bytes };
+    Ok(Config { pool_bytes, log_bytes: options.log_bytes, page_size, create, ..usual })
+}
+
+/// Opens the database in a directory, and makes it if need be; recovers after a crash. `options`
+/// may be NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_open(
+    directory: weir_bytes,
+    options: *const weir_options,
+    out: *mut *mut weir_db,
+) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let (directory, options) = unsafe { (directory.text()?, options.as_ref()) };
+        if out.is_null() {
+            return Err(wrong("there is no place for a result"));
+        }
+        let config = options.map_or_else(|| Ok(Config::default()), config)?;
+        let db = Db::open(Path::new(directory), config)?;
+        let tables = Tables::open(&db)?;
+        // SAFETY: the contract of `borrow`.
+        unsafe { give(out, weir_db { db, tables })? };
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
+/// Closes the database in order: the next opening has nothing to redo. All other handles of it must
+/// have been given back; the handle is gone, whatever is returned.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_close(db: *mut weir_db) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let db = unsafe { taken(db) }.ok_or_else(|| wrong("a handle is NULL"))?;
+        let settled = db.tables.settle_numbers();
+        db.db.close()?;
+        settled?;
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
+/// Makes the log larger or smaller while the database is in use.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_set_log_bytes(db: *const weir_db, bytes: u64) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        unsafe { shared(db)? }.db.set_log_bytes(bytes)?;
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
+/// Writes all pages that are dirty now.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_checkpoint(db: *const weir_db) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        unsafe { shared(db)? }.db.checkpoint()?;
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
+/// Waits until all that was committed so far is on stable storage.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_sync(db: *const weir_db) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        unsafe { shared(db)? }.db.sync()?;
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
+/// Shows the names of all prepared transactions.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_prepared(
+    db: *const weir_db,
+    visit: weir_visit,
+    context: *mut c_void,
+) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        for xid in unsafe { shared(db)? }.db.prepared() {
+            // SAFETY: the contract of `borrow`.
+            unsafe { show(visit, context, &xid) };
+        }
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
+/// Commits a prepared transaction; `durability` is a weir_durability. WEIR_NOTHING: there is none
+/// of that name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_commit_prepared(
+    db: *const weir_db,
+    xid: weir_bytes,
+    durability: u32,
+) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let (db, xid) = unsafe { (shared(db)?, xid.slice()) };
+        Ok(found(db.db.commit_prepared(xid, self::durability(durability)?)?))
+    })
+}
+
+/// Takes a prepared transaction back. WEIR_NOTHING: there is none of that name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_rollback_prepared(db: *const weir_db, xid: weir_bytes) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let (db, xid) = unsafe { (shared(db)?, xid.slice()) };
+        Ok(found(db.db.rollback_prepared(xid)?))
+    })
+}
+
+/// Checks all trees of the database and whether each page belongs to exactly one. Each problem is
+/// shown; WEIR_DAMAGED if there was one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_check(
+    db: *const weir_db,
+    visit: weir_visit,
+    context: *mut c_void,
+) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let report = unsafe { shared(db)? }.db.check(&mut |_, _| ())?;
+        for problem in &report.problems {
+            // SAFETY: the contract of `borrow`.
+            unsafe { show(visit, context, problem.as_bytes()) };
+        }
+        if report.problems.is_empty() {
+            return Ok(weir_code::WEIR_OK);
+        }
+        let message = format!("the check found {} problems", report.problems.len());
+        Err(Failure { code: weir_code::WEIR_DAMAGED, message })
+    })
+}

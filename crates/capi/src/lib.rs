@@ -1,0 +1,27 @@
+//! The C interface: handles, codes, borrowed bytes. It only translates; `include/weir.h` is made of
+//! it. What a pointer must be is said once, at [`crate::borrow`], and holds for all functions.
+#![allow(non_camel_case_types)] // The names are C's.
+#![allow(clippy::missing_safety_doc)] // Said once, in `borrow`.
+mod batch;
+mod borrow;
+mod catalog;
+mod cursor;
+mod db;
+mod fate;
+mod scan;
+mod stats;
+mod table;
+mod tree;
+mod txn;
+
+pub use batch::*;
+pub use borrow::{weir_bytes, weir_visit};
+pub use catalog::*;
+pub use cursor::*;
+pub use db::*;
+pub use fate::{weir_code, weir_message};
+pub use scan::*;
+pub use stats::*;
+pub use table::*;
+pub use tree::*;
+pub use txn::*;

@@ -1,0 +1,117 @@
+//! Walking a table's rows or an index.
+use ::weir_table::{Direction, KeyRange, Lock, RawScan};
+
+use crate::borrow::{alone, give, put, shared, taken, weir_bytes};
+use crate::fate::{run, weir_code, wrong};
+use crate::table::{place, weir_table};
+use crate::txn::{weir_lock, weir_txn};
+
+/// A walk over rows or entries, in one direction.
+pub struct weir_scan {
+    scan: RawScan,
+}
+
+/// Where a walk is to go, and how.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_range {
+    /// The place of an index, or WEIR_ROWS.
+    pub index: i32,
+    /// Keys from this on.
+    pub from: weir_bytes,
+    /// Keys below this, if `has_to`.
+    pub to: weir_bytes,
+    /// Whether there is an upper bound.
+    pub has_to: bool,
+    /// From the greatest key down.
+    pub down: bool,
+    /// Passes over what others have locked.
+    pub skip_locked: bool,
+    /// A weir_lock. From WEIR_REPEATABLE_READ on, with a lock nobody adds to the range walked over.
+    pub lock: u32,
+}
+
+/// What a walk stands on. Good until it moves.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_found {
+    /// The key in the tree: to go on behind it, begin a walk with it and a zero byte after it.
+    pub tree_key: weir_bytes,
+    /// The primary key.
+    pub primary_key: weir_bytes,
+    /// The row; of an index, nothing.
+    pub row: weir_bytes,
+    /// The index key; of the rows, the primary key.
+    pub index_key: weir_bytes,
+    /// Of an index, what its entry carries.
+    pub payload: weir_bytes,
+}
+
+/// Begins a walk. It is given back before its transaction ends.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_scan_open(
+    table: *const weir_table,
+    txn: *const weir_txn,
+    range: *const weir_range,
+    out: *mut *mut weir_scan,
+) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let (table, txn, range) = unsafe { (shared(table)?, shared(txn)?, shared(range)?) };
+        // SAFETY: the contract of `borrow`.
+        let (from, to) = unsafe { (range.from.slice(), range.to.slice()) };
+        let keys = KeyRange { from: from.to_vec(), to: range.has_to.then(|| to.to_vec()) };
+        let direction = if range.down { Direction::Down } else { Direction::Up };
+        let lock = match range.lock {
+            l if l == weir_lock::WEIR_LOCK_NONE as u32 => Lock::Plain,
+            l if l == weir_lock::WEIR_LOCK_SHARE as u32 => Lock::Share,
+            l if l == weir_lock::WEIR_LOCK_UPDATE as u32 => Lock::Update,
+            other => return Err(wrong(format!("{other} is no weir_lock"))),
+        };
+        // SAFETY: the contract of `borrow`.
+        let inner = unsafe {
+            if lock == Lock::Plain { txn.inner_to_read()? } else { txn.inner_to_wait()? }
+        };
+        let index = place(range.index)?;
+        let mut scan = table.table.scan_with(&mut inner.txn, index, keys, direction, lock)?;
+        if range.skip_locked {
+            scan.skip_locked();
+        }
+        // SAFETY: the contract of `borrow`.
+        unsafe { give(out, weir_scan { scan })? };
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
+/// Gives a walk back. NULL is fine.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_scan_close(scan: *mut weir_scan) {
+    // SAFETY: the contract of `borrow`.
+    run(|| Ok(unsafe { taken(scan) }.map_or(weir_code::WEIR_NOTHING, |_| weir_code::WEIR_OK)));
+}
+
+/// Moves on. WEIR_NOTHING: there is nothing more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_scan_next(
+    scan: *mut weir_scan,
+    txn: *const weir_txn,
+    found: *mut weir_found,
+) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let (scan, inner) = unsafe { (&mut alone(scan)?.scan, shared(txn)?.inner()) };
+        if !scan.next(&mut inner.txn)? {
+            return Ok(weir_code::WEIR_NOTHING);
+        }
+        let what = weir_found {
+            tree_key: weir_bytes::of(scan.tree_key()),
+            primary_key: weir_bytes::of(scan.primary_key()?),
+            row: weir_bytes::of(scan.row()),
+            index_key: weir_bytes::of(scan.index_key()?),
+            payload: weir_bytes::of(scan.payload()?),
+        };
+        // SAFETY: the contract of `borrow`.
+        unsafe { put(found, what)? };
+        Ok(weir_code::WEIR_OK)
+    })
+}

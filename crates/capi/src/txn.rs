@@ -1,0 +1,326 @@
+//! Transactions.
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use weir::{Commit, Db, Isolation, Lsn, Savepoint, TxnId, TxnOptions, Wait};
+
+use crate::borrow::{give, put, shared, taken, weir_bytes};
+use crate::db::{durability, weir_db};
+use crate::fate::{Failure, run, weir_code, wrong};
+
+/// What a transaction sees of others.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum weir_isolation {
+    /// Also what is not committed.
+    WEIR_READ_UNCOMMITTED = 0,
+    /// What is committed when a read (or statement: weir_txn_begin_statement) begins.
+    WEIR_READ_COMMITTED = 1,
+    /// Reads come from one snapshot; locking reads and writes work on what is committed now.
+    WEIR_REPEATABLE_READ = 2,
+    /// As above, and writing what somebody else changed after the snapshot fails with
+    /// WEIR_CONFLICT.
+    WEIR_SNAPSHOT = 3,
+    /// All reads lock what they read.
+    WEIR_SERIALIZABLE = 4,
+}
+
+/// How a read locks.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum weir_lock {
+    /// As the isolation level says, at most levels not at all.
+    WEIR_LOCK_NONE = 0,
+    /// What is committed last, with a lock that others may share.
+    WEIR_LOCK_SHARE = 1,
+    /// What is committed last, with a lock for this transaction alone.
+    WEIR_LOCK_UPDATE = 2,
+}
+
+/// A lock is waited for without end.
+pub const WEIR_WAIT_FOREVER: u64 = u64::MAX;
+
+/// A transaction. One thread at a time uses it.
+pub struct weir_txn {
+    db: Db,
+    /// Its number in the engine, once it may wait for locks. 0: none yet.
+    number: AtomicU64,
+    interrupted: AtomicBool,
+    inner: UnsafeCell<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) txn: weir::Txn,
+    savepoints: Vec<Option<Savepoint>>,
+    /// What the last read through a tree has found.
+    pub(crate) value: Vec<u8>,
+}
+
+impl weir_txn {
+    /// # Safety
+    /// Nobody else uses the transaction now, except to interrupt it.
+    #[allow(clippy::mut_from_ref)] // That is what the cell is for.
+    pub(crate) unsafe fn inner(&self) -> &mut Inner {
+        // SAFETY: the caller's; weir_txn_interrupt does not look in here.
+        unsafe { &mut *self.inner.get() }
+    }
+
+    /// As [`weir_txn::inner`], before a read without a lock asked for: where the level locks what
+    /// it reads, it may wait.
+    ///
+    /// # Safety
+    /// As [`weir_txn::inner`].
+    #[allow(clippy::mut_from_ref)]
+    pub(crate) unsafe fn inner_to_read(&self) -> Result<&mut Inner, Failure> {
+        // SAFETY: the caller's; one reference is gone before the other is made.
+        unsafe {
+            if self.inner().txn.isolation() == Isolation::Serializable {
+                return self.inner_to_wait();
+            }
+            Ok(self.inner())
+        }
+    }
+
+    /// As [`weir_txn::inner`], before something that may wait for a lock.
+    ///
+    /// # Safety
+    /// As [`weir_txn::inner`].
+    #[allow(clippy::mut_from_ref)]
+    pub(crate) unsafe fn inner_to_wait(&self) -> Result<&mut Inner, Failure> {
+        // SAFETY: the caller's.
+        let inner = unsafe { self.inner() };
+        if self.number.load(Ordering::Relaxed) == 0 {
+            let number = inner.txn.number()?;
+            // Whoever interrupts sets its mark first and looks at the number then; here it is the
+            // other way round, so one of the two ends the wait.
+            self.number.store(number.0, Ordering::SeqCst);
+            if self.interrupted.load(Ordering::SeqCst) {
+                self.db.kill_wait(number);
+            }
+        }
+        Ok(inner)
+    }
+}
+
+fn wait(millis: u64) -> Wait {
+    match millis {
+        0 => Wait::No,
+        WEIR_WAIT_FOREVER => Wait::Until(Duration::MAX),
+        millis => Wait::Until(Duration::from_millis(millis)),
+    }
+}
+
+/// Begins a transaction; it costs nothing until it does something. `isolation` is a weir_isolation;
+/// a lock is waited for at most `lock_wait_millis`, 0 for not at all.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_txn_begin(
+    db: *const weir_db,
+    isolation: u32,
+    lock_wait_millis: u64,
+    out: *mut *mut weir_txn,
+) -> weir_code {
+    run(|| {
+        let isolation = match isolation {
+            0 => Isolation::ReadUncommitted,
+            1 => Isolation::ReadCommitted,
+            2 => Isolation::RepeatableRead,
+            3 => Isolation::Snapshot,
+            4 => Isolation::Serializable,
+            other => return Err(wrong(format!("{other} is no weir_isolation"))),
+        };
+        // SAFETY: the contract of `borrow`.
+        let db = unsafe { shared(db)? }.db.clone();
+        let txn = db.begin(TxnOptions { isolation, lock_wait: wait(lock_wait_millis) });
+        let inner = Inner { txn, savepoints: Vec::new(), value: Vec::new() };
+        let (number, interrupted) = (AtomicU64::new(0), AtomicBool::new(false));
+        // SAFETY: the contract of `borrow`.
+        unsafe { give(out, weir_txn { db, number, interrupted, inner: UnsafeCell::new(inner) })? };
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
+/// Commits; others see the changes when it returns, which it does when they are as durable as
+/// `durability`, a weir_durability, says. The handle is gone, whatever is returned.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_txn_commit(txn: *mut weir_txn, durability: u32) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let txn = unsafe { taken(txn) }.ok_or_else(|| wrong("a handle is NULL"))?;
+        let inner = txn.inner.into_inner();
+        inner.txn.commit_durably(self::durability(durability)?)?;
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
+/// Commits, and does not wait: others see the changes when it returns, and they are durable when
+/// weir_wait has returned for the `position` that is put out. The handle is gone.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_txn_commit_visible(
+    txn: *mut weir_txn,
+    position: *mut u64,
+) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let txn = unsafe { taken(txn) }.ok_or_else(|| wrong("a handle is NULL"))?;
+        let commit = txn.inner.into_inner().txn.commit()?;
+        // SAFETY: the contract of `borrow`.
+        unsafe { put(position, commit.end().map_or(0, |end| end.0))? };
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
+/// Waits until a commit is as durable as asked. Commits become durable in their order.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_wait(
+    db: *const weir_db,
+    position: u64,
+    durability: u32,
+) -> weir_code {
+    run(|| {
+        let end = (position > 0).then_some(Lsn(position));
+        // SAFETY: the contract of `borrow`.
+        let db = unsafe { shared(db)? };
+        db.db.wait(Commit::at(end), self::durability(durability)?)?;
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
+/// Takes everything back. The handle is gone, whatever is returned.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_txn_rollback(txn: *mut weir_txn) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let txn = unsafe { taken(txn) }.ok_or_else(|| wrong("a handle is NULL"))?;
+        txn.inner.into_inner().txn.rollback()?;
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
+/// Prepares it under a name of 1 to 255 bytes: durable when this returns, it survives a restart
+/// with its changes, until weir_commit_prepared or weir_rollback_prepared. The handle is gone; if
+/// this failed, so is what it did.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_txn_prepare(txn: *mut weir_txn, xid: weir_bytes) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let (txn, xid) = unsafe { (taken(txn), xid.slice()) };
+        let txn = txn.ok_or_else(|| wrong("a handle is NULL"))?;
+        txn.inner.into_inner().txn.prepare(xid)?;
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
+/// Takes the snapshot now that the first read would take.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_txn_take_snapshot(txn: *const weir_txn) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        unsafe { shared(txn)?.inner() }.txn.take_snapshot();
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
+/// Begins a statement: at WEIR_READ_COMMITTED, all its reads without locks come from one snapshot
+/// taken now. An interruption that came too late for the statement before is forgotten.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_txn_begin_statement(txn: *const weir_txn) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let txn = unsafe { shared(txn)? };
+        txn.interrupted.store(false, Ordering::SeqCst);
+        // SAFETY: the contract of `borrow`.
+        unsafe { txn.inner() }.txn.begin_statement();
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
+/// Gives the snapshot of the statement up, so that it holds back no cleaning.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_txn_end_statement(txn: *const weir_txn) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        unsafe { shared(txn)?.inner() }.txn.end_statement();
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
+/// How long it waits for a lock from now on.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_txn_set_lock_wait(txn: *const weir_txn, millis: u64) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        unsafe { shared(txn)?.inner() }.txn.set_lock_wait(wait(millis));
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
+/// Whether it has ended: a deadlock may have ended it. It is to be given back by weir_txn_rollback
+/// then.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_txn_is_over(txn: *const weir_txn) -> bool {
+    // SAFETY: the contract of `borrow`.
+    unsafe { shared(txn).map(|txn| txn.inner().txn.is_over()) }.unwrap_or(true)
+}
+
+/// Makes a point to go back to.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_txn_savepoint(txn: *const weir_txn, out: *mut u64) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let inner = unsafe { shared(txn)?.inner() };
+        inner.savepoints.push(Some(inner.txn.savepoint()));
+        // SAFETY: the contract of `borrow`.
+        unsafe { put(out, inner.savepoints.len() as u64 - 1)? };
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
+/// Takes back what was changed since the point, which is kept. So are explicit locks.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_txn_rollback_to(txn: *const weir_txn, savepoint: u64) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let inner = unsafe { shared(txn)?.inner() };
+        let at = usize::try_from(savepoint).ok();
+        let point = at.and_then(|at| inner.savepoints.get(at).copied().flatten());
+        let point = point.ok_or_else(|| wrong(format!("there is no savepoint {savepoint}")))?;
+        inner.txn.rollback_to(point)?;
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
+/// Forgets a savepoint.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_txn_release(txn: *const weir_txn, savepoint: u64) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let inner = unsafe { shared(txn)?.inner() };
+        if let Some(point) =
+            usize::try_from(savepoint).ok().and_then(|at| inner.savepoints.get_mut(at))
+        {
+            *point = None;
+        }
+        while inner.savepoints.last().is_some_and(Option::is_none) {
+            inner.savepoints.pop();
+        }
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
+/// Ends the wait for a lock of a transaction, or its next one in this statement: the call that
+/// waits fails with WEIR_INTERRUPTED. The one function that any thread may call while another one
+/// uses the transaction.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_txn_interrupt(txn: *const weir_txn) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let txn = unsafe { shared(txn)? };
+        txn.interrupted.store(true, Ordering::SeqCst);
+        match txn.number.load(Ordering::SeqCst) {
+            0 => {}
+            number => txn.db.kill_wait(TxnId(number)),
+        }
+        Ok(weir_code::WEIR_OK)
+    })
+}

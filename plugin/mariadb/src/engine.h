@@ -1,0 +1,41 @@
+// The one open database, and how its answers become the server's.
+#ifndef WEIR_PLUGIN_ENGINE_H
+#define WEIR_PLUGIN_ENGINE_H
+
+#include <string>
+
+#include "server.h"
+#include "weir.h"
+
+extern handlerton *weir_hton;
+extern weir_db *weir_database;
+
+// Where the database lies, below the server's data directory. The server must not take it for a schema.
+#define WEIR_DIRECTORY "#weir"
+
+// The engine's codes that no error of the server says as well: see ha_weir::get_error_message.
+const int WEIR_ERROR_BASE= HA_ERR_LAST + 100;
+
+inline weir_bytes bytes_of(const std::string &s)
+{
+  weir_bytes b= {reinterpret_cast<const uint8_t *>(s.data()), s.size()};
+  return b;
+}
+
+inline weir_bytes bytes_of(const uchar *data, size_t len)
+{
+  weir_bytes b= {data, len};
+  return b;
+}
+
+// The engine's name of a table: "db/table" for "./db/table", and the whole path of a temporary one.
+std::string table_name_of(const char *path);
+
+// Whether a table of this name cannot outlive the server.
+bool is_temporary_name(const std::string &name);
+
+// An error of the server's for a code of the engine's. Where the transaction or the statement has to be given
+// up, it is marked so.
+int to_handler_error(THD *thd, weir_code code);
+
+#endif

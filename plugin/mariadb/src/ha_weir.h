@@ -1,0 +1,167 @@
+// The handler: what the server asks of one use of a table.
+#ifndef WEIR_PLUGIN_HA_WEIR_H
+#define WEIR_PLUGIN_HA_WEIR_H
+
+#include <string>
+#include <vector>
+
+#include "engine.h"
+#include "key_codec.h"
+#include "row_codec.h"
+#include "share.h"
+#include "transaction.h"
+
+// An index as this handler knows it.
+struct Weir_index
+{
+  Key_codec key;
+  // What its entries carry so that a covering read needs no row.
+  Row_codec payload;
+  bool covers;
+  bool unique;
+  // Its place in the engine's table; WEIR_ROWS for the primary key.
+  int32_t place;
+};
+
+// A row encoded, in memory that is used again.
+struct Encoded_row
+{
+  std::string key, row;
+  std::vector<std::string> entry_keys, payloads;
+  std::vector<weir_entry> entries;
+  weir_row view;
+};
+
+class ha_weir : public handler
+{
+public:
+  ha_weir(handlerton *hton, TABLE_SHARE *share);
+  ~ha_weir() override;
+
+  // handler_open.cc: what it can do, opening, locking.
+  ulonglong table_flags() const override;
+  ulong index_flags(uint index, uint part, bool all_parts) const override;
+  const char *index_type(uint) override { return "BTREE"; }
+  uint max_supported_keys() const override { return MAX_KEY; }
+  uint max_supported_key_length() const override { return 3072; }
+  uint max_supported_key_part_length() const override { return 3072; }
+  const key_map *keys_to_use_for_scanning() override { return &key_map_full; }
+  uint8 table_cache_type() override { return HA_CACHE_TBL_NOCACHE; }
+  int open(const char *name, int mode, uint test_if_locked) override;
+  int close() override;
+  int external_lock(THD *thd, int lock_type) override;
+  int start_stmt(THD *thd, thr_lock_type lock_type) override;
+  uint lock_count() const override { return 0; }
+  THR_LOCK_DATA **store_lock(THD *thd, THR_LOCK_DATA **to, thr_lock_type lock_type) override;
+  int extra(ha_extra_function operation) override;
+  int reset() override;
+  bool get_error_message(int error, String *buf) override;
+
+  // handler_read.cc
+  int rnd_init(bool scan) override;
+  int rnd_end() override;
+  int rnd_next(uchar *buf) override;
+  int rnd_pos(uchar *buf, uchar *pos) override;
+  void position(const uchar *record) override;
+  int cmp_ref(const uchar *a, const uchar *b) override;
+  Item *idx_cond_push(uint index, Item *condition) override;
+  int index_init(uint index, bool sorted) override;
+  int index_end() override;
+  int index_read_map(uchar *buf, const uchar *key, key_part_map parts, ha_rkey_function find) override;
+  int index_read_last_map(uchar *buf, const uchar *key, key_part_map parts) override;
+  int index_next(uchar *buf) override;
+  int index_prev(uchar *buf) override;
+  int index_first(uchar *buf) override;
+  int index_last(uchar *buf) override;
+  int index_next_same(uchar *buf, const uchar *key, uint length) override;
+
+  // handler_write.cc
+  int write_row(const uchar *record) override;
+  int update_row(const uchar *old_record, const uchar *new_record) override;
+  int delete_row(const uchar *record) override;
+  void get_auto_increment(ulonglong offset, ulonglong increment, ulonglong wanted, ulonglong *first,
+                          ulonglong *reserved) override;
+  int reset_auto_increment(ulonglong value) override;
+
+  // handler_info.cc: estimates and checks.
+  int info(uint flag) override;
+  ha_rows records_in_range(uint index, const key_range *min, const key_range *max, page_range *) override;
+  ha_rows estimate_rows_upper_bound() override;
+  ha_rows records() override;
+  double scan_time() override;
+  double read_time(uint index, uint ranges, ha_rows rows) override;
+  int analyze(THD *thd, HA_CHECK_OPT *) override;
+  int optimize(THD *thd, HA_CHECK_OPT *) override;
+  int check(THD *thd, HA_CHECK_OPT *) override;
+
+  // handler_define.cc
+  int create(const char *name, TABLE *form, HA_CREATE_INFO *info) override;
+  int delete_table(const char *name) override;
+  int rename_table(const char *from, const char *to) override;
+  int truncate() override;
+  void update_create_info(HA_CREATE_INFO *info) override;
+  bool check_if_incompatible_data(HA_CREATE_INFO *info, uint table_changes) override;
+
+private:
+  bool has_primary() const { return table_share->primary_key != MAX_KEY; }
+  void make_codecs();
+  int fail(weir_code code);
+
+  // Reading.
+  int open_scan(int32_t place, const std::string &from, const std::string *to, bool down);
+  void close_scan();
+  void suspend_scan();
+  int step(uchar *buf);
+  int step_to(uchar *buf, bool down);
+  int read_row(uchar *buf, const uchar *key, size_t length);
+  int decode(uchar *buf, const uchar *key, size_t key_length, const uchar *row, size_t row_length);
+  int decode_entry(uchar *buf);
+  void bound_by_range_end(std::string *to, bool *has_to);
+  static int make_entry(void *context, size_t index, weir_bytes key, weir_bytes row, weir_entry *entry);
+
+  // Writing.
+  void encode(const uchar *record, Encoded_row *out);
+  int note_number(const uchar *record);
+  int map_duplicate(weir_code code, int32_t duplicate);
+
+  THR_LOCK_DATA m_lock_data;
+  std::string m_name;
+  Weir_share *m_share;
+  weir_table *m_table;
+  Transaction *m_trx;
+
+  std::vector<Weir_index> m_indexes;
+  // The columns of the primary key; of a table without one, nothing.
+  Key_codec m_primary;
+  Row_codec m_row;
+
+  // A weir_lock, and whether what others have locked is passed over.
+  uint32_t m_lock;
+  bool m_skip_locked;
+  bool m_keyread;
+  bool m_copying;
+  uint m_copied;
+
+  // The walk that is under way.
+  weir_scan *m_scan;
+  weir_found m_found;
+  int32_t m_place;
+  bool m_down;
+  // It has come to something.
+  bool m_on;
+  // It ends before the index does: to go on behind its end, another has to be begun.
+  bool m_bounded;
+  // Where it stood when it was closed, or the key that was read without one.
+  std::string m_at;
+  // The hidden key of the row read last.
+  uchar m_row_id[8];
+  // Blobs of the row read last point in here.
+  std::string m_kept;
+
+  // The key that the last duplicate was of.
+  uint m_duplicate;
+  Encoded_row m_old, m_new;
+  std::string m_buffer;
+};
+
+#endif

@@ -1,0 +1,138 @@
+#include "ha_weir.h"
+
+int ha_weir::info(uint flag)
+{
+  if (flag & HA_STATUS_VARIABLE)
+  {
+    ulonglong rows= m_share->rows(m_table);
+    // The optimizer takes 0 for certain.
+    stats.records= rows ? rows : (flag & HA_STATUS_TIME ? 0 : 1);
+    stats.deleted= 0;
+    stats.mean_rec_length= table_share->reclength;
+    stats.data_file_length= std::max<ulonglong>(stats.records * stats.mean_rec_length, 8192);
+    stats.index_file_length= 0;
+  }
+  if (flag & HA_STATUS_CONST)
+  {
+    stats.block_size= 8192;
+    for (uint i= 0; i < table_share->keys; i++)
+    {
+      KEY *key= &table->key_info[i];
+      ulonglong per_key= std::max<ulonglong>(stats.records, 1);
+      for (uint part= 0; part < key->user_defined_key_parts; part++)
+      {
+        // Without a count of distinct values: each column more divides what the ones before leave.
+        per_key= std::max<ulonglong>(per_key / 10, 1);
+        bool whole= part + 1 == key->user_defined_key_parts;
+        if (key->rec_per_key)
+          key->rec_per_key[part]= whole && m_indexes[i].unique ? 1 : per_key;
+      }
+    }
+  }
+  if (flag & HA_STATUS_ERRKEY)
+    errkey= m_duplicate;
+  if ((flag & HA_STATUS_AUTO) && table->found_next_number_field)
+  {
+    uint64_t next= 1;
+    weir_table_next_number(m_table, &next);
+    stats.auto_increment_value= next;
+  }
+  return 0;
+}
+
+ha_rows ha_weir::records_in_range(uint index, const key_range *min, const key_range *max, page_range *)
+{
+  const Key_codec &key= m_indexes[index].key;
+  std::string from, to;
+  if (min)
+  {
+    key.encode_image(min->key, min->keypart_map, &from);
+    if (min->flag == HA_READ_AFTER_KEY && !after_prefix(&from))
+      return 1;
+  }
+  bool has_to= max != nullptr;
+  if (max)
+  {
+    key.encode_image(max->key, max->keypart_map, &to);
+    if (max->flag != HA_READ_BEFORE_KEY)
+      has_to= after_prefix(&to);
+  }
+  if (has_to && to <= from)
+    return 1;
+  uint64_t rows= 0;
+  uint32_t kind;
+  weir_bytes end= bytes_of(to);
+  weir_code code= weir_table_estimate(m_table, m_indexes[index].place, bytes_of(from), has_to ? &end : nullptr,
+                                      &rows, &kind);
+  if (code != WEIR_OK)
+    return HA_POS_ERROR;
+  // More than was counted, and nobody has sampled: a part of the table.
+  if (kind == WEIR_MORE_THAN)
+    rows= std::max<uint64_t>(rows, m_share->rows(m_table) / (min && max ? 4 : 2));
+  return std::max<uint64_t>(rows, 1);
+}
+
+ha_rows ha_weir::estimate_rows_upper_bound() { return m_share->rows(m_table) * 2 + 100; }
+
+ha_rows ha_weir::records()
+{
+  uint64_t rows;
+  if (weir_table_count(m_table, m_trx->txn(), &rows) != WEIR_OK)
+    return HA_POS_ERROR;
+  return rows;
+}
+
+double ha_weir::scan_time() { return static_cast<double>(stats.data_file_length) / 8192 + 1; }
+
+double ha_weir::read_time(uint index, uint ranges, ha_rows rows)
+{
+  if (index != table_share->primary_key)
+    return handler::read_time(index, ranges, rows);
+  double all= static_cast<double>(stats.records), scan= scan_time();
+  if (all < 1 || rows > stats.records)
+    return scan;
+  return ranges + static_cast<double>(rows) / all * scan;
+}
+
+int ha_weir::analyze(THD *, HA_CHECK_OPT *)
+{
+  uint64_t rows;
+  if (weir_table_analyze(m_table, &rows) != WEIR_OK)
+    return HA_ADMIN_FAILED;
+  m_share->set_rows(rows);
+  return HA_ADMIN_OK;
+}
+
+int ha_weir::optimize(THD *thd, HA_CHECK_OPT *options) { return analyze(thd, options); }
+
+// Makes the entry that a row should have. Called by the engine's check of the table.
+int ha_weir::make_entry(void *context, size_t place, weir_bytes key, weir_bytes row, weir_entry *entry)
+{
+  ha_weir *self= static_cast<ha_weir *>(context);
+  uchar *record= self->table->record[0];
+  if (self->decode(record, key.data, key.len, row.data, row.len))
+    return 1;
+  if (self->table->vfield)
+    self->table->update_virtual_fields(self, VCOL_UPDATE_FOR_READ);
+  if (!self->has_primary())
+    self->m_old.key.assign(reinterpret_cast<const char *>(key.data), key.len);
+  self->encode(record, &self->m_old);
+  *entry= self->m_old.entries[place];
+  return 0;
+}
+
+namespace
+{
+void report_problem(void *, weir_bytes problem)
+{
+  sql_print_error("Weir: %.*s", static_cast<int>(problem.len), reinterpret_cast<const char *>(problem.data));
+}
+} // namespace
+
+int ha_weir::check(THD *, HA_CHECK_OPT *)
+{
+  if (table->vfield)
+    table->mark_virtual_columns_for_write(true);
+  weir_code code= weir_table_check(m_table, m_trx->txn(), make_entry, report_problem, this);
+  return code == WEIR_OK ? HA_ADMIN_OK : HA_ADMIN_CORRUPT;
+}

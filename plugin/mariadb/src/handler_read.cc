@@ -1,0 +1,302 @@
+#include "ha_weir.h"
+
+void ha_weir::close_scan()
+{
+  weir_scan_close(m_scan);
+  m_scan= nullptr;
+  m_on= false;
+}
+
+// Gives the walk up with its transaction, and keeps where it stood: HANDLER goes on there in another one.
+void ha_weir::suspend_scan()
+{
+  if (m_scan && m_on)
+    m_at.assign(reinterpret_cast<const char *>(m_found.tree_key.data), m_found.tree_key.len);
+  close_scan();
+}
+
+// Begins a walk over the rows or an index, from `from` on and below `to`.
+int ha_weir::open_scan(int32_t place, const std::string &from, const std::string *to, bool down)
+{
+  close_scan();
+  weir_range range;
+  range.index= place;
+  range.from= bytes_of(from);
+  range.to= to ? bytes_of(*to) : range.from;
+  range.has_to= to != nullptr;
+  range.down= down;
+  range.skip_locked= m_skip_locked;
+  range.lock= m_lock;
+  m_place= place;
+  m_down= down;
+  m_bounded= false;
+  weir_code code= weir_scan_open(m_table, m_trx->txn(), &range, &m_scan);
+  return code == WEIR_OK ? 0 : fail(code);
+}
+
+int ha_weir::decode(uchar *buf, const uchar *key, size_t key_length, const uchar *row, size_t row_length)
+{
+  if (table_share->blob_fields)
+  {
+    // The engine may move what blobs would point to; it is the handler's until the next row is read.
+    m_kept.assign(reinterpret_cast<const char *>(row), row_length);
+    row= reinterpret_cast<const uchar *>(m_kept.data());
+  }
+  if (!has_primary() && key_length == sizeof(m_row_id))
+    memcpy(m_row_id, key, sizeof(m_row_id));
+  bool sound= has_primary() ? m_primary.decode(key, key_length, buf) : key_length == sizeof(m_row_id);
+  return sound && m_row.decode(row, row_length, buf) ? 0 : HA_ERR_CRASHED;
+}
+
+// The columns of the index and of the primary key, from the entry alone.
+int ha_weir::decode_entry(uchar *buf)
+{
+  const Weir_index &index= m_indexes[active_index];
+  if (!has_primary() && m_found.primary_key.len == sizeof(m_row_id))
+    memcpy(m_row_id, m_found.primary_key.data, sizeof(m_row_id));
+  bool sound= index.key.decode(m_found.index_key.data, m_found.index_key.len, buf) &&
+              (!has_primary() || m_primary.decode(m_found.primary_key.data, m_found.primary_key.len, buf)) &&
+              index.payload.decode(m_found.payload.data, m_found.payload.len, buf);
+  return sound ? 0 : HA_ERR_CRASHED;
+}
+
+// Reads the row of a primary key. HA_ERR_KEY_NOT_FOUND: there is none, or it is locked and to be passed over.
+int ha_weir::read_row(uchar *buf, const uchar *key, size_t length)
+{
+  weir_bytes row;
+  if (m_skip_locked)
+    m_trx->set_lock_wait(false);
+  weir_code code= weir_table_get(m_table, m_trx->txn(), bytes_of(key, length), m_lock, &row);
+  if (m_skip_locked)
+    m_trx->set_lock_wait(true);
+  if (code == WEIR_WOULD_WAIT && m_skip_locked)
+    return HA_ERR_KEY_NOT_FOUND;
+  if (code != WEIR_OK)
+    return fail(code);
+  return decode(buf, key, length, row.data, row.len);
+}
+
+// Moves the walk on and reads what it comes to.
+int ha_weir::step(uchar *buf)
+{
+  for (;;)
+  {
+    if (thd_killed(ha_thd()))
+      return HA_ERR_ABORTED_BY_USER;
+    weir_code code= weir_scan_next(m_scan, m_trx->txn(), &m_found);
+    if (code == WEIR_NOTHING)
+      return HA_ERR_END_OF_FILE;
+    if (code != WEIR_OK)
+      return fail(code);
+    m_on= true;
+    if (m_place == WEIR_ROWS)
+      return decode(buf, m_found.tree_key.data, m_found.tree_key.len, m_found.row.data, m_found.row.len);
+    if (pushed_idx_cond && pushed_idx_cond_keyno == active_index)
+    {
+      // Most entries that do not fit cost no look at their row.
+      if (int error= decode_entry(buf))
+        return error;
+      check_result_t fits= handler_index_cond_check(this);
+      if (fits == CHECK_NEG)
+        continue;
+      if (fits != CHECK_POS)
+        return fits == CHECK_OUT_OF_RANGE ? HA_ERR_END_OF_FILE : HA_ERR_ABORTED_BY_USER;
+    }
+    if (m_keyread && m_indexes[active_index].covers)
+      return decode_entry(buf);
+    int error= read_row(buf, m_found.primary_key.data, m_found.primary_key.len);
+    // Not there: at READ UNCOMMITTED, its writer is at work; or it is passed over.
+    if (error != HA_ERR_KEY_NOT_FOUND)
+      return error;
+  }
+}
+
+// As `step`, in a direction: another walk is begun where this one cannot go.
+int ha_weir::step_to(uchar *buf, bool down)
+{
+  if (!m_scan || m_down != down || m_bounded)
+  {
+    suspend_scan();
+    std::string at= m_at;
+    int error;
+    if (down)
+      error= open_scan(m_place, std::string(), &at, true);
+    else
+      error= open_scan(m_place, at.append(1, '\0'), nullptr, false);
+    if (error)
+      return error;
+  }
+  return step(buf);
+}
+
+int ha_weir::rnd_init(bool scan)
+{
+  close_scan();
+  active_index= MAX_KEY;
+  return scan ? open_scan(WEIR_ROWS, std::string(), nullptr, false) : 0;
+}
+
+int ha_weir::rnd_end()
+{
+  close_scan();
+  return 0;
+}
+
+int ha_weir::rnd_next(uchar *buf) { return m_scan ? step(buf) : step_to(buf, false); }
+
+void ha_weir::position(const uchar *record)
+{
+  if (has_primary())
+    key_copy(ref, record, &table->key_info[table_share->primary_key], 0, true);
+  else
+    memcpy(ref, m_row_id, sizeof(m_row_id));
+}
+
+int ha_weir::rnd_pos(uchar *buf, uchar *pos)
+{
+  std::string key;
+  if (has_primary())
+    m_primary.encode_image(pos, HA_WHOLE_KEY, &key);
+  else
+    key.assign(reinterpret_cast<char *>(pos), sizeof(m_row_id));
+  return read_row(buf, reinterpret_cast<const uchar *>(key.data()), key.size());
+}
+
+int ha_weir::cmp_ref(const uchar *a, const uchar *b)
+{
+  if (!has_primary())
+    return memcmp(a, b, sizeof(m_row_id));
+  std::string left, right;
+  m_primary.encode_image(a, HA_WHOLE_KEY, &left);
+  m_primary.encode_image(b, HA_WHOLE_KEY, &right);
+  return left.compare(right);
+}
+
+Item *ha_weir::idx_cond_push(uint index, Item *condition)
+{
+  // It is judged by what the entry holds.
+  if (m_indexes[index].place == WEIR_ROWS || !m_indexes[index].covers)
+    return condition;
+  for (const Key_part_codec &part : m_indexes[index].key.parts())
+    if (part.field()->vcol_info)
+      return condition;
+  pushed_idx_cond= condition;
+  pushed_idx_cond_keyno= index;
+  in_range_check_pushed_down= true;
+  return nullptr;
+}
+
+int ha_weir::index_init(uint index, bool)
+{
+  close_scan();
+  active_index= index;
+  m_place= m_indexes[index].place;
+  return 0;
+}
+
+int ha_weir::index_end()
+{
+  close_scan();
+  active_index= MAX_KEY;
+  return 0;
+}
+
+// Where the range that is being read ends: no row behind it is to be locked.
+void ha_weir::bound_by_range_end(std::string *to, bool *has_to)
+{
+  *has_to= false;
+  if (!end_range || !end_range->key || m_lock == WEIR_LOCK_NONE)
+    return;
+  m_indexes[active_index].key.encode_image(end_range->key, end_range->keypart_map, to);
+  *has_to= end_range->flag == HA_READ_BEFORE_KEY || after_prefix(to);
+}
+
+int ha_weir::index_read_map(uchar *buf, const uchar *key, key_part_map parts, ha_rkey_function find)
+{
+  if (!key)
+    return find == HA_READ_PREFIX_LAST || find == HA_READ_BEFORE_KEY ? index_last(buf) : index_first(buf);
+  const Weir_index &index= m_indexes[active_index];
+  std::string from, to;
+  index.key.encode_image(key, parts, &from);
+  to= from;
+  bool has_to= after_prefix(&to);
+  int error= 0;
+  bool exact= find == HA_READ_KEY_EXACT || find == HA_READ_PREFIX;
+  uint given= my_count_bits(parts & ((1ULL << index.key.parts().size()) - 1));
+  if (exact && index.place == WEIR_ROWS && given == index.key.parts().size())
+  {
+    close_scan();
+    m_at= from;
+    m_place= WEIR_ROWS;
+    return read_row(buf, reinterpret_cast<const uchar *>(from.data()), from.size());
+  }
+  switch (find)
+  {
+  case HA_READ_KEY_EXACT:
+  case HA_READ_PREFIX:
+    error= open_scan(index.place, from, has_to ? &to : nullptr, false);
+    m_bounded= true;
+    break;
+  case HA_READ_KEY_OR_NEXT:
+  case HA_READ_AFTER_KEY:
+  {
+    if (find == HA_READ_AFTER_KEY)
+    {
+      if (!has_to)
+        return HA_ERR_KEY_NOT_FOUND;
+      from= to;
+    }
+    std::string end;
+    bool has_end;
+    bound_by_range_end(&end, &has_end);
+    error= open_scan(index.place, from, has_end ? &end : nullptr, false);
+    m_bounded= false;
+    break;
+  }
+  case HA_READ_PREFIX_LAST:
+    error= open_scan(index.place, from, has_to ? &to : nullptr, true);
+    m_bounded= true;
+    break;
+  case HA_READ_PREFIX_LAST_OR_PREV:
+  case HA_READ_KEY_OR_PREV:
+    error= open_scan(index.place, std::string(), has_to ? &to : nullptr, true);
+    break;
+  case HA_READ_BEFORE_KEY:
+    error= open_scan(index.place, std::string(), &from, true);
+    break;
+  default:
+    return HA_ERR_WRONG_COMMAND;
+  }
+  if (error)
+    return error;
+  error= step(buf);
+  return error == HA_ERR_END_OF_FILE ? HA_ERR_KEY_NOT_FOUND : error;
+}
+
+int ha_weir::index_read_last_map(uchar *buf, const uchar *key, key_part_map parts)
+{
+  return index_read_map(buf, key, parts, HA_READ_PREFIX_LAST);
+}
+
+int ha_weir::index_next_same(uchar *buf, const uchar *, uint)
+{
+  // The walk that index_read_map has begun for an exact key ends where the key does. A row read by its whole
+  // primary key has no others beside it.
+  return m_scan ? step(buf) : HA_ERR_END_OF_FILE;
+}
+
+int ha_weir::index_next(uchar *buf) { return step_to(buf, false); }
+
+int ha_weir::index_prev(uchar *buf) { return step_to(buf, true); }
+
+int ha_weir::index_first(uchar *buf)
+{
+  int error= open_scan(m_indexes[active_index].place, std::string(), nullptr, false);
+  return error ? error : step(buf);
+}
+
+int ha_weir::index_last(uchar *buf)
+{
+  int error= open_scan(m_indexes[active_index].place, std::string(), nullptr, true);
+  return error ? error : step(buf);
+}

@@ -1,0 +1,144 @@
+#include "ha_weir.h"
+
+namespace
+{
+// A copy by ALTER commits after so many rows: nobody sees the copy before it is whole.
+const uint COPY_BATCH= 10000;
+} // namespace
+
+// A record as the engine keeps it; `out->key` of a table without a primary key is the caller's to set.
+void ha_weir::encode(const uchar *record, Encoded_row *out)
+{
+  if (has_primary())
+  {
+    out->key.clear();
+    m_primary.encode_record(record, &out->key);
+  }
+  out->row.clear();
+  m_row.encode(record, &out->row);
+  size_t count= m_indexes.size() - (has_primary() ? 1 : 0);
+  out->entry_keys.resize(count);
+  out->payloads.resize(count);
+  out->entries.resize(count);
+  for (const Weir_index &index : m_indexes)
+  {
+    if (index.place == WEIR_ROWS)
+      continue;
+    std::string *key= &out->entry_keys[index.place], *payload= &out->payloads[index.place];
+    key->clear();
+    payload->clear();
+    bool has_null= index.key.encode_record(record, key);
+    if (index.covers)
+      index.payload.encode(record, payload);
+    weir_entry *entry= &out->entries[index.place];
+    entry->key= bytes_of(*key);
+    entry->payload= bytes_of(*payload);
+    entry->has_null= has_null;
+  }
+  out->view.key= bytes_of(out->key);
+  out->view.row= bytes_of(out->row);
+  out->view.entries= out->entries.data();
+  out->view.entry_count= count;
+}
+
+int ha_weir::map_duplicate(weir_code code, int32_t duplicate)
+{
+  if (code != WEIR_DUPLICATE)
+    return fail(code);
+  m_duplicate= table_share->primary_key;
+  for (uint i= 0; i < m_indexes.size(); i++)
+    if (m_indexes[i].place == duplicate)
+      m_duplicate= i;
+  return HA_ERR_FOUND_DUPP_KEY;
+}
+
+// Sees to it that a number that a row has brought with it is not given out.
+int ha_weir::note_number(const uchar *record)
+{
+  Field *field= table->found_next_number_field;
+  if (!field || record != table->record[0] || table_share->next_number_keypart)
+    return 0;
+  longlong value= field->val_int();
+  if (value == 0 || (value < 0 && !(field->flags & UNSIGNED_FLAG)))
+    return 0;
+  ulonglong used= std::min<ulonglong>(value, field->get_max_int_value());
+  weir_code code= m_share->pass_number(m_table, m_trx->txn(), used);
+  return code == WEIR_OK ? 0 : fail(code);
+}
+
+int ha_weir::write_row(const uchar *record)
+{
+  if (table->next_number_field && record == table->record[0])
+    if (int error= update_auto_increment())
+      return error;
+  weir_txn *txn= m_trx->txn();
+  if (!has_primary())
+  {
+    weir_code code= weir_table_take_row_id(m_table, txn, m_row_id);
+    if (code != WEIR_OK)
+      return fail(code);
+    m_new.key.assign(reinterpret_cast<char *>(m_row_id), sizeof(m_row_id));
+  }
+  encode(record, &m_new);
+  int32_t duplicate= WEIR_ROWS;
+  weir_code code= weir_table_insert(m_table, txn, &m_new.view, &duplicate);
+  if (code != WEIR_OK)
+    return map_duplicate(code, duplicate);
+  m_share->rows_changed(1);
+  if (int error= note_number(record))
+    return error;
+  if (m_copying && ++m_copied % COPY_BATCH == 0)
+    return m_trx->commit_part();
+  return 0;
+}
+
+int ha_weir::update_row(const uchar *old_record, const uchar *new_record)
+{
+  if (!has_primary())
+  {
+    m_old.key.assign(reinterpret_cast<char *>(m_row_id), sizeof(m_row_id));
+    m_new.key= m_old.key;
+  }
+  encode(old_record, &m_old);
+  encode(new_record, &m_new);
+  int32_t duplicate= WEIR_ROWS;
+  weir_code code= weir_table_update(m_table, m_trx->txn(), &m_old.view, &m_new.view, &duplicate);
+  return code == WEIR_OK ? note_number(new_record) : map_duplicate(code, duplicate);
+}
+
+int ha_weir::delete_row(const uchar *record)
+{
+  if (!has_primary())
+    m_old.key.assign(reinterpret_cast<char *>(m_row_id), sizeof(m_row_id));
+  encode(record, &m_old);
+  weir_code code= weir_table_delete(m_table, m_trx->txn(), &m_old.view);
+  if (code != WEIR_OK)
+    return fail(code);
+  m_share->rows_changed(-1);
+  return 0;
+}
+
+void ha_weir::get_auto_increment(ulonglong offset, ulonglong increment, ulonglong wanted, ulonglong *first,
+                                 ulonglong *reserved)
+{
+  // The second column of a key: numbers are counted for each value of the first.
+  if (table_share->next_number_keypart)
+  {
+    handler::get_auto_increment(offset, increment, wanted, first, reserved);
+    return;
+  }
+  ulonglong max= table->next_number_field->get_max_int_value();
+  weir_code code= m_share->reserve_numbers(m_table, m_trx->txn(), offset, increment, wanted, max, first,
+                                           reserved);
+  if (code != WEIR_OK)
+  {
+    *first= ULONGLONG_MAX;
+    *reserved= 0;
+  }
+}
+
+int ha_weir::reset_auto_increment(ulonglong value)
+{
+  weir_code code= weir_table_reset_numbers(m_table, std::max<ulonglong>(value, 1));
+  return code == WEIR_OK ? 0 : fail(code);
+}

@@ -1,0 +1,239 @@
+// What the server asks of the engine as a whole.
+#include <vector>
+
+#include "engine.h"
+#include "ha_weir.h"
+#include "transaction.h"
+#include "variables.h"
+
+// In the server's sql_show.cc, and in none of its headers.
+void ignore_db_dirs_append(const char *directory);
+
+namespace
+{
+
+// What X/Open calls them.
+const int XAER_RMERR= -3, XAER_NOTA= -4;
+
+handler *create_handler(handlerton *hton, TABLE_SHARE *share, MEM_ROOT *root)
+{
+  return new (root) ha_weir(hton, share);
+}
+
+int close_connection(handlerton *, THD *thd)
+{
+  delete Transaction::find(thd);
+  return 0;
+}
+
+void kill_query(handlerton *, THD *thd, thd_kill_levels)
+{
+  if (Transaction *trx= Transaction::find(thd))
+    trx->interrupt();
+}
+
+int commit(handlerton *, THD *thd, bool all) { return Transaction::of(thd)->commit(all); }
+
+int rollback(handlerton *, THD *thd, bool all) { return Transaction::of(thd)->rollback(all); }
+
+int prepare(handlerton *, THD *thd, bool all) { return Transaction::of(thd)->prepare(all); }
+
+void commit_ordered(handlerton *, THD *thd, bool all) { Transaction::of(thd)->commit_ordered(all); }
+
+int savepoint_set(handlerton *, THD *thd, void *savepoint)
+{
+  return Transaction::of(thd)->savepoint_set(static_cast<uint64_t *>(savepoint));
+}
+
+int savepoint_rollback(handlerton *, THD *thd, void *savepoint)
+{
+  return Transaction::of(thd)->savepoint_rollback(*static_cast<uint64_t *>(savepoint));
+}
+
+int savepoint_release(handlerton *, THD *thd, void *savepoint)
+{
+  return Transaction::of(thd)->savepoint_release(*static_cast<uint64_t *>(savepoint));
+}
+
+bool savepoint_rollback_can_release_mdl(handlerton *, THD *) { return true; }
+
+int start_consistent_snapshot(handlerton *, THD *thd)
+{
+  Transaction *trx= Transaction::of(thd);
+  if (int error= trx->begin())
+    return error;
+  trans_register_ha(thd, true, weir_hton, 0);
+  trx->take_snapshot();
+  return 0;
+}
+
+void commit_checkpoint_request(void *cookie)
+{
+  // Not told of if it failed: then the binlog keeps what recovery needs.
+  if (weir_sync(weir_database) == WEIR_OK)
+    commit_checkpoint_notify_ha(cookie);
+}
+
+bool flush_logs(handlerton *) { return weir_sync(weir_database) != WEIR_OK; }
+
+void collect(void *context, weir_bytes bytes)
+{
+  static_cast<std::vector<std::string> *>(context)->emplace_back(reinterpret_cast<const char *>(bytes.data),
+                                                                  bytes.len);
+}
+
+// What is prepared and was not handed out yet: the server calls until it is given less than it has room for.
+std::vector<std::string> to_recover;
+bool recovering= false;
+
+int recover(handlerton *, XID *list, uint room)
+{
+  if (!recovering)
+  {
+    to_recover.clear();
+    if (weir_prepared(weir_database, collect, &to_recover) != WEIR_OK)
+      return 0;
+    recovering= true;
+  }
+  uint count= 0;
+  while (count < room && !to_recover.empty())
+  {
+    const std::string &name= to_recover.back();
+    if (xid_of_name(reinterpret_cast<const uchar *>(name.data()), name.size(), &list[count]))
+      count++;
+    to_recover.pop_back();
+  }
+  if (to_recover.empty() && count < room)
+    recovering= false;
+  return static_cast<int>(count);
+}
+
+int of_xid(weir_code code)
+{
+  if (code == WEIR_NOTHING)
+    return XAER_NOTA;
+  return code == WEIR_OK ? 0 : XAER_RMERR;
+}
+
+int commit_by_xid(handlerton *, XID *xid)
+{
+  return of_xid(weir_commit_prepared(weir_database, bytes_of(xid_name(xid)), WEIR_SYNCED));
+}
+
+int rollback_by_xid(handlerton *, XID *xid)
+{
+  return of_xid(weir_rollback_prepared(weir_database, bytes_of(xid_name(xid))));
+}
+
+struct Status_output
+{
+  THD *thd;
+  stat_print_fn *print;
+  bool failed;
+};
+
+void print_status(void *context, weir_bytes text)
+{
+  Status_output *to= static_cast<Status_output *>(context);
+  to->failed= to->print(to->thd, "Weir", 4, "", 0, reinterpret_cast<const char *>(text.data), text.len);
+}
+
+bool show_status(handlerton *, THD *thd, stat_print_fn *print, ha_stat_type type)
+{
+  if (type != HA_ENGINE_STATUS)
+    return false;
+  Status_output to= {thd, print, false};
+  return weir_stats_text(weir_database, print_status, &to) != WEIR_OK || to.failed;
+}
+
+// Leftovers of a schema that is being dropped: its tables have been dropped one by one before.
+void drop_database(handlerton *, char *path)
+{
+  std::string prefix= table_name_of(path);
+  std::vector<std::string> names;
+  weir_table_names(weir_database, collect, &names);
+  for (const std::string &name : names)
+    if (name.compare(0, prefix.size(), prefix) == 0)
+      weir_table_drop(weir_database, bytes_of(name));
+}
+
+void drop_temporary_tables()
+{
+  std::vector<std::string> names;
+  weir_table_names(weir_database, collect, &names);
+  for (const std::string &name : names)
+    if (is_temporary_name(name))
+      weir_table_drop(weir_database, bytes_of(name));
+}
+
+int init(void *p)
+{
+  weir_hton= static_cast<handlerton *>(p);
+  weir_options options= {weir_memory(), weir_log_capacity(), 0, WEIR_IF_MISSING};
+  std::string directory= std::string("./") + WEIR_DIRECTORY;
+  if (weir_open(bytes_of(directory), &options, &weir_database) != WEIR_OK)
+  {
+    sql_print_error("Weir: %s", weir_message());
+    return 1;
+  }
+  // An existing database keeps the capacity that it has: the setting is what counts.
+  if (weir_set_log_bytes(weir_database, weir_log_capacity()) != WEIR_OK)
+    sql_print_warning("Weir: %s", weir_message());
+  ignore_db_dirs_append(WEIR_DIRECTORY);
+  drop_temporary_tables();
+
+  weir_hton->db_type= DB_TYPE_AUTOASSIGN;
+  weir_hton->flags= HTON_REQUIRES_CLOSE_AFTER_TRUNCATE | HTON_TRUNCATE_REQUIRES_EXCLUSIVE_USE;
+  weir_hton->create= create_handler;
+  weir_hton->close_connection= close_connection;
+  weir_hton->kill_query= kill_query;
+  weir_hton->commit= commit;
+  weir_hton->rollback= rollback;
+  weir_hton->prepare= prepare;
+  weir_hton->commit_ordered= commit_ordered;
+  weir_hton->savepoint_offset= sizeof(uint64_t);
+  weir_hton->savepoint_set= savepoint_set;
+  weir_hton->savepoint_rollback= savepoint_rollback;
+  weir_hton->savepoint_release= savepoint_release;
+  weir_hton->savepoint_rollback_can_release_mdl= savepoint_rollback_can_release_mdl;
+  weir_hton->start_consistent_snapshot= start_consistent_snapshot;
+  weir_hton->commit_checkpoint_request= commit_checkpoint_request;
+  weir_hton->flush_logs= flush_logs;
+  weir_hton->recover= recover;
+  weir_hton->commit_by_xid= commit_by_xid;
+  weir_hton->rollback_by_xid= rollback_by_xid;
+  weir_hton->show_status= show_status;
+  weir_hton->drop_database= drop_database;
+  return 0;
+}
+
+int deinit(void *)
+{
+  weir_db *db= weir_database;
+  weir_database= nullptr;
+  if (db && weir_close(db) != WEIR_OK)
+    sql_print_error("Weir: %s", weir_message());
+  return 0;
+}
+
+st_mysql_storage_engine storage_engine= {MYSQL_HANDLERTON_INTERFACE_VERSION};
+
+} // namespace
+
+maria_declare_plugin(weir)
+{
+  MYSQL_STORAGE_ENGINE_PLUGIN,
+  &storage_engine,
+  "Weir",
+  "The Weir project",
+  "Transactions with a throughput line that is flat",
+  PLUGIN_LICENSE_GPL,
+  init,
+  deinit,
+  0x0001,
+  weir_status_variables,
+  weir_variables,
+  "0.1",
+  MariaDB_PLUGIN_MATURITY_EXPERIMENTAL
+}
+maria_declare_plugin_end;

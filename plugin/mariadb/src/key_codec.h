@@ -1,0 +1,69 @@
+// Keys as bytes that compare as the server compares them.
+#ifndef WEIR_PLUGIN_KEY_CODEC_H
+#define WEIR_PLUGIN_KEY_CODEC_H
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collation_codec.h"
+#include "server.h"
+
+// One column of a key.
+class Key_part_codec
+{
+public:
+  explicit Key_part_codec(const KEY_PART_INFO *part);
+
+  // Appends the value that the column has in a record. Returns whether it is NULL.
+  bool encode_record(const uchar *record, std::string *out) const;
+  // Appends a value as it stands in a search key, and moves on behind it.
+  void encode_image(const uchar **image, std::string *out) const;
+  // Takes a value back into a record. Only if it can be: is_reversible.
+  bool decode(const uchar **key, const uchar *end, uchar *record) const;
+
+  bool is_reversible() const { return m_reversible; }
+  Field *field() const { return m_part->field; }
+
+private:
+  enum class Kind { INTEGER, FLOAT, DOUBLE, RAW, TEXT };
+  void put(const uchar *data, size_t length, std::string *out) const;
+  void put_value(const uchar *data, size_t length, std::string *out) const;
+
+  const KEY_PART_INFO *m_part;
+  Kind m_kind;
+  // Of integers; of all that is as long in each row.
+  bool m_signed;
+  size_t m_bytes;
+  // Two bytes of length stand before the value.
+  bool m_variable;
+  bool m_descending;
+  bool m_reversible;
+  std::shared_ptr<Collation_codec> m_collation;
+};
+
+// A key.
+class Key_codec
+{
+public:
+  Key_codec() {}
+  explicit Key_codec(const KEY *key);
+
+  // The whole key of a record. Returns whether a column of it is NULL.
+  bool encode_record(const uchar *record, std::string *out) const;
+  // The first columns of a key as the server gives them to look for.
+  void encode_image(const uchar *image, key_part_map parts, std::string *out) const;
+  // Takes what can be taken back into a record; false if the bytes are no such key.
+  bool decode(const uchar *key, size_t length, uchar *record) const;
+  // Whether all columns can be taken back.
+  bool is_reversible() const;
+  const std::vector<Key_part_codec> &parts() const { return m_parts; }
+
+private:
+  std::vector<Key_part_codec> m_parts;
+};
+
+// The least bytes above all that begin with `prefix`; false if there are none.
+bool after_prefix(std::string *prefix);
+
+#endif

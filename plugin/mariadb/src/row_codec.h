@@ -1,0 +1,35 @@
+// Rows as bytes.
+#ifndef WEIR_PLUGIN_ROW_CODEC_H
+#define WEIR_PLUGIN_ROW_CODEC_H
+
+#include <string>
+#include <vector>
+
+#include "key_codec.h"
+#include "server.h"
+
+// Some columns of a table as bytes: marks of NULL, then the values as replication packs them, which is the
+// one form that the server keeps from release to release.
+class Row_codec
+{
+public:
+  Row_codec() : m_table(nullptr), m_nullable(0) {}
+  // All stored columns but those that `key` gives back.
+  Row_codec(TABLE *table, const Key_codec *key);
+  // The columns that `key` does not give back, of the index or of the primary key.
+  Row_codec(TABLE *table, const Key_codec *index, const Key_codec *primary);
+
+  void encode(const uchar *record, std::string *out) const;
+  // Blobs point into `bytes` afterwards. False: the bytes are no such row.
+  bool decode(const uchar *bytes, size_t length, uchar *record) const;
+  bool is_empty() const { return m_fields.empty(); }
+
+private:
+  void add(Field *field);
+
+  TABLE *m_table;
+  std::vector<Field *> m_fields;
+  uint m_nullable;
+};
+
+#endif

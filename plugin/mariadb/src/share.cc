@@ -1,0 +1,94 @@
+#include "share.h"
+
+#include <algorithm>
+
+Weir_share::~Weir_share() { weir_table_close(m_table); }
+
+weir_code Weir_share::open(weir_table **out)
+{
+  std::lock_guard<std::mutex> guard(m_mutex);
+  if (!m_table)
+  {
+    weir_code code= weir_table_open(weir_database, bytes_of(m_name), &m_table);
+    if (code != WEIR_OK)
+      return code;
+  }
+  return weir_table_clone(m_table, out);
+}
+
+void Weir_share::forget()
+{
+  std::lock_guard<std::mutex> guard(m_mutex);
+  weir_table_close(m_table);
+  m_table= nullptr;
+  m_rows= -1;
+}
+
+ulonglong Weir_share::rows(weir_table *table)
+{
+  longlong known= m_rows;
+  if (known >= 0)
+    return known;
+  uint64_t rows= 0;
+  uint32_t kind= WEIR_EXACT;
+  weir_bytes all= {nullptr, 0};
+  if (weir_table_estimate(table, WEIR_ROWS, all, nullptr, &rows, &kind) != WEIR_OK)
+    return 2;
+  // Larger, and nobody has ever counted: once is enough, the count is kept across restarts.
+  if (kind == WEIR_MORE_THAN)
+    weir_table_analyze(table, &rows);
+  longlong unknown= -1;
+  m_rows.compare_exchange_strong(unknown, static_cast<longlong>(rows));
+  return rows;
+}
+
+void Weir_share::rows_changed(longlong by)
+{
+  longlong known= m_rows;
+  while (known >= 0 && !m_rows.compare_exchange_weak(known, std::max<longlong>(known + by, 0)))
+  {
+  }
+}
+
+weir_code Weir_share::reserve_numbers(weir_table *table, weir_txn *txn, ulonglong offset, ulonglong increment,
+                                      ulonglong wanted, ulonglong max, ulonglong *first, ulonglong *count)
+{
+  std::lock_guard<std::mutex> guard(m_mutex);
+  uint64_t next;
+  weir_code code= weir_table_next_number(table, &next);
+  if (code != WEIR_OK)
+    return code;
+  if (increment == 0)
+    increment= 1;
+  // The server ignores an offset above the increment.
+  if (offset > increment)
+    offset= 0;
+  ulonglong start= std::max<ulonglong>(next, std::max<ulonglong>(offset, 1));
+  ulonglong behind= (start - offset) % increment;
+  if (behind)
+    start= start > ULONGLONG_MAX - (increment - behind) ? ULONGLONG_MAX : start + increment - behind;
+  if (start > max || start == ULONGLONG_MAX)
+  {
+    // The server finds out that this does not fit, and says which column it is.
+    *first= max == ULONGLONG_MAX ? max : max + 1;
+    *count= 1;
+    return WEIR_OK;
+  }
+  ulonglong fit= (max - start) / increment + 1;
+  *count= std::max<ulonglong>(1, std::min(wanted, fit));
+  *first= start;
+  // As InnoDB has it, the next number is a whole increment on, also for who counts otherwise.
+  ulonglong last= start + (*count - 1) * increment;
+  ulonglong used= last > ULONGLONG_MAX - increment ? last : last + increment - 1;
+  return weir_table_pass_number(table, txn, used);
+}
+
+weir_code Weir_share::pass_number(weir_table *table, weir_txn *txn, ulonglong used)
+{
+  std::lock_guard<std::mutex> guard(m_mutex);
+  uint64_t next;
+  weir_code code= weir_table_next_number(table, &next);
+  if (code != WEIR_OK || used < next)
+    return code;
+  return weir_table_pass_number(table, txn, used);
+}

@@ -1,0 +1,41 @@
+// What all handlers of one table share.
+#ifndef WEIR_PLUGIN_SHARE_H
+#define WEIR_PLUGIN_SHARE_H
+
+#include <atomic>
+#include <mutex>
+#include <string>
+
+#include "engine.h"
+
+class Weir_share : public Handler_share
+{
+public:
+  explicit Weir_share(const std::string &name) : m_name(name), m_rows(-1), m_table(nullptr) {}
+  ~Weir_share() override;
+
+  // A handle of the table as it is defined now.
+  weir_code open(weir_table **out);
+  // The definition has changed: the next handle is a new one.
+  void forget();
+
+  // About how many rows there are; writers tell of theirs.
+  ulonglong rows(weir_table *table);
+  void rows_changed(longlong by);
+  void set_rows(ulonglong rows) { m_rows= static_cast<longlong>(rows); }
+
+  // Reserves numbers for a column that counts by `increment` from `offset`.
+  weir_code reserve_numbers(weir_table *table, weir_txn *txn, ulonglong offset, ulonglong increment,
+                            ulonglong wanted, ulonglong max, ulonglong *first, ulonglong *count);
+  // A row has brought its own number.
+  weir_code pass_number(weir_table *table, weir_txn *txn, ulonglong used);
+
+private:
+  std::string m_name;
+  // Below zero: not looked at yet.
+  std::atomic<longlong> m_rows;
+  std::mutex m_mutex;
+  weir_table *m_table;
+};
+
+#endif

@@ -1,0 +1,260 @@
+#include "transaction.h"
+
+#include "variables.h"
+
+Transaction *Transaction::find(THD *thd)
+{
+  return static_cast<Transaction *>(thd_get_ha_data(thd, weir_hton));
+}
+
+Transaction *Transaction::of(THD *thd)
+{
+  Transaction *trx= find(thd);
+  if (!trx)
+  {
+    trx= new Transaction(thd);
+    thd_set_ha_data(thd, weir_hton, trx);
+  }
+  return trx;
+}
+
+Transaction::~Transaction()
+{
+  // A prepared one outlives the session.
+  weir_txn *txn;
+  take_txn(&txn);
+  if (txn)
+    weir_txn_rollback(txn);
+}
+
+void Transaction::take_txn(weir_txn **out)
+{
+  std::lock_guard<std::mutex> guard(m_mutex);
+  *out= m_txn;
+  m_txn= nullptr;
+}
+
+bool Transaction::is_real(bool all) const
+{
+  return all || !thd_test_options(m_thd, OPTION_NOT_AUTOCOMMIT | OPTION_BEGIN);
+}
+
+int Transaction::begin()
+{
+  if (m_txn)
+    return 0;
+  uint32_t isolation= WEIR_REPEATABLE_READ;
+  switch (thd_tx_isolation(m_thd))
+  {
+  case ISO_READ_UNCOMMITTED:
+    isolation= WEIR_READ_UNCOMMITTED;
+    break;
+  case ISO_READ_COMMITTED:
+    isolation= WEIR_READ_COMMITTED;
+    break;
+  case ISO_SERIALIZABLE:
+    // A statement of its own that only reads is in order by its snapshot alone.
+    if (thd_test_options(m_thd, OPTION_NOT_AUTOCOMMIT | OPTION_BEGIN) ||
+        thd_sql_command(m_thd) != SQLCOM_SELECT)
+      isolation= WEIR_SERIALIZABLE;
+    break;
+  default:
+    break;
+  }
+  weir_txn *txn;
+  weir_code code= weir_txn_begin(weir_database, isolation, weir_lock_wait_millis(m_thd), &txn);
+  if (code != WEIR_OK)
+    return to_handler_error(m_thd, code);
+  std::lock_guard<std::mutex> guard(m_mutex);
+  m_txn= txn;
+  m_prepared= m_committed= false;
+  return 0;
+}
+
+int Transaction::begin_statement()
+{
+  if (int error= begin())
+    return error;
+  if (m_in_statement)
+    return 0;
+  m_in_statement= true;
+  trans_register_ha(m_thd, false, weir_hton, 0);
+  if (thd_test_options(m_thd, OPTION_NOT_AUTOCOMMIT | OPTION_BEGIN))
+    trans_register_ha(m_thd, true, weir_hton, 0);
+  weir_txn_begin_statement(m_txn);
+  weir_txn_set_lock_wait(m_txn, weir_lock_wait_millis(m_thd));
+  if (weir_txn_is_over(m_txn))
+    return 0;
+  weir_code code= weir_txn_savepoint(m_txn, &m_savepoint);
+  m_has_savepoint= code == WEIR_OK;
+  return to_handler_error(m_thd, code);
+}
+
+void Transaction::forget_statement()
+{
+  if (m_txn)
+  {
+    if (m_has_savepoint)
+      weir_txn_release(m_txn, m_savepoint);
+    weir_txn_end_statement(m_txn);
+  }
+  m_in_statement= m_has_savepoint= false;
+}
+
+void Transaction::enter_table() { m_tables++; }
+
+int Transaction::leave_table()
+{
+  if (m_tables > 0 && --m_tables > 0)
+    return 0;
+  // Nobody commits what the server has read for itself.
+  if (m_txn && !m_in_statement && is_real(false))
+    return commit(false);
+  return 0;
+}
+
+void Transaction::take_snapshot() { weir_txn_take_snapshot(m_txn); }
+
+void Transaction::set_lock_wait(bool waits)
+{
+  weir_txn_set_lock_wait(m_txn, waits ? weir_lock_wait_millis(m_thd) : 0);
+}
+
+int Transaction::end(weir_code code)
+{
+  m_in_statement= m_has_savepoint= m_prepared= m_committed= false;
+  m_xid.clear();
+  return to_handler_error(nullptr, code);
+}
+
+int Transaction::commit(bool all)
+{
+  if (!is_real(all))
+  {
+    forget_statement();
+    return 0;
+  }
+  if (m_prepared)
+  {
+    weir_code code= m_commit;
+    if (!m_committed)
+      code= weir_commit_prepared(weir_database, bytes_of(m_xid), weir_durability_of(m_thd));
+    // Committed in binlog order: if it is lost in a crash the binlog has it, up to the next checkpoint.
+    thd_wakeup_subsequent_commits(m_thd, 0);
+    return end(code == WEIR_NOTHING ? WEIR_OK : code);
+  }
+  weir_txn *txn;
+  take_txn(&txn);
+  if (!txn)
+    return end(WEIR_OK);
+  uint64_t position= 0;
+  weir_code code= weir_txn_commit_visible(txn, &position);
+  thd_wakeup_subsequent_commits(m_thd, code != WEIR_OK);
+  if (code == WEIR_OK)
+    code= weir_wait(weir_database, position, weir_durability_of(m_thd));
+  return end(code);
+}
+
+int Transaction::rollback(bool all)
+{
+  if (!is_real(all))
+  {
+    weir_code code= WEIR_OK;
+    if (m_txn && m_has_savepoint && !weir_txn_is_over(m_txn))
+      code= weir_txn_rollback_to(m_txn, m_savepoint);
+    forget_statement();
+    return to_handler_error(nullptr, code);
+  }
+  if (m_prepared)
+  {
+    weir_code code= weir_rollback_prepared(weir_database, bytes_of(m_xid));
+    return end(code == WEIR_NOTHING ? WEIR_OK : code);
+  }
+  weir_txn *txn;
+  take_txn(&txn);
+  return end(txn ? weir_txn_rollback(txn) : WEIR_OK);
+}
+
+int Transaction::prepare(bool all)
+{
+  if (!is_real(all))
+  {
+    forget_statement();
+    return 0;
+  }
+  weir_txn *txn;
+  take_txn(&txn);
+  if (!txn)
+    return 0;
+  XID xid;
+  thd_get_xid(m_thd, reinterpret_cast<MYSQL_XID *>(&xid));
+  m_xid= xid_name(&xid);
+  weir_code code= weir_txn_prepare(txn, bytes_of(m_xid));
+  m_prepared= code == WEIR_OK;
+  m_committed= false;
+  return to_handler_error(m_thd, code);
+}
+
+void Transaction::commit_ordered(bool all)
+{
+  if (!m_prepared || !is_real(all))
+    return;
+  m_commit= weir_commit_prepared(weir_database, bytes_of(m_xid), WEIR_LAZY);
+  m_committed= true;
+}
+
+int Transaction::commit_part()
+{
+  weir_txn *txn;
+  take_txn(&txn);
+  weir_code code= txn ? weir_txn_commit(txn, WEIR_LAZY) : WEIR_OK;
+  m_has_savepoint= false;
+  if (code != WEIR_OK)
+    return to_handler_error(m_thd, code);
+  return begin();
+}
+
+int Transaction::savepoint_set(uint64_t *savepoint)
+{
+  if (int error= begin())
+    return error;
+  return to_handler_error(m_thd, weir_txn_savepoint(m_txn, savepoint));
+}
+
+int Transaction::savepoint_rollback(uint64_t savepoint)
+{
+  if (!m_txn)
+    return 0;
+  return to_handler_error(m_thd, weir_txn_rollback_to(m_txn, savepoint));
+}
+
+int Transaction::savepoint_release(uint64_t savepoint)
+{
+  return m_txn ? to_handler_error(m_thd, weir_txn_release(m_txn, savepoint)) : 0;
+}
+
+void Transaction::interrupt()
+{
+  std::lock_guard<std::mutex> guard(m_mutex);
+  if (m_txn)
+    weir_txn_interrupt(m_txn);
+}
+
+std::string xid_name(const XID *xid)
+{
+  uchar head[6];
+  int4store(head, static_cast<uint32>(xid->formatID));
+  head[4]= static_cast<uchar>(xid->gtrid_length);
+  head[5]= static_cast<uchar>(xid->bqual_length);
+  std::string name(reinterpret_cast<char *>(head), sizeof(head));
+  return name.append(xid->data, xid->gtrid_length + xid->bqual_length);
+}
+
+bool xid_of_name(const uchar *name, size_t length, XID *xid)
+{
+  if (length < 6 || length != 6U + name[4] + name[5] || length - 6 > XIDDATASIZE)
+    return false;
+  xid->set(static_cast<int32>(uint4korr(name)), reinterpret_cast<const char *>(name) + 6, name[4],
+           reinterpret_cast<const char *>(name) + 6 + name[4], name[5]);
+  return true;
+}

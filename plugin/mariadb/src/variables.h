@@ -1,0 +1,17 @@
+// The few settings, and the numbers of SHOW STATUS.
+#ifndef WEIR_PLUGIN_VARIABLES_H
+#define WEIR_PLUGIN_VARIABLES_H
+
+#include "server.h"
+
+extern st_mysql_sys_var *weir_variables[];
+extern st_mysql_show_var weir_status_variables[];
+
+ulonglong weir_memory();
+ulonglong weir_log_capacity();
+// A weir_durability.
+uint32_t weir_durability_of(THD *thd);
+// Milliseconds that a row's lock is waited for. NOWAIT and WAIT n come in here too.
+ulonglong weir_lock_wait_millis(THD *thd);
+
+#endif

@@ -1,0 +1,97 @@
+#!/bin/bash
+# kill -9 of the server, again and again, under writers and with the binary log on. What was acknowledged is there,
+# nothing is there by half, an XA transaction that was prepared still is, and at the end the tables are what the binary
+# log makes on another server.
+#   kill.sh PLUGIN DIRECTORY ROUNDS
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+plugin=$1 directory=$2 rounds=$3
+workers=4
+rm -rf "$directory"
+mkdir -p "$directory"
+directory=$(cd "$directory" && pwd)
+plugins=$(cd "$(dirname "$plugin")" && pwd)
+user=()
+[ "$(id -u)" != 0 ] || user=(--user=root)
+sockets=$(mktemp -d /tmp/weir-kill-XXXXXX)
+servers=()
+cleanup() {
+	for pid in "${servers[@]}"; do kill -9 "$pid" 2>/dev/null || true; done
+	wait 2>/dev/null || true
+	rm -rf "$sockets"
+}
+trap cleanup EXIT
+
+die() { echo "kill: $*"; tail -n 15 "$directory"/*/server.log; exit 1; }
+sql() { mariadb --no-defaults -uroot -S "$sockets/$1" -N "${@:2}"; }
+
+start() { # name options...
+	local name=$1 data=$directory/$1
+	shift
+	if [ ! -d "$data/mysql" ]; then
+		mariadb-install-db --no-defaults "${user[@]}" --datadir="$data" --auth-root-authentication-method=normal \
+			--skip-test-db >"$directory/install.log" 2>&1 || die "no data directory"
+	fi
+	mariadbd --no-defaults "${user[@]}" --datadir="$data" --socket="$sockets/$name" --pid-file="$data/my.pid" \
+		--skip-networking --plugin-dir="$plugins" --plugin-maturity=experimental --plugin-load-add=ha_weir \
+		--weir=FORCE --weir-memory=64M --weir-log-capacity=16M --innodb-buffer-pool-size=32M "$@" \
+		>>"$data/server.log" 2>&1 &
+	server=$!
+	servers+=($server)
+	for _ in $(seq 300); do
+		mariadb-admin --no-defaults -uroot -S "$sockets/$name" ping >/dev/null 2>&1 && return
+		kill -0 $server 2>/dev/null || die "$name does not start"
+		sleep 0.1
+	done
+	die "$name does not answer"
+}
+
+# Says each number that is committed, which it asks the server for.
+work() { # worker round
+	local n base=$(($2 * 1000000)) from to
+	for n in $(seq 100000); do
+		n=$((base + n))
+		from=$((RANDOM % 50)) to=$((50 + RANDOM % 50))
+		echo "BEGIN; INSERT INTO t(w,n,s,b) VALUES ($1,$n,'s$((n % 97))',REPEAT('b',$((RANDOM % 20000))));"
+		echo "UPDATE accounts SET v=v-1 WHERE id=$from; UPDATE accounts SET v=v+1 WHERE id=$to; COMMIT;"
+		echo "SELECT n FROM t WHERE w=$1 AND n=$n;"
+		[ $((n % 7)) != 0 ] || echo "DELETE FROM t WHERE w=$1 AND n=$((n - 5)); UPDATE t SET s='changed' WHERE w=$1 AND n=$((n - 3));"
+	done 2>/dev/null | sql main work --unbuffered --force >>"$directory/said.$1" 2>/dev/null || true
+}
+
+start main --log-bin=binlog --sync-binlog=1 --server-id=1
+sql main -e "CREATE DATABASE work; USE work;
+	CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, w INT, n INT, s VARCHAR(20), b MEDIUMBLOB, UNIQUE KEY(w,n), KEY(s)) ENGINE=Weir;
+	CREATE TABLE accounts (id INT PRIMARY KEY, v INT NOT NULL) ENGINE=Weir;
+	CREATE TABLE x (id INT PRIMARY KEY) ENGINE=Weir;
+	INSERT INTO accounts SELECT seq-1, 0 FROM seq_1_to_100;"
+for round in $(seq "$rounds"); do
+	sql main work -e "XA START 'round $round'; INSERT INTO x VALUES ($round); XA END 'round $round'; XA PREPARE 'round $round';"
+	for worker in $(seq $workers); do work "$worker" "$round" & done
+	sleep "1.$((RANDOM % 10))"
+	kill -9 $server
+	wait $server 2>/dev/null || true
+	start main --log-bin=binlog --sync-binlog=1 --server-id=1
+	for worker in $(seq $workers); do
+		# Those that the worker has deleted again are not asked for.
+		sql main work -e "SELECT n FROM t WHERE w=$worker" | sort -u >"$directory/there"
+		sort -u "$directory/said.$worker" | awk -v OFS= '{ print $1 }' >"$directory/said"
+		lost=$(comm -13 "$directory/there" "$directory/said" | awk '($1 + 5) % 7 != 0' | head -n 5)
+		[ -z "$lost" ] || die "round $round: acknowledged and lost: worker $worker, $lost"
+	done
+	[ "$(sql main work -e 'SELECT SUM(v) FROM accounts')" = 0 ] || die "round $round: half of a transaction is there"
+	bad=$(sql main work -e 'CHECK TABLE t, accounts, x' | grep -v OK || true)
+	[ -z "$bad" ] || die "round $round: $bad"
+	sql main -e 'XA RECOVER' | grep -q "round $round" || die "round $round: the prepared transaction is gone"
+	[ $((round % 2)) = 0 ] && end=COMMIT || end=ROLLBACK
+	sql main -e "XA $end 'round $round'"
+	echo "kill: round $round: $(sql main work -e 'SELECT COUNT(*) FROM t') rows, all acknowledged ones among them"
+done
+[ "$(sql main work -e 'SELECT COUNT(*) FROM x')" = $((rounds / 2)) ] || die "XA transactions did not end as told"
+
+start other --server-id=2
+mariadb-binlog --no-defaults "$directory"/main/binlog.0* | sql other || die "the binary log cannot be replayed"
+tables="work.t, work.accounts, work.x"
+ours=$(sql main -e "CHECKSUM TABLE $tables") theirs=$(sql other -e "CHECKSUM TABLE $tables")
+[ "$ours" = "$theirs" ] || die "the binary log makes other tables: $ours / $theirs"
+echo "kill: the binary log makes the same tables elsewhere"

@@ -1,0 +1,69 @@
+#!/bin/bash
+# Installs what building and testing the plugin needs, and nothing that is there already. The plugin loads only
+# in the very version that it was built for, so the version is said once, here, and everything else asks the
+# installed server. Leaves the server's source in $1 (a directory that is made).
+set -eu
+SOURCE_DIR=$1
+# The newest release of bookworm whose source package can be had. A server of another version that is
+# already installed is used as it is, if its source is in the archive or in $SOURCE_DIR.
+WANTED=${WEIR_MARIADB_VERSION:-1:10.11.18-0+deb12u1}
+
+say() { echo "plugin setup: $*"; }
+installed() { dpkg-query -W -f='${Version}' "$1" 2>/dev/null || true; }
+apt() { DEBIAN_FRONTEND=noninteractive apt-get -q -y -o Dpkg::Use-Pty=0 "$@"; }
+quiet() { "$@" >"$SOURCE_DIR/setup.log" 2>&1 || { tail -n 20 "$SOURCE_DIR/setup.log"; exit 1; }; }
+
+mkdir -p "$SOURCE_DIR"
+SOURCE_DIR=$(cd "$SOURCE_DIR" && pwd)
+have=$(installed mariadb-server-core)
+[ -n "$have" ] && WANTED=$have
+
+packages=(mariadb-server mariadb-server-core mariadb-client mariadb-client-core mariadb-common
+	libmariadb3 libmariadb-dev libmariadbd-dev libmariadbd19 mariadb-test mariadb-test-data
+	mariadb-plugin-provider-{bzip2,lz4,lzma,lzo,snappy})
+missing=()
+for package in "${packages[@]}"; do
+	[ "$(installed "$package")" = "$WANTED" ] || missing+=("$package=$WANTED")
+done
+for package in g++ libc6-dev dpkg-dev ca-certificates patch; do
+	[ -n "$(installed "$package")" ] || missing+=("$package")
+done
+
+as_root() {
+	[ "$(id -u)" = 0 ] || { say "missing, and not root: ${missing[*]} ($1)"; exit 1; }
+}
+
+if [ ${#missing[@]} -gt 0 ]; then
+	as_root "packages"
+	say "installing ${missing[*]}"
+	quiet apt update
+	# The packages' scripts would start a server of their own; nobody asked for one.
+	if [ ! -e /usr/sbin/policy-rc.d ]; then
+		printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d
+		chmod +x /usr/sbin/policy-rc.d
+		trap 'rm -f /usr/sbin/policy-rc.d' EXIT
+	fi
+	quiet apt install --no-install-recommends --allow-downgrades "${missing[@]}"
+fi
+
+# 1:10.11.18-0+deb12u1 -> 10.11.18
+upstream=${WANTED#*:}
+upstream=${upstream%%-*}
+tree=$SOURCE_DIR/mariadb-$upstream
+if [ ! -e "$tree/sql/handler.h" ]; then
+	list=/etc/apt/sources.list.d/weir-mariadb-source.list
+	if ! apt-cache showsrc mariadb 2>/dev/null | grep -q "^Version: $WANTED\$"; then
+		as_root "a deb-src entry"
+		say "adding a deb-src entry ($list)"
+		key='[signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]'
+		echo "deb-src $key http://deb.debian.org/debian bookworm main" >"$list"
+		quiet apt update
+	fi
+	say "fetching the source of mariadb $WANTED (115 MB)"
+	(cd "$SOURCE_DIR" && quiet apt-get -q source --download-only "mariadb=$WANTED")
+	# Only what is compiled against.
+	tar -xzf "$SOURCE_DIR"/mariadb_"$upstream".orig.tar.gz -C "$SOURCE_DIR" --wildcards \
+		'mariadb-*/sql/*.h' 'mariadb-*/include/*' 'mariadb-*/wsrep-lib/*' 'mariadb-*/storage/example/*' \
+		'mariadb-*/sql/*.cc'
+fi
+echo "$tree" >"$SOURCE_DIR/current"
