@@ -73,6 +73,7 @@ fn config(options: &Options, on_recovery: Option<OnRecovery>) -> Config {
         log_bytes: options.log_bytes,
         page_size: options.page_size,
         recovery_progress: on_recovery,
+        lab: options.lab.0.clone(),
         ..Config::default()
     };
     let doublewrite = &mut config.doublewrite;

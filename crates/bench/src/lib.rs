@@ -28,7 +28,9 @@ mod workload;
 pub use ack::{AckFile, Acknowledged};
 pub use engine::{Engine, OnRecovery, Opened, open};
 pub use figures::{Figures, LatencyMicros};
-pub use options::{DoubleWrite, DoubleWriteMode, Durability, Options, Phase, Phases, WorkloadKind};
+pub use options::{
+    DoubleWrite, DoubleWriteMode, Durability, Lab, Options, Phase, Phases, WorkloadKind,
+};
 pub use report::{Report, RunReport, Series, Setup, write_json};
 pub use run::{Outcome, Raw, run};
 pub use target::{Counters, PageWrites, Table, Target, Visit, Watched};

@@ -2,6 +2,7 @@
 use anyhow::{Result, bail, ensure};
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 
 /// Everything that a run needs to know, apart from where to print.
 #[derive(Clone, Debug)]
@@ -34,6 +35,18 @@ pub struct Options {
     pub ack_file: Option<PathBuf>,
     /// Measure the disk's own rate of synced 4 KiB writes before and after.
     pub raw: bool,
+    /// For the laboratory: another policy that writes pages.
+    pub lab: Lab,
+}
+
+/// Another engine's policy in the place of the store's own, if any.
+#[derive(Clone, Default)]
+pub struct Lab(pub Option<Arc<weir::lab::MakeSetup>>);
+
+impl std::fmt::Debug for Lab {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.0.is_some() { "another policy" } else { "the store's own policy" })
+    }
 }
 
 /// What the threads do.

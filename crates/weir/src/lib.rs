@@ -35,6 +35,8 @@ mod cursor;
 mod db;
 mod engine;
 mod error;
+#[doc(hidden)]
+pub mod lab;
 mod open;
 mod stats;
 mod tree;

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use weir::Config;
 use weir_bench::{
-    Acknowledged, DoubleWrite, Engine, Opened, Options, Outcome, Phases, Raw, Report, RunReport,
-    WorkloadKind,
+    Acknowledged, DoubleWrite, Engine, Lab, Opened, Options, Outcome, Phases, Raw, Report,
+    RunReport, WorkloadKind,
 };
 
 /// Runs a workload, or verifies what one left.
@@ -48,6 +48,7 @@ pub(crate) fn options(args: &Common, workload: WorkloadKind, rows: u64) -> Resul
         },
         ack_file: args.ack_file.clone(),
         raw: !args.no_raw,
+        lab: Lab::default(),
     })
 }
 

@@ -33,6 +33,7 @@ fn options(phases: &str, fresh: bool) -> TpccOptions {
         doublewrite: DoubleWrite::default(),
         ack_file: None,
         raw: false,
+        lab: crate::options::Lab::default(),
     };
     TpccOptions { run, scale: tiny(2), pipeline: false, seed: 4 }
 }
