@@ -10,6 +10,8 @@ CARGO ?= cargo
 DISK ?= 2000iops,32MiB
 SECONDS_RUN ?= 60
 DIR ?= ./weir-data
+# Where `make run` serves its charts and metrics.
+HTTP ?= 127.0.0.1:9600
 # More options for `make run`, `make bench` and `make rivals`.
 ARGS ?=
 # Seconds for each fuzz target.
@@ -19,24 +21,26 @@ FUZZ_TARGETS := log_scan page_read op_decode control_decode sizes
 export CARGO_TERM_COLOR ?= never
 export CARGO_TERM_PROGRESS_WHEN ?= never
 
-.PHONY: help run tpcc test tools fmt clippy tidy unit heavy loom doc bench rivals fuzz clean
+.PHONY: help run tpcc test report-test tools fmt clippy tidy unit heavy loom doc bench rivals fuzz clean
 
 help:
 	@echo "make run     durable one-row updates on an imitated slow disk, one line a second; keeps $(DIR)"
 	@echo "make tpcc    TPC-C on the embedded engine, and its twelve consistency conditions; keeps $(DIR)"
 	@echo "make test    everything that must hold: format, lints, tidy, tests, kill -9, loom, docs"
+	@echo "make report-test  reports and the live page in a browser, metrics in Prometheus"
 	@echo "make bench   the figures of docs/benchmarks.md on this machine's own disk"
 	@echo "make rivals  the same workloads on RocksDB, LMDB, redb, SQLite and Weir, in one run"
 	@echo "make fuzz    each fuzz target for SECONDS=$(SECONDS) (needs a nightly toolchain)"
 	@echo "make clean   remove what was built and measured, the database of make run included"
-	@echo "make run takes DISK=$(DISK) SECONDS_RUN=$(SECONDS_RUN) DIR=$(DIR) ARGS=..."
+	@echo "make run takes DISK=$(DISK) SECONDS_RUN=$(SECONDS_RUN) DIR=$(DIR) HTTP=$(HTTP) ARGS=..."
 
 # ---- run ------------------------------------------------------------------------------------------
 
 run: target/release/weir
 	@echo "Durable updates on a disk limited to $(DISK). Ctrl-C stops and sums up; kill -9 is fine too:"
 	@echo "the next 'make run' recovers $(DIR) and goes on."
-	@target/release/weir bench update --dir $(DIR) --disk $(DISK) --seconds $(SECONDS_RUN) $(ARGS)
+	@target/release/weir bench update --dir $(DIR) --disk $(DISK) --seconds $(SECONDS_RUN) \
+		--http $(HTTP) $(ARGS)
 
 tpcc: target/release/weir
 	@target/release/weir bench tpcc --dir $(DIR) --threads 32 --pool 2GiB --log 1GiB --seconds $(SECONDS_RUN) $(ARGS)
@@ -51,6 +55,12 @@ target/release/weir: tools
 
 test: tools fmt clippy tidy unit heavy loom doc
 	@echo "make test: all passed"
+
+# Reports in a real browser and metrics in a real Prometheus: Debian packages, installed if missing.
+report-test: tools
+	@command -v chromium >/dev/null && command -v prometheus >/dev/null || { \
+		apt-get update -q && apt-get install -q -y --no-install-recommends chromium prometheus; }
+	WEIR_REPORT_TEST=1 $(CARGO) test --release --locked --package weir-cli --test it report
 
 # Installs only what is missing.
 tools:

@@ -173,6 +173,10 @@ impl Watched for Engine {
     fn reset_peaks(&self) {
         self.db.reset_peaks();
     }
+
+    fn visit_metrics(&self, visit: &mut dyn FnMut(weir::Metric, f64)) {
+        self.db.visit_metrics(visit);
+    }
 }
 
 impl Target for Engine {

@@ -5,15 +5,20 @@
 #![forbid(unsafe_code)]
 
 mod ack;
+mod compact;
 mod driver;
 mod engine;
 #[cfg(test)]
 mod fake;
+mod feed;
 mod figures;
+pub mod http;
 mod ledger;
 mod line;
 mod load;
+pub mod openmetrics;
 mod options;
+pub mod page;
 mod record;
 mod report;
 mod run;
@@ -27,6 +32,7 @@ mod workload;
 
 pub use ack::{AckFile, Acknowledged};
 pub use engine::{Engine, OnRecovery, Opened, open};
+pub use feed::{Column, Feed, Recorded};
 pub use figures::{Figures, LatencyMicros};
 pub use options::{
     DoubleWrite, DoubleWriteMode, Durability, Lab, Options, Phase, Phases, WorkloadKind,

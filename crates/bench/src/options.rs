@@ -1,4 +1,5 @@
 //! What a run is asked to do.
+use crate::feed::Feed;
 use anyhow::{Result, bail, ensure};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -37,6 +38,37 @@ pub struct Options {
     pub raw: bool,
     /// For the laboratory: another policy that writes pages.
     pub lab: Lab,
+    /// Where the run's seconds go, for a report or whoever looks on.
+    pub feed: Feed,
+    /// Whether to paint a picture over itself every second instead of printing a line.
+    pub compact: bool,
+}
+
+impl Options {
+    /// A run of a million rows on the real disk, each commit synced, with everything else as the
+    /// store decides.
+    #[must_use]
+    pub fn new(workload: WorkloadKind, dir: PathBuf, phases: Phases) -> Self {
+        Options {
+            workload,
+            dir,
+            rows: 1_000_000,
+            phases,
+            durability: Durability::Synced,
+            pool_bytes: 1 << 30,
+            log_bytes: 64 << 20,
+            page_size: 0,
+            disk: None,
+            warmup_seconds: None,
+            fresh: false,
+            doublewrite: DoubleWrite::default(),
+            ack_file: None,
+            raw: false,
+            lab: Lab::default(),
+            feed: Feed::default(),
+            compact: false,
+        }
+    }
 }
 
 /// Another engine's policy in the place of the store's own, if any.

@@ -10,6 +10,10 @@ pub trait Watched: Send + Sync {
 
     /// Forgets the greatest values seen so far (`checkpoint_age_max_bytes`).
     fn reset_peaks(&self);
+
+    /// Visits everything that it measures, always in the same order, for reports and the live page.
+    /// Called once a second.
+    fn visit_metrics(&self, _visit: &mut dyn FnMut(weir::Metric, f64)) {}
 }
 
 /// A store that can be measured. Cheap to share between threads.

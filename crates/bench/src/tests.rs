@@ -27,6 +27,8 @@ fn options(workload: WorkloadKind, phases: &str) -> Options {
         ack_file: None,
         raw: false,
         lab: Lab::default(),
+        feed: crate::feed::Feed::default(),
+        compact: false,
     }
 }
 

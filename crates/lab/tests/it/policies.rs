@@ -2,28 +2,21 @@
 //! acknowledged is lost, whatever the policy asks for.
 use std::sync::atomic::AtomicBool;
 use weir::lab::Neighbours;
-use weir_bench::{
-    DoubleWrite, Durability, Lab, Options, Outcome, Phases, Report, Target, WorkloadKind,
-};
+use weir_bench::{Durability, Lab, Options, Outcome, Phases, Report, Target, WorkloadKind};
 use weir_lab::policies::{Kind, Knobs, setup};
 
 fn options(dir: &std::path::Path, lab: Lab, seconds: u64) -> Options {
+    let phases = Phases::parse("4", Some(seconds)).expect("phases");
     Options {
-        workload: WorkloadKind::Update,
-        dir: dir.to_owned(),
         rows: 20_000,
-        phases: Phases::parse("4", Some(seconds)).expect("phases"),
         durability: Durability::Lazy,
         pool_bytes: 16 << 20,
         log_bytes: 4 << 20,
         page_size: 4096,
         disk: Some("3000iops,64MiB".to_owned()),
         warmup_seconds: Some(1),
-        fresh: false,
-        doublewrite: DoubleWrite::default(),
-        ack_file: None,
-        raw: false,
         lab,
+        ..Options::new(WorkloadKind::Update, dir.to_owned(), phases)
     }
 }
 

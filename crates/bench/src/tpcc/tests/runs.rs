@@ -34,6 +34,8 @@ fn options(phases: &str, fresh: bool) -> TpccOptions {
         ack_file: None,
         raw: false,
         lab: crate::options::Lab::default(),
+        feed: crate::feed::Feed::default(),
+        compact: false,
     };
     TpccOptions { run, scale: tiny(2), pipeline: false, seed: 4 }
 }
