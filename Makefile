@@ -12,6 +12,8 @@ DISK ?= 2000iops,32MiB
 WAREHOUSES ?= 4
 SECONDS_RUN ?= 60
 DIR ?= ./weir-data
+# Where `make run` serves its charts and metrics.
+HTTP ?= 127.0.0.1:9600
 # More options for `make run`, `make bench` and `make rivals`.
 ARGS ?=
 # Seconds for each fuzz target.
@@ -21,7 +23,7 @@ FUZZ_TARGETS := log_scan page_read op_decode control_decode sizes
 export CARGO_TERM_COLOR ?= never
 export CARGO_TERM_PROGRESS_WHEN ?= never
 
-.PHONY: help run update tpcc plugin server test tools fmt clippy tidy unit heavy loom doc mysql bench \
+.PHONY: help run update tpcc plugin server test report-test tools fmt clippy tidy unit heavy loom doc mysql bench \
 	rivals fuzz clean
 
 help:
@@ -33,11 +35,13 @@ help:
 	@echo "make server  a private MariaDB with Weir on a socket below ./weir-data, until Ctrl-C"
 	@echo "make test    everything that must hold: format, lints, tidy, tests, kill -9, loom, docs"
 	@echo "make mysql   TPC-C through SQL against a private MariaDB (weir bench tpcc --mysql)"
+	@echo "make report-test  reports and the live page in a browser, metrics in Prometheus"
 	@echo "make bench   the figures of docs/benchmarks.md on this machine's own disk"
 	@echo "make rivals  the same workloads on RocksDB, LMDB, redb, SQLite and Weir, in one run"
 	@echo "make fuzz    each fuzz target for SECONDS=$(SECONDS) (needs a nightly toolchain)"
 	@echo "make clean   remove what was built and measured, the database of make run included"
-	@echo "make run takes WAREHOUSES=$(WAREHOUSES) DISK=$(DISK) SECONDS_RUN=$(SECONDS_RUN) DIR=$(DIR) ARGS=..."
+	@echo "make run takes WAREHOUSES=$(WAREHOUSES) DISK=$(DISK) SECONDS_RUN=$(SECONDS_RUN) DIR=$(DIR)"
+	@echo "HTTP=$(HTTP) ARGS=..."
 
 # ---- run ------------------------------------------------------------------------------------------
 
@@ -45,7 +49,7 @@ run: target/release/weir
 	@echo "TPC-C on a disk limited to $(DISK), loaded at full speed. Ctrl-C stops and sums up; kill -9 is"
 	@echo "fine too: the next 'make run' recovers $(DIR) and goes on."
 	@target/release/weir bench tpcc --dir $(DIR) --disk $(DISK) --warehouses $(WAREHOUSES) \
-		--seconds $(SECONDS_RUN) --warmup 10 $(ARGS)
+		--seconds $(SECONDS_RUN) --warmup 10 --http $(HTTP) $(ARGS)
 
 update: target/release/weir
 	@target/release/weir bench update --dir $(DIR) --disk $(DISK) --seconds $(SECONDS_RUN) $(ARGS)
@@ -74,6 +78,12 @@ server: plugin
 
 test: tools fmt clippy tidy unit heavy loom doc
 	@echo "make test: all passed"
+
+# Reports in a real browser and metrics in a real Prometheus: Debian packages, installed if missing.
+report-test: tools
+	@command -v chromium >/dev/null && command -v prometheus >/dev/null || { \
+		apt-get update -q && apt-get install -q -y --no-install-recommends chromium prometheus; }
+	WEIR_REPORT_TEST=1 $(CARGO) test --release --locked --package weir-cli --test it report
 
 # Installs only what is missing.
 tools:

@@ -1,5 +1,7 @@
 //! Runs the threads through warm-up and phases and looks at them once a second. Knows nothing of
 //! what a transaction does.
+use crate::compact::Compact;
+use crate::feed::Feed;
 use crate::line::line;
 use crate::options::{Options, Phase};
 use crate::section::{Section, latencies};
@@ -198,7 +200,7 @@ pub(crate) fn drive<T: Watched, J: Job>(
                 .spawn_scoped(scope, move || crew.work(thread, job))
                 .with_context(|| format!("cannot start thread {thread}"))?;
         }
-        Sampler::new(target, job, &crew, interrupt, out).run(options)
+        Sampler::new(target, job, &crew, interrupt, out, options).run(options)
     });
     let mut driven = driven?;
     driven.error = locked(&crew.error).take();
@@ -221,6 +223,9 @@ struct Sampler<'a, T, J> {
     /// Swapped with a thread's own, so that its lock is held for a moment only.
     spare: Histogram<u64>,
     merged: Histogram<u64>,
+    feed: Feed,
+    /// A picture instead of lines.
+    compact: Option<Compact>,
 }
 
 impl<'a, T: Watched, J: Job> Sampler<'a, T, J> {
@@ -230,6 +235,7 @@ impl<'a, T: Watched, J: Job> Sampler<'a, T, J> {
         crew: &'a Crew<'a>,
         interrupt: &'a AtomicBool,
         out: &'a mut dyn Write,
+        options: &Options,
     ) -> Self {
         Sampler {
             target,
@@ -243,6 +249,8 @@ impl<'a, T: Watched, J: Job> Sampler<'a, T, J> {
             transactions: 0,
             spare: latencies(),
             merged: latencies(),
+            feed: options.feed.clone(),
+            compact: options.compact.then(Compact::default),
         }
     }
 
@@ -283,6 +291,9 @@ impl<'a, T: Watched, J: Job> Sampler<'a, T, J> {
     fn announce(&mut self, phase: &Phase, options: &Options) -> Result<()> {
         if options.phases.all().len() > 1 {
             writeln!(self.out, "{} threads for {} s", phase.threads, phase.seconds)?;
+            if let Some(compact) = &mut self.compact {
+                compact.interrupted();
+            }
         }
         Ok(())
     }
@@ -309,10 +320,16 @@ impl<'a, T: Watched, J: Job> Sampler<'a, T, J> {
         self.target.reset_peaks();
         self.seconds += 1;
         let writes = seen.page_writes.since(&previous.page_writes);
-        let text = line(self.seconds, section, &writes, warm_up);
+        self.feed.push(self.target, now, section, &self.merged, warm_up);
+        let text = match &mut self.compact {
+            Some(compact) => compact.paint(self.seconds, section, &writes, warm_up),
+            None => {
+                let text = line(self.seconds, section, &writes, warm_up);
+                format!("{text}{}\n", self.job.remark(now))
+            }
+        };
         // A reader that went away (`| head`) ends the run like Ctrl-C would.
-        let remark = self.job.remark(now);
-        if writeln!(self.out, "{text}{remark}").and_then(|()| self.out.flush()).is_err() {
+        if write!(self.out, "{text}").and_then(|()| self.out.flush()).is_err() {
             return Ok(false);
         }
         Ok(true)

@@ -77,6 +77,7 @@ fn config(options: &Options, on_recovery: Option<OnRecovery>) -> Config {
         log_bytes: options.log_bytes,
         page_size: options.page_size,
         recovery_progress: on_recovery,
+        lab: options.lab.0.clone(),
         ..Config::default()
     };
     let doublewrite = &mut config.doublewrite;
@@ -181,6 +182,10 @@ impl Watched for Engine {
         if let Some(disk) = &self.disk {
             disk.set_unlimited(on);
         }
+    }
+
+    fn visit_metrics(&self, visit: &mut dyn FnMut(weir::Metric, f64)) {
+        self.db.visit_metrics(visit);
     }
 }
 

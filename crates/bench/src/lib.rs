@@ -5,15 +5,20 @@
 #![forbid(unsafe_code)]
 
 mod ack;
+mod compact;
 mod driver;
 mod engine;
 #[cfg(test)]
 mod fake;
+mod feed;
 mod figures;
+pub mod http;
 mod ledger;
 mod line;
 mod load;
+pub mod openmetrics;
 mod options;
+pub mod page;
 mod record;
 mod report;
 mod run;
@@ -27,8 +32,11 @@ mod workload;
 
 pub use ack::{AckFile, Acknowledged};
 pub use engine::{Engine, OnRecovery, Opened, open};
+pub use feed::{Column, Feed, Recorded};
 pub use figures::{Figures, LatencyMicros};
-pub use options::{DoubleWrite, DoubleWriteMode, Durability, Options, Phase, Phases, WorkloadKind};
+pub use options::{
+    DoubleWrite, DoubleWriteMode, Durability, Lab, Options, Phase, Phases, WorkloadKind,
+};
 pub use report::{Report, RunReport, Series, Setup, write_json};
 pub use run::{Outcome, Raw, run};
 pub use target::{Counters, PageWrites, Table, Target, Visit, Watched};

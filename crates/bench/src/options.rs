@@ -1,7 +1,9 @@
 //! What a run is asked to do.
+use crate::feed::Feed;
 use anyhow::{Result, bail, ensure};
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 
 /// Everything that a run needs to know, apart from where to print.
 #[derive(Clone, Debug)]
@@ -34,6 +36,49 @@ pub struct Options {
     pub ack_file: Option<PathBuf>,
     /// Measure the disk's own rate of synced 4 KiB writes before and after.
     pub raw: bool,
+    /// For the laboratory: another policy that writes pages.
+    pub lab: Lab,
+    /// Where the run's seconds go, for a report or whoever looks on.
+    pub feed: Feed,
+    /// Whether to paint a picture over itself every second instead of printing a line.
+    pub compact: bool,
+}
+
+impl Options {
+    /// A run of a million rows on the real disk, each commit synced, with everything else as the
+    /// store decides.
+    #[must_use]
+    pub fn new(workload: WorkloadKind, dir: PathBuf, phases: Phases) -> Self {
+        Options {
+            workload,
+            dir,
+            rows: 1_000_000,
+            phases,
+            durability: Durability::Synced,
+            pool_bytes: 1 << 30,
+            log_bytes: 64 << 20,
+            page_size: 0,
+            disk: None,
+            warmup_seconds: None,
+            fresh: false,
+            doublewrite: DoubleWrite::default(),
+            ack_file: None,
+            raw: false,
+            lab: Lab::default(),
+            feed: Feed::default(),
+            compact: false,
+        }
+    }
+}
+
+/// Another engine's policy in the place of the store's own, if any.
+#[derive(Clone, Default)]
+pub struct Lab(pub Option<Arc<weir::lab::MakeSetup>>);
+
+impl std::fmt::Debug for Lab {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.0.is_some() { "another policy" } else { "the store's own policy" })
+    }
 }
 
 /// What the threads do.

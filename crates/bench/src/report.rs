@@ -229,15 +229,20 @@ impl RunReport for Report {
 /// # Errors
 /// When the file exists and may not be replaced, or cannot be written.
 pub fn write_json(path: &Path, report: &impl RunReport, replace: bool) -> Result<()> {
+    let mut text = serde_json::to_vec_pretty(report)?;
+    text.push(b'\n');
+    replace_file(path, &text, replace)
+}
+
+/// Writes a file, whole or not at all: a temporary one beside it is renamed into place.
+pub(crate) fn replace_file(path: &Path, bytes: &[u8], replace: bool) -> Result<()> {
     ensure!(replace || !path.exists(), "{} exists; --force replaces it", path.display());
     let mut name = path.file_name().context("the report needs a file name")?.to_owned();
     name.push(".part");
     let part = path.with_file_name(name);
     let write = || -> Result<()> {
-        let mut text = serde_json::to_vec_pretty(report)?;
-        text.push(b'\n');
         let mut file = std::fs::File::create(&part)?;
-        file.write_all(&text)?;
+        file.write_all(bytes)?;
         file.sync_all()?;
         std::fs::rename(&part, path)?;
         Ok(())

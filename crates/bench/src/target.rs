@@ -14,6 +14,10 @@ pub trait Watched: Send + Sync {
     /// Whether an imitated disk is as fast as the real one from now on: while a run is prepared,
     /// and while its result is checked. A store that imitates none has nothing to do.
     fn hurry(&self, _on: bool) {}
+
+    /// Visits everything that it measures, always in the same order, for reports and the live page.
+    /// Called once a second.
+    fn visit_metrics(&self, _visit: &mut dyn FnMut(weir::Metric, f64)) {}
 }
 
 /// A store that can be measured. Cheap to share between threads.

@@ -1,7 +1,7 @@
 //! Whole runs against the store in memory: honest, lying, failing, interrupted.
 use crate::ack::Acknowledged;
 use crate::fake::{Fake, Faults};
-use crate::options::{DoubleWrite, Durability, Options, Phases, WorkloadKind};
+use crate::options::{DoubleWrite, Durability, Lab, Options, Phases, WorkloadKind};
 use crate::report::{Report, write_json};
 use crate::run::{Outcome, run};
 use crate::target::Target;
@@ -26,6 +26,9 @@ fn options(workload: WorkloadKind, phases: &str) -> Options {
         doublewrite: DoubleWrite::default(),
         ack_file: None,
         raw: false,
+        lab: Lab::default(),
+        feed: crate::feed::Feed::default(),
+        compact: false,
     }
 }
 

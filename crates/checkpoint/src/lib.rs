@@ -6,6 +6,7 @@ mod admission;
 mod capacity;
 mod forecast;
 mod histogram;
+pub mod lab;
 mod policy;
 mod policy_admission;
 mod policy_plan;

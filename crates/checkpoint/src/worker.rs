@@ -10,6 +10,7 @@ use weir_redo::{Durability, Log, RedoError};
 
 use crate::admission::Admission;
 use crate::histogram::AgeHistogram;
+use crate::lab::{Lab, LabSetup};
 use crate::policy::{Limits, Seen, State, Verdict, decide};
 use crate::record::{Control, ControlFile};
 use crate::sweep::{Pace, sweep};
@@ -51,6 +52,7 @@ pub struct Checkpointer {
     age_max_bytes: AtomicU64,
     recorded_micros: AtomicU64,
     recovery_age_bytes: Mutex<Option<u64>>,
+    lab: Option<Lab>,
 }
 
 /// The log may grow past the recorded checkpoint by this share of its limit before a newer one is
@@ -88,7 +90,15 @@ impl Checkpointer {
             age_max_bytes: AtomicU64::new(0),
             recorded_micros: AtomicU64::new(0),
             recovery_age_bytes: Mutex::new(None),
+            lab: None,
         }
+    }
+
+    /// For the laboratory alone: another policy in the place of `decide`.
+    #[must_use]
+    pub fn with_lab(mut self, lab: Option<LabSetup>) -> Self {
+        self.lab = lab.map(Lab::new);
+        self
     }
 
     /// Admission of redo.
@@ -165,6 +175,24 @@ impl Checkpointer {
 
     /// The controller's tick, every 100 ms.
     pub fn tick(&self) {
+        let Some(lab) = &self.lab else { return self.observe(|seen| self.decide(seen)) };
+        self.pool.set_free_target(lab.free_frames());
+        self.admission.set_rate(None);
+    }
+
+    fn decide(&self, seen: &Seen<'_>) {
+        let limits = Limits {
+            age_bytes: self.gate_bytes(),
+            recovery_age_bytes: *self.recovery_age_bytes.lock(),
+        };
+        let verdict = decide(&mut self.state.lock(), seen, &limits);
+        self.pool.set_free_target(verdict.free_frames_target);
+        self.admission.set_rate(verdict.admission_bytes_per_second);
+        *self.verdict.lock() = verdict;
+    }
+
+    /// Looks at everything that a policy may want to know.
+    fn observe(&self, then: impl FnOnce(&Seen<'_>)) {
         let residence = self.pool.residence();
         let counts = self.pool.age_counts();
         let mut dirty = AgeHistogram::new(counts.first, counts.bucket_bytes);
@@ -191,14 +219,7 @@ impl Checkpointer {
             admission_waiters: self.admission.waiters(),
             page_bytes: self.pool.page_size() as u64,
         };
-        let limits = Limits {
-            age_bytes: self.gate_bytes(),
-            recovery_age_bytes: *self.recovery_age_bytes.lock(),
-        };
-        let verdict = decide(&mut self.state.lock(), &seen, &limits);
-        self.pool.set_free_target(verdict.free_frames_target);
-        self.admission.set_rate(verdict.admission_bytes_per_second);
-        *self.verdict.lock() = verdict;
+        then(&seen);
     }
 
     /// Lets writers on as far as rate and age limit allow; every few milliseconds.
@@ -206,7 +227,10 @@ impl Checkpointer {
         let oldest = self.oldest();
         let end = self.log.end();
         self.age_max_bytes.fetch_max(end.bytes_since(oldest), Ordering::Relaxed);
-        let gate = oldest.advanced(self.gate_bytes());
+        let mut gate = oldest.advanced(self.gate_bytes());
+        if let Some(lab) = &self.lab {
+            gate = gate.min(lab.gate(oldest));
+        }
         self.admission.advance(self.clock.now_micros(), end, gate);
     }
 
@@ -215,6 +239,12 @@ impl Checkpointer {
     /// # Errors
     /// [`WorkerError::Pool`].
     pub fn sweep(&self) -> Result<usize, WorkerError> {
+        if let Some(lab) = &self.lab {
+            if lab.is_due(self.clock.now_micros()) {
+                self.observe(|seen| lab.ask(seen, self.log.capacity_bytes()));
+            }
+            return Ok(lab.sweep(&self.pool, &*self.clock)?);
+        }
         let verdict = self.verdict();
         Ok(sweep(&self.pool, &*self.clock, &self.pace, &verdict, 0)?)
     }
@@ -227,8 +257,24 @@ impl Checkpointer {
         let capacity = self.verdict.lock().capacity_pages_per_second;
         let batch = if capacity > 0.0 { (capacity * CLEAN_SECONDS) as u64 } else { 64 };
         let batch = batch.max(4);
+        if let Some(lab) = &self.lab {
+            return self.clean_within(lab);
+        }
         self.pool.set_clean_batch(batch);
         Ok(self.pool.refill(1, (batch as usize / 8).max(1), &mut |_| {})?)
+    }
+
+    /// As [`Checkpointer::clean`], writing no more than the laboratory's policy allows.
+    fn clean_within(&self, lab: &Lab) -> Result<bool, WorkerError> {
+        let left = lab.free_writes_left(self.clock.now_micros());
+        if left == 0 {
+            return Ok(true);
+        }
+        self.pool.set_clean_batch(left.min(64));
+        let before = self.pool.stats().writes_free_frames.get();
+        let met = self.pool.refill(1, usize::MAX, &mut |_| {})?;
+        lab.count_free_writes(self.pool.stats().writes_free_frames.get() - before);
+        Ok(met)
     }
 
     /// Records a newer checkpoint if it is time: what lies before it may be overwritten then.

@@ -71,6 +71,8 @@ Examples:
   weir bench update --disk 2000iops,32MiB --seconds 120  on a slow disk: watch the age stay put
   weir bench update --threads 2:20s,32:20s,2:20s         the load changes, the rate must not wave
   weir bench read --durability lazy --json read.json     and keep the figures
+  weir bench update --report update.html                 and charts of them
+  weir bench update --http 9600                          and watch them in a browser
 
 Sizes: 65536, 64KiB, 64MiB, 2GiB. The table is kept in --dir and used again by the next run.";
 
@@ -170,9 +172,21 @@ pub(crate) struct Common {
     /// Write all figures and series to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
-    /// Replace the --json file if it is there
+    /// Write a report with charts to this file: HTML that needs nothing else
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+    /// Replace the --json and --report files if they are there
     #[arg(long)]
     pub(crate) force: bool,
+    /// Serve the charts as they move, and /metrics for Prometheus: 9600, :9600 or 127.0.0.1:9600
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) http: Option<String>,
+    /// Let other machines look, too (there is no password)
+    #[arg(long, requires = "http")]
+    pub(crate) http_public: bool,
+    /// Print a line a second on a terminal, too, as into a file
+    #[arg(long)]
+    pub(crate) plain: bool,
     /// Note each acknowledged change (of TPC-C: each order) in this file, for tests that kill the
     /// process
     #[arg(long, value_name = "FILE")]

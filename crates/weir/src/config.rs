@@ -58,6 +58,9 @@ pub struct Config {
     /// For the simulator's canary alone: plants the bug of writing pages ahead of the log.
     #[doc(hidden)]
     pub skip_log_gate: bool,
+    /// For the laboratory alone: makes another policy in the place of the engine's own.
+    #[doc(hidden)]
+    pub lab: Option<Arc<crate::lab::MakeSetup>>,
     /// As `skip_log_gate`, in transactions.
     #[doc(hidden)]
     pub planted: weir_txn::PlantedBug,
@@ -76,6 +79,7 @@ impl Default for Config {
             recovery_progress: None,
             pages_max: 1 << 31,
             skip_log_gate: false,
+            lab: None,
             planted: weir_txn::PlantedBug::Nothing,
         }
     }

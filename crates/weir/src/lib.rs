@@ -35,6 +35,9 @@ mod cursor;
 mod db;
 mod engine;
 mod error;
+#[doc(hidden)]
+pub mod lab;
+mod metrics;
 mod open;
 mod stats;
 mod tree;
@@ -47,6 +50,7 @@ pub use config::{Background, Config, Create, RecoveryListener};
 pub use cursor::Cursor;
 pub use db::{Batch, Db};
 pub use error::Error;
+pub use metrics::{Metric, MetricKind};
 pub use open::RecoveryReport;
 pub use stats::{PageWrites, StatsSnapshot};
 pub use tree::Tree;

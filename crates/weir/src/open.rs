@@ -225,7 +225,8 @@ fn assemble(
     };
     let (held, refresh) = (Box::new(held), Box::new(refresh));
     let checkpointer =
-        Checkpointer::new(pool.clone(), control.clone(), clock.clone(), held, refresh);
+        Checkpointer::new(pool.clone(), control.clone(), clock.clone(), held, refresh)
+            .with_lab(config.lab.as_ref().map(|make| make()));
     let checkpointer = Arc::new(checkpointer);
     checkpointer.admit();
     let helper = Helper::new(checkpointer.clone());

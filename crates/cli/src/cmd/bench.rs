@@ -4,14 +4,17 @@ use crate::args::{Bench, Common, Run, Verify};
 use crate::opening::{open_existing_at, say_recovery, show_recovery};
 use crate::{EXIT_CANNOT, EXIT_FINDINGS, EXIT_INTERRUPTED, EXIT_OK};
 use anyhow::{Context, Result, ensure};
-use std::io::Write;
+use std::io::{IsTerminal, Write};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use weir::Config;
+use weir_bench::http::{Live, parse_address};
+use weir_bench::page::Page;
 use weir_bench::{
-    Acknowledged, DoubleWrite, Engine, Opened, Options, Outcome, Phases, Raw, Report, RunReport,
-    WorkloadKind,
+    Acknowledged, DoubleWrite, Engine, Feed, Lab, Opened, Options, Outcome, Phases, Raw, Report,
+    RunReport, WorkloadKind,
 };
 
 /// Runs a workload, or verifies what one left.
@@ -48,6 +51,9 @@ pub(crate) fn options(args: &Common, workload: WorkloadKind, rows: u64) -> Resul
         },
         ack_file: args.ack_file.clone(),
         raw: !args.no_raw,
+        lab: Lab::default(),
+        feed: Feed::default(),
+        compact: !args.plain && std::io::stdout().is_terminal(),
     })
 }
 
@@ -69,19 +75,26 @@ pub(crate) fn measure<R: RunReport>(
     run: impl FnOnce(&Opened, Option<Raw<'_>>, &AtomicBool, &mut dyn Write) -> Result<Outcome<R>>,
 ) -> Result<u8> {
     let interrupt = begin(args)?;
+    let address = args.http.as_deref().map(|text| parse_address(text, args.http_public));
+    let address = address.transpose()?;
     let opened = weir_bench::open(options, Some(show_recovery()))?;
     say_recovery(opened.engine.db());
     let mut out = std::io::stdout();
     writeln!(out, "{}", describe(options, what, &opened.volume.describe()))?;
+    let live = address.map(|address| serve(address, args, options, what)).transpose()?;
+    if let Some(live) = &live {
+        writeln!(out, "live        http://{}/ and http://{0}/metrics", live.address())?;
+    }
     let raw = || opened.raw_sync_rate();
     let outcome = run(&opened, options.raw.then_some(&raw as Raw<'_>), &interrupt, &mut out);
+    options.feed.end();
     let closed = opened.engine.close();
-    end(args, outcome?, closed, &mut out)
+    end(args, &options.feed, outcome?, closed, &mut out)
 }
 
 /// What must be known before a long run: that its report can be written, and that Ctrl-C ends it.
 pub(crate) fn begin(args: &Common) -> Result<Arc<AtomicBool>> {
-    if let Some(path) = &args.json {
+    for path in args.json.iter().chain(&args.report) {
         report_can_be_written(path, args.force)?;
     }
     let interrupt = Arc::new(AtomicBool::new(false));
@@ -92,6 +105,7 @@ pub(crate) fn begin(args: &Common) -> Result<Arc<AtomicBool>> {
 /// Writes the report of a run whose store has been closed, and says how the process exits.
 pub(crate) fn end<R: RunReport>(
     args: &Common,
+    feed: &Feed,
     outcome: Outcome<R>,
     closed: Result<()>,
     out: &mut dyn Write,
@@ -105,11 +119,43 @@ pub(crate) fn end<R: RunReport>(
     if let Some(path) = &args.json {
         weir_bench::write_json(path, report.as_ref(), args.force)?;
     }
+    if let Some(path) = &args.report {
+        Page::of_run(report.common(), feed, &command_line()).write(path, args.force)?;
+        let _ = writeln!(out, "report      {}", path.display());
+    }
     if let Err(error) = closed {
         eprintln!("weir: {error:#}");
         return Ok(EXIT_CANNOT);
     }
     Ok(exit_code(report.common()))
+}
+
+/// The live page of a run.
+fn serve(address: SocketAddr, args: &Common, options: &Options, what: &str) -> Result<Live> {
+    let disk = options.disk.as_deref().unwrap_or("the real disk's speed");
+    let page = Page {
+        title: format!("weir bench {}", options.workload.name()),
+        subtitle: format!("{what}, {} commits, on {disk}", options.durability.name()),
+        command: command_line(),
+        about: vec![
+            ("pool".to_owned(), weir::format_size(options.pool_bytes)),
+            ("log".to_owned(), weir::format_size(options.log_bytes)),
+            ("disk".to_owned(), disk.to_owned()),
+        ],
+        ..Page::default()
+    };
+    Live::start(address, args.http_public, page, options.feed.clone())
+}
+
+/// The command as it was given, to be given again.
+pub(crate) fn command_line() -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=+@%".contains(c);
+    let quoted = |word: String| match word.chars().all(plain) && !word.is_empty() {
+        true => word,
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    };
+    let words = std::env::args().skip(1).map(quoted);
+    std::iter::once("weir".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
 fn exit_code(report: &Report) -> u8 {
@@ -123,7 +169,7 @@ fn exit_code(report: &Report) -> u8 {
 /// Found out before a long run rather than after it. (CLI-2)
 fn report_can_be_written(path: &Path, replace: bool) -> Result<()> {
     ensure!(replace || !path.exists(), "{} exists; --force replaces it", path.display());
-    ensure!(!path.is_dir(), "{} is a directory; --json needs a file", path.display());
+    ensure!(!path.is_dir(), "{} is a directory; the report needs a file", path.display());
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let parent = parent.unwrap_or(Path::new("."));
     ensure!(parent.is_dir(), "there is no directory {} for the report", parent.display());

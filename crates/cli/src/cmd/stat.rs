@@ -45,10 +45,11 @@ pub(crate) fn stat(args: &Stat) -> Result<u8> {
         let bytes = file.metadata()?.len();
         writeln!(out, "  {:<24} {:>12}", file.file_name().to_string_lossy(), format_size(bytes))?;
     }
-    writeln!(out, "counters since opening")?;
+    writeln!(out, "metrics (counters since opening)")?;
     let mut lines = Vec::new();
-    db.visit_counters(&mut |name, unit, help, value| {
-        lines.push(format!("  {name:<28} {value:>14} {unit:<8} {help}"));
+    db.visit_metrics(&mut |metric, value| {
+        let (name, unit, help) = (&metric.name, metric.unit, metric.help);
+        lines.push(format!("  {name:<36} {value:>14} {unit:<12} {help}"));
     });
     for line in lines {
         writeln!(out, "{}", line.trim_end())?;

@@ -69,7 +69,7 @@ fn mysql(args: &Tpcc, server: &str) -> Result<u8> {
     let about = backend.describe();
     println!("bench tpcc: {warehouses} warehouses, {threads} connections, on {about}");
     let outcome = run(&backend, &backend, &options, about, None, &clock, &interrupt, &mut out)?;
-    end(&args.common, outcome, Ok(()), &mut out)
+    end(&args.common, &options.run.feed, outcome, Ok(()), &mut out)
 }
 
 fn check(args: &Tpcc) -> Result<u8> {

@@ -35,6 +35,9 @@ const WRONG: &[(&str, &[&str])] = &[
     ("--disk floppy", &["floppy", "iops"]),
     ("--page-size 5000", &["5000"]),
     ("--doublewrite maybe", &["maybe", "detect-only"]),
+    ("--http 0.0.0.0:9600", &["0.0.0.0:9600", "--http-public"]),
+    ("--http nowhere", &["nowhere", "127.0.0.1:9600"]),
+    ("--http-public", &["--http"]),
     ("--frobnicate", &["--frobnicate"]),
 ];
 

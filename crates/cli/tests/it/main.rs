@@ -5,6 +5,7 @@ mod bad_input;
 mod bench;
 mod commands;
 mod kill;
+mod report;
 mod tpcc;
 
 use std::ffi::OsStr;

@@ -2,5 +2,6 @@
 mod doublewrite;
 mod evict;
 mod faults;
+mod neighbours;
 mod support;
 mod threads;

@@ -33,6 +33,9 @@ pub(super) fn options(phases: &str, fresh: bool) -> TpccOptions {
         doublewrite: DoubleWrite::default(),
         ack_file: None,
         raw: false,
+        lab: crate::options::Lab::default(),
+        feed: crate::feed::Feed::default(),
+        compact: false,
     };
     TpccOptions { run, scale: tiny(2), pipeline: false, seed: 4 }
 }

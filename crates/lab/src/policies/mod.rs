@@ -1,0 +1,155 @@
+//! Flushing policies of InnoDB and its relatives, by the formulas of `reference/flushing.md`
+//! section 1, with the limits and knobs of their versions and their quirks, above all integer
+//! divisions. Each is one function of what is seen, its knobs and its own few numbers; none reads a
+//! clock.
+//!
+//! What they cannot show here: in the originals user threads write pages themselves. Here the
+//! sweeper writes what they would have written, and they wait where they would have waited.
+mod furious;
+mod knobs;
+mod limits;
+mod mariadb;
+mod master;
+mod mysql56;
+mod mysql8;
+mod xtradb;
+
+#[cfg(test)]
+mod tests;
+
+pub use furious::furious;
+pub use knobs::Knobs;
+pub use limits::Limits;
+pub use mariadb::{MariadbState, mariadb_10_5};
+pub use master::MasterState;
+pub use mysql8::{Mysql8State, mysql_8};
+pub use mysql56::{Mysql56State, mysql_5_6};
+pub use xtradb::{XtradbState, estimate, keep_average, reflex};
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use weir::lab::{LabSetup, Look, MakeSetup, Neighbours, Orders, Policy};
+
+/// Which policy writes pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Weir's own, without knobs.
+    Deadline,
+    /// InnoDB of MySQL 4.0: next to nothing until the log is nearly full, then everything at once.
+    Furious,
+    /// The page cleaner of MySQL 5.6.
+    Mysql56,
+    /// The page cleaner of MySQL 8.0.
+    Mysql8,
+    /// The page cleaner of MariaDB 10.5 to 11.
+    Mariadb105,
+    /// XtraDB's first adaptive checkpoint.
+    Reflex,
+    /// XtraDB's second.
+    Estimate,
+    /// XtraDB's third, made for solid-state disks.
+    KeepAverage,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Kind; 8] = [
+        Kind::Deadline,
+        Kind::Furious,
+        Kind::Mysql56,
+        Kind::Mysql8,
+        Kind::Mariadb105,
+        Kind::Reflex,
+        Kind::Estimate,
+        Kind::KeepAverage,
+    ];
+
+    /// The word for it on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Deadline => "deadline",
+            Kind::Furious => "furious",
+            Kind::Mysql56 => "mysql_5_6",
+            Kind::Mysql8 => "mysql_8",
+            Kind::Mariadb105 => "mariadb_10_5",
+            Kind::Reflex => "reflex",
+            Kind::Estimate => "estimate",
+            Kind::KeepAverage => "keep_average",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Kind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let names = Kind::ALL.map(Kind::name).join(", ");
+        Kind::ALL
+            .into_iter()
+            .find(|kind| kind.name() == text)
+            .ok_or_else(|| format!("'{text}' is no policy; there are {names}"))
+    }
+}
+
+/// What the engine is to be opened with so that this policy writes pages; `None` for Weir's own.
+#[must_use]
+pub fn setup(kind: Kind, knobs: &Knobs, neighbours: Neighbours) -> Option<Arc<MakeSetup>> {
+    if kind == Kind::Deadline {
+        return None;
+    }
+    let knobs = knobs.clone();
+    Some(Arc::new(move || LabSetup { policy: boxed(kind, &knobs), neighbours }))
+}
+
+fn boxed(kind: Kind, knobs: &Knobs) -> Box<dyn Policy> {
+    let knobs = knobs.clone();
+    match kind {
+        Kind::Deadline | Kind::Furious => {
+            Box::new(Running { kind, knobs, state: MasterState::default(), decide: furious })
+        }
+        Kind::Mysql56 => {
+            Box::new(Running { kind, knobs, state: Mysql56State::default(), decide: mysql_5_6 })
+        }
+        Kind::Mysql8 => {
+            Box::new(Running { kind, knobs, state: Mysql8State::default(), decide: mysql_8 })
+        }
+        Kind::Mariadb105 => {
+            Box::new(Running { kind, knobs, state: MariadbState::default(), decide: mariadb_10_5 })
+        }
+        Kind::Reflex => {
+            Box::new(Running { kind, knobs, state: XtradbState::default(), decide: reflex })
+        }
+        Kind::Estimate => {
+            Box::new(Running { kind, knobs, state: XtradbState::default(), decide: estimate })
+        }
+        Kind::KeepAverage => {
+            Box::new(Running { kind, knobs, state: XtradbState::default(), decide: keep_average })
+        }
+    }
+}
+
+/// A policy's function with its knobs and numbers.
+struct Running<S> {
+    kind: Kind,
+    knobs: Knobs,
+    state: S,
+    decide: fn(&Knobs, &mut S, &Look<'_>) -> Orders,
+}
+
+impl<S: Send> Policy for Running<S> {
+    fn name(&self) -> &'static str {
+        self.kind.name()
+    }
+
+    fn look(&mut self, look: &Look<'_>) -> Orders {
+        (self.decide)(&self.knobs, &mut self.state, look)
+    }
+}

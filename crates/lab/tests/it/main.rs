@@ -1,0 +1,4 @@
+//! The laboratory on real files.
+#![forbid(unsafe_code)]
+
+mod policies;
