@@ -27,7 +27,7 @@ Exit codes: 0 all is well; 1 problems found, or a key is not there; 2 cannot run
 pub(crate) enum Command {
     /// Measure: run a workload, one line a second, then verify what was acknowledged
     #[command(subcommand)]
-    Bench(Bench),
+    Bench(Box<Bench>),
     /// Check a whole database: every page of every tree, and that each page has one owner
     Check(Check),
     /// Show what a database consists of: log, trees, sizes, counters

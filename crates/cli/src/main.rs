@@ -24,7 +24,7 @@ const EXIT_INTERRUPTED: u8 = 130;
 fn main() -> ExitCode {
     let args = Args::parse();
     let result = match args.command {
-        Command::Bench(args) => cmd::bench(args),
+        Command::Bench(args) => cmd::bench(*args),
         Command::Check(args) => cmd::check(&args),
         Command::Stat(args) => cmd::stat(&args),
         Command::Trees(args) => cmd::trees(&args),
