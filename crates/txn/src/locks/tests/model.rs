@@ -196,6 +196,18 @@ impl Model {
         got
     }
 
+    /// Releases what `id` holds, key by key and all ranges at once, in the order in which it came to
+    /// them. Between, who goes first may get what another who goes first would have got at the end.
+    fn end(&mut self, id: u64) -> BTreeSet<u64> {
+        let mut got = BTreeSet::new();
+        while let Some(next) = self.granted.iter().find(|g| g.id == id).map(|g| g.area) {
+            let goes = |area: Area| if next.is_key { area == next } else { !area.is_key };
+            self.granted.retain(|g| g.id != id || !goes(g.area));
+            got.append(&mut self.promote());
+        }
+        got
+    }
+
     fn give_up(&mut self, id: u64) {
         self.waiting.retain(|w| w.lock.id != id);
     }
@@ -232,8 +244,8 @@ impl Both {
                 let id = std::mem::replace(&mut self.ids[slot], self.next);
                 self.next += 1;
                 self.stage.end(id);
-                self.model.granted.retain(|g| g.id != id);
-                self.compare(BTreeSet::new(), Vec::new());
+                let got = self.model.end(id);
+                self.compare_after(got, BTreeSet::new(), Vec::new());
                 drop(self.stage.register(self.ids[slot]));
             }
             Act::Kill { slot } if self.model.waits(self.ids[slot]) => {
@@ -294,8 +306,19 @@ impl Both {
 
     /// Hears what the table tells the waiters (`told`, `victims`: what was heard already) and
     /// compares all that can be seen.
-    fn compare(&mut self, mut told: BTreeSet<u64>, mut victims: Vec<(u64, Vec<Edge>)>) {
-        let waiting: Vec<u64> = self.model.waiting.iter().map(|w| w.lock.id).collect();
+    fn compare(&mut self, told: BTreeSet<u64>, victims: Vec<(u64, Vec<Edge>)>) {
+        self.compare_after(BTreeSet::new(), told, victims);
+    }
+
+    /// As `compare`, when these have got something already.
+    fn compare_after(
+        &mut self,
+        mut got: BTreeSet<u64>,
+        mut told: BTreeSet<u64>,
+        mut victims: Vec<(u64, Vec<Edge>)>,
+    ) {
+        let waiting = self.model.waiting.iter().map(|w| w.lock.id);
+        let waiting: Vec<u64> = waiting.chain(got.iter().copied()).collect();
         let heard = |id: &u64| told.contains(id) || victims.iter().any(|(v, _)| v == id);
         let (_, waiting): (Vec<u64>, Vec<u64>) = waiting.into_iter().partition(heard);
         for id in waiting {
@@ -309,7 +332,8 @@ impl Both {
         // All were in circles before any of them gave up; each may have been in that of another.
         victims.iter().for_each(|(id, cycle)| self.check_victim(*id, cycle));
         victims.iter().for_each(|(id, _)| self.model.give_up(*id));
-        assert_eq!(told, self.model.promote(), "who got what it waited for");
+        got.append(&mut self.model.promote());
+        assert_eq!(told, got, "who got what it waited for");
         for (id, before) in self.model.edges() {
             assert!(!before.is_empty());
             assert!(!self.model.reach(id).contains(&id), "{id} waits in a circle");
@@ -343,8 +367,8 @@ impl Both {
         }) {
             let id = self.ids[slot];
             self.stage.end(id);
-            self.model.granted.retain(|g| g.id != id);
-            self.compare(BTreeSet::new(), Vec::new());
+            let got = self.model.end(id);
+            self.compare_after(got, BTreeSet::new(), Vec::new());
         }
         self.stage.all_end();
     }
