@@ -3,7 +3,7 @@ use weir_base::TxnId;
 use weir_btree::{Cursor as RawCursor, Tree, TreeError};
 
 use crate::run::Writer;
-use crate::see::{Reader, Seen, View};
+use crate::see::{Looks, Reader, Seen, View};
 
 /// A position among the rows that a view shows.
 pub struct RowCursor {
@@ -116,7 +116,7 @@ impl RowCursor {
     fn settle(&mut self, by: Looker<'_>, mut on: bool, way: Way) -> Result<bool, TreeError> {
         self.on_row = false;
         let reader = Reader { registry: by.writer.registry(), own: by.own, view: by.view };
-        let mut patience = PATIENCE;
+        let (mut patience, mut looks) = (PATIENCE, Looks::default());
         while on {
             let Some(head) = self.raw.inline(&mut self.value) else { return Ok(false) };
             let seen = if reader.sees_at_once(head.stamp) {
@@ -148,9 +148,14 @@ impl RowCursor {
                     }
                     self.look_again(way)?
                 }
-                Seen::Again => self.look_again(way)?,
-                Seen::Nothing if way == Way::Up => self.raw.next()?,
-                Seen::Nothing => self.raw.prev()?,
+                Seen::Again => {
+                    looks.again(self.raw.tree())?;
+                    self.look_again(way)?
+                }
+                Seen::Nothing => {
+                    looks = Looks::default();
+                    if way == Way::Up { self.raw.next()? } else { self.raw.prev()? }
+                }
             };
         }
         Ok(false)

@@ -4,6 +4,7 @@
 mod back;
 mod cleanup;
 mod cursor;
+mod ended;
 mod error;
 mod gate;
 mod locking;

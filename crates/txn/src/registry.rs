@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::{Mutex, RwLock};
 use weir_base::{Lsn, TxnId};
 
+use crate::ended::Ended;
 use crate::gate::Gate;
 use crate::past::{Past, State};
 
@@ -50,16 +51,15 @@ pub struct Registry {
     inner: Mutex<Inner>,
 }
 
-#[derive(Default)]
 struct Inner {
-    /// All in the shards.
-    known: BTreeSet<TxnId>,
+    /// Those under way.
+    open: BTreeSet<TxnId>,
     /// Where the first record is that recovery would need to take one back, or to complete it.
     pins: BTreeMap<TxnId, Lsn>,
     /// Commit numbers of snapshots, with how many hold them.
     snapshots: BTreeMap<u64, u32>,
     /// Ended, by the number that they ended with.
-    ended: BTreeMap<u64, Arc<Past>>,
+    ended: Ended,
     /// Those of them up to here have been looked at by `prune`.
     pruned: u64,
 }
@@ -90,7 +90,13 @@ impl Registry {
             open: AtomicU64::new(0),
             gate: Gate::default(),
             shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
-            inner: Mutex::new(Inner::default()),
+            inner: Mutex::new(Inner {
+                open: BTreeSet::new(),
+                pins: BTreeMap::new(),
+                snapshots: BTreeMap::new(),
+                ended: Ended::new(2),
+                pruned: 0,
+            }),
         }
     }
 
@@ -120,7 +126,7 @@ impl Registry {
         let mut inner = self.inner.lock();
         let id = self.number();
         let past = Arc::new(Past::new(id));
-        inner.known.insert(id);
+        inner.open.insert(id);
         self.shard(id).write().insert(id, past.clone());
         self.open.fetch_add(1, Ordering::SeqCst);
         past
@@ -133,9 +139,10 @@ impl Registry {
             place.insert(Arc::new(Past::new(id)));
             self.open.fetch_add(1, Ordering::SeqCst);
         }
-        inner.known.insert(id);
+        inner.open.insert(id);
         inner.pins.insert(id, from);
-        self.low.store(inner.known.first().map_or(id.0, |first| first.0), Ordering::SeqCst);
+        let low = self.low.load(Ordering::SeqCst).min(id.0);
+        self.low.store(low, Ordering::SeqCst);
     }
 
     /// Says that what recovery needs of `id` lies at or after `from`: said before the first record
@@ -171,7 +178,9 @@ impl Registry {
         if unpin {
             inner.pins.remove(&past.id());
         }
-        inner.ended.insert(number, past.clone());
+        let floor = inner.open.first().copied().unwrap_or(past.id());
+        inner.open.remove(&past.id());
+        inner.ended.push(past.clone(), floor);
         number
     }
 
@@ -186,13 +195,10 @@ impl Registry {
     }
 
     fn remove(&self, inner: &mut Inner, id: TxnId) -> bool {
+        inner.open.remove(&id);
         let was_there = self.shard(id).write().remove(&id).is_some();
-        let was_first = inner.known.first() == Some(&id);
-        inner.known.remove(&id);
-        if !was_first {
-            return was_there;
-        }
-        let low = inner.known.first().map_or_else(|| self.next().0, |first| first.0);
+        let open = inner.open.first().map_or_else(|| self.next().0, |first| first.0);
+        let low = inner.ended.floor().map_or(open, |floor| floor.0.min(open));
         self.low.store(low, Ordering::SeqCst);
         was_there
     }
@@ -268,7 +274,7 @@ impl Registry {
         let last = self.last_commit.load(Ordering::Acquire);
         RegistryStats {
             open: self.len(),
-            history: inner.ended.len() as u64,
+            history: inner.ended.len(),
             snapshots: inner.snapshots.values().map(|&n| u64::from(n)).sum(),
             oldest_snapshot_commits: inner.snapshots.keys().next().map_or(0, |s| last - s),
         }
@@ -281,11 +287,11 @@ impl Registry {
         let last = self.last_commit.load(Ordering::Acquire);
         let horizon = inner.snapshots.keys().next().copied().unwrap_or(last);
         while out.len() < max
-            && let Some(first) = inner.ended.first_entry()
-            && *first.key() <= horizon
-            && (heavy || !first.get().is_heavy())
+            && let Some((number, first)) = inner.ended.front()
+            && number <= horizon
+            && (heavy || !first.is_heavy())
         {
-            out.push(first.remove());
+            out.extend(inner.ended.remove(number));
         }
     }
 
@@ -308,8 +314,8 @@ impl Registry {
         if from > to || inner.snapshots.is_empty() {
             return (Vec::new(), Vec::new());
         }
-        let some: Vec<_> = inner.ended.range(from..=to).take(max).map(|(_, p)| p.clone()).collect();
-        inner.pruned = some.last().and_then(|past| past.number()).unwrap_or(to);
+        let (some, looked) = inner.ended.some(from, to, max);
+        inner.pruned = looked;
         (some, inner.snapshots.keys().copied().collect())
     }
 
@@ -323,7 +329,7 @@ impl Registry {
             // Not when it is being purged, or has something left to do.
             if let Some(number) = past.number()
                 && !inner.pins.contains_key(&past.id())
-                && inner.ended.remove(&number).is_some()
+                && inner.ended.remove(number).is_some()
             {
                 self.remove(&mut inner, past.id());
             }

@@ -15,7 +15,7 @@ use crate::locks::{Kind, LockTable, Place, Wait};
 use crate::planted::PlantedBug;
 use crate::registry::Registry;
 use crate::resumed::TreeOf;
-use crate::see::{Reader, Seen, View};
+use crate::see::{Looks, Reader, Seen, View};
 use crate::txn::{Intent, Isolation, Txn};
 
 /// One change of a batch.
@@ -201,6 +201,7 @@ impl Writer {
     ) -> Result<bool, TreeError> {
         let reader = Reader { registry: &self.registry, own, view };
         let mut patience = 8;
+        let mut looks = Looks::default();
         loop {
             let Some((head, token)) = tree.look(key, out)? else {
                 out.clear();
@@ -227,7 +228,7 @@ impl Writer {
                     out.clear();
                     return Ok(false);
                 }
-                Seen::Again => {}
+                Seen::Again => looks.again(tree)?,
             }
         }
     }

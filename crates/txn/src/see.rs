@@ -2,7 +2,7 @@
 use std::sync::Arc;
 
 use weir_base::TxnId;
-use weir_btree::{RowHead, TreeError};
+use weir_btree::{RowHead, Tree, TreeError};
 use weir_page::{Flags, Stamp};
 
 use crate::past::{Past, State, Version};
@@ -93,6 +93,28 @@ impl Reader<'_> {
             }
             later = Some((past, seq));
         }
+    }
+}
+
+/// How often a row may send its reader back to look again. What moves a version moves it to where
+/// the next look finds it, so more than a few times is next to impossible.
+const LOOKS_MAX: u32 = 10_000;
+
+/// Counts how often a reader had to look at a row again, and gives up when the version that it must
+/// see is nowhere.
+#[derive(Default)]
+pub(crate) struct Looks(u32);
+
+impl Looks {
+    /// # Errors
+    /// [`TreeError::Damaged`] when it has looked far too often.
+    pub(crate) fn again(&mut self, tree: &Tree) -> Result<(), TreeError> {
+        self.0 += 1;
+        if self.0 < LOOKS_MAX {
+            return Ok(());
+        }
+        let what = "an older version of a row is missing, which its latest one leads to";
+        Err(tree.damaged(tree.root(), what))
     }
 }
 
