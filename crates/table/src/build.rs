@@ -65,8 +65,9 @@ impl Tables {
         info.version += 1;
         self.shared.store(&mut txn, &info)?;
         self.shared.state(info.id).build_failed.store(false, Ordering::SeqCst);
-        self.shared.altered(info.id);
+        self.shared.altering(info.id);
         txn.commit_durably(Durability::Synced)?;
+        self.shared.altered(info.id);
         Ok(Some((info.id, info.indexes.len() - 1)))
     }
 
@@ -146,7 +147,9 @@ impl Tables {
         let index = index.ok_or(Error::Changed)?;
         (index.building, index.since) = (false, version);
         self.shared.store(&mut txn, &info)?;
+        self.shared.altering(id);
         txn.commit_durably(Durability::Synced)?;
+        self.shared.altered(id);
         Ok(())
     }
 }

@@ -105,6 +105,7 @@ public:
 private:
   bool has_primary() const { return table_share->primary_key != MAX_KEY; }
   void make_codecs();
+  void read_temporary_with_locks();
   int fail(weir_code code);
 
   // Reading.

@@ -150,6 +150,7 @@ int ha_weir::external_lock(THD *thd, int lock_type)
   // What ALTER fills is nobody's to see, or to take back row by row, before it gets its name.
   m_copying= lock_type == F_WRLCK && !strncmp(table_share->table_name.str, "#sql-alter", 10);
   m_copied= 0;
+  read_temporary_with_locks();
   return m_trx->begin_statement();
 }
 
@@ -162,7 +163,15 @@ int ha_weir::start_stmt(THD *thd, thr_lock_type lock_type)
     m_lock= WEIR_LOCK_SHARE;
   else
     m_lock= WEIR_LOCK_NONE;
+  read_temporary_with_locks();
   return m_trx->begin_statement();
+}
+
+// A temporary table may be newer than the snapshot of the one transaction that can see it.
+void ha_weir::read_temporary_with_locks()
+{
+  if (m_lock == WEIR_LOCK_NONE && table_share->tmp_table != NO_TMP_TABLE)
+    m_lock= WEIR_LOCK_SHARE;
 }
 
 THR_LOCK_DATA **ha_weir::store_lock(THD *thd, THR_LOCK_DATA **to, thr_lock_type lock_type)

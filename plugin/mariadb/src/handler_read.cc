@@ -102,9 +102,13 @@ int ha_weir::step(uchar *buf)
       if (fits != CHECK_POS)
         return fits == CHECK_OUT_OF_RANGE ? HA_ERR_END_OF_FILE : HA_ERR_ABORTED_BY_USER;
     }
-    if (m_keyread && m_indexes[active_index].covers)
+    bool from_entry= m_keyread && m_indexes[active_index].covers;
+    if (from_entry && m_lock != WEIR_LOCK_UPDATE)
       return decode_entry(buf);
+    // Whoever is about to change the row needs its lock, also if the entry has all that is asked for.
     int error= read_row(buf, m_found.primary_key.data, m_found.primary_key.len);
+    if (!error && from_entry)
+      return decode_entry(buf);
     // Not there: at READ UNCOMMITTED, its writer is at work; or it is passed over.
     if (error != HA_ERR_KEY_NOT_FOUND)
       return error;

@@ -166,3 +166,27 @@ fn numbers_begin_anew_and_are_settled_before_an_orderly_end() {
     let again = Tables::open(tables.db()).expect("its tables").open_raw("t").expect("the table");
     assert_eq!(again.next_number().expect("a number"), 3);
 }
+
+#[test]
+fn a_snapshot_from_before_a_table_was_made_does_not_take_it_for_empty() {
+    let (db, tables) = new(43);
+    let mut older = begin(&db);
+    older.take_snapshot();
+    let table = table(&tables);
+    let row = RowImage { key: b"k", row: b"row", entries: &entries(b"u", b"n") };
+    let mut txn = begin(&db);
+    table.insert(&mut txn, row).expect("an insert");
+    txn.commit_durably(Durability::Lazy).expect("a commit");
+    let mut out = Vec::new();
+    let mut newer = begin(&db);
+    for _ in 0..3 {
+        assert!(table.get(&mut newer, b"k", &mut out).expect("a look"));
+        assert!(matches!(table.get(&mut older, b"k", &mut out), Err(Error::Changed)));
+    }
+    // What a handle has found out ends with the next change.
+    assert!(tables.truncate("t").expect("emptied"));
+    assert!(matches!(table.get(&mut begin(&db), b"k", &mut out), Err(Error::Changed)));
+    let again = tables.open_raw("t").expect("the table");
+    assert!(!again.get(&mut begin(&db), b"k", &mut out).expect("a look"));
+    assert!(matches!(again.get(&mut newer, b"k", &mut out), Err(Error::Changed)));
+}

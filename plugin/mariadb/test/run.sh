@@ -1,0 +1,20 @@
+#!/bin/bash
+# Everything that must hold of the plugin. `make plugin-test` calls it with the plugin built.
+#   run.sh BUILD ROUNDS
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+build=$1 rounds=$2
+plugin=$build/ha_weir.so
+begun=$(date +%s)
+work=$build/test
+rm -rf "$work"
+mkdir -p "$work"
+
+"$build/collations" 70
+"$build/collations" 40 "$RANDOM"
+"$here/../tools/server.sh" "$plugin" "$work/sql" --run "$here/sql.sh $work/sql-out && $here/sessions.sh $work/sessions-out" \
+	--weir-memory=64M --weir-log-capacity=64M --innodb-lock-wait-timeout=1 --weir-lock-wait-timeout=1
+"$here/restart.sh" "$plugin" "$work/restart"
+"$here/suite.sh" "$plugin" "$work/suite"
+"$here/kill.sh" "$plugin" "$work/kill" "$rounds"
+echo "plugin-test: all passed in $(($(date +%s) - begun)) s"
