@@ -14,6 +14,11 @@ mkdir -p "$work"
 "$build/collations" 40 "$RANDOM"
 "$here/../tools/server.sh" "$plugin" "$work/sql" --run "$here/sql.sh $work/sql-out && $here/sessions.sh $work/sessions-out" \
 	--weir-memory=64M --weir-log-capacity=64M --innodb-lock-wait-timeout=1 --weir-lock-wait-timeout=1
+for seed in 1 "$RANDOM" "$RANDOM"; do
+	perl "$here/random.pl" "$seed" 1000 >"$work/random-$seed.sql"
+done
+"$here/../tools/server.sh" "$plugin" "$work/sql" --run "$here/sql.sh $work/random-out $work/random-*.sql" \
+	--weir-memory=64M --weir-log-capacity=64M
 "$here/restart.sh" "$plugin" "$work/restart"
 "$here/suite.sh" "$plugin" "$work/suite"
 "$here/kill.sh" "$plugin" "$work/kill" "$rounds"
