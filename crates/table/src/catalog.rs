@@ -265,7 +265,7 @@ impl Tables {
         Ok(())
     }
 
-    fn drop_indexes(
+    pub(crate) fn drop_indexes(
         &self,
         mut txn: Txn,
         info: &mut TableInfo,

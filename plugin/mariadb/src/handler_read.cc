@@ -31,6 +31,8 @@ int ha_weir::open_scan(int32_t place, const std::string &from, const std::string
   m_down= down;
   m_bounded= false;
   weir_code code= weir_scan_open(m_table, m_trx->txn(), &range, &m_scan);
+  if (refreshed(code))
+    code= weir_scan_open(m_table, m_trx->txn(), &range, &m_scan);
   return code == WEIR_OK ? 0 : fail(code);
 }
 
@@ -67,6 +69,8 @@ int ha_weir::read_row(uchar *buf, const uchar *key, size_t length)
   if (m_skip_locked)
     m_trx->set_lock_wait(false);
   weir_code code= weir_table_get(m_table, m_trx->txn(), bytes_of(key, length), m_lock, &row);
+  if (refreshed(code))
+    code= weir_table_get(m_table, m_trx->txn(), bytes_of(key, length), m_lock, &row);
   if (m_skip_locked)
     m_trx->set_lock_wait(true);
   if (code == WEIR_WOULD_WAIT && m_skip_locked)
