@@ -29,6 +29,8 @@ SELECT @@weir_durability, @@weir_memory, @@weir_log_capacity;
 SET GLOBAL weir_log_capacity=134217728; SET weir_durability='LAZY'; INSERT INTO t(a) VALUES ('lazy');
 SELECT @@weir_durability, @@weir_log_capacity, COUNT(*) FROM t;
 SET GLOBAL weir_log_capacity=1000000000000;
+SELECT COUNT(*) > 30 FROM information_schema.global_status WHERE variable_name LIKE 'weir%';
+SELECT variable_value > 0 FROM information_schema.global_status WHERE variable_name = 'weir_commits';
 DROP DATABASE d; CREATE DATABASE d; CREATE TABLE d.t (a INT) ENGINE=Weir; SELECT COUNT(*) FROM d.t;
 SQL
 )
@@ -41,6 +43,8 @@ want="1 x 40000
 d.t check status OK
 SYNCED 67108864 67108864
 LAZY 134217728 5
+1
+1
 0"
 [ "$got" = "$want" ] || { echo "restart: expected:"; echo "$want"; echo "got:"; echo "$got"; exit 1; }
 echo "restart: rows, numbers, settings and a prepared transaction are there after a restart"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Runs each script of sql/ with InnoDB and with Weir in one server and compares every answer and error.
 #   sql.sh OUT [SCRIPT...]        (inside server.sh --run, which sets WEIR_SOCKET)
-# A difference that is meant stands in sql/NAME.diff, with its reason above it.
+# Lines are written out one by one, so that errors stand where they happened. A difference that is meant stands in sql/NAME.diff, with its reason above it.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 out=$1
@@ -14,7 +14,7 @@ for script in "$@"; do
 	for engine in InnoDB Weir; do
 		sql="DROP DATABASE IF EXISTS compare_it; CREATE DATABASE compare_it; USE compare_it;"
 		{ echo "$sql"; sed "s/@ENGINE@/$engine/g" "$script"; } |
-			mariadb --no-defaults -uroot -S "$WEIR_SOCKET" --force --verbose --unbuffered --default-character-set=utf8mb4 2>&1 |
+			stdbuf -oL mariadb --no-defaults -uroot -S "$WEIR_SOCKET" --force --verbose --unbuffered --default-character-set=utf8mb4 2>&1 |
 			sed "s/ENGINE=$engine/ENGINE=E/g; s/\\b$engine\\b/E/gI" >"$out/$name.$engine"
 	done
 	if diff -U2 --label innodb --label weir "$out/$name.InnoDB" "$out/$name.Weir" | grep -v '^@@' >"$out/$name.diff"; then :; fi
