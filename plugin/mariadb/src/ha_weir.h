@@ -50,6 +50,7 @@ public:
   uint max_supported_key_part_length() const override { return 3072; }
   const key_map *keys_to_use_for_scanning() override { return &key_map_full; }
   uint8 table_cache_type() override { return HA_CACHE_TBL_NOCACHE; }
+  handler *clone(const char *name, MEM_ROOT *root) override;
   int open(const char *name, int mode, uint test_if_locked) override;
   int close() override;
   int external_lock(THD *thd, int lock_type) override;

@@ -99,6 +99,18 @@ int ha_weir::make_codecs()
   return 0;
 }
 
+handler *ha_weir::clone(const char *name, MEM_ROOT *root)
+{
+  ha_weir *other= static_cast<ha_weir *>(handler::clone(name, root));
+  if (other)
+  {
+    // Nobody tells the clone how it is to lock.
+    other->m_lock= m_lock;
+    other->m_skip_locked= m_skip_locked;
+  }
+  return other;
+}
+
 int ha_weir::open(const char *name, int, uint)
 {
   m_name= table_name_of(name);
