@@ -21,5 +21,6 @@ done
 	--weir-memory=64M --weir-log-capacity=64M
 "$here/restart.sh" "$plugin" "$work/restart"
 "$here/suite.sh" "$plugin" "$work/suite"
+"$here/replication.sh" "$plugin" "$work/replication"
 "$here/kill.sh" "$plugin" "$work/kill" "$rounds"
 echo "plugin-test: all passed in $(($(date +%s) - begun)) s"
