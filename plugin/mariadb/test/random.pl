@@ -99,7 +99,13 @@ for (1 .. $count) {
         print "UPDATE t SET $c->{name}=", value($c), ' WHERE ', condition(), ";\n";
     } elsif ($r < 0.58) { print 'DELETE FROM t WHERE ', condition(), ";\n" }
     elsif ($r < 0.8) { print 'SELECT ', all_columns(), ' FROM t WHERE ', condition(), ' ORDER BY ', order(), ";\n" }
-    elsif ($r < 0.85) { my $n = one(@columns)->{name}; print "SELECT COUNT(*), COUNT(DISTINCT $n), HEX(MIN($n)), HEX(MAX($n)) FROM t WHERE ", condition(), ";\n" }
+    elsif ($r < 0.85) {
+        # Of texts that compare as equal, either may be the least.
+        my $c = one(@columns);
+        my $n = $c->{name};
+        my $ends = $c->{type} =~ /CHAR|TEXT/ ? "MIN($n)=MAX($n)" : "HEX(MIN($n)), HEX(MAX($n))";
+        print "SELECT COUNT(*), COUNT(DISTINCT $n), $ends FROM t WHERE ", condition(), ";\n";
+    }
     elsif ($r < 0.9) { print one('BEGIN', 'COMMIT', 'ROLLBACK', 'SAVEPOINT a', 'ROLLBACK TO a', 'RELEASE SAVEPOINT a'), ";\n" }
     elsif ($r < 0.92) { print "SELECT COUNT(*) FROM t x JOIN t y ON x.$columns[0]{name}=y.$columns[0]{name};\n" }
     elsif ($r < 0.93) { print "ALTER TABLE t ADD KEY n$_ (", key_column(one(@columns)), ");\n" }
