@@ -22,7 +22,10 @@ handler *create_handler(handlerton *hton, TABLE_SHARE *share, MEM_ROOT *root)
 
 int close_connection(handlerton *, THD *thd)
 {
-  delete Transaction::find(thd);
+  // Out of a killer's sight first; setting it waits for one who looks at it now.
+  Transaction *trx= Transaction::find(thd);
+  thd_set_ha_data(thd, weir_hton, nullptr);
+  delete trx;
   return 0;
 }
 
