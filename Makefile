@@ -23,7 +23,7 @@ FUZZ_TARGETS := log_scan page_read op_decode control_decode sizes
 export CARGO_TERM_COLOR ?= never
 export CARGO_TERM_PROGRESS_WHEN ?= never
 
-.PHONY: help run update tpcc plugin server test report-test tools fmt clippy tidy unit heavy loom doc mysql bench \
+.PHONY: help run update tpcc plugin server plugin-test test report-test tools fmt clippy tidy unit heavy loom doc mysql bench \
 	rivals fuzz clean
 
 help:
@@ -32,6 +32,7 @@ help:
 	@echo "make update  durable one-row updates on the same disk"
 	@echo "make tpcc    TPC-C on this machine's own disk, as fast as it goes"
 	@echo "make plugin  ENGINE=Weir for the installed MariaDB (Debian 12; installs what is missing)"
+	@echo "make plugin-test  the plugin against InnoDB, the server's own suite, and kill -9 (8 minutes)"
 	@echo "make server  a private MariaDB with Weir on a socket below ./weir-data, until Ctrl-C"
 	@echo "make test    everything that must hold: format, lints, tidy, tests, kill -9, loom, docs"
 	@echo "make mysql   TPC-C through SQL against a private MariaDB (weir bench tpcc --mysql)"
@@ -73,6 +74,12 @@ plugin: tools
 
 server: plugin
 	@plugin/mariadb/tools/server.sh target/plugin/ha_weir.so ./weir-data/server $(ARGS)
+
+# Needs root: the server's test program wants the plugin among the installed ones, and puts it away again.
+ROUNDS ?= 3
+plugin-test: plugin
+	@$(MAKE) --no-print-directory -f plugin/mariadb/Makefile collations
+	@plugin/mariadb/test/run.sh target/plugin $(ROUNDS)
 
 # ---- test -----------------------------------------------------------------------------------------
 

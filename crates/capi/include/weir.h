@@ -301,6 +301,29 @@ enum weir_code weir_table_drop_index(const struct weir_db *db,
                                      struct weir_bytes table,
                                      struct weir_bytes index);
 
+// Builds indexes as weir_table_add_index does, and leaves them out of use until
+// weir_table_finish_indexes; weir_table_abandon_indexes, or the next opening, drops them. `make`
+// is told the place in the list, and so is `duplicate` on WEIR_DUPLICATE. None is left if it
+// fails.
+enum weir_code weir_table_build_indexes(const struct weir_db *db,
+                                        struct weir_bytes table,
+                                        const struct weir_index *indexes,
+                                        size_t count,
+                                        weir_make_entry make,
+                                        void *context,
+                                        int32_t *duplicate);
+
+// Brings all indexes that were built into use, drops others by name and gives the table another
+// definition, all at once.
+enum weir_code weir_table_finish_indexes(const struct weir_db *db,
+                                         struct weir_bytes table,
+                                         struct weir_bytes definition,
+                                         const struct weir_bytes *drop,
+                                         size_t count);
+
+// Drops the indexes that were built and not finished.
+enum weir_code weir_table_abandon_indexes(const struct weir_db *db, struct weir_bytes table);
+
 // Makes a cursor that stands nowhere yet; `lock` is a weir_lock. It sees keys from `from` on and,
 // if `to` is not NULL, below `to`. It is given back before its transaction ends.
 enum weir_code weir_cursor_open(const struct weir_tree *tree,

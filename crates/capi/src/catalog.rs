@@ -6,7 +6,7 @@ use ::weir_table::{EntryBuf, IndexSpec};
 use crate::borrow::{list, shared, show, weir_bytes, weir_visit};
 use crate::db::weir_db;
 use crate::fate::{Failure, found, run, weir_code, wrong};
-use crate::table::weir_entry;
+use crate::table::{told, weir_entry};
 
 /// An index to be made.
 #[repr(C)]
@@ -187,5 +187,69 @@ pub unsafe extern "C" fn weir_table_drop_index(
             return Err(wrong("an index has a name"));
         }
         Ok(found(db.tables.drop_index(table, index)?))
+    })
+}
+
+/// Builds indexes as weir_table_add_index does, and leaves them out of use until
+/// weir_table_finish_indexes; weir_table_abandon_indexes, or the next opening, drops them. `make`
+/// is told the place in the list, and so is `duplicate` on WEIR_DUPLICATE. None is left if it
+/// fails.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_table_build_indexes(
+    db: *const weir_db,
+    table: weir_bytes,
+    indexes: *const weir_index,
+    count: usize,
+    make: weir_make_entry,
+    context: *mut c_void,
+    duplicate: *mut i32,
+) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let (db, table) = unsafe { (shared(db)?, table.text()?) };
+        // SAFETY: the contract of `borrow`.
+        let specs = unsafe { list(indexes, count).iter().map(|index| index.spec()) };
+        let specs = specs.collect::<Result<Vec<_>, _>>()?;
+        let built = db.tables.build_indexes(table, &specs, &mut |nth, key, row, entry| {
+            // SAFETY: the contract of `borrow`.
+            unsafe { make_entry(make, context, nth, key, row, entry) }
+        });
+        // SAFETY: the contract of `borrow`.
+        unsafe { told(built, duplicate) }
+    })
+}
+
+/// Brings all indexes that were built into use, drops others by name and gives the table another
+/// definition, all at once.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_table_finish_indexes(
+    db: *const weir_db,
+    table: weir_bytes,
+    definition: weir_bytes,
+    drop: *const weir_bytes,
+    count: usize,
+) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let (db, table, definition) = unsafe { (shared(db)?, table.text()?, definition.slice()) };
+        // SAFETY: the contract of `borrow`.
+        let names = unsafe { list(drop, count).iter().map(|name| name.text()) };
+        let names = names.collect::<Result<Vec<_>, _>>()?;
+        db.tables.finish_indexes(table, definition, &names)?;
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
+/// Drops the indexes that were built and not finished.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_table_abandon_indexes(
+    db: *const weir_db,
+    table: weir_bytes,
+) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let (db, table) = unsafe { (shared(db)?, table.text()?) };
+        db.tables.abandon_indexes(table)?;
+        Ok(weir_code::WEIR_OK)
     })
 }

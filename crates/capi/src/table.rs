@@ -153,7 +153,7 @@ pub unsafe extern "C" fn weir_table_indexes(
 ///
 /// # Safety
 /// The contract of `borrow`.
-unsafe fn told(done: Result<(), Error>, duplicate: *mut i32) -> Done {
+pub(crate) unsafe fn told(done: Result<(), Error>, duplicate: *mut i32) -> Done {
     if let Err(Error::Duplicate { index }) = &done {
         let at = index.map_or(WEIR_ROWS, |at| i32::try_from(at).unwrap_or(WEIR_ROWS));
         // SAFETY: the caller's.

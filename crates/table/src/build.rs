@@ -13,6 +13,7 @@ use std::sync::atomic::Ordering;
 use weir::Durability;
 
 use crate::catalog::{IndexSpec, Tables, building, new_index};
+use crate::check::MakeAnyEntry;
 use crate::entry::EntryBuf;
 use crate::error::Error;
 use crate::raw::{RawTable, TableState};
@@ -40,7 +41,7 @@ impl Tables {
         spec: &IndexSpec,
         make: &mut MakeEntry<'_>,
     ) -> Result<bool, Error> {
-        let Some((id, at)) = self.announce(table, spec)? else { return Ok(false) };
+        let Some((id, at)) = self.announce(table, spec, false)? else { return Ok(false) };
         let built = self.fill(id, at, make).and_then(|()| self.complete(id, &spec.name, at));
         if built.is_err() {
             // Best effort: if this fails too, the next opening does it.
@@ -49,11 +50,100 @@ impl Tables {
         built.map(|()| true)
     }
 
-    fn announce(&self, table: &str, spec: &IndexSpec) -> Result<Option<(u64, usize)>, Error> {
+    /// Builds indexes as [`Tables::add_index_raw`] does, and leaves them out of use: they come into
+    /// use with [`Tables::finish_indexes`], or go with [`Tables::abandon_indexes`] or the next
+    /// opening. For a host that changes definitions of its own at the same moment. `make` is told
+    /// the place of a spec in the list.
+    ///
+    /// # Errors
+    /// As [`Tables::add_index_raw`], and [`Error::IndexExists`]; [`Error::Duplicate`] names the
+    /// place in the list. None of them is left.
+    pub fn build_indexes(
+        &self,
+        table: &str,
+        specs: &[IndexSpec],
+        make: &mut MakeAnyEntry<'_>,
+    ) -> Result<(), Error> {
+        for (nth, spec) in specs.iter().enumerate() {
+            let announced = self.announce(table, spec, nth > 0);
+            let built = match announced {
+                Ok(Some((id, at))) => self
+                    .fill(id, at, &mut |key, row, entry| make(nth, key, row, entry))
+                    .and_then(|()| check_building(&self.shared.state(id), at)),
+                Ok(None) => Err(Error::IndexExists(spec.name.clone())),
+                Err(e) => Err(e),
+            };
+            if let Err(e) = built {
+                // Best effort: if this fails too, the next opening does it.
+                let _ = self.abandon_indexes(table);
+                return Err(match e {
+                    Error::Duplicate { .. } => Error::Duplicate { index: Some(nth) },
+                    e => e,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings all indexes that are being built into use, drops others and gives the table another
+    /// definition, all in one transaction, durable when it returns.
+    ///
+    /// # Errors
+    /// [`Error::NoTable`], [`Error::NoIndex`], [`Error::Duplicate`], [`Error::Store`]; nothing was
+    /// changed.
+    pub fn finish_indexes(
+        &self,
+        table: &str,
+        definition: &[u8],
+        drop: &[&str],
+    ) -> Result<(), Error> {
         let mut txn = self.shared.begin();
         let info = self.lock_table(&mut txn, table)?;
         let mut info = info.ok_or_else(|| Error::NoTable(table.to_string()))?;
-        if info.indexes.iter().any(|index| index.building) {
+        for name in drop {
+            let at = info.index(name).ok_or_else(|| Error::NoIndex((*name).to_string()))?;
+            let index = info.indexes.remove(at);
+            txn.drop_tree(&info.tree_name(index.tree))?;
+        }
+        info.version += 1;
+        info.definition = definition.to_vec();
+        for at in 0..info.indexes.len() {
+            if info.indexes[at].building {
+                check_building(&self.shared.state(info.id), at)?;
+                (info.indexes[at].building, info.indexes[at].since) = (false, info.version);
+            }
+        }
+        self.shared.store(&mut txn, &info)?;
+        self.shared.altering(info.id);
+        txn.commit_durably(Durability::Synced)?;
+        self.shared.altered(info.id);
+        Ok(())
+    }
+
+    /// Drops what [`Tables::build_indexes`] has left out of use.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub fn abandon_indexes(&self, table: &str) -> Result<(), Error> {
+        let mut txn = self.shared.begin();
+        let Some(mut info) = self.lock_table(&mut txn, table)? else { return Ok(()) };
+        if !info.indexes.iter().any(|index| index.building) {
+            return Ok(());
+        }
+        self.drop_indexes(txn, &mut info, |index| index.building)
+    }
+
+    /// `one_more`: there may be others being built, which the caller builds too.
+    fn announce(
+        &self,
+        table: &str,
+        spec: &IndexSpec,
+        one_more: bool,
+    ) -> Result<Option<(u64, usize)>, Error> {
+        let mut txn = self.shared.begin();
+        let info = self.lock_table(&mut txn, table)?;
+        let mut info = info.ok_or_else(|| Error::NoTable(table.to_string()))?;
+        if !one_more && info.indexes.iter().any(|index| index.building) {
             return Err(building());
         }
         if info.index(&spec.name).is_some() {
@@ -64,9 +154,12 @@ impl Tables {
         info.indexes.push(index);
         info.version += 1;
         self.shared.store(&mut txn, &info)?;
-        self.shared.state(info.id).build_failed.store(false, Ordering::SeqCst);
-        self.shared.altered(info.id);
+        if !one_more {
+            self.shared.state(info.id).build_failed.store(false, Ordering::SeqCst);
+        }
+        self.shared.altering(info.id);
         txn.commit_durably(Durability::Synced)?;
+        self.shared.altered(info.id);
         Ok(Some((info.id, info.indexes.len() - 1)))
     }
 
@@ -146,7 +239,9 @@ impl Tables {
         let index = index.ok_or(Error::Changed)?;
         (index.building, index.since) = (false, version);
         self.shared.store(&mut txn, &info)?;
+        self.shared.altering(id);
         txn.commit_durably(Durability::Synced)?;
+        self.shared.altered(id);
         Ok(())
     }
 }

@@ -15,7 +15,7 @@ use weir::{Db, Durability, Txn};
 
 use crate::descriptor::{IndexInfo, TableInfo};
 use crate::error::Error;
-use crate::raw::RawTable;
+use crate::raw::{Checked, RawTable};
 use crate::shared::{Shared, key_of};
 
 const CATALOG: &str = "weir.tables";
@@ -120,8 +120,9 @@ impl Tables {
         let indexes = info.indexes.iter().map(|index| tree(index.tree));
         let indexes = indexes.collect::<Result<_, Error>>()?;
         let shared = self.shared.clone();
-        let version_key = key_of(b'v', id);
-        Ok(RawTable { shared, state, info: Arc::new(info), primary, indexes, version_key })
+        let (version_key, checked) = (key_of(b'v', id), Checked::default());
+        let info = Arc::new(info);
+        Ok(RawTable { shared, state, info, primary, indexes, version_key, checked })
     }
 
     /// Makes a table of encoded rows. `false`: there is one of this name already.
@@ -159,7 +160,9 @@ impl Tables {
         }
         txn.insert(&self.shared.catalog, &name_key(name), &id.to_le_bytes())?;
         self.shared.store(&mut txn, &info)?;
+        self.shared.altering(info.id);
         txn.commit_durably(Durability::Synced)?;
+        self.shared.altered(info.id);
         Ok(true)
     }
 
@@ -179,7 +182,7 @@ impl Tables {
             txn.delete(catalog, &key_of(kind, info.id))?;
         }
         self.forget_samples(&mut txn, info.id)?;
-        self.shared.altered(info.id);
+        self.shared.altering(info.id);
         txn.commit_durably(Durability::Synced)?;
         self.shared.states.lock().remove(&info.id);
         Ok(true)
@@ -231,8 +234,9 @@ impl Tables {
         }
         self.forget_samples(&mut txn, info.id)?;
         self.shared.store(&mut txn, &info)?;
-        self.shared.altered(info.id);
+        self.shared.altering(info.id);
         txn.commit_durably(Durability::Synced)?;
+        self.shared.altered(info.id);
         Ok(true)
     }
 
@@ -261,7 +265,7 @@ impl Tables {
         Ok(())
     }
 
-    fn drop_indexes(
+    pub(crate) fn drop_indexes(
         &self,
         mut txn: Txn,
         info: &mut TableInfo,
@@ -273,8 +277,9 @@ impl Tables {
         info.indexes.retain(|index| !is_to_go(index));
         info.version += 1;
         self.shared.store(&mut txn, info)?;
-        self.shared.altered(info.id);
+        self.shared.altering(info.id);
         txn.commit_durably(Durability::Synced)?;
+        self.shared.altered(info.id);
         Ok(())
     }
 

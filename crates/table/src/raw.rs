@@ -1,8 +1,9 @@
 //! A table of rows and keys that the caller has encoded: one tree of rows and any number of
 //! indexes, kept in agreement by every statement.
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use parking_lot::Mutex;
 use weir::{Savepoint, Tree, Txn};
 
 use crate::descriptor::TableInfo;
@@ -14,9 +15,9 @@ use crate::stats::Samples;
 
 /// What all handles of one table share.
 pub(crate) struct TableState {
-    /// Its definition has changed since the database was opened: a transaction may have a snapshot
-    /// from before.
-    pub(crate) altered: AtomicBool,
+    /// Changes of its definition since the database was opened, its making included, twice; one
+    /// more while a change is under way. Above 0, a transaction may have a snapshot from before.
+    pub(crate) altered: AtomicU64,
     /// A writer has met a duplicate in the unique index that is being built.
     pub(crate) build_failed: AtomicBool,
     pub(crate) samples: Samples,
@@ -33,6 +34,19 @@ pub struct RawTable {
     pub(crate) primary: Tree,
     pub(crate) indexes: Vec<Tree>,
     pub(crate) version_key: [u8; 9],
+    pub(crate) checked: Checked,
+}
+
+/// What a handle has found out about the snapshots that know its definition: all from a number on,
+/// as long as `altered` is what it was then.
+#[derive(Default)]
+pub(crate) struct Checked(Mutex<Option<(u64, u64)>>);
+
+impl Clone for Checked {
+    /// Not shared: threads with handles of their own do not meet here.
+    fn clone(&self) -> Self {
+        Checked(Mutex::new(*self.0.lock()))
+    }
 }
 
 /// A row with its index entries.
@@ -278,7 +292,13 @@ impl RawTable {
     /// Makes sure that the transaction sees the table in a version that this handle knows, not
     /// older than that in which the tree to be read was complete (TABLE-4).
     pub(crate) fn check_view(&self, txn: &mut Txn, since: u64) -> Result<(), Error> {
-        if !self.state.altered.load(Ordering::Acquire) {
+        let altered = self.state.altered.load(Ordering::Acquire);
+        if altered == 0 {
+            return Ok(());
+        }
+        let number = txn.sees_up_to();
+        let known = *self.checked.0.lock();
+        if known.is_some_and(|(then, from)| then == altered && number.is_some_and(|n| n >= from)) {
             return Ok(());
         }
         let mut version = Vec::new();
@@ -287,7 +307,15 @@ impl RawTable {
         }
         let seen = version.try_into().map(u64::from_le_bytes);
         let seen = seen.map_err(|_| Error::Damaged("a table's version is not 8 bytes".into()))?;
-        if (since..=self.info.version).contains(&seen) { Ok(()) } else { Err(Error::Changed) }
+        if !(since..=self.info.version).contains(&seen) {
+            return Err(Error::Changed);
+        }
+        // Of a version that all of this handle's trees are complete in, and with no change under
+        // way that may be committed between two looks.
+        if seen == self.info.version && altered.is_multiple_of(2) {
+            *self.checked.0.lock() = number.map(|number| (altered, number));
+        }
+        Ok(())
     }
 
     fn check_entries(&self, entries: &[Entry<'_>]) -> Result<(), Error> {

@@ -1,7 +1,7 @@
 //! What all handles of a database's tables share.
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use weir::{Db, Isolation, Tree, Txn, TxnOptions};
@@ -46,7 +46,7 @@ impl Shared {
         let mut states = self.states.lock();
         let make = || {
             Arc::new(TableState {
-                altered: AtomicBool::new(false),
+                altered: AtomicU64::new(0),
                 build_failed: AtomicBool::new(false),
                 samples: Samples::default(),
                 numbers: Sequence::new(key_of(b'a', id).to_vec(), NUMBERS_STRETCH),
@@ -56,9 +56,18 @@ impl Shared {
         states.entry(id).or_insert_with(make).clone()
     }
 
-    /// Before the change is committed: from then on a snapshot may be older than the definition.
+    /// Before a change of a definition is committed: from then on a snapshot may be older than the
+    /// definition. Whoever calls it holds the lock of the table's version row.
+    pub(crate) fn altering(&self, id: u64) {
+        self.state(id).altered.fetch_or(1, Ordering::AcqRel);
+    }
+
+    /// After it was committed. Without this, snapshots are looked at each time.
     pub(crate) fn altered(&self, id: u64) {
-        self.state(id).altered.store(true, Ordering::Release);
+        let state = self.state(id);
+        if state.altered.load(Ordering::Acquire) % 2 == 1 {
+            state.altered.fetch_add(1, Ordering::AcqRel);
+        }
     }
 }
 

@@ -193,6 +193,15 @@ impl Txn {
         Ok(self.raw.number(&self.engine.writer)?)
     }
 
+    /// The number of the commit up to which its reads without locks see others, taken now if they
+    /// have none yet; `None`: they see whatever is committed when they come to it.
+    pub fn sees_up_to(&mut self) -> Option<u64> {
+        if let Some(snapshot) = &self.statement {
+            return Some(snapshot.number());
+        }
+        self.raw.snapshot(&self.engine.writer).map(Snapshot::number)
+    }
+
     /// How long it waits for locks from now on.
     pub fn set_lock_wait(&mut self, wait: Wait) {
         self.raw.set_wait(wait);

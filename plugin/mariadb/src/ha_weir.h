@@ -23,6 +23,9 @@ struct Weir_index
   int32_t place;
 };
 
+// Whether the key parts from `first` to `last` hold whole columns, so that an entry can stand for its row.
+bool index_covers(const TABLE_SHARE *share, const KEY *key, uint first, uint last);
+
 // A row encoded, in memory that is used again.
 struct Encoded_row
 {
@@ -47,6 +50,7 @@ public:
   uint max_supported_key_part_length() const override { return 3072; }
   const key_map *keys_to_use_for_scanning() override { return &key_map_full; }
   uint8 table_cache_type() override { return HA_CACHE_TBL_NOCACHE; }
+  handler *clone(const char *name, MEM_ROOT *root) override;
   int open(const char *name, int mode, uint test_if_locked) override;
   int close() override;
   int external_lock(THD *thd, int lock_type) override;
@@ -102,9 +106,19 @@ public:
   void update_create_info(HA_CREATE_INFO *info) override;
   bool check_if_incompatible_data(HA_CREATE_INFO *info, uint table_changes) override;
 
+  // handler_alter.cc: indexes added and dropped without a copy of the rows.
+  ulonglong table_version() const override;
+  enum_alter_inplace_result check_if_supported_inplace_alter(TABLE *altered,
+                                                             Alter_inplace_info *info) override;
+  bool inplace_alter_table(TABLE *altered, Alter_inplace_info *info) override;
+  bool commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *info, bool commit) override;
+
 private:
   bool has_primary() const { return table_share->primary_key != MAX_KEY; }
-  void make_codecs();
+  int make_codecs();
+  bool refreshed(weir_code code);
+  void fail_alter(weir_code code);
+  void read_temporary_with_locks();
   int fail(weir_code code);
 
   // Reading.

@@ -37,7 +37,8 @@ int ha_weir::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
     indexes.push_back(index);
   }
   std::string table= table_name_of(name);
-  weir_code code= weir_table_create(weir_database, bytes_of(table), bytes_of(nullptr, 0), indexes.data(),
+  std::string definition= table_definition(1);
+  weir_code code= weir_table_create(weir_database, bytes_of(table), bytes_of(definition), indexes.data(),
                                     indexes.size());
   if (code != WEIR_OK)
     return fail(code);
@@ -78,7 +79,7 @@ int ha_weir::truncate()
   weir_code code= weir_table_truncate(weir_database, bytes_of(m_name));
   if (code != WEIR_OK)
     return fail(code);
-  m_share->forget();
+  m_share->forget(true);
   weir_table_close(m_table);
   m_table= nullptr;
   code= m_share->open(&m_table);

@@ -77,7 +77,10 @@ ha_rows ha_weir::estimate_rows_upper_bound() { return m_share->rows(m_table) * 2
 ha_rows ha_weir::records()
 {
   uint64_t rows;
-  if (weir_table_count(m_table, m_trx->txn(), &rows) != WEIR_OK)
+  weir_code code= weir_table_count(m_table, m_trx->txn(), &rows);
+  if (refreshed(code))
+    code= weir_table_count(m_table, m_trx->txn(), &rows);
+  if (code != WEIR_OK)
     return HA_POS_ERROR;
   return rows;
 }
@@ -134,5 +137,10 @@ int ha_weir::check(THD *, HA_CHECK_OPT *)
   if (table->vfield)
     table->mark_virtual_columns_for_write(true);
   weir_code code= weir_table_check(m_table, m_trx->txn(), make_entry, report_problem, this);
-  return code == WEIR_OK ? HA_ADMIN_OK : HA_ADMIN_CORRUPT;
+  if (refreshed(code))
+    code= weir_table_check(m_table, m_trx->txn(), make_entry, report_problem, this);
+  if (code == WEIR_OK)
+    return HA_ADMIN_OK;
+  sql_print_error("Weir: the check of %s: %s", m_name.c_str(), weir_message());
+  return code == WEIR_DAMAGED ? HA_ADMIN_CORRUPT : HA_ADMIN_FAILED;
 }

@@ -1,5 +1,7 @@
 #include "ha_weir.h"
 
+#include <algorithm>
+
 #include "variables.h"
 
 ha_weir::ha_weir(handlerton *hton, TABLE_SHARE *share)
@@ -27,20 +29,24 @@ ulonglong ha_weir::table_flags() const
          HA_CAN_ONLINE_BACKUPS | HA_ONLINE_ANALYZE | HA_CONCURRENT_OPTIMIZE;
 }
 
+bool index_covers(const TABLE_SHARE *share, const KEY *key, uint first, uint last)
+{
+  for (uint i= first; i <= last && i < key->user_defined_key_parts; i++)
+  {
+    const KEY_PART_INFO *part= &key->key_part[i];
+    const Field *field= part->fieldnr ? share->field[part->fieldnr - 1] : nullptr;
+    if ((part->key_part_flag & (HA_BLOB_PART | HA_PART_KEY_SEG)) ||
+        (field && ((field->flags & BLOB_FLAG) || part->length != field->key_length())))
+      return false;
+  }
+  return true;
+}
+
 ulong ha_weir::index_flags(uint index, uint part, bool all_parts) const
 {
   ulong flags= HA_READ_NEXT | HA_READ_PREV | HA_READ_ORDER | HA_READ_RANGE;
   // Asked while the key is half built: nothing beyond `part` may be touched.
-  const KEY *key= &table_share->key_info[index];
-  bool covers= true;
-  for (uint i= all_parts ? 0 : part; i <= part && i < key->user_defined_key_parts; i++)
-  {
-    const KEY_PART_INFO *info= &key->key_part[i];
-    const Field *field= info->fieldnr ? table_share->field[info->fieldnr - 1] : nullptr;
-    if ((info->key_part_flag & (HA_BLOB_PART | HA_PART_KEY_SEG)) ||
-        (field && ((field->flags & BLOB_FLAG) || info->length != field->key_length())))
-      covers= false;
-  }
+  bool covers= index_covers(table_share, &table_share->key_info[index], all_parts ? 0 : part, part);
   if (covers)
     flags|= HA_KEYREAD_ONLY;
   if (index == table_share->primary_key)
@@ -50,25 +56,59 @@ ulong ha_weir::index_flags(uint index, uint part, bool all_parts) const
   return flags;
 }
 
-void ha_weir::make_codecs()
+static void collect_name(void *context, weir_bytes name)
 {
+  static_cast<std::vector<std::string> *>(context)->emplace_back(reinterpret_cast<const char *>(name.data),
+                                                                  name.len);
+}
+
+// The engine keeps indexes in the order in which they were made, the server in one of its own.
+int ha_weir::make_codecs()
+{
+  std::vector<std::string> names;
+  weir_code code= weir_table_indexes(m_table, collect_name, &names);
+  if (code != WEIR_OK)
+    return fail(code);
   if (has_primary())
     m_primary= Key_codec(&table->key_info[table_share->primary_key]);
   m_row= Row_codec(table, &m_primary);
   m_indexes.clear();
-  int32_t place= 0;
   for (uint i= 0; i < table_share->keys; i++)
   {
     const KEY *info= &table->key_info[i];
     Weir_index index;
     index.key= Key_codec(info);
     index.payload= Row_codec(table, &index.key, &m_primary);
-    index.covers= index_flags(i, info->user_defined_key_parts - 1, true) & HA_KEYREAD_ONLY;
+    index.covers= index_covers(table_share, info, 0, info->user_defined_key_parts - 1);
     index.unique= (info->flags & HA_NOSAME) && info->algorithm != HA_KEY_ALG_LONG_HASH;
-    index.place= i == table_share->primary_key ? WEIR_ROWS : place++;
+    index.place= WEIR_ROWS;
+    if (i != table_share->primary_key)
+    {
+      std::vector<std::string>::iterator name=
+          std::find(names.begin(), names.end(), std::string(info->name.str, info->name.length));
+      if (name == names.end())
+      {
+        sql_print_error("Weir: table %s has no index %s", m_name.c_str(), info->name.str);
+        return HA_ERR_CRASHED;
+      }
+      index.place= static_cast<int32_t>(name - names.begin());
+    }
     m_indexes.push_back(index);
   }
   ref_length= has_primary() ? table->key_info[table_share->primary_key].key_length : sizeof(m_row_id);
+  return 0;
+}
+
+handler *ha_weir::clone(const char *name, MEM_ROOT *root)
+{
+  ha_weir *other= static_cast<ha_weir *>(handler::clone(name, root));
+  if (other)
+  {
+    // Nobody tells the clone how it is to lock.
+    other->m_lock= m_lock;
+    other->m_skip_locked= m_skip_locked;
+  }
+  return other;
 }
 
 int ha_weir::open(const char *name, int, uint)
@@ -85,10 +125,26 @@ int ha_weir::open(const char *name, int, uint)
   weir_code code= m_share->open(&m_table);
   if (code != WEIR_OK)
     return code == WEIR_NOTHING ? HA_ERR_NO_SUCH_TABLE : fail(code);
-  make_codecs();
+  if (int error= make_codecs())
+    return error;
   // A scan of all rows goes by the primary key: who changes it meanwhile must not meet the row again.
   key_used_on_scan= table_share->primary_key;
   return info(HA_STATUS_NO_LOCK | HA_STATUS_VARIABLE | HA_STATUS_CONST);
+}
+
+// Whether `code` says that this handle is older than the definition, and now it is not: ALTER builds an index, or
+// has given it up. What the snapshot is too old for stays so.
+bool ha_weir::refreshed(weir_code code)
+{
+  if (code != WEIR_CHANGED)
+    return false;
+  m_share->forget(false);
+  weir_table *table;
+  if (m_share->open(&table) != WEIR_OK)
+    return false;
+  weir_table_close(m_table);
+  m_table= table;
+  return make_codecs() == 0;
 }
 
 int ha_weir::close()
@@ -150,6 +206,7 @@ int ha_weir::external_lock(THD *thd, int lock_type)
   // What ALTER fills is nobody's to see, or to take back row by row, before it gets its name.
   m_copying= lock_type == F_WRLCK && !strncmp(table_share->table_name.str, "#sql-alter", 10);
   m_copied= 0;
+  read_temporary_with_locks();
   return m_trx->begin_statement();
 }
 
@@ -162,7 +219,15 @@ int ha_weir::start_stmt(THD *thd, thr_lock_type lock_type)
     m_lock= WEIR_LOCK_SHARE;
   else
     m_lock= WEIR_LOCK_NONE;
+  read_temporary_with_locks();
   return m_trx->begin_statement();
+}
+
+// A temporary table may be newer than the snapshot of the one transaction that can see it.
+void ha_weir::read_temporary_with_locks()
+{
+  if (m_lock == WEIR_LOCK_NONE && table_share->tmp_table != NO_TMP_TABLE)
+    m_lock= WEIR_LOCK_SHARE;
 }
 
 THR_LOCK_DATA **ha_weir::store_lock(THD *thd, THR_LOCK_DATA **to, thr_lock_type lock_type)

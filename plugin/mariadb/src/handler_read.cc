@@ -31,6 +31,8 @@ int ha_weir::open_scan(int32_t place, const std::string &from, const std::string
   m_down= down;
   m_bounded= false;
   weir_code code= weir_scan_open(m_table, m_trx->txn(), &range, &m_scan);
+  if (refreshed(code))
+    code= weir_scan_open(m_table, m_trx->txn(), &range, &m_scan);
   return code == WEIR_OK ? 0 : fail(code);
 }
 
@@ -67,6 +69,8 @@ int ha_weir::read_row(uchar *buf, const uchar *key, size_t length)
   if (m_skip_locked)
     m_trx->set_lock_wait(false);
   weir_code code= weir_table_get(m_table, m_trx->txn(), bytes_of(key, length), m_lock, &row);
+  if (refreshed(code))
+    code= weir_table_get(m_table, m_trx->txn(), bytes_of(key, length), m_lock, &row);
   if (m_skip_locked)
     m_trx->set_lock_wait(true);
   if (code == WEIR_WOULD_WAIT && m_skip_locked)
@@ -102,9 +106,13 @@ int ha_weir::step(uchar *buf)
       if (fits != CHECK_POS)
         return fits == CHECK_OUT_OF_RANGE ? HA_ERR_END_OF_FILE : HA_ERR_ABORTED_BY_USER;
     }
-    if (m_keyread && m_indexes[active_index].covers)
+    bool from_entry= m_keyread && m_indexes[active_index].covers;
+    if (from_entry && m_lock != WEIR_LOCK_UPDATE)
       return decode_entry(buf);
+    // Whoever is about to change the row needs its lock, also if the entry has all that is asked for.
     int error= read_row(buf, m_found.primary_key.data, m_found.primary_key.len);
+    if (!error && from_entry)
+      return decode_entry(buf);
     // Not there: at READ UNCOMMITTED, its writer is at work; or it is passed over.
     if (error != HA_ERR_KEY_NOT_FOUND)
       return error;

@@ -75,6 +75,8 @@ int ha_weir::write_row(const uchar *record)
   if (!has_primary())
   {
     weir_code code= weir_table_take_row_id(m_table, txn, m_row_id);
+    if (refreshed(code))
+      code= weir_table_take_row_id(m_table, txn, m_row_id);
     if (code != WEIR_OK)
       return fail(code);
     m_new.key.assign(reinterpret_cast<char *>(m_row_id), sizeof(m_row_id));
@@ -82,6 +84,8 @@ int ha_weir::write_row(const uchar *record)
   encode(record, &m_new);
   int32_t duplicate= WEIR_ROWS;
   weir_code code= weir_table_insert(m_table, txn, &m_new.view, &duplicate);
+  if (refreshed(code))
+    code= weir_table_insert(m_table, txn, &m_new.view, &duplicate);
   if (code != WEIR_OK)
     return map_duplicate(code, duplicate);
   m_share->rows_changed(1);
@@ -103,6 +107,8 @@ int ha_weir::update_row(const uchar *old_record, const uchar *new_record)
   encode(new_record, &m_new);
   int32_t duplicate= WEIR_ROWS;
   weir_code code= weir_table_update(m_table, m_trx->txn(), &m_old.view, &m_new.view, &duplicate);
+  if (refreshed(code))
+    code= weir_table_update(m_table, m_trx->txn(), &m_old.view, &m_new.view, &duplicate);
   return code == WEIR_OK ? note_number(new_record) : map_duplicate(code, duplicate);
 }
 
@@ -112,6 +118,8 @@ int ha_weir::delete_row(const uchar *record)
     m_old.key.assign(reinterpret_cast<char *>(m_row_id), sizeof(m_row_id));
   encode(record, &m_old);
   weir_code code= weir_table_delete(m_table, m_trx->txn(), &m_old.view);
+  if (refreshed(code))
+    code= weir_table_delete(m_table, m_trx->txn(), &m_old.view);
   if (code != WEIR_OK)
     return fail(code);
   m_share->rows_changed(-1);
@@ -130,6 +138,8 @@ void ha_weir::get_auto_increment(ulonglong offset, ulonglong increment, ulonglon
   ulonglong max= table->next_number_field->get_max_int_value();
   weir_code code= m_share->reserve_numbers(m_table, m_trx->txn(), offset, increment, wanted, max, first,
                                            reserved);
+  if (refreshed(code))
+    code= m_share->reserve_numbers(m_table, m_trx->txn(), offset, increment, wanted, max, first, reserved);
   if (code != WEIR_OK)
   {
     *first= ULONGLONG_MAX;

@@ -22,7 +22,10 @@ handler *create_handler(handlerton *hton, TABLE_SHARE *share, MEM_ROOT *root)
 
 int close_connection(handlerton *, THD *thd)
 {
-  delete Transaction::find(thd);
+  // Out of a killer's sight first; setting it waits for one who looks at it now.
+  Transaction *trx= Transaction::find(thd);
+  thd_set_ha_data(thd, weir_hton, nullptr);
+  delete trx;
   return 0;
 }
 
@@ -125,6 +128,17 @@ int rollback_by_xid(handlerton *, XID *xid)
   return of_xid(weir_rollback_prepared(weir_database, bytes_of(xid_name(xid))));
 }
 
+// After a crash: 0 if the ALTER that began when the table's version was `before` got through.
+int check_version(handlerton *, const char *path, const LEX_CUSTRING *, ulonglong before)
+{
+  weir_table *table;
+  if (weir_table_open(weir_database, bytes_of(table_name_of(path)), &table) != WEIR_OK)
+    return 2;
+  ulonglong now= table_definition_version(table);
+  weir_table_close(table);
+  return now == before ? 1 : 0;
+}
+
 struct Status_output
 {
   THD *thd;
@@ -204,6 +218,7 @@ int init(void *p)
   weir_hton->rollback_by_xid= rollback_by_xid;
   weir_hton->show_status= show_status;
   weir_hton->drop_database= drop_database;
+  weir_hton->check_version= check_version;
   return 0;
 }
 

@@ -16,12 +16,13 @@ weir_code Weir_share::open(weir_table **out)
   return weir_table_clone(m_table, out);
 }
 
-void Weir_share::forget()
+void Weir_share::forget(bool emptied)
 {
   std::lock_guard<std::mutex> guard(m_mutex);
   weir_table_close(m_table);
   m_table= nullptr;
-  m_rows= -1;
+  if (emptied)
+    m_rows= -1;
 }
 
 ulonglong Weir_share::rows(weir_table *table)

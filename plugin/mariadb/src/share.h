@@ -16,8 +16,8 @@ public:
 
   // A handle of the table as it is defined now.
   weir_code open(weir_table **out);
-  // The definition has changed: the next handle is a new one.
-  void forget();
+  // The definition has changed: the next handle is a new one. So are the rows, if they were emptied.
+  void forget(bool emptied);
 
   // About how many rows there are; writers tell of theirs.
   ulonglong rows(weir_table *table);

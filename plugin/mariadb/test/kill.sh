@@ -7,44 +7,7 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 plugin=$1 directory=$2 rounds=$3
 workers=4
-rm -rf "$directory"
-mkdir -p "$directory"
-directory=$(cd "$directory" && pwd)
-plugins=$(cd "$(dirname "$plugin")" && pwd)
-user=()
-[ "$(id -u)" != 0 ] || user=(--user=root)
-sockets=$(mktemp -d /tmp/weir-kill-XXXXXX)
-servers=()
-cleanup() {
-	for pid in "${servers[@]}"; do kill -9 "$pid" 2>/dev/null || true; done
-	wait 2>/dev/null || true
-	rm -rf "$sockets"
-}
-trap cleanup EXIT
-
-die() { echo "kill: $*"; tail -n 15 "$directory"/*/server.log; exit 1; }
-sql() { mariadb --no-defaults -uroot -S "$sockets/$1" -N "${@:2}"; }
-
-start() { # name options...
-	local name=$1 data=$directory/$1
-	shift
-	if [ ! -d "$data/mysql" ]; then
-		mariadb-install-db --no-defaults "${user[@]}" --datadir="$data" --auth-root-authentication-method=normal \
-			--skip-test-db >"$directory/install.log" 2>&1 || die "no data directory"
-	fi
-	mariadbd --no-defaults "${user[@]}" --datadir="$data" --socket="$sockets/$name" --pid-file="$data/my.pid" \
-		--skip-networking --plugin-dir="$plugins" --plugin-maturity=experimental --plugin-load-add=ha_weir \
-		--weir=FORCE --weir-memory=64M --weir-log-capacity=16M --innodb-buffer-pool-size=32M "$@" \
-		>>"$data/server.log" 2>&1 &
-	server=$!
-	servers+=($server)
-	for _ in $(seq 300); do
-		mariadb-admin --no-defaults -uroot -S "$sockets/$name" ping >/dev/null 2>&1 && return
-		kill -0 $server 2>/dev/null || die "$name does not start"
-		sleep 0.1
-	done
-	die "$name does not answer"
-}
+. "$here/servers.sh"
 
 # Says each number that is committed, which it asks the server for.
 work() { # worker round
@@ -59,7 +22,7 @@ work() { # worker round
 	done 2>/dev/null | sql main work --unbuffered --force >>"$directory/said.$1" 2>/dev/null || true
 }
 
-start main --log-bin=binlog --sync-binlog=1 --server-id=1
+start main --skip-networking --log-bin=binlog --sync-binlog=1 --server-id=1
 sql main -e "CREATE DATABASE work; USE work;
 	CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, w INT, n INT, s VARCHAR(20), b MEDIUMBLOB, UNIQUE KEY(w,n), KEY(s)) ENGINE=Weir;
 	CREATE TABLE accounts (id INT PRIMARY KEY, v INT NOT NULL) ENGINE=Weir;
@@ -69,9 +32,8 @@ for round in $(seq "$rounds"); do
 	sql main work -e "XA START 'round $round'; INSERT INTO x VALUES ($round); XA END 'round $round'; XA PREPARE 'round $round';"
 	for worker in $(seq $workers); do work "$worker" "$round" & done
 	sleep "1.$((RANDOM % 10))"
-	kill -9 $server
-	wait $server 2>/dev/null || true
-	start main --log-bin=binlog --sync-binlog=1 --server-id=1
+	slay $server
+	start main --skip-networking --log-bin=binlog --sync-binlog=1 --server-id=1
 	for worker in $(seq $workers); do
 		# Those that the worker has deleted again are not asked for.
 		sql main work -e "SELECT n FROM t WHERE w=$worker" | sort -u >"$directory/there"
@@ -89,7 +51,7 @@ for round in $(seq "$rounds"); do
 done
 [ "$(sql main work -e 'SELECT COUNT(*) FROM x')" = $((rounds / 2)) ] || die "XA transactions did not end as told"
 
-start other --server-id=2
+start other --skip-networking --server-id=2
 mariadb-binlog --no-defaults "$directory"/main/binlog.0* | sql other || die "the binary log cannot be replayed"
 tables="work.t, work.accounts, work.x"
 ours=$(sql main -e "CHECKSUM TABLE $tables") theirs=$(sql other -e "CHECKSUM TABLE $tables")

@@ -12,6 +12,8 @@ overlay=$here/../mysql-test
 list=$overlay/storage_engine/differences.txt
 [ -w "$suites/plugin" ] && [ -w /usr/lib/mysql/plugin ] || { echo "suite: needs to write in $suites"; exit 1; }
 mkdir -p "$vardir"
+vardir=$(cd "$vardir" && pwd)
+plugin=$(cd "$(dirname "$plugin")" && pwd)/$(basename "$plugin")
 work=$(mktemp -d "$vardir/overlay-XXXXXX")
 out=$work/out
 cleanup() {

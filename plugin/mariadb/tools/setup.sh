@@ -6,6 +6,7 @@ set -eu
 SOURCE_DIR=$1
 # The newest release of bookworm whose source package can be had. A server of another version that is
 # already installed is used as it is, if its source is in the archive or in $SOURCE_DIR.
+# WEIR_MARIADB_VERSION asks for a certain one, and replaces what is installed.
 WANTED=${WEIR_MARIADB_VERSION:-1:10.11.18-0+deb12u1}
 
 say() { echo "plugin setup: $*"; }
@@ -16,7 +17,7 @@ quiet() { "$@" >"$SOURCE_DIR/setup.log" 2>&1 || { tail -n 20 "$SOURCE_DIR/setup.
 mkdir -p "$SOURCE_DIR"
 SOURCE_DIR=$(cd "$SOURCE_DIR" && pwd)
 have=$(installed mariadb-server-core)
-[ -n "$have" ] && WANTED=$have
+[ -n "$have" ] && [ -z "${WEIR_MARIADB_VERSION:-}" ] && WANTED=$have
 
 packages=(mariadb-server mariadb-server-core mariadb-client mariadb-client-core mariadb-common
 	libmariadb3 libmariadb-dev libmariadbd-dev libmariadbd19 mariadb-test mariadb-test-data
@@ -60,7 +61,12 @@ if [ ! -e "$tree/sql/handler.h" ]; then
 		quiet apt update
 	fi
 	say "fetching the source of mariadb $WANTED (115 MB)"
-	(cd "$SOURCE_DIR" && quiet apt-get -q source --download-only "mariadb=$WANTED")
+	(cd "$SOURCE_DIR" && apt-get -q source --download-only "mariadb=$WANTED") >"$SOURCE_DIR/setup.log" 2>&1 || {
+		tail -n 5 "$SOURCE_DIR/setup.log"
+		say "the archive does not have the source of the server that is installed, $WANTED."
+		say "WEIR_MARIADB_VERSION=1:10.11.18-0+deb12u1 make plugin replaces the server by one whose source it has."
+		exit 1
+	}
 	# Only what is compiled against.
 	tar -xzf "$SOURCE_DIR"/mariadb_"$upstream".orig.tar.gz -C "$SOURCE_DIR" --wildcards \
 		'mariadb-*/sql/*.h' 'mariadb-*/include/*' 'mariadb-*/wsrep-lib/*' 'mariadb-*/storage/example/*' \

@@ -1,6 +1,8 @@
 //! Tables of rows that the caller has encoded.
 use weir::Durability;
-use weir_table::{Direction, Entry, Error, IndexSpec, KeyRange, RawTable, RowImage, Tables};
+use weir_table::{
+    Direction, Entry, EntryBuf, Error, IndexSpec, KeyRange, RawTable, RowImage, Tables,
+};
 
 use crate::support::{begin, new};
 
@@ -165,4 +167,70 @@ fn numbers_begin_anew_and_are_settled_before_an_orderly_end() {
     // Whoever opens the database again reads what is written down.
     let again = Tables::open(tables.db()).expect("its tables").open_raw("t").expect("the table");
     assert_eq!(again.next_number().expect("a number"), 3);
+}
+
+#[test]
+fn a_snapshot_from_before_a_table_was_made_does_not_take_it_for_empty() {
+    let (db, tables) = new(43);
+    let mut older = begin(&db);
+    older.take_snapshot();
+    let table = table(&tables);
+    let row = RowImage { key: b"k", row: b"row", entries: &entries(b"u", b"n") };
+    let mut txn = begin(&db);
+    table.insert(&mut txn, row).expect("an insert");
+    txn.commit_durably(Durability::Lazy).expect("a commit");
+    let mut out = Vec::new();
+    let mut newer = begin(&db);
+    for _ in 0..3 {
+        assert!(table.get(&mut newer, b"k", &mut out).expect("a look"));
+        assert!(matches!(table.get(&mut older, b"k", &mut out), Err(Error::Changed)));
+    }
+    // What a handle has found out ends with the next change.
+    assert!(tables.truncate("t").expect("emptied"));
+    assert!(matches!(table.get(&mut begin(&db), b"k", &mut out), Err(Error::Changed)));
+    let again = tables.open_raw("t").expect("the table");
+    assert!(!again.get(&mut begin(&db), b"k", &mut out).expect("a look"));
+    assert!(matches!(again.get(&mut newer, b"k", &mut out), Err(Error::Changed)));
+}
+
+#[test]
+fn built_indexes_come_into_use_together_with_a_definition_or_not_at_all() {
+    let (db, tables) = new(44);
+    let table = table(&tables);
+    let mut txn = begin(&db);
+    for n in 0..600u32 {
+        let (key, unique) = (n.to_be_bytes(), (n * 3).to_be_bytes());
+        let row = RowImage { key: &key, row: b"row", entries: &entries(&unique, b"n") };
+        table.insert(&mut txn, row).expect("an insert");
+    }
+    txn.commit_durably(Durability::Lazy).expect("a commit");
+    let mut make = |nth: usize, key: &[u8], _: &[u8], entry: &mut EntryBuf| {
+        // The first has a key for each row, the second one for all.
+        entry.key.extend_from_slice(if nth == 0 { key } else { b"same" });
+        Ok(())
+    };
+    let (good, bad) = ([index("a", true), index("b", false)], [index("a", true), index("c", true)]);
+    let twice = tables.build_indexes("t", &bad, &mut make);
+    assert!(matches!(twice, Err(Error::Duplicate { index: Some(1) })), "{twice:?}");
+    assert_eq!(tables.open_raw("t").expect("the table").info().indexes.len(), 2);
+
+    tables.build_indexes("t", &good, &mut make).expect("built");
+    let before = tables.open_raw("t").expect("the table");
+    assert!(before.info().indexes[2].building && before.index("a").is_err());
+    tables.finish_indexes("t", b"another", &["n"]).expect("finished");
+    let after = tables.open_raw("t").expect("the table");
+    let names: Vec<_> = after.info().indexes.iter().map(|index| &index.name[..]).collect();
+    assert_eq!((names, &after.info().definition[..]), (vec!["u", "a", "b"], &b"another"[..]));
+    let mut scan = after
+        .scan(&mut begin(&db), Some(2), KeyRange::prefix(b"same"), Direction::Down)
+        .expect("a scan");
+    let (mut txn, mut seen) = (begin(&db), 0);
+    while scan.next(&mut txn).expect("a step") {
+        seen += 1;
+    }
+    assert_eq!(seen, 600);
+    tables.build_indexes("t", &[index("d", false)], &mut make).expect("built");
+    tables.abandon_indexes("t").expect("abandoned");
+    assert_eq!(tables.open_raw("t").expect("the table").info().indexes.len(), 3);
+    assert!(matches!(tables.finish_indexes("t", b"", &["d"]), Err(Error::NoIndex(_))));
 }

@@ -1,0 +1,116 @@
+#!/usr/bin/perl
+# Makes a script of random statements for sql.sh: random.pl SEED STATEMENTS. Each answer is ordered by all columns, and
+# each change that stops half-way goes through the rows in the order of a key, so that an engine has no choice.
+use strict;
+use warnings;
+
+my ($seed, $count) = @ARGV;
+srand $seed;
+
+sub one { $_[int rand @_] }
+sub maybe { rand() < $_[0] }
+
+my %types = (
+    INT => sub { one('NULL', int(rand 40) - 20, int(rand 2_000_000) - 1_000_000) },
+    'BIGINT UNSIGNED' => sub { one('NULL', int rand 30, '18446744073709551615', '9223372036854775808') },
+    'DECIMAL(12,3)' => sub { one('NULL', sprintf('%.3f', rand(100) - 50), int rand 9) },
+    DOUBLE => sub { one('NULL', int(rand 20) - 10, '1e10', '-2.5e-7', '0.5') },
+    'VARCHAR(12)' => sub { text(12) },
+    'CHAR(5)' => sub { text(5) },
+    'VARBINARY(9)' => sub { text(9) },
+    'VARCHAR(20) CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci' => sub { text(12) },
+    'VARCHAR(20) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_nopad_ci' => sub { text(12) },
+    TEXT => sub { maybe(0.1) ? "REPEAT('" . one('x', 'ab') . "'," . int(rand 30000) . ')' : text(30) },
+    DATE => sub { one('NULL', sprintf "'20%02d-%02d-%02d'", rand 30, 1 + rand 12, 1 + rand 28) },
+    'DATETIME(3)' => sub { one('NULL', sprintf "'2020-01-%02d %02d:00:00.%03d'", 1 + rand 28, rand 24, rand 1000) },
+    "ENUM('a','b','c')" => sub { one('NULL', "'a'", "'b'", "'c'") },
+    'BIT(11)' => sub { one('NULL', int rand 2048) },
+);
+
+sub text {
+    my ($max) = @_;
+    return one('NULL', "''") if maybe(0.15);
+    my $text = join '', map { one('a', 'A', 'b', 'c', 'z', ' ', 's', 'ss', '1', '%', '_') } 1 .. 1 + int rand 4;
+    return "'" . substr($text, 0, $max) . "'";
+}
+
+my @columns;
+my $table = 0;
+
+sub key_column {
+    my ($c) = @_;
+    my $name = $c->{name};
+    $name .= '(' . (1 + int rand 4) . ')' if $c->{type} eq 'TEXT' || $c->{type} =~ /CHAR\(/ && maybe(0.2);
+    $name .= ' DESC' if maybe(0.2);
+    return $name;
+}
+
+sub create {
+    $table++;
+    print "DROP TABLE IF EXISTS t;\n";
+    @columns = map { {name => "c$_", type => one(sort keys %types)} } 1 .. 2 + int rand 5;
+    my @parts = map { "$_->{name} $_->{type}" . (maybe(0.15) ? ' NOT NULL' : '') } @columns;
+    # The primary key: a number, columns, or none.
+    my @whole = grep { $_->{type} ne 'TEXT' } @columns;
+    my $kind = one('auto', 'auto', 'columns', 'none');
+    unshift @parts, 'id INT AUTO_INCREMENT PRIMARY KEY' if $kind eq 'auto';
+    push @parts, 'PRIMARY KEY (' . join(',', map { $_->{name} . (maybe(0.3) ? ' DESC' : '') } some(2, @whole)) . ')'
+        if $kind eq 'columns' && @whole;
+    push @parts, 'v INT AS (LENGTH(' . one(@columns)->{name} . ')) VIRTUAL' if my $virtual = maybe(0.3);
+    push @parts, 'KEY kv (v)' if $virtual && maybe(0.6);
+    my $n = 0;
+    for (1 .. int rand 4) {
+        my @in = some(3, @columns);
+        push @parts, one('KEY', 'KEY', 'UNIQUE KEY') . ' k' . ++$n . ' (' . join(',', map { key_column($_) } @in) . ')';
+    }
+    print "CREATE TABLE t (", join(', ', @parts), ") ENGINE=\@ENGINE\@;\n";
+}
+
+sub some {
+    my ($max, @from) = @_;
+    my @mixed = sort { $a->[0] <=> $b->[0] } map { [rand, $_] } @from;
+    return map { $_->[1] } @mixed[0 .. (($max < @mixed ? int rand $max : int rand @mixed))];
+}
+
+sub value { $types{$_[0]{type}}->() }
+
+sub condition {
+    my $c = one(@columns);
+    my ($n, $v, $w) = ($c->{name}, value($c), value($c));
+    return one("$n=$v", "$n<$v", "$n>=$v", "$n BETWEEN $v AND $w", "$n IS NULL", "$n IN ($v,$w)", "$n<=>$v", "$n<>$v",
+        "$n LIKE 'a%'", "$n>$v AND " . one(@columns)->{name} . " IS NOT NULL", "$n<$v OR $n>$w");
+}
+
+sub all_columns { join ',', map { $_->{type} =~ /^BIT/ ? "$_->{name}+0" : $_->{type} eq 'TEXT' ? "MD5($_->{name})" : "HEX($_->{name})" } @columns }
+sub order { join ',', 1 .. @columns }
+
+create();
+for (1 .. $count) {
+    my $r = rand;
+    my $names = join ',', map { $_->{name} } @columns;
+    if ($r < 0.02) { create() }
+    elsif ($r < 0.35) {
+        my @rows = map { '(' . join(',', map { value($_) } @columns) . ')' } 1 .. 1 + int rand 5;
+        my $what = one('INSERT', 'INSERT', 'INSERT', 'INSERT IGNORE', 'REPLACE');
+        my $tail = $what eq 'INSERT' && maybe(0.2) ? " ON DUPLICATE KEY UPDATE $columns[0]{name}=" . value($columns[0]) : '';
+        print "$what INTO t ($names) VALUES ", join(',', @rows), "$tail;\n";
+    } elsif ($r < 0.5) {
+        my $c = one(@columns);
+        print "UPDATE t SET $c->{name}=", value($c), ' WHERE ', condition(), ";\n";
+    } elsif ($r < 0.58) { print 'DELETE FROM t WHERE ', condition(), ";\n" }
+    elsif ($r < 0.8) { print 'SELECT ', all_columns(), ' FROM t WHERE ', condition(), ' ORDER BY ', order(), ";\n" }
+    elsif ($r < 0.85) {
+        # Of texts that compare as equal, either may be the least.
+        my $c = one(@columns);
+        my $n = $c->{name};
+        my $ends = $c->{type} =~ /CHAR|TEXT/ ? "MIN($n)=MAX($n)" : "HEX(MIN($n)), HEX(MAX($n))";
+        print "SELECT COUNT(*), COUNT(DISTINCT $n), $ends FROM t WHERE ", condition(), ";\n";
+    }
+    elsif ($r < 0.9) { print one('BEGIN', 'COMMIT', 'ROLLBACK', 'SAVEPOINT a', 'ROLLBACK TO a', 'RELEASE SAVEPOINT a'), ";\n" }
+    elsif ($r < 0.92) { print "SELECT COUNT(*) FROM t x JOIN t y ON x.$columns[0]{name}=y.$columns[0]{name};\n" }
+    elsif ($r < 0.93) { print "ALTER TABLE t ADD KEY n$_ (", key_column(one(@columns)), ");\n" }
+    elsif ($r < 0.94) { print "TRUNCATE t;\n" }
+    elsif ($r < 0.96) { print "CHECK TABLE t;\n" }
+    else { print 'SELECT ', all_columns(), ' FROM t ORDER BY ', order(), ";\n" }
+}
+print 'COMMIT; SELECT ', all_columns(), ' FROM t ORDER BY ', order(), ";\nCHECK TABLE t; DROP TABLE t;\n";

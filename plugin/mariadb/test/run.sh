@@ -1,0 +1,26 @@
+#!/bin/bash
+# Everything that must hold of the plugin. `make plugin-test` calls it with the plugin built.
+#   run.sh BUILD ROUNDS
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+build=$1 rounds=$2
+plugin=$build/ha_weir.so
+begun=$(date +%s)
+work=$build/test
+rm -rf "$work"
+mkdir -p "$work"
+
+"$build/collations" 70
+"$build/collations" 40 "$RANDOM"
+"$here/../tools/server.sh" "$plugin" "$work/sql" --run "$here/sql.sh $work/sql-out && $here/sessions.sh $work/sessions-out" \
+	--weir-memory=64M --weir-log-capacity=64M --innodb-lock-wait-timeout=1 --weir-lock-wait-timeout=1
+for seed in 1 "$RANDOM" "$RANDOM"; do
+	perl "$here/random.pl" "$seed" 1000 >"$work/random-$seed.sql"
+done
+"$here/../tools/server.sh" "$plugin" "$work/sql" --run "$here/sql.sh $work/random-out $work/random-*.sql" \
+	--weir-memory=64M --weir-log-capacity=64M
+"$here/restart.sh" "$plugin" "$work/restart"
+"$here/suite.sh" "$plugin" "$work/suite"
+"$here/replication.sh" "$plugin" "$work/replication"
+"$here/kill.sh" "$plugin" "$work/kill" "$rounds"
+echo "plugin-test: all passed in $(($(date +%s) - begun)) s"

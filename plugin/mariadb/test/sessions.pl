@@ -1,0 +1,106 @@
+#!/usr/bin/perl
+# Runs scripts of several sessions on InnoDB and on Weir and compares what each session is told, and when: at once,
+# or only after somebody else has done something. See sessions.sh.
+use strict;
+use warnings;
+use IPC::Open2;
+use IO::Select;
+use Time::HiRes qw(time);
+
+my ($socket, $out, @scripts) = @ARGV;
+mkdir $out;
+my $marker = 'that was all';
+
+sub session {
+    my ($db) = @_;
+    my @command = ('mariadb', '--no-defaults', '-uroot', '-S', $socket, '-N', '--force', '--unbuffered', $db);
+    my $pid = open2(my $from, my $to, 'sh', '-c', 'exec "$@" 2>&1', 'sh', @command);
+    return {pid => $pid, from => $from, to => $to, text => '', owed => 0};
+}
+
+# What the session has said by the end of its statement; undef if it still waits after so many seconds.
+sub answer {
+    my ($s, $seconds) = @_;
+    my $end = time + $seconds;
+    until ($s->{text} =~ s/^(.*?)^\Q$marker\E\n//ms) {
+        my $left = $end - time;
+        return undef if $left <= 0 || !IO::Select->new($s->{from})->can_read($left);
+        sysread($s->{from}, $s->{text}, 65536, length $s->{text}) or return $s->{text} . "(the session is gone)\n";
+        next unless $s->{text} =~ /^\Q$marker\E\n/m;
+        return $1 if $s->{text} =~ s/^(.*?)^\Q$marker\E\n//ms;
+    }
+    return $1;
+}
+
+sub play {
+    my ($engine, $path) = @_;
+    my (%sessions, $said);
+    my $db = 'sessions_it';
+    system('mariadb', '--no-defaults', '-uroot', '-S', $socket, '-e', "DROP DATABASE IF EXISTS $db; CREATE DATABASE $db");
+    open my $script, '<', $path or die $path;
+    while (my $line = <$script>) {
+        chomp $line;
+        next if $line =~ /^\s*(#|$)/;
+        $line =~ /^(\w+): (.*)$/ or die "$path: $line";
+        my ($name, $sql) = ($1, $2);
+        my $s = $sessions{$name} //= session($db);
+        if ($sql eq '-') {
+            die "$path: session $name owes no answer: $line" unless $s->{owed};
+        } elsif ($sql =~ /^KILL QUERY (\w+)$/) {
+            my $id = $sessions{$1}{id} // die "$path: say '$1: ID' first";
+            $sql = "KILL QUERY $id";
+        }
+        if ($sql eq 'ID') {
+            print {$s->{to}} "SELECT CONNECTION_ID();\nSELECT '$marker';\n";
+            $s->{id} = answer($s, 5) + 0;
+            next;
+        }
+        $said .= "$line\n";
+        if ($sql ne '-') {
+            (my $real = $sql) =~ s/\@ENGINE\@/$engine/g;
+            print {$s->{to}} "$real;\nSELECT '$marker';\n";
+        }
+        my $told = answer($s, $sql eq '-' ? 5 : 0.5);
+        $s->{owed} = !defined $told;
+        $told //= "(waits)\n";
+        # Line numbers count what the client was given; the engines name themselves.
+        $told =~ s/ at line \d+//g;
+        $told =~ s/\b$engine\b/E/g;
+        $said .= $told;
+    }
+    for my $s (values %sessions) {
+        print {$s->{to}} "ROLLBACK;\nexit\n";
+        close $s->{to};
+        kill 'TERM', $s->{pid} if $s->{owed};
+        waitpid $s->{pid}, 0;
+    }
+    return $said;
+}
+
+my $failed = 0;
+for my $path (@scripts) {
+    (my $name = $path) =~ s{.*/(.*)\.txt}{$1};
+    my %said;
+    for my $engine ('InnoDB', 'Weir') {
+        $said{$engine} = play($engine, $path);
+        open my $file, '>', "$out/$name.$engine" or die $out;
+        print $file $said{$engine};
+        close $file;
+    }
+    my $steps = () = $said{Weir} =~ /^\w+: /mg;
+    if ($said{InnoDB} eq $said{Weir}) {
+        print "sessions: $name: same as InnoDB ($steps steps)\n";
+        next;
+    }
+    # What is meant to differ, with its reason, stands beside the script.
+    my $diff = `diff -U1 --label innodb --label weir $out/$name.InnoDB $out/$name.Weir | grep -v '^\@\@'`;
+    (my $meant_path = $path) =~ s/txt$/diff/;
+    my $meant = -e $meant_path ? `grep -v '^#' $meant_path` : '';
+    if ($diff eq $meant) {
+        print "sessions: $name: as meant ($steps steps)\n";
+    } else {
+        print "sessions: $name: DIFFERENT\n$diff";
+        $failed = 1;
+    }
+}
+exit $failed;
