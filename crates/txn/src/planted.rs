@@ -18,4 +18,10 @@ pub enum PlantedBug {
     SnapshotTooNew,
     /// Nobody looks whether others have locked the row.
     LocksNotAsked,
+    /// A cursor locks none of the ranges that it passes.
+    RangesNotLocked,
+    /// A prepared transaction does not say what is left to do when it commits.
+    PreparedShort,
+    /// A prepared transaction is taken back without saying that it is prepared no more.
+    TakenBackUnsaid,
 }
