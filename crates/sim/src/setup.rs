@@ -23,7 +23,7 @@ pub enum Planted {
 
 impl Planted {
     /// All of them, with the names that the command line takes.
-    pub const ALL: [(&'static str, Planted); 15] = [
+    pub const ALL: [(&'static str, Planted); 14] = [
         ("nothing", Planted::Nothing),
         ("skip-log-gate", Planted::SkipLogGate),
         ("torn-pages", Planted::TornPages),
@@ -38,7 +38,6 @@ impl Planted {
         ("locks-not-asked", Planted::Txn(PlantedBug::LocksNotAsked)),
         ("ranges-not-locked", Planted::Txn(PlantedBug::RangesNotLocked)),
         ("prepared-short", Planted::Txn(PlantedBug::PreparedShort)),
-        ("taken-back-unsaid", Planted::Txn(PlantedBug::TakenBackUnsaid)),
     ];
 }
 

@@ -22,6 +22,4 @@ pub enum PlantedBug {
     RangesNotLocked,
     /// A prepared transaction does not say what is left to do when it commits.
     PreparedShort,
-    /// A prepared transaction is taken back without saying that it is prepared no more.
-    TakenBackUnsaid,
 }

@@ -19,7 +19,7 @@ pub(crate) fn note_prepared(group: &mut Group<'_>, xid: &[u8], todo: &[Todo]) {
 /// Says in the log that a prepared transaction is being taken back, if it is prepared.
 pub(crate) fn no_longer_prepared(w: &Writer, past: &Past) -> Result<(), TxnError> {
     let mut work = past.work.lock();
-    if work.xid.is_some() && !w.has(PlantedBug::TakenBackUnsaid) {
+    if work.xid.is_some() {
         let header = Header { txn: Some(past.id()), ..Header::default() };
         let mut group = Group::begin(header);
         note_prepared(&mut group, b"", &[]);

@@ -158,8 +158,7 @@ fn planted_bugs_of_transactions_are_found() {
     is_found(PlantedBug::SnapshotTooNew, 10);
     is_found(PlantedBug::LocksNotAsked, 10);
     is_found(PlantedBug::RangesNotLocked, 40);
-    is_found(PlantedBug::PreparedShort, 400);
-    is_found(PlantedBug::TakenBackUnsaid, 2000);
+    is_found(PlantedBug::PreparedShort, 200);
 }
 
 #[test]
