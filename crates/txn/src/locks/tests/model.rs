@@ -196,8 +196,9 @@ impl Model {
         got
     }
 
-    /// Releases what `id` holds, key by key and all ranges at once, in the order in which it came to
-    /// them. Between, who goes first may get what another who goes first would have got at the end.
+    /// Releases what `id` holds, key by key and all ranges at once, in the order in which it came
+    /// to them. Between, who goes first may get what another who goes first would have got at the
+    /// end.
     fn end(&mut self, id: u64) -> BTreeSet<u64> {
         let mut got = BTreeSet::new();
         while let Some(next) = self.granted.iter().find(|g| g.id == id).map(|g| g.area) {
