@@ -28,18 +28,21 @@ pub(crate) fn micros(micros: u64) -> String {
 /// in it.
 pub(crate) fn line(second: u64, section: &Section, writes: &PageWrites, warm_up: bool) -> String {
     let Some(last) = section.seconds.last() else { return String::new() };
+    let (tps, p99) = (thousands(last.tps.round() as u64), micros(last.latency_micros_p99));
+    let when = if warm_up { "   (warm-up)" } else { "" };
+    if section.after.checkpoint_age_limit_bytes == 0 {
+        // A store that does not count.
+        return format!("{second:>5} s {tps:>9} tps   p99 {p99}{when}");
+    }
     format!(
-        "{second:>5} s {:>9} tps   age {:>5.1} %   dirty {:>7}   writes/s deadline {} free {} \
-         idle {}   redo {:.1} MB/s   p99 {}{}",
-        thousands(last.tps.round() as u64),
+        "{second:>5} s {tps:>9} tps   age {:>5.1} %   dirty {:>7}   writes/s deadline {} free {} \
+         idle {}   redo {:.1} MB/s   p99 {p99}{when}",
         100.0 * over(section.after.checkpoint_age_bytes, section.after.checkpoint_age_limit_bytes),
         thousands(last.dirty_pages),
         thousands(writes.deadline),
         thousands(writes.free_frames),
         thousands(writes.idle),
         last.redo_bytes_per_second / 1e6,
-        micros(last.latency_micros_p99),
-        if warm_up { "   (warm-up)" } else { "" },
     )
 }
 

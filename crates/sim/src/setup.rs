@@ -23,7 +23,7 @@ pub enum Planted {
 
 impl Planted {
     /// All of them, with the names that the command line takes.
-    pub const ALL: [(&'static str, Planted); 12] = [
+    pub const ALL: [(&'static str, Planted); 14] = [
         ("nothing", Planted::Nothing),
         ("skip-log-gate", Planted::SkipLogGate),
         ("torn-pages", Planted::TornPages),
@@ -36,6 +36,8 @@ impl Planted {
         ("cleanup-not-noted", Planted::Txn(PlantedBug::CleanupNotNoted)),
         ("snapshot-too-new", Planted::Txn(PlantedBug::SnapshotTooNew)),
         ("locks-not-asked", Planted::Txn(PlantedBug::LocksNotAsked)),
+        ("ranges-not-locked", Planted::Txn(PlantedBug::RangesNotLocked)),
+        ("prepared-short", Planted::Txn(PlantedBug::PreparedShort)),
     ];
 }
 

@@ -18,4 +18,8 @@ pub enum PlantedBug {
     SnapshotTooNew,
     /// Nobody looks whether others have locked the row.
     LocksNotAsked,
+    /// A cursor locks none of the ranges that it passes.
+    RangesNotLocked,
+    /// A prepared transaction does not say what is left to do when it commits.
+    PreparedShort,
 }

@@ -10,6 +10,7 @@ use weir_btree::{Cursor as RawCursor, RowHead, Tree};
 use crate::error::TxnError;
 use crate::locks::{Kind, Place, Refused, Wait};
 use crate::past::Past;
+use crate::planted::PlantedBug;
 use crate::run::Writer;
 use crate::txn::{Isolation, Txn};
 
@@ -277,6 +278,9 @@ impl LockingCursor {
                 };
                 high = step.edge.clone();
             }
+        }
+        if step.w.has(PlantedBug::RangesNotLocked) {
+            return Ok(());
         }
         let place = Place::Range { from: &low, to: high.as_deref() };
         step.lock(self.raw.tree(), place, self.kind, None)

@@ -20,6 +20,10 @@ pub struct Draw {
     deletes: u32,
     value_max: u32,
     level: Option<Isolation>,
+    /// Draws who is serialisable; by itself, so that histories without are what they always were.
+    serial: fastrand::Rng,
+    /// Of ten transactions, so many are.
+    serialisable: u32,
     next_value: u32,
     /// Whether each is likely to be under way.
     open: Vec<bool>,
@@ -37,6 +41,7 @@ impl Draw {
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
+        let mut serial = fastrand::Rng::with_seed(seed ^ 0x5e1c);
         let sessions = random.u8(2..7);
         Draw {
             sessions,
@@ -49,6 +54,8 @@ impl Draw {
             deletes: random.u32(3..40),
             value_max: *random.choice(&[40, 400, 900]).unwrap_or(&400),
             level: random.bool().then(|| LEVELS[random.usize(0..4)]),
+            serialisable: *serial.choice(&[0, 0, 3, 9]).unwrap_or(&0),
+            serial,
             next_value: 0,
             open: vec![false; usize::from(sessions)],
             random,
@@ -144,7 +151,10 @@ impl Draw {
         let session = self.random.u8(0..self.sessions);
         if !self.open[usize::from(session)] {
             self.open[usize::from(session)] = true;
-            let isolation = self.level.unwrap_or(LEVELS[self.random.usize(0..4)]);
+            let mut isolation = self.level.unwrap_or(LEVELS[self.random.usize(0..4)]);
+            if self.serial.u32(0..10) < self.serialisable {
+                isolation = Isolation::Serializable;
+            }
             let (at_once, share) = (self.random.u8(0..3) == 0, self.random.u8(0..4) == 0);
             return Turn::Begin { session, isolation, at_once, share };
         }

@@ -1,7 +1,7 @@
 //! What every session must see, and which changes must be refused: all versions of all rows, in the
 //! order of the commits, and what each session has done so far.
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound;
+use std::ops::{Bound, RangeBounds};
 
 use weir::Isolation;
 
@@ -58,6 +58,29 @@ struct Session {
     savepoints: Vec<usize>,
 }
 
+/// The keys that a cursor passes in one step.
+#[derive(Clone)]
+pub(crate) struct Span {
+    tree: u8,
+    from: Bound<Vec<u8>>,
+    to: Bound<Vec<u8>>,
+}
+
+impl Span {
+    fn has(&self, key: &Key) -> bool {
+        let bounds = (self.from.as_ref(), self.to.as_ref());
+        self.tree == key.0 && bounds.contains(&key.1)
+    }
+}
+
+/// Keys that are locked for sharing, whether or not rows are there.
+struct Range {
+    session: u8,
+    span: Span,
+    /// Not only a part of it, or nothing.
+    is_sure: bool,
+}
+
 /// All that is known.
 pub struct Ledger {
     latest: Contents,
@@ -69,6 +92,7 @@ pub struct Ledger {
     keys: BTreeSet<Key>,
     sessions: BTreeMap<u8, Session>,
     locks: BTreeMap<Key, BTreeMap<u8, Held>>,
+    ranges: Vec<Range>,
 }
 
 impl Ledger {
@@ -89,6 +113,7 @@ impl Ledger {
             commits: 0,
             sessions: BTreeMap::new(),
             locks: BTreeMap::new(),
+            ranges: Vec::new(),
         }
     }
 
@@ -137,7 +162,10 @@ impl Ledger {
         self.take_snapshot(session);
         match self.session(session) {
             Some(s) if s.isolation == Isolation::ReadUncommitted => Sight::Dirty,
-            Some(s) if s.isolation == Isolation::ReadCommitted => Sight::Latest,
+            // A snapshot that it shares is nothing to who locks what it reads.
+            Some(Session {
+                isolation: Isolation::ReadCommitted | Isolation::Serializable, ..
+            }) => Sight::Latest,
             Some(Session { snapshot: Some(at), .. }) => Sight::At(*at),
             _ => Sight::Latest,
         }
@@ -207,7 +235,42 @@ impl Ledger {
 
     /// Whether any session has or may have a lock on the row.
     pub(crate) fn is_touched(&self, key: &Key) -> bool {
-        self.writer_beside(None, key).is_some() || self.locks.contains_key(key)
+        self.writer_beside(None, key).is_some()
+            || self.locks.contains_key(key)
+            || self.ranges.iter().any(|range| range.span.has(key))
+    }
+
+    /// The keys that a cursor passes on its way to the next row, with that row's.
+    pub(crate) fn span(&self, session: u8, tree: u8, from: Bound<&[u8]>, up: bool) -> Span {
+        let next = self.next_row(Some(session), Sight::Latest, tree, from, up);
+        let reach = next.map_or(Bound::Unbounded, |(key, _)| Bound::Included(key));
+        let from = from.map(<[u8]>::to_vec);
+        let (from, to) = if up { (from, reach) } else { (reach, from) };
+        Span { tree, from, to }
+    }
+
+    /// What must become of a request for these keys, for sharing.
+    pub(crate) fn ask_span(&mut self, session: u8, span: &Span) -> Answer {
+        let mut answer = Answer { must: Ok(()), may_be_locked: false };
+        let known = self.keys.iter().chain(self.locks.keys()).filter(|key| span.has(key));
+        for key in known.cloned().collect::<BTreeSet<Key>>() {
+            let one = self.ask(session, &key, true, false);
+            answer.may_be_locked |= one.may_be_locked;
+            if one.must.is_err() {
+                answer.must = one.must;
+            }
+        }
+        answer
+    }
+
+    /// These keys were locked for sharing; or, refused, some of them perhaps.
+    pub(crate) fn lock_span(&mut self, session: u8, span: Span, is_sure: bool) {
+        self.ranges.push(Range { session, span, is_sure });
+    }
+
+    /// Whether it has changed the row, and that is in force.
+    pub(crate) fn has_changed(&self, session: u8, key: &Key) -> bool {
+        self.own(session, key).is_some()
     }
 
     /// What must become of a request for a row, and of a change there.
@@ -227,6 +290,15 @@ impl Ledger {
                 Held::Shared if !shared => return refused(Refusal::Locked),
                 Held::Shared => {}
                 Held::Maybe => may_be_locked = true,
+            }
+        }
+        if !shared {
+            for range in self.ranges.iter().filter(|r| r.session != session && r.span.has(key)) {
+                // What it has written it may change again, even if somebody has come to the row.
+                if range.is_sure && self.own(session, key).is_none() {
+                    return refused(Refusal::Locked);
+                }
+                may_be_locked = true;
             }
         }
         let must = match self.session(session) {
@@ -300,6 +372,9 @@ impl Ledger {
                 held.insert(number, lock);
             }
         }
+        for range in self.ranges.iter_mut().filter(|range| range.session == session) {
+            range.session = number;
+        }
     }
 
     /// What it has changed, in order.
@@ -310,6 +385,7 @@ impl Ledger {
     /// Locks that are not in rows are gone.
     pub(crate) fn forget_locks(&mut self) {
         self.locks.clear();
+        self.ranges.clear();
     }
 
     /// It has committed.
@@ -331,6 +407,7 @@ impl Ledger {
             held.remove(&session);
             !held.is_empty()
         });
+        self.ranges.retain(|range| range.session != session);
         self.sessions.remove(&session)
     }
 

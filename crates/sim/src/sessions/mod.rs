@@ -1,9 +1,12 @@
 //! Several sessions that take turns on one database: transactions at every level of isolation,
 //! their reads, conflicts, savepoints and ends all foretold by a model; and crashes.
+mod changes;
 mod draw;
+mod ends;
 mod ledger;
 mod play;
 mod prepared;
+mod reads;
 mod scenario;
 mod seen;
 mod turn;

@@ -25,6 +25,8 @@ pub struct Seen {
     pub carried: u64,
     /// Transactions prepared.
     pub prepared: u64,
+    /// Ranges locked by cursors.
+    pub ranges: u64,
 }
 
 impl Seen {
@@ -41,5 +43,6 @@ impl Seen {
         self.backs += other.backs;
         self.carried += other.carried;
         self.prepared += other.prepared;
+        self.ranges += other.ranges;
     }
 }

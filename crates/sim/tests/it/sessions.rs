@@ -57,6 +57,7 @@ fn random_sessions_see_what_they_must() {
         seen.rollbacks,
         seen.backs,
         seen.carried,
+        seen.ranges,
     ];
     assert!(met.iter().all(|&count| count > 20), "{seen:?}");
 }
@@ -156,6 +157,8 @@ fn planted_bugs_of_transactions_are_found() {
     is_found(PlantedBug::CleanupNotNoted, 60);
     is_found(PlantedBug::SnapshotTooNew, 10);
     is_found(PlantedBug::LocksNotAsked, 10);
+    is_found(PlantedBug::RangesNotLocked, 40);
+    is_found(PlantedBug::PreparedShort, 200);
 }
 
 #[test]

@@ -1,0 +1,183 @@
+//! Changes, inside transactions and outside, and the refusals that must be.
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, ensure};
+use weir::{Batch, Durability, Error, Isolation, TxnError};
+
+use super::ledger::{Answer, Held, Key, Refusal, Sight};
+use super::play::{Live, SessionPlayer};
+use super::turn::{Row, Turn};
+use crate::model::{Digest, digest};
+use crate::op::Value;
+
+impl SessionPlayer {
+    /// Holds an answer against what it must be. `None`: it was refused as it must or may.
+    pub(super) fn judge<T>(
+        &mut self,
+        live: &Live,
+        answer: Answer,
+        got: Result<T, Error>,
+    ) -> Result<Option<T>> {
+        if self.volume.has_crashed() {
+            return Ok(None);
+        }
+        let refusal = match &got {
+            Ok(_) => None,
+            Err(Error::Duplicate) => Some(Refusal::Duplicate),
+            Err(Error::Transaction(TxnError::Conflict)) => Some(Refusal::Conflict),
+            Err(Error::Transaction(TxnError::Lock(refused))) => {
+                ensure!(
+                    matches!(refused, weir::Refused::WouldWait { .. }),
+                    "nobody waits, and yet: {refused}"
+                );
+                Some(Refusal::Locked)
+            }
+            // What would have to be remembered is more than this log allows.
+            Err(Error::Transaction(TxnError::TooLarge { .. })) if live.undo_bytes > 16 << 10 => {
+                return Ok(None);
+            }
+            Err(_) => {
+                got?;
+                return Ok(None);
+            }
+        };
+        match refusal {
+            Some(Refusal::Locked) if answer.may_be_locked => {}
+            _ => ensure!(
+                refusal == answer.must.err(),
+                "the engine says {refusal:?}, the model {answer:?}"
+            ),
+        }
+        match refusal {
+            Some(Refusal::Locked) => self.seen.locked += 1,
+            Some(Refusal::Conflict) => self.seen.conflicts += 1,
+            Some(Refusal::Duplicate) => self.seen.duplicates += 1,
+            None => {}
+        }
+        Ok(got.ok())
+    }
+
+    pub(super) fn change(&mut self, session: u8, live: &mut Live, turn: &Turn) -> Result<()> {
+        let (row, inserts) = match turn {
+            Turn::Insert { row, .. } => (*row, true),
+            Turn::Put { row, .. } | Turn::Update { row, .. } | Turn::Delete { row, .. } => {
+                (*row, false)
+            }
+            _ => return Ok(()),
+        };
+        let key = self.key(row);
+        let tree = self.tree(row.0)?;
+        let answer = self.ledger.ask(session, &key, false, inserts);
+        let there = self.ledger.see(Some(session), Sight::Latest, &key);
+        let (txn, name) = (&mut live.txn, &key.1);
+        let (got, value) = match turn {
+            Turn::Put { value, .. } => {
+                (txn.put(&tree, name, &value.bytes()).map(|()| true), Some(*value))
+            }
+            Turn::Insert { value, .. } => {
+                (txn.insert(&tree, name, &value.bytes()).map(|()| true), Some(*value))
+            }
+            Turn::Update { value, .. } => {
+                let mut wrong = None;
+                let got = txn.update(&tree, name, |old, new| {
+                    let old = digest(old);
+                    wrong = wrong.or((Some(old) != there).then_some(old));
+                    new.extend(value.iter().flat_map(|v| v.bytes()));
+                    value.is_some()
+                });
+                ensure!(wrong.is_none(), "the old value is {wrong:?}, the model says {there:?}");
+                (got, *value)
+            }
+            _ => (txn.delete(&tree, name), None),
+        };
+        let looks = matches!(turn, Turn::Update { .. });
+        if looks {
+            // A long value is locked before it is looked at, whatever becomes of it then.
+            let refused = answer.must.is_err_and(|why| why == Refusal::Locked);
+            if !refused && there.is_some() {
+                self.ledger.lock(session, &key, Held::Maybe);
+            }
+        }
+        let is_duplicate = matches!(got, Err(Error::Duplicate));
+        let serializable = live.txn.isolation() == Isolation::Serializable;
+        let did = self.judge(live, answer, got)?;
+        let nothing = did == Some(false) || did == Some(true) && looks && value.is_none();
+        if serializable && (is_duplicate || nothing) {
+            // It tells what is there: that must stay so.
+            self.ledger.lock(session, &key, Held::Shared);
+        }
+        let Some(did) = did else { return Ok(()) };
+        let expected = there.is_some() || matches!(turn, Turn::Put { .. } | Turn::Insert { .. });
+        ensure!(did == expected, "it says {did}; what was there is {there:?}");
+        if did && (value.is_some() || !looks) {
+            live.undo_bytes += 64 + key.1.len() as u64 + there.map_or(0, |(_, len)| u64::from(len));
+            self.ledger.change(session, key, value.map(|v| digest(&v.bytes())));
+            if live.first.is_none() {
+                live.first = self.db.as_ref().map(|db| db.stats().log_end);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn single(
+        &mut self,
+        row: Row,
+        value: Option<Value>,
+        durability: Durability,
+    ) -> Result<()> {
+        let key = self.key(row);
+        if self.ledger.is_touched(&key) {
+            return Ok(());
+        }
+        let tree = self.tree(row.0)?;
+        match value {
+            Some(value) => tree.put(&key.1, &value.bytes(), durability)?,
+            None => {
+                let there = self.ledger.see(None, Sight::Latest, &key).is_some();
+                let was = tree.delete(&key.1, durability)?;
+                ensure!(was == there, "delete said {was}, the model says {there}");
+            }
+        }
+        self.write(&[(row, value)]);
+        self.committed(durability);
+        Ok(())
+    }
+
+    pub(super) fn batch(
+        &mut self,
+        rows: &[(Row, Option<Value>)],
+        durability: Durability,
+    ) -> Result<()> {
+        let mut batch = Batch::new();
+        for (row, value) in rows {
+            let key = self.key(*row);
+            if self.ledger.is_touched(&key) {
+                return Ok(());
+            }
+            let tree = self.tree(row.0)?;
+            match value {
+                Some(value) => batch.put(&tree, &key.1, &value.bytes()),
+                None => batch.delete(&tree, &key.1),
+            }
+        }
+        let db = self.db.as_ref().context("no database is open")?;
+        db.write(&batch, durability)?;
+        self.write(rows);
+        self.committed(durability);
+        Ok(())
+    }
+
+    /// Changes outside all transactions, in the ledger; a removal of what is not there is none.
+    pub(super) fn write(&mut self, rows: &[(Row, Option<Value>)]) {
+        // A later change of a key replaces an earlier one.
+        let mut last: BTreeMap<Key, Option<Digest>> = BTreeMap::new();
+        for (row, value) in rows {
+            last.insert(self.key(*row), value.map(|v| digest(&v.bytes())));
+        }
+        let ledger = &mut self.ledger;
+        last.retain(|key, value| value.is_some() || ledger.see(None, Sight::Latest, key).is_some());
+        if !last.is_empty() {
+            ledger.write(last.into_iter().collect());
+        }
+    }
+}
