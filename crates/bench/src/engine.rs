@@ -58,6 +58,7 @@ pub fn open(options: &Options, on_recovery: Option<OnRecovery>) -> Result<Opened
     let disk =
         disk.map(|spec| Arc::new(ThrottledVolume::with_clock(volume.clone(), spec, clock.clone())));
     if let Some(disk) = &disk {
+        options.lab.runs_on(disk);
         volume = disk.clone();
     }
     let db = Db::open_on(volume.clone(), config(options, on_recovery)).with_context(what)?;
@@ -77,7 +78,7 @@ fn config(options: &Options, on_recovery: Option<OnRecovery>) -> Config {
         log_bytes: options.log_bytes,
         page_size: options.page_size,
         recovery_progress: on_recovery,
-        lab: options.lab.0.clone(),
+        lab: options.lab.policy.clone(),
         ..Config::default()
     };
     let doublewrite = &mut config.doublewrite;

@@ -3,7 +3,8 @@ use crate::feed::Feed;
 use anyhow::{Result, bail, ensure};
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use weir::ThrottledVolume;
 
 /// Everything that a run needs to know, apart from where to print.
 #[derive(Clone, Debug)]
@@ -71,13 +72,42 @@ impl Options {
     }
 }
 
-/// Another engine's policy in the place of the store's own, if any.
+/// What a laboratory asks of a run; by default nothing.
 #[derive(Clone, Default)]
-pub struct Lab(pub Option<Arc<weir::lab::MakeSetup>>);
+pub struct Lab {
+    /// Another engine's policy in the place of the store's own.
+    pub policy: Option<Arc<weir::lab::MakeSetup>>,
+    /// Whether an imitated disk is as fast as the real one again once all is measured: reading
+    /// everything back and closing are not part of the experiment.
+    pub lifts: bool,
+    throttle: Arc<OnceLock<Arc<ThrottledVolume>>>,
+}
+
+impl Lab {
+    /// With this policy, or the store's own.
+    #[must_use]
+    pub fn with_policy(policy: Option<Arc<weir::lab::MakeSetup>>) -> Self {
+        Lab { policy, lifts: true, ..Lab::default() }
+    }
+
+    /// The run is on this disk.
+    pub(crate) fn runs_on(&self, volume: &Arc<ThrottledVolume>) {
+        if self.lifts {
+            let _ = self.throttle.set(volume.clone());
+        }
+    }
+
+    /// All is measured.
+    pub(crate) fn measured(&self) {
+        if let Some(volume) = self.throttle.get() {
+            volume.set_unlimited(true);
+        }
+    }
+}
 
 impl std::fmt::Debug for Lab {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(if self.0.is_some() { "another policy" } else { "the store's own policy" })
+        f.write_str(if self.policy.is_some() { "another policy" } else { "the store's own" })
     }
 }
 

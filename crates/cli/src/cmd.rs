@@ -2,10 +2,12 @@
 mod bench;
 mod check;
 mod entries;
+mod lab;
 mod stat;
 mod tpcc;
 
 pub(crate) use bench::bench;
 pub(crate) use check::check;
 pub(crate) use entries::{delete, get, put, scan};
+pub(crate) use lab::lab;
 pub(crate) use stat::{stat, trees};

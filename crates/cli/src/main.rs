@@ -25,6 +25,7 @@ fn main() -> ExitCode {
     let args = Args::parse();
     let result = match args.command {
         Command::Bench(args) => cmd::bench(*args),
+        Command::Lab(args) => cmd::lab(&args),
         Command::Check(args) => cmd::check(&args),
         Command::Stat(args) => cmd::stat(&args),
         Command::Trees(args) => cmd::trees(&args),

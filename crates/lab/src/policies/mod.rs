@@ -100,13 +100,53 @@ impl FromStr for Kind {
 }
 
 /// What the engine is to be opened with so that this policy writes pages; `None` for Weir's own.
+///
+/// `speed`: how many of the policy's seconds pass in a real one. On a log so small that it wraps in
+/// a second, a policy that looks once a second would be another policy; so its seconds shrink with
+/// the log. Capacities are for each real second all the same.
 #[must_use]
-pub fn setup(kind: Kind, knobs: &Knobs, neighbours: Neighbours) -> Option<Arc<MakeSetup>> {
+pub fn setup(
+    kind: Kind,
+    knobs: &Knobs,
+    neighbours: Neighbours,
+    speed: u64,
+) -> Option<Arc<MakeSetup>> {
     if kind == Kind::Deadline {
         return None;
     }
-    let knobs = knobs.clone();
-    Some(Arc::new(move || LabSetup { policy: boxed(kind, &knobs), neighbours }))
+    let speed = speed.max(1);
+    let capacity = |pages: u64| (pages / speed).max(1);
+    let lru_scan_depth = (knobs.lru_scan_depth / speed).max(8);
+    let slow = Knobs { lru_scan_depth, ..knobs.clone() }
+        .with_capacity(capacity(knobs.io_capacity), capacity(knobs.io_capacity_max));
+    Some(Arc::new(move || {
+        let policy = boxed(kind, &slow);
+        LabSetup { policy: Box::new(Faster { policy, speed }), neighbours }
+    }))
+}
+
+/// A policy whose time passes faster.
+struct Faster {
+    policy: Box<dyn Policy>,
+    speed: u64,
+}
+
+impl Policy for Faster {
+    fn name(&self) -> &'static str {
+        self.policy.name()
+    }
+
+    fn look(&mut self, look: &Look<'_>) -> Orders {
+        let mut seen = look.seen.clone();
+        seen.now_micros = seen.now_micros.saturating_mul(self.speed);
+        let orders = self.policy.look(&Look { seen: &seen, ..look.clone() });
+        Orders {
+            again_micros: orders.again_micros / self.speed,
+            // Its second is a part of the engine's.
+            free_writes: orders.free_writes.map(|pages| pages.saturating_mul(self.speed)),
+            ..orders
+        }
+    }
 }
 
 fn boxed(kind: Kind, knobs: &Knobs) -> Box<dyn Policy> {

@@ -315,11 +315,24 @@ fn keep_average_subtracts_what_was_written_anyway() {
 fn names_are_read_back_and_unknown_ones_list_them() {
     for kind in Kind::ALL {
         assert_eq!(kind.name().parse(), Ok(kind));
-        let made = setup(kind, &Knobs::defaults(kind), Neighbours::None);
+        let made = setup(kind, &Knobs::defaults(kind), Neighbours::None, 1);
         assert_eq!(made.map(|make| make().policy.name()), {
             (kind != Kind::Deadline).then(|| kind.name())
         });
     }
     let error = "mysql_9".parse::<Kind>().unwrap_err();
     assert!(error.contains("mysql_5_6, mysql_8, mariadb_10_5, reflex"), "{error}");
+}
+
+/// Time that runs ten times as fast is a tenth of the sleep, and a tenth of C in a real second is
+/// what C is in a second of the policy's.
+#[test]
+fn faster_time_makes_ticks_shorter() {
+    let list = list(&[9]);
+    let knobs = knobs(Kind::Mysql8).with_capacity(1000, 2500);
+    let mut policy = setup(Kind::Mysql8, &knobs, Neighbours::None, 10).expect("a policy")().policy;
+    policy.look(&look(&seen(&list, 0.0, 1, 50), 0));
+    let orders = policy.look(&look(&seen(&list, 0.1, 415_625, 50), 0));
+    // C = 100, Cm = 250 in a tick of a tenth of a second: as in `mysql_8_by_age_and_dirty_pages`.
+    assert_eq!((orders.pages, orders.again_micros), (32, 100_000));
 }
