@@ -35,6 +35,9 @@ pub(crate) enum Command {
     Check(Check),
     /// Show what a database consists of: log, trees, sizes, counters
     Stat(Stat),
+    /// Say what a log half, twice or four times as large would cost or save
+    #[command(after_help = ADVISE_EXAMPLES)]
+    Advise(Dir),
     /// List the trees
     Trees(Dir),
     /// Print the value of a key
@@ -92,6 +95,14 @@ pub(crate) struct LabRun {
     #[arg(long)]
     pub(crate) force: bool,
 }
+
+const ADVISE_EXAMPLES: &str = "\
+Example:
+  weir advise ./weir-data
+
+From what was observed of the database at work, when it was closed last (or, after a crash, from what
+recovery found): how often its pages are changed says how many page writes a log of another size
+would take. What is beyond the size observed is extrapolated.";
 
 const LAB_EXAMPLES: &str = "\
 Examples:

@@ -1,4 +1,5 @@
 //! The commands. Each returns the exit code, or an error that says why it could not run.
+mod advise;
 mod bench;
 mod check;
 mod entries;
@@ -6,6 +7,7 @@ mod lab;
 mod stat;
 mod tpcc;
 
+pub(crate) use advise::advise;
 pub(crate) use bench::bench;
 pub(crate) use check::check;
 pub(crate) use entries::{delete, get, put, scan};

@@ -19,7 +19,7 @@ fn waves() -> Experiment {
                 settles sooner, at 4900",
         missing: "",
         site: |site| {
-            if site.quick { Site { seconds: 12, ..site } } else { Site { seconds: 2700, ..site } }
+            if site.quick { Site { seconds: 10, ..site } } else { Site { seconds: 2700, ..site } }
         },
         work: Work::Arms(|_| {
             let tuned = |arm: Arm| arm.capacity(0.287, 0.575).with(|knobs| knobs.threads = 0);
@@ -62,13 +62,16 @@ fn cached() -> Experiment {
                 paced (5.6) they grow to 70,662",
         missing: "8 tables: the workload has one; more than 64 clients",
         site: |site| {
-            let threads = if site.quick { "1:2s,8:3s,32:3s,64:3s" } else { THREADS_FULL };
-            let rows = if site.quick { site.rows } else { 4_000_000 };
+            let threads = if site.quick { "1:3s,8:3s,32:3s,64:3s" } else { THREADS_FULL };
+            let (rows, log_bytes) =
+                if site.quick { (1_000_000, 64 << 20) } else { (4_000_000, 320 << 20) };
+            let pool_bytes = 2 << 30;
             let durability = Durability::Lazy;
             // No disk that is slow: the seed's had room.
             let disk = if site.quick { "20000iops,300MiB" } else { "4000iops,64MiB" };
             let (threads, disk) = (threads.to_owned(), disk.to_owned());
-            Site { threads, rows, durability, disk, warmup: Some(3), ..site }
+            let warmup = Some(5);
+            Site { threads, rows, log_bytes, pool_bytes, durability, disk, warmup, ..site }
         },
         work: Work::Arms(|_| {
             vec![
@@ -193,9 +196,6 @@ fn xtradb() -> Experiment {
                 estimate("estimate, contiguous", Neighbours::Contiguous)
                     .original("smaller spike at 400 s"),
                 estimate("estimate, none", Neighbours::None).original("best"),
-                Arm::new("reflex, none", Kind::Reflex)
-                    .with(|knobs| knobs.threads = 0)
-                    .capacity(2.0, 2.0),
             ]
         }),
         judge: |results| {
@@ -227,8 +227,8 @@ fn log_size() -> Experiment {
         missing: "",
         site: |site| {
             // Data 2.3 times the pool, as 150 GB are of 64.
-            let pool_bytes = if site.quick { 12 << 20 } else { 1 << 30 };
-            let log_bytes = if site.quick { 2 << 20 } else { 64 << 20 };
+            let pool_bytes = if site.quick { 20 << 20 } else { 1 << 30 };
+            let log_bytes = if site.quick { 768 << 10 } else { 64 << 20 };
             Site { pool_bytes, log_bytes, warehouses: 28, ..site }
         },
         work: Work::Arms(|_| {
@@ -302,8 +302,8 @@ fn change() -> Experiment {
                 the log cannot be resized without a restart",
         missing: "",
         site: |site| {
-            let threads = if site.quick { "4:5s,32:6s,4:6s" } else { "4:600s,32:600s,4:600s" };
-            let seconds = if site.quick { 17 } else { 1800 };
+            let threads = if site.quick { "4:6s,32:6s,4:6s" } else { "4:600s,32:600s,4:600s" };
+            let seconds = if site.quick { 18 } else { 1800 };
             let warmup = Some(if site.quick { 3 } else { 600 });
             Site { threads: threads.to_owned(), seconds, warmup, ..site }
         },

@@ -29,7 +29,7 @@ pub use xtradb::{XtradbState, estimate, keep_average, reflex};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
-use weir::lab::{LabSetup, Look, MakeSetup, Neighbours, Orders, Policy};
+use weir::lab::{LabSetup, Look, MakeSetup, Neighbours, Orders, Policy, Seen};
 
 /// Which policy writes pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,8 +102,10 @@ impl FromStr for Kind {
 /// What the engine is to be opened with so that this policy writes pages; `None` for Weir's own.
 ///
 /// `speed`: how many of the policy's seconds pass in a real one. On a log so small that it wraps in
-/// a second, a policy that looks once a second would be another policy; so its seconds shrink with
-/// the log. Capacities are for each real second all the same.
+/// seconds, a policy that looks once a second would be another policy; so its seconds shrink with
+/// the log. In one of its seconds fewer pages are written by as much; it is shown and told as many
+/// times more, so that capacities are what they are and whole numbers are not rounded more than in
+/// the original.
 #[must_use]
 pub fn setup(
     kind: Kind,
@@ -114,14 +116,10 @@ pub fn setup(
     if kind == Kind::Deadline {
         return None;
     }
-    let speed = speed.max(1);
-    let capacity = |pages: u64| (pages / speed).max(1);
-    let lru_scan_depth = (knobs.lru_scan_depth / speed).max(8);
-    let slow = Knobs { lru_scan_depth, ..knobs.clone() }
-        .with_capacity(capacity(knobs.io_capacity), capacity(knobs.io_capacity_max));
+    let (knobs, speed) = (knobs.clone(), speed.max(1));
     Some(Arc::new(move || {
-        let policy = boxed(kind, &slow);
-        LabSetup { policy: Box::new(Faster { policy, speed }), neighbours }
+        let policy = boxed(kind, &knobs);
+        LabSetup { policy: Box::new(Faster { policy, speed, rest: 0 }), neighbours }
     }))
 }
 
@@ -129,6 +127,8 @@ pub fn setup(
 struct Faster {
     policy: Box<dyn Policy>,
     speed: u64,
+    /// What was ordered and is less than a page.
+    rest: u64,
 }
 
 impl Policy for Faster {
@@ -137,13 +137,27 @@ impl Policy for Faster {
     }
 
     fn look(&mut self, look: &Look<'_>) -> Orders {
-        let mut seen = look.seen.clone();
-        seen.now_micros = seen.now_micros.saturating_mul(self.speed);
-        let orders = self.policy.look(&Look { seen: &seen, ..look.clone() });
+        let more = |pages: u64| pages.saturating_mul(self.speed);
+        let mut dirty = look.seen.dirty.clone();
+        for count in &mut dirty.counts {
+            *count = u32::try_from(more(u64::from(*count))).unwrap_or(u32::MAX);
+        }
+        let seen = Seen {
+            now_micros: more(look.seen.now_micros),
+            dirty: &dirty,
+            dirty_pages: more(look.seen.dirty_pages),
+            frames_total: more(look.seen.frames_total),
+            frames_free: more(look.seen.frames_free),
+            ..look.seen.clone()
+        };
+        let orders = self.policy.look(&Look { seen: &seen, wrote: more(look.wrote), ..*look });
+        let ordered = orders.pages.saturating_add(self.rest);
+        self.rest = ordered % self.speed;
         Orders {
+            pages: ordered / self.speed,
             again_micros: orders.again_micros / self.speed,
-            // Its second is a part of the engine's.
-            free_writes: orders.free_writes.map(|pages| pages.saturating_mul(self.speed)),
+            free_frames: (orders.free_frames / self.speed).max(4),
+            // Pages are fewer by as much as seconds are shorter: in a real second as many.
             ..orders
         }
     }
