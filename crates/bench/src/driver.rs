@@ -202,7 +202,6 @@ pub(crate) fn drive<T: Watched, J: Job>(
         }
         Sampler::new(target, job, &crew, interrupt, out, options).run(options)
     });
-    options.lab.measured();
     let mut driven = driven?;
     driven.error = locked(&crew.error).take();
     Ok(driven)

@@ -58,7 +58,6 @@ pub fn open(options: &Options, on_recovery: Option<OnRecovery>) -> Result<Opened
     let disk =
         disk.map(|spec| Arc::new(ThrottledVolume::with_clock(volume.clone(), spec, clock.clone())));
     if let Some(disk) = &disk {
-        options.lab.runs_on(disk);
         volume = disk.clone();
     }
     let db = Db::open_on(volume.clone(), config(options, on_recovery)).with_context(what)?;

@@ -3,8 +3,7 @@ use crate::feed::Feed;
 use anyhow::{Result, bail, ensure};
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::sync::{Arc, OnceLock};
-use weir::ThrottledVolume;
+use std::sync::Arc;
 
 /// Everything that a run needs to know, apart from where to print.
 #[derive(Clone, Debug)]
@@ -77,31 +76,13 @@ impl Options {
 pub struct Lab {
     /// Another engine's policy in the place of the store's own.
     pub policy: Option<Arc<weir::lab::MakeSetup>>,
-    /// Whether an imitated disk is as fast as the real one again once all is measured: reading
-    /// everything back and closing are not part of the experiment.
-    pub lifts: bool,
-    throttle: Arc<OnceLock<Arc<ThrottledVolume>>>,
 }
 
 impl Lab {
     /// With this policy, or the store's own.
     #[must_use]
     pub fn with_policy(policy: Option<Arc<weir::lab::MakeSetup>>) -> Self {
-        Lab { policy, lifts: true, ..Lab::default() }
-    }
-
-    /// The run is on this disk.
-    pub(crate) fn runs_on(&self, volume: &Arc<ThrottledVolume>) {
-        if self.lifts {
-            let _ = self.throttle.set(volume.clone());
-        }
-    }
-
-    /// All is measured.
-    pub(crate) fn measured(&self) {
-        if let Some(volume) = self.throttle.get() {
-            volume.set_unlimited(true);
-        }
+        Lab { policy }
     }
 }
 

@@ -100,9 +100,9 @@ const ADVISE_EXAMPLES: &str = "\
 Example:
   weir advise ./weir-data
 
-From what was observed of the database at work, when it was closed last (or, after a crash, from what
-recovery found): how often its pages are changed says how many page writes a log of another size
-would take. What is beyond the size observed is extrapolated.";
+From what was observed of the database at work, when it was closed last (or, after a crash, from
+what recovery found): how often its pages are changed says how many page writes a log of another
+size would take. What is beyond the size observed is extrapolated.";
 
 const LAB_EXAMPLES: &str = "\
 Examples:

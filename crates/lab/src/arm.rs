@@ -88,8 +88,8 @@ pub(crate) struct Arm {
     pub(crate) original: &'static str,
     pub(crate) kind: Kind,
     pub(crate) knobs: Knobs,
-    /// C and Cm, as multiples of the page writes a second that `deadline` needed for this work:
-    /// that is how the seeds' values relate to what their work needed.
+    /// C and Cm, as multiples of the page writes a second that this work needs at the age that the
+    /// seeds' work had (`run::need`): that is how their values relate to what their work needed.
     pub(crate) capacity: (f64, f64),
     pub(crate) neighbours: Neighbours,
     pub(crate) doublewrite: DoubleWrite,

@@ -5,9 +5,9 @@ use crate::results::Result1;
 use anyhow::{Context, Result, ensure};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use weir::{Config, Create, Db};
-use weir_base::format_size;
+use weir_base::{Clock, SystemClock, format_size};
 
 /// Fills the log in another process, kills it with SIGKILL, and opens the database here.
 pub(crate) fn run(
@@ -24,9 +24,9 @@ pub(crate) fn run(
         recovery_threads,
         ..Config::default()
     };
-    let began = Instant::now();
+    let clock = SystemClock::new();
     let db = Db::open(dir, config).context("opening after the kill")?;
-    let open_seconds = began.elapsed().as_secs_f64();
+    let open_seconds = clock.now_micros() as f64 / 1e6;
     let report = db.recovery_report().context("there was nothing to recover")?;
     db.close()?;
     let redo = report.redo_bytes();

@@ -3,9 +3,9 @@
 //! How many pages are written for a byte of redo follows from how often pages are changed. At any
 //! moment the newest change of each dirty page is known, and so how many different pages were
 //! changed within the last w bytes of log, for each w up to the checkpoint age: the working set.
-//! A mixture of pages with different rates of change is fitted to that curve; a page that is changed
-//! at rate r (per byte) and written when its first change is A bytes old is written r / (1 + r A)
-//! times a byte.
+//! A mixture of pages with different rates of change is fitted to that curve; a page that is
+//! changed at rate r (per byte) and written when its first change is A bytes old is written
+//! r / (1 + r A) times a byte.
 use std::sync::Arc;
 
 use weir_base::{ALIGN, AlignedBuf, checksum};

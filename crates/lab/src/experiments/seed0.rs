@@ -63,8 +63,8 @@ fn doublewrite() -> Experiment {
         name: "doublewrite pages 4 to 128",
         seed: "0, More on Checkpoints in InnoDB MySQL 8 (2020)",
         found: "doublewrite_pages=128 (files=2) instead of 4 removes the waves at C=7000",
-        missing: "out-of-place writes: the page store has none. The disk has a time to sync of 1 ms \
-                  here: without one, a batch costs its syncs nothing",
+        missing: "out-of-place writes: the page store has none. The disk takes 1 ms to sync here: \
+                  without that, a batch's syncs cost nothing",
         site: |site| Site { disk: format!("{},sync=1ms", site.disk), ..site },
         work: Work::Arms(|_| {
             vec![
@@ -84,8 +84,9 @@ fn doublewrite() -> Experiment {
         }),
         judge: |results| {
             let (few, many) = (results.get("mysql_8 pages=4"), results.get("mysql_8 pages=128"));
+            // Waves are what it is about; what they cost depends on how deep they are.
             Finding::new(
-                many.tps > few.tps && many.cv <= few.cv,
+                many.cv < few.cv / 2.0,
                 format!(
                     "batches of 4 pages give {:.0} tps with CV {:.3}, batches of 128 {:.0} with \
                      {:.3}",
