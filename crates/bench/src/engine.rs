@@ -77,7 +77,7 @@ fn config(options: &Options, on_recovery: Option<OnRecovery>) -> Config {
         log_bytes: options.log_bytes,
         page_size: options.page_size,
         recovery_progress: on_recovery,
-        lab: options.lab.0.clone(),
+        lab: options.lab.policy.clone(),
         ..Config::default()
     };
     let doublewrite = &mut config.doublewrite;

@@ -71,13 +71,24 @@ impl Options {
     }
 }
 
-/// Another engine's policy in the place of the store's own, if any.
+/// What a laboratory asks of a run; by default nothing.
 #[derive(Clone, Default)]
-pub struct Lab(pub Option<Arc<weir::lab::MakeSetup>>);
+pub struct Lab {
+    /// Another engine's policy in the place of the store's own.
+    pub policy: Option<Arc<weir::lab::MakeSetup>>,
+}
+
+impl Lab {
+    /// With this policy, or the store's own.
+    #[must_use]
+    pub fn with_policy(policy: Option<Arc<weir::lab::MakeSetup>>) -> Self {
+        Lab { policy }
+    }
+}
 
 impl std::fmt::Debug for Lab {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(if self.0.is_some() { "another policy" } else { "the store's own policy" })
+        f.write_str(if self.policy.is_some() { "another policy" } else { "the store's own" })
     }
 }
 

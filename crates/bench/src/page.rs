@@ -21,8 +21,8 @@ pub struct Page {
     pub tiles: Vec<(String, String)>,
     /// Tables of figures.
     pub tables: Vec<Table>,
-    /// The runs, in the order in which they are drawn.
-    pub runs: Vec<Run>,
+    /// The runs ([`Run`], as JSON), in the order in which they are drawn.
+    pub runs: Vec<serde_json::Value>,
     /// What to draw box plots of instead of the runs' measured seconds.
     pub boxes: Vec<Boxed>,
     /// The exact command.
@@ -56,6 +56,17 @@ pub struct Run {
     /// Its rows.
     #[serde(flatten)]
     pub recorded: Recorded,
+}
+
+impl Run {
+    /// For a page, or to be kept until there is one.
+    ///
+    /// # Panics
+    /// Never: it is plain data.
+    #[must_use]
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::to_value(self).expect("plain data")
+    }
 }
 
 /// The values of one box plot.
@@ -136,7 +147,7 @@ impl Page {
             tiles: tiles(&report.figures),
             tables: phases(report).into_iter().collect(),
             boxes: phase_boxes(report),
-            runs: vec![run],
+            runs: vec![run.json()],
             command: command.to_owned(),
             about: about(report),
             live: false,

@@ -56,6 +56,8 @@ pub fn run<T: Target>(
     }
     // A disk that fails now fails the verification, too: that is where it is told.
     let after = raw.filter(|_| !driven.interrupted).and_then(|raw| raw().ok());
+    // Reading everything back is no part of what is measured, nor is closing.
+    target.hurry(true);
     let verdict = judge(&driven, verify_run(&shared));
     let mut report =
         Report::of(&driven, Setup::of(options, volume, reused, shared.alone), before, after);

@@ -28,10 +28,16 @@ pub(crate) enum Command {
     /// Measure: run a workload, one line a second, then verify what was acknowledged
     #[command(subcommand)]
     Bench(Box<Bench>),
+    /// The workbench: the experiments that other engines' flushing policies are known by
+    #[command(subcommand)]
+    Lab(Lab),
     /// Check a whole database: every page of every tree, and that each page has one owner
     Check(Check),
     /// Show what a database consists of: log, trees, sizes, counters
     Stat(Stat),
+    /// Say what a log half, twice or four times as large would cost or save
+    #[command(after_help = ADVISE_EXAMPLES)]
+    Advise(Dir),
     /// List the trees
     Trees(Dir),
     /// Print the value of a key
@@ -64,6 +70,47 @@ pub(crate) enum Bench {
     /// Verify the bench's trees, and what an --ack-file says was acknowledged
     Verify(Verify),
 }
+
+#[derive(Subcommand)]
+pub(crate) enum Lab {
+    /// List the experiments
+    List,
+    /// Run an experiment, or all: other policies and this engine's on the same work
+    #[command(after_help = LAB_EXAMPLES)]
+    Run(LabRun),
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct LabRun {
+    /// Its number (weir lab list), or all
+    #[arg(value_name = "N|all")]
+    pub(crate) which: String,
+    /// All in ten minutes, on little data, instead of hours
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Where databases, results and reports go
+    #[arg(long, value_name = "DIR", default_value = "./weir-lab")]
+    pub(crate) dir: PathBuf,
+    /// Run again what has been run, and replace its report
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+const ADVISE_EXAMPLES: &str = "\
+Example:
+  weir advise ./weir-data
+
+From what was observed of the database at work, when it was closed last (or, after a crash, from
+what recovery found): how often its pages are changed says how many page writes a log of another
+size would take. What is beyond the size observed is extrapolated.";
+
+const LAB_EXAMPLES: &str = "\
+Examples:
+  weir lab run 5 --quick      four runs, a table, a report in ./weir-lab
+  weir lab run all            hours; stop it with Ctrl-C, the same command goes on from there
+
+Each experiment ends in a table with the seed's original figures beside those of this machine, one
+sentence whether the seed's finding holds here, and where this engine's own policy stands.";
 
 const BENCH_EXAMPLES: &str = "\
 Examples:

@@ -1,11 +1,15 @@
 //! The commands. Each returns the exit code, or an error that says why it could not run.
+mod advise;
 mod bench;
 mod check;
 mod entries;
+mod lab;
 mod stat;
 mod tpcc;
 
+pub(crate) use advise::advise;
 pub(crate) use bench::bench;
 pub(crate) use check::check;
 pub(crate) use entries::{delete, get, put, scan};
+pub(crate) use lab::lab;
 pub(crate) use stat::{stat, trees};

@@ -25,8 +25,10 @@ fn main() -> ExitCode {
     let args = Args::parse();
     let result = match args.command {
         Command::Bench(args) => cmd::bench(*args),
+        Command::Lab(args) => cmd::lab(&args),
         Command::Check(args) => cmd::check(&args),
         Command::Stat(args) => cmd::stat(&args),
+        Command::Advise(args) => cmd::advise(&args),
         Command::Trees(args) => cmd::trees(&args),
         Command::Get(args) => cmd::get(&args),
         Command::Put(args) => cmd::put(&args),

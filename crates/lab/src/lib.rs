@@ -2,4 +2,15 @@
 //! on Weir's own pages, log and disk, beside Weir's own policy, which has no knobs.
 #![forbid(unsafe_code)]
 
+mod arm;
+mod experiments;
+mod judge;
 pub mod policies;
+mod recovery;
+mod report;
+mod results;
+mod run;
+
+pub use experiments::{Experiment, all, find};
+pub use report::Outcome;
+pub use run::{Order, run};

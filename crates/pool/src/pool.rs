@@ -571,6 +571,20 @@ impl Pool {
         self.dirty.counts(self.log.published())
     }
 
+    /// Visits the newest change of each dirty page, without latches: for statistics.
+    pub fn visit_dirty(&self, visit: &mut dyn FnMut(Lsn)) {
+        for frame in 0..self.frames.count() {
+            let meta = self.frames.meta(frame);
+            if meta.first_lsn().is_none() {
+                continue;
+            }
+            let Some(word) = self.latch(meta.page()).map(Latch::load) else { continue };
+            if word.frame() == Some(frame) && !word.is_exclusive() {
+                visit(weir_page::Node::new(self.raw(frame)).lsn());
+            }
+        }
+    }
+
     /// Takes up to `most` dirty pages, oldest first, first modified before `before`, for
     /// [`Pool::write_back`].
     #[must_use]

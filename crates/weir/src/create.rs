@@ -37,6 +37,7 @@ fn is_ours(name: &str) -> bool {
     name == CONTROL_FILE
         || name == MARKER_FILE
         || name == "pages"
+        || name == crate::advise::FILE
         || name.starts_with("redo-")
         || name.starts_with("doublewrite-")
 }

@@ -113,6 +113,9 @@ impl Engine {
         if let Some(why) = self.halted() {
             return Err(Error::Halted(why));
         }
+        // Before all pages are clean, and nothing can be told from them any more.
+        let threads = self.config.background == Background::Threads;
+        let observed = threads.then(|| self.observe()).flatten();
         while self.writer.purge_some(64, false) > 0 {}
         self.log.flush(Durability::Synced)?;
         self.checkpointer.flush_all()?;
@@ -123,6 +126,9 @@ impl Engine {
                 control.checkpoint = end;
                 control.clean = true;
             })?;
+        }
+        if let Some(observed) = observed {
+            observed.write(&self.volume);
         }
         self.checkpointer.admission().stop("the database has been closed");
         Ok(())

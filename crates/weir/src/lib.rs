@@ -27,6 +27,7 @@
 //! # }
 //! ```
 #![forbid(unsafe_code)]
+mod advise;
 mod catalog;
 mod check;
 mod config;
@@ -45,6 +46,7 @@ mod txn;
 mod txn_cursor;
 mod workers;
 
+pub use advise::{Advice, Observed};
 pub use check::CheckReport;
 pub use config::{Background, Config, Create, RecoveryListener};
 pub use cursor::Cursor;

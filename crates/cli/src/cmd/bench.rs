@@ -177,7 +177,7 @@ fn report_can_be_written(path: &Path, replace: bool) -> Result<()> {
 }
 
 /// The first Ctrl-C ends the run cleanly, the second at once. (CLI-4)
-fn catch_interrupts(interrupt: Arc<AtomicBool>) -> Result<()> {
+pub(crate) fn catch_interrupts(interrupt: Arc<AtomicBool>) -> Result<()> {
     let handler = move || {
         if interrupt.swap(true, Relaxed) {
             std::process::exit(i32::from(EXIT_INTERRUPTED));

@@ -32,6 +32,9 @@ pub(crate) fn stat(args: &Stat) -> Result<u8> {
         format_size(seen.checkpoint_age_bytes),
         format_size(seen.checkpoint_age_limit_bytes),
     )?;
+    if let Some(observed) = db.observed() {
+        writeln!(out, "advice      {}", super::advise::line(&observed))?;
+    }
     writeln!(out, "trees       {}", names.len())?;
     for name in &names {
         writeln!(out, "  {}", show_bytes(name.as_bytes()))?;

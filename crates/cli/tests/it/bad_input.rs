@@ -56,6 +56,16 @@ fn wrong_words_are_named() {
 }
 
 #[test]
+fn an_unknown_experiment_lists_those_there_are() {
+    let list = expect(0, &["lab", "list"]);
+    assert_eq!(list.out.matches("seed ").count(), 12, "{}", list.out);
+    for which in ["13", "0", "every", "-"] {
+        let ran = expect(2, &["lab", "run", which, "--quick"]);
+        assert!(ran.err.contains("waves") && ran.err.contains("'all'"), "{which}: {}", ran.err);
+    }
+}
+
+#[test]
 fn a_report_is_never_replaced_unasked() {
     let scratch = Scratch::new();
     let (dir, json) = (scratch.text("db"), scratch.text("r.json"));

@@ -99,3 +99,28 @@ fn find(dir: &Path, needle: &[u8]) -> Option<(PathBuf, usize)> {
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
+
+/// After a run that filled its log, and after a crash, there is advice; before, it says why not.
+#[test]
+fn advice_on_the_size_of_the_log() {
+    let scratch = Scratch::new();
+    let dir = scratch.text("db");
+    expect(0, &["put", &dir, "people", "ada", "countess"]);
+    let early = expect(1, &["advise", &dir]);
+    assert!(early.out.contains("too little has been observed"), "{}", early.out);
+    let mut words = crate::small_bench("update", &dir);
+    let more = ["--seconds", "4", "--durability", "lazy", "--disk", "3000iops,64MiB"];
+    words.extend(more.map(str::to_owned));
+    let words = crate::with(words, "--log", "4MiB");
+    let bench = crate::ran(&mut crate::weir(&words));
+    assert_eq!(bench.code, Some(0), "{bench:#?}");
+    for _ in 0..2 {
+        let advice = expect(0, &["advise", &dir]);
+        for part in ["2 MiB", "4 MiB", "as now", "8 MiB", "16 MiB", "pages/GiB", " %"] {
+            assert!(advice.out.contains(part), "{part}: {}", advice.out);
+        }
+        let larger = advice.out.lines().find(|line| line.contains(" 8 MiB")).expect("a row");
+        assert!(larger.contains('-'), "a larger log saves page writes: {larger}");
+    }
+    assert!(expect(0, &["stat", &dir]).out.contains("advice      a log of 2 MiB: +"));
+}

@@ -29,7 +29,7 @@ pub use xtradb::{XtradbState, estimate, keep_average, reflex};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
-use weir::lab::{LabSetup, Look, MakeSetup, Neighbours, Orders, Policy};
+use weir::lab::{LabSetup, Look, MakeSetup, Neighbours, Orders, Policy, Seen};
 
 /// Which policy writes pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,13 +100,67 @@ impl FromStr for Kind {
 }
 
 /// What the engine is to be opened with so that this policy writes pages; `None` for Weir's own.
+///
+/// `speed`: how many of the policy's seconds pass in a real one. On a log so small that it wraps in
+/// seconds, a policy that looks once a second would be another policy; so its seconds shrink with
+/// the log. In one of its seconds fewer pages are written by as much; it is shown and told as many
+/// times more, so that capacities are what they are and whole numbers are not rounded more than in
+/// the original.
 #[must_use]
-pub fn setup(kind: Kind, knobs: &Knobs, neighbours: Neighbours) -> Option<Arc<MakeSetup>> {
+pub fn setup(
+    kind: Kind,
+    knobs: &Knobs,
+    neighbours: Neighbours,
+    speed: u64,
+) -> Option<Arc<MakeSetup>> {
     if kind == Kind::Deadline {
         return None;
     }
-    let knobs = knobs.clone();
-    Some(Arc::new(move || LabSetup { policy: boxed(kind, &knobs), neighbours }))
+    let (knobs, speed) = (knobs.clone(), speed.max(1));
+    Some(Arc::new(move || {
+        let policy = boxed(kind, &knobs);
+        LabSetup { policy: Box::new(Faster { policy, speed, rest: 0 }), neighbours }
+    }))
+}
+
+/// A policy whose time passes faster.
+struct Faster {
+    policy: Box<dyn Policy>,
+    speed: u64,
+    /// What was ordered and is less than a page.
+    rest: u64,
+}
+
+impl Policy for Faster {
+    fn name(&self) -> &'static str {
+        self.policy.name()
+    }
+
+    fn look(&mut self, look: &Look<'_>) -> Orders {
+        let more = |pages: u64| pages.saturating_mul(self.speed);
+        let mut dirty = look.seen.dirty.clone();
+        for count in &mut dirty.counts {
+            *count = u32::try_from(more(u64::from(*count))).unwrap_or(u32::MAX);
+        }
+        let seen = Seen {
+            now_micros: more(look.seen.now_micros),
+            dirty: &dirty,
+            dirty_pages: more(look.seen.dirty_pages),
+            frames_total: more(look.seen.frames_total),
+            frames_free: more(look.seen.frames_free),
+            ..look.seen.clone()
+        };
+        let orders = self.policy.look(&Look { seen: &seen, wrote: more(look.wrote), ..*look });
+        let ordered = orders.pages.saturating_add(self.rest);
+        self.rest = ordered % self.speed;
+        Orders {
+            pages: ordered / self.speed,
+            again_micros: orders.again_micros / self.speed,
+            free_frames: (orders.free_frames / self.speed).max(4),
+            // Pages are fewer by as much as seconds are shorter: in a real second as many.
+            ..orders
+        }
+    }
 }
 
 fn boxed(kind: Kind, knobs: &Knobs) -> Box<dyn Policy> {

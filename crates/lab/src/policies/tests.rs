@@ -315,11 +315,29 @@ fn keep_average_subtracts_what_was_written_anyway() {
 fn names_are_read_back_and_unknown_ones_list_them() {
     for kind in Kind::ALL {
         assert_eq!(kind.name().parse(), Ok(kind));
-        let made = setup(kind, &Knobs::defaults(kind), Neighbours::None);
+        let made = setup(kind, &Knobs::defaults(kind), Neighbours::None, 1);
         assert_eq!(made.map(|make| make().policy.name()), {
             (kind != Kind::Deadline).then(|| kind.name())
         });
     }
     let error = "mysql_9".parse::<Kind>().unwrap_err();
     assert!(error.contains("mysql_5_6, mysql_8, mariadb_10_5, reflex"), "{error}");
+}
+
+/// Time that runs ten times as fast: a tenth of the sleep, and a tenth of the pages in each tick,
+/// without more rounding: 32 are ordered in each of the policy's seconds, here 3, 3, 3, 3 and 4.
+#[test]
+fn faster_time_makes_ticks_shorter() {
+    let knobs = knobs(Kind::Mysql8);
+    let mut policy = setup(Kind::Mysql8, &knobs, Neighbours::None, 10).expect("a policy")().policy;
+    let list = list(&[1]);
+    let mut at = |seconds: f64, age: u64| {
+        let orders = policy.look(&look(&seen(&list, seconds, age, 5), 0));
+        (orders.pages, orders.again_micros)
+    };
+    assert_eq!(at(0.0, 1), (0, 100_000));
+    // As in `mysql_8_by_age_and_dirty_pages`.
+    let ticks = [(0.1, 0), (0.2, 1), (0.3, 2), (0.4, 3), (0.5, 4)];
+    let pages = ticks.map(|(seconds, more)| at(seconds, 415_625 + more).0);
+    assert_eq!(pages, [3, 3, 3, 3, 4]);
 }

@@ -41,7 +41,7 @@ fn every_policy_writes_pages_and_loses_nothing() {
         let neighbours =
             if kind == Kind::Reflex { Neighbours::Contiguous } else { Neighbours::None };
         let dir = scratch.path().join(kind.name());
-        let report = run(&dir, Lab(setup(kind, &knobs, neighbours)));
+        let report = run(&dir, Lab::with_policy(setup(kind, &knobs, neighbours, 1)));
         let figures = &report.figures;
         assert!(report.verified, "{kind}: {:?}", report.problems);
         assert!(figures.page_writes.total() > 0, "{kind}: {figures:?}");

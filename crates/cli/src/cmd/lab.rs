@@ -1,0 +1,57 @@
+//! `weir lab`.
+use super::bench::{catch_interrupts, command_line};
+use crate::args::{Lab, LabRun};
+use crate::{EXIT_FINDINGS, EXIT_INTERRUPTED, EXIT_OK};
+use anyhow::{Result, anyhow};
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use weir_lab::{Experiment, Order, all, find, run};
+
+/// Lists or runs experiments.
+pub(crate) fn lab(command: &Lab) -> Result<u8> {
+    match command {
+        Lab::List => list(),
+        Lab::Run(args) => run_some(args),
+    }
+}
+
+fn list() -> Result<u8> {
+    let mut out = std::io::stdout().lock();
+    for experiment in all() {
+        writeln!(out, "{:>3}  {}", experiment.number, experiment.name)?;
+        writeln!(out, "     seed {}", experiment.seed)?;
+    }
+    Ok(EXIT_OK)
+}
+
+fn run_some(args: &LabRun) -> Result<u8> {
+    let chosen: Vec<Experiment> = match args.which.as_str() {
+        "all" => all(),
+        which => vec![find(which).map_err(|error| anyhow!("{error}"))?],
+    };
+    let order = Order {
+        dir: args.dir.clone(),
+        quick: args.quick,
+        force: args.force,
+        skip_done: chosen.len() > 1,
+        command: command_line(),
+    };
+    let interrupt = Arc::new(AtomicBool::new(false));
+    catch_interrupts(interrupt.clone())?;
+    let mut out = std::io::stdout();
+    let mut well = true;
+    for experiment in &chosen {
+        let outcome = run(experiment, &order, &interrupt, &mut out)?;
+        well &= outcome.verified;
+        if outcome.was_done {
+            let path = outcome.report.display();
+            writeln!(out, "experiment {}: done before, see {path}", experiment.number)?;
+        }
+        if interrupt.load(Relaxed) {
+            writeln!(out, "interrupted; the same command goes on from here")?;
+            return Ok(EXIT_INTERRUPTED);
+        }
+    }
+    Ok(if well { EXIT_OK } else { EXIT_FINDINGS })
+}

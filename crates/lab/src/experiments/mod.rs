@@ -1,0 +1,88 @@
+//! The twelve experiments of `reference/flushing.md` section 6, each as data: what is run, what the
+//! seed reports, and how to tell whether its finding holds here.
+mod seed0;
+mod seeds;
+
+use crate::arm::{Arm, Site};
+use crate::judge::{Finding, Results};
+
+/// One of them.
+pub struct Experiment {
+    /// Its number in the reference.
+    pub number: u8,
+    /// A few words.
+    pub name: &'static str,
+    /// Which seed it is from.
+    pub seed: &'static str,
+    /// What the seed found.
+    pub found: &'static str,
+    /// What of it cannot be repeated on this engine; empty if all can.
+    pub missing: &'static str,
+    pub(crate) site: fn(Site) -> Site,
+    pub(crate) work: Work,
+    pub(crate) judge: fn(&Results<'_>) -> Finding,
+}
+
+pub(crate) enum Work {
+    /// Runs; the first is always `deadline`, from which the need for page writes is known.
+    Arms(fn(&Site) -> Vec<Arm>),
+    /// Recoveries with so many threads, by name.
+    Recoveries(&'static [(&'static str, &'static str, usize)]),
+}
+
+/// All of them, by number.
+#[must_use]
+pub fn all() -> Vec<Experiment> {
+    let mut all = seed0::experiments();
+    all.extend(seeds::experiments());
+    all.sort_by_key(|experiment| experiment.number);
+    all
+}
+
+/// The one that `text` names by its number.
+///
+/// # Errors
+/// What there is, when there is none of that number.
+pub fn find(text: &str) -> Result<Experiment, String> {
+    let number = text.parse::<u8>().ok();
+    all().into_iter().find(|experiment| Some(experiment.number) == number).ok_or_else(|| {
+        let lines = all().into_iter().map(|e| format!("  {:>2}  {}", e.number, e.name));
+        let list = lines.collect::<Vec<_>>().join("\n");
+        format!("'{text}' is no experiment; there are 'all' and\n{list}")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn twelve_experiments_that_begin_with_deadline() {
+        let all = all();
+        assert_eq!(all.iter().map(|e| e.number).collect::<Vec<_>>(), (1..=12).collect::<Vec<_>>());
+        for experiment in &all {
+            for site in [Site::quick(), Site::full()] {
+                let site = (experiment.site)(site);
+                assert!(site.disk.parse::<weir::DiskSpec>().is_ok(), "{}", site.disk);
+                let Work::Arms(arms) = &experiment.work else { continue };
+                let arms = arms(&site);
+                assert_eq!(arms[0].name, "deadline", "experiment {}", experiment.number);
+                let names: HashSet<&str> = arms.iter().map(|arm| arm.name.as_str()).collect();
+                assert_eq!(names.len(), arms.len(), "experiment {}", experiment.number);
+                let originals = arms.iter().filter(|arm| arm.original != "-").count();
+                assert!(originals > 0 || experiment.number == 12, "{}", experiment.number);
+            }
+        }
+    }
+
+    #[test]
+    fn an_unknown_number_lists_them() {
+        let error = find("13").err().expect("there is none");
+        assert!(
+            error.contains("13") && error.contains(" 1  ") && error.contains("12  "),
+            "{error}"
+        );
+        assert_eq!(find("5").expect("it is there").number, 5);
+    }
+}

@@ -1,0 +1,163 @@
+//! What an arm showed, kept in a file so that a run that was stopped goes on from there.
+use crate::arm::Arm;
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use weir_bench::Report;
+
+/// Of one arm.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Result1 {
+    pub(crate) name: String,
+    pub(crate) original: String,
+    pub(crate) is_deadline: bool,
+    /// Arms of the same group may be compared.
+    pub(crate) group: String,
+    /// C and Cm in pages a second.
+    pub(crate) capacity: Option<(u64, u64)>,
+    pub(crate) tps: f64,
+    pub(crate) cv: f64,
+    pub(crate) worst: f64,
+    pub(crate) stalled: u64,
+    pub(crate) p99_micros: u64,
+    pub(crate) age_mean: f64,
+    pub(crate) age_max: f64,
+    pub(crate) age_limit_bytes: u64,
+    pub(crate) pages_per_tx: f64,
+    pub(crate) page_writes_per_second: f64,
+    /// Part of the page writes that were for free frames.
+    pub(crate) free_share: f64,
+    pub(crate) redo_per_second: f64,
+    pub(crate) log_bytes: u64,
+    /// Threads and tps of each phase.
+    pub(crate) phases: Vec<(usize, f64)>,
+    /// Transactions of each measured second.
+    pub(crate) seconds: Vec<f64>,
+    pub(crate) warmup_seconds: u64,
+    pub(crate) verified: bool,
+    pub(crate) interrupted: bool,
+    /// Anything else, by name: as it is shown.
+    pub(crate) extra: Vec<(String, String)>,
+    /// Settings as the report shows them.
+    pub(crate) about: Vec<(String, String)>,
+    /// The rows, for the charts.
+    pub(crate) run: serde_json::Value,
+}
+
+impl Result1 {
+    pub(crate) fn of(
+        arm: &Arm,
+        report: &Report,
+        capacity: Option<(u64, u64)>,
+        run: serde_json::Value,
+    ) -> Result1 {
+        let figures = &report.figures;
+        let writes = &figures.page_writes;
+        let all = writes.total().max(1) as f64;
+        let seconds = figures.seconds.max(1e-9);
+        Result1 {
+            name: arm.name.clone(),
+            original: arm.original.to_owned(),
+            is_deadline: capacity.is_none(),
+            group: arm.group(),
+            capacity,
+            tps: figures.tps_mean,
+            cv: figures.tps_cv,
+            worst: figures.tps_worst_second_over_mean,
+            stalled: figures.stalled_seconds,
+            p99_micros: figures.latency_micros.p99,
+            age_mean: figures.checkpoint_age_mean_over_limit,
+            age_max: figures.checkpoint_age_max_over_limit,
+            age_limit_bytes: report.setup.checkpoint_age_limit_bytes,
+            pages_per_tx: figures.page_writes_per_transaction,
+            page_writes_per_second: writes.total() as f64 / seconds,
+            free_share: writes.free_frames as f64 / all,
+            redo_per_second: figures.redo_bytes_per_transaction * figures.tps_mean,
+            log_bytes: report.setup.log_bytes,
+            phases: report.phases.iter().map(|phase| (phase.threads, phase.tps_mean)).collect(),
+            seconds: report.series.tps.clone(),
+            warmup_seconds: report.warmup_seconds,
+            verified: report.verified,
+            interrupted: report.interrupted,
+            extra: Vec::new(),
+            about: weir_bench::page::about(report),
+            run,
+        }
+    }
+
+    /// Seconds of every log wrap.
+    pub(crate) fn wrap_seconds(&self) -> f64 {
+        if self.redo_per_second > 0.0 {
+            self.log_bytes as f64 / self.redo_per_second
+        } else {
+            f64::INFINITY
+        }
+    }
+
+    /// Transactions a second from the beginning, the warm-up included.
+    fn all_seconds(&self) -> Vec<f64> {
+        let column = |name: &str| {
+            let columns = self.run["columns"].as_array()?;
+            columns.iter().position(|column| column["name"] == name)
+        };
+        let Some(at) = column("weir_bench_rate_transactions") else { return Vec::new() };
+        let rows = self.run["rows"].as_array().map_or(&[][..], Vec::as_slice);
+        rows.iter().filter_map(|row| row[at].as_f64()).collect()
+    }
+
+    /// After how many log wraps the throughput stays within a tenth of its last half's mean.
+    pub(crate) fn settled_after_wraps(&self) -> Option<f64> {
+        settled(&self.all_seconds()).map(|seconds| seconds as f64 / self.wrap_seconds())
+    }
+
+    pub(crate) fn save(&self, path: &Path) -> Result<()> {
+        let text = serde_json::to_vec(self)?;
+        let part = path.with_extension("part");
+        let saved = std::fs::write(&part, text).and_then(|()| std::fs::rename(&part, path));
+        saved.with_context(|| format!("cannot keep the result {}", path.display()))
+    }
+
+    /// What was kept; `None` when there is nothing, or nothing that can be read.
+    pub(crate) fn load(path: &Path) -> Option<Result1> {
+        serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+    }
+}
+
+/// Seconds looked at together: single ones are noise.
+const WINDOW: usize = 3;
+
+/// From which second on all means of three seconds are within a tenth of the last half's mean.
+fn settled(tps: &[f64]) -> Option<usize> {
+    if tps.len() < 2 * WINDOW {
+        return None;
+    }
+    let half = &tps[tps.len() / 2..];
+    let last = half.iter().sum::<f64>() / half.len() as f64;
+    let off = |window: &[f64]| {
+        let mean = window.iter().sum::<f64>() / WINDOW as f64;
+        (mean - last).abs() > 0.1 * last
+    };
+    let latest = tps.windows(WINDOW).rposition(off);
+    match latest {
+        None => Some(0),
+        Some(at) if at + WINDOW >= tps.len() => None,
+        Some(at) => Some(at + 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::settled;
+
+    #[test]
+    fn settling() {
+        let flat = [10.0; 12];
+        assert_eq!(settled(&flat), Some(0));
+        let mut late = [10.0; 12];
+        late[..3].fill(2.0);
+        assert_eq!(settled(&late), Some(3), "the window from second 2 is 22 / 3");
+        let waves: Vec<f64> = (0..40).map(|i| if i / 5 % 2 == 0 { 4.0 } else { 12.0 }).collect();
+        assert_eq!(settled(&waves), None, "it never does");
+        assert_eq!(settled(&[1.0; 5]), None, "too short to say");
+    }
+}
