@@ -70,7 +70,7 @@ impl Tree {
     }
 
     #[inline]
-    fn walk<'p>(
+    pub(crate) fn walk<'p>(
         &'p self,
         target: Target<'_>,
         level: u8,

@@ -7,6 +7,7 @@ mod cursor;
 mod descend;
 mod drop_tree;
 mod error;
+mod estimate;
 mod merge;
 mod overflow;
 mod split;

@@ -109,8 +109,8 @@ typedef enum weir_estimate_kind {
     WEIR_EXACT = 0,
     // From a sample (weir_table_analyze).
     WEIR_SAMPLED = 1,
-    // There are more than this; the table was never sampled.
-    WEIR_MORE_THAN = 2,
+    // From two looks down the tree.
+    WEIR_DIVED = 2,
 } weir_estimate_kind;
 
 // Changes to be applied together.

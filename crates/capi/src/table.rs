@@ -371,8 +371,8 @@ pub enum weir_estimate_kind {
     WEIR_EXACT = 0,
     /// From a sample (weir_table_analyze).
     WEIR_SAMPLED = 1,
-    /// There are more than this; the table was never sampled.
-    WEIR_MORE_THAN = 2,
+    /// From two looks down the tree.
+    WEIR_DIVED = 2,
 }
 
 /// About how many rows (WEIR_ROWS) or entries of an index lie from `from` on and, if `to` is not
@@ -396,7 +396,7 @@ pub unsafe extern "C" fn weir_table_estimate(
         let how = match estimate {
             ::weir_table::Estimate::Exact(_) => weir_estimate_kind::WEIR_EXACT,
             ::weir_table::Estimate::Sampled(_) => weir_estimate_kind::WEIR_SAMPLED,
-            ::weir_table::Estimate::MoreThan(_) => weir_estimate_kind::WEIR_MORE_THAN,
+            ::weir_table::Estimate::Dived(_) => weir_estimate_kind::WEIR_DIVED,
         };
         // SAFETY: the contract of `borrow`.
         unsafe {

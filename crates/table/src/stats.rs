@@ -1,6 +1,7 @@
-//! How many rows a range has, nearly: small ranges are counted, larger ones placed among keys that
-//! sampling has kept at even distances (an equi-depth histogram; Piatetsky-Shapiro and Connell,
-//! "Accurate estimation of the number of tuples satisfying a condition", SIGMOD 1984).
+//! How many rows a range has, nearly: two looks down the tree tell the size; small ranges are then
+//! counted, and large ones of a table that was sampled are placed among keys that sampling has kept
+//! at even distances (an equi-depth histogram; Piatetsky-Shapiro and Connell, "Accurate estimation
+//! of the number of tuples satisfying a condition", SIGMOD 1984).
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -16,8 +17,10 @@ use crate::row::{put_bytes, take_bytes};
 use crate::scan::{Direction, KeyRange};
 use crate::shared::key_of;
 
-/// A range is counted up to so many rows.
-const COUNTED_MAX: u64 = 256;
+/// A range that seems to have no more rows than this is counted.
+const COUNTED_MAX: u64 = 16;
+/// A sample says more than a look at two places of ranges of so many distances.
+const WITHIN_DISTANCES: u64 = 16;
 /// Sampling keeps between half of this and this many keys of a tree.
 const KEPT_MAX: usize = 512;
 /// What is kept of a key: enough to tell most apart.
@@ -31,8 +34,8 @@ pub enum Estimate {
     /// Estimated: off by about 1 % of the tree's rows when it was sampled, and by what has changed
     /// since.
     Sampled(u64),
-    /// More than this: the table was never sampled.
-    MoreThan(u64),
+    /// From two looks down the tree: off by as much as its pages differ.
+    Dived(u64),
 }
 
 impl Estimate {
@@ -40,7 +43,7 @@ impl Estimate {
     #[must_use]
     pub fn rows(self) -> u64 {
         match self {
-            Estimate::Exact(rows) | Estimate::Sampled(rows) | Estimate::MoreThan(rows) => rows,
+            Estimate::Exact(rows) | Estimate::Sampled(rows) | Estimate::Dived(rows) => rows,
         }
     }
 }
@@ -155,20 +158,37 @@ impl RawTable {
     /// # Errors
     /// [`Error::NoIndex`], [`Error::Changed`], [`Error::Store`].
     pub fn estimate(&self, index: Option<usize>, range: &KeyRange) -> Result<Estimate, Error> {
+        let tree = match index {
+            None => &self.primary,
+            Some(at) => self.indexes.get(at).ok_or_else(|| Error::NoIndex(at.to_string()))?,
+        };
+        let dived = tree.estimate(&range.from, range.to.as_deref())?;
+        if dived <= COUNTED_MAX {
+            return self.count_few(index, range, dived);
+        }
+        let number = index.map_or(self.info.tree, |at| self.info.indexes[at].tree);
+        let sample = self.sample(number)?;
+        Ok(match sample.filter(|sample| dived > WITHIN_DISTANCES * sample.distance) {
+            Some(sample) => Estimate::Sampled(sample.within(range).max(COUNTED_MAX)),
+            None => Estimate::Dived(dived),
+        })
+    }
+
+    /// Counts a range that seems small; one that is not after all is as large as it seemed.
+    fn count_few(
+        &self,
+        index: Option<usize>,
+        range: &KeyRange,
+        dived: u64,
+    ) -> Result<Estimate, Error> {
         let mut txn = self.shared.begin();
         let mut scan = self.scan(&mut txn, index, range.clone(), Direction::Up)?;
         let mut counted = 0;
-        while counted <= COUNTED_MAX && scan.next(&mut txn)? {
+        while counted <= 2 * COUNTED_MAX && scan.next(&mut txn)? {
             counted += 1;
         }
-        if counted <= COUNTED_MAX {
-            return Ok(Estimate::Exact(counted));
-        }
-        let tree = index.map_or(self.info.tree, |at| self.info.indexes[at].tree);
-        Ok(match self.sample(tree)? {
-            Some(sample) => Estimate::Sampled(sample.within(range).max(counted)),
-            None => Estimate::MoreThan(COUNTED_MAX),
-        })
+        let is_whole = counted <= 2 * COUNTED_MAX;
+        Ok(if is_whole { Estimate::Exact(counted) } else { Estimate::Dived(dived.max(counted)) })
     }
 
     fn sample(&self, tree: u64) -> Result<Option<Arc<Sample>>, Error> {

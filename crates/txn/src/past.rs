@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 use weir_base::{TreeId, TxnId};
 use weir_btree::{Env, Row, TreeError};
 use weir_change::Stored;
@@ -52,8 +53,10 @@ struct Rows {
     /// The piece that was read last, by its mark.
     read: Option<(u64, Arc<Piece>)>,
     /// By number, from that behind `stored`.
-    entries: Vec<Entry>,
-    bytes: Vec<u8>,
+    /// Most transactions are small, and there may be millions of them: one change of a short row
+    /// lies here, where a look at the transaction finds it.
+    entries: SmallVec<[Entry; 1]>,
+    bytes: SmallVec<[u8; 144]>,
 }
 
 struct Entry {
@@ -154,7 +157,7 @@ impl Past {
         rows.stored = stored;
         rows.pieces.extend(pieces.iter().filter(|piece| piece.last_seq > 0));
         rows.entries.clear();
-        rows.bytes = Vec::new();
+        rows.bytes = SmallVec::new();
         rows.env = Some(env.clone());
     }
 
@@ -353,13 +356,13 @@ impl Past {
     pub(crate) fn shrink(&self) {
         let mut rows = self.rows.lock();
         let rows = &mut *rows;
-        if rows.entries.capacity() > 2 * rows.entries.len() {
+        if rows.entries.capacity() > 2 * rows.entries.len().max(1) {
             rows.entries.shrink_to_fit();
         }
         if rows.bytes.capacity() > 2 * rows.bytes.len() {
             rows.bytes.shrink_to_fit();
         }
-        *self.work.lock() = Work { trees: Vec::new(), ..Work::default() };
+        *self.work.lock() = Work::default();
     }
 }
 

@@ -69,7 +69,7 @@ impl Writer {
         work.drops_tree = !pieces.is_empty() || found.todo.iter().any(drops);
         work.undo_bytes = found.undo.iter().map(UndoEntry::bytes).sum();
         pieces.into_iter().for_each(|piece| work.pieces.push(piece));
-        (work.undo, work.todo) = (refs, found.todo);
+        (work.undo, work.todo) = (refs.into(), found.todo);
         if found.fate == Fate::Committed {
             drop(work);
             self.registry().commit(&past);

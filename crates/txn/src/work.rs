@@ -1,4 +1,5 @@
 //! What a transaction needs itself: to be taken back, and to be completed.
+use smallvec::SmallVec;
 use weir_base::{PageNo, TreeId};
 use weir_btree::Tree;
 
@@ -13,11 +14,11 @@ use crate::undo::UndoEntry;
 #[derive(Default)]
 pub(crate) struct Work {
     /// The trees that it changed.
-    pub(crate) trees: Vec<Tree>,
+    pub(crate) trees: SmallVec<[Tree; 1]>,
     /// What to take back first of all, and to do last after the commit: it is stored in pages.
     pub(crate) pieces: Pieces,
     /// What to take back besides, oldest first.
-    pub(crate) undo: Vec<Undo>,
+    pub(crate) undo: SmallVec<[Undo; 1]>,
     /// Bytes of log that writing all of `undo` and `todo` again would take.
     pub(crate) undo_bytes: u64,
     /// What its commit leaves to do besides.

@@ -37,6 +37,16 @@ impl Tree {
         Ok(self.engine.writer.read(&self.raw, key, None, View::Latest, out)?)
     }
 
+    /// About how many rows have keys from `from` on and below `to` (`None`: to the end), also those
+    /// that are not committed or not gone yet: exact within a page, otherwise off by as much as
+    /// pages differ. Takes two looks down the tree, however many rows there are.
+    ///
+    /// # Errors
+    /// As [`Tree::get`].
+    pub fn estimate(&self, from: &[u8], to: Option<&[u8]>) -> Result<u64, Error> {
+        Ok(self.raw.estimate(from, to)?)
+    }
+
     /// Inserts a row or replaces its value; returns when it is as durable as asked.
     ///
     /// # Errors

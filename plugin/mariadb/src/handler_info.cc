@@ -66,9 +66,6 @@ ha_rows ha_weir::records_in_range(uint index, const key_range *min, const key_ra
                                       &rows, &kind);
   if (code != WEIR_OK)
     return HA_POS_ERROR;
-  // More than was counted, and nobody has sampled: a part of the table.
-  if (kind == WEIR_MORE_THAN)
-    rows= std::max<uint64_t>(rows, m_share->rows(m_table) / (min && max ? 4 : 2));
   return std::max<uint64_t>(rows, 1);
 }
 

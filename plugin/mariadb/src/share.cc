@@ -35,9 +35,6 @@ ulonglong Weir_share::rows(weir_table *table)
   weir_bytes all= {nullptr, 0};
   if (weir_table_estimate(table, WEIR_ROWS, all, nullptr, &rows, &kind) != WEIR_OK)
     return 2;
-  // Larger, and nobody has ever counted: once is enough, the count is kept across restarts.
-  if (kind == WEIR_MORE_THAN)
-    weir_table_analyze(table, &rows);
   longlong unknown= -1;
   m_rows.compare_exchange_strong(unknown, static_cast<longlong>(rows));
   return rows;

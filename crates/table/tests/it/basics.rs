@@ -239,9 +239,13 @@ fn ranges_are_estimated() {
     fill(&db, &table, 1..3_001);
     let key = |id: u64| vec![Value::from(id)];
     let range = |from, to| Range::between(key(from)..key(to));
-    assert_eq!(table.estimate(None, &range(100, 150)).expect("some"), Estimate::Exact(50));
-    let unknown = table.estimate(None, &range(100, 2_100)).expect("some");
-    assert!(matches!(unknown, Estimate::MoreThan(_)), "{unknown:?}");
+    assert_eq!(table.estimate(None, &range(100, 110)).expect("some"), Estimate::Exact(10));
+    for (from, to) in [(100, 150), (100, 2_100), (1, 3_001), (2_900, 3_001)] {
+        let unknown = table.estimate(None, &range(from, to)).expect("some");
+        assert!(matches!(unknown, Estimate::Dived(_)), "{unknown:?}");
+        let (about, really) = (unknown.rows() as f64, (to - from) as f64);
+        assert!((about / really - 1.0).abs() < 0.25, "{about} for {really}");
+    }
     assert_eq!(table.analyze().expect("a walk"), 3_000);
     for (from, to) in [(1, 3_001), (100, 2_100), (2_000, 2_900)] {
         let about = table.estimate(None, &range(from, to)).expect("some");
