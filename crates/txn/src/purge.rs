@@ -3,6 +3,7 @@
 //! the rest.
 use std::cell::RefCell;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use weir_base::{Lsn, TxnId};
 use weir_btree::TreeError;
@@ -40,6 +41,8 @@ impl Writer {
 
     /// As [`Writer::purge`]; unless `heavy`, it stops before one that leaves much to do.
     pub fn purge_some(&self, max: usize, heavy: bool) -> usize {
+        // First, so that whoever waits for all to be done sees this or what is in the list.
+        self.completing.fetch_add(1, Ordering::SeqCst);
         let mut ready = Vec::new();
         self.registry().take_purgeable(max, heavy, &mut ready);
         // One that is not complete keeps its place in the log.
@@ -47,6 +50,7 @@ impl Writer {
         if !ready.is_empty() {
             self.registry().forget(&ready);
         }
+        self.completing.fetch_sub(1, Ordering::SeqCst);
         ready.len()
     }
 

@@ -295,6 +295,14 @@ impl Registry {
         }
     }
 
+    /// Whether some ended transaction is seen by all snapshots.
+    pub(crate) fn has_purgeable(&self) -> bool {
+        let inner = self.inner.lock();
+        let last = self.last_commit.load(Ordering::Acquire);
+        let horizon = inner.snapshots.keys().next().copied().unwrap_or(last);
+        inner.ended.front().is_some_and(|(number, _)| number <= horizon)
+    }
+
     /// Forgets transactions that everybody sees the end of, and that nothing is left to do for.
     pub(crate) fn forget(&self, all: &[Arc<Past>]) {
         let mut inner = self.inner.lock();

@@ -2,6 +2,7 @@
 //! that committed are completed and losers are taken back, both in the background, in steps, while
 //! the database is open. Their rows stay theirs until then.
 use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 
 use weir_base::{TreeId, TxnId};
 use weir_btree::Tree;
@@ -89,6 +90,7 @@ impl Writer {
             return Ok(Some(txn));
         }
         self.losers.lock().push_back(txn);
+        self.losers_left.fetch_add(1, Ordering::SeqCst);
         Ok(None)
     }
 
@@ -154,13 +156,22 @@ impl Writer {
         }
         txn.rollback(self)?;
         losers.pop_front();
+        self.losers_left.fetch_sub(1, Ordering::SeqCst);
         Ok(true)
     }
 
     /// How many transactions recovery has left to be taken back.
     #[must_use]
     pub fn losers(&self) -> usize {
-        self.losers.lock().len()
+        self.losers_left.load(Ordering::SeqCst)
+    }
+
+    /// Whether [`Writer::tidy`] has something to do, or is at it in some thread.
+    #[must_use]
+    pub fn is_untidy(&self) -> bool {
+        self.losers() > 0
+            || self.completing.load(Ordering::SeqCst) > 0
+            || self.registry().has_purgeable()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Running writes: one row as one group of the log, or a batch under a transaction of its own.
 use std::collections::{BTreeMap, HashSet, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -76,6 +76,9 @@ pub struct Writer {
     pub(crate) dropped: RwLock<HashSet<TreeId>>,
     /// Transactions that recovery has found and that are to be taken back.
     pub(crate) losers: Mutex<VecDeque<Txn>>,
+    /// How many they are, and how many transactions are being completed that left much to do.
+    pub(crate) losers_left: AtomicUsize,
+    pub(crate) completing: AtomicUsize,
     /// Where trees are found that a transaction found by recovery has changed.
     trees: OnceLock<Box<TreeOf>>,
     /// Long background work ends where it is.
@@ -102,6 +105,8 @@ impl Writer {
             locks: LockTable::new(),
             dropped: RwLock::default(),
             losers: Mutex::default(),
+            losers_left: AtomicUsize::new(0),
+            completing: AtomicUsize::new(0),
             trees: OnceLock::new(),
             quits: AtomicBool::new(false),
             admission,

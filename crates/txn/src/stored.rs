@@ -216,7 +216,12 @@ impl Txn {
             return Ok(());
         }
         let (bodies, keep) = {
-            let work = past.work.lock();
+            let mut work = past.work.lock();
+            if work.undo.is_empty() && work.todo.is_empty() {
+                // All that was counted has been taken back.
+                (work.undo_bytes, self.undo_bytes) = (0, 0);
+                return Ok(());
+            }
             (bodies(past, &work), work.depth())
         };
         // Pages that were taken before are somebody else's.

@@ -99,13 +99,30 @@ impl Engine {
         while more() && self.writer.tidy(TIDY_ROWS).is_ok_and(|did| did) {}
     }
 
+    /// Gives the background work that may take long some time to be done: the next opening finds
+    /// everything in order then.
+    fn tidy_at_close(&self) {
+        if self.workers.lock().is_none() {
+            return self.tidy_for(TIDY_AT_CLOSE_MICROS, |_| true);
+        }
+        // Its thread can be told to quit in the middle of a long step; this one could not.
+        let until = self.clock.now_micros() + TIDY_AT_CLOSE_MICROS;
+        while self.clock.now_micros() < until && self.halted().is_none() {
+            while self.writer.purge_some(64, false) > 0 {}
+            if !self.writer.is_untidy() {
+                return;
+            }
+            self.clock.sleep_micros(2_000);
+        }
+    }
+
     /// Ends the background work and, if nothing has failed, writes everything and marks the
     /// database as closed in order.
     pub(crate) fn shut_down(&self) -> Result<(), Error> {
         if self.closed.swap(true, Ordering::SeqCst) {
             return Ok(());
         }
-        self.tidy_for(TIDY_AT_CLOSE_MICROS, |_| true);
+        self.tidy_at_close();
         self.writer.quit();
         if let Some(workers) = self.workers.lock().take() {
             workers.stop();
