@@ -13,6 +13,7 @@ use weir_device::Volume;
 
 use crate::db::Db;
 use crate::engine::Engine;
+use crate::workers::Site;
 
 /// The file that keeps what was observed when the database was closed.
 pub(crate) const FILE: &str = "observed";
@@ -186,8 +187,9 @@ impl Mixture {
 /// Below this part of the log an age says little about the work.
 const AGE_LEAST: u64 = 16;
 
-impl Engine {
-    /// What can be observed now; `None` when too little is dirty to say anything.
+impl Site {
+    /// What can be observed now, but for the speed of recovery; `None` when too little is dirty to
+    /// say anything.
     pub(crate) fn observe(&self) -> Option<Observed> {
         let age_bytes = self.checkpointer.age_bytes();
         let log_bytes = self.log.capacity_bytes();
@@ -204,17 +206,25 @@ impl Engine {
             (bytes, ages.partition_point(|&age| age <= bytes) as u64)
         };
         let working_set = (0..POINTS).map(point).filter(|&(_, pages)| pages > 0).collect();
-        let rate = self.report.filter(|report| report.redo_bytes() > 1 << 20).map(|report| {
-            (report.redo_bytes() as f64 * 1e6 / report.total_micros.max(1) as f64) as u64
-        });
-        let before = Observed::read(&self.volume).map(|kept| kept.recovery_bytes_per_second);
         Some(Observed {
             age_bytes,
             log_bytes,
             page_size: self.pool.page_size() as u64,
-            recovery_bytes_per_second: rate.or(before).unwrap_or(0),
+            recovery_bytes_per_second: 0,
             working_set,
         })
+    }
+}
+
+impl Engine {
+    /// What can be observed now, or was lately; `None` when it was always too little.
+    pub(crate) fn observe(&self) -> Option<Observed> {
+        let observed = self.site().observe().or_else(|| self.seen.lock().clone())?;
+        let rate = self.report.filter(|report| report.redo_bytes() > 1 << 20).map(|report| {
+            (report.redo_bytes() as f64 * 1e6 / report.total_micros.max(1) as f64) as u64
+        });
+        let before = Observed::read(&self.volume).map(|kept| kept.recovery_bytes_per_second);
+        Some(Observed { recovery_bytes_per_second: rate.or(before).unwrap_or(0), ..observed })
     }
 }
 

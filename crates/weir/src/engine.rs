@@ -13,6 +13,7 @@ use weir_redo::{Durability, Log};
 use weir_space::Space;
 use weir_txn::{Registry, Writer};
 
+use crate::advise::Observed;
 use crate::config::{Background, Config};
 use crate::error::Error;
 use crate::open::RecoveryReport;
@@ -39,6 +40,8 @@ pub(crate) struct Engine {
     /// Prepared transactions, by the names that the outside has given them.
     pub(crate) prepared: Mutex<BTreeMap<Vec<u8>, weir_txn::Txn>>,
     pub(crate) report: Option<RecoveryReport>,
+    /// What was observed last while enough was going on.
+    pub(crate) seen: Arc<Mutex<Option<Observed>>>,
     pub(crate) workers: Mutex<Option<Workers>>,
     pub(crate) closed: AtomicBool,
 }

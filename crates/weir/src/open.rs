@@ -278,6 +278,7 @@ fn assemble(
         next_tree,
         prepared: Mutex::default(),
         report: None,
+        seen: Arc::default(),
         workers: Mutex::new(None),
         closed: AtomicBool::new(false),
     })
@@ -313,13 +314,14 @@ fn settle_open(
 }
 
 impl Engine {
-    fn site(&self) -> Site {
+    pub(crate) fn site(&self) -> Site {
         Site {
             pool: self.pool.clone(),
             log: self.log.clone(),
             checkpointer: self.checkpointer.clone(),
             clock: self.clock.clone(),
             writer: self.writer.clone(),
+            seen: self.seen.clone(),
         }
     }
 }

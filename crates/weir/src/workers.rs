@@ -5,10 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use weir_checkpoint::{Checkpointer, WorkerError};
 use weir_pool::Pool;
 use weir_redo::{Durability, Log, RedoError};
 
+use crate::advise::Observed;
 use crate::engine::{TIDY_ROWS, halt};
 use crate::error::Error;
 
@@ -16,6 +18,9 @@ use crate::error::Error;
 const TICK_MICROS: u64 = 50_000;
 /// Writers are let on this often.
 const ADMIT_MICROS: u64 = 2_000;
+/// How the work changes pages is observed after so long, then after twice as long, and so on.
+const OBSERVE_FIRST_MICROS: u64 = 1_000_000;
+const OBSERVE_MICROS_MAX: u64 = 30_000_000;
 /// Lazy commits are made durable this often.
 const LAZY_MICROS: u64 = 1_000_000;
 
@@ -36,6 +41,8 @@ pub(crate) struct Site {
     pub(crate) checkpointer: Arc<Checkpointer>,
     pub(crate) clock: Arc<dyn weir_base::Clock>,
     pub(crate) writer: Arc<weir_txn::Writer>,
+    /// What was observed last while enough was going on.
+    pub(crate) seen: Arc<Mutex<Option<Observed>>>,
 }
 
 impl Workers {
@@ -136,7 +143,18 @@ fn clean_loop(site: &Site, stop: &AtomicBool) {
 
 /// On its own: it waits for admission, which waits for the others.
 fn tidy_loop(site: &Site, stop: &AtomicBool) {
+    let mut pause = OBSERVE_FIRST_MICROS;
+    let mut next_look = site.clock.now_micros() + pause;
     while running(stop) {
+        let now = site.clock.now_micros();
+        // Also before the end: a database that is idle when it is closed has nothing to tell.
+        if now >= next_look {
+            pause = (2 * pause).min(OBSERVE_MICROS_MAX);
+            next_look = now + pause;
+            let seen = site.observe();
+            let mut kept = site.seen.lock();
+            *kept = seen.or_else(|| kept.take());
+        }
         // What fails here has halted the log, or is for the next opening.
         if !site.writer.tidy(TIDY_ROWS).unwrap_or(false) {
             site.clock.sleep_micros(20_000);
