@@ -1,5 +1,5 @@
 //! The C interface: handles, codes, borrowed bytes. It only translates; `include/weir.h` is made of
-//! it. What a pointer must be is said once, at [`crate::borrow`], and holds for all functions.
+//! it. What a pointer must be is said once, at `borrow`, and holds for all functions.
 #![allow(non_camel_case_types)] // The names are C's.
 #![allow(clippy::missing_safety_doc)] // Said once, in `borrow`.
 mod batch;
