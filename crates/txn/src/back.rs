@@ -29,19 +29,10 @@ pub(crate) fn take_back(
             continue;
         }
         drop(work);
-        wait(w, past)?;
+        // What is stored may be more than the log has room for: taking it back waits for admission
+        // as other changes do (TXN-4).
+        w.admit_carried(past, ROW_BYTES)?;
         newest_stored(w, past, &mut past.work.lock(), &mut read)?;
-    }
-}
-
-/// What is stored may be more than the log has room for: taking it back waits for admission as
-/// other changes do, and is carried forward meanwhile (TXN-4).
-fn wait(w: &Writer, past: &Past) -> Result<(), TxnError> {
-    loop {
-        w.carry_forward(past)?;
-        if w.try_admit(ROW_BYTES)? {
-            return Ok(());
-        }
     }
 }
 

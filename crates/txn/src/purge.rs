@@ -114,8 +114,7 @@ impl Writer {
     /// far back.
     fn repeat_todo(&self, id: TxnId, todo: &[Todo]) -> Result<(), TreeError> {
         let log = self.env().pool.log();
-        let far = |from| log.end().bytes_since(from) > log.limit_bytes() / 4;
-        if self.registry().first_of(id).is_some_and(far) {
+        if self.begins_far_back(id) {
             let start = log.end();
             let header = Header { txn: Some(id), commits: true, ..Header::default() };
             let mut group = Group::begin(header);
@@ -186,11 +185,28 @@ impl Writer {
         Ok(())
     }
 
+    /// Whether what recovery needs of a transaction holds much of the log.
+    fn begins_far_back(&self, id: TxnId) -> bool {
+        let log = self.env().pool.log();
+        let far = |from| log.end().bytes_since(from) > log.limit_bytes() / 4;
+        self.registry().first_of(id).is_some_and(far)
+    }
+
+    /// Waits for admission, and carries the transaction forward meanwhile: what it waits for may be
+    /// that the checkpoint moves on (TXN-4).
+    pub(crate) fn admit_carried(&self, past: &Past, bytes: u64) -> Result<(), TxnError> {
+        loop {
+            self.carry_forward(past)?;
+            if self.try_admit(bytes)? {
+                return Ok(());
+            }
+        }
+    }
+
     /// As [`Writer::carry_forward_all`], for one transaction, if it begins far back.
     pub(crate) fn carry_forward(&self, past: &Past) -> Result<(), TxnError> {
         let log = self.env().pool.log();
-        let far = |from| log.end().bytes_since(from) > log.limit_bytes() / 4;
-        if !self.registry().first_of(past.id()).is_some_and(far) {
+        if !self.begins_far_back(past.id()) {
             return Ok(());
         }
         // Whoever has it writes just now.

@@ -635,12 +635,7 @@ impl Txn {
         if undo_bytes > max {
             return Err(TxnError::TooLarge { undo_bytes, max });
         }
-        loop {
-            w.carry_forward(past)?;
-            if w.try_admit(bytes)? {
-                return Ok(());
-            }
-        }
+        w.admit_carried(past, bytes)
     }
 }
 

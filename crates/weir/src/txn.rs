@@ -275,10 +275,7 @@ impl Txn {
         wait: Wait,
         out: &mut Vec<u8>,
     ) -> Result<bool, Error> {
-        let usual = self.raw.set_wait(wait);
-        let found = self.get_locked(tree, key, Kind::Exclusive, out);
-        self.raw.set_wait(usual);
-        found
+        self.waiting(wait, |txn| txn.get_locked(tree, key, Kind::Exclusive, out))
     }
 
     /// As [`Txn::get_for_share`], and waits only as `wait` says.
@@ -292,10 +289,15 @@ impl Txn {
         wait: Wait,
         out: &mut Vec<u8>,
     ) -> Result<bool, Error> {
+        self.waiting(wait, |txn| txn.get_locked(tree, key, Kind::Share, out))
+    }
+
+    /// Does one thing that waits for locks only as `wait` says.
+    fn waiting<T>(&mut self, wait: Wait, act: impl FnOnce(&mut Self) -> T) -> T {
         let usual = self.raw.set_wait(wait);
-        let found = self.get_locked(tree, key, Kind::Share, out);
+        let done = act(self);
         self.raw.set_wait(usual);
-        found
+        done
     }
 
     fn get_locked(
