@@ -23,7 +23,7 @@ pub enum Planted {
 
 impl Planted {
     /// All of them, with the names that the command line takes.
-    pub const ALL: [(&'static str, Planted); 14] = [
+    pub const ALL: [(&'static str, Planted); 15] = [
         ("nothing", Planted::Nothing),
         ("skip-log-gate", Planted::SkipLogGate),
         ("torn-pages", Planted::TornPages),
@@ -38,6 +38,7 @@ impl Planted {
         ("locks-not-asked", Planted::Txn(PlantedBug::LocksNotAsked)),
         ("ranges-not-locked", Planted::Txn(PlantedBug::RangesNotLocked)),
         ("prepared-short", Planted::Txn(PlantedBug::PreparedShort)),
+        ("versions-not-archived", Planted::Txn(PlantedBug::VersionsNotArchived)),
     ];
 }
 
@@ -54,6 +55,8 @@ pub struct Setup {
     pub doublewrite: DoubleWriteConfig,
     /// The opening before wrote pages that could tear.
     pub torn_before: bool,
+    /// Memory for versions, in bytes; the engine's own measure when 0.
+    pub versions_bytes: u64,
     /// What is wrong on purpose.
     pub planted: Planted,
 }
@@ -68,6 +71,7 @@ impl Setup {
             log_bytes: 640 << 10,
             doublewrite: DoubleWriteConfig { mode: DoubleWriteMode::On, files: 2, pages: 16 },
             torn_before: false,
+            versions_bytes: 0,
             planted: Planted::Nothing,
         }
     }
@@ -91,6 +95,8 @@ impl Setup {
             log_bytes: (640 << 10) + random.u64(0..4) * (128 << 10),
             doublewrite: DoubleWriteConfig { mode, files, pages },
             torn_before: false,
+            // Mostly so little that snapshots of a few dozen transactions are old.
+            versions_bytes: *random.choice(&[0, 2_000, 4_000, 20_000]).unwrap_or(&0),
             planted,
         }
     }
@@ -135,6 +141,7 @@ impl Setup {
             create: Create::IfMissing,
             background: Background::Manual,
             pages_max: 1 << 16,
+            versions_max_bytes: (self.versions_bytes > 0).then_some(self.versions_bytes),
             skip_log_gate: self.planted == Planted::SkipLogGate,
             planted: match self.planted {
                 Planted::Txn(bug) => bug,

@@ -1,6 +1,7 @@
 //! Who sees and who waits: transaction numbers, which of them are active, rows as locks, undo and
 //! what remains to be done after a commit; versions, snapshots and locks.
 #![forbid(unsafe_code)]
+mod archive;
 mod back;
 mod cleanup;
 mod cursor;
@@ -18,6 +19,7 @@ mod resumed;
 mod run;
 mod scan;
 mod see;
+mod spill;
 mod stored;
 mod txn;
 mod undo;

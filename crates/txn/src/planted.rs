@@ -22,4 +22,6 @@ pub enum PlantedBug {
     RangesNotLocked,
     /// A prepared transaction does not say what is left to do when it commits.
     PreparedShort,
+    /// Versions for old snapshots are forgotten, not archived.
+    VersionsNotArchived,
 }

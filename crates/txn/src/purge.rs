@@ -84,7 +84,8 @@ impl Writer {
                 return Ok(());
             }
         };
-        let _ = finish(self.env(), past.id(), &todo, &tree_of, &mut go_on);
+        let is_everybodys = |id| self.registry().is_everybodys(id);
+        let _ = finish(self.env(), past.id(), &todo, &tree_of, &is_everybodys, &mut go_on);
         let is_done = !is_heavy || !self.has_quit();
         if !is_done {
             work.into_inner().todo = todo;
@@ -129,6 +130,7 @@ impl Writer {
     /// their memory back ("Scalable garbage collection for in-memory MVCC systems", Boettcher et
     /// al., VLDB 2019). Returns how many it looked through.
     pub fn prune(&self, max: usize) -> usize {
+        let Some(_pruning) = self.pruning.try_read() else { return 0 };
         let (some, snapshots) = self.registry().take_prunable(max, PRUNE_LAG);
         let mut hollow = Vec::new();
         for past in &some {

@@ -16,6 +16,7 @@ use crate::planted::PlantedBug;
 use crate::registry::Registry;
 use crate::resumed::TreeOf;
 use crate::see::{Looks, Reader, Seen, View};
+use crate::spill::Archivist;
 use crate::txn::{Intent, Isolation, Txn};
 
 /// One change of a batch.
@@ -79,6 +80,10 @@ pub struct Writer {
     /// How many they are, and how many transactions are being completed that left much to do.
     pub(crate) losers_left: AtomicUsize,
     pub(crate) completing: AtomicUsize,
+    /// Held by who takes versions out of memory; shared by who moves them between transactions.
+    pub(crate) pruning: RwLock<()>,
+    pub(crate) archivist: Mutex<Archivist>,
+    pub(crate) versions_max: Option<u64>,
     /// Where trees are found that a transaction found by recovery has changed.
     trees: OnceLock<Box<TreeOf>>,
     /// Long background work ends where it is.
@@ -107,6 +112,9 @@ impl Writer {
             losers: Mutex::default(),
             losers_left: AtomicUsize::new(0),
             completing: AtomicUsize::new(0),
+            pruning: RwLock::default(),
+            archivist: Mutex::default(),
+            versions_max: None,
             trees: OnceLock::new(),
             quits: AtomicBool::new(false),
             admission,
@@ -121,6 +129,13 @@ impl Writer {
     #[must_use]
     pub fn with_try_admission(self, try_admission: Box<TryAdmission>) -> Self {
         Writer { try_admission: Some(try_admission), ..self }
+    }
+
+    /// Lets ended transactions take at most about so many bytes of memory, versions for old
+    /// snapshots included; `None`: an eighth of the pool.
+    #[must_use]
+    pub fn with_versions_max(self, bytes: Option<u64>) -> Self {
+        Writer { versions_max: bytes, ..self }
     }
 
     /// Says where trees are found by number. Needed before [`Writer::resume`].
@@ -215,7 +230,7 @@ impl Writer {
             let seen = if reader.sees_at_once(head.stamp) {
                 if head.flags.deleted { Seen::Nothing } else { Seen::Row(head.flags) }
             } else {
-                reader.see(head, out, &mut || self.env.pool.is_still(token))?
+                reader.see(tree.id(), key, head, out, &mut || self.env.pool.is_still(token))?
             };
             match seen {
                 Seen::Row(flags) if !flags.overflow => return Ok(true),

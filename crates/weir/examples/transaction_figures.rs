@@ -1,7 +1,7 @@
 //! Figures of transactions that the workloads of `weir bench` do not show: redo of an update as a
 //! transaction of its own, one hot row, snapshots beside a thousand open transactions, and what a
 //! reader costs that holds a snapshot: `cargo run --release --example transaction_figures -- DIR
-//! [SECONDS [redo|hot-row|snapshots|long-reader]]`.
+//! [SECONDS [redo|hot-row|snapshots|long-reader [POOL_MIB]]]`.
 use std::error::Error;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -15,12 +15,13 @@ const ROWS: u64 = 1_000_000;
 
 fn main() -> Outcome<()> {
     let mut args = std::env::args().skip(1);
-    let dir = args.next().ok_or("usage: transaction_figures DIR [SECONDS [PART]]")?;
+    let dir = args.next().ok_or("usage: transaction_figures DIR [SECONDS [PART [POOL_MIB]]]")?;
     let seconds = args.next().map_or(Ok(10), |s| s.parse())?;
     let only = args.next();
+    let pool_mib: u64 = args.next().map_or(Ok(1024), |s| s.parse())?;
     let asked = |part: &str| only.as_deref().is_none_or(|only| only == part);
     let time = Duration::from_secs(seconds);
-    let config = Config { log_bytes: 1 << 30, ..Config::default() };
+    let config = Config { log_bytes: 1 << 30, pool_bytes: pool_mib << 20, ..Config::default() };
     let db = Db::open(&PathBuf::from(dir), config)?;
     let tree = db.open_tree("rows")?;
     if tree.get(&0u64.to_be_bytes())?.is_none() {
@@ -137,12 +138,16 @@ fn snapshots(db: &Db, tree: &Tree) -> Outcome<()> {
 }
 
 fn long_reader(db: &Db, tree: &Tree, time: Duration) -> Outcome<()> {
-    let one = |_, n| update(db, tree, scatter(n) % ROWS, n, Durability::Lazy);
+    let calls = AtomicU64::new(0);
+    let one = |_, n| {
+        let row = scatter(calls.fetch_add(1, Relaxed)) % ROWS;
+        update(db, tree, row, n, Durability::Lazy)
+    };
     let (without, ..) = run(2, time, &one)?;
     let snapshot = db.snapshot();
     let mut reader = db.begin(TxnOptions::default());
     reader.share(&snapshot);
-    let before = reader.get(tree, &5u64.to_be_bytes())?;
+    let before = all_rows(&mut reader, tree)?;
     let memory = resident_mib();
     let mut worst = f64::MAX;
     let began = Instant::now();
@@ -155,28 +160,39 @@ fn long_reader(db: &Db, tree: &Tree, time: Duration) -> Outcome<()> {
     let stats = db.stats();
     println!(
         "long reader {:.0} s: {:.0} updates/s beside it, worst stretch {worst:.0}, {without:.0} \
-         without; history {} transactions, {} MiB more memory, age {:.1} % of the limit",
+         without; history {} transactions, {} MiB of versions, {} more in trees, {} MiB more \
+         resident, age {:.1} % of the limit",
         began.elapsed().as_secs_f64(),
         sum / f64::from(rounds),
         stats.history_transactions,
+        stats.version_bytes >> 20,
+        stats.archived_versions,
         resident_mib().saturating_sub(memory),
         100.0 * stats.checkpoint_age_bytes as f64 / stats.checkpoint_age_limit_bytes as f64
     );
-    if reader.get(tree, &5u64.to_be_bytes())? != before {
+    let began = Instant::now();
+    let after = all_rows(&mut reader, tree)?;
+    println!("            it reads {} rows in {:.1} s", after.0, began.elapsed().as_secs_f64());
+    if after != before || after.0 != ROWS {
         return Err("the snapshot has changed".into());
     }
-    let mut cursor = reader.cursor(tree);
-    let (mut rows, began) = (0, Instant::now());
-    let mut on = cursor.seek_first(&mut reader)?;
-    while on {
-        rows += u64::from(cursor.value().len() == 128);
-        on = cursor.next(&mut reader)?;
-    }
-    println!("            it reads {rows} rows in {:.1} s", began.elapsed().as_secs_f64());
-    if rows != ROWS {
-        return Err("rows are missing".into());
-    }
     Ok(())
+}
+
+/// How many rows a transaction sees, and a number made from all their bytes.
+fn all_rows(reader: &mut weir::Txn, tree: &Tree) -> Outcome<(u64, u64)> {
+    let mut cursor = reader.cursor(tree);
+    let (mut rows, mut sum) = (0, 0u64);
+    let mut on = cursor.seek_first(reader)?;
+    while on {
+        rows += 1;
+        for part in cursor.value().chunks(8) {
+            let word = part.iter().fold(0, |word, &byte| word << 8 | u64::from(byte));
+            sum = scatter(sum ^ word);
+        }
+        on = cursor.next(reader)?;
+    }
+    Ok((rows, sum))
 }
 
 /// Memory of this process, as Linux tells; 0 elsewhere.

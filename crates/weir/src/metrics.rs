@@ -127,6 +127,18 @@ const LEVELS: &[Level] = &[
         |s| s.history_transactions as f64,
         "ended, and some snapshot may need what was before them",
     ),
+    level(
+        "version_memory_bytes",
+        "bytes",
+        |s| s.version_bytes as f64,
+        "memory of ended transactions and of versions that snapshots may need",
+    ),
+    level(
+        "archived_versions",
+        "versions",
+        |s| s.archived_versions as f64,
+        "that old snapshots find in trees, memory having no room",
+    ),
     level("held_snapshots", "snapshots", |s| s.snapshots as f64, "held by readers"),
     count("device_read_bytes", "bytes", |s| s.device.bytes_read as f64, "read from all files"),
     count("device_write_bytes", "bytes", |s| s.device.bytes_written as f64, "written to all files"),

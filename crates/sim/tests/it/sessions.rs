@@ -159,6 +159,7 @@ fn planted_bugs_of_transactions_are_found() {
     is_found(PlantedBug::LocksNotAsked, 10);
     is_found(PlantedBug::RangesNotLocked, 40);
     is_found(PlantedBug::PreparedShort, 200);
+    is_found(PlantedBug::VersionsNotArchived, 40);
 }
 
 #[test]
