@@ -235,10 +235,15 @@ impl Registry {
     fn remove(&self, inner: &mut Inner, id: TxnId) -> bool {
         inner.open.remove(&id);
         let was_there = self.shard(id).write().remove(&id).is_some();
+        self.raise_low(inner);
+        was_there
+    }
+
+    /// Some are known no more: rows of more writers are everybody's.
+    fn raise_low(&self, inner: &Inner) {
         let open = inner.open.first().map_or_else(|| self.next().0, |first| first.0);
         let low = inner.ended.floor().map_or(open, |floor| floor.0.min(open));
         self.low.store(low.min(self.archive.floor().0), Ordering::SeqCst);
-        was_there
     }
 
     /// Whether everybody sees what `writer` wrote. `false` says nothing.
@@ -402,14 +407,18 @@ impl Registry {
     }
 
     /// Forgets transactions that have been archived.
-    pub(crate) fn forget_archived<'p>(&self, all: impl Iterator<Item = &'p Arc<Past>>) {
-        let mut inner = self.inner.lock();
-        for past in all {
-            // Unless it is being purged, or is gone already.
-            if past.number().is_some_and(|number| inner.ended.remove(number).is_some()) {
-                inner.pins.remove(&past.id());
-                self.remove(&mut inner, past.id());
+    pub(crate) fn forget_archived(&self, all: &[Arc<Past>]) {
+        // A few at a time: everybody who begins or ends waits meanwhile.
+        for some in all.chunks(16) {
+            let mut inner = self.inner.lock();
+            for past in some {
+                // Unless it is being purged, or is gone already.
+                if past.number().is_some_and(|number| inner.ended.remove(number).is_some()) {
+                    inner.pins.remove(&past.id());
+                    self.shard(past.id()).write().remove(&past.id());
+                }
             }
+            self.raise_low(&inner);
         }
     }
 

@@ -134,13 +134,14 @@ impl Writer {
             self.registry().archive.count(records.len() as u64);
         }
         self.registry().set_archived(found.looked);
-        let is_done = |past: &&Arc<Past>| past.work.lock().todo.is_empty();
-        self.registry().forget_archived(batch.iter().filter(is_done));
-        archivist.left.extend(batch.iter().filter(|past| !is_done(past)).cloned());
+        let is_done = |past: &Arc<Past>| past.work.lock().todo.is_empty();
+        let (done, left): (Vec<_>, Vec<_>) = batch.into_iter().partition(is_done);
+        self.registry().forget_archived(&done);
+        archivist.left.extend(left);
         let left: u64 = archivist.left.iter().map(|past| past.memory_bytes()).sum();
         if left > self.versions_max_bytes() / 4 {
             self.gather_todos(&archivist.left)?;
-            self.registry().forget_archived(archivist.left.iter());
+            self.registry().forget_archived(&archivist.left);
             archivist.left.clear();
         }
         Ok(())

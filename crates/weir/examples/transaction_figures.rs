@@ -143,40 +143,51 @@ fn long_reader(db: &Db, tree: &Tree, time: Duration) -> Outcome<()> {
         let row = scatter(calls.fetch_add(1, Relaxed)) % ROWS;
         update(db, tree, row, n, Durability::Lazy)
     };
-    let (without, ..) = run(2, time, &one)?;
+    // Page writes share the processors from then on, with the reader and without.
+    while age_percent(db) < 75.0 {
+        run(2, time / 5, &one)?;
+    }
+    let (before, ..) = run(2, time, &one)?;
     let snapshot = db.snapshot();
     let mut reader = db.begin(TxnOptions::default());
     reader.share(&snapshot);
-    let before = all_rows(&mut reader, tree)?;
+    let seen = all_rows(&mut reader, tree)?;
     let memory = resident_mib();
-    let mut worst = f64::MAX;
-    let began = Instant::now();
-    let mut sum = 0.0;
-    let mut rounds = 0;
+    let (began, mut rates) = (Instant::now(), Vec::new());
     while began.elapsed() < time * 6 {
-        let (rate, ..) = run(2, time / 5, &one)?;
-        (worst, sum, rounds) = (worst.min(rate), sum + rate, rounds + 1);
+        rates.push(run(2, time / 5, &one)?.0);
     }
-    let stats = db.stats();
+    let beside = rates.iter().sum::<f64>() / rates.len() as f64;
+    let worst = rates.iter().copied().fold(f64::MAX, f64::min);
+    let (stats, held) = (db.stats(), began.elapsed().as_secs_f64());
+    let (age, more) = (age_percent(db), resident_mib().saturating_sub(memory));
+    let began = Instant::now();
+    let still_seen = all_rows(&mut reader, tree)?;
+    let read = began.elapsed().as_secs_f64();
+    if still_seen != seen || seen.0 != ROWS {
+        return Err("the snapshot has changed".into());
+    }
+    drop((reader, snapshot));
+    // Until what it held is given back.
+    run(2, time, &one)?;
+    let (after, ..) = run(2, time, &one)?;
     println!(
-        "long reader {:.0} s: {:.0} updates/s beside it, worst stretch {worst:.0}, {without:.0} \
-         without; history {} transactions, {} MiB of versions, {} more in trees, {} MiB more \
-         resident, age {:.1} % of the limit",
-        began.elapsed().as_secs_f64(),
-        sum / f64::from(rounds),
+        "long reader {held:.0} s: {beside:.0} updates/s beside it, worst stretch {worst:.0}; \
+         {before:.0} before and {after:.0} after it: {:.2} of them\n            history {} \
+         transactions, {} MiB of versions, {} more in trees, {more} MiB more resident, age \
+         {age:.1} % of the limit; it reads {} rows in {read:.1} s",
+        2.0 * beside / (before + after),
         stats.history_transactions,
         stats.version_bytes >> 20,
         stats.archived_versions,
-        resident_mib().saturating_sub(memory),
-        100.0 * stats.checkpoint_age_bytes as f64 / stats.checkpoint_age_limit_bytes as f64
+        seen.0,
     );
-    let began = Instant::now();
-    let after = all_rows(&mut reader, tree)?;
-    println!("            it reads {} rows in {:.1} s", after.0, began.elapsed().as_secs_f64());
-    if after != before || after.0 != ROWS {
-        return Err("the snapshot has changed".into());
-    }
     Ok(())
+}
+
+fn age_percent(db: &Db) -> f64 {
+    let stats = db.stats();
+    100.0 * stats.checkpoint_age_bytes as f64 / stats.checkpoint_age_limit_bytes as f64
 }
 
 /// How many rows a transaction sees, and a number made from all their bytes.
