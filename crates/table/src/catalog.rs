@@ -322,7 +322,7 @@ impl Tables {
     }
 
     /// Visits the committed rows of one kind: key without the kind, value.
-    fn each(
+    pub(crate) fn each(
         &self,
         kind: u8,
         mut visit: impl FnMut(&[u8], &[u8]) -> Result<(), Error>,
@@ -389,7 +389,7 @@ fn check_name(name: &str) -> Result<(), Error> {
     Err(Error::Definition(format!("a name has 1 to {NAME_BYTES_MAX} bytes; this one has {len}")))
 }
 
-fn number(bytes: &[u8]) -> Result<u64, Error> {
+pub(crate) fn number(bytes: &[u8]) -> Result<u64, Error> {
     let number = bytes.try_into().map(u64::from_le_bytes);
     number.map_err(|_| Error::Damaged("a number in the catalog is not 8 bytes long".into()))
 }
