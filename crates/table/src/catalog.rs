@@ -15,7 +15,7 @@ use weir::{Db, Durability, Txn};
 
 use crate::descriptor::{IndexInfo, TableInfo};
 use crate::error::Error;
-use crate::raw::{Checked, RawTable};
+use crate::raw::{Checked, Locked, RawTable};
 use crate::shared::{Shared, key_of};
 
 const CATALOG: &str = "weir.tables";
@@ -120,9 +120,10 @@ impl Tables {
         let indexes = info.indexes.iter().map(|index| tree(index.tree));
         let indexes = indexes.collect::<Result<_, Error>>()?;
         let shared = self.shared.clone();
-        let (version_key, checked) = (key_of(b'v', id), Checked::default());
+        let (version_key, checked, locked) =
+            (key_of(b'v', id), Checked::default(), Locked::default());
         let info = Arc::new(info);
-        Ok(RawTable { shared, state, info, primary, indexes, version_key, checked })
+        Ok(RawTable { shared, state, info, primary, indexes, version_key, checked, locked })
     }
 
     /// Makes a table of encoded rows. `false`: there is one of this name already.
