@@ -23,7 +23,7 @@ FUZZ_TARGETS := log_scan page_read op_decode control_decode sizes
 export CARGO_TERM_COLOR ?= never
 export CARGO_TERM_PROGRESS_WHEN ?= never
 
-.PHONY: help run update tpcc plugin server plugin-test test report-test tools fmt clippy tidy unit heavy loom doc mysql bench \
+.PHONY: help run update tpcc plugin server compare deb plugin-test sanitize test report-test tools fmt clippy tidy unit heavy loom doc mysql bench \
 	rivals fuzz clean
 
 help:
@@ -34,6 +34,10 @@ help:
 	@echo "make plugin  ENGINE=Weir for the installed MariaDB (Debian 12; installs what is missing)"
 	@echo "make plugin-test  the plugin against InnoDB, the server's own suite, and kill -9 (8 minutes)"
 	@echo "make server  a private MariaDB with Weir on a socket below ./weir-data, until Ctrl-C"
+	@echo "make compare InnoDB, MyRocks and Weir in one MariaDB: sysbench and TPC-C, on this disk and on a"
+	@echo "             limited one (hours; ARGS=--quick: ten minutes); the report is in $(COMPARE)"
+	@echo "make deb     a Debian package of the plugin for the installed MariaDB, tried out"
+	@echo "make sanitize  the plugin's C++ under the address and undefined-behaviour sanitizers"
 	@echo "make test    everything that must hold: format, lints, tidy, tests, kill -9, loom, docs"
 	@echo "make mysql   TPC-C through SQL against a private MariaDB (weir bench tpcc --mysql)"
 	@echo "make report-test  reports and the live page in a browser, metrics in Prometheus"
@@ -75,10 +79,35 @@ plugin: tools
 server: plugin
 	@plugin/mariadb/tools/server.sh target/plugin/ha_weir.so ./weir-data/server $(ARGS)
 
+# The plugin's C++ under sanitizers; the vptr check wants to know the server's classes, which it does not.
+SANITIZE := -fsanitize=address,undefined -fno-sanitize=vptr,alignment -fno-sanitize-recover=undefined
+sanitize: plugin
+	@$(MAKE) --no-print-directory -f plugin/mariadb/Makefile BUILD=$(CURDIR)/target/sanitize SOURCES_AT=$(CURDIR)/target/plugin/mariadb-source \
+		EXTRA_CXXFLAGS="$(SANITIZE) -U_FORTIFY_SOURCE -O1" EXTRA_LDFLAGS="$(SANITIZE)" all
+	@plugin/mariadb/tools/peers.sh target/plugin/peers mariadb-backup || true
+	@plugin/mariadb/test/sanitize.sh target/sanitize target/sanitize/test target/plugin/peers
+
+# Compiled on its own: no path of this machine may be in it.
+deb: plugin
+	@RUSTFLAGS="--remap-path-prefix=$(CURDIR)=weir --remap-path-prefix=$${CARGO_HOME:-$$HOME/.cargo}=cargo" \
+		CARGO_TARGET_DIR=$(CURDIR)/target/deb/cargo \
+		$(MAKE) --no-print-directory -f plugin/mariadb/Makefile BUILD=$(CURDIR)/target/deb SOURCES_AT=$(CURDIR)/target/plugin/mariadb-source all
+	@package=$$(plugin/mariadb/packaging/build.sh target/deb/ha_weir.so target/deb) && \
+		plugin/mariadb/packaging/test.sh "$$package" target/deb/test && echo "$$package"
+
+# sysbench and MyRocks are fetched if missing; the limited disk is the kernel's doing and needs root.
+COMPARE ?= ./weir-data/compare
+compare: plugin
+	@command -v sysbench >/dev/null || { \
+		apt-get update -q && apt-get install -q -y --no-install-recommends sysbench; }
+	@$(CARGO) build --release --locked --quiet --package weir-cli --features mysql --target-dir target/compare
+	@plugin/mariadb/compare/run.sh target/plugin $(COMPARE) target/compare/release/weir $(ARGS)
+
 # Needs root: the server's test program wants the plugin among the installed ones, and puts it away again.
 ROUNDS ?= 3
 plugin-test: plugin
 	@$(MAKE) --no-print-directory -f plugin/mariadb/Makefile collations
+	@plugin/mariadb/tools/peers.sh target/plugin/peers mariadb-backup mariadb-plugin-spider || true
 	@plugin/mariadb/test/run.sh target/plugin $(ROUNDS)
 
 # ---- test -----------------------------------------------------------------------------------------

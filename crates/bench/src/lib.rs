@@ -6,6 +6,7 @@
 
 mod ack;
 mod compact;
+pub mod compare;
 mod driver;
 mod engine;
 #[cfg(test)]

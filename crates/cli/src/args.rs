@@ -69,6 +69,8 @@ pub(crate) enum Bench {
     Tpcc(Tpcc),
     /// Verify the bench's trees, and what an --ack-file says was acknowledged
     Verify(Verify),
+    /// The report of what `make compare` has run so far
+    Compare(Compare),
 }
 
 #[derive(Subcommand)]
@@ -251,6 +253,25 @@ pub(crate) struct Verify {
     /// What a run's --ack-file noted
     #[arg(long, value_name = "FILE")]
     pub(crate) ack_file: Option<PathBuf>,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct Compare {
+    /// Where it ran
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// Write the report with charts to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+    /// Write all figures and seconds to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Write TPC-C's curves on the limited disk to this file, as SVG
+    #[arg(long, value_name = "FILE")]
+    pub(crate) picture: Option<PathBuf>,
+    /// Replace the files if they are there
+    #[arg(long)]
+    pub(crate) force: bool,
 }
 
 #[derive(ClapArgs)]

@@ -15,7 +15,7 @@ use weir::{Db, Durability, Txn};
 
 use crate::descriptor::{IndexInfo, TableInfo};
 use crate::error::Error;
-use crate::raw::{Checked, RawTable};
+use crate::raw::{Checked, Locked, RawTable};
 use crate::shared::{Shared, key_of};
 
 const CATALOG: &str = "weir.tables";
@@ -120,9 +120,10 @@ impl Tables {
         let indexes = info.indexes.iter().map(|index| tree(index.tree));
         let indexes = indexes.collect::<Result<_, Error>>()?;
         let shared = self.shared.clone();
-        let (version_key, checked) = (key_of(b'v', id), Checked::default());
+        let (version_key, checked, locked) =
+            (key_of(b'v', id), Checked::default(), Locked::default());
         let info = Arc::new(info);
-        Ok(RawTable { shared, state, info, primary, indexes, version_key, checked })
+        Ok(RawTable { shared, state, info, primary, indexes, version_key, checked, locked })
     }
 
     /// Makes a table of encoded rows. `false`: there is one of this name already.
@@ -322,7 +323,7 @@ impl Tables {
     }
 
     /// Visits the committed rows of one kind: key without the kind, value.
-    fn each(
+    pub(crate) fn each(
         &self,
         kind: u8,
         mut visit: impl FnMut(&[u8], &[u8]) -> Result<(), Error>,
@@ -389,7 +390,7 @@ fn check_name(name: &str) -> Result<(), Error> {
     Err(Error::Definition(format!("a name has 1 to {NAME_BYTES_MAX} bytes; this one has {len}")))
 }
 
-fn number(bytes: &[u8]) -> Result<u64, Error> {
+pub(crate) fn number(bytes: &[u8]) -> Result<u64, Error> {
     let number = bytes.try_into().map(u64::from_le_bytes);
     number.map_err(|_| Error::Damaged("a number in the catalog is not 8 bytes long".into()))
 }

@@ -10,6 +10,7 @@ mod entry;
 mod error;
 mod key;
 mod layout;
+mod owner;
 mod range;
 mod raw;
 mod row;

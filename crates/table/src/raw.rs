@@ -35,6 +35,18 @@ pub struct RawTable {
     pub(crate) indexes: Vec<Tree>,
     pub(crate) version_key: [u8; 9],
     pub(crate) checked: Checked,
+    pub(crate) locked: Locked,
+}
+
+/// The latest transaction that has locked the definition through this handle, and holds the lock
+/// until it ends; 0: none. Numbers are never used again.
+#[derive(Default)]
+pub(crate) struct Locked(AtomicU64);
+
+impl Clone for Locked {
+    fn clone(&self) -> Self {
+        Locked(AtomicU64::new(self.0.load(Ordering::Relaxed)))
+    }
 }
 
 /// What a handle has found out about the snapshots that know its definition: all from a number on,
@@ -283,10 +295,18 @@ impl RawTable {
     /// Makes sure that the definition is what this handle knows, and stays so until the transaction
     /// ends (TABLE-3).
     pub(crate) fn lock_definition(&self, txn: &mut Txn) -> Result<(), Error> {
+        let number = txn.number()?.0;
+        // A lock once got is kept until the end, also by who goes back to a savepoint.
+        if self.locked.0.load(Ordering::Relaxed) == number {
+            return Ok(());
+        }
         let mut version = Vec::new();
         let there = txn.get_for_share(&self.shared.catalog, &self.version_key, &mut version)?;
-        let same = there && version == self.info.version.to_le_bytes();
-        if same { Ok(()) } else { Err(Error::Changed) }
+        if !there || version != self.info.version.to_le_bytes() {
+            return Err(Error::Changed);
+        }
+        self.locked.0.store(number, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Makes sure that the transaction sees the table in a version that this handle knows, not

@@ -28,7 +28,9 @@ mod work;
 pub use cleanup::Todo;
 pub use cursor::{Looker, RowCursor};
 pub use error::TxnError;
-pub use locks::{Edge, Kind, LockStats, LockTable, Owner, Place, PlaceBuf, Refused, Wait};
+pub use locks::{
+    Edge, Kind, LockStats, LockTable, Owner, Place, PlaceBuf, Refused, SeenLock, Wait,
+};
 pub use past::{Past, State, Version};
 #[doc(hidden)]
 pub use planted::PlantedBug;

@@ -234,3 +234,13 @@ fn built_indexes_come_into_use_together_with_a_definition_or_not_at_all() {
     assert_eq!(tables.open_raw("t").expect("the table").info().indexes.len(), 3);
     assert!(matches!(tables.finish_indexes("t", b"", &["d"]), Err(Error::NoIndex(_))));
 }
+
+#[test]
+fn every_tree_of_a_table_is_known_by_its_name() {
+    let (_db, tables) = new(43);
+    assert!(tables.create_raw("d/birds", b"", &[index("by_age", false)]).expect("made"));
+    let mut found: Vec<_> = tables.tree_owners().expect("read").into_values().collect();
+    found.sort();
+    let birds = || "d/birds".to_owned();
+    assert_eq!(found, [(birds(), None), (birds(), Some("by_age".to_owned()))]);
+}

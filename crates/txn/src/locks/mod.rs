@@ -47,6 +47,7 @@
 mod blockers;
 mod deadlock;
 mod kind;
+mod look;
 mod owner;
 mod place;
 mod refused;
@@ -60,6 +61,7 @@ mod tree_locks;
 mod waits;
 
 pub use kind::Kind;
+pub use look::SeenLock;
 pub use owner::Owner;
 pub use place::{Place, PlaceBuf};
 pub use refused::{Edge, Refused};
