@@ -83,6 +83,9 @@ impl Tree {
 
     fn is_empty(&self) -> Result<bool, TreeError> {
         let root = self.env.pool.exclusive(self.root)?;
+        if !self.is_own(root.node()) {
+            return Err(TreeError::Gone(self.id));
+        }
         Ok(root.node().is_leaf() && root.node().count() == 0)
     }
 

@@ -79,6 +79,9 @@ impl Tree {
         let pool = &self.env.pool;
         let mut parent: Option<Optimistic<'p>> = None;
         let mut node = pool.optimistic(self.root)?;
+        if !self.is_own(node.node()) {
+            return if node.still() { Err(TreeError::Gone(self.id)) } else { Ok(None) };
+        }
         for _ in 0..DEPTH_MAX {
             let view = node.node();
             if view.level() <= level {
@@ -110,6 +113,12 @@ impl Tree {
             return Err(self.damaged(node.page(), "the tree is deeper than any tree can be"));
         }
         Ok(None)
+    }
+
+    /// Whether the page at the root is this tree's still (BTREE-8).
+    #[inline]
+    pub(crate) fn is_own<B: weir_page::Bytes>(&self, root: weir_page::Node<B>) -> bool {
+        root.tree() == self.id && (root.is_leaf() || root.is_inner())
     }
 
     #[inline]

@@ -1,5 +1,6 @@
 //! Freeing a tree that no name leads to any more, leaf by leaf from the left. What is left is a
 //! tree at any moment, so a crash in between goes on from the root.
+use weir_base::TreeId;
 use weir_change::{Group, Header, Op};
 use weir_page::Kind;
 
@@ -21,14 +22,12 @@ impl Tree {
                 return Ok(());
             }
             admit(2048)?;
-            let Some(arrived) = self.try_descend(Target::First, 0)? else { continue };
-            let tree = arrived.node.node().tree();
-            if !arrived.node.still() {
-                continue;
-            }
-            if tree != self.id {
-                return Ok(());
-            }
+            let arrived = match self.try_descend(Target::First, 0) {
+                Ok(Some(arrived)) => arrived,
+                Ok(None) => continue,
+                Err(TreeError::Gone(_)) => return Ok(()),
+                Err(e) => return Err(e),
+            };
             self.free_leaf_chains(&arrived.node, header, admit)?;
             let page = arrived.node.page();
             let Some(parent) = arrived.parent else {
@@ -36,7 +35,10 @@ impl Tree {
                 let Some(mut root) = arrived.node.upgrade() else { continue };
                 root.invalidate();
                 let mut group = Group::begin(header);
-                group.hold(root);
+                let root = group.hold(root);
+                // BTREE-8: handles that outlive the tree see that it is gone, at once and for ever.
+                let nobody = TreeId(0);
+                group.apply(root, &Op::Init { page, kind: Kind::Leaf, level: 0, tree: nobody });
                 space.log_free(&mut group, &[page])?;
                 group.commit(self.env.pool.log())?;
                 space.unclaim(&[page]);

@@ -37,6 +37,9 @@ pub enum TreeError {
         /// What is wrong.
         what: String,
     },
+    /// The tree has been dropped: this handle is older than that.
+    #[error("tree {0} has been dropped")]
+    Gone(TreeId),
     /// A page could not be had.
     #[error(transparent)]
     Pool(#[from] PoolError),

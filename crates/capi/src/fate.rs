@@ -86,6 +86,7 @@ impl From<weir::Error> for Failure {
             weir::Error::Halted(_) => WEIR_HALTED,
             weir::Error::Io { .. } => WEIR_IO,
             weir::Error::Duplicate => WEIR_DUPLICATE,
+            weir::Error::NoTree(_) => WEIR_CHANGED,
             weir::Error::Transaction(e) => of_transaction(e),
         };
         Failure { code, message: e.to_string() }
@@ -98,6 +99,7 @@ fn of_transaction(e: &TxnError) -> weir_code {
         TxnError::Lock(Refused::TimedOut { .. }) => WEIR_LOCK_TIMEOUT,
         TxnError::Lock(Refused::WouldWait { .. }) => WEIR_WOULD_WAIT,
         TxnError::Lock(Refused::Killed) => WEIR_INTERRUPTED,
+        TxnError::Lock(Refused::Dropped) => WEIR_CHANGED,
         TxnError::TooLarge { .. } => WEIR_TOO_LARGE,
         TxnError::Duplicate => WEIR_DUPLICATE,
         TxnError::Conflict => WEIR_CONFLICT,

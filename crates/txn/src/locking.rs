@@ -1,6 +1,8 @@
 //! How a transaction asks for locks, and reads rows that it locks.
+use std::sync::Arc;
+
 use weir_base::TxnId;
-use weir_btree::Tree;
+use weir_btree::{Tree, TreeError};
 
 use crate::error::TxnError;
 use crate::locks::{Kind, Place, Refused, Wait};
@@ -111,6 +113,24 @@ impl Txn {
         self.lock_place(w, past, tree, Place::Key(key), kind, writer)
     }
 
+    /// Locks a whole tree, and waits for all who have changed rows of it, so that its pages can be
+    /// freed: what they would take back, or complete, is in it. TXN-11.
+    pub(crate) fn lock_tree(
+        &mut self,
+        w: &Writer,
+        past: &Past,
+        tree: &Tree,
+    ) -> Result<(), TxnError> {
+        self.lock_place(w, past, tree, Place::ALL, Kind::Exclusive, None)?;
+        // Whoever begins from now on meets the lock; whoever writes just now has its work locked.
+        let uses = |other: &Arc<Past>| other.work.lock().may_use(tree.id());
+        while let Some(other) = w.registry().others(past.id()).into_iter().find(uses) {
+            // One key stands for all that it has.
+            self.lock_place(w, past, tree, Place::Key(&[]), Kind::Exclusive, Some(other.id()))?;
+        }
+        Ok(())
+    }
+
     /// Takes a lock, and if need be waits for it.
     pub(crate) fn lock_place(
         &mut self,
@@ -130,7 +150,10 @@ impl Txn {
             None => w.locks().acquire(past.id(), tree.id(), place, kind, writer, self.wait),
         };
         match got {
+            // Granted by who dropped the tree, to who had waited for that.
+            Ok(()) if w.locks().is_dropped(tree.id()) => Err(TreeError::Gone(tree.id()).into()),
             Ok(()) => Ok(()),
+            Err(Refused::Dropped) => Err(TreeError::Gone(tree.id()).into()),
             Err(refused) => {
                 if matches!(refused, Refused::Deadlock { .. }) {
                     self.rollback(w)?;

@@ -22,6 +22,12 @@ pub enum PlantedBug {
     RangesNotLocked,
     /// A prepared transaction does not say what is left to do when it commits.
     PreparedShort,
+    /// A commit that drops a tree leaves its pages in use.
+    DroppedTreeNotFreed,
+    /// Who drops a tree asks nobody who uses it.
+    DropNotLocked,
+    /// An index that is being built comes into use before its entries are there.
+    IndexTooEarly,
     /// Versions for old snapshots are forgotten, not archived.
     VersionsNotArchived,
 }

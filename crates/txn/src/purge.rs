@@ -15,7 +15,6 @@ use crate::past::{Past, State};
 use crate::planted::PlantedBug;
 use crate::prepared::note_prepared;
 use crate::run::Writer;
-use crate::stored;
 use crate::work::Work;
 
 /// How many commits a version is old before it is looked at whether it is needed: short snapshots
@@ -61,8 +60,12 @@ impl Writer {
         // Held all the while: nobody else carries it forward, and what is done is not done twice.
         let mut work = past.work.lock();
         // What cannot be read is left for the next opening, which says so.
-        if work.todo.is_empty() || self.note_dropped(&work).is_err() {
+        let Some(trees) = work.dropped_trees(self).ok().filter(|_| !work.todo.is_empty()) else {
             return true;
+        };
+        // Keeps others off the trees whose pages are about to be freed.
+        if !trees.is_empty() {
+            self.dropped.write().extend(&trees);
         }
         // Held all the while: who drops a tree waits for it before the tree's pages are freed.
         let dropped = self.dropped.read();
@@ -85,30 +88,15 @@ impl Writer {
             }
         };
         let is_everybodys = |id| self.registry().is_everybodys(id);
-        let _ = finish(self.env(), past.id(), &todo, &tree_of, &is_everybodys, &mut go_on);
+        let finished = finish(self.env(), past.id(), &todo, &tree_of, &is_everybodys, &mut go_on);
+        if finished.is_ok() {
+            trees.iter().for_each(|tree| self.locks().forget_tree(*tree));
+        }
         let is_done = !is_heavy || !self.has_quit();
         if !is_done {
             work.into_inner().todo = todo;
         }
         is_done
-    }
-
-    /// Keeps others off the trees whose pages are about to be freed.
-    fn note_dropped(&self, work: &Work) -> Result<(), TreeError> {
-        let note = |todo: &Todo| {
-            if let Todo::Tree { tree, .. } = todo {
-                self.dropped.write().insert(*tree);
-            }
-        };
-        for todo in work.todo.iter().filter(|_| work.drops_tree) {
-            note(todo);
-            if let Todo::Stored(stored) = todo
-                && let Some(piece) = stored::read(self.env(), stored)?
-            {
-                piece.todo.iter().for_each(note);
-            }
-        }
-        Ok(())
     }
 
     /// Names what a commit has left to do once more, at the end of the log, when the last time lies

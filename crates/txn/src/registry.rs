@@ -268,6 +268,14 @@ impl Registry {
             && self.shard(id).read().get(&id).is_some_and(|past| past.state() == State::Open)
     }
 
+    /// All that are under way but `id`.
+    #[must_use]
+    pub(crate) fn others(&self, id: TxnId) -> Vec<Arc<Past>> {
+        let open: Vec<TxnId> = self.inner.lock().open.iter().copied().collect();
+        let others = open.into_iter().filter(|other| *other != id);
+        others.filter_map(|other| self.find(other)).filter(|p| p.state() == State::Open).collect()
+    }
+
     /// Takes a snapshot: sees all that has committed by now, and nothing else.
     #[must_use]
     pub fn snapshot(self: &Arc<Self>) -> Snapshot {

@@ -11,6 +11,7 @@ use weir_page::{Flags, Stamp};
 use crate::back::take_back;
 use crate::cleanup::Todo;
 use crate::error::TxnError;
+use crate::locks::{Kind, Place, Wait};
 use crate::past::Found;
 use crate::run::Writer;
 use crate::txn::{Isolation, Txn};
@@ -77,9 +78,16 @@ impl Writer {
             return Ok(None);
         }
         let _ = self.locks().register(found.id);
+        // TXN-11
+        changes.iter().try_for_each(|change| work.know(self, change.tree))?;
+        work.changed_more = !work.pieces.is_empty();
         let prepared = match found.fate {
             Fate::Prepared(xid) => {
                 work.xid = Some(xid);
+                for tree in work.dropped_trees(self)? {
+                    let (id, kind) = (found.id, Kind::Exclusive);
+                    self.locks().acquire(id, tree, Place::ALL, kind, None, Wait::No)?;
+                }
                 true
             }
             _ => false,

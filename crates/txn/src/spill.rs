@@ -147,7 +147,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Gives snapshots a view that have become old (TXN-11).
+    /// Gives snapshots a view that have become old (TXN-12).
     fn welcome(&self, archivist: &mut Archivist, found: &Archivable) -> Result<(), TxnError> {
         let mut cohorts = self.registry().archive.cohorts();
         let known: HashSet<u64> =

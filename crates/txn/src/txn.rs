@@ -459,12 +459,19 @@ impl Txn {
     }
 
     /// Frees a tree's pages once the transaction has committed and no snapshot from before is held.
-    /// Whoever asks has removed the row that names it, in the same transaction.
+    /// Whoever asks has removed the row that names it, in the same transaction. Waits for all who
+    /// have changed or locked rows of the tree, and keeps others from that.
     ///
     /// # Errors
-    /// [`TxnError::Over`].
+    /// As [`Txn::get_locked`]; the tree is not dropped, and may be locked.
     pub fn drop_tree(&mut self, w: &Writer, tree: &Tree) -> Result<(), TxnError> {
         let past = self.start(w)?;
+        if !w.has(PlantedBug::DropNotLocked) {
+            self.lock_tree(w, &past, tree)?;
+        }
+        if w.has(PlantedBug::DroppedTreeNotFreed) {
+            return Ok(());
+        }
         past.work.lock().push_todo(Todo::Tree { tree: tree.id(), root: tree.root() });
         Ok(())
     }
@@ -531,6 +538,7 @@ impl Txn {
         }
         self.make_way(w, &past, ROW_BYTES)?;
         let mut work = past.work.lock();
+        let dropped = work.dropped_trees(w)?;
         if !work.pieces.is_empty() {
             let tail = std::mem::take(&mut work.todo);
             work.todo = work.pieces.take().chain(tail).collect();
@@ -545,6 +553,7 @@ impl Txn {
             w.registry().pin(past.id(), span.start);
         }
         drop(work);
+        dropped.into_iter().for_each(|tree| w.locks().tree_dropped(tree));
         self.committed(w, &past);
         Ok(Some(span.end))
     }

@@ -1,13 +1,13 @@
 //! What a transaction needs itself: to be taken back, and to be completed.
 use smallvec::SmallVec;
 use weir_base::{PageNo, TreeId};
-use weir_btree::Tree;
+use weir_btree::{Tree, TreeError};
 
 use crate::cleanup::Todo;
 use crate::error::TxnError;
 use crate::past::Past;
 use crate::run::Writer;
-use crate::stored::Pieces;
+use crate::stored::{self, Pieces};
 use crate::undo::UndoEntry;
 
 /// What a transaction needs itself: to be taken back, and to be completed.
@@ -15,6 +15,8 @@ use crate::undo::UndoEntry;
 pub(crate) struct Work {
     /// The trees that it changed.
     pub(crate) trees: SmallVec<[Tree; 1]>,
+    /// It may have changed others besides: recovery has not looked.
+    pub(crate) changed_more: bool,
     /// What to take back first of all, and to do last after the commit: it is stored in pages.
     pub(crate) pieces: Pieces,
     /// What to take back besides, oldest first.
@@ -54,6 +56,36 @@ impl Work {
     /// Whether completing it may take long: a tree is to be freed, or much was stored.
     pub(crate) fn is_heavy(&self) -> bool {
         self.drops_tree || self.todo.iter().any(|todo| matches!(todo, Todo::Stored(_)))
+    }
+
+    /// Whether it may have changed rows of this tree.
+    pub(crate) fn may_use(&self, id: TreeId) -> bool {
+        self.changed_more || self.trees.iter().any(|tree| tree.id() == id)
+    }
+
+    /// The trees that are dropped when it commits.
+    ///
+    /// # Errors
+    /// [`TreeError`] when what is stored cannot be read.
+    pub(crate) fn dropped_trees(&self, w: &Writer) -> Result<Vec<TreeId>, TreeError> {
+        let mut trees = Vec::new();
+        let mut look = |todo: &Todo| match todo {
+            Todo::Tree { tree, .. } => trees.push(*tree),
+            Todo::Chain { .. } | Todo::Row { .. } | Todo::Stored(_) => {}
+        };
+        if self.drops_tree {
+            self.todo.iter().for_each(&mut look);
+            let listed = self.todo.iter().filter_map(|todo| match todo {
+                Todo::Stored(stored) => Some(stored),
+                _ => None,
+            });
+            for stored in self.pieces.iter().chain(listed).filter(|stored| stored.todos > 0) {
+                if let Some(piece) = stored::read(w.env(), stored)? {
+                    piece.todo.iter().for_each(&mut look);
+                }
+            }
+        }
+        Ok(trees)
     }
 
     /// Looks a tree up once that it has changed before recovery.

@@ -126,7 +126,7 @@ impl Engine {
         made.map_err(|e| self.not_made(txn, before, name, e))
     }
 
-    /// Takes back what was done for a tree that has not come to be.
+    /// Takes back what was done for a tree that has not come to be, or was not dropped.
     fn not_made(&self, txn: &mut Txn, before: Savepoint, name: &str, e: TxnError) -> Error {
         if !txn.is_over()
             && let Err(then) = txn.rollback_to(&self.writer, before)
@@ -142,8 +142,10 @@ impl Engine {
     /// Takes a tree's name away, in a transaction whose commit frees its pages. `false`: there was
     /// none.
     pub(crate) fn unmake_tree(&self, txn: &mut Txn, name: &str) -> Result<bool, Error> {
+        let before = txn.savepoint();
         let Some(tree) = self.take_name(txn, name)? else { return Ok(false) };
-        txn.drop_tree(&self.writer, &tree)?;
+        let dropped = txn.drop_tree(&self.writer, &tree);
+        dropped.map_err(|e| self.not_made(txn, before, name, e))?;
         Ok(true)
     }
 

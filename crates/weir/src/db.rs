@@ -56,6 +56,13 @@ impl Db {
         Ok(Db { engine: open(volume, config, clock)? })
     }
 
+    /// Whether this bug was planted, for the layers above.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn has_planted(&self, bug: weir_txn::PlantedBug) -> bool {
+        self.engine.config.planted == bug
+    }
+
     /// Makes an empty tree. Durable when it returns.
     ///
     /// # Errors
@@ -92,12 +99,14 @@ impl Db {
         }
     }
 
-    /// Drops a tree. Nobody may use it any more: what other handles read or write is undefined,
-    /// though nothing else is harmed. `false`: there was none. As a part of a larger change:
-    /// [`crate::Txn::drop_tree`].
+    /// Drops a tree, when all transactions that have changed or locked rows of it have ended. Other
+    /// handles of it are told [`Error::NoTree`] from then on, save by reads without locks, which
+    /// may see what was there until nobody's snapshot shows it. `false`: there was none. As a part
+    /// of a larger change: [`crate::Txn::drop_tree`].
     ///
     /// # Errors
-    /// [`Error`]; once the name is gone, what is left of its pages is freed at the next opening.
+    /// [`Error::Transaction`] when it would have to wait for too long; others mean that the engine
+    /// has halted: once the name is gone, the next opening frees what is left of its pages.
     pub fn drop_tree(&self, name: &str) -> Result<bool, Error> {
         let mut txn = self.begin(TxnOptions::default());
         let dropped = txn.drop_tree(name)?;

@@ -44,6 +44,10 @@ pub enum Error {
         /// The answer.
         cause: io::Error,
     },
+    /// The tree has been dropped, or what made it was taken back: this handle is good for nothing
+    /// any more.
+    #[error("{0}")]
+    NoTree(String),
     /// A row with this key is there already.
     #[error("there is a row with this key already")]
     Duplicate,
@@ -120,6 +124,7 @@ impl From<TreeError> for Error {
             TreeError::Space(e) => e.into(),
             TreeError::Redo(e) => e.into(),
             TreeError::Stopped(why) => Error::Halted(why),
+            TreeError::Gone(_) => Error::NoTree(e.to_string()),
             TreeError::Damaged { .. } => Error::Damaged(e.to_string()),
             TreeError::KeyTooLong { .. }
             | TreeError::ValueTooLong(_)

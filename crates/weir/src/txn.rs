@@ -378,11 +378,12 @@ impl Txn {
         Ok(Tree { engine: self.engine.clone(), raw })
     }
 
-    /// Drops a tree when this transaction commits. Others may not use it any more by then. `false`:
-    /// there was none.
+    /// Drops a tree when this transaction commits. Waits for all who have changed or locked rows of
+    /// it, and locks all of it; what becomes of other handles is said at [`Db::drop_tree`].
+    /// `false`: there was none.
     ///
     /// # Errors
-    /// As [`Txn::put`].
+    /// As [`Txn::put`]; the tree is not dropped, and may be locked.
     pub fn drop_tree(&mut self, name: &str) -> Result<bool, Error> {
         self.engine.unmake_tree(&mut self.raw, name)
     }

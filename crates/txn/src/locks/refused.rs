@@ -30,6 +30,9 @@ pub enum Refused {
         /// Each waits for the next, the last for the first.
         cycle: Vec<Edge>,
     },
+    /// The tree has been dropped.
+    #[error("the tree has been dropped")]
+    Dropped,
     /// Someone called [`kill`](super::LockTable::kill).
     #[error("the wait for a lock was killed")]
     Killed,

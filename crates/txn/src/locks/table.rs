@@ -187,6 +187,9 @@ impl LockTable {
         let (id, tally) = (owner.id(), &self.shards.tally);
         let mut delayed = SmallVec::new();
         let result = self.shards.lock(tree).with(tree, |locks| {
+            if locks.is_dropped {
+                return Err(Refused::Dropped);
+            }
             if let Some(writer) = writer
                 && !locks.covers(writer.id(), place, Kind::Exclusive)
                 // In vain if it has closed its list: then its rows say by now that it has ended.
@@ -314,7 +317,36 @@ impl LockTable {
 
     fn blocks_surely(&self, id: TxnId, tree: TreeId, key: &[u8], kind: Kind) -> bool {
         let locked = self.shards.lock(tree);
-        locked.find(tree).is_some_and(|l| l.in_the_way(id, Place::Key(key), kind).is_some())
+        locked
+            .find(tree)
+            .is_some_and(|l| l.is_dropped || l.in_the_way(id, Place::Key(key), kind).is_some())
+    }
+
+    /// The drop of this tree has committed: until [`LockTable::forget_tree`], whoever asks for a
+    /// lock is told so, and writers are blocked until they ask. Called before the transaction that
+    /// drops it releases its lock of the whole tree.
+    pub fn tree_dropped(&self, tree: TreeId) {
+        self.shards.lock(tree).with(tree, |locks| {
+            if !std::mem::replace(&mut locks.is_dropped, true) {
+                self.shards.tally.range_added(tree);
+            }
+        });
+    }
+
+    /// The pages of a dropped tree are free, and its root says so to all who come.
+    pub fn forget_tree(&self, tree: TreeId) {
+        self.shards.lock(tree).with(tree, |locks| {
+            if std::mem::replace(&mut locks.is_dropped, false) {
+                self.shards.tally.range_removed(tree);
+            }
+        });
+    }
+
+    /// Whether the tree has been dropped and not been forgotten: one load as a rule.
+    #[must_use]
+    pub fn is_dropped(&self, tree: TreeId) -> bool {
+        self.shards.tally.has_ranges(tree)
+            && self.shards.lock(tree).find(tree).is_some_and(|locks| locks.is_dropped)
     }
 
     /// Ends the wait of a transaction with [`Refused::Killed`]. If it does not wait now, its next

@@ -56,7 +56,7 @@ pub(super) struct Tally {
     pub(super) waiting: Gauge,
     /// Keys with a queue, by hash.
     keys: Box<[AtomicU32]>,
-    /// Ranges held or waited for, by tree.
+    /// Ranges held or waited for, and dropped trees, by tree.
     trees: Box<[AtomicU32]>,
 }
 
@@ -97,6 +97,11 @@ impl Tally {
 
     pub(super) fn range_removed(&self, tree: TreeId) {
         self.tree(tree).fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Whether ranges may be held or wanted in the tree.
+    pub(super) fn has_ranges(&self, tree: TreeId) -> bool {
+        self.tree(tree).load(Ordering::SeqCst) != 0
     }
 
     /// Whether certainly nobody holds or wants this key: two loads.

@@ -82,16 +82,21 @@ pub(super) struct TreeLocks {
     /// By rank.
     pub(super) range_waits: Vec<RangeWaiting>,
     pub(super) next_ticket: u64,
+    /// The tree has been dropped: nobody gets anything here any more.
+    pub(super) is_dropped: bool,
 }
 
 impl TreeLocks {
     pub(super) fn new(tree: TreeId) -> Self {
         let (rows, ranges, range_waits) = (BTreeMap::new(), Vec::new(), Vec::new());
-        TreeLocks { tree, rows, ranges, range_waits, next_ticket: 0 }
+        TreeLocks { tree, rows, ranges, range_waits, next_ticket: 0, is_dropped: false }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.rows.is_empty() && self.ranges.is_empty() && self.range_waits.is_empty()
+        self.rows.is_empty()
+            && self.ranges.is_empty()
+            && self.range_waits.is_empty()
+            && !self.is_dropped
     }
 
     pub(super) fn has_range_waits(&self) -> bool {

@@ -1,5 +1,6 @@
 //! The engine as its users see it.
 mod basics;
+mod dropped;
 mod faults;
 mod faults_device;
 mod flip;
