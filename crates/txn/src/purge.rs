@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use weir_base::{Lsn, TxnId};
 use weir_btree::TreeError;
 use weir_change::{Group, Header, Op};
+use weir_redo::Span;
 
 use crate::cleanup::{Todo, finish};
 use crate::error::TxnError;
@@ -108,7 +109,7 @@ impl Writer {
             let header = Header { txn: Some(id), commits: true, ..Header::default() };
             let mut group = Group::begin(header);
             todo.iter().map(Todo::to_cleanup).for_each(|todo| group.note(&Op::Cleanup(todo)));
-            group.commit(log)?;
+            self.carried(group.commit(log)?);
             self.registry().pin(id, start);
         }
         Ok(())
@@ -215,9 +216,20 @@ impl Writer {
         if let Some(xid) = &work.xid {
             note_prepared(&mut group, xid, &work.todo);
         }
-        group.commit(log)?;
+        self.carried(group.commit(log)?);
         self.registry().pin(past.id(), start);
         Ok(())
+    }
+
+    fn carried(&self, span: Span) {
+        self.carried_bytes.fetch_add(span.end.bytes_since(span.start), Ordering::Relaxed);
+    }
+
+    /// Bytes of log that have named once more what recovery would need of transactions that began
+    /// far back.
+    #[must_use]
+    pub fn carried_bytes(&self) -> u64 {
+        self.carried_bytes.load(Ordering::Relaxed)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Running writes: one row as one group of the log, or a batch under a transaction of its own.
 use std::collections::{BTreeMap, HashSet, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -80,6 +80,7 @@ pub struct Writer {
     /// How many they are, and how many transactions are being completed that left much to do.
     pub(crate) losers_left: AtomicUsize,
     pub(crate) completing: AtomicUsize,
+    pub(crate) carried_bytes: AtomicU64,
     /// Held by who takes versions out of memory; shared by who moves them between transactions.
     pub(crate) pruning: RwLock<()>,
     pub(crate) archivist: Mutex<Archivist>,
@@ -112,6 +113,7 @@ impl Writer {
             losers: Mutex::default(),
             losers_left: AtomicUsize::new(0),
             completing: AtomicUsize::new(0),
+            carried_bytes: AtomicU64::new(0),
             pruning: RwLock::default(),
             archivist: Mutex::default(),
             versions_max: None,

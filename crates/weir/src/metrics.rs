@@ -127,6 +127,12 @@ const LEVELS: &[Level] = &[
         |s| s.history_transactions as f64,
         "ended, and some snapshot may need what was before them",
     ),
+    count(
+        "redo_carried_bytes",
+        "bytes",
+        |s| s.carried_bytes as f64,
+        "redo that repeats what recovery needs of transactions that began far back",
+    ),
     level(
         "version_memory_bytes",
         "bytes",

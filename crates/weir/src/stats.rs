@@ -71,6 +71,8 @@ pub struct StatsSnapshot {
     pub version_bytes: u64,
     /// Versions that old snapshots find in trees, because memory has no room for them.
     pub archived_versions: u64,
+    /// Redo that named once more what recovery would need of transactions that began far back.
+    pub carried_bytes: u64,
     /// Explicit locks, waits, deadlocks.
     pub locks: weir_txn::LockStats,
     pub device: IoStats,
@@ -128,6 +130,7 @@ impl Db {
             oldest_snapshot_commits: transactions.oldest_snapshot_commits,
             version_bytes: transactions.version_bytes,
             archived_versions: transactions.archived_versions,
+            carried_bytes: e.writer.carried_bytes(),
             locks,
             device: e.volume.io_stats(),
             device_description: e.volume.describe(),
