@@ -191,6 +191,11 @@ impl Writer {
         let mut all: Vec<Records> = cohorts.iter().map(|_| Records::new()).collect();
         for past in batch.iter().filter(|past| matches!(past.state(), State::Committed(_))) {
             for seq in 1..=past.changes() {
+                // Most have only followed one that is archived.
+                let Some(stamp) = past.stamp_in_memory(seq) else { continue };
+                if !self.is_wanted(past, stamp, cohorts, &moved) {
+                    continue;
+                }
                 let Some(UndoEntry::Row { tree, key, before: Some(before), .. }) = past.entry(seq)
                 else {
                     continue;
@@ -201,6 +206,22 @@ impl Writer {
             }
         }
         Ok(all)
+    }
+
+    /// Whether a snapshot may need what was before a change of `past`, or what that leads to.
+    fn is_wanted(
+        &self,
+        past: &Past,
+        before: Stamp,
+        cohorts: &[Cohort],
+        moved: &HashSet<TxnId>,
+    ) -> bool {
+        let views = cohorts.iter().flat_map(|cohort| &cohort.views);
+        let mut blind = views.filter(|view| view.is_held() && view.hides(past.id())).peekable();
+        blind.peek().is_some()
+            && (blind.any(|view| !view.hides(before.writer))
+                || (!moved.contains(&before.writer)
+                    && self.registry().find(before.writer).is_some()))
     }
 
     /// Goes down from what a row was before `past` changed it, through transactions that stay in
