@@ -67,7 +67,8 @@ wait $mover
 for number in 1 2; do
 	sql shard$number -e "XA RECOVER FORMAT='SQL'" >"$directory/prepared"
 	while read -r _ _ _ name; do
-		decided=$(sql front -e "SELECT status FROM mysql.spider_xa WHERE status='COMMIT' AND INSTR('$(tr -d "'" <<<"$name")', data) LIMIT 1" 2>/dev/null || true)
+		IFS=, read -r global branch _ <<<"$name"
+		decided=$(sql front -e "SELECT status FROM mysql.spider_xa WHERE status='COMMIT' AND LEFT(data, gtrid_length + bqual_length)=CONCAT($global, $branch)")
 		[ -n "$decided" ] && end=COMMIT || end=ROLLBACK
 		sql shard$number -e "XA $end $name"
 		echo "spider: shard$number: a transaction that was prepared when the shard died: $end"
