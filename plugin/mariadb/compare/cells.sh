@@ -64,8 +64,8 @@ load_sysbench() { # engine
 run_sysbench() { # workload clients disk engine
 	local name=$1.$3.binlog-$binlog.$2.$4 seconds=$SECONDS_EACH warmup=$WARMUP before after out
 	wanted "$name" || return 0
+	[[ $1 = oltp_point_select ]] || settle
 	if [ $3 = limited ]; then
-		settle
 		seconds=$LIMITED_SECONDS warmup=$LIMITED_WARMUP
 	fi
 	tune "$4"
@@ -108,6 +108,15 @@ run_tpcc() { # disk engine
 	echo "$name: $(grep -o '"tps_mean": *[0-9.]*' "$directory/cells/$name.json" | head -n 1) $(grep -o '"tps_cv": *[0-9.]*' "$directory/cells/$name.json" | head -n 1)"
 }
 
+# Whoever comes first finds a colder machine than whoever comes last: it is another one each time.
+turn=0
+in_turn() {
+	local all at
+	read -ra all <<<"$engines"
+	at=$((turn % ${#all[@]}))
+	echo "${all[@]:at}" "${all[@]:0:at}"
+}
+
 limited=1
 limit_begin "$process" "$directory" || limited=
 for engine in $engines; do
@@ -117,7 +126,8 @@ for workload in oltp_point_select oltp_read_write oltp_write_only oltp_update_in
 	for clients in $CLIENTS; do
 		# With the binary log the reading one is the same; a quick run asks only the two that differ most.
 		[ -z "$quick" ] || [ $binlog = off ] || [[ $workload =~ write_only|non_index ]] || continue
-		for engine in $engines; do run_sysbench $workload "$clients" free "$engine"; done
+		order=$(in_turn) turn=$((turn + 1))
+		for engine in $order; do run_sysbench $workload "$clients" free "$engine"; done
 	done
 	[ -n "$limited" ] && [ -n "$LIMITED_SYSBENCH" ] && [[ $workload != oltp_point_select ]] || continue
 	for engine in $engines; do run_sysbench $workload 8 limited "$engine"; done

@@ -12,7 +12,7 @@ sql main -e "CREATE DATABASE shop; USE shop;
 		price DECIMAL(9,2), added DATETIME(3) DEFAULT CURRENT_TIMESTAMP(3), words TEXT, picture BLOB, kind ENUM('a','b'), gross DECIMAL(9,2) AS (price * 1.2),
 		UNIQUE KEY (name), KEY (kind, price DESC), KEY w (words(20))) ENGINE=InnoDB COMMENT='things';
 	CREATE TABLE sale (article INT, day DATE, n INT, KEY (article), KEY (day)) ENGINE=InnoDB PARTITION BY HASH (article) PARTITIONS 3;
-	INSERT INTO article(name, price, words, picture, kind) SELECT CONCAT('article ', _utf8mb4 0xC384, ' ', seq), seq / 7, IF(seq % 5, REPEAT('word ', seq % 900), NULL), RANDOM_BYTES(seq % 500), ELT(1 + seq % 2, 'a', 'b') FROM seq_1_to_3000;
+	INSERT INTO article(name, price, words, picture, kind) SELECT CONCAT('article ', CONVERT(UNHEX('C384') USING utf8mb4), ' ', seq), seq / 7, IF(seq % 5, REPEAT('word ', seq % 900), NULL), RANDOM_BYTES(seq % 500), ELT(1 + seq % 2, 'a', 'b') FROM seq_1_to_3000;
 	DELETE FROM article WHERE id > 2990;
 	INSERT INTO sale SELECT 1 + seq % 100, '2026-01-01' + INTERVAL seq % 300 DAY, seq FROM seq_1_to_5000;
 	CREATE VIEW sold AS SELECT name, SUM(n) FROM article JOIN sale ON article.id=article GROUP BY name"

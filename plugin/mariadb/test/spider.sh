@@ -17,12 +17,12 @@ plugin=$both/ha_weir.so
 trap 'cleanup; rm -rf "$both"' EXIT
 port=$((20000 + RANDOM % 10000))
 
-# A shard listens on loopback alone.
-shard() { start shard$1 --port=$((port + $1)) --server-id=$1; }
+# A shard listens on loopback alone. Each at an address of its own: Spider tells the members of a transaction by host.
+shard() { start shard$1 --port=$((port + $1)) --server-id=$1 --bind-address=127.0.0.$1 --skip-name-resolve; }
 for number in 1 2; do
 	shard $number
 	eval "shard$number=$server"
-	sql shard$number -e "CREATE USER spider@'127.0.0.1' IDENTIFIED BY 'spider'; GRANT ALL ON *.* TO spider@'127.0.0.1'; CREATE DATABASE work; USE work;
+	sql shard$number -e "CREATE USER spider@'127.0.0.%' IDENTIFIED BY 'spider'; GRANT ALL ON *.* TO spider@'127.0.0.%'; CREATE DATABASE work; USE work;
 		CREATE TABLE account (id INT PRIMARY KEY, owner VARCHAR(20), v INT NOT NULL, KEY (owner)) ENGINE=Weir"
 done
 start front --skip-networking --plugin-load-add=ha_weir --plugin-load-add=ha_spider --spider-internal-xa=1 --spider-support-xa=1
@@ -32,7 +32,7 @@ for _ in $(seq 100); do
 	sleep 0.1
 done
 for number in 1 2; do
-	sql front -e "CREATE SERVER shard$number FOREIGN DATA WRAPPER mysql OPTIONS (HOST '127.0.0.1', PORT $((port + number)), DATABASE 'work', USER 'spider', PASSWORD 'spider')"
+	sql front -e "CREATE SERVER shard$number FOREIGN DATA WRAPPER mysql OPTIONS (HOST '127.0.0.$number', PORT $((port + number)), DATABASE 'work', USER 'spider', PASSWORD 'spider')"
 done
 sql front -e "CREATE DATABASE work; USE work;
 	CREATE TABLE account (id INT PRIMARY KEY, owner VARCHAR(20), v INT NOT NULL, KEY (owner)) ENGINE=SPIDER
@@ -67,7 +67,8 @@ wait $mover
 for number in 1 2; do
 	sql shard$number -e "XA RECOVER FORMAT='SQL'" >"$directory/prepared"
 	while read -r _ _ _ name; do
-		decided=$(sql front -e "SELECT status FROM mysql.spider_xa WHERE status='COMMIT' AND INSTR('$(tr -d "'" <<<"$name")', data) LIMIT 1" 2>/dev/null || true)
+		IFS=, read -r global branch _ <<<"$name"
+		decided=$(sql front -e "SELECT status FROM mysql.spider_xa WHERE status='COMMIT' AND LEFT(data, gtrid_length + bqual_length)=CONCAT($global, $branch)")
 		[ -n "$decided" ] && end=COMMIT || end=ROLLBACK
 		sql shard$number -e "XA $end $name"
 		echo "spider: shard$number: a transaction that was prepared when the shard died: $end"
