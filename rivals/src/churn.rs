@@ -1,4 +1,5 @@
-//! Replaces all rows by others, twice, in random order, and says how much room the store takes then.
+//! Replaces all rows by others, twice, in random order, and says how much room the store takes
+//! then.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -55,7 +55,8 @@ impl Way {
     }
 }
 
-/// Appends and syncs for `seconds`; blocks made durable in each second, or in all of a shorter time.
+/// Appends and syncs for `seconds`; blocks made durable in each second, or in all of a shorter
+/// time.
 pub fn measure(dir: &Path, way: Way, seconds: f64) -> Result<Vec<f64>> {
     std::fs::create_dir_all(dir)?;
     let path = dir.join("disk.probe");

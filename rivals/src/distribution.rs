@@ -1,7 +1,7 @@
-//! YCSB's distributions, by its definitions (`site.ycsb.generator`): zipfian with the constant 0.99,
-//! by the method of Gray et al., "Quickly generating billion-record synthetic databases" (SIGMOD
-//! 1994); scrambled zipfian, which scatters the popular ones over all rows; and latest, which counts
-//! back from the newest row.
+//! YCSB's distributions, by its definitions (`site.ycsb.generator`): zipfian with the constant
+//! 0.99, by the method of Gray et al., "Quickly generating billion-record synthetic databases"
+//! (SIGMOD 1994); scrambled zipfian, which scatters the popular ones over all rows; and latest,
+//! which counts back from the newest row.
 
 /// YCSB's `ZIPFIAN_CONSTANT`.
 const THETA: f64 = 0.99;

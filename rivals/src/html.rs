@@ -81,10 +81,10 @@ fn best_rates(report: &Report) -> Table {
         };
         line.insert(NAMES, ratio);
     }
-    let hint = "Median over the rounds of what was done a second; in brackets the worst second over \
-                the mean. All stores of a line promise at least what the column \"durable\" says: \
-                lazy: whole after any crash, without the last second; synced: durable when the \
-                commit returns.";
+    let hint = "Median over the rounds of what was done a second; in brackets the worst second \
+                over the mean. All stores of a line promise at least what the column \"durable\" \
+                says: lazy: whole after any crash, without the last second; synced: durable when \
+                the commit returns.";
     table(matrix, "Rates", hint)
 }
 

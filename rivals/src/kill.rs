@@ -2,8 +2,8 @@
 //! timed, and must hold everything that it had acknowledged.
 //!
 //! What was acknowledged stands in a file that both processes map: the kernel keeps what a killed
-//! process has stored there. Each row has one writer, which notes an acknowledgement after the store
-//! has returned: the row must be at that version, or at the one after it.
+//! process has stored there. Each row has one writer, which notes an acknowledgement after the
+//! store has returned: the row must be at that version, or at the one after it.
 
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader};
@@ -38,8 +38,8 @@ impl Acknowledged {
     }
 
     fn counts(&self) -> &[AtomicU32] {
-        // SAFETY: mapped memory begins at a page and is a whole number of u32, any bits of which are
-        // a value.
+        // SAFETY: mapped memory begins at a page and is a whole number of u32, any bits of which
+        // are a value.
         let (before, counts, after) = unsafe { self.0.align_to::<AtomicU32>() };
         debug_assert!(before.is_empty() && after.is_empty());
         counts

@@ -1,5 +1,5 @@
-//! What has been measured so far, in a file beside the stores, so that a run can be stopped and gone
-//! on with: the first line says with which settings, each other line is a cell.
+//! What has been measured so far, in a file beside the stores, so that a run can be stopped and
+//! gone on with: the first line says with which settings, each other line is a cell.
 
 use std::fs::OpenOptions;
 use std::io::Write;

@@ -20,8 +20,8 @@ pub const KNOWN: Known = Known {
     name: "redb",
     version: || "4.4 (see Cargo.lock)".to_string(),
     setup: "cache larger than the data, the rest as it comes: \
-            https://docs.rs/redb/latest/redb/struct.Builder.html; Durability::Immediate for synced, \
-            None with one Immediate a second for lazy: \
+            https://docs.rs/redb/latest/redb/struct.Builder.html; Durability::Immediate for \
+            synced, None with one Immediate a second for lazy: \
             https://docs.rs/redb/latest/redb/enum.Durability.html. Sorted load in one transaction.",
     limits: "one writer at a time; no commit that is written and not synced",
     usual: true,

@@ -1,10 +1,11 @@
 //! WiredTiger, through a shim over its C interface (`wiredtiger_shim.c`).
 //!
-//! As its documentation says: a cache larger than the data ("Cache and eviction tuning"), its log on
-//! and a checkpoint a minute or each GiB of log ("Checkpoint-level and commit-level durability"),
-//! one session and cursor per thread, reset after each use. Synced is `transaction_sync` with the
-//! method `fsync`, written the method `none`, lazy without `transaction_sync` and with one
-//! `log_flush` a second. Sorted load with a bulk cursor, made durable by a checkpoint.
+//! As its documentation says: a cache larger than the data ("Cache and eviction tuning"), its log
+//! on and a checkpoint a minute or each GiB of log ("Checkpoint-level and commit-level
+//! durability"), one session and cursor per thread, reset after each use. Synced is
+//! `transaction_sync` with the method `fsync`, written the method `none`, lazy without
+//! `transaction_sync` and with one `log_flush` a second. Sorted load with a bulk cursor, made
+//! durable by a checkpoint.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::Path;
