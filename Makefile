@@ -39,7 +39,7 @@ help:
 	@echo "make report-test  reports and the live page in a browser, metrics in Prometheus"
 	@echo "make bench   the figures of docs/benchmarks.md on this machine's own disk"
 	@echo "make rivals  the same workloads on RocksDB, WiredTiger, LMDB, redb, fjall, SQLite and Weir,"
-	@echo "             with a report (about two hours; ARGS=--quick ten minutes); make rivals-test"
+	@echo "             with a report (some hours; ARGS=--quick ten minutes); make rivals-test"
 	@echo "make fuzz    each fuzz target for SECONDS=$(SECONDS) (needs a nightly toolchain)"
 	@echo "make clean   remove what was built and measured, the database of make run included"
 	@echo "make run takes WAREHOUSES=$(WAREHOUSES) DISK=$(DISK) SECONDS_RUN=$(SECONDS_RUN) DIR=$(DIR)"
