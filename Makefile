@@ -23,8 +23,8 @@ FUZZ_TARGETS := log_scan page_read op_decode control_decode sizes
 export CARGO_TERM_COLOR ?= never
 export CARGO_TERM_PROGRESS_WHEN ?= never
 
-.PHONY: help run update tpcc plugin server compare deb plugin-test sanitize test report-test tools fmt clippy tidy unit heavy loom doc mysql bench \
-	rivals fuzz clean
+.PHONY: help run update tpcc plugin server compare deb plugin-test sanitize test report-test tools fmt clippy tidy unit \
+	heavy loom doc mysql bench rivals rivals-tools rivals-test fuzz clean
 
 help:
 	@echo "make run     TPC-C on an imitated slow disk, one line a second, then its twelve consistency"
@@ -42,7 +42,8 @@ help:
 	@echo "make mysql   TPC-C through SQL against a private MariaDB (weir bench tpcc --mysql)"
 	@echo "make report-test  reports and the live page in a browser, metrics in Prometheus"
 	@echo "make bench   the figures of docs/benchmarks.md on this machine's own disk"
-	@echo "make rivals  the same workloads on RocksDB, LMDB, redb, SQLite and Weir, in one run"
+	@echo "make rivals  the same workloads on RocksDB, WiredTiger, LMDB, redb, fjall, SQLite and Weir,"
+	@echo "             with a report (some hours; ARGS=--quick ten minutes); make rivals-test"
 	@echo "make fuzz    each fuzz target for SECONDS=$(SECONDS) (needs a nightly toolchain)"
 	@echo "make clean   remove what was built and measured, the database of make run included"
 	@echo "make run takes WAREHOUSES=$(WAREHOUSES) DISK=$(DISK) SECONDS_RUN=$(SECONDS_RUN) DIR=$(DIR)"
@@ -170,14 +171,29 @@ bench: target/release/weir
 	target/release/weir bench read --dir ./weir-data/bench --threads 2 $(ARGS)
 	target/release/weir bench scan --dir ./weir-data/bench --threads 2 $(ARGS)
 
-# RocksDB and SQLite come from the distribution, so that nobody has to compile them. Not --locked: the
-# lock file of this other workspace would have to follow every change of Weir's own dependencies.
-rivals:
-	@[ -e /usr/include/rocksdb/c.h ] && [ -e /usr/include/sqlite3.h ] || { \
+# RocksDB, SQLite and WiredTiger come from the distribution, so that nobody has to compile them; a
+# distribution without WiredTiger gets the others. Not --locked: the lock file of this other workspace
+# would have to follow every change of Weir's own dependencies.
+RIVALS_FEATURES = $(if $(wildcard /usr/include/wiredtiger.h),--features wiredtiger)
+
+rivals-tools:
+	@[ -e /usr/include/rocksdb/c.h ] && [ -e /usr/include/sqlite3.h ] && [ -e /usr/include/wiredtiger.h ] || { \
 		apt-get update -q && apt-get install -q -y --no-install-recommends \
-			librocksdb-dev libsqlite3-dev pkg-config gcc libc6-dev; }
-	cd rivals && $(CARGO) build --release --features weir
-	"$${CARGO_TARGET_DIR:-rivals/target}/release/rivals" --dir rivals-data $(ARGS)
+			librocksdb-dev libsqlite3-dev pkg-config gcc libc6-dev && { \
+		apt-get install -q -y --no-install-recommends libwiredtiger-dev || true; }; }
+
+# The report is rivals-data/report.html. Stopped, it goes on with the next call; ARGS=--fresh begins anew.
+rivals: tools rivals-tools
+	cd rivals && $(CARGO) build --release $(RIVALS_FEATURES)
+	"$${CARGO_TARGET_DIR:-rivals/target}/release/rivals" --dir rivals-data \
+		--html rivals-data/report.html --json rivals-data/report.json --force $(ARGS)
+
+# Every workload on every engine for a moment. Not a part of `test`: LMDB, SQLite's binding, redb and
+# fjall are minutes of compiling for something that the engine does not depend on.
+rivals-test: tools rivals-tools
+	cd rivals && $(CARGO) fmt --check
+	cd rivals && $(CARGO) clippy --release --all-targets $(RIVALS_FEATURES) -- -D warnings
+	cd rivals && $(CARGO) test --release $(RIVALS_FEATURES)
 
 # ---- fuzz -----------------------------------------------------------------------------------------
 

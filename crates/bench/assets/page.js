@@ -282,8 +282,19 @@
   for (const given of page.tables) table(top, given);
   let shown = 0;
   const has = run => run.rows.length > 0;
+  // Runs in groups are of other programs: a chart and a box plot for each group, nothing in detail.
+  const drawGroups = grouped => {
+    for (const group of new Set(grouped.map(run => run.group))) {
+      const drawn = grouped.filter(run => run.group === group);
+      compare(top, group, "A second, each second by itself.", drawn, tps, { tick: short });
+      boxes(top, group + ", compared", "Box: half of all measured seconds. Line: the median. Whiskers: up to "
+        + "1.5 boxes away; dots beyond.", drawn.map((run, i) => ({ name: run.name,
+        values: measured(run, tps(run)), color: "--c" + i % 8 })), short);
+    }
+  };
   const draw = () => {
-    const drawn = runs.filter(has);
+    drawGroups(runs.filter(run => run.group && has(run)));
+    const drawn = runs.filter(run => !run.group && has(run));
     if (drawn.length > 1) {
       compare(top, "Throughput", "Transactions a second of each run, from its first measured second.",
         drawn, tps, { tick: short });

@@ -67,7 +67,7 @@ impl Live {
         let server = Server::http(address).map_err(|error| anyhow!("{error}"));
         let server = Arc::new(server.with_context(|| format!("cannot listen on {address}"))?);
         let address = server.server_addr().to_ip().unwrap_or(address);
-        let run = Run { name: page.title.clone(), recorded: Recorded::default() };
+        let run = Run { name: page.title.clone(), ..Run::default() };
         let page = Page { live: true, runs: vec![run.json()], ..page };
         let served = Served { page: Mutex::new(page), feed, public };
         let thread = std::thread::Builder::new().name("weir-http".into()).spawn({

@@ -38,7 +38,7 @@ pub use figures::{Figures, LatencyMicros};
 pub use options::{
     DoubleWrite, DoubleWriteMode, Durability, Lab, Options, Phase, Phases, WorkloadKind,
 };
-pub use report::{Report, RunReport, Series, Setup, write_json};
+pub use report::{Report, RunReport, Series, Setup, replace_file, write_json};
 pub use run::{Outcome, Raw, run};
 pub use target::{Counters, PageWrites, Table, Target, Visit, Watched};
 pub use verify::{Verdict, verify_trees};

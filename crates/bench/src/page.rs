@@ -53,12 +53,22 @@ pub struct Table {
 pub struct Run {
     /// What tells it from the others.
     pub name: String,
+    /// Runs of one group are drawn in a chart of their own, and have nothing but their throughput.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
     /// Its rows.
     #[serde(flatten)]
     pub recorded: Recorded,
 }
 
 impl Run {
+    /// What something else than a bench of this program did each second.
+    #[must_use]
+    pub fn in_group(group: &str, name: &str, per_second: Vec<f64>) -> Run {
+        let recorded = Recorded::throughput(per_second);
+        Run { name: name.to_owned(), group: Some(group.to_owned()), recorded }
+    }
+
     /// For a page, or to be kept until there is one.
     ///
     /// # Panics
@@ -133,7 +143,7 @@ impl Page {
         if !report.verified {
             notes.push(format!("NOT VERIFIED. {}", report.problems.join("; ")));
         }
-        let run = Run { name: name.to_owned(), recorded: feed.recorded(0) };
+        let run = Run { name: name.to_owned(), group: None, recorded: feed.recorded(0) };
         Page {
             title: format!("weir bench {name}"),
             subtitle: format!(

@@ -235,7 +235,10 @@ pub fn write_json(path: &Path, report: &impl RunReport, replace: bool) -> Result
 }
 
 /// Writes a file, whole or not at all: a temporary one beside it is renamed into place.
-pub(crate) fn replace_file(path: &Path, bytes: &[u8], replace: bool) -> Result<()> {
+///
+/// # Errors
+/// When the file exists and may not be replaced, or cannot be written.
+pub fn replace_file(path: &Path, bytes: &[u8], replace: bool) -> Result<()> {
     ensure!(replace || !path.exists(), "{} exists; --force replaces it", path.display());
     let mut name = path.file_name().context("the report needs a file name")?.to_owned();
     name.push(".part");
