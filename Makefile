@@ -24,7 +24,7 @@ export CARGO_TERM_COLOR ?= never
 export CARGO_TERM_PROGRESS_WHEN ?= never
 
 .PHONY: help run update tpcc plugin server plugin-test test report-test tools fmt clippy tidy unit heavy loom doc mysql bench \
-	rivals fuzz clean
+	rivals lab-cost fuzz clean
 
 help:
 	@echo "make run     TPC-C on an imitated slow disk, one line a second, then its twelve consistency"
@@ -39,6 +39,7 @@ help:
 	@echo "make report-test  reports and the live page in a browser, metrics in Prometheus"
 	@echo "make bench   the figures of docs/benchmarks.md on this machine's own disk"
 	@echo "make rivals  the same workloads on RocksDB, LMDB, redb, SQLite and Weir, in one run"
+	@echo "make lab-cost  what the live page and the metrics cost (less than 1 % of throughput)"
 	@echo "make fuzz    each fuzz target for SECONDS=$(SECONDS) (needs a nightly toolchain)"
 	@echo "make clean   remove what was built and measured, the database of make run included"
 	@echo "make run takes WAREHOUSES=$(WAREHOUSES) DISK=$(DISK) SECONDS_RUN=$(SECONDS_RUN) DIR=$(DIR)"
@@ -149,6 +150,10 @@ rivals:
 			librocksdb-dev libsqlite3-dev pkg-config gcc libc6-dev; }
 	cd rivals && $(CARGO) build --release --features weir
 	"$${CARGO_TARGET_DIR:-rivals/target}/release/rivals" --dir rivals-data $(ARGS)
+
+# What the live page and the metrics cost when they are asked for once a second; fails above 1 %.
+lab-cost: target/release/weir
+	target/release/weir lab cost --dir ./weir-data/lab $(ARGS)
 
 # ---- fuzz -----------------------------------------------------------------------------------------
 
