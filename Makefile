@@ -24,7 +24,7 @@ export CARGO_TERM_COLOR ?= never
 export CARGO_TERM_PROGRESS_WHEN ?= never
 
 .PHONY: help run update tpcc plugin server compare deb plugin-test sanitize test report-test tools fmt clippy tidy unit \
-	heavy loom doc mysql bench rivals rivals-tools rivals-test fuzz clean
+	heavy loom doc mysql bench rivals rivals-tools rivals-test lab-cost fuzz clean
 
 help:
 	@echo "make run     TPC-C on an imitated slow disk, one line a second, then its twelve consistency"
@@ -44,6 +44,7 @@ help:
 	@echo "make bench   the figures of docs/benchmarks.md on this machine's own disk"
 	@echo "make rivals  the same workloads on RocksDB, WiredTiger, LMDB, redb, fjall, SQLite and Weir,"
 	@echo "             with a report (some hours; ARGS=--quick ten minutes); make rivals-test"
+	@echo "make lab-cost  what the live page and the metrics cost (less than 1 % of throughput)"
 	@echo "make fuzz    each fuzz target for SECONDS=$(SECONDS) (needs a nightly toolchain)"
 	@echo "make clean   remove what was built and measured, the database of make run included"
 	@echo "make run takes WAREHOUSES=$(WAREHOUSES) DISK=$(DISK) SECONDS_RUN=$(SECONDS_RUN) DIR=$(DIR)"
@@ -194,6 +195,10 @@ rivals-test: tools rivals-tools
 	cd rivals && $(CARGO) fmt --check
 	cd rivals && $(CARGO) clippy --release --all-targets $(RIVALS_FEATURES) -- -D warnings
 	cd rivals && $(CARGO) test --release $(RIVALS_FEATURES)
+
+# What the live page and the metrics cost when they are asked for once a second; fails above 1 %.
+lab-cost: target/release/weir
+	target/release/weir lab cost --dir ./weir-data/lab $(ARGS)
 
 # ---- fuzz -----------------------------------------------------------------------------------------
 

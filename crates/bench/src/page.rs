@@ -4,6 +4,7 @@ use crate::feed::{Feed, Recorded};
 use crate::figures::Figures;
 use crate::line::{micros, thousands};
 use crate::report::{Report, replace_file};
+use crate::settle::Settling;
 use anyhow::Result;
 use serde::Serialize;
 use std::path::Path;
@@ -155,7 +156,7 @@ impl Page {
             ),
             notes,
             tiles: tiles(&report.figures),
-            tables: phases(report).into_iter().collect(),
+            tables: phases(report).into_iter().chain(settling(report)).collect(),
             boxes: phase_boxes(report),
             runs: vec![run.json()],
             command: command.to_owned(),
@@ -237,6 +238,37 @@ fn phases(report: &Report) -> Option<Table> {
     };
     let rows = (1..).zip(&report.phases).map(row).collect();
     Some(Table { title: "Phases".to_owned(), head, rows, ..Table::default() })
+}
+
+/// How long each change of threads or disk was felt, where there were any.
+fn settling(report: &Report) -> Option<Table> {
+    if report.settling.is_empty() {
+        return None;
+    }
+    let after = |seconds: Option<usize>| match seconds {
+        Some(seconds) => format!("{seconds} s"),
+        None => "not before the next change".to_owned(),
+    };
+    let row = |settling: &Settling| {
+        vec![
+            settling.change.clone(),
+            settling.at_second.to_string(),
+            after(settling.tps_seconds),
+            after(settling.age_seconds),
+            settling.log_wraps.map_or("-".to_owned(), |wraps| format!("{wraps:.2}")),
+        ]
+    };
+    let head = ["change", "at second", "throughput settled", "age settled", "log wraps"];
+    Some(Table {
+        title: "Settling".to_owned(),
+        hint:
+            "Until means of three seconds stay within a tenth of the throughput, and a twentieth \
+               of the age's limit, of where they end up."
+                .to_owned(),
+        head: head.map(str::to_owned).to_vec(),
+        rows: report.settling.iter().map(row).collect(),
+        best: None,
+    })
 }
 
 /// A box for each phase, where there are several.

@@ -80,6 +80,18 @@ pub(crate) enum Lab {
     /// Run an experiment, or all: other policies and this engine's on the same work
     #[command(after_help = LAB_EXAMPLES)]
     Run(LabRun),
+    /// Measure what the live page and the metrics cost when they are asked for once a second
+    Cost(LabCost),
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct LabCost {
+    /// Turns of five seconds with and as many without
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub(crate) rounds: usize,
+    /// Where the database goes
+    #[arg(long, value_name = "DIR", default_value = "./weir-lab")]
+    pub(crate) dir: PathBuf,
 }
 
 #[derive(ClapArgs)]
@@ -90,6 +102,9 @@ pub(crate) struct LabRun {
     /// All in ten minutes, on little data, instead of hours
     #[arg(long)]
     pub(crate) quick: bool,
+    /// Only this policy's runs, beside deadline's (an unknown one lists them)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) policy: Option<weir_lab::policies::Kind>,
     /// Where databases, results and reports go
     #[arg(long, value_name = "DIR", default_value = "./weir-lab")]
     pub(crate) dir: PathBuf,

@@ -45,8 +45,8 @@ impl Site {
             disk: "2000iops,32MiB".to_owned(),
             threads: "16".to_owned(),
             durability: Durability::Synced,
-            warmup: Some(6),
-            seconds: 6,
+            warmup: Some(5),
+            seconds: 5,
             speed: 50,
             quick: true,
         }

@@ -135,7 +135,8 @@ fn run(cell: &Cell) -> Run {
     ];
     let row = |(second, tps): (usize, &f64)| vec![second as f64, 0.0, *tps];
     let rows = (1..).zip(&cell.seconds).map(row).collect();
-    Run { name: curve_name(cell), recorded: Recorded { columns, rows, from: 0, ended: true } }
+    let recorded = Recorded { columns, rows, from: 0, ended: true };
+    Run { name: curve_name(cell), group: None, recorded }
 }
 
 /// The tables for a terminal.
