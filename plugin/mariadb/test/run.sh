@@ -22,8 +22,6 @@ done
 "$here/restart.sh" "$plugin" "$work/restart"
 "$here/operating.sh" "$plugin" "$work/operating" "$build/peers"
 "$here/convert.sh" "$plugin" "$work/convert"
-"$here/spider.sh" "$plugin" "$work/spider" "$build/peers"
-"$here/connects.sh" "$plugin" "$work/connects" 30000
 "$here/suite.sh" "$plugin" "$work/suite"
 "$here/replication.sh" "$plugin" "$work/replication"
 "$here/kill.sh" "$plugin" "$work/kill" "$rounds"
