@@ -71,17 +71,6 @@ ha_rows ha_weir::records_in_range(uint index, const key_range *min, const key_ra
 
 ha_rows ha_weir::estimate_rows_upper_bound() { return m_share->rows(m_table) * 2 + 100; }
 
-ha_rows ha_weir::records()
-{
-  uint64_t rows;
-  weir_code code= weir_table_count(m_table, m_trx->txn(), &rows);
-  if (refreshed(code))
-    code= weir_table_count(m_table, m_trx->txn(), &rows);
-  if (code != WEIR_OK)
-    return HA_POS_ERROR;
-  return rows;
-}
-
 double ha_weir::scan_time() { return static_cast<double>(stats.data_file_length) / 8192 + 1; }
 
 double ha_weir::read_time(uint index, uint ranges, ha_rows rows)
