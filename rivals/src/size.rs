@@ -37,8 +37,8 @@ fn add(known: &Known, dir: &Path, size: &mut Size) {
 
 /// Copies a closed store; holes stay holes.
 pub fn copy(from: &Path, to: &Path) -> Result<()> {
-    // `cp` keeps holes and makes clones where it can. It must make no holes of its own: zeros that a
-    // store wrote beforehand, as Weir its log, would be allocated anew while it is measured.
+    // `cp` keeps holes and makes clones where it can. It must make no holes of its own: zeros that
+    // a store wrote beforehand, as Weir its log, would be allocated anew while it is measured.
     let done = std::process::Command::new("cp")
         .args(["-r", "--reflink=auto"])
         .args([from, to])
