@@ -77,7 +77,7 @@ fn best_rates(report: &Report) -> Table {
         let weir = done().find(|row| row.engine == "weir").map(|row| row.median);
         let ratio = match weir {
             Some(weir) if best > 0.0 => format!("{:.2}", weir / best),
-            _ => "\u{2013}".to_string(),
+            _ => String::new(),
         };
         line.insert(NAMES, ratio);
     }
@@ -106,7 +106,7 @@ fn details(report: &Report) -> Table {
             if row.cannot.is_some() {
                 continue;
             }
-            let flushes = row.flushes_per_op.map_or("\u{2013}".to_string(), |f| format!("{f:.3}"));
+            let flushes = row.flushes_per_op.map_or(String::new(), |f| format!("{f:.3}"));
             rows.push(vec![
                 workload.clone(),
                 threads.to_string(),

@@ -230,7 +230,7 @@ fn compare(args: &RunArgs) -> Result<()> {
         eprintln!("report: {}", path.display());
     }
     if report.interrupted {
-        eprintln!("the same command goes on where this one ended");
+        eprintln!("the same command goes on where this one ended (--force replaces its report)");
         std::process::exit(130);
     }
     if !args.keep {

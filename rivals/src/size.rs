@@ -37,9 +37,10 @@ fn add(known: &Known, dir: &Path, size: &mut Size) {
 
 /// Copies a closed store; holes stay holes.
 pub fn copy(from: &Path, to: &Path) -> Result<()> {
-    // `cp` knows holes and clones, and this machine has it.
+    // `cp` keeps holes and makes clones where it can. It must make no holes of its own: zeros that
+    // a store wrote beforehand, as Weir its log, would be allocated anew while it is measured.
     let done = std::process::Command::new("cp")
-        .args(["-r", "--sparse=always", "--reflink=auto"])
+        .args(["-r", "--reflink=auto"])
         .args([from, to])
         .status()
         .context("running cp")?;

@@ -230,9 +230,13 @@
     const rows = given.rows.map((row, at) => el("tr", given.best === at ? { class: "best" } : {},
       ...row.map((cell, i) => el("td", isNumber[i] ? { class: "n" } : cell.length > 28 ? { class: "long" } : {},
         cell))));
+    const body = el("div", { class: "scroll" },
+      el("table", {}, el("thead", {}, head), el("tbody", {}, ...rows)));
+    // A long one is opened by who wants it, so that the charts below it are found.
+    const folded = rows.length > 40
+      ? el("details", {}, el("summary", { class: "hint" }, rows.length + " rows"), body) : body;
     where.append(el("section", { class: "card wide" }, el("h2", {}, given.title),
-      ...(given.hint ? [el("p", { class: "hint" }, given.hint)] : []),
-      el("div", { class: "scroll" }, el("table", {}, el("thead", {}, head), el("tbody", {}, ...rows)))));
+      ...(given.hint ? [el("p", { class: "hint" }, given.hint)] : []), folded));
   };
   const tps = run => column(run, "weir_bench_rate_transactions");
   const age = run => {
