@@ -62,7 +62,7 @@ const RECORD_SHARE: u64 = 64;
 const RECORD_MICROS: u64 = 1_000_000;
 
 /// Where the sweeper's second lane writes its doublewrite batches, modulo the number of files: of
-/// three it has one for itself, of two it shares the cleaner's (1) rather than the first lane's (0).
+/// three it has one for itself, of two it shares the cleaner's (1), not the first lane's (0).
 const SHARD_OF_SECOND: usize = 5;
 
 /// The cleaner's batches take the disk about this long.
