@@ -28,7 +28,7 @@ const TPS_WITHIN: f64 = 0.1;
 /// The age has settled within this part of its limit.
 const AGE_WITHIN: f64 = 0.05;
 
-/// From which second on all means of three seconds differ by at most `within` (given that mean) from
+/// From which second on all means of three seconds differ by at most `within` (of that mean) from
 /// the mean of the last half. `None`: they never do, or there are too few of them to say.
 #[must_use]
 pub fn settled(values: &[f64], within: impl Fn(f64) -> f64) -> Option<usize> {

@@ -148,8 +148,8 @@ pub(crate) struct Rates {
 const HIGH_UP_SECONDS: f64 = 3.0;
 /// The highest rate is forgotten in about this time,
 const HIGH_DOWN_SECONDS: f64 = 10.0;
-/// or in the time of a log wrap, if that is less but not less than this: a reserve for a rate that no
-/// page in the list has seen is log given away.
+/// or in the time of a log wrap, if that is less but not less than this: a reserve for a rate that
+/// no page in the list has seen is log given away.
 const HIGH_DOWN_SECONDS_MIN: f64 = 3.0;
 
 /// Bytes that writing a page costs the disk: in place, and its share of a doublewrite batch.
@@ -159,7 +159,8 @@ fn page_device_bytes(page_bytes: u64) -> f64 {
 
 impl Rates {
     /// Takes the differences since the last tick, of whose page writes `deadline_share` were for
-    /// deadlines; the log wraps in about `age_limit_bytes`. `None` at the first, and when no time passed.
+    /// deadlines; the log wraps in about `age_limit_bytes`. `None` at the first, and when no time
+    /// passed.
     pub(crate) fn observe(
         &mut self,
         seen: &Seen<'_>,

@@ -10,8 +10,8 @@ use crate::policy::Verdict;
 /// Pages gathered for one batch: at most this long's worth of the rate,
 const BATCH_SECONDS: f64 = 0.05;
 /// and at most what takes the disk this long. Longer batches make the doublewrite cheaper. But its
-/// one long write keeps the log's from the disk, and while all commits wait for that, a disk that is
-/// limited by operations has nothing to do: batches of 50 ms cost 16 threads an eighth of their
+/// one long write keeps the log's from the disk, and while all commits wait for that, a disk that
+/// is limited by operations has nothing to do: batches of 50 ms cost 16 threads an eighth of their
 /// commits (docs/decisions/sweeper.md).
 const BATCH_DISK_SECONDS: f64 = 0.008;
 /// Pages handed to the device at once: this long's worth, so that they do not queue up before it.

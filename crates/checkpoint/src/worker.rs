@@ -61,8 +61,9 @@ const RECORD_SHARE: u64 = 64;
 /// And not more often than this while nothing presses.
 const RECORD_MICROS: u64 = 1_000_000;
 
-/// Where the sweeper's second lane writes its doublewrite batches; the first is 0, the cleaner's 1.
-const SHARD_OF_SECOND: usize = 2;
+/// Where the sweeper's second lane writes its doublewrite batches, modulo the number of files: of
+/// three it has one for itself, of two it shares the cleaner's (1), not the first lane's (0).
+const SHARD_OF_SECOND: usize = 5;
 
 /// The cleaner's batches take the disk about this long.
 const CLEAN_SECONDS: f64 = 0.03;

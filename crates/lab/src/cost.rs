@@ -1,6 +1,6 @@
-//! What it costs to be watched: updates in memory, where processor time is all that limits them, and
-//! beside them, for some seconds in turn, somebody who asks for the live page's data and for the
-//! metrics once a second. One process, so that only the asking differs.
+//! What it costs to be watched: updates in memory, where processor time is all that limits them,
+//! and beside them, for some seconds in turn, somebody who asks for the live page's data and for
+//! the metrics once a second. One process, so that only the asking differs.
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -101,8 +101,8 @@ pub fn cost(
     let cost = Cost::of(&seen.series.tps).context("it ended early")?;
     writeln!(
         out,
-        "alone {:.0} tps, watched {:.0} tps ({asked} answers): {:.2} % lost, standard error {:.2} %, \
-         {} turns of each",
+        "alone {:.0} tps, watched {:.0} tps ({asked} answers): {:.2} % lost, standard error \
+         {:.2} %, {} turns of each",
         cost.alone,
         cost.watched,
         100.0 * cost.lost,
