@@ -153,6 +153,32 @@ typedef struct weir_index {
     struct weir_bytes definition;
 } weir_index;
 
+// Another name for an index.
+typedef struct weir_new_name {
+    // The one it has.
+    struct weir_bytes from;
+    // The one it gets.
+    struct weir_bytes to;
+} weir_new_name;
+
+// What a table is to have as its definition. Its rows and trees stay as they are.
+typedef struct weir_redefinition {
+    // Its name, before anything is renamed.
+    struct weir_bytes table;
+    // The caller's bytes.
+    struct weir_bytes definition;
+    // Indexes that get another name.
+    const struct weir_new_name *renamed;
+    // How many.
+    size_t renamed_count;
+} weir_redefinition;
+
+// Is shown a table by its name and definition. It must not unwind, and what it is shown is gone
+// when it returns.
+typedef void (*weir_visit_definition)(void *context,
+                                      struct weir_bytes name,
+                                      struct weir_bytes definition);
+
 // Is shown one thing after the other. It must not unwind, and what it is shown is gone when it
 // returns.
 typedef void (*weir_visit)(void *context, struct weir_bytes bytes);
@@ -280,6 +306,25 @@ enum weir_code weir_table_drop(const struct weir_db *db, struct weir_bytes name)
 enum weir_code weir_table_rename(const struct weir_db *db,
                                  struct weir_bytes from,
                                  struct weir_bytes to);
+
+// Gives tables other definitions, all at once, without waiting for who writes to them. Handles
+// stay good and show what they have known.
+enum weir_code weir_table_redefine(const struct weir_db *db,
+                                   const struct weir_redefinition *tables,
+                                   size_t count);
+
+// As weir_table_rename, and gives tables (this one perhaps, by its old name) other definitions at
+// once with it.
+enum weir_code weir_table_rename_with(const struct weir_db *db,
+                                      struct weir_bytes from,
+                                      struct weir_bytes to,
+                                      const struct weir_redefinition *tables,
+                                      size_t count);
+
+// Shows all tables with their definitions, in the order of their names.
+enum weir_code weir_table_definitions(const struct weir_db *db,
+                                      weir_visit_definition visit,
+                                      void *context);
 
 // Removes all rows, when all who write to the table have ended. Handles have to be opened again.
 enum weir_code weir_table_truncate(const struct weir_db *db, struct weir_bytes name);
