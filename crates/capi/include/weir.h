@@ -527,6 +527,13 @@ enum weir_code weir_table_find_for_update(struct weir_table *table,
                                           struct weir_bytes key,
                                           struct weir_bytes *primary_key);
 
+// Releases the locks of rows and entries, not of ranges, that a transaction has come to hold since
+// a mark (weir_txn_lock_mark): of what it has read for a change and does not want after all. For
+// the levels below WEIR_REPEATABLE_READ.
+enum weir_code weir_table_release_locks(const struct weir_table *table,
+                                        const struct weir_txn *txn,
+                                        size_t mark);
+
 // Takes `count` auto-increment numbers in a row, none above `max`. Nobody ever gets them again.
 enum weir_code weir_table_take_numbers(const struct weir_table *table,
                                        const struct weir_txn *txn,
@@ -558,6 +565,15 @@ enum weir_code weir_table_estimate(const struct weir_table *table,
                                    const struct weir_bytes *to,
                                    uint64_t *rows,
                                    uint32_t *kind);
+
+// The key in the tree of the rows (WEIR_ROWS) or of an index that lies about `nth` of `of` equal
+// distances into it; of an index, the primary key may follow the index key. WEIR_NOTHING: there is
+// none there.
+enum weir_code weir_table_key_at(struct weir_table *table,
+                                 int32_t index,
+                                 uint32_t nth,
+                                 uint32_t of,
+                                 struct weir_bytes *key);
 
 // Samples all trees of the table by walking them once. Puts out the number of rows met.
 enum weir_code weir_table_analyze(const struct weir_table *table, uint64_t *rows);
@@ -671,6 +687,9 @@ enum weir_code weir_txn_set_lock_wait(const struct weir_txn *txn, uint64_t milli
 // Whether it has ended: a deadlock may have ended it. It is to be given back by weir_txn_rollback
 // then.
 bool weir_txn_is_over(const struct weir_txn *txn);
+
+// Puts out a point for weir_table_release_locks.
+enum weir_code weir_txn_lock_mark(const struct weir_txn *txn, size_t *out);
 
 // Makes a point to go back to.
 enum weir_code weir_txn_savepoint(const struct weir_txn *txn, uint64_t *out);

@@ -270,3 +270,27 @@ fn definitions_change_together_and_with_a_name_or_not_at_all() {
     tables.redefine(&[other(b"kept")]).expect("a definition");
     assert_eq!(tables.open_raw("other").expect("the table").info().definition, b"kept");
 }
+
+#[test]
+fn keys_are_found_at_even_distances() {
+    let (db, tables) = new(48);
+    assert!(tables.create_raw("t", b"", &[index("n", false)]).expect("a table"));
+    let table = tables.open_raw("t").expect("the table");
+    assert_eq!(table.key_at(None, 0, 1).expect("a look"), None);
+    let mut txn = begin(&db);
+    for n in 0..3000u32 {
+        let (key, of_index) = (n.to_be_bytes(), (n / 100).to_be_bytes());
+        let entry = Entry { key: &of_index, has_null: false, payload: b"" };
+        table.insert(&mut txn, RowImage { key: &key, row: b"row", entries: &[entry] }).expect("in");
+    }
+    let _ = txn.commit().expect("a commit");
+    let number = |key: &[u8]| u32::from_be_bytes(key[..4].try_into().expect("four bytes"));
+    for nth in 0..10 {
+        let row = table.key_at(None, nth, 10).expect("a look").expect("a key");
+        assert!(number(&row).abs_diff(nth * 300 + 150) < 200, "{nth}: {}", number(&row));
+        let entry = table.key_at(Some(0), nth, 10).expect("a look").expect("a key");
+        assert_eq!(entry.len(), 8);
+        assert!(number(&entry).abs_diff(nth * 3 + 1) < 3, "{nth}: {}", number(&entry));
+    }
+    assert!(matches!(table.key_at(Some(1), 0, 1), Err(Error::NoIndex(_))));
+}
