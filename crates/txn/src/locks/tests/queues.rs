@@ -176,7 +176,7 @@ fn keys_of_one_bucket_are_not_taken_for_each_other() {
 
 #[test]
 fn what_was_locked_since_a_mark_is_released_and_nothing_else() {
-    let stage = Stage::new(3);
+    let mut stage = Stage::new(3);
     assert_eq!(stage.ask(1, "a", X), Got);
     let mark = stage.owners[&1].mark();
     assert_eq!((stage.ask(1, "b", X), stage.ask(1, "a", X)), (Got, Got));
@@ -187,5 +187,7 @@ fn what_was_locked_since_a_mark_is_released_and_nothing_else() {
     assert_eq!((stage.answer(2), stage.answer(3)), (Got, Waits));
     stage.table.release_since(&stage.owners[&1], mark, TreeId(4));
     assert_eq!(stage.table.stats().held, 2);
+    stage.end(1);
+    assert_eq!(stage.answer(3), Got);
     stage.all_end();
 }
