@@ -261,7 +261,11 @@ int check_columns(THD *thd, const TABLE *form, const std::string &table, const T
   Definitions::Pointer other= weir_definitions.find(key.parent);
   const Table_definition *parent= key.parent == table ? &own : other.get();
   if (!parent)
-    return key.carried || thd_test_options(thd, OPTION_NO_FOREIGN_KEY_CHECKS) ? 0 : cannot_add(thd, "refers to no Weir table");
+  {
+    // One that was there already was told of when its parent went.
+    bool may_miss= key.carried || thd_test_options(thd, OPTION_NO_FOREIGN_KEY_CHECKS);
+    return may_miss ? 0 : cannot_add(thd, "refers to no Weir table");
+  }
   if (parent->versioned || own.versioned)
     return cannot_add(thd, "cannot be of or refer to a table WITH SYSTEM VERSIONING");
   if (key.parent_columns.size() != key.columns.size() || !parent->find_index(key.parent_columns, &kinds))

@@ -202,7 +202,8 @@ int init(void *p)
   }
 
   weir_hton->db_type= DB_TYPE_AUTOASSIGN;
-  weir_hton->flags= HTON_SUPPORTS_EXTENDED_KEYS | HTON_REQUIRES_CLOSE_AFTER_TRUNCATE | HTON_TRUNCATE_REQUIRES_EXCLUSIVE_USE;
+  weir_hton->flags= HTON_SUPPORTS_EXTENDED_KEYS | HTON_REQUIRES_CLOSE_AFTER_TRUNCATE |
+                    HTON_TRUNCATE_REQUIRES_EXCLUSIVE_USE;
   weir_hton->create= create_handler;
   weir_hton->close_connection= close_connection;
   weir_hton->kill_query= kill_query;
