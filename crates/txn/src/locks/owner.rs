@@ -95,8 +95,8 @@ impl Owner {
         self.state.lock().locks.len()
     }
 
-    /// Forgets the rows that it holds something at since the mark, but those of the tree `kept`, and
-    /// returns them.
+    /// Forgets the rows that it holds something at since the mark, but those of the tree `kept`,
+    /// and returns them.
     pub(super) fn take_rows_since(&self, mark: usize, kept: TreeId) -> Vec<Target> {
         let mut state = self.state.lock();
         let mark = mark.min(state.locks.len());
