@@ -156,6 +156,32 @@ typedef struct weir_index {
     struct weir_bytes definition;
 } weir_index;
 
+// Another name for an index.
+typedef struct weir_new_name {
+    // The one it has.
+    struct weir_bytes from;
+    // The one it gets.
+    struct weir_bytes to;
+} weir_new_name;
+
+// What a table is to have as its definition. Its rows and trees stay as they are.
+typedef struct weir_redefinition {
+    // Its name, before anything is renamed.
+    struct weir_bytes table;
+    // The caller's bytes.
+    struct weir_bytes definition;
+    // Indexes that get another name.
+    const struct weir_new_name *renamed;
+    // How many.
+    size_t renamed_count;
+} weir_redefinition;
+
+// Is shown a table by its name and definition. It must not unwind, and what it is shown is gone
+// when it returns.
+typedef void (*weir_visit_definition)(void *context,
+                                      struct weir_bytes name,
+                                      struct weir_bytes definition);
+
 // Is shown one thing after the other. It must not unwind, and what it is shown is gone when it
 // returns.
 typedef void (*weir_visit)(void *context, struct weir_bytes bytes);
@@ -322,6 +348,25 @@ enum weir_code weir_table_drop(const struct weir_db *db, struct weir_bytes name)
 enum weir_code weir_table_rename(const struct weir_db *db,
                                  struct weir_bytes from,
                                  struct weir_bytes to);
+
+// Gives tables other definitions, all at once, without waiting for who writes to them. Handles
+// stay good and show what they have known.
+enum weir_code weir_table_redefine(const struct weir_db *db,
+                                   const struct weir_redefinition *tables,
+                                   size_t count);
+
+// As weir_table_rename, and gives tables (this one perhaps, by its old name) other definitions at
+// once with it.
+enum weir_code weir_table_rename_with(const struct weir_db *db,
+                                      struct weir_bytes from,
+                                      struct weir_bytes to,
+                                      const struct weir_redefinition *tables,
+                                      size_t count);
+
+// Shows all tables with their definitions, in the order of their names.
+enum weir_code weir_table_definitions(const struct weir_db *db,
+                                      weir_visit_definition visit,
+                                      void *context);
 
 // Removes all rows, when all who write to the table have ended. Handles have to be opened again.
 enum weir_code weir_table_truncate(const struct weir_db *db, struct weir_bytes name);
@@ -537,6 +582,13 @@ enum weir_code weir_table_find_for_update(struct weir_table *table,
                                           struct weir_bytes key,
                                           struct weir_bytes *primary_key);
 
+// Releases the locks of rows and entries, not of ranges, that a transaction has come to hold since
+// a mark (weir_txn_lock_mark): of what it has read for a change and does not want after all. For
+// the levels below WEIR_REPEATABLE_READ.
+enum weir_code weir_table_release_locks(const struct weir_table *table,
+                                        const struct weir_txn *txn,
+                                        size_t mark);
+
 // Takes `count` auto-increment numbers in a row, none above `max`. Nobody ever gets them again.
 enum weir_code weir_table_take_numbers(const struct weir_table *table,
                                        const struct weir_txn *txn,
@@ -568,6 +620,15 @@ enum weir_code weir_table_estimate(const struct weir_table *table,
                                    const struct weir_bytes *to,
                                    uint64_t *rows,
                                    uint32_t *kind);
+
+// The key in the tree of the rows (WEIR_ROWS) or of an index that lies about `nth` of `of` equal
+// distances into it; of an index, the primary key may follow the index key. WEIR_NOTHING: there is
+// none there.
+enum weir_code weir_table_key_at(struct weir_table *table,
+                                 int32_t index,
+                                 uint32_t nth,
+                                 uint32_t of,
+                                 struct weir_bytes *key);
 
 // Samples all trees of the table by walking them once. Puts out the number of rows met.
 enum weir_code weir_table_analyze(const struct weir_table *table, uint64_t *rows);
@@ -681,6 +742,9 @@ enum weir_code weir_txn_set_lock_wait(const struct weir_txn *txn, uint64_t milli
 // Whether it has ended: a deadlock may have ended it. It is to be given back by weir_txn_rollback
 // then.
 bool weir_txn_is_over(const struct weir_txn *txn);
+
+// Puts out a point for weir_table_release_locks.
+enum weir_code weir_txn_lock_mark(const struct weir_txn *txn, size_t *out);
 
 // Makes a point to go back to.
 enum weir_code weir_txn_savepoint(const struct weir_txn *txn, uint64_t *out);

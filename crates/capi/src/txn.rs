@@ -263,6 +263,18 @@ pub unsafe extern "C" fn weir_txn_is_over(txn: *const weir_txn) -> bool {
     unsafe { shared(txn).map(|txn| txn.inner().txn.is_over()) }.unwrap_or(true)
 }
 
+/// Puts out a point for weir_table_release_locks.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_txn_lock_mark(txn: *const weir_txn, out: *mut usize) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let mark = unsafe { shared(txn)?.inner() }.txn.lock_mark();
+        // SAFETY: the contract of `borrow`.
+        unsafe { put(out, mark)? };
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
 /// Makes a point to go back to.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_txn_savepoint(txn: *const weir_txn, out: *mut u64) -> weir_code {

@@ -39,7 +39,7 @@ pub struct IndexSpec {
     pub definition: Vec<u8>,
 }
 
-fn name_key(name: &str) -> Vec<u8> {
+pub(crate) fn name_key(name: &str) -> Vec<u8> {
     [b"n", name.as_bytes()].concat()
 }
 
@@ -194,19 +194,7 @@ impl Tables {
     /// # Errors
     /// [`Error::TableExists`], [`Error::Definition`], [`Error::Store`]; nothing was changed.
     pub fn rename(&self, from: &str, to: &str) -> Result<bool, Error> {
-        check_name(to)?;
-        let mut txn = self.shared.begin();
-        let (catalog, mut id) = (&self.shared.catalog, Vec::new());
-        if !txn.get_for_update(catalog, &name_key(from), &mut id)? {
-            return Ok(false);
-        }
-        txn.delete(catalog, &name_key(from))?;
-        match txn.insert(catalog, &name_key(to), &id) {
-            Err(weir::Error::Duplicate) => return Err(Error::TableExists(to.to_string())),
-            done => done?,
-        }
-        txn.commit_durably(Durability::Synced)?;
-        Ok(true)
+        self.rename_with(from, to, &[])
     }
 
     /// Removes all rows by giving the table new trees, when all who write to it have ended. Its
@@ -382,7 +370,7 @@ pub(crate) fn building() -> Error {
     Error::Definition("an index of the table is being built; try again when it is done".into())
 }
 
-fn check_name(name: &str) -> Result<(), Error> {
+pub(crate) fn check_name(name: &str) -> Result<(), Error> {
     if (1..=NAME_BYTES_MAX).contains(&name.len()) {
         return Ok(());
     }

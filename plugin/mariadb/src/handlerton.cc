@@ -168,8 +168,8 @@ void drop_database(handlerton *, char *path)
   std::vector<std::string> names;
   weir_table_names(weir_database, collect, &names);
   for (const std::string &name : names)
-    if (name.compare(0, prefix.size(), prefix) == 0)
-      weir_table_drop(weir_database, bytes_of(name));
+    if (name.compare(0, prefix.size(), prefix) == 0 && weir_table_drop(weir_database, bytes_of(name)) == WEIR_OK)
+      weir_definitions.remove(name);
 }
 
 void drop_temporary_tables()
@@ -202,9 +202,15 @@ int init(void *p)
     sql_print_error("Weir: weir_metrics_address: %s", weir_message());
   ignore_db_dirs_append(WEIR_DIRECTORY);
   drop_temporary_tables();
+  if (weir_definitions.load() != WEIR_OK)
+  {
+    sql_print_error("Weir: %s", weir_message());
+    return 1;
+  }
 
   weir_hton->db_type= DB_TYPE_AUTOASSIGN;
-  weir_hton->flags= HTON_REQUIRES_CLOSE_AFTER_TRUNCATE | HTON_TRUNCATE_REQUIRES_EXCLUSIVE_USE;
+  weir_hton->flags= HTON_SUPPORTS_EXTENDED_KEYS | HTON_REQUIRES_CLOSE_AFTER_TRUNCATE |
+                    HTON_TRUNCATE_REQUIRES_EXCLUSIVE_USE;
   weir_hton->create= create_handler;
   weir_hton->close_connection= close_connection;
   weir_hton->kill_query= kill_query;
