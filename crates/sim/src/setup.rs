@@ -23,7 +23,7 @@ pub enum Planted {
 
 impl Planted {
     /// All of them, with the names that the command line takes.
-    pub const ALL: [(&'static str, Planted); 15] = [
+    pub const ALL: [(&'static str, Planted); 18] = [
         ("nothing", Planted::Nothing),
         ("skip-log-gate", Planted::SkipLogGate),
         ("torn-pages", Planted::TornPages),
@@ -39,6 +39,9 @@ impl Planted {
         ("ranges-not-locked", Planted::Txn(PlantedBug::RangesNotLocked)),
         ("prepared-short", Planted::Txn(PlantedBug::PreparedShort)),
         ("versions-not-archived", Planted::Txn(PlantedBug::VersionsNotArchived)),
+        ("dropped-tree-not-freed", Planted::Txn(PlantedBug::DroppedTreeNotFreed)),
+        ("drop-not-locked", Planted::Txn(PlantedBug::DropNotLocked)),
+        ("index-too-early", Planted::Txn(PlantedBug::IndexTooEarly)),
     ];
 }
 

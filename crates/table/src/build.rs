@@ -10,7 +10,7 @@
 //! What fails or crashes in between is removed: by the one who fails, or by the next opening.
 use std::sync::atomic::Ordering;
 
-use weir::Durability;
+use weir::{Durability, PlantedBug};
 
 use crate::catalog::{IndexSpec, Tables, building, new_index};
 use crate::check::MakeAnyEntry;
@@ -42,7 +42,12 @@ impl Tables {
         make: &mut MakeEntry<'_>,
     ) -> Result<bool, Error> {
         let Some((id, at)) = self.announce(table, spec, false)? else { return Ok(false) };
-        let built = self.fill(id, at, make).and_then(|()| self.complete(id, &spec.name, at));
+        let too_early = self.shared.db.has_planted(PlantedBug::IndexTooEarly);
+        let built = if too_early {
+            self.complete(id, &spec.name, at).and_then(|()| self.fill(id, at, make))
+        } else {
+            self.fill(id, at, make).and_then(|()| self.complete(id, &spec.name, at))
+        };
         if built.is_err() {
             // Best effort: if this fails too, the next opening does it.
             let _ = self.remove_unfinished(id);

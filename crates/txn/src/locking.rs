@@ -1,7 +1,7 @@
 //! How a transaction asks for locks, and reads rows that it locks.
 use std::sync::Arc;
 
-use weir_base::TxnId;
+use weir_base::{TreeId, TxnId};
 use weir_btree::{Tree, TreeError};
 
 use crate::error::TxnError;
@@ -138,10 +138,12 @@ impl Txn {
     ) -> Result<(), TxnError> {
         self.lock_place(w, past, tree, Place::ALL, Kind::Exclusive, None)?;
         // Whoever begins from now on meets the lock; whoever writes just now has its work locked.
+        // Its number stands for all that the other has, where it is in nobody's way.
+        let (nobody, number) = (Tree::at(w.env().clone(), TreeId(0), tree.root()), tree.id().0);
         let uses = |other: &Arc<Past>| other.work.lock().may_use(tree.id());
         while let Some(other) = w.registry().others(past.id()).into_iter().find(uses) {
-            // One key stands for all that it has.
-            self.lock_place(w, past, tree, Place::Key(&[]), Kind::Exclusive, Some(other.id()))?;
+            let place = Place::Key(&number.to_be_bytes());
+            self.lock_place(w, past, &nobody, place, Kind::Exclusive, Some(other.id()))?;
         }
         Ok(())
     }

@@ -74,7 +74,8 @@ impl Engine {
         if self.closed.load(Ordering::Relaxed) {
             return Err(Error::Halted("the database has been closed".into()));
         }
-        Ok(())
+        // Not only for writers: who holds a lock now may never be able to give it up.
+        Ok(self.log.check()?)
     }
 
     /// Looks whether an error means that the engine must halt, and passes it on.
