@@ -760,8 +760,8 @@ enum weir_code weir_txn_release(const struct weir_txn *txn, uint64_t savepoint);
 // transaction.
 enum weir_code weir_txn_interrupt(const struct weir_txn *txn);
 
-// The transaction's number in the engine, as weir_locks shows it; 0 before it has locked or changed
-// anything. Any thread may ask while another one uses the transaction.
+// The transaction's number in the engine, as weir_locks shows it; 0 before it has locked or
+// changed anything. Any thread may ask while another one uses the transaction.
 uint64_t weir_txn_number(const struct weir_txn *txn);
 
 // Copies what the transaction sees, without its own changes, into a new database in a directory
