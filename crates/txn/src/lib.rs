@@ -7,6 +7,7 @@ mod cursor;
 mod ended;
 mod error;
 mod gate;
+mod kept;
 mod locking;
 mod locks;
 mod past;

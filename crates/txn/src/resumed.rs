@@ -11,7 +11,8 @@ use weir_page::{Flags, Stamp};
 use crate::back::take_back;
 use crate::cleanup::Todo;
 use crate::error::TxnError;
-use crate::locks::{Kind, Place, Wait};
+use crate::kept;
+use crate::locks::Wait;
 use crate::past::Found;
 use crate::run::Writer;
 use crate::txn::{Isolation, Txn};
@@ -30,8 +31,13 @@ type Version = Option<(Flags, Stamp, Vec<u8>)>;
 pub enum Fate {
     /// It has committed: what that left is to be done.
     Committed,
-    /// It is prepared under this name, and waits to be told.
-    Prepared(Vec<u8>),
+    /// It is prepared, and waits to be told.
+    Prepared {
+        /// Under this name.
+        xid: Vec<u8>,
+        /// What it has locked besides the rows that it has changed, as `kept.rs` writes it.
+        held: Vec<u8>,
+    },
     /// It is to be taken back.
     Loser,
 }
@@ -82,12 +88,12 @@ impl Writer {
         changes.iter().try_for_each(|change| work.know(self, change.tree))?;
         work.changed_more = !work.pieces.is_empty();
         let prepared = match found.fate {
-            Fate::Prepared(xid) => {
-                work.xid = Some(xid);
-                for tree in work.dropped_trees(self)? {
-                    let (id, kind) = (found.id, Kind::Exclusive);
-                    self.locks().acquire(id, tree, Place::ALL, kind, None, Wait::No)?;
+            Fate::Prepared { xid, held } => {
+                for (tree, place, kind) in kept::read(self.env(), &held)? {
+                    let (id, place) = (found.id, place.as_place());
+                    self.locks().acquire(id, tree, place, kind, None, Wait::No)?;
                 }
+                (work.xid, work.held) = (Some(xid), held);
                 true
             }
             _ => false,

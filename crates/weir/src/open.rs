@@ -297,12 +297,12 @@ fn settle_open(
         tell(Progress { phase: Phase::Undo, done, of });
         let of_its_kind = match &found.fate {
             Fate::Committed => &mut report.completed,
-            Fate::Prepared(_) => &mut report.prepared,
+            Fate::Prepared { .. } => &mut report.prepared,
             Fate::Loser => &mut report.undone,
         };
         *of_its_kind += 1;
         let xid = match &found.fate {
-            Fate::Prepared(xid) => xid.clone(),
+            Fate::Prepared { xid, .. } => xid.clone(),
             Fate::Committed | Fate::Loser => Vec::new(),
         };
         if let Some(txn) = engine.writer.resume(found)? {

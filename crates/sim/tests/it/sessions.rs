@@ -58,6 +58,8 @@ fn random_sessions_see_what_they_must() {
         seen.backs,
         seen.carried,
         seen.ranges,
+        seen.defined,
+        seen.gone,
     ];
     assert!(met.iter().all(|&count| count > 20), "{seen:?}");
 }
@@ -159,6 +161,9 @@ fn planted_bugs_of_transactions_are_found() {
     is_found(PlantedBug::LocksNotAsked, 10);
     is_found(PlantedBug::RangesNotLocked, 40);
     is_found(PlantedBug::PreparedShort, 200);
+    is_found(PlantedBug::PreparedForgetsLocks, 200);
+    is_found(PlantedBug::DroppedTreeNotFreed, 60);
+    is_found(PlantedBug::DropNotLocked, 200);
 }
 
 #[test]
