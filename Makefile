@@ -23,8 +23,8 @@ FUZZ_TARGETS := log_scan page_read op_decode control_decode sizes
 export CARGO_TERM_COLOR ?= never
 export CARGO_TERM_PROGRESS_WHEN ?= never
 
-.PHONY: help run update tpcc plugin server plugin-test test report-test tools fmt clippy tidy unit heavy loom doc mysql bench \
-	rivals fuzz clean
+.PHONY: help run update tpcc plugin server compare deb plugin-test sanitize test report-test tools fmt clippy tidy unit \
+	heavy loom doc mysql bench rivals rivals-tools rivals-test lab-cost fuzz clean
 
 help:
 	@echo "make run     TPC-C on an imitated slow disk, one line a second, then its twelve consistency"
@@ -34,11 +34,17 @@ help:
 	@echo "make plugin  ENGINE=Weir for the installed MariaDB (Debian 12; installs what is missing)"
 	@echo "make plugin-test  the plugin against InnoDB, the server's own suite, and kill -9 (8 minutes)"
 	@echo "make server  a private MariaDB with Weir on a socket below ./weir-data, until Ctrl-C"
+	@echo "make compare InnoDB, MyRocks and Weir in one MariaDB: sysbench and TPC-C, on this disk and on a"
+	@echo "             limited one (hours; ARGS=--quick: ten minutes); the report is in $(COMPARE)"
+	@echo "make deb     a Debian package of the plugin for the installed MariaDB, tried out"
+	@echo "make sanitize  the plugin's C++ under the address and undefined-behaviour sanitizers"
 	@echo "make test    everything that must hold: format, lints, tidy, tests, kill -9, loom, docs"
 	@echo "make mysql   TPC-C through SQL against a private MariaDB (weir bench tpcc --mysql)"
 	@echo "make report-test  reports and the live page in a browser, metrics in Prometheus"
 	@echo "make bench   the figures of docs/benchmarks.md on this machine's own disk"
-	@echo "make rivals  the same workloads on RocksDB, LMDB, redb, SQLite and Weir, in one run"
+	@echo "make rivals  the same workloads on RocksDB, WiredTiger, LMDB, redb, fjall, SQLite and Weir,"
+	@echo "             with a report (some hours; ARGS=--quick ten minutes); make rivals-test"
+	@echo "make lab-cost  what the live page and the metrics cost (less than 1 % of throughput)"
 	@echo "make fuzz    each fuzz target for SECONDS=$(SECONDS) (needs a nightly toolchain)"
 	@echo "make clean   remove what was built and measured, the database of make run included"
 	@echo "make run takes WAREHOUSES=$(WAREHOUSES) DISK=$(DISK) SECONDS_RUN=$(SECONDS_RUN) DIR=$(DIR)"
@@ -75,10 +81,35 @@ plugin: tools
 server: plugin
 	@plugin/mariadb/tools/server.sh target/plugin/ha_weir.so ./weir-data/server $(ARGS)
 
+# The plugin's C++ under sanitizers; the vptr check wants to know the server's classes, which it does not.
+SANITIZE := -fsanitize=address,undefined -fno-sanitize=vptr,alignment -fno-sanitize-recover=undefined
+sanitize: plugin
+	@$(MAKE) --no-print-directory -f plugin/mariadb/Makefile BUILD=$(CURDIR)/target/sanitize SOURCES_AT=$(CURDIR)/target/plugin/mariadb-source \
+		EXTRA_CXXFLAGS="$(SANITIZE) -U_FORTIFY_SOURCE -O1" EXTRA_LDFLAGS="$(SANITIZE)" all
+	@plugin/mariadb/tools/peers.sh target/plugin/peers mariadb-backup || true
+	@plugin/mariadb/test/sanitize.sh target/sanitize target/sanitize/test target/plugin/peers
+
+# Compiled on its own: no path of this machine may be in it.
+deb: plugin
+	@RUSTFLAGS="--remap-path-prefix=$(CURDIR)=weir --remap-path-prefix=$${CARGO_HOME:-$$HOME/.cargo}=cargo" \
+		CARGO_TARGET_DIR=$(CURDIR)/target/deb/cargo \
+		$(MAKE) --no-print-directory -f plugin/mariadb/Makefile BUILD=$(CURDIR)/target/deb SOURCES_AT=$(CURDIR)/target/plugin/mariadb-source all
+	@package=$$(plugin/mariadb/packaging/build.sh target/deb/ha_weir.so target/deb) && \
+		plugin/mariadb/packaging/test.sh "$$package" target/deb/test && echo "$$package"
+
+# sysbench and MyRocks are fetched if missing; the limited disk is the kernel's doing and needs root.
+COMPARE ?= ./weir-data/compare
+compare: plugin
+	@command -v sysbench >/dev/null || { \
+		apt-get update -q && apt-get install -q -y --no-install-recommends sysbench; }
+	@$(CARGO) build --release --locked --quiet --package weir-cli --features mysql --target-dir target/compare
+	@plugin/mariadb/compare/run.sh target/plugin $(COMPARE) target/compare/release/weir $(ARGS)
+
 # Needs root: the server's test program wants the plugin among the installed ones, and puts it away again.
 ROUNDS ?= 3
 plugin-test: plugin
 	@$(MAKE) --no-print-directory -f plugin/mariadb/Makefile collations
+	@plugin/mariadb/tools/peers.sh target/plugin/peers mariadb-backup mariadb-plugin-spider || true
 	@plugin/mariadb/test/run.sh target/plugin $(ROUNDS)
 
 # ---- test -----------------------------------------------------------------------------------------
@@ -141,14 +172,33 @@ bench: target/release/weir
 	target/release/weir bench read --dir ./weir-data/bench --threads 2 $(ARGS)
 	target/release/weir bench scan --dir ./weir-data/bench --threads 2 $(ARGS)
 
-# RocksDB and SQLite come from the distribution, so that nobody has to compile them. Not --locked: the
-# lock file of this other workspace would have to follow every change of Weir's own dependencies.
-rivals:
-	@[ -e /usr/include/rocksdb/c.h ] && [ -e /usr/include/sqlite3.h ] || { \
+# RocksDB, SQLite and WiredTiger come from the distribution, so that nobody has to compile them; a
+# distribution without WiredTiger gets the others. Not --locked: the lock file of this other workspace
+# would have to follow every change of Weir's own dependencies.
+RIVALS_FEATURES = $(if $(wildcard /usr/include/wiredtiger.h),--features wiredtiger)
+
+rivals-tools:
+	@[ -e /usr/include/rocksdb/c.h ] && [ -e /usr/include/sqlite3.h ] && [ -e /usr/include/wiredtiger.h ] || { \
 		apt-get update -q && apt-get install -q -y --no-install-recommends \
-			librocksdb-dev libsqlite3-dev pkg-config gcc libc6-dev; }
-	cd rivals && $(CARGO) build --release --features weir
-	"$${CARGO_TARGET_DIR:-rivals/target}/release/rivals" --dir rivals-data $(ARGS)
+			librocksdb-dev libsqlite3-dev pkg-config gcc libc6-dev && { \
+		apt-get install -q -y --no-install-recommends libwiredtiger-dev || true; }; }
+
+# The report is rivals-data/report.html. Stopped, it goes on with the next call; ARGS=--fresh begins anew.
+rivals: tools rivals-tools
+	cd rivals && $(CARGO) build --release $(RIVALS_FEATURES)
+	"$${CARGO_TARGET_DIR:-rivals/target}/release/rivals" --dir rivals-data \
+		--html rivals-data/report.html --json rivals-data/report.json --force $(ARGS)
+
+# Every workload on every engine for a moment. Not a part of `test`: LMDB, SQLite's binding, redb and
+# fjall are minutes of compiling for something that the engine does not depend on.
+rivals-test: tools rivals-tools
+	cd rivals && $(CARGO) fmt --check
+	cd rivals && $(CARGO) clippy --release --all-targets $(RIVALS_FEATURES) -- -D warnings
+	cd rivals && $(CARGO) test --release $(RIVALS_FEATURES)
+
+# What the live page and the metrics cost when they are asked for once a second; fails above 1 %.
+lab-cost: target/release/weir
+	target/release/weir lab cost --dir ./weir-data/lab $(ARGS)
 
 # ---- fuzz -----------------------------------------------------------------------------------------
 

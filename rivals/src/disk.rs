@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use crate::run::{Series, summarise};
+use crate::drive::stopped;
 
 const BLOCK: usize = 4096;
 /// Flush requests that the block device under `dir` has completed since boot, if the kernel tells
@@ -46,15 +46,6 @@ pub enum Way {
 impl Way {
     pub const ALL: [Way; 3] = [Way::Growing, Way::Recycled, Way::RecycledDirect];
 
-    /// For the table's column of stores.
-    pub fn short(self) -> &'static str {
-        match self {
-            Way::Growing => "(growing file)",
-            Way::Recycled => "(recycled file)",
-            Way::RecycledDirect => "(recycled file, direct)",
-        }
-    }
-
     pub fn name(self) -> &'static str {
         match self {
             Way::Growing => "4 KiB append + fdatasync, file grows",
@@ -64,8 +55,9 @@ impl Way {
     }
 }
 
-/// Appends and syncs for `seconds`; the series counts blocks made durable in each second.
-pub fn measure(dir: &Path, way: Way, seconds: u64) -> Result<Series> {
+/// Appends and syncs for `seconds`; blocks made durable in each second, or in all of a shorter
+/// time.
+pub fn measure(dir: &Path, way: Way, seconds: f64) -> Result<Vec<f64>> {
     std::fs::create_dir_all(dir)?;
     let path = dir.join("disk.probe");
     let block = Box::new(Block([0xa5; BLOCK]));
@@ -87,8 +79,10 @@ pub fn measure(dir: &Path, way: Way, seconds: u64) -> Result<Series> {
     let file = options.open(&path)?;
     let (mut per_second, mut count, mut at) = (Vec::new(), 0_u64, 0_u64);
     let start = Instant::now();
-    let mut next = start + Duration::from_secs(1);
-    while per_second.len() < seconds as usize {
+    let look = Duration::from_secs_f64(seconds.min(1.0));
+    let looks = (seconds / look.as_secs_f64()).round() as usize;
+    let mut next = start + look;
+    while per_second.len() < looks && !stopped() {
         file.write_all_at(&block.0, at)?;
         file.sync_data()?;
         count += 1;
@@ -97,11 +91,11 @@ pub fn measure(dir: &Path, way: Way, seconds: u64) -> Result<Series> {
             at = 0;
         }
         if Instant::now() >= next {
-            per_second.push(count as f64);
+            per_second.push(count as f64 / look.as_secs_f64());
             count = 0;
-            next += Duration::from_secs(1);
+            next += look;
         }
     }
     std::fs::remove_file(&path)?;
-    Ok(summarise(per_second))
+    Ok(per_second)
 }

@@ -1,19 +1,35 @@
 //! What every store must do here: the narrowest interface that lets one driver run them all.
 
-use std::path::Path;
-
 use anyhow::Result;
+use serde::{Deserialize, Serialize};
 
 /// Eight big-endian bytes, so that byte order and number order agree.
 pub type Key = [u8; 8];
 
+/// A row to be written.
+pub type Row = (Key, Vec<u8>);
+
 /// What a commit has promised by the time it returns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Durability {
-    /// It survives a crash of the process; a power failure may take the last of them.
+    /// The store stays whole; a crash, even of the process alone, may take the last second.
     Lazy,
+    /// It survives a crash of the process; a power failure may take the last of them.
+    Written,
     /// It survives a power failure.
     Synced,
+}
+
+impl Durability {
+    /// For tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Durability::Lazy => "lazy",
+            Durability::Written => "written",
+            Durability::Synced => "synced",
+        }
+    }
 }
 
 /// Settings that every store gets alike.
@@ -26,23 +42,27 @@ pub struct Setup {
     pub durability: Durability,
 }
 
-/// One store, open.
+/// One store, open. Dropping it closes it in order.
 pub trait Engine: Sync {
-    /// Adds rows in ascending key order; called once, on an empty store. Durable on return.
-    fn load(&self, rows: &mut dyn Iterator<Item = (Key, Vec<u8>)>) -> Result<()>;
+    /// Adds rows in ascending key order, by the way that its documentation recommends for that;
+    /// called once, on an empty store. Durable on return.
+    fn bulk_load(&self, rows: &mut dyn Iterator<Item = Row>) -> Result<()>;
+
+    /// What its documentation recommends between a load and the first reads; not measured.
+    fn after_load(&self) -> Result<()> {
+        Ok(())
+    }
 
     /// Calls `body` with this thread's own handle. By callback, so that an engine can keep prepared
     /// statements and their connection together on the stack.
     fn with_worker(&self, body: &mut dyn FnMut(&mut dyn Worker) -> Result<()>) -> Result<()>;
 
-    /// Visits every row in key order; returns how many there were.
-    fn scan(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<u64>;
-
-    /// Makes every lazy commit so far durable. A store that does so by itself does nothing here.
+    /// Makes every commit so far durable.
     fn sync(&self) -> Result<()>;
 
-    /// Whether the store must be synced about once a second even when the user did not ask for it.
-    fn sync_required(&self) -> bool {
+    /// Whether somebody must call [`Engine::sync`] about once a second for its lazy commits to be
+    /// as durable as [`Durability::Lazy`] says: nothing of it does so by itself.
+    fn sync_every_second(&self) -> bool {
         false
     }
 
@@ -58,34 +78,16 @@ pub trait Worker {
 
     /// One transaction that replaces one row's value.
     fn update(&mut self, key: &Key, value: &[u8]) -> Result<()>;
-}
 
-/// Opens the store called `name` in `dir`, creating it if there is none.
-pub fn open(name: &str, dir: &Path, setup: Setup) -> Result<Box<dyn Engine>> {
-    std::fs::create_dir_all(dir)?;
-    Ok(match name {
-        "rocksdb" => Box::new(crate::rocksdb::Rocks::open(dir, setup)?),
-        "lmdb" => Box::new(crate::lmdb_store::LmdbStore::open(dir, setup, false)?),
-        "lmdb-writemap" => Box::new(crate::lmdb_store::LmdbStore::open(dir, setup, true)?),
-        "redb" => Box::new(crate::redb_store::RedbStore::open(dir, setup)?),
-        "sqlite" => Box::new(crate::sqlite_store::SqliteStore::open(dir, setup)?),
-        #[cfg(feature = "weir")]
-        "weir" => Box::new(crate::weir_store::WeirStore::open(dir, setup)?),
-        #[cfg(not(feature = "weir"))]
-        "weir" => anyhow::bail!("built without Weir; build with --features weir"),
-        other => anyhow::bail!(
-            "unknown engine {other:?}: rocksdb, lmdb, lmdb-writemap, redb, sqlite or weir"
-        ),
-    })
-}
-
-/// The version of each library in use, for the head of the report.
-pub fn version(name: &str) -> String {
-    match name {
-        "rocksdb" => crate::rocksdb::VERSION.to_string(),
-        "lmdb" | "lmdb-writemap" => crate::lmdb_store::version(),
-        "redb" => "4.4 (see Cargo.lock)".to_string(),
-        "sqlite" => rusqlite::version().to_string(),
-        _ => "this tree".to_string(),
+    /// One transaction that adds a row which is not there.
+    fn insert(&mut self, key: &Key, value: &[u8]) -> Result<()> {
+        self.update(key, value)
     }
+
+    /// One transaction that removes rows, then adds others which are not there.
+    fn replace(&mut self, gone: &[Key], new: &[Row]) -> Result<()>;
+
+    /// Visits at most `limit` rows in key order from the first that is not below `from`; returns
+    /// how many.
+    fn scan(&mut self, from: &Key, limit: u64, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<u64>;
 }

@@ -1,64 +1,96 @@
-//! The tables: one of medians over the rounds, and the same with every series in JSON.
+//! The tables: medians over the rounds, and everything with every second in JSON.
 
 use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use crate::run::{Series, Shape};
+use crate::cell::{Cell, Opened, Size};
+use crate::plan::{Shape, Workload};
 
 /// One store under one workload with one number of threads, over all rounds.
-#[derive(Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Row {
     pub workload: String,
     pub threads: usize,
+    pub durability: String,
     pub engine: String,
+    pub unit: String,
     pub how: String,
+    /// Of the rounds' means.
     pub median: f64,
     pub lowest: f64,
     pub highest: f64,
     /// The median over rounds of each round's worst second over its mean.
-    pub worst_over_mean: f64,
+    pub worst_over_mean: Option<f64>,
     /// The median over rounds; it includes the flushes of everybody else.
     pub flushes_per_op: Option<f64>,
-    pub rounds: Vec<Series>,
+    pub suspect: bool,
+    pub verified_rows: u64,
+    pub size: Option<Size>,
+    pub opened: Option<Opened>,
+    pub cannot: Option<String>,
+    pub rounds: Vec<Cell>,
 }
 
 impl Row {
-    pub fn new(workload: &str, threads: usize, engine: &str, how: String) -> Row {
+    fn of(cells: Vec<Cell>) -> Row {
+        let first = cells[0].clone();
+        let of = |value: &dyn Fn(&Cell) -> Option<f64>| -> Vec<f64> {
+            cells.iter().filter_map(value).collect()
+        };
+        let means = of(&|cell| Some(cell.mean));
+        let middle = |values: Vec<f64>| (!values.is_empty()).then(|| median(&values));
+        let seconds = middle(of(&|cell| Some(cell.opened?.seconds)));
         Row {
-            workload: workload.to_string(),
-            threads,
-            engine: engine.to_string(),
-            how,
-            median: 0.0,
-            lowest: 0.0,
-            highest: 0.0,
-            worst_over_mean: 0.0,
-            flushes_per_op: None,
-            rounds: Vec::new(),
+            median: median(&means),
+            lowest: means.iter().copied().fold(f64::INFINITY, f64::min),
+            highest: means.iter().copied().fold(0.0, f64::max),
+            worst_over_mean: middle(of(&|cell| cell.worst_over_mean)),
+            flushes_per_op: middle(of(&|cell| cell.flushes_per_op)),
+            suspect: cells.iter().any(Cell::is_suspect),
+            verified_rows: cells.iter().map(|cell| cell.verified_rows).min().unwrap_or(0),
+            size: cells.last().and_then(|cell| cell.size),
+            opened: first.opened.map(|o| Opened { seconds: seconds.unwrap_or(o.seconds), ..o }),
+            workload: first.workload,
+            threads: first.threads,
+            durability: first.durability,
+            engine: first.engine,
+            unit: first.unit,
+            how: first.how,
+            cannot: first.cannot,
+            rounds: cells,
         }
     }
 
-    pub fn add(&mut self, series: Series) {
-        self.rounds.push(series);
-        let means: Vec<f64> = self.rounds.iter().map(|round| round.mean).collect();
-        self.median = median(&means);
-        self.lowest = means.iter().copied().fold(f64::INFINITY, f64::min);
-        self.highest = means.iter().copied().fold(0.0, f64::max);
-        let worst: Vec<f64> = self.rounds.iter().map(|round| round.worst_over_mean).collect();
-        self.worst_over_mean = median(&worst);
-        let flushes: Vec<f64> = self.rounds.iter().filter_map(|r| r.flushes_per_op).collect();
-        self.flushes_per_op = (!flushes.is_empty()).then(|| median(&flushes));
+    /// The rate, and the worst second over it.
+    pub fn figure(&self) -> String {
+        match (&self.cannot, self.worst_over_mean) {
+            (Some(why), _) => why.clone(),
+            (None, Some(worst)) => format!("{} ({worst:.2})", rate(self.median)),
+            (None, None) => rate(self.median),
+        }
     }
 }
 
 #[derive(Serialize)]
 pub struct Report {
+    pub command: String,
     pub shape: Shape,
     pub rounds: u64,
-    pub versions: Vec<(String, String)>,
-    pub cells: Vec<Row>,
-    pub verified: bool,
+    pub interrupted: bool,
+    /// What went wrong: these cells are missing.
+    pub failures: Vec<String>,
+    pub engines: Vec<About>,
+    pub rows: Vec<Row>,
+}
+
+/// What is known of a store.
+#[derive(Clone, Debug, Serialize)]
+pub struct About {
+    pub name: String,
+    pub version: String,
+    pub setup: String,
+    pub limits: String,
 }
 
 pub fn median(values: &[f64]) -> f64 {
@@ -71,54 +103,195 @@ pub fn median(values: &[f64]) -> f64 {
     }
 }
 
+/// A rate as people read it.
+pub fn rate(value: f64) -> String {
+    match value {
+        v if v >= 1e7 => format!("{:.1} M", v / 1e6),
+        v if v >= 1e6 => format!("{:.2} M", v / 1e6),
+        v if v >= 1e5 => format!("{:.0} k", v / 1e3),
+        v if v >= 1e3 => format!("{:.1} k", v / 1e3),
+        v => format!("{v:.0}"),
+    }
+}
+
+/// Bytes as people read them.
+pub fn mebibytes(bytes: u64) -> String {
+    format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
+}
+
+/// Gathers cells into rows, in the order in which they first came.
+pub fn rows_of(cells: &[Cell]) -> Vec<Row> {
+    let mut groups: Vec<Vec<Cell>> = Vec::new();
+    for cell in cells {
+        let same =
+            |group: &&mut Vec<Cell>| group[0].is_same(&cell.workload, cell.threads, &cell.engine);
+        match groups.iter_mut().find(same) {
+            Some(group) => group.push(cell.clone()),
+            None => groups.push(vec![cell.clone()]),
+        }
+    }
+    groups.into_iter().map(Row::of).collect()
+}
+
+/// A table with one line for each workload and number of threads, a column for each store.
+pub struct Matrix {
+    pub head: Vec<String>,
+    pub lines: Vec<Vec<String>>,
+}
+
 impl Report {
-    /// The row for these, made on first use.
-    pub fn row(&mut self, workload: &str, threads: usize, engine: &str, how: &str) -> &mut Row {
-        let found = self.cells.iter().position(|row| {
-            row.workload == workload && row.threads == threads && row.engine == engine
-        });
-        let at = found.unwrap_or_else(|| {
-            self.cells.push(Row::new(workload, threads, engine, how.to_string()));
-            self.cells.len() - 1
-        });
-        &mut self.cells[at]
+    pub fn row(&self, workload: &str, threads: usize, engine: &str) -> Option<&Row> {
+        self.rows
+            .iter()
+            .find(|row| row.workload == workload && row.threads == threads && row.engine == engine)
     }
 
-    pub fn markdown(&self) -> String {
+    /// Workloads and numbers of threads, in the order in which they run.
+    pub fn lines(&self) -> Vec<(String, usize)> {
+        let mut lines: Vec<(String, usize)> = Vec::new();
+        for row in &self.rows {
+            let line = (row.workload.clone(), row.threads);
+            if row.engine != "disk" && !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
+        let order = |name: &str| crate::plan::ALL.iter().position(|(known, _)| *known == name);
+        lines.sort_by_key(|(workload, threads)| (order(workload), *threads));
+        lines
+    }
+
+    /// All rates.
+    pub fn rates(&self) -> Matrix {
+        let mut head: Vec<String> =
+            ["workload", "threads", "durable", "a second"].map(String::from).to_vec();
+        head.extend(self.engines.iter().map(|about| about.name.clone()));
+        let mut lines = Vec::new();
+        for (workload, threads) in self.lines() {
+            let of = |engine: &str| self.row(&workload, threads, engine);
+            let Some(first) = self.engines.iter().find_map(|about| of(&about.name)) else {
+                continue;
+            };
+            let mut line = vec![
+                workload.clone(),
+                threads.to_string(),
+                first.durability.clone(),
+                first.unit.clone(),
+            ];
+            line.extend(
+                self.engines
+                    .iter()
+                    .map(|about| of(&about.name).map_or("-".to_string(), Row::figure)),
+            );
+            lines.push(line);
+        }
+        Matrix { head, lines }
+    }
+
+    /// Room on disk: data, and logs besides.
+    pub fn sizes(&self) -> Matrix {
+        let head = ["after", "store", "data", "of the rows' bytes", "logs", "greatest of both"];
+        let rows = self.rows.iter().filter_map(|row| Some((row, row.size?)));
+        let net = self.shape.rows as f64 * (8 + self.shape.value_bytes) as f64;
+        let lines = rows.map(|(row, size)| {
+            vec![
+                row.workload.clone(),
+                row.engine.clone(),
+                mebibytes(size.data),
+                format!("{:.2}", size.data as f64 / net),
+                mebibytes(size.log),
+                mebibytes(size.greatest),
+            ]
+        });
+        Matrix { head: head.map(String::from).to_vec(), lines: by_workload(lines.collect()) }
+    }
+
+    /// What opening took after kill -9.
+    pub fn opened(&self) -> Matrix {
+        let head = ["store", "open after", "acknowledged, all found", "on disk when killed"];
+        let rows = self.rows.iter().filter_map(|row| Some((row, row.opened?)));
+        let lines = rows.map(|(row, opened)| {
+            vec![
+                row.engine.clone(),
+                format!("{:.3} s", opened.seconds),
+                opened.acknowledged.to_string(),
+                mebibytes(opened.bytes),
+            ]
+        });
+        Matrix { head: head.map(String::from).to_vec(), lines: lines.collect() }
+    }
+
+    /// What the disk alone did.
+    pub fn disk(&self) -> Vec<String> {
+        let rows = self.rows.iter().filter(|row| row.engine == "disk");
+        rows.map(|row| {
+            let (low, high) = (rate(row.lowest), rate(row.highest));
+            format!("{}: {}/s ({low} to {high})", row.workload, rate(row.median))
+        })
+        .collect()
+    }
+
+    /// What a reader must know besides.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.interrupted {
+            notes.push("Interrupted: this is what was seen until then.".to_string());
+        }
+        notes.extend(self.failures.iter().map(|failure| format!("FAILED: {failure}")));
+        for row in self.rows.iter().filter(|row| row.suspect) {
+            notes.push(format!(
+                "SUSPECT: {} {} x{}: fewer device flushes than commits",
+                row.engine, row.workload, row.threads
+            ));
+        }
+        notes
+    }
+
+    pub fn about_rows(&self) -> String {
         let shape = &self.shape;
-        let mut text = format!(
-            "{} rows, 8-byte keys, {}-byte values, {} rounds of {} s each, cache {} MiB\n\n",
+        format!(
+            "{} rows, 8-byte keys, {}-byte values, {} rounds of {} s each, cache {} MiB",
             shape.rows,
             shape.value_bytes,
             self.rounds,
             shape.seconds,
             shape.cache_bytes >> 20
-        );
-        for (engine, version) in &self.versions {
-            let _ = writeln!(text, "- {engine}: {version}");
+        )
+    }
+
+    pub fn markdown(&self) -> String {
+        let mut text = format!("{}\n", self.about_rows());
+        for line in self.notes().iter().chain(&self.disk()) {
+            let _ = writeln!(text, "- {line}");
         }
-        text.push_str(
-            "\n| workload | threads | store | per second, median | lowest to highest round",
-        );
-        text.push_str(" | worst second / mean | device flushes per op | durable how |");
-        text.push_str("\n|---|---|---|---|---|---|---|---|\n");
-        for row in &self.cells {
-            let _ = writeln!(
-                text,
-                "| {} | {} | {} | {:.0} | {:.0} to {:.0} | {:.2} | {} | {} |",
-                row.workload,
-                row.threads,
-                row.engine,
-                row.median,
-                row.lowest,
-                row.highest,
-                row.worst_over_mean,
-                row.flushes_per_op.map_or("-".to_string(), |flushes| format!("{flushes:.3}")),
-                row.how
-            );
+        text.push_str("\nMedian rate (worst second over mean):\n\n");
+        text.push_str(&self.rates().markdown());
+        for (title, matrix) in [("Room on disk", self.sizes()), ("Kill -9", self.opened())] {
+            if !matrix.lines.is_empty() {
+                let _ = write!(text, "\n{title}:\n\n{}", matrix.markdown());
+            }
         }
-        let verdict = if self.verified { "every row, and a sample of bytes" } else { "NO" };
-        let _ = writeln!(text, "\nverified at the end: {verdict}");
+        text
+    }
+}
+
+/// Lines whose first cell is a workload, those of one workload together.
+fn by_workload(mut lines: Vec<Vec<String>>) -> Vec<Vec<String>> {
+    let order = |name: &str| {
+        name.parse::<Workload>().map_or(usize::MAX, |workload| {
+            crate::plan::ALL.iter().position(|(_, known)| *known == workload).unwrap_or(usize::MAX)
+        })
+    };
+    lines.sort_by_key(|line| order(&line[0]));
+    lines
+}
+
+impl Matrix {
+    pub fn markdown(&self) -> String {
+        let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+        let rule = vec!["---".to_string(); self.head.len()];
+        let mut text = line(&self.head);
+        text.push_str(&line(&rule));
+        self.lines.iter().for_each(|cells| text.push_str(&line(cells)));
         text
     }
 }
@@ -132,5 +305,26 @@ mod tests {
         assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
         assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
         assert_eq!(median(&[]), 0.0);
+    }
+
+    #[test]
+    fn rounds_of_the_same_become_one_row() {
+        let cell = |engine: &str, round, mean: f64| {
+            let mut cell = Cell::new(Workload::Read, 2, engine, round);
+            cell.saw(vec![mean, mean / 2.0], mean);
+            cell
+        };
+        let cells = [cell("a", 1, 10.0), cell("b", 1, 5.0), cell("a", 2, 30.0), cell("a", 3, 20.0)];
+        let rows = rows_of(&cells);
+        assert_eq!(rows.len(), 2);
+        assert_eq!((rows[0].median, rows[0].lowest, rows[0].highest), (20.0, 10.0, 30.0));
+        assert_eq!(rows[0].figure(), "20 (0.50)");
+        assert_eq!((rows[1].engine.as_str(), rows[1].rounds.len()), ("b", 1));
+    }
+
+    #[test]
+    fn rates_keep_three_digits() {
+        let seen = [12.0, 1_234.0, 123_456.0, 1_234_567.0, 12_345_678.0].map(rate);
+        assert_eq!(seen, ["12", "1.2 k", "123 k", "1.23 M", "12.3 M"]);
     }
 }

@@ -84,7 +84,7 @@
   };
 
   // ---- line charts
-  const charts = [];
+  const charts = [], redraws = [];
   const axis = (format, log) => ({
     stroke: () => color("--soft"), grid: { stroke: () => color("--grid"), width: 1 },
     ticks: { show: false }, font: "11px system-ui, sans-serif", size: 58, gap: 4,
@@ -176,12 +176,16 @@
       el("p", { class: "hint" }, hint), holder));
     const draw = () => {
       const width = Math.max(280, holder.clientWidth), row = 46, pad = 12;
-      const high = Math.max(...groups.flatMap(g => g.values), 1) * 1.04;
+      // Round numbers on the axis.
+      const most = Math.max(...groups.flatMap(g => g.values), 1) * 1.02;
+      const power = 10 ** Math.floor(Math.log10(most / 4));
+      const step = [1, 2, 2.5, 5, 10].map(s => s * power).find(s => 5 * s >= most) ?? most / 4;
+      const ticks = Math.ceil(most / step), high = ticks * step;
       const x = value => pad + (width - 2 * pad) * value / high;
       const height = groups.length * row + 34;
       const made = svg("svg", { width, height, role: "img", "aria-label": title });
-      for (let i = 0; i <= 4; i++) {
-        const value = high * i / 4, anchor = i === 0 ? "start" : i === 4 ? "end" : "middle";
+      for (let i = 0; i <= ticks; i++) {
+        const value = i * step, anchor = i === 0 ? "start" : i === ticks ? "end" : "middle";
         made.append(svg("line", { x1: x(value), x2: x(value), y1: 4, y2: height - 24, stroke: color("--grid") }));
         made.append(svg("text", { x: x(value), y: height - 8, "text-anchor": anchor, class: "axis" },
           format(value)));
@@ -205,15 +209,16 @@
           "stroke-width": 2.5 }));
         const out = sorted.filter(v => v < low || v > top);
         // Hundreds of them say no more than a sample does.
-        const step = Math.ceil(out.length / 150);
+        const every = Math.ceil(out.length / 150);
         out.forEach((v, at) => {
-          if (at % step === 0) made.append(svg("circle", { cx: x(v), cy: middle, r: 2, fill: ink,
+          if (at % every === 0) made.append(svg("circle", { cx: x(v), cy: middle, r: 2, fill: ink,
             "fill-opacity": .6 }));
         });
       });
       holder.replaceChildren(made);
     };
     draw();
+    redraws.push(draw);
     new ResizeObserver(draw).observe(holder);
   };
 
@@ -225,9 +230,13 @@
     const rows = given.rows.map((row, at) => el("tr", given.best === at ? { class: "best" } : {},
       ...row.map((cell, i) => el("td", isNumber[i] ? { class: "n" } : cell.length > 28 ? { class: "long" } : {},
         cell))));
+    const body = el("div", { class: "scroll" },
+      el("table", {}, el("thead", {}, head), el("tbody", {}, ...rows)));
+    // A long one is opened by who wants it, so that the charts below it are found.
+    const folded = rows.length > 40
+      ? el("details", {}, el("summary", { class: "hint" }, rows.length + " rows"), body) : body;
     where.append(el("section", { class: "card wide" }, el("h2", {}, given.title),
-      ...(given.hint ? [el("p", { class: "hint" }, given.hint)] : []),
-      el("div", { class: "scroll" }, el("table", {}, el("thead", {}, head), el("tbody", {}, ...rows)))));
+      ...(given.hint ? [el("p", { class: "hint" }, given.hint)] : []), folded));
   };
   const tps = run => column(run, "weir_bench_rate_transactions");
   const age = run => {
@@ -282,8 +291,19 @@
   for (const given of page.tables) table(top, given);
   let shown = 0;
   const has = run => run.rows.length > 0;
+  // Runs in groups are of other programs: a chart and a box plot for each group, nothing in detail.
+  const drawGroups = grouped => {
+    for (const group of new Set(grouped.map(run => run.group))) {
+      const drawn = grouped.filter(run => run.group === group);
+      compare(top, group, "A second, each second by itself.", drawn, tps, { tick: short });
+      boxes(top, group + ", compared", "Box: half of all measured seconds. Line: the median. Whiskers: up to "
+        + "1.5 boxes away; dots beyond.", drawn.map((run, i) => ({ name: run.name,
+        values: measured(run, tps(run)), color: "--c" + i % 8 })), short);
+    }
+  };
   const draw = () => {
-    const drawn = runs.filter(has);
+    drawGroups(runs.filter(run => run.group && has(run)));
+    const drawn = runs.filter(run => !run.group && has(run));
     if (drawn.length > 1) {
       compare(top, "Throughput", "Transactions a second of each run, from its first measured second.",
         drawn, tps, { tick: short });
@@ -350,7 +370,10 @@
   }
 
   // What is painted follows the colour scheme of the reader.
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => charts.forEach(c => c.made.redraw()));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+    charts.forEach(c => c.made.redraw());
+    redraws.forEach(draw => draw());
+  });
 
   // For the tests: how many charts there are, and how many of them have something painted.
   const finish = () => setTimeout(() => {

@@ -73,6 +73,32 @@ const OWN: [(&str, &str, &str); 9] = [
 /// More rows than this are thinned out to half: a page of more points shows nothing more.
 const ROWS_MAX: usize = 14_400;
 
+impl Recorded {
+    /// Rows that tell nothing but what was done in each second.
+    pub(crate) fn throughput(per_second: Vec<f64>) -> Recorded {
+        let (elapsed, rate) = ("weir_bench_elapsed_seconds", "weir_bench_rate_transactions");
+        let own = own_columns().into_iter().filter(|own| own.name == elapsed || own.name == rate);
+        let rows = (1..).zip(per_second).map(|(second, rate)| vec![f64::from(second), rate]);
+        Recorded {
+            columns: own.map(Column::of).collect(),
+            rows: rows.collect(),
+            from: 0,
+            ended: true,
+        }
+    }
+}
+
+impl Column {
+    fn of(metric: Metric) -> Column {
+        Column {
+            counter: metric.kind == MetricKind::Counter,
+            name: metric.name,
+            unit: metric.unit,
+            help: metric.help,
+        }
+    }
+}
+
 impl Feed {
     /// A second has ended; `latencies` are its own.
     pub(crate) fn push<T: Watched>(
@@ -131,12 +157,7 @@ impl Feed {
     pub fn recorded(&self, from: usize) -> Recorded {
         let rows = locked(&self.0);
         let from = if from <= rows.rows.len() { from } else { 0 };
-        let columns = rows.columns.iter().map(|metric| Column {
-            name: metric.name.clone(),
-            counter: metric.kind == MetricKind::Counter,
-            unit: metric.unit,
-            help: metric.help,
-        });
+        let columns = rows.columns.iter().cloned().map(Column::of);
         Recorded {
             columns: columns.collect(),
             rows: rows.rows[from..].to_vec(),

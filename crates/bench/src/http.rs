@@ -10,6 +10,7 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use tiny_http::{Header, Method, Request, Response, Server};
+use weir::Metric;
 
 /// Serves a run until it is dropped.
 pub struct Live {
@@ -66,7 +67,7 @@ impl Live {
         let server = Server::http(address).map_err(|error| anyhow!("{error}"));
         let server = Arc::new(server.with_context(|| format!("cannot listen on {address}"))?);
         let address = server.server_addr().to_ip().unwrap_or(address);
-        let run = Run { name: page.title.clone(), recorded: Recorded::default() };
+        let run = Run { name: page.title.clone(), ..Run::default() };
         let page = Page { live: true, runs: vec![run.json()], ..page };
         let served = Served { page: Mutex::new(page), feed, public };
         let thread = std::thread::Builder::new().name("weir-http".into()).spawn({
@@ -89,6 +90,63 @@ impl Live {
 }
 
 impl Drop for Live {
+    fn drop(&mut self) {
+        self.server.unblock();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Serves a database's metrics to Prometheus, and nothing else, until it is dropped.
+pub struct MetricsServer {
+    server: Arc<Server>,
+    address: SocketAddr,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl MetricsServer {
+    /// Begins to serve what `gather` says, at `/metrics`, to this machine alone.
+    ///
+    /// # Errors
+    /// When the address is not this machine's own, or cannot be listened on.
+    pub fn start(
+        address: &str,
+        gather: impl Fn() -> Vec<(Metric, f64)> + Send + 'static,
+    ) -> Result<MetricsServer> {
+        let address = parse_address(address, false)?;
+        let server = Server::http(address).map_err(|error| anyhow!("{error}"));
+        let server = Arc::new(server.with_context(|| format!("cannot listen on {address}"))?);
+        let address = server.server_addr().to_ip().unwrap_or(address);
+        let thread = std::thread::Builder::new().name("weir-metrics".into()).spawn({
+            let server = server.clone();
+            move || {
+                for request in server.incoming_requests() {
+                    let known = request.url() == "/metrics";
+                    let _ = if !matches!(request.method(), Method::Get | Method::Head) {
+                        respond(request, 405, TEXT, "this can only be looked at\n".to_owned())
+                    } else if !names_this_machine(&request) {
+                        respond(request, 403, TEXT, "ask for this machine by its address\n".into())
+                    } else if known {
+                        respond(request, 200, CONTENT_TYPE, exposition(&gather()))
+                    } else {
+                        respond(request, 404, TEXT, "there is /metrics\n".to_owned())
+                    };
+                }
+            }
+        });
+        let thread = Some(thread.context("starting the metrics thread")?);
+        Ok(MetricsServer { server, address, thread })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for MetricsServer {
     fn drop(&mut self) {
         self.server.unblock();
         if let Some(thread) = self.thread.take() {
@@ -231,5 +289,27 @@ mod tests {
         assert!(get("GET", "/", "evil.example").starts_with("HTTP/1.1 403"));
         drop(live);
         assert!(TcpStream::connect(address).is_err(), "port 0 was never listened on");
+    }
+
+    #[test]
+    fn metrics_alone_for_this_machine_alone() {
+        assert!(MetricsServer::start("0.0.0.0:0", Vec::new).is_err());
+        let metric = || Metric {
+            name: "weir_redo_bytes".to_owned(),
+            kind: weir::MetricKind::Counter,
+            unit: "bytes",
+            help: "what it tells",
+        };
+        let server = MetricsServer::start(":0", move || vec![(metric(), 7.0)]).unwrap();
+        let address = server.address();
+        let get = |path: &str, host: &str| {
+            let head = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n");
+            ask(address, &format!("{head}Connection: close\r\n\r\n"))
+        };
+        assert!(get("/metrics", "localhost:1").contains("weir_redo_bytes_total 7\n"));
+        assert!(get("/", "localhost").starts_with("HTTP/1.1 404"));
+        assert!(get("/metrics", "evil.example").starts_with("HTTP/1.1 403"));
+        drop(server);
+        assert!(TcpStream::connect(address).is_err(), "nobody listens any more");
     }
 }

@@ -6,6 +6,7 @@
 
 mod ack;
 mod compact;
+pub mod compare;
 mod driver;
 mod engine;
 #[cfg(test)]
@@ -23,6 +24,7 @@ mod record;
 mod report;
 mod run;
 mod section;
+mod settle;
 mod target;
 #[cfg(test)]
 mod tests;
@@ -37,8 +39,9 @@ pub use figures::{Figures, LatencyMicros};
 pub use options::{
     DoubleWrite, DoubleWriteMode, Durability, Lab, Options, Phase, Phases, WorkloadKind,
 };
-pub use report::{Report, RunReport, Series, Setup, write_json};
+pub use report::{Report, RunReport, Series, Setup, replace_file, write_json};
 pub use run::{Outcome, Raw, run};
+pub use settle::{Settling, settled, settled_tps};
 pub use target::{Counters, PageWrites, Table, Target, Visit, Watched};
 pub use verify::{Verdict, verify_trees};
 pub use workload::{INSERT_TREE, ROWS_TREE};

@@ -4,6 +4,7 @@ use crate::feed::{Feed, Recorded};
 use crate::figures::Figures;
 use crate::line::{micros, thousands};
 use crate::report::{Report, replace_file};
+use crate::settle::Settling;
 use anyhow::Result;
 use serde::Serialize;
 use std::path::Path;
@@ -53,12 +54,22 @@ pub struct Table {
 pub struct Run {
     /// What tells it from the others.
     pub name: String,
+    /// Runs of one group are drawn in a chart of their own, and have nothing but their throughput.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
     /// Its rows.
     #[serde(flatten)]
     pub recorded: Recorded,
 }
 
 impl Run {
+    /// What something else than a bench of this program did each second.
+    #[must_use]
+    pub fn in_group(group: &str, name: &str, per_second: Vec<f64>) -> Run {
+        let recorded = Recorded::throughput(per_second);
+        Run { name: name.to_owned(), group: Some(group.to_owned()), recorded }
+    }
+
     /// For a page, or to be kept until there is one.
     ///
     /// # Panics
@@ -133,7 +144,7 @@ impl Page {
         if !report.verified {
             notes.push(format!("NOT VERIFIED. {}", report.problems.join("; ")));
         }
-        let run = Run { name: name.to_owned(), recorded: feed.recorded(0) };
+        let run = Run { name: name.to_owned(), group: None, recorded: feed.recorded(0) };
         Page {
             title: format!("weir bench {name}"),
             subtitle: format!(
@@ -145,7 +156,7 @@ impl Page {
             ),
             notes,
             tiles: tiles(&report.figures),
-            tables: phases(report).into_iter().collect(),
+            tables: phases(report).into_iter().chain(settling(report)).collect(),
             boxes: phase_boxes(report),
             runs: vec![run.json()],
             command: command.to_owned(),
@@ -227,6 +238,37 @@ fn phases(report: &Report) -> Option<Table> {
     };
     let rows = (1..).zip(&report.phases).map(row).collect();
     Some(Table { title: "Phases".to_owned(), head, rows, ..Table::default() })
+}
+
+/// How long each change of threads or disk was felt, where there were any.
+fn settling(report: &Report) -> Option<Table> {
+    if report.settling.is_empty() {
+        return None;
+    }
+    let after = |seconds: Option<usize>| match seconds {
+        Some(seconds) => format!("{seconds} s"),
+        None => "not before the next change".to_owned(),
+    };
+    let row = |settling: &Settling| {
+        vec![
+            settling.change.clone(),
+            settling.at_second.to_string(),
+            after(settling.tps_seconds),
+            after(settling.age_seconds),
+            settling.log_wraps.map_or("-".to_owned(), |wraps| format!("{wraps:.2}")),
+        ]
+    };
+    let head = ["change", "at second", "throughput settled", "age settled", "log wraps"];
+    Some(Table {
+        title: "Settling".to_owned(),
+        hint:
+            "Until means of three seconds stay within a tenth of the throughput, and a twentieth \
+               of the age's limit, of where they end up."
+                .to_owned(),
+        head: head.map(str::to_owned).to_vec(),
+        rows: report.settling.iter().map(row).collect(),
+        best: None,
+    })
 }
 
 /// A box for each phase, where there are several.

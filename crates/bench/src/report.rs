@@ -3,6 +3,7 @@ use crate::driver::Driven;
 use crate::figures::Figures;
 use crate::options::{DoubleWrite, Durability, Options, Phase, Phases, WorkloadKind};
 use crate::section::Section;
+use crate::settle::{Settling, changes, settlings};
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 use std::io::Write;
@@ -47,6 +48,8 @@ pub struct Report {
     pub setup: Setup,
     /// The figures of each phase.
     pub phases: Vec<Figures>,
+    /// How long each change of threads or disk was felt.
+    pub settling: Vec<Settling>,
     /// Second by second.
     pub series: Series,
 }
@@ -168,6 +171,7 @@ impl Report {
     /// The report of what was driven, still unverified.
     pub(crate) fn of(
         driven: &Driven,
+        options: &Options,
         mut setup: Setup,
         before: Option<f64>,
         after: Option<f64>,
@@ -184,9 +188,13 @@ impl Report {
         }
         let raw = before.zip(after);
         let over_raw = raw.and_then(|(before, after)| over_steady(figures.tps_mean, before, after));
+        let series = Series::of(&sections);
+        let measured_from_seconds = driven.measured_from_micros as f64 / 1e6;
+        let told = if measured { changes(options, measured_from_seconds) } else { Vec::new() };
         Report {
+            settling: settlings(&told, &series, setup.log_bytes),
             phases: driven.phases.iter().map(|section| Figures::of(&[section], uniform)).collect(),
-            series: Series::of(&sections),
+            series,
             figures,
             durability: Durability::Synced,
             verified: false,
@@ -196,7 +204,7 @@ impl Report {
             interrupted: driven.interrupted,
             warmup_only: !measured,
             warmup_seconds: driven.warmup.seconds.len() as u64,
-            measured_from_seconds: driven.measured_from_micros as f64 / 1e6,
+            measured_from_seconds,
             raw_sync_rate: raw.map(|(before, after)| (before + after) / 2.0).or(before),
             raw_sync_rate_before: before,
             raw_sync_rate_after: after,
@@ -235,7 +243,10 @@ pub fn write_json(path: &Path, report: &impl RunReport, replace: bool) -> Result
 }
 
 /// Writes a file, whole or not at all: a temporary one beside it is renamed into place.
-pub(crate) fn replace_file(path: &Path, bytes: &[u8], replace: bool) -> Result<()> {
+///
+/// # Errors
+/// When the file exists and may not be replaced, or cannot be written.
+pub fn replace_file(path: &Path, bytes: &[u8], replace: bool) -> Result<()> {
     ensure!(replace || !path.exists(), "{} exists; --force replaces it", path.display());
     let mut name = path.file_name().context("the report needs a file name")?.to_owned();
     name.push(".part");

@@ -59,8 +59,13 @@ pub fn run<T: Target>(
     // Reading everything back is no part of what is measured, nor is closing.
     target.hurry(true);
     let verdict = judge(&driven, verify_run(&shared));
-    let mut report =
-        Report::of(&driven, Setup::of(options, volume, reused, shared.alone), before, after);
+    let mut report = Report::of(
+        &driven,
+        options,
+        Setup::of(options, volume, reused, shared.alone),
+        before,
+        after,
+    );
     report.durability = options.durability;
     report.verified = verdict.verified() && verdict.rows > 0 && driven.error.is_none();
     report.verified_rows = verdict.rows;
@@ -112,6 +117,7 @@ pub(crate) fn summary(report: &Report, out: &mut dyn Write) -> Result<()> {
     if report.setup.workload.writes() {
         log_and_pages(report, out)?;
     }
+    settled(report, out)?;
     writeln!(
         out,
         "device      {} writes, {}; {} reads, {}; {} syncs",
@@ -123,6 +129,25 @@ pub(crate) fn summary(report: &Report, out: &mut dyn Write) -> Result<()> {
     )?;
     raw_disk(report, out)?;
     durable_how(report, out)
+}
+
+/// How long each change of threads or disk was felt.
+fn settled(report: &Report, out: &mut dyn Write) -> Result<()> {
+    for (number, settling) in report.settling.iter().enumerate() {
+        let label = if number == 0 { "settled" } else { "" };
+        write!(out, "{label:<12}{} from second {}: ", settling.change, settling.at_second + 1)?;
+        let after = |seconds: Option<usize>| match seconds {
+            Some(seconds) => format!("after {seconds} s"),
+            None => "not before the next change".to_owned(),
+        };
+        let (tps, age) = (after(settling.tps_seconds), after(settling.age_seconds));
+        write!(out, "throughput {tps}, age {age}")?;
+        match settling.log_wraps {
+            Some(wraps) => writeln!(out, ", {wraps:.2} log wraps")?,
+            None => writeln!(out)?,
+        }
+    }
+    Ok(())
 }
 
 fn raw_disk(report: &Report, out: &mut dyn Write) -> Result<()> {

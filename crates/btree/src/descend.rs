@@ -2,6 +2,8 @@
 //! that it did not change meanwhile, looks at the child, and checks the node once more: then the
 //! child was the right one when the look at it began (optimistic lock coupling: Leis et al., "The
 //! ART of practical synchronization", DaMoN 2016).
+use std::cell::Cell;
+
 use weir_base::PageNo;
 use weir_pool::Optimistic;
 
@@ -17,6 +19,15 @@ pub(crate) enum Target<'k> {
     Before(&'k [u8]),
     First,
     Last,
+    /// What lies so far on in the tree: a part of 2^32, of which each node takes its share.
+    Part(&'k Cell<u64>),
+}
+
+/// The place in `count` equal ones at which `part` of 2^32 lies; leaves the part of that place.
+pub(crate) fn take_place(part: &Cell<u64>, count: usize) -> usize {
+    let at = part.get() * count as u64;
+    part.set(at & u64::from(u32::MAX));
+    usize::try_from(at >> 32).unwrap_or(usize::MAX).min(count.saturating_sub(1))
 }
 
 /// The page arrived at, and the one above it.
@@ -94,6 +105,7 @@ impl Tree {
                 },
                 Target::First => 0,
                 Target::Last => view.count(),
+                Target::Part(part) => take_place(part, view.count() + 1),
             };
             let child = view.child(index);
             visit(&node, index);

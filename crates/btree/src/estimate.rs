@@ -1,12 +1,17 @@
 //! About how many entries lie between two keys, from two walks down: where the paths part, the
 //! children between them are counted, and each is taken to hold as many entries as the nodes met on
 //! the way would have it ("dives", as MySQL's optimiser calls them).
-use crate::descend::Target;
+use std::cell::Cell;
+
+use crate::descend::{Target, take_place};
 use crate::error::TreeError;
 use crate::tree::Tree;
 
 /// How often a walk that met changes begins again.
 const TRIES_MAX: u32 = 64;
+
+/// What [`Target::Part`] divides.
+const WHOLE: u64 = 1 << 32;
 
 /// Where a walk went through a node.
 #[derive(Clone, Copy)]
@@ -34,6 +39,32 @@ impl Tree {
         Ok(0)
     }
 
+    /// The key that lies about `nth` of `of` equal distances into the tree, in the middle of that
+    /// distance; marked entries count. `None`: its leaf has none.
+    ///
+    /// # Errors
+    /// [`TreeError`].
+    pub fn key_at(&self, nth: u32, of: u32) -> Result<Option<Vec<u8>>, TreeError> {
+        let part = Cell::new(0);
+        let mut key = Vec::new();
+        for _ in 0..TRIES_MAX {
+            part.set(
+                (((u64::from(nth) * 2 + 1) << 32) / (u64::from(of.max(1)) * 2)).min(WHOLE - 1),
+            );
+            let Some(leaf) = self.walk(Target::Part(&part), 0, &mut |_, _| {})? else { continue };
+            let view = leaf.node.node();
+            let count = view.count();
+            if count > 0 {
+                key.clear();
+                view.key_into(take_place(&part, count), &mut key);
+            }
+            if leaf.node.still() {
+                return Ok((count > 0).then_some(key));
+            }
+        }
+        Ok(None)
+    }
+
     /// From the root to the leaf.
     fn path(&self, target: Target<'_>) -> Result<Vec<Step>, TreeError> {
         loop {
@@ -48,7 +79,7 @@ impl Tree {
                     Ok(slot) | Err(slot) => slot,
                 },
                 Target::First => 0,
-                Target::Last => view.count(),
+                Target::Last | Target::Part(_) => view.count(),
             };
             let step = Step { at, of: view.count() };
             if leaf.node.still() {

@@ -83,11 +83,17 @@ impl Tree {
         max_inline_value(self.env.pool.page_size())
     }
 
+    /// The longest key.
+    #[must_use]
+    pub fn max_key_len(&self) -> usize {
+        max_key_len(self.env.pool.page_size())
+    }
+
     /// # Errors
     /// [`TreeError::KeyTooLong`].
     pub fn check_key(&self, key: &[u8]) -> Result<(), TreeError> {
         let page_size = self.env.pool.page_size();
-        let max = max_key_len(page_size);
+        let max = self.max_key_len();
         if key.len() > max {
             return Err(TreeError::KeyTooLong { len: key.len(), max, page_size });
         }

@@ -122,6 +122,9 @@ typedef struct weir_cursor weir_cursor;
 // An open database. All threads may use it.
 typedef struct weir_db weir_db;
 
+// Serves metrics until it is given back.
+typedef struct weir_endpoint weir_endpoint;
+
 // A walk over rows or entries, in one direction.
 typedef struct weir_scan weir_scan;
 
@@ -152,6 +155,32 @@ typedef struct weir_index {
     // Bytes of the caller's that say how its keys are made.
     struct weir_bytes definition;
 } weir_index;
+
+// Another name for an index.
+typedef struct weir_new_name {
+    // The one it has.
+    struct weir_bytes from;
+    // The one it gets.
+    struct weir_bytes to;
+} weir_new_name;
+
+// What a table is to have as its definition. Its rows and trees stay as they are.
+typedef struct weir_redefinition {
+    // Its name, before anything is renamed.
+    struct weir_bytes table;
+    // The caller's bytes.
+    struct weir_bytes definition;
+    // Indexes that get another name.
+    const struct weir_new_name *renamed;
+    // How many.
+    size_t renamed_count;
+} weir_redefinition;
+
+// Is shown a table by its name and definition. It must not unwind, and what it is shown is gone
+// when it returns.
+typedef void (*weir_visit_definition)(void *context,
+                                      struct weir_bytes name,
+                                      struct weir_bytes definition);
 
 // Is shown one thing after the other. It must not unwind, and what it is shown is gone when it
 // returns.
@@ -219,8 +248,47 @@ typedef struct weir_found {
     struct weir_bytes payload;
 } weir_found;
 
-// Is shown a number by its name, a C string that stays until the database is closed.
-typedef void (*weir_visit_number)(void *context, const char *name, uint64_t value);
+// A number and what it means. All bytes stay until the visit is over.
+typedef struct weir_metric {
+    // As Prometheus wants names, with the unit at its end: weir_checkpoint_age_bytes.
+    struct weir_bytes name;
+    // In what it is counted; seconds and bytes are never scaled.
+    struct weir_bytes unit;
+    // What it tells.
+    struct weir_bytes help;
+    // Whether it only grows while the database is open.
+    bool is_counter;
+    // Its value now. May be infinite: no limit.
+    double value;
+} weir_metric;
+
+// Is shown a number. It must not unwind, and what it is shown is gone when it returns.
+typedef void (*weir_visit_metric)(void *context, const struct weir_metric *metric);
+
+// A lock that a transaction holds or waits for. All bytes stay until the visit is over.
+typedef struct weir_seen_lock {
+    // The transaction's number (weir_txn_number).
+    uint64_t owner;
+    // The table, or the name of a tree that belongs to none.
+    struct weir_bytes table;
+    // The index, if it is one's entries that are locked.
+    struct weir_bytes index;
+    // The key, or the first of a range.
+    struct weir_bytes key;
+    // The first key behind a range, if it has an end.
+    struct weir_bytes to;
+    // Whether it is a range.
+    bool is_range;
+    // Whether the range has an end.
+    bool has_to;
+    // Whether others may share it.
+    bool is_shared;
+    // Whether it is only waited for.
+    bool is_waiting;
+} weir_seen_lock;
+
+// Is shown a lock. It must not unwind, and what it is shown is gone when it returns.
+typedef void (*weir_visit_lock)(void *context, const struct weir_seen_lock *lock);
 
 // A row with its index entries.
 typedef struct weir_row {
@@ -280,6 +348,25 @@ enum weir_code weir_table_drop(const struct weir_db *db, struct weir_bytes name)
 enum weir_code weir_table_rename(const struct weir_db *db,
                                  struct weir_bytes from,
                                  struct weir_bytes to);
+
+// Gives tables other definitions, all at once, without waiting for who writes to them. Handles
+// stay good and show what they have known.
+enum weir_code weir_table_redefine(const struct weir_db *db,
+                                   const struct weir_redefinition *tables,
+                                   size_t count);
+
+// As weir_table_rename, and gives tables (this one perhaps, by its old name) other definitions at
+// once with it.
+enum weir_code weir_table_rename_with(const struct weir_db *db,
+                                      struct weir_bytes from,
+                                      struct weir_bytes to,
+                                      const struct weir_redefinition *tables,
+                                      size_t count);
+
+// Shows all tables with their definitions, in the order of their names.
+enum weir_code weir_table_definitions(const struct weir_db *db,
+                                      weir_visit_definition visit,
+                                      void *context);
 
 // Removes all rows, when all who write to the table have ended. Handles have to be opened again.
 enum weir_code weir_table_truncate(const struct weir_db *db, struct weir_bytes name);
@@ -401,6 +488,15 @@ enum weir_code weir_rollback_prepared(const struct weir_db *db, struct weir_byte
 // shown; WEIR_DAMAGED if there was one.
 enum weir_code weir_check(const struct weir_db *db, weir_visit visit, void *context);
 
+// Serves the metrics of a database at http://ADDRESS/metrics to this machine alone. `address`:
+// 127.0.0.1:9600, [::1]:9600, :9600 or 9600.
+enum weir_code weir_serve_metrics(const struct weir_db *db,
+                                  struct weir_bytes address,
+                                  struct weir_endpoint **out);
+
+// Stops serving, before the database is closed. NULL is fine.
+void weir_stop_serving(struct weir_endpoint *endpoint);
+
 // Words for the last code but WEIR_OK and WEIR_NOTHING that a function has given to this thread;
 // good until its next call. Never NULL.
 const char *weir_message(void);
@@ -419,11 +515,15 @@ enum weir_code weir_scan_next(struct weir_scan *scan,
                               const struct weir_txn *txn,
                               struct weir_found *found);
 
-// Shows all numbers there are.
-enum weir_code weir_stats(const struct weir_db *db, weir_visit_number visit, void *context);
+// Shows all numbers there are: the same ones in the same order, each time.
+enum weir_code weir_metrics(const struct weir_db *db, weir_visit_metric visit, void *context);
 
 // Shows a text for a person, once.
 enum weir_code weir_stats_text(const struct weir_db *db, weir_visit visit, void *context);
+
+// Shows the explicit locks and those who wait. A row that a transaction has written is its own
+// without one, until somebody waits for it.
+enum weir_code weir_locks(const struct weir_db *db, weir_visit_lock visit, void *context);
 
 // The version of the engine, as bytes that stay.
 struct weir_bytes weir_version(void);
@@ -482,6 +582,13 @@ enum weir_code weir_table_find_for_update(struct weir_table *table,
                                           struct weir_bytes key,
                                           struct weir_bytes *primary_key);
 
+// Releases the locks of rows and entries, not of ranges, that a transaction has come to hold since
+// a mark (weir_txn_lock_mark): of what it has read for a change and does not want after all. For
+// the levels below WEIR_REPEATABLE_READ.
+enum weir_code weir_table_release_locks(const struct weir_table *table,
+                                        const struct weir_txn *txn,
+                                        size_t mark);
+
 // Takes `count` auto-increment numbers in a row, none above `max`. Nobody ever gets them again.
 enum weir_code weir_table_take_numbers(const struct weir_table *table,
                                        const struct weir_txn *txn,
@@ -513,6 +620,15 @@ enum weir_code weir_table_estimate(const struct weir_table *table,
                                    const struct weir_bytes *to,
                                    uint64_t *rows,
                                    uint32_t *kind);
+
+// The key in the tree of the rows (WEIR_ROWS) or of an index that lies about `nth` of `of` equal
+// distances into it; of an index, the primary key may follow the index key. WEIR_NOTHING: there is
+// none there.
+enum weir_code weir_table_key_at(struct weir_table *table,
+                                 int32_t index,
+                                 uint32_t nth,
+                                 uint32_t of,
+                                 struct weir_bytes *key);
 
 // Samples all trees of the table by walking them once. Puts out the number of rows met.
 enum weir_code weir_table_analyze(const struct weir_table *table, uint64_t *rows);
@@ -627,6 +743,9 @@ enum weir_code weir_txn_set_lock_wait(const struct weir_txn *txn, uint64_t milli
 // then.
 bool weir_txn_is_over(const struct weir_txn *txn);
 
+// Puts out a point for weir_table_release_locks.
+enum weir_code weir_txn_lock_mark(const struct weir_txn *txn, size_t *out);
+
 // Makes a point to go back to.
 enum weir_code weir_txn_savepoint(const struct weir_txn *txn, uint64_t *out);
 
@@ -637,9 +756,18 @@ enum weir_code weir_txn_rollback_to(const struct weir_txn *txn, uint64_t savepoi
 enum weir_code weir_txn_release(const struct weir_txn *txn, uint64_t savepoint);
 
 // Ends the wait for a lock of a transaction, or its next one in this statement: the call that
-// waits fails with WEIR_INTERRUPTED. The one function that any thread may call while another one
-// uses the transaction.
+// waits fails with WEIR_INTERRUPTED. Any thread may call it while another one uses the
+// transaction.
 enum weir_code weir_txn_interrupt(const struct weir_txn *txn);
+
+// The transaction's number in the engine, as weir_locks shows it; 0 before it has locked or changed
+// anything. Any thread may ask while another one uses the transaction.
+uint64_t weir_txn_number(const struct weir_txn *txn);
+
+// Copies what the transaction sees, without its own changes, into a new database in a directory
+// where there is none: whole and closed when this returns, while everybody goes on. Prepared
+// transactions are not in it.
+enum weir_code weir_txn_copy(const struct weir_txn *txn, struct weir_bytes directory);
 
 #ifdef __cplusplus
 }  // extern "C"

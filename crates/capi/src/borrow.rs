@@ -3,7 +3,7 @@
 //! The contract, for every function of the interface:
 //! - A handle is one that the interface has made and that was not given back; NULL is refused. A
 //!   handle is used by one thread at a time, except `weir_db`, `weir_tree` and, for
-//!   `weir_txn_interrupt` alone, `weir_txn`.
+//!   `weir_txn_interrupt` and `weir_txn_number` alone, `weir_txn`.
 //! - `weir_bytes` name memory that can be read for the call; `data` may be NULL if `len` is 0.
 //! - Where a result is put can be written. NULL is refused.
 use std::ffi::c_void;

@@ -1,7 +1,7 @@
 //! Tables by name: made, dropped, renamed, emptied, given indexes.
 use std::ffi::{c_int, c_void};
 
-use ::weir_table::{EntryBuf, IndexSpec};
+use ::weir_table::{EntryBuf, IndexSpec, Redefinition};
 
 use crate::borrow::{list, shared, show, weir_bytes, weir_visit};
 use crate::db::weir_db;
@@ -77,6 +77,119 @@ pub unsafe extern "C" fn weir_table_rename(
         // SAFETY: the contract of `borrow`.
         let (db, from, to) = unsafe { (shared(db)?, from.text()?, to.text()?) };
         Ok(found(db.tables.rename(from, to)?))
+    })
+}
+
+/// Another name for an index.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_new_name {
+    /// The one it has.
+    pub from: weir_bytes,
+    /// The one it gets.
+    pub to: weir_bytes,
+}
+
+/// What a table is to have as its definition. Its rows and trees stay as they are.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_redefinition {
+    /// Its name, before anything is renamed.
+    pub table: weir_bytes,
+    /// The caller's bytes.
+    pub definition: weir_bytes,
+    /// Indexes that get another name.
+    pub renamed: *const weir_new_name,
+    /// How many.
+    pub renamed_count: usize,
+}
+
+/// Calls with the redefinitions as the tables want them.
+///
+/// # Safety
+/// The contract of `borrow`.
+unsafe fn with_redefinitions<R>(
+    first: *const weir_redefinition,
+    count: usize,
+    call: impl FnOnce(&[Redefinition<'_>]) -> Result<R, Failure>,
+) -> Result<R, Failure> {
+    // SAFETY: the caller's.
+    let given = unsafe { list(first, count) };
+    let names = given.iter().map(|new| {
+        // SAFETY: the caller's.
+        let renamed = unsafe { list(new.renamed, new.renamed_count) };
+        // SAFETY: the caller's.
+        renamed.iter().map(|name| unsafe { Ok((name.from.text()?, name.to.text()?)) }).collect()
+    });
+    let names: Vec<Vec<(&str, &str)>> = names.collect::<Result<_, Failure>>()?;
+    let all = given.iter().zip(&names).map(|(new, renamed)| {
+        // SAFETY: the caller's.
+        let (table, definition) = unsafe { (new.table.text()?, new.definition.slice()) };
+        Ok(Redefinition { table, definition, renamed })
+    });
+    call(&all.collect::<Result<Vec<_>, Failure>>()?)
+}
+
+/// Gives tables other definitions, all at once, without waiting for who writes to them. Handles
+/// stay good and show what they have known.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_table_redefine(
+    db: *const weir_db,
+    tables: *const weir_redefinition,
+    count: usize,
+) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let db = unsafe { shared(db)? };
+        // SAFETY: the contract of `borrow`.
+        unsafe { with_redefinitions(tables, count, |all| Ok(db.tables.redefine(all)?))? };
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
+/// As weir_table_rename, and gives tables (this one perhaps, by its old name) other definitions at
+/// once with it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_table_rename_with(
+    db: *const weir_db,
+    from: weir_bytes,
+    to: weir_bytes,
+    tables: *const weir_redefinition,
+    count: usize,
+) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let (db, from, to) = unsafe { (shared(db)?, from.text()?, to.text()?) };
+        // SAFETY: the contract of `borrow`.
+        let done = unsafe {
+            with_redefinitions(tables, count, |all| Ok(db.tables.rename_with(from, to, all)?))?
+        };
+        Ok(found(done))
+    })
+}
+
+/// Is shown a table by its name and definition. It must not unwind, and what it is shown is gone
+/// when it returns.
+pub type weir_visit_definition =
+    Option<unsafe extern "C" fn(context: *mut c_void, name: weir_bytes, definition: weir_bytes)>;
+
+/// Shows all tables with their definitions, in the order of their names.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_table_definitions(
+    db: *const weir_db,
+    visit: weir_visit_definition,
+    context: *mut c_void,
+) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        for (name, definition) in unsafe { shared(db)? }.tables.definitions()? {
+            if let Some(visit) = visit {
+                let (name, definition) = (name.as_bytes(), definition.as_slice());
+                // SAFETY: the caller of the interface has given a function of this kind.
+                unsafe { visit(context, weir_bytes::of(name), weir_bytes::of(definition)) };
+            }
+        }
+        Ok(weir_code::WEIR_OK)
     })
 }
 

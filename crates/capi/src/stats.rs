@@ -1,99 +1,97 @@
-//! What an open database says of itself: numbers by name, and a text.
-use std::ffi::{c_char, c_void};
+//! What an open database says of itself: numbers with their meaning, a text, locks.
+use std::ffi::c_void;
 
-use weir::StatsSnapshot;
+use weir::{Metric, MetricKind};
 
 use crate::borrow::{shared, show, weir_bytes, weir_visit};
 use crate::db::weir_db;
 use crate::fate::{run, weir_code};
 
-/// Is shown a number by its name, a C string that stays until the database is closed.
-pub type weir_visit_number =
-    Option<unsafe extern "C" fn(context: *mut c_void, name: *const c_char, value: u64)>;
-
-/// Names and numbers, in the order in which they are shown. The units are in the names.
-fn numbers(s: &StatsSnapshot) -> Vec<(&'static std::ffi::CStr, u64)> {
-    #[rustfmt::skip]
-    let numbers = vec![
-        (c"commits", s.commits),
-        (c"checkpoint_age_bytes", s.checkpoint_age_bytes),
-        (c"checkpoint_age_limit_bytes", s.checkpoint_age_limit_bytes),
-        (c"checkpoint_age_max_bytes", s.checkpoint_age_max_bytes),
-        (c"log_capacity_bytes", s.log_capacity_bytes),
-        (c"log_end", s.log_end),
-        (c"log_durable", s.log_durable),
-        (c"checkpoint", s.checkpoint),
-        (c"log_writes", s.log_writes),
-        (c"log_bytes_written", s.log_bytes_written),
-        (c"log_syncs", s.log_syncs),
-        (c"pages_dirty", s.dirty_pages),
-        (c"pages_allocated", s.pages_allocated),
-        (c"page_bytes", s.page_size as u64),
-        (c"pool_frames", s.pool_frames),
-        (c"pool_frames_free", s.pool_frames_free),
-        (c"page_reads", s.page_reads),
-        (c"page_evictions", s.page_evictions),
-        (c"page_writes_deadline", s.page_writes.deadline),
-        (c"page_writes_free_frames", s.page_writes.free_frames),
-        (c"page_writes_idle", s.page_writes.idle),
-        (c"page_writes_shutdown", s.page_writes.shutdown),
-        (c"free_frame_waits", s.free_frame_waits),
-        (c"admission_waits", s.admission_waits),
-        (c"admission_wait_micros", s.admission_wait_micros),
-        (c"transactions_open", s.open_transactions),
-        (c"transactions_in_history", s.history_transactions),
-        (c"snapshots", s.snapshots),
-        (c"snapshot_oldest_commits_back", s.oldest_snapshot_commits),
-        (c"locks_held", s.locks.held),
-        (c"locks_ranges", s.locks.ranges),
-        (c"locks_waiting", s.locks.waiting),
-        (c"lock_waits", s.locks.waits),
-        (c"lock_wait_micros", s.locks.wait_micros),
-        (c"lock_deadlocks", s.locks.deadlocks),
-        (c"lock_timeouts", s.locks.timeouts),
-        (c"lock_interrupts", s.locks.kills),
-        (c"device_reads", s.device.reads),
-        (c"device_bytes_read", s.device.bytes_read),
-        (c"device_writes", s.device.writes),
-        (c"device_bytes_written", s.device.bytes_written),
-        (c"device_syncs", s.device.syncs),
-    ];
-    numbers
+/// A number and what it means. All bytes stay until the visit is over.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_metric {
+    /// As Prometheus wants names, with the unit at its end: weir_checkpoint_age_bytes.
+    pub name: weir_bytes,
+    /// In what it is counted; seconds and bytes are never scaled.
+    pub unit: weir_bytes,
+    /// What it tells.
+    pub help: weir_bytes,
+    /// Whether it only grows while the database is open.
+    pub is_counter: bool,
+    /// Its value now. May be infinite: no limit.
+    pub value: f64,
 }
 
-fn text(s: &StatsSnapshot) -> String {
-    let mut text = match &s.halted {
+/// Is shown a number. It must not unwind, and what it is shown is gone when it returns.
+pub type weir_visit_metric =
+    Option<unsafe extern "C" fn(context: *mut c_void, metric: *const weir_metric)>;
+
+/// A lock that a transaction holds or waits for. All bytes stay until the visit is over.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_seen_lock {
+    /// The transaction's number (weir_txn_number).
+    pub owner: u64,
+    /// The table, or the name of a tree that belongs to none.
+    pub table: weir_bytes,
+    /// The index, if it is one's entries that are locked.
+    pub index: weir_bytes,
+    /// The key, or the first of a range.
+    pub key: weir_bytes,
+    /// The first key behind a range, if it has an end.
+    pub to: weir_bytes,
+    /// Whether it is a range.
+    pub is_range: bool,
+    /// Whether the range has an end.
+    pub has_to: bool,
+    /// Whether others may share it.
+    pub is_shared: bool,
+    /// Whether it is only waited for.
+    pub is_waiting: bool,
+}
+
+/// Is shown a lock. It must not unwind, and what it is shown is gone when it returns.
+pub type weir_visit_lock =
+    Option<unsafe extern "C" fn(context: *mut c_void, lock: *const weir_seen_lock)>;
+
+/// Everything that is measured, in one order: the text of SHOW ENGINE STATUS.
+fn text(db: &weir::Db) -> String {
+    let stats = db.stats();
+    let mut text = match &stats.halted {
         None => "state: running\n".to_string(),
         Some(why) => format!("state: halted: {why}\n"),
     };
-    text += &format!("device: {}\n", s.device_description);
-    let rate = s.admission_bytes_per_second;
-    let rate = rate.map_or("without limit".into(), |rate| format!("{rate:.0} bytes/s"));
-    text += &format!("redo admitted: {rate}\n");
-    text += &format!("pages written for the deadline: {:.1} /s\n", s.deadline_pages_per_second);
-    text += &format!("device capacity: {:.1} pages/s\n", s.capacity_pages_per_second);
-    for (name, value) in numbers(s) {
-        text += &format!("{}: {value}\n", name.to_string_lossy());
-    }
+    text += &format!("device: {}\n", stats.device_description);
+    db.visit_metrics(&mut |metric, value| {
+        let name = metric.name.trim_start_matches("weir_");
+        text += &format!("{name}: {value} ({})\n", metric.help);
+    });
     text
 }
 
-/// Shows all numbers there are.
+/// Shows all numbers there are: the same ones in the same order, each time.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_stats(
+pub unsafe extern "C" fn weir_metrics(
     db: *const weir_db,
-    visit: weir_visit_number,
+    visit: weir_visit_metric,
     context: *mut c_void,
 ) -> weir_code {
     run(|| {
         // SAFETY: the contract of `borrow`.
-        let stats = unsafe { shared(db)? }.db.stats();
-        if let Some(visit) = visit {
-            for (name, value) in numbers(&stats) {
-                // SAFETY: the caller of the interface has given a function of this kind.
-                unsafe { visit(context, name.as_ptr(), value) };
-            }
-        }
+        let db = unsafe { shared(db)? };
+        let Some(visit) = visit else { return Ok(weir_code::WEIR_OK) };
+        db.db.visit_metrics(&mut |metric: Metric, value| {
+            let shown = weir_metric {
+                name: weir_bytes::of(metric.name.as_bytes()),
+                unit: weir_bytes::of(metric.unit.as_bytes()),
+                help: weir_bytes::of(metric.help.as_bytes()),
+                is_counter: metric.kind == MetricKind::Counter,
+                value,
+            };
+            // SAFETY: the caller of the interface has given a function of this kind.
+            unsafe { visit(context, &raw const shown) };
+        });
         Ok(weir_code::WEIR_OK)
     })
 }
@@ -107,9 +105,45 @@ pub unsafe extern "C" fn weir_stats_text(
 ) -> weir_code {
     run(|| {
         // SAFETY: the contract of `borrow`.
-        let text = text(&unsafe { shared(db)? }.db.stats());
+        let text = text(&unsafe { shared(db)? }.db);
         // SAFETY: the contract of `borrow`.
         unsafe { show(visit, context, text.as_bytes()) };
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
+/// Shows the explicit locks and those who wait. A row that a transaction has written is its own
+/// without one, until somebody waits for it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_locks(
+    db: *const weir_db,
+    visit: weir_visit_lock,
+    context: *mut c_void,
+) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let db = unsafe { shared(db)? };
+        let (locks, owners) = (db.db.locks()?, db.tables.tree_owners()?);
+        let Some(visit) = visit else { return Ok(weir_code::WEIR_OK) };
+        for lock in &locks {
+            let (table, index) = match owners.get(&lock.tree) {
+                Some((table, index)) => (table.as_str(), index.as_deref().unwrap_or_default()),
+                None => (lock.tree.as_str(), ""),
+            };
+            let shown = weir_seen_lock {
+                owner: lock.owner.0,
+                table: weir_bytes::of(table.as_bytes()),
+                index: weir_bytes::of(index.as_bytes()),
+                key: weir_bytes::of(&lock.key),
+                to: weir_bytes::of(lock.to.as_deref().unwrap_or_default()),
+                is_range: lock.is_range,
+                has_to: lock.to.is_some(),
+                is_shared: lock.is_shared,
+                is_waiting: lock.is_waiting,
+            };
+            // SAFETY: the caller of the interface has given a function of this kind.
+            unsafe { visit(context, &raw const shown) };
+        }
         Ok(weir_code::WEIR_OK)
     })
 }

@@ -284,6 +284,23 @@ pub unsafe extern "C" fn weir_table_find_for_update(
     })
 }
 
+/// Releases the locks of rows and entries, not of ranges, that a transaction has come to hold since
+/// a mark (weir_txn_lock_mark): of what it has read for a change and does not want after all. For
+/// the levels below WEIR_REPEATABLE_READ.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_table_release_locks(
+    table: *const weir_table,
+    txn: *const weir_txn,
+    mark: usize,
+) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let (table, inner) = unsafe { (shared(table)?, shared(txn)?.inner()) };
+        table.table.release_since(&inner.txn, mark);
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
 /// Takes `count` auto-increment numbers in a row, none above `max`. Nobody ever gets them again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_table_take_numbers(
@@ -403,6 +420,30 @@ pub unsafe extern "C" fn weir_table_estimate(
             put(rows, estimate.rows())?;
             put(kind, how as u32)?;
         }
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
+/// The key in the tree of the rows (WEIR_ROWS) or of an index that lies about `nth` of `of` equal
+/// distances into it; of an index, the primary key may follow the index key. WEIR_NOTHING: there is
+/// none there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_table_key_at(
+    table: *mut weir_table,
+    index: i32,
+    nth: u32,
+    of: u32,
+    key: *mut weir_bytes,
+) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let handle = unsafe { alone(table)? };
+        let Some(found) = handle.table.key_at(place(index)?, nth, of)? else {
+            return Ok(weir_code::WEIR_NOTHING);
+        };
+        handle.row = found;
+        // SAFETY: the contract of `borrow`.
+        unsafe { put(key, weir_bytes::of(&handle.row))? };
         Ok(weir_code::WEIR_OK)
     })
 }

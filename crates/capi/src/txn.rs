@@ -263,6 +263,18 @@ pub unsafe extern "C" fn weir_txn_is_over(txn: *const weir_txn) -> bool {
     unsafe { shared(txn).map(|txn| txn.inner().txn.is_over()) }.unwrap_or(true)
 }
 
+/// Puts out a point for weir_table_release_locks.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_txn_lock_mark(txn: *const weir_txn, out: *mut usize) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let mark = unsafe { shared(txn)?.inner() }.txn.lock_mark();
+        // SAFETY: the contract of `borrow`.
+        unsafe { put(out, mark)? };
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
 /// Makes a point to go back to.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_txn_savepoint(txn: *const weir_txn, out: *mut u64) -> weir_code {
@@ -309,8 +321,8 @@ pub unsafe extern "C" fn weir_txn_release(txn: *const weir_txn, savepoint: u64) 
 }
 
 /// Ends the wait for a lock of a transaction, or its next one in this statement: the call that
-/// waits fails with WEIR_INTERRUPTED. The one function that any thread may call while another one
-/// uses the transaction.
+/// waits fails with WEIR_INTERRUPTED. Any thread may call it while another one uses the
+/// transaction.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_txn_interrupt(txn: *const weir_txn) -> weir_code {
     run(|| {
@@ -321,6 +333,29 @@ pub unsafe extern "C" fn weir_txn_interrupt(txn: *const weir_txn) -> weir_code {
             0 => {}
             number => txn.db.kill_wait(TxnId(number)),
         }
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
+/// The transaction's number in the engine, as weir_locks shows it; 0 before it has locked or
+/// changed anything. Any thread may ask while another one uses the transaction.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_txn_number(txn: *const weir_txn) -> u64 {
+    // SAFETY: the contract of `borrow`.
+    unsafe { txn.as_ref() }.map_or(0, |txn| txn.number.load(Ordering::Relaxed))
+}
+
+/// Copies what the transaction sees, without its own changes, into a new database in a directory
+/// where there is none: whole and closed when this returns, while everybody goes on. Prepared
+/// transactions are not in it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_txn_copy(txn: *const weir_txn, directory: weir_bytes) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let (txn, directory) = unsafe { (shared(txn)?, directory.text()?) };
+        // SAFETY: the contract of `borrow`.
+        let inner = unsafe { txn.inner() };
+        txn.db.copy_to(&mut inner.txn, std::path::Path::new(directory))?;
         Ok(weir_code::WEIR_OK)
     })
 }

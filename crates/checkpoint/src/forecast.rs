@@ -146,7 +146,11 @@ pub(crate) struct Rates {
 }
 
 const HIGH_UP_SECONDS: f64 = 3.0;
+/// The highest rate is forgotten in about this time,
 const HIGH_DOWN_SECONDS: f64 = 10.0;
+/// or in the time of a log wrap, if that is less but not less than this: a reserve for a rate that
+/// no page in the list has seen is log given away.
+const HIGH_DOWN_SECONDS_MIN: f64 = 3.0;
 
 /// Bytes that writing a page costs the disk: in place, and its share of a doublewrite batch.
 fn page_device_bytes(page_bytes: u64) -> f64 {
@@ -155,8 +159,14 @@ fn page_device_bytes(page_bytes: u64) -> f64 {
 
 impl Rates {
     /// Takes the differences since the last tick, of whose page writes `deadline_share` were for
-    /// deadlines. `None` at the first, and when no time passed.
-    pub(crate) fn observe(&mut self, seen: &Seen<'_>, deadline_share: f64) -> Option<Tick> {
+    /// deadlines; the log wraps in about `age_limit_bytes`. `None` at the first, and when no time
+    /// passed.
+    pub(crate) fn observe(
+        &mut self,
+        seen: &Seen<'_>,
+        age_limit_bytes: u64,
+        deadline_share: f64,
+    ) -> Option<Tick> {
         let now = Counters::from(seen);
         let Some(last) = self.last else {
             self.last = Some(now);
@@ -185,7 +195,9 @@ impl Rates {
         };
         self.redo.observe(tick.redo_bytes, seconds);
         let redo = tick.redo_bytes / seconds;
-        let settle = if redo > self.redo_high { HIGH_UP_SECONDS } else { HIGH_DOWN_SECONDS };
+        let wrap_seconds = age_limit_bytes as f64 / self.redo_high.max(1.0);
+        let down = wrap_seconds.clamp(HIGH_DOWN_SECONDS_MIN, HIGH_DOWN_SECONDS);
+        let settle = if redo > self.redo_high { HIGH_UP_SECONDS } else { down };
         self.redo_high += (redo - self.redo_high) * share(seconds, settle);
         self.pages.observe(tick.pages, seconds);
         self.used.observe(tick.pages * deadline_share + tick.log_cost, seconds);
@@ -221,5 +233,43 @@ mod tests {
         rate.observe(0.0, 0.1);
         rate.observe(0.0, 0.1);
         assert_eq!(rate.per_second(), 0.0, "a step down");
+    }
+
+    #[test]
+    fn a_high_rate_is_remembered_for_a_log_wrap() {
+        let dirty = crate::AgeHistogram::default();
+        let high_after = |age_limit_bytes: u64| {
+            let mut rates = Rates::default();
+            let mut seen = Seen {
+                now_micros: 0,
+                log_end: Lsn(1),
+                oldest_dirty: Lsn(1),
+                dirty: &dirty,
+                pages_in_flight: 0,
+                oldest_in_flight: None,
+                pages_completed: 0,
+                backlogged_micros: 0,
+                dirty_pages: 0,
+                frames_total: 100,
+                frames_free: 100,
+                frames_taken: 0,
+                tail_dirty_fraction: 0.0,
+                commits: 0,
+                log_bytes_written: 0,
+                log_writes: 0,
+                admission_waiters: 0,
+                page_bytes: 8192,
+            };
+            // A second of 10 MB/s or so, then five of 1 MB/s.
+            for tick in 0..120u64 {
+                seen.now_micros += 50_000;
+                let bytes = if tick < 20 { 500_000 } else { 50_000 };
+                seen.log_end = seen.log_end.advanced(bytes);
+                rates.observe(&seen, age_limit_bytes, 1.0);
+            }
+            rates.redo_high
+        };
+        let (short, long) = (high_after(5_000_000), high_after(1 << 30));
+        assert!(short < 1.6e6 && long > 1.9e6, "{short} {long}");
     }
 }

@@ -161,7 +161,7 @@ const RATE_MAX: f64 = 1e15;
 /// Decides what to do until the next tick. Reads no clock, does no I/O, draws no random numbers:
 /// the same inputs give the same verdict (CKPT-1).
 pub fn decide(state: &mut State, seen: &Seen<'_>, limits: &Limits) -> Verdict {
-    let tick = state.rates.observe(seen, state.told.deadline_share);
+    let tick = state.rates.observe(seen, limits.age_bytes, state.told.deadline_share);
     let age_bytes = seen.log_end.bytes_since(seen.oldest_dirty) as f64;
     let (seconds, redo_bytes) = tick.map_or((0.0, 0.0), |tick| (tick.seconds, tick.redo_bytes));
     let redo_high = state.rates.redo_high;

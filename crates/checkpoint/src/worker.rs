@@ -61,6 +61,10 @@ const RECORD_SHARE: u64 = 64;
 /// And not more often than this while nothing presses.
 const RECORD_MICROS: u64 = 1_000_000;
 
+/// Where the sweeper's second lane writes its doublewrite batches, modulo the number of files: of
+/// three it has one for itself, of two it shares the cleaner's (1), not the first lane's (0).
+const SHARD_OF_SECOND: usize = 5;
+
 /// The cleaner's batches take the disk about this long.
 const CLEAN_SECONDS: f64 = 0.03;
 
@@ -234,19 +238,25 @@ impl Checkpointer {
         self.admission.advance(self.clock.now_micros(), end, gate);
     }
 
-    /// The sweeper's step. Returns pages written; 0 means rest.
+    /// The sweeper's step. Returns pages written; 0 means rest. Each of the sweeper's `lane`s calls
+    /// it in turn, from a thread of its own: while one waits for the device, the other goes on.
     ///
     /// # Errors
     /// [`WorkerError::Pool`].
-    pub fn sweep(&self) -> Result<usize, WorkerError> {
+    pub fn sweep(&self, lane: usize) -> Result<usize, WorkerError> {
         if let Some(lab) = &self.lab {
+            // The originals that it imitates have one.
+            if lane > 0 {
+                return Ok(0);
+            }
             if lab.is_due(self.clock.now_micros()) {
                 self.observe(|seen| lab.ask(seen, self.log.capacity_bytes()));
             }
             return Ok(lab.sweep(&self.pool, &*self.clock)?);
         }
         let verdict = self.verdict();
-        Ok(sweep(&self.pool, &*self.clock, &self.pace, &verdict, 0)?)
+        let shard = if lane == 0 { 0 } else { SHARD_OF_SECOND };
+        Ok(sweep(&self.pool, &*self.clock, &self.pace, &verdict, shard)?)
     }
 
     /// The cleaner's step: keeps free frames ahead of demand. Returns whether they are.

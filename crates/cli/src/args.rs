@@ -69,6 +69,8 @@ pub(crate) enum Bench {
     Tpcc(Tpcc),
     /// Verify the bench's trees, and what an --ack-file says was acknowledged
     Verify(Verify),
+    /// The report of what `make compare` has run so far
+    Compare(Compare),
 }
 
 #[derive(Subcommand)]
@@ -78,6 +80,18 @@ pub(crate) enum Lab {
     /// Run an experiment, or all: other policies and this engine's on the same work
     #[command(after_help = LAB_EXAMPLES)]
     Run(LabRun),
+    /// Measure what the live page and the metrics cost when they are asked for once a second
+    Cost(LabCost),
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct LabCost {
+    /// Turns of five seconds with and as many without
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub(crate) rounds: usize,
+    /// Where the database goes
+    #[arg(long, value_name = "DIR", default_value = "./weir-lab")]
+    pub(crate) dir: PathBuf,
 }
 
 #[derive(ClapArgs)]
@@ -88,6 +102,9 @@ pub(crate) struct LabRun {
     /// All in ten minutes, on little data, instead of hours
     #[arg(long)]
     pub(crate) quick: bool,
+    /// Only this policy's runs, beside deadline's (an unknown one lists them)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) policy: Option<weir_lab::policies::Kind>,
     /// Where databases, results and reports go
     #[arg(long, value_name = "DIR", default_value = "./weir-lab")]
     pub(crate) dir: PathBuf,
@@ -251,6 +268,25 @@ pub(crate) struct Verify {
     /// What a run's --ack-file noted
     #[arg(long, value_name = "FILE")]
     pub(crate) ack_file: Option<PathBuf>,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct Compare {
+    /// Where it ran
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// Write the report with charts to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+    /// Write all figures and seconds to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Write TPC-C's curves on the limited disk to this file, as SVG
+    #[arg(long, value_name = "FILE")]
+    pub(crate) picture: Option<PathBuf>,
+    /// Replace the files if they are there
+    #[arg(long)]
+    pub(crate) force: bool,
 }
 
 #[derive(ClapArgs)]

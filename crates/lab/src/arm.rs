@@ -45,8 +45,8 @@ impl Site {
             disk: "2000iops,32MiB".to_owned(),
             threads: "16".to_owned(),
             durability: Durability::Synced,
-            warmup: Some(6),
-            seconds: 6,
+            warmup: Some(5),
+            seconds: 5,
             speed: 50,
             quick: true,
         }
@@ -182,7 +182,7 @@ pub(crate) fn run_arm(
     });
     opened.engine.close()?;
     let Some(report) = report? else { return Ok(None) };
-    let run = Run { name: arm.name.clone(), recorded: options.feed.recorded(0) };
+    let run = Run { name: arm.name.clone(), group: None, recorded: options.feed.recorded(0) };
     let shown = if arm.kind == Kind::Deadline { None } else { Some((low, high)) };
     Ok(Some(Result1::of(arm, &report, shown, run.json())))
 }

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod arm;
+mod cost;
 mod experiments;
 mod judge;
 pub mod policies;
@@ -11,6 +12,7 @@ mod report;
 mod results;
 mod run;
 
+pub use cost::{Cost, cost};
 pub use experiments::{Experiment, all, find};
 pub use report::Outcome;
 pub use run::{Order, run};

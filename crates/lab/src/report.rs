@@ -29,7 +29,7 @@ pub(crate) fn page(
     let mut notes = vec![format!("What the seed found: {}.", experiment.found)];
     match finding {
         Some(finding) => notes.push(finding.text()),
-        None => notes.push("Interrupted: these are the runs that were done.".to_owned()),
+        None => notes.push("Not all runs were done, so nothing is said about it.".to_owned()),
     }
     notes.extend(deadline_stands(results));
     if !experiment.missing.is_empty() {

@@ -3,7 +3,7 @@ use crate::arm::Arm;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
-use weir_bench::Report;
+use weir_bench::{Figures, Report, settled_tps};
 
 /// Of one arm.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -55,6 +55,7 @@ impl Result1 {
         let writes = &figures.page_writes;
         let all = writes.total().max(1) as f64;
         let seconds = figures.seconds.max(1e-9);
+        let (cv, worst) = evenness(&report.phases, figures);
         Result1 {
             name: arm.name.clone(),
             original: arm.original.to_owned(),
@@ -62,8 +63,8 @@ impl Result1 {
             group: arm.group(),
             capacity,
             tps: figures.tps_mean,
-            cv: figures.tps_cv,
-            worst: figures.tps_worst_second_over_mean,
+            cv,
+            worst,
             stalled: figures.stalled_seconds,
             p99_micros: figures.latency_micros.p99,
             age_mean: figures.checkpoint_age_mean_over_limit,
@@ -107,7 +108,7 @@ impl Result1 {
 
     /// After how many log wraps the throughput stays within a tenth of its last half's mean.
     pub(crate) fn settled_after_wraps(&self) -> Option<f64> {
-        settled(&self.all_seconds()).map(|seconds| seconds as f64 / self.wrap_seconds())
+        settled_tps(&self.all_seconds()).map(|seconds| seconds as f64 / self.wrap_seconds())
     }
 
     pub(crate) fn save(&self, path: &Path) -> Result<()> {
@@ -123,41 +124,30 @@ impl Result1 {
     }
 }
 
-/// Seconds looked at together: single ones are noise.
-const WINDOW: usize = 3;
-
-/// From which second on all means of three seconds are within a tenth of the last half's mean.
-fn settled(tps: &[f64]) -> Option<usize> {
-    if tps.len() < 2 * WINDOW {
-        return None;
+/// CV and the worst second over the mean. Of a run in phases within these, since the step from one
+/// number of threads to another is no unevenness: the mean of the CVs, and the worst of the worst.
+fn evenness(phases: &[Figures], whole: &Figures) -> (f64, f64) {
+    if phases.len() < 2 {
+        return (whole.tps_cv, whole.tps_worst_second_over_mean);
     }
-    let half = &tps[tps.len() / 2..];
-    let last = half.iter().sum::<f64>() / half.len() as f64;
-    let off = |window: &[f64]| {
-        let mean = window.iter().sum::<f64>() / WINDOW as f64;
-        (mean - last).abs() > 0.1 * last
-    };
-    let latest = tps.windows(WINDOW).rposition(off);
-    match latest {
-        None => Some(0),
-        Some(at) if at + WINDOW >= tps.len() => None,
-        Some(at) => Some(at + 1),
-    }
+    let cv = phases.iter().map(|phase| phase.tps_cv).sum::<f64>() / phases.len() as f64;
+    let worst = phases.iter().map(|phase| phase.tps_worst_second_over_mean).reduce(f64::min);
+    (cv, worst.unwrap_or(0.0))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::settled;
+    use super::*;
 
     #[test]
-    fn settling() {
-        let flat = [10.0; 12];
-        assert_eq!(settled(&flat), Some(0));
-        let mut late = [10.0; 12];
-        late[..3].fill(2.0);
-        assert_eq!(settled(&late), Some(3), "the window from second 2 is 22 / 3");
-        let waves: Vec<f64> = (0..40).map(|i| if i / 5 % 2 == 0 { 4.0 } else { 12.0 }).collect();
-        assert_eq!(settled(&waves), None, "it never does");
-        assert_eq!(settled(&[1.0; 5]), None, "too short to say");
+    fn steps_of_the_load_are_no_unevenness() {
+        let phase = |tps_cv, tps_worst_second_over_mean| Figures {
+            tps_cv,
+            tps_worst_second_over_mean,
+            ..Figures::default()
+        };
+        let whole = phase(0.6, 0.3);
+        assert_eq!(evenness(&[phase(0.6, 0.3)], &whole), (0.6, 0.3));
+        assert_eq!(evenness(&[phase(0.25, 0.9), phase(0.75, 0.8)], &whole), (0.5, 0.8));
     }
 }

@@ -1,7 +1,8 @@
 //! Runs experiments, going on where an earlier run was stopped.
-use crate::arm::{Site, load, run_arm};
+use crate::arm::{Arm, Site, load, run_arm};
 use crate::experiments::{Experiment, Work};
 use crate::judge::{Results, deadline_stands, plain, table};
+use crate::policies::Kind;
 use crate::recovery;
 use crate::report::{Outcome, page};
 use crate::results::Result1;
@@ -21,6 +22,8 @@ pub struct Order {
     pub force: bool,
     /// Leave alone what has a report instead of refusing.
     pub skip_done: bool,
+    /// Only the runs of this policy, beside `deadline`'s.
+    pub policy: Option<Kind>,
     /// The command, for the report.
     pub command: String,
 }
@@ -30,10 +33,16 @@ impl Order {
         if self.quick { "quick" } else { "full" }
     }
 
+    /// What the files of an experiment are called.
+    fn stem(&self, number: u8) -> String {
+        let policy = self.policy.map_or(String::new(), |policy| format!("-{policy}"));
+        format!("{}-{number:02}{policy}", self.kind())
+    }
+
     /// Where the report of an experiment is.
     #[must_use]
     pub fn report_path(&self, number: u8) -> PathBuf {
-        self.dir.join(format!("{}-{number:02}.html", self.kind()))
+        self.dir.join(format!("{}.html", self.stem(number)))
     }
 }
 
@@ -61,7 +70,7 @@ pub fn run(
         }
         bail!("{} exists; --force runs the experiment again and replaces it", report.display());
     }
-    let place = order.dir.join(format!("{}-{:02}", order.kind(), experiment.number));
+    let place = order.dir.join(order.stem(experiment.number));
     if order.force && place.exists() {
         std::fs::remove_dir_all(&place).with_context(|| format!("removing {}", place.display()))?;
     }
@@ -70,11 +79,19 @@ pub fn run(
     writeln!(out, "seed {}", experiment.seed)?;
     let site = (experiment.site)(if order.quick { Site::quick() } else { Site::full() });
     let results = match &experiment.work {
-        Work::Arms(arms) => run_arms(&arms(&site), &site, &place, interrupt, out)?,
+        Work::Arms(arms) => {
+            let arms = chosen(arms(&site), order.policy, experiment.number)?;
+            run_arms(&arms, &site, &place, interrupt, out)?
+        }
+        Work::Recoveries(_) if order.policy.is_some() => {
+            bail!("experiment {} is about recovery: no policy runs in it", experiment.number)
+        }
         Work::Recoveries(which) => recoveries(which, &site, &place, interrupt, out)?,
     };
     let stopped = interrupt.load(Relaxed);
-    let finding = (!stopped).then(|| (experiment.judge)(&Results(&results)));
+    // What a seed found is about all of its runs.
+    let whole = !stopped && order.policy.is_none();
+    let finding = whole.then(|| (experiment.judge)(&Results(&results)));
     let shown = table("", &results);
     writeln!(out, "\n{}", plain(&shown))?;
     if let Some(finding) = &finding {
@@ -96,8 +113,20 @@ pub fn run(
     Ok(Outcome { report: path, ..outcome(verified, stopped, false) })
 }
 
+/// The arms of one policy, and `deadline`'s.
+fn chosen(arms: Vec<Arm>, policy: Option<Kind>, number: u8) -> Result<Vec<Arm>> {
+    let Some(policy) = policy else { return Ok(arms) };
+    if !arms.iter().any(|arm| arm.kind == policy) {
+        let mut there: Vec<&str> = arms.iter().map(|arm| arm.kind.name()).collect();
+        there.dedup();
+        bail!("experiment {number} does not run {policy}; it has {}", there.join(", "));
+    }
+    let kept = |arm: &Arm| arm.kind == policy || arm.kind == Kind::Deadline;
+    Ok(arms.into_iter().filter(kept).collect())
+}
+
 fn run_arms(
-    arms: &[crate::arm::Arm],
+    arms: &[Arm],
     site: &Site,
     place: &Path,
     interrupt: &AtomicBool,
@@ -184,9 +213,7 @@ fn recoveries(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arm::Arm;
     use crate::judge::Finding;
-    use crate::policies::Kind;
 
     fn experiment() -> Experiment {
         Experiment {
@@ -220,6 +247,7 @@ mod tests {
             quick: true,
             force: false,
             skip_done: false,
+            policy: None,
             command: "weir lab run 99".to_owned(),
         }
     }
@@ -257,5 +285,18 @@ mod tests {
         let stopped = run(&experiment, &order, &stop, &mut Vec::new()).expect("it ends");
         assert!(stopped.interrupted && !order.report_path(99).exists());
         assert!(stopped.report.exists(), "{}", stopped.report.display());
+    }
+
+    #[test]
+    fn one_policy_may_be_asked_for_by_name() {
+        let arms =
+            || vec![Arm::deadline(), Arm::new("a", Kind::Mysql8), Arm::new("b", Kind::Furious)];
+        let names = |policy| -> Result<Vec<String>> {
+            Ok(chosen(arms(), policy, 7)?.into_iter().map(|arm| arm.name).collect())
+        };
+        assert_eq!(names(None).expect("all"), ["deadline", "a", "b"]);
+        assert_eq!(names(Some(Kind::Furious)).expect("two"), ["deadline", "b"]);
+        let error = names(Some(Kind::Reflex)).expect_err("it has none").to_string();
+        assert_eq!(error, "experiment 7 does not run reflex; it has deadline, mysql_8, furious");
     }
 }

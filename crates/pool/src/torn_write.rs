@@ -46,7 +46,7 @@ pub struct DoubleWriteConfig {
 impl Default for DoubleWriteConfig {
     fn default() -> Self {
         // Batches are as long as the pace asks; only fast disks get to fill one.
-        DoubleWriteConfig { mode: DoubleWriteMode::On, files: 2, pages: 256 }
+        DoubleWriteConfig { mode: DoubleWriteMode::On, files: 3, pages: 256 }
     }
 }
 

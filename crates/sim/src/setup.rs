@@ -23,7 +23,7 @@ pub enum Planted {
 
 impl Planted {
     /// All of them, with the names that the command line takes.
-    pub const ALL: [(&'static str, Planted); 18] = [
+    pub const ALL: [(&'static str, Planted); 19] = [
         ("nothing", Planted::Nothing),
         ("skip-log-gate", Planted::SkipLogGate),
         ("torn-pages", Planted::TornPages),
@@ -39,6 +39,7 @@ impl Planted {
         ("ranges-not-locked", Planted::Txn(PlantedBug::RangesNotLocked)),
         ("prepared-short", Planted::Txn(PlantedBug::PreparedShort)),
         ("prepared-forgets-locks", Planted::Txn(PlantedBug::PreparedForgetsLocks)),
+        ("versions-not-archived", Planted::Txn(PlantedBug::VersionsNotArchived)),
         ("dropped-tree-not-freed", Planted::Txn(PlantedBug::DroppedTreeNotFreed)),
         ("drop-not-locked", Planted::Txn(PlantedBug::DropNotLocked)),
         ("index-too-early", Planted::Txn(PlantedBug::IndexTooEarly)),
@@ -58,6 +59,8 @@ pub struct Setup {
     pub doublewrite: DoubleWriteConfig,
     /// The opening before wrote pages that could tear.
     pub torn_before: bool,
+    /// Memory for versions, in bytes; the engine's own measure when 0.
+    pub versions_bytes: u64,
     /// What is wrong on purpose.
     pub planted: Planted,
 }
@@ -72,6 +75,7 @@ impl Setup {
             log_bytes: 640 << 10,
             doublewrite: DoubleWriteConfig { mode: DoubleWriteMode::On, files: 2, pages: 16 },
             torn_before: false,
+            versions_bytes: 0,
             planted: Planted::Nothing,
         }
     }
@@ -95,6 +99,8 @@ impl Setup {
             log_bytes: (640 << 10) + random.u64(0..4) * (128 << 10),
             doublewrite: DoubleWriteConfig { mode, files, pages },
             torn_before: false,
+            // Mostly so little that snapshots of a few dozen transactions are old.
+            versions_bytes: *random.choice(&[0, 2_000, 4_000, 20_000]).unwrap_or(&0),
             planted,
         }
     }
@@ -139,6 +145,7 @@ impl Setup {
             create: Create::IfMissing,
             background: Background::Manual,
             pages_max: 1 << 16,
+            versions_max_bytes: (self.versions_bytes > 0).then_some(self.versions_bytes),
             skip_log_gate: self.planted == Planted::SkipLogGate,
             planted: match self.planted {
                 Planted::Txn(bug) => bug,

@@ -15,7 +15,7 @@ use weir::{Db, Durability, Txn};
 
 use crate::descriptor::{IndexInfo, TableInfo};
 use crate::error::Error;
-use crate::raw::{Checked, RawTable};
+use crate::raw::{Checked, Locked, RawTable};
 use crate::shared::{Shared, key_of};
 
 const CATALOG: &str = "weir.tables";
@@ -39,7 +39,7 @@ pub struct IndexSpec {
     pub definition: Vec<u8>,
 }
 
-fn name_key(name: &str) -> Vec<u8> {
+pub(crate) fn name_key(name: &str) -> Vec<u8> {
     [b"n", name.as_bytes()].concat()
 }
 
@@ -120,9 +120,10 @@ impl Tables {
         let indexes = info.indexes.iter().map(|index| tree(index.tree));
         let indexes = indexes.collect::<Result<_, Error>>()?;
         let shared = self.shared.clone();
-        let (version_key, checked) = (key_of(b'v', id), Checked::default());
+        let (version_key, checked, locked) =
+            (key_of(b'v', id), Checked::default(), Locked::default());
         let info = Arc::new(info);
-        Ok(RawTable { shared, state, info, primary, indexes, version_key, checked })
+        Ok(RawTable { shared, state, info, primary, indexes, version_key, checked, locked })
     }
 
     /// Makes a table of encoded rows. `false`: there is one of this name already.
@@ -193,19 +194,7 @@ impl Tables {
     /// # Errors
     /// [`Error::TableExists`], [`Error::Definition`], [`Error::Store`]; nothing was changed.
     pub fn rename(&self, from: &str, to: &str) -> Result<bool, Error> {
-        check_name(to)?;
-        let mut txn = self.shared.begin();
-        let (catalog, mut id) = (&self.shared.catalog, Vec::new());
-        if !txn.get_for_update(catalog, &name_key(from), &mut id)? {
-            return Ok(false);
-        }
-        txn.delete(catalog, &name_key(from))?;
-        match txn.insert(catalog, &name_key(to), &id) {
-            Err(weir::Error::Duplicate) => return Err(Error::TableExists(to.to_string())),
-            done => done?,
-        }
-        txn.commit_durably(Durability::Synced)?;
-        Ok(true)
+        self.rename_with(from, to, &[])
     }
 
     /// Removes all rows by giving the table new trees, when all who write to it have ended. Its
@@ -322,7 +311,7 @@ impl Tables {
     }
 
     /// Visits the committed rows of one kind: key without the kind, value.
-    fn each(
+    pub(crate) fn each(
         &self,
         kind: u8,
         mut visit: impl FnMut(&[u8], &[u8]) -> Result<(), Error>,
@@ -381,7 +370,7 @@ pub(crate) fn building() -> Error {
     Error::Definition("an index of the table is being built; try again when it is done".into())
 }
 
-fn check_name(name: &str) -> Result<(), Error> {
+pub(crate) fn check_name(name: &str) -> Result<(), Error> {
     if (1..=NAME_BYTES_MAX).contains(&name.len()) {
         return Ok(());
     }
@@ -389,7 +378,7 @@ fn check_name(name: &str) -> Result<(), Error> {
     Err(Error::Definition(format!("a name has 1 to {NAME_BYTES_MAX} bytes; this one has {len}")))
 }
 
-fn number(bytes: &[u8]) -> Result<u64, Error> {
+pub(crate) fn number(bytes: &[u8]) -> Result<u64, Error> {
     let number = bytes.try_into().map(u64::from_le_bytes);
     number.map_err(|_| Error::Damaged("a number in the catalog is not 8 bytes long".into()))
 }

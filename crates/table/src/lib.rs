@@ -10,8 +10,10 @@ mod entry;
 mod error;
 mod key;
 mod layout;
+mod owner;
 mod range;
 mod raw;
+mod redefine;
 mod row;
 mod scan;
 mod schema;
@@ -34,6 +36,7 @@ pub use key::{KeyColumn, Malformed, after_prefix, put_column, take_column, take_
 pub use layout::Row;
 pub use range::Range;
 pub use raw::{RawTable, RowImage};
+pub use redefine::Redefinition;
 pub use row::{RowCodec, RowColumn};
 pub use scan::{Direction, KeyRange, Lock, RawScan};
 pub use schema::{Column, Index, KeyPart, Schema, desc};

@@ -35,6 +35,18 @@ pub struct RawTable {
     pub(crate) indexes: Vec<Tree>,
     pub(crate) version_key: [u8; 9],
     pub(crate) checked: Checked,
+    pub(crate) locked: Locked,
+}
+
+/// The latest transaction that has locked the definition through this handle, and holds the lock
+/// until it ends; 0: none. Numbers are never used again.
+#[derive(Default)]
+pub(crate) struct Locked(AtomicU64);
+
+impl Clone for Locked {
+    fn clone(&self) -> Self {
+        Locked(AtomicU64::new(self.0.load(Ordering::Relaxed)))
+    }
 }
 
 /// What a handle has found out about the snapshots that know its definition: all from a number on,
@@ -222,6 +234,13 @@ impl RawTable {
         Ok(Some(Parts::of(key, &value)?.primary.to_vec()))
     }
 
+    /// Releases the locks of rows and entries that the transaction has come to hold since a mark
+    /// ([`Txn::lock_mark`]), not those of ranges nor of definitions (TABLE-3): of what it has read
+    /// for a change and does not want after all. For the levels below REPEATABLE READ.
+    pub fn release_since(&self, txn: &Txn, mark: usize) {
+        txn.release_since(mark, &self.shared.catalog);
+    }
+
     /// Takes `count` auto-increment numbers in a row, none above `max`, and returns the first. They
     /// are never given out again, whatever becomes of this transaction.
     ///
@@ -283,10 +302,18 @@ impl RawTable {
     /// Makes sure that the definition is what this handle knows, and stays so until the transaction
     /// ends (TABLE-3).
     pub(crate) fn lock_definition(&self, txn: &mut Txn) -> Result<(), Error> {
+        let number = txn.number()?.0;
+        // A lock once got is kept until the end, also by who goes back to a savepoint.
+        if self.locked.0.load(Ordering::Relaxed) == number {
+            return Ok(());
+        }
         let mut version = Vec::new();
         let there = txn.get_for_share(&self.shared.catalog, &self.version_key, &mut version)?;
-        let same = there && version == self.info.version.to_le_bytes();
-        if same { Ok(()) } else { Err(Error::Changed) }
+        if !there || version != self.info.version.to_le_bytes() {
+            return Err(Error::Changed);
+        }
+        self.locked.0.store(number, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Makes sure that the transaction sees the table in a version that this handle knows, not

@@ -174,6 +174,24 @@ impl RawTable {
         })
     }
 
+    /// The key in the tree of the rows (`None`) or of an index that lies about `nth` of `of` equal
+    /// distances into it: of an index, the index key and perhaps the primary key behind it.
+    ///
+    /// # Errors
+    /// [`Error::NoIndex`], [`Error::Store`].
+    pub fn key_at(
+        &self,
+        index: Option<usize>,
+        nth: u32,
+        of: u32,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        let tree = match index {
+            None => &self.primary,
+            Some(at) => self.indexes.get(at).ok_or_else(|| Error::NoIndex(at.to_string()))?,
+        };
+        Ok(tree.key_at(nth, of)?)
+    }
+
     /// Counts a range that seems small; one that is not after all is as large as it seemed.
     fn count_few(
         &self,

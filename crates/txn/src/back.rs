@@ -96,7 +96,7 @@ fn undo_entry(w: &Writer, past: &Past, work: &mut Work, entry: &UndoEntry) -> Re
     }
     let tree = |id| work.trees.iter().find(|tree| tree.id() == id && !dropped.contains(&id));
     let tree_of = |id| Ok(tree(id).cloned());
-    let is_purged = |id| w.registry().find(id).is_none();
+    let is_purged = |id| w.registry().is_everybodys(id);
     undo_one(w.env(), past.id(), entry, &tree_of, &is_purged)
 }
 

@@ -75,7 +75,8 @@ impl Todo {
     }
 }
 
-/// Does what is left of transaction `id` and says in the log that nothing is.
+/// Does what is left of transaction `id` and says in the log that nothing is. `is_everybodys`:
+/// whether all see what that transaction did, and nothing but this is left to do for it.
 ///
 /// # Errors
 /// [`TxnError`]; what is left is done when the database is opened again.
@@ -84,11 +85,12 @@ pub(crate) fn finish(
     id: TxnId,
     todo: &[Todo],
     tree_of: &Trees<'_>,
+    is_everybodys: &dyn Fn(TxnId) -> bool,
     admit: &mut Admit<'_>,
 ) -> Result<(), TxnError> {
     let header = Header { txn: Some(id), ..Header::default() };
     for item in todo {
-        finish_one(env, id, item, tree_of, admit)?;
+        finish_one(env, id, item, tree_of, is_everybodys, admit)?;
     }
     admit(64)?;
     let group = Group::begin(Header { ended: true, ..header });
@@ -101,9 +103,12 @@ fn finish_one(
     id: TxnId,
     item: &Todo,
     tree_of: &Trees<'_>,
+    is_everybodys: &dyn Fn(TxnId) -> bool,
     admit: &mut Admit<'_>,
 ) -> Result<(), TxnError> {
     let header = Header { txn: Some(id), ..Header::default() };
+    // It may do what others have left, who are known no more.
+    let is_done_with = |writer| writer == id || is_everybodys(writer);
     match item {
         Todo::Chain { first, mark, tree } => {
             Tree::at(env.clone(), *tree, *first).free_chain(*first, *mark, header, admit)?;
@@ -113,7 +118,9 @@ fn finish_one(
                 admit(1024)?;
                 let change = Change::restoring(header);
                 tree.write(key, &change, &mut |row: Option<Row<'_>>| match row {
-                    Some(row) if row.flags.deleted && row.stamp.writer == id => Action::Remove,
+                    Some(row) if row.flags.deleted && is_done_with(row.stamp.writer) => {
+                        Action::Remove
+                    }
                     _ => Action::Nothing,
                 })?;
             }
@@ -125,7 +132,7 @@ fn finish_one(
             // Gone when a crash came after its pages were freed, and before that was known.
             if let Some(piece) = stored::read(env, stored)? {
                 for inner in &piece.todo {
-                    finish_one(env, id, inner, tree_of, admit)?;
+                    finish_one(env, id, inner, tree_of, is_everybodys, admit)?;
                 }
                 let tree = Tree::at(env.clone(), TreeId(0), stored.first);
                 tree.free_chain(stored.first, stored.mark, header, admit)?;

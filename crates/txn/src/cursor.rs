@@ -123,7 +123,8 @@ impl RowCursor {
                 if head.flags.deleted { Seen::Nothing } else { Seen::Row(head.flags) }
             } else {
                 let raw = &self.raw;
-                reader.see(head, &mut self.value, &mut || raw.is_fresh())?
+                let tree = raw.tree().id();
+                reader.see(tree, raw.key(), head, &mut self.value, &mut || raw.is_fresh())?
             };
             on = match seen {
                 Seen::Row(flags) if !flags.overflow => {

@@ -16,6 +16,8 @@ pub(crate) struct Ended {
     first: u64,
     /// How many are in the list.
     live: u64,
+    /// Bytes that they took when they were added.
+    bytes: u64,
     /// In the first chunk nobody is left before this place.
     head: usize,
     chunks: VecDeque<Chunk>,
@@ -32,6 +34,7 @@ struct Chunk {
 struct Place {
     /// No transaction in this place or a later one, and none that is open, is below this number.
     floor: TxnId,
+    bytes: u32,
     past: Option<Arc<Past>>,
 }
 
@@ -44,7 +47,7 @@ impl Chunk {
 impl Ended {
     /// An empty list; the first to be added has commit number `first`.
     pub(crate) fn new(first: u64) -> Self {
-        Ended { first, live: 0, head: 0, chunks: VecDeque::new() }
+        Ended { first, live: 0, bytes: 0, head: 0, chunks: VecDeque::new() }
     }
 
     /// How many are in it.
@@ -52,19 +55,34 @@ impl Ended {
         self.live
     }
 
+    /// Bytes of memory that they took when they were added.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// No transaction behind this number, and none that is open, is below what is returned; `None`
+    /// where nothing tells.
+    pub(crate) fn floor_at(&self, number: u64) -> Option<TxnId> {
+        let (chunk, place) = self.find(number)?;
+        Some(self.chunks.get(chunk)?.places.get(place)?.floor)
+    }
+
     /// No transaction in the list is below this number.
     pub(crate) fn floor(&self) -> Option<TxnId> {
         Some(self.chunks.front()?.places.get(self.head)?.floor)
     }
 
-    /// Adds the next. `floor`: the oldest transaction that was open when it ended.
-    pub(crate) fn push(&mut self, past: Arc<Past>, floor: TxnId) {
+    /// Adds the next, which takes so many bytes. `floor`: the oldest transaction that was open when
+    /// it ended.
+    pub(crate) fn push(&mut self, past: Arc<Past>, floor: TxnId, bytes: u64) {
         if self.chunks.back().is_none_or(|chunk| chunk.len == CHUNK) {
             let places = Vec::with_capacity(CHUNK);
             self.chunks.push_back(Chunk { live: 0, len: 0, places });
         }
         if let Some(chunk) = self.chunks.back_mut() {
-            chunk.places.push(Place { floor, past: Some(past) });
+            let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+            self.bytes += u64::from(bytes);
+            chunk.places.push(Place { floor, bytes, past: Some(past) });
             (chunk.len, chunk.live) = (chunk.len + 1, chunk.live + 1);
             self.live += 1;
         }
@@ -85,7 +103,9 @@ impl Ended {
     pub(crate) fn remove(&mut self, number: u64) -> Option<Arc<Past>> {
         let (at, place) = self.find(number)?;
         let chunk = self.chunks.get_mut(at)?;
-        let past = chunk.places.get_mut(place)?.past.take()?;
+        let place = chunk.places.get_mut(place)?;
+        let past = place.past.take()?;
+        self.bytes -= u64::from(place.bytes);
         chunk.live -= 1;
         self.live -= 1;
         if chunk.is_spent() {
@@ -135,7 +155,7 @@ mod tests {
     fn what_is_taken_out_leaves_next_to_nothing() {
         let mut ended = Ended::new(2);
         for n in 0..100_000u64 {
-            ended.push(Arc::new(Past::new(TxnId(n))), TxnId(n));
+            ended.push(Arc::new(Past::new(TxnId(n))), TxnId(n), 7);
             // The first stays, as when a snapshot is held.
             assert_eq!(ended.remove(n + 2).is_some(), n > 0 || ended.remove(2).is_none());
         }
@@ -153,7 +173,7 @@ mod tests {
             for (act, pick) in acts {
                 match act {
                     0 => for _ in 0..burst.min(pick + 1) {
-                        ended.push(Arc::new(Past::new(TxnId(next))), TxnId(next));
+                        ended.push(Arc::new(Past::new(TxnId(next))), TxnId(next), 7);
                         model.insert(next, TxnId(next));
                         next += 1;
                     },
@@ -175,6 +195,7 @@ mod tests {
                     }
                 }
                 prop_assert_eq!(ended.len(), model.len() as u64);
+                prop_assert_eq!(ended.bytes(), 7 * ended.len());
                 prop_assert_eq!(ended.front().map(|(n, _)| n), model.keys().next().copied());
                 if let (Some(floor), Some((_, first))) = (ended.floor(), model.first_key_value()) {
                     prop_assert!(floor <= *first);

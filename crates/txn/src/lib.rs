@@ -1,6 +1,7 @@
 //! Who sees and who waits: transaction numbers, which of them are active, rows as locks, undo and
 //! what remains to be done after a commit; versions, snapshots and locks.
 #![forbid(unsafe_code)]
+mod archive;
 mod back;
 mod cleanup;
 mod cursor;
@@ -19,6 +20,7 @@ mod resumed;
 mod run;
 mod scan;
 mod see;
+mod spill;
 mod stored;
 mod txn;
 mod undo;
@@ -27,7 +29,9 @@ mod work;
 pub use cleanup::Todo;
 pub use cursor::{Looker, RowCursor};
 pub use error::TxnError;
-pub use locks::{Edge, Kind, LockStats, LockTable, Owner, Place, PlaceBuf, Refused, Wait};
+pub use locks::{
+    Edge, Kind, LockStats, LockTable, Owner, Place, PlaceBuf, Refused, SeenLock, Wait,
+};
 pub use past::{Past, State, Version};
 #[doc(hidden)]
 pub use planted::PlantedBug;

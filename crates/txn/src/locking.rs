@@ -69,6 +69,21 @@ impl Txn {
         }
     }
 
+    /// A point to go back to with [`Txn::release_since`].
+    #[must_use]
+    pub fn lock_mark(&self) -> usize {
+        self.owner.as_ref().map_or(0, |owner| owner.mark())
+    }
+
+    /// Releases the locks of keys (not of ranges) that it has come to hold since the mark, but
+    /// those in the tree `kept`. For rows that were looked at and not changed; at the levels below
+    /// REPEATABLE READ, where nobody counts on their staying as they are.
+    pub fn release_since(&self, w: &Writer, mark: usize, kept: &Tree) {
+        if let Some(owner) = &self.owner {
+            w.locks().release_since(owner, mark, kept.id());
+        }
+    }
+
     /// Gives the processor away while the row is taken, as long as patience lasts. Returns whether
     /// it seems to be free.
     pub(crate) fn yields(

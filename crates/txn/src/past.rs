@@ -1,7 +1,7 @@
 //! What one transaction did: for each row it changed, what was there before. The same list takes
 //! the transaction back, is carried forward in the log, and gives readers older versions (D5).
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -30,6 +30,8 @@ pub struct Past {
     id: TxnId,
     /// 0 while open; then its number times two, plus one if it was taken back.
     end: AtomicU64,
+    /// Completing it may take long.
+    heavy: AtomicBool,
     rows: Mutex<Rows>,
     /// Held while its owner writes or something is written in its name.
     pub(crate) work: Mutex<Work>,
@@ -101,6 +103,7 @@ impl Past {
         Past {
             id,
             end: AtomicU64::new(0),
+            heavy: AtomicBool::new(false),
             rows: Mutex::new(Rows::default()),
             work: Mutex::new(Work::default()),
         }
@@ -135,9 +138,13 @@ impl Past {
         self.end.store(number << 1 | u64::from(!committed), Ordering::Release);
     }
 
-    /// Whether completing it may take long.
+    /// Whether completing it may take long: told when it commits.
     pub(crate) fn is_heavy(&self) -> bool {
-        self.work.lock().is_heavy()
+        self.heavy.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_heavy(&self, is_heavy: bool) {
+        self.heavy.store(is_heavy, Ordering::Relaxed);
     }
 
     /// How many rows it has changed, each as often as it did.

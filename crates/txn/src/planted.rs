@@ -31,4 +31,6 @@ pub enum PlantedBug {
     DropNotLocked,
     /// An index that is being built comes into use before its entries are there.
     IndexTooEarly,
+    /// Versions for old snapshots are forgotten, not archived.
+    VersionsNotArchived,
 }

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use weir_base::{Lsn, TxnId};
 use weir_btree::TreeError;
 use weir_change::{Group, Header, Op};
+use weir_redo::Span;
 
 use crate::cleanup::{Todo, finish};
 use crate::error::TxnError;
@@ -87,7 +88,8 @@ impl Writer {
                 return Ok(());
             }
         };
-        let finished = finish(self.env(), past.id(), &todo, &tree_of, &mut go_on);
+        let is_everybodys = |id| self.registry().is_everybodys(id);
+        let finished = finish(self.env(), past.id(), &todo, &tree_of, &is_everybodys, &mut go_on);
         if finished.is_ok() {
             trees.iter().for_each(|tree| self.locks().forget_tree(*tree));
         }
@@ -107,7 +109,7 @@ impl Writer {
             let header = Header { txn: Some(id), commits: true, ..Header::default() };
             let mut group = Group::begin(header);
             todo.iter().map(Todo::to_cleanup).for_each(|todo| group.note(&Op::Cleanup(todo)));
-            group.commit(log)?;
+            self.carried(group.commit(log)?);
             self.registry().pin(id, start);
         }
         Ok(())
@@ -117,6 +119,7 @@ impl Writer {
     /// their memory back ("Scalable garbage collection for in-memory MVCC systems", Boettcher et
     /// al., VLDB 2019). Returns how many it looked through.
     pub fn prune(&self, max: usize) -> usize {
+        let Some(_pruning) = self.pruning.try_read() else { return 0 };
         let (some, snapshots) = self.registry().take_prunable(max, PRUNE_LAG);
         let mut hollow = Vec::new();
         for past in &some {
@@ -213,9 +216,20 @@ impl Writer {
         if let Some(xid) = &work.xid {
             note_prepared(&mut group, xid, &work.held, &work.todo);
         }
-        group.commit(log)?;
+        self.carried(group.commit(log)?);
         self.registry().pin(past.id(), start);
         Ok(())
+    }
+
+    fn carried(&self, span: Span) {
+        self.carried_bytes.fetch_add(span.end.bytes_since(span.start), Ordering::Relaxed);
+    }
+
+    /// Bytes of log that have named once more what recovery would need of transactions that began
+    /// far back.
+    #[must_use]
+    pub fn carried_bytes(&self) -> u64 {
+        self.carried_bytes.load(Ordering::Relaxed)
     }
 }
 

@@ -4,7 +4,7 @@
 //! A snapshot is one commit number (D6): taking it copies no list. A row whose writer is not in the
 //! registry any more was written by a transaction that everybody sees.
 use std::collections::hash_map::{Entry, HashMap};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::{Mutex, RwLock};
 use weir_base::{Lsn, TxnId};
 
+use crate::archive::{Archive, OldView};
 use crate::ended::Ended;
 use crate::gate::Gate;
 use crate::past::{Past, State};
@@ -47,6 +48,8 @@ pub struct Registry {
     last_commit: AtomicU64,
     open: AtomicU64,
     pub(crate) gate: Gate,
+    /// Where old snapshots find versions of transactions that are known here no more.
+    pub(crate) archive: Archive,
     shards: Box<[Shard]>,
     inner: Mutex<Inner>,
 }
@@ -56,12 +59,35 @@ struct Inner {
     open: BTreeSet<TxnId>,
     /// Where the first record is that recovery would need to take one back, or to complete it.
     pins: BTreeMap<TxnId, Lsn>,
-    /// Commit numbers of snapshots, with how many hold them.
-    snapshots: BTreeMap<u64, u32>,
+    /// Snapshots, by their commit numbers.
+    snapshots: BTreeMap<u64, Held>,
     /// Ended, by the number that they ended with.
     ended: Ended,
-    /// Those of them up to here have been looked at by `prune`.
+    /// Those of them that all snapshots see the end of, and that leave much to do.
+    heavy: VecDeque<Arc<Past>>,
+    /// Those of `ended` up to here have been looked at by `prune`.
     pruned: u64,
+    /// And those up to here by who archives them.
+    archived: u64,
+}
+
+/// A snapshot that is held.
+struct Held {
+    /// So many times.
+    count: u32,
+    /// Transactions from this number on began after it was taken.
+    bound: TxnId,
+}
+
+/// Ended transactions whose versions could be archived, oldest first.
+pub(crate) struct Archivable {
+    /// They, and others between them.
+    pub(crate) batch: Vec<Arc<Past>>,
+    /// The number up to which they were looked for.
+    pub(crate) looked: u64,
+    /// Snapshots that do not see the last of them: number, and from which transaction on all began
+    /// after it.
+    pub(crate) snapshots: Vec<(u64, TxnId)>,
 }
 
 /// What `Registry::stats` tells.
@@ -76,6 +102,10 @@ pub struct RegistryStats {
     pub snapshots: u64,
     /// How many commits the oldest snapshot lies back.
     pub oldest_snapshot_commits: u64,
+    /// Bytes of memory that ended transactions take, versions included.
+    pub version_bytes: u64,
+    /// Versions that lie in trees for old snapshots.
+    pub archived_versions: u64,
 }
 
 impl Registry {
@@ -89,13 +119,16 @@ impl Registry {
             last_commit: AtomicU64::new(1),
             open: AtomicU64::new(0),
             gate: Gate::default(),
+            archive: Archive::default(),
             shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
             inner: Mutex::new(Inner {
                 open: BTreeSet::new(),
                 pins: BTreeMap::new(),
                 snapshots: BTreeMap::new(),
                 ended: Ended::new(2),
+                heavy: VecDeque::new(),
                 pruned: 0,
+                archived: 0,
             }),
         }
     }
@@ -159,7 +192,11 @@ impl Registry {
     /// Ends a transaction as committed: all see its changes who take their snapshot from now on.
     /// What its commit left to do keeps its pin. Returns its commit number.
     pub fn commit(&self, past: &Arc<Past>) -> u64 {
-        let unpin = past.work.lock().todo.is_empty();
+        let unpin = {
+            let work = past.work.lock();
+            past.set_heavy(work.is_heavy());
+            work.todo.is_empty()
+        };
         self.conclude(past, true, unpin)
     }
 
@@ -169,6 +206,7 @@ impl Registry {
     }
 
     fn conclude(&self, past: &Arc<Past>, committed: bool, unpin: bool) -> u64 {
+        let bytes = past.memory_bytes();
         let mut inner = self.inner.lock();
         let number = self.last_commit.load(Ordering::Relaxed) + 1;
         past.set_end(number, committed);
@@ -180,7 +218,7 @@ impl Registry {
         }
         let floor = inner.open.first().copied().unwrap_or(past.id());
         inner.open.remove(&past.id());
-        inner.ended.push(past.clone(), floor);
+        inner.ended.push(past.clone(), floor, bytes);
         number
     }
 
@@ -197,10 +235,15 @@ impl Registry {
     fn remove(&self, inner: &mut Inner, id: TxnId) -> bool {
         inner.open.remove(&id);
         let was_there = self.shard(id).write().remove(&id).is_some();
+        self.raise_low(inner);
+        was_there
+    }
+
+    /// Some are known no more: rows of more writers are everybody's.
+    fn raise_low(&self, inner: &Inner) {
         let open = inner.open.first().map_or_else(|| self.next().0, |first| first.0);
         let low = inner.ended.floor().map_or(open, |floor| floor.0.min(open));
-        self.low.store(low, Ordering::SeqCst);
-        was_there
+        self.low.store(low.min(self.archive.floor().0), Ordering::SeqCst);
     }
 
     /// Whether everybody sees what `writer` wrote. `false` says nothing.
@@ -239,7 +282,10 @@ impl Registry {
         self.gate.close();
         let mut inner = self.inner.lock();
         let number = self.last_commit.load(Ordering::Acquire);
-        *inner.snapshots.entry(number).or_insert(0) += 1;
+        // Numbers of transactions are taken under this mutex, and those of single changes inside
+        // the gate.
+        let held = || Held { count: 0, bound: self.next() };
+        inner.snapshots.entry(number).or_insert_with(held).count += 1;
         drop(inner);
         Snapshot { registry: self.clone(), number }
     }
@@ -281,34 +327,117 @@ impl Registry {
         let inner = self.inner.lock();
         let last = self.last_commit.load(Ordering::Acquire);
         RegistryStats {
-            open: self.len(),
-            history: inner.ended.len(),
-            snapshots: inner.snapshots.values().map(|&n| u64::from(n)).sum(),
+            // Who made the archive is nobody to be told of.
+            open: self.len().saturating_sub(self.archive.cohorts().len() as u64),
+            history: inner.ended.len() + inner.heavy.len() as u64,
+            snapshots: inner.snapshots.values().map(|held| u64::from(held.count)).sum(),
             oldest_snapshot_commits: inner.snapshots.keys().next().map_or(0, |s| last - s),
+            version_bytes: inner.ended.bytes(),
+            archived_versions: self.archive.versions(),
         }
     }
 
     /// Takes up to `max` ended transactions that all snapshots, and all to come, see the end of.
-    /// They stay known until [`Registry::forget`].
+    /// They stay known until [`Registry::forget`]. Those that leave much to do wait for who asks
+    /// for `heavy` ones, and hold nobody up.
     pub(crate) fn take_purgeable(&self, max: usize, heavy: bool, out: &mut Vec<Arc<Past>>) {
         let mut inner = self.inner.lock();
-        let last = self.last_commit.load(Ordering::Acquire);
-        let horizon = inner.snapshots.keys().next().copied().unwrap_or(last);
+        let horizon = self.horizon(&inner);
         while out.len() < max
-            && let Some((number, first)) = inner.ended.front()
-            && number <= horizon
-            && (heavy || !first.is_heavy())
+            && let Some((number, _)) = inner.ended.front().filter(|(number, _)| *number <= horizon)
+            && let Some(past) = inner.ended.remove(number)
         {
-            out.extend(inner.ended.remove(number));
+            if past.is_heavy() { inner.heavy.push_back(past) } else { out.push(past) }
         }
+        if heavy {
+            let some = (max - out.len()).min(inner.heavy.len());
+            out.extend(inner.heavy.drain(..some));
+        }
+    }
+
+    /// What has ended up to this number is seen by all snapshots, and all to come.
+    fn horizon(&self, inner: &Inner) -> u64 {
+        let last = || self.last_commit.load(Ordering::Acquire);
+        inner.snapshots.keys().next().copied().unwrap_or_else(last)
     }
 
     /// Whether some ended transaction is seen by all snapshots.
     pub(crate) fn has_purgeable(&self) -> bool {
         let inner = self.inner.lock();
+        let horizon = self.horizon(&inner);
+        !inner.heavy.is_empty() || inner.ended.front().is_some_and(|(number, _)| number <= horizon)
+    }
+
+    /// Bytes of memory that ended transactions take.
+    pub(crate) fn version_bytes(&self) -> u64 {
+        self.inner.lock().ended.bytes()
+    }
+
+    /// Looks at up to `max` ended transactions, oldest first, each once; not at the newest half of
+    /// them, nor at more than `lag` of the newest. `None`: there is none, or no snapshot.
+    pub(crate) fn archivable(&self, max: usize, lag: u64) -> Option<Archivable> {
+        let inner = self.inner.lock();
         let last = self.last_commit.load(Ordering::Acquire);
-        let horizon = inner.snapshots.keys().next().copied().unwrap_or(last);
-        inner.ended.front().is_some_and(|(number, _)| number <= horizon)
+        let from = inner.archived.max(self.horizon(&inner)) + 1;
+        let to = last.saturating_sub(lag.min(inner.ended.len() / 2));
+        if from > to {
+            return None;
+        }
+        let (batch, looked) = inner.ended.some(from, to, max);
+        let newest = batch.last().and_then(|past| past.number()).unwrap_or(0);
+        let snapshots = inner.snapshots.range(..newest);
+        let snapshots = snapshots.map(|(&number, held)| (number, held.bound)).collect();
+        Some(Archivable { batch, looked, snapshots })
+    }
+
+    /// What the snapshot `at` does not see, though its number is not unknown to be later: how a
+    /// snapshot looks to who knows transactions by their own numbers only.
+    pub(crate) fn view_of(&self, at: u64, bound: TxnId) -> OldView {
+        let mut open: Vec<TxnId> = self.inner.lock().open.range(..bound).copied().collect();
+        let mut from = at + 1;
+        loop {
+            let inner = self.inner.lock();
+            let last = self.last_commit.load(Ordering::Acquire);
+            let (some, looked) = inner.ended.some(from, last, 1024);
+            open.extend(some.iter().map(|past| past.id()).filter(|id| *id < bound));
+            // All that come later began later than the snapshot.
+            if looked >= last || inner.ended.floor_at(looked).is_some_and(|floor| floor >= bound) {
+                break;
+            }
+            from = looked + 1;
+        }
+        OldView::new(at, bound, open)
+    }
+
+    /// All ended ones up to this number have been archived, or are to stay.
+    pub(crate) fn set_archived(&self, number: u64) {
+        self.inner.lock().archived = number;
+    }
+
+    /// Forgets transactions that have been archived.
+    pub(crate) fn forget_archived(&self, all: &[Arc<Past>]) {
+        // A few at a time: everybody who begins or ends waits meanwhile.
+        for some in all.chunks(16) {
+            let mut inner = self.inner.lock();
+            for past in some {
+                // Unless it is being purged, or is gone already.
+                if past.number().is_some_and(|number| inner.ended.remove(number).is_some()) {
+                    inner.pins.remove(&past.id());
+                    self.shard(past.id()).write().remove(&past.id());
+                }
+            }
+            self.raise_low(&inner);
+        }
+    }
+
+    /// Whether a snapshot of this number is held.
+    pub(crate) fn is_held(&self, at: u64) -> bool {
+        self.inner.lock().snapshots.contains_key(&at)
+    }
+
+    /// Whether `writer` is known no more because all snapshots see its end.
+    pub(crate) fn is_everybodys(&self, writer: TxnId) -> bool {
+        self.is_old(writer) || (self.find(writer).is_none() && !self.archive.is_hidden(writer))
     }
 
     /// Forgets transactions that everybody sees the end of, and that nothing is left to do for.
@@ -372,7 +501,9 @@ impl Clone for Snapshot {
     /// The same moment once more: snapshots can be shared between sessions.
     fn clone(&self) -> Self {
         self.registry.gate.close();
-        *self.registry.inner.lock().snapshots.entry(self.number).or_insert(0) += 1;
+        if let Some(held) = self.registry.inner.lock().snapshots.get_mut(&self.number) {
+            held.count += 1;
+        }
         Snapshot { registry: self.registry.clone(), number: self.number }
     }
 }
@@ -380,13 +511,18 @@ impl Clone for Snapshot {
 impl Drop for Snapshot {
     fn drop(&mut self) {
         let mut inner = self.registry.inner.lock();
-        if let Some(count) = inner.snapshots.get_mut(&self.number) {
-            *count -= 1;
-            if *count == 0 {
-                inner.snapshots.remove(&self.number);
-            }
+        let mut is_last = false;
+        if let Some(held) = inner.snapshots.get_mut(&self.number) {
+            held.count -= 1;
+            is_last = held.count == 0;
+        }
+        if is_last {
+            inner.snapshots.remove(&self.number);
         }
         drop(inner);
+        if is_last {
+            self.registry.archive.leave(self.number);
+        }
         self.registry.gate.reopen();
     }
 }

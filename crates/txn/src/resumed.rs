@@ -159,7 +159,7 @@ impl Writer {
         let mut losers = self.losers.lock();
         let Some(txn) = losers.front_mut() else {
             drop(losers);
-            return Ok(self.purge(1) > 0);
+            return Ok(self.purge(1) > 0 || self.archive()?);
         };
         if let Some(past) = txn.past().cloned() {
             let depth = past.work.lock().depth();

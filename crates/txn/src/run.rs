@@ -1,6 +1,6 @@
 //! Running writes: one row as one group of the log, or a batch under a transaction of its own.
 use std::collections::{BTreeMap, HashSet, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use crate::planted::PlantedBug;
 use crate::registry::Registry;
 use crate::resumed::TreeOf;
 use crate::see::{Looks, Reader, Seen, View};
+use crate::spill::Archivist;
 use crate::txn::{Intent, Isolation, Txn};
 
 /// One change of a batch.
@@ -79,6 +80,11 @@ pub struct Writer {
     /// How many they are, and how many transactions are being completed that left much to do.
     pub(crate) losers_left: AtomicUsize,
     pub(crate) completing: AtomicUsize,
+    pub(crate) carried_bytes: AtomicU64,
+    /// Held by who takes versions out of memory; shared by who moves them between transactions.
+    pub(crate) pruning: RwLock<()>,
+    pub(crate) archivist: Mutex<Archivist>,
+    pub(crate) versions_max: Option<u64>,
     /// Where trees are found that a transaction found by recovery has changed.
     trees: OnceLock<Box<TreeOf>>,
     /// Long background work ends where it is.
@@ -107,6 +113,10 @@ impl Writer {
             losers: Mutex::default(),
             losers_left: AtomicUsize::new(0),
             completing: AtomicUsize::new(0),
+            carried_bytes: AtomicU64::new(0),
+            pruning: RwLock::default(),
+            archivist: Mutex::default(),
+            versions_max: None,
             trees: OnceLock::new(),
             quits: AtomicBool::new(false),
             admission,
@@ -121,6 +131,13 @@ impl Writer {
     #[must_use]
     pub fn with_try_admission(self, try_admission: Box<TryAdmission>) -> Self {
         Writer { try_admission: Some(try_admission), ..self }
+    }
+
+    /// Lets ended transactions take at most about so many bytes of memory, versions for old
+    /// snapshots included; `None`: an eighth of the pool.
+    #[must_use]
+    pub fn with_versions_max(self, bytes: Option<u64>) -> Self {
+        Writer { versions_max: bytes, ..self }
     }
 
     /// Says where trees are found by number. Needed before [`Writer::resume`].
@@ -215,7 +232,7 @@ impl Writer {
             let seen = if reader.sees_at_once(head.stamp) {
                 if head.flags.deleted { Seen::Nothing } else { Seen::Row(head.flags) }
             } else {
-                reader.see(head, out, &mut || self.env.pool.is_still(token))?
+                reader.see(tree.id(), key, head, out, &mut || self.env.pool.is_still(token))?
             };
             match seen {
                 Seen::Row(flags) if !flags.overflow => return Ok(true),

@@ -1,7 +1,7 @@
 //! What a reader sees of a row: the row itself, or an older version of it.
 use std::sync::Arc;
 
-use weir_base::TxnId;
+use weir_base::{TreeId, TxnId};
 use weir_btree::{RowHead, Tree, TreeError};
 use weir_page::{Flags, Stamp};
 
@@ -52,13 +52,15 @@ impl Reader<'_> {
             || self.view == View::Dirty
     }
 
-    /// Turns a row as read (`head`, and its bytes in `value`) into what the reader sees. `is_fresh`
-    /// says whether the page is still as it was when the row was read.
+    /// Turns a row of `tree` as read (`head`, and its bytes in `value`) into what the reader sees.
+    /// `is_fresh` says whether the page is still as it was when the row was read.
     ///
     /// # Errors
     /// [`TreeError`] when an older version is stored and cannot be read.
     pub fn see(
         &self,
+        tree: TreeId,
+        key: &[u8],
         head: RowHead,
         value: &mut Vec<u8>,
         is_fresh: &mut dyn FnMut() -> bool,
@@ -70,13 +72,20 @@ impl Reader<'_> {
                 return Ok(visible(flags));
             }
             let Some(past) = self.registry.find(stamp.writer) else {
-                // Everybody sees it, unless it was forgotten because the version was moved, or the
-                // row was restored: then what led here has changed.
+                // Everybody sees it, unless it is archived, or was forgotten because the version
+                // was moved, or the row was restored: then what led here has changed.
                 let same = match &later {
                     None => is_fresh(),
                     Some((past, seq)) => past.stamp_before(*seq)? == Some(stamp),
                 };
-                return Ok(if same { visible(flags) } else { Seen::Again });
+                return match self.view {
+                    _ if !same => Ok(Seen::Again),
+                    View::At(at) if self.registry.archive.hides(at, stamp.writer) => {
+                        let version = self.registry.archive.version(at, tree, key, value)?;
+                        Ok(version.map_or(Seen::Nothing, Seen::Row))
+                    }
+                    _ => Ok(visible(flags)),
+                };
             };
             match (past.state(), self.view) {
                 (State::Committed(_), View::Latest) => return Ok(visible(flags)),

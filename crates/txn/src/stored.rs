@@ -110,6 +110,24 @@ pub(crate) struct Body {
     pub(crate) last_seq: u32,
 }
 
+/// What is left to do after commits, as pieces to store.
+pub(crate) fn bodies_of(todos: &[Todo]) -> Vec<Body> {
+    let mut bodies = vec![Body::new()];
+    todos.iter().for_each(|todo| add(&mut bodies, &Op::Cleanup(todo.to_cleanup())).todos += 1);
+    bodies
+}
+
+/// Adds a note to the last of the pieces, or to a new one.
+fn add<'b>(bodies: &'b mut Vec<Body>, op: &Op<'_>) -> &'b mut Body {
+    if bodies.last().is_none_or(|body| body.bytes.len() >= PIECE_BYTES) {
+        bodies.push(Body::new());
+    }
+    let at = bodies.len() - 1;
+    let body = &mut bodies[at];
+    op.encode(&mut body.bytes);
+    body
+}
+
 impl Body {
     fn new() -> Self {
         let mut bytes = Vec::new();
@@ -120,26 +138,13 @@ impl Body {
 
 /// All that memory holds, as pieces to store.
 pub(crate) fn bodies(past: &Past, work: &Work) -> Vec<Body> {
-    let mut bodies = vec![Body::new()];
-    let mut add = |op: &Op<'_>, count: &dyn Fn(&mut Body)| {
-        if bodies.last().is_none_or(|body| body.bytes.len() >= PIECE_BYTES) {
-            bodies.push(Body::new());
-        }
-        if let Some(body) = bodies.last_mut() {
-            op.encode(&mut body.bytes);
-            count(body);
-        }
-    };
     // First, so that taking a change back never frees what an earlier one left to do.
-    for todo in &work.todo {
-        add(&Op::Cleanup(todo.to_cleanup()), &|body| body.todos += 1);
-    }
+    let mut bodies = bodies_of(&work.todo);
     for entry in work.undo.iter().filter_map(|undo| undo.as_entry(past)) {
         let seq = entry.seq().unwrap_or(0);
-        add(&entry.to_op(), &|body| {
-            body.entries += 1;
-            body.last_seq = body.last_seq.max(seq);
-        });
+        let body = add(&mut bodies, &entry.to_op());
+        body.entries += 1;
+        body.last_seq = body.last_seq.max(seq);
     }
     bodies
 }
@@ -251,7 +256,7 @@ impl Txn {
     }
 
     /// Writes the pieces; their pages are the transaction's to free.
-    fn write_pieces(
+    pub(crate) fn write_pieces(
         &mut self,
         w: &Writer,
         past: &Arc<Past>,

@@ -566,6 +566,7 @@ impl Txn {
         w.purge_some(PURGE_AT_COMMIT, false);
         if w.registry().gate.is_closed() && past.id().0.is_multiple_of(PRUNE_EVERY) {
             w.prune(2 * PRUNE_EVERY as usize);
+            w.archive_if_behind();
         }
     }
 
@@ -716,9 +717,9 @@ impl Writer {
     /// Whether the row was written by a transaction that committed behind `at`.
     pub(crate) fn is_newer(&self, stamp: Stamp, at: u64) -> bool {
         !self.registry().is_old(stamp.writer)
-            && self
-                .registry()
-                .find(stamp.writer)
-                .is_some_and(|past| matches!(past.state(), State::Committed(number) if number > at))
+            && match self.registry().find(stamp.writer) {
+                Some(past) => matches!(past.state(), State::Committed(number) if number > at),
+                None => self.registry().archive.hides(at, stamp.writer),
+            }
     }
 }

@@ -1,7 +1,7 @@
 //! Figures of transactions that the workloads of `weir bench` do not show: redo of an update as a
 //! transaction of its own, one hot row, snapshots beside a thousand open transactions, and what a
 //! reader costs that holds a snapshot: `cargo run --release --example transaction_figures -- DIR
-//! [SECONDS [redo|hot-row|snapshots|long-reader]]`.
+//! [SECONDS [redo|hot-row|snapshots|long-reader [POOL_MIB]]]`.
 use std::error::Error;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -15,12 +15,13 @@ const ROWS: u64 = 1_000_000;
 
 fn main() -> Outcome<()> {
     let mut args = std::env::args().skip(1);
-    let dir = args.next().ok_or("usage: transaction_figures DIR [SECONDS [PART]]")?;
+    let dir = args.next().ok_or("usage: transaction_figures DIR [SECONDS [PART [POOL_MIB]]]")?;
     let seconds = args.next().map_or(Ok(10), |s| s.parse())?;
     let only = args.next();
+    let pool_mib: u64 = args.next().map_or(Ok(1024), |s| s.parse())?;
     let asked = |part: &str| only.as_deref().is_none_or(|only| only == part);
     let time = Duration::from_secs(seconds);
-    let config = Config { log_bytes: 1 << 30, ..Config::default() };
+    let config = Config { log_bytes: 1 << 30, pool_bytes: pool_mib << 20, ..Config::default() };
     let db = Db::open(&PathBuf::from(dir), config)?;
     let tree = db.open_tree("rows")?;
     if tree.get(&0u64.to_be_bytes())?.is_none() {
@@ -137,46 +138,72 @@ fn snapshots(db: &Db, tree: &Tree) -> Outcome<()> {
 }
 
 fn long_reader(db: &Db, tree: &Tree, time: Duration) -> Outcome<()> {
-    let one = |_, n| update(db, tree, scatter(n) % ROWS, n, Durability::Lazy);
-    let (without, ..) = run(2, time, &one)?;
+    let calls = AtomicU64::new(0);
+    let one = |_, n| {
+        let row = scatter(calls.fetch_add(1, Relaxed)) % ROWS;
+        update(db, tree, row, n, Durability::Lazy)
+    };
+    // Page writes share the processors from then on, with the reader and without.
+    while age_percent(db) < 75.0 {
+        run(2, time / 5, &one)?;
+    }
+    let (before, ..) = run(2, time, &one)?;
     let snapshot = db.snapshot();
     let mut reader = db.begin(TxnOptions::default());
     reader.share(&snapshot);
-    let before = reader.get(tree, &5u64.to_be_bytes())?;
+    let seen = all_rows(&mut reader, tree)?;
     let memory = resident_mib();
-    let mut worst = f64::MAX;
-    let began = Instant::now();
-    let mut sum = 0.0;
-    let mut rounds = 0;
+    let (began, mut rates) = (Instant::now(), Vec::new());
     while began.elapsed() < time * 6 {
-        let (rate, ..) = run(2, time / 5, &one)?;
-        (worst, sum, rounds) = (worst.min(rate), sum + rate, rounds + 1);
+        rates.push(run(2, time / 5, &one)?.0);
     }
-    let stats = db.stats();
-    println!(
-        "long reader {:.0} s: {:.0} updates/s beside it, worst stretch {worst:.0}, {without:.0} \
-         without; history {} transactions, {} MiB more memory, age {:.1} % of the limit",
-        began.elapsed().as_secs_f64(),
-        sum / f64::from(rounds),
-        stats.history_transactions,
-        resident_mib().saturating_sub(memory),
-        100.0 * stats.checkpoint_age_bytes as f64 / stats.checkpoint_age_limit_bytes as f64
-    );
-    if reader.get(tree, &5u64.to_be_bytes())? != before {
+    let beside = rates.iter().sum::<f64>() / rates.len() as f64;
+    let worst = rates.iter().copied().fold(f64::MAX, f64::min);
+    let (stats, held) = (db.stats(), began.elapsed().as_secs_f64());
+    let (age, more) = (age_percent(db), resident_mib().saturating_sub(memory));
+    let began = Instant::now();
+    let still_seen = all_rows(&mut reader, tree)?;
+    let read = began.elapsed().as_secs_f64();
+    if still_seen != seen || seen.0 != ROWS {
         return Err("the snapshot has changed".into());
     }
-    let mut cursor = reader.cursor(tree);
-    let (mut rows, began) = (0, Instant::now());
-    let mut on = cursor.seek_first(&mut reader)?;
-    while on {
-        rows += u64::from(cursor.value().len() == 128);
-        on = cursor.next(&mut reader)?;
-    }
-    println!("            it reads {rows} rows in {:.1} s", began.elapsed().as_secs_f64());
-    if rows != ROWS {
-        return Err("rows are missing".into());
-    }
+    drop((reader, snapshot));
+    // Until what it held is given back.
+    run(2, time, &one)?;
+    let (after, ..) = run(2, time, &one)?;
+    println!(
+        "long reader {held:.0} s: {beside:.0} updates/s beside it, worst stretch {worst:.0}; \
+         {before:.0} before and {after:.0} after it: {:.2} of them\n            history {} \
+         transactions, {} MiB of versions, {} more in trees, {more} MiB more resident, age \
+         {age:.1} % of the limit; it reads {} rows in {read:.1} s",
+        2.0 * beside / (before + after),
+        stats.history_transactions,
+        stats.version_bytes >> 20,
+        stats.archived_versions,
+        seen.0,
+    );
     Ok(())
+}
+
+fn age_percent(db: &Db) -> f64 {
+    let stats = db.stats();
+    100.0 * stats.checkpoint_age_bytes as f64 / stats.checkpoint_age_limit_bytes as f64
+}
+
+/// How many rows a transaction sees, and a number made from all their bytes.
+fn all_rows(reader: &mut weir::Txn, tree: &Tree) -> Outcome<(u64, u64)> {
+    let mut cursor = reader.cursor(tree);
+    let (mut rows, mut sum) = (0, 0u64);
+    let mut on = cursor.seek_first(reader)?;
+    while on {
+        rows += 1;
+        for part in cursor.value().chunks(8) {
+            let word = part.iter().fold(0, |word, &byte| word << 8 | u64::from(byte));
+            sum = scatter(sum ^ word);
+        }
+        on = cursor.next(reader)?;
+    }
+    Ok((rows, sum))
 }
 
 /// Memory of this process, as Linux tells; 0 elsewhere.

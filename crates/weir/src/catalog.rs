@@ -88,6 +88,12 @@ impl Engine {
         Ok(Some(RawTree::at(self.env.clone(), id, root)))
     }
 
+    /// The tree that an entry of the catalog speaks of.
+    pub(crate) fn tree_of_entry(&self, value: &[u8]) -> Result<RawTree, Error> {
+        let (id, root) = entry(value)?;
+        Ok(RawTree::at(self.env.clone(), id, root))
+    }
+
     /// The names of all trees as committed now, in order.
     pub(crate) fn names(&self) -> Result<Vec<String>, Error> {
         let latest = Looker { writer: &self.writer, own: None, view: View::Latest };

@@ -34,6 +34,10 @@ impl Db {
         let mut report = CheckReport { pages_used: engine.space.used(), ..CheckReport::default() };
         let of = report.pages_used;
         let mut owners: BTreeMap<PageNo, String> = BTreeMap::new();
+        for tree in engine.writer.archive_trees() {
+            let pages = tree.check(&mut |_| {})?.pages;
+            owners.extend(pages.into_iter().map(|page| (page, "the versions".into())));
+        }
         let mut trees = vec![(String::new(), engine.catalog.clone())];
         match engine.trees() {
             Ok(more) => trees.extend(more),

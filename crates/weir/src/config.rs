@@ -61,6 +61,10 @@ pub struct Config {
     /// For the laboratory alone: makes another policy in the place of the engine's own.
     #[doc(hidden)]
     pub lab: Option<Arc<crate::lab::MakeSetup>>,
+    /// For tests: memory for versions of rows that old snapshots see, in bytes, in the place of an
+    /// eighth of the pool.
+    #[doc(hidden)]
+    pub versions_max_bytes: Option<u64>,
     /// As `skip_log_gate`, in transactions.
     #[doc(hidden)]
     pub planted: weir_txn::PlantedBug,
@@ -80,6 +84,7 @@ impl Default for Config {
             pages_max: 1 << 31,
             skip_log_gate: false,
             lab: None,
+            versions_max_bytes: None,
             planted: weir_txn::PlantedBug::Nothing,
         }
     }

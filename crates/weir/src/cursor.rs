@@ -71,6 +71,12 @@ impl Cursor {
         self.raw.key()
     }
 
+    /// Key and value of the row stood on; both empty when on none.
+    #[must_use]
+    pub fn row(&self) -> (&[u8], &[u8]) {
+        (self.raw.key(), self.raw.value())
+    }
+
     /// The value of the row stood on; empty when on none.
     ///
     /// # Errors

@@ -126,6 +126,8 @@ impl Engine {
         if self.closed.swap(true, Ordering::SeqCst) {
             return Ok(());
         }
+        // What fails has halted the log, which is looked at below.
+        let _ = self.writer.leave_archives();
         self.tidy_at_close();
         self.writer.quit();
         if let Some(workers) = self.workers.lock().take() {

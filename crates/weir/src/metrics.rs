@@ -127,7 +127,73 @@ const LEVELS: &[Level] = &[
         |s| s.history_transactions as f64,
         "ended, and some snapshot may need what was before them",
     ),
+    count(
+        "redo_carried_bytes",
+        "bytes",
+        |s| s.carried_bytes as f64,
+        "redo that repeats what recovery needs of transactions that began far back",
+    ),
+    level(
+        "version_memory_bytes",
+        "bytes",
+        |s| s.version_bytes as f64,
+        "memory of ended transactions and of versions that snapshots may need",
+    ),
+    level(
+        "archived_versions",
+        "versions",
+        |s| s.archived_versions as f64,
+        "that old snapshots find in trees, memory having no room",
+    ),
     level("held_snapshots", "snapshots", |s| s.snapshots as f64, "held by readers"),
+    level(
+        "oldest_snapshot_commits",
+        "commits",
+        |s| s.oldest_snapshot_commits as f64,
+        "since the oldest snapshot was taken",
+    ),
+    level(
+        "losers_transactions",
+        "transactions",
+        |s| s.losers as f64,
+        "left by a crash and still being taken back",
+    ),
+    level("held_locks", "locks", |s| s.locks.held as f64, "explicit locks of keys, held now"),
+    level("held_ranges", "ranges", |s| s.locks.ranges as f64, "locks of ranges, held now"),
+    level(
+        "waiting_transactions",
+        "transactions",
+        |s| s.locks.waiting as f64,
+        "waiting for a lock now",
+    ),
+    count("lock_waits", "waits", |s| s.locks.waits as f64, "requests for a lock that had to wait"),
+    count(
+        "lock_wait_seconds",
+        "seconds",
+        |s| s.locks.wait_micros as f64 / 1e6,
+        "waited for locks, of all waits that are over",
+    ),
+    count("lock_deadlocks", "deadlocks", |s| s.locks.deadlocks as f64, "ended, by one victim each"),
+    count("lock_timeouts", "timeouts", |s| s.locks.timeouts as f64, "waits ended by their limit"),
+    count("lock_interrupts", "interrupts", |s| s.locks.kills as f64, "waits ended by somebody"),
+    count(
+        "log_durable_bytes",
+        "bytes",
+        |s| s.log_durable as f64,
+        "up to here the redo log is on stable storage",
+    ),
+    count(
+        "checkpoint_position_bytes",
+        "bytes",
+        |s| s.checkpoint as f64,
+        "where recovery would begin to read the redo log",
+    ),
+    level(
+        "checkpoint_age_max_bytes",
+        "bytes",
+        |s| s.checkpoint_age_max_bytes as f64,
+        "the greatest checkpoint age seen",
+    ),
     count("device_read_bytes", "bytes", |s| s.device.bytes_read as f64, "read from all files"),
     count("device_write_bytes", "bytes", |s| s.device.bytes_written as f64, "written to all files"),
     count("device_reads", "reads", |s| s.device.reads as f64, "read calls to all files"),
@@ -151,7 +217,8 @@ fn of_counter(name: &str, unit: &'static str, help: &'static str) -> (Metric, f6
 }
 
 impl Db {
-    /// Visits all metrics with their values now, always in the same order.
+    /// Visits all metrics with their values now: in one version of the engine always the same ones
+    /// in the same order.
     pub fn visit_metrics(&self, visit: &mut dyn FnMut(Metric, f64)) {
         let seen = self.stats();
         for level in LEVELS {

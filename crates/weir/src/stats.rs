@@ -67,6 +67,12 @@ pub struct StatsSnapshot {
     pub snapshots: u64,
     /// How many commits the oldest snapshot lies back.
     pub oldest_snapshot_commits: u64,
+    /// Memory that ended transactions take, mostly versions that some snapshot may need.
+    pub version_bytes: u64,
+    /// Versions that old snapshots find in trees, because memory has no room for them.
+    pub archived_versions: u64,
+    /// Redo that named once more what recovery would need of transactions that began far back.
+    pub carried_bytes: u64,
     /// Explicit locks, waits, deadlocks.
     pub locks: weir_txn::LockStats,
     pub device: IoStats,
@@ -122,6 +128,9 @@ impl Db {
             history_transactions: transactions.history,
             snapshots: transactions.snapshots,
             oldest_snapshot_commits: transactions.oldest_snapshot_commits,
+            version_bytes: transactions.version_bytes,
+            archived_versions: transactions.archived_versions,
+            carried_bytes: e.writer.carried_bytes(),
             locks,
             device: e.volume.io_stats(),
             device_description: e.volume.describe(),

@@ -47,6 +47,15 @@ impl Tree {
         Ok(self.raw.estimate(from, to)?)
     }
 
+    /// The key that lies about `nth` of `of` equal distances into the tree, committed or not:
+    /// evenly spread keys to sample, each for one look down the tree. `None`: there is none there.
+    ///
+    /// # Errors
+    /// As [`Tree::get`].
+    pub fn key_at(&self, nth: u32, of: u32) -> Result<Option<Vec<u8>>, Error> {
+        Ok(self.raw.key_at(nth, of)?)
+    }
+
     /// Inserts a row or replaces its value; returns when it is as durable as asked.
     ///
     /// # Errors

@@ -425,6 +425,19 @@ impl Txn {
         TxnCursor::new(Walk::Locking(LockingCursor::new(tree.raw.clone(), Kind::Share)))
     }
 
+    /// A point to go back to with [`Txn::release_since`].
+    #[must_use]
+    pub fn lock_mark(&self) -> usize {
+        self.raw.lock_mark()
+    }
+
+    /// Releases the locks of keys, not of ranges, that it has come to hold since the mark, but
+    /// those in the tree `kept`: of rows that it has read for a change and does not want after all.
+    /// For the levels below REPEATABLE READ.
+    pub fn release_since(&self, mark: usize, kept: &Tree) {
+        self.raw.release_since(&self.engine.writer, mark, &kept.raw);
+    }
+
     /// A point to go back to.
     #[must_use]
     pub fn savepoint(&self) -> Savepoint {

@@ -49,9 +49,10 @@ impl Workers {
     pub(crate) fn start(site: &Site) -> Result<Self, Error> {
         let stop = Arc::new(AtomicBool::new(false));
         let mut workers = Workers { stop, pool: site.pool.clone(), threads: Vec::new() };
-        let loops: [(&str, Loop); 5] = [
+        let loops: [(&str, Loop); 6] = [
             ("weir-decide", decide_loop),
-            ("weir-sweep", sweep_loop),
+            ("weir-sweep", |site, stop| sweep_loop(site, stop, 0)),
+            ("weir-sweep-2", |site, stop| sweep_loop(site, stop, 1)),
             ("weir-clean", clean_loop),
             ("weir-log", log_loop),
             ("weir-tidy", tidy_loop),
@@ -114,9 +115,9 @@ fn decide_loop(site: &Site, stop: &AtomicBool) {
     }
 }
 
-fn sweep_loop(site: &Site, stop: &AtomicBool) {
+fn sweep_loop(site: &Site, stop: &AtomicBool, lane: usize) {
     while running(stop) {
-        let swept = site.checkpointer.sweep().map(|pages| pages > 0);
+        let swept = site.checkpointer.sweep(lane).map(|pages| pages > 0);
         if !site.bear(swept) {
             site.clock.sleep_micros(5_000);
         }

@@ -76,6 +76,27 @@ void big5_weights(CHARSET_INFO *cs, const uchar *text, size_t length, std::strin
   }
 }
 
+// `turn` is what all bytes are complemented with.
+const uchar *skip_nopad(const uchar *at, const uchar *end, uchar turn)
+{
+  for (; at + 1 < end; at++)
+    if ((at[0] ^ turn) == 0)
+    {
+      if ((at[1] ^ turn) == 0)
+        return at + 2;
+      at++;
+    }
+  return nullptr;
+}
+
+const uchar *skip_pad(const uchar *at, const uchar *end, size_t segment, uchar turn)
+{
+  for (; at + segment < end; at+= segment + 1)
+    if (static_cast<char>(at[segment] ^ turn) == ALL_SPACES)
+      return at + segment + 1;
+  return nullptr;
+}
+
 std::string space_of(CHARSET_INFO *cs)
 {
   const char *name= cs->cs_name.str;
@@ -181,4 +202,17 @@ void Collation_codec::encode(const uchar *text, size_t length, std::string *out)
     else
       put_nopad(w, out);
   }
+}
+
+const uchar *Collation_codec::skip(const uchar *from, const uchar *end, uchar turn) const
+{
+  if (m_levels.empty())
+    return skip_nopad(from, end, turn);
+  for (const Level &level : m_levels)
+  {
+    from= level.pad ? skip_pad(from, end, level.segment, turn) : skip_nopad(from, end, turn);
+    if (!from)
+      return nullptr;
+  }
+  return from;
 }

@@ -14,6 +14,9 @@ class Collation_codec
 public:
   explicit Collation_codec(CHARSET_INFO *cs);
   void encode(const uchar *text, size_t length, std::string *out) const;
+  // Where an encoded text that begins at `from`, all its bytes complemented with `turn`, ends; nullptr if it does not
+  // before `end`.
+  const uchar *skip(const uchar *from, const uchar *end, uchar turn) const;
 
 private:
   enum class Special { NONE, BINARY, CZECH, BIG5, THAI_NOPAD };

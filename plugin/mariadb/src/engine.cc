@@ -10,18 +10,11 @@ std::string table_name_of(const char *path)
   return path;
 }
 
-std::string table_definition(ulonglong version)
-{
-  uchar bytes[8];
-  int8store(bytes, version);
-  return std::string(reinterpret_cast<char *>(bytes), sizeof(bytes));
-}
-
 ulonglong table_definition_version(const weir_table *table)
 {
   uint64_t changes;
   weir_bytes definition;
-  if (weir_table_definition(table, &changes, &definition) != WEIR_OK || definition.len != 8)
+  if (weir_table_definition(table, &changes, &definition) != WEIR_OK || definition.len < 8)
     return 0;
   return uint8korr(definition.data);
 }

@@ -31,9 +31,8 @@ inline weir_bytes bytes_of(const uchar *data, size_t len)
 // The engine's name of a table: "db/table" for "./db/table", and the whole path of a temporary one.
 std::string table_name_of(const char *path);
 
-// What the engine keeps for the server of a table's definition: how often ALTER has changed it in place. The
-// server asks after a crash whether its last ALTER got through.
-std::string table_definition(ulonglong version);
+// How often ALTER has changed a table in place (Table_definition::version). The server asks after a crash whether its
+// last ALTER got through.
 ulonglong table_definition_version(const weir_table *table);
 
 // Whether a table of this name cannot outlive the server.

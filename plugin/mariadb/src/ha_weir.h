@@ -2,10 +2,12 @@
 #ifndef WEIR_PLUGIN_HA_WEIR_H
 #define WEIR_PLUGIN_HA_WEIR_H
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "engine.h"
+#include "foreign_keys.h"
 #include "key_codec.h"
 #include "row_codec.h"
 #include "share.h"
@@ -15,6 +17,7 @@
 struct Weir_index
 {
   Key_codec key;
+  Search_codec search;
   // What its entries carry so that a covering read needs no row.
   Row_codec payload;
   bool covers;
@@ -34,6 +37,49 @@ struct Encoded_row
   std::vector<weir_entry> entries;
   weir_row view;
 };
+
+// A place in a transaction to go back to if a row cannot stay as it was written.
+class Row_point
+{
+public:
+  Row_point(Transaction *trx, bool wanted);
+  ~Row_point();
+  // Goes back, and passes the error on.
+  int take_back(int error);
+
+private:
+  Transaction *m_trx;
+  bool m_set;
+  uint64_t m_point;
+};
+
+// The other table of a foreign key, as seen from this one: its parent, or its child.
+struct Foreign_side
+{
+  Foreign_side(const Reference &r, const std::string &name, const std::vector<std::string> &names)
+      : reference(r), other(name), other_columns(names), table(nullptr), place(WEIR_ROWS) {}
+  ~Foreign_side();
+
+  Reference reference;
+  std::string other;
+  std::vector<std::string> other_columns;
+  // This table's columns, and its index that begins with them.
+  std::vector<Key_part_codec> columns;
+  uint own_index= 0;
+  // nullptr: not opened yet, or not there.
+  weir_table *table;
+  int32_t place;
+  std::vector<Part_definition> parts;
+};
+
+// Why a foreign key has refused a row.
+struct Foreign_failure
+{
+  std::string words, duplicate_table, duplicate_key;
+};
+
+struct Foreign_step;
+struct Foreign_change;
 
 class ha_weir : public handler
 {
@@ -64,11 +110,13 @@ public:
   // handler_read.cc
   int rnd_init(bool scan) override;
   int rnd_end() override;
+  void unlock_row() override;
   int rnd_next(uchar *buf) override;
   int rnd_pos(uchar *buf, uchar *pos) override;
   void position(const uchar *record) override;
   int cmp_ref(const uchar *a, const uchar *b) override;
   Item *idx_cond_push(uint index, Item *condition) override;
+  bool rowid_filter_push(Rowid_filter *filter) override;
   int index_init(uint index, bool sorted) override;
   int index_end() override;
   int index_read_map(uchar *buf, const uchar *key, key_part_map parts, ha_rkey_function find) override;
@@ -87,11 +135,21 @@ public:
                           ulonglong *reserved) override;
   int reset_auto_increment(ulonglong value) override;
 
+  // handler_foreign.cc
+  char *get_foreign_key_create_info() override;
+  void free_foreign_key_create_info(char *text) override;
+  int get_foreign_key_list(THD *thd, List<FOREIGN_KEY_INFO> *list) override;
+  int get_parent_foreign_key_list(THD *thd, List<FOREIGN_KEY_INFO> *list) override;
+  bool referenced_by_foreign_key() const noexcept override;
+  bool can_switch_engines() override;
+  bool get_foreign_dup_key(char *table_name, uint table_room, char *key_name, uint key_room) override;
+
   // handler_info.cc: estimates and checks.
   int info(uint flag) override;
   ha_rows records_in_range(uint index, const key_range *min, const key_range *max, page_range *) override;
   ha_rows estimate_rows_upper_bound() override;
-  ha_rows records() override;
+  // `records` stays the estimate that it is by default: the optimizer asks it for the cost of each scan of a key
+  // (key_scan_time), also of engines that do not say that they count.
   double scan_time() override;
   double read_time(uint index, uint ranges, ha_rows rows) override;
   int analyze(THD *thd, HA_CHECK_OPT *) override;
@@ -118,10 +176,14 @@ private:
   int make_codecs();
   bool refreshed(weir_code code);
   void fail_alter(weir_code code);
+  enum_alter_inplace_result check_change_of_names(TABLE *altered, Alter_inplace_info *info);
+  bool commit_change_of_names(TABLE *altered, Alter_inplace_info *info);
   void read_temporary_with_locks();
+  void set_rows_per_key();
   int fail(weir_code code);
 
   // Reading.
+  void mark_locks();
   int open_scan(int32_t place, const std::string &from, const std::string *to, bool down);
   void close_scan();
   void suspend_scan();
@@ -138,6 +200,32 @@ private:
   int note_number(const uchar *record);
   int map_duplicate(weir_code code, int32_t duplicate);
 
+  int insert_row(const uchar *record);
+
+  // Foreign keys.
+  Table_definition definition() const;
+  bool has_foreign_keys();
+  void add_side(std::vector<std::unique_ptr<Foreign_side>> *to, const Reference &reference,
+                const std::string &other, const std::vector<std::string> &columns,
+                const std::vector<std::string> &other_columns);
+  weir_code open_side(Foreign_side *side);
+  bool make_foreign_key(const Foreign_side &side, const uchar *record, std::string *key);
+  bool same_foreign_values(const Foreign_side &side, const uchar *a, const uchar *b);
+  bool same_entry(uint index, const uchar *a, const uchar *b);
+  weir_code walk_side(Foreign_side *side, const std::string &key, std::vector<std::string> *found);
+  weir_code look_aside(Foreign_side *side, const uchar *record, std::vector<std::string> *found, bool *is_null);
+  int violation(const Reference &reference, int error, Foreign_failure *why);
+  int check_parents(const uchar *record, const uchar *before, const std::string *except, Foreign_failure *why);
+  int check_refusals(const uchar *before, const uchar *record, const Foreign_step *above, Foreign_failure *why);
+  int check_children(const uchar *before, const uchar *record, const Foreign_step *above, Foreign_failure *why);
+  int check_child(Foreign_side *side, const uchar *before, const uchar *record, const Foreign_step *above,
+                  Foreign_failure *why);
+  ha_weir *find_open_child(const std::string &name);
+  void compute_virtual_columns();
+  int follow(const std::string &primary, const Foreign_change &change, const Foreign_step *above,
+             Foreign_failure *why);
+  bool take_values(const Foreign_change &change);
+
   THR_LOCK_DATA m_lock_data;
   std::string m_name;
   Weir_share *m_share;
@@ -149,6 +237,9 @@ private:
   Key_codec m_primary;
   Row_codec m_row;
 
+  // Before the row that was read last was locked; whether that is kept in mind.
+  size_t m_lock_mark;
+  bool m_unlocks;
   // A weir_lock, and whether what others have locked is passed over.
   uint32_t m_lock;
   bool m_skip_locked;
@@ -174,6 +265,13 @@ private:
 
   // The key that the last duplicate was of.
   uint m_duplicate;
+
+  // The foreign keys of this table, and those that refer to it, as of an epoch of the definitions.
+  std::vector<std::unique_ptr<Foreign_side>> m_parents, m_children;
+  ulonglong m_foreign_epoch;
+  // Changes that go through m_children now.
+  uint m_foreign_busy;
+  Foreign_failure m_failure;
   Encoded_row m_old, m_new;
   std::string m_buffer;
 };

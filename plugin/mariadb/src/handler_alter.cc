@@ -1,6 +1,10 @@
 // ALTER TABLE without a copy: indexes are built from the rows while others read, and come into use, with the new
-// definition, in one transaction of the engine.
+// definition, in one transaction of the engine. Names change, and foreign keys go, by the definition alone.
 #include "ha_weir.h"
+
+#include <algorithm>
+
+#include "foreign_keys.h"
 
 namespace
 {
@@ -10,7 +14,10 @@ const alter_table_operations DROPS=
     ALTER_DROP_INDEX | ALTER_DROP_NON_UNIQUE_NON_PRIM_INDEX | ALTER_DROP_UNIQUE_INDEX;
 
 // What comes along with those; indexes are found by name.
-const alter_table_operations HARMLESS= ALTER_INDEX_ORDER | ALTER_INDEX_IGNORABILITY;
+const alter_table_operations HARMLESS= ALTER_INDEX_ORDER | ALTER_INDEX_IGNORABILITY | ALTER_DROP_FOREIGN_KEY;
+
+// What changes the engine's definition of the table and nothing else of it.
+const alter_table_operations RENAMES= ALTER_COLUMN_NAME | ALTER_RENAME_INDEX;
 
 const KEY *find_key(const TABLE *table, const char *name)
 {
@@ -28,9 +35,9 @@ const KEY *primary_of(const TABLE *table)
 // Makes the entries of new indexes from the rows as they are.
 struct Builder
 {
-  Builder(TABLE *altered, const std::vector<const KEY *> &keys)
+  Builder(TABLE *altered, const std::vector<const KEY *> &keys, const std::vector<Added_column> &added)
       : table(altered), primary(primary_of(altered) ? Key_codec(primary_of(altered)) : Key_codec()),
-        row(altered, &primary)
+        row(altered, &primary, added)
   {
     for (const KEY *key : keys)
     {
@@ -66,9 +73,164 @@ int make_new_entry(void *context, size_t nth, weir_bytes key, weir_bytes row, we
   return 0;
 }
 
+// Columns that come or go without a row being written.
+const alter_table_operations COLUMNS= ALTER_ADD_COLUMN | ALTER_ADD_STORED_BASE_COLUMN | ALTER_ADD_VIRTUAL_COLUMN |
+                                      ALTER_DROP_COLUMN | ALTER_DROP_VIRTUAL_COLUMN | ALTER_COLUMN_ORDER |
+                                      ALTER_VIRTUAL_COLUMN_ORDER | ALTER_RENAME_COLUMN;
+
+bool is_constant_default(const Field *column)
+{
+  return column->unireg_check != Field::NEXT_NUMBER && !column->has_default_now_unireg_check() &&
+         !column->has_update_default_function() && !column->default_value;
+}
+
+// Whether rows as they are can be read as rows of the new table: all columns that they hold are there, in the same
+// order, and what is new comes behind them.
+bool keeps_rows(const TABLE *table, const TABLE *altered, const Alter_info *said)
+{
+  List_iterator_fast<Create_field> each(const_cast<Alter_info *>(said)->create_list);
+  uint next= 0, nth= 0;
+  bool ended= false;
+  for (; Create_field *column= each++; nth++)
+  {
+    if (nth >= altered->s->fields)
+      return false;
+    const Field *now= altered->field[nth];
+    if (!now->stored_in_db())
+    {
+      if (column->field && column->field->stored_in_db())
+        return false;
+      continue;
+    }
+    if (!column->field)
+    {
+      ended= true;
+      if (now->vcol_info || !is_constant_default(now))
+        return false;
+      continue;
+    }
+    while (next < table->s->fields && !table->field[next]->stored_in_db())
+      next++;
+    if (ended || next == table->s->fields || table->field[next++] != column->field)
+      return false;
+  }
+  for (; next < table->s->fields; next++)
+    if (table->field[next]->stored_in_db())
+      return false;
+  return nth == altered->s->fields;
+}
+
+// The columns that come, each with what it has in rows that do not hold it.
+std::vector<Added_column> new_columns(const TABLE *altered, const Alter_info *said)
+{
+  std::vector<Added_column> added;
+  List_iterator_fast<Create_field> each(const_cast<Alter_info *>(said)->create_list);
+  for (uint nth= 0; Create_field *create= each++; nth++)
+  {
+    Field *field= altered->field[nth];
+    if (create->field || !field->stored_in_db())
+      continue;
+    Added_column column;
+    column.null= field->is_real_null();
+    if (!column.null)
+    {
+      size_t room= field->pack_length() + 8;
+      if (field->flags & BLOB_FLAG)
+        room+= static_cast<Field_blob *>(field)->get_length();
+      std::vector<uchar> packed(room);
+      uchar *end= field->pack(packed.data(), field->ptr, UINT_MAX32);
+      column.packed.assign(packed.begin(), packed.begin() + (end - packed.data()));
+    }
+    added.push_back(column);
+  }
+  return added;
+}
+
+typedef std::vector<std::pair<std::string, std::string>> New_names;
+
+New_names renamed_columns(const Alter_info *said)
+{
+  New_names names;
+  List_iterator_fast<Create_field> each(const_cast<Alter_info *>(said)->create_list);
+  while (Create_field *column= each++)
+    if (column->field && column->change.str)
+      names.emplace_back(std::string(column->field->field_name.str, column->field->field_name.length),
+                         std::string(column->field_name.str, column->field_name.length));
+  return names;
+}
+
+void rename_columns(const New_names &names, std::vector<std::string> *columns)
+{
+  for (std::string &column : *columns)
+    for (const std::pair<std::string, std::string> &name : names)
+      if (same_column(column, name.first))
+      {
+        column= name.second;
+        break;
+      }
+}
+
+bool is_dropped_key(const Alter_info *said, const std::string &name)
+{
+  List_iterator_fast<Alter_drop> each(const_cast<Alter_info *>(said)->drop_list);
+  while (Alter_drop *drop= each++)
+    if (drop->type == Alter_drop::FOREIGN_KEY && same_column(drop->name, name))
+      return true;
+  return false;
+}
+
+// What the table's definition is to be.
+Table_definition altered_definition(const Table_definition &now, const std::string &table, const TABLE *altered,
+                                    const Alter_inplace_info *info)
+{
+  Table_definition then= describe(altered);
+  then.version= now.version + 1;
+  then.added= now.added;
+  if (info->handler_flags & COLUMNS)
+    for (const Added_column &column : new_columns(altered, info->alter_info))
+      then.added.push_back(column);
+  New_names names= renamed_columns(info->alter_info);
+  for (Foreign_key_definition key : now.foreign_keys)
+  {
+    if (is_dropped_key(info->alter_info, key.name))
+      continue;
+    rename_columns(names, &key.columns);
+    if (key.parent == table)
+      rename_columns(names, &key.parent_columns);
+    then.foreign_keys.push_back(key);
+  }
+  return then;
+}
+
+// Whether an index goes that a foreign key cannot do without; the error says which.
+bool takes_needed_index(const Table_definition &now, const Table_definition &then, const std::string &table,
+                        const Alter_inplace_info *info)
+{
+  std::vector<std::vector<std::string>> needed;
+  for (const Foreign_key_definition &key : then.foreign_keys)
+    needed.push_back(key.columns);
+  for (const Reference &reference : weir_definitions.referring_to(table))
+    if (reference.child != table || !is_dropped_key(info->alter_info, reference.key.name))
+      needed.push_back(reference.key.parent_columns);
+  for (const std::vector<std::string> &columns : needed)
+  {
+    const Index_definition *used= now.find_index(columns, nullptr);
+    if (used && !then.find_index(columns, nullptr))
+    {
+      my_error(ER_DROP_INDEX_FK, MYF(0), used->name.c_str());
+      return true;
+    }
+  }
+  return false;
+}
+
 } // namespace
 
-ulonglong ha_weir::table_version() const { return table_definition_version(m_table); }
+ulonglong ha_weir::table_version() const
+{
+  Definitions::Pointer known= weir_definitions.find(m_name);
+  return known ? known->version : table_definition_version(m_table);
+}
 
 void ha_weir::fail_alter(weir_code code)
 {
@@ -80,8 +242,14 @@ void ha_weir::fail_alter(weir_code code)
 enum_alter_inplace_result ha_weir::check_if_supported_inplace_alter(TABLE *altered, Alter_inplace_info *info)
 {
   alter_table_operations wanted= info->handler_flags;
-  if (!(wanted & (ADDS | DROPS)) || (wanted & ~(ADDS | DROPS | HARMLESS)))
-    return handler::check_if_supported_inplace_alter(altered, info);
+  if (!(wanted & (ADDS | DROPS)))
+    return check_change_of_names(altered, info);
+  Table_definition defined= definition();
+  if (info->index_drop_count &&
+      takes_needed_index(defined, altered_definition(defined, m_name, altered, info), m_name, info))
+    return HA_ALTER_ERROR;
+  if (wanted & ~(ADDS | DROPS | HARMLESS))
+    return HA_ALTER_INPLACE_NOT_SUPPORTED;
   if (info->ignore || table->part_info || table_share->tmp_table != NO_TMP_TABLE)
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
   // Rows lie by their primary key, which may also be the first unique key without NULLs.
@@ -104,6 +272,73 @@ enum_alter_inplace_result ha_weir::check_if_supported_inplace_alter(TABLE *alter
   return info->index_add_count ? HA_ALTER_INPLACE_NOCOPY_LOCK : HA_ALTER_INPLACE_NOCOPY_NO_LOCK;
 }
 
+// What neither adds nor drops an index.
+enum_alter_inplace_result ha_weir::check_change_of_names(TABLE *altered, Alter_inplace_info *info)
+{
+  alter_table_operations wanted= info->handler_flags;
+  // Entries of indexes are made of what the old expression gave.
+  if ((wanted & ALTER_VIRTUAL_GCOL_EXPR) ||
+      ((wanted & (RENAMES | COLUMNS | ALTER_DROP_FOREIGN_KEY)) &&
+       (table->part_info || table_share->tmp_table != NO_TMP_TABLE)))
+    return HA_ALTER_INPLACE_NOT_SUPPORTED;
+  if ((wanted & COLUMNS) &&
+      (info->error_if_not_empty || info->ignore || !keeps_rows(table, altered, info->alter_info)))
+    return HA_ALTER_INPLACE_NOT_SUPPORTED;
+  info->handler_flags&= ~(ALTER_DROP_FOREIGN_KEY | COLUMNS);
+  enum_alter_inplace_result result= handler::check_if_supported_inplace_alter(altered, info);
+  info->handler_flags= wanted;
+  return result == HA_ALTER_INPLACE_NO_LOCK ? HA_ALTER_INPLACE_INSTANT : result;
+}
+
+// Brings new names, and what has gone of the foreign keys, into the definitions of this table and of those who refer
+// to it, all at once.
+bool ha_weir::commit_change_of_names(TABLE *altered, Alter_inplace_info *info)
+{
+  std::lock_guard<std::mutex> guard(weir_definitions.changing());
+  std::map<std::string, Table_definition> changed;
+  changed[m_name]= altered_definition(definition(), m_name, altered, info);
+  New_names names= renamed_columns(info->alter_info);
+  for (const Reference &reference : weir_definitions.referring_to(m_name))
+  {
+    if (!changed.count(reference.child))
+      changed[reference.child]= *weir_definitions.find(reference.child);
+    if (reference.child != m_name)
+      for (Foreign_key_definition &key : changed[reference.child].foreign_keys)
+        if (key.name == reference.key.name)
+          rename_columns(names, &key.parent_columns);
+  }
+  std::vector<weir_new_name> renamed;
+  for (const Alter_inplace_info::Rename_key_pair &pair : info->rename_keys)
+  {
+    const LEX_CSTRING &from= pair.old_key->name, &to= pair.new_key->name;
+    if (pair.old_key != primary_of(table))
+      renamed.push_back(weir_new_name{bytes_of(reinterpret_cast<const uchar *>(from.str), from.length),
+                                      bytes_of(reinterpret_cast<const uchar *>(to.str), to.length)});
+  }
+  std::vector<std::string> encoded;
+  for (const std::pair<const std::string, Table_definition> &one : changed)
+    encoded.push_back(one.second.encode());
+  std::vector<weir_redefinition> redefinitions;
+  for (const std::pair<const std::string, Table_definition> &one : changed)
+  {
+    bool own= one.first == m_name;
+    weir_redefinition redefinition= {bytes_of(one.first), bytes_of(encoded[redefinitions.size()]),
+                                     own ? renamed.data() : nullptr, own ? renamed.size() : 0};
+    redefinitions.push_back(redefinition);
+  }
+  weir_code code= weir_table_redefine(weir_database, redefinitions.data(), redefinitions.size());
+  if (code != WEIR_OK)
+  {
+    fail_alter(code);
+    return true;
+  }
+  for (const std::pair<const std::string, Table_definition> &one : changed)
+    weir_definitions.put(one.first, one.second);
+  // Whoever opens it next finds the indexes by their new names.
+  m_share->forget(false);
+  return false;
+}
+
 bool ha_weir::inplace_alter_table(TABLE *altered, Alter_inplace_info *info)
 {
   if (!(info->handler_flags & ADDS) || !info->index_add_count)
@@ -122,7 +357,7 @@ bool ha_weir::inplace_alter_table(TABLE *altered, Alter_inplace_info *info)
     indexes.push_back(index);
     covers.push_back(index_covers(altered->s, key, 0, key->user_defined_key_parts - 1));
   }
-  Builder build(altered, keys);
+  Builder build(altered, keys, definition().added);
   build.covers= covers;
   int32_t duplicate= 0;
   weir_code code= weir_table_build_indexes(weir_database, bytes_of(m_name), indexes.data(), indexes.size(),
@@ -139,10 +374,14 @@ bool ha_weir::inplace_alter_table(TABLE *altered, Alter_inplace_info *info)
   return true;
 }
 
-bool ha_weir::commit_inplace_alter_table(TABLE *, Alter_inplace_info *info, bool commit)
+bool ha_weir::commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *info, bool commit)
 {
   if (!(info->handler_flags & (ADDS | DROPS)))
-    return false;
+  {
+    if (!commit || !(info->handler_flags & (RENAMES | COLUMNS | ALTER_DROP_FOREIGN_KEY)))
+      return false;
+    return commit_change_of_names(altered, info);
+  }
   if (!commit)
   {
     weir_table_abandon_indexes(weir_database, bytes_of(m_name));
@@ -154,11 +393,16 @@ bool ha_weir::commit_inplace_alter_table(TABLE *, Alter_inplace_info *info, bool
     const LEX_CSTRING &name= info->index_drop_buffer[i]->name;
     drops.push_back(bytes_of(reinterpret_cast<const uchar *>(name.str), name.length));
   }
-  std::string definition= table_definition(table_version() + 1);
+  std::lock_guard<std::mutex> guard(weir_definitions.changing());
+  Table_definition then= altered_definition(definition(), m_name, altered, info);
+  std::string definition= then.encode();
   weir_code code= weir_table_finish_indexes(weir_database, bytes_of(m_name), bytes_of(definition), drops.data(),
                                             drops.size());
   if (code == WEIR_OK)
+  {
+    weir_definitions.put(m_name, then);
     return false;
+  }
   fail_alter(code);
   weir_table_abandon_indexes(weir_database, bytes_of(m_name));
   return true;

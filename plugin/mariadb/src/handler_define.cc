@@ -3,14 +3,12 @@
 namespace
 {
 
-// The engine does not enforce foreign keys; to take one and drop it silently would be worse than to refuse.
-bool has_foreign_key(THD *thd)
+bool checks_foreign_keys(THD *thd) { return !thd_test_options(thd, OPTION_NO_FOREIGN_KEY_CHECKS); }
+
+weir_redefinition redefinition_of(const std::string &table, const std::string &definition)
 {
-  List_iterator_fast<Key> keys(thd->lex->alter_info.key_list);
-  while (Key *key= keys++)
-    if (key->type == Key::FOREIGN_KEY)
-      return true;
-  return false;
+  weir_redefinition redefinition= {bytes_of(table), bytes_of(definition), nullptr, 0};
+  return redefinition;
 }
 
 } // namespace
@@ -18,11 +16,21 @@ bool has_foreign_key(THD *thd)
 int ha_weir::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
 {
   THD *thd= ha_thd();
-  if (has_foreign_key(thd))
-  {
-    my_error(ER_CHECK_NOT_IMPLEMENTED, MYF(0), "FOREIGN KEY with ENGINE=Weir");
-    return HA_WRONG_CREATE_OPTION;
-  }
+  std::string table= table_name_of(name);
+  // ALTER has its copy under another name.
+  bool copies= is_intermediate_name(table) && !is_temporary_name(table);
+  std::string in_the_end= copies ? table_name_of(form->s->db, form->s->table_name) : table;
+  std::lock_guard<std::mutex> guard(weir_definitions.changing());
+  Definitions::Pointer before;
+  if (copies)
+    before= weir_definitions.find(in_the_end);
+  Table_definition defined= describe(form);
+  if (int error= collect_foreign_keys(thd, info->alter_info, form, in_the_end, before.get(), &defined))
+    return error;
+  if (is_temporary_name(table) && !defined.foreign_keys.empty())
+    return HA_ERR_CANNOT_ADD_FOREIGN;
+  if (!is_temporary_name(table) && checks_foreign_keys(thd) && !serves_referrers(in_the_end, defined))
+    return HA_ERR_CANNOT_ADD_FOREIGN;
   std::vector<weir_index> indexes;
   TABLE_SHARE *share= form->s;
   for (uint i= 0; i < share->keys; i++)
@@ -36,12 +44,12 @@ int ha_weir::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
     index.definition= bytes_of(nullptr, 0);
     indexes.push_back(index);
   }
-  std::string table= table_name_of(name);
-  std::string definition= table_definition(1);
+  std::string definition= defined.encode();
   weir_code code= weir_table_create(weir_database, bytes_of(table), bytes_of(definition), indexes.data(),
                                     indexes.size());
   if (code != WEIR_OK)
     return fail(code);
+  weir_definitions.put(table, defined);
   if (info->auto_increment_value > 1)
   {
     weir_table *made;
@@ -57,20 +65,58 @@ int ha_weir::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
 
 int ha_weir::delete_table(const char *name)
 {
+  THD *thd= ha_thd();
   std::string table= table_name_of(name);
+  std::lock_guard<std::mutex> guard(weir_definitions.changing());
+  if (checks_foreign_keys(thd) && !is_temporary_name(table) && weir_definitions.find(table))
+    for (const Reference &reference : weir_definitions.referring_to(table))
+      if (reference.child != table &&
+          (thd_sql_command(thd) != SQLCOM_DROP_DB || shown_schema(reference.child) != shown_schema(table)))
+        return HA_ERR_ROW_IS_REFERENCED;
   weir_code code= weir_table_drop(weir_database, bytes_of(table));
+  if (code == WEIR_OK || code == WEIR_NOTHING)
+    weir_definitions.remove(table);
   if (code == WEIR_NOTHING)
     return HA_ERR_NO_SUCH_TABLE;
   return code == WEIR_OK ? 0 : fail(code);
 }
 
+// Who refers to the table speaks of it by its name, so all of them change with it, at once. To ALTER's intermediate
+// names nobody refers: who refers to the table refers to the copy that takes its place.
 int ha_weir::rename_table(const char *from, const char *to)
 {
   std::string old_name= table_name_of(from), new_name= table_name_of(to);
-  weir_code code= weir_table_rename(weir_database, bytes_of(old_name), bytes_of(new_name));
+  std::lock_guard<std::mutex> guard(weir_definitions.changing());
+  std::map<std::string, Table_definition> changed;
+  Definitions::Pointer own= weir_definitions.find(old_name);
+  if (own && !is_intermediate_name(old_name) && !is_intermediate_name(new_name))
+  {
+    changed[old_name]= with_new_name(*own, old_name, old_name, new_name);
+    for (const Reference &reference : weir_definitions.referring_to(old_name))
+      if (reference.child != old_name)
+        changed[reference.child]=
+            with_new_name(*weir_definitions.find(reference.child), reference.child, old_name, new_name);
+  }
+  if (own && !is_intermediate_name(new_name) && checks_foreign_keys(ha_thd()) && !serves_referrers(new_name, *own))
+    return HA_ERR_CANNOT_ADD_FOREIGN;
+  std::vector<std::string> encoded;
+  for (const std::pair<const std::string, Table_definition> &one : changed)
+    encoded.push_back(one.second.encode());
+  std::vector<weir_redefinition> redefinitions;
+  for (const std::pair<const std::string, Table_definition> &one : changed)
+    redefinitions.push_back(redefinition_of(one.first, encoded[redefinitions.size()]));
+  weir_code code= weir_table_rename_with(weir_database, bytes_of(old_name), bytes_of(new_name),
+                                         redefinitions.data(), redefinitions.size());
   if (code == WEIR_NOTHING)
     return HA_ERR_NO_SUCH_TABLE;
-  return code == WEIR_OK ? 0 : fail(code);
+  if (code != WEIR_OK)
+    return fail(code);
+  if (own)
+    changed.insert(std::make_pair(old_name, *own));
+  weir_definitions.remove(old_name);
+  for (const std::pair<const std::string, Table_definition> &one : changed)
+    weir_definitions.put(one.first == old_name ? new_name : one.first, one.second);
+  return 0;
 }
 
 int ha_weir::truncate()

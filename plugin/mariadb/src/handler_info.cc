@@ -1,5 +1,35 @@
 #include "ha_weir.h"
 
+#include "statistics.h"
+
+// Tells the optimizer how many rows it may expect of a key.
+void ha_weir::set_rows_per_key()
+{
+  ulonglong rows= m_share->rows(m_table);
+  Weir_share::Rows_per_key known= m_share->rows_per_key(rows);
+  if (!known)
+  {
+    std::shared_ptr<std::vector<std::vector<double>>> found= std::make_shared<std::vector<std::vector<double>>>();
+    for (const Weir_index &index : m_indexes)
+      found->push_back(rows_per_key(m_table, index.place, index.search.stored()));
+    known= found;
+    m_share->set_rows_per_key(known, rows);
+  }
+  for (uint i= 0; i < table_share->keys && i < known->size(); i++)
+  {
+    KEY *key= &table->key_info[i];
+    const std::vector<double> &found= (*known)[i];
+    for (uint part= 0; key->rec_per_key && part < key->ext_key_parts; part++)
+    {
+      size_t place= m_indexes[i].search.stored_place(part);
+      bool one= part + 1 == key->ext_key_parts && (m_indexes[i].unique || part >= key->user_defined_key_parts);
+      // As InnoDB: the server likes scans too much, so keys are said to be twice as good.
+      double about= place < found.size() && !one ? found[place] / 2 : 1;
+      key->rec_per_key[part]= std::max<ulong>(static_cast<ulong>(about), 1);
+    }
+  }
+}
+
 int ha_weir::info(uint flag)
 {
   if (flag & HA_STATUS_VARIABLE)
@@ -15,19 +45,7 @@ int ha_weir::info(uint flag)
   if (flag & HA_STATUS_CONST)
   {
     stats.block_size= 8192;
-    for (uint i= 0; i < table_share->keys; i++)
-    {
-      KEY *key= &table->key_info[i];
-      ulonglong per_key= std::max<ulonglong>(stats.records, 1);
-      for (uint part= 0; part < key->user_defined_key_parts; part++)
-      {
-        // Without a count of distinct values: each column more divides what the ones before leave.
-        per_key= std::max<ulonglong>(per_key / 10, 1);
-        bool whole= part + 1 == key->user_defined_key_parts;
-        if (key->rec_per_key)
-          key->rec_per_key[part]= whole && m_indexes[i].unique ? 1 : per_key;
-      }
-    }
+    set_rows_per_key();
   }
   if (flag & HA_STATUS_ERRKEY)
     errkey= m_duplicate;
@@ -42,7 +60,7 @@ int ha_weir::info(uint flag)
 
 ha_rows ha_weir::records_in_range(uint index, const key_range *min, const key_range *max, page_range *)
 {
-  const Key_codec &key= m_indexes[index].key;
+  const Search_codec &key= m_indexes[index].search;
   std::string from, to;
   if (min)
   {
@@ -71,17 +89,6 @@ ha_rows ha_weir::records_in_range(uint index, const key_range *min, const key_ra
 
 ha_rows ha_weir::estimate_rows_upper_bound() { return m_share->rows(m_table) * 2 + 100; }
 
-ha_rows ha_weir::records()
-{
-  uint64_t rows;
-  weir_code code= weir_table_count(m_table, m_trx->txn(), &rows);
-  if (refreshed(code))
-    code= weir_table_count(m_table, m_trx->txn(), &rows);
-  if (code != WEIR_OK)
-    return HA_POS_ERROR;
-  return rows;
-}
-
 double ha_weir::scan_time() { return static_cast<double>(stats.data_file_length) / 8192 + 1; }
 
 double ha_weir::read_time(uint index, uint ranges, ha_rows rows)
@@ -100,6 +107,7 @@ int ha_weir::analyze(THD *, HA_CHECK_OPT *)
   if (weir_table_analyze(m_table, &rows) != WEIR_OK)
     return HA_ADMIN_FAILED;
   m_share->set_rows(rows);
+  m_share->set_rows_per_key(nullptr, rows);
   return HA_ADMIN_OK;
 }
 

@@ -5,9 +5,11 @@
 #include "variables.h"
 
 ha_weir::ha_weir(handlerton *hton, TABLE_SHARE *share)
-    : handler(hton, share), m_share(nullptr), m_table(nullptr), m_trx(nullptr), m_lock(WEIR_LOCK_NONE),
+    : handler(hton, share), m_share(nullptr), m_table(nullptr), m_trx(nullptr), m_lock_mark(0),
+      m_unlocks(false), m_lock(WEIR_LOCK_NONE),
       m_skip_locked(false), m_keyread(false), m_copying(false), m_copied(0), m_scan(nullptr), m_found(),
-      m_place(WEIR_ROWS), m_down(false), m_on(false), m_bounded(false), m_row_id(), m_duplicate(MAX_KEY)
+      m_place(WEIR_ROWS), m_down(false), m_on(false), m_bounded(false), m_row_id(), m_duplicate(MAX_KEY),
+      m_foreign_epoch(0), m_foreign_busy(0)
 {
   memset(&m_lock_data, 0, sizeof(m_lock_data));
 }
@@ -52,7 +54,7 @@ ulong ha_weir::index_flags(uint index, uint part, bool all_parts) const
   if (index == table_share->primary_key)
     flags|= HA_CLUSTERED_INDEX;
   else if (covers)
-    flags|= HA_DO_INDEX_COND_PUSHDOWN;
+    flags|= HA_DO_INDEX_COND_PUSHDOWN | HA_DO_RANGE_FILTER_PUSHDOWN;
   return flags;
 }
 
@@ -71,13 +73,15 @@ int ha_weir::make_codecs()
     return fail(code);
   if (has_primary())
     m_primary= Key_codec(&table->key_info[table_share->primary_key]);
-  m_row= Row_codec(table, &m_primary);
+  Definitions::Pointer known= weir_definitions.find(m_name);
+  m_row= Row_codec(table, &m_primary, known ? known->added : std::vector<Added_column>());
   m_indexes.clear();
   for (uint i= 0; i < table_share->keys; i++)
   {
     const KEY *info= &table->key_info[i];
     Weir_index index;
     index.key= Key_codec(info);
+    index.search= Search_codec(info, has_primary() ? &table->key_info[table_share->primary_key] : nullptr);
     index.payload= Row_codec(table, &index.key, &m_primary);
     index.covers= index_covers(table_share, info, 0, info->user_defined_key_parts - 1);
     index.unique= (info->flags & HA_NOSAME) && info->algorithm != HA_KEY_ALG_LONG_HASH;
@@ -150,6 +154,9 @@ bool ha_weir::refreshed(weir_code code)
 int ha_weir::close()
 {
   close_scan();
+  m_parents.clear();
+  m_children.clear();
+  m_foreign_epoch= 0;
   weir_table_close(m_table);
   m_table= nullptr;
   return 0;
@@ -159,6 +166,8 @@ int ha_weir::fail(weir_code code) { return to_handler_error(ha_thd(), code); }
 
 bool ha_weir::get_error_message(int error, String *buf)
 {
+  if (error == HA_ERR_ROW_IS_REFERENCED || error == HA_ERR_NO_REFERENCED_ROW || error == HA_ERR_FK_DEPTH_EXCEEDED)
+    buf->append(m_failure.words.data(), m_failure.words.size());
   if (error < WEIR_ERROR_BASE)
     return false;
   // The words are kept for the thread, and this is the thread that was told.
@@ -207,6 +216,7 @@ int ha_weir::external_lock(THD *thd, int lock_type)
   m_copying= lock_type == F_WRLCK && !strncmp(table_share->table_name.str, "#sql-alter", 10);
   m_copied= 0;
   read_temporary_with_locks();
+  m_unlocks= thd_tx_isolation(thd) <= ISO_READ_COMMITTED;
   return m_trx->begin_statement();
 }
 
@@ -220,6 +230,7 @@ int ha_weir::start_stmt(THD *thd, thr_lock_type lock_type)
   else
     m_lock= WEIR_LOCK_NONE;
   read_temporary_with_locks();
+  m_unlocks= thd_tx_isolation(thd) <= ISO_READ_COMMITTED;
   return m_trx->begin_statement();
 }
 

@@ -15,6 +15,20 @@ void ha_weir::suspend_scan()
   close_scan();
 }
 
+// Keeps in mind what is locked before a row is read that the statement may not want.
+void ha_weir::mark_locks()
+{
+  if (m_unlocks && m_lock != WEIR_LOCK_NONE)
+    weir_txn_lock_mark(m_trx->txn(), &m_lock_mark);
+}
+
+// The row that was read last does not fit: others may have it. From REPEATABLE READ on, nobody may make it fit.
+void ha_weir::unlock_row()
+{
+  if (m_unlocks && m_lock != WEIR_LOCK_NONE)
+    weir_table_release_locks(m_table, m_trx->txn(), m_lock_mark);
+}
+
 // Begins a walk over the rows or an index, from `from` on and below `to`.
 int ha_weir::open_scan(int32_t place, const std::string &from, const std::string *to, bool down)
 {
@@ -87,6 +101,7 @@ int ha_weir::step(uchar *buf)
   {
     if (thd_killed(ha_thd()))
       return HA_ERR_ABORTED_BY_USER;
+    mark_locks();
     weir_code code= weir_scan_next(m_scan, m_trx->txn(), &m_found);
     if (code == WEIR_NOTHING)
       return HA_ERR_END_OF_FILE;
@@ -95,14 +110,21 @@ int ha_weir::step(uchar *buf)
     m_on= true;
     if (m_place == WEIR_ROWS)
       return decode(buf, m_found.tree_key.data, m_found.tree_key.len, m_found.row.data, m_found.row.len);
-    if (pushed_idx_cond && pushed_idx_cond_keyno == active_index)
+    bool condition= pushed_idx_cond && pushed_idx_cond_keyno == active_index;
+    bool filter= pushed_rowid_filter && rowid_filter_is_active && m_indexes[active_index].covers;
+    if (condition || filter)
     {
       // Most entries that do not fit cost no look at their row.
       if (int error= decode_entry(buf))
         return error;
-      check_result_t fits= handler_index_cond_check(this);
+      check_result_t fits= condition ? handler_index_cond_check(this) : CHECK_POS;
+      if (fits == CHECK_POS && filter)
+        fits= handler_rowid_filter_check(this);
       if (fits == CHECK_NEG)
+      {
+        unlock_row();
         continue;
+      }
       if (fits != CHECK_POS)
         return fits == CHECK_OUT_OF_RANGE ? HA_ERR_END_OF_FILE : HA_ERR_ABORTED_BY_USER;
     }
@@ -167,6 +189,7 @@ int ha_weir::rnd_pos(uchar *buf, uchar *pos)
     m_primary.encode_image(pos, HA_WHOLE_KEY, &key);
   else
     key.assign(reinterpret_cast<char *>(pos), sizeof(m_row_id));
+  mark_locks();
   return read_row(buf, reinterpret_cast<const uchar *>(key.data()), key.size());
 }
 
@@ -194,6 +217,12 @@ Item *ha_weir::idx_cond_push(uint index, Item *condition)
   return nullptr;
 }
 
+bool ha_weir::rowid_filter_push(Rowid_filter *filter)
+{
+  pushed_rowid_filter= filter;
+  return false;
+}
+
 int ha_weir::index_init(uint index, bool)
 {
   close_scan();
@@ -215,7 +244,7 @@ void ha_weir::bound_by_range_end(std::string *to, bool *has_to)
   *has_to= false;
   if (!end_range || !end_range->key || m_lock == WEIR_LOCK_NONE)
     return;
-  m_indexes[active_index].key.encode_image(end_range->key, end_range->keypart_map, to);
+  m_indexes[active_index].search.encode_image(end_range->key, end_range->keypart_map, to);
   *has_to= end_range->flag == HA_READ_BEFORE_KEY || after_prefix(to);
 }
 
@@ -225,7 +254,7 @@ int ha_weir::index_read_map(uchar *buf, const uchar *key, key_part_map parts, ha
     return find == HA_READ_PREFIX_LAST || find == HA_READ_BEFORE_KEY ? index_last(buf) : index_first(buf);
   const Weir_index &index= m_indexes[active_index];
   std::string from, to;
-  index.key.encode_image(key, parts, &from);
+  index.search.encode_image(key, parts, &from);
   to= from;
   bool has_to= after_prefix(&to);
   int error= 0;
@@ -236,6 +265,7 @@ int ha_weir::index_read_map(uchar *buf, const uchar *key, key_part_map parts, ha
     close_scan();
     m_at= from;
     m_place= WEIR_ROWS;
+    mark_locks();
     return read_row(buf, reinterpret_cast<const uchar *>(from.data()), from.size());
   }
   switch (find)

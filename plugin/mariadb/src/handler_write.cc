@@ -71,6 +71,27 @@ int ha_weir::write_row(const uchar *record)
   if (table->next_number_field && record == table->record[0])
     if (int error= update_auto_increment())
       return error;
+  if (has_foreign_keys() && !m_parents.empty())
+  {
+    Row_point point(m_trx, true);
+    if (int error= insert_row(record))
+      return error;
+    m_failure= Foreign_failure();
+    if (int error= check_parents(record, nullptr, nullptr, &m_failure))
+      return point.take_back(error);
+  }
+  else if (int error= insert_row(record))
+    return error;
+  m_share->rows_changed(1);
+  if (int error= note_number(record))
+    return error;
+  if (m_copying && ++m_copied % COPY_BATCH == 0)
+    return m_trx->commit_part();
+  return 0;
+}
+
+int ha_weir::insert_row(const uchar *record)
+{
   weir_txn *txn= m_trx->txn();
   if (!has_primary())
   {
@@ -86,14 +107,7 @@ int ha_weir::write_row(const uchar *record)
   weir_code code= weir_table_insert(m_table, txn, &m_new.view, &duplicate);
   if (refreshed(code))
     code= weir_table_insert(m_table, txn, &m_new.view, &duplicate);
-  if (code != WEIR_OK)
-    return map_duplicate(code, duplicate);
-  m_share->rows_changed(1);
-  if (int error= note_number(record))
-    return error;
-  if (m_copying && ++m_copied % COPY_BATCH == 0)
-    return m_trx->commit_part();
-  return 0;
+  return code == WEIR_OK ? 0 : map_duplicate(code, duplicate);
 }
 
 int ha_weir::update_row(const uchar *old_record, const uchar *new_record)
@@ -103,25 +117,50 @@ int ha_weir::update_row(const uchar *old_record, const uchar *new_record)
     m_old.key.assign(reinterpret_cast<char *>(m_row_id), sizeof(m_row_id));
     m_new.key= m_old.key;
   }
+  bool watched= has_foreign_keys();
+  m_failure= Foreign_failure();
+  if (watched)
+    if (int error= check_refusals(old_record, new_record, nullptr, &m_failure))
+      return error;
+  Row_point point(m_trx, watched);
   encode(old_record, &m_old);
   encode(new_record, &m_new);
   int32_t duplicate= WEIR_ROWS;
   weir_code code= weir_table_update(m_table, m_trx->txn(), &m_old.view, &m_new.view, &duplicate);
   if (refreshed(code))
     code= weir_table_update(m_table, m_trx->txn(), &m_old.view, &m_new.view, &duplicate);
-  return code == WEIR_OK ? note_number(new_record) : map_duplicate(code, duplicate);
+  if (code != WEIR_OK)
+    return map_duplicate(code, duplicate);
+  if (watched)
+  {
+    int error= check_children(old_record, new_record, nullptr, &m_failure);
+    if (!error)
+      error= check_parents(new_record, old_record, nullptr, &m_failure);
+    if (error)
+      return point.take_back(error);
+  }
+  return note_number(new_record);
 }
 
 int ha_weir::delete_row(const uchar *record)
 {
   if (!has_primary())
     m_old.key.assign(reinterpret_cast<char *>(m_row_id), sizeof(m_row_id));
+  bool referred_to= has_foreign_keys() && !m_children.empty();
+  m_failure= Foreign_failure();
+  if (referred_to)
+    if (int error= check_refusals(record, nullptr, nullptr, &m_failure))
+      return error;
+  Row_point point(m_trx, referred_to);
   encode(record, &m_old);
   weir_code code= weir_table_delete(m_table, m_trx->txn(), &m_old.view);
   if (refreshed(code))
     code= weir_table_delete(m_table, m_trx->txn(), &m_old.view);
   if (code != WEIR_OK)
     return fail(code);
+  if (referred_to)
+    if (int error= check_children(record, nullptr, nullptr, &m_failure))
+      return point.take_back(error);
   m_share->rows_changed(-1);
   return 0;
 }

@@ -3,6 +3,7 @@
 
 #include "engine.h"
 #include "ha_weir.h"
+#include "info_schema.h"
 #include "transaction.h"
 #include "variables.h"
 
@@ -167,8 +168,8 @@ void drop_database(handlerton *, char *path)
   std::vector<std::string> names;
   weir_table_names(weir_database, collect, &names);
   for (const std::string &name : names)
-    if (name.compare(0, prefix.size(), prefix) == 0)
-      weir_table_drop(weir_database, bytes_of(name));
+    if (name.compare(0, prefix.size(), prefix) == 0 && weir_table_drop(weir_database, bytes_of(name)) == WEIR_OK)
+      weir_definitions.remove(name);
 }
 
 void drop_temporary_tables()
@@ -179,6 +180,8 @@ void drop_temporary_tables()
     if (is_temporary_name(name))
       weir_table_drop(weir_database, bytes_of(name));
 }
+
+weir_endpoint *endpoint= nullptr;
 
 int init(void *p)
 {
@@ -193,11 +196,21 @@ int init(void *p)
   // An existing database keeps the capacity that it has: the setting is what counts.
   if (weir_set_log_bytes(weir_database, weir_log_capacity()) != WEIR_OK)
     sql_print_warning("Weir: %s", weir_message());
+  std::string address= weir_metrics_address() ? weir_metrics_address() : "";
+  // The server starts all the same: whoever looks at the metrics sees that there are none.
+  if (!address.empty() && weir_serve_metrics(weir_database, bytes_of(address), &endpoint) != WEIR_OK)
+    sql_print_error("Weir: weir_metrics_address: %s", weir_message());
   ignore_db_dirs_append(WEIR_DIRECTORY);
   drop_temporary_tables();
+  if (weir_definitions.load() != WEIR_OK)
+  {
+    sql_print_error("Weir: %s", weir_message());
+    return 1;
+  }
 
   weir_hton->db_type= DB_TYPE_AUTOASSIGN;
-  weir_hton->flags= HTON_REQUIRES_CLOSE_AFTER_TRUNCATE | HTON_TRUNCATE_REQUIRES_EXCLUSIVE_USE;
+  weir_hton->flags= HTON_SUPPORTS_EXTENDED_KEYS | HTON_REQUIRES_CLOSE_AFTER_TRUNCATE |
+                    HTON_TRUNCATE_REQUIRES_EXCLUSIVE_USE;
   weir_hton->create= create_handler;
   weir_hton->close_connection= close_connection;
   weir_hton->kill_query= kill_query;
@@ -224,6 +237,8 @@ int init(void *p)
 
 int deinit(void *)
 {
+  weir_stop_serving(endpoint);
+  endpoint= nullptr;
   weir_db *db= weir_database;
   weir_database= nullptr;
   if (db && weir_close(db) != WEIR_OK)
@@ -234,6 +249,11 @@ int deinit(void *)
 st_mysql_storage_engine storage_engine= {MYSQL_HANDLERTON_INTERFACE_VERSION};
 
 } // namespace
+
+// The tables read the engine, which the server loads first: it stands first here, too.
+#define WEIR_SCHEMA_PLUGIN(name, about, init_function) \
+  {MYSQL_INFORMATION_SCHEMA_PLUGIN, weir_schema_table, name, "The Weir project", about, PLUGIN_LICENSE_GPL, \
+   init_function, nullptr, 0x0001, nullptr, nullptr, "0.1", MariaDB_PLUGIN_MATURITY_EXPERIMENTAL}
 
 maria_declare_plugin(weir)
 {
@@ -250,5 +270,10 @@ maria_declare_plugin(weir)
   weir_variables,
   "0.1",
   MariaDB_PLUGIN_MATURITY_EXPERIMENTAL
-}
+},
+WEIR_SCHEMA_PLUGIN("WEIR_METRICS", "All that the engine measures", weir_init_metrics),
+WEIR_SCHEMA_PLUGIN("WEIR_TRANSACTIONS", "Open and prepared transactions", weir_init_transactions),
+WEIR_SCHEMA_PLUGIN("WEIR_LOCKS", "Explicit locks and who waits for one", weir_init_locks),
+WEIR_SCHEMA_PLUGIN("WEIR_CHECKPOINT", "How far the checkpoint lies back, and what is done about it",
+                   weir_init_checkpoint)
 maria_declare_plugin_end;

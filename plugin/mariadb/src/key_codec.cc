@@ -143,6 +143,39 @@ bool Key_part_codec::encode_record(const uchar *record, std::string *out) const
   return false;
 }
 
+bool Key_part_codec::encode_value(const uchar *record, std::string *out) const
+{
+  std::string one;
+  if (encode_record(record, &one))
+    return true;
+  for (size_t i= m_part->null_bit ? 1 : 0; i < one.size(); i++)
+    out->push_back(m_descending ? ~one[i] : one[i]);
+  return false;
+}
+
+std::string Key_part_codec::kind_of_values() const
+{
+  const Field *field= m_part->field;
+  std::string bytes= std::to_string(m_bytes);
+  switch (m_kind)
+  {
+  case Kind::INTEGER:
+    return (m_signed ? "signed " : "unsigned ") + bytes;
+  case Kind::FLOAT:
+  case Kind::DOUBLE:
+    return "float " + bytes;
+  case Kind::TEXT:
+  {
+    // CHAR is filled with spaces, which count where a collation does not pad.
+    bool filled= !m_variable && (field->charset()->state & MY_CS_NOPAD);
+    return "text " + std::to_string(field->charset()->number) + (filled ? " filled " + bytes : "");
+  }
+  case Kind::RAW:
+    break;
+  }
+  return "raw " + std::to_string(field->real_type()) + " " + bytes + " " + std::to_string(field->decimals());
+}
+
 void Key_part_codec::encode_image(const uchar **image, std::string *out) const
 {
   const uchar *at= *image;
@@ -156,6 +189,21 @@ void Key_part_codec::encode_image(const uchar **image, std::string *out) const
     put(at + HA_KEY_BLOB_LENGTH, uint2korr(at), out);
   else
     put(at, m_part->length, out);
+}
+
+const uchar *Key_part_codec::skip(const uchar *from, const uchar *end) const
+{
+  uchar turn= m_descending ? 0xff : 0;
+  if (m_part->null_bit)
+  {
+    if (from >= end)
+      return nullptr;
+    if ((*from++ ^ turn) == 0)
+      return from;
+  }
+  if (m_kind == Kind::TEXT)
+    return m_collation->skip(from, end, turn);
+  return static_cast<size_t>(end - from) < m_bytes ? nullptr : from + m_bytes;
 }
 
 bool Key_part_codec::decode(const uchar **key, const uchar *end, uchar *record) const
@@ -187,6 +235,68 @@ bool Key_part_codec::decode(const uchar **key, const uchar *end, uchar *record) 
   }
   *key= at + m_bytes;
   return true;
+}
+
+void Key_part_codec::encode_plain_image(const uchar **image, std::string *out) const
+{
+  std::string one;
+  encode_image(image, &one);
+  for (size_t i= m_part->null_bit ? 1 : 0; i < one.size(); i++)
+    out->push_back(m_descending ? ~one[i] : one[i]);
+}
+
+void Key_part_codec::put_plain(const std::string &value, std::string *out) const
+{
+  for (char byte : value)
+    out->push_back(m_descending ? ~byte : byte);
+}
+
+Search_codec::Search_codec(const KEY *key, const KEY *primary) : m_own(key->user_defined_key_parts)
+{
+  for (uint i= 0; i < std::max(key->ext_key_parts, key->user_defined_key_parts); i++)
+    m_parts.emplace_back(&key->key_part[i]);
+  m_stored.assign(m_parts.begin(), m_parts.begin() + m_own);
+  if (!primary || primary == key || (key->flags & HA_NOSAME))
+    return;
+  for (uint i= 0; i < primary->user_defined_key_parts; i++)
+  {
+    size_t place= 0;
+    while (place < m_parts.size() && key->key_part[place].fieldnr != primary->key_part[i].fieldnr)
+      place++;
+    m_stored.emplace_back(&primary->key_part[i]);
+    m_places.push_back(place);
+  }
+}
+
+size_t Search_codec::stored_place(size_t part) const
+{
+  for (size_t i= 0; i < m_places.size(); i++)
+    if (part >= m_own && m_places[i] == part)
+      return m_own + i;
+  return part;
+}
+
+void Search_codec::encode_image(const uchar *image, key_part_map parts, std::string *out) const
+{
+  size_t given= 0;
+  std::vector<std::string> values;
+  for (; given < m_parts.size() && (parts >> given & 1); given++)
+  {
+    if (given < m_own && m_own == m_parts.size())
+      m_parts[given].encode_image(&image, out);
+    else
+    {
+      const uchar *at= image;
+      values.emplace_back();
+      m_parts[given].encode_plain_image(&image, &values.back());
+      if (given < m_own)
+        m_parts[given].encode_image(&at, out);
+    }
+  }
+  if (given <= m_own)
+    return;
+  for (size_t i= 0; i < m_places.size() && m_places[i] < given; i++)
+    m_stored[m_own + i].put_plain(values[m_places[i]], out);
 }
 
 Key_codec::Key_codec(const KEY *key)

@@ -19,8 +19,20 @@ public:
   bool encode_record(const uchar *record, std::string *out) const;
   // Appends a value as it stands in a search key, and moves on behind it.
   void encode_image(const uchar **image, std::string *out) const;
+  // The same without marks of NULL and of order; nothing of a NULL.
+  void encode_plain_image(const uchar **image, std::string *out) const;
+  // A value that is not NULL, from what encode_plain_image has made of it.
+  void put_plain(const std::string &value, std::string *out) const;
   // Takes a value back into a record. Only if it can be: is_reversible.
   bool decode(const uchar **key, const uchar *end, uchar *record) const;
+
+  // The value as it is encoded where it is neither nullable nor descending. Returns whether it is NULL.
+  bool encode_value(const uchar *record, std::string *out) const;
+  // Two columns with the same words here have the same bytes for the same values.
+  std::string kind_of_values() const;
+
+  // Where the encoded value that begins at `from` ends; nullptr if it does not before `end`.
+  const uchar *skip(const uchar *from, const uchar *end) const;
 
   bool is_reversible() const { return m_reversible; }
   Field *field() const { return m_part->field; }
@@ -61,6 +73,30 @@ public:
 
 private:
   std::vector<Key_part_codec> m_parts;
+};
+
+// Keys to look for, as the server gives them: of an index that is not unique, columns of the primary key may follow those
+// of the index, without those that it has itself; in its entries, the whole primary key does.
+class Search_codec
+{
+public:
+  Search_codec() : m_own(0) {}
+  // `primary`: nullptr if there is none.
+  Search_codec(const KEY *key, const KEY *primary);
+
+  void encode_image(const uchar *image, key_part_map parts, std::string *out) const;
+  // Of the index, then of the primary key as it lies behind it.
+  const std::vector<Key_part_codec> &stored() const { return m_stored; }
+  // Where in `stored` a column lies that the server counts as `part` of the key.
+  size_t stored_place(size_t part) const;
+
+private:
+  // Of the index, then what the server appends.
+  std::vector<Key_part_codec> m_parts;
+  size_t m_own;
+  std::vector<Key_part_codec> m_stored;
+  // For each column of the primary key, which of `m_parts` has its value.
+  std::vector<size_t> m_places;
 };
 
 // The least bytes above all that begin with `prefix`; false if there are none.

@@ -5,8 +5,9 @@
 namespace
 {
 
-// Of which layout a row is. There is one; a column added without rewriting the rows would make another.
-const char FORMAT= 1;
+// Of which layout a row is: with all columns that there were before any was added, or with a number of them (two bytes)
+// that is told.
+const char FORMAT_PLAIN= 1, FORMAT_COUNTED= 2;
 
 // The columns that a key gives back: those before the first that it does not.
 std::vector<Field *> given_back(const Key_codec *key)
@@ -31,11 +32,13 @@ bool has(const std::vector<Field *> &fields, const Field *field)
 void Row_codec::add(Field *field)
 {
   m_fields.push_back(field);
+  m_nullable_before.push_back(m_nullable);
   if (field->real_maybe_null())
     m_nullable++;
 }
 
-Row_codec::Row_codec(TABLE *table, const Key_codec *key) : m_table(table), m_nullable(0)
+Row_codec::Row_codec(TABLE *table, const Key_codec *key, const std::vector<Added_column> &added)
+    : m_table(table), m_nullable(0), m_added(added)
 {
   std::vector<Field *> known= given_back(key);
   for (Field **field= table->field; *field; field++)
@@ -61,8 +64,13 @@ Row_codec::Row_codec(TABLE *table, const Key_codec *index, const Key_codec *prim
 void Row_codec::encode(const uchar *record, std::string *out) const
 {
   my_ptrdiff_t offset= record - m_table->record[0];
-  size_t nulls= out->size() + 1;
-  out->push_back(FORMAT);
+  out->push_back(m_added.empty() ? FORMAT_PLAIN : FORMAT_COUNTED);
+  if (!m_added.empty())
+  {
+    out->push_back(static_cast<char>(m_fields.size() & 0xff));
+    out->push_back(static_cast<char>(m_fields.size() >> 8));
+  }
+  size_t nulls= out->size();
   out->append((m_nullable + 7) / 8, '\0');
   uint nth= 0;
   for (Field *field : m_fields)
@@ -93,14 +101,27 @@ bool Row_codec::decode(const uchar *bytes, size_t length, uchar *record) const
 {
   my_ptrdiff_t offset= record - m_table->record[0];
   const uchar *at= bytes, *end= bytes + length;
-  size_t null_bytes= (m_nullable + 7) / 8;
-  if (length < 1 + null_bytes || *at != FORMAT)
+  size_t count= m_fields.size() - m_added.size();
+  if (length < 1 || (*at != FORMAT_PLAIN && *at != FORMAT_COUNTED))
     return false;
-  const uchar *nulls= at + 1;
-  at= nulls + null_bytes;
-  uint nth= 0;
-  for (Field *field : m_fields)
+  if (*at++ == FORMAT_COUNTED)
   {
+    if (length < 3)
+      return false;
+    count= uint2korr(at);
+    at+= 2;
+  }
+  if (count > m_fields.size() || count + m_added.size() < m_fields.size())
+    return false;
+  uint nullable= count < m_fields.size() ? m_nullable_before[count] : m_nullable;
+  const uchar *nulls= at;
+  if (static_cast<size_t>(end - at) < (nullable + 7) / 8)
+    return false;
+  at+= (nullable + 7) / 8;
+  uint nth= 0;
+  for (size_t i= 0; i < count; i++)
+  {
+    Field *field= m_fields[i];
     bool null= false;
     if (field->real_maybe_null())
     {
@@ -123,5 +144,31 @@ bool Row_codec::decode(const uchar *bytes, size_t length, uchar *record) const
     if (!at)
       return false;
   }
-  return at == end;
+  return at == end && (count == m_fields.size() || decode_added(count, record));
+}
+
+// What a row lacks from a field on.
+bool Row_codec::decode_added(size_t from, uchar *record) const
+{
+  my_ptrdiff_t offset= record - m_table->record[0];
+  bool sound= true;
+  for (size_t i= from; i < m_fields.size() && sound; i++)
+  {
+    const Added_column &column= m_added[i - (m_fields.size() - m_added.size())];
+    const uchar *packed= reinterpret_cast<const uchar *>(column.packed.data());
+    Field *field= m_fields[i];
+    field->move_field_offset(offset);
+    if (column.null)
+    {
+      field->reset();
+      field->set_null();
+    }
+    else
+    {
+      field->set_notnull();
+      sound= field->unpack(field->ptr, packed, packed + column.packed.size(), 0) != nullptr;
+    }
+    field->move_field_offset(-offset);
+  }
+  return sound;
 }

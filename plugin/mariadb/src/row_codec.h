@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "definition.h"
 #include "key_codec.h"
 #include "server.h"
 
@@ -14,8 +15,8 @@ class Row_codec
 {
 public:
   Row_codec() : m_table(nullptr), m_nullable(0) {}
-  // All stored columns but those that `key` gives back.
-  Row_codec(TABLE *table, const Key_codec *key);
+  // All stored columns but those that `key` gives back; rows written before the last ones came lack them.
+  Row_codec(TABLE *table, const Key_codec *key, const std::vector<Added_column> &added);
   // The columns that `key` does not give back, of the index or of the primary key.
   Row_codec(TABLE *table, const Key_codec *index, const Key_codec *primary);
 
@@ -27,9 +28,14 @@ public:
 private:
   void add(Field *field);
 
+  bool decode_added(size_t from, uchar *record) const;
+
   TABLE *m_table;
   std::vector<Field *> m_fields;
+  // How many of the fields before each, and of all, may be NULL.
+  std::vector<uint> m_nullable_before;
   uint m_nullable;
+  std::vector<Added_column> m_added;
 };
 
 #endif

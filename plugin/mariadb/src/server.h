@@ -12,6 +12,7 @@
 #include <sql_base.h>
 #include <sql_table.h>
 #include <sql_partition.h>
+#include <sql_show.h>
 #include <log.h>
 #include <mysql/plugin.h>
 #include <mysql/psi/mysql_table.h>

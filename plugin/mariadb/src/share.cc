@@ -21,6 +21,8 @@ void Weir_share::forget(bool emptied)
   std::lock_guard<std::mutex> guard(m_mutex);
   weir_table_close(m_table);
   m_table= nullptr;
+  // Indexes may have other places.
+  m_rows_per_key.reset();
   if (emptied)
     m_rows= -1;
 }
@@ -46,6 +48,21 @@ void Weir_share::rows_changed(longlong by)
   while (known >= 0 && !m_rows.compare_exchange_weak(known, std::max<longlong>(known + by, 0)))
   {
   }
+}
+
+Weir_share::Rows_per_key Weir_share::rows_per_key(ulonglong rows)
+{
+  std::lock_guard<std::mutex> guard(m_mutex);
+  // As much change as InnoDB takes new statistics after.
+  ulonglong changed= rows > m_rows_then ? rows - m_rows_then : m_rows_then - rows;
+  return changed > m_rows_then / 10 ? Rows_per_key() : m_rows_per_key;
+}
+
+void Weir_share::set_rows_per_key(const Rows_per_key &found, ulonglong rows)
+{
+  std::lock_guard<std::mutex> guard(m_mutex);
+  m_rows_per_key= found;
+  m_rows_then= rows;
 }
 
 weir_code Weir_share::reserve_numbers(weir_table *table, weir_txn *txn, ulonglong offset, ulonglong increment,

@@ -3,8 +3,10 @@
 #define WEIR_PLUGIN_SHARE_H
 
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "engine.h"
 
@@ -24,6 +26,12 @@ public:
   void rows_changed(longlong by);
   void set_rows(ulonglong rows) { m_rows= static_cast<longlong>(rows); }
 
+  // For each index, rows for each value of its first columns (rows_per_key). nullptr: it is to be found out (anew), since
+  // there are `rows` now.
+  typedef std::shared_ptr<const std::vector<std::vector<double>>> Rows_per_key;
+  Rows_per_key rows_per_key(ulonglong rows);
+  void set_rows_per_key(const Rows_per_key &found, ulonglong rows);
+
   // Reserves numbers for a column that counts by `increment` from `offset`.
   weir_code reserve_numbers(weir_table *table, weir_txn *txn, ulonglong offset, ulonglong increment,
                             ulonglong wanted, ulonglong max, ulonglong *first, ulonglong *count);
@@ -35,6 +43,8 @@ private:
   // Below zero: not looked at yet.
   std::atomic<longlong> m_rows;
   std::mutex m_mutex;
+  Rows_per_key m_rows_per_key;
+  ulonglong m_rows_then= 0;
   weir_table *m_table;
 };
 

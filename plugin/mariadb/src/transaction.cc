@@ -1,6 +1,17 @@
 #include "transaction.h"
 
+#include <set>
+
 #include "variables.h"
+
+namespace
+{
+
+// Of all sessions that have one; taken before any transaction's own mutex.
+std::mutex all_mutex;
+std::set<Transaction *> all_transactions;
+
+} // namespace
 
 Transaction *Transaction::find(THD *thd)
 {
@@ -18,8 +29,20 @@ Transaction *Transaction::of(THD *thd)
   return trx;
 }
 
+Transaction::Transaction(THD *thd)
+    : m_thd(thd), m_txn(nullptr), m_isolation(0), m_begun(0), m_in_statement(false), m_has_savepoint(false),
+      m_savepoint(0), m_tables(0), m_prepared(false), m_commit(WEIR_OK), m_committed(false)
+{
+  std::lock_guard<std::mutex> guard(all_mutex);
+  all_transactions.insert(this);
+}
+
 Transaction::~Transaction()
 {
+  {
+    std::lock_guard<std::mutex> guard(all_mutex);
+    all_transactions.erase(this);
+  }
   // A prepared one outlives the session.
   weir_txn *txn;
   take_txn(&txn);
@@ -67,6 +90,8 @@ int Transaction::begin()
     return to_handler_error(m_thd, code);
   std::lock_guard<std::mutex> guard(m_mutex);
   m_txn= txn;
+  m_isolation= isolation;
+  m_begun= m_thd->start_utime;
   m_prepared= m_committed= false;
   return 0;
 }
@@ -231,6 +256,17 @@ int Transaction::savepoint_rollback(uint64_t savepoint)
 int Transaction::savepoint_release(uint64_t savepoint)
 {
   return m_txn ? to_handler_error(m_thd, weir_txn_release(m_txn, savepoint)) : 0;
+}
+
+void Transaction::see_all(std::vector<Seen> *out)
+{
+  std::lock_guard<std::mutex> all(all_mutex);
+  for (Transaction *trx : all_transactions)
+  {
+    std::lock_guard<std::mutex> guard(trx->m_mutex);
+    if (trx->m_txn)
+      out->push_back({thd_get_thread_id(trx->m_thd), weir_txn_number(trx->m_txn), trx->m_isolation, trx->m_begun});
+  }
 }
 
 void Transaction::interrupt()

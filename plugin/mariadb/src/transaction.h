@@ -4,6 +4,7 @@
 
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "engine.h"
 
@@ -12,9 +13,7 @@
 class Transaction
 {
 public:
-  explicit Transaction(THD *thd) : m_thd(thd), m_txn(nullptr), m_in_statement(false), m_has_savepoint(false),
-                                   m_savepoint(0), m_tables(0), m_prepared(false), m_commit(WEIR_OK),
-                                   m_committed(false) {}
+  explicit Transaction(THD *thd);
   ~Transaction();
 
   static Transaction *of(THD *thd);
@@ -37,6 +36,20 @@ public:
   int savepoint_rollback(uint64_t savepoint);
   int savepoint_release(uint64_t savepoint);
 
+  // What others may know of an open one.
+  struct Seen
+  {
+    ulonglong session;
+    // The engine's number; 0: it has neither locked nor changed anything.
+    ulonglong number;
+    // A weir_isolation.
+    uint32_t isolation;
+    // By microsecond_interval_timer.
+    ulonglong begun;
+  };
+  // Those of all sessions.
+  static void see_all(std::vector<Seen> *out);
+
   void interrupt();
   weir_txn *txn() const { return m_txn; }
   void set_lock_wait(bool waits);
@@ -50,9 +63,11 @@ private:
   void forget_statement();
 
   THD *m_thd;
-  // Guards m_txn itself, against `interrupt`.
+  // Guards m_txn itself and what is seen of it, against `interrupt` and `see_all`.
   std::mutex m_mutex;
   weir_txn *m_txn;
+  uint32_t m_isolation;
+  ulonglong m_begun;
   // The server knows that this statement takes part.
   bool m_in_statement;
   bool m_has_savepoint;

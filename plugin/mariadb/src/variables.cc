@@ -1,6 +1,9 @@
 #include "variables.h"
 
+#include <cmath>
+
 #include "engine.h"
+#include "transaction.h"
 
 namespace
 {
@@ -31,6 +34,42 @@ void update_log_capacity(THD *, st_mysql_sys_var *, void *, const void *save)
   log_capacity= *static_cast<const ulonglong *>(save);
 }
 
+char *metrics_address, *create_checkpoint;
+
+// Setting it makes the copy: of what the session's transaction sees, or of what is committed now.
+int check_create_checkpoint(THD *thd, st_mysql_sys_var *, void *save, st_mysql_value *value)
+{
+  *static_cast<const char **>(save)= nullptr;
+  char buffer[FN_REFLEN];
+  int len= sizeof(buffer);
+  const char *directory= value->val_str(value, buffer, &len);
+  if (!directory || !len)
+    return 0;
+  weir_txn *own= nullptr, *txn= nullptr;
+  if (Transaction *trx= Transaction::find(thd))
+    own= trx->txn();
+  weir_code code= WEIR_OK;
+  if (!own && (code= weir_txn_begin(weir_database, WEIR_REPEATABLE_READ, 0, &txn)) == WEIR_OK)
+    code= weir_txn_take_snapshot(txn);
+  if (code == WEIR_OK)
+    code= weir_txn_copy(own ? own : txn, bytes_of(std::string(directory, len)));
+  if (code != WEIR_OK)
+    my_printf_error(ER_WRONG_VALUE_FOR_VAR, "Weir: no copy in '%s': %s", MYF(0), directory, weir_message());
+  if (txn)
+    weir_txn_rollback(txn);
+  return code != WEIR_OK;
+}
+
+// What was asked for is done; there is nothing to remember.
+void update_create_checkpoint(THD *, st_mysql_sys_var *, void *, const void *) {}
+
+MYSQL_SYSVAR_STR(metrics_address, metrics_address, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
+                 "Where /metrics is served to Prometheus, for this machine alone: 127.0.0.1:9600 or :9600. Empty: nowhere",
+                 nullptr, nullptr, "");
+MYSQL_SYSVAR_STR(create_checkpoint, create_checkpoint, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_NOCMDOPT,
+                 "Setting it copies the database to this directory, which must not exist: as the session's transaction "
+                 "sees it, or as committed now",
+                 check_create_checkpoint, update_create_checkpoint, nullptr);
 MYSQL_SYSVAR_ULONGLONG(memory, memory, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY, "Memory for pages, in bytes",
                        nullptr, nullptr, 1ULL << 30, 1 << 20, 1ULL << 46, 0);
 MYSQL_SYSVAR_ULONGLONG(log_capacity, log_capacity, PLUGIN_VAR_RQCMDARG,
@@ -46,7 +85,10 @@ MYSQL_THDVAR_ULONG(lock_wait_timeout, PLUGIN_VAR_RQCMDARG, "Seconds that the loc
 } // namespace
 
 st_mysql_sys_var *weir_variables[]= {MYSQL_SYSVAR(memory), MYSQL_SYSVAR(log_capacity), MYSQL_SYSVAR(durability),
-                                     MYSQL_SYSVAR(lock_wait_timeout), nullptr};
+                                     MYSQL_SYSVAR(lock_wait_timeout),
+                                     MYSQL_SYSVAR(metrics_address), MYSQL_SYSVAR(create_checkpoint), nullptr};
+
+const char *weir_metrics_address() { return metrics_address; }
 
 ulonglong weir_memory() { return memory; }
 
@@ -68,26 +110,38 @@ ulonglong weir_lock_wait_millis(THD *thd)
 namespace
 {
 
-const uint STATUS_MAX= 64;
+const uint STATUS_MAX= 128;
 
 struct Status_values
 {
   st_mysql_show_var list[STATUS_MAX + 1];
-  ulonglong values[STATUS_MAX];
+  char names[STATUS_MAX][NAME_LEN];
+  union { longlong whole; double real; } values[STATUS_MAX];
   uint count;
 };
 
-void add_number(void *context, const char *name, uint64_t value)
+// The metric weir_log_writes is the variable Weir_log_writes: the server adds the beginning.
+void add_metric(void *context, const weir_metric *metric)
 {
+  static const size_t prefix= 5;
   Status_values *all= static_cast<Status_values *>(context);
-  if (all->count == STATUS_MAX)
+  size_t len= metric->name.len - prefix;
+  if (all->count == STATUS_MAX || len >= NAME_LEN)
     return;
-  all->values[all->count]= value;
-  st_mysql_show_var *var= &all->list[all->count];
-  var->name= name;
-  var->value= reinterpret_cast<char *>(&all->values[all->count]);
-  var->type= SHOW_ULONGLONG;
-  all->count++;
+  uint at= all->count++;
+  memcpy(all->names[at], metric->name.data + prefix, len);
+  all->names[at][len]= '\0';
+  st_mysql_show_var *var= &all->list[at];
+  var->name= all->names[at];
+  var->value= reinterpret_cast<char *>(&all->values[at]);
+  bool is_whole= metric->value == std::floor(metric->value) && metric->value < 1e18;
+  // No limit is shown as 0.
+  double value= std::isfinite(metric->value) ? metric->value : 0;
+  if (is_whole)
+    all->values[at].whole= static_cast<longlong>(value);
+  else
+    all->values[at].real= value;
+  var->type= is_whole ? SHOW_LONGLONG : SHOW_DOUBLE;
 }
 
 int show_weir(THD *thd, st_mysql_show_var *var, void *, system_status_var *, enum_var_type)
@@ -98,7 +152,7 @@ int show_weir(THD *thd, st_mysql_show_var *var, void *, system_status_var *, enu
     return 1;
   all->count= 0;
   if (weir_database)
-    weir_stats(weir_database, add_number, all);
+    weir_metrics(weir_database, add_metric, all);
   memset(&all->list[all->count], 0, sizeof(all->list[0]));
   var->value= reinterpret_cast<char *>(all->list);
   return 0;

@@ -7,6 +7,8 @@
 extern st_mysql_sys_var *weir_variables[];
 extern st_mysql_show_var weir_status_variables[];
 
+// Where metrics are served; empty: nowhere.
+const char *weir_metrics_address();
 ulonglong weir_memory();
 ulonglong weir_log_capacity();
 // A weir_durability.

@@ -81,11 +81,64 @@ sub condition {
         "$n LIKE 'a%'", "$n>$v AND " . one(@columns)->{name} . " IS NOT NULL", "$n<$v OR $n>$w");
 }
 
+# A family of tables with foreign keys. Rows are named by their numbers, and no statement both breaks a foreign key and
+# makes a duplicate elsewhere, so that there is one error to give.
+my @actions = ('RESTRICT', 'NO ACTION', 'CASCADE', 'CASCADE', 'SET NULL');
+my $fresh = 100;
+
+sub rules { join ' ', map { maybe(0.7) ? "ON $_ " . one(@actions) : () } 'DELETE', 'UPDATE' }
+
+sub family {
+    my $engine = 'ENGINE=@ENGINE@';
+    print "DROP TABLE IF EXISTS grand, child, parent;\n";
+    print "CREATE TABLE parent (id INT PRIMARY KEY, k VARCHAR(8), a INT NOT NULL, b INT, UNIQUE KEY(k), ",
+        one('KEY', 'UNIQUE KEY'), " ab (a", one('', ' DESC'), ",b)) $engine;\n";
+    print "CREATE TABLE child (id INT ", one('PRIMARY KEY', 'NOT NULL'), ', p INT', maybe(0.12) ? ' NOT NULL DEFAULT 1' : '',
+        ', k VARCHAR(12), a INT, b INT, t TEXT, v INT AS (p+1) VIRTUAL', one('', ', KEY kv (v)'), one('', ', KEY ka (a DESC, b)'),
+        ', FOREIGN KEY fp (p) REFERENCES parent(id) ', rules(),
+        ', CONSTRAINT fk FOREIGN KEY (k) REFERENCES parent(k) ', rules(),
+        ', CONSTRAINT fab FOREIGN KEY (a,b) REFERENCES parent(a,b) ', rules(), ", UNIQUE KEY uid (id)) $engine;\n";
+    print "CREATE TABLE grand (id INT PRIMARY KEY, c INT, up INT, FOREIGN KEY (c) REFERENCES child(id) ", rules(),
+        ', CONSTRAINT fup FOREIGN KEY (up) REFERENCES grand(id) ', rules(), ") $engine;\n";
+    print "INSERT INTO parent SELECT seq, CONCAT('k',seq), seq DIV 3, seq FROM seq_1_to_9;\n";
+    print "INSERT INTO child(id,p,k,a,b) SELECT seq, seq, CONCAT('k',seq), seq DIV 3, seq FROM seq_1_to_6;\n";
+    print "SHOW CREATE TABLE child; SHOW CREATE TABLE grand;\n";
+}
+
+sub family_statement {
+    my $id = 1 + int rand 12;
+    my $some = one("id=$id", "id=$id", "id BETWEEN $id AND " . ($id + int rand 3));
+    my $ref = sub { one('NULL', 1 + int rand 12) };
+    my $k = sub { maybe(0.2) ? 'NULL' : "'" . one('k', 'K') . (1 + int rand 12) . one('', '', ' ') . "'" };
+    my $ignore = maybe(0.15) ? ' IGNORE' : '';
+    $fresh++;
+    return one(
+        "INSERT$ignore INTO parent VALUES ($id,CONCAT('k',$id)," . int(rand 5) . ",$id)",
+        "INSERT$ignore INTO child(id,p,k,a,b,t) VALUES ($id," . (1 + int rand 12) . ',' . $k->() . ',' . $ref->() . ',' .
+            $ref->() . ",REPEAT('t',$id*900))",
+        "INSERT$ignore INTO grand VALUES ($id," . $ref->() . ',' . one('NULL', $ref->(), $id) . ')',
+        "REPLACE INTO parent VALUES ($id,CONCAT('k',$id)," . int(rand 5) . ",$id)",
+        "DELETE$ignore FROM parent WHERE $some ORDER BY id", "DELETE FROM child WHERE $some ORDER BY id",
+        "DELETE$ignore FROM grand WHERE $some ORDER BY id",
+        "UPDATE parent SET id=$fresh WHERE id=$id", "UPDATE parent SET id=$id WHERE id>99 ORDER BY id LIMIT 1",
+        "UPDATE parent SET k='k$fresh' WHERE id=$id", "UPDATE parent SET k=UPPER(k) WHERE id=$id",
+        "UPDATE parent SET a=$id, b=$fresh WHERE id=$id", "UPDATE child SET p=" . $ref->() . " WHERE $some ORDER BY id",
+        "UPDATE child SET k=" . $k->() . " WHERE $some ORDER BY id", "UPDATE$ignore child SET id=$fresh WHERE id=$id",
+        "UPDATE grand SET c=" . $ref->() . " WHERE $some ORDER BY id", "UPDATE grand SET id=$fresh WHERE id=$id",
+        "SELECT * FROM parent ORDER BY id", 'SELECT id, p, k, a, b, LENGTH(t), v FROM child ORDER BY id',
+        'SELECT * FROM grand ORDER BY id', 'CHECK TABLE parent, child, grand');
+}
+
 sub all_columns { join ',', map { $_->{type} =~ /^BIT/ ? "$_->{name}+0" : $_->{type} eq 'TEXT' ? "MD5($_->{name})" : "HEX($_->{name})" } @columns }
 sub order { join ',', 1 .. @columns }
 
 create();
+family();
 for (1 .. $count) {
+    if (maybe(0.3)) {
+        maybe(0.02) ? family() : print family_statement(), ";\n";
+        next;
+    }
     my $r = rand;
     my $names = join ',', map { $_->{name} } @columns;
     if ($r < 0.02) { create() }
@@ -113,4 +166,5 @@ for (1 .. $count) {
     elsif ($r < 0.96) { print "CHECK TABLE t;\n" }
     else { print 'SELECT ', all_columns(), ' FROM t ORDER BY ', order(), ";\n" }
 }
-print 'COMMIT; SELECT ', all_columns(), ' FROM t ORDER BY ', order(), ";\nCHECK TABLE t; DROP TABLE t;\n";
+print 'COMMIT; SELECT ', all_columns(), ' FROM t ORDER BY ', order(), ";\nCHECK TABLE t; DROP TABLE t;\n",
+    "CHECK TABLE parent, child, grand; DROP TABLE grand, child, parent;\n";

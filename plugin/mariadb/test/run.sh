@@ -20,6 +20,8 @@ done
 "$here/../tools/server.sh" "$plugin" "$work/sql" --run "$here/sql.sh $work/random-out $work/random-*.sql" \
 	--weir-memory=64M --weir-log-capacity=64M
 "$here/restart.sh" "$plugin" "$work/restart"
+"$here/operating.sh" "$plugin" "$work/operating" "$build/peers"
+"$here/convert.sh" "$plugin" "$work/convert"
 "$here/suite.sh" "$plugin" "$work/suite"
 "$here/replication.sh" "$plugin" "$work/replication"
 "$here/kill.sh" "$plugin" "$work/kill" "$rounds"

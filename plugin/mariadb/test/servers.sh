@@ -32,7 +32,8 @@ start() { # name options...
 		mariadb-install-db --no-defaults "${user[@]}" --datadir="$data" --auth-root-authentication-method=normal \
 			--skip-test-db >"$directory/install.log" 2>&1 || die "no data directory"
 	fi
-	mariadbd --no-defaults "${user[@]}" --datadir="$data" --socket="$sockets/$name" --pid-file="$data/my.pid" \
+	read -ra variables <<<"${WEIR_SERVER_ENV:-}"
+	env "${variables[@]}" mariadbd --no-defaults "${user[@]}" --datadir="$data" --socket="$sockets/$name" --pid-file="$data/my.pid" \
 		--bind-address=127.0.0.1 --plugin-dir="$plugins" --plugin-maturity=experimental --plugin-load-add=ha_weir \
 		--weir=FORCE --weir-memory=64M --weir-log-capacity=16M --innodb-buffer-pool-size=32M "$@" \
 		>>"$data/server.log" 2>&1 &

@@ -23,7 +23,7 @@ sizes)
 	;;
 symbols)
 	missing=$(comm -23 <(nm -D --undefined-only "$2" | awk '$1 == "U" { print $2 }' | sed 's/@.*//' | sort -u) \
-		<({ nm -D --defined-only $server; for lib in libc libm libstdc++ libgcc_s libpthread libdl ld-linux-x86-64; do
+		<({ nm -D --defined-only $server; for lib in libc libm libstdc++ libgcc_s libpthread libdl ld-linux-x86-64 libasan libubsan; do
 			nm -D --defined-only "$(ldconfig -p | awk -v l="$lib.so" 'index($1, l) == 1 { print $NF; exit }')" 2>/dev/null
 		done; } | awk '{ print $NF }' | sed 's/@.*//' | sort -u))
 	[ -z "$missing" ] || { echo "check_layout: the server does not have: $missing" >&2; exit 1; }

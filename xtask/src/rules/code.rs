@@ -13,6 +13,7 @@ pub const UNSAFE_ADDRESSES: &[&str] = &[
     "crates/capi/src/catalog.rs",
     "crates/capi/src/cursor.rs",
     "crates/capi/src/db.rs",
+    "crates/capi/src/endpoint.rs",
     "crates/capi/src/fate.rs",
     "crates/capi/src/scan.rs",
     "crates/capi/src/stats.rs",

@@ -157,10 +157,10 @@ fn logs_and_errors() {
     ]);
 }
 
-/// The sweeper as it is in `sweep.rs`: one batch of 50 ms after the other.
+/// A sweeper with one batch after the other, as each lane of `sweep.rs` is.
 #[test]
 fn batch_after_batch() {
-    let batches = |setup: &mut Setup| setup.batch_seconds = 0.05;
+    let batches = |setup: &mut Setup| setup.batch_seconds = 0.025;
     hold(vec![
         Scenario::new("8 threads, batches").with(batches),
         Scenario::new("2 threads, batches").with(threads(2)).with(batches).lasting(240),
@@ -176,6 +176,25 @@ fn batch_after_batch() {
             .segments([80, 110]),
         lazy("flood, commits not awaited, batches").with(batches),
     ]);
+}
+
+/// Short batches leave the disk to the log more often: the lab's quick site, 16 threads and a log
+/// that wraps in some seconds.
+#[test]
+fn long_batches_cost_commits() {
+    let quick = |batch_seconds: f64| {
+        let scenario = Scenario::new("quick").with(threads(16)).with(|setup| {
+            setup.pages = Pages::Uniform(4000);
+            setup.limits = vec![(0.0, 5_500_000)];
+            setup.tick_seconds = 0.05;
+            setup.batch_seconds = batch_seconds;
+        });
+        scenario.lasting(60).warmup(20).run()
+    };
+    let (long, short) = (quick(0.05), quick(0.0125));
+    println!("{}\n{}\n{}", Report::header(), long.row("50 ms"), short.row("12.5 ms"));
+    assert!(short.tps_mean > 1.05 * long.tps_mean, "{} and {}", short.tps_mean, long.tps_mean);
+    assert!(short.tps_cv < 0.03 && short.age_mean > 0.85, "{} {}", short.tps_cv, short.age_mean);
 }
 
 /// A busy machine: late ticks, rare batches.

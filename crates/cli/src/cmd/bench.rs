@@ -1,6 +1,6 @@
 //! `weir bench`.
 use super::tpcc::tpcc;
-use crate::args::{Bench, Common, Run, Verify};
+use crate::args::{Bench, Common, Compare, Run, Verify};
 use crate::opening::{open_existing_at, say_recovery, show_recovery};
 use crate::{EXIT_CANNOT, EXIT_FINDINGS, EXIT_INTERRUPTED, EXIT_OK};
 use anyhow::{Context, Result, ensure};
@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use weir::Config;
+use weir_bench::compare::{Outputs, compare as compare_cells};
 use weir_bench::http::{Live, parse_address};
 use weir_bench::page::Page;
 use weir_bench::{
@@ -26,7 +27,20 @@ pub(crate) fn bench(command: Bench) -> Result<u8> {
         Bench::Scan(args) => run(&args, WorkloadKind::Scan),
         Bench::Tpcc(args) => tpcc(&args),
         Bench::Verify(args) => verify(&args),
+        Bench::Compare(args) => compare(&args),
     }
+}
+
+fn compare(args: &Compare) -> Result<u8> {
+    let outputs = Outputs {
+        report: args.report.clone(),
+        json: args.json.clone(),
+        picture: args.picture.clone(),
+        replace: args.force,
+    };
+    let (text, well) = compare_cells(&args.dir, &outputs, &command_line())?;
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(if well { EXIT_OK } else { EXIT_FINDINGS })
 }
 
 /// The options that all workloads have; of a table with so many rows.

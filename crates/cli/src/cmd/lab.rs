@@ -1,18 +1,19 @@
 //! `weir lab`.
 use super::bench::{catch_interrupts, command_line};
-use crate::args::{Lab, LabRun};
+use crate::args::{Lab, LabCost, LabRun};
 use crate::{EXIT_FINDINGS, EXIT_INTERRUPTED, EXIT_OK};
 use anyhow::{Result, anyhow};
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use weir_lab::{Experiment, Order, all, find, run};
+use weir_lab::{Experiment, Order, all, cost, find, run};
 
 /// Lists or runs experiments.
 pub(crate) fn lab(command: &Lab) -> Result<u8> {
     match command {
         Lab::List => list(),
         Lab::Run(args) => run_some(args),
+        Lab::Cost(args) => watched(args),
     }
 }
 
@@ -25,9 +26,27 @@ fn list() -> Result<u8> {
     Ok(EXIT_OK)
 }
 
+/// Above this part of the throughput, being watched costs too much.
+const COST_MAX: f64 = 0.01;
+
+fn watched(args: &LabCost) -> Result<u8> {
+    let interrupt = Arc::new(AtomicBool::new(false));
+    catch_interrupts(interrupt.clone())?;
+    let mut out = std::io::stdout();
+    let Some(cost) = cost(&args.dir, args.rounds, &interrupt, &mut out)? else {
+        return Ok(EXIT_INTERRUPTED);
+    };
+    let well = cost.lost < COST_MAX;
+    writeln!(out, "{} than 1 %", if well { "less" } else { "NOT less" })?;
+    Ok(if well { EXIT_OK } else { EXIT_FINDINGS })
+}
+
 fn run_some(args: &LabRun) -> Result<u8> {
     let chosen: Vec<Experiment> = match args.which.as_str() {
-        "all" => all(),
+        "all" => {
+            let has = |one: &Experiment| args.policy.is_none_or(|policy| one.has(policy));
+            all().into_iter().filter(has).collect()
+        }
         which => vec![find(which).map_err(|error| anyhow!("{error}"))?],
     };
     let order = Order {
@@ -35,6 +54,7 @@ fn run_some(args: &LabRun) -> Result<u8> {
         quick: args.quick,
         force: args.force,
         skip_done: chosen.len() > 1,
+        policy: args.policy,
         command: command_line(),
     };
     let interrupt = Arc::new(AtomicBool::new(false));

@@ -63,6 +63,12 @@ fn an_unknown_experiment_lists_those_there_are() {
         let ran = expect(2, &["lab", "run", which, "--quick"]);
         assert!(ran.err.contains("waves") && ran.err.contains("'all'"), "{which}: {}", ran.err);
     }
+    let ran = expect(2, &["lab", "run", "5", "--quick", "--policy", "brave"]);
+    assert!(ran.err.contains("brave") && ran.err.contains("mysql_5_6"), "{}", ran.err);
+    let dir = Scratch::new().text("lab");
+    let absent = ["lab", "run", "5", "--quick", "--policy", "reflex", "--dir", &dir];
+    let ran = expect(2, &absent);
+    assert!(ran.err.contains("it has deadline, mysql_8"), "{}", ran.err);
 }
 
 #[test]

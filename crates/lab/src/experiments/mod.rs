@@ -5,6 +5,7 @@ mod seeds;
 
 use crate::arm::{Arm, Site};
 use crate::judge::{Finding, Results};
+use crate::policies::Kind;
 
 /// One of them.
 pub struct Experiment {
@@ -21,6 +22,17 @@ pub struct Experiment {
     pub(crate) site: fn(Site) -> Site,
     pub(crate) work: Work,
     pub(crate) judge: fn(&Results<'_>) -> Finding,
+}
+
+impl Experiment {
+    /// Whether there are runs of this policy in it.
+    #[must_use]
+    pub fn has(&self, policy: Kind) -> bool {
+        match &self.work {
+            Work::Arms(arms) => arms(&Site::quick()).iter().any(|arm| arm.kind == policy),
+            Work::Recoveries(_) => false,
+        }
+    }
 }
 
 pub(crate) enum Work {

@@ -110,7 +110,6 @@ fn instances() -> Experiment {
         work: Work::Arms(|_| {
             vec![
                 Arm::deadline(),
-                mysql(7000.0).with(|knobs| knobs.pool_instances = 1).named("mysql_8 instances=1"),
                 mysql(7000.0).named("mysql_8 instances=8").original("7996 tps"),
                 mysql(7000.0)
                     .with(|knobs| knobs.pool_instances = 32)

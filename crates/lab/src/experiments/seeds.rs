@@ -19,7 +19,7 @@ fn waves() -> Experiment {
                 settles sooner, at 4900",
         missing: "",
         site: |site| {
-            if site.quick { Site { seconds: 10, ..site } } else { Site { seconds: 2700, ..site } }
+            if site.quick { Site { seconds: 8, ..site } } else { Site { seconds: 2700, ..site } }
         },
         work: Work::Arms(|_| {
             let tuned = |arm: Arm| arm.capacity(0.287, 0.575).with(|knobs| knobs.threads = 0);

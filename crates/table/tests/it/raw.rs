@@ -1,7 +1,8 @@
 //! Tables of rows that the caller has encoded.
 use weir::Durability;
 use weir_table::{
-    Direction, Entry, EntryBuf, Error, IndexSpec, KeyRange, RawTable, RowImage, Tables,
+    Direction, Entry, EntryBuf, Error, IndexSpec, KeyRange, RawTable, Redefinition, RowImage,
+    Tables,
 };
 
 use crate::support::{begin, new};
@@ -233,4 +234,73 @@ fn built_indexes_come_into_use_together_with_a_definition_or_not_at_all() {
     tables.abandon_indexes("t").expect("abandoned");
     assert_eq!(tables.open_raw("t").expect("the table").info().indexes.len(), 3);
     assert!(matches!(tables.finish_indexes("t", b"", &["d"]), Err(Error::NoIndex(_))));
+}
+
+#[test]
+fn every_tree_of_a_table_is_known_by_its_name() {
+    let (_db, tables) = new(43);
+    assert!(tables.create_raw("d/birds", b"", &[index("by_age", false)]).expect("made"));
+    let mut found: Vec<_> = tables.tree_owners().expect("read").into_values().collect();
+    found.sort();
+    let birds = || "d/birds".to_owned();
+    assert_eq!(found, [(birds(), None), (birds(), Some("by_age".to_owned()))]);
+}
+
+#[test]
+fn definitions_change_together_and_with_a_name_or_not_at_all() {
+    let (db, tables) = new(47);
+    let first = table(&tables);
+    assert!(tables.create_raw("other", b"speaks of t", &[]).expect("a table"));
+    let mut writer = begin(&db);
+    let row = RowImage { key: b"k", row: b"row", entries: &entries(b"u", b"n") };
+    first.insert(&mut writer, row).expect("an insert");
+    let other = |definition| Redefinition { table: "other", definition, renamed: &[] };
+    let swapped =
+        Redefinition { table: "t", definition: b"mine too", renamed: &[("u", "n"), ("n", "u")] };
+    // The writer has not ended, and need not.
+    let renamed = tables.rename_with("t", "t2", &[other(b"speaks of t2"), swapped]);
+    assert!(renamed.expect("a new name"));
+    let row = RowImage { key: b"l", row: b"row", entries: &entries(b"v", b"n") };
+    first.insert(&mut writer, row).expect("the handle is good");
+    let told = vec![
+        ("other".to_string(), b"speaks of t2".to_vec()),
+        ("t2".to_string(), b"mine too".to_vec()),
+    ];
+    assert_eq!(tables.definitions().expect("the definitions"), told);
+    let again = tables.open_raw("t2").expect("the table");
+    assert_eq!((again.index("n").expect("an index"), again.index("u").expect("an index")), (0, 1));
+    let nobody = Redefinition { table: "gone", definition: b"", renamed: &[] };
+    let failed = tables.redefine(&[other(b"lost"), nobody]);
+    assert!(matches!(failed, Err(Error::NoTable(name)) if name == "gone"));
+    let twice = Redefinition { table: "t2", definition: b"lost", renamed: &[("n", "u")] };
+    let failed = tables.redefine(&[other(b"lost"), twice]);
+    assert!(matches!(failed, Err(Error::IndexExists(name)) if name == "u"));
+    let _ = writer.commit().expect("a commit");
+    assert_eq!(tables.definitions().expect("the definitions"), told);
+    tables.redefine(&[other(b"kept")]).expect("a definition");
+    assert_eq!(tables.open_raw("other").expect("the table").info().definition, b"kept");
+}
+
+#[test]
+fn keys_are_found_at_even_distances() {
+    let (db, tables) = new(48);
+    assert!(tables.create_raw("t", b"", &[index("n", false)]).expect("a table"));
+    let table = tables.open_raw("t").expect("the table");
+    assert_eq!(table.key_at(None, 0, 1).expect("a look"), None);
+    let mut txn = begin(&db);
+    for n in 0..3000u32 {
+        let (key, of_index) = (n.to_be_bytes(), (n / 100).to_be_bytes());
+        let entry = Entry { key: &of_index, has_null: false, payload: b"" };
+        table.insert(&mut txn, RowImage { key: &key, row: b"row", entries: &[entry] }).expect("in");
+    }
+    let _ = txn.commit().expect("a commit");
+    let number = |key: &[u8]| u32::from_be_bytes(key[..4].try_into().expect("four bytes"));
+    for nth in 0..10 {
+        let row = table.key_at(None, nth, 10).expect("a look").expect("a key");
+        assert!(number(&row).abs_diff(nth * 300 + 150) < 200, "{nth}: {}", number(&row));
+        let entry = table.key_at(Some(0), nth, 10).expect("a look").expect("a key");
+        assert_eq!(entry.len(), 8);
+        assert!(number(&entry).abs_diff(nth * 3 + 1) < 3, "{nth}: {}", number(&entry));
+    }
+    assert!(matches!(table.key_at(Some(1), 0, 1), Err(Error::NoIndex(_))));
 }

@@ -30,9 +30,9 @@
 //!   its rows before `end` is called.
 //! - A writer of a row asks `blocks` under the leaf's latch; if told true it gives the latch back,
 //!   calls `acquire`, and looks again. A locking reader looks at the row again after `acquire`.
-//! - Who drops a tree locks all of it, waits for those who have changed it, and calls `tree_dropped`
-//!   when it has committed, before `end`: whoever waited there is then told so. Who is granted a
-//!   lock asks `is_dropped` before it believes what it reads.
+//! - Who drops a tree locks all of it, waits for those who have changed it, and calls
+//!   `tree_dropped` when it has committed, before `end`: whoever waited there is then told so. Who
+//!   is granted a lock asks `is_dropped` before it believes what it reads.
 //! - Who scans locks the range first and looks at the rows afterwards. A row with an active writer
 //!   it asks for with `acquire`, naming the writer, and then looks again: ranges do not wait for
 //!   writers that are not explicit. Who writes in the range after that is told by `blocks`.
@@ -50,6 +50,7 @@
 mod blockers;
 mod deadlock;
 mod kind;
+mod look;
 mod owner;
 mod place;
 mod refused;
@@ -63,6 +64,7 @@ mod tree_locks;
 mod waits;
 
 pub use kind::Kind;
+pub use look::SeenLock;
 pub use owner::Owner;
 pub use place::{Place, PlaceBuf};
 pub use refused::{Edge, Refused};

@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use weir_base::TxnId;
+use weir_base::{TreeId, TxnId};
 
 use super::place::Target;
 use super::refused::Edge;
@@ -87,6 +87,23 @@ impl Owner {
     #[must_use]
     pub fn work(&self) -> u64 {
         self.work.load(Ordering::Relaxed)
+    }
+
+    /// A point to go back to with [`super::LockTable::release_since`].
+    #[must_use]
+    pub fn mark(&self) -> usize {
+        self.state.lock().locks.len()
+    }
+
+    /// Forgets the rows that it holds something at since the mark, but those of the tree `kept`,
+    /// and returns them.
+    pub(super) fn take_rows_since(&self, mark: usize, kept: TreeId) -> Vec<Target> {
+        let mut state = self.state.lock();
+        let mark = mark.min(state.locks.len());
+        let goes = |target: &Target| matches!(target, Target::Row(tree, _) if *tree != kept);
+        let (rows, others): (Vec<_>, Vec<_>) = state.locks.drain(mark..).partition(goes);
+        state.locks.extend(others);
+        rows
     }
 
     /// Notes that it holds something at `target`, unless it has ended.

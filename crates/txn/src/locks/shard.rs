@@ -41,6 +41,11 @@ impl Shards {
         Locked(self.shards[shard].lock())
     }
 
+    /// Shows the locks of all trees that have any.
+    pub(super) fn visit(&self, visit: &mut dyn FnMut(&TreeLocks)) {
+        self.shards.iter().for_each(|shard| shard.lock().values().for_each(&mut *visit));
+    }
+
     pub(super) fn lock(&self, tree: TreeId) -> Locked<'_> {
         self.lock_nth(self.shard_of(tree))
     }

@@ -113,6 +113,21 @@ impl LockTable {
         wake(&to_wake);
     }
 
+    /// Releases the locks of keys that `owner` has come to hold since the mark: of rows that it has
+    /// looked at and wants nothing of. What it held before it keeps, also if it has asked again,
+    /// and all in the tree `kept`.
+    /// The lock of a row that it has written may be among them, made explicit by somebody who waits
+    /// for it: who is woken looks at the row again, and makes it anew.
+    pub fn release_since(&self, owner: &Arc<Owner>, mark: usize, kept: TreeId) {
+        let mut to_wake = ToWake::new();
+        for target in owner.take_rows_since(mark, kept) {
+            self.shards.lock(target.tree()).with(target.tree(), |locks| {
+                locks.release(owner.id(), &target, &self.shards.tally, &mut to_wake);
+            });
+        }
+        wake(&to_wake);
+    }
+
     /// Notes that a transaction has changed `rows` more rows; [`Owner::add_work`] does it without a
     /// lookup.
     pub fn add_work(&self, id: TxnId, rows: u64) {

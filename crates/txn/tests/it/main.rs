@@ -1,4 +1,5 @@
 //! Writers over trees, a pool and a log on a simulated disk.
+mod archive;
 mod batches;
 mod failures;
 mod small_log;

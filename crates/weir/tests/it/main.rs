@@ -6,6 +6,7 @@ mod faults_device;
 mod flip;
 mod hosts;
 mod large;
+mod old_snapshots;
 mod prepared_locks;
 mod ranges;
 mod recovery_threads;

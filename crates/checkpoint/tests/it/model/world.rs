@@ -27,8 +27,8 @@ pub(crate) struct Setup {
     pub(crate) tick_jitter: f64,
     /// Time between two sub-batches of the sweeper.
     pub(crate) sweep_seconds: f64,
-    /// The sweeper writes one batch of so many seconds' worth after the other, as `sweep.rs` does,
-    /// in groups of a tenth of that; 0: sub-batches overlap.
+    /// The sweeper writes one batch of so many seconds' worth after the other, in groups, as one
+    /// lane of `sweep.rs` does; 0: sub-batches overlap.
     pub(crate) batch_seconds: f64,
     /// Every page is dirtied by the first record (a bulk load that nobody checkpointed).
     pub(crate) all_dirty_at_start: bool,
@@ -70,6 +70,8 @@ type Batch = (u64, u64);
 
 const PAGE_BYTES: u64 = 8192;
 const DRAIN_SECONDS: f64 = 0.001;
+/// Worth of pages that a batch hands to the disk at once.
+const GROUP_SECONDS: f64 = 0.005;
 const OPEN: u32 = u32::MAX;
 
 pub(crate) struct World {
@@ -467,7 +469,7 @@ impl World {
             return;
         }
         let rate = self.paced().max(1.0);
-        let pages = ((rate * self.setup.batch_seconds / 10.0) as u64).max(1);
+        let pages = ((rate * GROUP_SECONDS) as u64).max(1);
         let pages = pages.min(self.group_pages_left);
         if self.now > self.group_due {
             self.backlogged += self.now - self.group_due.max(self.group_looked);

@@ -173,3 +173,21 @@ fn keys_of_one_bucket_are_not_taken_for_each_other() {
     assert!(stage.table.blocks(TxnId(3), TREE, &two, X));
     stage.all_end();
 }
+
+#[test]
+fn what_was_locked_since_a_mark_is_released_and_nothing_else() {
+    let mut stage = Stage::new(3);
+    assert_eq!(stage.ask(1, "a", X), Got);
+    let mark = stage.owners[&1].mark();
+    assert_eq!((stage.ask(1, "b", X), stage.ask(1, "a", X)), (Got, Got));
+    assert_eq!((stage.ask(2, "b", X), stage.ask(3, "a", S)), (Waits, Waits));
+    stage.table.release_since(&stage.owners[&1], mark, TREE);
+    assert_eq!(stage.answer(2), Waits, "this tree's are kept");
+    stage.table.release_since(&stage.owners[&1], mark, TreeId(4));
+    assert_eq!((stage.answer(2), stage.answer(3)), (Got, Waits));
+    stage.table.release_since(&stage.owners[&1], mark, TreeId(4));
+    assert_eq!(stage.table.stats().held, 2);
+    stage.end(1);
+    assert_eq!(stage.answer(3), Got);
+    stage.all_end();
+}

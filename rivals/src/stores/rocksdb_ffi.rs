@@ -35,6 +35,7 @@ unsafe extern "C" {
     pub fn rocksdb_options_set_create_if_missing(options: *mut rocksdb_options_t, yes: c_uchar);
     pub fn rocksdb_options_set_compression(options: *mut rocksdb_options_t, kind: c_int);
     pub fn rocksdb_options_set_max_background_jobs(options: *mut rocksdb_options_t, jobs: c_int);
+    pub fn rocksdb_options_set_manual_wal_flush(options: *mut rocksdb_options_t, yes: c_uchar);
     pub fn rocksdb_options_set_bytes_per_sync(options: *mut rocksdb_options_t, bytes: u64);
     pub fn rocksdb_options_set_level_compaction_dynamic_level_bytes(
         options: *mut rocksdb_options_t,
@@ -93,7 +94,11 @@ unsafe extern "C" {
 
     pub fn rocksdb_writebatch_create() -> *mut rocksdb_writebatch_t;
     pub fn rocksdb_writebatch_destroy(batch: *mut rocksdb_writebatch_t);
-    pub fn rocksdb_writebatch_clear(batch: *mut rocksdb_writebatch_t);
+    pub fn rocksdb_writebatch_delete(
+        batch: *mut rocksdb_writebatch_t,
+        key: *const c_char,
+        key_len: usize,
+    );
     pub fn rocksdb_writebatch_put(
         batch: *mut rocksdb_writebatch_t,
         key: *const c_char,
@@ -121,7 +126,7 @@ unsafe extern "C" {
         options: *const rocksdb_readoptions_t,
     ) -> *mut rocksdb_iterator_t;
     pub fn rocksdb_iter_destroy(iterator: *mut rocksdb_iterator_t);
-    pub fn rocksdb_iter_seek_to_first(iterator: *mut rocksdb_iterator_t);
+    pub fn rocksdb_iter_seek(iterator: *mut rocksdb_iterator_t, key: *const c_char, key_len: usize);
     pub fn rocksdb_iter_valid(iterator: *const rocksdb_iterator_t) -> c_uchar;
     pub fn rocksdb_iter_next(iterator: *mut rocksdb_iterator_t);
     pub fn rocksdb_iter_key(iterator: *const rocksdb_iterator_t, len: *mut usize) -> *const c_char;

@@ -11,22 +11,42 @@
 
 use std::path::Path;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail};
 use lmdb::{
     Cursor, Database, DatabaseFlags, Environment, EnvironmentFlags, InactiveTransaction,
     Transaction, WriteFlags,
 };
 
-use crate::engine::{Durability, Engine, Key, Setup, Worker};
+use super::Known;
+use crate::engine::{Durability, Engine, Key, Row, Setup, Worker};
 
 /// Address space for the map, not memory: 64 GiB.
 const MAP_BYTES: usize = 64 << 30;
 
-pub fn version() -> String {
-    "0.9.24 (lmdb-rkv)".to_string()
-}
+/// Rows of a transaction of the sorted load.
+const BATCH_ROWS: u64 = 100_000;
 
-pub struct LmdbStore {
+pub const KNOWN: Known = Known {
+    name: "lmdb",
+    version: || "0.9.24 (lmdb-rkv)".to_string(),
+    setup: "http://www.lmdb.tech/doc/group__mdb.html: no flag for synced commits, MDB_NOSYNC for \
+            others; readers renew their transaction handle. Sorted load with MDB_APPEND.",
+    limits: "one writer at a time; a lazy commit is as a written one",
+    usual: true,
+    is_log: |_| false,
+    open: |dir, setup| Ok(Box::new(LmdbStore::open(dir, setup, false)?)),
+};
+
+pub const KNOWN_WRITEMAP: Known = Known {
+    name: "lmdb-writemap",
+    setup: "as lmdb, with MDB_WRITEMAP: http://www.lmdb.tech/doc/group__mdb__env.html",
+    limits: "one writer at a time; with MDB_NOSYNC a crash of the system may corrupt all of it",
+    usual: false,
+    open: |dir, setup| Ok(Box::new(LmdbStore::open(dir, setup, true)?)),
+    ..KNOWN
+};
+
+struct LmdbStore {
     env: Environment,
     db: Database,
     durability: Durability,
@@ -34,9 +54,9 @@ pub struct LmdbStore {
 }
 
 impl LmdbStore {
-    pub fn open(dir: &Path, setup: Setup, writemap: bool) -> Result<LmdbStore> {
+    fn open(dir: &Path, setup: Setup, writemap: bool) -> Result<LmdbStore> {
         let mut flags = EnvironmentFlags::empty();
-        if setup.durability == Durability::Lazy {
+        if setup.durability != Durability::Synced {
             flags |= EnvironmentFlags::NO_SYNC;
         }
         if writemap {
@@ -53,11 +73,11 @@ impl LmdbStore {
 }
 
 impl Engine for LmdbStore {
-    fn load(&self, rows: &mut dyn Iterator<Item = (Key, Vec<u8>)>) -> Result<()> {
+    fn bulk_load(&self, rows: &mut dyn Iterator<Item = Row>) -> Result<()> {
         let mut txn = self.env.begin_rw_txn()?;
-        for (count, (key, value)) in rows.enumerate() {
+        for (count, (key, value)) in (1..).zip(rows) {
             txn.put(self.db, &key, &value, WriteFlags::APPEND)?;
-            if count % 100_000 == 99_999 {
+            if count % BATCH_ROWS == 0 {
                 txn.commit()?;
                 txn = self.env.begin_rw_txn()?;
             }
@@ -71,26 +91,16 @@ impl Engine for LmdbStore {
         body(&mut LmdbWorker { store: self, idle })
     }
 
-    fn scan(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<u64> {
-        let txn = self.env.begin_ro_txn()?;
-        let mut cursor = txn.open_ro_cursor(self.db)?;
-        let mut rows = 0;
-        for row in cursor.iter() {
-            let (key, value) = row?;
-            visit(key, value);
-            rows += 1;
-        }
-        Ok(rows)
-    }
-
     fn sync(&self) -> Result<()> {
         Ok(self.env.sync(true)?)
     }
 
     fn how(&self) -> String {
         match (self.durability, self.writemap) {
-            (Durability::Lazy, true) => "NOSYNC, WRITEMAP: a system crash may corrupt the file",
-            (Durability::Lazy, false) => "NOSYNC",
+            (Durability::Lazy | Durability::Written, true) => {
+                "NOSYNC, WRITEMAP: a system crash may corrupt the file"
+            }
+            (Durability::Lazy | Durability::Written, false) => "NOSYNC",
             (Durability::Synced, true) => "msync of pages and of meta, each commit",
             (Durability::Synced, false) => "fdatasync of pages, then of meta, each commit",
         }
@@ -105,9 +115,7 @@ struct LmdbWorker<'a> {
 
 impl Worker for LmdbWorker<'_> {
     fn read(&mut self, key: &Key, check: &mut dyn FnMut(&[u8])) -> Result<bool> {
-        let idle = self.idle.take();
-        ensure!(idle.is_some(), "lmdb: an earlier renewal failed");
-        let Some(idle) = idle else { return Ok(false) };
+        let Some(idle) = self.idle.take() else { bail!("lmdb: an earlier renewal failed") };
         let txn = idle.renew()?;
         let found = match txn.get(self.store.db, key) {
             Ok(value) => {
@@ -125,5 +133,35 @@ impl Worker for LmdbWorker<'_> {
         let mut txn = self.store.env.begin_rw_txn()?;
         txn.put(self.store.db, key, &value, WriteFlags::empty())?;
         Ok(txn.commit()?)
+    }
+
+    fn replace(&mut self, gone: &[Key], new: &[Row]) -> Result<()> {
+        let mut txn = self.store.env.begin_rw_txn()?;
+        for key in gone {
+            txn.del(self.store.db, key, None)?;
+        }
+        for (key, value) in new {
+            txn.put(self.store.db, key, value, WriteFlags::empty())?;
+        }
+        Ok(txn.commit()?)
+    }
+
+    fn scan(&mut self, from: &Key, limit: u64, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<u64> {
+        let Some(idle) = self.idle.take() else { bail!("lmdb: an earlier renewal failed") };
+        let txn = idle.renew()?;
+        let mut rows = 0;
+        {
+            let mut cursor = txn.open_ro_cursor(self.store.db)?;
+            for row in cursor.iter_from(from) {
+                let (key, value) = row?;
+                visit(key, value);
+                rows += 1;
+                if rows == limit {
+                    break;
+                }
+            }
+        }
+        self.idle = Some(txn.reset());
+        Ok(rows)
     }
 }

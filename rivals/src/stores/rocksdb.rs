@@ -8,7 +8,8 @@
 //! compression, since the values are random and no other store here compresses.
 //!
 //! Durability, from "WAL Performance" there: `WriteOptions.sync = true` syncs the WAL once per
-//! group of writers; `false` hands the WAL to the operating system at each write.
+//! group of writers; `false` hands the WAL to the operating system at each write;
+//! `manual_wal_flush` keeps it in memory until `FlushWAL`, here called once a second.
 
 use std::ffi::{CStr, CString, c_char};
 use std::path::Path;
@@ -16,16 +17,31 @@ use std::ptr;
 
 use anyhow::{Result, bail};
 
-use crate::engine::{Durability, Engine, Key, Setup, Worker};
-use crate::rocksdb_ffi::*;
+use super::Known;
+use super::rocksdb_ffi::*;
+use crate::engine::{Durability, Engine, Key, Row, Setup, Worker};
 
-/// Debian 12's package; `c.h` has no call that tells it.
-pub const VERSION: &str = "librocksdb of this system (Debian 12: 7.8.3)";
+pub const KNOWN: Known = Known {
+    name: "rocksdb",
+    // Debian 12's package; `c.h` has no call that tells it.
+    version: || "librocksdb of this system (Debian 12: 7.8.3)".to_string(),
+    setup: "https://github.com/facebook/rocksdb/wiki/Setup-Options-and-Basic-Tuning: dynamic level \
+            bytes, 6 background jobs, bytes_per_sync 1 MiB, bloom filter of 10 bits, one block \
+            cache larger than the data, table format 5; compression off as everywhere here. \
+            Durability: https://github.com/facebook/rocksdb/wiki/WAL-Performance. Loaded in \
+            batches, compacted once before it is read.",
+    limits: "",
+    usual: true,
+    is_log: |file| file.ends_with(".log"),
+    open: |dir, setup| Ok(Box::new(Rocks::open(dir, setup)?)),
+};
 
-pub struct Rocks {
+/// Rows of a batch of the sorted load.
+const BATCH_ROWS: usize = 10_000;
+
+struct Rocks {
     db: *mut rocksdb_t,
     write: *mut rocksdb_writeoptions_t,
-    write_unsynced: *mut rocksdb_writeoptions_t,
     read: *mut rocksdb_readoptions_t,
     durability: Durability,
 }
@@ -48,7 +64,7 @@ fn take(error: *mut c_char) -> Result<()> {
 }
 
 impl Rocks {
-    pub fn open(dir: &Path, setup: Setup) -> Result<Rocks> {
+    fn open(dir: &Path, setup: Setup) -> Result<Rocks> {
         let path = CString::new(dir.as_os_str().as_encoded_bytes())?;
         let mut error = ptr::null_mut();
         // SAFETY: every object is created, used and destroyed here in the order c.h prescribes. The
@@ -59,6 +75,8 @@ impl Rocks {
             rocksdb_options_set_compression(options, 0);
             rocksdb_options_set_max_background_jobs(options, 6);
             rocksdb_options_set_bytes_per_sync(options, 1 << 20);
+            let by_hand = u8::from(setup.durability == Durability::Lazy);
+            rocksdb_options_set_manual_wal_flush(options, by_hand);
             rocksdb_options_set_level_compaction_dynamic_level_bytes(options, 1);
             let table = rocksdb_block_based_options_create();
             let cache = rocksdb_cache_create_lru(setup.cache_bytes);
@@ -75,18 +93,27 @@ impl Rocks {
             let write = rocksdb_writeoptions_create();
             let synced = setup.durability == Durability::Synced;
             rocksdb_writeoptions_set_sync(write, u8::from(synced));
-            let write_unsynced = rocksdb_writeoptions_create();
             let read = rocksdb_readoptions_create();
-            Ok(Rocks { db, write, write_unsynced, read, durability: setup.durability })
+            Ok(Rocks { db, write, read, durability: setup.durability })
         }
     }
 
-    fn write_batch(&self, batch: *mut rocksdb_writebatch_t) -> Result<()> {
+    /// One batch: removes rows, then adds others.
+    fn apply(&self, gone: &[Key], new: &[Row]) -> Result<()> {
         let mut error = ptr::null_mut();
-        // SAFETY: db, options and batch are alive; the batch is cleared only after the write.
+        // SAFETY: the batch lives until its destroy, and copies keys and values before each call
+        // returns; db and options are alive.
         unsafe {
-            rocksdb_write(self.db, self.write_unsynced, batch, &mut error);
-            rocksdb_writebatch_clear(batch);
+            let batch = rocksdb_writebatch_create();
+            for key in gone {
+                rocksdb_writebatch_delete(batch, key.as_ptr().cast(), key.len());
+            }
+            for (key, value) in new {
+                let (k, v) = (key.as_ptr().cast(), value.as_ptr().cast());
+                rocksdb_writebatch_put(batch, k, key.len(), v, value.len());
+            }
+            rocksdb_write(self.db, self.write, batch, &mut error);
+            rocksdb_writebatch_destroy(batch);
         }
         take(error)
     }
@@ -98,36 +125,26 @@ impl Drop for Rocks {
         unsafe {
             rocksdb_close(self.db);
             rocksdb_writeoptions_destroy(self.write);
-            rocksdb_writeoptions_destroy(self.write_unsynced);
             rocksdb_readoptions_destroy(self.read);
         }
     }
 }
 
 impl Engine for Rocks {
-    fn load(&self, rows: &mut dyn Iterator<Item = (Key, Vec<u8>)>) -> Result<()> {
-        // SAFETY: created here, destroyed below.
-        let batch = unsafe { rocksdb_writebatch_create() };
-        let mut pending = 0;
-        let mut result = Ok(());
-        for (key, value) in rows {
-            // SAFETY: the batch copies both byte ranges before it returns.
-            unsafe {
-                let (k, v) = (key.as_ptr().cast(), value.as_ptr().cast());
-                rocksdb_writebatch_put(batch, k, key.len(), v, value.len());
+    fn bulk_load(&self, rows: &mut dyn Iterator<Item = Row>) -> Result<()> {
+        let mut batch = Vec::with_capacity(BATCH_ROWS);
+        loop {
+            batch.clear();
+            batch.extend(rows.take(BATCH_ROWS));
+            if batch.is_empty() {
+                return self.sync();
             }
-            pending += 1;
-            if pending == 10_000 {
-                pending = 0;
-                result = result.and_then(|()| self.write_batch(batch));
-            }
+            self.apply(&[], &batch)?;
         }
-        result = result.and_then(|()| self.write_batch(batch));
-        // SAFETY: created above; nothing uses it later.
-        unsafe { rocksdb_writebatch_destroy(batch) };
-        result?;
-        self.sync()?;
-        // In its favour: a load of nothing but new keys is compacted before reads are measured.
+    }
+
+    /// In its favour: a load of nothing but new keys is compacted before reads are measured.
+    fn after_load(&self) -> Result<()> {
         // SAFETY: null bounds mean the whole key range.
         unsafe { rocksdb_compact_range(self.db, ptr::null(), 0, ptr::null(), 0) };
         Ok(())
@@ -137,32 +154,6 @@ impl Engine for Rocks {
         body(&mut RocksWorker(self))
     }
 
-    fn scan(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<u64> {
-        let mut rows = 0;
-        let mut error = ptr::null_mut();
-        // SAFETY: key and value pointers are valid until the iterator moves, which is after
-        // `visit`.
-        unsafe {
-            let iterator = rocksdb_create_iterator(self.db, self.read);
-            rocksdb_iter_seek_to_first(iterator);
-            while rocksdb_iter_valid(iterator) != 0 {
-                let (mut key_len, mut value_len) = (0, 0);
-                let key = rocksdb_iter_key(iterator, &mut key_len);
-                let value = rocksdb_iter_value(iterator, &mut value_len);
-                visit(
-                    std::slice::from_raw_parts(key.cast(), key_len),
-                    std::slice::from_raw_parts(value.cast(), value_len),
-                );
-                rows += 1;
-                rocksdb_iter_next(iterator);
-            }
-            rocksdb_iter_get_error(iterator, &mut error);
-            rocksdb_iter_destroy(iterator);
-        }
-        take(error)?;
-        Ok(rows)
-    }
-
     fn sync(&self) -> Result<()> {
         let mut error = ptr::null_mut();
         // SAFETY: the database is open.
@@ -170,9 +161,14 @@ impl Engine for Rocks {
         take(error)
     }
 
+    fn sync_every_second(&self) -> bool {
+        self.durability == Durability::Lazy
+    }
+
     fn how(&self) -> String {
         match self.durability {
-            Durability::Lazy => "WAL written, sync=false",
+            Durability::Lazy => "manual_wal_flush, FlushWAL(sync) once a second",
+            Durability::Written => "WAL written, sync=false",
             Durability::Synced => "WAL, sync=true, group commit",
         }
         .to_string()
@@ -209,5 +205,38 @@ impl Worker for RocksWorker<'_> {
             rocksdb_put(db, options, k, key.len(), v, value.len(), &mut error);
         }
         take(error)
+    }
+
+    fn replace(&mut self, gone: &[Key], new: &[Row]) -> Result<()> {
+        self.0.apply(gone, new)
+    }
+
+    fn scan(&mut self, from: &Key, limit: u64, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<u64> {
+        let mut rows = 0;
+        let mut error = ptr::null_mut();
+        // SAFETY: key and value pointers are valid until the iterator moves, which is after
+        // `visit`.
+        unsafe {
+            let iterator = rocksdb_create_iterator(self.0.db, self.0.read);
+            rocksdb_iter_seek(iterator, from.as_ptr().cast(), from.len());
+            while rocksdb_iter_valid(iterator) != 0 {
+                let (mut key_len, mut value_len) = (0, 0);
+                let key = rocksdb_iter_key(iterator, &mut key_len);
+                let value = rocksdb_iter_value(iterator, &mut value_len);
+                visit(
+                    std::slice::from_raw_parts(key.cast(), key_len),
+                    std::slice::from_raw_parts(value.cast(), value_len),
+                );
+                rows += 1;
+                if rows == limit {
+                    break;
+                }
+                rocksdb_iter_next(iterator);
+            }
+            rocksdb_iter_get_error(iterator, &mut error);
+            rocksdb_iter_destroy(iterator);
+        }
+        take(error)?;
+        Ok(rows)
     }
 }

@@ -14,9 +14,32 @@ use std::sync::{Mutex, PoisonError};
 use anyhow::{Result, ensure};
 use rusqlite::{Connection, OpenFlags, Statement};
 
-use crate::engine::{Durability, Engine, Key, Setup, Worker};
+use super::Known;
+use crate::engine::{Durability, Engine, Key, Row, Setup, Worker};
 
-pub struct SqliteStore {
+pub const KNOWN: Known = Known {
+    name: "sqlite",
+    version: || rusqlite::version().to_string(),
+    setup: "https://www.sqlite.org/wal.html: WAL, synchronous=FULL for synced and NORMAL for \
+            others, a checkpoint each 64 MiB of WAL; the file mapped \
+            (https://www.sqlite.org/mmap.html), INTEGER PRIMARY KEY, prepared statements. Sorted \
+            load in one transaction.",
+    limits: "one writer at a time; a lazy commit is as a written one",
+    usual: true,
+    is_log: |file| file.ends_with("-wal") || file.ends_with("-shm"),
+    open: |dir, setup| Ok(Box::new(SqliteStore::open(dir, setup)?)),
+};
+
+/// Integers are signed here, keys are not: the order stays the same.
+fn number(key: &Key) -> i64 {
+    (u64::from_be_bytes(*key) ^ (1 << 63)) as i64
+}
+
+fn key_of(number: i64) -> Key {
+    (number as u64 ^ (1 << 63)).to_be_bytes()
+}
+
+struct SqliteStore {
     path: PathBuf,
     setup: Setup,
     /// Kept open so that the WAL is not deleted each time the last worker leaves.
@@ -25,7 +48,7 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    pub fn open(dir: &Path, setup: Setup) -> Result<SqliteStore> {
+    fn open(dir: &Path, setup: Setup) -> Result<SqliteStore> {
         let path = dir.join("rows.sqlite");
         let main = connect(&path, setup)?;
         main.execute_batch("CREATE TABLE IF NOT EXISTS rows (k INTEGER PRIMARY KEY, v BLOB)")?;
@@ -40,7 +63,7 @@ fn connect(path: &Path, setup: Setup) -> Result<Connection> {
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     let synchronous = match setup.durability {
-        Durability::Lazy => "NORMAL",
+        Durability::Lazy | Durability::Written => "NORMAL",
         Durability::Synced => "FULL",
     };
     // Shared by all connections, as one cache is in the other stores; in KiB when negative.
@@ -56,13 +79,13 @@ fn connect(path: &Path, setup: Setup) -> Result<Connection> {
 }
 
 impl Engine for SqliteStore {
-    fn load(&self, rows: &mut dyn Iterator<Item = (Key, Vec<u8>)>) -> Result<()> {
+    fn bulk_load(&self, rows: &mut dyn Iterator<Item = Row>) -> Result<()> {
         let mut main = self.main.lock().unwrap_or_else(PoisonError::into_inner);
         let txn = main.transaction()?;
         {
             let mut insert = txn.prepare("INSERT INTO rows (k, v) VALUES (?1, ?2)")?;
             for (key, value) in rows {
-                insert.execute((i64::from_be_bytes(key), value.as_slice()))?;
+                insert.execute((number(&key), value.as_slice()))?;
             }
         }
         txn.commit()?;
@@ -72,22 +95,16 @@ impl Engine for SqliteStore {
 
     fn with_worker(&self, body: &mut dyn FnMut(&mut dyn Worker) -> Result<()>) -> Result<()> {
         let connection = connect(&self.path, self.setup)?;
-        let select = connection.prepare("SELECT v FROM rows WHERE k = ?1")?;
-        let update = connection.prepare("UPDATE rows SET v = ?2 WHERE k = ?1")?;
-        body(&mut SqliteWorker { store: self, select, update })
-    }
-
-    fn scan(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<u64> {
-        let main = self.main.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut statement = main.prepare("SELECT k, v FROM rows ORDER BY k")?;
-        let mut found = statement.query([])?;
-        let mut rows = 0;
-        while let Some(row) = found.next()? {
-            let key: i64 = row.get(0)?;
-            visit(&key.to_be_bytes(), row.get_ref(1)?.as_blob()?);
-            rows += 1;
-        }
-        Ok(rows)
+        let scan = "SELECT k, v FROM rows WHERE k >= ?1 ORDER BY k LIMIT ?2";
+        body(&mut SqliteWorker {
+            store: self,
+            connection: &connection,
+            select: connection.prepare("SELECT v FROM rows WHERE k = ?1")?,
+            update: connection.prepare("UPDATE rows SET v = ?2 WHERE k = ?1")?,
+            insert: connection.prepare("INSERT INTO rows (k, v) VALUES (?1, ?2)")?,
+            delete: connection.prepare("DELETE FROM rows WHERE k = ?1")?,
+            scan: connection.prepare(scan)?,
+        })
     }
 
     fn sync(&self) -> Result<()> {
@@ -98,7 +115,7 @@ impl Engine for SqliteStore {
 
     fn how(&self) -> String {
         match self.setup.durability {
-            Durability::Lazy => "WAL written, synchronous=NORMAL",
+            Durability::Lazy | Durability::Written => "WAL written, synchronous=NORMAL",
             Durability::Synced => "WAL, synchronous=FULL",
         }
         .to_string()
@@ -107,13 +124,17 @@ impl Engine for SqliteStore {
 
 struct SqliteWorker<'a> {
     store: &'a SqliteStore,
+    connection: &'a Connection,
     select: Statement<'a>,
     update: Statement<'a>,
+    insert: Statement<'a>,
+    delete: Statement<'a>,
+    scan: Statement<'a>,
 }
 
 impl Worker for SqliteWorker<'_> {
     fn read(&mut self, key: &Key, check: &mut dyn FnMut(&[u8])) -> Result<bool> {
-        let mut found = self.select.query([i64::from_be_bytes(*key)])?;
+        let mut found = self.select.query([number(key)])?;
         match found.next()? {
             Some(row) => {
                 check(row.get_ref(0)?.as_blob()?);
@@ -125,8 +146,38 @@ impl Worker for SqliteWorker<'_> {
 
     fn update(&mut self, key: &Key, value: &[u8]) -> Result<()> {
         let _turn = self.store.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        let changed = self.update.execute((i64::from_be_bytes(*key), value))?;
+        let changed = self.update.execute((number(key), value))?;
         ensure!(changed == 1, "sqlite: {changed} rows changed, not 1");
         Ok(())
+    }
+
+    fn insert(&mut self, key: &Key, value: &[u8]) -> Result<()> {
+        let _turn = self.store.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        self.insert.execute((number(key), value))?;
+        Ok(())
+    }
+
+    fn replace(&mut self, gone: &[Key], new: &[Row]) -> Result<()> {
+        let _turn = self.store.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let txn = self.connection.unchecked_transaction()?;
+        for key in gone {
+            self.delete.execute([number(key)])?;
+        }
+        for (key, value) in new {
+            self.insert.execute((number(key), value.as_slice()))?;
+        }
+        Ok(txn.commit()?)
+    }
+
+    fn scan(&mut self, from: &Key, limit: u64, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<u64> {
+        // A negative limit is none.
+        let limit = i64::try_from(limit).unwrap_or(-1);
+        let mut found = self.scan.query((number(from), limit))?;
+        let mut rows = 0;
+        while let Some(row) = found.next()? {
+            visit(&key_of(row.get(0)?), row.get_ref(1)?.as_blob()?);
+            rows += 1;
+        }
+        Ok(rows)
     }
 }

@@ -1,0 +1,110 @@
+//! New definitions for tables whose trees stay as they are: what the caller keeps there of columns,
+//! of names, of references from table to table.
+use weir::{Durability, Txn};
+
+use crate::catalog::{Tables, check_name, name_key, number};
+use crate::descriptor::TableInfo;
+use crate::error::Error;
+use crate::shared::key_of;
+
+/// What a table is to have as its definition.
+#[derive(Clone, Copy, Debug)]
+pub struct Redefinition<'a> {
+    /// Its name, before anything is renamed.
+    pub table: &'a str,
+    /// The caller's bytes.
+    pub definition: &'a [u8],
+    /// Indexes that get another name: from, to.
+    pub renamed: &'a [(&'a str, &'a str)],
+}
+
+impl Tables {
+    /// The names of all tables, in order, with their definitions.
+    ///
+    /// # Errors
+    /// [`Error::Store`], [`Error::Damaged`].
+    pub fn definitions(&self) -> Result<Vec<(String, Vec<u8>)>, Error> {
+        let mut all = Vec::new();
+        self.each(b'n', |name, id| {
+            if let Some(info) = self.shared.load(number(id)?)? {
+                all.push((String::from_utf8_lossy(name).into_owned(), info.definition));
+            }
+            Ok(())
+        })?;
+        Ok(all)
+    }
+
+    /// Gives tables other definitions, all in one transaction, durable when it returns. Handles
+    /// stay good and show what they have known: neither rows nor trees are another's now, so
+    /// writers are not waited for (TABLE-3 guards what they must know).
+    ///
+    /// # Errors
+    /// [`Error::NoTable`], [`Error::NoIndex`], [`Error::IndexExists`], [`Error::Definition`],
+    /// [`Error::Store`]; nothing was changed.
+    pub fn redefine(&self, tables: &[Redefinition<'_>]) -> Result<(), Error> {
+        let mut txn = self.shared.begin();
+        tables.iter().try_for_each(|table| self.redefine_in(&mut txn, table))?;
+        txn.commit_durably(Durability::Synced)?;
+        Ok(())
+    }
+
+    /// As [`Tables::rename`], and gives tables (this one perhaps, by its old name) other
+    /// definitions in the same transaction: those that speak of it by name.
+    ///
+    /// # Errors
+    /// Of both; nothing was changed.
+    pub fn rename_with(
+        &self,
+        from: &str,
+        to: &str,
+        tables: &[Redefinition<'_>],
+    ) -> Result<bool, Error> {
+        check_name(to)?;
+        let mut txn = self.shared.begin();
+        let (catalog, mut id) = (&self.shared.catalog, Vec::new());
+        if !txn.get_for_update(catalog, &name_key(from), &mut id)? {
+            return Ok(false);
+        }
+        tables.iter().try_for_each(|table| self.redefine_in(&mut txn, table))?;
+        txn.delete(catalog, &name_key(from))?;
+        match txn.insert(catalog, &name_key(to), &id) {
+            Err(weir::Error::Duplicate) => return Err(Error::TableExists(to.to_string())),
+            done => done?,
+        }
+        txn.commit_durably(Durability::Synced)?;
+        Ok(true)
+    }
+
+    fn redefine_in(&self, txn: &mut Txn, new: &Redefinition<'_>) -> Result<(), Error> {
+        let (catalog, mut value) = (&self.shared.catalog, Vec::new());
+        if !txn.get_for_update(catalog, &name_key(new.table), &mut value)? {
+            return Err(Error::NoTable(new.table.to_string()));
+        }
+        let key = key_of(b'd', number(&value)?);
+        if !txn.get_for_update(catalog, &key, &mut value)? {
+            return Err(Error::NoTable(new.table.to_string()));
+        }
+        let mut info = TableInfo::decode(&value)?;
+        info.definition = new.definition.to_vec();
+        rename_indexes(&mut info, new.renamed)?;
+        Ok(txn.put(catalog, &key, &info.encode())?)
+    }
+}
+
+/// All at once: two indexes may change their names with each other.
+fn rename_indexes(info: &mut TableInfo, renamed: &[(&str, &str)]) -> Result<(), Error> {
+    let places = renamed
+        .iter()
+        .map(|(from, _)| info.index(from).ok_or_else(|| Error::NoIndex((*from).to_string())));
+    let places = places.collect::<Result<Vec<_>, _>>()?;
+    for (at, (_, to)) in places.into_iter().zip(renamed) {
+        check_name(to)?;
+        info.indexes[at].name = (*to).to_string();
+    }
+    for (at, index) in info.indexes.iter().enumerate() {
+        if info.index(&index.name) != Some(at) {
+            return Err(Error::IndexExists(index.name.clone()));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,252 @@
+//! Where old snapshots find the versions that memory has no room for: trees of the store, which are
+//! dropped when the last snapshot goes that they were made for. `docs/decisions/old-versions.md`.
+//!
+//! What has moved there is forgotten by the registry, and with it who committed before whom. Only
+//! snapshots that are older need that, and they get it as InnoDB's read views have it: which
+//! transactions were under way when they were taken, and which number came next. New snapshots see
+//! everything that was ever archived.
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use parking_lot::RwLock;
+use weir_base::{TreeId, TxnId};
+use weir_btree::{Tree, TreeError};
+use weir_page::Flags;
+
+/// What a snapshot does not see, by the numbers of transactions alone.
+#[derive(Debug)]
+pub(crate) struct OldView {
+    /// Its commit number.
+    pub(crate) at: u64,
+    /// Transactions from this number on began later.
+    bound: TxnId,
+    /// Those below it that had not committed, ascending.
+    open: Vec<TxnId>,
+    /// Until the snapshot is dropped.
+    is_held: AtomicBool,
+}
+
+impl OldView {
+    pub(crate) fn new(at: u64, bound: TxnId, mut open: Vec<TxnId>) -> Self {
+        open.sort_unstable();
+        open.dedup();
+        OldView { at, bound, open, is_held: AtomicBool::new(true) }
+    }
+
+    /// Whether the snapshot does not see what `writer` did.
+    pub(crate) fn hides(&self, writer: TxnId) -> bool {
+        writer >= self.bound || self.open.binary_search(&writer).is_ok()
+    }
+
+    /// Whether the snapshot is held.
+    pub(crate) fn is_held(&self) -> bool {
+        self.is_held.load(Ordering::Acquire)
+    }
+
+    /// The snapshot has been dropped.
+    pub(crate) fn leave(&self) {
+        self.is_held.store(false, Ordering::Release);
+    }
+
+    /// It hides nobody below this number.
+    fn floor(&self) -> TxnId {
+        self.open.first().copied().unwrap_or(self.bound)
+    }
+}
+
+/// Snapshots that share a tree of versions.
+#[derive(Clone)]
+pub(crate) struct Cohort {
+    /// By [`Keys::key`]: a head of [`HEAD_BYTES`], then the row's bytes.
+    pub(crate) tree: Tree,
+    /// Ascending by number.
+    pub(crate) views: Vec<Arc<OldView>>,
+}
+
+/// The archive as readers know it.
+pub(crate) struct Archive {
+    cohorts: RwLock<Vec<Cohort>>,
+    /// No view hides anybody below this number.
+    floor: AtomicU64,
+    versions: AtomicU64,
+    keys: Keys,
+}
+
+impl Default for Archive {
+    fn default() -> Self {
+        Archive {
+            cohorts: RwLock::default(),
+            floor: AtomicU64::new(u64::MAX),
+            versions: AtomicU64::new(0),
+            keys: Keys::default(),
+        }
+    }
+}
+
+/// Before the bytes of a version: its marks, one of these two, and who wrote it.
+const HEAD_BYTES: usize = 9;
+const PLAIN: u8 = 0;
+const OVERFLOW: u8 = 1;
+
+impl Archive {
+    /// No view hides anybody below this number.
+    pub(crate) fn floor(&self) -> TxnId {
+        TxnId(self.floor.load(Ordering::Acquire))
+    }
+
+    /// How many versions are in it.
+    pub(crate) fn versions(&self) -> u64 {
+        self.versions.load(Ordering::Relaxed)
+    }
+
+    /// Versions have been added; fewer than none have been dropped.
+    pub(crate) fn count(&self, more: u64) {
+        self.versions.fetch_add(more, Ordering::Relaxed);
+    }
+
+    /// Whether some old snapshot that is held does not see what `writer` did.
+    pub(crate) fn is_hidden(&self, writer: TxnId) -> bool {
+        writer >= self.floor()
+            && self
+                .cohorts
+                .read()
+                .iter()
+                .flat_map(|cohort| &cohort.views)
+                .any(|view| view.is_held() && view.hides(writer))
+    }
+
+    /// Whether the snapshot `at` is an old one and does not see what `writer` did.
+    pub(crate) fn hides(&self, at: u64, writer: TxnId) -> bool {
+        writer >= self.floor()
+            && self.cohorts.read().iter().any(|cohort| {
+                let found = cohort.views.binary_search_by_key(&at, |view| view.at);
+                found.is_ok_and(|place| cohort.views[place].hides(writer))
+            })
+    }
+
+    /// The snapshot `at` has been dropped.
+    pub(crate) fn leave(&self, at: u64) {
+        if self.floor().0 < u64::MAX {
+            let cohorts = self.cohorts.read();
+            let views = cohorts.iter().flat_map(|cohort| &cohort.views);
+            views.filter(|view| view.at == at).for_each(|view| view.leave());
+        }
+    }
+
+    /// The trees and the snapshots that they serve.
+    pub(crate) fn cohorts(&self) -> Vec<Cohort> {
+        self.cohorts.read().clone()
+    }
+
+    /// Replaces the cohorts.
+    pub(crate) fn set_cohorts(&self, cohorts: Vec<Cohort>) {
+        let mut now = self.cohorts.write();
+        let views = cohorts.iter().flat_map(|cohort| &cohort.views);
+        let floor = views.map(|view| view.floor().0).min().unwrap_or(u64::MAX);
+        if cohorts.is_empty() {
+            self.versions.store(0, Ordering::Relaxed);
+        }
+        self.floor.store(floor, Ordering::Release);
+        *now = cohorts;
+    }
+
+    /// The version of a row that the snapshot `at` sees, into `value`, when whoever wrote it later
+    /// is archived; `None`: it sees no row.
+    ///
+    /// # Errors
+    /// [`TreeError`] when the version cannot be read.
+    pub(crate) fn version(
+        &self,
+        at: u64,
+        tree: TreeId,
+        key: &[u8],
+        value: &mut Vec<u8>,
+    ) -> Result<Option<Flags>, TreeError> {
+        let is_its = |cohort: &&Cohort| cohort.views.iter().any(|view| view.at == at);
+        let cohort = self.cohorts.read().iter().find(is_its).cloned();
+        let Some(Cohort { tree: archived, views }) = cohort else { return Ok(None) };
+        let views = &views[views.partition_point(|view| view.at < at)..];
+        // A version lies under the newest snapshot that sees it.
+        for view in views {
+            let place = self.keys.key(&archived, view.at, tree, key);
+            if archived.get(&place, value)?.is_none() {
+                continue;
+            }
+            let Some((flags, writer)) = head(value) else {
+                let what = "a version of a row has no head";
+                return Err(archived.damaged(archived.root(), what));
+            };
+            // Unless the first that is found is a later one: then there was none.
+            let is_seen = views.first().is_some_and(|own| !own.hides(writer));
+            value.drain(..HEAD_BYTES);
+            return Ok(is_seen.then_some(flags));
+        }
+        Ok(None)
+    }
+
+    /// Where the version of a row that the snapshot `at` sees lies in an archive's tree.
+    pub(crate) fn key(&self, archived: &Tree, at: u64, tree: TreeId, key: &[u8]) -> Vec<u8> {
+        self.keys.key(archived, at, tree, key)
+    }
+
+    /// A version as it lies there.
+    pub(crate) fn record(flags: Flags, writer: TxnId, bytes: &[u8]) -> Vec<u8> {
+        let mut record = Vec::with_capacity(HEAD_BYTES + bytes.len());
+        record.push(if flags.overflow { OVERFLOW } else { PLAIN });
+        record.extend_from_slice(&writer.0.to_le_bytes());
+        record.extend_from_slice(bytes);
+        record
+    }
+}
+
+/// The marks of a version, and who wrote it.
+fn head(record: &[u8]) -> Option<(Flags, TxnId)> {
+    let (marks, rest) = record.split_first()?;
+    let writer = TxnId(u64::from_le_bytes(*rest.first_chunk()?));
+    match *marks {
+        PLAIN => Some((Flags::NONE, writer)),
+        OVERFLOW => Some((Flags::OVERFLOW, writer)),
+        _ => None,
+    }
+}
+
+/// Makes keys of snapshot, tree, and row, in this order, that are never too long.
+#[derive(Default)]
+struct Keys {
+    /// Nobody outside knows them: no two keys can be made on purpose that meet.
+    hashers: [RandomState; 2],
+}
+
+impl Keys {
+    fn key(&self, archived: &Tree, at: u64, tree: TreeId, key: &[u8]) -> Vec<u8> {
+        // A version is longer than the row's bytes by its head.
+        let max = archived.max_key_len() - HEAD_BYTES;
+        let mut place = Vec::with_capacity(12 + key.len());
+        place.extend_from_slice(&at.to_be_bytes());
+        place.extend_from_slice(&tree.0.to_be_bytes());
+        place.extend_from_slice(key);
+        if place.len() >= max {
+            // Only these have the greatest length: what does not fit is told by 128 bits.
+            place.truncate(max - 16);
+            for hasher in &self.hashers {
+                place.extend_from_slice(&hasher.hash_one(key).to_be_bytes());
+            }
+        }
+        place
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_view_hides_who_was_under_way_and_who_came_later() {
+        let view = OldView::new(7, TxnId(20), vec![TxnId(12), TxnId(9), TxnId(12)]);
+        let hidden: Vec<u64> = (0..25).filter(|&id| view.hides(TxnId(id))).collect();
+        assert_eq!(hidden, [9, 12, 20, 21, 22, 23, 24]);
+        assert_eq!(view.floor(), TxnId(9));
+        assert_eq!(OldView::new(7, TxnId(20), Vec::new()).floor(), TxnId(20));
+    }
+}

@@ -1,0 +1,322 @@
+//! Moving versions out of memory: what ended transactions remember for old snapshots goes into
+//! trees of the store, as far as a snapshot needs it, and what they left to do goes into chains of
+//! pages, together for many of them. So memory keeps to its bound however long a snapshot is held.
+//! `docs/decisions/old-versions.md`.
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use weir_base::{TreeId, TxnId};
+use weir_btree::{Action, Change, Row, Tree, Value};
+use weir_change::Header;
+use weir_page::{Flags, Stamp};
+
+use crate::archive::{Archive, Cohort, OldView};
+use crate::cleanup::Todo;
+use crate::error::TxnError;
+use crate::past::{Past, State, Version};
+use crate::planted::PlantedBug;
+use crate::registry::Archivable;
+use crate::run::{ROW_BYTES, Writer};
+use crate::stored::{self, Body};
+use crate::txn::{Isolation, Txn};
+use crate::undo::UndoEntry;
+
+/// So many transactions are archived in a step.
+const BATCH: usize = 1024;
+
+/// The newest so many stay in memory: short snapshots have gone by then.
+const LAG: u64 = 1024;
+
+/// Each version lies in at most so many trees. The snapshots of a tree go together: one more tree
+/// is one more copy of what all need, one less keeps what some needed for longer.
+const COHORTS_MAX: usize = 4;
+
+/// Archives have the highest numbers of trees.
+const LAST_TREE: u32 = u32::MAX;
+
+/// Who moves versions out of memory, one at a time.
+#[derive(Default)]
+pub(crate) struct Archivist {
+    /// Those that made the archive's trees: still open, so that after a crash the trees are freed
+    /// like all that an open transaction has made. As many as there are cohorts, in their order.
+    makers: Vec<Txn>,
+    trees_made: u32,
+    /// Those whose versions are archived, but not yet what they have left to do.
+    left: Vec<Arc<Past>>,
+}
+
+/// Versions to be written into one tree.
+type Records = BTreeMap<Vec<u8>, Vec<u8>>;
+
+impl Writer {
+    /// How much memory ended transactions may take before their versions are moved out.
+    pub(crate) fn versions_max_bytes(&self) -> u64 {
+        self.versions_max.unwrap_or_else(|| {
+            let pool = &self.env().pool;
+            (pool.residence().frames * pool.page_size() as u64 / 8).max(1 << 20)
+        })
+    }
+
+    /// Moves versions of some ended transactions out of memory if they take too much of it, and
+    /// drops archives that nobody needs. `false`: there is nothing to do, or somebody is at it.
+    ///
+    /// # Errors
+    /// [`TxnError`]; what was not moved stays in memory.
+    pub fn archive(&self) -> Result<bool, TxnError> {
+        let Some(mut archivist) = self.archivist.try_lock() else { return Ok(false) };
+        if self.leave_old(&mut archivist, |view| !view.is_held())? {
+            return Ok(true);
+        }
+        if self.registry().version_bytes() <= self.versions_max_bytes() {
+            return Ok(false);
+        }
+        match self.registry().archivable(BATCH, LAG) {
+            Some(found) => self.archive_batch(&mut archivist, &found).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// Who commits helps when the background does not keep up.
+    pub(crate) fn archive_if_behind(&self) {
+        if self.registry().version_bytes() > 2 * self.versions_max_bytes() {
+            // What was not moved stays in memory.
+            let _ = self.archive();
+        }
+    }
+
+    /// Drops all archives: nobody holds a snapshot any more, nor will.
+    ///
+    /// # Errors
+    /// [`TxnError`]; the next opening drops what is left.
+    pub fn leave_archives(&self) -> Result<(), TxnError> {
+        let mut archivist = self.archivist.lock();
+        while self.leave_old(&mut archivist, |_| true)? {}
+        Ok(())
+    }
+
+    /// The trees that the archive is made of.
+    #[must_use]
+    pub fn archive_trees(&self) -> Vec<Tree> {
+        self.registry().archive.cohorts().into_iter().map(|cohort| cohort.tree).collect()
+    }
+
+    /// Drops the trees of which no snapshot is held any more.
+    fn leave_old(
+        &self,
+        archivist: &mut Archivist,
+        is_left: impl Fn(&OldView) -> bool,
+    ) -> Result<bool, TxnError> {
+        let archive = &self.registry().archive;
+        let mut cohorts = archive.cohorts();
+        let is_spent = |cohort: &Cohort| cohort.views.iter().all(|view| is_left(view));
+        let Some(at) = cohorts.iter().position(is_spent) else {
+            return Ok(false);
+        };
+        let Cohort { tree, .. } = cohorts.remove(at);
+        let mut maker = archivist.makers.remove(at);
+        archive.set_cohorts(cohorts);
+        // Its pages are freed as those of any dropped tree.
+        maker.drop_tree(self, &tree)?;
+        maker.commit(self)?;
+        Ok(true)
+    }
+
+    fn archive_batch(&self, archivist: &mut Archivist, found: &Archivable) -> Result<(), TxnError> {
+        let moves = |past: &&Arc<Past>| !past.is_heavy() && past.stored_changes() == 0;
+        let batch: Vec<Arc<Past>> = found.batch.iter().filter(moves).cloned().collect();
+        self.welcome(archivist, found)?;
+        let cohorts = self.registry().archive.cohorts();
+        let all = self.collect(&batch, &cohorts)?;
+        for ((cohort, records), maker) in cohorts.iter().zip(all).zip(&mut archivist.makers) {
+            if !self.has(PlantedBug::VersionsNotArchived) {
+                self.write_records(maker, &cohort.tree, &records)?;
+            }
+            self.registry().archive.count(records.len() as u64);
+        }
+        self.registry().set_archived(found.looked);
+        let is_done = |past: &Arc<Past>| past.work.lock().todo.is_empty();
+        let (done, left): (Vec<_>, Vec<_>) = batch.into_iter().partition(is_done);
+        self.registry().forget_archived(&done);
+        archivist.left.extend(left);
+        let left: u64 = archivist.left.iter().map(|past| past.memory_bytes()).sum();
+        if left > self.versions_max_bytes() / 4 {
+            self.gather_todos(&archivist.left)?;
+            self.registry().forget_archived(&archivist.left);
+            archivist.left.clear();
+        }
+        Ok(())
+    }
+
+    /// Gives snapshots a view that have become old (TXN-12).
+    fn welcome(&self, archivist: &mut Archivist, found: &Archivable) -> Result<(), TxnError> {
+        let mut cohorts = self.registry().archive.cohorts();
+        let known: HashSet<u64> =
+            cohorts.iter().flat_map(|cohort| &cohort.views).map(|view| view.at).collect();
+        let new = found.snapshots.iter().filter(|(at, _)| !known.contains(at));
+        let new: Vec<Arc<OldView>> =
+            new.map(|&(at, bound)| Arc::new(self.registry().view_of(at, bound))).collect();
+        if new.is_empty() {
+            return Ok(());
+        }
+        if cohorts.len() < COHORTS_MAX {
+            let id = TreeId(LAST_TREE - archivist.trees_made);
+            let mut maker = Txn::new(Isolation::ReadCommitted, crate::Wait::No);
+            let tree = match maker.make_tree(self, id) {
+                Ok(tree) => tree,
+                Err(e) => {
+                    maker.rollback(self)?;
+                    return Err(e);
+                }
+            };
+            archivist.trees_made += 1;
+            archivist.makers.push(maker);
+            cohorts.push(Cohort { tree, views: Vec::new() });
+        }
+        if let Some(youngest) = cohorts.last_mut() {
+            youngest.views.extend(new.iter().cloned());
+            youngest.views.sort_by_key(|view| view.at);
+        }
+        self.registry().archive.set_cohorts(cohorts);
+        // Who is dropped from now on says so itself.
+        let is_gone = |view: &&Arc<OldView>| !self.registry().is_held(view.at);
+        new.iter().filter(is_gone).for_each(|view| view.leave());
+        Ok(())
+    }
+
+    /// The versions that old snapshots need and would not find without `batch`, for each cohort.
+    fn collect(&self, batch: &[Arc<Past>], cohorts: &[Cohort]) -> Result<Vec<Records>, TxnError> {
+        // Nothing moves between transactions meanwhile.
+        let _pruning = self.pruning.write();
+        let moved: HashSet<TxnId> = batch.iter().map(|past| past.id()).collect();
+        let mut all: Vec<Records> = cohorts.iter().map(|_| Records::new()).collect();
+        for past in batch.iter().filter(|past| matches!(past.state(), State::Committed(_))) {
+            for seq in 1..=past.changes() {
+                // Most have only followed one that is archived.
+                let Some(stamp) = past.stamp_in_memory(seq) else { continue };
+                if !self.is_wanted(past, stamp, cohorts, &moved) {
+                    continue;
+                }
+                let Some(UndoEntry::Row { tree, key, before: Some(before), .. }) = past.entry(seq)
+                else {
+                    continue;
+                };
+                for (cohort, records) in cohorts.iter().zip(&mut all) {
+                    self.collect_row(past, (tree, &key), &before, cohort, &moved, records)?;
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// Whether a snapshot may need what was before a change of `past`, or what that leads to.
+    fn is_wanted(
+        &self,
+        past: &Past,
+        before: Stamp,
+        cohorts: &[Cohort],
+        moved: &HashSet<TxnId>,
+    ) -> bool {
+        let views = cohorts.iter().flat_map(|cohort| &cohort.views);
+        let mut blind = views.filter(|view| view.is_held() && view.hides(past.id())).peekable();
+        blind.peek().is_some()
+            && (blind.any(|view| !view.hides(before.writer))
+                || (!moved.contains(&before.writer)
+                    && self.registry().find(before.writer).is_some()))
+    }
+
+    /// Goes down from what a row was before `past` changed it, through transactions that stay in
+    /// memory, as far as a snapshot of the cohort needs: what comes below those that do not stay
+    /// they have written themselves.
+    fn collect_row(
+        &self,
+        past: &Past,
+        (tree, key): (TreeId, &[u8]),
+        before: &(Flags, Stamp, Vec<u8>),
+        cohort: &Cohort,
+        moved: &HashSet<TxnId>,
+        records: &mut Records,
+    ) -> Result<(), TxnError> {
+        let blind = cohort.views.iter().filter(|view| view.is_held() && view.hides(past.id()));
+        let mut blind: Vec<&Arc<OldView>> = blind.collect();
+        let &(mut flags, mut stamp, ref first) = before;
+        let mut bytes = std::borrow::Cow::Borrowed(first);
+        loop {
+            let newest = blind.iter().rev().find(|view| !view.hides(stamp.writer));
+            if let Some(view) = newest.filter(|_| !flags.deleted) {
+                let place = self.registry().archive.key(&cohort.tree, view.at, tree, key);
+                records.insert(place, Archive::record(flags, stamp.writer, &bytes));
+            }
+            blind.retain(|view| view.hides(stamp.writer));
+            if blind.is_empty() || moved.contains(&stamp.writer) {
+                return Ok(());
+            }
+            let Some(older) = self.registry().find(stamp.writer) else { return Ok(()) };
+            match older.before(stamp.seq, bytes.to_mut())? {
+                Version::Row { flags: was, stamp: writer } => (flags, stamp) = (was, writer),
+                Version::Absent | Version::Unknown | Version::Moved => return Ok(()),
+            }
+        }
+    }
+
+    fn write_records(
+        &self,
+        maker: &mut Txn,
+        tree: &Tree,
+        records: &Records,
+    ) -> Result<(), TxnError> {
+        let Some(past) = maker.past().cloned() else { return Err(TxnError::Over) };
+        let header = Header { txn: Some(past.id()), ..Header::default() };
+        for (key, bytes) in records {
+            maker.make_way(self, &past, ROW_BYTES + (key.len() + bytes.len()) as u64)?;
+            let value = Value { bytes, flags: Flags::NONE };
+            tree.write(key, &Change::restoring(header), &mut |_: Option<Row<'_>>| {
+                Action::Put(value)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Takes over what the transactions of `batch` have left to do, in pages and under one name:
+    /// the log need not carry it forward for each of them.
+    fn gather_todos(&self, batch: &[Arc<Past>]) -> Result<(), TxnError> {
+        let mut todos: Vec<Todo> = Vec::new();
+        let mut trees: Vec<Tree> = Vec::new();
+        for past in batch {
+            let work = past.work.lock();
+            todos.extend(work.todo.iter().cloned());
+            for tree in work.trees.iter().filter(|_| !work.todo.is_empty()) {
+                if !trees.iter().any(|known| known.id() == tree.id()) {
+                    trees.push(tree.clone());
+                }
+            }
+        }
+        if todos.is_empty() {
+            return Ok(());
+        }
+        let mut carrier = Txn::new(Isolation::ReadCommitted, crate::Wait::No);
+        let stored = self.store_todos(&mut carrier, &stored::bodies_of(&todos), trees);
+        match stored.and_then(|()| carrier.commit(self)) {
+            Ok(_) => Ok(()),
+            Err(first) => match carrier.rollback(self) {
+                Ok(()) => Err(first),
+                Err(then) => {
+                    Err(TxnError::RollbackFailed { first: first.into(), then: then.into() })
+                }
+            },
+        }
+    }
+
+    fn store_todos(
+        &self,
+        carrier: &mut Txn,
+        bodies: &[Body],
+        trees: Vec<Tree>,
+    ) -> Result<(), TxnError> {
+        let past = carrier.start(self)?;
+        let pieces = carrier.write_pieces(self, &past, bodies)?;
+        let mut work = past.work.lock();
+        pieces.into_iter().for_each(|piece| work.push_todo(Todo::Stored(piece)));
+        work.trees = trees.into();
+        Ok(())
+    }
+}

@@ -1,0 +1,259 @@
+//! Old snapshots and next to no memory for versions: they see what they saw.
+use proptest::prelude::*;
+use weir_btree::Tree;
+use weir_txn::{Intent, Isolation, Looker, RowCursor, Snapshot, Txn, View, Wait};
+
+use crate::support::{Rows, Site, rows, site};
+
+fn key(n: u8) -> Vec<u8> {
+    // Some of them longer than an archive's keys can be.
+    vec![n; if n % 8 == 7 { 1_195 } else { 1 + usize::from(n % 3) }]
+}
+
+fn value(tree: &Tree, mark: u8, size: u8) -> Vec<u8> {
+    let len = match size {
+        0..6 => usize::from(size) * 20,
+        6 => tree.max_inline_value(),
+        _ => 5_000,
+    };
+    vec![mark; len]
+}
+
+#[derive(Clone, Debug)]
+enum Act {
+    Put { who: usize, key: u8, size: u8 },
+    Delete { who: usize, key: u8 },
+    Commit(usize),
+    Rollback(usize),
+    Single { key: u8, size: u8 },
+    Remove { key: u8 },
+    Snapshot,
+    Leave(usize),
+    Archive,
+    Prune,
+    Purge,
+    Look(usize),
+}
+
+const SESSIONS: usize = 3;
+const KEYS: u8 = 24;
+
+fn any_act() -> impl Strategy<Value = Act> {
+    let (who, key, size) = (|| 0..SESSIONS, || 0..KEYS, || 0u8..8);
+    prop_oneof![
+        8 => (who(), key(), size()).prop_map(|(who, key, size)| Act::Put { who, key, size }),
+        4 => (who(), key()).prop_map(|(who, key)| Act::Delete { who, key }),
+        4 => who().prop_map(Act::Commit),
+        1 => who().prop_map(Act::Rollback),
+        6 => (key(), size()).prop_map(|(key, size)| Act::Single { key, size }),
+        3 => key().prop_map(|key| Act::Remove { key }),
+        2 => Just(Act::Snapshot),
+        1 => any::<usize>().prop_map(Act::Leave),
+        3 => Just(Act::Archive),
+        1 => Just(Act::Prune),
+        1 => Just(Act::Purge),
+        2 => any::<usize>().prop_map(Act::Look),
+    ]
+}
+
+struct Session {
+    txn: Txn,
+    changes: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+}
+
+impl Session {
+    fn new() -> Self {
+        Session { txn: Txn::new(Isolation::ReadCommitted, Wait::No), changes: Vec::new() }
+    }
+}
+
+struct Play<'s> {
+    site: &'s Site,
+    tree: Tree,
+    sessions: Vec<Session>,
+    /// What is committed.
+    now: Rows,
+    snapshots: Vec<(Snapshot, Rows)>,
+    mark: u8,
+}
+
+impl Play<'_> {
+    fn change(&mut self, who: usize, key: Vec<u8>, value: Option<Vec<u8>>) {
+        let session = &mut self.sessions[who];
+        let intent = value.as_deref().map_or(Intent::Delete, Intent::Put);
+        match session.txn.change(&self.site.writer, &self.tree, &key, intent) {
+            Ok(true) => session.changes.push((key, value)),
+            Ok(false) => assert!(value.is_none()),
+            Err(e) => assert!(e.to_string().contains("lock"), "another's row: {e}"),
+        }
+    }
+
+    fn end(&mut self, who: usize, commits: bool) {
+        let mut session = std::mem::replace(&mut self.sessions[who], Session::new());
+        if !commits {
+            return session.txn.rollback(&self.site.writer).expect("taken back");
+        }
+        session.txn.commit(&self.site.writer).expect("committed");
+        for (key, value) in session.changes {
+            match value {
+                Some(value) => self.now.insert(key, value),
+                None => self.now.remove(&key),
+            };
+        }
+    }
+
+    fn is_locked(&self, key: &[u8]) -> bool {
+        self.sessions.iter().flat_map(|s| &s.changes).any(|(changed, _)| changed == key)
+    }
+
+    /// The snapshot sees what was committed when it was taken.
+    fn look(&self, which: usize) {
+        let Some((snapshot, then)) = self.snapshots.get(which) else { return };
+        let (writer, view) = (&self.site.writer, View::At(snapshot.number()));
+        let mut out = Vec::new();
+        for key in (0..KEYS).map(key) {
+            let found = writer.read(&self.tree, &key, None, view, &mut out).expect("read");
+            assert_eq!(found.then_some(&out), then.get(&key), "{:?}", &key[..1]);
+        }
+        let looker = Looker { writer, own: None, view };
+        let mut cursor = RowCursor::new(self.tree.clone());
+        let mut up = Rows::new();
+        let mut on = cursor.seek_first(looker).expect("a scan");
+        while on {
+            up.insert(cursor.key().to_vec(), cursor.value().to_vec());
+            on = cursor.next(looker).expect("a scan");
+        }
+        assert!(up == *then, "upwards");
+        let mut down = Rows::new();
+        let mut on = cursor.seek_last(looker).expect("a scan");
+        while on {
+            down.insert(cursor.key().to_vec(), cursor.value().to_vec());
+            on = cursor.prev(looker).expect("a scan");
+        }
+        assert!(down == *then, "downwards");
+    }
+
+    fn act(&mut self, act: &Act) {
+        self.mark = self.mark.wrapping_add(1);
+        let writer = &self.site.writer;
+        match *act {
+            Act::Put { who, key: n, size } => {
+                let value = value(&self.tree, self.mark, size);
+                self.change(who, key(n), Some(value));
+            }
+            Act::Delete { who, key: n } => self.change(who, key(n), None),
+            Act::Commit(who) => self.end(who, true),
+            Act::Rollback(who) => self.end(who, false),
+            Act::Single { key: n, .. } | Act::Remove { key: n } if self.is_locked(&key(n)) => {}
+            Act::Single { key: n, size } => {
+                let value = value(&self.tree, self.mark, size);
+                writer.put(&self.tree, &key(n), &value).expect("put");
+                self.now.insert(key(n), value);
+            }
+            Act::Remove { key: n } => {
+                let was = writer.delete(&self.tree, &key(n)).expect("removed").is_some();
+                assert_eq!(was, self.now.remove(&key(n)).is_some());
+            }
+            Act::Snapshot => {
+                self.snapshots.push((writer.registry().snapshot(), self.now.clone()));
+            }
+            Act::Leave(_) if self.snapshots.is_empty() => {}
+            Act::Leave(which) => {
+                self.snapshots.swap_remove(which % self.snapshots.len());
+            }
+            Act::Archive => while writer.archive().expect("archived") {},
+            Act::Prune => {
+                writer.prune(64);
+                writer.carry_forward_all().expect("carried");
+            }
+            Act::Purge => {
+                writer.purge(64);
+            }
+            Act::Look(which) => self.look(which % self.snapshots.len().max(1)),
+        }
+    }
+}
+
+fn play(site: &Site) -> Play<'_> {
+    Play {
+        site,
+        tree: site.tree(10),
+        sessions: (0..SESSIONS).map(|_| Session::new()).collect(),
+        now: Rows::new(),
+        snapshots: Vec::new(),
+        mark: 0,
+    }
+}
+
+/// With room for this many bytes of versions.
+fn small(bytes: u64) -> Site {
+    // Transactions of more than 8 KiB of undo store it, and stay in memory.
+    let site = site(1024, 512 << 10);
+    Site { writer: site.writer.with_versions_max(Some(bytes)), ..site }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn snapshots_see_what_they_saw(acts in prop::collection::vec(any_act(), 1..160)) {
+        let site = small(2_000);
+        let mut play = play(&site);
+        for act in &acts {
+            play.act(act);
+        }
+        (0..SESSIONS).for_each(|who| play.end(who, who % 2 == 0));
+        while site.writer.archive().expect("archived") {}
+        (0..play.snapshots.len()).for_each(|which| play.look(which));
+        play.snapshots.clear();
+        while site.writer.purge(64) > 0 || site.writer.archive().expect("left") {}
+        prop_assert!(rows(&play.tree) == play.now);
+        site.check(&[(&play.tree, &play.now)]);
+        prop_assert_eq!(site.registry.stats().archived_versions, 0);
+    }
+}
+
+/// A hundred thousand changes beside a snapshot of a hundred rows: memory and pages stay what they
+/// are after the first few.
+#[test]
+fn memory_does_not_grow_with_the_changes() {
+    let site = small(256 << 10);
+    let tree = site.tree(10);
+    let mut model = Rows::new();
+    for n in 0u32..100 {
+        site.writer.put(&tree, &n.to_be_bytes(), &[1; 100]).expect("put");
+        model.insert(n.to_be_bytes().to_vec(), vec![1; 100]);
+    }
+    let snapshot = site.registry.snapshot();
+    let (mut bytes_max, mut used) = (0, Vec::new());
+    for round in 0u32..100_000 {
+        // Every fourth row is removed and put again, which leaves something to be done later.
+        let (n, put) = (round % 100, round % 400 < 300 || round % 4 != 0);
+        let key = n.to_be_bytes();
+        if put {
+            site.writer.put(&tree, &key, &round.to_le_bytes()).expect("put");
+        } else {
+            site.writer.delete(&tree, &key).expect("removed");
+        }
+        site.writer.tend().expect("tended");
+        site.writer.tidy(64).expect("tidied");
+        bytes_max = bytes_max.max(site.registry.stats().version_bytes);
+        if round % 20_000 == 19_999 {
+            used.push(site.env.space.used());
+        }
+    }
+    let stats = site.registry.stats();
+    assert_eq!(stats.archived_versions, 100, "one version of each row is needed");
+    assert!(bytes_max < 1 << 20, "{bytes_max}");
+    let view = View::At(snapshot.number());
+    let mut out = Vec::new();
+    for (key, value) in &model {
+        assert!(site.writer.read(&tree, key, None, view, &mut out).expect("read"));
+        assert_eq!(out, *value);
+    }
+    drop(snapshot);
+    while site.writer.tidy(64).expect("tidied") {}
+    let now = rows(&tree);
+    site.check(&[(&tree, &now)]);
+    println!("{bytes_max} bytes of versions at most, pages {used:?}, {stats:?}");
+}

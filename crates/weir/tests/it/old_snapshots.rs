@@ -1,0 +1,121 @@
+//! Threads that write, and readers whose snapshots grow so old that what they see has left memory.
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use weir::{Background, Config, Db, Durability, Isolation, SimVolume, Tree, Txn, TxnOptions, Wait};
+
+const ACCOUNTS: u32 = 400;
+const EACH: i64 = 1_000;
+
+fn config() -> Config {
+    Config {
+        pool_bytes: 8 << 20,
+        log_bytes: 2 << 20,
+        page_size: 4096,
+        background: Background::Threads,
+        versions_max_bytes: Some(32 << 10),
+        ..Config::default()
+    }
+}
+
+fn amount(bytes: &[u8]) -> i64 {
+    i64::from_le_bytes(bytes[..8].try_into().expect("an amount"))
+}
+
+/// As long as some random padding makes it, now and then on pages of its own.
+fn padded(amount: i64, random: &mut fastrand::Rng) -> Vec<u8> {
+    let mut bytes = amount.to_le_bytes().to_vec();
+    bytes.resize(if random.u8(0..40) == 0 { 6_000 } else { 8 + random.usize(0..100) }, 1);
+    bytes
+}
+
+/// Moves money between two accounts; an account without any is removed.
+fn transfer(db: &Db, tree: &Tree, random: &mut fastrand::Rng) -> Result<(), weir::Error> {
+    let lock_wait = Wait::Until(Duration::from_secs(20));
+    let mut txn = db.begin(TxnOptions { isolation: Isolation::ReadCommitted, lock_wait });
+    let (from, to) = (random.u32(0..ACCOUNTS), random.u32(0..ACCOUNTS));
+    let share = random.i64(1..400);
+    for (account, change) in [(from.min(to), share), (from.max(to), -share)] {
+        let key = account.to_be_bytes();
+        let mut bytes = Vec::new();
+        let is_there = txn.get_for_update(tree, &key, &mut bytes)?;
+        let before = if is_there { amount(&bytes) } else { 0 };
+        if before + change == 0 {
+            txn.delete(tree, &key)?;
+        } else {
+            txn.put(tree, &key, &padded(before + change, random))?;
+        }
+    }
+    if random.u8(0..10) == 0 { txn.rollback() } else { txn.commit().map(|_| ()) }
+}
+
+/// Rows and money, by a scan and row by row.
+fn sums(reader: &mut Txn, tree: &Tree) -> (u64, i64, i64) {
+    let (mut rows, mut sum) = (0, 0);
+    let mut cursor = reader.cursor(tree);
+    let mut on = cursor.seek_first(reader).expect("a scan");
+    while on {
+        (rows, sum) = (rows + 1, sum + amount(cursor.value()));
+        on = cursor.next(reader).expect("a scan");
+    }
+    let one = |n: u32| reader.get(tree, &n.to_be_bytes()).expect("a read");
+    let single = (0..ACCOUNTS).filter_map(one).map(|bytes| amount(&bytes)).sum();
+    (rows, sum, single)
+}
+
+fn reads(db: &Db, tree: &Tree, stop: &AtomicBool, seed: u64) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    while !stop.load(Relaxed) {
+        let mut reader = db.begin(TxnOptions::default());
+        reader.get(tree, &[]).expect("its snapshot is taken");
+        let first = sums(&mut reader, tree);
+        assert_eq!((first.1, first.2), (EACH * i64::from(ACCOUNTS), EACH * i64::from(ACCOUNTS)));
+        let until = Instant::now() + Duration::from_millis(random.u64(5..700));
+        while Instant::now() < until && !stop.load(Relaxed) {
+            assert_eq!(sums(&mut reader, tree), first, "what it saw at first");
+        }
+        reader.rollback().expect("ended");
+    }
+}
+
+#[test]
+fn money_is_neither_made_nor_lost_in_any_snapshot() {
+    let volume = Arc::new(SimVolume::new(3));
+    let db = Db::open_on(volume.clone(), config()).expect("a new database");
+    let tree = db.create_tree("accounts").expect("a tree");
+    for n in 0..ACCOUNTS {
+        tree.put(&n.to_be_bytes(), &EACH.to_le_bytes(), Durability::Lazy).expect("put");
+    }
+    let (stop, archived) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        let (db, tree, stop) = (&db, &tree, &stop);
+        for seed in 0..2 {
+            scope.spawn(move || {
+                let mut random = fastrand::Rng::with_seed(seed);
+                while !stop.load(Relaxed) {
+                    match transfer(db, tree, &mut random) {
+                        Ok(()) => {}
+                        Err(e) if e.is_retryable() => {}
+                        Err(e) => panic!("{e}"),
+                    }
+                }
+            });
+            scope.spawn(move || reads(db, tree, stop, seed + 7));
+        }
+        let until = Instant::now() + Duration::from_secs(4);
+        while Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(20));
+            archived.fetch_max(db.stats().archived_versions, Relaxed);
+        }
+        stop.store(true, Relaxed);
+    });
+    assert!(archived.load(Relaxed) > 0, "nothing has left memory: the test shows nothing");
+    db.close().expect("closed");
+    let db = Db::open_on(volume, config()).expect("opened again");
+    let report = db.check(&mut |_, _| {}).expect("checked");
+    assert_eq!(report.problems, Vec::<String>::new());
+    let tree = db.tree("accounts").expect("read").expect("the tree");
+    let mut reader = db.begin(TxnOptions::default());
+    assert_eq!(sums(&mut reader, &tree).1, EACH * i64::from(ACCOUNTS));
+}

@@ -1,0 +1,379 @@
+#include "foreign_keys.h"
+
+#include <algorithm>
+
+Definitions weir_definitions;
+
+namespace
+{
+
+void collect_definition(void *context, weir_bytes name, weir_bytes definition)
+{
+  std::string table(reinterpret_cast<const char *>(name.data), name.len);
+  if (!is_temporary_name(table))
+    static_cast<Definitions *>(context)->put(table, Table_definition::decode(definition.data, definition.len));
+}
+
+std::string schema_of(const std::string &table) { return table.substr(0, table.find('/')); }
+
+std::string shown(const std::string &encoded)
+{
+  char name[NAME_LEN + 1];
+  return std::string(name, filename_to_tablename(encoded.c_str(), name, sizeof(name), true));
+}
+
+std::string encoded(const LEX_CSTRING &name)
+{
+  char small[NAME_LEN + 1], file[FN_REFLEN];
+  strmake(small, name.str, std::min<size_t>(name.length, NAME_LEN));
+  if (lower_case_table_names)
+    my_casedn_str(files_charset_info, small);
+  return std::string(file, tablename_to_filename(small, file, sizeof(file)));
+}
+
+std::string quoted(THD *thd, const std::string &name)
+{
+  StringBuffer<NAME_LEN * 2> out(system_charset_info);
+  append_identifier(thd, &out, name.data(), name.size());
+  return std::string(out.ptr(), out.length());
+}
+
+std::string quoted(THD *thd, const std::vector<std::string> &columns)
+{
+  std::string out;
+  for (const std::string &column : columns)
+    out+= (out.empty() ? "" : ", ") + quoted(thd, column);
+  return out;
+}
+
+const char *action(enum_fk_option option)
+{
+  switch (option)
+  {
+  case FK_OPTION_CASCADE:
+    return "CASCADE";
+  case FK_OPTION_SET_NULL:
+    return "SET NULL";
+  case FK_OPTION_NO_ACTION:
+    return "NO ACTION";
+  default:
+    return nullptr;
+  }
+}
+
+int cannot_add(THD *thd, const std::string &why)
+{
+  push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, ER_CANNOT_ADD_FOREIGN, "Weir: a foreign key %s",
+                      why.c_str());
+  return HA_ERR_CANNOT_ADD_FOREIGN;
+}
+
+std::vector<std::string> names_of(List<Key_part_spec> &columns)
+{
+  std::vector<std::string> names;
+  List_iterator_fast<Key_part_spec> each(columns);
+  while (Key_part_spec *column= each++)
+    names.emplace_back(column->field_name.str, column->field_name.length);
+  return names;
+}
+
+Field *find_column(const TABLE *form, const std::string &name)
+{
+  for (Field **field= form->field; *field; field++)
+    if (!my_strcasecmp(system_charset_info, (*field)->field_name.str, name.c_str()))
+      return *field;
+  return nullptr;
+}
+
+bool changes_child(const Foreign_key_definition &key)
+{
+  return fk_modifies_child(key.on_update) || key.on_delete == FK_OPTION_SET_NULL;
+}
+
+// Whether a stored generated column is computed from `column`: nobody would compute it anew in a cascade.
+bool feeds_stored_column(const TABLE *form, const Field *column)
+{
+  for (Field **field= form->field; *field; field++)
+  {
+    if (!(*field)->vcol_info || !(*field)->stored_in_db())
+      continue;
+    TABLE *table= (*field)->table;
+    MY_BITMAP *before= table->read_set;
+    table->read_set= &table->tmp_set;
+    bitmap_clear_all(&table->tmp_set);
+    (*field)->vcol_info->expr->walk(&Item::register_field_in_read_map, 1, table);
+    bool feeds= bitmap_is_set(&table->tmp_set, column->field_index);
+    table->read_set= before;
+    if (feeds)
+      return true;
+  }
+  return false;
+}
+
+// The numbers of names that nobody has chosen: those behind "table_ibfk_", as InnoDB's users know them.
+ulonglong generated_number(const std::string &name, const std::string &table)
+{
+  std::string prefix= shown_table(table) + "_ibfk_";
+  if (name.compare(0, prefix.size(), prefix) || name.size() == prefix.size())
+    return 0;
+  return strtoull(name.c_str() + prefix.size(), nullptr, 10);
+}
+
+} // namespace
+
+weir_code Definitions::load() { return weir_table_definitions(weir_database, collect_definition, this); }
+
+Definitions::Pointer Definitions::find(const std::string &table) const
+{
+  std::lock_guard<std::mutex> guard(m_mutex);
+  std::map<std::string, Pointer>::const_iterator at= m_tables.find(table);
+  return at == m_tables.end() ? Pointer() : at->second;
+}
+
+std::vector<Reference> Definitions::referring_to(const std::string &table) const
+{
+  std::vector<Reference> all;
+  {
+    std::lock_guard<std::mutex> guard(m_mutex);
+    std::map<std::string, std::set<std::string>>::const_iterator children= m_children.find(table);
+    if (children == m_children.end())
+      return all;
+    for (const std::string &child : children->second)
+      for (const Foreign_key_definition &key : m_tables.at(child)->foreign_keys)
+        if (key.parent == table && !is_intermediate_name(child))
+          all.push_back(Reference{child, key});
+  }
+  // The order in which InnoDB goes through them.
+  std::sort(all.begin(), all.end(), [](const Reference &a, const Reference &b) {
+    return schema_of(a.child) + "/" + a.key.name < schema_of(b.child) + "/" + b.key.name;
+  });
+  return all;
+}
+
+bool Definitions::is_referred_to(const std::string &table) const
+{
+  std::lock_guard<std::mutex> guard(m_mutex);
+  std::map<std::string, std::set<std::string>>::const_iterator children= m_children.find(table);
+  if (children != m_children.end())
+    for (const std::string &child : children->second)
+      if (!is_intermediate_name(child))
+        return true;
+  return false;
+}
+
+bool Definitions::has_constraint(const std::string &schema, const std::string &name,
+                                 const std::string &except) const
+{
+  std::lock_guard<std::mutex> guard(m_mutex);
+  std::string prefix= schema + "/";
+  for (std::map<std::string, Pointer>::const_iterator at= m_tables.lower_bound(prefix);
+       at != m_tables.end() && !at->first.compare(0, prefix.size(), prefix); ++at)
+    if (at->first != except && !is_intermediate_name(at->first))
+      for (const Foreign_key_definition &key : at->second->foreign_keys)
+        if (same_column(key.name, name))
+          return true;
+  return false;
+}
+
+void Definitions::unlink(const std::string &table)
+{
+  std::map<std::string, Pointer>::iterator at= m_tables.find(table);
+  if (at == m_tables.end())
+    return;
+  for (const Foreign_key_definition &key : at->second->foreign_keys)
+    m_children[key.parent].erase(table);
+  if (!at->second->foreign_keys.empty() || m_children.count(table))
+    m_epoch.fetch_add(1, std::memory_order_acq_rel);
+  m_tables.erase(at);
+}
+
+void Definitions::put(const std::string &table, const Table_definition &definition)
+{
+  if (is_temporary_name(table))
+    return;
+  std::lock_guard<std::mutex> guard(m_mutex);
+  unlink(table);
+  m_tables[table]= std::make_shared<const Table_definition>(definition);
+  for (const Foreign_key_definition &key : definition.foreign_keys)
+    m_children[key.parent].insert(table);
+  if (!definition.foreign_keys.empty() || m_children.count(table))
+    m_epoch.fetch_add(1, std::memory_order_acq_rel);
+}
+
+void Definitions::remove(const std::string &table)
+{
+  std::lock_guard<std::mutex> guard(m_mutex);
+  unlink(table);
+}
+
+bool is_intermediate_name(const std::string &table) { return table.find("/#sql") != std::string::npos; }
+
+std::string table_name_of(const LEX_CSTRING &db, const LEX_CSTRING &table)
+{
+  return encoded(db) + "/" + encoded(table);
+}
+
+std::string shown_schema(const std::string &table) { return shown(schema_of(table)); }
+
+std::string shown_table(const std::string &table) { return shown(table.substr(table.find('/') + 1)); }
+
+std::string show_foreign_key(THD *thd, const std::string &child, const Foreign_key_definition &key, bool newline)
+{
+  std::string out= newline ? ",\n " : ",";
+  out+= " CONSTRAINT " + quoted(thd, key.name) + " FOREIGN KEY (" + quoted(thd, key.columns) + ") REFERENCES ";
+  if (schema_of(child) != schema_of(key.parent))
+    out+= quoted(thd, shown_schema(key.parent)) + ".";
+  out+= quoted(thd, shown_table(key.parent)) + " (" + quoted(thd, key.parent_columns) + ")";
+  if (const char *what= action(key.on_delete))
+    out+= std::string(" ON DELETE ") + what;
+  if (const char *what= action(key.on_update))
+    out+= std::string(" ON UPDATE ") + what;
+  return out;
+}
+
+std::string show_violation(THD *thd, const std::string &child, const Foreign_key_definition &key)
+{
+  return quoted(thd, shown_schema(child)) + "." + quoted(thd, shown_table(child)) +
+         show_foreign_key(thd, child, key, false);
+}
+
+namespace
+{
+
+// Whether the columns of both tables fit each other. `own`: the definition of the table that the key is of.
+int check_columns(THD *thd, const TABLE *form, const std::string &table, const Table_definition &own,
+                  const Foreign_key_definition &key)
+{
+  const Index_definition *index= own.find_index(key.columns, nullptr);
+  if (!index)
+    return cannot_add(thd, "needs an index that begins with its columns");
+  std::vector<std::string> kinds;
+  for (size_t i= 0; i < key.columns.size(); i++)
+  {
+    const Field *column= find_column(form, key.columns[i]);
+    bool set_null= key.on_delete == FK_OPTION_SET_NULL || key.on_update == FK_OPTION_SET_NULL;
+    if (!column || (set_null && !column->real_maybe_null()))
+      return cannot_add(thd, "has SET NULL on a column that is NOT NULL");
+    if (changes_child(key) && feeds_stored_column(form, column))
+      return cannot_add(thd, "would change a column that a stored column is generated from");
+    kinds.push_back(index->parts[i].kind);
+  }
+  Definitions::Pointer other= weir_definitions.find(key.parent);
+  const Table_definition *parent= key.parent == table ? &own : other.get();
+  if (!parent)
+  {
+    // One that was there already was told of when its parent went.
+    bool may_miss= key.carried || thd_test_options(thd, OPTION_NO_FOREIGN_KEY_CHECKS);
+    return may_miss ? 0 : cannot_add(thd, "refers to no Weir table");
+  }
+  if (parent->versioned || own.versioned)
+    return cannot_add(thd, "cannot be of or refer to a table WITH SYSTEM VERSIONING");
+  if (key.parent_columns.size() != key.columns.size() || !parent->find_index(key.parent_columns, &kinds))
+    return cannot_add(thd, "refers to columns that no index begins with, or that are of other types");
+  return 0;
+}
+
+bool is_dropped(const Alter_info *said, const std::string &name)
+{
+  List_iterator_fast<Alter_drop> each(const_cast<Alter_info *>(said)->drop_list);
+  while (Alter_drop *drop= each++)
+    if (drop->type == Alter_drop::FOREIGN_KEY && same_column(drop->name, name))
+      return true;
+  return false;
+}
+
+Foreign_key_definition read_foreign_key(Foreign_key *said, const TABLE *form)
+{
+  Foreign_key_definition key;
+  if (said->constraint_name.str)
+    key.name.assign(said->constraint_name.str, said->constraint_name.length);
+  key.parent= table_name_of(said->ref_db.str ? said->ref_db : form->s->db, said->ref_table);
+  key.columns= names_of(said->columns);
+  key.parent_columns= names_of(said->ref_columns);
+  key.on_delete= said->delete_opt;
+  key.on_update= said->update_opt;
+  key.carried= false;
+  return key;
+}
+
+// Gives the columns the letters that they have in the definitions of their tables.
+void spell_columns(const TABLE *form, std::vector<std::string> *columns)
+{
+  for (std::string &name : *columns)
+    if (const Field *column= find_column(form, name))
+      name.assign(column->field_name.str, column->field_name.length);
+}
+
+} // namespace
+
+int collect_foreign_keys(THD *thd, const Alter_info *said, const TABLE *form, const std::string &table,
+                         const Table_definition *before, Table_definition *definition)
+{
+  ulonglong number= 0;
+  if (before)
+    for (Foreign_key_definition key : before->foreign_keys)
+    {
+      number= std::max(number, generated_number(key.name, table));
+      if (said && is_dropped(said, key.name))
+        continue;
+      key.carried= true;
+      if (int error= check_columns(thd, form, table, *definition, key))
+        return error;
+      definition->foreign_keys.push_back(key);
+    }
+  if (!said)
+    return 0;
+  List_iterator_fast<Key> each(const_cast<Alter_info *>(said)->key_list);
+  while (Key *one= each++)
+  {
+    if (one->type != Key::FOREIGN_KEY || one->old)
+      continue;
+    Foreign_key_definition key= read_foreign_key(static_cast<Foreign_key *>(one), form);
+    if (key.on_delete == FK_OPTION_SET_DEFAULT || key.on_update == FK_OPTION_SET_DEFAULT)
+      return cannot_add(thd, "has SET DEFAULT, which is not done");
+    if (key.name.empty())
+      key.name= shown_table(table) + "_ibfk_" + std::to_string(++number);
+    spell_columns(form, &key.columns);
+    if (int error= check_columns(thd, form, table, *definition, key))
+      return error;
+    for (const Foreign_key_definition &other : definition->foreign_keys)
+      if (same_column(other.name, key.name))
+        return cannot_add(thd, "has the name of another one");
+    if (weir_definitions.has_constraint(schema_of(table), key.name, table))
+      return HA_ERR_FOUND_DUPP_KEY;
+    definition->foreign_keys.push_back(key);
+  }
+  return 0;
+}
+
+bool serves_referrers(const std::string &table, const Table_definition &definition)
+{
+  for (const Reference &reference : weir_definitions.referring_to(table))
+  {
+    Definitions::Pointer child= weir_definitions.find(reference.child);
+    const Index_definition *index= child ? child->find_index(reference.key.columns, nullptr) : nullptr;
+    if (!index || reference.child == table)
+      continue;
+    std::vector<std::string> kinds;
+    for (size_t i= 0; i < reference.key.columns.size(); i++)
+      kinds.push_back(index->parts[i].kind);
+    if (definition.versioned || !definition.find_index(reference.key.parent_columns, &kinds))
+      return false;
+  }
+  return true;
+}
+
+Table_definition with_new_name(const Table_definition &definition, const std::string &holder,
+                               const std::string &from, const std::string &to)
+{
+  Table_definition out= definition;
+  for (Foreign_key_definition &key : out.foreign_keys)
+  {
+    if (key.parent == from)
+      key.parent= to;
+    ulonglong number= holder == from ? generated_number(key.name, from) : 0;
+    if (number)
+      key.name= shown_table(to) + "_ibfk_" + std::to_string(number);
+  }
+  return out;
+}

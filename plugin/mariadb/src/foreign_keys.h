@@ -1,0 +1,80 @@
+// Which tables there are and which refer to which, in memory: what the engine's catalog says, and nothing else.
+#ifndef WEIR_PLUGIN_FOREIGN_KEYS_H
+#define WEIR_PLUGIN_FOREIGN_KEYS_H
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "definition.h"
+#include "engine.h"
+
+// A foreign key with the table that it is of.
+struct Reference
+{
+  std::string child;
+  Foreign_key_definition key;
+};
+
+// The definitions of all tables but temporary ones. Changes go to the engine's catalog first.
+class Definitions
+{
+public:
+  typedef std::shared_ptr<const Table_definition> Pointer;
+
+  weir_code load();
+  // nullptr: there is no such table, or it is a temporary one.
+  Pointer find(const std::string &table) const;
+  // The foreign keys of others, and its own, that refer to a table, in the order of their names.
+  std::vector<Reference> referring_to(const std::string &table) const;
+  bool is_referred_to(const std::string &table) const;
+  // Whether a table of a schema but `except` has a foreign key of this name.
+  bool has_constraint(const std::string &schema, const std::string &name, const std::string &except) const;
+  // Another number with each change that concerns foreign keys.
+  ulonglong epoch() const { return m_epoch.load(std::memory_order_acquire); }
+
+  // Of whoever changes a definition; held over the change in the catalog too.
+  std::mutex &changing() { return m_changing; }
+  void put(const std::string &table, const Table_definition &definition);
+  void remove(const std::string &table);
+
+private:
+  void unlink(const std::string &table);
+
+  std::mutex m_changing;
+  mutable std::mutex m_mutex;
+  std::map<std::string, Pointer> m_tables;
+  // By parent: the tables that refer to it.
+  std::map<std::string, std::set<std::string>> m_children;
+  std::atomic<ulonglong> m_epoch{1};
+};
+
+extern Definitions weir_definitions;
+
+// The name of a table that only ALTER or a failed statement knows.
+bool is_intermediate_name(const std::string &table);
+// The engine's name of a table from the server's names, and back: of the schema, of the table.
+std::string table_name_of(const LEX_CSTRING &db, const LEX_CSTRING &table);
+std::string shown_schema(const std::string &table);
+std::string shown_table(const std::string &table);
+
+// As it stands in SHOW CREATE TABLE; on a line of its own if `newline`.
+std::string show_foreign_key(THD *thd, const std::string &child, const Foreign_key_definition &key, bool newline);
+// "`db`.`child`, CONSTRAINT ...": what an error says.
+std::string show_violation(THD *thd, const std::string &child, const Foreign_key_definition &key);
+
+// Adds what CREATE or ALTER TABLE says of foreign keys to `definition`, whose indexes are described already. `table`:
+// the name that the table is to have in the end; `before`: what ALTER starts from, or nullptr. An error of the server's.
+int collect_foreign_keys(THD *thd, const Alter_info *said, const TABLE *form, const std::string &table,
+                         const Table_definition *before, Table_definition *definition);
+// Whether those who refer to `table` find their index in `definition`.
+bool serves_referrers(const std::string &table, const Table_definition &definition);
+// `definition` with all that speaks of a table by its old name speaking of it by its new one.
+Table_definition with_new_name(const Table_definition &definition, const std::string &holder,
+                               const std::string &from, const std::string &to);
+
+#endif

@@ -1,0 +1,116 @@
+#!/bin/bash
+# What people who look after a server use: tables of the information schema, status, metrics, a copy, a backup under load
+# that is restored and compared.
+#   operating.sh PLUGIN DIRECTORY [PEERS]      PEERS: where tools/peers.sh has unpacked mariadb-backup
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+plugin=$1 directory=$2 peers=${3:-/nowhere}
+. "$here/servers.sh"
+port=$((30000 + RANDOM % 10000))
+schema="--plugin-load-add=ha_weir --weir-metrics-address=:$port"
+is() { # what is, what should be, of what
+	[ "$1" = "$2" ] || die "$3: '$1', not '$2'"
+}
+some() { [ -n "$1" ] || die "$2: nothing"; }
+
+start main --skip-networking --log-bin=binlog --server-id=1 $schema
+sql main -e "CREATE DATABASE work; USE work;
+	CREATE TABLE t (id INT PRIMARY KEY, a INT, s VARCHAR(100), KEY by_a (a)) ENGINE=Weir;
+	CREATE TABLE i (id INT PRIMARY KEY, v INT) ENGINE=InnoDB;
+	INSERT INTO t SELECT seq, seq % 10, REPEAT('x', 50) FROM seq_1_to_20000; INSERT INTO i VALUES (1, 0), (2, 0)"
+
+# ---- numbers: one table of them, seen in four ways
+is "$(sql main -e "SELECT COUNT(*)=COUNT(DISTINCT name), COUNT(*)>50, MIN(LENGTH(help))>0 FROM information_schema.weir_metrics")" $'1\t1\t1' "weir_metrics"
+names=$(sql main -e "SELECT name FROM information_schema.weir_metrics ORDER BY name")
+is "$(sql main -e "SHOW GLOBAL STATUS LIKE 'weir%'" | cut -f 1 | tr A-Z a-z | sort)" "$(sort <<<"$names")" "SHOW STATUS"
+text=$(sql main --raw -e "SHOW ENGINE WEIR STATUS")
+for name in $names; do
+	grep -q "${name#weir_}: " <<<"$text" || die "SHOW ENGINE WEIR STATUS lacks $name"
+done
+exec 9<>"/dev/tcp/127.0.0.1/$port"
+printf 'GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n' >&9
+exposed=$(cat <&9)
+exec 9>&-
+for name in $names; do
+	grep -q "^# HELP $name " <<<"$exposed" || die "/metrics lacks $name"
+done
+before=$(sql main -e "SELECT value FROM information_schema.weir_metrics WHERE name='weir_commits'")
+sql main work -e "UPDATE t SET a=a+1 WHERE id=1"
+after=$(sql main -e "SELECT value FROM information_schema.weir_metrics WHERE name='weir_commits'")
+[ "$((after - before))" -ge 1 ] || die "a commit was not counted: $before, $after"
+is "$(sql main -e "SELECT COUNT(*), MIN(age_bytes < age_limit_bytes AND log_end_position >= durable_position AND durable_position >= checkpoint_position AND log_capacity_bytes=16777216) FROM information_schema.weir_checkpoint")" $'1\t1' "weir_checkpoint"
+is "$(sql main -e "SET GLOBAL weir_log_capacity=33554432; SELECT log_capacity_bytes FROM information_schema.weir_checkpoint")" 33554432 "the log's capacity"
+start other --skip-networking --weir-metrics-address=0.0.0.0:$port
+grep -q "weir_metrics_address.*can be reached from other machines" "$directory/other/server.log" || die "metrics for everybody"
+slay $server
+
+# ---- who waits for whom
+mkfifo "$directory/in"
+sql main work --unbuffered <"$directory/in" >"$directory/out" 2>&1 &
+holder=$!
+exec 7>"$directory/in"
+echo "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; BEGIN; UPDATE t SET a=99 WHERE id=7; SELECT CONNECTION_ID();" >&7
+for _ in $(seq 100); do [ -s "$directory/out" ] && break; sleep 0.1; done
+id=$(cat "$directory/out")
+is "$(sql main -e "SELECT state, isolation, transaction > 0, seconds >= 0 FROM information_schema.weir_transactions WHERE session=$id")" $'open\tREAD-COMMITTED\t1\t1' "weir_transactions"
+(sql main work -e "SET weir_lock_wait_timeout=60; UPDATE t SET a=98 WHERE id=7" &)
+for _ in $(seq 100); do
+	waits=$(sql main -e "SELECT w.table_name, w.kind, h.session FROM information_schema.weir_locks w
+		JOIN information_schema.weir_locks l ON l.table_name=w.table_name AND l.key_from=w.key_from AND l.state='held'
+		JOIN information_schema.weir_transactions h ON h.transaction=l.transaction WHERE w.state='waiting'")
+	[ -z "$waits" ] || break
+	sleep 0.1
+done
+is "$waits" $'work/t\texclusive\t'"$id" "who waits for whom"
+is "$(sql main -e "SELECT COUNT(*) FROM information_schema.weir_transactions WHERE state='waiting'")" 1 "who waits"
+sql main -e "CREATE USER nobody@localhost; GRANT SELECT ON work.* TO nobody@localhost"
+is "$(mariadb --no-defaults -unobody -S "$sockets/main" -N -e "SELECT COUNT(*) FROM information_schema.weir_locks; SELECT COUNT(*) FROM information_schema.weir_transactions")" $'0\n0' "without PROCESS"
+echo "ROLLBACK;" >&7
+exec 7>&-
+wait $holder
+sql main work -e "XA START 'one'; INSERT INTO t VALUES (100000, 1, ''); XA END 'one'; XA PREPARE 'one'"
+is "$(sql main -e "SELECT state, xid LIKE '%6F6E65' FROM information_schema.weir_transactions WHERE xid IS NOT NULL")" $'prepared\t1' "a prepared one"
+sql main -e "XA ROLLBACK 'one'"
+
+# ---- a copy by hand
+sql main -e "SET GLOBAL weir_create_checkpoint='$directory/copy'"
+some "$(ls "$directory/copy")" "the copy"
+sql main -e "SET GLOBAL weir_create_checkpoint='$directory/copy'" 2>/dev/null && die "a copy over a copy"
+echo "operating: numbers, transactions, locks, checkpoint, metrics and a copy are as they should be"
+
+# ---- a backup under load
+export WEIR_BACKUP_TOOL=mariadb-backup
+command -v mariadb-backup >/dev/null || WEIR_BACKUP_TOOL=$peers/usr/bin/mariadb-backup
+[ -x "$(command -v "$WEIR_BACKUP_TOOL")" ] || { echo "operating: no mariadb-backup: the backup is not tried"; exit 0; }
+# In each transaction one row more of both engines: a backup of two moments would show.
+write() { # worker
+	local n
+	for n in $(seq 100000); do
+		n=$((n + 100000 * $1))
+		echo "BEGIN; INSERT INTO t VALUES ($((n + 1000000)), $n, 's'); UPDATE i SET v=v+1 WHERE id=$1; COMMIT;"
+	done 2>/dev/null | sql main work >/dev/null 2>&1 || true
+}
+write 1 &
+write 2 &
+sleep 1
+"$here/../tools/weir-backup" "$sockets/main" "$directory/main" "$directory/restored" || die "no backup"
+sleep 0.5
+slay $(cat "$directory/main/my.pid")
+start restored --skip-networking --log-bin=binlog --server-id=2
+checked=$(sql restored -e "CHECK TABLE work.t, work.i" | grep -v OK || true)
+is "$checked" "" "CHECK TABLE of what was restored"
+is "$(sql restored work -e "SELECT (SELECT COUNT(*) FROM t WHERE id > 1000000) - (SELECT SUM(v) FROM i)")" 0 "rows of both engines"
+[ "$(sql restored work -e "SELECT SUM(v) > 0 FROM i")" = 1 ] || die "nothing was written meanwhile"
+# The position is that of the rows: the server that was killed, with its log up to there replayed elsewhere, has them too.
+sql restored work -e "SELECT * FROM t ORDER BY id" | md5sum >"$directory/ours"
+position=$(head -n 1 "$directory/restored/weir-backup-position")
+start replayed --skip-networking --server-id=3
+mapfile -t logs < <(cd "$directory/main" && ls binlog.0* | sort)
+last=$(cut -f 1 <<<"$position")
+while [ "${logs[-1]}" != "$last" ]; do unset 'logs[-1]'; done
+(cd "$directory/main" && mariadb-binlog --no-defaults --stop-position="$(cut -f 2 <<<"$position")" "${logs[@]}") | sql replayed || die "the log cannot be replayed"
+sql replayed work -e "SELECT * FROM t ORDER BY id" | md5sum >"$directory/theirs"
+cmp -s "$directory/ours" "$directory/theirs" || die "what was restored is not what the log says"
+is "$(sql restored work -e "SELECT * FROM i")" "$(sql replayed work -e "SELECT * FROM i")" "InnoDB's rows"
+sql restored work -e "INSERT INTO t VALUES (-1, 1, 'it goes on')"
+echo "operating: a backup under load, restored, is what the binary log says: $(sql restored work -e 'SELECT COUNT(*) FROM t') rows"

@@ -1,0 +1,30 @@
+#!/bin/bash
+# The plugin's C++ under the address and undefined-behaviour sanitizers: the SQL scripts, the sessions, random statements
+# and the operating test. The server itself and the engine's Rust are as always.
+#   sanitize.sh BUILD DIRECTORY [PEERS]
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+build=$1 directory=$2 peers=${3:-/nowhere}
+plugin=$build/ha_weir.so
+rm -rf "$directory"
+mkdir -p "$directory"
+directory=$(cd "$directory" && pwd)
+# The server is not built with them: the library comes first by the loader. What the server leaks at its end is its own.
+export WEIR_SERVER_ENV="LD_PRELOAD=$(g++ -print-file-name=libasan.so):$(g++ -print-file-name=libubsan.so) \
+	ASAN_OPTIONS=detect_leaks=0:log_path=$directory/asan:detect_odr_violation=0:alloc_dealloc_mismatch=0 UBSAN_OPTIONS=print_stacktrace=1:log_path=$directory/ubsan"
+nm -D "$plugin" | grep -q __asan_init || { echo "sanitize: $plugin is not built for it"; exit 1; }
+for seed in 1 "$RANDOM"; do
+	perl "$here/random.pl" "$seed" 1000 >"$directory/random-$seed.sql"
+done
+"$here/../tools/server.sh" "$plugin" "$directory/sql" --run "$here/sql.sh $directory/out && $here/sessions.sh $directory/sessions-out && \
+	$here/sql.sh $directory/random-out $directory/random-*.sql" \
+	--weir-memory=64M --weir-log-capacity=64M --innodb-lock-wait-timeout=1 --weir-lock-wait-timeout=1
+"$here/operating.sh" "$plugin" "$directory/operating" "$peers"
+"$here/convert.sh" "$plugin" "$directory/convert"
+found=$(ls "$directory" | grep -E '^(asan|ubsan)' || true)
+if [ -n "$found" ]; then
+	for file in $found; do grep -v '^$' "$directory/$file" | head -n 12; done
+	echo "sanitize: FOUND: $(wc -w <<<"$found") reports in $directory"
+	exit 1
+fi
+echo "sanitize: nothing found"
