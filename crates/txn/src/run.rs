@@ -1,6 +1,6 @@
 //! Running writes: one row as one group of the log, or a batch under a transaction of its own.
 use std::collections::{BTreeMap, HashSet, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -85,6 +85,8 @@ pub struct Writer {
     pub(crate) pruning: RwLock<()>,
     pub(crate) archivist: Mutex<Archivist>,
     pub(crate) versions_max: Option<u64>,
+    /// What the next tree is numbered, whoever makes it.
+    pub(crate) next_tree: Arc<AtomicU32>,
     /// Where trees are found that a transaction found by recovery has changed.
     trees: OnceLock<Box<TreeOf>>,
     /// Long background work ends where it is.
@@ -117,6 +119,7 @@ impl Writer {
             pruning: RwLock::default(),
             archivist: Mutex::default(),
             versions_max: None,
+            next_tree: Arc::new(AtomicU32::new(1 << 31)),
             trees: OnceLock::new(),
             quits: AtomicBool::new(false),
             admission,
@@ -138,6 +141,13 @@ impl Writer {
     #[must_use]
     pub fn with_versions_max(self, bytes: Option<u64>) -> Self {
         Writer { versions_max: bytes, ..self }
+    }
+
+    /// Numbers the trees that the writer makes for itself by this counter: that of all trees, so
+    /// that no two ever have the same number. Without it, a writer's own begin at 2 to the 31st.
+    #[must_use]
+    pub fn with_tree_numbers(self, next_tree: Arc<AtomicU32>) -> Self {
+        Writer { next_tree, ..self }
     }
 
     /// Says where trees are found by number. Needed before [`Writer::resume`].

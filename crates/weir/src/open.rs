@@ -255,6 +255,7 @@ fn assemble(
     let writer = Writer::new(env.clone(), registry.clone(), Box::new(admission))
         .with_try_admission(Box::new(try_admission))
         .with_versions_max(config.versions_max_bytes)
+        .with_tree_numbers(next_tree.clone())
         .with_planted(config.planted);
     let writer = Arc::new(writer);
     helper.knows(&writer);
