@@ -1,5 +1,5 @@
-//! The locks of a prepared transaction, as bytes that outlive a restart: in the record that says so,
-//! or, when they are many, in a chain of pages that the record names.
+//! The locks of a prepared transaction, as bytes that outlive a restart: in the record that says
+//! so, or, when they are many, in a chain of pages that the record names.
 //!
 //! | bytes | what |
 //! |---|---|

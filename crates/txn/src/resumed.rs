@@ -12,7 +12,6 @@ use crate::back::take_back;
 use crate::cleanup::Todo;
 use crate::error::TxnError;
 use crate::kept;
-use crate::locks::Wait;
 use crate::past::Found;
 use crate::run::Writer;
 use crate::txn::{Isolation, Txn};
@@ -90,8 +89,7 @@ impl Writer {
         let prepared = match found.fate {
             Fate::Prepared { xid, held } => {
                 for (tree, place, kind) in kept::read(self.env(), &held)? {
-                    let (id, place) = (found.id, place.as_place());
-                    self.locks().acquire(id, tree, place, kind, None, Wait::No)?;
+                    self.locks().give_back(found.id, tree, place.as_place(), kind);
                 }
                 (work.xid, work.held) = (Some(xid), held);
                 true

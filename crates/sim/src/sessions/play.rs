@@ -140,8 +140,8 @@ impl SessionPlayer {
         key_bytes(number, self.setup.page_size)
     }
 
-    /// Where a row is, by the handle that is at hand, which may be older than the tree's end; `None`:
-    /// there is no such tree.
+    /// Where a row is, by the handle that is at hand, which may be older than the tree's end;
+    /// `None`: there is no such tree.
     pub(super) fn find(
         &mut self,
         of: Option<(u8, &mut Live)>,
@@ -172,14 +172,17 @@ impl SessionPlayer {
                 (&mut self.at_hand, found)
             }
         };
-        if !at_hand.contains_key(&name) {
-            let is = found.is_some();
-            ensure!(is == expected.is_some(), "tree {name} is found: {is}, not {expected:?}");
-            let (Some(tree), Some(handle)) = (expected, found) else { return Ok(None) };
-            at_hand.insert(name, tree);
-            self.handles.entry(tree).or_insert(handle);
-        }
-        let tree = at_hand[&name];
+        let tree = match at_hand.get(&name) {
+            Some(tree) => *tree,
+            None => {
+                let is = found.is_some();
+                ensure!(is == expected.is_some(), "tree {name} is found: {is}, not {expected:?}");
+                let (Some(tree), Some(handle)) = (expected, found) else { return Ok(None) };
+                at_hand.insert(name, tree);
+                self.handles.entry(tree).or_insert(handle);
+                tree
+            }
+        };
         Ok(self.handles.get(&tree).map(|handle| (tree, handle.clone())))
     }
 

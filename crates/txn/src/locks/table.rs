@@ -7,11 +7,11 @@ use weir_base::{Clock, Counter, SystemClock, TreeId, TxnId};
 
 use super::kind::Kind;
 use super::owner::{Outcome, Owner, Registry, Woken};
-use super::place::{Place, PlaceBuf, Target};
+use super::place::{Place, Target};
 use super::refused::Refused;
 use super::shard::Shards;
 use super::tally::Size;
-use super::tree_locks::{Held, ToWake, TreeLocks};
+use super::tree_locks::{ToWake, TreeLocks};
 use super::waits::Next;
 
 /// How long one who was told that a key is free, and found it busy, leaves it to others before it
@@ -61,7 +61,7 @@ struct Counts {
 /// The explicit locks of transactions, and those who wait for them.
 pub struct LockTable {
     pub(super) shards: Shards,
-    registry: Registry,
+    pub(super) registry: Registry,
     clock: Arc<dyn Clock>,
     counts: Counts,
 }
@@ -355,29 +355,6 @@ impl LockTable {
                 self.shards.tally.range_removed(tree);
             }
         });
-    }
-
-    /// All that `id` holds explicitly, now.
-    #[must_use]
-    pub fn held_by(&self, id: TxnId) -> Vec<(TreeId, PlaceBuf, Kind)> {
-        let mut all = Vec::new();
-        for target in self.registry.find(id).map(|owner| owner.targets()).unwrap_or_default() {
-            let (tree, shard) = (target.tree(), self.shards.lock(target.tree()));
-            let Some(locks) = shard.find(tree) else { continue };
-            let mine = |held: &Held| held.owner.id() == id;
-            match &target {
-                Target::Row(_, key) => {
-                    let granted = locks.row(key).into_iter().flat_map(|row| &row.granted);
-                    let held = granted.filter(|held| mine(held));
-                    all.extend(held.map(|held| (tree, Place::Key(key).into(), held.kind)));
-                }
-                Target::Ranges(_) => {
-                    let ranges = locks.ranges.iter().filter(|range| mine(&range.held));
-                    all.extend(ranges.map(|r| (tree, r.span.place().into(), r.held.kind)));
-                }
-            }
-        }
-        all
     }
 
     /// Whether the tree has been dropped and not been forgotten: one load as a rule.

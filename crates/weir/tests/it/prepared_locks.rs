@@ -64,6 +64,37 @@ fn prepared_transactions_keep_what_they_have_read() {
     }
 }
 
+/// A range that is locked for sharing, and a row in it that somebody else has written: who came to
+/// the row was refused it, and keeps the range.
+#[test]
+fn locks_that_were_held_together_come_back_together() {
+    let volume = SimVolume::new(92);
+    let db = open(&volume).expect("a database");
+    let tree = db.create_tree("t").expect("a tree");
+    for key in ["a", "b", "c"] {
+        tree.put(key.as_bytes(), b"", Durability::Lazy).expect("a row");
+    }
+    let (mut writer, mut reader) = (serial(&db), serial(&db));
+    writer.put(&tree, b"b", b"new").expect("a row");
+    let mut cursor = reader.cursor(&tree);
+    assert!(cursor.seek_first(&mut reader).expect("a row"));
+    assert!(is_would_wait(cursor.next(&mut reader).err().as_ref()), "it is the writer's");
+    drop(cursor);
+    writer.prepare(b"w").expect("prepared");
+    reader.prepare(b"r").expect("prepared");
+    let db = open(&volume.crash(3)).expect("recovered");
+    let tree = find(&db, "t");
+    let mut txn = serial(&db);
+    assert!(is_would_wait(txn.put(&tree, b"a", b"").err().as_ref()), "the reader's");
+    assert!(is_would_wait(txn.get(&tree, b"b").err().as_ref()), "the writer's");
+    assert!(db.commit_prepared(b"w", Durability::Synced).expect("committed"));
+    assert!(is_would_wait(txn.put(&tree, b"a", b"").err().as_ref()), "still the reader's");
+    assert!(db.rollback_prepared(b"r").expect("taken back"));
+    txn.put(&tree, b"a", b"").expect("it is free");
+    txn.rollback().expect("a rollback");
+    assert_eq!((db.stats().locks.held, db.stats().locks.ranges), (0, 0));
+}
+
 fn serial(db: &Db) -> Txn {
     db.begin(TxnOptions { isolation: Isolation::Serializable, lock_wait: Wait::No })
 }
