@@ -113,7 +113,7 @@ impl Writer {
         let mut maker = archivist.makers.remove(at);
         archive.set_cohorts(cohorts);
         // Its pages are freed as those of any dropped tree.
-        maker.drop_tree(self, &tree)?;
+        maker.drop_own_tree(self, &tree)?;
         maker.commit(self)?;
         Ok(true)
     }
