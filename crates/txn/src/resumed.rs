@@ -22,8 +22,15 @@ use crate::work::Undo;
 /// it does not exist.
 pub type TreeOf = dyn Fn(TreeId) -> Result<Option<Tree>, TxnError> + Send + Sync;
 
+/// The tree that a row of this tree names, if rows there name trees: the row as it was may name
+/// one that [`TreeOf`] does not find any more.
+pub type NamedBy = dyn Fn(TreeId, &[u8]) -> Option<Tree> + Send + Sync;
+
 /// A row: marks, writer, bytes in the leaf.
 type Version = Option<(Flags, Stamp, Vec<u8>)>;
+
+/// Changes of rows; references to undo; trees that rows have named.
+type Changes = (Vec<Found>, Vec<Undo>, Vec<Tree>);
 
 /// How far a transaction without an end had come.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -67,7 +74,7 @@ impl Writer {
             _ => None,
         });
         let pieces: Vec<_> = pieces.collect();
-        let (changes, refs) = self.changes(&found.undo)?;
+        let (changes, refs, named) = self.changes(&found.undo)?;
         past.move_out(self.env(), &pieces, pieces.iter().map(|p| p.last_seq).max().unwrap_or(0));
         past.rebuild(&changes);
         let mut work = past.work.lock();
@@ -83,6 +90,7 @@ impl Writer {
             return Ok(None);
         }
         let _ = self.locks().register(found.id);
+        work.trees = named.into();
         // TXN-11
         changes.iter().try_for_each(|change| work.know(self, change.tree))?;
         work.changed_more = !work.pieces.is_empty();
@@ -106,9 +114,10 @@ impl Writer {
         Ok(None)
     }
 
-    /// The changes of rows among `undo`, whole; and references to all that is not stored.
-    fn changes(&self, undo: &[UndoEntry]) -> Result<(Vec<Found>, Vec<Undo>), TxnError> {
-        let (mut changes, mut refs) = (Vec::new(), Vec::new());
+    /// The changes of rows among `undo`, whole; references to all that is not stored; and the trees
+    /// that rows named before.
+    fn changes(&self, undo: &[UndoEntry]) -> Result<Changes, TxnError> {
+        let (mut changes, mut refs, mut named) = (Vec::new(), Vec::new(), Vec::<Tree>::new());
         // Newest first, so that a change that says only what differs finds the row after it.
         let mut rows: HashMap<(TreeId, &[u8]), Version> = HashMap::new();
         for entry in undo.iter().rev() {
@@ -126,7 +135,7 @@ impl Writer {
                 UndoEntry::Delta { tree, key, seq, stamp, offset, bytes } => {
                     let after = match rows.get(&(*tree, key.as_slice())) {
                         Some(row) => row.clone(),
-                        None => self.read_row(*tree, key)?,
+                        None => self.read_row(*tree, key, &named)?,
                     };
                     let before = after
                         .map(|(flags, _, value)| (flags, *stamp, patched(value, *offset, bytes)));
@@ -134,16 +143,21 @@ impl Writer {
                 }
             };
             refs.push(Undo::Row(seq));
+            // A tree is dropped after all else that is done there: it is known in time.
+            let bytes = before.as_ref().map(|(_, _, bytes)| bytes);
+            named.extend(bytes.and_then(|bytes| self.named_by(tree, bytes)));
             rows.insert((tree, key), before.clone());
             changes.push(Found { seq, tree, key: key.clone(), before });
         }
         changes.reverse();
         refs.reverse();
-        Ok((changes, refs))
+        Ok((changes, refs, named))
     }
 
-    fn read_row(&self, tree: TreeId, key: &[u8]) -> Result<Version, TxnError> {
-        let Some(tree) = self.find_tree(tree)? else { return Ok(None) };
+    fn read_row(&self, id: TreeId, key: &[u8], named: &[Tree]) -> Result<Version, TxnError> {
+        let named = named.iter().find(|tree| tree.id() == id).cloned();
+        let tree = if named.is_some() { named } else { self.find_tree(id)? };
+        let Some(tree) = tree else { return Ok(None) };
         let mut value = Vec::new();
         Ok(tree.get_inline(key, &mut value)?.map(|head| (head.flags, head.stamp, value)))
     }

@@ -14,7 +14,7 @@ use crate::error::TxnError;
 use crate::locks::{Kind, LockTable, Place, Wait};
 use crate::planted::PlantedBug;
 use crate::registry::Registry;
-use crate::resumed::TreeOf;
+use crate::resumed::{NamedBy, TreeOf};
 use crate::see::{Looks, Reader, Seen, View};
 use crate::spill::Archivist;
 use crate::txn::{Intent, Isolation, Txn};
@@ -88,7 +88,7 @@ pub struct Writer {
     /// What the next tree is numbered, whoever makes it.
     pub(crate) next_tree: Arc<AtomicU32>,
     /// Where trees are found that a transaction found by recovery has changed.
-    trees: OnceLock<Box<TreeOf>>,
+    trees: OnceLock<(Box<TreeOf>, Box<NamedBy>)>,
     /// Long background work ends where it is.
     quits: AtomicBool,
     admission: Box<Admission>,
@@ -150,14 +150,20 @@ impl Writer {
         Writer { next_tree, ..self }
     }
 
-    /// Says where trees are found by number. Needed before [`Writer::resume`].
-    pub fn find_trees_by(&self, tree_of: Box<TreeOf>) {
-        let _ = self.trees.set(tree_of);
+    /// Says where trees are found by number, and by the rows that name them. Needed before
+    /// [`Writer::resume`].
+    pub fn find_trees_by(&self, tree_of: Box<TreeOf>, named_by: Box<NamedBy>) {
+        let _ = self.trees.set((tree_of, named_by));
+    }
+
+    /// The tree that a row of tree `id` names.
+    pub(crate) fn named_by(&self, id: TreeId, row: &[u8]) -> Option<Tree> {
+        self.trees.get().and_then(|(_, named_by)| named_by(id, row))
     }
 
     /// The tree of this number, if it exists.
     pub(crate) fn find_tree(&self, id: TreeId) -> Result<Option<Tree>, TxnError> {
-        self.trees.get().map_or(Ok(None), |tree_of| tree_of(id))
+        self.trees.get().map_or(Ok(None), |(tree_of, _)| tree_of(id))
     }
 
     /// Ends long background work, for good: what is left of it is done after the next opening.

@@ -16,7 +16,7 @@ use weir_redo::{Log, LogConfig, RedoError};
 use weir_space::Space;
 use weir_txn::{Fate, Registry, Writer};
 
-use crate::catalog::tree_by_id;
+use crate::catalog::{named_by, tree_by_id};
 use crate::config::{Background, Config};
 use crate::create::prepare;
 use crate::engine::{
@@ -260,10 +260,15 @@ fn assemble(
     let writer = Arc::new(writer);
     helper.knows(&writer);
     let catalog = RawTree::at(env.clone(), CATALOG_TREE, CATALOG_ROOT);
-    writer.find_trees_by(Box::new({
+    let by_id = {
         let catalog = catalog.clone();
         move |id| tree_by_id(&catalog, id)
-    }));
+    };
+    let by_row = {
+        let env = env.clone();
+        move |tree, row: &[u8]| if tree == CATALOG_TREE { named_by(&env, row) } else { None }
+    };
+    writer.find_trees_by(Box::new(by_id), Box::new(by_row));
     Ok(Engine {
         volume,
         config,
