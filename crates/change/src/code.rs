@@ -179,9 +179,10 @@ impl Op<'_> {
             }
             Op::Cleanup(Cleanup::Stored(stored)) => put.stored(TAG_CLEANUP_STORED, stored),
             Op::UndoStored(stored) => put.stored(TAG_UNDO_STORED, stored),
-            Op::Prepared { xid } => {
+            Op::Prepared { xid, held } => {
                 put.out.push(TAG_PREPARED);
                 put.bytes(xid);
+                put.bytes(held);
             }
             Op::UndoTree { tree, root } => {
                 put.out.push(TAG_UNDO_TREE);
@@ -389,7 +390,7 @@ fn take_op<'a>(tag: u8, rest: &mut &'a [u8]) -> Option<Op<'a>> {
         }
         TAG_CLEANUP_STORED => Some(Op::Cleanup(Cleanup::Stored(take_stored(rest)?))),
         TAG_UNDO_STORED => Some(Op::UndoStored(take_stored(rest)?)),
-        TAG_PREPARED => Some(Op::Prepared { xid: take_bytes(rest)? }),
+        TAG_PREPARED => Some(Op::Prepared { xid: take_bytes(rest)?, held: take_bytes(rest)? }),
         TAG_UNDO_TREE => {
             let (tree, root) = (TreeId(take_u32(rest)?), take_page(rest)?);
             Some(Op::UndoTree { tree, root })

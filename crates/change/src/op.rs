@@ -242,6 +242,8 @@ pub enum Op<'a> {
     Prepared {
         /// The name that the outside has given it.
         xid: &'a [u8],
+        /// What it has locked besides the rows that it has changed, as `weir-txn` writes it.
+        held: &'a [u8],
     },
     /// The transaction's last `entries` notes of undo have been taken back. Changes no page.
     Undone {

@@ -81,7 +81,7 @@ impl Owned {
             22 => Op::Cleanup(Cleanup::Tree { tree, root: page }),
             23 => Op::Undone { entries: a },
             24 => Op::UndoTree { tree, root: page },
-            25 => Op::Prepared { xid: bytes },
+            25 => Op::Prepared { xid: bytes, held: key },
             26 => Op::UndoStored(self.stored()),
             27 => Op::Cleanup(Cleanup::Stored(self.stored())),
             _ => Op::UndoReset,

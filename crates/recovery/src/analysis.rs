@@ -10,8 +10,9 @@ use weir_txn::{Todo, UndoEntry};
 pub struct OpenTxn {
     /// The first record that matters.
     pub first: Lsn,
-    /// The name under which it is prepared: then it is kept, with `undo` and `todo`.
-    pub prepared: Option<Vec<u8>>,
+    /// The name under which it is prepared, and what it has locked: then it is kept, with `undo`
+    /// and `todo`.
+    pub prepared: Option<(Vec<u8>, Vec<u8>)>,
     /// Whether it committed: then only `todo` is left.
     pub committed: bool,
     /// What to take back, oldest first.
@@ -55,9 +56,9 @@ impl Analysis {
                 let open = self.open.entry(txn).or_default();
                 open.undo.extend(UndoEntry::from_op(op));
             }
-            Op::Prepared { xid } => {
-                let name = Some(xid.to_vec()).filter(|xid| !xid.is_empty());
-                self.open.entry(txn).or_default().prepared = name;
+            Op::Prepared { xid, held } => {
+                let prepared = (!xid.is_empty()).then(|| (xid.to_vec(), held.to_vec()));
+                self.open.entry(txn).or_default().prepared = prepared;
             }
             Op::UndoReset => {
                 let open = self.open.entry(txn).or_default();

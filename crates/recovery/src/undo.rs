@@ -11,9 +11,9 @@ pub fn unfinished(analysis: Analysis, registry: &Registry) -> Vec<Unfinished> {
     for (id, txn) in &open {
         registry.reopen(*id, txn.first);
     }
-    let fate = |committed: bool, prepared: Option<Vec<u8>>| match prepared {
+    let fate = |committed: bool, prepared: Option<(Vec<u8>, Vec<u8>)>| match prepared {
         _ if committed => Fate::Committed,
-        Some(xid) => Fate::Prepared(xid),
+        Some((xid, held)) => Fate::Prepared { xid, held },
         None => Fate::Loser,
     };
     open.into_iter()

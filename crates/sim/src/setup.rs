@@ -23,7 +23,7 @@ pub enum Planted {
 
 impl Planted {
     /// All of them, with the names that the command line takes.
-    pub const ALL: [(&'static str, Planted); 18] = [
+    pub const ALL: [(&'static str, Planted); 19] = [
         ("nothing", Planted::Nothing),
         ("skip-log-gate", Planted::SkipLogGate),
         ("torn-pages", Planted::TornPages),
@@ -38,6 +38,7 @@ impl Planted {
         ("locks-not-asked", Planted::Txn(PlantedBug::LocksNotAsked)),
         ("ranges-not-locked", Planted::Txn(PlantedBug::RangesNotLocked)),
         ("prepared-short", Planted::Txn(PlantedBug::PreparedShort)),
+        ("prepared-forgets-locks", Planted::Txn(PlantedBug::PreparedForgetsLocks)),
         ("versions-not-archived", Planted::Txn(PlantedBug::VersionsNotArchived)),
         ("dropped-tree-not-freed", Planted::Txn(PlantedBug::DroppedTreeNotFreed)),
         ("drop-not-locked", Planted::Txn(PlantedBug::DropNotLocked)),

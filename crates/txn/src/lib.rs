@@ -8,6 +8,7 @@ mod cursor;
 mod ended;
 mod error;
 mod gate;
+mod kept;
 mod locking;
 mod locks;
 mod past;
@@ -35,7 +36,7 @@ pub use past::{Past, State, Version};
 #[doc(hidden)]
 pub use planted::PlantedBug;
 pub use registry::{Registry, RegistryStats, Snapshot};
-pub use resumed::{Fate, TreeOf, Unfinished};
+pub use resumed::{Fate, NamedBy, TreeOf, Unfinished};
 pub use run::{Admission, Batch, BatchOp, TryAdmission, Writer};
 pub use scan::LockingCursor;
 pub use see::{Reader, Seen, View};

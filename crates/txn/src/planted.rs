@@ -22,6 +22,9 @@ pub enum PlantedBug {
     RangesNotLocked,
     /// A prepared transaction does not say what is left to do when it commits.
     PreparedShort,
+    /// Of a prepared transaction's locks, only the rows that it has changed are its own after a
+    /// restart.
+    PreparedForgetsLocks,
     /// A commit that drops a tree leaves its pages in use.
     DroppedTreeNotFreed,
     /// Who drops a tree asks nobody who uses it.

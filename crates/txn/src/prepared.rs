@@ -1,5 +1,5 @@
 //! Prepared transactions: everything that a commit needs is durable, and it is for somebody outside
-//! to say whether they commit. They survive restarts holding their rows.
+//! to say whether they commit. They survive restarts with all their locks.
 use weir_base::Lsn;
 use weir_change::{Group, Header, Op};
 
@@ -11,8 +11,8 @@ use crate::purge::restate;
 use crate::run::{ROW_BYTES, Writer};
 use crate::txn::Txn;
 
-pub(crate) fn note_prepared(group: &mut Group<'_>, xid: &[u8], todo: &[Todo]) {
-    group.note(&Op::Prepared { xid });
+pub(crate) fn note_prepared(group: &mut Group<'_>, xid: &[u8], held: &[u8], todo: &[Todo]) {
+    group.note(&Op::Prepared { xid, held });
     todo.iter().map(Todo::to_cleanup).for_each(|todo| group.note(&Op::Cleanup(todo)));
 }
 
@@ -22,7 +22,7 @@ pub(crate) fn no_longer_prepared(w: &Writer, past: &Past) -> Result<(), TxnError
     if work.xid.is_some() {
         let header = Header { txn: Some(past.id()), ..Header::default() };
         let mut group = Group::begin(header);
-        note_prepared(&mut group, b"", &[]);
+        note_prepared(&mut group, b"", b"", &[]);
         group.commit(w.env().pool.log())?;
         work.xid = None;
     }
@@ -31,14 +31,16 @@ pub(crate) fn no_longer_prepared(w: &Writer, past: &Past) -> Result<(), TxnError
 
 impl Txn {
     /// Prepares the transaction under the name `xid`: once the log is durable up to the position
-    /// returned, only [`Txn::commit`] and [`Txn::rollback`] end it, also after a restart. Explicit
-    /// locks are kept only until a restart; rows that it has changed stay its own.
+    /// returned, only [`Txn::commit`] and [`Txn::rollback`] end it, also after a restart. It keeps
+    /// the rows that it has changed, and all that it has locked.
     ///
     /// # Errors
     /// [`TxnError`]; it is not prepared.
     pub fn prepare(&mut self, w: &Writer, xid: &[u8]) -> Result<Lsn, TxnError> {
         let past = self.start(w)?;
-        self.make_way(w, &past, ROW_BYTES + xid.len() as u64)?;
+        let forgets = w.has(PlantedBug::PreparedForgetsLocks);
+        let held = if forgets { Vec::new() } else { self.keep_locks(w, &past)? };
+        self.make_way(w, &past, ROW_BYTES + (xid.len() + held.len()) as u64)?;
         self.pin(w, &past);
         let mut work = past.work.lock();
         let header = Header { txn: Some(past.id()), undo: true, ..Header::default() };
@@ -48,9 +50,9 @@ impl Txn {
             restate(&mut group, &past, &mut work, 0);
         }
         let short = w.has(PlantedBug::PreparedShort);
-        note_prepared(&mut group, xid, if short { &[] } else { &work.todo });
+        note_prepared(&mut group, xid, &held, if short { &[] } else { &work.todo });
         let span = group.commit(w.env().pool.log())?;
-        work.xid = Some(xid.to_vec());
+        (work.xid, work.held) = (Some(xid.to_vec()), held);
         Ok(span.end)
     }
 }

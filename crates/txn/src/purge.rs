@@ -214,7 +214,7 @@ impl Writer {
         let short = usize::from(self.has(PlantedBug::CarriedShort));
         restate(&mut group, past, &mut work, short);
         if let Some(xid) = &work.xid {
-            note_prepared(&mut group, xid, &work.todo);
+            note_prepared(&mut group, xid, &work.held, &work.todo);
         }
         self.carried(group.commit(log)?);
         self.registry().pin(past.id(), start);

@@ -11,7 +11,7 @@ use weir_page::{Flags, Stamp};
 use crate::back::take_back;
 use crate::cleanup::Todo;
 use crate::error::TxnError;
-use crate::locks::{Kind, Place, Wait};
+use crate::kept;
 use crate::past::Found;
 use crate::run::Writer;
 use crate::txn::{Isolation, Txn};
@@ -22,16 +22,28 @@ use crate::work::Undo;
 /// it does not exist.
 pub type TreeOf = dyn Fn(TreeId) -> Result<Option<Tree>, TxnError> + Send + Sync;
 
+/// The tree that a row of this tree names, if rows there name trees: the row as it was may name
+/// one that [`TreeOf`] does not find any more.
+pub type NamedBy = dyn Fn(TreeId, &[u8]) -> Option<Tree> + Send + Sync;
+
 /// A row: marks, writer, bytes in the leaf.
 type Version = Option<(Flags, Stamp, Vec<u8>)>;
+
+/// Changes of rows; references to undo; trees that rows have named.
+type Changes = (Vec<Found>, Vec<Undo>, Vec<Tree>);
 
 /// How far a transaction without an end had come.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Fate {
     /// It has committed: what that left is to be done.
     Committed,
-    /// It is prepared under this name, and waits to be told.
-    Prepared(Vec<u8>),
+    /// It is prepared, and waits to be told.
+    Prepared {
+        /// Under this name.
+        xid: Vec<u8>,
+        /// What it has locked besides the rows that it has changed, as `kept.rs` writes it.
+        held: Vec<u8>,
+    },
     /// It is to be taken back.
     Loser,
 }
@@ -62,7 +74,7 @@ impl Writer {
             _ => None,
         });
         let pieces: Vec<_> = pieces.collect();
-        let (changes, refs) = self.changes(&found.undo)?;
+        let (changes, refs, named) = self.changes(&found.undo)?;
         past.move_out(self.env(), &pieces, pieces.iter().map(|p| p.last_seq).max().unwrap_or(0));
         past.rebuild(&changes);
         let mut work = past.work.lock();
@@ -78,16 +90,16 @@ impl Writer {
             return Ok(None);
         }
         let _ = self.locks().register(found.id);
+        work.trees = named.into();
         // TXN-11
         changes.iter().try_for_each(|change| work.know(self, change.tree))?;
         work.changed_more = !work.pieces.is_empty();
         let prepared = match found.fate {
-            Fate::Prepared(xid) => {
-                work.xid = Some(xid);
-                for tree in work.dropped_trees(self)? {
-                    let (id, kind) = (found.id, Kind::Exclusive);
-                    self.locks().acquire(id, tree, Place::ALL, kind, None, Wait::No)?;
+            Fate::Prepared { xid, held } => {
+                for (tree, place, kind) in kept::read(self.env(), &held)? {
+                    self.locks().give_back(found.id, tree, place.as_place(), kind);
                 }
+                (work.xid, work.held) = (Some(xid), held);
                 true
             }
             _ => false,
@@ -102,9 +114,10 @@ impl Writer {
         Ok(None)
     }
 
-    /// The changes of rows among `undo`, whole; and references to all that is not stored.
-    fn changes(&self, undo: &[UndoEntry]) -> Result<(Vec<Found>, Vec<Undo>), TxnError> {
-        let (mut changes, mut refs) = (Vec::new(), Vec::new());
+    /// The changes of rows among `undo`, whole; references to all that is not stored; and the trees
+    /// that rows named before.
+    fn changes(&self, undo: &[UndoEntry]) -> Result<Changes, TxnError> {
+        let (mut changes, mut refs, mut named) = (Vec::new(), Vec::new(), Vec::<Tree>::new());
         // Newest first, so that a change that says only what differs finds the row after it.
         let mut rows: HashMap<(TreeId, &[u8]), Version> = HashMap::new();
         for entry in undo.iter().rev() {
@@ -122,7 +135,7 @@ impl Writer {
                 UndoEntry::Delta { tree, key, seq, stamp, offset, bytes } => {
                     let after = match rows.get(&(*tree, key.as_slice())) {
                         Some(row) => row.clone(),
-                        None => self.read_row(*tree, key)?,
+                        None => self.read_row(*tree, key, &named)?,
                     };
                     let before = after
                         .map(|(flags, _, value)| (flags, *stamp, patched(value, *offset, bytes)));
@@ -130,16 +143,21 @@ impl Writer {
                 }
             };
             refs.push(Undo::Row(seq));
+            // A tree is dropped after all else that is done there: it is known in time.
+            let bytes = before.as_ref().map(|(_, _, bytes)| bytes);
+            named.extend(bytes.and_then(|bytes| self.named_by(tree, bytes)));
             rows.insert((tree, key), before.clone());
             changes.push(Found { seq, tree, key: key.clone(), before });
         }
         changes.reverse();
         refs.reverse();
-        Ok((changes, refs))
+        Ok((changes, refs, named))
     }
 
-    fn read_row(&self, tree: TreeId, key: &[u8]) -> Result<Version, TxnError> {
-        let Some(tree) = self.find_tree(tree)? else { return Ok(None) };
+    fn read_row(&self, id: TreeId, key: &[u8], named: &[Tree]) -> Result<Version, TxnError> {
+        let named = named.iter().find(|tree| tree.id() == id).cloned();
+        let tree = if named.is_some() { named } else { self.find_tree(id)? };
+        let Some(tree) = tree else { return Ok(None) };
         let mut value = Vec::new();
         Ok(tree.get_inline(key, &mut value)?.map(|head| (head.flags, head.stamp, value)))
     }

@@ -1,6 +1,6 @@
 //! Running writes: one row as one group of the log, or a batch under a transaction of its own.
 use std::collections::{BTreeMap, HashSet, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::error::TxnError;
 use crate::locks::{Kind, LockTable, Place, Wait};
 use crate::planted::PlantedBug;
 use crate::registry::Registry;
-use crate::resumed::TreeOf;
+use crate::resumed::{NamedBy, TreeOf};
 use crate::see::{Looks, Reader, Seen, View};
 use crate::spill::Archivist;
 use crate::txn::{Intent, Isolation, Txn};
@@ -85,8 +85,10 @@ pub struct Writer {
     pub(crate) pruning: RwLock<()>,
     pub(crate) archivist: Mutex<Archivist>,
     pub(crate) versions_max: Option<u64>,
+    /// What the next tree is numbered, whoever makes it.
+    pub(crate) next_tree: Arc<AtomicU32>,
     /// Where trees are found that a transaction found by recovery has changed.
-    trees: OnceLock<Box<TreeOf>>,
+    trees: OnceLock<(Box<TreeOf>, Box<NamedBy>)>,
     /// Long background work ends where it is.
     quits: AtomicBool,
     admission: Box<Admission>,
@@ -117,6 +119,7 @@ impl Writer {
             pruning: RwLock::default(),
             archivist: Mutex::default(),
             versions_max: None,
+            next_tree: Arc::new(AtomicU32::new(1 << 31)),
             trees: OnceLock::new(),
             quits: AtomicBool::new(false),
             admission,
@@ -140,14 +143,27 @@ impl Writer {
         Writer { versions_max: bytes, ..self }
     }
 
-    /// Says where trees are found by number. Needed before [`Writer::resume`].
-    pub fn find_trees_by(&self, tree_of: Box<TreeOf>) {
-        let _ = self.trees.set(tree_of);
+    /// Numbers the trees that the writer makes for itself by this counter: that of all trees, so
+    /// that no two ever have the same number. Without it, a writer's own begin at 2 to the 31st.
+    #[must_use]
+    pub fn with_tree_numbers(self, next_tree: Arc<AtomicU32>) -> Self {
+        Writer { next_tree, ..self }
+    }
+
+    /// Says where trees are found by number, and by the rows that name them. Needed before
+    /// [`Writer::resume`].
+    pub fn find_trees_by(&self, tree_of: Box<TreeOf>, named_by: Box<NamedBy>) {
+        let _ = self.trees.set((tree_of, named_by));
+    }
+
+    /// The tree that a row of tree `id` names.
+    pub(crate) fn named_by(&self, id: TreeId, row: &[u8]) -> Option<Tree> {
+        self.trees.get().and_then(|(_, named_by)| named_by(id, row))
     }
 
     /// The tree of this number, if it exists.
     pub(crate) fn find_tree(&self, id: TreeId) -> Result<Option<Tree>, TxnError> {
-        self.trees.get().map_or(Ok(None), |tree_of| tree_of(id))
+        self.trees.get().map_or(Ok(None), |(tree_of, _)| tree_of(id))
     }
 
     /// Ends long background work, for good: what is left of it is done after the next opening.

@@ -4,6 +4,7 @@
 //! `docs/decisions/old-versions.md`.
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use weir_base::{TreeId, TxnId};
 use weir_btree::{Action, Change, Row, Tree, Value};
@@ -31,16 +32,12 @@ const LAG: u64 = 1024;
 /// is one more copy of what all need, one less keeps what some needed for longer.
 const COHORTS_MAX: usize = 4;
 
-/// Archives have the highest numbers of trees.
-const LAST_TREE: u32 = u32::MAX;
-
 /// Who moves versions out of memory, one at a time.
 #[derive(Default)]
 pub(crate) struct Archivist {
     /// Those that made the archive's trees: still open, so that after a crash the trees are freed
     /// like all that an open transaction has made. As many as there are cohorts, in their order.
     makers: Vec<Txn>,
-    trees_made: u32,
     /// Those whose versions are archived, but not yet what they have left to do.
     left: Vec<Arc<Past>>,
 }
@@ -116,7 +113,7 @@ impl Writer {
         let mut maker = archivist.makers.remove(at);
         archive.set_cohorts(cohorts);
         // Its pages are freed as those of any dropped tree.
-        maker.drop_tree(self, &tree)?;
+        maker.drop_own_tree(self, &tree)?;
         maker.commit(self)?;
         Ok(true)
     }
@@ -159,7 +156,8 @@ impl Writer {
             return Ok(());
         }
         if cohorts.len() < COHORTS_MAX {
-            let id = TreeId(LAST_TREE - archivist.trees_made);
+            // One that a crash has left may still be freed under its number, so it stays its own.
+            let id = TreeId(self.next_tree.fetch_add(1, Ordering::SeqCst));
             let mut maker = Txn::new(Isolation::ReadCommitted, crate::Wait::No);
             let tree = match maker.make_tree(self, id) {
                 Ok(tree) => tree,
@@ -168,7 +166,6 @@ impl Writer {
                     return Err(e);
                 }
             };
-            archivist.trees_made += 1;
             archivist.makers.push(maker);
             cohorts.push(Cohort { tree, views: Vec::new() });
         }

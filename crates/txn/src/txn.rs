@@ -469,6 +469,16 @@ impl Txn {
         if !w.has(PlantedBug::DropNotLocked) {
             self.lock_tree(w, &past, tree)?;
         }
+        self.drop_own_tree(w, tree)
+    }
+
+    /// As [`Txn::drop_tree`], of a tree that nobody else ever locks or changes: not even somebody
+    /// of whom recovery does not know what he has changed is waited for.
+    ///
+    /// # Errors
+    /// [`TxnError::Over`]
+    pub(crate) fn drop_own_tree(&mut self, w: &Writer, tree: &Tree) -> Result<(), TxnError> {
+        let past = self.start(w)?;
         if w.has(PlantedBug::DroppedTreeNotFreed) {
             return Ok(());
         }

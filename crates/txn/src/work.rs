@@ -29,6 +29,8 @@ pub(crate) struct Work {
     pub(crate) drops_tree: bool,
     /// The name under which it is prepared.
     pub(crate) xid: Option<Vec<u8>>,
+    /// What it had locked when it was prepared, as `kept.rs` writes it.
+    pub(crate) held: Vec<u8>,
 }
 
 impl Work {

@@ -1,9 +1,10 @@
 //! The catalog: a tree of names. A tree's entry and its root page come and go together.
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use weir_base::{PageNo, TreeId, TxnId};
-use weir_btree::{Cursor, Tree as RawTree};
+use weir_btree::{Cursor, Env, Tree as RawTree};
 use weir_txn::{Intent, Kind, Looker, RowCursor, Savepoint, Txn, TxnError, View};
 
 use crate::engine::Engine;
@@ -66,6 +67,11 @@ pub(crate) fn tree_by_id(catalog: &RawTree, id: TreeId) -> Result<Option<RawTree
         TxnError::Tree(weir_btree::TreeError::Stopped(format!("reading the catalog: {e}")))
     })?;
     Ok(trees.into_iter().map(|(_, tree)| tree).find(|tree| tree.id() == id))
+}
+
+/// The tree that an entry of the catalog names, also one that has been replaced.
+pub(crate) fn named_by(env: &Arc<Env>, value: &[u8]) -> Option<RawTree> {
+    decode(value).map(|(id, root)| RawTree::at(env.clone(), id, root))
 }
 
 fn entry(value: &[u8]) -> Result<(TreeId, PageNo), Error> {

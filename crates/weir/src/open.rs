@@ -16,7 +16,7 @@ use weir_redo::{Log, LogConfig, RedoError};
 use weir_space::Space;
 use weir_txn::{Fate, Registry, Writer};
 
-use crate::catalog::tree_by_id;
+use crate::catalog::{named_by, tree_by_id};
 use crate::config::{Background, Config};
 use crate::create::prepare;
 use crate::engine::{
@@ -255,14 +255,20 @@ fn assemble(
     let writer = Writer::new(env.clone(), registry.clone(), Box::new(admission))
         .with_try_admission(Box::new(try_admission))
         .with_versions_max(config.versions_max_bytes)
+        .with_tree_numbers(next_tree.clone())
         .with_planted(config.planted);
     let writer = Arc::new(writer);
     helper.knows(&writer);
     let catalog = RawTree::at(env.clone(), CATALOG_TREE, CATALOG_ROOT);
-    writer.find_trees_by(Box::new({
+    let by_id = {
         let catalog = catalog.clone();
         move |id| tree_by_id(&catalog, id)
-    }));
+    };
+    let by_row = {
+        let env = env.clone();
+        move |tree, row: &[u8]| if tree == CATALOG_TREE { named_by(&env, row) } else { None }
+    };
+    writer.find_trees_by(Box::new(by_id), Box::new(by_row));
     Ok(Engine {
         volume,
         config,
@@ -298,12 +304,12 @@ fn settle_open(
         tell(Progress { phase: Phase::Undo, done, of });
         let of_its_kind = match &found.fate {
             Fate::Committed => &mut report.completed,
-            Fate::Prepared(_) => &mut report.prepared,
+            Fate::Prepared { .. } => &mut report.prepared,
             Fate::Loser => &mut report.undone,
         };
         *of_its_kind += 1;
         let xid = match &found.fate {
-            Fate::Prepared(xid) => xid.clone(),
+            Fate::Prepared { xid, .. } => xid.clone(),
             Fate::Committed | Fate::Loser => Vec::new(),
         };
         if let Some(txn) = engine.writer.resume(found)? {

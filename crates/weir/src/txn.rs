@@ -479,7 +479,7 @@ impl Txn {
     }
 
     /// Prepares it under a name of the outside's (XA): durable when this returns, it survives
-    /// a restart with its changes and the rows it has changed locked, until
+    /// a restart with its changes and all its locks, of rows and of ranges, until
     /// [`Db::commit_prepared`] or [`Db::rollback_prepared`].
     ///
     /// # Errors

@@ -14,11 +14,18 @@ impl SessionPlayer {
     /// Holds an answer against what it must be. `None`: it was refused as it must or may.
     pub(super) fn judge<T>(
         &mut self,
-        live: &Live,
+        live: &mut Live,
         answer: Answer,
+        tree: u8,
         got: Result<T, Error>,
     ) -> Result<Option<T>> {
         if self.volume.has_crashed() {
+            return Ok(None);
+        }
+        if self.ledger.is_gone(tree) {
+            let is_told = matches!(got, Err(Error::NoTree(_)));
+            ensure!(is_told, "the tree is gone, and the engine says {:?}", got.err());
+            self.forget_gone(Some(live), tree);
             return Ok(None);
         }
         let refusal = match &got {
@@ -65,8 +72,8 @@ impl SessionPlayer {
             }
             _ => return Ok(()),
         };
-        let key = self.key(row);
-        let tree = self.tree(row.0)?;
+        let found = self.find(Some((session, &mut *live)), row)?;
+        let Some((tree, key)) = found else { return Ok(()) };
         let answer = self.ledger.ask(session, &key, false, inserts);
         let there = self.ledger.see(Some(session), Sight::Latest, &key);
         let (txn, name) = (&mut live.txn, &key.1);
@@ -100,7 +107,7 @@ impl SessionPlayer {
         }
         let is_duplicate = matches!(got, Err(Error::Duplicate));
         let serializable = live.txn.isolation() == Isolation::Serializable;
-        let did = self.judge(live, answer, got)?;
+        let did = self.judge(live, answer, key.0, got)?;
         let nothing = did == Some(false) || did == Some(true) && looks && value.is_none();
         if serializable && (is_duplicate || nothing) {
             // It tells what is there: that must stay so.
@@ -111,12 +118,22 @@ impl SessionPlayer {
         ensure!(did == expected, "it says {did}; what was there is {there:?}");
         if did && (value.is_some() || !looks) {
             live.undo_bytes += 64 + key.1.len() as u64 + there.map_or(0, |(_, len)| u64::from(len));
-            self.ledger.change(session, key, value.map(|v| digest(&v.bytes())));
-            if live.first.is_none() {
-                live.first = self.db.as_ref().map(|db| db.stats().log_end);
-            }
+            self.changed(session, live, key, value.map(|v| digest(&v.bytes())));
         }
         Ok(())
+    }
+
+    pub(super) fn changed(
+        &mut self,
+        session: u8,
+        live: &mut Live,
+        key: Key,
+        value: Option<Digest>,
+    ) {
+        self.ledger.change(session, key, value);
+        if live.first.is_none() {
+            live.first = self.db.as_ref().map(|db| db.stats().log_end);
+        }
     }
 
     pub(super) fn single(
@@ -125,19 +142,20 @@ impl SessionPlayer {
         value: Option<Value>,
         durability: Durability,
     ) -> Result<()> {
-        let key = self.key(row);
+        let Some((tree, key)) = self.find(None, row)? else { return Ok(()) };
         if self.ledger.is_touched(&key) {
             return Ok(());
         }
-        let tree = self.tree(row.0)?;
-        match value {
-            Some(value) => tree.put(&key.1, &value.bytes(), durability)?,
-            None => {
-                let there = self.ledger.see(None, Sight::Latest, &key).is_some();
-                let was = tree.delete(&key.1, durability)?;
-                ensure!(was == there, "delete said {was}, the model says {there}");
-            }
+        let there = self.ledger.see(None, Sight::Latest, &key).is_some();
+        let done = match value {
+            Some(value) => tree.put(&key.1, &value.bytes(), durability).map(|()| there),
+            None => tree.delete(&key.1, durability),
+        };
+        if self.ledger.is_gone(key.0) {
+            return self.must_be_gone(&[key.0], done.err());
         }
+        let was = done?;
+        ensure!(was == there, "delete said {was}, the model says {there}");
         self.write(&[(row, value)]);
         self.committed(durability);
         Ok(())
@@ -148,22 +166,37 @@ impl SessionPlayer {
         rows: &[(Row, Option<Value>)],
         durability: Durability,
     ) -> Result<()> {
-        let mut batch = Batch::new();
+        let (mut batch, mut trees) = (Batch::new(), Vec::new());
         for (row, value) in rows {
-            let key = self.key(*row);
+            let Some((tree, key)) = self.find(None, *row)? else { return Ok(()) };
             if self.ledger.is_touched(&key) {
                 return Ok(());
             }
-            let tree = self.tree(row.0)?;
+            trees.push(key.0);
             match value {
                 Some(value) => batch.put(&tree, &key.1, &value.bytes()),
                 None => batch.delete(&tree, &key.1),
             }
         }
         let db = self.db.as_ref().context("no database is open")?;
-        db.write(&batch, durability)?;
+        let done = db.write(&batch, durability);
+        trees.retain(|tree| self.ledger.is_gone(*tree));
+        if !trees.is_empty() {
+            return self.must_be_gone(&trees, done.err());
+        }
+        done?;
         self.write(rows);
         self.committed(durability);
+        Ok(())
+    }
+
+    /// A change through a handle of a tree that is gone has failed, because of that.
+    fn must_be_gone(&mut self, trees: &[u8], told: Option<Error>) -> Result<()> {
+        ensure!(
+            self.volume.has_crashed() || matches!(told, Some(Error::NoTree(_))),
+            "the tree is gone, and the engine says {told:?}"
+        );
+        trees.iter().for_each(|tree| self.forget_gone(None, *tree));
         Ok(())
     }
 
@@ -172,7 +205,9 @@ impl SessionPlayer {
         // A later change of a key replaces an earlier one.
         let mut last: BTreeMap<Key, Option<Digest>> = BTreeMap::new();
         for (row, value) in rows {
-            last.insert(self.key(*row), value.map(|v| digest(&v.bytes())));
+            // What is not at hand was not changed either.
+            let Some(tree) = self.at_hand.get(&row.0) else { continue };
+            last.insert((*tree, self.key_bytes(row.1)), value.map(|v| digest(&v.bytes())));
         }
         let ledger = &mut self.ledger;
         last.retain(|key, value| value.is_some() || ledger.see(None, Sight::Latest, key).is_some());

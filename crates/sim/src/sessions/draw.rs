@@ -1,4 +1,6 @@
 //! Turns drawn from a seed.
+use std::collections::VecDeque;
+
 use weir::{Durability, Isolation};
 
 use super::turn::{How, Row, Turn};
@@ -24,6 +26,12 @@ pub struct Draw {
     serial: fastrand::Rng,
     /// Of ten transactions, so many are.
     serialisable: u32,
+    /// Draws changes of trees; by itself, for the same reason.
+    definitions: fastrand::Rng,
+    /// Of a hundred turns, so many are.
+    defines: u32,
+    /// What comes next, whatever is drawn.
+    next: VecDeque<Turn>,
     next_value: u32,
     /// Whether each is likely to be under way.
     open: Vec<bool>,
@@ -43,6 +51,7 @@ impl Draw {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut serial = fastrand::Rng::with_seed(seed ^ 0x5e1c);
         let sessions = random.u8(2..7);
+        let mut definitions = fastrand::Rng::with_seed(seed ^ 0xdef1);
         Draw {
             sessions,
             trees: random.u8(1..3),
@@ -56,6 +65,9 @@ impl Draw {
             level: random.bool().then(|| LEVELS[random.usize(0..4)]),
             serialisable: *serial.choice(&[0, 0, 3, 9]).unwrap_or(&0),
             serial,
+            defines: *definitions.choice(&[0, 0, 3, 10]).unwrap_or(&0),
+            definitions,
+            next: VecDeque::new(),
             next_value: 0,
             open: vec![false; usize::from(sessions)],
             random,
@@ -102,7 +114,41 @@ impl Draw {
         (self.random.u8(0..self.trees), self.random.u16(0..self.keys))
     }
 
+    /// A change of trees. Most are committed at once; others stand in the way for a while.
+    fn define(&mut self) {
+        let random = &mut self.definitions;
+        let session = random.u8(0..self.sessions);
+        // One name more than there were trees at first.
+        let (tree, to) = (random.u8(0..=self.trees), random.u8(0..=self.trees));
+        let of_session = usize::from(session);
+        if !self.open[of_session] {
+            let isolation = self.level.unwrap_or(LEVELS[random.usize(0..4)]);
+            self.next.push_back(Turn::Begin { session, isolation, at_once: false, share: false });
+        }
+        self.next.push_back(match random.u8(0..6) {
+            0 | 1 => Turn::Create { session, tree },
+            2 => Turn::Drop { session, tree },
+            3 | 4 => Turn::Truncate { session, tree },
+            _ => Turn::Rename { session, tree, to },
+        });
+        self.open[of_session] = random.u8(0..3) == 0;
+        if !self.open[of_session] {
+            let durability = if random.bool() { Durability::Synced } else { Durability::Lazy };
+            self.next.push_back(match random.u8(0..8) {
+                0 => Turn::Rollback { session, by_drop: random.bool() },
+                1 if self.prepares => Turn::Prepare { session },
+                _ => Turn::Commit { session, how: How::Durably(durability) },
+            });
+        }
+    }
+
     fn draw(&mut self) -> Turn {
+        if self.next.is_empty() && self.definitions.u32(0..100) < self.defines {
+            self.define();
+        }
+        if let Some(next) = self.next.pop_front() {
+            return next;
+        }
         match self.random.u32(0..100) {
             0..4 => Turn::Step,
             4 => Turn::Pass(self.random.u64(0..3_000_000)),

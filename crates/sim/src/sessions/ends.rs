@@ -111,8 +111,8 @@ impl SessionPlayer {
 
     pub(super) fn reopen(&mut self) -> Result<()> {
         self.end_all()?;
-        self.trees.clear();
-        let count = self.ledger.latest().keys().next_back().map_or(0, |last| last + 1);
+        self.handles.clear();
+        self.at_hand.clear();
         if let Some(db) = self.db.take() {
             db.close()?;
         }
@@ -123,12 +123,12 @@ impl SessionPlayer {
         let mut known: Vec<Vec<u8>> = open.map(|one| one.xid.clone()).collect();
         known.sort();
         ensure!(pending == known, "{pending:?} are prepared, not {known:?}");
-        self.ledger.forget_locks();
+        self.ledger.reopened();
         if let Some(report) = db.recovery_report().filter(|_| pending.is_empty()) {
             bail!("closed in order, and yet there was something to recover: {report:?}");
         }
         self.synced = self.marks.len() - 1;
         self.db = Some(db);
-        self.find_trees(count)
+        Ok(())
     }
 }

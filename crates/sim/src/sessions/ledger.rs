@@ -5,10 +5,30 @@ use std::ops::{Bound, RangeBounds};
 
 use weir::Isolation;
 
-use crate::model::{Contents, Digest, mark, mix};
+use crate::model::{Contents, Digest, mix};
 
-/// A row's tree and key.
+/// A row's tree, by its own number, and its key.
 pub(crate) type Key = (u8, Vec<u8>);
+
+/// The tree of names: a row for each tree that there is, with the tree's own number.
+pub(crate) const NAMES: u8 = u8::MAX;
+
+/// Trees that are ever made. One that is dropped leaves its number to nobody.
+const TREES_MAX: u8 = 250;
+
+/// The row of a name.
+pub(crate) fn name_key(name: u8) -> Key {
+    (NAMES, vec![name])
+}
+
+/// What the row of a name says.
+pub(crate) fn name_row(tree: u8) -> Digest {
+    (u32::from(tree), 0)
+}
+
+fn tree_of(row: Digest) -> u8 {
+    row.0 as u8
+}
 
 /// Why a change or a lock is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,19 +93,37 @@ impl Span {
     }
 }
 
-/// Keys that are locked for sharing, whether or not rows are there.
+/// What one has locked besides the rows that it has changed.
+#[derive(Clone, Default)]
+pub(crate) struct Locks {
+    keys: Vec<(Key, Held)>,
+    ranges: Vec<Range>,
+}
+
+/// Keys that are locked, whether or not rows are there.
+#[derive(Clone)]
 struct Range {
     session: u8,
     span: Span,
     /// Not only a part of it, or nothing.
     is_sure: bool,
+    /// Nobody else may share it.
+    alone: bool,
 }
 
 /// All that is known.
 pub struct Ledger {
+    /// By the trees' own numbers, names included.
     latest: Contents,
-    mark: u64,
+    /// Of each tree, what its rows add up to.
+    sums: BTreeMap<u8, u64>,
     commits: u64,
+    next_tree: u8,
+    /// Trees that are there no more, and the commit that dropped them; `None`: nobody else ever saw
+    /// them.
+    gone: BTreeMap<u8, Option<u64>>,
+    /// Who was found prepared: what they use is not known to the letter.
+    recovered: BTreeSet<u8>,
     /// By commit number; a row that was not there at first has no version of number 0.
     versions: BTreeMap<Key, Vec<(u64, Option<Digest>)>>,
     /// All keys that ever were or may yet be.
@@ -96,20 +134,30 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Nobody is under way, and this is there.
+    /// Nobody is under way, and this is there, by name. `ids` are the trees' own numbers, if they
+    /// have any yet, and `next_tree` is that of the next one made.
     #[must_use]
-    pub fn new(contents: Contents) -> Self {
-        let mut versions = BTreeMap::new();
-        for (tree, rows) in &contents {
-            for (key, value) in rows {
-                versions.insert((*tree, key.clone()), vec![(0, Some(*value))]);
+    pub fn new(contents: Contents, ids: &BTreeMap<u8, u8>, next_tree: u8) -> Self {
+        let (mut versions, mut sums, mut latest) =
+            (BTreeMap::new(), BTreeMap::new(), Contents::new());
+        for (name, rows) in contents {
+            let tree = ids.get(&name).copied().unwrap_or(name);
+            for (key, value) in &rows {
+                versions.insert((tree, key.clone()), vec![(0, Some(*value))]);
+                add(&mut sums, tree, mix(0, key, Some(*value)));
             }
+            versions.insert(name_key(name), vec![(0, Some(name_row(tree)))]);
+            latest.entry(NAMES).or_default().insert(vec![name], name_row(tree));
+            latest.insert(tree, rows);
         }
         Ledger {
-            mark: mark(&contents),
+            sums,
+            next_tree,
+            gone: BTreeMap::new(),
+            recovered: BTreeSet::new(),
             keys: versions.keys().cloned().collect(),
             versions,
-            latest: contents,
+            latest,
             commits: 0,
             sessions: BTreeMap::new(),
             locks: BTreeMap::new(),
@@ -117,16 +165,116 @@ impl Ledger {
         }
     }
 
-    /// What is committed.
+    /// What is committed, by name.
     #[must_use]
-    pub fn latest(&self) -> &Contents {
-        &self.latest
+    pub fn latest(&self) -> Contents {
+        let rows = |tree| self.latest.get(&tree).cloned().unwrap_or_default();
+        self.names().map(|(name, tree)| (name, rows(tree))).collect()
+    }
+
+    /// The committed names, and the numbers of their trees.
+    fn names(&self) -> impl Iterator<Item = (u8, u8)> {
+        let names = self.latest.get(&NAMES).into_iter().flatten();
+        names.filter_map(|(name, row)| Some((*name.first()?, tree_of(*row))))
+    }
+
+    /// The names after so many commits, and the numbers of their trees.
+    pub(crate) fn names_at(&self, commits: u64) -> BTreeMap<u8, u8> {
+        let row = |name: u8| self.committed(&name_key(name), commits);
+        (0..NAMES).filter_map(|name| Some((name, tree_of(row(name)?)))).collect()
     }
 
     /// A number that tells contents apart, of what is committed.
     #[must_use]
     pub fn mark(&self) -> u64 {
-        self.mark
+        let sum = |tree| self.sums.get(&tree).copied().unwrap_or(0);
+        self.names().fold(0, |all, (name, tree)| all.wrapping_add(mark_of(name, sum(tree))))
+    }
+
+    /// The tree of this name, by its own number, as `session` would find it.
+    pub(crate) fn tree(&self, session: Option<u8>, name: u8) -> Option<u8> {
+        self.see(session, Sight::Latest, &name_key(name)).map(tree_of)
+    }
+
+    /// Whether another tree can be told from all before it.
+    pub(crate) fn has_room(&self) -> bool {
+        self.next_tree < TREES_MAX
+    }
+
+    /// A number for a tree that was made.
+    pub(crate) fn new_tree(&mut self) -> u8 {
+        self.next_tree += 1;
+        self.next_tree - 1
+    }
+
+    /// The number of the next tree that is made.
+    pub(crate) fn next_tree(&self) -> u8 {
+        self.next_tree
+    }
+
+    /// Whether a tree is gone: everybody who would write there is told so.
+    pub(crate) fn is_gone(&self, tree: u8) -> bool {
+        self.gone.contains_key(&tree)
+    }
+
+    /// Whether one who reads with this sight may be told that the tree is gone.
+    pub(crate) fn may_be_gone(&self, tree: u8, sight: Sight) -> bool {
+        match (self.gone.get(&tree), sight) {
+            (None, _) => false,
+            (Some(None), _) | (_, Sight::Dirty | Sight::Latest) => true,
+            (Some(Some(dropped)), Sight::At(at)) => at >= *dropped,
+        }
+    }
+
+    /// What must become of a request to drop a tree.
+    pub(crate) fn ask_tree(&self, session: u8, tree: u8) -> Answer {
+        let others = || self.sessions.iter().filter(|(s, _)| **s != session);
+        let changes = |of: &Session| of.changes.iter().any(|((other, _), _)| *other == tree);
+        let locks = self.locks.iter().filter(|((other, _), _)| *other == tree);
+        let locks = || locks.clone().flat_map(|(_, held)| held).filter(|(s, _)| **s != session);
+        let ranges = || self.ranges.iter().filter(|r| r.session != session && r.span.tree == tree);
+        let is_used = others().any(|(_, of)| changes(of))
+            || locks().any(|(_, held)| *held != Held::Maybe)
+            || ranges().any(|range| range.is_sure);
+        let may_be_locked =
+            locks().next().is_some() || ranges().next().is_some() || !self.recovered.is_empty();
+        Answer { must: if is_used { Err(Refusal::Locked) } else { Ok(()) }, may_be_locked }
+    }
+
+    /// All of a tree is locked; or, refused, perhaps.
+    pub(crate) fn lock_tree(&mut self, session: u8, tree: u8, is_sure: bool) {
+        let span = Span { tree, from: Bound::Unbounded, to: Bound::Unbounded };
+        self.ranges.push(Range { session, span, is_sure, alone: true });
+    }
+
+    /// One that was found prepared has these changes and locks.
+    pub(crate) fn recovered(
+        &mut self,
+        session: u8,
+        changes: &[(Key, Option<Digest>)],
+        locks: &Locks,
+    ) {
+        self.begin(session, Isolation::ReadCommitted, None);
+        for (key, value) in changes {
+            self.change(session, key.clone(), *value);
+        }
+        for (key, held) in &locks.keys {
+            self.lock(session, key, *held);
+        }
+        self.ranges.extend(locks.ranges.iter().cloned());
+        self.recovered.insert(session);
+    }
+
+    /// What it has locked.
+    pub(crate) fn locks_of(&self, session: u8) -> Locks {
+        let held = |(key, held): (&Key, &BTreeMap<u8, Held>)| {
+            held.get(&session).map(|held| (key.clone(), *held))
+        };
+        let ranges = self.ranges.iter().filter(|range| range.session == session);
+        Locks {
+            keys: self.locks.iter().filter_map(held).collect(),
+            ranges: ranges.cloned().collect(),
+        }
     }
 
     /// How many commits there were.
@@ -252,6 +400,14 @@ impl Ledger {
     /// What must become of a request for these keys, for sharing.
     pub(crate) fn ask_span(&mut self, session: u8, span: &Span) -> Answer {
         let mut answer = Answer { must: Ok(()), may_be_locked: false };
+        // A whole tree may be locked that has no row and never had one.
+        let whole = |r: &&Range| r.alone && r.session != session && r.span.tree == span.tree;
+        for range in self.ranges.iter().filter(whole) {
+            answer.may_be_locked = true;
+            if range.is_sure {
+                answer.must = Err(Refusal::Locked);
+            }
+        }
         let known = self.keys.iter().chain(self.locks.keys()).filter(|key| span.has(key));
         for key in known.cloned().collect::<BTreeSet<Key>>() {
             let one = self.ask(session, &key, true, false);
@@ -265,7 +421,7 @@ impl Ledger {
 
     /// These keys were locked for sharing; or, refused, some of them perhaps.
     pub(crate) fn lock_span(&mut self, session: u8, span: Span, is_sure: bool) {
-        self.ranges.push(Range { session, span, is_sure });
+        self.ranges.push(Range { session, span, is_sure, alone: false });
     }
 
     /// Whether it has changed the row, and that is in force.
@@ -292,14 +448,15 @@ impl Ledger {
                 Held::Maybe => may_be_locked = true,
             }
         }
-        if !shared {
-            for range in self.ranges.iter().filter(|r| r.session != session && r.span.has(key)) {
-                // What it has written it may change again, even if somebody has come to the row.
-                if range.is_sure && self.own(session, key).is_none() {
-                    return refused(Refusal::Locked);
-                }
-                may_be_locked = true;
+        for range in self.ranges.iter().filter(|r| r.session != session && r.span.has(key)) {
+            if shared && !range.alone {
+                continue;
             }
+            // What it has written it may change again, even if somebody has come to the row.
+            if range.is_sure && self.own(session, key).is_none() {
+                return refused(Refusal::Locked);
+            }
+            may_be_locked = true;
         }
         let must = match self.session(session) {
             Some(of) if of.isolation == Isolation::Snapshot && self.is_newer(of, key) => {
@@ -356,9 +513,22 @@ impl Ledger {
         let Some(of) = self.session_mut(session) else { return };
         let Some(keep) = of.savepoints.get(which).copied() else { return };
         of.savepoints.truncate(which + 1);
-        let gone: Vec<Key> = of.changes.drain(keep..).map(|(key, _)| key).collect();
-        for key in gone {
+        let gone: Vec<_> = of.changes.drain(keep..).collect();
+        for (key, value) in gone {
             self.lock(session, &key, Held::Maybe);
+            self.was_taken_back(&key, value);
+        }
+    }
+
+    /// A change that is in force no more: a tree that only it had made is gone.
+    fn was_taken_back(&mut self, key: &Key, value: Option<Digest>) {
+        let Some(tree) = value.map(tree_of).filter(|_| key.0 == NAMES) else { return };
+        let names = |of: &Session| {
+            let mut named = of.changes.iter().filter(|((of, _), _)| *of == NAMES);
+            named.any(|(_, row)| row.map(tree_of) == Some(tree))
+        };
+        if !self.names().any(|(_, other)| other == tree) && !self.sessions.values().any(names) {
+            self.gone.entry(tree).or_insert(None);
         }
     }
 
@@ -382,10 +552,9 @@ impl Ledger {
         self.session(session).map(|s| s.changes.clone()).unwrap_or_default()
     }
 
-    /// Locks that are not in rows are gone.
-    pub(crate) fn forget_locks(&mut self) {
-        self.locks.clear();
-        self.ranges.clear();
+    /// The database was opened again: who is under way now was found prepared.
+    pub(crate) fn reopened(&mut self) {
+        self.recovered.extend(self.sessions.keys());
     }
 
     /// It has committed.
@@ -399,7 +568,8 @@ impl Ledger {
 
     /// It has ended; what it has changed is gone.
     pub(crate) fn rollback(&mut self, session: u8) {
-        drop(self.end(session));
+        let Some(of) = self.end(session) else { return };
+        of.changes.iter().for_each(|(key, value)| self.was_taken_back(key, *value));
     }
 
     fn end(&mut self, session: u8) -> Option<Session> {
@@ -408,12 +578,17 @@ impl Ledger {
             !held.is_empty()
         });
         self.ranges.retain(|range| range.session != session);
+        self.recovered.remove(&session);
         self.sessions.remove(&session)
     }
 
     /// A commit of these changes.
     pub(crate) fn write(&mut self, changes: Vec<(Key, Option<Digest>)>) {
         self.commits += 1;
+        let before: Vec<u8> = self.names().map(|(_, tree)| tree).collect();
+        let made =
+            |(key, value): &(Key, Option<Digest>)| value.map(tree_of).filter(|_| key.0 == NAMES);
+        let made: Vec<u8> = changes.iter().filter_map(made).collect();
         for (key, value) in changes {
             self.keys.insert(key.clone());
             let versions = self.versions.entry(key.clone()).or_default();
@@ -427,11 +602,33 @@ impl Ledger {
                 None => rows.remove(&key.1),
             };
             if let Some(value) = value {
-                self.mark = self.mark.wrapping_add(mix(key.0, &key.1, Some(value)));
+                add(&mut self.sums, key.0, mix(0, &key.1, Some(value)));
             }
             if let Some(was) = was {
-                self.mark = self.mark.wrapping_sub(mix(key.0, &key.1, Some(was)));
+                add(&mut self.sums, key.0, mix(0, &key.1, Some(was)).wrapping_neg());
             }
         }
+        let there: BTreeSet<u8> = self.names().map(|(_, tree)| tree).collect();
+        for tree in before.into_iter().chain(made).filter(|tree| !there.contains(tree)) {
+            self.gone.entry(tree).or_insert(Some(self.commits));
+        }
     }
+}
+
+fn add(sums: &mut BTreeMap<u8, u64>, tree: u8, more: u64) {
+    let sum = sums.entry(tree).or_insert(0);
+    *sum = sum.wrapping_add(more);
+}
+
+/// What a tree adds to the mark of all: its name, and the sum of its rows.
+fn mark_of(name: u8, sum: u64) -> u64 {
+    mix(name, &sum.to_le_bytes(), None)
+}
+
+/// A number that tells contents by name apart.
+pub(crate) fn mark(contents: &Contents) -> u64 {
+    contents.iter().fold(0, |all, (name, rows)| {
+        let rows = rows.iter().map(|(key, value)| mix(0, key, Some(*value)));
+        all.wrapping_add(mark_of(*name, rows.fold(0, u64::wrapping_add)))
+    })
 }

@@ -1,6 +1,7 @@
 //! Several sessions that take turns on one database: transactions at every level of isolation,
 //! their reads, conflicts, savepoints and ends all foretold by a model; and crashes.
 mod changes;
+mod definitions;
 mod draw;
 mod ends;
 mod ledger;

@@ -2,7 +2,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use weir::{
     Commit, Db, Isolation, ManualClock, Savepoint, SimVolume, Snapshot, Tree, Txn, TxnCursor,
     TxnOptions, Wait,
@@ -29,6 +29,8 @@ pub(super) struct Stayed {
 pub(super) struct Live {
     pub(super) txn: Txn,
     savepoints: Vec<Savepoint>,
+    /// Trees that it has found by name, by their own numbers: it goes on with them.
+    pub(super) at_hand: BTreeMap<u8, u8>,
     pub(super) stayed: Option<Stayed>,
     /// About how much taking it back would write.
     pub(super) undo_bytes: u64,
@@ -38,7 +40,8 @@ pub(super) struct Live {
 
 impl Live {
     pub(super) fn new(txn: Txn) -> Self {
-        Live { txn, savepoints: Vec::new(), stayed: None, undo_bytes: 0, first: None }
+        let (savepoints, at_hand) = (Vec::new(), BTreeMap::new());
+        Live { txn, savepoints, at_hand, stayed: None, undo_bytes: 0, first: None }
     }
 }
 
@@ -48,7 +51,10 @@ pub struct SessionPlayer {
     pub(super) volume: SimVolume,
     pub(super) clock: Arc<ManualClock>,
     pub(super) db: Option<Db>,
-    pub(super) trees: Vec<Tree>,
+    /// By the trees' own numbers, also of those that are gone.
+    pub(super) handles: BTreeMap<u8, Tree>,
+    /// As a session's, for what is outside of all transactions.
+    pub(super) at_hand: BTreeMap<u8, u8>,
     pub(super) ledger: Ledger,
     pub(super) live: BTreeMap<u8, Live>,
     pub(super) held: Option<(Snapshot, u64)>,
@@ -64,10 +70,7 @@ pub struct SessionPlayer {
 }
 
 impl SessionPlayer {
-    /// Over an open database that has `trees` trees and holds what `ledger` says.
-    ///
-    /// # Errors
-    /// When a tree is missing.
+    /// Over an open database that holds what `ledger` says.
     #[allow(clippy::too_many_arguments)] // All that a run goes on from.
     pub(crate) fn new(
         setup: Setup,
@@ -75,23 +78,20 @@ impl SessionPlayer {
         clock: Arc<ManualClock>,
         db: Db,
         ledger: Ledger,
-        trees: u8,
         pending: Vec<Prepared>,
         next_xid: u64,
-    ) -> Result<Self> {
+    ) -> Self {
         let mut ledger = ledger;
         for one in &pending {
-            ledger.begin(one.number, Isolation::ReadCommitted, None);
-            for (key, value) in &one.changes {
-                ledger.change(one.number, key.clone(), *value);
-            }
+            ledger.recovered(one.number, &one.changes, &one.locks);
         }
-        let mut player = SessionPlayer {
+        SessionPlayer {
             setup,
             volume,
             clock,
             db: Some(db),
-            trees: Vec::new(),
+            handles: BTreeMap::new(),
+            at_hand: BTreeMap::new(),
             marks: vec![ledger.mark()],
             ledger,
             live: BTreeMap::new(),
@@ -101,17 +101,7 @@ impl SessionPlayer {
             prepared: pending,
             next_xid,
             seen: Seen::default(),
-        };
-        player.find_trees(trees)?;
-        Ok(player)
-    }
-
-    pub(super) fn find_trees(&mut self, count: u8) -> Result<()> {
-        let db = self.db.as_ref().context("no database is open")?;
-        self.trees = (0..count)
-            .map(|n| db.tree(&tree_name(n))?.with_context(|| format!("tree {n} is missing")))
-            .collect::<Result<_>>()?;
-        Ok(())
+        }
     }
 
     /// What is known.
@@ -146,12 +136,54 @@ impl SessionPlayer {
         Ok(Ending::Done)
     }
 
-    pub(super) fn key(&self, row: Row) -> Key {
-        (row.0, key_bytes(row.1, self.setup.page_size))
+    pub(super) fn key_bytes(&self, number: u16) -> Vec<u8> {
+        key_bytes(number, self.setup.page_size)
     }
 
-    pub(super) fn tree(&self, number: u8) -> Result<Tree> {
-        self.trees.get(usize::from(number)).cloned().context("no such tree")
+    /// Where a row is, by the handle that is at hand, which may be older than the tree's end;
+    /// `None`: there is no such tree.
+    pub(super) fn find(
+        &mut self,
+        of: Option<(u8, &mut Live)>,
+        row: Row,
+    ) -> Result<Option<(Tree, Key)>> {
+        let Some((tree, handle)) = self.find_tree(of, row.0)? else { return Ok(None) };
+        Ok(Some((handle, (tree, self.key_bytes(row.1)))))
+    }
+
+    /// As [`SessionPlayer::find`], a tree: its own number, and the handle.
+    pub(super) fn find_tree(
+        &mut self,
+        of: Option<(u8, &mut Live)>,
+        name: u8,
+    ) -> Result<Option<(u8, Tree)>> {
+        let session = of.as_ref().map(|(session, _)| *session);
+        let expected = self.ledger.tree(session, name);
+        let db = self.db.as_ref().context("no database is open")?;
+        let (at_hand, found) = match of {
+            Some((_, live)) => {
+                let known = live.at_hand.contains_key(&name);
+                let found = if known { None } else { live.txn.tree(&tree_name(name))? };
+                (&mut live.at_hand, found)
+            }
+            None => {
+                let known = self.at_hand.contains_key(&name);
+                let found = if known { None } else { db.tree(&tree_name(name))? };
+                (&mut self.at_hand, found)
+            }
+        };
+        let tree = match at_hand.get(&name) {
+            Some(tree) => *tree,
+            None => {
+                let is = found.is_some();
+                ensure!(is == expected.is_some(), "tree {name} is found: {is}, not {expected:?}");
+                let (Some(tree), Some(handle)) = (expected, found) else { return Ok(None) };
+                at_hand.insert(name, tree);
+                self.handles.entry(tree).or_insert(handle);
+                tree
+            }
+        };
+        Ok(self.handles.get(&tree).map(|handle| (tree, handle.clone())))
     }
 
     fn take(&mut self, turn: &Turn) -> Result<()> {
@@ -163,11 +195,7 @@ impl SessionPlayer {
             }
             Turn::Single { row, value, durability } => self.single(*row, *value, *durability)?,
             Turn::Batch { rows, durability } => self.batch(rows, *durability)?,
-            Turn::Look { row } => {
-                let key = self.key(*row);
-                let found = self.tree(row.0)?.get(&key.1)?.map(|bytes| digest(&bytes));
-                self.compare(None, Sight::Latest, &key, found)?;
-            }
+            Turn::Look { row } => self.look(*row)?,
             Turn::Walk { tree } => self.walk(*tree)?,
             Turn::Decide { which, commit } => {
                 let open = self.prepared.iter().filter(|one| one.fate == Fate::Open).count();
@@ -225,6 +253,10 @@ impl SessionPlayer {
             | Turn::Scan { session, .. }
             | Turn::Place { session, .. }
             | Turn::Move { session, .. }
+            | Turn::Create { session, .. }
+            | Turn::Drop { session, .. }
+            | Turn::Truncate { session, .. }
+            | Turn::Rename { session, .. }
             | Turn::Savepoint { session }
             | Turn::Back { session, .. }
             | Turn::Commit { session, .. }
@@ -261,18 +293,26 @@ impl SessionPlayer {
     fn take_with(&mut self, session: u8, live: &mut Live, turn: &Turn) -> Result<()> {
         match turn {
             Turn::Get { row, .. } => {
-                let key = self.key(*row);
+                let found = self.find(Some((session, &mut *live)), *row)?;
+                let Some((tree, key)) = found else { return Ok(()) };
                 let sight = self.ledger.sight(session);
-                let tree = self.tree(row.0)?;
                 let got = live.txn.get(&tree, &key.1).map(|found| found.map(|b| digest(&b)));
                 if live.txn.isolation() == Isolation::Serializable {
                     return self.read_and_lock(session, live, &key, got);
                 }
-                self.compare(Some(session), sight, &key, got?)
+                match self.unless_gone(Some(live), key.0, sight, got)? {
+                    Some(got) => self.compare(Some(session), sight, &key, got),
+                    None => Ok(()),
+                }
             }
+            Turn::Create { .. }
+            | Turn::Drop { .. }
+            | Turn::Truncate { .. }
+            | Turn::Rename { .. } => self.define(session, live, turn),
             Turn::Lock { row, shared, .. } => self.lock(session, live, *row, *shared),
             Turn::Scan { tree, from, up, limit, .. } => {
-                let mut stayed = self.place(session, live, *tree, *from, *up)?;
+                let stayed = self.place(session, live, *tree, *from, *up)?;
+                let Some(mut stayed) = stayed else { return Ok(()) };
                 let mut left = *limit;
                 while stayed.at.is_some() && left > 0 {
                     left -= 1;
@@ -281,7 +321,7 @@ impl SessionPlayer {
                 Ok(())
             }
             Turn::Place { tree, from, up, .. } => {
-                live.stayed = Some(self.place(session, live, *tree, *from, *up)?);
+                live.stayed = self.place(session, live, *tree, *from, *up)?;
                 Ok(())
             }
             Turn::Move { up, .. } => {

@@ -2,7 +2,7 @@
 use anyhow::{Context, Result, bail, ensure};
 use weir::{Durability, Error, TxnError};
 
-use super::ledger::Key;
+use super::ledger::{Key, Locks, NAMES, name_row};
 use super::play::{Live, SessionPlayer};
 use crate::model::Digest;
 
@@ -13,6 +13,7 @@ pub(crate) struct Prepared {
     /// Its number in the ledger.
     pub(super) number: u8,
     pub(super) changes: Vec<(Key, Option<Digest>)>,
+    pub(super) locks: Locks,
     /// It was acknowledged.
     pub(super) is_sure: bool,
     pub(super) fate: Fate,
@@ -32,11 +33,15 @@ pub(super) enum Fate {
 impl SessionPlayer {
     /// Whether contents with this mark, and these names of prepared transactions, may be found
     /// after a crash now: the state after some commits that holds all that were durable, with what
-    /// was prepared then and not decided. Returns the prepared ones.
+    /// was prepared then and not decided. Returns after how many commits, and the prepared ones.
     ///
     /// # Errors
     /// What must not be.
-    pub(crate) fn may_be_found(&self, mark: u64, names: &[Vec<u8>]) -> Result<Vec<Prepared>> {
+    pub(crate) fn may_be_found(
+        &self,
+        mark: u64,
+        names: &[Vec<u8>],
+    ) -> Result<(u64, Vec<Prepared>)> {
         let last = self.marks.len() - 1;
         let (mut is_known, mut wrong) = (false, Vec::new());
         for count in (self.synced..=last).filter(|&count| self.marks[count] == mark) {
@@ -57,7 +62,11 @@ impl SessionPlayer {
                     for one in &mut found {
                         (one.fate, one.is_sure) = (Fate::Open, true);
                     }
-                    return Ok(found);
+                    // Two states with the same rows may have other trees.
+                    if found.iter().all(|one| self.has_its_trees(one, count as u64)) {
+                        return Ok((count as u64, found));
+                    }
+                    wrong.push(format!("after {count} commits, a tree is not there"));
                 }
                 Some(one) => wrong.push(format!(
                     "after {count} commits, '{}' with {:?}",
@@ -71,6 +80,16 @@ impl SessionPlayer {
         bail!("what is prepared is not what it must be: {}", wrong.join("; "))
     }
 
+    /// Whether all trees that it has changed are there after so many commits, but for those that it
+    /// has made.
+    fn has_its_trees(&self, one: &Prepared, commits: u64) -> bool {
+        let there = self.ledger.names_at(commits);
+        let names = || one.changes.iter().filter(|((tree, _), _)| *tree == NAMES);
+        let made = |tree: u8| names().any(|(_, row)| *row == Some(name_row(tree)));
+        let known = |tree: u8| tree == NAMES || there.values().any(|t| *t == tree) || made(tree);
+        one.changes.iter().all(|((tree, _), _)| known(*tree))
+    }
+
     pub(super) fn prepare(&mut self, session: u8, live: Live) -> Result<()> {
         let number = 128 + (self.next_xid % 100) as u8;
         if self.prepared.iter().any(|one| one.fate == Fate::Open && one.number == number) {
@@ -81,8 +100,9 @@ impl SessionPlayer {
         // What is known must be known too if the disk crashes under way.
         let changes = self.ledger.changes(session);
         self.ledger.renumber(session, number);
-        let fate = Fate::Open;
-        self.prepared.push(Prepared { xid: xid.clone(), number, changes, is_sure: false, fate });
+        let (fate, is_sure, locks) = (Fate::Open, false, self.ledger.locks_of(number));
+        let known = Prepared { xid: xid.clone(), number, changes, locks, is_sure, fate };
+        self.prepared.push(known);
         let undo_bytes = live.undo_bytes;
         match live.txn.prepare(&xid) {
             Err(Error::Transaction(TxnError::TooLarge { .. }))

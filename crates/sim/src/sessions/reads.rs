@@ -17,8 +17,8 @@ impl SessionPlayer {
         row: Row,
         shared: bool,
     ) -> Result<()> {
-        let key = self.key(row);
-        let tree = self.tree(row.0)?;
+        let found = self.find(Some((session, &mut *live)), row)?;
+        let Some((tree, key)) = found else { return Ok(()) };
         let answer = self.ledger.ask(session, &key, shared, false);
         let mut bytes = Vec::new();
         let got = if shared {
@@ -27,7 +27,7 @@ impl SessionPlayer {
             live.txn.get_for_update(&tree, &key.1, &mut bytes)
         };
         let conflict = matches!(got, Err(Error::Transaction(TxnError::Conflict)));
-        let found = self.judge(live, answer, got)?;
+        let found = self.judge(live, answer, key.0, got)?;
         if found.is_some() || conflict {
             let held = if shared { Held::Shared } else { Held::Exclusive };
             self.ledger.lock(session, &key, held);
@@ -43,12 +43,13 @@ impl SessionPlayer {
         tree: u8,
         from: Option<u16>,
         up: bool,
-    ) -> Result<Stayed> {
-        let handle = self.tree(tree)?;
+    ) -> Result<Option<Stayed>> {
+        let found = self.find_tree(Some((session, &mut *live)), tree)?;
+        let Some((tree, handle)) = found else { return Ok(None) };
         let cursor = live.txn.cursor(&handle);
         let sight = self.ledger.cursor_sight(session);
         let mut stayed = Stayed { cursor, tree, sight, at: None };
-        let from = from.map(|number| self.key((tree, number)).1);
+        let from = from.map(|number| self.key_bytes(number));
         let (cursor, txn) = (&mut stayed.cursor, &mut live.txn);
         let (on, bound) = match (&from, up) {
             (None, true) => (cursor.seek_first(txn), Bound::Unbounded),
@@ -57,7 +58,7 @@ impl SessionPlayer {
             (Some(key), false) => (cursor.seek_before(txn, key), Bound::Excluded(&key[..])),
         };
         self.moved(session, live, &mut stayed, on, bound, up)?;
-        Ok(stayed)
+        Ok(Some(stayed))
     }
 
     pub(super) fn step(
@@ -70,7 +71,8 @@ impl SessionPlayer {
         let (cursor, txn) = (&mut stayed.cursor, &mut live.txn);
         let on = if up { cursor.next(txn) } else { cursor.prev(txn) };
         let Some(at) = stayed.at.take() else {
-            ensure!(!on?, "it stood on no row and moved to one");
+            let is_gone = self.ledger.is_gone(stayed.tree) && matches!(on, Err(Error::NoTree(_)));
+            ensure!(is_gone || !on?, "it stood on no row and moved to one");
             return Ok(());
         };
         self.moved(session, live, stayed, on, Bound::Excluded(&at[..]), up)
@@ -80,18 +82,23 @@ impl SessionPlayer {
     fn moved(
         &mut self,
         session: u8,
-        live: &Live,
+        live: &mut Live,
         stayed: &mut Stayed,
         on: Result<bool, Error>,
         from: Bound<&[u8]>,
         up: bool,
     ) -> Result<()> {
         if live.txn.isolation() != Isolation::Serializable {
-            return self.arrived(session, stayed, on?, from, up);
+            let sight = self.ledger.sight(session);
+            let sight = stayed.sight.unwrap_or(sight);
+            return match self.unless_gone(Some(live), stayed.tree, sight, on)? {
+                Some(on) => self.arrived(session, stayed, on, from, up),
+                None => Ok(()),
+            };
         }
         let span = self.ledger.span(session, stayed.tree, from, up);
         let answer = self.ledger.ask_span(session, &span);
-        let on = self.judge(live, answer, on)?;
+        let on = self.judge(live, answer, stayed.tree, on)?;
         self.ledger.lock_span(session, span, on.is_some());
         self.seen.ranges += u64::from(on.is_some());
         match on {
@@ -104,12 +111,12 @@ impl SessionPlayer {
     pub(super) fn read_and_lock(
         &mut self,
         session: u8,
-        live: &Live,
+        live: &mut Live,
         key: &Key,
         got: Result<Option<Digest>, Error>,
     ) -> Result<()> {
         let answer = self.ledger.ask(session, key, true, false);
-        let Some(found) = self.judge(live, answer, got)? else { return Ok(()) };
+        let Some(found) = self.judge(live, answer, key.0, got)? else { return Ok(()) };
         if !self.ledger.has_changed(session, key) {
             self.ledger.lock(session, key, Held::Shared);
         }
@@ -167,11 +174,45 @@ impl SessionPlayer {
         Ok(())
     }
 
-    pub(super) fn walk(&mut self, tree: u8) -> Result<()> {
-        let mut cursor = self.tree(tree)?.cursor();
+    /// What a read without locks has got; `None`: its tree is gone, and that may be by now.
+    pub(super) fn unless_gone<T>(
+        &mut self,
+        live: Option<&mut Live>,
+        tree: u8,
+        sight: Sight,
+        got: Result<T, Error>,
+    ) -> Result<Option<T>> {
+        if matches!(got, Err(Error::NoTree(_))) && self.ledger.may_be_gone(tree, sight) {
+            self.forget_gone(live, tree);
+            return Ok(None);
+        }
+        Ok(Some(got?))
+    }
+
+    /// A handle has been found to be good for nothing.
+    pub(super) fn forget_gone(&mut self, live: Option<&mut Live>, tree: u8) {
+        let at_hand = live.map_or(&mut self.at_hand, |live| &mut live.at_hand);
+        at_hand.retain(|_, known| *known != tree);
+        self.seen.gone += 1;
+    }
+
+    pub(super) fn look(&mut self, row: Row) -> Result<()> {
+        let Some((tree, key)) = self.find(None, row)? else { return Ok(()) };
+        let found = tree.get(&key.1).map(|found| found.map(|bytes| digest(&bytes)));
+        match self.unless_gone(None, key.0, Sight::Latest, found)? {
+            Some(found) => self.compare(None, Sight::Latest, &key, found),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn walk(&mut self, name: u8) -> Result<()> {
+        let Some((tree, handle)) = self.find_tree(None, name)? else { return Ok(()) };
+        let mut cursor = handle.cursor();
         let mut at: Option<Vec<u8>> = None;
-        let mut on = cursor.seek_first()?;
+        let mut moved = cursor.seek_first();
         loop {
+            let on = self.unless_gone(None, tree, Sight::Latest, moved)?;
+            let Some(on) = on else { return Ok(()) };
             let from = at.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
             let expected = self.ledger.next_row(None, Sight::Latest, tree, from, true);
             let found = match on {
@@ -181,7 +222,7 @@ impl SessionPlayer {
             ensure!(found == expected, "walked to {found:?}, the model says {expected:?}");
             let Some((key, _)) = found else { return Ok(()) };
             at = Some(key);
-            on = cursor.next()?;
+            moved = cursor.next();
         }
     }
 }

@@ -1,4 +1,5 @@
 //! Turns, the crashes in them, and the run of both.
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
@@ -6,12 +7,12 @@ use weir::{Db, Error, ManualClock, SimVolume};
 use weir_device::CrashMode;
 
 use super::draw::Draw;
-use super::ledger::Ledger;
+use super::ledger::{Ledger, mark};
 use super::play::SessionPlayer;
 use super::prepared::Prepared;
 use super::seen::Seen;
 use super::turn::Turn;
-use crate::model::{Contents, mark};
+use crate::model::Contents;
 use crate::play::{Ending, tree_name};
 use crate::scenario::{Crash, Tally, told};
 use crate::setup::{Planted, Setup};
@@ -88,9 +89,10 @@ impl SessionScenario {
         let mut empty = Contents::new();
         for tree in 0..self.trees {
             db.create_tree(&tree_name(tree))?;
-            empty.insert(tree, std::collections::BTreeMap::new());
+            empty.insert(tree, BTreeMap::new());
         }
-        Ok((volume, db, Found { contents: empty, prepared: Vec::new() }))
+        let (prepared, names) = (Vec::new(), BTreeMap::new());
+        Ok((volume, db, Found { contents: empty, prepared, names, next_tree: self.trees }))
     }
 
     /// The disk's steps that all turns take together without a crash.
@@ -101,7 +103,7 @@ impl SessionScenario {
         let clock = Arc::new(ManualClock::default());
         let (volume, db, empty) = self.create(&clock)?;
         let before = volume.writes_so_far();
-        let mut player = self.player(self.setup, &volume, &clock, db, empty, 0)?;
+        let mut player = self.player(self.setup, &volume, &clock, db, empty, 0);
         player.play(&self.turns)?;
         Ok(volume.writes_so_far() - before)
     }
@@ -114,7 +116,7 @@ impl SessionScenario {
         let clock = Arc::new(ManualClock::default());
         let (volume, db, empty) = self.create(&clock)?;
         volume.set_crash_after(Some(crash.after));
-        let mut player = self.player(self.setup, &volume, &clock, db, empty, 0)?;
+        let mut player = self.player(self.setup, &volume, &clock, db, empty, 0);
         player.play(&self.turns)?;
         let found = volume.crash_with(crash.mode, crash.seed);
         let db = recover(&self.setup, &found, &clock)?;
@@ -130,11 +132,11 @@ impl SessionScenario {
         db: Db,
         found: Found,
         opening: u64,
-    ) -> Result<SessionPlayer> {
-        let ledger = Ledger::new(found.contents);
+    ) -> SessionPlayer {
+        let ledger = Ledger::new(found.contents, &found.names, found.next_tree);
         let (volume, clock) = (volume.clone(), clock.clone());
         let first_xid = opening * 10_000;
-        SessionPlayer::new(setup, volume, clock, db, ledger, self.trees, found.prepared, first_xid)
+        SessionPlayer::new(setup, volume, clock, db, ledger, found.prepared, first_xid)
     }
 
     /// Runs it from an empty disk to its end (SIM-1).
@@ -150,7 +152,7 @@ impl SessionScenario {
         for (number, crash) in self.crashes.iter().enumerate() {
             let told = || format!("crash {number}, {crash:?}");
             volume.set_crash_after(Some(crash.after));
-            let mut player = self.player(setup, &volume, &clock, db, now, number as u64)?;
+            let mut player = self.player(setup, &volume, &clock, db, now, number as u64);
             let ending = player.play(rest).with_context(told)?;
             let done = if let Ending::Crashed { at } = ending { at + 1 } else { rest.len() };
             tally.ops += done as u64;
@@ -174,13 +176,13 @@ impl SessionScenario {
             tally.recoveries += 1;
             rest = &rest[done..];
         }
-        let mut player = self.player(setup, &volume, &clock, db, now, self.crashes.len() as u64)?;
+        let mut player = self.player(setup, &volume, &clock, db, now, self.crashes.len() as u64);
         let ending = player.play(rest).context("after the last crash")?;
         ensure!(ending == Ending::Done, "the disk crashed by itself");
         tally.ops += rest.len() as u64;
         settle(&mut player).context("at the end")?;
         seen.add(&player.seen);
-        let latest = player.ledger().latest().clone();
+        let latest = player.ledger().latest();
         drop(player);
         let db = recover(&setup, &volume, &clock).context("opening at the end")?;
         ensure!(db.recovery_report().is_none(), "it was closed, and recovered all the same");
@@ -230,21 +232,25 @@ fn settle(player: &mut SessionPlayer) -> Result<()> {
     let stats = db.stats();
     let left = (stats.open_transactions, stats.history_transactions, stats.snapshots);
     ensure!(left == (0, 0, 0), "all have ended, and open, history and snapshots are {left:?}");
-    ensure!(stats.locks.held == 0, "all have ended, and {} locks are held", stats.locks.held);
-    audit_contents(db, player.ledger().latest())
+    let locks = stats.locks.held + stats.locks.ranges;
+    ensure!(locks == 0, "all have ended, and {locks} locks are held");
+    audit_contents(db, &player.ledger().latest())
 }
 
 /// What a database holds.
 struct Found {
     contents: Contents,
     prepared: Vec<Prepared>,
+    /// The trees' own numbers by name; none: all have those of their names.
+    names: BTreeMap<u8, u8>,
+    next_tree: u8,
 }
 
 /// Whether what recovery found is the state after some commits that holds all that were durable
 /// (SIM-2), with what was prepared, and sound. Returns it.
 fn check_window(db: &Db, player: &SessionPlayer) -> Result<Found> {
     let contents = contents(db).context("reading after recovery")?;
-    let prepared = player.may_be_found(mark(&contents), &db.prepared())?;
+    let (commits, prepared) = player.may_be_found(mark(&contents), &db.prepared())?;
     if prepared.is_empty() {
         audit_contents(db, &contents).context("after recovery")?;
     } else {
@@ -254,7 +260,8 @@ fn check_window(db: &Db, player: &SessionPlayer) -> Result<Found> {
         let problem = report.problems.iter().find(is_wrong);
         ensure!(problem.is_none(), "after recovery the check found: {problem:?}");
     }
-    Ok(Found { contents, prepared })
+    let (names, next_tree) = (player.ledger().names_at(commits), player.ledger().next_tree());
+    Ok(Found { contents, prepared, names, next_tree })
 }
 
 /// Lets a recovery crash; returns the disk that it leaves.

@@ -27,6 +27,10 @@ pub struct Seen {
     pub prepared: u64,
     /// Ranges locked by cursors.
     pub ranges: u64,
+    /// Trees made, dropped and renamed.
+    pub defined: u64,
+    /// Handles found to be older than the end of their tree.
+    pub gone: u64,
 }
 
 impl Seen {
@@ -44,5 +48,7 @@ impl Seen {
         self.carried += other.carried;
         self.prepared += other.prepared;
         self.ranges += other.ranges;
+        self.defined += other.defined;
+        self.gone += other.gone;
     }
 }

@@ -3,7 +3,7 @@ use weir::{Durability, Isolation};
 
 use crate::op::Value;
 
-/// A row: the number of its tree and of its key.
+/// A row: its tree, by the number in its name, and the number of its key.
 pub type Row = (u8, u16);
 
 /// How a transaction is committed.
@@ -110,6 +110,36 @@ pub enum Turn {
         session: u8,
         /// In ascending order.
         up: bool,
+    },
+    /// Makes a tree.
+    Create {
+        /// Who.
+        session: u8,
+        /// Which.
+        tree: u8,
+    },
+    /// Drops a tree.
+    Drop {
+        /// Who.
+        session: u8,
+        /// Which.
+        tree: u8,
+    },
+    /// Drops a tree, and makes another of the same name.
+    Truncate {
+        /// Who.
+        session: u8,
+        /// Which.
+        tree: u8,
+    },
+    /// Gives a tree another name.
+    Rename {
+        /// Who.
+        session: u8,
+        /// Which.
+        tree: u8,
+        /// Its new name.
+        to: u8,
     },
     /// Sets a savepoint.
     Savepoint {

@@ -2,7 +2,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use weir::{Background, Config, Db, SimVolume, TxnOptions};
+use weir::{Background, Config, Db, Durability, SimVolume, TxnOptions};
 use weir_table::{Error, Index, Table, Tables, Value};
 
 use crate::support::{assert_sound, begin, bird, birds, config, fill, new_with_log};
@@ -133,4 +133,35 @@ fn large_keys_and_a_small_log() {
     }
     assert!(tables.add_index("birds", &Index::new("again", ["name"])).expect("an index"));
     assert_sound(&db, &tables);
+}
+
+/// What a prepared transaction has inserted is in an index that is added after a restart.
+#[test]
+fn an_index_waits_for_what_is_prepared_also_after_a_restart() {
+    let volume = SimVolume::new(34);
+    let threads = Config { background: Background::Threads, ..config() };
+    let start = |volume: &SimVolume| {
+        let db = Db::open_on(Arc::new(volume.clone()), threads.clone()).expect("a database");
+        let tables = Tables::open(&db).expect("its tables");
+        (db, tables)
+    };
+    let (db, tables) = start(&volume);
+    let table = birds(&tables);
+    fill(&db, &table, 1..20);
+    let mut txn = begin(&db);
+    table.insert(&mut txn, &bird(100, None, "late", 7)).expect("an insert");
+    txn.prepare(b"x").expect("prepared");
+    drop((table, tables));
+    db.close().expect("close");
+    let (db, tables) = start(&volume);
+    std::thread::scope(|scope| {
+        let builder = scope.spawn(|| tables.add_index("birds", &Index::new("more", ["weight"])));
+        while db.stats().locks.waiting == 0 && !builder.is_finished() {
+            std::thread::yield_now();
+        }
+        assert!(db.commit_prepared(b"x", Durability::Synced).expect("a commit"));
+        assert!(builder.join().expect("the builder").expect("an index"));
+    });
+    assert_sound(&db, &tables);
+    db.close().expect("close");
 }

@@ -49,6 +49,7 @@
 //! `end` finds the entry, or it never comes to be.
 mod blockers;
 mod deadlock;
+mod kept;
 mod kind;
 mod look;
 mod owner;

@@ -123,6 +123,11 @@ impl Owner {
         std::mem::take(&mut state.locks)
     }
 
+    /// Where it holds something.
+    pub(super) fn targets(&self) -> Vec<Target> {
+        self.state.lock().locks.clone()
+    }
+
     /// Begins a wait, unless it has been killed. Called under the mutex of the target's shard.
     pub(super) fn begin_wait(&self, target: &Target) -> bool {
         let mut state = self.state.lock();

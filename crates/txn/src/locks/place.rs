@@ -120,6 +120,17 @@ pub enum PlaceBuf {
     },
 }
 
+impl PlaceBuf {
+    /// As one that is asked for.
+    #[must_use]
+    pub fn as_place(&self) -> Place<'_> {
+        match self {
+            PlaceBuf::Key(key) => Place::Key(key),
+            PlaceBuf::Range { from, to } => Place::Range { from, to: to.as_deref() },
+        }
+    }
+}
+
 impl From<Place<'_>> for PlaceBuf {
     fn from(place: Place<'_>) -> Self {
         match place {

@@ -61,7 +61,7 @@ struct Counts {
 /// The explicit locks of transactions, and those who wait for them.
 pub struct LockTable {
     pub(super) shards: Shards,
-    registry: Registry,
+    pub(super) registry: Registry,
     clock: Arc<dyn Clock>,
     counts: Counts,
 }

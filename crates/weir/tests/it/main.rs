@@ -7,6 +7,7 @@ mod flip;
 mod hosts;
 mod large;
 mod old_snapshots;
+mod prepared_locks;
 mod ranges;
 mod recovery_threads;
 mod support;

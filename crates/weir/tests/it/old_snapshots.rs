@@ -119,3 +119,39 @@ fn money_is_neither_made_nor_lost_in_any_snapshot() {
     let mut reader = db.begin(TxnOptions::default());
     assert_eq!(sums(&mut reader, &tree).1, EACH * i64::from(ACCOUNTS));
 }
+
+/// An archive that a crash has left is freed in the background of the next opening, which makes
+/// archives of its own, and trees.
+#[test]
+fn archives_of_an_opening_that_crashed_are_not_mistaken_for_later_trees() {
+    let mut volume = SimVolume::new(5);
+    for round in 0..3u32 {
+        let config = Config { background: Background::Manual, ..config() };
+        let db = Db::open_on(Arc::new(volume.clone()), config).expect("opened");
+        let tree = db.create_tree(&format!("t{round}")).expect("a tree");
+        let mut held = Vec::new();
+        for age in 0..3 {
+            held.push(db.snapshot());
+            for n in 0..4_000u32 {
+                let mut txn = db.begin(TxnOptions::default());
+                txn.put(&tree, &(n % 50).to_be_bytes(), &[age; 60]).expect("a row");
+                let _ = txn.commit().expect("committed");
+            }
+            db.step().expect("a step");
+        }
+        assert!(db.stats().archived_versions > 0, "nothing has left memory");
+        // The first archives are dropped, the others are there when the disk crashes.
+        held.remove(0);
+        for _ in 0..20 {
+            db.step().expect("a step");
+        }
+        for older in 0..=round {
+            let tree = db.tree(&format!("t{older}")).expect("read").expect("the tree");
+            tree.put(b"last", b"", Durability::Synced).expect("nobody has dropped it");
+        }
+        volume = volume.crash(u64::from(round));
+    }
+    let db = Db::open_on(Arc::new(volume), config()).expect("opened");
+    let report = db.check(&mut |_, _| {}).expect("checked");
+    assert_eq!(report.problems, Vec::<String>::new());
+}

@@ -1,0 +1,154 @@
+//! The locks of a prepared transaction, as bytes that outlive a restart: in the record that says
+//! so, or, when they are many, in a chain of pages that the record names.
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 0, then entries | the locks |
+//! | 1, first page, mark, length | where they are |
+//!
+//! An entry: tree, 2 * shape + kind, key; of a range with an end, that too. Shapes: a key, a range
+//! without an end, a range with one. Kinds: share, exclusive. Numbers are varints, keys have their
+//! length before them.
+use std::sync::Arc;
+
+use weir_base::{PageNo, TreeId, varint};
+use weir_btree::{ChainHead, Env, Tree, TreeError};
+use weir_change::Header;
+
+use crate::cleanup::Todo;
+use crate::error::TxnError;
+use crate::locks::{Kind, PlaceBuf};
+use crate::past::Past;
+use crate::run::Writer;
+use crate::txn::Txn;
+
+/// More than this lies in pages: the record is written again each time it is carried forward.
+const INLINE_BYTES_MAX: usize = 1024;
+
+/// What is locked, and how.
+pub(crate) type Lock = (TreeId, PlaceBuf, Kind);
+
+impl Txn {
+    /// What it has locked, to be written down; what is stored is freed when it ends.
+    pub(crate) fn keep_locks(&mut self, w: &Writer, past: &Arc<Past>) -> Result<Vec<u8>, TxnError> {
+        let mut bytes = vec![0];
+        w.locks().held_by(past.id()).iter().for_each(|lock| encode(lock, &mut bytes));
+        if bytes.len() <= INLINE_BYTES_MAX {
+            return Ok(bytes);
+        }
+        let keep = past.work.lock().depth();
+        self.savepoint_at.set(keep);
+        let tree = Tree::at(w.env().clone(), TreeId(0), PageNo::NONE);
+        let header = Header { txn: Some(past.id()), ..Header::default() };
+        let mark = self.next_mark(past);
+        let written = tree.write_chain(&bytes, mark, header, &mut |e| self.hear(w, past, e));
+        let chain = match written {
+            Ok(chain) => chain,
+            Err(e) => {
+                self.back_to(w, past, keep)?;
+                return Err(e.into());
+            }
+        };
+        let (first, mark) = (chain.first, chain.mark);
+        past.work.lock().push_todo(Todo::Chain { first, mark, tree: TreeId(0) });
+        let mut place = vec![1];
+        for number in [u64::from(first.0), mark, chain.len] {
+            varint::put(&mut place, number);
+        }
+        Ok(place)
+    }
+}
+
+/// What was written down.
+///
+/// # Errors
+/// [`TreeError::Damaged`], and those of reading pages.
+pub(crate) fn read(env: &Arc<Env>, bytes: &[u8]) -> Result<Vec<Lock>, TreeError> {
+    let tree = Tree::at(env.clone(), TreeId(0), PageNo::NONE);
+    let damaged = || tree.damaged(PageNo::NONE, "a prepared transaction's locks cannot be read");
+    let stored;
+    let mut entries = match bytes.split_first() {
+        None => return Ok(Vec::new()),
+        Some((0, entries)) => entries,
+        Some((1, mut place)) => {
+            let mut chain = chain_at(&mut place).ok_or_else(damaged)?.encode();
+            if !tree.fetch(&mut chain)? {
+                return Err(damaged());
+            }
+            stored = chain;
+            stored.get(1..).ok_or_else(damaged)?
+        }
+        Some(_) => return Err(damaged()),
+    };
+    let mut locks = Vec::new();
+    while !entries.is_empty() {
+        locks.push(decode(&mut entries).ok_or_else(damaged)?);
+    }
+    Ok(locks)
+}
+
+fn chain_at(place: &mut &[u8]) -> Option<ChainHead> {
+    let first = PageNo(u32::try_from(varint::take(place)?).ok()?);
+    let mark = varint::take(place)?;
+    Some(ChainHead { first, mark, len: varint::take(place)? })
+}
+
+fn encode((tree, place, kind): &Lock, out: &mut Vec<u8>) {
+    let (shape, keys): (u64, [Option<&[u8]>; 2]) = match place {
+        PlaceBuf::Key(key) => (0, [Some(key), None]),
+        PlaceBuf::Range { from, to: None } => (1, [Some(from), None]),
+        PlaceBuf::Range { from, to: Some(to) } => (2, [Some(from), Some(to)]),
+    };
+    varint::put(out, u64::from(tree.0));
+    varint::put(out, 2 * shape + u64::from(*kind == Kind::Exclusive));
+    for key in keys.into_iter().flatten() {
+        varint::put(out, key.len() as u64);
+        out.extend_from_slice(key);
+    }
+}
+
+fn decode(bytes: &mut &[u8]) -> Option<Lock> {
+    let tree = TreeId(u32::try_from(varint::take(bytes)?).ok()?);
+    let tag = varint::take(bytes)?;
+    let kind = if tag & 1 == 0 { Kind::Share } else { Kind::Exclusive };
+    let from = take_key(bytes)?;
+    let place = match tag >> 1 {
+        0 => PlaceBuf::Key(from),
+        1 => PlaceBuf::Range { from, to: None },
+        2 => PlaceBuf::Range { from, to: Some(take_key(bytes)?) },
+        _ => return None,
+    };
+    Some((tree, place, kind))
+}
+
+fn take_key(bytes: &mut &[u8]) -> Option<Box<[u8]>> {
+    let len = usize::try_from(varint::take(bytes)?).ok()?;
+    let (key, rest) = bytes.split_at_checked(len)?;
+    *bytes = rest;
+    Some(key.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn locks_come_back_as_they_were_and_garbage_does_not() {
+        let key = |text: &str| -> Box<[u8]> { text.as_bytes().into() };
+        let all = [
+            (TreeId(3), PlaceBuf::Key(key("k")), Kind::Share),
+            (TreeId(3), PlaceBuf::Key(key("")), Kind::Exclusive),
+            (TreeId(300), PlaceBuf::Range { from: key(""), to: None }, Kind::Exclusive),
+            (TreeId(4), PlaceBuf::Range { from: key("a"), to: Some(key("b\0")) }, Kind::Share),
+        ];
+        let mut bytes = Vec::new();
+        all.iter().for_each(|lock| encode(lock, &mut bytes));
+        let mut rest = &bytes[..];
+        for lock in &all {
+            assert_eq!(decode(&mut rest).as_ref(), Some(lock));
+        }
+        assert!(rest.is_empty());
+        assert_eq!(decode(&mut &bytes[..2]), None);
+        assert_eq!(decode(&mut &[1u8, 9, 0][..]), None, "no such shape");
+    }
+}

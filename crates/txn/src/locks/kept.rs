@@ -1,0 +1,46 @@
+//! What a prepared transaction holds, to be written down, and given back to it after a restart.
+use weir_base::{TreeId, TxnId};
+
+use super::kind::Kind;
+use super::place::{Place, PlaceBuf, Target};
+use super::table::LockTable;
+use super::tree_locks::{Held, TreeLocks};
+
+impl LockTable {
+    /// All that `id` holds explicitly, now.
+    #[must_use]
+    pub fn held_by(&self, id: TxnId) -> Vec<(TreeId, PlaceBuf, Kind)> {
+        let mut all = Vec::new();
+        for target in self.registry.find(id).map(|owner| owner.targets()).unwrap_or_default() {
+            let (tree, shard) = (target.tree(), self.shards.lock(target.tree()));
+            let Some(locks) = shard.find(tree) else { continue };
+            let mine = |held: &Held| held.owner.id() == id;
+            match &target {
+                Target::Row(_, key) => {
+                    let granted = locks.row(key).into_iter().flat_map(|row| &row.granted);
+                    let held = granted.filter(|held| mine(held));
+                    all.extend(held.map(|held| (tree, Place::Key(key).into(), held.kind)));
+                }
+                Target::Ranges(_) => {
+                    let ranges = locks.ranges.iter().filter(|range| mine(&range.held));
+                    all.extend(ranges.map(|r| (tree, r.span.place().into(), r.held.kind)));
+                }
+            }
+        }
+        all
+    }
+
+    /// Gives back what [`LockTable::held_by`] has told, whoever else holds something there: who has
+    /// locked a range for sharing and was refused a row of it keeps the range beside the row's
+    /// writer. Called before anybody can ask for anything.
+    ///
+    /// # Panics
+    /// If `id` is not registered, or has ended.
+    pub fn give_back(&self, id: TxnId, tree: TreeId, place: Place<'_>, kind: Kind) {
+        let owner = self.registry.find(id).expect("transactions are registered before they lock");
+        let tally = &self.shards.tally;
+        let grant = |locks: &mut TreeLocks| locks.grant(&owner, place, kind, tally);
+        let granted = self.shards.lock(tree).with(tree, grant);
+        assert!(granted, "transaction {id} has ended and is given a lock");
+    }
+}
