@@ -104,6 +104,10 @@ impl Writer {
             }
             _ => false,
         };
+        if work.is_clean() && !prepared {
+            // Nothing of it would be carried forward: it must not hold the log until its turn.
+            self.registry().unpin(found.id);
+        }
         drop(work);
         let txn = Txn::resumed(past, Isolation::ReadCommitted);
         if prepared {

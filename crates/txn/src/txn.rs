@@ -329,6 +329,8 @@ impl Txn {
             Ok(written) => written,
             Err(e) => {
                 past.truncate(base);
+                // Also a tree that is gone may be the end of a change: it must not hold the log.
+                self.unpin_if_clean(w, past, &work);
                 return Err(e.into());
             }
         };
@@ -442,20 +444,15 @@ impl Txn {
         self.make_way(w, &past, 4096)?;
         self.pin(w, &past);
         let mut work = past.work.lock();
-        let env = w.env();
-        let claimed = env.space.claim(1)?;
-        let root = claimed[0];
-        let header = Header { txn: Some(past.id()), undo: true, ..Header::default() };
-        let mut group = Group::begin(header);
-        if let Err(e) = Tree::create(env, &mut group, id, root) {
-            env.space.unclaim(&claimed);
-            return Err(e.into());
+        let made = new_tree(w, past.id(), id);
+        match &made {
+            Ok(tree) => {
+                work.undo.push(Undo::Tree { tree: id, root: tree.root() });
+                work.undo_bytes += 16;
+            }
+            Err(_) => self.unpin_if_clean(w, &past, &work),
         }
-        group.note(&Op::UndoTree { tree: id, root });
-        group.commit(env.pool.log())?;
-        work.undo.push(Undo::Tree { tree: id, root });
-        work.undo_bytes += 16;
-        Ok(Tree::at(env.clone(), id, root))
+        made
     }
 
     /// Frees a tree's pages once the transaction has committed and no snapshot from before is held.
@@ -671,6 +668,21 @@ const YIELDS_BEFORE_QUEUE: u32 = 32;
 
 /// And how often where others queue already: many who run for one row take each other's time.
 pub(crate) const YIELDS_BESIDE_QUEUE: u32 = 4;
+
+/// Makes an empty tree in the name of `own`, and says in the log how to take that back.
+fn new_tree(w: &Writer, own: TxnId, id: TreeId) -> Result<Tree, TxnError> {
+    let env = w.env();
+    let claimed = env.space.claim(1)?;
+    let root = claimed[0];
+    let mut group = Group::begin(Header { txn: Some(own), undo: true, ..Header::default() });
+    if let Err(e) = Tree::create(env, &mut group, id, root) {
+        env.space.unclaim(&claimed);
+        return Err(e.into());
+    }
+    group.note(&Op::UndoTree { tree: id, root });
+    group.commit(env.pool.log())?;
+    Ok(Tree::at(env.clone(), id, root))
+}
 
 /// What to do with a row, seen under its leaf's latch.
 #[allow(clippy::too_many_arguments)] // All that the decision depends on.
