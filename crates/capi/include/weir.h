@@ -489,7 +489,7 @@ enum weir_code weir_rollback_prepared(const struct weir_db *db, struct weir_byte
 enum weir_code weir_check(const struct weir_db *db, weir_visit visit, void *context);
 
 // Serves the metrics of a database at http://ADDRESS/metrics to this machine alone. `address`:
-// 127.0.0.1:9600, [::1]:9600, :9600 or 9600.
+// 127.0.0.1:9600, `[::1]:9600`, :9600 or 9600.
 enum weir_code weir_serve_metrics(const struct weir_db *db,
                                   struct weir_bytes address,
                                   struct weir_endpoint **out);

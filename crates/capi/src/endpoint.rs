@@ -11,7 +11,7 @@ pub struct weir_endpoint {
 }
 
 /// Serves the metrics of a database at http://ADDRESS/metrics to this machine alone. `address`:
-/// 127.0.0.1:9600, [::1]:9600, :9600 or 9600.
+/// 127.0.0.1:9600, `[::1]:9600`, :9600 or 9600.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_serve_metrics(
     db: *const weir_db,
