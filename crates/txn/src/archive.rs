@@ -100,7 +100,7 @@ impl Archive {
         self.versions.load(Ordering::Relaxed)
     }
 
-    /// Versions have been added; fewer than none have been dropped.
+    /// So many versions have been added. None is counted out before the last archive is dropped.
     pub(crate) fn count(&self, more: u64) {
         self.versions.fetch_add(more, Ordering::Relaxed);
     }

@@ -390,8 +390,9 @@ impl Registry {
         Some(Archivable { batch, looked, snapshots })
     }
 
-    /// What the snapshot `at` does not see, though its number is not unknown to be later: how a
-    /// snapshot looks to who knows transactions by their own numbers only.
+    /// What the snapshot `at` does not see, told without commit numbers: all from `bound` on, and
+    /// those before it that were under way when it was taken. Only while `at` is held: then all
+    /// that have ended since are known here.
     pub(crate) fn view_of(&self, at: u64, bound: TxnId) -> OldView {
         let mut open: Vec<TxnId> = self.inner.lock().open.range(..bound).copied().collect();
         let mut from = at + 1;
