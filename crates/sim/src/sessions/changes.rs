@@ -111,7 +111,7 @@ impl SessionPlayer {
         let nothing = did == Some(false) || did == Some(true) && looks && value.is_none();
         if serializable && (is_duplicate || nothing) {
             // It tells what is there: that must stay so.
-            self.ledger.lock(session, &key, Held::Shared);
+            self.ledger.lock_beside(session, &key, Held::Shared, answer);
         }
         let Some(did) = did else { return Ok(()) };
         let expected = there.is_some() || matches!(turn, Turn::Put { .. } | Turn::Insert { .. });

@@ -30,7 +30,7 @@ impl SessionPlayer {
         let found = self.judge(live, answer, key.0, got)?;
         if found.is_some() || conflict {
             let held = if shared { Held::Shared } else { Held::Exclusive };
-            self.ledger.lock(session, &key, held);
+            self.ledger.lock_beside(session, &key, held, answer);
         }
         let Some(found) = found else { return Ok(()) };
         self.compare(Some(session), Sight::Latest, &key, found.then(|| digest(&bytes)))
