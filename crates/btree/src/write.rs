@@ -2,8 +2,9 @@
 //! apply.
 use std::cell::RefCell;
 
-use weir_change::{Before, Cleanup, Group, Header, Op};
-use weir_page::{Flags, Stamp};
+use weir_base::PageNo;
+use weir_change::{Before, Cleanup, Difference, Group, Header, Op, Shape};
+use weir_page::{Flags, Node, Stamp};
 use weir_pool::Exclusive;
 use weir_redo::Span;
 
@@ -180,11 +181,7 @@ impl Tree {
         let Some(leaf) = arrived.node.upgrade() else { return Ok(Tried::Changed) };
         let node = leaf.node();
         let found = node.search(key);
-        let row = found.ok().map(|slot| Row {
-            stamp: node.stamp(slot),
-            flags: node.flags(slot),
-            value: node.value(slot),
-        });
+        let row = found.ok().map(|slot| row_at(node, slot));
         let action = decide(row);
         let buffer = buffer.map(RefCell::borrow);
         let action: Action<'_> = match (action, &buffer) {
@@ -231,13 +228,9 @@ impl Tree {
         action: Action<'_>,
         replaced: Option<ChainHead>,
     ) -> Result<(Span, bool), TreeError> {
-        let page = leaf.page();
-        let seq = change.seq;
+        let (page, seq) = (leaf.page(), change.seq);
         let undo = change.mode == Mode::Undoable;
         let mut group = Group::begin(Header { undo, ..change.header });
-        if change.mode == Mode::Undoable {
-            self.note_undo(&mut group, &leaf, key, seq, found, action);
-        }
         if let (Mode::Single, Some(chain)) = (change.mode, replaced) {
             let (first, mark) = (chain.first, chain.mark);
             group.note(&Op::Cleanup(Cleanup::Chain { first, mark }));
@@ -248,35 +241,19 @@ impl Tree {
         if change.undone {
             group.note(&Op::Undone { entries: 1 });
         }
-        let held = group.hold(leaf);
-        match (action, found) {
-            (Action::Put(value), Err(slot)) => {
-                let op = Op::Insert { page, key, seq, flags: value.flags, value: value.bytes };
-                group.apply_at(held, &op, Some(slot));
-            }
-            (Action::Put(value), Ok(slot)) => {
-                let node = group.page(held).node();
-                if node.flags(slot) == value.flags {
-                    let (offset, removed, kept) = difference(node.value(slot), value.bytes);
-                    let bytes = &value.bytes[offset..value.bytes.len() - kept];
-                    let op = Op::Update { page, key, seq, offset, removed, bytes };
-                    group.apply_at(held, &op, Some(slot));
-                } else {
-                    let op = Op::Insert { page, key, seq, flags: value.flags, value: value.bytes };
-                    group.apply_at(held, &op, Some(slot));
-                }
-            }
-            (Action::Mark, Ok(slot)) => {
-                group.apply_at(held, &Op::Mark { page, key, seq, deleted: true }, Some(slot));
-            }
-            (Action::Remove, Ok(slot)) => {
-                group.apply_at(held, &Op::Remove { page, key }, Some(slot));
-            }
-            (Action::Nothing | Action::PutBuffer(_), _)
-            | (Action::Mark | Action::Remove, Err(_)) => {
-                unreachable!("BTREE-3: nothing to do was answered before")
-            }
+        let old = found.ok().map(|slot| row_at(leaf.node(), slot));
+        let alike = alike(old, action, undo);
+        let op = self.row_op(page, key, seq, old, action, alike.as_ref());
+        if undo && !matches!(op, Op::Flip { .. }) {
+            let before = old.map_or(Before::Absent, |old| Before::Row {
+                flags: old.flags,
+                stamp: old.stamp,
+                bytes: old.value,
+            });
+            group.note_undo(self.id, key, seq, before, &op);
         }
+        let held = group.hold(leaf);
+        group.apply_at(held, &op, Some(found.unwrap_or_else(|slot| slot)));
         if let (Some(stamp), Action::Put(_)) = (change.stamp, action) {
             group.apply(held, &Op::Restamp { page, key, stamp });
         }
@@ -284,31 +261,67 @@ impl Tree {
         Ok((group.commit(self.env.pool.log())?, thin))
     }
 
-    fn note_undo(
+    /// The operation that makes the row what it is to be.
+    fn row_op<'a>(
         &self,
-        group: &mut Group<'_>,
-        leaf: &Exclusive<'_>,
-        key: &[u8],
+        page: PageNo,
+        key: &'a [u8],
         seq: u32,
-        found: Result<usize, usize>,
-        action: Action<'_>,
-    ) {
-        let node = leaf.node();
-        let tree = self.id;
-        let Ok(slot) = found else {
-            group.note(&Op::Undo { tree, key, seq, before: Before::Absent });
-            return;
+        old: Option<Row<'_>>,
+        action: Action<'a>,
+        alike: Option<&'a Alike>,
+    ) -> Op<'a> {
+        // A mark changes no bytes of the row.
+        let (flags, bytes) = match (action, old) {
+            (Action::Put(new), _) => (new.flags, new.bytes),
+            (_, Some(old)) => (Flags { deleted: true, ..old.flags }, &[][..]),
+            (_, None) => unreachable!("BTREE-3: nothing to do was answered before"),
         };
-        let (stamp, flags, old) = (node.stamp(slot), node.flags(slot), node.value(slot));
-        let before = match action {
-            Action::Put(value) if value.flags == flags && value.bytes.len() == old.len() => {
-                let (offset, removed, _) = difference(old, value.bytes);
-                Before::Delta { offset, removed, bytes: &old[offset..offset + removed], stamp }
+        match (alike, old) {
+            (Some(Alike::Flips(difference)), Some(Row { stamp, flags: old_flags, .. })) => {
+                let (tree, flips) = (self.id, difference.flips());
+                Op::Flip { page, tree, key, seq, flags, old_flags, stamp, flips }
             }
-            _ => Before::Row { flags, stamp, bytes: old },
-        };
-        group.note(&Op::Undo { tree, key, seq, before });
+            (Some(Alike::Patches(shape)), _) => {
+                Op::Patch { page, key, seq, flags, patches: shape.of(bytes) }
+            }
+            _ if matches!(action, Action::Remove) => Op::Remove { page, key },
+            (_, Some(old)) if old.flags == flags => {
+                let (offset, removed, kept) = difference(old.value, bytes);
+                let bytes = &bytes[offset..bytes.len() - kept];
+                Op::Update { page, key, seq, offset, removed, bytes }
+            }
+            _ => Op::Insert { page, key, seq, flags, value: bytes },
+        }
     }
+}
+
+fn row_at(node: Node<&[u8]>, slot: usize) -> Row<'_> {
+    Row { stamp: node.stamp(slot), flags: node.flags(slot), value: node.value(slot) }
+}
+
+/// What changes of a value that stays as long and where it is.
+enum Alike {
+    /// It may have to be taken back.
+    Flips(Difference),
+    /// It need not.
+    Patches(Shape),
+}
+
+fn alike(old: Option<Row<'_>>, action: Action<'_>, undo: bool) -> Option<Alike> {
+    let old = old?;
+    Some(match (action, undo) {
+        (Action::Mark, true) => Alike::Flips(Difference::nothing()),
+        (Action::Mark, false) => Alike::Patches(Shape::nothing()),
+        (Action::Put(new), _)
+            if new.bytes.len() != old.value.len() || new.flags.overflow != old.flags.overflow =>
+        {
+            return None;
+        }
+        (Action::Put(new), true) => Alike::Flips(Difference::between(old.value, new.bytes)),
+        (Action::Put(new), false) => Alike::Patches(Shape::between(old.value, new.bytes)),
+        _ => return None,
+    })
 }
 
 /// Where two values differ: the offset, how many old bytes are replaced, and how many at the end

@@ -73,7 +73,8 @@ pub fn apply_at(
     match *op {
         Op::Insert { .. }
         | Op::Update { .. }
-        | Op::Mark { .. }
+        | Op::Patch { .. }
+        | Op::Flip { .. }
         | Op::Restamp { .. }
         | Op::Remove { .. } => apply_row(op, writer, page, slot),
         Op::InsertChild { .. }
@@ -143,7 +144,14 @@ fn apply_row(
             within(name, offset, removed, node.node().value_len(slot))?;
             node.splice(slot, Stamp { writer, seq }, offset, removed, bytes)?;
         }
-        Op::Mark { seq, deleted, .. } => node.set_deleted(slot, Stamp { writer, seq }, deleted),
+        Op::Patch { seq, flags, patches, .. } => {
+            within(name, 0, patches.end(), node.node().value_len(slot))?;
+            patches.apply(node.patch(slot, Stamp { writer, seq }, flags));
+        }
+        Op::Flip { seq, flags, flips, .. } => {
+            within(name, 0, flips.end(), node.node().value_len(slot))?;
+            flips.flip(node.patch(slot, Stamp { writer, seq }, flags));
+        }
         Op::Restamp { stamp, .. } => node.splice(slot, stamp, 0, 0, &[])?,
         _ => node.remove(slot),
     }

@@ -2,7 +2,9 @@
 //!
 //! A body is a header (flags, transaction when flag 1 is set) and operations: a tag (`TAG_`) and
 //! its fields in the order of `Op`. Numbers and lengths are varints; keys are whole keys.
+use crate::flips::Flips;
 use crate::op::{Before, Cleanup, Header, Op, Stored};
+use crate::patches::Patches;
 use thiserror::Error;
 use weir_base::{PageNo, TreeId, TxnId, varint};
 use weir_page::{Flags, Kind, Stamp};
@@ -13,11 +15,8 @@ pub const BODY_BYTES_MIN: usize = 7;
 const TAG_NOP: u8 = 0;
 const TAG_INIT: u8 = 1;
 const TAG_INSERT: u8 = 2;
-/// An update that puts as many bytes as it removes.
-const TAG_OVERWRITE: u8 = 3;
+const TAG_PATCH: u8 = 3;
 const TAG_UPDATE: u8 = 4;
-const TAG_MARK: u8 = 5;
-const TAG_UNMARK: u8 = 6;
 const TAG_RESTAMP: u8 = 7;
 const TAG_REMOVE: u8 = 8;
 const TAG_INSERT_CHILD: u8 = 9;
@@ -31,8 +30,6 @@ const TAG_MAP_CLEAR: u8 = 16;
 const TAG_WRITE_AT: u8 = 17;
 const TAG_UNDO_ABSENT: u8 = 18;
 const TAG_UNDO_ROW: u8 = 19;
-const TAG_UNDO_OVERWRITE: u8 = 20;
-const TAG_UNDO_DELTA: u8 = 21;
 const TAG_UNDO_PAGES: u8 = 22;
 const TAG_CLEANUP_CHAIN: u8 = 23;
 const TAG_CLEANUP_ROW: u8 = 24;
@@ -43,6 +40,10 @@ const TAG_UNDO_TREE: u8 = 28;
 const TAG_PREPARED: u8 = 29;
 const TAG_UNDO_STORED: u8 = 30;
 const TAG_CLEANUP_STORED: u8 = 31;
+/// Undo of the operation that follows, which has key and number.
+const TAG_UNDO_NEXT_ABSENT: u8 = 32;
+const TAG_UNDO_NEXT_ROW: u8 = 33;
+const TAG_FLIP: u8 = 34;
 
 const GROUP_TXN: u64 = 1;
 const GROUP_COMMITS: u64 = 2;
@@ -103,6 +104,26 @@ impl Op<'_> {
         body.resize(len, TAG_NOP);
     }
 
+    /// Appends the note that takes `self`, an operation of a row in `tree`, back; `self` must be
+    /// appended next.
+    pub(crate) fn encode_undo(&self, tree: TreeId, before: Before<'_>, out: &mut Vec<u8>) {
+        let mut put = Put { out };
+        let tag = match before {
+            Before::Absent => TAG_UNDO_NEXT_ABSENT,
+            Before::Row { .. } => TAG_UNDO_NEXT_ROW,
+        };
+        put.out.push(tag);
+        put.number(u64::from(tree.0));
+        match before {
+            Before::Absent => {}
+            Before::Row { flags, stamp, bytes } => {
+                put.stamp(stamp);
+                put.out.push(flags.to_bits());
+                put.bytes(bytes);
+            }
+        }
+    }
+
     /// Appends the operation.
     #[inline]
     pub fn encode(&self, out: &mut Vec<u8>) {
@@ -119,12 +140,22 @@ impl Op<'_> {
                 put.bytes(value);
             }
             Op::Update { page, key, seq, offset, removed, bytes } => {
-                let same = removed == bytes.len();
-                put.row(if same { TAG_OVERWRITE } else { TAG_UPDATE }, page, key, seq);
-                put.splice(offset, removed, bytes);
+                put.row(TAG_UPDATE, page, key, seq);
+                put.number(offset as u64);
+                put.number(removed as u64);
+                put.bytes(bytes);
             }
-            Op::Mark { page, key, seq, deleted } => {
-                put.row(if deleted { TAG_MARK } else { TAG_UNMARK }, page, key, seq);
+            Op::Patch { page, key, seq, flags, patches } => {
+                put.row(TAG_PATCH, page, key, seq);
+                put.out.push(flags.to_bits());
+                patches.put(put.out);
+            }
+            Op::Flip { page, tree, key, seq, flags, old_flags, stamp, flips } => {
+                put.row(TAG_FLIP, page, key, seq);
+                put.number(u64::from(tree.0));
+                put.stamp(stamp);
+                put.out.push(flags.to_bits() | old_flags.to_bits() << 2);
+                flips.put(put.out);
             }
             Op::Restamp { page, key, stamp } => {
                 put.keyed(TAG_RESTAMP, page, key);
@@ -246,22 +277,10 @@ impl Put<'_> {
         self.number(u64::from(seq));
     }
 
-    /// The reader knows from the tag whether the number of bytes removed is written.
-    #[inline]
-    fn splice(&mut self, offset: usize, removed: usize, bytes: &[u8]) {
-        self.number(offset as u64);
-        if removed != bytes.len() {
-            self.number(removed as u64);
-        }
-        self.bytes(bytes);
-    }
-
     fn undo(&mut self, tree: TreeId, key: &[u8], seq: u32, before: Before<'_>) {
         let tag = match before {
             Before::Absent => TAG_UNDO_ABSENT,
             Before::Row { .. } => TAG_UNDO_ROW,
-            Before::Delta { removed, bytes, .. } if removed == bytes.len() => TAG_UNDO_OVERWRITE,
-            Before::Delta { .. } => TAG_UNDO_DELTA,
         };
         self.out.push(tag);
         self.number(u64::from(tree.0));
@@ -273,10 +292,6 @@ impl Put<'_> {
                 self.stamp(stamp);
                 self.out.push(flags.to_bits());
                 self.bytes(bytes);
-            }
-            Before::Delta { stamp, offset, removed, bytes } => {
-                self.stamp(stamp);
-                self.splice(offset, removed, bytes);
             }
         }
     }
@@ -358,21 +373,13 @@ fn take_bytes<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(taken)
 }
 
-/// Offset, bytes removed, bytes put.
-#[inline]
-fn take_splice<'a>(same: bool, bytes: &mut &'a [u8]) -> Option<(usize, usize, &'a [u8])> {
-    let offset = take_size(bytes)?;
-    let removed = if same { None } else { Some(take_size(bytes)?) };
-    let put = take_bytes(bytes)?;
-    // One way to say a thing: what has the short form must use it.
-    (removed != Some(put.len())).then_some((offset, removed.unwrap_or(put.len()), put))
-}
-
 #[inline]
 fn take_op<'a>(tag: u8, rest: &mut &'a [u8]) -> Option<Op<'a>> {
     match tag {
         TAG_INSERT..=TAG_REMOVE => take_row(tag, rest),
-        TAG_UNDO_ABSENT..=TAG_UNDO_DELTA => take_undo(tag, rest),
+        TAG_UNDO_ABSENT | TAG_UNDO_ROW => take_undo(tag, rest),
+        TAG_UNDO_NEXT_ABSENT | TAG_UNDO_NEXT_ROW => take_undo_of_next(tag, rest),
+        TAG_FLIP => take_flip(rest),
         TAG_UNDO_PAGES => Some(Op::UndoPages { first: take_page(rest)?, count: take_u32(rest)? }),
         TAG_CLEANUP_CHAIN => {
             let first = take_link(rest)?;
@@ -411,12 +418,16 @@ fn take_row<'a>(tag: u8, rest: &mut &'a [u8]) -> Option<Op<'a>> {
             let (seq, flags) = (take_u32(rest)?, take_flags(rest)?);
             Op::Insert { page, key, seq, flags, value: take_bytes(rest)? }
         }
-        TAG_OVERWRITE | TAG_UPDATE => {
+        TAG_UPDATE => {
             let seq = take_u32(rest)?;
-            let (offset, removed, bytes) = take_splice(tag == TAG_OVERWRITE, rest)?;
-            Op::Update { page, key, seq, offset, removed, bytes }
+            let (offset, removed) = (take_size(rest)?, take_size(rest)?);
+            Op::Update { page, key, seq, offset, removed, bytes: take_bytes(rest)? }
         }
-        _ => Op::Mark { page, key, seq: take_u32(rest)?, deleted: tag == TAG_MARK },
+        TAG_PATCH => {
+            let (seq, flags) = (take_u32(rest)?, take_flags(rest)?);
+            Op::Patch { page, key, seq, flags, patches: Patches::take(rest)? }
+        }
+        _ => return None,
     })
 }
 
@@ -439,14 +450,39 @@ fn take_undo<'a>(tag: u8, rest: &mut &'a [u8]) -> Option<Op<'a>> {
     if tag == TAG_UNDO_ABSENT {
         return Some(Op::Undo { tree, key, seq, before: Before::Absent });
     }
-    let stamp = take_stamp(rest)?;
-    let before = if tag == TAG_UNDO_ROW {
-        Before::Row { flags: take_flags(rest)?, stamp, bytes: take_bytes(rest)? }
-    } else {
-        let (offset, removed, bytes) = take_splice(tag == TAG_UNDO_OVERWRITE, rest)?;
-        Before::Delta { stamp, offset, removed, bytes }
-    };
+    let (stamp, flags) = (take_stamp(rest)?, take_flags(rest)?);
+    let before = Before::Row { flags, stamp, bytes: take_bytes(rest)? };
     Some(Op::Undo { tree, key, seq, before })
+}
+
+/// Undo that says only what the operation behind it, which stays there, does not.
+fn take_undo_of_next<'a>(tag: u8, rest: &mut &'a [u8]) -> Option<Op<'a>> {
+    let tree = TreeId(take_u32(rest)?);
+    if tag == TAG_UNDO_NEXT_ABSENT {
+        let (key, seq) = next_row(rest)?.change()?;
+        return Some(Op::Undo { tree, key, seq, before: Before::Absent });
+    }
+    let (stamp, flags) = (take_stamp(rest)?, take_flags(rest)?);
+    let before = Before::Row { flags, stamp, bytes: take_bytes(rest)? };
+    let (key, seq) = next_row(rest)?.change()?;
+    Some(Op::Undo { tree, key, seq, before })
+}
+
+/// Looks at the operation that follows, which is one of a row.
+fn next_row<'a>(rest: &'a [u8]) -> Option<Op<'a>> {
+    let (&tag, mut fields) = rest.split_first()?;
+    (TAG_INSERT..=TAG_REMOVE).contains(&tag).then(|| take_row(tag, &mut fields))?
+}
+
+#[inline]
+fn take_flip<'a>(rest: &mut &'a [u8]) -> Option<Op<'a>> {
+    let (page, key, seq) = (take_page(rest)?, take_bytes(rest)?, take_u32(rest)?);
+    let (tree, stamp, bits) = (TreeId(take_u32(rest)?), take_stamp(rest)?, take_u8(rest)?);
+    if bits >= 16 {
+        return None;
+    }
+    let (flags, old_flags) = (Flags::from_bits(bits & 3), Flags::from_bits(bits >> 2));
+    Some(Op::Flip { page, tree, key, seq, flags, old_flags, stamp, flips: Flips::take(rest)? })
 }
 
 fn take_structure<'a>(tag: u8, rest: &mut &'a [u8]) -> Option<Op<'a>> {
@@ -481,4 +517,51 @@ fn take_structure<'a>(tag: u8, rest: &mut &'a [u8]) -> Option<Op<'a>> {
         }
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn undo_and(op: &Op<'_>, before: Before<'_>) -> Vec<u8> {
+        let mut body = Vec::new();
+        Header { undo: true, ..Header::default() }.encode(&mut body);
+        op.encode_undo(TreeId(7), before, &mut body);
+        op.encode(&mut body);
+        body
+    }
+
+    #[test]
+    fn undo_of_what_follows_reads_as_if_it_said_all() {
+        let (page, key, seq, flags) = (PageNo(300), &b"key"[..], 9, Flags::NONE);
+        let (old, new) = (b"one", b"another");
+        let stamp = Stamp { writer: TxnId(5), seq: 3 };
+        let insert = Op::Insert { page, key, seq, flags, value: new };
+        let update = Op::Update { page, key, seq, offset: 1, removed: 2, bytes: b"x" };
+        let row = Before::Row { flags, stamp, bytes: old };
+        for (op, before) in [(insert, Before::Absent), (insert, row), (update, row)] {
+            let body = undo_and(&op, before);
+            let (_, ops) = decode(&body).expect("a header");
+            let read: Vec<_> = ops.collect::<Result<_, _>>().expect("two operations");
+            assert_eq!(read, [Op::Undo { tree: TreeId(7), key, seq, before }, op]);
+            // Cut short anywhere it is never half of the two.
+            for cut in 2..body.len() {
+                let read = decode(&body[..cut]).expect("a header").1.collect::<Result<Vec<_>, _>>();
+                assert!(read.is_err(), "{op:?} cut at {cut}");
+            }
+            let mut whole = Vec::new();
+            read.iter().for_each(|op| op.encode(&mut whole));
+            assert!(body.len() < whole.len());
+        }
+    }
+
+    #[test]
+    fn undo_of_nothing_that_can_be_taken_back_is_refused() {
+        let (page, key) = (PageNo(300), &b"key"[..]);
+        for op in [Op::Remove { page, key }, Op::SetLink { page, link: page }, Op::UndoReset] {
+            let body = undo_and(&op, Before::Absent);
+            let (_, mut ops) = decode(&body).expect("a header");
+            assert!(ops.next().is_some_and(|op| op.is_err()), "{op:?}");
+        }
+    }
 }

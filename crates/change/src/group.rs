@@ -3,12 +3,12 @@
 use std::cell::RefCell;
 
 use smallvec::SmallVec;
-use weir_base::TxnId;
+use weir_base::{TreeId, TxnId};
 use weir_pool::Exclusive;
 use weir_redo::{Log, RedoError, Span};
 
 use crate::apply::{ApplyError, apply_at};
-use crate::op::{Header, Op};
+use crate::op::{Before, Header, Op};
 
 thread_local! {
     /// The last group's body, emptied: a group in the making costs no allocation.
@@ -85,6 +85,22 @@ impl<'p> Group<'p> {
     /// Notes something for recovery that changes no page.
     pub fn note(&mut self, op: &Op<'_>) {
         op.encode(&mut self.body);
+    }
+
+    /// Notes how to take back the change `seq` of a row in `tree`: `op`, which must come next.
+    pub fn note_undo(
+        &mut self,
+        tree: TreeId,
+        key: &[u8],
+        seq: u32,
+        before: Before<'_>,
+        op: &Op<'_>,
+    ) {
+        if op.change() == Some((key, seq)) {
+            op.encode_undo(tree, before, &mut self.body);
+        } else {
+            self.note(&Op::Undo { tree, key, seq, before });
+        }
     }
 
     /// Bytes so far.

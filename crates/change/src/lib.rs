@@ -3,10 +3,14 @@
 #![forbid(unsafe_code)]
 mod apply;
 mod code;
+mod flips;
 mod group;
 mod op;
+mod patches;
 
 pub use apply::{ApplyError, apply, apply_at, map_bit};
 pub use code::{BODY_BYTES_MIN, DecodeError, Ops, decode};
+pub use flips::{Difference, Flips, FlipsBuf};
 pub use group::{Group, Held};
 pub use op::{Before, Cleanup, Header, Op, Stored};
+pub use patches::{Patches, Shape};

@@ -2,6 +2,9 @@
 use weir_base::{PageNo, TreeId, TxnId};
 use weir_page::{Flags, Kind, Stamp};
 
+use crate::flips::Flips;
+use crate::patches::Patches;
+
 /// What a group's body says before its operations.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Header {
@@ -37,17 +40,6 @@ pub enum Before<'a> {
         /// Who had written it.
         stamp: Stamp,
         /// Its value as it lay in the leaf.
-        bytes: &'a [u8],
-    },
-    /// What differs from the row after the change; marks are as they were.
-    Delta {
-        /// Who had written it.
-        stamp: Stamp,
-        /// Where the difference begins in the value, in bytes.
-        offset: usize,
-        /// How many bytes of the changed value to take out there.
-        removed: usize,
-        /// The bytes to put there.
         bytes: &'a [u8],
     },
 }
@@ -113,16 +105,38 @@ pub enum Op<'a> {
         /// What comes in its place.
         bytes: &'a [u8],
     },
-    /// A row's delete mark is set or cleared.
-    Mark {
+    /// Bits of a row's value are flipped, and it gets other marks. Flipped once more they are as
+    /// before: this says how to take it back, too. Recovery collects these beside `Undo`.
+    Flip {
+        /// The page.
+        page: PageNo,
+        /// The tree.
+        tree: TreeId,
+        /// The row's key.
+        key: &'a [u8],
+        /// The number of the change within the transaction.
+        seq: u32,
+        /// Its marks.
+        flags: Flags,
+        /// Its marks before.
+        old_flags: Flags,
+        /// Who had written it.
+        stamp: Stamp,
+        /// Which bits.
+        flips: Flips<'a>,
+    },
+    /// Bytes of a row's value are replaced by as many others, and its marks. Without undo.
+    Patch {
         /// The page.
         page: PageNo,
         /// The row's key.
         key: &'a [u8],
         /// The number of the change within the transaction.
         seq: u32,
-        /// The mark.
-        deleted: bool,
+        /// Its marks.
+        flags: Flags,
+        /// Where, and by what.
+        patches: Patches<'a>,
     },
     /// A row gets this stamp: a rollback puts back whose row it was.
     Restamp {
@@ -294,7 +308,8 @@ impl<'a> Op<'a> {
             Op::Init { page, .. }
             | Op::Insert { page, .. }
             | Op::Update { page, .. }
-            | Op::Mark { page, .. }
+            | Op::Patch { page, .. }
+            | Op::Flip { page, .. }
             | Op::Restamp { page, .. }
             | Op::Remove { page, .. }
             | Op::InsertChild { page, .. }
@@ -322,7 +337,8 @@ impl<'a> Op<'a> {
         match *self {
             Op::Insert { key, .. }
             | Op::Update { key, .. }
-            | Op::Mark { key, .. }
+            | Op::Patch { key, .. }
+            | Op::Flip { key, .. }
             | Op::Restamp { key, .. }
             | Op::Remove { key, .. }
             | Op::InsertChild { key, .. }
@@ -330,6 +346,21 @@ impl<'a> Op<'a> {
             | Op::TruncateFrom { key, .. } => Some(key),
             _ => None,
         }
+    }
+
+    /// The key and the number of the change, of an operation that one note of undo takes back.
+    #[inline]
+    pub(crate) fn change(&self) -> Option<(&'a [u8], u32)> {
+        match *self {
+            Op::Insert { key, seq, .. } | Op::Update { key, seq, .. } => Some((key, seq)),
+            _ => None,
+        }
+    }
+
+    /// Whether recovery keeps the operation in mind besides changing a page by it.
+    #[must_use]
+    pub fn is_note(&self) -> bool {
+        self.page().is_none() || matches!(self, Op::Init { .. } | Op::Flip { .. })
     }
 
     /// Whether the operation says all that its page holds afterwards, so that the page need not be
@@ -346,7 +377,8 @@ impl<'a> Op<'a> {
             Op::Init { .. } => "init",
             Op::Insert { .. } => "insert",
             Op::Update { .. } => "update",
-            Op::Mark { .. } => "mark",
+            Op::Patch { .. } => "patch",
+            Op::Flip { .. } => "flip",
             Op::Restamp { .. } => "restamp",
             Op::Remove { .. } => "remove",
             Op::InsertChild { .. } => "insert child",

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use weir_base::{PageNo, TreeId, TxnId};
 use weir_change::{
-    ApplyError, BODY_BYTES_MIN, Before, Cleanup, Header, Op, Stored, apply, apply_at, decode,
-    map_bit,
+    ApplyError, BODY_BYTES_MIN, Before, Cleanup, Difference, Header, Op, Patches, Shape, Stored,
+    apply, apply_at, decode, map_bit,
 };
 use weir_page::{Flags, Kind, Node, NodeMut, Stamp, check, format};
 
@@ -19,6 +19,8 @@ struct Owned {
     numbers: [u32; 3],
     writer: u64,
     bits: u8,
+    shape: Shape,
+    difference: Difference,
 }
 
 const KINDS: [Kind; 6] =
@@ -37,6 +39,10 @@ impl Owned {
         }
     }
 
+    fn patches(&self) -> Patches<'_> {
+        self.shape.of(&self.bytes)
+    }
+
     fn op(&self) -> Op<'_> {
         let (page, key, bytes) = (PageNo(self.page), &self.key[..], &self.bytes[..]);
         let [a, b, c] = self.numbers;
@@ -51,7 +57,7 @@ impl Owned {
             1 => Op::Insert { page, key, seq: c, flags, value: bytes },
             2 => Op::Update { page, key, seq: c, offset, removed, bytes },
             3 => Op::Update { page, key, seq: c, offset, removed: bytes.len(), bytes },
-            4 => Op::Mark { page, key, seq: c, deleted: flags.deleted },
+            4 => Op::Patch { page, key, seq: c, flags, patches: self.patches() },
             5 => Op::Restamp { page, key, stamp },
             6 => Op::Remove { page, key },
             7 => Op::InsertChild { page, key, child: PageNo(a) },
@@ -64,13 +70,9 @@ impl Owned {
             14 => Op::WriteAt { page, offset, bytes },
             15 => Op::Undo { tree, key, seq: c, before: Before::Absent },
             16 => Op::Undo { tree, key, seq: c, before: Before::Row { flags, stamp, bytes } },
-            17 => {
-                let before = Before::Delta { stamp, offset, removed, bytes };
-                Op::Undo { tree, key, seq: b, before }
-            }
-            18 => {
-                let before = Before::Delta { stamp, offset, removed: bytes.len(), bytes };
-                Op::Undo { tree, key, seq: b, before }
+            17 | 18 => {
+                let (old_flags, flips) = (Flags::from_bits(3 - self.bits), self.difference.flips());
+                Op::Flip { page, tree, key, seq: b, flags, old_flags, stamp, flips }
             }
             19 => Op::UndoPages { first: page, count: a },
             20 => {
@@ -89,20 +91,22 @@ impl Owned {
     }
 }
 
+/// Where `bytes` differ from others that `key` stands for.
+fn differences(key: &[u8], bytes: &[u8]) -> (Shape, Difference) {
+    let mask = key.iter().chain([&0; 5]).cycle();
+    let old: Vec<u8> = bytes.iter().zip(mask).map(|(byte, mask)| byte ^ (mask & 1)).collect();
+    (Shape::between(&old, bytes), Difference::between(&old, bytes))
+}
+
 /// Any operation at all, with any numbers.
 fn any_op() -> impl Strategy<Value = Owned> {
     let bytes = || prop::collection::vec(any::<u8>(), 0..40);
     let number = || prop_oneof![0u32..200, any::<u32>()];
     let numbers = [number(), number(), number()];
     (0u8..29, any::<u32>(), bytes(), bytes(), numbers, 0..=TxnId::MAX.0, 0u8..4).prop_map(
-        |(which, page, key, bytes, numbers, writer, bits)| Owned {
-            which,
-            page,
-            key,
-            bytes,
-            numbers,
-            writer,
-            bits,
+        |(which, page, key, bytes, numbers, writer, bits)| {
+            let (shape, difference) = differences(&key, &bytes);
+            Owned { which, page, key, bytes, numbers, writer, bits, shape, difference }
         },
     )
 }
@@ -140,9 +144,10 @@ fn key() -> impl Strategy<Value = Vec<u8>> {
 /// Operations that have a fair chance to apply: few pages, few keys, numbers in range.
 fn likely_op() -> impl Strategy<Value = Owned> {
     let which = prop_oneof![
-        12 => Just(1u8), 4 => 2u8..4, 2 => Just(4u8), 1 => Just(5u8), 4 => Just(6u8),
+        12 => Just(1u8), 4 => 2u8..4, 4 => Just(4u8), 1 => Just(5u8), 4 => Just(6u8),
         8 => Just(7u8), 2 => Just(8u8), 1 => Just(9u8), 2 => Just(10u8), 1 => Just(11u8),
-        1 => Just(12u8), 2 => Just(13u8), 2 => Just(14u8), 1 => 15u8..25,
+        1 => Just(12u8), 2 => Just(13u8), 2 => Just(14u8), 1 => 15u8..17, 4 => Just(17u8),
+        1 => 19u8..25,
     ];
     let bytes = prop_oneof![
         4 => prop::collection::vec(any::<u8>(), 0..20),
@@ -158,7 +163,7 @@ fn likely_op() -> impl Strategy<Value = Owned> {
         |(which, page, key, mut bytes, rows, mut numbers, writer, bits)| {
             // Most kinds of operation make sense on one page only.
             let page = match which {
-                1..=6 => 0,
+                1..=6 | 17 => 0,
                 7..=8 => 1,
                 9 => 1 + page % 2,
                 10..=11 => page % 2,
@@ -173,7 +178,8 @@ fn likely_op() -> impl Strategy<Value = Owned> {
                 14 => numbers[0] += 45,
                 _ => {}
             }
-            Owned { which, page, key, bytes, numbers, writer, bits }
+            let (shape, difference) = differences(&key, &bytes);
+            Owned { which, page, key, bytes, numbers, writer, bits, shape, difference }
         },
     )
 }
@@ -312,14 +318,10 @@ proptest! {
 
 #[test]
 fn an_update_of_120_bytes_takes_at_most_138() {
-    let op = Op::Update {
-        page: PageNo(200_000_000),
-        key: &7u64.to_be_bytes(),
-        seq: 1,
-        offset: 8,
-        removed: 120,
-        bytes: &[1; 120],
-    };
+    let (old, new) = ([0; 128], [&[0; 8][..], &[1; 120]].concat());
+    let (page, key, shape) = (PageNo(200_000_000), 7u64.to_be_bytes(), Shape::between(&old, &new));
+    let patches = shape.of(&new);
+    let op = Op::Patch { page, key: &key, seq: 1, flags: Flags::NONE, patches };
     let mut out = Vec::new();
     op.encode(&mut out);
     assert!(out.len() <= 138, "{} bytes", out.len());
@@ -347,8 +349,15 @@ fn what_operations_do_and_refuse() {
     assert_eq!(value(&page), (b"llo there".to_vec(), stamp(4)));
     let range = apply(&update(8, 2, b"xx", 5), me, &mut page);
     assert_eq!(range.unwrap_err().to_string(), "update: range ends at 10, beyond 9");
-    apply(&Op::Mark { page: number, key, seq: 6, deleted: true }, me, &mut page).unwrap();
+    let deleted = Flags { deleted: true, ..Flags::NONE };
+    let shape = Shape::between(b"llo there", b"Llo thErE");
+    let patch = |patches| Op::Patch { page: number, key, seq: 6, flags: deleted, patches };
+    apply(&patch(shape.of(b"Llo thErE")), me, &mut page).unwrap();
+    assert_eq!(value(&page), (b"Llo thErE".to_vec(), stamp(6)));
     assert_eq!((Node::new(&page[..]).is_deleted(0), Node::new(&page[..]).marks()), (true, 1));
+    let long = Shape::between(b"llo there!", b"llo there?");
+    let range = apply(&patch(long.of(b"llo there?")), me, &mut page);
+    assert_eq!(range.unwrap_err().to_string(), "patch: range ends at 10, beyond 9");
     // Someone else's row again, as a rollback would have it.
     let old = Stamp { writer: TxnId(4), seq: 2 };
     apply(&insert(b"old"), me, &mut page).unwrap();

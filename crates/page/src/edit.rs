@@ -186,13 +186,17 @@ impl<'a> NodeMut<'a> {
         Ok(())
     }
 
-    /// Sets or clears the row's delete mark.
-    pub fn set_deleted(&mut self, slot: usize, stamp: Stamp, deleted: bool) {
+    /// Gives the row at `slot` another stamp and flags, and its value out, to change bytes of it.
+    #[inline]
+    pub fn patch(&mut self, slot: usize, stamp: Stamp, flags: Flags) -> &mut [u8] {
         let node = self.node();
         let (old, len, off) = (node.flags(slot), node.value_len(slot), node.stamp_off(slot));
         self.put_stamp(off, stamp);
-        self.put_val(slot, Flags { deleted, ..old }, len);
-        self.add_marks(u16::from(old.deleted), u16::from(deleted));
+        if old != flags {
+            self.put_val(slot, flags, len);
+            self.add_marks(u16::from(old.deleted), u16::from(flags.deleted));
+        }
+        &mut self.page[off + STAMP_BYTES..][..len]
     }
 
     /// Removes the entry at `slot`.

@@ -247,7 +247,9 @@ fn run_leaf(page_size: usize, steps: &[Step]) {
                 let Some((slot, key)) = picked(*pick) else { continue };
                 let row = model.get_mut(&key).unwrap();
                 (row.flags.deleted, row.stamp) = (*deleted, *stamp);
-                NodeMut::new(&mut page).set_deleted(slot, *stamp, *deleted);
+                let mut node = NodeMut::new(&mut page);
+                let flags = Flags { deleted: *deleted, ..node.node().flags(slot) };
+                node.patch(slot, *stamp, flags);
             }
             Step::Remove(pick) => {
                 let Some((slot, key)) = picked(*pick) else { continue };

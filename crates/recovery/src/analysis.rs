@@ -45,14 +45,18 @@ impl Analysis {
         }
     }
 
-    /// Takes in an operation that changes no page, or that makes one.
+    /// Takes in an operation that is more than a change of a page ([`Op::is_note`]).
     pub fn note(&mut self, header: &Header, start: Lsn, op: &Op<'_>) {
         if let Op::Init { tree, .. } = op {
             self.next_tree = self.next_tree.max(TreeId(tree.0 + 1));
         }
         let Some(txn) = header.txn else { return };
         match op {
-            Op::Undo { .. } | Op::UndoPages { .. } | Op::UndoTree { .. } | Op::UndoStored(_) => {
+            Op::Undo { .. }
+            | Op::Flip { .. }
+            | Op::UndoPages { .. }
+            | Op::UndoTree { .. }
+            | Op::UndoStored(_) => {
                 let open = self.open.entry(txn).or_default();
                 open.undo.extend(UndoEntry::from_op(op));
             }

@@ -136,10 +136,10 @@ impl Decoder {
         let mine = self.records.len();
         for op in ops {
             let op = op.map_err(|e| e.to_string())?;
-            let Some(page) = op.page() else {
+            if op.is_note() {
                 self.analysis.note(&header, span.start, &op);
-                continue;
-            };
+            }
+            let Some(page) = op.page() else { continue };
             let known = self.records[mine..].iter().position(|r| r.page == page.0);
             let index = known.map_or(self.records.len(), |i| mine + i);
             if known.is_none() {
@@ -149,7 +149,6 @@ impl Decoder {
             }
             if matches!(op, Op::Init { .. }) {
                 self.records[index].len |= MAKES;
-                self.analysis.note(&header, span.start, &op);
             }
         }
         self.analysis.end_group(&header);

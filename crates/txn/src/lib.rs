@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 mod archive;
 mod back;
+mod change;
 mod cleanup;
 mod cursor;
 mod ended;
@@ -26,6 +27,7 @@ mod txn;
 mod undo;
 mod work;
 
+pub use change::Intent;
 pub use cleanup::Todo;
 pub use cursor::{Looker, RowCursor};
 pub use error::TxnError;
@@ -40,5 +42,5 @@ pub use resumed::{Fate, NamedBy, TreeOf, Unfinished};
 pub use run::{Admission, Batch, BatchOp, TryAdmission, Writer};
 pub use scan::LockingCursor;
 pub use see::{Reader, Seen, View};
-pub use txn::{Intent, Isolation, Savepoint, Txn};
+pub use txn::{Isolation, Savepoint, Txn};
 pub use undo::UndoEntry;

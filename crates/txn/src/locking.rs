@@ -4,12 +4,13 @@ use std::sync::Arc;
 use weir_base::{TreeId, TxnId};
 use weir_btree::{Tree, TreeError};
 
+use crate::change::YIELDS_BESIDE_QUEUE;
 use crate::error::TxnError;
 use crate::locks::{Kind, Place, Refused, Wait};
 use crate::past::Past;
 use crate::run::Writer;
 use crate::see::View;
-use crate::txn::{Txn, YIELDS_BESIDE_QUEUE};
+use crate::txn::Txn;
 
 impl Txn {
     /// Its number, by which others can end its wait for a lock; given now if it has none yet.

@@ -4,8 +4,9 @@
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
-use weir_base::{TreeId, TxnId};
-use weir_btree::Tree;
+use weir_base::{PageNo, TreeId, TxnId};
+use weir_btree::{Tree, TreeError};
+use weir_change::FlipsBuf;
 use weir_page::{Flags, Stamp};
 
 use crate::back::take_back;
@@ -136,13 +137,18 @@ impl Writer {
                 }
                 UndoEntry::Stored(_) => continue,
                 UndoEntry::Row { tree, key, seq, before } => (*tree, key, *seq, before.clone()),
-                UndoEntry::Delta { tree, key, seq, stamp, offset, bytes } => {
+                UndoEntry::Flip { tree, key, seq, flags, stamp, flips } => {
                     let after = match rows.get(&(*tree, key.as_slice())) {
                         Some(row) => row.clone(),
                         None => self.read_row(*tree, key, &named)?,
                     };
-                    let before = after
-                        .map(|(flags, _, value)| (flags, *stamp, patched(value, *offset, bytes)));
+                    // There is none in a tree that it has dropped.
+                    let before = match after {
+                        Some((_, _, value)) => {
+                            Some((*flags, *stamp, flipped(*tree, value, flips)?))
+                        }
+                        None => None,
+                    };
                     (*tree, key, *seq, before)
                 }
             };
@@ -205,9 +211,10 @@ impl Writer {
     }
 }
 
-fn patched(mut value: Vec<u8>, offset: usize, bytes: &[u8]) -> Vec<u8> {
-    if let Some(part) = value.get_mut(offset..offset + bytes.len()) {
-        part.copy_from_slice(bytes);
+fn flipped(tree: TreeId, mut value: Vec<u8>, flips: &FlipsBuf) -> Result<Vec<u8>, TxnError> {
+    if flips.flip(&mut value) {
+        return Ok(value);
     }
-    value
+    let what = "a row is shorter than what the log has to take it back".to_owned();
+    Err(TreeError::Damaged { tree, page: PageNo::NONE, what }.into())
 }

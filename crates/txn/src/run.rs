@@ -10,6 +10,7 @@ use weir_btree::{Action, Change, Env, Row, Tree, TreeError, Value};
 use weir_change::Header;
 use weir_page::Flags;
 
+use crate::change::Intent;
 use crate::error::TxnError;
 use crate::locks::{Kind, LockTable, Place, Wait};
 use crate::planted::PlantedBug;
@@ -17,7 +18,7 @@ use crate::registry::Registry;
 use crate::resumed::{NamedBy, TreeOf};
 use crate::see::{Looks, Reader, Seen, View};
 use crate::spill::Archivist;
-use crate::txn::{Intent, Isolation, Txn};
+use crate::txn::{Isolation, Txn};
 
 /// One change of a batch.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use weir_base::{PageNo, TreeId, TxnId};
 use weir_btree::{Action, Change, Env, Row, Tree, Value};
-use weir_change::{Before, Group, Header, Op, Stored};
+use weir_change::{Before, FlipsBuf, Group, Header, Op, Stored};
 use weir_page::{Flags, Stamp};
 
 use crate::error::TxnError;
@@ -24,20 +24,20 @@ pub enum UndoEntry {
         /// What was there: its marks, writer and bytes, `None` when nothing.
         before: Option<(Flags, Stamp, Vec<u8>)>,
     },
-    /// A stretch of a row's value was changed.
-    Delta {
+    /// Bits of a row's value were flipped, or its marks.
+    Flip {
         /// In this tree.
         tree: TreeId,
         /// At this key.
         key: Vec<u8>,
         /// The number of the change within its transaction.
         seq: u32,
+        /// Its marks.
+        flags: Flags,
         /// Who had written it.
         stamp: Stamp,
-        /// Where in the value.
-        offset: usize,
-        /// What was there.
-        bytes: Vec<u8>,
+        /// Which bits.
+        flips: FlipsBuf,
     },
     /// A tree was made.
     Tree {
@@ -72,11 +72,11 @@ impl UndoEntry {
                         let before = Some((flags, stamp, bytes.to_vec()));
                         UndoEntry::Row { tree, key, seq, before }
                     }
-                    Before::Delta { stamp, offset, bytes, .. } => {
-                        let bytes = bytes.to_vec();
-                        UndoEntry::Delta { tree, key, seq, stamp, offset, bytes }
-                    }
                 })
+            }
+            Op::Flip { tree, key, seq, old_flags, stamp, flips, .. } => {
+                let (key, flips) = (key.to_vec(), flips.into());
+                Some(UndoEntry::Flip { tree, key, seq, flags: old_flags, stamp, flips })
             }
             Op::UndoTree { tree, root } => Some(UndoEntry::Tree { tree, root }),
             Op::UndoPages { first, count } => Some(UndoEntry::Pages { first, count, notes: 1 }),
@@ -85,7 +85,7 @@ impl UndoEntry {
         }
     }
 
-    /// As the record that recovery would read.
+    /// As the record that recovery would read, of what memory holds: there, rows are whole.
     pub(crate) fn to_op(&self) -> Op<'_> {
         match self {
             UndoEntry::Row { tree, key, seq, before } => {
@@ -97,11 +97,7 @@ impl UndoEntry {
                 };
                 Op::Undo { tree: *tree, key, seq: *seq, before }
             }
-            UndoEntry::Delta { tree, key, seq, stamp, offset, bytes } => {
-                let (offset, removed, stamp) = (*offset, bytes.len(), *stamp);
-                let before = Before::Delta { offset, removed, bytes, stamp };
-                Op::Undo { tree: *tree, key, seq: *seq, before }
-            }
+            UndoEntry::Flip { .. } => unreachable!("who takes it over looks its row up"),
             UndoEntry::Tree { tree, root } => Op::UndoTree { tree: *tree, root: *root },
             UndoEntry::Pages { first, count, .. } => Op::UndoPages { first: *first, count: *count },
             UndoEntry::Stored(stored) => Op::UndoStored(*stored),
@@ -111,7 +107,7 @@ impl UndoEntry {
     /// The tree of the row that it takes back.
     pub(crate) fn tree(&self) -> Option<TreeId> {
         match *self {
-            UndoEntry::Row { tree, .. } | UndoEntry::Delta { tree, .. } => Some(tree),
+            UndoEntry::Row { tree, .. } | UndoEntry::Flip { tree, .. } => Some(tree),
             UndoEntry::Tree { .. } | UndoEntry::Pages { .. } | UndoEntry::Stored(_) => None,
         }
     }
@@ -120,7 +116,7 @@ impl UndoEntry {
     #[must_use]
     pub fn seq(&self) -> Option<u32> {
         match *self {
-            UndoEntry::Row { seq, .. } | UndoEntry::Delta { seq, .. } => Some(seq),
+            UndoEntry::Row { seq, .. } | UndoEntry::Flip { seq, .. } => Some(seq),
             UndoEntry::Tree { .. } | UndoEntry::Pages { .. } | UndoEntry::Stored(_) => None,
         }
     }
@@ -132,7 +128,7 @@ impl UndoEntry {
             UndoEntry::Row { key, before, .. } => {
                 32 + key.len() as u64 + before.as_ref().map_or(0, |(_, _, b)| b.len() as u64)
             }
-            UndoEntry::Delta { key, bytes, .. } => 32 + (key.len() + bytes.len()) as u64,
+            UndoEntry::Flip { key, flips, .. } => 32 + (key.len() + flips.len()) as u64,
             UndoEntry::Tree { .. } | UndoEntry::Pages { .. } => 16,
             UndoEntry::Stored(_) => stored::NOTE_BYTES,
         }
@@ -187,8 +183,8 @@ pub(crate) fn undo_one(
             }
             None => false,
         },
-        UndoEntry::Delta { tree, key, stamp, offset, bytes, .. } => match tree_of(*tree)? {
-            Some(tree) => restore_part(&tree, key, header, *stamp, *offset, bytes)?,
+        UndoEntry::Flip { tree, key, flags, stamp, flips, .. } => match tree_of(*tree)? {
+            Some(tree) => restore_bits(&tree, key, header, (*flags, *stamp, flips), is_purged)?,
             None => false,
         },
         // Its rows have been taken out again; not so the pages that they needed. Freed already,
@@ -220,19 +216,18 @@ pub(crate) fn undo_one(
     Ok(())
 }
 
-fn restore_part(
+fn restore_bits(
     tree: &Tree,
     key: &[u8],
     header: Header,
-    stamp: Stamp,
-    offset: usize,
-    bytes: &[u8],
+    (flags, stamp, flips): (Flags, Stamp, &FlipsBuf),
+    is_purged: &dyn Fn(TxnId) -> bool,
 ) -> Result<bool, TxnError> {
     let mut value = Vec::new();
-    let Some(head) = tree.get_inline(key, &mut value)? else { return Ok(false) };
-    let Some(part) = value.get_mut(offset..offset + bytes.len()) else { return Ok(false) };
-    part.copy_from_slice(bytes);
-    restore(tree, key, header, Some((head.flags, stamp, &value)))
+    if tree.get_inline(key, &mut value)?.is_none() || !flips.flip(&mut value) {
+        return Ok(false);
+    }
+    restore(tree, key, header, unless_garbage(Some((flags, stamp, &value)), is_purged))
 }
 
 /// Restores a row, and says so in the same group (TXN-6): with the writer before in its stamp it is

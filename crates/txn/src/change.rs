@@ -1,0 +1,360 @@
+//! Changing one row: wait for whoever has it, decide under its leaf's latch, write in place.
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use weir_base::TxnId;
+use weir_btree::{Action, ChainEvent, ChainHead, Change, Row, Tree, TreeError, Value, Written};
+use weir_change::Header;
+use weir_page::{Flags, Stamp};
+
+use crate::cleanup::Todo;
+use crate::error::TxnError;
+use crate::locks::Kind;
+use crate::past::{Past, State};
+use crate::planted::PlantedBug;
+use crate::run::{ROW_BYTES, Writer};
+use crate::txn::{Isolation, Txn};
+use crate::work::{Undo, Work};
+
+/// How often one who finds a row taken gives the processor away before it queues: most rows are
+/// free again in a microsecond, and going to sleep and being woken costs ten.
+const YIELDS_BEFORE_QUEUE: u32 = 32;
+
+/// And how often where others queue already: many who run for one row take each other's time.
+pub(crate) const YIELDS_BESIDE_QUEUE: u32 = 4;
+
+/// What to do with a row.
+pub enum Intent<'a> {
+    /// Insert it or replace its value.
+    Put(&'a [u8]),
+    /// Insert it; it must not be there.
+    Insert(&'a [u8]),
+    /// Make its value from the old one, if it is there: the function gets the old bytes and an
+    /// empty buffer, and says whether to write what it has left there. It may be called again.
+    Edit(&'a mut dyn FnMut(&[u8], &mut Vec<u8>) -> bool),
+    /// Remove it if it is there.
+    Delete,
+}
+
+enum Tried {
+    Done(bool),
+    /// Another transaction has the row, or a lock on it.
+    Locked(Option<TxnId>),
+    /// The old value lies on overflow pages: it has to be fetched first.
+    Long,
+}
+
+/// What was found under the leaf's latch.
+enum Verdict {
+    Nothing,
+    Changed,
+    Duplicate,
+    Conflict,
+    Locked(Option<TxnId>),
+    Long,
+}
+
+impl Txn {
+    /// Changes one row. Returns whether there was something to do: for `Edit` and `Delete`, whether
+    /// the row was there.
+    ///
+    /// # Errors
+    /// [`TxnError`]; the row is as it was. After a deadlock the transaction has been taken back.
+    pub fn change(
+        &mut self,
+        w: &Writer,
+        tree: &Tree,
+        key: &[u8],
+        intent: Intent<'_>,
+    ) -> Result<bool, TxnError> {
+        tree.check_key(key)?;
+        let past = self.start(w)?;
+        self.store_if_large(w, &past)?;
+        let is_long = match &intent {
+            Intent::Put(value) | Intent::Insert(value) => value.len() > tree.max_inline_value(),
+            _ => false,
+        };
+        if !is_long {
+            return self.change_row(w, &past, tree, key, intent);
+        }
+        let keep = past.work.lock().depth();
+        self.savepoint_at.set(keep);
+        let changed = self.change_row(w, &past, tree, key, intent);
+        if changed.is_err() && !self.over {
+            // The chain belongs to nobody: without this, a commit would leak it.
+            self.back_to(w, &past, keep)?;
+        }
+        changed
+    }
+
+    fn change_row(
+        &mut self,
+        w: &Writer,
+        past: &Arc<Past>,
+        tree: &Tree,
+        key: &[u8],
+        intent: Intent<'_>,
+    ) -> Result<bool, TxnError> {
+        let long = match &intent {
+            Intent::Put(value) | Intent::Insert(value) if value.len() > tree.max_inline_value() => {
+                Some(self.write_chain(w, past, tree, value)?)
+            }
+            _ => None,
+        };
+        let mut intent = match (intent, &long) {
+            (Intent::Put(_), Some(head)) => Intent::Put(head),
+            (Intent::Insert(_), Some(head)) => Intent::Insert(head),
+            (Intent::Put(bytes), None) => Intent::Put(bytes),
+            (Intent::Insert(bytes), None) => Intent::Insert(bytes),
+            (Intent::Edit(edit), _) => Intent::Edit(edit),
+            (Intent::Delete, _) => Intent::Delete,
+        };
+        let flags = if long.is_some() { Flags::OVERFLOW } else { Flags::NONE };
+        let bytes = match &intent {
+            Intent::Put(value) | Intent::Insert(value) => value.len(),
+            _ => tree.max_inline_value(),
+        };
+        let mut patience = YIELDS_BEFORE_QUEUE;
+        let mut locks_reads = self.isolation == Isolation::Serializable;
+        loop {
+            self.make_way(w, past, ROW_BYTES + 2 * (bytes + key.len()) as u64)?;
+            let before = past.changes();
+            let tried = self.try_change(w, past, tree, key, &mut intent, flags);
+            let is_read = matches!(tried, Ok(Tried::Done(_)) | Err(TxnError::Duplicate));
+            if locks_reads && is_read && past.changes() == before {
+                // It changes nothing, and tells what is there: that must stay so.
+                self.lock(w, past, tree, key, Kind::Share, None)?;
+                locks_reads = false;
+                continue;
+            }
+            match tried? {
+                Tried::Done(did) => return Ok(did),
+                Tried::Locked(writer) => {
+                    if !self.yields(w, past, tree, key, writer, &mut patience) {
+                        self.lock(w, past, tree, key, Kind::Exclusive, writer)?;
+                        // What it has met there if not the row is one who passed: soon gone.
+                        patience = YIELDS_BEFORE_QUEUE;
+                    }
+                }
+                Tried::Long => return self.edit_long(w, tree, key, &mut intent),
+            }
+        }
+    }
+
+    fn edit_long(
+        &mut self,
+        w: &Writer,
+        tree: &Tree,
+        key: &[u8],
+        intent: &mut Intent<'_>,
+    ) -> Result<bool, TxnError> {
+        let (mut old, mut new) = (Vec::new(), Vec::new());
+        if !self.get_locked(w, tree, key, Kind::Exclusive, &mut old)? {
+            return Ok(false);
+        }
+        if let Intent::Edit(edit) = intent
+            && edit(&old, &mut new)
+        {
+            self.change(w, tree, key, Intent::Put(&new))?;
+        }
+        Ok(true)
+    }
+
+    fn try_change(
+        &mut self,
+        w: &Writer,
+        past: &Past,
+        tree: &Tree,
+        key: &[u8],
+        intent: &mut Intent<'_>,
+        flags: Flags,
+    ) -> Result<Tried, TxnError> {
+        self.pin(w, past);
+        let at = self.conflict_point(w);
+        let mut work = past.work.lock();
+        let base = past.changes();
+        let seq = base + 1;
+        let header = Header { txn: Some(past.id()), ..Header::default() };
+        let mut verdict = Verdict::Nothing;
+        let buffer = &self.buffer;
+        let change = Change::undoable(header, seq);
+        let written = tree.write_from(key, &change, Some(buffer), &mut |row| {
+            past.truncate(base);
+            let (found, action) = decide(w, past.id(), at, tree, key, row, intent, flags, buffer);
+            verdict = found;
+            if !matches!(action, Action::Nothing) {
+                past.push(tree.id(), key, row);
+            }
+            action
+        });
+        let written = match written {
+            Ok(written) => written,
+            Err(e) => {
+                past.truncate(base);
+                // Also a tree that is gone may be the end of a change: it must not hold the log.
+                self.unpin_if_clean(w, past, &work);
+                return Err(e.into());
+            }
+        };
+        if written.span.is_some() {
+            self.changed(&mut work, past, tree, key, seq, &written, intent);
+        } else {
+            past.truncate(base);
+            self.unpin_if_clean(w, past, &work);
+        }
+        match verdict {
+            Verdict::Nothing => Ok(Tried::Done(false)),
+            Verdict::Changed => Ok(Tried::Done(true)),
+            Verdict::Duplicate => Err(TxnError::Duplicate),
+            Verdict::Conflict => Err(TxnError::Conflict),
+            Verdict::Locked(writer) => Ok(Tried::Locked(writer)),
+            Verdict::Long => Ok(Tried::Long),
+        }
+    }
+
+    /// Notes what a change needs later.
+    #[allow(clippy::too_many_arguments)] // All of one change; a struct would only rename them.
+    fn changed(
+        &mut self,
+        work: &mut Work,
+        past: &Past,
+        tree: &Tree,
+        key: &[u8],
+        seq: u32,
+        written: &Written,
+        intent: &Intent<'_>,
+    ) {
+        work.undo.push(Undo::Row(seq));
+        work.undo_bytes += past.undo_bytes(seq);
+        if !work.trees.iter().any(|known| known.id() == tree.id()) {
+            work.trees.push(tree.clone());
+        }
+        // TXN-5: the row before its chain; no row ever names a chain being freed.
+        if matches!(intent, Intent::Delete) {
+            work.push_todo(Todo::Row { tree: tree.id(), key: key.to_vec() });
+        }
+        if let Some(chain) = written.replaced {
+            let (first, mark) = (chain.first, chain.mark);
+            work.push_todo(Todo::Chain { first, mark, tree: tree.id() });
+        }
+        self.undo_bytes = work.undo_bytes;
+    }
+
+    fn write_chain(
+        &mut self,
+        w: &Writer,
+        past: &Arc<Past>,
+        tree: &Tree,
+        value: &[u8],
+    ) -> Result<Vec<u8>, TxnError> {
+        let mark = self.next_mark(past);
+        let header = Header { txn: Some(past.id()), ..Header::default() };
+        let written = tree.write_chain(value, mark, header, &mut |event| self.hear(w, past, event));
+        Ok(written?.encode())
+    }
+
+    /// A number for a chain of pages that no other has.
+    pub(crate) fn next_mark(&mut self, past: &Past) -> u64 {
+        self.chains += 1;
+        ChainHead::mark(past.id(), self.chains)
+    }
+
+    /// Listens to a long change under way: remembers pages taken, waits before it goes on.
+    pub(crate) fn hear(
+        &mut self,
+        w: &Writer,
+        past: &Arc<Past>,
+        event: ChainEvent,
+    ) -> Result<(), TreeError> {
+        match event {
+            ChainEvent::Before(bytes) => {
+                self.make_way(w, past, bytes).map_err(|e| TreeError::Stopped(e.to_string()))?;
+                // Not before: what is pinned and has nothing to carry forward holds the log that
+                // it would wait for (TXN-4).
+                self.pin(w, past);
+                Ok(())
+            }
+            ChainEvent::Used(first, count) => {
+                let mut work = past.work.lock();
+                let can_join = work.depth() > self.savepoint_at.get();
+                match work.undo.last_mut() {
+                    // Not across a savepoint, which must find its place again.
+                    Some(Undo::Pages { first: begin, count: have, notes })
+                        if begin.0 + *have == first.0 && can_join =>
+                    {
+                        *have += count;
+                        *notes += 1;
+                    }
+                    _ => {
+                        work.undo.push(Undo::Pages { first, count, notes: 1 });
+                        work.undo_bytes += 16;
+                    }
+                }
+                self.undo_bytes = work.undo_bytes;
+                Ok(())
+            }
+        }
+    }
+}
+
+/// What to do with a row, seen under its leaf's latch.
+#[allow(clippy::too_many_arguments)] // All that the decision depends on.
+fn decide<'b>(
+    w: &Writer,
+    own: TxnId,
+    at: Option<u64>,
+    tree: &Tree,
+    key: &[u8],
+    row: Option<Row<'_>>,
+    intent: &mut Intent<'b>,
+    flags: Flags,
+    buffer: &RefCell<Vec<u8>>,
+) -> (Verdict, Action<'b>) {
+    let writer = row.map(|r| r.stamp.writer);
+    // TXN-1
+    if let Some(writer) = writer.filter(|&id| id != own && w.registry().is_open(id)) {
+        return (Verdict::Locked(Some(writer)), Action::Nothing);
+    }
+    // What it has written is its own, whoever has asked for a lock there meanwhile.
+    if writer != Some(own)
+        && !w.has(PlantedBug::LocksNotAsked)
+        && w.locks().blocks(own, tree.id(), key, Kind::Exclusive)
+    {
+        return (Verdict::Locked(None), Action::Nothing);
+    }
+    if at.is_some_and(|at| row.is_some_and(|row| w.is_newer(row.stamp, at))) {
+        return (Verdict::Conflict, Action::Nothing);
+    }
+    let live = row.filter(|row| !row.flags.deleted);
+    match (intent, live) {
+        (Intent::Insert(_), Some(_)) => (Verdict::Duplicate, Action::Nothing),
+        (Intent::Put(bytes) | Intent::Insert(bytes), _) => {
+            (Verdict::Changed, Action::Put(Value { bytes, flags }))
+        }
+        (Intent::Delete, Some(_)) => (Verdict::Changed, Action::Mark),
+        (Intent::Edit(_), Some(row)) if row.flags.overflow => (Verdict::Long, Action::Nothing),
+        (Intent::Edit(edit), Some(row)) => {
+            let mut new = buffer.borrow_mut();
+            new.clear();
+            if !edit(row.value, &mut new) {
+                return (Verdict::Changed, Action::Nothing);
+            }
+            if new.len() > tree.max_inline_value() {
+                return (Verdict::Long, Action::Nothing);
+            }
+            (Verdict::Changed, Action::PutBuffer(Flags::NONE))
+        }
+        (Intent::Delete | Intent::Edit(_), None) => (Verdict::Nothing, Action::Nothing),
+    }
+}
+
+impl Writer {
+    /// Whether the row was written by a transaction that committed behind `at`.
+    pub(crate) fn is_newer(&self, stamp: Stamp, at: u64) -> bool {
+        !self.registry().is_old(stamp.writer)
+            && match self.registry().find(stamp.writer) {
+                Some(past) => matches!(past.state(), State::Committed(number) if number > at),
+                None => self.registry().archive.hides(at, stamp.writer),
+            }
+    }
+}
