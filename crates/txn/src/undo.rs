@@ -145,19 +145,20 @@ pub(crate) fn rolled_back(env: &Env, id: TxnId) -> Result<(), TxnError> {
     Ok(())
 }
 
-/// What to restore: of a delete-marked row only the mark, since the chain that it named may be
-/// freed by now, and readers find its bytes elsewhere; and not even that when whoever marked it
-/// has been purged, which would have removed it.
+/// What to restore: of a row that another transaction has marked deleted only the mark, since the
+/// chain that it named may be freed by now, and readers find its bytes elsewhere; and not even that
+/// when whoever marked it has been purged, which would have removed it. What `own` has marked stays
+/// as it was: its mark may be taken back next, and says nothing of the bytes (`Op::Flip`).
 fn unless_garbage<'b>(
+    own: TxnId,
     before: Option<(Flags, Stamp, &'b [u8])>,
     is_purged: &dyn Fn(TxnId) -> bool,
 ) -> Option<(Flags, Stamp, &'b [u8])> {
     match before {
-        Some((flags, stamp, _)) if flags.deleted => (!is_purged(stamp.writer)).then_some((
-            Flags { deleted: true, ..Flags::NONE },
-            stamp,
-            &[],
-        )),
+        Some((flags, stamp, _)) if flags.deleted && stamp.writer != own => (!is_purged(
+            stamp.writer,
+        ))
+        .then_some((Flags { deleted: true, ..Flags::NONE }, stamp, &[])),
         live => live,
     }
 }
@@ -179,7 +180,7 @@ pub(crate) fn undo_one(
             Some(tree) => {
                 let before = before.as_ref();
                 let before = before.map(|(f, s, b)| (*f, *s, b.as_slice()));
-                restore(&tree, key, header, unless_garbage(before, is_purged))?
+                restore(&tree, key, header, unless_garbage(id, before, is_purged))?
             }
             None => false,
         },
@@ -227,7 +228,8 @@ fn restore_bits(
     if tree.get_inline(key, &mut value)?.is_none() || !flips.flip(&mut value) {
         return Ok(false);
     }
-    restore(tree, key, header, unless_garbage(Some((flags, stamp, &value)), is_purged))
+    let before = unless_garbage(header.writer(), Some((flags, stamp, &value)), is_purged);
+    restore(tree, key, header, before)
 }
 
 /// Restores a row, and says so in the same group (TXN-6): with the writer before in its stamp it is

@@ -90,3 +90,31 @@ fn what_was_under_way_is_taken_back_over_any_number_of_crashes() {
     }
     assert!(in_the_middle > 20, "{in_the_middle}");
 }
+
+/// A delete mark is taken back without a word about the row's bytes; so they must still be there
+/// when a later change, of the same transaction, was taken back to a savepoint before.
+#[test]
+fn a_deletion_is_taken_back_after_what_came_behind_a_savepoint() {
+    for long in [false, true] {
+        let volume = SimVolume::new(17);
+        let db = open(&volume).expect("a new database");
+        let tree = db.create_tree("t").expect("a tree");
+        let old = vec![b'o'; if long { 40_000 } else { 40 }];
+        tree.put(&key(1), &old, Durability::Synced).expect("a put");
+        let mut txn = db.begin(TxnOptions::default());
+        assert!(txn.delete(&tree, &key(1)).expect("deleted"));
+        let savepoint = txn.savepoint();
+        txn.insert(&tree, &key(1), b"new").expect("inserted");
+        txn.rollback_to(savepoint).expect("taken back");
+        tree.put(&key(2), b"", Durability::Synced).expect("a synced put");
+        let found = volume.crash(3);
+        drop(txn);
+        let db = open(&found).expect("recovered");
+        while db.stats().losers > 0 {
+            db.step().expect("a step");
+        }
+        let rows = BTreeMap::from([(key(1), old), (key(2), Vec::new())]);
+        assert_whole(&db, &BTreeMap::from([("t", rows)]));
+        assert_sound(&db);
+    }
+}
