@@ -99,6 +99,40 @@ fn overdue_pages_are_written_even_if_no_redo_comes() {
     near(admitted, 0.5 * MIB as f64 / 0.25, "half a MiB is left, approached in 0.25 s");
 }
 
+/// A log that wraps several times a second is looked at every few milliseconds; were as much held
+/// in reserve as between ticks of 50 ms, it could not be used up faster than once a second.
+#[test]
+fn short_ticks_need_less_of_a_reserve() {
+    // (length of a tick in milliseconds, part of the usual reserves)
+    for (millis, part) in [(180, 1.0), (50, 1.0), (25, 0.5), (5, 0.1), (1, 0.1)] {
+        let dirty = list(90);
+        let (mut state, shape) = (State::new(), seen(&dirty));
+        let mut verdict = None;
+        for tick in 0..2_000 / millis {
+            // 100 MiB of redo a second.
+            let moved = tick * millis * MIB / 10;
+            let mut dirty = dirty.clone();
+            dirty.first = dirty.first.advanced(moved);
+            let now = Seen {
+                now_micros: shape.now_micros + tick * millis * 1000,
+                log_end: shape.log_end.advanced(moved),
+                oldest_dirty: shape.oldest_dirty.advanced(moved),
+                dirty: &dirty,
+                commits: tick + 1,
+                ..shape.clone()
+            };
+            verdict = Some(decide(&mut state, &now, &LIMITS));
+        }
+        let verdict = verdict.expect("ticks");
+        let admitted = verdict.admission_bytes_per_second.expect("limited");
+        near(admitted, 10.0 * MIB as f64 / (0.25 * part), &format!("ticks of {millis} ms"));
+        let reserve = (100.0 - 97.0 + 0.3 * part * 100.0 * 0.45).min(25.0);
+        let target = 100.0 - reserve;
+        let shown = verdict.age_target_bytes as f64 / MIB as f64;
+        assert!((shown - target).abs() < 4.0, "ticks of {millis} ms: A* {shown}, not {target}");
+    }
+}
+
 #[test]
 fn nothing_is_admitted_at_the_limit_and_anything_with_a_clean_pool() {
     let dirty = list(100);
