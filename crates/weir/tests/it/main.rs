@@ -12,3 +12,4 @@ mod ranges;
 mod recovery_threads;
 mod support;
 mod transactions;
+mod visit;
