@@ -24,6 +24,8 @@ pub struct Seen<'a> {
     pub oldest_in_flight: Option<Lsn>,
     /// Pages made durable since the start, all causes (cumulative).
     pub pages_completed: u64,
+    /// Those among them that were written to free their frames (cumulative).
+    pub pages_freed: u64,
     /// Time during which the writer had pages queued that it wanted to write at once and could not
     /// because `in_flight_max` were in flight (cumulative, microseconds).
     pub backlogged_micros: u64,
@@ -189,9 +191,12 @@ pub fn decide(state: &mut State, seen: &Seen<'_>, limits: &Limits) -> Verdict {
     let granted = wanted.shared(state, seen, age_bytes, &target);
     let idle = state.idle_pages_per_second(seen);
     let total = (granted.deadline + granted.free).max(idle).min(RATE_MAX);
+    // What the sweeper is told to write. What the cleaner writes is seen, and is less than was
+    // granted where the sweeper happens to free the frames.
+    let swept = granted.deadline + (idle - granted.deadline - granted.free).max(0.0);
     state.told = Told {
         idle: idle > granted.deadline + granted.free,
-        deadline_share: if total > 0.0 { granted.deadline / total } else { 1.0 },
+        deadline_share: if swept > 0.0 { granted.deadline / swept } else { 1.0 },
     };
     let sustainable = state.sustainable_bytes_per_second(slope, granted.free);
     let backlogged = state.capacity.backlogged();
@@ -231,7 +236,7 @@ impl State {
         let slope = slope + (plan.pages_per_byte - slope) * share(tick.seconds, SLOPE_SECONDS);
         self.slope = Some(slope);
         // Against errors of the redo rate and of the writer's pace, which the slope cannot see.
-        let done = tick.pages * self.told.deadline_share;
+        let done = tick.swept_pages * self.told.deadline_share;
         let debt_max = slope * self.rates.redo.per_second() * DEBT_SECONDS_MAX;
         self.debt_pages =
             (self.debt_pages + slope * tick.redo_bytes - done).clamp(-debt_max, debt_max);

@@ -226,6 +226,7 @@ impl Checkpointer {
             pages_in_flight: self.pool.pages_in_flight(),
             oldest_in_flight: self.pool.oldest_in_flight(),
             pages_completed: pool.writes(),
+            pages_freed: pool.writes_free_frames.get(),
             backlogged_micros: self.pace.backlogged_micros(),
             dirty_pages: residence.dirty + self.pool.pages_in_flight(),
             frames_total: residence.frames,
