@@ -388,7 +388,7 @@
       const { width, height } = canvas;
       return width && height && canvas.getContext("2d").getImageData(0, 0, width, height).data.some(v => v);
     });
-    root.dataset.width = root.clientWidth;
+    root.dataset.width = innerWidth;
     root.dataset.charts = charts.length;
     root.dataset.painted = painted.length;
     root.dataset.overflow = Math.max(0, root.scrollWidth - root.clientWidth);
