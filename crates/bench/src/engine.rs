@@ -236,7 +236,7 @@ impl Table for weir::Tree {
         let mut cursor = self.cursor();
         let on = if from.is_empty() { cursor.seek_first()? } else { cursor.seek(from)? };
         if on {
-            cursor.visit(&mut |key, value| {
+            cursor.visit(|key, value| {
                 if visit(key, value) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             })?;
         }

@@ -216,9 +216,9 @@ pub fn decide(state: &mut State, seen: &Seen<'_>, limits: &Limits) -> Verdict {
 
 impl State {
     /// How much shorter than usual the ticks are, at most 1. A log that wraps in less than a second
-    /// is looked at more often (`Checkpointer::is_due`). What is kept in reserve for the time between
-    /// two looks may then be less; if it were not, such a log could never be used faster than once
-    /// in a second, whatever the disk can do.
+    /// is looked at more often (`Checkpointer::is_due`). What is kept in reserve for the time
+    /// between two looks may then be less; if it were not, such a log could never be used faster
+    /// than once in a second, whatever the disk can do.
     fn haste(&mut self, seconds: f64) -> f64 {
         if seconds > 0.0 {
             let known = self.tick_seconds.unwrap_or(TICK_SECONDS);

@@ -15,7 +15,8 @@ const APPROACH_SECONDS: f64 = 0.25;
 ///
 /// `sustainable` is what the disk can sustain over the whole horizon (its capacity divided by the
 /// cost of a byte: the plan's page writes and the log's own bytes); `None` while the capacity is
-/// unknown. `haste` is the length of a tick as part of the usual one, at most 1. Looking at the nearest deadlines only would oscillate at the period of a log wrap.
+/// unknown. Looking at the nearest deadlines only would oscillate at the period of a log wrap.
+/// `haste` is the length of a tick as part of the usual one, at most 1.
 pub(crate) fn admission(
     sustainable: Option<f64>,
     backlogged: f64,

@@ -3,9 +3,9 @@
 //! the metrics. One process, so that only the asking differs.
 //!
 //! Seconds come as none, asked, asked, none, and then the other way round: a machine that becomes
-//! slower or faster at a steady pace does not show in the comparison of such a round, and what comes
-//! and goes has no rhythm to hit. What is told is the median of the rounds, with bounds that need
-//! no assumption about what disturbs them: a build that begins in the middle spoils a round or two.
+//! slower or faster at a steady pace does not show in the comparison of such a round, and what
+//! comes and goes has no rhythm to hit. What is told is the median of the rounds, with bounds that
+//! need no assumption about what disturbs them: a build that begins in the middle spoils a round.
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -72,8 +72,8 @@ impl Cost {
     /// In a line.
     fn text(&self) -> String {
         format!(
-            "alone {:.0} tps, watched {:.0} tps: {:.2} % lost, between {:.2} and {:.2} % (median of \
-             {} rounds, 95 %)",
+            "alone {:.0} tps, watched {:.0} tps: {:.2} % lost, between {:.2} and {:.2} % (median \
+             of {} rounds, 95 %)",
             self.alone,
             self.watched,
             100.0 * self.lost,
@@ -87,8 +87,8 @@ impl Cost {
 /// Mean rates of a round, alone and watched.
 fn round(tps: &[f64], round: usize) -> (f64, f64) {
     let (mut alone, mut watched) = (0.0, 0.0);
-    for second in round * ROUND_SECONDS..(round + 1) * ROUND_SECONDS {
-        *(if is_watched(second) { &mut watched } else { &mut alone }) += tps[second];
+    for (second, tps) in tps.iter().enumerate().skip(round * ROUND_SECONDS).take(ROUND_SECONDS) {
+        *(if is_watched(second) { &mut watched } else { &mut alone }) += tps;
     }
     let seconds = ROUND_SECONDS as f64 / 2.0;
     (alone / seconds, watched / seconds)

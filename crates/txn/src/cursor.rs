@@ -139,7 +139,7 @@ impl RowCursor {
     pub fn visit(
         &mut self,
         by: Looker<'_>,
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+        mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
     ) -> Result<(), TreeError> {
         let reader = Reader { registry: by.writer.registry(), own: by.own, view: by.view };
         let mut on = self.on != On::Nothing;

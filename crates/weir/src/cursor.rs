@@ -83,7 +83,7 @@ impl Cursor {
     /// let mut cursor = tree.cursor();
     /// let (mut bytes, mut rows) = (0, 0);
     /// if cursor.seek(b"f")? {
-    ///     cursor.visit(&mut |key, value| {
+    ///     cursor.visit(|key, value| {
     ///         (bytes, rows) = (bytes + key.len() + value.len(), rows + 1);
     ///         if rows < 100 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     ///     })?;
@@ -96,7 +96,7 @@ impl Cursor {
     /// As [`Cursor::seek`].
     pub fn visit(
         &mut self,
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
     ) -> Result<(), Error> {
         Ok(self.raw.visit(latest(&self.tree), visit)?)
     }

@@ -127,7 +127,7 @@ impl Worker for WeirWorker<'_> {
     fn scan(&mut self, from: &Key, limit: u64, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<u64> {
         let mut rows = 0;
         if self.cursor.seek(from)? {
-            self.cursor.visit(&mut |key, value| {
+            self.cursor.visit(|key, value| {
                 visit(key, value);
                 rows += 1;
                 if rows == limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }

@@ -275,8 +275,9 @@ prop_compose! {
             dirty: &EMPTY, pages_in_flight: numbers[3], oldest_in_flight: None,
             pages_completed: numbers[4], pages_freed: numbers[4] / 2,
             backlogged_micros: numbers[5], dirty_pages: numbers[6], frames_total: numbers[7],
-            frames_free: numbers[8], frames_taken: numbers[9], tail_dirty_fraction: fraction, commits: numbers[10], log_bytes_written: numbers[11],
-            log_writes: numbers[12], admission_waiters: numbers[13], page_bytes: numbers[14],
+            frames_free: numbers[8], frames_taken: numbers[9], tail_dirty_fraction: fraction,
+            commits: numbers[10], log_bytes_written: numbers[11], log_writes: numbers[12],
+            admission_waiters: numbers[13], page_bytes: numbers[14],
         })
     }
 }

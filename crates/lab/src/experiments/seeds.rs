@@ -307,8 +307,8 @@ fn change() -> Experiment {
         seed: "0 and 4: what their authors wish for",
         found: "it is impossible to come up with a value of io_capacity for a load that changes; \
                 the log cannot be resized without a restart",
-        missing: "where the log is resized, ages are parts of the smaller log's limit: beyond 100 % \
-                  are those that the larger one left",
+        missing: "where the log is resized, ages are parts of the smaller log's limit: beyond 100 \
+                  % are those that the larger one left",
         site: |site| {
             let threads = if site.quick { "4:5s,32:5s,4:5s" } else { "4:600s,32:600s,4:600s" };
             let seconds = if site.quick { 15 } else { 1800 };

@@ -54,11 +54,11 @@ fn one_by_one(tree: &Tree) -> Rows {
 /// All rows from the one stood on, `most` at most.
 fn lent(cursor: &mut Cursor, most: usize) -> Rows {
     let mut rows = Rows::new();
-    let mut visit = |key: &[u8], value: &[u8]| {
+    let visit = |key: &[u8], value: &[u8]| {
         rows.push((key.to_vec(), value.to_vec()));
         if rows.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     };
-    cursor.visit(&mut visit).expect("visited");
+    cursor.visit(visit).expect("visited");
     rows
 }
 
@@ -120,7 +120,7 @@ fn what_is_there_all_along_is_met_once_though_the_visitor_changes_the_tree() {
     let mut cursor = tree.cursor();
     assert!(cursor.seek_first().expect("a seek"));
     let mut met: Vec<Vec<u8>> = Vec::new();
-    let mut visit = |at: &[u8], _: &[u8]| {
+    let visit = |at: &[u8], _: &[u8]| {
         if expected.contains_key(at) {
             met.push(at.to_vec());
         }
@@ -137,7 +137,7 @@ fn what_is_there_all_along_is_met_once_though_the_visitor_changes_the_tree() {
         }
         ControlFlow::Continue(())
     };
-    cursor.visit(&mut visit).expect("visited");
+    cursor.visit(visit).expect("visited");
     assert!(met.iter().eq(expected.keys()), "{} of {}", met.len(), expected.len());
     let report = db.check(&mut |_, _| {}).expect("a check");
     assert_eq!(report.problems, Vec::<String>::new());
