@@ -345,6 +345,10 @@
   if (page.live) {
     const run = runs[0];
     let begun = false;
+    // Until there is something to draw: a large table may take minutes to load.
+    const waiting = el("p", { class: "verdict" }, "Nothing was measured yet: the run is being prepared, or "
+      + "has just begun.");
+    tiles.before(waiting);
     const look = async () => {
       try {
         const answer = await fetch("data.json?from=" + run.rows.length, { cache: "no-store" });
@@ -355,9 +359,12 @@
         page.tiles = got.tiles;
         showTiles();
         live.className = "live"; live.textContent = got.ended ? "ended" : "live";
-        if (!begun && run.rows.length > 1) { begun = true; draw(); about(); finish(); }
+        if (!begun && run.rows.length > 1) { begun = true; waiting.remove(); draw(); about(); finish(); }
         else if (begun) charts.forEach(c => c.refresh());
-        if (got.ended) return;
+        if (got.ended) {
+          waiting.textContent = "The run ended before there was anything to draw.";
+          return;
+        }
       } catch (problem) {
         live.className = "live off"; live.textContent = "no answer";
       }
@@ -381,6 +388,7 @@
       const { width, height } = canvas;
       return width && height && canvas.getContext("2d").getImageData(0, 0, width, height).data.some(v => v);
     });
+    root.dataset.width = innerWidth;
     root.dataset.charts = charts.length;
     root.dataset.painted = painted.length;
     root.dataset.overflow = Math.max(0, root.scrollWidth - root.clientWidth);

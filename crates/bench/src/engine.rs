@@ -3,6 +3,7 @@ use crate::options::{DoubleWriteMode, Durability, Options};
 use crate::record::KEY_BYTES;
 use crate::target::{Counters, PageWrites, Table, Target, Visit, Watched};
 use anyhow::{Context, Result, anyhow};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use weir::{BlockFile, Config, Db, DiskSpec, FileVolume, ThrottledVolume, Volume};
 use weir_base::{ALIGN, AlignedBuf, Clock, SystemClock};
@@ -233,15 +234,11 @@ impl Table for weir::Tree {
 
     fn scan_up(&self, from: &[u8], visit: &mut Visit<'_>) -> Result<()> {
         let mut cursor = self.cursor();
-        let mut on = if from.is_empty() { cursor.seek_first()? } else { cursor.seek(from)? };
-        let mut key = Vec::with_capacity(KEY_BYTES);
-        while on {
-            key.clear();
-            key.extend_from_slice(cursor.key());
-            if !visit(&key, cursor.value()?) {
-                break;
-            }
-            on = cursor.next()?;
+        let on = if from.is_empty() { cursor.seek_first()? } else { cursor.seek(from)? };
+        if on {
+            cursor.visit(|key, value| {
+                if visit(key, value) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            })?;
         }
         Ok(())
     }

@@ -201,6 +201,48 @@ impl Cursor {
         self.copies
     }
 
+    /// Moves to the next row of the copied leaf, or to nothing at its end, without asking whether
+    /// the leaf has changed since it was copied: [`Cursor::next_leaf`] goes on from there. `None`
+    /// also when it stands on none.
+    #[inline]
+    pub fn next_in_leaf(&mut self) -> Option<RowHead> {
+        if !self.on_row {
+            return None;
+        }
+        let node = Node::new(&self.leaf[..]);
+        for slot in self.slot + 1..node.count() {
+            if !self.with_marked && node.is_deleted(slot) {
+                continue;
+            }
+            self.slot = slot;
+            // The key stood on is of this leaf: it begins alike.
+            self.key.truncate(node.prefix_len());
+            self.key.extend_from_slice(node.suffix(slot));
+            return Some(RowHead { stamp: node.stamp(slot), flags: node.flags(slot) });
+        }
+        None
+    }
+
+    /// Moves to the first row behind the range of keys that the copied leaf stood for, whatever has
+    /// become of it since: no row behind that range is passed over or met twice.
+    ///
+    /// # Errors
+    /// [`TreeError`].
+    pub fn next_leaf(&mut self) -> Result<bool, TreeError> {
+        if !self.on_row {
+            return Ok(false);
+        }
+        self.forward(self.node().count())
+    }
+
+    /// The bytes of the row stood on as they lie in the leaf (the value, or the [`ChainHead`] of a
+    /// long one); empty when on none.
+    #[inline]
+    #[must_use]
+    pub fn inline_bytes(&self) -> &[u8] {
+        if self.on_row { self.node().value(self.slot) } else { &[] }
+    }
+
     /// Copies the leaf that `target` leads to.
     fn load(&mut self, target: Target<'_>) -> Result<(), TreeError> {
         loop {

@@ -38,7 +38,8 @@ struct Bucket {
 const ALIKE_BYTES: u64 = 512;
 /// What is larger is admitted as soon as this much is: it must come through.
 const LARGE_BYTES: u64 = 1 << 14;
-/// Unused admission is kept for this long, no longer: a pause must not turn into a burst.
+/// Unused admission is kept for this long, no longer: a pause must not turn into a burst. Nor is
+/// more of it kept than half of what the age limit leaves.
 const BURST_SECONDS: f64 = 0.05;
 
 impl Admission {
@@ -84,7 +85,8 @@ impl Admission {
             Some(rate) => {
                 let kept = self.allowed.load(Ordering::Relaxed).max(end.0.saturating_sub(1 << 16));
                 let grown = kept.saturating_add((rate * seconds) as u64);
-                let most = end.0.saturating_add((rate * BURST_SECONDS) as u64);
+                let burst = ((rate * BURST_SECONDS) as u64).min(gate.bytes_since(end) / 2);
+                let most = end.0.saturating_add(burst);
                 Lsn(grown.min(most)).min(gate)
             }
         };

@@ -86,6 +86,7 @@ struct Counters {
     now_micros: u64,
     log_end: Lsn,
     pages_completed: u64,
+    pages_freed: u64,
     backlogged_micros: u64,
     frames_taken: u64,
     commits: u64,
@@ -99,6 +100,7 @@ impl From<&Seen<'_>> for Counters {
             now_micros: seen.now_micros,
             log_end: seen.log_end,
             pages_completed: seen.pages_completed,
+            pages_freed: seen.pages_freed,
             backlogged_micros: seen.backlogged_micros,
             frames_taken: seen.frames_taken,
             commits: seen.commits,
@@ -117,6 +119,8 @@ pub(crate) struct Tick {
     pub(crate) redo_bytes: f64,
     /// Pages made durable.
     pub(crate) pages: f64,
+    /// Those of them that were not written to free their frames.
+    pub(crate) swept_pages: f64,
     /// What the log's writes cost the disk, in page writes.
     pub(crate) log_cost: f64,
     /// Part of the tick (0 to 1) in which page writes waited for the disk.
@@ -158,7 +162,7 @@ fn page_device_bytes(page_bytes: u64) -> f64 {
 }
 
 impl Rates {
-    /// Takes the differences since the last tick, of whose page writes `deadline_share` were for
+    /// Takes the differences since the last tick, of whose swept pages `deadline_share` were for
     /// deadlines; the log wraps in about `age_limit_bytes`. `None` at the first, and when no time
     /// passed.
     pub(crate) fn observe(
@@ -186,10 +190,12 @@ impl Rates {
             / page_device_bytes(seen.page_bytes);
         let seconds = micros as f64 / 1e6;
         let backlogged = since(now.backlogged_micros, last.backlogged_micros) / micros as f64;
+        let pages = since(now.pages_completed, last.pages_completed);
         let tick = Tick {
             seconds,
             redo_bytes: now.log_end.bytes_since(last.log_end) as f64,
-            pages: since(now.pages_completed, last.pages_completed),
+            pages,
+            swept_pages: (pages - since(now.pages_freed, last.pages_freed)).max(0.0),
             log_cost: write_cost + byte_cost,
             backlogged: backlogged.min(1.0),
         };
@@ -200,7 +206,7 @@ impl Rates {
         let settle = if redo > self.redo_high { HIGH_UP_SECONDS } else { down };
         self.redo_high += (redo - self.redo_high) * share(seconds, settle);
         self.pages.observe(tick.pages, seconds);
-        self.used.observe(tick.pages * deadline_share + tick.log_cost, seconds);
+        self.used.observe(tick.swept_pages * deadline_share + tick.log_cost, seconds);
         self.log_cost.observe(tick.log_cost, tick.redo_bytes, seconds);
         self.log_byte_cost.observe(byte_cost, tick.redo_bytes, seconds);
         self.frames.observe(since(now.frames_taken, last.frames_taken), seconds);
@@ -248,6 +254,7 @@ mod tests {
                 pages_in_flight: 0,
                 oldest_in_flight: None,
                 pages_completed: 0,
+                pages_freed: 0,
                 backlogged_micros: 0,
                 dirty_pages: 0,
                 frames_total: 100,

@@ -24,6 +24,8 @@ pub struct Seen<'a> {
     pub oldest_in_flight: Option<Lsn>,
     /// Pages made durable since the start, all causes (cumulative).
     pub pages_completed: u64,
+    /// Those among them that were written to free their frames (cumulative).
+    pub pages_freed: u64,
     /// Time during which the writer had pages queued that it wanted to write at once and could not
     /// because `in_flight_max` were in flight (cumulative, microseconds).
     pub backlogged_micros: u64,
@@ -117,6 +119,8 @@ pub struct State {
     in_flight_seconds: f64,
     /// Share of the last second or so in which writers waited for admission.
     throttled: f64,
+    /// Length of a tick of late: up at once, down over a few ticks.
+    tick_seconds: Option<f64>,
 }
 
 /// The part of a verdict that explains the tick after it.
@@ -155,6 +159,10 @@ const IN_FLIGHT_SECONDS: f64 = 0.03;
 const IN_FLIGHT_SECONDS_MAX: f64 = 0.15;
 /// Pages in flight while idle: a commit that comes must not wait behind many.
 const IN_FLIGHT_IDLE: u32 = 8;
+/// Reserves are made for ticks of this length,
+const TICK_SECONDS: f64 = 0.05;
+/// and shrink with shorter ones, but not below this part: writers' bursts do not get shorter.
+const HASTE_MIN: f64 = 0.1;
 /// Rates are cut off here, so that no input makes a verdict infinite (CKPT-2).
 const RATE_MAX: f64 = 1e15;
 
@@ -164,10 +172,11 @@ pub fn decide(state: &mut State, seen: &Seen<'_>, limits: &Limits) -> Verdict {
     let tick = state.rates.observe(seen, limits.age_bytes, state.told.deadline_share);
     let age_bytes = seen.log_end.bytes_since(seen.oldest_dirty) as f64;
     let (seconds, redo_bytes) = tick.map_or((0.0, 0.0), |tick| (tick.seconds, tick.redo_bytes));
-    let redo_high = state.rates.redo_high;
+    let haste = state.haste(seconds);
+    let redo_high = state.rates.redo_high * haste;
     let target = AgeTarget::moved(state.target, limits, redo_high, age_bytes, redo_bytes, seconds);
     state.target = Some(target);
-    let room_min = (state.rates.redo.per_second() * 0.5).max(target.goal_bytes / 64.0);
+    let room_min = (state.rates.redo.per_second() * 0.5 * haste).max(target.goal_bytes / 64.0);
     let plan = Plan::solve(seen.dirty, seen.log_end, seen.oldest_dirty, &target, room_min);
     if let Some(tick) = tick {
         state.account(&tick, &plan);
@@ -182,13 +191,16 @@ pub fn decide(state: &mut State, seen: &Seen<'_>, limits: &Limits) -> Verdict {
     let granted = wanted.shared(state, seen, age_bytes, &target);
     let idle = state.idle_pages_per_second(seen);
     let total = (granted.deadline + granted.free).max(idle).min(RATE_MAX);
+    // What the sweeper is told to write. What the cleaner writes is seen, and is less than was
+    // granted where the sweeper happens to free the frames.
+    let swept = granted.deadline + (idle - granted.deadline - granted.free).max(0.0);
     state.told = Told {
         idle: idle > granted.deadline + granted.free,
-        deadline_share: if total > 0.0 { granted.deadline / total } else { 1.0 },
+        deadline_share: if swept > 0.0 { granted.deadline / swept } else { 1.0 },
     };
     let sustainable = state.sustainable_bytes_per_second(slope, granted.free);
-    let admitted =
-        admission(sustainable, state.capacity.backlogged(), &target, age_bytes).min(RATE_MAX);
+    let backlogged = state.capacity.backlogged();
+    let admitted = admission(sustainable, backlogged, &target, age_bytes, haste).min(RATE_MAX);
     Verdict {
         deadline_pages_per_second: granted.deadline,
         free_pages_per_second: granted.free,
@@ -203,6 +215,18 @@ pub fn decide(state: &mut State, seen: &Seen<'_>, limits: &Limits) -> Verdict {
 }
 
 impl State {
+    /// How much shorter than usual the ticks are, at most 1. A log that wraps in less than a second
+    /// is looked at more often (`Checkpointer::is_due`). What is kept in reserve for the time
+    /// between two looks may then be less; if it were not, such a log could never be used faster
+    /// than once in a second, whatever the disk can do.
+    fn haste(&mut self, seconds: f64) -> f64 {
+        if seconds > 0.0 {
+            let known = self.tick_seconds.unwrap_or(TICK_SECONDS);
+            self.tick_seconds = Some(seconds.max(known - 0.2 * (known - seconds)));
+        }
+        (self.tick_seconds.unwrap_or(TICK_SECONDS) / TICK_SECONDS).clamp(HASTE_MIN, 1.0)
+    }
+
     /// Books one tick: what was owed by the plan, what was done, what the disk took.
     fn account(&mut self, tick: &Tick, plan: &Plan) {
         // Idle writing is held back by its small queue, not by the disk.
@@ -212,7 +236,7 @@ impl State {
         let slope = slope + (plan.pages_per_byte - slope) * share(tick.seconds, SLOPE_SECONDS);
         self.slope = Some(slope);
         // Against errors of the redo rate and of the writer's pace, which the slope cannot see.
-        let done = tick.pages * self.told.deadline_share;
+        let done = tick.swept_pages * self.told.deadline_share;
         let debt_max = slope * self.rates.redo.per_second() * DEBT_SECONDS_MAX;
         self.debt_pages =
             (self.debt_pages + slope * tick.redo_bytes - done).clamp(-debt_max, debt_max);

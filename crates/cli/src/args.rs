@@ -86,8 +86,8 @@ pub(crate) enum Lab {
 
 #[derive(ClapArgs)]
 pub(crate) struct LabCost {
-    /// Turns of five seconds with and as many without
-    #[arg(long, value_name = "N", default_value_t = 10)]
+    /// Rounds of four seconds, two of them with somebody asking; 6 at least
+    #[arg(long, value_name = "N", default_value_t = 40)]
     pub(crate) rounds: usize,
     /// Where the database goes
     #[arg(long, value_name = "DIR", default_value = "./weir-lab")]

@@ -45,7 +45,7 @@ impl Site {
             disk: "2000iops,32MiB".to_owned(),
             threads: "16".to_owned(),
             durability: Durability::Synced,
-            warmup: Some(5),
+            warmup: Some(4),
             seconds: 5,
             speed: 50,
             quick: true,
@@ -154,7 +154,9 @@ impl Arm {
 
     /// Arms that may be compared with each other have the same of this.
     pub(crate) fn group(&self) -> String {
-        format!("{:?} x{}", self.doublewrite, self.log_factor)
+        let resized: Vec<String> =
+            self.resizes.iter().map(|resize| format!(" x{}", resize.factor)).collect();
+        format!("{:?} x{}{}", self.doublewrite, self.log_factor, resized.concat())
     }
 }
 

@@ -1,4 +1,6 @@
 //! Walking in key order over the rows that a reader sees.
+use std::ops::ControlFlow;
+
 use weir_base::TxnId;
 use weir_btree::{Cursor as RawCursor, Tree, TreeError};
 
@@ -8,8 +10,19 @@ use crate::see::{Looks, Reader, Seen, View};
 /// A position among the rows that a view shows.
 pub struct RowCursor {
     raw: RawCursor,
+    on: On,
+    /// The value of a row that does not lie whole in the leaf as it is seen.
     value: Vec<u8>,
-    on_row: bool,
+}
+
+/// What the cursor stands on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum On {
+    Nothing,
+    /// A row whose value lies in the raw cursor's copy of the leaf.
+    Leaf,
+    /// A row whose value is in the buffer: an older version of it, or a long one.
+    Buffer,
 }
 
 /// How often a row's overflow pages may have been freed when a cursor comes to them, before it asks
@@ -37,7 +50,7 @@ impl RowCursor {
     /// A cursor that stands nowhere.
     #[must_use]
     pub fn new(tree: Tree) -> Self {
-        RowCursor { raw: RawCursor::with_marked(tree), value: Vec::new(), on_row: false }
+        RowCursor { raw: RawCursor::with_marked(tree), on: On::Nothing, value: Vec::new() }
     }
 
     /// Moves to the first row whose key is not below `key`. `false`: there is none.
@@ -81,7 +94,7 @@ impl RowCursor {
     /// # Errors
     /// [`TreeError`].
     pub fn next(&mut self, by: Looker<'_>) -> Result<bool, TreeError> {
-        if !self.on_row {
+        if self.on == On::Nothing {
             return Ok(false);
         }
         let on = self.raw.next()?;
@@ -93,7 +106,7 @@ impl RowCursor {
     /// # Errors
     /// [`TreeError`].
     pub fn prev(&mut self, by: Looker<'_>) -> Result<bool, TreeError> {
-        if !self.on_row {
+        if self.on == On::Nothing {
             return Ok(false);
         }
         let on = self.raw.prev()?;
@@ -103,23 +116,70 @@ impl RowCursor {
     /// The key of the row stood on; empty when on none.
     #[must_use]
     pub fn key(&self) -> &[u8] {
-        if self.on_row { self.raw.key() } else { &[] }
+        if self.on == On::Nothing { &[] } else { self.raw.key() }
     }
 
     /// The value of the row stood on; empty when on none.
     #[must_use]
     pub fn value(&self) -> &[u8] {
-        if self.on_row { &self.value } else { &[] }
+        match self.on {
+            On::Nothing => &[],
+            On::Leaf => self.raw.inline_bytes(),
+            On::Buffer => &self.value,
+        }
+    }
+
+    /// Shows key and value of the row stood on and of those behind it, in order, until `visit`
+    /// breaks off (then the cursor stands on that row) or there are no more (then on none). Rows
+    /// are lent from the cursor's copy of their leaf. So those of one leaf are seen as they were
+    /// when the cursor came to the first of them.
+    ///
+    /// # Errors
+    /// [`TreeError`].
+    pub fn visit(
+        &mut self,
+        by: Looker<'_>,
+        mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> Result<(), TreeError> {
+        let reader = Reader { registry: by.writer.registry(), own: by.own, view: by.view };
+        let mut on = self.on != On::Nothing;
+        while on {
+            if visit(self.raw.key(), self.value()).is_break() {
+                return Ok(());
+            }
+            on = loop {
+                let Some(head) = self.raw.next_in_leaf() else {
+                    let on = self.raw.next_leaf()?;
+                    break self.settle(by, on, Way::Up)?;
+                };
+                if !reader.sees_at_once(head.stamp) || head.flags.overflow {
+                    break self.settle(by, true, Way::Up)?;
+                }
+                if !head.flags.deleted {
+                    self.on = On::Leaf;
+                    if visit(self.raw.key(), self.raw.inline_bytes()).is_break() {
+                        return Ok(());
+                    }
+                }
+            };
+        }
+        Ok(())
     }
 
     /// Goes on from where the raw cursor stands to a row that is seen.
     fn settle(&mut self, by: Looker<'_>, mut on: bool, way: Way) -> Result<bool, TreeError> {
-        self.on_row = false;
+        self.on = On::Nothing;
         let reader = Reader { registry: by.writer.registry(), own: by.own, view: by.view };
         let (mut patience, mut looks) = (PATIENCE, Looks::default());
         while on {
-            let Some(head) = self.raw.inline(&mut self.value) else { return Ok(false) };
-            let seen = if reader.sees_at_once(head.stamp) {
+            let Some(head) = self.raw.head() else { return Ok(false) };
+            let at_once = reader.sees_at_once(head.stamp);
+            if at_once && !head.flags.deleted && !head.flags.overflow {
+                self.on = On::Leaf;
+                return Ok(true);
+            }
+            self.raw.inline(&mut self.value);
+            let seen = if at_once {
                 if head.flags.deleted { Seen::Nothing } else { Seen::Row(head.flags) }
             } else {
                 let raw = &self.raw;
@@ -128,12 +188,12 @@ impl RowCursor {
             };
             on = match seen {
                 Seen::Row(flags) if !flags.overflow => {
-                    self.on_row = true;
+                    self.on = On::Buffer;
                     return Ok(true);
                 }
                 Seen::Row(_) => {
                     if self.raw.tree().fetch(&mut self.value)? {
-                        self.on_row = true;
+                        self.on = On::Buffer;
                         return Ok(true);
                     }
                     // Freed since: the row names another one now, or it is damaged.
@@ -142,7 +202,7 @@ impl RowCursor {
                         let key = self.raw.key().to_vec();
                         let now = self.raw.tree().get(&key, &mut self.value)?;
                         if now.is_some_and(|row| !row.flags.deleted) {
-                            self.on_row = true;
+                            self.on = On::Buffer;
                             return Ok(true);
                         }
                         patience = PATIENCE;

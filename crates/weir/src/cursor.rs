@@ -1,4 +1,6 @@
 //! Walking a tree in key order.
+use std::ops::ControlFlow;
+
 use weir_txn::{Looker, RowCursor, View};
 
 use crate::error::Error;
@@ -63,6 +65,40 @@ impl Cursor {
     /// As [`Cursor::seek`].
     pub fn prev(&mut self) -> Result<bool, Error> {
         Ok(self.raw.prev(latest(&self.tree))?)
+    }
+
+    /// Shows `visit` key and value of the row stood on and of those behind it, in order, until it
+    /// breaks off (then the cursor stands on that row) or there are no more (then on none). The
+    /// quickest way through many rows: nothing of them is copied one by one. Rows that lie in one
+    /// page are seen as committed when the cursor comes to the first of them.
+    ///
+    /// ```
+    /// # use std::ops::ControlFlow;
+    /// # use weir::{Config, Db, Durability};
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = Db::open(&dir.path().join("db"), Config::default())?;
+    /// # let tree = db.open_tree("birds")?;
+    /// # tree.put(b"finch", b"seeds", Durability::Lazy)?;
+    /// # tree.put(b"heron", b"fish", Durability::Lazy)?;
+    /// let mut cursor = tree.cursor();
+    /// let (mut bytes, mut rows) = (0, 0);
+    /// if cursor.seek(b"f")? {
+    ///     cursor.visit(|key, value| {
+    ///         (bytes, rows) = (bytes + key.len() + value.len(), rows + 1);
+    ///         if rows < 100 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    ///     })?;
+    /// }
+    /// assert_eq!((bytes, rows), (19, 2));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Cursor::seek`].
+    pub fn visit(
+        &mut self,
+        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
+        Ok(self.raw.visit(latest(&self.tree), visit)?)
     }
 
     /// The key of the row stood on; empty when on none.

@@ -14,8 +14,10 @@ use crate::advise::Observed;
 use crate::engine::{TIDY_ROWS, halt};
 use crate::error::Error;
 
-/// The controller looks this often.
+/// The controller looks this often,
 const TICK_MICROS: u64 = 50_000;
+/// or, where that would be late for a log that is used up quickly, up to this often.
+const TICK_MICROS_MIN: u64 = 5_000;
 /// Writers are let on this often.
 const ADMIT_MICROS: u64 = 2_000;
 /// How the work changes pages is observed after so long, then after twice as long, and so on.
@@ -104,11 +106,15 @@ impl Site {
 
 fn decide_loop(site: &Site, stop: &AtomicBool) {
     let mut next_tick = site.clock.now_micros();
+    let mut next_early = next_tick;
     while running(stop) {
         let now = site.clock.now_micros();
-        if now >= next_tick {
+        let is_regular = now >= next_tick;
+        if is_regular || (now >= next_early && site.checkpointer.is_due()) {
             site.checkpointer.tick();
-            next_tick = (next_tick + TICK_MICROS).max(now);
+            let from = if is_regular { next_tick } else { now };
+            next_tick = (from + TICK_MICROS).max(now);
+            next_early = now + TICK_MICROS_MIN;
         }
         site.checkpointer.admit();
         site.clock.sleep_micros(ADMIT_MICROS);

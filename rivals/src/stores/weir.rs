@@ -1,6 +1,7 @@
 //! Weir with the memory that every store gets and a log of 1 GiB, which is what RocksDB's files and
 //! LMDB's and redb's copied pages may grow to as well; nothing else is set.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use anyhow::Result;
@@ -124,16 +125,13 @@ impl Worker for WeirWorker<'_> {
     }
 
     fn scan(&mut self, from: &Key, limit: u64, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<u64> {
-        let mut on = self.cursor.seek(from)?;
         let mut rows = 0;
-        while on {
-            let (key, value) = self.cursor.row();
-            visit(key, value);
-            rows += 1;
-            if rows == limit {
-                break;
-            }
-            on = self.cursor.next()?;
+        if self.cursor.seek(from)? {
+            self.cursor.visit(|key, value| {
+                visit(key, value);
+                rows += 1;
+                if rows == limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            })?;
         }
         Ok(rows)
     }

@@ -21,6 +21,7 @@ fn seen(dirty: &AgeHistogram) -> Seen<'_> {
         pages_in_flight: 0,
         oldest_in_flight: None,
         pages_completed: 0,
+        pages_freed: 0,
         backlogged_micros: 0,
         dirty_pages: dirty.pages(),
         frames_total: 100_000,
@@ -40,6 +41,7 @@ fn seen(dirty: &AgeHistogram) -> Seen<'_> {
 struct Pace {
     redo_mib: f64,
     pages: f64,
+    freed: f64,
     frames: f64,
     commits: f64,
     backlogged: f64,
@@ -59,6 +61,7 @@ fn after(state: &mut State, ticks: u64, pace: Pace, shape: &Seen<'_>) -> Verdict
             oldest_dirty: shape.oldest_dirty.advanced(moved),
             dirty: &dirty,
             pages_completed: (pace.pages * seconds) as u64,
+            pages_freed: (pace.freed * seconds) as u64,
             frames_taken: (pace.frames * seconds) as u64,
             commits: (pace.commits * seconds) as u64,
             backlogged_micros: (pace.backlogged * seconds * 1e6) as u64,
@@ -97,6 +100,62 @@ fn overdue_pages_are_written_even_if_no_redo_comes() {
     assert!(verdict.deadline_pages_per_second >= 150.0, "{verdict:?}");
     let admitted = verdict.admission_bytes_per_second.expect("limited");
     near(admitted, 0.5 * MIB as f64 / 0.25, "half a MiB is left, approached in 0.25 s");
+}
+
+/// What the cleaner was granted and did not need to write is no debt of the sweeper's: it would be
+/// paid with pages written too early, for as long as frames are wanted.
+#[test]
+fn pages_written_for_their_frames_are_told_from_those_swept() {
+    let dirty = list(90);
+    let shape = Seen { tail_dirty_fraction: 0.5, ..seen(&dirty) };
+    for freed in [0.0, 100.0, 200.0] {
+        // As in the even list above, and frames are taken at twice the rate of pages granted.
+        let pace = Pace {
+            redo_mib: 2.0,
+            pages: 188.5 + freed,
+            freed,
+            frames: 400.0,
+            commits: 1000.0,
+            ..Pace::default()
+        };
+        let verdict = after(&mut State::new(), 100, pace, &shape);
+        near(verdict.free_pages_per_second, 200.0, "granted to the cleaner");
+        near(verdict.deadline_pages_per_second, 188.5, &format!("swept beside {freed}/s freed"));
+    }
+}
+
+/// A log that wraps several times a second is looked at every few milliseconds; were as much held
+/// in reserve as between ticks of 50 ms, it could not be used up faster than once a second.
+#[test]
+fn short_ticks_need_less_of_a_reserve() {
+    // (length of a tick in milliseconds, part of the usual reserves)
+    for (millis, part) in [(180, 1.0), (50, 1.0), (25, 0.5), (5, 0.1), (1, 0.1)] {
+        let dirty = list(90);
+        let (mut state, shape) = (State::new(), seen(&dirty));
+        let mut verdict = None;
+        for tick in 0..2_000 / millis {
+            // 100 MiB of redo a second.
+            let moved = tick * millis * MIB / 10;
+            let mut dirty = dirty.clone();
+            dirty.first = dirty.first.advanced(moved);
+            let now = Seen {
+                now_micros: shape.now_micros + tick * millis * 1000,
+                log_end: shape.log_end.advanced(moved),
+                oldest_dirty: shape.oldest_dirty.advanced(moved),
+                dirty: &dirty,
+                commits: tick + 1,
+                ..shape.clone()
+            };
+            verdict = Some(decide(&mut state, &now, &LIMITS));
+        }
+        let verdict = verdict.expect("ticks");
+        let admitted = verdict.admission_bytes_per_second.expect("limited");
+        near(admitted, 10.0 * MIB as f64 / (0.25 * part), &format!("ticks of {millis} ms"));
+        let reserve = (100.0 - 97.0 + 0.3 * part * 100.0 * 0.45).min(25.0);
+        let target = 100.0 - reserve;
+        let shown = verdict.age_target_bytes as f64 / MIB as f64;
+        assert!((shown - target).abs() < 4.0, "ticks of {millis} ms: A* {shown}, not {target}");
+    }
 }
 
 #[test]
@@ -142,8 +201,14 @@ fn free_frames_are_kept_ahead_of_the_demand_only_where_victims_are_dirty() {
 fn a_disk_too_slow_for_both_causes_leaves_a_quarter_to_the_less_urgent() {
     // 400 pages/s are all that the disk does while work waits.
     let dirty = list(96);
-    let pace =
-        Pace { redo_mib: 10.0, pages: 400.0, frames: 5000.0, commits: 10.0, backlogged: 1.0 };
+    let pace = Pace {
+        redo_mib: 10.0,
+        pages: 400.0,
+        freed: 100.0,
+        frames: 5000.0,
+        commits: 10.0,
+        backlogged: 1.0,
+    };
     let mut shape = seen(&dirty);
     shape.tail_dirty_fraction = 1.0;
     for frames_free in [1, 90_000] {
@@ -208,10 +273,11 @@ prop_compose! {
         (step, Seen {
             now_micros: numbers[0], log_end: Lsn(numbers[1]), oldest_dirty: Lsn(numbers[2]),
             dirty: &EMPTY, pages_in_flight: numbers[3], oldest_in_flight: None,
-            pages_completed: numbers[4], backlogged_micros: numbers[5], dirty_pages: numbers[6],
-            frames_total: numbers[7], frames_free: numbers[8], frames_taken: numbers[9],
-            tail_dirty_fraction: fraction, commits: numbers[10], log_bytes_written: numbers[11],
-            log_writes: numbers[12], admission_waiters: numbers[13], page_bytes: numbers[14],
+            pages_completed: numbers[4], pages_freed: numbers[4] / 2,
+            backlogged_micros: numbers[5], dirty_pages: numbers[6], frames_total: numbers[7],
+            frames_free: numbers[8], frames_taken: numbers[9], tail_dirty_fraction: fraction,
+            commits: numbers[10], log_bytes_written: numbers[11], log_writes: numbers[12],
+            admission_waiters: numbers[13], page_bytes: numbers[14],
         })
     }
 }

@@ -32,7 +32,7 @@ const WRONG: &[(&str, &[&str])] = &[
     ("--threads 2:20s,3 --seconds 5", &["--seconds"]),
     ("--seconds 0", &["0 seconds"]),
     ("--durability hopefully", &["hopefully", "synced"]),
-    ("--disk floppy", &["floppy", "iops"]),
+    ("--disk floppy", &["floppy", "iops", "sata-ssd", "cloud-slices"]),
     ("--page-size 5000", &["5000"]),
     ("--doublewrite maybe", &["maybe", "detect-only"]),
     ("--http 0.0.0.0:9600", &["0.0.0.0:9600", "--http-public"]),

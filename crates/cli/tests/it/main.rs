@@ -5,6 +5,7 @@ mod bad_input;
 mod bench;
 mod commands;
 mod kill;
+mod lab;
 mod report;
 mod tpcc;
 

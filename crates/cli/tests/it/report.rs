@@ -7,6 +7,11 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+/// The browser makes no window that is narrower.
+const WINDOW_MIN: u32 = 500;
+/// As wide as a phone, in pixels of a style sheet.
+const PHONE: u32 = 390;
+
 /// Whether a program is there; missing where it must not be is a failure.
 fn has(program: &str) -> bool {
     let found = Command::new(program)
@@ -27,10 +32,19 @@ fn has(program: &str) -> bool {
 /// the console.
 fn browse(url: &str, width: u32) -> (String, String) {
     let profile = tempfile::tempdir().expect("a directory");
+    let window = width.max(WINDOW_MIN);
+    if window > width {
+        // Zoomed in, a window holds as much less: a zoom level is a factor of 1.2.
+        let level = (f64::from(window) / f64::from(width)).ln() / 1.2f64.ln();
+        let text = format!(r#"{{"partition":{{"default_zoom_level":{{"x":{level}}}}}}}"#);
+        let settings = profile.path().join("Default");
+        std::fs::create_dir(&settings).expect("a directory");
+        std::fs::write(settings.join("Preferences"), text).expect("written");
+    }
     let output = Command::new("chromium")
         .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"])
         .args(["--virtual-time-budget=6000", "--dump-dom"])
-        .arg(format!("--window-size={width},1200"))
+        .arg(format!("--window-size={window},1200"))
         .arg(format!("--user-data-dir={}", profile.path().display()))
         .arg(url)
         .output()
@@ -52,6 +66,11 @@ fn all_is_drawn(url: &str, width: u32) -> String {
     let (dom, console) = browse(url, width);
     assert_eq!(console, "", "nothing on the console at {width}");
     assert_eq!(attribute(&dom, "errors"), 0, "at {width}");
+    assert_eq!(
+        attribute(&dom, "width"),
+        u64::from(width),
+        "the window is as wide as was asked for"
+    );
     assert_eq!(attribute(&dom, "charts"), 7, "at {width}");
     assert_eq!(attribute(&dom, "painted"), 7, "at {width}");
     assert_eq!(attribute(&dom, "overflow"), 0, "it fits a window {width} wide");
@@ -85,7 +104,7 @@ fn a_report_shows_everything_and_is_never_replaced_unasked() {
         for shown in ["Checkpoint age", "phase 2, 4 threads", "rows read back", "p99.9"] {
             assert!(dom.contains(shown), "{shown}");
         }
-        all_is_drawn(&url, 500);
+        all_is_drawn(&url, PHONE);
     }
 }
 
@@ -107,11 +126,30 @@ fn the_live_page_moves() {
     if has("chromium") {
         let dom = all_is_drawn(&url, 1400);
         assert!(dom.contains(">live<"), "it says that it is live");
+        assert!(!dom.contains(">Nothing was measured yet"), "it no longer waits");
+        all_is_drawn(&url, PHONE);
     }
     signal(&child, "-INT");
     let mut out = String::new();
     rest.read_to_string(&mut out).expect("text");
     assert_eq!(child.wait().expect("it ends").code(), Some(130), "{out}");
+}
+
+#[test]
+fn the_live_page_says_why_it_shows_nothing() {
+    if !has("chromium") {
+        return;
+    }
+    let scratch = Scratch::new();
+    let mut words = with(small_bench("update", &scratch.text("db")), "--rows", "30000000");
+    words.extend(["--http", "0"].map(str::to_owned));
+    let child = weir(words).spawn();
+    let mut child = Killed(child.expect("it starts"));
+    let (out, _rest) = wait_for_line(&mut child.0, "live        ");
+    let url = out.split_whitespace().find(|word| word.starts_with("http://")).expect("an address");
+    let (dom, console) = browse(url, PHONE);
+    assert!(dom.contains(">Nothing was measured yet"), "{dom}");
+    assert_eq!(console, "");
 }
 
 /// Asks Prometheus until it has an answer that contains `what`.
@@ -211,4 +249,19 @@ fn the_dashboard_asks_for_what_there_is() {
         }
     }
     assert!(asked >= 12, "{asked} metrics asked for");
+}
+
+/// Half a minute, and nothing about the figure itself: that is not for a busy machine to say.
+#[test]
+fn what_being_watched_costs_is_told_with_its_bounds() {
+    if std::env::var_os("WEIR_REPORT_TEST").is_none() {
+        eprintln!("SKIPPED: what being watched costs is measured by make report-test");
+        return;
+    }
+    let scratch = Scratch::new();
+    let ran = ran(&mut weir(["lab", "cost", "--rounds", "6", "--dir", &scratch.text("lab")]));
+    assert!(matches!(ran.code, Some(0 | 1)), "{ran:#?}");
+    for part in ["24 answers; alone ", "% lost, between ", "6 rounds", "1 %"] {
+        assert!(ran.out.contains(part), "{part}: {ran:#?}");
+    }
 }

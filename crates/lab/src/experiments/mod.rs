@@ -89,6 +89,14 @@ mod tests {
     }
 
     #[test]
+    fn every_policy_runs_in_some_experiment() {
+        for kind in Kind::ALL {
+            let where_it_runs = all().iter().filter(|one| one.has(kind)).count();
+            assert!(where_it_runs > 0, "no experiment runs {kind}");
+        }
+    }
+
+    #[test]
     fn an_unknown_number_lists_them() {
         let error = find("13").err().expect("there is none");
         assert!(

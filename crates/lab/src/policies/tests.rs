@@ -21,6 +21,7 @@ fn seen(list: &AgeHistogram, seconds: f64, age: u64, dirty_pages: u64) -> Seen<'
         pages_in_flight: 0,
         oldest_in_flight: None,
         pages_completed: 0,
+        pages_freed: 0,
         backlogged_micros: 0,
         dirty_pages,
         frames_total: 999,

@@ -13,3 +13,4 @@ mod recovery_threads;
 mod support;
 mod transactions;
 mod updates;
+mod visit;

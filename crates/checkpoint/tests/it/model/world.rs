@@ -526,6 +526,7 @@ impl World {
             pages_in_flight: self.in_flight,
             oldest_in_flight: batches.map(|batch| Lsn(batch.1)),
             pages_completed: self.totals.pages,
+            pages_freed: 0,
             backlogged_micros: (self.backlogged * 1e6) as u64,
             dirty_pages: self.dirty_pages(),
             frames_total: 2 * self.first_modified.len() as u64,
