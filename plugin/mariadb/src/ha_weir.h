@@ -111,6 +111,8 @@ public:
   int rnd_init(bool scan) override;
   int rnd_end() override;
   void unlock_row() override;
+  void try_semi_consistent_read(bool yes) override;
+  bool was_semi_consistent_read() override;
   int rnd_next(uchar *buf) override;
   int rnd_pos(uchar *buf, uchar *pos) override;
   void position(const uchar *record) override;
@@ -240,6 +242,8 @@ private:
   // Before the row that was read last was locked; whether that is kept in mind.
   size_t m_lock_mark;
   bool m_unlocks;
+  // Whether rows that others have are shown as committed last, instead of being waited for; whether the last one was.
+  bool m_guesses, m_guessed;
   // A weir_lock, and whether what others have locked is passed over.
   uint32_t m_lock;
   bool m_skip_locked;

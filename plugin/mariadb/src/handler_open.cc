@@ -6,7 +6,7 @@
 
 ha_weir::ha_weir(handlerton *hton, TABLE_SHARE *share)
     : handler(hton, share), m_share(nullptr), m_table(nullptr), m_trx(nullptr), m_lock_mark(0),
-      m_unlocks(false), m_lock(WEIR_LOCK_NONE),
+      m_unlocks(false), m_guesses(false), m_guessed(false), m_lock(WEIR_LOCK_NONE),
       m_skip_locked(false), m_keyread(false), m_copying(false), m_copied(0), m_scan(nullptr), m_found(),
       m_place(WEIR_ROWS), m_down(false), m_on(false), m_bounded(false), m_row_id(), m_duplicate(MAX_KEY),
       m_foreign_epoch(0), m_foreign_busy(0)
@@ -278,7 +278,7 @@ int ha_weir::extra(ha_extra_function operation)
 int ha_weir::reset()
 {
   close_scan();
-  m_keyread= m_skip_locked= false;
+  m_keyread= m_skip_locked= m_guesses= false;
   m_kept.clear();
   return 0;
 }

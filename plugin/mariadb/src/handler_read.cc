@@ -4,7 +4,7 @@ void ha_weir::close_scan()
 {
   weir_scan_close(m_scan);
   m_scan= nullptr;
-  m_on= false;
+  m_on= m_guessed= false;
 }
 
 // Gives the walk up with its transaction, and keeps where it stood: HANDLER goes on there in another one.
@@ -25,9 +25,22 @@ void ha_weir::mark_locks()
 // The row that was read last does not fit: others may have it. From REPEATABLE READ on, nobody may make it fit.
 void ha_weir::unlock_row()
 {
-  if (m_unlocks && m_lock != WEIR_LOCK_NONE)
+  if (m_guessed)
+    m_guessed= false;
+  else if (m_unlocks && m_lock != WEIR_LOCK_NONE)
     weir_table_release_locks(m_table, m_trx->txn(), m_lock_mark);
 }
+
+// An UPDATE need not wait for a row that somebody else has if it would not change it anyway.
+void ha_weir::try_semi_consistent_read(bool yes)
+{
+  m_guesses= yes && m_unlocks && m_lock == WEIR_LOCK_UPDATE;
+  if (m_scan && m_place == WEIR_ROWS)
+    weir_scan_guess(m_scan, m_guesses);
+}
+
+// The server wants a row that was only shown: the next read is of the same one, with its lock.
+bool ha_weir::was_semi_consistent_read() { return m_guessed; }
 
 // Begins a walk over the rows or an index, from `from` on and below `to`.
 int ha_weir::open_scan(int32_t place, const std::string &from, const std::string *to, bool down)
@@ -47,7 +60,11 @@ int ha_weir::open_scan(int32_t place, const std::string &from, const std::string
   weir_code code= weir_scan_open(m_table, m_trx->txn(), &range, &m_scan);
   if (refreshed(code))
     code= weir_scan_open(m_table, m_trx->txn(), &range, &m_scan);
-  return code == WEIR_OK ? 0 : fail(code);
+  if (code != WEIR_OK)
+    return fail(code);
+  if (m_guesses && place == WEIR_ROWS)
+    weir_scan_guess(m_scan, true);
+  return 0;
 }
 
 int ha_weir::decode(uchar *buf, const uchar *key, size_t key_length, const uchar *row, size_t row_length)
@@ -102,12 +119,15 @@ int ha_weir::step(uchar *buf)
     if (thd_killed(ha_thd()))
       return HA_ERR_ABORTED_BY_USER;
     mark_locks();
-    weir_code code= weir_scan_next(m_scan, m_trx->txn(), &m_found);
+    weir_code code= m_guessed ? weir_scan_insist(m_scan, m_trx->txn(), &m_found)
+                              : weir_scan_next(m_scan, m_trx->txn(), &m_found);
+    m_guessed= false;
     if (code == WEIR_NOTHING)
       return HA_ERR_END_OF_FILE;
     if (code != WEIR_OK)
       return fail(code);
     m_on= true;
+    m_guessed= m_found.guess;
     if (m_place == WEIR_ROWS)
       return decode(buf, m_found.tree_key.data, m_found.tree_key.len, m_found.row.data, m_found.row.len);
     bool condition= pushed_idx_cond && pushed_idx_cond_keyno == active_index;

@@ -47,6 +47,8 @@ public:
     // By microsecond_interval_timer.
     ulonglong begun;
   };
+  // The session whose transaction has this number is shown to `show`, if there is one; it does not end meanwhile.
+  static void show_session(ulonglong number, void (*show)(THD *waiter, THD *holder), THD *waiter);
   // Those of all sessions.
   static void see_all(std::vector<Seen> *out);
 
@@ -74,6 +76,8 @@ private:
   uint64_t m_savepoint;
   uint m_tables;
   bool m_prepared;
+  // The number of one that is prepared; guarded as m_txn is.
+  ulonglong m_prepared_number;
   std::string m_xid;
   // How the commit in binlog order went: it may not say so itself.
   weir_code m_commit;

@@ -63,7 +63,7 @@ impl LockTable {
         None
     }
 
-    fn blockers_of(&self, owner: &Owner, found: &mut Vec<Blocker>) {
+    pub(super) fn blockers_of(&self, owner: &Owner, found: &mut Vec<Blocker>) {
         if let Some(target) = owner.waits_on()
             && let Some(locks) = self.shards.lock(target.tree()).find(target.tree())
         {
