@@ -260,8 +260,12 @@ private:
   bool m_on;
   // It ends before the index does: to go on behind its end, another has to be begun.
   bool m_bounded;
-  // Where it stood when it was closed, or the key that was read without one.
+  // Where it stood when it was closed, or the key that was looked for.
   std::string m_at;
+  // It has gone beyond the last row (1), or before the first (-1): HANDLER goes back from there.
+  int m_beyond;
+  // The statement is HANDLER ... READ.
+  bool m_by_handler;
   // The hidden key of the row read last.
   uchar m_row_id[8];
   // Blobs of the row read last point in here.

@@ -57,6 +57,7 @@ int ha_weir::open_scan(int32_t place, const std::string &from, const std::string
   m_place= place;
   m_down= down;
   m_bounded= false;
+  m_beyond= 0;
   weir_code code= weir_scan_open(m_table, m_trx->txn(), &range, &m_scan);
   if (refreshed(code))
     code= weir_scan_open(m_table, m_trx->txn(), &range, &m_scan);
@@ -119,11 +120,19 @@ int ha_weir::step(uchar *buf)
     if (thd_killed(ha_thd()))
       return HA_ERR_ABORTED_BY_USER;
     mark_locks();
+    if (m_by_handler && m_on)
+      m_at.assign(reinterpret_cast<const char *>(m_found.tree_key.data), m_found.tree_key.len);
     weir_code code= m_guessed ? weir_scan_insist(m_scan, m_trx->txn(), &m_found)
                               : weir_scan_next(m_scan, m_trx->txn(), &m_found);
     m_guessed= false;
     if (code == WEIR_NOTHING)
+    {
+      // What it stood on is gone with the step.
+      m_on= false;
+      if (!m_bounded)
+        m_beyond= m_down ? -1 : 1;
       return HA_ERR_END_OF_FILE;
+    }
     if (code != WEIR_OK)
       return fail(code);
     m_on= true;
@@ -164,6 +173,13 @@ int ha_weir::step(uchar *buf)
 // As `step`, in a direction: another walk is begun where this one cannot go.
 int ha_weir::step_to(uchar *buf, bool down)
 {
+  if (m_beyond)
+  {
+    if (m_beyond > 0 ? !down : down)
+      return HA_ERR_END_OF_FILE;
+    int error= open_scan(m_place, std::string(), nullptr, down);
+    return error ? error : step(buf);
+  }
   if (!m_scan || m_down != down || m_bounded)
   {
     suspend_scan();
@@ -248,6 +264,7 @@ int ha_weir::index_init(uint index, bool)
   close_scan();
   active_index= index;
   m_place= m_indexes[index].place;
+  m_beyond= 0;
   return 0;
 }
 
@@ -285,8 +302,13 @@ int ha_weir::index_read_map(uchar *buf, const uchar *key, key_part_map parts, ha
     close_scan();
     m_at= from;
     m_place= WEIR_ROWS;
+    m_beyond= 0;
     mark_locks();
-    return read_row(buf, reinterpret_cast<const uchar *>(from.data()), from.size());
+    int error= read_row(buf, reinterpret_cast<const uchar *>(from.data()), from.size());
+    // Others may make the row that is not there.
+    if (error == HA_ERR_KEY_NOT_FOUND)
+      unlock_row();
+    return error;
   }
   switch (find)
   {
@@ -294,6 +316,7 @@ int ha_weir::index_read_map(uchar *buf, const uchar *key, key_part_map parts, ha
   case HA_READ_PREFIX:
     error= open_scan(index.place, from, has_to ? &to : nullptr, false);
     m_bounded= true;
+    m_at= from;
     break;
   case HA_READ_KEY_OR_NEXT:
   case HA_READ_AFTER_KEY:

@@ -37,7 +37,9 @@ sub answer {
 sub ask {
     my ($s, $sql) = @_;
     print {$s->{to}} "$sql;\nSELECT '$marker';\n";
-    return answer($s, 30) // die "no answer to $sql";
+    my $said = answer($s, 30) // die "no answer to $sql";
+    die "$sql: $said" if $said =~ /^ERROR/;
+    return $said;
 }
 
 my %waits_sql = (
@@ -45,12 +47,12 @@ my %waits_sql = (
     Weir => "SELECT COUNT(*) FROM information_schema.weir_transactions WHERE state='waiting' AND session=",
 );
 
-# What the session says; undef if it waits for a lock. InnoDB looks only every tenth of a second at who waits.
+# What the session says; undef if it waits for a lock. InnoDB looks anew only when nobody has asked for a tenth of a second.
 sub told {
     my ($s, $engine, $monitor) = @_;
     my $waiting = 0;
     for (1 .. 300) {
-        my $told = answer($s, $waiting ? 0.13 : 0.03);
+        my $told = answer($s, 0.13);
         if (defined $told) {
             $s->{owes} = 0;
             $told =~ s/ at line \d+//g;
@@ -70,28 +72,38 @@ my $fresh = 100;
 my $level = one('READ COMMITTED', 'READ COMMITTED', 'READ COMMITTED', 'REPEATABLE READ', 'SERIALIZABLE');
 my $points = $level ne 'READ COMMITTED';
 
+# The way to the rows is said, where there are two: engines estimate differently, and lock what they pass. No ranges of ids
+# with an end: InnoDB locks, and waits for, the row behind it too.
 sub where {
+    my ($deletes) = @_;
     my $id = 1 + int rand 10;
-    return "id=$id" if $points;
-    return one("id=$id", "id=$id", "id IN ($id," . (1 + int rand 10) . ')', "id BETWEEN $id AND " . ($id + int rand 4),
-        'a=' . int(rand 5), 'a>=' . int(rand 5), 'c=' . int(rand 4), 'c>' . int(rand 4), "b=$id", 'a=' . int(rand 5) . ' AND c=' . int(rand 4));
+    return ('', "id=$id") if $points;
+    my @all = (['', "id=$id"], ['', "id=$id"], ['', 'c=' . int(rand 4)], ['', 'c>' . int(rand 4)], ['', "b=$id"]);
+    my $a = int rand 5;
+    push @all, ['FORCE INDEX(PRIMARY)', "id IN ($id," . (1 + int rand 10) . ')'], ['FORCE INDEX(PRIMARY)', "id>$id"],
+        map { ['FORCE INDEX(a)', $_] } "a=$a", "a>=$a", "a=$a AND c=" . int rand 4
+        unless $deletes;
+    return @{one(@all)};
 }
 
 sub statement {
     my ($s) = @_;
     my $id = 1 + int rand 10;
-    my $where = where();
+    my ($way, $where) = where();
+    my $t = "t $way WHERE $where";
     my @all = (
-        ('UPDATE t SET c=c+1 WHERE ' . $where) x 3, "UPDATE t SET a=" . int(rand 5) . " WHERE $where",
-        "SELECT * FROM t WHERE " . ($level eq 'SERIALIZABLE' ? "id=$id" : $where) . ' ORDER BY id',
-        "SELECT id, c FROM t WHERE $where ORDER BY id " . one('FOR UPDATE', 'LOCK IN SHARE MODE'),
+        ("UPDATE t $way SET c=c+1 WHERE $where") x 3, "UPDATE t $way SET a=" . int(rand 5) . " WHERE $where",
+        "SELECT * FROM " . ($level eq 'SERIALIZABLE' ? "t WHERE id=$id" : $t) . ' ORDER BY id',
+        "SELECT id, c FROM $t ORDER BY id " . one('FOR UPDATE', 'LOCK IN SHARE MODE'),
         "INSERT INTO t VALUES (" . ++$fresh . ", " . int(rand 5) . ", $fresh, " . int(rand 4) . ')',
-        "UPDATE t SET b=" . ++$fresh . " WHERE id=$id",
     );
+    # The entry that goes, InnoDB locks with the gap beside it.
+    push @all, "UPDATE t SET b=" . ++$fresh . " WHERE id=$id" unless $points;
     push @all, 'SELECT * FROM t ORDER BY id' if $level ne 'SERIALIZABLE';
-    push @all, "DELETE FROM t WHERE $where", "DELETE FROM t WHERE id=$id", "UPDATE t SET c=c+1 WHERE $where ORDER BY id LIMIT 2",
+    push @all, "DELETE FROM t WHERE " . (where(1))[1], "DELETE FROM t WHERE id=$id",
+        "UPDATE t FORCE INDEX(PRIMARY) SET c=c+1 WHERE id>$id ORDER BY id LIMIT 2",
         "SELECT a FROM t FORCE INDEX(a) WHERE a=" . int(rand 5) . ' ORDER BY a ' . one('LOCK IN SHARE MODE', 'FOR UPDATE'),
-        "SELECT id FROM t WHERE $where ORDER BY id " . one('FOR UPDATE NOWAIT', 'FOR UPDATE SKIP LOCKED')
+        "SELECT id FROM $t ORDER BY id " . one('FOR UPDATE NOWAIT', 'FOR UPDATE SKIP LOCKED')
         unless $points;
     # A duplicate leaves a lock of InnoDB's own kind behind, which goes with the statement.
     push @all, "INSERT INTO t VALUES ($id, 1, NULL, 1)", "INSERT INTO t VALUES (" . ++$fresh . ", 1, $id, 1)",
@@ -114,9 +126,9 @@ sub play {
     my ($engine, $script) = @_;
     my $db = 'random_sessions_' . lc $engine;
     my $monitor = session();
-    ask($monitor, $_) for "DROP DATABASE IF EXISTS $db", "CREATE DATABASE $db",
-        "CREATE TABLE $db.t (id INT PRIMARY KEY, a INT, b INT, c INT, KEY a (a), UNIQUE KEY b (b)) ENGINE=$engine",
-        "INSERT INTO $db.t SELECT seq, seq % 5, seq, seq % 4 FROM seq_1_to_10";
+    ask($monitor, $_) for "DROP DATABASE IF EXISTS $db", "CREATE DATABASE $db", "USE $db",
+        "CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT, c INT, KEY a (a), UNIQUE KEY b (b)) ENGINE=$engine",
+        "INSERT INTO t SELECT seq, seq % 5, seq, seq % 4 FROM seq_1_to_10";
     my @sessions = map { session($db) } 1 .. 3;
     for my $s (@sessions) {
         $s->{id} = ask($s, 'SELECT CONNECTION_ID()') + 0;
@@ -151,12 +163,19 @@ sub play {
         }
         push @said, $said;
     }
+    # Those who do not wait go first, so that the others can.
+    my @left = 0 .. 2;
+    for (1 .. 9) {
+        my ($n) = grep { !$sessions[$_]{owes} } @left or last;
+        @left = grep { $_ != $n } @left;
+        ask($sessions[$n], 'ROLLBACK');
+        push @said, map { "$_: (goes on)\n" . (told($sessions[$_], $engine, $monitor) // "(waits)\n") } grep { $sessions[$_]{owes} } @left;
+    }
     for my $s (@sessions) {
-        ask($monitor, "KILL $s->{id}");
+        print {$s->{to}} "exit\n";
         close $s->{to};
         waitpid $s->{pid}, 0;
     }
-    ask($monitor, "SET innodb_lock_wait_timeout=1");
     push @said, ask($monitor, "SELECT * FROM $db.t ORDER BY id") . ask($monitor, "SELECT a, id FROM $db.t FORCE INDEX(a) WHERE a>=0 ORDER BY a, id");
     my $check = ask($monitor, "CHECK TABLE $db.t");
     $check =~ s/\Q$db\E/db/g;

@@ -303,7 +303,7 @@ fn a_guess_shows_what_is_committed_and_waits_only_when_told_to() {
     cursor.set_guessing(true);
     let mut seen = Vec::new();
     let mut on = cursor.seek(&mut two, &key(2)).expect("seek");
-    while on && *cursor.key() <= *key(10) {
+    while on && cursor.key() <= &key(10)[..] {
         seen.push((cursor.key().to_vec(), cursor.is_guess()));
         if cursor.key() == key(4) {
             assert_eq!(cursor.value(), was);
