@@ -121,6 +121,8 @@ typedef enum weir_wait_event {
     WEIR_WAIT_FOR = 1,
     // It is over.
     WEIR_WAIT_ENDS = 2,
+    // `waiter` and `holder` are in a deadlock: returns whether `waiter` is rather to pay for it.
+    WEIR_WAIT_RATHER = 3,
 } weir_wait_event;
 
 // Changes to be applied together.

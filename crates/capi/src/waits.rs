@@ -18,6 +18,8 @@ pub enum weir_wait_event {
     WEIR_WAIT_FOR = 1,
     /// It is over.
     WEIR_WAIT_ENDS = 2,
+    /// `waiter` and `holder` are in a deadlock: returns whether `waiter` is rather to pay for it.
+    WEIR_WAIT_RATHER = 3,
 }
 
 /// Is told of the wait of a transaction, by the thread that waits; `event` is a weir_wait_event,
@@ -47,6 +49,10 @@ impl WaitListener for Hook {
 
     fn waits_for(&self, waiter: TxnId, holder: TxnId) {
         self.tell(weir_wait_event::WEIR_WAIT_FOR, waiter, holder);
+    }
+
+    fn is_rather_victim(&self, one: TxnId, other: TxnId) -> bool {
+        self.tell(weir_wait_event::WEIR_WAIT_RATHER, one, other)
     }
 
     fn ends(&self, waiter: TxnId) {

@@ -181,6 +181,7 @@ private:
   enum_alter_inplace_result check_change_of_names(TABLE *altered, Alter_inplace_info *info);
   bool commit_change_of_names(TABLE *altered, Alter_inplace_info *info);
   void read_temporary_with_locks();
+  int take_part();
   void set_rows_per_key();
   int fail(weir_code code);
 
@@ -233,6 +234,8 @@ private:
   Weir_share *m_share;
   weir_table *m_table;
   Transaction *m_trx;
+  // The server has not said that the table comes into use, and will not say when it goes out of it.
+  bool m_trx_found;
 
   std::vector<Weir_index> m_indexes;
   // The columns of the primary key; of a table without one, nothing.

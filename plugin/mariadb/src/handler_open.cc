@@ -5,7 +5,7 @@
 #include "variables.h"
 
 ha_weir::ha_weir(handlerton *hton, TABLE_SHARE *share)
-    : handler(hton, share), m_share(nullptr), m_table(nullptr), m_trx(nullptr), m_lock_mark(0),
+    : handler(hton, share), m_share(nullptr), m_table(nullptr), m_trx(nullptr), m_trx_found(false), m_lock_mark(0),
       m_unlocks(false), m_guesses(false), m_guessed(false), m_lock(WEIR_LOCK_NONE),
       m_skip_locked(false), m_keyread(false), m_copying(false), m_copied(0), m_scan(nullptr), m_found(),
       m_place(WEIR_ROWS), m_down(false), m_on(false), m_bounded(false), m_beyond(0), m_by_handler(false), m_row_id(), m_duplicate(MAX_KEY),
@@ -203,12 +203,14 @@ int ha_weir::external_lock(THD *thd, int lock_type)
   if (lock_type == F_UNLCK)
   {
     suspend_scan();
-    Transaction *trx= m_trx;
+    Transaction *trx= m_trx_found ? nullptr : m_trx;
     m_trx= nullptr;
+    m_trx_found= false;
     m_lock= WEIR_LOCK_NONE;
     return trx ? trx->leave_table() : 0;
   }
   m_trx= Transaction::of(thd);
+  m_trx_found= false;
   m_trx->enter_table();
   if (lock_type == F_WRLCK)
     m_lock= WEIR_LOCK_UPDATE;
@@ -232,6 +234,17 @@ int ha_weir::start_stmt(THD *thd, thr_lock_type lock_type)
     m_lock= WEIR_LOCK_NONE;
   read_temporary_with_locks();
   m_unlocks= thd_tx_isolation(thd) <= ISO_READ_COMMITTED;
+  return m_trx->begin_statement();
+}
+
+// A sequence's own handler passes on neither start_stmt under LOCK TABLES nor that a new temporary one is in use.
+int ha_weir::take_part()
+{
+  if (m_trx && m_trx->txn())
+    return 0;
+  m_trx_found|= !m_trx;
+  m_trx= Transaction::of(ha_thd());
+  read_temporary_with_locks();
   return m_trx->begin_statement();
 }
 
@@ -279,6 +292,11 @@ int ha_weir::extra(ha_extra_function operation)
 int ha_weir::reset()
 {
   close_scan();
+  if (m_trx_found)
+  {
+    m_trx= nullptr;
+    m_trx_found= false;
+  }
   m_keyread= m_skip_locked= m_guesses= false;
   m_kept.clear();
   return 0;

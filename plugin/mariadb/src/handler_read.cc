@@ -199,6 +199,8 @@ int ha_weir::rnd_init(bool scan)
 {
   close_scan();
   active_index= MAX_KEY;
+  if (int error= take_part())
+    return error;
   return scan ? open_scan(WEIR_ROWS, std::string(), nullptr, false) : 0;
 }
 
@@ -265,7 +267,7 @@ int ha_weir::index_init(uint index, bool)
   active_index= index;
   m_place= m_indexes[index].place;
   m_beyond= 0;
-  return 0;
+  return take_part();
 }
 
 int ha_weir::index_end()

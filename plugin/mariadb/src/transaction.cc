@@ -276,23 +276,24 @@ void Transaction::see_all(std::vector<Seen> *out)
   }
 }
 
-void Transaction::show_session(ulonglong number, void (*show)(THD *waiter, THD *holder), THD *waiter)
+int Transaction::show_sessions(ulonglong one, ulonglong other, int (*show)(THD *one, THD *other))
 {
+  THD *found[2]= {nullptr, nullptr};
   std::lock_guard<std::mutex> all(all_mutex);
   for (Transaction *trx : all_transactions)
   {
-    ulonglong has;
+    ulonglong number;
     {
       std::lock_guard<std::mutex> guard(trx->m_mutex);
-      has= trx->m_txn ? weir_txn_number(trx->m_txn) : trx->m_prepared_number;
+      number= trx->m_txn ? weir_txn_number(trx->m_txn) : trx->m_prepared_number;
     }
-    if (has == number)
-    {
-      // A session goes only when its transaction has been taken from the list.
-      show(waiter, trx->m_thd);
-      return;
-    }
+    // A session goes only when its transaction has been taken from the list.
+    if (number && number == one)
+      found[0]= trx->m_thd;
+    if (number && number == other)
+      found[1]= trx->m_thd;
   }
+  return found[0] && found[1] ? show(found[0], found[1]) : 0;
 }
 
 void Transaction::interrupt()

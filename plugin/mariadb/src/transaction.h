@@ -47,8 +47,9 @@ public:
     // By microsecond_interval_timer.
     ulonglong begun;
   };
-  // The session whose transaction has this number is shown to `show`, if there is one; it does not end meanwhile.
-  static void show_session(ulonglong number, void (*show)(THD *waiter, THD *holder), THD *waiter);
+  // Shows the sessions whose transactions have these numbers, if both are there; neither ends meanwhile. Returns what
+  // `show` does, or 0.
+  static int show_sessions(ulonglong one, ulonglong other, int (*show)(THD *one, THD *other));
   // Those of all sessions.
   static void see_all(std::vector<Seen> *out);
 

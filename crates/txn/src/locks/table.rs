@@ -35,6 +35,9 @@ pub trait WaitListener: Send + Sync {
     fn begins(&self, waiter: TxnId) -> bool;
     /// `waiter` waits for `holder`, who has what it wants or comes first. May be told again.
     fn waits_for(&self, waiter: TxnId, holder: TxnId);
+    /// Whether, of two who are in a deadlock, `one` is rather to pay for it than `other`, whatever
+    /// they have done.
+    fn is_rather_victim(&self, one: TxnId, other: TxnId) -> bool;
     /// The wait of `waiter` is over.
     fn ends(&self, waiter: TxnId);
 }
@@ -75,7 +78,7 @@ pub struct LockTable {
     pub(super) registry: Registry,
     clock: Arc<dyn Clock>,
     counts: Counts,
-    listener: OnceLock<Arc<dyn WaitListener>>,
+    pub(super) listener: OnceLock<Arc<dyn WaitListener>>,
 }
 
 impl Default for LockTable {
