@@ -55,8 +55,8 @@ impl TxnCursor {
     }
 
     /// Whether it shows a row that others have locked as it was committed last, instead of waiting
-    /// for it; who wants that row asks for it with [`TxnCursor::insist`]. For what goes through many
-    /// rows and changes few. Does nothing where no locks are taken, or ranges are.
+    /// for it; who wants that row asks for it with [`TxnCursor::insist`]. For what goes through
+    /// many rows and changes few. Does nothing where no locks are taken, or ranges are.
     pub fn set_guessing(&mut self, guesses: bool) {
         if let Walk::Locking(raw) = &mut self.walk {
             raw.set_guessing(guesses);

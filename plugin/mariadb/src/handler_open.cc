@@ -22,9 +22,20 @@ ha_weir::~ha_weir()
 
 ulonglong ha_weir::table_flags() const
 {
+  // The engine looks for duplicates in the order in which indexes were made. Where that is another one than the
+  // server's, REPLACE must not take the last key that it knows for the last one that can meet one.
+  ulonglong order= 0;
+  int32_t last= WEIR_ROWS;
+  for (const Weir_index &index : m_indexes)
+    if (index.unique && index.place != WEIR_ROWS)
+    {
+      if (index.place < last)
+        order= HA_DUPLICATE_KEY_NOT_IN_ORDER;
+      last= index.place;
+    }
   // No HA_BINLOG_STMT_CAPABLE: below SERIALIZABLE plain reads take no locks, so statements replayed in the
   // order of their commits need not do the same again.
-  return HA_BINLOG_ROW_CAPABLE | HA_REC_NOT_IN_SEQ | HA_NULL_IN_KEY | HA_CAN_INDEX_BLOBS |
+  return order | HA_BINLOG_ROW_CAPABLE | HA_REC_NOT_IN_SEQ | HA_NULL_IN_KEY | HA_CAN_INDEX_BLOBS |
          HA_CAN_VIRTUAL_COLUMNS | HA_REQUIRES_KEY_COLUMNS_FOR_DELETE | HA_PRIMARY_KEY_REQUIRED_FOR_POSITION |
          HA_PRIMARY_KEY_IN_READ_INDEX | HA_PARTIAL_COLUMN_READ | HA_TABLE_SCAN_ON_INDEX | HA_CAN_SQL_HANDLER |
          HA_CAN_SKIP_LOCKED | HA_CAN_TABLES_WITHOUT_ROLLBACK | HA_CAN_GEOMETRY | HA_CAN_BIT_FIELD |

@@ -156,10 +156,17 @@ sub play {
         print {$s->{to}} "$sql;\nSELECT '$marker';\n";
         $said .= told($s, $engine, $monitor) // "(waits)\n";
         note($s, $sql);
-        for my $other (grep { $sessions[$_]{owes} && $_ != $n } 0 .. 2) {
-            my $told = told($sessions[$other], $engine, $monitor);
-            $said .= "$other: (goes on)\n$told" if defined $told;
-        }
+        # Who goes on may let others go on.
+        my (%on, $more);
+        do {
+            $more = 0;
+            for my $other (grep { $sessions[$_]{owes} && $_ != $n } 0 .. 2) {
+                my $told = told($sessions[$other], $engine, $monitor) // next;
+                $on{$other} = $told;
+                $more = 1;
+            }
+        } while ($more);
+        $said .= "$_: (goes on)\n$on{$_}" for sort keys %on;
         if ($makes && $said =~ /Deadlock found/) {
             last;
         }

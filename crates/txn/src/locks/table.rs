@@ -28,8 +28,8 @@ pub enum Wait {
     Until(Duration),
 }
 
-/// Is told of waits, by the thread that waits and with no lock of the table held. For who has orders
-/// of its own that transactions must follow, and sees that a wait goes against one.
+/// Is told of waits, by the thread that waits and with no lock of the table held. For who has an
+/// order of its own that transactions must follow, and sees that a wait goes against it.
 pub trait WaitListener: Send + Sync {
     /// `waiter` is about to wait. Returns whether it is of interest for whom.
     fn begins(&self, waiter: TxnId) -> bool;
