@@ -324,11 +324,11 @@ fn a_guess_shows_what_is_committed_and_waits_only_when_told_to() {
     assert!(!is_free(&db, &tree, 4));
     // A row that has gone meanwhile is passed.
     let mut three = db.begin(TxnOptions::default());
-    three.delete(&tree, &key(10)).expect("delete");
-    assert!(cursor.seek(&mut two, &key(9)).expect("seek") && cursor.is_guess());
+    three.delete(&tree, &key(14)).expect("delete");
+    assert!(cursor.seek(&mut two, &key(13)).expect("seek") && cursor.is_guess());
     three.commit_durably(Durability::Lazy).expect("commit");
     assert!(cursor.insist(&mut two, false).expect("insist"));
-    assert_eq!((cursor.key(), cursor.is_guess()), (&key(12)[..], false));
+    assert_eq!((cursor.key(), cursor.is_guess()), (&key(16)[..], false));
     drop(two);
 
     // Where ranges are locked nothing is guessed.
