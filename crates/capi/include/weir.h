@@ -113,6 +113,18 @@ typedef enum weir_estimate_kind {
     WEIR_DIVED = 2,
 } weir_estimate_kind;
 
+// What a wait has come to.
+typedef enum weir_wait_event {
+    // It is about to begin. What the hook returns says whether it wants to be told for whom.
+    WEIR_WAIT_BEGINS = 0,
+    // It is for `holder`, who has what `waiter` wants or comes first. May be told again.
+    WEIR_WAIT_FOR = 1,
+    // It is over.
+    WEIR_WAIT_ENDS = 2,
+    // `waiter` and `holder` are in a deadlock: returns whether `waiter` is rather to pay for it.
+    WEIR_WAIT_RATHER = 3,
+} weir_wait_event;
+
 // Changes to be applied together.
 typedef struct weir_batch weir_batch;
 
@@ -246,6 +258,8 @@ typedef struct weir_found {
     struct weir_bytes index_key;
     // Of an index, what its entry carries.
     struct weir_bytes payload;
+    // It is not locked, only shown as it was committed last: see weir_scan_guess.
+    bool guess;
 } weir_found;
 
 // A number and what it means. All bytes stay until the visit is over.
@@ -305,6 +319,11 @@ typedef struct weir_row {
 // Is given the next entry, in ascending key order: fills both and returns true, or returns false
 // at the end. What it names must stay until its next call.
 typedef bool (*weir_next_entry)(void *context, struct weir_bytes *key, struct weir_bytes *value);
+
+// Is told of the wait of a transaction, by the thread that waits; `event` is a weir_wait_event,
+// the others are numbers as weir_txn_number has them, `holder` 0 where it says nothing. It may
+// interrupt transactions, must not begin anything else, and must not unwind.
+typedef bool (*weir_wait_hook)(void *context, uint32_t event, uint64_t waiter, uint64_t holder);
 
 #ifdef __cplusplus
 extern "C" {
@@ -514,6 +533,16 @@ void weir_scan_close(struct weir_scan *scan);
 enum weir_code weir_scan_next(struct weir_scan *scan,
                               const struct weir_txn *txn,
                               struct weir_found *found);
+
+// From now on a row that others have locked is shown as it was committed last, instead of being
+// waited for, or not any more. Does nothing without a lock, and from WEIR_REPEATABLE_READ on.
+enum weir_code weir_scan_guess(struct weir_scan *scan, bool guesses);
+
+// Looks at what it stands on once more, and waits for its lock; if that is gone, moves on.
+// WEIR_NOTHING: there is nothing more.
+enum weir_code weir_scan_insist(struct weir_scan *scan,
+                                const struct weir_txn *txn,
+                                struct weir_found *found);
 
 // Shows all numbers there are: the same ones in the same order, each time.
 enum weir_code weir_metrics(const struct weir_db *db, weir_visit_metric visit, void *context);
@@ -768,6 +797,10 @@ uint64_t weir_txn_number(const struct weir_txn *txn);
 // where there is none: whole and closed when this returns, while everybody goes on. Prepared
 // transactions are not in it.
 enum weir_code weir_txn_copy(const struct weir_txn *txn, struct weir_bytes directory);
+
+// Has all waits for locks told of from now on, until the database is closed. Any thread may call
+// the hook, with `context`. Only once for a database.
+enum weir_code weir_on_wait(const struct weir_db *db, weir_wait_hook hook, void *context);
 
 #ifdef __cplusplus
 }  // extern "C"

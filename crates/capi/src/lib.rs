@@ -14,6 +14,7 @@ mod stats;
 mod table;
 mod tree;
 mod txn;
+mod waits;
 
 pub use batch::*;
 pub use borrow::{weir_bytes, weir_visit};
@@ -27,3 +28,4 @@ pub use stats::*;
 pub use table::*;
 pub use tree::*;
 pub use txn::*;
+pub use waits::*;

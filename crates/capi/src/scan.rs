@@ -2,7 +2,7 @@
 use ::weir_table::{Direction, KeyRange, Lock, RawScan};
 
 use crate::borrow::{alone, give, put, shared, taken, weir_bytes};
-use crate::fate::{run, weir_code, wrong};
+use crate::fate::{Failure, run, weir_code, wrong};
 use crate::table::{place, weir_table};
 use crate::txn::{weir_lock, weir_txn};
 
@@ -45,6 +45,8 @@ pub struct weir_found {
     pub index_key: weir_bytes,
     /// Of an index, what its entry carries.
     pub payload: weir_bytes,
+    /// It is not locked, only shown as it was committed last: see weir_scan_guess.
+    pub guess: bool,
 }
 
 /// Begins a walk. It is given back before its transaction ends.
@@ -97,21 +99,55 @@ pub unsafe extern "C" fn weir_scan_next(
     txn: *const weir_txn,
     found: *mut weir_found,
 ) -> weir_code {
+    // SAFETY: as the caller's.
+    run(|| unsafe { step(scan, txn, found, RawScan::next) })
+}
+
+/// From now on a row that others have locked is shown as it was committed last, instead of being
+/// waited for, or not any more. Does nothing without a lock, and from WEIR_REPEATABLE_READ on.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_scan_guess(scan: *mut weir_scan, guesses: bool) -> weir_code {
     run(|| {
         // SAFETY: the contract of `borrow`.
-        let (scan, inner) = unsafe { (&mut alone(scan)?.scan, shared(txn)?.inner()) };
-        if !scan.next(&mut inner.txn)? {
-            return Ok(weir_code::WEIR_NOTHING);
-        }
-        let what = weir_found {
-            tree_key: weir_bytes::of(scan.tree_key()),
-            primary_key: weir_bytes::of(scan.primary_key()?),
-            row: weir_bytes::of(scan.row()),
-            index_key: weir_bytes::of(scan.index_key()?),
-            payload: weir_bytes::of(scan.payload()?),
-        };
-        // SAFETY: the contract of `borrow`.
-        unsafe { put(found, what)? };
+        unsafe { alone(scan)? }.scan.set_guessing(guesses);
         Ok(weir_code::WEIR_OK)
     })
+}
+
+/// Looks at what it stands on once more, and waits for its lock; if that is gone, moves on.
+/// WEIR_NOTHING: there is nothing more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_scan_insist(
+    scan: *mut weir_scan,
+    txn: *const weir_txn,
+    found: *mut weir_found,
+) -> weir_code {
+    // SAFETY: as the caller's.
+    run(|| unsafe { step(scan, txn, found, RawScan::insist) })
+}
+
+/// # Safety
+/// The contract of `borrow`.
+unsafe fn step(
+    scan: *mut weir_scan,
+    txn: *const weir_txn,
+    found: *mut weir_found,
+    go: fn(&mut RawScan, &mut weir::Txn) -> Result<bool, ::weir_table::Error>,
+) -> Result<weir_code, Failure> {
+    // SAFETY: the caller's.
+    let (scan, inner) = unsafe { (&mut alone(scan)?.scan, shared(txn)?.inner()) };
+    if !go(scan, &mut inner.txn)? {
+        return Ok(weir_code::WEIR_NOTHING);
+    }
+    let what = weir_found {
+        tree_key: weir_bytes::of(scan.tree_key()),
+        primary_key: weir_bytes::of(scan.primary_key()?),
+        row: weir_bytes::of(scan.row()),
+        index_key: weir_bytes::of(scan.index_key()?),
+        payload: weir_bytes::of(scan.payload()?),
+        guess: scan.is_guess(),
+    };
+    // SAFETY: the caller's.
+    unsafe { put(found, what)? };
+    Ok(weir_code::WEIR_OK)
 }

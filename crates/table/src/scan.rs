@@ -169,6 +169,29 @@ impl RawScan {
         self.cursor.skip_locked();
     }
 
+    /// Whether it shows a row that others have locked as it was committed last, instead of waiting
+    /// for it; [`RawScan::insist`] waits. Below REPEATABLE READ only, and only with locks.
+    pub fn set_guessing(&mut self, guesses: bool) {
+        self.cursor.set_guessing(guesses);
+    }
+
+    /// Whether the row stood on is not locked, only shown as it was committed last.
+    #[must_use]
+    pub fn is_guess(&self) -> bool {
+        self.is_on() && self.cursor.is_guess()
+    }
+
+    /// Looks at the row stood on once more, and waits for its lock; if it has gone, moves on.
+    /// `false`: there is nothing more.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub fn insist(&mut self, txn: &mut Txn) -> Result<bool, Error> {
+        let on = self.is_on() && self.cursor.insist(txn, self.direction == Direction::Down)?;
+        self.state = if on { State::On } else { State::After };
+        Ok(on)
+    }
+
     fn is_on(&self) -> bool {
         self.state == State::On
     }

@@ -32,7 +32,7 @@ pub use cleanup::Todo;
 pub use cursor::{Looker, RowCursor};
 pub use error::TxnError;
 pub use locks::{
-    Edge, Kind, LockStats, LockTable, Owner, Place, PlaceBuf, Refused, SeenLock, Wait,
+    Edge, Kind, LockStats, LockTable, Owner, Place, PlaceBuf, Refused, SeenLock, Wait, WaitListener,
 };
 pub use past::{Past, State, Version};
 #[doc(hidden)]

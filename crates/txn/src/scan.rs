@@ -12,6 +12,7 @@ use crate::locks::{Kind, Place, Refused, Wait};
 use crate::past::Past;
 use crate::planted::PlantedBug;
 use crate::run::Writer;
+use crate::see::{Reader, Seen, View};
 use crate::txn::{Isolation, Txn};
 
 /// A position among the rows that a transaction locks as it comes to them: as committed now, or as
@@ -23,6 +24,9 @@ pub struct LockingCursor {
     on_row: bool,
     kind: Kind,
     skip_locked: bool,
+    guesses: bool,
+    /// The row stood on is as committed last, and somebody else's.
+    guessed: bool,
     /// Nothing below is looked at.
     from: Vec<u8>,
     /// Nothing from here on is looked at.
@@ -57,6 +61,8 @@ struct Step<'a> {
     row: Option<Vec<u8>>,
     /// The row stood on has been passed: the next one can be taken from the same leaf.
     on: bool,
+    /// This row is waited for, whatever others are.
+    insist: Option<Vec<u8>>,
     ranges: bool,
     snapshot: Option<u64>,
 }
@@ -71,6 +77,8 @@ impl LockingCursor {
             on_row: false,
             kind,
             skip_locked: false,
+            guesses: false,
+            guessed: false,
             from: Vec::new(),
             to: None,
         }
@@ -80,6 +88,33 @@ impl LockingCursor {
     /// then at any level: what is passed over is not read.
     pub fn skip_locked(&mut self) {
         self.skip_locked = true;
+    }
+
+    /// Whether it shows a row that others have locked as it was committed last, without a lock,
+    /// instead of waiting for it: who does not want it so goes on, and who does asks for it with
+    /// [`LockingCursor::insist`]. From REPEATABLE READ on it waits all the same.
+    pub fn set_guessing(&mut self, guesses: bool) {
+        self.guesses = guesses;
+    }
+
+    /// Whether the row stood on is not locked, only shown as it was committed last.
+    #[must_use]
+    pub fn is_guess(&self) -> bool {
+        self.guessed
+    }
+
+    /// Looks at the row stood on once more, and waits for its lock; if it has gone, moves to the
+    /// one behind it, before it in the other direction. `false`: there is none.
+    ///
+    /// # Errors
+    /// As [`LockingCursor::seek`].
+    pub fn insist(&mut self, txn: &mut Txn, w: &Writer, down: bool) -> Result<bool, TxnError> {
+        if !self.on_row {
+            return Ok(false);
+        }
+        let key = self.raw.key().to_vec();
+        let (way, edge) = if down { (Way::Down, successor(&key)) } else { (Way::Up, key.clone()) };
+        self.step(txn, w, way, Some(edge), false, Some(key))
     }
 
     /// Looks only at keys from `from` on and below `to`: nothing else is seen or locked.
@@ -169,13 +204,25 @@ impl LockingCursor {
         edge: Option<Vec<u8>>,
         on: bool,
     ) -> Result<bool, TxnError> {
-        self.on_row = false;
+        self.step(txn, w, way, edge, on, None)
+    }
+
+    fn step(
+        &mut self,
+        txn: &mut Txn,
+        w: &Writer,
+        way: Way,
+        edge: Option<Vec<u8>>,
+        on: bool,
+        insist: Option<Vec<u8>>,
+    ) -> Result<bool, TxnError> {
+        (self.on_row, self.guessed) = (false, false);
         let past = txn.start(w)?;
         let snapshot = txn.conflict_point(w);
         let ranges = !self.skip_locked
             && !matches!(txn.isolation(), Isolation::ReadUncommitted | Isolation::ReadCommitted);
         let (locked, row) = (None, None);
-        let mut step = Step { txn, w, past, way, edge, locked, row, on, ranges, snapshot };
+        let mut step = Step { txn, w, past, way, edge, locked, row, on, insist, ranges, snapshot };
         loop {
             if let Break(found) = self.look(&mut step)? {
                 self.on_row = found;
@@ -216,7 +263,10 @@ impl LockingCursor {
             || step.row.as_deref() == Some(self.raw.key());
         if open.is_some() || !is_locked {
             if !self.lock_row(step, open)? {
-                return Ok(self.pass(step));
+                if self.skip_locked {
+                    return Ok(self.pass(step));
+                }
+                return self.guess(step, head);
             }
             if open.is_some() || !self.raw.is_fresh() {
                 return Ok(Continue(()));
@@ -232,6 +282,23 @@ impl LockingCursor {
         if head.flags.overflow && !self.raw.tree().fetch(&mut self.value)? {
             return Ok(Continue(()));
         }
+        Ok(Break(true))
+    }
+
+    /// Shows the row stood on, which somebody else has, as it was committed last.
+    fn guess(&mut self, step: &mut Step<'_>, head: RowHead) -> Result<ControlFlow<bool>, TxnError> {
+        let (registry, own) = (step.w.registry(), Some(step.past.id()));
+        let reader = Reader { registry, own, view: View::Latest };
+        let (raw, tree) = (&self.raw, self.raw.tree().id());
+        match reader.see(tree, raw.key(), head, &mut self.value, &mut || raw.is_fresh())? {
+            Seen::Nothing => return Ok(self.pass(step)),
+            Seen::Again => return Ok(Continue(())),
+            Seen::Row(flags) if flags.overflow && !raw.tree().fetch(&mut self.value)? => {
+                return Ok(Continue(()));
+            }
+            Seen::Row(_) => {}
+        }
+        self.guessed = true;
         Ok(Break(true))
     }
 
@@ -286,17 +353,19 @@ impl LockingCursor {
         step.lock(self.raw.tree(), place, self.kind, None)
     }
 
-    /// Locks the row stood on, which `writer` has changed, if it is given. `false`: it is passed
-    /// over.
+    /// Locks the row stood on, which `writer` has changed, if it is given. `false`: others have it,
+    /// and it is not waited for.
     fn lock_row(&self, step: &mut Step<'_>, writer: Option<TxnId>) -> Result<bool, TxnError> {
         let key = self.raw.key();
-        let usual = self.skip_locked.then(|| step.txn.set_wait(Wait::No));
+        let guesses = self.guesses && !step.ranges && step.insist.as_deref() != Some(key);
+        let waits = !self.skip_locked && !guesses;
+        let usual = (!waits).then(|| step.txn.set_wait(Wait::No));
         let got = step.lock(self.raw.tree(), Place::Key(key), self.kind, writer);
         if let Some(usual) = usual {
             step.txn.set_wait(usual);
         }
         match got {
-            Err(TxnError::Lock(Refused::WouldWait { .. })) if self.skip_locked => {
+            Err(TxnError::Lock(Refused::WouldWait { .. })) if !waits => {
                 return Ok(false);
             }
             got => got?,

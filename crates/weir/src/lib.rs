@@ -72,4 +72,4 @@ pub use weir_recovery::{Phase, Progress};
 pub use weir_redo::Durability;
 #[doc(hidden)]
 pub use weir_txn::PlantedBug;
-pub use weir_txn::{Isolation, Refused, Savepoint, Snapshot, TxnError, Wait};
+pub use weir_txn::{Isolation, Refused, Savepoint, Snapshot, TxnError, Wait, WaitListener};

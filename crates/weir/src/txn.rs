@@ -6,6 +6,7 @@ use weir_base::{Lsn, TxnId};
 use weir_redo::Durability;
 use weir_txn::{
     Intent, Isolation, Kind, LockingCursor, RowCursor, Savepoint, Snapshot, View, Wait,
+    WaitListener,
 };
 
 use crate::db::Db;
@@ -89,6 +90,11 @@ impl Db {
     /// one: the call that waits fails. Does nothing if there is no such transaction.
     pub fn kill_wait(&self, number: TxnId) {
         self.engine.writer.locks().kill(number);
+    }
+
+    /// Tells `listener` of all waits for locks from now on. `false`: there is one already.
+    pub fn on_wait(&self, listener: Arc<dyn WaitListener>) -> bool {
+        self.engine.writer.locks().set_listener(listener)
     }
 
     /// Waits until a commit is as durable as asked. Commits become durable in their order.

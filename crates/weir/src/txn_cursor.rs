@@ -28,6 +28,7 @@ enum To<'k> {
     Last,
     Next,
     Prev,
+    Again { down: bool },
 }
 
 impl TxnCursor {
@@ -51,6 +52,30 @@ impl TxnCursor {
         if let Walk::Locking(raw) = &mut self.walk {
             raw.skip_locked();
         }
+    }
+
+    /// Whether it shows a row that others have locked as it was committed last, instead of waiting
+    /// for it; who wants that row asks for it with [`TxnCursor::insist`]. For what goes through
+    /// many rows and changes few. Does nothing where no locks are taken, or ranges are.
+    pub fn set_guessing(&mut self, guesses: bool) {
+        if let Walk::Locking(raw) = &mut self.walk {
+            raw.set_guessing(guesses);
+        }
+    }
+
+    /// Whether the row stood on is not locked, only shown as it was committed last.
+    #[must_use]
+    pub fn is_guess(&self) -> bool {
+        matches!(&self.walk, Walk::Locking(raw) if self.on_row && raw.is_guess())
+    }
+
+    /// Looks at the row stood on once more, and waits for its lock; if it has gone, moves to the
+    /// next one, when `down` to the one before. `false`: there is none, or it stood on none.
+    ///
+    /// # Errors
+    /// As [`TxnCursor::seek`].
+    pub fn insist(&mut self, txn: &mut Txn, down: bool) -> Result<bool, Error> {
+        self.go(txn, To::Again { down })
     }
 
     /// Moves to the first row whose key is not below `key`. `false`: there is none.
@@ -105,7 +130,7 @@ impl TxnCursor {
 
     fn go(&mut self, txn: &mut Txn, to: To<'_>) -> Result<bool, Error> {
         let was_on_row = std::mem::replace(&mut self.on_row, false);
-        if matches!(to, To::Next | To::Prev) && !was_on_row {
+        if matches!(to, To::Next | To::Prev | To::Again { .. }) && !was_on_row {
             return Ok(false);
         }
         self.on_row = match &mut self.walk {
@@ -120,6 +145,7 @@ impl TxnCursor {
                     To::Last => raw.seek_last(txn, w),
                     To::Next => raw.next(txn, w),
                     To::Prev => raw.prev(txn, w),
+                    To::Again { down } => raw.insist(txn, w, down),
                 };
                 found.map_err(|e| engine.failed(e.into()))?
             }
@@ -135,6 +161,8 @@ impl TxnCursor {
                     (To::Last, None) => raw.seek_last(by)?,
                     (To::Next, _) => raw.next(by)?,
                     (To::Prev, _) => raw.prev(by)?,
+                    // What a view shows stays.
+                    (To::Again { .. }, _) => true,
                 };
                 found && **from <= *raw.key() && end.is_none_or(|end| raw.key() < end)
             }

@@ -111,6 +111,8 @@ public:
   int rnd_init(bool scan) override;
   int rnd_end() override;
   void unlock_row() override;
+  void try_semi_consistent_read(bool yes) override;
+  bool was_semi_consistent_read() override;
   int rnd_next(uchar *buf) override;
   int rnd_pos(uchar *buf, uchar *pos) override;
   void position(const uchar *record) override;
@@ -179,6 +181,7 @@ private:
   enum_alter_inplace_result check_change_of_names(TABLE *altered, Alter_inplace_info *info);
   bool commit_change_of_names(TABLE *altered, Alter_inplace_info *info);
   void read_temporary_with_locks();
+  int take_part();
   void set_rows_per_key();
   int fail(weir_code code);
 
@@ -231,6 +234,8 @@ private:
   Weir_share *m_share;
   weir_table *m_table;
   Transaction *m_trx;
+  // The server has not said that the table comes into use, and will not say when it goes out of it.
+  bool m_trx_found;
 
   std::vector<Weir_index> m_indexes;
   // The columns of the primary key; of a table without one, nothing.
@@ -240,6 +245,8 @@ private:
   // Before the row that was read last was locked; whether that is kept in mind.
   size_t m_lock_mark;
   bool m_unlocks;
+  // Whether rows that others have are shown as committed last, instead of being waited for; whether the last one was.
+  bool m_guesses, m_guessed;
   // A weir_lock, and whether what others have locked is passed over.
   uint32_t m_lock;
   bool m_skip_locked;
@@ -256,8 +263,12 @@ private:
   bool m_on;
   // It ends before the index does: to go on behind its end, another has to be begun.
   bool m_bounded;
-  // Where it stood when it was closed, or the key that was read without one.
+  // Where it stood when it was closed, or the key that was looked for.
   std::string m_at;
+  // It has gone beyond the last row (1), or before the first (-1): HANDLER goes back from there.
+  int m_beyond;
+  // The statement is HANDLER ... READ.
+  bool m_by_handler;
   // The hidden key of the row read last.
   uchar m_row_id[8];
   // Blobs of the row read last point in here.

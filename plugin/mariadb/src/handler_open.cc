@@ -5,10 +5,10 @@
 #include "variables.h"
 
 ha_weir::ha_weir(handlerton *hton, TABLE_SHARE *share)
-    : handler(hton, share), m_share(nullptr), m_table(nullptr), m_trx(nullptr), m_lock_mark(0),
-      m_unlocks(false), m_lock(WEIR_LOCK_NONE),
+    : handler(hton, share), m_share(nullptr), m_table(nullptr), m_trx(nullptr), m_trx_found(false), m_lock_mark(0),
+      m_unlocks(false), m_guesses(false), m_guessed(false), m_lock(WEIR_LOCK_NONE),
       m_skip_locked(false), m_keyread(false), m_copying(false), m_copied(0), m_scan(nullptr), m_found(),
-      m_place(WEIR_ROWS), m_down(false), m_on(false), m_bounded(false), m_row_id(), m_duplicate(MAX_KEY),
+      m_place(WEIR_ROWS), m_down(false), m_on(false), m_bounded(false), m_beyond(0), m_by_handler(false), m_row_id(), m_duplicate(MAX_KEY),
       m_foreign_epoch(0), m_foreign_busy(0)
 {
   memset(&m_lock_data, 0, sizeof(m_lock_data));
@@ -22,9 +22,20 @@ ha_weir::~ha_weir()
 
 ulonglong ha_weir::table_flags() const
 {
+  // The engine looks for duplicates in the order in which indexes were made. Where that is another one than the
+  // server's, REPLACE must not take the last key that it knows for the last one that can meet one.
+  ulonglong order= 0;
+  int32_t last= WEIR_ROWS;
+  for (const Weir_index &index : m_indexes)
+    if (index.unique && index.place != WEIR_ROWS)
+    {
+      if (index.place < last)
+        order= HA_DUPLICATE_KEY_NOT_IN_ORDER;
+      last= index.place;
+    }
   // No HA_BINLOG_STMT_CAPABLE: below SERIALIZABLE plain reads take no locks, so statements replayed in the
   // order of their commits need not do the same again.
-  return HA_BINLOG_ROW_CAPABLE | HA_REC_NOT_IN_SEQ | HA_NULL_IN_KEY | HA_CAN_INDEX_BLOBS |
+  return order | HA_BINLOG_ROW_CAPABLE | HA_REC_NOT_IN_SEQ | HA_NULL_IN_KEY | HA_CAN_INDEX_BLOBS |
          HA_CAN_VIRTUAL_COLUMNS | HA_REQUIRES_KEY_COLUMNS_FOR_DELETE | HA_PRIMARY_KEY_REQUIRED_FOR_POSITION |
          HA_PRIMARY_KEY_IN_READ_INDEX | HA_PARTIAL_COLUMN_READ | HA_TABLE_SCAN_ON_INDEX | HA_CAN_SQL_HANDLER |
          HA_CAN_SKIP_LOCKED | HA_CAN_TABLES_WITHOUT_ROLLBACK | HA_CAN_GEOMETRY | HA_CAN_BIT_FIELD |
@@ -203,12 +214,14 @@ int ha_weir::external_lock(THD *thd, int lock_type)
   if (lock_type == F_UNLCK)
   {
     suspend_scan();
-    Transaction *trx= m_trx;
+    Transaction *trx= m_trx_found ? nullptr : m_trx;
     m_trx= nullptr;
+    m_trx_found= false;
     m_lock= WEIR_LOCK_NONE;
     return trx ? trx->leave_table() : 0;
   }
   m_trx= Transaction::of(thd);
+  m_trx_found= false;
   m_trx->enter_table();
   if (lock_type == F_WRLCK)
     m_lock= WEIR_LOCK_UPDATE;
@@ -217,6 +230,7 @@ int ha_weir::external_lock(THD *thd, int lock_type)
   m_copied= 0;
   read_temporary_with_locks();
   m_unlocks= thd_tx_isolation(thd) <= ISO_READ_COMMITTED;
+  m_by_handler= thd_sql_command(thd) == SQLCOM_HA_READ;
   return m_trx->begin_statement();
 }
 
@@ -231,6 +245,17 @@ int ha_weir::start_stmt(THD *thd, thr_lock_type lock_type)
     m_lock= WEIR_LOCK_NONE;
   read_temporary_with_locks();
   m_unlocks= thd_tx_isolation(thd) <= ISO_READ_COMMITTED;
+  return m_trx->begin_statement();
+}
+
+// A sequence's own handler passes on neither start_stmt under LOCK TABLES nor that a new temporary one is in use.
+int ha_weir::take_part()
+{
+  if (m_trx && m_trx->txn())
+    return 0;
+  m_trx_found|= !m_trx;
+  m_trx= Transaction::of(ha_thd());
+  read_temporary_with_locks();
   return m_trx->begin_statement();
 }
 
@@ -278,7 +303,12 @@ int ha_weir::extra(ha_extra_function operation)
 int ha_weir::reset()
 {
   close_scan();
-  m_keyread= m_skip_locked= false;
+  if (m_trx_found)
+  {
+    m_trx= nullptr;
+    m_trx_found= false;
+  }
+  m_keyread= m_skip_locked= m_guesses= false;
   m_kept.clear();
   return 0;
 }

@@ -4,7 +4,7 @@ void ha_weir::close_scan()
 {
   weir_scan_close(m_scan);
   m_scan= nullptr;
-  m_on= false;
+  m_on= m_guessed= false;
 }
 
 // Gives the walk up with its transaction, and keeps where it stood: HANDLER goes on there in another one.
@@ -25,9 +25,22 @@ void ha_weir::mark_locks()
 // The row that was read last does not fit: others may have it. From REPEATABLE READ on, nobody may make it fit.
 void ha_weir::unlock_row()
 {
-  if (m_unlocks && m_lock != WEIR_LOCK_NONE)
+  if (m_guessed)
+    m_guessed= false;
+  else if (m_unlocks && m_lock != WEIR_LOCK_NONE)
     weir_table_release_locks(m_table, m_trx->txn(), m_lock_mark);
 }
+
+// An UPDATE need not wait for a row that somebody else has if it would not change it anyway.
+void ha_weir::try_semi_consistent_read(bool yes)
+{
+  m_guesses= yes && m_unlocks && m_lock == WEIR_LOCK_UPDATE;
+  if (m_scan && m_place == WEIR_ROWS)
+    weir_scan_guess(m_scan, m_guesses);
+}
+
+// The server wants a row that was only shown: the next read is of the same one, with its lock.
+bool ha_weir::was_semi_consistent_read() { return m_guessed; }
 
 // Begins a walk over the rows or an index, from `from` on and below `to`.
 int ha_weir::open_scan(int32_t place, const std::string &from, const std::string *to, bool down)
@@ -44,10 +57,15 @@ int ha_weir::open_scan(int32_t place, const std::string &from, const std::string
   m_place= place;
   m_down= down;
   m_bounded= false;
+  m_beyond= 0;
   weir_code code= weir_scan_open(m_table, m_trx->txn(), &range, &m_scan);
   if (refreshed(code))
     code= weir_scan_open(m_table, m_trx->txn(), &range, &m_scan);
-  return code == WEIR_OK ? 0 : fail(code);
+  if (code != WEIR_OK)
+    return fail(code);
+  if (m_guesses && place == WEIR_ROWS)
+    weir_scan_guess(m_scan, true);
+  return 0;
 }
 
 int ha_weir::decode(uchar *buf, const uchar *key, size_t key_length, const uchar *row, size_t row_length)
@@ -102,12 +120,23 @@ int ha_weir::step(uchar *buf)
     if (thd_killed(ha_thd()))
       return HA_ERR_ABORTED_BY_USER;
     mark_locks();
-    weir_code code= weir_scan_next(m_scan, m_trx->txn(), &m_found);
+    if (m_by_handler && m_on)
+      m_at.assign(reinterpret_cast<const char *>(m_found.tree_key.data), m_found.tree_key.len);
+    weir_code code= m_guessed ? weir_scan_insist(m_scan, m_trx->txn(), &m_found)
+                              : weir_scan_next(m_scan, m_trx->txn(), &m_found);
+    m_guessed= false;
     if (code == WEIR_NOTHING)
+    {
+      // What it stood on is gone with the step.
+      m_on= false;
+      if (!m_bounded)
+        m_beyond= m_down ? -1 : 1;
       return HA_ERR_END_OF_FILE;
+    }
     if (code != WEIR_OK)
       return fail(code);
     m_on= true;
+    m_guessed= m_found.guess;
     if (m_place == WEIR_ROWS)
       return decode(buf, m_found.tree_key.data, m_found.tree_key.len, m_found.row.data, m_found.row.len);
     bool condition= pushed_idx_cond && pushed_idx_cond_keyno == active_index;
@@ -144,6 +173,13 @@ int ha_weir::step(uchar *buf)
 // As `step`, in a direction: another walk is begun where this one cannot go.
 int ha_weir::step_to(uchar *buf, bool down)
 {
+  if (m_beyond)
+  {
+    if (m_beyond > 0 ? !down : down)
+      return HA_ERR_END_OF_FILE;
+    int error= open_scan(m_place, std::string(), nullptr, down);
+    return error ? error : step(buf);
+  }
   if (!m_scan || m_down != down || m_bounded)
   {
     suspend_scan();
@@ -163,6 +199,8 @@ int ha_weir::rnd_init(bool scan)
 {
   close_scan();
   active_index= MAX_KEY;
+  if (int error= take_part())
+    return error;
   return scan ? open_scan(WEIR_ROWS, std::string(), nullptr, false) : 0;
 }
 
@@ -228,7 +266,8 @@ int ha_weir::index_init(uint index, bool)
   close_scan();
   active_index= index;
   m_place= m_indexes[index].place;
-  return 0;
+  m_beyond= 0;
+  return take_part();
 }
 
 int ha_weir::index_end()
@@ -265,8 +304,13 @@ int ha_weir::index_read_map(uchar *buf, const uchar *key, key_part_map parts, ha
     close_scan();
     m_at= from;
     m_place= WEIR_ROWS;
+    m_beyond= 0;
     mark_locks();
-    return read_row(buf, reinterpret_cast<const uchar *>(from.data()), from.size());
+    int error= read_row(buf, reinterpret_cast<const uchar *>(from.data()), from.size());
+    // Others may make the row that is not there.
+    if (error == HA_ERR_KEY_NOT_FOUND)
+      unlock_row();
+    return error;
   }
   switch (find)
   {
@@ -274,6 +318,7 @@ int ha_weir::index_read_map(uchar *buf, const uchar *key, key_part_map parts, ha
   case HA_READ_PREFIX:
     error= open_scan(index.place, from, has_to ? &to : nullptr, false);
     m_bounded= true;
+    m_at= from;
     break;
   case HA_READ_KEY_OR_NEXT:
   case HA_READ_AFTER_KEY:

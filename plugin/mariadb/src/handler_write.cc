@@ -68,6 +68,8 @@ int ha_weir::note_number(const uchar *record)
 
 int ha_weir::write_row(const uchar *record)
 {
+  if (int error= take_part())
+    return error;
   if (table->next_number_field && record == table->record[0])
     if (int error= update_auto_increment())
       return error;

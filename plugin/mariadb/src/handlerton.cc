@@ -6,6 +6,7 @@
 #include "info_schema.h"
 #include "transaction.h"
 #include "variables.h"
+#include "waits.h"
 
 // In the server's sql_show.cc, and in none of its headers.
 void ignore_db_dirs_append(const char *directory);
@@ -201,6 +202,7 @@ int init(void *p)
   if (!address.empty() && weir_serve_metrics(weir_database, bytes_of(address), &endpoint) != WEIR_OK)
     sql_print_error("Weir: weir_metrics_address: %s", weir_message());
   ignore_db_dirs_append(WEIR_DIRECTORY);
+  report_waits();
   drop_temporary_tables();
   if (weir_definitions.load() != WEIR_OK)
   {

@@ -31,7 +31,7 @@ Transaction *Transaction::of(THD *thd)
 
 Transaction::Transaction(THD *thd)
     : m_thd(thd), m_txn(nullptr), m_isolation(0), m_begun(0), m_in_statement(false), m_has_savepoint(false),
-      m_savepoint(0), m_tables(0), m_prepared(false), m_commit(WEIR_OK), m_committed(false)
+      m_savepoint(0), m_tables(0), m_prepared(false), m_prepared_number(0), m_commit(WEIR_OK), m_committed(false)
 {
   std::lock_guard<std::mutex> guard(all_mutex);
   all_transactions.insert(this);
@@ -55,6 +55,7 @@ void Transaction::take_txn(weir_txn **out)
   std::lock_guard<std::mutex> guard(m_mutex);
   *out= m_txn;
   m_txn= nullptr;
+  m_prepared_number= 0;
 }
 
 bool Transaction::is_real(bool all) const
@@ -214,8 +215,14 @@ int Transaction::prepare(bool all)
   XID xid;
   thd_get_xid(m_thd, reinterpret_cast<MYSQL_XID *>(&xid));
   m_xid= xid_name(&xid);
+  ulonglong number= weir_txn_number(txn);
   weir_code code= weir_txn_prepare(txn, bytes_of(m_xid));
   m_prepared= code == WEIR_OK;
+  if (m_prepared)
+  {
+    std::lock_guard<std::mutex> guard(m_mutex);
+    m_prepared_number= number;
+  }
   m_committed= false;
   return to_handler_error(m_thd, code);
 }
@@ -267,6 +274,26 @@ void Transaction::see_all(std::vector<Seen> *out)
     if (trx->m_txn)
       out->push_back({thd_get_thread_id(trx->m_thd), weir_txn_number(trx->m_txn), trx->m_isolation, trx->m_begun});
   }
+}
+
+int Transaction::show_sessions(ulonglong one, ulonglong other, int (*show)(THD *one, THD *other))
+{
+  THD *found[2]= {nullptr, nullptr};
+  std::lock_guard<std::mutex> all(all_mutex);
+  for (Transaction *trx : all_transactions)
+  {
+    ulonglong number;
+    {
+      std::lock_guard<std::mutex> guard(trx->m_mutex);
+      number= trx->m_txn ? weir_txn_number(trx->m_txn) : trx->m_prepared_number;
+    }
+    // A session goes only when its transaction has been taken from the list.
+    if (number && number == one)
+      found[0]= trx->m_thd;
+    if (number && number == other)
+      found[1]= trx->m_thd;
+  }
+  return found[0] && found[1] ? show(found[0], found[1]) : 0;
 }
 
 void Transaction::interrupt()

@@ -47,6 +47,9 @@ public:
     // By microsecond_interval_timer.
     ulonglong begun;
   };
+  // Shows the sessions whose transactions have these numbers, if both are there; neither ends meanwhile. Returns what
+  // `show` does, or 0.
+  static int show_sessions(ulonglong one, ulonglong other, int (*show)(THD *one, THD *other));
   // Those of all sessions.
   static void see_all(std::vector<Seen> *out);
 
@@ -74,6 +77,8 @@ private:
   uint64_t m_savepoint;
   uint m_tables;
   bool m_prepared;
+  // The number of one that is prepared; guarded as m_txn is.
+  ulonglong m_prepared_number;
   std::string m_xid;
   // How the commit in binlog order went: it may not say so itself.
   weir_code m_commit;

@@ -48,36 +48,46 @@ sql front work -e "BEGIN; UPDATE account SET v=v-7 WHERE id=2; UPDATE account SE
 values="$(sql shard1 work -e 'SELECT SUM(v), SUM(v<>0) FROM account') $(sql shard2 work -e 'SELECT SUM(v), SUM(v<>0) FROM account')"
 [ "$values" = $'-5\t1 5\t1' ] || die "transactions over both shards: $values"
 
-# Money goes to and fro, and a shard dies.
+# Money goes to and fro, and now this shard dies, now that one.
 move() {
 	local from to
-	for _ in $(seq 3000); do
+	for _ in $(seq 300); do
 		from=$((RANDOM % 500)) to=$((500 + RANDOM % 500))
-		echo "BEGIN; UPDATE account SET v=v-1 WHERE id=$from; UPDATE account SET v=v+1 WHERE id=$to; COMMIT;"
-	done | sql front work --force >/dev/null 2>&1 || true
+		# Whoever meets an error does not commit what came before it.
+		echo "BEGIN NOT ATOMIC DECLARE EXIT HANDLER FOR SQLEXCEPTION ROLLBACK; START TRANSACTION;
+			UPDATE account SET v=v-1 WHERE id=$from; UPDATE account SET v=v+1 WHERE id=$to; COMMIT; END//"
+	done | sql front work --force --delimiter=// >/dev/null 2>&1 || true
 }
-move &
-mover=$!
-sleep 2
-slay "$shard2"
-sleep 1
-shard 2
-wait $mover
 # What a coordinator leaves prepared when a shard dies under it is decided by its own record, mysql.spider_xa.
-for number in 1 2; do
-	sql shard$number -e "XA RECOVER FORMAT='SQL'" >"$directory/prepared"
+declare -A ended=([COMMIT]=0 [ROLLBACK]=0)
+decide() { # shard
+	local name global branch end
+	sql shard$1 -e "XA RECOVER FORMAT='SQL'" >"$directory/prepared"
 	while read -r _ _ _ name; do
 		IFS=, read -r global branch _ <<<"$name"
-		decided=$(sql front -e "SELECT status FROM mysql.spider_xa WHERE status='COMMIT' AND LEFT(data, gtrid_length + bqual_length)=CONCAT($global, $branch)")
-		[ -n "$decided" ] && end=COMMIT || end=ROLLBACK
-		sql shard$number -e "XA $end $name"
-		echo "spider: shard$number: a transaction that was prepared when the shard died: $end"
+		end=$(sql front -e "SELECT status FROM mysql.spider_xa WHERE status='COMMIT' AND LEFT(data, gtrid_length + bqual_length)=CONCAT($global, $branch)")
+		[ -n "$end" ] || end=ROLLBACK
+		sql shard$1 -e "XA $end $name"
+		ended[$end]=$((ended[$end] + 1))
 	done <"$directory/prepared"
+}
+for round in $(seq 8); do
+	victim=$((1 + round % 2)) movers=()
+	for _ in 1 2 3 4; do move & movers+=($!); done
+	sleep "0.$((RANDOM % 5 + 4))"
+	eval "slay \$shard$victim"
+	sleep 0.3
+	shard $victim
+	eval "shard$victim=$server"
+	wait "${movers[@]}"
+	decide 1
+	decide 2
+	sum=$(sql front work -e 'SELECT SUM(v) FROM account')
+	[ "$sum" = 0 ] || die "round $round: half of a transaction over both shards is there: $sum"
 done
-[ "$(sql front work -e 'SELECT SUM(v) FROM account')" = 0 ] || die "half of a transaction over both shards is there: $(sql front work -e 'SELECT SUM(v) FROM account')"
 for number in 1 2; do
 	[ -z "$(sql shard$number work -e 'CHECK TABLE account' | grep -v OK)" ] || die "CHECK TABLE on shard $number"
 done
 moved=$(sql front work -e 'SELECT SUM(ABS(v)) FROM account')
 [ "$moved" -gt 10 ] || die "hardly anything was moved"
-echo "spider: two shards of Weir, a transaction over both is one, also with kill -9 of a shard"
+echo "spider: two shards of Weir, a transaction over both is one, also with kill -9 of a shard, 8 times; of what was prepared then, ${ended[COMMIT]} committed, ${ended[ROLLBACK]} taken back"

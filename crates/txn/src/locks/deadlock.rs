@@ -31,10 +31,28 @@ impl LockTable {
     pub(super) fn end_deadlocks(&self, start: &Arc<Owner>) {
         while let Some(circle) = self.circle_through(start) {
             // `None`: a part of it has dissolved, but there may be another.
-            if self.end_circle(&circle) == Some(start.id()) {
+            let rather = self.rather_victim(&circle);
+            if self.end_circle(&circle, rather) == Some(start.id()) {
                 return;
             }
         }
+    }
+
+    /// Who of a circle is to pay for it, if the listener says that anybody is.
+    fn rather_victim(&self, circle: &[Arc<Owner>]) -> Option<TxnId> {
+        let listener = self.listener.get()?;
+        let mut rather: Option<TxnId> = None;
+        for one in circle.iter().map(|owner| owner.id()) {
+            let before = |other| other != one && listener.is_rather_victim(one, other);
+            let better = match rather {
+                Some(rather) => before(rather),
+                None => circle.iter().any(|other| before(other.id())),
+            };
+            if better {
+                rather = Some(one);
+            }
+        }
+        rather
     }
 
     /// A circle of waits through `start`, if there is one.
@@ -63,7 +81,7 @@ impl LockTable {
         None
     }
 
-    fn blockers_of(&self, owner: &Owner, found: &mut Vec<Blocker>) {
+    pub(super) fn blockers_of(&self, owner: &Owner, found: &mut Vec<Blocker>) {
         if let Some(target) = owner.waits_on()
             && let Some(locks) = self.shards.lock(target.tree()).find(target.tree())
         {
@@ -71,8 +89,9 @@ impl LockTable {
         }
     }
 
-    /// Chooses the victim of a circle and ends its wait, if all the circle's waits still are.
-    pub(super) fn end_circle(&self, circle: &[Arc<Owner>]) -> Option<TxnId> {
+    /// Chooses the victim of a circle, `rather` if it is given, and ends its wait, if all the
+    /// circle's waits still are.
+    pub(super) fn end_circle(&self, circle: &[Arc<Owner>], rather: Option<TxnId>) -> Option<TxnId> {
         let targets: Vec<_> = circle.iter().map(|o| o.waits_on()).collect::<Option<_>>()?;
         let mut numbers: Vec<usize> =
             targets.iter().map(|t| self.shards.shard_of(t.tree())).collect();
@@ -92,8 +111,9 @@ impl LockTable {
             let locks = locked[place_of(tree)].find(tree)?;
             edges.push(locks.edge(tree, target, circle[i].id(), holder)?);
         }
-        let (at, victim) =
-            circle.iter().enumerate().min_by_key(|(_, o)| (o.work(), Reverse(o.id())))?;
+        let (at, victim) = circle.iter().enumerate().min_by_key(|(_, owner)| {
+            (Some(owner.id()) != rather, owner.work(), Reverse(owner.id()))
+        })?;
         // The report begins with the victim.
         edges.rotate_left(at);
         let mut to_wake = ToWake::new();

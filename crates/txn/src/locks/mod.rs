@@ -69,4 +69,4 @@ pub use look::SeenLock;
 pub use owner::Owner;
 pub use place::{Place, PlaceBuf};
 pub use refused::{Edge, Refused};
-pub use table::{LockStats, LockTable, Wait};
+pub use table::{LockStats, LockTable, Wait, WaitListener};

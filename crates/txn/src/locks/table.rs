@@ -1,5 +1,5 @@
 //! The table: registering, asking, waiting, ending.
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use smallvec::SmallVec;
@@ -26,6 +26,20 @@ pub enum Wait {
     No,
     /// At most so long; `Duration::MAX` is for ever.
     Until(Duration),
+}
+
+/// Is told of waits, by the thread that waits and with no lock of the table held. For who has an
+/// order of its own that transactions must follow, and sees that a wait goes against it.
+pub trait WaitListener: Send + Sync {
+    /// `waiter` is about to wait. Returns whether it is of interest for whom.
+    fn begins(&self, waiter: TxnId) -> bool;
+    /// `waiter` waits for `holder`, who has what it wants or comes first. May be told again.
+    fn waits_for(&self, waiter: TxnId, holder: TxnId);
+    /// Whether, of two who are in a deadlock, `one` is rather to pay for it than `other`, whatever
+    /// they have done.
+    fn is_rather_victim(&self, one: TxnId, other: TxnId) -> bool;
+    /// The wait of `waiter` is over.
+    fn ends(&self, waiter: TxnId);
 }
 
 /// What the table has done, and what is in it.
@@ -64,6 +78,7 @@ pub struct LockTable {
     pub(super) registry: Registry,
     clock: Arc<dyn Clock>,
     counts: Counts,
+    pub(super) listener: OnceLock<Arc<dyn WaitListener>>,
 }
 
 impl Default for LockTable {
@@ -87,7 +102,13 @@ impl LockTable {
 
     pub(super) fn with_size(size: Size, clock: Arc<dyn Clock>) -> Self {
         let (shards, registry) = (Shards::new(size), Registry::new());
-        LockTable { shards, registry, clock, counts: Counts::default() }
+        let (counts, listener) = (Counts::default(), OnceLock::new());
+        LockTable { shards, registry, clock, counts, listener }
+    }
+
+    /// Tells `listener` of all waits from now on. `false`: there is one already.
+    pub fn set_listener(&self, listener: Arc<dyn WaitListener>) -> bool {
+        self.listener.set(listener).is_ok()
     }
 
     /// Makes a transaction known, before it writes its first row or asks for its first lock. What
@@ -244,7 +265,12 @@ impl LockTable {
         limit: Duration,
     ) -> Result<(), Refused> {
         let begun = self.clock.now_micros();
-        let outcome = self.sleep_for(owner, target, limit, begun);
+        let listener = self.listener.get();
+        let asks = listener.filter(|listener| listener.begins(owner.id()));
+        let outcome = self.sleep_for(owner, target, limit, begun, asks.map(|asks| &**asks));
+        if let Some(listener) = listener {
+            listener.ends(owner.id());
+        }
         let waited_micros = self.clock.now_micros().saturating_sub(begun);
         self.counts.wait_micros.add(waited_micros);
         match outcome.expect("a wait ends when it has left its queue") {
@@ -270,9 +296,14 @@ impl LockTable {
         target: &Target,
         limit: Duration,
         begun: u64,
+        asks: Option<&dyn WaitListener>,
     ) -> Option<Outcome> {
         let mut naps = false;
         loop {
+            // Whoever has come first meanwhile came before it had looked.
+            if let Some(listener) = asks.filter(|_| !naps) {
+                self.tell(listener, owner);
+            }
             let waited = Duration::from_micros(self.clock.now_micros().saturating_sub(begun));
             let left = limit.saturating_sub(waited);
             let nap = naps && left > NAP;
@@ -287,6 +318,16 @@ impl LockTable {
                 // Whoever takes it out of the queue first says how the wait ended.
                 self.end_wait(owner.id(), target, |holder| Outcome::TimedOut { holder });
                 return owner.take_outcome();
+            }
+        }
+    }
+
+    fn tell(&self, listener: &dyn WaitListener, owner: &Owner) {
+        let mut before = Vec::new();
+        self.blockers_of(owner, &mut before);
+        for holder in before.iter().map(|blocker| blocker.owner.id()) {
+            if holder != owner.id() {
+                listener.waits_for(owner.id(), holder);
             }
         }
     }

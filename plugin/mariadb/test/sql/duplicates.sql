@@ -17,3 +17,11 @@ INSERT INTO t(id,a) SELECT id+1000, a+1000 FROM t; SELECT COUNT(*) FROM t;
 REPLACE INTO t(id,a,b) SELECT id, a, NULL FROM t WHERE a<1000; SELECT a,b FROM t ORDER BY a,b;
 CHECK TABLE t;
 DROP TABLE t;
+-- Keys that are made later are looked at later, whatever the server's order of them is.
+CREATE TABLE late (c1 NUMERIC UNSIGNED NOT NULL, c2 INT UNIQUE, c3 BIT(2) PRIMARY KEY) ENGINE=@ENGINE@;
+ALTER TABLE late ADD UNIQUE INDEX(c1), ALGORITHM=INPLACE;
+INSERT INTO late VALUES (0,1,b'01'),(2,2,b'10');
+REPLACE INTO late VALUES (0,2,b'11');
+SELECT c1, c2, c3+0 FROM late ORDER BY c3;
+REPLACE INTO late VALUES (0,1,b'11');
+SELECT c1, c2, c3+0 FROM late ORDER BY c3;

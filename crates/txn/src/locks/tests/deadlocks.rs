@@ -212,10 +212,10 @@ fn a_circle_that_has_dissolved_has_no_victim() {
     assert_eq!((stage.ask(1, "b", X), stage.ask(2, "c", X)), (Waits, Waits));
     // As a search may have seen it: 2 waited for 1 at one moment and waits for 3 by now.
     let seen = [1, 2].map(|id| Arc::clone(&stage.owners[&id]));
-    assert_eq!(stage.table.end_circle(&seen), None);
+    assert_eq!(stage.table.end_circle(&seen, None), None);
     // Or does not wait at all.
     let seen = [2, 3].map(|id| Arc::clone(&stage.owners[&id]));
-    assert_eq!(stage.table.end_circle(&seen), None);
+    assert_eq!(stage.table.end_circle(&seen, None), None);
     assert_eq!((stage.answer(1), stage.answer(2)), (Waits, Waits));
     stage.end(3);
     assert_eq!(stage.answer(2), Got);

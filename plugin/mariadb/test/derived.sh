@@ -1,0 +1,58 @@
+#!/bin/bash
+# Tests of the server's own that name InnoDB, with Weir in its place: what they have to say is what InnoDB says.
+#   derived.sh PLUGIN VARDIR [SUITE/TEST...]
+# Which, is in mysql-test/derived/tests.txt. What differs is in differences.txt beside it, each with its reason, and
+# nothing else may differ: neither more nor less.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+plugin=$1 vardir=$2
+shift 2
+suites=/usr/share/mysql/mysql-test
+list=$here/../mysql-test/derived
+[ -w "$suites/plugin" ] && [ -w /usr/lib/mysql/plugin ] || { echo "derived: needs to write in $suites"; exit 1; }
+all=("$@")
+[ $# -gt 0 ] || read -ra all <<<"$(grep -v '^#' "$list/tests.txt" | tr '\n' ' ')"
+mkdir -p "$vardir"
+vardir=$(cd "$vardir" && pwd)
+work=$(mktemp -d "$vardir/suites-XXXXXX")
+out=$vardir/out
+# suite.sh may be at work beside it: names of its own.
+cleanup() { rm -rf "$work" "$suites/plugin/weirderived" /usr/lib/mysql/plugin/ha_weirderived.so; }
+trap cleanup EXIT
+rm -f "$suites/plugin/weirderived"
+ln -s "$work" "$suites/plugin/weirderived"
+cp "$plugin" /usr/lib/mysql/plugin/ha_weirderived.so
+
+# OPTIMIZE has a note of InnoDB's own, which is left out on both sides; files are asked for by their place.
+derive() { # from to
+	[ ! -e "$1" ] || sed -E "s/(engine(_[a-z]+)? *=? *'?\"?)innodb\b/\1Weir/Ig; s/(ENGINE *\|? *)InnoDB\b/\1Weir/g; s#\.\./\.\./innodb/#suite/innodb/#
+		/optimize\tnote\tTable does not support optimize, doing recreate/d" "$1" >"$2"
+}
+names=()
+for test in "${all[@]}"; do
+	suite=${test%/*} name=${test#*/} from=$suites/suite/$suite/t results=$suites/suite/$suite/r
+	[ -d "$from" ] || from=$suites/suite/$suite
+	[ "$suite" != main ] || from=$suites/main
+	[ -d "$results" ] || results=$from
+	[ -e "$from/$name.test" ] || { echo "derived: the server has no test $test"; continue; }
+	to=$work/weir_$suite
+	if [ ! -d "$to" ]; then
+		mkdir "$to"
+		for file in "$from"/*.inc; do derive "$file" "$to/$(basename "$file")"; done
+		echo '--innodb --loose-innodb-buffer-pool-size=64M --plugin-load-add=ha_weirderived --weir-memory=64M --weir-log-capacity=64M' >"$to/suite.opt"
+	fi
+	derive "$from/$name.test" "$to/$name.test"
+	derive "$results/$name.result" "$to/$name.result"
+	for file in "$from/$name"*.opt "$from/$name.combinations"; do [ ! -e "$file" ] || cp "$file" "$to/"; done
+	names+=("weir_$suite.$name")
+done
+(cd "$suites" && ./mtr --vardir="$vardir/var" --force --retry=0 --max-test-fail=0 --parallel=2 --mysqld=--plugin-maturity=experimental "${names[@]}") >"$out" 2>&1 || true
+grep -q '^Spent ' "$out" || { tail -n 30 "$out"; echo "derived: mtr did not run"; exit 1; }
+echo "derived: $(grep -c '\[ pass \]' "$out" || true) tests pass, $(grep -c '\[ skipped \]' "$out" || true) are skipped"
+sed -nE 's/^weir_([a-z_0-9]*)\.([-a-zA-Z_0-9]*) .*\[ fail \].*/\1\/\2/p' "$out" | sort -u >"$work/failed"
+[ $# -eq 0 ] || { cat "$work/failed"; exit; }
+sed -nE 's/^([-a-zA-Z_0-9/]*): .*/\1/p' "$list/differences.txt" | sort >"$work/listed"
+more=$(comm -13 "$work/listed" "$work/failed") less=$(comm -23 "$work/listed" "$work/failed")
+[ -z "$more" ] || { echo "derived: differ, and are not in differences.txt:" $more; }
+[ -z "$less" ] || { echo "derived: in differences.txt, and do not differ:" $less; }
+[ -z "$more$less" ]

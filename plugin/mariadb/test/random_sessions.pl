@@ -1,0 +1,217 @@
+#!/usr/bin/perl
+# Random statements in three sessions, one at a time, on InnoDB and then the same on Weir: what each is told, who waits,
+# and who goes on when. See random_sessions.sh.
+#   random_sessions.pl SOCKET OUT SEED STEPS
+# InnoDB comes first and the script is made on the way: whoever waits is given nothing to do. It ends where
+# nobody waits, before a deadlock if there is one: its victim each engine chooses in its own way.
+use strict;
+use warnings;
+use IPC::Open2;
+use IO::Select;
+use Time::HiRes qw(time sleep);
+
+my ($socket, $out, $seed, $steps) = @ARGV;
+srand $seed;
+my $marker = 'that was all';
+my @client = ('mariadb', '--no-defaults', '-uroot', '-S', $socket, '-N', '--force', '--unbuffered');
+
+sub one { $_[int rand @_] }
+sub maybe { rand() < $_[0] }
+
+sub session {
+    my $pid = open2(my $from, my $to, 'sh', '-c', 'exec "$@" 2>&1', 'sh', @client, @_);
+    return {pid => $pid, from => $from, to => $to, text => '', owes => 0};
+}
+
+sub answer {
+    my ($s, $seconds) = @_;
+    my $end = time + $seconds;
+    while (1) {
+        return $1 if $s->{text} =~ s/^(.*?)^\Q$marker\E\n//ms;
+        my $left = $end - time;
+        return undef if $left <= 0 || !IO::Select->new($s->{from})->can_read($left);
+        sysread($s->{from}, $s->{text}, 65536, length $s->{text}) or die "a session is gone: $s->{text}";
+    }
+}
+
+sub ask {
+    my ($s, $sql) = @_;
+    print {$s->{to}} "$sql;\nSELECT '$marker';\n";
+    my $said = answer($s, 30) // die "no answer to $sql";
+    die "$sql: $said" if $said =~ /^ERROR/;
+    return $said;
+}
+
+my %waits_sql = (
+    InnoDB => "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state='LOCK WAIT' AND trx_mysql_thread_id=",
+    Weir => "SELECT COUNT(*) FROM information_schema.weir_transactions WHERE state='waiting' AND session=",
+);
+
+# What the session says; undef if it waits for a lock. InnoDB looks anew only when nobody has asked for a tenth of a second.
+sub told {
+    my ($s, $engine, $monitor) = @_;
+    my $waiting = 0;
+    for (1 .. 300) {
+        my $told = answer($s, 0.13);
+        if (defined $told) {
+            $s->{owes} = 0;
+            $told =~ s/ at line \d+//g;
+            return $told;
+        }
+        $waiting = ask($monitor, $waits_sql{$engine} . $s->{id}) > 0 ? $waiting + 1 : 0;
+        if ($waiting == 2) {
+            $s->{owes} = 1;
+            return undef;
+        }
+    }
+    die "seed $seed, $engine: neither an answer nor a wait";
+}
+
+my $fresh = 100;
+# After so many steps nobody waited; the script was longer, and ends there.
+my ($calm, $cut) = (0, 0);
+# At REPEATABLE READ and above InnoDB locks the gaps beside rows, Weir what was read: rows are named by keys that are there.
+my $level = one('READ COMMITTED', 'READ COMMITTED', 'READ COMMITTED', 'REPEATABLE READ', 'SERIALIZABLE');
+my $points = $level ne 'READ COMMITTED';
+
+# The way to the rows is said, where there are two: engines estimate differently, and lock what they pass. No ranges of ids
+# with an end: InnoDB locks, and waits for, the row behind it too. No condition beside an
+# index: InnoDB keeps rows locked that do not fit.
+sub where {
+    my ($deletes) = @_;
+    my $id = 1 + int rand 10;
+    return ('', "id=$id") if $points;
+    my @all = (['', "id=$id"], ['', "id=$id"], ['', 'c=' . int(rand 4)], ['', 'c>' . int(rand 4)], ['', "b=$id"]);
+    my $a = int rand 5;
+    push @all, ['FORCE INDEX(PRIMARY)', "id IN ($id," . (1 + int rand 10) . ')'], ['FORCE INDEX(PRIMARY)', "id>$id"],
+        map { ['FORCE INDEX(a)', $_] } "a=$a", "a>=$a"
+        unless $deletes;
+    return @{one(@all)};
+}
+
+sub statement {
+    my ($s) = @_;
+    my $id = 1 + int rand 10;
+    my ($way, $where) = where();
+    my $t = "t $way WHERE $where";
+    my @all = (
+        ("UPDATE t $way SET c=c+1 WHERE $where") x 3, "UPDATE t $way SET a=" . int(rand 5) . " WHERE $where",
+        "SELECT * FROM " . ($level eq 'SERIALIZABLE' ? "t WHERE id=$id" : $t) . ' ORDER BY id',
+        "SELECT id, c FROM $t ORDER BY id " . one('FOR UPDATE', 'LOCK IN SHARE MODE'),
+        "INSERT INTO t VALUES (" . ++$fresh . ", " . int(rand 5) . ", $fresh, " . int(rand 4) . ')',
+    );
+    # The entry that goes, InnoDB locks with the gap beside it.
+    push @all, "UPDATE t SET b=" . ++$fresh . " WHERE id=$id" unless $points;
+    push @all, 'SELECT * FROM t ORDER BY id' if $level ne 'SERIALIZABLE';
+    push @all, "DELETE FROM t WHERE " . (where(1))[1], "DELETE FROM t WHERE id=$id",
+        "UPDATE t FORCE INDEX(PRIMARY) SET c=c+1 WHERE id>$id ORDER BY id LIMIT 2",
+        "SELECT a FROM t FORCE INDEX(a) WHERE a=" . int(rand 5) . ' ORDER BY a ' . one('LOCK IN SHARE MODE', 'FOR UPDATE'),
+        "SELECT id FROM $t ORDER BY id " . one('FOR UPDATE NOWAIT', 'FOR UPDATE SKIP LOCKED')
+        unless $points;
+    # A duplicate leaves a lock of InnoDB's own kind behind, which goes with the statement.
+    push @all, "INSERT INTO t VALUES ($id, 1, NULL, 1)", "INSERT INTO t VALUES (" . ++$fresh . ", 1, $id, 1)",
+        "REPLACE INTO t VALUES ($id, 2, $id, 2)", "INSERT INTO t VALUES ($id, 3, NULL, 3) ON DUPLICATE KEY UPDATE c=c+10"
+        if !$s->{open} && !$points;
+    push @all, ($s->{open} ? ('COMMIT', 'COMMIT', 'ROLLBACK') : ('BEGIN') x 8);
+    push @all, ($s->{point} ? ('ROLLBACK TO p') : ('SAVEPOINT p')) if $s->{open};
+    return one(@all);
+}
+
+sub note {
+    my ($s, $sql) = @_;
+    $s->{open} = 1 if $sql eq 'BEGIN';
+    $s->{open} = $s->{point} = 0 if $sql eq 'COMMIT' || $sql eq 'ROLLBACK';
+    $s->{point} = 1 if $sql eq 'SAVEPOINT p';
+}
+
+# Plays a script, or makes it; returns what was said, step by step.
+sub play {
+    my ($engine, $script) = @_;
+    my $db = 'random_sessions_' . lc $engine;
+    my $monitor = session();
+    ask($monitor, $_) for "DROP DATABASE IF EXISTS $db", "CREATE DATABASE $db", "USE $db",
+        "CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT, c INT, KEY a (a), UNIQUE KEY b (b)) ENGINE=$engine",
+        "INSERT INTO t SELECT seq, seq % 5, seq, seq % 4 FROM seq_1_to_10";
+    my @sessions = map { session($db) } 1 .. 3;
+    for my $s (@sessions) {
+        $s->{id} = ask($s, 'SELECT CONNECTION_ID()') + 0;
+        ask($s, "SET SESSION TRANSACTION ISOLATION LEVEL $level");
+        ask($s, "SET SESSION innodb_lock_wait_timeout=600, weir_lock_wait_timeout=600");
+    }
+    my $makes = !@$script;
+    my @said;
+    while ($makes ? @said < $steps : @said < @$script) {
+        if ($makes) {
+            my @free = grep { !$sessions[$_]{owes} } 0 .. 2;
+            my $n = one(@free);
+            push @$script, [$n, statement($sessions[$n])];
+        }
+        my ($n, $sql) = @{$script->[@said]};
+        my $s = $sessions[$n];
+        my $said = "$n: $sql\n";
+        if ($s->{owes}) {
+            push @said, $said . "(has not been answered yet)\n";
+            next;
+        }
+        print {$s->{to}} "$sql;\nSELECT '$marker';\n";
+        $said .= told($s, $engine, $monitor) // "(waits)\n";
+        note($s, $sql);
+        # Who goes on may let others go on.
+        my (%on, $more);
+        do {
+            $more = 0;
+            for my $other (grep { $sessions[$_]{owes} && $_ != $n } 0 .. 2) {
+                my $told = told($sessions[$other], $engine, $monitor) // next;
+                $on{$other} = $told;
+                $more = 1;
+            }
+        } while ($more);
+        $said .= "$_: (goes on)\n$on{$_}" for sort keys %on;
+        if ($makes && $said =~ /Deadlock found/) {
+            last;
+        }
+        push @said, $said;
+        $calm = @said if !grep { $_->{owes} } @sessions;
+    }
+    if ($makes && $calm < @$script) {
+        splice @$script, $calm;
+        $cut = 1;
+    }
+    for my $s (grep { !$_->{owes} } @sessions) { ask($s, 'ROLLBACK') }
+    ask($monitor, "KILL $_->{id}") for grep { $_->{owes} } @sessions;
+    for my $s (@sessions) {
+        print {$s->{to}} "exit\n";
+        close $s->{to};
+        waitpid $s->{pid}, 0;
+    }
+    push @said, ask($monitor, "SELECT * FROM $db.t ORDER BY id") . ask($monitor, "SELECT a, id FROM $db.t FORCE INDEX(a) WHERE a>=0 ORDER BY a, id");
+    my $check = ask($monitor, "CHECK TABLE $db.t");
+    $check =~ s/\Q$db\E/db/g;
+    push @said, $check;
+    print {$monitor->{to}} "exit\n";
+    close $monitor->{to};
+    waitpid $monitor->{pid}, 0;
+    return @said;
+}
+
+mkdir $out;
+my @script;
+my @innodb = play('InnoDB', \@script);
+if ($cut) {
+    @script or print("random sessions: seed $seed: a deadlock too soon, 0 waits\n"), exit 0;
+    @innodb = play('InnoDB', \@script);
+}
+my @weir = play('Weir', \@script);
+for my $engine (['InnoDB', @innodb], ['Weir', @weir]) {
+    my ($name, @said) = @$engine;
+    open my $file, '>', "$out/$seed.$name" or die $out;
+    print $file "# $level\n", @said;
+    close $file;
+}
+my $waits = () = join('', @innodb) =~ /\(waits\)/g;
+if ("@innodb" eq "@weir") {
+    print "random sessions: seed $seed: same as InnoDB (", scalar @script, " steps, $waits waits, $level)\n";
+    exit 0;
+}
+print "random sessions: seed $seed: DIFFERENT ($level)\n", `diff -U4 --label innodb --label weir $out/$seed.InnoDB $out/$seed.Weir | head -n 40`;
+exit 1;
