@@ -43,6 +43,7 @@ for test in "${all[@]}"; do
 	fi
 	derive "$from/$name.test" "$to/$name.test"
 	derive "$results/$name.result" "$to/$name.result"
+	for file in "$results/$name,"*; do derive "$file" "$to/$(basename "$file")"; done
 	for file in "$from/$name"*.opt "$from/$name.combinations"; do [ ! -e "$file" ] || cp "$file" "$to/"; done
 	names+=("weir_$suite.$name")
 done

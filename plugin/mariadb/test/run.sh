@@ -24,5 +24,6 @@ done
 "$here/convert.sh" "$plugin" "$work/convert"
 "$here/suite.sh" "$plugin" "$work/suite"
 "$here/replication.sh" "$plugin" "$work/replication"
+"$here/parallel.sh" "$plugin" "$work/parallel"
 "$here/kill.sh" "$plugin" "$work/kill" "$rounds"
 echo "plugin-test: all passed in $(($(date +%s) - begun)) s"
