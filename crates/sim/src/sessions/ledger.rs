@@ -489,8 +489,8 @@ impl Ledger {
         };
     }
 
-    /// A lock was got, where `answer` was asked for before. Who has changed the row needs none while
-    /// that is in force; one for later it has only if nobody else's stood in the way.
+    /// A lock was got, where `answer` was asked for before. Who has changed the row needs none
+    /// while that is in force; one for later it has only if nobody else's stood in the way.
     pub(crate) fn lock_beside(&mut self, session: u8, key: &Key, held: Held, answer: Answer) {
         let is_sure = !answer.may_be_locked || !self.has_changed(session, key);
         self.lock(session, key, if is_sure { held } else { Held::Maybe });
