@@ -17,7 +17,8 @@ fn is_found(planted: Planted, budget: u64) {
 
 #[test]
 fn pages_ahead_of_the_log_are_found() {
-    is_found(Planted::SkipLogGate, 30);
+    // The 186th seed finds it: the log is seldom behind the oldest pages, which are written first.
+    is_found(Planted::SkipLogGate, 600);
 }
 
 #[test]
