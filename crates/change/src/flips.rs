@@ -37,13 +37,19 @@ impl Difference {
         let shape = Shape::between(one, other);
         let mut bits: SmallVec<[u8; 256]> = SmallVec::new();
         for (start, len) in shape.places().iter() {
-            let pairs = one[start..start + len].iter().zip(&other[start..start + len]);
-            bits.extend(pairs.map(|(a, b)| a ^ b));
+            let at = bits.len();
+            bits.extend_from_slice(&one[start..start + len]);
+            flip(&mut bits[at..], &other[start..start + len]);
         }
         let width = 8 - bits.iter().fold(0, |all, bits| all | bits).leading_zeros() as u8;
         let mut packed = SmallVec::new();
+        if width == 8 {
+            packed.extend_from_slice(&bits);
+            return Difference { shape, width, packed };
+        }
+        let fields = Fields::of(width);
         for bits in bits.chunks(CHUNK) {
-            let chunk = squeeze(word(bits), width).to_le_bytes();
+            let chunk = fields.squeeze(word(bits)).to_le_bytes();
             packed.extend_from_slice(&chunk[..(bits.len() * width as usize).div_ceil(8)]);
         }
         Difference { shape, width, packed }
@@ -87,17 +93,22 @@ impl<'a> Flips<'a> {
     /// # Panics
     /// When `value` is shorter than [`Flips::end`].
     pub fn flip(self, value: &mut [u8]) {
-        let mut bits = self.bits();
-        for (start, len) in self.places.iter() {
-            let place = value[start..start + len].iter_mut();
-            place.for_each(|byte| *byte ^= bits.next().unwrap_or(0));
+        if self.width == 0 {
+            return;
         }
-    }
-
-    /// The bits that differ, a byte for each byte of the places.
-    fn bits(self) -> impl Iterator<Item = u8> + use<'a> {
-        let chunks = self.packed.chunks(usize::from(self.width.max(1)));
-        chunks.flat_map(move |part| spread(word(part), self.width).to_le_bytes())
+        let mut spread: SmallVec<[u8; 256]> = SmallVec::new();
+        let mut bits = self.packed;
+        if self.width < 8 {
+            let fields = Fields::of(self.width);
+            for part in self.packed.chunks(usize::from(self.width)) {
+                spread.extend_from_slice(&fields.spread(word(part)).to_le_bytes());
+            }
+            bits = &spread;
+        }
+        for (start, len) in self.places.iter() {
+            flip(&mut value[start..start + len], bits);
+            bits = &bits[len..];
+        }
     }
 }
 
@@ -141,36 +152,51 @@ fn word(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(all)
 }
 
-/// The low halves of the fields of `2 * bits` bits, with `width` bits kept of each.
-fn fields(bits: u32, width: u32) -> u64 {
-    let mut mask = (1u64 << width) - 1;
-    let mut have = 2 * bits;
-    while have < 64 {
-        mask |= mask << have;
-        have *= 2;
-    }
-    mask
+/// Flips the bits of `bytes` that are set in `bits`.
+fn flip(bytes: &mut [u8], bits: &[u8]) {
+    bytes.iter_mut().zip(bits).for_each(|(byte, bits)| *byte ^= bits);
 }
 
-/// Puts the low `width` bits of each byte side by side: by twos, fours and eights.
-fn squeeze(mut word: u64, width: u8) -> u64 {
-    let mut width = u32::from(width);
-    for bits in [8, 16, 32] {
-        let mask = fields(bits, width);
-        word = (word & mask) | ((word >> bits) & mask) << width;
-        width *= 2;
-    }
-    word
+/// How the low bits of each byte of a word are put side by side: by twos, fours and eights.
+struct Fields([Step; 3]);
+
+struct Step {
+    /// Half the width of the fields that stand apart.
+    bits: u32,
+    /// How many bits of each are in use.
+    width: u32,
+    /// Those of every second field.
+    mask: u64,
 }
 
-/// Takes apart again what `squeeze` has put together.
-fn spread(mut word: u64, width: u8) -> u64 {
-    for bits in [32, 16, 8] {
-        let width = u32::from(width) * bits / 8;
-        let mask = fields(bits, width);
-        word = (word & mask) | ((word >> width) & mask) << bits;
+impl Fields {
+    fn of(width: u8) -> Fields {
+        let step = |bits: u32| {
+            let width = u32::from(width) * bits / 8;
+            let (mut mask, mut have) = ((1u64 << width) - 1, 2 * bits);
+            while have < 64 {
+                mask |= mask << have;
+                have *= 2;
+            }
+            Step { bits, width, mask }
+        };
+        Fields([step(8), step(16), step(32)])
     }
-    word
+
+    fn squeeze(&self, mut word: u64) -> u64 {
+        for Step { bits, width, mask } in &self.0 {
+            word = (word & mask) | ((word >> bits) & mask) << width;
+        }
+        word
+    }
+
+    /// Takes apart again what `squeeze` has put together.
+    fn spread(&self, mut word: u64) -> u64 {
+        for Step { bits, width, mask } in self.0.iter().rev() {
+            word = (word & mask) | ((word >> width) & mask) << bits;
+        }
+        word
+    }
 }
 
 #[cfg(test)]

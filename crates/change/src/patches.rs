@@ -72,31 +72,43 @@ impl Shape {
 }
 
 /// Where the values differ next, from `from` on; their length if nowhere.
-fn differs_from(old: &[u8], new: &[u8], mut from: usize) -> usize {
-    while let (Some(a), Some(b)) = (word(old, from), word(new, from)) {
-        if a != b {
-            return from + (a ^ b).trailing_zeros() as usize / 8;
+fn differs_from(old: &[u8], new: &[u8], from: usize) -> usize {
+    let (a, b) = (&old[from..], &new[from..]);
+    for (nth, bits) in words(a, b).enumerate() {
+        if bits != 0 {
+            return from + nth * 8 + bits.trailing_zeros() as usize / 8;
         }
-        from += 8;
     }
-    let equal = |at: &usize| old.get(*at).is_some_and(|byte| new.get(*at) != Some(byte));
-    (from..old.len()).find(equal).unwrap_or(old.len())
+    let rest = a.len() / 8 * 8;
+    let differs = a[rest..].iter().zip(&b[rest..]).position(|(a, b)| a != b);
+    differs.map_or(old.len(), |at| from + rest + at)
 }
 
-fn word(bytes: &[u8], at: usize) -> Option<u64> {
-    bytes.get(at..)?.first_chunk().map(|chunk| u64::from_le_bytes(*chunk))
+/// The bits that differ, eight bytes at a time, as far as there are so many.
+fn words(a: &[u8], b: &[u8]) -> impl Iterator<Item = u64> {
+    let word = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_le_bytes);
+    a.chunks_exact(8).zip(b.chunks_exact(8)).map(move |(a, b)| word(a) ^ word(b))
 }
 
 /// Just behind the place that begins at `start`: where enough bytes are equal to end it.
 fn run(old: &[u8], new: &[u8], start: usize) -> usize {
     let mut end = start + 1;
     loop {
+        // Whole words without an equal byte: most of a text or number that was replaced.
+        let whole = words(&old[end..], &new[end..]).take_while(|bits| !has_zero(*bits));
+        end += whole.count() * 8;
         let next = differs_from(old, new, end);
         if next == old.len() || next - end >= GAP_MIN {
             return end;
         }
         end = next + 1;
     }
+}
+
+/// Whether one of its bytes is 0.
+fn has_zero(word: u64) -> bool {
+    const ONES: u64 = u64::MAX / 255;
+    word.wrapping_sub(ONES) & !word & (ONES << 7) != 0
 }
 
 /// Just behind the last byte that differs.
