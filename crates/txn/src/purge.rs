@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use weir_base::{Lsn, TxnId};
-use weir_btree::TreeError;
+use weir_base::{Lsn, TreeId, TxnId};
+use weir_btree::{Tree, TreeError};
 use weir_change::{Group, Header, Op};
 use weir_redo::Span;
 
@@ -75,8 +75,9 @@ impl Writer {
         let tree_of = |id| {
             let mut work = work.borrow_mut();
             work.know(self, id)?;
-            let tree = work.trees.iter().find(|tree| tree.id() == id);
-            Ok(tree.filter(|_| !dropped.contains(&id)).cloned())
+            let tree = work.trees.iter().find(|tree| tree.id() == id).cloned();
+            let tree = if tree.is_some() { tree } else { self.dropped_by_open(past.id(), id)? };
+            Ok(tree.filter(|_| !dropped.contains(&id)))
         };
         // Little is not admitted, as a rollback is not (TXN-4); much waits like other changes.
         let mut go_on = |bytes| loop {
@@ -98,6 +99,23 @@ impl Writer {
             work.into_inner().todo = todo;
         }
         is_done
+    }
+
+    /// A tree that no name leads to, because a transaction that recovery has found open has dropped
+    /// it. It may be taken back, and then what is left to do in that tree must be done.
+    fn dropped_by_open(&self, own: TxnId, id: TreeId) -> Result<Option<Tree>, TxnError> {
+        for other in self.registry().others(own) {
+            // Not waited for: it may wait for what the caller holds.
+            let Some(work) = other.work.try_lock() else {
+                let what =
+                    format!("tree {id} may be of transaction {}, which is at work", other.id());
+                return Err(TreeError::Stopped(what).into());
+            };
+            if let Some(tree) = work.trees.iter().find(|tree| tree.id() == id) {
+                return Ok(Some(tree.clone()));
+            }
+        }
+        Ok(None)
     }
 
     /// Names what a commit has left to do once more, at the end of the log, when the last time lies
