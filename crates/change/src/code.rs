@@ -104,26 +104,6 @@ impl Op<'_> {
         body.resize(len, TAG_NOP);
     }
 
-    /// Appends the note that takes `self`, an operation of a row in `tree`, back; `self` must be
-    /// appended next.
-    pub(crate) fn encode_undo(&self, tree: TreeId, before: Before<'_>, out: &mut Vec<u8>) {
-        let mut put = Put { out };
-        let tag = match before {
-            Before::Absent => TAG_UNDO_NEXT_ABSENT,
-            Before::Row { .. } => TAG_UNDO_NEXT_ROW,
-        };
-        put.out.push(tag);
-        put.number(u64::from(tree.0));
-        match before {
-            Before::Absent => {}
-            Before::Row { flags, stamp, bytes } => {
-                put.stamp(stamp);
-                put.out.push(flags.to_bits());
-                put.bytes(bytes);
-            }
-        }
-    }
-
     /// Appends the operation.
     #[inline]
     pub fn encode(&self, out: &mut Vec<u8>) {
@@ -229,6 +209,21 @@ impl Op<'_> {
     }
 }
 
+impl Before<'_> {
+    /// Appends the note that takes an operation of a row in `tree` back; the operation, which has
+    /// key and number, must be appended next.
+    pub(crate) fn encode_for_next(self, tree: TreeId, out: &mut Vec<u8>) {
+        let mut put = Put { out };
+        let tag = match self {
+            Before::Absent => TAG_UNDO_NEXT_ABSENT,
+            Before::Row { .. } => TAG_UNDO_NEXT_ROW,
+        };
+        put.out.push(tag);
+        put.number(u64::from(tree.0));
+        put.before(self);
+    }
+}
+
 /// Fields on their way into a body.
 struct Put<'o> {
     out: &'o mut Vec<u8>,
@@ -286,13 +281,14 @@ impl Put<'_> {
         self.number(u64::from(tree.0));
         self.bytes(key);
         self.number(u64::from(seq));
-        match before {
-            Before::Absent => {}
-            Before::Row { flags, stamp, bytes } => {
-                self.stamp(stamp);
-                self.out.push(flags.to_bits());
-                self.bytes(bytes);
-            }
+        self.before(before);
+    }
+
+    fn before(&mut self, before: Before<'_>) {
+        if let Before::Row { flags, stamp, bytes } = before {
+            self.stamp(stamp);
+            self.out.push(flags.to_bits());
+            self.bytes(bytes);
         }
     }
 
@@ -526,7 +522,7 @@ mod tests {
     fn undo_and(op: &Op<'_>, before: Before<'_>) -> Vec<u8> {
         let mut body = Vec::new();
         Header { undo: true, ..Header::default() }.encode(&mut body);
-        op.encode_undo(TreeId(7), before, &mut body);
+        before.encode_for_next(TreeId(7), &mut body);
         op.encode(&mut body);
         body
     }

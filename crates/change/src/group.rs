@@ -97,7 +97,7 @@ impl<'p> Group<'p> {
         op: &Op<'_>,
     ) {
         if op.change() == Some((key, seq)) {
-            op.encode_undo(tree, before, &mut self.body);
+            before.encode_for_next(tree, &mut self.body);
         } else {
             self.note(&Op::Undo { tree, key, seq, before });
         }

@@ -3,8 +3,7 @@
 //!
 //! As bytes: the *shape*, and then all the bytes one after the other. The shape has two numbers for
 //! each place: how far behind the end of the one before it begins, doubled, plus 1 if another one
-//! follows; and its length. The bytes from before a change and those after it have one shape, so a
-//! record that has both says it once.
+//! follows; and its length.
 use weir_base::varint;
 
 /// Fewer equal bytes between two places are cheaper than the numbers of a second one.

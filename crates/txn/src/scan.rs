@@ -130,7 +130,7 @@ impl LockingCursor {
     /// deadlock the transaction has been taken back.
     pub fn seek(&mut self, txn: &mut Txn, w: &Writer, key: &[u8]) -> Result<bool, TxnError> {
         let from = key.max(&self.from).to_vec();
-        self.walk(txn, w, Way::Up, Some(from), false)
+        self.step(txn, w, Way::Up, Some(from), false, None)
     }
 
     /// Moves to the last row whose key is below `key`.
@@ -139,7 +139,7 @@ impl LockingCursor {
     /// As [`LockingCursor::seek`].
     pub fn seek_before(&mut self, txn: &mut Txn, w: &Writer, key: &[u8]) -> Result<bool, TxnError> {
         let end = self.to.as_deref().map_or(key, |to| to.min(key)).to_vec();
-        self.walk(txn, w, Way::Down, Some(end), false)
+        self.step(txn, w, Way::Down, Some(end), false, None)
     }
 
     /// Moves to the first row.
@@ -148,7 +148,7 @@ impl LockingCursor {
     /// As [`LockingCursor::seek`].
     pub fn seek_first(&mut self, txn: &mut Txn, w: &Writer) -> Result<bool, TxnError> {
         let from = self.from.clone();
-        self.walk(txn, w, Way::Up, Some(from), false)
+        self.step(txn, w, Way::Up, Some(from), false, None)
     }
 
     /// Moves to the last row.
@@ -157,7 +157,7 @@ impl LockingCursor {
     /// As [`LockingCursor::seek`].
     pub fn seek_last(&mut self, txn: &mut Txn, w: &Writer) -> Result<bool, TxnError> {
         let to = self.to.clone();
-        self.walk(txn, w, Way::Down, to, false)
+        self.step(txn, w, Way::Down, to, false, None)
     }
 
     /// Moves to the next row.
@@ -169,7 +169,7 @@ impl LockingCursor {
             return Ok(false);
         }
         let behind = successor(self.raw.key());
-        self.walk(txn, w, Way::Up, Some(behind), true)
+        self.step(txn, w, Way::Up, Some(behind), true, None)
     }
 
     /// Moves to the row before.
@@ -181,7 +181,7 @@ impl LockingCursor {
             return Ok(false);
         }
         let here = self.raw.key().to_vec();
-        self.walk(txn, w, Way::Down, Some(here), true)
+        self.step(txn, w, Way::Down, Some(here), true, None)
     }
 
     /// The key of the row stood on; empty when on none.
@@ -196,17 +196,7 @@ impl LockingCursor {
         if self.on_row { &self.value } else { &[] }
     }
 
-    fn walk(
-        &mut self,
-        txn: &mut Txn,
-        w: &Writer,
-        way: Way,
-        edge: Option<Vec<u8>>,
-        on: bool,
-    ) -> Result<bool, TxnError> {
-        self.step(txn, w, way, edge, on, None)
-    }
-
+    /// Walks to the next row; `insist`: the key of one that is waited for although it guesses.
     fn step(
         &mut self,
         txn: &mut Txn,
