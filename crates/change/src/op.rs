@@ -357,12 +357,6 @@ impl<'a> Op<'a> {
         }
     }
 
-    /// Whether recovery keeps the operation in mind besides changing a page by it.
-    #[must_use]
-    pub fn is_note(&self) -> bool {
-        self.page().is_none() || matches!(self, Op::Init { .. } | Op::Flip { .. })
-    }
-
     /// Whether the operation says all that its page holds afterwards, so that the page need not be
     /// read for it.
     #[must_use]

@@ -72,6 +72,8 @@ const SHARD_OF_SECOND: usize = 5;
 
 /// The cleaner's batches take the disk about this long.
 const CLEAN_SECONDS: f64 = 0.03;
+/// Pages that are owed redo, brought forward in a step of everything.
+const PUMP_PAGES: usize = 1;
 
 impl Checkpointer {
     /// A checkpointer at rest. `held` says what else the log must keep.
@@ -346,6 +348,7 @@ impl Checkpointer {
     /// # Errors
     /// [`WorkerError`].
     pub fn pump(&self) -> Result<(), WorkerError> {
+        self.pool.bring_owed(PUMP_PAGES)?;
         let limit = self.age_limit_bytes();
         if self.age_bytes() > limit / 4 * 3 {
             let pages = self.pool.take_oldest(self.pool.store().batch_max(), self.log.published());

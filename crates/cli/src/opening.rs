@@ -55,7 +55,6 @@ pub(crate) fn show_recovery() -> OnRecovery {
     Arc::new(move |progress: &weir::Progress| {
         bar.set_message(match progress.phase {
             Phase::Scan => "recovering: reading the log",
-            Phase::Redo => "recovering: pages",
             Phase::Undo => "recovering: unfinished transactions",
         });
         bar.set_length(progress.of);
@@ -76,12 +75,10 @@ pub(crate) fn say_recovery(db: &Db) {
 
 fn describe(report: &RecoveryReport) -> String {
     let mut text = format!(
-        "{} of log in {:.2} s; {} of {} pages brought forward, {} changes",
+        "{} of log read, open after {:.2} s; {} pages are brought forward as they are used",
         format_size(report.redo_bytes()),
         report.total_micros as f64 / 1e6,
-        report.redo.pages_changed,
-        report.redo.pages,
-        report.redo.changes,
+        report.owed_pages,
     );
     let others = [
         (report.pages_repaired, "torn pages repaired"),

@@ -28,22 +28,26 @@ pub(crate) fn run(
     let db = Db::open(dir, config).context("opening after the kill")?;
     let open_seconds = clock.now_micros() as f64 / 1e6;
     let report = db.recovery_report().context("there was nothing to recover")?;
+    while db.stats().pages_owed > 0 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let all_seconds = clock.now_micros() as f64 / 1e6;
     db.close()?;
     let redo = report.redo_bytes();
-    let second = |micros: u64| format!("{:.2} s", micros as f64 / 1e6);
+    let second = |seconds: f64| format!("{seconds:.2} s");
     let extra = [
         ("redone", format_size(redo)),
-        ("open after", format!("{open_seconds:.2} s")),
-        ("reading the log", second(report.scan_micros)),
-        ("redo", second(report.redo_micros)),
-        ("MB/s", format!("{:.0}", redo as f64 / 1e6 / open_seconds.max(1e-9))),
-        ("pages", report.redo.pages.to_string()),
+        ("open after", second(open_seconds)),
+        ("reading the log", second(report.scan_micros as f64 / 1e6)),
+        ("all pages forward after", second(all_seconds)),
+        ("MB/s", format!("{:.0}", redo as f64 / 1e6 / all_seconds.max(1e-9))),
+        ("pages", report.owed_pages.to_string()),
     ];
     Ok(Result1 {
         name: name.to_owned(),
         original: original.to_owned(),
         is_deadline: true,
-        tps: redo as f64 / 1e6 / open_seconds.max(1e-9),
+        tps: redo as f64 / 1e6 / all_seconds.max(1e-9),
         verified: true,
         extra: extra.map(|(key, value)| (key.to_owned(), value)).to_vec(),
         ..Result1::default()

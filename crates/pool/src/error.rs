@@ -3,7 +3,7 @@ use std::io;
 use std::sync::Arc;
 
 use thiserror::Error;
-use weir_base::PageNo;
+use weir_base::{Lsn, PageNo};
 use weir_page::Damage;
 use weir_redo::RedoError;
 
@@ -21,6 +21,19 @@ pub enum PoolError {
         offset: u64,
         /// What is wrong with it.
         found: Damage,
+    },
+    /// A page and what the log has for it do not belong together.
+    #[error(
+        "page {page} cannot be brought forward: the log's change at position {lsn} does not apply \
+         to it: {cause}"
+    )]
+    Behind {
+        /// Which page.
+        page: PageNo,
+        /// Which change: where its group ends.
+        lsn: Lsn,
+        /// Why not.
+        cause: String,
     },
     /// A page number that no page can have (beyond the end of the database).
     #[error("page {0} does not exist: the database is not that large")]

@@ -14,8 +14,9 @@ use crate::error::PoolError;
 use crate::evict::Evictor;
 use crate::frame::Frames;
 use crate::guard::{Exclusive, Optimistic};
-use crate::latch::{FRAMES_MAX, Latch, Word};
-use crate::store::{PageStore, StoreRead};
+use crate::latch::{FRAMES_MAX, Latch};
+use crate::owed::Owed;
+use crate::store::PageStore;
 use crate::table::PageTable;
 use crate::write_back::{Cause, InFlight};
 
@@ -86,9 +87,10 @@ pub struct Residence {
 pub struct Pool {
     page_size: usize,
     pub(crate) frames: Frames,
-    table: PageTable,
+    pub(crate) table: PageTable,
     pub(crate) dirty: DirtyList,
-    evictor: Mutex<Evictor>,
+    pub(crate) owed: Owed,
+    pub(crate) evictor: Mutex<Evictor>,
     free: Mutex<Vec<u32>>,
     free_count: AtomicU32,
     free_target: AtomicU32,
@@ -125,6 +127,7 @@ impl Pool {
             frames: Frames::new(count, page_size).map_err(memory)?,
             table: PageTable::new(config.pages_max).map_err(memory)?,
             dirty: DirtyList::new(config.log_usual_bytes, config.log_span_bytes),
+            owed: Owed::default(),
             evictor: Mutex::new(Evictor::new(count)),
             free: Mutex::new((0..count).rev().collect()),
             free_count: AtomicU32::new(count),
@@ -252,129 +255,9 @@ impl Pool {
         Resident::Busy
     }
 
-    /// Reads a page in. `None` when another thread was quicker.
-    fn load(
-        &self,
-        page: PageNo,
-        latch: &Latch,
-        word: Word,
-    ) -> Result<Option<Exclusive<'_>>, PoolError> {
-        if page.0 >= self.store.pages() {
-            return Err(PoolError::NoSuchPage(page));
-        }
-        let frame = self.take_frame()?;
-        if !latch.try_exclusive(word) {
-            self.return_frame(frame);
-            return Ok(None);
-        }
-        // SAFETY: the frame was taken from the free list: no page word names it.
-        let bytes = unsafe { self.frames.bytes(frame) };
-        if let Err(e) = self.store.read(page, bytes) {
-            latch.release(word, None, false);
-            self.return_frame(frame);
-            return Err(e);
-        }
-        self.stats.reads.add(1);
-        self.install(page, frame);
-        Ok(Some(self.attach(page, word, frame)))
-    }
-
-    fn install(&self, page: PageNo, frame: u32) {
-        let meta = self.frames.meta(frame);
-        meta.set_page(page);
-        meta.set_heat(0);
-        meta.set_first_lsn(None);
-        meta.set_writing(false);
-    }
-
-    /// Makes the page word, held by this thread, name `frame`; the guard goes on holding it.
-    fn attach(&self, page: PageNo, word: Word, frame: u32) -> Exclusive<'_> {
-        self.evictor.lock().admit(frame, page.0, &self.table);
-        let mut held = Exclusive::new(self, page, word, frame);
-        // A load is a change of the word: readers who saw the page absent look again anyway, but
-        // the version must differ from the one the page had when it was last in memory.
-        held.invalidate();
-        held
-    }
-
-    /// Takes a page that is about to be formatted: what it held before does not matter and is not
-    /// read.
-    ///
-    /// # Errors
-    /// [`PoolError::NoSuchPage`]; [`PoolError::Halted`] when no frame can be freed any more.
-    pub fn fresh(&self, page: PageNo) -> Result<Exclusive<'_>, PoolError> {
-        let latch = self.latch(page).ok_or(PoolError::NoSuchPage(page))?;
-        let mut backoff = Backoff::default();
-        loop {
-            let word = latch.load();
-            if !word.is_exclusive() && latch.try_exclusive(word) {
-                if let Some(frame) = word.frame() {
-                    return Ok(Exclusive::new(self, page, word, frame));
-                }
-                let frame = self.take_frame().inspect_err(|_| {
-                    latch.release(word, None, false);
-                })?;
-                // SAFETY: the frame was taken from the free list: no page word names it.
-                unsafe { self.frames.bytes(frame) }.fill(0);
-                self.install(page, frame);
-                return Ok(self.attach(page, word, frame));
-            }
-            backoff.wait();
-        }
-    }
-
-    /// Takes many pages, reading those that are absent in one deep batch. In the order given.
-    #[must_use]
-    pub fn exclusive_many(&self, pages: &[PageNo]) -> Vec<Result<Exclusive<'_>, PoolError>> {
-        let mut frames = Vec::new();
-        for &page in pages {
-            let Some(latch) = self.latch(page) else { continue };
-            let word = latch.load();
-            if word.frame().is_some() || word.is_exclusive() {
-                continue;
-            }
-            let Ok(frame) = self.take_frame() else { break };
-            if latch.try_exclusive(word) {
-                frames.push((page, word, frame));
-            } else {
-                self.return_frame(frame);
-            }
-        }
-        let mut reads: Vec<StoreRead<'_>> = frames
-            .iter()
-            .map(|&(page, _, frame)| {
-                // SAFETY: the frame was taken from the free list: no page word names it.
-                StoreRead { page, buf: unsafe { self.frames.bytes(frame) }, outcome: Ok(()) }
-            })
-            .collect();
-        self.store.read_many(&mut reads);
-        let outcomes: Vec<Result<(), PoolError>> = reads.into_iter().map(|r| r.outcome).collect();
-        let mut loaded = std::collections::HashMap::new();
-        for ((page, word, frame), outcome) in frames.into_iter().zip(outcomes) {
-            let Some(latch) = self.latch(page) else { continue };
-            let result = match outcome {
-                Ok(()) => {
-                    self.stats.reads.add(1);
-                    self.install(page, frame);
-                    Ok(self.attach(page, word, frame))
-                }
-                Err(e) => {
-                    latch.release(word, None, false);
-                    self.return_frame(frame);
-                    Err(e)
-                }
-            };
-            loaded.insert(page, result);
-        }
-        pages
-            .iter()
-            .map(|&page| loaded.remove(&page).unwrap_or_else(|| self.exclusive(page)))
-            .collect()
-    }
-
     // ---- free frames ----
 
-    fn take_frame(&self) -> Result<u32, PoolError> {
+    pub(crate) fn take_frame(&self) -> Result<u32, PoolError> {
         let mut waited = false;
         loop {
             if let Some((frame, left)) = self.pop_free() {
@@ -411,7 +294,7 @@ impl Pool {
         Some((frame, left))
     }
 
-    fn return_frame(&self, frame: u32) {
+    pub(crate) fn return_frame(&self, frame: u32) {
         self.frames.meta(frame).set_page(PageNo::NONE);
         let mut free = self.free.lock();
         free.push(frame);

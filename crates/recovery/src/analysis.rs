@@ -2,7 +2,7 @@
 use std::collections::BTreeMap;
 
 use weir_base::{Lsn, PageNo, TreeId, TxnId};
-use weir_change::{Cleanup, Header, Op};
+use weir_change::{Cleanup, DecodeError, Header, Op, decode};
 use weir_txn::{Todo, UndoEntry};
 
 /// A transaction that the log does not show the end of.
@@ -21,7 +21,7 @@ pub struct OpenTxn {
     pub todo: Vec<Todo>,
 }
 
-/// What the scan learns besides page changes.
+/// What the log says of the transactions without an end.
 #[derive(Clone, Debug, Default)]
 pub struct Analysis {
     open: BTreeMap<TxnId, OpenTxn>,
@@ -32,11 +32,19 @@ pub struct Analysis {
 }
 
 impl Analysis {
-    /// Takes a group's header in, before its operations.
-    #[inline]
-    pub fn begin_group(&mut self, header: &Header, start: Lsn) {
+    /// Takes in a group that says something of its transaction, by its body.
+    pub(crate) fn take(&mut self, start: Lsn, body: &[u8]) -> Result<(), DecodeError> {
+        let (header, ops) = decode(body)?;
+        self.begin_group(&header, start);
+        for op in ops {
+            self.note(&header, start, &op?);
+        }
+        self.end_group(&header);
+        Ok(())
+    }
+
+    fn begin_group(&mut self, header: &Header, start: Lsn) {
         let Some(txn) = header.txn else { return };
-        self.next_txn = self.next_txn.max(TxnId(txn.0 + 1));
         if header.undo {
             let open = self.open.entry(txn).or_default();
             if open.undo.is_empty() && open.todo.is_empty() {
@@ -45,11 +53,7 @@ impl Analysis {
         }
     }
 
-    /// Takes in an operation that is more than a change of a page ([`Op::is_note`]).
-    pub fn note(&mut self, header: &Header, start: Lsn, op: &Op<'_>) {
-        if let Op::Init { tree, .. } = op {
-            self.next_tree = self.next_tree.max(TreeId(tree.0 + 1));
-        }
+    fn note(&mut self, header: &Header, start: Lsn, op: &Op<'_>) {
         let Some(txn) = header.txn else { return };
         match op {
             Op::Undo { .. }
@@ -86,9 +90,7 @@ impl Analysis {
         }
     }
 
-    /// Ends the group.
-    #[inline]
-    pub fn end_group(&mut self, header: &Header) {
+    fn end_group(&mut self, header: &Header) {
         let Some(txn) = header.txn else { return };
         if self.open.is_empty() || !(header.commits || header.ended) {
             return;
@@ -183,7 +185,6 @@ mod tests {
         group(&mut analysis, 80, Header { commits: true, ..header(4) }, &[Op::Cleanup(left)]);
         let further = Cleanup::Chain { first: PageNo(9), mark: 1 };
         group(&mut analysis, 90, header(4), &[Op::Cleanup(further)]);
-        assert_eq!(analysis.next_txn, TxnId(5));
         let open: Vec<_> = analysis.into_open().collect();
         assert_eq!(open.len(), 2);
         let (txn, four) = &open[0];

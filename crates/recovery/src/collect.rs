@@ -1,4 +1,4 @@
-//! The scan's harvest: the log's payload in memory, and which page each group changes.
+//! The scan's harvest: the log's payload in memory, and which pages each group changes.
 use std::ops::ControlFlow;
 
 use weir_base::{DbId, Lsn};
@@ -7,56 +7,18 @@ use weir_device::Volume;
 use weir_redo::{Chunk, RedoError, ScanEnd, ScanOptions, Span, scan_chunks};
 
 use crate::analysis::Analysis;
+use crate::chains::{Body, Chains};
+use crate::roll::{Roll, Said};
 use crate::{Phase, Progress};
-
-/// A group's change of one page. Small, and complete enough that a change that the page has already
-/// is passed over without a look at the log.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Record {
-    /// The group's end: the page's LSN if this was its last change.
-    pub(crate) end: Lsn,
-    pub(crate) page: u32,
-    chunk: u32,
-    at: u32,
-    /// Length of the body; the highest bit says that the group makes the page anew.
-    len: u32,
-}
-
-const MAKES: u32 = 1 << 31;
-
-impl Record {
-    pub(crate) fn makes(&self) -> bool {
-        self.len & MAKES != 0
-    }
-}
 
 /// What was read of the log.
 pub struct Collected {
     pub(crate) chunks: Vec<Chunk>,
-    /// Grouped by page, oldest first within a page.
-    pub(crate) records: Vec<Record>,
+    pub(crate) chains: Chains,
     /// Who was under way.
     pub analysis: Analysis,
     /// Where the log ends.
     pub end: ScanEnd,
-}
-
-impl Collected {
-    pub(crate) fn span(&self, record: &Record) -> Span {
-        let groups = &self.chunks[record.chunk as usize].groups;
-        groups[groups.partition_point(|group| group.span.end < record.end)].span
-    }
-
-    pub(crate) fn body(&self, record: &Record) -> &[u8] {
-        let (at, len) = (record.at as usize, (record.len & !MAKES) as usize);
-        &self.chunks[record.chunk as usize].payload[at..at + len]
-    }
-
-    /// Pages that the log changes.
-    #[must_use]
-    pub fn changes(&self) -> usize {
-        self.records.len()
-    }
 }
 
 /// Reads the log from `from` to its end and keeps it in memory.
@@ -93,34 +55,35 @@ pub fn collect(
         (end, decoder.join())
     });
     let end = end?;
-    let Ok(Decoder { chunks, mut records, analysis, bad }) = decoded else {
+    let Ok(Decoder { chunks, chains, roll, bad }) = decoded else {
         // A panic aborts the process before anybody could see this.
         return Err(RedoError::Halted { cause: "the decoding thread has gone".into() });
     };
-    if let Some((lsn, what)) = bad {
-        return Err(RedoError::Damaged {
-            file: format!("the log at position {lsn}"),
-            offset: 0,
-            what,
-            advice: "it was written by another version, or by a faulty program; restore a backup",
-        });
-    }
-    sort_by_page(&mut records);
-    Ok(Collected { chunks, records, analysis, end })
+    let analysis = match bad {
+        None => Decoder::analyse(roll, &chunks),
+        Some(bad) => Err(bad),
+    };
+    let analysis = analysis.map_err(|(lsn, what)| RedoError::Damaged {
+        file: format!("the log at position {lsn}"),
+        offset: 0,
+        what,
+        advice: "it was written by another version, or by a faulty program; restore a backup",
+    })?;
+    Ok(Collected { chunks, chains, analysis, end })
 }
 
 #[derive(Default)]
 struct Decoder {
     chunks: Vec<Chunk>,
-    records: Vec<Record>,
-    analysis: Analysis,
+    chains: Chains,
+    roll: Roll,
     bad: Option<(Lsn, String)>,
 }
 
 impl Decoder {
     fn take_chunk(&mut self, chunk: Chunk) -> bool {
-        for group in &chunk.groups {
-            let body = &chunk.payload[group.body.clone()];
+        for group in chunk.groups() {
+            let body = &chunk.payload()[group.body.clone()];
             if let Err(e) = self.take_group(body, group.body.start, group.span) {
                 self.bad = Some((group.span.start, e));
                 return false;
@@ -132,70 +95,30 @@ impl Decoder {
 
     fn take_group(&mut self, body: &[u8], at: usize, span: Span) -> Result<(), String> {
         let (header, ops) = decode(body).map_err(|e| e.to_string())?;
-        self.analysis.begin_group(&header, span.start);
-        let mine = self.records.len();
+        let chunk = self.chunks.len() as u32;
+        let place = Body { chunk, at: at as u32, len: body.len() as u32 };
+        let mut said = Said::default();
         for op in ops {
             let op = op.map_err(|e| e.to_string())?;
-            if op.is_note() {
-                self.analysis.note(&header, span.start, &op);
+            if let Some(page) = op.page() {
+                self.chains.add(page, span, place, op.makes_page());
             }
-            let Some(page) = op.page() else { continue };
-            let known = self.records[mine..].iter().position(|r| r.page == page.0);
-            let index = known.map_or(self.records.len(), |i| mine + i);
-            if known.is_none() {
-                let (chunk, at) = (self.chunks.len() as u32, at as u32);
-                let len = body.len() as u32;
-                self.records.push(Record { end: span.end, page: page.0, chunk, at, len });
+            if let Op::Init { tree, .. } = op {
+                self.roll.tree(tree);
             }
-            if matches!(op, Op::Init { .. }) {
-                self.records[index].len |= MAKES;
-            }
+            said.take(&op);
         }
-        self.analysis.end_group(&header);
+        self.roll.take(&header, span.start, place, said);
         Ok(())
     }
-}
 
-/// A counting sort: keeps the order within a page.
-fn sort_by_page(records: &mut Vec<Record>) {
-    let Some(most) = records.iter().map(|r| r.page).max() else { return };
-    if most as usize > records.len().saturating_mul(16) + (1 << 20) {
-        // Few changes spread over a huge file: counting every page would cost more.
-        records.sort_by_key(|r| r.page);
-        return;
-    }
-    let mut starts = vec![0u32; most as usize + 2];
-    for record in records.iter() {
-        starts[record.page as usize + 1] += 1;
-    }
-    for page in 1..starts.len() {
-        starts[page] += starts[page - 1];
-    }
-    let mut sorted = records.clone();
-    for record in records.iter() {
-        let at = &mut starts[record.page as usize];
-        sorted[*at as usize] = *record;
-        *at += 1;
-    }
-    *records = sorted;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sorting_keeps_the_order_within_a_page() {
-        let mut random = fastrand::Rng::with_seed(5);
-        for most in [10u32, 3_000_000] {
-            let mut records: Vec<Record> = (0..5_000)
-                .map(|at| Record { end: Lsn(1), page: random.u32(0..most), chunk: 0, at, len: 1 })
-                .collect();
-            let mut expected = records.clone();
-            expected.sort_by_key(|r| r.page);
-            sort_by_page(&mut records);
-            let pairs = |r: &[Record]| r.iter().map(|r| (r.page, r.at)).collect::<Vec<_>>();
-            assert_eq!(pairs(&records), pairs(&expected));
+    /// What the transactions without an end have left.
+    fn analyse(roll: Roll, chunks: &[Chunk]) -> Result<Analysis, (Lsn, String)> {
+        let mut analysis = Analysis::default();
+        (analysis.next_txn, analysis.next_tree) = (roll.next_txn, roll.next_tree);
+        for (start, body) in roll.into_groups() {
+            analysis.take(start, body.of(chunks)).map_err(|e| (start, e.to_string()))?;
         }
+        Ok(analysis)
     }
 }

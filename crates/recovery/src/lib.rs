@@ -1,17 +1,19 @@
-//! From crash to open: one scan of the log, the pages it names redone in parallel, unfinished
-//! transactions known again: they are taken back once the database is open. A crash during recovery
-//! is just another crash.
+//! From crash to open: one scan of the log into a chain of changes for each page, made when the
+//! page is read in; unfinished transactions known again, taken back once the database is open. A crash
+//! during recovery is just another crash.
 #![forbid(unsafe_code)]
 mod analysis;
+mod chains;
 mod collect;
 mod outcome;
 mod redo;
+mod roll;
 mod undo;
 
 pub use analysis::{Analysis, OpenTxn};
 pub use collect::{Collected, collect};
 pub use outcome::{LogFound, Outcome, Refusal, judge};
-pub use redo::{RedoFailed, RedoReport, redo};
+pub use redo::owe;
 pub use undo::unfinished;
 
 /// How far recovery has come, for whoever waits for it.
@@ -19,7 +21,7 @@ pub use undo::unfinished;
 pub struct Progress {
     /// What it does now.
     pub phase: Phase,
-    /// Done in this phase: bytes of log, pages, or transactions.
+    /// Done in this phase: bytes of log, or transactions.
     pub done: u64,
     /// Of so many; 0 while unknown.
     pub of: u64,
@@ -30,8 +32,6 @@ pub struct Progress {
 pub enum Phase {
     /// Reading the log; bytes.
     Scan,
-    /// Redoing; pages.
-    Redo,
     /// Finding out what transactions without an end have changed; transactions.
     Undo,
 }

@@ -6,7 +6,7 @@ use std::sync::mpsc::{channel, sync_channel};
 use weir_base::AlignedBuf;
 
 /// The size of a read.
-const PIECE_BYTES: u64 = 1 << 20;
+pub(crate) const PIECE_BYTES: u64 = 1 << 20;
 /// Reads that are done ahead.
 const PIECES_AHEAD: usize = 2;
 

@@ -11,7 +11,7 @@ use crate::position::{
     BLOCK, BLOCK_HEADER, BLOCK_PAYLOAD, PAGE, Span, block_start, blocks_end, first_in_block,
     is_inside_block, is_place, lsn_of, sn_of,
 };
-use crate::read::{Piece, pieces};
+use crate::read::{PIECE_BYTES, Piece, pieces};
 use crate::segment::{Segment, load};
 use std::ops::{ControlFlow, Range};
 use weir_base::{DbId, Lsn, align_down, varint};
@@ -60,15 +60,45 @@ pub struct GroupAt {
 #[derive(Clone, Default, Debug)]
 pub struct Chunk {
     /// Payload without block headers, from the first group's length on.
-    pub payload: Vec<u8>,
-    /// The groups in it, in order.
-    pub groups: Vec<GroupAt>,
+    payload: Vec<u8>,
+    /// How much payload of the log lies before it.
+    sn: u64,
+    /// Where in it each group ends.
+    ends: Vec<u32>,
 }
 
 impl Chunk {
+    /// Payload without block headers.
+    #[must_use]
+    pub fn payload(&self) -> &[u8] {
+        &self.payload
+    }
+
+    /// The groups in it, in order.
+    pub fn groups(&self) -> impl Iterator<Item = GroupAt> {
+        let mut from = (0, lsn_of(self.sn));
+        self.ends.iter().map(move |&end| {
+            let to = (end as usize, lsn_of(self.sn + u64::from(end)));
+            let mut body = &self.payload[from.0..to.0];
+            // It was looked at before: it is there.
+            let _ = varint::take(&mut body);
+            let span = Span { start: from.1, end: to.1 };
+            from = to;
+            GroupAt { span, body: to.0 - body.len()..to.0 }
+        })
+    }
+
     /// The groups with their bodies.
     pub fn bodies(&self) -> impl Iterator<Item = (Span, &[u8])> {
-        self.groups.iter().map(|group| (group.span, &self.payload[group.body.clone()]))
+        self.groups().map(|group| (group.span, &self.payload[group.body]))
+    }
+
+    /// Where the group begins whose body begins there in the payload.
+    #[must_use]
+    pub fn start_of(&self, body: usize) -> Lsn {
+        let begins = self.ends.partition_point(|&end| end as usize <= body);
+        let at = begins.checked_sub(1).map_or(0, |before| self.ends[before]);
+        lsn_of(self.sn + u64::from(at))
     }
 }
 
@@ -84,10 +114,10 @@ pub fn scan(
     options: ScanOptions<'_>,
     mut visit: impl FnMut(Span, &[u8]) -> ControlFlow<()>,
 ) -> Result<ScanEnd> {
-    run(volume, db, from, options, |payload, groups| {
-        for group in groups.iter() {
-            if visit(group.span, &payload[group.body.clone()]).is_break() {
-                return ControlFlow::Break(group.span.end);
+    run(volume, db, from, options, |chunk| {
+        for (span, body) in chunk.bodies() {
+            if visit(span, body).is_break() {
+                return ControlFlow::Break(span.end);
             }
         }
         ControlFlow::Continue(())
@@ -106,9 +136,9 @@ pub fn scan_chunks(
     options: ScanOptions<'_>,
     mut visit: impl FnMut(Chunk) -> ControlFlow<()>,
 ) -> Result<ScanEnd> {
-    run(volume, db, from, options, |payload, groups| {
-        let end = groups.last().map_or(from, |last| last.span.end);
-        let chunk = Chunk { payload: std::mem::take(payload), groups: std::mem::take(groups) };
+    run(volume, db, from, options, |chunk| {
+        let end = lsn_of(chunk.sn + chunk.ends.last().map_or(0, |&end| u64::from(end)));
+        let chunk = std::mem::take(chunk);
         if visit(chunk).is_break() { ControlFlow::Break(end) } else { ControlFlow::Continue(()) }
     })
 }
@@ -118,7 +148,7 @@ fn run(
     db: DbId,
     from: Lsn,
     mut options: ScanOptions<'_>,
-    emit: impl FnMut(&mut Vec<u8>, &mut Vec<GroupAt>) -> ControlFlow<Lsn>,
+    emit: impl FnMut(&mut Chunk) -> ControlFlow<Lsn>,
 ) -> Result<ScanEnd> {
     if !is_place(from) {
         let what = "no redo can begin at this position";
@@ -164,10 +194,8 @@ struct Scanner<'a, Emit> {
     /// The block expected next.
     number: u64,
     epoch: Epoch,
-    /// Payload from byte `data_sn` on that is not handed out yet.
-    data: Vec<u8>,
-    data_sn: u64,
-    groups_found: Vec<GroupAt>,
+    /// Payload that is not handed out yet, and the whole groups found in it.
+    chunk: Chunk,
     groups: u64,
     end: Option<End>,
     /// Set when the visitor broke off, to where it did.
@@ -178,7 +206,7 @@ struct Scanner<'a, Emit> {
 
 impl<'a, Emit> Scanner<'a, Emit>
 where
-    Emit: FnMut(&mut Vec<u8>, &mut Vec<GroupAt>) -> ControlFlow<Lsn>,
+    Emit: FnMut(&mut Chunk) -> ControlFlow<Lsn>,
 {
     fn new(chain: &'a [Segment], db: DbId, from: Lsn, first: u64, emit: Emit) -> Self {
         let unsynced_max = chain.iter().map(|segment| segment.header.unsynced_max).max();
@@ -188,9 +216,7 @@ where
             from,
             number: first / BLOCK,
             epoch: Epoch::default(),
-            data: Vec::new(),
-            data_sn: sn_of(from),
-            groups_found: Vec::new(),
+            chunk: Chunk { sn: sn_of(from), ..Chunk::default() },
             groups: 0,
             end: None,
             broken_off: None,
@@ -261,7 +287,7 @@ where
             return Err(self.too_short());
         }
         let payload = (BLOCK_HEADER + skip) as usize..(BLOCK_HEADER + used) as usize;
-        self.data.extend_from_slice(&block[payload]);
+        self.chunk.payload.extend_from_slice(&block[payload]);
         if used < BLOCK_PAYLOAD {
             let at = first_in_block(self.number * BLOCK).advanced(used);
             self.end = Some(End::at(self.number, true, at));
@@ -312,26 +338,32 @@ where
             return Ok(());
         }
         let consumed = self.parse()?;
-        if self.groups_found.is_empty() {
+        if self.chunk.ends.is_empty() {
             return Ok(());
         }
-        self.groups += self.groups_found.len() as u64;
-        let rest = self.data.split_off(consumed);
-        self.data_sn += consumed as u64;
-        if let ControlFlow::Break(at) = (self.emit)(&mut self.data, &mut self.groups_found) {
+        self.groups += self.chunk.ends.len() as u64;
+        let rest = self.chunk.payload.split_off(consumed);
+        let (sn, groups) = (self.chunk.sn + consumed as u64, self.chunk.ends.len());
+        if let ControlFlow::Break(at) = (self.emit)(&mut self.chunk) {
             self.broken_off = Some(at);
         }
-        self.groups_found.clear();
-        self.data.clear();
-        self.data.extend_from_slice(&rest);
+        let Chunk { payload, ends, .. } = &mut self.chunk;
+        payload.clear();
+        payload.reserve_exact(PIECE_BYTES as usize + rest.len());
+        payload.extend_from_slice(&rest);
+        ends.clear();
+        // The next one will have about as many.
+        ends.reserve(groups + groups / 8);
+        self.chunk.sn = sn;
         Ok(())
     }
 
-    /// Finds the whole groups in `data`; gives the bytes that they take.
+    /// Finds the whole groups in the payload; gives the bytes that they take.
     fn parse(&mut self) -> Result<usize> {
         let mut at = 0;
+        let data = &self.chunk.payload;
         loop {
-            let mut rest = &self.data[at..];
+            let mut rest = &data[at..];
             let Some(len) = varint::take(&mut rest) else {
                 if rest.len() >= varint::LEN_MAX {
                     return Err(self.no_group(at));
@@ -344,22 +376,19 @@ where
             if (rest.len() as u64) < len {
                 return Ok(at);
             }
-            let body = self.data.len() - rest.len()..self.data.len() - rest.len() + len as usize;
-            let start = lsn_of(self.data_sn + at as u64);
-            at = body.end;
-            let span = Span { start, end: lsn_of(self.data_sn + at as u64) };
-            self.groups_found.push(GroupAt { span, body });
+            at = data.len() - rest.len() + len as usize;
+            self.chunk.ends.push(at as u32);
         }
     }
 
     #[cold]
     fn no_group(&self, at: usize) -> RedoError {
-        let lsn = lsn_of(self.data_sn + at as u64);
+        let lsn = lsn_of(self.chunk.sn + at as u64);
         self.damaged(lsn.0 / BLOCK, format!("no group of redo begins at position {lsn}"))
     }
 
     fn finish(self) -> Result<ScanEnd> {
-        let group_end = lsn_of(self.data_sn);
+        let group_end = lsn_of(self.chunk.sn);
         if let Some(at) = self.broken_off {
             return Ok(ScanEnd {
                 end: at,

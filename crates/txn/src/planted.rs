@@ -33,4 +33,6 @@ pub enum PlantedBug {
     IndexTooEarly,
     /// Versions for old snapshots are forgotten, not archived.
     VersionsNotArchived,
+    /// The checkpoint does not wait for pages that are owed redo.
+    OwedForgotten,
 }

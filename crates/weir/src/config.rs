@@ -49,7 +49,7 @@ pub struct Config {
     pub create: Create,
     /// Who does the background work.
     pub background: Background,
-    /// Threads that redo after a crash; 0: as many as there are cores.
+    /// Threads that bring pages forward after a crash, beside whoever uses them; 0: half the cores.
     pub recovery_threads: usize,
     /// Told how far recovery has come.
     pub recovery_progress: Option<Arc<RecoveryListener>>,

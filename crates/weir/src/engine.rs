@@ -131,6 +131,8 @@ impl Engine {
         self.tidy_at_close();
         self.writer.quit();
         if let Some(workers) = self.workers.lock().take() {
+            // From now on nobody else frees frames: who brings pages forward needs some.
+            self.pool.set_manual(true);
             workers.stop();
         }
         if let Some(why) = self.halted() {

@@ -5,7 +5,6 @@ use thiserror::Error;
 use weir_btree::TreeError;
 use weir_checkpoint::WorkerError;
 use weir_pool::PoolError;
-use weir_recovery::RedoFailed;
 use weir_redo::RedoError;
 use weir_space::SpaceError;
 use weir_txn::TxnError;
@@ -80,7 +79,9 @@ impl Error {
 impl From<PoolError> for Error {
     fn from(e: PoolError) -> Self {
         match e {
-            PoolError::Damaged { .. } | PoolError::NoSuchPage(_) => Error::Damaged(e.to_string()),
+            PoolError::Damaged { .. } | PoolError::NoSuchPage(_) | PoolError::Behind { .. } => {
+                Error::Damaged(e.to_string())
+            }
             PoolError::Halted(why) => Error::Halted(why),
             PoolError::Redo(e) => e.into(),
             PoolError::Device { .. } if e.is_disk_full() => Error::DiskFull(e.to_string()),
@@ -158,17 +159,6 @@ impl From<WorkerError> for Error {
                 what: "writing the control file".into(),
                 cause: io::Error::new(cause.kind(), cause.to_string()),
             },
-        }
-    }
-}
-
-impl From<RedoFailed> for Error {
-    fn from(e: RedoFailed) -> Self {
-        match e {
-            RedoFailed::Pool(PoolError::Device { what, cause }) => {
-                PoolError::Device { what, cause }.into()
-            }
-            _ => Error::Damaged(e.to_string()),
         }
     }
 }

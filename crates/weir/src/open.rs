@@ -1,4 +1,5 @@
-//! Opening a database, from top to bottom: control file, log, torn pages, redo, undo, threads.
+//! Opening a database, from top to bottom: control file, log, torn pages, what pages are owed, who
+//! was under way, threads.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -9,7 +10,7 @@ use weir_checkpoint::{Checkpointer, Control, ControlFile};
 use weir_device::Volume;
 use weir_pool::{InPlaceStore, Pool, PoolConfig};
 use weir_recovery::{
-    Collected, LogFound, Outcome, Phase, Progress, RedoReport, Refusal, collect, judge, redo,
+    Analysis, Collected, LogFound, Outcome, Phase, Progress, Refusal, collect, judge, owe,
     unfinished,
 };
 use weir_redo::{Log, LogConfig, RedoError};
@@ -34,8 +35,8 @@ pub struct RecoveryReport {
     pub to: Lsn,
     /// Pages torn by the crash, put right from the doublewrite area.
     pub pages_repaired: u64,
-    /// What redo did.
-    pub redo: RedoReport,
+    /// Pages that the log may be ahead of: brought forward when they are first used, or by and by.
+    pub owed_pages: u64,
     /// Committed transactions whose cleaning up was completed.
     pub completed: u64,
     /// Transactions taken back.
@@ -44,14 +45,12 @@ pub struct RecoveryReport {
     pub prepared: u64,
     /// Time for reading the log.
     pub scan_micros: u64,
-    /// Time for redo.
-    pub redo_micros: u64,
     /// Time for the whole opening.
     pub total_micros: u64,
 }
 
 impl RecoveryReport {
-    /// Bytes of log that were redone.
+    /// Bytes of log that were read.
     #[must_use]
     pub fn redo_bytes(&self) -> u64 {
         self.to.bytes_since(self.from)
@@ -118,23 +117,20 @@ pub(crate) fn open(
             c.openings += 1;
         })
         .map_err(|e| Error::io("writing the control file", e))?;
-    let redo_began = clock.now_micros();
-    let redone = redo_all(&collected, &pool, &config, &tell)?;
-    let redo_micros = clock.now_micros() - redo_began;
+    let forgotten = config.planted == weir_txn::PlantedBug::OwedForgotten;
+    let (analysis, owed_pages) = owe(collected, &pool, forgotten);
     let mut report = RecoveryReport {
         from: was.checkpoint,
         to,
         pages_repaired: repair.repaired,
-        redo: redone,
+        owed_pages,
         scan_micros: scanned - began,
-        redo_micros,
         ..RecoveryReport::default()
     };
-    let engine = assemble(volume, config, clock.clone(), control, pool, &was, &collected)?;
+    let mut engine = assemble(volume, config, clock.clone(), control, pool, &was, &analysis)?;
     let site = engine.site();
-    settle_open(&engine, collected, &tell, &mut report)?;
+    settle_open(&engine, analysis, &tell, &mut report)?;
     report.total_micros = clock.now_micros() - began;
-    let mut engine = engine;
     engine.report = (to > was.checkpoint || repair.repaired > 0).then_some(report);
     if engine.config.background == Background::Threads {
         engine.pool.set_manual(false);
@@ -181,21 +177,6 @@ fn read_log(
     }
 }
 
-fn redo_all(
-    collected: &Collected,
-    pool: &Pool,
-    config: &Config,
-    tell: &dyn Fn(Progress),
-) -> Result<RedoReport, Error> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = match (config.background, config.recovery_threads) {
-        (Background::Manual, _) => 1,
-        (Background::Threads, 0) => cores,
-        (Background::Threads, n) => n,
-    };
-    Ok(redo(collected, pool, threads, &mut |p| tell(p))?)
-}
-
 fn assemble(
     volume: Arc<dyn Volume>,
     config: Config,
@@ -203,14 +184,14 @@ fn assemble(
     control: ControlFile,
     pool: Arc<Pool>,
     was: &Control,
-    collected: &Collected,
+    analysis: &Analysis,
 ) -> Result<Engine, Error> {
     let log = pool.log().clone();
     let control = Arc::new(control);
     let space = Arc::new(Space::open(pool.clone(), config.pages_max)?);
     let env = Arc::new(Env { pool: pool.clone(), space: space.clone() });
-    let registry = Arc::new(Registry::new(was.next_txn.max(collected.analysis.next_txn)));
-    let next_tree = was.next_tree.max(collected.analysis.next_tree);
+    let registry = Arc::new(Registry::new(was.next_txn.max(analysis.next_txn)));
+    let next_tree = was.next_tree.max(analysis.next_tree);
     let next_tree = Arc::new(AtomicU32::new(next_tree.0));
     let held = {
         let registry = registry.clone();
@@ -294,11 +275,11 @@ fn assemble(
 /// Takes over the transactions that the log shows no end of.
 fn settle_open(
     engine: &Engine,
-    collected: Collected,
+    analysis: Analysis,
     tell: &dyn Fn(Progress),
     report: &mut RecoveryReport,
 ) -> Result<(), Error> {
-    let unfinished = unfinished(collected.analysis, &engine.registry);
+    let unfinished = unfinished(analysis, &engine.registry);
     let of = unfinished.len() as u64;
     for (done, found) in (0..).zip(unfinished) {
         tell(Progress { phase: Phase::Undo, done, of });
@@ -329,6 +310,12 @@ impl Engine {
             clock: self.clock.clone(),
             writer: self.writer.clone(),
             seen: self.seen.clone(),
+            redo_threads: match self.config.recovery_threads {
+                0 => {
+                    std::thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2))
+                }
+                threads => threads,
+            },
         }
     }
 }

@@ -42,6 +42,7 @@ pub struct StatsSnapshot {
     pub log_bytes_written: u64,
     pub log_syncs: u64,
     pub dirty_pages: u64,
+    pub pages_owed: u64,
     pub pages_in_flight: u64,
     pub pool_frames: u64,
     pub pool_frames_free: u64,
@@ -87,6 +88,7 @@ impl Db {
         let e = &self.engine;
         let (pool, redo) = (e.pool.stats(), e.log.stats());
         let (residence, verdict) = (e.pool.residence(), e.checkpointer.verdict());
+        let owed = e.pool.owed_pages();
         let admission = e.checkpointer.admission().stats();
         let (transactions, locks) = (e.registry.stats(), e.writer.locks().stats());
         StatsSnapshot {
@@ -102,8 +104,9 @@ impl Db {
             log_writes: redo.writes.get(),
             log_bytes_written: redo.bytes_written.get(),
             log_syncs: redo.syncs.get(),
-            dirty_pages: residence.dirty,
+            dirty_pages: residence.dirty.saturating_sub(owed),
             pages_in_flight: e.pool.pages_in_flight(),
+            pages_owed: owed,
             pool_frames: residence.frames,
             pool_frames_free: residence.free,
             page_size: e.pool.page_size(),

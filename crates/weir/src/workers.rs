@@ -23,6 +23,8 @@ const ADMIT_MICROS: u64 = 2_000;
 /// How the work changes pages is observed after so long, then after twice as long, and so on.
 const OBSERVE_FIRST_MICROS: u64 = 1_000_000;
 const OBSERVE_MICROS_MAX: u64 = 30_000_000;
+/// Pages that are owed redo are brought forward so many at a time.
+const REDO_PAGES: usize = 32;
 /// Lazy commits are made durable this often.
 const LAZY_MICROS: u64 = 1_000_000;
 
@@ -45,6 +47,8 @@ pub(crate) struct Site {
     pub(crate) writer: Arc<weir_txn::Writer>,
     /// What was observed last while enough was going on.
     pub(crate) seen: Arc<Mutex<Option<Observed>>>,
+    /// Threads that bring pages forward after a crash.
+    pub(crate) redo_threads: usize,
 }
 
 impl Workers {
@@ -59,7 +63,11 @@ impl Workers {
             ("weir-log", log_loop),
             ("weir-tidy", tidy_loop),
         ];
-        for (name, run) in loops {
+        // They end when nothing is owed any more.
+        let redo: Loop = redo_loop;
+        let redoers = if site.pool.owed_pages() > 0 { site.redo_threads } else { 0 };
+        let redoers = std::iter::repeat_n(("weir-redo", redo), redoers);
+        for (name, run) in loops.into_iter().chain(redoers) {
             let (site, stop) = (site.clone(), workers.stop.clone());
             let thread = std::thread::Builder::new()
                 .name(name.into())
@@ -119,6 +127,11 @@ fn decide_loop(site: &Site, stop: &AtomicBool) {
         site.checkpointer.admit();
         site.clock.sleep_micros(ADMIT_MICROS);
     }
+}
+
+/// Brings forward what nobody asks for, so that memory and log are free again soon.
+fn redo_loop(site: &Site, stop: &AtomicBool) {
+    while running(stop) && site.bear(site.pool.bring_owed(REDO_PAGES).map_err(Into::into)) {}
 }
 
 fn sweep_loop(site: &Site, stop: &AtomicBool, lane: usize) {

@@ -27,7 +27,7 @@ pub const UNSAFE_ADDRESSES: &[&str] = &[
     "crates/page/src/raw.rs",
     "crates/pool/src/frame.rs",
     "crates/pool/src/guard.rs",
-    "crates/pool/src/pool.rs",
+    "crates/pool/src/read_in.rs",
     "crates/pool/src/table.rs",
     "crates/redo/src/ring.rs",
 ];

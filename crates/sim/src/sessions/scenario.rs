@@ -169,10 +169,12 @@ impl SessionScenario {
             setup = if is_steady { setup } else { setup.varied(crash.seed) };
             setup.doublewrite.mode = self.setup.doublewrite.mode;
             setup.torn_before = false;
-            let next = recover(&setup, &found, &clock).context("recovery").with_context(told)?;
+            let next = recover(&setup, &crash.to_look_at(&found), &clock);
+            let next = next.context("recovery").with_context(told)?;
             now = check_window(&next, &player).with_context(told)?;
             drop(player);
-            (db, volume) = (next, found);
+            db = crash.to_go_on(next, || recover(&setup, &found, &clock)).with_context(told)?;
+            volume = found;
             tally.recoveries += 1;
             rest = &rest[done..];
         }

@@ -206,9 +206,9 @@ fn every_byte_of_the_copies_of_torn_pages() {
         places.retain(|(name, _)| name.starts_with("doublewrite-"));
         let seen = flip_all(&found, &model, &places);
         told("torn", &seen);
-        // Without its copy a torn page is a damaged one.
-        let refused = seen.refused.load(Ordering::Relaxed);
-        assert!(refused > 1_000, "{refused} of {}", places.len());
+        // Without its copy a torn page is a damaged one, and the rest can be read.
+        let partly = seen.partly.load(Ordering::Relaxed);
+        assert!(partly > 1_000, "{partly} of {}", places.len());
         return;
     }
     panic!("no crash tore enough pages");

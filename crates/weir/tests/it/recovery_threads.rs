@@ -5,6 +5,9 @@ use weir::{Background, Batch, Config, Db, Durability, SimVolume};
 
 use crate::support::assert_sound;
 
+/// Name of the tree, key, value.
+type Rows = Vec<(String, Vec<u8>, Vec<u8>)>;
+
 fn config(recovery_threads: usize) -> Config {
     Config {
         pool_bytes: 8 << 20,
@@ -17,7 +20,7 @@ fn config(recovery_threads: usize) -> Config {
 }
 
 /// All rows of all trees, in order.
-fn contents(db: &Db) -> Vec<(String, Vec<u8>, Vec<u8>)> {
+fn contents(db: &Db) -> Rows {
     let mut rows = Vec::new();
     for name in db.tree_names().expect("names") {
         let tree = db.tree(&name).expect("read").expect("the tree");
@@ -32,8 +35,8 @@ fn contents(db: &Db) -> Vec<(String, Vec<u8>, Vec<u8>)> {
     rows
 }
 
-#[test]
-fn one_thread_and_several_give_the_same() {
+/// A disk that stopped under a database with much to redo, and what was in it.
+fn crashed() -> (SimVolume, Rows) {
     let volume = SimVolume::new(77);
     // Nothing is written in the background, so that much is left to redo.
     let manual = Config { background: Background::Manual, ..config(0) };
@@ -60,15 +63,38 @@ fn one_thread_and_several_give_the_same() {
     rows.put(b"last", b"synced", Durability::Synced).expect("a put");
     let before = contents(&db);
     let image = volume.snapshot();
+    drop(open);
+    (image, before)
+}
+
+#[test]
+fn one_thread_and_several_give_the_same() {
+    let (image, before) = crashed();
     let mut seen = Vec::new();
     for threads in [1, 2, 5] {
         let db = Db::open_on(Arc::new(image.fork()), config(threads)).expect("recovery");
         let report = db.recovery_report().expect("there was something to do");
-        assert!(report.redo.pages > 100, "{report:?}");
+        assert!(report.owed_pages > 100, "{report:?}");
         assert_eq!(report.undone, 1);
         assert_sound(&db);
         seen.push(contents(&db));
     }
     assert!(seen[0] == before, "what was synced is there, and nothing else");
     assert!(seen[0] == seen[1] && seen[1] == seen[2]);
+}
+
+/// A pool that has room for a small part of what is owed, closed before much of it is brought
+/// forward: what is closed in order has nothing left to redo.
+#[test]
+fn closed_directly_after_opening() {
+    let (image, before) = crashed();
+    for pool_bytes in [256 << 10, 1 << 20, 64 << 20] {
+        let volume = image.fork();
+        let config = Config { pool_bytes, ..config(2) };
+        let db = Db::open_on(Arc::new(volume.clone()), config.clone()).expect("recovery");
+        db.close().expect("closed");
+        let db = Db::open_on(Arc::new(volume), config).expect("opened");
+        assert!(db.recovery_report().is_none(), "nothing was left to do");
+        assert!(contents(&db) == before, "all is there");
+    }
 }

@@ -1,0 +1,170 @@
+//! Redo that is owed: after a crash a database is open before its pages have been brought forward
+//! (Graefe, Guy, Sauer, "Instant recovery with write-ahead logging", 2nd ed. 2016, single-page
+//! redo). A page that the disk may have an old state of stays on the dirty list under the
+//! first change that it may lack, so that the checkpoint cannot pass it, and gets its changes from
+//! whoever reads it in next: a session, the sweeper, or a thread that does nothing else.
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use parking_lot::RwLock;
+use weir_base::{Lsn, PageNo};
+
+use crate::error::PoolError;
+use crate::pool::Pool;
+
+/// Makes the changes of pages that the log has and the disk may lack. Pages are named by their
+/// place in the list that was given to [`Pool::owe`].
+pub trait PageRedo: Send + Sync {
+    /// Whether the first change that matters makes the page anew: what is on disk is not read then.
+    fn makes(&self, index: usize) -> bool;
+
+    /// Makes all the changes that the page lacks, and says where in the log the first of them
+    /// begins; `None` if it lacked none. `bytes` is the page as it was read, or zeros.
+    ///
+    /// # Errors
+    /// [`PoolError::Behind`]: page and log do not belong together.
+    fn bring_forward(
+        &self,
+        index: usize,
+        page: PageNo,
+        bytes: &mut [u8],
+    ) -> Result<Option<Lsn>, PoolError>;
+}
+
+struct List {
+    /// By page number: the page, and where its first change begins.
+    pages: Vec<(PageNo, Lsn)>,
+    /// Which of them have been brought forward. Changed under the page's latch.
+    settled: Box<[AtomicBool]>,
+    /// Where [`Pool::bring_owed`] looks next.
+    next: AtomicUsize,
+    redo: Box<dyn PageRedo>,
+}
+
+/// All pages that are owed redo.
+#[derive(Default)]
+pub(crate) struct Owed {
+    left: AtomicU64,
+    list: RwLock<Option<Arc<List>>>,
+}
+
+/// A page that is owed redo.
+pub(crate) struct OwedPage {
+    list: Arc<List>,
+    index: usize,
+}
+
+impl Owed {
+    /// Pages that are still owed redo.
+    pub(crate) fn left(&self) -> u64 {
+        self.left.load(Ordering::Relaxed)
+    }
+
+    /// What a page is owed. An answer that counts needs the page's latch.
+    #[inline]
+    pub(crate) fn find(&self, page: PageNo) -> Option<OwedPage> {
+        if self.left() == 0 { None } else { self.find_listed(page) }
+    }
+
+    #[cold]
+    fn find_listed(&self, page: PageNo) -> Option<OwedPage> {
+        let list = self.list.read().clone()?;
+        let index = list.pages.binary_search_by_key(&page, |owed| owed.0).ok()?;
+        let open = !list.settled[index].load(Ordering::Acquire);
+        open.then_some(OwedPage { list, index })
+    }
+
+    fn settle(&self, owed: &OwedPage) {
+        let was = owed.list.settled[owed.index].swap(true, Ordering::Release);
+        assert!(!was, "POOL-9: a page is brought forward once");
+        self.left.fetch_sub(1, Ordering::Release);
+    }
+}
+
+impl OwedPage {
+    pub(crate) fn makes(&self) -> bool {
+        self.list.redo.makes(self.index)
+    }
+
+    fn listed(&self) -> (PageNo, Lsn) {
+        self.list.pages[self.index]
+    }
+}
+
+impl Pool {
+    /// Says which pages the log may be ahead of, and since where: sorted by page, each once. Before
+    /// anything else is done with the pool.
+    pub fn owe(&self, pages: Vec<(PageNo, Lsn)>, redo: Box<dyn PageRedo>) {
+        debug_assert!(pages.is_sorted_by(|a, b| a.0 < b.0), "sorted, each once");
+        for &(page, first) in &pages {
+            self.dirty.add(page, first);
+        }
+        let settled = pages.iter().map(|_| AtomicBool::new(false)).collect();
+        self.owed.left.store(pages.len() as u64, Ordering::Release);
+        *self.owed.list.write() =
+            Some(Arc::new(List { pages, settled, next: AtomicUsize::new(0), redo }));
+    }
+
+    /// Pages that are still to be brought forward.
+    #[must_use]
+    pub fn owed_pages(&self) -> u64 {
+        self.owed.left()
+    }
+
+    /// A step of bringing forward what nobody has asked for: the next `most` pages, in the order in
+    /// which they lie on disk. Several threads may do so. Returns whether there is more to do; when
+    /// there is not, what was kept of the log is forgotten.
+    ///
+    /// # Errors
+    /// The first page's that could not be read or brought forward.
+    pub fn bring_owed(&self, most: usize) -> Result<bool, PoolError> {
+        let Some(list) = self.owed.list.read().clone() else { return Ok(false) };
+        if self.owed.left.load(Ordering::Acquire) == 0 {
+            self.owed.list.write().take();
+            return Ok(false);
+        }
+        let from = list.next.fetch_add(most, Ordering::Relaxed);
+        if from >= list.pages.len() {
+            // Again from the start: pages that others had their hands on.
+            list.next.store(0, Ordering::Relaxed);
+            return Ok(true);
+        }
+        let to = (from + most).min(list.pages.len());
+        let open = |index: &usize| !list.settled[*index].load(Ordering::Relaxed);
+        let pages: Vec<PageNo> = (from..to).filter(open).map(|index| list.pages[index].0).collect();
+        self.bring_in(&pages)?;
+        Ok(true)
+    }
+
+    /// Brings forward those of the pages that are owed redo.
+    pub(crate) fn bring_owed_of(&self, pages: &[(PageNo, Lsn)]) -> Result<(), PoolError> {
+        if self.owed.left() == 0 {
+            return Ok(());
+        }
+        let is_owed = |page: &PageNo| self.owed.find(*page).is_some();
+        let pages: Vec<PageNo> = pages.iter().map(|listed| listed.0).filter(is_owed).collect();
+        self.bring_in(&pages)
+    }
+
+    /// Makes the changes that a page in `frame`, just read, is owed. The page's latch is held.
+    pub(crate) fn bring_forward(
+        &self,
+        owed: &OwedPage,
+        frame: u32,
+        bytes: &mut [u8],
+    ) -> Result<(), PoolError> {
+        let (page, listed) = owed.listed();
+        let first = owed.list.redo.bring_forward(owed.index, page, bytes)?;
+        self.install(page, frame);
+        self.frames.meta(frame).set_first_lsn(first);
+        // What it is listed under holds the checkpoint until the other is there.
+        if let Some(first) = first.filter(|&first| first != listed) {
+            self.dirty.add(page, first);
+        }
+        if first != Some(listed) {
+            self.dirty.remove(listed);
+        }
+        self.owed.settle(owed);
+        Ok(())
+    }
+}

@@ -1,0 +1,128 @@
+//! Which groups of the log tell what transactions without an end have left: found in passing while
+//! the log is read. Nearly all transactions end soon, so what the groups say is looked at only when
+//! the end of the log is reached (`Analysis`), for those that are left.
+use std::collections::BTreeMap;
+
+use weir_base::{Lsn, TreeId, TxnId};
+use weir_change::{Header, Op};
+
+use crate::chains::Body;
+
+/// What a group says besides changes of pages.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Said {
+    /// How to take it back.
+    undo: bool,
+    /// What a commit leaves to do.
+    cleanup: bool,
+    /// Anything else of its transaction.
+    other: bool,
+}
+
+impl Said {
+    /// Takes in an operation.
+    #[inline]
+    pub(crate) fn take(&mut self, op: &Op<'_>) {
+        match op {
+            Op::Undo { .. }
+            | Op::Flip { .. }
+            | Op::UndoPages { .. }
+            | Op::UndoTree { .. }
+            | Op::UndoStored(_) => self.undo = true,
+            Op::Cleanup(_) => self.cleanup = true,
+            Op::Prepared { .. } | Op::Undone { .. } | Op::UndoReset => self.other = true,
+            _ => {}
+        }
+    }
+}
+
+/// A transaction's groups.
+#[derive(Default)]
+struct Groups {
+    groups: Vec<(Lsn, Body)>,
+    /// One of them says what its commit leaves to do.
+    has_cleanup: bool,
+}
+
+/// The transactions that have no end yet.
+#[derive(Default)]
+pub(crate) struct Roll {
+    open: BTreeMap<TxnId, Groups>,
+    /// One more than the greatest transaction number seen.
+    pub(crate) next_txn: TxnId,
+    /// One more than the greatest tree number seen.
+    pub(crate) next_tree: TreeId,
+}
+
+impl Roll {
+    /// A tree's page is made.
+    pub(crate) fn tree(&mut self, tree: TreeId) {
+        self.next_tree = self.next_tree.max(TreeId(tree.0 + 1));
+    }
+
+    /// Takes a group in.
+    #[inline]
+    pub(crate) fn take(&mut self, header: &Header, start: Lsn, body: Body, said: Said) {
+        let Some(txn) = header.txn else { return };
+        self.next_txn = self.next_txn.max(TxnId(txn.0 + 1));
+        // Who commits is never taken back.
+        let undo = said.undo && !header.commits;
+        if undo || said.cleanup || said.other {
+            let open = self.open.entry(txn).or_default();
+            open.groups.push((start, body));
+            open.has_cleanup |= said.cleanup;
+        }
+        if !(header.commits || header.ended) || self.open.is_empty() {
+            return;
+        }
+        match self.open.get_mut(&txn) {
+            Some(open) if open.has_cleanup && !header.ended => {
+                // That it has committed must be known, too.
+                if open.groups.last().is_none_or(|last| last.0 != start) {
+                    open.groups.push((start, body));
+                }
+            }
+            _ => {
+                self.open.remove(&txn);
+            }
+        }
+    }
+
+    /// The groups of those without an end, each transaction's in the order of the log.
+    pub(crate) fn into_groups(self) -> impl Iterator<Item = (Lsn, Body)> {
+        self.open.into_values().flat_map(|open| open.groups)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_kept_of_those_without_an_end() {
+        let header = |txn| Header { txn: Some(TxnId(txn)), ..Header::default() };
+        let commits = |txn| Header { commits: true, ..header(txn) };
+        let ended = |txn| Header { ended: true, ..header(txn) };
+        let (undo, cleanup) =
+            (Said { undo: true, ..Said::default() }, Said { cleanup: true, ..Said::default() });
+        let mut roll = Roll::default();
+        let groups = [
+            (header(1), undo),
+            (header(2), undo),
+            (commits(3), undo),
+            (header(2), Said::default()),
+            (header(1), undo),
+            (commits(2), Said::default()),
+            (header(4), cleanup),
+            (commits(4), Said::default()),
+            (commits(5), cleanup),
+            (ended(5), Said::default()),
+            (commits(6), cleanup),
+        ];
+        for (at, (header, said)) in (10..).zip(groups) {
+            roll.take(&header, Lsn(at), Body::default(), said);
+        }
+        assert_eq!(roll.next_txn, TxnId(7));
+        assert_eq!(roll.into_groups().map(|g| g.0.0).collect::<Vec<_>>(), [10, 14, 16, 17, 20]);
+    }
+}
