@@ -65,6 +65,7 @@ pub fn open(options: &Options, on_recovery: Option<OnRecovery>) -> Result<Opened
     if db.stats().log_capacity_bytes != options.log_bytes {
         db.set_log_bytes(options.log_bytes).context("changing the log's capacity")?;
     }
+    db.set_recovery_seconds(options.recovery_seconds)?;
     Ok(Opened { engine: Engine { db, disk }, volume, clock })
 }
 

@@ -22,6 +22,8 @@ pub struct Options {
     pub pool_bytes: u64,
     /// Capacity of the log.
     pub log_bytes: u64,
+    /// Seconds that opening after a crash may take; 0: as long as the log's capacity leads to.
+    pub recovery_seconds: f64,
     /// Bytes of a page at creation; 0 leaves it to the store.
     pub page_size: usize,
     /// The disk to imitate; `None` runs at the real one's speed.
@@ -57,6 +59,7 @@ impl Options {
             durability: Durability::Synced,
             pool_bytes: 1 << 30,
             log_bytes: 64 << 20,
+            recovery_seconds: 0.0,
             page_size: 0,
             disk: None,
             warmup_seconds: None,

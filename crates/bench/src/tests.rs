@@ -19,6 +19,7 @@ fn options(workload: WorkloadKind, phases: &str) -> Options {
         durability: Durability::Lazy,
         pool_bytes: 1 << 20,
         log_bytes: 1 << 20,
+        recovery_seconds: 0.0,
         page_size: 0,
         disk: None,
         warmup_seconds: Some(0),

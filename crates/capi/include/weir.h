@@ -485,6 +485,11 @@ enum weir_code weir_close(struct weir_db *db);
 // Makes the log larger or smaller while the database is in use.
 enum weir_code weir_set_log_bytes(const struct weir_db *db, uint64_t bytes);
 
+// Keeps the checkpoint young enough that opening after a crash takes at most about so many
+// seconds, at the price of more page writes; 0: the log's capacity alone decides. Until the next
+// opening.
+enum weir_code weir_set_recovery_seconds(const struct weir_db *db, double seconds);
+
 // Writes all pages that are dirty now.
 enum weir_code weir_checkpoint(const struct weir_db *db);
 

@@ -122,6 +122,18 @@ pub unsafe extern "C" fn weir_set_log_bytes(db: *const weir_db, bytes: u64) -> w
     })
 }
 
+/// Keeps the checkpoint young enough that opening after a crash takes at most about so many
+/// seconds, at the price of more page writes; 0: the log's capacity alone decides. Until the next
+/// opening.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_set_recovery_seconds(db: *const weir_db, seconds: f64) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        unsafe { shared(db)? }.db.set_recovery_seconds(seconds)?;
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
 /// Writes all pages that are dirty now.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_checkpoint(db: *const weir_db) -> weir_code {

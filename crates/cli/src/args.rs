@@ -215,6 +215,9 @@ pub(crate) struct Common {
     /// Capacity of the log
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = parse_size)]
     pub(crate) log: u64,
+    /// Keeps opening after a crash below so many seconds, with more page writes; 0: the log decides
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.0)]
+    pub(crate) recovery_seconds: f64,
     /// Bytes of a page (4KiB, 8KiB or 16KiB), chosen when the database is made
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) page_size: Option<u64>,

@@ -197,6 +197,7 @@ int init(void *p)
   // An existing database keeps the capacity that it has: the setting is what counts.
   if (weir_set_log_bytes(weir_database, weir_log_capacity()) != WEIR_OK)
     sql_print_warning("Weir: %s", weir_message());
+  weir_set_recovery_seconds(weir_database, weir_recovery_seconds());
   std::string address= weir_metrics_address() ? weir_metrics_address() : "";
   // The server starts all the same: whoever looks at the metrics sees that there are none.
   if (!address.empty() && weir_serve_metrics(weir_database, bytes_of(address), &endpoint) != WEIR_OK)

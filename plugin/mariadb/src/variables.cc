@@ -9,6 +9,7 @@ namespace
 {
 
 ulonglong memory, log_capacity;
+double recovery_seconds;
 
 const char *durability_names[]= {"SYNCED", "WRITTEN", "LAZY", NullS};
 TYPELIB durability_typelib= {array_elements(durability_names) - 1, "weir_durability", durability_names,
@@ -32,6 +33,13 @@ int check_log_capacity(THD *, st_mysql_sys_var *, void *save, st_mysql_value *va
 void update_log_capacity(THD *, st_mysql_sys_var *, void *, const void *save)
 {
   log_capacity= *static_cast<const ulonglong *>(save);
+}
+
+void update_recovery_seconds(THD *, st_mysql_sys_var *, void *, const void *save)
+{
+  recovery_seconds= *static_cast<const double *>(save);
+  // The server has checked the bounds.
+  weir_set_recovery_seconds(weir_database, recovery_seconds);
 }
 
 char *metrics_address, *create_checkpoint;
@@ -75,6 +83,10 @@ MYSQL_SYSVAR_ULONGLONG(memory, memory, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY
 MYSQL_SYSVAR_ULONGLONG(log_capacity, log_capacity, PLUGIN_VAR_RQCMDARG,
                        "Bytes of redo log. More of it means fewer page writes and a longer recovery",
                        check_log_capacity, update_log_capacity, 1ULL << 30, 640 << 10, 1ULL << 40, 0);
+MYSQL_SYSVAR_DOUBLE(recovery_seconds, recovery_seconds, PLUGIN_VAR_RQCMDARG,
+                    "Seconds that opening after a crash may take: the checkpoint is kept young enough for it, with more "
+                    "page writes. 0: weir_log_capacity alone decides",
+                    nullptr, update_recovery_seconds, 0, 0, 3600, 0);
 MYSQL_THDVAR_ENUM(durability, PLUGIN_VAR_RQCMDARG,
                   "When a commit returns: SYNCED, once it is on stable storage; WRITTEN, once the operating "
                   "system has it; LAZY, at once. A prepared (XA, binlog) transaction is always synced",
@@ -85,7 +97,7 @@ MYSQL_THDVAR_ULONG(lock_wait_timeout, PLUGIN_VAR_RQCMDARG, "Seconds that the loc
 } // namespace
 
 st_mysql_sys_var *weir_variables[]= {MYSQL_SYSVAR(memory), MYSQL_SYSVAR(log_capacity), MYSQL_SYSVAR(durability),
-                                     MYSQL_SYSVAR(lock_wait_timeout),
+                                     MYSQL_SYSVAR(lock_wait_timeout), MYSQL_SYSVAR(recovery_seconds),
                                      MYSQL_SYSVAR(metrics_address), MYSQL_SYSVAR(create_checkpoint), nullptr};
 
 const char *weir_metrics_address() { return metrics_address; }
@@ -93,6 +105,8 @@ const char *weir_metrics_address() { return metrics_address; }
 ulonglong weir_memory() { return memory; }
 
 ulonglong weir_log_capacity() { return log_capacity; }
+
+double weir_recovery_seconds() { return recovery_seconds; }
 
 uint32_t weir_durability_of(THD *thd)
 {

@@ -11,6 +11,7 @@ extern st_mysql_show_var weir_status_variables[];
 const char *weir_metrics_address();
 ulonglong weir_memory();
 ulonglong weir_log_capacity();
+double weir_recovery_seconds();
 // A weir_durability.
 uint32_t weir_durability_of(THD *thd);
 // Milliseconds that a row's lock is waited for. NOWAIT and WAIT n come in here too.

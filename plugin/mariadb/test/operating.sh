@@ -40,6 +40,7 @@ after=$(sql main -e "SELECT value FROM information_schema.weir_metrics WHERE nam
 [ "$((after - before))" -ge 1 ] || die "a commit was not counted: $before, $after"
 is "$(sql main -e "SELECT COUNT(*), MIN(age_bytes < age_limit_bytes AND log_end_position >= durable_position AND durable_position >= checkpoint_position AND log_capacity_bytes=16777216) FROM information_schema.weir_checkpoint")" $'1\t1' "weir_checkpoint"
 is "$(sql main -e "SET GLOBAL weir_log_capacity=33554432; SELECT log_capacity_bytes FROM information_schema.weir_checkpoint")" 33554432 "the log's capacity"
+is "$(sql main -e "SET GLOBAL weir_recovery_seconds=0.5; SELECT @@weir_recovery_seconds; SET GLOBAL weir_recovery_seconds=-1; SELECT @@weir_recovery_seconds" 2>/dev/null | paste -sd' ')" "0.500000 0.000000" "seconds of recovery"
 start other --skip-networking --weir-metrics-address=0.0.0.0:$port
 grep -q "weir_metrics_address.*can be reached from other machines" "$directory/other/server.log" || die "metrics for everybody"
 slay $server

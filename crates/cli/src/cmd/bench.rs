@@ -54,6 +54,7 @@ pub(crate) fn options(args: &Common, workload: WorkloadKind, rows: u64) -> Resul
         durability: args.durability,
         pool_bytes: args.pool,
         log_bytes: args.log,
+        recovery_seconds: args.recovery_seconds,
         page_size: usize::try_from(page_size).context("--page-size")?,
         disk: args.disk.clone(),
         warmup_seconds: args.warmup,

@@ -98,3 +98,34 @@ fn closed_directly_after_opening() {
         assert!(contents(&db) == before, "all is there");
     }
 }
+
+/// A checkpoint that is kept younger than the log asks for, and then not any more.
+#[test]
+fn seconds_of_recovery_bound_the_age() {
+    let volume = SimVolume::new(78);
+    let config = Config { pool_bytes: 32 << 20, log_bytes: 64 << 20, ..config(0) };
+    let db = Db::open_on(Arc::new(volume), config).expect("a database");
+    for wrong in [-1.0, f64::NAN, f64::INFINITY] {
+        assert!(matches!(db.set_recovery_seconds(wrong), Err(weir::Error::Config(_))));
+    }
+    let tree = db.create_tree("rows").expect("a tree");
+    let mut random = fastrand::Rng::with_seed(5);
+    let mut write = |bytes: u64| {
+        let until = db.stats().log_end + bytes;
+        while db.stats().log_end < until {
+            for _ in 0..100 {
+                let row = random.u32(0..20_000).to_be_bytes();
+                tree.put(&row, &random.u128(..).to_be_bytes(), Durability::Lazy).expect("a put");
+            }
+        }
+        db.stats().checkpoint_age_bytes
+    };
+    // 200 MB/s are assumed.
+    db.set_recovery_seconds(0.08).expect("set");
+    let bound = write(60 << 20);
+    assert!(bound < 28 << 20, "{bound} bytes, of 16 MB that can be read back in 80 ms");
+    db.set_recovery_seconds(0.0).expect("set");
+    let free = write(60 << 20);
+    assert!(free > 40 << 20, "{free} bytes where the log alone decides");
+    db.close().expect("closed");
+}

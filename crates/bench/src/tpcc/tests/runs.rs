@@ -26,6 +26,7 @@ pub(super) fn options(phases: &str, fresh: bool) -> TpccOptions {
         durability: Durability::Lazy,
         pool_bytes: 1 << 20,
         log_bytes: 1 << 20,
+        recovery_seconds: 0.0,
         page_size: 0,
         disk: None,
         warmup_seconds: Some(1),
