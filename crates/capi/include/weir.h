@@ -188,8 +188,8 @@ typedef struct weir_redefinition {
     size_t renamed_count;
 } weir_redefinition;
 
-// Is shown a table by its name and definition. It must not unwind, and what it is shown is gone
-// when it returns.
+// Is shown a table, or an index, by its name and definition. It must not unwind, and what it is
+// shown is gone when it returns.
 typedef void (*weir_visit_definition)(void *context,
                                       struct weir_bytes name,
                                       struct weir_bytes definition);
@@ -407,28 +407,41 @@ enum weir_code weir_table_drop_index(const struct weir_db *db,
                                      struct weir_bytes table,
                                      struct weir_bytes index);
 
-// Builds indexes as weir_table_add_index does, and leaves them out of use until
-// weir_table_finish_indexes; weir_table_abandon_indexes, or the next opening, drops them. `make`
-// is told the place in the list, and so is `duplicate` on WEIR_DUPLICATE. None is left if it
-// fails.
-enum weir_code weir_table_build_indexes(const struct weir_db *db,
-                                        struct weir_bytes table,
-                                        const struct weir_index *indexes,
-                                        size_t count,
-                                        weir_make_entry make,
-                                        void *context,
-                                        int32_t *duplicate);
+// Makes indexes that are empty and out of use, when all who write to the table have ended: whoever
+// writes to it from then on is told WEIR_CHANGED, opens it again and gives their entries.
+// weir_table_fill_indexes and weir_table_finish_indexes come next, or weir_table_abandon_indexes;
+// the next opening drops what was not finished. WEIR_EXISTS: there is one of such a name.
+enum weir_code weir_table_announce_indexes(const struct weir_db *db,
+                                           struct weir_bytes table,
+                                           const struct weir_index *indexes,
+                                           size_t count);
 
-// Brings all indexes that were built into use, drops others by name and gives the table another
-// definition, all at once.
+// Gives the announced indexes their entries, while others write to the table. `make` is told the
+// place in the list of them, and so is `duplicate` on WEIR_DUPLICATE: the row that `make` was
+// asked for last has another one's key.
+enum weir_code weir_table_fill_indexes(const struct weir_db *db,
+                                       struct weir_bytes table,
+                                       weir_make_entry make,
+                                       void *context,
+                                       int32_t *duplicate);
+
+// Brings all indexes that were filled into use, drops others by name and gives the table another
+// definition, all at once. WEIR_DUPLICATE: whoever wrote meanwhile has met one; `duplicate` is the
+// place in the list of those that were announced.
 enum weir_code weir_table_finish_indexes(const struct weir_db *db,
                                          struct weir_bytes table,
                                          struct weir_bytes definition,
                                          const struct weir_bytes *drop,
-                                         size_t count);
+                                         size_t count,
+                                         int32_t *duplicate);
 
-// Drops the indexes that were built and not finished.
+// Drops the indexes that were announced and not finished.
 enum weir_code weir_table_abandon_indexes(const struct weir_db *db, struct weir_bytes table);
+
+// Drops the indexes whose building a crash has cut short and that the opening had to leave, since
+// a transaction that is prepared had written to their table: for when those are decided. It waits
+// so long for each that is not, and then leaves them, too. Not while an index is being built.
+enum weir_code weir_drop_unfinished_indexes(const struct weir_db *db, uint64_t wait_ms);
 
 // Makes a cursor that stands nowhere yet; `lock` is a weir_lock. It sees keys from `from` on and,
 // if `to` is not NULL, below `to`. It is given back before its transaction ends.
@@ -578,8 +591,11 @@ enum weir_code weir_table_definition(const struct weir_table *table,
                                      uint64_t *version,
                                      struct weir_bytes *definition);
 
-// Shows the names of its indexes, in order: the first is index 0.
-enum weir_code weir_table_indexes(const struct weir_table *table, weir_visit visit, void *context);
+// Shows its indexes with their definitions, in order, those being built included: the first is
+// index 0.
+enum weir_code weir_table_indexes(const struct weir_table *table,
+                                  weir_visit_definition visit,
+                                  void *context);
 
 // Inserts a row and its entries: all, or nothing. On WEIR_DUPLICATE, `duplicate` says which index
 // has the key already, or WEIR_ROWS for the primary key.

@@ -7,6 +7,7 @@ use crate::borrow::{list, shared, show, weir_bytes, weir_visit};
 use crate::db::weir_db;
 use crate::fate::{Failure, found, run, weir_code, wrong};
 use crate::table::{told, weir_entry};
+use crate::txn::wait;
 
 /// An index to be made.
 #[repr(C)]
@@ -168,8 +169,8 @@ pub unsafe extern "C" fn weir_table_rename_with(
     })
 }
 
-/// Is shown a table by its name and definition. It must not unwind, and what it is shown is gone
-/// when it returns.
+/// Is shown a table, or an index, by its name and definition. It must not unwind, and what it is
+/// shown is gone when it returns.
 pub type weir_visit_definition =
     Option<unsafe extern "C" fn(context: *mut c_void, name: weir_bytes, definition: weir_bytes)>;
 
@@ -183,14 +184,25 @@ pub unsafe extern "C" fn weir_table_definitions(
     run(|| {
         // SAFETY: the contract of `borrow`.
         for (name, definition) in unsafe { shared(db)? }.tables.definitions()? {
-            if let Some(visit) = visit {
-                let (name, definition) = (name.as_bytes(), definition.as_slice());
-                // SAFETY: the caller of the interface has given a function of this kind.
-                unsafe { visit(context, weir_bytes::of(name), weir_bytes::of(definition)) };
-            }
+            // SAFETY: the contract of `borrow`.
+            unsafe { show_definition(visit, context, &name, &definition) };
         }
         Ok(weir_code::WEIR_OK)
     })
+}
+
+/// # Safety
+/// The contract of `borrow`.
+pub(crate) unsafe fn show_definition(
+    visit: weir_visit_definition,
+    context: *mut c_void,
+    name: &str,
+    definition: &[u8],
+) {
+    if let Some(visit) = visit {
+        // SAFETY: the caller of the interface has given a function of this kind.
+        unsafe { visit(context, weir_bytes::of(name.as_bytes()), weir_bytes::of(definition)) };
+    }
 }
 
 /// Removes all rows, when all who write to the table have ended. Handles have to be opened again.
@@ -303,16 +315,34 @@ pub unsafe extern "C" fn weir_table_drop_index(
     })
 }
 
-/// Builds indexes as weir_table_add_index does, and leaves them out of use until
-/// weir_table_finish_indexes; weir_table_abandon_indexes, or the next opening, drops them. `make`
-/// is told the place in the list, and so is `duplicate` on WEIR_DUPLICATE. None is left if it
-/// fails.
+/// Makes indexes that are empty and out of use, when all who write to the table have ended: whoever
+/// writes to it from then on is told WEIR_CHANGED, opens it again and gives their entries.
+/// weir_table_fill_indexes and weir_table_finish_indexes come next, or weir_table_abandon_indexes;
+/// the next opening drops what was not finished. WEIR_EXISTS: there is one of such a name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_table_build_indexes(
+pub unsafe extern "C" fn weir_table_announce_indexes(
     db: *const weir_db,
     table: weir_bytes,
     indexes: *const weir_index,
     count: usize,
+) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let (db, table) = unsafe { (shared(db)?, table.text()?) };
+        // SAFETY: the contract of `borrow`.
+        let specs = unsafe { list(indexes, count).iter().map(|index| index.spec()) };
+        db.tables.announce_indexes(table, &specs.collect::<Result<Vec<_>, _>>()?)?;
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
+/// Gives the announced indexes their entries, while others write to the table. `make` is told the
+/// place in the list of them, and so is `duplicate` on WEIR_DUPLICATE: the row that `make` was
+/// asked for last has another one's key.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_table_fill_indexes(
+    db: *const weir_db,
+    table: weir_bytes,
     make: weir_make_entry,
     context: *mut c_void,
     duplicate: *mut i32,
@@ -320,20 +350,18 @@ pub unsafe extern "C" fn weir_table_build_indexes(
     run(|| {
         // SAFETY: the contract of `borrow`.
         let (db, table) = unsafe { (shared(db)?, table.text()?) };
-        // SAFETY: the contract of `borrow`.
-        let specs = unsafe { list(indexes, count).iter().map(|index| index.spec()) };
-        let specs = specs.collect::<Result<Vec<_>, _>>()?;
-        let built = db.tables.build_indexes(table, &specs, &mut |nth, key, row, entry| {
+        let filled = db.tables.fill_indexes(table, &mut |nth, key, row, entry| {
             // SAFETY: the contract of `borrow`.
             unsafe { make_entry(make, context, nth, key, row, entry) }
         });
         // SAFETY: the contract of `borrow`.
-        unsafe { told(built, duplicate) }
+        unsafe { told(filled, duplicate) }
     })
 }
 
-/// Brings all indexes that were built into use, drops others by name and gives the table another
-/// definition, all at once.
+/// Brings all indexes that were filled into use, drops others by name and gives the table another
+/// definition, all at once. WEIR_DUPLICATE: whoever wrote meanwhile has met one; `duplicate` is the
+/// place in the list of those that were announced.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_table_finish_indexes(
     db: *const weir_db,
@@ -341,6 +369,7 @@ pub unsafe extern "C" fn weir_table_finish_indexes(
     definition: weir_bytes,
     drop: *const weir_bytes,
     count: usize,
+    duplicate: *mut i32,
 ) -> weir_code {
     run(|| {
         // SAFETY: the contract of `borrow`.
@@ -348,12 +377,12 @@ pub unsafe extern "C" fn weir_table_finish_indexes(
         // SAFETY: the contract of `borrow`.
         let names = unsafe { list(drop, count).iter().map(|name| name.text()) };
         let names = names.collect::<Result<Vec<_>, _>>()?;
-        db.tables.finish_indexes(table, definition, &names)?;
-        Ok(weir_code::WEIR_OK)
+        // SAFETY: the contract of `borrow`.
+        unsafe { told(db.tables.finish_indexes(table, definition, &names), duplicate) }
     })
 }
 
-/// Drops the indexes that were built and not finished.
+/// Drops the indexes that were announced and not finished.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_table_abandon_indexes(
     db: *const weir_db,
@@ -363,6 +392,21 @@ pub unsafe extern "C" fn weir_table_abandon_indexes(
         // SAFETY: the contract of `borrow`.
         let (db, table) = unsafe { (shared(db)?, table.text()?) };
         db.tables.abandon_indexes(table)?;
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
+/// Drops the indexes whose building a crash has cut short and that the opening had to leave, since
+/// a transaction that is prepared had written to their table: for when those are decided. It waits
+/// so long for each that is not, and then leaves them, too. Not while an index is being built.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_drop_unfinished_indexes(
+    db: *const weir_db,
+    wait_ms: u64,
+) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        unsafe { shared(db)? }.tables.drop_unfinished(wait(wait_ms))?;
         Ok(weir_code::WEIR_OK)
     })
 }

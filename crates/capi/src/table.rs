@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use ::weir_table::{Entry, Error, KeyRange, RawTable, RowImage};
 
 use crate::borrow::{alone, give, list, put, shared, show, taken, weir_bytes, weir_visit};
-use crate::catalog::{make_entry, weir_make_entry};
+use crate::catalog::{make_entry, show_definition, weir_make_entry, weir_visit_definition};
 use crate::db::weir_db;
 use crate::fate::{Done, Failure, found, run, weir_code, wrong};
 use crate::txn::{weir_lock, weir_txn};
@@ -132,18 +132,19 @@ pub unsafe extern "C" fn weir_table_definition(
     })
 }
 
-/// Shows the names of its indexes, in order: the first is index 0.
+/// Shows its indexes with their definitions, in order, those being built included: the first is
+/// index 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_table_indexes(
     table: *const weir_table,
-    visit: weir_visit,
+    visit: weir_visit_definition,
     context: *mut c_void,
 ) -> weir_code {
     run(|| {
         // SAFETY: the contract of `borrow`.
         for index in &unsafe { shared(table)? }.table.info().indexes {
             // SAFETY: the contract of `borrow`.
-            unsafe { show(visit, context, index.name.as_bytes()) };
+            unsafe { show_definition(visit, context, &index.name, &index.definition) };
         }
         Ok(weir_code::WEIR_OK)
     })

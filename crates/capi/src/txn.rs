@@ -103,7 +103,7 @@ impl weir_txn {
     }
 }
 
-fn wait(millis: u64) -> Wait {
+pub(crate) fn wait(millis: u64) -> Wait {
     match millis {
         0 => Wait::No,
         WEIR_WAIT_FOREVER => Wait::Until(Duration::MAX),

@@ -16,7 +16,7 @@ use crate::catalog::{IndexSpec, Tables, building, new_index};
 use crate::check::MakeAnyEntry;
 use crate::entry::EntryBuf;
 use crate::error::Error;
-use crate::raw::{RawTable, TableState};
+use crate::raw::{NOWHERE, RawTable};
 
 /// Rows locked together. Fewer would commit more often, more would hold writers up for longer.
 const BATCH_ROWS: usize = 256;
@@ -41,51 +41,53 @@ impl Tables {
         spec: &IndexSpec,
         make: &mut MakeEntry<'_>,
     ) -> Result<bool, Error> {
-        let Some((id, at)) = self.announce(table, spec, false)? else { return Ok(false) };
+        let (id, at) = match self.announce(table, std::slice::from_ref(spec)) {
+            Err(Error::IndexExists(_)) => return Ok(false),
+            announced => announced?,
+        };
         let too_early = self.shared.db.has_planted(PlantedBug::IndexTooEarly);
         let built = if too_early {
-            self.complete(id, &spec.name, at).and_then(|()| self.fill(id, at, make))
+            self.complete(id, &spec.name).and_then(|()| self.fill(id, at, make))
         } else {
-            self.fill(id, at, make).and_then(|()| self.complete(id, &spec.name, at))
+            self.fill(id, at, make).and_then(|()| self.complete(id, &spec.name))
         };
         if built.is_err() {
             // Best effort: if this fails too, the next opening does it.
-            let _ = self.remove_unfinished(id);
+            let _ = self.remove_unfinished(self.shared.begin(), id);
         }
         built.map(|()| true)
     }
 
-    /// Builds indexes as [`Tables::add_index_raw`] does, and leaves them out of use: they come into
-    /// use with [`Tables::finish_indexes`], or go with [`Tables::abandon_indexes`] or the next
-    /// opening. For a host that changes definitions of its own at the same moment. `make` is told
-    /// the place of a spec in the list.
+    /// Makes indexes that are empty and out of use, when all who write to the table have ended;
+    /// whoever writes to it from then on keeps them up. [`Tables::fill_indexes`] and
+    /// [`Tables::finish_indexes`] come next, or [`Tables::abandon_indexes`]; the next opening drops
+    /// what was not finished. For a host that changes definitions of its own at the same moment.
     ///
     /// # Errors
-    /// As [`Tables::add_index_raw`], and [`Error::IndexExists`]; [`Error::Duplicate`] names the
-    /// place in the list. None of them is left.
-    pub fn build_indexes(
-        &self,
-        table: &str,
-        specs: &[IndexSpec],
-        make: &mut MakeAnyEntry<'_>,
-    ) -> Result<(), Error> {
-        for (nth, spec) in specs.iter().enumerate() {
-            let announced = self.announce(table, spec, nth > 0);
-            let built = match announced {
-                Ok(Some((id, at))) => self
-                    .fill(id, at, &mut |key, row, entry| make(nth, key, row, entry))
-                    .and_then(|()| check_building(&self.shared.state(id), at)),
-                Ok(None) => Err(Error::IndexExists(spec.name.clone())),
-                Err(e) => Err(e),
-            };
-            if let Err(e) = built {
-                // Best effort: if this fails too, the next opening does it.
-                let _ = self.abandon_indexes(table);
-                return Err(match e {
-                    Error::Duplicate { .. } => Error::Duplicate { index: Some(nth) },
-                    e => e,
-                });
-            }
+    /// [`Error::NoTable`], [`Error::IndexExists`], [`Error::Definition`], [`Error::Store`]; nothing
+    /// was made.
+    pub fn announce_indexes(&self, table: &str, specs: &[IndexSpec]) -> Result<(), Error> {
+        self.announce(table, specs).map(|_| ())
+    }
+
+    /// Gives the announced indexes their entries while others write to the table. `make` is told
+    /// the place of an index among those that are being built. It ends early when a writer has met
+    /// a duplicate: [`Tables::finish_indexes`] says so.
+    ///
+    /// # Errors
+    /// [`Error::NoTable`], [`Error::Store`], and what `make` fails with; [`Error::Duplicate`] with
+    /// the place among those that are being built when the row that `make` was asked for last has
+    /// another one's key.
+    pub fn fill_indexes(&self, table: &str, make: &mut MakeAnyEntry<'_>) -> Result<(), Error> {
+        let info = self.open_raw(table)?.info;
+        let building = (0..info.indexes.len()).filter(|&at| info.indexes[at].building);
+        for (nth, at) in building.enumerate() {
+            let mut make_nth =
+                |key: &[u8], row: &[u8], entry: &mut EntryBuf| make(nth, key, row, entry);
+            self.fill(info.id, at, &mut make_nth).map_err(|e| match e {
+                Error::Duplicate { .. } => Error::Duplicate { index: Some(nth) },
+                e => e,
+            })?;
         }
         Ok(())
     }
@@ -94,8 +96,8 @@ impl Tables {
     /// definition, all in one transaction, durable when it returns.
     ///
     /// # Errors
-    /// [`Error::NoTable`], [`Error::NoIndex`], [`Error::Duplicate`], [`Error::Store`]; nothing was
-    /// changed.
+    /// [`Error::NoTable`], [`Error::NoIndex`], [`Error::Store`]; [`Error::Duplicate`] with the
+    /// place among those that are being built when a writer has met one. Nothing was changed.
     pub fn finish_indexes(
         &self,
         table: &str,
@@ -105,6 +107,10 @@ impl Tables {
         let mut txn = self.shared.begin();
         let info = self.lock_table(&mut txn, table)?;
         let mut info = info.ok_or_else(|| Error::NoTable(table.to_string()))?;
+        if let Err(Error::Duplicate { index: Some(at) }) = self.check_building(info.id) {
+            let nth = info.indexes[..at].iter().filter(|index| index.building).count();
+            return Err(Error::Duplicate { index: Some(nth) });
+        }
         for name in drop {
             let at = info.index(name).ok_or_else(|| Error::NoIndex((*name).to_string()))?;
             let index = info.indexes.remove(at);
@@ -112,11 +118,8 @@ impl Tables {
         }
         info.version += 1;
         info.definition = definition.to_vec();
-        for at in 0..info.indexes.len() {
-            if info.indexes[at].building {
-                check_building(&self.shared.state(info.id), at)?;
-                (info.indexes[at].building, info.indexes[at].since) = (false, info.version);
-            }
+        for index in info.indexes.iter_mut().filter(|index| index.building) {
+            (index.building, index.since) = (false, info.version);
         }
         self.shared.store(&mut txn, &info)?;
         self.shared.altering(info.id);
@@ -125,7 +128,7 @@ impl Tables {
         Ok(())
     }
 
-    /// Drops what [`Tables::build_indexes`] has left out of use.
+    /// Drops what [`Tables::announce_indexes`] has made and nobody has finished.
     ///
     /// # Errors
     /// [`Error::Store`].
@@ -138,34 +141,27 @@ impl Tables {
         self.drop_indexes(txn, &mut info, |index| index.building)
     }
 
-    /// `one_more`: there may be others being built, which the caller builds too.
-    fn announce(
-        &self,
-        table: &str,
-        spec: &IndexSpec,
-        one_more: bool,
-    ) -> Result<Option<(u64, usize)>, Error> {
+    /// The table's number, and the place of the first of the new indexes.
+    fn announce(&self, table: &str, specs: &[IndexSpec]) -> Result<(u64, usize), Error> {
         let mut txn = self.shared.begin();
         let info = self.lock_table(&mut txn, table)?;
         let mut info = info.ok_or_else(|| Error::NoTable(table.to_string()))?;
-        if !one_more && info.indexes.iter().any(|index| index.building) {
+        if info.indexes.iter().any(|index| index.building) {
             return Err(building());
         }
-        if info.index(&spec.name).is_some() {
-            return Ok(None);
+        let first = info.indexes.len();
+        for spec in specs {
+            let index = new_index(&mut info, spec, true)?;
+            txn.create_tree(&info.tree_name(index.tree))?;
+            info.indexes.push(index);
         }
-        let index = new_index(&mut info, spec, true)?;
-        txn.create_tree(&info.tree_name(index.tree))?;
-        info.indexes.push(index);
         info.version += 1;
         self.shared.store(&mut txn, &info)?;
-        if !one_more {
-            self.shared.state(info.id).build_failed.store(false, Ordering::SeqCst);
-        }
+        self.shared.state(info.id).build_failed.store(NOWHERE, Ordering::SeqCst);
         self.shared.altering(info.id);
         txn.commit_durably(Durability::Synced)?;
         self.shared.altered(info.id);
-        Ok(Some((info.id, info.indexes.len() - 1)))
+        Ok((info.id, first))
     }
 
     fn fill(&self, id: u64, at: usize, make: &mut MakeEntry<'_>) -> Result<(), Error> {
@@ -179,6 +175,9 @@ impl Tables {
             if keys.len() == BATCH_ROWS || !on {
                 self.fill_batch(&table, at, &keys, make)?;
                 keys.clear();
+                if self.check_building(id).is_err() {
+                    break;
+                }
             }
         }
         Ok(())
@@ -225,19 +224,20 @@ impl Tables {
             }
             entry.clear();
             make(key, &row, &mut entry)?;
-            table.add(&mut txn, at, key, entry.as_entry())?;
+            if !table.add_entry(&mut txn, at, key, entry.as_entry())? {
+                return Err(Error::Duplicate { index: Some(at) });
+            }
         }
-        check_building(&table.state, at)?;
         // Durable before the commit that says that the index is complete, which comes later.
         let _ = txn.commit()?;
         Ok(())
     }
 
-    fn complete(&self, id: u64, name: &str, at: usize) -> Result<(), Error> {
+    fn complete(&self, id: u64, name: &str) -> Result<(), Error> {
         let mut txn = self.shared.begin();
         let mut info = self.lock_id(&mut txn, id)?.ok_or(Error::Changed)?;
         // No writer is under way now.
-        check_building(&self.shared.state(id), at)?;
+        self.check_building(id)?;
         info.version += 1;
         let version = info.version;
         let index = info.indexes.iter_mut().find(|index| index.name == name && index.building);
@@ -249,11 +249,10 @@ impl Tables {
         self.shared.altered(id);
         Ok(())
     }
-}
-
-fn check_building(state: &TableState, at: usize) -> Result<(), Error> {
-    if state.build_failed.load(Ordering::SeqCst) {
-        return Err(Error::Duplicate { index: Some(at) });
+    fn check_building(&self, id: u64) -> Result<(), Error> {
+        match self.shared.state(id).build_failed.load(Ordering::SeqCst) {
+            NOWHERE => Ok(()),
+            at => Err(Error::Duplicate { index: Some(at) }),
+        }
     }
-    Ok(())
 }

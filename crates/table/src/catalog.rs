@@ -11,7 +11,7 @@
 //! | `i` | the number of the next table |
 use std::sync::Arc;
 
-use weir::{Db, Durability, Txn};
+use weir::{Db, Durability, Txn, Wait};
 
 use crate::descriptor::{IndexInfo, TableInfo};
 use crate::error::Error;
@@ -44,7 +44,8 @@ pub(crate) fn name_key(name: &str) -> Vec<u8> {
 }
 
 impl Tables {
-    /// The tables of this database. Indexes whose building was cut short by a crash are removed.
+    /// The tables of this database. Indexes whose building was cut short by a crash are removed, as
+    /// [`Tables::drop_unfinished`] does it, without waiting.
     ///
     /// # Errors
     /// [`Error::Store`], [`Error::Damaged`].
@@ -52,14 +53,30 @@ impl Tables {
         let catalog = db.open_tree(CATALOG)?;
         let states = parking_lot::Mutex::default();
         let tables = Tables { shared: Arc::new(Shared { db: db.clone(), catalog, states }) };
-        for id in tables.ids()? {
-            if let Some(info) = tables.shared.load(id)?
+        tables.drop_unfinished(Wait::No)?;
+        Ok(tables)
+    }
+
+    /// Removes indexes whose building was cut short by a crash; not while one is being built. Who
+    /// has written to such a table and is prepared since keeps its indexes until that is decided:
+    /// after `wait` they are left, kept up by all who write, until this is called once more.
+    ///
+    /// # Errors
+    /// [`Error::Store`], [`Error::Damaged`].
+    pub fn drop_unfinished(&self, wait: Wait) -> Result<(), Error> {
+        for id in self.ids()? {
+            if let Some(info) = self.shared.load(id)?
                 && info.indexes.iter().any(|index| index.building)
             {
-                tables.remove_unfinished(id)?;
+                let mut txn = self.shared.begin();
+                txn.set_lock_wait(wait);
+                match self.remove_unfinished(txn, id) {
+                    Err(Error::Store(e)) if e.is_retryable() => {}
+                    done => done?,
+                }
             }
         }
-        Ok(tables)
+        Ok(())
     }
 
     /// The database.
@@ -246,8 +263,7 @@ impl Tables {
     }
 
     /// Drops the indexes that building has left unfinished.
-    pub(crate) fn remove_unfinished(&self, id: u64) -> Result<(), Error> {
-        let mut txn = self.shared.begin();
+    pub(crate) fn remove_unfinished(&self, mut txn: Txn, id: u64) -> Result<(), Error> {
         if let Some(mut info) = self.lock_id(&mut txn, id)? {
             self.drop_indexes(txn, &mut info, |index| index.building)?;
         }

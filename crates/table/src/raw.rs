@@ -1,7 +1,7 @@
 //! A table of rows and keys that the caller has encoded: one tree of rows and any number of
 //! indexes, kept in agreement by every statement.
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use weir::{Savepoint, Tree, Txn};
@@ -13,13 +13,16 @@ use crate::sequence::Sequence;
 use crate::shared::Shared;
 use crate::stats::Samples;
 
+/// No index's place.
+pub(crate) const NOWHERE: usize = usize::MAX;
+
 /// What all handles of one table share.
 pub(crate) struct TableState {
     /// Changes of its definition since the database was opened, its making included, twice; one
     /// more while a change is under way. Above 0, a transaction may have a snapshot from before.
     pub(crate) altered: AtomicU64,
-    /// A writer has met a duplicate in the unique index that is being built.
-    pub(crate) build_failed: AtomicBool,
+    /// The unique index that is being built in which a writer has met a duplicate; [`NOWHERE`].
+    pub(crate) build_failed: AtomicUsize,
     pub(crate) samples: Samples,
     pub(crate) numbers: Sequence,
     pub(crate) row_ids: Sequence,
@@ -374,31 +377,39 @@ impl RawTable {
         Err(Error::Damaged("a row to be changed is not there; was it read without a lock?".into()))
     }
 
+    /// Adds a writer's entry. If that cannot be while the index is being built, it is the index
+    /// that cannot be, not the row.
+    fn add(&self, txn: &mut Txn, at: usize, primary: &[u8], entry: Entry<'_>) -> Result<(), Error> {
+        if !self.add_entry(txn, at, primary, entry)? {
+            self.state.build_failed.store(at, Ordering::SeqCst);
+        }
+        Ok(())
+    }
+
     /// Adds an entry. Two rows with one unique key meet at the same key of the index's tree, so
-    /// that the second waits for the first, committed or not (TABLE-1).
-    pub(crate) fn add(
+    /// that the second waits for the first, committed or not (TABLE-1). `false`: the index is being
+    /// built, and the key is another row's.
+    pub(crate) fn add_entry(
         &self,
         txn: &mut Txn,
         at: usize,
         primary: &[u8],
         entry: Entry<'_>,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         let unique = self.info.indexes[at].unique;
         let key = stored_key(unique, primary, entry);
         let value = stored_value(unique, primary, entry);
         match txn.insert(&self.indexes[at], &key, &value) {
             Err(weir::Error::Duplicate) if self.info.indexes[at].building => {
-                // The builder may have been quicker. If not, it is the index that cannot be, not
-                // the row.
+                // The builder, or a writer, may have been quicker with the same entry.
                 let mut there = Vec::new();
-                let found = txn.get_for_update(&self.indexes[at], &key, &mut there)?;
-                if !found || there != value {
-                    self.state.build_failed.store(true, Ordering::SeqCst);
-                }
-                Ok(())
+                Ok(txn.get_for_update(&self.indexes[at], &key, &mut there)? && there == value)
             }
             Err(weir::Error::Duplicate) => Err(Error::Duplicate { index: Some(at) }),
-            done => Ok(done?),
+            done => {
+                done?;
+                Ok(true)
+            }
         }
     }
 

@@ -1,14 +1,14 @@
 //! What all handles of a database's tables share.
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use weir::{Db, Isolation, Tree, Txn, TxnOptions};
 
 use crate::descriptor::TableInfo;
 use crate::error::Error;
-use crate::raw::TableState;
+use crate::raw::{NOWHERE, TableState};
 use crate::sequence::Sequence;
 use crate::stats::Samples;
 
@@ -47,7 +47,7 @@ impl Shared {
         let make = || {
             Arc::new(TableState {
                 altered: AtomicU64::new(0),
-                build_failed: AtomicBool::new(false),
+                build_failed: AtomicUsize::new(NOWHERE),
                 samples: Samples::default(),
                 numbers: Sequence::new(key_of(b'a', id).to_vec(), NUMBERS_STRETCH),
                 row_ids: Sequence::new(key_of(b'r', id).to_vec(), ROW_IDS_STRETCH),

@@ -29,6 +29,13 @@ struct Weir_index
 // Whether the key parts from `first` to `last` hold whole columns, so that an entry can stand for its row.
 bool index_covers(const TABLE_SHARE *share, const KEY *key, uint first, uint last);
 
+// One that ALTER is building beside those who write, and that the server does not know yet.
+struct Announced_index
+{
+  Announced_key key;
+  Weir_index index;
+};
+
 // A row encoded, in memory that is used again.
 struct Encoded_row
 {
@@ -170,14 +177,17 @@ public:
   ulonglong table_version() const override;
   enum_alter_inplace_result check_if_supported_inplace_alter(TABLE *altered,
                                                              Alter_inplace_info *info) override;
+  bool prepare_inplace_alter_table(TABLE *altered, Alter_inplace_info *info) override;
   bool inplace_alter_table(TABLE *altered, Alter_inplace_info *info) override;
   bool commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *info, bool commit) override;
 
 private:
   bool has_primary() const { return table_share->primary_key != MAX_KEY; }
   int make_codecs();
+  Weir_index make_index(const KEY *key, int32_t place);
   bool refreshed(weir_code code);
   void fail_alter(weir_code code);
+  void abandon_indexes();
   enum_alter_inplace_result check_change_of_names(TABLE *altered, Alter_inplace_info *info);
   bool commit_change_of_names(TABLE *altered, Alter_inplace_info *info);
   void read_temporary_with_locks();
@@ -200,6 +210,7 @@ private:
 
   // Writing.
   void encode(const uchar *record, Encoded_row *out);
+  void encode_entry(const Weir_index &index, const uchar *record, Encoded_row *out);
   int note_number(const uchar *record);
   int map_duplicate(weir_code code, int32_t duplicate);
 
@@ -237,7 +248,9 @@ private:
   // The server has not said that the table comes into use, and will not say when it goes out of it.
   bool m_trx_found;
 
+  // By the server's numbers.
   std::vector<Weir_index> m_indexes;
+  std::vector<std::unique_ptr<Announced_index>> m_announced;
   // The columns of the primary key; of a table without one, nothing.
   Key_codec m_primary;
   Row_codec m_row;
@@ -274,6 +287,8 @@ private:
   // Blobs of the row read last point in here.
   std::string m_kept;
 
+  // Why there was no auto-increment number.
+  int m_number_error;
   // The key that the last duplicate was of.
   uint m_duplicate;
 

@@ -1,5 +1,5 @@
-// ALTER TABLE without a copy: indexes are built from the rows while others read, and come into use, with the new
-// definition, in one transaction of the engine. Names change, and foreign keys go, by the definition alone.
+// ALTER TABLE without a copy: indexes are built from the rows while others read and write, and come into use, with the
+// new definition, in one transaction of the engine. Names change, and foreign keys go, by the definition alone.
 #include "ha_weir.h"
 
 #include <algorithm>
@@ -30,6 +30,15 @@ const KEY *find_key(const TABLE *table, const char *name)
 const KEY *primary_of(const TABLE *table)
 {
   return table->s->primary_key == MAX_KEY ? nullptr : &table->key_info[table->s->primary_key];
+}
+
+std::vector<const KEY *> added_keys(const TABLE *altered, const Alter_inplace_info *info)
+{
+  std::vector<const KEY *> keys;
+  if (info->handler_flags & ADDS)
+    for (uint i= 0; i < info->index_add_count; i++)
+      keys.push_back(find_key(altered, info->key_info_buffer[info->index_add_buffer[i]].name.str));
+  return keys;
 }
 
 // Makes the entries of new indexes from the rows as they are.
@@ -269,7 +278,7 @@ enum_alter_inplace_result ha_weir::check_if_supported_inplace_alter(TABLE *alter
       if (!my_strcasecmp(system_charset_info, info->index_drop_buffer[d]->name.str, key->name.str))
         return HA_ALTER_INPLACE_NOT_SUPPORTED;
   }
-  return info->index_add_count ? HA_ALTER_INPLACE_NOCOPY_LOCK : HA_ALTER_INPLACE_NOCOPY_NO_LOCK;
+  return HA_ALTER_INPLACE_NOCOPY_NO_LOCK;
 }
 
 // What neither adds nor drops an index.
@@ -339,39 +348,61 @@ bool ha_weir::commit_change_of_names(TABLE *altered, Alter_inplace_info *info)
   return false;
 }
 
-bool ha_weir::inplace_alter_table(TABLE *altered, Alter_inplace_info *info)
+// Nobody else has the table in use now. All who come after the downgrade of the lock know the new indexes.
+bool ha_weir::prepare_inplace_alter_table(TABLE *altered, Alter_inplace_info *info)
 {
-  if (!(info->handler_flags & ADDS) || !info->index_add_count)
+  std::vector<const KEY *> keys= added_keys(altered, info);
+  if (keys.empty())
     return false;
-  std::vector<const KEY *> keys;
+  std::vector<std::string> definitions;
+  for (const KEY *key : keys)
+    definitions.push_back(Announced_key::describe(key));
   std::vector<weir_index> indexes;
-  std::vector<bool> covers;
-  for (uint i= 0; i < info->index_add_count; i++)
+  for (const KEY *key : keys)
   {
-    const KEY *key= find_key(altered, info->key_info_buffer[info->index_add_buffer[i]].name.str);
-    keys.push_back(key);
     weir_index index;
     index.name= bytes_of(reinterpret_cast<const uchar *>(key->name.str), key->name.length);
     index.unique= key->flags & HA_NOSAME;
-    index.definition= bytes_of(nullptr, 0);
+    index.definition= bytes_of(definitions[indexes.size()]);
     indexes.push_back(index);
-    covers.push_back(index_covers(altered->s, key, 0, key->user_defined_key_parts - 1));
   }
+  // An ALTER that failed beside a transaction that did not end may have left some.
+  weir_code code= weir_table_abandon_indexes(weir_database, bytes_of(m_name));
+  if (code == WEIR_OK)
+    code= weir_table_announce_indexes(weir_database, bytes_of(m_name), indexes.data(), indexes.size());
+  m_share->forget(false);
+  if (code == WEIR_OK)
+    return false;
+  fail_alter(code);
+  return true;
+}
+
+bool ha_weir::inplace_alter_table(TABLE *altered, Alter_inplace_info *info)
+{
+  std::vector<const KEY *> keys= added_keys(altered, info);
+  if (keys.empty())
+    return false;
   Builder build(altered, keys, definition().added);
-  build.covers= covers;
+  for (const KEY *key : keys)
+    build.covers.push_back(index_covers(altered->s, key, 0, key->user_defined_key_parts - 1));
   int32_t duplicate= 0;
-  weir_code code= weir_table_build_indexes(weir_database, bytes_of(m_name), indexes.data(), indexes.size(),
-                                           make_new_entry, &build, &duplicate);
+  weir_code code= weir_table_fill_indexes(weir_database, bytes_of(m_name), make_new_entry, &build, &duplicate);
   if (code == WEIR_OK)
     return false;
   if (code == WEIR_DUPLICATE)
-  {
-    // The row that an entry was made of last is the one that met another.
     print_keydup_error(altered, const_cast<KEY *>(keys[duplicate]), MYF(0));
-  }
   else
     fail_alter(code);
   return true;
+}
+
+// Drops what was announced, when those who write to the table now have ended.
+void ha_weir::abandon_indexes()
+{
+  if (weir_table_abandon_indexes(weir_database, bytes_of(m_name)) != WEIR_OK)
+    sql_print_warning("Weir: what ALTER has made of indexes of %s stays until another adds one, or the next start: %s",
+                      m_name.c_str(), weir_message());
+  m_share->forget(false);
 }
 
 bool ha_weir::commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *info, bool commit)
@@ -384,7 +415,8 @@ bool ha_weir::commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *inf
   }
   if (!commit)
   {
-    weir_table_abandon_indexes(weir_database, bytes_of(m_name));
+    if (info->index_add_count)
+      abandon_indexes();
     return false;
   }
   std::vector<weir_bytes> drops;
@@ -396,14 +428,17 @@ bool ha_weir::commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *inf
   std::lock_guard<std::mutex> guard(weir_definitions.changing());
   Table_definition then= altered_definition(definition(), m_name, altered, info);
   std::string definition= then.encode();
+  int32_t duplicate= 0;
   weir_code code= weir_table_finish_indexes(weir_database, bytes_of(m_name), bytes_of(definition), drops.data(),
-                                            drops.size());
+                                            drops.size(), &duplicate);
   if (code == WEIR_OK)
   {
     weir_definitions.put(m_name, then);
     return false;
   }
-  fail_alter(code);
-  weir_table_abandon_indexes(weir_database, bytes_of(m_name));
+  if (code == WEIR_DUPLICATE)
+    my_error(ER_DUP_UNKNOWN_IN_INDEX, MYF(0), added_keys(altered, info)[duplicate]->name.str);
+  else
+    fail_alter(code);
   return true;
 }

@@ -73,7 +73,7 @@ std::vector<Foreign_key_definition> in_order(const Table_definition &definition)
   return keys;
 }
 
-void note_name(void *context, weir_bytes name)
+void note_name(void *context, weir_bytes name, weir_bytes)
 {
   static_cast<std::vector<std::string> *>(context)->emplace_back(reinterpret_cast<const char *>(name.data),
                                                                   name.len);

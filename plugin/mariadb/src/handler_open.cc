@@ -8,7 +8,7 @@ ha_weir::ha_weir(handlerton *hton, TABLE_SHARE *share)
     : handler(hton, share), m_share(nullptr), m_table(nullptr), m_trx(nullptr), m_trx_found(false), m_lock_mark(0),
       m_unlocks(false), m_guesses(false), m_guessed(false), m_lock(WEIR_LOCK_NONE),
       m_skip_locked(false), m_keyread(false), m_copying(false), m_copied(0), m_scan(nullptr), m_found(),
-      m_place(WEIR_ROWS), m_down(false), m_on(false), m_bounded(false), m_beyond(0), m_by_handler(false), m_row_id(), m_duplicate(MAX_KEY),
+      m_place(WEIR_ROWS), m_down(false), m_on(false), m_bounded(false), m_beyond(0), m_by_handler(false), m_row_id(), m_number_error(0), m_duplicate(MAX_KEY),
       m_foreign_epoch(0), m_foreign_busy(0)
 {
   memset(&m_lock_data, 0, sizeof(m_lock_data));
@@ -69,17 +69,31 @@ ulong ha_weir::index_flags(uint index, uint part, bool all_parts) const
   return flags;
 }
 
-static void collect_name(void *context, weir_bytes name)
+typedef std::vector<std::pair<std::string, std::string>> Names_and_definitions;
+
+static void collect_index(void *context, weir_bytes name, weir_bytes definition)
 {
-  static_cast<std::vector<std::string> *>(context)->emplace_back(reinterpret_cast<const char *>(name.data),
-                                                                  name.len);
+  static_cast<Names_and_definitions *>(context)->emplace_back(
+      std::string(reinterpret_cast<const char *>(name.data), name.len),
+      std::string(reinterpret_cast<const char *>(definition.data), definition.len));
+}
+
+Weir_index ha_weir::make_index(const KEY *key, int32_t place)
+{
+  Weir_index index;
+  index.key= Key_codec(key);
+  index.payload= Row_codec(table, &index.key, &m_primary);
+  index.covers= index_covers(table_share, key, 0, key->user_defined_key_parts - 1);
+  index.unique= (key->flags & HA_NOSAME) && key->algorithm != HA_KEY_ALG_LONG_HASH;
+  index.place= place;
+  return index;
 }
 
 // The engine keeps indexes in the order in which they were made, the server in one of its own.
 int ha_weir::make_codecs()
 {
-  std::vector<std::string> names;
-  weir_code code= weir_table_indexes(m_table, collect_name, &names);
+  Names_and_definitions kept;
+  weir_code code= weir_table_indexes(m_table, collect_index, &kept);
   if (code != WEIR_OK)
     return fail(code);
   if (has_primary())
@@ -87,28 +101,41 @@ int ha_weir::make_codecs()
   Definitions::Pointer known= weir_definitions.find(m_name);
   m_row= Row_codec(table, &m_primary, known ? known->added : std::vector<Added_column>());
   m_indexes.clear();
+  m_announced.clear();
+  std::vector<bool> known_to_server(kept.size());
   for (uint i= 0; i < table_share->keys; i++)
   {
     const KEY *info= &table->key_info[i];
-    Weir_index index;
-    index.key= Key_codec(info);
-    index.search= Search_codec(info, has_primary() ? &table->key_info[table_share->primary_key] : nullptr);
-    index.payload= Row_codec(table, &index.key, &m_primary);
-    index.covers= index_covers(table_share, info, 0, info->user_defined_key_parts - 1);
-    index.unique= (info->flags & HA_NOSAME) && info->algorithm != HA_KEY_ALG_LONG_HASH;
-    index.place= WEIR_ROWS;
+    int32_t place= WEIR_ROWS;
     if (i != table_share->primary_key)
     {
-      std::vector<std::string>::iterator name=
-          std::find(names.begin(), names.end(), std::string(info->name.str, info->name.length));
-      if (name == names.end())
+      std::string name(info->name.str, info->name.length);
+      size_t nth= 0;
+      while (nth < kept.size() && kept[nth].first != name)
+        nth++;
+      if (nth == kept.size())
       {
         sql_print_error("Weir: table %s has no index %s", m_name.c_str(), info->name.str);
         return HA_ERR_CRASHED;
       }
-      index.place= static_cast<int32_t>(name - names.begin());
+      known_to_server[nth]= true;
+      place= static_cast<int32_t>(nth);
     }
-    m_indexes.push_back(index);
+    m_indexes.push_back(make_index(info, place));
+    m_indexes.back().search= Search_codec(info, has_primary() ? &table->key_info[table_share->primary_key] : nullptr);
+  }
+  for (size_t nth= 0; nth < kept.size(); nth++)
+  {
+    if (known_to_server[nth])
+      continue;
+    std::unique_ptr<Announced_index> announced(new Announced_index);
+    if (!announced->key.read(table, kept[nth].second))
+    {
+      sql_print_error("Weir: index %s of table %s is not known here", kept[nth].first.c_str(), m_name.c_str());
+      return HA_ERR_CRASHED;
+    }
+    announced->index= make_index(announced->key.key(), static_cast<int32_t>(nth));
+    m_announced.push_back(std::move(announced));
   }
   ref_length= has_primary() ? table->key_info[table_share->primary_key].key_length : sizeof(m_row_id);
   return 0;

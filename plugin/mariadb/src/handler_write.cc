@@ -16,29 +16,32 @@ void ha_weir::encode(const uchar *record, Encoded_row *out)
   }
   out->row.clear();
   m_row.encode(record, &out->row);
-  size_t count= m_indexes.size() - (has_primary() ? 1 : 0);
+  size_t count= m_indexes.size() - (has_primary() ? 1 : 0) + m_announced.size();
   out->entry_keys.resize(count);
   out->payloads.resize(count);
   out->entries.resize(count);
   for (const Weir_index &index : m_indexes)
-  {
-    if (index.place == WEIR_ROWS)
-      continue;
-    std::string *key= &out->entry_keys[index.place], *payload= &out->payloads[index.place];
-    key->clear();
-    payload->clear();
-    bool has_null= index.key.encode_record(record, key);
-    if (index.covers)
-      index.payload.encode(record, payload);
-    weir_entry *entry= &out->entries[index.place];
-    entry->key= bytes_of(*key);
-    entry->payload= bytes_of(*payload);
-    entry->has_null= has_null;
-  }
+    if (index.place != WEIR_ROWS)
+      encode_entry(index, record, out);
+  for (const std::unique_ptr<Announced_index> &announced : m_announced)
+    encode_entry(announced->index, record, out);
   out->view.key= bytes_of(out->key);
   out->view.row= bytes_of(out->row);
   out->view.entries= out->entries.data();
   out->view.entry_count= count;
+}
+
+void ha_weir::encode_entry(const Weir_index &index, const uchar *record, Encoded_row *out)
+{
+  std::string *key= &out->entry_keys[index.place], *payload= &out->payloads[index.place];
+  key->clear();
+  payload->clear();
+  weir_entry *entry= &out->entries[index.place];
+  entry->has_null= index.key.encode_record(record, key);
+  if (index.covers)
+    index.payload.encode(record, payload);
+  entry->key= bytes_of(*key);
+  entry->payload= bytes_of(*payload);
 }
 
 int ha_weir::map_duplicate(weir_code code, int32_t duplicate)
@@ -70,9 +73,10 @@ int ha_weir::write_row(const uchar *record)
 {
   if (int error= take_part())
     return error;
+  m_number_error= 0;
   if (table->next_number_field && record == table->record[0])
     if (int error= update_auto_increment())
-      return error;
+      return m_number_error ? m_number_error : error;
   if (has_foreign_keys() && !m_parents.empty())
   {
     Row_point point(m_trx, true);
@@ -108,7 +112,10 @@ int ha_weir::insert_row(const uchar *record)
   int32_t duplicate= WEIR_ROWS;
   weir_code code= weir_table_insert(m_table, txn, &m_new.view, &duplicate);
   if (refreshed(code))
+  {
+    encode(record, &m_new);
     code= weir_table_insert(m_table, txn, &m_new.view, &duplicate);
+  }
   return code == WEIR_OK ? 0 : map_duplicate(code, duplicate);
 }
 
@@ -130,7 +137,11 @@ int ha_weir::update_row(const uchar *old_record, const uchar *new_record)
   int32_t duplicate= WEIR_ROWS;
   weir_code code= weir_table_update(m_table, m_trx->txn(), &m_old.view, &m_new.view, &duplicate);
   if (refreshed(code))
+  {
+    encode(old_record, &m_old);
+    encode(new_record, &m_new);
     code= weir_table_update(m_table, m_trx->txn(), &m_old.view, &m_new.view, &duplicate);
+  }
   if (code != WEIR_OK)
     return map_duplicate(code, duplicate);
   if (watched)
@@ -157,7 +168,10 @@ int ha_weir::delete_row(const uchar *record)
   encode(record, &m_old);
   weir_code code= weir_table_delete(m_table, m_trx->txn(), &m_old.view);
   if (refreshed(code))
+  {
+    encode(record, &m_old);
     code= weir_table_delete(m_table, m_trx->txn(), &m_old.view);
+  }
   if (code != WEIR_OK)
     return fail(code);
   if (referred_to)
@@ -183,6 +197,8 @@ void ha_weir::get_auto_increment(ulonglong offset, ulonglong increment, ulonglon
     code= m_share->reserve_numbers(m_table, m_trx->txn(), offset, increment, wanted, max, first, reserved);
   if (code != WEIR_OK)
   {
+    // All that the server can be told here is that there is no number.
+    m_number_error= fail(code);
     *first= ULONGLONG_MAX;
     *reserved= 0;
   }

@@ -182,6 +182,15 @@ void drop_temporary_tables()
       weir_table_drop(weir_database, bytes_of(name));
 }
 
+// What was prepared is decided now, but for the users' own XA transactions.
+int ddl_recovery_done(handlerton *)
+{
+  const uint64_t wait_ms= 1000;
+  if (weir_drop_unfinished_indexes(weir_database, wait_ms) != WEIR_OK)
+    sql_print_warning("Weir: %s", weir_message());
+  return 0;
+}
+
 weir_endpoint *endpoint= nullptr;
 
 int init(void *p)
@@ -235,6 +244,7 @@ int init(void *p)
   weir_hton->show_status= show_status;
   weir_hton->drop_database= drop_database;
   weir_hton->check_version= check_version;
+  weir_hton->signal_ddl_recovery_done= ddl_recovery_done;
   return 0;
 }
 

@@ -75,6 +75,20 @@ private:
   std::vector<Key_part_codec> m_parts;
 };
 
+// A key that ALTER is making, as who writes to the table meanwhile knows it: by what the engine keeps of it.
+class Announced_key
+{
+public:
+  static std::string describe(const KEY *key);
+  // False: there is nothing of the kind in the description.
+  bool read(TABLE *table, const std::string &description);
+  const KEY *key() const { return &m_key; }
+
+private:
+  std::vector<KEY_PART_INFO> m_parts;
+  KEY m_key= KEY();
+};
+
 // Keys to look for, as the server gives them: of an index that is not unique, columns of the primary key may follow those
 // of the index, without those that it has itself; in its entries, the whole primary key does.
 class Search_codec

@@ -68,9 +68,14 @@ void Weir_share::set_rows_per_key(const Rows_per_key &found, ulonglong rows)
 weir_code Weir_share::reserve_numbers(weir_table *table, weir_txn *txn, ulonglong offset, ulonglong increment,
                                       ulonglong wanted, ulonglong max, ulonglong *first, ulonglong *count)
 {
+  // The definition is locked before the mutex: an ALTER that waits for another writer may stand before this one, and
+  // that writer may want a number.
+  uint64_t next= 0;
+  weir_code code= weir_table_pass_number(table, txn, next);
+  if (code != WEIR_OK)
+    return code;
   std::lock_guard<std::mutex> guard(m_mutex);
-  uint64_t next;
-  weir_code code= weir_table_next_number(table, &next);
+  code= weir_table_next_number(table, &next);
   if (code != WEIR_OK)
     return code;
   if (increment == 0)

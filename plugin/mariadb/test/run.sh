@@ -22,6 +22,7 @@ done
 "$here/restart.sh" "$plugin" "$work/restart"
 "$here/operating.sh" "$plugin" "$work/operating" "$build/peers"
 "$here/convert.sh" "$plugin" "$work/convert"
+"$here/online.sh" "$plugin" "$work/online"
 "$here/suite.sh" "$plugin" "$work/suite"
 "$here/replication.sh" "$plugin" "$work/replication"
 "$here/parallel.sh" "$plugin" "$work/parallel"

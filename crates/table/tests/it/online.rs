@@ -2,8 +2,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use weir::{Background, Config, Db, Durability, SimVolume, TxnOptions};
-use weir_table::{Error, Index, Table, Tables, Value};
+use weir::{Background, Config, Db, Durability, SimVolume, TxnOptions, Wait};
+use weir_table::{Entry, Error, Index, IndexSpec, RowImage, Table, Tables, Value};
 
 use crate::support::{assert_sound, begin, bird, birds, config, fill, new_with_log};
 
@@ -133,6 +133,43 @@ fn large_keys_and_a_small_log() {
     }
     assert!(tables.add_index("birds", &Index::new("again", ["name"])).expect("an index"));
     assert_sound(&db, &tables);
+}
+
+/// A restart does not wait for what is prepared, as whoever decides it comes later.
+#[test]
+fn an_unfinished_index_stays_until_what_is_prepared_is_decided() {
+    let volume = SimVolume::new(35);
+    let threads = Config { background: Background::Threads, ..config() };
+    let start = |volume: &SimVolume| {
+        let db = Db::open_on(Arc::new(volume.clone()), threads.clone()).expect("a database");
+        let tables = Tables::open(&db).expect("its tables");
+        (db, tables)
+    };
+    let (db, tables) = start(&volume);
+    let spec = |name: &str| IndexSpec { name: name.into(), unique: false, definition: vec![] };
+    assert!(tables.create_raw("t", b"", &[]).expect("made"));
+    tables.announce_indexes("t", &[spec("more")]).expect("announced");
+    let insert = |db: &Db, tables: &Tables, key: &[u8]| {
+        let table = tables.open_raw("t").expect("the table");
+        let entries = [Entry { key: b"same", has_null: false, payload: b"" }];
+        let entries = &entries[..table.info().indexes.len()];
+        let mut txn = begin(db);
+        table.insert(&mut txn, RowImage { key, row: b"row", entries }).expect("an insert");
+        txn
+    };
+    insert(&db, &tables, b"1").prepare(b"x").expect("prepared");
+    drop(tables);
+    db.close().expect("close");
+    let (db, tables) = start(&volume);
+    let indexes = |tables: &Tables| tables.open_raw("t").expect("the table").info().indexes.len();
+    tables.drop_unfinished(Wait::No).expect("left");
+    assert_eq!(indexes(&tables), 1);
+    let _ = insert(&db, &tables, b"2").commit().expect("a commit");
+    assert!(db.rollback_prepared(b"x").expect("taken back"));
+    tables.drop_unfinished(Wait::No).expect("dropped");
+    assert_eq!(indexes(&tables), 0);
+    let _ = insert(&db, &tables, b"3").commit().expect("a commit");
+    db.close().expect("close");
 }
 
 /// What a prepared transaction has inserted is in an index that is added after a restart.

@@ -211,11 +211,14 @@ fn built_indexes_come_into_use_together_with_a_definition_or_not_at_all() {
         Ok(())
     };
     let (good, bad) = ([index("a", true), index("b", false)], [index("a", true), index("c", true)]);
-    let twice = tables.build_indexes("t", &bad, &mut make);
+    tables.announce_indexes("t", &bad).expect("announced");
+    let twice = tables.fill_indexes("t", &mut make);
     assert!(matches!(twice, Err(Error::Duplicate { index: Some(1) })), "{twice:?}");
+    tables.abandon_indexes("t").expect("abandoned");
     assert_eq!(tables.open_raw("t").expect("the table").info().indexes.len(), 2);
 
-    tables.build_indexes("t", &good, &mut make).expect("built");
+    tables.announce_indexes("t", &good).expect("announced");
+    tables.fill_indexes("t", &mut make).expect("filled");
     let before = tables.open_raw("t").expect("the table");
     assert!(before.info().indexes[2].building && before.index("a").is_err());
     tables.finish_indexes("t", b"another", &["n"]).expect("finished");
@@ -230,7 +233,7 @@ fn built_indexes_come_into_use_together_with_a_definition_or_not_at_all() {
         seen += 1;
     }
     assert_eq!(seen, 600);
-    tables.build_indexes("t", &[index("d", false)], &mut make).expect("built");
+    tables.announce_indexes("t", &[index("d", false)]).expect("announced");
     tables.abandon_indexes("t").expect("abandoned");
     assert_eq!(tables.open_raw("t").expect("the table").info().indexes.len(), 3);
     assert!(matches!(tables.finish_indexes("t", b"", &["d"]), Err(Error::NoIndex(_))));
