@@ -9,7 +9,7 @@ mod large;
 mod old_snapshots;
 mod prepared_locks;
 mod ranges;
-mod recovery_threads;
+mod recovery;
 mod support;
 mod transactions;
 mod updates;

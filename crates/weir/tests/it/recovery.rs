@@ -1,7 +1,10 @@
-//! Recovery gives the same database however many threads do it.
+//! Opening after a crash: pages are brought forward by whoever comes first, and the age is bounded.
 use std::sync::Arc;
+use std::time::Duration;
 
-use weir::{Background, Batch, Config, Db, Durability, SimVolume};
+use weir::{
+    Background, Batch, Config, Db, DoubleWriteConfig, DoubleWriteMode, Durability, SimVolume,
+};
 
 use crate::support::assert_sound;
 
@@ -128,4 +131,51 @@ fn seconds_of_recovery_bound_the_age() {
     let free = write(60 << 20);
     assert!(free > 40 << 20, "{free} bytes where the log alone decides");
     db.close().expect("closed");
+}
+
+/// A page that cannot be brought forward: the rest can be read, who asks for it is told, and the
+/// engine halts and says why.
+#[test]
+fn a_damaged_page_that_is_owed_redo() {
+    let volume = SimVolume::new(79);
+    // Its copy in the doublewrite area would mend it.
+    let doublewrite =
+        DoubleWriteConfig { mode: DoubleWriteMode::Off, ..DoubleWriteConfig::default() };
+    let config = Config { doublewrite, ..config(0) };
+    let manual = Config { background: Background::Manual, ..config.clone() };
+    let db = Db::open_on(Arc::new(volume.clone()), manual).expect("a database");
+    let (rows, others) = (db.create_tree("rows").expect("t"), db.create_tree("others").expect("t"));
+    others.put(b"key", b"value", Durability::Lazy).expect("a put");
+    for value in [[1; 90], [2; 90]] {
+        for n in 0u32..2_000 {
+            rows.put(&n.to_be_bytes(), &value, Durability::Lazy).expect("a put");
+        }
+        if value[0] == 1 {
+            db.checkpoint().expect("a checkpoint");
+        }
+    }
+    rows.put(b"last", b"synced", Durability::Synced).expect("a put");
+    let image = volume.snapshot();
+    image.corrupt("pages", 20 * 4096 + 1_000, 0x10).expect("flipped");
+    let db = Db::open_on(Arc::new(image), config).expect("opened");
+    let others = db.tree("others").expect("read").expect("the tree");
+    assert_eq!(others.get(b"key").expect("read").as_deref(), Some(&b"value"[..]));
+    let rows = db.tree("rows").expect("read").expect("the tree");
+    let read: Vec<_> = (0u32..2_000).map(|n| rows.get(&n.to_be_bytes())).collect();
+    let is_told = |e: &weir::Error| e.to_string().contains("page 20");
+    let (sound, damaged): (Vec<_>, Vec<_>) = read.into_iter().partition(Result::is_ok);
+    assert!(sound.len() > 1_900, "{} rows can be read", sound.len());
+    assert!(sound.into_iter().flatten().all(|value| value.as_deref() == Some(&[2; 90][..])));
+    let damaged: Vec<_> = damaged.into_iter().filter_map(Result::err).collect();
+    assert!(!damaged.is_empty() && damaged.iter().all(is_told), "{damaged:?}");
+    let why = || db.stats().halted.filter(|why| why.contains("page 20"));
+    for _ in 0..500 {
+        if why().is_some() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(why().is_some(), "the engine halts: {:?}", db.stats().halted);
+    assert!(rows.put(b"more", b"", Durability::Synced).is_err());
+    assert!(db.close().is_err(), "it cannot be closed in order");
 }
