@@ -26,6 +26,9 @@ use crate::engine::{
 use crate::error::Error;
 use crate::workers::{Site, Workers};
 
+/// A thread that brings pages forward for each so many frames, at most.
+const REDO_THREAD_FRAMES: u64 = 512;
+
 /// What opening had to do after a crash.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RecoveryReport {
@@ -310,12 +313,19 @@ impl Engine {
             clock: self.clock.clone(),
             writer: self.writer.clone(),
             seen: self.seen.clone(),
-            redo_threads: match self.config.recovery_threads {
-                0 => {
-                    std::thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2))
-                }
-                threads => threads,
-            },
+            redo_threads: self.redo_threads(),
         }
+    }
+
+    /// Each holds some frames while it waits for others: on many cores, a small pool would have
+    /// none left.
+    fn redo_threads(&self) -> usize {
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        let wanted = match self.config.recovery_threads {
+            0 => cores().div_ceil(2),
+            threads => threads,
+        };
+        let most = self.pool.residence().frames / REDO_THREAD_FRAMES;
+        wanted.min(most.max(1) as usize)
     }
 }
