@@ -39,6 +39,11 @@ for test in "${all[@]}"; do
 	if [ ! -d "$to" ]; then
 		mkdir "$to"
 		for file in "$from"/*.inc; do derive "$file" "$to/$(basename "$file")"; done
+		# Some ask for these by the suite's own folder.
+		if [ -d "$suites/suite/$suite/inc" ]; then
+			mkdir "$to/inc"
+			for file in "$suites/suite/$suite"/inc/*; do derive "$file" "$to/inc/$(basename "$file")"; done
+		fi
 		echo '--innodb --loose-innodb-buffer-pool-size=64M --plugin-load-add=ha_weirderived --weir-memory=64M --weir-log-capacity=64M' >"$to/suite.opt"
 	fi
 	derive "$from/$name.test" "$to/$name.test"
