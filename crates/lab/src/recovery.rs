@@ -2,7 +2,7 @@
 //! is measured.
 use crate::arm::Site;
 use crate::results::Result1;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -29,6 +29,9 @@ pub(crate) fn run(
     let open_seconds = clock.now_micros() as f64 / 1e6;
     let report = db.recovery_report().context("there was nothing to recover")?;
     while db.stats().pages_owed > 0 {
+        if let Some(why) = db.stats().halted {
+            bail!("after the kill the engine halted: {why}");
+        }
         std::thread::sleep(Duration::from_millis(1));
     }
     let all_seconds = clock.now_micros() as f64 / 1e6;
