@@ -5,6 +5,7 @@ use crate::backoff::Backoff;
 use crate::error::PoolError;
 use crate::guard::Exclusive;
 use crate::latch::{Latch, Word};
+use crate::owed::OwedPage;
 use crate::pool::Pool;
 use crate::store::StoreRead;
 
@@ -13,11 +14,19 @@ use crate::store::StoreRead;
 const BATCH_PAGES: u64 = 64;
 const BATCH_POOL_SHARE: u64 = 8;
 
-/// An absent page whose latch is held, and the frame that it is to go to.
+/// An absent page whose latch is held, the frame that it is to go to, and what it is owed.
 struct Coming {
     page: PageNo,
     word: Word,
     frame: u32,
+    owed: Option<OwedPage>,
+}
+
+impl Coming {
+    /// Whether what is on disk matters.
+    fn is_read(&self) -> bool {
+        !self.owed.as_ref().is_some_and(OwedPage::makes)
+    }
 }
 
 impl Pool {
@@ -37,32 +46,11 @@ impl Pool {
             self.return_frame(frame);
             return Ok(None);
         }
-        if let Err(e) = self.read_one(page, frame) {
-            latch.release(word, None, false);
-            self.return_frame(frame);
-            return Err(e);
-        }
-        Ok(Some(self.attach(page, word, frame)))
-    }
-
-    /// Fills a frame that no word names with a page whose latch is held.
-    fn read_one(&self, page: PageNo, frame: u32) -> Result<(), PoolError> {
+        let come = Coming { page, word, frame, owed: self.owed.find(page) };
         // SAFETY: the frame was taken from the free list: no page word names it.
-        let bytes = unsafe { self.frames.bytes(frame) };
-        let owed = self.owed.find(page);
-        if owed.as_ref().is_some_and(|owed| owed.makes()) {
-            bytes.fill(0);
-        } else {
-            self.store.read(page, bytes)?;
-            self.stats.reads.add(1);
-        }
-        match owed {
-            Some(owed) => self.bring_forward(&owed, frame, bytes),
-            None => {
-                self.install(page, frame);
-                Ok(())
-            }
-        }
+        let read =
+            come.is_read().then(|| self.store.read(page, unsafe { self.frames.bytes(frame) }));
+        self.arrive(come, read).map(Some)
     }
 
     pub(crate) fn install(&self, page: PageNo, frame: u32) {
@@ -130,33 +118,21 @@ impl Pool {
 
     fn bring_batch(&self, pages: &[PageNo]) -> Result<(), PoolError> {
         let (coming, mut result) = self.take_absent(pages);
-        let mut outcomes: Vec<(PageNo, Result<(), PoolError>)> = {
-            let is_read = |page| !self.owed.find(page).is_some_and(|owed| owed.makes());
-            let mut reads: Vec<StoreRead<'_>> = coming
-                .iter()
-                .filter(|come| is_read(come.page))
-                .map(|come| {
-                    // SAFETY: the frame was taken from the free list: no page word names it.
-                    let buf = unsafe { self.frames.bytes(come.frame) };
-                    StoreRead { page: come.page, buf, outcome: Ok(()) }
-                })
-                .collect();
-            self.store.read_many(&mut reads);
-            self.stats.reads.add(reads.len() as u64);
-            reads.into_iter().map(|read| (read.page, read.outcome)).collect()
-        };
-        outcomes.reverse();
+        let mut reads: Vec<StoreRead<'_>> = coming
+            .iter()
+            .filter(|come| come.is_read())
+            .map(|come| {
+                // SAFETY: the frame was taken from the free list: no page word names it.
+                let buf = unsafe { self.frames.bytes(come.frame) };
+                StoreRead { page: come.page, buf, outcome: Ok(()) }
+            })
+            .collect();
+        self.store.read_many(&mut reads);
+        let outcomes: Vec<_> = reads.into_iter().map(|read| read.outcome).collect();
+        let mut outcomes = outcomes.into_iter();
         for come in coming {
-            let was_read = outcomes.last().is_some_and(|read| read.0 == come.page);
-            let read = if was_read { outcomes.pop() } else { None };
-            let arrived = self.arrive(&come, read.map(|read| read.1));
-            if let Err(e) = arrived {
-                if let Some(latch) = self.latch(come.page) {
-                    latch.release(come.word, None, false);
-                }
-                self.return_frame(come.frame);
-                result = result.and(Err(e));
-            }
+            let read = if come.is_read() { outcomes.next() } else { None };
+            result = result.and(self.arrive(come, read).map(drop));
         }
         result
     }
@@ -179,7 +155,7 @@ impl Pool {
                 Err(e) => return (coming, Err(e)),
             };
             if latch.try_exclusive(word) {
-                coming.push(Coming { page, word, frame });
+                coming.push(Coming { page, word, frame, owed: self.owed.find(page) });
             } else {
                 self.return_frame(frame);
             }
@@ -187,19 +163,44 @@ impl Pool {
         (coming, result)
     }
 
-    /// A page has been read, or (`None`) is made from nothing: it gets what it is owed.
-    fn arrive(&self, come: &Coming, read: Option<Result<(), PoolError>>) -> Result<(), PoolError> {
+    /// A page has been read, or (`None`) is made from nothing: it gets what it is owed. One that
+    /// cannot be had is let go of.
+    fn arrive(
+        &self,
+        come: Coming,
+        read: Option<Result<(), PoolError>>,
+    ) -> Result<Exclusive<'_>, PoolError> {
+        let Coming { page, word, frame, owed } = come;
+        self.fill(page, frame, owed, read).inspect_err(|_| {
+            let latch = self.latch(page).expect("POOL-6: a held page has a word");
+            latch.release(word, None, false);
+            self.return_frame(frame);
+        })?;
+        Ok(self.attach(page, word, frame))
+    }
+
+    fn fill(
+        &self,
+        page: PageNo,
+        frame: u32,
+        owed: Option<OwedPage>,
+        read: Option<Result<(), PoolError>>,
+    ) -> Result<(), PoolError> {
         // SAFETY: the frame was taken from the free list: no page word names it.
-        let bytes = unsafe { self.frames.bytes(come.frame) };
+        let bytes = unsafe { self.frames.bytes(frame) };
         match read {
-            Some(outcome) => outcome?,
+            Some(outcome) => {
+                outcome?;
+                self.stats.reads.add(1);
+            }
             None => bytes.fill(0),
         }
-        match self.owed.find(come.page) {
-            Some(owed) => self.bring_forward(&owed, come.frame, bytes)?,
-            None => self.install(come.page, come.frame),
+        match owed {
+            Some(owed) => self.bring_forward(&owed, frame, bytes),
+            None => {
+                self.install(page, frame);
+                Ok(())
+            }
         }
-        drop(self.attach(come.page, come.word, come.frame));
-        Ok(())
     }
 }

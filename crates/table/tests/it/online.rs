@@ -135,16 +135,18 @@ fn large_keys_and_a_small_log() {
     assert_sound(&db, &tables);
 }
 
+/// A database with its threads, as it is found.
+fn start(volume: &SimVolume) -> (Db, Tables) {
+    let threads = Config { background: Background::Threads, ..config() };
+    let db = Db::open_on(Arc::new(volume.clone()), threads).expect("a database");
+    let tables = Tables::open(&db).expect("its tables");
+    (db, tables)
+}
+
 /// A restart does not wait for what is prepared, as whoever decides it comes later.
 #[test]
 fn an_unfinished_index_stays_until_what_is_prepared_is_decided() {
     let volume = SimVolume::new(35);
-    let threads = Config { background: Background::Threads, ..config() };
-    let start = |volume: &SimVolume| {
-        let db = Db::open_on(Arc::new(volume.clone()), threads.clone()).expect("a database");
-        let tables = Tables::open(&db).expect("its tables");
-        (db, tables)
-    };
     let (db, tables) = start(&volume);
     let spec = |name: &str| IndexSpec { name: name.into(), unique: false, definition: vec![] };
     assert!(tables.create_raw("t", b"", &[]).expect("made"));
@@ -176,12 +178,6 @@ fn an_unfinished_index_stays_until_what_is_prepared_is_decided() {
 #[test]
 fn an_index_waits_for_what_is_prepared_also_after_a_restart() {
     let volume = SimVolume::new(34);
-    let threads = Config { background: Background::Threads, ..config() };
-    let start = |volume: &SimVolume| {
-        let db = Db::open_on(Arc::new(volume.clone()), threads.clone()).expect("a database");
-        let tables = Tables::open(&db).expect("its tables");
-        (db, tables)
-    };
     let (db, tables) = start(&volume);
     let table = birds(&tables);
     fill(&db, &table, 1..20);
