@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 mod archive;
 mod back;
+mod by_txn;
 mod change;
 mod cleanup;
 mod cursor;

@@ -3,9 +3,8 @@
 //!
 //! A snapshot is one commit number (D6): taking it copies no list. A row whose writer is not in the
 //! registry any more was written by a transaction that everybody sees.
-use std::collections::hash_map::{Entry, HashMap};
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,6 +12,7 @@ use parking_lot::{Mutex, RwLock};
 use weir_base::{Lsn, TxnId};
 
 use crate::archive::{Archive, OldView};
+use crate::by_txn::ByTxn;
 use crate::ended::Ended;
 use crate::gate::Gate;
 use crate::past::{Past, State};
@@ -20,25 +20,7 @@ use crate::past::{Past, State};
 const SHARDS: usize = 64;
 
 /// Transactions whose numbers have the same remainder.
-type Shard = RwLock<HashMap<TxnId, Arc<Past>, BuildHasherDefault<NumberHasher>>>;
-
-/// Numbers are given out one after another: scattering them is enough.
-#[derive(Default)]
-struct NumberHasher(u64);
-
-impl Hasher for NumberHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.write_u64(u64::from(byte)));
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
-    }
-}
+type Shard = RwLock<ByTxn<Arc<Past>>>;
 
 /// The registry.
 pub struct Registry {

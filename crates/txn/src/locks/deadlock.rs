@@ -5,10 +5,11 @@
 //! What it does not find is not there: a circle stays until someone ends it, its last wait begins
 //! after the others, and the search starts from that wait.
 use std::cmp::Reverse;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use weir_base::TxnId;
+
+use crate::by_txn::ByTxn;
 
 use super::blockers::Blocker;
 use super::owner::{Outcome, Owner};
@@ -27,6 +28,16 @@ struct Node {
 }
 
 impl LockTable {
+    /// Ends every circle of waits that goes through `start`, whose wait has just begun.
+    ///
+    /// Nobody can wait for one who holds nothing and has only now come to the end of its queue, as
+    /// most do who wait for a hot row. Who comes to wait for it later searches then.
+    pub(super) fn end_new_deadlocks(&self, start: &Arc<Owner>) {
+        if !start.holds_nothing() {
+            self.end_deadlocks(start);
+        }
+    }
+
     /// Ends every circle of waits that goes through `start`.
     pub(super) fn end_deadlocks(&self, start: &Arc<Owner>) {
         while let Some(circle) = self.circle_through(start) {
@@ -58,7 +69,7 @@ impl LockTable {
     /// A circle of waits through `start`, if there is one.
     fn circle_through(&self, start: &Arc<Owner>) -> Option<Circle> {
         let mut nodes = vec![Node { owner: Arc::clone(start), waiter: 0 }];
-        let mut seen: HashMap<TxnId, usize> = HashMap::from([(start.id(), 0)]);
+        let mut seen: ByTxn<usize> = ByTxn::from_iter([(start.id(), 0)]);
         let mut open = vec![0];
         let mut blockers = Vec::new();
         while let Some(at) = open.pop() {

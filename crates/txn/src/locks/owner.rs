@@ -1,9 +1,10 @@
 //! A transaction as the lock table knows it: what it holds, and what it waits for.
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use weir_base::{TreeId, TxnId};
+
+use crate::by_txn::ByTxn;
 
 use super::place::Target;
 use super::refused::Edge;
@@ -123,6 +124,11 @@ impl Owner {
         std::mem::take(&mut state.locks)
     }
 
+    /// Whether it holds nothing: then nobody waits for it but who queues behind it.
+    pub(super) fn holds_nothing(&self) -> bool {
+        self.state.lock().locks.is_empty()
+    }
+
     /// Where it holds something.
     pub(super) fn targets(&self) -> Vec<Target> {
         self.state.lock().locks.clone()
@@ -159,6 +165,11 @@ impl Owner {
             Wait::On { target, .. } => Some(target.clone()),
             _ => None,
         }
+    }
+
+    /// Whether it waits.
+    pub(super) fn is_waiting(&self) -> bool {
+        matches!(self.state.lock().wait, Wait::On { .. })
     }
 
     /// Says that its present wait or the next one is to end; returns where it waits.
@@ -245,7 +256,7 @@ const PARTS: usize = 64;
 #[cfg(loom)]
 const PARTS: usize = 1;
 
-type Part = HashMap<TxnId, Arc<Owner>>;
+type Part = ByTxn<Arc<Owner>>;
 
 /// The registered transactions by number.
 pub(super) struct Registry {
@@ -254,7 +265,7 @@ pub(super) struct Registry {
 
 impl Registry {
     pub(super) fn new() -> Self {
-        Registry { parts: (0..PARTS).map(|_| Mutex::new(Part::new())).collect() }
+        Registry { parts: (0..PARTS).map(|_| Mutex::new(Part::default())).collect() }
     }
     fn part(&self, id: TxnId) -> Guard<'_, Part> {
         // Numbers are given in sequence: their lowest bits spread them evenly.

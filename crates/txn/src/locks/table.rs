@@ -250,10 +250,13 @@ impl LockTable {
         });
         // Its own circles first: a bystander may be in a longer one that is gone with them.
         if let Ok(Some(_)) = result {
-            self.end_deadlocks(owner);
+            self.end_new_deadlocks(owner);
         }
-        // These wait for the writer too now, which they did not know of when they began.
-        delayed.iter().for_each(|owner: &Arc<Owner>| self.end_deadlocks(owner));
+        // These wait for the writer too now, which they did not know of when they began. If it does
+        // not wait itself there is no circle yet, and it searches when it comes to wait.
+        if writer.is_some_and(|writer| writer.is_waiting()) {
+            delayed.iter().for_each(|owner: &Arc<Owner>| self.end_deadlocks(owner));
+        }
         result
     }
 
