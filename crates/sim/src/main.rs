@@ -18,8 +18,9 @@ weir-sim: crashes a database on a simulated disk and looks at what is there afte
   --planted BUG     plant a bug: skip-log-gate, torn-pages, pages-not-synced, log-not-synced,
                     doublewrite-not-synced; with --sessions: pin-forgotten, carried-short,
                     row-not-restored, cleanup-not-noted, snapshot-too-new, locks-not-asked,
-                     ranges-not-locked, prepared-short, versions-not-archived,
-                     prepared-forgets-locks, dropped-tree-not-freed, drop-not-locked
+                    ranges-not-locked, prepared-short, versions-not-archived,
+                    forgotten-too-soon, prepared-forgets-locks, dropped-tree-not-freed,
+                    drop-not-locked, index-too-early, owed-forgotten
   --repeat S        run the scenario of seed S alone
   --crash-after L   with --repeat: crash after these steps (as 12,400)
   --only L          with --repeat: do these operations only (as 0-3,17)";

@@ -23,7 +23,7 @@ pub enum Planted {
 
 impl Planted {
     /// All of them, with the names that the command line takes.
-    pub const ALL: [(&'static str, Planted); 20] = [
+    pub const ALL: [(&'static str, Planted); 21] = [
         ("nothing", Planted::Nothing),
         ("skip-log-gate", Planted::SkipLogGate),
         ("torn-pages", Planted::TornPages),
@@ -42,6 +42,7 @@ impl Planted {
         ("versions-not-archived", Planted::Txn(PlantedBug::VersionsNotArchived)),
         ("dropped-tree-not-freed", Planted::Txn(PlantedBug::DroppedTreeNotFreed)),
         ("drop-not-locked", Planted::Txn(PlantedBug::DropNotLocked)),
+        ("forgotten-too-soon", Planted::Txn(PlantedBug::ForgottenTooSoon)),
         ("owed-forgotten", Planted::Txn(PlantedBug::OwedForgotten)),
         ("index-too-early", Planted::Txn(PlantedBug::IndexTooEarly)),
     ];

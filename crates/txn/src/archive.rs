@@ -69,6 +69,8 @@ pub(crate) struct Archive {
     cohorts: RwLock<Vec<Cohort>>,
     /// No view hides anybody below this number.
     floor: AtomicU64,
+    /// The number of the youngest snapshot that has a view; 0: none has.
+    newest: AtomicU64,
     versions: AtomicU64,
     keys: Keys,
 }
@@ -78,6 +80,7 @@ impl Default for Archive {
         Archive {
             cohorts: RwLock::default(),
             floor: AtomicU64::new(u64::MAX),
+            newest: AtomicU64::new(0),
             versions: AtomicU64::new(0),
             keys: Keys::default(),
         }
@@ -116,6 +119,18 @@ impl Archive {
                 .any(|view| view.is_held() && view.hides(writer))
     }
 
+    /// All snapshots that are held and have this number or a lower one have a view; 0: none has.
+    pub(crate) fn newest(&self) -> u64 {
+        self.newest.load(Ordering::Acquire)
+    }
+
+    /// Whether no old snapshot that is held sees what `writer` did.
+    pub(crate) fn is_hidden_from_all(&self, writer: TxnId) -> bool {
+        let cohorts = self.cohorts.read();
+        let mut views = cohorts.iter().flat_map(|cohort| &cohort.views);
+        views.all(|view| !view.is_held() || view.hides(writer))
+    }
+
     /// Whether the snapshot `at` is an old one and does not see what `writer` did.
     pub(crate) fn hides(&self, at: u64, writer: TxnId) -> bool {
         writer >= self.floor()
@@ -143,12 +158,14 @@ impl Archive {
     pub(crate) fn set_cohorts(&self, cohorts: Vec<Cohort>) {
         let mut now = self.cohorts.write();
         let views = cohorts.iter().flat_map(|cohort| &cohort.views);
-        let floor = views.map(|view| view.floor().0).min().unwrap_or(u64::MAX);
+        let floor = views.clone().map(|view| view.floor().0).min().unwrap_or(u64::MAX);
+        let newest = views.map(|view| view.at).max().unwrap_or(0);
         if cohorts.is_empty() {
             self.versions.store(0, Ordering::Relaxed);
         }
         self.floor.store(floor, Ordering::Release);
         *now = cohorts;
+        self.newest.store(newest, Ordering::Release);
     }
 
     /// The version of a row that the snapshot `at` sees, into `value`, when whoever wrote it later

@@ -33,6 +33,8 @@ pub enum PlantedBug {
     IndexTooEarly,
     /// Versions for old snapshots are forgotten, not archived.
     VersionsNotArchived,
+    /// A transaction is forgotten as it commits though an old snapshot wants what it remembers.
+    ForgottenTooSoon,
     /// The checkpoint does not wait for pages that are owed redo.
     OwedForgotten,
 }

@@ -173,21 +173,30 @@ impl Registry {
 
     /// Ends a transaction as committed: all see its changes who take their snapshot from now on.
     /// What its commit left to do keeps its pin. Returns its commit number.
-    pub fn commit(&self, past: &Arc<Past>) -> u64 {
+    ///
+    /// `spent_for`: no snapshot of this number or an older one wants what it remembers. If there is
+    /// no younger one either, it is forgotten at once.
+    pub fn commit(&self, past: &Arc<Past>, spent_for: Option<u64>) -> u64 {
         let unpin = {
             let work = past.work.lock();
             past.set_heavy(work.is_heavy());
             work.todo.is_empty()
         };
-        self.conclude(past, true, unpin)
+        self.conclude(past, true, unpin, spent_for.filter(|_| unpin))
     }
 
     /// Ends a transaction as taken back, after its rows have been restored.
     pub fn abort(&self, past: &Arc<Past>) {
-        self.conclude(past, false, true);
+        self.conclude(past, false, true, None);
     }
 
-    fn conclude(&self, past: &Arc<Past>, committed: bool, unpin: bool) -> u64 {
+    fn conclude(
+        &self,
+        past: &Arc<Past>,
+        committed: bool,
+        unpin: bool,
+        spent_for: Option<u64>,
+    ) -> u64 {
         let bytes = past.memory_bytes();
         let mut inner = self.inner.lock();
         let number = self.last_commit.load(Ordering::Relaxed) + 1;
@@ -201,6 +210,12 @@ impl Registry {
         let floor = inner.open.first().copied().unwrap_or(past.id());
         inner.open.remove(&past.id());
         inner.ended.push(past.clone(), floor, bytes);
+        let newest = inner.snapshots.range(..number).next_back().map(|(&at, _)| at);
+        if newest.is_some_and(|at| spent_for.is_some_and(|old| at <= old)) {
+            // As if it had been archived.
+            inner.ended.remove(number);
+            self.remove(&mut inner, past.id());
+        }
         number
     }
 
@@ -536,7 +551,7 @@ mod tests {
         let registry = Arc::new(Registry::new(TxnId(5)));
         let writer = registry.open();
         let before = registry.snapshot();
-        let number = registry.commit(&writer);
+        let number = registry.commit(&writer, None);
         assert!(before.number() < number);
         let mut out = Vec::new();
         registry.take_purgeable(9, true, &mut out);

@@ -87,7 +87,7 @@ impl Writer {
         (work.undo, work.todo) = (refs.into(), found.todo);
         if found.fate == Fate::Committed {
             drop(work);
-            self.registry().commit(&past);
+            self.registry().commit(&past, None);
             return Ok(None);
         }
         let _ = self.locks().register(found.id);

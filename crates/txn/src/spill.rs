@@ -81,6 +81,27 @@ impl Writer {
         }
     }
 
+    /// The number of the youngest old snapshot, if neither it nor an older one wants what `past`
+    /// remembers: what a row was before each of its changes was archived before, as far as they
+    /// need it. Where rows change again and again beside an old snapshot, that is most of them.
+    pub(crate) fn spent_for(&self, past: &Past) -> Option<u64> {
+        let (registry, archive) = (self.registry(), &self.registry().archive);
+        // Read first: a snapshot that becomes old meanwhile may see what these do not.
+        let old = archive.newest();
+        if old == 0 || past.stored_changes() > 0 {
+            return None;
+        }
+        let is_archived = |before: Stamp| {
+            before.writer == past.id()
+                || self.has(PlantedBug::ForgottenTooSoon)
+                || (archive.is_hidden_from_all(before.writer)
+                    && registry.find(before.writer).is_none())
+        };
+        let mut changes = 1..=past.changes();
+        let spent = changes.all(|seq| past.stamp_in_memory(seq).is_none_or(is_archived));
+        spent.then_some(old)
+    }
+
     /// Drops all archives: nobody holds a snapshot any more, nor will.
     ///
     /// # Errors

@@ -294,7 +294,7 @@ impl Txn {
 
     /// The commit is in the log.
     pub(crate) fn committed(&mut self, w: &Writer, past: &Arc<Past>) {
-        w.registry().commit(past);
+        w.registry().commit(past, w.spent_for(past));
         w.locks().end(past.id());
         self.finish();
         w.purge_some(PURGE_AT_COMMIT, false);

@@ -165,6 +165,7 @@ fn planted_bugs_of_transactions_are_found() {
     is_found(PlantedBug::DroppedTreeNotFreed, 60);
     is_found(PlantedBug::DropNotLocked, 200);
     is_found(PlantedBug::VersionsNotArchived, 40);
+    is_found(PlantedBug::ForgottenTooSoon, 100);
     is_found(PlantedBug::OwedForgotten, 100);
 }
 
