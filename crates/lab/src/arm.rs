@@ -95,6 +95,8 @@ pub(crate) struct Arm {
     pub(crate) doublewrite: DoubleWrite,
     pub(crate) log_factor: f64,
     pub(crate) resizes: Vec<Resize>,
+    /// Another load than the site's: threads and times, as `weir bench --threads` has them.
+    pub(crate) load: Option<&'static str>,
 }
 
 impl Arm {
@@ -109,6 +111,7 @@ impl Arm {
             doublewrite: DoubleWrite::default(),
             log_factor: 1.0,
             resizes: Vec::new(),
+            load: None,
         }
     }
 
@@ -156,7 +159,8 @@ impl Arm {
     pub(crate) fn group(&self) -> String {
         let resized: Vec<String> =
             self.resizes.iter().map(|resize| format!(" x{}", resize.factor)).collect();
-        format!("{:?} x{}{}", self.doublewrite, self.log_factor, resized.concat())
+        let load = self.load.unwrap_or_default();
+        format!("{:?} x{}{}{load}", self.doublewrite, self.log_factor, resized.concat())
     }
 }
 
@@ -191,8 +195,9 @@ pub(crate) fn run_arm(
 
 fn options(arm: &Arm, site: &Site, dir: &Path, knobs: &Knobs) -> Result<Options> {
     let kind = if site.rows > 0 { WorkloadKind::Update } else { WorkloadKind::Tpcc };
-    let steps = site.threads.contains(':');
-    let phases = Phases::parse(&site.threads, (!steps).then_some(site.seconds))?;
+    let load = arm.load.unwrap_or(&site.threads);
+    let steps = load.contains(':');
+    let phases = Phases::parse(load, (!steps).then_some(site.seconds))?;
     let lab = Lab::with_policy(setup(arm.kind, knobs, arm.neighbours, site.speed));
     Ok(Options {
         rows: site.rows,

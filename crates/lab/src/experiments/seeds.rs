@@ -276,7 +276,7 @@ fn recovery() -> Experiment {
         name: "kill with an old checkpoint: how long until it is open again",
         seed: "4, What is a big innodb_log_file_size? (2016)",
         found: "10 GB of age take 20 minutes, 25 GB take 45, on one core: 9 MB of log a second",
-        missing: "opening before redo is done",
+        missing: "",
         site: |site| {
             let (rows, log_bytes) =
                 if site.quick { (1_000_000, 64 << 20) } else { (10_000_000, 400 << 20) };
@@ -300,6 +300,11 @@ fn recovery() -> Experiment {
     }
 }
 
+/// Bursts of twice the usual clients, then a wave from few to many and back.
+const BURSTS_AND_WAVE: &str =
+    "4:120s,64:30s,4:120s,64:30s,4:120s,10:60s,18:60s,26:60s,32:60s,26:60s,18:60s,10:60s,4:60s";
+const BURSTS_AND_WAVE_QUICK: &str = "4:2s,64:1s,4:2s,64:1s,4:2s,14:1s,24:1s,32:2s,24:1s,14:1s,4:1s";
+
 fn change() -> Experiment {
     Experiment {
         number: 12,
@@ -310,14 +315,14 @@ fn change() -> Experiment {
         missing: "where the log is resized, ages are parts of the smaller log's limit: beyond 100 \
                   % are those that the larger one left",
         site: |site| {
-            let threads = if site.quick { "4:5s,32:5s,4:5s" } else { "4:600s,32:600s,4:600s" };
-            let seconds = if site.quick { 15 } else { 1800 };
+            let threads = if site.quick { "4:4s,32:4s,4:4s" } else { "4:600s,32:600s,4:600s" };
+            let seconds = if site.quick { 12 } else { 1800 };
             let warmup = Some(if site.quick { 3 } else { 600 });
             // Small enough that four threads have filled it when the first step comes.
             let log_bytes = if site.quick { site.log_bytes / 2 } else { site.log_bytes };
             Site { threads: threads.to_owned(), seconds, warmup, log_bytes, ..site }
         },
-        work: Work::Arms(|_| {
+        work: Work::Arms(|site| {
             // Twice as large in the middle of the first step, back in the middle of the second.
             let resizes =
                 vec![Resize { after: 0.17, factor: 2.0 }, Resize { after: 0.5, factor: 1.0 }];
@@ -328,34 +333,41 @@ fn change() -> Experiment {
             };
             let own = Arm::deadline().named("deadline, log x2 and back");
             let other = mysql("mysql_8 C=1, log x2 and back", 1.0);
+            let load = Some(if site.quick { BURSTS_AND_WAVE_QUICK } else { BURSTS_AND_WAVE });
             vec![
                 Arm::deadline(),
                 mysql("mysql_8 C=1", 1.0),
                 mysql("mysql_8 C=2", 2.0),
                 Arm { resizes: resizes.clone(), ..own },
                 Arm { resizes, ..other },
+                Arm { load, ..Arm::deadline().named("deadline, bursts and a wave") },
+                Arm { load, ..mysql("mysql_8 C=1, bursts and a wave", 1.0) },
             ]
         }),
         judge: |results| {
             let stalled = |name: &str| results.get(name).stalled;
             let (own, resized) = ("deadline", "deadline, log x2 and back");
+            let waves = "deadline, bursts and a wave";
             let steps = |name: &str| {
                 let all = results.get(name).phases;
                 let cells = all.iter().map(|(threads, tps)| format!("{threads}: {tps:.0}"));
                 cells.collect::<Vec<_>>().join(", ")
             };
             Finding::new(
-                stalled(own) + stalled(resized) == 0,
+                stalled(own) + stalled(resized) + stalled(waves) == 0,
                 format!(
                     "without a knob there are {} stalled seconds and by threads {}; mysql_8 with \
                      C as needed on average has {}, with twice that {}. While the log is resized \
-                     twice deadline has {} stalled seconds, mysql_8 {}",
+                     twice deadline has {} stalled seconds, mysql_8 {}; with bursts and a wave {} \
+                     and {}",
                     stalled(own),
                     steps(own),
                     steps("mysql_8 C=1"),
                     steps("mysql_8 C=2"),
                     stalled(resized),
                     stalled("mysql_8 C=1, log x2 and back"),
+                    stalled(waves),
+                    stalled("mysql_8 C=1, bursts and a wave"),
                 ),
             )
         },
