@@ -400,15 +400,14 @@ impl Writer {
         }
         let header = Header { txn: Some(past.id()), ..Header::default() };
         let last = Header { commits: true, ..header };
-        let loaded =
-            tree.bulk_load(entries, header, last, &mut |event| txn.hear(self, &past, event));
+        let loaded = txn.hear(self, &past, |tell| tree.bulk_load(entries, header, last, tell));
         match loaded {
             Ok(count) => {
                 let end = self.env.pool.log().end();
                 txn.committed(self, &past);
                 Ok((count, end))
             }
-            Err(e) => Err(self.undone(&mut txn, e.into())),
+            Err(e) => Err(self.undone(&mut txn, e)),
         }
     }
 
