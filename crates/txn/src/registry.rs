@@ -226,17 +226,17 @@ impl Registry {
     /// it.
     pub fn end(&self, id: TxnId) {
         let mut inner = self.inner.lock();
-        inner.pins.remove(&id);
         if self.remove(&mut inner, id) {
             self.open.fetch_sub(1, Ordering::SeqCst);
         }
+        self.raise_low(&inner);
     }
 
+    /// Knows a transaction no more; `raise_low` is to follow.
     fn remove(&self, inner: &mut Inner, id: TxnId) -> bool {
         inner.open.remove(&id);
-        let was_there = self.shard(id).write().remove(&id).is_some();
-        self.raise_low(inner);
-        was_there
+        inner.pins.remove(&id);
+        self.shard(id).write().remove(&id).is_some()
     }
 
     /// Some are known no more: rows of more writers are everybody's.
@@ -423,8 +423,7 @@ impl Registry {
             for past in some {
                 // Unless it is being purged, or is gone already.
                 if past.number().is_some_and(|number| inner.ended.remove(number).is_some()) {
-                    inner.pins.remove(&past.id());
-                    self.shard(past.id()).write().remove(&past.id());
+                    self.remove(&mut inner, past.id());
                 }
             }
             self.raise_low(&inner);
@@ -445,9 +444,9 @@ impl Registry {
     pub(crate) fn forget(&self, all: &[Arc<Past>]) {
         let mut inner = self.inner.lock();
         for past in all {
-            inner.pins.remove(&past.id());
             self.remove(&mut inner, past.id());
         }
+        self.raise_low(&inner);
     }
 
     /// Takes up to `max` committed transactions whose versions some snapshot may need, oldest
@@ -480,6 +479,7 @@ impl Registry {
                 self.remove(&mut inner, past.id());
             }
         }
+        self.raise_low(&inner);
     }
 }
 
