@@ -238,7 +238,7 @@ impl Writer {
         view: View,
         out: &mut Vec<u8>,
     ) -> Result<bool, TreeError> {
-        let reader = Reader { registry: &self.registry, own, view };
+        let reader = Reader::new(&self.registry, own, view);
         let mut patience = 8;
         let mut looks = Looks::default();
         loop {

@@ -197,5 +197,5 @@ fn looker<'t>(snapshot: &Option<Snapshot>, txn: &'t mut Txn) -> Looker<'t> {
         Some(snapshot) => View::At(snapshot.number()),
         None => txn.raw.view(&txn.engine.writer),
     };
-    Looker { writer: &txn.engine.writer, own, view }
+    Looker::new(&txn.engine.writer, own, view)
 }

@@ -245,7 +245,13 @@ impl Registry {
     #[inline]
     #[must_use]
     pub fn is_old(&self, writer: TxnId) -> bool {
-        writer.0 < self.low.load(Ordering::Acquire)
+        writer < self.low()
+    }
+
+    /// Everybody sees what writers below this number wrote.
+    #[inline]
+    pub(crate) fn low(&self) -> TxnId {
+        TxnId(self.low.load(Ordering::Acquire))
     }
 
     /// The transaction, if it is known.

@@ -142,3 +142,44 @@ fn what_is_there_all_along_is_met_once_though_the_visitor_changes_the_tree() {
     let report = db.check(&mut |_, _| {}).expect("a check");
     assert_eq!(report.problems, Vec::<String>::new());
 }
+
+/// What is taken back while the visitor is at work was never there, nor was what its writer has
+/// changed once more.
+#[test]
+fn nothing_is_lent_that_was_never_committed() {
+    let db = open(4);
+    let tree = db.create_tree("t").expect("a tree");
+    for n in 0..4 {
+        tree.put(&key(n), b"before", Durability::Lazy).expect("a put");
+    }
+    for (commits, early) in [(false, false), (false, true), (true, false), (true, true)] {
+        let wait = TxnOptions { isolation: Isolation::RepeatableRead, lock_wait: Wait::No };
+        let mut other = db.begin(wait);
+        other.put(&tree, &key(2), b"not yet").expect("a put");
+        let mut other = Some(other);
+        let mut end = || {
+            let Some(mut other) = other.take() else { return };
+            if commits {
+                other.put(&tree, &key(2), b"after").expect("a put");
+                other.commit_durably(Durability::Lazy).expect("committed");
+            } else {
+                other.rollback().expect("taken back");
+            }
+        };
+        let mut cursor = tree.cursor();
+        assert!(cursor.seek_first().expect("a seek"));
+        if early {
+            end();
+        }
+        let mut values = Vec::new();
+        let visit = |_: &[u8], value: &[u8]| {
+            values.push(value.to_vec());
+            end();
+            ControlFlow::Continue(())
+        };
+        cursor.visit(visit).expect("visited");
+        let third: &[u8] = if commits { b"after" } else { b"before" };
+        assert_eq!(values, [b"before", b"before", third, b"before"], "{commits} {early}");
+        tree.put(&key(2), b"before", Durability::Lazy).expect("a put");
+    }
+}
