@@ -331,6 +331,20 @@ impl<'a> Op<'a> {
         }
     }
 
+    /// Whether it takes a change back: what recovery keeps of a transaction until it has ended.
+    #[inline]
+    #[must_use]
+    pub fn is_undo(&self) -> bool {
+        matches!(
+            self,
+            Op::Undo { .. }
+                | Op::Flip { .. }
+                | Op::UndoPages { .. }
+                | Op::UndoTree { .. }
+                | Op::UndoStored(_)
+        )
+    }
+
     /// The key that says where in its page the operation works, when one does.
     #[must_use]
     pub fn key(&self) -> Option<&'a [u8]> {

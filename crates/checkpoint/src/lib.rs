@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 mod admission;
 mod capacity;
+mod error;
 mod forecast;
 mod histogram;
 pub mod lab;
@@ -15,7 +16,8 @@ mod sweep;
 mod worker;
 
 pub use admission::{Admission, AdmissionStats};
+pub use error::WorkerError;
 pub use histogram::AgeHistogram;
 pub use policy::{Limits, Seen, State, Verdict, decide};
 pub use record::{CONTROL_FILE, Control, ControlError, ControlFile, Copy, FORMAT, choose};
-pub use worker::{Checkpointer, Held, Refresh, WorkerError};
+pub use worker::{Checkpointer, Held, Refresh};

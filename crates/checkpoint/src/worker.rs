@@ -3,31 +3,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use thiserror::Error;
 use weir_base::{Clock, Lsn};
-use weir_pool::{Cause, Pool, PoolError};
+use weir_pool::{Cause, Pool};
 use weir_redo::{Durability, Log, RedoError};
 
 use crate::admission::Admission;
+use crate::error::WorkerError;
 use crate::histogram::AgeHistogram;
 use crate::lab::{Lab, LabSetup};
 use crate::policy::{Limits, Seen, State, Verdict, decide};
 use crate::record::{Control, ControlFile};
 use crate::sweep::{Pace, sweep};
-
-/// Why a background step failed. All but a full disk halt the engine.
-#[derive(Debug, Error)]
-pub enum WorkerError {
-    /// Pages could not be written.
-    #[error(transparent)]
-    Pool(#[from] PoolError),
-    /// The log could not be written.
-    #[error(transparent)]
-    Redo(#[from] RedoError),
-    /// The control file could not be written.
-    #[error("writing the control file failed: {0}")]
-    Control(Arc<std::io::Error>),
-}
 
 /// What else holds the checkpoint besides dirty pages: open transactions, whose undo lies in the
 /// log.

@@ -5,6 +5,7 @@ mod dirty;
 mod error;
 mod evict;
 mod frame;
+mod free;
 mod guard;
 mod in_place;
 mod latch;

@@ -1,9 +1,8 @@
-//! The pool itself: finding a page's frame, reading pages in, keeping free frames ahead of demand.
+//! The pool itself: finding a page's frame, what is dirty, halting.
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 use weir_base::{Counter, Lsn, PageNo, counters};
 use weir_page::RawPage;
 use weir_redo::Log;
@@ -13,6 +12,7 @@ use crate::dirty::{AgeCounts, DirtyList};
 use crate::error::PoolError;
 use crate::evict::Evictor;
 use crate::frame::Frames;
+use crate::free::FreeFrames;
 use crate::guard::{Exclusive, Optimistic};
 use crate::latch::{FRAMES_MAX, Latch};
 use crate::owed::Owed;
@@ -91,19 +91,12 @@ pub struct Pool {
     pub(crate) dirty: DirtyList,
     pub(crate) owed: Owed,
     pub(crate) evictor: Mutex<Evictor>,
-    free: Mutex<Vec<u32>>,
-    free_count: AtomicU32,
-    free_target: AtomicU32,
-    clean_batch: AtomicU32,
-    freed: Condvar,
-    wanted: Mutex<bool>,
-    wanted_signal: Condvar,
+    pub(crate) free: FreeFrames,
     pub(crate) store: Arc<dyn PageStore>,
     pub(crate) log: Arc<Log>,
     pub(crate) in_flight: InFlight,
     pub(crate) stats: PoolStats,
     pub(crate) skip_log_gate: bool,
-    manual: AtomicBool,
     is_halted: AtomicBool,
     halted: Mutex<Option<String>>,
     oldest_kept: AtomicU64,
@@ -129,19 +122,12 @@ impl Pool {
             dirty: DirtyList::new(config.log_usual_bytes, config.log_span_bytes),
             owed: Owed::default(),
             evictor: Mutex::new(Evictor::new(count)),
-            free: Mutex::new((0..count).rev().collect()),
-            free_count: AtomicU32::new(count),
-            free_target: AtomicU32::new((count / 64).max(4)),
-            clean_batch: AtomicU32::new(64),
-            freed: Condvar::new(),
-            wanted: Mutex::new(false),
-            wanted_signal: Condvar::new(),
+            free: FreeFrames::new(count, config.manual),
             store,
             log,
             in_flight: InFlight::default(),
             stats: PoolStats::default(),
             skip_log_gate: config.skip_log_gate,
-            manual: AtomicBool::new(config.manual),
             is_halted: AtomicBool::new(false),
             halted: Mutex::new(None),
             oldest_kept: AtomicU64::new(0),
@@ -177,7 +163,7 @@ impl Pool {
     pub fn residence(&self) -> Residence {
         Residence {
             frames: u64::from(self.frames.count()),
-            free: u64::from(self.free_count.load(Ordering::Relaxed)),
+            free: u64::from(self.free.count()),
             dirty: self.dirty.len(),
         }
     }
@@ -255,171 +241,6 @@ impl Pool {
         Resident::Busy
     }
 
-    // ---- free frames ----
-
-    pub(crate) fn take_frame(&self) -> Result<u32, PoolError> {
-        let mut waited = false;
-        loop {
-            if let Some((frame, left)) = self.pop_free() {
-                self.stats.frames_taken.add(1);
-                if left < self.free_target.load(Ordering::Relaxed) {
-                    self.want_frames();
-                }
-                return Ok(frame);
-            }
-            self.check_halted()?;
-            if !waited {
-                waited = true;
-                self.stats.free_frame_waits.add(1);
-            }
-            if self.is_manual() {
-                self.refill(1, 1, &mut |_| {})?;
-            } else {
-                self.want_frames();
-                let mut free = self.free.lock();
-                if free.is_empty() {
-                    self.freed.wait_for(&mut free, Duration::from_millis(20));
-                }
-            }
-        }
-    }
-
-    /// A free frame, and how many are left.
-    fn pop_free(&self) -> Option<(u32, u32)> {
-        let mut free = self.free.lock();
-        let frame = free.pop()?;
-        let left = free.len() as u32;
-        // Counted under the lock: the count never falls behind the list, where it would wrap.
-        self.free_count.store(left, Ordering::Relaxed);
-        Some((frame, left))
-    }
-
-    pub(crate) fn return_frame(&self, frame: u32) {
-        self.frames.meta(frame).set_page(PageNo::NONE);
-        let mut free = self.free.lock();
-        free.push(frame);
-        self.free_count.store(free.len() as u32, Ordering::Relaxed);
-        drop(free);
-        self.freed.notify_one();
-    }
-
-    fn want_frames(&self) {
-        let mut wanted = self.wanted.lock();
-        if !*wanted {
-            *wanted = true;
-            self.wanted_signal.notify_all();
-        }
-    }
-
-    /// Whether who needs a frame frees it: no cleaner runs.
-    #[must_use]
-    pub fn is_manual(&self) -> bool {
-        self.manual.load(Ordering::Relaxed)
-    }
-
-    /// Says whether a cleaner runs.
-    pub fn set_manual(&self, manual: bool) {
-        self.manual.store(manual, Ordering::Relaxed);
-    }
-
-    /// Wakes the cleaner whether or not frames are short.
-    pub fn wake_cleaner(&self) {
-        self.want_frames();
-    }
-
-    /// How many free frames the cleaner should keep ahead.
-    pub fn set_free_target(&self, frames: u64) {
-        let most = self.frames.count() / 4;
-        let target = u32::try_from(frames).unwrap_or(u32::MAX).clamp(most.min(4), most.max(4));
-        self.free_target.store(target, Ordering::Relaxed);
-    }
-
-    /// How many dirty victims the cleaner writes at once, at most: on a slow disk a long batch
-    /// keeps those waiting who read.
-    pub fn set_clean_batch(&self, pages: u64) {
-        self.clean_batch.store(u32::try_from(pages).unwrap_or(u32::MAX).max(1), Ordering::Relaxed);
-    }
-
-    /// For the cleaner's loop: waits until free frames are short, at most `timeout`.
-    pub fn wait_until_wanted(&self, timeout: Duration) -> bool {
-        let mut wanted = self.wanted.lock();
-        if !*wanted {
-            self.wanted_signal.wait_for(&mut wanted, timeout);
-        }
-        std::mem::take(&mut *wanted)
-    }
-
-    /// The cleaner's step: evicts until the target is met, writing dirty victims in one batch.
-    /// Returns whether the target is met.
-    ///
-    /// # Errors
-    /// Those of [`Pool::write_back`].
-    pub fn refill(
-        &self,
-        shard: usize,
-        group: usize,
-        pause: &mut dyn FnMut(usize),
-    ) -> Result<bool, PoolError> {
-        let target = self.free_target.load(Ordering::Relaxed);
-        let batch = self.store.batch_max().min(self.clean_batch.load(Ordering::Relaxed) as usize);
-        let mut dirty = Vec::new();
-        let mut tries = self.frames.count();
-        while self.free_count.load(Ordering::Relaxed) < target && dirty.len() < batch && tries > 0 {
-            tries -= 1;
-            let Some(frame) = self.evictor.lock().next_victim(&self.frames) else { break };
-            match self.try_evict(frame) {
-                Evicted::Yes => {}
-                Evicted::Busy => self.evictor.lock().give_back(frame),
-                Evicted::Dirty(page, first) => dirty.push((frame, page, first)),
-            }
-        }
-        if !dirty.is_empty() {
-            let mut pages: Vec<(PageNo, Lsn)> = dirty.iter().map(|&(_, p, l)| (p, l)).collect();
-            pages.sort_unstable();
-            let written = self.write_back(shard, &pages, Cause::FreeFrames, group, pause);
-            for &(frame, ..) in &dirty {
-                match self.try_evict(frame) {
-                    Evicted::Yes => {}
-                    _ => self.evictor.lock().give_back_first(frame),
-                }
-            }
-            written?;
-        }
-        Ok(self.free_count.load(Ordering::Relaxed) >= target)
-    }
-
-    fn try_evict(&self, frame: u32) -> Evicted {
-        let meta = self.frames.meta(frame);
-        let page = meta.page();
-        let Some(latch) = self.latch(page) else { return Evicted::Busy };
-        let word = latch.load();
-        if word.frame() != Some(frame) || !latch.try_exclusive(word) {
-            return Evicted::Busy;
-        }
-        if meta.writing() {
-            latch.release(word, Some(frame), false);
-            return Evicted::Busy;
-        }
-        if let Some(first) = meta.first_lsn() {
-            latch.release(word, Some(frame), false);
-            return Evicted::Dirty(page, first);
-        }
-        // Marked before the word is let go: a reload must find the mark.
-        self.evictor.lock().evicted(page.0, &self.table);
-        latch.release(word, None, true);
-        self.stats.evictions.add(1);
-        self.return_frame(frame);
-        Evicted::Yes
-    }
-
-    /// The share of dirty pages among the next victims.
-    #[must_use]
-    pub fn tail_dirty_fraction(&self) -> f64 {
-        self.evictor
-            .lock()
-            .tail_dirty_fraction(256, |frame| self.frames.meta(frame).first_lsn().is_some())
-    }
-
     // ---- the dirty list ----
 
     /// The oldest first-modification LSN of any page that is not durable, or the published end of
@@ -493,8 +314,7 @@ impl Pool {
     pub fn halt(&self, why: &str) {
         self.halted.lock().get_or_insert_with(|| why.to_owned());
         self.is_halted.store(true, Ordering::SeqCst);
-        self.freed.notify_all();
-        self.wanted_signal.notify_all();
+        self.free.wake_all();
     }
 
     /// Why the pool halted, if it did.
@@ -519,11 +339,5 @@ impl Pool {
 pub(crate) enum Resident<'p> {
     Held(Exclusive<'p>),
     Absent,
-    Busy,
-}
-
-enum Evicted {
-    Yes,
-    Dirty(PageNo, Lsn),
     Busy,
 }

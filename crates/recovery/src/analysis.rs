@@ -56,11 +56,7 @@ impl Analysis {
     fn note(&mut self, header: &Header, start: Lsn, op: &Op<'_>) {
         let Some(txn) = header.txn else { return };
         match op {
-            Op::Undo { .. }
-            | Op::Flip { .. }
-            | Op::UndoPages { .. }
-            | Op::UndoTree { .. }
-            | Op::UndoStored(_) => {
+            op if op.is_undo() => {
                 let open = self.open.entry(txn).or_default();
                 open.undo.extend(UndoEntry::from_op(op));
             }

@@ -24,11 +24,7 @@ impl Said {
     #[inline]
     pub(crate) fn take(&mut self, op: &Op<'_>) {
         match op {
-            Op::Undo { .. }
-            | Op::Flip { .. }
-            | Op::UndoPages { .. }
-            | Op::UndoTree { .. }
-            | Op::UndoStored(_) => self.undo = true,
+            op if op.is_undo() => self.undo = true,
             Op::Cleanup(_) => self.cleanup = true,
             Op::Prepared { .. } | Op::Undone { .. } | Op::UndoReset => self.other = true,
             _ => {}

@@ -196,14 +196,6 @@ impl Tables {
                 Err(Error::Store(e)) if e.is_retryable() && attempts < ATTEMPTS_MAX => {
                     attempts += 1;
                 }
-                // Large keys, or a small log.
-                Err(Error::Store(weir::Error::Transaction(weir::TxnError::TooLarge {
-                    ..
-                }))) if keys.len() > 1 => {
-                    let (first, second) = keys.split_at(keys.len() / 2);
-                    self.fill_batch(table, at, first, make)?;
-                    return self.fill_batch(table, at, second, make);
-                }
                 done => return done,
             }
         }

@@ -133,11 +133,16 @@ impl Archive {
 
     /// Whether the snapshot `at` is an old one and does not see what `writer` did.
     pub(crate) fn hides(&self, at: u64, writer: TxnId) -> bool {
-        writer >= self.floor()
-            && self.cohorts.read().iter().any(|cohort| {
-                let found = cohort.views.binary_search_by_key(&at, |view| view.at);
-                found.is_ok_and(|place| cohort.views[place].hides(writer))
-            })
+        let hides = |cohort: &Cohort, own: usize| cohort.views[own].hides(writer);
+        writer >= self.floor() && self.of(at, hides).unwrap_or(false)
+    }
+
+    /// Looks at the snapshot `at`, if it is an old one, among those that share its tree.
+    fn of<T>(&self, at: u64, look: impl FnOnce(&Cohort, usize) -> T) -> Option<T> {
+        let place = |cohort: &Cohort| cohort.views.binary_search_by_key(&at, |view| view.at).ok();
+        let cohorts = self.cohorts.read();
+        let (cohort, own) = cohorts.iter().find_map(|cohort| Some((cohort, place(cohort)?)))?;
+        Some(look(cohort, own))
     }
 
     /// The snapshot `at` has been dropped.
@@ -180,12 +185,11 @@ impl Archive {
         key: &[u8],
         value: &mut Vec<u8>,
     ) -> Result<Option<Flags>, TreeError> {
-        let is_its = |cohort: &&Cohort| cohort.views.iter().any(|view| view.at == at);
-        let cohort = self.cohorts.read().iter().find(is_its).cloned();
-        let Some(Cohort { tree: archived, views }) = cohort else { return Ok(None) };
-        let views = &views[views.partition_point(|view| view.at < at)..];
+        let newer =
+            |cohort: &Cohort, own: usize| (cohort.tree.clone(), cohort.views[own..].to_vec());
+        let Some((archived, views)) = self.of(at, newer) else { return Ok(None) };
         // A version lies under the newest snapshot that sees it.
-        for view in views {
+        for view in &views {
             let place = self.keys.key(&archived, view.at, tree, key);
             if archived.get(&place, value)?.is_none() {
                 continue;

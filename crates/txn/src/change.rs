@@ -3,7 +3,9 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use weir_base::TxnId;
-use weir_btree::{Action, ChainEvent, ChainHead, Change, Row, Tree, TreeError, Value, Written};
+use weir_btree::{
+    Action, ChainEvent, ChainHead, Change, Row, Tell, Tree, TreeError, Value, Written,
+};
 use weir_change::Header;
 use weir_page::{Flags, Stamp};
 
@@ -249,7 +251,7 @@ impl Txn {
     ) -> Result<Vec<u8>, TxnError> {
         let mark = self.next_mark(past);
         let header = Header { txn: Some(past.id()), ..Header::default() };
-        let written = tree.write_chain(value, mark, header, &mut |event| self.hear(w, past, event));
+        let written = self.hear(w, past, |tell| tree.write_chain(value, mark, header, tell));
         Ok(written?.encode())
     }
 
@@ -259,16 +261,38 @@ impl Txn {
         ChainHead::mark(past.id(), self.chains)
     }
 
-    /// Listens to a long change under way: remembers pages taken, waits before it goes on.
-    pub(crate) fn hear(
+    /// Listens to a long change while it is made.
+    pub(crate) fn hear<T>(
+        &mut self,
+        w: &Writer,
+        past: &Arc<Past>,
+        make: impl FnOnce(&mut Tell<'_>) -> Result<T, TreeError>,
+    ) -> Result<T, TxnError> {
+        let mut why = None;
+        let made = make(&mut |event| {
+            self.hear_one(w, past, event).map_err(|e| match e {
+                TxnError::Tree(e) => e,
+                // The tree only has to stop; who asked is told why.
+                e => {
+                    let stopped = TreeError::Stopped(e.to_string());
+                    why = Some(e);
+                    stopped
+                }
+            })
+        });
+        made.map_err(|e| why.unwrap_or(e.into()))
+    }
+
+    /// Remembers pages taken, waits before it goes on.
+    fn hear_one(
         &mut self,
         w: &Writer,
         past: &Arc<Past>,
         event: ChainEvent,
-    ) -> Result<(), TreeError> {
+    ) -> Result<(), TxnError> {
         match event {
             ChainEvent::Before(bytes) => {
-                self.make_way(w, past, bytes).map_err(|e| TreeError::Stopped(e.to_string()))?;
+                self.make_way(w, past, bytes)?;
                 // Not before: what is pinned and has nothing to carry forward holds the log that
                 // it would wait for (TXN-4).
                 self.pin(w, past);

@@ -35,15 +35,19 @@ enum Way {
     Down,
 }
 
-/// Who looks, and at what.
+/// Who looks, and at what: made anew for each move.
 #[derive(Clone, Copy)]
 pub struct Looker<'w> {
-    /// The engine.
-    pub writer: &'w Writer,
-    /// The transaction that looks.
-    pub own: Option<TxnId>,
-    /// What it sees of others.
-    pub view: View,
+    reader: Reader<'w>,
+}
+
+impl<'w> Looker<'w> {
+    /// The transaction `own` looks, and sees so much of others.
+    #[inline]
+    #[must_use]
+    pub fn new(writer: &'w Writer, own: Option<TxnId>, view: View) -> Self {
+        Looker { reader: Reader::new(writer.registry(), own, view) }
+    }
 }
 
 impl RowCursor {
@@ -138,21 +142,28 @@ impl RowCursor {
     /// [`TreeError`].
     pub fn visit(
         &mut self,
-        by: Looker<'_>,
+        mut by: Looker<'_>,
         mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
     ) -> Result<(), TreeError> {
-        let reader = Reader { registry: by.writer.registry(), own: by.own, view: by.view };
         let mut on = self.on != On::Nothing;
+        // Its leaf was copied before: what has changed there since, by itself perhaps, is met anew.
+        if on && !self.raw.is_fresh() {
+            if visit(self.raw.key(), self.value()).is_break() {
+                return Ok(());
+            }
+            on = self.next(by)?;
+        }
         while on {
             if visit(self.raw.key(), self.value()).is_break() {
                 return Ok(());
             }
             on = loop {
                 let Some(head) = self.raw.next_in_leaf() else {
+                    by.reader.begin_anew();
                     let on = self.raw.next_leaf()?;
                     break self.settle(by, on, Way::Up)?;
                 };
-                if !reader.sees_at_once(head.stamp) || head.flags.overflow {
+                if !by.reader.sees_at_once(head.stamp) || head.flags.overflow {
                     break self.settle(by, true, Way::Up)?;
                 }
                 if !head.flags.deleted {
@@ -169,7 +180,7 @@ impl RowCursor {
     /// Goes on from where the raw cursor stands to a row that is seen.
     fn settle(&mut self, by: Looker<'_>, mut on: bool, way: Way) -> Result<bool, TreeError> {
         self.on = On::Nothing;
-        let reader = Reader { registry: by.writer.registry(), own: by.own, view: by.view };
+        let reader = by.reader;
         let (mut patience, mut looks) = (PATIENCE, Looks::default());
         while on {
             let Some(head) = self.raw.head() else { return Ok(false) };

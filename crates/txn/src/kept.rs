@@ -41,12 +41,12 @@ impl Txn {
         let tree = Tree::at(w.env().clone(), TreeId(0), PageNo::NONE);
         let header = Header { txn: Some(past.id()), ..Header::default() };
         let mark = self.next_mark(past);
-        let written = tree.write_chain(&bytes, mark, header, &mut |e| self.hear(w, past, e));
+        let written = self.hear(w, past, |tell| tree.write_chain(&bytes, mark, header, tell));
         let chain = match written {
             Ok(chain) => chain,
             Err(e) => {
                 self.back_to(w, past, keep)?;
-                return Err(e.into());
+                return Err(e);
             }
         };
         let (first, mark) = (chain.first, chain.mark);

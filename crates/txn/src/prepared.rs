@@ -40,7 +40,7 @@ impl Txn {
         let past = self.start(w)?;
         let forgets = w.has(PlantedBug::PreparedForgetsLocks);
         let held = if forgets { Vec::new() } else { self.keep_locks(w, &past)? };
-        self.make_way(w, &past, ROW_BYTES + (xid.len() + held.len()) as u64)?;
+        w.admit_carried(&past, ROW_BYTES + (xid.len() + held.len()) as u64)?;
         self.pin(w, &past);
         let mut work = past.work.lock();
         let header = Header { txn: Some(past.id()), undo: true, ..Header::default() };

@@ -238,7 +238,7 @@ impl Writer {
         view: View,
         out: &mut Vec<u8>,
     ) -> Result<bool, TreeError> {
-        let reader = Reader { registry: &self.registry, own, view };
+        let reader = Reader::new(&self.registry, own, view);
         let mut patience = 8;
         let mut looks = Looks::default();
         loop {
@@ -400,15 +400,14 @@ impl Writer {
         }
         let header = Header { txn: Some(past.id()), ..Header::default() };
         let last = Header { commits: true, ..header };
-        let loaded =
-            tree.bulk_load(entries, header, last, &mut |event| txn.hear(self, &past, event));
+        let loaded = txn.hear(self, &past, |tell| tree.bulk_load(entries, header, last, tell));
         match loaded {
             Ok(count) => {
                 let end = self.env.pool.log().end();
                 txn.committed(self, &past);
                 Ok((count, end))
             }
-            Err(e) => Err(self.undone(&mut txn, e.into())),
+            Err(e) => Err(self.undone(&mut txn, e)),
         }
     }
 

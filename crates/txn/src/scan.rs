@@ -278,8 +278,12 @@ impl LockingCursor {
     /// Shows the row stood on, which somebody else has, as it was committed last.
     fn guess(&mut self, step: &mut Step<'_>, head: RowHead) -> Result<ControlFlow<bool>, TxnError> {
         let (registry, own) = (step.w.registry(), Some(step.past.id()));
-        let reader = Reader { registry, own, view: View::Latest };
+        let reader = Reader::new(registry, own, View::Latest);
         let (raw, tree) = (&self.raw, self.raw.tree().id());
+        if !raw.is_fresh() {
+            // It was read before.
+            return Ok(Continue(()));
+        }
         match reader.see(tree, raw.key(), head, &mut self.value, &mut || raw.is_fresh())? {
             Seen::Nothing => return Ok(self.pass(step)),
             Seen::Again => return Ok(Continue(())),

@@ -34,22 +34,36 @@ pub enum Seen {
 #[derive(Clone, Copy)]
 pub struct Reader<'r> {
     /// Where transactions are looked up.
-    pub registry: &'r Registry,
+    registry: &'r Registry,
     /// The reader's own transaction, whose changes it sees.
-    pub own: Option<TxnId>,
+    own: Option<TxnId>,
     /// Whose others'.
-    pub view: View,
+    view: View,
+    /// What writers below this number wrote stood for good before a row was read. Of one who became
+    /// everybody's since, the row may be what was taken back.
+    low: TxnId,
 }
 
-impl Reader<'_> {
+impl<'r> Reader<'r> {
+    /// One who reads rows from now on: not those that were read before.
+    #[inline]
+    #[must_use]
+    pub fn new(registry: &'r Registry, own: Option<TxnId>, view: View) -> Self {
+        Reader { registry, own, view, low: registry.low() }
+    }
+
+    /// As if it were made now.
+    #[inline]
+    pub(crate) fn begin_anew(&mut self) {
+        self.low = self.registry.low();
+    }
+
     /// Whether the row as read is what the reader sees, without looking anybody up. `false` says
     /// nothing.
     #[inline]
     #[must_use]
     pub fn sees_at_once(&self, stamp: Stamp) -> bool {
-        self.registry.is_old(stamp.writer)
-            || self.own == Some(stamp.writer)
-            || self.view == View::Dirty
+        stamp.writer < self.low || self.own == Some(stamp.writer) || self.view == View::Dirty
     }
 
     /// Turns a row of `tree` as read (`head`, and its bytes in `value`) into what the reader sees.
@@ -88,7 +102,11 @@ impl Reader<'_> {
                 };
             };
             match (past.state(), self.view) {
-                (State::Committed(_), View::Latest) => return Ok(visible(flags)),
+                (State::Committed(_), View::Latest) => {
+                    // It may have changed the row once more before it committed.
+                    let same = later.is_some() || is_fresh();
+                    return Ok(if same { visible(flags) } else { Seen::Again });
+                }
                 (State::Committed(number), View::At(at)) if number <= at => {
                     return Ok(visible(flags));
                 }

@@ -24,8 +24,8 @@ use crate::work::Work;
 /// that a reader who needs one row of it need not read megabytes.
 const PIECE_BYTES: usize = 128 << 10;
 
-/// What the log needs to name a piece, in bytes, about.
-pub(crate) const NOTE_BYTES: u64 = 48;
+/// What the log needs to name a piece, in bytes, at most.
+pub(crate) const NOTE_BYTES: u64 = 32;
 
 /// How many bytes of notes a transaction holds in memory before it stores them. A small part of the
 /// log, since until then they are carried forward in it.
@@ -60,6 +60,11 @@ impl Pieces {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.all.is_empty()
+    }
+
+    /// Bytes of log that naming all of them takes.
+    pub(crate) fn named_bytes(&self) -> u64 {
+        self.all.len() as u64 * NOTE_BYTES
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Stored> {
@@ -235,7 +240,7 @@ impl Txn {
             Ok(pieces) => pieces,
             Err(e) => {
                 self.back_to(w, past, keep)?;
-                return Err(e.into());
+                return Err(e);
             }
         };
         let mut work = past.work.lock();
@@ -251,6 +256,7 @@ impl Txn {
         work.todo.clear();
         work.undo_bytes = 0;
         self.undo_bytes = 0;
+        self.named_bytes = work.pieces.named_bytes();
         past.move_out(w.env(), &pieces, past.changes());
         Ok(())
     }
@@ -261,14 +267,14 @@ impl Txn {
         w: &Writer,
         past: &Arc<Past>,
         bodies: &[Body],
-    ) -> Result<Vec<Stored>, TreeError> {
+    ) -> Result<Vec<Stored>, TxnError> {
         let tree = Tree::at(w.env().clone(), TreeId(0), PageNo::NONE);
         let header = Header { txn: Some(past.id()), ..Header::default() };
         let mut pieces = Vec::with_capacity(bodies.len());
         for Body { bytes, entries, todos, last_seq } in bodies {
             let mark = self.next_mark(past);
-            let mut tell = |event| self.hear(w, past, event);
-            let ChainHead { first, .. } = tree.write_chain(bytes, mark, header, &mut tell)?;
+            let chain = self.hear(w, past, |tell| tree.write_chain(bytes, mark, header, tell))?;
+            let first = chain.first;
             let len = bytes.len() as u32;
             let (entries, todos, last_seq) = (*entries, *todos, *last_seq);
             pieces.push(Stored { first, mark, len, entries, todos, last_seq });

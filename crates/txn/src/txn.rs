@@ -59,6 +59,8 @@ pub struct Txn {
     pub(crate) over: bool,
     pub(crate) chains: u64,
     pub(crate) undo_bytes: u64,
+    /// Bytes of log that naming the pieces stored takes.
+    pub(crate) named_bytes: u64,
     /// How much there was to take back at the newest savepoint.
     pub(crate) savepoint_at: Cell<usize>,
     pub(crate) buffer: RefCell<Vec<u8>>,
@@ -78,6 +80,7 @@ impl Txn {
             over: false,
             chains: 0,
             undo_bytes: 0,
+            named_bytes: 0,
             savepoint_at: Cell::new(0),
             buffer: RefCell::new(Vec::new()),
         }
@@ -248,6 +251,7 @@ impl Txn {
         free_empty(w, past, false)?;
         let work = past.work.lock();
         self.undo_bytes = work.undo_bytes;
+        self.named_bytes = work.pieces.named_bytes();
         self.unpin_if_clean(w, past, &work);
         Ok(())
     }
@@ -270,7 +274,7 @@ impl Txn {
             self.finish();
             return Ok(None);
         }
-        self.make_way(w, &past, ROW_BYTES)?;
+        w.admit_carried(&past, ROW_BYTES)?;
         let mut work = past.work.lock();
         let dropped = work.dropped_trees(w)?;
         if !work.pieces.is_empty() {
@@ -371,11 +375,12 @@ impl Txn {
         }
     }
 
-    /// Waits for admission. Never holds the checkpoint for long while it does: what it waits for
-    /// may be that the checkpoint moves on (TXN-4).
+    /// Waits for admission of a change, unless the transaction is too large for one. Never holds
+    /// the checkpoint for long while it does: what it waits for may be that the checkpoint moves
+    /// on (TXN-4).
     pub(crate) fn make_way(&mut self, w: &Writer, past: &Past, bytes: u64) -> Result<(), TxnError> {
         let max = w.env().pool.log().limit_bytes() / 8;
-        let undo_bytes = self.undo_bytes;
+        let undo_bytes = self.undo_bytes + self.named_bytes;
         if undo_bytes > max {
             return Err(TxnError::TooLarge { undo_bytes, max });
         }

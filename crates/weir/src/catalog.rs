@@ -102,7 +102,7 @@ impl Engine {
 
     /// The names of all trees as committed now, in order.
     pub(crate) fn names(&self) -> Result<Vec<String>, Error> {
-        let latest = Looker { writer: &self.writer, own: None, view: View::Latest };
+        let latest = Looker::new(&self.writer, None, View::Latest);
         let mut cursor = RowCursor::new(self.catalog.clone());
         let mut names = Vec::new();
         let mut found = cursor.seek_first(latest)?;

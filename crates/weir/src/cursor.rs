@@ -123,5 +123,5 @@ impl Cursor {
 }
 
 fn latest(tree: &Tree) -> Looker<'_> {
-    Looker { writer: &tree.engine.writer, own: None, view: View::Latest }
+    Looker::new(&tree.engine.writer, None, View::Latest)
 }

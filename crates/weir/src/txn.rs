@@ -2,8 +2,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use weir_base::{Lsn, TxnId};
-use weir_redo::Durability;
+use weir_base::TxnId;
 use weir_txn::{
     Intent, Isolation, Kind, LockingCursor, RowCursor, Savepoint, Snapshot, View, Wait,
     WaitListener,
@@ -44,46 +43,12 @@ pub struct Txn {
     statement: Option<Snapshot>,
 }
 
-/// A commit that others see already. [`Db::wait`] says when it is durable.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[must_use = "it is durable once Db::wait has returned"]
-pub struct Commit {
-    end: Option<Lsn>,
-}
-
-impl Commit {
-    /// Up to where the log has to be durable; `None`: nothing was changed.
-    #[must_use]
-    pub fn end(&self) -> Option<Lsn> {
-        self.end
-    }
-
-    /// What [`Commit::end`] was read of, to wait for it later.
-    pub fn at(end: Option<Lsn>) -> Self {
-        Commit { end }
-    }
-
-    /// Whether anything was changed.
-    #[must_use]
-    pub fn is_change(&self) -> bool {
-        self.end.is_some()
-    }
-}
-
 impl Db {
     /// Begins a transaction. It costs nothing until it does something.
     #[must_use]
     pub fn begin(&self, options: TxnOptions) -> Txn {
         let raw = weir_txn::Txn::new(options.isolation, options.lock_wait);
         Txn { engine: self.engine.clone(), raw, statement: None }
-    }
-
-    /// Waits until all that was committed so far is on stable storage.
-    ///
-    /// # Errors
-    /// [`Error::Halted`].
-    pub fn sync(&self) -> Result<(), Error> {
-        self.engine.wait(self.engine.log.end(), Durability::Synced)
     }
 
     /// Ends the wait for a lock of the transaction of this number ([`Txn::number`]), or its next
@@ -97,62 +62,10 @@ impl Db {
         self.engine.writer.locks().set_listener(listener)
     }
 
-    /// Waits until a commit is as durable as asked. Commits become durable in their order.
-    ///
-    /// # Errors
-    /// [`Error::Halted`]: then it may or may not survive.
-    pub fn wait(&self, commit: Commit, durability: Durability) -> Result<(), Error> {
-        commit.end.map_or(Ok(()), |end| self.engine.wait(end, durability))
-    }
-
-    /// Whether a commit is on stable storage already.
-    #[must_use]
-    pub fn is_durable(&self, commit: Commit) -> bool {
-        commit.end.is_none_or(|end| end <= self.engine.log.durable())
-    }
-
     /// A snapshot that transactions of several sessions can share ([`Txn::share`]).
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         self.engine.registry.snapshot()
-    }
-}
-
-/// The longest name of a prepared transaction.
-const XID_BYTES_MAX: usize = 255;
-
-impl Db {
-    /// The names of all prepared transactions.
-    #[must_use]
-    pub fn prepared(&self) -> Vec<Vec<u8>> {
-        self.engine.prepared.lock().keys().cloned().collect()
-    }
-
-    /// Commits a prepared transaction. `false`: there is none of that name.
-    ///
-    /// # Errors
-    /// [`Error::Halted`] and others: it is still prepared, now or at the next opening.
-    pub fn commit_prepared(&self, xid: &[u8], durability: Durability) -> Result<bool, Error> {
-        self.engine.check_open()?;
-        let mut prepared = self.engine.prepared.lock();
-        let Some(txn) = prepared.get_mut(xid) else { return Ok(false) };
-        let end = txn.commit(&self.engine.writer).map_err(|e| self.engine.failed(e.into()))?;
-        prepared.remove(xid);
-        drop(prepared);
-        self.engine.count_commit();
-        end.map_or(Ok(()), |end| self.engine.wait(end, durability))?;
-        Ok(true)
-    }
-
-    /// Takes a prepared transaction back. `false`: there is none of that name.
-    ///
-    /// # Errors
-    /// [`Error::Halted`] and others: it is taken back at the next opening or still prepared.
-    pub fn rollback_prepared(&self, xid: &[u8]) -> Result<bool, Error> {
-        self.engine.check_open()?;
-        let Some(mut txn) = self.engine.prepared.lock().remove(xid) else { return Ok(false) };
-        txn.rollback(&self.engine.writer).map_err(|e| self.engine.failed(e.into()))?;
-        Ok(true)
     }
 }
 
@@ -458,57 +371,6 @@ impl Txn {
     pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<(), Error> {
         let done = self.raw.rollback_to(&self.engine.writer, savepoint);
         done.map_err(|e| self.engine.failed(e.into()))
-    }
-
-    /// Commits: others see the changes when it returns. They are durable once [`Db::wait`] has
-    /// returned for what it gives; whoever builds on them becomes durable later than they do.
-    ///
-    /// # Errors
-    /// [`Error`]: the transaction is rolled back, unless the engine has halted.
-    pub fn commit(mut self) -> Result<Commit, Error> {
-        let end = self.raw.commit(&self.engine.writer);
-        let end = end.map_err(|e| self.engine.failed(e.into()))?;
-        if end.is_some() {
-            self.engine.count_commit();
-        }
-        Ok(Commit { end })
-    }
-
-    /// Commits and waits until that is as durable as asked.
-    ///
-    /// # Errors
-    /// As [`Txn::commit`] and [`Db::wait`].
-    pub fn commit_durably(self, durability: Durability) -> Result<(), Error> {
-        let engine = self.engine.clone();
-        let commit = self.commit()?;
-        commit.end.map_or(Ok(()), |end| engine.wait(end, durability))
-    }
-
-    /// Prepares it under a name of the outside's (XA): durable when this returns, it survives
-    /// a restart with its changes and all its locks, of rows and of ranges, until
-    /// [`Db::commit_prepared`] or [`Db::rollback_prepared`].
-    ///
-    /// # Errors
-    /// [`Error::Name`] when the name is in use, empty or longer than 255 bytes; [`Error`]: it is
-    /// rolled back, unless the engine has halted.
-    pub fn prepare(mut self, xid: &[u8]) -> Result<(), Error> {
-        self.engine.check_open()?;
-        if xid.is_empty() || xid.len() > XID_BYTES_MAX {
-            let len = xid.len();
-            return Err(Error::Name(format!(
-                "the name of a prepared transaction has 1 to {XID_BYTES_MAX} bytes, not {len}"
-            )));
-        }
-        let engine = self.engine.clone();
-        let mut prepared = engine.prepared.lock();
-        if prepared.contains_key(xid) {
-            return Err(Error::Name("a transaction of this name is prepared already".into()));
-        }
-        let end = self.raw.prepare(&engine.writer, xid).map_err(|e| engine.failed(e.into()))?;
-        let over = weir_txn::Txn::new(self.raw.isolation(), Wait::No);
-        prepared.insert(xid.to_vec(), std::mem::replace(&mut self.raw, over));
-        drop(prepared);
-        engine.wait(end, Durability::Synced)
     }
 
     /// Takes everything back.

@@ -39,10 +39,6 @@ impl SessionPlayer {
                 );
                 Some(Refusal::Locked)
             }
-            // What would have to be remembered is more than this log allows.
-            Err(Error::Transaction(TxnError::TooLarge { .. })) if live.undo_bytes > 16 << 10 => {
-                return Ok(None);
-            }
             Err(_) => {
                 got?;
                 return Ok(None);
@@ -117,7 +113,6 @@ impl SessionPlayer {
         let expected = there.is_some() || matches!(turn, Turn::Put { .. } | Turn::Insert { .. });
         ensure!(did == expected, "it says {did}; what was there is {there:?}");
         if did && (value.is_some() || !looks) {
-            live.undo_bytes += 64 + key.1.len() as u64 + there.map_or(0, |(_, len)| u64::from(len));
             self.changed(session, live, key, value.map(|v| digest(&v.bytes())));
         }
         Ok(())

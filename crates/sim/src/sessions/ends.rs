@@ -1,6 +1,6 @@
 //! How transactions end, and what of them is known to be durable.
 use anyhow::{Context, Result, bail, ensure};
-use weir::{Durability, Error, TxnError, TxnOptions};
+use weir::{Durability, TxnOptions};
 
 use super::play::{Live, SessionPlayer};
 use super::prepared::Fate;
@@ -10,37 +10,23 @@ use crate::play::open;
 impl SessionPlayer {
     pub(super) fn commit(&mut self, session: u8, live: Live, how: How) -> Result<()> {
         let changes = self.ledger.has_changes(session);
-        let undo_bytes = live.undo_bytes;
         let (done, durability) = match how {
             How::Durably(durability) => {
                 (live.txn.commit_durably(durability).map(|()| None), durability)
             }
             How::Ticket => (live.txn.commit().map(Some), Durability::Lazy),
         };
-        match done {
-            Err(Error::Transaction(TxnError::TooLarge { .. }))
-                if undo_bytes > 16 << 10 && !self.volume.has_crashed() =>
-            {
-                self.ledger.rollback(session);
-                return Ok(());
-            }
-            done => {
-                if let Some(ticket) = done? {
-                    ensure!(
-                        ticket.is_change() || !changes,
-                        "it has changed rows, and its commit says that it has not"
-                    );
-                    self.ledger.commit(session);
-                    self.committed(durability);
-                    if ticket.is_change() {
-                        self.tickets.push((self.marks.len() - 1, ticket));
-                    }
-                    return Ok(());
-                }
-            }
-        }
+        let ticket = done?;
+        let is_change = ticket.as_ref().is_some_and(weir::Commit::is_change);
+        ensure!(
+            ticket.is_none() || is_change || !changes,
+            "it has changed rows, and its commit says that it has not"
+        );
         self.ledger.commit(session);
         self.committed(durability);
+        if let Some(ticket) = ticket.filter(|_| is_change) {
+            self.tickets.push((self.marks.len() - 1, ticket));
+        }
         Ok(())
     }
 

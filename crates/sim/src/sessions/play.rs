@@ -32,8 +32,6 @@ pub(super) struct Live {
     /// Trees that it has found by name, by their own numbers: it goes on with them.
     pub(super) at_hand: BTreeMap<u8, u8>,
     pub(super) stayed: Option<Stayed>,
-    /// About how much taking it back would write.
-    pub(super) undo_bytes: u64,
     /// Where the log ended behind its first change.
     pub(super) first: Option<u64>,
 }
@@ -41,7 +39,7 @@ pub(super) struct Live {
 impl Live {
     pub(super) fn new(txn: Txn) -> Self {
         let (savepoints, at_hand) = (Vec::new(), BTreeMap::new());
-        Live { txn, savepoints, at_hand, stayed: None, undo_bytes: 0, first: None }
+        Live { txn, savepoints, at_hand, stayed: None, first: None }
     }
 }
 

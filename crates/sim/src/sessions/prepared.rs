@@ -1,6 +1,6 @@
 //! Prepared transactions: what must be there of them after a crash.
 use anyhow::{Context, Result, bail, ensure};
-use weir::{Durability, Error, TxnError};
+use weir::Durability;
 
 use super::ledger::{Key, Locks, NAMES, name_row};
 use super::play::{Live, SessionPlayer};
@@ -103,17 +103,7 @@ impl SessionPlayer {
         let (fate, is_sure, locks) = (Fate::Open, false, self.ledger.locks_of(number));
         let known = Prepared { xid: xid.clone(), number, changes, locks, is_sure, fate };
         self.prepared.push(known);
-        let undo_bytes = live.undo_bytes;
-        match live.txn.prepare(&xid) {
-            Err(Error::Transaction(TxnError::TooLarge { .. }))
-                if undo_bytes > 16 << 10 && !self.volume.has_crashed() =>
-            {
-                self.prepared.pop();
-                self.ledger.rollback(number);
-                return Ok(());
-            }
-            done => done?,
-        }
+        live.txn.prepare(&xid)?;
         if let Some(one) = self.prepared.last_mut() {
             one.is_sure = true;
         }

@@ -115,7 +115,7 @@ impl Play<'_> {
             let found = writer.read(&self.tree, &key, None, view, &mut out).expect("read");
             assert_eq!(found.then_some(&out), then.get(&key), "{:?}", &key[..1]);
         }
-        let looker = Looker { writer, own: None, view };
+        let looker = Looker::new(writer, None, view);
         let mut cursor = RowCursor::new(self.tree.clone());
         let mut up = Rows::new();
         let mut on = cursor.seek_first(looker).expect("a scan");

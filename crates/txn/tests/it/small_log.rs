@@ -1,9 +1,9 @@
 //! Transactions larger than what the log can hold at a time.
 use std::collections::BTreeMap;
 
-use weir_txn::{Batch, BatchOp, TxnError};
+use weir_txn::{Batch, BatchOp, Intent, Isolation, Txn, TxnError, Wait};
 
-use crate::support::site;
+use crate::support::{Rows, site};
 
 const SMALLEST: u64 = 640 << 10;
 
@@ -74,4 +74,85 @@ fn long_and_short_values_at_once() {
         .collect();
     let all: Vec<_> = trees.iter().zip(&models).collect();
     site.check(&all);
+}
+
+/// Pages that are free in very many places make a value, or a bulk load, that the log cannot take
+/// back: it says so, leaves nothing behind, and goes on with smaller ones.
+#[test]
+fn a_value_in_too_many_places() {
+    let site = site(1024, SMALLEST);
+    let tree = site.tree(10);
+    let mut model = Rows::new();
+    for n in 0u32..9_000 {
+        let key = n.to_be_bytes();
+        site.writer.put(&tree, &key, &[1; 1_500]).expect("a value of one page");
+        model.insert(key.to_vec(), vec![1; 1_500]);
+    }
+    for n in (0u32..9_000).step_by(2) {
+        site.writer.delete(&tree, &n.to_be_bytes()).expect("every other page is free");
+        model.remove(&n.to_be_bytes()[..]);
+    }
+    while site.writer.purge(64) > 0 {}
+    let too_long = vec![2; 16 << 20];
+    let refused = site.writer.put(&tree, b"long", &too_long);
+    assert!(matches!(refused, Err(TxnError::TooLarge { .. })), "{refused:?}");
+    let bulk = site.tree(11);
+    let entries = (0u32..100_000).map(|n| (n.to_be_bytes(), [3; 200]));
+    let refused = site.writer.bulk_load(&bulk, entries);
+    assert!(matches!(refused, Err(TxnError::TooLarge { .. })), "{refused:?}");
+
+    let mut txn = Txn::new(Isolation::RepeatableRead, Wait::No);
+    txn.change(&site.writer, &tree, b"short", Intent::Put(b"before")).expect("changed");
+    let refused = txn.change(&site.writer, &tree, b"long", Intent::Put(&too_long));
+    assert!(matches!(refused, Err(TxnError::TooLarge { .. })), "{refused:?}");
+    let less = vec![4; 4 << 20];
+    txn.change(&site.writer, &tree, b"long", Intent::Put(&less)).expect("it goes on");
+    txn.commit(&site.writer).expect("committed");
+    while site.writer.purge(64) > 0 {}
+    model.extend([(b"short".to_vec(), b"before".to_vec()), (b"long".to_vec(), less)]);
+    site.check(&[(&tree, &model), (&bulk, &Rows::new())]);
+}
+
+/// Rows far beyond the log are changed in one transaction, until naming what is stored would be
+/// much of the log. Saying it again has then cost less than the changes.
+#[test]
+fn more_rows_than_the_log_can_name() {
+    const ROWS: u32 = 150_000;
+    for commits in [true, false] {
+        let site = site(1024, SMALLEST);
+        let tree = site.tree(10);
+        let before = (0..ROWS).map(|n| (n.to_be_bytes(), [1; 100]));
+        site.writer.bulk_load(&tree, before).expect("loaded");
+        let mut model: Rows = (0..ROWS).map(|n| (n.to_be_bytes().to_vec(), vec![1; 100])).collect();
+        let (mut txn, began) = (Txn::new(Isolation::RepeatableRead, Wait::No), site.log.end());
+        let change = |txn: &mut Txn, n: u32| {
+            txn.change(&site.writer, &tree, &n.to_be_bytes(), Intent::Put(b"2"))
+        };
+        let (mut changed, mut points) = (0, Vec::new());
+        let refused = loop {
+            if changed % 1_000 == 0 {
+                points.push((changed, txn.savepoint()));
+            }
+            match change(&mut txn, changed) {
+                Ok(_) => changed += 1,
+                Err(e) => break e,
+            }
+        };
+        assert!(matches!(refused, TxnError::TooLarge { .. }), "{refused}");
+        assert!(u64::from(changed) * 100 > 12 * SMALLEST, "{changed} rows");
+        let wrote = site.log.end().bytes_since(began);
+        assert!(site.writer.carried_bytes() < wrote / 2, "most of {wrote} bytes are changes");
+        // With less to take back it goes on.
+        let (kept, point) = points[points.len() / 2];
+        txn.rollback_to(&site.writer, point).expect("back");
+        change(&mut txn, kept).expect("changed");
+        if commits {
+            txn.commit(&site.writer).expect("committed");
+            (0..=kept).for_each(|n| drop(model.insert(n.to_be_bytes().to_vec(), b"2".to_vec())));
+        } else {
+            txn.rollback(&site.writer).expect("taken back");
+        }
+        while site.writer.purge(64) > 0 {}
+        site.check(&[(&tree, &model)]);
+    }
 }

@@ -1,0 +1,255 @@
+//! What each session has locked, and what must become of a request.
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Bound, RangeBounds};
+
+use weir::Isolation;
+
+use super::{Key, Ledger, Session, Sight};
+use crate::model::Digest;
+
+/// Why a change or a lock is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Another session has the row.
+    Locked,
+    /// Somebody has changed the row since the snapshot.
+    Conflict,
+    /// The row is there already.
+    Duplicate,
+}
+
+/// What the engine must answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    /// Must it be refused, and why?
+    pub(crate) must: Result<(), Refusal>,
+    /// It may also be refused because of a lock that another session may still have.
+    pub(crate) may_be_locked: bool,
+}
+
+/// How sure a lock is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Held {
+    Shared,
+    Exclusive,
+    /// Exclusive, or not at all: the row was changed and that was taken back, or it was looked at
+    /// for a change.
+    Maybe,
+}
+
+/// The keys that a cursor passes in one step.
+#[derive(Clone)]
+pub(crate) struct Span {
+    tree: u8,
+    from: Bound<Vec<u8>>,
+    to: Bound<Vec<u8>>,
+}
+
+impl Span {
+    fn has(&self, key: &Key) -> bool {
+        let bounds = (self.from.as_ref(), self.to.as_ref());
+        self.tree == key.0 && bounds.contains(&key.1)
+    }
+}
+
+/// What one has locked besides the rows that it has changed.
+#[derive(Clone, Default)]
+pub(crate) struct Locks {
+    keys: Vec<(Key, Held)>,
+    ranges: Vec<Range>,
+}
+
+/// Keys that are locked, whether or not rows are there.
+#[derive(Clone)]
+pub(super) struct Range {
+    session: u8,
+    span: Span,
+    /// Not only a part of it, or nothing.
+    is_sure: bool,
+    /// Nobody else may share it.
+    alone: bool,
+}
+
+impl Ledger {
+    /// What must become of a request to drop a tree.
+    pub(crate) fn ask_tree(&self, session: u8, tree: u8) -> Answer {
+        let others = || self.sessions.iter().filter(|(s, _)| **s != session);
+        let changes = |of: &Session| of.changes.iter().any(|((other, _), _)| *other == tree);
+        let locks = self.locks.iter().filter(|((other, _), _)| *other == tree);
+        let locks = || locks.clone().flat_map(|(_, held)| held).filter(|(s, _)| **s != session);
+        let ranges = || self.ranges.iter().filter(|r| r.session != session && r.span.tree == tree);
+        let is_used = others().any(|(_, of)| changes(of))
+            || locks().any(|(_, held)| *held != Held::Maybe)
+            || ranges().any(|range| range.is_sure);
+        let may_be_locked =
+            locks().next().is_some() || ranges().next().is_some() || !self.recovered.is_empty();
+        Answer { must: if is_used { Err(Refusal::Locked) } else { Ok(()) }, may_be_locked }
+    }
+
+    /// All of a tree is locked; or, refused, perhaps.
+    pub(crate) fn lock_tree(&mut self, session: u8, tree: u8, is_sure: bool) {
+        let span = Span { tree, from: Bound::Unbounded, to: Bound::Unbounded };
+        self.ranges.push(Range { session, span, is_sure, alone: true });
+    }
+
+    /// One that was found prepared has these changes and locks.
+    pub(crate) fn recovered(
+        &mut self,
+        session: u8,
+        changes: &[(Key, Option<Digest>)],
+        locks: &Locks,
+    ) {
+        self.begin(session, Isolation::ReadCommitted, None);
+        for (key, value) in changes {
+            self.change(session, key.clone(), *value);
+        }
+        for (key, held) in &locks.keys {
+            self.lock(session, key, *held);
+        }
+        self.ranges.extend(locks.ranges.iter().cloned());
+        self.recovered.insert(session);
+    }
+
+    /// What it has locked.
+    pub(crate) fn locks_of(&self, session: u8) -> Locks {
+        let held = |(key, held): (&Key, &BTreeMap<u8, Held>)| {
+            held.get(&session).map(|held| (key.clone(), *held))
+        };
+        let ranges = self.ranges.iter().filter(|range| range.session == session);
+        Locks {
+            keys: self.locks.iter().filter_map(held).collect(),
+            ranges: ranges.cloned().collect(),
+        }
+    }
+
+    /// Whether any session has or may have a lock on the row.
+    pub(crate) fn is_touched(&self, key: &Key) -> bool {
+        self.writer_beside(None, key).is_some()
+            || self.locks.contains_key(key)
+            || self.ranges.iter().any(|range| range.span.has(key))
+    }
+
+    /// The keys that a cursor passes on its way to the next row, with that row's.
+    pub(crate) fn span(&self, session: u8, tree: u8, from: Bound<&[u8]>, up: bool) -> Span {
+        let next = self.next_row(Some(session), Sight::Latest, tree, from, up);
+        let reach = next.map_or(Bound::Unbounded, |(key, _)| Bound::Included(key));
+        let from = from.map(<[u8]>::to_vec);
+        let (from, to) = if up { (from, reach) } else { (reach, from) };
+        Span { tree, from, to }
+    }
+
+    /// What must become of a request for these keys, for sharing.
+    pub(crate) fn ask_span(&mut self, session: u8, span: &Span) -> Answer {
+        let mut answer = Answer { must: Ok(()), may_be_locked: false };
+        // A whole tree may be locked that has no row and never had one.
+        let whole = |r: &&Range| r.alone && r.session != session && r.span.tree == span.tree;
+        for range in self.ranges.iter().filter(whole) {
+            answer.may_be_locked = true;
+            if range.is_sure {
+                answer.must = Err(Refusal::Locked);
+            }
+        }
+        let known = self.keys.iter().chain(self.locks.keys()).filter(|key| span.has(key));
+        for key in known.cloned().collect::<BTreeSet<Key>>() {
+            let one = self.ask(session, &key, true, false);
+            answer.may_be_locked |= one.may_be_locked;
+            if one.must.is_err() {
+                answer.must = one.must;
+            }
+        }
+        answer
+    }
+
+    /// These keys were locked for sharing; or, refused, some of them perhaps.
+    pub(crate) fn lock_span(&mut self, session: u8, span: Span, is_sure: bool) {
+        self.ranges.push(Range { session, span, is_sure, alone: false });
+    }
+
+    /// What must become of a request for a row, and of a change there.
+    pub(crate) fn ask(&mut self, session: u8, key: &Key, shared: bool, inserts: bool) -> Answer {
+        if self.session(session).is_some_and(|s| s.isolation == Isolation::Snapshot) {
+            self.take_snapshot(session);
+        }
+        let refused = |why| Answer { must: Err(why), may_be_locked: why != Refusal::Locked };
+        if self.writer_beside(Some(session), key).is_some() {
+            return Answer { must: Err(Refusal::Locked), may_be_locked: false };
+        }
+        let others = self.locks.get(key).into_iter().flatten().filter(|(s, _)| **s != session);
+        let mut may_be_locked = false;
+        for (_, held) in others {
+            match held {
+                Held::Exclusive => return refused(Refusal::Locked),
+                Held::Shared if !shared => return refused(Refusal::Locked),
+                Held::Shared => {}
+                Held::Maybe => may_be_locked = true,
+            }
+        }
+        for range in self.ranges.iter().filter(|r| r.session != session && r.span.has(key)) {
+            if shared && !range.alone {
+                continue;
+            }
+            // What it has written it may change again, even if somebody has come to the row.
+            if range.is_sure && self.own(session, key).is_none() {
+                return refused(Refusal::Locked);
+            }
+            may_be_locked = true;
+        }
+        let must = match self.session(session) {
+            Some(of) if of.isolation == Isolation::Snapshot && self.is_newer(of, key) => {
+                Err(Refusal::Conflict)
+            }
+            _ if inserts && self.see(Some(session), Sight::Latest, key).is_some() => {
+                Err(Refusal::Duplicate)
+            }
+            _ => Ok(()),
+        };
+        Answer { must, may_be_locked }
+    }
+
+    /// Whether somebody else has changed the row since the session's snapshot.
+    fn is_newer(&self, session: &Session, key: &Key) -> bool {
+        let changed = self.versions.get(key).and_then(|versions| versions.last());
+        // What it has changed itself was not newer then, and nobody could change it since.
+        let own = session.changes.iter().any(|(changed, _)| changed == key);
+        !own && changed.zip(session.snapshot).is_some_and(|((number, _), at)| *number > at)
+    }
+
+    /// A lock was got.
+    pub(crate) fn lock(&mut self, session: u8, key: &Key, held: Held) {
+        let of = self.locks.entry(key.clone()).or_default().entry(session).or_insert(held);
+        *of = match (*of, held) {
+            (Held::Exclusive, _) | (_, Held::Exclusive) => Held::Exclusive,
+            // Shared it has for certain; what more it has stays open.
+            (Held::Maybe, _) | (_, Held::Maybe) => Held::Maybe,
+            _ => Held::Shared,
+        };
+    }
+
+    /// A lock was got, where `answer` was asked for before. Who has changed the row needs none
+    /// while that is in force; one for later it has only if nobody else's stood in the way.
+    pub(crate) fn lock_beside(&mut self, session: u8, key: &Key, held: Held, answer: Answer) {
+        let is_sure = !answer.may_be_locked || !self.has_changed(session, key);
+        self.lock(session, key, if is_sure { held } else { Held::Maybe });
+    }
+
+    /// The locks of one who goes on under another number.
+    pub(super) fn renumber_locks(&mut self, session: u8, number: u8) {
+        for held in self.locks.values_mut() {
+            if let Some(lock) = held.remove(&session) {
+                held.insert(number, lock);
+            }
+        }
+        for range in self.ranges.iter_mut().filter(|range| range.session == session) {
+            range.session = number;
+        }
+    }
+
+    /// It has ended: it has locked nothing any more.
+    pub(super) fn unlock(&mut self, session: u8) {
+        self.locks.retain(|_, held| {
+            held.remove(&session);
+            !held.is_empty()
+        });
+        self.ranges.retain(|range| range.session != session);
+    }
+}

@@ -1,0 +1,168 @@
+//! The registry as those know it who purge, prune and archive: whom somebody may still ask about,
+//! and how the others are forgotten.
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use weir_base::TxnId;
+
+use super::{Inner, Registry};
+use crate::archive::OldView;
+use crate::past::Past;
+
+/// Ended transactions whose versions could be archived, oldest first.
+pub(crate) struct Archivable {
+    /// They, and others between them.
+    pub(crate) batch: Vec<Arc<Past>>,
+    /// The number up to which they were looked for.
+    pub(crate) looked: u64,
+    /// Snapshots that do not see the last of them: number, and from which transaction on all began
+    /// after it.
+    pub(crate) snapshots: Vec<(u64, TxnId)>,
+}
+
+impl Registry {
+    /// Takes up to `max` ended transactions that all snapshots, and all to come, see the end of.
+    /// They stay known until [`Registry::forget`]. Those that leave much to do wait for who asks
+    /// for `heavy` ones, and hold nobody up.
+    pub(crate) fn take_purgeable(&self, max: usize, heavy: bool, out: &mut Vec<Arc<Past>>) {
+        let mut inner = self.inner.lock();
+        let horizon = self.horizon(&inner);
+        while out.len() < max
+            && let Some((number, _)) = inner.ended.front().filter(|(number, _)| *number <= horizon)
+            && let Some(past) = inner.ended.remove(number)
+        {
+            if past.is_heavy() { inner.heavy.push_back(past) } else { out.push(past) }
+        }
+        if heavy {
+            let some = (max - out.len()).min(inner.heavy.len());
+            out.extend(inner.heavy.drain(..some));
+        }
+    }
+
+    /// What has ended up to this number is seen by all snapshots, and all to come.
+    fn horizon(&self, inner: &Inner) -> u64 {
+        let last = || self.last_commit.load(Ordering::Acquire);
+        inner.snapshots.keys().next().copied().unwrap_or_else(last)
+    }
+
+    /// Whether some ended transaction is seen by all snapshots.
+    pub(crate) fn has_purgeable(&self) -> bool {
+        let inner = self.inner.lock();
+        let horizon = self.horizon(&inner);
+        !inner.heavy.is_empty() || inner.ended.front().is_some_and(|(number, _)| number <= horizon)
+    }
+
+    /// Bytes of memory that ended transactions take.
+    pub(crate) fn version_bytes(&self) -> u64 {
+        self.inner.lock().ended.bytes()
+    }
+
+    /// Looks at up to `max` ended transactions, oldest first, each once; not at the newest half of
+    /// them, nor at more than `lag` of the newest. `None`: there is none, or no snapshot.
+    pub(crate) fn archivable(&self, max: usize, lag: u64) -> Option<Archivable> {
+        let inner = self.inner.lock();
+        let last = self.last_commit.load(Ordering::Acquire);
+        let from = inner.archived.max(self.horizon(&inner)) + 1;
+        let to = last.saturating_sub(lag.min(inner.ended.len() / 2));
+        if from > to {
+            return None;
+        }
+        let (batch, looked) = inner.ended.some(from, to, max);
+        let newest = batch.last().and_then(|past| past.number()).unwrap_or(0);
+        let snapshots = inner.snapshots.range(..newest);
+        let snapshots = snapshots.map(|(&number, held)| (number, held.bound)).collect();
+        Some(Archivable { batch, looked, snapshots })
+    }
+
+    /// What the snapshot `at` does not see, told without commit numbers: all from `bound` on, and
+    /// those before it that were under way when it was taken. Only while `at` is held: then all
+    /// that have ended since are known here.
+    pub(crate) fn view_of(&self, at: u64, bound: TxnId) -> OldView {
+        let mut open: Vec<TxnId> = self.inner.lock().open.range(..bound).copied().collect();
+        let mut from = at + 1;
+        loop {
+            let inner = self.inner.lock();
+            let last = self.last_commit.load(Ordering::Acquire);
+            let (some, looked) = inner.ended.some(from, last, 1024);
+            open.extend(some.iter().map(|past| past.id()).filter(|id| *id < bound));
+            // All that come later began later than the snapshot.
+            if looked >= last || inner.ended.floor_at(looked).is_some_and(|floor| floor >= bound) {
+                break;
+            }
+            from = looked + 1;
+        }
+        OldView::new(at, bound, open)
+    }
+
+    /// All ended ones up to this number have been archived, or are to stay.
+    pub(crate) fn set_archived(&self, number: u64) {
+        self.inner.lock().archived = number;
+    }
+
+    /// Forgets transactions that have been archived.
+    pub(crate) fn forget_archived(&self, all: &[Arc<Past>]) {
+        // A few at a time: everybody who begins or ends waits meanwhile.
+        for some in all.chunks(16) {
+            let mut inner = self.inner.lock();
+            for past in some {
+                // Unless it is being purged, or is gone already.
+                if past.number().is_some_and(|number| inner.ended.remove(number).is_some()) {
+                    self.remove(&mut inner, past.id());
+                }
+            }
+            self.raise_low(&inner);
+        }
+    }
+
+    /// Whether a snapshot of this number is held.
+    pub(crate) fn is_held(&self, at: u64) -> bool {
+        self.inner.lock().snapshots.contains_key(&at)
+    }
+
+    /// Whether `writer` is known no more because all snapshots see its end.
+    pub(crate) fn is_everybodys(&self, writer: TxnId) -> bool {
+        self.is_old(writer) || (self.find(writer).is_none() && !self.archive.is_hidden(writer))
+    }
+
+    /// Forgets transactions that everybody sees the end of, and that nothing is left to do for.
+    pub(crate) fn forget(&self, all: &[Arc<Past>]) {
+        let mut inner = self.inner.lock();
+        for past in all {
+            self.remove(&mut inner, past.id());
+        }
+        self.raise_low(&inner);
+    }
+
+    /// Takes up to `max` committed transactions whose versions some snapshot may need, oldest
+    /// first, each once; and the snapshots held. Only those that `lag` more have followed.
+    pub(crate) fn take_prunable(&self, max: usize, lag: u64) -> (Vec<Arc<Past>>, Vec<u64>) {
+        let mut inner = self.inner.lock();
+        let last = self.last_commit.load(Ordering::Acquire);
+        let from = inner.pruned + 1;
+        let to = last.saturating_sub(lag);
+        if from > to || inner.snapshots.is_empty() {
+            return (Vec::new(), Vec::new());
+        }
+        let (some, looked) = inner.ended.some(from, to, max);
+        inner.pruned = looked;
+        (some, inner.snapshots.keys().copied().collect())
+    }
+
+    /// Forgets committed transactions of which no row and no version is left.
+    pub(crate) fn drop_hollow(&self, all: &[Arc<Past>]) {
+        if all.is_empty() {
+            return;
+        }
+        let mut inner = self.inner.lock();
+        for past in all {
+            // Not when it is being purged, or has something left to do.
+            if let Some(number) = past.number()
+                && !inner.pins.contains_key(&past.id())
+                && inner.ended.remove(number).is_some()
+            {
+                self.remove(&mut inner, past.id());
+            }
+        }
+        self.raise_low(&inner);
+    }
+}

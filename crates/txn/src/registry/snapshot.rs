@@ -1,0 +1,54 @@
+//! Snapshots, counted while they are held.
+use std::sync::Arc;
+
+use super::Registry;
+
+/// A moment: sees all that was committed then, for as long as it is held.
+pub struct Snapshot {
+    registry: Arc<Registry>,
+    number: u64,
+}
+
+impl Snapshot {
+    /// One that the registry counts already.
+    pub(super) fn new(registry: Arc<Registry>, number: u64) -> Self {
+        Snapshot { registry, number }
+    }
+
+    /// The newest commit number that it sees.
+    #[inline]
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+}
+
+impl Clone for Snapshot {
+    /// The same moment once more: snapshots can be shared between sessions.
+    fn clone(&self) -> Self {
+        self.registry.gate.close();
+        if let Some(held) = self.registry.inner.lock().snapshots.get_mut(&self.number) {
+            held.count += 1;
+        }
+        Snapshot { registry: self.registry.clone(), number: self.number }
+    }
+}
+
+impl Drop for Snapshot {
+    fn drop(&mut self) {
+        let mut inner = self.registry.inner.lock();
+        let mut is_last = false;
+        if let Some(held) = inner.snapshots.get_mut(&self.number) {
+            held.count -= 1;
+            is_last = held.count == 0;
+        }
+        if is_last {
+            inner.snapshots.remove(&self.number);
+        }
+        drop(inner);
+        if is_last {
+            self.registry.archive.leave(self.number);
+        }
+        self.registry.gate.reopen();
+    }
+}

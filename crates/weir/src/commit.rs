@@ -1,0 +1,83 @@
+//! Commits, and when they are durable.
+use weir_base::Lsn;
+use weir_redo::Durability;
+
+use crate::db::Db;
+use crate::error::Error;
+use crate::txn::Txn;
+
+/// A commit that others see already. [`Db::wait`] says when it is durable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use = "it is durable once Db::wait has returned"]
+pub struct Commit {
+    end: Option<Lsn>,
+}
+
+impl Commit {
+    /// Up to where the log has to be durable; `None`: nothing was changed.
+    #[must_use]
+    pub fn end(&self) -> Option<Lsn> {
+        self.end
+    }
+
+    /// What [`Commit::end`] was read of, to wait for it later.
+    pub fn at(end: Option<Lsn>) -> Self {
+        Commit { end }
+    }
+
+    /// Whether anything was changed.
+    #[must_use]
+    pub fn is_change(&self) -> bool {
+        self.end.is_some()
+    }
+}
+
+impl Db {
+    /// Waits until all that was committed so far is on stable storage.
+    ///
+    /// # Errors
+    /// [`Error::Halted`].
+    pub fn sync(&self) -> Result<(), Error> {
+        self.engine.wait(self.engine.log.end(), Durability::Synced)
+    }
+
+    /// Waits until a commit is as durable as asked. Commits become durable in their order.
+    ///
+    /// # Errors
+    /// [`Error::Halted`]: then it may or may not survive.
+    pub fn wait(&self, commit: Commit, durability: Durability) -> Result<(), Error> {
+        commit.end.map_or(Ok(()), |end| self.engine.wait(end, durability))
+    }
+
+    /// Whether a commit is on stable storage already.
+    #[must_use]
+    pub fn is_durable(&self, commit: Commit) -> bool {
+        commit.end.is_none_or(|end| end <= self.engine.log.durable())
+    }
+}
+
+impl Txn {
+    /// Commits: others see the changes when it returns. They are durable once [`Db::wait`] has
+    /// returned for what it gives; whoever builds on them becomes durable later than they do.
+    ///
+    /// # Errors
+    /// [`Error`]: the transaction is rolled back, unless the engine has halted.
+    pub fn commit(mut self) -> Result<Commit, Error> {
+        let end = self.raw.commit(&self.engine.writer);
+        let end = end.map_err(|e| self.engine.failed(e.into()))?;
+        if end.is_some() {
+            self.engine.count_commit();
+        }
+        Ok(Commit { end })
+    }
+
+    /// Commits and waits until that is as durable as asked.
+    ///
+    /// # Errors
+    /// As [`Txn::commit`] and [`Db::wait`].
+    pub fn commit_durably(self, durability: Durability) -> Result<(), Error> {
+        let engine = self.engine.clone();
+        let commit = self.commit()?;
+        commit.end.map_or(Ok(()), |end| engine.wait(end, durability))
+    }
+}
