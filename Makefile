@@ -144,9 +144,11 @@ tidy:
 unit:
 	$(CARGO) test --workspace --locked --exclude weir-sim --exclude weir-cli
 
-# The simulator and the tests that kill a running process want release speed.
+# The simulator and the tests that kill a running process want release speed; so do raced histories, whose
+# races are won too seldom otherwise.
 heavy:
 	$(CARGO) test --release --locked --package weir-sim --package weir-cli
+	$(CARGO) test --release --locked --package weir --test isolation
 
 # Interleavings of the small protocols, within the bound on preemptions that each test sets (minutes on a
 # busy machine); a build of its own, since loom replaces the atomics.

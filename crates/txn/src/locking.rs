@@ -42,17 +42,24 @@ impl Txn {
         loop {
             // A look before the lock: a request behind a writer waits, and leaves nothing if it
             // fails. A look after it: who writes from then on sees the lock.
-            let found = tree.get_inline(key, out)?;
+            let low = w.registry().low();
+            let found = tree.look(key, out)?;
+            let (found, token) = (found.map(|(head, _)| head), found.map(|(_, token)| token));
             let writer = found.map(|head| head.stamp.writer);
             if writer == Some(past.id()) {
                 // Its own already (TXN-1); the lock is for when it goes back to a savepoint.
                 let place = Place::Key(key);
                 let _ = w.locks().acquire(past.id(), tree.id(), place, kind, None, Wait::No);
             } else {
-                let writer = writer.filter(|&id| w.registry().is_open(id));
-                if writer.is_some() || !locked {
-                    self.lock(w, &past, tree, key, kind, writer)?;
+                let open = writer.filter(|&id| w.registry().is_open(id));
+                if open.is_some() || !locked {
+                    self.lock(w, &past, tree, key, kind, open)?;
                     locked = true;
+                    continue;
+                }
+                // Who had it when it was read may have ended since, and left it as it was before.
+                let was_final = writer.is_none_or(|id| id < low);
+                if !was_final && !token.is_some_and(|token| w.env().pool.is_still(token)) {
                     continue;
                 }
             }

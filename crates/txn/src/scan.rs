@@ -27,6 +27,8 @@ pub struct LockingCursor {
     guesses: bool,
     /// The row stood on is as committed last, and somebody else's.
     guessed: bool,
+    /// What writers below this number wrote stood for good when the leaf was copied.
+    low: TxnId,
     /// Nothing below is looked at.
     from: Vec<u8>,
     /// Nothing from here on is looked at.
@@ -79,6 +81,7 @@ impl LockingCursor {
             skip_locked: false,
             guesses: false,
             guessed: false,
+            low: TxnId(0),
             from: Vec::new(),
             to: None,
         }
@@ -224,7 +227,11 @@ impl LockingCursor {
     /// Finds the next row, locks what is not locked yet, and says whether that was all.
     fn look(&mut self, step: &mut Step<'_>) -> Result<ControlFlow<bool>, TxnError> {
         let (copies, stepped) = (self.raw.copies(), step.on);
+        let low = step.w.registry().low();
         let found = self.find(step)?;
+        if self.raw.copies() != copies {
+            self.low = low;
+        }
         step.on = false;
         if step.ranges {
             let reach = if found { Reach::Key(self.raw.key().to_vec()) } else { Reach::End };
@@ -243,6 +250,11 @@ impl LockingCursor {
         let own = step.past.id();
         let writer = head.stamp.writer;
         let open = (writer != own && step.w.registry().is_open(writer)).then_some(writer);
+        // Who had it when it was copied may have ended since, and left it as it was before.
+        let was_final = writer == own || writer < self.low;
+        if open.is_none() && !was_final && !self.raw.is_fresh() {
+            return Ok(Continue(()));
+        }
         if open.is_none() && head.flags.deleted {
             step.check(head)?;
             return Ok(self.pass(step));

@@ -87,10 +87,13 @@ impl<'r> Reader<'r> {
             }
             let Some(past) = self.registry.find(stamp.writer) else {
                 // Everybody sees it, unless it is archived, or was forgotten because the version
-                // was moved, or the row was restored: then what led here has changed.
+                // was moved, or the row was restored: then what led here has changed. Or its writer
+                // changed the row again and has ended since that was met.
                 let same = match &later {
                     None => is_fresh(),
-                    Some((past, seq)) => past.stamp_before(*seq)? == Some(stamp),
+                    Some((past, seq)) => {
+                        past.id() != stamp.writer && past.stamp_before(*seq)? == Some(stamp)
+                    }
                 };
                 return match self.view {
                     _ if !same => Ok(Seen::Again),
@@ -104,7 +107,10 @@ impl<'r> Reader<'r> {
             match (past.state(), self.view) {
                 (State::Committed(_), View::Latest) => {
                     // It may have changed the row once more before it committed.
-                    let same = later.is_some() || is_fresh();
+                    let same = match &later {
+                        None => is_fresh(),
+                        Some((past, _)) => past.id() != stamp.writer,
+                    };
                     return Ok(if same { visible(flags) } else { Seen::Again });
                 }
                 (State::Committed(number), View::At(at)) if number <= at => {
