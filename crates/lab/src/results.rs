@@ -2,8 +2,9 @@
 use crate::arm::Arm;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::Path;
-use weir_bench::{Figures, Report, settled_tps};
+use weir_bench::{Figures, Phase, Report, Settling, settled_tps};
 
 /// Of one arm.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -55,7 +56,7 @@ impl Result1 {
         let writes = &figures.page_writes;
         let all = writes.total().max(1) as f64;
         let seconds = figures.seconds.max(1e-9);
-        let (cv, worst) = evenness(&report.phases, figures);
+        let (cv, worst) = evenness(report.phases_asked(), &report.series.tps, figures);
         Result1 {
             name: arm.name.clone(),
             original: arm.original.to_owned(),
@@ -80,7 +81,7 @@ impl Result1 {
             warmup_seconds: report.warmup_seconds,
             verified: report.verified,
             interrupted: report.interrupted,
-            extra: Vec::new(),
+            extra: felt(&report.settling),
             about: weir_bench::page::about(report),
             run,
         }
@@ -124,15 +125,46 @@ impl Result1 {
     }
 }
 
-/// CV and the worst second over the mean. Of a run in phases within these, since the step from one
-/// number of threads to another is no unevenness: the mean of the CVs, and the worst of the worst.
-fn evenness(phases: &[Figures], whole: &Figures) -> (f64, f64) {
+/// Fewer seconds than these say nothing of evenness.
+const SECONDS_MIN: usize = 3;
+
+/// CV and the worst second over the mean. Of a run in phases within the seconds of as many threads,
+/// since the step from one number of threads to another is no unevenness: the mean of the CVs by
+/// seconds, and the worst of the worst.
+fn evenness(phases: &[Phase], tps: &[f64], whole: &Figures) -> (f64, f64) {
     if phases.len() < 2 {
         return (whole.tps_cv, whole.tps_worst_second_over_mean);
     }
-    let cv = phases.iter().map(|phase| phase.tps_cv).sum::<f64>() / phases.len() as f64;
-    let worst = phases.iter().map(|phase| phase.tps_worst_second_over_mean).reduce(f64::min);
-    (cv, worst.unwrap_or(0.0))
+    let mut by_threads: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+    let mut rest = tps;
+    for phase in phases {
+        let (seconds, behind) = rest.split_at((phase.seconds as usize).min(rest.len()));
+        by_threads.entry(phase.threads).or_default().extend(seconds);
+        rest = behind;
+    }
+    let (mut cvs, mut seconds, mut worst) = (0.0, 0.0, f64::INFINITY);
+    for tps in by_threads.values().filter(|tps| tps.len() >= SECONDS_MIN) {
+        let count = tps.len() as f64;
+        let mean = (tps.iter().sum::<f64>() / count).max(1e-9);
+        let variance = tps.iter().map(|tps| (tps - mean).powi(2)).sum::<f64>() / count;
+        cvs += count * variance.sqrt() / mean;
+        seconds += count;
+        worst = tps.iter().fold(worst, |worst, tps| worst.min(tps / mean));
+    }
+    if seconds == 0.0 {
+        return (whole.tps_cv, whole.tps_worst_second_over_mean);
+    }
+    (cvs / seconds, worst)
+}
+
+/// How many log wraps each change of the load was felt, as it is shown.
+fn felt(settling: &[Settling]) -> Vec<(String, String)> {
+    if settling.iter().all(|change| change.log_wraps.is_none()) {
+        return Vec::new();
+    }
+    let wraps = |change: &Settling| change.log_wraps.map_or("-".into(), |w| format!("{w:.1}"));
+    let all: Vec<String> = settling.iter().map(wraps).collect();
+    vec![("felt, log wraps".to_owned(), all.join(", "))]
 }
 
 #[cfg(test)]
@@ -141,13 +173,31 @@ mod tests {
 
     #[test]
     fn steps_of_the_load_are_no_unevenness() {
-        let phase = |tps_cv, tps_worst_second_over_mean| Figures {
-            tps_cv,
-            tps_worst_second_over_mean,
-            ..Figures::default()
+        let whole = Figures { tps_cv: 0.6, tps_worst_second_over_mean: 0.3, ..Figures::default() };
+        let phase = |threads, seconds| Phase { threads, seconds };
+        assert_eq!(evenness(&[phase(4, 8)], &[1.0, 9.0], &whole), (0.6, 0.3));
+        let steps = [phase(4, 2), phase(32, 4), phase(4, 2)];
+        let flat = [10.0, 10.0, 40.0, 40.0, 40.0, 40.0, 10.0, 10.0];
+        assert_eq!(evenness(&steps, &flat, &whole), (0.0, 1.0));
+        let uneven = [10.0, 10.0, 20.0, 60.0, 20.0, 60.0, 10.0, 10.0];
+        assert_eq!(evenness(&steps, &uneven, &whole), (0.25, 0.5));
+        // Cut off, and bursts too short to say anything of.
+        let (cv, worst) = evenness(&steps, &uneven[..5], &whole);
+        assert!((cv - 0.5657).abs() < 1e-4 && (worst - 0.6).abs() < 1e-9, "{cv} {worst}");
+        assert_eq!(evenness(&[phase(4, 1), phase(64, 1)], &[10.0, 90.0], &whole), (0.6, 0.3));
+    }
+
+    #[test]
+    fn a_change_that_is_felt_is_told_in_wraps() {
+        let change = |log_wraps| Settling {
+            change: String::new(),
+            at_second: 0,
+            tps_seconds: None,
+            age_seconds: None,
+            log_wraps,
         };
-        let whole = phase(0.6, 0.3);
-        assert_eq!(evenness(&[phase(0.6, 0.3)], &whole), (0.6, 0.3));
-        assert_eq!(evenness(&[phase(0.25, 0.9), phase(0.75, 0.8)], &whole), (0.5, 0.8));
+        assert!(felt(&[change(None)]).is_empty());
+        let shown = felt(&[change(Some(0.26)), change(None)]);
+        assert_eq!(shown, [("felt, log wraps".to_owned(), "0.3, -".to_owned())]);
     }
 }

@@ -314,7 +314,7 @@ fn change() -> Experiment {
                 the log cannot be resized without a restart",
         missing: "where the log is resized, ages are parts of the smaller log's limit: beyond 100 \
                   % are those that the larger one left; quick bursts and waves change by the \
-                  second, so that of them only means and stalled seconds count",
+                  second, so that their CV and worst second are those of very few",
         site: |site| {
             let threads = if site.quick { "4:4s,32:4s,4:4s" } else { "4:600s,32:600s,4:600s" };
             let seconds = if site.quick { 12 } else { 1800 };
