@@ -72,6 +72,7 @@ impl Header {
         }
     }
 
+    #[inline]
     fn take(bytes: &mut &[u8]) -> Option<Header> {
         let flags = varint::take(bytes)?;
         if flags > GROUP_TXN | GROUP_COMMITS | GROUP_ENDED | GROUP_UNDO {
@@ -91,6 +92,7 @@ impl Header {
 ///
 /// # Errors
 /// When the header cannot be read. The operations are read, and may fail, as they are walked over.
+#[inline]
 pub fn decode(body: &[u8]) -> Result<(Header, Ops<'_>), DecodeError> {
     let mut rest = body;
     let header = Header::take(&mut rest).ok_or(DecodeError { offset: 0 })?;
@@ -342,10 +344,12 @@ fn take_page(bytes: &mut &[u8]) -> Option<PageNo> {
     take_u32(bytes).map(PageNo)
 }
 
+#[inline]
 fn take_link(bytes: &mut &[u8]) -> Option<PageNo> {
     take_u32(bytes).map(|link| PageNo(link.wrapping_sub(1)))
 }
 
+#[inline]
 fn take_txn(bytes: &mut &[u8]) -> Option<TxnId> {
     varint::take(bytes).map(TxnId).filter(|&txn| txn <= TxnId::MAX)
 }
@@ -357,6 +361,7 @@ fn take_u8(bytes: &mut &[u8]) -> Option<u8> {
     Some(byte)
 }
 
+#[inline]
 fn take_flags(bytes: &mut &[u8]) -> Option<Flags> {
     take_u8(bytes).filter(|&bits| bits < 4).map(Flags::from_bits)
 }
@@ -437,6 +442,7 @@ fn take_stored(rest: &mut &[u8]) -> Option<Stored> {
     Some(Stored { first, mark, len, entries, todos, last_seq })
 }
 
+#[inline]
 fn take_stamp(rest: &mut &[u8]) -> Option<Stamp> {
     Some(Stamp { writer: take_txn(rest)?, seq: take_u32(rest)? })
 }
@@ -452,6 +458,7 @@ fn take_undo<'a>(tag: u8, rest: &mut &'a [u8]) -> Option<Op<'a>> {
 }
 
 /// Undo that says only what the operation behind it, which stays there, does not.
+#[inline]
 fn take_undo_of_next<'a>(tag: u8, rest: &mut &'a [u8]) -> Option<Op<'a>> {
     let tree = TreeId(take_u32(rest)?);
     if tag == TAG_UNDO_NEXT_ABSENT {
@@ -465,6 +472,7 @@ fn take_undo_of_next<'a>(tag: u8, rest: &mut &'a [u8]) -> Option<Op<'a>> {
 }
 
 /// Looks at the operation that follows, which is one of a row.
+#[inline]
 fn next_row<'a>(rest: &'a [u8]) -> Option<Op<'a>> {
     let (&tag, mut fields) = rest.split_first()?;
     (TAG_INSERT..=TAG_REMOVE).contains(&tag).then(|| take_row(tag, &mut fields))?

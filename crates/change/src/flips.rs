@@ -64,13 +64,14 @@ impl Difference {
 
 impl<'a> Flips<'a> {
     /// As it was written down; `None` when no [`Difference`] is written so.
+    #[inline]
     pub(crate) fn take(rest: &mut &'a [u8]) -> Option<Self> {
-        let places = Places::take(rest)?;
+        let (places, len) = Places::take(rest)?;
         let (&width, behind) = rest.split_first()?;
         if width > 8 {
             return None;
         }
-        let (packed, behind) = behind.split_at_checked(packed_len(places.bytes_len(), width)?)?;
+        let (packed, behind) = behind.split_at_checked(packed_len(len, width)?)?;
         *rest = behind;
         Some(Flips { places, width, packed })
     }

@@ -120,10 +120,12 @@ fn last_difference(old: &[u8], new: &[u8]) -> usize {
 pub(crate) struct Places<'a>(&'a [u8]);
 
 impl<'a> Places<'a> {
-    /// Takes them from the front; `None` if they are none, or not said as [`Shape::between`] does.
-    pub(crate) fn take(rest: &mut &'a [u8]) -> Option<Places<'a>> {
+    /// Takes them from the front, and tells how many bytes lie in them; `None` if they are none, or
+    /// not said as [`Shape::between`] does.
+    #[inline]
+    pub(crate) fn take(rest: &mut &'a [u8]) -> Option<(Places<'a>, usize)> {
         let all = *rest;
-        let (mut end, mut is_first) = (0usize, true);
+        let (mut end, mut bytes, mut is_first) = (0usize, 0, true);
         loop {
             let gap = usize::try_from(varint::take(rest)?).ok()?;
             let len = usize::try_from(varint::take(rest)?).ok()?;
@@ -132,9 +134,11 @@ impl<'a> Places<'a> {
                 return None;
             }
             end = end.checked_add(gap >> 1)?.checked_add(len)?;
+            // Not more than `end`.
+            bytes += len;
             is_first = false;
             if gap & 1 == 0 {
-                return Some(Places(&all[..all.len() - rest.len()]));
+                return Some((Places(&all[..all.len() - rest.len()]), bytes));
             }
         }
     }
@@ -159,11 +163,6 @@ impl<'a> Places<'a> {
     pub(crate) fn end(self) -> usize {
         self.iter().last().map_or(0, |(start, len)| start + len)
     }
-
-    /// How many bytes lie in them.
-    pub(crate) fn bytes_len(self) -> usize {
-        self.iter().map(|(_, len)| len).sum()
-    }
 }
 
 /// Places of a value and what they hold.
@@ -184,8 +183,8 @@ enum Bytes<'a> {
 impl<'a> Patches<'a> {
     /// Takes places and bytes from the front.
     pub(crate) fn take(rest: &mut &'a [u8]) -> Option<Patches<'a>> {
-        let places = Places::take(rest)?;
-        let (bytes, behind) = rest.split_at_checked(places.bytes_len())?;
+        let (places, len) = Places::take(rest)?;
+        let (bytes, behind) = rest.split_at_checked(len)?;
         *rest = behind;
         Some(Patches { places, bytes: Bytes::Packed(bytes) })
     }

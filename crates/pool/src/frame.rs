@@ -2,9 +2,7 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use weir_base::{Lsn, PageNo};
-
-use crate::table::Mapping;
+use weir_base::{Lsn, Mapping, PageNo};
 
 /// What is known of the page in a frame.
 pub(crate) struct FrameMeta {

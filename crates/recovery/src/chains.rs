@@ -3,28 +3,54 @@
 use weir_base::{Lsn, PageNo};
 use weir_redo::{Chunk, Span};
 
-/// Where a group's body lies in what was read.
+/// Where groups lie in what was read: one, or several one directly after the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Body {
+pub(crate) struct Place {
     pub(crate) chunk: u32,
+    /// Where the first one begins, with its length.
     pub(crate) at: u32,
+    /// How many bytes they take.
     pub(crate) len: u32,
 }
 
-impl Body {
-    pub(crate) fn of<'a>(&self, chunks: &'a [Chunk]) -> &'a [u8] {
-        &chunks[self.chunk as usize].payload()[self.at as usize..][..self.len as usize]
+impl Place {
+    /// Adds the place of the group directly behind; `false`, with nothing done: it lies elsewhere.
+    #[inline]
+    pub(crate) fn extend(&mut self, next: Place) -> bool {
+        let follows = self.chunk == next.chunk && self.at + self.len == next.at;
+        if follows {
+            self.len += next.len;
+        }
+        follows
+    }
+
+    /// Whether the last of them is that one.
+    pub(crate) fn ends_with(self, group: Place) -> bool {
+        self.chunk == group.chunk && self.at + self.len == group.at + group.len
+    }
+
+    /// The groups with their bodies.
+    pub(crate) fn groups(self, chunks: &[Chunk]) -> impl Iterator<Item = (Span, &[u8])> {
+        let chunk = &chunks[self.chunk as usize];
+        let (from, len) = (self.at as usize, self.len as usize);
+        let groups = chunk.groups_in(from..from + len);
+        groups.map(|group| (group.span, &chunk.payload()[group.body]))
+    }
+
+    /// Its first byte, so that the processor has it.
+    pub(crate) fn touch(self, chunks: &[Chunk]) {
+        std::hint::black_box(chunks[self.chunk as usize].payload()[self.at as usize]);
     }
 }
 
-/// A group's change of one page: small, and complete enough that a change that the page has already
-/// is passed over without a look at the log.
+/// What changes a page, one group directly after the other: small, and complete enough that changes
+/// that the page has already are passed over without a look at the log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Record {
-    /// The group's end: the page's LSN if this was its last change.
+    /// The last group's end: the page's LSN if this was its last change.
     pub(crate) end: Lsn,
-    pub(crate) body: Body,
-    /// The page's change before this one; `NONE`: nothing before this one matters.
+    pub(crate) place: Place,
+    /// The page's change before these; `NONE`: nothing before them matters.
     before: u32,
 }
 
@@ -54,10 +80,26 @@ impl Records {
         self.blocks.get((number / BLOCK_RECORDS) as usize)?.get((number % BLOCK_RECORDS) as usize)
     }
 
-    /// Nothing before this one matters.
-    fn cut(&mut self, number: u32) {
-        self.blocks[(number / BLOCK_RECORDS) as usize][(number % BLOCK_RECORDS) as usize].before =
-            NONE;
+    fn get_mut(&mut self, number: u32) -> Option<&mut Record> {
+        let block = self.blocks.get_mut((number / BLOCK_RECORDS) as usize)?;
+        block.get_mut((number % BLOCK_RECORDS) as usize)
+    }
+
+    /// Adds a group to a record; `false`, with nothing done: it does not lie directly behind.
+    fn extend(&mut self, number: u32, end: Lsn, group: Place) -> bool {
+        let Some(record) = self.get_mut(number) else { return false };
+        let follows = record.place.extend(group);
+        if follows {
+            record.end = end;
+        }
+        follows
+    }
+
+    /// Nothing before its last group, this one, matters.
+    fn cut(&mut self, number: u32, group: Place) {
+        if let Some(record) = self.get_mut(number) {
+            (record.place, record.before) = (group, NONE);
+        }
     }
 }
 
@@ -70,7 +112,7 @@ struct Head {
     makes: bool,
     /// Where the first one begins.
     first: Lsn,
-    /// Where the last one's group ends.
+    /// Where the last one's group ends: as its record says, which need not be looked at.
     end: Lsn,
 }
 
@@ -90,7 +132,7 @@ pub(crate) struct Chains {
 impl Chains {
     /// Takes in that a group changes a page; it may be said more than once, one group after the
     /// other. `makes`: what the page held before does not matter.
-    pub(crate) fn add(&mut self, page: PageNo, span: Span, body: Body, makes: bool) {
+    pub(crate) fn add(&mut self, page: PageNo, span: Span, place: Place, makes: bool) {
         let (block, at) = (page.0 as usize / BLOCK_PAGES, page.0 as usize % BLOCK_PAGES);
         if block >= self.heads.len() {
             self.heads.resize_with(block + 1, || None);
@@ -98,17 +140,24 @@ impl Chains {
         let heads = self.heads[block].get_or_insert_with(|| Box::new([EMPTY; BLOCK_PAGES]));
         let head = &mut heads[at];
         let is_first = head.last == NONE;
-        if is_first || head.end != span.end {
-            let record = Record { end: span.end, body, before: head.last };
-            head.last = self.records.push(record);
-            head.end = span.end;
-        }
         if makes || is_first {
-            head.makes = makes;
-            head.first = span.start;
+            (head.makes, head.first) = (makes, span.start);
         }
-        if makes {
-            self.records.cut(head.last);
+        let is_known = !is_first && head.end == span.end;
+        if is_known && !makes {
+            return;
+        }
+        // A page's changes often come one directly after the other: rows in the order of keys.
+        let follows = !is_first && !makes && head.end == span.start;
+        head.end = span.end;
+        if follows && self.records.extend(head.last, span.end, place) {
+            return;
+        }
+        if is_known {
+            self.records.cut(head.last, place);
+        } else {
+            let before = if makes { NONE } else { head.last };
+            head.last = self.records.push(Record { end: span.end, place, before });
         }
     }
 
@@ -148,7 +197,8 @@ pub(crate) struct Chain {
 }
 
 impl Chain {
-    /// The changes behind `lsn`, oldest first: those that a page with this LSN lacks.
+    /// The changes behind `lsn`, oldest first: those that a page with this LSN lacks. Of the first
+    /// record it may have the first groups.
     pub(crate) fn behind(&self, records: &Records, lsn: Lsn) -> Vec<Record> {
         let mut found = Vec::new();
         let mut at = self.last;
@@ -171,33 +221,63 @@ mod tests {
         Span { start: Lsn(start), end: Lsn(start + 10) }
     }
 
-    fn ends(chains: &Chains, page: u32, lsn: u64) -> Vec<u64> {
+    /// A group of ten bytes.
+    fn place(start: u64) -> Place {
+        Place { chunk: 0, at: start as u32, len: 10 }
+    }
+
+    fn add(chains: &mut Chains, page: u32, start: u64, makes: bool) {
+        chains.add(PageNo(page), span(start), place(start), makes);
+    }
+
+    /// Where the records behind `lsn` begin and end.
+    fn behind(chains: &Chains, page: u32, lsn: u64) -> Vec<(u32, u64)> {
         let all = chains.pages();
         let chain = all.iter().find(|c| c.page.0 == page).expect("has changes");
-        chain.behind(&chains.records, Lsn(lsn)).iter().map(|r| r.end.0).collect()
+        chain.behind(&chains.records, Lsn(lsn)).iter().map(|r| (r.place.at, r.end.0)).collect()
     }
 
     #[test]
     fn a_chain_has_a_pages_changes_in_order_and_begins_where_it_is_made() {
         let mut chains = Chains::default();
         for (n, page) in [7, 9, 7, 5_000_000, 7, 9].into_iter().enumerate() {
-            chains.add(PageNo(page), span(100 + 10 * n as u64), Body::default(), false);
+            add(&mut chains, page, 100 + 10 * n as u64, false);
         }
-        assert_eq!(ends(&chains, 7, 0), [110, 130, 150]);
-        assert_eq!(ends(&chains, 7, 110), [130, 150], "what the page has is left out");
-        assert_eq!(ends(&chains, 9, 0), [120, 160]);
-        assert_eq!(ends(&chains, 5_000_000, 0), [140]);
+        assert_eq!(behind(&chains, 7, 0), [(100, 110), (120, 130), (140, 150)]);
+        assert_eq!(behind(&chains, 7, 110), [(120, 130), (140, 150)], "what it has is left out");
+        assert_eq!(behind(&chains, 9, 0), [(110, 120), (150, 160)]);
+        assert_eq!(behind(&chains, 5_000_000, 0), [(130, 140)]);
         let pages = chains.pages();
         assert_eq!(pages.iter().map(|c| c.page.0).collect::<Vec<_>>(), [7, 9, 5_000_000]);
         assert_eq!(pages.iter().map(|c| c.first.0).collect::<Vec<_>>(), [100, 110, 130]);
         assert!(pages.iter().all(|c| !c.makes));
         // Twice in one group is one change, also where the second one makes the page.
-        chains.add(PageNo(7), span(160), Body::default(), false);
-        chains.add(PageNo(7), span(160), Body::default(), true);
-        chains.add(PageNo(7), span(160), Body::default(), false);
-        chains.add(PageNo(7), span(170), Body::default(), false);
-        assert_eq!(ends(&chains, 7, 0), [170, 180], "nothing before it is made anew");
+        for makes in [false, true, false] {
+            add(&mut chains, 7, 170, makes);
+        }
+        add(&mut chains, 7, 200, false);
+        assert_eq!(behind(&chains, 7, 0), [(170, 180), (200, 210)], "nothing before it");
         let made = chains.pages()[0];
-        assert!(made.makes && made.first == Lsn(160));
+        assert!(made.makes && made.first == Lsn(170));
+    }
+
+    #[test]
+    fn groups_one_directly_after_the_other_are_one_record() {
+        let mut chains = Chains::default();
+        for start in [100, 110, 110, 120] {
+            add(&mut chains, 7, start, false);
+        }
+        assert_eq!(behind(&chains, 7, 0), [(100, 130)]);
+        assert_eq!(behind(&chains, 7, 120), [(100, 130)], "of which the page has some");
+        assert!(behind(&chains, 7, 130).is_empty());
+        // In another chunk, though directly behind in the log.
+        chains.add(PageNo(7), span(130), Place { chunk: 1, at: 0, len: 10 }, false);
+        assert_eq!(behind(&chains, 7, 0), [(100, 130), (0, 140)]);
+        // Made anew behind others in the same group and run.
+        for (start, makes) in [(150, false), (160, false), (160, true), (170, false)] {
+            add(&mut chains, 7, start, makes);
+        }
+        assert_eq!(behind(&chains, 7, 0), [(160, 180)]);
+        assert_eq!(chains.pages()[0].first, Lsn(160));
     }
 }

@@ -2,12 +2,12 @@
 use std::ops::ControlFlow;
 
 use weir_base::{DbId, Lsn};
-use weir_change::{Op, decode};
+use weir_change::{DecodeError, Op, decode};
 use weir_device::Volume;
 use weir_redo::{Chunk, RedoError, ScanEnd, ScanOptions, Span, scan_chunks};
 
 use crate::analysis::Analysis;
-use crate::chains::{Body, Chains};
+use crate::chains::{Chains, Place};
 use crate::roll::{Roll, Said};
 use crate::{Phase, Progress};
 
@@ -82,10 +82,12 @@ struct Decoder {
 
 impl Decoder {
     fn take_chunk(&mut self, chunk: Chunk) -> bool {
+        let number = self.chunks.len() as u32;
         for group in chunk.groups() {
-            let body = &chunk.payload()[group.body.clone()];
-            if let Err(e) = self.take_group(body, group.body.start, group.span) {
-                self.bad = Some((group.span.start, e));
+            let (at, len) = (group.frame.start as u32, group.frame.len() as u32);
+            let place = Place { chunk: number, at, len };
+            if let Err(e) = self.take_group(&chunk.payload()[group.body], place, group.span) {
+                self.bad = Some((group.span.start, e.to_string()));
                 return false;
             }
         }
@@ -93,13 +95,11 @@ impl Decoder {
         true
     }
 
-    fn take_group(&mut self, body: &[u8], at: usize, span: Span) -> Result<(), String> {
-        let (header, ops) = decode(body).map_err(|e| e.to_string())?;
-        let chunk = self.chunks.len() as u32;
-        let place = Body { chunk, at: at as u32, len: body.len() as u32 };
+    fn take_group(&mut self, body: &[u8], place: Place, span: Span) -> Result<(), DecodeError> {
+        let (header, ops) = decode(body)?;
         let mut said = Said::default();
         for op in ops {
-            let op = op.map_err(|e| e.to_string())?;
+            let op = op?;
             if let Some(page) = op.page() {
                 self.chains.add(page, span, place, op.makes_page());
             }
@@ -108,7 +108,7 @@ impl Decoder {
             }
             said.take(&op);
         }
-        self.roll.take(&header, span.start, place, said);
+        self.roll.take(&header, place, said);
         Ok(())
     }
 
@@ -116,8 +116,10 @@ impl Decoder {
     fn analyse(roll: Roll, chunks: &[Chunk]) -> Result<Analysis, (Lsn, String)> {
         let mut analysis = Analysis::default();
         (analysis.next_txn, analysis.next_tree) = (roll.next_txn, roll.next_tree);
-        for (start, body) in roll.into_groups() {
-            analysis.take(start, body.of(chunks)).map_err(|e| (start, e.to_string()))?;
+        for place in roll.into_places() {
+            for (span, body) in place.groups(chunks) {
+                analysis.take(span.start, body).map_err(|e| (span.start, e.to_string()))?;
+            }
         }
         Ok(analysis)
     }

@@ -6,7 +6,7 @@ use weir_pool::{PageRedo, Pool, PoolError};
 use weir_redo::Chunk;
 
 use crate::analysis::Analysis;
-use crate::chains::{Body, Chain, Chains, Record, Records};
+use crate::chains::{Chain, Chains, Records};
 use crate::collect::Collected;
 
 /// Changes touched ahead of their turn.
@@ -37,12 +37,8 @@ impl History {
         History { chunks, pages: chains.pages(), records: chains.into_records() }
     }
 
-    fn body(&self, record: &Record) -> &[u8] {
-        record.body.of(&self.chunks)
-    }
-
-    fn make(&self, page: PageNo, record: &Record, bytes: &mut [u8]) -> Result<(), String> {
-        let (header, ops) = decode(self.body(record)).map_err(|e| e.to_string())?;
+    fn make(page: PageNo, body: &[u8], bytes: &mut [u8]) -> Result<(), String> {
+        let (header, ops) = decode(body).map_err(|e| e.to_string())?;
         for op in ops {
             let op = op.map_err(|e| e.to_string())?;
             if op.page() == Some(page) {
@@ -64,24 +60,26 @@ impl PageRedo for History {
         page: PageNo,
         bytes: &mut [u8],
     ) -> Result<Option<Lsn>, PoolError> {
-        let lacking = self.pages[index].behind(&self.records, weir_page::lsn(bytes));
-        let (Some(first), Some(last)) = (lacking.first(), lacking.last()) else { return Ok(None) };
+        let lsn = weir_page::lsn(bytes);
+        let lacking = self.pages[index].behind(&self.records, lsn);
+        let Some(last) = lacking.last() else { return Ok(None) };
+        let mut first = None;
         for (i, record) in lacking.iter().enumerate() {
             // A page's changes lie all over the log in memory: touching those to come, the
             // processor fetches several at once.
             if i % AHEAD == 0 {
                 for next in lacking[i..].iter().take(2 * AHEAD).skip(AHEAD) {
-                    std::hint::black_box(self.body(next).first());
+                    next.place.touch(&self.chunks);
                 }
             }
-            self.make(page, record, bytes).map_err(|cause| PoolError::Behind {
-                page,
-                lsn: record.end,
-                cause,
-            })?;
+            let groups = record.place.groups(&self.chunks);
+            for (span, body) in groups.filter(|(span, _)| span.end > lsn) {
+                first.get_or_insert(span.start);
+                let behind = |cause| PoolError::Behind { page, lsn: span.end, cause };
+                Self::make(page, body, bytes).map_err(behind)?;
+            }
         }
         weir_page::set_lsn(bytes, last.end);
-        let Body { chunk, at, .. } = first.body;
-        Ok(Some(self.chunks[chunk as usize].start_of(at as usize)))
+        Ok(first)
     }
 }

@@ -3,10 +3,10 @@
 //! the end of the log is reached (`Analysis`), for those that are left.
 use std::collections::BTreeMap;
 
-use weir_base::{Lsn, TreeId, TxnId};
+use weir_base::{TreeId, TxnId};
 use weir_change::{Header, Op};
 
-use crate::chains::Body;
+use crate::chains::Place;
 
 /// What a group says besides changes of pages.
 #[derive(Clone, Copy, Default)]
@@ -32,12 +32,23 @@ impl Said {
     }
 }
 
-/// A transaction's groups.
+/// A transaction's groups, in the order of the log.
 #[derive(Default)]
 struct Groups {
-    groups: Vec<(Lsn, Body)>,
+    places: Vec<Place>,
     /// One of them says what its commit leaves to do.
     has_cleanup: bool,
+}
+
+impl Groups {
+    /// Adds one; one that is there already counts once.
+    #[inline]
+    fn add(&mut self, group: Place) {
+        let is_in = |last: &mut Place| last.ends_with(group) || last.extend(group);
+        if !self.places.last_mut().is_some_and(is_in) {
+            self.places.push(group);
+        }
+    }
 }
 
 /// The transactions that have no end yet.
@@ -58,14 +69,14 @@ impl Roll {
 
     /// Takes a group in.
     #[inline]
-    pub(crate) fn take(&mut self, header: &Header, start: Lsn, body: Body, said: Said) {
+    pub(crate) fn take(&mut self, header: &Header, group: Place, said: Said) {
         let Some(txn) = header.txn else { return };
         self.next_txn = self.next_txn.max(TxnId(txn.0 + 1));
         // Who commits is never taken back.
         let undo = said.undo && !header.commits;
         if undo || said.cleanup || said.other {
             let open = self.open.entry(txn).or_default();
-            open.groups.push((start, body));
+            open.add(group);
             open.has_cleanup |= said.cleanup;
         }
         if !(header.commits || header.ended) || self.open.is_empty() {
@@ -74,9 +85,7 @@ impl Roll {
         match self.open.get_mut(&txn) {
             Some(open) if open.has_cleanup && !header.ended => {
                 // That it has committed must be known, too.
-                if open.groups.last().is_none_or(|last| last.0 != start) {
-                    open.groups.push((start, body));
-                }
+                open.add(group);
             }
             _ => {
                 self.open.remove(&txn);
@@ -85,8 +94,8 @@ impl Roll {
     }
 
     /// The groups of those without an end, each transaction's in the order of the log.
-    pub(crate) fn into_groups(self) -> impl Iterator<Item = (Lsn, Body)> {
-        self.open.into_values().flat_map(|open| open.groups)
+    pub(crate) fn into_places(self) -> impl Iterator<Item = Place> {
+        self.open.into_values().flat_map(|open| open.places)
     }
 }
 
@@ -116,9 +125,10 @@ mod tests {
             (commits(6), cleanup),
         ];
         for (at, (header, said)) in (10..).zip(groups) {
-            roll.take(&header, Lsn(at), Body::default(), said);
+            roll.take(&header, Place { chunk: 0, at, len: 1 }, said);
         }
         assert_eq!(roll.next_txn, TxnId(7));
-        assert_eq!(roll.into_groups().map(|g| g.0.0).collect::<Vec<_>>(), [10, 14, 16, 17, 20]);
+        let places: Vec<_> = roll.into_places().map(|place| (place.at, place.len)).collect();
+        assert_eq!(places, [(10, 1), (14, 1), (16, 2), (20, 1)]);
     }
 }

@@ -3,10 +3,11 @@ use crate::error::{RedoError, Result};
 use crate::segment::Segment;
 use std::ops::ControlFlow;
 use std::sync::mpsc::{channel, sync_channel};
-use weir_base::AlignedBuf;
+use weir_base::{AlignedBuf, HUGE_PAGE};
 
-/// The size of a read.
-pub(crate) const PIECE_BYTES: u64 = 1 << 20;
+/// The size of a read: with block headers, so that its payload and the rest of a group before it fit
+/// in a huge page.
+const PIECE_BYTES: u64 = HUGE_PAGE as u64;
 /// Reads that are done ahead.
 const PIECES_AHEAD: usize = 2;
 
@@ -33,8 +34,9 @@ fn places(chain: &[Segment], from: u64) -> impl Iterator<Item = (&Segment, u64)>
 }
 
 fn read(segment: &Segment, at: u64, spare: Option<AlignedBuf>) -> Result<Piece> {
-    let mut buf = spare.unwrap_or_else(|| AlignedBuf::zeroed(PIECE_BYTES as usize));
     let len = (segment.end() - at).min(PIECE_BYTES) as usize;
+    let spare = spare.filter(|spare| spare.len() >= len);
+    let mut buf = spare.unwrap_or_else(|| AlignedBuf::zeroed(len));
     let offset = segment.offset(at);
     let done = segment.slot.file.read_at(offset, &mut buf[..len]);
     done.map_err(|error| RedoError::io("read", &segment.slot.name(), offset, error))?;

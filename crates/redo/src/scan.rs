@@ -11,10 +11,10 @@ use crate::position::{
     BLOCK, BLOCK_HEADER, BLOCK_PAYLOAD, PAGE, Span, block_start, blocks_end, first_in_block,
     is_inside_block, is_place, lsn_of, sn_of,
 };
-use crate::read::{PIECE_BYTES, Piece, pieces};
+use crate::read::{Piece, pieces};
 use crate::segment::{Segment, load};
 use std::ops::{ControlFlow, Range};
-use weir_base::{DbId, Lsn, align_down, varint};
+use weir_base::{DbId, LargeBuf, Lsn, align_down, varint};
 use weir_device::Volume;
 
 /// How to scan.
@@ -52,53 +52,75 @@ pub struct ScanEnd {
 pub struct GroupAt {
     /// Its place in the log.
     pub span: Span,
-    /// Its body in [`Chunk::payload`].
+    /// Its place in [`Chunk::payload`], its length before it included.
+    pub frame: Range<usize>,
+    /// Its body there.
     pub body: Range<usize>,
 }
 
 /// A run of whole groups, for work in other threads.
-#[derive(Clone, Default, Debug)]
+#[derive(Default)]
 pub struct Chunk {
-    /// Payload without block headers, from the first group's length on.
-    payload: Vec<u8>,
+    /// Room for more payload than it has.
+    memory: LargeBuf,
+    /// How much payload it has, without block headers, from the first group's length on.
+    len: usize,
     /// How much payload of the log lies before it.
     sn: u64,
-    /// Where in it each group ends.
-    ends: Vec<u32>,
 }
 
 impl Chunk {
     /// Payload without block headers.
     #[must_use]
     pub fn payload(&self) -> &[u8] {
-        &self.payload
+        &self.memory[..self.len]
     }
 
     /// The groups in it, in order.
     pub fn groups(&self) -> impl Iterator<Item = GroupAt> {
-        let mut from = (0, lsn_of(self.sn));
-        self.ends.iter().map(move |&end| {
-            let to = (end as usize, lsn_of(self.sn + u64::from(end)));
-            let mut body = &self.payload[from.0..to.0];
-            // It was looked at before: it is there.
-            let _ = varint::take(&mut body);
+        self.groups_in(0..self.len)
+    }
+
+    /// The groups in a stretch of the payload that begins and ends where groups do.
+    pub fn groups_in(&self, stretch: Range<usize>) -> impl Iterator<Item = GroupAt> {
+        let payload = &self.payload()[..stretch.end];
+        let mut from = (stretch.start, lsn_of(self.sn + stretch.start as u64));
+        std::iter::from_fn(move || {
+            let mut rest = &payload[from.0..];
+            // Every length in it was looked at before.
+            let len = varint::take(&mut rest)? as usize;
+            let start = payload.len() - rest.len();
+            let to = (start + len, lsn_of(self.sn + (start + len) as u64));
             let span = Span { start: from.1, end: to.1 };
+            let frame = from.0..to.0;
             from = to;
-            GroupAt { span, body: to.0 - body.len()..to.0 }
+            Some(GroupAt { span, frame, body: start..to.0 })
         })
     }
 
     /// The groups with their bodies.
     pub fn bodies(&self) -> impl Iterator<Item = (Span, &[u8])> {
-        self.groups().map(|group| (group.span, &self.payload[group.body]))
+        self.groups().map(|group| (group.span, &self.payload()[group.body]))
     }
 
-    /// Where the group begins whose body begins there in the payload.
-    #[must_use]
-    pub fn start_of(&self, body: usize) -> Lsn {
-        let begins = self.ends.partition_point(|&end| end as usize <= body);
-        let at = begins.checked_sub(1).map_or(0, |before| self.ends[before]);
-        lsn_of(self.sn + u64::from(at))
+    /// Where its last group ends.
+    fn end(&self) -> Lsn {
+        lsn_of(self.sn + self.len as u64)
+    }
+
+    /// Makes room for so many more bytes.
+    fn reserve(&mut self, more: usize) {
+        if self.len + more > self.memory.len() {
+            let mut larger = LargeBuf::zeroed(self.len + more.max(self.len));
+            larger[..self.len].copy_from_slice(self.payload());
+            self.memory = larger;
+        }
+    }
+
+    fn extend(&mut self, bytes: &[u8]) {
+        self.reserve(bytes.len());
+        self.memory[self.len..][..bytes.len()].copy_from_slice(bytes);
+        self.len += bytes.len();
     }
 }
 
@@ -124,7 +146,7 @@ pub fn scan(
     })
 }
 
-/// [`scan`] for recovery with several threads: hands out the groups of about a MiB of log at a
+/// [`scan`] for recovery with several threads: hands out the groups of about two MiB of log at a
 /// time, to keep.
 ///
 /// # Errors
@@ -137,7 +159,7 @@ pub fn scan_chunks(
     mut visit: impl FnMut(Chunk) -> ControlFlow<()>,
 ) -> Result<ScanEnd> {
     run(volume, db, from, options, |chunk| {
-        let end = lsn_of(chunk.sn + chunk.ends.last().map_or(0, |&end| u64::from(end)));
+        let end = chunk.end();
         let chunk = std::mem::take(chunk);
         if visit(chunk).is_break() { ControlFlow::Break(end) } else { ControlFlow::Continue(()) }
     })
@@ -235,6 +257,7 @@ where
     }
 
     fn take(&mut self, piece: &Piece) -> Result<ControlFlow<()>> {
+        self.chunk.reserve((piece.bytes().len() as u64 / BLOCK * BLOCK_PAYLOAD) as usize);
         let skip = (self.number * BLOCK).saturating_sub(piece.at) as usize;
         for block in piece.bytes()[skip..].chunks_exact(BLOCK as usize) {
             let found = judge(block, self.seed, self.number);
@@ -287,7 +310,7 @@ where
             return Err(self.too_short());
         }
         let payload = (BLOCK_HEADER + skip) as usize..(BLOCK_HEADER + used) as usize;
-        self.chunk.payload.extend_from_slice(&block[payload]);
+        self.chunk.extend(&block[payload]);
         if used < BLOCK_PAYLOAD {
             let at = first_in_block(self.number * BLOCK).advanced(used);
             self.end = Some(End::at(self.number, true, at));
@@ -337,47 +360,44 @@ where
         if self.broken_off.is_some() {
             return Ok(());
         }
-        let consumed = self.parse()?;
-        if self.chunk.ends.is_empty() {
+        let sn = self.chunk.sn;
+        let (whole, groups) = self.parse()?;
+        if groups == 0 {
             return Ok(());
         }
-        self.groups += self.chunk.ends.len() as u64;
-        let rest = self.chunk.payload.split_off(consumed);
-        let (sn, groups) = (self.chunk.sn + consumed as u64, self.chunk.ends.len());
+        self.groups += groups;
+        // The beginning of a group that goes on in the next piece.
+        let rest = self.chunk.payload()[whole..].to_vec();
+        self.chunk.len = whole;
         if let ControlFlow::Break(at) = (self.emit)(&mut self.chunk) {
             self.broken_off = Some(at);
         }
-        let Chunk { payload, ends, .. } = &mut self.chunk;
-        payload.clear();
-        payload.reserve_exact(PIECE_BYTES as usize + rest.len());
-        payload.extend_from_slice(&rest);
-        ends.clear();
-        // The next one will have about as many.
-        ends.reserve(groups + groups / 8);
-        self.chunk.sn = sn;
+        let memory = std::mem::take(&mut self.chunk.memory);
+        self.chunk = Chunk { memory, len: 0, sn: sn + whole as u64 };
+        self.chunk.extend(&rest);
         Ok(())
     }
 
-    /// Finds the whole groups in the payload; gives the bytes that they take.
-    fn parse(&mut self) -> Result<usize> {
-        let mut at = 0;
-        let data = &self.chunk.payload;
+    /// Finds the whole groups in the payload: how many bytes they take, and how many they are.
+    fn parse(&self) -> Result<(usize, u64)> {
+        let data = self.chunk.payload();
+        let (mut at, mut groups) = (0, 0);
         loop {
             let mut rest = &data[at..];
             let Some(len) = varint::take(&mut rest) else {
                 if rest.len() >= varint::LEN_MAX {
                     return Err(self.no_group(at));
                 }
-                return Ok(at);
+                return Ok((at, groups));
             };
             if !(GROUP_BODY_MIN as u64..=GROUP_BODY_MAX as u64).contains(&len) {
                 return Err(self.no_group(at));
             }
             if (rest.len() as u64) < len {
-                return Ok(at);
+                return Ok((at, groups));
             }
             at = data.len() - rest.len() + len as usize;
-            self.chunk.ends.push(at as u32);
+            groups += 1;
         }
     }
 

@@ -8,6 +8,7 @@ use crate::tree::Tree;
 /// review.
 pub const UNSAFE_ADDRESSES: &[&str] = &[
     "crates/base/src/aligned.rs",
+    "crates/base/src/mapping.rs",
     "crates/capi/src/batch.rs",
     "crates/capi/src/borrow.rs",
     "crates/capi/src/catalog.rs",

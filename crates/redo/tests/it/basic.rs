@@ -76,10 +76,10 @@ fn laps_around_the_files_and_reopening() {
 #[test]
 fn chunks_hold_the_same_groups() {
     let volume: Arc<dyn Volume> = Arc::new(SimVolume::new(3));
-    let log = Log::create(Arc::clone(&volume), config(8 << 20), Lsn(0)).expect("create");
+    let log = Log::create(Arc::clone(&volume), config(16 << 20), Lsn(0)).expect("create");
     let from = log.end();
     for i in 0..5000 {
-        log.append(&body(i, 700), |_| ()).expect("append");
+        log.append(&body(i, 2100), |_| ()).expect("append");
     }
     log.flush(Durability::Synced).expect("flush");
     let (groups, end) = read_all(&*volume, from).expect("scan");
@@ -91,7 +91,13 @@ fn chunks_hold_the_same_groups() {
         let mut chunks = 0;
         let chunk_end = scan_chunks(&*volume, DB, from, options, |chunk| {
             chunks += 1;
+            let from = found.len();
             found.extend(chunk.bodies().map(|(span, body)| (span, body.to_vec())));
+            // A stretch of it has what the whole has there.
+            let all: Vec<_> = chunk.groups().collect();
+            assert_eq!(all.len(), found.len() - from);
+            let stretch = all[1].frame.start..all[3].frame.end;
+            assert!(chunk.groups_in(stretch).eq(all[1..=3].iter().cloned()));
             ControlFlow::Continue(())
         })
         .expect("scan");

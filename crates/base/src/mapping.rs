@@ -1,0 +1,153 @@
+//! Large memory straight from the kernel, zero-filled and backed by real pages only where it is
+//! touched. One of the few files with `unsafe`.
+use std::alloc::{Layout, handle_alloc_error};
+use std::io;
+use std::ops::{Deref, DerefMut};
+
+use crate::aligned::ALIGN;
+
+/// The size and alignment of a huge page.
+pub const HUGE_PAGE: usize = 2 << 20;
+
+/// Zero-filled memory that others than its owner may change, under rules of their own: it is had as
+/// addresses.
+pub struct Mapping {
+    start: *mut u8,
+    len: usize,
+    /// What was mapped: more, so that the beginning could be aligned.
+    mapped: (*mut u8, usize),
+}
+
+// SAFETY: plain memory; what is put into it (atomics, frames under latches) governs its sharing.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Maps `len` bytes; `huge` asks for huge pages, which spare most of the TLB misses of random
+    /// access, and nearly all of the page faults.
+    ///
+    /// # Errors
+    /// What the kernel says: usually that there is no room for it.
+    pub fn zeroed(len: usize, huge: bool) -> io::Result<Self> {
+        let len = len.max(ALIGN);
+        let spare = if huge && len >= HUGE_PAGE { HUGE_PAGE } else { 0 };
+        // SAFETY: an anonymous private mapping at an address of the kernel's choice.
+        let mapped = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                len + spare,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+                0,
+            )
+        };
+        if mapped == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let mapped: *mut u8 = mapped.cast();
+        let skipped = if spare > 0 { mapped.align_offset(HUGE_PAGE) } else { 0 };
+        // SAFETY: less than a huge page on, and that much more was mapped.
+        let start = unsafe { mapped.add(skipped) };
+        if huge {
+            // SAFETY: the range was just mapped. Advice only: a refusal costs speed, nothing else.
+            unsafe { libc::madvise(start.cast(), len, libc::MADV_HUGEPAGE) };
+        }
+        Ok(Mapping { start, len, mapped: (mapped, len + spare) })
+    }
+
+    /// The address of the first byte.
+    #[inline]
+    #[must_use]
+    pub fn start(&self) -> *mut u8 {
+        self.start
+    }
+
+    /// The address of a byte.
+    ///
+    /// # Panics
+    /// When it lies outside.
+    #[inline]
+    #[must_use]
+    pub fn at(&self, offset: usize) -> *mut u8 {
+        assert!(offset < self.len, "inside the mapping");
+        // SAFETY: inside the mapping, checked above.
+        unsafe { self.start.add(offset) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: mapped in `zeroed`, unmapped once; no reference outlives the owner.
+        unsafe { libc::munmap(self.mapped.0.cast(), self.mapped.1) };
+    }
+}
+
+/// A fixed-size, zero-filled byte buffer; one that fills most of a huge page lies on such pages,
+/// where the system has them.
+#[derive(Default)]
+pub struct LargeBuf(Option<Mapping>);
+
+/// Filling a huge page with zeros costs more than the faults of fewer bytes.
+const HUGE_FROM: usize = HUGE_PAGE / 2;
+
+impl LargeBuf {
+    /// A buffer of at least `len` bytes: as many as its pages hold.
+    ///
+    /// # Panics
+    /// When `len` is larger than an address space can hold. When there is no memory the process
+    /// ends, as it does wherever there is none.
+    #[must_use]
+    pub fn zeroed(len: usize) -> Self {
+        let is_huge = len >= HUGE_FROM;
+        let page = if is_huge { HUGE_PAGE } else { ALIGN };
+        let len = len.next_multiple_of(page);
+        let layout = Layout::from_size_align(len, page).expect("it fits the address space");
+        let memory = Mapping::zeroed(len, is_huge);
+        LargeBuf(Some(memory.unwrap_or_else(|_| handle_alloc_error(layout))))
+    }
+}
+
+impl Deref for LargeBuf {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        let Some(memory) = &self.0 else { return &[] };
+        // SAFETY: mapped and initialised for `len` bytes for as long as self lives; nobody else has
+        // the mapping.
+        unsafe { std::slice::from_raw_parts(memory.start, memory.len) }
+    }
+}
+
+impl DerefMut for LargeBuf {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        let Some(memory) = &self.0 else { return &mut [] };
+        // SAFETY: as in `deref`; `&mut self` excludes every other view.
+        unsafe { std::slice::from_raw_parts_mut(memory.start, memory.len) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zeroed_aligned_and_writable_to_its_end() {
+        assert!(LargeBuf::default().is_empty());
+        let sizes = [(1, 4096, 4096), (HUGE_FROM, HUGE_PAGE, HUGE_PAGE)];
+        for (len, expected, page) in sizes.into_iter().chain([(5 << 20, 6 << 20, HUGE_PAGE)]) {
+            let mut buf = LargeBuf::zeroed(len);
+            assert_eq!((buf.len(), buf.as_ptr() as usize % page), (expected, 0));
+            assert!(buf.iter().all(|&byte| byte == 0));
+            buf.fill(7);
+        }
+        let small = Mapping::zeroed(5, true).expect("memory");
+        assert_eq!(small.at(4095) as usize - small.at(0) as usize, 4095);
+    }
+
+    #[test]
+    #[should_panic(expected = "inside the mapping")]
+    fn nothing_outside() {
+        let _ = Mapping::zeroed(4096, false).expect("memory").at(4096);
+    }
+}
