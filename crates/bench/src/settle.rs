@@ -101,8 +101,9 @@ pub(crate) fn settlings(
         let age_seconds = settled(ages, |_| AGE_WITHIN);
         let both = tps_seconds.zip(age_seconds).map(|(tps, age)| tps.max(age));
         let redo = &series.redo_bytes_per_second[span];
-        let log_wraps =
-            both.map(|until| redo[..until].iter().sum::<f64>() / log_bytes.max(1) as f64);
+        // The sum of no numbers is -0.0, which nobody wants to read.
+        let written = |until: usize| 0.0 + redo[..until].iter().sum::<f64>();
+        let log_wraps = both.map(|until| written(until) / log_bytes.max(1) as f64);
         let (change, at_second) = (change.clone(), *at);
         settlings.push(Settling { change, at_second, tps_seconds, age_seconds, log_wraps });
     }
@@ -157,6 +158,7 @@ mod tests {
         assert_eq!(told[0].age_seconds, Some(5), "0.5, 0.9, 0.9 is 0.13 off");
         assert_eq!(told[0].log_wraps, Some(1.5));
         assert_eq!((told[1].tps_seconds, told[1].log_wraps), (Some(0), Some(0.0)));
+        assert!(told[1].log_wraps.is_some_and(f64::is_sign_positive));
         assert_eq!(
             settlings(&[(40, "late".to_owned())], &series, 1000),
             [],
