@@ -136,6 +136,16 @@ public:
   int index_last(uchar *buf) override;
   int index_next_same(uchar *buf, const uchar *key, uint length) override;
 
+  // handler_mrr.cc
+  int multi_range_read_init(RANGE_SEQ_IF *seq, void *seq_init_param, uint ranges, uint mode,
+                            HANDLER_BUFFER *buffer) override;
+  int multi_range_read_next(range_id_t *range) override;
+  ha_rows multi_range_read_info_const(uint keyno, RANGE_SEQ_IF *seq, void *seq_init_param, uint ranges, uint *size,
+                                      uint *flags, Cost_estimate *cost) override;
+  ha_rows multi_range_read_info(uint keyno, uint ranges, uint keys, uint key_parts, uint *size, uint *flags,
+                                Cost_estimate *cost) override;
+  int multi_range_read_explain_info(uint mode, char *text, size_t size) override;
+
   // handler_write.cc
   int write_row(const uchar *record) override;
   int update_row(const uchar *old_record, const uchar *new_record) override;
@@ -207,6 +217,8 @@ private:
   int decode_entry(uchar *buf);
   void bound_by_range_end(std::string *to, bool *has_to);
   static int make_entry(void *context, size_t index, weir_bytes key, weir_bytes row, weir_entry *entry);
+
+  int tell_join(int error);
 
   // Writing.
   void encode(const uchar *record, Encoded_row *out);
@@ -286,6 +298,9 @@ private:
   uchar m_row_id[8];
   // Blobs of the row read last point in here.
   std::string m_kept;
+  DsMrr_impl m_mrr;
+  // Its ranges are the keys of a join.
+  bool m_mrr_of_join;
 
   // Why there was no auto-increment number.
   int m_number_error;

@@ -206,6 +206,7 @@ int ha_weir::rnd_init(bool scan)
 
 int ha_weir::rnd_end()
 {
+  m_mrr.dsmrr_close();
   close_scan();
   return 0;
 }
@@ -272,8 +273,10 @@ int ha_weir::index_init(uint index, bool)
 
 int ha_weir::index_end()
 {
+  m_mrr.dsmrr_close();
   close_scan();
   active_index= MAX_KEY;
+  in_range_check_pushed_down= false;
   return 0;
 }
 
