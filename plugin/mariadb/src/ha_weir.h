@@ -220,6 +220,15 @@ private:
 
   int tell_join(int error);
 
+  // Sequences.
+  int begin_own();
+  int end_own();
+  void drop_own();
+  int lock_own_row();
+  // What this use of the table reads and writes by, and how it locks what it reads.
+  weir_txn *txn() const { return m_own ? m_own : m_trx->txn(); }
+  uint32_t lock() const { return m_own ? static_cast<uint32_t>(WEIR_LOCK_NONE) : m_lock; }
+
   // Writing.
   void encode(const uchar *record, Encoded_row *out);
   void encode_entry(const Weir_index &index, const uchar *record, Encoded_row *out);
@@ -257,6 +266,8 @@ private:
   Weir_share *m_share;
   weir_table *m_table;
   Transaction *m_trx;
+  // Of a sequence, while it is read or written.
+  weir_txn *m_own;
   // The server has not said that the table comes into use, and will not say when it goes out of it.
   bool m_trx_found;
 
