@@ -154,7 +154,7 @@ public:
                           ulonglong *reserved) override;
   int reset_auto_increment(ulonglong value) override;
 
-  // handler_foreign.cc
+  // handler_references.cc
   char *get_foreign_key_create_info() override;
   void free_foreign_key_create_info(char *text) override;
   int get_foreign_key_list(THD *thd, List<FOREIGN_KEY_INFO> *list) override;
@@ -237,7 +237,7 @@ private:
 
   int insert_row(const uchar *record);
 
-  // Foreign keys.
+  // Foreign keys: handler_foreign.cc, then handler_follow.cc.
   Table_definition definition() const;
   bool has_foreign_keys();
   void add_side(std::vector<std::unique_ptr<Foreign_side>> *to, const Reference &reference,
@@ -251,6 +251,7 @@ private:
   weir_code look_aside(Foreign_side *side, const uchar *record, std::vector<std::string> *found, bool *is_null);
   int violation(const Reference &reference, int error, Foreign_failure *why);
   int check_parents(const uchar *record, const uchar *before, const std::string *except, Foreign_failure *why);
+
   int check_refusals(const uchar *before, const uchar *record, const Foreign_step *above, Foreign_failure *why);
   int check_children(const uchar *before, const uchar *record, const Foreign_step *above, Foreign_failure *why);
   int check_child(Foreign_side *side, const uchar *before, const uchar *record, const Foreign_step *above,
