@@ -217,6 +217,14 @@ std::string shown_schema(const std::string &table) { return shown(schema_of(tabl
 
 std::string shown_table(const std::string &table) { return shown(table.substr(table.find('/') + 1)); }
 
+std::vector<Foreign_key_definition> in_order(const Table_definition &definition)
+{
+  std::vector<Foreign_key_definition> keys= definition.foreign_keys;
+  std::sort(keys.begin(), keys.end(),
+            [](const Foreign_key_definition &a, const Foreign_key_definition &b) { return a.name < b.name; });
+  return keys;
+}
+
 std::string show_foreign_key(THD *thd, const std::string &child, const Foreign_key_definition &key, bool newline)
 {
   std::string out= newline ? ",\n " : ",";

@@ -62,6 +62,8 @@ std::string table_name_of(const LEX_CSTRING &db, const LEX_CSTRING &table);
 std::string shown_schema(const std::string &table);
 std::string shown_table(const std::string &table);
 
+// By name.
+std::vector<Foreign_key_definition> in_order(const Table_definition &definition);
 // As it stands in SHOW CREATE TABLE; on a line of its own if `newline`.
 std::string show_foreign_key(THD *thd, const std::string &child, const Foreign_key_definition &key, bool newline);
 // "`db`.`child`, CONSTRAINT ...": what an error says.

@@ -136,6 +136,16 @@ public:
   int index_last(uchar *buf) override;
   int index_next_same(uchar *buf, const uchar *key, uint length) override;
 
+  // handler_mrr.cc
+  int multi_range_read_init(RANGE_SEQ_IF *seq, void *seq_init_param, uint ranges, uint mode,
+                            HANDLER_BUFFER *buffer) override;
+  int multi_range_read_next(range_id_t *range) override;
+  ha_rows multi_range_read_info_const(uint keyno, RANGE_SEQ_IF *seq, void *seq_init_param, uint ranges, uint *size,
+                                      uint *flags, Cost_estimate *cost) override;
+  ha_rows multi_range_read_info(uint keyno, uint ranges, uint keys, uint key_parts, uint *size, uint *flags,
+                                Cost_estimate *cost) override;
+  int multi_range_read_explain_info(uint mode, char *text, size_t size) override;
+
   // handler_write.cc
   int write_row(const uchar *record) override;
   int update_row(const uchar *old_record, const uchar *new_record) override;
@@ -144,7 +154,7 @@ public:
                           ulonglong *reserved) override;
   int reset_auto_increment(ulonglong value) override;
 
-  // handler_foreign.cc
+  // handler_references.cc
   char *get_foreign_key_create_info() override;
   void free_foreign_key_create_info(char *text) override;
   int get_foreign_key_list(THD *thd, List<FOREIGN_KEY_INFO> *list) override;
@@ -208,6 +218,17 @@ private:
   void bound_by_range_end(std::string *to, bool *has_to);
   static int make_entry(void *context, size_t index, weir_bytes key, weir_bytes row, weir_entry *entry);
 
+  int tell_join(int error);
+
+  // Sequences.
+  int begin_own();
+  int end_own();
+  void drop_own();
+  int lock_own_row();
+  // What this use of the table reads and writes by, and how it locks what it reads.
+  weir_txn *txn() const { return m_own ? m_own : m_trx->txn(); }
+  uint32_t lock() const { return m_own ? static_cast<uint32_t>(WEIR_LOCK_NONE) : m_lock; }
+
   // Writing.
   void encode(const uchar *record, Encoded_row *out);
   void encode_entry(const Weir_index &index, const uchar *record, Encoded_row *out);
@@ -216,7 +237,7 @@ private:
 
   int insert_row(const uchar *record);
 
-  // Foreign keys.
+  // Foreign keys: handler_foreign.cc, then handler_follow.cc.
   Table_definition definition() const;
   bool has_foreign_keys();
   void add_side(std::vector<std::unique_ptr<Foreign_side>> *to, const Reference &reference,
@@ -230,6 +251,7 @@ private:
   weir_code look_aside(Foreign_side *side, const uchar *record, std::vector<std::string> *found, bool *is_null);
   int violation(const Reference &reference, int error, Foreign_failure *why);
   int check_parents(const uchar *record, const uchar *before, const std::string *except, Foreign_failure *why);
+
   int check_refusals(const uchar *before, const uchar *record, const Foreign_step *above, Foreign_failure *why);
   int check_children(const uchar *before, const uchar *record, const Foreign_step *above, Foreign_failure *why);
   int check_child(Foreign_side *side, const uchar *before, const uchar *record, const Foreign_step *above,
@@ -245,6 +267,8 @@ private:
   Weir_share *m_share;
   weir_table *m_table;
   Transaction *m_trx;
+  // Of a sequence, while it is read or written.
+  weir_txn *m_own;
   // The server has not said that the table comes into use, and will not say when it goes out of it.
   bool m_trx_found;
 
@@ -286,6 +310,9 @@ private:
   uchar m_row_id[8];
   // Blobs of the row read last point in here.
   std::string m_kept;
+  DsMrr_impl m_mrr;
+  // Its ranges are the keys of a join.
+  bool m_mrr_of_join;
 
   // Why there was no auto-increment number.
   int m_number_error;

@@ -5,11 +5,11 @@
 #include "variables.h"
 
 ha_weir::ha_weir(handlerton *hton, TABLE_SHARE *share)
-    : handler(hton, share), m_share(nullptr), m_table(nullptr), m_trx(nullptr), m_trx_found(false), m_lock_mark(0),
+    : handler(hton, share), m_share(nullptr), m_table(nullptr), m_trx(nullptr), m_own(nullptr), m_trx_found(false), m_lock_mark(0),
       m_unlocks(false), m_guesses(false), m_guessed(false), m_lock(WEIR_LOCK_NONE),
       m_skip_locked(false), m_keyread(false), m_copying(false), m_copied(0), m_scan(nullptr), m_found(),
-      m_place(WEIR_ROWS), m_down(false), m_on(false), m_bounded(false), m_beyond(0), m_by_handler(false), m_row_id(), m_number_error(0), m_duplicate(MAX_KEY),
-      m_foreign_epoch(0), m_foreign_busy(0)
+      m_place(WEIR_ROWS), m_down(false), m_on(false), m_bounded(false), m_beyond(0), m_by_handler(false), m_row_id(),
+      m_mrr_of_join(false), m_number_error(0), m_duplicate(MAX_KEY), m_foreign_epoch(0), m_foreign_busy(0)
 {
   memset(&m_lock_data, 0, sizeof(m_lock_data));
 }
@@ -17,6 +17,7 @@ ha_weir::ha_weir(handlerton *hton, TABLE_SHARE *share)
 ha_weir::~ha_weir()
 {
   close_scan();
+  drop_own();
   weir_table_close(m_table);
 }
 
@@ -191,7 +192,9 @@ bool ha_weir::refreshed(weir_code code)
 
 int ha_weir::close()
 {
+  m_mrr.dsmrr_close();
   close_scan();
+  drop_own();
   m_parents.clear();
   m_children.clear();
   m_foreign_epoch= 0;
@@ -241,11 +244,13 @@ int ha_weir::external_lock(THD *thd, int lock_type)
   if (lock_type == F_UNLCK)
   {
     suspend_scan();
+    int error= end_own();
     Transaction *trx= m_trx_found ? nullptr : m_trx;
     m_trx= nullptr;
     m_trx_found= false;
     m_lock= WEIR_LOCK_NONE;
-    return trx ? trx->leave_table() : 0;
+    int error_of_end= trx ? trx->leave_table() : 0;
+    return error ? error : error_of_end;
   }
   m_trx= Transaction::of(thd);
   m_trx_found= false;
@@ -279,11 +284,12 @@ int ha_weir::start_stmt(THD *thd, thr_lock_type lock_type)
 int ha_weir::take_part()
 {
   if (m_trx && m_trx->txn())
-    return 0;
+    return begin_own();
   m_trx_found|= !m_trx;
   m_trx= Transaction::of(ha_thd());
   read_temporary_with_locks();
-  return m_trx->begin_statement();
+  int error= m_trx->begin_statement();
+  return error ? error : begin_own();
 }
 
 // A temporary table may be newer than the snapshot of the one transaction that can see it.
@@ -329,7 +335,9 @@ int ha_weir::extra(ha_extra_function operation)
 
 int ha_weir::reset()
 {
+  m_mrr.dsmrr_close();
   close_scan();
+  drop_own();
   if (m_trx_found)
   {
     m_trx= nullptr;

@@ -19,7 +19,7 @@ void ha_weir::suspend_scan()
 void ha_weir::mark_locks()
 {
   if (m_unlocks && m_lock != WEIR_LOCK_NONE)
-    weir_txn_lock_mark(m_trx->txn(), &m_lock_mark);
+    weir_txn_lock_mark(txn(), &m_lock_mark);
 }
 
 // The row that was read last does not fit: others may have it. From REPEATABLE READ on, nobody may make it fit.
@@ -28,7 +28,7 @@ void ha_weir::unlock_row()
   if (m_guessed)
     m_guessed= false;
   else if (m_unlocks && m_lock != WEIR_LOCK_NONE)
-    weir_table_release_locks(m_table, m_trx->txn(), m_lock_mark);
+    weir_table_release_locks(m_table, txn(), m_lock_mark);
 }
 
 // An UPDATE need not wait for a row that somebody else has if it would not change it anyway.
@@ -46,6 +46,8 @@ bool ha_weir::was_semi_consistent_read() { return m_guessed; }
 int ha_weir::open_scan(int32_t place, const std::string &from, const std::string *to, bool down)
 {
   close_scan();
+  if (int error= begin_own())
+    return error;
   weir_range range;
   range.index= place;
   range.from= bytes_of(from);
@@ -53,14 +55,14 @@ int ha_weir::open_scan(int32_t place, const std::string &from, const std::string
   range.has_to= to != nullptr;
   range.down= down;
   range.skip_locked= m_skip_locked;
-  range.lock= m_lock;
+  range.lock= lock();
   m_place= place;
   m_down= down;
   m_bounded= false;
   m_beyond= 0;
-  weir_code code= weir_scan_open(m_table, m_trx->txn(), &range, &m_scan);
+  weir_code code= weir_scan_open(m_table, txn(), &range, &m_scan);
   if (refreshed(code))
-    code= weir_scan_open(m_table, m_trx->txn(), &range, &m_scan);
+    code= weir_scan_open(m_table, txn(), &range, &m_scan);
   if (code != WEIR_OK)
     return fail(code);
   if (m_guesses && place == WEIR_ROWS)
@@ -100,9 +102,9 @@ int ha_weir::read_row(uchar *buf, const uchar *key, size_t length)
   weir_bytes row;
   if (m_skip_locked)
     m_trx->set_lock_wait(false);
-  weir_code code= weir_table_get(m_table, m_trx->txn(), bytes_of(key, length), m_lock, &row);
+  weir_code code= weir_table_get(m_table, txn(), bytes_of(key, length), lock(), &row);
   if (refreshed(code))
-    code= weir_table_get(m_table, m_trx->txn(), bytes_of(key, length), m_lock, &row);
+    code= weir_table_get(m_table, txn(), bytes_of(key, length), lock(), &row);
   if (m_skip_locked)
     m_trx->set_lock_wait(true);
   if (code == WEIR_WOULD_WAIT && m_skip_locked)
@@ -122,8 +124,8 @@ int ha_weir::step(uchar *buf)
     mark_locks();
     if (m_by_handler && m_on)
       m_at.assign(reinterpret_cast<const char *>(m_found.tree_key.data), m_found.tree_key.len);
-    weir_code code= m_guessed ? weir_scan_insist(m_scan, m_trx->txn(), &m_found)
-                              : weir_scan_next(m_scan, m_trx->txn(), &m_found);
+    weir_code code= m_guessed ? weir_scan_insist(m_scan, txn(), &m_found)
+                              : weir_scan_next(m_scan, txn(), &m_found);
     m_guessed= false;
     if (code == WEIR_NOTHING)
     {
@@ -206,8 +208,9 @@ int ha_weir::rnd_init(bool scan)
 
 int ha_weir::rnd_end()
 {
+  m_mrr.dsmrr_close();
   close_scan();
-  return 0;
+  return end_own();
 }
 
 int ha_weir::rnd_next(uchar *buf) { return m_scan ? step(buf) : step_to(buf, false); }
@@ -272,8 +275,10 @@ int ha_weir::index_init(uint index, bool)
 
 int ha_weir::index_end()
 {
+  m_mrr.dsmrr_close();
   close_scan();
   active_index= MAX_KEY;
+  in_range_check_pushed_down= false;
   return 0;
 }
 

@@ -65,7 +65,7 @@ int ha_weir::note_number(const uchar *record)
   if (value == 0 || (value < 0 && !(field->flags & UNSIGNED_FLAG)))
     return 0;
   ulonglong used= std::min<ulonglong>(value, field->get_max_int_value());
-  weir_code code= m_share->pass_number(m_table, m_trx->txn(), used);
+  weir_code code= m_share->pass_number(m_table, txn(), used);
   return code == WEIR_OK ? 0 : fail(code);
 }
 
@@ -88,6 +88,8 @@ int ha_weir::write_row(const uchar *record)
   }
   else if (int error= insert_row(record))
     return error;
+  if (int error= end_own())
+    return error;
   m_share->rows_changed(1);
   if (int error= note_number(record))
     return error;
@@ -98,23 +100,22 @@ int ha_weir::write_row(const uchar *record)
 
 int ha_weir::insert_row(const uchar *record)
 {
-  weir_txn *txn= m_trx->txn();
   if (!has_primary())
   {
-    weir_code code= weir_table_take_row_id(m_table, txn, m_row_id);
+    weir_code code= weir_table_take_row_id(m_table, txn(), m_row_id);
     if (refreshed(code))
-      code= weir_table_take_row_id(m_table, txn, m_row_id);
+      code= weir_table_take_row_id(m_table, txn(), m_row_id);
     if (code != WEIR_OK)
       return fail(code);
     m_new.key.assign(reinterpret_cast<char *>(m_row_id), sizeof(m_row_id));
   }
   encode(record, &m_new);
   int32_t duplicate= WEIR_ROWS;
-  weir_code code= weir_table_insert(m_table, txn, &m_new.view, &duplicate);
+  weir_code code= weir_table_insert(m_table, txn(), &m_new.view, &duplicate);
   if (refreshed(code))
   {
     encode(record, &m_new);
-    code= weir_table_insert(m_table, txn, &m_new.view, &duplicate);
+    code= weir_table_insert(m_table, txn(), &m_new.view, &duplicate);
   }
   return code == WEIR_OK ? 0 : map_duplicate(code, duplicate);
 }
@@ -126,6 +127,8 @@ int ha_weir::update_row(const uchar *old_record, const uchar *new_record)
     m_old.key.assign(reinterpret_cast<char *>(m_row_id), sizeof(m_row_id));
     m_new.key= m_old.key;
   }
+  if (int error= lock_own_row())
+    return error;
   bool watched= has_foreign_keys();
   m_failure= Foreign_failure();
   if (watched)
@@ -135,12 +138,12 @@ int ha_weir::update_row(const uchar *old_record, const uchar *new_record)
   encode(old_record, &m_old);
   encode(new_record, &m_new);
   int32_t duplicate= WEIR_ROWS;
-  weir_code code= weir_table_update(m_table, m_trx->txn(), &m_old.view, &m_new.view, &duplicate);
+  weir_code code= weir_table_update(m_table, txn(), &m_old.view, &m_new.view, &duplicate);
   if (refreshed(code))
   {
     encode(old_record, &m_old);
     encode(new_record, &m_new);
-    code= weir_table_update(m_table, m_trx->txn(), &m_old.view, &m_new.view, &duplicate);
+    code= weir_table_update(m_table, txn(), &m_old.view, &m_new.view, &duplicate);
   }
   if (code != WEIR_OK)
     return map_duplicate(code, duplicate);
@@ -166,11 +169,11 @@ int ha_weir::delete_row(const uchar *record)
       return error;
   Row_point point(m_trx, referred_to);
   encode(record, &m_old);
-  weir_code code= weir_table_delete(m_table, m_trx->txn(), &m_old.view);
+  weir_code code= weir_table_delete(m_table, txn(), &m_old.view);
   if (refreshed(code))
   {
     encode(record, &m_old);
-    code= weir_table_delete(m_table, m_trx->txn(), &m_old.view);
+    code= weir_table_delete(m_table, txn(), &m_old.view);
   }
   if (code != WEIR_OK)
     return fail(code);
@@ -191,10 +194,10 @@ void ha_weir::get_auto_increment(ulonglong offset, ulonglong increment, ulonglon
     return;
   }
   ulonglong max= table->next_number_field->get_max_int_value();
-  weir_code code= m_share->reserve_numbers(m_table, m_trx->txn(), offset, increment, wanted, max, first,
+  weir_code code= m_share->reserve_numbers(m_table, txn(), offset, increment, wanted, max, first,
                                            reserved);
   if (refreshed(code))
-    code= m_share->reserve_numbers(m_table, m_trx->txn(), offset, increment, wanted, max, first, reserved);
+    code= m_share->reserve_numbers(m_table, txn(), offset, increment, wanted, max, first, reserved);
   if (code != WEIR_OK)
   {
     // All that the server can be told here is that there is no number.

@@ -31,7 +31,8 @@ Transaction *Transaction::of(THD *thd)
 
 Transaction::Transaction(THD *thd)
     : m_thd(thd), m_txn(nullptr), m_isolation(0), m_begun(0), m_in_statement(false), m_has_savepoint(false),
-      m_savepoint(0), m_tables(0), m_prepared(false), m_prepared_number(0), m_commit(WEIR_OK), m_committed(false)
+      m_savepoint(0), m_tables(0), m_prepared(false), m_prepared_number(0), m_commit(WEIR_OK), m_committed(false),
+      m_owed(0)
 {
   std::lock_guard<std::mutex> guard(all_mutex);
   all_transactions.insert(this);
@@ -149,6 +150,7 @@ void Transaction::set_lock_wait(bool waits)
 int Transaction::end(weir_code code)
 {
   m_in_statement= m_has_savepoint= m_prepared= m_committed= false;
+  m_owed= 0;
   m_xid.clear();
   return to_handler_error(nullptr, code);
 }
@@ -175,9 +177,10 @@ int Transaction::commit(bool all)
     return end(WEIR_OK);
   uint64_t position= 0;
   weir_code code= weir_txn_commit_visible(txn, &position);
+  owe(position);
   thd_wakeup_subsequent_commits(m_thd, code != WEIR_OK);
   if (code == WEIR_OK)
-    code= weir_wait(weir_database, position, weir_durability_of(m_thd));
+    code= weir_wait(weir_database, m_owed, weir_durability_of(m_thd));
   return end(code);
 }
 

@@ -2,6 +2,7 @@
 #ifndef WEIR_PLUGIN_TRANSACTION_H
 #define WEIR_PLUGIN_TRANSACTION_H
 
+#include <algorithm>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -56,6 +57,8 @@ public:
   void interrupt();
   weir_txn *txn() const { return m_txn; }
   void set_lock_wait(bool waits);
+  // The commit waits until the log is durable up to here, whatever it has itself. (What is prepared lies behind it.)
+  void owe(uint64_t position) { m_owed= std::max(m_owed, position); }
   // Commits what was done so far and goes on: a copy by ALTER is nobody's to take back.
   int commit_part();
 
@@ -83,6 +86,7 @@ private:
   // How the commit in binlog order went: it may not say so itself.
   weir_code m_commit;
   bool m_committed;
+  uint64_t m_owed;
 };
 
 // The name under which a transaction is prepared.

@@ -17,7 +17,7 @@ work() { # worker round
 		echo "BEGIN; INSERT INTO t(w,n,s,b) VALUES ($1,$n,'s$((n % 97))',REPEAT('b',$((RANDOM % 20000))));"
 		echo "INSERT INTO p VALUES ($1,$n); INSERT INTO c VALUES ($1,$n,1),($1,$n,2);"
 		echo "UPDATE accounts SET v=v-1 WHERE id=$from; UPDATE accounts SET v=v+1 WHERE id=$to; COMMIT;"
-		echo "SELECT n FROM t WHERE w=$1 AND n=$n;"
+		echo "SELECT n FROM t WHERE w=$1 AND n=$n; INSERT INTO q VALUES (NEXT VALUE FOR s,$1,$n);"
 		[ $((n % 3)) != 0 ] || echo "DELETE FROM p WHERE w=$1 AND n=$((n - 1)); UPDATE p SET n=-n WHERE w=$1 AND n=$((n - 2));"
 		[ $((n % 7)) != 0 ] || echo "DELETE FROM t WHERE w=$1 AND n=$((n - 5)); UPDATE t SET s='changed' WHERE w=$1 AND n=$((n - 3));"
 	done 2>/dev/null | sql main work --unbuffered --force >>"$directory/said.$1" 2>/dev/null || true
@@ -30,6 +30,7 @@ sql main -e "CREATE DATABASE work; USE work;
 	CREATE TABLE x (id INT PRIMARY KEY) ENGINE=Weir;
 	CREATE TABLE p (w INT, n INT, PRIMARY KEY(w,n)) ENGINE=Weir;
 	CREATE TABLE c (w INT, n INT, i INT, PRIMARY KEY(i,w,n), FOREIGN KEY (w,n) REFERENCES p(w,n) ON DELETE CASCADE ON UPDATE CASCADE) ENGINE=Weir;
+	CREATE SEQUENCE s CACHE 2 ENGINE=Weir; CREATE TABLE q (id BIGINT PRIMARY KEY, w INT, n INT) ENGINE=Weir;
 	INSERT INTO accounts SELECT seq-1, 0 FROM seq_1_to_100;"
 for round in $(seq "$rounds"); do
 	sql main work -e "XA START 'round $round'; INSERT INTO x VALUES ($round); XA END 'round $round'; XA PREPARE 'round $round';"
@@ -52,10 +53,11 @@ for round in $(seq "$rounds"); do
 		[ -z "$lost" ] || die "round $round: acknowledged and lost: worker $worker, $lost"
 	done
 	[ "$(sql main work -e 'SELECT SUM(v) FROM accounts')" = 0 ] || die "round $round: half of a transaction is there"
+	[ "$(sql main work -e 'SELECT NEXT VALUE FOR s > MAX(id) FROM q')" = 1 ] || die "round $round: a number of the sequence is given out again"
 	orphans=$(sql main work -e 'SELECT COUNT(*) FROM c LEFT JOIN p USING (w,n) WHERE p.n IS NULL')
 	[ "$orphans" = 0 ] || die "round $round: $orphans rows refer to nobody"
 	[ "$(sql main work -e 'SELECT COUNT(*)*2 FROM p')" = "$(sql main work -e 'SELECT COUNT(*) FROM c')" ] || die "round $round: a cascade went halfway"
-	bad=$(sql main work -e 'CHECK TABLE t, accounts, x, p, c' | grep -v OK || true)
+	bad=$(sql main work -e 'CHECK TABLE t, accounts, x, p, c, q' | grep -v OK || true)
 	[ -z "$bad" ] || die "round $round: $bad"
 	sql main -e 'XA RECOVER' | grep -q "round $round" || die "round $round: the prepared transaction is gone"
 	[ $((round % 2)) = 0 ] && end=COMMIT || end=ROLLBACK
@@ -67,7 +69,7 @@ done
 start other --skip-networking --server-id=2
 mariadb-binlog --no-defaults "$directory"/main/binlog.0* | sql other || die "the binary log cannot be replayed"
 # The changes of c by its foreign key are not in the log.
-tables="work.t, work.accounts, work.x, work.p, work.c"
+tables="work.t, work.accounts, work.x, work.p, work.c, work.q"
 ours=$(sql main -e "CHECKSUM TABLE $tables") theirs=$(sql other -e "CHECKSUM TABLE $tables")
 [ "$ours" = "$theirs" ] || die "the binary log makes other tables: $ours / $theirs"
 echo "kill: the binary log makes the same tables elsewhere"

@@ -132,6 +132,9 @@ sub family_statement {
 sub all_columns { join ',', map { $_->{type} =~ /^BIT/ ? "$_->{name}+0" : $_->{type} eq 'TEXT' ? "MD5($_->{name})" : "HEX($_->{name})" } @columns }
 sub order { join ',', 1 .. @columns }
 
+# Sorted keys and batches of them where they can be had.
+print "SET optimizer_switch='mrr=on,mrr_cost_based=off,mrr_sort_keys=", one('on', 'off'), "', join_cache_level=", one(2, 6, 8), ";\n"
+    if maybe(0.4);
 create();
 family();
 for (1 .. $count) {
@@ -160,7 +163,7 @@ for (1 .. $count) {
         print "SELECT COUNT(*), COUNT(DISTINCT $n), $ends FROM t WHERE ", condition(), ";\n";
     }
     elsif ($r < 0.9) { print one('BEGIN', 'COMMIT', 'ROLLBACK', 'SAVEPOINT a', 'ROLLBACK TO a', 'RELEASE SAVEPOINT a'), ";\n" }
-    elsif ($r < 0.92) { print "SELECT COUNT(*) FROM t x JOIN t y ON x.$columns[0]{name}=y.$columns[0]{name};\n" }
+    elsif ($r < 0.92) { print "SELECT COUNT(*), COUNT(y.$_) FROM t x ", one('', 'LEFT '), "JOIN t y ON x.$columns[0]{name}=y.$columns[0]{name};\n" for one(@columns)->{name} }
     elsif ($r < 0.93) { print "ALTER TABLE t ADD KEY n$_ (", key_column(one(@columns)), ");\n" }
     elsif ($r < 0.94) { print "TRUNCATE t;\n" }
     elsif ($r < 0.96) { print "CHECK TABLE t;\n" }

@@ -12,7 +12,7 @@ mkdir -p "$work"
 
 "$build/collations" 70
 "$build/collations" 40 "$RANDOM"
-"$here/../tools/server.sh" "$plugin" "$work/sql" --run "$here/sql.sh $work/sql-out && $here/sessions.sh $work/sessions-out" \
+"$here/../tools/server.sh" "$plugin" "$work/sql" --run "$here/sql.sh $work/sql-out && $here/sessions.sh $work/sessions-out && $here/random_sessions.sh $work/random-sessions-out 30" \
 	--weir-memory=64M --weir-log-capacity=64M --innodb-lock-wait-timeout=1 --weir-lock-wait-timeout=1
 for seed in 1 "$RANDOM" "$RANDOM"; do
 	perl "$here/random.pl" "$seed" 1000 >"$work/random-$seed.sql"

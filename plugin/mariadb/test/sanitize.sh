@@ -1,6 +1,6 @@
 #!/bin/bash
-# The plugin's C++ under the address and undefined-behaviour sanitizers: the SQL scripts, the sessions, random statements
-# and the operating test. The server itself and the engine's Rust are as always.
+# The plugin's C++ under the address and undefined-behaviour sanitizers: the SQL scripts, the sessions, random statements,
+# the operating test, the walk from InnoDB and back, and indexes added beside writers. The server itself and the engine's Rust are as always.
 #   sanitize.sh BUILD DIRECTORY [PEERS]
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -18,10 +18,11 @@ for seed in 1 "$RANDOM"; do
 	perl "$here/random.pl" "$seed" 1000 >"$directory/random-$seed.sql"
 done
 "$here/../tools/server.sh" "$plugin" "$directory/sql" --run "$here/sql.sh $directory/out && $here/sessions.sh $directory/sessions-out && \
-	$here/sql.sh $directory/random-out $directory/random-*.sql" \
+	$here/sql.sh $directory/random-out $directory/random-*.sql && $here/random_sessions.sh $directory/random-sessions-out 30" \
 	--weir-memory=64M --weir-log-capacity=64M --innodb-lock-wait-timeout=1 --weir-lock-wait-timeout=1
 "$here/operating.sh" "$plugin" "$directory/operating" "$peers"
 "$here/convert.sh" "$plugin" "$directory/convert"
+"$here/online.sh" "$plugin" "$directory/online"
 found=$(ls "$directory" | grep -E '^(asan|ubsan)' || true)
 if [ -n "$found" ]; then
 	for file in $found; do grep -v '^$' "$directory/$file" | head -n 12; done

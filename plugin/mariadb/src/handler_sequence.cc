@@ -1,0 +1,54 @@
+// The row of a sequence is read and written outside of the session's transaction, as InnoDB does: a number that was
+// given out stays given out, and nobody waits for the end of a transaction that has taken one. The server lets one
+// session at a time write it.
+#include "ha_weir.h"
+
+#include "variables.h"
+
+// Begins the transaction of its own that a use of a sequence goes by.
+int ha_weir::begin_own()
+{
+  if (!table_share->sequence || m_own)
+    return 0;
+  weir_code code= weir_txn_begin(weir_database, WEIR_READ_COMMITTED, weir_lock_wait_millis(ha_thd()), &m_own);
+  return code == WEIR_OK ? 0 : fail(code);
+}
+
+// Others see what it has written now; the session's commit waits until it is durable.
+int ha_weir::end_own()
+{
+  if (!m_own)
+    return 0;
+  close_scan();
+  weir_txn *own= m_own;
+  m_own= nullptr;
+  if (weir_txn_is_over(own))
+  {
+    // Whoever was in the way of it has been told.
+    weir_txn_rollback(own);
+    return 0;
+  }
+  uint64_t position= 0;
+  weir_code code= weir_txn_commit_visible(own, &position);
+  if (code != WEIR_OK)
+    return fail(code);
+  m_trx->owe(position);
+  return 0;
+}
+
+void ha_weir::drop_own()
+{
+  if (m_own)
+    weir_txn_rollback(m_own);
+  m_own= nullptr;
+}
+
+// What is read is not locked, so that a statement may read a sequence that it takes numbers of: the row is locked now.
+int ha_weir::lock_own_row()
+{
+  if (!m_own)
+    return 0;
+  weir_bytes row;
+  weir_code code= weir_table_get(m_table, m_own, bytes_of(m_row_id, sizeof(m_row_id)), WEIR_LOCK_UPDATE, &row);
+  return code == WEIR_OK ? 0 : fail(code);
+}
