@@ -3,6 +3,7 @@
 //! crash. Knows nothing of pages.
 #![deny(unsafe_code)] // Allowed in `ring` alone.
 mod block;
+mod chunk;
 mod claims;
 mod error;
 mod gather;
@@ -22,9 +23,10 @@ mod sync;
 mod wait;
 mod write;
 
+pub use chunk::{Chunk, GroupAt};
 pub use error::{RedoError, Result};
 pub use log::{BUFFER_MIN, Durability, GROUP_BODY_MAX, GROUP_BODY_MIN, Log, LogConfig};
 pub use position::Span;
-pub use scan::{Chunk, GroupAt, ScanEnd, ScanOptions, scan, scan_chunks};
+pub use scan::{ScanEnd, ScanOptions, scan, scan_chunks};
 pub use segment::SegmentInfo;
 pub use stats::RedoStats;

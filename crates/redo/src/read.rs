@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use std::sync::mpsc::{channel, sync_channel};
 use weir_base::{AlignedBuf, HUGE_PAGE};
 
-/// The size of a read: with block headers, so that its payload and the rest of a group before it fit
-/// in a huge page.
+/// The size of a read: with block headers, so that its payload and the rest of a group before it
+/// fit in a huge page.
 const PIECE_BYTES: u64 = HUGE_PAGE as u64;
 /// Reads that are done ahead.
 const PIECES_AHEAD: usize = 2;

@@ -5,16 +5,17 @@
 //! can have been in flight: a block there that was sealed when the place of the end was known to be
 //! durable proves that the log is damaged, not ended (REDO-8).
 use crate::block::{BlockHeader, Epoch, Found, Seed, judge};
+use crate::chunk::Chunk;
 use crate::error::{RedoError, Result};
 use crate::log::{GROUP_BODY_MAX, GROUP_BODY_MIN};
 use crate::position::{
     BLOCK, BLOCK_HEADER, BLOCK_PAYLOAD, PAGE, Span, block_start, blocks_end, first_in_block,
-    is_inside_block, is_place, lsn_of, sn_of,
+    is_inside_block, is_place,
 };
 use crate::read::{Piece, pieces};
 use crate::segment::{Segment, load};
-use std::ops::{ControlFlow, Range};
-use weir_base::{DbId, LargeBuf, Lsn, align_down, varint};
+use std::ops::ControlFlow;
+use weir_base::{DbId, Lsn, align_down, varint};
 use weir_device::Volume;
 
 /// How to scan.
@@ -45,83 +46,6 @@ pub struct ScanEnd {
     pub(crate) stale_until: u64,
     /// All of those are of the epoch before: a resume had marked the end and was cut off.
     pub(crate) marked: bool,
-}
-
-/// A whole group in a [`Chunk`].
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct GroupAt {
-    /// Its place in the log.
-    pub span: Span,
-    /// Its place in [`Chunk::payload`], its length before it included.
-    pub frame: Range<usize>,
-    /// Its body there.
-    pub body: Range<usize>,
-}
-
-/// A run of whole groups, for work in other threads.
-#[derive(Default)]
-pub struct Chunk {
-    /// Room for more payload than it has.
-    memory: LargeBuf,
-    /// How much payload it has, without block headers, from the first group's length on.
-    len: usize,
-    /// How much payload of the log lies before it.
-    sn: u64,
-}
-
-impl Chunk {
-    /// Payload without block headers.
-    #[must_use]
-    pub fn payload(&self) -> &[u8] {
-        &self.memory[..self.len]
-    }
-
-    /// The groups in it, in order.
-    pub fn groups(&self) -> impl Iterator<Item = GroupAt> {
-        self.groups_in(0..self.len)
-    }
-
-    /// The groups in a stretch of the payload that begins and ends where groups do.
-    pub fn groups_in(&self, stretch: Range<usize>) -> impl Iterator<Item = GroupAt> {
-        let payload = &self.payload()[..stretch.end];
-        let mut from = (stretch.start, lsn_of(self.sn + stretch.start as u64));
-        std::iter::from_fn(move || {
-            let mut rest = &payload[from.0..];
-            // Every length in it was looked at before.
-            let len = varint::take(&mut rest)? as usize;
-            let start = payload.len() - rest.len();
-            let to = (start + len, lsn_of(self.sn + (start + len) as u64));
-            let span = Span { start: from.1, end: to.1 };
-            let frame = from.0..to.0;
-            from = to;
-            Some(GroupAt { span, frame, body: start..to.0 })
-        })
-    }
-
-    /// The groups with their bodies.
-    pub fn bodies(&self) -> impl Iterator<Item = (Span, &[u8])> {
-        self.groups().map(|group| (group.span, &self.payload()[group.body]))
-    }
-
-    /// Where its last group ends.
-    fn end(&self) -> Lsn {
-        lsn_of(self.sn + self.len as u64)
-    }
-
-    /// Makes room for so many more bytes.
-    fn reserve(&mut self, more: usize) {
-        if self.len + more > self.memory.len() {
-            let mut larger = LargeBuf::zeroed(self.len + more.max(self.len));
-            larger[..self.len].copy_from_slice(self.payload());
-            self.memory = larger;
-        }
-    }
-
-    fn extend(&mut self, bytes: &[u8]) {
-        self.reserve(bytes.len());
-        self.memory[self.len..][..bytes.len()].copy_from_slice(bytes);
-        self.len += bytes.len();
-    }
 }
 
 /// Reads the log from `from`, the start of a group or the end of the log, to its end, and hands
@@ -238,7 +162,7 @@ where
             from,
             number: first / BLOCK,
             epoch: Epoch::default(),
-            chunk: Chunk { sn: sn_of(from), ..Chunk::default() },
+            chunk: Chunk::at(from),
             groups: 0,
             end: None,
             broken_off: None,
@@ -360,20 +284,18 @@ where
         if self.broken_off.is_some() {
             return Ok(());
         }
-        let sn = self.chunk.sn;
         let (whole, groups) = self.parse()?;
         if groups == 0 {
             return Ok(());
         }
         self.groups += groups;
+        let end = self.chunk.lsn_at(whole);
         // The beginning of a group that goes on in the next piece.
-        let rest = self.chunk.payload()[whole..].to_vec();
-        self.chunk.len = whole;
+        let rest = self.chunk.cut(whole);
         if let ControlFlow::Break(at) = (self.emit)(&mut self.chunk) {
             self.broken_off = Some(at);
         }
-        let memory = std::mem::take(&mut self.chunk.memory);
-        self.chunk = Chunk { memory, len: 0, sn: sn + whole as u64 };
+        self.chunk.begin(end);
         self.chunk.extend(&rest);
         Ok(())
     }
@@ -403,12 +325,12 @@ where
 
     #[cold]
     fn no_group(&self, at: usize) -> RedoError {
-        let lsn = lsn_of(self.chunk.sn + at as u64);
+        let lsn = self.chunk.lsn_at(at);
         self.damaged(lsn.0 / BLOCK, format!("no group of redo begins at position {lsn}"))
     }
 
     fn finish(self) -> Result<ScanEnd> {
-        let group_end = lsn_of(self.chunk.sn);
+        let group_end = self.chunk.lsn_at(0);
         if let Some(at) = self.broken_off {
             return Ok(ScanEnd {
                 end: at,
