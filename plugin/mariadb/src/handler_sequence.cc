@@ -3,6 +3,8 @@
 // session at a time write it.
 #include "ha_weir.h"
 
+#include <sql_sequence.h>
+
 #include "variables.h"
 
 // Begins the transaction of its own that a use of a sequence goes by.
@@ -14,7 +16,8 @@ int ha_weir::begin_own()
   return code == WEIR_OK ? 0 : fail(code);
 }
 
-// Others see what it has written now; the session's commit waits until it is durable.
+// Others see what it has written now. If they may take numbers that it has reserved, it is durable; otherwise the
+// session's commit waits for that, so that others can write theirs meanwhile.
 int ha_weir::end_own()
 {
   if (!m_own)
@@ -33,7 +36,9 @@ int ha_weir::end_own()
   if (code != WEIR_OK)
     return fail(code);
   m_trx->owe(position);
-  return 0;
+  if (position && table_share->sequence->cache > 1)
+    code= weir_wait(weir_database, position, weir_durability_of(ha_thd()));
+  return code == WEIR_OK ? 0 : fail(code);
 }
 
 void ha_weir::drop_own()

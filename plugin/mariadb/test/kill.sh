@@ -23,6 +23,11 @@ work() { # worker round
 	done 2>/dev/null | sql main work --unbuffered --force >>"$directory/said.$1" 2>/dev/null || true
 }
 
+# Says each number of a sequence that it is told.
+number() { # client
+	yes 'SELECT NEXT VALUE FOR few;' | head -n 100000 | sql main work --unbuffered --force >"$directory/told.$1" 2>/dev/null || true
+}
+
 start main --skip-networking --log-bin=binlog --sync-binlog=1 --server-id=1
 sql main -e "CREATE DATABASE work; USE work;
 	CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, w INT, n INT, s VARCHAR(20), b MEDIUMBLOB, UNIQUE KEY(w,n), KEY(s)) ENGINE=Weir;
@@ -30,11 +35,12 @@ sql main -e "CREATE DATABASE work; USE work;
 	CREATE TABLE x (id INT PRIMARY KEY) ENGINE=Weir;
 	CREATE TABLE p (w INT, n INT, PRIMARY KEY(w,n)) ENGINE=Weir;
 	CREATE TABLE c (w INT, n INT, i INT, PRIMARY KEY(i,w,n), FOREIGN KEY (w,n) REFERENCES p(w,n) ON DELETE CASCADE ON UPDATE CASCADE) ENGINE=Weir;
-	CREATE SEQUENCE s CACHE 2 ENGINE=Weir; CREATE TABLE q (id BIGINT PRIMARY KEY, w INT, n INT) ENGINE=Weir;
+	CREATE SEQUENCE s CACHE 2 ENGINE=Weir; CREATE SEQUENCE few CACHE 3 ENGINE=Weir; CREATE TABLE q (id BIGINT PRIMARY KEY, w INT, n INT) ENGINE=Weir;
 	INSERT INTO accounts SELECT seq-1, 0 FROM seq_1_to_100;"
 for round in $(seq "$rounds"); do
 	sql main work -e "XA START 'round $round'; INSERT INTO x VALUES ($round); XA END 'round $round'; XA PREPARE 'round $round';"
 	for worker in $(seq $workers); do work "$worker" "$round" & done
+	for client in 1 2; do number $client & done
 	# All are at work: a machine that has other things to do takes its time over that.
 	for _ in $(seq 300); do
 		busy=$(grep -l "^$round[0-9]\{4\}2[0-9]$" "$directory"/said.* 2>/dev/null | wc -l)
@@ -54,6 +60,7 @@ for round in $(seq "$rounds"); do
 	done
 	[ "$(sql main work -e 'SELECT SUM(v) FROM accounts')" = 0 ] || die "round $round: half of a transaction is there"
 	[ "$(sql main work -e 'SELECT NEXT VALUE FOR s > MAX(id) FROM q')" = 1 ] || die "round $round: a number of the sequence is given out again"
+	[ "$(sql main work -e 'SELECT NEXT VALUE FOR few')" -gt "$({ echo 0; cat "$directory"/told.*; } | sort -n | tail -n 1)" ] || die "round $round: a number that was told is given out again"
 	orphans=$(sql main work -e 'SELECT COUNT(*) FROM c LEFT JOIN p USING (w,n) WHERE p.n IS NULL')
 	[ "$orphans" = 0 ] || die "round $round: $orphans rows refer to nobody"
 	[ "$(sql main work -e 'SELECT COUNT(*)*2 FROM p')" = "$(sql main work -e 'SELECT COUNT(*) FROM c')" ] || die "round $round: a cascade went halfway"
