@@ -163,16 +163,23 @@ impl LatencyMicros {
     }
 }
 
+/// How even transactions a second are.
 #[derive(Debug, PartialEq)]
-struct Rates {
-    mean: f64,
-    cv: f64,
-    worst_over_mean: f64,
-    stalled: u64,
+pub struct Rates {
+    /// Transactions a second.
+    pub mean: f64,
+    /// Standard deviation over the mean.
+    pub cv: f64,
+    /// The worst second over the mean.
+    pub worst_over_mean: f64,
+    /// Seconds that stood still.
+    pub stalled: u64,
 }
 
 impl Rates {
-    fn of(tps: &[f64]) -> Self {
+    /// Of the seconds one after the other.
+    #[must_use]
+    pub fn of(tps: &[f64]) -> Self {
         let count = tps.len().max(1) as f64;
         let mean = tps.iter().sum::<f64>() / count;
         if mean <= 0.0 {

@@ -35,7 +35,7 @@ mod workload;
 pub use ack::{AckFile, Acknowledged};
 pub use engine::{Engine, OnRecovery, Opened, open};
 pub use feed::{Column, Feed, Recorded};
-pub use figures::{Figures, LatencyMicros};
+pub use figures::{Figures, LatencyMicros, Rates};
 pub use options::{
     DoubleWrite, DoubleWriteMode, Durability, Lab, Options, Phase, Phases, WorkloadKind,
 };

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
-use weir_bench::{Figures, Phase, Report, Settling, settled_tps};
+use weir_bench::{Figures, Phase, Rates, Report, Settling, settled_tps};
 
 /// Of one arm.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -144,12 +144,10 @@ fn evenness(phases: &[Phase], tps: &[f64], whole: &Figures) -> (f64, f64) {
     }
     let (mut cvs, mut seconds, mut worst) = (0.0, 0.0, f64::INFINITY);
     for tps in by_threads.values().filter(|tps| tps.len() >= SECONDS_MIN) {
-        let count = tps.len() as f64;
-        let mean = (tps.iter().sum::<f64>() / count).max(1e-9);
-        let variance = tps.iter().map(|tps| (tps - mean).powi(2)).sum::<f64>() / count;
-        cvs += count * variance.sqrt() / mean;
-        seconds += count;
-        worst = tps.iter().fold(worst, |worst, tps| worst.min(tps / mean));
+        let rates = Rates::of(tps);
+        cvs += tps.len() as f64 * rates.cv;
+        seconds += tps.len() as f64;
+        worst = worst.min(rates.worst_over_mean);
     }
     if seconds == 0.0 {
         return (whole.tps_cv, whole.tps_worst_second_over_mean);
