@@ -37,8 +37,9 @@ pub(crate) struct Engine {
     pub(crate) writer: Arc<Writer>,
     pub(crate) catalog: RawTree,
     pub(crate) next_tree: Arc<AtomicU32>,
-    /// Prepared transactions, by the names that the outside has given them.
-    pub(crate) prepared: Mutex<BTreeMap<Vec<u8>, weir_txn::Txn>>,
+    /// Prepared transactions, by the names that the outside has given them. `None`: a name in use
+    /// while its transaction is being prepared, or ended; nobody waits for either with the lock.
+    pub(crate) prepared: Mutex<BTreeMap<Vec<u8>, Option<weir_txn::Txn>>>,
     pub(crate) report: Option<RecoveryReport>,
     /// What was observed last while enough was going on.
     pub(crate) seen: Arc<Mutex<Option<Observed>>>,

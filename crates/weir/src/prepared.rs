@@ -1,8 +1,11 @@
 //! Prepared transactions, whose fate somebody outside decides.
+use std::collections::btree_map::Entry;
+
 use weir_redo::Durability;
 use weir_txn::Wait;
 
 use crate::db::Db;
+use crate::engine::Engine;
 use crate::error::Error;
 use crate::txn::Txn;
 
@@ -13,7 +16,8 @@ impl Db {
     /// The names of all prepared transactions.
     #[must_use]
     pub fn prepared(&self) -> Vec<Vec<u8>> {
-        self.engine.prepared.lock().keys().cloned().collect()
+        let all = self.engine.prepared.lock();
+        all.iter().filter(|(_, txn)| txn.is_some()).map(|(xid, _)| xid.clone()).collect()
     }
 
     /// Commits a prepared transaction. `false`: there is none of that name.
@@ -22,11 +26,10 @@ impl Db {
     /// [`Error::Halted`] and others: it is still prepared, now or at the next opening.
     pub fn commit_prepared(&self, xid: &[u8], durability: Durability) -> Result<bool, Error> {
         self.engine.check_open()?;
-        let mut prepared = self.engine.prepared.lock();
-        let Some(txn) = prepared.get_mut(xid) else { return Ok(false) };
-        let end = txn.commit(&self.engine.writer).map_err(|e| self.engine.failed(e.into()))?;
-        prepared.remove(xid);
-        drop(prepared);
+        let Some(mut txn) = self.engine.take_prepared(xid) else { return Ok(false) };
+        let ended = txn.commit(&self.engine.writer);
+        self.engine.settle_prepared(xid, ended.is_err().then_some(txn));
+        let end = ended.map_err(|e| self.engine.failed(e.into()))?;
         self.engine.count_commit();
         end.map_or(Ok(()), |end| self.engine.wait(end, durability))?;
         Ok(true)
@@ -38,9 +41,27 @@ impl Db {
     /// [`Error::Halted`] and others: it is taken back at the next opening or still prepared.
     pub fn rollback_prepared(&self, xid: &[u8]) -> Result<bool, Error> {
         self.engine.check_open()?;
-        let Some(mut txn) = self.engine.prepared.lock().remove(xid) else { return Ok(false) };
-        txn.rollback(&self.engine.writer).map_err(|e| self.engine.failed(e.into()))?;
+        let Some(mut txn) = self.engine.take_prepared(xid) else { return Ok(false) };
+        let ended = txn.rollback(&self.engine.writer);
+        self.engine.settle_prepared(xid, None);
+        ended.map_err(|e| self.engine.failed(e.into()))?;
         Ok(true)
+    }
+}
+
+impl Engine {
+    /// Takes a prepared transaction away, to end it; its name stays in use.
+    fn take_prepared(&self, xid: &[u8]) -> Option<weir_txn::Txn> {
+        self.prepared.lock().get_mut(xid)?.take()
+    }
+
+    /// What has become of a name in use: a prepared transaction, or free.
+    fn settle_prepared(&self, xid: &[u8], txn: Option<weir_txn::Txn>) {
+        let mut all = self.prepared.lock();
+        match txn {
+            None => drop(all.remove(xid)),
+            Some(txn) => drop(all.insert(xid.to_vec(), Some(txn))),
+        }
     }
 }
 
@@ -61,14 +82,17 @@ impl Txn {
             )));
         }
         let engine = self.engine.clone();
-        let mut prepared = engine.prepared.lock();
-        if prepared.contains_key(xid) {
-            return Err(Error::Name("a transaction of this name is prepared already".into()));
-        }
-        let end = self.raw.prepare(&engine.writer, xid).map_err(|e| engine.failed(e.into()))?;
+        match engine.prepared.lock().entry(xid.to_vec()) {
+            Entry::Vacant(free) => free.insert(None),
+            Entry::Occupied(_) => {
+                return Err(Error::Name("a transaction of this name is prepared already".into()));
+            }
+        };
+        let done = self.raw.prepare(&engine.writer, xid);
         let over = weir_txn::Txn::new(self.raw.isolation(), Wait::No);
-        prepared.insert(xid.to_vec(), std::mem::replace(&mut self.raw, over));
-        drop(prepared);
+        let raw = done.is_ok().then(|| std::mem::replace(&mut self.raw, over));
+        engine.settle_prepared(xid, raw);
+        let end = done.map_err(|e| engine.failed(e.into()))?;
         engine.wait(end, Durability::Synced)
     }
 }
