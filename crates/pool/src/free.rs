@@ -54,6 +54,17 @@ impl FreeFrames {
         Some((frame, left))
     }
 
+    /// A frame if more than `keep` are left then.
+    fn pop_beyond(&self, keep: u32) -> Option<u32> {
+        let mut free = self.list.lock();
+        if free.len() <= keep as usize {
+            return None;
+        }
+        let frame = free.pop()?;
+        self.count.store(free.len() as u32, Ordering::Relaxed);
+        Some(frame)
+    }
+
     fn push(&self, frame: u32) {
         let mut list = self.list.lock();
         list.push(frame);
@@ -122,6 +133,24 @@ impl Pool {
                 self.free.wait();
             }
         }
+    }
+
+    /// A frame that nobody will miss. Not counted as taken: who looks at that foresees demand, and
+    /// there is none.
+    pub(crate) fn take_spare_frame(&self) -> Option<u32> {
+        self.free.pop_beyond(self.kept_free())
+    }
+
+    /// Free frames that are kept for those who will ask: what the cleaner keeps, and what is taken
+    /// at once before it is awake.
+    fn kept_free(&self) -> u32 {
+        self.free.target.load(Ordering::Relaxed) + (self.frames.count() / 64).clamp(4, 64)
+    }
+
+    /// Free frames beyond those that are kept for others: room for [`Pool::warm`].
+    #[must_use]
+    pub fn spare_frames(&self) -> u64 {
+        u64::from(self.free.count().saturating_sub(self.kept_free()))
     }
 
     pub(crate) fn return_frame(&self, frame: u32) {

@@ -16,6 +16,7 @@ mod read_in;
 mod store;
 mod table;
 mod torn_write;
+mod warm_list;
 mod write_back;
 
 pub use dirty::AgeCounts;
@@ -27,4 +28,5 @@ pub use owed::PageRedo;
 pub use pool::{Pool, PoolConfig, PoolStats, Residence};
 pub use store::{PageStore, PageWrite, StoreRead};
 pub use torn_write::{DoubleWriteConfig, DoubleWriteMode, Repair};
+pub use warm_list::WarmList;
 pub use write_back::{Cause, Written};

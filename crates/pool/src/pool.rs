@@ -41,6 +41,7 @@ counters! {
     /// What the pool counts.
     pub struct PoolStats {
         reads: "pages", "pages read from disk";
+        warmed: "pages", "of these, read unasked: they were in memory before the restart";
         evictions: "pages", "pages evicted to make room";
         frames_taken: "frames", "free frames taken for a page";
         free_frame_waits: "waits", "times a thread waited for a free frame";

@@ -14,6 +14,15 @@ use crate::store::StoreRead;
 const BATCH_PAGES: u64 = 64;
 const BATCH_POOL_SHARE: u64 = 8;
 
+/// Whose frames absent pages may come into.
+#[derive(Clone, Copy)]
+enum Room {
+    /// Somebody asks for the pages: frames are freed if need be.
+    Any,
+    /// Nobody has asked yet: what nobody will miss, and no other page leaves for them.
+    Spare,
+}
+
 /// An absent page whose latch is held, the frame that it is to go to, and what it is owed.
 struct Coming {
     page: PageNo,
@@ -107,17 +116,34 @@ impl Pool {
     /// # Errors
     /// The first page's; the others are read nevertheless.
     pub fn bring_in(&self, pages: &[PageNo]) -> Result<(), PoolError> {
-        let frames = u64::from(self.frames.count());
-        let batch = (frames / BATCH_POOL_SHARE).clamp(1, BATCH_PAGES) as usize;
         let mut result = Ok(());
-        for pages in pages.chunks(batch) {
-            result = result.and(self.bring_batch(pages));
+        for pages in pages.chunks(self.bring_pages()) {
+            result = result.and(self.bring_batch(pages, Room::Any).1);
         }
         result
     }
 
-    fn bring_batch(&self, pages: &[PageNo]) -> Result<(), PoolError> {
-        let (coming, mut result) = self.take_absent(pages);
+    /// As [`Pool::bring_in`] for pages that nobody has asked for (POOL-10): they take free frames
+    /// beyond those that are kept for others, and no other page leaves for them. What cannot be
+    /// read is left to who needs it, who is told then; a page that was never written is nothing to
+    /// tell of. Returns how many have come.
+    pub fn warm(&self, pages: &[PageNo]) -> u64 {
+        let mut come = 0;
+        for pages in pages.chunks(self.bring_pages()) {
+            come += self.bring_batch(pages, Room::Spare).0;
+        }
+        self.stats.warmed.add(come);
+        come
+    }
+
+    /// Pages of a batch.
+    fn bring_pages(&self) -> usize {
+        (u64::from(self.frames.count()) / BATCH_POOL_SHARE).clamp(1, BATCH_PAGES) as usize
+    }
+
+    /// How many have come, and the first page's error.
+    fn bring_batch(&self, pages: &[PageNo], room: Room) -> (u64, Result<(), PoolError>) {
+        let (coming, mut result) = self.take_absent(pages, room);
         let mut reads: Vec<StoreRead<'_>> = coming
             .iter()
             .filter(|come| come.is_read())
@@ -130,15 +156,18 @@ impl Pool {
         self.store.read_many(&mut reads);
         let outcomes: Vec<_> = reads.into_iter().map(|read| read.outcome).collect();
         let mut outcomes = outcomes.into_iter();
+        let mut arrived = 0;
         for come in coming {
             let read = if come.is_read() { outcomes.next() } else { None };
-            result = result.and(self.arrive(come, read).map(drop));
+            let came = self.arrive(come, read).map(drop);
+            arrived += u64::from(came.is_ok());
+            result = result.and(came);
         }
-        result
+        (arrived, result)
     }
 
     /// Takes the latches of those pages that are absent and free, and a frame for each.
-    fn take_absent(&self, pages: &[PageNo]) -> (Vec<Coming>, Result<(), PoolError>) {
+    fn take_absent(&self, pages: &[PageNo], room: Room) -> (Vec<Coming>, Result<(), PoolError>) {
         let mut coming = Vec::with_capacity(pages.len());
         let mut result = Ok(());
         for &page in pages {
@@ -150,7 +179,14 @@ impl Pool {
             if word.frame().is_some() || word.is_exclusive() {
                 continue;
             }
-            let frame = match self.take_frame() {
+            let frame = match room {
+                Room::Any => self.take_frame(),
+                Room::Spare => match self.take_spare_frame() {
+                    Some(frame) => Ok(frame),
+                    None => return (coming, result),
+                },
+            };
+            let frame = match frame {
                 Ok(frame) => frame,
                 Err(e) => return (coming, Err(e)),
             };

@@ -108,6 +108,12 @@ impl Space {
         self.state.lock().is_used(page.0)
     }
 
+    /// Leaves out the pages that are not in use now.
+    pub fn retain_used(&self, pages: &mut Vec<PageNo>) {
+        let state = self.state.lock();
+        pages.retain(|page| state.is_used(page.0));
+    }
+
     /// Whether a page is a map page.
     #[must_use]
     pub fn is_map(&self, page: PageNo) -> bool {

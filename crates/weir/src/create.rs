@@ -38,6 +38,7 @@ fn is_ours(name: &str) -> bool {
         || name == MARKER_FILE
         || name == "pages"
         || name == crate::advise::FILE
+        || name == crate::warm::FILE
         || name.starts_with("redo-")
         || name.starts_with("doublewrite-")
 }

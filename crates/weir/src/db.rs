@@ -204,6 +204,8 @@ impl Db {
         self.engine.writer.tend()?;
         self.engine.writer.tidy(TIDY_ROWS)?;
         self.engine.checkpointer.pump()?;
+        self.engine.warm.step();
+        self.engine.warm.keep_if_due();
         Ok(())
     }
 

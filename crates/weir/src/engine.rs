@@ -17,6 +17,7 @@ use crate::advise::Observed;
 use crate::config::{Background, Config};
 use crate::error::Error;
 use crate::open::RecoveryReport;
+use crate::warm::Warm;
 use crate::workers::Workers;
 
 /// The catalog's tree and its root: the first page behind the first map page.
@@ -43,6 +44,7 @@ pub(crate) struct Engine {
     pub(crate) report: Option<RecoveryReport>,
     /// What was observed last while enough was going on.
     pub(crate) seen: Arc<Mutex<Option<Observed>>>,
+    pub(crate) warm: Arc<Warm>,
     pub(crate) workers: Mutex<Option<Workers>>,
     pub(crate) closed: AtomicBool,
 }
@@ -156,6 +158,7 @@ impl Engine {
         if let Some(observed) = observed {
             observed.write(&self.volume);
         }
+        self.warm.keep_now();
         self.checkpointer.admission().stop("the database has been closed");
         Ok(())
     }

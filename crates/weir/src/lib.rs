@@ -48,6 +48,7 @@ mod stats;
 mod tree;
 mod txn;
 mod txn_cursor;
+mod warm;
 mod workers;
 
 pub use advise::{Advice, Observed};

@@ -24,6 +24,7 @@ use crate::engine::{
     CATALOG_ROOT, CATALOG_TREE, Engine, Helper, TIDY_AT_OPEN_MICROS, admit, try_admit,
 };
 use crate::error::Error;
+use crate::warm::Warm;
 use crate::workers::{Site, Workers};
 
 /// A thread that brings pages forward for each so many frames, at most.
@@ -253,6 +254,7 @@ fn assemble(
         move |tree, row: &[u8]| if tree == CATALOG_TREE { named_by(&env, row) } else { None }
     };
     writer.find_trees_by(Box::new(by_id), Box::new(by_row));
+    let warm = Warm::new(volume.clone(), was.db, pool.clone(), space.clone(), clock.clone());
     Ok(Engine {
         volume,
         config,
@@ -270,6 +272,7 @@ fn assemble(
         prepared: Mutex::default(),
         report: None,
         seen: Arc::default(),
+        warm: Arc::new(warm),
         workers: Mutex::new(None),
         closed: AtomicBool::new(false),
     })
@@ -313,6 +316,7 @@ impl Engine {
             clock: self.clock.clone(),
             writer: self.writer.clone(),
             seen: self.seen.clone(),
+            warm: self.warm.clone(),
             redo_threads: self.redo_threads(),
         }
     }

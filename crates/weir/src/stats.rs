@@ -49,6 +49,9 @@ pub struct StatsSnapshot {
     pub page_size: usize,
     pub pages_allocated: u64,
     pub page_reads: u64,
+    /// Of these, pages read before anybody asked, because they were in memory when the database was
+    /// open last.
+    pub pages_warmed: u64,
     pub page_evictions: u64,
     pub page_writes: PageWrites,
     pub free_frame_waits: u64,
@@ -112,6 +115,7 @@ impl Db {
             page_size: e.pool.page_size(),
             pages_allocated: e.space.used(),
             page_reads: pool.reads.get(),
+            pages_warmed: pool.warmed.get(),
             page_evictions: pool.evictions.get(),
             page_writes: PageWrites {
                 deadline: pool.writes_deadline.get(),

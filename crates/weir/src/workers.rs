@@ -13,6 +13,7 @@ use weir_redo::{Durability, Log, RedoError};
 use crate::advise::Observed;
 use crate::engine::{TIDY_ROWS, halt};
 use crate::error::Error;
+use crate::warm::{Step, Warm};
 
 /// The controller looks this often,
 const TICK_MICROS: u64 = 50_000;
@@ -47,6 +48,7 @@ pub(crate) struct Site {
     pub(crate) writer: Arc<weir_txn::Writer>,
     /// What was observed last while enough was going on.
     pub(crate) seen: Arc<Mutex<Option<Observed>>>,
+    pub(crate) warm: Arc<Warm>,
     /// Threads that bring pages forward after a crash.
     pub(crate) redo_threads: usize,
 }
@@ -55,13 +57,14 @@ impl Workers {
     pub(crate) fn start(site: &Site) -> Result<Self, Error> {
         let stop = Arc::new(AtomicBool::new(false));
         let mut workers = Workers { stop, pool: site.pool.clone(), threads: Vec::new() };
-        let loops: [(&str, Loop); 6] = [
+        let loops: [(&str, Loop); 7] = [
             ("weir-decide", decide_loop),
             ("weir-sweep", |site, stop| sweep_loop(site, stop, 0)),
             ("weir-sweep-2", |site, stop| sweep_loop(site, stop, 1)),
             ("weir-clean", clean_loop),
             ("weir-log", log_loop),
             ("weir-tidy", tidy_loop),
+            ("weir-warm", warm_loop),
         ];
         // They end when nothing is owed any more.
         let redo: Loop = redo_loop;
@@ -134,6 +137,15 @@ fn redo_loop(site: &Site, stop: &AtomicBool) {
     while running(stop) && site.bear(site.pool.bring_owed(REDO_PAGES).map_err(Into::into)) {}
 }
 
+/// Reads in what was in memory before; ends when that is done.
+fn warm_loop(site: &Site, stop: &AtomicBool) {
+    while running(stop)
+        && let Step::Again { pause_micros } = site.warm.step()
+    {
+        site.clock.sleep_micros(pause_micros);
+    }
+}
+
 fn sweep_loop(site: &Site, stop: &AtomicBool, lane: usize) {
     while running(stop) {
         let swept = site.checkpointer.sweep(lane).map(|pages| pages > 0);
@@ -175,6 +187,7 @@ fn tidy_loop(site: &Site, stop: &AtomicBool) {
             let mut kept = site.seen.lock();
             *kept = seen.or_else(|| kept.take());
         }
+        site.warm.keep_if_due();
         // What fails here has halted the log, or is for the next opening.
         if !site.writer.tidy(TIDY_ROWS).unwrap_or(false) {
             site.clock.sleep_micros(20_000);

@@ -87,3 +87,64 @@ fn many_at_once() {
     while !site.pool.refill(0, 4, &mut |_| {}).expect("refilled") {}
     assert!(site.pool.residence().free >= 16, "no frame was lost: {residence:?}");
 }
+
+/// Pages that nobody has asked for come into frames that nobody will miss.
+#[test]
+fn warming_evicts_nothing_and_leaves_the_free_frames_alone() {
+    let site = site(128, 300, DoubleWriteMode::On);
+    make(&site, 200);
+    drain(&site);
+    // Again from the disk.
+    let pages: Vec<PageNo> = (0..200).map(PageNo).collect();
+    site.pool.set_free_target(32);
+    while !site.pool.refill(0, 4, &mut |_| {}).expect("refilled") {}
+    let (evictions, taken) =
+        (site.pool.stats().evictions.get(), site.pool.stats().frames_taken.get());
+    assert_eq!(site.pool.warm(&pages), 0, "32 and some are kept");
+    site.pool.set_free_target(4);
+    let spare = site.pool.spare_frames();
+    assert!((20..28).contains(&spare), "{spare}");
+    assert_eq!(site.pool.warm(&pages), spare);
+    assert_eq!((site.pool.spare_frames(), site.pool.stats().warmed.get()), (0, spare));
+    assert_eq!(site.pool.stats().evictions.get(), evictions);
+    assert_eq!(site.pool.stats().frames_taken.get(), taken, "no demand that is to be foreseen");
+    let list = site.pool.warm_list();
+    assert_eq!(list.pages() as u64, 128 - site.pool.residence().free);
+    let (there, _) = list.hottest(usize::MAX);
+    assert!(there.iter().all(|&page| site.pool.is_resident(page)));
+    let reads = site.pool.stats().reads.get();
+    for page in there {
+        let held = site.pool.exclusive(page).expect("the page");
+        assert_eq!(counter(held.bytes()), u64::from(page.0));
+    }
+    assert_eq!(site.pool.stats().reads.get(), reads);
+}
+
+/// Never written, damaged, beyond the end, beyond what there can be, held by somebody.
+#[test]
+fn warming_passes_over_what_cannot_be_had() {
+    let site = site(64, 300, DoubleWriteMode::On);
+    make(&site, 100);
+    drain(&site);
+    site.pool.set_free_target(16);
+    while !site.pool.refill(0, 4, &mut |_| {}).expect("refilled") {}
+    site.pool.set_free_target(4);
+    let absent = |page: &u32| !site.pool.is_resident(PageNo(*page));
+    let [good, damaged, held, ..] = (0..100).filter(absent).collect::<Vec<u32>>()[..] else {
+        panic!("some are absent");
+    };
+    site.sim.corrupt("pages", u64::from(damaged) * 4096 + 99, 4).expect("corrupted");
+    let free = site.pool.residence().free;
+    let holder = site.pool.exclusive(PageNo(held)).expect("the page");
+    let wanted = [good, damaged, held, 250, 299, 300, 5_000, 1 << 16, u32::MAX].map(PageNo);
+    assert_eq!(site.pool.warm(&wanted), 1);
+    drop(holder);
+    assert!(site.pool.is_resident(PageNo(good)) && !site.pool.is_resident(PageNo(damaged)));
+    assert_eq!(site.pool.residence().free, free - 2, "no frame is lost");
+    assert!(site.pool.halted().is_none());
+    let told = site.pool.optimistic(PageNo(damaged));
+    assert!(matches!(told, Err(PoolError::Damaged { .. })), "who asks is told");
+    // A page that was passed over is made as if nobody had looked.
+    set(&site.log, site.pool.fresh(PageNo(250)).expect("fresh"), 250);
+    drain(&site);
+}

@@ -14,3 +14,4 @@ mod support;
 mod transactions;
 mod updates;
 mod visit;
+mod warm;
