@@ -1,5 +1,5 @@
 //! What all handles of an open database share.
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -40,7 +40,7 @@ pub(crate) struct Engine {
     pub(crate) next_tree: Arc<AtomicU32>,
     /// Prepared transactions, by the names that the outside has given them. `None`: a name in use
     /// while its transaction is being prepared, or ended; nobody waits for either with the lock.
-    pub(crate) prepared: Mutex<BTreeMap<Vec<u8>, Option<weir_txn::Txn>>>,
+    pub(crate) prepared: Mutex<HashMap<Vec<u8>, Option<weir_txn::Txn>>>,
     pub(crate) report: Option<RecoveryReport>,
     /// What was observed last while enough was going on.
     pub(crate) seen: Arc<Mutex<Option<Observed>>>,

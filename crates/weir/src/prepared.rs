@@ -1,5 +1,5 @@
 //! Prepared transactions, whose fate somebody outside decides.
-use std::collections::btree_map::Entry;
+use std::collections::hash_map::Entry;
 
 use weir_redo::Durability;
 use weir_txn::Wait;
@@ -13,11 +13,14 @@ use crate::txn::Txn;
 const XID_BYTES_MAX: usize = 255;
 
 impl Db {
-    /// The names of all prepared transactions.
+    /// The names of all prepared transactions, ascending.
     #[must_use]
     pub fn prepared(&self) -> Vec<Vec<u8>> {
         let all = self.engine.prepared.lock();
-        all.iter().filter(|(_, txn)| txn.is_some()).map(|(xid, _)| xid.clone()).collect()
+        let settled = all.iter().filter(|(_, txn)| txn.is_some());
+        let mut names: Vec<_> = settled.map(|(xid, _)| xid.clone()).collect();
+        names.sort_unstable();
+        names
     }
 
     /// Commits a prepared transaction. `false`: there is none of that name.
@@ -60,7 +63,11 @@ impl Engine {
         let mut all = self.prepared.lock();
         match txn {
             None => drop(all.remove(xid)),
-            Some(txn) => drop(all.insert(xid.to_vec(), Some(txn))),
+            Some(txn) => {
+                if let Some(place) = all.get_mut(xid) {
+                    *place = Some(txn);
+                }
+            }
         }
     }
 }
