@@ -10,6 +10,8 @@ use Time::HiRes qw(time);
 my ($socket, $out, @scripts) = @ARGV;
 mkdir $out;
 my $marker = 'that was all';
+# Steps that wait for an answer that is not owed, and in how many engines.
+my %idle;
 
 sub session {
     my ($db) = @_;
@@ -45,7 +47,8 @@ sub play {
         my ($name, $sql) = ($1, $2);
         my $s = $sessions{$name} //= session($db);
         if ($sql eq '-') {
-            die "$path: session $name owes no answer: $line" unless $s->{owed};
+            # In the other engine it may.
+            $idle{"$path line $."}++, $said .= "$line\n(has answered)\n", next unless $s->{owed};
         } elsif ($sql =~ /^KILL QUERY (\w+)$/) {
             my $id = $sessions{$1}{id} // die "$path: say '$1: ID' first";
             $sql = "KILL QUERY $id";
@@ -87,6 +90,7 @@ for my $path (@scripts) {
         print $file $said{$engine};
         close $file;
     }
+    die "no answer is owed in either engine: $_" for grep { $idle{$_} == 2 } keys %idle;
     my $steps = () = $said{Weir} =~ /^\w+: /mg;
     if ($said{InnoDB} eq $said{Weir}) {
         print "sessions: $name: same as InnoDB ($steps steps)\n";
