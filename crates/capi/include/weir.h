@@ -639,6 +639,12 @@ enum weir_code weir_table_release_locks(const struct weir_table *table,
                                         const struct weir_txn *txn,
                                         size_t mark);
 
+// Sees to it that the table's definition stays what this handle knows until the transaction ends,
+// and waits for who is changing it, as whatever changes rows or numbers does: for a caller that
+// must not wait then. WEIR_CHANGED: open the table anew.
+enum weir_code weir_table_lock_definition(const struct weir_table *table,
+                                          const struct weir_txn *txn);
+
 // Takes `count` auto-increment numbers in a row, none above `max`. Nobody ever gets them again.
 enum weir_code weir_table_take_numbers(const struct weir_table *table,
                                        const struct weir_txn *txn,

@@ -302,6 +302,22 @@ pub unsafe extern "C" fn weir_table_release_locks(
     })
 }
 
+/// Sees to it that the table's definition stays what this handle knows until the transaction ends,
+/// and waits for who is changing it, as whatever changes rows or numbers does: for a caller that
+/// must not wait then. WEIR_CHANGED: open the table anew.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_table_lock_definition(
+    table: *const weir_table,
+    txn: *const weir_txn,
+) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let (table, inner) = unsafe { (shared(table)?, shared(txn)?.inner_to_wait()?) };
+        table.table.lock_definition(&mut inner.txn)?;
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
 /// Takes `count` auto-increment numbers in a row, none above `max`. Nobody ever gets them again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_table_take_numbers(

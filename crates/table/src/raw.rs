@@ -303,8 +303,11 @@ impl RawTable {
     }
 
     /// Makes sure that the definition is what this handle knows, and stays so until the transaction
-    /// ends (TABLE-3).
-    pub(crate) fn lock_definition(&self, txn: &mut Txn) -> Result<(), Error> {
+    /// ends (TABLE-3): for who must not wait for that later, in what else changes the table.
+    ///
+    /// # Errors
+    /// [`Error::Changed`], [`Error::Store`].
+    pub fn lock_definition(&self, txn: &mut Txn) -> Result<(), Error> {
         let number = txn.number()?.0;
         // A lock once got is kept until the end, also by who goes back to a savepoint.
         if self.locked.0.load(Ordering::Relaxed) == number {

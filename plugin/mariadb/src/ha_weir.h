@@ -124,8 +124,6 @@ public:
   int rnd_pos(uchar *buf, uchar *pos) override;
   void position(const uchar *record) override;
   int cmp_ref(const uchar *a, const uchar *b) override;
-  Item *idx_cond_push(uint index, Item *condition) override;
-  bool rowid_filter_push(Rowid_filter *filter) override;
   int index_init(uint index, bool sorted) override;
   int index_end() override;
   int index_read_map(uchar *buf, const uchar *key, key_part_map parts, ha_rkey_function find) override;
@@ -135,6 +133,10 @@ public:
   int index_first(uchar *buf) override;
   int index_last(uchar *buf) override;
   int index_next_same(uchar *buf, const uchar *key, uint length) override;
+
+  // handler_condition.cc
+  Item *idx_cond_push(uint index, Item *condition) override;
+  bool rowid_filter_push(Rowid_filter *filter) override;
 
   // handler_mrr.cc
   int multi_range_read_init(RANGE_SEQ_IF *seq, void *seq_init_param, uint ranges, uint mode,
@@ -215,6 +217,8 @@ private:
   int read_row(uchar *buf, const uchar *key, size_t length);
   int decode(uchar *buf, const uchar *key, size_t key_length, const uchar *row, size_t row_length);
   int decode_entry(uchar *buf);
+  bool judges_by_part() const;
+  check_result_t check_condition();
   void bound_by_range_end(std::string *to, bool *has_to);
   static int make_entry(void *context, size_t index, weir_bytes key, weir_bytes row, weir_entry *entry);
 

@@ -65,8 +65,9 @@ ulong ha_weir::index_flags(uint index, uint part, bool all_parts) const
     flags|= HA_KEYREAD_ONLY;
   if (index == table_share->primary_key)
     flags|= HA_CLUSTERED_INDEX;
-  else if (covers)
-    flags|= HA_DO_INDEX_COND_PUSHDOWN | HA_DO_RANGE_FILTER_PUSHDOWN;
+  else
+    // What is pushed down and cannot be judged is given back (idx_cond_push).
+    flags|= HA_DO_INDEX_COND_PUSHDOWN | (covers ? HA_DO_RANGE_FILTER_PUSHDOWN : 0);
   return flags;
 }
 

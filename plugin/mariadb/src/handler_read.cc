@@ -84,18 +84,6 @@ int ha_weir::decode(uchar *buf, const uchar *key, size_t key_length, const uchar
   return sound && m_row.decode(row, row_length, buf) ? 0 : HA_ERR_CRASHED;
 }
 
-// The columns of the index and of the primary key, from the entry alone.
-int ha_weir::decode_entry(uchar *buf)
-{
-  const Weir_index &index= m_indexes[active_index];
-  if (!has_primary() && m_found.primary_key.len == sizeof(m_row_id))
-    memcpy(m_row_id, m_found.primary_key.data, sizeof(m_row_id));
-  bool sound= index.key.decode(m_found.index_key.data, m_found.index_key.len, buf) &&
-              (!has_primary() || m_primary.decode(m_found.primary_key.data, m_found.primary_key.len, buf)) &&
-              index.payload.decode(m_found.payload.data, m_found.payload.len, buf);
-  return sound ? 0 : HA_ERR_CRASHED;
-}
-
 // Reads the row of a primary key. HA_ERR_KEY_NOT_FOUND: there is none, or it is locked and to be passed over.
 int ha_weir::read_row(uchar *buf, const uchar *key, size_t length)
 {
@@ -148,7 +136,7 @@ int ha_weir::step(uchar *buf)
       // Most entries that do not fit cost no look at their row.
       if (int error= decode_entry(buf))
         return error;
-      check_result_t fits= condition ? handler_index_cond_check(this) : CHECK_POS;
+      check_result_t fits= condition ? check_condition() : CHECK_POS;
       if (fits == CHECK_POS && filter)
         fits= handler_rowid_filter_check(this);
       if (fits == CHECK_NEG)
@@ -244,26 +232,6 @@ int ha_weir::cmp_ref(const uchar *a, const uchar *b)
   return left.compare(right);
 }
 
-Item *ha_weir::idx_cond_push(uint index, Item *condition)
-{
-  // It is judged by what the entry holds.
-  if (m_indexes[index].place == WEIR_ROWS || !m_indexes[index].covers)
-    return condition;
-  for (const Key_part_codec &part : m_indexes[index].key.parts())
-    if (part.field()->vcol_info)
-      return condition;
-  pushed_idx_cond= condition;
-  pushed_idx_cond_keyno= index;
-  in_range_check_pushed_down= true;
-  return nullptr;
-}
-
-bool ha_weir::rowid_filter_push(Rowid_filter *filter)
-{
-  pushed_rowid_filter= filter;
-  return false;
-}
-
 int ha_weir::index_init(uint index, bool)
 {
   close_scan();
@@ -282,11 +250,11 @@ int ha_weir::index_end()
   return 0;
 }
 
-// Where the range that is being read ends: no row behind it is to be locked.
+// Where the range that is being read ends: no row behind it is to be locked, or to be judged by what does not show it.
 void ha_weir::bound_by_range_end(std::string *to, bool *has_to)
 {
   *has_to= false;
-  if (!end_range || !end_range->key || m_lock == WEIR_LOCK_NONE)
+  if (!end_range || !end_range->key || (m_lock == WEIR_LOCK_NONE && !judges_by_part()))
     return;
   m_indexes[active_index].search.encode_image(end_range->key, end_range->keypart_map, to);
   *has_to= end_range->flag == HA_READ_BEFORE_KEY || after_prefix(to);
@@ -379,7 +347,11 @@ int ha_weir::index_prev(uchar *buf) { return step_to(buf, true); }
 
 int ha_weir::index_first(uchar *buf)
 {
-  int error= open_scan(m_indexes[active_index].place, std::string(), nullptr, false);
+  std::string end;
+  bool has_end= false;
+  if (judges_by_part())
+    bound_by_range_end(&end, &has_end);
+  int error= open_scan(m_indexes[active_index].place, std::string(), has_end ? &end : nullptr, false);
   return error ? error : step(buf);
 }
 

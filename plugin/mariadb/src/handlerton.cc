@@ -127,7 +127,11 @@ int commit_by_xid(handlerton *, XID *xid)
 
 int rollback_by_xid(handlerton *, XID *xid)
 {
-  return of_xid(weir_rollback_prepared(weir_database, bytes_of(xid_name(xid))));
+  weir_code code= weir_rollback_prepared(weir_database, bytes_of(xid_name(xid)));
+  // A user decides once; recovery, which decides of names of the server's own, may do so again.
+  if (code == WEIR_OK && !xid->get_my_xid())
+    code= weir_sync(weir_database);
+  return of_xid(code);
 }
 
 // After a crash: 0 if the ALTER that began when the table's version was `before` got through.

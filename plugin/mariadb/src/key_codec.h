@@ -67,6 +67,9 @@ public:
   void encode_image(const uchar *image, key_part_map parts, std::string *out) const;
   // Takes what can be taken back into a record; false if the bytes are no such key.
   bool decode(const uchar *key, size_t length, uchar *record) const;
+  // The same, past the columns that cannot be taken back: what `gives_back` says.
+  bool decode_past(const uchar *key, size_t length, uchar *record) const;
+  bool gives_back(const Field *field) const;
   // Whether all columns can be taken back.
   bool is_reversible() const;
   const std::vector<Key_part_codec> &parts() const { return m_parts; }

@@ -70,11 +70,11 @@ weir_code Weir_share::reserve_numbers(weir_table *table, weir_txn *txn, ulonglon
 {
   // The definition is locked before the mutex: an ALTER that waits for another writer may stand before this one, and
   // that writer may want a number.
-  uint64_t next= 0;
-  weir_code code= weir_table_pass_number(table, txn, next);
+  weir_code code= weir_table_lock_definition(table, txn);
   if (code != WEIR_OK)
     return code;
   std::lock_guard<std::mutex> guard(m_mutex);
+  uint64_t next= 0;
   code= weir_table_next_number(table, &next);
   if (code != WEIR_OK)
     return code;

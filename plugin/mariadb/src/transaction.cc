@@ -31,8 +31,8 @@ Transaction *Transaction::of(THD *thd)
 
 Transaction::Transaction(THD *thd)
     : m_thd(thd), m_txn(nullptr), m_isolation(0), m_begun(0), m_in_statement(false), m_has_savepoint(false),
-      m_savepoint(0), m_tables(0), m_prepared(false), m_prepared_number(0), m_commit(WEIR_OK), m_committed(false),
-      m_owed(0)
+      m_savepoint(0), m_tables(0), m_prepared(false), m_prepared_number(0), m_named_by_user(false),
+      m_commit(WEIR_OK), m_committed(false), m_owed(0)
 {
   std::lock_guard<std::mutex> guard(all_mutex);
   all_transactions.insert(this);
@@ -167,8 +167,11 @@ int Transaction::commit(bool all)
     weir_code code= m_commit;
     if (!m_committed)
       code= weir_commit_prepared(weir_database, bytes_of(m_xid), weir_durability_of(m_thd));
-    // Committed in binlog order: if it is lost in a crash the binlog has it, up to the next checkpoint.
+    // Committed in binlog order: if it is lost in a crash the binlog has it, up to the next checkpoint. But recovery
+    // looks there for names of the server's own alone.
     thd_wakeup_subsequent_commits(m_thd, 0);
+    if (m_committed && code == WEIR_OK)
+      code= sync_decision();
     return end(code == WEIR_NOTHING ? WEIR_OK : code);
   }
   weir_txn *txn;
@@ -197,11 +200,19 @@ int Transaction::rollback(bool all)
   if (m_prepared)
   {
     weir_code code= weir_rollback_prepared(weir_database, bytes_of(m_xid));
+    if (code == WEIR_OK)
+      code= sync_decision();
     return end(code == WEIR_NOTHING ? WEIR_OK : code);
   }
   weir_txn *txn;
   take_txn(&txn);
   return end(txn ? weir_txn_rollback(txn) : WEIR_OK);
+}
+
+// What the user has decided of XA is not prepared again after a crash: nobody would decide it a second time.
+weir_code Transaction::sync_decision()
+{
+  return m_named_by_user && weir_durability_of(m_thd) != WEIR_LAZY ? weir_sync(weir_database) : WEIR_OK;
 }
 
 int Transaction::prepare(bool all)
@@ -218,6 +229,7 @@ int Transaction::prepare(bool all)
   XID xid;
   thd_get_xid(m_thd, reinterpret_cast<MYSQL_XID *>(&xid));
   m_xid= xid_name(&xid);
+  m_named_by_user= !xid.get_my_xid();
   ulonglong number= weir_txn_number(txn);
   weir_code code= weir_txn_prepare(txn, bytes_of(m_xid));
   m_prepared= code == WEIR_OK;

@@ -66,6 +66,7 @@ private:
   bool is_real(bool all) const;
   void take_txn(weir_txn **out);
   int end(weir_code code);
+  weir_code sync_decision();
   void forget_statement();
 
   THD *m_thd;
@@ -83,6 +84,8 @@ private:
   // The number of one that is prepared; guarded as m_txn is.
   ulonglong m_prepared_number;
   std::string m_xid;
+  // It is a transaction of XA.
+  bool m_named_by_user;
   // How the commit in binlog order went: it may not say so itself.
   weir_code m_commit;
   bool m_committed;

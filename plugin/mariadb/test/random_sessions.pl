@@ -3,11 +3,16 @@
 # and who goes on when. See random_sessions.sh.
 #   random_sessions.pl SOCKET OUT SEED STEPS
 # InnoDB comes first and the script is made on the way: whoever waits is given nothing to do. It ends where
-# nobody waits, before a deadlock if there is one: its victim each engine chooses in its own way. Of two that are let go
-# by one statement, who comes first is left open too (docs/decisions/hot-rows.md): what differs from there on is not told.
-# Nor what differs from a deadlock of Weir's on: whether an entry of an index is locked beside its row, InnoDB decides by
-# who has written to the page. Nor from an INSERT on for which InnoDB alone waits: beside an entry that was deleted and not
-# yet purged, it locks the next one too.
+# nobody waits, before a deadlock if there is one: its victim each engine chooses in its own way.
+# Of two that are let go by one statement, who comes first is their threads' affair, in both engines: what differs from
+# there on is played again, until both have once said the same. If they never do, it stays open, and is told apart: one
+# engine may choose the same one each time.
+# Two more stay open where the table has indexes beside the primary key; one script of three has a
+# table without, and there they do not:
+# - A deadlock of Weir's alone. A row that is found by an index is locked with its entry, in Weir always, in InnoDB only
+#   if the page of the entry was written to lately: nothing that a script could know.
+# - An INSERT for which InnoDB alone waits. Beside an entry that was deleted and not yet purged, it locks the next one
+#   too; what an open transaction has deleted is not purged, however long one waits.
 use strict;
 use warnings;
 use IPC::Open2;
@@ -79,6 +84,7 @@ my $raced;
 # At REPEATABLE READ and above InnoDB locks the gaps beside rows, Weir what was read: rows are named by keys that are there.
 my $level = one('READ COMMITTED', 'READ COMMITTED', 'READ COMMITTED', 'REPEATABLE READ', 'SERIALIZABLE');
 my $points = $level ne 'READ COMMITTED';
+my $plain = maybe(1 / 3);
 
 # The way to the rows is said, where there are two: engines estimate differently, and lock what they pass. No ranges of ids
 # with an end: InnoDB locks, and waits for, the row behind it too. No condition beside an
@@ -89,9 +95,9 @@ sub where {
     return ('', "id=$id") if $points;
     my @all = (['', "id=$id"], ['', "id=$id"], ['', 'c=' . int(rand 4)], ['', 'c>' . int(rand 4)], ['', "b=$id"]);
     my $a = int rand 5;
-    push @all, ['FORCE INDEX(PRIMARY)', "id IN ($id," . (1 + int rand 10) . ')'], ['FORCE INDEX(PRIMARY)', "id>$id"],
-        map { ['FORCE INDEX(a)', $_] } "a=$a", "a>=$a"
+    push @all, ['FORCE INDEX(PRIMARY)', "id IN ($id," . (1 + int rand 10) . ')'], ['FORCE INDEX(PRIMARY)', "id>$id"]
         unless $deletes;
+    push @all, map { ['FORCE INDEX(a)', $_] } "a=$a", "a>=$a" unless $deletes || $plain;
     return @{one(@all)};
 }
 
@@ -111,9 +117,10 @@ sub statement {
     push @all, 'SELECT * FROM t ORDER BY id' if $level ne 'SERIALIZABLE';
     push @all, "DELETE FROM t WHERE " . (where(1))[1], "DELETE FROM t WHERE id=$id",
         "UPDATE t FORCE INDEX(PRIMARY) SET c=c+1 WHERE id>$id ORDER BY id LIMIT 2",
-        "SELECT a FROM t FORCE INDEX(a) WHERE a=" . int(rand 5) . ' ORDER BY a ' . one('LOCK IN SHARE MODE', 'FOR UPDATE'),
         "SELECT id FROM $t ORDER BY id " . one('FOR UPDATE NOWAIT', 'FOR UPDATE SKIP LOCKED')
         unless $points;
+    push @all, "SELECT a FROM t FORCE INDEX(a) WHERE a=" . int(rand 5) . ' ORDER BY a ' . one('LOCK IN SHARE MODE', 'FOR UPDATE')
+        unless $points || $plain;
     # A duplicate leaves a lock of InnoDB's own kind behind, which goes with the statement.
     push @all, "INSERT INTO t VALUES ($id, 1, NULL, 1)", "INSERT INTO t VALUES (" . ++$fresh . ", 1, $id, 1)",
         "REPLACE INTO t VALUES ($id, 2, $id, 2)", "INSERT INTO t VALUES ($id, 3, NULL, 3) ON DUPLICATE KEY UPDATE c=c+10"
@@ -136,7 +143,7 @@ sub play {
     my $db = 'random_sessions_' . lc $engine;
     my $monitor = session();
     ask($monitor, $_) for "DROP DATABASE IF EXISTS $db", "CREATE DATABASE $db", "USE $db",
-        "CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT, c INT, KEY a (a), UNIQUE KEY b (b)) ENGINE=$engine",
+        "CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT, c INT" . ($plain ? '' : ', KEY a (a), UNIQUE KEY b (b)') . ") ENGINE=$engine",
         "INSERT INTO t SELECT seq, seq % 5, seq, seq % 4 FROM seq_1_to_10";
     my @sessions = map { session($db) } 1 .. 3;
     for my $s (@sessions) {
@@ -192,7 +199,8 @@ sub play {
         close $s->{to};
         waitpid $s->{pid}, 0;
     }
-    push @said, ask($monitor, "SELECT * FROM $db.t ORDER BY id") . ask($monitor, "SELECT a, id FROM $db.t FORCE INDEX(a) WHERE a>=0 ORDER BY a, id");
+    my $way = $plain ? '' : 'FORCE INDEX(a)';
+    push @said, ask($monitor, "SELECT * FROM $db.t ORDER BY id") . ask($monitor, "SELECT a, id FROM $db.t $way WHERE a>=0 ORDER BY a, id");
     my $check = ask($monitor, "CHECK TABLE $db.t");
     $check =~ s/\Q$db\E/db/g;
     push @said, $check;
@@ -203,13 +211,32 @@ sub play {
 }
 
 mkdir $out;
-my @script;
-my @innodb = play('InnoDB', \@script);
+my (@script, @innodb, @weir);
+
+# The first step of which the two engines have said something different.
+sub differs {
+    my ($step) = grep { ($innodb[$_] // '') ne ($weir[$_] // '') } 0 .. $#innodb;
+    return $step;
+}
+
+@innodb = play('InnoDB', \@script);
 if ($cut) {
     @script or print("random sessions: seed $seed: a deadlock too soon, 0 waits\n"), exit 0;
     @innodb = play('InnoDB', \@script);
 }
-my @weir = play('Weir', \@script);
+@weir = play('Weir', \@script);
+my ($first, $again) = (differs(), 0);
+# Whoever of two goes on first: what InnoDB has ever said is right.
+my %right = ("@innodb" => 1);
+while (defined $first && defined $raced && $raced <= $first && ++$again <= 12) {
+    if ($again % 3) {
+        @weir = play('Weir', \@script);
+    } else {
+        @innodb = play('InnoDB', \@script);
+        $right{"@innodb"} = 1;
+    }
+    $first = $right{"@weir"} ? undef : differs();
+}
 for my $engine (['InnoDB', @innodb], ['Weir', @weir]) {
     my ($name, @said) = @$engine;
     open my $file, '>', "$out/$seed.$name" or die $out;
@@ -217,17 +244,16 @@ for my $engine (['InnoDB', @innodb], ['Weir', @weir]) {
     close $file;
 }
 my $waits = () = join('', @innodb) =~ /\(waits\)/g;
-if ("@innodb" eq "@weir") {
-    print "random sessions: seed $seed: same as InnoDB (", scalar @script, " steps, $waits waits, $level)\n";
+my $how = "$waits waits, $level, " . ($plain ? 'no index' : 'indexes') . ($again ? ", played again $again times" : '');
+if (!defined $first) {
+    print "random sessions: seed $seed: same as InnoDB (", scalar @script, " steps, $how)\n";
     exit 0;
 }
-my ($first) = grep { ($innodb[$_] // '') ne ($weir[$_] // '') } 0 .. $#innodb;
 my $alone = $innodb[$first] =~ /^\d: (INSERT|REPLACE) .*\n\(waits\)/ && $weir[$first] !~ /\(waits\)/;
-my $open = defined $raced && $raced <= $first ? 'two were let go at once'
-    : $weir[$first] =~ /Deadlock found/ ? 'a deadlock' : $alone ? 'InnoDB alone waits' : '';
+my $open = defined $raced && $raced <= $first ? 'two were let go at once' : $plain ? '' : $weir[$first] =~ /Deadlock found/ ? 'a deadlock' : $alone ? 'InnoDB alone waits' : '';
 if ($open) {
-    print "random sessions: seed $seed: open: $open ($waits waits, $level)\n";
+    print "random sessions: seed $seed: open: $open ($how)\n";
     exit 0;
 }
-print "random sessions: seed $seed: DIFFERENT ($level)\n", `diff -U4 --label innodb --label weir $out/$seed.InnoDB $out/$seed.Weir | head -n 40`;
+print "random sessions: seed $seed: DIFFERENT ($how)\n", `diff -U4 --label innodb --label weir $out/$seed.InnoDB $out/$seed.Weir | head -n 40`;
 exit 1;

@@ -198,3 +198,27 @@ fn an_index_waits_for_what_is_prepared_also_after_a_restart() {
     assert_sound(&db, &tables);
     db.close().expect("close");
 }
+
+/// Who has locked a definition knows it until the end, and who changes it waits for that.
+#[test]
+fn a_definition_stays_as_it_is_while_it_is_locked() {
+    let (db, tables) = start(&SimVolume::new(36));
+    assert!(tables.create_raw("t", b"", &[]).expect("made"));
+    let table = tables.open_raw("t").expect("the table");
+    let mut txn = begin(&db);
+    table.lock_definition(&mut txn).expect("locked");
+    std::thread::scope(|scope| {
+        let emptied = scope.spawn(|| tables.truncate("t"));
+        while db.stats().locks.waiting == 0 && !emptied.is_finished() {
+            std::thread::yield_now();
+        }
+        assert!(!emptied.is_finished(), "the definition has changed under a lock");
+        let row = RowImage { key: b"k", row: b"row", entries: &[] };
+        table.insert(&mut txn, row).expect("nobody has to wait, or to open it anew");
+        let _ = txn.commit().expect("a commit");
+        assert!(emptied.join().expect("the other").expect("emptied"));
+    });
+    let late = table.lock_definition(&mut begin(&db));
+    assert!(matches!(late, Err(Error::Changed)), "{late:?}");
+    db.close().expect("close");
+}
