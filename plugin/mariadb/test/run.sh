@@ -29,4 +29,5 @@ done
 "$here/replication.sh" "$plugin" "$work/replication"
 "$here/parallel.sh" "$plugin" "$work/parallel"
 "$here/kill.sh" "$plugin" "$work/kill" "$rounds"
+"$here/prepared.sh" "$plugin" "$work/prepared" "$rounds"
 echo "plugin-test: all passed in $(($(date +%s) - begun)) s"
