@@ -4,17 +4,12 @@
 //! Threads that commit in a closed loop come back within microseconds of being released. A leader
 //! that starts at once would write alone, with all others in the next round: halves alternate and
 //! each commit waits for two writes. So the leader waits until as many have come as took part in
-//! the last round or came while it was written, while there are arrivals: a part of a write's time
-//! after the latest one it has waited long enough, or after some writes' time in all. And only
-//! while that pays: when fewer than half of the missing ones came, the next rounds start at once,
-//! ever more of them. With few threads this ends early, because all are there or none comes; with
-//! many on few processors they come one by one, each as it gets a processor, and one write serves
-//! them all.
+//! the last round or came while it was written, but no longer than a part of a write's time, and
+//! only while that pays: when fewer than half of the missing ones came, the next rounds start at
+//! once, ever more of them.
 
-/// The share of a write's time that a leader waits for the next one to come, in percent.
+/// The share of a write's time that a leader waits at most, in percent.
 const PATIENCE_PERCENT: u64 = 75;
-/// How many times that it waits in all, at most.
-const PATIENCE_ROUNDS: u64 = 8;
 /// The most rounds in a row without waiting.
 const REST_MAX: u32 = 63;
 /// Rounds longer than this are slept through.
@@ -43,10 +38,8 @@ pub(crate) struct Gather {
 pub(crate) struct Wait {
     /// Until this many have arrived (counted since the log was opened),
     pub(crate) until_arrived: u64,
-    /// but no longer than this after the latest arrival,
+    /// but no longer than this.
     pub(crate) micros_max: u64,
-    /// nor longer than this in all.
-    pub(crate) micros_total_max: u64,
 }
 
 impl Gather {
@@ -61,8 +54,7 @@ impl Gather {
             return None;
         }
         let micros_max = self.write_time / 16 * PATIENCE_PERCENT / 100;
-        let micros_total_max = micros_max * PATIENCE_ROUNDS;
-        (micros_max > 0).then_some(Wait { until_arrived, micros_max, micros_total_max })
+        (micros_max > 0).then_some(Wait { until_arrived, micros_max })
     }
 
     /// After waiting as planned: `before` and `after` are the arrivals seen.
@@ -117,11 +109,14 @@ mod tests {
         let mut gather = Gather::default();
         // Eight threads: one leads, seven arrive meanwhile.
         gather.finished(1, 8, 40);
-        let until =
-            |until_arrived| Some(Wait { until_arrived, micros_max: 30, micros_total_max: 240 });
-        assert_eq!(gather.plan(8), until(9), "seven waiting and one to come");
+        let plan = gather.plan(8).unwrap_or(Wait { until_arrived: 0, micros_max: 0 });
+        assert_eq!(
+            plan,
+            Wait { until_arrived: 9, micros_max: 30 },
+            "seven waiting and one to come"
+        );
         gather.finished(9, 9, 40);
-        assert_eq!(gather.plan(10), until(17));
+        assert_eq!(gather.plan(10), Some(Wait { until_arrived: 17, micros_max: 30 }));
     }
 
     #[test]

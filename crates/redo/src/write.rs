@@ -78,18 +78,12 @@ impl Log {
         let before = self.arrived.0.load(Ordering::Relaxed);
         let Some(plan) = gather.plan(before) else { return };
         let start = self.micros();
-        let (mut after, mut waited, mut came_after) = (before, 0, 0);
-        while after < plan.until_arrived
-            && waited - came_after < plan.micros_max
-            && waited < plan.micros_total_max
-            && own > self.durable()
-        {
+        let mut after = before;
+        let mut waited = 0;
+        while after < plan.until_arrived && waited < plan.micros_max && own > self.durable() {
             crate::sync::yield_now();
-            let arrived = self.arrived.0.load(Ordering::Relaxed);
+            after = self.arrived.0.load(Ordering::Relaxed);
             waited = self.micros() - start;
-            if arrived > after {
-                (after, came_after) = (arrived, waited);
-            }
         }
         gather.waited(plan, before, after);
         self.stats.gather_micros.add(waited);
