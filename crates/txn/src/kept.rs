@@ -17,7 +17,7 @@ use weir_change::Header;
 
 use crate::cleanup::Todo;
 use crate::error::TxnError;
-use crate::locks::{Kind, PlaceBuf};
+use crate::locks::{Kind, Place, PlaceBuf};
 use crate::past::Past;
 use crate::run::Writer;
 use crate::txn::Txn;
@@ -32,7 +32,8 @@ impl Txn {
     /// What it has locked, to be written down; what is stored is freed when it ends.
     pub(crate) fn keep_locks(&mut self, w: &Writer, past: &Arc<Past>) -> Result<Vec<u8>, TxnError> {
         let mut bytes = vec![0];
-        w.locks().held_by(past.id()).iter().for_each(|lock| encode(lock, &mut bytes));
+        let mut put = |tree, place: Place<'_>, kind| encode(tree, place, kind, &mut bytes);
+        w.locks().each_held(past.id(), &mut put);
         if bytes.len() <= INLINE_BYTES_MAX {
             return Ok(bytes);
         }
@@ -93,14 +94,14 @@ fn chain_at(place: &mut &[u8]) -> Option<ChainHead> {
     Some(ChainHead { first, mark, len: varint::take(place)? })
 }
 
-fn encode((tree, place, kind): &Lock, out: &mut Vec<u8>) {
+fn encode(tree: TreeId, place: Place<'_>, kind: Kind, out: &mut Vec<u8>) {
     let (shape, keys): (u64, [Option<&[u8]>; 2]) = match place {
-        PlaceBuf::Key(key) => (0, [Some(key), None]),
-        PlaceBuf::Range { from, to: None } => (1, [Some(from), None]),
-        PlaceBuf::Range { from, to: Some(to) } => (2, [Some(from), Some(to)]),
+        Place::Key(key) => (0, [Some(key), None]),
+        Place::Range { from, to: None } => (1, [Some(from), None]),
+        Place::Range { from, to: Some(to) } => (2, [Some(from), Some(to)]),
     };
     varint::put(out, u64::from(tree.0));
-    varint::put(out, 2 * shape + u64::from(*kind == Kind::Exclusive));
+    varint::put(out, 2 * shape + u64::from(kind == Kind::Exclusive));
     for key in keys.into_iter().flatten() {
         varint::put(out, key.len() as u64);
         out.extend_from_slice(key);
@@ -142,7 +143,9 @@ mod tests {
             (TreeId(4), PlaceBuf::Range { from: key("a"), to: Some(key("b\0")) }, Kind::Share),
         ];
         let mut bytes = Vec::new();
-        all.iter().for_each(|lock| encode(lock, &mut bytes));
+        for (tree, place, kind) in &all {
+            encode(*tree, place.as_place(), *kind, &mut bytes);
+        }
         let mut rest = &bytes[..];
         for lock in &all {
             assert_eq!(decode(&mut rest).as_ref(), Some(lock));

@@ -1,5 +1,6 @@
 //! How a transaction asks for locks, and reads rows that it locks.
 use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
 
 use weir_base::{TreeId, TxnId};
 use weir_btree::{Tree, TreeError};
@@ -55,7 +56,13 @@ impl Txn {
                 if open.is_some() || !locked {
                     self.lock(w, &past, tree, key, kind, open)?;
                     locked = true;
-                    continue;
+                    // The lock before the look at the page, as writers do it the other way round.
+                    fence(Ordering::SeqCst);
+                    // What was read before the lock is what is there now, if nobody has written to
+                    // the page since; who does from now on sees the lock.
+                    if open.is_some() || !token.is_some_and(|token| w.env().pool.is_still(token)) {
+                        continue;
+                    }
                 }
                 // Who had it when it was read may have ended since, and left it as it was before.
                 let was_final = writer.is_none_or(|id| id < low);

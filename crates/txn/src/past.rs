@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use smallvec::SmallVec;
-use weir_base::{TreeId, TxnId};
+use weir_base::{Lsn, TreeId, TxnId};
 use weir_btree::{Env, Row, TreeError};
 use weir_change::Stored;
 use weir_page::{Flags, Stamp};
@@ -30,6 +30,9 @@ pub struct Past {
     id: TxnId,
     /// 0 while open; then its number times two, plus one if it was taken back.
     end: AtomicU64,
+    /// What recovery needs of it begins here in the log; 0: it needs nothing. As the registry
+    /// knows, here to be asked at each change.
+    first: AtomicU64,
     /// Completing it may take long.
     heavy: AtomicBool,
     rows: Mutex<Rows>,
@@ -103,6 +106,7 @@ impl Past {
         Past {
             id,
             end: AtomicU64::new(0),
+            first: AtomicU64::new(0),
             heavy: AtomicBool::new(false),
             rows: Mutex::new(Rows::default()),
             work: Mutex::new(Work::default()),
@@ -145,6 +149,15 @@ impl Past {
 
     pub(crate) fn set_heavy(&self, is_heavy: bool) {
         self.heavy.store(is_heavy, Ordering::Relaxed);
+    }
+
+    /// Where the first record lies that recovery needs of it.
+    pub(crate) fn first(&self) -> Option<Lsn> {
+        Some(Lsn(self.first.load(Ordering::Acquire))).filter(|first| *first != Lsn::ZERO)
+    }
+
+    pub(crate) fn set_first(&self, first: Option<Lsn>) {
+        self.first.store(first.unwrap_or(Lsn::ZERO).0, Ordering::Release);
     }
 
     /// How many rows it has changed, each as often as it did.

@@ -84,7 +84,7 @@ impl Writer {
             if is_heavy && self.has_quit() {
                 return Err(TreeError::Stopped("the database is being closed".into()));
             }
-            self.repeat_todo(past.id(), &todo)?;
+            self.repeat_todo(past, &todo)?;
             if !is_heavy || self.try_admit(bytes)? {
                 return Ok(());
             }
@@ -120,15 +120,15 @@ impl Writer {
 
     /// Names what a commit has left to do once more, at the end of the log, when the last time lies
     /// far back.
-    fn repeat_todo(&self, id: TxnId, todo: &[Todo]) -> Result<(), TreeError> {
+    fn repeat_todo(&self, past: &Past, todo: &[Todo]) -> Result<(), TreeError> {
         let log = self.env().pool.log();
-        if self.begins_far_back(id) {
+        if self.begins_far_back(past) {
             let start = log.end();
-            let header = Header { txn: Some(id), commits: true, ..Header::default() };
+            let header = Header { txn: Some(past.id()), commits: true, ..Header::default() };
             let mut group = Group::begin(header);
             todo.iter().map(Todo::to_cleanup).for_each(|todo| group.note(&Op::Cleanup(todo)));
             self.carried(group.commit(log)?);
-            self.registry().pin(id, start);
+            self.registry().pin(past, start);
         }
         Ok(())
     }
@@ -195,10 +195,10 @@ impl Writer {
     }
 
     /// Whether what recovery needs of a transaction holds much of the log.
-    fn begins_far_back(&self, id: TxnId) -> bool {
+    fn begins_far_back(&self, past: &Past) -> bool {
         let log = self.env().pool.log();
         let far = |from| log.end().bytes_since(from) > log.limit_bytes() / 4;
-        self.registry().first_of(id).is_some_and(far)
+        past.first().is_some_and(far)
     }
 
     /// Waits for admission, and carries the transaction forward meanwhile: what it waits for may be
@@ -215,7 +215,7 @@ impl Writer {
     /// As [`Writer::carry_forward_all`], for one transaction, if it begins far back.
     pub(crate) fn carry_forward(&self, past: &Past) -> Result<(), TxnError> {
         let log = self.env().pool.log();
-        if !self.begins_far_back(past.id()) {
+        if !self.begins_far_back(past) {
             return Ok(());
         }
         // Whoever has it writes just now.
@@ -223,7 +223,7 @@ impl Writer {
         let start = log.end();
         let header = Header { txn: Some(past.id()), ..Header::default() };
         if past.state() != State::Open {
-            return Ok(self.repeat_todo(past.id(), &work.todo)?);
+            return Ok(self.repeat_todo(past, &work.todo)?);
         }
         if work.is_clean() && work.xid.is_none() {
             return Ok(());
@@ -235,7 +235,7 @@ impl Writer {
             note_prepared(&mut group, xid, &work.held, &work.todo);
         }
         self.carried(group.commit(log)?);
-        self.registry().pin(past.id(), start);
+        self.registry().pin(past, start);
         Ok(())
     }
 

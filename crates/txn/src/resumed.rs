@@ -107,7 +107,7 @@ impl Writer {
         };
         if work.is_clean() && !prepared {
             // Nothing of it would be carried forward: it must not hold the log until its turn.
-            self.registry().unpin(found.id);
+            self.registry().unpin(&past);
         }
         drop(work);
         let txn = Txn::resumed(past, Isolation::ReadCommitted);

@@ -217,7 +217,7 @@ impl Txn {
     pub(crate) fn pin(&mut self, w: &Writer, past: &Past) {
         if !self.pinned {
             if !w.has(PlantedBug::PinForgotten) {
-                w.registry().pin(past.id(), w.env().pool.log().end());
+                w.registry().pin(past, w.env().pool.log().end());
             }
             self.pinned = true;
         }
@@ -288,7 +288,7 @@ impl Txn {
         }
         let span = group.commit(w.env().pool.log())?;
         if !work.todo.is_empty() {
-            w.registry().pin(past.id(), span.start);
+            w.registry().pin(&past, span.start);
         }
         drop(work);
         dropped.into_iter().for_each(|tree| w.locks().tree_dropped(tree));
@@ -338,7 +338,7 @@ impl Txn {
     /// A session that waits for its user with nothing to take back holds no log.
     pub(crate) fn unpin_if_clean(&mut self, w: &Writer, past: &Past, work: &Work) {
         if work.is_clean() {
-            w.registry().unpin(past.id());
+            w.registry().unpin(past);
             self.pinned = false;
         }
     }

@@ -11,23 +11,28 @@ impl LockTable {
     #[must_use]
     pub fn held_by(&self, id: TxnId) -> Vec<(TreeId, PlaceBuf, Kind)> {
         let mut all = Vec::new();
+        self.each_held(id, &mut |tree, place, kind| all.push((tree, place.into(), kind)));
+        all
+    }
+
+    /// Tells of all that `id` holds explicitly, now; with a mutex of the table held.
+    pub fn each_held(&self, id: TxnId, tell: &mut dyn FnMut(TreeId, Place<'_>, Kind)) {
         for target in self.registry.find(id).map(|owner| owner.targets()).unwrap_or_default() {
             let (tree, shard) = (target.tree(), self.shards.lock(target.tree()));
             let Some(locks) = shard.find(tree) else { continue };
-            let mine = |held: &Held| held.owner.id() == id;
+            let mine = |held: &Held| held.id == id;
             match &target {
                 Target::Row(_, key) => {
                     let granted = locks.row(key).into_iter().flat_map(|row| &row.granted);
                     let held = granted.filter(|held| mine(held));
-                    all.extend(held.map(|held| (tree, Place::Key(key).into(), held.kind)));
+                    held.for_each(|held| tell(tree, Place::Key(key), held.kind));
                 }
                 Target::Ranges(_) => {
                     let ranges = locks.ranges.iter().filter(|range| mine(&range.held));
-                    all.extend(ranges.map(|r| (tree, r.span.place().into(), r.held.kind)));
+                    ranges.for_each(|r| tell(tree, r.span.place(), r.held.kind));
                 }
             }
         }
-        all
     }
 
     /// Gives back what [`LockTable::held_by`] has told, whoever else holds something there: who has

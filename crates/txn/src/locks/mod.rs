@@ -29,7 +29,8 @@
 //! - `register` comes before a transaction's first write. Its outcome is visible to all who look at
 //!   its rows before `end` is called.
 //! - A writer of a row asks `blocks` under the leaf's latch; if told true it gives the latch back,
-//!   calls `acquire`, and looks again. A locking reader looks at the row again after `acquire`.
+//!   calls `acquire`, and looks again. A locking reader looks at the row again after `acquire`, or
+//!   sees that its page is still in the state that it was read in.
 //! - Who drops a tree locks all of it, waits for those who have changed it, and calls
 //!   `tree_dropped` when it has committed, before `end`: whoever waited there is then told so. Who
 //!   is granted a lock asks `is_dropped` before it believes what it reads.
@@ -62,6 +63,7 @@ mod tally;
 #[cfg(test)]
 mod tests;
 mod tree_locks;
+mod usual;
 mod waits;
 
 pub use kind::Kind;

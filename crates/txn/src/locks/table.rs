@@ -233,6 +233,12 @@ impl LockTable {
             {
                 delayed = locks.waiting_for(writer.id(), place, Kind::Exclusive);
             }
+            if let (Place::Key(key), None) = (place, writer)
+                && let Some(granted) = locks.grant_at_once(owner, key, kind, tally)
+            {
+                assert!(granted, "transaction {id} has ended and asks for a lock");
+                return Ok(None);
+            }
             let Some(holder) = locks.in_the_way(id, place, kind) else {
                 let granted = locks.grant(owner, place, kind, tally);
                 assert!(granted, "transaction {id} has ended and asks for a lock");

@@ -14,8 +14,16 @@ use super::tally::Tally;
 
 /// A transaction that holds a key.
 pub(super) struct Held {
+    /// The owner's, here as well: looking through many holders follows no pointers.
+    pub(super) id: TxnId,
     pub(super) owner: Arc<Owner>,
     pub(super) kind: Kind,
+}
+
+impl Held {
+    pub(super) fn new(owner: &Arc<Owner>, kind: Kind) -> Self {
+        Held { id: owner.id(), owner: Arc::clone(owner), kind }
+    }
 }
 
 /// A transaction that holds a range. Ranges of one owner and kind never touch.
@@ -63,11 +71,40 @@ pub(super) struct RangeWaiting {
 /// Who holds one key and waits for it.
 #[derive(Default)]
 pub(super) struct Row {
+    /// Those who hold it alone (several only while locks of writers are made explicit) before those
+    /// who share it: with a row that many share, nobody is in the way of one more at first sight.
     pub(super) granted: SmallVec<[Held; 1]>,
     /// By rank.
     pub(super) waiting: Vec<Waiting>,
     /// How often somebody may have gone before the first waiter since that was roused.
     pub(super) passed: Cell<u32>,
+}
+
+impl Row {
+    /// Another holder that `id` waits for if it asks for `kind`.
+    pub(super) fn blocker(&self, id: TxnId, kind: Kind) -> Option<&Held> {
+        let mut in_the_way = self.granted.iter().take_while(|h| kind.conflicts_with(h.kind));
+        in_the_way.find(|h| h.id != id)
+    }
+
+    /// Gives `kind` to `id`, if it holds something here.
+    pub(super) fn strengthen(&mut self, id: TxnId, kind: Kind) -> bool {
+        let Some(at) = self.granted.iter().position(|h| h.id == id) else { return false };
+        if self.granted[at].kind < kind {
+            self.granted[at].kind = kind;
+            self.granted.swap(0, at);
+        }
+        true
+    }
+
+    /// Adds a holder.
+    pub(super) fn add(&mut self, owner: &Arc<Owner>, kind: Kind) {
+        let held = Held::new(owner, kind);
+        match kind {
+            Kind::Share => self.granted.push(held),
+            Kind::Exclusive => self.granted.insert(0, held),
+        }
+    }
 }
 
 /// Owners whose wait has ended or who are roused: to be woken when no lock of the table is held any
@@ -135,7 +172,7 @@ impl TreeLocks {
 
     /// Whether `id` has what `kind` would give.
     pub(super) fn covers(&self, id: TxnId, place: Place<'_>, kind: Kind) -> bool {
-        let suits = |held: &Held| held.owner.id() == id && held.kind.covers(kind);
+        let suits = |held: &Held| held.id == id && held.kind.covers(kind);
         let row = match place {
             Place::Key(key) => self.rows.get(key),
             Place::Range { .. } => None,
@@ -151,8 +188,14 @@ impl TreeLocks {
         place: Place<'_>,
         kind: Kind,
     ) -> Option<(TxnId, Kind)> {
-        let in_the_way = |h: &&Held| h.owner.id() != id && kind.conflicts_with(h.kind);
-        self.holders(place).find(in_the_way).map(|h| (h.owner.id(), h.kind))
+        let found = match place {
+            Place::Key(key) => self.rows.get(key).and_then(|row| row.blocker(id, kind)),
+            Place::Range { .. } => self.rows_in(place).find_map(|(_, row)| row.blocker(id, kind)),
+        };
+        let in_the_way = |h: &&Held| h.id != id && kind.conflicts_with(h.kind);
+        let ranges = || self.ranges.iter().filter(|range| range.span.meets(place));
+        let found = found.or_else(|| ranges().map(|range| &range.held).find(in_the_way));
+        found.map(|h| (h.id, h.kind))
     }
 
     /// Waiters that `id` would wait for, those before `rank` if given, did it not go first.
@@ -205,7 +248,7 @@ impl TreeLocks {
         let mut seen: SmallVec<[u64; 8]> = open.iter().map(|(w, _)| w.rank.ticket).collect();
         while let Some((waiter, place)) = open.pop() {
             let (me, kind, rank) = (waiter.owner.id(), waiter.kind, waiter.rank);
-            let on = |h: &Held| h.owner.id() == id && kind.conflicts_with(h.kind);
+            let on = |h: &Held| h.id == id && kind.conflicts_with(h.kind);
             if self.holders(place).any(on) {
                 return true;
             }
@@ -224,7 +267,7 @@ impl TreeLocks {
 
     /// As `goes_first`, while nobody waits for a range: in one pass.
     fn goes_first_at(&self, id: TxnId, key: &[u8], kind: Kind) -> bool {
-        let mine = self.holders(Place::Key(key)).filter(|h| h.owner.id() == id);
+        let mine = self.holders(Place::Key(key)).filter(|h| h.id == id);
         let (Some(mine), Some(row)) = (mine.map(|h| h.kind).max(), self.rows.get(key)) else {
             return false;
         };
@@ -281,14 +324,13 @@ impl TreeLocks {
     fn grant_key(&mut self, owner: &Arc<Owner>, key: &[u8], kind: Kind, tally: &Tally) -> bool {
         let tree = self.tree;
         let (name, row) = self.row_mut(key, tally);
-        if let Some(held) = row.granted.iter_mut().find(|h| h.owner.id() == owner.id()) {
-            held.kind = kind;
+        if row.strengthen(owner.id(), kind) {
             return true;
         }
         let is_open = owner.note(Target::Row(tree, name));
         if is_open {
             tally.held.add(1);
-            row.granted.push(Held { owner: Arc::clone(owner), kind });
+            row.add(owner, kind);
         } else {
             self.tidy_row(key, tally);
         }
@@ -304,15 +346,15 @@ impl TreeLocks {
         tally: &Tally,
     ) -> bool {
         let id = owner.id();
-        let is_known = self.ranges.iter().any(|range| range.held.owner.id() == id);
+        let is_known = self.ranges.iter().any(|range| range.held.id == id);
         if !is_known && !owner.note(Target::Ranges(self.tree)) {
             return false;
         }
-        let mine = |held: &Held| held.owner.id() == id && held.kind == kind;
+        let mine = |held: &Held| held.id == id && held.kind == kind;
         // The usual case: a scan goes on, and what it has becomes longer.
         let touches = |r: &HeldRange| mine(&r.held) && r.span.touches(from, to);
         let Some(first) = self.ranges.iter().position(touches) else {
-            let held = Held { owner: Arc::clone(owner), kind };
+            let held = Held::new(owner, kind);
             self.ranges.push(HeldRange { held, span: Span::new(from, to) });
             tally.ranges.add(1);
             tally.range_added(self.tree);

@@ -67,14 +67,21 @@ impl TreeLocks {
         match target {
             Target::Row(_, key) => {
                 let Some(row) = self.rows.get_mut(key) else { return };
-                let Some(at) = row.granted.iter().position(|h| h.owner.id() == id) else { return };
+                let Some(at) = row.granted.iter().position(|h| h.id == id) else { return };
                 row.granted.remove(at);
                 tally.held.sub(1);
+                if row.waiting.is_empty() && self.range_waits.is_empty() {
+                    if row.granted.is_empty() {
+                        self.rows.remove(key);
+                        tally.key_removed(self.tree, key);
+                    }
+                    return;
+                }
                 self.promote(Place::Key(key), tally, to_wake);
             }
             Target::Ranges(_) => {
                 let mut gone: Option<Span> = None;
-                while let Some(at) = self.ranges.iter().position(|r| r.held.owner.id() == id) {
+                while let Some(at) = self.ranges.iter().position(|r| r.held.id == id) {
                     let span = self.ranges.swap_remove(at).span;
                     match (&mut gone, span.place()) {
                         (Some(gone), Place::Range { from, to }) => gone.absorb(from, to),

@@ -145,9 +145,12 @@ impl Registry {
     /// Registers a transaction that recovery found open; its records begin at `from`.
     pub fn reopen(&self, id: TxnId, from: Lsn) {
         let mut inner = self.inner.lock();
-        if let Entry::Vacant(place) = self.shard(id).write().entry(id) {
-            place.insert(Arc::new(Past::new(id)));
-            self.open.fetch_add(1, Ordering::SeqCst);
+        match self.shard(id).write().entry(id) {
+            Entry::Occupied(place) => place.get().set_first(Some(from)),
+            Entry::Vacant(place) => {
+                place.insert(Arc::new(Past::new(id))).set_first(Some(from));
+                self.open.fetch_add(1, Ordering::SeqCst);
+            }
         }
         inner.open.insert(id);
         inner.pins.insert(id, from);
@@ -155,15 +158,19 @@ impl Registry {
         self.low.store(low, Ordering::SeqCst);
     }
 
-    /// Says that what recovery needs of `id` lies at or after `from`: said before the first record
+    /// Says that what recovery needs of `past` lies at or after `from`: before the first record
     /// is in the log, and again when it has been carried forward.
-    pub fn pin(&self, id: TxnId, from: Lsn) {
-        self.inner.lock().pins.insert(id, from);
+    pub fn pin(&self, past: &Past, from: Lsn) {
+        let mut inner = self.inner.lock();
+        inner.pins.insert(past.id(), from);
+        past.set_first(Some(from));
     }
 
-    /// Says that recovery needs nothing of `id` any more.
-    pub fn unpin(&self, id: TxnId) {
-        self.inner.lock().pins.remove(&id);
+    /// Says that recovery needs nothing of `past` any more.
+    pub fn unpin(&self, past: &Past) {
+        let mut inner = self.inner.lock();
+        inner.pins.remove(&past.id());
+        past.set_first(None);
     }
 
     /// Ends a transaction as committed: all see its changes who take their snapshot from now on.
@@ -201,6 +208,7 @@ impl Registry {
         self.open.fetch_sub(1, Ordering::SeqCst);
         if unpin {
             inner.pins.remove(&past.id());
+            past.set_first(None);
         }
         let floor = inner.open.first().copied().unwrap_or(past.id());
         inner.open.remove(&past.id());
@@ -295,12 +303,6 @@ impl Registry {
         self.inner.lock().pins.values().min().copied()
     }
 
-    /// Where the first record lies that `id` needs.
-    #[must_use]
-    pub fn first_of(&self, id: TxnId) -> Option<Lsn> {
-        self.inner.lock().pins.get(&id).copied()
-    }
-
     /// Those whose records begin before `lsn`.
     #[must_use]
     pub fn pinned_before(&self, lsn: Lsn) -> Vec<TxnId> {
@@ -346,11 +348,11 @@ mod tests {
         let registry = Arc::new(Registry::new(TxnId(5)));
         assert_eq!(registry.oldest(), None);
         let (first, second) = (registry.open(), registry.open());
-        registry.pin(first.id(), Lsn(100));
-        registry.pin(second.id(), Lsn(200));
+        registry.pin(&first, Lsn(100));
+        registry.pin(&second, Lsn(200));
         assert!(registry.is_open(first.id()) && !registry.is_open(registry.number()));
         assert_eq!(registry.oldest(), Some(Lsn(100)));
-        registry.pin(first.id(), Lsn(300));
+        registry.pin(&first, Lsn(300));
         assert_eq!(registry.oldest(), Some(Lsn(200)));
         assert_eq!(registry.pinned_before(Lsn(250)), [second.id()]);
         registry.abort(&second);
