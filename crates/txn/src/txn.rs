@@ -298,10 +298,13 @@ impl Txn {
 
     /// The commit is in the log.
     pub(crate) fn committed(&mut self, w: &Writer, past: &Arc<Past>) {
-        w.registry().commit(past, w.spent_for(past));
+        let is_done = past.work.lock().todo.is_empty();
+        let number = w.registry().commit(past, w.spent_for(past));
         w.locks().end(past.id());
         self.finish();
-        w.purge_some(PURGE_AT_COMMIT, false);
+        if !is_done || number.is_multiple_of(PURGE_EVERY) {
+            w.purge_some(PURGE_MAX, false);
+        }
         if w.registry().gate.is_closed() && past.id().0.is_multiple_of(PRUNE_EVERY) {
             w.prune(2 * PRUNE_EVERY as usize);
             w.archive_if_behind();
@@ -331,7 +334,7 @@ impl Txn {
             w.locks().end(past.id());
         }
         self.finish();
-        w.purge_some(PURGE_AT_COMMIT, false);
+        w.purge_some(PURGE_MAX, false);
         Ok(())
     }
 
@@ -388,8 +391,11 @@ impl Txn {
     }
 }
 
-/// Each commit looks after this many that ended before.
-const PURGE_AT_COMMIT: usize = 3;
+/// One commit in so many looks after those that ended before, and each that leaves something to do:
+/// whoever looks takes the registry's mutex. Where nobody commits a background thread does.
+const PURGE_EVERY: u64 = 8;
+/// And after three times as many as have come meanwhile, so that the history becomes shorter.
+const PURGE_MAX: usize = 3 * PURGE_EVERY as usize;
 
 /// And one commit in so many after the versions of twice as many.
 const PRUNE_EVERY: u64 = 64;

@@ -1,14 +1,14 @@
 //! Where the locks of a tree are found: in shards with a mutex each. Trees that are made one after
 //! the other have shards of their own.
-use std::collections::HashMap;
-
 use weir_base::TreeId;
+
+use crate::by_txn::ByTree;
 
 use super::sync::{Guard, Mutex};
 use super::tally::{Size, Tally};
 use super::tree_locks::TreeLocks;
 
-type Trees = HashMap<TreeId, TreeLocks>;
+type Trees = ByTree<TreeLocks>;
 
 /// The locks of all trees.
 pub(super) struct Shards {
