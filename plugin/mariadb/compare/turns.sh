@@ -38,7 +38,7 @@ client() { # engine script arguments...
 coproc session { mariadb --no-defaults -uroot -S "$WEIR_SOCKET" -N --unbuffered; }
 look() { # now (us), statements, processor time of all the server's threads (us), switches
 	local name statements switches
-	echo "SHOW GLOBAL STATUS LIKE 'Com_stmt_execute';" >&"${session[1]}"
+	echo "SHOW GLOBAL STATUS LIKE 'Questions';" >&"${session[1]}"
 	read -r name statements <&"${session[0]}"
 	switches=$(cat /proc/"$server"/task/*/status 2>/dev/null | awk '/ctxt_switches/ { n += $2 } END { print n }')
 	echo "${EPOCHREALTIME/./} $statements $(cat /proc/"$server"/task/*/schedstat 2>/dev/null | awk '{ t += $1 } END { printf "%d", t / 1000 }') $switches"
@@ -84,9 +84,10 @@ for cell in "$@"; do
 		{ rate = ($7 - $3) / ($6 - $2) * 1e6; n[$1]++; all[$1, n[$1]] = rate; sum[$1] += rate
 		  statements[$1] += $7 - $3; time[$1] += $8 - $4; switches[$1] += $9 - $5 }
 		END {
-			for (i = 1; i <= n["Weir"]; i++) { q = all["Weir", i] / all["InnoDB", i]; s += q; ss += q * q }
-			k = n["Weir"]; mean = s / k
-			printf "%-28s Weir / InnoDB %.3f (se %.3f)", cell, sum["Weir"] / sum["InnoDB"], sqrt((ss / k - mean * mean) / (k - 1))
+			# A ratio of sums: its error is that of what is left of each pair.
+			k = n["Weir"]; ratio = sum["Weir"] / sum["InnoDB"]
+			for (i = 1; i <= k; i++) ss += (all["Weir", i] - ratio * all["InnoDB", i]) ^ 2
+			printf "%-28s Weir / InnoDB %.3f (se %.3f)", cell, ratio, sqrt(ss / (k - 1) / k) / (sum["InnoDB"] / k)
 			printf "; statements/s %d and %d", sum["Weir"] / k, sum["InnoDB"] / k
 			printf "; us of the server each %.1f and %.1f", time["Weir"] / statements["Weir"], time["InnoDB"] / statements["InnoDB"]
 			printf "; switches %.2f and %.2f\n", switches["Weir"] / statements["Weir"], switches["InnoDB"] / statements["InnoDB"]
