@@ -298,11 +298,11 @@ impl Txn {
 
     /// The commit is in the log.
     pub(crate) fn committed(&mut self, w: &Writer, past: &Arc<Past>) {
-        let is_done = past.work.lock().todo.is_empty();
         let number = w.registry().commit(past, w.spent_for(past));
         w.locks().end(past.id());
         self.finish();
-        if !is_done || number.is_multiple_of(PURGE_EVERY) {
+        // What leaves something to do keeps its pin.
+        if past.first().is_some() || number.is_multiple_of(PURGE_EVERY) {
             w.purge_some(PURGE_MAX, false);
         }
         if w.registry().gate.is_closed() && past.id().0.is_multiple_of(PRUNE_EVERY) {

@@ -321,18 +321,29 @@ impl TreeLocks {
         }
     }
 
-    fn grant_key(&mut self, owner: &Arc<Owner>, key: &[u8], kind: Kind, tally: &Tally) -> bool {
+    /// As `grant`, of a key.
+    pub(super) fn grant_key(
+        &mut self,
+        owner: &Arc<Owner>,
+        key: &[u8],
+        kind: Kind,
+        tally: &Tally,
+    ) -> bool {
         let tree = self.tree;
-        let (name, row) = self.row_mut(key, tally);
-        if row.strengthen(owner.id(), kind) {
+        let known = self.rows.get_key_value(key).map(|(name, _)| Arc::clone(name));
+        let name = known.unwrap_or_else(|| Arc::from(key));
+        let row = self.rows.get_mut(key);
+        let is_new = row.is_none();
+        if row.is_some_and(|row| row.strengthen(owner.id(), kind)) {
             return true;
         }
-        let is_open = owner.note(Target::Row(tree, name));
+        let is_open = owner.note(Target::Row(tree, Arc::clone(&name)));
         if is_open {
+            if is_new {
+                tally.key_added(tree, key);
+            }
             tally.held.add(1);
-            row.add(owner, kind);
-        } else {
-            self.tidy_row(key, tally);
+            self.rows.entry(name).or_default().add(owner, kind);
         }
         is_open
     }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::kind::Kind;
 use super::owner::Owner;
-use super::place::Target;
 use super::tally::Tally;
 use super::tree_locks::TreeLocks;
 
@@ -21,32 +20,11 @@ impl TreeLocks {
         if !self.ranges.is_empty() || !self.range_waits.is_empty() {
             return None;
         }
-        let tree = self.tree;
-        // The name before the row: the map lends names only together with rows that stay as they
-        // are.
-        let Some((name, _)) = self.rows.get_key_value(key) else {
-            let name: Arc<[u8]> = Arc::from(key);
-            let is_open = owner.note(Target::Row(tree, Arc::clone(&name)));
-            if is_open {
-                tally.key_added(tree, key);
-                tally.held.add(1);
-                self.rows.entry(name).or_default().add(owner, kind);
-            }
-            return Some(is_open);
-        };
-        let name = Arc::clone(name);
-        let row = self.rows.get_mut(key)?;
-        if !row.waiting.is_empty() || row.blocker(owner.id(), kind).is_some() {
+        if let Some(row) = self.rows.get(key)
+            && (!row.waiting.is_empty() || row.blocker(owner.id(), kind).is_some())
+        {
             return None;
         }
-        if row.strengthen(owner.id(), kind) {
-            return Some(true);
-        }
-        let is_open = owner.note(Target::Row(tree, name));
-        if is_open {
-            tally.held.add(1);
-            row.add(owner, kind);
-        }
-        Some(is_open)
+        Some(self.grant_key(owner, key, kind, tally))
     }
 }
