@@ -5,11 +5,14 @@
 //! that starts at once would write alone, with all others in the next round: halves alternate and
 //! each commit waits for two writes. So the leader waits until as many have come as took part in
 //! the last round or came while it was written, but no longer than a part of a write's time, and
-//! only while that pays: when fewer than half of the missing ones came, the next rounds start at
-//! once, ever more of them.
+//! only while that pays: when what the waits brought is not worth the time that they took, the next
+//! rounds start at once, ever more of them.
 
 /// The share of a write's time that a leader waits at most, in percent.
 const PATIENCE_PERCENT: u64 = 75;
+/// What a wait has to bring, in percent of what it takes: it gives the processor away again and
+/// again, which costs those who run meanwhile (measured: docs/decisions/gathering.md).
+const WORTH_PERCENT: u64 = 150;
 /// The most rounds in a row without waiting.
 const REST_MAX: u32 = 63;
 /// Rounds longer than this are slept through.
@@ -31,6 +34,20 @@ pub(crate) struct Gather {
     /// Rounds to start without waiting.
     rest: u32,
     rest_next: u32,
+    /// What waits brought lately: who came, as a share of who was there already.
+    brought: Lately,
+    /// What they took: the time, as a share of a write's.
+    took: Lately,
+}
+
+/// A sum of shares in 1/64, of which each later one leaves seven eighths.
+#[derive(Default)]
+struct Lately(u64);
+
+impl Lately {
+    fn add(&mut self, part: u64, whole: u64) {
+        self.0 = self.0 * 7 / 8 + part * 64 / whole.max(1);
+    }
 }
 
 /// What a leader should do before it closes its round.
@@ -57,10 +74,13 @@ impl Gather {
         (micros_max > 0).then_some(Wait { until_arrived, micros_max })
     }
 
-    /// After waiting as planned: `before` and `after` are the arrivals seen.
-    pub(crate) fn waited(&mut self, plan: Wait, before: u64, after: u64) {
-        let (missing, came) = (plan.until_arrived - before, after - before);
-        if came * 2 >= missing {
+    /// After waiting for `micros`: `before` and `after` are the arrivals seen.
+    ///
+    /// Where `n` are there, `k` more spare `k/n` of a write: theirs would have served `n` as well.
+    pub(crate) fn waited(&mut self, before: u64, after: u64, micros: u64) {
+        self.brought.add(after - before, before - self.closed_at);
+        self.took.add(micros, self.write_time / 16);
+        if self.brought.0 * 100 >= self.took.0 * WORTH_PERCENT {
             self.rest_next = 0;
         } else {
             self.rest_next = (self.rest_next * 2 + 1).min(REST_MAX);
@@ -119,6 +139,38 @@ mod tests {
         assert_eq!(gather.plan(10), Some(Wait { until_arrived: 17, micros_max: 30 }));
     }
 
+    /// Rounds of a log whose writes take 40 us, where each wait of `micros` brings `came` to the
+    /// `there` who are there: how many of a hundred leaders wait.
+    fn waits_of_a_hundred(there: u64, came: u64, micros: u64) -> u32 {
+        let mut gather = Gather::default();
+        let (mut closed, mut waits) = (there, 0);
+        gather.finished(closed, closed, 40);
+        for _ in 0..100 {
+            let mut arrived = closed + there;
+            gather.expected = there + came.max(1);
+            if gather.plan(arrived).is_some() {
+                waits += 1;
+                gather.waited(arrived, arrived + came, micros);
+                arrived += came;
+            }
+            gather.finished(arrived, arrived, 40);
+            closed = arrived;
+        }
+        waits
+    }
+
+    #[test]
+    fn a_wait_goes_on_while_it_is_worth_its_time() {
+        assert_eq!(waits_of_a_hundred(4, 4, 25), 100, "half of eight alternate with the others");
+        assert_eq!(waits_of_a_hundred(5, 9, 30), 100, "many");
+        assert_eq!(waits_of_a_hundred(7, 1, 3), 100, "few, but at once");
+        assert!(
+            waits_of_a_hundred(2, 1, 30) < 10,
+            "half as many again, and three quarters of a write for it"
+        );
+        assert!(waits_of_a_hundred(4, 0, 30) < 10, "in vain");
+    }
+
     #[test]
     fn waiters_stay_awake_only_on_fast_devices_and_in_company() {
         let lingers = |arrived, write_micros| {
@@ -141,7 +193,7 @@ mod tests {
             arrived += 1;
             if let Some(plan) = gather.plan(arrived) {
                 waits += 1;
-                gather.waited(plan, arrived, arrived);
+                gather.waited(arrived, arrived, plan.micros_max);
             }
             // Somebody is always counted as expected, but never comes back in time.
             gather.finished(arrived, arrived + 3, 40);

@@ -85,7 +85,7 @@ impl Log {
             after = self.arrived.0.load(Ordering::Relaxed);
             waited = self.micros() - start;
         }
-        gather.waited(plan, before, after);
+        gather.waited(before, after, waited);
         self.stats.gather_micros.add(waited);
     }
 
