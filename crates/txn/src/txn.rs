@@ -319,20 +319,22 @@ impl Txn {
         if std::mem::replace(&mut self.over, true) {
             return Ok(());
         }
-        if let Some(past) = &self.past {
-            if self.pinned {
-                // Before the first row is restored: half of it must not be found prepared.
-                no_longer_prepared(w, past)?;
-                take_back(w, past, 0, false)?;
-                free_empty(w, past, true)?;
-                past.work.lock().todo.clear();
-                rolled_back(w.env(), past.id())?;
-                w.registry().abort(past);
-            } else {
-                w.registry().end(past.id());
-            }
-            w.locks().end(past.id());
+        let Some(past) = self.past.clone() else {
+            self.finish();
+            return Ok(());
+        };
+        if self.pinned {
+            // Before the first row is restored: half of it must not be found prepared.
+            no_longer_prepared(w, &past)?;
+            take_back(w, &past, 0, false)?;
+            free_empty(w, &past, true)?;
+            past.work.lock().todo.clear();
+            rolled_back(w.env(), past.id())?;
+            w.registry().abort(&past);
+        } else {
+            w.registry().end(past.id());
         }
+        w.locks().end(past.id());
         self.finish();
         w.purge_some(PURGE_MAX, false);
         Ok(())

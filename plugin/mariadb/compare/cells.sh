@@ -66,7 +66,7 @@ run_sysbench() { # workload clients disk engine
 	wanted "$name" || return 0
 	[[ $1 = oltp_point_select ]] || settle
 	if [ $3 = limited ]; then
-		seconds=$LIMITED_SECONDS warmup=$LIMITED_WARMUP
+		seconds=$LIMITED_SYSBENCH_SECONDS warmup=$((LIMITED_SYSBENCH_SECONDS / 2))
 	fi
 	tune "$4"
 	out=$directory/cells/$name.part
@@ -129,7 +129,7 @@ for workload in oltp_point_select oltp_read_write oltp_write_only oltp_update_in
 		order=$(in_turn) turn=$((turn + 1))
 		for engine in $order; do run_sysbench $workload "$clients" free "$engine"; done
 	done
-	[ -n "$limited" ] && [ -n "$LIMITED_SYSBENCH" ] && [[ $workload != oltp_point_select ]] || continue
+	[ -n "$limited" ] && [ "$LIMITED_SYSBENCH_SECONDS" != 0 ] && [[ $workload != oltp_point_select ]] || continue
 	for engine in $engines; do run_sysbench $workload 8 limited "$engine"; done
 done
 if [ -z "$quick" ] || [ $binlog = off ]; then

@@ -20,22 +20,21 @@ while [ $# -gt 0 ]; do
 done
 if [ -n "$quick" ]; then
 	: "${WAREHOUSES:=4}" "${CLIENTS:=8 64}" "${SECONDS_EACH:=5}" "${WARMUP:=2}" "${TPCC_SECONDS:=15}" "${LIMITED_SECONDS:=30}"
-	: "${LIMITED_WARMUP:=20}" "${BINLOGS:=off on}" "${ROWS:=1000000}" "${LIMITED_SYSBENCH:=}" "${LOG_MIB:=64}"
+	: "${LIMITED_WARMUP:=20}" "${BINLOGS:=off on}" "${ROWS:=1000000}" "${LIMITED_SYSBENCH_SECONDS:=0}" "${LOG_MIB:=64}"
 else
 	: "${WAREHOUSES:=20}" "${CLIENTS:=1 8 64}" "${SECONDS_EACH:=30}" "${WARMUP:=5}" "${TPCC_SECONDS:=120}" "${LIMITED_SECONDS:=300}"
-	: "${LIMITED_WARMUP:=60}" "${BINLOGS:=off on}" "${ROWS:=1000000}" "${LIMITED_SYSBENCH:=1}" "${LOG_MIB:=256}"
+	: "${LIMITED_WARMUP:=60}" "${BINLOGS:=off on}" "${ROWS:=1000000}" "${LIMITED_SYSBENCH_SECONDS:=60}" "${LOG_MIB:=256}"
 fi
 : "${POOL_MIB:=4096}" "${LIMIT_WRITES:=2000}" "${LIMIT_BYTES:=32000000}"
-export WAREHOUSES CLIENTS SECONDS_EACH WARMUP TPCC_SECONDS LIMITED_SECONDS LIMITED_WARMUP ROWS LIMITED_SYSBENCH LIMIT_WRITES LIMIT_BYTES quick only
+export WAREHOUSES CLIENTS SECONDS_EACH WARMUP TPCC_SECONDS LIMITED_SECONDS LIMITED_WARMUP ROWS LIMITED_SYSBENCH_SECONDS LIMIT_WRITES LIMIT_BYTES quick only
 
 command -v sysbench >/dev/null || { echo "compare: sysbench is missing: apt-get install sysbench"; exit 1; }
 mkdir -p "$directory/cells" "$directory/plugins"
 directory=$(cd "$directory" && pwd)
 engines="innodb tuned weir"
 ln -sf "$build/ha_weir.so" "$directory/plugins/"
-options=(--weir-memory="${POOL_MIB}M" --weir-log-capacity="${LOG_MIB}M"
-	--innodb-buffer-pool-size="${POOL_MIB}M" --innodb-log-file-size="${LOG_MIB}M" --innodb-flush-method=O_DIRECT
-	--innodb-flush-log-at-trx-commit=1 --max-connections=300 --max-prepared-stmt-count=100000)
+. "$here/options.sh"
+options=("${durable_options[@]}")
 if "$here/../tools/peers.sh" "$build/peers" mariadb-plugin-rocksdb; then
 	engines="innodb tuned myrocks weir"
 	ln -sf "$build/peers/usr/lib/mysql/plugin/ha_rocksdb.so" "$directory/plugins/"
@@ -49,7 +48,7 @@ export engines
 {
 	echo "server=$(mariadbd --version)"
 	echo "options=${options[*]}"
-	echo "seconds=$SECONDS_EACH after $WARMUP; TPC-C $TPCC_SECONDS; limited $LIMITED_SECONDS after $LIMITED_WARMUP"
+	echo "seconds=$SECONDS_EACH after $WARMUP; TPC-C $TPCC_SECONDS; limited $LIMITED_SECONDS after $LIMITED_WARMUP, sysbench limited $LIMITED_SYSBENCH_SECONDS after half of that"
 	echo "rows=$ROWS"
 	echo "warehouses=$WAREHOUSES"
 	echo "limit=$LIMIT_WRITES writes/s, $LIMIT_BYTES bytes/s, by the kernel (cgroup)"
@@ -58,7 +57,7 @@ export engines
 
 for binlog in $BINLOGS; do
 	more=()
-	[ $binlog = off ] || more=(--log-bin=binlog --sync-binlog=1 --server-id=1 --binlog-format=ROW --expire-logs-days=1)
+	[ $binlog = off ] || more=("${binlog_options[@]}")
 	"$here/../tools/server.sh" "$directory/plugins/ha_weir.so" "$directory/server" \
 		--run "$here/cells.sh $directory $weir $binlog" "${options[@]}" "${more[@]}"
 done

@@ -13,18 +13,17 @@ if [ "${1:-}" != --inside ]; then
 	command -v sysbench >/dev/null || { echo "turns: sysbench is missing: apt-get install sysbench"; exit 1; }
 	plugin=$(realpath "$1") directory=$2
 	shift 2
+	. "$here/options.sh"
 	more=()
 	if [ "$1" = --binlog ]; then
-		more=(--log-bin=binlog --sync-binlog=1 --server-id=1 --binlog-format=ROW --expire-logs-days=1)
+		more=("${binlog_options[@]}")
 		shift
 	fi
 	mkdir -p "$directory"
 	directory=$(cd "$directory" && pwd)
 	export ROWS TURNS
 	exec "$here/../tools/server.sh" "$plugin" "$directory" --run "$here/turns.sh --inside $directory $*" \
-		--weir-memory="${POOL_MIB}M" --weir-log-capacity="${LOG_MIB}M" --innodb-buffer-pool-size="${POOL_MIB}M" \
-		--innodb-log-file-size="${LOG_MIB}M" --innodb-flush-method=O_DIRECT --innodb-flush-log-at-trx-commit=1 \
-		--max-connections=300 --max-prepared-stmt-count=100000 "${more[@]}"
+		"${durable_options[@]}" "${more[@]}"
 fi
 directory=$2
 shift 2
