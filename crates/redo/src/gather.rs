@@ -73,7 +73,7 @@ impl Gather {
             self.rest -= 1;
             return None;
         }
-        let micros_max = self.write_time / 16 * PATIENCE_PERCENT / 100;
+        let micros_max = self.write_micros() * PATIENCE_PERCENT / 100;
         (micros_max > 0).then_some(Wait { until_arrived, micros_max })
     }
 
@@ -82,7 +82,7 @@ impl Gather {
     /// Where `n` are there, `k` more spare `k/n` of a write: theirs would have served `n` as well.
     pub(crate) fn waited(&mut self, before: u64, after: u64, micros: u64) {
         self.brought.add(after - before, before - self.closed_at);
-        self.took.add(micros.min(COST_MICROS_MAX), self.write_time / 16);
+        self.took.add(micros.min(COST_MICROS_MAX), self.write_micros());
         if self.brought.0 * 100 >= self.took.0 * WORTH_PERCENT {
             self.rest_next = 0;
         } else {
@@ -91,10 +91,15 @@ impl Gather {
         }
     }
 
+    /// Mean time of a durable write.
+    fn write_micros(&self) -> u64 {
+        self.write_time / 16
+    }
+
     /// How long a waiter should stay awake before it sleeps, in microseconds. With fewer than three
     /// threads there is nobody whose waking is spared.
     pub(crate) fn linger_micros(&self) -> u32 {
-        let write_micros = self.write_time / 16;
+        let write_micros = self.write_micros();
         if self.expected < 3 || write_micros > LINGER_WRITE_MICROS_MAX {
             return 0;
         }
