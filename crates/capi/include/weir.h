@@ -137,6 +137,10 @@ typedef struct weir_db weir_db;
 // Serves metrics until it is given back.
 typedef struct weir_endpoint weir_endpoint;
 
+// A prepared transaction in the hand of who decides it. Its end may come from another thread than
+// the one that has prepared it.
+typedef struct weir_held weir_held;
+
 // A walk over rows or entries, in one direction.
 typedef struct weir_scan weir_scan;
 
@@ -509,18 +513,6 @@ enum weir_code weir_checkpoint(const struct weir_db *db);
 // Waits until all that was committed so far is on stable storage.
 enum weir_code weir_sync(const struct weir_db *db);
 
-// Shows the names of all prepared transactions.
-enum weir_code weir_prepared(const struct weir_db *db, weir_visit visit, void *context);
-
-// Commits a prepared transaction; `durability` is a weir_durability. WEIR_NOTHING: there is none
-// of that name.
-enum weir_code weir_commit_prepared(const struct weir_db *db,
-                                    struct weir_bytes xid,
-                                    uint32_t durability);
-
-// Takes a prepared transaction back. WEIR_NOTHING: there is none of that name.
-enum weir_code weir_rollback_prepared(const struct weir_db *db, struct weir_bytes xid);
-
 // Checks all trees of the database and whether each page belongs to exactly one. Each problem is
 // shown; WEIR_DAMAGED if there was one.
 enum weir_code weir_check(const struct weir_db *db, weir_visit visit, void *context);
@@ -537,6 +529,40 @@ void weir_stop_serving(struct weir_endpoint *endpoint);
 // Words for the last code but WEIR_OK and WEIR_NOTHING that a function has given to this thread;
 // good until its next call. Never NULL.
 const char *weir_message(void);
+
+// Prepares it under a name of 1 to 255 bytes: durable when this returns, it survives a restart
+// with its changes, until weir_commit_prepared or weir_rollback_prepared. The handle is gone; if
+// this failed, so is what it did.
+enum weir_code weir_txn_prepare(struct weir_txn *txn, struct weir_bytes xid);
+
+// As weir_txn_prepare, and puts it out, for who decides it within this process: nobody else can
+// meanwhile. What it has locked besides the rows that it has changed is free after a restart:
+// whoever decides then what weir_prepared shows does so before others read or write.
+enum weir_code weir_txn_prepare_held(struct weir_txn *txn,
+                                     struct weir_bytes xid,
+                                     struct weir_held **out);
+
+// Commits it; others see its changes when this returns. The handle stays.
+enum weir_code weir_held_commit(struct weir_held *held, uint32_t durability);
+
+// Takes it back. The handle stays.
+enum weir_code weir_held_rollback(struct weir_held *held);
+
+// Gives it out of hand. Undecided, it stays prepared, and is decided by its name. NULL is fine.
+enum weir_code weir_held_free(struct weir_held *held);
+
+// Shows the names of all prepared transactions, those in hand as well.
+enum weir_code weir_prepared(const struct weir_db *db, weir_visit visit, void *context);
+
+// Commits a prepared transaction; `durability` is a weir_durability. WEIR_NOTHING: there is none
+// of that name, or it is in hand.
+enum weir_code weir_commit_prepared(const struct weir_db *db,
+                                    struct weir_bytes xid,
+                                    uint32_t durability);
+
+// Takes a prepared transaction back. WEIR_NOTHING: there is none of that name, or it
+// is in hand.
+enum weir_code weir_rollback_prepared(const struct weir_db *db, struct weir_bytes xid);
 
 // Begins a walk. It is given back before its transaction ends.
 enum weir_code weir_scan_open(const struct weir_table *table,
@@ -776,11 +802,6 @@ enum weir_code weir_wait(const struct weir_db *db, uint64_t position, uint32_t d
 
 // Takes everything back. The handle is gone, whatever is returned.
 enum weir_code weir_txn_rollback(struct weir_txn *txn);
-
-// Prepares it under a name of 1 to 255 bytes: durable when this returns, it survives a restart
-// with its changes, until weir_commit_prepared or weir_rollback_prepared. The handle is gone; if
-// this failed, so is what it did.
-enum weir_code weir_txn_prepare(struct weir_txn *txn, struct weir_bytes xid);
 
 // Takes the snapshot now that the first read would take.
 enum weir_code weir_txn_take_snapshot(const struct weir_txn *txn);

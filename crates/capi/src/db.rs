@@ -1,4 +1,4 @@
-//! Opening and closing, the knobs, prepared transactions.
+//! Opening and closing, the knobs.
 use std::ffi::c_void;
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use weir::{Config, Create, Db, Durability};
 use weir_table::Tables;
 
 use crate::borrow::{give, shared, show, taken, weir_bytes, weir_visit};
-use crate::fate::{Failure, found, run, weir_code, wrong};
+use crate::fate::{Failure, run, weir_code, wrong};
 
 /// An open database. All threads may use it.
 pub struct weir_db {
@@ -151,48 +151,6 @@ pub unsafe extern "C" fn weir_sync(db: *const weir_db) -> weir_code {
         // SAFETY: the contract of `borrow`.
         unsafe { shared(db)? }.db.sync()?;
         Ok(weir_code::WEIR_OK)
-    })
-}
-
-/// Shows the names of all prepared transactions.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_prepared(
-    db: *const weir_db,
-    visit: weir_visit,
-    context: *mut c_void,
-) -> weir_code {
-    run(|| {
-        // SAFETY: the contract of `borrow`.
-        for xid in unsafe { shared(db)? }.db.prepared() {
-            // SAFETY: the contract of `borrow`.
-            unsafe { show(visit, context, &xid) };
-        }
-        Ok(weir_code::WEIR_OK)
-    })
-}
-
-/// Commits a prepared transaction; `durability` is a weir_durability. WEIR_NOTHING: there is none
-/// of that name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_commit_prepared(
-    db: *const weir_db,
-    xid: weir_bytes,
-    durability: u32,
-) -> weir_code {
-    run(|| {
-        // SAFETY: the contract of `borrow`.
-        let (db, xid) = unsafe { (shared(db)?, xid.slice()) };
-        Ok(found(db.db.commit_prepared(xid, self::durability(durability)?)?))
-    })
-}
-
-/// Takes a prepared transaction back. WEIR_NOTHING: there is none of that name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_rollback_prepared(db: *const weir_db, xid: weir_bytes) -> weir_code {
-    run(|| {
-        // SAFETY: the contract of `borrow`.
-        let (db, xid) = unsafe { (shared(db)?, xid.slice()) };
-        Ok(found(db.db.rollback_prepared(xid)?))
     })
 }
 

@@ -2,6 +2,7 @@
 use std::ffi::c_void;
 
 use ::weir_table::{Entry, Error, KeyRange, RawTable, RowImage};
+use smallvec::SmallVec;
 
 use crate::borrow::{alone, give, list, put, shared, show, taken, weir_bytes, weir_visit};
 use crate::catalog::{make_entry, show_definition, weir_make_entry, weir_visit_definition};
@@ -47,7 +48,7 @@ pub const WEIR_ROWS: i32 = -1;
 impl weir_row {
     /// # Safety
     /// The contract of `borrow`.
-    unsafe fn entries<'a>(&self) -> Vec<Entry<'a>> {
+    unsafe fn entries<'a>(&self) -> SmallVec<[Entry<'a>; 4]> {
         // SAFETY: the caller's.
         let entries = unsafe { list(self.entries, self.entry_count) };
         let entry = |entry: &weir_entry| {

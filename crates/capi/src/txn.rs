@@ -3,6 +3,7 @@ use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use smallvec::SmallVec;
 use weir::{Commit, Db, Isolation, Lsn, Savepoint, TxnId, TxnOptions, Wait};
 
 use crate::borrow::{give, put, shared, taken, weir_bytes};
@@ -52,12 +53,17 @@ pub struct weir_txn {
 
 pub(crate) struct Inner {
     pub(crate) txn: weir::Txn,
-    savepoints: Vec<Option<Savepoint>>,
+    /// A statement has one; few transactions have more.
+    savepoints: SmallVec<[Option<Savepoint>; 2]>,
     /// What the last read through a tree has found.
     pub(crate) value: Vec<u8>,
 }
 
 impl weir_txn {
+    pub(crate) fn into_inner(self) -> weir::Txn {
+        self.inner.into_inner().txn
+    }
+
     /// # Safety
     /// Nobody else uses the transaction now, except to interrupt it.
     #[allow(clippy::mut_from_ref)] // That is what the cell is for.
@@ -132,7 +138,7 @@ pub unsafe extern "C" fn weir_txn_begin(
         // SAFETY: the contract of `borrow`.
         let db = unsafe { shared(db)? }.db.clone();
         let txn = db.begin(TxnOptions { isolation, lock_wait: wait(lock_wait_millis) });
-        let inner = Inner { txn, savepoints: Vec::new(), value: Vec::new() };
+        let inner = Inner { txn, savepoints: SmallVec::new(), value: Vec::new() };
         let (number, interrupted) = (AtomicU64::new(0), AtomicBool::new(false));
         // SAFETY: the contract of `borrow`.
         unsafe { give(out, weir_txn { db, number, interrupted, inner: UnsafeCell::new(inner) })? };
@@ -147,8 +153,7 @@ pub unsafe extern "C" fn weir_txn_commit(txn: *mut weir_txn, durability: u32) ->
     run(|| {
         // SAFETY: the contract of `borrow`.
         let txn = unsafe { taken(txn) }.ok_or_else(|| wrong("a handle is NULL"))?;
-        let inner = txn.inner.into_inner();
-        inner.txn.commit_durably(self::durability(durability)?)?;
+        txn.into_inner().commit_durably(self::durability(durability)?)?;
         Ok(weir_code::WEIR_OK)
     })
 }
@@ -163,7 +168,7 @@ pub unsafe extern "C" fn weir_txn_commit_visible(
     run(|| {
         // SAFETY: the contract of `borrow`.
         let txn = unsafe { taken(txn) }.ok_or_else(|| wrong("a handle is NULL"))?;
-        let commit = txn.inner.into_inner().txn.commit()?;
+        let commit = txn.into_inner().commit()?;
         // SAFETY: the contract of `borrow`.
         unsafe { put(position, commit.end().map_or(0, |end| end.0))? };
         Ok(weir_code::WEIR_OK)
@@ -192,21 +197,7 @@ pub unsafe extern "C" fn weir_txn_rollback(txn: *mut weir_txn) -> weir_code {
     run(|| {
         // SAFETY: the contract of `borrow`.
         let txn = unsafe { taken(txn) }.ok_or_else(|| wrong("a handle is NULL"))?;
-        txn.inner.into_inner().txn.rollback()?;
-        Ok(weir_code::WEIR_OK)
-    })
-}
-
-/// Prepares it under a name of 1 to 255 bytes: durable when this returns, it survives a restart
-/// with its changes, until weir_commit_prepared or weir_rollback_prepared. The handle is gone; if
-/// this failed, so is what it did.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_txn_prepare(txn: *mut weir_txn, xid: weir_bytes) -> weir_code {
-    run(|| {
-        // SAFETY: the contract of `borrow`.
-        let (txn, xid) = unsafe { (taken(txn), xid.slice()) };
-        let txn = txn.ok_or_else(|| wrong("a handle is NULL"))?;
-        txn.inner.into_inner().txn.prepare(xid)?;
+        txn.into_inner().rollback()?;
         Ok(weir_code::WEIR_OK)
     })
 }

@@ -6,6 +6,7 @@ use std::process::Command;
 /// What the example says.
 const EXPECTED: &str = "\
 prepared: a name of the outside's
+prepared: in hand
 account ada has 40
 account dan has 1
 at the river: dipper

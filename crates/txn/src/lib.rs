@@ -38,6 +38,7 @@ pub use locks::{
 pub use past::{Past, State, Version};
 #[doc(hidden)]
 pub use planted::PlantedBug;
+pub use prepared::{Keeps, Xid};
 pub use registry::{Registry, RegistryStats, Snapshot};
 pub use resumed::{Fate, NamedBy, TreeOf, Unfinished};
 pub use run::{Admission, Batch, BatchOp, TryAdmission, Writer};

@@ -1,5 +1,6 @@
 //! Prepared transactions: everything that a commit needs is durable, and it is for somebody outside
 //! to say whether they commit. They survive restarts with all their locks.
+use smallvec::SmallVec;
 use weir_base::Lsn;
 use weir_change::{Group, Header, Op};
 
@@ -10,6 +11,19 @@ use crate::planted::PlantedBug;
 use crate::purge::restate;
 use crate::run::{ROW_BYTES, Writer};
 use crate::txn::Txn;
+
+/// What a prepared transaction still has after a restart, besides the rows that it has changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Keeps {
+    /// All that it had locked: it may be undecided for long.
+    Locks,
+    /// Nothing: whoever decides it does so when the database is open again, before anybody else
+    /// comes to it.
+    Changes,
+}
+
+/// The name of a prepared transaction. A server's own are short.
+pub type Xid = SmallVec<[u8; 40]>;
 
 pub(crate) fn note_prepared(group: &mut Group<'_>, xid: &[u8], held: &[u8], todo: &[Todo]) {
     group.note(&Op::Prepared { xid, held });
@@ -31,14 +45,14 @@ pub(crate) fn no_longer_prepared(w: &Writer, past: &Past) -> Result<(), TxnError
 
 impl Txn {
     /// Prepares the transaction under the name `xid`: once the log is durable up to the position
-    /// returned, only [`Txn::commit`] and [`Txn::rollback`] end it, also after a restart. It keeps
-    /// the rows that it has changed, and all that it has locked.
+    /// returned, only [`Txn::commit`] and [`Txn::rollback`] end it, also after a restart. Until
+    /// then it keeps all that it has locked; after it, what `keeps` says.
     ///
     /// # Errors
     /// [`TxnError`]; it is not prepared.
-    pub fn prepare(&mut self, w: &Writer, xid: &[u8]) -> Result<Lsn, TxnError> {
+    pub fn prepare(&mut self, w: &Writer, xid: &[u8], keeps: Keeps) -> Result<Lsn, TxnError> {
         let past = self.start(w)?;
-        let forgets = w.has(PlantedBug::PreparedForgetsLocks);
+        let forgets = keeps == Keeps::Changes || w.has(PlantedBug::PreparedForgetsLocks);
         let held = if forgets { Vec::new() } else { self.keep_locks(w, &past)? };
         w.admit_carried(&past, ROW_BYTES + (xid.len() + held.len()) as u64)?;
         self.pin(w, &past);
@@ -52,7 +66,7 @@ impl Txn {
         let short = w.has(PlantedBug::PreparedShort);
         note_prepared(&mut group, xid, &held, if short { &[] } else { &work.todo });
         let span = group.commit(w.env().pool.log())?;
-        (work.xid, work.held) = (Some(xid.to_vec()), held);
+        (work.xid, work.held) = (Some(Xid::from_slice(xid)), held);
         Ok(span.end)
     }
 }

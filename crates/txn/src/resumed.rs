@@ -100,7 +100,7 @@ impl Writer {
                 for (tree, place, kind) in kept::read(self.env(), &held)? {
                     self.locks().give_back(found.id, tree, place.as_place(), kind);
                 }
-                (work.xid, work.held) = (Some(xid), held);
+                (work.xid, work.held) = (Some(xid.into()), held);
                 true
             }
             _ => false,

@@ -6,6 +6,7 @@ use weir_btree::{Tree, TreeError};
 use crate::cleanup::Todo;
 use crate::error::TxnError;
 use crate::past::Past;
+use crate::prepared::Xid;
 use crate::run::Writer;
 use crate::stored::{self, Pieces};
 use crate::undo::UndoEntry;
@@ -28,8 +29,8 @@ pub(crate) struct Work {
     /// It drops a tree.
     pub(crate) drops_tree: bool,
     /// The name under which it is prepared.
-    pub(crate) xid: Option<Vec<u8>>,
-    /// What it had locked when it was prepared, as `kept.rs` writes it.
+    pub(crate) xid: Option<Xid>,
+    /// What it had locked when it was prepared, as `kept.rs` writes it, if it is to keep that.
     pub(crate) held: Vec<u8>,
 }
 

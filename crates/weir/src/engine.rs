@@ -11,7 +11,7 @@ use weir_device::Volume;
 use weir_pool::Pool;
 use weir_redo::{Durability, Log};
 use weir_space::Space;
-use weir_txn::{Registry, Writer};
+use weir_txn::{Registry, Writer, Xid};
 
 use crate::advise::Observed;
 use crate::config::{Background, Config};
@@ -39,8 +39,8 @@ pub(crate) struct Engine {
     pub(crate) catalog: RawTree,
     pub(crate) next_tree: Arc<AtomicU32>,
     /// Prepared transactions, by the names that the outside has given them. `None`: a name in use
-    /// while its transaction is being prepared, or ended; nobody waits for either with the lock.
-    pub(crate) prepared: Mutex<HashMap<Vec<u8>, Option<weir_txn::Txn>>>,
+    /// whose transaction somebody has in hand: to prepare it, or to end it ([`crate::Held`]).
+    pub(crate) prepared: Mutex<HashMap<Xid, Option<weir_txn::Txn>>>,
     pub(crate) report: Option<RecoveryReport>,
     /// What was observed last while enough was going on.
     pub(crate) seen: Arc<Mutex<Option<Observed>>>,

@@ -62,6 +62,7 @@ pub use error::Error;
 pub use look::SeenLock;
 pub use metrics::{Metric, MetricKind};
 pub use open::RecoveryReport;
+pub use prepared::Held;
 pub use stats::{PageWrites, StatsSnapshot};
 pub use tree::Tree;
 pub use txn::{Txn, TxnOptions};

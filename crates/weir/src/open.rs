@@ -300,7 +300,7 @@ fn settle_open(
             Fate::Committed | Fate::Loser => Vec::new(),
         };
         if let Some(txn) = engine.writer.resume(found)? {
-            engine.prepared.lock().insert(xid, Some(txn));
+            engine.prepared.lock().insert(xid.into(), Some(txn));
         }
     }
     tell(Progress { phase: Phase::Undo, done: of, of });

@@ -1,8 +1,9 @@
 //! Prepared transactions, whose fate somebody outside decides.
 use std::collections::hash_map::Entry;
 
+use weir_base::Lsn;
 use weir_redo::Durability;
-use weir_txn::Wait;
+use weir_txn::{Keeps, Wait, Xid};
 
 use crate::db::Db;
 use crate::engine::Engine;
@@ -13,32 +14,30 @@ use crate::txn::Txn;
 const XID_BYTES_MAX: usize = 255;
 
 impl Db {
-    /// The names of all prepared transactions, ascending.
+    /// The names of all prepared transactions, ascending: those that wait to be decided by name,
+    /// those in hand ([`Held`]), and those being prepared or decided at this moment.
     #[must_use]
     pub fn prepared(&self) -> Vec<Vec<u8>> {
-        let all = self.engine.prepared.lock();
-        let settled = all.iter().filter(|(_, txn)| txn.is_some());
-        let mut names: Vec<_> = settled.map(|(xid, _)| xid.clone()).collect();
+        let mut names: Vec<_> =
+            self.engine.prepared.lock().keys().map(|xid| xid.to_vec()).collect();
         names.sort_unstable();
         names
     }
 
-    /// Commits a prepared transaction. `false`: there is none of that name.
+    /// Commits a prepared transaction. `false`: there is none of that name, or it is in hand.
     ///
     /// # Errors
     /// [`Error::Halted`] and others: it is still prepared, now or at the next opening.
     pub fn commit_prepared(&self, xid: &[u8], durability: Durability) -> Result<bool, Error> {
         self.engine.check_open()?;
         let Some(mut txn) = self.engine.take_prepared(xid) else { return Ok(false) };
-        let ended = txn.commit(&self.engine.writer);
+        let ended = self.engine.commit_prepared(&mut txn);
         self.engine.settle_prepared(xid, ended.is_err().then_some(txn));
-        let end = ended.map_err(|e| self.engine.failed(e.into()))?;
-        self.engine.count_commit();
-        end.map_or(Ok(()), |end| self.engine.wait(end, durability))?;
+        ended?.map_or(Ok(()), |end| self.engine.wait(end, durability))?;
         Ok(true)
     }
 
-    /// Takes a prepared transaction back. `false`: there is none of that name.
+    /// Takes a prepared transaction back. `false`: there is none of that name, or it is in hand.
     ///
     /// # Errors
     /// [`Error::Halted`] and others: it is taken back at the next opening or still prepared.
@@ -53,6 +52,30 @@ impl Db {
 }
 
 impl Engine {
+    /// Gives where the log has to be durable for it.
+    fn commit_prepared(&self, txn: &mut weir_txn::Txn) -> Result<Option<Lsn>, Error> {
+        let end = txn.commit(&self.writer).map_err(|e| self.failed(e.into()))?;
+        self.count_commit();
+        Ok(end)
+    }
+
+    /// Takes a name that no other prepared transaction has.
+    fn reserve_name(&self, xid: &[u8]) -> Result<(), Error> {
+        if xid.is_empty() || xid.len() > XID_BYTES_MAX {
+            let len = xid.len();
+            return Err(Error::Name(format!(
+                "the name of a prepared transaction has 1 to {XID_BYTES_MAX} bytes, not {len}"
+            )));
+        }
+        match self.prepared.lock().entry(Xid::from_slice(xid)) {
+            Entry::Vacant(free) => free.insert(None),
+            Entry::Occupied(_) => {
+                return Err(Error::Name("a transaction of this name is prepared already".into()));
+            }
+        };
+        Ok(())
+    }
+
     /// Takes a prepared transaction away, to end it; its name stays in use.
     fn take_prepared(&self, xid: &[u8]) -> Option<weir_txn::Txn> {
         self.prepared.lock().get_mut(xid)?.take()
@@ -80,26 +103,75 @@ impl Txn {
     /// # Errors
     /// [`Error::Name`] when the name is in use, empty or longer than 255 bytes; [`Error`]: it is
     /// rolled back, unless the engine has halted.
-    pub fn prepare(mut self, xid: &[u8]) -> Result<(), Error> {
+    pub fn prepare(self, xid: &[u8]) -> Result<(), Error> {
+        self.prepare_keeping(xid, Keeps::Locks).map(drop)
+    }
+
+    /// As [`Txn::prepare`], and stays in the hand of who decides it within this process. What it
+    /// has locked besides the rows that it has changed is free after a restart: whoever decides
+    /// then, by [`Db::prepared`], does so before others read or write.
+    ///
+    /// # Errors
+    /// As [`Txn::prepare`].
+    pub fn prepare_held(self, xid: &[u8]) -> Result<Held, Error> {
+        self.prepare_keeping(xid, Keeps::Changes)
+    }
+
+    fn prepare_keeping(mut self, xid: &[u8], keeps: Keeps) -> Result<Held, Error> {
         self.engine.check_open()?;
-        if xid.is_empty() || xid.len() > XID_BYTES_MAX {
-            let len = xid.len();
-            return Err(Error::Name(format!(
-                "the name of a prepared transaction has 1 to {XID_BYTES_MAX} bytes, not {len}"
-            )));
-        }
-        let engine = self.engine.clone();
-        match engine.prepared.lock().entry(xid.to_vec()) {
-            Entry::Vacant(free) => free.insert(None),
-            Entry::Occupied(_) => {
-                return Err(Error::Name("a transaction of this name is prepared already".into()));
+        self.engine.reserve_name(xid)?;
+        match self.raw.prepare(&self.engine.writer, xid, keeps) {
+            Ok(end) => {
+                let held = Held { txn: self, xid: Xid::from_slice(xid) };
+                held.txn.engine.wait(end, Durability::Synced)?;
+                Ok(held)
             }
-        };
-        let done = self.raw.prepare(&engine.writer, xid);
-        let over = weir_txn::Txn::new(self.raw.isolation(), Wait::No);
-        let raw = done.is_ok().then(|| std::mem::replace(&mut self.raw, over));
-        engine.settle_prepared(xid, raw);
-        let end = done.map_err(|e| engine.failed(e.into()))?;
-        engine.wait(end, Durability::Synced)
+            Err(e) => {
+                self.engine.settle_prepared(xid, None);
+                Err(self.engine.failed(e.into()))
+            }
+        }
+    }
+}
+
+/// A prepared transaction in the hand of who decides it ([`Txn::prepare_held`]). Nobody else can
+/// meanwhile. Dropped undecided it stays prepared, and is decided by its name.
+pub struct Held {
+    txn: Txn,
+    xid: Xid,
+}
+
+impl Held {
+    /// Commits it: others see its changes when this returns, which are as durable then as asked.
+    /// The name stays in use until this is dropped.
+    ///
+    /// # Errors
+    /// As [`Db::commit_prepared`]; [`Error::Transaction`] when it has ended.
+    pub fn commit(&mut self, durability: Durability) -> Result<(), Error> {
+        let engine = &self.txn.engine;
+        engine.check_open()?;
+        let end = engine.commit_prepared(&mut self.txn.raw)?;
+        end.map_or(Ok(()), |end| engine.wait(end, durability))
+    }
+
+    /// Takes it back.
+    ///
+    /// # Errors
+    /// As [`Db::rollback_prepared`].
+    pub fn rollback(&mut self) -> Result<(), Error> {
+        let engine = &self.txn.engine;
+        engine.check_open()?;
+        self.txn.raw.rollback(&engine.writer).map_err(|e| engine.failed(e.into()))
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let raw = &mut self.txn.raw;
+        let undecided = (!raw.is_over()).then(|| {
+            let nothing = weir_txn::Txn::new(raw.isolation(), Wait::No);
+            std::mem::replace(raw, nothing)
+        });
+        self.txn.engine.settle_prepared(&self.xid, undecided);
     }
 }

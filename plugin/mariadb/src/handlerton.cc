@@ -113,6 +113,21 @@ int recover(handlerton *, XID *list, uint room)
   return static_cast<int>(count);
 }
 
+// The server decides what it has named itself when it starts, and never later.
+bool left_for_a_start()
+{
+  std::vector<std::string> names;
+  if (!mysqld_server_started || weir_prepared(weir_database, collect, &names) != WEIR_OK)
+    return false;
+  for (const std::string &name : names)
+  {
+    XID xid;
+    if (xid_of_name(reinterpret_cast<const uchar *>(name.data()), name.size(), &xid) && xid.get_my_xid())
+      return true;
+  }
+  return false;
+}
+
 int of_xid(weir_code code)
 {
   if (code == WEIR_NOTHING)
@@ -197,15 +212,30 @@ int ddl_recovery_done(handlerton *)
 
 weir_endpoint *endpoint= nullptr;
 
-int init(void *p)
+void close_database()
 {
-  weir_hton= static_cast<handlerton *>(p);
+  weir_stop_serving(endpoint);
+  endpoint= nullptr;
+  weir_db *db= weir_database;
+  weir_database= nullptr;
+  if (db && weir_close(db) != WEIR_OK)
+    sql_print_error("Weir: %s", weir_message());
+}
+
+bool open_database()
+{
   weir_options options= {weir_memory(), weir_log_capacity(), 0, WEIR_IF_MISSING};
   std::string directory= std::string("./") + WEIR_DIRECTORY;
   if (weir_open(bytes_of(directory), &options, &weir_database) != WEIR_OK)
   {
     sql_print_error("Weir: %s", weir_message());
-    return 1;
+    return false;
+  }
+  if (left_for_a_start())
+  {
+    sql_print_error("Weir: a crash has left transactions half committed, which the server completes only as it starts: "
+                    "start it with plugin-load-add=ha_weir, and with the log-bin that it had");
+    return false;
   }
   // An existing database keeps the capacity that it has: the setting is what counts.
   if (weir_set_log_bytes(weir_database, weir_log_capacity()) != WEIR_OK)
@@ -215,14 +245,23 @@ int init(void *p)
   // The server starts all the same: whoever looks at the metrics sees that there are none.
   if (!address.empty() && weir_serve_metrics(weir_database, bytes_of(address), &endpoint) != WEIR_OK)
     sql_print_error("Weir: weir_metrics_address: %s", weir_message());
-  ignore_db_dirs_append(WEIR_DIRECTORY);
-  report_waits();
   drop_temporary_tables();
-  if (weir_definitions.load() != WEIR_OK)
+  if (weir_definitions.load() == WEIR_OK)
+    return true;
+  sql_print_error("Weir: %s", weir_message());
+  return false;
+}
+
+int init(void *p)
+{
+  weir_hton= static_cast<handlerton *>(p);
+  if (!open_database())
   {
-    sql_print_error("Weir: %s", weir_message());
+    close_database();
     return 1;
   }
+  ignore_db_dirs_append(WEIR_DIRECTORY);
+  report_waits();
 
   weir_hton->db_type= DB_TYPE_AUTOASSIGN;
   weir_hton->flags= HTON_SUPPORTS_EXTENDED_KEYS | HTON_REQUIRES_CLOSE_AFTER_TRUNCATE |
@@ -254,12 +293,7 @@ int init(void *p)
 
 int deinit(void *)
 {
-  weir_stop_serving(endpoint);
-  endpoint= nullptr;
-  weir_db *db= weir_database;
-  weir_database= nullptr;
-  if (db && weir_close(db) != WEIR_OK)
-    sql_print_error("Weir: %s", weir_message());
+  close_database();
   return 0;
 }
 

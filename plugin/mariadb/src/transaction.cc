@@ -31,7 +31,7 @@ Transaction *Transaction::of(THD *thd)
 
 Transaction::Transaction(THD *thd)
     : m_thd(thd), m_txn(nullptr), m_isolation(0), m_begun(0), m_in_statement(false), m_has_savepoint(false),
-      m_savepoint(0), m_tables(0), m_prepared(false), m_prepared_number(0), m_named_by_user(false),
+      m_savepoint(0), m_tables(0), m_prepared(false), m_prepared_number(0), m_held(nullptr),
       m_commit(WEIR_OK), m_committed(false), m_owed(0)
 {
   std::lock_guard<std::mutex> guard(all_mutex);
@@ -45,6 +45,7 @@ Transaction::~Transaction()
     all_transactions.erase(this);
   }
   // A prepared one outlives the session.
+  weir_held_free(m_held);
   weir_txn *txn;
   take_txn(&txn);
   if (txn)
@@ -151,6 +152,9 @@ int Transaction::end(weir_code code)
 {
   m_in_statement= m_has_savepoint= m_prepared= m_committed= false;
   m_owed= 0;
+  if (m_held)
+    weir_held_free(m_held);
+  m_held= nullptr;
   m_xid.clear();
   return to_handler_error(nullptr, code);
 }
@@ -166,7 +170,7 @@ int Transaction::commit(bool all)
   {
     weir_code code= m_commit;
     if (!m_committed)
-      code= weir_commit_prepared(weir_database, bytes_of(m_xid), weir_durability_of(m_thd));
+      code= commit_prepared(weir_durability_of(m_thd));
     // Committed in binlog order: if it is lost in a crash the binlog has it, up to the next checkpoint. But recovery
     // looks there for names of the server's own alone.
     thd_wakeup_subsequent_commits(m_thd, 0);
@@ -199,7 +203,7 @@ int Transaction::rollback(bool all)
   }
   if (m_prepared)
   {
-    weir_code code= weir_rollback_prepared(weir_database, bytes_of(m_xid));
+    weir_code code= m_held ? weir_held_rollback(m_held) : weir_rollback_prepared(weir_database, bytes_of(m_xid));
     if (code == WEIR_OK)
       code= sync_decision();
     return end(code == WEIR_NOTHING ? WEIR_OK : code);
@@ -209,10 +213,15 @@ int Transaction::rollback(bool all)
   return end(txn ? weir_txn_rollback(txn) : WEIR_OK);
 }
 
+weir_code Transaction::commit_prepared(uint32_t durability)
+{
+  return m_held ? weir_held_commit(m_held, durability) : weir_commit_prepared(weir_database, bytes_of(m_xid), durability);
+}
+
 // What the user has decided of XA is not prepared again after a crash: nobody would decide it a second time.
 weir_code Transaction::sync_decision()
 {
-  return m_named_by_user && weir_durability_of(m_thd) != WEIR_LAZY ? weir_sync(weir_database) : WEIR_OK;
+  return !m_held && weir_durability_of(m_thd) != WEIR_LAZY ? weir_sync(weir_database) : WEIR_OK;
 }
 
 int Transaction::prepare(bool all)
@@ -229,9 +238,10 @@ int Transaction::prepare(bool all)
   XID xid;
   thd_get_xid(m_thd, reinterpret_cast<MYSQL_XID *>(&xid));
   m_xid= xid_name(&xid);
-  m_named_by_user= !xid.get_my_xid();
   ulonglong number= weir_txn_number(txn);
-  weir_code code= weir_txn_prepare(txn, bytes_of(m_xid));
+  // What the server names itself it decides at once, after a crash before anybody connects.
+  weir_code code= xid.get_my_xid() ? weir_txn_prepare_held(txn, bytes_of(m_xid), &m_held)
+                                   : weir_txn_prepare(txn, bytes_of(m_xid));
   m_prepared= code == WEIR_OK;
   if (m_prepared)
   {
@@ -246,7 +256,7 @@ void Transaction::commit_ordered(bool all)
 {
   if (!m_prepared || !is_real(all))
     return;
-  m_commit= weir_commit_prepared(weir_database, bytes_of(m_xid), WEIR_LAZY);
+  m_commit= commit_prepared(WEIR_LAZY);
   m_committed= true;
 }
 

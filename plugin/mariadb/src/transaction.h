@@ -66,6 +66,7 @@ private:
   bool is_real(bool all) const;
   void take_txn(weir_txn **out);
   int end(weir_code code);
+  weir_code commit_prepared(uint32_t durability);
   weir_code sync_decision();
   void forget_statement();
 
@@ -83,9 +84,9 @@ private:
   bool m_prepared;
   // The number of one that is prepared; guarded as m_txn is.
   ulonglong m_prepared_number;
+  // Prepared under a name of the server's own, it stays in hand. One of XA is decided by its name: nullptr.
+  weir_held *m_held;
   std::string m_xid;
-  // It is a transaction of XA.
-  bool m_named_by_user;
   // How the commit in binlog order went: it may not say so itself.
   weir_code m_commit;
   bool m_committed;

@@ -24,6 +24,8 @@ trap cleanup EXIT
 die() { echo "$(basename "$0" .sh): $*"; tail -n 15 "$directory"/*/server.log; exit 1; }
 sql() { mariadb --no-defaults -uroot -S "$sockets/$1" -N "${@:2}"; }
 
+# How the plugin is loaded.
+loaded=(--plugin-load-add=ha_weir --weir=FORCE --weir-memory=64M --weir-log-capacity=16M)
 # Starts, or starts again, a server; $server is its process. Without --port it listens nowhere but on its socket.
 start() { # name options...
 	local name=$1 data=$directory/$1
@@ -34,8 +36,8 @@ start() { # name options...
 	fi
 	read -ra variables <<<"${WEIR_SERVER_ENV:-}"
 	env "${variables[@]}" mariadbd --no-defaults "${user[@]}" --datadir="$data" --socket="$sockets/$name" --pid-file="$data/my.pid" \
-		--bind-address=127.0.0.1 --plugin-dir="$plugins" --plugin-maturity=experimental --plugin-load-add=ha_weir \
-		--weir=FORCE --weir-memory=64M --weir-log-capacity=16M --innodb-buffer-pool-size=32M "$@" \
+		--bind-address=127.0.0.1 --plugin-dir="$plugins" --plugin-maturity=experimental "${loaded[@]}" \
+		--innodb-buffer-pool-size=32M "$@" \
 		>>"$data/server.log" 2>&1 &
 	server=$!
 	servers[$server]=$name

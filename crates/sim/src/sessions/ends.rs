@@ -99,6 +99,7 @@ impl SessionPlayer {
         self.end_all()?;
         self.handles.clear();
         self.at_hand.clear();
+        self.hands.clear();
         if let Some(db) = self.db.take() {
             db.close()?;
         }
@@ -115,6 +116,6 @@ impl SessionPlayer {
         }
         self.synced = self.marks.len() - 1;
         self.db = Some(db);
-        Ok(())
+        self.decide_brief()
     }
 }

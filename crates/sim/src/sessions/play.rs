@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 use weir::{
-    Commit, Db, Isolation, ManualClock, Savepoint, SimVolume, Snapshot, Tree, Txn, TxnCursor,
+    Commit, Db, Held, Isolation, ManualClock, Savepoint, SimVolume, Snapshot, Tree, Txn, TxnCursor,
     TxnOptions, Wait,
 };
 
@@ -62,6 +62,10 @@ pub struct SessionPlayer {
     pub(super) synced: usize,
     pub(super) tickets: Vec<(usize, Commit)>,
     pub(super) prepared: Vec<Prepared>,
+    /// Those in hand.
+    pub(super) hands: BTreeMap<Vec<u8>, Held>,
+    /// Whether some of those prepared stay in hand.
+    pub(crate) briefly: bool,
     pub(super) next_xid: u64,
     /// What was met so far.
     pub seen: Seen,
@@ -97,6 +101,8 @@ impl SessionPlayer {
             synced: 0,
             tickets: Vec::new(),
             prepared: pending,
+            hands: BTreeMap::new(),
+            briefly: false,
             next_xid,
             seen: Seen::default(),
         }
@@ -119,6 +125,12 @@ impl SessionPlayer {
     /// # Errors
     /// Whatever the engine should not have said or done.
     pub fn play(&mut self, turns: &[Turn]) -> Result<Ending> {
+        let decided = self.decide_brief();
+        if self.volume.has_crashed() {
+            // The first turn was not come to, and is left out.
+            return Ok(Ending::Crashed { at: 0 });
+        }
+        decided.context("what was in hand before")?;
         for (at, turn) in turns.iter().enumerate() {
             let done = self.take(turn);
             if self.volume.has_crashed() {

@@ -136,7 +136,10 @@ impl SessionScenario {
         let ledger = Ledger::new(found.contents, &found.names, found.next_tree);
         let (volume, clock) = (volume.clone(), clock.clone());
         let first_xid = opening * 10_000;
-        SessionPlayer::new(setup, volume, clock, db, ledger, found.prepared, first_xid)
+        let mut player =
+            SessionPlayer::new(setup, volume, clock, db, ledger, found.prepared, first_xid);
+        player.briefly = self.seed % 4 == 2;
+        player
     }
 
     /// Runs it from an empty disk to its end (SIM-1).
@@ -154,7 +157,11 @@ impl SessionScenario {
             volume.set_crash_after(Some(crash.after));
             let mut player = self.player(setup, &volume, &clock, db, now, number as u64);
             let ending = player.play(rest).with_context(told)?;
-            let done = if let Ending::Crashed { at } = ending { at + 1 } else { rest.len() };
+            let done = if let Ending::Crashed { at } = ending {
+                (at + 1).min(rest.len())
+            } else {
+                rest.len()
+            };
             tally.ops += done as u64;
             tally.crashes += 1;
             seen.add(&player.seen);

@@ -2,6 +2,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use smallvec::SmallVec;
 use weir_base::{TreeId, TxnId};
 
 use crate::by_txn::ByTxn;
@@ -20,13 +21,16 @@ pub struct Owner {
     wake: Condvar,
 }
 
+/// Most transactions lock a table's definition and one or two of its rows.
+pub(super) type Targets = SmallVec<[Target; 3]>;
+
 pub(super) struct State {
     /// It has ended: nothing may be added to `locks` any more.
     closed: bool,
     /// Its present wait, or the next one, is to end.
     killed: bool,
     /// The keys that it holds, and the trees of which it holds ranges.
-    locks: Vec<Target>,
+    locks: Targets,
     wait: Wait,
 }
 
@@ -62,7 +66,7 @@ pub(super) enum Outcome {
 
 impl Owner {
     fn new(id: TxnId) -> Self {
-        let state = State { closed: false, killed: false, locks: Vec::new(), wait: Wait::None };
+        let state = State { closed: false, killed: false, locks: Targets::new(), wait: Wait::None };
         Owner { id, work: AtomicU64::new(0), state: Mutex::new(state), wake: Condvar::new() }
     }
 
@@ -98,11 +102,11 @@ impl Owner {
 
     /// Forgets the rows that it holds something at since the mark, but those of the tree `kept`,
     /// and returns them.
-    pub(super) fn take_rows_since(&self, mark: usize, kept: TreeId) -> Vec<Target> {
+    pub(super) fn take_rows_since(&self, mark: usize, kept: TreeId) -> Targets {
         let mut state = self.state.lock();
         let mark = mark.min(state.locks.len());
         let goes = |target: &Target| matches!(target, Target::Row(tree, _) if *tree != kept);
-        let (rows, others): (Vec<_>, Vec<_>) = state.locks.drain(mark..).partition(goes);
+        let (rows, others): (Targets, Targets) = state.locks.drain(mark..).partition(goes);
         state.locks.extend(others);
         rows
     }
@@ -117,7 +121,7 @@ impl Owner {
     }
 
     /// Lets nothing be added any more; returns where it holds something.
-    pub(super) fn close(&self) -> Vec<Target> {
+    pub(super) fn close(&self) -> Targets {
         let mut state = self.state.lock();
         debug_assert!(matches!(state.wait, Wait::None), "a waiting transaction cannot end");
         state.closed = true;
@@ -130,7 +134,7 @@ impl Owner {
     }
 
     /// Where it holds something.
-    pub(super) fn targets(&self) -> Vec<Target> {
+    pub(super) fn targets(&self) -> Targets {
         self.state.lock().locks.clone()
     }
 

@@ -95,6 +95,59 @@ fn locks_that_were_held_together_come_back_together() {
     assert_eq!((db.stats().locks.held, db.stats().locks.ranges), (0, 0));
 }
 
+/// In hand, nobody else decides it; let go, it is decided by its name. After a restart only the
+/// rows that it has changed are its own.
+#[test]
+fn who_holds_a_prepared_transaction_decides_it() {
+    let volume = SimVolume::new(93);
+    let db = open(&volume).expect("a database");
+    let tree = db.create_tree("t").expect("a tree");
+    for key in ["a", "b"] {
+        tree.put(key.as_bytes(), b"", Durability::Lazy).expect("a row");
+    }
+    let prepared = |db: &Db, name: &[u8]| {
+        let (tree, mut txn) = (find(db, "t"), serial(db));
+        assert!(txn.get(&tree, b"a").expect("a row").is_some());
+        txn.put(&tree, b"b", name).expect("a row");
+        txn.prepare_held(name).expect("prepared")
+    };
+    let is_free = |db: &Db, key: &[u8]| {
+        let mut txn = serial(db);
+        let done = txn.put(&find(db, "t"), key, b"other");
+        assert!(done.is_ok() || is_would_wait(done.as_ref().err()), "{done:?}");
+        txn.rollback().expect("a rollback");
+        done.is_ok()
+    };
+
+    let mut held = prepared(&db, b"one");
+    assert_eq!(db.prepared(), [b"one"]);
+    assert!(!db.commit_prepared(b"one", Durability::Lazy).expect("it is in hand"));
+    assert!(!db.rollback_prepared(b"one").expect("it is in hand"));
+    assert!(matches!(serial(&db).prepare(b"one"), Err(Error::Name(_))));
+    assert!(!is_free(&db, b"a") && !is_free(&db, b"b"));
+    held.commit(Durability::Synced).expect("committed");
+    assert!(matches!(held.commit(Durability::Synced), Err(Error::Transaction(TxnError::Over))));
+    assert!(is_free(&db, b"a") && is_free(&db, b"b"));
+    drop(held);
+    assert!(db.prepared().is_empty());
+    assert_eq!(tree.get(b"b").expect("a row").as_deref(), Some(&b"one"[..]));
+
+    prepared(&db, b"two").rollback().expect("taken back");
+    assert!(db.prepared().is_empty() && is_free(&db, b"a"));
+    drop(prepared(&db, b"three"));
+    assert!(!is_free(&db, b"a"), "it is prepared as before");
+    assert!(db.commit_prepared(b"three", Durability::Synced).expect("by its name"));
+
+    let _held = prepared(&db, b"four");
+    let db = open(&volume.crash(3)).expect("recovered");
+    assert_eq!(db.prepared(), [b"four"]);
+    assert!(is_free(&db, b"a") && !is_free(&db, b"b"));
+    assert!(db.commit_prepared(b"four", Durability::Synced).expect("by its name"));
+    let tree = find(&db, "t");
+    assert_eq!(tree.get(b"b").expect("a row").as_deref(), Some(&b"four"[..]));
+    assert_eq!((db.stats().locks.held, db.stats().locks.ranges), (0, 0));
+}
+
 fn serial(db: &Db) -> Txn {
     db.begin(TxnOptions { isolation: Isolation::Serializable, lock_wait: Wait::No })
 }

@@ -1,0 +1,122 @@
+//! Two-phase commit.
+use std::ffi::c_void;
+
+use weir::Held;
+
+use crate::borrow::{alone, give, shared, show, taken, weir_bytes, weir_visit};
+use crate::db::{durability, weir_db};
+use crate::fate::{found, run, weir_code, wrong};
+use crate::txn::weir_txn;
+
+/// A prepared transaction in the hand of who decides it. Its end may come from another thread than
+/// the one that has prepared it.
+pub struct weir_held {
+    held: Held,
+}
+
+/// Prepares it under a name of 1 to 255 bytes: durable when this returns, it survives a restart
+/// with its changes, until weir_commit_prepared or weir_rollback_prepared. The handle is gone; if
+/// this failed, so is what it did.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_txn_prepare(txn: *mut weir_txn, xid: weir_bytes) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let (txn, xid) = unsafe { (taken(txn), xid.slice()) };
+        let txn = txn.ok_or_else(|| wrong("a handle is NULL"))?;
+        txn.into_inner().prepare(xid)?;
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
+/// As weir_txn_prepare, and puts it out, for who decides it within this process: nobody else can
+/// meanwhile. What it has locked besides the rows that it has changed is free after a restart:
+/// whoever decides then what weir_prepared shows does so before others read or write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_txn_prepare_held(
+    txn: *mut weir_txn,
+    xid: weir_bytes,
+    out: *mut *mut weir_held,
+) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let (txn, xid) = unsafe { (taken(txn), xid.slice()) };
+        let txn = txn.ok_or_else(|| wrong("a handle is NULL"))?;
+        let held = txn.into_inner().prepare_held(xid)?;
+        // SAFETY: the contract of `borrow`.
+        unsafe { give(out, weir_held { held })? };
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
+/// Commits it; others see its changes when this returns. The handle stays.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_held_commit(held: *mut weir_held, durability: u32) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        unsafe { alone(held)? }.held.commit(self::durability(durability)?)?;
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
+/// Takes it back. The handle stays.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_held_rollback(held: *mut weir_held) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        unsafe { alone(held)? }.held.rollback()?;
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
+/// Gives it out of hand. Undecided, it stays prepared, and is decided by its name. NULL is fine.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_held_free(held: *mut weir_held) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        drop(unsafe { taken(held) });
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
+/// Shows the names of all prepared transactions, those in hand as well.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_prepared(
+    db: *const weir_db,
+    visit: weir_visit,
+    context: *mut c_void,
+) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        for xid in unsafe { shared(db)? }.db.prepared() {
+            // SAFETY: the contract of `borrow`.
+            unsafe { show(visit, context, &xid) };
+        }
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
+/// Commits a prepared transaction; `durability` is a weir_durability. WEIR_NOTHING: there is none
+/// of that name, or it is in hand.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_commit_prepared(
+    db: *const weir_db,
+    xid: weir_bytes,
+    durability: u32,
+) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let (db, xid) = unsafe { (shared(db)?, xid.slice()) };
+        Ok(found(db.db.commit_prepared(xid, self::durability(durability)?)?))
+    })
+}
+
+/// Takes a prepared transaction back. WEIR_NOTHING: there is none of that name, or it
+/// is in hand.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_rollback_prepared(db: *const weir_db, xid: weir_bytes) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let (db, xid) = unsafe { (shared(db)?, xid.slice()) };
+        Ok(found(db.db.rollback_prepared(xid)?))
+    })
+}
