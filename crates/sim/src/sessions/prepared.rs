@@ -103,7 +103,7 @@ impl SessionPlayer {
         let changes = self.ledger.changes(session);
         self.ledger.renumber(session, number);
         let (fate, is_sure, locks) = (Fate::Open, false, self.ledger.locks_of(number));
-        let is_brief = self.briefly && number % 2 == 0;
+        let is_brief = self.briefly && number.is_multiple_of(2);
         let known = Prepared { xid: xid.clone(), number, changes, locks, is_sure, is_brief, fate };
         self.prepared.push(known);
         if is_brief {
