@@ -5,19 +5,32 @@
 //! that starts at once would write alone, with all others in the next round: halves alternate and
 //! each commit waits for two writes. So the leader waits until as many have come as took part in
 //! the last round or came while it was written, but no longer than a part of a write's time, and
-//! only while that pays: when what the waits brought is not worth the time that they took, the next
-//! rounds start at once, ever more of them.
+//! only where that pays. Whether it does is tried: now and then rounds are led the other way for a
+//! while, and the way that serves more commits in the same time is kept. (Nothing else tells. Who
+//! comes during a wait says little: with a binary log, most would have met in a later round all the
+//! same; and with many threads fewer writes can go with fewer commits. docs/decisions/gathering.md)
+//! Only where writes take long, the writes that it spares count as well: pages need them, which
+//! shows much later.
 
 /// The share of a write's time that a leader waits at most, in percent.
 const PATIENCE_PERCENT: u64 = 75;
-/// What a wait has to bring, in percent of what it takes: it gives the processor away again and
-/// again, which costs those who run meanwhile (measured: docs/decisions/gathering.md).
-const WORTH_PERCENT: u64 = 150;
-/// Longer waits count as this much: where a write takes long, processors are idle meanwhile and
-/// the device's writes are what is short.
-const COST_MICROS_MAX: u64 = 100;
-/// The most rounds in a row without waiting.
-const REST_MAX: u32 = 63;
+/// Waiting has to serve so much more, as it gives the processor away again and again.
+const GAIN_LEAST: f64 = 0.04;
+/// Where a write takes longer, the device is what is short: each commit's part in fewer writes
+/// counts, by this share.
+const SLOW_WRITE_MICROS: u64 = 500;
+const SPARED_SHARE: f64 = 0.5;
+/// How long rounds are led in the better way before the other is tried again.
+const STAY_MICROS: u64 = 400_000;
+/// How long the other way is tried, and for how many rounds at least.
+const TRY_MICROS: u64 = 25_000;
+const TRY_ROUNDS: u32 = 32;
+/// The first rounds, which do not count: those who come were released by rounds of before.
+const SETTLE_ROUNDS: u32 = 4;
+/// Time without commits counts as this much a round.
+const IDLE_MICROS_MAX: u64 = 10_000;
+/// Trials that the mean is about: machines are busy with other things now and then.
+const TRIALS: f64 = 32.0;
 /// Rounds longer than this are slept through.
 const LINGER_WRITE_MICROS_MAX: u64 = 100;
 /// How many times a round's length a waiter stays awake: the rest of the round under way, its own
@@ -34,22 +47,80 @@ pub(crate) struct Gather {
     expected: u64,
     /// Mean time of a durable write, in sixteenths of a microsecond.
     write_time: u64,
-    /// Rounds to start without waiting.
-    rest: u32,
-    rest_next: u32,
-    /// What waits brought lately: who came, as a share of who was there already.
-    brought: Lately,
-    /// What they took: the time, as a share of a write's.
-    took: Lately,
+    /// When the last round ended.
+    ended_at: u64,
+    trial: Trial,
 }
 
-/// A sum of shares in 1/64, of which each later one leaves seven eighths.
-#[derive(Default)]
-struct Lately(u64);
+/// Commits in a time.
+#[derive(Clone, Copy, Default)]
+struct Served {
+    rounds: u32,
+    members: u64,
+    micros: u64,
+}
 
-impl Lately {
-    fn add(&mut self, part: u64, whole: u64) {
-        self.0 = self.0 * 7 / 8 + part * 64 / whole.max(1);
+impl Served {
+    fn rate(self) -> f64 {
+        self.members as f64 / self.micros.max(1) as f64
+    }
+
+    fn members_a_round(self) -> f64 {
+        self.members as f64 / f64::from(self.rounds - SETTLE_ROUNDS)
+    }
+}
+
+/// Which way rounds are led, and what is known of the other.
+#[derive(Default)]
+struct Trial {
+    /// Leaders start at once, as far as is known the better way.
+    rests: bool,
+    /// The other way is being tried.
+    is_on: bool,
+    /// In the present way so far; what was served in the better way before the trial.
+    now: Served,
+    before: Served,
+    /// How much more is served where leaders wait, as a share: the mean, and of how many trials.
+    gain: f64,
+    trials: f64,
+}
+
+impl Trial {
+    fn waits(&self) -> bool {
+        self.rests == self.is_on
+    }
+
+    /// A round has served `members` in `micros`, since the round before.
+    fn round(&mut self, members: u64, micros: u64, is_slow: bool) {
+        self.now.rounds += 1;
+        if self.now.rounds <= SETTLE_ROUNDS {
+            return;
+        }
+        self.now.members += members;
+        self.now.micros += micros;
+        let long = if self.is_on { TRY_MICROS } else { STAY_MICROS };
+        if self.now.micros < long || self.now.rounds < TRY_ROUNDS {
+            return;
+        }
+        let now = std::mem::take(&mut self.now);
+        if self.is_on && now.members > 0 && self.before.members > 0 {
+            self.learn(now, is_slow);
+        }
+        self.before = now;
+        self.is_on = !self.is_on;
+    }
+
+    fn learn(&mut self, tried: Served, is_slow: bool) {
+        let (waiting, at_once) =
+            if self.rests { (tried, self.before) } else { (self.before, tried) };
+        let mut gain = (waiting.rate() / at_once.rate()).ln();
+        if is_slow {
+            gain += (waiting.members_a_round() / at_once.members_a_round()).ln() * SPARED_SHARE;
+        }
+        let gain = gain.clamp(-0.5, 0.5);
+        self.trials = (self.trials + 1.0).min(TRIALS);
+        self.gain += (gain - self.gain) / self.trials;
+        self.rests = self.gain < GAIN_LEAST;
     }
 }
 
@@ -64,31 +135,13 @@ pub(crate) struct Wait {
 
 impl Gather {
     /// For a leader that sees `arrived` arrivals so far; `None`: start at once.
-    pub(crate) fn plan(&mut self, arrived: u64) -> Option<Wait> {
+    pub(crate) fn plan(&self, arrived: u64) -> Option<Wait> {
         let until_arrived = self.closed_at + self.expected;
-        if arrived >= until_arrived {
-            return None;
-        }
-        if self.rest > 0 {
-            self.rest -= 1;
+        if arrived >= until_arrived || !self.trial.waits() {
             return None;
         }
         let micros_max = self.write_micros() * PATIENCE_PERCENT / 100;
         (micros_max > 0).then_some(Wait { until_arrived, micros_max })
-    }
-
-    /// After waiting for `micros`: `before` and `after` are the arrivals seen.
-    ///
-    /// Where `n` are there, `k` more spare `k/n` of a write: theirs would have served `n` as well.
-    pub(crate) fn waited(&mut self, before: u64, after: u64, micros: u64) {
-        self.brought.add(after - before, before - self.closed_at);
-        self.took.add(micros.min(COST_MICROS_MAX), self.write_micros());
-        if self.brought.0 * 100 >= self.took.0 * WORTH_PERCENT {
-            self.rest_next = 0;
-        } else {
-            self.rest_next = (self.rest_next * 2 + 1).min(REST_MAX);
-            self.rest = self.rest_next;
-        }
     }
 
     /// Mean time of a durable write.
@@ -107,9 +160,12 @@ impl Gather {
     }
 
     /// A durable round was closed when `at_close` had arrived, took `micros`, and `at_end` have
-    /// arrived by now. Gives the number of those that it served.
-    pub(crate) fn finished(&mut self, at_close: u64, at_end: u64, micros: u64) -> u64 {
+    /// arrived by `now`. Gives the number of those that it served.
+    pub(crate) fn finished(&mut self, at_close: u64, at_end: u64, micros: u64, now: u64) -> u64 {
         let members = at_close - self.closed_at;
+        let is_slow = self.write_micros() > SLOW_WRITE_MICROS;
+        self.trial.round(members, (now - self.ended_at).min(IDLE_MICROS_MAX), is_slow);
+        self.ended_at = now;
         self.expected = at_end - self.closed_at;
         self.closed_at = at_close;
         let time = (micros * 16).clamp(1, 16_000_000);
@@ -128,7 +184,7 @@ mod tests {
         let mut gather = Gather::default();
         for n in 1..100 {
             assert_eq!(gather.plan(n), None);
-            assert_eq!(gather.finished(n, n, 30), 1);
+            assert_eq!(gather.finished(n, n, 30, n * 40), 1);
         }
     }
 
@@ -136,54 +192,64 @@ mod tests {
     fn a_leader_waits_for_those_who_were_there() {
         let mut gather = Gather::default();
         // Eight threads: one leads, seven arrive meanwhile.
-        gather.finished(1, 8, 40);
+        gather.finished(1, 8, 40, 40);
         let plan = gather.plan(8).unwrap_or(Wait { until_arrived: 0, micros_max: 0 });
         assert_eq!(
             plan,
             Wait { until_arrived: 9, micros_max: 30 },
             "seven waiting and one to come"
         );
-        gather.finished(9, 9, 40);
+        gather.finished(9, 9, 40, 100);
         assert_eq!(gather.plan(10), Some(Wait { until_arrived: 17, micros_max: 30 }));
     }
 
-    /// Rounds of a log whose writes take `write_micros`, where each wait of `micros` brings `came`
-    /// to the `there` who are there: how many of a hundred leaders wait.
-    fn waits_of_a_hundred(there: u64, came: u64, micros: u64, write_micros: u64) -> u32 {
-        let mut gather = Gather::default();
-        let (mut closed, mut waits) = (there, 0);
-        gather.finished(closed, closed, write_micros);
-        for _ in 0..100 {
-            let mut arrived = closed + there;
-            gather.expected = there + came.max(1);
-            if gather.plan(arrived).is_some() {
-                waits += 1;
-                gather.waited(arrived, arrived + came, micros);
-                arrived += came;
+    /// Threads in a closed loop: each is released with its round, and comes back after a time of
+    /// its own. How many of the last 20,000 rounds had a leader who waited, in percent.
+    fn waits(threads: u64, away_micros: impl Fn(u64) -> u64, write_micros: u64) -> u32 {
+        let (mut gather, mut now, mut arrived, mut waits) = (Gather::default(), 0, 0, 0);
+        // When each comes next; those who are there have come already.
+        let mut next: Vec<u64> = (0..threads).map(&away_micros).collect();
+        let mut draws = threads;
+        for round in 0..60_000 {
+            now = now.max(next.iter().copied().min().unwrap_or(0));
+            let there = |next: &[u64], now| next.iter().filter(|at| **at <= now).count() as u64;
+            let before = arrived + there(&next, now);
+            if let Some(plan) = gather.plan(before) {
+                let late = now + plan.micros_max;
+                while now < late && arrived + there(&next, now) < plan.until_arrived {
+                    now += 1;
+                }
+                waits += u32::from(round >= 40_000);
             }
-            gather.finished(arrived, arrived, write_micros);
-            closed = arrived;
+            let members: Vec<usize> = (0..next.len()).filter(|i| next[*i] <= now).collect();
+            let at_close = arrived + members.len() as u64;
+            now += write_micros;
+            for i in members {
+                draws += 1;
+                next[i] = now + away_micros(draws);
+                arrived += 1;
+            }
+            gather.finished(at_close, at_close + there(&next, now), write_micros, now);
         }
-        waits
+        waits / 200
     }
 
     #[test]
-    fn a_wait_goes_on_while_it_is_worth_its_time() {
-        let waits = waits_of_a_hundred;
-        assert_eq!(waits(4, 4, 25, 40), 100, "half of eight alternate with the others");
-        assert_eq!(waits(5, 9, 30, 40), 100, "many");
-        assert_eq!(waits(7, 1, 3, 40), 100, "few, but at once");
-        assert!(waits(2, 1, 30, 40) < 10, "half as many again for most of a write");
-        assert!(waits(4, 0, 30, 40) < 10, "in vain");
-        assert_eq!(waits(2, 1, 400, 540), 100, "the same on a slow device");
-        assert!(waits(4, 0, 400, 540) < 10, "in vain there");
+    fn leaders_wait_where_that_serves_more() {
+        // Back within the time of a write: without a wait, halves alternate.
+        assert!(waits(8, |n| 5 + n % 7, 40) > 80, "all at once");
+        assert!(waits(64, |n| 5 + n * 7 % 25, 100) > 80, "many");
+        assert!(waits(8, |n| 100 + n * 37 % 300, 1_000) > 80, "a slow device");
+        // Away for long, and at any time.
+        assert!(waits(8, |n| 200 + n * 7919 % 997, 100) < 15, "few, now and then");
+        assert!(waits(2, |n| 3_000 + n * 7919 % 997, 100) < 15, "nearly alone");
     }
 
     #[test]
     fn waiters_stay_awake_only_on_fast_devices_and_in_company() {
         let lingers = |arrived, write_micros| {
             let mut gather = Gather::default();
-            gather.finished(1, arrived, write_micros);
+            gather.finished(1, arrived, write_micros, write_micros);
             gather.linger_micros()
         };
         assert_eq!(lingers(8, 20), 60);
@@ -193,21 +259,20 @@ mod tests {
     }
 
     #[test]
-    fn waiting_in_vain_is_given_up_for_longer_and_longer() {
-        let mut gather = Gather::default();
-        let mut waits = 0;
-        let mut arrived = 0;
-        for _ in 0..200 {
+    fn waiting_in_vain_is_given_up() {
+        let (mut gather, mut waits, mut arrived, mut now) = (Gather::default(), 0, 0, 0);
+        for _ in 0..100_000 {
             arrived += 1;
             if let Some(plan) = gather.plan(arrived) {
                 waits += 1;
-                gather.waited(arrived, arrived, plan.micros_max);
+                now += plan.micros_max;
             }
+            now += 40;
             // Somebody is always counted as expected, but never comes back in time.
-            gather.finished(arrived, arrived + 3, 40);
+            gather.finished(arrived, arrived + 3, 40, now);
             arrived += 3;
             gather.expected += 2;
         }
-        assert!(waits > 2 && waits < 20, "{waits}");
+        assert!(waits > 5_000 && waits < 15_000, "{waits}");
     }
 }

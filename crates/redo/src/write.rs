@@ -63,9 +63,9 @@ impl Log {
             }
             self.stats.group_commits.add(1);
             if sync {
-                let micros = self.micros() - start;
+                let now = self.micros();
                 let at_end = self.arrived.0.load(Ordering::Relaxed);
-                writer.gather.finished(at_close, at_end, micros);
+                writer.gather.finished(at_close, at_end, now - start, now);
                 self.linger_micros.store(writer.gather.linger_micros(), Ordering::Relaxed);
             }
         }
@@ -85,7 +85,6 @@ impl Log {
             after = self.arrived.0.load(Ordering::Relaxed);
             waited = self.micros() - start;
         }
-        gather.waited(before, after, waited);
         self.stats.gather_micros.add(waited);
     }
 
