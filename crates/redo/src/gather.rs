@@ -164,7 +164,7 @@ impl Gather {
     pub(crate) fn finished(&mut self, at_close: u64, at_end: u64, micros: u64, now: u64) -> u64 {
         let members = at_close - self.closed_at;
         let is_slow = self.write_micros() > SLOW_WRITE_MICROS;
-        self.trial.round(members, (now - self.ended_at).min(IDLE_MICROS_MAX), is_slow);
+        self.trial.round(members, now.saturating_sub(self.ended_at).min(IDLE_MICROS_MAX), is_slow);
         self.ended_at = now;
         self.expected = at_end - self.closed_at;
         self.closed_at = at_close;
@@ -243,6 +243,22 @@ mod tests {
         // Away for long, and at any time.
         assert!(waits(8, |n| 200 + n * 7919 % 997, 100) < 15, "few, now and then");
         assert!(waits(2, |n| 3_000 + n * 7919 % 997, 100) < 15, "nearly alone");
+    }
+
+    #[test]
+    fn fewer_writes_count_where_they_take_long() {
+        // Each commit takes as long either way; a wait brings a second one to each write.
+        let waits = |write_micros| {
+            let (mut gather, mut arrived, mut now) = (Gather::default(), 0, 0);
+            for _ in 0..60_000 {
+                let members = 1 + u64::from(gather.trial.waits());
+                (arrived, now) = (arrived + members, now + members * write_micros);
+                gather.finished(arrived, arrived, write_micros, now);
+            }
+            !gather.trial.rests
+        };
+        assert!(waits(1_000));
+        assert!(!waits(100));
     }
 
     #[test]

@@ -3,10 +3,11 @@
 # for seconds. The clients of both stay connected; those of one are stopped (SIGSTOP) while the other's run.
 #   turns.sh PLUGIN DIRECTORY [--binlog] CELL:CLIENTS...         such as oltp_update_non_index:64
 # Prints, for each cell, statements a second, the ratio with its standard error, and what the server's threads took for
-# a statement: time on a processor, and switches of context. ROWS, TURNS, LOG_MIB and POOL_MIB may be set from outside.
+# a statement: time on a processor, and switches of context. ROWS, TURNS, LOG_MIB, POOL_MIB, and WARM, the seconds that each
+# engine runs before its turns, may be set from outside.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
-: "${ROWS:=1000000}" "${TURNS:=60}" "${LOG_MIB:=64}" "${POOL_MIB:=4096}"
+: "${ROWS:=1000000}" "${TURNS:=60}" "${WARM:=15}" "${LOG_MIB:=64}" "${POOL_MIB:=4096}"
 
 if [ "${1:-}" != --inside ]; then
 	[ $# -ge 3 ] || { sed -n '2,6s/^# \?//p' "$0"; exit 2; }
@@ -21,7 +22,7 @@ if [ "${1:-}" != --inside ]; then
 	fi
 	mkdir -p "$directory"
 	directory=$(cd "$directory" && pwd)
-	export ROWS TURNS
+	export ROWS TURNS WARM
 	exec "$here/../tools/server.sh" "$plugin" "$directory" --run "$here/turns.sh --inside $directory $*" \
 		"${durable_options[@]}" "${more[@]}"
 fi
@@ -68,7 +69,7 @@ for cell in "$@"; do
 	for engine in InnoDB Weir; do
 		{ client $engine "${cell%:*}" --threads="${cell#*:}" --time=36000 run; } 2>/dev/null &
 		shells[$engine]=$!
-		sleep 3
+		sleep "$WARM"
 		clients[$engine]=$(pgrep -P $! sysbench)
 		kill -STOP "${clients[$engine]}"
 	done
