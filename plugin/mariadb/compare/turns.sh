@@ -10,7 +10,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 : "${ROWS:=1000000}" "${TURNS:=60}" "${WARM:=15}" "${LOG_MIB:=64}" "${POOL_MIB:=4096}"
 
 if [ "${1:-}" != --inside ]; then
-	[ $# -ge 3 ] || { sed -n '2,6s/^# \?//p' "$0"; exit 2; }
+	[ $# -ge 3 ] || { sed -n '2,7s/^# \?//p' "$0"; exit 2; }
 	command -v sysbench >/dev/null || { echo "turns: sysbench is missing: apt-get install sysbench"; exit 1; }
 	plugin=$(realpath "$1") directory=$2
 	shift 2
