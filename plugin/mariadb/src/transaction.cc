@@ -231,23 +231,22 @@ int Transaction::prepare(bool all)
     forget_statement();
     return 0;
   }
-  weir_txn *txn;
-  take_txn(&txn);
+  weir_txn *txn= m_txn;
   if (!txn)
     return 0;
+  {
+    // Who waits for its rows meanwhile finds it by its number, before it is prepared and after.
+    std::lock_guard<std::mutex> guard(m_mutex);
+    m_prepared_number= weir_txn_number(txn);
+    m_txn= nullptr;
+  }
   XID xid;
   thd_get_xid(m_thd, reinterpret_cast<MYSQL_XID *>(&xid));
   m_xid= xid_name(&xid);
-  ulonglong number= weir_txn_number(txn);
   // What the server names itself it decides at once, after a crash before anybody connects.
   weir_code code= xid.get_my_xid() ? weir_txn_prepare_held(txn, bytes_of(m_xid), &m_held)
                                    : weir_txn_prepare(txn, bytes_of(m_xid));
   m_prepared= code == WEIR_OK;
-  if (m_prepared)
-  {
-    std::lock_guard<std::mutex> guard(m_mutex);
-    m_prepared_number= number;
-  }
   m_committed= false;
   return to_handler_error(m_thd, code);
 }
