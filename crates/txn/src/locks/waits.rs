@@ -154,6 +154,7 @@ impl TreeLocks {
     ) -> bool {
         let Some((waiter, place)) = self.find_waiter(id, target) else { return false };
         let holder = self.blockers_of(waiter, place).next().map(|(owner, ..)| owner.id());
+        let behind = self.behind(id, target);
         let Some((gone, span)) = self.take_waiter(id, target, tally) else { return false };
         gone.owner.end_wait(outcome(holder.unwrap_or(TxnId::NONE)));
         to_wake.push(gone.owner);
@@ -163,7 +164,28 @@ impl TreeLocks {
             (_, None) => return true,
         };
         self.promote(place, tally, to_wake);
+        if let (Some(behind), Target::Row(_, key)) = (behind, target) {
+            self.rouse_asleep(&behind, key, to_wake);
+        }
         true
+    }
+
+    /// Who waits for a key directly behind `id`.
+    fn behind(&self, id: TxnId, target: &Target) -> Option<Arc<Owner>> {
+        let Target::Row(_, key) = target else { return None };
+        let from_it = self.rows.get(key)?.waiting.iter().skip_while(|w| w.owner.id() != id);
+        from_it.map(|w| Arc::clone(&w.owner)).nth(1)
+    }
+
+    /// Lets one who sleeps behind somebody who is gone look again for whom it waits: while that one
+    /// was awake, a newcomer may have passed, of whom this one was not told.
+    fn rouse_asleep(&mut self, owner: &Arc<Owner>, key: &[u8], to_wake: &mut ToWake) {
+        let waiting = self.rows.get(key).map(|row| &row.waiting).into_iter().flatten();
+        let mut its = waiting.filter(|w| w.owner.id() == owner.id() && w.stage == Stage::Asleep);
+        if its.next().is_some() {
+            owner.rouse();
+            to_wake.push(Arc::clone(owner));
+        }
     }
 
     /// Something has gone from `place`: grants every waiter whom nobody is in the way of any more,

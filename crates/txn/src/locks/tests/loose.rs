@@ -63,6 +63,20 @@ fn a_newcomer_passes_twice_and_no_more() {
     stage.all_end();
 }
 
+/// Who waited behind one who is gone knows of nobody who has passed that one, and may have to tell.
+#[test]
+fn who_comes_first_now_looks_who_has_passed() {
+    let mut stage = let_loose();
+    assert!(matches!(acquire(&stage, 4, X), Ok(None)), "it passes 2, who has not looked yet");
+    stage.table.kill(TxnId(2));
+    assert_eq!(stage.look(3), Some(Next::Sleep), "roused, and 4 is in its way");
+    assert_eq!(stage.look(3), None);
+    assert_eq!(stage.answer(2), Answer::Refused(Refused::Killed));
+    stage.end(4);
+    assert_eq!(stage.answer(3), Got);
+    stage.all_end();
+}
+
 #[test]
 fn after_its_nap_it_takes_what_is_free_however_busy() {
     let stage = let_loose();
