@@ -30,10 +30,10 @@ impl Db {
     /// [`Error::Halted`] and others: it is still prepared, now or at the next opening.
     pub fn commit_prepared(&self, xid: &[u8], durability: Durability) -> Result<bool, Error> {
         self.engine.check_open()?;
-        let Some(mut txn) = self.engine.take_prepared(xid) else { return Ok(false) };
-        let ended = self.engine.commit_prepared(&mut txn);
-        self.engine.settle_prepared(xid, ended.is_err().then_some(txn));
-        ended?.map_or(Ok(()), |end| self.engine.wait(end, durability))?;
+        let Some(mut held) = self.take_in_hand(xid) else { return Ok(false) };
+        let end = held.commit_visibly()?;
+        drop(held);
+        end.map_or(Ok(()), |end| self.engine.wait(end, durability))?;
         Ok(true)
     }
 
@@ -43,22 +43,19 @@ impl Db {
     /// [`Error::Halted`] and others: it is taken back at the next opening or still prepared.
     pub fn rollback_prepared(&self, xid: &[u8]) -> Result<bool, Error> {
         self.engine.check_open()?;
-        let Some(mut txn) = self.engine.take_prepared(xid) else { return Ok(false) };
-        let ended = txn.rollback(&self.engine.writer);
-        self.engine.settle_prepared(xid, None);
-        ended.map_err(|e| self.engine.failed(e.into()))?;
+        let Some(mut held) = self.take_in_hand(xid) else { return Ok(false) };
+        held.rollback()?;
         Ok(true)
+    }
+
+    /// One that is to be decided by its name; the name stays in use.
+    fn take_in_hand(&self, xid: &[u8]) -> Option<Held> {
+        let raw = self.engine.prepared.lock().get_mut(xid)?.take()?;
+        Some(Held { txn: Txn::wrap(self.engine.clone(), raw), xid: Xid::from_slice(xid) })
     }
 }
 
 impl Engine {
-    /// Gives where the log has to be durable for it.
-    fn commit_prepared(&self, txn: &mut weir_txn::Txn) -> Result<Option<Lsn>, Error> {
-        let end = txn.commit(&self.writer).map_err(|e| self.failed(e.into()))?;
-        self.count_commit();
-        Ok(end)
-    }
-
     /// Takes a name that no other prepared transaction has.
     fn reserve_name(&self, xid: &[u8]) -> Result<(), Error> {
         if xid.is_empty() || xid.len() > XID_BYTES_MAX {
@@ -74,11 +71,6 @@ impl Engine {
             }
         };
         Ok(())
-    }
-
-    /// Takes a prepared transaction away, to end it; its name stays in use.
-    fn take_prepared(&self, xid: &[u8]) -> Option<weir_txn::Txn> {
-        self.prepared.lock().get_mut(xid)?.take()
     }
 
     /// What has become of a name in use: a prepared transaction, or free.
@@ -148,10 +140,17 @@ impl Held {
     /// # Errors
     /// As [`Db::commit_prepared`]; [`Error::Transaction`] when it has ended.
     pub fn commit(&mut self, durability: Durability) -> Result<(), Error> {
+        self.txn.engine.check_open()?;
+        let end = self.commit_visibly()?;
+        end.map_or(Ok(()), |end| self.txn.engine.wait(end, durability))
+    }
+
+    /// Gives where the log has to be durable for it.
+    fn commit_visibly(&mut self) -> Result<Option<Lsn>, Error> {
         let engine = &self.txn.engine;
-        engine.check_open()?;
-        let end = engine.commit_prepared(&mut self.txn.raw)?;
-        end.map_or(Ok(()), |end| engine.wait(end, durability))
+        let end = self.txn.raw.commit(&engine.writer).map_err(|e| engine.failed(e.into()))?;
+        engine.count_commit();
+        Ok(end)
     }
 
     /// Takes it back.

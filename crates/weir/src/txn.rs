@@ -48,7 +48,7 @@ impl Db {
     #[must_use]
     pub fn begin(&self, options: TxnOptions) -> Txn {
         let raw = weir_txn::Txn::new(options.isolation, options.lock_wait);
-        Txn { engine: self.engine.clone(), raw, statement: None }
+        Txn::wrap(self.engine.clone(), raw)
     }
 
     /// Ends the wait for a lock of the transaction of this number ([`Txn::number`]), or its next
@@ -70,6 +70,10 @@ impl Db {
 }
 
 impl Txn {
+    pub(crate) fn wrap(engine: Arc<Engine>, raw: weir_txn::Txn) -> Self {
+        Txn { engine, raw, statement: None }
+    }
+
     /// What it sees of others.
     #[must_use]
     pub fn isolation(&self) -> Isolation {

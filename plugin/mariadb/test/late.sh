@@ -19,7 +19,7 @@ bare() {
 install() { sql main -e "INSTALL SONAME 'ha_weir'" 2>&1; }
 
 start main --skip-networking "${binlog[@]}"
-sql main -e "CREATE DATABASE d; CREATE TABLE d.t (w INT, n INT, PRIMARY KEY(w,n)) ENGINE=Weir; CREATE TABLE d.i (w INT, n INT) ENGINE=InnoDB"
+sql main -e "CREATE DATABASE d; CREATE TABLE d.t (w INT, n INT, PRIMARY KEY(w,n)) ENGINE=Weir"
 for w in 1 2 3 4 5 6 7 8; do
 	seq 100000 | awk -v w=$w '{ print "INSERT INTO t VALUES (" w "," $1 "); SELECT " w "," $1 ";" }' |
 		sql main d --unbuffered >"$directory/said.$w" 2>/dev/null &
