@@ -25,6 +25,12 @@
 //! becomes explicit when the first waiter has looked, and the search starts again from all who wait
 //! there. So a deadlock is found at once or one nap later.
 //!
+//! # Who tells for whom it waits
+//! A listener (`WaitListener`) is told by the thread that waits, when its wait begins. Whoever gets
+//! in the way later (a newcomer who passes, a writer whose lock becomes explicit, one who goes
+//! before the others) rouses those who tell, and they look and tell again: only them, as a hot row
+//! has hundreds who do not.
+//!
 //! # Protocol of the callers
 //! - `register` comes before a transaction's first write. Its outcome is visible to all who look at
 //!   its rows before `end` is called.

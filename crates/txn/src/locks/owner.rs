@@ -29,6 +29,8 @@ pub(super) struct State {
     closed: bool,
     /// Its present wait, or the next one, is to end.
     killed: bool,
+    /// It tells its listener for whom it waits, and has to be told who comes into its way.
+    tells: bool,
     /// The keys that it holds, and the trees of which it holds ranges.
     locks: Targets,
     wait: Wait,
@@ -66,7 +68,8 @@ pub(super) enum Outcome {
 
 impl Owner {
     fn new(id: TxnId) -> Self {
-        let state = State { closed: false, killed: false, locks: Targets::new(), wait: Wait::None };
+        let (closed, killed, tells) = (false, false, false);
+        let state = State { closed, killed, tells, locks: Targets::new(), wait: Wait::None };
         Owner { id, work: AtomicU64::new(0), state: Mutex::new(state), wake: Condvar::new() }
     }
 
@@ -197,6 +200,31 @@ impl Owner {
             Wait::On { roused, .. } => *roused = true,
             _ => debug_assert!(false, "only one who waits is roused"),
         }
+    }
+
+    /// Notes whether it tells a listener for whom it waits.
+    pub(super) fn set_tells(&self, tells: bool) {
+        self.state.lock().tells = tells;
+    }
+
+    /// Rouses it if it tells for whom it waits. Called under the mutex of the target's shard; the
+    /// caller wakes it afterwards.
+    pub(super) fn rouse_to_tell(&self) -> bool {
+        let mut state = self.state.lock();
+        let tells = state.tells;
+        match &mut state.wait {
+            Wait::On { roused, .. } if tells => {
+                *roused = true;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether it has been roused and has not looked.
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn is_roused(&self) -> bool {
+        matches!(self.state.lock().wait, Wait::On { roused: true, .. })
     }
 
     /// Whether it has been roused since it was asked last.

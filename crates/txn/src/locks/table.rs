@@ -11,7 +11,7 @@ use super::place::{Place, Target};
 use super::refused::Refused;
 use super::shard::Shards;
 use super::tally::Size;
-use super::tree_locks::{ToWake, TreeLocks};
+use super::tree_locks::ToWake;
 use super::waits::Next;
 
 /// How long one who was told that a key is free, and found it busy, leaves it to others before it
@@ -33,7 +33,8 @@ pub enum Wait {
 pub trait WaitListener: Send + Sync {
     /// `waiter` is about to wait. Returns whether it is of interest for whom.
     fn begins(&self, waiter: TxnId) -> bool;
-    /// `waiter` waits for `holder`, who has what it wants or comes first. May be told again.
+    /// `waiter` waits for `holder`, who has what it wants or comes first. May be told again, and
+    /// is told of those who come into its way while it waits.
     fn waits_for(&self, waiter: TxnId, holder: TxnId);
     /// Whether, of two who are in a deadlock, `one` is rather to pay for it than `other`, whatever
     /// they have done.
@@ -221,7 +222,7 @@ impl LockTable {
     ) -> Result<Option<Target>, Refused> {
         let Request { tree, place, kind, writer } = *request;
         let (id, tally) = (owner.id(), &self.shards.tally);
-        let mut delayed = SmallVec::new();
+        let (mut delayed, mut to_wake) = (SmallVec::new(), ToWake::new());
         let result = self.shards.lock(tree).with(tree, |locks| {
             if locks.is_dropped {
                 return Err(Refused::Dropped);
@@ -232,6 +233,7 @@ impl LockTable {
                 && locks.grant(writer, place, Kind::Exclusive, tally)
             {
                 delayed = locks.waiting_for(writer.id(), place, Kind::Exclusive);
+                locks.rouse_tellers(writer.id(), place, Kind::Exclusive, &mut to_wake);
             }
             if let (Place::Key(key), None) = (place, writer)
                 && let Some(granted) = locks.grant_at_once(owner, key, kind, tally)
@@ -242,18 +244,21 @@ impl LockTable {
             let Some(holder) = locks.in_the_way(id, place, kind) else {
                 let granted = locks.grant(owner, place, kind, tally);
                 assert!(granted, "transaction {id} has ended and asks for a lock");
+                // It may have passed some who wait.
+                locks.rouse_tellers(id, place, kind, &mut to_wake);
                 return Ok(None);
             };
             if !may_wait {
                 return Err(Refused::WouldWait { holder });
             }
-            let Some(target) = locks.enqueue(owner, place, kind, tally) else {
+            let Some(target) = locks.enqueue(owner, place, kind, tally, &mut to_wake) else {
                 self.counts.kills.add(1);
                 return Err(Refused::Killed);
             };
             self.counts.waits.add(1);
             Ok(Some(target))
         });
+        wake(&to_wake);
         // Its own circles first: a bystander may be in a longer one that is gone with them.
         if let Ok(Some(_)) = result {
             self.end_new_deadlocks(owner);
@@ -276,6 +281,7 @@ impl LockTable {
         let begun = self.clock.now_micros();
         let listener = self.listener.get();
         let asks = listener.filter(|listener| listener.begins(owner.id()));
+        owner.set_tells(asks.is_some());
         let outcome = self.sleep_for(owner, target, limit, begun, asks.map(|asks| &**asks));
         if let Some(listener) = listener {
             listener.ends(owner.id());
@@ -344,8 +350,12 @@ impl LockTable {
     /// Lets a waiter look whether it can have what it waits for.
     pub(super) fn look(&self, owner: &Owner, target: &Target, is_last: bool) -> Next {
         let tally = &self.shards.tally;
-        let look = |locks: &mut TreeLocks| locks.look(owner.id(), target, is_last, tally);
-        self.shards.lock(target.tree()).with(target.tree(), look)
+        let mut to_wake = ToWake::new();
+        let next = self.shards.lock(target.tree()).with(target.tree(), |locks| {
+            locks.look(owner.id(), target, is_last, tally, &mut to_wake)
+        });
+        wake(&to_wake);
+        next
     }
 
     /// Takes the waiter `id` out of the queue of `target`, if it is still there.

@@ -62,6 +62,16 @@ pub(super) struct Waiting {
     pub(super) stage: Stage,
 }
 
+impl Waiting {
+    /// Lets it look again, if it sleeps and tells for whom it waits.
+    pub(super) fn rouse_to_tell(&self, to_wake: &mut ToWake) {
+        let sleeps = matches!(self.stage, Stage::Asleep | Stage::Bars);
+        if sleeps && self.owner.rouse_to_tell() {
+            to_wake.push(Arc::clone(&self.owner));
+        }
+    }
+}
+
 /// One that waits for a range.
 pub(super) struct RangeWaiting {
     pub(super) waiting: Waiting,

@@ -21,6 +21,7 @@ impl TreeLocks {
         place: Place<'_>,
         kind: Kind,
         tally: &Tally,
+        to_wake: &mut ToWake,
     ) -> Option<Target> {
         let in_turn = !self.goes_first(owner.id(), place, kind);
         let rank = Rank { in_turn, ticket: self.next_ticket };
@@ -52,6 +53,9 @@ impl TreeLocks {
                 self.range_waits.insert(at, RangeWaiting { waiting, span: Span::new(from, to) });
                 tally.range_added(self.tree);
             }
+        }
+        if !in_turn {
+            self.rouse_tellers(owner.id(), place, kind, to_wake);
         }
         Some(target)
     }
@@ -154,7 +158,6 @@ impl TreeLocks {
     ) -> bool {
         let Some((waiter, place)) = self.find_waiter(id, target) else { return false };
         let holder = self.blockers_of(waiter, place).next().map(|(owner, ..)| owner.id());
-        let behind = self.behind(id, target);
         let Some((gone, span)) = self.take_waiter(id, target, tally) else { return false };
         gone.owner.end_wait(outcome(holder.unwrap_or(TxnId::NONE)));
         to_wake.push(gone.owner);
@@ -164,28 +167,27 @@ impl TreeLocks {
             (_, None) => return true,
         };
         self.promote(place, tally, to_wake);
-        if let (Some(behind), Target::Row(_, key)) = (behind, target) {
-            self.rouse_asleep(&behind, key, to_wake);
-        }
         true
     }
 
-    /// Who waits for a key directly behind `id`.
-    fn behind(&self, id: TxnId, target: &Target) -> Option<Arc<Owner>> {
-        let Target::Row(_, key) = target else { return None };
-        let from_it = self.rows.get(key)?.waiting.iter().skip_while(|w| w.owner.id() != id);
-        from_it.map(|w| Arc::clone(&w.owner)).nth(1)
+    /// `id` has `kind` at `place` now, or comes first there: those who wait for it too, tell for
+    /// whom they wait, and sleep, look again. Who is about to look or naps tells after that.
+    pub(super) fn rouse_tellers(
+        &self,
+        id: TxnId,
+        place: Place<'_>,
+        kind: Kind,
+        to_wake: &mut ToWake,
+    ) {
+        let waiters = self.blocking_waiters(id, place, kind, None);
+        waiters.for_each(|(waiter, _)| waiter.rouse_to_tell(to_wake));
     }
 
-    /// Lets one who sleeps behind somebody who is gone look again for whom it waits: while that one
-    /// was awake, a newcomer may have passed, of whom this one was not told.
-    fn rouse_asleep(&mut self, owner: &Arc<Owner>, key: &[u8], to_wake: &mut ToWake) {
-        let waiting = self.rows.get(key).map(|row| &row.waiting).into_iter().flatten();
-        let mut its = waiting.filter(|w| w.owner.id() == owner.id() && w.stage == Stage::Asleep);
-        if its.next().is_some() {
-            owner.rouse();
-            to_wake.push(Arc::clone(owner));
-        }
+    /// As `rouse_tellers`, when `id` has what it waited for: who waits in turn knew of it.
+    fn rouse_first_tellers(&self, id: TxnId, place: Place<'_>, kind: Kind, to_wake: &mut ToWake) {
+        let waiters = self.blocking_waiters(id, place, kind, None);
+        let first = waiters.filter(|(waiter, _)| !waiter.rank.in_turn);
+        first.for_each(|(waiter, _)| waiter.rouse_to_tell(to_wake));
     }
 
     /// Something has gone from `place`: grants every waiter whom nobody is in the way of any more,
@@ -230,6 +232,7 @@ impl TreeLocks {
             let granted = self.grant(&waiter.owner, place, kind, tally);
             debug_assert!(granted, "a waiting transaction has not ended");
             waiter.owner.end_wait(Outcome::Granted);
+            self.rouse_first_tellers(*id, place, kind, to_wake);
             to_wake.push(waiter.owner);
             if let Target::Row(_, key) = target {
                 // Who has a range around the key needs no entry.
@@ -266,6 +269,7 @@ impl TreeLocks {
             let granted = self.grant(&owner, Place::Key(key), kind, tally);
             debug_assert!(granted, "a waiting transaction has not ended");
             owner.end_wait(Outcome::Granted);
+            self.rouse_first_tellers(owner.id(), Place::Key(key), kind, to_wake);
             to_wake.push(owner);
         }
         self.tidy_row(key, tally);
@@ -292,6 +296,7 @@ impl TreeLocks {
         target: &Target,
         is_last: bool,
         tally: &Tally,
+        to_wake: &mut ToWake,
     ) -> Next {
         let Some((waiter, place)) = self.find_waiter(id, target) else { return Next::Over };
         let (kind, stage) = (waiter.kind, waiter.stage);
@@ -303,6 +308,7 @@ impl TreeLocks {
             let granted = self.grant(&gone.owner, Place::Key(key), kind, tally);
             debug_assert!(granted, "a waiting transaction has not ended");
             gone.owner.end_wait(Outcome::Granted);
+            self.rouse_first_tellers(id, Place::Key(key), kind, to_wake);
             self.tidy_row(key, tally);
             return Next::Over;
         }

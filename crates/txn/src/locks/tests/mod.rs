@@ -13,6 +13,8 @@ mod queues;
 #[cfg(not(loom))]
 mod ranges;
 #[cfg(not(loom))]
+mod tells;
+#[cfg(not(loom))]
 mod threads;
 #[cfg(not(loom))]
 mod waits;
