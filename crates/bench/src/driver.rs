@@ -2,6 +2,7 @@
 //! what a transaction does.
 use crate::compact::Compact;
 use crate::feed::Feed;
+use crate::host::Ticks;
 use crate::line::line;
 use crate::options::{Options, Phase};
 use crate::section::{Section, latencies};
@@ -220,6 +221,8 @@ struct Sampler<'a, T, J> {
     sampled: u64,
     seconds: u64,
     transactions: u64,
+    /// Of the processors, at the last sample.
+    ticks: Option<Ticks>,
     /// Swapped with a thread's own, so that its lock is held for a moment only.
     spare: Histogram<u64>,
     merged: Histogram<u64>,
@@ -247,6 +250,7 @@ impl<'a, T: Watched, J: Job> Sampler<'a, T, J> {
             sampled: 0,
             seconds: 0,
             transactions: 0,
+            ticks: None,
             spare: latencies(),
             merged: latencies(),
             feed: options.feed.clone(),
@@ -260,6 +264,7 @@ impl<'a, T: Watched, J: Job> Sampler<'a, T, J> {
         let mut warmup = Section::new(first.threads, self.target.counters());
         self.planned = self.crew.clock.now_micros();
         self.sampled = self.planned;
+        self.ticks = Ticks::now();
         self.crew.set_active(first.threads);
         let mut phases: Vec<Section> = Vec::new();
         let mut going_on = true;
@@ -349,6 +354,9 @@ impl<'a, T: Watched, J: Job> Sampler<'a, T, J> {
         section.sample_age(&seen);
         let passed = now - self.sampled;
         section.end_second(passed, transactions - self.transactions, &self.merged, seen);
+        let ticks = Ticks::now();
+        section.note_processors(ticks.zip(self.ticks).and_then(|(now, then)| now.since(&then)));
+        self.ticks = ticks;
         self.transactions = transactions;
         self.sampled = now;
         seen

@@ -1,4 +1,5 @@
 //! The figures of a run or a phase, computed from its seconds.
+use crate::host::ProcessorFigures;
 use crate::section::{Section, latencies, over};
 use crate::target::PageWrites;
 use hdrhistogram::Histogram;
@@ -21,6 +22,8 @@ pub struct Figures {
     pub tps_worst_second_over_mean: f64,
     /// Seconds in which fewer than a tenth of the mean committed.
     pub stalled_seconds: u64,
+    /// What the machine's processors did meanwhile; none where the system does not tell.
+    pub processors: Option<ProcessorFigures>,
     /// How long transactions took.
     pub latency_micros: LatencyMicros,
     /// Bytes of redo per transaction.
@@ -115,6 +118,7 @@ impl Figures {
             tps_cv: rates.cv,
             tps_worst_second_over_mean: rates.worst_over_mean,
             stalled_seconds: rates.stalled,
+            processors: ProcessorFigures::of(sections.iter().flat_map(|s| &s.seconds)),
             latency_micros: LatencyMicros::of(sections),
             redo_bytes_per_transaction: redo_per_transaction,
             page_writes_per_transaction: writes_per_transaction,

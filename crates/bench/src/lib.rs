@@ -13,6 +13,7 @@ mod engine;
 mod fake;
 mod feed;
 mod figures;
+mod host;
 pub mod http;
 mod ledger;
 mod line;
@@ -36,6 +37,7 @@ pub use ack::{AckFile, Acknowledged};
 pub use engine::{Engine, OnRecovery, Opened, open};
 pub use feed::{Column, Feed, Recorded};
 pub use figures::{Figures, LatencyMicros, Rates};
+pub use host::ProcessorFigures;
 pub use options::{
     DoubleWrite, DoubleWriteMode, Durability, Lab, Options, Phase, Phases, WorkloadKind,
 };

@@ -134,6 +134,10 @@ pub struct Series {
     pub redo_bytes_per_second: Vec<f64>,
     /// 99th percentile of the second's latencies, microseconds.
     pub latency_micros_p99: Vec<u64>,
+    /// Processors of the machine that were at work; null where the system does not tell.
+    pub processors_busy: Vec<Option<f64>>,
+    /// Processors that were wanted and that the host gave to others.
+    pub processors_stolen: Vec<Option<f64>>,
     /// Threads at work.
     pub threads: Vec<usize>,
 }
@@ -149,6 +153,8 @@ impl Series {
                 series.page_writes_per_second.push(second.page_writes_per_second);
                 series.redo_bytes_per_second.push(second.redo_bytes_per_second);
                 series.latency_micros_p99.push(second.latency_micros_p99);
+                series.processors_busy.push(second.processors.map(|p| p.busy));
+                series.processors_stolen.push(second.processors.map(|p| p.stolen));
                 series.threads.push(section.threads);
             }
         }

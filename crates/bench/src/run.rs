@@ -110,6 +110,18 @@ pub(crate) fn summary(report: &Report, out: &mut dyn Write) -> Result<()> {
         micros(latency.p999),
         micros(latency.max)
     )?;
+    if let Some(processors) = &figures.processors {
+        writeln!(
+            out,
+            "processors  {:.2} of the machine's {:.0} busy, {:.2} idle, {:.2} taken by the host; CV \
+             of the transactions of a busy second {:.3}",
+            processors.busy_mean,
+            processors.busy_mean + processors.idle_mean + processors.stolen_mean,
+            processors.idle_mean,
+            processors.stolen_mean,
+            processors.tps_over_busy_cv,
+        )?;
+    }
     // A store that does not count has no figures; of a server they are its own affair.
     if report.setup.checkpoint_age_limit_bytes == 0 {
         return durable_how(report, out);

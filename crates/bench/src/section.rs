@@ -1,4 +1,5 @@
 //! What was seen, second by second, in one part of a run (the warm-up, or one phase).
+use crate::host::Processors;
 use crate::target::Counters;
 use hdrhistogram::Histogram;
 
@@ -16,7 +17,7 @@ pub(crate) fn coarse_latencies() -> Histogram<u64> {
 }
 
 /// One second of a run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Second {
     /// Transactions per second, over the time that really passed between the two samples.
     pub(crate) tps: f64,
@@ -26,6 +27,8 @@ pub(crate) struct Second {
     pub(crate) page_writes_per_second: f64,
     pub(crate) redo_bytes_per_second: f64,
     pub(crate) latency_micros_p99: u64,
+    /// Of the machine, where it tells.
+    pub(crate) processors: Option<Processors>,
 }
 
 /// One part of a run.
@@ -88,11 +91,19 @@ impl Section {
             page_writes_per_second: writes as f64 / length,
             redo_bytes_per_second: redo as f64 / length,
             latency_micros_p99: latencies.value_at_quantile(0.99),
+            processors: None,
         });
         self.latencies.add(latencies).expect("all histograms have the same bounds");
         self.micros += micros;
         self.transactions += transactions;
         self.after = seen;
+    }
+
+    /// What the machine's processors did in the second that has ended last.
+    pub(crate) fn note_processors(&mut self, processors: Option<Processors>) {
+        if let Some(last) = self.seconds.last_mut() {
+            last.processors = processors;
+        }
     }
 }
 

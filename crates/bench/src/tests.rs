@@ -204,4 +204,5 @@ fn the_report_is_whole_and_replaces_nothing() {
     );
     assert_eq!(json["raw_sync_rate"], 2.0);
     assert_eq!(json["series"]["tps"].as_array().unwrap().len(), 1);
+    assert_eq!(json["series"]["processors_busy"].as_array().unwrap().len(), 1);
 }
