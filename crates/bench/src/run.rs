@@ -113,8 +113,8 @@ pub(crate) fn summary(report: &Report, out: &mut dyn Write) -> Result<()> {
     if let Some(processors) = &figures.processors {
         writeln!(
             out,
-            "processors  {:.2} of the machine's {:.0} busy, {:.2} idle, {:.2} taken by the host; CV \
-             of the transactions of a busy second {:.3}",
+            "processors  {:.2} of the machine's {:.0} busy, {:.2} idle, {:.2} taken by the host; \
+             CV of the transactions of a busy second {:.3}",
             processors.busy_mean,
             processors.busy_mean + processors.idle_mean + processors.stolen_mean,
             processors.idle_mean,

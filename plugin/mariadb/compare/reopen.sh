@@ -3,6 +3,7 @@
 #   reopen.sh PLUGIN DIRECTORY [REDO_MIB]
 # Rows of one table are updated in batches of 10,000 until there is so much redo behind the checkpoint; the file cache is
 # emptied where that is allowed; then the server is killed, started, and asked until it answers. CHECK TABLE afterwards.
+# What the server itself takes is in that; it is seen from a start after a stop in order.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 plugin=$1 directory=$2 redo=${3:-1600}
@@ -26,18 +27,31 @@ batch() { # engine number
 	local from=$(($2 * 10000 % ROWS))
 	sql "$1" work -e "SET weir_durability=LAZY; UPDATE t SET c=REPEAT(CHAR(65 + $2 % 26), 120) WHERE id > $from AND id <= $from + 10000"
 }
-reopen() { # engine what
-	local begun behind
-	behind=$(age "$1")
-	slay $server
+drop_caches() {
 	sync
 	{ echo 3 >/proc/sys/vm/drop_caches; } 2>/dev/null || echo "reopen: the file cache is as it is"
+}
+started() { # engine: starts its server, and says how many ms it took until it answered
+	local begun
 	begun=$(date +%s%N)
 	start "$1" "${options[@]}"
 	sql "$1" work -e "SELECT COUNT(*) FROM t WHERE id < 10" >/dev/null
-	local took=$((($(date +%s%N) - begun) / 1000000))
+	took=$((($(date +%s%N) - begun) / 1000000))
+}
+reopen() { # engine what
+	local behind crashed
+	behind=$(age "$1")
+	slay $server
+	drop_caches
+	started "$1"
+	crashed=$took
 	[ -z "$(sql "$1" work -e 'CHECK TABLE t' | grep -v OK)" ] || die "$1: CHECK TABLE"
-	echo "reopen: $1, $2: $behind MiB of redo behind the checkpoint, open after $took ms"
+	# What of that is the server's own.
+	mariadb-admin --no-defaults -uroot -S "$sockets/$1" shutdown
+	while kill -0 $server 2>/dev/null; do sleep 0.05; done
+	drop_caches
+	started "$1"
+	echo "reopen: $1, $2: $behind MiB of redo behind the checkpoint, open after $crashed ms; after a stop in order $took ms"
 }
 for engine in InnoDB Weir; do
 	start $engine "${options[@]}"

@@ -1,4 +1,4 @@
-//! The table: registering, asking, waiting, ending.
+//! The table: registering, asking, ending.
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -6,18 +6,13 @@ use smallvec::SmallVec;
 use weir_base::{Clock, Counter, SystemClock, TreeId, TxnId};
 
 use super::kind::Kind;
-use super::owner::{Outcome, Owner, Registry, Woken};
+use super::owner::{Outcome, Owner, Registry};
 use super::place::{Place, Target};
 use super::refused::Refused;
 use super::shard::Shards;
+use super::sleep::WaitListener;
 use super::tally::Size;
 use super::tree_locks::ToWake;
-use super::waits::Next;
-
-/// How long one who was told that a key is free, and found it busy, leaves it to others before it
-/// bars them. A hand-over to a sleeping thread costs a hundredth of that; whoever waits first waits
-/// about so long at most beyond what the others need.
-const NAP: Duration = Duration::from_micros(500);
 
 /// Whether a request may wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,21 +21,6 @@ pub enum Wait {
     No,
     /// At most so long; `Duration::MAX` is for ever.
     Until(Duration),
-}
-
-/// Is told of waits, by the thread that waits and with no lock of the table held. For who has an
-/// order of its own that transactions must follow, and sees that a wait goes against it.
-pub trait WaitListener: Send + Sync {
-    /// `waiter` is about to wait. Returns whether it is of interest for whom.
-    fn begins(&self, waiter: TxnId) -> bool;
-    /// `waiter` waits for `holder`, who has what it wants or comes first. May be told again, and
-    /// is told of those who come into its way while it waits.
-    fn waits_for(&self, waiter: TxnId, holder: TxnId);
-    /// Whether, of two who are in a deadlock, `one` is rather to pay for it than `other`, whatever
-    /// they have done.
-    fn is_rather_victim(&self, one: TxnId, other: TxnId) -> bool;
-    /// The wait of `waiter` is over.
-    fn ends(&self, waiter: TxnId);
 }
 
 /// What the table has done, and what is in it.
@@ -65,20 +45,20 @@ pub struct LockStats {
 }
 
 #[derive(Default)]
-struct Counts {
+pub(super) struct Counts {
     waits: Counter,
-    wait_micros: Counter,
-    deadlocks: Counter,
-    timeouts: Counter,
-    kills: Counter,
+    pub(super) wait_micros: Counter,
+    pub(super) deadlocks: Counter,
+    pub(super) timeouts: Counter,
+    pub(super) kills: Counter,
 }
 
 /// The explicit locks of transactions, and those who wait for them.
 pub struct LockTable {
     pub(super) shards: Shards,
     pub(super) registry: Registry,
-    clock: Arc<dyn Clock>,
-    counts: Counts,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) counts: Counts,
     pub(super) listener: OnceLock<Arc<dyn WaitListener>>,
 }
 
@@ -269,107 +249,6 @@ impl LockTable {
             delayed.iter().for_each(|owner: &Arc<Owner>| self.end_deadlocks(owner));
         }
         result
-    }
-
-    /// Sleeps until the wait of `owner` on `target` is over, at most for `limit`.
-    fn wait_for(
-        &self,
-        owner: &Arc<Owner>,
-        target: &Target,
-        limit: Duration,
-    ) -> Result<(), Refused> {
-        let begun = self.clock.now_micros();
-        let listener = self.listener.get();
-        let asks = listener.filter(|listener| listener.begins(owner.id()));
-        owner.set_tells(asks.is_some());
-        let outcome = self.sleep_for(owner, target, limit, begun, asks.map(|asks| &**asks));
-        if let Some(listener) = listener {
-            listener.ends(owner.id());
-        }
-        let waited_micros = self.clock.now_micros().saturating_sub(begun);
-        self.counts.wait_micros.add(waited_micros);
-        match outcome.expect("a wait ends when it has left its queue") {
-            Outcome::Granted => Ok(()),
-            Outcome::TimedOut { holder } => {
-                self.counts.timeouts.add(1);
-                Err(Refused::TimedOut { holder, waited: Duration::from_micros(waited_micros) })
-            }
-            Outcome::Deadlock { cycle } => {
-                self.counts.deadlocks.add(1);
-                Err(Refused::Deadlock { cycle })
-            }
-            Outcome::Killed => {
-                self.counts.kills.add(1);
-                Err(Refused::Killed)
-            }
-        }
-    }
-
-    fn sleep_for(
-        &self,
-        owner: &Arc<Owner>,
-        target: &Target,
-        limit: Duration,
-        begun: u64,
-        asks: Option<&dyn WaitListener>,
-    ) -> Option<Outcome> {
-        let mut naps = false;
-        loop {
-            // Whoever has come first meanwhile came before it had looked.
-            if let Some(listener) = asks.filter(|_| !naps) {
-                self.tell(listener, owner);
-            }
-            let waited = Duration::from_micros(self.clock.now_micros().saturating_sub(begun));
-            let left = limit.saturating_sub(waited);
-            let nap = naps && left > NAP;
-            let woken = if nap { owner.nap(NAP) } else { owner.sleep(left) };
-            let is_last = match woken {
-                Woken::Over(outcome) => return Some(outcome),
-                Woken::Roused => false,
-                Woken::Late => !nap,
-            };
-            naps = self.look(owner, target, is_last) == Next::Nap;
-            if is_last {
-                // Whoever takes it out of the queue first says how the wait ended.
-                self.end_wait(owner.id(), target, |holder| Outcome::TimedOut { holder });
-                return owner.take_outcome();
-            }
-        }
-    }
-
-    fn tell(&self, listener: &dyn WaitListener, owner: &Owner) {
-        let mut before = Vec::new();
-        self.blockers_of(owner, &mut before);
-        for holder in before.iter().map(|blocker| blocker.owner.id()) {
-            if holder != owner.id() {
-                listener.waits_for(owner.id(), holder);
-            }
-        }
-    }
-
-    /// Lets a waiter look whether it can have what it waits for.
-    pub(super) fn look(&self, owner: &Owner, target: &Target, is_last: bool) -> Next {
-        let tally = &self.shards.tally;
-        let mut to_wake = ToWake::new();
-        let next = self.shards.lock(target.tree()).with(target.tree(), |locks| {
-            locks.look(owner.id(), target, is_last, tally, &mut to_wake)
-        });
-        wake(&to_wake);
-        next
-    }
-
-    /// Takes the waiter `id` out of the queue of `target`, if it is still there.
-    pub(super) fn end_wait(
-        &self,
-        id: TxnId,
-        target: &Target,
-        outcome: impl FnOnce(TxnId) -> Outcome,
-    ) {
-        let mut to_wake = ToWake::new();
-        self.shards.lock(target.tree()).with(target.tree(), |locks| {
-            locks.withdraw(id, target, outcome, &self.shards.tally, &mut to_wake);
-        });
-        wake(&to_wake);
     }
 
     /// Whether `id` would have to wait for `kind` of this key: another transaction holds it
