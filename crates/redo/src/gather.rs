@@ -9,11 +9,18 @@
 //! while, and the way that serves more commits in the same time is kept. (Nothing else tells. Who
 //! comes during a wait says little: with a binary log, most would have met in a later round all the
 //! same; and with many threads fewer writes can go with fewer commits. docs/decisions/gathering.md)
+//! It gives the processor away meanwhile, and gives up when nobody takes it any more: who is
+//! missing then waits for something else, such as a binary log.
 //! Only where writes take long, the writes that it spares count as well: pages need them, which
-//! shows much later.
+//! shows much later. There the leader does not give up.
 
 /// The share of a write's time that a leader waits at most, in percent.
 const PATIENCE_PERCENT: u64 = 75;
+/// A yield that returns within this time has given the processor to nobody.
+const ALONE_MICROS: u64 = 3;
+/// So many of these one after the other, and nobody is about to come: those who are missing wait
+/// for something else, or run on another processor.
+const ALONE_MAX: u32 = 16;
 /// Waiting has to serve so much more, as it gives the processor away again and again.
 const GAIN_LEAST: f64 = 0.04;
 /// Where a write takes longer, the device is what is short: each commit's part in fewer writes
@@ -131,6 +138,20 @@ pub(crate) struct Wait {
     pub(crate) until_arrived: u64,
     /// but no longer than this.
     pub(crate) micros_max: u64,
+    /// Also when nobody takes the processor: the device is what is short.
+    pub(crate) patient: bool,
+}
+
+/// Who gives the processor away, and whether anybody takes it.
+#[derive(Default)]
+pub(crate) struct Alone(u32);
+
+impl Alone {
+    /// A yield took so long. Returns whether nobody takes the processor any more.
+    pub(crate) fn is_sure(&mut self, yielded_micros: u64) -> bool {
+        self.0 = if yielded_micros < ALONE_MICROS { self.0 + 1 } else { 0 };
+        self.0 >= ALONE_MAX
+    }
 }
 
 impl Gather {
@@ -141,12 +162,17 @@ impl Gather {
             return None;
         }
         let micros_max = self.write_micros() * PATIENCE_PERCENT / 100;
-        (micros_max > 0).then_some(Wait { until_arrived, micros_max })
+        let patient = self.is_slow();
+        (micros_max > 0).then_some(Wait { until_arrived, micros_max, patient })
     }
 
     /// Mean time of a durable write.
     fn write_micros(&self) -> u64 {
         self.write_time / 16
+    }
+
+    fn is_slow(&self) -> bool {
+        self.write_micros() > SLOW_WRITE_MICROS
     }
 
     /// How long a waiter should stay awake before it sleeps, in microseconds. With fewer than three
@@ -163,8 +189,8 @@ impl Gather {
     /// arrived by `now`. Gives the number of those that it served.
     pub(crate) fn finished(&mut self, at_close: u64, at_end: u64, micros: u64, now: u64) -> u64 {
         let members = at_close - self.closed_at;
-        let is_slow = self.write_micros() > SLOW_WRITE_MICROS;
-        self.trial.round(members, now.saturating_sub(self.ended_at).min(IDLE_MICROS_MAX), is_slow);
+        let since = now.saturating_sub(self.ended_at).min(IDLE_MICROS_MAX);
+        self.trial.round(members, since, self.is_slow());
         self.ended_at = now;
         self.expected = at_end - self.closed_at;
         self.closed_at = at_close;
@@ -189,18 +215,41 @@ mod tests {
     }
 
     #[test]
+    fn whom_nobody_relieves_gives_up() {
+        let mut alone = Alone::default();
+        for _ in 0..3 {
+            assert!((1..ALONE_MAX).all(|_| !alone.is_sure(1)));
+            assert!(!alone.is_sure(ALONE_MICROS), "somebody ran");
+        }
+        assert_eq!((1..).find(|_: &u32| alone.is_sure(0)), Some(ALONE_MAX));
+    }
+
+    #[test]
+    fn a_leader_is_patient_where_writes_take_long() {
+        let mut gather = Gather::default();
+        for n in 1..50 {
+            gather.finished(8 * n, 8 * n, SLOW_WRITE_MICROS + 1, 1000 * n);
+        }
+        assert_eq!(gather.plan(8 * 49).map(|wait| wait.patient), Some(true));
+    }
+
+    #[test]
     fn a_leader_waits_for_those_who_were_there() {
         let mut gather = Gather::default();
         // Eight threads: one leads, seven arrive meanwhile.
         gather.finished(1, 8, 40, 40);
-        let plan = gather.plan(8).unwrap_or(Wait { until_arrived: 0, micros_max: 0 });
+        let plan =
+            gather.plan(8).unwrap_or(Wait { until_arrived: 0, micros_max: 0, patient: true });
         assert_eq!(
             plan,
-            Wait { until_arrived: 9, micros_max: 30 },
+            Wait { until_arrived: 9, micros_max: 30, patient: false },
             "seven waiting and one to come"
         );
         gather.finished(9, 9, 40, 100);
-        assert_eq!(gather.plan(10), Some(Wait { until_arrived: 17, micros_max: 30 }));
+        assert_eq!(
+            gather.plan(10),
+            Some(Wait { until_arrived: 17, micros_max: 30, patient: false })
+        );
     }
 
     /// Threads in a closed loop: each is released with its round, and comes back after a time of

@@ -1,7 +1,7 @@
 //! The leader's work: gather, seal, write, tell.
 use crate::block::seal;
 use crate::error::{RedoError, Result};
-use crate::gather::Gather;
+use crate::gather::{Alone, Gather};
 use crate::log::{Durability, Log};
 use crate::position::{
     BLOCK, BLOCK_PAYLOAD, block_start, blocks_end, first_in_block, is_inside_block, lsn_of,
@@ -73,17 +73,22 @@ impl Log {
         self.rounds.finish();
     }
 
-    /// Waits, when that pays, for others to join the round.
+    /// Waits, when that pays, for others to join the round, as long as somebody takes the
+    /// processor meanwhile.
     fn gather(&self, gather: &mut Gather, own: Lsn) {
         let before = self.arrived.0.load(Ordering::Relaxed);
         let Some(plan) = gather.plan(before) else { return };
         let start = self.micros();
         let mut after = before;
-        let mut waited = 0;
+        let (mut waited, mut alone) = (0, Alone::default());
         while after < plan.until_arrived && waited < plan.micros_max && own > self.durable() {
+            let began = waited;
             crate::sync::yield_now();
             after = self.arrived.0.load(Ordering::Relaxed);
             waited = self.micros() - start;
+            if alone.is_sure(waited - began) && !plan.patient {
+                break;
+            }
         }
         self.stats.gather_micros.add(waited);
     }
