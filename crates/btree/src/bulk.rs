@@ -128,6 +128,7 @@ impl Tree {
             return Err(e);
         }
         tell(ChainEvent::Used(page, 1))?;
+        tell(ChainEvent::Done)?;
         above.push(Finished { separator: done.first_key, page });
         Ok(())
     }

@@ -28,6 +28,9 @@ pub enum ChainEvent {
     Before(u64),
     /// Pages have been taken into use: the first, and how many one after another.
     Used(PageNo, u32),
+    /// All pages of the group have been told. Does not come behind the last group of a bulk load,
+    /// which commits.
+    Done,
 }
 
 /// What a row holds instead of a long value.
@@ -162,7 +165,7 @@ impl Tree {
         for (first, count) in runs {
             tell(ChainEvent::Used(first, count))?;
         }
-        Ok(())
+        tell(ChainEvent::Done)
     }
 
     /// Turns the bytes of a [`ChainHead`] in `bytes` into the value that it leads to. `false`: the

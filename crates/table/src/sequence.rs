@@ -75,8 +75,11 @@ impl Sequence {
     /// [`Error::Store`].
     pub(crate) fn reset(&self, db: &Db, catalog: &Tree, next: u64) -> Result<(), Error> {
         let mut state = self.state.lock();
-        *state = State { next, end: 1 };
-        self.reserve(db, catalog, &mut state, next.max(2))
+        let mut reset = State { next, end: 1 };
+        self.reserve(db, catalog, &mut reset, next.max(2))?;
+        // Not before: what failed has changed nothing.
+        *state = reset;
+        Ok(())
     }
 
     /// Writes down what really was given out, so that a database closed in order has no gap.

@@ -280,7 +280,11 @@ impl Txn {
                 }
             })
         });
-        made.map_err(|e| why.unwrap_or(e.into()))
+        made.map_err(|e| {
+            // It may be taken back, and waits for admission then.
+            past.work.lock().sealed = false;
+            why.unwrap_or(e.into())
+        })
     }
 
     /// Remembers pages taken, waits before it goes on.
@@ -292,10 +296,16 @@ impl Txn {
     ) -> Result<(), TxnError> {
         match event {
             ChainEvent::Before(bytes) => {
+                past.work.lock().sealed = false;
                 self.make_way(w, past, bytes)?;
                 // Not before: what is pinned and has nothing to carry forward holds the log that
                 // it would wait for (TXN-4).
                 self.pin(w, past);
+                past.work.lock().sealed = true;
+                Ok(())
+            }
+            ChainEvent::Done => {
+                past.work.lock().sealed = false;
                 Ok(())
             }
             ChainEvent::Used(first, count) => {

@@ -1,8 +1,10 @@
 //! What a committed transaction leaves to be done: freeing the chains it replaced, removing the
 //! rows it marked, freeing the pages of a tree it dropped. The commit's group names it all, so a
 //! crash in between only delays it.
+use std::collections::HashSet;
 use std::sync::Arc;
 
+use parking_lot::RwLock;
 use weir_base::{PageNo, TreeId, TxnId};
 use weir_btree::{Action, Admit, Change, Env, Row, Tree};
 use weir_change::{Cleanup, Group, Header, Stored};
@@ -75,47 +77,46 @@ impl Todo {
     }
 }
 
-/// Does what is left of transaction `id` and says in the log that nothing is. `is_everybodys`:
-/// whether all see what that transaction did, and nothing but this is left to do for it.
+/// Whose rest is done, and what there is to know of others for it.
+pub(crate) struct Finish<'a> {
+    pub(crate) env: &'a Arc<Env>,
+    pub(crate) id: TxnId,
+    pub(crate) tree_of: &'a Trees<'a>,
+    /// Whether all see what a transaction did, and nothing but this is left to do for it.
+    pub(crate) is_everybodys: &'a dyn Fn(TxnId) -> bool,
+    /// Trees that nobody may touch any more. Held while a row is removed, so that who drops its
+    /// tree waits for that; and not while admission is waited for, which may come only when others
+    /// get on who want it.
+    pub(crate) dropped: &'a RwLock<HashSet<TreeId>>,
+}
+
+/// Does what is left of a transaction and says in the log that nothing is.
 ///
 /// # Errors
-/// [`TxnError`]; what is left is done when the database is opened again.
-pub(crate) fn finish(
-    env: &Arc<Env>,
-    id: TxnId,
-    todo: &[Todo],
-    tree_of: &Trees<'_>,
-    is_everybodys: &dyn Fn(TxnId) -> bool,
-    admit: &mut Admit<'_>,
-) -> Result<(), TxnError> {
-    let header = Header { txn: Some(id), ..Header::default() };
+/// [`TxnError`]; what is left is to be done later, from the beginning.
+pub(crate) fn finish(f: &Finish<'_>, todo: &[Todo], admit: &mut Admit<'_>) -> Result<(), TxnError> {
     for item in todo {
-        finish_one(env, id, item, tree_of, is_everybodys, admit)?;
+        finish_one(f, item, admit)?;
     }
     admit(64)?;
-    let group = Group::begin(Header { ended: true, ..header });
-    group.commit(env.pool.log())?;
+    let group = Group::begin(Header { txn: Some(f.id), ended: true, ..Header::default() });
+    group.commit(f.env.pool.log())?;
     Ok(())
 }
 
-fn finish_one(
-    env: &Arc<Env>,
-    id: TxnId,
-    item: &Todo,
-    tree_of: &Trees<'_>,
-    is_everybodys: &dyn Fn(TxnId) -> bool,
-    admit: &mut Admit<'_>,
-) -> Result<(), TxnError> {
+fn finish_one(f: &Finish<'_>, item: &Todo, admit: &mut Admit<'_>) -> Result<(), TxnError> {
+    let (env, id) = (f.env, f.id);
     let header = Header { txn: Some(id), ..Header::default() };
     // It may do what others have left, who are known no more.
-    let is_done_with = |writer| writer == id || is_everybodys(writer);
+    let is_done_with = |writer| writer == id || (f.is_everybodys)(writer);
     match item {
         Todo::Chain { first, mark, tree } => {
             Tree::at(env.clone(), *tree, *first).free_chain(*first, *mark, header, admit)?;
         }
         Todo::Row { tree, key } => {
-            if let Some(tree) = tree_of(*tree)? {
-                admit(1024)?;
+            admit(1024)?;
+            let dropped = f.dropped.read();
+            if let Some(tree) = (f.tree_of)(*tree)?.filter(|_| !dropped.contains(tree)) {
                 let change = Change::restoring(header);
                 tree.write(key, &change, &mut |row: Option<Row<'_>>| match row {
                     Some(row) if row.flags.deleted && is_done_with(row.stamp.writer) => {
@@ -132,7 +133,7 @@ fn finish_one(
             // Gone when a crash came after its pages were freed, and before that was known.
             if let Some(piece) = stored::read(env, stored)? {
                 for inner in &piece.todo {
-                    finish_one(env, id, inner, tree_of, is_everybodys, admit)?;
+                    finish_one(f, inner, admit)?;
                 }
                 let tree = Tree::at(env.clone(), TreeId(0), stored.first);
                 tree.free_chain(stored.first, stored.mark, header, admit)?;

@@ -1,7 +1,7 @@
 //! What one transaction did: for each row it changed, what was there before. The same list takes
 //! the transaction back, is carried forward in the log, and gives readers older versions (D5).
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -35,6 +35,8 @@ pub struct Past {
     first: AtomicU64,
     /// Completing it may take long.
     heavy: AtomicBool,
+    /// So many things were left to do when it committed.
+    todos: AtomicUsize,
     rows: Mutex<Rows>,
     /// Held while its owner writes or something is written in its name.
     pub(crate) work: Mutex<Work>,
@@ -108,6 +110,7 @@ impl Past {
             end: AtomicU64::new(0),
             first: AtomicU64::new(0),
             heavy: AtomicBool::new(false),
+            todos: AtomicUsize::new(0),
             rows: Mutex::new(Rows::default()),
             work: Mutex::new(Work::default()),
         }
@@ -147,8 +150,14 @@ impl Past {
         self.heavy.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn set_heavy(&self, is_heavy: bool) {
+    /// How much its commit left to do.
+    pub(crate) fn todos(&self) -> usize {
+        self.todos.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_left(&self, is_heavy: bool, todos: usize) {
         self.heavy.store(is_heavy, Ordering::Relaxed);
+        self.todos.store(todos, Ordering::Relaxed);
     }
 
     /// Where the first record lies that recovery needs of it.

@@ -10,7 +10,7 @@ use weir_btree::{Tree, TreeError};
 use weir_change::{Group, Header, Op};
 use weir_redo::Span;
 
-use crate::cleanup::{Todo, finish};
+use crate::cleanup::{Finish, Todo, finish};
 use crate::error::TxnError;
 use crate::past::{Past, State};
 use crate::planted::PlantedBug;
@@ -21,6 +21,10 @@ use crate::work::Work;
 /// How many commits a version is old before it is looked at whether it is needed: short snapshots
 /// have gone by then.
 const PRUNE_LAG: u64 = 1024;
+
+/// About how many things that commits left are done in a step: it is not admitted, and the log's
+/// own upkeep waits for it.
+const TODOS_MAX: usize = 1024;
 
 impl Writer {
     /// A step of background work: purges, prunes, carries forward. What may take long is left to
@@ -43,41 +47,53 @@ impl Writer {
     pub fn purge_some(&self, max: usize, heavy: bool) -> usize {
         // First, so that whoever waits for all to be done sees this or what is in the list.
         self.completing.fetch_add(1, Ordering::SeqCst);
-        let mut ready = Vec::new();
-        self.registry().take_purgeable(max, heavy, &mut ready);
-        // One that is not complete keeps its place in the log.
-        ready.retain(|past| self.complete(past));
-        if !ready.is_empty() {
+        let (mut ready, mut completed, mut todos) = (Vec::new(), 0, 0);
+        while completed < max && todos < TODOS_MAX {
+            todos += self.registry().take_purgeable(max - completed, heavy, TODOS_MAX, &mut ready);
+            let taken = ready.len();
+            // One that is not complete keeps its place in the log.
+            ready.retain(|past| self.complete(past));
             self.registry().forget(&ready);
+            completed += ready.len();
+            if taken == 0 || ready.len() < taken {
+                break;
+            }
+            ready.clear();
         }
         self.completing.fetch_sub(1, Ordering::SeqCst);
-        ready.len()
+        completed
     }
 
-    /// Does what the commit left to do. The commit stands whatever becomes of that: an engine that
-    /// has halted does it at the next opening. `false`: it was told to quit before all was done.
-    fn complete(&self, past: &Past) -> bool {
+    /// Does what the commit left to do. The commit stands whatever becomes of that. `false`: not
+    /// all could be done. It stays to be done, by [`Writer::tidy`] later, or, where the engine
+    /// quits or has halted, at the next opening.
+    fn complete(&self, past: &Arc<Past>) -> bool {
+        let done = self.try_complete(past).is_ok();
+        if !done && !self.has_quit() {
+            self.registry().complete_later(past);
+        }
+        done
+    }
+
+    fn try_complete(&self, past: &Past) -> Result<(), TxnError> {
         let is_heavy = past.is_heavy();
         // Held all the while: nobody else carries it forward, and what is done is not done twice.
         let mut work = past.work.lock();
-        // What cannot be read is left for the next opening, which says so.
-        let Some(trees) = work.dropped_trees(self).ok().filter(|_| !work.todo.is_empty()) else {
-            return true;
-        };
+        if work.todo.is_empty() {
+            return Ok(());
+        }
+        let trees = work.dropped_trees(self)?;
         // Keeps others off the trees whose pages are about to be freed.
         if !trees.is_empty() {
             self.dropped.write().extend(&trees);
         }
-        // Held all the while: who drops a tree waits for it before the tree's pages are freed.
-        let dropped = self.dropped.read();
         let todo = std::mem::take(&mut work.todo);
         let work = RefCell::new(&mut *work);
         let tree_of = |id| {
             let mut work = work.borrow_mut();
             work.know(self, id)?;
             let tree = work.trees.iter().find(|tree| tree.id() == id).cloned();
-            let tree = if tree.is_some() { tree } else { self.dropped_by_open(past.id(), id)? };
-            Ok(tree.filter(|_| !dropped.contains(&id)))
+            if tree.is_some() { Ok(tree) } else { self.dropped_by_open(past.id(), id) }
         };
         // Little is not admitted, as a rollback is not (TXN-4); much waits like other changes.
         let mut go_on = |bytes| loop {
@@ -90,15 +106,15 @@ impl Writer {
             }
         };
         let is_everybodys = |id| self.registry().is_everybodys(id);
-        let finished = finish(self.env(), past.id(), &todo, &tree_of, &is_everybodys, &mut go_on);
+        let (env, id, dropped) = (self.env(), past.id(), &self.dropped);
+        let f = Finish { env, id, tree_of: &tree_of, is_everybodys: &is_everybodys, dropped };
+        let finished = finish(&f, &todo, &mut go_on);
         if finished.is_ok() {
             trees.iter().for_each(|tree| self.locks().forget_tree(*tree));
-        }
-        let is_done = !is_heavy || !self.has_quit();
-        if !is_done {
+        } else {
             work.into_inner().todo = todo;
         }
-        is_done
+        finished
     }
 
     /// A tree that no name leads to, because a transaction that recovery has found open has dropped
@@ -224,6 +240,11 @@ impl Writer {
         let header = Header { txn: Some(past.id()), ..Header::default() };
         if past.state() != State::Open {
             return Ok(self.repeat_todo(past, &work.todo)?);
+        }
+        // The log has more of it than is known here, or will in a moment: nothing that takes it
+        // back may stand behind its commit.
+        if work.sealed {
+            return Ok(());
         }
         if work.is_clean() && work.xid.is_none() {
             return Ok(());

@@ -178,21 +178,46 @@ impl Writer {
     /// # Errors
     /// [`TxnError`]; the next opening goes on.
     pub fn tidy(&self, rows: usize) -> Result<bool, TxnError> {
+        let taken_back = self.tidy_loser(rows);
+        if matches!(taken_back, Ok(true)) {
+            return taken_back;
+        }
+        // One that cannot be taken back now (its page is damaged, the disk is full) holds nobody
+        // up: what is freed here may be what it waits for.
+        let did = self.purge(1) > 0 || self.archive()?;
+        if did { Ok(true) } else { taken_back }
+    }
+
+    /// `false`: there is no loser. One that fails goes behind the others.
+    fn tidy_loser(&self, rows: usize) -> Result<bool, TxnError> {
         let mut losers = self.losers.lock();
-        let Some(txn) = losers.front_mut() else {
-            drop(losers);
-            return Ok(self.purge(1) > 0 || self.archive()?);
-        };
+        let Some(txn) = losers.front_mut() else { return Ok(false) };
+        match self.take_back_some(txn, rows) {
+            Ok(true) => {
+                losers.pop_front();
+                self.losers_left.fetch_sub(1, Ordering::SeqCst);
+            }
+            Ok(false) => {}
+            Err(e) => {
+                // It is tried again as a whole.
+                txn.over = false;
+                losers.rotate_left(1);
+                return Err(e);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether the whole loser has been taken back now.
+    fn take_back_some(&self, txn: &mut Txn, rows: usize) -> Result<bool, TxnError> {
         if let Some(past) = txn.past().cloned() {
             let depth = past.work.lock().depth();
             take_back(self, &past, depth.saturating_sub(rows), false)?;
             if depth > rows {
-                return Ok(true);
+                return Ok(false);
             }
         }
         txn.rollback(self)?;
-        losers.pop_front();
-        self.losers_left.fetch_sub(1, Ordering::SeqCst);
         Ok(true)
     }
 

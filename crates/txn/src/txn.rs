@@ -290,6 +290,8 @@ impl Txn {
         if !work.todo.is_empty() {
             w.registry().pin(&past, span.start);
         }
+        // It looks open until the registry knows better.
+        work.sealed = true;
         drop(work);
         dropped.into_iter().for_each(|tree| w.locks().tree_dropped(tree));
         self.committed(w, &past);

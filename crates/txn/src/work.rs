@@ -28,6 +28,9 @@ pub(crate) struct Work {
     pub(crate) todo: Vec<Todo>,
     /// It drops a tree.
     pub(crate) drops_tree: bool,
+    /// Its commit, or pages that it takes into use, are about to be in the log or are there
+    /// already, and nothing here says so yet: it is not to be carried forward now.
+    pub(crate) sealed: bool,
     /// The name under which it is prepared.
     pub(crate) xid: Option<Xid>,
     /// What it had locked when it was prepared, as `kept.rs` writes it, if it is to keep that.

@@ -30,8 +30,19 @@ impl Db {
     pub fn check(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<CheckReport, Error> {
         let engine = &self.engine;
         // What transactions have left to do has pages that nothing names.
-        while engine.check_open().is_ok() && engine.writer.tidy(TIDY_ROWS)? {}
+        let untidy = loop {
+            if engine.check_open().is_err() {
+                break None;
+            }
+            match engine.writer.tidy(TIDY_ROWS) {
+                Ok(true) => {}
+                Ok(false) => break None,
+                Err(e) => break Some(e),
+            }
+        };
         let mut report = CheckReport { pages_used: engine.space.used(), ..CheckReport::default() };
+        let problem = |e| format!("what transactions have left cannot be done: {e}");
+        report.problems.extend(untidy.map(problem));
         let of = report.pages_used;
         let mut owners: BTreeMap<PageNo, String> = BTreeMap::new();
         for tree in engine.writer.archive_trees() {

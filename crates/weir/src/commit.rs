@@ -44,8 +44,12 @@ impl Db {
     /// Waits until a commit is as durable as asked. Commits become durable in their order.
     ///
     /// # Errors
-    /// [`Error::Halted`]: then it may or may not survive.
+    /// [`Error::Halted`]: then it may or may not survive. [`Error::Position`]: no commit of this
+    /// database ends there.
     pub fn wait(&self, commit: Commit, durability: Durability) -> Result<(), Error> {
+        if let Some(position) = commit.end.filter(|end| *end > self.engine.log.end()) {
+            return Err(Error::Position(position));
+        }
         commit.end.map_or(Ok(()), |end| self.engine.wait(end, durability))
     }
 

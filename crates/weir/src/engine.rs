@@ -141,25 +141,40 @@ impl Engine {
         if let Some(why) = self.halted() {
             return Err(Error::Halted(why));
         }
+        // Whoever waits to write is told; who has been let on already is seen to below.
+        self.checkpointer.admission().stop("the database has been closed");
         // Before all pages are clean, and nothing can be told from them any more.
         let threads = self.config.background == Background::Threads;
         let observed = threads.then(|| self.observe()).flatten();
         while self.writer.purge_some(64, false) > 0 {}
-        self.log.flush(Durability::Synced)?;
-        self.checkpointer.flush_all()?;
-        if self.registry.is_empty() {
-            let end = self.log.end();
-            self.log.wait(end, Durability::Synced)?;
-            self.checkpointer.write_control(|control| {
-                control.checkpoint = end;
-                control.clean = true;
-            })?;
-        }
+        self.write_all()?;
         if let Some(observed) = observed {
             observed.write(&self.volume);
         }
         self.warm.keep_now();
-        self.checkpointer.admission().stop("the database has been closed");
+        Ok(())
+    }
+
+    /// Writes all pages, and marks the database as closed in order if nobody has anything open.
+    fn write_all(&self) -> Result<(), Error> {
+        for _ in 0..FLUSHES_MAX {
+            self.log.flush(Durability::Synced)?;
+            self.checkpointer.flush_all()?;
+            if !self.registry.is_empty() {
+                break;
+            }
+            let end = self.log.end();
+            self.log.wait(end, Durability::Synced)?;
+            // A transaction may have been dropped meanwhile, or a write have ended that had begun
+            // before the closing: then there are pages behind what was flushed.
+            if self.checkpointer.oldest() >= end {
+                self.checkpointer.write_control(|control| {
+                    control.checkpoint = end;
+                    control.clean = true;
+                })?;
+                break;
+            }
+        }
         Ok(())
     }
 }
@@ -169,6 +184,10 @@ pub(crate) const TIDY_ROWS: usize = 256;
 
 /// How long opening the database may take for that.
 pub(crate) const TIDY_AT_OPEN_MICROS: u64 = 50_000;
+
+/// Pages are written so often at most when the database is closed: nothing is admitted any more, so
+/// there is little more each time. What is left is redone.
+const FLUSHES_MAX: u32 = 100;
 
 /// How long closing the database may take for that.
 const TIDY_AT_CLOSE_MICROS: u64 = 2_000_000;

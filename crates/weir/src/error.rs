@@ -25,6 +25,9 @@ pub enum Error {
     /// A key or value is too long, or not in order.
     #[error(transparent)]
     Input(TreeError),
+    /// To wait for a commit behind the end of the log: of another database, or none.
+    #[error("no commit ends at position {0} of the log: it is of another database, or of none")]
+    Position(weir_base::Lsn),
     /// The disk is full. Reads go on; writes go on once there is room again.
     #[error("{0}")]
     DiskFull(String),

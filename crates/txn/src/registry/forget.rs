@@ -23,20 +23,40 @@ pub(crate) struct Archivable {
 impl Registry {
     /// Takes up to `max` ended transactions that all snapshots, and all to come, see the end of.
     /// They stay known until [`Registry::forget`]. Those that leave much to do wait for who asks
-    /// for `heavy` ones, and hold nobody up.
-    pub(crate) fn take_purgeable(&self, max: usize, heavy: bool, out: &mut Vec<Arc<Past>>) {
+    /// for `heavy` ones, and hold nobody up. Returns how much they left to do; ends where that
+    /// passes `todos`.
+    pub(crate) fn take_purgeable(
+        &self,
+        max: usize,
+        heavy: bool,
+        todos: usize,
+        out: &mut Vec<Arc<Past>>,
+    ) -> usize {
         let mut inner = self.inner.lock();
         let horizon = self.horizon(&inner);
+        let mut left = 0;
         while out.len() < max
+            && left < todos
             && let Some((number, _)) = inner.ended.front().filter(|(number, _)| *number <= horizon)
             && let Some(past) = inner.ended.remove(number)
         {
-            if past.is_heavy() { inner.heavy.push_back(past) } else { out.push(past) }
+            if past.is_heavy() {
+                inner.heavy.push_back(past);
+                continue;
+            }
+            left += past.todos();
+            out.push(past);
         }
         if heavy {
             let some = (max - out.len()).min(inner.heavy.len());
             out.extend(inner.heavy.drain(..some));
         }
+        left
+    }
+
+    /// Something has kept this one from being completed: later, and behind others that wait.
+    pub(crate) fn complete_later(&self, past: &Arc<Past>) {
+        self.inner.lock().heavy.push_back(past.clone());
     }
 
     /// What has ended up to this number is seen by all snapshots, and all to come.

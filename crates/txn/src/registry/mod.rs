@@ -181,7 +181,7 @@ impl Registry {
     pub fn commit(&self, past: &Arc<Past>, spent_for: Option<u64>) -> u64 {
         let unpin = {
             let work = past.work.lock();
-            past.set_heavy(work.is_heavy());
+            past.set_left(work.is_heavy(), work.todo.len());
             work.todo.is_empty()
         };
         self.conclude(past, true, unpin, spent_for.filter(|_| unpin))
@@ -368,13 +368,13 @@ mod tests {
         let number = registry.commit(&writer, None);
         assert!(before.number() < number);
         let mut out = Vec::new();
-        registry.take_purgeable(9, true, &mut out);
+        registry.take_purgeable(9, true, 9, &mut out);
         assert!(out.is_empty(), "a snapshot does not see it");
         let after = registry.snapshot();
         assert!(after.number() >= number);
         assert_eq!(registry.stats().snapshots, 2);
         drop(before);
-        registry.take_purgeable(9, true, &mut out);
+        registry.take_purgeable(9, true, 9, &mut out);
         assert_eq!(out.len(), 1);
         assert!(!registry.is_old(writer.id()) && registry.find(writer.id()).is_some());
         registry.forget(&out);
