@@ -99,3 +99,28 @@ fn a_bulk_load_is_one_transaction() {
     assert!(site.writer.bulk_load(&tree, model.iter()).is_err(), "not empty");
     assert_eq!(rows(&tree).len(), 3_000);
 }
+
+/// Between two pages a bulk load waits for its caller: what it has done so far is carried forward
+/// meanwhile, and does not hold the log.
+#[test]
+fn a_bulk_load_that_waits_for_its_caller_holds_no_log() {
+    let site = site(256, 1 << 20);
+    let (tree, other) = (site.tree(10), site.tree(11));
+    let entries = (0u32..3_000).inspect(|n| {
+        if n % 100 == 0 {
+            for _ in 0..200 {
+                site.writer.put(&other, b"busy", &[*n as u8; 400]).expect("put");
+            }
+            site.writer.carry_forward_all().expect("carried");
+            let oldest = site.registry.oldest().unwrap_or(site.log.end());
+            let age = site.log.end().bytes_since(oldest);
+            assert!(age <= site.log.limit_bytes() / 3, "{age} bytes at {n}");
+        }
+    });
+    let entries = entries.map(|n| (n.to_be_bytes(), [1; 100]));
+    site.writer.bulk_load(&tree, entries).expect("loaded");
+    assert!(site.writer.carried_bytes() > 0);
+    let (loaded, busy) = (rows(&tree), rows(&other));
+    assert_eq!(loaded.len(), 3_000);
+    site.check(&[(&tree, &loaded), (&other, &busy)]);
+}

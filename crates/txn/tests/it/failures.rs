@@ -85,3 +85,58 @@ fn a_broken_device_halts() {
     assert!(site.env.pool.halted().is_some());
     assert_eq!(site.registry.len(), locked, "rows stay locked that could not be taken back");
 }
+
+/// What a commit left to do, and cannot be done now, keeps its place and is done later.
+#[test]
+fn what_cannot_be_completed_is_completed_later() {
+    let site = site(16, 4 << 20);
+    let (tree, other) = (site.tree(10), site.tree(11));
+    let snapshot = site.registry.snapshot();
+    for n in 0u32..6 {
+        site.writer.put(&tree, &n.to_be_bytes(), &[1; 60_000]).expect("put");
+    }
+    for n in 0u32..6 {
+        site.writer.put(&tree, &n.to_be_bytes(), &[2; 20]).expect("put");
+    }
+    let model = rows(&tree);
+    // So many that none of the long values' pages is in memory any more.
+    let others = filled(&site, &other, true);
+    let fault = site.faulty.fail_all("pages", OpKind::Read, Fault::Broken);
+    drop(snapshot);
+    while site.writer.purge(64) > 0 {}
+    assert!(site.registry.oldest().is_some(), "the log that says what is left is kept");
+    site.faulty.remove_rule(fault);
+    while site.writer.purge(64) > 0 {}
+    site.check(&[(&tree, &model), (&other, &others)]);
+}
+
+/// Many rows that were deleted while an old snapshot was held are removed in bounded steps.
+#[test]
+fn a_step_of_purging_is_bounded_by_what_is_left_to_do() {
+    let site = site(256, 4 << 20);
+    let tree = site.tree(10);
+    let keys = |from: u32| (from..from + 500).map(u32::to_be_bytes);
+    for from in (0..4_000).step_by(500) {
+        let mut batch = Batch::default();
+        keys(from).for_each(|key| batch.add(&tree, &key, BatchOp::Put(vec![1; 10])));
+        site.writer.write(&batch).expect("written");
+    }
+    let snapshot = site.registry.snapshot();
+    for from in (0..4_000).step_by(500) {
+        let mut batch = Batch::default();
+        keys(from).for_each(|key| batch.add(&tree, &key, BatchOp::Delete));
+        site.writer.write(&batch).expect("written");
+    }
+    drop(snapshot);
+    let left = || tree.check(&mut |_| {}).expect("a sound tree").marked_rows;
+    let (mut steps, mut before) = (0, left());
+    assert_eq!(before, 4_000);
+    while before > 0 {
+        assert!(site.writer.purge_some(256, false) > 0);
+        let now = left();
+        assert!(before - now <= 1_500, "{before} {now}");
+        (steps, before) = (steps + 1, now);
+    }
+    assert!(steps > 1);
+    site.check(&[(&tree, &Rows::new())]);
+}

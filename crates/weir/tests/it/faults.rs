@@ -197,3 +197,54 @@ fn keys_and_values_that_are_too_long() {
     db.create_tree(&"x".repeat(255)).expect("the longest name");
     assert_sound(&db);
 }
+
+#[test]
+fn a_position_that_no_commit_ends_at() {
+    let volume = SimVolume::new(0);
+    let db = open(&volume).expect("a new database");
+    let foreign = weir::Commit::at(Some(weir::Lsn(1 << 40)));
+    for durability in [Durability::Lazy, Durability::Synced] {
+        let said = text(db.wait(foreign, durability));
+        assert!(said.contains(&(1u64 << 40).to_string()), "{said}");
+    }
+    db.create_tree("t").expect("it goes on");
+}
+
+/// A transaction ends, taken back, while its database is being closed and the pages that it had
+/// changed may have been written: what is found then must not be half of it.
+#[test]
+fn what_ends_while_the_database_is_being_closed() {
+    use std::time::Duration;
+    use weir::{DiskSpec, ThrottledVolume, TxnOptions};
+
+    let volume = SimVolume::new(0);
+    let spec = "300iops,4MiB".parse::<DiskSpec>().expect("a disk");
+    let slow = Arc::new(ThrottledVolume::new(Arc::new(volume.clone()), spec));
+    let config = Config { pool_bytes: 4 << 20, log_bytes: 4 << 20, ..threads() };
+    let db = Db::open_on(slow, config.clone()).expect("a new database");
+    let tree = db.create_tree("t").expect("a tree");
+    let key = |n: u32| n.to_be_bytes();
+    for n in 0..4_000 {
+        tree.put(&key(n), &[1; 200], Durability::Lazy).expect("put");
+    }
+    let mut txn = db.begin(TxnOptions::default());
+    for n in (0..4_000).step_by(40) {
+        txn.put(&tree, &key(n), &[2; 200]).expect("put");
+    }
+    std::thread::scope(|scope| {
+        let closing = scope.spawn(move || db.close());
+        while tree.put(&key(1), &[1; 200], Durability::Lazy).is_ok() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        std::thread::sleep(Duration::from_millis(200));
+        drop(txn);
+        closing.join().expect("it ends").expect("closed");
+    });
+    drop(tree);
+    let db = Db::open_on(Arc::new(volume.clone()), config).expect("opened");
+    let tree = db.tree("t").expect("read").expect("the tree");
+    for n in 0..4_000 {
+        assert_eq!(tree.get(&key(n)).expect("get").as_deref(), Some(&[1; 200][..]), "{n}");
+    }
+    assert_sound(&db);
+}
