@@ -106,15 +106,18 @@ fn a_bulk_load_is_one_transaction() {
 fn a_bulk_load_that_waits_for_its_caller_holds_no_log() {
     let site = site(256, 1 << 20);
     let (tree, other) = (site.tree(10), site.tree(11));
+    let busy = |n: u32| {
+        for i in 0..200 {
+            site.writer.put(&other, b"busy", &[(n + i) as u8; 400]).expect("put");
+        }
+        site.writer.carry_forward_all().expect("carried");
+        let oldest = site.registry.oldest().unwrap_or(site.log.end());
+        let age = site.log.end().bytes_since(oldest);
+        assert!(age <= site.log.limit_bytes() / 2, "{age} bytes after {n} waits");
+    };
     let entries = (0u32..3_000).inspect(|n| {
-        if n % 100 == 0 {
-            for _ in 0..200 {
-                site.writer.put(&other, b"busy", &[*n as u8; 400]).expect("put");
-            }
-            site.writer.carry_forward_all().expect("carried");
-            let oldest = site.registry.oldest().unwrap_or(site.log.end());
-            let age = site.log.end().bytes_since(oldest);
-            assert!(age <= site.log.limit_bytes() / 3, "{age} bytes at {n}");
+        if *n == 1_500 {
+            (0..30).for_each(&busy);
         }
     });
     let entries = entries.map(|n| (n.to_be_bytes(), [1; 100]));
