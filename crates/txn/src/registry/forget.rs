@@ -177,7 +177,7 @@ impl Registry {
         for past in all {
             // Not when it is being purged, or has something left to do.
             if let Some(number) = past.number()
-                && !inner.pins.contains_key(&past.id())
+                && !inner.pins.has(past.id())
                 && inner.ended.remove(number).is_some()
             {
                 self.remove(&mut inner, past.id());

@@ -18,9 +18,11 @@ use crate::gate::Gate;
 use crate::past::{Past, State};
 
 mod forget;
+mod pins;
 mod snapshot;
 
 pub(crate) use forget::Archivable;
+use pins::Pins;
 pub use snapshot::Snapshot;
 
 const SHARDS: usize = 64;
@@ -46,7 +48,7 @@ struct Inner {
     /// Those under way.
     open: BTreeSet<TxnId>,
     /// Where the first record is that recovery would need to take one back, or to complete it.
-    pins: BTreeMap<TxnId, Lsn>,
+    pins: Pins,
     /// Snapshots, by their commit numbers.
     snapshots: BTreeMap<u64, Held>,
     /// Ended, by the number that they ended with.
@@ -100,7 +102,7 @@ impl Registry {
             shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
             inner: Mutex::new(Inner {
                 open: BTreeSet::new(),
-                pins: BTreeMap::new(),
+                pins: Pins::default(),
                 snapshots: BTreeMap::new(),
                 ended: Ended::new(2),
                 heavy: VecDeque::new(),
@@ -169,7 +171,7 @@ impl Registry {
     /// Says that recovery needs nothing of `past` any more.
     pub fn unpin(&self, past: &Past) {
         let mut inner = self.inner.lock();
-        inner.pins.remove(&past.id());
+        inner.pins.remove(past.id());
         past.set_first(None);
     }
 
@@ -207,7 +209,7 @@ impl Registry {
         self.last_commit.store(number, Ordering::Release);
         self.open.fetch_sub(1, Ordering::SeqCst);
         if unpin {
-            inner.pins.remove(&past.id());
+            inner.pins.remove(past.id());
             past.set_first(None);
         }
         let floor = inner.open.first().copied().unwrap_or(past.id());
@@ -236,7 +238,7 @@ impl Registry {
     /// Knows a transaction no more; `raise_low` is to follow.
     fn remove(&self, inner: &mut Inner, id: TxnId) -> bool {
         inner.open.remove(&id);
-        inner.pins.remove(&id);
+        inner.pins.remove(id);
         self.shard(id).write().remove(&id).is_some()
     }
 
@@ -300,14 +302,13 @@ impl Registry {
     /// The oldest record that somebody needs: the checkpoint may not pass it.
     #[must_use]
     pub fn oldest(&self) -> Option<Lsn> {
-        self.inner.lock().pins.values().min().copied()
+        self.inner.lock().pins.oldest()
     }
 
     /// Those whose records begin before `lsn`.
     #[must_use]
     pub fn pinned_before(&self, lsn: Lsn) -> Vec<TxnId> {
-        let inner = self.inner.lock();
-        inner.pins.iter().filter(|(_, from)| **from < lsn).map(|(id, _)| *id).collect()
+        self.inner.lock().pins.before(lsn).collect()
     }
 
     /// How many transactions are open.
