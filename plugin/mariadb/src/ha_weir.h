@@ -194,6 +194,7 @@ public:
   bool commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *info, bool commit) override;
 
 private:
+  bool is_partition() const;
   bool has_primary() const { return table_share->primary_key != MAX_KEY; }
   int make_codecs();
   Weir_index make_index(const KEY *key, int32_t place);

@@ -21,11 +21,22 @@ ha_weir::~ha_weir()
   weir_table_close(m_table);
 }
 
+// Whether the server's table is a partitioned one, of which this is a part.
+bool ha_weir::is_partition() const
+{
+#ifdef WITH_PARTITION_STORAGE_ENGINE
+  return table_share && table_share->partition_info_str;
+#else
+  return false;
+#endif
+}
+
 ulonglong ha_weir::table_flags() const
 {
   // The engine looks for duplicates in the order in which indexes were made. Where that is another one than the
   // server's, REPLACE must not take the last key that it knows for the last one that can meet one.
-  ulonglong order= 0;
+  // Of a partitioned table all partitions must say the same, and EXCHANGE brings in one of another order.
+  ulonglong order= is_partition() ? HA_DUPLICATE_KEY_NOT_IN_ORDER : 0;
   int32_t last= WEIR_ROWS;
   for (const Weir_index &index : m_indexes)
     if (index.unique && index.place != WEIR_ROWS)
