@@ -45,9 +45,13 @@ ulonglong ha_weir::table_flags() const
         order= HA_DUPLICATE_KEY_NOT_IN_ORDER;
       last= index.place;
     }
+  // A range that is empty is not locked at these levels: what the server itself sees to as unique (USING HASH, WITHOUT
+  // OVERLAPS) it is to look at once the row is there for others to meet.
+  const THD *thd= ha_thd();
+  ulonglong unique= thd && thd_tx_isolation(thd) <= ISO_READ_COMMITTED ? HA_CHECK_UNIQUE_AFTER_WRITE : 0;
   // No HA_BINLOG_STMT_CAPABLE: below SERIALIZABLE plain reads take no locks, so statements replayed in the
   // order of their commits need not do the same again.
-  return order | HA_BINLOG_ROW_CAPABLE | HA_REC_NOT_IN_SEQ | HA_NULL_IN_KEY | HA_CAN_INDEX_BLOBS |
+  return order | unique | HA_BINLOG_ROW_CAPABLE | HA_REC_NOT_IN_SEQ | HA_NULL_IN_KEY | HA_CAN_INDEX_BLOBS |
          HA_CAN_VIRTUAL_COLUMNS | HA_REQUIRES_KEY_COLUMNS_FOR_DELETE | HA_PRIMARY_KEY_REQUIRED_FOR_POSITION |
          HA_PRIMARY_KEY_IN_READ_INDEX | HA_PARTIAL_COLUMN_READ | HA_TABLE_SCAN_ON_INDEX | HA_CAN_SQL_HANDLER |
          HA_CAN_SKIP_LOCKED | HA_CAN_TABLES_WITHOUT_ROLLBACK | HA_CAN_GEOMETRY | HA_CAN_BIT_FIELD |
