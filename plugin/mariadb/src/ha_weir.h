@@ -291,6 +291,8 @@ private:
   bool m_guesses, m_guessed;
   // A weir_lock, and whether what others have locked is passed over.
   uint32_t m_lock;
+  // The lock that was settled when the table came into use: LOCK TABLES and triggers go by it later.
+  uint32_t m_table_lock;
   bool m_skip_locked;
   bool m_keyread;
   bool m_copying;
