@@ -210,10 +210,12 @@ private:
 
   // Reading.
   void mark_locks();
+  void mark_locks_end();
   int open_scan(int32_t place, const std::string &from, const std::string *to, bool down);
   void close_scan();
   void suspend_scan();
   int step(uchar *buf);
+  int step_on(uchar *buf);
   int step_to(uchar *buf, bool down);
   int read_row(uchar *buf, const uchar *key, size_t length);
   int decode(uchar *buf, const uchar *key, size_t key_length, const uchar *row, size_t row_length);
@@ -284,8 +286,8 @@ private:
   Key_codec m_primary;
   Row_codec m_row;
 
-  // Before the row that was read last was locked; whether that is kept in mind.
-  size_t m_lock_mark;
+  // Before and behind the locks of the row that was read last; whether they are kept in mind.
+  size_t m_lock_mark, m_lock_end;
   bool m_unlocks;
   // Whether rows that others have are shown as committed last, instead of being waited for; whether the last one was.
   bool m_guesses, m_guessed;
