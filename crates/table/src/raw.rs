@@ -237,11 +237,12 @@ impl RawTable {
         Ok(Some(Parts::of(key, &value)?.primary.to_vec()))
     }
 
-    /// Releases the locks of rows and entries that the transaction has come to hold since a mark
-    /// ([`Txn::lock_mark`]), not those of ranges nor of definitions (TABLE-3): of what it has read
-    /// for a change and does not want after all. For the levels below REPEATABLE READ.
-    pub fn release_since(&self, txn: &Txn, mark: usize) {
-        txn.release_since(mark, &self.shared.catalog);
+    /// Releases the locks of this table's rows and entries that the transaction has come to hold
+    /// between two marks ([`Txn::lock_mark`]), not those of ranges nor of definitions (TABLE-3): of
+    /// what it has read for a change and does not want after all. For the levels below REPEATABLE
+    /// READ.
+    pub fn release_between(&self, txn: &Txn, marks: std::ops::Range<usize>) {
+        txn.release_between(marks, std::iter::once(&self.primary).chain(&self.indexes));
     }
 
     /// Takes `count` auto-increment numbers in a row, none above `max`, and returns the first. They

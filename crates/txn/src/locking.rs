@@ -1,4 +1,5 @@
 //! How a transaction asks for locks, and reads rows that it locks.
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
@@ -84,18 +85,23 @@ impl Txn {
         }
     }
 
-    /// A point to go back to with [`Txn::release_since`].
+    /// A point for [`Txn::release_between`].
     #[must_use]
     pub fn lock_mark(&self) -> usize {
         self.owner.as_ref().map_or(0, |owner| owner.mark())
     }
 
-    /// Releases the locks of keys (not of ranges) that it has come to hold since the mark, but
-    /// those in the tree `kept`. For rows that were looked at and not changed; at the levels below
-    /// REPEATABLE READ, where nobody counts on their staying as they are.
-    pub fn release_since(&self, w: &Writer, mark: usize, kept: &Tree) {
+    /// Releases the locks of keys (not of ranges) that it has come to hold between two marks, in
+    /// trees of which `wanted` is true. For rows that were looked at and not changed; at the levels
+    /// below REPEATABLE READ, where nobody counts on their staying as they are.
+    pub fn release_between(
+        &self,
+        w: &Writer,
+        marks: Range<usize>,
+        wanted: impl Fn(TreeId) -> bool,
+    ) {
         if let Some(owner) = &self.owner {
-            w.locks().release_since(owner, mark, kept.id());
+            w.locks().release_between(owner, marks, wanted);
         }
     }
 

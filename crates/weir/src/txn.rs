@@ -348,17 +348,22 @@ impl Txn {
         TxnCursor::new(Walk::Locking(LockingCursor::new(tree.raw.clone(), Kind::Share)))
     }
 
-    /// A point to go back to with [`Txn::release_since`].
+    /// A point for [`Txn::release_between`].
     #[must_use]
     pub fn lock_mark(&self) -> usize {
         self.raw.lock_mark()
     }
 
-    /// Releases the locks of keys, not of ranges, that it has come to hold since the mark, but
-    /// those in the tree `kept`: of rows that it has read for a change and does not want after all.
-    /// For the levels below REPEATABLE READ.
-    pub fn release_since(&self, mark: usize, kept: &Tree) {
-        self.raw.release_since(&self.engine.writer, mark, &kept.raw);
+    /// Releases the locks of keys, not of ranges, that it has come to hold between two marks, in
+    /// these trees: of rows that it has read for a change and does not want after all. For the
+    /// levels below REPEATABLE READ.
+    pub fn release_between<'a>(
+        &self,
+        marks: std::ops::Range<usize>,
+        trees: impl Iterator<Item = &'a Tree> + Clone,
+    ) {
+        let wanted = |id| trees.clone().any(|tree| tree.raw.id() == id);
+        self.raw.release_between(&self.engine.writer, marks, wanted);
     }
 
     /// A point to go back to.

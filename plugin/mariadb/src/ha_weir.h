@@ -194,6 +194,7 @@ public:
   bool commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *info, bool commit) override;
 
 private:
+  bool is_partition() const;
   bool has_primary() const { return table_share->primary_key != MAX_KEY; }
   int make_codecs();
   Weir_index make_index(const KEY *key, int32_t place);
@@ -209,10 +210,12 @@ private:
 
   // Reading.
   void mark_locks();
+  void mark_locks_end();
   int open_scan(int32_t place, const std::string &from, const std::string *to, bool down);
   void close_scan();
   void suspend_scan();
   int step(uchar *buf);
+  int step_on(uchar *buf);
   int step_to(uchar *buf, bool down);
   int read_row(uchar *buf, const uchar *key, size_t length);
   int decode(uchar *buf, const uchar *key, size_t key_length, const uchar *row, size_t row_length);
@@ -283,13 +286,15 @@ private:
   Key_codec m_primary;
   Row_codec m_row;
 
-  // Before the row that was read last was locked; whether that is kept in mind.
-  size_t m_lock_mark;
+  // Before and behind the locks of the row that was read last; whether they are kept in mind.
+  size_t m_lock_mark, m_lock_end;
   bool m_unlocks;
   // Whether rows that others have are shown as committed last, instead of being waited for; whether the last one was.
   bool m_guesses, m_guessed;
   // A weir_lock, and whether what others have locked is passed over.
   uint32_t m_lock;
+  // The lock that was settled when the table came into use: LOCK TABLES and triggers go by it later.
+  uint32_t m_table_lock;
   bool m_skip_locked;
   bool m_keyread;
   bool m_copying;

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 
+#include <sql_parse.h>
+
 #include "variables.h"
 
 ha_weir::ha_weir(handlerton *hton, TABLE_SHARE *share)
     : handler(hton, share), m_share(nullptr), m_table(nullptr), m_trx(nullptr), m_own(nullptr), m_trx_found(false), m_lock_mark(0),
-      m_unlocks(false), m_guesses(false), m_guessed(false), m_lock(WEIR_LOCK_NONE),
+      m_lock_end(0), m_unlocks(false), m_guesses(false), m_guessed(false), m_lock(WEIR_LOCK_NONE), m_table_lock(WEIR_LOCK_NONE),
       m_skip_locked(false), m_keyread(false), m_copying(false), m_copied(0), m_scan(nullptr), m_found(),
       m_place(WEIR_ROWS), m_down(false), m_on(false), m_bounded(false), m_beyond(0), m_by_handler(false), m_row_id(),
       m_mrr_of_join(false), m_number_error(0), m_duplicate(MAX_KEY), m_foreign_epoch(0), m_foreign_busy(0)
@@ -21,11 +23,22 @@ ha_weir::~ha_weir()
   weir_table_close(m_table);
 }
 
+// Whether the server's table is a partitioned one, of which this is a part.
+bool ha_weir::is_partition() const
+{
+#ifdef WITH_PARTITION_STORAGE_ENGINE
+  return table_share && table_share->partition_info_str;
+#else
+  return false;
+#endif
+}
+
 ulonglong ha_weir::table_flags() const
 {
   // The engine looks for duplicates in the order in which indexes were made. Where that is another one than the
   // server's, REPLACE must not take the last key that it knows for the last one that can meet one.
-  ulonglong order= 0;
+  // Of a partitioned table all partitions must say the same, and EXCHANGE brings in one of another order.
+  ulonglong order= is_partition() ? HA_DUPLICATE_KEY_NOT_IN_ORDER : 0;
   int32_t last= WEIR_ROWS;
   for (const Weir_index &index : m_indexes)
     if (index.unique && index.place != WEIR_ROWS)
@@ -34,9 +47,13 @@ ulonglong ha_weir::table_flags() const
         order= HA_DUPLICATE_KEY_NOT_IN_ORDER;
       last= index.place;
     }
+  // A range that is empty is not locked at these levels: what the server itself sees to as unique (USING HASH, WITHOUT
+  // OVERLAPS) it is to look at once the row is there for others to meet.
+  const THD *thd= ha_thd();
+  ulonglong unique= thd && thd_tx_isolation(thd) <= ISO_READ_COMMITTED ? HA_CHECK_UNIQUE_AFTER_WRITE : 0;
   // No HA_BINLOG_STMT_CAPABLE: below SERIALIZABLE plain reads take no locks, so statements replayed in the
   // order of their commits need not do the same again.
-  return order | HA_BINLOG_ROW_CAPABLE | HA_REC_NOT_IN_SEQ | HA_NULL_IN_KEY | HA_CAN_INDEX_BLOBS |
+  return order | unique | HA_BINLOG_ROW_CAPABLE | HA_REC_NOT_IN_SEQ | HA_NULL_IN_KEY | HA_CAN_INDEX_BLOBS |
          HA_CAN_VIRTUAL_COLUMNS | HA_REQUIRES_KEY_COLUMNS_FOR_DELETE | HA_PRIMARY_KEY_REQUIRED_FOR_POSITION |
          HA_PRIMARY_KEY_IN_READ_INDEX | HA_PARTIAL_COLUMN_READ | HA_TABLE_SCAN_ON_INDEX | HA_CAN_SQL_HANDLER |
          HA_CAN_SKIP_LOCKED | HA_CAN_TABLES_WITHOUT_ROLLBACK | HA_CAN_GEOMETRY | HA_CAN_BIT_FIELD |
@@ -217,26 +234,37 @@ bool ha_weir::get_error_message(int error, String *buf)
   return false;
 }
 
-// Whether what a statement reads on its way to a change is read as committed last, with shared locks: from
-// REPEATABLE READ on, as InnoDB's users know it. Reading from the snapshot would build on what is gone.
+// Whether what a statement reads on its way is read as committed last, with shared locks: from REPEATABLE READ on all but
+// plain SELECTs, as InnoDB's users know it. Building on the snapshot would be building on what is gone.
 static bool reads_for_change(THD *thd)
 {
   if (thd_tx_isolation(thd) < ISO_REPEATABLE_READ)
     return false;
-  switch (thd_sql_command(thd))
+  int command= thd_sql_command(thd);
+  switch (command)
   {
-  case SQLCOM_INSERT:
-  case SQLCOM_INSERT_SELECT:
-  case SQLCOM_REPLACE:
-  case SQLCOM_REPLACE_SELECT:
-  case SQLCOM_UPDATE:
-  case SQLCOM_UPDATE_MULTI:
-  case SQLCOM_DELETE:
-  case SQLCOM_DELETE_MULTI:
-  case SQLCOM_CREATE_TABLE:
-    return true;
-  default:
+  case SQLCOM_SELECT:
+  case SQLCOM_CHECKSUM:
+  case SQLCOM_ANALYZE:
+  case SQLCOM_OPTIMIZE:
+  case SQLCOM_CHECK:
+  case SQLCOM_REPAIR:
+  case SQLCOM_ALTER_TABLE:
+  case SQLCOM_CREATE_INDEX:
+  case SQLCOM_DROP_INDEX:
+  case SQLCOM_CREATE_SEQUENCE:
+  case SQLCOM_HA_OPEN:
+  case SQLCOM_HA_READ:
+  case SQLCOM_HA_CLOSE:
+  // The server reads for itself.
+  case SQLCOM_CHANGE_MASTER:
+  case SQLCOM_SLAVE_START:
     return false;
+  // A condition in a procedure; or the server reads for itself, too.
+  case SQLCOM_END:
+    return thd->spcont != nullptr;
+  default:
+    return !(sql_command_flags[command] & CF_STATUS_COMMAND);
   }
 }
 
@@ -249,7 +277,7 @@ int ha_weir::external_lock(THD *thd, int lock_type)
     Transaction *trx= m_trx_found ? nullptr : m_trx;
     m_trx= nullptr;
     m_trx_found= false;
-    m_lock= WEIR_LOCK_NONE;
+    m_lock= m_table_lock= WEIR_LOCK_NONE;
     int error_of_end= trx ? trx->leave_table() : 0;
     return error ? error : error_of_end;
   }
@@ -257,7 +285,7 @@ int ha_weir::external_lock(THD *thd, int lock_type)
   m_trx_found= false;
   m_trx->enter_table();
   if (lock_type == F_WRLCK)
-    m_lock= WEIR_LOCK_UPDATE;
+    m_lock= m_table_lock= WEIR_LOCK_UPDATE;
   // What ALTER fills is nobody's to see, or to take back row by row, before it gets its name.
   m_copying= lock_type == F_WRLCK && !strncmp(table_share->table_name.str, "#sql-alter", 10);
   m_copied= 0;
@@ -267,15 +295,19 @@ int ha_weir::external_lock(THD *thd, int lock_type)
   return m_trx->begin_statement();
 }
 
+// Under LOCK TABLES, and within what a statement calls: whether others' reads are locked was settled with the tables.
 int ha_weir::start_stmt(THD *thd, thr_lock_type lock_type)
 {
   m_trx= Transaction::of(thd);
+  m_skip_locked= lock_type == TL_READ_SKIP_LOCKED || lock_type == TL_WRITE_SKIP_LOCKED;
   if (lock_type >= TL_FIRST_WRITE)
     m_lock= WEIR_LOCK_UPDATE;
-  else if (lock_type == TL_READ_WITH_SHARED_LOCKS || reads_for_change(thd))
+  else if (lock_type == TL_READ_WITH_SHARED_LOCKS || lock_type == TL_READ_SKIP_LOCKED)
     m_lock= WEIR_LOCK_SHARE;
-  else
+  else if (thd_sql_command(thd) == SQLCOM_SELECT && lock_type == TL_READ)
     m_lock= WEIR_LOCK_NONE;
+  else
+    m_lock= m_table_lock;
   read_temporary_with_locks();
   m_unlocks= thd_tx_isolation(thd) <= ISO_READ_COMMITTED;
   return m_trx->begin_statement();
@@ -315,6 +347,7 @@ THR_LOCK_DATA **ha_weir::store_lock(THD *thd, THR_LOCK_DATA **to, thr_lock_type 
     m_lock= WEIR_LOCK_SHARE;
   else
     m_lock= WEIR_LOCK_NONE;
+  m_table_lock= m_lock;
   return to;
 }
 

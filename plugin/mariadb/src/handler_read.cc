@@ -20,6 +20,14 @@ void ha_weir::mark_locks()
 {
   if (m_unlocks && m_lock != WEIR_LOCK_NONE)
     weir_txn_lock_mark(txn(), &m_lock_mark);
+  m_lock_end= m_lock_mark;
+}
+
+// And behind it: by the time that the server does not want the row, others of the join may have locked theirs.
+void ha_weir::mark_locks_end()
+{
+  if (m_unlocks && m_lock != WEIR_LOCK_NONE && txn())
+    weir_txn_lock_mark(txn(), &m_lock_end);
 }
 
 // The row that was read last does not fit: others may have it. From REPEATABLE READ on, nobody may make it fit.
@@ -28,7 +36,8 @@ void ha_weir::unlock_row()
   if (m_guessed)
     m_guessed= false;
   else if (m_unlocks && m_lock != WEIR_LOCK_NONE)
-    weir_table_release_locks(m_table, txn(), m_lock_mark);
+    weir_table_release_locks(m_table, txn(), m_lock_mark, m_lock_end);
+  m_lock_end= m_lock_mark;
 }
 
 // An UPDATE need not wait for a row that somebody else has if it would not change it anyway.
@@ -105,6 +114,13 @@ int ha_weir::read_row(uchar *buf, const uchar *key, size_t length)
 // Moves the walk on and reads what it comes to.
 int ha_weir::step(uchar *buf)
 {
+  int error= step_on(buf);
+  mark_locks_end();
+  return error;
+}
+
+int ha_weir::step_on(uchar *buf)
+{
   for (;;)
   {
     if (thd_killed(ha_thd()))
@@ -141,6 +157,7 @@ int ha_weir::step(uchar *buf)
         fits= handler_rowid_filter_check(this);
       if (fits == CHECK_NEG)
       {
+        mark_locks_end();
         unlock_row();
         continue;
       }
@@ -219,7 +236,9 @@ int ha_weir::rnd_pos(uchar *buf, uchar *pos)
   else
     key.assign(reinterpret_cast<char *>(pos), sizeof(m_row_id));
   mark_locks();
-  return read_row(buf, reinterpret_cast<const uchar *>(key.data()), key.size());
+  int error= read_row(buf, reinterpret_cast<const uchar *>(key.data()), key.size());
+  mark_locks_end();
+  return error;
 }
 
 int ha_weir::cmp_ref(const uchar *a, const uchar *b)
@@ -280,6 +299,7 @@ int ha_weir::index_read_map(uchar *buf, const uchar *key, key_part_map parts, ha
     m_beyond= 0;
     mark_locks();
     int error= read_row(buf, reinterpret_cast<const uchar *>(from.data()), from.size());
+    mark_locks_end();
     // Others may make the row that is not there.
     if (error == HA_ERR_KEY_NOT_FOUND)
       unlock_row();

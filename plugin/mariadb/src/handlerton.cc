@@ -60,7 +60,12 @@ int savepoint_release(handlerton *, THD *thd, void *savepoint)
   return Transaction::of(thd)->savepoint_release(*static_cast<uint64_t *>(savepoint));
 }
 
-bool savepoint_rollback_can_release_mdl(handlerton *, THD *) { return true; }
+// Locks of rows stay over ROLLBACK TO SAVEPOINT, and whoever changes a definition is not to wait for them.
+bool savepoint_rollback_can_release_mdl(handlerton *, THD *thd)
+{
+  Transaction *trx= Transaction::find(thd);
+  return !trx || !trx->txn() || weir_txn_number(trx->txn()) == 0;
+}
 
 int start_consistent_snapshot(handlerton *, THD *thd)
 {

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "engine.h"
+#include <set_var.h>
 #include "transaction.h"
 
 namespace
@@ -114,11 +115,19 @@ uint32_t weir_durability_of(THD *thd)
   return codes[THDVAR(thd, durability)];
 }
 
+// SELECT ... NOWAIT and WAIT n set the server's variable for the statement. For a session it is about definitions.
+static bool says_how_long(THD *thd)
+{
+  List_iterator_fast<set_var_base> set(thd->lex->stmt_var_list);
+  while (set_var_base *one= set++)
+    if (one->is_system() && !strcmp(static_cast<set_var *>(one)->var->name.str, "lock_wait_timeout"))
+      return true;
+  return false;
+}
+
 ulonglong weir_lock_wait_millis(THD *thd)
 {
-  ulonglong own= THDVAR(thd, lock_wait_timeout);
-  // SELECT ... NOWAIT and WAIT n set the server's variable for the statement.
-  return 1000 * std::min<ulonglong>(own, thd->variables.lock_wait_timeout);
+  return 1000 * (says_how_long(thd) ? thd->variables.lock_wait_timeout : THDVAR(thd, lock_wait_timeout));
 }
 
 namespace

@@ -1,4 +1,5 @@
 //! A transaction as the lock table knows it: what it holds, and what it waits for.
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,8 @@ use crate::by_txn::ByTxn;
 use super::place::Target;
 use super::refused::Edge;
 use super::sync::{AtomicU64, Condvar, Guard, Mutex, Ordering};
+use super::table::{LockTable, wake};
+use super::tree_locks::ToWake;
 
 /// A registered transaction.
 pub struct Owner {
@@ -24,6 +27,9 @@ pub struct Owner {
 /// Most transactions lock a table's definition and one or two of its rows.
 pub(super) type Targets = SmallVec<[Target; 3]>;
 
+/// In the place of what was released before others that came later.
+const RELEASED: Target = Target::Ranges(TreeId(0));
+
 pub(super) struct State {
     /// It has ended: nothing may be added to `locks` any more.
     closed: bool,
@@ -33,6 +39,8 @@ pub(super) struct State {
     tells: bool,
     /// The keys that it holds, and the trees of which it holds ranges.
     locks: Targets,
+    /// How many of `locks` are [`RELEASED`]: others are still found by their places.
+    released: usize,
     wait: Wait,
 }
 
@@ -69,7 +77,8 @@ pub(super) enum Outcome {
 impl Owner {
     fn new(id: TxnId) -> Self {
         let (closed, killed, tells) = (false, false, false);
-        let state = State { closed, killed, tells, locks: Targets::new(), wait: Wait::None };
+        let (locks, wait) = (Targets::new(), Wait::None);
+        let state = State { closed, killed, tells, locks, released: 0, wait };
         Owner { id, work: AtomicU64::new(0), state: Mutex::new(state), wake: Condvar::new() }
     }
 
@@ -97,7 +106,7 @@ impl Owner {
         self.work.load(Ordering::Relaxed)
     }
 
-    /// A point to go back to with [`super::LockTable::release_since`].
+    /// A point for [`super::LockTable::release_between`]; it stays where it is.
     #[must_use]
     pub fn mark(&self) -> usize {
         self.state.lock().locks.len()
@@ -107,10 +116,29 @@ impl Owner {
     /// and returns them.
     pub(super) fn take_rows_since(&self, mark: usize, kept: TreeId) -> Targets {
         let mut state = self.state.lock();
+        state.take_released_out();
         let mark = mark.min(state.locks.len());
         let goes = |target: &Target| matches!(target, Target::Row(tree, _) if *tree != kept);
         let (rows, others): (Targets, Targets) = state.locks.drain(mark..).partition(goes);
         state.locks.extend(others);
+        rows
+    }
+
+    /// Forgets the rows that it has come to hold something at between two marks, in trees of which
+    /// `wanted` is true, and returns them.
+    fn take_rows_between(&self, marks: Range<usize>, wanted: impl Fn(TreeId) -> bool) -> Targets {
+        let mut state = self.state.lock();
+        let mut rows = Targets::new();
+        for at in marks.start..marks.end.min(state.locks.len()) {
+            if matches!(&state.locks[at], Target::Row(tree, _) if wanted(*tree)) {
+                rows.push(std::mem::replace(&mut state.locks[at], RELEASED));
+                state.released += 1;
+            }
+        }
+        while state.released > 0 && state.locks.last() == Some(&RELEASED) {
+            state.locks.pop();
+            state.released -= 1;
+        }
         rows
     }
 
@@ -128,17 +156,20 @@ impl Owner {
         let mut state = self.state.lock();
         debug_assert!(matches!(state.wait, Wait::None), "a waiting transaction cannot end");
         state.closed = true;
+        state.take_released_out();
         std::mem::take(&mut state.locks)
     }
 
     /// Whether it holds nothing: then nobody waits for it but who queues behind it.
     pub(super) fn holds_nothing(&self) -> bool {
-        self.state.lock().locks.is_empty()
+        let state = self.state.lock();
+        state.locks.len() == state.released
     }
 
     /// Where it holds something.
     pub(super) fn targets(&self) -> Targets {
-        self.state.lock().locks.clone()
+        let state = self.state.lock();
+        state.locks.iter().filter(|target| **target != RELEASED).cloned().collect()
     }
 
     /// Begins a wait, unless it has been killed. Called under the mutex of the target's shard.
@@ -263,6 +294,37 @@ impl Owner {
     /// How its wait ended, if it has.
     pub(super) fn take_outcome(&self) -> Option<Outcome> {
         taken(&mut self.state.lock())
+    }
+}
+
+impl State {
+    fn take_released_out(&mut self) {
+        if std::mem::take(&mut self.released) > 0 {
+            self.locks.retain(|target| *target != RELEASED);
+        }
+    }
+}
+
+impl LockTable {
+    /// Releases the locks of keys that `owner` has come to hold between two marks
+    /// ([`Owner::mark`]), in trees of which `wanted` is true: of rows that it has looked at and
+    /// wants nothing of. What it held before it keeps, also if it has asked again; and the places
+    /// of all others stay, so that their marks are good.
+    /// The lock of a row that it has written may be among them, made explicit by somebody who waits
+    /// for it: who is woken looks at the row again, and makes it anew.
+    pub fn release_between(
+        &self,
+        owner: &Owner,
+        marks: Range<usize>,
+        wanted: impl Fn(TreeId) -> bool,
+    ) {
+        let mut to_wake = ToWake::new();
+        for target in owner.take_rows_between(marks, wanted) {
+            self.shards.lock(target.tree()).with(target.tree(), |locks| {
+                locks.release(owner.id(), &target, &self.shards.tally, &mut to_wake);
+            });
+        }
+        wake(&to_wake);
     }
 }
 
