@@ -1,5 +1,6 @@
 //! Where the log must be kept from, by transaction and by position: asked some hundred times a
-//! second, under the registry's mutex, while an old snapshot may have a hundred thousand of them kept.
+//! second, under the registry's mutex, while an old snapshot may have a hundred thousand of them
+//! kept.
 use std::collections::{BTreeMap, BTreeSet};
 
 use weir_base::{Lsn, TxnId};
