@@ -658,9 +658,9 @@ enum weir_code weir_table_find_for_update(struct weir_table *table,
                                           struct weir_bytes key,
                                           struct weir_bytes *primary_key);
 
-// Releases the locks of the table's rows and entries, not of ranges, that a transaction has come to
-// hold between two marks (weir_txn_lock_mark): of what it has read for a change and does not want
-// after all. For the levels below WEIR_REPEATABLE_READ.
+// Releases the locks of the table's rows and entries, not of ranges, that a transaction has come
+// to hold between two marks (weir_txn_lock_mark): of what it has read for a change and does not
+// want after all. For the levels below WEIR_REPEATABLE_READ.
 enum weir_code weir_table_release_locks(const struct weir_table *table,
                                         const struct weir_txn *txn,
                                         size_t from,

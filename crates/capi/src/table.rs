@@ -286,9 +286,9 @@ pub unsafe extern "C" fn weir_table_find_for_update(
     })
 }
 
-/// Releases the locks of the table's rows and entries, not of ranges, that a transaction has come to
-/// hold between two marks (weir_txn_lock_mark): of what it has read for a change and does not want
-/// after all. For the levels below WEIR_REPEATABLE_READ.
+/// Releases the locks of the table's rows and entries, not of ranges, that a transaction has come
+/// to hold between two marks (weir_txn_lock_mark): of what it has read for a change and does not
+/// want after all. For the levels below WEIR_REPEATABLE_READ.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_table_release_locks(
     table: *const weir_table,

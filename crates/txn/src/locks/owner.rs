@@ -11,8 +11,6 @@ use crate::by_txn::ByTxn;
 use super::place::Target;
 use super::refused::Edge;
 use super::sync::{AtomicU64, Condvar, Guard, Mutex, Ordering};
-use super::table::{LockTable, wake};
-use super::tree_locks::ToWake;
 
 /// A registered transaction.
 pub struct Owner {
@@ -112,21 +110,13 @@ impl Owner {
         self.state.lock().locks.len()
     }
 
-    /// Forgets the rows that it holds something at since the mark, but those of the tree `kept`,
-    /// and returns them.
-    pub(super) fn take_rows_since(&self, mark: usize, kept: TreeId) -> Targets {
-        let mut state = self.state.lock();
-        state.take_released_out();
-        let mark = mark.min(state.locks.len());
-        let goes = |target: &Target| matches!(target, Target::Row(tree, _) if *tree != kept);
-        let (rows, others): (Targets, Targets) = state.locks.drain(mark..).partition(goes);
-        state.locks.extend(others);
-        rows
-    }
-
     /// Forgets the rows that it has come to hold something at between two marks, in trees of which
     /// `wanted` is true, and returns them.
-    fn take_rows_between(&self, marks: Range<usize>, wanted: impl Fn(TreeId) -> bool) -> Targets {
+    pub(super) fn take_rows_between(
+        &self,
+        marks: Range<usize>,
+        wanted: impl Fn(TreeId) -> bool,
+    ) -> Targets {
         let mut state = self.state.lock();
         let mut rows = Targets::new();
         for at in marks.start..marks.end.min(state.locks.len()) {
@@ -302,29 +292,6 @@ impl State {
         if std::mem::take(&mut self.released) > 0 {
             self.locks.retain(|target| *target != RELEASED);
         }
-    }
-}
-
-impl LockTable {
-    /// Releases the locks of keys that `owner` has come to hold between two marks
-    /// ([`Owner::mark`]), in trees of which `wanted` is true: of rows that it has looked at and
-    /// wants nothing of. What it held before it keeps, also if it has asked again; and the places
-    /// of all others stay, so that their marks are good.
-    /// The lock of a row that it has written may be among them, made explicit by somebody who waits
-    /// for it: who is woken looks at the row again, and makes it anew.
-    pub fn release_between(
-        &self,
-        owner: &Owner,
-        marks: Range<usize>,
-        wanted: impl Fn(TreeId) -> bool,
-    ) {
-        let mut to_wake = ToWake::new();
-        for target in owner.take_rows_between(marks, wanted) {
-            self.shards.lock(target.tree()).with(target.tree(), |locks| {
-                locks.release(owner.id(), &target, &self.shards.tally, &mut to_wake);
-            });
-        }
-        wake(&to_wake);
     }
 }
 

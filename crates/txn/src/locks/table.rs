@@ -1,4 +1,5 @@
 //! The table: registering, asking, ending.
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -115,14 +116,20 @@ impl LockTable {
         wake(&to_wake);
     }
 
-    /// Releases the locks of keys that `owner` has come to hold since the mark: of rows that it has
-    /// looked at and wants nothing of. What it held before it keeps, also if it has asked again,
-    /// and all in the tree `kept`.
+    /// Releases the locks of keys that `owner` has come to hold between two marks
+    /// ([`Owner::mark`]), in trees of which `wanted` is true: of rows that it has looked at and
+    /// wants nothing of. What it held before it keeps, also if it has asked again; the places of
+    /// all others stay, so that their marks are good.
     /// The lock of a row that it has written may be among them, made explicit by somebody who waits
     /// for it: who is woken looks at the row again, and makes it anew.
-    pub fn release_since(&self, owner: &Arc<Owner>, mark: usize, kept: TreeId) {
+    pub fn release_between(
+        &self,
+        owner: &Owner,
+        marks: Range<usize>,
+        wanted: impl Fn(TreeId) -> bool,
+    ) {
         let mut to_wake = ToWake::new();
-        for target in owner.take_rows_since(mark, kept) {
+        for target in owner.take_rows_between(marks, wanted) {
             self.shards.lock(target.tree()).with(target.tree(), |locks| {
                 locks.release(owner.id(), &target, &self.shards.tally, &mut to_wake);
             });

@@ -175,18 +175,26 @@ fn keys_of_one_bucket_are_not_taken_for_each_other() {
 }
 
 #[test]
-fn what_was_locked_since_a_mark_is_released_and_nothing_else() {
+fn what_was_locked_between_two_marks_is_released_and_nothing_else() {
     let mut stage = Stage::new(3);
     assert_eq!(stage.ask(1, "a", X), Got);
     let mark = stage.owners[&1].mark();
     assert_eq!((stage.ask(1, "b", X), stage.ask(1, "a", X)), (Got, Got));
     assert_eq!((stage.ask(2, "b", X), stage.ask(3, "a", S)), (Waits, Waits));
-    stage.table.release_since(&stage.owners[&1], mark, TREE);
-    assert_eq!(stage.answer(2), Waits, "this tree's are kept");
-    stage.table.release_since(&stage.owners[&1], mark, TreeId(4));
+    let behind = stage.owners[&1].mark();
+    assert_eq!(stage.ask(1, "c", X), Got);
+    let release = |stage: &Stage, from, to, tree| {
+        stage.table.release_between(&stage.owners[&1], from..to, |id| id == tree);
+    };
+    release(&stage, mark, behind, TreeId(4));
+    assert_eq!(stage.answer(2), Waits, "another tree's are meant");
+    release(&stage, mark, behind, TREE);
     assert_eq!((stage.answer(2), stage.answer(3)), (Got, Waits));
-    stage.table.release_since(&stage.owners[&1], mark, TreeId(4));
-    assert_eq!(stage.table.stats().held, 2);
+    release(&stage, mark, behind, TREE);
+    // The mark behind is where it was, though what lay before it is gone.
+    assert_eq!((stage.owners[&1].mark(), stage.table.stats().held), (behind + 1, 3));
+    release(&stage, behind, behind + 1, TREE);
+    assert_eq!((stage.owners[&1].mark(), stage.table.stats().held), (mark, 2));
     stage.end(1);
     assert_eq!(stage.answer(3), Got);
     stage.all_end();
