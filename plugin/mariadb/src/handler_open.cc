@@ -268,6 +268,14 @@ static bool reads_for_change(THD *thd)
   }
 }
 
+// Whether the statement may copy the table. A transaction that is prepared and has no session any more holds no lock of the
+// server's, and has its changes in what is copied: who reads with locks waits for it. They are kept for a part of the copy.
+static bool copies(THD *thd)
+{
+  int command= thd_sql_command(thd);
+  return command == SQLCOM_ALTER_TABLE || command == SQLCOM_CREATE_INDEX || command == SQLCOM_DROP_INDEX;
+}
+
 int ha_weir::external_lock(THD *thd, int lock_type)
 {
   if (lock_type == F_UNLCK)
@@ -343,7 +351,7 @@ THR_LOCK_DATA **ha_weir::store_lock(THD *thd, THR_LOCK_DATA **to, thr_lock_type 
     m_lock= WEIR_LOCK_SHARE;
   else if (lock_type >= TL_FIRST_WRITE)
     m_lock= WEIR_LOCK_UPDATE;
-  else if (reads_for_change(thd))
+  else if (reads_for_change(thd) || copies(thd))
     m_lock= WEIR_LOCK_SHARE;
   else
     m_lock= WEIR_LOCK_NONE;
