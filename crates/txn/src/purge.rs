@@ -47,21 +47,15 @@ impl Writer {
     pub fn purge_some(&self, max: usize, heavy: bool) -> usize {
         // First, so that whoever waits for all to be done sees this or what is in the list.
         self.completing.fetch_add(1, Ordering::SeqCst);
-        let (mut ready, mut completed, mut todos) = (Vec::new(), 0, 0);
-        while completed < max && todos < TODOS_MAX {
-            todos += self.registry().take_purgeable(max - completed, heavy, TODOS_MAX, &mut ready);
-            let taken = ready.len();
-            // One that is not complete keeps its place in the log.
-            ready.retain(|past| self.complete(past));
+        let mut ready = Vec::new();
+        self.registry().take_purgeable(max, heavy, TODOS_MAX, &mut ready);
+        // One that is not complete keeps its place in the log.
+        ready.retain(|past| self.complete(past));
+        if !ready.is_empty() {
             self.registry().forget(&ready);
-            completed += ready.len();
-            if taken == 0 || ready.len() < taken {
-                break;
-            }
-            ready.clear();
         }
         self.completing.fetch_sub(1, Ordering::SeqCst);
-        completed
+        ready.len()
     }
 
     /// Does what the commit left to do. The commit stands whatever becomes of that. `false`: not

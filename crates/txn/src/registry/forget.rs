@@ -23,15 +23,15 @@ pub(crate) struct Archivable {
 impl Registry {
     /// Takes up to `max` ended transactions that all snapshots, and all to come, see the end of.
     /// They stay known until [`Registry::forget`]. Those that leave much to do wait for who asks
-    /// for `heavy` ones, and hold nobody up. Returns how much they left to do; ends where that
-    /// passes `todos`.
+    /// for `heavy` ones, and hold nobody up. Ends where what they left to do passes
+    /// `todos`.
     pub(crate) fn take_purgeable(
         &self,
         max: usize,
         heavy: bool,
         todos: usize,
         out: &mut Vec<Arc<Past>>,
-    ) -> usize {
+    ) {
         let mut inner = self.inner.lock();
         let horizon = self.horizon(&inner);
         let mut left = 0;
@@ -51,7 +51,6 @@ impl Registry {
             let some = (max - out.len()).min(inner.heavy.len());
             out.extend(inner.heavy.drain(..some));
         }
-        left
     }
 
     /// Something has kept this one from being completed: later, and behind others that wait.
