@@ -296,7 +296,6 @@ impl Txn {
     ) -> Result<(), TxnError> {
         match event {
             ChainEvent::Before(bytes) => {
-                past.work.lock().sealed = false;
                 self.make_way(w, past, bytes)?;
                 // Not before: what is pinned and has nothing to carry forward holds the log that
                 // it would wait for (TXN-4).
