@@ -28,8 +28,8 @@ impl LockTable {
                     held.for_each(|held| tell(tree, Place::Key(key), held.kind));
                 }
                 Target::Ranges(_) => {
-                    let ranges = locks.ranges.iter().filter(|range| mine(&range.held));
-                    ranges.for_each(|r| tell(tree, r.span.place(), r.held.kind));
+                    let ranges = locks.ranges.iter().filter(|(held, _)| mine(held));
+                    ranges.for_each(|(held, place)| tell(tree, place, held.kind));
                 }
             }
         }

@@ -34,8 +34,8 @@ impl LockTable {
                 row.granted.iter().for_each(|h| show(Place::Key(key), h.owner.id(), h.kind, false));
                 row.waiting.iter().for_each(|w| show(Place::Key(key), w.owner.id(), w.kind, true));
             }
-            for range in &locks.ranges {
-                show(range.span.place(), range.held.owner.id(), range.held.kind, false);
+            for (held, place) in locks.ranges.iter() {
+                show(place, held.owner.id(), held.kind, false);
             }
             for wait in &locks.range_waits {
                 show(wait.span.place(), wait.waiting.owner.id(), wait.waiting.kind, true);

@@ -61,6 +61,7 @@ mod kind;
 mod look;
 mod owner;
 mod place;
+mod ranges;
 mod refused;
 mod shard;
 mod sleep;

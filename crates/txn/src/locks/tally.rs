@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use weir_base::TreeId;
 
 use super::place::hash;
+use super::ranges::Grown;
 use super::sync::{AtomicU32, Ordering};
 
 /// How large the table is; powers of two.
@@ -97,6 +98,20 @@ impl Tally {
 
     pub(super) fn range_removed(&self, tree: TreeId) {
         self.tree(tree).fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// As many more ranges are held in the tree, or fewer; before anybody may take the count for
+    /// none in between, those that came are counted.
+    pub(super) fn ranges_changed(&self, tree: TreeId, grown: Grown) {
+        self.ranges.add(u64::from(grown.added));
+        self.tree(tree).fetch_add(grown.added, Ordering::SeqCst);
+        self.ranges_removed(tree, grown.gone);
+    }
+
+    /// So many ranges are held no more.
+    pub(super) fn ranges_removed(&self, tree: TreeId, count: u32) {
+        self.ranges.sub(u64::from(count));
+        self.tree(tree).fetch_sub(count, Ordering::SeqCst);
     }
 
     /// Whether ranges may be held or wanted in the tree.

@@ -10,6 +10,7 @@ use weir_base::{TreeId, TxnId};
 use super::kind::Kind;
 use super::owner::Owner;
 use super::place::{Place, Span, Target};
+use super::ranges::Ranges;
 use super::tally::Tally;
 
 /// A transaction that holds a key.
@@ -24,12 +25,6 @@ impl Held {
     pub(super) fn new(owner: &Arc<Owner>, kind: Kind) -> Self {
         Held { id: owner.id(), owner: Arc::clone(owner), kind }
     }
-}
-
-/// A transaction that holds a range. Ranges of one owner and kind never touch.
-pub(super) struct HeldRange {
-    pub(super) held: Held,
-    pub(super) span: Span,
 }
 
 /// The order in which waiters are served.
@@ -102,7 +97,7 @@ impl Row {
         let Some(at) = self.granted.iter().position(|h| h.id == id) else { return false };
         if self.granted[at].kind < kind {
             self.granted[at].kind = kind;
-            self.granted.swap(0, at);
+            self.granted[..=at].rotate_right(1);
         }
         true
     }
@@ -125,7 +120,7 @@ pub(super) type ToWake = Vec<Arc<Owner>>;
 pub(super) struct TreeLocks {
     pub(super) tree: TreeId,
     pub(super) rows: BTreeMap<Arc<[u8]>, Row>,
-    pub(super) ranges: Vec<HeldRange>,
+    pub(super) ranges: Ranges,
     /// By rank.
     pub(super) range_waits: Vec<RangeWaiting>,
     pub(super) next_ticket: u64,
@@ -135,7 +130,7 @@ pub(super) struct TreeLocks {
 
 impl TreeLocks {
     pub(super) fn new(tree: TreeId) -> Self {
-        let (rows, ranges, range_waits) = (BTreeMap::new(), Vec::new(), Vec::new());
+        let (rows, ranges, range_waits) = (BTreeMap::new(), Ranges::default(), Vec::new());
         TreeLocks { tree, rows, ranges, range_waits, next_ticket: 0, is_dropped: false }
     }
 
@@ -164,8 +159,7 @@ impl TreeLocks {
     /// All that others hold in a place.
     pub(super) fn holders<'s>(&'s self, place: Place<'s>) -> impl Iterator<Item = &'s Held> {
         let keys = self.rows_in(place).flat_map(|(_, row)| row.granted.iter());
-        let ranges = self.ranges.iter().filter(move |range| range.span.meets(place));
-        keys.chain(ranges.map(|range| &range.held))
+        keys.chain(self.ranges.holders(place))
     }
 
     /// All who wait for a place, or for a part of it or more, and for what each waits. Not by rank.
@@ -187,8 +181,7 @@ impl TreeLocks {
             Place::Key(key) => self.rows.get(key),
             Place::Range { .. } => None,
         };
-        row.is_some_and(|row| row.granted.iter().any(suits))
-            || self.ranges.iter().any(|range| suits(&range.held) && range.span.covers(place))
+        row.is_some_and(|row| row.granted.iter().any(suits)) || self.ranges.covers(id, place, kind)
     }
 
     /// Another holder that `id` waits for if it asks for `kind`.
@@ -203,8 +196,7 @@ impl TreeLocks {
             Place::Range { .. } => self.rows_in(place).find_map(|(_, row)| row.blocker(id, kind)),
         };
         let in_the_way = |h: &&Held| h.id != id && kind.conflicts_with(h.kind);
-        let ranges = || self.ranges.iter().filter(|range| range.span.meets(place));
-        let found = found.or_else(|| ranges().map(|range| &range.held).find(in_the_way));
+        let found = found.or_else(|| self.ranges.holders(place).find(in_the_way));
         found.map(|h| (h.id, h.kind))
     }
 
@@ -367,34 +359,11 @@ impl TreeLocks {
         tally: &Tally,
     ) -> bool {
         let id = owner.id();
-        let is_known = self.ranges.iter().any(|range| range.held.id == id);
-        if !is_known && !owner.note(Target::Ranges(self.tree)) {
+        if !self.ranges.has(id) && !owner.note(Target::Ranges(self.tree)) {
             return false;
         }
-        let mine = |held: &Held| held.id == id && held.kind == kind;
-        // The usual case: a scan goes on, and what it has becomes longer.
-        let touches = |r: &HeldRange| mine(&r.held) && r.span.touches(from, to);
-        let Some(first) = self.ranges.iter().position(touches) else {
-            let held = Held::new(owner, kind);
-            self.ranges.push(HeldRange { held, span: Span::new(from, to) });
-            tally.ranges.add(1);
-            tally.range_added(self.tree);
-            return true;
-        };
-        // Others of its own that touch the new part touch each other only through it.
-        let mut at = first + 1;
-        while at < self.ranges.len() {
-            if touches(&self.ranges[at]) {
-                let gone = self.ranges.swap_remove(at).span;
-                let Place::Range { from, to } = gone.place() else { unreachable!() };
-                self.ranges[first].span.absorb(from, to);
-                tally.ranges.sub(1);
-                tally.range_removed(self.tree);
-            } else {
-                at += 1;
-            }
-        }
-        self.ranges[first].span.absorb(from, to);
+        let grown = self.ranges.add(owner, from, to, kind);
+        tally.ranges_changed(self.tree, grown);
         true
     }
 

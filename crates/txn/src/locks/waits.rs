@@ -84,16 +84,8 @@ impl TreeLocks {
                 self.promote(Place::Key(key), tally, to_wake);
             }
             Target::Ranges(_) => {
-                let mut gone: Option<Span> = None;
-                while let Some(at) = self.ranges.iter().position(|r| r.held.id == id) {
-                    let span = self.ranges.swap_remove(at).span;
-                    match (&mut gone, span.place()) {
-                        (Some(gone), Place::Range { from, to }) => gone.absorb(from, to),
-                        (gone, _) => *gone = Some(span),
-                    }
-                    tally.ranges.sub(1);
-                    tally.range_removed(self.tree);
-                }
+                let (count, gone) = self.ranges.remove(id);
+                tally.ranges_removed(self.tree, count);
                 // All at once, from the first to the last: those who wait are served by rank.
                 if let Some(span) = gone {
                     self.promote(span.place(), tally, to_wake);

@@ -159,3 +159,24 @@ fn a_row_of_a_writer_inside_ones_own_range_is_waited_for() {
     assert_eq!(stage.table.stats().held, 0, "the range is enough");
     stage.all_end();
 }
+
+/// A join that locks a range of its inner table for each row of the outer one; somebody else writes
+/// between. With a search through all of them for each, this would take minutes.
+#[test]
+fn very_many_ranges_of_one_transaction_cost_what_each_costs() {
+    const COUNT: u32 = 200_000;
+    let stage = Stage::new(2);
+    let no = super::super::Wait::No;
+    // In an order that is neither that of the keys nor the opposite.
+    for n in (0..COUNT).map(|n| n.wrapping_mul(7_919) % COUNT) {
+        let (from, to) = ((n * 2).to_be_bytes(), (n * 2 + 1).to_be_bytes());
+        let range = Place::Range { from: &from, to: Some(&to) };
+        assert_eq!(stage.table.acquire(TxnId(1), TREE, range, S, None, no), Ok(()));
+        assert!(stage.table.blocks(TxnId(2), TREE, &from, X));
+        assert!(!stage.table.blocks(TxnId(2), TREE, &to, X));
+    }
+    assert_eq!(stage.table.stats().ranges, u64::from(COUNT));
+    assert_eq!(stage.ask(1, "..", S), Got);
+    assert_eq!(stage.table.stats().ranges, 1);
+    stage.all_end();
+}
