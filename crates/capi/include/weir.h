@@ -202,6 +202,18 @@ typedef void (*weir_visit_definition)(void *context,
 // returns.
 typedef void (*weir_visit)(void *context, struct weir_bytes bytes);
 
+// The settings. All zero: the defaults.
+typedef struct weir_options {
+    // Memory for pages, in bytes.
+    uint64_t memory_bytes;
+    // The log's capacity in bytes when the database is made; see weir_set_log_bytes.
+    uint64_t log_bytes;
+    // Bytes a page when the database is made: 4096, 8192 or 16384.
+    uint64_t page_bytes;
+    // A weir_create.
+    uint32_t create;
+} weir_options;
+
 // What an index keeps of a row. Keys compare as bytes; none may be the beginning of another.
 typedef struct weir_entry {
     // The index key.
@@ -219,18 +231,6 @@ typedef int (*weir_make_entry)(void *context,
                                struct weir_bytes key,
                                struct weir_bytes row,
                                struct weir_entry *entry);
-
-// The settings. All zero: the defaults.
-typedef struct weir_options {
-    // Memory for pages, in bytes.
-    uint64_t memory_bytes;
-    // The log's capacity in bytes when the database is made; see weir_set_log_bytes.
-    uint64_t log_bytes;
-    // Bytes a page when the database is made: 4096, 8192 or 16384.
-    uint64_t page_bytes;
-    // A weir_create.
-    uint32_t create;
-} weir_options;
 
 // Where a walk is to go, and how.
 typedef struct weir_range {
@@ -363,8 +363,12 @@ enum weir_code weir_table_create(const struct weir_db *db,
                                  const struct weir_index *indexes,
                                  size_t count);
 
-// Drops a table, when all who write to it have ended. WEIR_NOTHING: there is none.
-enum weir_code weir_table_drop(const struct weir_db *db, struct weir_bytes name);
+// Drops a table, when all who write to it have ended. Each of them is waited for at most
+// `lock_wait_millis`, here and in all that have this argument: WEIR_LOCK_TIMEOUT, and 0 is
+// WEIR_WOULD_WAIT at once; nothing was changed then. WEIR_NOTHING: there is none.
+enum weir_code weir_table_drop(const struct weir_db *db,
+                               struct weir_bytes name,
+                               uint64_t lock_wait_millis);
 
 // Gives a table another name. WEIR_NOTHING: there is none; WEIR_EXISTS: there is one of the new
 // name.
@@ -392,60 +396,12 @@ enum weir_code weir_table_definitions(const struct weir_db *db,
                                       void *context);
 
 // Removes all rows, when all who write to the table have ended. Handles have to be opened again.
-enum weir_code weir_table_truncate(const struct weir_db *db, struct weir_bytes name);
+enum weir_code weir_table_truncate(const struct weir_db *db,
+                                   struct weir_bytes name,
+                                   uint64_t lock_wait_millis);
 
 // Shows the names of all tables, in order.
 enum weir_code weir_table_names(const struct weir_db *db, weir_visit visit, void *context);
-
-// Adds an index to a table while others write to it: they are told WEIR_CHANGED, open the table
-// again and give its entries from then on. WEIR_EXISTS: there is one of this name; WEIR_DUPLICATE:
-// two rows have one key.
-enum weir_code weir_table_add_index(const struct weir_db *db,
-                                    struct weir_bytes table,
-                                    const struct weir_index *index,
-                                    weir_make_entry make,
-                                    void *context);
-
-// Drops an index, when all who write to the table have ended. WEIR_NOTHING: there is none.
-enum weir_code weir_table_drop_index(const struct weir_db *db,
-                                     struct weir_bytes table,
-                                     struct weir_bytes index);
-
-// Makes indexes that are empty and out of use, when all who write to the table have ended: whoever
-// writes to it from then on is told WEIR_CHANGED, opens it again and gives their entries.
-// weir_table_fill_indexes and weir_table_finish_indexes come next, or weir_table_abandon_indexes;
-// the next opening drops what was not finished. WEIR_EXISTS: there is one of such a name.
-enum weir_code weir_table_announce_indexes(const struct weir_db *db,
-                                           struct weir_bytes table,
-                                           const struct weir_index *indexes,
-                                           size_t count);
-
-// Gives the announced indexes their entries, while others write to the table. `make` is told the
-// place in the list of them, and so is `duplicate` on WEIR_DUPLICATE: the row that `make` was
-// asked for last has another one's key.
-enum weir_code weir_table_fill_indexes(const struct weir_db *db,
-                                       struct weir_bytes table,
-                                       weir_make_entry make,
-                                       void *context,
-                                       int32_t *duplicate);
-
-// Brings all indexes that were filled into use, drops others by name and gives the table another
-// definition, all at once. WEIR_DUPLICATE: whoever wrote meanwhile has met one; `duplicate` is the
-// place in the list of those that were announced.
-enum weir_code weir_table_finish_indexes(const struct weir_db *db,
-                                         struct weir_bytes table,
-                                         struct weir_bytes definition,
-                                         const struct weir_bytes *drop,
-                                         size_t count,
-                                         int32_t *duplicate);
-
-// Drops the indexes that were announced and not finished.
-enum weir_code weir_table_abandon_indexes(const struct weir_db *db, struct weir_bytes table);
-
-// Drops the indexes whose building a crash has cut short and that the opening had to leave, since
-// a transaction that is prepared had written to their table: for when those are decided. It waits
-// so long for each that is not, and then leaves them, too. Not while an index is being built.
-enum weir_code weir_drop_unfinished_indexes(const struct weir_db *db, uint64_t wait_ms);
 
 // Makes a cursor that stands nowhere yet; `lock` is a weir_lock. It sees keys from `from` on and,
 // if `to` is not NULL, below `to`. It is given back before its transaction ends.
@@ -529,6 +485,62 @@ void weir_stop_serving(struct weir_endpoint *endpoint);
 // Words for the last code but WEIR_OK and WEIR_NOTHING that a function has given to this thread;
 // good until its next call. Never NULL.
 const char *weir_message(void);
+
+// Adds an index to a table while others write to it: they are told WEIR_CHANGED, open the table
+// again and give its entries from then on. WEIR_EXISTS: there is one of this name; WEIR_DUPLICATE:
+// two rows have one key.
+enum weir_code weir_table_add_index(const struct weir_db *db,
+                                    struct weir_bytes table,
+                                    const struct weir_index *index,
+                                    weir_make_entry make,
+                                    void *context,
+                                    uint64_t lock_wait_millis);
+
+// Drops an index, when all who write to the table have ended. WEIR_NOTHING: there is none.
+enum weir_code weir_table_drop_index(const struct weir_db *db,
+                                     struct weir_bytes table,
+                                     struct weir_bytes index,
+                                     uint64_t lock_wait_millis);
+
+// Makes indexes that are empty and out of use, when all who write to the table have ended: whoever
+// writes to it from then on is told WEIR_CHANGED, opens it again and gives their entries.
+// weir_table_fill_indexes and weir_table_finish_indexes come next, or weir_table_abandon_indexes;
+// the next opening drops what was not finished. WEIR_EXISTS: there is one of such a name.
+enum weir_code weir_table_announce_indexes(const struct weir_db *db,
+                                           struct weir_bytes table,
+                                           const struct weir_index *indexes,
+                                           size_t count,
+                                           uint64_t lock_wait_millis);
+
+// Gives the announced indexes their entries, while others write to the table. `make` is told the
+// place in the list of them, and so is `duplicate` on WEIR_DUPLICATE: the row that `make` was
+// asked for last has another one's key.
+enum weir_code weir_table_fill_indexes(const struct weir_db *db,
+                                       struct weir_bytes table,
+                                       weir_make_entry make,
+                                       void *context,
+                                       int32_t *duplicate);
+
+// Brings all indexes that were filled into use, drops others by name and gives the table another
+// definition, all at once. WEIR_DUPLICATE: whoever wrote meanwhile has met one; `duplicate` is the
+// place in the list of those that were announced.
+enum weir_code weir_table_finish_indexes(const struct weir_db *db,
+                                         struct weir_bytes table,
+                                         struct weir_bytes definition,
+                                         const struct weir_bytes *drop,
+                                         size_t count,
+                                         int32_t *duplicate,
+                                         uint64_t lock_wait_millis);
+
+// Drops the indexes that were announced and not finished.
+enum weir_code weir_table_abandon_indexes(const struct weir_db *db,
+                                          struct weir_bytes table,
+                                          uint64_t lock_wait_millis);
+
+// Drops the indexes whose building a crash has cut short and that the opening had to leave, since
+// a transaction that is prepared had written to their table: for when those are decided. It waits
+// so long for each that is not, and then leaves them, too. Not while an index is being built.
+enum weir_code weir_drop_unfinished_indexes(const struct weir_db *db, uint64_t wait_ms);
 
 // Prepares it under a name of 1 to 255 bytes: durable when this returns, it survives a restart
 // with its changes, until weir_commit_prepared or weir_rollback_prepared. The handle is gone; if

@@ -1,12 +1,11 @@
-//! Tables by name: made, dropped, renamed, emptied, given indexes.
-use std::ffi::{c_int, c_void};
+//! Tables by name: made, dropped, renamed, emptied.
+use std::ffi::c_void;
 
-use ::weir_table::{EntryBuf, IndexSpec, Redefinition};
+use ::weir_table::{IndexSpec, Redefinition, Tables};
 
 use crate::borrow::{list, shared, show, weir_bytes, weir_visit};
 use crate::db::weir_db;
-use crate::fate::{Failure, found, run, weir_code, wrong};
-use crate::table::{told, weir_entry};
+use crate::fate::{Failure, found, run, weir_code};
 use crate::txn::wait;
 
 /// An index to be made.
@@ -24,12 +23,17 @@ pub struct weir_index {
 impl weir_index {
     /// # Safety
     /// The contract of `borrow`.
-    unsafe fn spec(&self) -> Result<IndexSpec, Failure> {
+    pub(crate) unsafe fn spec(&self) -> Result<IndexSpec, Failure> {
         // SAFETY: the caller's.
         let (name, definition) = unsafe { (self.name.text()?, self.definition.slice()) };
         let (name, definition) = (name.to_string(), definition.to_vec());
         Ok(IndexSpec { name, unique: self.unique, definition })
     }
+}
+
+/// The tables, for a change that waits so long for who writes to one.
+pub(crate) fn waiting(db: &weir_db, lock_wait_millis: u64) -> Tables {
+    db.tables.with_lock_wait(wait(lock_wait_millis))
 }
 
 /// Makes a table of rows and keys that the caller encodes. `definition` is the caller's. Durable
@@ -56,13 +60,19 @@ pub unsafe extern "C" fn weir_table_create(
     })
 }
 
-/// Drops a table, when all who write to it have ended. WEIR_NOTHING: there is none.
+/// Drops a table, when all who write to it have ended. Each of them is waited for at most
+/// `lock_wait_millis`, here and in all that have this argument: WEIR_LOCK_TIMEOUT, and 0 is
+/// WEIR_WOULD_WAIT at once; nothing was changed then. WEIR_NOTHING: there is none.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_table_drop(db: *const weir_db, name: weir_bytes) -> weir_code {
+pub unsafe extern "C" fn weir_table_drop(
+    db: *const weir_db,
+    name: weir_bytes,
+    lock_wait_millis: u64,
+) -> weir_code {
     run(|| {
         // SAFETY: the contract of `borrow`.
         let (db, name) = unsafe { (shared(db)?, name.text()?) };
-        Ok(found(db.tables.drop_table(name)?))
+        Ok(found(waiting(db, lock_wait_millis).drop_table(name)?))
     })
 }
 
@@ -207,11 +217,15 @@ pub(crate) unsafe fn show_definition(
 
 /// Removes all rows, when all who write to the table have ended. Handles have to be opened again.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_table_truncate(db: *const weir_db, name: weir_bytes) -> weir_code {
+pub unsafe extern "C" fn weir_table_truncate(
+    db: *const weir_db,
+    name: weir_bytes,
+    lock_wait_millis: u64,
+) -> weir_code {
     run(|| {
         // SAFETY: the contract of `borrow`.
         let (db, name) = unsafe { (shared(db)?, name.text()?) };
-        Ok(found(db.tables.truncate(name)?))
+        Ok(found(waiting(db, lock_wait_millis).truncate(name)?))
     })
 }
 
@@ -228,185 +242,6 @@ pub unsafe extern "C" fn weir_table_names(
             // SAFETY: the contract of `borrow`.
             unsafe { show(visit, context, name.as_bytes()) };
         }
-        Ok(weir_code::WEIR_OK)
-    })
-}
-
-/// Makes the entry of a row in an index: fills `entry` with bytes that stay until its next call and
-/// returns 0, or something else to stop. It must not unwind.
-pub type weir_make_entry = Option<
-    unsafe extern "C" fn(
-        context: *mut c_void,
-        index: usize,
-        key: weir_bytes,
-        row: weir_bytes,
-        entry: *mut weir_entry,
-    ) -> c_int,
->;
-
-/// Asks the caller for an entry.
-///
-/// # Safety
-/// The contract of `borrow`, for what the function fills in too.
-pub(crate) unsafe fn make_entry(
-    make: weir_make_entry,
-    context: *mut c_void,
-    index: usize,
-    key: &[u8],
-    row: &[u8],
-    entry: &mut EntryBuf,
-) -> Result<(), weir_table::Error> {
-    let stopped = || weir_table::Error::Input("the making of an entry was stopped".into());
-    let make = make.ok_or_else(stopped)?;
-    let none = weir_bytes::of(&[]);
-    let mut made = weir_entry { key: none, payload: none, has_null: false };
-    // SAFETY: the caller's.
-    unsafe {
-        if make(context, index, weir_bytes::of(key), weir_bytes::of(row), &raw mut made) != 0 {
-            return Err(stopped());
-        }
-        entry.key.extend_from_slice(made.key.slice());
-        entry.payload.extend_from_slice(made.payload.slice());
-    }
-    entry.has_null = made.has_null;
-    Ok(())
-}
-
-/// Adds an index to a table while others write to it: they are told WEIR_CHANGED, open the table
-/// again and give its entries from then on. WEIR_EXISTS: there is one of this name; WEIR_DUPLICATE:
-/// two rows have one key.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_table_add_index(
-    db: *const weir_db,
-    table: weir_bytes,
-    index: *const weir_index,
-    make: weir_make_entry,
-    context: *mut c_void,
-) -> weir_code {
-    run(|| {
-        // SAFETY: the contract of `borrow`.
-        let (db, table, spec) = unsafe { (shared(db)?, table.text()?, shared(index)?.spec()?) };
-        let added = db.tables.add_index_raw(table, &spec, &mut |key, row, entry| {
-            // SAFETY: the contract of `borrow`.
-            unsafe { make_entry(make, context, 0, key, row, entry) }
-        })?;
-        if added {
-            return Ok(weir_code::WEIR_OK);
-        }
-        let message = format!("there is an index '{}' already", spec.name);
-        Err(Failure { code: weir_code::WEIR_EXISTS, message })
-    })
-}
-
-/// Drops an index, when all who write to the table have ended. WEIR_NOTHING: there is none.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_table_drop_index(
-    db: *const weir_db,
-    table: weir_bytes,
-    index: weir_bytes,
-) -> weir_code {
-    run(|| {
-        // SAFETY: the contract of `borrow`.
-        let (db, table, index) = unsafe { (shared(db)?, table.text()?, index.text()?) };
-        if index.is_empty() {
-            return Err(wrong("an index has a name"));
-        }
-        Ok(found(db.tables.drop_index(table, index)?))
-    })
-}
-
-/// Makes indexes that are empty and out of use, when all who write to the table have ended: whoever
-/// writes to it from then on is told WEIR_CHANGED, opens it again and gives their entries.
-/// weir_table_fill_indexes and weir_table_finish_indexes come next, or weir_table_abandon_indexes;
-/// the next opening drops what was not finished. WEIR_EXISTS: there is one of such a name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_table_announce_indexes(
-    db: *const weir_db,
-    table: weir_bytes,
-    indexes: *const weir_index,
-    count: usize,
-) -> weir_code {
-    run(|| {
-        // SAFETY: the contract of `borrow`.
-        let (db, table) = unsafe { (shared(db)?, table.text()?) };
-        // SAFETY: the contract of `borrow`.
-        let specs = unsafe { list(indexes, count).iter().map(|index| index.spec()) };
-        db.tables.announce_indexes(table, &specs.collect::<Result<Vec<_>, _>>()?)?;
-        Ok(weir_code::WEIR_OK)
-    })
-}
-
-/// Gives the announced indexes their entries, while others write to the table. `make` is told the
-/// place in the list of them, and so is `duplicate` on WEIR_DUPLICATE: the row that `make` was
-/// asked for last has another one's key.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_table_fill_indexes(
-    db: *const weir_db,
-    table: weir_bytes,
-    make: weir_make_entry,
-    context: *mut c_void,
-    duplicate: *mut i32,
-) -> weir_code {
-    run(|| {
-        // SAFETY: the contract of `borrow`.
-        let (db, table) = unsafe { (shared(db)?, table.text()?) };
-        let filled = db.tables.fill_indexes(table, &mut |nth, key, row, entry| {
-            // SAFETY: the contract of `borrow`.
-            unsafe { make_entry(make, context, nth, key, row, entry) }
-        });
-        // SAFETY: the contract of `borrow`.
-        unsafe { told(filled, duplicate) }
-    })
-}
-
-/// Brings all indexes that were filled into use, drops others by name and gives the table another
-/// definition, all at once. WEIR_DUPLICATE: whoever wrote meanwhile has met one; `duplicate` is the
-/// place in the list of those that were announced.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_table_finish_indexes(
-    db: *const weir_db,
-    table: weir_bytes,
-    definition: weir_bytes,
-    drop: *const weir_bytes,
-    count: usize,
-    duplicate: *mut i32,
-) -> weir_code {
-    run(|| {
-        // SAFETY: the contract of `borrow`.
-        let (db, table, definition) = unsafe { (shared(db)?, table.text()?, definition.slice()) };
-        // SAFETY: the contract of `borrow`.
-        let names = unsafe { list(drop, count).iter().map(|name| name.text()) };
-        let names = names.collect::<Result<Vec<_>, _>>()?;
-        // SAFETY: the contract of `borrow`.
-        unsafe { told(db.tables.finish_indexes(table, definition, &names), duplicate) }
-    })
-}
-
-/// Drops the indexes that were announced and not finished.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_table_abandon_indexes(
-    db: *const weir_db,
-    table: weir_bytes,
-) -> weir_code {
-    run(|| {
-        // SAFETY: the contract of `borrow`.
-        let (db, table) = unsafe { (shared(db)?, table.text()?) };
-        db.tables.abandon_indexes(table)?;
-        Ok(weir_code::WEIR_OK)
-    })
-}
-
-/// Drops the indexes whose building a crash has cut short and that the opening had to leave, since
-/// a transaction that is prepared had written to their table: for when those are decided. It waits
-/// so long for each that is not, and then leaves them, too. Not while an index is being built.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_drop_unfinished_indexes(
-    db: *const weir_db,
-    wait_ms: u64,
-) -> weir_code {
-    run(|| {
-        // SAFETY: the contract of `borrow`.
-        unsafe { shared(db)? }.tables.drop_unfinished(wait(wait_ms))?;
         Ok(weir_code::WEIR_OK)
     })
 }

@@ -5,9 +5,10 @@ use ::weir_table::{Entry, Error, KeyRange, RawTable, RowImage};
 use smallvec::SmallVec;
 
 use crate::borrow::{alone, give, list, put, shared, show, taken, weir_bytes, weir_visit};
-use crate::catalog::{make_entry, show_definition, weir_make_entry, weir_visit_definition};
+use crate::catalog::{show_definition, weir_visit_definition};
 use crate::db::weir_db;
 use crate::fate::{Done, Failure, found, run, weir_code, wrong};
+use crate::indexes::{make_entry, weir_make_entry};
 use crate::txn::{weir_lock, weir_txn};
 
 /// A table, good until its definition changes. One thread at a time uses it.

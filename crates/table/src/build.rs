@@ -53,7 +53,7 @@ impl Tables {
         };
         if built.is_err() {
             // Best effort: if this fails too, the next opening does it.
-            let _ = self.remove_unfinished(self.shared.begin(), id);
+            let _ = self.remove_unfinished(id);
         }
         built.map(|()| true)
     }
@@ -104,7 +104,7 @@ impl Tables {
         definition: &[u8],
         drop: &[&str],
     ) -> Result<(), Error> {
-        let mut txn = self.shared.begin();
+        let mut txn = self.begin();
         let info = self.lock_table(&mut txn, table)?;
         let mut info = info.ok_or_else(|| Error::NoTable(table.to_string()))?;
         if let Err(Error::Duplicate { index: Some(at) }) = self.check_building(info.id) {
@@ -133,7 +133,7 @@ impl Tables {
     /// # Errors
     /// [`Error::Store`].
     pub fn abandon_indexes(&self, table: &str) -> Result<(), Error> {
-        let mut txn = self.shared.begin();
+        let mut txn = self.begin();
         let Some(mut info) = self.lock_table(&mut txn, table)? else { return Ok(()) };
         if !info.indexes.iter().any(|index| index.building) {
             return Ok(());
@@ -143,7 +143,7 @@ impl Tables {
 
     /// The table's number, and the place of the first of the new indexes.
     fn announce(&self, table: &str, specs: &[IndexSpec]) -> Result<(u64, usize), Error> {
-        let mut txn = self.shared.begin();
+        let mut txn = self.begin();
         let info = self.lock_table(&mut txn, table)?;
         let mut info = info.ok_or_else(|| Error::NoTable(table.to_string()))?;
         if info.indexes.iter().any(|index| index.building) {
@@ -226,7 +226,7 @@ impl Tables {
     }
 
     fn complete(&self, id: u64, name: &str) -> Result<(), Error> {
-        let mut txn = self.shared.begin();
+        let mut txn = self.begin();
         let mut info = self.lock_id(&mut txn, id)?.ok_or(Error::Changed)?;
         // No writer is under way now.
         self.check_building(id)?;

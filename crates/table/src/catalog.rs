@@ -21,11 +21,14 @@ use crate::shared::{Shared, key_of};
 const CATALOG: &str = "weir.tables";
 const NEXT_ID: &[u8] = b"i";
 const NAME_BYTES_MAX: usize = 512;
+
 /// The tables of a database. Cloning gives another handle of the same. There must be one of these
 /// for an open database, with its clones: they share in memory what numbers were given out.
 #[derive(Clone)]
 pub struct Tables {
     pub(crate) shared: Arc<Shared>,
+    /// How long changes of definitions wait; `None`: as long as any transaction.
+    lock_wait: Option<Wait>,
 }
 
 /// An index to be made.
@@ -52,7 +55,8 @@ impl Tables {
     pub fn open(db: &Db) -> Result<Tables, Error> {
         let catalog = db.open_tree(CATALOG)?;
         let states = parking_lot::Mutex::default();
-        let tables = Tables { shared: Arc::new(Shared { db: db.clone(), catalog, states }) };
+        let shared = Arc::new(Shared { db: db.clone(), catalog, states });
+        let tables = Tables { shared, lock_wait: None };
         tables.drop_unfinished(Wait::No)?;
         Ok(tables)
     }
@@ -68,9 +72,7 @@ impl Tables {
             if let Some(info) = self.shared.load(id)?
                 && info.indexes.iter().any(|index| index.building)
             {
-                let mut txn = self.shared.begin();
-                txn.set_lock_wait(wait);
-                match self.remove_unfinished(txn, id) {
+                match self.with_lock_wait(wait).remove_unfinished(id) {
                     Err(Error::Store(e)) if e.is_retryable() => {}
                     done => done?,
                 }
@@ -83,6 +85,23 @@ impl Tables {
     #[must_use]
     pub fn db(&self) -> &Db {
         &self.shared.db
+    }
+
+    /// The same tables, whose definitions are changed by one who waits at most so long for each who
+    /// writes to a table. [`weir::Error::Txn`] with a refusal says that it was too long; then
+    /// nothing was changed.
+    #[must_use]
+    pub fn with_lock_wait(&self, wait: Wait) -> Tables {
+        Tables { shared: Arc::clone(&self.shared), lock_wait: Some(wait) }
+    }
+
+    /// A transaction that changes a definition.
+    pub(crate) fn begin(&self) -> Txn {
+        let mut txn = self.shared.begin();
+        if let Some(wait) = self.lock_wait {
+            txn.set_lock_wait(wait);
+        }
+        txn
     }
 
     /// Writes down how far auto-increment numbers really have been given out. Called before the
@@ -154,7 +173,7 @@ impl Tables {
         indexes: &[IndexSpec],
     ) -> Result<bool, Error> {
         check_name(name)?;
-        let mut txn = self.shared.begin();
+        let mut txn = self.begin();
         let mut value = Vec::new();
         if txn.get_for_update(&self.shared.catalog, &name_key(name), &mut value)? {
             return Ok(false);
@@ -189,7 +208,7 @@ impl Tables {
     /// # Errors
     /// [`Error::Store`]; the table is there.
     pub fn drop_table(&self, name: &str) -> Result<bool, Error> {
-        let mut txn = self.shared.begin();
+        let mut txn = self.begin();
         let Some(info) = self.lock_table(&mut txn, name)? else { return Ok(false) };
         for tree in info.tree_names() {
             txn.drop_tree(&tree)?;
@@ -220,7 +239,7 @@ impl Tables {
     /// # Errors
     /// [`Error::Store`]; nothing was changed.
     pub fn truncate(&self, name: &str) -> Result<bool, Error> {
-        let mut txn = self.shared.begin();
+        let mut txn = self.begin();
         let Some(mut info) = self.lock_table(&mut txn, name)? else { return Ok(false) };
         if info.indexes.iter().any(|index| index.building) {
             return Err(building());
@@ -251,7 +270,7 @@ impl Tables {
     /// # Errors
     /// [`Error::NoTable`], [`Error::Store`]; nothing was changed.
     pub fn drop_index(&self, table: &str, index: &str) -> Result<bool, Error> {
-        let mut txn = self.shared.begin();
+        let mut txn = self.begin();
         let info = self.lock_table(&mut txn, table)?;
         let mut info = info.ok_or_else(|| Error::NoTable(table.to_string()))?;
         let Some(at) = info.index(index) else { return Ok(false) };
@@ -263,7 +282,8 @@ impl Tables {
     }
 
     /// Drops the indexes that building has left unfinished.
-    pub(crate) fn remove_unfinished(&self, mut txn: Txn, id: u64) -> Result<(), Error> {
+    pub(crate) fn remove_unfinished(&self, id: u64) -> Result<(), Error> {
+        let mut txn = self.begin();
         if let Some(mut info) = self.lock_id(&mut txn, id)? {
             self.drop_indexes(txn, &mut info, |index| index.building)?;
         }

@@ -42,7 +42,7 @@ impl Tables {
     /// [`Error::NoTable`], [`Error::NoIndex`], [`Error::IndexExists`], [`Error::Definition`],
     /// [`Error::Store`]; nothing was changed.
     pub fn redefine(&self, tables: &[Redefinition<'_>]) -> Result<(), Error> {
-        let mut txn = self.shared.begin();
+        let mut txn = self.begin();
         tables.iter().try_for_each(|table| self.redefine_in(&mut txn, table))?;
         txn.commit_durably(Durability::Synced)?;
         Ok(())
@@ -60,7 +60,7 @@ impl Tables {
         tables: &[Redefinition<'_>],
     ) -> Result<bool, Error> {
         check_name(to)?;
-        let mut txn = self.shared.begin();
+        let mut txn = self.begin();
         let (catalog, mut id) = (&self.shared.catalog, Vec::new());
         if !txn.get_for_update(catalog, &name_key(from), &mut id)? {
             return Ok(false);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "foreign_keys.h"
+#include "patience.h"
 
 namespace
 {
@@ -367,9 +368,14 @@ bool ha_weir::prepare_inplace_alter_table(TABLE *altered, Alter_inplace_info *in
     indexes.push_back(index);
   }
   // An ALTER that failed beside a transaction that did not end may have left some.
-  weir_code code= weir_table_abandon_indexes(weir_database, bytes_of(m_name));
-  if (code == WEIR_OK)
-    code= weir_table_announce_indexes(weir_database, bytes_of(m_name), indexes.data(), indexes.size());
+  weir_code code;
+  Patience patience(ha_thd());
+  do
+  {
+    code= weir_table_abandon_indexes(weir_database, bytes_of(m_name), 0);
+    if (code == WEIR_OK)
+      code= weir_table_announce_indexes(weir_database, bytes_of(m_name), indexes.data(), indexes.size(), 0);
+  } while (patience.again(&code));
   m_share->forget(false);
   if (code == WEIR_OK)
     return false;
@@ -399,7 +405,8 @@ bool ha_weir::inplace_alter_table(TABLE *altered, Alter_inplace_info *info)
 // Drops what was announced, when those who write to the table now have ended.
 void ha_weir::abandon_indexes()
 {
-  if (weir_table_abandon_indexes(weir_database, bytes_of(m_name)) != WEIR_OK)
+  const ulonglong wait_millis= 1000;
+  if (weir_table_abandon_indexes(weir_database, bytes_of(m_name), wait_millis) != WEIR_OK)
     sql_print_warning("Weir: what ALTER has made of indexes of %s stays until another adds one, or the next start: %s",
                       m_name.c_str(), weir_message());
   m_share->forget(false);
@@ -425,17 +432,21 @@ bool ha_weir::commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *inf
     const LEX_CSTRING &name= info->index_drop_buffer[i]->name;
     drops.push_back(bytes_of(reinterpret_cast<const uchar *>(name.str), name.length));
   }
-  std::lock_guard<std::mutex> guard(weir_definitions.changing());
-  Table_definition then= altered_definition(definition(), m_name, altered, info);
-  std::string definition= then.encode();
   int32_t duplicate= 0;
-  weir_code code= weir_table_finish_indexes(weir_database, bytes_of(m_name), bytes_of(definition), drops.data(),
-                                            drops.size(), &duplicate);
-  if (code == WEIR_OK)
+  weir_code code;
+  Patience patience(ha_thd());
+  do
   {
-    weir_definitions.put(m_name, then);
+    std::lock_guard<std::mutex> guard(weir_definitions.changing());
+    Table_definition then= altered_definition(definition(), m_name, altered, info);
+    std::string encoded= then.encode();
+    code= weir_table_finish_indexes(weir_database, bytes_of(m_name), bytes_of(encoded), drops.data(), drops.size(),
+                                    &duplicate, 0);
+    if (code == WEIR_OK)
+      weir_definitions.put(m_name, then);
+  } while (patience.again(&code));
+  if (code == WEIR_OK)
     return false;
-  }
   if (code == WEIR_DUPLICATE)
     my_error(ER_DUP_UNKNOWN_IN_INDEX, MYF(0), added_keys(altered, info)[duplicate]->name.str);
   else

@@ -1,5 +1,7 @@
 #include "ha_weir.h"
 
+#include "patience.h"
+
 namespace
 {
 
@@ -67,15 +69,20 @@ int ha_weir::delete_table(const char *name)
 {
   THD *thd= ha_thd();
   std::string table= table_name_of(name);
-  std::lock_guard<std::mutex> guard(weir_definitions.changing());
-  if (checks_foreign_keys(thd) && !is_temporary_name(table) && weir_definitions.find(table))
-    for (const Reference &reference : weir_definitions.referring_to(table))
-      if (reference.child != table &&
-          (thd_sql_command(thd) != SQLCOM_DROP_DB || shown_schema(reference.child) != shown_schema(table)))
-        return HA_ERR_ROW_IS_REFERENCED;
-  weir_code code= weir_table_drop(weir_database, bytes_of(table));
-  if (code == WEIR_OK || code == WEIR_NOTHING)
-    weir_definitions.remove(table);
+  weir_code code;
+  Patience patience(thd);
+  do
+  {
+    std::lock_guard<std::mutex> guard(weir_definitions.changing());
+    if (checks_foreign_keys(thd) && !is_temporary_name(table) && weir_definitions.find(table))
+      for (const Reference &reference : weir_definitions.referring_to(table))
+        if (reference.child != table &&
+            (thd_sql_command(thd) != SQLCOM_DROP_DB || shown_schema(reference.child) != shown_schema(table)))
+          return HA_ERR_ROW_IS_REFERENCED;
+    code= weir_table_drop(weir_database, bytes_of(table), 0);
+    if (code == WEIR_OK || code == WEIR_NOTHING)
+      weir_definitions.remove(table);
+  } while (patience.again(&code));
   if (code == WEIR_NOTHING)
     return HA_ERR_NO_SUCH_TABLE;
   return code == WEIR_OK ? 0 : fail(code);
@@ -122,7 +129,11 @@ int ha_weir::rename_table(const char *from, const char *to)
 int ha_weir::truncate()
 {
   close_scan();
-  weir_code code= weir_table_truncate(weir_database, bytes_of(m_name));
+  weir_code code;
+  Patience patience(ha_thd());
+  do
+    code= weir_table_truncate(weir_database, bytes_of(m_name), 0);
+  while (patience.again(&code));
   if (code != WEIR_OK)
     return fail(code);
   m_share->forget(true);

@@ -17,6 +17,9 @@ namespace
 // What X/Open calls them.
 const int XAER_RMERR= -3, XAER_NOTA= -4;
 
+// For who may still write to what nobody needs any more. The next start tries again.
+const uint64_t LEFTOVER_WAIT_MILLIS= 1000;
+
 handler *create_handler(handlerton *hton, TABLE_SHARE *share, MEM_ROOT *root)
 {
   return new (root) ha_weir(hton, share);
@@ -193,7 +196,8 @@ void drop_database(handlerton *, char *path)
   std::vector<std::string> names;
   weir_table_names(weir_database, collect, &names);
   for (const std::string &name : names)
-    if (name.compare(0, prefix.size(), prefix) == 0 && weir_table_drop(weir_database, bytes_of(name)) == WEIR_OK)
+    if (name.compare(0, prefix.size(), prefix) == 0 &&
+        weir_table_drop(weir_database, bytes_of(name), LEFTOVER_WAIT_MILLIS) == WEIR_OK)
       weir_definitions.remove(name);
 }
 
@@ -203,14 +207,13 @@ void drop_temporary_tables()
   weir_table_names(weir_database, collect, &names);
   for (const std::string &name : names)
     if (is_temporary_name(name))
-      weir_table_drop(weir_database, bytes_of(name));
+      weir_table_drop(weir_database, bytes_of(name), LEFTOVER_WAIT_MILLIS);
 }
 
 // What was prepared is decided now, but for the users' own XA transactions.
 int ddl_recovery_done(handlerton *)
 {
-  const uint64_t wait_ms= 1000;
-  if (weir_drop_unfinished_indexes(weir_database, wait_ms) != WEIR_OK)
+  if (weir_drop_unfinished_indexes(weir_database, LEFTOVER_WAIT_MILLIS) != WEIR_OK)
     sql_print_warning("Weir: %s", weir_message());
   return 0;
 }

@@ -71,6 +71,18 @@ exec 7>&-
 wait $holder
 sql main work -e "XA START 'one'; INSERT INTO t VALUES (100000, 1, ''); XA END 'one'; XA PREPARE 'one'"
 is "$(sql main -e "SELECT state, xid LIKE '%6F6E65' FROM information_schema.weir_transactions WHERE xid IS NOT NULL")" $'prepared\t1' "a prepared one"
+# ---- a change of a definition waits for it, can be seen to, and hears a KILL
+sql main work -e "SET weir_lock_wait_timeout=60; DROP TABLE t" >"$directory/out" 2>&1 &
+dropper=$!
+for _ in $(seq 100); do
+	id=$(sql main -e "SELECT id FROM information_schema.processlist WHERE info='DROP TABLE t' AND state LIKE '%prepared%'")
+	[ -z "$id" ] || break
+	sleep 0.1
+done
+some "$id" "a DROP TABLE that waits"
+sql main -e "KILL QUERY $id"
+timeout 10 tail --pid=$dropper -f /dev/null || die "a DROP TABLE that was killed goes on"
+grep -q "ERROR 1317" "$directory/out" || die "a DROP TABLE that was killed: $(cat "$directory/out")"
 sql main -e "XA ROLLBACK 'one'"
 
 # ---- a copy by hand

@@ -1,5 +1,5 @@
 //! Each promise once.
-use weir::{Durability, Isolation, SimVolume};
+use weir::{Durability, Isolation, SimVolume, Wait};
 use weir_table::{ColumnType, Direction, Error, Estimate, Index, Lock, Range, Schema, Value, desc};
 
 use crate::support::{assert_sound, at, begin, bird, birds, fill, ids, new, open, rows};
@@ -333,5 +333,30 @@ fn walks_with_locks_keep_others_out_of_the_range() {
         assert!(back.expect("an update"));
         two.commit_durably(Durability::Synced).expect("a commit");
     }
+    assert_sound(&db, &tables);
+}
+
+/// Whoever changes a definition says how long it waits for those who write to the table; what was
+/// too long has changed nothing.
+#[test]
+fn who_will_not_wait_for_a_writer_changes_no_definition() {
+    let (db, tables) = new(7);
+    let table = birds(&tables);
+    fill(&db, &table, 1..3);
+    let mut writer = begin(&db);
+    assert!(table.delete(&mut writer, &[1u64.into()]).expect("a row"));
+    let hasty = tables.with_lock_wait(Wait::No);
+    let would_wait = |done: Result<bool, Error>| match done {
+        Err(Error::Store(e)) => assert!(e.is_retryable(), "{e}"),
+        done => panic!("{done:?}"),
+    };
+    would_wait(hasty.drop_table("birds"));
+    would_wait(hasty.truncate("birds"));
+    would_wait(hasty.drop_index("birds", "by_name"));
+    would_wait(hasty.add_index("birds", &Index::new("more", ["weight"])));
+    would_wait(hasty.finish_indexes("birds", b"", &["by_name"]).map(|()| true));
+    let _ = writer.commit().expect("a commit");
+    assert_eq!(table.count(&mut begin(&db)).expect("count"), 1, "the handle is good");
+    assert!(hasty.drop_table("birds").expect("nobody writes"));
     assert_sound(&db, &tables);
 }

@@ -1,0 +1,199 @@
+//! Indexes of a table that is there: added, in one call or in steps, and dropped.
+use std::ffi::{c_int, c_void};
+
+use ::weir_table::EntryBuf;
+
+use crate::borrow::{list, shared, weir_bytes};
+use crate::catalog::{waiting, weir_index};
+use crate::db::weir_db;
+use crate::fate::{Failure, found, run, weir_code, wrong};
+use crate::table::{told, weir_entry};
+use crate::txn::wait;
+
+/// Makes the entry of a row in an index: fills `entry` with bytes that stay until its next call and
+/// returns 0, or something else to stop. It must not unwind.
+pub type weir_make_entry = Option<
+    unsafe extern "C" fn(
+        context: *mut c_void,
+        index: usize,
+        key: weir_bytes,
+        row: weir_bytes,
+        entry: *mut weir_entry,
+    ) -> c_int,
+>;
+
+/// Asks the caller for an entry.
+///
+/// # Safety
+/// The contract of `borrow`, for what the function fills in too.
+pub(crate) unsafe fn make_entry(
+    make: weir_make_entry,
+    context: *mut c_void,
+    index: usize,
+    key: &[u8],
+    row: &[u8],
+    entry: &mut EntryBuf,
+) -> Result<(), weir_table::Error> {
+    let stopped = || weir_table::Error::Input("the making of an entry was stopped".into());
+    let make = make.ok_or_else(stopped)?;
+    let none = weir_bytes::of(&[]);
+    let mut made = weir_entry { key: none, payload: none, has_null: false };
+    // SAFETY: the caller's.
+    unsafe {
+        if make(context, index, weir_bytes::of(key), weir_bytes::of(row), &raw mut made) != 0 {
+            return Err(stopped());
+        }
+        entry.key.extend_from_slice(made.key.slice());
+        entry.payload.extend_from_slice(made.payload.slice());
+    }
+    entry.has_null = made.has_null;
+    Ok(())
+}
+
+/// Adds an index to a table while others write to it: they are told WEIR_CHANGED, open the table
+/// again and give its entries from then on. WEIR_EXISTS: there is one of this name; WEIR_DUPLICATE:
+/// two rows have one key.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_table_add_index(
+    db: *const weir_db,
+    table: weir_bytes,
+    index: *const weir_index,
+    make: weir_make_entry,
+    context: *mut c_void,
+    lock_wait_millis: u64,
+) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let (db, table, spec) = unsafe { (shared(db)?, table.text()?, shared(index)?.spec()?) };
+        let added =
+            waiting(db, lock_wait_millis).add_index_raw(table, &spec, &mut |key, row, entry| {
+                // SAFETY: the contract of `borrow`.
+                unsafe { make_entry(make, context, 0, key, row, entry) }
+            })?;
+        if added {
+            return Ok(weir_code::WEIR_OK);
+        }
+        let message = format!("there is an index '{}' already", spec.name);
+        Err(Failure { code: weir_code::WEIR_EXISTS, message })
+    })
+}
+
+/// Drops an index, when all who write to the table have ended. WEIR_NOTHING: there is none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_table_drop_index(
+    db: *const weir_db,
+    table: weir_bytes,
+    index: weir_bytes,
+    lock_wait_millis: u64,
+) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let (db, table, index) = unsafe { (shared(db)?, table.text()?, index.text()?) };
+        if index.is_empty() {
+            return Err(wrong("an index has a name"));
+        }
+        Ok(found(waiting(db, lock_wait_millis).drop_index(table, index)?))
+    })
+}
+
+/// Makes indexes that are empty and out of use, when all who write to the table have ended: whoever
+/// writes to it from then on is told WEIR_CHANGED, opens it again and gives their entries.
+/// weir_table_fill_indexes and weir_table_finish_indexes come next, or weir_table_abandon_indexes;
+/// the next opening drops what was not finished. WEIR_EXISTS: there is one of such a name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_table_announce_indexes(
+    db: *const weir_db,
+    table: weir_bytes,
+    indexes: *const weir_index,
+    count: usize,
+    lock_wait_millis: u64,
+) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let (db, table) = unsafe { (shared(db)?, table.text()?) };
+        // SAFETY: the contract of `borrow`.
+        let specs = unsafe { list(indexes, count).iter().map(|index| index.spec()) };
+        waiting(db, lock_wait_millis)
+            .announce_indexes(table, &specs.collect::<Result<Vec<_>, _>>()?)?;
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
+/// Gives the announced indexes their entries, while others write to the table. `make` is told the
+/// place in the list of them, and so is `duplicate` on WEIR_DUPLICATE: the row that `make` was
+/// asked for last has another one's key.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_table_fill_indexes(
+    db: *const weir_db,
+    table: weir_bytes,
+    make: weir_make_entry,
+    context: *mut c_void,
+    duplicate: *mut i32,
+) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let (db, table) = unsafe { (shared(db)?, table.text()?) };
+        let filled = db.tables.fill_indexes(table, &mut |nth, key, row, entry| {
+            // SAFETY: the contract of `borrow`.
+            unsafe { make_entry(make, context, nth, key, row, entry) }
+        });
+        // SAFETY: the contract of `borrow`.
+        unsafe { told(filled, duplicate) }
+    })
+}
+
+/// Brings all indexes that were filled into use, drops others by name and gives the table another
+/// definition, all at once. WEIR_DUPLICATE: whoever wrote meanwhile has met one; `duplicate` is the
+/// place in the list of those that were announced.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_table_finish_indexes(
+    db: *const weir_db,
+    table: weir_bytes,
+    definition: weir_bytes,
+    drop: *const weir_bytes,
+    count: usize,
+    duplicate: *mut i32,
+    lock_wait_millis: u64,
+) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let (db, table, definition) = unsafe { (shared(db)?, table.text()?, definition.slice()) };
+        // SAFETY: the contract of `borrow`.
+        let names = unsafe { list(drop, count).iter().map(|name| name.text()) };
+        let names = names.collect::<Result<Vec<_>, _>>()?;
+        // SAFETY: the contract of `borrow`.
+        unsafe {
+            told(waiting(db, lock_wait_millis).finish_indexes(table, definition, &names), duplicate)
+        }
+    })
+}
+
+/// Drops the indexes that were announced and not finished.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_table_abandon_indexes(
+    db: *const weir_db,
+    table: weir_bytes,
+    lock_wait_millis: u64,
+) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let (db, table) = unsafe { (shared(db)?, table.text()?) };
+        waiting(db, lock_wait_millis).abandon_indexes(table)?;
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
+/// Drops the indexes whose building a crash has cut short and that the opening had to leave, since
+/// a transaction that is prepared had written to their table: for when those are decided. It waits
+/// so long for each that is not, and then leaves them, too. Not while an index is being built.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_drop_unfinished_indexes(
+    db: *const weir_db,
+    wait_ms: u64,
+) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        unsafe { shared(db)? }.tables.drop_unfinished(wait(wait_ms))?;
+        Ok(weir_code::WEIR_OK)
+    })
+}

@@ -1,0 +1,41 @@
+#include "patience.h"
+
+#include <algorithm>
+
+#include "variables.h"
+
+Patience::Patience(THD *thd)
+    : m_thd(thd), m_begun(microsecond_interval_timer()), m_nap_micros(500), m_has_waited(false),
+      m_state(nullptr)
+{
+}
+
+Patience::~Patience()
+{
+  if (m_has_waited)
+    thd_proc_info(m_thd, m_state);
+}
+
+bool Patience::again(weir_code *code)
+{
+  const ulonglong nap_micros_max= 50000;
+  if (*code != WEIR_WOULD_WAIT)
+    return false;
+  if (thd_killed(m_thd))
+  {
+    *code= WEIR_INTERRUPTED;
+    return false;
+  }
+  ulonglong waited= microsecond_interval_timer() - m_begun, limit= 1000 * weir_lock_wait_millis(m_thd);
+  if (waited >= limit)
+  {
+    *code= WEIR_LOCK_TIMEOUT;
+    return false;
+  }
+  if (!m_has_waited)
+    m_state= thd_proc_info(m_thd, "Waiting for prepared transactions");
+  m_has_waited= true;
+  my_sleep(static_cast<ulong>(std::min(m_nap_micros, limit - waited)));
+  m_nap_micros= std::min(2 * m_nap_micros, nap_micros_max);
+  return true;
+}

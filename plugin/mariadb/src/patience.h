@@ -1,0 +1,27 @@
+// How changes of definitions wait for transactions that the server's own locks do not keep away.
+#ifndef WEIR_PLUGIN_PATIENCE_H
+#define WEIR_PLUGIN_PATIENCE_H
+
+#include "engine.h"
+
+// Prepared transactions of XA whose session has gone, or that a restart has found, hold locks of the engine's on a table
+// and none of the server's. Who changes its definition tries again and again, and holds nothing meanwhile: a KILL is
+// heard, and whoever changes other tables does not wait behind it.
+class Patience
+{
+public:
+  explicit Patience(THD *thd);
+  ~Patience();
+
+  // Whether to try once more, after a while. If not, `code` is what has become of it.
+  bool again(weir_code *code);
+
+private:
+  THD *m_thd;
+  ulonglong m_begun;
+  ulonglong m_nap_micros;
+  bool m_has_waited;
+  const char *m_state;
+};
+
+#endif
