@@ -74,6 +74,8 @@ impl DirtyList {
 
     /// Adds a page that was clean. Before the log publishes the change (POOL-2).
     pub(crate) fn add(&self, page: PageNo, first: Lsn) {
+        let low = self.low.load(Ordering::SeqCst);
+        debug_assert!(self.number(first) < low + self.buckets.len() as u64, "beyond the ring");
         let bucket = self.bucket(self.number(first));
         let mut entries = bucket.entries.lock();
         let oldest = bucket.oldest.load(Ordering::Relaxed);

@@ -184,6 +184,10 @@ impl Pool {
             return Ok(());
         }
         self.log.wait(newest, Durability::Synced)?;
+        // A page may have been changed by a group that the log refused: such a change has no LSN of
+        // its own. Whoever was refused knew of the halt before he let the page go, and it was
+        // copied after that; so the log says it here, too.
+        self.log.check()?;
         Ok(())
     }
 }

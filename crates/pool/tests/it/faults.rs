@@ -3,7 +3,9 @@ use std::sync::Arc;
 
 use weir_base::PageNo;
 use weir_device::{Fault, FaultyVolume, OpKind, SimVolume, Volume};
+use weir_page::HEADER_BYTES;
 use weir_pool::{Cause, DoubleWriteMode, InPlaceStore, Pool, PoolError};
+use weir_redo::Durability;
 
 use crate::support::{
     DB, SIZE, Site, counter, doublewrite, drain, make, new_log, pool_config, set, site,
@@ -123,4 +125,35 @@ fn growing_on_a_full_disk() {
     assert_eq!(store.pages(), 5_000);
     set(&site.log, site.pool.fresh(PageNo(4_999)).expect("a page"), 1);
     drain(&site);
+}
+
+/// A group that meets a halted log leaves its change in memory under the page's old LSN: it must
+/// not get to disk, also while nobody who saw the error has halted the pool.
+#[test]
+fn a_change_that_the_log_has_refused_is_not_written() {
+    let (site, faulty) = faulty(64);
+    make(&site, 20);
+    drain(&site);
+    // Dirty, and its last change is durable.
+    set(&site.log, site.pool.exclusive(PageNo(3)).expect("the page"), 33);
+    site.log.flush(Durability::Synced).expect("synced");
+    faulty.fail_nth("redo-", OpKind::DurableWrite, 1, Fault::Broken);
+    set(&site.log, site.pool.exclusive(PageNo(4)).expect("the page"), 44);
+    assert!(site.log.flush(Durability::Synced).is_err());
+    faulty.clear();
+    {
+        let mut held = site.pool.exclusive(PageNo(3)).expect("the page");
+        let at = held.bytes_mut().len() - 8;
+        held.bytes_mut()[HEADER_BYTES..HEADER_BYTES + 8].copy_from_slice(&99u64.to_le_bytes());
+        held.bytes_mut()[at..].copy_from_slice(&99u64.to_le_bytes());
+        assert!(site.log.append(&[9; 40], |span| held.log_change(span)).is_err());
+    }
+    let mut pages = site.pool.take_oldest(16, site.log.end());
+    pages.retain(|(page, _)| *page == PageNo(3));
+    assert_eq!(pages.len(), 1, "it is dirty, and its LSN is durable");
+    let swept = site.pool.write_back(0, &pages, Cause::Deadline, 4, &mut |_| {});
+    assert!(swept.is_err(), "{swept:?}");
+    let mut buf = weir_base::AlignedBuf::zeroed(SIZE);
+    site.pool.store().read(PageNo(3), &mut buf).expect("readable");
+    assert_ne!(counter(&buf), 99);
 }
