@@ -28,6 +28,9 @@ pub enum Create {
     Never,
     /// There must be none.
     Always,
+    /// There must be none, and it is nobody's to open before it is whole ([`crate::Db::copy_to`]).
+    #[doc(hidden)]
+    Copy,
 }
 
 /// Who is told how far recovery has come.

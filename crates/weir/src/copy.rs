@@ -2,10 +2,13 @@
 //! the files is copied: rows are read and loaded into a new database, which is as dense as it gets
 //! and owes nothing to the pages, the log and the versions of the old one.
 use std::path::Path;
+use std::sync::Arc;
 
+use weir_device::{FileVolume, Volume};
 use weir_txn::{Isolation, Snapshot};
 
 use crate::config::{Config, Create};
+use crate::create::{abandon_copy, finish_copy, look_before};
 use crate::db::Db;
 use crate::error::Error;
 use crate::tree::Tree;
@@ -21,28 +24,42 @@ pub struct Copied {
 }
 
 impl Db {
-    /// Copies what `txn` sees without its own changes ([`Txn::take_snapshot`]) into a new database
-    /// in `dir`: whole and closed when this returns. Prepared transactions are not in it. The trees
-    /// are those that the snapshot sees; the pages of one that was dropped since are kept for it.
+    /// Copies what `txn` sees of others, without its own changes ([`Txn::take_snapshot`]), into a
+    /// new database in `dir`: whole and closed when this returns. A transaction that holds no
+    /// snapshot gets one of now for all of it. Prepared transactions are not in it. The trees are
+    /// those that the snapshot sees; the pages of one that was dropped since are kept for it.
     ///
     /// # Errors
-    /// When there is something in `dir`, or one of the databases fails; what is in `dir` then is
-    /// not to be used.
+    /// When there is something in `dir`, or one of the databases fails; nothing is left in `dir`
+    /// then. What a crash leaves of a copy cannot be opened.
     pub fn copy_to(&self, txn: &mut Txn, dir: &Path) -> Result<Copied, Error> {
+        look_before(dir)?;
+        let failed = |e| Error::io(format!("opening the directory '{}'", dir.display()), e);
+        let volume = FileVolume::open(dir).map_err(failed)?;
+        self.copy_onto(&txn.snapshot_seen(), Arc::new(volume))
+    }
+
+    fn copy_onto(&self, snapshot: &Snapshot, volume: Arc<dyn Volume>) -> Result<Copied, Error> {
         let stats = self.stats();
         let config = Config {
-            create: Create::Always,
+            create: Create::Copy,
             page_size: stats.page_size,
             log_bytes: stats.log_capacity_bytes,
             pool_bytes: COPY_POOL_BYTES,
             ..Config::default()
         };
-        let copy = Db::open(dir, config)?;
-        let copied = self.copy_trees(txn, &copy);
+        let copy = Db::open_on(volume.clone(), config)?;
+        // With no number of its own, it sees nobody's changes but those that are committed.
+        let copied = self.copy_trees(&mut self.begin_at(snapshot), &copy);
         let closed = copy.close();
-        let copied = copied?;
-        closed?;
-        Ok(copied)
+        match copied.and_then(|copied| closed.map(|()| copied)) {
+            Ok(copied) => finish_copy(&volume).map(|()| copied),
+            Err(e) => {
+                // If that fails, too, it stays marked as what it is.
+                let _ = abandon_copy(&volume);
+                Err(e)
+            }
+        }
     }
 
     fn copy_trees(&self, txn: &mut Txn, copy: &Db) -> Result<Copied, Error> {
@@ -103,6 +120,7 @@ const COPY_POOL_BYTES: u64 = 64 << 20;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weir_device::SimVolume;
     use weir_redo::Durability;
 
     #[test]
@@ -141,5 +159,100 @@ mod tests {
         assert_eq!(five.map(|value| value.len()), Some(5));
         copy.close().expect("closed");
         db.close().expect("closed");
+    }
+
+    fn filled(dir: &Path) -> Db {
+        let db = Db::open(dir, Config::default()).expect("opened");
+        for name in ["one", "two"] {
+            let tree = db.open_tree(name).expect("made");
+            for number in 0..2000u32 {
+                tree.put(&number.to_be_bytes(), &[7; 100], Durability::Lazy).expect("put");
+            }
+        }
+        db
+    }
+
+    #[test]
+    fn a_copy_is_of_one_moment_at_every_level_and_without_what_is_not_committed() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let db = filled(&dir.path().join("a"));
+        let tree = db.open_tree("two").expect("there");
+        let levels = [
+            Isolation::ReadUncommitted,
+            Isolation::ReadCommitted,
+            Isolation::RepeatableRead,
+            Isolation::Snapshot,
+            Isolation::Serializable,
+        ];
+        for (number, isolation) in levels.into_iter().enumerate() {
+            let mut txn = db.begin(TxnOptions { isolation, ..TxnOptions::default() });
+            txn.put(&tree, b"own", b"not committed").expect("put");
+            let mut other = db.begin(TxnOptions::default());
+            other.put(&tree, b"other", b"not committed").expect("put");
+            let at = dir.path().join(number.to_string());
+            let copied = db.copy_to(&mut txn, &at).expect("copied");
+            assert_eq!(copied, Copied { trees: 2, rows: 4000 }, "{isolation:?}");
+            assert_eq!(
+                txn.get(&tree, b"own").expect("read").as_deref(),
+                Some(&b"not committed"[..])
+            );
+        }
+        // Trees are copied one after the other; at no level does a later one show a later moment.
+        let isolation = Isolation::ReadCommitted;
+        let seen = db.begin(TxnOptions { isolation, ..TxnOptions::default() }).snapshot_seen();
+        tree.put(b"late", b"not seen", Durability::Lazy).expect("put");
+        let volume = SimVolume::new(1);
+        let copied = db.copy_onto(&seen, Arc::new(volume)).expect("copied");
+        assert_eq!(copied, Copied { trees: 2, rows: 4000 });
+    }
+
+    #[test]
+    fn a_copy_that_was_cut_short_is_no_database() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let db = filled(&dir.path().join("a"));
+        let whole = SimVolume::new(2);
+        let seen = db.snapshot();
+        let copied = db.copy_onto(&seen, Arc::new(whole.clone())).expect("copied");
+        let (mut refused, mut absent, mut opened) = (0, 0, 0);
+        for after in 0..whole.writes_so_far() + 20 {
+            let volume = SimVolume::new(3 + after);
+            volume.set_crash_after(Some(after));
+            let done = db.copy_onto(&seen, Arc::new(volume.clone()));
+            let left: Arc<dyn Volume> = Arc::new(volume.crash(after));
+            let config = |create| Config { create, ..Config::default() };
+            match Db::open_on(left.clone(), config(Create::Never)) {
+                Ok(copy) => {
+                    let rows = |name| {
+                        copy.tree(name)
+                            .expect("read")
+                            .map(|t| t.check(&mut |_| {}).expect("sound").rows)
+                    };
+                    assert_eq!(rows("one"), Some(2000), "of {after} writes");
+                    assert_eq!(rows("two"), Some(2000), "of {after} writes");
+                    opened += 1;
+                }
+                Err(Error::Directory(e)) if e.contains("not finished") => {
+                    assert!(done.is_err(), "of {after} writes");
+                    assert!(Db::open_on(left, config(Create::IfMissing)).is_err(), "{after}");
+                    refused += 1;
+                }
+                Err(Error::Directory(_)) => absent += 1,
+                Err(e) => panic!("of {after} writes: {e}"),
+            }
+        }
+        assert!(refused > 10 && opened > 0, "{refused} {absent} {opened}");
+        assert_eq!(copied.rows, 4000);
+    }
+
+    #[test]
+    fn a_copy_that_fails_leaves_nothing() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let db = filled(&dir.path().join("a"));
+        let volume = SimVolume::with_capacity(4, 66 << 20);
+        let failed = db.copy_onto(&db.snapshot(), Arc::new(volume.clone()));
+        assert!(failed.is_err(), "{failed:?}");
+        assert_eq!(volume.list().expect("listed"), Vec::<String>::new());
+        volume.set_capacity(None);
+        db.copy_onto(&db.snapshot(), Arc::new(volume)).expect("copied");
     }
 }

@@ -17,6 +17,8 @@ use crate::error::Error;
 use crate::open::{log_config, pool_config};
 
 const MARKER_FILE: &str = "creating";
+/// There from before a copy has anything until it is whole and closed.
+const COPY_FILE: &str = "copying";
 /// Not zero: a page that was never changed has LSN zero.
 const FIRST_LSN: Lsn = Lsn(4096);
 /// Pages that a new data file has room for.
@@ -29,6 +31,8 @@ pub(crate) enum Found {
     Database,
     /// A creation that was cut short: nothing in it can be of use to anybody.
     Unfinished,
+    /// A copy that was cut short: somebody takes it for a backup, so that nothing is made there.
+    HalfCopy,
     /// Something else: these files.
     Foreign(Vec<String>),
 }
@@ -36,6 +40,7 @@ pub(crate) enum Found {
 fn is_ours(name: &str) -> bool {
     name == CONTROL_FILE
         || name == MARKER_FILE
+        || name == COPY_FILE
         || name == "pages"
         || name == crate::advise::FILE
         || name == crate::warm::FILE
@@ -66,7 +71,9 @@ fn classify(mut names: Vec<String>) -> Found {
     names.retain(|name| name != "LOCK");
     names.sort();
     let has = |wanted: &str| names.iter().any(|name| name == wanted);
-    if has(MARKER_FILE) && names.iter().all(|name| is_ours(name)) {
+    if has(COPY_FILE) && names.iter().all(|name| is_ours(name)) {
+        Found::HalfCopy
+    } else if has(MARKER_FILE) && names.iter().all(|name| is_ours(name)) {
         Found::Unfinished
     } else if has(CONTROL_FILE) {
         Found::Database
@@ -90,7 +97,11 @@ fn foreign(names: &[String]) -> Error {
 /// Makes sure that there is a database, as far as `config` allows to make one.
 pub(crate) fn prepare(volume: &Arc<dyn Volume>, config: &Config) -> Result<(), Error> {
     match (look(&**volume)?, config.create) {
-        (Found::Database, Create::Always) => {
+        (Found::HalfCopy, _) => Err(Error::Directory(
+            "this directory holds a copy that was not finished; remove its files and copy again"
+                .into(),
+        )),
+        (Found::Database, Create::Always | Create::Copy) => {
             Err(Error::Directory("there is a database in this directory already".into()))
         }
         (Found::Database, _) => Ok(()),
@@ -99,7 +110,7 @@ pub(crate) fn prepare(volume: &Arc<dyn Volume>, config: &Config) -> Result<(), E
         }
         (Found::Nothing, _) => create(volume, config),
         (Found::Unfinished, _) => {
-            remove_unfinished(volume)?;
+            remove_behind(volume, MARKER_FILE)?;
             create(volume, config)
         }
         (Found::Foreign(names), _) => Err(foreign(&names)),
@@ -107,30 +118,47 @@ pub(crate) fn prepare(volume: &Arc<dyn Volume>, config: &Config) -> Result<(), E
 }
 
 /// The marker goes last: a crash in between leaves the directory unfinished, as it was.
-fn remove_unfinished(volume: &Arc<dyn Volume>) -> Result<(), Error> {
-    let failed = |e| Error::io("removing an unfinished creation", e);
+fn remove_behind(volume: &Arc<dyn Volume>, marker: &str) -> Result<(), Error> {
+    let failed = |e| Error::io("removing what was not finished", e);
     for name in volume.list().map_err(failed)? {
-        if is_ours(&name) && name != MARKER_FILE {
+        if is_ours(&name) && name != marker {
             volume.remove(&name).map_err(failed)?;
         }
     }
     volume.sync_directory().map_err(failed)?;
-    volume.remove(MARKER_FILE).map_err(failed)?;
+    volume.remove(marker).map_err(failed)?;
     volume.sync_directory().map_err(failed)
 }
 
 fn create(volume: &Arc<dyn Volume>, config: &Config) -> Result<(), Error> {
     let failed = |e| Error::io("creating the database", e);
-    volume.create(MARKER_FILE, 0).map_err(failed)?;
+    let marker = if config.create == Create::Copy { COPY_FILE } else { MARKER_FILE };
+    volume.create(marker, 0).map_err(failed)?;
     volume.sync_directory().map_err(failed)?;
     let made = fill(volume, config);
     if let Err(e) = made {
         // A full disk, say. What was there before is there still; leave nothing of ours.
-        let _ = remove_unfinished(volume);
+        let _ = remove_behind(volume, marker);
         return Err(e);
+    }
+    if config.create == Create::Copy {
+        return Ok(());
     }
     volume.remove(MARKER_FILE).map_err(failed)?;
     volume.sync_directory().map_err(failed)
+}
+
+/// A copy is whole and closed: from now on it is a database like any other.
+pub(crate) fn finish_copy(volume: &Arc<dyn Volume>) -> Result<(), Error> {
+    let failed = |e| Error::io("finishing the copy", e);
+    volume.sync_directory().map_err(failed)?;
+    volume.remove(COPY_FILE).map_err(failed)?;
+    volume.sync_directory().map_err(failed)
+}
+
+/// A copy has failed: leaves nothing of it.
+pub(crate) fn abandon_copy(volume: &Arc<dyn Volume>) -> Result<(), Error> {
+    remove_behind(volume, COPY_FILE)
 }
 
 fn fill(volume: &Arc<dyn Volume>, config: &Config) -> Result<(), Error> {
@@ -140,7 +168,8 @@ fn fill(volume: &Arc<dyn Volume>, config: &Config) -> Result<(), Error> {
     let log = Arc::new(Log::create(volume.clone(), log_config(db, log_bytes), FIRST_LSN)?);
     let start = log.end();
     let store = InPlaceStore::create(volume, db, page_size, FIRST_PAGES, config.doublewrite)?;
-    let pool = Arc::new(Pool::new(&pool_config(config, log_bytes), Arc::new(store), log.clone())?);
+    let pool =
+        Arc::new(Pool::new(&pool_config(config, log_bytes, 0), Arc::new(store), log.clone())?);
     pool.begin_at(start);
     let space = Arc::new(Space::create(pool.clone(), config.pages_max)?);
     let env = Env { pool, space };
@@ -153,8 +182,10 @@ fn fill(volume: &Arc<dyn Volume>, config: &Config) -> Result<(), Error> {
     group.commit(&log)?;
     // Written at once: a new database has nothing to recover.
     log.flush(Durability::Synced)?;
-    let pages = env.pool.take_oldest(env.pool.store().batch_max(), log.published());
-    env.pool.write_back(0, &pages, Cause::Shutdown, 1, &mut |_| {})?;
+    while env.pool.residence().dirty > 0 {
+        let pages = env.pool.take_oldest(env.pool.store().batch_max(), log.published());
+        env.pool.write_back(0, &pages, Cause::Shutdown, 1, &mut |_| {})?;
+    }
     let control = Control {
         db,
         sequence: 0,

@@ -67,7 +67,10 @@ pub(crate) fn log_config(db: DbId, capacity_bytes: u64) -> LogConfig {
     LogConfig { db, capacity_bytes, buffer_bytes }
 }
 
-pub(crate) fn pool_config(config: &Config, log_bytes: u64) -> PoolConfig {
+/// `age_bytes`: how old the checkpoint is, which may be more than the log has room for after it was
+/// made smaller.
+pub(crate) fn pool_config(config: &Config, log_bytes: u64, age_bytes: u64) -> PoolConfig {
+    let log_bytes = log_bytes.max(age_bytes);
     PoolConfig {
         bytes: config.pool_bytes,
         pages_max: config.pages_max,
@@ -112,8 +115,9 @@ pub(crate) fn open(
     // The log names its end behind a boundary, the checkpoint may name it before.
     let store = InPlaceStore::open(&volume, was.db, was.page_size as usize, config.doublewrite)?;
     let repair = store.repair()?;
-    let pool =
-        Arc::new(Pool::new(&pool_config(&config, was.log_bytes), Arc::new(store), log.clone())?);
+    let age_bytes = to.0.saturating_sub(was.checkpoint.0);
+    let sizes = pool_config(&config, was.log_bytes, age_bytes);
+    let pool = Arc::new(Pool::new(&sizes, Arc::new(store), log.clone())?);
     pool.begin_at(was.checkpoint);
     control
         .update(|c| {

@@ -125,6 +125,13 @@ impl Txn {
         self.raw.snapshot(&self.engine.writer).map(Snapshot::number)
     }
 
+    /// A snapshot with all that its reads without locks see of others; where they see whatever is
+    /// committed when they come to it, one of now.
+    pub(crate) fn snapshot_seen(&mut self) -> Snapshot {
+        let held = self.statement.as_ref().or_else(|| self.raw.snapshot(&self.engine.writer));
+        held.cloned().unwrap_or_else(|| self.engine.registry.snapshot())
+    }
+
     /// How long it waits for locks from now on.
     pub fn set_lock_wait(&mut self, wait: Wait) {
         self.raw.set_wait(wait);

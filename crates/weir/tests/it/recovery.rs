@@ -180,3 +180,50 @@ fn a_damaged_page_that_is_owed_redo() {
     assert!(rows.put(b"more", b"", Durability::Synced).is_err());
     assert!(db.close().is_err(), "it cannot be closed in order");
 }
+
+/// The age falls slower than the log's capacity, and the next opening must span it all.
+#[test]
+fn a_log_made_much_smaller_before_a_crash_is_gone_through() {
+    let volume = SimVolume::new(80);
+    let base = Config { pool_bytes: 256 << 20, log_bytes: 64 << 20, ..config(0) };
+    let manual = Config { background: Background::Manual, ..base.clone() };
+    let db = Db::open_on(Arc::new(volume.clone()), manual).expect("a database");
+    let rows = db.create_tree("rows").expect("a tree");
+    for n in 0u64..27_000 {
+        let key = (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20).to_be_bytes();
+        rows.put(&key, &[n as u8; 1_400], Durability::Lazy).expect("a put");
+    }
+    rows.put(b"last", b"synced", Durability::Synced).expect("a put");
+    let small = 640 << 10;
+    db.set_log_bytes(small).expect("made smaller");
+    assert!(db.stats().checkpoint_age_bytes > 48 * small, "{}", db.stats().checkpoint_age_bytes);
+    let left = volume.snapshot();
+    let (tell, told) = std::sync::mpsc::channel();
+    let config = Config { log_bytes: 0, ..base };
+    std::thread::spawn(move || {
+        let db = Db::open_on(Arc::new(left), config).expect("opened");
+        let rows = db.tree("rows").expect("read").expect("there");
+        rows.put(b"new", b"row", Durability::Synced).expect("a put");
+        assert_sound(&db);
+        drop(rows);
+        tell.send(db.close()).expect("told");
+    });
+    let closed = told.recv_timeout(Duration::from_secs(60)).expect("nobody waits without end");
+    closed.expect("closed");
+}
+
+#[test]
+fn a_doublewrite_of_one_page_makes_a_database() {
+    for pages in [1, 2, 3] {
+        let volume = SimVolume::new(79);
+        let doublewrite = DoubleWriteConfig { pages, ..DoubleWriteConfig::default() };
+        let open = || {
+            let config = Config { doublewrite, ..config(0) };
+            Db::open_on(Arc::new(volume.clone()), config).expect("opened")
+        };
+        let db = open();
+        db.create_tree("t").expect("a tree");
+        db.close().expect("closed");
+        assert_sound(&open());
+    }
+}
