@@ -50,9 +50,12 @@ fn newest_in_memory(
     work.undo.pop();
     match undo {
         Undo::Row(seq) => {
-            work.undo_bytes -= past.undo_bytes(seq).min(work.undo_bytes);
             if goes_on {
+                // Its number is not given again: its place in memory stays taken until what memory
+                // holds is stored, and counts until then.
                 past.kill(seq);
+            } else {
+                work.undo_bytes -= past.undo_bytes(seq).min(work.undo_bytes);
             }
         }
         Undo::Tree { .. } | Undo::Pages { .. } => work.undo_bytes -= 16.min(work.undo_bytes),

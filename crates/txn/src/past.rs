@@ -180,7 +180,8 @@ impl Past {
         self.rows.lock().stored
     }
 
-    /// All changes up to `stored`, and no others, are in pieces, to which these are added.
+    /// All changes up to `stored`, and no others, are in pieces, to which these are added, or have
+    /// been taken back.
     pub(crate) fn move_out(&self, env: &Arc<Env>, pieces: &[Stored], stored: u32) {
         let mut rows = self.rows.lock();
         rows.stored = stored;
@@ -209,8 +210,9 @@ impl Past {
     /// Remembers changes that recovery has found, by number in ascending order.
     pub(crate) fn rebuild(&self, changes: &[Found]) {
         for Found { seq, tree, key, before } in changes {
+            // What lies between was taken back before the crash: nobody has met it.
+            self.rows.lock().skip_to(*seq);
             while self.changes() + 1 < *seq {
-                // Taken back before the crash: nobody has met it.
                 self.push(*tree, &[], None);
                 self.kill(self.changes());
             }
@@ -369,7 +371,7 @@ impl Past {
     /// Whether all it remembers has been moved to later changes.
     pub(crate) fn is_hollow(&self) -> bool {
         let rows = self.rows.lock();
-        rows.stored == 0 && rows.entries.iter().all(|entry| entry.before == BeforeHead::Moved)
+        rows.pieces.is_empty() && rows.entries.iter().all(|entry| entry.before == BeforeHead::Moved)
     }
 
     /// Bytes of memory that its versions take.
@@ -396,6 +398,13 @@ impl Past {
 }
 
 impl Rows {
+    /// The next change is number `seq`; needs no memory for those before it while there are none.
+    fn skip_to(&mut self, seq: u32) {
+        if self.entries.is_empty() {
+            self.stored = self.stored.max(seq - 1);
+        }
+    }
+
     fn changes(&self) -> u32 {
         self.stored + self.entries.len() as u32
     }

@@ -230,6 +230,7 @@ impl Txn {
             if work.undo.is_empty() && work.todo.is_empty() {
                 // All that was counted has been taken back.
                 (work.undo_bytes, self.undo_bytes) = (0, 0);
+                past.move_out(w.env(), &[], past.changes());
                 return Ok(());
             }
             (bodies(past, &work), work.depth())

@@ -187,3 +187,38 @@ proptest! {
         site.check(&[(&tree, expected)]);
     }
 }
+
+/// Statements that fail at their second row, as INSERT IGNORE has them: what they have left in
+/// memory is bounded, with and without changes that stay, and nobody finds anything in it.
+#[test]
+fn statements_taken_back_do_not_add_up_in_memory() {
+    for stays in [0, 1_000] {
+        let site = site(1024, 1 << 20);
+        let tree = site.tree(10);
+        let mut model = filled(&site, &tree, 100);
+        let mut reader = txn();
+        reader.snapshot(&site.writer);
+        let mut writer = txn();
+        for n in 0u32..50_000 {
+            let savepoint = writer.savepoint();
+            let key = [&[b'k'; 100][..], &n.to_be_bytes()].concat();
+            assert!(writer.change(&site.writer, &tree, &key, Intent::Put(b"v")).expect("put"));
+            if n < stays {
+                model.insert(key, b"v".to_vec());
+            } else {
+                writer.rollback_to(&site.writer, savepoint).expect("back");
+            }
+        }
+        assert!(writer.change(&site.writer, &tree, b"last", Intent::Put(b"v")).expect("put"));
+        model.insert(b"last".to_vec(), b"v".to_vec());
+        let mut value = Vec::new();
+        assert!(!reader.get(&site.writer, &tree, b"last", &mut value).expect("read"));
+        let _ = writer.commit(&site.writer).expect("committed");
+        assert!(!reader.get(&site.writer, &tree, b"last", &mut value).expect("read"));
+        let bytes = site.registry.stats().version_bytes;
+        assert!(bytes < 300_000, "{bytes} bytes beside {stays} changes");
+        drop(reader);
+        purge(&site);
+        site.check(&[(&tree, &model)]);
+    }
+}
