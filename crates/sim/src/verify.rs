@@ -52,6 +52,7 @@ pub fn audit(db: &Db, model: &Model) -> Result<()> {
 pub(crate) fn audit_contents(db: &Db, expected: &Contents) -> Result<()> {
     let report = db.check(&mut |_, _| {})?;
     ensure!(report.problems.is_empty(), "the check found: {}", report.problems.join("; "));
+    ensure!(report.pages_held == 0, "{} pages belong to nobody", report.pages_held);
     let marked: u64 = report.trees.iter().map(|(_, tree)| tree.marked_rows).sum();
     ensure!(marked == 0, "{marked} rows are marked deleted, and nobody will remove them");
     let found = contents(db)?;

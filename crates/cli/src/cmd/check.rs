@@ -58,6 +58,14 @@ fn print_report(report: &CheckReport, page_size: u64, out: &mut dyn Write) -> Re
         format_size(report.pages_used * page_size),
         report.pages_free
     )?;
+    if report.pages_held > 0 {
+        let held = report.pages_held;
+        writeln!(
+            out,
+            "{held} of the pages in use belong to no tree: those are for transactions that are \
+             prepared; once they are decided, this check finds what nobody needs"
+        )?;
+    }
     for problem in &report.problems {
         writeln!(out, "problem: {problem}")?;
     }

@@ -159,3 +159,22 @@ fn find(db: &Db, name: &str) -> Tree {
 fn is_would_wait(e: Option<&Error>) -> bool {
     matches!(e, Some(Error::Transaction(TxnError::Lock(Refused::WouldWait { .. }))))
 }
+
+/// What only a prepared transaction needs is no leak, and is told apart from one.
+#[test]
+fn pages_of_prepared_transactions_are_no_damage() {
+    let volume = SimVolume::new(92);
+    let db = open(&volume).expect("a database");
+    let tree = db.create_tree("t").expect("a tree");
+    tree.put(b"k", &[1; 20_000], Durability::Synced).expect("a row");
+    let mut txn = serial(&db);
+    txn.put(&tree, b"k", &[2; 20_000]).expect("a change");
+    txn.prepare(b"x").expect("prepared");
+    db.close().expect("close");
+    let db = open(&volume).expect("opened");
+    let report = db.check(&mut |_, _| {}).expect("a check");
+    assert_eq!(report.problems, Vec::<String>::new());
+    assert!(report.pages_held > 0, "the value from before");
+    assert!(db.rollback_prepared(b"x").expect("taken back"));
+    crate::support::assert_sound(&db);
+}
