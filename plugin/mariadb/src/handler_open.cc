@@ -234,13 +234,18 @@ bool ha_weir::get_error_message(int error, String *buf)
   return false;
 }
 
-// Whether what a statement reads on its way is read as committed last, with shared locks: from REPEATABLE READ on all but
-// plain SELECTs, as InnoDB's users know it. Building on the snapshot would be building on what is gone.
-static bool reads_for_change(THD *thd)
+// Whether what a statement reads on its way is read as committed last, with shared locks.
+static bool reads_with_locks(THD *thd)
 {
+  int command= thd_sql_command(thd);
+  // The table may be copied. A transaction that is prepared and has no session any more holds no lock of the server's,
+  // and has its changes in what is copied: who reads with locks waits for it. They are kept for a part of the copy.
+  if (command == SQLCOM_ALTER_TABLE || command == SQLCOM_CREATE_INDEX || command == SQLCOM_DROP_INDEX)
+    return true;
+  // From REPEATABLE READ on all but plain SELECTs, as InnoDB's users know it. Building on the snapshot would be
+  // building on what is gone.
   if (thd_tx_isolation(thd) < ISO_REPEATABLE_READ)
     return false;
-  int command= thd_sql_command(thd);
   switch (command)
   {
   case SQLCOM_SELECT:
@@ -249,9 +254,6 @@ static bool reads_for_change(THD *thd)
   case SQLCOM_OPTIMIZE:
   case SQLCOM_CHECK:
   case SQLCOM_REPAIR:
-  case SQLCOM_ALTER_TABLE:
-  case SQLCOM_CREATE_INDEX:
-  case SQLCOM_DROP_INDEX:
   case SQLCOM_CREATE_SEQUENCE:
   case SQLCOM_HA_OPEN:
   case SQLCOM_HA_READ:
@@ -266,14 +268,6 @@ static bool reads_for_change(THD *thd)
   default:
     return !(sql_command_flags[command] & CF_STATUS_COMMAND);
   }
-}
-
-// Whether the statement may copy the table. A transaction that is prepared and has no session any more holds no lock of the
-// server's, and has its changes in what is copied: who reads with locks waits for it. They are kept for a part of the copy.
-static bool copies(THD *thd)
-{
-  int command= thd_sql_command(thd);
-  return command == SQLCOM_ALTER_TABLE || command == SQLCOM_CREATE_INDEX || command == SQLCOM_DROP_INDEX;
 }
 
 int ha_weir::external_lock(THD *thd, int lock_type)
@@ -351,7 +345,7 @@ THR_LOCK_DATA **ha_weir::store_lock(THD *thd, THR_LOCK_DATA **to, thr_lock_type 
     m_lock= WEIR_LOCK_SHARE;
   else if (lock_type >= TL_FIRST_WRITE)
     m_lock= WEIR_LOCK_UPDATE;
-  else if (reads_for_change(thd) || copies(thd))
+  else if (reads_with_locks(thd))
     m_lock= WEIR_LOCK_SHARE;
   else
     m_lock= WEIR_LOCK_NONE;
