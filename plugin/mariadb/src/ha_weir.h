@@ -243,6 +243,7 @@ private:
   int map_duplicate(weir_code code, int32_t duplicate);
 
   int insert_row(const uchar *record);
+  void count_row(longlong by) { m_trx->rows_changed(m_share->row_count(), by, &m_row_changes_place); }
 
   // Foreign keys: handler_foreign.cc, then handler_follow.cc.
   Table_definition definition() const;
@@ -322,6 +323,9 @@ private:
   DsMrr_impl m_mrr;
   // Its ranges are the keys of a join.
   bool m_mrr_of_join;
+
+  // Where the transaction has what this has added to the table's rows.
+  size_t m_row_changes_place;
 
   // Why there was no auto-increment number.
   int m_number_error;

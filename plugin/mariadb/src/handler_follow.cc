@@ -203,7 +203,7 @@ int ha_weir::follow(const std::string &primary, const Foreign_change &change, co
     code= weir_table_delete(m_table, m_trx->txn(), &old_row.view);
     if (code != WEIR_OK)
       return fail(code);
-    m_share->rows_changed(-1);
+    count_row(-1);
     return check_children(before.data(), nullptr, above, why);
   }
   if (!take_values(change))

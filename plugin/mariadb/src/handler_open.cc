@@ -11,7 +11,8 @@ ha_weir::ha_weir(handlerton *hton, TABLE_SHARE *share)
       m_lock_end(0), m_unlocks(false), m_guesses(false), m_guessed(false), m_lock(WEIR_LOCK_NONE), m_table_lock(WEIR_LOCK_NONE),
       m_skip_locked(false), m_keyread(false), m_copying(false), m_copied(0), m_scan(nullptr), m_found(),
       m_place(WEIR_ROWS), m_down(false), m_on(false), m_bounded(false), m_beyond(0), m_by_handler(false), m_row_id(),
-      m_mrr_of_join(false), m_number_error(0), m_duplicate(MAX_KEY), m_foreign_epoch(0), m_foreign_busy(0)
+      m_mrr_of_join(false), m_row_changes_place(0), m_number_error(0), m_duplicate(MAX_KEY), m_foreign_epoch(0),
+      m_foreign_busy(0)
 {
   memset(&m_lock_data, 0, sizeof(m_lock_data));
 }
@@ -234,13 +235,18 @@ bool ha_weir::get_error_message(int error, String *buf)
   return false;
 }
 
-// Whether what a statement reads on its way is read as committed last, with shared locks: from REPEATABLE READ on all but
-// plain SELECTs, as InnoDB's users know it. Building on the snapshot would be building on what is gone.
-static bool reads_for_change(THD *thd)
+// Whether what a statement reads on its way is read as committed last, with shared locks.
+static bool reads_with_locks(THD *thd)
 {
+  int command= thd_sql_command(thd);
+  // The table may be copied. A transaction that is prepared and has no session any more holds no lock of the server's,
+  // and has its changes in what is copied: who reads with locks waits for it. They are kept for a part of the copy.
+  if (command == SQLCOM_ALTER_TABLE || command == SQLCOM_CREATE_INDEX || command == SQLCOM_DROP_INDEX)
+    return true;
+  // From REPEATABLE READ on all but plain SELECTs, as InnoDB's users know it. Building on the snapshot would be
+  // building on what is gone.
   if (thd_tx_isolation(thd) < ISO_REPEATABLE_READ)
     return false;
-  int command= thd_sql_command(thd);
   switch (command)
   {
   case SQLCOM_SELECT:
@@ -249,9 +255,6 @@ static bool reads_for_change(THD *thd)
   case SQLCOM_OPTIMIZE:
   case SQLCOM_CHECK:
   case SQLCOM_REPAIR:
-  case SQLCOM_ALTER_TABLE:
-  case SQLCOM_CREATE_INDEX:
-  case SQLCOM_DROP_INDEX:
   case SQLCOM_CREATE_SEQUENCE:
   case SQLCOM_HA_OPEN:
   case SQLCOM_HA_READ:
@@ -266,14 +269,6 @@ static bool reads_for_change(THD *thd)
   default:
     return !(sql_command_flags[command] & CF_STATUS_COMMAND);
   }
-}
-
-// Whether the statement may copy the table. A transaction that is prepared and has no session any more holds no lock of the
-// server's, and has its changes in what is copied: who reads with locks waits for it. They are kept for a part of the copy.
-static bool copies(THD *thd)
-{
-  int command= thd_sql_command(thd);
-  return command == SQLCOM_ALTER_TABLE || command == SQLCOM_CREATE_INDEX || command == SQLCOM_DROP_INDEX;
 }
 
 int ha_weir::external_lock(THD *thd, int lock_type)
@@ -351,7 +346,7 @@ THR_LOCK_DATA **ha_weir::store_lock(THD *thd, THR_LOCK_DATA **to, thr_lock_type 
     m_lock= WEIR_LOCK_SHARE;
   else if (lock_type >= TL_FIRST_WRITE)
     m_lock= WEIR_LOCK_UPDATE;
-  else if (reads_for_change(thd) || copies(thd))
+  else if (reads_with_locks(thd))
     m_lock= WEIR_LOCK_SHARE;
   else
     m_lock= WEIR_LOCK_NONE;

@@ -90,7 +90,7 @@ int ha_weir::write_row(const uchar *record)
     return error;
   if (int error= end_own())
     return error;
-  m_share->rows_changed(1);
+  count_row(1);
   if (int error= note_number(record))
     return error;
   if (m_copying && ++m_copied % COPY_BATCH == 0)
@@ -180,7 +180,7 @@ int ha_weir::delete_row(const uchar *record)
   if (referred_to)
     if (int error= check_children(record, nullptr, nullptr, &m_failure))
       return point.take_back(error);
-  m_share->rows_changed(-1);
+  count_row(-1);
   return 0;
 }
 

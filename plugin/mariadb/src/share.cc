@@ -24,12 +24,12 @@ void Weir_share::forget(bool emptied)
   // Indexes may have other places.
   m_rows_per_key.reset();
   if (emptied)
-    m_rows= -1;
+    m_rows->forget();
 }
 
 ulonglong Weir_share::rows(weir_table *table)
 {
-  longlong known= m_rows;
+  longlong known= m_rows->known();
   if (known >= 0)
     return known;
   uint64_t rows= 0;
@@ -37,17 +37,8 @@ ulonglong Weir_share::rows(weir_table *table)
   weir_bytes all= {nullptr, 0};
   if (weir_table_estimate(table, WEIR_ROWS, all, nullptr, &rows, &kind) != WEIR_OK)
     return 2;
-  longlong unknown= -1;
-  m_rows.compare_exchange_strong(unknown, static_cast<longlong>(rows));
+  m_rows->found(rows);
   return rows;
-}
-
-void Weir_share::rows_changed(longlong by)
-{
-  longlong known= m_rows;
-  while (known >= 0 && !m_rows.compare_exchange_weak(known, std::max<longlong>(known + by, 0)))
-  {
-  }
 }
 
 Weir_share::Rows_per_key Weir_share::rows_per_key(ulonglong rows)

@@ -2,18 +2,18 @@
 #ifndef WEIR_PLUGIN_SHARE_H
 #define WEIR_PLUGIN_SHARE_H
 
-#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
 #include "engine.h"
+#include "row_count.h"
 
 class Weir_share : public Handler_share
 {
 public:
-  explicit Weir_share(const std::string &name) : m_name(name), m_rows(-1), m_table(nullptr) {}
+  explicit Weir_share(const std::string &name) : m_name(name), m_rows(new Row_count), m_table(nullptr) {}
   ~Weir_share() override;
 
   // A handle of the table as it is defined now.
@@ -21,10 +21,10 @@ public:
   // The definition has changed: the next handle is a new one. So are the rows, if they were emptied.
   void forget(bool emptied);
 
-  // About how many rows there are; writers tell of theirs.
+  // About how many rows there are; writers tell of theirs (row_count).
   ulonglong rows(weir_table *table);
-  void rows_changed(longlong by);
-  void set_rows(ulonglong rows) { m_rows= static_cast<longlong>(rows); }
+  void set_rows(ulonglong rows) { m_rows->set(rows); }
+  const std::shared_ptr<Row_count> &row_count() const { return m_rows; }
 
   // For each index, rows for each value of its first columns (rows_per_key). nullptr: it is to be found out (anew), since
   // there are `rows` now.
@@ -40,8 +40,7 @@ public:
 
 private:
   std::string m_name;
-  // Below zero: not looked at yet.
-  std::atomic<longlong> m_rows;
+  const std::shared_ptr<Row_count> m_rows;
   std::mutex m_mutex;
   Rows_per_key m_rows_per_key;
   ulonglong m_rows_then= 0;

@@ -44,12 +44,15 @@ Transaction::~Transaction()
     std::lock_guard<std::mutex> guard(all_mutex);
     all_transactions.erase(this);
   }
-  // A prepared one outlives the session.
+  // A prepared one outlives the session. If it is rolled back after that nobody gives its rows back: they are counted as
+  // if it were committed, until ANALYZE or until the server forgets the table.
   weir_held_free(m_held);
   weir_txn *txn;
   take_txn(&txn);
-  if (txn)
-    weir_txn_rollback(txn);
+  if (!txn)
+    return;
+  m_row_changes.give_back();
+  weir_txn_rollback(txn);
 }
 
 void Transaction::take_txn(weir_txn **out)
@@ -115,6 +118,8 @@ int Transaction::begin_statement()
     return 0;
   weir_code code= weir_txn_savepoint(m_txn, &m_savepoint);
   m_has_savepoint= code == WEIR_OK;
+  if (m_has_savepoint)
+    m_row_changes.mark(m_savepoint);
   return to_handler_error(m_thd, code);
 }
 
@@ -123,7 +128,10 @@ void Transaction::forget_statement()
   if (m_txn)
   {
     if (m_has_savepoint)
+    {
       weir_txn_release(m_txn, m_savepoint);
+      m_row_changes.release(m_savepoint);
+    }
     weir_txn_end_statement(m_txn);
   }
   m_in_statement= m_has_savepoint= false;
@@ -152,6 +160,7 @@ int Transaction::end(weir_code code)
 {
   m_in_statement= m_has_savepoint= m_prepared= m_committed= false;
   m_owed= 0;
+  m_row_changes.forget();
   if (m_held)
     weir_held_free(m_held);
   m_held= nullptr;
@@ -186,7 +195,9 @@ int Transaction::commit(bool all)
   weir_code code= weir_txn_commit_visible(txn, &position);
   owe(position);
   thd_wakeup_subsequent_commits(m_thd, code != WEIR_OK);
-  if (code == WEIR_OK)
+  if (code != WEIR_OK)
+    m_row_changes.give_back();
+  else
     code= weir_wait(weir_database, m_owed, weir_durability_of(m_thd));
   return end(code);
 }
@@ -197,10 +208,14 @@ int Transaction::rollback(bool all)
   {
     weir_code code= WEIR_OK;
     if (m_txn && m_has_savepoint && !weir_txn_is_over(m_txn))
+    {
       code= weir_txn_rollback_to(m_txn, m_savepoint);
+      m_row_changes.go_back(m_savepoint);
+    }
     forget_statement();
     return to_handler_error(nullptr, code);
   }
+  m_row_changes.give_back();
   if (m_prepared)
   {
     weir_code code= m_held ? weir_held_rollback(m_held) : weir_rollback_prepared(weir_database, bytes_of(m_xid));
@@ -265,6 +280,7 @@ int Transaction::commit_part()
   take_txn(&txn);
   weir_code code= txn ? weir_txn_commit(txn, WEIR_LAZY) : WEIR_OK;
   m_has_savepoint= false;
+  m_row_changes.forget();
   if (code != WEIR_OK)
     return to_handler_error(m_thd, code);
   return begin();
@@ -274,19 +290,28 @@ int Transaction::savepoint_set(uint64_t *savepoint)
 {
   if (int error= begin())
     return error;
-  return to_handler_error(m_thd, weir_txn_savepoint(m_txn, savepoint));
+  weir_code code= weir_txn_savepoint(m_txn, savepoint);
+  if (code == WEIR_OK)
+    m_row_changes.mark(*savepoint);
+  return to_handler_error(m_thd, code);
 }
 
 int Transaction::savepoint_rollback(uint64_t savepoint)
 {
   if (!m_txn)
     return 0;
-  return to_handler_error(m_thd, weir_txn_rollback_to(m_txn, savepoint));
+  weir_code code= weir_txn_rollback_to(m_txn, savepoint);
+  if (code == WEIR_OK)
+    m_row_changes.go_back(savepoint);
+  return to_handler_error(m_thd, code);
 }
 
 int Transaction::savepoint_release(uint64_t savepoint)
 {
-  return m_txn ? to_handler_error(m_thd, weir_txn_release(m_txn, savepoint)) : 0;
+  if (!m_txn)
+    return 0;
+  m_row_changes.release(savepoint);
+  return to_handler_error(m_thd, weir_txn_release(m_txn, savepoint));
 }
 
 void Transaction::see_all(std::vector<Seen> *out)

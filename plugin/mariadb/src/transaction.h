@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine.h"
+#include "row_count.h"
 
 // The transaction of a session, made when the session first touches a table. Only the session's thread uses
 // it, save `interrupt` and the commit in binlog order.
@@ -59,6 +60,11 @@ public:
   void set_lock_wait(bool waits);
   // The commit waits until the log is durable up to here, whatever it has itself. (What is prepared lies behind it.)
   void owe(uint64_t position) { m_owed= std::max(m_owed, position); }
+  // Rows have come to a table or have gone from it. `place` is the caller's, for Row_changes.
+  void rows_changed(const std::shared_ptr<Row_count> &of, longlong by, size_t *place)
+  {
+    m_row_changes.add(of, by, place);
+  }
   // Commits what was done so far and goes on: a copy by ALTER is nobody's to take back.
   int commit_part();
 
@@ -91,6 +97,7 @@ private:
   weir_code m_commit;
   bool m_committed;
   uint64_t m_owed;
+  Row_changes m_row_changes;
 };
 
 // The name under which a transaction is prepared.
