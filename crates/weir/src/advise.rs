@@ -216,27 +216,15 @@ impl Site {
     }
 }
 
-/// Log that is read back in a second, where that was not measured: less than on any machine where
-/// it was.
-const READ_BACK_BYTES_PER_SECOND: u64 = 200_000_000;
-/// A checkpoint younger than this would be written for all the time.
-const RECOVERY_BYTES_MIN: u64 = 1 << 20;
-
 impl Engine {
     /// Log read back in a second, as was measured when a database was opened after a crash: this
     /// time, or earlier.
-    fn read_back_bytes_per_second(&self) -> Option<u64> {
+    pub(crate) fn read_back_bytes_per_second(&self) -> Option<u64> {
         let now = self.report.filter(|report| report.redo_bytes() > 1 << 20).map(|report| {
             (report.redo_bytes() as f64 * 1e6 / report.total_micros.max(1) as f64) as u64
         });
         let before = || Observed::read(&self.volume).map(|kept| kept.recovery_bytes_per_second);
         now.or_else(before).filter(|&rate| rate > 0)
-    }
-
-    /// The age at which opening after a crash takes so many seconds.
-    pub(crate) fn recovery_bytes(&self, seconds: f64) -> u64 {
-        let rate = self.read_back_bytes_per_second().unwrap_or(READ_BACK_BYTES_PER_SECOND);
-        ((rate as f64 * seconds) as u64).max(RECOVERY_BYTES_MIN)
     }
 
     /// What can be observed now, or was lately; `None` when it was always too little.

@@ -42,7 +42,8 @@ pub struct Config {
     /// Memory for pages, in bytes.
     pub pool_bytes: u64,
     /// The log's capacity in bytes, at creation; later openings keep what the database has (see
-    /// [`crate::Db::set_log_bytes`]). 0: 64 MiB, or what the database has.
+    /// [`crate::Db::set_log_bytes`]). 0: 64 MiB, or what the database has. No more of it is used
+    /// than a quarter of the machine's memory: opening after a crash holds it there.
     pub log_bytes: u64,
     /// Bytes a page: 4096, 8192 or 16384, at creation. 0: the default, or what the database has.
     pub page_size: usize,

@@ -164,7 +164,8 @@ impl Db {
     ///
     /// How fast this machine reads a log back is known from the latest opening after a crash; until
     /// there was one, 200 MB/s are assumed. What is settled after opening (pages brought forward,
-    /// transactions taken back) is not counted.
+    /// transactions taken back) is not counted. In any case the log that opening reads stays within
+    /// a quarter of this machine's memory, which holds it until all pages are brought forward.
     ///
     /// # Errors
     /// [`Error::Config`] for a number that is none, or below 0.
@@ -172,8 +173,7 @@ impl Db {
         if !seconds.is_finite() || seconds < 0.0 {
             return Err(Error::Config(format!("recovery cannot take {seconds} seconds")));
         }
-        let bytes = (seconds > 0.0).then(|| self.engine.recovery_bytes(seconds));
-        self.engine.checkpointer.set_recovery_age_bytes(bytes);
+        self.engine.bound_recovery((seconds > 0.0).then_some(seconds));
         Ok(())
     }
 

@@ -44,6 +44,7 @@ mod look;
 mod metrics;
 mod open;
 mod prepared;
+mod recovery_age;
 mod stats;
 mod tree;
 mod txn;

@@ -136,6 +136,7 @@ pub(crate) fn open(
         ..RecoveryReport::default()
     };
     let mut engine = assemble(volume, config, clock.clone(), control, pool, &was, &analysis)?;
+    engine.bound_recovery(None);
     let site = engine.site();
     settle_open(&engine, analysis, &tell, &mut report)?;
     report.total_micros = clock.now_micros() - began;
