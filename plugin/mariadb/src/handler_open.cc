@@ -243,12 +243,15 @@ static bool reads_with_locks(THD *thd)
   // and has its changes in what is copied: who reads with locks waits for it. They are kept for a part of the copy.
   if (command == SQLCOM_ALTER_TABLE || command == SQLCOM_CREATE_INDEX || command == SQLCOM_DROP_INDEX)
     return true;
-  // From REPEATABLE READ on all but plain SELECTs, as InnoDB's users know it. Building on the snapshot would be
-  // building on what is gone.
-  if (thd_tx_isolation(thd) < ISO_REPEATABLE_READ)
-    return false;
+  // Else all but plain SELECTs, as InnoDB's users know it: building on a snapshot would be building on what is gone.
   switch (command)
   {
+  // Below REPEATABLE READ, these build on what is committed when they come to it.
+  case SQLCOM_INSERT_SELECT:
+  case SQLCOM_REPLACE_SELECT:
+  case SQLCOM_UPDATE:
+  case SQLCOM_CREATE_TABLE:
+    return thd_tx_isolation(thd) >= ISO_REPEATABLE_READ;
   case SQLCOM_SELECT:
   case SQLCOM_CHECKSUM:
   case SQLCOM_ANALYZE:
