@@ -496,7 +496,8 @@ enum weir_code weir_table_add_index(const struct weir_db *db,
                                     void *context,
                                     uint64_t lock_wait_millis);
 
-// Drops an index, when all who write to the table have ended. WEIR_NOTHING: there is none.
+// Drops an index, when all who write to the table have ended; not while one of the table is being
+// built (weir_table_finish_indexes can drop others then). WEIR_NOTHING: there is none.
 enum weir_code weir_table_drop_index(const struct weir_db *db,
                                      struct weir_bytes table,
                                      struct weir_bytes index,

@@ -237,7 +237,8 @@ impl Tables {
     /// auto-increment goes on where it was. `false`: there is no such table.
     ///
     /// # Errors
-    /// [`Error::Store`]; nothing was changed.
+    /// [`Error::Definition`] while an index of the table is being built; [`Error::Store`]; nothing
+    /// was changed.
     pub fn truncate(&self, name: &str) -> Result<bool, Error> {
         let mut txn = self.begin();
         let Some(mut info) = self.lock_table(&mut txn, name)? else { return Ok(false) };
@@ -268,13 +269,16 @@ impl Tables {
     /// Drops an index, when all who write to the table have ended. `false`: there is none.
     ///
     /// # Errors
+    /// [`Error::Definition`] while an index of the table, be it another, is being built;
     /// [`Error::NoTable`], [`Error::Store`]; nothing was changed.
     pub fn drop_index(&self, table: &str, index: &str) -> Result<bool, Error> {
         let mut txn = self.begin();
         let info = self.lock_table(&mut txn, table)?;
         let mut info = info.ok_or_else(|| Error::NoTable(table.to_string()))?;
-        let Some(at) = info.index(index) else { return Ok(false) };
-        if info.indexes[at].building {
+        if info.index(index).is_none() {
+            return Ok(false);
+        }
+        if info.indexes.iter().any(|index| index.building) {
             return Err(building());
         }
         self.drop_indexes(txn, &mut info, |other| other.name == index)?;

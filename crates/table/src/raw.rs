@@ -1,7 +1,7 @@
 //! A table of rows and keys that the caller has encoded: one tree of rows and any number of
 //! indexes, kept in agreement by every statement.
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use weir::{Savepoint, Tree, Txn};
@@ -13,16 +13,17 @@ use crate::sequence::Sequence;
 use crate::shared::Shared;
 use crate::stats::Samples;
 
-/// No index's place.
-pub(crate) const NOWHERE: usize = usize::MAX;
+/// No index's tree.
+pub(crate) const NO_TREE: u64 = u64::MAX;
 
 /// What all handles of one table share.
 pub(crate) struct TableState {
     /// Changes of its definition since the database was opened, its making included, twice; one
     /// more while a change is under way. Above 0, a transaction may have a snapshot from before.
     pub(crate) altered: AtomicU64,
-    /// The unique index that is being built in which a writer has met a duplicate; [`NOWHERE`].
-    pub(crate) build_failed: AtomicUsize,
+    /// The tree of the unique index that is being built in which a writer has met a duplicate;
+    /// [`NO_TREE`].
+    pub(crate) build_failed: AtomicU64,
     pub(crate) samples: Samples,
     pub(crate) numbers: Sequence,
     pub(crate) row_ids: Sequence,
@@ -385,7 +386,7 @@ impl RawTable {
     /// that cannot be, not the row.
     fn add(&self, txn: &mut Txn, at: usize, primary: &[u8], entry: Entry<'_>) -> Result<(), Error> {
         if !self.add_entry(txn, at, primary, entry)? {
-            self.state.build_failed.store(at, Ordering::SeqCst);
+            self.state.build_failed.store(self.info.indexes[at].tree, Ordering::SeqCst);
         }
         Ok(())
     }

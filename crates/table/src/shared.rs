@@ -1,14 +1,14 @@
 //! What all handles of a database's tables share.
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use weir::{Db, Isolation, Tree, Txn, TxnOptions};
 
 use crate::descriptor::TableInfo;
 use crate::error::Error;
-use crate::raw::{NOWHERE, TableState};
+use crate::raw::{NO_TREE, TableState};
 use crate::sequence::Sequence;
 use crate::stats::Samples;
 
@@ -47,7 +47,7 @@ impl Shared {
         let make = || {
             Arc::new(TableState {
                 altered: AtomicU64::new(0),
-                build_failed: AtomicUsize::new(NOWHERE),
+                build_failed: AtomicU64::new(NO_TREE),
                 samples: Samples::default(),
                 numbers: Sequence::new(key_of(b'a', id).to_vec(), NUMBERS_STRETCH),
                 row_ids: Sequence::new(key_of(b'r', id).to_vec(), ROW_IDS_STRETCH),
