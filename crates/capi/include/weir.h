@@ -692,10 +692,12 @@ enum weir_code weir_table_take_numbers(const struct weir_table *table,
                                        uint64_t max,
                                        uint64_t *first);
 
-// Sees to it that all auto-increment numbers from now on are above `used`.
+// Sees to it that all auto-increment numbers from now on are above `used`. `max` is the greatest
+// that the column can hold: the fewer are left, the smaller are the gaps that a crash leaves.
 enum weir_code weir_table_pass_number(const struct weir_table *table,
                                       const struct weir_txn *txn,
-                                      uint64_t used);
+                                      uint64_t used,
+                                      uint64_t max);
 
 // The auto-increment number that would be given out next.
 enum weir_code weir_table_next_number(const struct weir_table *table, uint64_t *next);

@@ -104,15 +104,15 @@ impl Tables {
         txn
     }
 
-    /// Writes down how far auto-increment numbers really have been given out. Called before the
-    /// database is closed in order, it leaves no gap.
+    /// Writes down how far auto-increment numbers really have been given out, so that there is no
+    /// gap after a database closed in order. The last of all handles of tables to be dropped does
+    /// it as well; [`Db::close`] does not, and whoever calls it before that leaves the gap of a
+    /// crash.
     ///
     /// # Errors
     /// [`Error::Store`].
     pub fn settle_numbers(&self) -> Result<(), Error> {
-        let states: Vec<_> = self.shared.states.lock().values().cloned().collect();
-        let (db, catalog) = (&self.shared.db, &self.shared.catalog);
-        states.iter().try_for_each(|state| state.numbers.settle(db, catalog))
+        self.shared.settle_numbers()
     }
 
     /// The names of all tables, in order.

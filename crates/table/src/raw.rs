@@ -260,17 +260,18 @@ impl RawTable {
         self.state.numbers.take(&self.shared.db, &self.shared.catalog, count, max)
     }
 
-    /// Sees to it that all auto-increment numbers from now on are above `used`.
+    /// Sees to it that all auto-increment numbers from now on are above `used`. `max` is the
+    /// greatest that there can be: the fewer are left, the smaller are the gaps of a crash.
     ///
     /// # Errors
     /// [`Error::Changed`], [`Error::Store`].
-    pub fn pass_number(&self, txn: &mut Txn, used: u64) -> Result<(), Error> {
+    pub fn pass_number(&self, txn: &mut Txn, used: u64, max: u64) -> Result<(), Error> {
         self.lock_definition(txn)?;
-        self.pass_number_locked(used)
+        self.pass_number_locked(used, max)
     }
 
-    pub(crate) fn pass_number_locked(&self, used: u64) -> Result<(), Error> {
-        self.state.numbers.pass(&self.shared.db, &self.shared.catalog, used)
+    pub(crate) fn pass_number_locked(&self, used: u64, max: u64) -> Result<(), Error> {
+        self.state.numbers.pass(&self.shared.db, &self.shared.catalog, used, max)
     }
 
     /// The auto-increment number that would be given out next.

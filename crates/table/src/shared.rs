@@ -12,8 +12,8 @@ use crate::raw::{NO_TREE, TableState};
 use crate::sequence::Sequence;
 use crate::stats::Samples;
 
-/// Numbers written down as given out at once: one sync for so many rows; a crash skips at most so
-/// many.
+/// Numbers written down as given out at once, of a column that has many left: one sync for so many
+/// rows; a crash skips at most so many.
 const NUMBERS_STRETCH: u64 = 1_000;
 /// Of row ids nobody sees gaps.
 const ROW_IDS_STRETCH: u64 = 100_000;
@@ -30,6 +30,11 @@ impl Shared {
     pub(crate) fn begin(&self) -> Txn {
         let isolation = Isolation::ReadCommitted;
         self.db.begin(TxnOptions { isolation, ..TxnOptions::default() })
+    }
+
+    pub(crate) fn settle_numbers(&self) -> Result<(), Error> {
+        let states: Vec<_> = self.states.lock().values().cloned().collect();
+        states.iter().try_for_each(|state| state.numbers.settle(&self.db, &self.catalog))
     }
 
     pub(crate) fn load(&self, id: u64) -> Result<Option<TableInfo>, Error> {
@@ -68,6 +73,14 @@ impl Shared {
         if state.altered.load(Ordering::Acquire) % 2 == 1 {
             state.altered.fetch_add(1, Ordering::AcqRel);
         }
+    }
+}
+
+impl Drop for Shared {
+    /// Nobody has a handle of any table any more. Best effort: in a database that has been closed
+    /// or has failed nothing is written, and the gap stays.
+    fn drop(&mut self) {
+        let _ = self.settle_numbers();
     }
 }
 

@@ -1,8 +1,8 @@
 //! Each promise once.
-use weir::{Durability, Isolation, SimVolume, Wait};
+use weir::{Durability, Isolation, Wait};
 use weir_table::{ColumnType, Direction, Error, Estimate, Index, Lock, Range, Schema, Value, desc};
 
-use crate::support::{assert_sound, at, begin, bird, birds, fill, ids, new, open, rows};
+use crate::support::{assert_sound, at, begin, bird, birds, fill, ids, new, rows};
 
 #[test]
 fn rows_are_found_by_key_and_by_index() {
@@ -93,47 +93,6 @@ fn two_that_want_the_same_unique_key_meet() {
     assert!(matches!(taken, Error::Duplicate { index: Some(0) }));
     one.commit_durably(Durability::Synced).expect("a commit");
     assert_sound(&db, &tables);
-}
-
-#[test]
-fn numbers_never_go_back() {
-    let volume = SimVolume::new(4);
-    let mut seen = 0;
-    let mut lives = volume;
-    for life in 0..3u64 {
-        let (db, tables) = open(&lives);
-        if life == 0 {
-            birds(&tables);
-        }
-        let table = tables.open_table("birds").expect("the table");
-        for n in 0..30 {
-            let mut txn = begin(&db);
-            let row = [Value::Null, Value::Null, "x".into(), 1i32.into()];
-            let id = table.insert(&mut txn, &row).expect("an insert").expect("a number");
-            assert!(id > seen, "{id} after {seen}");
-            seen = id;
-            if n % 3 == 0 {
-                txn.rollback().expect("rollback");
-            } else {
-                let _ = txn.commit().expect("a commit");
-            }
-        }
-        let mut txn = begin(&db);
-        seen += 5_000;
-        table.insert(&mut txn, &bird(seen, None, "far", 1)).expect("an insert");
-        txn.rollback().expect("rollback");
-        assert!(tables.truncate("birds").expect("truncate"));
-        lives = lives.crash(life);
-    }
-    let (db, tables) = new(5);
-    let small = Schema::new().column("n", ColumnType::U8).primary_key(["n"]).auto_increment("n");
-    assert!(tables.create_table("small", &small).expect("a table"));
-    let table = tables.open_table("small").expect("the table");
-    let mut txn = begin(&db);
-    for _ in 0..255 {
-        table.insert(&mut txn, &[Value::Null]).expect("an insert");
-    }
-    assert!(matches!(table.insert(&mut txn, &[Value::Null]), Err(Error::Exhausted)));
 }
 
 #[test]
