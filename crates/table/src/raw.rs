@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use weir::{Savepoint, Tree, Txn};
+use weir::{Isolation, Savepoint, Tree, Txn};
 
 use crate::descriptor::TableInfo;
 use crate::entry::{Entry, Parts, stored_key, stored_value};
@@ -328,11 +328,16 @@ impl RawTable {
     /// Makes sure that the transaction sees the table in a version that this handle knows, not
     /// older than that in which the tree to be read was complete (TABLE-4).
     pub(crate) fn check_view(&self, txn: &mut Txn, since: u64) -> Result<(), Error> {
+        if txn.isolation() == Isolation::Serializable {
+            // It reads what is committed when it comes to it: the tree stays until it has ended.
+            return self.lock_definition(txn);
+        }
+        // The snapshot first: a change that is not seen below is committed after it was taken.
+        let number = txn.sees_up_to();
         let altered = self.state.altered.load(Ordering::Acquire);
         if altered == 0 {
             return Ok(());
         }
-        let number = txn.sees_up_to();
         let known = *self.checked.0.lock();
         if known.is_some_and(|(then, from)| then == altered && number.is_some_and(|n| n >= from)) {
             return Ok(());
