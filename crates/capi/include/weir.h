@@ -238,7 +238,7 @@ typedef struct weir_range {
     int32_t index;
     // Keys from this on.
     struct weir_bytes from;
-    // Keys below this, if `has_to`.
+    // Keys below this, if `has_to`; else anything, and not looked at.
     struct weir_bytes to;
     // Whether there is an upper bound.
     bool has_to;
