@@ -88,8 +88,8 @@ impl Tables {
     }
 
     /// The same tables, whose definitions are changed by one who waits at most so long for each who
-    /// writes to a table. [`weir::Error::Txn`] with a refusal says that it was too long; then
-    /// nothing was changed.
+    /// writes to a table. [`weir::Error::Transaction`] with a refusal says that it was too long;
+    /// then nothing was changed.
     #[must_use]
     pub fn with_lock_wait(&self, wait: Wait) -> Tables {
         Tables { shared: Arc::clone(&self.shared), lock_wait: Some(wait) }
