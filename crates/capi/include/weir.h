@@ -238,7 +238,7 @@ typedef struct weir_range {
     int32_t index;
     // Keys from this on.
     struct weir_bytes from;
-    // Keys below this, if `has_to`.
+    // Keys below this, if `has_to`; else anything, and not looked at.
     struct weir_bytes to;
     // Whether there is an upper bound.
     bool has_to;
@@ -496,7 +496,8 @@ enum weir_code weir_table_add_index(const struct weir_db *db,
                                     void *context,
                                     uint64_t lock_wait_millis);
 
-// Drops an index, when all who write to the table have ended. WEIR_NOTHING: there is none.
+// Drops an index, when all who write to the table have ended; not while one of the table is being
+// built (weir_table_finish_indexes can drop others then). WEIR_NOTHING: there is none.
 enum weir_code weir_table_drop_index(const struct weir_db *db,
                                      struct weir_bytes table,
                                      struct weir_bytes index,
@@ -691,10 +692,12 @@ enum weir_code weir_table_take_numbers(const struct weir_table *table,
                                        uint64_t max,
                                        uint64_t *first);
 
-// Sees to it that all auto-increment numbers from now on are above `used`.
+// Sees to it that all auto-increment numbers from now on are above `used`. `max` is the greatest
+// that the column can hold: the fewer are left, the smaller are the gaps that a crash leaves.
 enum weir_code weir_table_pass_number(const struct weir_table *table,
                                       const struct weir_txn *txn,
-                                      uint64_t used);
+                                      uint64_t used,
+                                      uint64_t max);
 
 // The auto-increment number that would be given out next.
 enum weir_code weir_table_next_number(const struct weir_table *table, uint64_t *next);

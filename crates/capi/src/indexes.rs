@@ -78,7 +78,8 @@ pub unsafe extern "C" fn weir_table_add_index(
     })
 }
 
-/// Drops an index, when all who write to the table have ended. WEIR_NOTHING: there is none.
+/// Drops an index, when all who write to the table have ended; not while one of the table is being
+/// built (weir_table_finish_indexes can drop others then). WEIR_NOTHING: there is none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_table_drop_index(
     db: *const weir_db,

@@ -19,7 +19,7 @@ pub struct weir_range {
     pub index: i32,
     /// Keys from this on.
     pub from: weir_bytes,
-    /// Keys below this, if `has_to`.
+    /// Keys below this, if `has_to`; else anything, and not looked at.
     pub to: weir_bytes,
     /// Whether there is an upper bound.
     pub has_to: bool,
@@ -29,6 +29,16 @@ pub struct weir_range {
     pub skip_locked: bool,
     /// A weir_lock. From WEIR_REPEATABLE_READ on, with a lock nobody adds to the range walked over.
     pub lock: u32,
+}
+
+impl weir_range {
+    /// # Safety
+    /// The contract of `borrow`; of `to` only if there is an upper bound.
+    unsafe fn keys(&self) -> KeyRange {
+        // SAFETY: the caller's.
+        let (from, to) = unsafe { (self.from.slice(), self.has_to.then(|| self.to.slice())) };
+        KeyRange { from: from.to_vec(), to: to.map(<[u8]>::to_vec) }
+    }
 }
 
 /// What a walk stands on. Good until it moves.
@@ -61,8 +71,7 @@ pub unsafe extern "C" fn weir_scan_open(
         // SAFETY: the contract of `borrow`.
         let (table, txn, range) = unsafe { (shared(table)?, shared(txn)?, shared(range)?) };
         // SAFETY: the contract of `borrow`.
-        let (from, to) = unsafe { (range.from.slice(), range.to.slice()) };
-        let keys = KeyRange { from: from.to_vec(), to: range.has_to.then(|| to.to_vec()) };
+        let keys = unsafe { range.keys() };
         let direction = if range.down { Direction::Down } else { Direction::Up };
         let lock = match range.lock {
             l if l == weir_lock::WEIR_LOCK_NONE as u32 => Lock::Plain,
@@ -150,4 +159,24 @@ unsafe fn step(
     // SAFETY: the caller's.
     unsafe { put(found, what)? };
     Ok(weir_code::WEIR_OK)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::WEIR_ROWS;
+
+    #[test]
+    fn a_bound_that_there_is_not_is_not_looked_at() {
+        let from = weir_bytes::of(b"from");
+        let to = weir_bytes { data: std::ptr::without_provenance(1), len: usize::MAX };
+        let (index, down, skip_locked, lock) = (WEIR_ROWS, false, false, 0);
+        let range = weir_range { index, from, to, has_to: false, down, skip_locked, lock };
+        // SAFETY: `from` can be read, and there is no upper bound.
+        assert_eq!(unsafe { range.keys() }, KeyRange { from: b"from".to_vec(), to: None });
+        let range = weir_range { to: weir_bytes::of(b"to"), has_to: true, ..range };
+        let keys = KeyRange { from: b"from".to_vec(), to: Some(b"to".to_vec()) };
+        // SAFETY: both can be read.
+        assert_eq!(unsafe { range.keys() }, keys);
+    }
 }

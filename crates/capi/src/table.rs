@@ -340,17 +340,19 @@ pub unsafe extern "C" fn weir_table_take_numbers(
     })
 }
 
-/// Sees to it that all auto-increment numbers from now on are above `used`.
+/// Sees to it that all auto-increment numbers from now on are above `used`. `max` is the greatest
+/// that the column can hold: the fewer are left, the smaller are the gaps that a crash leaves.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_table_pass_number(
     table: *const weir_table,
     txn: *const weir_txn,
     used: u64,
+    max: u64,
 ) -> weir_code {
     run(|| {
         // SAFETY: the contract of `borrow`.
         let (table, inner) = unsafe { (shared(table)?, shared(txn)?.inner_to_wait()?) };
-        table.table.pass_number(&mut inner.txn, used)?;
+        table.table.pass_number(&mut inner.txn, used, max)?;
         Ok(weir_code::WEIR_OK)
     })
 }

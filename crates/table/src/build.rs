@@ -14,9 +14,10 @@ use weir::{Durability, PlantedBug};
 
 use crate::catalog::{IndexSpec, Tables, building, new_index};
 use crate::check::MakeAnyEntry;
+use crate::descriptor::TableInfo;
 use crate::entry::EntryBuf;
 use crate::error::Error;
-use crate::raw::{NOWHERE, RawTable};
+use crate::raw::{NO_TREE, RawTable};
 
 /// Rows locked together. Fewer would commit more often, more would hold writers up for longer.
 const BATCH_ROWS: usize = 256;
@@ -41,15 +42,15 @@ impl Tables {
         spec: &IndexSpec,
         make: &mut MakeEntry<'_>,
     ) -> Result<bool, Error> {
-        let (id, at) = match self.announce(table, std::slice::from_ref(spec)) {
+        let (id, tree) = match self.announce(table, std::slice::from_ref(spec)) {
             Err(Error::IndexExists(_)) => return Ok(false),
             announced => announced?,
         };
         let too_early = self.shared.db.has_planted(PlantedBug::IndexTooEarly);
         let built = if too_early {
-            self.complete(id, &spec.name).and_then(|()| self.fill(id, at, make))
+            self.complete(id, tree).and_then(|()| self.fill(id, tree, make))
         } else {
-            self.fill(id, at, make).and_then(|()| self.complete(id, &spec.name))
+            self.fill(id, tree, make).and_then(|()| self.complete(id, tree))
         };
         if built.is_err() {
             // Best effort: if this fails too, the next opening does it.
@@ -80,11 +81,11 @@ impl Tables {
     /// another one's key.
     pub fn fill_indexes(&self, table: &str, make: &mut MakeAnyEntry<'_>) -> Result<(), Error> {
         let info = self.open_raw(table)?.info;
-        let building = (0..info.indexes.len()).filter(|&at| info.indexes[at].building);
-        for (nth, at) in building.enumerate() {
+        let building = info.indexes.iter().filter(|index| index.building);
+        for (nth, index) in building.enumerate() {
             let mut make_nth =
                 |key: &[u8], row: &[u8], entry: &mut EntryBuf| make(nth, key, row, entry);
-            self.fill(info.id, at, &mut make_nth).map_err(|e| match e {
+            self.fill(info.id, index.tree, &mut make_nth).map_err(|e| match e {
                 Error::Duplicate { .. } => Error::Duplicate { index: Some(nth) },
                 e => e,
             })?;
@@ -107,7 +108,7 @@ impl Tables {
         let mut txn = self.begin();
         let info = self.lock_table(&mut txn, table)?;
         let mut info = info.ok_or_else(|| Error::NoTable(table.to_string()))?;
-        if let Err(Error::Duplicate { index: Some(at) }) = self.check_building(info.id) {
+        if let Some(at) = self.failed(&info) {
             let nth = info.indexes[..at].iter().filter(|index| index.building).count();
             return Err(Error::Duplicate { index: Some(nth) });
         }
@@ -141,15 +142,15 @@ impl Tables {
         self.drop_indexes(txn, &mut info, |index| index.building)
     }
 
-    /// The table's number, and the place of the first of the new indexes.
-    fn announce(&self, table: &str, specs: &[IndexSpec]) -> Result<(u64, usize), Error> {
+    /// The numbers of the table and of the first new index's tree.
+    fn announce(&self, table: &str, specs: &[IndexSpec]) -> Result<(u64, u64), Error> {
         let mut txn = self.begin();
         let info = self.lock_table(&mut txn, table)?;
         let mut info = info.ok_or_else(|| Error::NoTable(table.to_string()))?;
         if info.indexes.iter().any(|index| index.building) {
             return Err(building());
         }
-        let first = info.indexes.len();
+        let first = info.next_tree;
         for spec in specs {
             let index = new_index(&mut info, spec, true)?;
             txn.create_tree(&info.tree_name(index.tree))?;
@@ -157,15 +158,17 @@ impl Tables {
         }
         info.version += 1;
         self.shared.store(&mut txn, &info)?;
-        self.shared.state(info.id).build_failed.store(NOWHERE, Ordering::SeqCst);
+        self.shared.state(info.id).build_failed.store(NO_TREE, Ordering::SeqCst);
         self.shared.altering(info.id);
         txn.commit_durably(Durability::Synced)?;
         self.shared.altered(info.id);
         Ok((info.id, first))
     }
 
-    fn fill(&self, id: u64, at: usize, make: &mut MakeEntry<'_>) -> Result<(), Error> {
+    /// Where the index is in the table's order is looked up each time: others may have changed it.
+    fn fill(&self, id: u64, tree: u64, make: &mut MakeEntry<'_>) -> Result<(), Error> {
         let table = self.open_id(id)?;
+        let at = table.info.index_of(tree).ok_or(Error::Changed)?;
         let mut keys = Vec::new();
         let mut cursor = table.primary.cursor();
         let mut on = cursor.seek_first()?;
@@ -175,7 +178,7 @@ impl Tables {
             if keys.len() == BATCH_ROWS || !on {
                 self.fill_batch(&table, at, &keys, make)?;
                 keys.clear();
-                if self.check_building(id).is_err() {
+                if self.failed(&table.info).is_some() {
                     break;
                 }
             }
@@ -225,26 +228,26 @@ impl Tables {
         Ok(())
     }
 
-    fn complete(&self, id: u64, name: &str) -> Result<(), Error> {
+    fn complete(&self, id: u64, tree: u64) -> Result<(), Error> {
         let mut txn = self.begin();
         let mut info = self.lock_id(&mut txn, id)?.ok_or(Error::Changed)?;
         // No writer is under way now.
-        self.check_building(id)?;
+        if let Some(at) = self.failed(&info) {
+            return Err(Error::Duplicate { index: Some(at) });
+        }
+        let at = info.index_of(tree).ok_or(Error::Changed)?;
         info.version += 1;
-        let version = info.version;
-        let index = info.indexes.iter_mut().find(|index| index.name == name && index.building);
-        let index = index.ok_or(Error::Changed)?;
-        (index.building, index.since) = (false, version);
+        (info.indexes[at].building, info.indexes[at].since) = (false, info.version);
         self.shared.store(&mut txn, &info)?;
         self.shared.altering(id);
         txn.commit_durably(Durability::Synced)?;
         self.shared.altered(id);
         Ok(())
     }
-    fn check_building(&self, id: u64) -> Result<(), Error> {
-        match self.shared.state(id).build_failed.load(Ordering::SeqCst) {
-            NOWHERE => Ok(()),
-            at => Err(Error::Duplicate { index: Some(at) }),
-        }
+
+    /// The place of the index in which a writer has met a duplicate, if it is being built.
+    fn failed(&self, info: &TableInfo) -> Option<usize> {
+        let tree = self.shared.state(info.id).build_failed.load(Ordering::SeqCst);
+        info.index_of(tree).filter(|&at| info.indexes[at].building)
     }
 }

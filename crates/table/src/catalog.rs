@@ -88,8 +88,8 @@ impl Tables {
     }
 
     /// The same tables, whose definitions are changed by one who waits at most so long for each who
-    /// writes to a table. [`weir::Error::Txn`] with a refusal says that it was too long; then
-    /// nothing was changed.
+    /// writes to a table. [`weir::Error::Transaction`] with a refusal says that it was too long;
+    /// then nothing was changed.
     #[must_use]
     pub fn with_lock_wait(&self, wait: Wait) -> Tables {
         Tables { shared: Arc::clone(&self.shared), lock_wait: Some(wait) }
@@ -104,15 +104,15 @@ impl Tables {
         txn
     }
 
-    /// Writes down how far auto-increment numbers really have been given out. Called before the
-    /// database is closed in order, it leaves no gap.
+    /// Writes down how far auto-increment numbers really have been given out, so that there is no
+    /// gap after a database closed in order. The last of all handles of tables to be dropped does
+    /// it as well; [`Db::close`] does not, and whoever calls it before that leaves the gap of a
+    /// crash.
     ///
     /// # Errors
     /// [`Error::Store`].
     pub fn settle_numbers(&self) -> Result<(), Error> {
-        let states: Vec<_> = self.shared.states.lock().values().cloned().collect();
-        let (db, catalog) = (&self.shared.db, &self.shared.catalog);
-        states.iter().try_for_each(|state| state.numbers.settle(db, catalog))
+        self.shared.settle_numbers()
     }
 
     /// The names of all tables, in order.
@@ -237,7 +237,8 @@ impl Tables {
     /// auto-increment goes on where it was. `false`: there is no such table.
     ///
     /// # Errors
-    /// [`Error::Store`]; nothing was changed.
+    /// [`Error::Definition`] while an index of the table is being built; [`Error::Store`]; nothing
+    /// was changed.
     pub fn truncate(&self, name: &str) -> Result<bool, Error> {
         let mut txn = self.begin();
         let Some(mut info) = self.lock_table(&mut txn, name)? else { return Ok(false) };
@@ -268,13 +269,16 @@ impl Tables {
     /// Drops an index, when all who write to the table have ended. `false`: there is none.
     ///
     /// # Errors
+    /// [`Error::Definition`] while an index of the table, be it another, is being built;
     /// [`Error::NoTable`], [`Error::Store`]; nothing was changed.
     pub fn drop_index(&self, table: &str, index: &str) -> Result<bool, Error> {
         let mut txn = self.begin();
         let info = self.lock_table(&mut txn, table)?;
         let mut info = info.ok_or_else(|| Error::NoTable(table.to_string()))?;
-        let Some(at) = info.index(index) else { return Ok(false) };
-        if info.indexes[at].building {
+        if info.index(index).is_none() {
+            return Ok(false);
+        }
+        if info.indexes.iter().any(|index| index.building) {
             return Err(building());
         }
         self.drop_indexes(txn, &mut info, |other| other.name == index)?;

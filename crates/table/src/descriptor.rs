@@ -61,6 +61,11 @@ impl TableInfo {
         self.indexes.iter().position(|index| index.name == name)
     }
 
+    /// The place of the index that has this tree.
+    pub(crate) fn index_of(&self, tree: u64) -> Option<usize> {
+        self.indexes.iter().position(|index| index.tree == tree)
+    }
+
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = vec![FORMAT];
         for number in [self.id, self.version, self.tree, self.next_tree, self.since] {

@@ -1,10 +1,10 @@
 //! A table of rows and keys that the caller has encoded: one tree of rows and any number of
 //! indexes, kept in agreement by every statement.
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use weir::{Savepoint, Tree, Txn};
+use weir::{Isolation, Savepoint, Tree, Txn};
 
 use crate::descriptor::TableInfo;
 use crate::entry::{Entry, Parts, stored_key, stored_value};
@@ -13,16 +13,17 @@ use crate::sequence::Sequence;
 use crate::shared::Shared;
 use crate::stats::Samples;
 
-/// No index's place.
-pub(crate) const NOWHERE: usize = usize::MAX;
+/// No index's tree.
+pub(crate) const NO_TREE: u64 = u64::MAX;
 
 /// What all handles of one table share.
 pub(crate) struct TableState {
     /// Changes of its definition since the database was opened, its making included, twice; one
     /// more while a change is under way. Above 0, a transaction may have a snapshot from before.
     pub(crate) altered: AtomicU64,
-    /// The unique index that is being built in which a writer has met a duplicate; [`NOWHERE`].
-    pub(crate) build_failed: AtomicUsize,
+    /// The tree of the unique index that is being built in which a writer has met a duplicate;
+    /// [`NO_TREE`].
+    pub(crate) build_failed: AtomicU64,
     pub(crate) samples: Samples,
     pub(crate) numbers: Sequence,
     pub(crate) row_ids: Sequence,
@@ -259,17 +260,18 @@ impl RawTable {
         self.state.numbers.take(&self.shared.db, &self.shared.catalog, count, max)
     }
 
-    /// Sees to it that all auto-increment numbers from now on are above `used`.
+    /// Sees to it that all auto-increment numbers from now on are above `used`. `max` is the
+    /// greatest that there can be: the fewer are left, the smaller are the gaps of a crash.
     ///
     /// # Errors
     /// [`Error::Changed`], [`Error::Store`].
-    pub fn pass_number(&self, txn: &mut Txn, used: u64) -> Result<(), Error> {
+    pub fn pass_number(&self, txn: &mut Txn, used: u64, max: u64) -> Result<(), Error> {
         self.lock_definition(txn)?;
-        self.pass_number_locked(used)
+        self.pass_number_locked(used, max)
     }
 
-    pub(crate) fn pass_number_locked(&self, used: u64) -> Result<(), Error> {
-        self.state.numbers.pass(&self.shared.db, &self.shared.catalog, used)
+    pub(crate) fn pass_number_locked(&self, used: u64, max: u64) -> Result<(), Error> {
+        self.state.numbers.pass(&self.shared.db, &self.shared.catalog, used, max)
     }
 
     /// The auto-increment number that would be given out next.
@@ -326,11 +328,16 @@ impl RawTable {
     /// Makes sure that the transaction sees the table in a version that this handle knows, not
     /// older than that in which the tree to be read was complete (TABLE-4).
     pub(crate) fn check_view(&self, txn: &mut Txn, since: u64) -> Result<(), Error> {
+        if txn.isolation() == Isolation::Serializable {
+            // It reads what is committed when it comes to it: the tree stays until it has ended.
+            return self.lock_definition(txn);
+        }
+        // The snapshot first: a change that is not seen below is committed after it was taken.
+        let number = txn.sees_up_to();
         let altered = self.state.altered.load(Ordering::Acquire);
         if altered == 0 {
             return Ok(());
         }
-        let number = txn.sees_up_to();
         let known = *self.checked.0.lock();
         if known.is_some_and(|(then, from)| then == altered && number.is_some_and(|n| n >= from)) {
             return Ok(());
@@ -385,7 +392,7 @@ impl RawTable {
     /// that cannot be, not the row.
     fn add(&self, txn: &mut Txn, at: usize, primary: &[u8], entry: Entry<'_>) -> Result<(), Error> {
         if !self.add_entry(txn, at, primary, entry)? {
-            self.state.build_failed.store(at, Ordering::SeqCst);
+            self.state.build_failed.store(self.info.indexes[at].tree, Ordering::SeqCst);
         }
         Ok(())
     }

@@ -102,16 +102,18 @@ impl RawTable {
                 (&self.indexes[at], index.since)
             }
         };
-        if lock == Lock::Plain {
-            self.check_view(txn, since)?;
-        } else {
-            self.lock_definition(txn)?;
-        }
+        // Made first: a cursor at READ COMMITTED has a snapshot of its own, which must not be
+        // younger than what is found out about the definition.
         let mut cursor = match lock {
             Lock::Plain => txn.cursor(tree),
             Lock::Share => txn.cursor_for_share(tree),
             Lock::Update => txn.cursor_for_update(tree),
         };
+        if lock == Lock::Plain {
+            self.check_view(txn, since)?;
+        } else {
+            self.lock_definition(txn)?;
+        }
         cursor.set_bounds(&range.from, range.to.as_deref());
         let is_index = index.is_some();
         Ok(RawScan { cursor, range, direction, state: State::Before, is_index })

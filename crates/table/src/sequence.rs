@@ -1,10 +1,15 @@
 //! Numbers that only grow, also over crashes and rollbacks: before numbers of a new stretch are
 //! given out, the stretch's end is written down durably (TABLE-5). What a crash leaves of a stretch
-//! is a gap.
+//! is a gap, which is little beside what is left.
 use parking_lot::Mutex;
-use weir::{Db, Durability, Isolation, Tree, TxnOptions};
+use weir::{Db, Durability, Isolation, Tree, Txn, TxnOptions};
 
 use crate::error::Error;
+
+/// Of the numbers that are left, one in so many is written down ahead at most. Crashes, however
+/// many, do not use a small column up; and for one of 32 bits there are no more syncs than for a
+/// larger one until it is nearly full.
+const LEFT_TO_AHEAD: u64 = 64;
 
 /// One source of numbers, from 1 on.
 pub(crate) struct Sequence {
@@ -38,21 +43,21 @@ impl Sequence {
         if count > 0 && end - 1 > max {
             return Err(Error::Exhausted);
         }
-        self.reserve(db, catalog, &mut state, end)?;
+        self.reserve(db, catalog, &mut state, end, max)?;
         state.next = end;
         Ok(first)
     }
 
-    /// Sees to it that all further numbers are above `used`.
+    /// Sees to it that all further numbers are above `used`; `max` as in [`Sequence::take`].
     ///
     /// # Errors
     /// [`Error::Store`].
-    pub(crate) fn pass(&self, db: &Db, catalog: &Tree, used: u64) -> Result<(), Error> {
+    pub(crate) fn pass(&self, db: &Db, catalog: &Tree, used: u64, max: u64) -> Result<(), Error> {
         let mut state = self.state.lock();
         self.load(catalog, &mut state)?;
         let end = used.saturating_add(1);
         if end > state.next {
-            self.reserve(db, catalog, &mut state, end)?;
+            self.reserve(db, catalog, &mut state, end, max)?;
             state.next = end;
         }
         Ok(())
@@ -75,10 +80,11 @@ impl Sequence {
     /// [`Error::Store`].
     pub(crate) fn reset(&self, db: &Db, catalog: &Tree, next: u64) -> Result<(), Error> {
         let mut state = self.state.lock();
-        let mut reset = State { next, end: 1 };
-        self.reserve(db, catalog, &mut reset, next.max(2))?;
+        let next = next.max(1);
+        // Nothing ahead: how much that may be is known to whoever takes the first.
+        self.write_down(begin(db), catalog, next)?;
         // Not before: what failed has changed nothing.
-        *state = reset;
+        *state = State { next, end: next };
         Ok(())
     }
 
@@ -88,8 +94,16 @@ impl Sequence {
     /// [`Error::Store`].
     pub(crate) fn settle(&self, db: &Db, catalog: &Tree) -> Result<(), Error> {
         let mut state = self.state.lock();
-        if state.next < state.end {
-            Self::write_down(db, catalog, &self.key, state.next)?;
+        if state.next >= state.end {
+            return Ok(());
+        }
+        let (mut txn, mut written) = (begin(db), Vec::new());
+        // If it is another's by now, who has opened the tables again, or gone with its table,
+        // nothing may go back.
+        if txn.get_for_update(catalog, &self.key, &mut written)?
+            && written == state.end.to_le_bytes()
+        {
+            self.write_down(txn, catalog, state.next)?;
             state.end = state.next;
         }
         Ok(())
@@ -109,23 +123,75 @@ impl Sequence {
         Ok(())
     }
 
-    fn reserve(&self, db: &Db, catalog: &Tree, state: &mut State, end: u64) -> Result<(), Error> {
+    fn reserve(
+        &self,
+        db: &Db,
+        catalog: &Tree,
+        state: &mut State,
+        end: u64,
+        max: u64,
+    ) -> Result<(), Error> {
         if end <= state.end {
             return Ok(());
         }
-        let end = end.saturating_add(self.stretch);
-        Self::write_down(db, catalog, &self.key, end)?;
+        let end = end.saturating_add(ahead(self.stretch, end, max));
+        self.write_down(begin(db), catalog, end)?;
         state.end = end;
         Ok(())
     }
 
-    fn write_down(db: &Db, catalog: &Tree, key: &[u8], end: u64) -> Result<(), Error> {
-        // A transaction of its own: whoever needs the number may yet be rolled back. It is durable
-        // before the number is shown to anybody.
-        let isolation = Isolation::ReadCommitted;
-        let mut txn = db.begin(TxnOptions { isolation, ..TxnOptions::default() });
-        txn.put(catalog, key, &end.to_le_bytes())?;
+    fn write_down(&self, mut txn: Txn, catalog: &Tree, end: u64) -> Result<(), Error> {
+        txn.put(catalog, &self.key, &end.to_le_bytes())?;
+        // Durable before the number is shown to anybody.
         txn.commit_durably(Durability::Synced)?;
         Ok(())
+    }
+}
+
+/// How many numbers from `end` on are written down as given out before anybody wants them.
+fn ahead(stretch: u64, end: u64, max: u64) -> u64 {
+    stretch.min(max.saturating_sub(end) / LEFT_TO_AHEAD)
+}
+
+/// A transaction of its own: whoever needs the number may yet be rolled back.
+fn begin(db: &Db) -> Txn {
+    let isolation = Isolation::ReadCommitted;
+    db.begin(TxnOptions { isolation, ..TxnOptions::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_down_ahead_is_little_beside_what_is_left() {
+        let cases = [
+            ((2, u64::MAX), 1_000),
+            ((2, u64::from(u32::MAX)), 1_000),
+            ((2, 32_767), 511),
+            ((32_000, 32_767), 11),
+            ((2, 127), 1),
+            ((100, 127), 0),
+            ((128, 127), 0),
+            // A host whose numbers have gaps may pass beyond.
+            ((140, 127), 0),
+            ((u64::MAX, u64::MAX), 0),
+        ];
+        for ((end, max), expected) in cases {
+            assert_eq!(ahead(1_000, end, max), expected, "{end} of {max}");
+        }
+    }
+
+    /// How often a table that is filled one by one waits for that.
+    #[test]
+    fn a_small_column_is_not_written_down_much_more_often() {
+        for (max, most) in [(127, 130), (32_767, 500), (8_388_607, 9_000)] {
+            let (mut next, mut times) = (1, 0);
+            while next <= max {
+                next += 1 + ahead(1_000, next + 1, max);
+                times += 1;
+            }
+            assert!(times <= most, "{times} times to {max}");
+        }
     }
 }

@@ -1,19 +1,19 @@
 //! What all handles of a database's tables share.
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use weir::{Db, Isolation, Tree, Txn, TxnOptions};
 
 use crate::descriptor::TableInfo;
 use crate::error::Error;
-use crate::raw::{NOWHERE, TableState};
+use crate::raw::{NO_TREE, TableState};
 use crate::sequence::Sequence;
 use crate::stats::Samples;
 
-/// Numbers written down as given out at once: one sync for so many rows; a crash skips at most so
-/// many.
+/// Numbers written down as given out at once, of a column that has many left: one sync for so many
+/// rows; a crash skips at most so many.
 const NUMBERS_STRETCH: u64 = 1_000;
 /// Of row ids nobody sees gaps.
 const ROW_IDS_STRETCH: u64 = 100_000;
@@ -32,6 +32,11 @@ impl Shared {
         self.db.begin(TxnOptions { isolation, ..TxnOptions::default() })
     }
 
+    pub(crate) fn settle_numbers(&self) -> Result<(), Error> {
+        let states: Vec<_> = self.states.lock().values().cloned().collect();
+        states.iter().try_for_each(|state| state.numbers.settle(&self.db, &self.catalog))
+    }
+
     pub(crate) fn load(&self, id: u64) -> Result<Option<TableInfo>, Error> {
         let bytes = self.catalog.get(&key_of(b'd', id))?;
         bytes.map(|bytes| TableInfo::decode(&bytes)).transpose()
@@ -47,7 +52,7 @@ impl Shared {
         let make = || {
             Arc::new(TableState {
                 altered: AtomicU64::new(0),
-                build_failed: AtomicUsize::new(NOWHERE),
+                build_failed: AtomicU64::new(NO_TREE),
                 samples: Samples::default(),
                 numbers: Sequence::new(key_of(b'a', id).to_vec(), NUMBERS_STRETCH),
                 row_ids: Sequence::new(key_of(b'r', id).to_vec(), ROW_IDS_STRETCH),
@@ -68,6 +73,14 @@ impl Shared {
         if state.altered.load(Ordering::Acquire) % 2 == 1 {
             state.altered.fetch_add(1, Ordering::AcqRel);
         }
+    }
+}
+
+impl Drop for Shared {
+    /// Nobody has a handle of any table any more. Best effort: in a database that has been closed
+    /// or has failed nothing is written, and the gap stays.
+    fn drop(&mut self) {
+        let _ = self.settle_numbers();
     }
 }
 

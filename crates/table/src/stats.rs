@@ -48,15 +48,46 @@ impl Estimate {
     }
 }
 
-/// What is known in memory, by number of the tree. `None`: there is nothing in the catalog.
+/// What is known in memory.
 #[derive(Default)]
-pub(crate) struct Samples {
-    trees: Mutex<HashMap<u64, Option<Arc<Sample>>>>,
+pub(crate) struct Samples(Mutex<Known>);
+
+#[derive(Default)]
+struct Known {
+    /// By number of the tree. `None`: there is nothing in the catalog.
+    trees: HashMap<u64, Option<Arc<Sample>>>,
+    /// How often all was forgotten.
+    forgotten: u64,
 }
 
 impl Samples {
     pub(crate) fn forget(&self) {
-        self.trees.lock().clear();
+        let mut known = self.0.lock();
+        known.trees.clear();
+        known.forgotten += 1;
+    }
+
+    /// What is known of a tree, or else what `read` finds in the catalog.
+    fn get(
+        &self,
+        tree: u64,
+        read: impl FnOnce() -> Result<Option<Sample>, Error>,
+    ) -> Result<Option<Arc<Sample>>, Error> {
+        let forgotten = {
+            let known = self.0.lock();
+            if let Some(sample) = known.trees.get(&tree) {
+                return Ok(sample.clone());
+            }
+            known.forgotten
+        };
+        // Without the lock: it may come from the disk.
+        let sample = read()?.map(Arc::new);
+        let mut known = self.0.lock();
+        // It may be what has been forgotten just now, replaced by another.
+        if known.forgotten == forgotten {
+            known.trees.insert(tree, sample.clone());
+        }
+        Ok(sample)
     }
 }
 
@@ -210,13 +241,10 @@ impl RawTable {
     }
 
     fn sample(&self, tree: u64) -> Result<Option<Arc<Sample>>, Error> {
-        if let Some(known) = self.state.samples.trees.lock().get(&tree) {
-            return Ok(known.clone());
-        }
-        let stored = self.shared.catalog.get(&self.sample_key(tree))?;
-        let sample = stored.map(|bytes| Sample::decode(&bytes)).transpose()?.map(Arc::new);
-        self.state.samples.trees.lock().insert(tree, sample.clone());
-        Ok(sample)
+        self.state.samples.get(tree, || {
+            let stored = self.shared.catalog.get(&self.sample_key(tree))?;
+            Ok(stored.map(|bytes| Sample::decode(&bytes)).transpose()?)
+        })
     }
 
     fn sample_key(&self, tree: u64) -> Vec<u8> {
@@ -229,6 +257,25 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn what_was_read_before_another_sample_was_taken_is_not_kept() {
+        let of = |rows| Ok(Some(Sample { rows, ..Sample::new() }));
+        let samples = Samples::default();
+        let get = |read: &dyn Fn() -> Result<Option<Sample>, Error>| {
+            samples.get(7, read).expect("a sample").map(|sample| sample.rows)
+        };
+        let overtaken = || {
+            samples.forget();
+            of(1)
+        };
+        assert_eq!(get(&overtaken), Some(1));
+        assert_eq!(get(&|| of(2)), Some(2));
+        assert_eq!(get(&|| of(3)), Some(2), "kept until it is forgotten");
+        samples.forget();
+        assert_eq!(get(&|| Ok(None)), None);
+        assert_eq!(get(&|| of(4)), None, "that there is none is kept as well");
+    }
 
     proptest! {
         #[test]

@@ -118,9 +118,9 @@ impl Table {
                     row[at] = value;
                     (numbered, generated) = (Some(row), Some(number));
                 }
-                Value::UInt(used) if used <= max => raw.pass_number_locked(used)?,
+                Value::UInt(used) if used <= max => raw.pass_number_locked(used, max)?,
                 Value::Int(used) if used > 0 && used as u64 <= max => {
-                    raw.pass_number_locked(used as u64)?;
+                    raw.pass_number_locked(used as u64, max)?;
                 }
                 _ => {}
             }

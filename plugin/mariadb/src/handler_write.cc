@@ -64,8 +64,8 @@ int ha_weir::note_number(const uchar *record)
   longlong value= field->val_int();
   if (value == 0 || (value < 0 && !(field->flags & UNSIGNED_FLAG)))
     return 0;
-  ulonglong used= std::min<ulonglong>(value, field->get_max_int_value());
-  weir_code code= m_share->pass_number(m_table, txn(), used);
+  ulonglong max= field->get_max_int_value();
+  weir_code code= m_share->pass_number(m_table, txn(), std::min<ulonglong>(value, max), max);
   return code == WEIR_OK ? 0 : fail(code);
 }
 

@@ -91,15 +91,15 @@ weir_code Weir_share::reserve_numbers(weir_table *table, weir_txn *txn, ulonglon
   // As InnoDB has it, the next number is a whole increment on, also for who counts otherwise.
   ulonglong last= start + (*count - 1) * increment;
   ulonglong used= last > ULONGLONG_MAX - increment ? last : last + increment - 1;
-  return weir_table_pass_number(table, txn, used);
+  return weir_table_pass_number(table, txn, used, max);
 }
 
-weir_code Weir_share::pass_number(weir_table *table, weir_txn *txn, ulonglong used)
+weir_code Weir_share::pass_number(weir_table *table, weir_txn *txn, ulonglong used, ulonglong max)
 {
   std::lock_guard<std::mutex> guard(m_mutex);
   uint64_t next;
   weir_code code= weir_table_next_number(table, &next);
   if (code != WEIR_OK || used < next)
     return code;
-  return weir_table_pass_number(table, txn, used);
+  return weir_table_pass_number(table, txn, used, max);
 }

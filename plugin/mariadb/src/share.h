@@ -36,7 +36,7 @@ public:
   weir_code reserve_numbers(weir_table *table, weir_txn *txn, ulonglong offset, ulonglong increment,
                             ulonglong wanted, ulonglong max, ulonglong *first, ulonglong *count);
   // A row has brought its own number.
-  weir_code pass_number(weir_table *table, weir_txn *txn, ulonglong used);
+  weir_code pass_number(weir_table *table, weir_txn *txn, ulonglong used, ulonglong max);
 
 private:
   std::string m_name;

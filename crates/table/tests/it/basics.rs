@@ -1,6 +1,8 @@
 //! Each promise once.
 use weir::{Durability, Isolation, SimVolume, Wait};
-use weir_table::{ColumnType, Direction, Error, Estimate, Index, Lock, Range, Schema, Value, desc};
+use weir_table::{
+    ColumnType, Direction, Error, Estimate, Index, Lock, Range, Schema, Tables, Value, desc,
+};
 
 use crate::support::{assert_sound, at, begin, bird, birds, fill, ids, new, open, rows};
 
@@ -93,47 +95,6 @@ fn two_that_want_the_same_unique_key_meet() {
     assert!(matches!(taken, Error::Duplicate { index: Some(0) }));
     one.commit_durably(Durability::Synced).expect("a commit");
     assert_sound(&db, &tables);
-}
-
-#[test]
-fn numbers_never_go_back() {
-    let volume = SimVolume::new(4);
-    let mut seen = 0;
-    let mut lives = volume;
-    for life in 0..3u64 {
-        let (db, tables) = open(&lives);
-        if life == 0 {
-            birds(&tables);
-        }
-        let table = tables.open_table("birds").expect("the table");
-        for n in 0..30 {
-            let mut txn = begin(&db);
-            let row = [Value::Null, Value::Null, "x".into(), 1i32.into()];
-            let id = table.insert(&mut txn, &row).expect("an insert").expect("a number");
-            assert!(id > seen, "{id} after {seen}");
-            seen = id;
-            if n % 3 == 0 {
-                txn.rollback().expect("rollback");
-            } else {
-                let _ = txn.commit().expect("a commit");
-            }
-        }
-        let mut txn = begin(&db);
-        seen += 5_000;
-        table.insert(&mut txn, &bird(seen, None, "far", 1)).expect("an insert");
-        txn.rollback().expect("rollback");
-        assert!(tables.truncate("birds").expect("truncate"));
-        lives = lives.crash(life);
-    }
-    let (db, tables) = new(5);
-    let small = Schema::new().column("n", ColumnType::U8).primary_key(["n"]).auto_increment("n");
-    assert!(tables.create_table("small", &small).expect("a table"));
-    let table = tables.open_table("small").expect("the table");
-    let mut txn = begin(&db);
-    for _ in 0..255 {
-        table.insert(&mut txn, &[Value::Null]).expect("an insert");
-    }
-    assert!(matches!(table.insert(&mut txn, &[Value::Null]), Err(Error::Exhausted)));
 }
 
 #[test]
@@ -230,6 +191,63 @@ fn older_snapshots_are_not_shown_half_a_table() {
     assert!(matches!(table.get(&mut old, &[3u64.into()]), Err(Error::Changed)));
     drop(old);
     assert_sound(&db, &tables);
+}
+
+/// A walk sees the moment at which it was begun, also of a table that nobody has altered before.
+#[test]
+fn a_walk_that_was_begun_before_a_change_is_not_shown_half_a_table() {
+    let change: [fn(&Tables); 2] = [
+        |tables| assert!(tables.drop_index("birds", "by_name").expect("an index")),
+        |tables| assert!(tables.truncate("birds").expect("a table")),
+    ];
+    for (change, by_name) in change.into_iter().flat_map(|c| [(c, Some("by_name")), (c, None)]) {
+        let volume = SimVolume::new(17);
+        let (db, tables) = open(&volume);
+        fill(&db, &birds(&tables), 1..5);
+        drop(tables);
+        db.close().expect("close");
+        let (db, tables) = open(&volume);
+        let table = tables.open_table("birds").expect("the table");
+        // It keeps the rows that are deleted.
+        let mut older = begin(&db);
+        older.take_snapshot();
+        let mut txn = begin(&db);
+        let mut scan = table.scan(&mut txn, by_name, &Range::all(), Direction::Up).expect("a scan");
+        change(&tables);
+        let mut other = begin(&db);
+        table.insert(&mut other, &bird(50, None, "new", 1)).expect("an insert");
+        let _ = other.commit().expect("a commit");
+        let mut seen = 0;
+        while scan.next_covered(&mut txn).expect("a step").is_some() {
+            seen += 1;
+        }
+        assert_eq!(seen, 4);
+    }
+}
+
+/// At SERIALIZABLE who reads keeps the definition, also of a table that nobody has altered before.
+#[test]
+fn a_serializable_walk_keeps_its_index() {
+    let volume = SimVolume::new(18);
+    let (db, tables) = open(&volume);
+    fill(&db, &birds(&tables), 1..5);
+    drop(tables);
+    db.close().expect("close");
+    let (db, tables) = open(&volume);
+    let hasty = tables.with_lock_wait(Wait::No);
+    let table = tables.open_table("birds").expect("the table");
+    let mut txn = at(&db, Isolation::Serializable);
+    let all = Range::all();
+    let mut scan = table.scan(&mut txn, Some("by_name"), &all, Direction::Up).expect("a scan");
+    let dropped = hasty.drop_index("birds", "by_name");
+    assert!(dropped.expect_err("it is being read").is_retryable());
+    let mut seen = 0;
+    while scan.next(&mut txn).expect("a step").is_some() {
+        seen += 1;
+    }
+    assert_eq!(seen, 4);
+    txn.rollback().expect("rollback");
+    assert!(hasty.drop_index("birds", "by_name").expect("an index"));
 }
 
 #[test]

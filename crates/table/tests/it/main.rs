@@ -2,6 +2,7 @@
 mod basics;
 mod crash;
 mod model;
+mod numbers;
 mod online;
 mod raw;
 mod support;

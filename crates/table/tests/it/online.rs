@@ -121,6 +121,46 @@ fn a_unique_index_on_what_is_not_unique_harms_nobody() {
     assert_eq!(report.problems, Vec::<String>::new());
 }
 
+/// Between the announcement of an index and its first rows nobody holds a lock.
+#[test]
+fn who_drops_an_index_does_not_move_the_one_that_is_being_built() {
+    let (db, tables) = threaded(37);
+    let spec = |name: &str| IndexSpec { name: name.into(), unique: false, definition: vec![] };
+    let wait_for = |waiting| {
+        while db.stats().locks.waiting < waiting {
+            std::thread::yield_now();
+        }
+    };
+    for round in 0..20 {
+        let name = format!("t{round}");
+        assert!(tables.create_raw(&name, b"", &[spec("old")]).expect("made"));
+        let table = tables.open_raw(&name).expect("the table");
+        let mut holder = begin(&db);
+        let entries = [Entry { key: b"same", has_null: false, payload: b"" }];
+        let row = RowImage { key: b"k", row: b"row", entries: &entries };
+        table.insert(&mut holder, row).expect("an insert");
+        std::thread::scope(|scope| {
+            let builder = scope.spawn(|| {
+                tables.add_index_raw(&name, &spec("new"), &mut |key, _, entry| {
+                    entry.key.extend_from_slice(key);
+                    Ok(())
+                })
+            });
+            wait_for(1);
+            let dropper = scope.spawn(|| tables.drop_index(&name, "old"));
+            wait_for(2);
+            let _ = holder.commit().expect("a commit");
+            assert!(builder.join().expect("the builder").expect("an index"));
+            let dropped = dropper.join().expect("the other");
+            assert!(matches!(dropped, Ok(true) | Err(Error::Definition(_))), "{dropped:?}");
+        });
+        let after = tables.open_raw(&name).expect("the table");
+        let indexes = &after.info().indexes;
+        assert!(indexes.iter().any(|index| index.name == "new" && !index.building));
+    }
+    db.close().expect("close");
+}
+
 #[test]
 fn large_keys_and_a_small_log() {
     let (db, tables) = new_with_log(33, 640 << 10);

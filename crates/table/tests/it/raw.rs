@@ -239,6 +239,37 @@ fn built_indexes_come_into_use_together_with_a_definition_or_not_at_all() {
     assert!(matches!(tables.finish_indexes("t", b"", &["d"]), Err(Error::NoIndex(_))));
 }
 
+/// Which index a writer has failed is remembered for the one who finishes, whatever becomes of the
+/// others meanwhile.
+#[test]
+fn no_index_is_dropped_while_another_is_being_built() {
+    let (db, tables) = new(46);
+    let _ = table(&tables);
+    tables.announce_indexes("t", &[index("m", false), index("new", true)]).expect("announced");
+    let both = tables.open_raw("t").expect("the table");
+    for key in [b"1", b"2"] {
+        let plain = Entry { key, has_null: false, payload: b"" };
+        let same = Entry { key: b"same", ..plain };
+        let mut txn = begin(&db);
+        let row = RowImage { key, row: b"row", entries: &[plain, plain, plain, same] };
+        both.insert(&mut txn, row).expect("an insert");
+        let _ = txn.commit().expect("a commit");
+    }
+    for name in ["u", "n", "new"] {
+        let dropped = tables.drop_index("t", name);
+        assert!(matches!(dropped, Err(Error::Definition(_))), "{name}: {dropped:?}");
+    }
+    assert!(!tables.drop_index("t", "none").expect("there is none"));
+    let finished = tables.finish_indexes("t", b"", &["u", "n"]);
+    assert!(matches!(finished, Err(Error::Duplicate { index: Some(1) })), "{finished:?}");
+    tables.abandon_indexes("t").expect("abandoned");
+    // What was abandoned fails nobody.
+    tables.finish_indexes("t", b"", &["n"]).expect("finished");
+    assert!(tables.drop_index("t", "u").expect("an index"));
+    tables.finish_indexes("t", b"", &[]).expect("finished");
+    assert!(tables.open_raw("t").expect("the table").info().indexes.is_empty());
+}
+
 #[test]
 fn every_tree_of_a_table_is_known_by_its_name() {
     let (_db, tables) = new(43);
