@@ -440,8 +440,11 @@ bool ha_weir::commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *inf
     std::lock_guard<std::mutex> guard(weir_definitions.changing());
     Table_definition then= altered_definition(definition(), m_name, altered, info);
     std::string encoded= then.encode();
-    code= weir_table_finish_indexes(weir_database, bytes_of(m_name), bytes_of(encoded), drops.data(), drops.size(),
-                                    &duplicate, 0);
+    // What an ALTER that failed may have left half filled must not come into use with a drop.
+    code= info->index_add_count ? WEIR_OK : weir_table_abandon_indexes(weir_database, bytes_of(m_name), 0);
+    if (code == WEIR_OK)
+      code= weir_table_finish_indexes(weir_database, bytes_of(m_name), bytes_of(encoded), drops.data(), drops.size(),
+                                      &duplicate, 0);
     if (code == WEIR_OK)
       weir_definitions.put(m_name, then);
   } while (patience.again(&code));
