@@ -37,6 +37,8 @@ pub struct Checkpointer {
     commits: AtomicU64,
     age_max_bytes: AtomicU64,
     recorded_micros: AtomicU64,
+    /// The age up to which writers were let on last.
+    admitted_age_bytes: AtomicU64,
     /// Where the log ended at the last tick.
     ticked_at: AtomicU64,
     recovery_age_bytes: Mutex<Option<u64>>,
@@ -86,6 +88,7 @@ impl Checkpointer {
             commits: AtomicU64::new(0),
             age_max_bytes: AtomicU64::new(0),
             recorded_micros: AtomicU64::new(0),
+            admitted_age_bytes: AtomicU64::new(0),
             ticked_at: AtomicU64::new(0),
             recovery_age_bytes: Mutex::new(None),
             lab: None,
@@ -235,7 +238,9 @@ impl Checkpointer {
         let oldest = self.oldest();
         let end = self.log.end();
         self.age_max_bytes.fetch_max(end.bytes_since(oldest), Ordering::Relaxed);
-        let mut gate = oldest.advanced(self.gate_bytes());
+        let age = self.gate_bytes();
+        self.admitted_age_bytes.store(age, Ordering::Relaxed);
+        let mut gate = oldest.advanced(age);
         if let Some(lab) = &self.lab {
             gate = gate.min(lab.gate(oldest));
         }
@@ -352,6 +357,11 @@ impl Checkpointer {
     /// # Errors
     /// [`WorkerError::Redo`].
     pub fn maintain_log(&self) -> Result<bool, WorkerError> {
+        // A log that shrinks gives up files as less is allowed: nobody may go on up to what was.
+        if self.gate_bytes() < self.admitted_age_bytes.load(Ordering::Relaxed) {
+            self.record(false)?;
+            self.admit();
+        }
         match self.log.maintain() {
             Err(RedoError::Io { source, .. })
                 if source.kind() == std::io::ErrorKind::StorageFull => {}

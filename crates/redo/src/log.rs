@@ -288,7 +288,8 @@ impl Log {
     pub fn limit_bytes(&self) -> u64 {
         let slack = self.ring.len().min(self.segments.capacity() / 64);
         let target = self.segments.limit().saturating_sub(slack);
-        self.limit.now(target, self.end(), self.checkpoint())
+        let limit = self.limit.now(target, self.end(), self.checkpoint());
+        limit.min(self.segments.held().saturating_sub(slack))
     }
 
     /// Changes the capacity. The files follow as [`Log::maintain`] is called.
