@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 use weir_base::{Clock, Lsn};
 use weir_pool::{Cause, Pool};
-use weir_redo::{Durability, Log, RedoError};
+use weir_redo::{Durability, Log};
 
 use crate::admission::Admission;
 use crate::error::WorkerError;
@@ -351,8 +351,8 @@ impl Checkpointer {
         Ok(())
     }
 
-    /// A step of the log's upkeep. A full disk is no reason to fail: the log goes on with the files
-    /// that it has. Returns whether there is more to do.
+    /// A step of the log's upkeep. That it can have no other file is no reason to fail: it goes on
+    /// with those that it has. Returns whether there is more to do.
     ///
     /// # Errors
     /// [`WorkerError::Redo`].
@@ -363,9 +363,7 @@ impl Checkpointer {
             self.admit();
         }
         match self.log.maintain() {
-            Err(RedoError::Io { source, .. })
-                if source.kind() == std::io::ErrorKind::StorageFull => {}
-            Err(RedoError::Full { .. }) => {}
+            Err(e) if e.is_lack_of_space() => {}
             more => return Ok(more?),
         }
         // Less is allowed now: at once, or the log would need a file that cannot be had.

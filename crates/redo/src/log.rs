@@ -303,14 +303,15 @@ impl Log {
     /// then every few milliseconds (a writer that finds no file ready prepares one itself).
     ///
     /// # Errors
-    /// The disk is full: the log goes on with the files that there are, [`Log::limit_bytes`] falls
-    /// to what they hold, and a later call tries again. Another failure halts the log.
+    /// Another file cannot be had ([`RedoError::is_lack_of_space`]): the log goes on with those
+    /// that there are, [`Log::limit_bytes`] falls to what they hold, and a later call tries again.
+    /// Any other failure halts the log.
     pub fn maintain(&self) -> Result<bool> {
         self.check()?;
         let limit = self.limit_bytes();
         let stepped = self.segments.step(self.end(), self.checkpoint(), limit);
         stepped.inspect_err(|error| {
-            if !is_lack_of_space(error) {
+            if !error.is_lack_of_space() {
                 self.halt(error);
             }
         })
@@ -358,10 +359,6 @@ impl Log {
     pub(crate) fn micros(&self) -> u64 {
         self.clock.now_micros()
     }
-}
-
-fn is_lack_of_space(error: &RedoError) -> bool {
-    matches!(error, RedoError::Full { .. } | RedoError::Io { operation: "create", .. })
 }
 
 /// A group's length as it stands before the body.

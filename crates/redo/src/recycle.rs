@@ -3,7 +3,7 @@
 //!
 //! A segment becomes part of the log by one durable write of its header, so a crash leaves it in
 //! or out. A file is taken out only when all its blocks lie before the checkpoint (REDO-7).
-use crate::error::{RedoError, Result};
+use crate::error::{CREATE, RedoError, Result};
 use crate::position::{BLOCK, PAGE, block_start};
 use crate::segment::{
     Files, SEGMENT_HEADER, Segment, SegmentHeader, SegmentInfo, Slot, slot_name, write_header,
@@ -422,7 +422,7 @@ pub(crate) fn create_file(volume: &dyn Volume, number: u32, size: u64) -> Result
         // What a full disk left of the file is of no use; that it cannot be removed either
         // changes nothing about the error to report.
         let _ = volume.remove(&name);
-        RedoError::io("create", &name, 0, error)
+        RedoError::io(CREATE, &name, 0, error)
     })?;
     Ok(Slot { number, file })
 }

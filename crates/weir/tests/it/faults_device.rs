@@ -163,6 +163,34 @@ fn a_log_that_is_shrunk_on_a_full_disk() {
 }
 
 #[test]
+fn a_log_file_that_cannot_be_opened_halts_nothing() {
+    for background in [Background::Manual, Background::Threads] {
+        let volume = FaultyVolume::new(Arc::new(SimVolume::new(10)));
+        let config = Config { background, ..tiny() };
+        let db = Db::open_on(Arc::new(volume.clone()), config).expect("made");
+        let tree = db.create_tree("t").expect("a tree");
+        let before = db.stats().checkpoint_age_limit_bytes;
+        // As with too many open files: no lack of space.
+        let refused = volume.fail_all("redo-", OpKind::Create, Fault::Broken);
+        db.set_log_bytes(2 << 20).expect("in force when a file can be had");
+        let turn_over = || {
+            for n in 0..4_000u32 {
+                tree.put(&(n % 100).to_be_bytes(), &[n as u8; 400], Durability::Written)?;
+            }
+            Ok::<_, Error>(())
+        };
+        turn_over().expect("the log goes on with the files that it has");
+        assert!(volume.hits(refused) > 0);
+        assert_eq!(db.stats().halted, None, "{background:?}");
+        assert!(db.stats().checkpoint_age_limit_bytes <= before);
+        volume.clear();
+        turn_over().expect("files can be had again");
+        assert!(db.stats().checkpoint_age_limit_bytes > 2 * before);
+        assert_sound(&db);
+    }
+}
+
+#[test]
 fn a_disk_too_full_for_a_new_database() {
     let mut refused = 0;
     for capacity in (0..4 << 20).step_by(36 << 10) {
