@@ -240,7 +240,9 @@ impl Checkpointer {
         self.age_max_bytes.fetch_max(end.bytes_since(oldest), Ordering::Relaxed);
         let age = self.gate_bytes();
         self.admitted_age_bytes.store(age, Ordering::Relaxed);
-        let mut gate = oldest.advanced(age);
+        // The checkpoint that is recorded lags a little behind. The log takes another file for
+        // that, where it can have one.
+        let mut gate = oldest.advanced(age).min(self.log.room_until());
         if let Some(lab) = &self.lab {
             gate = gate.min(lab.gate(oldest));
         }

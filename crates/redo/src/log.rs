@@ -283,13 +283,22 @@ impl Log {
 
     /// The greatest age (end minus checkpoint, in bytes) that the files have room for. Callers must
     /// not append beyond it; the log would then take more disk than its capacity. Follows
-    /// [`Log::set_capacity`]: up at once, down by one byte for every two appended, so that nobody
-    /// has to stop for it.
+    /// [`Log::set_capacity`]: up as soon as a file could be made, down by one byte for every two
+    /// appended, so that nobody has to stop for it.
     pub fn limit_bytes(&self) -> u64 {
         let slack = self.ring.len().min(self.segments.capacity() / 64);
         let target = self.segments.limit().saturating_sub(slack);
         let limit = self.limit.now(target, self.end(), self.checkpoint());
         limit.min(self.segments.held().saturating_sub(slack))
+    }
+
+    /// Where the log may have to stop: while no file can be created it must not be appended to
+    /// beyond, or it halts for want of one.
+    pub fn room_until(&self) -> Lsn {
+        match self.segments.held() {
+            u64::MAX => Lsn(u64::MAX),
+            _ => self.checkpoint().advanced(self.limit_bytes()),
+        }
     }
 
     /// Changes the capacity. The files follow as [`Log::maintain`] is called.

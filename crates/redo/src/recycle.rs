@@ -93,7 +93,8 @@ pub(crate) struct Segments {
     /// Held by whoever changes files, so that slots are not given out twice. Taken before `table`.
     changing: Mutex<()>,
     capacity: AtomicU64,
-    /// The last attempt to create a file failed: only what there is counts.
+    /// The last attempt to create a file failed, or none was made since the capacity was raised:
+    /// only what there is counts.
     cramped: AtomicBool,
     /// Steps taken while it did.
     cramped_steps: AtomicU32,
@@ -137,8 +138,13 @@ impl Segments {
     }
 
     pub(crate) fn set_capacity(&self, bytes: u64) {
-        self.capacity.store(bytes.max(CAPACITY_MIN), Ordering::Release);
-        self.cramped.store(false, Ordering::Release);
+        let bytes = bytes.max(CAPACITY_MIN);
+        if self.capacity.swap(bytes, Ordering::AcqRel) < bytes {
+            // Whether the disk has room for more is for the next step to find out: writers let on
+            // to an age that no file is there for could be quicker.
+            self.cramped.store(true, Ordering::Release);
+            self.cramped_steps.store(RETRY_STEPS - 1, Ordering::Relaxed);
+        }
         self.recount();
     }
 

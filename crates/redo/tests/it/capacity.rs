@@ -52,6 +52,8 @@ fn up_at_once_and_down_gradually() {
     let mut starts = vec![log.end()];
     fill(&log, &mut starts, SMALL * 2, small);
     log.set_capacity(LARGE);
+    assert!(log.limit_bytes() <= small, "no file is there for more");
+    while log.maintain().expect("maintain") {}
     let large = log.limit_bytes();
     assert!(large > small * 7);
     fill(&log, &mut starts, LARGE * 2, large);

@@ -184,8 +184,11 @@ fn a_log_file_that_cannot_be_opened_halts_nothing() {
         assert_eq!(db.stats().halted, None, "{background:?}");
         assert!(db.stats().checkpoint_age_limit_bytes <= before);
         volume.clear();
-        turn_over().expect("files can be had again");
-        assert!(db.stats().checkpoint_age_limit_bytes > 2 * before);
+        let is_raised = (0..50).any(|_| {
+            turn_over().expect("files can be had again");
+            db.stats().checkpoint_age_limit_bytes > 2 * before
+        });
+        assert!(is_raised, "{background:?}");
         assert_sound(&db);
     }
 }
