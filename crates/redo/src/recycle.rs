@@ -254,10 +254,12 @@ impl Segments {
         }
     }
 
+    /// The file that has been free for longest among those that suit: so none lies unused for ever
+    /// while others go round.
     fn take_free(&self, suits: impl Fn(&Slot) -> bool) -> Option<Slot> {
         let mut table = self.table.lock();
         let found = table.free.iter().position(suits)?;
-        Some(table.free.swap_remove(found))
+        Some(table.free.remove(found))
     }
 
     /// As [`Segments::take_free`], but only a file without which the others have room for all that

@@ -1,5 +1,6 @@
 //! Capacity up and down, full disks, failing disks.
 use crate::support::{body, config, read_all, reopen};
+use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::sync::Arc;
 use weir_base::Lsn;
@@ -229,6 +230,22 @@ fn a_failed_write_or_sync_halts() {
         assert_eq!(groups[0].0, first);
         reopen(Arc::new(inner.clone()), SMALL, from).expect("reopen");
     }
+}
+
+#[test]
+fn all_files_go_round_though_the_age_is_low() {
+    let volume: Arc<dyn Volume> = Arc::new(SimVolume::new(1));
+    let log = Log::create(volume, config(SMALL), Lsn(0)).expect("create");
+    let mut starts = vec![log.end()];
+    let age = log.limit_bytes() / 5 * 2;
+    fill(&log, &mut starts, SMALL, age);
+    let mut used = BTreeSet::new();
+    for _ in 0..SMALL / (16 << 10) {
+        fill(&log, &mut starts, 16 << 10, age);
+        let placed = log.segment_infos().into_iter().filter(|info| info.sequence.is_some());
+        used.extend(placed.map(|info| info.file));
+    }
+    assert_eq!(used.len(), log.segment_infos().len(), "a pass over the log uses each");
 }
 
 #[test]
