@@ -301,8 +301,10 @@ impl Checkpointer {
     /// Records a newer checkpoint if it is time: what lies before it may be overwritten then.
     ///
     /// # Errors
-    /// [`WorkerError::Control`], [`WorkerError::Redo`].
+    /// [`WorkerError::Control`], [`WorkerError::Redo`]; [`WorkerError::Pool`] when it has halted.
     pub fn record(&self, force: bool) -> Result<bool, WorkerError> {
+        // Once a write or sync of pages has failed, what the dirty list says is believed no more.
+        self.pool.check_halted()?;
         let now = self.clock.now_micros();
         let oldest = self.oldest();
         let recorded = self.control.get().checkpoint;
@@ -317,6 +319,7 @@ impl Checkpointer {
         // still be lost: recovery would take back only what lies behind the checkpoint. Whatever
         // let `oldest` move was logged before it did, so before the end of the log as it is now.
         self.log.wait(self.log.end(), Durability::Synced)?;
+        self.pool.check_halted()?;
         self.write_control(|control| control.checkpoint = oldest)?;
         self.log.set_checkpoint(oldest);
         self.recorded_micros.store(now, Ordering::Relaxed);
