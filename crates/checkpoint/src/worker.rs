@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 use weir_base::{Clock, Lsn};
 use weir_pool::{Cause, Pool};
-use weir_redo::{Durability, Log, RedoError};
+use weir_redo::{Durability, Log};
 
 use crate::admission::Admission;
 use crate::error::WorkerError;
@@ -37,6 +37,8 @@ pub struct Checkpointer {
     commits: AtomicU64,
     age_max_bytes: AtomicU64,
     recorded_micros: AtomicU64,
+    /// The age up to which writers were let on last.
+    admitted_age_bytes: AtomicU64,
     /// Where the log ended at the last tick.
     ticked_at: AtomicU64,
     recovery_age_bytes: Mutex<Option<u64>>,
@@ -86,6 +88,7 @@ impl Checkpointer {
             commits: AtomicU64::new(0),
             age_max_bytes: AtomicU64::new(0),
             recorded_micros: AtomicU64::new(0),
+            admitted_age_bytes: AtomicU64::new(0),
             ticked_at: AtomicU64::new(0),
             recovery_age_bytes: Mutex::new(None),
             lab: None,
@@ -235,7 +238,11 @@ impl Checkpointer {
         let oldest = self.oldest();
         let end = self.log.end();
         self.age_max_bytes.fetch_max(end.bytes_since(oldest), Ordering::Relaxed);
-        let mut gate = oldest.advanced(self.gate_bytes());
+        let age = self.gate_bytes();
+        self.admitted_age_bytes.store(age, Ordering::Relaxed);
+        // The checkpoint that is recorded lags a little behind. The log takes another file for
+        // that, where it can have one.
+        let mut gate = oldest.advanced(age).min(self.log.room_until());
         if let Some(lab) = &self.lab {
             gate = gate.min(lab.gate(oldest));
         }
@@ -294,8 +301,10 @@ impl Checkpointer {
     /// Records a newer checkpoint if it is time: what lies before it may be overwritten then.
     ///
     /// # Errors
-    /// [`WorkerError::Control`], [`WorkerError::Redo`].
+    /// [`WorkerError::Control`], [`WorkerError::Redo`]; [`WorkerError::Pool`] when it has halted.
     pub fn record(&self, force: bool) -> Result<bool, WorkerError> {
+        // Once a write or sync of pages has failed, what the dirty list says is believed no more.
+        self.pool.check_halted()?;
         let now = self.clock.now_micros();
         let oldest = self.oldest();
         let recorded = self.control.get().checkpoint;
@@ -310,6 +319,7 @@ impl Checkpointer {
         // still be lost: recovery would take back only what lies behind the checkpoint. Whatever
         // let `oldest` move was logged before it did, so before the end of the log as it is now.
         self.log.wait(self.log.end(), Durability::Synced)?;
+        self.pool.check_halted()?;
         self.write_control(|control| control.checkpoint = oldest)?;
         self.log.set_checkpoint(oldest);
         self.recorded_micros.store(now, Ordering::Relaxed);
@@ -346,16 +356,19 @@ impl Checkpointer {
         Ok(())
     }
 
-    /// A step of the log's upkeep. A full disk is no reason to fail: the log goes on with the files
-    /// that it has. Returns whether there is more to do.
+    /// A step of the log's upkeep. That it can have no other file is no reason to fail: it goes on
+    /// with those that it has. Returns whether there is more to do.
     ///
     /// # Errors
     /// [`WorkerError::Redo`].
     pub fn maintain_log(&self) -> Result<bool, WorkerError> {
+        // A log that shrinks gives up files as less is allowed: nobody may go on up to what was.
+        if self.gate_bytes() < self.admitted_age_bytes.load(Ordering::Relaxed) {
+            self.record(false)?;
+            self.admit();
+        }
         match self.log.maintain() {
-            Err(RedoError::Io { source, .. })
-                if source.kind() == std::io::ErrorKind::StorageFull => {}
-            Err(RedoError::Full { .. }) => {}
+            Err(e) if e.is_lack_of_space() => {}
             more => return Ok(more?),
         }
         // Less is allowed now: at once, or the log would need a file that cannot be had.

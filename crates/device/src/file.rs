@@ -89,6 +89,8 @@ impl FileVolume {
             file,
             len: AtomicU64::new(metadata.len()),
             growing: Mutex::new(()),
+            syncing: Mutex::new(()),
+            sync_failed: AtomicBool::new(false),
             shared: Arc::clone(&self.shared),
         })
     }
@@ -212,6 +214,10 @@ struct DiskFile {
     len: AtomicU64,
     /// Held while the length changes, so that two growing threads do not undo each other.
     growing: Mutex<()>,
+    /// Held during a sync when writes are buffered.
+    syncing: Mutex<()>,
+    /// A sync failed: no later one succeeds.
+    sync_failed: AtomicBool,
     shared: Arc<Shared>,
 }
 
@@ -269,6 +275,25 @@ impl DiskFile {
         context(error, || format!("{what} {} ({len} bytes at {offset})", self.name))
     }
 
+    /// DEVICE-8. Linux reports a failed write-back once for each open file, to whoever syncs next:
+    /// two that sync at the same time share the one report. Buffered, they therefore go one after
+    /// the other, and who comes later finds what was noted. With O_DIRECT a write that fails says
+    /// so itself, and the flag is there for those that end later.
+    fn synced(&self, sync: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        let _alone = (!self.shared.direct).then(|| self.syncing.lock());
+        let check = || match self.sync_failed.load(Acquire) {
+            true => Err(io::Error::other("an earlier sync of this file failed")),
+            false => Ok(()),
+        };
+        check()?;
+        let done = sync();
+        if done.is_err() {
+            self.sync_failed.store(true, Release);
+            return done;
+        }
+        check()
+    }
+
     fn try_write_durable(&self, mut offset: u64, mut buf: &[u8]) -> io::Result<()> {
         while !buf.is_empty() && self.shared.dsync.load(Relaxed) {
             match sys::write_dsync(&self.file, offset, buf) {
@@ -308,8 +333,10 @@ impl BlockFile for DiskFile {
         check_write(offset, buf, self.len())?;
         self.shared.counters.count_writes(1, buf.len());
         self.shared.counters.count_sync();
-        self.try_write_durable(offset, buf)
-            .map_err(|e| self.failed(e, "durable write", offset, buf.len()))
+        let write = || self.try_write_durable(offset, buf);
+        // With O_DIRECT the write itself fails.
+        let done = if self.shared.direct { write() } else { self.synced(write) };
+        done.map_err(|e| self.failed(e, "durable write", offset, buf.len()))
     }
 
     fn read_many(&self, reads: &mut [ReadOp<'_>]) -> io::Result<()> {
@@ -336,7 +363,8 @@ impl BlockFile for DiskFile {
 
     fn sync(&self) -> io::Result<()> {
         self.shared.counters.count_sync();
-        self.file.sync_data().map_err(|e| context(e, || format!("sync {}", self.name)))
+        self.synced(|| self.file.sync_data())
+            .map_err(|e| context(e, || format!("sync {}", self.name)))
     }
 
     fn len(&self) -> u64 {

@@ -233,6 +233,62 @@ fn counters_count() {
 }
 
 #[test]
+fn no_sync_succeeds_after_one_that_failed() {
+    each_volume(|volume| {
+        volume.create("data", PAGE).unwrap();
+        let file = volume.open_file("data", false).unwrap();
+        file.write_at(0, &page_of(1)).unwrap();
+        // The kernel reports a failed write-back once: the next sync of the same file is fine.
+        let broken = file.synced(|| Err(io::Error::from_raw_os_error(libc::EIO)));
+        assert_eq!(broken.unwrap_err().raw_os_error(), Some(libc::EIO));
+        for _ in 0..2 {
+            let error = file.sync().unwrap_err();
+            assert!(error.to_string().contains("data"), "{error}");
+        }
+        if !volume.shared.direct {
+            assert!(file.write_durable_at(0, &page_of(1)).is_err());
+        }
+        volume.open_file("data", false).unwrap().sync().unwrap();
+    });
+}
+
+#[test]
+fn a_sync_that_ends_after_one_that_failed_fails() {
+    each_volume(|volume| {
+        volume.create("data", PAGE).unwrap();
+        let file = volume.open_file("data", false).unwrap();
+        let (broken, found) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let failed = file.synced(|| {
+                    broken.wait();
+                    // The error is this one's; what it does with it takes a while.
+                    thread::sleep(std::time::Duration::from_millis(20));
+                    Err(io::Error::from_raw_os_error(libc::EIO))
+                });
+                assert!(failed.is_err());
+                found.wait();
+            });
+            let other = || {
+                broken.wait();
+                if volume.shared.direct {
+                    // The other way round: it began before.
+                    file.synced(|| {
+                        found.wait();
+                        Ok(())
+                    })
+                } else {
+                    let synced = file.sync();
+                    found.wait();
+                    synced
+                }
+            };
+            assert!(other().is_err(), "{}", volume.describe());
+        });
+    });
+}
+
+#[test]
 fn describes_what_it_uses() {
     let dir = tempfile::tempdir().unwrap();
     let volume = FileVolume::open_with(dir.path(), false, RingPool::refusing()).unwrap();

@@ -80,10 +80,10 @@ pub(crate) enum Found {
     Current(BlockHeader),
     /// Nothing was ever written here.
     Zeros,
-    /// A whole block of an earlier pass over this file.
+    /// A whole block of an earlier pass over this file. Its number may be greater: 32 bits come
+    /// round after 2 TiB of log, and a file may have lain unused for longer than half of that. A
+    /// later pass cannot have left it: its header, durable before its blocks, says where it begins.
     Old,
-    /// A whole block of this database that belongs further on in the log.
-    Future,
     /// Bytes that no write of ours can have left: damage, never a torn write, because a sector is
     /// written whole or not at all.
     Damaged,
@@ -100,18 +100,18 @@ pub(crate) fn judge(block: &[u8], seed: Seed, number: u64) -> Found {
     let found = u32::from_le_bytes([block[4], block[5], block[6], block[7]]);
     let packed = word(8);
     let used = packed & ((1 << USED_BITS) - 1);
-    let distance = (number as u32).wrapping_sub(found);
-    match distance {
-        0 if u64::from(used) > BLOCK_PAYLOAD => Found::Damaged,
-        0 => Found::Current(BlockHeader {
-            used,
-            epoch: Epoch((packed >> USED_BITS) % EPOCHS),
-            synced_back: word(10),
-            durable_part: packed & DURABLE_PART != 0,
-        }),
-        1..=0x7fff_ffff => Found::Old,
-        _ => Found::Future,
+    if found != number as u32 {
+        return Found::Old;
     }
+    if u64::from(used) > BLOCK_PAYLOAD {
+        return Found::Damaged;
+    }
+    Found::Current(BlockHeader {
+        used,
+        epoch: Epoch((packed >> USED_BITS) % EPOCHS),
+        synced_back: word(10),
+        durable_part: packed & DURABLE_PART != 0,
+    })
 }
 
 #[cfg(test)]
@@ -132,7 +132,7 @@ mod tests {
         let header = BlockHeader { used: 123, epoch: Epoch(3), synced_back: 2, durable_part: true };
         assert_eq!(judge(&block, SEED, (1 << 32) + 9), Found::Current(header));
         assert_eq!(judge(&block, SEED, (1 << 32) + 10), Found::Old);
-        assert_eq!(judge(&block, SEED, (1 << 32) + 8), Found::Future);
+        assert_eq!(judge(&block, SEED, (1 << 32) + 8), Found::Old);
         assert_eq!(judge(&block, Seed(1), (1 << 32) + 9), Found::Damaged);
         assert_eq!(judge(&[0; 512], SEED, 0), Found::Zeros);
     }

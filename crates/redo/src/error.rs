@@ -106,7 +106,17 @@ pub enum RedoError {
 pub(crate) const RESTORE: &str =
     "changes after this point cannot be recovered from this copy; restore the file or a backup";
 
+/// The verb of what failed while a file was made; no other operation has it.
+pub(crate) const CREATE: &str = "create";
+
 impl RedoError {
+    /// Whether a new file could not be had, be it for want of space, of quota or of descriptors.
+    /// The log goes on with the files that there are: nothing of what it holds was touched.
+    #[must_use]
+    pub fn is_lack_of_space(&self) -> bool {
+        matches!(self, RedoError::Full { .. } | RedoError::Io { operation: CREATE, .. })
+    }
+
     pub(crate) fn io(operation: &'static str, file: &str, offset: u64, source: io::Error) -> Self {
         RedoError::Io { operation, file: file.to_owned(), offset, source }
     }

@@ -283,12 +283,22 @@ impl Log {
 
     /// The greatest age (end minus checkpoint, in bytes) that the files have room for. Callers must
     /// not append beyond it; the log would then take more disk than its capacity. Follows
-    /// [`Log::set_capacity`]: up at once, down by one byte for every two appended, so that nobody
-    /// has to stop for it.
+    /// [`Log::set_capacity`]: up as soon as a file could be made, down by one byte for every two
+    /// appended, so that nobody has to stop for it.
     pub fn limit_bytes(&self) -> u64 {
         let slack = self.ring.len().min(self.segments.capacity() / 64);
         let target = self.segments.limit().saturating_sub(slack);
-        self.limit.now(target, self.end(), self.checkpoint())
+        let limit = self.limit.now(target, self.end(), self.checkpoint());
+        limit.min(self.segments.held().saturating_sub(slack))
+    }
+
+    /// Where the log may have to stop: while no file can be created it must not be appended to
+    /// beyond, or it halts for want of one.
+    pub fn room_until(&self) -> Lsn {
+        match self.segments.held() {
+            u64::MAX => Lsn(u64::MAX),
+            _ => self.checkpoint().advanced(self.limit_bytes()),
+        }
     }
 
     /// Changes the capacity. The files follow as [`Log::maintain`] is called.
@@ -302,14 +312,15 @@ impl Log {
     /// then every few milliseconds (a writer that finds no file ready prepares one itself).
     ///
     /// # Errors
-    /// The disk is full: the log goes on with the files that there are, [`Log::limit_bytes`] falls
-    /// to what they hold, and a later call tries again. Another failure halts the log.
+    /// Another file cannot be had ([`RedoError::is_lack_of_space`]): the log goes on with those
+    /// that there are, [`Log::limit_bytes`] falls to what they hold, and a later call tries again.
+    /// Any other failure halts the log.
     pub fn maintain(&self) -> Result<bool> {
         self.check()?;
         let limit = self.limit_bytes();
         let stepped = self.segments.step(self.end(), self.checkpoint(), limit);
         stepped.inspect_err(|error| {
-            if !is_lack_of_space(error) {
+            if !error.is_lack_of_space() {
                 self.halt(error);
             }
         })
@@ -357,10 +368,6 @@ impl Log {
     pub(crate) fn micros(&self) -> u64 {
         self.clock.now_micros()
     }
-}
-
-fn is_lack_of_space(error: &RedoError) -> bool {
-    matches!(error, RedoError::Full { .. } | RedoError::Io { operation: "create", .. })
 }
 
 /// A group's length as it stands before the body.

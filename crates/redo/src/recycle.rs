@@ -3,7 +3,7 @@
 //!
 //! A segment becomes part of the log by one durable write of its header, so a crash leaves it in
 //! or out. A file is taken out only when all its blocks lie before the checkpoint (REDO-7).
-use crate::error::{RedoError, Result};
+use crate::error::{CREATE, RedoError, Result};
 use crate::position::{BLOCK, PAGE, block_start};
 use crate::segment::{
     Files, SEGMENT_HEADER, Segment, SegmentHeader, SegmentInfo, Slot, slot_name, write_header,
@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use weir_base::{DbId, Lsn};
 use weir_device::{BlockFile, Volume};
 
@@ -25,6 +25,8 @@ const SEGMENT_MIN: u64 = 16 << 10;
 const FILES_MAX: usize = 4 * SLOTS as usize;
 /// Segments that maintenance keeps ready behind the one being written.
 const AHEAD: usize = 2;
+/// While files cannot be created and none is wanted, every so many steps try it all the same.
+const RETRY_STEPS: u32 = 64;
 
 /// The least capacity of a log.
 pub(crate) const CAPACITY_MIN: u64 = SLOTS * (SEGMENT_MIN + SEGMENT_HEADER);
@@ -34,13 +36,27 @@ pub(crate) fn segment_payload(capacity: u64) -> u64 {
     (capacity / SLOTS).saturating_sub(SEGMENT_HEADER).max(SEGMENT_MIN) / PAGE * PAGE
 }
 
+/// The greatest age that all the files of a log of that capacity have room for.
+fn asked(capacity: u64) -> u64 {
+    segment_payload(capacity) * (SLOTS - 2)
+}
+
 /// How urgently a segment is wanted.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Haste {
+#[derive(Clone, Copy)]
+enum Haste {
     /// In the background: the right size, within the capacity.
-    Ahead,
+    Ahead(Demand),
     /// A writer waits: whatever is quickest, beyond the capacity if it must be.
     Now,
+}
+
+/// What the files must have room for.
+#[derive(Clone, Copy)]
+struct Demand {
+    /// The age.
+    age: u64,
+    /// The age that is allowed now.
+    limit: u64,
 }
 
 struct Table {
@@ -57,6 +73,14 @@ impl Table {
     fn bytes(&self) -> u64 {
         self.files().map(|slot| slot.file.len()).sum()
     }
+    /// The greatest age for which these files have room (without that of one number), whichever of
+    /// them stand at the front and at the end: the largest may be filled up to its last block at
+    /// the front, and room for one of the usual `payload` must be at the end.
+    fn age_max(&self, payload: u64, without: Option<u32>) -> u64 {
+        let kept = || self.files().filter(|slot| Some(slot.number) != without).map(Slot::payload);
+        let largest = kept().max().unwrap_or(0);
+        kept().sum::<u64>().saturating_sub(largest + largest.min(payload))
+    }
 }
 
 /// The files of an open log.
@@ -69,9 +93,13 @@ pub(crate) struct Segments {
     /// Held by whoever changes files, so that slots are not given out twice. Taken before `table`.
     changing: Mutex<()>,
     capacity: AtomicU64,
-    /// The last attempt to create a file failed: only what there is counts.
+    /// The last attempt to create a file failed, or none was made since the capacity was raised:
+    /// only what there is counts.
     cramped: AtomicBool,
+    /// Steps taken while it did.
+    cramped_steps: AtomicU32,
     limit: AtomicU64,
+    held: AtomicU64,
     pub(crate) stats: Arc<RedoStats>,
 }
 
@@ -96,7 +124,9 @@ impl Segments {
             changing: Mutex::new(()),
             capacity: AtomicU64::new(capacity.max(CAPACITY_MIN)),
             cramped: AtomicBool::new(false),
+            cramped_steps: AtomicU32::new(0),
             limit: AtomicU64::new(0),
+            held: AtomicU64::new(0),
             stats,
         };
         segments.recount();
@@ -108,8 +138,13 @@ impl Segments {
     }
 
     pub(crate) fn set_capacity(&self, bytes: u64) {
-        self.capacity.store(bytes.max(CAPACITY_MIN), Ordering::Release);
-        self.cramped.store(false, Ordering::Release);
+        let bytes = bytes.max(CAPACITY_MIN);
+        if self.capacity.swap(bytes, Ordering::AcqRel) < bytes {
+            // Whether the disk has room for more is for the next step to find out: writers let on
+            // to an age that no file is there for could be quicker.
+            self.cramped.store(true, Ordering::Release);
+            self.cramped_steps.store(RETRY_STEPS - 1, Ordering::Relaxed);
+        }
         self.recount();
     }
 
@@ -119,17 +154,22 @@ impl Segments {
         self.limit.load(Ordering::Acquire)
     }
 
-    /// Computes the limit anew: from all files that the capacity allows, or, when the disk had no
-    /// room for another, from those that there are.
+    /// The age that must not be passed even while the limit is on its way down: what the files
+    /// have room for when no other can be created.
+    pub(crate) fn held(&self) -> u64 {
+        self.held.load(Ordering::Acquire)
+    }
+
+    /// Computes the limit anew: from all files that the capacity allows, or, when another could
+    /// not be created, from those that there are. They may be larger than the capacity allows: what
+    /// was asked for is the limit then, too, as far as they have room for it.
     fn recount(&self) {
-        let payload = segment_payload(self.capacity());
-        let (mut room, mut largest) = (payload * SLOTS, payload);
-        if self.cramped.load(Ordering::Acquire) {
-            let table = self.table.lock();
-            room = room.min(table.files().map(Slot::payload).sum());
-            largest = table.files().map(Slot::payload).max().unwrap_or(payload).min(room);
-        }
-        self.limit.store(room.saturating_sub(2 * largest), Ordering::Release);
+        let held = match self.cramped.load(Ordering::Acquire) {
+            true => self.table.lock().age_max(segment_payload(self.capacity()), None),
+            false => u64::MAX,
+        };
+        self.held.store(held, Ordering::Release);
+        self.limit.store(held.min(asked(self.capacity())), Ordering::Release);
     }
 
     /// The segment that holds disk position `at`.
@@ -155,14 +195,22 @@ impl Segments {
     pub(crate) fn step(&self, end: Lsn, checkpoint: Lsn, limit: u64) -> Result<bool> {
         let _changing = self.changing.lock();
         self.release(checkpoint);
-        if self.ahead(block_start(end)) < AHEAD {
-            let prepared = self.prepare(Haste::Ahead, limit);
-            self.recount();
-            return prepared;
-        }
-        let removed = self.remove_surplus(limit);
+        let demand = Demand { age: end.bytes_since(checkpoint), limit };
+        let stepped = if self.ahead(block_start(end)) < AHEAD {
+            self.prepare(Haste::Ahead(demand))
+        } else if self.is_retry_due() {
+            // Nobody might ask for a segment any more: with too little room all writers wait.
+            self.add_free(segment_payload(self.capacity().max(limit)))
+        } else {
+            self.remove_surplus(demand)
+        };
         self.recount();
-        removed
+        stepped
+    }
+
+    fn is_retry_due(&self) -> bool {
+        self.cramped.load(Ordering::Acquire)
+            && (self.cramped_steps.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(RETRY_STEPS)
     }
 
     /// Makes all files that the capacity allows, to be used when their turn comes.
@@ -171,11 +219,9 @@ impl Segments {
     /// A full disk, or a failed write.
     pub(crate) fn preallocate(&self) -> Result<()> {
         let _changing = self.changing.lock();
-        let size = segment_payload(self.capacity()) + SEGMENT_HEADER;
-        while self.table.lock().bytes() + size <= self.capacity() {
-            let slot = self.create(size)?;
-            self.stats.segments_created.add(1);
-            self.table.lock().free.push(slot);
+        let payload = segment_payload(self.capacity());
+        while self.table.lock().bytes() + payload + SEGMENT_HEADER <= self.capacity() {
+            self.add_free(payload)?;
         }
         self.recount();
         Ok(())
@@ -187,7 +233,7 @@ impl Segments {
             let _changing = self.changing.lock();
             if self.prepared_end() <= at {
                 self.release(checkpoint);
-                let prepared = self.prepare(Haste::Now, 0);
+                let prepared = self.prepare(Haste::Now);
                 self.recount();
                 prepared?;
                 self.stats.segments_late.add(1);
@@ -208,15 +254,31 @@ impl Segments {
         }
     }
 
+    /// The file that has been free for longest among those that suit: so none lies unused for ever
+    /// while others go round.
     fn take_free(&self, suits: impl Fn(&Slot) -> bool) -> Option<Slot> {
         let mut table = self.table.lock();
         let found = table.free.iter().position(suits)?;
-        Some(table.free.swap_remove(found))
+        Some(table.free.remove(found))
+    }
+
+    /// As [`Segments::take_free`], but only a file without which the others have room for all that
+    /// is allowed now. To remove another one would rely on the disk's having room for a new file
+    /// afterwards, and others may be quicker to take it.
+    fn take_spare(&self, demand: Demand, suits: impl Fn(&Slot) -> bool) -> Option<Slot> {
+        let capacity = self.capacity();
+        let payload = segment_payload(capacity);
+        let need = demand.age.max(demand.limit).max(asked(capacity));
+        let mut table = self.table.lock();
+        let spare = |slot: &Slot| table.age_max(payload, Some(slot.number)) >= need;
+        let found = table.free.iter().position(|slot| suits(slot) && spare(slot))?;
+        Some(table.free.remove(found))
     }
 
     /// Adds one segment at the end of the log. `false` when the capacity allows none now.
-    fn prepare(&self, haste: Haste, limit: u64) -> Result<bool> {
+    fn prepare(&self, haste: Haste) -> Result<bool> {
         let capacity = self.capacity();
+        let limit = if let Haste::Ahead(demand) = haste { demand.limit } else { 0 };
         // While the capacity is on its way down, files are sized for what is still allowed: else
         // there would be very many of them. Near enough is good enough then.
         let shrinking = limit > capacity;
@@ -225,35 +287,43 @@ impl Segments {
         if let Some(slot) = self.take_free(|slot| (least..=most).contains(&slot.payload())) {
             return self.recycle(slot);
         }
-        if haste == Haste::Now
-            && let Some(slot) = self.take_free(|_| true)
-        {
-            return self.recycle(slot);
-        }
-        let size = payload + SEGMENT_HEADER;
-        if haste == Haste::Ahead {
-            // Files of another size make place for those of the right one. While the log shrinks
-            // it is above its capacity anyhow: then as much as is taken away may be added.
-            let allowed = capacity.max(self.table.lock().bytes());
-            while self.table.lock().bytes() + size > allowed {
-                let Some(slot) = self.take_free(|_| true) else { return Ok(false) };
-                self.remove(slot)?;
+        match haste {
+            Haste::Now => {
+                if let Some(slot) = self.take_free(|_| true) {
+                    return self.recycle(slot);
+                }
             }
-        }
-        match self.create(size) {
-            Ok(slot) => {
-                self.cramped.store(false, Ordering::Release);
-                self.stats.segments_created.add(1);
-                self.append(slot, payload)
-            }
-            Err(error) => {
-                self.cramped.store(true, Ordering::Release);
-                match self.take_free(|_| true) {
-                    Some(slot) => self.recycle(slot),
-                    None => Err(error),
+            Haste::Ahead(demand) => {
+                if !self.make_place(payload, demand)? {
+                    return Ok(false);
                 }
             }
         }
+        match self.create(payload) {
+            Ok(slot) => self.append(slot, payload),
+            Err(error) => match self.take_free(|_| true) {
+                Some(slot) => self.recycle(slot),
+                None => Err(error),
+            },
+        }
+    }
+
+    /// Removes files of another size to make place for one of `payload` bytes within the capacity.
+    /// `false` when there is none to remove.
+    fn make_place(&self, payload: u64, demand: Demand) -> Result<bool> {
+        // While the log shrinks it is above its capacity anyhow: then as much as is taken away may
+        // be added.
+        let allowed = self.capacity().max(self.table.lock().bytes());
+        while self.table.lock().bytes() + payload + SEGMENT_HEADER > allowed {
+            let smaller = self.take_free(|slot| slot.payload() < payload);
+            match smaller.or_else(|| self.take_spare(demand, |_| true)) {
+                Some(slot) => self.remove(slot)?,
+                // All of them are needed until the log has enough of the right size: those come
+                // first, and these go as surplus.
+                None => return Ok(!self.table.lock().free.is_empty()),
+            }
+        }
+        Ok(true)
     }
 
     fn recycle(&self, slot: Slot) -> Result<bool> {
@@ -272,17 +342,29 @@ impl Segments {
         Ok(true)
     }
 
-    fn create(&self, size: u64) -> Result<Slot> {
-        let number = {
-            let table = self.table.lock();
-            let files = table.files().count();
-            if files >= FILES_MAX {
-                return Err(RedoError::Full { files });
-            }
-            let free = (0..).find(|&number| table.files().all(|slot| slot.number != number));
-            free.expect("numbers do not run out")
-        };
-        create_file(&*self.volume, number, size)
+    /// Creates a file to be used when its turn comes.
+    fn add_free(&self, payload: u64) -> Result<bool> {
+        let slot = self.create(payload)?;
+        self.table.lock().free.push(slot);
+        Ok(true)
+    }
+
+    fn create(&self, payload: u64) -> Result<Slot> {
+        let created = self
+            .next_number()
+            .and_then(|number| create_file(&*self.volume, number, payload + SEGMENT_HEADER));
+        self.cramped.store(created.is_err(), Ordering::Release);
+        created.inspect(|_| self.stats.segments_created.add(1))
+    }
+
+    fn next_number(&self) -> Result<u32> {
+        let table = self.table.lock();
+        let files = table.files().count();
+        if files >= FILES_MAX {
+            return Err(RedoError::Full { files });
+        }
+        let free = (0..).find(|&number| table.files().all(|slot| slot.number != number));
+        Ok(free.expect("numbers do not run out"))
     }
 
     fn remove(&self, slot: Slot) -> Result<()> {
@@ -293,15 +375,21 @@ impl Segments {
         Ok(())
     }
 
-    fn remove_surplus(&self, limit: u64) -> Result<bool> {
+    fn remove_surplus(&self, demand: Demand) -> Result<bool> {
+        let (capacity, limit) = (self.capacity(), demand.limit);
         // On the way down, what the age that is still allowed takes is no surplus.
-        if self.table.lock().bytes() <= self.capacity().max(limit + limit / 8) {
+        if self.table.lock().bytes() <= capacity.max(limit + limit / 8) {
             return Ok(false);
         }
-        let payload = segment_payload(self.capacity());
-        let slot = self.take_free(|slot| slot.payload() != payload);
-        match slot.or_else(|| self.take_free(|_| true)) {
+        let payload = segment_payload(capacity);
+        let is_other = |slot: &Slot| slot.payload() != payload;
+        let others_free = self.table.lock().free.iter().any(is_other);
+        match self.take_spare(demand, |slot| is_other(slot) || !others_free) {
             Some(slot) => self.remove(slot).map(|()| true),
+            // A file that is too large can be spared when enough of the right size are there.
+            None if others_free && limit <= capacity && !self.cramped.load(Ordering::Acquire) => {
+                self.add_free(payload)
+            }
             None => Ok(false),
         }
     }
@@ -342,7 +430,7 @@ pub(crate) fn create_file(volume: &dyn Volume, number: u32, size: u64) -> Result
         // What a full disk left of the file is of no use; that it cannot be removed either
         // changes nothing about the error to report.
         let _ = volume.remove(&name);
-        RedoError::io("create", &name, 0, error)
+        RedoError::io(CREATE, &name, 0, error)
     })?;
     Ok(Slot { number, file })
 }

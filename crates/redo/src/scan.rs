@@ -209,10 +209,6 @@ where
         let header = match found {
             Found::Current(header) => header,
             Found::Damaged => return Err(self.damaged(self.number, "a block's checksum is wrong")),
-            Found::Future => {
-                let what = "a block of a later part of the log lies there";
-                return Err(self.damaged(self.number, what));
-            }
             Found::Zeros | Found::Old => {
                 let must_be = is_before
                     || self.number == from_block
@@ -259,7 +255,7 @@ where
         let Some(end) = &mut self.end else { return Ok(()) };
         match found {
             Found::Zeros | Found::Old => return Ok(()),
-            Found::Damaged | Found::Future => end.stale_until = (number + 1) * BLOCK,
+            Found::Damaged => end.stale_until = (number + 1) * BLOCK,
             Found::Current(header) => {
                 end.stale_until = (number + 1) * BLOCK;
                 let is_left_over = header.epoch.next() == epoch;

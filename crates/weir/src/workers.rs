@@ -8,7 +8,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use weir_checkpoint::{Checkpointer, WorkerError};
 use weir_pool::Pool;
-use weir_redo::{Durability, Log, RedoError};
+use weir_redo::{Durability, Log};
 
 use crate::advise::Observed;
 use crate::engine::{TIDY_ROWS, halt};
@@ -97,16 +97,11 @@ fn running(stop: &AtomicBool) -> bool {
 }
 
 impl Site {
-    /// A full disk is no reason to halt: the log goes on with the files that it has.
+    /// That the log can have no other file is no reason to halt: it goes on with those that it has.
     fn bear(&self, result: Result<bool, WorkerError>) -> bool {
         match result {
             Ok(more) => more,
-            Err(WorkerError::Redo(RedoError::Io { source, .. }))
-                if source.kind() == std::io::ErrorKind::StorageFull =>
-            {
-                false
-            }
-            Err(WorkerError::Redo(RedoError::Full { .. })) => false,
+            Err(WorkerError::Redo(e)) if e.is_lack_of_space() => false,
             Err(e) => {
                 halt(&self.pool, &self.checkpointer, &e.to_string());
                 false

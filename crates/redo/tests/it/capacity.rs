@@ -1,5 +1,6 @@
 //! Capacity up and down, full disks, failing disks.
 use crate::support::{body, config, read_all, reopen};
+use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::sync::Arc;
 use weir_base::Lsn;
@@ -52,6 +53,8 @@ fn up_at_once_and_down_gradually() {
     let mut starts = vec![log.end()];
     fill(&log, &mut starts, SMALL * 2, small);
     log.set_capacity(LARGE);
+    assert!(log.limit_bytes() <= small, "no file is there for more");
+    while log.maintain().expect("maintain") {}
     let large = log.limit_bytes();
     assert!(large > small * 7);
     fill(&log, &mut starts, LARGE * 2, large);
@@ -122,6 +125,72 @@ fn a_full_disk_leaves_the_log_going_with_what_it_has() {
     assert!(log.limit_bytes() > LARGE / 100 * 85);
 }
 
+/// As a database with a full disk: no age beyond the share of the limit (in percent) that holds at
+/// the moment, and failed upkeep is borne. Gives the least limit seen.
+fn turn_over(log: &Log, starts: &mut Vec<Lsn>, bytes: u64, share: u64) -> u64 {
+    let until = log.end().advanced(bytes);
+    let mut least = u64::MAX;
+    while log.end() < until {
+        starts.push(log.append(&body(starts.len() as u64, 600), |_| ()).expect("append").start);
+        log.flush(Durability::Written).expect("the log goes on");
+        let age = log.limit_bytes() / 100 * share;
+        if log.end().bytes_since(starts[0]) > age {
+            log.flush(Durability::Synced).expect("flush");
+            let at = starts.partition_point(|&start| log.end().bytes_since(start) > age);
+            starts.drain(..at.min(starts.len() - 1));
+            log.set_checkpoint(starts[0]);
+        }
+        while let Ok(true) = log.maintain() {}
+        log.check().expect("not halted");
+        least = least.min(log.limit_bytes());
+    }
+    least
+}
+
+#[test]
+fn shrunk_while_no_file_can_be_created() {
+    const MIN: u64 = 640 << 10;
+    let fresh = Log::create(Arc::new(SimVolume::new(1)), config(MIN), Lsn(0)).expect("create");
+    let small = fresh.limit_bytes();
+    for (share, fault) in [(90, Fault::Full), (1, Fault::Full), (40, Fault::Broken)] {
+        let volume = FaultyVolume::new(Arc::new(SimVolume::new(1)));
+        let log = Log::create(Arc::new(volume.clone()), config(16 << 20), Lsn(0)).expect("create");
+        let mut starts = vec![log.end()];
+        turn_over(&log, &mut starts, 20 << 20, share);
+        // What a removed file leaves is of no use to the log: somebody else takes it at once.
+        volume.fail_all("redo-", OpKind::Create, fault);
+        log.set_capacity(MIN);
+        let least = turn_over(&log, &mut starts, 40 << 20, share.max(20));
+        assert_eq!(least, small, "{share} %: the large files have room for all that was asked for");
+        volume.clear();
+        turn_over(&log, &mut starts, 4 << 20, 90);
+        assert_eq!(log.limit_bytes(), small);
+        assert!(file_bytes(&log) <= MIN, "{share} %: {}", file_bytes(&log));
+        log.flush(Durability::Synced).expect("flush");
+        let (groups, _) = read_all(&volume, log.checkpoint()).expect("scan");
+        assert!(groups.iter().map(|(span, _)| span.start).eq(starts.iter().copied()));
+    }
+}
+
+#[test]
+fn room_is_found_again_though_nobody_writes() {
+    let volume = FaultyVolume::new(Arc::new(SimVolume::new(1)));
+    let log = Log::create(Arc::new(volume.clone()), config(SMALL), Lsn(0)).expect("create");
+    let mut starts = vec![log.end()];
+    let small = log.limit_bytes();
+    volume.full_disk(true);
+    log.set_capacity(LARGE);
+    turn_over(&log, &mut starts, SMALL, 50);
+    assert!(log.limit_bytes() <= small, "{}", log.limit_bytes());
+    let created = log.stats().segments_created.get();
+    volume.full_disk(false);
+    for _ in 0..1000 {
+        while log.maintain().expect("maintain") {}
+    }
+    assert_eq!(log.stats().segments_created.get(), created + 1, "one proves that there is room");
+    assert!(log.limit_bytes() > small * 7, "{}", log.limit_bytes());
+}
+
 #[test]
 fn a_failed_write_or_sync_halts() {
     for (durability, op) in [
@@ -161,6 +230,22 @@ fn a_failed_write_or_sync_halts() {
         assert_eq!(groups[0].0, first);
         reopen(Arc::new(inner.clone()), SMALL, from).expect("reopen");
     }
+}
+
+#[test]
+fn all_files_go_round_though_the_age_is_low() {
+    let volume: Arc<dyn Volume> = Arc::new(SimVolume::new(1));
+    let log = Log::create(volume, config(SMALL), Lsn(0)).expect("create");
+    let mut starts = vec![log.end()];
+    let age = log.limit_bytes() / 5 * 2;
+    fill(&log, &mut starts, SMALL, age);
+    let mut used = BTreeSet::new();
+    for _ in 0..SMALL / (16 << 10) {
+        fill(&log, &mut starts, 16 << 10, age);
+        let placed = log.segment_infos().into_iter().filter(|info| info.sequence.is_some());
+        used.extend(placed.map(|info| info.file));
+    }
+    assert_eq!(used.len(), log.segment_infos().len(), "a pass over the log uses each");
 }
 
 #[test]

@@ -117,6 +117,46 @@ fn a_lost_block_that_was_synced_in_part_is_found() {
     assert!(matches!(found, RedoError::Damaged { offset: 4608, .. }), "{found}");
 }
 
+/// A block's number is kept in 32 bits: what lay unused for 1 to 2 TiB of log looks as if it
+/// belonged further on.
+#[test]
+fn blocks_of_very_long_ago_are_the_end_and_hide_no_damage() {
+    let ((old, ..), new) = (synced_log(600), SimVolume::new(7));
+    let config = config(1 << 20);
+    let log = Log::create(Arc::new(new.clone()), config.clone(), Lsn(3 << 39)).expect("create");
+    for name in ["redo-00", "redo-01"] {
+        let mut raw = new.read_raw(name).expect("read");
+        let kept = if name == "redo-00" { 4608 } else { 4096 };
+        raw[kept..].copy_from_slice(&old.read_raw(name).expect("read")[kept..]);
+        new.write_raw(name, &raw).expect("write");
+    }
+    let from = log.end();
+    let mut ends = Vec::new();
+    for i in 0..100 {
+        // Every fourth one ends where a page does.
+        let left = 4096 - (log.end().0 % 4096) as usize;
+        let rest = left - (left / 512 * 12) - 2;
+        let len = if i % 4 == 3 && left > 600 { rest } else { 100 + i as usize };
+        log.append(&body(i, len), |_| ()).expect("append");
+        log.flush(Durability::Synced).expect("flush");
+        ends.push(log.end());
+        let (groups, found) = read_all(&new, from).expect("no damage");
+        assert_eq!((groups.len() as u64, found.end), (i + 1, log.end()));
+    }
+    let at_page = ends.iter().filter(|end| end.0 % 4096 == 12).count();
+    assert!(at_page > 10, "{at_page}");
+    // What was synced and is not there any more is found as ever.
+    let mut raw = new.read_raw("redo-00").expect("read");
+    let lost = 4096 + 4 * 512..4096 + 5 * 512;
+    raw[lost.clone()].copy_from_slice(&old.read_raw("redo-00").expect("read")[lost]);
+    new.write_raw("redo-00", &raw).expect("write");
+    assert!(read_all(&new, from).is_err());
+    raw = new.read_raw("redo-00").expect("read");
+    raw[4096..4608].copy_from_slice(&old.read_raw("redo-00").expect("read")[4096..4608]);
+    new.write_raw("redo-00", &raw).expect("write");
+    assert!(read_all(&new, from).is_err(), "the checkpoint's own block");
+}
+
 #[test]
 fn missing_truncated_foreign_and_newer_files() {
     let (volume, from, all) = synced_log(60);

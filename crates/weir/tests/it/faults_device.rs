@@ -127,6 +127,73 @@ fn a_disk_that_is_full_for_the_log_alone() {
 }
 
 #[test]
+fn a_log_that_is_shrunk_on_a_full_disk() {
+    let inner = SimVolume::new(9);
+    let volume = FaultyVolume::new(Arc::new(inner.clone()));
+    let config = Config { log_bytes: 16 << 20, pages_max: 1 << 12, ..tiny() };
+    let db = Db::open_on(Arc::new(volume.clone()), config).expect("made");
+    let tree = db.create_tree("t").expect("a tree");
+    let mut written = Written::new();
+    let mut turn_over = |puts: u32| {
+        for n in 0..puts {
+            let key = (n % 100).to_be_bytes().to_vec();
+            let value = vec![n as u8; 1_000];
+            tree.put(&key, &value, Durability::Written).expect("a put");
+            written.insert(key, value);
+        }
+    };
+    turn_over(8_000);
+    volume.full_disk(true);
+    db.set_log_bytes(640 << 10).expect("shrunk");
+    turn_over(40_000);
+    let limit = db.stats().checkpoint_age_limit_bytes;
+    assert!(limit > 400 << 10, "the large files have room, but {limit} bytes are allowed");
+    volume.full_disk(false);
+    turn_over(4_000);
+    let files = inner.list().expect("a list");
+    let redo: u64 = files.iter().filter(|n| n.starts_with("redo-")).map(|n| len(&inner, n)).sum();
+    assert!(redo <= 640 << 10, "{redo}");
+    assert!(db.stats().halted.is_none());
+    tree.put(b"last", b"", Durability::Synced).expect("a put");
+    let found = inner.crash(3);
+    drop((tree, db));
+    let db = open(&found).expect("recovered");
+    assert_sound(&db);
+    assert_there(&db.tree("t").expect("read").expect("the tree"), &written, None);
+}
+
+#[test]
+fn a_log_file_that_cannot_be_opened_halts_nothing() {
+    for background in [Background::Manual, Background::Threads] {
+        let volume = FaultyVolume::new(Arc::new(SimVolume::new(10)));
+        let config = Config { background, ..tiny() };
+        let db = Db::open_on(Arc::new(volume.clone()), config).expect("made");
+        let tree = db.create_tree("t").expect("a tree");
+        let before = db.stats().checkpoint_age_limit_bytes;
+        // As with too many open files: no lack of space.
+        let refused = volume.fail_all("redo-", OpKind::Create, Fault::Broken);
+        db.set_log_bytes(2 << 20).expect("in force when a file can be had");
+        let turn_over = || {
+            for n in 0..4_000u32 {
+                tree.put(&(n % 100).to_be_bytes(), &[n as u8; 400], Durability::Written)?;
+            }
+            Ok::<_, Error>(())
+        };
+        turn_over().expect("the log goes on with the files that it has");
+        assert!(volume.hits(refused) > 0);
+        assert_eq!(db.stats().halted, None, "{background:?}");
+        assert!(db.stats().checkpoint_age_limit_bytes <= before);
+        volume.clear();
+        let is_raised = (0..50).any(|_| {
+            turn_over().expect("files can be had again");
+            db.stats().checkpoint_age_limit_bytes > 2 * before
+        });
+        assert!(is_raised, "{background:?}");
+        assert_sound(&db);
+    }
+}
+
+#[test]
 fn a_disk_too_full_for_a_new_database() {
     let mut refused = 0;
     for capacity in (0..4 << 20).step_by(36 << 10) {
