@@ -95,7 +95,7 @@ impl Txn {
     /// [`Txn::end_statement`], all its reads without locks come from one snapshot taken now, so
     /// that what an index says of a row and the row agree. Other levels need no such thing.
     pub fn begin_statement(&mut self) {
-        if self.raw.isolation() == Isolation::ReadCommitted {
+        if self.raw.isolation() == Isolation::ReadCommitted && !self.raw.is_over() {
             self.statement = Some(self.engine.registry.snapshot());
         }
         if let Some(id) = self.raw.id() {
@@ -335,7 +335,7 @@ impl Txn {
         if isolation == Isolation::Serializable {
             return self.cursor_for_share(tree);
         }
-        let own_snapshot = (isolation == Isolation::ReadCommitted)
+        let own_snapshot = (isolation == Isolation::ReadCommitted && !self.raw.is_over())
             .then(|| self.statement.clone().unwrap_or_else(|| self.engine.registry.snapshot()));
         TxnCursor::new(Walk::Plain(RowCursor::new(tree.raw.clone()), own_snapshot))
     }
