@@ -1,4 +1,5 @@
 //! The engine as its users see it.
+mod again;
 mod basics;
 mod dropped;
 mod faults;
