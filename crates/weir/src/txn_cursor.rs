@@ -17,6 +17,8 @@ pub struct TxnCursor {
     from: Vec<u8>,
     to: Option<Vec<u8>>,
     stands: Stands,
+    /// Of the transaction that moves it.
+    mark: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -47,8 +49,8 @@ enum To<'k> {
 }
 
 impl TxnCursor {
-    pub(crate) fn new(walk: Walk) -> Self {
-        TxnCursor { walk, from: Vec::new(), to: None, stands: Stands::Nowhere }
+    pub(crate) fn new(walk: Walk, mark: u64) -> Self {
+        TxnCursor { walk, from: Vec::new(), to: None, stands: Stands::Nowhere, mark }
     }
 
     /// Looks only at keys from `from` on and below `to` (`None`: to the end) from now on: nothing
@@ -96,9 +98,10 @@ impl TxnCursor {
     /// Moves to the first row whose key is not below `key`. `false`: there is none.
     ///
     /// # Errors
-    /// [`Error::Damaged`], [`Error::Io`], as all that moves; and when it locks,
-    /// [`Error::Transaction`] when a lock cannot be had. After a deadlock ([`Error::is_deadlock`])
-    /// the transaction has been rolled back.
+    /// [`Error::Damaged`], [`Error::Io`], as all that moves; [`Error::Transaction`] when the
+    /// transaction has ended, and when it locks, when a lock cannot be had. After a deadlock
+    /// ([`Error::is_deadlock`]) the transaction has been rolled back. [`Error::Foreign`] with
+    /// another transaction than the one that made it.
     pub fn seek(&mut self, txn: &mut Txn, key: &[u8]) -> Result<bool, Error> {
         self.go(txn, To::Key(key))
     }
@@ -160,6 +163,11 @@ impl TxnCursor {
 
     /// What forbids any move, and leaves the cursor as it is.
     fn check(&self, txn: &Txn) -> Result<(), Error> {
+        if self.mark != txn.mark {
+            return Err(Error::Foreign(
+                "the cursor is of another transaction, or over a tree of another database",
+            ));
+        }
         match &self.walk {
             Walk::Locking(_) => txn.engine.check_open()?,
             Walk::Plain(..) => {}

@@ -269,7 +269,7 @@ impl SessionPlayer {
         let mut txn = db.begin(TxnOptions { isolation, lock_wait: Wait::No });
         let shared = self.held.as_ref().filter(|_| share);
         if let Some((snapshot, _)) = shared {
-            txn.share(snapshot);
+            txn.share(snapshot)?;
         }
         self.ledger.begin(session, isolation, shared.map(|(_, at)| *at));
         if at_once {

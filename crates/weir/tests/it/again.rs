@@ -395,7 +395,7 @@ fn a_cursor_ends_with_its_transaction() {
         txn.begin_statement();
         assert_eq!(txn.sees_up_to(), None);
         let moment = db.snapshot();
-        txn.share(&moment);
+        txn.share(&moment).expect("of this database");
         drop(moment);
         assert_eq!(db.stats().snapshots, 0, "{isolation:?}");
         drop(txn);

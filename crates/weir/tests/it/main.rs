@@ -8,6 +8,7 @@ mod flip;
 mod hosts;
 mod large;
 mod old_snapshots;
+mod others;
 mod prepared_locks;
 mod ranges;
 mod recovery;
