@@ -3,6 +3,7 @@
 //! The cursor works on a copy of one leaf, together with the range of keys that the leaf stood for.
 //! Before each step it asks whether the leaf is still as copied; if not, it finds its place again
 //! by key. The next leaf is found by going down to the end of the range: no links between leaves.
+//! A move that fails leaves it where it would have gone on, so that the same move tries again.
 use weir_base::PageNo;
 use weir_page::{Flags, Node, Stamp};
 use weir_pool::PageToken;
@@ -12,7 +13,9 @@ use crate::error::TreeError;
 use crate::overflow::ChainHead;
 use crate::tree::{RowHead, Tree};
 
-/// A position in a tree. Delete-marked rows are passed over unless asked for.
+/// A position in a tree. Delete-marked rows are passed over unless asked for. After a move that has
+/// failed it stands on no row, but between those that it has passed and those that it has not come
+/// to: the same move tries again, and the other way it comes back.
 pub struct Cursor {
     tree: Tree,
     leaf: Vec<u8>,
@@ -22,9 +25,19 @@ pub struct Cursor {
     slot: usize,
     /// The key of the row stood on; kept apart because the leaf's copy may be replaced.
     key: Vec<u8>,
-    on_row: bool,
+    stands: Stands,
     with_marked: bool,
     value: Vec<u8>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stands {
+    Nowhere,
+    OnRow,
+    /// On none; in front of `key`.
+    Before,
+    /// On none; behind all rows.
+    AtEnd,
 }
 
 /// Where to stand after finding a leaf.
@@ -48,7 +61,7 @@ impl Cursor {
             fences: Fences::default(),
             slot: 0,
             key: Vec::new(),
-            on_row: false,
+            stands: Stands::Nowhere,
             with_marked: false,
             value: Vec::new(),
         }
@@ -82,14 +95,15 @@ impl Cursor {
     /// The key of the row stood on; empty when on none.
     #[must_use]
     pub fn key(&self) -> &[u8] {
-        if self.on_row { &self.key } else { &[] }
+        if self.is_on_row() { &self.key } else { &[] }
     }
 
     /// What is known of the row stood on, as it was when the cursor came to it.
     #[must_use]
     pub fn head(&self) -> Option<RowHead> {
         let node = self.node();
-        self.on_row.then(|| RowHead { stamp: node.stamp(self.slot), flags: node.flags(self.slot) })
+        self.is_on_row()
+            .then(|| RowHead { stamp: node.stamp(self.slot), flags: node.flags(self.slot) })
     }
 
     /// Who wrote the row stood on.
@@ -162,15 +176,16 @@ impl Cursor {
     /// [`TreeError`].
     #[allow(clippy::should_implement_trait)] // Not an iterator: rows are borrowed from the cursor.
     pub fn next(&mut self) -> Result<bool, TreeError> {
-        if !self.on_row {
-            return Ok(false);
+        if self.is_on_row() && self.is_fresh() {
+            let moved = self.forward(self.slot + 1);
+            return self.left_on_failure(moved, true);
         }
-        if !self.is_fresh() {
-            let key = std::mem::take(&mut self.key);
-            let found = self.find(&Stand::After(&key));
-            return found;
+        let key = std::mem::take(&mut self.key);
+        match self.stands {
+            Stands::OnRow => self.find(&Stand::After(&key)),
+            Stands::Before => self.find(&Stand::AtOrAfter(&key)),
+            Stands::Nowhere | Stands::AtEnd => Ok(false),
         }
-        self.forward(self.slot + 1)
     }
 
     /// Moves to the row before the one stood on.
@@ -178,14 +193,43 @@ impl Cursor {
     /// # Errors
     /// [`TreeError`].
     pub fn prev(&mut self) -> Result<bool, TreeError> {
-        if !self.on_row {
-            return Ok(false);
+        if self.is_on_row() && self.is_fresh() {
+            let moved = self.backward(self.slot);
+            return self.left_on_failure(moved, false);
         }
-        if !self.is_fresh() {
-            let key = std::mem::take(&mut self.key);
-            return self.find(&Stand::Before(&key));
+        let key = std::mem::take(&mut self.key);
+        match self.stands {
+            Stands::OnRow | Stands::Before => self.find(&Stand::Before(&key)),
+            Stands::AtEnd => self.find(&Stand::Last),
+            Stands::Nowhere => Ok(false),
         }
-        self.backward(self.slot)
+    }
+
+    /// Stands between rows from now on: behind the one stood on, or in front of it. For who cannot
+    /// do with that row what is to be done.
+    pub fn leave(&mut self, behind: bool) {
+        if !self.is_on_row() {
+            return;
+        }
+        if behind {
+            self.key.push(0);
+        }
+        self.stands = Stands::Before;
+    }
+
+    fn left_on_failure<T>(
+        &mut self,
+        moved: Result<T, TreeError>,
+        behind: bool,
+    ) -> Result<T, TreeError> {
+        if moved.is_err() {
+            self.leave(behind);
+        }
+        moved
+    }
+
+    fn is_on_row(&self) -> bool {
+        self.stands == Stands::OnRow
     }
 
     /// Whether the leaf stood on is still as the cursor copied it.
@@ -206,7 +250,7 @@ impl Cursor {
     /// also when it stands on none.
     #[inline]
     pub fn next_in_leaf(&mut self) -> Option<RowHead> {
-        if !self.on_row {
+        if !self.is_on_row() {
             return None;
         }
         let node = Node::new(&self.leaf[..]);
@@ -229,10 +273,11 @@ impl Cursor {
     /// # Errors
     /// [`TreeError`].
     pub fn next_leaf(&mut self) -> Result<bool, TreeError> {
-        if !self.on_row {
+        if !self.is_on_row() {
             return Ok(false);
         }
-        self.forward(self.node().count())
+        let moved = self.forward(self.node().count());
+        self.left_on_failure(moved, true)
     }
 
     /// The bytes of the row stood on as they lie in the leaf (the value, or the [`ChainHead`] of a
@@ -240,11 +285,12 @@ impl Cursor {
     #[inline]
     #[must_use]
     pub fn inline_bytes(&self) -> &[u8] {
-        if self.on_row { self.node().value(self.slot) } else { &[] }
+        if self.is_on_row() { self.node().value(self.slot) } else { &[] }
     }
 
     /// Copies the leaf that `target` leads to.
     fn load(&mut self, target: Target<'_>) -> Result<(), TreeError> {
+        self.token = None;
         loop {
             let Some(arrived) = self.tree.try_descend_fenced(target, &mut self.fences)? else {
                 continue;
@@ -262,7 +308,25 @@ impl Cursor {
     }
 
     fn find(&mut self, stand: &Stand<'_>) -> Result<bool, TreeError> {
-        self.on_row = false;
+        self.stands = Stands::Nowhere;
+        let found = self.find_leaf(stand);
+        if found.is_err() {
+            self.key.clear();
+            self.stands = Stands::Before;
+            match *stand {
+                Stand::AtOrAfter(key) | Stand::Before(key) => self.key.extend_from_slice(key),
+                Stand::After(key) => {
+                    self.key.extend_from_slice(key);
+                    self.key.push(0);
+                }
+                Stand::First => {}
+                Stand::Last => self.stands = Stands::AtEnd,
+            }
+        }
+        found
+    }
+
+    fn find_leaf(&mut self, stand: &Stand<'_>) -> Result<bool, TreeError> {
         match *stand {
             Stand::AtOrAfter(key) => {
                 self.load(Target::Key(key))?;
@@ -303,7 +367,7 @@ impl Cursor {
                 slot += 1;
             }
             let Some(high) = self.fences.high.take() else {
-                self.on_row = false;
+                self.stands = Stands::Nowhere;
                 return Ok(false);
             };
             self.load(Target::Key(&high))?;
@@ -324,7 +388,7 @@ impl Cursor {
                 }
             }
             let Some(low) = self.fences.low.take() else {
-                self.on_row = false;
+                self.stands = Stands::Nowhere;
                 return Ok(false);
             };
             self.load(Target::Before(&low))?;
@@ -336,7 +400,7 @@ impl Cursor {
 
     fn stand_on(&mut self, slot: usize) -> bool {
         self.slot = slot;
-        self.on_row = true;
+        self.stands = Stands::OnRow;
         let node = Node::new(&self.leaf[..]);
         self.key.clear();
         node.key_into(slot, &mut self.key);

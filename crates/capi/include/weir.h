@@ -128,7 +128,8 @@ typedef enum weir_wait_event {
 // Changes to be applied together.
 typedef struct weir_batch weir_batch;
 
-// A position in a tree among the rows that a transaction sees.
+// A position in a tree among the rows that a transaction sees, which alone moves it. After a move
+// that failed it stands on no row, and the next one the same way tries again.
 typedef struct weir_cursor weir_cursor;
 
 // An open database. All threads may use it.

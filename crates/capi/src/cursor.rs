@@ -6,7 +6,8 @@ use crate::fate::{Failure, found, run, weir_code, wrong};
 use crate::tree::weir_tree;
 use crate::txn::{Inner, weir_lock, weir_txn};
 
-/// A position in a tree among the rows that a transaction sees.
+/// A position in a tree among the rows that a transaction sees, which alone moves it. After a move
+/// that failed it stands on no row, and the next one the same way tries again.
 pub struct weir_cursor {
     cursor: TxnCursor,
 }

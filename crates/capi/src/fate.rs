@@ -81,6 +81,7 @@ impl From<weir::Error> for Failure {
             | weir::Error::Directory(_)
             | weir::Error::Name(_)
             | weir::Error::Position(_)
+            | weir::Error::Foreign(_)
             | weir::Error::Input(_) => WEIR_INPUT,
             weir::Error::DiskFull(_) => WEIR_DISK_FULL,
             weir::Error::Damaged(_) => WEIR_DAMAGED,

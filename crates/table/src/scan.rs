@@ -50,7 +50,8 @@ pub enum Lock {
     Update,
 }
 
-/// A walk over a range of the rows (or entries) that a transaction sees.
+/// A walk over a range of the rows (or entries) that a transaction sees. After a step that has
+/// failed it stands on none, and the next step tries again ([`TxnCursor`]).
 pub struct RawScan {
     cursor: TxnCursor,
     range: KeyRange,
@@ -63,6 +64,8 @@ pub struct RawScan {
 enum State {
     Before,
     On,
+    /// On what the next step is to come to.
+    Again,
     After,
 }
 
@@ -148,6 +151,7 @@ impl RawScan {
         let cursor = &mut self.cursor;
         let on = match (self.state, self.direction) {
             (State::After, _) => false,
+            (State::Again, _) => !cursor.key().is_empty(),
             (State::Before, Direction::Up) => cursor.seek(txn, &self.range.from)?,
             (State::Before, Direction::Down) => match &self.range.to {
                 Some(to) => cursor.seek_before(txn, to)?,
@@ -194,8 +198,16 @@ impl RawScan {
         Ok(on)
     }
 
+    /// The next step comes once more to what it stands on: who was to do something with it could
+    /// not.
+    pub(crate) fn come_again(&mut self) {
+        if self.is_on() {
+            self.state = State::Again;
+        }
+    }
+
     fn is_on(&self) -> bool {
-        self.state == State::On
+        matches!(self.state, State::On | State::Again)
     }
 
     /// The key in the tree: the primary key, or an entry's. Empty when on none.

@@ -13,7 +13,8 @@ use crate::table::Opened;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct RowKey(pub(crate) Vec<u8>);
 
-/// A walk over the rows that a transaction sees.
+/// A walk over the rows that a transaction sees. After a step that has failed, the next one tries
+/// again.
 pub struct Scan {
     pub(crate) opened: Arc<Opened>,
     pub(crate) raw: RawScan,
@@ -36,12 +37,17 @@ impl Scan {
             };
             let primary = self.raw.primary_key()?;
             let found = match self.lock {
-                Lock::Plain => txn.get_into(&table.primary, primary, &mut bytes)?,
-                Lock::Share => txn.get_for_share(&table.primary, primary, &mut bytes)?,
-                Lock::Update => txn.get_for_update(&table.primary, primary, &mut bytes)?,
+                Lock::Plain => txn.get_into(&table.primary, primary, &mut bytes),
+                Lock::Share => txn.get_for_share(&table.primary, primary, &mut bytes),
+                Lock::Update => txn.get_for_update(&table.primary, primary, &mut bytes),
             };
-            if !found {
-                continue;
+            match found {
+                Ok(true) => {}
+                Ok(false) => continue,
+                Err(e) => {
+                    self.raw.come_again();
+                    return Err(e.into());
+                }
             }
             let row = layout.decode(primary, &bytes)?;
             // Below REPEATABLE READ the row may have changed since the entry was read; and at any

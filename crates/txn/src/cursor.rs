@@ -7,7 +7,8 @@ use weir_btree::{Cursor as RawCursor, Tree, TreeError};
 use crate::run::Writer;
 use crate::see::{Looks, Reader, Seen, View};
 
-/// A position among the rows that a view shows.
+/// A position among the rows that a view shows. After a move that has failed it stands on no row,
+/// but where the same move tries again, and the other way it comes back.
 pub struct RowCursor {
     raw: RawCursor,
     on: On,
@@ -19,6 +20,8 @@ pub struct RowCursor {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum On {
     Nothing,
+    /// Between rows: a move has failed.
+    Between,
     /// A row whose value lies in the raw cursor's copy of the leaf.
     Leaf,
     /// A row whose value is in the buffer: an older version of it, or a long one.
@@ -62,7 +65,7 @@ impl RowCursor {
     /// # Errors
     /// [`TreeError`], as all that moves.
     pub fn seek(&mut self, by: Looker<'_>, key: &[u8]) -> Result<bool, TreeError> {
-        let on = self.raw.seek(key)?;
+        let on = self.raw.seek(key);
         self.settle(by, on, Way::Up)
     }
 
@@ -71,7 +74,7 @@ impl RowCursor {
     /// # Errors
     /// [`TreeError`].
     pub fn seek_before(&mut self, by: Looker<'_>, key: &[u8]) -> Result<bool, TreeError> {
-        let on = self.raw.seek_before(key)?;
+        let on = self.raw.seek_before(key);
         self.settle(by, on, Way::Down)
     }
 
@@ -80,7 +83,7 @@ impl RowCursor {
     /// # Errors
     /// [`TreeError`].
     pub fn seek_first(&mut self, by: Looker<'_>) -> Result<bool, TreeError> {
-        let on = self.raw.seek_first()?;
+        let on = self.raw.seek_first();
         self.settle(by, on, Way::Up)
     }
 
@@ -89,7 +92,7 @@ impl RowCursor {
     /// # Errors
     /// [`TreeError`].
     pub fn seek_last(&mut self, by: Looker<'_>) -> Result<bool, TreeError> {
-        let on = self.raw.seek_last()?;
+        let on = self.raw.seek_last();
         self.settle(by, on, Way::Down)
     }
 
@@ -101,7 +104,7 @@ impl RowCursor {
         if self.on == On::Nothing {
             return Ok(false);
         }
-        let on = self.raw.next()?;
+        let on = self.raw.next();
         self.settle(by, on, Way::Up)
     }
 
@@ -113,21 +116,21 @@ impl RowCursor {
         if self.on == On::Nothing {
             return Ok(false);
         }
-        let on = self.raw.prev()?;
+        let on = self.raw.prev();
         self.settle(by, on, Way::Down)
     }
 
     /// The key of the row stood on; empty when on none.
     #[must_use]
     pub fn key(&self) -> &[u8] {
-        if self.on == On::Nothing { &[] } else { self.raw.key() }
+        if self.is_on_row() { self.raw.key() } else { &[] }
     }
 
     /// The value of the row stood on; empty when on none.
     #[must_use]
     pub fn value(&self) -> &[u8] {
         match self.on {
-            On::Nothing => &[],
+            On::Nothing | On::Between => &[],
             On::Leaf => self.raw.inline_bytes(),
             On::Buffer => &self.value,
         }
@@ -145,7 +148,7 @@ impl RowCursor {
         mut by: Looker<'_>,
         mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
     ) -> Result<(), TreeError> {
-        let mut on = self.on != On::Nothing;
+        let mut on = if self.on == On::Between { self.next(by)? } else { self.is_on_row() };
         // Its leaf was copied before: what has changed there since, by itself perhaps, is met anew.
         if on && !self.raw.is_fresh() {
             if visit(self.raw.key(), self.value()).is_break() {
@@ -160,11 +163,11 @@ impl RowCursor {
             on = loop {
                 let Some(head) = self.raw.next_in_leaf() else {
                     by.reader.begin_anew();
-                    let on = self.raw.next_leaf()?;
+                    let on = self.raw.next_leaf();
                     break self.settle(by, on, Way::Up)?;
                 };
                 if !by.reader.sees_at_once(head.stamp) || head.flags.overflow {
-                    break self.settle(by, true, Way::Up)?;
+                    break self.settle(by, Ok(true), Way::Up)?;
                 }
                 if !head.flags.deleted {
                     self.on = On::Leaf;
@@ -177,9 +180,28 @@ impl RowCursor {
         Ok(())
     }
 
-    /// Goes on from where the raw cursor stands to a row that is seen.
-    fn settle(&mut self, by: Looker<'_>, mut on: bool, way: Way) -> Result<bool, TreeError> {
+    fn is_on_row(&self) -> bool {
+        matches!(self.on, On::Leaf | On::Buffer)
+    }
+
+    /// Goes on from where the raw cursor has moved to, to a row that is seen.
+    fn settle(
+        &mut self,
+        by: Looker<'_>,
+        moved: Result<bool, TreeError>,
+        way: Way,
+    ) -> Result<bool, TreeError> {
         self.on = On::Nothing;
+        let settled = moved.and_then(|on| self.settle_from(by, on, way));
+        if settled.is_err() {
+            // If it stands on a row, that is the one that could not be read.
+            self.raw.leave(way == Way::Down);
+            self.on = On::Between;
+        }
+        settled
+    }
+
+    fn settle_from(&mut self, by: Looker<'_>, mut on: bool, way: Way) -> Result<bool, TreeError> {
         let reader = by.reader;
         let (mut patience, mut looks) = (PATIENCE, Looks::default());
         while on {

@@ -17,11 +17,12 @@ use crate::txn::{Isolation, Txn};
 
 /// A position among the rows that a transaction locks as it comes to them: as committed now, or as
 /// changed by itself. From REPEATABLE READ on it locks everything that it passes, rows and their
-/// absence; below only the rows.
+/// absence; below only the rows. After a move that has failed it stands on no row, but where the
+/// same move tries again, and the other way it comes back.
 pub struct LockingCursor {
     raw: RawCursor,
     value: Vec<u8>,
-    on_row: bool,
+    stands: Stands,
     kind: Kind,
     skip_locked: bool,
     guesses: bool,
@@ -33,6 +34,18 @@ pub struct LockingCursor {
     from: Vec<u8>,
     /// Nothing from here on is looked at.
     to: Option<Vec<u8>>,
+}
+
+enum Stands {
+    Nowhere,
+    OnRow,
+    /// Between rows, where a move has failed: in front of the key (`None`: behind all rows). What
+    /// lies between it and the row that it could not come to may be locked, or not.
+    Before {
+        edge: Option<Vec<u8>>,
+        /// Waits for this row.
+        insist: Option<Vec<u8>>,
+    },
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -57,6 +70,8 @@ struct Step<'a> {
     way: Way,
     /// Up: the lowest key that comes into question. Down: what those are below; `None`: all do.
     edge: Option<Vec<u8>>,
+    /// What the edge was before the first row that was passed.
+    start: Option<Option<Vec<u8>>>,
     /// The range is locked from the edge to here.
     locked: Option<Reach>,
     /// This row is locked.
@@ -76,7 +91,7 @@ impl LockingCursor {
         LockingCursor {
             raw: RawCursor::with_marked(tree),
             value: Vec::new(),
-            on_row: false,
+            stands: Stands::Nowhere,
             kind,
             skip_locked: false,
             guesses: false,
@@ -112,12 +127,18 @@ impl LockingCursor {
     /// # Errors
     /// As [`LockingCursor::seek`].
     pub fn insist(&mut self, txn: &mut Txn, w: &Writer, down: bool) -> Result<bool, TxnError> {
-        if !self.on_row {
-            return Ok(false);
-        }
-        let key = self.raw.key().to_vec();
-        let (way, edge) = if down { (Way::Down, successor(&key)) } else { (Way::Up, key.clone()) };
-        self.step(txn, w, way, Some(edge), false, Some(key))
+        let way = if down { Way::Down } else { Way::Up };
+        let (edge, key) = match &self.stands {
+            Stands::Nowhere => return Ok(false),
+            Stands::OnRow => {
+                let key = self.raw.key().to_vec();
+                (Some(if down { successor(&key) } else { key.clone() }), Some(key))
+            }
+            // Nothing is behind all rows.
+            Stands::Before { edge: None, .. } if !down => return Ok(false),
+            Stands::Before { edge, insist } => (edge.clone(), insist.clone()),
+        };
+        self.step(txn, w, way, edge, false, key)
     }
 
     /// Looks only at keys from `from` on and below `to`: nothing else is seen or locked.
@@ -168,11 +189,12 @@ impl LockingCursor {
     /// # Errors
     /// As [`LockingCursor::seek`].
     pub fn next(&mut self, txn: &mut Txn, w: &Writer) -> Result<bool, TxnError> {
-        if !self.on_row {
-            return Ok(false);
-        }
-        let behind = successor(self.raw.key());
-        self.step(txn, w, Way::Up, Some(behind), true, None)
+        let (from, on) = match &self.stands {
+            Stands::OnRow => (successor(self.raw.key()), true),
+            Stands::Before { edge: Some(edge), .. } => (edge.clone(), false),
+            Stands::Nowhere | Stands::Before { edge: None, .. } => return Ok(false),
+        };
+        self.step(txn, w, Way::Up, Some(from), on, None)
     }
 
     /// Moves to the row before.
@@ -180,23 +202,24 @@ impl LockingCursor {
     /// # Errors
     /// As [`LockingCursor::seek`].
     pub fn prev(&mut self, txn: &mut Txn, w: &Writer) -> Result<bool, TxnError> {
-        if !self.on_row {
-            return Ok(false);
-        }
-        let here = self.raw.key().to_vec();
-        self.step(txn, w, Way::Down, Some(here), true, None)
+        let (end, on) = match &self.stands {
+            Stands::OnRow => (Some(self.raw.key().to_vec()), true),
+            Stands::Before { edge, .. } => (edge.clone(), false),
+            Stands::Nowhere => return Ok(false),
+        };
+        self.step(txn, w, Way::Down, end, on, None)
     }
 
     /// The key of the row stood on; empty when on none.
     #[must_use]
     pub fn key(&self) -> &[u8] {
-        if self.on_row { self.raw.key() } else { &[] }
+        if self.is_on_row() { self.raw.key() } else { &[] }
     }
 
     /// The value of the row stood on; empty when on none.
     #[must_use]
     pub fn value(&self) -> &[u8] {
-        if self.on_row { &self.value } else { &[] }
+        if self.is_on_row() { &self.value } else { &[] }
     }
 
     /// Walks to the next row; `insist`: the key of one that is waited for although it guesses.
@@ -209,19 +232,33 @@ impl LockingCursor {
         on: bool,
         insist: Option<Vec<u8>>,
     ) -> Result<bool, TxnError> {
-        (self.on_row, self.guessed) = (false, false);
         let past = txn.start(w)?;
+        self.guessed = false;
         let snapshot = txn.conflict_point(w);
         let ranges = !self.skip_locked
             && !matches!(txn.isolation(), Isolation::ReadUncommitted | Isolation::ReadCommitted);
-        let (locked, row) = (None, None);
-        let mut step = Step { txn, w, past, way, edge, locked, row, on, insist, ranges, snapshot };
+        let (start, locked, row) = (None, None, None);
+        let mut step =
+            Step { txn, w, past, way, edge, start, locked, row, on, insist, ranges, snapshot };
         loop {
-            if let Break(found) = self.look(&mut step)? {
-                self.on_row = found;
-                return Ok(found);
+            match self.look(&mut step) {
+                Ok(Continue(())) => {}
+                Ok(Break(found)) => {
+                    self.stands = if found { Stands::OnRow } else { Stands::Nowhere };
+                    return Ok(found);
+                }
+                Err(e) => {
+                    // From the beginning: it may itself write a row among those that it passed.
+                    let edge = step.start.unwrap_or(step.edge);
+                    self.stands = Stands::Before { edge, insist: step.insist };
+                    return Err(e);
+                }
             }
         }
+    }
+
+    fn is_on_row(&self) -> bool {
+        matches!(self.stands, Stands::OnRow)
     }
 
     /// Finds the next row, locks what is not locked yet, and says whether that was all.
@@ -311,7 +348,9 @@ impl LockingCursor {
     /// Goes on behind the row stood on.
     fn pass(&self, step: &mut Step<'_>) -> ControlFlow<bool> {
         let key = self.raw.key();
-        step.edge = Some(if step.way == Way::Up { successor(key) } else { key.to_vec() });
+        let behind = if step.way == Way::Up { successor(key) } else { key.to_vec() };
+        let before = step.edge.replace(behind);
+        step.start.get_or_insert(before);
         step.on = true;
         Continue(())
     }

@@ -118,14 +118,18 @@ impl Txn {
         self.over
     }
 
-    /// Takes over a snapshot of another session, if it has none yet.
+    /// Takes over a snapshot of another session, if it has none yet and has not ended.
     pub fn share(&mut self, snapshot: &Snapshot) {
-        self.snapshot.get_or_insert_with(|| snapshot.clone());
+        if !self.over {
+            self.snapshot.get_or_insert_with(|| snapshot.clone());
+        }
     }
 
-    /// Its snapshot, taken if it has none yet; `None` at levels that hold none.
+    /// Its snapshot, taken if it has none yet; `None` at levels that hold none, and when it has
+    /// ended.
     pub fn snapshot(&mut self, w: &Writer) -> Option<&Snapshot> {
         match self.isolation {
+            _ if self.over => None,
             Isolation::ReadUncommitted | Isolation::ReadCommitted | Isolation::Serializable => None,
             Isolation::RepeatableRead | Isolation::Snapshot => {
                 Some(self.snapshot.get_or_insert_with(|| w.registry().snapshot()))

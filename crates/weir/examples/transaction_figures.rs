@@ -150,7 +150,7 @@ fn long_reader(db: &Db, tree: &Tree, time: Duration) -> Outcome<()> {
     let (before, ..) = run(2, time, &one)?;
     let snapshot = db.snapshot();
     let mut reader = db.begin(TxnOptions::default());
-    reader.share(&snapshot);
+    reader.share(&snapshot).expect("of this database");
     let seen = all_rows(&mut reader, tree)?;
     let memory = resident_mib();
     let (began, mut rates) = (Instant::now(), Vec::new());

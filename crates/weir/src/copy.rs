@@ -50,7 +50,7 @@ impl Db {
         };
         let copy = Db::open_on(volume.clone(), config)?;
         // With no number of its own, it sees nobody's changes but those that are committed.
-        let copied = self.copy_trees(&mut self.begin_at(snapshot), &copy);
+        let copied = self.copy_trees(&mut self.begin_at(snapshot)?, &copy);
         let closed = copy.close();
         match copied.and_then(|copied| closed.map(|()| copied)) {
             Ok(copied) => finish_copy(&volume).map(|()| copied),
@@ -105,12 +105,14 @@ impl Db {
     }
 
     /// A transaction for [`Db::copy_to`] that reads from a snapshot.
-    #[must_use]
-    pub fn begin_at(&self, snapshot: &Snapshot) -> Txn {
+    ///
+    /// # Errors
+    /// [`Error::Foreign`] when the snapshot is of another database.
+    pub fn begin_at(&self, snapshot: &Snapshot) -> Result<Txn, Error> {
         let isolation = Isolation::RepeatableRead;
         let mut txn = self.begin(TxnOptions { isolation, ..TxnOptions::default() });
-        txn.share(snapshot);
-        txn
+        txn.share(snapshot)?;
+        Ok(txn)
     }
 }
 
@@ -142,7 +144,7 @@ mod tests {
         late.put(b"k", b"not seen", Durability::Lazy).expect("put");
         assert!(db.drop_tree("two").expect("dropped"));
         let at = dir.path().join("b");
-        let mut txn = db.begin_at(&snapshot);
+        let mut txn = db.begin_at(&snapshot).expect("begun");
         let copied = db.copy_to(&mut txn, &at).expect("copied");
         assert_eq!(copied, Copied { trees: 2, rows: 3001 });
         assert!(db.copy_to(&mut txn, &at).is_err(), "there is one already");

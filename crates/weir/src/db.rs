@@ -3,6 +3,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use weir_base::{Clock, SystemClock};
+use weir_btree::Env;
 use weir_device::{FileVolume, Volume};
 use weir_redo::Durability;
 use weir_txn::BatchOp;
@@ -128,9 +129,14 @@ impl Db {
     ///
     /// # Errors
     /// [`Error`]; nothing is changed then, unless the engine has halted: then the batch may turn
-    /// out to be there or not when the database is opened again.
+    /// out to be there or not when the database is opened again. [`Error::Foreign`]: a tree of the
+    /// batch is of another database.
     pub fn write(&self, batch: &Batch, durability: Durability) -> Result<(), Error> {
         self.engine.check_open()?;
+        let is_own = batch.of.as_ref().is_none_or(|of| Arc::ptr_eq(of, &self.engine.env));
+        if !is_own || batch.is_mixed {
+            return Err(Error::Foreign("the batch changes a tree of another database"));
+        }
         if batch.is_empty() {
             return Ok(());
         }
@@ -219,11 +225,16 @@ impl Db {
     }
 }
 
-/// Changes to trees of one database that are to be applied together. A later change of a key
+/// Changes to trees of one database that are to be applied together; with trees of two it is good
+/// for nothing ([`Error::Foreign`]) until it is cleared. A later change of a key
 /// replaces an earlier one.
 #[derive(Clone, Default)]
 pub struct Batch {
     ops: weir_txn::Batch,
+    /// Whose trees they are.
+    of: Option<Arc<Env>>,
+    /// A tree of another database was among them: trees of two may have the same number.
+    is_mixed: bool,
 }
 
 impl Batch {
@@ -235,12 +246,23 @@ impl Batch {
 
     /// Adds: insert the row or replace its value.
     pub fn put(&mut self, tree: &Tree, key: &[u8], value: &[u8]) {
-        self.ops.add(&tree.raw, key, BatchOp::Put(value.to_vec()));
+        if self.takes(tree) {
+            self.ops.add(&tree.raw, key, BatchOp::Put(value.to_vec()));
+        }
     }
 
     /// Adds: remove the row if it is there.
     pub fn delete(&mut self, tree: &Tree, key: &[u8]) {
-        self.ops.add(&tree.raw, key, BatchOp::Delete);
+        if self.takes(tree) {
+            self.ops.add(&tree.raw, key, BatchOp::Delete);
+        }
+    }
+
+    fn takes(&mut self, tree: &Tree) -> bool {
+        let of = self.of.get_or_insert_with(|| tree.raw.env().clone());
+        let takes = Arc::ptr_eq(of, tree.raw.env());
+        self.is_mixed |= !takes;
+        takes
     }
 
     /// Keys changed.
@@ -258,5 +280,7 @@ impl Batch {
     /// Forgets all changes.
     pub fn clear(&mut self) {
         self.ops.clear();
+        self.of = None;
+        self.is_mixed = false;
     }
 }

@@ -28,6 +28,10 @@ pub enum Error {
     /// To wait for a commit behind the end of the log: of another database, or none.
     #[error("no commit ends at position {0} of the log: it is of another database, or of none")]
     Position(weir_base::Lsn),
+    /// What was given belongs to something else: a tree or a snapshot to another database, a cursor
+    /// to another transaction.
+    #[error("{0}")]
+    Foreign(&'static str),
     /// The disk is full. Reads go on; writes go on once there is room again.
     #[error("{0}")]
     DiskFull(String),

@@ -1,5 +1,6 @@
 //! Transactions as users see them.
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use weir_base::TxnId;
@@ -41,7 +42,15 @@ pub struct Txn {
     pub(crate) raw: weir_txn::Txn,
     /// At READ COMMITTED, what all reads of the present statement come from.
     statement: Option<Snapshot>,
+    /// By which its cursors know it, from the first one on; 0: it has none.
+    pub(crate) mark: u64,
 }
+
+/// The next mark of a transaction with cursors: no two of this process have the same.
+static NEXT_MARK: AtomicU64 = AtomicU64::new(1);
+
+/// The mark of a cursor that no transaction moves.
+const NOBODY: u64 = u64::MAX;
 
 impl Db {
     /// Begins a transaction. It costs nothing until it does something.
@@ -71,7 +80,7 @@ impl Db {
 
 impl Txn {
     pub(crate) fn wrap(engine: Arc<Engine>, raw: weir_txn::Txn) -> Self {
-        Txn { engine, raw, statement: None }
+        Txn { engine, raw, statement: None, mark: 0 }
     }
 
     /// What it sees of others.
@@ -81,8 +90,37 @@ impl Txn {
     }
 
     /// Reads from this snapshot, if it has not taken one of its own yet.
-    pub fn share(&mut self, snapshot: &Snapshot) {
+    ///
+    /// # Errors
+    /// [`Error::Foreign`] when it is of another database.
+    pub fn share(&mut self, snapshot: &Snapshot) -> Result<(), Error> {
+        if !snapshot.is_of(&self.engine.registry) {
+            return Err(Error::Foreign("the snapshot is of another database"));
+        }
         self.raw.share(snapshot);
+        Ok(())
+    }
+
+    fn owns(&self, tree: &Tree) -> bool {
+        Arc::ptr_eq(&self.engine, &tree.engine)
+    }
+
+    fn check_owns(&self, tree: &Tree) -> Result<(), Error> {
+        if self.owns(tree) {
+            return Ok(());
+        }
+        Err(Error::Foreign("the tree is of another database than the transaction"))
+    }
+
+    /// By what a cursor over a tree knows who may move it.
+    fn mark_for(&mut self, tree: &Tree) -> u64 {
+        if !self.owns(tree) {
+            return NOBODY;
+        }
+        if self.mark == 0 {
+            self.mark = NEXT_MARK.fetch_add(1, Ordering::Relaxed);
+        }
+        self.mark
     }
 
     /// Takes the snapshot now that the first read would take (START TRANSACTION WITH CONSISTENT
@@ -95,7 +133,7 @@ impl Txn {
     /// [`Txn::end_statement`], all its reads without locks come from one snapshot taken now, so
     /// that what an index says of a row and the row agree. Other levels need no such thing.
     pub fn begin_statement(&mut self) {
-        if self.raw.isolation() == Isolation::ReadCommitted {
+        if self.raw.isolation() == Isolation::ReadCommitted && !self.raw.is_over() {
             self.statement = Some(self.engine.registry.snapshot());
         }
         if let Some(id) = self.raw.id() {
@@ -146,7 +184,8 @@ impl Txn {
     /// The value at `key` by the isolation level, `None` when it sees none.
     ///
     /// # Errors
-    /// [`Error::Damaged`], [`Error::Io`]; [`Error::Transaction`] when it has ended. At SERIALIZABLE
+    /// [`Error::Damaged`], [`Error::Io`]; [`Error::Transaction`] when it has ended;
+    /// [`Error::Foreign`] for a tree of another database, as all that is given one. At SERIALIZABLE
     /// as [`Txn::get_for_share`].
     pub fn get(&mut self, tree: &Tree, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         let mut value = Vec::new();
@@ -158,6 +197,7 @@ impl Txn {
     /// # Errors
     /// As [`Txn::get`].
     pub fn get_into(&mut self, tree: &Tree, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
+        self.check_owns(tree)?;
         if let Some(snapshot) = self.statement.as_ref().filter(|_| !self.raw.is_over()) {
             let (own, view) = (self.raw.id(), View::At(snapshot.number()));
             return Ok(self.engine.writer.read(&tree.raw, key, own, view, out)?);
@@ -238,6 +278,7 @@ impl Txn {
         out: &mut Vec<u8>,
     ) -> Result<bool, Error> {
         self.engine.check_open()?;
+        self.check_owns(tree)?;
         let found = self.raw.get_locked(&self.engine.writer, &tree.raw, key, kind, out);
         found.map_err(|e| self.engine.failed(e.into()))
     }
@@ -284,6 +325,7 @@ impl Txn {
 
     fn change(&mut self, tree: &Tree, key: &[u8], intent: Intent<'_>) -> Result<bool, Error> {
         self.engine.check_open()?;
+        self.check_owns(tree)?;
         let changed = self.raw.change(&self.engine.writer, &tree.raw, key, intent);
         changed.map_err(|e| self.engine.failed(e.into()))
     }
@@ -328,16 +370,17 @@ impl Txn {
     }
 
     /// A cursor over the rows that the isolation level shows: at READ COMMITTED, those committed
-    /// now; at SERIALIZABLE as [`Txn::cursor_for_share`]. It moves with this transaction as an
-    /// argument, so that rows can be changed between.
+    /// now; at SERIALIZABLE as [`Txn::cursor_for_share`]. It moves with this transaction, and no
+    /// other, as an argument, so that rows can be changed between.
     pub fn cursor(&mut self, tree: &Tree) -> TxnCursor {
         let isolation = self.raw.isolation();
         if isolation == Isolation::Serializable {
             return self.cursor_for_share(tree);
         }
-        let own_snapshot = (isolation == Isolation::ReadCommitted)
+        let own_snapshot = (isolation == Isolation::ReadCommitted && !self.raw.is_over())
             .then(|| self.statement.clone().unwrap_or_else(|| self.engine.registry.snapshot()));
-        TxnCursor::new(Walk::Plain(RowCursor::new(tree.raw.clone()), own_snapshot))
+        let walk = Walk::Plain(RowCursor::new(tree.raw.clone()), own_snapshot);
+        TxnCursor::new(walk, self.mark_for(tree))
     }
 
     /// A cursor over the rows as committed now, and as changed by this transaction, which locks
@@ -346,13 +389,17 @@ impl Txn {
     /// row that it stands on, and to its upper bound when it has run off
     /// ([`TxnCursor::set_bounds`]). Below, it locks the rows only.
     pub fn cursor_for_update(&mut self, tree: &Tree) -> TxnCursor {
-        let raw = LockingCursor::new(tree.raw.clone(), Kind::Exclusive);
-        TxnCursor::new(Walk::Locking(raw))
+        self.locking_cursor(tree, Kind::Exclusive)
     }
 
     /// As [`Txn::cursor_for_update`], with locks that others may share.
     pub fn cursor_for_share(&mut self, tree: &Tree) -> TxnCursor {
-        TxnCursor::new(Walk::Locking(LockingCursor::new(tree.raw.clone(), Kind::Share)))
+        self.locking_cursor(tree, Kind::Share)
+    }
+
+    fn locking_cursor(&mut self, tree: &Tree, kind: Kind) -> TxnCursor {
+        let raw = LockingCursor::new(tree.raw.clone(), kind);
+        TxnCursor::new(Walk::Locking(raw), self.mark_for(tree))
     }
 
     /// A point for [`Txn::release_between`].
@@ -369,7 +416,7 @@ impl Txn {
         marks: std::ops::Range<usize>,
         trees: impl Iterator<Item = &'a Tree> + Clone,
     ) {
-        let wanted = |id| trees.clone().any(|tree| tree.raw.id() == id);
+        let wanted = |id| trees.clone().any(|tree| tree.raw.id() == id && self.owns(tree));
         self.raw.release_between(&self.engine.writer, marks, wanted);
     }
 

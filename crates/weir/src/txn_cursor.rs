@@ -1,18 +1,33 @@
 //! Walking over the rows that a transaction sees, or locks.
 use std::ops::ControlFlow;
 
-use weir_txn::{LockingCursor, Looker, RowCursor, Snapshot, View};
+use weir_txn::{LockingCursor, Looker, RowCursor, Snapshot, TxnError, View};
 
 use crate::error::Error;
 use crate::txn::Txn;
 
 /// A position in a tree among the rows that a transaction sees, its own changes included.
+///
+/// After a move that has failed, other than for a reason that was plain before it began, it stands
+/// on no row, but between those that it has come by and those that it has not: the next move the
+/// same way tries again, and one the other way comes back. So a walk that goes on after an error,
+/// a lock timeout say, passes over nothing, and does not end early.
 pub struct TxnCursor {
     walk: Walk,
     from: Vec<u8>,
     to: Option<Vec<u8>>,
-    /// It stands on a row within the bounds.
-    on_row: bool,
+    stands: Stands,
+    /// Of the transaction that moves it.
+    mark: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stands {
+    Nowhere,
+    /// On a row within the bounds.
+    OnRow,
+    /// On none: a move has failed.
+    Between,
 }
 
 pub(crate) enum Walk {
@@ -34,8 +49,8 @@ enum To<'k> {
 }
 
 impl TxnCursor {
-    pub(crate) fn new(walk: Walk) -> Self {
-        TxnCursor { walk, from: Vec::new(), to: None, on_row: false }
+    pub(crate) fn new(walk: Walk, mark: u64) -> Self {
+        TxnCursor { walk, from: Vec::new(), to: None, stands: Stands::Nowhere, mark }
     }
 
     /// Looks only at keys from `from` on and below `to` (`None`: to the end) from now on: nothing
@@ -68,7 +83,7 @@ impl TxnCursor {
     /// Whether the row stood on is not locked, only shown as it was committed last.
     #[must_use]
     pub fn is_guess(&self) -> bool {
-        matches!(&self.walk, Walk::Locking(raw) if self.on_row && raw.is_guess())
+        matches!(&self.walk, Walk::Locking(raw) if self.is_on_row() && raw.is_guess())
     }
 
     /// Looks at the row stood on once more, and waits for its lock; if it has gone, moves to the
@@ -83,9 +98,10 @@ impl TxnCursor {
     /// Moves to the first row whose key is not below `key`. `false`: there is none.
     ///
     /// # Errors
-    /// [`Error::Damaged`], [`Error::Io`], as all that moves; and when it locks,
-    /// [`Error::Transaction`] when a lock cannot be had. After a deadlock ([`Error::is_deadlock`])
-    /// the transaction has been rolled back.
+    /// [`Error::Damaged`], [`Error::Io`], as all that moves; [`Error::Transaction`] when the
+    /// transaction has ended, and when it locks, when a lock cannot be had. After a deadlock
+    /// ([`Error::is_deadlock`]) the transaction has been rolled back. [`Error::Foreign`] with
+    /// another transaction than the one that made it.
     pub fn seek(&mut self, txn: &mut Txn, key: &[u8]) -> Result<bool, Error> {
         self.go(txn, To::Key(key))
     }
@@ -131,14 +147,38 @@ impl TxnCursor {
     }
 
     fn go(&mut self, txn: &mut Txn, to: To<'_>) -> Result<bool, Error> {
-        let was_on_row = std::mem::replace(&mut self.on_row, false);
-        if matches!(to, To::Next | To::Prev | To::Again { .. }) && !was_on_row {
+        self.check(txn)?;
+        let stays = matches!(to, To::Next | To::Prev | To::Again { .. });
+        if stays && self.stands == Stands::Nowhere {
             return Ok(false);
         }
-        self.on_row = match &mut self.walk {
+        let moved = self.moved(txn, to);
+        self.stands = match moved {
+            Ok(true) => Stands::OnRow,
+            Ok(false) => Stands::Nowhere,
+            Err(_) => Stands::Between,
+        };
+        moved
+    }
+
+    /// What forbids any move, and leaves the cursor as it is.
+    fn check(&self, txn: &Txn) -> Result<(), Error> {
+        if self.mark != txn.mark {
+            return Err(Error::Foreign(
+                "the cursor is of another transaction, or over a tree of another database",
+            ));
+        }
+        match &self.walk {
+            Walk::Locking(_) => txn.engine.check_open()?,
+            Walk::Plain(..) => {}
+        }
+        if txn.is_over() { Err(Error::Transaction(TxnError::Over)) } else { Ok(()) }
+    }
+
+    fn moved(&mut self, txn: &mut Txn, to: To<'_>) -> Result<bool, Error> {
+        match &mut self.walk {
             Walk::Locking(raw) => {
                 let engine = txn.engine.clone();
-                engine.check_open()?;
                 let (txn, w) = (&mut txn.raw, &engine.writer);
                 let found = match to {
                     To::Key(key) => raw.seek(txn, w, key),
@@ -149,7 +189,7 @@ impl TxnCursor {
                     To::Prev => raw.prev(txn, w),
                     To::Again { down } => raw.insist(txn, w, down),
                 };
-                found.map_err(|e| engine.failed(e.into()))?
+                found.map_err(|e| engine.failed(e.into()))
             }
             Walk::Plain(raw, snapshot) => {
                 let (by, from, end) = (looker(snapshot, txn), &self.from, self.to.as_deref());
@@ -161,15 +201,14 @@ impl TxnCursor {
                     }
                     (To::Last, Some(end)) => raw.seek_before(by, end)?,
                     (To::Last, None) => raw.seek_last(by)?,
-                    (To::Next, _) => raw.next(by)?,
-                    (To::Prev, _) => raw.prev(by)?,
                     // What a view shows stays.
-                    (To::Again { .. }, _) => true,
+                    (To::Again { .. }, _) if self.stands == Stands::OnRow => true,
+                    (To::Next | To::Again { down: false }, _) => raw.next(by)?,
+                    (To::Prev | To::Again { down: true }, _) => raw.prev(by)?,
                 };
-                found && **from <= *raw.key() && end.is_none_or(|end| raw.key() < end)
+                Ok(found && **from <= *raw.key() && end.is_none_or(|end| raw.key() < end))
             }
-        };
-        Ok(self.on_row)
+        }
     }
 
     /// Shows `visit` key and value of the row stood on and of those behind it, in order, until it
@@ -208,33 +247,45 @@ impl TxnCursor {
         txn: &mut Txn,
         mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
     ) -> Result<(), Error> {
-        if let Walk::Plain(raw, snapshot) = &mut self.walk {
-            let (by, end) = (looker(snapshot, txn), self.to.as_deref());
-            let (was_on_row, mut stays) = (std::mem::replace(&mut self.on_row, false), false);
-            if was_on_row {
-                raw.visit(by, |key, value| {
-                    if end.is_some_and(|end| key >= end) {
-                        return ControlFlow::Break(());
-                    }
-                    let flow = visit(key, value);
-                    stays = flow.is_break();
-                    flow
-                })?;
-            }
-            self.on_row = stays;
+        self.check(txn)?;
+        if self.stands == Stands::Between {
+            self.next(txn)?;
+        }
+        if !self.is_on_row() {
             return Ok(());
         }
-        while self.on_row && visit(self.key(), self.value()).is_continue() {
+        if let Walk::Plain(raw, snapshot) = &mut self.walk {
+            let (by, end, mut stays) = (looker(snapshot, txn), self.to.as_deref(), false);
+            let visited = raw.visit(by, |key, value| {
+                if end.is_some_and(|end| key >= end) {
+                    return ControlFlow::Break(());
+                }
+                let flow = visit(key, value);
+                stays = flow.is_break();
+                flow
+            });
+            self.stands = match &visited {
+                Err(_) => Stands::Between,
+                Ok(()) if stays => Stands::OnRow,
+                Ok(()) => Stands::Nowhere,
+            };
+            return Ok(visited?);
+        }
+        while self.is_on_row() && visit(self.key(), self.value()).is_continue() {
             self.next(txn)?;
         }
         Ok(())
+    }
+
+    fn is_on_row(&self) -> bool {
+        self.stands == Stands::OnRow
     }
 
     /// The key of the row stood on; empty when on none.
     #[must_use]
     pub fn key(&self) -> &[u8] {
         match &self.walk {
-            _ if !self.on_row => &[],
+            _ if !self.is_on_row() => &[],
             Walk::Plain(raw, _) => raw.key(),
             Walk::Locking(raw) => raw.key(),
         }
@@ -244,7 +295,7 @@ impl TxnCursor {
     #[must_use]
     pub fn value(&self) -> &[u8] {
         match &self.walk {
-            _ if !self.on_row => &[],
+            _ if !self.is_on_row() => &[],
             Walk::Plain(raw, _) => raw.value(),
             Walk::Locking(raw) => raw.value(),
         }

@@ -140,7 +140,11 @@ int ha_weir::step_on(uchar *buf)
       return HA_ERR_END_OF_FILE;
     }
     if (code != WEIR_OK)
+    {
+      // Nor does it stand on anything now, and what it stood on may be gone. The next step tries again.
+      m_on= false;
       return fail(code);
+    }
     m_on= true;
     m_guessed= m_found.guess;
     if (m_place == WEIR_ROWS)

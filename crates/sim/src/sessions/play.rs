@@ -1,5 +1,6 @@
 //! Sessions on a database, one turn after the other, and the ledger beside them.
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
@@ -22,8 +23,36 @@ pub(super) struct Stayed {
     pub(super) tree: u8,
     /// `None`: what its session sees when it moves.
     pub(super) sight: Option<Sight>,
-    /// Where it stands.
-    pub(super) at: Option<Vec<u8>>,
+    /// From where it goes up, and from where down; `None`: there is nothing that way, or it stands
+    /// nowhere.
+    pub(super) from: [Option<Bound<Vec<u8>>>; 2],
+    /// It shows a row.
+    pub(super) on_row: bool,
+}
+
+impl Stayed {
+    pub(super) fn new(cursor: TxnCursor, tree: u8, sight: Option<Sight>) -> Self {
+        Stayed { cursor, tree, sight, from: [None, None], on_row: false }
+    }
+
+    /// Its cursor has come to a row, or run off.
+    pub(super) fn arrive(&mut self, at: Option<Vec<u8>>) {
+        self.on_row = at.is_some();
+        let from = at.map(Bound::Excluded);
+        self.from = [from.clone(), from];
+    }
+
+    /// Its cursor could not go on from there: it tries again, or comes back.
+    pub(super) fn stop(&mut self, from: Bound<&[u8]>, up: bool) {
+        let back = match from {
+            Bound::Included(key) => Some(Bound::Excluded(key.to_vec())),
+            Bound::Excluded(key) => Some(Bound::Included(key.to_vec())),
+            Bound::Unbounded => None,
+        };
+        let again = Some(from.map(<[u8]>::to_vec));
+        self.on_row = false;
+        self.from = if up { [again, back] } else { [back, again] };
+    }
 }
 
 pub(super) struct Live {
@@ -240,7 +269,7 @@ impl SessionPlayer {
         let mut txn = db.begin(TxnOptions { isolation, lock_wait: Wait::No });
         let shared = self.held.as_ref().filter(|_| share);
         if let Some((snapshot, _)) = shared {
-            txn.share(snapshot);
+            txn.share(snapshot)?;
         }
         self.ledger.begin(session, isolation, shared.map(|(_, at)| *at));
         if at_once {
@@ -324,7 +353,7 @@ impl SessionPlayer {
                 let stayed = self.place(session, live, *tree, *from, *up)?;
                 let Some(mut stayed) = stayed else { return Ok(()) };
                 let mut left = *limit;
-                while stayed.at.is_some() && left > 0 {
+                while stayed.on_row && left > 0 {
                     left -= 1;
                     self.step(session, live, &mut stayed, *up)?;
                 }

@@ -48,7 +48,7 @@ impl SessionPlayer {
         let Some((tree, handle)) = found else { return Ok(None) };
         let cursor = live.txn.cursor(&handle);
         let sight = self.ledger.cursor_sight(session);
-        let mut stayed = Stayed { cursor, tree, sight, at: None };
+        let mut stayed = Stayed::new(cursor, tree, sight);
         let from = from.map(|number| self.key_bytes(number));
         let (cursor, txn) = (&mut stayed.cursor, &mut live.txn);
         let (on, bound) = match (&from, up) {
@@ -70,12 +70,15 @@ impl SessionPlayer {
     ) -> Result<()> {
         let (cursor, txn) = (&mut stayed.cursor, &mut live.txn);
         let on = if up { cursor.next(txn) } else { cursor.prev(txn) };
-        let Some(at) = stayed.at.take() else {
+        let Some(from) = stayed.from[usize::from(!up)].take() else {
             let is_gone = self.ledger.is_gone(stayed.tree) && matches!(on, Err(Error::NoTree(_)));
-            ensure!(is_gone || !on?, "it stood on no row and moved to one");
+            ensure!(is_gone || !on?, "there was nothing that way, and it moved to a row");
+            stayed.arrive(None);
             return Ok(());
         };
-        self.moved(session, live, stayed, on, Bound::Excluded(&at[..]), up)
+        self.seen.again += u64::from(!stayed.on_row);
+        let from = from.as_ref().map(|key| &key[..]);
+        self.moved(session, live, stayed, on, from, up)
     }
 
     /// A cursor has moved, or was refused to: at SERIALIZABLE it locks what it passes.
@@ -93,7 +96,10 @@ impl SessionPlayer {
             let sight = stayed.sight.unwrap_or(sight);
             return match self.unless_gone(Some(live), stayed.tree, sight, on)? {
                 Some(on) => self.arrived(session, stayed, on, from, up),
-                None => Ok(()),
+                None => {
+                    stayed.stop(from, up);
+                    Ok(())
+                }
             };
         }
         let span = self.ledger.span(session, stayed.tree, from, up);
@@ -103,7 +109,10 @@ impl SessionPlayer {
         self.seen.ranges += u64::from(on.is_some());
         match on {
             Some(on) => self.arrived(session, stayed, on, from, up),
-            None => Ok(()),
+            None => {
+                stayed.stop(from, up);
+                Ok(())
+            }
         }
     }
 
@@ -149,7 +158,7 @@ impl SessionPlayer {
             short(&expected)
         );
         self.count_read(&found, sight, stayed.tree);
-        stayed.at = found.map(|(key, _)| key);
+        stayed.arrive(found.map(|(key, _)| key));
         Ok(())
     }
 

@@ -27,6 +27,8 @@ pub struct Seen {
     pub prepared: u64,
     /// Ranges locked by cursors.
     pub ranges: u64,
+    /// Moves of cursors whose move before had failed.
+    pub again: u64,
     /// Trees made, dropped and renamed.
     pub defined: u64,
     /// Handles found to be older than the end of their tree.
@@ -48,6 +50,7 @@ impl Seen {
         self.carried += other.carried;
         self.prepared += other.prepared;
         self.ranges += other.ranges;
+        self.again += other.again;
         self.defined += other.defined;
         self.gone += other.gone;
     }

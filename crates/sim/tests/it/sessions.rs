@@ -58,6 +58,7 @@ fn random_sessions_see_what_they_must() {
         seen.backs,
         seen.carried,
         seen.ranges,
+        seen.again,
         seen.defined,
         seen.gone,
     ];

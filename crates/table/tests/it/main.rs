@@ -1,4 +1,5 @@
 //! Tables on simulated disks.
+mod again;
 mod basics;
 mod crash;
 mod model;

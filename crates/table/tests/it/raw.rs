@@ -225,10 +225,9 @@ fn built_indexes_come_into_use_together_with_a_definition_or_not_at_all() {
     let after = tables.open_raw("t").expect("the table");
     let names: Vec<_> = after.info().indexes.iter().map(|index| &index.name[..]).collect();
     assert_eq!((names, &after.info().definition[..]), (vec!["u", "a", "b"], &b"another"[..]));
-    let mut scan = after
-        .scan(&mut begin(&db), Some(2), KeyRange::prefix(b"same"), Direction::Down)
-        .expect("a scan");
     let (mut txn, mut seen) = (begin(&db), 0);
+    let mut scan =
+        after.scan(&mut txn, Some(2), KeyRange::prefix(b"same"), Direction::Down).expect("a scan");
     while scan.next(&mut txn).expect("a step") {
         seen += 1;
     }

@@ -21,6 +21,12 @@ impl Snapshot {
     pub fn number(&self) -> u64 {
         self.number
     }
+
+    /// Whether it is this registry that keeps what it sees.
+    #[must_use]
+    pub fn is_of(&self, registry: &Arc<Registry>) -> bool {
+        Arc::ptr_eq(&self.registry, registry)
+    }
 }
 
 impl Clone for Snapshot {

@@ -1,4 +1,5 @@
 //! The engine as its users see it.
+mod again;
 mod basics;
 mod dropped;
 mod faults;
@@ -7,6 +8,7 @@ mod flip;
 mod hosts;
 mod large;
 mod old_snapshots;
+mod others;
 mod prepared_locks;
 mod ranges;
 mod recovery;
