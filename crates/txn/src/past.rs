@@ -37,6 +37,8 @@ pub struct Past {
     heavy: AtomicBool,
     /// So many things were left to do when it committed.
     todos: AtomicUsize,
+    /// What carrying it forward takes, in bytes of log, as the registry's sums have it.
+    pub(crate) weight: AtomicU64,
     rows: Mutex<Rows>,
     /// Held while its owner writes or something is written in its name.
     pub(crate) work: Mutex<Work>,
@@ -111,6 +113,7 @@ impl Past {
             first: AtomicU64::new(0),
             heavy: AtomicBool::new(false),
             todos: AtomicUsize::new(0),
+            weight: AtomicU64::new(0),
             rows: Mutex::new(Rows::default()),
             work: Mutex::new(Work::default()),
         }

@@ -195,8 +195,10 @@ impl Writer {
     /// [`TxnError`] when the log refuses.
     pub fn carry_forward_all(&self) -> Result<(), TxnError> {
         let log = self.env().pool.log();
-        let limit = Lsn(log.end().0.saturating_sub(log.limit_bytes() / 4));
-        for id in self.registry().pinned_before(limit) {
+        let part = log.limit_bytes() / 4;
+        // TXN-14: those that the checkpoint comes to next, and no others before it has moved.
+        let far = log.end().0.saturating_sub(part).min(log.checkpoint().0.saturating_add(part));
+        for id in self.registry().pinned_before(Lsn(far)) {
             if let Some(past) = self.registry().find(id) {
                 self.carry_forward(&past)?;
             }
@@ -207,8 +209,9 @@ impl Writer {
     /// Whether what recovery needs of a transaction holds much of the log.
     fn begins_far_back(&self, past: &Past) -> bool {
         let log = self.env().pool.log();
-        let far = |from| log.end().bytes_since(from) > log.limit_bytes() / 4;
-        past.first().is_some_and(far)
+        let part = log.limit_bytes() / 4;
+        let is_next = |from: Lsn| from.0 < log.checkpoint().0.saturating_add(part);
+        past.first().is_some_and(|from| log.end().bytes_since(from) > part && is_next(from))
     }
 
     /// Waits for admission, and carries the transaction forward meanwhile: what it waits for may be

@@ -83,6 +83,7 @@ impl Writer {
         let drops = |todo: &Todo| matches!(todo, Todo::Tree { .. } | Todo::Stored(_));
         work.drops_tree = !pieces.is_empty() || found.todo.iter().any(drops);
         work.undo_bytes = found.undo.iter().map(UndoEntry::bytes).sum();
+        self.registry().weigh(&past, work.undo_bytes);
         pieces.into_iter().for_each(|piece| work.pieces.push(piece));
         (work.undo, work.todo) = (refs.into(), found.todo);
         if found.fate == Fate::Committed {
@@ -110,11 +111,17 @@ impl Writer {
             self.registry().unpin(&past);
         }
         drop(work);
+        let is_long = past.work.lock().frees_tree();
         let txn = Txn::resumed(past, Isolation::ReadCommitted);
         if prepared {
             return Ok(Some(txn));
         }
-        self.losers.lock().push_back(txn);
+        let mut losers = self.losers.lock();
+        if is_long {
+            losers.push_back(txn)
+        } else {
+            losers.push_front(txn)
+        }
         self.losers_left.fetch_add(1, Ordering::SeqCst);
         Ok(None)
     }
@@ -219,6 +226,15 @@ impl Writer {
         }
         txn.rollback(self)?;
         Ok(true)
+    }
+
+    /// Whether the next loser is taken back in steps of bounded length: not one whose tree is to be
+    /// freed, an archive of versions as a rule, which may be of any size. Those come last.
+    #[must_use]
+    pub fn has_quick_loser(&self) -> bool {
+        let losers = self.losers.lock();
+        let past = losers.front().and_then(Txn::past);
+        past.is_some_and(|past| !past.work.lock().frees_tree())
     }
 
     /// How many transactions recovery has left to be taken back.

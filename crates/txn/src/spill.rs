@@ -64,6 +64,9 @@ impl Writer {
         if self.leave_old(&mut archivist, |view| !view.is_held())? {
             return Ok(true);
         }
+        if self.gather_if_much(&archivist)? {
+            return Ok(true);
+        }
         if self.registry().version_bytes() <= self.versions_max_bytes() {
             return Ok(false);
         }
@@ -75,7 +78,10 @@ impl Writer {
 
     /// Who commits helps when the background does not keep up.
     pub(crate) fn archive_if_behind(&self) {
-        if self.registry().version_bytes() > 2 * self.versions_max_bytes() {
+        let left_max = 2 * self.left_max_bytes();
+        if self.registry().version_bytes() > 2 * self.versions_max_bytes()
+            || self.registry().left_bytes() > left_max
+        {
             // What was not moved stays in memory.
             let _ = self.archive();
         }
@@ -292,6 +298,33 @@ impl Writer {
             })?;
         }
         Ok(())
+    }
+
+    /// How much of the log may say what committed transactions have left to do before it is
+    /// gathered: while a snapshot is held, it is carried forward again and again.
+    fn left_max_bytes(&self) -> u64 {
+        self.env().pool.log().limit_bytes() / 32
+    }
+
+    /// Gathers what transactions have left to do that a snapshot keeps from being completed, if it
+    /// is much. Their versions stay in memory.
+    fn gather_if_much(&self, _archivist: &Archivist) -> Result<bool, TxnError> {
+        if self.registry().left_bytes() <= self.left_max_bytes() {
+            return Ok(false);
+        }
+        let Some(batch) = self.registry().to_gather(4 * BATCH) else { return Ok(false) };
+        self.gather_todos(&batch)?;
+        for past in &batch {
+            // Unless it is being completed: then nothing is left of it soon.
+            if let Some(mut work) = past.work.try_lock()
+                && !work.todo.is_empty()
+            {
+                work.todo.clear();
+                past.set_left(false, 0);
+                self.registry().settle(past);
+            }
+        }
+        Ok(true)
     }
 
     /// Takes over what the transactions of `batch` have left to do, in pages and under one name:

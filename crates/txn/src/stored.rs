@@ -33,6 +33,17 @@ pub(crate) fn bytes_max(log_limit_bytes: u64) -> u64 {
     (log_limit_bytes / 64).clamp(8 << 10, 4 << 20)
 }
 
+/// As [`bytes_max`], where others hold much in memory as well: what all `open` of them hold is
+/// carried forward in the same log.
+pub(crate) fn bytes_max_among(log_limit_bytes: u64, open: u64, open_bytes: u64) -> u64 {
+    let alone = bytes_max(log_limit_bytes);
+    let share = log_limit_bytes / 16;
+    if open_bytes <= share { alone } else { (share / open.max(1)).clamp(2 << 10, alone) }
+}
+
+/// What a transaction holds is told the registry when it has changed by so much.
+const WEIGHED_BYTES: u64 = 4 << 10;
+
 /// The pieces that a transaction has stored and not taken back, oldest first.
 #[derive(Default)]
 pub(crate) struct Pieces {
@@ -222,7 +233,9 @@ pub(crate) fn free(env: &Arc<Env>, stored: &Stored, header: Header) -> Result<()
 impl Txn {
     /// Stores what memory holds of the transaction's undo, once that is much.
     pub(crate) fn store_if_large(&mut self, w: &Writer, past: &Arc<Past>) -> Result<(), TxnError> {
-        if self.undo_bytes <= bytes_max(w.env().pool.log().limit_bytes()) {
+        self.weigh(w, past);
+        let (limit, registry) = (w.env().pool.log().limit_bytes(), w.registry());
+        if self.undo_bytes <= bytes_max_among(limit, registry.len(), registry.open_bytes()) {
             return Ok(());
         }
         let (bodies, keep) = {
@@ -262,6 +275,14 @@ impl Txn {
         Ok(())
     }
 
+    /// Tells the registry how much it holds, if that has changed much.
+    pub(crate) fn weigh(&mut self, w: &Writer, past: &Past) {
+        if self.undo_bytes.abs_diff(self.weighed_bytes) >= WEIGHED_BYTES {
+            w.registry().weigh(past, self.undo_bytes);
+            self.weighed_bytes = self.undo_bytes;
+        }
+    }
+
     /// Writes the pieces; their pages are the transaction's to free.
     pub(crate) fn write_pieces(
         &mut self,
@@ -281,5 +302,24 @@ impl Txn {
             pieces.push(Stored { first, mark, len, entries, todos, last_seq });
         }
         Ok(pieces)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_all_hold_together_is_a_small_part_of_the_log() {
+        for limit in [560 << 10, 58 << 20, 1 << 30, 64 << 30_u64] {
+            // One, or few that hold little: as before.
+            assert_eq!(bytes_max_among(limit, 1, 0), bytes_max(limit));
+            assert_eq!(bytes_max_among(limit, 3, limit / 16), bytes_max(limit));
+            for open in [10, 100, 1_000, 10_000] {
+                let each = bytes_max_among(limit, open, limit / 16 + 1);
+                assert!(each <= bytes_max(limit));
+                assert!(each * open <= (limit / 16).max(open * (2 << 10)), "{limit} {open}");
+            }
+        }
     }
 }

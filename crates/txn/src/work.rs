@@ -59,6 +59,11 @@ impl Work {
         self.undo.is_empty() && self.pieces.is_empty()
     }
 
+    /// Whether the first thing that taking it back does is to free a tree.
+    pub(crate) fn frees_tree(&self) -> bool {
+        matches!(self.undo.last(), Some(Undo::Tree { .. }))
+    }
+
     /// Whether completing it may take long: a tree is to be freed, or much was stored.
     pub(crate) fn is_heavy(&self) -> bool {
         self.drops_tree || self.todo.iter().any(|todo| matches!(todo, Todo::Stored(_)))

@@ -145,7 +145,7 @@ pub(crate) fn open(
         engine.pool.set_manual(false);
         *engine.workers.lock() = Some(Workers::start(&site)?);
         // Most losers are small: whoever comes now does not even meet their rows.
-        engine.tidy_for(TIDY_AT_OPEN_MICROS, |writer| writer.losers() > 0);
+        engine.tidy_for(TIDY_AT_OPEN_MICROS, Writer::has_quick_loser);
     }
     Ok(Arc::new(engine))
 }

@@ -93,6 +93,22 @@ impl Registry {
         Some(Archivable { batch, looked, snapshots })
     }
 
+    /// Looks at up to `max` ended transactions that some snapshot does not see the end of, oldest
+    /// first, each once, and returns those that have left something to do, but no large works.
+    /// `None`: all have been looked at.
+    pub(crate) fn to_gather(&self, max: usize) -> Option<Vec<Arc<Past>>> {
+        let mut inner = self.inner.lock();
+        let from = inner.gathered.max(self.horizon(&inner)) + 1;
+        let to = self.last_commit.load(Ordering::Acquire);
+        if from > to {
+            return None;
+        }
+        let (mut some, looked) = inner.ended.some(from, to, max);
+        inner.gathered = looked;
+        some.retain(|past| past.todos() > 0 && !past.is_heavy());
+        Some(some)
+    }
+
     /// What the snapshot `at` does not see, told without commit numbers: all from `bound` on, and
     /// those before it that were under way when it was taken. Only while `at` is held: then all
     /// that have ended since are known here.

@@ -13,6 +13,7 @@ use weir_base::{Lsn, TxnId};
 
 use crate::archive::Archive;
 use crate::by_txn::ByTxn;
+use crate::cleanup::Todo;
 use crate::ended::Ended;
 use crate::gate::Gate;
 use crate::past::{Past, State};
@@ -20,10 +21,12 @@ use crate::past::{Past, State};
 mod forget;
 mod pins;
 mod snapshot;
+mod weights;
 
 pub(crate) use forget::Archivable;
 use pins::Pins;
 pub use snapshot::Snapshot;
+use weights::Weights;
 
 const SHARDS: usize = 64;
 
@@ -41,6 +44,7 @@ pub struct Registry {
     /// Where old snapshots find versions of transactions that are known here no more.
     pub(crate) archive: Archive,
     shards: Box<[Shard]>,
+    weights: Weights,
     inner: Mutex<Inner>,
 }
 
@@ -59,6 +63,8 @@ struct Inner {
     pruned: u64,
     /// And those up to here by who archives them.
     archived: u64,
+    /// And those up to here by who gathers what they have left to do.
+    gathered: u64,
 }
 
 /// A snapshot that is held.
@@ -85,6 +91,10 @@ pub struct RegistryStats {
     pub version_bytes: u64,
     /// Versions that lie in trees for old snapshots.
     pub archived_versions: u64,
+    /// Bytes of log that carrying all open transactions forward takes, to within a few KiB each.
+    pub open_bytes: u64,
+    /// Bytes of log that what committed ones have left to do takes.
+    pub left_bytes: u64,
 }
 
 impl Registry {
@@ -100,6 +110,7 @@ impl Registry {
             gate: Gate::default(),
             archive: Archive::default(),
             shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
+            weights: Weights::default(),
             inner: Mutex::new(Inner {
                 open: BTreeSet::new(),
                 pins: Pins::default(),
@@ -108,6 +119,7 @@ impl Registry {
                 heavy: VecDeque::new(),
                 pruned: 0,
                 archived: 0,
+                gathered: 0,
             }),
         }
     }
@@ -184,6 +196,7 @@ impl Registry {
         let unpin = {
             let work = past.work.lock();
             past.set_left(work.is_heavy(), work.todo.len());
+            self.weights.end(past, work.todo.iter().map(Todo::bytes).sum());
             work.todo.is_empty()
         };
         self.conclude(past, true, unpin, spent_for.filter(|_| unpin))
@@ -191,6 +204,7 @@ impl Registry {
 
     /// Ends a transaction as taken back, after its rows have been restored.
     pub fn abort(&self, past: &Arc<Past>) {
+        self.weights.end(past, 0);
         self.conclude(past, false, true, None);
     }
 
@@ -239,7 +253,8 @@ impl Registry {
     fn remove(&self, inner: &mut Inner, id: TxnId) -> bool {
         inner.open.remove(&id);
         inner.pins.remove(id);
-        self.shard(id).write().remove(&id).is_some()
+        let gone = self.shard(id).write().remove(&id);
+        gone.inspect(|past| self.weights.set(past, past.state(), 0)).is_some()
     }
 
     /// Some are known no more: rows of more writers are everybody's.
@@ -336,6 +351,8 @@ impl Registry {
             oldest_snapshot_commits: inner.snapshots.keys().next().map_or(0, |s| last - s),
             version_bytes: inner.ended.bytes(),
             archived_versions: self.archive.versions(),
+            open_bytes: self.open_bytes(),
+            left_bytes: self.left_bytes(),
         }
     }
 }

@@ -51,10 +51,11 @@ impl Drop for Snapshot {
         if is_last {
             inner.snapshots.remove(&self.number);
         }
-        drop(inner);
         if is_last {
+            // Before anybody may do what only this one has held up.
             self.registry.archive.leave(self.number);
         }
+        drop(inner);
         self.registry.gate.reopen();
     }
 }

@@ -1,5 +1,7 @@
 //! Transactions whose undo is more than memory holds: it is stored in pages, and everything is as
 //! it would be without that.
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use proptest::prelude::*;
 use weir_btree::Tree;
 use weir_txn::{Batch, BatchOp, Intent, Isolation, Savepoint, Txn, Wait};
@@ -221,4 +223,70 @@ fn statements_taken_back_do_not_add_up_in_memory() {
         purge(&site);
         site.check(&[(&tree, &model)]);
     }
+}
+
+/// Each holds less than one alone may hold; all together they would be more than the log.
+#[test]
+fn many_open_transactions_hold_a_small_part_of_the_log() {
+    let site = site(1024, 1 << 20);
+    let tree = site.tree(10);
+    let mut model = filled(&site, &tree, 4_000);
+    let limit = site.log.limit_bytes();
+    let mut all: Vec<Txn> = (0..40).map(|_| txn()).collect();
+    for n in 0..100u32 {
+        for (who, one) in (0u32..).zip(&mut all) {
+            let (key, value) = ((who * 100 + n).to_be_bytes(), vec![n as u8; 180]);
+            assert!(one.change(&site.writer, &tree, &key, Intent::Put(&value)).expect("put"));
+            model.insert(key.to_vec(), value);
+        }
+        let open = site.registry.stats().open_bytes;
+        assert!(open < limit / 4, "{open} of {limit} after {n} changes of each");
+    }
+    for mut one in all {
+        let _ = one.commit(&site.writer).expect("committed");
+    }
+    purge(&site);
+    site.check(&[(&tree, &model)]);
+    let stats = site.registry.stats();
+    assert_eq!((stats.open_bytes, stats.left_bytes), (0, 0));
+}
+
+/// Beside a snapshot, what many small transactions have left to do is gathered before the log has
+/// to say it again and again; and done when the snapshot has gone.
+#[test]
+fn what_is_left_to_do_beside_a_snapshot_is_a_small_part_of_the_log() {
+    let site = site(1024, 1 << 20);
+    let tree = site.tree(10);
+    let before = filled(&site, &tree, 6_000);
+    let (limit, used) = (site.log.limit_bytes(), site.env.space.used());
+    let mut reader = txn();
+    reader.snapshot(&site.writer);
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // As the log's own thread does.
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                site.writer.carry_forward_all().expect("carried");
+                std::thread::sleep(std::time::Duration::from_micros(200));
+            }
+        });
+        for n in 0u32..6_000 {
+            assert!(site.writer.delete(&tree, &n.to_be_bytes()).expect("deleted").is_some());
+            while site.writer.archive().expect("gathered") {}
+            let left = site.registry.stats().left_bytes;
+            assert!(left < limit / 16, "{left} of {limit} after {n}");
+        }
+        let mut value = Vec::new();
+        for (key, old) in &before {
+            assert!(reader.get(&site.writer, &tree, key, &mut value).expect("read"));
+            assert_eq!(value, *old);
+        }
+        drop(reader);
+        while site.writer.purge(64) > 0 || site.writer.archive().expect("left") {}
+        stop.store(true, Ordering::Relaxed);
+    });
+    site.check(&[(&tree, &Rows::new())]);
+    let stats = site.registry.stats();
+    assert_eq!((stats.open_bytes, stats.left_bytes), (0, 0));
+    assert!(site.env.space.used() <= used, "{used} pages were enough for the rows");
 }
