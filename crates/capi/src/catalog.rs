@@ -31,6 +31,16 @@ impl weir_index {
     }
 }
 
+/// # Safety
+/// The contract of `borrow`.
+pub(crate) unsafe fn specs(
+    first: *const weir_index,
+    count: usize,
+) -> Result<Vec<IndexSpec>, Failure> {
+    // SAFETY: the caller's.
+    unsafe { list(first, count).iter().map(|index| index.spec()).collect() }
+}
+
 /// The tables, for a change that waits so long for who writes to one.
 pub(crate) fn waiting(db: &weir_db, lock_wait_millis: u64) -> Tables {
     db.tables.with_lock_wait(wait(lock_wait_millis))
@@ -50,8 +60,7 @@ pub unsafe extern "C" fn weir_table_create(
         // SAFETY: the contract of `borrow`.
         let (db, name, definition) = unsafe { (shared(db)?, name.text()?, definition.slice()) };
         // SAFETY: the contract of `borrow`.
-        let specs = unsafe { list(indexes, count).iter().map(|index| index.spec()) };
-        let specs = specs.collect::<Result<Vec<_>, _>>()?;
+        let specs = unsafe { specs(indexes, count)? };
         if db.tables.create_raw(name, definition, &specs)? {
             return Ok(weir_code::WEIR_OK);
         }

@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_void};
 use ::weir_table::EntryBuf;
 
 use crate::borrow::{list, shared, weir_bytes};
-use crate::catalog::{waiting, weir_index};
+use crate::catalog::{specs, waiting, weir_index};
 use crate::db::weir_db;
 use crate::fate::{Failure, found, run, weir_code, wrong};
 use crate::table::{told, weir_entry};
@@ -111,11 +111,8 @@ pub unsafe extern "C" fn weir_table_announce_indexes(
 ) -> weir_code {
     run(|| {
         // SAFETY: the contract of `borrow`.
-        let (db, table) = unsafe { (shared(db)?, table.text()?) };
-        // SAFETY: the contract of `borrow`.
-        let specs = unsafe { list(indexes, count).iter().map(|index| index.spec()) };
-        waiting(db, lock_wait_millis)
-            .announce_indexes(table, &specs.collect::<Result<Vec<_>, _>>()?)?;
+        let (db, table, specs) = unsafe { (shared(db)?, table.text()?, specs(indexes, count)?) };
+        waiting(db, lock_wait_millis).announce_indexes(table, &specs)?;
         Ok(weir_code::WEIR_OK)
     })
 }

@@ -2,9 +2,10 @@
 //! given out, the stretch's end is written down durably (TABLE-5). What a crash leaves of a stretch
 //! is a gap, which is little beside what is left.
 use parking_lot::Mutex;
-use weir::{Db, Durability, Isolation, Tree, Txn, TxnOptions};
+use weir::{Db, Durability, Tree, Txn};
 
 use crate::error::Error;
+use crate::shared::begin;
 
 /// Of the numbers that are left, one in so many is written down ahead at most. Crashes, however
 /// many, do not use a small column up; and for one of 32 bits there are no more syncs than for a
@@ -140,6 +141,7 @@ impl Sequence {
         Ok(())
     }
 
+    /// `txn` is one of its own: whoever needs the number may yet be rolled back.
     fn write_down(&self, mut txn: Txn, catalog: &Tree, end: u64) -> Result<(), Error> {
         txn.put(catalog, &self.key, &end.to_le_bytes())?;
         // Durable before the number is shown to anybody.
@@ -151,12 +153,6 @@ impl Sequence {
 /// How many numbers from `end` on are written down as given out before anybody wants them.
 fn ahead(stretch: u64, end: u64, max: u64) -> u64 {
     stretch.min(max.saturating_sub(end) / LEFT_TO_AHEAD)
-}
-
-/// A transaction of its own: whoever needs the number may yet be rolled back.
-fn begin(db: &Db) -> Txn {
-    let isolation = Isolation::ReadCommitted;
-    db.begin(TxnOptions { isolation, ..TxnOptions::default() })
 }
 
 #[cfg(test)]

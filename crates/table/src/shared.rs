@@ -28,8 +28,7 @@ pub(crate) struct Shared {
 impl Shared {
     /// A transaction for a change of definitions, which looks at what is committed now.
     pub(crate) fn begin(&self) -> Txn {
-        let isolation = Isolation::ReadCommitted;
-        self.db.begin(TxnOptions { isolation, ..TxnOptions::default() })
+        begin(&self.db)
     }
 
     pub(crate) fn settle_numbers(&self) -> Result<(), Error> {
@@ -82,6 +81,12 @@ impl Drop for Shared {
     fn drop(&mut self) {
         let _ = self.settle_numbers();
     }
+}
+
+/// A transaction that looks at what is committed now.
+pub(crate) fn begin(db: &Db) -> Txn {
+    let isolation = Isolation::ReadCommitted;
+    db.begin(TxnOptions { isolation, ..TxnOptions::default() })
 }
 
 pub(crate) fn key_of(kind: u8, id: u64) -> [u8; 9] {

@@ -194,11 +194,7 @@ impl Writer {
     /// # Errors
     /// [`TxnError`] when the log refuses.
     pub fn carry_forward_all(&self) -> Result<(), TxnError> {
-        let log = self.env().pool.log();
-        let part = log.limit_bytes() / 4;
-        // TXN-14: those that the checkpoint comes to next, and no others before it has moved.
-        let far = log.end().0.saturating_sub(part).min(log.checkpoint().0.saturating_add(part));
-        for id in self.registry().pinned_before(Lsn(far)) {
+        for id in self.registry().pinned_before(self.carried_before()) {
             if let Some(past) = self.registry().find(id) {
                 self.carry_forward(&past)?;
             }
@@ -206,12 +202,17 @@ impl Writer {
         Ok(())
     }
 
-    /// Whether what recovery needs of a transaction holds much of the log.
-    fn begins_far_back(&self, past: &Past) -> bool {
+    /// Who begins before this holds much of the log, and is what the checkpoint comes to next: no
+    /// other is carried before it has moved (TXN-14).
+    fn carried_before(&self) -> Lsn {
         let log = self.env().pool.log();
         let part = log.limit_bytes() / 4;
-        let is_next = |from: Lsn| from.0 < log.checkpoint().0.saturating_add(part);
-        past.first().is_some_and(|from| log.end().bytes_since(from) > part && is_next(from))
+        Lsn(log.end().0.saturating_sub(part).min(log.checkpoint().0.saturating_add(part)))
+    }
+
+    /// Whether what recovery needs of a transaction holds much of the log.
+    fn begins_far_back(&self, past: &Past) -> bool {
+        past.first().is_some_and(|from| from < self.carried_before())
     }
 
     /// Waits for admission, and carries the transaction forward meanwhile: what it waits for may be

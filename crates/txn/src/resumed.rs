@@ -110,8 +110,8 @@ impl Writer {
             // Nothing of it would be carried forward: it must not hold the log until its turn.
             self.registry().unpin(&past);
         }
+        let is_long = work.frees_tree();
         drop(work);
-        let is_long = past.work.lock().frees_tree();
         let txn = Txn::resumed(past, Isolation::ReadCommitted);
         if prepared {
             return Ok(Some(txn));

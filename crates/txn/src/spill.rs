@@ -64,7 +64,7 @@ impl Writer {
         if self.leave_old(&mut archivist, |view| !view.is_held())? {
             return Ok(true);
         }
-        if self.gather_if_much(&archivist)? {
+        if self.gather_if_much()? {
             return Ok(true);
         }
         if self.registry().version_bytes() <= self.versions_max_bytes() {
@@ -307,8 +307,8 @@ impl Writer {
     }
 
     /// Gathers what transactions have left to do that a snapshot keeps from being completed, if it
-    /// is much. Their versions stay in memory.
-    fn gather_if_much(&self, _archivist: &Archivist) -> Result<bool, TxnError> {
+    /// is much. Their versions stay in memory. For who holds the archivist's mutex.
+    fn gather_if_much(&self) -> Result<bool, TxnError> {
         if self.registry().left_bytes() <= self.left_max_bytes() {
             return Ok(false);
         }

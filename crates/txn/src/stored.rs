@@ -7,6 +7,7 @@
 //! memory still holds. Taking back goes down through both. What is left to be done after the commit
 //! lies in the pieces too, never above the undo of the change that it belongs to.
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use weir_base::{PageNo, TreeId};
 use weir_btree::{ChainHead, Env, Tree, TreeError};
@@ -276,10 +277,9 @@ impl Txn {
     }
 
     /// Tells the registry how much it holds, if that has changed much.
-    pub(crate) fn weigh(&mut self, w: &Writer, past: &Past) {
-        if self.undo_bytes.abs_diff(self.weighed_bytes) >= WEIGHED_BYTES {
+    pub(crate) fn weigh(&self, w: &Writer, past: &Past) {
+        if self.undo_bytes.abs_diff(past.weight.load(Ordering::Relaxed)) >= WEIGHED_BYTES {
             w.registry().weigh(past, self.undo_bytes);
-            self.weighed_bytes = self.undo_bytes;
         }
     }
 

@@ -59,8 +59,6 @@ pub struct Txn {
     pub(crate) over: bool,
     pub(crate) chains: u64,
     pub(crate) undo_bytes: u64,
-    /// What of it the registry knows.
-    pub(crate) weighed_bytes: u64,
     /// Bytes of log that naming the pieces stored takes.
     pub(crate) named_bytes: u64,
     /// How much there was to take back at the newest savepoint.
@@ -83,7 +81,6 @@ impl Txn {
             chains: 0,
             undo_bytes: 0,
             named_bytes: 0,
-            weighed_bytes: 0,
             savepoint_at: Cell::new(0),
             buffer: RefCell::new(Vec::new()),
         }

@@ -125,9 +125,14 @@ fn remove_behind(volume: &Arc<dyn Volume>, marker: &str) -> Result<(), Error> {
             volume.remove(&name).map_err(failed)?;
         }
     }
-    volume.sync_directory().map_err(failed)?;
-    volume.remove(marker).map_err(failed)?;
-    volume.sync_directory().map_err(failed)
+    remove_last(volume, marker).map_err(failed)
+}
+
+/// Removes a marker, durably, when all that it stands for is durably in the directory, or gone.
+fn remove_last(volume: &Arc<dyn Volume>, marker: &str) -> std::io::Result<()> {
+    volume.sync_directory()?;
+    volume.remove(marker)?;
+    volume.sync_directory()
 }
 
 fn create(volume: &Arc<dyn Volume>, config: &Config) -> Result<(), Error> {
@@ -150,10 +155,7 @@ fn create(volume: &Arc<dyn Volume>, config: &Config) -> Result<(), Error> {
 
 /// A copy is whole and closed: from now on it is a database like any other.
 pub(crate) fn finish_copy(volume: &Arc<dyn Volume>) -> Result<(), Error> {
-    let failed = |e| Error::io("finishing the copy", e);
-    volume.sync_directory().map_err(failed)?;
-    volume.remove(COPY_FILE).map_err(failed)?;
-    volume.sync_directory().map_err(failed)
+    remove_last(volume, COPY_FILE).map_err(|e| Error::io("finishing the copy", e))
 }
 
 /// A copy has failed: leaves nothing of it.

@@ -50,8 +50,6 @@ impl Drop for Snapshot {
         }
         if is_last {
             inner.snapshots.remove(&self.number);
-        }
-        if is_last {
             // Before anybody may do what only this one has held up.
             self.registry.archive.leave(self.number);
         }
