@@ -154,15 +154,35 @@ impl Tree {
         buffer: Option<&RefCell<Vec<u8>>>,
         decide: &mut dyn FnMut(Option<Row<'_>>) -> Action<'a>,
     ) -> Result<Written, TreeError> {
+        self.write_telling(key, change, buffer, decide, &mut || {})
+    }
+
+    /// As [`Tree::write_from`]. `lets_go` is called when the row is as decided, or does not fit yet
+    /// and `decide` is asked again, and what comes next may take long: making room, or joining thin
+    /// leaves, which may wait for the device.
+    ///
+    /// # Errors
+    /// [`TreeError`]; the row is as it was.
+    pub fn write_telling<'a>(
+        &self,
+        key: &[u8],
+        change: &Change<'_>,
+        buffer: Option<&RefCell<Vec<u8>>>,
+        decide: &mut dyn FnMut(Option<Row<'_>>) -> Action<'a>,
+        lets_go: &mut dyn FnMut(),
+    ) -> Result<Written, TreeError> {
         self.check_key(key)?;
         // Memory is ahead of a halted log for good: a second change might build on half of the
         // first, and find a page free that it holds itself (BTREE-7).
         self.env.pool.log().check()?;
         loop {
-            match self.try_write(key, change, buffer, decide)? {
+            match self.try_write(key, change, buffer, decide, lets_go)? {
                 Tried::Done(written) => return Ok(written),
                 Tried::Changed => {}
-                Tried::Full { value_len } => self.make_room(key, 0, Room::Row { value_len })?,
+                Tried::Full { value_len } => {
+                    lets_go();
+                    self.make_room(key, 0, Room::Row { value_len })?;
+                }
             }
         }
     }
@@ -173,6 +193,7 @@ impl Tree {
         change: &Change<'_>,
         buffer: Option<&RefCell<Vec<u8>>>,
         decide: &mut dyn FnMut(Option<Row<'_>>) -> Action<'a>,
+        lets_go: &mut dyn FnMut(),
     ) -> Result<Tried, TreeError> {
         let Some(arrived) = self.try_descend(Target::Key(key), 0)? else {
             return Ok(Tried::Changed);
@@ -213,6 +234,7 @@ impl Tree {
         if emptied && thin {
             // The row is gone whatever becomes of this: a neighbour that is damaged, or a device
             // that fails, is reported to who needs it. The next removal tries again.
+            lets_go();
             let _ = self.shrink(key, 0);
         }
         Ok(Tried::Done(Written { span: Some(span), replaced }))

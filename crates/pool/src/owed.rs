@@ -15,6 +15,22 @@ use crate::pool::Pool;
 /// Makes the changes of pages that the log has and the disk may lack. Pages are named by their
 /// place in the list that was given to [`Pool::owe`].
 pub trait PageRedo: Send + Sync {
+    /// Reads some more of the log into memory, where changes of all pages lie; `false`: there is no
+    /// more. Whoever brings all pages forward does this first.
+    fn read_ahead(&self) -> bool {
+        false
+    }
+
+    /// Whether bringing a page forward reads the log: then that of many at once takes long.
+    fn reads(&self) -> bool {
+        false
+    }
+
+    /// Whether so much of it was read in parts that it is time to read ahead.
+    fn is_read_much(&self) -> bool {
+        false
+    }
+
     /// Whether the first change that matters makes the page anew: what is on disk is not read then.
     fn makes(&self, index: usize) -> bool;
 
@@ -123,6 +139,9 @@ impl Pool {
             self.owed.list.write().take();
             return Ok(false);
         }
+        if list.redo.read_ahead() {
+            return Ok(true);
+        }
         let from = list.next.fetch_add(most, Ordering::Relaxed);
         if from >= list.pages.len() {
             // Again from the start: pages that others had their hands on.
@@ -143,7 +162,19 @@ impl Pool {
         }
         let is_owed = |page: &PageNo| self.owed.find(*page).is_some();
         let pages: Vec<PageNo> = pages.iter().map(|listed| listed.0).filter(is_owed).collect();
+        if self.owed.list.read().as_ref().is_some_and(|list| list.redo.reads()) {
+            // Each is latched until it is forward: one after the other, so that nobody waits for
+            // all of them.
+            return pages.iter().try_for_each(|&page| self.bring_in(&[page]));
+        }
         self.bring_in(&pages)
+    }
+
+    /// Whether who brings pages forward that nobody has asked for should begin now: others read
+    /// much of the log for theirs.
+    #[must_use]
+    pub fn is_owed_much(&self) -> bool {
+        self.owed.list.read().as_ref().is_none_or(|list| list.redo.is_read_much())
     }
 
     /// Makes the changes that a page in `frame`, just read, is owed. The page's latch is held.

@@ -5,15 +5,20 @@
 mod analysis;
 mod chains;
 mod collect;
+mod contents;
+mod indexer;
 mod outcome;
 mod redo;
 mod roll;
+mod stretches;
 mod undo;
 
 pub use analysis::{Analysis, OpenTxn};
 pub use collect::{Collected, collect};
+pub use contents::{Changed, Open, Stretch, followed};
+pub use indexer::Indexer;
 pub use outcome::{LogFound, Outcome, Refusal, judge};
-pub use redo::owe;
+pub use redo::{Left, owe};
 pub use undo::unfinished;
 
 /// How far recovery has come, for whoever waits for it.

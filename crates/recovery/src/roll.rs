@@ -7,6 +7,7 @@ use weir_base::{TreeId, TxnId};
 use weir_change::{Header, Op};
 
 use crate::chains::Place;
+use crate::contents::{Open, Stretch};
 
 /// What a group says besides changes of pages.
 #[derive(Clone, Copy, Default)]
@@ -20,6 +21,11 @@ pub(crate) struct Said {
 }
 
 impl Said {
+    /// Whether a group that says so must be known if its transaction has no end.
+    pub(crate) fn is_anything(self) -> bool {
+        self.undo || self.cleanup || self.other
+    }
+
     /// Takes in an operation.
     #[inline]
     pub(crate) fn take(&mut self, op: &Op<'_>) {
@@ -32,7 +38,8 @@ impl Said {
     }
 }
 
-/// A transaction's groups, in the order of the log.
+/// A transaction's groups, in the order of the log. A stretch that is not read stands for all that
+/// it has of them.
 #[derive(Default)]
 struct Groups {
     places: Vec<Place>,
@@ -51,6 +58,12 @@ impl Groups {
     }
 }
 
+impl Groups {
+    fn open(&self, txn: TxnId) -> Open {
+        Open { txn, has_cleanup: self.has_cleanup }
+    }
+}
+
 /// The transactions that have no end yet.
 #[derive(Default)]
 pub(crate) struct Roll {
@@ -62,15 +75,63 @@ pub(crate) struct Roll {
 }
 
 impl Roll {
-    /// A tree's page is made.
-    pub(crate) fn tree(&mut self, tree: TreeId) {
-        self.next_tree = self.next_tree.max(TreeId(tree.0 + 1));
+    /// With these open from before, of whose groups it is known only that they lie before `place`.
+    pub(crate) fn of(open: &[Open], place: Place) -> Roll {
+        let groups = |o: &Open| Groups { places: vec![place], has_cleanup: o.has_cleanup };
+        Roll { open: open.iter().map(|o| (o.txn, groups(o))).collect(), ..Roll::default() }
     }
 
-    /// Takes a group in.
+    /// All who are open, ascending.
+    pub(crate) fn all(&self) -> Vec<Open> {
+        self.open.iter().map(|(&txn, groups)| groups.open(txn)).collect()
+    }
+
+    /// Somebody, if open.
+    pub(crate) fn get(&self, txn: TxnId) -> Option<Open> {
+        self.open.get(&txn).map(|groups| groups.open(txn))
+    }
+
+    /// How many are open.
+    pub(crate) fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Forgets those who have said nothing from this stretch on.
+    pub(crate) fn forget_before(&mut self, stretch: u32) {
+        self.open.retain(|_, groups| groups.places.last().is_some_and(|p| p.chunk >= stretch));
+    }
+
+    /// Takes in a tree whose page is made.
     #[inline]
-    pub(crate) fn take(&mut self, header: &Header, group: Place, said: Said) {
-        let Some(txn) = header.txn else { return };
+    pub(crate) fn take_op(&mut self, op: &Op<'_>) {
+        if let Op::Init { tree, .. } = op {
+            self.next_tree = self.next_tree.max(TreeId(tree.0 + 1));
+        }
+    }
+
+    /// Takes in a stretch by what was written down of it.
+    pub(crate) fn take_stretch(&mut self, stretch: &Stretch, place: Place) {
+        self.next_txn = self.next_txn.max(stretch.next_txn);
+        self.next_tree = self.next_tree.max(stretch.next_tree);
+        for txn in &stretch.ended {
+            self.open.remove(txn);
+        }
+        for open in &stretch.open {
+            let groups = self.open.entry(open.txn).or_default();
+            groups.add(place);
+            groups.has_cleanup |= open.has_cleanup;
+        }
+    }
+
+    /// Takes a group in. Tells who has come to an end, with the first place known of that one.
+    #[inline]
+    pub(crate) fn take(
+        &mut self,
+        header: &Header,
+        group: Place,
+        said: Said,
+    ) -> Option<(TxnId, Place)> {
+        let txn = header.txn?;
         self.next_txn = self.next_txn.max(TxnId(txn.0 + 1));
         // Who commits is never taken back.
         let undo = said.undo && !header.commits;
@@ -80,22 +141,25 @@ impl Roll {
             open.has_cleanup |= said.cleanup;
         }
         if !(header.commits || header.ended) || self.open.is_empty() {
-            return;
+            return None;
         }
         match self.open.get_mut(&txn) {
             Some(open) if open.has_cleanup && !header.ended => {
                 // That it has committed must be known, too.
                 open.add(group);
+                None
             }
             _ => {
-                self.open.remove(&txn);
+                let groups = self.open.remove(&txn)?;
+                groups.places.first().map(|&first| (txn, first))
             }
         }
     }
 
     /// The groups of those without an end, each transaction's in the order of the log.
-    pub(crate) fn into_places(self) -> impl Iterator<Item = Place> {
-        self.open.into_values().flat_map(|open| open.places)
+    pub(crate) fn into_places(self) -> impl Iterator<Item = (TxnId, Place)> {
+        let of_one = |(txn, open): (TxnId, Groups)| open.places.into_iter().map(move |p| (txn, p));
+        self.open.into_iter().flat_map(of_one)
     }
 }
 
@@ -128,7 +192,7 @@ mod tests {
             roll.take(&header, Place { chunk: 0, at, len: 1 }, said);
         }
         assert_eq!(roll.next_txn, TxnId(7));
-        let places: Vec<_> = roll.into_places().map(|place| (place.at, place.len)).collect();
+        let places: Vec<_> = roll.into_places().map(|(_, place)| (place.at, place.len)).collect();
         assert_eq!(places, [(10, 1), (14, 1), (16, 2), (20, 1)]);
     }
 }

@@ -72,7 +72,8 @@ impl Chunk {
     }
 
     /// Where a byte of the payload lies in the log.
-    pub(crate) fn lsn_at(&self, offset: usize) -> Lsn {
+    #[must_use]
+    pub fn lsn_at(&self, offset: usize) -> Lsn {
         lsn_of(self.sn + offset as u64)
     }
 

@@ -11,6 +11,7 @@ mod log;
 mod open;
 mod position;
 mod read;
+mod reader;
 mod recycle;
 #[allow(unsafe_code)]
 mod ring;
@@ -27,6 +28,7 @@ pub use chunk::{Chunk, GroupAt};
 pub use error::{RedoError, Result};
 pub use log::{BUFFER_MIN, Durability, GROUP_BODY_MAX, GROUP_BODY_MIN, Log, LogConfig};
 pub use position::Span;
+pub use reader::Reader;
 pub use scan::{ScanEnd, ScanOptions, scan, scan_chunks};
 pub use segment::SegmentInfo;
 pub use stats::RedoStats;

@@ -1,7 +1,7 @@
 //! Large sequential reads over the segments of a log, in this thread or ahead in a second one.
 use crate::error::{RedoError, Result};
 use crate::segment::Segment;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::mpsc::{channel, sync_channel};
 use weir_base::{AlignedBuf, HUGE_PAGE};
 
@@ -25,16 +25,21 @@ impl Piece {
     }
 }
 
-/// The reads that cover the segments from `from` on: segment and position.
-fn places(chain: &[Segment], from: u64) -> impl Iterator<Item = (&Segment, u64)> {
-    chain.iter().filter(move |segment| segment.end() > from).flat_map(move |segment| {
-        let start = segment.header.start.max(from);
-        (start..segment.end()).step_by(PIECE_BYTES as usize).map(move |at| (segment, at))
+/// A read: of which segment, from which position to which.
+type Read<'a> = (&'a Segment, Range<u64>);
+
+/// The reads that cover the segments in `stretch`.
+fn reads(chain: &[Segment], stretch: Range<u64>) -> impl Iterator<Item = Read<'_>> {
+    chain.iter().flat_map(move |segment| {
+        let from = segment.header.start.max(stretch.start);
+        let to = segment.end().min(stretch.end);
+        let piece = move |at| (segment, at..to.min(at + PIECE_BYTES));
+        (from..to).step_by(PIECE_BYTES as usize).map(piece)
     })
 }
 
-fn read(segment: &Segment, at: u64, spare: Option<AlignedBuf>) -> Result<Piece> {
-    let len = (segment.end() - at).min(PIECE_BYTES) as usize;
+fn read((segment, stretch): Read<'_>, spare: Option<AlignedBuf>) -> Result<Piece> {
+    let (at, len) = (stretch.start, (stretch.end - stretch.start) as usize);
     let spare = spare.filter(|spare| spare.len() >= len);
     let mut buf = spare.unwrap_or_else(|| AlignedBuf::zeroed(len));
     let offset = segment.offset(at);
@@ -43,31 +48,23 @@ fn read(segment: &Segment, at: u64, spare: Option<AlignedBuf>) -> Result<Piece> 
     Ok(Piece { buf, len, at })
 }
 
-/// Hands out the log from disk position `from` (a multiple of a page) on, until `take` has enough
-/// or the segments end.
+/// Hands out the log in `stretch` of the disk (multiples of a page), until `take` has enough or the
+/// segments end.
 pub(crate) fn pieces(
     chain: &[Segment],
-    from: u64,
+    stretch: Range<u64>,
     read_ahead: bool,
     mut take: impl FnMut(&Piece) -> Result<ControlFlow<()>>,
 ) -> Result<()> {
     if !read_ahead {
-        let mut spare = None;
-        for (segment, at) in places(chain, from) {
-            let piece = read(segment, at, spare.take())?;
-            if take(&piece)?.is_break() {
-                break;
-            }
-            spare = Some(piece.buf);
-        }
-        return Ok(());
+        return pieces_into(chain, stretch, &mut None, take);
     }
     std::thread::scope(|scope| {
         let (full, ready) = sync_channel(PIECES_AHEAD);
         let (give_back, empty) = channel();
         scope.spawn(move || {
-            for (segment, at) in places(chain, from) {
-                let piece = read(segment, at, empty.try_recv().ok());
+            for next in reads(chain, stretch) {
+                let piece = read(next, empty.try_recv().ok());
                 let failed = piece.is_err();
                 // The other side has hung up when it has enough.
                 if full.send(piece).is_err() || failed {
@@ -84,4 +81,23 @@ pub(crate) fn pieces(
         }
         Ok(())
     })
+}
+
+/// As [`pieces`], one after the other, into the same memory: `spare`, which whoever reads again may
+/// keep.
+pub(crate) fn pieces_into(
+    chain: &[Segment],
+    stretch: Range<u64>,
+    spare: &mut Option<AlignedBuf>,
+    mut take: impl FnMut(&Piece) -> Result<ControlFlow<()>>,
+) -> Result<()> {
+    for next in reads(chain, stretch) {
+        let piece = read(next, spare.take())?;
+        let flow = take(&piece);
+        *spare = Some(piece.buf);
+        if flow?.is_break() {
+            break;
+        }
+    }
+    Ok(())
 }

@@ -172,6 +172,16 @@ impl Segments {
         self.limit.store(held.min(asked(self.capacity())), Ordering::Release);
     }
 
+    /// Whose log it is.
+    pub(crate) fn db(&self) -> DbId {
+        self.db
+    }
+
+    /// The segments of the log, in order.
+    pub(crate) fn chain(&self) -> Vec<Segment> {
+        self.table.lock().active.iter().cloned().collect()
+    }
+
     /// The segment that holds disk position `at`.
     pub(crate) fn find(&self, at: u64) -> Option<Segment> {
         self.table.lock().active.iter().rev().find(|segment| segment.holds(at)).cloned()

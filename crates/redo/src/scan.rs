@@ -111,7 +111,7 @@ fn run(
     let mut scanner = Scanner::new(&chain, db, from, first, emit);
     let start = align_down(first);
     let mut gone_through = 0;
-    pieces(&chain, start, options.read_ahead, |piece| {
+    pieces(&chain, start..u64::MAX, options.read_ahead, |piece| {
         let flow = scanner.take(piece)?;
         gone_through += piece.bytes().len() as u64;
         if let Some(progress) = &mut options.progress {
@@ -133,7 +133,7 @@ struct End {
     stale_epochs: Option<(Epoch, bool)>,
 }
 
-struct Scanner<'a, Emit> {
+pub(crate) struct Scanner<'a, Emit> {
     chain: &'a [Segment],
     seed: Seed,
     from: Lsn,
@@ -147,6 +147,8 @@ struct Scanner<'a, Emit> {
     /// Set when the visitor broke off, to where it did.
     broken_off: Option<Lsn>,
     look_ahead_blocks: u64,
+    /// Where to stop, in a log that is known to go on at least that far.
+    upto: Option<Lsn>,
     emit: Emit,
 }
 
@@ -154,7 +156,7 @@ impl<'a, Emit> Scanner<'a, Emit>
 where
     Emit: FnMut(&mut Chunk) -> ControlFlow<Lsn>,
 {
-    fn new(chain: &'a [Segment], db: DbId, from: Lsn, first: u64, emit: Emit) -> Self {
+    pub(crate) fn new(chain: &'a [Segment], db: DbId, from: Lsn, first: u64, emit: Emit) -> Self {
         let unsynced_max = chain.iter().map(|segment| segment.header.unsynced_max).max();
         Scanner {
             chain,
@@ -167,8 +169,14 @@ where
             end: None,
             broken_off: None,
             look_ahead_blocks: (unsynced_max.unwrap_or(0) + PAGE) / BLOCK,
+            upto: None,
             emit,
         }
+    }
+
+    /// Stops before `upto`, where the log does not end.
+    pub(crate) fn end_at(&mut self, upto: Lsn) {
+        self.upto = Some(upto);
     }
 
     fn damaged(&self, number: u64, what: impl Into<String>) -> RedoError {
@@ -180,10 +188,14 @@ where
         RedoError::damaged(&segment.slot.name(), segment.offset(at), what)
     }
 
-    fn take(&mut self, piece: &Piece) -> Result<ControlFlow<()>> {
+    pub(crate) fn take(&mut self, piece: &Piece) -> Result<ControlFlow<()>> {
         self.chunk.reserve((piece.bytes().len() as u64 / BLOCK * BLOCK_PAYLOAD) as usize);
         let skip = (self.number * BLOCK).saturating_sub(piece.at) as usize;
         for block in piece.bytes()[skip..].chunks_exact(BLOCK as usize) {
+            if self.upto.is_some_and(|upto| self.number * BLOCK >= blocks_end(upto)) {
+                self.hand_out()?;
+                return Ok(ControlFlow::Break(()));
+            }
             let found = judge(block, self.seed, self.number);
             match &self.end {
                 None => self.read(block, found)?,
@@ -228,6 +240,16 @@ where
         let skip = if self.number == from_block { self.from.0 % BLOCK - BLOCK_HEADER } else { 0 };
         if used < skip {
             return Err(self.too_short());
+        }
+        // The block where to stop may hold more.
+        if let Some(upto) = self.upto.filter(|upto| block_start(*upto) == self.number * BLOCK) {
+            let wanted = upto.0 % BLOCK - BLOCK_HEADER;
+            if used < wanted {
+                return Err(self.damaged(self.number, "the log ends before what was durable"));
+            }
+            let payload = (BLOCK_HEADER + skip) as usize..(BLOCK_HEADER + wanted) as usize;
+            self.chunk.extend(&block[payload]);
+            return Ok(());
         }
         let payload = (BLOCK_HEADER + skip) as usize..(BLOCK_HEADER + used) as usize;
         self.chunk.extend(&block[payload]);
@@ -323,6 +345,15 @@ where
     fn no_group(&self, at: usize) -> RedoError {
         let lsn = self.chunk.lsn_at(at);
         self.damaged(lsn.0 / BLOCK, format!("no group of redo begins at position {lsn}"))
+    }
+
+    /// Where the last whole group of a stretch ends.
+    pub(crate) fn finish_stretch(self) -> Result<Lsn> {
+        let goes_on = self.upto.is_some_and(|upto| self.number * BLOCK >= blocks_end(upto));
+        if self.end.is_some() || !goes_on {
+            return Err(self.damaged(self.number, "the log ends before what was durable"));
+        }
+        Ok(self.chunk.lsn_at(0))
     }
 
     fn finish(self) -> Result<ScanEnd> {

@@ -84,6 +84,8 @@ pub struct Tally {
     pub recovery_crashes: u64,
     /// Recoveries that were run to their end and compared.
     pub recoveries: u64,
+    /// Recoveries that did not read all of the log first.
+    pub with_contents: u64,
     /// Torn pages told of, where nothing was to keep pages from tearing.
     pub torn: u64,
     /// Operations done.
@@ -91,11 +93,18 @@ pub struct Tally {
 }
 
 impl Tally {
+    pub(crate) fn count_recovery(&mut self, db: &Db) {
+        self.recoveries += 1;
+        let report = db.recovery_report();
+        self.with_contents += u64::from(report.is_some_and(|r| r.read_bytes < r.redo_bytes()));
+    }
+
     /// Adds another one.
     pub fn add(&mut self, other: &Tally) {
         self.crashes += other.crashes;
         self.recovery_crashes += other.recovery_crashes;
         self.recoveries += other.recoveries;
+        self.with_contents += other.with_contents;
         self.torn += other.torn;
         self.ops += other.ops;
     }
@@ -176,7 +185,7 @@ impl Scenario {
                     return Ok(tally);
                 }
                 Ok(Tried::Recovered(next, _, after)) => {
-                    tally.recoveries += 1;
+                    tally.count_recovery(&next);
                     drop(player_left.stop());
                     (db, model, volume) = (next, after, found);
                 }

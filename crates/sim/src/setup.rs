@@ -23,7 +23,7 @@ pub enum Planted {
 
 impl Planted {
     /// All of them, with the names that the command line takes.
-    pub const ALL: [(&'static str, Planted); 21] = [
+    pub const ALL: [(&'static str, Planted); 24] = [
         ("nothing", Planted::Nothing),
         ("skip-log-gate", Planted::SkipLogGate),
         ("torn-pages", Planted::TornPages),
@@ -44,6 +44,9 @@ impl Planted {
         ("drop-not-locked", Planted::Txn(PlantedBug::DropNotLocked)),
         ("forgotten-too-soon", Planted::Txn(PlantedBug::ForgottenTooSoon)),
         ("owed-forgotten", Planted::Txn(PlantedBug::OwedForgotten)),
+        ("contents-lack-part", Planted::Txn(PlantedBug::ContentsLackPart)),
+        ("contents-lack-open", Planted::Txn(PlantedBug::ContentsLackOpen)),
+        ("contents-lack-ended", Planted::Txn(PlantedBug::ContentsLackEnded)),
         ("index-too-early", Planted::Txn(PlantedBug::IndexTooEarly)),
     ];
 }
@@ -63,6 +66,8 @@ pub struct Setup {
     pub torn_before: bool,
     /// Memory for versions, in bytes; the engine's own measure when 0.
     pub versions_bytes: u64,
+    /// Bytes of log in a stretch whose contents are written down; nothing is when 0.
+    pub contents_bytes: u64,
     /// What is wrong on purpose.
     pub planted: Planted,
 }
@@ -78,6 +83,7 @@ impl Setup {
             doublewrite: DoubleWriteConfig { mode: DoubleWriteMode::On, files: 2, pages: 16 },
             torn_before: false,
             versions_bytes: 0,
+            contents_bytes: 4_000,
             planted: Planted::Nothing,
         }
     }
@@ -103,6 +109,7 @@ impl Setup {
             torn_before: false,
             // Mostly so little that snapshots of a few dozen transactions are old.
             versions_bytes: *random.choice(&[0, 2_000, 4_000, 20_000]).unwrap_or(&0),
+            contents_bytes: *random.choice(&[0, 1_000, 3_000, 20_000]).unwrap_or(&0),
             planted,
         }
     }
@@ -148,6 +155,7 @@ impl Setup {
             background: Background::Manual,
             pages_max: 1 << 16,
             versions_max_bytes: (self.versions_bytes > 0).then_some(self.versions_bytes),
+            contents_bytes: (self.contents_bytes > 0).then_some(self.contents_bytes),
             skip_log_gate: self.planted == Planted::SkipLogGate,
             planted: match self.planted {
                 Planted::Txn(bug) => bug,

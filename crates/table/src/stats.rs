@@ -156,12 +156,14 @@ impl Sample {
 
 impl RawTable {
     /// Samples all trees of the table by walking them once, and keeps the result in the catalog.
-    /// Returns the number of rows met.
+    /// Returns the number of rows met, as open transactions have left them.
     ///
     /// # Errors
     /// [`Error::Store`].
     pub fn analyze(&self) -> Result<u64, Error> {
-        let options = TxnOptions { isolation: Isolation::ReadCommitted, ..TxnOptions::default() };
+        // What is not committed counts: an insert as a row, a delete as none. So who keeps a count
+        // from here on adds to it what transactions do, and takes off what they take back.
+        let options = TxnOptions { isolation: Isolation::ReadUncommitted, ..TxnOptions::default() };
         let mut txn = self.shared.db.begin(options);
         self.lock_definition(&mut txn)?;
         let indexes = self.info.indexes.iter().zip(&self.indexes);
@@ -170,11 +172,11 @@ impl RawTable {
         let mut rows = 0;
         for (number, tree) in trees.chain([(self.info.tree, &self.primary)]) {
             let mut sample = Sample::new();
-            let mut cursor = tree.cursor();
-            let mut on = cursor.seek_first()?;
+            let mut cursor = txn.cursor(tree);
+            let mut on = cursor.seek_first(&mut txn)?;
             while on {
                 sample.add(cursor.key());
-                on = cursor.next()?;
+                on = cursor.next(&mut txn)?;
             }
             rows = sample.rows;
             txn.put(&self.shared.catalog, &self.sample_key(number), &sample.encode())?;

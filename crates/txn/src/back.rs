@@ -1,5 +1,7 @@
 //! Taking a transaction back, as a whole or to a savepoint, newest change first: what memory holds,
 //! then the pieces that it has stored.
+use weir_base::{PageNo, TreeId};
+use weir_btree::Tree;
 use weir_change::Header;
 
 use crate::error::TxnError;
@@ -10,6 +12,13 @@ use crate::stored::{self, Piece};
 use crate::undo::{UndoEntry, undo_one};
 use crate::work::{Undo, Work};
 
+/// So many pages of a tree are freed at once: little beside the log, and beside the time that who
+/// closes the database lets pass.
+const PART_PAGES: usize = 64;
+
+/// The piece of stored undo that was read last, and its number.
+pub(crate) type Read = Option<(u64, Piece)>;
+
 /// Takes back what `past` has done beyond its first `keep` changes. `goes_on`: it may change rows
 /// again.
 pub(crate) fn take_back(
@@ -19,21 +28,56 @@ pub(crate) fn take_back(
     goes_on: bool,
 ) -> Result<(), TxnError> {
     let mut read = None;
-    loop {
-        let mut work = past.work.lock();
-        if work.depth() <= keep {
-            return Ok(());
-        }
-        if let Some(undo) = work.undo.last().copied() {
-            newest_in_memory(w, past, &mut work, undo, goes_on)?;
-            continue;
-        }
+    while step_back(w, past, keep, goes_on, &mut read)? > 0 {}
+    Ok(())
+}
+
+/// A step of [`take_back`]. Returns what it was worth, in changes of rows; 0: nothing is left to
+/// take back.
+pub(crate) fn step_back(
+    w: &Writer,
+    past: &Past,
+    keep: usize,
+    goes_on: bool,
+    read: &mut Read,
+) -> Result<usize, TxnError> {
+    let mut work = past.work.lock();
+    if work.depth() <= keep {
+        return Ok(0);
+    }
+    let Some(undo) = work.undo.last().copied() else {
         drop(work);
         // What is stored may be more than the log has room for: taking it back waits for admission
         // as other changes do (TXN-4).
         w.admit_carried(past, ROW_BYTES)?;
-        newest_stored(w, past, &mut past.work.lock(), &mut read)?;
+        return newest_stored(w, past, &mut past.work.lock(), read);
+    };
+    if let Undo::Tree { tree, root } = undo
+        && free_part(w, past, tree, root)?
+    {
+        drop(work);
+        // So may a tree be, one that holds versions as a rule.
+        w.admit_carried(past, ROW_BYTES)?;
+        return Ok(PART_PAGES);
     }
+    newest_in_memory(w, past, &mut work, undo, goes_on)?;
+    Ok(1)
+}
+
+/// Frees some pages of a tree that the transaction has made. `false`: nothing is left of it. Until
+/// that is said as well, the log goes on naming the tree by its root, which is freed last: whenever
+/// a crash comes, what is left is found.
+fn free_part(w: &Writer, past: &Past, tree: TreeId, root: PageNo) -> Result<bool, TxnError> {
+    // BTREE-7
+    w.env().pool.log().check()?;
+    let header = Header { txn: Some(past.id()), ..Header::default() };
+    let tree = Tree::at(w.env().clone(), tree, root);
+    for _ in 0..PART_PAGES {
+        if !tree.free_next(header, &mut |_| Ok(()))? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn newest_in_memory(
@@ -69,12 +113,13 @@ fn newest_stored(
     w: &Writer,
     past: &Past,
     work: &mut Work,
-    read: &mut Option<(u64, Piece)>,
-) -> Result<(), TxnError> {
-    let Some(top) = work.pieces.last() else { return Ok(()) };
+    read: &mut Read,
+) -> Result<usize, TxnError> {
+    let Some(top) = work.pieces.last() else { return Ok(1) };
     if top.entries == 0 {
         // Older changes than its own are taken back: what those left to do is nothing any more.
-        return free_newest(w, past, work);
+        free_newest(w, past, work)?;
+        return Ok(1);
     }
     if read.as_ref().is_none_or(|(mark, _)| *mark != top.mark) {
         let piece = stored::read(w.env(), &top)?;
@@ -83,10 +128,15 @@ fn newest_stored(
     if let Some((_, piece)) = read
         && let Some(entry) = piece.undo.get(top.entries as usize - 1)
     {
+        if let UndoEntry::Tree { tree, root } = entry
+            && free_part(w, past, *tree, *root)?
+        {
+            return Ok(PART_PAGES);
+        }
         undo_entry(w, past, work, entry)?;
     }
     work.pieces.entry_undone();
-    Ok(())
+    Ok(1)
 }
 
 /// Not admitted (TXN-4): what memory holds of undo is little, and holds the checkpoint that

@@ -1,8 +1,14 @@
 //! A gate for writes that keep no older version: they may pass while nobody holds a snapshot, and
-//! the first snapshot waits for those inside. Each thread counts itself in a line of its own.
+//! the first snapshot waits for those inside. Each thread counts itself in a line of its own. Who
+//! makes room for the row, or joins leaves behind it, is outside meanwhile: that may take long.
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 const LINES: usize = 16;
+
+/// Who closes looks so often whether somebody is inside before it sleeps between looks.
+const LOOKS_AWAKE: u32 = 300;
+const NAP: Duration = Duration::from_micros(200);
 
 #[repr(align(128))]
 #[derive(Default)]
@@ -51,10 +57,17 @@ impl Gate {
     /// Closes the gate (once more) and waits until nobody is inside. Must not be called inside.
     pub(crate) fn close(&self) {
         self.closed.fetch_add(1, Ordering::SeqCst);
+        let mut looks = 0;
         for line in &self.lines {
-            // A few microseconds at most: who is inside holds a leaf and only adds to the log.
             while line.0.load(Ordering::SeqCst) != 0 {
-                std::thread::yield_now();
+                // Microseconds as a rule: who is inside holds a leaf and only adds to the log. But
+                // there it waits for room as long as the device does not answer.
+                if looks < LOOKS_AWAKE {
+                    looks += 1;
+                    std::thread::yield_now();
+                } else {
+                    std::thread::sleep(NAP);
+                }
             }
         }
     }
@@ -96,5 +109,31 @@ mod tests {
             }
         });
         assert!(!gate.is_closed());
+    }
+
+    /// Nanoseconds that this thread has had a processor.
+    #[cfg(target_os = "linux")]
+    fn on_processor_ns() -> Option<u64> {
+        let stat = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+        stat.split_whitespace().next()?.parse().ok()
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn who_closes_sleeps_while_somebody_is_inside_for_long() {
+        let gate = Gate::default();
+        let inside = gate.enter();
+        let used = std::thread::scope(|scope| {
+            let closer = scope.spawn(|| {
+                let before = on_processor_ns();
+                gate.close();
+                Some(on_processor_ns()? - before?)
+            });
+            std::thread::sleep(std::time::Duration::from_millis(800));
+            drop(inside);
+            closer.join().expect("closed")
+        });
+        // `None` where the system does not count.
+        assert!(used.is_none_or(|ns| ns < 80_000_000), "{used:?} of 800 ms");
     }
 }

@@ -37,4 +37,10 @@ pub enum PlantedBug {
     ForgottenTooSoon,
     /// The checkpoint does not wait for pages that are owed redo.
     OwedForgotten,
+    /// What is written down of a stretch of the log lacks a part in which a page was changed.
+    ContentsLackPart,
+    /// It lacks who was under way.
+    ContentsLackOpen,
+    /// It lacks who has come to an end.
+    ContentsLackEnded,
 }

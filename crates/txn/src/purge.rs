@@ -91,8 +91,8 @@ impl Writer {
         };
         // Little is not admitted, as a rollback is not (TXN-4); much waits like other changes.
         let mut go_on = |bytes| loop {
-            if is_heavy && self.has_quit() {
-                return Err(TreeError::Stopped("the database is being closed".into()));
+            if is_heavy {
+                self.check_quit()?;
             }
             self.repeat_todo(past, &todo)?;
             if !is_heavy || self.try_admit(bytes)? {
@@ -216,13 +216,15 @@ impl Writer {
     }
 
     /// Waits for admission, and carries the transaction forward meanwhile: what it waits for may be
-    /// that the checkpoint moves on (TXN-4).
+    /// that the checkpoint moves on (TXN-4). Nobody waits once the engine quits: who would let
+    /// him on is gone then.
     pub(crate) fn admit_carried(&self, past: &Past, bytes: u64) -> Result<(), TxnError> {
         loop {
             self.carry_forward(past)?;
             if self.try_admit(bytes)? {
                 return Ok(());
             }
+            self.check_quit()?;
         }
     }
 

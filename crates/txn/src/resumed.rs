@@ -1,15 +1,16 @@
 //! What recovery finds of transactions that the log shows no end of, and what becomes of it: those
 //! that committed are completed and losers are taken back, both in the background, in steps, while
 //! the database is open. Their rows stay theirs until then.
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use weir_base::{PageNo, TreeId, TxnId};
 use weir_btree::{Tree, TreeError};
 use weir_change::FlipsBuf;
 use weir_page::{Flags, Stamp};
 
-use crate::back::take_back;
+use crate::back::step_back;
 use crate::cleanup::Todo;
 use crate::error::TxnError;
 use crate::kept;
@@ -62,6 +63,10 @@ pub struct Unfinished {
     pub todo: Vec<Todo>,
 }
 
+/// How long who opens the database waits for the thread that is at the losers as well: longer than
+/// for its turn only when that one waits itself.
+const TURN: Duration = Duration::from_millis(50);
+
 impl Writer {
     /// Takes over a transaction that recovery has found. Returns a prepared one; the others are
     /// left to [`Writer::tidy`].
@@ -110,14 +115,14 @@ impl Writer {
             // Nothing of it would be carried forward: it must not hold the log until its turn.
             self.registry().unpin(&past);
         }
-        let is_long = work.frees_tree();
+        let is_last = work.frees_tree();
         drop(work);
         let txn = Txn::resumed(past, Isolation::ReadCommitted);
         if prepared {
             return Ok(Some(txn));
         }
         let mut losers = self.losers.lock();
-        if is_long {
+        if is_last {
             losers.push_back(txn)
         } else {
             losers.push_front(txn)
@@ -179,13 +184,17 @@ impl Writer {
         Ok(tree.get_inline(key, &mut value)?.map(|head| (head.flags, head.stamp, value)))
     }
 
-    /// A step of the background work that may take long: takes back at most `rows` changes of a
-    /// loser, or completes one transaction. `false`: there is nothing to do.
+    /// A step of the background work that may take long: takes back about `rows` changes of a
+    /// loser, or frees as many pages of a tree that it has made, or completes one transaction.
+    /// `false`: there is nothing to do, or the engine quits.
     ///
     /// # Errors
     /// [`TxnError`]; the next opening goes on.
     pub fn tidy(&self, rows: usize) -> Result<bool, TxnError> {
-        let taken_back = self.tidy_loser(rows);
+        if self.has_quit() {
+            return Ok(false);
+        }
+        let taken_back = self.tidy_loser(&mut self.losers.lock(), rows);
         if matches!(taken_back, Ok(true)) {
             return taken_back;
         }
@@ -195,16 +204,34 @@ impl Writer {
         if did { Ok(true) } else { taken_back }
     }
 
-    /// `false`: there is no loser. One that fails goes behind the others.
-    fn tidy_loser(&self, rows: usize) -> Result<bool, TxnError> {
-        let mut losers = self.losers.lock();
+    /// As [`Writer::tidy`], for who opens the database: only of losers whose rows others may meet.
+    /// Those come first. `false`: there is none, or another thread is long at one.
+    ///
+    /// # Errors
+    /// As [`Writer::tidy`].
+    pub fn tidy_first(&self, rows: usize) -> Result<bool, TxnError> {
+        let Some(mut losers) = self.losers.try_lock_for(TURN) else { return Ok(false) };
+        let past = losers.front().and_then(Txn::past);
+        if past.is_none_or(|past| past.work.lock().frees_tree()) {
+            return Ok(false);
+        }
+        self.tidy_loser(&mut losers, rows)
+    }
+
+    /// `false`: there is no loser. One that fails goes behind the others, as does one of which only
+    /// a tree is left to free: for that nobody waits.
+    fn tidy_loser(&self, losers: &mut VecDeque<Txn>, rows: usize) -> Result<bool, TxnError> {
         let Some(txn) = losers.front_mut() else { return Ok(false) };
         match self.take_back_some(txn, rows) {
             Ok(true) => {
                 losers.pop_front();
                 self.losers_left.fetch_sub(1, Ordering::SeqCst);
             }
-            Ok(false) => {}
+            Ok(false) => {
+                if txn.past().is_some_and(|past| past.work.lock().frees_tree()) {
+                    losers.rotate_left(1);
+                }
+            }
             Err(e) => {
                 // It is tried again as a whole.
                 txn.over = false;
@@ -218,23 +245,22 @@ impl Writer {
     /// Whether the whole loser has been taken back now.
     fn take_back_some(&self, txn: &mut Txn, rows: usize) -> Result<bool, TxnError> {
         if let Some(past) = txn.past().cloned() {
-            let depth = past.work.lock().depth();
-            take_back(self, &past, depth.saturating_sub(rows), false)?;
-            if depth > rows {
+            let (mut did, mut read) = (0, None);
+            while did < rows {
+                match step_back(self, &past, 0, false, &mut read)? {
+                    0 => break,
+                    more => did += more,
+                }
+                if self.has_quit() {
+                    return Ok(false);
+                }
+            }
+            if past.work.lock().depth() > 0 {
                 return Ok(false);
             }
         }
         txn.rollback(self)?;
         Ok(true)
-    }
-
-    /// Whether the next loser is taken back in steps of bounded length: not one whose tree is to be
-    /// freed, an archive of versions as a rule, which may be of any size. Those come last.
-    #[must_use]
-    pub fn has_quick_loser(&self) -> bool {
-        let losers = self.losers.lock();
-        let past = losers.front().and_then(Txn::past);
-        past.is_some_and(|past| !past.work.lock().frees_tree())
     }
 
     /// How many transactions recovery has left to be taken back.

@@ -1,4 +1,5 @@
 //! Running writes: one row as one group of the log, or a batch under a transaction of its own.
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -176,6 +177,13 @@ impl Writer {
         self.quits.load(Ordering::Relaxed)
     }
 
+    pub(crate) fn check_quit(&self) -> Result<(), TreeError> {
+        if !self.has_quit() {
+            return Ok(());
+        }
+        Err(TreeError::Stopped("the database is being closed".into()))
+    }
+
     /// With a bug, for the simulator to find.
     #[doc(hidden)]
     #[must_use]
@@ -332,19 +340,22 @@ impl Writer {
         self.admit(ROW_BYTES + (key.len() + value_len) as u64)?;
         let id = self.registry.number();
         let header = Header { txn: Some(id), commits: true, ..Header::default() };
-        let (mut inside, mut refused) = (None, false);
-        let written = tree.write(key, &Change::single(header), &mut |row| {
-            if inside.is_none() {
-                inside = self.registry.gate.enter();
-            }
-            refused = inside.is_none()
+        let (inside, mut refused) = (Cell::new(None), false);
+        let mut decide = |row: Option<Row<'_>>| {
+            let entered = self.registry.gate.enter();
+            refused = entered.is_none()
                 // TXN-1
                 || row.is_some_and(|r| self.registry.is_open(r.stamp.writer))
                 // What it leaves to be freed is for a transaction with a name.
                 || row.is_some_and(|r| r.flags.overflow)
                 || self.locks.blocks(id, tree.id(), key, Kind::Exclusive);
+            inside.set(entered);
             if refused { Action::Nothing } else { decide(row) }
-        })?;
+        };
+        // Nobody's snapshot waits while the tree does.
+        let mut lets_go = || drop(inside.take());
+        let change = Change::single(header);
+        let written = tree.write_telling(key, &change, None, &mut decide, &mut lets_go)?;
         drop(inside);
         Ok(if refused { One::Refused } else { One::Done(written.span.map(|span| span.end)) })
     }

@@ -188,12 +188,9 @@ pub(crate) fn undo_one(
             Some(tree) => restore_bits(&tree, key, header, (*flags, *stamp, flips), is_purged)?,
             None => false,
         },
-        // Its rows have been taken out again; not so the pages that they needed. Freed already,
-        // when a crash comes between: then the root is, or is another tree's.
-        UndoEntry::Tree { tree, root } => {
-            Tree::at(env.clone(), *tree, *root).free_all(header, &mut |_| Ok(()))?;
-            false
-        }
+        // Its pages have been freed before this (`back.rs`). When a crash comes between, its root
+        // is free, or another tree's.
+        UndoEntry::Tree { .. } => false,
         UndoEntry::Pages { first, count, notes } => {
             let pages: Vec<PageNo> = (first.0..first.0 + count).map(PageNo).collect();
             let mut group = Group::begin(header);

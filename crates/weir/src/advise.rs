@@ -13,6 +13,7 @@ use weir_device::Volume;
 
 use crate::db::Db;
 use crate::engine::Engine;
+use crate::open::RecoveryReport;
 use crate::workers::Site;
 
 /// The file that keeps what was observed when the database was closed.
@@ -220,8 +221,10 @@ impl Engine {
     /// Log read back in a second, as was measured when a database was opened after a crash: this
     /// time, or earlier.
     pub(crate) fn read_back_bytes_per_second(&self) -> Option<u64> {
-        let now = self.report.filter(|report| report.redo_bytes() > 1 << 20).map(|report| {
-            (report.redo_bytes() as f64 * 1e6 / report.total_micros.max(1) as f64) as u64
+        // Where only the end of the log was read, little was measured.
+        let whole = |report: &RecoveryReport| report.read_bytes == report.redo_bytes();
+        let now = self.report.filter(|r| whole(r) && r.read_bytes > 1 << 20).map(|report| {
+            (report.read_bytes as f64 * 1e6 / report.total_micros.max(1) as f64) as u64
         });
         let before = || Observed::read(&self.volume).map(|kept| kept.recovery_bytes_per_second);
         now.or_else(before).filter(|&rate| rate > 0)

@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use weir_base::{PageNo, TreeId, TxnId};
-use weir_btree::{Cursor, Env, Tree as RawTree};
+use weir_btree::{Cursor, Env, Tree as RawTree, TreeError};
 use weir_txn::{Intent, Kind, Looker, RowCursor, Savepoint, Txn, TxnError, View};
 
-use crate::engine::Engine;
+use crate::engine::{CATALOG_ROOT, Engine};
 use crate::error::Error;
 
 const NAME_BYTES_MAX: usize = 255;
+const MALFORMED: &str = "an entry of the catalog is malformed";
 
 fn encode(id: TreeId, root: PageNo) -> [u8; 8] {
     let mut out = [0; 8];
@@ -36,7 +37,7 @@ fn check_name(name: &str) -> Result<(), Error> {
 }
 
 /// All trees that a catalog names, also those whose name's removal is not over: each once.
-fn trees(catalog: &RawTree) -> Result<Vec<(String, RawTree)>, Error> {
+fn trees(catalog: &RawTree) -> Result<Vec<(String, RawTree)>, TreeError> {
     let mut cursor = Cursor::with_marked(catalog.clone());
     let (mut trees, mut known) = (Vec::new(), BTreeSet::new());
     let mut value = Vec::new();
@@ -47,7 +48,11 @@ fn trees(catalog: &RawTree) -> Result<Vec<(String, RawTree)>, Error> {
         // A mark that was put back holds no bytes any more.
         let is_empty = head.is_some_and(|head| head.flags.deleted) && value.is_empty();
         if head.is_some() && !is_empty {
-            let (id, root) = entry(&value)?;
+            let (id, root) = decode(&value).ok_or_else(|| TreeError::Damaged {
+                tree: catalog.id(),
+                page: CATALOG_ROOT,
+                what: MALFORMED.into(),
+            })?;
             // Its old name and its new one, while it is being renamed.
             if known.insert(id) {
                 trees.push((name, RawTree::at(catalog.env().clone(), id, root)));
@@ -63,9 +68,7 @@ pub(crate) fn tree_by_id(catalog: &RawTree, id: TreeId) -> Result<Option<RawTree
     if id == catalog.id() {
         return Ok(Some(catalog.clone()));
     }
-    let trees = trees(catalog).map_err(|e| {
-        TxnError::Tree(weir_btree::TreeError::Stopped(format!("reading the catalog: {e}")))
-    })?;
+    let trees = trees(catalog)?;
     Ok(trees.into_iter().map(|(_, tree)| tree).find(|tree| tree.id() == id))
 }
 
@@ -75,7 +78,7 @@ pub(crate) fn named_by(env: &Arc<Env>, value: &[u8]) -> Option<RawTree> {
 }
 
 fn entry(value: &[u8]) -> Result<(TreeId, PageNo), Error> {
-    decode(value).ok_or_else(|| Error::Damaged("an entry of the catalog is malformed".into()))
+    decode(value).ok_or_else(|| Error::Damaged(MALFORMED.into()))
 }
 
 impl Engine {
@@ -115,7 +118,7 @@ impl Engine {
 
     /// All trees, also those that open transactions have made or dropped: name and tree.
     pub(crate) fn trees(&self) -> Result<Vec<(String, RawTree)>, Error> {
-        trees(&self.catalog)
+        Ok(trees(&self.catalog)?)
     }
 
     /// Makes a tree and its name, in a transaction.

@@ -69,6 +69,10 @@ pub struct Config {
     /// eighth of the pool.
     #[doc(hidden)]
     pub versions_max_bytes: Option<u64>,
+    /// For tests: bytes of log in a stretch whose contents are written down, with nothing left out
+    /// for being young.
+    #[doc(hidden)]
+    pub contents_bytes: Option<u64>,
     /// As `skip_log_gate`, in transactions.
     #[doc(hidden)]
     pub planted: weir_txn::PlantedBug,
@@ -89,6 +93,7 @@ impl Default for Config {
             skip_log_gate: false,
             lab: None,
             versions_max_bytes: None,
+            contents_bytes: None,
             planted: weir_txn::PlantedBug::Nothing,
         }
     }

@@ -44,6 +44,7 @@ fn is_ours(name: &str) -> bool {
         || name == "pages"
         || name == crate::advise::FILE
         || name == crate::warm::FILE
+        || name == crate::contents::FILE
         || name.starts_with("redo-")
         || name.starts_with("doublewrite-")
 }

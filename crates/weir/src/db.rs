@@ -210,6 +210,7 @@ impl Db {
         self.engine.writer.tend()?;
         self.engine.writer.tidy(TIDY_ROWS)?;
         self.engine.checkpointer.pump()?;
+        self.engine.contents.step();
         self.engine.warm.step();
         self.engine.warm.keep_if_due();
         Ok(())

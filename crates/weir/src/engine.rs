@@ -11,14 +11,15 @@ use weir_device::Volume;
 use weir_pool::Pool;
 use weir_redo::{Durability, Log};
 use weir_space::Space;
-use weir_txn::{Registry, Writer, Xid};
+use weir_txn::{Registry, TxnError, Writer, Xid};
 
 use crate::advise::Observed;
 use crate::config::{Background, Config};
+use crate::contents::Contents;
 use crate::error::Error;
 use crate::open::RecoveryReport;
 use crate::warm::Warm;
-use crate::workers::Workers;
+use crate::workers::{REDO_PAGES, Workers};
 
 /// The catalog's tree and its root: the first page behind the first map page.
 pub(crate) const CATALOG_TREE: TreeId = TreeId(1);
@@ -45,6 +46,7 @@ pub(crate) struct Engine {
     /// What was observed last while enough was going on.
     pub(crate) seen: Arc<Mutex<Option<Observed>>>,
     pub(crate) warm: Arc<Warm>,
+    pub(crate) contents: Arc<Contents>,
     pub(crate) workers: Mutex<Option<Workers>>,
     pub(crate) closed: AtomicBool,
 }
@@ -98,19 +100,19 @@ impl Engine {
         self.pool.halted().or_else(|| self.checkpointer.admission().stopped())
     }
 
-    /// Does background work that may take long, for about so long, while there is some of which
-    /// `is_wanted`.
-    pub(crate) fn tidy_for(&self, micros: u64, is_wanted: impl Fn(&Writer) -> bool) {
+    /// Does background work that may take long, for about so long, in such steps, while there are
+    /// any.
+    pub(crate) fn tidy_for(&self, micros: u64, step: Tidy) {
         let until = self.clock.now_micros() + micros;
-        let more = || self.clock.now_micros() < until && is_wanted(&self.writer);
-        while more() && self.writer.tidy(TIDY_ROWS).is_ok_and(|did| did) {}
+        let more = || self.clock.now_micros() < until;
+        while more() && step(&self.writer, TIDY_ROWS).is_ok_and(|did| did) {}
     }
 
     /// Gives the background work that may take long some time to be done: the next opening finds
     /// everything in order then.
     fn tidy_at_close(&self) {
         if self.workers.lock().is_none() {
-            return self.tidy_for(TIDY_AT_CLOSE_MICROS, |_| true);
+            return self.tidy_for(TIDY_AT_CLOSE_MICROS, Writer::tidy);
         }
         // Its thread can be told to quit in the middle of a long step; this one could not.
         let until = self.clock.now_micros() + TIDY_AT_CLOSE_MICROS;
@@ -157,6 +159,8 @@ impl Engine {
 
     /// Writes all pages, and marks the database as closed in order if nobody has anything open.
     fn write_all(&self) -> Result<(), Error> {
+        // In the order of the log and of the disk, not in that in which they are written.
+        while self.pool.bring_owed(REDO_PAGES)? {}
         for _ in 0..FLUSHES_MAX {
             self.log.flush(Durability::Synced)?;
             self.checkpointer.flush_all()?;
@@ -178,6 +182,9 @@ impl Engine {
         Ok(())
     }
 }
+
+/// A step of background work of this size. `false`: there is nothing to do.
+type Tidy = fn(&Writer, usize) -> Result<bool, TxnError>;
 
 /// So many changes of a loser are taken back in one step.
 pub(crate) const TIDY_ROWS: usize = 256;

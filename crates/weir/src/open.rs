@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use parking_lot::Mutex;
-use weir_base::{Clock, DbId, Lsn, TreeId};
+use weir_base::{Clock, DbId, Lsn, TreeId, TxnId};
 use weir_btree::{Env, Tree as RawTree};
 use weir_checkpoint::{Checkpointer, Control, ControlFile};
 use weir_device::Volume;
 use weir_pool::{InPlaceStore, Pool, PoolConfig};
 use weir_recovery::{
-    Analysis, Collected, LogFound, Outcome, Phase, Progress, Refusal, collect, judge, owe,
-    unfinished,
+    Analysis, Collected, Left, LogFound, Outcome, Phase, Progress, Refusal, Stretch, collect,
+    judge, owe, unfinished,
 };
 use weir_redo::{Log, LogConfig, RedoError};
 use weir_space::Space;
@@ -19,6 +19,7 @@ use weir_txn::{Fate, Registry, Writer};
 
 use crate::catalog::{named_by, tree_by_id};
 use crate::config::{Background, Config};
+use crate::contents::{Contents, Found};
 use crate::create::prepare;
 use crate::engine::{
     CATALOG_ROOT, CATALOG_TREE, Engine, Helper, TIDY_AT_OPEN_MICROS, admit, try_admit,
@@ -39,6 +40,9 @@ pub struct RecoveryReport {
     pub to: Lsn,
     /// Pages torn by the crash, put right from the doublewrite area.
     pub pages_repaired: u64,
+    /// Bytes of log that were read: what else lies behind the checkpoint is read where somebody
+    /// needs it.
+    pub read_bytes: u64,
     /// Pages that the log may be ahead of: brought forward when they are first used, or by and by.
     pub owed_pages: u64,
     /// Committed transactions whose cleaning up was completed.
@@ -54,7 +58,7 @@ pub struct RecoveryReport {
 }
 
 impl RecoveryReport {
-    /// Bytes of log that were read.
+    /// Bytes of log behind the checkpoint.
     #[must_use]
     pub fn redo_bytes(&self) -> u64 {
         self.to.bytes_since(self.from)
@@ -106,7 +110,8 @@ pub(crate) fn open(
             progress(&p);
         }
     };
-    let collected = read_log(&volume, &was, &tell)?;
+    let mut found = if was.clean { Found::default() } else { Found::read(&*volume, was.db) };
+    let collected = read_log(&volume, &was, std::mem::take(&mut found.stretches), &tell)?;
     let scanned = clock.now_micros();
     let to = collected.end.end;
     let log =
@@ -126,16 +131,22 @@ pub(crate) fn open(
         })
         .map_err(|e| Error::io("writing the control file", e))?;
     let forgotten = config.planted == weir_txn::PlantedBug::OwedForgotten;
-    let (analysis, owed_pages) = owe(collected, &pool, forgotten);
+    let read_bytes = collected.read_bytes;
+    let Left { analysis, indexer, owed_pages } = owe(collected, &pool, forgotten);
+    let contents =
+        Contents::new(volume.clone(), was.db, pool.log().clone(), found, indexer, &config);
     let mut report = RecoveryReport {
         from: was.checkpoint,
         to,
         pages_repaired: repair.repaired,
+        read_bytes,
         owed_pages,
         scan_micros: scanned - began,
         ..RecoveryReport::default()
     };
-    let mut engine = assemble(volume, config, clock.clone(), control, pool, &was, &analysis)?;
+    let next = (was.next_txn.max(analysis.next_txn), was.next_tree.max(analysis.next_tree));
+    let opened = Opened { volume, control, pool, contents, next };
+    let mut engine = assemble(opened, config, clock.clone())?;
     engine.bound_recovery(None);
     let site = engine.site();
     settle_open(&engine, analysis, &tell, &mut report)?;
@@ -145,7 +156,7 @@ pub(crate) fn open(
         engine.pool.set_manual(false);
         *engine.workers.lock() = Some(Workers::start(&site)?);
         // Most losers are small: whoever comes now does not even meet their rows.
-        engine.tidy_for(TIDY_AT_OPEN_MICROS, Writer::has_quick_loser);
+        engine.tidy_for(TIDY_AT_OPEN_MICROS, Writer::tidy_first);
     }
     Ok(Arc::new(engine))
 }
@@ -160,9 +171,10 @@ fn control_error(e: std::io::Error) -> Error {
 fn read_log(
     volume: &Arc<dyn Volume>,
     was: &Control,
+    contents: Vec<Stretch>,
     tell: &dyn Fn(Progress),
 ) -> Result<Collected, Error> {
-    let read = collect(&**volume, was.db, was.checkpoint, &mut |p| tell(p));
+    let read = collect(&**volume, was.db, was.checkpoint, contents, &mut |p| tell(p));
     let found = match &read {
         Ok(collected) => LogFound::EndsAt(collected.end.end.max(was.checkpoint)),
         Err(RedoError::Damaged { .. }) => LogFound::Damaged,
@@ -186,21 +198,24 @@ fn read_log(
     }
 }
 
-fn assemble(
+/// The files of a database, open, and the log read.
+struct Opened {
     volume: Arc<dyn Volume>,
-    config: Config,
-    clock: Arc<dyn Clock>,
     control: ControlFile,
     pool: Arc<Pool>,
-    was: &Control,
-    analysis: &Analysis,
-) -> Result<Engine, Error> {
+    contents: Contents,
+    /// The next numbers of transactions and trees.
+    next: (TxnId, TreeId),
+}
+
+fn assemble(opened: Opened, config: Config, clock: Arc<dyn Clock>) -> Result<Engine, Error> {
+    let Opened { volume, control, pool, contents, next: (next_txn, next_tree) } = opened;
+    let db = control.get().db;
     let log = pool.log().clone();
     let control = Arc::new(control);
     let space = Arc::new(Space::open(pool.clone(), config.pages_max)?);
     let env = Arc::new(Env { pool: pool.clone(), space: space.clone() });
-    let registry = Arc::new(Registry::new(was.next_txn.max(analysis.next_txn)));
-    let next_tree = was.next_tree.max(analysis.next_tree);
+    let registry = Arc::new(Registry::new(next_txn));
     let next_tree = Arc::new(AtomicU32::new(next_tree.0));
     let held = {
         let registry = registry.clone();
@@ -259,7 +274,7 @@ fn assemble(
         move |tree, row: &[u8]| if tree == CATALOG_TREE { named_by(&env, row) } else { None }
     };
     writer.find_trees_by(Box::new(by_id), Box::new(by_row));
-    let warm = Warm::new(volume.clone(), was.db, pool.clone(), space.clone(), clock.clone());
+    let warm = Warm::new(volume.clone(), db, pool.clone(), space.clone(), clock.clone());
     Ok(Engine {
         volume,
         config,
@@ -278,6 +293,7 @@ fn assemble(
         report: None,
         seen: Arc::default(),
         warm: Arc::new(warm),
+        contents: Arc::new(contents),
         workers: Mutex::new(None),
         closed: AtomicBool::new(false),
     })
@@ -322,6 +338,7 @@ impl Engine {
             writer: self.writer.clone(),
             seen: self.seen.clone(),
             warm: self.warm.clone(),
+            contents: self.contents.clone(),
             redo_threads: self.redo_threads(),
         }
     }

@@ -101,6 +101,15 @@ impl Txn {
         Ok(())
     }
 
+    /// How something went that may have waited for a lock. If a deadlock has ended the transaction
+    /// in the middle of a statement, the statement holds back no cleaning.
+    pub(crate) fn told<T>(&mut self, done: Result<T, impl Into<Error>>) -> Result<T, Error> {
+        if self.raw.is_over() {
+            self.statement = None;
+        }
+        done.map_err(|e| self.engine.failed(e.into()))
+    }
+
     fn owns(&self, tree: &Tree) -> bool {
         Arc::ptr_eq(&self.engine, &tree.engine)
     }
@@ -203,7 +212,7 @@ impl Txn {
             return Ok(self.engine.writer.read(&tree.raw, key, own, view, out)?);
         }
         let found = self.raw.get(&self.engine.writer, &tree.raw, key, out);
-        found.map_err(|e| self.engine.failed(e.into()))
+        self.told(found)
     }
 
     /// Locks the key for this transaction alone, whether or not a row is there, and reads the row
@@ -280,7 +289,7 @@ impl Txn {
         self.engine.check_open()?;
         self.check_owns(tree)?;
         let found = self.raw.get_locked(&self.engine.writer, &tree.raw, key, kind, out);
-        found.map_err(|e| self.engine.failed(e.into()))
+        self.told(found)
     }
 
     /// Inserts a row or replaces its value.
@@ -327,7 +336,7 @@ impl Txn {
         self.engine.check_open()?;
         self.check_owns(tree)?;
         let changed = self.raw.change(&self.engine.writer, &tree.raw, key, intent);
-        changed.map_err(|e| self.engine.failed(e.into()))
+        self.told(changed)
     }
 
     /// The tree of this name, `None` when there is none: as committed now, or made by this
@@ -346,7 +355,8 @@ impl Txn {
     /// [`Error::Name`] when there is one of that name, or the name is not possible; as
     /// [`Txn::put`].
     pub fn create_tree(&mut self, name: &str) -> Result<Tree, Error> {
-        let raw = self.engine.make_tree(&mut self.raw, name)?;
+        let made = self.engine.make_tree(&mut self.raw, name);
+        let raw = self.told(made)?;
         Ok(Tree { engine: self.engine.clone(), raw })
     }
 
@@ -357,7 +367,8 @@ impl Txn {
     /// # Errors
     /// As [`Txn::put`]; the tree is not dropped, and may be locked.
     pub fn drop_tree(&mut self, name: &str) -> Result<bool, Error> {
-        self.engine.unmake_tree(&mut self.raw, name)
+        let dropped = self.engine.unmake_tree(&mut self.raw, name);
+        self.told(dropped)
     }
 
     /// Gives a tree another name, for others when this transaction commits. `false`: there was none
@@ -366,7 +377,8 @@ impl Txn {
     /// # Errors
     /// [`Error::Name`] when there is one of the new name; as [`Txn::put`].
     pub fn rename_tree(&mut self, from: &str, to: &str) -> Result<bool, Error> {
-        self.engine.rename_tree(&mut self.raw, from, to)
+        let renamed = self.engine.rename_tree(&mut self.raw, from, to);
+        self.told(renamed)
     }
 
     /// A cursor over the rows that the isolation level shows: at READ COMMITTED, those committed

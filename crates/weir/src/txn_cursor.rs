@@ -179,17 +179,17 @@ impl TxnCursor {
         match &mut self.walk {
             Walk::Locking(raw) => {
                 let engine = txn.engine.clone();
-                let (txn, w) = (&mut txn.raw, &engine.writer);
+                let (by, w) = (&mut txn.raw, &engine.writer);
                 let found = match to {
-                    To::Key(key) => raw.seek(txn, w, key),
-                    To::Before(key) => raw.seek_before(txn, w, key),
-                    To::First => raw.seek_first(txn, w),
-                    To::Last => raw.seek_last(txn, w),
-                    To::Next => raw.next(txn, w),
-                    To::Prev => raw.prev(txn, w),
-                    To::Again { down } => raw.insist(txn, w, down),
+                    To::Key(key) => raw.seek(by, w, key),
+                    To::Before(key) => raw.seek_before(by, w, key),
+                    To::First => raw.seek_first(by, w),
+                    To::Last => raw.seek_last(by, w),
+                    To::Next => raw.next(by, w),
+                    To::Prev => raw.prev(by, w),
+                    To::Again { down } => raw.insist(by, w, down),
                 };
-                found.map_err(|e| engine.failed(e.into()))
+                txn.told(found)
             }
             Walk::Plain(raw, snapshot) => {
                 let (by, from, end) = (looker(snapshot, txn), &self.from, self.to.as_deref());

@@ -8,16 +8,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use weir_base::{ALIGN, AlignedBuf, Clock, DbId, Lsn, PageNo, align_up, checksum};
-use weir_device::{BlockFile, Volume};
+use weir_base::{ALIGN, AlignedBuf, Clock, DbId, Lsn, PageNo};
+use weir_device::Volume;
 use weir_pool::{Pool, WarmList};
 use weir_space::Space;
 
+use crate::sealed::{HEAD_BYTES, Sealed, hint_file};
+
 /// The file that lists the pages.
 pub(crate) const FILE: &str = "warm";
-const MAGIC: u64 = u64::from_le_bytes(*b"WEIRWRM1");
-/// A checksum in 8 bytes, and as words: magic, database, length of what follows.
-const HEAD_BYTES: usize = 32;
+const SEALED: Sealed =
+    Sealed { magic: u64::from_le_bytes(*b"WEIRWRM1"), bytes_max: LIST_BYTES_MAX };
 /// A longer list is cut: closing must not take long.
 const LIST_BYTES_MAX: usize = (8 << 20) - HEAD_BYTES;
 /// Written in pieces of this size, so that others get their turn in between.
@@ -173,9 +174,10 @@ impl Warm {
         let file = self.volume.open(FILE).ok()?;
         let mut head = AlignedBuf::zeroed(ALIGN);
         file.read_at(0, &mut head).ok()?;
-        let mut bytes = AlignedBuf::zeroed(file_bytes(list_bytes(&head, self.db)?));
+        let list_bytes = SEALED.hint_bytes(&head, self.db)?;
+        let mut bytes = AlignedBuf::zeroed(Sealed::file_bytes(list_bytes));
         file.read_at(0, &mut bytes).ok()?;
-        WarmList::decode(unseal(&bytes, self.db)?, self.pool.store().pages())
+        WarmList::decode(SEALED.unseal(&bytes, self.db)?, self.pool.store().pages())
     }
 
     /// Writes the list if it is time, in pieces with pauses between.
@@ -222,8 +224,8 @@ impl Warm {
             let left = todo.iter().chain(&state.rest).copied();
             list.add_coldest(left.filter(|page| !self.pool.is_resident(*page)));
         }
-        let bytes = seal(&list.encode(LIST_BYTES_MAX), self.db);
-        let Ok(file) = self.file(bytes.len() as u64) else { return };
+        let bytes = SEALED.seal(&list.encode(LIST_BYTES_MAX), self.db);
+        let Ok(file) = hint_file(&*self.volume, FILE, bytes.len() as u64) else { return };
         for (offset, piece) in (0..).step_by(PIECE_BYTES).zip(bytes.chunks(PIECE_BYTES)) {
             let began = self.clock.now_micros();
             if file.write_at(offset, piece).is_err() {
@@ -233,63 +235,11 @@ impl Warm {
         }
         let _ = file.sync();
     }
-
-    /// The file, with room for so many bytes.
-    fn file(&self, bytes: u64) -> std::io::Result<Arc<dyn BlockFile>> {
-        if !self.volume.exists(FILE)? {
-            let file = self.volume.create(FILE, bytes)?;
-            let _ = self.volume.sync_directory();
-            return Ok(file);
-        }
-        let file = self.volume.open(FILE)?;
-        if file.len() < bytes {
-            file.grow(bytes)?;
-        }
-        Ok(file)
-    }
-}
-
-/// Bytes of the file that are read and written for a list of so many.
-fn file_bytes(list_bytes: usize) -> usize {
-    align_up((HEAD_BYTES + list_bytes) as u64) as usize
-}
-
-/// A list as the file has it.
-fn seal(list: &[u8], db: DbId) -> AlignedBuf {
-    let mut bytes = AlignedBuf::zeroed(file_bytes(list.len()));
-    let words = [MAGIC, db.0, list.len() as u64];
-    for (word, to) in words.iter().zip(bytes[8..HEAD_BYTES].chunks_exact_mut(8)) {
-        to.copy_from_slice(&word.to_le_bytes());
-    }
-    let end = HEAD_BYTES + list.len();
-    bytes[HEAD_BYTES..end].copy_from_slice(list);
-    let crc = checksum(&bytes[8..end]);
-    bytes[..4].copy_from_slice(&crc.to_le_bytes());
-    bytes
-}
-
-/// How long the list is of which a file's first bytes are these; `None` when it is not of this
-/// database or longer than one can be.
-fn list_bytes(head: &[u8], db: DbId) -> Option<usize> {
-    let word = |at: usize| Some(u64::from_le_bytes(head.get(at..at + 8)?.try_into().ok()?));
-    if word(8)? != MAGIC || word(16)? != db.0 {
-        return None;
-    }
-    usize::try_from(word(24)?).ok().filter(|&len| len <= LIST_BYTES_MAX)
-}
-
-/// The list in a file's bytes, if they were written whole.
-fn unseal(bytes: &[u8], db: DbId) -> Option<&[u8]> {
-    let end = HEAD_BYTES + list_bytes(bytes, db)?;
-    let crc = u32::from_le_bytes(bytes.get(..4)?.try_into().ok()?);
-    (checksum(bytes.get(8..end)?) == crc).then(|| &bytes[HEAD_BYTES..end])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const DB: DbId = DbId(77);
 
     #[test]
     fn a_batch_is_short_while_others_use_the_disk() {
@@ -308,32 +258,6 @@ mod tests {
         ];
         for (pages, took, is_busy, next, pause) in rows {
             assert_eq!(pace(pages, took, is_busy), (next, pause), "{pages} {took} {is_busy}");
-        }
-    }
-
-    #[test]
-    fn only_what_was_written_whole_and_here_is_read() {
-        let list: Vec<u8> = (0..9_000u32).map(|n| n as u8).collect();
-        let whole = seal(&list, DB);
-        assert_eq!((whole.len(), unseal(&whole, DB)), (12_288, Some(&list[..])));
-        assert_eq!(unseal(&seal(&[], DB), DB), Some(&[][..]));
-        assert_eq!(unseal(&whole, DbId(78)), None, "another database's");
-        for at in [0, 3, 8, 15, 16, 24, 25, 31, 32, 4_095, 4_096, 9_031] {
-            let mut other = whole.to_vec();
-            other[at] ^= 0x40;
-            assert_eq!(unseal(&other, DB), None, "byte {at}");
-        }
-        // Behind the list nothing is looked at: a longer one was there before.
-        let mut other = whole.to_vec();
-        other[9_032] ^= 1;
-        assert_eq!(unseal(&other, DB), Some(&list[..]));
-        for len in [0, 4, 8, 31, 32, 4_096, 9_031] {
-            assert_eq!(unseal(&whole[..len], DB), None, "cut to {len}");
-        }
-        for len in [LIST_BYTES_MAX as u64 + 1, 1 << 40, u64::MAX] {
-            let mut huge = whole.to_vec();
-            huge[24..32].copy_from_slice(&len.to_le_bytes());
-            assert_eq!(list_bytes(&huge, DB), None, "{len} bytes");
         }
     }
 }

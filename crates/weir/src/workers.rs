@@ -11,6 +11,7 @@ use weir_pool::Pool;
 use weir_redo::{Durability, Log};
 
 use crate::advise::Observed;
+use crate::contents::Contents;
 use crate::engine::{TIDY_ROWS, halt};
 use crate::error::Error;
 use crate::warm::{Step, Warm};
@@ -25,7 +26,9 @@ const ADMIT_MICROS: u64 = 2_000;
 const OBSERVE_FIRST_MICROS: u64 = 1_000_000;
 const OBSERVE_MICROS_MAX: u64 = 30_000_000;
 /// Pages that are owed redo are brought forward so many at a time.
-const REDO_PAGES: usize = 32;
+pub(crate) const REDO_PAGES: usize = 32;
+/// Not at once: who opens a database has much else to do, and wants some of its pages first.
+const REDO_AFTER_MICROS: u64 = 1_000_000;
 /// Lazy commits are made durable this often.
 const LAZY_MICROS: u64 = 1_000_000;
 
@@ -49,6 +52,7 @@ pub(crate) struct Site {
     /// What was observed last while enough was going on.
     pub(crate) seen: Arc<Mutex<Option<Observed>>>,
     pub(crate) warm: Arc<Warm>,
+    pub(crate) contents: Arc<Contents>,
     /// Threads that bring pages forward after a crash.
     pub(crate) redo_threads: usize,
 }
@@ -57,7 +61,7 @@ impl Workers {
     pub(crate) fn start(site: &Site) -> Result<Self, Error> {
         let stop = Arc::new(AtomicBool::new(false));
         let mut workers = Workers { stop, pool: site.pool.clone(), threads: Vec::new() };
-        let loops: [(&str, Loop); 7] = [
+        let loops: [(&str, Loop); 8] = [
             ("weir-decide", decide_loop),
             ("weir-sweep", |site, stop| sweep_loop(site, stop, 0)),
             ("weir-sweep-2", |site, stop| sweep_loop(site, stop, 1)),
@@ -65,6 +69,7 @@ impl Workers {
             ("weir-log", log_loop),
             ("weir-tidy", tidy_loop),
             ("weir-warm", warm_loop),
+            ("weir-contents", contents_loop),
         ];
         // They end when nothing is owed any more.
         let redo: Loop = redo_loop;
@@ -129,6 +134,10 @@ fn decide_loop(site: &Site, stop: &AtomicBool) {
 
 /// Brings forward what nobody asks for, so that memory and log are free again soon.
 fn redo_loop(site: &Site, stop: &AtomicBool) {
+    let begin = site.clock.now_micros() + REDO_AFTER_MICROS;
+    while running(stop) && site.clock.now_micros() < begin && !site.pool.is_owed_much() {
+        site.clock.sleep_micros(5_000);
+    }
     while running(stop) && site.bear(site.pool.bring_owed(REDO_PAGES).map_err(Into::into)) {}
 }
 
@@ -138,6 +147,16 @@ fn warm_loop(site: &Site, stop: &AtomicBool) {
         && let Step::Again { pause_micros } = site.warm.step()
     {
         site.clock.sleep_micros(pause_micros);
+    }
+}
+
+/// Writes down what the log holds. Nobody waits for it: between two stretches others get their
+/// turn.
+fn contents_loop(site: &Site, stop: &AtomicBool) {
+    while running(stop) {
+        // What is owed comes first.
+        let did = site.pool.owed_pages() == 0 && site.contents.step();
+        site.clock.sleep_micros(if did { 1_000 } else { 20_000 });
     }
 }
 

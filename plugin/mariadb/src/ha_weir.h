@@ -206,6 +206,7 @@ private:
   void read_temporary_with_locks();
   int take_part();
   void set_rows_per_key();
+  void set_row_bytes();
   int fail(weir_code code);
 
   // Reading.
@@ -323,6 +324,9 @@ private:
   DsMrr_impl m_mrr;
   // Its ranges are the keys of a join.
   bool m_mrr_of_join;
+
+  // About how many bytes a row takes, and at least: for the optimizer.
+  ulonglong m_row_bytes, m_row_bytes_min;
 
   // Where the transaction has what this has added to the table's rows.
   size_t m_row_changes_place;

@@ -2,6 +2,46 @@
 
 #include "statistics.h"
 
+// The server weighs reads by pages, and what it prefers is known from InnoDB's: so costs are told in pages of that size,
+// filled with rows of InnoDB's form. On the scale of one page or two, all depends on it.
+static const ulonglong PAGE_BYTES= 16384, PAGE_ROWS_BYTES= PAGE_BYTES / 16 * 15;
+
+// A row's head; who wrote it, and where its older version is; a hidden key.
+static const ulonglong ROW_HEAD_BYTES= 5, ROW_WRITER_BYTES= 13, ROW_KEY_BYTES= 6;
+
+// Nobody knows how long texts are.
+static const ulonglong BLOB_BYTES= 200;
+
+// How many bytes of a column's values vary, about; 0: they are all of one length.
+static ulonglong varying_bytes(const Field *field)
+{
+  if (field->flags & BLOB_FLAG)
+    return BLOB_BYTES;
+  if (field->real_type() == MYSQL_TYPE_VARCHAR)
+    return field->char_length() / 2 + 1;
+  // Padded, but characters may have several bytes.
+  return field->real_type() == MYSQL_TYPE_STRING && field->charset()->mbmaxlen > 1 ? field->char_length() : 0;
+}
+
+// About how many bytes a row takes, and at least.
+void ha_weir::set_row_bytes()
+{
+  ulonglong varying= 0, nullable= 0;
+  m_row_bytes_min= ROW_HEAD_BYTES + ROW_WRITER_BYTES + (has_primary() ? 0 : ROW_KEY_BYTES);
+  for (Field **field= table_share->field; *field; field++)
+  {
+    if (!(*field)->stored_in_db())
+      continue;
+    nullable+= (*field)->real_maybe_null();
+    ulonglong bytes= varying_bytes(*field);
+    varying+= bytes;
+    // Of what varies, its length.
+    m_row_bytes_min+= !bytes ? (*field)->pack_length() : (*field)->field_length < 128 ? 1 : 2;
+  }
+  m_row_bytes_min+= (nullable + 7) / 8;
+  m_row_bytes= m_row_bytes_min + varying;
+}
+
 // Tells the optimizer how many rows it may expect of a key.
 void ha_weir::set_rows_per_key()
 {
@@ -38,13 +78,15 @@ int ha_weir::info(uint flag)
     // The optimizer takes 0 for certain.
     stats.records= rows ? rows : (flag & HA_STATUS_TIME ? 0 : 1);
     stats.deleted= 0;
-    stats.mean_rec_length= table_share->reclength;
-    stats.data_file_length= std::max<ulonglong>(stats.records * stats.mean_rec_length, 8192);
+    // With a root above the leaves.
+    ulonglong leaves= stats.records * m_row_bytes / PAGE_ROWS_BYTES + 1;
+    stats.data_file_length= (leaves > 1 ? leaves + 1 : 1) * PAGE_BYTES;
+    stats.mean_rec_length= stats.records ? static_cast<ulong>(stats.data_file_length / stats.records) : 0;
     stats.index_file_length= 0;
   }
   if (flag & HA_STATUS_CONST)
   {
-    stats.block_size= 8192;
+    stats.block_size= PAGE_BYTES;
     set_rows_per_key();
   }
   if (flag & HA_STATUS_ERRKEY)
@@ -89,16 +131,15 @@ ha_rows ha_weir::records_in_range(uint index, const key_range *min, const key_ra
 
 ha_rows ha_weir::estimate_rows_upper_bound() { return m_share->rows(m_table) * 2 + 100; }
 
-double ha_weir::scan_time() { return static_cast<double>(stats.data_file_length) / 8192 + 1; }
+double ha_weir::scan_time() { return static_cast<double>(stats.data_file_length / PAGE_BYTES); }
 
 double ha_weir::read_time(uint index, uint ranges, ha_rows rows)
 {
   if (index != table_share->primary_key)
     return handler::read_time(index, ranges, rows);
-  double all= static_cast<double>(stats.records), scan= scan_time();
-  if (all < 1 || rows > stats.records)
-    return scan;
-  return ranges + static_cast<double>(rows) / all * scan;
+  // Of twice as many rows as there is room for: so InnoDB makes ranges of its clustered index cheap.
+  double most= 2 * static_cast<double>(stats.data_file_length / m_row_bytes_min), scan= scan_time();
+  return most < rows ? scan : ranges + rows / most * scan;
 }
 
 int ha_weir::analyze(THD *, HA_CHECK_OPT *)

@@ -11,8 +11,8 @@ ha_weir::ha_weir(handlerton *hton, TABLE_SHARE *share)
       m_lock_end(0), m_unlocks(false), m_guesses(false), m_guessed(false), m_lock(WEIR_LOCK_NONE), m_table_lock(WEIR_LOCK_NONE),
       m_skip_locked(false), m_keyread(false), m_copying(false), m_copied(0), m_scan(nullptr), m_found(),
       m_place(WEIR_ROWS), m_down(false), m_on(false), m_bounded(false), m_beyond(0), m_by_handler(false), m_row_id(),
-      m_mrr_of_join(false), m_row_changes_place(0), m_number_error(0), m_duplicate(MAX_KEY), m_foreign_epoch(0),
-      m_foreign_busy(0)
+      m_mrr_of_join(false), m_row_bytes(0), m_row_bytes_min(1), m_row_changes_place(0), m_number_error(0),
+      m_duplicate(MAX_KEY), m_foreign_epoch(0), m_foreign_busy(0)
 {
   memset(&m_lock_data, 0, sizeof(m_lock_data));
 }
@@ -191,6 +191,7 @@ int ha_weir::open(const char *name, int, uint)
     return error;
   // A scan of all rows goes by the primary key: who changes it meanwhile must not meet the row again.
   key_used_on_scan= table_share->primary_key;
+  set_row_bytes();
   return info(HA_STATUS_NO_LOCK | HA_STATUS_VARIABLE | HA_STATUS_CONST);
 }
 

@@ -145,12 +145,12 @@ int of_xid(weir_code code)
 
 int commit_by_xid(handlerton *, XID *xid)
 {
-  return of_xid(weir_commit_prepared(weir_database, bytes_of(xid_name(xid)), WEIR_SYNCED));
+  return of_xid(commit_by_name(xid_name(xid), WEIR_SYNCED));
 }
 
 int rollback_by_xid(handlerton *, XID *xid)
 {
-  weir_code code= weir_rollback_prepared(weir_database, bytes_of(xid_name(xid)));
+  weir_code code= rollback_by_name(xid_name(xid));
   // A user decides once; recovery, which decides of names of the server's own, may do so again.
   if (code == WEIR_OK && !xid->get_my_xid())
     code= weir_sync(weir_database);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+Prepared_changes weir_prepared_changes;
+
 void Row_count::found(ulonglong rows)
 {
   longlong unknown= -1;
@@ -85,4 +87,27 @@ void Row_changes::forget()
   m_changes.clear();
   m_marks.clear();
   m_then.clear();
+}
+
+void Prepared_changes::keep(const std::string &name, Row_changes *changes)
+{
+  std::lock_guard<std::mutex> guard(m_mutex);
+  m_by_name[name]= std::move(*changes);
+  changes->forget();
+}
+
+void Prepared_changes::give_back(const std::string &name)
+{
+  std::lock_guard<std::mutex> guard(m_mutex);
+  auto found= m_by_name.find(name);
+  if (found == m_by_name.end())
+    return;
+  found->second.give_back();
+  m_by_name.erase(found);
+}
+
+void Prepared_changes::forget(const std::string &name)
+{
+  std::lock_guard<std::mutex> guard(m_mutex);
+  m_by_name.erase(name);
 }

@@ -3,7 +3,10 @@
 #define WEIR_PLUGIN_ROW_COUNT_H
 
 #include <atomic>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <string>
 #include <vector>
 
 #include "server.h"
@@ -62,5 +65,21 @@ private:
   std::vector<Mark> m_marks;
   std::vector<longlong> m_then;
 };
+
+// Of XA transactions that are prepared, by their names: whoever decides one, in which session ever. What was prepared
+// before the server started is not here: then the tables' rows are estimated with it, until ANALYZE.
+class Prepared_changes
+{
+public:
+  void keep(const std::string &name, Row_changes *changes);
+  void give_back(const std::string &name);
+  void forget(const std::string &name);
+
+private:
+  std::mutex m_mutex;
+  std::map<std::string, Row_changes> m_by_name;
+};
+
+extern Prepared_changes weir_prepared_changes;
 
 #endif

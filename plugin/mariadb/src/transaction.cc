@@ -44,8 +44,7 @@ Transaction::~Transaction()
     std::lock_guard<std::mutex> guard(all_mutex);
     all_transactions.erase(this);
   }
-  // A prepared one outlives the session. If it is rolled back after that nobody gives its rows back: they are counted as
-  // if it were committed, until ANALYZE or until the server forgets the table.
+  // A prepared one outlives the session.
   weir_held_free(m_held);
   weir_txn *txn;
   take_txn(&txn);
@@ -218,7 +217,7 @@ int Transaction::rollback(bool all)
   m_row_changes.give_back();
   if (m_prepared)
   {
-    weir_code code= m_held ? weir_held_rollback(m_held) : weir_rollback_prepared(weir_database, bytes_of(m_xid));
+    weir_code code= m_held ? weir_held_rollback(m_held) : rollback_by_name(m_xid);
     if (code == WEIR_OK)
       code= sync_decision();
     return end(code == WEIR_NOTHING ? WEIR_OK : code);
@@ -230,7 +229,7 @@ int Transaction::rollback(bool all)
 
 weir_code Transaction::commit_prepared(uint32_t durability)
 {
-  return m_held ? weir_held_commit(m_held, durability) : weir_commit_prepared(weir_database, bytes_of(m_xid), durability);
+  return m_held ? weir_held_commit(m_held, durability) : commit_by_name(m_xid, durability);
 }
 
 // What the user has decided of XA is not prepared again after a crash: nobody would decide it a second time.
@@ -263,6 +262,8 @@ int Transaction::prepare(bool all)
                                    : weir_txn_prepare(txn, bytes_of(m_xid));
   m_prepared= code == WEIR_OK;
   m_committed= false;
+  if (m_prepared && !m_held)
+    weir_prepared_changes.keep(m_xid, &m_row_changes);
   return to_handler_error(m_thd, code);
 }
 
@@ -350,6 +351,22 @@ void Transaction::interrupt()
   std::lock_guard<std::mutex> guard(m_mutex);
   if (m_txn)
     weir_txn_interrupt(m_txn);
+}
+
+weir_code commit_by_name(const std::string &name, uint32_t durability)
+{
+  weir_code code= weir_commit_prepared(weir_database, bytes_of(name), durability);
+  if (code == WEIR_OK)
+    weir_prepared_changes.forget(name);
+  return code;
+}
+
+weir_code rollback_by_name(const std::string &name)
+{
+  weir_code code= weir_rollback_prepared(weir_database, bytes_of(name));
+  if (code == WEIR_OK)
+    weir_prepared_changes.give_back(name);
+  return code;
 }
 
 std::string xid_name(const XID *xid)

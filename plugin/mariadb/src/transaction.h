@@ -100,6 +100,10 @@ private:
   Row_changes m_row_changes;
 };
 
+// Decide a transaction that is prepared and in nobody's hand.
+weir_code commit_by_name(const std::string &name, uint32_t durability);
+weir_code rollback_by_name(const std::string &name);
+
 // The name under which a transaction is prepared.
 std::string xid_name(const XID *xid);
 bool xid_of_name(const uchar *name, size_t length, XID *xid);

@@ -193,3 +193,63 @@ fn a_checkpoint_at_the_very_start_of_a_file() {
         log.flush(Durability::Synced).expect("flush");
     }
 }
+
+#[test]
+fn stretches_of_what_is_durable_are_read_while_the_log_goes_on() {
+    let volume: Arc<dyn Volume> = Arc::new(SimVolume::new(3));
+    let log = Log::create(Arc::clone(&volume), config(1 << 20), Lsn(0)).expect("create");
+    let from = log.end();
+    let mut spans: Vec<(Span, Vec<u8>)> = Vec::new();
+    for i in 0..2_000 {
+        let body = body(i, 8 + (i as usize * 37) % 400);
+        spans.push((log.append(&body, |_| ()).expect("append"), body));
+    }
+    log.wait(spans[1_500].0.end, Durability::Synced).expect("wait");
+    let settled = log.settled();
+    assert!(settled <= log.durable() && log.durable().0 - settled.0 < 4096);
+    let read = |reader: &weir_redo::Reader, from, to| {
+        let mut found = Vec::new();
+        let take = |chunk: weir_redo::Chunk| {
+            found.extend(chunk.bodies().map(|(span, body)| (span, body.to_vec())));
+        };
+        reader.chunks(from, to, take).map(|end| (found, end))
+    };
+    // As large as they come, from group to group, and to places inside groups and blocks.
+    for (bytes, many) in [(1 << 20, 1), (40_000, 5), (700, 300)] {
+        let (mut at, mut all, mut stretches) = (from, Vec::new(), 0);
+        loop {
+            let to = settled.min(at.advanced(bytes));
+            let (found, end) = read(&log.reader(None), at, to).expect("read");
+            if end == at {
+                break;
+            }
+            assert_eq!(found.last().map(|(span, _)| span.end), Some(end));
+            assert!(end <= to);
+            // To exactly there, by the files alone.
+            let reader = weir_redo::Reader::open(&*volume, DB, from).expect("reader");
+            assert!(read(&reader, at, end).expect("read again") == (found.clone(), end));
+            (at, stretches) = (end, stretches + 1);
+            all.extend(found);
+        }
+        assert!(all == spans[..all.len()] && all.len() >= 1_400, "{}", all.len());
+        assert!(stretches >= many, "{stretches} of {bytes}");
+    }
+    // Behind what is durable, and where files have been used again.
+    let end = log.end();
+    assert!(matches!(
+        read(&log.reader(None), from, end.advanced(4096)),
+        Err(RedoError::Damaged { .. })
+    ));
+    let old = log.reader(None);
+    log.wait(end, Durability::Synced).expect("wait");
+    log.set_checkpoint(end);
+    for i in 0..9_000u64 {
+        log.append(&body(i, 200), |_| ()).expect("append");
+        log.set_checkpoint(log.durable());
+        if i % 100 == 0 {
+            log.wait(log.end(), Durability::Synced).expect("wait");
+        }
+    }
+    assert!(read(&old, from, settled).is_err(), "used again");
+    assert!(matches!(read(&log.reader(None), from, settled), Err(RedoError::Missing { .. })));
+}

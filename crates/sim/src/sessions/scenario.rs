@@ -182,7 +182,7 @@ impl SessionScenario {
             drop(player);
             db = crash.to_go_on(next, || recover(&setup, &found, &clock)).with_context(told)?;
             volume = found;
-            tally.recoveries += 1;
+            tally.count_recovery(&db);
             rest = &rest[done..];
         }
         let mut player = self.player(setup, &volume, &clock, db, now, self.crashes.len() as u64);

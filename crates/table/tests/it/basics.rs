@@ -276,6 +276,23 @@ fn ranges_are_estimated() {
 }
 
 #[test]
+fn a_sample_takes_what_is_not_committed_for_done() {
+    let (db, tables) = new(17);
+    let table = birds(&tables);
+    fill(&db, &table, 1..101);
+    let mut open = begin(&db);
+    for id in 1..41u64 {
+        assert!(table.delete(&mut open, &[id.into()]).expect("a delete"));
+    }
+    for id in 201..211 {
+        table.insert(&mut open, &bird(id, None, "bird 7", 0)).expect("an insert");
+    }
+    assert_eq!(table.analyze().expect("a walk"), 70);
+    open.rollback().expect("rollback");
+    assert_eq!(table.analyze().expect("a walk"), 100);
+}
+
+#[test]
 fn definitions_that_are_not_possible() {
     let (_db, tables) = new(10);
     let u = ColumnType::U32;

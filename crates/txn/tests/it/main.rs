@@ -2,6 +2,8 @@
 mod archive;
 mod batches;
 mod failures;
+mod gate;
+mod losers;
 mod small_log;
 mod stored;
 mod support;

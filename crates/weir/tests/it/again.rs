@@ -331,12 +331,14 @@ fn a_read_that_fails_once_costs_no_row() {
     }
 }
 
-/// A transaction that a deadlock has ended; `first` is done with it before.
-fn ended<T>(
+/// A transaction that a deadlock has ended as it did `last`, for which it had to lock key 18;
+/// `first` is done with it before.
+fn ended_by<T>(
     db: &Db,
     tree: &Tree,
     isolation: Isolation,
     first: impl FnOnce(&mut Txn) -> T,
+    last: impl FnOnce(&mut Txn) -> Result<(), Error>,
 ) -> (Txn, T) {
     let lock_wait = Wait::Until(Duration::from_secs(30));
     let mut txn = db.begin(TxnOptions { isolation, lock_wait });
@@ -356,23 +358,56 @@ fn ended<T>(
         while db.stats().locks.waiting == 0 {
             std::thread::yield_now();
         }
-        let e = txn.put(tree, &key(18), b"mine").expect_err("a deadlock");
+        let e = last(&mut txn).expect_err("a deadlock");
         assert!(e.is_deadlock() && txn.is_over(), "{e}");
         waits.join().expect("a thread").expect("the other one goes on");
     });
     (txn, done)
 }
 
+/// As [`ended_by`], by a change.
+fn ended<T>(
+    db: &Db,
+    tree: &Tree,
+    isolation: Isolation,
+    first: impl FnOnce(&mut Txn) -> T,
+) -> (Txn, T) {
+    ended_by(db, tree, isolation, first, |txn| txn.put(tree, &key(18), b"mine"))
+}
+
+fn evens(dir: &tempfile::TempDir) -> (Db, Tree) {
+    let config = Config { background: Background::Threads, ..tiny() };
+    let db = Db::open(dir.path(), config).expect("open");
+    let tree = db.create_tree("t").expect("a tree");
+    for n in (2..20).step_by(2) {
+        tree.put(&key(n), b"old", Durability::Lazy).expect("put");
+    }
+    (db, tree)
+}
+
+#[test]
+fn a_statement_that_a_deadlock_ends_holds_no_snapshot() {
+    for way in 0..4 {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (db, tree) = evens(&dir);
+        let last = |txn: &mut Txn| match way {
+            0 => txn.delete(&tree, &key(18)).map(drop),
+            1 => txn.get_for_share(&tree, &key(18), &mut Vec::new()).map(drop),
+            2 => txn.cursor_for_update(&tree).seek(txn, &key(17)).map(drop),
+            _ => txn.drop_tree("t").map(drop),
+        };
+        let (txn, ()) = ended_by(&db, &tree, ReadCommitted, Txn::begin_statement, last);
+        assert_eq!(db.stats().snapshots, 0, "{way}");
+        drop(txn);
+        db.close().expect("close");
+    }
+}
+
 #[test]
 fn a_cursor_ends_with_its_transaction() {
     for isolation in [Isolation::ReadUncommitted, ReadCommitted, RepeatableRead, Serializable] {
         let dir = tempfile::tempdir().expect("a directory");
-        let config = Config { background: Background::Threads, ..tiny() };
-        let db = Db::open(dir.path(), config).expect("open");
-        let tree = db.create_tree("t").expect("a tree");
-        for n in (2..20).step_by(2) {
-            tree.put(&key(n), b"old", Durability::Lazy).expect("put");
-        }
+        let (db, tree) = evens(&dir);
         let (mut txn, mut cursor) = ended(&db, &tree, isolation, |txn| {
             let mut cursor = txn.cursor(&tree);
             assert!(cursor.seek(txn, &key(4)).expect("seek"));

@@ -1,6 +1,7 @@
 //! The engine as its users see it.
 mod again;
 mod basics;
+mod contents;
 mod dropped;
 mod faults;
 mod faults_device;

@@ -56,3 +56,12 @@ EXPLAIN SELECT DISTINCT ol_i_id FROM order_line WHERE ol_w_id=1 AND ol_d_id=3 AN
 EXPLAIN SELECT COUNT(*) FROM stock WHERE s_w_id=1 AND s_i_id=77 AND s_quantity<15;
 EXPLAIN SELECT SUM(o_ol_cnt) FROM orders GROUP BY o_w_id, o_d_id;
 EXPLAIN SELECT o_w_id, o_d_id, COUNT(*) FROM orders o WHERE NOT EXISTS (SELECT 1 FROM order_line l WHERE l.ol_w_id=o.o_w_id AND l.ol_d_id=o.o_d_id AND l.ol_o_id=o.o_id) GROUP BY 1,2;
+# Small tables and middle-sized ones, where a page more or less is the whole difference.
+CREATE TABLE asked (nr INT AUTO_INCREMENT PRIMARY KEY, q VARCHAR(200)) ENGINE=@ENGINE@;
+INSERT INTO asked(q) VALUES ('SELECT * FROM @ WHERE id IN (1,3)'), ('SELECT * FROM @ WHERE id<2'), ('SELECT * FROM @ WHERE id BETWEEN 2 AND 4'), ('SELECT * FROM @ WHERE id>=3'), ('SELECT * FROM @ WHERE k=1'), ('SELECT * FROM @ WHERE k<2'), ('SELECT id, k FROM @ WHERE k<2'), ('SELECT * FROM @ WHERE k IN (1,3,5)'), ('SELECT * FROM @ WHERE k=1 AND id>2'), ('SELECT * FROM @ WHERE k=1 OR id=2'), ('SELECT * FROM @ ORDER BY id LIMIT 2'), ('SELECT * FROM @ ORDER BY k LIMIT 2'), ('SELECT k, COUNT(*) FROM @ GROUP BY k'), ('SELECT COUNT(*) FROM @'), ('UPDATE @ SET a=0 WHERE id>2'), ('DELETE FROM @ WHERE k>2'), ('SELECT * FROM @ x JOIN @ y ON x.a=y.id'), ('SELECT * FROM @ x JOIN @ y ON x.a=y.k'), ('SELECT * FROM @ x JOIN @ y ON x.id=y.id WHERE x.k=2'), ('SELECT * FROM @ x WHERE EXISTS (SELECT 1 FROM @ y WHERE y.id=x.k)'), ('SELECT * FROM @ x WHERE k IN (SELECT k FROM @ y WHERE y.a<3)');
+DELIMITER //
+CREATE PROCEDURE plans(columns VARCHAR(200), made VARCHAR(200)) FOR s IN (SELECT 0 n UNION ALL SELECT seq FROM seq_1_to_6 UNION ALL SELECT 8 UNION ALL SELECT 10 UNION ALL SELECT 15 UNION ALL SELECT 20 UNION ALL SELECT 50 UNION ALL SELECT 200 UNION ALL SELECT 1000 UNION ALL SELECT 5000) DO EXECUTE IMMEDIATE CONCAT('CREATE OR REPLACE TABLE t', s.n, ' (', columns, ') ENGINE=@ENGINE@'); EXECUTE IMMEDIATE CONCAT('INSERT INTO t', s.n, ' SELECT ', REPLACE(made, '#', GREATEST(s.n DIV 3, 3)), ' FROM seq_1_to_10000 LIMIT ', s.n); EXECUTE IMMEDIATE CONCAT('ANALYZE TABLE t', s.n); FOR r IN (SELECT q FROM asked ORDER BY nr) DO SELECT s.n, r.q; EXECUTE IMMEDIATE CONCAT('EXPLAIN ', REPLACE(r.q, '@', CONCAT('t', s.n))); END FOR; END FOR//
+DELIMITER ;
+CALL plans('id INT PRIMARY KEY, k INT, a INT, KEY (k)', 'seq, (seq*7)%#, seq');
+CALL plans('id INT, k INT, a INT, KEY (k)', 'seq, (seq*7)%#, seq');
+CALL plans('id INT PRIMARY KEY, k INT NOT NULL, a INT NOT NULL, c VARCHAR(80) CHARACTER SET latin1, UNIQUE (k), KEY (a,k)', 'seq, seq*3, seq%5, REPEAT(\'c\',40)');

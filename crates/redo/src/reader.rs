@@ -1,0 +1,76 @@
+//! Reading stretches of a log that are known to be durable: while the log goes on, or after a crash
+//! when more than the end of it is wanted.
+use std::ops::ControlFlow;
+
+use parking_lot::Mutex;
+use weir_base::{AlignedBuf, DbId, Lsn, align_down, align_up};
+use weir_device::Volume;
+
+use crate::chunk::Chunk;
+use crate::error::{RedoError, Result};
+use crate::log::Log;
+use crate::position::{block_start, blocks_end};
+use crate::read::pieces_into;
+use crate::scan::Scanner;
+use crate::segment::{Segment, load};
+
+/// The files of a log as they were at one moment. What lies behind the checkpoint of that moment
+/// can be read until a later checkpoint has passed it.
+pub struct Reader {
+    chain: Vec<Segment>,
+    db: DbId,
+    /// Memory to read into: filling it with zeros takes as long as reading.
+    spare: Mutex<Vec<AlignedBuf>>,
+}
+
+impl Reader {
+    /// Over the log in a volume, from the checkpoint on.
+    ///
+    /// # Errors
+    /// Damage, missing or foreign files, and what the device reports.
+    pub fn open(volume: &dyn Volume, db: DbId, checkpoint: Lsn) -> Result<Reader> {
+        Ok(Reader { chain: load(volume, db)?.chain(checkpoint)?, db, spare: Mutex::default() })
+    }
+
+    /// Hands out the whole groups of a stretch, about two MiB at a time, and returns where the last
+    /// of them ends. `from` is the start of a group; all before `to` must be durable. A group that
+    /// goes on behind `to` is left out.
+    ///
+    /// # Errors
+    /// [`RedoError::Missing`] where files have been used again; damage; what the device reports.
+    pub fn chunks(&self, from: Lsn, to: Lsn, mut visit: impl FnMut(Chunk)) -> Result<Lsn> {
+        let holder = self.chain.iter().position(|segment| segment.holds(block_start(from)));
+        let Some(holder) = holder else {
+            return Err(RedoError::Missing { lsn: from, what: "a stretch of it begins there" });
+        };
+        let chain = &self.chain[holder..];
+        let first = block_start(from);
+        let mut scanner = Scanner::new(chain, self.db, from, first, |chunk: &mut Chunk| {
+            visit(std::mem::take(chunk));
+            ControlFlow::Continue(())
+        });
+        scanner.end_at(to);
+        let stretch = align_down(first)..align_up(blocks_end(to));
+        let mut spare = self.spare.lock().pop();
+        let read = pieces_into(chain, stretch, &mut spare, |piece| scanner.take(piece));
+        self.spare.lock().extend(spare);
+        read?;
+        scanner.finish_stretch()
+    }
+}
+
+impl Log {
+    /// The log as it is now, to read what is durable of it. With an earlier one, into its memory.
+    #[must_use]
+    pub fn reader(&self, earlier: Option<Reader>) -> Reader {
+        let spare = earlier.map(|earlier| earlier.spare).unwrap_or_default();
+        Reader { chain: self.segments.chain(), db: self.segments.db(), spare }
+    }
+
+    /// The position before which all blocks are durable and will not be written again, as those in
+    /// the page of the log's end are.
+    #[must_use]
+    pub fn settled(&self) -> Lsn {
+        Lsn(align_down(self.durable().0))
+    }
+}

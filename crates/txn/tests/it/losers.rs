@@ -1,0 +1,106 @@
+//! Losers that free a whole tree: in parts, so that neither the log nor who closes waits for all.
+use std::time::{Duration, Instant};
+
+use weir_base::{PageNo, TreeId, TxnId};
+use weir_btree::{Action, Change, Row, Tree, Value};
+use weir_change::Header;
+use weir_page::Flags;
+use weir_txn::{Fate, Isolation, Txn, UndoEntry, Unfinished, Wait, Writer};
+
+use crate::support::{Rows, Site, rows, site};
+
+const LOG_BYTES: u64 = 640 << 10;
+const TREE: TreeId = TreeId(50);
+/// So many changes of a loser are taken back in a step.
+const STEP: usize = 256;
+
+/// A tree of some two thousand pages, like an archive of versions: made by a transaction that is
+/// open, with rows that nobody takes back one by one.
+fn archive(site: &Site) -> (TxnId, PageNo) {
+    let mut maker = Txn::new(Isolation::ReadCommitted, Wait::No);
+    let tree = maker.make_tree(&site.writer, TREE).expect("a tree");
+    let id = maker.id().expect("a number");
+    let header = Header { txn: Some(id), ..Header::default() };
+    let value = Value { bytes: &[7; 1_000], flags: Flags::NONE };
+    for n in 0..6_000u32 {
+        site.writer.carry_forward_all().expect("carried");
+        site.writer.admit(2_000).expect("admitted");
+        let put = &mut |_: Option<Row<'_>>| Action::Put(value);
+        tree.write(&n.to_be_bytes(), &Change::restoring(header), put).expect("a version");
+    }
+    // Who opens the database again knows of no locks.
+    site.writer.locks().end(id);
+    (id, tree.root())
+}
+
+/// As recovery finds it, whatever was freed before the crash.
+fn resume(writer: &Writer, (id, root): (TxnId, PageNo)) {
+    let undo = vec![UndoEntry::Tree { tree: TREE, root }];
+    let found = Unfinished { id, fate: Fate::Loser, undo, todo: Vec::new() };
+    assert!(writer.resume(found).expect("resumed").is_none());
+    assert_eq!(writer.losers(), 1);
+}
+
+fn check(site: &Site, tree: &Tree) {
+    let now: Rows = rows(tree);
+    site.check(&[(tree, &now)]);
+}
+
+#[test]
+fn a_tree_is_freed_in_steps_between_which_others_write() {
+    let site = site(1024, LOG_BYTES);
+    let tree = site.tree(10);
+    resume(&site.writer, archive(&site));
+    let (mut steps, mut used) = (0, site.env.space.used());
+    assert!(used > 2_000, "{used} pages are not much");
+    assert!(!site.writer.tidy_first(STEP).expect("no step"), "nobody may meet its rows");
+    while site.writer.losers() > 0 {
+        assert!(site.writer.tidy(STEP).expect("a step"));
+        let now = site.env.space.used();
+        assert!(used - now <= 2 * STEP as u64, "{} pages in one step", used - now);
+        (steps, used) = (steps + 1, now);
+        // More than the log holds, all in all: it is carried forward meanwhile.
+        for n in 0..100u32 {
+            site.writer.put(&tree, &n.to_be_bytes(), &[steps as u8; 900]).expect("put");
+        }
+        site.writer.tend().expect("tended");
+        let age = site.log.end().bytes_since(site.log.checkpoint());
+        assert!(age <= site.log.limit_bytes(), "{age} bytes of log are held");
+    }
+    assert!(steps >= 5, "{steps} steps");
+    while site.writer.purge(64) > 0 {}
+    check(&site, &tree);
+}
+
+#[test]
+fn who_frees_a_tree_waits_as_others_do_and_quits_when_told() {
+    let site = site(1024, LOG_BYTES);
+    let tree = site.tree(10);
+    let loser = archive(&site);
+    let used = site.env.space.used();
+    let admits = Box::new(|_| Ok(()));
+    let never = Box::new(|_| {
+        std::thread::sleep(Duration::from_millis(1));
+        Ok(false)
+    });
+    let full = Writer::new(site.env.clone(), site.registry.clone(), admits);
+    let full = full.with_try_admission(never);
+    resume(&full, loser);
+    std::thread::scope(|scope| {
+        let tidies = scope.spawn(|| full.tidy(STEP));
+        std::thread::sleep(Duration::from_millis(200));
+        assert!(!full.tidy_first(STEP).expect("no step"), "who opens waits for nobody's tree");
+        let (waits, freed) = (!tidies.is_finished(), used - site.env.space.used());
+        full.quit();
+        let quit = Instant::now();
+        let _ = tidies.join().expect("no panic");
+        assert!(waits && (1..STEP as u64).contains(&freed), "{freed} pages, not admitted");
+        assert!(quit.elapsed() < Duration::from_secs(5));
+    });
+    assert!(!full.tidy(STEP).expect("nothing is begun any more"));
+    assert!(used - site.env.space.used() < STEP as u64);
+    // The next opening goes on.
+    resume(&site.writer, loser);
+    while site.writer.tidy(STEP).expect("a step") {}
+    check(&site, &tree);
+}
