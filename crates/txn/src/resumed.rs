@@ -272,9 +272,14 @@ impl Writer {
     /// Whether [`Writer::tidy`] has something to do, or is at it in some thread.
     #[must_use]
     pub fn is_untidy(&self) -> bool {
-        self.losers() > 0
-            || self.completing.load(Ordering::SeqCst) > 0
-            || self.registry().has_purgeable()
+        // In this order: what is not in the list any more is being completed, or done.
+        self.losers() > 0 || self.registry().has_purgeable() || self.is_completing()
+    }
+
+    /// Whether some thread is at what an ended transaction has left to do.
+    #[must_use]
+    pub fn is_completing(&self) -> bool {
+        self.completing.load(Ordering::SeqCst) > 0
     }
 }
 

@@ -41,6 +41,8 @@ impl Db {
             }
             match engine.writer.tidy(TIDY_ROWS) {
                 Ok(true) => {}
+                // Another thread is at the last of it.
+                Ok(false) if engine.writer.is_completing() => engine.clock.sleep_micros(1_000),
                 Ok(false) => break None,
                 Err(e) => break Some(e),
             }
