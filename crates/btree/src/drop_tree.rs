@@ -7,7 +7,7 @@ use weir_pool::Optimistic;
 
 use crate::descend::Target;
 use crate::error::TreeError;
-use crate::overflow::{Admit, ChainHead};
+use crate::overflow::{Admit, Ahead, ChainHead};
 use crate::tree::Tree;
 
 impl Tree {
@@ -31,7 +31,7 @@ impl Tree {
         if !space.is_used(self.root) {
             return Ok(false);
         }
-        admit(2048)?;
+        admit(Ahead::of(2048))?;
         let arrived = match self.try_descend(Target::First, 0) {
             Ok(Some(arrived)) => arrived,
             Ok(None) => return Ok(true),

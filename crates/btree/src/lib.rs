@@ -17,6 +17,6 @@ mod write;
 pub use check::TreeReport;
 pub use cursor::Cursor;
 pub use error::TreeError;
-pub use overflow::{Admit, ChainEvent, ChainHead, Tell};
+pub use overflow::{Admit, Ahead, ChainEvent, ChainHead, Tell};
 pub use tree::{Env, RowHead, Tree};
 pub use write::{Action, Change, Row, Value, Written};

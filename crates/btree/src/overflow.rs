@@ -17,9 +17,26 @@ const MARK_BYTES: usize = 8;
 /// Pages written or freed in one group, at most.
 const GROUP_PAGES: usize = 16;
 
-/// Called without latches before each group of a long change, with the bytes of log it will take:
-/// where admission waits.
-pub type Admit<'a> = dyn FnMut(u64) -> Result<(), TreeError> + 'a;
+/// What a long change says before each of its groups.
+#[derive(Clone, Copy, Debug)]
+pub struct Ahead {
+    /// About so many bytes of log.
+    pub bytes: u64,
+    /// The chain that is being freed: its first page that is not free yet, and its number. Whoever
+    /// says once more what is left to free says this behind it.
+    pub chain: Option<(PageNo, u64)>,
+}
+
+impl Ahead {
+    /// A group that is not of a chain.
+    #[must_use]
+    pub fn of(bytes: u64) -> Self {
+        Ahead { bytes, chain: None }
+    }
+}
+
+/// Called without latches before each group of a long change: where admission waits.
+pub type Admit<'a> = dyn FnMut(Ahead) -> Result<(), TreeError> + 'a;
 
 /// What the writer of a chain tells its transaction.
 #[derive(Clone, Copy, Debug)]
@@ -274,7 +291,7 @@ impl Tree {
         let mut page = first;
         let mut data = Vec::new();
         while page != PageNo::NONE {
-            admit(1024)?;
+            admit(Ahead { bytes: 1024, chain: Some((page, mark)) })?;
             let mut batch = Vec::new();
             while page != PageNo::NONE && batch.len() < 4 * GROUP_PAGES {
                 let Some(next) = self.read_chain_page(page, mark, &mut data)? else {

@@ -1,8 +1,8 @@
 //! Who was under way: what each transaction's records say is left to take back or to complete.
 use std::collections::BTreeMap;
 
-use weir_base::{Lsn, PageNo, TreeId, TxnId};
-use weir_change::{Cleanup, DecodeError, Header, Op, decode};
+use weir_base::{Lsn, TreeId, TxnId};
+use weir_change::{DecodeError, Header, Op, decode};
 use weir_txn::{Todo, UndoEntry};
 
 /// A transaction that the log does not show the end of.
@@ -80,7 +80,7 @@ impl Analysis {
                 if open.first == Lsn::ZERO {
                     open.first = start;
                 }
-                add_todo(&mut open.todo, cleanup);
+                Todo::add(&mut open.todo, cleanup);
             }
             _ => {}
         }
@@ -129,25 +129,11 @@ fn undone(undo: &mut Vec<UndoEntry>, mut count: u32) {
     }
 }
 
-/// A later word on the same chain says how far its freeing has come.
-fn add_todo(todo: &mut Vec<Todo>, cleanup: &Cleanup<'_>) {
-    if let Cleanup::Chain { first, mark } = *cleanup {
-        todo.retain(|t| match t {
-            Todo::Chain { mark: known, .. } => *known != mark,
-            Todo::Stored(piece) => piece.mark != mark,
-            Todo::Row { .. } | Todo::Tree { .. } => true,
-        });
-        if first == PageNo::NONE {
-            return;
-        }
-    }
-    todo.push(Todo::from_cleanup(cleanup));
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weir_change::Before;
+    use weir_base::PageNo;
+    use weir_change::{Before, Cleanup};
 
     fn header(txn: u64) -> Header {
         Header { txn: Some(TxnId(txn)), ..Header::default() }

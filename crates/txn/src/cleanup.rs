@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 use weir_base::{PageNo, TreeId, TxnId};
-use weir_btree::{Action, Admit, Change, Env, Row, Tree};
+use weir_btree::{Action, Admit, Ahead, Change, Env, Row, Tree};
 use weir_change::{Cleanup, Group, Header, Stored};
 
 use crate::error::TxnError;
@@ -55,6 +55,21 @@ impl Todo {
         }
     }
 
+    /// Adds what a record says. A later word on the same chain says how far its freeing has come.
+    pub fn add(all: &mut Vec<Todo>, cleanup: &Cleanup<'_>) {
+        if let Cleanup::Chain { first, mark } = *cleanup {
+            all.retain(|todo| match todo {
+                Todo::Chain { mark: known, .. } => *known != mark,
+                Todo::Stored(piece) => piece.mark != mark,
+                Todo::Row { .. } | Todo::Tree { .. } => true,
+            });
+            if first == PageNo::NONE {
+                return;
+            }
+        }
+        all.push(Todo::from_cleanup(cleanup));
+    }
+
     /// About how many bytes of log it takes.
     #[must_use]
     pub(crate) fn bytes(&self) -> u64 {
@@ -98,7 +113,7 @@ pub(crate) fn finish(f: &Finish<'_>, todo: &[Todo], admit: &mut Admit<'_>) -> Re
     for item in todo {
         finish_one(f, item, admit)?;
     }
-    admit(64)?;
+    admit(Ahead::of(64))?;
     let group = Group::begin(Header { txn: Some(f.id), ended: true, ..Header::default() });
     group.commit(f.env.pool.log())?;
     Ok(())
@@ -114,7 +129,7 @@ fn finish_one(f: &Finish<'_>, item: &Todo, admit: &mut Admit<'_>) -> Result<(), 
             Tree::at(env.clone(), *tree, *first).free_chain(*first, *mark, header, admit)?;
         }
         Todo::Row { tree, key } => {
-            admit(1024)?;
+            admit(Ahead::of(1024))?;
             let dropped = f.dropped.read();
             if let Some(tree) = (f.tree_of)(*tree)?.filter(|_| !dropped.contains(tree)) {
                 let change = Change::restoring(header);

@@ -1,13 +1,13 @@
 //! Forgetting: ended transactions that every snapshot sees the end of, and versions between two
 //! that no snapshot needs. Steps of bounded length; each commit makes a few, a background thread
 //! the rest.
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use weir_base::{Lsn, TreeId, TxnId};
-use weir_btree::{Tree, TreeError};
-use weir_change::{Group, Header, Op};
+use weir_base::{Lsn, PageNo, TreeId, TxnId};
+use weir_btree::{Ahead, Tree, TreeError};
+use weir_change::{Cleanup, Group, Header, Op};
 use weir_redo::Span;
 
 use crate::cleanup::{Finish, Todo, finish};
@@ -89,13 +89,15 @@ impl Writer {
             let tree = work.trees.iter().find(|tree| tree.id() == id).cloned();
             if tree.is_some() { Ok(tree) } else { self.dropped_by_open(past.id(), id) }
         };
+        let half_freed = Cell::new(None);
         // Little is not admitted, as a rollback is not (TXN-4); much waits like other changes.
-        let mut go_on = |bytes| loop {
+        let mut go_on = |ahead: Ahead| loop {
+            half_freed.set(ahead.chain.or(half_freed.get()));
             if is_heavy {
                 self.check_quit()?;
             }
-            self.repeat_todo(past, &todo)?;
-            if !is_heavy || self.try_admit(bytes)? {
+            self.repeat_todo(past, &todo, half_freed.get())?;
+            if !is_heavy || self.try_admit(ahead.bytes)? {
                 return Ok(());
             }
         };
@@ -106,6 +108,11 @@ impl Writer {
         if finished.is_ok() {
             trees.iter().for_each(|tree| self.locks().forget_tree(*tree));
         } else {
+            // From the beginning again, but for the chain that is not whole any more.
+            let mut todo = todo;
+            if let Some((first, mark)) = half_freed.get() {
+                Todo::add(&mut todo, &Cleanup::Chain { first, mark });
+            }
             work.into_inner().todo = todo;
         }
         finished
@@ -129,14 +136,21 @@ impl Writer {
     }
 
     /// Names what a commit has left to do once more, at the end of the log, when the last time lies
-    /// far back.
-    fn repeat_todo(&self, past: &Past, todo: &[Todo]) -> Result<(), TreeError> {
+    /// far back; and of the chain that is being freed what is left: its pages lead to each other.
+    fn repeat_todo(
+        &self,
+        past: &Past,
+        todo: &[Todo],
+        half_freed: Option<(PageNo, u64)>,
+    ) -> Result<(), TreeError> {
         let log = self.env().pool.log();
         if self.begins_far_back(past) {
             let start = log.end();
             let header = Header { txn: Some(past.id()), commits: true, ..Header::default() };
             let mut group = Group::begin(header);
-            todo.iter().map(Todo::to_cleanup).for_each(|todo| group.note(&Op::Cleanup(todo)));
+            let rest = half_freed.map(|(first, mark)| Cleanup::Chain { first, mark });
+            let all = todo.iter().map(Todo::to_cleanup).chain(rest);
+            all.for_each(|todo| group.note(&Op::Cleanup(todo)));
             self.carried(group.commit(log)?);
             self.registry().pin(past, start);
         }
@@ -239,7 +253,7 @@ impl Writer {
         let start = log.end();
         let header = Header { txn: Some(past.id()), ..Header::default() };
         if past.state() != State::Open {
-            return Ok(self.repeat_todo(past, &work.todo)?);
+            return Ok(self.repeat_todo(past, &work.todo, None)?);
         }
         // The log has more of it than is known here, or will in a moment: nothing that takes it
         // back may stand behind its commit.

@@ -1,6 +1,7 @@
 //! Writers over trees, a pool and a log on a simulated disk.
 mod archive;
 mod batches;
+mod chains;
 mod failures;
 mod gate;
 mod losers;

@@ -1,0 +1,118 @@
+//! A chain that is half freed: its pages lead to each other, so whatever names it has to name the
+//! first that is left.
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+use weir_base::TreeId;
+use weir_btree::{Action, Change, Row, Tree, TreeError, Value};
+use weir_change::{Header, Op, decode};
+use weir_page::Flags;
+use weir_redo::Durability;
+use weir_txn::{Isolation, Todo, Txn, Wait, Writer};
+
+use crate::support::{Rows, Site, rows, site};
+
+const LOG_BYTES: u64 = 640 << 10;
+/// A group is admitted when it has asked so often; meanwhile the log comes to hold nothing of the
+/// group before it.
+const ASKS: usize = 4;
+/// So often it is asked before what is left to do is cut off, at the last of a group's.
+const ASKS_ALL: usize = 5 * ASKS - 1;
+
+fn fill_half_the_log(site: &Site, tree: &Tree) {
+    for n in 0..LOG_BYTES / 2_000 {
+        site.writer.admit(2_000).expect("admitted");
+        let value = Value { bytes: &[n as u8; 1_000], flags: Flags::NONE };
+        let put = &mut |_: Option<Row<'_>>| Action::Put(value);
+        let key = (n % 50).to_be_bytes();
+        tree.write(&key, &Change::restoring(Header::default()), put).expect("put");
+    }
+}
+
+/// What the log says that committed transactions have left, as an opening would find it.
+fn said(site: &Site) -> Vec<Todo> {
+    site.log.flush(Durability::Synced).expect("flushed");
+    let (from, to) = (site.log.checkpoint(), site.log.durable());
+    let mut todo = Vec::new();
+    let mut take = |body: &[u8]| {
+        let (_, ops) = decode(body).expect("a header");
+        for op in ops {
+            if let Op::Cleanup(cleanup) = op.expect("an operation") {
+                Todo::add(&mut todo, &cleanup);
+            }
+        }
+    };
+    let all = |chunk: weir_redo::Chunk| chunk.bodies().for_each(|(_, body)| take(body));
+    site.log.reader(None).chunks(from, to, all).expect("read");
+    todo
+}
+
+/// Drops a tree with a long value whose freeing is cut off in the middle, while others fill the
+/// log between its groups. Gives what the log said then, and a tree of others.
+fn cut_off(site: &Arc<Site>) -> (Vec<Todo>, Tree) {
+    let tree = site.tree(10);
+    site.writer.put(&tree, b"long", &vec![7; 2 << 20]).expect("put");
+    let mut txn = Txn::new(Isolation::ReadCommitted, Wait::No);
+    let other = txn.make_tree(&site.writer, TreeId(11)).expect("a tree");
+    txn.drop_tree(&site.writer, &tree).expect("dropped");
+    txn.commit(&site.writer).expect("committed");
+    let committed = site.log.end();
+
+    let (asks, found) = (AtomicUsize::new(0), Arc::new(Mutex::new(Vec::new())));
+    let (at, others, finds) = (site.clone(), other.clone(), found.clone());
+    let hook = move |_| {
+        let asked = asks.fetch_add(1, Ordering::SeqCst);
+        if asked == ASKS_ALL {
+            assert!(at.log.checkpoint() > committed, "the log still has the commit");
+            *finds.lock() = said(&at);
+            return Err(TreeError::Stopped("cut off".into()));
+        }
+        fill_half_the_log(&at, &others);
+        Ok(asked % ASKS == ASKS - 1)
+    };
+    let used = site.env.space.used();
+    let writer = Writer::new(site.env.clone(), site.registry.clone(), Box::new(|_| Ok(())))
+        .with_try_admission(Box::new(hook));
+    // Others may be done with before it.
+    while writer.purge(1) > 0 {}
+    let freed = used - site.env.space.used();
+    assert!((64..512).contains(&freed), "{freed} pages of some 512 have been freed");
+    let found = std::mem::take(&mut *found.lock());
+    (found, other)
+}
+
+fn check(site: &Site, tree: &Tree) {
+    while site.writer.purge(1) > 0 {}
+    let now: Rows = rows(tree);
+    site.check(&[(tree, &now)]);
+}
+
+#[test]
+fn what_is_said_once_more_of_a_half_freed_chain_leads_to_the_rest() {
+    let site = Arc::new(site(1024, LOG_BYTES));
+    let (said, other) = cut_off(&site);
+    // What the next opening would do after a crash.
+    let (header, mut admits) = (Header::default(), |_| Ok(()));
+    for todo in said {
+        match todo {
+            Todo::Chain { first, mark, .. } => Tree::at(site.env.clone(), TreeId(0), first)
+                .free_chain(first, mark, header, &mut admits)
+                .expect("freed"),
+            Todo::Tree { tree, root } => {
+                Tree::at(site.env.clone(), tree, root).free_all(header, &mut admits).expect("freed")
+            }
+            other => panic!("nobody has left {other:?}"),
+        }
+    }
+    let pages = other.check(&mut |_| {}).expect("a sound tree").pages.len() as u64;
+    assert_eq!(site.env.space.used(), pages + 1, "all others are free");
+    check(&site, &other);
+}
+
+#[test]
+fn a_half_freed_chain_is_gone_on_with() {
+    let site = Arc::new(site(1024, LOG_BYTES));
+    let (_, other) = cut_off(&site);
+    check(&site, &other);
+}
