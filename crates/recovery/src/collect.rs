@@ -87,7 +87,9 @@ impl Begun {
         let reader = Reader::open(volume, db, from)?;
         let mut decoder = Decoder::default();
         let head_end = reader.chunks(from, first.start, |chunk| {
+            // What it cannot decode it keeps.
             decoder.take_chunk(chunk);
+            Ok(())
         })?;
         if head_end != first.start {
             return Err(unreadable(from, "what was written down of it begins inside a group"));

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use weir_base::{Lsn, PageNo, TreeId, TxnId, checksum_more};
 use weir_change::{DecodeError, decode};
-use weir_redo::{Chunk, Reader, RedoError, Span};
+use weir_redo::{Chunk, Reader, RedoError};
 
 use crate::chains::{Place, by_page};
 use crate::collect::unreadable;
@@ -78,15 +78,12 @@ impl Indexer {
         let mut want = bytes.max(self.too_few.saturating_mul(4));
         while settled.bytes_since(self.at) >= want {
             let mut met = Met::at(self.at, want.div_ceil(PARTS_MAX as u64));
-            let (mut digest, mut bad) = (self.digest, None);
+            let mut digest = self.digest;
             let to = self.at.advanced(want);
             let end = reader.chunks(self.at, to, |chunk| {
                 digest = checksum_more(digest, chunk.payload());
-                bad = bad.take().or_else(|| self.take(&chunk, &mut met).err());
+                self.take(&chunk, &mut met)
             })?;
-            if let Some((span, error)) = bad {
-                return Err(unreadable(span.start, &error.to_string()));
-            }
             if end > self.at {
                 return Ok(Some(self.close(end, digest, met)));
             }
@@ -111,14 +108,15 @@ impl Indexer {
         }
     }
 
-    fn take(&mut self, chunk: &Chunk, met: &mut Met) -> Result<(), (Span, DecodeError)> {
+    fn take(&mut self, chunk: &Chunk, met: &mut Met) -> Result<(), RedoError> {
         let place = Place::stretch(self.number);
         for (span, body) in chunk.bodies() {
             met.begin_group(span.start);
-            let (header, ops) = decode(body).map_err(|e| (span, e))?;
+            let bad = |e: DecodeError| unreadable(span.start, &e.to_string());
+            let (header, ops) = decode(body).map_err(bad)?;
             let mut said = Said::default();
             for op in ops {
-                let op = op.map_err(|e| (span, e))?;
+                let op = op.map_err(bad)?;
                 if let Some(page) = op.page() {
                     met.add(page, op.makes_page());
                 }

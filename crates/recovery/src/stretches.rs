@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use parking_lot::Mutex;
 use weir_base::{Lsn, PageNo, checksum_more};
 use weir_change::{DecodeError, decode};
-use weir_redo::{Chunk, Reader, RedoError, Span};
+use weir_redo::{Chunk, Reader, RedoError};
 
 use crate::chains::{Place, by_page};
 use crate::collect::unreadable;
@@ -153,11 +153,9 @@ impl Stretches {
             }
             if part > first {
                 let (from, to) = (begins(first), begins(part));
-                let mut bad = None;
-                let end = self.reader.chunks(from, to, |chunk| {
-                    bad = bad.take().or_else(|| loaded.take(chunk, &mut changes, Some(page)).err());
-                })?;
-                check(from, (end, 0), (to, 0), bad)?;
+                let take = |chunk| loaded.take(chunk, &mut changes, Some(page));
+                let end = self.reader.chunks(from, to, take)?;
+                check(from, (end, 0), (to, 0))?;
             }
             part += 1;
         }
@@ -170,12 +168,12 @@ impl Stretches {
 
     fn load(&self, lazy: &Lazy) -> Result<Loaded, RedoError> {
         let (mut loaded, mut changes) = (Loaded::default(), Vec::new());
-        let (mut digest, mut bad) = (lazy.before, None);
+        let mut digest = lazy.before;
         let end = self.reader.chunks(lazy.start, lazy.end, |chunk| {
             digest = checksum_more(digest, chunk.payload());
-            bad = bad.take().or_else(|| loaded.take(chunk, &mut changes, None).err());
+            loaded.take(chunk, &mut changes, None)
         })?;
-        check(lazy.start, (end, digest), (lazy.end, lazy.digest), bad)?;
+        check(lazy.start, (end, digest), (lazy.end, lazy.digest))?;
         loaded.arrange(&changes);
         if loaded.starts.len() != lazy.parts_of_pages.len() + 1 {
             return Err(unreadable(lazy.start, "what was written down of it is wrong"));
@@ -185,19 +183,11 @@ impl Stretches {
 }
 
 /// Whether what was read ends where it must, with the digest that it must have.
-fn check(
-    start: Lsn,
-    found: (Lsn, u32),
-    expected: (Lsn, u32),
-    bad: Option<(Span, DecodeError)>,
-) -> Result<(), RedoError> {
-    match bad {
-        Some((span, error)) => Err(unreadable(span.start, &error.to_string())),
-        None if found != expected => {
-            Err(unreadable(start, "it is not what it was when it was written"))
-        }
-        None => Ok(()),
+fn check(start: Lsn, found: (Lsn, u32), expected: (Lsn, u32)) -> Result<(), RedoError> {
+    if found != expected {
+        return Err(unreadable(start, "it is not what it was when it was written"));
     }
+    Ok(())
 }
 
 /// A group that changes a page.
@@ -227,12 +217,12 @@ impl Loaded {
         chunk: Chunk,
         all: &mut Vec<Change>,
         only: Option<PageNo>,
-    ) -> Result<(), (Span, DecodeError)> {
+    ) -> Result<(), RedoError> {
         let number = self.chunks.len() as u32;
         for group in chunk.groups() {
             let (at, len) = (group.frame.start as u32, group.frame.len() as u32);
             let place = Place { chunk: number, at, len };
-            let bad = |e| (group.span, e);
+            let bad = |e: DecodeError| unreadable(group.span.start, &e.to_string());
             let (_, ops) = decode(&chunk.payload()[group.body.clone()]).map_err(bad)?;
             for op in ops {
                 let op = op.map_err(bad)?;

@@ -37,17 +37,25 @@ impl Reader {
     /// goes on behind `to` is left out.
     ///
     /// # Errors
-    /// [`RedoError::Missing`] where files have been used again; damage; what the device reports.
-    pub fn chunks(&self, from: Lsn, to: Lsn, mut visit: impl FnMut(Chunk)) -> Result<Lsn> {
+    /// [`RedoError::Missing`] where files have been used again; damage; what the device reports; the
+    /// first of `visit`.
+    pub fn chunks(
+        &self,
+        from: Lsn,
+        to: Lsn,
+        mut visit: impl FnMut(Chunk) -> Result<()>,
+    ) -> Result<Lsn> {
         let holder = self.chain.iter().position(|segment| segment.holds(block_start(from)));
         let Some(holder) = holder else {
             return Err(RedoError::Missing { lsn: from, what: "a stretch of it begins there" });
         };
         let chain = &self.chain[holder..];
         let first = block_start(from);
+        let mut visited = Ok(());
         let mut scanner = Scanner::new(chain, self.db, from, first, |chunk: &mut Chunk| {
-            visit(std::mem::take(chunk));
-            ControlFlow::Continue(())
+            let end = chunk.end();
+            visited = visit(std::mem::take(chunk));
+            if visited.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(end) }
         });
         scanner.end_at(to);
         let stretch = align_down(first)..align_up(blocks_end(to));
@@ -55,7 +63,9 @@ impl Reader {
         let read = pieces_into(chain, stretch, &mut spare, |piece| scanner.take(piece));
         self.spare.lock().extend(spare);
         read?;
-        scanner.finish_stretch()
+        let end = scanner.finish_stretch();
+        visited?;
+        end
     }
 }
 

@@ -211,6 +211,7 @@ fn stretches_of_what_is_durable_are_read_while_the_log_goes_on() {
         let mut found = Vec::new();
         let take = |chunk: weir_redo::Chunk| {
             found.extend(chunk.bodies().map(|(span, body)| (span, body.to_vec())));
+            Ok(())
         };
         reader.chunks(from, to, take).map(|end| (found, end))
     };
@@ -234,6 +235,10 @@ fn stretches_of_what_is_durable_are_read_while_the_log_goes_on() {
         assert!(all == spans[..all.len()] && all.len() >= 1_400, "{}", all.len());
         assert!(stretches >= many, "{stretches} of {bytes}");
     }
+    // Who has seen enough is heard.
+    let stops = |_| Err(RedoError::Missing { lsn: from, what: "no more" });
+    let told = log.reader(None).chunks(from, settled, stops).expect_err("told");
+    assert!(matches!(told, RedoError::Missing { what: "no more", .. }), "{told}");
     // Behind what is durable, and where files have been used again.
     let end = log.end();
     assert!(matches!(

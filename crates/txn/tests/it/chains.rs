@@ -43,7 +43,10 @@ fn said(site: &Site) -> Vec<Todo> {
             }
         }
     };
-    let all = |chunk: weir_redo::Chunk| chunk.bodies().for_each(|(_, body)| take(body));
+    let all = |chunk: weir_redo::Chunk| {
+        chunk.bodies().for_each(|(_, body)| take(body));
+        Ok(())
+    };
     site.log.reader(None).chunks(from, to, all).expect("read");
     todo
 }
