@@ -321,7 +321,7 @@ fn says_damaged(e: &anyhow::Error) -> bool {
     e.chain().any(|cause| {
         matches!(cause.downcast_ref::<Error>(), Some(Error::Damaged(_)))
             || cause.to_string().contains("the check found: ")
-                && cause.to_string().contains("file 'pages'")
+                && cause.to_string().contains(" in 'pages' at byte ")
     })
 }
 

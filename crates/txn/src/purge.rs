@@ -62,11 +62,18 @@ impl Writer {
     /// all could be done. It stays to be done, by [`Writer::tidy`] later, or, where the engine
     /// quits or has halted, at the next opening.
     fn complete(&self, past: &Arc<Past>) -> bool {
-        let done = self.try_complete(past).is_ok();
-        if !done && !self.has_quit() {
+        let Err(error) = self.try_complete(past) else { return true };
+        if !self.has_quit() {
+            *self.incomplete.lock() = Some(error);
             self.registry().complete_later(past);
         }
-        done
+        false
+    }
+
+    /// Why what a commit left to do could not be done, if that has happened since it was last asked.
+    #[must_use]
+    pub fn take_incomplete(&self) -> Option<TxnError> {
+        self.incomplete.lock().take()
     }
 
     fn try_complete(&self, past: &Past) -> Result<(), TxnError> {

@@ -82,6 +82,8 @@ pub struct Writer {
     /// How many they are, and how many transactions are being completed that left much to do.
     pub(crate) losers_left: AtomicUsize,
     pub(crate) completing: AtomicUsize,
+    /// Why the last one that could not be completed was not.
+    pub(crate) incomplete: Mutex<Option<TxnError>>,
     pub(crate) carried_bytes: AtomicU64,
     /// Held by who takes versions out of memory; shared by who moves them between transactions.
     pub(crate) pruning: RwLock<()>,
@@ -117,6 +119,7 @@ impl Writer {
             losers: Mutex::default(),
             losers_left: AtomicUsize::new(0),
             completing: AtomicUsize::new(0),
+            incomplete: Mutex::default(),
             carried_bytes: AtomicU64::new(0),
             pruning: RwLock::default(),
             archivist: Mutex::default(),

@@ -35,6 +35,7 @@ impl Db {
     pub fn check(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<CheckReport, Error> {
         let engine = &self.engine;
         // What transactions have left to do has pages that nothing names.
+        let _ = engine.writer.take_incomplete();
         let untidy = loop {
             if engine.check_open().is_err() {
                 break None;
@@ -43,12 +44,12 @@ impl Db {
                 Ok(true) => {}
                 // Another thread is at the last of it.
                 Ok(false) if engine.writer.is_completing() => engine.clock.sleep_micros(1_000),
-                Ok(false) => break None,
+                Ok(false) => break engine.writer.take_incomplete(),
                 Err(e) => break Some(e),
             }
         };
         let mut report = CheckReport { pages_used: engine.space.used(), ..CheckReport::default() };
-        let problem = |e| format!("what transactions have left cannot be done: {e}");
+        let problem = |e| format!("what transactions have left cannot be done: {}", Error::from(e));
         report.problems.extend(untidy.map(problem));
         let of = report.pages_used;
         let mut owners: BTreeMap<PageNo, String> = BTreeMap::new();

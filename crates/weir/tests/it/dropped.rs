@@ -1,9 +1,10 @@
 //! Trees that are dropped while others still have them in hand.
+use std::sync::Arc;
 use std::time::Duration;
 
 use weir::{
-    Batch, Config, Db, Durability, Error, Isolation, Refused, SimVolume, Tree, Txn, TxnError,
-    TxnOptions, Wait,
+    Batch, Config, Db, DoubleWriteConfig, DoubleWriteMode, Durability, Error, Isolation, Refused,
+    SimVolume, Tree, Txn, TxnError, TxnOptions, Wait,
 };
 
 use crate::support::{open, tiny};
@@ -323,4 +324,30 @@ fn what_was_changed_before_a_truncation_is_taken_back_after_a_crash() {
 fn tree_put_synced(db: &weir::Db) {
     let other = db.create_tree("other").expect("a tree");
     other.put(b"k", b"", Durability::Synced).expect("a row");
+}
+
+#[test]
+fn a_check_says_why_a_dropped_tree_cannot_be_freed() {
+    let volume = SimVolume::new(81);
+    // Its copy in the doublewrite area would mend the page.
+    let doublewrite =
+        DoubleWriteConfig { mode: DoubleWriteMode::Off, ..DoubleWriteConfig::default() };
+    let config = Config { doublewrite, ..tiny() };
+    let db = Db::open_on(Arc::new(volume.clone()), config.clone()).expect("a database");
+    let tree = db.create_tree("rows").expect("a tree");
+    for n in 0u32..2_000 {
+        tree.put(&n.to_be_bytes(), &[7; 90], Durability::Lazy).expect("a put");
+    }
+    let report = db.check(&mut |_, _| {}).expect("checked");
+    assert_eq!(report.problems, Vec::<String>::new());
+    let leaf = report.trees[1].1.pages.iter().max().copied().expect("pages");
+    drop(tree);
+    db.close().expect("closed");
+    volume.corrupt("pages", u64::from(leaf.0) * 4096 + 1_000, 0x10).expect("flipped");
+    let db = Db::open_on(Arc::new(volume), config).expect("opened");
+    assert!(db.drop_tree("rows").expect("dropped"));
+    let report = db.check(&mut |_, _| {}).expect("checked");
+    let told = format!("cannot be done: page {leaf} in 'pages'");
+    assert_eq!(report.problems.len(), 1, "{:?}", report.problems);
+    assert!(report.problems[0].contains(&told), "{:?}", report.problems);
 }
