@@ -4,10 +4,11 @@
 //!
 //! Records of 16 bytes: key (8, big-endian), version (4, little-endian), tree (1), checksum (3).
 use crate::options::WorkloadKind;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 const RECORD_BYTES: usize = 16;
@@ -25,10 +26,15 @@ impl AckFile {
     /// Opens the file at its end, making it if need be: a second run adds to what the first said.
     ///
     /// # Errors
-    /// When the file cannot be opened for appending.
+    /// When the file cannot be opened for appending, or is somebody else's.
     pub fn open(path: &Path) -> Result<Self> {
-        let file = OpenOptions::new().create(true).append(true).open(path);
+        let file = OpenOptions::new().create(true).read(true).append(true).open(path);
         let file = file.with_context(|| format!("cannot open the ack file {}", path.display()))?;
+        ensure!(
+            is_ours(&file).with_context(|| format!("cannot read {}", path.display()))?,
+            "{} is there and is no ack file; choose another name",
+            path.display()
+        );
         Ok(AckFile { file, path: path.to_owned() })
     }
 
@@ -46,6 +52,21 @@ impl AckFile {
             n => bail!("{}: only {n} bytes of a record could be written", self.path.display()),
         }
     }
+}
+
+/// Whether there is nothing in the file yet, or it begins with a record.
+fn is_ours(file: &File) -> std::io::Result<bool> {
+    let mut first = [0; RECORD_BYTES];
+    let len = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX).min(RECORD_BYTES);
+    file.read_exact_at(&mut first[..len], 0)?;
+    Ok(len == 0 || len == RECORD_BYTES && decode(&first).is_some())
+}
+
+/// Key, version and tree; `None` when it is no record.
+fn decode(record: &[u8; RECORD_BYTES]) -> Option<(u64, u32, u8)> {
+    let key = u64::from_be_bytes(record[..8].try_into().ok()?);
+    let version = u32::from_le_bytes(record[8..12].try_into().ok()?);
+    (encode(key, version, record[12]) == *record).then_some((key, version, record[12]))
 }
 
 fn encode(key: u64, version: u32, tree: u8) -> [u8; RECORD_BYTES] {
@@ -80,18 +101,16 @@ impl Acknowledged {
         let bytes = std::fs::read(path)
             .with_context(|| format!("cannot read the ack file {}", path.display()))?;
         let mut all = Acknowledged::default();
-        for (i, record) in bytes.chunks_exact(RECORD_BYTES).enumerate() {
-            let key = u64::from_be_bytes(record[..8].try_into()?);
-            let version = u32::from_le_bytes(record[8..12].try_into()?);
-            let tree = match record[12] {
+        for (i, record) in bytes.as_chunks::<RECORD_BYTES>().0.iter().enumerate() {
+            let wrong =
+                || anyhow!("{}: byte {} begins no record", path.display(), i * RECORD_BYTES);
+            let (key, version, tree) = decode(record).ok_or_else(wrong)?;
+            let tree = match tree {
                 TREE_ROWS => &mut all.rows,
                 TREE_INSERTS => &mut all.inserts,
                 TREE_ORDERS => &mut all.orders,
-                _ => bail!("{}: byte {} begins no record", path.display(), i * RECORD_BYTES),
+                _ => return Err(wrong()),
             };
-            if encode(key, version, record[12]) != record {
-                bail!("{}: byte {} begins no record", path.display(), i * RECORD_BYTES);
-            }
             let last = tree.entry(key).or_default();
             *last = version.max(*last);
             all.records += 1;
@@ -134,5 +153,17 @@ mod tests {
         std::fs::write(&path, &bytes).unwrap();
         let error = Acknowledged::read(&path).unwrap_err().to_string();
         assert!(error.contains("byte 0 begins no record"), "{error}");
+    }
+
+    #[test]
+    fn nothing_is_added_to_what_is_no_ack_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("diary");
+        for text in ["dear diary,", "dear diary, it was a quiet day"] {
+            std::fs::write(&path, text).unwrap();
+            let error = AckFile::open(&path).err().expect("refused").to_string();
+            assert!(error.contains("diary is there and is no ack file"), "{error}");
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+        }
     }
 }

@@ -51,8 +51,11 @@ const RAW_NAME: &str = "raw-sync-rate.tmp";
 /// # Errors
 /// When the disk is unknown, the directory holds something else, or the database cannot be opened.
 pub fn open(options: &Options, on_recovery: Option<OnRecovery>) -> Result<Opened> {
+    options.check()?;
     let disk = options.disk.as_deref().map(parse_disk).transpose()?;
     let what = || format!("cannot open {}", options.dir.display());
+    let config = config(options, on_recovery);
+    Db::look_before(&options.dir, &config).with_context(what)?;
     let volume = FileVolume::open(&options.dir).with_context(what)?;
     let mut volume: Arc<dyn Volume> = Arc::new(volume);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
@@ -61,7 +64,7 @@ pub fn open(options: &Options, on_recovery: Option<OnRecovery>) -> Result<Opened
     if let Some(disk) = &disk {
         volume = disk.clone();
     }
-    let db = Db::open_on(volume.clone(), config(options, on_recovery)).with_context(what)?;
+    let db = Db::open_on(volume.clone(), config).with_context(what)?;
     if db.stats().log_capacity_bytes != options.log_bytes {
         db.set_log_bytes(options.log_bytes).context("changing the log's capacity")?;
     }

@@ -31,11 +31,7 @@ pub(crate) fn prepare<T: Target>(
 ) -> Result<Option<(Shared<T::Table>, bool)>> {
     let inserts = options.workload == WorkloadKind::Insert;
     let name = if inserts { INSERT_TREE } else { ROWS_TREE };
-    ensure!(
-        options.rows > 0 || inserts,
-        "a table of 0 rows has nothing to {}",
-        options.workload.name()
-    );
+    options.check()?;
     let mut found = target.table(name)?;
     if options.fresh && found.take().is_some() {
         target.drop_table(name)?;

@@ -72,6 +72,25 @@ impl Options {
             compact: false,
         }
     }
+
+    /// Whether this can be run, as far as the store does not say so itself.
+    ///
+    /// # Errors
+    /// What cannot be, and what can.
+    pub(crate) fn check(&self) -> Result<()> {
+        ensure!(
+            self.rows > 0 || self.workload == WorkloadKind::Insert,
+            "a table of 0 rows has nothing to {}",
+            self.workload.name()
+        );
+        ensure!(self.log_bytes > 0, "a log of 0 bytes is not possible; 64MiB is usual");
+        ensure!(
+            self.recovery_seconds.is_finite() && self.recovery_seconds >= 0.0,
+            "recovery cannot take {} seconds; with 0 the log decides",
+            self.recovery_seconds
+        );
+        Ok(())
+    }
 }
 
 /// What a laboratory asks of a run; by default nothing.

@@ -144,7 +144,7 @@ const TPCC_EXAMPLES: &str = "\
 Examples:
   weir bench tpcc --threads 32                      32 terminals, each waits for its own commit
   weir bench tpcc --threads 2 --pipeline            two threads that go on while commits are synced
-  weir bench tpcc --disk 2000iops,32MiB --pool 1GiB on a slow disk
+  weir bench tpcc --disk 2000iops,32MiB             on a slow disk
   weir bench tpcc --check-only                      is it consistent? (after kill -9, for example)
   weir bench tpcc --mysql /run/mysqld/mysqld.sock --engine InnoDB   the same through SQL
 
@@ -227,10 +227,10 @@ pub(crate) struct Common {
     /// Guard against torn pages: on, detect-only or off [default: as the store decides]
     #[arg(long, value_name = "MODE")]
     pub(crate) doublewrite: Option<DoubleWriteMode>,
-    /// Files of the doublewrite area
+    /// Files of the doublewrite area, 1 to 64
     #[arg(long, value_name = "N")]
     pub(crate) doublewrite_files: Option<usize>,
-    /// Pages per doublewrite batch
+    /// Pages per doublewrite batch, 1 to 337
     #[arg(long, value_name = "N")]
     pub(crate) doublewrite_pages: Option<usize>,
     /// Drop what this bench has loaded before, and load it anew

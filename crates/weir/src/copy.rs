@@ -33,8 +33,8 @@ impl Db {
     /// When there is something in `dir`, or one of the databases fails; nothing is left in `dir`
     /// then. What a crash leaves of a copy cannot be opened.
     pub fn copy_to(&self, txn: &mut Txn, dir: &Path) -> Result<Copied, Error> {
-        look_before(dir)?;
-        let failed = |e| Error::io(format!("opening the directory '{}'", dir.display()), e);
+        look_before(dir, Create::Copy)?;
+        let failed = |e| Error::io("opening the copy's directory", e);
         let volume = FileVolume::open(dir).map_err(failed)?;
         self.copy_onto(&txn.snapshot_seen(), Arc::new(volume))
     }

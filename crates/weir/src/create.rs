@@ -1,5 +1,7 @@
 //! Making a database. A marker file says that it is not finished: a crash in between leaves nothing
 //! that could be taken for a database, and nothing that was there before is ever overwritten.
+use std::io::ErrorKind;
+use std::path::Path;
 use std::sync::Arc;
 
 use weir_base::{DbId, Lsn, TreeId, TxnId};
@@ -57,15 +59,28 @@ pub(crate) fn look(volume: &dyn Volume) -> Result<Found, Error> {
 /// Looks at a directory before anything is made in it, the lock file included.
 ///
 /// # Errors
-/// [`Error::Directory`] when it holds something else.
-pub(crate) fn look_before(dir: &std::path::Path) -> Result<(), Error> {
-    // What cannot be listed is reported by who opens it.
-    let Ok(entries) = std::fs::read_dir(dir) else { return Ok(()) };
-    let names = entries.filter_map(Result::ok);
+/// [`Error::Directory`] when it is none, holds something else, or lacks the database that must be
+/// there.
+pub(crate) fn look_before(dir: &Path, create: Create) -> Result<(), Error> {
+    let names = match std::fs::read_dir(dir) {
+        Ok(entries) => entries.filter_map(Result::ok),
+        Err(e) if e.kind() == ErrorKind::NotADirectory => {
+            let dir = dir.display();
+            return Err(Error::Directory(format!("{dir} is a file, not a database's directory")));
+        }
+        Err(e) if e.kind() == ErrorKind::NotFound && create == Create::Never => return Err(none()),
+        // What cannot be listed is reported by who opens it.
+        Err(_) => return Ok(()),
+    };
     match classify(names.map(|e| e.file_name().to_string_lossy().into_owned()).collect()) {
-        Found::Foreign(names) => Err(foreign(&names)),
+        Found::Foreign(names) => Err(foreign(&names, create)),
+        Found::Nothing if create == Create::Never => Err(none()),
         _ => Ok(()),
     }
+}
+
+fn none() -> Error {
+    Error::Directory("there is no database in this directory".into())
 }
 
 fn classify(mut names: Vec<String>) -> Found {
@@ -85,10 +100,12 @@ fn classify(mut names: Vec<String>) -> Found {
     }
 }
 
-fn foreign(names: &[String]) -> Error {
+fn foreign(names: &[String], create: Create) -> Error {
     let some: Vec<&str> = names.iter().map(String::as_str).take(5).collect();
     let what = if names.iter().all(|name| is_ours(name)) {
         "the control file of the database is missing; put it back from a backup"
+    } else if create == Create::Never {
+        "there is no database in this directory, but other files"
     } else {
         "this directory holds other files; choose an empty or a new one"
     };
@@ -106,15 +123,13 @@ pub(crate) fn prepare(volume: &Arc<dyn Volume>, config: &Config) -> Result<(), E
             Err(Error::Directory("there is a database in this directory already".into()))
         }
         (Found::Database, _) => Ok(()),
-        (Found::Nothing | Found::Unfinished, Create::Never) => {
-            Err(Error::Directory("there is no database in this directory".into()))
-        }
+        (Found::Nothing | Found::Unfinished, Create::Never) => Err(none()),
         (Found::Nothing, _) => create(volume, config),
         (Found::Unfinished, _) => {
             remove_behind(volume, MARKER_FILE)?;
             create(volume, config)
         }
-        (Found::Foreign(names), _) => Err(foreign(&names)),
+        (Found::Foreign(names), create) => Err(foreign(&names, create)),
     }
 }
 

@@ -31,10 +31,22 @@ impl Db {
     /// [`Error::Io`] when another process has the database open, or the directory cannot be used;
     /// [`Error::Directory`] when it holds something else; [`Error::Damaged`], [`Error::Config`].
     pub fn open(dir: &Path, config: Config) -> Result<Db, Error> {
-        look_before(dir)?;
-        let volume = FileVolume::open(dir)
-            .map_err(|e| Error::io(format!("opening the directory '{}'", dir.display()), e))?;
+        Self::look_before(dir, &config)?;
+        let volume =
+            FileVolume::open(dir).map_err(|e| Error::io("opening the database's directory", e))?;
         Self::open_on(Arc::new(volume), config)
+    }
+
+    /// What [`Db::open`] finds out before it makes or changes anything: whether such settings are
+    /// possible, and whether what lies in the directory may be touched. For who lays a volume over
+    /// the directory for [`Db::open_on`], which takes its lock there.
+    ///
+    /// # Errors
+    /// [`Error::Config`]; [`Error::Directory`] when it is none, holds something else, or lacks the
+    /// database that must be there.
+    pub fn look_before(dir: &Path, config: &Config) -> Result<(), Error> {
+        config.check()?;
+        look_before(dir, config.create)
     }
 
     /// As [`Db::open`], on any volume: throttled, simulated, faulty.

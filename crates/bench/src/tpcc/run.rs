@@ -160,7 +160,8 @@ fn prepare<B: Backend>(
     if let Some(loaded) = backend.loaded()?.filter(|_| !options.run.fresh) {
         ensure!(
             loaded.scale == options.scale,
-            "the database has {} warehouses, not {}; --fresh loads it anew",
+            "the database has {0} warehouses, not {1}; use --warehouses {0}, or --fresh to drop \
+             them and load new ones",
             loaded.scale.warehouses,
             options.scale.warehouses
         );

@@ -3,7 +3,7 @@ use super::tpcc::tpcc;
 use crate::args::{Bench, Common, Compare, Run, Verify};
 use crate::opening::{open_existing_at, say_recovery, show_recovery};
 use crate::{EXIT_CANNOT, EXIT_FINDINGS, EXIT_INTERRUPTED, EXIT_OK};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use std::io::{IsTerminal, Write};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -92,11 +92,11 @@ pub(crate) fn measure<R: RunReport>(
     let interrupt = begin(args)?;
     let address = args.http.as_deref().map(|text| parse_address(text, args.http_public));
     let address = address.transpose()?;
+    let live = address.map(|address| serve(address, args, options, what)).transpose()?;
     let opened = weir_bench::open(options, Some(show_recovery()))?;
     say_recovery(opened.engine.db());
     let mut out = std::io::stdout();
     writeln!(out, "{}", describe(options, what, &opened.volume.describe()))?;
-    let live = address.map(|address| serve(address, args, options, what)).transpose()?;
     if let Some(live) = &live {
         writeln!(out, "live        http://{}/ and http://{0}/metrics", live.address())?;
     }
@@ -107,10 +107,13 @@ pub(crate) fn measure<R: RunReport>(
     end(args, &options.feed, outcome?, closed, &mut out)
 }
 
-/// What must be known before a long run: that its report can be written, and that Ctrl-C ends it.
+/// What must be known before a long run: that its files can be written, and that Ctrl-C ends it.
 pub(crate) fn begin(args: &Common) -> Result<Arc<AtomicBool>> {
     for path in args.json.iter().chain(&args.report) {
         report_can_be_written(path, args.force)?;
+    }
+    if let Some(path) = &args.ack_file {
+        must_have_place(path, "the ack file")?;
     }
     let interrupt = Arc::new(AtomicBool::new(false));
     catch_interrupts(interrupt.clone())?;
@@ -160,6 +163,7 @@ fn serve(address: SocketAddr, args: &Common, options: &Options, what: &str) -> R
         ..Page::default()
     };
     Live::start(address, args.http_public, page, options.feed.clone())
+        .map_err(|error| anyhow!("{error:#}; choose another address for --http"))
 }
 
 /// The command as it was given, to be given again.
@@ -183,11 +187,15 @@ fn exit_code(report: &Report) -> u8 {
 
 /// Found out before a long run rather than after it. (CLI-2)
 fn report_can_be_written(path: &Path, replace: bool) -> Result<()> {
-    ensure!(replace || !path.exists(), "{} exists; --force replaces it", path.display());
     ensure!(!path.is_dir(), "{} is a directory; the report needs a file", path.display());
+    ensure!(replace || !path.exists(), "{} exists; --force replaces it", path.display());
+    must_have_place(path, "the report")
+}
+
+fn must_have_place(path: &Path, what: &str) -> Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let parent = parent.unwrap_or(Path::new("."));
-    ensure!(parent.is_dir(), "there is no directory {} for the report", parent.display());
+    ensure!(parent.is_dir(), "there is no directory {} for {what}", parent.display());
     Ok(())
 }
 

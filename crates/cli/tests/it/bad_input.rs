@@ -25,6 +25,12 @@ const WRONG: &[(&str, &[&str])] = &[
     ("--pool 12parsecs", &["12parsecs", "64MiB"]),
     ("--log -1", &["-1"]),
     ("--log 99999999TiB", &["99999999TiB"]),
+    ("--log 0", &["0 bytes"]),
+    ("--log 1", &["1 bytes", "655360"]),
+    ("--pool 0", &["0 bytes", "262144"]),
+    ("--recovery-seconds nan", &["NaN seconds"]),
+    ("--recovery-seconds=-1", &["-1 seconds"]),
+    ("--ack-file no/such/acks", &["no/such"]),
     ("--rows many", &["many"]),
     ("--rows 0", &["0 rows"]),
     ("--threads 0", &["0 threads"]),
@@ -52,7 +58,19 @@ fn wrong_words_are_named() {
         for word in *expected {
             assert!(ran.err.contains(word), "{words}: no '{word}' in {}", ran.err);
         }
+        assert!(!scratch.path("db").exists(), "{words}: made before it was refused");
     }
+}
+
+#[test]
+fn an_address_that_is_taken_is_told_before_a_database_is_made() {
+    let scratch = Scratch::new();
+    let dir = scratch.text("db");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let ran = expect(2, &["bench", "update", "--dir", &dir, "--http", &address]);
+    assert!(ran.err.contains(&address) && ran.err.contains("--http"), "{}", ran.err);
+    assert!(!scratch.path("db").exists());
 }
 
 #[test]
@@ -102,6 +120,12 @@ fn nothing_is_made_by_looking() {
         assert!(ran.err.contains(&dir), "{words:?}: {}", ran.err);
     }
     assert!(!scratch.path("db").exists());
+    std::fs::create_dir(&dir).unwrap();
+    for words in [&["check", &dir][..], &["bench", "verify", "--dir", &dir]] {
+        let ran = expect(2, words);
+        assert!(ran.err.contains("no database"), "{words:?}: {}", ran.err);
+    }
+    assert!(std::fs::read_dir(&dir).unwrap().next().is_none(), "an empty directory stays so");
 }
 
 #[test]
@@ -109,7 +133,10 @@ fn what_is_somebody_elses_stays_so() {
     let scratch = Scratch::new();
     let dir = scratch.text("photos");
     std::fs::create_dir(&dir).unwrap();
-    std::fs::write(scratch.path("photos").join("cat.jpg"), "meow").unwrap();
+    let theirs = [("LOCK", "of the album"), ("cat.jpg", "meow")];
+    for (name, text) in theirs {
+        std::fs::write(scratch.path("photos").join(name), text).unwrap();
+    }
     let bench = small_bench("update", &dir);
     for words in [
         &["check", &dir][..],
@@ -120,13 +147,20 @@ fn what_is_somebody_elses_stays_so() {
         let ran = expect(2, words);
         assert!(ran.err.contains("photos"), "{words:?}: {}", ran.err);
     }
-    let names: Vec<_> = std::fs::read_dir(&dir).unwrap().map(|e| e.unwrap().file_name()).collect();
-    // The volume takes its lock before anybody can look at what lies there.
-    let ours: Vec<_> = names.iter().filter(|name| *name != "cat.jpg" && *name != "LOCK").collect();
-    assert!(ours.is_empty(), "left behind: {ours:?}");
-    assert_eq!(std::fs::read(scratch.path("photos").join("cat.jpg")).unwrap(), b"meow");
+    assert_eq!(std::fs::read_dir(&dir).unwrap().count(), theirs.len(), "something is left behind");
 
     let file = scratch.text("photos/cat.jpg");
-    let ran = expect(2, &["check", &file]);
-    assert!(ran.err.contains("cat.jpg"), "{}", ran.err);
+    let bench = small_bench("update", &file);
+    for words in [
+        &["check", &file][..],
+        &["put", &file, "t", "k", "v"],
+        &bench.iter().map(String::as_str).collect::<Vec<_>>(),
+    ] {
+        let ran = expect(2, words);
+        assert!(ran.err.contains("cat.jpg") && ran.err.contains("a file"), "{}", ran.err);
+    }
+    for (name, text) in theirs {
+        let path = scratch.path("photos").join(name);
+        assert_eq!(std::fs::read_to_string(path).unwrap(), text, "{name}");
+    }
 }

@@ -27,6 +27,17 @@ fn a_directory_that_is_a_file() {
 }
 
 #[test]
+fn nothing_is_made_where_a_database_must_be_or_with_impossible_settings() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let never = || Config { create: Create::Never, ..threads() };
+    assert!(matches!(Db::open(&dir.path().join("db"), never()), Err(Error::Directory(_))));
+    assert!(matches!(Db::open(dir.path(), never()), Err(Error::Directory(_))));
+    let no_pool = Config { pool_bytes: 1, ..threads() };
+    assert!(matches!(Db::open(dir.path(), no_pool), Err(Error::Config(_))));
+    assert_eq!(std::fs::read_dir(dir.path()).expect("listed").count(), 0);
+}
+
+#[test]
 fn foreign_files_are_left_alone() {
     for name in ["notes.txt", "pages", "redo-00", "data"] {
         let dir = tempfile::tempdir().expect("a directory");
