@@ -115,9 +115,20 @@ fn take_lock(dir: &Path) -> io::Result<File> {
             format!("{} is in use{by}; a database can be open only once", dir.display()),
         ));
     }
-    // Only helps the message above, so a full disk must not keep a database from opening.
-    let _ = lock.set_len(0).and_then(|()| write!(lock, "{}", std::process::id()));
+    if is_number(&lock).map_err(failed)? {
+        // Only helps the message above, so a full disk must not keep a database from opening.
+        let _ = lock.set_len(0).and_then(|()| write!(lock, "{}", std::process::id()));
+    }
     Ok(lock)
+}
+
+/// Whether the lock file says what one of ours says. Somebody else's, of the same name, stays as it
+/// is.
+fn is_number(lock: &File) -> io::Result<bool> {
+    let mut text = [0; 20];
+    let Some(text) = text.get_mut(..lock.metadata()?.len() as usize) else { return Ok(false) };
+    lock.read_exact_at(text, 0)?;
+    Ok(text.iter().all(u8::is_ascii_digit))
 }
 
 /// Whether O_DIRECT works in this directory. Some file systems refuse it on opening, some only

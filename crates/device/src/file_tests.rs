@@ -211,6 +211,21 @@ fn the_second_opener_learns_the_process() {
 }
 
 #[test]
+fn somebody_elses_lock_file_stays_as_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    for (before, after) in [
+        ("", std::process::id().to_string()),
+        ("4711", std::process::id().to_string()),
+        ("not a number", "not a number".to_owned()),
+        (&"1".repeat(400), "1".repeat(400)),
+    ] {
+        std::fs::write(dir.path().join(LOCK_NAME), before).unwrap();
+        drop(FileVolume::open(dir.path()).unwrap());
+        assert_eq!(std::fs::read_to_string(dir.path().join(LOCK_NAME)).unwrap(), after);
+    }
+}
+
+#[test]
 fn counters_count() {
     each_volume(|volume| {
         let file = volume.create("data", 8 * PAGE).unwrap();
