@@ -37,8 +37,8 @@ impl Reader {
     /// goes on behind `to` is left out.
     ///
     /// # Errors
-    /// [`RedoError::Missing`] where files have been used again; damage; what the device reports; the
-    /// first of `visit`.
+    /// [`RedoError::Missing`] where files have been used again; damage; what the device reports;
+    /// the first of `visit`.
     pub fn chunks(
         &self,
         from: Lsn,

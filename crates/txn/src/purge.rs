@@ -70,7 +70,7 @@ impl Writer {
         false
     }
 
-    /// Why what a commit left to do could not be done, if that has happened since it was last asked.
+    /// Why what a commit left to do could not be done, if that has happened since the last call.
     #[must_use]
     pub fn take_incomplete(&self) -> Option<TxnError> {
         self.incomplete.lock().take()
