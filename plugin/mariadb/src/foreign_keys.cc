@@ -312,6 +312,13 @@ void spell_columns(const TABLE *form, std::vector<std::string> *columns)
       name.assign(column->field_name.str, column->field_name.length);
 }
 
+void spell_parent_columns(const Table_definition *parent, std::vector<std::string> *columns)
+{
+  const Index_definition *index= parent ? parent->find_index(*columns, nullptr) : nullptr;
+  for (size_t i= 0; index && i < columns->size(); i++)
+    (*columns)[i]= index->parts[i].column;
+}
+
 } // namespace
 
 int collect_foreign_keys(THD *thd, const Alter_info *said, const TABLE *form, const std::string &table,
@@ -341,9 +348,16 @@ int collect_foreign_keys(THD *thd, const Alter_info *said, const TABLE *form, co
       return cannot_add(thd, "has SET DEFAULT, which is not done");
     if (key.name.empty())
       key.name= shown_table(table) + "_ibfk_" + std::to_string(++number);
+    if (system_charset_info->numchars(key.name.data(), key.name.data() + key.name.size()) > NAME_CHAR_LEN)
+    {
+      my_error(ER_TOO_LONG_IDENT, MYF(0), key.name.c_str());
+      return HA_ERR_CANNOT_ADD_FOREIGN;
+    }
     spell_columns(form, &key.columns);
     if (int error= check_columns(thd, form, table, *definition, key))
       return error;
+    spell_parent_columns(key.parent == table ? definition : weir_definitions.find(key.parent).get(),
+                         &key.parent_columns);
     for (const Foreign_key_definition &other : definition->foreign_keys)
       if (same_column(other.name, key.name))
         return cannot_add(thd, "has the name of another one");

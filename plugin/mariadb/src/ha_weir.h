@@ -240,6 +240,7 @@ private:
   // Writing.
   void encode(const uchar *record, Encoded_row *out);
   void encode_entry(const Weir_index &index, const uchar *record, Encoded_row *out);
+  bool is_same_row() const;
   int note_number(const uchar *record);
   int map_duplicate(weir_code code, int32_t duplicate);
 

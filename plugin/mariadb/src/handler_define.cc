@@ -13,6 +13,17 @@ weir_redefinition redefinition_of(const std::string &table, const std::string &d
   return redefinition;
 }
 
+// CREATE TABLE ... SELECT that fails drops the table before it takes back what it has written there. Nothing else is in
+// that transaction: the statement has committed what was before it. Whether there was one.
+bool give_up_filling(THD *thd, const std::string &table)
+{
+  Transaction *trx= Transaction::find(thd);
+  if (thd_sql_command(thd) != SQLCOM_CREATE_TABLE || is_temporary_name(table) || !trx || !trx->txn())
+    return false;
+  trx->rollback(true);
+  return true;
+}
+
 } // namespace
 
 int ha_weir::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
@@ -71,6 +82,7 @@ int ha_weir::delete_table(const char *name)
   std::string table= table_name_of(name);
   weir_code code;
   Patience patience(thd);
+  bool again;
   do
   {
     std::lock_guard<std::mutex> guard(weir_definitions.changing());
@@ -82,7 +94,8 @@ int ha_weir::delete_table(const char *name)
     code= weir_table_drop(weir_database, bytes_of(table), 0);
     if (code == WEIR_OK || code == WEIR_NOTHING)
       weir_definitions.remove(table);
-  } while (patience.again(&code));
+    again= code == WEIR_WOULD_WAIT && give_up_filling(thd, table);
+  } while (again || patience.again(&code));
   if (code == WEIR_NOTHING)
     return HA_ERR_NO_SUCH_TABLE;
   return code == WEIR_OK ? 0 : fail(code);

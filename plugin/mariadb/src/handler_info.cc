@@ -1,5 +1,7 @@
 #include "ha_weir.h"
 
+#include <sys/stat.h>
+
 #include "statistics.h"
 
 // The server weighs reads by pages, and what it prefers is known from InnoDB's: so costs are told in pages of that size,
@@ -75,14 +77,21 @@ int ha_weir::info(uint flag)
   if (flag & HA_STATUS_VARIABLE)
   {
     ulonglong rows= m_share->rows(m_table);
-    // The optimizer takes 0 for certain.
-    stats.records= rows ? rows : (flag & HA_STATUS_TIME ? 0 : 1);
+    // The optimizer takes 0 for certain. Which partitions of history are in use is decided by it.
+    stats.records= rows ? rows : (flag & (HA_STATUS_TIME | HA_STATUS_OPEN) ? 0 : 1);
     stats.deleted= 0;
     // With a root above the leaves.
     ulonglong leaves= stats.records * m_row_bytes / PAGE_ROWS_BYTES + 1;
     stats.data_file_length= (leaves > 1 ? leaves + 1 : 1) * PAGE_BYTES;
     stats.mean_rec_length= stats.records ? static_cast<ulong>(stats.data_file_length / stats.records) : 0;
     stats.index_file_length= 0;
+  }
+  if (flag & HA_STATUS_TIME)
+  {
+    // As InnoDB: when its definition was written.
+    struct stat file;
+    std::string definition= std::string(table_share->normalized_path.str) + reg_ext;
+    stats.create_time= stat(definition.c_str(), &file) ? 0 : file.st_ctime;
   }
   if (flag & HA_STATUS_CONST)
   {

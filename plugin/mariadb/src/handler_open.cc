@@ -294,7 +294,8 @@ int ha_weir::external_lock(THD *thd, int lock_type)
   if (lock_type == F_WRLCK)
     m_lock= m_table_lock= WEIR_LOCK_UPDATE;
   // What ALTER fills is nobody's to see, or to take back row by row, before it gets its name.
-  m_copying= lock_type == F_WRLCK && !strncmp(table_share->table_name.str, "#sql-alter", 10);
+  // A user's table may have such a name too, but not as a file's.
+  m_copying= lock_type == F_WRLCK && m_name.compare(m_name.find('/') + 1, 10, "#sql-alter") == 0;
   m_copied= 0;
   read_temporary_with_locks();
   m_unlocks= thd_tx_isolation(thd) <= ISO_READ_COMMITTED;
