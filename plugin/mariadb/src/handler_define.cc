@@ -94,6 +94,8 @@ int ha_weir::delete_table(const char *name)
     code= weir_table_drop(weir_database, bytes_of(table), 0);
     if (code == WEIR_OK || code == WEIR_NOTHING)
       weir_definitions.remove(table);
+    if (code == WEIR_WOULD_WAIT && is_temporary_name(table) && Transaction::of(thd)->drop_at_end(table))
+      return 0;
     again= code == WEIR_WOULD_WAIT && give_up_filling(thd, table);
   } while (again || patience.again(&code));
   if (code == WEIR_NOTHING)

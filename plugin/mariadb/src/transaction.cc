@@ -48,10 +48,27 @@ Transaction::~Transaction()
   weir_held_free(m_held);
   weir_txn *txn;
   take_txn(&txn);
-  if (!txn)
-    return;
-  m_row_changes.give_back();
-  weir_txn_rollback(txn);
+  if (txn)
+  {
+    m_row_changes.give_back();
+    weir_txn_rollback(txn);
+  }
+  drop_left();
+}
+
+bool Transaction::drop_at_end(const std::string &table)
+{
+  if (m_txn)
+    m_to_drop.push_back(table);
+  return m_txn;
+}
+
+// Those that cannot be dropped now the next start drops. The server gives their names to no other table.
+void Transaction::drop_left()
+{
+  for (const std::string &table : m_to_drop)
+    weir_table_drop(weir_database, bytes_of(table), 0);
+  m_to_drop.clear();
 }
 
 void Transaction::take_txn(weir_txn **out)
@@ -164,6 +181,7 @@ int Transaction::end(weir_code code)
     weir_held_free(m_held);
   m_held= nullptr;
   m_xid.clear();
+  drop_left();
   return to_handler_error(nullptr, code);
 }
 

@@ -65,6 +65,9 @@ public:
   {
     m_row_changes.add(of, by, place);
   }
+  // A temporary table that the session has dropped goes when its transaction ends, which holds it if it has used it.
+  // `false`: no transaction is open.
+  bool drop_at_end(const std::string &table);
   // Commits what was done so far and goes on: a copy by ALTER is nobody's to take back.
   int commit_part();
 
@@ -75,6 +78,7 @@ private:
   weir_code commit_prepared(uint32_t durability);
   weir_code sync_decision();
   void forget_statement();
+  void drop_left();
 
   THD *m_thd;
   // Guards m_txn itself and what is seen of it, against `interrupt` and `see_all`.
@@ -98,6 +102,7 @@ private:
   bool m_committed;
   uint64_t m_owed;
   Row_changes m_row_changes;
+  std::vector<std::string> m_to_drop;
 };
 
 // Decide a transaction that is prepared and in nobody's hand.
