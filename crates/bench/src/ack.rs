@@ -23,6 +23,18 @@ pub struct AckFile {
 }
 
 impl AckFile {
+    /// Whether [`AckFile::open`] would take what is there, if anything is. Makes nothing.
+    ///
+    /// # Errors
+    /// When a file is there that cannot be read, or is somebody else's.
+    pub fn look(path: &Path) -> Result<()> {
+        match File::open(path) {
+            Ok(file) => must_be_ours(&file, path),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            Err(e) => Err(e).with_context(|| format!("cannot open the ack file {}", path.display())),
+        }
+    }
+
     /// Opens the file at its end, making it if need be: a second run adds to what the first said.
     ///
     /// # Errors
@@ -30,11 +42,7 @@ impl AckFile {
     pub fn open(path: &Path) -> Result<Self> {
         let file = OpenOptions::new().create(true).read(true).append(true).open(path);
         let file = file.with_context(|| format!("cannot open the ack file {}", path.display()))?;
-        ensure!(
-            is_ours(&file).with_context(|| format!("cannot read {}", path.display()))?,
-            "{} is there and is no ack file; choose another name",
-            path.display()
-        );
+        must_be_ours(&file, path)?;
         Ok(AckFile { file, path: path.to_owned() })
     }
 
@@ -52,6 +60,15 @@ impl AckFile {
             n => bail!("{}: only {n} bytes of a record could be written", self.path.display()),
         }
     }
+}
+
+fn must_be_ours(file: &File, path: &Path) -> Result<()> {
+    ensure!(
+        is_ours(file).with_context(|| format!("cannot read {}", path.display()))?,
+        "{} is there and is no ack file; choose another name",
+        path.display()
+    );
+    Ok(())
 }
 
 /// Whether there is nothing in the file yet, or it begins with a record.
@@ -161,8 +178,10 @@ mod tests {
         let path = dir.path().join("diary");
         for text in ["dear diary,", "dear diary, it was a quiet day"] {
             std::fs::write(&path, text).unwrap();
-            let error = AckFile::open(&path).err().expect("refused").to_string();
-            assert!(error.contains("diary is there and is no ack file"), "{error}");
+            for refused in [AckFile::look(&path), AckFile::open(&path).map(drop)] {
+                let error = refused.unwrap_err().to_string();
+                assert!(error.contains("diary is there and is no ack file"), "{error}");
+            }
             assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
         }
     }

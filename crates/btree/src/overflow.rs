@@ -22,16 +22,16 @@ const GROUP_PAGES: usize = 16;
 pub struct Ahead {
     /// About so many bytes of log.
     pub bytes: u64,
-    /// The chain that is being freed: its first page that is not free yet, and its number. Whoever
-    /// says once more what is left to free says this behind it.
-    pub chain: Option<(PageNo, u64)>,
+    /// What is left of the chain that is being freed. Whoever says once more what is left to free
+    /// says this behind it.
+    pub rest: Option<Cleanup<'static>>,
 }
 
 impl Ahead {
     /// A group that is not of a chain.
     #[must_use]
     pub fn of(bytes: u64) -> Self {
-        Ahead { bytes, chain: None }
+        Ahead { bytes, rest: None }
     }
 }
 
@@ -291,7 +291,7 @@ impl Tree {
         let mut page = first;
         let mut data = Vec::new();
         while page != PageNo::NONE {
-            admit(Ahead { bytes: 1024, chain: Some((page, mark)) })?;
+            admit(Ahead { bytes: 1024, rest: Some(Cleanup::Chain { first: page, mark }) })?;
             let mut batch = Vec::new();
             while page != PageNo::NONE && batch.len() < 4 * GROUP_PAGES {
                 let Some(next) = self.read_chain_page(page, mark, &mut data)? else {

@@ -13,7 +13,7 @@ at the river: dipper
 at the river: heron
 birds: 3
 estimated at the river: 2, counted
-refused: a log of 1 bytes is not possible; the least is 655360, the most 1099511627776
+refused: a log of 1 B is not possible; the least is 640 KiB, the most 1 TiB
 ";
 
 /// Where cargo puts this crate's libraries: beside the tests.

@@ -18,7 +18,7 @@ const MAGIC: u64 = u64::from_le_bytes(*b"WEIRDBL1");
 const HEADER_LEN: usize = 48;
 const ENTRY_LEN: usize = 12;
 /// The most pages that one header block can list.
-pub(crate) const BATCH_MAX: usize = (ALIGN - HEADER_LEN) / ENTRY_LEN;
+const BATCH_MAX: usize = (ALIGN - HEADER_LEN) / ENTRY_LEN;
 
 /// How pages are kept from tearing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,10 +37,17 @@ pub enum DoubleWriteMode {
 pub struct DoubleWriteConfig {
     /// What it does.
     pub mode: DoubleWriteMode,
-    /// Files; batches of different writers go to different files.
+    /// Files, 1 to [`FILES_MAX`](Self::FILES_MAX); batches of different writers go to different files.
     pub files: usize,
-    /// Pages a batch, at most 337.
+    /// Pages a batch, 1 to [`PAGES_MAX`](Self::PAGES_MAX).
     pub pages: usize,
+}
+
+impl DoubleWriteConfig {
+    /// The most files of a doublewrite area.
+    pub const FILES_MAX: usize = 64;
+    /// The most pages a batch: what one header block can list.
+    pub const PAGES_MAX: usize = BATCH_MAX;
 }
 
 impl Default for DoubleWriteConfig {
@@ -109,7 +116,7 @@ impl TornWrite {
         config: DoubleWriteConfig,
     ) -> Result<Self, PoolError> {
         let config = DoubleWriteConfig {
-            files: config.files.clamp(1, 64),
+            files: config.files.clamp(1, DoubleWriteConfig::FILES_MAX),
             pages: config.pages.clamp(1, BATCH_MAX),
             ..config
         };

@@ -1,5 +1,5 @@
 //! What one transaction did: for each row it changed, what was there before. The same list takes
-//! the transaction back, is carried forward in the log, and gives readers older versions (D5).
+//! the transaction back, is carried forward in the log, and gives readers older versions.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 

@@ -96,10 +96,10 @@ impl Writer {
             let tree = work.trees.iter().find(|tree| tree.id() == id).cloned();
             if tree.is_some() { Ok(tree) } else { self.dropped_by_open(past.id(), id) }
         };
-        let half_freed = Cell::new(None);
+        let half_freed: Cell<Option<Cleanup<'static>>> = Cell::new(None);
         // Little is not admitted, as a rollback is not (TXN-4); much waits like other changes.
         let mut go_on = |ahead: Ahead| loop {
-            half_freed.set(ahead.chain.or(half_freed.get()));
+            half_freed.set(ahead.rest.or(half_freed.get()));
             if is_heavy {
                 self.check_quit()?;
             }
@@ -117,8 +117,8 @@ impl Writer {
         } else {
             // From the beginning again, but for the chain that is not whole any more.
             let mut todo = todo;
-            if let Some((first, mark)) = half_freed.get() {
-                Todo::add(&mut todo, &Cleanup::Chain { first, mark });
+            if let Some(rest) = half_freed.get() {
+                Todo::add(&mut todo, &rest);
             }
             work.into_inner().todo = todo;
         }
@@ -148,15 +148,14 @@ impl Writer {
         &self,
         past: &Past,
         todo: &[Todo],
-        half_freed: Option<(PageNo, u64)>,
+        half_freed: Option<Cleanup<'static>>,
     ) -> Result<(), TreeError> {
         let log = self.env().pool.log();
         if self.begins_far_back(past) {
             let start = log.end();
             let header = Header { txn: Some(past.id()), commits: true, ..Header::default() };
             let mut group = Group::begin(header);
-            let rest = half_freed.map(|(first, mark)| Cleanup::Chain { first, mark });
-            let all = todo.iter().map(Todo::to_cleanup).chain(rest);
+            let all = todo.iter().map(Todo::to_cleanup).chain(half_freed);
             all.for_each(|todo| group.note(&Op::Cleanup(todo)));
             self.carried(group.commit(log)?);
             self.registry().pin(past, start);

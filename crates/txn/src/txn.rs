@@ -20,7 +20,7 @@ use crate::see::View;
 use crate::undo::rolled_back;
 use crate::work::{Undo, Work};
 
-/// What a transaction sees of others (D7).
+/// What a transaction sees of others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Isolation {
     /// Also what is not committed.

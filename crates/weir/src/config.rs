@@ -1,6 +1,7 @@
 //! What a user may set. Nothing of it is needed to run well but memory and log size.
 use std::sync::Arc;
 
+use weir_base::format_size;
 use weir_pool::DoubleWriteConfig;
 use weir_recovery::Progress;
 
@@ -124,9 +125,19 @@ impl Config {
         }
         if self.pool_bytes < POOL_BYTES_MIN {
             return wrong(format!(
-                "a pool of {} bytes is too small; the least is {POOL_BYTES_MIN}",
-                self.pool_bytes
+                "a pool of {} is too small; the least is {}",
+                format_size(self.pool_bytes),
+                format_size(POOL_BYTES_MIN)
             ));
+        }
+        let DoubleWriteConfig { files, pages, .. } = self.doublewrite;
+        if !(1..=DoubleWriteConfig::FILES_MAX).contains(&files) {
+            let most = DoubleWriteConfig::FILES_MAX;
+            return wrong(format!("a doublewrite area of {files} files; there are 1 to {most}"));
+        }
+        if !(1..=DoubleWriteConfig::PAGES_MAX).contains(&pages) {
+            let most = DoubleWriteConfig::PAGES_MAX;
+            return wrong(format!("{pages} pages a doublewrite batch; there are 1 to {most}"));
         }
         if self.pages_max < 64 {
             return wrong(format!("at most {} pages is too few; the least is 64", self.pages_max));
@@ -140,8 +151,10 @@ impl Config {
 pub(crate) fn check_log_bytes(bytes: u64) -> Result<(), Error> {
     if !(LOG_BYTES_MIN..=LOG_BYTES_MAX).contains(&bytes) {
         return Err(Error::Config(format!(
-            "a log of {bytes} bytes is not possible; the least is {LOG_BYTES_MIN}, the most \
-             {LOG_BYTES_MAX}"
+            "a log of {} is not possible; the least is {}, the most {}",
+            format_size(bytes),
+            format_size(LOG_BYTES_MIN),
+            format_size(LOG_BYTES_MAX)
         )));
     }
     Ok(())

@@ -14,7 +14,7 @@ use weir_bench::compare::{Outputs, compare as compare_cells};
 use weir_bench::http::{Live, parse_address};
 use weir_bench::page::Page;
 use weir_bench::{
-    Acknowledged, DoubleWrite, Engine, Feed, Lab, Opened, Options, Outcome, Phases, Raw, Report,
+    AckFile, Acknowledged, DoubleWrite, Engine, Feed, Lab, Opened, Options, Outcome, Phases, Raw, Report,
     RunReport, WorkloadKind,
 };
 
@@ -114,6 +114,7 @@ pub(crate) fn begin(args: &Common) -> Result<Arc<AtomicBool>> {
     }
     if let Some(path) = &args.ack_file {
         must_have_place(path, "the ack file")?;
+        AckFile::look(path)?;
     }
     let interrupt = Arc::new(AtomicBool::new(false));
     catch_interrupts(interrupt.clone())?;
@@ -203,6 +204,8 @@ fn must_have_place(path: &Path, what: &str) -> Result<()> {
 pub(crate) fn catch_interrupts(interrupt: Arc<AtomicBool>) -> Result<()> {
     let handler = move || {
         if interrupt.swap(true, Relaxed) {
+            // Nobody may be reading any more.
+            let _ = writeln!(std::io::stderr(), "left at once");
             std::process::exit(i32::from(EXIT_INTERRUPTED));
         }
     };

@@ -1,7 +1,7 @@
 //! All transactions that somebody may still ask about: numbers, who is under way, commit numbers,
 //! snapshots, and where the log must be kept from.
 //!
-//! A snapshot is one commit number (D6): taking it copies no list. A row whose writer is not in the
+//! A snapshot is one commit number: taking it copies no list. A row whose writer is not in the
 //! registry any more was written by a transaction that everybody sees.
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
