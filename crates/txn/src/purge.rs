@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use weir_base::{Lsn, PageNo, TreeId, TxnId};
+use weir_base::{Lsn, TreeId, TxnId};
 use weir_btree::{Ahead, Tree, TreeError};
 use weir_change::{Cleanup, Group, Header, Op};
 use weir_redo::Span;
