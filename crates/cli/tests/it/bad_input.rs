@@ -25,7 +25,7 @@ const WRONG: &[(&str, &[&str])] = &[
     ("--pool 12parsecs", &["12parsecs", "64MiB"]),
     ("--log -1", &["-1"]),
     ("--log 99999999TiB", &["99999999TiB"]),
-    ("--log 0", &["0 B"]),
+    ("--log 0", &["0 bytes"]),
     ("--log 1", &["1 B", "640 KiB"]),
     ("--pool 0", &["0 B", "256 KiB"]),
     ("--recovery-seconds nan", &["NaN seconds"]),
