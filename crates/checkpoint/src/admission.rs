@@ -1,7 +1,7 @@
 //! Admission of redo: how far the log may grow right now. One queue for all writers; users never
 //! flush.
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 use weir_base::{Clock, Lsn, counters};
@@ -121,7 +121,7 @@ impl Admission {
     /// # Errors
     /// Why writers have been stopped for good.
     pub fn wait(&self, clock: &dyn Clock, end: &dyn Fn() -> Lsn, bytes: u64) -> Result<(), String> {
-        self.wait_until(None, clock, end, bytes).map(drop)
+        self.wait_for(None, clock, end, bytes).map(drop)
     }
 
     /// As [`Admission::wait`], but for some 20 ms at most, and says whether they may. For those who
@@ -135,13 +135,13 @@ impl Admission {
         end: &dyn Fn() -> Lsn,
         bytes: u64,
     ) -> Result<bool, String> {
-        self.wait_until(Some(Instant::now() + MOMENT), clock, end, bytes)
+        self.wait_for(Some(MOMENT), clock, end, bytes)
     }
 
-    /// Whether they may, which without an `until` they do in the end.
-    fn wait_until(
+    /// Whether they may, which without a `most` they do in the end.
+    fn wait_for(
         &self,
-        until: Option<Instant>,
+        most: Option<Duration>,
         clock: &dyn Clock,
         end: &dyn Fn() -> Lsn,
         bytes: u64,
@@ -156,10 +156,12 @@ impl Admission {
             if self.allows(end(), bytes) {
                 break Ok(true);
             }
-            if until.is_some_and(|until| Instant::now() >= until) {
-                break Ok(false);
+            let slept = self.moved.wait_for(&mut queue, MOMENT).timed_out();
+            // Also who is woken again and again waits for no longer.
+            let waited = Duration::from_micros(clock.now_micros().saturating_sub(began));
+            if most.is_some_and(|most| slept || waited >= most) {
+                break Ok(self.allows(end(), bytes));
             }
-            self.moved.wait_for(&mut queue, MOMENT);
         };
         drop(queue);
         self.waiters.fetch_sub(1, Ordering::SeqCst);

@@ -37,7 +37,8 @@ pub enum DoubleWriteMode {
 pub struct DoubleWriteConfig {
     /// What it does.
     pub mode: DoubleWriteMode,
-    /// Files, 1 to [`FILES_MAX`](Self::FILES_MAX); batches of different writers go to different files.
+    /// Files, 1 to [`FILES_MAX`](Self::FILES_MAX); batches of different writers go to different
+    /// ones.
     pub files: usize,
     /// Pages a batch, 1 to [`PAGES_MAX`](Self::PAGES_MAX).
     pub pages: usize,
