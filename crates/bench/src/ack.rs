@@ -31,7 +31,9 @@ impl AckFile {
         match File::open(path) {
             Ok(file) => must_be_ours(&file, path),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
-            Err(e) => Err(e).with_context(|| format!("cannot open the ack file {}", path.display())),
+            Err(e) => {
+                Err(e).with_context(|| format!("cannot open the ack file {}", path.display()))
+            }
         }
     }
 

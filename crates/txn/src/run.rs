@@ -77,7 +77,7 @@ pub struct Writer {
     locks: LockTable,
     /// Trees that nobody may touch any more.
     pub(crate) dropped: RwLock<HashSet<TreeId>>,
-    /// Transactions that recovery has found and that are to be taken back.
+    /// Transactions to be taken back: recovery has found them, or a rollback has failed.
     pub(crate) losers: Mutex<VecDeque<Txn>>,
     /// How many they are, and how many transactions are being completed that left much to do.
     pub(crate) losers_left: AtomicUsize,
@@ -437,10 +437,11 @@ impl Writer {
         }
     }
 
-    fn undone(&self, txn: &mut Txn, first: TxnError) -> TxnError {
+    /// Takes everything back after a failure. Tells of it, and of what else failed.
+    pub(crate) fn undone(&self, txn: &mut Txn, first: TxnError) -> TxnError {
         match txn.rollback(self) {
             Ok(()) => first,
-            // Rows stay locked: nobody may build on changes that will be taken back.
+            // Rows stay locked meanwhile: nobody may build on changes that will be taken back.
             Err(then) => TxnError::RollbackFailed { first: first.into(), then: then.into() },
         }
     }

@@ -14,8 +14,8 @@ use weir_bench::compare::{Outputs, compare as compare_cells};
 use weir_bench::http::{Live, parse_address};
 use weir_bench::page::Page;
 use weir_bench::{
-    AckFile, Acknowledged, DoubleWrite, Engine, Feed, Lab, Opened, Options, Outcome, Phases, Raw, Report,
-    RunReport, WorkloadKind,
+    AckFile, Acknowledged, DoubleWrite, Engine, Feed, Lab, Opened, Options, Outcome, Phases, Raw,
+    Report, RunReport, WorkloadKind,
 };
 
 /// Runs a workload, or verifies what one left.
