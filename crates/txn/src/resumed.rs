@@ -83,7 +83,7 @@ impl Writer {
         });
         let pieces: Vec<_> = pieces.collect();
         let (changes, refs, named) = self.changes(&found.undo)?;
-        past.move_out(self.env(), &pieces, pieces.iter().map(|p| p.last_seq).max().unwrap_or(0));
+        past.move_out(self.shelf(), &pieces, pieces.iter().map(|p| p.last_seq).max().unwrap_or(0));
         past.rebuild(&changes);
         let mut work = past.work.lock();
         // What pieces hold is not known without reading it all.

@@ -19,6 +19,7 @@ use crate::registry::Registry;
 use crate::resumed::{NamedBy, TreeOf};
 use crate::see::{Looks, Reader, Seen, View};
 use crate::spill::Archivist;
+use crate::stored::Shelf;
 use crate::txn::{Isolation, Txn};
 
 /// One change of a batch.
@@ -73,6 +74,7 @@ pub type TryAdmission = dyn Fn(u64) -> Result<bool, TreeError> + Send + Sync;
 /// Runs writes and reads.
 pub struct Writer {
     env: Arc<Env>,
+    shelf: Arc<Shelf>,
     registry: Arc<Registry>,
     locks: LockTable,
     /// Trees that nobody may touch any more.
@@ -112,6 +114,7 @@ impl Writer {
     #[must_use]
     pub fn new(env: Arc<Env>, registry: Arc<Registry>, admission: Box<Admission>) -> Self {
         Writer {
+            shelf: Arc::new(Shelf::new(env.clone())),
             env,
             registry,
             locks: LockTable::new(),
@@ -215,6 +218,11 @@ impl Writer {
     /// What all trees share.
     pub(crate) fn env(&self) -> &Arc<Env> {
         &self.env
+    }
+
+    /// Where what large transactions have stored is read.
+    pub(crate) fn shelf(&self) -> &Arc<Shelf> {
+        &self.shelf
     }
 
     /// Waits until `bytes` of redo may be written.
