@@ -106,8 +106,7 @@ fn of_transaction(e: &TxnError) -> weir_code {
         TxnError::Duplicate => WEIR_DUPLICATE,
         TxnError::Conflict => WEIR_CONFLICT,
         TxnError::Over => WEIR_OVER,
-        // Trees and the log have codes of their own by the time they get here; what cannot be
-        // taken back has halted the engine.
+        // All of them have codes of their own by the time they get here.
         TxnError::Tree(_) | TxnError::Redo(_) | TxnError::RollbackFailed { .. } => WEIR_HALTED,
     }
 }

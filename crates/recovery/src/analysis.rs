@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 
 use weir_base::{Lsn, TreeId, TxnId};
 use weir_change::{DecodeError, Header, Op, decode};
-use weir_txn::{Todo, UndoEntry};
+use weir_txn::{Todos, UndoEntry};
 
 /// A transaction that the log does not show the end of.
 #[derive(Clone, Debug, Default)]
@@ -18,7 +18,7 @@ pub struct OpenTxn {
     /// What to take back, oldest first.
     pub undo: Vec<UndoEntry>,
     /// What its commit left to do.
-    pub todo: Vec<Todo>,
+    pub todo: Todos,
 }
 
 /// What the log says of the transactions without an end.
@@ -67,7 +67,7 @@ impl Analysis {
             Op::UndoReset => {
                 let open = self.open.entry(txn).or_default();
                 open.undo.clear();
-                open.todo.clear();
+                open.todo = Todos::default();
                 open.first = start;
             }
             Op::Undone { entries } => {
@@ -80,7 +80,7 @@ impl Analysis {
                 if open.first == Lsn::ZERO {
                     open.first = start;
                 }
-                Todo::add(&mut open.todo, cleanup);
+                open.todo.add(cleanup);
             }
             _ => {}
         }
@@ -134,6 +134,7 @@ mod tests {
     use super::*;
     use weir_base::PageNo;
     use weir_change::{Before, Cleanup};
+    use weir_txn::Todo;
 
     fn header(txn: u64) -> Header {
         Header { txn: Some(TxnId(txn)), ..Header::default() }
@@ -170,8 +171,9 @@ mod tests {
         let open: Vec<_> = analysis.into_open().collect();
         assert_eq!(open.len(), 2);
         let (txn, four) = &open[0];
-        assert_eq!((*txn, four.committed, four.todo.len()), (TxnId(4), true, 1));
-        assert!(matches!(four.todo[0], Todo::Chain { first: PageNo(9), .. }));
+        assert_eq!((*txn, four.committed), (TxnId(4), true));
+        let todo = four.todo.clone().into_vec();
+        assert!(matches!(todo[..], [Todo::Chain { first: PageNo(9), .. }]));
         let (txn, three) = &open[1];
         assert_eq!((*txn, three.committed, three.undo.len()), (TxnId(3), false, 1));
         assert_eq!(three.first, Lsn(60));

@@ -46,9 +46,9 @@ pub enum TxnError {
     /// The transaction has ended.
     #[error("the transaction has ended")]
     Over,
-    /// Taking the changes back failed too: the rows of this transaction stay locked until the
-    /// database is opened again, which takes them back.
-    #[error("{first}; taking the changes back failed as well: {then}")]
+    /// Taking the changes back failed too: the rows of this transaction stay locked until they are
+    /// taken back in the background, or when the database is opened again.
+    #[error("{first}; taking the changes back failed as well, and is tried again: {then}")]
     RollbackFailed {
         /// Why the transaction failed.
         first: Box<TxnError>,

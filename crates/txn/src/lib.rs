@@ -29,7 +29,7 @@ mod undo;
 mod work;
 
 pub use change::Intent;
-pub use cleanup::Todo;
+pub use cleanup::{Todo, Todos};
 pub use cursor::{Looker, RowCursor};
 pub use error::TxnError;
 pub use locks::{

@@ -193,10 +193,9 @@ impl Txn {
             Ok(()) => Ok(()),
             Err(Refused::Dropped) => Err(TreeError::Gone(tree.id()).into()),
             Err(refused) => {
-                if matches!(refused, Refused::Deadlock { .. }) {
-                    self.rollback(w)?;
-                }
-                Err(TxnError::Lock(refused))
+                let ends = matches!(refused, Refused::Deadlock { .. });
+                let refused = TxnError::Lock(refused);
+                Err(if ends { w.undone(self, refused) } else { refused })
             }
         }
     }

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use weir_base::{Lsn, TreeId, TxnId};
-use weir_btree::{Env, Row, TreeError};
+use weir_btree::{Row, TreeError};
 use weir_change::Stored;
 use weir_page::{Flags, Stamp};
 
-use crate::stored::{self, Piece};
+use crate::stored::{Piece, Shelf};
 use crate::undo::UndoEntry;
 use crate::work::Work;
 
@@ -58,9 +58,8 @@ struct Rows {
     stored: u32,
     /// Where, by the greatest number of a change in each.
     pieces: Vec<Stored>,
-    env: Option<Arc<Env>>,
-    /// The piece that was read last, by its mark.
-    read: Option<(u64, Arc<Piece>)>,
+    /// Where they are read.
+    shelf: Option<Arc<Shelf>>,
     /// By number, from that behind `stored`.
     /// Most transactions are small, and there may be millions of them: one change of a short row
     /// lies here, where a look at the transaction finds it.
@@ -185,13 +184,13 @@ impl Past {
 
     /// All changes up to `stored`, and no others, are in pieces, to which these are added, or have
     /// been taken back.
-    pub(crate) fn move_out(&self, env: &Arc<Env>, pieces: &[Stored], stored: u32) {
+    pub(crate) fn move_out(&self, shelf: &Arc<Shelf>, pieces: &[Stored], stored: u32) {
         let mut rows = self.rows.lock();
         rows.stored = stored;
         rows.pieces.extend(pieces.iter().filter(|piece| piece.last_seq > 0));
         rows.entries.clear();
         rows.bytes = SmallVec::new();
-        rows.env = Some(env.clone());
+        rows.shelf = Some(shelf.clone());
     }
 
     /// Remembers what a row is before the next change. Called before the change can be seen.
@@ -278,22 +277,15 @@ impl Past {
     /// The piece with change `seq`; `None` when it has been freed. Read without the mutex: whoever
     /// writes takes it under a leaf's latch.
     fn piece_of(&self, seq: u32) -> Result<Option<Arc<Piece>>, TreeError> {
-        let (stored, env) = {
+        let (stored, shelf) = {
             let rows = self.rows.lock();
             let at = rows.pieces.partition_point(|piece| piece.last_seq < seq);
-            let (Some(&stored), Some(env)) = (rows.pieces.get(at), &rows.env) else {
+            let (Some(&stored), Some(shelf)) = (rows.pieces.get(at), &rows.shelf) else {
                 return Ok(None);
             };
-            match &rows.read {
-                Some((mark, piece)) if *mark == stored.mark => return Ok(Some(piece.clone())),
-                _ => (stored, env.clone()),
-            }
+            (stored, shelf.clone())
         };
-        let piece = stored::read(&env, &stored)?.map(Arc::new);
-        if let Some(piece) = &piece {
-            self.rows.lock().read = Some((stored.mark, piece.clone()));
-        }
-        Ok(piece)
+        shelf.get(&stored)
     }
 
     /// Who had written the row before change `seq`, if there was one.

@@ -10,7 +10,7 @@ use weir_btree::{Ahead, Tree, TreeError};
 use weir_change::{Cleanup, Group, Header, Op};
 use weir_redo::Span;
 
-use crate::cleanup::{Finish, Todo, finish};
+use crate::cleanup::{Finish, Todo, Todos, finish};
 use crate::error::TxnError;
 use crate::past::{Past, State};
 use crate::planted::PlantedBug;
@@ -116,11 +116,11 @@ impl Writer {
             trees.iter().for_each(|tree| self.locks().forget_tree(*tree));
         } else {
             // From the beginning again, but for the chain that is not whole any more.
-            let mut todo = todo;
+            let mut todos = Todos::from(todo);
             if let Some(rest) = half_freed.get() {
-                Todo::add(&mut todo, &rest);
+                todos.add(&rest);
             }
-            work.into_inner().todo = todo;
+            work.into_inner().todo = todos.into_vec();
         }
         finished
     }

@@ -1,6 +1,7 @@
 //! What recovery finds of transactions that the log shows no end of, and what becomes of it: those
 //! that committed are completed and losers are taken back, both in the background, in steps, while
-//! the database is open. Their rows stay theirs until then.
+//! the database is open. Their rows stay theirs until then. A rollback that fails, because the disk
+//! is full or a page cannot be read, leaves a loser too.
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -15,6 +16,7 @@ use crate::cleanup::Todo;
 use crate::error::TxnError;
 use crate::kept;
 use crate::past::Found;
+use crate::prepared::no_longer_prepared;
 use crate::run::Writer;
 use crate::txn::{Isolation, Txn};
 use crate::undo::UndoEntry;
@@ -81,7 +83,7 @@ impl Writer {
         });
         let pieces: Vec<_> = pieces.collect();
         let (changes, refs, named) = self.changes(&found.undo)?;
-        past.move_out(self.env(), &pieces, pieces.iter().map(|p| p.last_seq).max().unwrap_or(0));
+        past.move_out(self.shelf(), &pieces, pieces.iter().map(|p| p.last_seq).max().unwrap_or(0));
         past.rebuild(&changes);
         let mut work = past.work.lock();
         // What pieces hold is not known without reading it all.
@@ -121,6 +123,12 @@ impl Writer {
         if prepared {
             return Ok(Some(txn));
         }
+        self.add_loser(txn, is_last);
+        Ok(None)
+    }
+
+    /// Leaves a transaction to [`Writer::tidy`].
+    pub(crate) fn add_loser(&self, txn: Txn, is_last: bool) {
         let mut losers = self.losers.lock();
         if is_last {
             losers.push_back(txn)
@@ -128,7 +136,6 @@ impl Writer {
             losers.push_front(txn)
         }
         self.losers_left.fetch_add(1, Ordering::SeqCst);
-        Ok(None)
     }
 
     /// The changes of rows among `undo`, whole; references to all that is not stored; and the trees
@@ -189,7 +196,7 @@ impl Writer {
     /// `false`: there is nothing to do, or the engine quits.
     ///
     /// # Errors
-    /// [`TxnError`]; the next opening goes on.
+    /// [`TxnError`]; the next call goes on, or the next opening.
     pub fn tidy(&self, rows: usize) -> Result<bool, TxnError> {
         if self.has_quit() {
             return Ok(false);
@@ -233,8 +240,6 @@ impl Writer {
                 }
             }
             Err(e) => {
-                // It is tried again as a whole.
-                txn.over = false;
                 losers.rotate_left(1);
                 return Err(e);
             }
@@ -245,6 +250,7 @@ impl Writer {
     /// Whether the whole loser has been taken back now.
     fn take_back_some(&self, txn: &mut Txn, rows: usize) -> Result<bool, TxnError> {
         if let Some(past) = txn.past().cloned() {
+            no_longer_prepared(self, &past)?;
             let (mut did, mut read) = (0, None);
             while did < rows {
                 match step_back(self, &past, 0, false, &mut read)? {
@@ -259,11 +265,11 @@ impl Writer {
                 return Ok(false);
             }
         }
-        txn.rollback(self)?;
+        txn.take_all_back(self)?;
         Ok(true)
     }
 
-    /// How many transactions recovery has left to be taken back.
+    /// How many transactions recovery, or a rollback that failed, has left to be taken back.
     #[must_use]
     pub fn losers(&self) -> usize {
         self.losers_left.load(Ordering::SeqCst)

@@ -19,6 +19,7 @@ use crate::registry::Registry;
 use crate::resumed::{NamedBy, TreeOf};
 use crate::see::{Looks, Reader, Seen, View};
 use crate::spill::Archivist;
+use crate::stored::Shelf;
 use crate::txn::{Isolation, Txn};
 
 /// One change of a batch.
@@ -73,11 +74,12 @@ pub type TryAdmission = dyn Fn(u64) -> Result<bool, TreeError> + Send + Sync;
 /// Runs writes and reads.
 pub struct Writer {
     env: Arc<Env>,
+    shelf: Arc<Shelf>,
     registry: Arc<Registry>,
     locks: LockTable,
     /// Trees that nobody may touch any more.
     pub(crate) dropped: RwLock<HashSet<TreeId>>,
-    /// Transactions that recovery has found and that are to be taken back.
+    /// Transactions to be taken back: recovery has found them, or a rollback has failed.
     pub(crate) losers: Mutex<VecDeque<Txn>>,
     /// How many they are, and how many transactions are being completed that left much to do.
     pub(crate) losers_left: AtomicUsize,
@@ -112,6 +114,7 @@ impl Writer {
     #[must_use]
     pub fn new(env: Arc<Env>, registry: Arc<Registry>, admission: Box<Admission>) -> Self {
         Writer {
+            shelf: Arc::new(Shelf::new(env.clone())),
             env,
             registry,
             locks: LockTable::new(),
@@ -215,6 +218,11 @@ impl Writer {
     /// What all trees share.
     pub(crate) fn env(&self) -> &Arc<Env> {
         &self.env
+    }
+
+    /// Where what large transactions have stored is read.
+    pub(crate) fn shelf(&self) -> &Arc<Shelf> {
+        &self.shelf
     }
 
     /// Waits until `bytes` of redo may be written.
@@ -437,10 +445,11 @@ impl Writer {
         }
     }
 
-    fn undone(&self, txn: &mut Txn, first: TxnError) -> TxnError {
+    /// Takes everything back after a failure. Tells of it, and of what else failed.
+    pub(crate) fn undone(&self, txn: &mut Txn, first: TxnError) -> TxnError {
         match txn.rollback(self) {
             Ok(()) => first,
-            // Rows stay locked: nobody may build on changes that will be taken back.
+            // Rows stay locked meanwhile: nobody may build on changes that will be taken back.
             Err(then) => TxnError::RollbackFailed { first: first.into(), then: then.into() },
         }
     }

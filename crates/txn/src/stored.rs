@@ -9,6 +9,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use parking_lot::Mutex;
 use weir_base::{PageNo, TreeId};
 use weir_btree::{ChainHead, Env, Tree, TreeError};
 use weir_change::{Group, Header, Op, Stored, decode};
@@ -214,6 +215,54 @@ pub(crate) fn read(env: &Arc<Env>, stored: &Stored) -> Result<Option<Piece>, Tre
     Ok(Some(piece))
 }
 
+/// Where readers find pieces: those read last stay in memory. One for all transactions, so that many
+/// large ones take no more memory than one; and several pieces, so that readers at different places
+/// do not read a whole piece for each row.
+pub(crate) struct Shelf {
+    env: Arc<Env>,
+    /// By their marks, the one used last behind all others.
+    pieces: Mutex<Vec<(u64, Arc<Piece>)>>,
+}
+
+/// With [`PIECE_BYTES`], 2 MiB of notes.
+const SHELF_PIECES: usize = 16;
+
+impl Shelf {
+    pub(crate) fn new(env: Arc<Env>) -> Self {
+        Shelf { env, pieces: Mutex::default() }
+    }
+
+    /// As [`read`].
+    pub(crate) fn get(&self, stored: &Stored) -> Result<Option<Arc<Piece>>, TreeError> {
+        if let Some(piece) = self.find(stored.mark) {
+            return Ok(Some(piece));
+        }
+        // Nobody waits while the device is asked.
+        let piece = read(&self.env, stored)?.map(Arc::new);
+        if let Some(piece) = &piece {
+            drop(self.keep(stored.mark, piece.clone()));
+        }
+        Ok(piece)
+    }
+
+    fn find(&self, mark: u64) -> Option<Arc<Piece>> {
+        let mut pieces = self.pieces.lock();
+        let at = pieces.iter().position(|(known, _)| *known == mark)?;
+        pieces[at..].rotate_left(1);
+        pieces.last().map(|(_, piece)| piece.clone())
+    }
+
+    /// Gives one that has no place any more: letting it go takes longer than others should wait.
+    fn keep(&self, mark: u64, piece: Arc<Piece>) -> Option<(u64, Arc<Piece>)> {
+        let mut pieces = self.pieces.lock();
+        let same = pieces.iter().position(|(known, _)| *known == mark);
+        let gone = same.or((pieces.len() >= SHELF_PIECES).then_some(0));
+        let gone = gone.map(|at| pieces.remove(at));
+        pieces.push((mark, piece));
+        gone
+    }
+}
+
 /// What to say when a piece is gone that should be there.
 pub(crate) fn missing(env: &Arc<Env>, stored: &Stored) -> TreeError {
     let tree = Tree::at(env.clone(), TreeId(0), stored.first);
@@ -244,7 +293,7 @@ impl Txn {
             if work.undo.is_empty() && work.todo.is_empty() {
                 // All that was counted has been taken back.
                 (work.undo_bytes, self.undo_bytes) = (0, 0);
-                past.move_out(w.env(), &[], past.changes());
+                past.move_out(w.shelf(), &[], past.changes());
                 return Ok(());
             }
             (bodies(past, &work), work.depth())
@@ -272,7 +321,7 @@ impl Txn {
         work.undo_bytes = 0;
         self.undo_bytes = 0;
         self.named_bytes = work.pieces.named_bytes();
-        past.move_out(w.env(), &pieces, past.changes());
+        past.move_out(w.shelf(), &pieces, past.changes());
         Ok(())
     }
 

@@ -86,7 +86,7 @@ impl Txn {
         }
     }
 
-    /// One that recovery has found.
+    /// One that recovery has found, or whose session could not take it back.
     pub(crate) fn resumed(past: Arc<Past>, isolation: Isolation) -> Self {
         Txn { past: Some(past), pinned: true, ..Txn::new(isolation, Wait::No) }
     }
@@ -322,11 +322,23 @@ impl Txn {
     /// Takes everything back.
     ///
     /// # Errors
-    /// [`TxnError`] when that fails: the rows stay locked until the database is opened again.
+    /// [`TxnError`] when that fails: it has ended all the same, and [`Writer::tidy`] goes on with
+    /// it. What is not taken back yet stays locked until then, or until the next opening has.
     pub fn rollback(&mut self, w: &Writer) -> Result<(), TxnError> {
         if std::mem::replace(&mut self.over, true) {
             return Ok(());
         }
+        let done = self.take_all_back(w);
+        if let (Err(_), Some(past)) = (&done, &self.past) {
+            w.add_loser(Txn::resumed(past.clone(), self.isolation), true);
+            self.finish();
+        }
+        done
+    }
+
+    /// Takes back what is not taken back yet, and ends it. Goes on where it stopped, if it has
+    /// failed before.
+    pub(crate) fn take_all_back(&mut self, w: &Writer) -> Result<(), TxnError> {
         let Some(past) = self.past.clone() else {
             self.finish();
             return Ok(());

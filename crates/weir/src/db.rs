@@ -217,14 +217,17 @@ impl Db {
     /// One step of all background work, for [`crate::Background::Manual`].
     ///
     /// # Errors
-    /// [`Error::Halted`], [`Error::Io`].
+    /// [`Error::Halted`], [`Error::Io`]; [`Error::DiskFull`], [`Error::Damaged`] when a transaction
+    /// cannot be taken back now, or what one has left cannot be done: all else is done.
     pub fn step(&self) -> Result<(), Error> {
         self.engine.writer.tend()?;
-        self.engine.writer.tidy(TIDY_ROWS)?;
+        // What cannot be taken back now holds nothing else up.
+        let tidied = self.engine.writer.tidy(TIDY_ROWS);
         self.engine.checkpointer.pump()?;
         self.engine.contents.step();
         self.engine.warm.step();
         self.engine.warm.keep_if_due();
+        tidied?;
         Ok(())
     }
 

@@ -148,12 +148,24 @@ impl From<TxnError> for Error {
             TxnError::Tree(e) => e.into(),
             TxnError::Redo(e) => e.into(),
             TxnError::Duplicate => Error::Duplicate,
-            TxnError::TooLarge { .. }
-            | TxnError::RollbackFailed { .. }
-            | TxnError::Lock(_)
-            | TxnError::Conflict
-            | TxnError::Over => Error::Transaction(e),
+            TxnError::RollbackFailed { .. } => rollback_failed(e),
+            TxnError::TooLarge { .. } | TxnError::Lock(_) | TxnError::Conflict | TxnError::Over => {
+                Error::Transaction(e)
+            }
         }
+    }
+}
+
+/// As what kept the changes from being taken back, in the words for both failures.
+fn rollback_failed(e: TxnError) -> Error {
+    let words = e.to_string();
+    let TxnError::RollbackFailed { then, .. } = e else { return Error::Transaction(e) };
+    match Error::from(*then) {
+        Error::DiskFull(_) => Error::DiskFull(words),
+        Error::Damaged(_) => Error::Damaged(words),
+        Error::Halted(_) => Error::Halted(words),
+        Error::Io { cause, .. } => Error::Io { what: words, cause },
+        other => other,
     }
 }
 
@@ -166,6 +178,24 @@ impl From<WorkerError> for Error {
                 what: "writing the control file".into(),
                 cause: io::Error::new(cause.kind(), cause.to_string()),
             },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rollback_that_failed_is_told_by_what_kept_it_and_in_both_words() {
+        let full = || TxnError::from(SpaceError::TooLarge(9));
+        for (then, is_full) in [(full(), true), (TreeError::Stopped("it".into()).into(), false)] {
+            let failed =
+                TxnError::RollbackFailed { first: TxnError::Conflict.into(), then: then.into() };
+            let told = Error::from(failed);
+            assert_eq!(is_full, matches!(told, Error::DiskFull(_)));
+            assert_eq!(!is_full, matches!(told, Error::Halted(_)));
+            assert!(told.to_string().contains(&TxnError::Conflict.to_string()), "{told}");
         }
     }
 }

@@ -162,7 +162,7 @@ const LEVELS: &[Level] = &[
         "losers_transactions",
         "transactions",
         |s| s.losers as f64,
-        "left by a crash and still being taken back",
+        "left by a crash or a rollback that failed, and still being taken back",
     ),
     level("held_locks", "locks", |s| s.locks.held as f64, "explicit locks of keys, held now"),
     level("held_ranges", "ranges", |s| s.locks.ranges as f64, "locks of ranges, held now"),

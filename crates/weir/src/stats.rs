@@ -62,7 +62,8 @@ pub struct StatsSnapshot {
     pub deadline_pages_per_second: f64,
     pub capacity_pages_per_second: f64,
     pub open_transactions: u64,
-    /// Transactions that recovery found unfinished and that are still being taken back.
+    /// Transactions still being taken back in the background: recovery found them unfinished, or a
+    /// rollback failed.
     pub losers: u64,
     /// Transactions that have ended and whose older versions some snapshot may need: the length of
     /// the history.

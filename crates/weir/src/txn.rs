@@ -442,7 +442,8 @@ impl Txn {
     /// that nothing but a change had locked is free again.
     ///
     /// # Errors
-    /// [`Error::Transaction`] when it has ended; others mean that the engine has halted.
+    /// [`Error::Transaction`] when it has ended; after others it can only be rolled back as a
+    /// whole.
     pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<(), Error> {
         let done = self.raw.rollback_to(&self.engine.writer, savepoint);
         done.map_err(|e| self.engine.failed(e.into()))
@@ -451,7 +452,8 @@ impl Txn {
     /// Takes everything back.
     ///
     /// # Errors
-    /// [`Error`] when that fails: the rows stay locked until the database is opened again.
+    /// [`Error`] when that fails: the background goes on with it, and the next opening if the
+    /// engine has halted. What is not taken back yet stays locked until then.
     pub fn rollback(mut self) -> Result<(), Error> {
         let done = self.raw.rollback(&self.engine.writer);
         done.map_err(|e| self.engine.failed(e.into()))
@@ -461,7 +463,8 @@ impl Txn {
 impl Drop for Txn {
     fn drop(&mut self) {
         if !self.raw.is_over() {
-            // What fails has halted the engine; the next opening takes it back.
+            // What fails is tried again in the background, or has halted the engine; the next
+            // opening takes it back then.
             let _ = self.raw.rollback(&self.engine.writer);
         }
     }

@@ -202,7 +202,7 @@ fn tidy_loop(site: &Site, stop: &AtomicBool) {
             *kept = seen.or_else(|| kept.take());
         }
         site.warm.keep_if_due();
-        // What fails here has halted the log, or is for the next opening.
+        // What fails here has halted the log, or is tried again.
         if !site.writer.tidy(TIDY_ROWS).unwrap_or(false) {
             site.clock.sleep_micros(20_000);
         }

@@ -9,7 +9,7 @@ use weir_btree::{Action, Change, Row, Tree, TreeError, Value};
 use weir_change::{Header, Op, decode};
 use weir_page::Flags;
 use weir_redo::Durability;
-use weir_txn::{Isolation, Todo, Txn, Wait, Writer};
+use weir_txn::{Isolation, Todo, Todos, Txn, Wait, Writer};
 
 use crate::support::{Rows, Site, rows, site};
 
@@ -34,12 +34,12 @@ fn fill_half_the_log(site: &Site, tree: &Tree) {
 fn said(site: &Site) -> Vec<Todo> {
     site.log.flush(Durability::Synced).expect("flushed");
     let (from, to) = (site.log.checkpoint(), site.log.durable());
-    let mut todo = Vec::new();
+    let mut todos = Todos::default();
     let mut take = |body: &[u8]| {
         let (_, ops) = decode(body).expect("a header");
         for op in ops {
             if let Op::Cleanup(cleanup) = op.expect("an operation") {
-                Todo::add(&mut todo, &cleanup);
+                todos.add(&cleanup);
             }
         }
     };
@@ -48,7 +48,7 @@ fn said(site: &Site) -> Vec<Todo> {
         Ok(())
     };
     site.log.reader(None).chunks(from, to, all).expect("read");
-    todo
+    todos.into_vec()
 }
 
 /// Drops a tree with a long value whose freeing is cut off in the middle, while others fill the

@@ -1,7 +1,8 @@
 //! Batches that fail in the middle leave every row as it was and every page free that they took.
+use weir_base::PageNo;
 use weir_btree::Tree;
 use weir_device::{Fault, OpKind};
-use weir_txn::{Batch, BatchOp, TxnError};
+use weir_txn::{Batch, BatchOp, Intent, Isolation, Kind, Txn, TxnError, Wait};
 
 use crate::support::{Rows, Site, rows, site};
 
@@ -84,6 +85,77 @@ fn a_broken_device_halts() {
     };
     assert!(site.env.pool.halted().is_some());
     assert_eq!(site.registry.len(), locked, "rows stay locked that could not be taken back");
+}
+
+fn txn() -> Txn {
+    Txn::new(Isolation::RepeatableRead, Wait::No)
+}
+
+/// Puts `key` as somebody who waits for nobody.
+fn put_by_other(site: &Site, tree: &Tree, key: &[u8], value: &[u8]) -> Result<(), TxnError> {
+    let mut other = txn();
+    let put = other.change(&site.writer, tree, key, Intent::Put(value));
+    match put.and_then(|_| other.commit(&site.writer)) {
+        Ok(_) => Ok(()),
+        Err(e) => {
+            other.rollback(&site.writer).expect("nothing was changed");
+            Err(e)
+        }
+    }
+}
+
+/// Makes the disk full, and takes all pages that are still free.
+fn fill_the_disk(site: &Site) -> Vec<PageNo> {
+    site.faulty.full_disk(true);
+    std::iter::from_fn(|| site.env.space.claim(1).ok()).flatten().collect()
+}
+
+/// A rollback that finds no room, since others have taken what it had left, is gone on with when
+/// there is room again; until then all that it had locked stays so, and nobody else is held up.
+#[test]
+fn what_cannot_be_taken_back_for_want_of_room_is_taken_back_later() {
+    let site = site(256, 4 << 20);
+    let tree = site.tree(10);
+    let mut model = Rows::new();
+    for key in [b"a", b"k"] {
+        site.writer.put(&tree, key, &[1; 800]).expect("put");
+        model.insert(key.to_vec(), vec![1; 800]);
+    }
+    let mut shrinks = txn();
+    for key in [b"a", b"k"] {
+        assert!(shrinks.change(&site.writer, &tree, key, Intent::Put(&[2; 10])).expect("put"));
+    }
+    let mut none = Vec::new();
+    let there = shrinks.get_locked(&site.writer, &tree, b"z", Kind::Exclusive, &mut none);
+    assert!(!there.expect("locked"));
+    let taken = fill_the_disk(&site);
+    // What it has left in the leaf is for others, whose next row has no room there.
+    for n in 0u32.. {
+        let key = [&b"l"[..], &n.to_be_bytes()].concat();
+        match put_by_other(&site, &tree, &key, &[3; 40]) {
+            Ok(()) => drop(model.insert(key, vec![3; 40])),
+            Err(_) => break,
+        }
+    }
+    let failed = shrinks.rollback(&site.writer);
+    assert!(failed.as_ref().is_err_and(|e| e.to_string().contains("the disk is full")));
+    assert!(shrinks.is_over() && shrinks.rollback(&site.writer).is_ok());
+    for _ in 0..3 {
+        site.writer.tidy(64).expect_err("there is no room yet");
+        assert_eq!(site.writer.losers(), 1);
+        for key in [b"a", b"k", b"z"] {
+            let refused = put_by_other(&site, &tree, key, &[4; 10]);
+            assert!(matches!(refused, Err(TxnError::Lock(_))), "{refused:?}");
+        }
+    }
+    site.faulty.full_disk(false);
+    site.env.space.unclaim(&taken);
+    while site.writer.tidy(64).expect("there is room") {}
+    assert_eq!(site.writer.losers(), 0);
+    site.check(&[(&tree, &model)]);
+    for key in [b"a", b"k", b"z"] {
+        put_by_other(&site, &tree, key, &[4; 10]).expect("nobody has it");
+    }
 }
 
 /// What a commit left to do, and cannot be done now, keeps its place and is done later.

@@ -77,6 +77,35 @@ fn a_snapshot_from_before_reads_what_was_stored() {
     site.check(&[(&tree, &after)]);
 }
 
+/// Each reads the pieces that it comes to once, not once for each row.
+#[test]
+fn readers_at_different_places_leave_each_other_what_they_have_read() {
+    // Of the pieces that are read in turns the pool has no room for two.
+    let site = site(64, 16 << 20);
+    let tree = site.tree(10);
+    let key = |n: u32| n.to_be_bytes();
+    for n in 0..4_000 {
+        site.writer.put(&tree, &key(n), &[1; 200]).expect("put");
+    }
+    let mut readers = [txn(), txn(), txn(), txn()];
+    readers.iter_mut().for_each(|reader| drop(reader.snapshot(&site.writer).cloned()));
+    let mut writer = txn();
+    for n in 0..4_000 {
+        let put = Intent::Put(&[2; 200]);
+        assert!(writer.change(&site.writer, &tree, &key(n), put).expect("put"));
+    }
+    let reads = site.env.pool.stats().reads.get();
+    let mut value = Vec::new();
+    for n in 0..500 {
+        for (reader, from) in readers.iter_mut().zip([0, 1_000, 2_000, 3_000]) {
+            assert!(reader.get(&site.writer, &tree, &key(from + n), &mut value).expect("read"));
+            assert_eq!(value, [1; 200]);
+        }
+    }
+    let reads = site.env.pool.stats().reads.get() - reads;
+    assert!(reads < 1_000, "{reads} pages for 2,000 rows, all side by side");
+}
+
 #[derive(Clone, Debug)]
 enum Act {
     Put {

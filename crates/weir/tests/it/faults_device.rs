@@ -1,11 +1,11 @@
 //! Devices that are full, or that fail.
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use weir::{
     Background, Config, Db, DoubleWriteConfig, DoubleWriteMode, Durability, Error, FaultyVolume,
-    SimVolume, Tree, Volume,
+    SimVolume, Tree, TxnOptions, Volume,
 };
 use weir_device::{CrashMode, Fault, OpKind, Outcome, Rule, When};
 
@@ -385,4 +385,47 @@ fn copies_do_not_outlive_their_pages() {
         }
     }
     assert!(damaged > 0, "no page that is in use was hit");
+}
+
+/// Pages of what a session has changed cannot be read when it goes away: its rows are free again
+/// once the device is well, without another opening.
+#[test]
+fn a_rollback_that_fails_is_gone_on_with_in_the_background() {
+    for (background, is_told) in [(Background::Manual, true), (Background::Threads, false)] {
+        let volume = FaultyVolume::new(Arc::new(SimVolume::new(8)));
+        let config = Config { background, pages_max: 1 << 16, ..tiny() };
+        let db = Db::open_on(Arc::new(volume.clone()), config).expect("made");
+        let (tree, other) = (db.create_tree("t"), db.create_tree("other"));
+        let (tree, other) = (tree.expect("a tree"), other.expect("a tree"));
+        // Each several times what memory holds.
+        for i in 0..1_000u32 {
+            tree.put(&i.to_be_bytes(), &[1; 800], Durability::Written).expect("a put");
+        }
+        let (mut txn, key) = (db.begin(TxnOptions::default()), 500u32.to_be_bytes());
+        txn.put(&tree, &key, &[2; 800]).expect("a put");
+        for i in 0..1_000u32 {
+            other.put(&i.to_be_bytes(), &[3; 800], Durability::Written).expect("a put");
+        }
+        let fault = volume.fail_all("pages", OpKind::Read, Fault::Broken);
+        if is_told {
+            let told = txn.rollback();
+            assert!(matches!(told, Err(Error::Io { .. })), "{told:?}");
+        } else {
+            drop(txn);
+        }
+        let stats = db.stats();
+        assert_eq!((stats.losers, stats.halted), (1, None));
+        volume.remove_rule(fault);
+        let until = Instant::now() + Duration::from_secs(60);
+        while db.stats().losers > 0 {
+            assert!(Instant::now() < until, "nobody takes it back");
+            match background {
+                Background::Manual => db.step().expect("a step"),
+                Background::Threads => std::thread::sleep(Duration::from_millis(1)),
+            }
+        }
+        assert_eq!(tree.get(&key).expect("a get").as_deref(), Some(&[1; 800][..]));
+        tree.put(&key, &[4; 300], Durability::Synced).expect("nobody has it");
+        assert_sound(&db);
+    }
 }
