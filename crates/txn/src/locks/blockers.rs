@@ -27,10 +27,7 @@ impl TreeLocks {
         place: Place<'s>,
     ) -> impl Iterator<Item = (&'s Arc<Owner>, Kind, bool)> {
         let (id, kind, rank) = (waiter.owner.id(), waiter.kind, waiter.rank);
-        let holders = self
-            .holders(place)
-            .filter(move |h| h.owner.id() != id && kind.conflicts_with(h.kind))
-            .map(|h| (&h.owner, h.kind, false));
+        let holders = self.holders_against(id, place, kind).map(|h| (&h.owner, h.kind, false));
         let earlier = rank.in_turn.then(|| self.blocking_waiters(id, place, kind, Some(rank)));
         holders.chain(earlier.into_iter().flatten().map(|(w, _)| (&w.owner, w.kind, true)))
     }
@@ -83,7 +80,7 @@ impl TreeLocks {
                 asking.push(w);
             }
         }
-        for h in self.holders(Place::Key(key)) {
+        for h in self.holders(key) {
             let waits =
                 |a: &&&Waiting| a.kind.conflicts_with(h.kind) && a.owner.id() != h.owner.id();
             if let Some(by) = asking.iter().find(waits) {

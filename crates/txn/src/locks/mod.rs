@@ -51,14 +51,20 @@
 //! holding one except on its own owner's, which the condition gives back. Threads are woken when no
 //! shard is locked.
 //!
+//! The holders of a range are found by a look at its rows only where these are few, else by a
+//! search in what each owner holds; and the keys that somebody waits for have a list of their own.
+//! So neither who asks nor who releases looks at all that others have locked.
+//!
 //! `end` closes its owner's list under the owner's mutex before it releases anything. Who makes a
 //! lock explicit holds the shard's mutex, then adds to that list only while it is open: so either
 //! `end` finds the entry, or it never comes to be.
 mod blockers;
 mod deadlock;
+mod holders;
 mod kept;
 mod kind;
 mod look;
+mod own_keys;
 mod owner;
 mod place;
 mod ranges;

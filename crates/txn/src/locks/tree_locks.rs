@@ -1,13 +1,14 @@
 //! What is locked in one tree: who holds which keys and ranges, and who would wait for whom.
 //! Everything here is called under the mutex of the tree's shard.
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 use weir_base::{TreeId, TxnId};
 
 use super::kind::Kind;
+use super::own_keys::OwnKeys;
 use super::owner::Owner;
 use super::place::{Place, Span, Target};
 use super::ranges::Ranges;
@@ -120,18 +121,35 @@ pub(super) type ToWake = Vec<Arc<Owner>>;
 pub(super) struct TreeLocks {
     pub(super) tree: TreeId,
     pub(super) rows: BTreeMap<Arc<[u8]>, Row>,
+    /// What `rows` says of holders, by holder.
+    pub(super) own_keys: OwnKeys,
+    /// The keys of `rows` that somebody waits for.
+    pub(super) waited: BTreeSet<Arc<[u8]>>,
     pub(super) ranges: Ranges,
     /// By rank.
     pub(super) range_waits: Vec<RangeWaiting>,
     pub(super) next_ticket: u64,
     /// The tree has been dropped: nobody gets anything here any more.
     pub(super) is_dropped: bool,
+    /// Rows looked at on the way through ranges.
+    #[cfg(test)]
+    pub(super) looked: Cell<usize>,
 }
 
 impl TreeLocks {
     pub(super) fn new(tree: TreeId) -> Self {
-        let (rows, ranges, range_waits) = (BTreeMap::new(), Ranges::default(), Vec::new());
-        TreeLocks { tree, rows, ranges, range_waits, next_ticket: 0, is_dropped: false }
+        TreeLocks {
+            tree,
+            rows: BTreeMap::new(),
+            own_keys: OwnKeys::default(),
+            waited: BTreeSet::new(),
+            ranges: Ranges::default(),
+            range_waits: Vec::new(),
+            next_ticket: 0,
+            is_dropped: false,
+            #[cfg(test)]
+            looked: Cell::new(0),
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -149,17 +167,13 @@ impl TreeLocks {
         self.rows.get(key)
     }
 
-    pub(super) fn rows_in<'s>(
+    /// The rows in a place that somebody waits for.
+    pub(super) fn waited_in<'s>(
         &'s self,
         place: Place<'s>,
     ) -> impl Iterator<Item = (&'s Arc<[u8]>, &'s Row)> {
-        self.rows.range::<[u8], _>(place.bounds())
-    }
-
-    /// All that others hold in a place.
-    pub(super) fn holders<'s>(&'s self, place: Place<'s>) -> impl Iterator<Item = &'s Held> {
-        let keys = self.rows_in(place).flat_map(|(_, row)| row.granted.iter());
-        keys.chain(self.ranges.holders(place))
+        let keys = self.waited.range::<[u8], _>(place.bounds());
+        keys.filter_map(|key| self.rows.get_key_value(key))
     }
 
     /// All who wait for a place, or for a part of it or more, and for what each waits. Not by rank.
@@ -168,7 +182,7 @@ impl TreeLocks {
         place: Place<'s>,
     ) -> impl Iterator<Item = (&'s Waiting, Place<'s>)> {
         let keys = self
-            .rows_in(place)
+            .waited_in(place)
             .flat_map(|(key, row)| row.waiting.iter().map(move |w| (w, Place::Key(key))));
         let ranges = self.range_waits.iter().filter(move |range| range.span.meets(place));
         keys.chain(ranges.map(|range| (&range.waiting, range.span.place())))
@@ -182,22 +196,6 @@ impl TreeLocks {
             Place::Range { .. } => None,
         };
         row.is_some_and(|row| row.granted.iter().any(suits)) || self.ranges.covers(id, place, kind)
-    }
-
-    /// Another holder that `id` waits for if it asks for `kind`.
-    pub(super) fn blocking_holder(
-        &self,
-        id: TxnId,
-        place: Place<'_>,
-        kind: Kind,
-    ) -> Option<(TxnId, Kind)> {
-        let found = match place {
-            Place::Key(key) => self.rows.get(key).and_then(|row| row.blocker(id, kind)),
-            Place::Range { .. } => self.rows_in(place).find_map(|(_, row)| row.blocker(id, kind)),
-        };
-        let in_the_way = |h: &&Held| h.id != id && kind.conflicts_with(h.kind);
-        let found = found.or_else(|| self.ranges.holders(place).find(in_the_way));
-        found.map(|h| (h.id, h.kind))
     }
 
     /// Waiters that `id` would wait for, those before `rank` if given, did it not go first.
@@ -245,13 +243,15 @@ impl TreeLocks {
         if let (Place::Key(key), true) = (place, self.range_waits.is_empty()) {
             return self.goes_first_at(id, key, kind);
         }
+        if !self.own_keys.has(id) && !self.ranges.has(id) {
+            return false;
+        }
         let mut open: SmallVec<[(&Waiting, Place<'_>); 8]> =
             self.blocking_waiters(id, place, kind, None).collect();
         let mut seen: SmallVec<[u64; 8]> = open.iter().map(|(w, _)| w.rank.ticket).collect();
         while let Some((waiter, place)) = open.pop() {
             let (me, kind, rank) = (waiter.owner.id(), waiter.kind, waiter.rank);
-            let on = |h: &Held| h.id == id && kind.conflicts_with(h.kind);
-            if self.holders(place).any(on) {
+            if self.holds_against(id, place, kind) {
                 return true;
             }
             if !rank.in_turn {
@@ -269,7 +269,7 @@ impl TreeLocks {
 
     /// As `goes_first`, while nobody waits for a range: in one pass.
     fn goes_first_at(&self, id: TxnId, key: &[u8], kind: Kind) -> bool {
-        let mine = self.holders(Place::Key(key)).filter(|h| h.id == id);
+        let mine = self.holders(key).filter(|h| h.id == id);
         let (Some(mine), Some(row)) = (mine.map(|h| h.kind).max(), self.rows.get(key)) else {
             return false;
         };
@@ -306,6 +306,15 @@ impl TreeLocks {
         }
     }
 
+    /// Somebody has come to wait for this key, or does so no more.
+    pub(super) fn note_waited(&mut self, key: &[u8]) {
+        match self.rows.get_key_value(key).filter(|(_, row)| !row.waiting.is_empty()) {
+            Some((name, row)) if row.waiting.len() == 1 => drop(self.waited.insert(name.clone())),
+            Some(_) => {}
+            None => drop(self.waited.remove(key)),
+        }
+    }
+
     /// Gives `kind` to `owner`, whoever else holds something. False: the transaction has ended.
     pub(super) fn grant(
         &mut self,
@@ -337,6 +346,9 @@ impl TreeLocks {
         let row = self.rows.get_mut(key);
         let is_new = row.is_none();
         if row.is_some_and(|row| row.strengthen(owner.id(), kind)) {
+            if kind == Kind::Exclusive {
+                self.own_keys.strengthen(owner.id(), key);
+            }
             return true;
         }
         let is_open = owner.note(Target::Row(tree, Arc::clone(&name)));
@@ -345,6 +357,7 @@ impl TreeLocks {
                 tally.key_added(tree, key);
             }
             tally.held.add(1);
+            self.own_keys.add(owner, &name, kind);
             self.rows.entry(name).or_default().add(owner, kind);
         }
         is_open

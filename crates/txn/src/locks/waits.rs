@@ -47,6 +47,7 @@ impl TreeLocks {
                 let (_, row) = self.row_mut(key, tally);
                 let at = row.waiting.partition_point(|w| w.rank < rank);
                 row.waiting.insert(at, waiting);
+                self.note_waited(key);
             }
             Place::Range { from, to } => {
                 let at = self.range_waits.partition_point(|w| w.waiting.rank < rank);
@@ -72,7 +73,8 @@ impl TreeLocks {
             Target::Row(_, key) => {
                 let Some(row) = self.rows.get_mut(key) else { return };
                 let Some(at) = row.granted.iter().position(|h| h.id == id) else { return };
-                row.granted.remove(at);
+                let held = row.granted.remove(at);
+                self.own_keys.remove(id, key, held.kind);
                 tally.held.sub(1);
                 if row.waiting.is_empty() && self.range_waits.is_empty() {
                     if row.granted.is_empty() {
@@ -125,7 +127,9 @@ impl TreeLocks {
             Target::Row(_, key) => {
                 let waiting = &mut self.rows.get_mut(key)?.waiting;
                 let at = waiting.iter().position(is)?;
-                (waiting.remove(at), None)
+                let taken = waiting.remove(at);
+                self.note_waited(key);
+                (taken, None)
             }
             Target::Ranges(_) => {
                 let at = self.range_waits.iter().position(|w| is(&w.waiting))?;
@@ -190,8 +194,8 @@ impl TreeLocks {
             match place {
                 Place::Key(key) => self.promote_key(key, tally, to_wake),
                 Place::Range { .. } => {
-                    let waited = self.rows_in(place).filter(|(_, row)| !row.waiting.is_empty());
-                    let keys: Vec<_> = waited.map(|(key, _)| Arc::clone(key)).collect();
+                    let keys: Vec<_> =
+                        self.waited_in(place).map(|(key, _)| Arc::clone(key)).collect();
                     keys.iter().for_each(|key| self.promote_key(key, tally, to_wake));
                 }
             }
@@ -199,7 +203,7 @@ impl TreeLocks {
         }
         let tree = self.tree;
         let mut all: Vec<(Rank, TxnId, Target)> = Vec::new();
-        for (key, row) in self.rows_in(place) {
+        for (key, row) in self.waited_in(place) {
             let target = || Target::Row(tree, Arc::clone(key));
             all.extend(row.waiting.iter().map(|w| (w.rank, w.owner.id(), target())));
         }
@@ -251,12 +255,13 @@ impl TreeLocks {
                 at += 1;
                 continue;
             }
-            if waiter.stage != Stage::Bars && self.holders(Place::Key(key)).next().is_none() {
+            if waiter.stage != Stage::Bars && self.holders(key).next().is_none() {
                 self.let_loose(key, at, to_wake);
                 return;
             }
             let Some(row) = self.rows.get_mut(key) else { return };
             let owner = row.waiting.remove(at).owner;
+            self.note_waited(key);
             tally.waiting.sub(1);
             let granted = self.grant(&owner, Place::Key(key), kind, tally);
             debug_assert!(granted, "a waiting transaction has not ended");

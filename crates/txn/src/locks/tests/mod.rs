@@ -13,6 +13,8 @@ mod queues;
 #[cfg(not(loom))]
 mod ranges;
 #[cfg(not(loom))]
+mod steps;
+#[cfg(not(loom))]
 mod tells;
 #[cfg(not(loom))]
 mod threads;
@@ -135,6 +137,18 @@ impl Stage {
 
     fn blocks(&self, id: u64, key: &str, kind: Kind) -> bool {
         self.table.blocks(TxnId(id), TREE, key.as_bytes(), kind)
+    }
+
+    /// Asserts that what is kept beside the rows, to find them, is what they say.
+    fn check_indexes(&self) {
+        let shard = self.table.shards.lock(TREE);
+        let Some(locks) = shard.find(TREE) else { return };
+        let rows = || locks.rows.iter();
+        let held = rows().flat_map(|(key, row)| row.granted.iter().map(move |h| (h, key)));
+        let held = held.map(|(held, key)| (held.id, held.kind, Arc::clone(key)));
+        assert_eq!(locks.own_keys.all(), held.collect());
+        let waited = rows().filter(|(_, row)| !row.waiting.is_empty());
+        assert!(locks.waited.iter().eq(waited.map(|(key, _)| key)));
     }
 
     /// Asserts that nothing is left when all have ended.

@@ -348,6 +348,7 @@ impl Both {
                 }
             }
         }
+        self.stage.check_indexes();
         let keys = self.model.granted.iter().filter(|g| g.area.is_key);
         let keys: BTreeSet<_> = keys.map(|g| (g.id, g.area.bits)).collect();
         // Each run of ones is a range.

@@ -152,6 +152,7 @@ proptest! {
         for act in &acts {
             world.act(act);
             world.check()?;
+            world.stage.check_indexes();
         }
     }
 }
