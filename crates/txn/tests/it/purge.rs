@@ -1,8 +1,10 @@
 //! What is left to do beside others who end, archive, carry forward and take back: all of it is
 //! done, and nothing of it holds the log afterwards.
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+
 use weir_btree::Tree;
 
-use crate::support::{Rows, Site, site};
+use crate::support::{Rows, Site, rows, site};
 
 fn filled(site: &Site, tree: &Tree, count: u32, len: usize) {
     for n in 0..count {
@@ -38,4 +40,46 @@ fn gathered_removals_are_done_beside_those_who_left_them() {
 #[test]
 fn gathered_removals_of_long_values_come_before_their_chains() {
     gathered(5_000);
+}
+
+/// Whoever carries forward meets others just as they are completed, archived and forgotten. No
+/// place in the log is kept for one who is known no more: it would be kept for ever.
+#[test]
+fn nobody_holds_the_log_who_is_known_no_more() {
+    let site = site(1024, 1 << 20);
+    let site = Site { writer: site.writer.with_versions_max(Some(2_000)), ..site };
+    let tree = site.tree(10);
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(SeqCst) {
+                site.writer.carry_forward_all().expect("carried");
+            }
+        });
+        let mut kept = None;
+        for _ in 0..60 {
+            let snapshot = site.registry.snapshot();
+            for n in 0..3_000u32 {
+                let key = (n % 400).to_be_bytes();
+                if n % 3 == 0 {
+                    site.writer.delete(&tree, &key).expect("deleted");
+                } else {
+                    site.writer.put(&tree, &key, &[n as u8; 300]).expect("put");
+                }
+                if n % 64 == 63 {
+                    while site.writer.archive().expect("archived") {}
+                }
+            }
+            drop(snapshot);
+            while site.writer.purge(24) > 0 || site.writer.archive().expect("left") {}
+            kept = site.registry.oldest();
+            if kept.is_some() {
+                break;
+            }
+        }
+        stop.store(true, SeqCst);
+        assert_eq!(kept, None);
+    });
+    let now = rows(&tree);
+    site.check(&[(&tree, &now)]);
 }
