@@ -154,7 +154,7 @@ pub(crate) struct Finish<'a> {
     pub(crate) env: &'a Arc<Env>,
     pub(crate) id: TxnId,
     pub(crate) tree_of: &'a Trees<'a>,
-    /// Whether all see what a transaction did, and nothing but this is left to do for it.
+    /// Whether all snapshots see what a transaction did.
     pub(crate) is_everybodys: &'a dyn Fn(TxnId) -> bool,
     /// Trees that nobody may touch any more. Held while a row is removed, so that who drops its
     /// tree waits for that; and not while admission is waited for, which may come only when others
@@ -179,7 +179,7 @@ pub(crate) fn finish(f: &Finish<'_>, todo: &[Todo], admit: &mut Admit<'_>) -> Re
 fn finish_one(f: &Finish<'_>, item: &Todo, admit: &mut Admit<'_>) -> Result<(), TxnError> {
     let (env, id) = (f.env, f.id);
     let header = Header { txn: Some(id), ..Header::default() };
-    // It may do what others have left, who are known no more.
+    // It may do what others have left.
     let is_done_with = |writer| writer == id || (f.is_everybodys)(writer);
     match item {
         Todo::Chain { first, mark, tree } => {

@@ -49,13 +49,24 @@ impl Writer {
         self.completing.fetch_add(1, Ordering::SeqCst);
         let mut ready = Vec::new();
         self.registry().take_purgeable(max, heavy, TODOS_MAX, &mut ready);
-        // One that is not complete keeps its place in the log.
-        ready.retain(|past| self.complete(past));
-        if !ready.is_empty() {
-            self.registry().forget(&ready);
+        let (mut done, mut count) = (Vec::new(), 0);
+        for past in ready {
+            if past.is_heavy() {
+                // It waits for admission, which those that are done must not hold up.
+                self.registry().forget(&done);
+                done.clear();
+            }
+            // One that is not complete keeps its place in the log.
+            if self.complete(&past) {
+                count += 1;
+                done.push(past);
+            }
+        }
+        if !done.is_empty() {
+            self.registry().forget(&done);
         }
         self.completing.fetch_sub(1, Ordering::SeqCst);
-        ready.len()
+        count
     }
 
     /// Does what the commit left to do. The commit stands whatever becomes of that. `false`: not
@@ -151,14 +162,15 @@ impl Writer {
         half_freed: Option<Cleanup<'static>>,
     ) -> Result<(), TreeError> {
         let log = self.env().pool.log();
-        if self.begins_far_back(past) {
+        // Of one that is done nothing is to be said: it is forgotten next.
+        if !todo.is_empty() && self.begins_far_back(past) {
             let start = log.end();
             let header = Header { txn: Some(past.id()), commits: true, ..Header::default() };
             let mut group = Group::begin(header);
             let all = todo.iter().map(Todo::to_cleanup).chain(half_freed);
             all.for_each(|todo| group.note(&Op::Cleanup(todo)));
             self.carried(group.commit(log)?);
-            self.registry().pin(past, start);
+            self.registry().repin(past, start);
         }
         Ok(())
     }
@@ -276,7 +288,7 @@ impl Writer {
             note_prepared(&mut group, xid, &work.held, &work.todo);
         }
         self.carried(group.commit(log)?);
-        self.registry().pin(past, start);
+        self.registry().repin(past, start);
         Ok(())
     }
 

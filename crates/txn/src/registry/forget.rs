@@ -7,7 +7,7 @@ use weir_base::TxnId;
 
 use super::{Inner, Registry};
 use crate::archive::OldView;
-use crate::past::Past;
+use crate::past::{Past, State};
 
 /// Ended transactions whose versions could be archived, oldest first.
 pub(crate) struct Archivable {
@@ -154,9 +154,16 @@ impl Registry {
         self.inner.lock().snapshots.contains_key(&at)
     }
 
-    /// Whether `writer` is known no more because all snapshots see its end.
+    /// Whether all snapshots, and all to come, see what `writer` did: then it is purged, or may be.
+    /// Whether it is known any more says nothing: it is forgotten only with others of its turn, and
+    /// what it left to do may be done by one of those (TXN-15).
     pub(crate) fn is_everybodys(&self, writer: TxnId) -> bool {
-        self.is_old(writer) || (self.find(writer).is_none() && !self.archive.is_hidden(writer))
+        if self.is_old(writer) {
+            return true;
+        }
+        let Some(past) = self.find(writer) else { return !self.archive.is_hidden(writer) };
+        let State::Committed(number) = past.state() else { return false };
+        number <= self.horizon(&self.inner.lock())
     }
 
     /// Forgets transactions that everybody sees the end of, and that nothing is left to do for.

@@ -180,6 +180,16 @@ impl Registry {
         past.set_first(Some(from));
     }
 
+    /// As [`Registry::pin`], for who carries forward and may come late: one that is forgotten, or
+    /// that recovery needs nothing of any more, is not pinned again. Nobody would unpin it.
+    pub(crate) fn repin(&self, past: &Past, from: Lsn) {
+        let mut inner = self.inner.lock();
+        if inner.pins.has(past.id()) {
+            inner.pins.insert(past.id(), from);
+            past.set_first(Some(from));
+        }
+    }
+
     /// Says that recovery needs nothing of `past` any more.
     pub fn unpin(&self, past: &Past) {
         let mut inner = self.inner.lock();
@@ -254,7 +264,11 @@ impl Registry {
         inner.open.remove(&id);
         inner.pins.remove(id);
         let gone = self.shard(id).write().remove(&id);
-        gone.inspect(|past| self.weights.set(past, past.state(), 0)).is_some()
+        let Some(past) = gone else { return false };
+        // Whoever has found it before sees that there is nothing to carry forward.
+        past.set_first(None);
+        self.weights.set(&past, past.state(), 0);
+        true
     }
 
     /// Some are known no more: rows of more writers are everybody's.
@@ -376,6 +390,19 @@ mod tests {
         registry.abort(&second);
         assert!(!registry.is_open(second.id()));
         assert_eq!(registry.oldest(), Some(Lsn(300)));
+    }
+
+    #[test]
+    fn one_that_needs_nothing_any_more_is_not_pinned_again() {
+        let registry = Arc::new(Registry::new(TxnId(5)));
+        let (first, second) = (registry.open(), registry.open());
+        [&first, &second].into_iter().for_each(|past| registry.pin(past, Lsn(100)));
+        // Who carries forward has found them both before this.
+        registry.end(first.id());
+        registry.abort(&second);
+        [&first, &second].into_iter().for_each(|past| registry.repin(past, Lsn(200)));
+        assert!(registry.oldest().is_none() && registry.is_empty());
+        assert!(first.first().is_none() && second.first().is_none());
     }
 
     #[test]

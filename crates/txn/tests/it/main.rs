@@ -5,6 +5,7 @@ mod chains;
 mod failures;
 mod gate;
 mod losers;
+mod purge;
 mod small_log;
 mod stored;
 mod support;

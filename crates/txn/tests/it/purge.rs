@@ -1,0 +1,85 @@
+//! What is left to do beside others who end, archive, carry forward and take back: all of it is
+//! done, and nothing of it holds the log afterwards.
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+
+use weir_btree::Tree;
+
+use crate::support::{Rows, Site, rows, site};
+
+fn filled(site: &Site, tree: &Tree, count: u32, len: usize) {
+    for n in 0..count {
+        site.writer.put(tree, &n.to_be_bytes(), &vec![1; len]).expect("put");
+    }
+}
+
+/// Removes rows beside a snapshot until what that leaves to do is gathered once, and purges then:
+/// at once, so that who does what was gathered comes with those who have left it.
+fn gathered(len: usize) {
+    let site = site(1024, 1 << 20);
+    let tree = site.tree(10);
+    filled(&site, &tree, 2_000, len);
+    let snapshot = site.registry.snapshot();
+    let (mut n, mut left) = (0u32, 0);
+    while left <= site.registry.stats().left_bytes {
+        left = site.registry.stats().left_bytes;
+        assert!(site.writer.delete(&tree, &n.to_be_bytes()).expect("deleted").is_some());
+        while site.writer.archive().expect("gathered") {}
+        n += 1;
+    }
+    drop(snapshot);
+    while site.writer.purge(usize::MAX) > 0 {}
+    let model: Rows = (n..2_000).map(|n| (n.to_be_bytes().to_vec(), vec![1; len])).collect();
+    site.check(&[(&tree, &model)]);
+}
+
+#[test]
+fn gathered_removals_are_done_beside_those_who_left_them() {
+    gathered(20);
+}
+
+#[test]
+fn gathered_removals_of_long_values_come_before_their_chains() {
+    gathered(5_000);
+}
+
+/// Whoever carries forward meets others just as they are completed, archived and forgotten. No
+/// place in the log is kept for one who is known no more: it would be kept for ever.
+#[test]
+fn nobody_holds_the_log_who_is_known_no_more() {
+    let site = site(1024, 1 << 20);
+    let site = Site { writer: site.writer.with_versions_max(Some(2_000)), ..site };
+    let tree = site.tree(10);
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(SeqCst) {
+                site.writer.carry_forward_all().expect("carried");
+            }
+        });
+        let mut kept = None;
+        for _ in 0..60 {
+            let snapshot = site.registry.snapshot();
+            for n in 0..3_000u32 {
+                let key = (n % 400).to_be_bytes();
+                if n % 3 == 0 {
+                    site.writer.delete(&tree, &key).expect("deleted");
+                } else {
+                    site.writer.put(&tree, &key, &[n as u8; 300]).expect("put");
+                }
+                if n % 64 == 63 {
+                    while site.writer.archive().expect("archived") {}
+                }
+            }
+            drop(snapshot);
+            while site.writer.purge(24) > 0 || site.writer.archive().expect("left") {}
+            kept = site.registry.oldest();
+            if kept.is_some() {
+                break;
+            }
+        }
+        stop.store(true, SeqCst);
+        assert_eq!(kept, None);
+    });
+    let now = rows(&tree);
+    site.check(&[(&tree, &now)]);
+}
