@@ -215,9 +215,9 @@ pub(crate) fn read(env: &Arc<Env>, stored: &Stored) -> Result<Option<Piece>, Tre
     Ok(Some(piece))
 }
 
-/// Where readers find pieces: those read last stay in memory. One for all transactions, so that many
-/// large ones take no more memory than one; and several pieces, so that readers at different places
-/// do not read a whole piece for each row.
+/// Where readers find pieces: those read last stay in memory. One for all transactions, so that
+/// many large ones take no more memory than one; and several pieces, so that readers at different
+/// places do not read a whole piece for each row.
 pub(crate) struct Shelf {
     env: Arc<Env>,
     /// By their marks, the one used last behind all others.

@@ -95,8 +95,8 @@ fn settings_that_are_not_possible() {
         (Config { page_size: 5000, ..tiny() }, "5000"),
         (Config { page_size: 32768, ..tiny() }, "32768"),
         (Config { log_bytes: 1000, ..tiny() }, "1000"),
-        (Config { log_bytes: 1 << 50, ..tiny() }, "1125899906842624"),
-        (Config { pool_bytes: 3, ..tiny() }, "3"),
+        (Config { log_bytes: 1 << 50, ..tiny() }, "1 PiB"),
+        (Config { pool_bytes: 3, ..tiny() }, "3 B"),
         (Config { pages_max: 1, ..tiny() }, "1"),
     ];
     for (config, named) in wrong {
