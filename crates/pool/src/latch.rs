@@ -41,7 +41,7 @@ impl Word {
 pub(crate) struct Latch(AtomicU64);
 
 impl Latch {
-    #[cfg(all(test, loom))]
+    #[cfg(loom)]
     pub(crate) fn new() -> Self {
         Latch(AtomicU64::new(0))
     }
@@ -60,7 +60,10 @@ impl Latch {
         self.0.load(Ordering::Relaxed) == seen.0
     }
 
-    /// Takes the exclusive latch if the word is still `seen` and free.
+    /// Takes the exclusive latch if the word is still `seen` and free. What the holder loads
+    /// afterwards (sequentially consistent) and what others load of the word behind such a fence
+    /// are in one order: who holds a latch and asks who has locked a row, and who has locked it and
+    /// asks whether the page is still the same, do not miss each other.
     #[inline]
     pub(crate) fn try_exclusive(&self, seen: Word) -> bool {
         if seen.is_exclusive() {
@@ -68,10 +71,11 @@ impl Latch {
         }
         let taken = self
             .0
-            .compare_exchange(seen.0, seen.0 | EXCLUSIVE, Ordering::Acquire, Ordering::Relaxed)
+            .compare_exchange(seen.0, seen.0 | EXCLUSIVE, Ordering::SeqCst, Ordering::Relaxed)
             .is_ok();
-        // Orders the latch bit before the page bytes that the holder is about to write.
-        fence(Ordering::Release);
+        // Orders the latch bit before the page bytes that the holder is about to write. Loom takes
+        // sequentially consistent accesses for weaker ones, but not fences.
+        fence(if cfg!(loom) { Ordering::SeqCst } else { Ordering::Release });
         taken
     }
 

@@ -9,6 +9,8 @@ mod free;
 mod guard;
 mod in_place;
 mod latch;
+#[cfg(loom)]
+pub mod model;
 mod neighbours;
 mod owed;
 mod pool;

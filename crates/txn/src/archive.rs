@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 use weir_base::{TreeId, TxnId};
-use weir_btree::{Tree, TreeError};
+use weir_btree::{Cursor, Tree, TreeError};
 use weir_page::Flags;
 
 /// What a snapshot does not see, by the numbers of transactions alone.
@@ -60,7 +60,7 @@ impl OldView {
 pub(crate) struct Cohort {
     /// By [`Keys::key`]: a head of [`HEAD_BYTES`], then the row's bytes.
     pub(crate) tree: Tree,
-    /// Ascending by number.
+    /// Those that are held, ascending by number, and some that have been dropped lately.
     pub(crate) views: Vec<Arc<OldView>>,
 }
 
@@ -103,9 +103,14 @@ impl Archive {
         self.versions.load(Ordering::Relaxed)
     }
 
-    /// So many versions have been added. None is counted out before the last archive is dropped.
+    /// So many versions have been added.
     pub(crate) fn count(&self, more: u64) {
         self.versions.fetch_add(more, Ordering::Relaxed);
+    }
+
+    /// So many versions have been removed, of trees that are still there.
+    pub(crate) fn count_out(&self, fewer: u64) {
+        self.versions.fetch_sub(fewer, Ordering::Relaxed);
     }
 
     /// Whether some old snapshot that is held does not see what `writer` did.
@@ -148,9 +153,7 @@ impl Archive {
     /// The snapshot `at` has been dropped.
     pub(crate) fn leave(&self, at: u64) {
         if self.floor().0 < u64::MAX {
-            let cohorts = self.cohorts.read();
-            let views = cohorts.iter().flat_map(|cohort| &cohort.views);
-            views.filter(|view| view.at == at).for_each(|view| view.leave());
+            self.of(at, |cohort, own| cohort.views[own].leave());
         }
     }
 
@@ -185,25 +188,25 @@ impl Archive {
         key: &[u8],
         value: &mut Vec<u8>,
     ) -> Result<Option<Flags>, TreeError> {
-        let newer =
-            |cohort: &Cohort, own: usize| (cohort.tree.clone(), cohort.views[own..].to_vec());
-        let Some((archived, views)) = self.of(at, newer) else { return Ok(None) };
-        // A version lies under the newest snapshot that sees it.
-        for view in &views {
-            let place = self.keys.key(&archived, view.at, tree, key);
-            if archived.get(&place, value)?.is_none() {
-                continue;
+        let own = |cohort: &Cohort, own: usize| (cohort.tree.clone(), cohort.views[own].clone());
+        let Some((archived, view)) = self.of(at, own) else { return Ok(None) };
+        let place = self.keys.key(&archived, at, tree, key);
+        // A version lies under the newest snapshot that saw it, of those held then: this one as a
+        // rule, which costs no copy of a leaf, or one behind it.
+        if archived.get(&place, value)?.is_none() {
+            let mut cursor = Cursor::new(archived.clone());
+            if !cursor.seek(&place)? || split(cursor.key()).0 != split(&place).0 {
+                return Ok(None);
             }
-            let Some((flags, writer)) = head(value) else {
-                let what = "a version of a row has no head";
-                return Err(archived.damaged(archived.root(), what));
-            };
-            // Unless the first that is found is a later one: then there was none.
-            let is_seen = views.first().is_some_and(|own| !own.hides(writer));
-            value.drain(..HEAD_BYTES);
-            return Ok(is_seen.then_some(flags));
+            cursor.inline(value);
         }
-        Ok(None)
+        let Some((flags, writer)) = head(value) else {
+            let what = "a version of a row has no head";
+            return Err(archived.damaged(archived.root(), what));
+        };
+        value.drain(..HEAD_BYTES);
+        // Unless the first that is found is a later one: then there was none.
+        Ok((!view.hides(writer)).then_some(flags))
     }
 
     /// Where the version of a row that the snapshot `at` sees lies in an archive's tree.
@@ -232,7 +235,14 @@ fn head(record: &[u8]) -> Option<(Flags, TxnId)> {
     }
 }
 
-/// Makes keys of snapshot, tree, and row, in this order, that are never too long.
+/// A place in an archive's tree as the row and the number of the snapshot.
+pub(crate) fn split(place: &[u8]) -> (&[u8], u64) {
+    let (row, at) = place.split_last_chunk().unwrap_or((place, &[0; 8]));
+    (row, u64::from_be_bytes(*at))
+}
+
+/// Makes keys of tree, row, and snapshot, in this order, that are never too long: what snapshots
+/// see of a row lies together. No row's part of a key begins with another's.
 #[derive(Default)]
 struct Keys {
     /// Nobody outside knows them: no two keys can be made on purpose that meet.
@@ -243,17 +253,19 @@ impl Keys {
     fn key(&self, archived: &Tree, at: u64, tree: TreeId, key: &[u8]) -> Vec<u8> {
         // A version is longer than the row's bytes by its head.
         let max = archived.max_key_len() - HEAD_BYTES;
-        let mut place = Vec::with_capacity(12 + key.len());
-        place.extend_from_slice(&at.to_be_bytes());
+        let at = at.to_be_bytes();
+        let mut place = Vec::with_capacity(14 + key.len());
         place.extend_from_slice(&tree.0.to_be_bytes());
+        place.extend_from_slice(&(key.len() as u16).to_be_bytes());
         place.extend_from_slice(key);
-        if place.len() >= max {
-            // Only these have the greatest length: what does not fit is told by 128 bits.
-            place.truncate(max - 16);
+        if place.len() + at.len() > max {
+            // What does not fit is told by 128 bits.
+            place.truncate(max - at.len() - 16);
             for hasher in &self.hashers {
                 place.extend_from_slice(&hasher.hash_one(key).to_be_bytes());
             }
         }
+        place.extend_from_slice(&at);
         place
     }
 }

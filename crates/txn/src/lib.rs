@@ -24,6 +24,7 @@ mod scan;
 mod see;
 mod spill;
 mod stored;
+mod sweep;
 mod txn;
 mod undo;
 mod work;

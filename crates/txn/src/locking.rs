@@ -1,7 +1,6 @@
 //! How a transaction asks for locks, and reads rows that it locks.
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{Ordering, fence};
 
 use weir_base::{TreeId, TxnId};
 use weir_btree::{Tree, TreeError};
@@ -57,8 +56,6 @@ impl Txn {
                 if open.is_some() || !locked {
                     self.lock(w, &past, tree, key, kind, open)?;
                     locked = true;
-                    // The lock before the look at the page, as writers do it the other way round.
-                    fence(Ordering::SeqCst);
                     // What was read before the lock is what is there now, if nobody has written to
                     // the page since; who does from now on sees the lock.
                     if open.is_some() || !token.is_some_and(|token| w.env().pool.is_still(token)) {

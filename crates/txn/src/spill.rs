@@ -19,6 +19,7 @@ use crate::planted::PlantedBug;
 use crate::registry::Archivable;
 use crate::run::{ROW_BYTES, Writer};
 use crate::stored::{self, Body};
+use crate::sweep::Sweep;
 use crate::txn::{Isolation, Txn};
 use crate::undo::UndoEntry;
 
@@ -37,9 +38,15 @@ const COHORTS_MAX: usize = 4;
 pub(crate) struct Archivist {
     /// Those that made the archive's trees: still open, so that after a crash the trees are freed
     /// like all that an open transaction has made. As many as there are cohorts, in their order.
-    makers: Vec<Txn>,
+    makers: Vec<Maker>,
     /// Those whose versions are archived, but not yet what they have left to do.
     left: Vec<Arc<Past>>,
+}
+
+/// Who made a tree.
+struct Maker {
+    txn: Txn,
+    sweep: Sweep,
 }
 
 /// Versions to be written into one tree.
@@ -67,13 +74,22 @@ impl Writer {
         if self.gather_if_much()? {
             return Ok(true);
         }
-        if self.registry().version_bytes() <= self.versions_max_bytes() {
-            return Ok(false);
-        }
-        match self.registry().archivable(BATCH, LAG) {
+        let is_much = self.registry().version_bytes() > self.versions_max_bytes();
+        match is_much.then(|| self.registry().archivable(BATCH, LAG)).flatten() {
             Some(found) => self.archive_batch(&mut archivist, &found).map(|()| true),
-            None => Ok(false),
+            None => self.sweep_any(&mut archivist),
         }
+    }
+
+    /// Goes on through a tree that much has gone from.
+    fn sweep_any(&self, archivist: &mut Archivist) -> Result<bool, TxnError> {
+        let cohorts = self.registry().archive.cohorts();
+        for (cohort, maker) in cohorts.iter().zip(&mut archivist.makers) {
+            if self.sweep(&mut maker.txn, cohort, &mut maker.sweep, 4 * BATCH)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Who commits helps when the background does not keep up.
@@ -118,6 +134,13 @@ impl Writer {
         Ok(())
     }
 
+    /// How many snapshots the archive is known to serve: those of its that are held, and some that
+    /// have been dropped lately.
+    #[must_use]
+    pub fn archive_views(&self) -> usize {
+        self.registry().archive.cohorts().iter().map(|cohort| cohort.views.len()).sum()
+    }
+
     /// The trees that the archive is made of.
     #[must_use]
     pub fn archive_trees(&self) -> Vec<Tree> {
@@ -137,7 +160,7 @@ impl Writer {
             return Ok(false);
         };
         let Cohort { tree, .. } = cohorts.remove(at);
-        let mut maker = archivist.makers.remove(at);
+        let mut maker = archivist.makers.remove(at).txn;
         archive.set_cohorts(cohorts);
         // Its pages are freed as those of any dropped tree.
         maker.drop_own_tree(self, &tree)?;
@@ -153,9 +176,13 @@ impl Writer {
         let all = self.collect(&batch, &cohorts)?;
         for ((cohort, records), maker) in cohorts.iter().zip(all).zip(&mut archivist.makers) {
             if !self.has(PlantedBug::VersionsNotArchived) {
-                self.write_records(maker, &cohort.tree, &records)?;
+                self.write_records(&mut maker.txn, &cohort.tree, &records)?;
             }
             self.registry().archive.count(records.len() as u64);
+            maker.sweep.count(records.len());
+            // Faster than the tree grows.
+            let some = BATCH + 4 * records.len();
+            self.sweep(&mut maker.txn, cohort, &mut maker.sweep, some)?;
         }
         self.registry().set_archived(found.looked);
         let is_done = |past: &Arc<Past>| past.work.lock().todo.is_empty();
@@ -171,7 +198,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Gives snapshots a view that have become old (TXN-12).
+    /// Gives snapshots a view that have become old (TXN-12), and takes those away of which the
+    /// snapshots have been dropped: what lies under their numbers is found without them.
     fn welcome(&self, archivist: &mut Archivist, found: &Archivable) -> Result<(), TxnError> {
         let mut cohorts = self.registry().archive.cohorts();
         let known: HashSet<u64> =
@@ -179,10 +207,14 @@ impl Writer {
         let new = found.snapshots.iter().filter(|(at, _)| !known.contains(at));
         let new: Vec<Arc<OldView>> =
             new.map(|&(at, bound)| Arc::new(self.registry().view_of(at, bound))).collect();
-        if new.is_empty() {
-            return Ok(());
+        for (cohort, maker) in cohorts.iter_mut().zip(&mut archivist.makers) {
+            let before = cohort.views.len();
+            cohort.views.retain(|view| view.is_held());
+            if cohort.views.len() < before {
+                maker.sweep.note_left();
+            }
         }
-        if cohorts.len() < COHORTS_MAX {
+        if !new.is_empty() && cohorts.len() < COHORTS_MAX {
             // One that a crash has left may still be freed under its number, so it stays its own.
             let id = TreeId(self.next_tree.fetch_add(1, Ordering::SeqCst));
             let mut maker = Txn::new(Isolation::ReadCommitted, crate::Wait::No);
@@ -193,7 +225,7 @@ impl Writer {
                     return Err(e);
                 }
             };
-            archivist.makers.push(maker);
+            archivist.makers.push(Maker { txn: maker, sweep: Sweep::default() });
             cohorts.push(Cohort { tree, views: Vec::new() });
         }
         if let Some(youngest) = cohorts.last_mut() {

@@ -7,12 +7,12 @@ pub(super) use std::sync::atomic::Ordering;
 #[cfg(not(loom))]
 pub(super) use parking_lot::MutexGuard as Guard;
 #[cfg(not(loom))]
-pub(super) use std::sync::atomic::{AtomicU32, AtomicU64};
+pub(super) use std::sync::atomic::{AtomicU32, AtomicU64, fence};
 
 #[cfg(loom)]
 pub(super) use loom::sync::MutexGuard as Guard;
 #[cfg(loom)]
-pub(super) use loom::sync::atomic::{AtomicU32, AtomicU64};
+pub(super) use loom::sync::atomic::{AtomicU32, AtomicU64, fence};
 
 /// A mutex that does not know poison.
 #[cfg(not(loom))]

@@ -12,6 +12,7 @@ use super::place::{Place, Target};
 use super::refused::Refused;
 use super::shard::Shards;
 use super::sleep::WaitListener;
+use super::sync::{Ordering, fence};
 use super::tally::Size;
 use super::tree_locks::ToWake;
 
@@ -193,10 +194,12 @@ impl LockTable {
             Wait::Until(limit) => Some(limit),
         };
         let request = Request { tree, place, kind, writer: writer.as_ref() };
-        match self.request(owner, &request, limit.is_some())? {
-            None => Ok(()),
-            Some(target) => self.wait_for(owner, &target, limit.unwrap_or_default()),
+        if let Some(target) = self.request(owner, &request, limit.is_some())? {
+            self.wait_for(owner, &target, limit.unwrap_or_default())?;
         }
+        // The lock before the look at the page; who holds a latch goes the other way round.
+        fence(Ordering::SeqCst);
+        Ok(())
     }
 
     /// Takes a lock or queues for it, and ends the deadlocks that this makes: `Some` says where

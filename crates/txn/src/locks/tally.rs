@@ -45,9 +45,9 @@ impl Gauge {
 
 /// What there is now. The counts change under the mutex of the tree.
 ///
-/// Sequentially consistent: a locker counts its lock and then looks at the rows, a writer looks
-/// here and then changes a row. Latches order the two as well; this makes it true also for who
-/// reads a row without one.
+/// Sequentially consistent: a locker counts its lock and then, behind a fence, looks whether the
+/// page of the row is still the same; a writer takes the latch of the page, which is of the same
+/// order, and then looks here. Readers take no latch, so nothing else orders the two.
 pub(super) struct Tally {
     /// Pairs of a transaction and a key that it holds.
     pub(super) held: Gauge,

@@ -257,3 +257,63 @@ fn memory_does_not_grow_with_the_changes() {
     site.check(&[(&tree, &now)]);
     println!("{bytes_max} bytes of versions at most, pages {used:?}, {stats:?}");
 }
+
+fn update(site: &Site, tree: &Tree, count: u32, from: u32) {
+    for n in from..from + count {
+        site.writer.put(tree, &(n % ROWS).to_be_bytes(), &n.to_be_bytes()).expect("put");
+        if n % 16 == 0 {
+            site.writer.tend().expect("tended");
+        }
+    }
+}
+
+/// What `snapshot` sees: each row as the last of the updates before it has left it.
+fn see(site: &Site, tree: &Tree, snapshot: &Snapshot, updates: u32) {
+    let view = View::At(snapshot.number());
+    let mut out = Vec::new();
+    for row in 0..ROWS {
+        assert!(site.writer.read(tree, &row.to_be_bytes(), None, view, &mut out).expect("read"));
+        let newest = updates - 1 - (updates - 1 - row) % ROWS;
+        assert_eq!(out, newest.to_be_bytes(), "row {row} after {updates}");
+    }
+}
+
+const ROWS: u32 = 300;
+
+/// Four snapshots are held throughout, and shorter ones beside them that overlap: what was made for
+/// these is gone when they are.
+#[test]
+fn snapshots_that_come_and_go_beside_long_ones_leave_nothing() {
+    const UPDATES: u32 = 2_100;
+    let site = small(64 << 10);
+    let tree = site.tree(10);
+    update(&site, &tree, ROWS, 0);
+    let mut updates = ROWS;
+    let mut step = |snapshots: &mut Vec<(Snapshot, u32)>| {
+        snapshots.push((site.registry.snapshot(), updates));
+        update(&site, &tree, UPDATES, updates);
+        updates += UPDATES;
+        while site.writer.archive().expect("archived") {}
+    };
+    let (mut long, mut short) = (Vec::new(), Vec::new());
+    (0..4).for_each(|_| step(&mut long));
+    let (mut views_max, mut versions_max) = (0, 0);
+    for _ in 0..24 {
+        step(&mut short);
+        if short.len() > 1 {
+            short.remove(0);
+        }
+        views_max = views_max.max(site.writer.archive_views());
+        versions_max = versions_max.max(site.registry.stats().archived_versions);
+        long.iter().chain(&short).for_each(|(snapshot, then)| see(&site, &tree, snapshot, *then));
+    }
+    // Held are the long ones and up to two more; and each has at most one version of each row.
+    assert!(views_max <= 8, "{views_max} views");
+    assert!(versions_max <= 4_000, "{versions_max} versions");
+    let trees = site.writer.archive_trees();
+    let lie: u64 = trees.iter().map(|t| t.check(&mut |_| {}).expect("sound").rows).sum();
+    assert_eq!(lie, site.registry.stats().archived_versions);
+    drop((long, short));
+    while site.writer.tidy(64).expect("tidied") {}
+    site.check(&[(&tree, &rows(&tree))]);
+}

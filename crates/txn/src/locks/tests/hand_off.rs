@@ -167,6 +167,55 @@ fn loom_a_range_is_handed_over() {
     });
 }
 
+/// Who reads a page without its latch, and locks, meets a writer who holds the latch: the writer
+/// sees the lock, or what was read is not believed. `before`: it was read before the lock was got.
+fn meet(place: Place<'static>, before: bool) {
+    check(3, move |table| {
+        use loom::sync::atomic::{AtomicU64, Ordering::Relaxed};
+        table.register(ONE);
+        let page = Arc::new((weir_pool::model::PageLatch::new(), AtomicU64::new(0)));
+        let writer = thread::spawn({
+            let (table, page) = (Arc::clone(&table), Arc::clone(&page));
+            move || {
+                let seen = page.0.read().expect("nobody else takes it");
+                assert!(page.0.take(seen));
+                let passes = !table.blocks(TWO, TREE, b"k", X);
+                if passes {
+                    page.1.store(1, Relaxed);
+                }
+                page.0.release(seen, passes);
+            }
+        });
+        let read = || page.0.read().map(|seen| (seen, page.1.load(Relaxed)));
+        let lock = || assert_eq!(table.acquire(ONE, TREE, place, S, None, Wait::No), Ok(()));
+        let seen = if before {
+            let seen = read();
+            lock();
+            seen
+        } else {
+            lock();
+            read()
+        };
+        let believed = seen.filter(|(seen, _)| page.0.is_still(*seen)).map(|(_, value)| value);
+        writer.join().expect("it ends");
+        assert!(believed.is_none_or(|v| v == page.1.load(Relaxed)), "written beside the lock");
+        table.end(ONE);
+    });
+}
+
+#[test]
+fn loom_who_locks_a_row_and_who_latches_its_page_never_miss_each_other() {
+    meet(Place::Key(b"k"), true);
+    meet(Place::Key(b"k"), false);
+}
+
+#[test]
+fn loom_who_locks_a_range_and_who_latches_its_page_never_miss_each_other() {
+    let range = Place::Range { from: b"a", to: Some(b"m") };
+    meet(range, true);
+    meet(range, false);
+}
+
 /// A scanner and a writer meet: the writer sees the range, or the scanner sees the row.
 #[test]
 fn loom_a_writer_and_a_scanner_never_miss_each_other() {
