@@ -144,3 +144,38 @@ fn nor_when_the_last_snapshot_goes_before_the_leaf_is_free() {
         site.check(&[(&tree, &Rows::new())]);
     }
 }
+
+/// Who commits one row, or looks after the log, does a part of what small ones have left, and
+/// nothing of what a large one has: that may take long.
+#[test]
+fn who_is_in_a_hurry_does_not_what_a_large_one_left() {
+    let site = site(1024, 16 << 20);
+    let tree = site.tree(10);
+    filled(&site, &tree, 5_000, 20);
+    let txn = || Txn::new(Isolation::ReadCommitted, Wait::No);
+    let deletes = |keys: std::ops::Range<u32>| {
+        let mut txn = txn();
+        for n in keys {
+            let done = txn.change(&site.writer, &tree, &n.to_be_bytes(), Intent::Delete);
+            assert!(done.expect("deleted"));
+        }
+        let _ = txn.commit(&site.writer).expect("committed");
+    };
+    let marked = || tree.check(&mut |_| {}).expect("a sound tree").marked_rows;
+    let snapshot = site.registry.snapshot();
+    deletes(0..2_000);
+    (2_000..5_000).step_by(500).for_each(|from| deletes(from..from + 500));
+    drop(snapshot);
+    assert_eq!(marked(), 5_000);
+    for left in [4_000, 3_000, 2_000, 2_000] {
+        site.writer.tend().expect("tended");
+        assert_eq!(marked(), left);
+    }
+    site.writer.put(&tree, b"k", b"v").expect("put");
+    let mut small = txn();
+    assert!(small.change(&site.writer, &tree, b"k", Intent::Delete).expect("deleted"));
+    let _ = small.commit(&site.writer).expect("committed");
+    assert_eq!(marked(), 2_000);
+    while site.writer.tidy(64).expect("tidied") {}
+    site.check(&[(&tree, &Rows::new())]);
+}
