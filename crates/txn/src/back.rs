@@ -149,8 +149,8 @@ fn undo_entry(w: &Writer, past: &Past, work: &mut Work, entry: &UndoEntry) -> Re
     }
     let tree = |id| work.trees.iter().find(|tree| tree.id() == id && !dropped.contains(&id));
     let tree_of = |id| Ok(tree(id).cloned());
-    let is_purged = |id| w.registry().is_everybodys(id);
-    undo_one(w.env(), past.id(), entry, &tree_of, &is_purged)
+    let is_everybodys = |id| w.registry().is_everybodys(id);
+    undo_one(w.env(), past.id(), entry, &tree_of, &is_everybodys)
 }
 
 /// Frees the newest pieces, as far as nothing in them counts any more; `all`: nor does what they

@@ -14,6 +14,10 @@ use crate::stored::{Piece, Shelf};
 use crate::undo::UndoEntry;
 use crate::work::Work;
 
+/// About how many things that commits left are done in a step: it is not admitted, and the log's
+/// own upkeep, or whoever happens to commit, waits for it.
+pub(crate) const TODOS_MAX: usize = 1024;
+
 /// How far a transaction is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
@@ -33,7 +37,7 @@ pub struct Past {
     /// What recovery needs of it begins here in the log; 0: it needs nothing. As the registry
     /// knows, here to be asked at each change.
     first: AtomicU64,
-    /// Completing it may take long.
+    /// It drops a tree, or has stored what it leaves to do.
     heavy: AtomicBool,
     /// So many things were left to do when it committed.
     todos: AtomicUsize,
@@ -147,9 +151,14 @@ impl Past {
         self.end.store(number << 1 | u64::from(!committed), Ordering::Release);
     }
 
-    /// Whether completing it may take long: told when it commits.
+    /// Whether it drops a tree or has stored what it leaves to do: told when it commits.
     pub(crate) fn is_heavy(&self) -> bool {
         self.heavy.load(Ordering::Relaxed)
+    }
+
+    /// Whether completing it may take long: nobody does that in passing.
+    pub(crate) fn takes_long(&self) -> bool {
+        self.is_heavy() || self.todos() > TODOS_MAX
     }
 
     /// How much its commit left to do.

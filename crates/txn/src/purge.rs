@@ -22,10 +22,6 @@ use crate::work::Work;
 /// have gone by then.
 const PRUNE_LAG: u64 = 1024;
 
-/// About how many things that commits left are done in a step: it is not admitted, and the log's
-/// own upkeep waits for it.
-const TODOS_MAX: usize = 1024;
-
 impl Writer {
     /// A step of background work: purges, prunes, carries forward. What may take long is left to
     /// [`Writer::tidy`].
@@ -43,15 +39,15 @@ impl Writer {
         self.purge_some(max, true)
     }
 
-    /// As [`Writer::purge`]; unless `heavy`, it stops before one that leaves much to do.
+    /// As [`Writer::purge`]; unless `heavy`, it leaves out those that may take long.
     pub fn purge_some(&self, max: usize, heavy: bool) -> usize {
         // First, so that whoever waits for all to be done sees this or what is in the list.
         self.completing.fetch_add(1, Ordering::SeqCst);
         let mut ready = Vec::new();
-        self.registry().take_purgeable(max, heavy, TODOS_MAX, &mut ready);
+        self.registry().take_purgeable(max, heavy, &mut ready);
         let (mut done, mut count) = (Vec::new(), 0);
         for past in ready {
-            if past.is_heavy() {
+            if past.takes_long() {
                 // It waits for admission, which those that are done must not hold up.
                 self.registry().forget(&done);
                 done.clear();
@@ -88,7 +84,7 @@ impl Writer {
     }
 
     fn try_complete(&self, past: &Past) -> Result<(), TxnError> {
-        let is_heavy = past.is_heavy();
+        let takes_long = past.takes_long();
         // Held all the while: nobody else carries it forward, and what is done is not done twice.
         let mut work = past.work.lock();
         if work.todo.is_empty() {
@@ -111,11 +107,11 @@ impl Writer {
         // Little is not admitted, as a rollback is not (TXN-4); much waits like other changes.
         let mut go_on = |ahead: Ahead| loop {
             half_freed.set(ahead.rest.or(half_freed.get()));
-            if is_heavy {
+            if takes_long {
                 self.check_quit()?;
             }
             self.repeat_todo(past, &todo, half_freed.get())?;
-            if !is_heavy || self.try_admit(ahead.bytes)? {
+            if !takes_long || self.try_admit(ahead.bytes)? {
                 return Ok(());
             }
         };

@@ -145,32 +145,30 @@ pub(crate) fn rolled_back(env: &Env, id: TxnId) -> Result<(), TxnError> {
     Ok(())
 }
 
+/// A row as it was: marks, writer, bytes in the leaf.
+type Was<'b> = (Flags, Stamp, &'b [u8]);
+
 /// What to restore: of a row that another transaction has marked deleted only the mark, since the
-/// chain that it named may be freed by now, and readers find its bytes elsewhere; and not even that
-/// when whoever marked it has been purged, which would have removed it. What `own` has marked stays
-/// as it was: its mark may be taken back next, and says nothing of the bytes (`Op::Flip`).
-fn unless_garbage<'b>(
-    own: TxnId,
-    before: Option<(Flags, Stamp, &'b [u8])>,
-    is_purged: &dyn Fn(TxnId) -> bool,
-) -> Option<(Flags, Stamp, &'b [u8])> {
-    match before {
-        Some((flags, stamp, _)) if flags.deleted && stamp.writer != own => (!is_purged(
-            stamp.writer,
-        ))
-        .then_some((Flags { deleted: true, ..Flags::NONE }, stamp, &[])),
+/// chain that it named may be freed by now, and readers find its bytes elsewhere. What `own` has
+/// marked stays as it was: its mark may be taken back next, and says nothing of the bytes
+/// (`Op::Flip`).
+fn without_garbage(own: TxnId, was: Was<'_>) -> Was<'_> {
+    match was {
+        (flags, stamp, _) if flags.deleted && stamp.writer != own => {
+            (Flags { deleted: true, ..Flags::NONE }, stamp, &[])
+        }
         live => live,
     }
 }
 
-/// Takes one change of `id` back, and says so in the log. `is_purged`: whether what that
-/// transaction left to do is done.
+/// Takes one change of `id` back, and says so in the log. `is_everybodys`: whether all snapshots
+/// see what that transaction did.
 pub(crate) fn undo_one(
     env: &Arc<Env>,
     id: TxnId,
     entry: &UndoEntry,
     tree_of: &Trees<'_>,
-    is_purged: &dyn Fn(TxnId) -> bool,
+    is_everybodys: &dyn Fn(TxnId) -> bool,
 ) -> Result<(), TxnError> {
     // BTREE-7: a halted engine takes nothing back; the next opening does.
     env.pool.log().check()?;
@@ -178,14 +176,13 @@ pub(crate) fn undo_one(
     let is_said = match entry {
         UndoEntry::Row { tree, key, before, .. } => match tree_of(*tree)? {
             Some(tree) => {
-                let before = before.as_ref();
-                let before = before.map(|(f, s, b)| (*f, *s, b.as_slice()));
-                restore(&tree, key, header, unless_garbage(id, before, is_purged))?
+                let before = before.as_ref().map(|(f, s, b)| (*f, *s, b.as_slice()));
+                restore(&tree, key, header, before, is_everybodys)?
             }
             None => false,
         },
         UndoEntry::Flip { tree, key, flags, stamp, flips, .. } => match tree_of(*tree)? {
-            Some(tree) => restore_bits(&tree, key, header, (*flags, *stamp, flips), is_purged)?,
+            Some(tree) => restore_bits(&tree, key, header, (*flags, *stamp, flips), is_everybodys)?,
             None => false,
         },
         // Its pages have been freed before this (`back.rs`). When a crash comes between, its root
@@ -219,14 +216,13 @@ fn restore_bits(
     key: &[u8],
     header: Header,
     (flags, stamp, flips): (Flags, Stamp, &FlipsBuf),
-    is_purged: &dyn Fn(TxnId) -> bool,
+    is_everybodys: &dyn Fn(TxnId) -> bool,
 ) -> Result<bool, TxnError> {
     let mut value = Vec::new();
     if tree.get_inline(key, &mut value)?.is_none() || !flips.flip(&mut value) {
         return Ok(false);
     }
-    let before = unless_garbage(header.writer(), Some((flags, stamp, &value)), is_purged);
-    restore(tree, key, header, before)
+    restore(tree, key, header, Some((flags, stamp, &value)), is_everybodys)
 }
 
 /// Restores a row, and says so in the same group (TXN-6): with the writer before in its stamp it is
@@ -236,16 +232,26 @@ fn restore(
     tree: &Tree,
     key: &[u8],
     header: Header,
-    before: Option<(Flags, Stamp, &[u8])>,
+    before: Option<Was<'_>>,
+    is_everybodys: &dyn Fn(TxnId) -> bool,
 ) -> Result<bool, TxnError> {
+    let own = header.writer();
+    let before = before.map(|was| without_garbage(own, was));
     let mut change = Change::restoring(header).undone();
     if let Some((_, stamp, _)) = before {
         change = change.stamped(stamp);
     }
-    let written = tree.write(key, &change, &mut |row: Option<Row<'_>>| match (before, row) {
-        (None, None) => Action::Nothing,
-        (None, Some(_)) => Action::Remove,
-        (Some((flags, _, bytes)), _) => Action::Put(Value { bytes, flags }),
+    let is_purged = |(flags, stamp, _): &Was<'_>| {
+        flags.deleted && stamp.writer != own && is_everybodys(stamp.writer)
+    };
+    let written = tree.write(key, &change, &mut |row: Option<Row<'_>>| {
+        // Asked with the leaf held: whoever was to remove the marked row, and has found ours in its
+        // place, came when this was so already; whoever comes later finds the mark (TXN-15).
+        match (before.filter(|was| !is_purged(was)), row) {
+            (None, None) => Action::Nothing,
+            (None, Some(_)) => Action::Remove,
+            (Some((flags, _, bytes)), _) => Action::Put(Value { bytes, flags }),
+        }
     })?;
     Ok(written.span.is_some())
 }

@@ -64,7 +64,8 @@ impl Work {
         matches!(self.undo.last(), Some(Undo::Tree { .. }))
     }
 
-    /// Whether completing it may take long: a tree is to be freed, or much was stored.
+    /// Whether a tree is to be freed, or what is left to do is stored: it is in pages already, and
+    /// completing it may take long.
     pub(crate) fn is_heavy(&self) -> bool {
         self.drops_tree || self.todo.iter().any(|todo| matches!(todo, Todo::Stored(_)))
     }

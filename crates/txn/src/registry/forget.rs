@@ -7,7 +7,7 @@ use weir_base::TxnId;
 
 use super::{Inner, Registry};
 use crate::archive::OldView;
-use crate::past::{Past, State};
+use crate::past::{Past, State, TODOS_MAX};
 
 /// Ended transactions whose versions could be archived, oldest first.
 pub(crate) struct Archivable {
@@ -23,28 +23,25 @@ pub(crate) struct Archivable {
 impl Registry {
     /// Takes up to `max` ended transactions that all snapshots, and all to come, see the end of.
     /// They stay known until [`Registry::forget`]. Those that leave much to do wait for who asks
-    /// for `heavy` ones, and hold nobody up. Ends where what they left to do passes
-    /// `todos`.
-    pub(crate) fn take_purgeable(
-        &self,
-        max: usize,
-        heavy: bool,
-        todos: usize,
-        out: &mut Vec<Arc<Past>>,
-    ) {
+    /// for `heavy` ones, and hold nobody up. Ends before what the others left to do passes
+    /// [`TODOS_MAX`].
+    pub(crate) fn take_purgeable(&self, max: usize, heavy: bool, out: &mut Vec<Arc<Past>>) {
         let mut inner = self.inner.lock();
         let horizon = self.horizon(&inner);
         let mut left = 0;
         while out.len() < max
-            && left < todos
-            && let Some((number, _)) = inner.ended.front().filter(|(number, _)| *number <= horizon)
-            && let Some(past) = inner.ended.remove(number)
+            && let Some((number, past)) = inner.ended.front().filter(|(n, _)| *n <= horizon)
         {
-            if past.is_heavy() {
+            let (takes_long, todos) = (past.takes_long(), past.todos());
+            if !takes_long && left + todos > TODOS_MAX {
+                break;
+            }
+            let Some(past) = inner.ended.remove(number) else { break };
+            if takes_long {
                 inner.heavy.push_back(past);
                 continue;
             }
-            left += past.todos();
+            left += todos;
             out.push(past);
         }
         if heavy {

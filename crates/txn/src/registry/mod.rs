@@ -413,13 +413,13 @@ mod tests {
         let number = registry.commit(&writer, None);
         assert!(before.number() < number);
         let mut out = Vec::new();
-        registry.take_purgeable(9, true, 9, &mut out);
+        registry.take_purgeable(9, true, &mut out);
         assert!(out.is_empty(), "a snapshot does not see it");
         let after = registry.snapshot();
         assert!(after.number() >= number);
         assert_eq!(registry.stats().snapshots, 2);
         drop(before);
-        registry.take_purgeable(9, true, 9, &mut out);
+        registry.take_purgeable(9, true, &mut out);
         assert_eq!(out.len(), 1);
         assert!(!registry.is_old(writer.id()) && registry.find(writer.id()).is_some());
         registry.forget(&out);

@@ -1,10 +1,15 @@
 //! What is left to do beside others who end, archive, carry forward and take back: all of it is
 //! done, and nothing of it holds the log afterwards.
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::Duration;
 
 use weir_btree::Tree;
+use weir_txn::{Intent, Isolation, Txn, Wait};
 
 use crate::support::{Rows, Site, rows, site};
+
+/// Long enough, as a rule, for a thread that has begun to come to where it waits.
+const LONG: Duration = Duration::from_millis(2);
 
 fn filled(site: &Site, tree: &Tree, count: u32, len: usize) {
     for n in 0..count {
@@ -82,4 +87,95 @@ fn nobody_holds_the_log_who_is_known_no_more() {
     });
     let now = rows(&tree);
     site.check(&[(&tree, &now)]);
+}
+
+/// A row that was removed and put again is put back as removed just when the removal is purged,
+/// which has been at the row already and is busy with others of its turn.
+#[test]
+fn a_mark_is_not_restored_behind_who_would_remove_the_row() {
+    let site = site(256, 4 << 20);
+    let (tree, other) = (site.tree(10), site.tree(11));
+    for tree in [&tree, &other] {
+        site.writer.put(tree, b"k", b"first").expect("put");
+    }
+    let snapshot = site.registry.snapshot();
+    assert!(site.writer.delete(&tree, b"k").expect("deleted").is_some());
+    let mut second = Txn::new(Isolation::ReadCommitted, Wait::No);
+    assert!(second.change(&site.writer, &tree, b"k", Intent::Put(b"second")).expect("put"));
+    assert!(site.writer.delete(&other, b"k").expect("deleted").is_some());
+    drop(snapshot);
+    let held = site.env.pool.exclusive(other.root()).expect("the other tree's leaf");
+    let began = site.log.end();
+    std::thread::scope(|scope| {
+        scope.spawn(|| site.writer.purge(64));
+        // Until the log says that the first removal is done.
+        while site.log.end() == began {
+            std::thread::yield_now();
+        }
+        second.rollback(&site.writer).expect("taken back");
+        drop(held);
+    });
+    while site.writer.purge(64) > 0 {}
+    site.check(&[(&tree, &Rows::new()), (&other, &Rows::new())]);
+}
+
+/// The same while the last snapshot that needs the mark is dropped: who takes back and who purges
+/// both wait for the leaf then.
+#[test]
+fn nor_when_the_last_snapshot_goes_before_the_leaf_is_free() {
+    let site = site(256, 4 << 20);
+    let tree = site.tree(10);
+    for _ in 0..50 {
+        site.writer.put(&tree, b"k", b"first").expect("put");
+        let snapshot = site.registry.snapshot();
+        assert!(site.writer.delete(&tree, b"k").expect("deleted").is_some());
+        let mut second = Txn::new(Isolation::ReadCommitted, Wait::No);
+        assert!(second.change(&site.writer, &tree, b"k", Intent::Put(b"second")).expect("put"));
+        let held = site.env.pool.exclusive(tree.root()).expect("the leaf");
+        std::thread::scope(|scope| {
+            scope.spawn(|| second.rollback(&site.writer).expect("taken back"));
+            std::thread::sleep(LONG);
+            drop(snapshot);
+            scope.spawn(|| site.writer.purge(64));
+            std::thread::sleep(LONG);
+            drop(held);
+        });
+        while site.writer.purge(64) > 0 {}
+        site.check(&[(&tree, &Rows::new())]);
+    }
+}
+
+/// Who commits one row, or looks after the log, does a part of what small ones have left, and
+/// nothing of what a large one has: that may take long.
+#[test]
+fn who_is_in_a_hurry_does_not_what_a_large_one_left() {
+    let site = site(1024, 16 << 20);
+    let tree = site.tree(10);
+    filled(&site, &tree, 5_000, 20);
+    let txn = || Txn::new(Isolation::ReadCommitted, Wait::No);
+    let deletes = |keys: std::ops::Range<u32>| {
+        let mut txn = txn();
+        for n in keys {
+            let done = txn.change(&site.writer, &tree, &n.to_be_bytes(), Intent::Delete);
+            assert!(done.expect("deleted"));
+        }
+        let _ = txn.commit(&site.writer).expect("committed");
+    };
+    let marked = || tree.check(&mut |_| {}).expect("a sound tree").marked_rows;
+    let snapshot = site.registry.snapshot();
+    deletes(0..2_000);
+    (2_000..5_000).step_by(500).for_each(|from| deletes(from..from + 500));
+    drop(snapshot);
+    assert_eq!(marked(), 5_000);
+    for left in [4_000, 3_000, 2_000, 2_000] {
+        site.writer.tend().expect("tended");
+        assert_eq!(marked(), left);
+    }
+    site.writer.put(&tree, b"k", b"v").expect("put");
+    let mut small = txn();
+    assert!(small.change(&site.writer, &tree, b"k", Intent::Delete).expect("deleted"));
+    let _ = small.commit(&site.writer).expect("committed");
+    assert_eq!(marked(), 2_000);
+    while site.writer.tidy(64).expect("tidied") {}
+    site.check(&[(&tree, &Rows::new())]);
 }
