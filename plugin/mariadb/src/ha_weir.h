@@ -215,6 +215,7 @@ private:
   int open_scan(int32_t place, const std::string &from, const std::string *to, bool down);
   void close_scan();
   void suspend_scan();
+  bool goes_on() const { return m_scan && m_scan_part == m_trx->part(); }
   int step(uchar *buf);
   int step_on(uchar *buf);
   int step_to(uchar *buf, bool down);
@@ -305,6 +306,8 @@ private:
 
   // The walk that is under way.
   weir_scan *m_scan;
+  // The part of the transaction that it was begun in.
+  ulonglong m_scan_part;
   weir_found m_found;
   int32_t m_place;
   bool m_down;

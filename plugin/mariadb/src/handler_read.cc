@@ -74,6 +74,7 @@ int ha_weir::open_scan(int32_t place, const std::string &from, const std::string
     code= weir_scan_open(m_table, txn(), &range, &m_scan);
   if (code != WEIR_OK)
     return fail(code);
+  m_scan_part= m_trx->part();
   if (m_guesses && place == WEIR_ROWS)
     weir_scan_guess(m_scan, true);
   return 0;
@@ -191,7 +192,7 @@ int ha_weir::step_to(uchar *buf, bool down)
     int error= open_scan(m_place, std::string(), nullptr, down);
     return error ? error : step(buf);
   }
-  if (!m_scan || m_down != down || m_bounded)
+  if (!goes_on() || m_down != down || m_bounded)
   {
     suspend_scan();
     std::string at= m_at;
@@ -209,6 +210,7 @@ int ha_weir::step_to(uchar *buf, bool down)
 int ha_weir::rnd_init(bool scan)
 {
   close_scan();
+  m_at.clear();
   active_index= MAX_KEY;
   if (int error= take_part())
     return error;
@@ -222,7 +224,7 @@ int ha_weir::rnd_end()
   return end_own();
 }
 
-int ha_weir::rnd_next(uchar *buf) { return m_scan ? step(buf) : step_to(buf, false); }
+int ha_weir::rnd_next(uchar *buf) { return goes_on() ? step(buf) : step_to(buf, false); }
 
 void ha_weir::position(const uchar *record)
 {

@@ -32,7 +32,7 @@ Transaction *Transaction::of(THD *thd)
 Transaction::Transaction(THD *thd)
     : m_thd(thd), m_txn(nullptr), m_isolation(0), m_begun(0), m_in_statement(false), m_has_savepoint(false),
       m_savepoint(0), m_tables(0), m_prepared(false), m_prepared_number(0), m_held(nullptr),
-      m_commit(WEIR_OK), m_committed(false), m_owed(0)
+      m_commit(WEIR_OK), m_committed(false), m_owed(0), m_part(0)
 {
   std::lock_guard<std::mutex> guard(all_mutex);
   all_transactions.insert(this);
@@ -299,6 +299,7 @@ int Transaction::commit_part()
   take_txn(&txn);
   weir_code code= txn ? weir_txn_commit(txn, WEIR_LAZY) : WEIR_OK;
   m_has_savepoint= false;
+  m_part++;
   m_row_changes.forget();
   if (code != WEIR_OK)
     return to_handler_error(m_thd, code);
