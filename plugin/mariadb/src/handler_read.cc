@@ -112,6 +112,21 @@ int ha_weir::read_row(uchar *buf, const uchar *key, size_t length)
   return decode(buf, key, length, row.data, row.len);
 }
 
+// The virtual columns of an index, from a row that was read.
+void ha_weir::compute_virtual_parts(const Weir_index &index)
+{
+  // The server empties this set for it, and may be reading by it.
+  MY_BITMAP *set= &table->tmp_set;
+  std::vector<my_bitmap_map> kept(set->bitmap, set->bitmap + no_words_in_map(set));
+  for (const Key_part_codec &part : index.key.parts())
+  {
+    Field *field= table->field[part.field()->field_index];
+    if (!field->stored_in_db())
+      table->update_virtual_field(field, true);
+  }
+  std::copy(kept.begin(), kept.end(), set->bitmap);
+}
+
 // Moves the walk on and reads what it comes to.
 int ha_weir::step(uchar *buf)
 {
@@ -176,6 +191,9 @@ int ha_weir::step_on(uchar *buf)
     int error= read_row(buf, m_found.primary_key.data, m_found.primary_key.len);
     if (!error && from_entry)
       return decode_entry(buf);
+    // The server takes them to have come with the entry.
+    if (!error && m_keyread)
+      compute_virtual_parts(m_indexes[active_index]);
     // Not there: at READ UNCOMMITTED, its writer is at work; or it is passed over.
     if (error != HA_ERR_KEY_NOT_FOUND)
       return error;
