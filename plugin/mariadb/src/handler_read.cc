@@ -343,7 +343,13 @@ int ha_weir::index_read_map(uchar *buf, const uchar *key, key_part_map parts, ha
     if (find == HA_READ_AFTER_KEY)
     {
       if (!has_to)
+      {
+        // No key is greater: it stands behind the last one.
+        close_scan();
+        m_place= index.place;
+        m_beyond= 1;
         return HA_ERR_KEY_NOT_FOUND;
+      }
       from= to;
     }
     std::string end;
