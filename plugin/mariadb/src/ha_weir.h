@@ -223,6 +223,7 @@ private:
   int decode(uchar *buf, const uchar *key, size_t key_length, const uchar *row, size_t row_length);
   int decode_entry(uchar *buf);
   void compute_virtual_parts(const Weir_index &index);
+  bool is_of_entry(uchar *buf);
   bool judges_by_part() const;
   check_result_t check_condition();
   void bound_by_range_end(std::string *to, bool *has_to);

@@ -127,6 +127,19 @@ void ha_weir::compute_virtual_parts(const Weir_index &index)
   std::copy(kept.begin(), kept.end(), set->bitmap);
 }
 
+// Whether the row that was read still is what the entry says. Locks and snapshots see to that by themselves.
+bool ha_weir::is_of_entry(uchar *buf)
+{
+  if (m_lock != WEIR_LOCK_NONE || m_trx->isolation() != WEIR_READ_UNCOMMITTED)
+    return true;
+  const Weir_index &index= m_indexes[active_index];
+  compute_virtual_parts(index);
+  std::string key;
+  index.key.encode_record(buf, &key);
+  const weir_bytes of_entry= m_found.index_key;
+  return key.size() == of_entry.len && memcmp(key.data(), of_entry.data, of_entry.len) == 0;
+}
+
 // Moves the walk on and reads what it comes to.
 int ha_weir::step(uchar *buf)
 {
@@ -194,8 +207,8 @@ int ha_weir::step_on(uchar *buf)
     // The server takes them to have come with the entry.
     if (!error && m_keyread)
       compute_virtual_parts(m_indexes[active_index]);
-    // Not there: at READ UNCOMMITTED, its writer is at work; or it is passed over.
-    if (error != HA_ERR_KEY_NOT_FOUND)
+    // Not there, or another one by now: at READ UNCOMMITTED, its writer is at work. Or it is passed over.
+    if (error != HA_ERR_KEY_NOT_FOUND && (error || is_of_entry(buf)))
       return error;
   }
 }

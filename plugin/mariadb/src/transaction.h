@@ -57,6 +57,8 @@ public:
 
   void interrupt();
   weir_txn *txn() const { return m_txn; }
+  // A weir_isolation.
+  uint32_t isolation() const { return m_isolation; }
   void set_lock_wait(bool waits);
   // The commit waits until the log is durable up to here, whatever it has itself. (What is prepared lies behind it.)
   void owe(uint64_t position) { m_owed= std::max(m_owed, position); }
