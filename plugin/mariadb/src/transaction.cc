@@ -11,6 +11,14 @@ namespace
 std::mutex all_mutex;
 std::set<Transaction *> all_transactions;
 
+// Both CHECK TABLE and ALTER TABLE ... CHECK PARTITION are transactions of their own.
+bool is_check(THD *thd)
+{
+  int command= thd_sql_command(thd);
+  return command == SQLCOM_CHECK || (command == SQLCOM_ALTER_TABLE &&
+                                     (thd->lex->alter_info.partition_flags & ALTER_PARTITION_ADMIN));
+}
+
 } // namespace
 
 Transaction *Transaction::find(THD *thd)
@@ -106,6 +114,9 @@ int Transaction::begin()
   default:
     break;
   }
+  // What a check compares agrees in one snapshot. As InnoDB, it meets no writer at work, and locks nothing.
+  if (is_check(m_thd))
+    isolation= WEIR_REPEATABLE_READ;
   weir_txn *txn;
   weir_code code= weir_txn_begin(weir_database, isolation, weir_lock_wait_millis(m_thd), &txn);
   if (code != WEIR_OK)
