@@ -215,12 +215,15 @@ private:
   int open_scan(int32_t place, const std::string &from, const std::string *to, bool down);
   void close_scan();
   void suspend_scan();
+  bool goes_on() const { return m_scan && m_scan_part == m_trx->part(); }
   int step(uchar *buf);
   int step_on(uchar *buf);
   int step_to(uchar *buf, bool down);
   int read_row(uchar *buf, const uchar *key, size_t length);
   int decode(uchar *buf, const uchar *key, size_t key_length, const uchar *row, size_t row_length);
   int decode_entry(uchar *buf);
+  void compute_virtual_parts(const Weir_index &index);
+  bool is_of_entry(uchar *buf);
   bool judges_by_part() const;
   check_result_t check_condition();
   void bound_by_range_end(std::string *to, bool *has_to);
@@ -305,6 +308,8 @@ private:
 
   // The walk that is under way.
   weir_scan *m_scan;
+  // The part of the transaction that it was begun in.
+  ulonglong m_scan_part;
   weir_found m_found;
   int32_t m_place;
   bool m_down;

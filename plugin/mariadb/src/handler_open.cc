@@ -7,12 +7,12 @@
 #include "variables.h"
 
 ha_weir::ha_weir(handlerton *hton, TABLE_SHARE *share)
-    : handler(hton, share), m_share(nullptr), m_table(nullptr), m_trx(nullptr), m_own(nullptr), m_trx_found(false), m_lock_mark(0),
-      m_lock_end(0), m_unlocks(false), m_guesses(false), m_guessed(false), m_lock(WEIR_LOCK_NONE), m_table_lock(WEIR_LOCK_NONE),
-      m_skip_locked(false), m_keyread(false), m_copying(false), m_copied(0), m_scan(nullptr), m_found(),
-      m_place(WEIR_ROWS), m_down(false), m_on(false), m_bounded(false), m_beyond(0), m_by_handler(false), m_row_id(),
-      m_mrr_of_join(false), m_row_bytes(0), m_row_bytes_min(1), m_row_changes_place(0), m_number_error(0),
-      m_duplicate(MAX_KEY), m_foreign_epoch(0), m_foreign_busy(0)
+    : handler(hton, share), m_share(nullptr), m_table(nullptr), m_trx(nullptr), m_own(nullptr), m_trx_found(false),
+      m_lock_mark(0), m_lock_end(0), m_unlocks(false), m_guesses(false), m_guessed(false), m_lock(WEIR_LOCK_NONE),
+      m_table_lock(WEIR_LOCK_NONE), m_skip_locked(false), m_keyread(false), m_copying(false), m_copied(0),
+      m_scan(nullptr), m_scan_part(0), m_found(), m_place(WEIR_ROWS), m_down(false), m_on(false), m_bounded(false),
+      m_beyond(0), m_by_handler(false), m_row_id(), m_mrr_of_join(false), m_row_bytes(0), m_row_bytes_min(1),
+      m_row_changes_place(0), m_number_error(0), m_duplicate(MAX_KEY), m_foreign_epoch(0), m_foreign_busy(0)
 {
   memset(&m_lock_data, 0, sizeof(m_lock_data));
 }

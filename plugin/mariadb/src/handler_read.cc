@@ -74,6 +74,7 @@ int ha_weir::open_scan(int32_t place, const std::string &from, const std::string
     code= weir_scan_open(m_table, txn(), &range, &m_scan);
   if (code != WEIR_OK)
     return fail(code);
+  m_scan_part= m_trx->part();
   if (m_guesses && place == WEIR_ROWS)
     weir_scan_guess(m_scan, true);
   return 0;
@@ -109,6 +110,34 @@ int ha_weir::read_row(uchar *buf, const uchar *key, size_t length)
   if (code != WEIR_OK)
     return fail(code);
   return decode(buf, key, length, row.data, row.len);
+}
+
+// The virtual columns of an index, from a row that was read.
+void ha_weir::compute_virtual_parts(const Weir_index &index)
+{
+  // The server empties this set for it, and may be reading by it.
+  MY_BITMAP *set= &table->tmp_set;
+  std::vector<my_bitmap_map> kept(set->bitmap, set->bitmap + no_words_in_map(set));
+  for (const Key_part_codec &part : index.key.parts())
+  {
+    Field *field= table->field[part.field()->field_index];
+    if (!field->stored_in_db())
+      table->update_virtual_field(field, true);
+  }
+  std::copy(kept.begin(), kept.end(), set->bitmap);
+}
+
+// Whether the row that was read still is what the entry says. Locks and snapshots see to that by themselves.
+bool ha_weir::is_of_entry(uchar *buf)
+{
+  if (m_lock != WEIR_LOCK_NONE || m_trx->isolation() != WEIR_READ_UNCOMMITTED)
+    return true;
+  const Weir_index &index= m_indexes[active_index];
+  compute_virtual_parts(index);
+  std::string key;
+  index.key.encode_record(buf, &key);
+  const weir_bytes of_entry= m_found.index_key;
+  return key.size() == of_entry.len && memcmp(key.data(), of_entry.data, of_entry.len) == 0;
 }
 
 // Moves the walk on and reads what it comes to.
@@ -175,8 +204,11 @@ int ha_weir::step_on(uchar *buf)
     int error= read_row(buf, m_found.primary_key.data, m_found.primary_key.len);
     if (!error && from_entry)
       return decode_entry(buf);
-    // Not there: at READ UNCOMMITTED, its writer is at work; or it is passed over.
-    if (error != HA_ERR_KEY_NOT_FOUND)
+    // The server takes them to have come with the entry.
+    if (!error && m_keyread)
+      compute_virtual_parts(m_indexes[active_index]);
+    // Not there, or another one by now: at READ UNCOMMITTED, its writer is at work. Or it is passed over.
+    if (error != HA_ERR_KEY_NOT_FOUND && (error || is_of_entry(buf)))
       return error;
   }
 }
@@ -191,7 +223,7 @@ int ha_weir::step_to(uchar *buf, bool down)
     int error= open_scan(m_place, std::string(), nullptr, down);
     return error ? error : step(buf);
   }
-  if (!m_scan || m_down != down || m_bounded)
+  if (!goes_on() || m_down != down || m_bounded)
   {
     suspend_scan();
     std::string at= m_at;
@@ -209,6 +241,7 @@ int ha_weir::step_to(uchar *buf, bool down)
 int ha_weir::rnd_init(bool scan)
 {
   close_scan();
+  m_at.clear();
   active_index= MAX_KEY;
   if (int error= take_part())
     return error;
@@ -222,7 +255,7 @@ int ha_weir::rnd_end()
   return end_own();
 }
 
-int ha_weir::rnd_next(uchar *buf) { return m_scan ? step(buf) : step_to(buf, false); }
+int ha_weir::rnd_next(uchar *buf) { return goes_on() ? step(buf) : step_to(buf, false); }
 
 void ha_weir::position(const uchar *record)
 {
@@ -323,7 +356,13 @@ int ha_weir::index_read_map(uchar *buf, const uchar *key, key_part_map parts, ha
     if (find == HA_READ_AFTER_KEY)
     {
       if (!has_to)
+      {
+        // No key is greater: it stands behind the last one.
+        close_scan();
+        m_place= index.place;
+        m_beyond= 1;
         return HA_ERR_KEY_NOT_FOUND;
+      }
       from= to;
     }
     std::string end;

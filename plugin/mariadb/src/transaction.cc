@@ -11,6 +11,14 @@ namespace
 std::mutex all_mutex;
 std::set<Transaction *> all_transactions;
 
+// Both CHECK TABLE and ALTER TABLE ... CHECK PARTITION are transactions of their own.
+bool is_check(THD *thd)
+{
+  int command= thd_sql_command(thd);
+  return command == SQLCOM_CHECK || (command == SQLCOM_ALTER_TABLE &&
+                                     (thd->lex->alter_info.partition_flags & ALTER_PARTITION_ADMIN));
+}
+
 } // namespace
 
 Transaction *Transaction::find(THD *thd)
@@ -32,7 +40,7 @@ Transaction *Transaction::of(THD *thd)
 Transaction::Transaction(THD *thd)
     : m_thd(thd), m_txn(nullptr), m_isolation(0), m_begun(0), m_in_statement(false), m_has_savepoint(false),
       m_savepoint(0), m_tables(0), m_prepared(false), m_prepared_number(0), m_held(nullptr),
-      m_commit(WEIR_OK), m_committed(false), m_owed(0)
+      m_commit(WEIR_OK), m_committed(false), m_owed(0), m_part(0)
 {
   std::lock_guard<std::mutex> guard(all_mutex);
   all_transactions.insert(this);
@@ -106,6 +114,9 @@ int Transaction::begin()
   default:
     break;
   }
+  // What a check compares agrees in one snapshot. As InnoDB, it meets no writer at work, and locks nothing.
+  if (is_check(m_thd))
+    isolation= WEIR_REPEATABLE_READ;
   weir_txn *txn;
   weir_code code= weir_txn_begin(weir_database, isolation, weir_lock_wait_millis(m_thd), &txn);
   if (code != WEIR_OK)
@@ -299,6 +310,7 @@ int Transaction::commit_part()
   take_txn(&txn);
   weir_code code= txn ? weir_txn_commit(txn, WEIR_LAZY) : WEIR_OK;
   m_has_savepoint= false;
+  m_part++;
   m_row_changes.forget();
   if (code != WEIR_OK)
     return to_handler_error(m_thd, code);

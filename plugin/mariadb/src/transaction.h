@@ -57,6 +57,8 @@ public:
 
   void interrupt();
   weir_txn *txn() const { return m_txn; }
+  // A weir_isolation.
+  uint32_t isolation() const { return m_isolation; }
   void set_lock_wait(bool waits);
   // The commit waits until the log is durable up to here, whatever it has itself. (What is prepared lies behind it.)
   void owe(uint64_t position) { m_owed= std::max(m_owed, position); }
@@ -68,8 +70,10 @@ public:
   // A temporary table that the session has dropped goes when its transaction ends, which holds it if it has used it.
   // `false`: no transaction is open.
   bool drop_at_end(const std::string &table);
-  // Commits what was done so far and goes on: a copy by ALTER is nobody's to take back.
+  // Commits what was done so far and goes on: a copy by ALTER is nobody's to take back. Walks that are under way have
+  // to be begun anew: they are of a part.
   int commit_part();
+  ulonglong part() const { return m_part; }
 
 private:
   bool is_real(bool all) const;
@@ -101,6 +105,7 @@ private:
   weir_code m_commit;
   bool m_committed;
   uint64_t m_owed;
+  ulonglong m_part;
   Row_changes m_row_changes;
   std::vector<std::string> m_to_drop;
 };
