@@ -377,6 +377,14 @@ enum weir_code weir_table_rename(const struct weir_db *db,
                                  struct weir_bytes from,
                                  struct weir_bytes to);
 
+// Gives a table another name, to be dropped by it later, when all who write to it or have read it
+// with locks have ended. Handles have to be opened again, so that who drops it waits for nobody
+// who does not know the new name. WEIR_NOTHING, WEIR_EXISTS: as weir_table_rename.
+enum weir_code weir_table_set_aside(const struct weir_db *db,
+                                    struct weir_bytes from,
+                                    struct weir_bytes to,
+                                    uint64_t lock_wait_millis);
+
 // Gives tables other definitions, all at once, without waiting for who writes to them. Handles
 // stay good and show what they have known.
 enum weir_code weir_table_redefine(const struct weir_db *db,

@@ -100,6 +100,23 @@ pub unsafe extern "C" fn weir_table_rename(
     })
 }
 
+/// Gives a table another name, to be dropped by it later, when all who write to it or have read it
+/// with locks have ended. Handles have to be opened again, so that who drops it waits for nobody
+/// who does not know the new name. WEIR_NOTHING, WEIR_EXISTS: as weir_table_rename.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_table_set_aside(
+    db: *const weir_db,
+    from: weir_bytes,
+    to: weir_bytes,
+    lock_wait_millis: u64,
+) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let (db, from, to) = unsafe { (shared(db)?, from.text()?, to.text()?) };
+        Ok(found(waiting(db, lock_wait_millis).set_aside(from, to)?))
+    })
+}
+
 /// Another name for an index.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]

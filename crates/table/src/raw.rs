@@ -316,9 +316,12 @@ impl RawTable {
         if self.locked.0.load(Ordering::Relaxed) == number {
             return Ok(());
         }
-        let mut version = Vec::new();
-        let there = txn.get_for_share(&self.shared.catalog, &self.version_key, &mut version)?;
+        let (catalog, mut version) = (&self.shared.catalog, Vec::new());
+        let mark = txn.lock_mark();
+        let there = txn.get_for_share(catalog, &self.version_key, &mut version)?;
         if !there || version != self.info.version.to_le_bytes() {
+            // Whoever changes it next, or drops it, does not wait for one who cannot use it.
+            txn.release_between(mark..txn.lock_mark(), std::iter::once(catalog));
             return Err(Error::Changed);
         }
         self.locked.0.store(number, Ordering::Relaxed);

@@ -92,6 +92,11 @@ fn rename() {
 }
 
 #[test]
+fn set_aside() {
+    crash_everywhere(27, |tables| tables.set_aside("birds", "aside"));
+}
+
+#[test]
 fn truncate() {
     crash_everywhere(24, |tables| tables.truncate("birds"));
 }

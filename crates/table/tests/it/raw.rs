@@ -1,5 +1,5 @@
 //! Tables of rows that the caller has encoded.
-use weir::Durability;
+use weir::{Durability, Wait};
 use weir_table::{
     Direction, Entry, EntryBuf, Error, IndexSpec, KeyRange, RawTable, Redefinition, RowImage,
     Tables,
@@ -192,6 +192,29 @@ fn a_snapshot_from_before_a_table_was_made_does_not_take_it_for_empty() {
     let again = tables.open_raw("t").expect("the table");
     assert!(!again.get(&mut begin(&db), b"k", &mut out).expect("a look"));
     assert!(matches!(again.get(&mut newer, b"k", &mut out), Err(Error::Changed)));
+}
+
+/// Whoever knew it by its name may come to it late, and does not hold it any more.
+#[test]
+fn what_was_set_aside_is_dropped_at_once() {
+    let (db, tables) = new(47);
+    let table = table(&tables);
+    let hasty = tables.with_lock_wait(Wait::No);
+    let mut early = begin(&db);
+    let mut row = Vec::new();
+    assert!(!table.get_for_share(&mut early, b"k", &mut row).expect("a look"));
+    assert!(matches!(hasty.set_aside("t", "aside"), Err(Error::Store(_))));
+    assert_eq!(tables.names().expect("names"), ["t"]);
+    early.rollback().expect("rollback");
+    assert!(hasty.set_aside("t", "aside").expect("nobody holds it"));
+    assert!(!hasty.set_aside("t", "another").expect("there is none"));
+    let mut late = begin(&db);
+    for _ in 0..2 {
+        let looked = table.get_for_share(&mut late, b"k", &mut row);
+        assert!(matches!(looked, Err(Error::Changed)), "{looked:?}");
+    }
+    assert!(hasty.drop_table("aside").expect("nobody holds it"));
+    assert!(tables.names().expect("names").is_empty());
 }
 
 #[test]
