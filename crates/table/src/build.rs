@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 
 use weir::{Durability, PlantedBug};
 
-use crate::catalog::{IndexSpec, Tables, building, new_index};
+use crate::catalog::{IndexSpec, Tables, building, name_key, new_index, number};
 use crate::check::MakeAnyEntry;
 use crate::descriptor::TableInfo;
 use crate::entry::EntryBuf;
@@ -129,17 +129,18 @@ impl Tables {
         Ok(())
     }
 
-    /// Drops what [`Tables::announce_indexes`] has made and nobody has finished.
+    /// Drops what [`Tables::announce_indexes`] has made and nobody has finished. If there is
+    /// nothing, nobody is waited for.
     ///
     /// # Errors
     /// [`Error::Store`].
     pub fn abandon_indexes(&self, table: &str) -> Result<(), Error> {
-        let mut txn = self.begin();
-        let Some(mut info) = self.lock_table(&mut txn, table)? else { return Ok(()) };
-        if !info.indexes.iter().any(|index| index.building) {
-            return Ok(());
+        let Some(id) = self.shared.catalog.get(&name_key(table))? else { return Ok(()) };
+        let info = self.shared.load(number(&id)?)?;
+        match info.filter(|info| info.indexes.iter().any(|index| index.building)) {
+            Some(info) => self.remove_unfinished(info.id),
+            None => Ok(()),
         }
-        self.drop_indexes(txn, &mut info, |index| index.building)
     }
 
     /// The numbers of the table and of the first new index's tree.

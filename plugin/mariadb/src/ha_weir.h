@@ -201,6 +201,7 @@ private:
   bool refreshed(weir_code code);
   void fail_alter(weir_code code);
   void abandon_indexes();
+  bool drop_leftovers();
   enum_alter_inplace_result check_change_of_names(TABLE *altered, Alter_inplace_info *info);
   bool commit_change_of_names(TABLE *altered, Alter_inplace_info *info);
   void read_temporary_with_locks();

@@ -304,6 +304,9 @@ enum_alter_inplace_result ha_weir::check_change_of_names(TABLE *altered, Alter_i
 // to it, all at once.
 bool ha_weir::commit_change_of_names(TABLE *altered, Alter_inplace_info *info)
 {
+  // What is left of an index speaks of columns by their places, and has a name that may be wanted.
+  if (drop_leftovers())
+    return true;
   std::lock_guard<std::mutex> guard(weir_definitions.changing());
   std::map<std::string, Table_definition> changed;
   changed[m_name]= altered_definition(definition(), m_name, altered, info);
@@ -349,6 +352,21 @@ bool ha_weir::commit_change_of_names(TABLE *altered, Alter_inplace_info *info)
   return false;
 }
 
+// An ALTER that failed beside a transaction that did not end has left its indexes. Nobody else has the table in use.
+bool ha_weir::drop_leftovers()
+{
+  weir_code code;
+  Patience patience(ha_thd());
+  do
+    code= weir_table_abandon_indexes(weir_database, bytes_of(m_name), 0);
+  while (patience.again(&code));
+  m_share->forget(false);
+  if (code == WEIR_OK)
+    return false;
+  fail_alter(code);
+  return true;
+}
+
 // Nobody else has the table in use now. All who come after the downgrade of the lock know the new indexes.
 bool ha_weir::prepare_inplace_alter_table(TABLE *altered, Alter_inplace_info *info)
 {
@@ -367,15 +385,13 @@ bool ha_weir::prepare_inplace_alter_table(TABLE *altered, Alter_inplace_info *in
     index.definition= bytes_of(definitions[indexes.size()]);
     indexes.push_back(index);
   }
-  // An ALTER that failed beside a transaction that did not end may have left some.
+  if (drop_leftovers())
+    return true;
   weir_code code;
   Patience patience(ha_thd());
   do
-  {
-    code= weir_table_abandon_indexes(weir_database, bytes_of(m_name), 0);
-    if (code == WEIR_OK)
-      code= weir_table_announce_indexes(weir_database, bytes_of(m_name), indexes.data(), indexes.size(), 0);
-  } while (patience.again(&code));
+    code= weir_table_announce_indexes(weir_database, bytes_of(m_name), indexes.data(), indexes.size(), 0);
+  while (patience.again(&code));
   m_share->forget(false);
   if (code == WEIR_OK)
     return false;
@@ -407,7 +423,7 @@ void ha_weir::abandon_indexes()
 {
   const ulonglong wait_millis= 1000;
   if (weir_table_abandon_indexes(weir_database, bytes_of(m_name), wait_millis) != WEIR_OK)
-    sql_print_warning("Weir: what ALTER has made of indexes of %s stays until another adds one, or the next start: %s",
+    sql_print_warning("Weir: what ALTER has made of indexes of %s stays until it is altered, or the next start: %s",
                       m_name.c_str(), weir_message());
   m_share->forget(false);
 }

@@ -177,8 +177,11 @@ int ha_weir::truncate()
   weir_code code;
   Patience patience(ha_thd());
   do
-    code= weir_table_truncate(weir_database, bytes_of(m_name), 0);
-  while (patience.again(&code));
+  {
+    code= weir_table_abandon_indexes(weir_database, bytes_of(m_name), 0);
+    if (code == WEIR_OK)
+      code= weir_table_truncate(weir_database, bytes_of(m_name), 0);
+  } while (patience.again(&code));
   if (code != WEIR_OK)
     return fail(code);
   m_share->forget(true);
