@@ -30,7 +30,7 @@ typedef enum weir_code {
     WEIR_LOCK_TIMEOUT = 4,
     // It would have had to wait for a lock, and was told not to.
     WEIR_WOULD_WAIT = 5,
-    // Somebody has interrupted the wait for a lock.
+    // Somebody has interrupted the wait for a lock, or what takes long.
     WEIR_INTERRUPTED = 6,
     // At snapshot isolation: somebody else changed the row after the snapshot.
     WEIR_CONFLICT = 7,
@@ -232,6 +232,10 @@ typedef int (*weir_make_entry)(void *context,
                                struct weir_bytes key,
                                struct weir_bytes row,
                                struct weir_entry *entry);
+
+// Is asked again and again whether to go on; `false` ends the call with WEIR_INTERRUPTED. NULL: it
+// goes on. It must not unwind.
+typedef bool (*weir_go_on)(void *context);
 
 // Where a walk is to go, and how.
 typedef struct weir_range {
@@ -524,12 +528,15 @@ enum weir_code weir_table_announce_indexes(const struct weir_db *db,
 
 // Gives the announced indexes their entries, while others write to the table. `make` is told the
 // place in the list of them, and so is `duplicate` on WEIR_DUPLICATE: the row that `make` was
-// asked for last has another one's key.
+// asked for last has another one's key. Each row that somebody has changed is waited for so long,
+// and `go_on` is asked at least twice a second.
 enum weir_code weir_table_fill_indexes(const struct weir_db *db,
                                        struct weir_bytes table,
                                        weir_make_entry make,
+                                       weir_go_on go_on,
                                        void *context,
-                                       int32_t *duplicate);
+                                       int32_t *duplicate,
+                                       uint64_t lock_wait_millis);
 
 // Brings all indexes that were filled into use, drops others by name and gives the table another
 // definition, all at once. WEIR_DUPLICATE: whoever wrote meanwhile has met one; `duplicate` is the

@@ -28,7 +28,7 @@ const NAME_BYTES_MAX: usize = 512;
 pub struct Tables {
     pub(crate) shared: Arc<Shared>,
     /// How long changes of definitions wait; `None`: as long as any transaction.
-    lock_wait: Option<Wait>,
+    pub(crate) lock_wait: Option<Wait>,
 }
 
 /// An index to be made.

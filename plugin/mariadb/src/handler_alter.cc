@@ -6,6 +6,7 @@
 
 #include "foreign_keys.h"
 #include "patience.h"
+#include "variables.h"
 
 namespace
 {
@@ -69,8 +70,7 @@ int make_new_entry(void *context, size_t nth, weir_bytes key, weir_bytes row, we
 {
   Builder *build= static_cast<Builder *>(context);
   uchar *record= build->table->record[0];
-  if (thd_killed(build->table->in_use) ||
-      (primary_of(build->table) && !build->primary.decode(key.data, key.len, record)) ||
+  if ((primary_of(build->table) && !build->primary.decode(key.data, key.len, record)) ||
       !build->row.decode(row.data, row.len, record))
     return 1;
   build->key.clear();
@@ -82,6 +82,8 @@ int make_new_entry(void *context, size_t nth, weir_bytes key, weir_bytes row, we
   entry->payload= bytes_of(build->payload);
   return 0;
 }
+
+bool is_build_wanted(void *context) { return !thd_killed(static_cast<Builder *>(context)->table->in_use); }
 
 // Columns that come or go without a row being written.
 const alter_table_operations COLUMNS= ALTER_ADD_COLUMN | ALTER_ADD_STORED_BASE_COLUMN | ALTER_ADD_VIRTUAL_COLUMN |
@@ -242,12 +244,7 @@ ulonglong ha_weir::table_version() const
   return known ? known->version : table_definition_version(m_table);
 }
 
-void ha_weir::fail_alter(weir_code code)
-{
-  int error= fail(code);
-  if (code != WEIR_INPUT || !thd_killed(ha_thd()))
-    print_error(error, MYF(0));
-}
+void ha_weir::fail_alter(weir_code code) { print_error(fail(code), MYF(0)); }
 
 enum_alter_inplace_result ha_weir::check_if_supported_inplace_alter(TABLE *altered, Alter_inplace_info *info)
 {
@@ -408,7 +405,8 @@ bool ha_weir::inplace_alter_table(TABLE *altered, Alter_inplace_info *info)
   for (const KEY *key : keys)
     build.covers.push_back(index_covers(altered->s, key, 0, key->user_defined_key_parts - 1));
   int32_t duplicate= 0;
-  weir_code code= weir_table_fill_indexes(weir_database, bytes_of(m_name), make_new_entry, &build, &duplicate);
+  weir_code code= weir_table_fill_indexes(weir_database, bytes_of(m_name), make_new_entry, is_build_wanted, &build,
+                                          &duplicate, weir_lock_wait_millis(ha_thd()));
   if (code == WEIR_OK)
     return false;
   if (code == WEIR_DUPLICATE)

@@ -143,6 +143,26 @@ leave_index
 sql main work -e 'ALTER TABLE l RENAME INDEX k TO u; ALTER TABLE l RENAME INDEX u TO k'
 leave_index
 sql main work -e 'ALTER TABLE l DROP COLUMN v, ALGORITHM=INSTANT; FLUSH TABLES; UPDATE l SET b=1 WHERE id=7; CHECK TABLE l' | grep -q OK
+
+# A row that somebody has changed is waited for as long as the session says. Nobody waits behind it, and KILL is heard.
+sql main work -e 'SET weir_lock_wait_timeout=1; ALTER TABLE l ADD INDEX ia(a), LOCK=NONE' >"$directory/late" 2>&1 &
+late=$!
+until_building
+hold "UPDATE l SET b=-1 WHERE id=$beyond"
+! wait $late || die "an index without waiting for a row"
+grep -q 'Lock wait timeout' "$directory/late" || die "not a timeout: $(cat "$directory/late")"
+let_go
+sql main work -e 'ALTER TABLE l ADD INDEX ia(a), LOCK=NONE' >"$directory/late" 2>&1 &
+late=$!
+until_building
+hold "UPDATE l SET b=-1 WHERE id=$beyond"
+sql main work -e "SET weir_lock_wait_timeout=5; DO SLEEP(0.5); UPDATE l SET b=-1 WHERE id=$((beyond - 1))" || die "who waits for a row keeps others"
+begun=$SECONDS
+sql main -e "SELECT CONCAT('KILL QUERY ', id, ';') FROM information_schema.processlist WHERE info LIKE 'ALTER%'" | sql main
+! wait $late || die "an index without waiting for a row"
+[ $((SECONDS - begun)) -lt 10 ] || die "KILL was heard after $((SECONDS - begun)) s"
+let_go
+echo "online: who adds an index waits for a row, and nobody for him"
 leave_index
 sql main work -e 'TRUNCATE TABLE l; INSERT INTO l VALUES (1,1,1); CHECK TABLE l' | grep -q OK
 echo "online: what a failed ALTER has left of an index is in nobody's way"

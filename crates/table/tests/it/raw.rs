@@ -235,13 +235,13 @@ fn built_indexes_come_into_use_together_with_a_definition_or_not_at_all() {
     };
     let (good, bad) = ([index("a", true), index("b", false)], [index("a", true), index("c", true)]);
     tables.announce_indexes("t", &bad).expect("announced");
-    let twice = tables.fill_indexes("t", &mut make);
+    let twice = tables.fill_indexes("t", &mut make, &mut || true);
     assert!(matches!(twice, Err(Error::Duplicate { index: Some(1) })), "{twice:?}");
     tables.abandon_indexes("t").expect("abandoned");
     assert_eq!(tables.open_raw("t").expect("the table").info().indexes.len(), 2);
 
     tables.announce_indexes("t", &good).expect("announced");
-    tables.fill_indexes("t", &mut make).expect("filled");
+    tables.fill_indexes("t", &mut make, &mut || true).expect("filled");
     let before = tables.open_raw("t").expect("the table");
     assert!(before.info().indexes[2].building && before.index("a").is_err());
     tables.finish_indexes("t", b"another", &["n"]).expect("finished");
