@@ -752,12 +752,13 @@ enum weir_code weir_table_count(const struct weir_table *table,
                                 const struct weir_txn *txn,
                                 uint64_t *rows);
 
-// Compares all indexes with the rows, as the transaction sees them. Each problem is shown;
-// WEIR_DAMAGED if there was one.
+// Compares all indexes with the rows, as the transaction sees them. Each problem is shown, up to a
+// hundred; WEIR_DAMAGED if there was one. `go_on` is asked at each row and entry.
 enum weir_code weir_table_check(const struct weir_table *table,
                                 const struct weir_txn *txn,
                                 weir_make_entry make,
                                 weir_visit visit,
+                                weir_go_on go_on,
                                 void *context);
 
 // Opens a tree by its name, and makes it if need be and `make` says so. WEIR_NOTHING: there is

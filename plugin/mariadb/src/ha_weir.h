@@ -226,6 +226,7 @@ private:
   check_result_t check_condition();
   void bound_by_range_end(std::string *to, bool *has_to);
   static int make_entry(void *context, size_t index, weir_bytes key, weir_bytes row, weir_entry *entry);
+  static bool is_check_wanted(void *context);
 
   int tell_join(int error);
 

@@ -130,10 +130,11 @@ fn build_over_twins(
     };
     let built = tables.add_index_raw("t", &index("i", true), &mut make);
     let table = tables.open_raw("t").expect("the table");
-    let report = table.check(&mut begin(&db), &mut |_, _, row, entry| {
+    let mut make = |_: usize, _: &[u8], row: &[u8], entry: &mut EntryBuf| {
         entry.key.extend_from_slice(row);
         Ok(())
-    });
+    };
+    let report = table.check(&mut begin(&db), &mut make, &mut || true);
     (built, report.expect("a check").problems)
 }
 
@@ -290,6 +291,36 @@ fn no_index_is_dropped_while_another_is_being_built() {
     assert!(tables.drop_index("t", "u").expect("an index"));
     tables.finish_indexes("t", b"", &[]).expect("finished");
     assert!(tables.open_raw("t").expect("the table").info().indexes.is_empty());
+}
+
+/// Each row has a problem; the first hundred are told of, and the check can be ended at any row.
+#[test]
+fn a_check_is_bounded_and_can_be_interrupted() {
+    let (db, tables) = new(48);
+    let table = table(&tables);
+    let mut txn = begin(&db);
+    for n in 0..150u32 {
+        let key = n.to_be_bytes();
+        let row = RowImage { key: &key, row: b"row", entries: &entries(&key, b"n") };
+        table.insert(&mut txn, row).expect("an insert");
+    }
+    txn.commit_durably(Durability::Lazy).expect("a commit");
+    let mut make = |_: usize, _: &[u8], _: &[u8], entry: &mut EntryBuf| {
+        entry.key.extend_from_slice(b"nobody has this");
+        Ok(())
+    };
+    let report = table.check(&mut begin(&db), &mut make, &mut || true).expect("a check");
+    assert_eq!((report.rows, report.problems.len()), (150, 100));
+    for asked_max in [0, 149, 299, 449] {
+        let mut asked = 0;
+        let mut go_on = || {
+            asked += 1;
+            asked <= asked_max
+        };
+        let ended = table.check(&mut begin(&db), &mut make, &mut go_on);
+        assert!(matches!(ended, Err(Error::Interrupted)), "{ended:?}");
+        assert_eq!(asked, asked_max + 1);
+    }
 }
 
 #[test]
