@@ -409,8 +409,10 @@ enum weir_code weir_table_definitions(const struct weir_db *db,
                                       void *context);
 
 // Removes all rows, when all who write to the table have ended. Handles have to be opened again.
+// Auto-increment begins anew, with `next_number`; 0: it goes on where it was.
 enum weir_code weir_table_truncate(const struct weir_db *db,
                                    struct weir_bytes name,
+                                   uint64_t next_number,
                                    uint64_t lock_wait_millis);
 
 // Shows the names of all tables, in order.

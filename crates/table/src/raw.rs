@@ -288,7 +288,7 @@ impl RawTable {
     /// # Errors
     /// [`Error::Store`].
     pub fn reset_numbers(&self, next: u64) -> Result<(), Error> {
-        self.state.numbers.reset(&self.shared.db, &self.shared.catalog, next)
+        self.state.numbers.reset(self.shared.begin(), &self.shared.catalog, next)
     }
 
     /// A primary key for a row that has none of its own: 8 bytes, each greater than all before it.

@@ -180,7 +180,7 @@ int ha_weir::truncate()
   {
     code= weir_table_abandon_indexes(weir_database, bytes_of(m_name), 0);
     if (code == WEIR_OK)
-      code= weir_table_truncate(weir_database, bytes_of(m_name), 0);
+      code= weir_table_truncate(weir_database, bytes_of(m_name), 1, 0);
   } while (patience.again(&code));
   if (code != WEIR_OK)
     return fail(code);
@@ -188,8 +188,6 @@ int ha_weir::truncate()
   weir_table_close(m_table);
   m_table= nullptr;
   code= m_share->open(&m_table);
-  if (code == WEIR_OK)
-    code= weir_table_reset_numbers(m_table, 1);
   return code == WEIR_OK ? 0 : fail(code);
 }
 
