@@ -30,7 +30,7 @@ typedef enum weir_code {
     WEIR_LOCK_TIMEOUT = 4,
     // It would have had to wait for a lock, and was told not to.
     WEIR_WOULD_WAIT = 5,
-    // Somebody has interrupted the wait for a lock.
+    // Somebody has interrupted the wait for a lock, or what takes long.
     WEIR_INTERRUPTED = 6,
     // At snapshot isolation: somebody else changed the row after the snapshot.
     WEIR_CONFLICT = 7,
@@ -233,6 +233,10 @@ typedef int (*weir_make_entry)(void *context,
                                struct weir_bytes row,
                                struct weir_entry *entry);
 
+// Is asked again and again whether to go on; `false` ends the call with WEIR_INTERRUPTED. NULL: it
+// goes on. It must not unwind.
+typedef bool (*weir_go_on)(void *context);
+
 // Where a walk is to go, and how.
 typedef struct weir_range {
     // The place of an index, or WEIR_ROWS.
@@ -377,6 +381,14 @@ enum weir_code weir_table_rename(const struct weir_db *db,
                                  struct weir_bytes from,
                                  struct weir_bytes to);
 
+// Gives a table another name, to be dropped by it later, when all who write to it or have read it
+// with locks have ended. Handles have to be opened again, so that who drops it waits for nobody
+// who does not know the new name. WEIR_NOTHING, WEIR_EXISTS: as weir_table_rename.
+enum weir_code weir_table_set_aside(const struct weir_db *db,
+                                    struct weir_bytes from,
+                                    struct weir_bytes to,
+                                    uint64_t lock_wait_millis);
+
 // Gives tables other definitions, all at once, without waiting for who writes to them. Handles
 // stay good and show what they have known.
 enum weir_code weir_table_redefine(const struct weir_db *db,
@@ -397,8 +409,10 @@ enum weir_code weir_table_definitions(const struct weir_db *db,
                                       void *context);
 
 // Removes all rows, when all who write to the table have ended. Handles have to be opened again.
+// Auto-increment begins anew, with `next_number`; 0: it goes on where it was.
 enum weir_code weir_table_truncate(const struct weir_db *db,
                                    struct weir_bytes name,
+                                   uint64_t next_number,
                                    uint64_t lock_wait_millis);
 
 // Shows the names of all tables, in order.
@@ -516,12 +530,15 @@ enum weir_code weir_table_announce_indexes(const struct weir_db *db,
 
 // Gives the announced indexes their entries, while others write to the table. `make` is told the
 // place in the list of them, and so is `duplicate` on WEIR_DUPLICATE: the row that `make` was
-// asked for last has another one's key.
+// asked for last has another one's key. Each row that somebody has changed is waited for so long,
+// and `go_on` is asked at least twice a second.
 enum weir_code weir_table_fill_indexes(const struct weir_db *db,
                                        struct weir_bytes table,
                                        weir_make_entry make,
+                                       weir_go_on go_on,
                                        void *context,
-                                       int32_t *duplicate);
+                                       int32_t *duplicate,
+                                       uint64_t lock_wait_millis);
 
 // Brings all indexes that were filled into use, drops others by name and gives the table another
 // definition, all at once. WEIR_DUPLICATE: whoever wrote meanwhile has met one; `duplicate` is the
@@ -737,12 +754,13 @@ enum weir_code weir_table_count(const struct weir_table *table,
                                 const struct weir_txn *txn,
                                 uint64_t *rows);
 
-// Compares all indexes with the rows, as the transaction sees them. Each problem is shown;
-// WEIR_DAMAGED if there was one.
+// Compares all indexes with the rows, as the transaction sees them. Each problem is shown, up to a
+// hundred; WEIR_DAMAGED if there was one. `go_on` is asked at each row and entry.
 enum weir_code weir_table_check(const struct weir_table *table,
                                 const struct weir_txn *txn,
                                 weir_make_entry make,
                                 weir_visit visit,
+                                weir_go_on go_on,
                                 void *context);
 
 // Opens a tree by its name, and makes it if need be and `make` says so. WEIR_NOTHING: there is

@@ -100,6 +100,23 @@ pub unsafe extern "C" fn weir_table_rename(
     })
 }
 
+/// Gives a table another name, to be dropped by it later, when all who write to it or have read it
+/// with locks have ended. Handles have to be opened again, so that who drops it waits for nobody
+/// who does not know the new name. WEIR_NOTHING, WEIR_EXISTS: as weir_table_rename.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_table_set_aside(
+    db: *const weir_db,
+    from: weir_bytes,
+    to: weir_bytes,
+    lock_wait_millis: u64,
+) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let (db, from, to) = unsafe { (shared(db)?, from.text()?, to.text()?) };
+        Ok(found(waiting(db, lock_wait_millis).set_aside(from, to)?))
+    })
+}
+
 /// Another name for an index.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -225,16 +242,22 @@ pub(crate) unsafe fn show_definition(
 }
 
 /// Removes all rows, when all who write to the table have ended. Handles have to be opened again.
+/// Auto-increment begins anew, with `next_number`; 0: it goes on where it was.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_table_truncate(
     db: *const weir_db,
     name: weir_bytes,
+    next_number: u64,
     lock_wait_millis: u64,
 ) -> weir_code {
     run(|| {
         // SAFETY: the contract of `borrow`.
         let (db, name) = unsafe { (shared(db)?, name.text()?) };
-        Ok(found(waiting(db, lock_wait_millis).truncate(name)?))
+        let tables = waiting(db, lock_wait_millis);
+        Ok(found(match next_number {
+            0 => tables.truncate(name)?,
+            next => tables.begin_anew(name, next)?,
+        }))
     })
 }
 

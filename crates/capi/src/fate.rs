@@ -22,7 +22,7 @@ pub enum weir_code {
     WEIR_LOCK_TIMEOUT = 4,
     /// It would have had to wait for a lock, and was told not to.
     WEIR_WOULD_WAIT = 5,
-    /// Somebody has interrupted the wait for a lock.
+    /// Somebody has interrupted the wait for a lock, or what takes long.
     WEIR_INTERRUPTED = 6,
     /// At snapshot isolation: somebody else changed the row after the snapshot.
     WEIR_CONFLICT = 7,
@@ -122,6 +122,7 @@ impl From<weir_table::Error> for Failure {
             Error::Changed => WEIR_CHANGED,
             Error::Definition(_) | Error::Input(_) => WEIR_INPUT,
             Error::Exhausted => WEIR_EXHAUSTED,
+            Error::Interrupted => WEIR_INTERRUPTED,
             Error::Damaged(_) => WEIR_DAMAGED,
         };
         Failure { code, message: e.to_string() }

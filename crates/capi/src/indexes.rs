@@ -22,6 +22,17 @@ pub type weir_make_entry = Option<
     ) -> c_int,
 >;
 
+/// Is asked again and again whether to go on; `false` ends the call with WEIR_INTERRUPTED. NULL: it
+/// goes on. It must not unwind.
+pub type weir_go_on = Option<unsafe extern "C" fn(context: *mut c_void) -> bool>;
+
+/// # Safety
+/// The contract of `borrow`.
+pub(crate) unsafe fn goes_on(ask: weir_go_on, context: *mut c_void) -> bool {
+    // SAFETY: the caller's.
+    ask.is_none_or(|ask| unsafe { ask(context) })
+}
+
 /// Asks the caller for an entry.
 ///
 /// # Safety
@@ -119,22 +130,29 @@ pub unsafe extern "C" fn weir_table_announce_indexes(
 
 /// Gives the announced indexes their entries, while others write to the table. `make` is told the
 /// place in the list of them, and so is `duplicate` on WEIR_DUPLICATE: the row that `make` was
-/// asked for last has another one's key.
+/// asked for last has another one's key. Each row that somebody has changed is waited for so long,
+/// and `go_on` is asked at least twice a second.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_table_fill_indexes(
     db: *const weir_db,
     table: weir_bytes,
     make: weir_make_entry,
+    go_on: weir_go_on,
     context: *mut c_void,
     duplicate: *mut i32,
+    lock_wait_millis: u64,
 ) -> weir_code {
     run(|| {
         // SAFETY: the contract of `borrow`.
         let (db, table) = unsafe { (shared(db)?, table.text()?) };
-        let filled = db.tables.fill_indexes(table, &mut |nth, key, row, entry| {
+        let tables = waiting(db, lock_wait_millis);
+        let mut make = |nth: usize, key: &[u8], row: &[u8], entry: &mut EntryBuf| {
             // SAFETY: the contract of `borrow`.
             unsafe { make_entry(make, context, nth, key, row, entry) }
-        });
+        };
+        // SAFETY: the contract of `borrow`.
+        let filled =
+            tables.fill_indexes(table, &mut make, &mut || unsafe { goes_on(go_on, context) });
         // SAFETY: the contract of `borrow`.
         unsafe { told(filled, duplicate) }
     })

@@ -1,14 +1,14 @@
 //! Rows of a table and their index entries.
 use std::ffi::c_void;
 
-use ::weir_table::{Entry, Error, KeyRange, RawTable, RowImage};
+use ::weir_table::{Entry, EntryBuf, Error, KeyRange, RawTable, RowImage};
 use smallvec::SmallVec;
 
 use crate::borrow::{alone, give, list, put, shared, show, taken, weir_bytes, weir_visit};
 use crate::catalog::{show_definition, weir_visit_definition};
 use crate::db::weir_db;
 use crate::fate::{Done, Failure, found, run, weir_code, wrong};
-use crate::indexes::{make_entry, weir_make_entry};
+use crate::indexes::{goes_on, make_entry, weir_go_on, weir_make_entry};
 use crate::txn::{weir_lock, weir_txn};
 
 /// A table, good until its definition changes. One thread at a time uses it.
@@ -499,23 +499,27 @@ pub unsafe extern "C" fn weir_table_count(
     })
 }
 
-/// Compares all indexes with the rows, as the transaction sees them. Each problem is shown;
-/// WEIR_DAMAGED if there was one.
+/// Compares all indexes with the rows, as the transaction sees them. Each problem is shown, up to a
+/// hundred; WEIR_DAMAGED if there was one. `go_on` is asked at each row and entry.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_table_check(
     table: *const weir_table,
     txn: *const weir_txn,
     make: weir_make_entry,
     visit: weir_visit,
+    go_on: weir_go_on,
     context: *mut c_void,
 ) -> weir_code {
     run(|| {
         // SAFETY: the contract of `borrow`.
         let (table, inner) = unsafe { (shared(table)?, shared(txn)?.inner_to_wait()?) };
-        let report = table.table.check(&mut inner.txn, &mut |index, key, row, entry| {
+        let mut make = |index: usize, key: &[u8], row: &[u8], entry: &mut EntryBuf| {
             // SAFETY: the contract of `borrow`.
             unsafe { make_entry(make, context, index, key, row, entry) }
-        })?;
+        };
+        // SAFETY: the contract of `borrow`.
+        let mut ask = || unsafe { goes_on(go_on, context) };
+        let report = table.table.check(&mut inner.txn, &mut make, &mut ask)?;
         for problem in &report.problems {
             // SAFETY: the contract of `borrow`.
             unsafe { show(visit, context, problem.as_bytes()) };

@@ -9,10 +9,11 @@
 //!
 //! What fails or crashes in between is removed: by the one who fails, or by the next opening.
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use weir::{Durability, PlantedBug};
+use weir::{Durability, PlantedBug, Refused, Txn, TxnError, TxnOptions, Wait};
 
-use crate::catalog::{IndexSpec, Tables, building, new_index};
+use crate::catalog::{IndexSpec, Tables, building, name_key, new_index, number};
 use crate::check::MakeAnyEntry;
 use crate::descriptor::TableInfo;
 use crate::entry::EntryBuf;
@@ -21,11 +22,32 @@ use crate::raw::{NO_TREE, RawTable};
 
 /// Rows locked together. Fewer would commit more often, more would hold writers up for longer.
 const BATCH_ROWS: usize = 256;
-/// How often a batch is tried again after a deadlock or a lock wait that was too long.
+/// How often a batch is tried again after a deadlock.
 const ATTEMPTS_MAX: usize = 100;
+/// How long a row is waited for while others before it are locked, for which somebody may wait.
+const WAIT_AMONG_OTHERS: Duration = Duration::from_millis(50);
+/// How long it is waited for alone before the caller is asked whether to go on. Each time it stands
+/// behind all who want the row anew.
+const WAIT_ALONE: Duration = Duration::from_millis(500);
 
 /// Makes an index entry of a row: gets the primary key, the row and an empty entry.
 pub type MakeEntry<'m> = dyn FnMut(&[u8], &[u8], &mut EntryBuf) -> Result<(), Error> + 'm;
+
+/// Is asked again and again whether to go on with what takes long.
+pub type GoOn<'m> = dyn FnMut() -> bool + 'm;
+
+pub(crate) fn ask(go_on: &mut GoOn<'_>) -> Result<(), Error> {
+    if go_on() { Ok(()) } else { Err(Error::Interrupted) }
+}
+
+/// An index that is being filled, and what the caller has to say to it.
+struct Filling<'f, 'm, 'g> {
+    tables: &'f Tables,
+    table: &'f RawTable,
+    at: usize,
+    make: &'f mut MakeEntry<'m>,
+    go_on: &'f mut GoOn<'g>,
+}
 
 impl Tables {
     /// Adds an index to a table while others write to it. `make` gives a row's entry; writers give
@@ -48,9 +70,9 @@ impl Tables {
         };
         let too_early = self.shared.db.has_planted(PlantedBug::IndexTooEarly);
         let built = if too_early {
-            self.complete(id, tree).and_then(|()| self.fill(id, tree, make))
+            self.complete(id, tree).and_then(|()| self.fill(id, tree, make, &mut || true))
         } else {
-            self.fill(id, tree, make).and_then(|()| self.complete(id, tree))
+            self.fill(id, tree, make, &mut || true).and_then(|()| self.complete(id, tree))
         };
         if built.is_err() {
             // Best effort: if this fails too, the next opening does it.
@@ -73,19 +95,25 @@ impl Tables {
 
     /// Gives the announced indexes their entries while others write to the table. `make` is told
     /// the place of an index among those that are being built. It ends early when a writer has met
-    /// a duplicate: [`Tables::finish_indexes`] says so.
+    /// a duplicate: [`Tables::finish_indexes`] says so. `go_on` is asked for each row, and twice a
+    /// second while one is waited for.
     ///
     /// # Errors
-    /// [`Error::NoTable`], [`Error::Store`], and what `make` fails with; [`Error::Duplicate`] with
-    /// the place among those that are being built when the row that `make` was asked for last has
-    /// another one's key.
-    pub fn fill_indexes(&self, table: &str, make: &mut MakeAnyEntry<'_>) -> Result<(), Error> {
+    /// [`Error::NoTable`], [`Error::Interrupted`], [`Error::Store`], and what `make` fails with;
+    /// [`Error::Duplicate`] with the place among those that are being built when the row that
+    /// `make` was asked for last has another one's key.
+    pub fn fill_indexes(
+        &self,
+        table: &str,
+        make: &mut MakeAnyEntry<'_>,
+        go_on: &mut GoOn<'_>,
+    ) -> Result<(), Error> {
         let info = self.open_raw(table)?.info;
         let building = info.indexes.iter().filter(|index| index.building);
         for (nth, index) in building.enumerate() {
             let mut make_nth =
                 |key: &[u8], row: &[u8], entry: &mut EntryBuf| make(nth, key, row, entry);
-            self.fill(info.id, index.tree, &mut make_nth).map_err(|e| match e {
+            self.fill(info.id, index.tree, &mut make_nth, go_on).map_err(|e| match e {
                 Error::Duplicate { .. } => Error::Duplicate { index: Some(nth) },
                 e => e,
             })?;
@@ -129,17 +157,18 @@ impl Tables {
         Ok(())
     }
 
-    /// Drops what [`Tables::announce_indexes`] has made and nobody has finished.
+    /// Drops what [`Tables::announce_indexes`] has made and nobody has finished. If there is
+    /// nothing, nobody is waited for.
     ///
     /// # Errors
     /// [`Error::Store`].
     pub fn abandon_indexes(&self, table: &str) -> Result<(), Error> {
-        let mut txn = self.begin();
-        let Some(mut info) = self.lock_table(&mut txn, table)? else { return Ok(()) };
-        if !info.indexes.iter().any(|index| index.building) {
-            return Ok(());
+        let Some(id) = self.shared.catalog.get(&name_key(table))? else { return Ok(()) };
+        let info = self.shared.load(number(&id)?)?;
+        match info.filter(|info| info.indexes.iter().any(|index| index.building)) {
+            Some(info) => self.remove_unfinished(info.id),
+            None => Ok(()),
         }
-        self.drop_indexes(txn, &mut info, |index| index.building)
     }
 
     /// The numbers of the table and of the first new index's tree.
@@ -166,9 +195,16 @@ impl Tables {
     }
 
     /// Where the index is in the table's order is looked up each time: others may have changed it.
-    fn fill(&self, id: u64, tree: u64, make: &mut MakeEntry<'_>) -> Result<(), Error> {
+    fn fill(
+        &self,
+        id: u64,
+        tree: u64,
+        make: &mut MakeEntry<'_>,
+        go_on: &mut GoOn<'_>,
+    ) -> Result<(), Error> {
         let table = self.open_id(id)?;
         let at = table.info.index_of(tree).ok_or(Error::Changed)?;
+        let mut filling = Filling { tables: self, table: &table, at, make, go_on };
         let mut keys = Vec::new();
         let mut cursor = table.primary.cursor();
         let mut on = cursor.seek_first()?;
@@ -176,55 +212,13 @@ impl Tables {
             keys.push(cursor.key().to_vec());
             on = cursor.next()?;
             if keys.len() == BATCH_ROWS || !on {
-                self.fill_batch(&table, at, &keys, make)?;
+                filling.fill_batch(&keys)?;
                 keys.clear();
                 if self.failed(&table.info).is_some() {
                     break;
                 }
             }
         }
-        Ok(())
-    }
-
-    fn fill_batch(
-        &self,
-        table: &RawTable,
-        at: usize,
-        keys: &[Vec<u8>],
-        make: &mut MakeEntry<'_>,
-    ) -> Result<(), Error> {
-        let mut attempts = 0;
-        loop {
-            match self.try_batch(table, at, keys, make) {
-                Err(Error::Store(e)) if e.is_retryable() && attempts < ATTEMPTS_MAX => {
-                    attempts += 1;
-                }
-                done => return done,
-            }
-        }
-    }
-
-    fn try_batch(
-        &self,
-        table: &RawTable,
-        at: usize,
-        keys: &[Vec<u8>],
-        make: &mut MakeEntry<'_>,
-    ) -> Result<(), Error> {
-        let mut txn = self.shared.begin();
-        let (mut row, mut entry) = (Vec::new(), EntryBuf::default());
-        for key in keys {
-            if !table.get_for_share(&mut txn, key, &mut row)? {
-                continue;
-            }
-            entry.clear();
-            make(key, &row, &mut entry)?;
-            if !table.add_entry(&mut txn, at, key, entry.as_entry())? {
-                return Err(Error::Duplicate { index: Some(at) });
-            }
-        }
-        // Durable before the commit that says that the index is complete, which comes later.
-        let _ = txn.commit()?;
         Ok(())
     }
 
@@ -250,4 +244,69 @@ impl Tables {
         let tree = self.shared.state(info.id).build_failed.load(Ordering::SeqCst);
         info.index_of(tree).filter(|&at| info.indexes[at].building)
     }
+}
+
+impl Filling<'_, '_, '_> {
+    /// Waits for each row as long as whoever changes definitions waits for who is in the way.
+    fn fill_batch(&mut self, mut keys: &[Vec<u8>]) -> Result<(), Error> {
+        let limit = match self.tables.lock_wait.unwrap_or(TxnOptions::default().lock_wait) {
+            Wait::No => Duration::ZERO,
+            Wait::Until(limit) => limit,
+        };
+        let (mut waited, mut deadlocks) = (Duration::ZERO, 0);
+        while !keys.is_empty() {
+            let wait = WAIT_ALONE.min(limit.saturating_sub(waited));
+            match self.begin_batch(keys, wait) {
+                Ok(done) => (keys, waited) = (&keys[done..], Duration::ZERO),
+                Err(Error::Store(e)) if e.is_deadlock() && deadlocks < ATTEMPTS_MAX => {
+                    deadlocks += 1;
+                }
+                Err(Error::Store(e)) if is_taken(&e) && waited + wait < limit => waited += wait,
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives so many of the rows their entries as can be had without a long wait, but the first is
+    /// waited for. Whoever wants one of those before a row that is taken gets it.
+    fn begin_batch(&mut self, keys: &[Vec<u8>], wait: Duration) -> Result<usize, Error> {
+        let mut txn = self.tables.shared.begin();
+        txn.set_lock_wait(wait_for(wait));
+        let mut done = 0;
+        for key in keys {
+            match self.row(&mut txn, key) {
+                Err(Error::Store(e)) if done > 0 && is_taken(&e) => break,
+                entered => entered?,
+            }
+            txn.set_lock_wait(wait_for(wait.min(WAIT_AMONG_OTHERS)));
+            done += 1;
+        }
+        // Durable before the commit that says that the index is complete, which comes later.
+        let _ = txn.commit()?;
+        Ok(done)
+    }
+
+    fn row(&mut self, txn: &mut Txn, key: &[u8]) -> Result<(), Error> {
+        ask(self.go_on)?;
+        let (mut row, mut entry) = (Vec::new(), EntryBuf::default());
+        if !self.table.get_for_share(txn, key, &mut row)? {
+            return Ok(());
+        }
+        (self.make)(key, &row, &mut entry)?;
+        if self.table.add_entry(txn, self.at, key, entry.as_entry())? {
+            return Ok(());
+        }
+        Err(Error::Duplicate { index: Some(self.at) })
+    }
+}
+
+fn wait_for(limit: Duration) -> Wait {
+    if limit.is_zero() { Wait::No } else { Wait::Until(limit) }
+}
+
+/// Whether somebody else has the row, and had it all the while.
+fn is_taken(e: &weir::Error) -> bool {
+    use Refused::{TimedOut, WouldWait};
+    matches!(e, weir::Error::Transaction(TxnError::Lock(TimedOut { .. } | WouldWait { .. })))
 }

@@ -28,7 +28,7 @@ const NAME_BYTES_MAX: usize = 512;
 pub struct Tables {
     pub(crate) shared: Arc<Shared>,
     /// How long changes of definitions wait; `None`: as long as any transaction.
-    lock_wait: Option<Wait>,
+    pub(crate) lock_wait: Option<Wait>,
 }
 
 /// An index to be made.
@@ -240,6 +240,19 @@ impl Tables {
     /// [`Error::Definition`] while an index of the table is being built; [`Error::Store`]; nothing
     /// was changed.
     pub fn truncate(&self, name: &str) -> Result<bool, Error> {
+        self.empty(name, None)
+    }
+
+    /// As [`Tables::truncate`], but its auto-increment begins anew, with `next`: at once with the
+    /// rows, or neither.
+    ///
+    /// # Errors
+    /// As [`Tables::truncate`].
+    pub fn begin_anew(&self, name: &str, next: u64) -> Result<bool, Error> {
+        self.empty(name, Some(next))
+    }
+
+    fn empty(&self, name: &str, next: Option<u64>) -> Result<bool, Error> {
         let mut txn = self.begin();
         let Some(mut info) = self.lock_table(&mut txn, name)? else { return Ok(false) };
         if info.indexes.iter().any(|index| index.building) {
@@ -261,7 +274,12 @@ impl Tables {
         self.forget_samples(&mut txn, info.id)?;
         self.shared.store(&mut txn, &info)?;
         self.shared.altering(info.id);
-        txn.commit_durably(Durability::Synced)?;
+        match next {
+            None => txn.commit_durably(Durability::Synced)?,
+            Some(next) => {
+                self.shared.state(info.id).numbers.reset(txn, &self.shared.catalog, next)?;
+            }
+        }
         self.shared.altered(info.id);
         Ok(true)
     }

@@ -42,6 +42,9 @@ pub enum Error {
     /// All numbers that the column can hold have been given out.
     #[error("there are no numbers left for the auto-increment column")]
     Exhausted,
+    /// The caller, asked whether to go on, has said no.
+    #[error("it was interrupted")]
+    Interrupted,
     /// Something stored is not what was written.
     #[error("{0}")]
     Damaged(String),

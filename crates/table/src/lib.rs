@@ -26,7 +26,7 @@ mod testing;
 mod value;
 mod walk;
 
-pub use build::MakeEntry;
+pub use build::{GoOn, MakeEntry};
 pub use catalog::{IndexSpec, Tables};
 pub use check::{MakeAnyEntry, TableReport};
 pub use descriptor::{IndexInfo, TableInfo};

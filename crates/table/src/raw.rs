@@ -288,7 +288,7 @@ impl RawTable {
     /// # Errors
     /// [`Error::Store`].
     pub fn reset_numbers(&self, next: u64) -> Result<(), Error> {
-        self.state.numbers.reset(&self.shared.db, &self.shared.catalog, next)
+        self.state.numbers.reset(self.shared.begin(), &self.shared.catalog, next)
     }
 
     /// A primary key for a row that has none of its own: 8 bytes, each greater than all before it.
@@ -316,9 +316,12 @@ impl RawTable {
         if self.locked.0.load(Ordering::Relaxed) == number {
             return Ok(());
         }
-        let mut version = Vec::new();
-        let there = txn.get_for_share(&self.shared.catalog, &self.version_key, &mut version)?;
+        let (catalog, mut version) = (&self.shared.catalog, Vec::new());
+        let mark = txn.lock_mark();
+        let there = txn.get_for_share(catalog, &self.version_key, &mut version)?;
         if !there || version != self.info.version.to_le_bytes() {
+            // Whoever changes it next, or drops it, does not wait for one who cannot use it.
+            txn.release_between(mark..txn.lock_mark(), std::iter::once(catalog));
             return Err(Error::Changed);
         }
         self.locked.0.store(number, Ordering::Relaxed);

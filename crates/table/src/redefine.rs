@@ -66,13 +66,38 @@ impl Tables {
             return Ok(false);
         }
         tables.iter().try_for_each(|table| self.redefine_in(&mut txn, table))?;
-        txn.delete(catalog, &name_key(from))?;
-        match txn.insert(catalog, &name_key(to), &id) {
-            Err(weir::Error::Duplicate) => return Err(Error::TableExists(to.to_string())),
-            done => done?,
-        }
+        self.move_name(&mut txn, from, to, &id)?;
         txn.commit_durably(Durability::Synced)?;
         Ok(true)
+    }
+
+    /// Gives a table another name, to be dropped by it later, when all who write to it or have read
+    /// it with locks have ended. Its handles are told [`Error::Changed`] from then on, so that who
+    /// drops it waits for nobody who does not know the new name. `false`: there is none of the old
+    /// name.
+    ///
+    /// # Errors
+    /// As [`Tables::rename`]; nothing was changed.
+    pub fn set_aside(&self, from: &str, to: &str) -> Result<bool, Error> {
+        check_name(to)?;
+        let mut txn = self.begin();
+        let Some(mut info) = self.lock_table(&mut txn, from)? else { return Ok(false) };
+        self.move_name(&mut txn, from, to, &info.id.to_le_bytes())?;
+        info.version += 1;
+        self.shared.store(&mut txn, &info)?;
+        self.shared.altering(info.id);
+        txn.commit_durably(Durability::Synced)?;
+        self.shared.altered(info.id);
+        Ok(true)
+    }
+
+    fn move_name(&self, txn: &mut Txn, from: &str, to: &str, id: &[u8]) -> Result<(), Error> {
+        let catalog = &self.shared.catalog;
+        txn.delete(catalog, &name_key(from))?;
+        match txn.insert(catalog, &name_key(to), id) {
+            Err(weir::Error::Duplicate) => Err(Error::TableExists(to.to_string())),
+            done => Ok(done?),
+        }
     }
 
     fn redefine_in(&self, txn: &mut Txn, new: &Redefinition<'_>) -> Result<(), Error> {

@@ -75,15 +75,15 @@ impl Sequence {
     }
 
     /// Goes on with `next`, be it lower than what was given out or not. For a table that holds no
-    /// number any more.
+    /// number any more: `txn` may be the one that takes the rows away. It is committed, durably.
     ///
     /// # Errors
     /// [`Error::Store`].
-    pub(crate) fn reset(&self, db: &Db, catalog: &Tree, next: u64) -> Result<(), Error> {
+    pub(crate) fn reset(&self, txn: Txn, catalog: &Tree, next: u64) -> Result<(), Error> {
         let mut state = self.state.lock();
         let next = next.max(1);
         // Nothing ahead: how much that may be is known to whoever takes the first.
-        self.write_down(begin(db), catalog, next)?;
+        self.write_down(txn, catalog, next)?;
         // Not before: what failed has changed nothing.
         *state = State { next, end: next };
         Ok(())
@@ -141,7 +141,7 @@ impl Sequence {
         Ok(())
     }
 
-    /// `txn` is one of its own: whoever needs the number may yet be rolled back.
+    /// `txn` is not that of whoever needs the number: it may yet be rolled back.
     fn write_down(&self, mut txn: Txn, catalog: &Tree, end: u64) -> Result<(), Error> {
         txn.put(catalog, &self.key, &end.to_le_bytes())?;
         // Durable before the number is shown to anybody.

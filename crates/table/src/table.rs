@@ -6,6 +6,7 @@ use weir::Txn;
 
 use crate::catalog::{IndexSpec, Tables};
 use crate::check::TableReport;
+use crate::entry::EntryBuf;
 use crate::error::Error;
 use crate::layout::{Encoded, KeyColumns, Layout, Row};
 use crate::range::Range;
@@ -299,9 +300,10 @@ impl Table {
     pub fn check(&self, txn: &mut Txn) -> Result<TableReport, Error> {
         self.reading(|opened| {
             let layout = &opened.layout;
-            opened.raw.check(txn, &mut |at, key, row, entry| {
+            let mut make = |at: usize, key: &[u8], row: &[u8], entry: &mut EntryBuf| {
                 layout.put_entry(&layout.indexes[at], &layout.decode(key, row)?, entry)
-            })
+            };
+            opened.raw.check(txn, &mut make, &mut || true)
         })
     }
 

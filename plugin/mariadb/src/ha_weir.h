@@ -201,6 +201,7 @@ private:
   bool refreshed(weir_code code);
   void fail_alter(weir_code code);
   void abandon_indexes();
+  bool drop_leftovers();
   enum_alter_inplace_result check_change_of_names(TABLE *altered, Alter_inplace_info *info);
   bool commit_change_of_names(TABLE *altered, Alter_inplace_info *info);
   void read_temporary_with_locks();
@@ -228,6 +229,7 @@ private:
   check_result_t check_condition();
   void bound_by_range_end(std::string *to, bool *has_to);
   static int make_entry(void *context, size_t index, weir_bytes key, weir_bytes row, weir_entry *entry);
+  static bool is_check_wanted(void *context);
 
   int tell_join(int error);
 

@@ -6,6 +6,7 @@
 
 #include "foreign_keys.h"
 #include "patience.h"
+#include "variables.h"
 
 namespace
 {
@@ -69,8 +70,7 @@ int make_new_entry(void *context, size_t nth, weir_bytes key, weir_bytes row, we
 {
   Builder *build= static_cast<Builder *>(context);
   uchar *record= build->table->record[0];
-  if (thd_killed(build->table->in_use) ||
-      (primary_of(build->table) && !build->primary.decode(key.data, key.len, record)) ||
+  if ((primary_of(build->table) && !build->primary.decode(key.data, key.len, record)) ||
       !build->row.decode(row.data, row.len, record))
     return 1;
   build->key.clear();
@@ -82,6 +82,8 @@ int make_new_entry(void *context, size_t nth, weir_bytes key, weir_bytes row, we
   entry->payload= bytes_of(build->payload);
   return 0;
 }
+
+bool is_build_wanted(void *context) { return !thd_killed(static_cast<Builder *>(context)->table->in_use); }
 
 // Columns that come or go without a row being written.
 const alter_table_operations COLUMNS= ALTER_ADD_COLUMN | ALTER_ADD_STORED_BASE_COLUMN | ALTER_ADD_VIRTUAL_COLUMN |
@@ -242,12 +244,7 @@ ulonglong ha_weir::table_version() const
   return known ? known->version : table_definition_version(m_table);
 }
 
-void ha_weir::fail_alter(weir_code code)
-{
-  int error= fail(code);
-  if (code != WEIR_INPUT || !thd_killed(ha_thd()))
-    print_error(error, MYF(0));
-}
+void ha_weir::fail_alter(weir_code code) { print_error(fail(code), MYF(0)); }
 
 enum_alter_inplace_result ha_weir::check_if_supported_inplace_alter(TABLE *altered, Alter_inplace_info *info)
 {
@@ -304,6 +301,9 @@ enum_alter_inplace_result ha_weir::check_change_of_names(TABLE *altered, Alter_i
 // to it, all at once.
 bool ha_weir::commit_change_of_names(TABLE *altered, Alter_inplace_info *info)
 {
+  // What is left of an index speaks of columns by their places, and has a name that may be wanted.
+  if (drop_leftovers())
+    return true;
   std::lock_guard<std::mutex> guard(weir_definitions.changing());
   std::map<std::string, Table_definition> changed;
   changed[m_name]= altered_definition(definition(), m_name, altered, info);
@@ -349,6 +349,21 @@ bool ha_weir::commit_change_of_names(TABLE *altered, Alter_inplace_info *info)
   return false;
 }
 
+// An ALTER that failed beside a transaction that did not end has left its indexes. Nobody else has the table in use.
+bool ha_weir::drop_leftovers()
+{
+  weir_code code;
+  Patience patience(ha_thd());
+  do
+    code= weir_table_abandon_indexes(weir_database, bytes_of(m_name), 0);
+  while (patience.again(&code));
+  m_share->forget(false);
+  if (code == WEIR_OK)
+    return false;
+  fail_alter(code);
+  return true;
+}
+
 // Nobody else has the table in use now. All who come after the downgrade of the lock know the new indexes.
 bool ha_weir::prepare_inplace_alter_table(TABLE *altered, Alter_inplace_info *info)
 {
@@ -367,15 +382,13 @@ bool ha_weir::prepare_inplace_alter_table(TABLE *altered, Alter_inplace_info *in
     index.definition= bytes_of(definitions[indexes.size()]);
     indexes.push_back(index);
   }
-  // An ALTER that failed beside a transaction that did not end may have left some.
+  if (drop_leftovers())
+    return true;
   weir_code code;
   Patience patience(ha_thd());
   do
-  {
-    code= weir_table_abandon_indexes(weir_database, bytes_of(m_name), 0);
-    if (code == WEIR_OK)
-      code= weir_table_announce_indexes(weir_database, bytes_of(m_name), indexes.data(), indexes.size(), 0);
-  } while (patience.again(&code));
+    code= weir_table_announce_indexes(weir_database, bytes_of(m_name), indexes.data(), indexes.size(), 0);
+  while (patience.again(&code));
   m_share->forget(false);
   if (code == WEIR_OK)
     return false;
@@ -392,7 +405,8 @@ bool ha_weir::inplace_alter_table(TABLE *altered, Alter_inplace_info *info)
   for (const KEY *key : keys)
     build.covers.push_back(index_covers(altered->s, key, 0, key->user_defined_key_parts - 1));
   int32_t duplicate= 0;
-  weir_code code= weir_table_fill_indexes(weir_database, bytes_of(m_name), make_new_entry, &build, &duplicate);
+  weir_code code= weir_table_fill_indexes(weir_database, bytes_of(m_name), make_new_entry, is_build_wanted, &build,
+                                          &duplicate, weir_lock_wait_millis(ha_thd()));
   if (code == WEIR_OK)
     return false;
   if (code == WEIR_DUPLICATE)
@@ -407,7 +421,7 @@ void ha_weir::abandon_indexes()
 {
   const ulonglong wait_millis= 1000;
   if (weir_table_abandon_indexes(weir_database, bytes_of(m_name), wait_millis) != WEIR_OK)
-    sql_print_warning("Weir: what ALTER has made of indexes of %s stays until another adds one, or the next start: %s",
+    sql_print_warning("Weir: what ALTER has made of indexes of %s stays until it is altered, or the next start: %s",
                       m_name.c_str(), weir_message());
   m_share->forget(false);
 }

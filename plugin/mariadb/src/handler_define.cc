@@ -24,6 +24,34 @@ bool give_up_filling(THD *thd, const std::string &table)
   return true;
 }
 
+// The name that ALTER gives to the table that its copy replaces.
+bool is_backup_name(const std::string &table) { return table.find("/#sql-backup-") != std::string::npos; }
+
+// ALTER takes the table away, puts its copy there, drops what it has taken away, and does not go back if that fails.
+// Who has looked into the table for a foreign key holds its definition and no lock of the server's on it: that
+// transaction is waited for here, while nothing has changed.
+int set_aside(THD *thd, const std::string &table, const std::string &backup)
+{
+  weir_code code;
+  Patience patience(thd);
+  do
+  {
+    std::lock_guard<std::mutex> guard(weir_definitions.changing());
+    code= weir_table_set_aside(weir_database, bytes_of(table), bytes_of(backup), 0);
+    Definitions::Pointer known= weir_definitions.find(table);
+    if (code != WEIR_OK || !known)
+      continue;
+    weir_definitions.remove(table);
+    weir_definitions.put(backup, *known);
+  } while (patience.again(&code));
+  // The server would say that it cannot rename, and not why.
+  if (code == WEIR_LOCK_TIMEOUT)
+    my_error(ER_LOCK_WAIT_TIMEOUT, MYF(0));
+  if (code == WEIR_INTERRUPTED)
+    my_error(ER_QUERY_INTERRUPTED, MYF(0));
+  return code == WEIR_NOTHING ? HA_ERR_NO_SUCH_TABLE : to_handler_error(thd, code);
+}
+
 } // namespace
 
 int ha_weir::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
@@ -108,6 +136,8 @@ int ha_weir::delete_table(const char *name)
 int ha_weir::rename_table(const char *from, const char *to)
 {
   std::string old_name= table_name_of(from), new_name= table_name_of(to);
+  if (is_backup_name(new_name))
+    return set_aside(ha_thd(), old_name, new_name);
   std::lock_guard<std::mutex> guard(weir_definitions.changing());
   std::map<std::string, Table_definition> changed;
   Definitions::Pointer own= weir_definitions.find(old_name);
@@ -147,16 +177,17 @@ int ha_weir::truncate()
   weir_code code;
   Patience patience(ha_thd());
   do
-    code= weir_table_truncate(weir_database, bytes_of(m_name), 0);
-  while (patience.again(&code));
+  {
+    code= weir_table_abandon_indexes(weir_database, bytes_of(m_name), 0);
+    if (code == WEIR_OK)
+      code= weir_table_truncate(weir_database, bytes_of(m_name), 1, 0);
+  } while (patience.again(&code));
   if (code != WEIR_OK)
     return fail(code);
   m_share->forget(true);
   weir_table_close(m_table);
   m_table= nullptr;
   code= m_share->open(&m_table);
-  if (code == WEIR_OK)
-    code= weir_table_reset_numbers(m_table, 1);
   return code == WEIR_OK ? 0 : fail(code);
 }
 

@@ -213,7 +213,15 @@ weir_code ha_weir::walk_side(Foreign_side *side, const std::string &key, std::ve
     return code;
   weir_found at;
   while ((code= weir_scan_next(scan, txn, &at)) == WEIR_OK && found)
+  {
+    // A parent may have very many children.
+    if (thd_killed(ha_thd()))
+    {
+      code= WEIR_INTERRUPTED;
+      break;
+    }
     found->emplace_back(reinterpret_cast<const char *>(at.primary_key.data), at.primary_key.len);
+  }
   weir_scan_close(scan);
   if (found && code == WEIR_NOTHING && !found->empty())
     return WEIR_OK;

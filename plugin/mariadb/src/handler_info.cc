@@ -179,6 +179,8 @@ int ha_weir::make_entry(void *context, size_t place, weir_bytes key, weir_bytes 
   return 0;
 }
 
+bool ha_weir::is_check_wanted(void *context) { return !thd_killed(static_cast<ha_weir *>(context)->ha_thd()); }
+
 namespace
 {
 void report_problem(void *, weir_bytes problem)
@@ -191,11 +193,12 @@ int ha_weir::check(THD *, HA_CHECK_OPT *)
 {
   if (table->vfield)
     table->mark_virtual_columns_for_write(true);
-  weir_code code= weir_table_check(m_table, m_trx->txn(), make_entry, report_problem, this);
+  weir_code code= weir_table_check(m_table, m_trx->txn(), make_entry, report_problem, is_check_wanted, this);
   if (refreshed(code))
-    code= weir_table_check(m_table, m_trx->txn(), make_entry, report_problem, this);
+    code= weir_table_check(m_table, m_trx->txn(), make_entry, report_problem, is_check_wanted, this);
   if (code == WEIR_OK)
     return HA_ADMIN_OK;
-  sql_print_error("Weir: the check of %s: %s", m_name.c_str(), weir_message());
+  if (code != WEIR_INTERRUPTED)
+    sql_print_error("Weir: the check of %s: %s", m_name.c_str(), weir_message());
   return code == WEIR_DAMAGED ? HA_ADMIN_CORRUPT : HA_ADMIN_FAILED;
 }

@@ -33,7 +33,7 @@ bool Patience::again(weir_code *code)
     return false;
   }
   if (!m_has_waited)
-    m_state= thd_proc_info(m_thd, "Waiting for prepared transactions");
+    m_state= thd_proc_info(m_thd, "Waiting for transactions that hold the definition");
   m_has_waited= true;
   my_sleep(static_cast<ulong>(std::min(m_nap_micros, limit - waited)));
   m_nap_micros= std::min(2 * m_nap_micros, nap_micros_max);

@@ -4,9 +4,9 @@
 
 #include "engine.h"
 
-// Prepared transactions of XA whose session has gone, or that a restart has found, hold locks of the engine's on a table
-// and none of the server's. Who changes its definition tries again and again, and holds nothing meanwhile: a KILL is
-// heard, and whoever changes other tables does not wait behind it.
+// Prepared transactions of XA whose session has gone, or that a restart has found, hold locks of the engine's on a
+// table and none of the server's; so do those that have looked into it for a foreign key. Who changes its definition
+// tries again and again, and holds nothing meanwhile: a KILL is heard, and whoever changes other tables does not wait.
 class Patience
 {
 public:

@@ -6,7 +6,7 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 plugin=$1 directory=$2
 . "$here/servers.sh"
-rows=40000 writers=4
+rows=40000 beyond=150000 writers=4
 trap 'rm -f "$directory/go"; cleanup' EXIT
 
 # One-row transactions and larger ones, until told to end. What has to give way to others is not begun anew.
@@ -51,6 +51,24 @@ until_building() {
 		sleep 0.01
 	done
 	die "nobody builds an index"
+}
+# A transaction that stays open.
+hold() { # statement
+	mkfifo "$directory/hold"
+	sql main work --unbuffered <"$directory/hold" >"$directory/held" 2>&1 &
+	holder=$!
+	exec 9>"$directory/hold"
+	echo "BEGIN; $1; SELECT 'held';" >&9
+	for _ in $(seq 500); do
+		grep -q held "$directory/held" && return
+		sleep 0.01
+	done
+	die "nobody holds: $(cat "$directory/held")"
+}
+let_go() {
+	exec 9>&-
+	wait $holder
+	rm "$directory/hold"
 }
 begin() {
 	: >"$directory/go"
@@ -105,6 +123,49 @@ for round in 1 2 3; do
 	sql main work -e 'ALTER TABLE t DROP INDEX IF EXISTS ia, DROP INDEX IF EXISTS ib'
 	sound "given up $round" w
 done
+
+# Given up beside a transaction that stays open: what there is of the index is left, and in nobody's way.
+sql main work -e 'CREATE TABLE l (id INT PRIMARY KEY, v INT AS (id+1) VIRTUAL, b INT, a INT, KEY k(b)) ENGINE=Weir'
+leave_index() {
+	local left
+	left=$(grep -c 'made of indexes of work/l stays' "$directory/main/server.log" || true)
+	sql main work -e 'ALTER TABLE l ADD UNIQUE KEY u(a), LOCK=NONE' >"$directory/late" 2>&1 &
+	late=$!
+	until_building
+	hold 'UPDATE l SET b=-1 WHERE id=5'
+	! wait $late || die "a unique key on what is not"
+	grep -q "Duplicate entry" "$directory/late" || die "not a duplicate: $(cat "$directory/late")"
+	let_go
+	[ "$(grep -c 'made of indexes of work/l stays' "$directory/main/server.log")" -gt "$left" ] || die "no index was left"
+}
+sql main work -e "INSERT INTO l(id,a,b) SELECT seq, seq%$((beyond - 1)), seq FROM seq_1_to_$beyond"
+leave_index
+sql main work -e 'ALTER TABLE l RENAME INDEX k TO u; ALTER TABLE l RENAME INDEX u TO k'
+leave_index
+sql main work -e 'ALTER TABLE l DROP COLUMN v, ALGORITHM=INSTANT; FLUSH TABLES; UPDATE l SET b=1 WHERE id=7; CHECK TABLE l' | grep -q OK
+
+# A row that somebody has changed is waited for as long as the session says. Nobody waits behind it, and KILL is heard.
+sql main work -e 'SET weir_lock_wait_timeout=1; ALTER TABLE l ADD INDEX ia(a), LOCK=NONE' >"$directory/late" 2>&1 &
+late=$!
+until_building
+hold "UPDATE l SET b=-1 WHERE id=$beyond"
+! wait $late || die "an index without waiting for a row"
+grep -q 'Lock wait timeout' "$directory/late" || die "not a timeout: $(cat "$directory/late")"
+let_go
+sql main work -e 'ALTER TABLE l ADD INDEX ia(a), LOCK=NONE' >"$directory/late" 2>&1 &
+late=$!
+until_building
+hold "UPDATE l SET b=-1 WHERE id=$beyond"
+sql main work -e "SET weir_lock_wait_timeout=5; DO SLEEP(0.5); UPDATE l SET b=-1 WHERE id=$((beyond - 1))" || die "who waits for a row keeps others"
+begun=$SECONDS
+sql main -e "SELECT CONCAT('KILL QUERY ', id, ';') FROM information_schema.processlist WHERE info LIKE 'ALTER%'" | sql main
+! wait $late || die "an index without waiting for a row"
+[ $((SECONDS - begun)) -lt 10 ] || die "KILL was heard after $((SECONDS - begun)) s"
+let_go
+echo "online: who adds an index waits for a row, and nobody for him"
+leave_index
+sql main work -e 'TRUNCATE TABLE l; INSERT INTO l VALUES (1,1,1); CHECK TABLE l' | grep -q OK
+echo "online: what a failed ALTER has left of an index is in nobody's way"
 
 for round in 1 2 3; do
 	sql main work -e 'ALTER TABLE t ADD INDEX ia(a), ADD INDEX ib(b), LOCK=NONE' >/dev/null 2>&1 &

@@ -98,10 +98,11 @@ fn rows_of(db: &Db, table: &RawTable) -> Result<Rows> {
 }
 
 fn assert_index(db: &Db, table: &RawTable) -> Result<()> {
-    let report = table.check(&mut begin(db), &mut |_, _, row, entry| {
+    let mut make = |_: usize, _: &[u8], row: &[u8], entry: &mut EntryBuf| {
         entry.key.extend_from_slice(entry_of(row));
         Ok(())
-    })?;
+    };
+    let report = table.check(&mut begin(db), &mut make, &mut || true)?;
     ensure!(report.problems.is_empty(), "{}", report.problems.join("; "));
     pages_are_sound(db)
 }

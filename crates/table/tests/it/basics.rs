@@ -387,6 +387,7 @@ fn who_will_not_wait_for_a_writer_changes_no_definition() {
     };
     would_wait(hasty.drop_table("birds"));
     would_wait(hasty.truncate("birds"));
+    would_wait(hasty.set_aside("birds", "aside"));
     would_wait(hasty.drop_index("birds", "by_name"));
     would_wait(hasty.add_index("birds", &Index::new("more", ["weight"])));
     would_wait(hasty.finish_indexes("birds", b"", &["by_name"]).map(|()| true));

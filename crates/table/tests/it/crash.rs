@@ -5,8 +5,9 @@ use weir_table::{Direction, Error, Index, Range, Tables};
 
 use crate::support::{assert_sound, begin, birds, fill, open, rows};
 
-/// What can be seen of all tables: name, indexes and what is found through each, number of rows.
-type Seen = Vec<(String, Vec<(String, usize)>, u64)>;
+/// What can be seen of all tables: name, indexes and what is found through each, number of rows,
+/// and whether auto-increment is at its beginning.
+type Seen = Vec<(String, Vec<(String, usize)>, u64, bool)>;
 
 fn look(db: &Db, tables: &Tables) -> Seen {
     let mut seen = Seen::new();
@@ -19,7 +20,8 @@ fn look(db: &Db, tables: &Tables) -> Seen {
             indexes.push((index.name.clone(), all.len()));
         }
         let count = table.count(&mut begin(db)).expect("count");
-        seen.push((name, indexes, count));
+        let next = tables.open_raw(&name).expect("the table").next_number().expect("a number");
+        seen.push((name, indexes, count, next == 1));
     }
     seen
 }
@@ -92,8 +94,18 @@ fn rename() {
 }
 
 #[test]
+fn set_aside() {
+    crash_everywhere(27, |tables| tables.set_aside("birds", "aside"));
+}
+
+#[test]
 fn truncate() {
     crash_everywhere(24, |tables| tables.truncate("birds"));
+}
+
+#[test]
+fn begin_anew() {
+    crash_everywhere(28, |tables| tables.begin_anew("birds", 1));
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! Indexes are built while others write.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use weir::{Background, Config, Db, Durability, SimVolume, TxnOptions, Wait};
-use weir_table::{Entry, Error, Index, IndexSpec, RowImage, Table, Tables, Value};
+use weir_table::{Entry, EntryBuf, Error, GoOn, Index, IndexSpec, RowImage, Table, Tables, Value};
 
 use crate::support::{assert_sound, begin, bird, birds, config, fill, new_with_log};
 
@@ -173,6 +174,55 @@ fn large_keys_and_a_small_log() {
     }
     assert!(tables.add_index("birds", &Index::new("again", ["name"])).expect("an index"));
     assert_sound(&db, &tables);
+}
+
+/// Who waits for a row keeps nobody from those before it, and can be told to stop meanwhile.
+#[test]
+fn a_builder_that_waits_is_in_nobodys_way() {
+    let (db, tables) = start(&SimVolume::new(38));
+    assert!(tables.create_raw("t", b"", &[]).expect("made"));
+    let (table, mut txn) = (tables.open_raw("t").expect("the table"), begin(&db));
+    for key in 0..20u8 {
+        let row = RowImage { key: &[key], row: b"row", entries: &[] };
+        table.insert(&mut txn, row).expect("an insert");
+    }
+    let _ = txn.commit().expect("a commit");
+    let spec = IndexSpec { name: "more".into(), unique: false, definition: vec![] };
+    tables.announce_indexes("t", &[spec]).expect("announced");
+    let table = tables.open_raw("t").expect("the table");
+    let (mut holder, mut row) = (begin(&db), Vec::new());
+    assert!(table.get_for_update(&mut holder, &[10], &mut row).expect("a row"));
+    let fill = |tables: &Tables, go_on: &mut GoOn<'_>| {
+        let mut make = |_: usize, key: &[u8], _: &[u8], entry: &mut EntryBuf| {
+            entry.key.extend_from_slice(key);
+            Ok(())
+        };
+        tables.fill_indexes("t", &mut make, go_on)
+    };
+    for wait in [Wait::No, Wait::Until(Duration::from_millis(700))] {
+        let refused = fill(&tables.with_lock_wait(wait), &mut || true);
+        assert!(matches!(&refused, Err(Error::Store(e)) if e.is_retryable()), "{refused:?}");
+    }
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let builder = scope.spawn(|| fill(&tables, &mut || !stop.load(Ordering::Relaxed)));
+        while db.stats().locks.waiting == 0 && !builder.is_finished() {
+            std::thread::yield_now();
+        }
+        let lock_wait = Wait::Until(Duration::from_secs(10));
+        let mut other = db.begin(TxnOptions { lock_wait, ..TxnOptions::default() });
+        for key in [9, 0] {
+            assert!(table.get_for_update(&mut other, &[key], &mut row).expect("nobody's row"));
+        }
+        other.rollback().expect("rollback");
+        stop.store(true, Ordering::Relaxed);
+        let ended = builder.join().expect("the builder");
+        assert!(matches!(ended, Err(Error::Interrupted)), "{ended:?}");
+    });
+    holder.rollback().expect("rollback");
+    fill(&tables, &mut || true).expect("filled");
+    tables.finish_indexes("t", b"", &[]).expect("finished");
+    db.close().expect("close");
 }
 
 /// A database with its threads, as it is found.

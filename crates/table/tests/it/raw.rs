@@ -1,5 +1,5 @@
 //! Tables of rows that the caller has encoded.
-use weir::Durability;
+use weir::{Durability, Wait};
 use weir_table::{
     Direction, Entry, EntryBuf, Error, IndexSpec, KeyRange, RawTable, Redefinition, RowImage,
     Tables,
@@ -130,10 +130,11 @@ fn build_over_twins(
     };
     let built = tables.add_index_raw("t", &index("i", true), &mut make);
     let table = tables.open_raw("t").expect("the table");
-    let report = table.check(&mut begin(&db), &mut |_, _, row, entry| {
+    let mut make = |_: usize, _: &[u8], row: &[u8], entry: &mut EntryBuf| {
         entry.key.extend_from_slice(row);
         Ok(())
-    });
+    };
+    let report = table.check(&mut begin(&db), &mut make, &mut || true);
     (built, report.expect("a check").problems)
 }
 
@@ -194,6 +195,29 @@ fn a_snapshot_from_before_a_table_was_made_does_not_take_it_for_empty() {
     assert!(matches!(again.get(&mut newer, b"k", &mut out), Err(Error::Changed)));
 }
 
+/// Whoever knew it by its name may come to it late, and does not hold it any more.
+#[test]
+fn what_was_set_aside_is_dropped_at_once() {
+    let (db, tables) = new(47);
+    let table = table(&tables);
+    let hasty = tables.with_lock_wait(Wait::No);
+    let mut early = begin(&db);
+    let mut row = Vec::new();
+    assert!(!table.get_for_share(&mut early, b"k", &mut row).expect("a look"));
+    assert!(matches!(hasty.set_aside("t", "aside"), Err(Error::Store(_))));
+    assert_eq!(tables.names().expect("names"), ["t"]);
+    early.rollback().expect("rollback");
+    assert!(hasty.set_aside("t", "aside").expect("nobody holds it"));
+    assert!(!hasty.set_aside("t", "another").expect("there is none"));
+    let mut late = begin(&db);
+    for _ in 0..2 {
+        let looked = table.get_for_share(&mut late, b"k", &mut row);
+        assert!(matches!(looked, Err(Error::Changed)), "{looked:?}");
+    }
+    assert!(hasty.drop_table("aside").expect("nobody holds it"));
+    assert!(tables.names().expect("names").is_empty());
+}
+
 #[test]
 fn built_indexes_come_into_use_together_with_a_definition_or_not_at_all() {
     let (db, tables) = new(44);
@@ -212,13 +236,13 @@ fn built_indexes_come_into_use_together_with_a_definition_or_not_at_all() {
     };
     let (good, bad) = ([index("a", true), index("b", false)], [index("a", true), index("c", true)]);
     tables.announce_indexes("t", &bad).expect("announced");
-    let twice = tables.fill_indexes("t", &mut make);
+    let twice = tables.fill_indexes("t", &mut make, &mut || true);
     assert!(matches!(twice, Err(Error::Duplicate { index: Some(1) })), "{twice:?}");
     tables.abandon_indexes("t").expect("abandoned");
     assert_eq!(tables.open_raw("t").expect("the table").info().indexes.len(), 2);
 
     tables.announce_indexes("t", &good).expect("announced");
-    tables.fill_indexes("t", &mut make).expect("filled");
+    tables.fill_indexes("t", &mut make, &mut || true).expect("filled");
     let before = tables.open_raw("t").expect("the table");
     assert!(before.info().indexes[2].building && before.index("a").is_err());
     tables.finish_indexes("t", b"another", &["n"]).expect("finished");
@@ -267,6 +291,36 @@ fn no_index_is_dropped_while_another_is_being_built() {
     assert!(tables.drop_index("t", "u").expect("an index"));
     tables.finish_indexes("t", b"", &[]).expect("finished");
     assert!(tables.open_raw("t").expect("the table").info().indexes.is_empty());
+}
+
+/// Each row has a problem; the first hundred are told of, and the check can be ended at any row.
+#[test]
+fn a_check_is_bounded_and_can_be_interrupted() {
+    let (db, tables) = new(48);
+    let table = table(&tables);
+    let mut txn = begin(&db);
+    for n in 0..150u32 {
+        let key = n.to_be_bytes();
+        let row = RowImage { key: &key, row: b"row", entries: &entries(&key, b"n") };
+        table.insert(&mut txn, row).expect("an insert");
+    }
+    txn.commit_durably(Durability::Lazy).expect("a commit");
+    let mut make = |_: usize, _: &[u8], _: &[u8], entry: &mut EntryBuf| {
+        entry.key.extend_from_slice(b"nobody has this");
+        Ok(())
+    };
+    let report = table.check(&mut begin(&db), &mut make, &mut || true).expect("a check");
+    assert_eq!((report.rows, report.problems.len()), (150, 100));
+    for asked_max in [0, 149, 299, 449] {
+        let mut asked = 0;
+        let mut go_on = || {
+            asked += 1;
+            asked <= asked_max
+        };
+        let ended = table.check(&mut begin(&db), &mut make, &mut go_on);
+        assert!(matches!(ended, Err(Error::Interrupted)), "{ended:?}");
+        assert_eq!(asked, asked_max + 1);
+    }
 }
 
 #[test]
