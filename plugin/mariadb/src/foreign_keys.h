@@ -70,7 +70,7 @@ std::string show_foreign_key(THD *thd, const std::string &child, const Foreign_k
 std::string show_violation(THD *thd, const std::string &child, const Foreign_key_definition &key);
 
 // Adds what CREATE or ALTER TABLE says of foreign keys to `definition`, whose indexes are described already. `table`:
-// the name that the table is to have in the end; `before`: what ALTER starts from, or nullptr. An error of the server's.
+// the name by which others know it; `before`: what ALTER starts from, or nullptr. An error of the server's.
 int collect_foreign_keys(THD *thd, const Alter_info *said, const TABLE *form, const std::string &table,
                          const Table_definition *before, Table_definition *definition);
 // Whether those who refer to `table` find their index in `definition`.

@@ -24,25 +24,43 @@ bool give_up_filling(THD *thd, const std::string &table)
   return true;
 }
 
+bool is_partition_name(const std::string &table)
+{
+  return table.find("#P#") != std::string::npos || table.find("#p#") != std::string::npos;
+}
+
+// What ALTER copies to a table that is to be called `in_the_end`.
+std::string table_copied(THD *thd, const std::string &in_the_end)
+{
+  const TABLE_LIST *altered= thd->lex->query_tables;
+  if (thd_sql_command(thd) != SQLCOM_ALTER_TABLE || !altered)
+    return in_the_end;
+  return table_name_of(altered->db, altered->table_name);
+}
+
 } // namespace
 
 int ha_weir::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
 {
   THD *thd= ha_thd();
   std::string table= table_name_of(name);
-  // ALTER has its copy under another name.
-  bool copies= is_intermediate_name(table) && !is_temporary_name(table);
+  // ALTER has its copy under another name. Partitions, one by one, have no part in foreign keys.
+  bool copies= is_intermediate_name(table) && !is_temporary_name(table) && !is_partition_name(table);
   std::string in_the_end= copies ? table_name_of(form->s->db, form->s->table_name) : table;
   std::lock_guard<std::mutex> guard(weir_definitions.changing());
+  // What others call it until it is there under its new name.
+  std::string known_as= copies ? table_copied(thd, in_the_end) : table;
   Definitions::Pointer before;
   if (copies)
-    before= weir_definitions.find(in_the_end);
+    before= weir_definitions.find(known_as);
   Table_definition defined= describe(form);
-  if (int error= collect_foreign_keys(thd, info->alter_info, form, in_the_end, before.get(), &defined))
+  if (known_as != in_the_end)
+    defined.replaces= known_as;
+  if (int error= collect_foreign_keys(thd, info->alter_info, form, known_as, before.get(), &defined))
     return error;
   if (is_temporary_name(table) && !defined.foreign_keys.empty())
     return HA_ERR_CANNOT_ADD_FOREIGN;
-  if (!is_temporary_name(table) && checks_foreign_keys(thd) && !serves_referrers(in_the_end, defined))
+  if (!is_temporary_name(table) && checks_foreign_keys(thd) && !serves_referrers(known_as, defined))
     return HA_ERR_CANNOT_ADD_FOREIGN;
   std::vector<weir_index> indexes;
   TABLE_SHARE *share= form->s;
@@ -104,22 +122,27 @@ int ha_weir::delete_table(const char *name)
 }
 
 // Who refers to the table speaks of it by its name, so all of them change with it, at once. To ALTER's intermediate
-// names nobody refers: who refers to the table refers to the copy that takes its place.
+// names nobody refers: who refers to the table refers to the copy that takes its place, and to its new name if it gets
+// one there.
 int ha_weir::rename_table(const char *from, const char *to)
 {
   std::string old_name= table_name_of(from), new_name= table_name_of(to);
   std::lock_guard<std::mutex> guard(weir_definitions.changing());
   std::map<std::string, Table_definition> changed;
   Definitions::Pointer own= weir_definitions.find(old_name);
-  if (own && !is_intermediate_name(old_name) && !is_intermediate_name(new_name))
+  bool copied= own && is_intermediate_name(old_name);
+  std::string known_as= copied ? own->replaces : old_name;
+  if (own && !known_as.empty() && !is_intermediate_name(new_name))
   {
-    changed[old_name]= with_new_name(*own, old_name, old_name, new_name);
-    for (const Reference &reference : weir_definitions.referring_to(old_name))
-      if (reference.child != old_name)
+    changed[old_name]= with_new_name(*own, known_as, known_as, new_name);
+    changed[old_name].replaces.clear();
+    for (const Reference &reference : weir_definitions.referring_to(known_as))
+      if (reference.child != known_as)
         changed[reference.child]=
-            with_new_name(*weir_definitions.find(reference.child), reference.child, old_name, new_name);
+            with_new_name(*weir_definitions.find(reference.child), reference.child, known_as, new_name);
   }
-  if (own && !is_intermediate_name(new_name) && checks_foreign_keys(ha_thd()) && !serves_referrers(new_name, *own))
+  if (own && !is_intermediate_name(new_name) && checks_foreign_keys(ha_thd()) &&
+      (!serves_referrers(new_name, *own) || (copied && !serves_referrers(known_as, *own))))
     return HA_ERR_CANNOT_ADD_FOREIGN;
   std::vector<std::string> encoded;
   for (const std::pair<const std::string, Table_definition> &one : changed)
