@@ -161,6 +161,13 @@ bool Definitions::is_referred_to(const std::string &table) const
   return false;
 }
 
+std::set<std::string> Definitions::speaking_of(const std::string &table) const
+{
+  std::lock_guard<std::mutex> guard(m_mutex);
+  std::map<std::string, std::set<std::string>>::const_iterator children= m_children.find(table);
+  return children == m_children.end() ? std::set<std::string>() : children->second;
+}
+
 bool Definitions::has_constraint(const std::string &schema, const std::string &name,
                                  const std::string &except) const
 {

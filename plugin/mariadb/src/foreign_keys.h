@@ -32,6 +32,8 @@ public:
   // The foreign keys of others, and its own, that refer to a table, in the order of their names.
   std::vector<Reference> referring_to(const std::string &table) const;
   bool is_referred_to(const std::string &table) const;
+  // All whose definitions speak of a table, and so change with its names: ALTER's unfinished copies too.
+  std::set<std::string> speaking_of(const std::string &table) const;
   // Whether a table of a schema but `except` has a foreign key of this name.
   bool has_constraint(const std::string &schema, const std::string &name, const std::string &except) const;
   // Another number with each change that concerns foreign keys.

@@ -136,10 +136,9 @@ int ha_weir::rename_table(const char *from, const char *to)
   {
     changed[old_name]= with_new_name(*own, known_as, known_as, new_name);
     changed[old_name].replaces.clear();
-    for (const Reference &reference : weir_definitions.referring_to(known_as))
-      if (reference.child != known_as)
-        changed[reference.child]=
-            with_new_name(*weir_definitions.find(reference.child), reference.child, known_as, new_name);
+    for (const std::string &child : weir_definitions.speaking_of(known_as))
+      if (child != known_as && child != old_name)
+        changed[child]= with_new_name(*weir_definitions.find(child), child, known_as, new_name);
   }
   if (own && !is_intermediate_name(new_name) && checks_foreign_keys(ha_thd()) &&
       (!serves_referrers(new_name, *own) || (copied && !serves_referrers(known_as, *own))))
