@@ -130,6 +130,13 @@ int ha_weir::rename_table(const char *from, const char *to)
   std::lock_guard<std::mutex> guard(weir_definitions.changing());
   std::map<std::string, Table_definition> changed;
   Definitions::Pointer own= weir_definitions.find(old_name);
+  // CONVERT TABLE ... TO PARTITION, before which the server does not ask as it does before EXCHANGE.
+  if (own && is_partition_name(new_name) &&
+      (!own->foreign_keys.empty() || weir_definitions.is_referred_to(old_name)))
+  {
+    my_error(ER_PARTITION_EXCHANGE_FOREIGN_KEY, MYF(0), shown_table(old_name).c_str());
+    return HA_ERR_CANNOT_ADD_FOREIGN;
+  }
   bool copied= own && is_intermediate_name(old_name);
   std::string known_as= copied ? own->replaces : old_name;
   if (own && !known_as.empty() && !is_intermediate_name(new_name))
