@@ -21,12 +21,18 @@ struct Reference
 };
 
 // The definitions of all tables but temporary ones. Changes go to the engine's catalog first.
+//
+// ALTER lets its copy take a table's place in two steps: the table is set aside under an intermediate name, then the
+// copy gets its name. In between others, who have locked another table of the foreign key and not this one, see all as
+// it was: the table is known, and found, by the name that it had.
 class Definitions
 {
 public:
   typedef std::shared_ptr<const Table_definition> Pointer;
 
   weir_code load();
+  // As weir_table_open; also what is set aside.
+  weir_code open(const std::string &table, weir_table **out);
   // nullptr: there is no such table, or it is a temporary one.
   Pointer find(const std::string &table) const;
   // The foreign keys of others, and its own, that refer to a table, in the order of their names.
@@ -43,13 +49,20 @@ public:
   std::mutex &changing() { return m_changing; }
   void put(const std::string &table, const Table_definition &definition);
   void remove(const std::string &table);
+  // A table has got another name, and these, by their old names, other definitions.
+  void rename(const std::string &from, const std::string &to,
+              const std::map<std::string, Table_definition> &changed);
 
 private:
+  void link(const std::string &table, const Table_definition &definition);
   void unlink(const std::string &table);
+  std::string name_for_others(const std::string &table) const;
 
   std::mutex m_changing;
   mutable std::mutex m_mutex;
   std::map<std::string, Pointer> m_tables;
+  // What is set aside: its name, and the intermediate one that it has now.
+  std::map<std::string, std::string> m_aside;
   // By parent: the tables that refer to it.
   std::map<std::string, std::set<std::string>> m_children;
   std::atomic<ulonglong> m_epoch{1};

@@ -169,9 +169,7 @@ int ha_weir::rename_table(const char *from, const char *to)
     return fail(code);
   if (own)
     changed.insert(std::make_pair(old_name, *own));
-  weir_definitions.remove(old_name);
-  for (const std::pair<const std::string, Table_definition> &one : changed)
-    weir_definitions.put(one.first == old_name ? new_name : one.first, one.second);
+  weir_definitions.rename(old_name, new_name, changed);
   return 0;
 }
 

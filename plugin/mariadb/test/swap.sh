@@ -76,3 +76,28 @@ expect '1 10;2 20;3 30;' 'SELECT * FROM parents'
 expect 1451 'DELETE FROM parents WHERE id=1'
 expect ';' 'INSERT INTO child VALUES (2,2)'
 echo "swap: a crash before the copy has the name: it has it after the start"
+
+# For all others the table is there, and has its foreign keys.
+tables
+begin 'ALTER TABLE child FORCE'
+expect 1451 'DROP TABLE parent'
+expect 1701 'TRUNCATE TABLE parent'
+expect 1005 'CREATE TABLE other (id INT PRIMARY KEY, CONSTRAINT child_ibfk_1 FOREIGN KEY (id) REFERENCES parent(id)) ENGINE=Weir'
+sql main d <<<'DELETE FROM parent WHERE id=1' >"$directory/delete.said" 2>&1 &
+delete=$!
+sleep 0.5
+kill -0 $delete 2>/dev/null || die "a parent's row is deleted without a look at the child"
+end
+wait $delete || true
+grep -q '^ERROR 1451' "$directory/delete.said" || die "the parent's row: $(cat "$directory/delete.said")"
+expect '1;2;3;' 'SELECT id FROM parent'
+
+tables
+begin 'ALTER TABLE parent FORCE'
+expect ';' 'INSERT INTO child VALUES (2,2)'
+expect 1452 'INSERT INTO child VALUES (3,99)'
+expect ';' 'CREATE TABLE other (id INT PRIMARY KEY, FOREIGN KEY (id) REFERENCES parent(id)) ENGINE=Weir'
+end
+expect ';' 'INSERT INTO child VALUES (3,3); INSERT INTO other VALUES (3); DROP TABLE other'
+expect 1451 'DELETE FROM parent WHERE id=3'
+echo "swap: foreign keys hold while a table and its copy change places"
