@@ -434,20 +434,23 @@ int collect_foreign_keys(THD *thd, const Alter_info *said, const TABLE *form, co
   return 0;
 }
 
+bool serves(const Table_definition &parent, const Reference &reference)
+{
+  Definitions::Pointer child= weir_definitions.find(reference.child);
+  const Index_definition *index= child ? child->find_index(reference.key.columns, nullptr) : nullptr;
+  if (!index)
+    return true;
+  std::vector<std::string> kinds;
+  for (size_t i= 0; i < reference.key.columns.size(); i++)
+    kinds.push_back(index->parts[i].kind);
+  return parent.find_index(reference.key.parent_columns, &kinds);
+}
+
 bool serves_referrers(const std::string &table, const Table_definition &definition)
 {
   for (const Reference &reference : weir_definitions.referring_to(table))
-  {
-    Definitions::Pointer child= weir_definitions.find(reference.child);
-    const Index_definition *index= child ? child->find_index(reference.key.columns, nullptr) : nullptr;
-    if (!index || reference.child == table)
-      continue;
-    std::vector<std::string> kinds;
-    for (size_t i= 0; i < reference.key.columns.size(); i++)
-      kinds.push_back(index->parts[i].kind);
-    if (definition.versioned || !definition.find_index(reference.key.parent_columns, &kinds))
+    if (reference.child != table && (definition.versioned || !serves(definition, reference)))
       return false;
-  }
   return true;
 }
 

@@ -88,11 +88,14 @@ bool ha_weir::has_foreign_keys()
     m_children.clear();
     if (table_share->tmp_table == NO_TMP_TABLE)
     {
-      for (const Foreign_key_definition &key : in_order(definition()))
+      Table_definition own= definition();
+      for (const Foreign_key_definition &key : in_order(own))
         if (!key.carried || !is_intermediate_name(m_name))
           add_side(&m_parents, Reference{m_name, key}, key.parent, key.columns, key.parent_columns);
+      // Where it was made anew with other types, nothing of it is referred to: as with one that has no index for it.
       for (const Reference &reference : weir_definitions.referring_to(m_name))
-        add_side(&m_children, reference, reference.child, reference.key.parent_columns, reference.key.columns);
+        if (serves(own, reference))
+          add_side(&m_children, reference, reference.child, reference.key.parent_columns, reference.key.columns);
       // As InnoDB goes through them: index after index of this table.
       for (std::vector<std::unique_ptr<Foreign_side>> *sides : {&m_parents, &m_children})
         std::stable_sort(sides->begin(), sides->end(),
@@ -119,7 +122,7 @@ void ha_weir::add_side(std::vector<std::unique_ptr<Foreign_side>> *to, const Ref
   to->push_back(std::move(side));
 }
 
-// Opens the other table. WEIR_NOTHING: there is none, or not the index. What the open table says of its indexes is what it
+// Opens the other table. WEIR_NOTHING: there is none, or no index for values as they are here. What the open table says of its indexes is what it
 // was when it was opened, as its places for them are.
 weir_code ha_weir::open_side(Foreign_side *side)
 {
@@ -134,7 +137,10 @@ weir_code ha_weir::open_side(Foreign_side *side)
   weir_bytes said= {nullptr, 0};
   weir_table_definition(other, &version, &said);
   Table_definition defined= Table_definition::decode(said.data, said.len);
-  const Index_definition *index= defined.find_index(side->other_columns, nullptr);
+  std::vector<std::string> kinds;
+  for (const Key_part_codec &column : side->columns)
+    kinds.push_back(column.kind_of_values());
+  const Index_definition *index= defined.find_index(side->other_columns, &kinds);
   std::vector<std::string> names;
   if (index && !index->primary)
     weir_table_indexes(other, note_name, &names);
