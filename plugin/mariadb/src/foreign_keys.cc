@@ -200,11 +200,11 @@ std::set<std::string> Definitions::speaking_of(const std::string &table) const
   return children == m_children.end() ? std::set<std::string>() : children->second;
 }
 
-bool Definitions::has_constraint(const std::string &schema, const std::string &name,
+bool Definitions::has_constraint(const std::string &table, const std::string &name,
                                  const std::string &except) const
 {
   std::lock_guard<std::mutex> guard(m_mutex);
-  std::string prefix= schema + "/";
+  std::string prefix= schema_of(table) + "/";
   for (std::map<std::string, Pointer>::const_iterator at= m_tables.lower_bound(prefix);
        at != m_tables.end() && !at->first.compare(0, prefix.size(), prefix); ++at)
   {
@@ -427,7 +427,7 @@ int collect_foreign_keys(THD *thd, const Alter_info *said, const TABLE *form, co
     for (const Foreign_key_definition &other : definition->foreign_keys)
       if (same_column(other.name, key.name))
         return cannot_add(thd, "has the name of another one");
-    if (weir_definitions.has_constraint(schema_of(table), key.name, table))
+    if (weir_definitions.has_constraint(table, key.name, table))
       return HA_ERR_FOUND_DUPP_KEY;
     definition->foreign_keys.push_back(key);
   }

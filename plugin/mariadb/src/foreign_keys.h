@@ -40,8 +40,8 @@ public:
   bool is_referred_to(const std::string &table) const;
   // All whose definitions speak of a table, and so change with its names: ALTER's unfinished copies too.
   std::set<std::string> speaking_of(const std::string &table) const;
-  // Whether a table of a schema but `except` has a foreign key of this name.
-  bool has_constraint(const std::string &schema, const std::string &name, const std::string &except) const;
+  // Whether a table of the schema of `table`, but `except`, has a foreign key of this name.
+  bool has_constraint(const std::string &table, const std::string &name, const std::string &except) const;
   // Another number with each change that concerns foreign keys.
   ulonglong epoch() const { return m_epoch.load(std::memory_order_acquire); }
 

@@ -34,6 +34,19 @@ bool is_partition_name(const std::string &table)
   return table.find("#P#") != std::string::npos || table.find("#p#") != std::string::npos;
 }
 
+// Names of foreign keys are unique in a schema. They go to another one with their table, and those that were made up
+// change with its name.
+int check_constraint_names(const Table_definition &then, const std::string &from, const std::string &to)
+{
+  for (const Foreign_key_definition &key : then.foreign_keys)
+    if (weir_ddl_recovered && weir_definitions.has_constraint(to, key.name, from))
+    {
+      my_error(ER_DUP_CONSTRAINT_NAME, MYF(0), "FOREIGN KEY", key.name.c_str());
+      return HA_ERR_FOUND_DUPP_KEY;
+    }
+  return 0;
+}
+
 // What ALTER copies to a table that is to be called `in_the_end`.
 std::string table_copied(THD *thd, const std::string &in_the_end)
 {
@@ -148,6 +161,8 @@ int ha_weir::rename_table(const char *from, const char *to)
   {
     changed[old_name]= with_new_name(*own, known_as, known_as, new_name);
     changed[old_name].replaces.clear();
+    if (int error= check_constraint_names(changed[old_name], known_as, new_name))
+      return error;
     for (const std::string &child : weir_definitions.speaking_of(known_as))
       if (child != known_as && child != old_name)
         changed[child]= with_new_name(*weir_definitions.find(child), child, known_as, new_name);

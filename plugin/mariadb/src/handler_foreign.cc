@@ -122,8 +122,8 @@ void ha_weir::add_side(std::vector<std::unique_ptr<Foreign_side>> *to, const Ref
   to->push_back(std::move(side));
 }
 
-// Opens the other table. WEIR_NOTHING: there is none, or no index for values as they are here. What the open table says of its indexes is what it
-// was when it was opened, as its places for them are.
+// Opens the other table. WEIR_NOTHING: there is none, or no index for values as they are here. What the open table says
+// of its indexes is how they were when it was opened, as its places for them are.
 weir_code ha_weir::open_side(Foreign_side *side)
 {
   if (side->table)
