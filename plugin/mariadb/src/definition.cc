@@ -139,6 +139,7 @@ std::string Table_definition::encode() const
     out.number(column.null);
     out.text(column.packed);
   }
+  out.text(replaces);
   return out.m_out;
 }
 
@@ -191,6 +192,7 @@ Table_definition Table_definition::decode(const uchar *bytes, size_t length)
     column.packed= in.text();
     table.added.push_back(column);
   }
+  table.replaces= in.text();
   return table;
 }
 

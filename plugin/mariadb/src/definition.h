@@ -58,6 +58,8 @@ struct Table_definition
   std::vector<Foreign_key_definition> foreign_keys;
   // The last columns that rows hold: those that ALTER has added without writing the rows anew, in order.
   std::vector<Added_column> added;
+  // Of a copy that ALTER makes under another name than that of the table it is made from: that table.
+  std::string replaces;
 
   // An index whose first columns are these, in this order; one that is of the rows, then one that is unique, before
   // others. `kinds`, if given: what the values of the columns must be. nullptr: there is none.

@@ -2,6 +2,7 @@
 
 handlerton *weir_hton= nullptr;
 weir_db *weir_database= nullptr;
+bool weir_ddl_recovered= false;
 
 std::string table_name_of(const char *path)
 {

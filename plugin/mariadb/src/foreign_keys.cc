@@ -123,11 +123,40 @@ ulonglong generated_number(const std::string &name, const std::string &table)
 
 weir_code Definitions::load() { return weir_table_definitions(weir_database, collect_definition, this); }
 
+weir_code Definitions::open(const std::string &table, weir_table **out)
+{
+  weir_code code= weir_table_open(weir_database, bytes_of(table), out);
+  if (code != WEIR_NOTHING)
+    return code;
+  // It may have been renamed a moment ago: whoever did that has to have told of it here.
+  std::lock_guard<std::mutex> changing_guard(m_changing);
+  std::string name= table;
+  {
+    std::lock_guard<std::mutex> guard(m_mutex);
+    std::map<std::string, std::string>::const_iterator aside= m_aside.find(table);
+    if (aside != m_aside.end())
+      name= aside->second;
+  }
+  return weir_table_open(weir_database, bytes_of(name), out);
+}
+
 Definitions::Pointer Definitions::find(const std::string &table) const
 {
   std::lock_guard<std::mutex> guard(m_mutex);
-  std::map<std::string, Pointer>::const_iterator at= m_tables.find(table);
+  std::map<std::string, std::string>::const_iterator aside= m_aside.find(table);
+  std::map<std::string, Pointer>::const_iterator at= m_tables.find(aside == m_aside.end() ? table : aside->second);
   return at == m_tables.end() ? Pointer() : at->second;
+}
+
+// Empty: it is a copy that others do not know of yet, or no longer.
+std::string Definitions::name_for_others(const std::string &table) const
+{
+  if (!is_intermediate_name(table))
+    return table;
+  for (const std::pair<const std::string, std::string> &aside : m_aside)
+    if (aside.second == table)
+      return aside.first;
+  return std::string();
 }
 
 std::vector<Reference> Definitions::referring_to(const std::string &table) const
@@ -139,9 +168,12 @@ std::vector<Reference> Definitions::referring_to(const std::string &table) const
     if (children == m_children.end())
       return all;
     for (const std::string &child : children->second)
+    {
+      std::string name= name_for_others(child);
       for (const Foreign_key_definition &key : m_tables.at(child)->foreign_keys)
-        if (key.parent == table && !is_intermediate_name(child))
-          all.push_back(Reference{child, key});
+        if (key.parent == table && !name.empty())
+          all.push_back(Reference{name, key});
+    }
   }
   // The order in which InnoDB goes through them.
   std::sort(all.begin(), all.end(), [](const Reference &a, const Reference &b) {
@@ -156,22 +188,33 @@ bool Definitions::is_referred_to(const std::string &table) const
   std::map<std::string, std::set<std::string>>::const_iterator children= m_children.find(table);
   if (children != m_children.end())
     for (const std::string &child : children->second)
-      if (!is_intermediate_name(child))
+      if (!name_for_others(child).empty())
         return true;
   return false;
 }
 
-bool Definitions::has_constraint(const std::string &schema, const std::string &name,
+std::set<std::string> Definitions::speaking_of(const std::string &table) const
+{
+  std::lock_guard<std::mutex> guard(m_mutex);
+  std::map<std::string, std::set<std::string>>::const_iterator children= m_children.find(table);
+  return children == m_children.end() ? std::set<std::string>() : children->second;
+}
+
+bool Definitions::has_constraint(const std::string &table, const std::string &name,
                                  const std::string &except) const
 {
   std::lock_guard<std::mutex> guard(m_mutex);
-  std::string prefix= schema + "/";
+  std::string prefix= schema_of(table) + "/";
   for (std::map<std::string, Pointer>::const_iterator at= m_tables.lower_bound(prefix);
        at != m_tables.end() && !at->first.compare(0, prefix.size(), prefix); ++at)
-    if (at->first != except && !is_intermediate_name(at->first))
-      for (const Foreign_key_definition &key : at->second->foreign_keys)
-        if (same_column(key.name, name))
-          return true;
+  {
+    std::string known_as= name_for_others(at->first);
+    if (known_as.empty() || known_as == except)
+      continue;
+    for (const Foreign_key_definition &key : at->second->foreign_keys)
+      if (same_column(key.name, name))
+        return true;
+  }
   return false;
 }
 
@@ -187,23 +230,46 @@ void Definitions::unlink(const std::string &table)
   m_tables.erase(at);
 }
 
-void Definitions::put(const std::string &table, const Table_definition &definition)
+void Definitions::link(const std::string &table, const Table_definition &definition)
 {
   if (is_temporary_name(table))
     return;
-  std::lock_guard<std::mutex> guard(m_mutex);
   unlink(table);
   m_tables[table]= std::make_shared<const Table_definition>(definition);
+  m_aside.erase(table);
   for (const Foreign_key_definition &key : definition.foreign_keys)
     m_children[key.parent].insert(table);
   if (!definition.foreign_keys.empty() || m_children.count(table))
     m_epoch.fetch_add(1, std::memory_order_acq_rel);
 }
 
+void Definitions::put(const std::string &table, const Table_definition &definition)
+{
+  std::lock_guard<std::mutex> guard(m_mutex);
+  link(table, definition);
+}
+
 void Definitions::remove(const std::string &table)
 {
   std::lock_guard<std::mutex> guard(m_mutex);
   unlink(table);
+  m_aside.erase(name_for_others(table));
+}
+
+void Definitions::rename(const std::string &from, const std::string &to,
+                         const std::map<std::string, Table_definition> &changed)
+{
+  std::lock_guard<std::mutex> guard(m_mutex);
+  std::map<std::string, Pointer>::const_iterator at= m_tables.find(from);
+  // The table that a copy with another name was made from is nobody's any more.
+  if (at != m_tables.end() && !is_intermediate_name(to))
+    m_aside.erase(at->second->replaces);
+  unlink(from);
+  m_aside.erase(name_for_others(from));
+  for (const std::pair<const std::string, Table_definition> &one : changed)
+    link(one.first == from ? to : one.first, one.second);
+  if (is_intermediate_name(to) && !is_intermediate_name(from))
+    m_aside[from]= to;
 }
 
 bool is_intermediate_name(const std::string &table) { return table.find("/#sql") != std::string::npos; }
@@ -361,27 +427,30 @@ int collect_foreign_keys(THD *thd, const Alter_info *said, const TABLE *form, co
     for (const Foreign_key_definition &other : definition->foreign_keys)
       if (same_column(other.name, key.name))
         return cannot_add(thd, "has the name of another one");
-    if (weir_definitions.has_constraint(schema_of(table), key.name, table))
+    if (weir_definitions.has_constraint(table, key.name, table))
       return HA_ERR_FOUND_DUPP_KEY;
     definition->foreign_keys.push_back(key);
   }
   return 0;
 }
 
+bool serves(const Table_definition &parent, const Reference &reference)
+{
+  Definitions::Pointer child= weir_definitions.find(reference.child);
+  const Index_definition *index= child ? child->find_index(reference.key.columns, nullptr) : nullptr;
+  if (!index)
+    return true;
+  std::vector<std::string> kinds;
+  for (size_t i= 0; i < reference.key.columns.size(); i++)
+    kinds.push_back(index->parts[i].kind);
+  return parent.find_index(reference.key.parent_columns, &kinds);
+}
+
 bool serves_referrers(const std::string &table, const Table_definition &definition)
 {
   for (const Reference &reference : weir_definitions.referring_to(table))
-  {
-    Definitions::Pointer child= weir_definitions.find(reference.child);
-    const Index_definition *index= child ? child->find_index(reference.key.columns, nullptr) : nullptr;
-    if (!index || reference.child == table)
-      continue;
-    std::vector<std::string> kinds;
-    for (size_t i= 0; i < reference.key.columns.size(); i++)
-      kinds.push_back(index->parts[i].kind);
-    if (definition.versioned || !definition.find_index(reference.key.parent_columns, &kinds))
+    if (reference.child != table && (definition.versioned || !serves(definition, reference)))
       return false;
-  }
   return true;
 }
 

@@ -308,14 +308,14 @@ bool ha_weir::commit_change_of_names(TABLE *altered, Alter_inplace_info *info)
   std::map<std::string, Table_definition> changed;
   changed[m_name]= altered_definition(definition(), m_name, altered, info);
   New_names names= renamed_columns(info->alter_info);
-  for (const Reference &reference : weir_definitions.referring_to(m_name))
+  for (const std::string &child : weir_definitions.speaking_of(m_name))
   {
-    if (!changed.count(reference.child))
-      changed[reference.child]= *weir_definitions.find(reference.child);
-    if (reference.child != m_name)
-      for (Foreign_key_definition &key : changed[reference.child].foreign_keys)
-        if (key.name == reference.key.name)
-          rename_columns(names, &key.parent_columns);
+    if (child == m_name)
+      continue;
+    changed[child]= *weir_definitions.find(child);
+    for (Foreign_key_definition &key : changed[child].foreign_keys)
+      if (key.parent == m_name)
+        rename_columns(names, &key.parent_columns);
   }
   std::vector<weir_new_name> renamed;
   for (const Alter_inplace_info::Rename_key_pair &pair : info->rename_keys)

@@ -5,7 +5,12 @@
 namespace
 {
 
-bool checks_foreign_keys(THD *thd) { return !thd_test_options(thd, OPTION_NO_FOREIGN_KEY_CHECKS); }
+// What the server completes after a crash was allowed before, perhaps to a session that had them off; and it goes on to
+// drop the table that was there, whether or not the new one got its name.
+bool checks_foreign_keys(THD *thd)
+{
+  return weir_ddl_recovered && !thd_test_options(thd, OPTION_NO_FOREIGN_KEY_CHECKS);
+}
 
 weir_redefinition redefinition_of(const std::string &table, const std::string &definition)
 {
@@ -41,8 +46,7 @@ int set_aside(THD *thd, const std::string &table, const std::string &backup)
     Definitions::Pointer known= weir_definitions.find(table);
     if (code != WEIR_OK || !known)
       continue;
-    weir_definitions.remove(table);
-    weir_definitions.put(backup, *known);
+    weir_definitions.rename(table, backup, {{table, *known}});
   } while (patience.again(&code));
   // The server would say that it cannot rename, and not why.
   if (code == WEIR_LOCK_TIMEOUT)
@@ -52,25 +56,56 @@ int set_aside(THD *thd, const std::string &table, const std::string &backup)
   return code == WEIR_NOTHING ? HA_ERR_NO_SUCH_TABLE : to_handler_error(thd, code);
 }
 
+bool is_partition_name(const std::string &table)
+{
+  return table.find("#P#") != std::string::npos || table.find("#p#") != std::string::npos;
+}
+
+// Names of foreign keys are unique in a schema. They go to another one with their table, and those that were made up
+// change with its name.
+int check_constraint_names(const Table_definition &then, const std::string &from, const std::string &to)
+{
+  for (const Foreign_key_definition &key : then.foreign_keys)
+    if (weir_ddl_recovered && weir_definitions.has_constraint(to, key.name, from))
+    {
+      my_error(ER_DUP_CONSTRAINT_NAME, MYF(0), "FOREIGN KEY", key.name.c_str());
+      return HA_ERR_FOUND_DUPP_KEY;
+    }
+  return 0;
+}
+
+// What ALTER copies to a table that is to be called `in_the_end`.
+std::string table_copied(THD *thd, const std::string &in_the_end)
+{
+  const TABLE_LIST *altered= thd->lex->query_tables;
+  if (thd_sql_command(thd) != SQLCOM_ALTER_TABLE || !altered)
+    return in_the_end;
+  return table_name_of(altered->db, altered->table_name);
+}
+
 } // namespace
 
 int ha_weir::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
 {
   THD *thd= ha_thd();
   std::string table= table_name_of(name);
-  // ALTER has its copy under another name.
-  bool copies= is_intermediate_name(table) && !is_temporary_name(table);
+  // ALTER has its copy under another name. Partitions, one by one, have no part in foreign keys.
+  bool copies= is_intermediate_name(table) && !is_temporary_name(table) && !is_partition_name(table);
   std::string in_the_end= copies ? table_name_of(form->s->db, form->s->table_name) : table;
   std::lock_guard<std::mutex> guard(weir_definitions.changing());
+  // What others call it until it is there under its new name.
+  std::string known_as= copies ? table_copied(thd, in_the_end) : table;
   Definitions::Pointer before;
   if (copies)
-    before= weir_definitions.find(in_the_end);
+    before= weir_definitions.find(known_as);
   Table_definition defined= describe(form);
-  if (int error= collect_foreign_keys(thd, info->alter_info, form, in_the_end, before.get(), &defined))
+  if (known_as != in_the_end)
+    defined.replaces= known_as;
+  if (int error= collect_foreign_keys(thd, info->alter_info, form, known_as, before.get(), &defined))
     return error;
   if (is_temporary_name(table) && !defined.foreign_keys.empty())
     return HA_ERR_CANNOT_ADD_FOREIGN;
-  if (!is_temporary_name(table) && checks_foreign_keys(thd) && !serves_referrers(in_the_end, defined))
+  if (!is_temporary_name(table) && checks_foreign_keys(thd) && !serves_referrers(known_as, defined))
     return HA_ERR_CANNOT_ADD_FOREIGN;
   std::vector<weir_index> indexes;
   TABLE_SHARE *share= form->s;
@@ -132,7 +167,8 @@ int ha_weir::delete_table(const char *name)
 }
 
 // Who refers to the table speaks of it by its name, so all of them change with it, at once. To ALTER's intermediate
-// names nobody refers: who refers to the table refers to the copy that takes its place.
+// names nobody refers: who refers to the table refers to the copy that takes its place, and to its new name if it gets
+// one there.
 int ha_weir::rename_table(const char *from, const char *to)
 {
   std::string old_name= table_name_of(from), new_name= table_name_of(to);
@@ -141,15 +177,27 @@ int ha_weir::rename_table(const char *from, const char *to)
   std::lock_guard<std::mutex> guard(weir_definitions.changing());
   std::map<std::string, Table_definition> changed;
   Definitions::Pointer own= weir_definitions.find(old_name);
-  if (own && !is_intermediate_name(old_name) && !is_intermediate_name(new_name))
+  // CONVERT TABLE ... TO PARTITION, before which the server does not ask as it does before EXCHANGE.
+  if (own && is_partition_name(new_name) &&
+      (!own->foreign_keys.empty() || weir_definitions.is_referred_to(old_name)))
   {
-    changed[old_name]= with_new_name(*own, old_name, old_name, new_name);
-    for (const Reference &reference : weir_definitions.referring_to(old_name))
-      if (reference.child != old_name)
-        changed[reference.child]=
-            with_new_name(*weir_definitions.find(reference.child), reference.child, old_name, new_name);
+    my_error(ER_PARTITION_EXCHANGE_FOREIGN_KEY, MYF(0), shown_table(old_name).c_str());
+    return HA_ERR_CANNOT_ADD_FOREIGN;
   }
-  if (own && !is_intermediate_name(new_name) && checks_foreign_keys(ha_thd()) && !serves_referrers(new_name, *own))
+  bool copied= own && is_intermediate_name(old_name);
+  std::string known_as= copied ? own->replaces : old_name;
+  if (own && !known_as.empty() && !is_intermediate_name(new_name))
+  {
+    changed[old_name]= with_new_name(*own, known_as, known_as, new_name);
+    changed[old_name].replaces.clear();
+    if (int error= check_constraint_names(changed[old_name], known_as, new_name))
+      return error;
+    for (const std::string &child : weir_definitions.speaking_of(known_as))
+      if (child != known_as && child != old_name)
+        changed[child]= with_new_name(*weir_definitions.find(child), child, known_as, new_name);
+  }
+  if (own && !is_intermediate_name(new_name) && checks_foreign_keys(ha_thd()) &&
+      (!serves_referrers(new_name, *own) || (copied && !serves_referrers(known_as, *own))))
     return HA_ERR_CANNOT_ADD_FOREIGN;
   std::vector<std::string> encoded;
   for (const std::pair<const std::string, Table_definition> &one : changed)
@@ -165,9 +213,7 @@ int ha_weir::rename_table(const char *from, const char *to)
     return fail(code);
   if (own)
     changed.insert(std::make_pair(old_name, *own));
-  weir_definitions.remove(old_name);
-  for (const std::pair<const std::string, Table_definition> &one : changed)
-    weir_definitions.put(one.first == old_name ? new_name : one.first, one.second);
+  weir_definitions.rename(old_name, new_name, changed);
   return 0;
 }
 

@@ -88,11 +88,14 @@ bool ha_weir::has_foreign_keys()
     m_children.clear();
     if (table_share->tmp_table == NO_TMP_TABLE)
     {
-      for (const Foreign_key_definition &key : in_order(definition()))
+      Table_definition own= definition();
+      for (const Foreign_key_definition &key : in_order(own))
         if (!key.carried || !is_intermediate_name(m_name))
           add_side(&m_parents, Reference{m_name, key}, key.parent, key.columns, key.parent_columns);
+      // Where it was made anew with other types, nothing of it is referred to: as with one that has no index for it.
       for (const Reference &reference : weir_definitions.referring_to(m_name))
-        add_side(&m_children, reference, reference.child, reference.key.parent_columns, reference.key.columns);
+        if (serves(own, reference))
+          add_side(&m_children, reference, reference.child, reference.key.parent_columns, reference.key.columns);
       // As InnoDB goes through them: index after index of this table.
       for (std::vector<std::unique_ptr<Foreign_side>> *sides : {&m_parents, &m_children})
         std::stable_sort(sides->begin(), sides->end(),
@@ -119,18 +122,25 @@ void ha_weir::add_side(std::vector<std::unique_ptr<Foreign_side>> *to, const Ref
   to->push_back(std::move(side));
 }
 
-// Opens the other table. WEIR_NOTHING: there is none, or not the index.
+// Opens the other table. WEIR_NOTHING: there is none, or no index for values as they are here. What the open table says
+// of its indexes is how they were when it was opened, as its places for them are.
 weir_code ha_weir::open_side(Foreign_side *side)
 {
   if (side->table)
     return WEIR_OK;
   weir_table *other;
-  weir_code code= weir_table_open(weir_database, bytes_of(side->other), &other);
+  weir_code code= weir_definitions.open(side->other, &other);
   if (code != WEIR_OK)
     return code;
   side->table= other;
-  Definitions::Pointer defined= weir_definitions.find(side->other);
-  const Index_definition *index= defined ? defined->find_index(side->other_columns, nullptr) : nullptr;
+  uint64_t version;
+  weir_bytes said= {nullptr, 0};
+  weir_table_definition(other, &version, &said);
+  Table_definition defined= Table_definition::decode(said.data, said.len);
+  std::vector<std::string> kinds;
+  for (const Key_part_codec &column : side->columns)
+    kinds.push_back(column.kind_of_values());
+  const Index_definition *index= defined.find_index(side->other_columns, &kinds);
   std::vector<std::string> names;
   if (index && !index->primary)
     weir_table_indexes(other, note_name, &names);
@@ -277,6 +287,9 @@ int ha_weir::check_parents(const uchar *record, const uchar *before, const std::
       continue;
     bool is_null;
     weir_code code= look_aside(side.get(), record, nullptr, &is_null);
+    // The parent, which nobody has locked as a table, may have other names than when this was looked up.
+    if (code == WEIR_NOTHING && !m_foreign_busy && m_foreign_epoch != weir_definitions.epoch())
+      return has_foreign_keys() ? check_parents(record, before, except, why) : 0;
     if (code == WEIR_NOTHING)
       return violation(side->reference, HA_ERR_NO_REFERENCED_ROW, why);
     if (code != WEIR_OK)

@@ -213,6 +213,7 @@ void drop_temporary_tables()
 // What was prepared is decided now, but for the users' own XA transactions.
 int ddl_recovery_done(handlerton *)
 {
+  weir_ddl_recovered= true;
   if (weir_drop_unfinished_indexes(weir_database, LEFTOVER_WAIT_MILLIS) != WEIR_OK)
     sql_print_warning("Weir: %s", weir_message());
   return 0;

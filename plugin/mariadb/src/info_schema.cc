@@ -138,6 +138,8 @@ void put_checkpoint(void *context, const weir_metric *metric)
 int fill_checkpoint(THD *thd, TABLE_LIST *tables, COND *)
 {
   Output out= {thd, tables->table, false};
+  if (!may_see(thd))
+    return 0;
   out.begin();
   if (weir_metrics(weir_database, put_checkpoint, &out) != WEIR_OK)
     return 1;

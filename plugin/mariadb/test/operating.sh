@@ -65,7 +65,7 @@ done
 is "$waits" $'work/t\texclusive\t'"$id" "who waits for whom"
 is "$(sql main -e "SELECT COUNT(*) FROM information_schema.weir_transactions WHERE state='waiting'")" 1 "who waits"
 sql main -e "CREATE USER nobody@localhost; GRANT SELECT ON work.* TO nobody@localhost"
-is "$(mariadb --no-defaults -unobody -S "$sockets/main" -N -e "SELECT COUNT(*) FROM information_schema.weir_locks; SELECT COUNT(*) FROM information_schema.weir_transactions")" $'0\n0' "without PROCESS"
+is "$(mariadb --no-defaults -unobody -S "$sockets/main" -N -e "SELECT COUNT(*) FROM information_schema.weir_locks; SELECT COUNT(*) FROM information_schema.weir_transactions; SELECT COUNT(*) FROM information_schema.weir_checkpoint")" $'0\n0\n0' "without PROCESS"
 echo "ROLLBACK;" >&7
 exec 7>&-
 wait $holder

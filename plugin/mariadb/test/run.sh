@@ -26,6 +26,7 @@ done
 "$here/operating.sh" "$plugin" "$work/operating" "$build/peers"
 "$here/convert.sh" "$plugin" "$work/convert"
 "$here/online.sh" "$plugin" "$work/online"
+"$here/swap.sh" "$plugin" "$work/swap"
 "$here/suite.sh" "$plugin" "$work/suite"
 "$here/replication.sh" "$plugin" "$work/replication"
 "$here/parallel.sh" "$plugin" "$work/parallel"
