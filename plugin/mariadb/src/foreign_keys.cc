@@ -130,14 +130,12 @@ weir_code Definitions::open(const std::string &table, weir_table **out)
     return code;
   // It may have been renamed a moment ago: whoever did that has to have told of it here.
   std::lock_guard<std::mutex> changing_guard(m_changing);
-  std::string name= table;
   {
     std::lock_guard<std::mutex> guard(m_mutex);
-    std::map<std::string, std::string>::const_iterator aside= m_aside.find(table);
-    if (aside != m_aside.end())
-      name= aside->second;
+    if (m_aside.count(table))
+      return WEIR_WOULD_WAIT;
   }
-  return weir_table_open(weir_database, bytes_of(name), out);
+  return weir_table_open(weir_database, bytes_of(table), out);
 }
 
 Definitions::Pointer Definitions::find(const std::string &table) const

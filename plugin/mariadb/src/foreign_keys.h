@@ -31,7 +31,7 @@ public:
   typedef std::shared_ptr<const Table_definition> Pointer;
 
   weir_code load();
-  // As weir_table_open; also what is set aside.
+  // As weir_table_open; WEIR_WOULD_WAIT while the table is set aside and its copy has not got its place.
   weir_code open(const std::string &table, weir_table **out);
   // nullptr: there is no such table, or it is a temporary one.
   Pointer find(const std::string &table) const;

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "foreign_keys.h"
+#include "patience.h"
 
 namespace
 {
@@ -129,7 +130,12 @@ weir_code ha_weir::open_side(Foreign_side *side)
   if (side->table)
     return WEIR_OK;
   weir_table *other;
-  weir_code code= weir_definitions.open(side->other, &other);
+  weir_code code;
+  // A copy that takes its place is waited for. Whoever held what is set aside meanwhile would keep ALTER from dropping it.
+  Patience patience(ha_thd(), "Waiting for a table whose copy takes its place");
+  do
+    code= weir_definitions.open(side->other, &other);
+  while (patience.again(&code));
   if (code != WEIR_OK)
     return code;
   side->table= other;

@@ -4,8 +4,8 @@
 
 #include "variables.h"
 
-Patience::Patience(THD *thd)
-    : m_thd(thd), m_begun(microsecond_interval_timer()), m_nap_micros(500), m_has_waited(false),
+Patience::Patience(THD *thd, const char *waiting)
+    : m_thd(thd), m_waiting(waiting), m_begun(microsecond_interval_timer()), m_nap_micros(500), m_has_waited(false),
       m_state(nullptr)
 {
 }
@@ -33,7 +33,7 @@ bool Patience::again(weir_code *code)
     return false;
   }
   if (!m_has_waited)
-    m_state= thd_proc_info(m_thd, "Waiting for transactions that hold the definition");
+    m_state= thd_proc_info(m_thd, m_waiting);
   m_has_waited= true;
   my_sleep(static_cast<ulong>(std::min(m_nap_micros, limit - waited)));
   m_nap_micros= std::min(2 * m_nap_micros, nap_micros_max);

@@ -10,7 +10,7 @@
 class Patience
 {
 public:
-  explicit Patience(THD *thd);
+  explicit Patience(THD *thd, const char *waiting= "Waiting for transactions that hold the definition");
   ~Patience();
 
   // Whether to try once more, after a while. If not, `code` is what has become of it.
@@ -18,6 +18,7 @@ public:
 
 private:
   THD *m_thd;
+  const char *m_waiting;
   ulonglong m_begun;
   ulonglong m_nap_micros;
   bool m_has_waited;

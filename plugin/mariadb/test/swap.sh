@@ -94,10 +94,20 @@ expect '1;2;3;' 'SELECT id FROM parent'
 
 tables
 begin 'ALTER TABLE parent FORCE'
-expect ';' 'INSERT INTO child VALUES (2,2)'
-expect 1452 'INSERT INTO child VALUES (3,99)'
+for row in '(2,2)' '(3,99)'; do
+	sql main d <<<"INSERT INTO child VALUES $row" >"$directory/insert$row.said" 2>&1 &
+done
+sleep 0.5
+expect 'Waiting for a table whose copy takes its place;' 'SELECT DISTINCT state FROM information_schema.processlist WHERE info LIKE "INSERT%"'
+expect 1205 'SET weir_lock_wait_timeout=1; INSERT INTO child VALUES (4,1)'
 expect ';' 'CREATE TABLE other (id INT PRIMARY KEY, FOREIGN KEY (id) REFERENCES parent(id)) ENGINE=Weir'
 end
+for _ in $(seq 100); do
+	[ "$(told 'SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE "INSERT%"')" != '0;' ] || break
+	sleep 0.1
+done
+grep -q '^ERROR 1452' "$directory/insert(3,99).said" || die "a child of nobody: $(cat "$directory/insert(3,99).said")"
+expect '1 1;2 2;' 'SELECT * FROM child'
 expect ';' 'INSERT INTO child VALUES (3,3); INSERT INTO other VALUES (3); DROP TABLE other'
 expect 1451 'DELETE FROM parent WHERE id=3'
 echo "swap: foreign keys hold while a table and its copy change places"
