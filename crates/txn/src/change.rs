@@ -348,17 +348,20 @@ fn decide<'b>(
     if let Some(writer) = writer.filter(|&id| id != own && w.registry().is_open(id)) {
         return (Verdict::Locked(Some(writer)), Action::Nothing);
     }
+    let live = row.filter(|row| !row.flags.deleted);
+    // A duplicate is only looked at.
+    let is_duplicate = live.is_some() && matches!(intent, Intent::Insert(_));
+    let kind = if is_duplicate { Kind::Share } else { Kind::Exclusive };
     // What it has written is its own, whoever has asked for a lock there meanwhile.
     if writer != Some(own)
         && !w.has(PlantedBug::LocksNotAsked)
-        && w.locks().blocks(own, tree.id(), key, Kind::Exclusive)
+        && w.locks().blocks(own, tree.id(), key, kind)
     {
         return (Verdict::Locked(None), Action::Nothing);
     }
     if at.is_some_and(|at| row.is_some_and(|row| w.is_newer(row.stamp, at))) {
         return (Verdict::Conflict, Action::Nothing);
     }
-    let live = row.filter(|row| !row.flags.deleted);
     match (intent, live) {
         (Intent::Insert(_), Some(_)) => (Verdict::Duplicate, Action::Nothing),
         (Intent::Put(bytes) | Intent::Insert(bytes), _) => {

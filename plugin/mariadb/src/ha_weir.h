@@ -249,6 +249,11 @@ private:
   int note_number(const uchar *record);
   int map_duplicate(weir_code code, int32_t duplicate);
 
+  weir_code lock_key(int32_t place, const Encoded_row &row, uint32_t lock);
+  weir_code lock_duplicate(weir_code code, int32_t place, const Encoded_row &row);
+  weir_code lock_replaced(int32_t *duplicate);
+  weir_code insert_encoded(int32_t *duplicate);
+  weir_code update_encoded(int32_t *duplicate);
   int insert_row(const uchar *record);
   void count_row(longlong by) { m_trx->rows_changed(m_share->row_count(), by, &m_row_changes_place); }
 
@@ -306,6 +311,8 @@ private:
   bool m_skip_locked;
   bool m_keyread;
   bool m_copying;
+  // Rows that are met are changed or replaced.
+  bool m_replaces;
   uint m_copied;
 
   // The walk that is under way.

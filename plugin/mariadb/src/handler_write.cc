@@ -105,6 +105,85 @@ int ha_weir::write_row(const uchar *record)
   return 0;
 }
 
+// Locks the key of a row, or of its entry in a unique index, whoever has it. WEIR_NOTHING: nobody has.
+weir_code ha_weir::lock_key(int32_t place, const Encoded_row &row, uint32_t lock)
+{
+  if (place == WEIR_ROWS)
+  {
+    weir_bytes found;
+    return weir_table_get(m_table, txn(), row.view.key, lock, &found);
+  }
+  std::string to= row.entry_keys[place];
+  weir_range range;
+  range.index= place;
+  range.from= row.entries[place].key;
+  range.has_to= after_prefix(&to);
+  range.to= bytes_of(to);
+  range.down= range.skip_locked= false;
+  range.lock= lock;
+  weir_scan *scan;
+  weir_code code= weir_scan_open(m_table, txn(), &range, &scan);
+  if (code != WEIR_OK)
+    return code;
+  weir_found found;
+  code= weir_scan_next(scan, txn(), &found);
+  weir_scan_close(scan);
+  return code;
+}
+
+// As InnoDB: what a row is refused for stays until the transaction ends, and who is to change it instead finds it
+// there. WEIR_NOTHING: it has gone meanwhile.
+weir_code ha_weir::lock_duplicate(weir_code code, int32_t place, const Encoded_row &row)
+{
+  // A copy by ALTER has nobody beside it.
+  if (code != WEIR_DUPLICATE || m_copying)
+    return code;
+  weir_code locked= lock_key(place, row, m_replaces ? WEIR_LOCK_UPDATE : WEIR_LOCK_SHARE);
+  return locked == WEIR_OK ? code : locked;
+}
+
+// At SERIALIZABLE, who is told of a duplicate shares it with others, none of whom could change it then: what is to be
+// changed is looked for before. WEIR_NOTHING: there is none.
+weir_code ha_weir::lock_replaced(int32_t *duplicate)
+{
+  if (!m_replaces || m_trx->isolation() != WEIR_SERIALIZABLE)
+    return WEIR_NOTHING;
+  for (const Weir_index &index : m_indexes)
+  {
+    if (!index.unique || (index.place != WEIR_ROWS && m_new.entries[index.place].has_null))
+      continue;
+    *duplicate= index.place;
+    weir_code code= lock_key(index.place, m_new, WEIR_LOCK_UPDATE);
+    if (code != WEIR_NOTHING)
+      return code == WEIR_OK ? WEIR_DUPLICATE : code;
+  }
+  return WEIR_NOTHING;
+}
+
+weir_code ha_weir::insert_encoded(int32_t *duplicate)
+{
+  weir_code code= lock_replaced(duplicate);
+  if (code != WEIR_NOTHING)
+    return code;
+  do
+  {
+    code= weir_table_insert(m_table, txn(), &m_new.view, duplicate);
+    code= lock_duplicate(code, *duplicate, m_new);
+  } while (code == WEIR_NOTHING);
+  return code;
+}
+
+weir_code ha_weir::update_encoded(int32_t *duplicate)
+{
+  weir_code code;
+  do
+  {
+    code= weir_table_update(m_table, txn(), &m_old.view, &m_new.view, duplicate);
+    code= lock_duplicate(code, *duplicate, m_new);
+  } while (code == WEIR_NOTHING);
+  return code;
+}
+
 int ha_weir::insert_row(const uchar *record)
 {
   if (!has_primary())
@@ -118,11 +197,11 @@ int ha_weir::insert_row(const uchar *record)
   }
   encode(record, &m_new);
   int32_t duplicate= WEIR_ROWS;
-  weir_code code= weir_table_insert(m_table, txn(), &m_new.view, &duplicate);
+  weir_code code= insert_encoded(&duplicate);
   if (refreshed(code))
   {
     encode(record, &m_new);
-    code= weir_table_insert(m_table, txn(), &m_new.view, &duplicate);
+    code= insert_encoded(&duplicate);
   }
   return code == WEIR_OK ? 0 : map_duplicate(code, duplicate);
 }
@@ -148,12 +227,12 @@ int ha_weir::update_row(const uchar *old_record, const uchar *new_record)
       return error;
   Row_point point(m_trx, watched);
   int32_t duplicate= WEIR_ROWS;
-  weir_code code= weir_table_update(m_table, txn(), &m_old.view, &m_new.view, &duplicate);
+  weir_code code= update_encoded(&duplicate);
   if (refreshed(code))
   {
     encode(old_record, &m_old);
     encode(new_record, &m_new);
-    code= weir_table_update(m_table, txn(), &m_old.view, &m_new.view, &duplicate);
+    code= update_encoded(&duplicate);
   }
   if (code != WEIR_OK)
     return map_duplicate(code, duplicate);

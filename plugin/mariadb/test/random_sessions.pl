@@ -121,10 +121,10 @@ sub statement {
         unless $points;
     push @all, "SELECT a FROM t FORCE INDEX(a) WHERE a=" . int(rand 5) . ' ORDER BY a ' . one('LOCK IN SHARE MODE', 'FOR UPDATE')
         unless $points || $plain;
-    # A duplicate leaves a lock of InnoDB's own kind behind, which goes with the statement.
+    # A duplicate of another key than the primary one: InnoDB locks the gaps beside it too, at any level.
     push @all, "INSERT INTO t VALUES ($id, 1, NULL, 1)", "INSERT INTO t VALUES (" . ++$fresh . ", 1, $id, 1)",
         "REPLACE INTO t VALUES ($id, 2, $id, 2)", "INSERT INTO t VALUES ($id, 3, NULL, 3) ON DUPLICATE KEY UPDATE c=c+10"
-        if !$s->{open} && !$points;
+        if !$points && ($plain || !$s->{open});
     push @all, ($s->{open} ? ('COMMIT', 'COMMIT', 'ROLLBACK') : ('BEGIN') x 8);
     push @all, ($s->{point} ? ('ROLLBACK TO p') : ('SAVEPOINT p')) if $s->{open};
     return one(@all);

@@ -159,6 +159,7 @@ fn writers_exclude_each_other() {
     assert!(two.get_for_share(&tree, &key, &mut value).expect("share"));
     assert!(three.get_for_update(&tree, &key, &mut value).is_err());
     assert!(three.delete(&tree, &key).is_err());
+    assert!(matches!(three.insert(&tree, &key, b"x"), Err(Error::Duplicate)), "it only looks");
     drop((one, two));
     assert!(three.get_for_update(&tree, &key, &mut value).expect("update"));
     assert!(!three.get_for_update(&tree, b"absent", &mut value).expect("a key without a row"));

@@ -170,6 +170,9 @@ impl Ledger {
         if self.session(session).is_some_and(|s| s.isolation == Isolation::Snapshot) {
             self.take_snapshot(session);
         }
+        // Who is told of a duplicate has only looked at it.
+        let duplicate = inserts && self.see(Some(session), Sight::Latest, key).is_some();
+        let shared = shared || duplicate;
         let refused = |why| Answer { must: Err(why), may_be_locked: why != Refusal::Locked };
         if self.writer_beside(Some(session), key).is_some() {
             return Answer { must: Err(Refusal::Locked), may_be_locked: false };
@@ -198,9 +201,7 @@ impl Ledger {
             Some(of) if of.isolation == Isolation::Snapshot && self.is_newer(of, key) => {
                 Err(Refusal::Conflict)
             }
-            _ if inserts && self.see(Some(session), Sight::Latest, key).is_some() => {
-                Err(Refusal::Duplicate)
-            }
+            _ if duplicate => Err(Refusal::Duplicate),
             _ => Ok(()),
         };
         Answer { must, may_be_locked }
