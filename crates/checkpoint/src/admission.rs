@@ -41,8 +41,6 @@ const LARGE_BYTES: u64 = 1 << 14;
 /// Unused admission is kept for this long, no longer: a pause must not turn into a burst. Nor is
 /// more of it kept than half of what the age limit leaves.
 const BURST_SECONDS: f64 = 0.05;
-/// A waiter looks around at least this often.
-const MOMENT: Duration = Duration::from_millis(20);
 
 impl Admission {
     /// Nothing may be written yet.
@@ -121,31 +119,6 @@ impl Admission {
     /// # Errors
     /// Why writers have been stopped for good.
     pub fn wait(&self, clock: &dyn Clock, end: &dyn Fn() -> Lsn, bytes: u64) -> Result<(), String> {
-        self.wait_for(None, clock, end, bytes).map(drop)
-    }
-
-    /// As [`Admission::wait`], but for some 20 ms at most, and says whether they may. For those who
-    /// may themselves hold what all wait for, and see to that between.
-    ///
-    /// # Errors
-    /// As [`Admission::wait`].
-    pub fn wait_a_moment(
-        &self,
-        clock: &dyn Clock,
-        end: &dyn Fn() -> Lsn,
-        bytes: u64,
-    ) -> Result<bool, String> {
-        self.wait_for(Some(MOMENT), clock, end, bytes)
-    }
-
-    /// Whether they may, which without a `most` they do in the end.
-    fn wait_for(
-        &self,
-        most: Option<Duration>,
-        clock: &dyn Clock,
-        end: &dyn Fn() -> Lsn,
-        bytes: u64,
-    ) -> Result<bool, String> {
         let began = clock.now_micros();
         self.waiters.fetch_add(1, Ordering::SeqCst);
         let mut queue = self.queue.lock();
@@ -154,14 +127,9 @@ impl Admission {
                 break Err(why);
             }
             if self.allows(end(), bytes) {
-                break Ok(true);
+                break Ok(());
             }
-            let slept = self.moved.wait_for(&mut queue, MOMENT).timed_out();
-            // Also who is woken again and again waits for no longer.
-            let waited = Duration::from_micros(clock.now_micros().saturating_sub(began));
-            if most.is_some_and(|most| slept || waited >= most) {
-                break Ok(self.allows(end(), bytes));
-            }
+            self.moved.wait_for(&mut queue, Duration::from_millis(20));
         };
         drop(queue);
         self.waiters.fetch_sub(1, Ordering::SeqCst);
@@ -209,26 +177,6 @@ mod tests {
         assert!(!admission.allows(Lsn((1 << 20) + 59_800), 300));
         admission.advance(1_020_000, Lsn((2 << 20) - 10_000), Lsn(2 << 20));
         assert!(!admission.allows(Lsn((2 << 20) - 10_000), 11_000), "but not to the age limit");
-    }
-
-    #[test]
-    fn who_waits_for_a_moment_counts_as_a_waiter() {
-        let admission = Admission::closed();
-        let clock = ManualClock::default();
-        std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| {
-                while !admission.wait_a_moment(&clock, &|| Lsn(5), 1).expect("not stopped") {}
-            });
-            while admission.waiters() == 0 {
-                std::thread::yield_now();
-            }
-            admission.advance(0, Lsn(5), Lsn(100));
-            waiting.join().expect("let on");
-        });
-        assert_eq!(admission.waiters(), 0);
-        assert!(admission.stats().waits.get() > 0);
-        let refused = admission.wait_a_moment(&clock, &|| Lsn(100), 1);
-        assert_eq!(refused, Ok(false), "not for ever");
     }
 
     #[test]

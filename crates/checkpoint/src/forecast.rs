@@ -156,9 +156,6 @@ const HIGH_DOWN_SECONDS: f64 = 10.0;
 /// no page in the list has seen is log given away.
 const HIGH_DOWN_SECONDS_MIN: f64 = 3.0;
 
-/// Less redo than this comes of what the engine does by itself.
-const IDLE_BYTES_PER_SECOND: f64 = 65_536.0;
-
 /// Bytes that writing a page costs the disk: in place, and its share of a doublewrite batch.
 fn page_device_bytes(page_bytes: u64) -> f64 {
     2.0 * page_bytes.clamp(512, 1 << 20) as f64
@@ -213,8 +210,7 @@ impl Rates {
         self.log_cost.observe(tick.log_cost, tick.redo_bytes, seconds);
         self.log_byte_cost.observe(byte_cost, tick.redo_bytes, seconds);
         self.frames.observe(since(now.frames_taken, last.frames_taken), seconds);
-        // One long transaction commits nothing, but is somebody about.
-        let idle = now.commits == last.commits && redo < IDLE_BYTES_PER_SECOND;
+        let idle = now.commits == last.commits;
         self.idle_seconds = if idle { self.idle_seconds + seconds } else { 0.0 };
         Some(tick)
     }
@@ -245,54 +241,32 @@ mod tests {
         assert_eq!(rate.per_second(), 0.0, "a step down");
     }
 
-    fn nothing_seen(dirty: &crate::AgeHistogram) -> Seen<'_> {
-        Seen {
-            now_micros: 0,
-            log_end: Lsn(1),
-            oldest_dirty: Lsn(1),
-            dirty,
-            pages_in_flight: 0,
-            oldest_in_flight: None,
-            pages_completed: 0,
-            pages_freed: 0,
-            backlogged_micros: 0,
-            dirty_pages: 0,
-            frames_total: 100,
-            frames_free: 100,
-            frames_taken: 0,
-            tail_dirty_fraction: 0.0,
-            commits: 0,
-            log_bytes_written: 0,
-            log_writes: 0,
-            admission_waiters: 0,
-            page_bytes: 8192,
-        }
-    }
-
-    #[test]
-    fn who_commits_or_writes_much_is_not_idle() {
-        let dirty = crate::AgeHistogram::default();
-        for (commits, bytes, idle) in
-            [(0, 0, 6.0), (0, 1_000, 6.0), (1, 0, 0.0), (1, 50_000, 0.0), (0, 50_000, 0.0)]
-        {
-            let (mut rates, mut seen) = (Rates::default(), nothing_seen(&dirty));
-            for _ in 0..=120 {
-                seen.now_micros += 50_000;
-                seen.log_end = seen.log_end.advanced(bytes);
-                seen.commits += commits;
-                rates.observe(&seen, 1 << 30, 1.0);
-            }
-            let seen = rates.idle_seconds;
-            assert!((seen - idle).abs() < 0.01, "{commits} commits, {bytes} bytes: {seen}");
-        }
-    }
-
     #[test]
     fn a_high_rate_is_remembered_for_a_log_wrap() {
         let dirty = crate::AgeHistogram::default();
         let high_after = |age_limit_bytes: u64| {
             let mut rates = Rates::default();
-            let mut seen = nothing_seen(&dirty);
+            let mut seen = Seen {
+                now_micros: 0,
+                log_end: Lsn(1),
+                oldest_dirty: Lsn(1),
+                dirty: &dirty,
+                pages_in_flight: 0,
+                oldest_in_flight: None,
+                pages_completed: 0,
+                pages_freed: 0,
+                backlogged_micros: 0,
+                dirty_pages: 0,
+                frames_total: 100,
+                frames_free: 100,
+                frames_taken: 0,
+                tail_dirty_fraction: 0.0,
+                commits: 0,
+                log_bytes_written: 0,
+                log_writes: 0,
+                admission_waiters: 0,
+                page_bytes: 8192,
+            };
             // A second of 10 MB/s or so, then five of 1 MB/s.
             for tick in 0..120u64 {
                 seen.now_micros += 50_000;
