@@ -75,7 +75,7 @@ is "$(sql main -e "SELECT state, xid LIKE '%6F6E65' FROM information_schema.weir
 sql main work -e "SET weir_lock_wait_timeout=60; DROP TABLE t" >"$directory/out" 2>&1 &
 dropper=$!
 for _ in $(seq 100); do
-	id=$(sql main -e "SELECT id FROM information_schema.processlist WHERE info='DROP TABLE t' AND state LIKE '%prepared%'")
+	id=$(sql main -e "SELECT id FROM information_schema.processlist WHERE info='DROP TABLE t' AND state LIKE 'Waiting for transactions%'")
 	[ -z "$id" ] || break
 	sleep 0.1
 done
