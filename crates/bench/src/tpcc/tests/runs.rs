@@ -152,9 +152,9 @@ fn whole_runs_on_weir() {
         (Isolation::ReadCommitted, true),
         (Isolation::Serializable, false),
     ];
-    let mut deliveries = 0;
     for (isolation, pipeline) in levels {
-        let mut asked = TpccOptions { pipeline, ..options("8:1s,2:1s", false) };
+        // Where neighbours take the disk away, commits may stand for a second or two (controller.md).
+        let mut asked = TpccOptions { pipeline, ..options("8:3s,2:2s", false) };
         asked.run.durability = Durability::Synced;
         let backend = Embedded::new(&engine, Durability::Synced, isolation);
         let (stop, clock, mut out) = (AtomicBool::new(false), SystemClock::new(), Vec::new());
@@ -163,14 +163,10 @@ fn whole_runs_on_weir() {
         let text = String::from_utf8(out).unwrap();
         let RunOutcome::Done(report) = outcome else { panic!("nobody interrupted it") };
         assert!(report.report.verified, "{text}");
-        deliveries += report.types["delivery"].count;
+        assert!(report.types["delivery"].count > 0, "{text}");
         let conflicts = report.retries["write_conflict"];
-        // Where neighbours take the disk away there may be few transactions in a second or two.
-        let few = report.types["payment"].count < 200;
-        assert!(conflicts == 0 || isolation == Isolation::Snapshot, "{text}");
-        assert!(conflicts > 0 || few || isolation != Isolation::Snapshot, "{text}");
+        assert_eq!(conflicts > 0, isolation == Isolation::Snapshot, "{text}");
     }
-    assert!(deliveries > 0);
     let checked = engine.db().check(&mut |_, _| {}).unwrap();
     assert!(checked.problems.is_empty(), "{:?}", checked.problems);
     engine.close().unwrap();
