@@ -153,7 +153,7 @@ fn whole_runs_on_weir() {
         (Isolation::Serializable, false),
     ];
     for (isolation, pipeline) in levels {
-        // Where neighbours take the disk away, commits may stand for a second or two (controller.md).
+        // Where neighbours take the disk away, commits may stand for a while (controller.md).
         let mut asked = TpccOptions { pipeline, ..options("8:3s,2:2s", false) };
         asked.run.durability = Durability::Synced;
         let backend = Embedded::new(&engine, Durability::Synced, isolation);
