@@ -2,6 +2,7 @@
 #ifndef WEIR_PLUGIN_HA_WEIR_H
 #define WEIR_PLUGIN_HA_WEIR_H
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -201,6 +202,7 @@ private:
   bool refreshed(weir_code code);
   void fail_alter(weir_code code);
   void abandon_indexes();
+  bool fails_to_change(const std::function<weir_code()> &change);
   bool drop_leftovers();
   enum_alter_inplace_result check_change_of_names(TABLE *altered, Alter_inplace_info *info);
   bool commit_change_of_names(TABLE *altered, Alter_inplace_info *info);

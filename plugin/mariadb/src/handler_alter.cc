@@ -349,19 +349,25 @@ bool ha_weir::commit_change_of_names(TABLE *altered, Alter_inplace_info *info)
   return false;
 }
 
-// An ALTER that failed beside a transaction that did not end has left its indexes. Nobody else has the table in use.
-bool ha_weir::drop_leftovers()
+// Changes what the engine knows of the table's indexes, when those have ended who hold that. Says so if it fails.
+bool ha_weir::fails_to_change(const std::function<weir_code()> &change)
 {
   weir_code code;
   Patience patience(ha_thd());
   do
-    code= weir_table_abandon_indexes(weir_database, bytes_of(m_name), 0);
+    code= change();
   while (patience.again(&code));
   m_share->forget(false);
   if (code == WEIR_OK)
     return false;
   fail_alter(code);
   return true;
+}
+
+// An ALTER that failed beside a transaction that did not end has left its indexes. Nobody else has the table in use.
+bool ha_weir::drop_leftovers()
+{
+  return fails_to_change([this]() { return weir_table_abandon_indexes(weir_database, bytes_of(m_name), 0); });
 }
 
 // Nobody else has the table in use now. All who come after the downgrade of the lock know the new indexes.
@@ -384,16 +390,8 @@ bool ha_weir::prepare_inplace_alter_table(TABLE *altered, Alter_inplace_info *in
   }
   if (drop_leftovers())
     return true;
-  weir_code code;
-  Patience patience(ha_thd());
-  do
-    code= weir_table_announce_indexes(weir_database, bytes_of(m_name), indexes.data(), indexes.size(), 0);
-  while (patience.again(&code));
-  m_share->forget(false);
-  if (code == WEIR_OK)
-    return false;
-  fail_alter(code);
-  return true;
+  return fails_to_change(
+      [&]() { return weir_table_announce_indexes(weir_database, bytes_of(m_name), indexes.data(), indexes.size(), 0); });
 }
 
 bool ha_weir::inplace_alter_table(TABLE *altered, Alter_inplace_info *info)
