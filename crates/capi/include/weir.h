@@ -329,6 +329,10 @@ typedef struct weir_row {
 // at the end. What it names must stay until its next call.
 typedef bool (*weir_next_entry)(void *context, struct weir_bytes *key, struct weir_bytes *value);
 
+// Is told once of a commit: WEIR_OK when it is durable, or why nobody knows whether it ever will
+// be. It must not wait for anything, and must not unwind.
+typedef void (*weir_durable)(void *context, enum weir_code code);
+
 // Is told of the wait of a transaction, by the thread that waits; `event` is a weir_wait_event,
 // the others are numbers as weir_txn_number has them, `holder` 0 where it says nothing. It may
 // interrupt transactions, must not begin anything else, and must not unwind.
@@ -834,6 +838,16 @@ enum weir_code weir_txn_commit_visible(struct weir_txn *txn, uint64_t *position)
 
 // Waits until a commit is as durable as asked. Commits become durable in their order.
 enum weir_code weir_wait(const struct weir_db *db, uint64_t position, uint32_t durability);
+
+// Has `then` called, once, when a commit (its `position`, as weir_txn_commit_visible puts it out)
+// is on stable storage. The calling thread calls it before this returns if that is so already, or
+// if nobody else waits for a commit, so that nothing is won by leaving it to another thread;
+// otherwise a thread of the engine's does, for many at a time. Not called if anything but WEIR_OK
+// is returned.
+enum weir_code weir_when_durable(const struct weir_db *db,
+                                 uint64_t position,
+                                 weir_durable then,
+                                 void *context);
 
 // Takes everything back. The handle is gone, whatever is returned.
 enum weir_code weir_txn_rollback(struct weir_txn *txn);

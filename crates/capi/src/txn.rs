@@ -1,5 +1,6 @@
 //! Transactions.
 use std::cell::UnsafeCell;
+use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -187,6 +188,38 @@ pub unsafe extern "C" fn weir_wait(
         // SAFETY: the contract of `borrow`.
         let db = unsafe { shared(db)? };
         db.db.wait(Commit::at(end), self::durability(durability)?)?;
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
+/// Is told once of a commit: WEIR_OK when it is durable, or why nobody knows whether it ever will
+/// be. It must not wait for anything, and must not unwind.
+pub type weir_durable = Option<unsafe extern "C" fn(context: *mut c_void, code: weir_code)>;
+
+/// Has `then` called, once, when a commit (its `position`, as weir_txn_commit_visible puts it out)
+/// is on stable storage. The calling thread calls it before this returns if that is so already, or
+/// if nobody else waits for a commit, so that nothing is won by leaving it to another thread;
+/// otherwise a thread of the engine's does, for many at a time. Not called if anything but WEIR_OK
+/// is returned.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_when_durable(
+    db: *const weir_db,
+    position: u64,
+    then: weir_durable,
+    context: *mut c_void,
+) -> weir_code {
+    run(|| {
+        let call = then.ok_or_else(|| wrong("there is nobody to be told"))?;
+        let end = (position > 0).then_some(Lsn(position));
+        // SAFETY: the contract of `borrow`.
+        let db = unsafe { &shared(db)?.db };
+        // An address, which the other side alone makes use of.
+        let context = context as usize;
+        db.when_durable(Commit::at(end), move |told| {
+            let code = told.map_or_else(|e| Failure::from(e).code, |()| weir_code::WEIR_OK);
+            // SAFETY: whoever gave the function said that any thread may call it with this.
+            unsafe { call(context as *mut c_void, code) };
+        });
         Ok(weir_code::WEIR_OK)
     })
 }

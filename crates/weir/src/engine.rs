@@ -13,6 +13,7 @@ use weir_redo::{Durability, Log};
 use weir_space::Space;
 use weir_txn::{Registry, TxnError, Writer, Xid};
 
+use crate::acks::Acks;
 use crate::advise::Observed;
 use crate::config::{Background, Config};
 use crate::contents::Contents;
@@ -47,6 +48,7 @@ pub(crate) struct Engine {
     pub(crate) seen: Arc<Mutex<Option<Observed>>>,
     pub(crate) warm: Arc<Warm>,
     pub(crate) contents: Arc<Contents>,
+    pub(crate) acks: Arc<Acks>,
     pub(crate) workers: Mutex<Option<Workers>>,
     pub(crate) closed: AtomicBool,
 }

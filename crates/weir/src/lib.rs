@@ -27,6 +27,7 @@
 //! # }
 //! ```
 #![forbid(unsafe_code)]
+mod acks;
 mod advise;
 mod catalog;
 mod check;

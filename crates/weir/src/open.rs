@@ -294,6 +294,7 @@ fn assemble(opened: Opened, config: Config, clock: Arc<dyn Clock>) -> Result<Eng
         seen: Arc::default(),
         warm: Arc::new(warm),
         contents: Arc::new(contents),
+        acks: Arc::default(),
         workers: Mutex::new(None),
         closed: AtomicBool::new(false),
     })
@@ -339,6 +340,7 @@ impl Engine {
             seen: self.seen.clone(),
             warm: self.warm.clone(),
             contents: self.contents.clone(),
+            acks: self.acks.clone(),
             redo_threads: self.redo_threads(),
         }
     }

@@ -10,6 +10,7 @@ use weir_checkpoint::{Checkpointer, WorkerError};
 use weir_pool::Pool;
 use weir_redo::{Durability, Log};
 
+use crate::acks::Acks;
 use crate::advise::Observed;
 use crate::contents::Contents;
 use crate::engine::{TIDY_ROWS, halt};
@@ -35,6 +36,7 @@ const LAZY_MICROS: u64 = 1_000_000;
 pub(crate) struct Workers {
     stop: Arc<AtomicBool>,
     pool: Arc<Pool>,
+    acks: Arc<Acks>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -53,6 +55,7 @@ pub(crate) struct Site {
     pub(crate) seen: Arc<Mutex<Option<Observed>>>,
     pub(crate) warm: Arc<Warm>,
     pub(crate) contents: Arc<Contents>,
+    pub(crate) acks: Arc<Acks>,
     /// Threads that bring pages forward after a crash.
     pub(crate) redo_threads: usize,
 }
@@ -60,8 +63,11 @@ pub(crate) struct Site {
 impl Workers {
     pub(crate) fn start(site: &Site) -> Result<Self, Error> {
         let stop = Arc::new(AtomicBool::new(false));
-        let mut workers = Workers { stop, pool: site.pool.clone(), threads: Vec::new() };
-        let loops: [(&str, Loop); 8] = [
+        let (pool, acks) = (site.pool.clone(), site.acks.clone());
+        acks.begin();
+        let mut workers = Workers { stop, pool, acks, threads: Vec::new() };
+        let loops: [(&str, Loop); 9] = [
+            ("weir-acks", acks_loop),
             ("weir-decide", decide_loop),
             ("weir-sweep", |site, stop| sweep_loop(site, stop, 0)),
             ("weir-sweep-2", |site, stop| sweep_loop(site, stop, 1)),
@@ -90,6 +96,7 @@ impl Workers {
     pub(crate) fn stop(self) {
         self.stop.store(true, Ordering::SeqCst);
         self.pool.wake_cleaner();
+        self.acks.end();
         for thread in self.threads {
             // A thread that panicked has aborted the process already.
             let _ = thread.join();
@@ -130,6 +137,11 @@ fn decide_loop(site: &Site, stop: &AtomicBool) {
         site.checkpointer.admit();
         site.clock.sleep_micros(ADMIT_MICROS);
     }
+}
+
+/// Ends when [`Acks::end`] says so.
+fn acks_loop(site: &Site, _stop: &AtomicBool) {
+    site.acks.serve(&site.log, &|e| halt(&site.pool, &site.checkpointer, &e.to_string()));
 }
 
 /// Brings forward what nobody asks for, so that memory and log are free again soon.

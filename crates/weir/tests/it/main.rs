@@ -1,4 +1,5 @@
 //! The engine as its users see it.
+mod acks;
 mod again;
 mod basics;
 mod contents;

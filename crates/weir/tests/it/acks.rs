@@ -1,0 +1,131 @@
+//! Being told of commits that are durable, by whoever syncs for all.
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::ThreadId;
+
+use parking_lot::Mutex;
+use weir::{Background, Config, Db, Error, FaultyVolume, SimVolume, Tree, TxnOptions};
+use weir_device::{CrashMode, Fault, OpKind};
+
+use crate::support::{open, tiny};
+
+const COMMITTERS: u64 = 4;
+/// Rows that are written again and again, each by the same committer.
+const KEYS: u64 = 1_000;
+
+fn threaded() -> Config {
+    Config { background: Background::Threads, ..tiny() }
+}
+
+/// What was told: who told it, of which change, and how it went.
+#[derive(Clone, Default)]
+struct Told(Arc<Mutex<Vec<(ThreadId, u64, bool)>>>);
+
+impl Told {
+    /// Commits a change of one row, and is told of it some time.
+    fn commit(&self, db: &Db, tree: &Tree, change: u64) -> Result<(), Error> {
+        let mut txn = db.begin(TxnOptions::default());
+        txn.put(tree, &(change % KEYS).to_be_bytes(), &change.to_be_bytes())?;
+        let commit = txn.commit()?;
+        let told = self.0.clone();
+        db.when_durable(commit, move |outcome| {
+            told.lock().push((std::thread::current().id(), change, outcome.is_ok()));
+        });
+        Ok(())
+    }
+
+    fn changes(&self, ok: bool) -> Vec<u64> {
+        self.0.lock().iter().filter(|told| told.2 == ok).map(|told| told.1).collect()
+    }
+}
+
+/// Commits with several threads until told to stop, or until the engine has halted; returns how
+/// many commits there were, and the threads' names.
+fn commit_while(db: &Db, tree: &Tree, told: &Told, look: impl FnOnce()) -> (u64, Vec<ThreadId>) {
+    let (stop, number) = (AtomicBool::new(false), AtomicU64::new(0));
+    let ids = std::thread::scope(|scope| {
+        let run = |of: u64| {
+            let (stop, number) = (&stop, &number);
+            move || {
+                let mut change = of;
+                while !stop.load(Ordering::Relaxed) && told.commit(db, tree, change).is_ok() {
+                    number.fetch_add(1, Ordering::Relaxed);
+                    change += COMMITTERS;
+                }
+            }
+        };
+        let threads: Vec<_> = (0..COMMITTERS).map(|of| scope.spawn(run(of))).collect();
+        look();
+        stop.store(true, Ordering::Relaxed);
+        threads.into_iter().map(|thread| thread.thread().id()).collect()
+    });
+    (number.into_inner(), ids)
+}
+
+#[test]
+fn what_was_told_of_is_there_after_a_crash_and_all_is_told_of_once() {
+    let volume = SimVolume::new(11);
+    let db = Db::open_on(Arc::new(volume.clone()), threaded()).expect("made");
+    let tree = db.create_tree("t").expect("a tree");
+    let told = Told::default();
+    let (number, committers) = commit_while(&db, &tree, &told, || {
+        for seed in 0..8 {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            let before = told.changes(true);
+            let crashed = volume.crash_with(CrashMode::LoseAll, seed);
+            let db = open(&crashed).expect("it opens");
+            let tree = db.tree("t").expect("read").expect("the tree");
+            for change in before {
+                let found = tree.get(&(change % KEYS).to_be_bytes()).expect("a get");
+                let found =
+                    found.map(|value| u64::from_be_bytes(value.try_into().expect("8 bytes")));
+                assert!(found >= Some(change), "{change} was told of before, not {found:?}");
+            }
+        }
+    });
+    // Whoever closes waits for what is still to be told.
+    db.close().expect("closed");
+    let mut changes = told.changes(true);
+    changes.sort_unstable();
+    changes.dedup();
+    assert_eq!((changes.len() as u64, told.0.lock().len() as u64), (number, number));
+    let by_others = told.0.lock().iter().filter(|told| !committers.contains(&told.0)).count();
+    assert!(by_others > 0, "of {number} none was told of by the thread for it");
+}
+
+#[test]
+fn who_has_committed_is_told_that_the_log_cannot_be_synced() {
+    let volume = FaultyVolume::new(Arc::new(SimVolume::new(12)));
+    let db = Db::open_on(Arc::new(volume.clone()), threaded()).expect("made");
+    let tree = db.create_tree("t").expect("a tree");
+    let told = Told::default();
+    let (number, _) = commit_while(&db, &tree, &told, || {
+        std::thread::sleep(std::time::Duration::from_millis(30));
+        volume.fail_all("redo", OpKind::DurableWrite, Fault::Broken);
+        volume.fail_all("redo", OpKind::Sync, Fault::Broken);
+        while db.stats().halted.is_none() {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    });
+    assert!(matches!(db.close(), Err(Error::Halted(_))));
+    assert_eq!(told.0.lock().len() as u64, number, "each is told once");
+    assert!(!told.changes(false).is_empty(), "some were under way");
+}
+
+#[test]
+fn without_threads_the_caller_waits() {
+    let volume = SimVolume::new(13);
+    let db = open(&volume).expect("made");
+    let tree = db.create_tree("t").expect("a tree");
+    let told = Told::default();
+    for change in 0..10 {
+        told.commit(&db, &tree, change).expect("a commit");
+        assert_eq!(told.changes(true).len() as u64, change + 1);
+    }
+    let mut txn = db.begin(TxnOptions::default());
+    txn.put(&tree, b"a", b"b").expect("a put");
+    let end = txn.commit().expect("a commit").end().expect("a change");
+    let beyond = weir::Commit::at(Some(weir::Lsn(end.0 + 1_000_000)));
+    db.when_durable(beyond, |told| assert!(matches!(told, Err(Error::Position(_)))));
+    db.when_durable(weir::Commit::at(None), |told| assert!(told.is_ok()));
+}
