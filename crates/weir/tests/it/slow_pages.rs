@@ -60,6 +60,7 @@ fn commits_with_slow_pages(write: fn(&Db, &Tree, u32)) -> (f64, u64) {
         volume.set_write_micros(0);
     });
     assert_sound(&db);
+    println!("{mean} commits a second, {worst} in the worst 1.5 s");
     (mean, worst)
 }
 

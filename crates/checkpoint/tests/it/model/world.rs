@@ -29,8 +29,8 @@ pub(crate) struct Setup {
     /// Time between two sub-batches of the sweeper.
     pub(crate) sweep_seconds: f64,
     pub(crate) sweeper: Sweeper,
-    /// The simple sweeper writes one batch of so many seconds' worth after the other, in groups, as one
-    /// lane of `sweep.rs` does; 0: sub-batches overlap.
+    /// The simple sweeper writes one batch of so many seconds' worth after the other, in groups, as
+    /// one lane of `sweep.rs` does; 0: sub-batches overlap.
     pub(crate) batch_seconds: f64,
     /// Every page is dirtied by the first record (a bulk load that nobody checkpointed).
     pub(crate) all_dirty_at_start: bool,
