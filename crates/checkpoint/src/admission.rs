@@ -138,6 +138,15 @@ impl Admission {
         result
     }
 
+    /// Lets a writer wait for `micros` outside the queue, because he must look at something else
+    /// between. He counts among the waiters meanwhile: what holds writers back is the same, however
+    /// they wait.
+    pub fn wait_apart(&self, clock: &dyn Clock, micros: u64) {
+        self.waiters.fetch_add(1, Ordering::SeqCst);
+        clock.sleep_micros(micros);
+        self.waiters.fetch_sub(1, Ordering::SeqCst);
+    }
+
     /// No writer is admitted any more.
     pub fn stop(&self, why: &str) {
         self.why.lock().get_or_insert_with(|| why.to_owned());
@@ -177,6 +186,25 @@ mod tests {
         assert!(!admission.allows(Lsn((1 << 20) + 59_800), 300));
         admission.advance(1_020_000, Lsn((2 << 20) - 10_000), Lsn(2 << 20));
         assert!(!admission.allows(Lsn((2 << 20) - 10_000), 11_000), "but not to the age limit");
+    }
+
+    #[test]
+    fn who_waits_apart_counts_meanwhile() {
+        /// Looks while somebody sleeps.
+        struct Looking<'a>(&'a Admission, AtomicU64);
+        impl Clock for Looking<'_> {
+            fn now_micros(&self) -> u64 {
+                0
+            }
+            fn sleep_micros(&self, micros: u64) {
+                self.1.store(1000 * micros + self.0.waiters(), Ordering::Relaxed);
+            }
+        }
+        let admission = Admission::closed();
+        let clock = Looking(&admission, AtomicU64::new(0));
+        admission.wait_apart(&clock, 7);
+        assert_eq!(clock.1.load(Ordering::Relaxed), 7001);
+        assert_eq!(admission.waiters(), 0);
     }
 
     #[test]

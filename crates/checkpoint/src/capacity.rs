@@ -44,39 +44,41 @@ const BACKLOG_SHARE: f64 = 0.85;
 
 impl Capacity {
     /// Takes one tick: `cost` units done in `seconds`, in a share `backlogged` of which work
-    /// waited for the disk.
-    pub(crate) fn observe(&mut self, seconds: f64, cost: f64, backlogged: f64) {
+    /// waited for the disk. `latency` is how long (seconds) batches are on their way where that is
+    /// long: their pages are done in lumps, so no less time says anything.
+    pub(crate) fn observe(&mut self, seconds: f64, cost: f64, backlogged: f64, latency: f64) {
         self.backlogged += (backlogged - self.backlogged) * share(seconds, 1.0);
         self.short.seconds += seconds;
         self.short.cost += cost;
         self.short.backlogged_seconds += backlogged * seconds;
-        if self.short.seconds >= TICK_SECONDS_MIN {
+        if self.short.seconds >= TICK_SECONDS_MIN.max(latency / 2.0) {
             let tick = std::mem::take(&mut self.short);
-            self.learn(tick);
+            self.learn(tick, latency);
         }
     }
 
-    fn learn(&mut self, tick: Use) {
+    fn learn(&mut self, tick: Use, latency: f64) {
         let seconds = tick.seconds;
         let known = self.cost_per_second.unwrap_or(0.0);
         if tick.cost < STALL_SHARE * known * seconds {
             self.stalled_seconds += seconds;
-            if self.stalled_seconds < STALL_SECONDS_MAX {
+            if self.stalled_seconds < STALL_SECONDS_MAX.max(latency) {
                 return;
             }
         } else {
             self.stalled_seconds = 0.0;
         }
         self.recent.push_back(tick);
+        let window = WINDOW_SECONDS.max(2.0 * latency);
         let mut span: f64 = self.recent.iter().map(|tick| tick.seconds).sum();
         while let Some(oldest) = self.recent.front()
             && self.recent.len() > 1
-            && span - oldest.seconds >= WINDOW_SECONDS
+            && span - oldest.seconds >= window
         {
             span -= oldest.seconds;
             self.recent.pop_front();
         }
-        if span < WINDOW_SECONDS {
+        if span < window {
             return;
         }
         let last = self.recent.iter().map(|tick| tick.cost).sum::<f64>() / span;
@@ -118,7 +120,7 @@ mod tests {
         let mut capacity = Capacity::default();
         for &(count, cost, backlogged) in ticks {
             for _ in 0..count {
-                capacity.observe(0.1, cost, f64::from(u8::from(backlogged)));
+                capacity.observe(0.1, cost, f64::from(u8::from(backlogged)), 0.0);
             }
         }
         capacity

@@ -1,6 +1,6 @@
 //! Rates of the recent past, from the differences of the cumulative inputs between two ticks.
 use crate::capacity::TICK_SECONDS_MIN;
-use crate::policy::Seen;
+use crate::policy::{Seen, latency_seconds};
 use weir_base::Lsn;
 
 /// A rate that is steady under noise and quick after a step: an exponential mean that jumps when
@@ -21,8 +21,13 @@ const SETTLE_SECONDS: f64 = 0.5;
 impl Rate {
     /// Takes the events of one tick of `seconds` (> 0).
     pub(crate) fn observe(&mut self, events: f64, seconds: f64) {
+        self.observe_over(events, seconds, 0.0);
+    }
+
+    /// The same of events that come in lumps, `latency` seconds apart.
+    pub(crate) fn observe_over(&mut self, events: f64, seconds: f64, latency: f64) {
         self.short = (self.short.0 + events, self.short.1 + seconds);
-        if self.short.1 >= TICK_SECONDS_MIN {
+        if self.short.1 >= TICK_SECONDS_MIN.max(latency) {
             let (events, seconds) = std::mem::take(&mut self.short);
             self.settle(events, seconds);
         }
@@ -205,8 +210,10 @@ impl Rates {
         let down = wrap_seconds.clamp(HIGH_DOWN_SECONDS_MIN, HIGH_DOWN_SECONDS);
         let settle = if redo > self.redo_high { HIGH_UP_SECONDS } else { down };
         self.redo_high += (redo - self.redo_high) * share(seconds, settle);
-        self.pages.observe(tick.pages, seconds);
-        self.used.observe(tick.swept_pages * deadline_share + tick.log_cost, seconds);
+        let latency = latency_seconds(seen);
+        self.pages.observe_over(tick.pages, seconds, latency);
+        let used = tick.swept_pages * deadline_share + tick.log_cost;
+        self.used.observe_over(used, seconds, latency);
         self.log_cost.observe(tick.log_cost, tick.redo_bytes, seconds);
         self.log_byte_cost.observe(byte_cost, tick.redo_bytes, seconds);
         self.frames.observe(since(now.frames_taken, last.frames_taken), seconds);
@@ -256,6 +263,8 @@ mod tests {
                 pages_completed: 0,
                 pages_freed: 0,
                 backlogged_micros: 0,
+                batch_micros: 0,
+                batches_pages_max: 512,
                 dirty_pages: 0,
                 frames_total: 100,
                 frames_free: 100,

@@ -3,11 +3,13 @@
 //! (`tests/it`) and the lab. Knows nothing of trees.
 #![forbid(unsafe_code)]
 mod admission;
+mod batch_cost;
 mod capacity;
 mod error;
 mod forecast;
 mod histogram;
 pub mod lab;
+mod pacing;
 mod policy;
 mod policy_admission;
 mod policy_plan;
@@ -18,6 +20,7 @@ mod worker;
 pub use admission::{Admission, AdmissionStats};
 pub use error::WorkerError;
 pub use histogram::AgeHistogram;
+pub use pacing::{Hand, LANES, Pacing};
 pub use policy::{Limits, Seen, State, Verdict, decide};
 pub use record::{CONTROL_FILE, Control, ControlError, ControlFile, Copy, FORMAT, choose};
 pub use worker::{Checkpointer, Held, Refresh};

@@ -29,6 +29,11 @@ pub struct Seen<'a> {
     /// Time during which the writer had pages queued that it wanted to write at once and could not
     /// because `in_flight_max` were in flight (cumulative, microseconds).
     pub backlogged_micros: u64,
+    /// What the writer's batches take of late (microseconds) where the disk takes long for each
+    /// write, however few pages it has; 0 where it answers within a moment.
+    pub batch_micros: u64,
+    /// The most pages that the writer's batches can have on their way, all of them together.
+    pub batches_pages_max: u64,
     /// Dirty pages, those in flight included.
     pub dirty_pages: u64,
     /// Frames of the pool.
@@ -70,6 +75,8 @@ pub struct Verdict {
     pub free_pages_per_second: f64,
     /// Pages to write per second because nobody needs the disk.
     pub idle_pages_per_second: f64,
+    /// Pages whose deadline has passed: due now, whatever the rate.
+    pub overdue_pages: u64,
     /// The writer's total.
     pub pages_per_second: f64,
     /// Pages that may be submitted and not completed.
@@ -93,6 +100,7 @@ impl Verdict {
             deadline_pages_per_second: 0.0,
             free_pages_per_second: 0.0,
             idle_pages_per_second: 0.0,
+            overdue_pages: 0,
             pages_per_second: 0.0,
             in_flight_max: 1,
             free_frames_target: 0,
@@ -148,6 +156,11 @@ const DEBT_SECONDS_MAX: f64 = 2.0;
 const PUSH: f64 = 1.1;
 /// No commit for this long: nobody needs the disk.
 const IDLE_AFTER_SECONDS: f64 = 1.0;
+/// The reserve under the limit is the redo of so many seconds: a tick, a batch on its way, the
+/// writers' burst.
+const RESERVE_SECONDS: f64 = 0.3;
+/// Nothing waits longer for batches that are on their way.
+const LATENCY_SECONDS_MAX: f64 = 10.0;
 /// Free frames are restored in about this time.
 const FREE_SECONDS: f64 = 0.5;
 /// Of a disk that cannot serve both deadlines and free frames, the less urgent keeps this much:
@@ -173,19 +186,22 @@ pub fn decide(state: &mut State, seen: &Seen<'_>, limits: &Limits) -> Verdict {
     let age_bytes = seen.log_end.bytes_since(seen.oldest_dirty) as f64;
     let (seconds, redo_bytes) = tick.map_or((0.0, 0.0), |tick| (tick.seconds, tick.redo_bytes));
     let haste = state.haste(seconds);
-    let redo_high = state.rates.redo_high * haste;
-    let target = AgeTarget::moved(state.target, limits, redo_high, age_bytes, redo_bytes, seconds);
+    let latency = latency_seconds(seen);
+    let late_bytes = state.rates.redo.per_second() * latency;
+    let reserve_bytes = RESERVE_SECONDS * state.rates.redo_high * haste + late_bytes;
+    let target =
+        AgeTarget::moved(state.target, limits, reserve_bytes, age_bytes, redo_bytes, seconds);
     state.target = Some(target);
     let room_min = (state.rates.redo.per_second() * 0.5 * haste).max(target.goal_bytes / 64.0);
     let plan = Plan::solve(seen.dirty, seen.log_end, seen.oldest_dirty, &target, room_min);
     if let Some(tick) = tick {
-        state.account(&tick, &plan);
+        state.account(&tick, &plan, latency);
         let waiting = f64::from(u8::from(seen.admission_waiters > 0));
         state.throttled += (waiting - state.throttled) * share(tick.seconds, 1.0);
     }
     let slope = state.slope.unwrap_or(plan.pages_per_byte);
     let wanted = Wanted {
-        deadline: state.deadline_pages_per_second(slope, &plan),
+        deadline: state.deadline_pages_per_second(slope, &plan, seen),
         free: state.free_pages_per_second(seen),
     };
     let granted = wanted.shared(state, seen, age_bytes, &target);
@@ -198,13 +214,14 @@ pub fn decide(state: &mut State, seen: &Seen<'_>, limits: &Limits) -> Verdict {
         idle: idle > granted.deadline + granted.free,
         deadline_share: if swept > 0.0 { granted.deadline / swept } else { 1.0 },
     };
-    let sustainable = state.sustainable_bytes_per_second(slope, granted.free);
+    let sustainable = state.sustainable_bytes_per_second(slope, granted.free, seen);
     let backlogged = state.capacity.backlogged();
     let admitted = admission(sustainable, backlogged, &target, age_bytes, haste).min(RATE_MAX);
     Verdict {
         deadline_pages_per_second: granted.deadline,
         free_pages_per_second: granted.free,
         idle_pages_per_second: (idle - granted.deadline - granted.free).clamp(0.0, RATE_MAX),
+        overdue_pages: plan.overdue_pages as u64,
         pages_per_second: total,
         in_flight_max: state.in_flight_max(total),
         free_frames_target: state.free_frames_target(seen),
@@ -228,16 +245,18 @@ impl State {
     }
 
     /// Books one tick: what was owed by the plan, what was done, what the disk took.
-    fn account(&mut self, tick: &Tick, plan: &Plan) {
+    fn account(&mut self, tick: &Tick, plan: &Plan, latency: f64) {
         // Idle writing is held back by its small queue, not by the disk.
         let backlogged = if self.told.idle { 0.0 } else { tick.backlogged };
-        self.capacity.observe(tick.seconds, tick.pages + tick.log_cost, backlogged);
+        // Where a write takes long whatever it has, it is not the log's that it waits for.
+        let log_cost = if latency > 0.0 { 0.0 } else { tick.log_cost };
+        self.capacity.observe(tick.seconds, tick.pages + log_cost, backlogged, latency);
         let slope = self.slope.unwrap_or(plan.pages_per_byte);
         let slope = slope + (plan.pages_per_byte - slope) * share(tick.seconds, SLOPE_SECONDS);
         self.slope = Some(slope);
         // Against errors of the redo rate and of the writer's pace, which the slope cannot see.
         let done = tick.swept_pages * self.told.deadline_share;
-        let debt_max = slope * self.rates.redo.per_second() * DEBT_SECONDS_MAX;
+        let debt_max = slope * self.rates.redo.per_second() * (DEBT_SECONDS_MAX + latency);
         self.debt_pages =
             (self.debt_pages + slope * tick.redo_bytes - done).clamp(-debt_max, debt_max);
         let (grow, shrink) = (1.0 + 2.0 * tick.seconds.min(0.5), 1.0 - 0.2 * tick.seconds.min(0.5));
@@ -253,14 +272,18 @@ impl State {
     /// followed the redo rate would swing as soon as pages cost more than the log. The balanced
     /// rate does not depend on how the disk was shared in the last tick, so this loop's gain is
     /// nil; where the disk is not the bottleneck, it converges to the redo rate.
-    fn deadline_pages_per_second(&self, slope: f64, plan: &Plan) -> f64 {
+    fn deadline_pages_per_second(&self, slope: f64, plan: &Plan, seen: &Seen<'_>) -> f64 {
         let log_cost = self.rates.log_cost.get();
         let cost = slope + log_cost;
         let balanced = if cost > 0.0 { self.rates.used.per_second() / cost } else { 0.0 };
-        let repaid = (self.debt_pages + plan.overdue_pages) / REPAY_SECONDS;
+        // Pages on their way will be delivered in a moment. Where that takes long, what is owed
+        // would be told again and again meanwhile.
+        let on_their_way = if seen.batch_micros > 0 { seen.pages_in_flight as f64 } else { 0.0 };
+        let owed = self.debt_pages - on_their_way.min(self.debt_pages.max(0.0));
+        let repaid = (owed + plan.overdue_pages) / REPAY_SECONDS;
         // Where writers wait for admission they wait for page writes: no reason to hold back, and
         // only a disk that is pushed shows what it can take.
-        let pushed = PUSH * self.throttled * self.capacity.proven().unwrap_or(0.0);
+        let pushed = PUSH * self.throttled * self.capacity(seen).unwrap_or(0.0);
         (slope * balanced + repaid).max(pushed).clamp(0.0, RATE_MAX)
     }
 
@@ -290,9 +313,19 @@ impl State {
         self.capacity.proven().unwrap_or(2000.0) / 2.0
     }
 
+    /// What the disk takes; where batches are long on their way, no more of them than there can be.
+    fn capacity(&self, seen: &Seen<'_>) -> Option<f64> {
+        let latency = latency_seconds(seen);
+        if latency <= 0.0 {
+            return self.capacity.proven();
+        }
+        let most = seen.batches_pages_max.max(1) as f64 / latency;
+        Some(self.capacity.proven().map_or(most, |capacity| capacity.min(most)))
+    }
+
     /// Redo that the disk can sustain: its capacity by the cost of a byte.
-    fn sustainable_bytes_per_second(&self, slope: f64, free: f64) -> Option<f64> {
-        let capacity = self.capacity.proven()?;
+    fn sustainable_bytes_per_second(&self, slope: f64, free: f64, seen: &Seen<'_>) -> Option<f64> {
+        let capacity = self.capacity(seen)?;
         let pages = (capacity - free).max(SHARE_MIN * capacity);
         // Of the log's cost only the bytes: its writes grow in size before they grow in number.
         let cost = slope + self.rates.log_byte_cost.get();
@@ -307,6 +340,11 @@ impl State {
         let rate = pages_per_second.min(1.25 * self.capacity.proven().unwrap_or(RATE_MAX));
         (rate * seconds).clamp(16.0, 4096.0) as u32
     }
+}
+
+/// How long the writer's batches are on their way where that is long, in seconds.
+pub(crate) fn latency_seconds(seen: &Seen<'_>) -> f64 {
+    (seen.batch_micros as f64 / 1e6).min(LATENCY_SECONDS_MAX)
 }
 
 fn fraction_of(fraction: f64) -> f64 {

@@ -17,15 +17,14 @@ pub(crate) struct AgeTarget {
 
 /// The reserve under the limit: a share of it for noise in the list's density (buckets, batches).
 const RESERVE_SHARE: f64 = 0.03;
-/// And the redo of so many seconds: a tick, a batch on its way, the writers' burst.
-const RESERVE_SECONDS: f64 = 0.3;
 /// Reserves never take more of the limit than this.
 const RESERVE_SHARE_MAX: f64 = 0.25;
 /// A lower goal is reached in this time even if hardly any redo is written.
 const RAMP_SECONDS: f64 = 60.0;
 
 impl AgeTarget {
-    /// The target after `redo_bytes` more of log in `seconds`.
+    /// The target after `redo_bytes` more of log in `seconds`, with `reserve_bytes` for what is
+    /// logged until it shows.
     ///
     /// A raised limit is used at once. A lowered one (the log shrinks, a recovery target was set)
     /// pulls the target down by a byte per byte of redo, so that page writes at most about double
@@ -33,17 +32,15 @@ impl AgeTarget {
     pub(crate) fn moved(
         last: Option<AgeTarget>,
         limits: &Limits,
-        redo_per_second: f64,
+        reserve_bytes: f64,
         age_bytes: f64,
         redo_bytes: f64,
         seconds: f64,
     ) -> AgeTarget {
         let hard = limits.age_bytes as f64;
         let limit = limits.recovery_age_bytes.map_or(hard, |bytes| hard.min(bytes as f64));
-        let reserve = |limit: f64| {
-            (RESERVE_SHARE * limit + RESERVE_SECONDS * redo_per_second)
-                .min(RESERVE_SHARE_MAX * limit)
-        };
+        let reserve =
+            |limit: f64| (RESERVE_SHARE * limit + reserve_bytes).min(RESERVE_SHARE_MAX * limit);
         let goal = limit - reserve(limit);
         let ceiling = hard - reserve(hard);
         let from = last.map_or(age_bytes, |last| last.target_bytes);

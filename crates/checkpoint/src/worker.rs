@@ -11,6 +11,7 @@ use crate::admission::Admission;
 use crate::error::WorkerError;
 use crate::histogram::AgeHistogram;
 use crate::lab::{Lab, LabSetup};
+use crate::pacing::LANES;
 use crate::policy::{Limits, Seen, State, Verdict, decide};
 use crate::record::{Control, ControlFile};
 use crate::sweep::{Pace, sweep};
@@ -218,7 +219,9 @@ impl Checkpointer {
             oldest_in_flight: self.pool.oldest_in_flight(),
             pages_completed: pool.writes(),
             pages_freed: pool.writes_free_frames.get(),
-            backlogged_micros: self.pace.backlogged_micros(),
+            backlogged_micros: self.pace.backlogged_micros(&*self.clock),
+            batch_micros: self.pace.long_micros(&*self.clock),
+            batches_pages_max: (LANES * self.pool.store().batch_max()) as u64,
             dirty_pages: residence.dirty + self.pool.pages_in_flight(),
             frames_total: residence.frames,
             frames_free: residence.free,
@@ -267,7 +270,7 @@ impl Checkpointer {
         }
         let verdict = self.verdict();
         let shard = if lane == 0 { 0 } else { SHARD_OF_SECOND };
-        Ok(sweep(&self.pool, &*self.clock, &self.pace, &verdict, shard)?)
+        Ok(sweep(&self.pool, &*self.clock, &self.pace, &verdict, (lane, shard))?)
     }
 
     /// The cleaner's step: keeps free frames ahead of demand. Returns whether they are.

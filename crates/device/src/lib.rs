@@ -1,10 +1,11 @@
 //! Blocks in and out: the [`Volume`] and [`BlockFile`] traits and the devices behind them: real
-//! files, a throttled disk, a simulated disk that crashes, and one that fails by script. Knows
-//! nothing of pages.
+//! files, a throttled disk, a simulated disk that crashes, one that fails by script, and one whose
+//! writes take long. Knows nothing of pages.
 #![deny(unsafe_code)]
 #[allow(unsafe_code)]
 mod batch;
 mod bucket;
+mod delay;
 mod device;
 mod fault;
 mod file;
@@ -19,6 +20,7 @@ mod throttle;
 mod uring;
 
 pub use bucket::Bucket;
+pub use delay::DelayedVolume;
 pub use device::{BlockFile, IoStats, ReadOp, Volume, WriteOp};
 pub use fault::{Fault, FaultyVolume, OpKind, Outcome, Rule, RuleId, When};
 pub use file::FileVolume;

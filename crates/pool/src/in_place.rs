@@ -193,23 +193,24 @@ impl PageStore for InPlaceStore {
         &self,
         shard: usize,
         pages: &[PageWrite<'_>],
-        group: usize,
-        pause: &mut dyn FnMut(usize),
+        pace: &mut dyn FnMut(usize) -> usize,
     ) -> Result<(), PoolError> {
         assert!(pages.len() <= self.batch_max(), "POOL-4: a batch fits the doublewrite area");
         let (mut block, names) = self.gather(pages);
         let listed: Vec<PageWrite<'_>> =
             names.iter().map(|&(page, lsn)| PageWrite { page, lsn, bytes: &[] }).collect();
-        pause(0);
+        pace(0);
         let batch = self.torn_write.protect(shard, &mut block, &listed)?;
         let mut ops: Vec<WriteOp<'_>> = Vec::with_capacity(pages.len());
         for (bytes, &(page, _)) in block[ALIGN..].chunks_exact(self.page_size).zip(&names) {
             ops.push(WriteOp { offset: self.offset(page), buf: bytes });
         }
-        for ops in ops.chunks(group.max(1)) {
-            pause(ops.len());
+        let mut left = ops.as_slice();
+        while !left.is_empty() {
+            let (group, rest) = left.split_at(pace(left.len()).clamp(1, left.len()));
+            left = rest;
             self.file
-                .write_many(ops)
+                .write_many(group)
                 .map_err(|e| PoolError::device(format!("writing pages to '{FILE_NAME}'"), e))?;
         }
         self.sync()?;

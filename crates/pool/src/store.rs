@@ -39,8 +39,9 @@ pub trait PageStore: Send + Sync {
     fn read_many(&self, reads: &mut [StoreRead<'_>]);
 
     /// Writes a batch of at most [`PageStore::batch_max`] pages; durable and safe from tearing when
-    /// it returns. Pages go out in groups of `group`, with a call of `pause` before each, which is
-    /// how the caller paces the device. Callers with different `shard` do not wait for each other.
+    /// it returns. Pages go out in groups: `pace` is called before each with the pages that are
+    /// left, and says how many go next, which is how the caller paces the device; and with 0 before
+    /// the doublewrite. Callers with different `shard` do not wait for each other.
     ///
     /// # Errors
     /// [`PoolError::Device`]: any of the pages may be old, new, or (repaired at the next opening)
@@ -49,8 +50,7 @@ pub trait PageStore: Send + Sync {
         &self,
         shard: usize,
         pages: &[PageWrite<'_>],
-        group: usize,
-        pause: &mut dyn FnMut(usize),
+        pace: &mut dyn FnMut(usize) -> usize,
     ) -> Result<(), PoolError>;
 
     /// The most pages a batch may have.

@@ -69,12 +69,11 @@ struct Copied {
 }
 
 impl Pool {
-    /// Writes the given dirty pages (of the dirty list: with the first-modification LSN they were
-    /// listed under), at most a batch at a time, in groups of `group` with `pause` before each.
-    /// Durable when it returns.
+    /// As [`Pool::write_paced`], in groups of `group` with `pause` (told their number) before each,
+    /// and before the doublewrite (told 0).
     ///
     /// # Errors
-    /// Device and log failures; the pool has halted then.
+    /// As [`Pool::write_paced`].
     pub fn write_back(
         &self,
         shard: usize,
@@ -83,9 +82,30 @@ impl Pool {
         group: usize,
         pause: &mut dyn FnMut(usize),
     ) -> Result<Written, PoolError> {
+        let mut pace = |left: usize| {
+            let pages = group.max(1).min(left);
+            pause(pages);
+            pages
+        };
+        self.write_paced(shard, pages, cause, &mut pace)
+    }
+
+    /// Writes the given dirty pages (of the dirty list: with the first-modification LSN they were
+    /// listed under), at most a batch at a time, in groups as `pace` says (see
+    /// [`PageStore::write_batch`](crate::PageStore::write_batch)). Durable when it returns.
+    ///
+    /// # Errors
+    /// Device and log failures; the pool has halted then.
+    pub fn write_paced(
+        &self,
+        shard: usize,
+        pages: &[(PageNo, Lsn)],
+        cause: Cause,
+        pace: &mut dyn FnMut(usize) -> usize,
+    ) -> Result<Written, PoolError> {
         let mut written = Written::default();
         for batch in pages.chunks(self.store.batch_max()) {
-            let done = self.write_batch(shard, batch, cause, group, pause);
+            let done = self.write_batch(shard, batch, cause, pace);
             let done = done.inspect_err(|e| self.halt(&e.to_string()))?;
             written.pages += done.pages;
             written.skipped += done.skipped;
@@ -98,8 +118,7 @@ impl Pool {
         shard: usize,
         pages: &[(PageNo, Lsn)],
         cause: Cause,
-        group: usize,
-        pause: &mut dyn FnMut(usize),
+        pace: &mut dyn FnMut(usize) -> usize,
     ) -> Result<Written, PoolError> {
         self.check_halted()?;
         self.bring_owed_of(pages)?;
@@ -113,7 +132,7 @@ impl Pool {
                 copied.push(copy);
             }
         }
-        let result = self.write_copied(shard, &mut buf, &copied, group, pause);
+        let result = self.write_copied(shard, &mut buf, &copied, pace);
         if result.is_ok() {
             for copy in &copied {
                 self.frames.meta(copy.frame).set_writing(false);
@@ -159,8 +178,7 @@ impl Pool {
         shard: usize,
         buf: &mut AlignedBuf,
         copied: &[Copied],
-        group: usize,
-        pause: &mut dyn FnMut(usize),
+        pace: &mut dyn FnMut(usize) -> usize,
     ) -> Result<(), PoolError> {
         let Some(newest) = copied.iter().map(|c| c.lsn).max() else { return Ok(()) };
         self.wait_for_log(newest)?;
@@ -173,7 +191,7 @@ impl Pool {
             .zip(buf.chunks_exact(size))
             .map(|(c, bytes)| PageWrite { page: c.page, lsn: c.lsn, bytes })
             .collect();
-        self.store.write_batch(shard, &writes, group, pause)
+        self.store.write_batch(shard, &writes, pace)
     }
 
     /// POOL-1: log before page. A page on disk must never be ahead of the durable log, or a crash

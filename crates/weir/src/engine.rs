@@ -292,7 +292,7 @@ pub(crate) fn try_admit(
     }
     match helper {
         Some(helper) => helper.step()?,
-        None => clock.sleep_micros(1_000),
+        None => admission.wait_apart(clock, 1_000),
     }
     Ok(admission.allows(log.end(), bytes))
 }

@@ -12,6 +12,7 @@ fn verdict(pages_per_second: f64, admission: Option<f64>) -> Verdict {
         deadline_pages_per_second: pages_per_second,
         free_pages_per_second: 0.0,
         idle_pages_per_second: 0.0,
+        overdue_pages: 0,
         pages_per_second,
         in_flight_max: 64,
         free_frames_target: 0,

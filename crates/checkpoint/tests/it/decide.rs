@@ -23,6 +23,8 @@ fn seen(dirty: &AgeHistogram) -> Seen<'_> {
         pages_completed: 0,
         pages_freed: 0,
         backlogged_micros: 0,
+        batch_micros: 0,
+        batches_pages_max: 512,
         dirty_pages: dirty.pages(),
         frames_total: 100_000,
         frames_free: 50_000,
@@ -265,7 +267,7 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn any_seen()(numbers in prop::collection::vec(any_number(), 15), step in 0u64..2_000_000,
+    fn any_seen()(numbers in prop::collection::vec(any_number(), 17), step in 0u64..2_000_000,
         fraction in prop_oneof![Just(f64::NAN), Just(f64::INFINITY), -1.0..2.0])
         -> (u64, Seen<'static>) {
         static EMPTY: AgeHistogram =
@@ -274,7 +276,8 @@ prop_compose! {
             now_micros: numbers[0], log_end: Lsn(numbers[1]), oldest_dirty: Lsn(numbers[2]),
             dirty: &EMPTY, pages_in_flight: numbers[3], oldest_in_flight: None,
             pages_completed: numbers[4], pages_freed: numbers[4] / 2,
-            backlogged_micros: numbers[5], dirty_pages: numbers[6], frames_total: numbers[7],
+            backlogged_micros: numbers[5], batch_micros: numbers[15],
+            batches_pages_max: numbers[16], dirty_pages: numbers[6], frames_total: numbers[7],
             frames_free: numbers[8], frames_taken: numbers[9], tail_dirty_fraction: fraction,
             commits: numbers[10], log_bytes_written: numbers[11], log_writes: numbers[12],
             admission_waiters: numbers[13], page_bytes: numbers[14],

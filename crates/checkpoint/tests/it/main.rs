@@ -4,6 +4,7 @@
 mod canary;
 mod decide;
 mod echo;
+mod latency;
 mod model;
 mod report;
 mod scenario;

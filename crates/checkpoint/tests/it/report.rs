@@ -27,6 +27,10 @@ pub(crate) struct Report {
     pub(crate) pages_over_least: f64,
     /// Longest admission queue, in transactions.
     pub(crate) waiting_max: usize,
+    /// Longest time without a commit, in seconds, of the whole run.
+    pub(crate) standstill_seconds: f64,
+    /// The whole run, second by second.
+    pub(crate) seconds: Vec<Second>,
     /// CV of the per-second page writes within each log wrap, from the first on.
     pub(crate) cv_by_wrap: Vec<f64>,
 }

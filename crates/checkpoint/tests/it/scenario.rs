@@ -1,5 +1,6 @@
 //! A scenario: a setup, how long it runs, and where the measured part and its segments begin.
 use crate::model::disk::DiskSpec;
+use crate::model::lanes::Sweeper;
 use crate::model::load::{Clients, Pages};
 use crate::model::world::{Decide, Setup, World};
 use crate::report::{Report, Second, cv, mean};
@@ -53,6 +54,7 @@ impl Scenario {
                 tick_seconds: 0.1,
                 tick_jitter: 0.05,
                 sweep_seconds: 0.01,
+                sweeper: Sweeper::Simple,
                 batch_seconds: 0.0,
                 all_dirty_at_start: false,
                 pace_error: 1.0,
@@ -145,11 +147,15 @@ impl Scenario {
         let mut seconds: Vec<Second> = Vec::new();
         let mut wraps = vec![0usize];
         let mut at_warm = None;
+        let (mut still, mut standstill) = (0.0, 0.0f64);
         for second in 0..self.seconds {
             let before = world.totals;
             let mut age = 0.0;
             for slice in 1..=50 {
+                let commits = world.totals.commits;
                 world.run(second as f64 + f64::from(slice) / 50.0, policy);
+                still = if world.totals.commits == commits { still + 0.02 } else { 0.0 };
+                standstill = standstill.max(still);
                 age += world.age_over_limit() / 50.0;
             }
             let now = Second {
@@ -200,6 +206,8 @@ impl Scenario {
             gate_closed_seconds: world.totals.gate_closed_seconds,
             pages_over_least: self.least().map_or(0.0, |least| pages / appended / least),
             waiting_max: world.totals.waiting_max,
+            standstill_seconds: standstill,
+            seconds: seconds.clone(),
             cv_by_wrap: wraps
                 .windows(2)
                 .map(|wrap| {

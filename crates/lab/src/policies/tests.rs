@@ -23,6 +23,8 @@ fn seen(list: &AgeHistogram, seconds: f64, age: u64, dirty_pages: u64) -> Seen<'
         pages_completed: 0,
         pages_freed: 0,
         backlogged_micros: 0,
+        batch_micros: 0,
+        batches_pages_max: 512,
         dirty_pages,
         frames_total: 999,
         frames_free: 500,

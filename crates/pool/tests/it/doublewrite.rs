@@ -36,7 +36,7 @@ fn write(store: &InPlaceStore, shard: usize, numbers: &[u32], round: u64) -> Res
         .zip(&bytes)
         .map(|(&n, bytes)| PageWrite { page: PageNo(n), lsn: Lsn(round), bytes })
         .collect();
-    store.write_batch(shard, &writes, 2, &mut |_| {})
+    store.write_batch(shard, &writes, &mut |_| 2)
 }
 
 /// Rounds of batches over both files; returns, for each page, the round that is durable at least.

@@ -14,6 +14,7 @@ mod others;
 mod prepared_locks;
 mod ranges;
 mod recovery;
+mod slow_pages;
 mod support;
 mod transactions;
 mod updates;

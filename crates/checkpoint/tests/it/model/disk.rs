@@ -13,6 +13,9 @@ pub(crate) struct DiskSpec {
     pub(crate) schedule: Vec<(f64, f64)>,
     /// Start and length (seconds) of spans in which nothing is served.
     pub(crate) stalls: Vec<(f64, f64)>,
+    /// From when (seconds) each write of pages takes so much longer (seconds), however many pages
+    /// it has; the log's do not.
+    pub(crate) page_latency: Vec<(f64, f64)>,
 }
 
 impl DiskSpec {
@@ -23,6 +26,7 @@ impl DiskSpec {
             slice_seconds: None,
             schedule: Vec::new(),
             stalls: Vec::new(),
+            page_latency: Vec::new(),
         }
     }
 
@@ -52,6 +56,11 @@ impl DiskSpec {
         self
     }
 
+    pub(crate) fn page_latency(mut self, latency: &[(f64, f64)]) -> Self {
+        self.page_latency = latency.to_vec();
+        self
+    }
+
     /// Factor on both rates at `at` seconds.
     pub(crate) fn factor(&self, at: f64) -> f64 {
         self.schedule.iter().rev().find(|(from, _)| *from <= at).map_or(1.0, |(_, factor)| *factor)
@@ -69,6 +78,13 @@ pub(crate) struct Disk {
 impl Disk {
     pub(crate) fn new(spec: DiskSpec) -> Self {
         Disk { spec, ops_until: 0.0, bytes_until: 0.0 }
+    }
+
+    /// As [`Disk::submit`], for a write of pages.
+    pub(crate) fn submit_pages(&mut self, now: f64, ops: u64, bytes: u64) -> f64 {
+        let steps = self.spec.page_latency.iter().rev();
+        let latency = steps.clone().find(|(from, _)| *from <= now).map_or(0.0, |step| step.1);
+        self.submit(now, ops, bytes) + latency
     }
 
     /// Queues `ops` operations with `bytes` in total behind all that was queued before; returns

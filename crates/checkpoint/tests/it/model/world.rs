@@ -5,11 +5,12 @@
 //! bucket; a gate that blocks at the limit. What it has not: reads, eviction, transactions of
 //! more than one record, latency besides queueing.
 use super::disk::{Disk, DiskSpec};
+use super::lanes::{BATCH_MAX, Lanes, Sweeper};
 use super::load::{Clients, Pages, Rng};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use weir_base::Lsn;
-use weir_checkpoint::{AgeHistogram, Limits, Seen, Verdict};
+use weir_checkpoint::{AgeHistogram, LANES, Limits, Seen, Verdict};
 
 /// What decides: the crate's policy, or one that the tests must reject.
 pub(crate) type Decide<'a> = dyn FnMut(&Seen<'_>, &Limits) -> Verdict + 'a;
@@ -27,8 +28,9 @@ pub(crate) struct Setup {
     pub(crate) tick_jitter: f64,
     /// Time between two sub-batches of the sweeper.
     pub(crate) sweep_seconds: f64,
-    /// The sweeper writes one batch of so many seconds' worth after the other, in groups, as one
-    /// lane of `sweep.rs` does; 0: sub-batches overlap.
+    pub(crate) sweeper: Sweeper,
+    /// The simple sweeper writes one batch of so many seconds' worth after the other, in groups, as
+    /// one lane of `sweep.rs` does; 0: sub-batches overlap.
     pub(crate) batch_seconds: f64,
     /// Every page is dirtied by the first record (a bulk load that nobody checkpointed).
     pub(crate) all_dirty_at_start: bool,
@@ -40,7 +42,7 @@ pub(crate) struct Setup {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
+pub(super) enum Event {
     Thread(u32),
     Arrival,
     LogStart,
@@ -50,6 +52,9 @@ enum Event {
     Written,
     GroupDue(u32),
     GroupWritten,
+    LaneFree(u8),
+    LaneWritten(u8),
+    LaneDue(u8),
     Drain,
     Tick,
 }
@@ -68,18 +73,18 @@ pub(crate) struct Totals {
 /// A batch of pages on its way: number of pages, its oldest LSN.
 type Batch = (u64, u64);
 
-const PAGE_BYTES: u64 = 8192;
+pub(super) const PAGE_BYTES: u64 = 8192;
 const DRAIN_SECONDS: f64 = 0.001;
 /// Worth of pages that a batch hands to the disk at once.
 const GROUP_SECONDS: f64 = 0.005;
 const OPEN: u32 = u32::MAX;
 
 pub(crate) struct World {
-    setup: Setup,
+    pub(super) setup: Setup,
     pub(crate) now: f64,
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
     sequence: u64,
-    disk: Disk,
+    pub(super) disk: Disk,
     rng: Rng,
     // log
     log_end: u64,
@@ -90,11 +95,11 @@ pub(crate) struct World {
     log_bytes: u64,
     log_writes: u64,
     // pages
-    first_modified: Vec<u64>,
-    dirty: VecDeque<(u64, u32)>,
+    pub(super) first_modified: Vec<u64>,
+    pub(super) dirty: VecDeque<(u64, u32)>,
     doublewriting: VecDeque<Batch>,
     writing: VecDeque<Batch>,
-    in_flight: u64,
+    pub(super) in_flight: u64,
     credit: f64,
     backlogged: f64,
     /// Pages of the batch in hand that are not yet submitted, and when the next group is due.
@@ -102,6 +107,7 @@ pub(crate) struct World {
     group_due: f64,
     group_looked: f64,
     appended_pages: u32,
+    pub(super) lanes: Lanes,
     // admission
     waiting: VecDeque<u32>,
     drain_due: bool,
@@ -148,6 +154,7 @@ impl World {
             group_due: 0.0,
             group_looked: 0.0,
             appended_pages: 0,
+            lanes: Lanes::default(),
             waiting: VecDeque::new(),
             drain_due: false,
             tokens: 0.0,
@@ -166,7 +173,11 @@ impl World {
             }
         }
         world.at(0.0, Event::Tick);
-        world.at(0.0, Event::Sweep);
+        if world.setup.sweeper == Sweeper::Simple {
+            world.at(0.0, Event::Sweep);
+        } else {
+            (0..LANES as u8).for_each(|lane| world.at(0.0, Event::LaneFree(lane)));
+        }
         if matches!(world.setup.clients, Clients::Open(_)) {
             world.at(0.0, Event::Arrival);
         }
@@ -174,7 +185,7 @@ impl World {
         world
     }
 
-    fn at(&mut self, seconds: f64, event: Event) {
+    pub(super) fn at(&mut self, seconds: f64, event: Event) {
         self.sequence += 1;
         self.events.push(Reverse(((seconds * 1e9) as u64, self.sequence, event)));
     }
@@ -197,6 +208,9 @@ impl World {
                 Event::Written => self.written(),
                 Event::GroupDue(pages) => self.group_due(pages),
                 Event::GroupWritten => self.group(),
+                Event::LaneFree(lane) => self.lane_free(lane),
+                Event::LaneWritten(lane) => self.lane_written(lane),
+                Event::LaneDue(lane) => self.lane_due(lane),
                 Event::Drain => self.drain(),
                 Event::Tick => self.tick(decide),
             }
@@ -205,11 +219,12 @@ impl World {
     }
 
     pub(crate) fn oldest(&self) -> u64 {
+        self.oldest_in_flight().or(self.dirty.front().map(|page| page.0)).unwrap_or(self.log_end)
+    }
+
+    fn oldest_in_flight(&self) -> Option<u64> {
         let batches = self.writing.front().or(self.doublewriting.front());
-        batches
-            .map(|batch| batch.1)
-            .or(self.dirty.front().map(|page| page.0))
-            .unwrap_or(self.log_end)
+        batches.map(|batch| batch.1).or(self.lanes.oldest())
     }
 
     pub(crate) fn age_over_limit(&self) -> f64 {
@@ -517,17 +532,19 @@ impl World {
         for &(lsn, _) in &self.dirty {
             self.histogram.add(Lsn(lsn));
         }
-        let batches = self.writing.front().or(self.doublewriting.front());
+        let (lanes_backlogged, batch_micros) = self.lanes.seen(self.now);
         let seen = Seen {
             now_micros: (self.now * 1e6) as u64,
             log_end: Lsn(self.log_end),
             oldest_dirty: Lsn(self.oldest()),
             dirty: &self.histogram,
             pages_in_flight: self.in_flight,
-            oldest_in_flight: batches.map(|batch| Lsn(batch.1)),
+            oldest_in_flight: self.oldest_in_flight().map(Lsn),
             pages_completed: self.totals.pages,
             pages_freed: 0,
-            backlogged_micros: (self.backlogged * 1e6) as u64,
+            backlogged_micros: (self.backlogged * 1e6) as u64 + lanes_backlogged,
+            batch_micros,
+            batches_pages_max: (LANES * BATCH_MAX) as u64,
             dirty_pages: self.dirty_pages(),
             frames_total: 2 * self.first_modified.len() as u64,
             frames_free: self.first_modified.len() as u64,
@@ -551,6 +568,7 @@ fn no_verdict() -> Verdict {
         deadline_pages_per_second: 0.0,
         free_pages_per_second: 0.0,
         idle_pages_per_second: 0.0,
+        overdue_pages: 0,
         pages_per_second: 0.0,
         in_flight_max: 1,
         free_frames_target: 0,
