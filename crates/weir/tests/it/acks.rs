@@ -39,6 +39,15 @@ impl Told {
     }
 }
 
+/// Also when a look finds something wrong.
+struct Stops<'a>(&'a AtomicBool);
+
+impl Drop for Stops<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Commits with several threads until told to stop, or until the engine has halted; returns how
 /// many commits there were, and the threads' names.
 fn commit_while(db: &Db, tree: &Tree, told: &Told, look: impl FnOnce()) -> (u64, Vec<ThreadId>) {
@@ -55,8 +64,9 @@ fn commit_while(db: &Db, tree: &Tree, told: &Told, look: impl FnOnce()) -> (u64,
             }
         };
         let threads: Vec<_> = (0..COMMITTERS).map(|of| scope.spawn(run(of))).collect();
+        let stops = Stops(&stop);
         look();
-        stop.store(true, Ordering::Relaxed);
+        drop(stops);
         threads.into_iter().map(|thread| thread.thread().id()).collect()
     });
     (number.into_inner(), ids)
