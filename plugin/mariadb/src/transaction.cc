@@ -38,7 +38,7 @@ Transaction *Transaction::of(THD *thd)
 }
 
 Transaction::Transaction(THD *thd)
-    : m_thd(thd), m_txn(nullptr), m_isolation(0), m_begun(0), m_in_statement(false), m_has_savepoint(false),
+    : m_thd(thd), m_answer(thd), m_txn(nullptr), m_isolation(0), m_begun(0), m_in_statement(false), m_has_savepoint(false),
       m_savepoint(0), m_tables(0), m_prepared(false), m_prepared_number(0), m_held(nullptr),
       m_commit(WEIR_OK), m_committed(false), m_owed(0), m_part(0)
 {
@@ -226,8 +226,17 @@ int Transaction::commit(bool all)
   if (code != WEIR_OK)
     m_row_changes.give_back();
   else
-    code= weir_wait(weir_database, m_owed, weir_durability_of(m_thd));
+    code= make_durable();
   return end(code);
+}
+
+// Or sees to it that the client is told nothing before it is.
+weir_code Transaction::make_durable()
+{
+  uint32_t durability= weir_durability_of(m_thd);
+  if (m_owed && durability == WEIR_SYNCED && m_answer.owe(m_owed))
+    return WEIR_OK;
+  return weir_wait(weir_database, m_owed, durability);
 }
 
 int Transaction::rollback(bool all)

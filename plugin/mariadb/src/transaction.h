@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "answer.h"
 #include "engine.h"
 #include "row_count.h"
 
@@ -57,6 +58,7 @@ public:
 
   void interrupt();
   weir_txn *txn() const { return m_txn; }
+  Answer &answer() { return m_answer; }
   // A weir_isolation.
   uint32_t isolation() const { return m_isolation; }
   void set_lock_wait(bool waits);
@@ -79,12 +81,14 @@ private:
   bool is_real(bool all) const;
   void take_txn(weir_txn **out);
   int end(weir_code code);
+  weir_code make_durable();
   weir_code commit_prepared(uint32_t durability);
   weir_code sync_decision();
   void forget_statement();
   void drop_left();
 
   THD *m_thd;
+  Answer m_answer;
   // Guards m_txn itself and what is seen of it, against `interrupt` and `see_all`.
   std::mutex m_mutex;
   weir_txn *m_txn;

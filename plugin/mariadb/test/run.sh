@@ -22,6 +22,7 @@ done
 "$here/../tools/server.sh" "$plugin" "$work/sql" --run "$here/sql.sh $work/random-out $work/random-*.sql" \
 	--weir-memory=64M --weir-log-capacity=64M
 "$here/restart.sh" "$plugin" "$work/restart"
+"$here/answers.sh" "$plugin" "$work/answers"
 "$here/late.sh" "$plugin" "$work/late"
 "$here/operating.sh" "$plugin" "$work/operating" "$build/peers"
 "$here/convert.sh" "$plugin" "$work/convert"
