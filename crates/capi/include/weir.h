@@ -577,6 +577,14 @@ enum weir_code weir_txn_prepare_held(struct weir_txn *txn,
                                      struct weir_bytes xid,
                                      struct weir_held **out);
 
+// As weir_txn_prepare_held, and does not wait: it is durably prepared once weir_wait has returned
+// for the `position` that is put out. Until then nobody may rely on that, another log that says
+// that it is committed least of all.
+enum weir_code weir_txn_begin_prepare_held(struct weir_txn *txn,
+                                           struct weir_bytes xid,
+                                           struct weir_held **out,
+                                           uint64_t *position);
+
 // Commits it; others see its changes when this returns. The handle stays.
 enum weir_code weir_held_commit(struct weir_held *held, uint32_t durability);
 

@@ -3,7 +3,7 @@ use std::ffi::c_void;
 
 use weir::Held;
 
-use crate::borrow::{alone, give, shared, show, taken, weir_bytes, weir_visit};
+use crate::borrow::{alone, give, put, shared, show, taken, weir_bytes, weir_visit};
 use crate::db::{durability, weir_db};
 use crate::fate::{found, run, weir_code, wrong};
 use crate::txn::weir_txn;
@@ -42,6 +42,29 @@ pub unsafe extern "C" fn weir_txn_prepare_held(
         let (txn, xid) = unsafe { (taken(txn), xid.slice()) };
         let txn = txn.ok_or_else(|| wrong("a handle is NULL"))?;
         let held = txn.into_inner().prepare_held(xid)?;
+        // SAFETY: the contract of `borrow`.
+        unsafe { give(out, weir_held { held })? };
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
+/// As weir_txn_prepare_held, and does not wait: it is durably prepared once weir_wait has returned
+/// for the `position` that is put out. Until then nobody may rely on that, another log that says
+/// that it is committed least of all.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_txn_begin_prepare_held(
+    txn: *mut weir_txn,
+    xid: weir_bytes,
+    out: *mut *mut weir_held,
+    position: *mut u64,
+) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let (txn, xid) = unsafe { (taken(txn), xid.slice()) };
+        let txn = txn.ok_or_else(|| wrong("a handle is NULL"))?;
+        let (held, commit) = txn.into_inner().begin_prepare_held(xid)?;
+        // SAFETY: the contract of `borrow`.
+        unsafe { put(position, commit.end().map_or(0, |end| end.0))? };
         // SAFETY: the contract of `borrow`.
         unsafe { give(out, weir_held { held })? };
         Ok(weir_code::WEIR_OK)

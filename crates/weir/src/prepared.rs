@@ -5,6 +5,7 @@ use weir_base::Lsn;
 use weir_redo::Durability;
 use weir_txn::{Keeps, Wait, Xid};
 
+use crate::commit::Commit;
 use crate::db::Db;
 use crate::engine::Engine;
 use crate::error::Error;
@@ -96,7 +97,7 @@ impl Txn {
     /// [`Error::Name`] when the name is in use, empty or longer than 255 bytes; [`Error`]: it is
     /// rolled back, unless the engine has halted.
     pub fn prepare(self, xid: &[u8]) -> Result<(), Error> {
-        self.prepare_keeping(xid, Keeps::Locks).map(drop)
+        self.prepare_durably(xid, Keeps::Locks).map(drop)
     }
 
     /// As [`Txn::prepare`], and stays in the hand of who decides it within this process. What it
@@ -106,18 +107,32 @@ impl Txn {
     /// # Errors
     /// As [`Txn::prepare`].
     pub fn prepare_held(self, xid: &[u8]) -> Result<Held, Error> {
-        self.prepare_keeping(xid, Keeps::Changes)
+        self.prepare_durably(xid, Keeps::Changes)
     }
 
-    fn prepare_keeping(mut self, xid: &[u8], keeps: Keeps) -> Result<Held, Error> {
+    /// As [`Txn::prepare_held`], and does not wait: it is durably prepared once [`Db::wait`] has
+    /// returned for what is given beside it. Until then nobody may rely on that, another log that
+    /// says it is committed least of all; it may be committed or taken back all the same.
+    ///
+    /// # Errors
+    /// As [`Txn::prepare`].
+    pub fn begin_prepare_held(self, xid: &[u8]) -> Result<(Held, Commit), Error> {
+        let (held, end) = self.prepare_keeping(xid, Keeps::Changes)?;
+        Ok((held, Commit::at(Some(end))))
+    }
+
+    fn prepare_durably(self, xid: &[u8], keeps: Keeps) -> Result<Held, Error> {
+        let (held, end) = self.prepare_keeping(xid, keeps)?;
+        held.txn.engine.wait(end, Durability::Synced)?;
+        Ok(held)
+    }
+
+    /// Gives where the log has to be durable for it.
+    fn prepare_keeping(mut self, xid: &[u8], keeps: Keeps) -> Result<(Held, Lsn), Error> {
         self.engine.check_open()?;
         self.engine.reserve_name(xid)?;
         match self.raw.prepare(&self.engine.writer, xid, keeps) {
-            Ok(end) => {
-                let held = Held { txn: self, xid: Xid::from_slice(xid) };
-                held.txn.engine.wait(end, Durability::Synced)?;
-                Ok(held)
-            }
+            Ok(end) => Ok((Held { txn: self, xid: Xid::from_slice(xid) }, end)),
             Err(e) => {
                 self.engine.settle_prepared(xid, None);
                 Err(self.engine.failed(e.into()))

@@ -1,6 +1,7 @@
 // What the server asks of the engine as a whole.
 #include <vector>
 
+#include "binlog_gate.h"
 #include "engine.h"
 #include "ha_weir.h"
 #include "info_schema.h"
@@ -45,6 +46,8 @@ int commit(handlerton *, THD *thd, bool all) { return Transaction::of(thd)->comm
 int rollback(handlerton *, THD *thd, bool all) { return Transaction::of(thd)->rollback(all); }
 
 int prepare(handlerton *, THD *thd, bool all) { return Transaction::of(thd)->prepare(all); }
+
+void prepare_ordered(handlerton *, THD *thd, bool all) { Transaction::of(thd)->prepare_ordered(all); }
 
 void commit_ordered(handlerton *, THD *thd, bool all) { Transaction::of(thd)->commit_ordered(all); }
 
@@ -271,6 +274,7 @@ int init(void *p)
   }
   ignore_db_dirs_append(WEIR_DIRECTORY);
   report_waits();
+  raise_binlog_gate();
 
   weir_hton->db_type= DB_TYPE_AUTOASSIGN;
   weir_hton->flags= HTON_SUPPORTS_EXTENDED_KEYS | HTON_REQUIRES_CLOSE_AFTER_TRUNCATE |
@@ -281,6 +285,7 @@ int init(void *p)
   weir_hton->commit= commit;
   weir_hton->rollback= rollback;
   weir_hton->prepare= prepare;
+  weir_hton->prepare_ordered= prepare_ordered;
   weir_hton->commit_ordered= commit_ordered;
   weir_hton->savepoint_offset= sizeof(uint64_t);
   weir_hton->savepoint_set= savepoint_set;
@@ -302,6 +307,7 @@ int init(void *p)
 
 int deinit(void *)
 {
+  lower_binlog_gate();
   close_database();
   return 0;
 }

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "binlog_gate.h"
 #include "variables.h"
 
 namespace
@@ -40,7 +41,7 @@ Transaction *Transaction::of(THD *thd)
 Transaction::Transaction(THD *thd)
     : m_thd(thd), m_answer(thd), m_txn(nullptr), m_isolation(0), m_begun(0), m_in_statement(false), m_has_savepoint(false),
       m_savepoint(0), m_tables(0), m_prepared(false), m_prepared_number(0), m_held(nullptr),
-      m_commit(WEIR_OK), m_committed(false), m_owed(0), m_part(0)
+      m_prepared_at(0), m_commit(WEIR_OK), m_committed(false), m_owed(0), m_part(0)
 {
   std::lock_guard<std::mutex> guard(all_mutex);
   all_transactions.insert(this);
@@ -191,6 +192,7 @@ int Transaction::end(weir_code code)
   if (m_held)
     weir_held_free(m_held);
   m_held= nullptr;
+  m_prepared_at= 0;
   m_xid.clear();
   drop_left();
   return to_handler_error(nullptr, code);
@@ -212,7 +214,7 @@ int Transaction::commit(bool all)
     // looks there for names of the server's own alone.
     thd_wakeup_subsequent_commits(m_thd, 0);
     if (m_committed && code == WEIR_OK)
-      code= sync_decision();
+      code= m_prepared_at ? weir_wait(weir_database, m_prepared_at, WEIR_SYNCED) : sync_decision();
     return end(code == WEIR_NOTHING ? WEIR_OK : code);
   }
   weir_txn *txn;
@@ -296,8 +298,13 @@ int Transaction::prepare(bool all)
   thd_get_xid(m_thd, reinterpret_cast<MYSQL_XID *>(&xid));
   m_xid= xid_name(&xid);
   // What the server names itself it decides at once, after a crash before anybody connects.
-  weir_code code= xid.get_my_xid() ? weir_txn_prepare_held(txn, bytes_of(m_xid), &m_held)
-                                   : weir_txn_prepare(txn, bytes_of(m_xid));
+  weir_code code;
+  if (!xid.get_my_xid())
+    code= weir_txn_prepare(txn, bytes_of(m_xid));
+  else if (comes_to_binlog_gate(m_thd, all))
+    code= weir_txn_begin_prepare_held(txn, bytes_of(m_xid), &m_held, &m_prepared_at);
+  else
+    code= weir_txn_prepare_held(txn, bytes_of(m_xid), &m_held);
   m_prepared= code == WEIR_OK;
   m_committed= false;
   if (m_prepared && !m_held)
@@ -305,10 +312,18 @@ int Transaction::prepare(bool all)
   return to_handler_error(m_thd, code);
 }
 
+void Transaction::prepare_ordered(bool all)
+{
+  if (m_prepared_at && is_real(all))
+    stand_in_line(m_prepared_at);
+}
+
 void Transaction::commit_ordered(bool all)
 {
   if (!m_prepared || !is_real(all))
     return;
+  if (came_through_binlog_gate(m_prepared_at))
+    m_prepared_at= 0;
   m_commit= commit_prepared(WEIR_LAZY);
   m_committed= true;
 }

@@ -33,6 +33,7 @@ public:
   int commit(bool all);
   int rollback(bool all);
   int prepare(bool all);
+  void prepare_ordered(bool all);
   void commit_ordered(bool all);
 
   int savepoint_set(uint64_t *savepoint);
@@ -105,6 +106,8 @@ private:
   // Prepared under a name of the server's own, it stays in hand. One of XA is decided by its name: nullptr.
   weir_held *m_held;
   std::string m_xid;
+  // Where the log has to be durable for it to be prepared, if nobody has waited for that; 0: somebody has.
+  uint64_t m_prepared_at;
   // How the commit in binlog order went: it may not say so itself.
   weir_code m_commit;
   bool m_committed;

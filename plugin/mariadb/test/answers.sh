@@ -1,5 +1,6 @@
 #!/bin/bash
-# What clients are told of commits (src/answer.cc): not before they are durable, never if that failed, and in order.
+# What clients are told of commits (src/answer.cc): not before they are durable, never if that failed, and in order. What
+# the binary log says of them (src/binlog_gate.cc): nothing before they are durably prepared.
 #   answers.sh PLUGIN DIRECTORY
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -44,20 +45,30 @@ for talker in "${talkers[@]}"; do wait "$talker" || die "a client that talks on 
 mariadb --no-defaults -uroot -S "$sockets/main" --compress d -e "INSERT INTO t VALUES (60000); BEGIN; INSERT INTO t VALUES (60001); COMMIT"
 [ "$(rows 50000 60001)" = 202 ] || die "a compressed connection"
 
-# No answer before the sync, whichever statement it is that commits.
+# While durable writes are held back, five sessions commit: none is told before they go on. $logged, if there is one, is the
+# binary log's file, in which nothing is written meanwhile.
+hold() { # first statement
+	local before=0
+	: >"$sync.hold"
+	sessions $1 "$2"
+	for _ in $(seq 500); do [ -e "$sync.here" ] && break; sleep 0.01; done
+	[ -z "$logged" ] || before=$(stat -c %s "$logged")
+	sleep 0.3
+	[ "$(told)" = 0 ] || die "$2: told before it was durable"
+	[ -z "$logged" ] || [ "$before" = "$(stat -c %s "$logged")" ] || die "$2: in the binary log before it was prepared"
+	rm "$sync.hold"
+	ended
+	[ $errors = 0 ] || die "$2: $(cat "$directory"/said.?)"
+	[ "$(told)" = 5 ] || die "$2: $(told) of 5 were told"
+	[ "$(rows $1 $(($1 + 4)))" = 5 ] || die "$2: rows are missing"
+	[ -z "$logged" ] || [ "$before" != "$(stat -c %s "$logged")" ] || die "$2: not in the binary log"
+}
+# Whichever statement it is that commits.
+logged=
 first=100
 for statement in "INSERT INTO t VALUES (%d)" "BEGIN; INSERT INTO t VALUES (%d); COMMIT" "INSERT INTO t VALUES (%d) RETURNING id" \
 	"INSERT INTO t SELECT %d" "REPLACE INTO t VALUES (%d)" "SET autocommit=0; INSERT INTO t VALUES (%d); SET autocommit=1"; do
-	: >"$sync.hold"
-	sessions $first "$statement"
-	for _ in $(seq 500); do [ -e "$sync.here" ] && break; sleep 0.01; done
-	sleep 0.3
-	[ "$(told)" = 0 ] || die "$statement: told before it was durable"
-	rm "$sync.hold"
-	ended
-	[ $errors = 0 ] || die "$statement: $(cat "$directory"/said.?)"
-	[ "$(told)" = 5 ] || die "$statement: $(told) of 5 were told"
-	[ "$(rows $first $((first + 4)))" = 5 ] || die "$statement: rows are missing"
+	hold $first "$statement"
 	first=$((first + 100))
 done
 
@@ -72,4 +83,31 @@ slay $server
 start main --skip-networking
 [ "$(rows 1 4999)" = 30 ] && [ "$(rows 10000 60001)" = 2202 ] || die "what was told is not there"
 sql main -e "CHECK TABLE d.t" | grep -q OK || die "CHECK TABLE"
-echo "answers: none before its sync, none behind a failed one"
+
+# With a binary log, also in a file that it has begun meanwhile.
+mariadb-admin --no-defaults -uroot -S "$sockets/main" shutdown
+while kill -0 $server 2>/dev/null; do sleep 0.02; done
+logging=(--skip-networking --log-bin=binlog --sync-binlog=1 --server-id=1)
+start main "${logging[@]}"
+log_now() { logged=$directory/main/$(sql main -e "SHOW MASTER STATUS" | cut -f1); }
+sql main d -e "INSERT INTO t VALUES (1000)"
+log_now
+hold 1001 "INSERT INTO t VALUES (%d)"
+sql main -e "FLUSH BINARY LOGS"
+log_now
+hold 1011 "BEGIN; INSERT INTO t VALUES (%d); COMMIT"
+grep -q "behind the engine's back" "$directory/main/server.log" && die "the binary log does not come by"
+# The server ends before the binary log says what the engine may not have.
+: >"$sync.fail"
+sessions 1021 "INSERT INTO t VALUES (%d)"
+ended
+[ $errors = 5 ] && [ "$(told)" = 0 ] || die "told, with a failed sync: $(cat "$directory"/said.?)"
+for _ in $(seq 500); do kill -0 $server 2>/dev/null || break; sleep 0.02; done
+kill -0 $server 2>/dev/null && die "the server goes on, with a binary log, behind a failed sync"
+unset "servers[$server]"
+rm "$sync.fail"
+start main "${logging[@]}"
+said=$(for file in "$directory"/main/binlog.0*; do mariadb-binlog --no-defaults --base64-output=decode-rows -v "$file"; done | grep -c '^### INSERT INTO') || true
+[ "$(rows 1000 1030)" = 11 ] && [ "$said" = 11 ] || die "$(rows 1000 1030) rows, $said in the binary log, of 11 told"
+[ -z "$(sql main -e "XA RECOVER")" ] || die "something is prepared still"
+echo "answers: none before its sync, none behind a failed one; the binary log says nothing before the engine knows it"

@@ -139,3 +139,34 @@ fn without_threads_the_caller_waits() {
     db.when_durable(beyond, |told| assert!(matches!(told, Err(Error::Position(_)))));
     db.when_durable(weir::Commit::at(None), |told| assert!(told.is_ok()));
 }
+
+#[test]
+fn what_was_begun_to_be_prepared_is_prepared_when_it_has_been_waited_for() {
+    let volume = SimVolume::new(14);
+    let db = open(&volume).expect("made");
+    let tree = db.create_tree("t").expect("a tree");
+    let prepare = |name: &[u8]| {
+        let mut txn = db.begin(TxnOptions::default());
+        txn.put(&tree, name, b"there").expect("a put");
+        txn.begin_prepare_held(name).expect("prepared")
+    };
+    let found = || {
+        let db = open(&volume.crash_with(CrashMode::LoseAll, 1)).expect("it opens");
+        let tree = db.tree("t").expect("read").expect("the tree");
+        (db.prepared(), tree.get(b"a").expect("a get"))
+    };
+    let (mut held, durable) = prepare(b"a");
+    assert_eq!(found(), (vec![], None), "a crash takes it");
+    db.wait(durable, weir::Durability::Synced).expect("synced");
+    assert_eq!(found(), (vec![b"a".to_vec()], None), "it survives undecided");
+    held.commit(weir::Durability::Synced).expect("committed");
+    drop(held);
+    assert_eq!(found(), (vec![], Some(b"there".to_vec())));
+    // One that nobody has waited for may be decided all the same.
+    let (mut held, _) = prepare(b"b");
+    held.rollback().expect("taken back");
+    drop(held);
+    let (mut held, _) = prepare(b"b");
+    held.commit(weir::Durability::Synced).expect("committed");
+    assert_eq!(tree.get(b"b").expect("a get").as_deref(), Some(&b"there"[..]));
+}
