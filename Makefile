@@ -35,7 +35,7 @@ help:
 	@echo "make plugin-test  the plugin against InnoDB, the server's own suite, and kill -9 (8 minutes)"
 	@echo "make server  a private MariaDB with Weir on a socket below ./weir-data, until Ctrl-C"
 	@echo "make compare InnoDB, MyRocks and Weir in one MariaDB: sysbench and TPC-C, on this disk and on a"
-	@echo "             limited one (four hours; ARGS=--quick: half an hour); the report is in $(COMPARE)"
+	@echo "             limited one (an hour and a half; ARGS=--quick: half an hour); the report is in $(COMPARE)"
 	@echo "make deb     a Debian package of the plugin for the installed MariaDB, tried out"
 	@echo "make sanitize  the plugin's C++ under the address and undefined-behaviour sanitizers"
 	@echo "make test    everything that must hold: format, lints, tidy, tests, kill -9, loom, docs, the plugin"

@@ -39,8 +39,8 @@ Transaction *Transaction::of(THD *thd)
 }
 
 Transaction::Transaction(THD *thd)
-    : m_thd(thd), m_answer(thd), m_txn(nullptr), m_isolation(0), m_begun(0), m_in_statement(false), m_has_savepoint(false),
-      m_savepoint(0), m_tables(0), m_prepared(false), m_prepared_number(0), m_held(nullptr),
+    : m_thd(thd), m_answer(thd), m_requests(thd), m_txn(nullptr), m_isolation(0), m_begun(0), m_in_statement(false),
+      m_has_savepoint(false), m_savepoint(0), m_tables(0), m_prepared(false), m_prepared_number(0), m_held(nullptr),
       m_prepared_at(0), m_commit(WEIR_OK), m_committed(false), m_owed(0), m_part(0)
 {
   std::lock_guard<std::mutex> guard(all_mutex);

@@ -9,6 +9,7 @@
 
 #include "answer.h"
 #include "engine.h"
+#include "requests.h"
 #include "row_count.h"
 
 // The transaction of a session, made when the session first touches a table. Only the session's thread uses
@@ -60,6 +61,7 @@ public:
   void interrupt();
   weir_txn *txn() const { return m_txn; }
   Answer &answer() { return m_answer; }
+  Requests &requests() { return m_requests; }
   // A weir_isolation.
   uint32_t isolation() const { return m_isolation; }
   void set_lock_wait(bool waits);
@@ -90,6 +92,7 @@ private:
 
   THD *m_thd;
   Answer m_answer;
+  Requests m_requests;
   // Guards m_txn itself and what is seen of it, against `interrupt` and `see_all`.
   std::mutex m_mutex;
   weir_txn *m_txn;

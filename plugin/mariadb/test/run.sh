@@ -23,6 +23,7 @@ done
 	--weir-memory=64M --weir-log-capacity=64M
 "$here/restart.sh" "$plugin" "$work/restart"
 "$here/answers.sh" "$plugin" "$work/answers"
+"$here/requests.sh" "$plugin" "$work/requests"
 "$here/late.sh" "$plugin" "$work/late"
 "$here/operating.sh" "$plugin" "$work/operating" "$build/peers"
 "$here/convert.sh" "$plugin" "$work/convert"

@@ -1,6 +1,6 @@
 // A client that says much before it listens: statements one behind the other, and then their answers. More answers than
 // a socket holds.
-//   talk SOCKET DATABASE FIRST NUMBER        inserts FIRST to FIRST + NUMBER - 1 into t
+//   talk SOCKET DATABASE FIRST NUMBER [PAUSE]   inserts FIRST to FIRST + NUMBER - 1 into t; PAUSE: us between them, or 1000
 #include <mysql.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,10 +8,10 @@
 
 int main(int argc, char **argv)
 {
-  if (argc != 5)
+  if (argc != 5 && argc != 6)
     return 2;
   MYSQL *server= mysql_init(NULL);
-  int first= atoi(argv[3]), number= atoi(argv[4]), wrong= 0;
+  int first= atoi(argv[3]), number= atoi(argv[4]), pause= argc == 6 ? atoi(argv[5]) : 1000, wrong= 0;
   if (!mysql_real_connect(server, NULL, "root", NULL, argv[2], 0, argv[1], 0))
   {
     fprintf(stderr, "talk: %s\n", mysql_error(server));
@@ -27,7 +27,8 @@ int main(int argc, char **argv)
       return 1;
     }
     // What was said is heard meanwhile: a socket holds no more of this than of the answers.
-    usleep(1000);
+    if (pause)
+      usleep((useconds_t) pause);
   }
   sleep(1);
   for (int i= 0; i < number; i++)
