@@ -40,20 +40,38 @@ impl Log {
     /// # Errors
     /// [`crate::RedoError::Halted`]: then the redo may or may not survive.
     pub fn wait(&self, end: Lsn, durability: Durability) -> Result<()> {
-        let reached = match durability {
-            Durability::Lazy => return self.check(),
-            Durability::Written => &self.written.0,
-            Durability::Synced => &self.durable.0,
-        };
-        let done = || reached.load(Ordering::Acquire) >= end.0;
-        if done() {
+        if durability == Durability::Lazy {
+            return self.check();
+        }
+        if self.has_reached(end, durability) {
             return Ok(());
         }
         assert!(end <= self.end(), "nothing was appended up to there");
         if durability == Durability::Synced {
-            self.arrived.0.fetch_add(1, Ordering::Relaxed);
+            self.announce();
+        } else {
+            self.stats.commit_waits.add(1);
         }
+        self.wait_for(end, durability)
+    }
+
+    /// Somebody leaves it to another thread to wait until redo is synced: it takes part in the next
+    /// round as those do who wait themselves, and leaders wait for it where that pays.
+    pub fn announce(&self) {
+        self.arrived.0.fetch_add(1, Ordering::Relaxed);
         self.stats.commit_waits.add(1);
+    }
+
+    /// Waits until the redo before `end` is synced, for all those who have announced themselves.
+    ///
+    /// # Errors
+    /// As [`Log::wait`].
+    pub fn wait_for_announced(&self, end: Lsn) -> Result<()> {
+        self.wait_for(end, Durability::Synced)
+    }
+
+    fn wait_for(&self, end: Lsn, durability: Durability) -> Result<()> {
+        let done = || self.has_reached(end, durability);
         loop {
             if done() {
                 return Ok(());
@@ -65,6 +83,16 @@ impl Log {
                 self.rounds.park(end.0, || done() || self.is_halted());
             }
         }
+    }
+
+    #[inline]
+    fn has_reached(&self, end: Lsn, durability: Durability) -> bool {
+        let reached = match durability {
+            Durability::Lazy => return true,
+            Durability::Written => &self.written.0,
+            Durability::Synced => &self.durable.0,
+        };
+        reached.load(Ordering::Acquire) >= end.0
     }
 
     /// Looks on, giving the processor away, while a round of the usual length passes: on a fast

@@ -44,12 +44,13 @@ struct Asked {
 
 impl Acks {
     /// Leaves one to the thread. Gives it back if there is no thread.
-    fn leave(&self, ack: Ack) -> Result<(), Ack> {
+    fn leave(&self, log: &Log, ack: Ack) -> Result<(), Ack> {
         let mut asked = self.asked.lock();
         if !asked.is_served {
             return Err(ack);
         }
         asked.list.push(ack);
+        log.announce();
         let wakes = std::mem::take(&mut asked.is_asleep);
         drop(asked);
         if wakes {
@@ -69,38 +70,42 @@ impl Acks {
         self.wanted.notify_one();
     }
 
-    /// Waits until something was left, and takes all of it. `false`: it has ended.
-    fn take(&self, taken: &mut Vec<Ack>) -> bool {
+    /// Takes all that was left. Waits for it if there is nothing in hand. `false`: there is nothing,
+    /// and nothing comes any more.
+    fn take(&self, in_hand: &mut Vec<Ack>) -> bool {
         let mut asked = self.asked.lock();
-        while asked.list.is_empty() && asked.is_served {
+        while in_hand.is_empty() && asked.list.is_empty() && asked.is_served {
             asked.is_asleep = true;
             self.wanted.wait(&mut asked);
         }
         asked.is_asleep = false;
-        std::mem::swap(&mut asked.list, taken);
-        !taken.is_empty()
+        in_hand.append(&mut asked.list);
+        !in_hand.is_empty()
     }
 
     /// Tells of what is left here, until [`Acks::end`].
     pub(crate) fn serve(&self, log: &Log, failed: &dyn Fn(&RedoError)) {
-        let mut taken = Vec::new();
-        while self.take(&mut taken) {
-            // Commits become durable in their order.
-            let end = taken.iter().map(|ack| ack.end).max().expect("there is one");
-            let outcome = log.wait(end, Durability::Synced);
-            if let Err(e) = &outcome {
-                failed(e);
+        let mut in_hand: Vec<Ack> = Vec::new();
+        while self.take(&mut in_hand) {
+            // Those who came while others were waited for may have become durable with them: they
+            // are not to wait for those who came behind.
+            let durable = log.durable();
+            self.tell(in_hand.extract_if(.., |ack| ack.end <= durable), None);
+            let Some(end) = in_hand.iter().map(|ack| ack.end).max() else { continue };
+            if let Err(e) = log.wait_for_announced(end) {
+                failed(&e);
+                self.tell(in_hand.drain(..), Some(&e));
             }
-            let number = taken.len();
-            for ack in taken.drain(..) {
-                let told = match &outcome {
-                    Ok(()) => Ok(()),
-                    Err(e) => Err(Error::Halted(e.to_string())),
-                };
-                (ack.then)(told);
-            }
-            self.open.fetch_sub(number, Ordering::Relaxed);
         }
+    }
+
+    fn tell(&self, acks: impl Iterator<Item = Ack>, failure: Option<&RedoError>) {
+        let mut number = 0;
+        for ack in acks {
+            (ack.then)(failure.map_or(Ok(()), |e| Err(Error::Halted(e.to_string()))));
+            number += 1;
+        }
+        self.open.fetch_sub(number, Ordering::Relaxed);
     }
 }
 
@@ -129,7 +134,7 @@ impl Db {
         let is_alone = acks.open.fetch_add(1, Ordering::Relaxed) == 0;
         let then: Then = Box::new(then);
         let ack = Ack { end, then };
-        let ack = if is_alone { Err(ack) } else { acks.leave(ack) };
+        let ack = if is_alone { Err(ack) } else { acks.leave(&engine.log, ack) };
         if let Err(Ack { end, then }) = ack {
             then(engine.wait(end, Durability::Synced));
             acks.open.fetch_sub(1, Ordering::Relaxed);
