@@ -70,8 +70,8 @@ impl Acks {
         self.wanted.notify_one();
     }
 
-    /// Takes all that was left. Waits for it if there is nothing in hand. `false`: there is nothing,
-    /// and nothing comes any more.
+    /// Takes all that was left, and waits for it if there is nothing in hand. `false`: there is
+    /// nothing, and nothing comes any more.
     fn take(&self, in_hand: &mut Vec<Ack>) -> bool {
         let mut asked = self.asked.lock();
         while in_hand.is_empty() && asked.list.is_empty() && asked.is_served {

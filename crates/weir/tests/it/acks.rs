@@ -151,8 +151,8 @@ fn without_threads_the_caller_waits() {
     db.when_durable(weir::Commit::at(None), |told| assert!(told.is_ok()));
 }
 
-/// Where each write of the log takes long, a write waits for those who are about to commit: those who
-/// leave their waiting to the thread count as those who wait themselves. Otherwise the first who
+/// Where each write of the log takes long, it waits for those who are about to commit. Those who
+/// leave their waiting to the thread count like those who wait themselves: otherwise the first who
 /// comes back has a write of its own, and all others share the next.
 #[test]
 fn one_write_serves_all_who_are_told_where_writes_take_long() {
