@@ -30,12 +30,11 @@ for how in --ssl "--skip-ssl --compress"; do
 	[ "$said" = $'4096\n4097\n'$([[ $how = --ssl ]] && echo 1 || echo 0) ] || die "$how: $said"
 done
 
-# Silent sessions that have read a row: number, and what is said in them first.
-idle() { # first statement
+# A session that has read a row and is silent then; $connection is its number.
+idle() { # what is said in it first
 	{ echo "$1; SELECT id FROM t LIMIT 1; SELECT 'is', CONNECTION_ID();"; exec sleep 60; } |
 		mariadb --no-defaults -uroot -S "$sockets/$name" -N --skip-ssl --unbuffered d >"$directory/idle" 2>&1 &
-	idler=$!
-	disown $idler
+	disown $!
 	for _ in $(seq 500); do grep -q ^is "$directory/idle" && break; sleep 0.01; done
 	connection=$(sed -n 's/^is\t//p' "$directory/idle")
 }
