@@ -2,6 +2,8 @@
 #ifndef WEIR_PLUGIN_REQUESTS_H
 #define WEIR_PLUGIN_REQUESTS_H
 
+#include <chrono>
+
 #include "engine.h"
 
 // What comes from a session's client. The server asks its socket for a packet's head, is told that nothing is there,
@@ -16,15 +18,21 @@ public:
   Requests(const Requests &)= delete;
 
 private:
+  using steady_clock= std::chrono::steady_clock;
+
   static size_t read(Vio *vio, uchar *out, size_t len);
   size_t take(uchar *out, size_t len);
   ssize_t receive(uchar *out, size_t len);
+  ssize_t linger(uchar *out, size_t len, steady_clock::time_point start);
   bool is_patient_for(int millis);
 
   // The connection whose packets come by here; nullptr: none.
   Vio *m_vio;
   // How long the socket itself lets a call wait; -1: for ever.
   int m_patience_millis;
+  // What was waited for last came soon; and so many times nobody else's client has said anything meanwhile.
+  bool m_is_prompt;
+  unsigned m_in_a_row;
   // What has come and was not asked for yet.
   size_t m_begin, m_end;
   uchar m_bytes[4096];
