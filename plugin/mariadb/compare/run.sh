@@ -19,14 +19,14 @@ while [ $# -gt 0 ]; do
 	shift
 done
 if [ -n "$quick" ]; then
-	: "${WAREHOUSES:=4}" "${CLIENTS:=8 64}" "${SECONDS_EACH:=5}" "${WARMUP:=2}" "${TPCC_SECONDS:=15}" "${LIMITED_SECONDS:=30}"
+	: "${WAREHOUSES:=4}" "${CLIENTS:=8 64}" "${SECONDS_EACH:=2}" "${WARMUP:=1}" "${ROUNDS:=2}" "${TPCC_SECONDS:=15}" "${LIMITED_SECONDS:=30}"
 	: "${LIMITED_WARMUP:=20}" "${BINLOGS:=off on}" "${ROWS:=1000000}" "${LIMITED_SYSBENCH_SECONDS:=0}" "${LOG_MIB:=64}"
 else
-	: "${WAREHOUSES:=20}" "${CLIENTS:=1 8 64}" "${SECONDS_EACH:=8}" "${WARMUP:=2}" "${TPCC_SECONDS:=45}" "${LIMITED_SECONDS:=120}"
+	: "${WAREHOUSES:=20}" "${CLIENTS:=1 8 64}" "${SECONDS_EACH:=3}" "${WARMUP:=1}" "${ROUNDS:=3}" "${TPCC_SECONDS:=45}" "${LIMITED_SECONDS:=120}"
 	: "${LIMITED_WARMUP:=60}" "${BINLOGS:=off on}" "${ROWS:=1000000}" "${LIMITED_SYSBENCH_SECONDS:=10}" "${LOG_MIB:=256}"
 fi
 : "${POOL_MIB:=4096}" "${LIMIT_WRITES:=2000}" "${LIMIT_BYTES:=32000000}"
-export WAREHOUSES CLIENTS SECONDS_EACH WARMUP TPCC_SECONDS LIMITED_SECONDS LIMITED_WARMUP ROWS LIMITED_SYSBENCH_SECONDS LIMIT_WRITES LIMIT_BYTES quick only
+export WAREHOUSES CLIENTS SECONDS_EACH WARMUP ROUNDS TPCC_SECONDS LIMITED_SECONDS LIMITED_WARMUP ROWS LIMITED_SYSBENCH_SECONDS LIMIT_WRITES LIMIT_BYTES quick only
 
 command -v sysbench >/dev/null || { echo "compare: sysbench is missing: apt-get install sysbench"; exit 1; }
 mkdir -p "$directory/cells" "$directory/plugins"
@@ -48,7 +48,7 @@ export engines
 {
 	echo "server=$(mariadbd --version)"
 	echo "options=${options[*]}"
-	echo "seconds=$SECONDS_EACH after $WARMUP; TPC-C $TPCC_SECONDS; limited $LIMITED_SECONDS after $LIMITED_WARMUP, sysbench limited $LIMITED_SYSBENCH_SECONDS after half of that"
+	echo "seconds=$ROUNDS x $SECONDS_EACH after $WARMUP, in turns; TPC-C $TPCC_SECONDS; limited $LIMITED_SECONDS after $LIMITED_WARMUP, sysbench limited $LIMITED_SYSBENCH_SECONDS after half of that"
 	echo "rows=$ROWS"
 	echo "warehouses=$WAREHOUSES"
 	echo "limit=$LIMIT_WRITES writes/s, $LIMIT_BYTES bytes/s, by the kernel (cgroup)"

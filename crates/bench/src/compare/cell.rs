@@ -78,20 +78,26 @@ fn number_after(text: &str, mark: &str) -> Option<f64> {
     rest[..end].parse().ok()
 }
 
-/// What sysbench printed, with the line that `cells.sh` adds.
+/// What sysbench printed, once or several times, with the line that `cells.sh` adds. Each time begins
+/// with the warm-up.
 fn read_sysbench(cell: &mut Cell, text: &str) -> Result<()> {
     let ours = text.lines().find(|line| line.starts_with("compare: "));
     let ours = ours.context("the run did not end")?;
-    let warmup = number_after(ours, "warm-up").context("no warm-up")? as usize;
-    let tps = |line: &str| number_after(line, "tps:");
-    let all: Vec<f64> =
-        text.lines().filter(|line| line.starts_with("[ ")).filter_map(tps).collect();
-    if all.len() <= warmup {
-        bail!("{} seconds, of which {warmup} are the warm-up", all.len());
+    let warmup = number_after(ours, "warm-up").context("no warm-up")?;
+    let reports = text.lines().filter(|line| line.starts_with("[ "));
+    let all: Vec<(f64, f64)> = reports
+        .filter_map(|line| number_after(line, "[").zip(number_after(line, "tps:")))
+        .collect();
+    let seconds: Vec<f64> =
+        all.iter().filter(|(at, _)| *at > warmup).map(|(_, tps)| *tps).collect();
+    if seconds.is_empty() {
+        bail!("{} seconds, of which {warmup} each time are the warm-up", all.len());
     }
-    cell.take_seconds(all[warmup..].to_vec());
-    cell.p99_millis = number_after(text, "99th percentile:").unwrap_or(0.0);
-    let transactions = number_after(text, "transactions:").filter(|&count| count > 0.0);
+    cell.take_seconds(seconds);
+    let each = |mark: &'static str| text.lines().filter_map(move |line| number_after(line, mark));
+    // The worst of its times.
+    cell.p99_millis = each("99th percentile:").fold(0.0, f64::max);
+    let transactions = Some(each("transactions:").sum()).filter(|&count: &f64| count > 0.0);
     let redo = number_after(ours, "redo");
     cell.redo_bytes_per_transaction = redo.zip(transactions).map(|(redo, count)| redo / count);
     Ok(())
@@ -152,6 +158,10 @@ compare: warm-up 1 redo 4110
         assert!((cell.worst_second_over_mean - 100.5 / 200.5).abs() < 1e-9);
         assert!((cell.p99_millis - 12.5).abs() < 1e-9);
         assert_eq!(cell.redo_bytes_per_transaction, Some(10.0));
+        let twice = [&SYSBENCH[..SYSBENCH.find("compare:").expect("ours")], SYSBENCH].concat();
+        read_sysbench(&mut cell, &twice).expect("understood");
+        assert_eq!(cell.seconds, [300.5, 100.5, 300.5, 100.5], "each time's warm-up left out");
+        assert_eq!(cell.redo_bytes_per_transaction, Some(5.0), "of both times' transactions");
         let cut = SYSBENCH.replace("compare:", "");
         assert!(read_sysbench(&mut cell, &cut).is_err(), "it did not end");
         assert!(Cell::named("tpcc.free").is_none());
