@@ -78,8 +78,8 @@ fn number_after(text: &str, mark: &str) -> Option<f64> {
     rest[..end].parse().ok()
 }
 
-/// What sysbench printed, once or several times, with the line that `cells.sh` adds. Each time begins
-/// with the warm-up.
+/// What sysbench printed, once or several times, with the line that `cells.sh` adds. Each time
+/// begins with the warm-up.
 fn read_sysbench(cell: &mut Cell, text: &str) -> Result<()> {
     let ours = text.lines().find(|line| line.starts_with("compare: "));
     let ours = ours.context("the run did not end")?;
