@@ -1,5 +1,5 @@
 #!/bin/bash
-# The cells of one server of run.sh: every engine does the same work, one directly after the other.
+# The cells of one server of run.sh: every engine does the same work, in turns on the free disk, elsewhere one directly after the other.
 #   cells.sh DIRECTORY WEIR BINLOG         (inside server.sh --run, which sets WEIR_SOCKET)
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -37,7 +37,8 @@ tune() { # engine
 
 # Nobody else's leftovers on the disk while one is measured.
 settle() {
-	sql -e "SET GLOBAL innodb_max_dirty_pages_pct=0"
+	# At the capacity of a run it would take minutes; `tune` comes next and sets it again.
+	sql -e "SET GLOBAL innodb_io_capacity_max=20000; SET GLOBAL innodb_io_capacity=20000; SET GLOBAL innodb_max_dirty_pages_pct=0"
 	for _ in $(seq 300); do
 		[ "$(status Innodb_buffer_pool_pages_dirty)" -lt 100 ] && break
 		sleep 0.1

@@ -8,7 +8,7 @@
 
 // What comes from a session's client. The server asks its socket for a packet's head, is told that nothing is there,
 // waits by poll, asks again, and then for the rest. Here one call waits, and takes all that has come
-// (docs/decisions/requests.md). Only the session's thread uses it.
+// (docs/decisions/requests.md), and where a client is alone and quick, does so awake. Only the session's thread uses it.
 class Requests
 {
 public:
