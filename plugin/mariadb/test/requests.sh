@@ -56,6 +56,15 @@ sleep 2
 [ "$(there)" = 1 ] || die "a client without a transaction goes by a transaction's time"
 sql main -e "KILL $connection"
 gone_within 20 "a silent client cannot be killed"
+# Who was quick is waited for awake, but not for long.
+idle "$(for _ in $(seq 100); do printf 'SELECT id FROM t LIMIT 1; '; done) SELECT 1"
+ticks() { awk '{ print $14 + $15 }' "/proc/$server/stat"; }
+used=$(ticks)
+sleep 1
+used=$(($(ticks) - used))
+[ $used -lt 50 ] || die "a processor is busy with a silent client: $used of 100 ticks"
+sql main -e "KILL $connection"
+gone_within 20 "a client that was quick cannot be killed"
 idle "SET SESSION wait_timeout=31536000"
 begun=${EPOCHREALTIME/./}
 mariadb-admin --no-defaults -uroot -S "$sockets/main" shutdown
