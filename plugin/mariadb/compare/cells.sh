@@ -81,7 +81,7 @@ run_sysbench() { # workload clients disk engines...: a few rounds, in which the 
 		seconds=$LIMITED_SYSBENCH_SECONDS warmup=$((LIMITED_SYSBENCH_SECONDS / 2)) rounds=1
 	fi
 	for ((round = 0; round < rounds; round++)); do
-		for engine in "${cells[@]:round % ${#cells[@]}}" "${cells[@]:0:round % ${#cells[@]}}"; do
+		for engine in $(in_turn "$round" "${cells[@]}"); do
 			out=$directory/cells/$workload.$disk.binlog-$binlog.$clients.$engine.part
 			[[ $workload = oltp_point_select ]] || settle
 			tune "$engine"
@@ -136,10 +136,9 @@ run_tpcc() { # disk engine
 
 # Whoever comes first finds a colder machine than whoever comes last: it is another one each time.
 turn=0
-in_turn() {
-	local all at
-	read -ra all <<<"$engines"
-	at=$((turn % ${#all[@]}))
+in_turn() { # turn engines...
+	local -a all=("${@:2}")
+	local at=$(($1 % ${#all[@]}))
 	echo "${all[@]:at}" "${all[@]:0:at}"
 }
 
@@ -152,7 +151,7 @@ for workload in oltp_point_select oltp_read_write oltp_write_only oltp_update_in
 	for clients in $CLIENTS; do
 		# With the binary log the reading one is the same; a quick run asks only the two that differ most.
 		[ -z "$quick" ] || [ $binlog = off ] || [[ $workload =~ write_only|non_index ]] || continue
-		order=$(in_turn) turn=$((turn + 1))
+		order=$(in_turn "$turn" $engines) turn=$((turn + 1))
 		run_sysbench $workload "$clients" free $order
 	done
 	[ -n "$limited" ] && [ "$LIMITED_SYSBENCH_SECONDS" != 0 ] && [[ $workload != oltp_point_select ]] || continue
