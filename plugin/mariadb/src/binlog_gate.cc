@@ -4,6 +4,8 @@
 
 #include <mysql/psi/psi.h>
 
+#include "binlog_groups.h"
+
 namespace
 {
 
@@ -38,6 +40,7 @@ void end_server()
 void pass_gate()
 {
   is_proved.store(true, std::memory_order_relaxed);
+  weir_binlog_groups.begins();
   uint64_t position= in_line.load(std::memory_order_acquire);
   if (position <= passed.load(std::memory_order_relaxed))
     return;
@@ -64,10 +67,12 @@ void raise_binlog_gate()
   with_gate= *before;
   with_gate.get_thread_file_descriptor_locker= file_comes_by;
   PSI_server= &with_gate;
+  weir_binlog_groups.start();
 }
 
 void lower_binlog_gate()
 {
+  weir_binlog_groups.stop();
   if (before && PSI_server == &with_gate)
     PSI_server= before;
 }
@@ -87,10 +92,15 @@ bool comes_to_binlog_gate(THD *thd, bool all)
   return is_logged;
 }
 
-void stand_in_line(uint64_t position) { raise_to(&in_line, position); }
+void stand_in_line(uint64_t position)
+{
+  raise_to(&in_line, position);
+  weir_binlog_groups.joins();
+}
 
 bool came_through_binlog_gate(uint64_t position)
 {
+  weir_binlog_groups.written();
   if (position <= passed.load(std::memory_order_acquire))
     return true;
   if (!is_passed_by.exchange(true))

@@ -31,6 +31,7 @@ done
 "$here/restart.sh" "$plugin" "$work/restart"
 "$here/answers.sh" "$plugin" "$work/answers"
 "$here/requests.sh" "$plugin" "$work/requests"
+"$here/groups.sh" "$plugin" "$work/groups"
 "$here/late.sh" "$plugin" "$work/late"
 "$here/operating.sh" "$plugin" "$work/operating" "$build/peers"
 "$here/convert.sh" "$plugin" "$work/convert"
