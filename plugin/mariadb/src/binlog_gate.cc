@@ -40,8 +40,8 @@ void end_server()
 void pass_gate()
 {
   is_proved.store(true, std::memory_order_relaxed);
-  weir_binlog_groups.begins();
   uint64_t position= in_line.load(std::memory_order_acquire);
+  weir_binlog_groups.begins(position);
   if (position <= passed.load(std::memory_order_relaxed))
     return;
   if (weir_wait(weir_database, position, WEIR_SYNCED) != WEIR_OK)
@@ -100,7 +100,7 @@ void stand_in_line(uint64_t position)
 
 bool came_through_binlog_gate(uint64_t position)
 {
-  weir_binlog_groups.written();
+  weir_binlog_groups.written(position);
   if (position <= passed.load(std::memory_order_acquire))
     return true;
   if (!is_passed_by.exchange(true))

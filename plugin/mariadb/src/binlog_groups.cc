@@ -22,7 +22,7 @@ micros now() { return std::chrono::duration_cast<micros>(std::chrono::steady_clo
 
 Binlog_groups weir_binlog_groups;
 
-bool Group_plan::begins(micros now)
+bool Group_plan::begins(micros now, uint64_t position)
 {
   if (m_is_writing || m_in_line == m_closed)
     return false;
@@ -30,6 +30,8 @@ bool Group_plan::begins(micros now)
   m_begun= now;
   m_closed_before= m_closed;
   m_closed= m_in_line;
+  m_position_before= m_position;
+  m_position= position;
   return true;
 }
 
@@ -42,6 +44,12 @@ void Group_plan::written(micros now)
   m_expected= m_in_line - m_closed_before;
   m_expected+= m_expected > 1 ? 1 : 0;
   m_takes+= (now - m_begun - m_takes) / GROUPS;
+}
+
+void Group_plan::written(micros now, uint64_t position)
+{
+  if (position > m_position_before)
+    written(now);
 }
 
 micros Group_plan::patience() const
@@ -121,19 +129,19 @@ void Binlog_groups::joins()
 }
 
 // A replica's threads are no clients that come back.
-void Binlog_groups::begins()
+void Binlog_groups::begins(uint64_t position)
 {
   const THD *thd= current_thd;
   std::lock_guard<std::mutex> guard(m_mutex);
-  if (!m_plan.begins(now()) || !m_runs || m_plan.patience() == micros(0) || opt_binlog_commit_wait_count || !thd ||
+  if (!m_plan.begins(now(), position) || !m_runs || m_plan.patience() == micros(0) || opt_binlog_commit_wait_count || !thd ||
       thd->system_thread != NON_SYSTEM_THREAD)
     return;
   m_is_wanted= true;
   m_changed.notify_one();
 }
 
-void Binlog_groups::written()
+void Binlog_groups::written(uint64_t position)
 {
   std::lock_guard<std::mutex> guard(m_mutex);
-  m_plan.written(now());
+  m_plan.written(now(), position);
 }

@@ -25,10 +25,12 @@ public:
   // One more stands in line.
   void joins() { m_in_line++; }
   // Those who stand in line are being written. Nothing happens, `false`, if nobody does (other engines' transactions
-  // are), or until `written`.
-  bool begins(micros now);
+  // are), or until `written`. `position` is the engine's log's of the last of them.
+  bool begins(micros now, uint64_t position);
   // They are written and synced; again: nothing happens.
   void written(micros now);
+  // So is one that was prepared at `position`, perhaps of the group before, whose turn comes late.
+  void written(micros now, uint64_t position);
   // How long others are worth waiting for; 0: not at all.
   micros patience() const;
   // All those are there that were waited for.
@@ -38,6 +40,7 @@ private:
   // Who have stood in line: ever, before the last group was begun, and before the one in front of that.
   ulonglong m_in_line= 0, m_closed= 0, m_closed_before= 0;
   ulonglong m_expected= 0;
+  uint64_t m_position= 0, m_position_before= 0;
   bool m_is_writing= false;
   micros m_begun= micros(0);
   // What a group takes, in the mean.
@@ -53,10 +56,10 @@ public:
   void start();
   void stop();
 
-  // The server calls these one after the other.
+  // From prepare_ordered, at the gate, and from commit_ordered.
   void joins();
-  void begins();
-  void written();
+  void begins(uint64_t position);
+  void written(uint64_t position);
 
 private:
   void run();
