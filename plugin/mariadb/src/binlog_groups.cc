@@ -15,6 +15,8 @@ constexpr micros PATIENCE_MAX(20000);
 constexpr int PATIENCE_PERCENT= 150;
 // A limited disk stands still now and then: what a group takes is a mean of so many.
 constexpr int GROUPS= 32;
+// Where one more did not come, so many groups do not wait for one more.
+constexpr uint REST= 4;
 
 micros now() { return std::chrono::duration_cast<micros>(std::chrono::steady_clock::now().time_since_epoch()); }
 
@@ -40,10 +42,19 @@ void Group_plan::written(micros now)
   if (!m_is_writing)
     return;
   m_is_writing= false;
-  // One more, so that groups grow as long as somebody comes; but who was alone is alone.
   m_expected= m_in_line - m_closed_before;
-  m_expected+= m_expected > 1 ? 1 : 0;
+  // One more, so that groups grow as long as somebody comes; but who was alone is alone.
+  if (m_rests > 0)
+    m_rests--;
+  else if (m_expected > 1)
+    m_expected++;
   m_takes+= (now - m_begun - m_takes) / GROUPS;
+}
+
+void Group_plan::has_waited()
+{
+  if (!is_complete())
+    m_rests= REST;
 }
 
 void Group_plan::written(micros now, uint64_t position)
@@ -116,6 +127,7 @@ void Binlog_groups::hold()
     m_holds= true;
     m_changed.wait_for(guard, m_plan.patience(), [this]() { return m_plan.is_complete() || !m_runs; });
     m_holds= false;
+    m_plan.has_waited();
   }
   mysql_mutex_unlock(log);
 }

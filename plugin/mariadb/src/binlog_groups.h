@@ -33,6 +33,8 @@ public:
   void written(micros now, uint64_t position);
   // How long others are worth waiting for; 0: not at all.
   micros patience() const;
+  // It was waited for others, as long as it was worth it.
+  void has_waited();
   // All those are there that were waited for.
   bool is_complete() const { return m_in_line >= m_closed + m_expected; }
 
@@ -40,6 +42,8 @@ private:
   // Who have stood in line: ever, before the last group was begun, and before the one in front of that.
   ulonglong m_in_line= 0, m_closed= 0, m_closed_before= 0;
   ulonglong m_expected= 0;
+  // For so many groups nobody is expected who was not there before.
+  uint m_rests= 0;
   uint64_t m_position= 0, m_position_before= 0;
   bool m_is_writing= false;
   micros m_begun= micros(0);
