@@ -41,7 +41,7 @@ void pass_gate()
 {
   is_proved.store(true, std::memory_order_relaxed);
   uint64_t position= in_line.load(std::memory_order_acquire);
-  weir_binlog_groups.begins(position);
+  weir_binlog_groups.begins();
   if (position <= passed.load(std::memory_order_relaxed))
     return;
   if (weir_wait(weir_database, position, WEIR_SYNCED) != WEIR_OK)
@@ -92,15 +92,15 @@ bool comes_to_binlog_gate(THD *thd, bool all)
   return is_logged;
 }
 
-void stand_in_line(uint64_t position)
+ulonglong stand_in_line(uint64_t position)
 {
   raise_to(&in_line, position);
-  weir_binlog_groups.joins();
+  return weir_binlog_groups.joins();
 }
 
-bool came_through_binlog_gate(uint64_t position)
+bool came_through_binlog_gate(uint64_t position, ulonglong place)
 {
-  weir_binlog_groups.written(position);
+  weir_binlog_groups.written(place);
   if (position <= passed.load(std::memory_order_acquire))
     return true;
   if (!is_passed_by.exchange(true))

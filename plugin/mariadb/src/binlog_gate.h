@@ -16,9 +16,10 @@ void lower_binlog_gate();
 // Whether a transaction that is about to be prepared need not wait: it will come to the gate, nobody but the binary log
 // takes part, and the gate was seen to work.
 bool comes_to_binlog_gate(THD *thd, bool all);
-// It stands in line to be written, and is durably prepared when the log is up to `position`.
-void stand_in_line(uint64_t position);
+// It stands in line to be written, and is durably prepared when the log is up to `position`. Gives its
+// place in line.
+ulonglong stand_in_line(uint64_t position);
 // Behind the binary log's write: whether it has come through the gate. If not, no transaction relies on it any more.
-bool came_through_binlog_gate(uint64_t position);
+bool came_through_binlog_gate(uint64_t position, ulonglong place);
 
 #endif

@@ -24,7 +24,7 @@ micros now() { return std::chrono::duration_cast<micros>(std::chrono::steady_clo
 
 Binlog_groups weir_binlog_groups;
 
-bool Group_plan::begins(micros now, uint64_t position)
+bool Group_plan::begins(micros now)
 {
   if (m_is_writing || m_in_line == m_closed)
     return false;
@@ -32,8 +32,6 @@ bool Group_plan::begins(micros now, uint64_t position)
   m_begun= now;
   m_closed_before= m_closed;
   m_closed= m_in_line;
-  m_position_before= m_position;
-  m_position= position;
   return true;
 }
 
@@ -57,9 +55,9 @@ void Group_plan::has_waited()
     m_rests= REST;
 }
 
-void Group_plan::written(micros now, uint64_t position)
+void Group_plan::written(micros now, ulonglong place)
 {
-  if (position > m_position_before)
+  if (place > m_closed_before)
     written(now);
 }
 
@@ -132,28 +130,29 @@ void Binlog_groups::hold()
   mysql_mutex_unlock(log);
 }
 
-void Binlog_groups::joins()
+ulonglong Binlog_groups::joins()
 {
   std::lock_guard<std::mutex> guard(m_mutex);
-  m_plan.joins();
+  ulonglong place= m_plan.joins();
   if (m_holds && m_plan.is_complete())
     m_changed.notify_one();
+  return place;
 }
 
 // A replica's threads are no clients that come back.
-void Binlog_groups::begins(uint64_t position)
+void Binlog_groups::begins()
 {
   const THD *thd= current_thd;
   std::lock_guard<std::mutex> guard(m_mutex);
-  if (!m_plan.begins(now(), position) || !m_runs || m_plan.patience() == micros(0) || opt_binlog_commit_wait_count || !thd ||
+  if (!m_plan.begins(now()) || !m_runs || m_plan.patience() == micros(0) || opt_binlog_commit_wait_count || !thd ||
       thd->system_thread != NON_SYSTEM_THREAD)
     return;
   m_is_wanted= true;
   m_changed.notify_one();
 }
 
-void Binlog_groups::written(uint64_t position)
+void Binlog_groups::written(ulonglong place)
 {
   std::lock_guard<std::mutex> guard(m_mutex);
-  m_plan.written(now(), position);
+  m_plan.written(now(), place);
 }

@@ -22,15 +22,15 @@ class Group_plan
 public:
   using micros= std::chrono::microseconds;
 
-  // One more stands in line.
-  void joins() { m_in_line++; }
+  // One more stands in line. Gives its place there, counted from 1 and never anew.
+  ulonglong joins() { return ++m_in_line; }
   // Those who stand in line are being written. Nothing happens, `false`, if nobody does (other engines' transactions
-  // are), or until `written`. `position` is the engine's log's of the last of them.
-  bool begins(micros now, uint64_t position);
+  // are), or until `written`.
+  bool begins(micros now);
   // They are written and synced; again: nothing happens.
   void written(micros now);
-  // So is one that was prepared at `position`, perhaps of the group before, whose turn comes late.
-  void written(micros now, uint64_t position);
+  // So is the one in that place, perhaps of the group before, whose turn comes late; 0: it never stood in line.
+  void written(micros now, ulonglong place);
   // How long others are worth waiting for; 0: not at all.
   micros patience() const;
   // It was waited for others, as long as it was worth it.
@@ -44,7 +44,6 @@ private:
   ulonglong m_expected= 0;
   // For so many groups nobody is expected who was not there before.
   uint m_rests= 0;
-  uint64_t m_position= 0, m_position_before= 0;
   bool m_is_writing= false;
   micros m_begun= micros(0);
   // What a group takes, in the mean.
@@ -61,9 +60,9 @@ public:
   void stop();
 
   // From prepare_ordered, at the gate, and from commit_ordered.
-  void joins();
-  void begins(uint64_t position);
-  void written(uint64_t position);
+  ulonglong joins();
+  void begins();
+  void written(ulonglong place);
 
 private:
   void run();

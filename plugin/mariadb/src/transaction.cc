@@ -41,7 +41,7 @@ Transaction *Transaction::of(THD *thd)
 Transaction::Transaction(THD *thd)
     : m_thd(thd), m_answer(thd), m_requests(thd), m_txn(nullptr), m_isolation(0), m_begun(0), m_in_statement(false),
       m_has_savepoint(false), m_savepoint(0), m_tables(0), m_prepared(false), m_prepared_number(0), m_held(nullptr),
-      m_prepared_at(0), m_commit(WEIR_OK), m_committed(false), m_owed(0), m_part(0)
+      m_prepared_at(0), m_place(0), m_commit(WEIR_OK), m_committed(false), m_owed(0), m_part(0)
 {
   std::lock_guard<std::mutex> guard(all_mutex);
   all_transactions.insert(this);
@@ -192,7 +192,7 @@ int Transaction::end(weir_code code)
   if (m_held)
     weir_held_free(m_held);
   m_held= nullptr;
-  m_prepared_at= 0;
+  m_prepared_at= m_place= 0;
   m_xid.clear();
   drop_left();
   return to_handler_error(nullptr, code);
@@ -315,14 +315,14 @@ int Transaction::prepare(bool all)
 void Transaction::prepare_ordered(bool all)
 {
   if (m_prepared_at && is_real(all))
-    stand_in_line(m_prepared_at);
+    m_place= stand_in_line(m_prepared_at);
 }
 
 void Transaction::commit_ordered(bool all)
 {
   if (!m_prepared || !is_real(all))
     return;
-  if (came_through_binlog_gate(m_prepared_at))
+  if (came_through_binlog_gate(m_prepared_at, m_place))
     m_prepared_at= 0;
   m_commit= commit_prepared(WEIR_LAZY);
   m_committed= true;
