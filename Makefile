@@ -108,7 +108,7 @@ compare: plugin
 # Needs root: the server's test program wants the plugin among the installed ones, and puts it away again.
 ROUNDS ?= 3
 plugin-test: plugin
-	@$(MAKE) --no-print-directory -f plugin/mariadb/Makefile collations
+	@$(MAKE) --no-print-directory -f plugin/mariadb/Makefile collations group_plan
 	@plugin/mariadb/tools/peers.sh target/plugin/peers mariadb-backup mariadb-plugin-spider || true
 	@plugin/mariadb/test/run.sh target/plugin $(ROUNDS)
 

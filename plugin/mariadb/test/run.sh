@@ -17,6 +17,7 @@ if [ "$(df --output=avail -k /dev/shm 2>/dev/null | tail -n 1)" -ge 2097152 ] 2>
 	trap 'for at in sql xa; do cp "$quick/$at/mariadb/server.log" "$work/$at.log" || true; done; rm -rf "$quick"' EXIT
 fi
 
+"$build/group_plan"
 "$build/collations" 70
 "$build/collations" 40 "$RANDOM"
 "$here/../tools/server.sh" "$plugin" "$quick/sql" --run "$here/sql.sh $work/sql-out && $here/sessions.sh $work/sessions-out && $here/random_sessions.sh $work/random-sessions-out 30 && $here/replacing.sh $work/replacing-out" \

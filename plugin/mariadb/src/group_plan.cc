@@ -1,0 +1,66 @@
+#include "group_plan.h"
+
+#include <algorithm>
+
+namespace
+{
+
+using micros= Group_plan::micros;
+
+// Where a group takes less, waiting brings nothing: all wait for the disk together, then for the processors.
+constexpr micros SLOW(2000);
+// No client waits longer for others, however slow the disk.
+constexpr micros PATIENCE_MAX(20000);
+constexpr int PATIENCE_PERCENT= 150;
+// A limited disk stands still now and then: what a group takes is a mean of so many.
+constexpr int GROUPS= 32;
+// And no group counts for more: a quick disk that stood still once is no slow one.
+constexpr micros TAKES_MAX(40000);
+// Where one more did not come, so many groups do not wait for one more.
+constexpr unsigned REST= 4;
+
+} // namespace
+
+bool Group_plan::begins(micros now)
+{
+  if (m_is_writing || m_in_line == m_closed)
+    return false;
+  m_is_writing= true;
+  m_begun= now;
+  m_closed_before= m_closed;
+  m_closed= m_in_line;
+  return true;
+}
+
+void Group_plan::written(micros now)
+{
+  if (!m_is_writing)
+    return;
+  m_is_writing= false;
+  m_expected= m_in_line - m_closed_before;
+  // One more, so that groups grow as long as somebody comes; but who was alone is alone.
+  if (m_rests > 0)
+    m_rests--;
+  else if (m_expected > 1)
+    m_expected++;
+  m_takes+= (std::min<micros>(now - m_begun, TAKES_MAX) - m_takes) / GROUPS;
+}
+
+void Group_plan::written(micros now, place whose)
+{
+  if (whose > m_closed_before)
+    written(now);
+}
+
+micros Group_plan::patience() const
+{
+  if (m_takes < SLOW || m_expected < 2)
+    return micros(0);
+  return std::min<micros>(m_takes * PATIENCE_PERCENT / 100, PATIENCE_MAX);
+}
+
+void Group_plan::has_waited()
+{
+  if (!is_complete())
+    m_rests= REST;
+}

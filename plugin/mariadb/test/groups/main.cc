@@ -1,0 +1,192 @@
+// What is decided about the binary log's groups (src/group_plan.h), over a clock of its own. test/groups.sh has a server do it.
+//   group_plan
+#include <cstdio>
+
+#include "../../src/group_plan.h"
+
+namespace
+{
+
+using micros= Group_plan::micros;
+
+int failures= 0;
+
+#define HOLDS(what) ((what) ? void() : (void)(failures++, printf("group_plan: line %d does not hold: %s\n", __LINE__, #what)))
+
+struct Clock
+{
+  micros now= micros(1000000);
+  void passes(int64_t us) { now+= micros(us); }
+};
+
+// Groups of `count`, each written in `takes`, while `meanwhile` more come who are the first of the next.
+void write_groups(Group_plan *plan, Clock *clock, int groups, int count, int64_t takes, int meanwhile= 0)
+{
+  for (int group= 0; group < groups; group++)
+  {
+    for (int i= group ? meanwhile : 0; i < count; i++)
+      plan->joins();
+    plan->begins(clock->now);
+    clock->passes(takes);
+    for (int i= 0; i < meanwhile; i++)
+      plan->joins();
+    plan->written(clock->now);
+  }
+}
+
+void a_quick_disk_waits_for_nobody()
+{
+  Group_plan plan;
+  Clock clock;
+  write_groups(&plan, &clock, 500, 6, 900, 3);
+  HOLDS(plan.patience() == micros(0));
+}
+
+void a_slow_disk_is_patient_for_half_a_group_more()
+{
+  Group_plan plan;
+  Clock clock;
+  write_groups(&plan, &clock, 500, 6, 6000, 3);
+  HOLDS(plan.patience() > micros(8500) && plan.patience() <= micros(9000));
+  // Never longer than 20 ms.
+  write_groups(&plan, &clock, 500, 6, 300000, 3);
+  HOLDS(plan.patience() == micros(20000));
+  // And it becomes quick again.
+  write_groups(&plan, &clock, 200, 6, 500, 3);
+  HOLDS(plan.patience() == micros(0));
+}
+
+void one_that_is_alone_is_never_waited_with()
+{
+  Group_plan plan;
+  Clock clock;
+  write_groups(&plan, &clock, 500, 1, 6000);
+  HOLDS(plan.patience() == micros(0));
+}
+
+void one_standstill_makes_no_slow_disk()
+{
+  Group_plan plan;
+  Clock clock;
+  write_groups(&plan, &clock, 500, 6, 600, 3);
+  write_groups(&plan, &clock, 1, 6, 10000000, 3);
+  HOLDS(plan.patience() == micros(0));
+}
+
+// Waited for: those of the last group, those who came while it was written, and one.
+void one_more_is_expected_and_after_a_vain_wait_four_times_none()
+{
+  Group_plan plan;
+  Clock clock;
+  write_groups(&plan, &clock, 500, 4, 6000);
+  for (int i= 0; i < 4; i++)
+  {
+    HOLDS(!plan.is_complete());
+    plan.joins();
+  }
+  HOLDS(!plan.is_complete());
+  plan.joins();
+  HOLDS(plan.is_complete());
+  plan.has_waited();
+
+  plan.begins(clock.now);
+  clock.passes(6000);
+  plan.written(clock.now);
+  for (int i= 0; i < 5; i++)
+    plan.joins();
+  // The sixth did not come.
+  HOLDS(!plan.is_complete());
+  plan.has_waited();
+  for (int group= 0; group < 4; group++)
+  {
+    plan.begins(clock.now);
+    clock.passes(6000);
+    plan.written(clock.now);
+    for (int i= 0; i < 5; i++)
+      plan.joins();
+    HOLDS(plan.is_complete());
+    plan.has_waited();
+  }
+  plan.begins(clock.now);
+  clock.passes(6000);
+  plan.written(clock.now);
+  for (int i= 0; i < 5; i++)
+    plan.joins();
+  HOLDS(!plan.is_complete());
+}
+
+void those_who_come_meanwhile_are_expected_with_those_who_come_back()
+{
+  Group_plan plan;
+  Clock clock;
+  write_groups(&plan, &clock, 500, 5, 6000, 3);
+  // Three of eight are in line already; five come back, and one more is hoped for.
+  for (int i= 0; i < 5; i++)
+    plan.joins();
+  HOLDS(!plan.is_complete());
+  plan.joins();
+  HOLDS(plan.is_complete());
+}
+
+void a_group_is_begun_once_and_by_those_who_stand_in_line()
+{
+  Group_plan plan;
+  Clock clock;
+  HOLDS(!plan.begins(clock.now));
+  plan.joins();
+  HOLDS(plan.begins(clock.now));
+  // Two more; their gate is passed before the first are written.
+  plan.joins();
+  plan.joins();
+  HOLDS(!plan.begins(clock.now));
+  plan.written(clock.now);
+  HOLDS(plan.begins(clock.now));
+  plan.written(clock.now);
+  // Another engine's.
+  HOLDS(!plan.begins(clock.now));
+}
+
+// A commit of the group before, whose turn comes late, ends neither this group nor its timing.
+void a_latecomer_ends_no_group()
+{
+  Group_plan plan;
+  Clock clock;
+  for (int group= 0; group < 500; group++)
+  {
+    Group_plan::place first= plan.joins();
+    Group_plan::place late= plan.joins();
+    HOLDS(first + 1 == late);
+    plan.begins(clock.now);
+    clock.passes(3000);
+    plan.written(clock.now, first);
+    plan.written(clock.now, late);
+    Group_plan::place next= plan.joins();
+    plan.joins();
+    plan.begins(clock.now);
+    clock.passes(10);
+    plan.written(clock.now, late);
+    plan.written(clock.now, 0);
+    HOLDS(!plan.begins(clock.now));
+    clock.passes(2990);
+    plan.written(clock.now, next);
+  }
+  // All groups took 3 ms; were latecomers taken for theirs, half would have taken nothing.
+  HOLDS(plan.patience() > micros(4300));
+}
+
+} // namespace
+
+int main()
+{
+  a_quick_disk_waits_for_nobody();
+  a_slow_disk_is_patient_for_half_a_group_more();
+  one_that_is_alone_is_never_waited_with();
+  one_standstill_makes_no_slow_disk();
+  one_more_is_expected_and_after_a_vain_wait_four_times_none();
+  those_who_come_meanwhile_are_expected_with_those_who_come_back();
+  a_group_is_begun_once_and_by_those_who_stand_in_line();
+  a_latecomer_ends_no_group();
+  if (failures == 0)
+    printf("group_plan: all hold\n");
+  return failures > 0;
+}
