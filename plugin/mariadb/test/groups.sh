@@ -7,7 +7,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 plugin=$1 directory=$2
 . "$here/servers.sh"
 cc -shared -fPIC -O1 -Wall -o "$directory/slow_sync.so" "$here/slow_sync.c" -ldl
-export WEIR_SERVER_ENV="LD_PRELOAD=$directory/slow_sync.so"
+# Behind the sanitizers' libraries, if those are there (sanitize.sh).
+export WEIR_SERVER_ENV="${WEIR_SERVER_ENV-} LD_PRELOAD=${WEIR_SERVER_PRELOAD:+$WEIR_SERVER_PRELOAD:}$directory/slow_sync.so"
 start main --skip-networking --log-bin=binlog --sync-binlog=1 --server-id=1
 sql main -e "CREATE DATABASE d; CREATE TABLE d.t (id INT AUTO_INCREMENT PRIMARY KEY) ENGINE=Weir"
 counted() { sql main -e "SHOW GLOBAL STATUS LIKE '$1'" | cut -f2; }

@@ -1,6 +1,6 @@
 #!/bin/bash
 # The plugin's C++ under the address and undefined-behaviour sanitizers: the SQL scripts, the sessions, random statements,
-# the operating test, the walk from InnoDB and back, and indexes added beside writers. The server itself and the engine's Rust are as always.
+# the operating test, the walk from InnoDB and back, indexes added beside writers, and the binary log's groups. The server itself and the engine's Rust are as always.
 #   sanitize.sh BUILD DIRECTORY [PEERS]
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -11,7 +11,8 @@ mkdir -p "$directory"
 directory=$(cd "$directory" && pwd)
 # The server is not built with them: the library comes first by the loader. What the server leaks at its end is its own.
 # Nor does it undo what its headers poison in code of ours that is.
-export WEIR_SERVER_ENV="LD_PRELOAD=$(g++ -print-file-name=libasan.so):$(g++ -print-file-name=libubsan.so) \
+export WEIR_SERVER_PRELOAD="$(g++ -print-file-name=libasan.so):$(g++ -print-file-name=libubsan.so)"
+export WEIR_SERVER_ENV="LD_PRELOAD=$WEIR_SERVER_PRELOAD \
 	ASAN_OPTIONS=detect_leaks=0:allow_user_poisoning=0:log_path=$directory/asan:detect_odr_violation=0:alloc_dealloc_mismatch=0 UBSAN_OPTIONS=print_stacktrace=1:log_path=$directory/ubsan"
 nm -D "$plugin" | grep -q __asan_init || { echo "sanitize: $plugin is not built for it"; exit 1; }
 for seed in 1 "$RANDOM"; do
@@ -23,6 +24,7 @@ done
 "$here/operating.sh" "$plugin" "$directory/operating" "$peers"
 "$here/convert.sh" "$plugin" "$directory/convert"
 "$here/online.sh" "$plugin" "$directory/online"
+"$here/groups.sh" "$plugin" "$directory/groups"
 found=$(ls "$directory" | grep -E '^(asan|ubsan)' || true)
 if [ -n "$found" ]; then
 	for file in $found; do grep -v '^$' "$directory/$file" | head -n 12; done
