@@ -12,10 +12,9 @@ constexpr micros SLOW(2000);
 // No client waits longer for others, however slow the disk.
 constexpr micros PATIENCE_MAX(20000);
 constexpr int PATIENCE_PERCENT= 150;
-// A limited disk stands still now and then: what a group takes is a mean of so many.
+// A limited disk lets some 25 groups through and stands still for the rest of a tenth of a second: what a group takes is
+// a mean of so many, and those that had to stand count in full, or between two standstills the disk passes for a quick one.
 constexpr int GROUPS= 32;
-// And no group counts for more: a quick disk that stood still once is no slow one.
-constexpr micros TAKES_MAX(40000);
 // Where one more did not come, so many groups do not wait for one more.
 constexpr unsigned REST= 4;
 
@@ -43,7 +42,7 @@ void Group_plan::written(micros now)
     m_rests--;
   else if (m_expected > 1)
     m_expected++;
-  m_takes+= (std::min<micros>(now - m_begun, TAKES_MAX) - m_takes) / GROUPS;
+  m_takes+= (now - m_begun - m_takes) / GROUPS;
 }
 
 void Group_plan::written(micros now, place whose)
