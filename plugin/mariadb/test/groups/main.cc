@@ -19,18 +19,28 @@ struct Clock
   void passes(int64_t us) { now+= micros(us); }
 };
 
+void join(Group_plan *plan, int count)
+{
+  for (int i= 0; i < count; i++)
+    plan->joins();
+}
+
+// Those who stand in line are written in `takes`, while `meanwhile` more come.
+void write_group(Group_plan *plan, Clock *clock, int64_t takes, int meanwhile= 0)
+{
+  plan->begins(clock->now);
+  clock->passes(takes);
+  join(plan, meanwhile);
+  plan->written(clock->now);
+}
+
 // Groups of `count`, each written in `takes`, while `meanwhile` more come who are the first of the next.
 void write_groups(Group_plan *plan, Clock *clock, int groups, int count, int64_t takes, int meanwhile= 0)
 {
   for (int group= 0; group < groups; group++)
   {
-    for (int i= group ? meanwhile : 0; i < count; i++)
-      plan->joins();
-    plan->begins(clock->now);
-    clock->passes(takes);
-    for (int i= 0; i < meanwhile; i++)
-      plan->joins();
-    plan->written(clock->now);
+    join(plan, group ? count - meanwhile : count);
+    write_group(plan, clock, takes, meanwhile);
   }
 }
 
@@ -94,29 +104,20 @@ void one_more_is_expected_and_after_a_vain_wait_four_times_none()
   HOLDS(plan.is_complete());
   plan.has_waited();
 
-  plan.begins(clock.now);
-  clock.passes(6000);
-  plan.written(clock.now);
-  for (int i= 0; i < 5; i++)
-    plan.joins();
+  write_group(&plan, &clock, 6000);
+  join(&plan, 5);
   // The sixth did not come.
   HOLDS(!plan.is_complete());
   plan.has_waited();
   for (int group= 0; group < 4; group++)
   {
-    plan.begins(clock.now);
-    clock.passes(6000);
-    plan.written(clock.now);
-    for (int i= 0; i < 5; i++)
-      plan.joins();
+    write_group(&plan, &clock, 6000);
+    join(&plan, 5);
     HOLDS(plan.is_complete());
     plan.has_waited();
   }
-  plan.begins(clock.now);
-  clock.passes(6000);
-  plan.written(clock.now);
-  for (int i= 0; i < 5; i++)
-    plan.joins();
+  write_group(&plan, &clock, 6000);
+  join(&plan, 5);
   HOLDS(!plan.is_complete());
 }
 
@@ -126,8 +127,7 @@ void those_who_come_meanwhile_are_expected_with_those_who_come_back()
   Clock clock;
   write_groups(&plan, &clock, 500, 5, 6000, 3);
   // Three of eight are in line already; five come back, and one more is hoped for.
-  for (int i= 0; i < 5; i++)
-    plan.joins();
+  join(&plan, 5);
   HOLDS(!plan.is_complete());
   plan.joins();
   HOLDS(plan.is_complete());
