@@ -163,9 +163,12 @@ impl MysqlTerminal {
         let with_key = |first: Value| [&[first][..], &key()].concat();
         let w = input.w;
         let gone = || missing(format_args!("an order of district {w}-{d}"));
+        // Locked, so as it is now: where all others are delivered it may have come after the
+        // transaction's snapshot.
         let c = self
             .row(
-                "SELECT o_c_id FROM orders WHERE o_w_id = ? AND o_d_id = ? AND o_id = ?",
+                "SELECT o_c_id FROM orders WHERE o_w_id = ? AND o_d_id = ? AND o_id = ? \
+                 FOR UPDATE",
                 key().to_vec(),
                 Values::int::<u16>,
             )?

@@ -3,9 +3,9 @@
 use super::{NOW, loaded};
 use crate::fake::Fake;
 use crate::run::Outcome as RunOutcome;
-use crate::tpcc::backend::{Backend, Outcome, Terminal};
+use crate::tpcc::backend::{Backend, DeliveryDone, Outcome, Terminal};
 use crate::tpcc::consistency::check;
-use crate::tpcc::input::Inputs;
+use crate::tpcc::input::{Delivery, Inputs};
 use crate::tpcc::mysql::{Mysql, MysqlOptions};
 use crate::tpcc::population::Population;
 use crate::tpcc::rows::{
@@ -13,6 +13,7 @@ use crate::tpcc::rows::{
     Warehouse,
 };
 use crate::tpcc::run::run;
+use crate::tpcc::scale::DISTRICTS;
 use crate::tpcc::scale::tests::tiny;
 use crate::tpcc::store::Isolation;
 use mysql::prelude::Queryable;
@@ -151,6 +152,47 @@ fn sql_does_what_the_embedded_backend_does() {
     assert!([1, 4, 6, 8].iter().all(|n| broken.contains(n)), "{broken:?}");
     backend.drop_all().unwrap();
     assert_eq!(backend.loaded().unwrap(), None);
+}
+
+/// Where a district's only order came while the delivery went on, after its snapshot.
+#[test]
+fn an_order_of_this_moment_is_delivered() {
+    let Some(server) = Server::start() else { return };
+    let backend = server.open(Isolation::RepeatableRead).unwrap();
+    let (_, scale): (Fake, _) = loaded(1);
+    backend.load(&Population::new(scale, 3, NOW), &mut |_| true).unwrap();
+    let mut conn = server.connect("tpcc").unwrap();
+    conn.query_drop("DELETE FROM new_orders WHERE no_d_id = 2").unwrap();
+    conn.query_drop("START TRANSACTION").unwrap();
+    conn.query_drop("INSERT INTO new_orders VALUES (1, 2, 99999)").unwrap();
+    for (table, rest) in [
+        ("orders", "o_c_id, o_entry_d, NULL, o_ol_cnt, o_all_local FROM orders WHERE o_d_id"),
+        (
+            "order_line",
+            "ol_number, ol_i_id, ol_supply_w_id, NULL, ol_quantity, ol_amount, ol_dist_info \
+             FROM order_line WHERE ol_o_id = 1 AND ol_d_id",
+        ),
+    ] {
+        let copy = format!("INSERT INTO {table} SELECT 1, 2, 99999, {rest} = 2");
+        let one = if table == "orders" { " LIMIT 1" } else { "" };
+        conn.query_drop(copy + one).unwrap();
+    }
+    std::thread::scope(|scope| {
+        let delivery = scope.spawn(|| {
+            backend.terminal(0).unwrap().delivery(&Delivery { w: 1, carrier: 3, date: NOW })
+        });
+        let begun = Instant::now();
+        let waiting = "SELECT COUNT(*) FROM information_schema.innodb_trx \
+                       WHERE trx_state = 'LOCK WAIT'";
+        // InnoDB looks again only where nobody has asked for a tenth of a second.
+        while conn.query_first(waiting).unwrap() != Some(1) {
+            assert!(begun.elapsed() < Duration::from_secs(20), "nobody waits for the new order");
+            std::thread::sleep(Duration::from_millis(150));
+        }
+        conn.query_drop("COMMIT").unwrap();
+        let done = Outcome::Committed(DeliveryDone { delivered: DISTRICTS, skipped: 0 }, ());
+        assert_eq!(delivery.join().unwrap().unwrap(), done);
+    });
 }
 
 #[test]
