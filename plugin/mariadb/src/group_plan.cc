@@ -11,12 +11,17 @@ using micros= Group_plan::micros;
 constexpr micros SLOW(2000);
 // No client waits longer for others, however slow the disk.
 constexpr micros PATIENCE_MAX(20000);
-constexpr int PATIENCE_PERCENT= 150;
+constexpr int PATIENCE_PERCENT= 300;
+// Slower makes no difference, and would be remembered for longer.
+constexpr micros SLOWEST= PATIENCE_MAX * 100 / PATIENCE_PERCENT;
 // A limited disk lets some 25 groups through and stands still for the rest of a tenth of a second: what a group takes is
 // a mean of so many, and those that had to stand count in full, or between two standstills the disk passes for a quick one.
 constexpr int GROUPS= 32;
+// Waiting relieves the disk, which is no reason to stop: that it was slow is forgotten over more groups than it is learned
+// over. On a quick disk both are moments, too short for the few groups that find it busy.
+constexpr int LEARNED_IN= 128, FORGOTTEN_IN= 512;
 // Where one more did not come, so many groups do not wait for one more.
-constexpr unsigned REST= 4;
+constexpr unsigned REST= 16;
 
 } // namespace
 
@@ -42,7 +47,9 @@ void Group_plan::written(micros now)
     m_rests--;
   else if (m_expected > 1)
     m_expected++;
-  m_takes+= (now - m_begun - m_takes) / GROUPS;
+  m_takes_now+= (now - m_begun - m_takes_now) / GROUPS;
+  micros took= std::min(m_takes_now, SLOWEST);
+  m_takes+= (took - m_takes) / (took > m_takes ? LEARNED_IN : FORGOTTEN_IN);
 }
 
 void Group_plan::written(micros now, place whose)

@@ -7,8 +7,8 @@
 // Whoever is prepared while a group is written forms the next one, so halves alternate, and with transactions of many
 // statements most groups have one or two. Where the processors are short that costs nothing (docs/decisions/gathering.md).
 // Where the disk is, each group costs about eight of its writes, which pages need as well: there the next group
-// waits until one more has come than were in the last one or came while it was written, but no longer than one and a half
-// times what a group takes. Nobody who is alone waits.
+// waits until one more has come than were in the last one or came while it was written, but no longer than three times
+// what a group takes. Nobody who is alone waits.
 class Group_plan
 {
 public:
@@ -39,8 +39,8 @@ private:
   unsigned m_rests= 0;
   bool m_is_writing= false;
   micros m_begun= micros(0);
-  // What a group takes, in the mean.
-  micros m_takes= micros(0);
+  // What a group takes, in the mean: lately; and where nobody is waited for.
+  micros m_takes_now= micros(0), m_takes= micros(0);
 };
 
 #endif
