@@ -11,9 +11,9 @@ using micros= Group_plan::micros;
 constexpr micros SLOW(2000);
 // No client waits longer for others, however slow the disk.
 constexpr micros PATIENCE_MAX(20000);
-constexpr int PATIENCE_PERCENT= 300;
-// Slower makes no difference, and would be remembered for longer.
-constexpr micros SLOWEST= PATIENCE_MAX * 100 / PATIENCE_PERCENT;
+constexpr int PATIENCE_GROUPS= 3;
+// So slower makes no difference, and would be remembered for longer.
+constexpr micros SLOWEST= PATIENCE_MAX / PATIENCE_GROUPS;
 // A limited disk lets some 25 groups through and stands still for the rest of a tenth of a second: what a group takes is
 // a mean of so many, and those that had to stand count in full, or between two standstills the disk passes for a quick one.
 constexpr int GROUPS= 32;
@@ -62,7 +62,7 @@ micros Group_plan::patience() const
 {
   if (m_takes < SLOW || m_expected < 2)
     return micros(0);
-  return std::min<micros>(m_takes * PATIENCE_PERCENT / 100, PATIENCE_MAX);
+  return m_takes * PATIENCE_GROUPS;
 }
 
 void Group_plan::has_waited()

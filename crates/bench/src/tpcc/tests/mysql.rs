@@ -162,20 +162,16 @@ fn an_order_of_this_moment_is_delivered() {
     let (_, scale): (Fake, _) = loaded(1);
     backend.load(&Population::new(scale, 3, NOW), &mut |_| true).unwrap();
     let mut conn = server.connect("tpcc").unwrap();
-    conn.query_drop("DELETE FROM new_orders WHERE no_d_id = 2").unwrap();
-    conn.query_drop("START TRANSACTION").unwrap();
-    conn.query_drop("INSERT INTO new_orders VALUES (1, 2, 99999)").unwrap();
-    for (table, rest) in [
-        ("orders", "o_c_id, o_entry_d, NULL, o_ol_cnt, o_all_local FROM orders WHERE o_d_id"),
-        (
-            "order_line",
-            "ol_number, ol_i_id, ol_supply_w_id, NULL, ol_quantity, ol_amount, ol_dist_info \
-             FROM order_line WHERE ol_o_id = 1 AND ol_d_id",
-        ),
+    for statement in [
+        "DELETE FROM new_orders WHERE no_d_id = 2",
+        "START TRANSACTION",
+        "INSERT INTO new_orders VALUES (1, 2, 99999)",
+        "INSERT INTO orders SELECT 1, 2, 99999, o_c_id, o_entry_d, NULL, o_ol_cnt, o_all_local \
+         FROM orders WHERE o_d_id = 2 AND o_id = 1",
+        "INSERT INTO order_line SELECT 1, 2, 99999, ol_number, ol_i_id, ol_supply_w_id, NULL, \
+         ol_quantity, ol_amount, ol_dist_info FROM order_line WHERE ol_d_id = 2 AND ol_o_id = 1",
     ] {
-        let copy = format!("INSERT INTO {table} SELECT 1, 2, 99999, {rest} = 2");
-        let one = if table == "orders" { " LIMIT 1" } else { "" };
-        conn.query_drop(copy + one).unwrap();
+        conn.query_drop(statement).unwrap();
     }
     std::thread::scope(|scope| {
         let delivery = scope.spawn(|| {
