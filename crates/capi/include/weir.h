@@ -847,6 +847,12 @@ enum weir_code weir_txn_commit_visible(struct weir_txn *txn, uint64_t *position)
 // Waits until a commit is as durable as asked. Commits become durable in their order.
 enum weir_code weir_wait(const struct weir_db *db, uint64_t position, uint32_t durability);
 
+// Whether the sync of a file elsewhere, which only grows, also makes durable whatever of the log
+// had been written (weir_wait with WEIR_WRITTEN) before it grew; and after a power failure the
+// file is not found longer without it. `device` is the st_dev of that file. false where nobody
+// can tell.
+bool weir_is_synced_with(const struct weir_db *db, uint64_t device);
+
 // Has `then` called, once, when a commit (its `position`, as weir_txn_commit_visible puts it out)
 // is on stable storage. The calling thread calls it before this returns if that is so already, or
 // if nobody else waits for a commit, so that nothing is won by leaving it to another thread;

@@ -192,6 +192,16 @@ pub unsafe extern "C" fn weir_wait(
     })
 }
 
+/// Whether the sync of a file elsewhere, which only grows, also makes durable whatever of the log
+/// had been written (weir_wait with WEIR_WRITTEN) before it grew; and after a power failure the
+/// file is not found longer without it. `device` is the st_dev of that file. false where nobody
+/// can tell.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_is_synced_with(db: *const weir_db, device: u64) -> bool {
+    // SAFETY: the contract of `borrow`.
+    unsafe { shared(db) }.is_ok_and(|db| db.db.is_synced_with(device))
+}
+
 /// Is told once of a commit: WEIR_OK when it is durable, or why nobody knows whether it ever will
 /// be. It must not wait for anything, and must not unwind.
 pub type weir_durable = Option<unsafe extern "C" fn(context: *mut c_void, code: weir_code)>;

@@ -46,6 +46,15 @@ pub trait Volume: Send + Sync {
     /// What the device reports.
     fn sync_directory(&self) -> io::Result<()>;
 
+    /// Whether, of a file elsewhere that only grows, the sync also makes durable what was written
+    /// here before it grew (to files whose names and lengths were durable), and after a power
+    /// failure it is not found longer without that (DEVICE-9). `device` is the `st_dev` of that
+    /// file. `false` where nobody knows.
+    fn is_synced_with(&self, device: u64) -> bool {
+        let _ = device;
+        false
+    }
+
     /// One line for people: what this is, and what it could not use.
     fn describe(&self) -> String;
 

@@ -11,20 +11,20 @@ use std::sync::atomic::{
 };
 
 use parking_lot::Mutex;
-use weir_base::{ALIGN, AlignedBuf};
+use weir_base::AlignedBuf;
 
 use crate::batch::Batch;
 use crate::device::{
     BlockFile, IoCounters, IoStats, LOCK_NAME, ReadOp, Volume, WriteOp, check_len, check_name,
     check_read, check_write, context,
 };
+use crate::order::ordered_device;
+use crate::probe::{Direct, PROBE_NAME, probe};
 use crate::sys;
 use crate::uring::RingPool;
 
 /// Zeros are written in pieces of this size.
 const ZEROS_BYTES: usize = 1 << 20;
-/// Exists only while a volume is being opened; a crash may leave it behind.
-const PROBE_NAME: &str = ".direct-io-probe";
 
 /// A directory of the file system, locked against every other user (DEVICE-3). The lock is held
 /// until the volume and all files opened through it are dropped.
@@ -37,6 +37,8 @@ struct Shared {
     dir: File,
     _lock: File,
     direct: bool,
+    /// The device, where the sync of a file that has grown serves ours as well (DEVICE-9).
+    ordered: Option<u64>,
     /// `pwritev2(RWF_DSYNC)` works here; cleared when the kernel says that it does not.
     dsync: AtomicBool,
     rings: RingPool,
@@ -58,12 +60,15 @@ impl FileVolume {
         std::fs::create_dir_all(dir).map_err(failed)?;
         let dir_file = File::open(dir).map_err(failed)?;
         let lock = take_lock(dir)?;
-        let direct = want_direct && direct_works(dir).map_err(failed)?;
+        let found = if want_direct { probe(dir).map_err(failed)? } else { Direct::Refused };
+        // What lies in the system's cache is not on the device by the time that we think so.
+        let ordered = if found == Direct::Bypasses { ordered_device(&dir_file) } else { None };
         let shared = Shared {
             dir_path: dir.to_owned(),
             dir: dir_file,
             _lock: lock,
-            direct,
+            direct: found != Direct::Refused,
+            ordered,
             dsync: AtomicBool::new(true),
             rings,
             counters: IoCounters::default(),
@@ -131,27 +136,7 @@ fn is_number(lock: &File) -> io::Result<bool> {
     Ok(text.iter().all(u8::is_ascii_digit))
 }
 
-/// Whether O_DIRECT works in this directory. Some file systems refuse it on opening, some only
-/// when reading or writing, so this tries with a file that it removes again.
-fn direct_works(dir: &Path) -> io::Result<bool> {
-    let path = dir.join(PROBE_NAME);
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(true).custom_flags(libc::O_DIRECT);
-    let result = options
-        .open(&path)
-        .and_then(|file| file.write_all_at(&AlignedBuf::zeroed(ALIGN), 0).map(|()| file))
-        .and_then(|file| file.read_exact_at(&mut AlignedBuf::zeroed(ALIGN), 0));
-    let _ = std::fs::remove_file(&path);
-    match result {
-        Ok(()) => Ok(true),
-        Err(e) if e.raw_os_error() == Some(libc::EINVAL) => Ok(false),
-        // A full disk says nothing about O_DIRECT, and reading must still be possible.
-        Err(e) if is_full(&e) => Ok(true),
-        Err(e) => Err(e),
-    }
-}
-
-fn is_full(error: &io::Error) -> bool {
+pub(crate) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
 }
 
@@ -205,6 +190,10 @@ impl Volume for FileVolume {
     fn sync_directory(&self) -> io::Result<()> {
         self.shared.counters.count_sync();
         self.shared.dir.sync_all().map_err(|e| context(e, || "sync directory".to_owned()))
+    }
+
+    fn is_synced_with(&self, device: u64) -> bool {
+        self.shared.ordered == Some(device)
     }
 
     fn describe(&self) -> String {

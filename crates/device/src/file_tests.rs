@@ -1,6 +1,9 @@
 //! Tests of real files, with O_DIRECT and without, through io_uring and through plain calls.
 use super::*;
+use std::os::unix::fs::MetadataExt;
 use std::thread;
+
+use weir_base::ALIGN;
 
 const PAGE: u64 = ALIGN as u64;
 
@@ -46,6 +49,38 @@ fn write_then_read() {
         assert_eq!(all[2 * ALIGN..3 * ALIGN], page_of(2)[..]);
         assert!(all[3 * ALIGN..].iter().all(|&byte| byte == 0));
     });
+}
+
+/// What this machine's file system promises is the business of `order.rs`; here, that nothing is
+/// promised of another device, nor where writes stay in the cache, nor over a device of ours.
+#[test]
+fn one_sync_for_two_files_only_on_one_device_and_around_the_cache() {
+    let dir = tempfile::tempdir().unwrap();
+    let here = dir.path().metadata().unwrap().dev();
+    let elsewhere = Path::new("/proc").metadata().unwrap().dev();
+    let volume = FileVolume::open_with(dir.path(), true, RingPool::new()).unwrap();
+    let bypasses = probe(dir.path()).unwrap() == Direct::Bypasses;
+    let ordered = ordered_device(&File::open(dir.path()).unwrap());
+    assert_eq!(volume.is_synced_with(here), bypasses && ordered == Some(here));
+    assert!(!volume.is_synced_with(elsewhere));
+    let over = crate::DelayedVolume::new(
+        Arc::new(volume),
+        &["data"],
+        Arc::new(weir_base::SystemClock::new()),
+    );
+    assert!(!over.is_synced_with(here));
+    drop(over);
+    let buffered = FileVolume::open_with(dir.path(), false, RingPool::new()).unwrap();
+    assert!(!buffered.is_synced_with(here));
+}
+
+#[test]
+fn what_was_written_through_the_cache_is_found_in_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("cached");
+    std::fs::write(&path, [1; ALIGN]).unwrap();
+    let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+    assert!(sys::is_cached(&file).unwrap());
 }
 
 #[test]

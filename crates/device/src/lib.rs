@@ -9,6 +9,8 @@ mod delay;
 mod device;
 mod fault;
 mod file;
+mod order;
+mod probe;
 mod sim;
 mod sim_disk;
 mod sim_image;

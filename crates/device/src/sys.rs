@@ -3,7 +3,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-use weir_base::Clock;
+use weir_base::{ALIGN, Clock};
 
 /// Takes the exclusive lock of an open file; false when somebody else has it. The lock belongs to
 /// the open file, so a second open in the same process is refused too.
@@ -75,6 +75,26 @@ pub(crate) fn write_dsync(file: &File, offset: u64, buf: &[u8]) -> io::Result<Op
         Some(libc::EOPNOTSUPP | libc::ENOSYS) => Ok(None),
         _ => Err(error),
     }
+}
+
+/// Whether the first page of a file that is not empty lies in the system's cache.
+pub(crate) fn is_cached(file: &File) -> io::Result<bool> {
+    let mut is_there = 0_u8;
+    // SAFETY: a new mapping of one page, which nobody reads and which is taken away again below;
+    // the descriptor is open.
+    let page = unsafe {
+        let (fd, none) = (file.as_raw_fd(), std::ptr::null_mut());
+        libc::mmap(none, ALIGN, libc::PROT_READ, libc::MAP_SHARED, fd, 0)
+    };
+    if page == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the page is mapped, and the answer for one page is one byte.
+    let result = unsafe { libc::mincore(page, ALIGN, &mut is_there) };
+    let answer = if result == 0 { Ok(is_there & 1 != 0) } else { Err(io::Error::last_os_error()) };
+    // SAFETY: what was mapped above; nobody else knows of it.
+    unsafe { libc::munmap(page, ALIGN) };
+    answer
 }
 
 /// Sleeps without the 50 microseconds by which the kernel otherwise rounds timers up.

@@ -53,6 +53,15 @@ impl Db {
         commit.end.map_or(Ok(()), |end| self.engine.wait(end, durability))
     }
 
+    /// Whether the sync of a file elsewhere, which only grows, also makes durable whatever of the
+    /// log was [written](Durability::Written) before it grew, so that nothing else need sync that;
+    /// and after a power failure the file is not found longer without it. `device` is the `st_dev`
+    /// of that file. Where nobody can tell it is `false`.
+    #[must_use]
+    pub fn is_synced_with(&self, device: u64) -> bool {
+        self.engine.volume.is_synced_with(device)
+    }
+
     /// Whether a commit is on stable storage already.
     #[must_use]
     pub fn is_durable(&self, commit: Commit) -> bool {

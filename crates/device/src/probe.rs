@@ -1,0 +1,46 @@
+//! What O_DIRECT does in a directory, found out by trying.
+use std::fs::OpenOptions;
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+
+use weir_base::{ALIGN, AlignedBuf};
+
+use crate::file::is_full;
+use crate::sys;
+
+/// Exists only while a volume is being opened; a crash may leave it behind.
+pub(crate) const PROBE_NAME: &str = ".direct-io-probe";
+
+/// What O_DIRECT does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Direct {
+    /// It is refused.
+    Refused,
+    /// It is taken, and what was written may be in the system's cache all the same: some file
+    /// systems do so for files that they encrypt, or whose contents they journal.
+    Works,
+    /// What was written is on the device, in its cache at least.
+    Bypasses,
+}
+
+/// Some file systems refuse O_DIRECT on opening, some only when reading or writing, so this tries
+/// with a file that it removes again.
+pub(crate) fn probe(dir: &Path) -> io::Result<Direct> {
+    let path = dir.join(PROBE_NAME);
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(true).custom_flags(libc::O_DIRECT);
+    let result = options.open(&path).and_then(|file| {
+        file.write_all_at(&AlignedBuf::zeroed(ALIGN), 0)?;
+        let is_cached = sys::is_cached(&file);
+        file.read_exact_at(&mut AlignedBuf::zeroed(ALIGN), 0)?;
+        Ok(if is_cached.unwrap_or(true) { Direct::Works } else { Direct::Bypasses })
+    });
+    let _ = std::fs::remove_file(&path);
+    match result {
+        Err(e) if e.raw_os_error() == Some(libc::EINVAL) => Ok(Direct::Refused),
+        // A full disk says nothing about O_DIRECT, and reading must still be possible.
+        Err(e) if is_full(&e) => Ok(Direct::Works),
+        found => found,
+    }
+}
