@@ -110,6 +110,8 @@ ROUNDS ?= 3
 plugin-test: plugin
 	@$(MAKE) --no-print-directory -f plugin/mariadb/Makefile collations group_plan
 	@plugin/mariadb/tools/peers.sh target/plugin/peers mariadb-backup mariadb-plugin-spider || true
+	@pkg-config fuse3 2>/dev/null || apt-get install -q -y --no-install-recommends libfuse3-dev pkg-config >/dev/null 2>&1 || \
+		echo "plugin-test: libfuse3-dev cannot be had: the power does not fail"
 	@plugin/mariadb/test/run.sh target/plugin $(ROUNDS)
 
 # ---- test -----------------------------------------------------------------------------------------

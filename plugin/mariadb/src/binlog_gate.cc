@@ -1,5 +1,7 @@
 #include "binlog_gate.h"
 
+#include <sys/stat.h>
+
 #include <atomic>
 
 #include <mysql/psi/psi.h>
@@ -9,8 +11,12 @@
 namespace
 {
 
-// How far the log has to be durable for all who stand in line, and how far the gate has found it.
-std::atomic<uint64_t> in_line(0), passed(0);
+// How far the log has to be durable for all who stand in line; how far those were let through; and how far it is durable,
+// as far as the gate knows.
+std::atomic<uint64_t> in_line(0), passed(0), durable(0);
+// How far this thread found the log written when it wrote to the binary log; and how far the log is durable once the sync of
+// the binary log that this thread does next has gone well.
+thread_local uint64_t passed_here= 0, synced_here= 0;
 // The binary log was seen to come by.
 std::atomic<bool> is_proved(false);
 // Somebody got into the binary log without coming by.
@@ -37,23 +43,42 @@ void end_server()
   abort();
 }
 
-void pass_gate()
+// Whether the binary log's own sync makes the engine's log durable as well, and the file is not found longer without it
+// (docs/decisions/binlog-sync.md). The next sync may be of another file, in another place.
+bool is_synced_with(File binlog)
+{
+  struct stat about;
+  return !my_disable_sync && !fstat(binlog, &about) && weir_is_synced_with(weir_database, about.st_dev);
+}
+
+void pass_gate(File binlog)
 {
   is_proved.store(true, std::memory_order_relaxed);
+  synced_here= 0;
   uint64_t position= in_line.load(std::memory_order_acquire);
   weir_binlog_groups.begins();
-  if (position <= passed.load(std::memory_order_relaxed))
-    return;
-  if (weir_wait(weir_database, position, WEIR_SYNCED) != WEIR_OK)
-    end_server();
-  raise_to(&passed, position);
+  if (position > durable.load(std::memory_order_relaxed))
+  {
+    bool is_left_to_binlog= sync_binlog_period == 1 && is_synced_with(binlog);
+    if (weir_wait(weir_database, position, is_left_to_binlog ? WEIR_WRITTEN : WEIR_SYNCED) != WEIR_OK)
+      end_server();
+    raise_to(&passed, position);
+    if (!is_left_to_binlog)
+      raise_to(&durable, position);
+  }
+  passed_here= passed.load(std::memory_order_relaxed);
 }
 
 // The server is about to use a file. Who writes the binary log has its lock, and so knows its number.
 PSI_file_locker *file_comes_by(PSI_file_locker_state *state, File file, PSI_file_operation operation)
 {
-  if (operation == PSI_FILE_WRITE && file == mysql_bin_log.get_log_file()->file)
-    pass_gate();
+  if (file == mysql_bin_log.get_log_file()->file)
+  {
+    if (operation == PSI_FILE_WRITE)
+      pass_gate(file);
+    else if (operation == PSI_FILE_SYNC && is_synced_with(file))
+      synced_here= passed_here;
+  }
   return before->get_thread_file_descriptor_locker(state, file, operation);
 }
 
@@ -98,12 +123,14 @@ ulonglong stand_in_line(uint64_t position)
   return weir_binlog_groups.joins();
 }
 
-bool came_through_binlog_gate(uint64_t position, ulonglong place)
+bool is_durable_behind_binlog(uint64_t position, ulonglong place)
 {
   weir_binlog_groups.written(place);
-  if (position <= passed.load(std::memory_order_acquire))
+  // Who leads a group does this for each that is in it, behind a sync that went well.
+  raise_to(&durable, synced_here);
+  if (position <= durable.load(std::memory_order_acquire))
     return true;
-  if (!is_passed_by.exchange(true))
+  if (position > passed.load(std::memory_order_acquire) && !is_passed_by.exchange(true))
     sql_print_warning("Weir: the binary log was written behind the engine's back: from now on each transaction waits for the "
                       "log itself");
   return false;

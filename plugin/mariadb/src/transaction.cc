@@ -322,7 +322,7 @@ void Transaction::commit_ordered(bool all)
 {
   if (!m_prepared || !is_real(all))
     return;
-  if (came_through_binlog_gate(m_prepared_at, m_place))
+  if (is_durable_behind_binlog(m_prepared_at, m_place))
     m_prepared_at= 0;
   m_commit= commit_prepared(WEIR_LAZY);
   m_committed= true;

@@ -31,6 +31,7 @@ done
 	--weir-memory=64M --weir-log-capacity=64M
 "$here/restart.sh" "$plugin" "$work/restart"
 "$here/answers.sh" "$plugin" "$work/answers"
+"$here/shared_sync.sh" "$plugin" "$work/shared-sync"
 "$here/requests.sh" "$plugin" "$work/requests"
 "$here/groups.sh" "$plugin" "$work/groups"
 "$here/late.sh" "$plugin" "$work/late"
@@ -43,4 +44,7 @@ done
 "$here/parallel.sh" "$plugin" "$work/parallel"
 "$here/kill.sh" "$plugin" "$work/kill" "$rounds"
 "$here/prepared.sh" "$plugin" "$work/prepared" "$rounds"
+# One sync for the binary log and the engine's log, and two.
+"$here/power_loss.sh" "$plugin" "$work/power-1" ext4 "$((2 * rounds))" 1
+"$here/power_loss.sh" "$plugin" "$work/power-2" ext4 "$rounds" 2
 echo "plugin-test: all passed in $(($(date +%s) - begun)) s"

@@ -1,11 +1,12 @@
-// Loaded before the server (LD_PRELOAD): while the file SYNC.hold is there, durable writes wait, and SYNC.here says that
-// one does; while SYNC.fail is there they fail.
+// Loaded before the server (LD_PRELOAD): while the file SYNC.hold is there, durable writes and syncs of the binary log wait,
+// and SYNC.here says that one does; while SYNC.fail is there they fail.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -16,12 +17,11 @@ static int there(const char *what)
   return access(path, F_OK) == 0;
 }
 
-ssize_t pwritev2(int file, const struct iovec *parts, int count, off_t offset, int flags)
+// 0, or the error.
+static int stopped(void)
 {
-  ssize_t (*next)(int, const struct iovec *, int, off_t, int)=
-      (ssize_t (*)(int, const struct iovec *, int, off_t, int)) dlsym(RTLD_NEXT, "pwritev2");
   char here[4096];
-  if (flags & RWF_DSYNC && there("hold"))
+  if (there("hold"))
   {
     snprintf(here, sizeof here, "%s.here", getenv("SYNC"));
     close(open(here, O_CREAT | O_WRONLY, 0600));
@@ -29,10 +29,26 @@ ssize_t pwritev2(int file, const struct iovec *parts, int count, off_t offset, i
       usleep(10000);
     unlink(here);
   }
-  if (flags & RWF_DSYNC && there("fail"))
-  {
-    errno= EIO;
+  return there("fail") ? EIO : 0;
+}
+
+ssize_t pwritev2(int file, const struct iovec *parts, int count, off_t offset, int flags)
+{
+  ssize_t (*next)(int, const struct iovec *, int, off_t, int)=
+      (ssize_t (*)(int, const struct iovec *, int, off_t, int)) dlsym(RTLD_NEXT, "pwritev2");
+  if (flags & RWF_DSYNC && (errno= stopped()))
     return -1;
-  }
   return next(file, parts, count, offset, flags);
+}
+
+int fdatasync(int file)
+{
+  int (*next)(int)= (int (*)(int)) dlsym(RTLD_NEXT, "fdatasync");
+  char link[64], path[4096];
+  snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+  ssize_t length= readlink(link, path, sizeof path - 1);
+  path[length < 0 ? 0 : length]= 0;
+  if (strstr(path, "/binlog.0") && (errno= stopped()))
+    return -1;
+  return next(file);
 }
