@@ -123,12 +123,17 @@ run_tpcc() { # disk engine
 		# Two thirds of the warm-up at full speed, so that the log is as full as it gets; then the limit.
 		sleep $((warmup * 2 / 3))
 		limit_set "$LIMIT_WRITES" "$LIMIT_BYTES"
-		sleep $((warmup - warmup * 2 / 3 + seconds))
+		sleep $((warmup - warmup * 2 / 3))
+		"$here/watch.sh" "$directory" >"$directory/watched" &
+		sleep "$seconds"
+		kill $!
+		wait $! || true
 		limit_off
 	fi
 	wait $run || failed=1
 	after=$(redo "$2")
 	echo "compare: redo $((after - before))" >>"$directory/cells/$name.log"
+	[ $1 = free ] || sed 's/^/compare: /' "$directory/watched" >>"$directory/cells/$name.log"
 	[ $failed = 0 ] || { tail -n 5 "$directory/cells/$name.log"; echo "compare: $name is not well"; }
 	[ ! -e "$directory/cells/$name.part" ] || mv "$directory/cells/$name.part" "$directory/cells/$name.json"
 	echo "$name: $(grep -o '"tps_mean": *[0-9.]*' "$directory/cells/$name.json" | head -n 1) $(grep -o '"tps_cv": *[0-9.]*' "$directory/cells/$name.json" | head -n 1)"
