@@ -853,6 +853,10 @@ enum weir_code weir_wait(const struct weir_db *db, uint64_t position, uint32_t d
 // can tell.
 bool weir_is_synced_with(const struct weir_db *db, uint64_t device);
 
+// Says that such a sync, begun after weir_wait with WEIR_WRITTEN had returned for `position`, has
+// gone well.
+enum weir_code weir_synced_by_another(const struct weir_db *db, uint64_t position);
+
 // Has `then` called, once, when a commit (its `position`, as weir_txn_commit_visible puts it out)
 // is on stable storage. The calling thread calls it before this returns if that is so already, or
 // if nobody else waits for a commit, so that nothing is won by leaving it to another thread;

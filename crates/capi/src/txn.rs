@@ -202,6 +202,18 @@ pub unsafe extern "C" fn weir_is_synced_with(db: *const weir_db, device: u64) ->
     unsafe { shared(db) }.is_ok_and(|db| db.db.is_synced_with(device))
 }
 
+/// Says that such a sync, begun after weir_wait with WEIR_WRITTEN had returned for `position`, has
+/// gone well.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_synced_by_another(db: *const weir_db, position: u64) -> weir_code {
+    run(|| {
+        let end = (position > 0).then_some(Lsn(position));
+        // SAFETY: the contract of `borrow`.
+        unsafe { shared(db)? }.db.synced_by_another(Commit::at(end))?;
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
 /// Is told once of a commit: WEIR_OK when it is durable, or why nobody knows whether it ever will
 /// be. It must not wait for anything, and must not unwind.
 pub type weir_durable = Option<unsafe extern "C" fn(context: *mut c_void, code: weir_code)>;

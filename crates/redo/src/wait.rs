@@ -40,8 +40,9 @@ impl Log {
     /// # Errors
     /// [`crate::RedoError::Halted`]: then the redo may or may not survive.
     pub fn wait(&self, end: Lsn, durability: Durability) -> Result<()> {
-        if durability == Durability::Lazy {
-            return self.check();
+        // A sync that fails may lose what was written before it.
+        if durability != Durability::Synced {
+            self.check()?;
         }
         if self.has_reached(end, durability) {
             return Ok(());
@@ -70,11 +71,25 @@ impl Log {
         self.wait_for(end, Durability::Synced)
     }
 
+    /// Says that a sync of somebody else's has made durable what was
+    /// [written](Durability::Written) before `end`, and was: that a wait for that had returned
+    /// before it began (DEVICE-9).
+    ///
+    /// # Panics
+    /// When that is not written.
+    pub fn synced_by_another(&self, end: Lsn) {
+        assert!(end <= self.written(), "a sync takes what is written");
+        if !self.is_halted() {
+            // The leader stores no less: all of this is written by the time that it does.
+            self.durable.0.fetch_max(end.0, Ordering::AcqRel);
+        }
+    }
+
     fn wait_for(&self, end: Lsn, durability: Durability) -> Result<()> {
         let done = || self.has_reached(end, durability);
         loop {
             if done() {
-                return Ok(());
+                return if durability == Durability::Synced { Ok(()) } else { self.check() };
             }
             self.check()?;
             if self.rounds.try_lead() {

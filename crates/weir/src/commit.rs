@@ -62,6 +62,21 @@ impl Db {
         self.engine.volume.is_synced_with(device)
     }
 
+    /// Says that such a sync, begun after a [`Db::wait`] for this commit to be written had
+    /// returned, has gone well.
+    ///
+    /// # Errors
+    /// [`Error::Position`]: nothing is written up to there. [`Error::Halted`].
+    pub fn synced_by_another(&self, commit: Commit) -> Result<(), Error> {
+        self.engine.log.check()?;
+        let Some(end) = commit.end else { return Ok(()) };
+        if end > self.engine.log.written() {
+            return Err(Error::Position(end));
+        }
+        self.engine.log.synced_by_another(end);
+        Ok(())
+    }
+
     /// Whether a commit is on stable storage already.
     #[must_use]
     pub fn is_durable(&self, commit: Commit) -> bool {

@@ -126,8 +126,10 @@ ulonglong stand_in_line(uint64_t position)
 bool is_durable_behind_binlog(uint64_t position, ulonglong place)
 {
   weir_binlog_groups.written(place);
-  // Who leads a group does this for each that is in it, behind a sync that went well.
-  raise_to(&durable, synced_here);
+  // Who leads a group comes here first, behind a sync that went well.
+  if (synced_here && weir_synced_by_another(weir_database, synced_here) == WEIR_OK)
+    raise_to(&durable, synced_here);
+  synced_here= 0;
   if (position <= durable.load(std::memory_order_acquire))
     return true;
   if (position > passed.load(std::memory_order_acquire) && !is_passed_by.exchange(true))

@@ -90,6 +90,14 @@ void commit_checkpoint_request(void *cookie)
     commit_checkpoint_notify_ha(cookie);
 }
 
+// All clients are gone. The binary log is closed next, as one from which nothing need be recovered: so the commits have to
+// be durable, and not only what was prepared.
+void pre_shutdown()
+{
+  if (weir_sync(weir_database) != WEIR_OK)
+    sql_print_error("Weir: the log cannot be synced (%s)", weir_message());
+}
+
 bool flush_logs(handlerton *) { return weir_sync(weir_database) != WEIR_OK; }
 
 void collect(void *context, weir_bytes bytes)
@@ -295,6 +303,7 @@ int init(void *p)
   weir_hton->start_consistent_snapshot= start_consistent_snapshot;
   weir_hton->commit_checkpoint_request= commit_checkpoint_request;
   weir_hton->flush_logs= flush_logs;
+  weir_hton->pre_shutdown= pre_shutdown;
   weir_hton->recover= recover;
   weir_hton->commit_by_xid= commit_by_xid;
   weir_hton->rollback_by_xid= rollback_by_xid;

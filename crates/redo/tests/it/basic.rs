@@ -174,6 +174,24 @@ fn what_is_written_is_synced_before_it_is_too_much() {
 }
 
 #[test]
+fn what_another_has_synced_is_durable() {
+    let volume: Arc<dyn Volume> = Arc::new(SimVolume::new(8));
+    let log = Log::create(Arc::clone(&volume), config(1 << 20), Lsn(0)).expect("create");
+    let first = log.append(&body(1, 600), |_| ()).expect("append");
+    log.wait(first.end, Durability::Written).expect("wait");
+    let second = log.append(&body(2, 600), |_| ()).expect("append");
+    assert!(log.durable() < first.end);
+    log.synced_by_another(first.end);
+    assert_eq!(log.durable(), first.end);
+    log.wait(first.end, Durability::Synced).expect("wait");
+    let syncs = log.stats().syncs.get();
+    log.wait(second.end, Durability::Synced).expect("wait");
+    assert_eq!(log.stats().syncs.get(), syncs + 1, "its own sync takes both");
+    log.synced_by_another(first.end);
+    assert_eq!(log.durable(), second.end, "never back");
+}
+
+#[test]
 fn a_checkpoint_at_the_very_start_of_a_file() {
     let volume: Arc<dyn Volume> = Arc::new(SimVolume::new(7));
     let log = Log::create(Arc::clone(&volume), config(1 << 20), Lsn(0)).expect("create");
