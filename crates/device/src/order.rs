@@ -40,8 +40,8 @@ fn keeps_order(device: u64, mounts: &str, ext4: &dyn Fn((u32, u32)) -> Option<St
     }
 }
 
-/// All options, those that were set by `tune2fs` among them, which a list of mounts leaves out; and
-/// only with a journal inside of the device: jbd2 lists that as the device's name, a hyphen, and the
+/// All options, also those that were set by `tune2fs`, which a list of mounts leaves out; and only
+/// with a journal inside of the device: jbd2 lists that as the device's name, a hyphen, and the
 /// journal's inode. (One on a device of its own stands there without an inode.)
 fn options_of_ext4((major, minor): (u32, u32)) -> Option<String> {
     let link = std::fs::read_link(format!("/sys/dev/block/{major}:{minor}")).ok()?;
