@@ -19,7 +19,7 @@ use crate::device::{
     check_read, check_write, context,
 };
 use crate::order::ordered_device;
-use crate::probe::{Direct, PROBE_NAME, probe};
+use crate::probe::{Direct, PROBE_NAME, is_full, probe};
 use crate::sys;
 use crate::uring::RingPool;
 
@@ -134,10 +134,6 @@ fn is_number(lock: &File) -> io::Result<bool> {
     let Some(text) = text.get_mut(..lock.metadata()?.len() as usize) else { return Ok(false) };
     lock.read_exact_at(text, 0)?;
     Ok(text.iter().all(u8::is_ascii_digit))
-}
-
-pub(crate) fn is_full(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
 }
 
 impl Volume for FileVolume {

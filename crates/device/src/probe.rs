@@ -1,12 +1,11 @@
 //! What O_DIRECT does in a directory, found out by trying.
 use std::fs::OpenOptions;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 use weir_base::{ALIGN, AlignedBuf};
 
-use crate::file::is_full;
 use crate::sys;
 
 /// Exists only while a volume is being opened; a crash may leave it behind.
@@ -43,4 +42,8 @@ pub(crate) fn probe(dir: &Path) -> io::Result<Direct> {
         Err(e) if is_full(&e) => Ok(Direct::Works),
         found => found,
     }
+}
+
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
 }

@@ -18,9 +18,8 @@ trap unmount EXIT
 truncate -s 600M "$disk.image"
 mkdir "$disk"
 mkfs.ext4 -q "$disk.image"
-if ! loop=$(losetup -f --show "$disk.image" 2>&1) || ! mount "$loop" "$disk" 2>/dev/null; then
-	echo "shared_sync: skipped, a file system cannot be mounted here: $loop"
-	loop=
+if ! loop=$(losetup -f --show "$disk.image" 2>/dev/null) || ! mount "$loop" "$disk" 2>/dev/null; then
+	echo "shared_sync: skipped, a file system cannot be mounted here"
 	exit 0
 fi
 mkdir "$disk/main" "$directory/elsewhere"
