@@ -6,32 +6,12 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 plugin=$1 directory=$2
 . "$here/servers.sh"
-sync=$directory/sync
-cc -shared -fPIC -O1 -Wall -o "$sync.so" "$here/sync.c" -ldl
+. "$here/told.sh"
 cc -O1 -Wall -I/usr/include/mariadb -o "$directory/talk" "$here/talk.c" -lmariadb
-export WEIR_SERVER_ENV="LD_PRELOAD=$sync.so SYNC=$sync"
 start main --skip-networking
 sql main -e "CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY) ENGINE=Weir"
 
 rows() { sql main -e "SELECT COUNT(*) FROM d.t WHERE id BETWEEN $1 AND $2"; }
-# Several at once, so that most are left to the thread that syncs for all.
-sessions() { # first statement-with-%d
-	local n
-	clients=()
-	for n in 0 1 2 3 4; do
-		# shellcheck disable=SC2059
-		printf "$2; SELECT 'told';" $(($1 + n)) | mariadb --no-defaults -uroot -S "$sockets/main" -N d >"$directory/said.$n" 2>&1 &
-		clients+=($!)
-	done
-}
-told() { cat "$directory"/said.? | grep -c told || true; }
-# How many were told of an error, when all have ended: $errors.
-ended() {
-	local client
-	errors=0
-	for client in "${clients[@]}"; do wait "$client" || errors=$((errors + 1)); done
-}
-
 # Those who talk on and do not listen: more answers than a socket holds, each in its place.
 talkers=()
 for n in 1 2 3 4; do

@@ -24,9 +24,7 @@ if ! loop=$(losetup -f --show "$disk.image" 2>/dev/null) || ! mount "$loop" "$di
 fi
 mkdir "$disk/main" "$directory/elsewhere"
 ln -s disk/main "$directory/main"
-sync=$directory/sync
-cc -shared -fPIC -O1 -Wall -o "$sync.so" "$here/sync.c" -ldl
-export WEIR_SERVER_ENV="LD_PRELOAD=$sync.so SYNC=$sync"
+. "$here/told.sh"
 options=(--skip-networking --sync-binlog=1 --server-id=1)
 start main "${options[@]}" --log-bin=binlog
 sql main -e "CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY) ENGINE=Weir; INSERT INTO d.t VALUES (1)"
@@ -50,22 +48,8 @@ commits 3000
 [ $syncs -lt 100 ] || die "in another file of the binary log the engine synced $syncs times for 200 commits"
 
 # Nobody is told while the one sync is under way.
-told() { cat "$directory"/said.? | grep -c told || true; }
-sessions() { # first
-	local n
-	clients=()
-	for n in 0 1 2 3 4; do
-		sql main d -e "INSERT INTO t VALUES ($(($1 + n))); SELECT 'told'" >"$directory/said.$n" 2>&1 &
-		clients+=($!)
-	done
-}
-ended() { # how many were told of an error: $errors
-	local client
-	errors=0
-	for client in "${clients[@]}"; do wait "$client" || errors=$((errors + 1)); done
-}
 : >"$sync.hold"
-sessions 4000
+sessions 4000 "INSERT INTO t VALUES (%d)"
 for _ in $(seq 500); do [ -e "$sync.here" ] && break; sleep 0.01; done
 sleep 0.3
 [ "$(told)" = 0 ] || die "told before the sync"
@@ -74,7 +58,7 @@ ended
 [ $errors = 0 ] && [ "$(told)" = 5 ] || die "$(cat "$directory"/said.?)"
 # Nor behind one that failed.
 : >"$sync.fail"
-sessions 5000
+sessions 5000 "INSERT INTO t VALUES (%d)"
 ended
 [ $errors = 5 ] && [ "$(told)" = 0 ] || die "told, with a failed sync: $(cat "$directory"/said.?)"
 rm "$sync.fail"
