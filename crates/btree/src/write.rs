@@ -1,11 +1,9 @@
 //! Changing one row: find its leaf, take it, let the caller decide on what it sees there, log and
 //! apply.
-use std::cell::RefCell;
-
 use weir_base::PageNo;
 use weir_change::{Before, Cleanup, Difference, Group, Header, Op, Shape};
 use weir_page::{Flags, Node, Stamp};
-use weir_pool::Exclusive;
+use weir_pool::{Exclusive, PageToken};
 use weir_redo::Span;
 
 use crate::descend::Target;
@@ -15,7 +13,7 @@ use crate::split::Room;
 use crate::tree::Tree;
 
 /// The row that is there before a change.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row<'a> {
     /// Who wrote it.
     pub stamp: Stamp,
@@ -45,9 +43,6 @@ pub enum Action<'a> {
     Mark,
     /// Remove it.
     Remove,
-    /// As `Put`, with the bytes that the decision has left in the caller's buffer
-    /// ([`Tree::write_from`]) and these marks.
-    PutBuffer(Flags),
 }
 
 /// How a change is logged.
@@ -139,25 +134,36 @@ impl Tree {
         change: &Change<'_>,
         decide: &mut dyn FnMut(Option<Row<'_>>) -> Action<'a>,
     ) -> Result<Written, TreeError> {
-        self.write_from(key, change, None, decide)
+        self.write_telling(key, change, decide, &mut || {})
     }
 
-    /// As [`Tree::write`], where `decide` may leave the row's new bytes in `buffer` and answer
-    /// [`Action::PutBuffer`]: a new value made from the old one, with the leaf held.
+    /// As [`Tree::write`], at the leaf in which [`Tree::look`] has found the row, if it is still in
+    /// the state that `token` names: what was computed from the row meanwhile, without a latch, is
+    /// computed from what is there. `None`: the leaf has changed, or had no room and has been
+    /// split. Nothing was written then, and the caller looks again.
     ///
     /// # Errors
     /// [`TreeError`]; the row is as it was.
-    pub fn write_from<'a>(
+    pub fn write_if_still<'a>(
         &self,
+        token: PageToken,
         key: &[u8],
         change: &Change<'_>,
-        buffer: Option<&RefCell<Vec<u8>>>,
         decide: &mut dyn FnMut(Option<Row<'_>>) -> Action<'a>,
-    ) -> Result<Written, TreeError> {
-        self.write_telling(key, change, buffer, decide, &mut || {})
+    ) -> Result<Option<Written>, TreeError> {
+        self.env.pool.log().check()?;
+        let Some(leaf) = self.env.pool.exclusive_if_still(token) else { return Ok(None) };
+        match self.write_leaf(leaf, key, change, decide, &mut || {})? {
+            Tried::Done(written) => Ok(Some(written)),
+            Tried::Changed => Ok(None),
+            Tried::Full { value_len } => {
+                self.make_room(key, 0, Room::Row { value_len })?;
+                Ok(None)
+            }
+        }
     }
 
-    /// As [`Tree::write_from`]. `lets_go` is called when the row is as decided, or does not fit yet
+    /// As [`Tree::write`]. `lets_go` is called when the row is as decided, or does not fit yet
     /// and `decide` is asked again, and what comes next may take long: making room, or joining thin
     /// leaves, which may wait for the device.
     ///
@@ -167,7 +173,6 @@ impl Tree {
         &self,
         key: &[u8],
         change: &Change<'_>,
-        buffer: Option<&RefCell<Vec<u8>>>,
         decide: &mut dyn FnMut(Option<Row<'_>>) -> Action<'a>,
         lets_go: &mut dyn FnMut(),
     ) -> Result<Written, TreeError> {
@@ -176,7 +181,7 @@ impl Tree {
         // first, and find a page free that it holds itself (BTREE-7).
         self.env.pool.log().check()?;
         loop {
-            match self.try_write(key, change, buffer, decide, lets_go)? {
+            match self.try_write(key, change, decide, lets_go)? {
                 Tried::Done(written) => return Ok(written),
                 Tried::Changed => {}
                 Tried::Full { value_len } => {
@@ -191,7 +196,6 @@ impl Tree {
         &self,
         key: &[u8],
         change: &Change<'_>,
-        buffer: Option<&RefCell<Vec<u8>>>,
         decide: &mut dyn FnMut(Option<Row<'_>>) -> Action<'a>,
         lets_go: &mut dyn FnMut(),
     ) -> Result<Tried, TreeError> {
@@ -200,15 +204,21 @@ impl Tree {
         };
         arrived.node.touch();
         let Some(leaf) = arrived.node.upgrade() else { return Ok(Tried::Changed) };
+        self.write_leaf(leaf, key, change, decide, lets_go)
+    }
+
+    fn write_leaf<'a>(
+        &self,
+        leaf: Exclusive<'_>,
+        key: &[u8],
+        change: &Change<'_>,
+        decide: &mut dyn FnMut(Option<Row<'_>>) -> Action<'a>,
+        lets_go: &mut dyn FnMut(),
+    ) -> Result<Tried, TreeError> {
         let node = leaf.node();
         let found = node.search(key);
         let row = found.ok().map(|slot| row_at(node, slot));
         let action = decide(row);
-        let buffer = buffer.map(RefCell::borrow);
-        let action: Action<'_> = match (action, &buffer) {
-            (Action::PutBuffer(flags), Some(bytes)) => Action::Put(Value { bytes, flags }),
-            (action, _) => action,
-        };
         if let Action::Put(value) = action {
             let fits = match found {
                 Ok(slot) => node.fits_value(slot, value.bytes.len()),
@@ -219,7 +229,7 @@ impl Tree {
             }
         }
         let is_change = match action {
-            Action::Nothing | Action::PutBuffer(_) => false,
+            Action::Nothing => false,
             Action::Put(_) => true,
             Action::Mark | Action::Remove => row.is_some(),
         };

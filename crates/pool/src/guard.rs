@@ -82,6 +82,14 @@ impl Pool {
     pub fn is_still(&self, token: PageToken) -> bool {
         self.latch(token.page).is_some_and(|latch| latch.still(token.word))
     }
+
+    /// Takes the page for this thread alone, if it is still in the state that the token names.
+    #[must_use]
+    pub fn exclusive_if_still(&self, token: PageToken) -> Option<Exclusive<'_>> {
+        let frame = token.word.frame()?;
+        let taken = self.latch(token.page)?.try_exclusive(token.word);
+        taken.then(|| Exclusive::new(self, token.page, token.word, frame))
+    }
 }
 
 /// A page held by this thread alone, until dropped.

@@ -1,19 +1,17 @@
 //! Changing one row: wait for whoever has it, decide under its leaf's latch, write in place.
-use std::cell::RefCell;
 use std::sync::Arc;
 
 use weir_base::TxnId;
-use weir_btree::{
-    Action, ChainEvent, ChainHead, Change, Row, Tell, Tree, TreeError, Value, Written,
-};
+use weir_btree::{Action, ChainEvent, ChainHead, Change, Row, Tell, Tree, TreeError, Value};
 use weir_change::Header;
-use weir_page::{Flags, Stamp};
+use weir_page::Flags;
+use weir_pool::PageToken;
 
 use crate::cleanup::Todo;
+use crate::decide::{Meeting, Request, Verdict};
 use crate::error::TxnError;
 use crate::locks::Kind;
-use crate::past::{Past, State};
-use crate::planted::PlantedBug;
+use crate::past::Past;
 use crate::run::{ROW_BYTES, Writer};
 use crate::txn::{Isolation, Txn};
 use crate::work::{Undo, Work};
@@ -25,6 +23,10 @@ const YIELDS_BEFORE_QUEUE: u32 = 32;
 /// And how often where others queue already: many who run for one row take each other's time.
 pub(crate) const YIELDS_BESIDE_QUEUE: u32 = 4;
 
+/// How often a user's function makes a row's new value before the row is locked for it: others
+/// change the row faster than the function ends.
+const EDITS_BEFORE_LOCK: u32 = 4;
+
 /// What to do with a row.
 pub enum Intent<'a> {
     /// Insert it or replace its value.
@@ -32,7 +34,9 @@ pub enum Intent<'a> {
     /// Insert it; it must not be there.
     Insert(&'a [u8]),
     /// Make its value from the old one, if it is there: the function gets the old bytes and an
-    /// empty buffer, and says whether to write what it has left there. It may be called again.
+    /// empty buffer, and says whether to write what it has left there. It is called without a
+    /// latch or mutex held, so it may read and write through other transactions; it is called
+    /// again when the row has changed meanwhile.
     Edit(&'a mut dyn FnMut(&[u8], &mut Vec<u8>) -> bool),
     /// Remove it if it is there.
     Delete,
@@ -42,18 +46,10 @@ enum Tried {
     Done(bool),
     /// Another transaction has the row, or a lock on it.
     Locked(Option<TxnId>),
-    /// The old value lies on overflow pages: it has to be fetched first.
+    /// The old value lies on overflow pages, or the new one must: it has to be fetched first.
     Long,
-}
-
-/// What was found under the leaf's latch.
-enum Verdict {
-    Nothing,
-    Changed,
-    Duplicate,
-    Conflict,
-    Locked(Option<TxnId>),
-    Long,
+    /// The row has changed since the new value was made from the old one.
+    Again,
 }
 
 impl Txn {
@@ -117,6 +113,7 @@ impl Txn {
             _ => tree.max_inline_value(),
         };
         let mut patience = YIELDS_BEFORE_QUEUE;
+        let mut again = 0;
         let mut locks_reads = self.isolation == Isolation::Serializable;
         loop {
             self.make_way(w, past, ROW_BYTES + 2 * (bytes + key.len()) as u64)?;
@@ -139,6 +136,12 @@ impl Txn {
                     }
                 }
                 Tried::Long => return self.edit_long(w, tree, key, &mut intent),
+                Tried::Again => {
+                    again += 1;
+                    if again == EDITS_BEFORE_LOCK {
+                        self.lock(w, past, tree, key, Kind::Exclusive, None)?;
+                    }
+                }
             }
         }
     }
@@ -171,25 +174,57 @@ impl Txn {
         intent: &mut Intent<'_>,
         flags: Flags,
     ) -> Result<Tried, TxnError> {
+        let conflict_point = self.conflict_point(w);
+        let meeting = Meeting { w, own: past.id(), conflict_point, tree, key };
+        let mut buffers = std::mem::take(&mut self.buffers);
+        let (request, seen) = match intent {
+            Intent::Put(bytes) => (Request::Put(Value { bytes, flags }), None),
+            Intent::Insert(bytes) => (Request::Insert(Value { bytes, flags }), None),
+            Intent::Delete => (Request::Delete, None),
+            Intent::Edit(edit) => {
+                let (edited, seen) = meeting.edit(edit, &mut buffers)?;
+                (Request::Edit(edited), seen)
+            }
+        };
+        let tried = self.try_request(past, &meeting, request, seen);
+        self.buffers = buffers;
+        tried
+    }
+
+    /// Makes the change if the row allows it. `seen` is the leaf from which the request was made:
+    /// as long as it is in that state, the tree need not be searched again.
+    fn try_request(
+        &mut self,
+        past: &Past,
+        meeting: &Meeting<'_>,
+        request: Request<'_>,
+        seen: Option<PageToken>,
+    ) -> Result<Tried, TxnError> {
+        let &Meeting { w, tree, key, .. } = meeting;
         self.pin(w, past);
-        let at = self.conflict_point(w);
         let mut work = past.work.lock();
         let base = past.changes();
         let seq = base + 1;
         let header = Header { txn: Some(past.id()), ..Header::default() };
         let mut verdict = Verdict::Nothing;
-        let buffer = &self.buffer;
         let change = Change::undoable(header, seq);
-        let written = tree.write_from(key, &change, Some(buffer), &mut |row| {
+        let mut decide = |row: Option<Row<'_>>| {
             past.truncate(base);
-            let (found, action) = decide(w, past.id(), at, tree, key, row, intent, flags, buffer);
+            let (found, action) = meeting.decide(row, request);
             verdict = found;
             if !matches!(action, Action::Nothing) {
                 past.push(tree.id(), key, row);
             }
             action
-        });
-        let written = match written {
+        };
+        let mut written = Ok(None);
+        if let Some(token) = seen {
+            written = tree.write_if_still(token, key, &change, &mut decide);
+        }
+        if let Ok(None) = written {
+            written = tree.write(key, &change, &mut decide).map(Some);
+        }
+        let written = match written.map(Option::unwrap_or_default) {
             Ok(written) => written,
             Err(e) => {
                 past.truncate(base);
@@ -199,7 +234,8 @@ impl Txn {
             }
         };
         if written.span.is_some() {
-            self.changed(&mut work, past, tree, key, seq, &written, intent);
+            let is_delete = matches!(request, Request::Delete);
+            self.changed(&mut work, past, tree, key, seq, written.replaced, is_delete);
         } else {
             past.truncate(base);
             self.unpin_if_clean(w, past, &work);
@@ -211,6 +247,7 @@ impl Txn {
             Verdict::Conflict => Err(TxnError::Conflict),
             Verdict::Locked(writer) => Ok(Tried::Locked(writer)),
             Verdict::Long => Ok(Tried::Long),
+            Verdict::Again => Ok(Tried::Again),
         }
     }
 
@@ -223,8 +260,8 @@ impl Txn {
         tree: &Tree,
         key: &[u8],
         seq: u32,
-        written: &Written,
-        intent: &Intent<'_>,
+        replaced: Option<ChainHead>,
+        is_delete: bool,
     ) {
         work.undo.push(Undo::Row(seq));
         work.undo_bytes += past.undo_bytes(seq);
@@ -232,10 +269,10 @@ impl Txn {
             work.trees.push(tree.clone());
         }
         // TXN-5: the row before its chain; no row ever names a chain being freed.
-        if matches!(intent, Intent::Delete) {
+        if is_delete {
             work.push_todo(Todo::Row { tree: tree.id(), key: key.to_vec() });
         }
-        if let Some(chain) = written.replaced {
+        if let Some(chain) = replaced {
             let (first, mark) = (chain.first, chain.mark);
             work.push_todo(Todo::Chain { first, mark, tree: tree.id() });
         }
@@ -327,70 +364,5 @@ impl Txn {
                 Ok(())
             }
         }
-    }
-}
-
-/// What to do with a row, seen under its leaf's latch.
-#[allow(clippy::too_many_arguments)] // All that the decision depends on.
-fn decide<'b>(
-    w: &Writer,
-    own: TxnId,
-    at: Option<u64>,
-    tree: &Tree,
-    key: &[u8],
-    row: Option<Row<'_>>,
-    intent: &mut Intent<'b>,
-    flags: Flags,
-    buffer: &RefCell<Vec<u8>>,
-) -> (Verdict, Action<'b>) {
-    let writer = row.map(|r| r.stamp.writer);
-    // TXN-1
-    if let Some(writer) = writer.filter(|&id| id != own && w.registry().is_open(id)) {
-        return (Verdict::Locked(Some(writer)), Action::Nothing);
-    }
-    let live = row.filter(|row| !row.flags.deleted);
-    // A duplicate is only looked at.
-    let is_duplicate = live.is_some() && matches!(intent, Intent::Insert(_));
-    let kind = if is_duplicate { Kind::Share } else { Kind::Exclusive };
-    // What it has written is its own, whoever has asked for a lock there meanwhile.
-    if writer != Some(own)
-        && !w.has(PlantedBug::LocksNotAsked)
-        && w.locks().blocks(own, tree.id(), key, kind)
-    {
-        return (Verdict::Locked(None), Action::Nothing);
-    }
-    if at.is_some_and(|at| row.is_some_and(|row| w.is_newer(row.stamp, at))) {
-        return (Verdict::Conflict, Action::Nothing);
-    }
-    match (intent, live) {
-        (Intent::Insert(_), Some(_)) => (Verdict::Duplicate, Action::Nothing),
-        (Intent::Put(bytes) | Intent::Insert(bytes), _) => {
-            (Verdict::Changed, Action::Put(Value { bytes, flags }))
-        }
-        (Intent::Delete, Some(_)) => (Verdict::Changed, Action::Mark),
-        (Intent::Edit(_), Some(row)) if row.flags.overflow => (Verdict::Long, Action::Nothing),
-        (Intent::Edit(edit), Some(row)) => {
-            let mut new = buffer.borrow_mut();
-            new.clear();
-            if !edit(row.value, &mut new) {
-                return (Verdict::Changed, Action::Nothing);
-            }
-            if new.len() > tree.max_inline_value() {
-                return (Verdict::Long, Action::Nothing);
-            }
-            (Verdict::Changed, Action::PutBuffer(Flags::NONE))
-        }
-        (Intent::Delete | Intent::Edit(_), None) => (Verdict::Nothing, Action::Nothing),
-    }
-}
-
-impl Writer {
-    /// Whether the row was written by a transaction that committed behind `at`.
-    pub(crate) fn is_newer(&self, stamp: Stamp, at: u64) -> bool {
-        !self.registry().is_old(stamp.writer)
-            && match self.registry().find(stamp.writer) {
-                Some(past) => matches!(past.state(), State::Committed(number) if number > at),
-                None => self.registry().archive.hides(at, stamp.writer),
-            }
     }
 }

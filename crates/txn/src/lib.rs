@@ -7,6 +7,7 @@ mod by_txn;
 mod change;
 mod cleanup;
 mod cursor;
+mod decide;
 mod ended;
 mod error;
 mod gate;

@@ -366,7 +366,7 @@ impl Writer {
         // Nobody's snapshot waits while the tree does.
         let mut lets_go = || drop(inside.take());
         let change = Change::single(header);
-        let written = tree.write_telling(key, &change, None, &mut decide, &mut lets_go)?;
+        let written = tree.write_telling(key, &change, &mut decide, &mut lets_go)?;
         drop(inside);
         Ok(if refused { One::Refused } else { One::Done(written.span.map(|span| span.end)) })
     }

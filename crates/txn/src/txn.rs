@@ -1,6 +1,6 @@
 //! A transaction that goes on over many calls: reads by its isolation level, changes rows in place,
 //! and is committed or taken back as a whole or to a savepoint. One thread at a time uses it.
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::sync::Arc;
 
 use weir_base::{Lsn, TreeId, TxnId};
@@ -9,6 +9,7 @@ use weir_change::{Group, Header, Op};
 
 use crate::back::{free_empty, take_back};
 use crate::cleanup::Todo;
+use crate::decide::EditBuffers;
 use crate::error::TxnError;
 use crate::locks::{Kind, Owner, Wait};
 use crate::past::Past;
@@ -63,7 +64,7 @@ pub struct Txn {
     pub(crate) named_bytes: u64,
     /// How much there was to take back at the newest savepoint.
     pub(crate) savepoint_at: Cell<usize>,
-    pub(crate) buffer: RefCell<Vec<u8>>,
+    pub(crate) buffers: EditBuffers,
 }
 
 impl Txn {
@@ -82,7 +83,7 @@ impl Txn {
             undo_bytes: 0,
             named_bytes: 0,
             savepoint_at: Cell::new(0),
-            buffer: RefCell::new(Vec::new()),
+            buffers: EditBuffers::default(),
         }
     }
 

@@ -310,8 +310,10 @@ impl Txn {
     }
 
     /// Makes a row's value from the old one, as committed last, in one step: `edit` gets the old
-    /// bytes and an empty buffer, and says whether to write what it has left there. It may be
-    /// called again, so it must do nothing else. `false`: there is no row.
+    /// bytes and an empty buffer, and says whether to write what it has left there. No latch is
+    /// held meanwhile, so `edit` may read and write other rows, through the database or another
+    /// transaction; it is called again when the row has changed before the new value could be
+    /// written. `false`: there is no row.
     ///
     /// # Errors
     /// As [`Txn::put`].

@@ -405,3 +405,78 @@ fn half_of_a_prepared_transaction_is_never_found() {
     }
     assert!(whole > 0 && gone > 0, "{whole} {gone}");
 }
+
+/// A user's function runs without a latch: it may look at the row that it is asked about, and write
+/// its neighbours in the same leaf, in any way that there is. It once stood for ever.
+#[test]
+fn a_function_that_makes_a_value_may_use_the_database() {
+    let volume = SimVolume::new(5);
+    let db = open(&volume).expect("a new database");
+    let tree = db.create_tree("t").expect("a tree");
+    for key in [b"a", b"b", b"c"] {
+        tree.put(key, b"0", Durability::Lazy).expect("a put");
+    }
+    for isolation in [
+        Isolation::ReadUncommitted,
+        Isolation::ReadCommitted,
+        Isolation::RepeatableRead,
+        Isolation::Snapshot,
+        Isolation::Serializable,
+    ] {
+        tree.put(b"b", b"0", Durability::Lazy).expect("a put");
+        let mut txn = db.begin(TxnOptions { isolation, lock_wait: Wait::No });
+        let mut calls = 0;
+        let updated = txn.update(&tree, b"b", |old, new| {
+            calls += 1;
+            assert_eq!(tree.get(b"b").expect("a read").as_deref(), Some(old));
+            tree.put(b"a", &[calls], Durability::Lazy).expect("a put beside it");
+            let mut other = db.begin(TxnOptions { isolation, lock_wait: Wait::No });
+            other.put(&tree, b"c", &[calls]).expect("a put beside it");
+            let _ = other.commit().expect("a commit");
+            let mut cursor = tree.cursor();
+            assert!(cursor.seek_first().expect("a look"));
+            new.extend_from_slice(old);
+            new.push(b'!');
+            true
+        });
+        assert!(updated.expect("an update"), "{isolation:?}");
+        assert_eq!(calls, 1, "only what changes the row itself makes it stale");
+        let _ = txn.commit().expect("a commit");
+        assert_eq!(tree.get(b"b").expect("a read").as_deref(), Some(&b"0!"[..]));
+        assert_eq!(tree.get(b"c").expect("a read").as_deref(), Some(&[1][..]));
+    }
+}
+
+/// What a function made of a row that has changed meanwhile is not written: the function is asked
+/// again, and where that goes on, the row is locked for it.
+#[test]
+fn a_value_is_never_made_from_an_older_one() {
+    let volume = SimVolume::new(5);
+    let db = open(&volume).expect("a new database");
+    let tree = db.create_tree("t").expect("a tree");
+    tree.put(b"k", &[0], Durability::Lazy).expect("a put");
+    let mut txn = db.begin(TxnOptions {
+        isolation: Isolation::ReadCommitted,
+        lock_wait: Wait::Until(std::time::Duration::from_millis(20)),
+    });
+    let (mut others, mut calls, mut locked) = (0, 0, false);
+    let updated = txn.update(&tree, b"k", |old, new| {
+        calls += 1;
+        assert_eq!(old, [others]);
+        let mut other =
+            db.begin(TxnOptions { isolation: Isolation::ReadCommitted, lock_wait: Wait::No });
+        match other.put(&tree, b"k", &[others + 1]) {
+            Ok(()) => {
+                let _ = other.commit().expect("a commit");
+                others += 1;
+            }
+            Err(_) => locked = true,
+        }
+        new.push(100 + old[0]);
+        true
+    });
+    assert!(updated.expect("an update"));
+    assert!(locked && others > 0 && calls == others + 1, "{others} others, {calls} calls");
+    let _ = txn.commit().expect("a commit");
+    assert_eq!(tree.get(b"k").expect("a read"), Some(vec![100 + others]));
+}
