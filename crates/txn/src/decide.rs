@@ -1,5 +1,5 @@
-//! What becomes of a row that a change meets: decided under its leaf's latch from what is there; and
-//! what a user's function makes of it, before that and without a latch.
+//! What becomes of a row that a change meets, decided under its leaf's latch; and what a user's
+//! function makes of the row before that, without a latch.
 use weir_base::TxnId;
 use weir_btree::{Action, Row, Tree, TreeError, Value};
 use weir_page::{Flags, Stamp};
