@@ -3,23 +3,24 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use weir_base::PageNo;
+use weir_base::{DbId, PageNo};
 use weir_page::{Node, check, seal, verify};
 
 const BYTES: usize = 4096;
+const DB: DbId = DbId(7);
 
 fuzz_target!(|input: &[u8]| {
     let mut page = vec![0; BYTES];
     let len = input.len().min(BYTES);
     page[..len].copy_from_slice(&input[..len]);
     // As it came, then with the checksum that a fuzzer would not guess.
-    let _ = verify(&page, PageNo(1));
+    let _ = verify(&page, DB, PageNo(1));
     let key = &input[len / 2..len];
     read(&page, key);
-    seal(&mut page);
+    seal(&mut page, DB);
     let number = Node::new(&page[..]).page_no();
-    let _ = verify(&page, number);
-    if check(&page).is_ok() && verify(&page, number).is_ok() {
+    let _ = verify(&page, DB, number);
+    if check(&page).is_ok() && verify(&page, DB, number).is_ok() {
         agree(&page);
     }
 });

@@ -42,7 +42,7 @@ impl PageNo {
 
 /// A tree's number. Never used again after the tree is dropped.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct TreeId(pub u32);
+pub struct TreeId(pub u64);
 
 /// A transaction's number: 48 bits are kept in a row.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -59,6 +59,16 @@ impl TxnId {
 /// another database is recognised.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct DbId(pub u64);
+
+impl DbId {
+    /// The number folded to 32 bits, never 0: what each page bears of it. Two databases have the
+    /// same mark once in 2^32 pairs.
+    #[inline]
+    #[must_use]
+    pub fn mark(self) -> u32 {
+        ((self.0 >> 32) as u32 ^ self.0 as u32).max(1)
+    }
+}
 
 macro_rules! shown {
     ($($name:ident),*) => {$(

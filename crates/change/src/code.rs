@@ -114,7 +114,7 @@ impl Op<'_> {
             Op::Init { page, kind, level, tree } => {
                 put.head(TAG_INIT, page);
                 put.out.extend_from_slice(&[kind as u8, level]);
-                put.number(u64::from(tree.0));
+                put.number(tree.0);
             }
             Op::Insert { page, key, seq, flags, value } => {
                 put.row(TAG_INSERT, page, key, seq);
@@ -134,7 +134,7 @@ impl Op<'_> {
             }
             Op::Flip { page, tree, key, seq, flags, old_flags, stamp, flips } => {
                 put.row(TAG_FLIP, page, key, seq);
-                put.number(u64::from(tree.0));
+                put.number(tree.0);
                 put.stamp(stamp);
                 put.out.push(flags.to_bits() | old_flags.to_bits() << 2);
                 flips.put(put.out);
@@ -182,12 +182,12 @@ impl Op<'_> {
             }
             Op::Cleanup(Cleanup::Row { tree, key }) => {
                 put.out.push(TAG_CLEANUP_ROW);
-                put.number(u64::from(tree.0));
+                put.number(tree.0);
                 put.bytes(key);
             }
             Op::Cleanup(Cleanup::Tree { tree, root }) => {
                 put.out.push(TAG_CLEANUP_TREE);
-                put.number(u64::from(tree.0));
+                put.number(tree.0);
                 put.number(u64::from(root.0));
             }
             Op::Cleanup(Cleanup::Stored(stored)) => put.stored(TAG_CLEANUP_STORED, stored),
@@ -199,7 +199,7 @@ impl Op<'_> {
             }
             Op::UndoTree { tree, root } => {
                 put.out.push(TAG_UNDO_TREE);
-                put.number(u64::from(tree.0));
+                put.number(tree.0);
                 put.number(u64::from(root.0));
             }
             Op::Undone { entries } => {
@@ -221,7 +221,7 @@ impl Before<'_> {
             Before::Row { .. } => TAG_UNDO_NEXT_ROW,
         };
         put.out.push(tag);
-        put.number(u64::from(tree.0));
+        put.number(tree.0);
         put.before(self);
     }
 }
@@ -280,7 +280,7 @@ impl Put<'_> {
             Before::Row { .. } => TAG_UNDO_ROW,
         };
         self.out.push(tag);
-        self.number(u64::from(tree.0));
+        self.number(tree.0);
         self.bytes(key);
         self.number(u64::from(seq));
         self.before(before);
@@ -340,6 +340,11 @@ fn take_u32(bytes: &mut &[u8]) -> Option<u32> {
 }
 
 #[inline]
+fn take_tree(bytes: &mut &[u8]) -> Option<TreeId> {
+    varint::take(bytes).map(TreeId)
+}
+
+#[inline]
 fn take_page(bytes: &mut &[u8]) -> Option<PageNo> {
     take_u32(bytes).map(PageNo)
 }
@@ -389,18 +394,18 @@ fn take_op<'a>(tag: u8, rest: &mut &'a [u8]) -> Option<Op<'a>> {
             Some(Op::Cleanup(Cleanup::Chain { first, mark: u64::from_le_bytes(*mark) }))
         }
         TAG_CLEANUP_ROW => {
-            let tree = TreeId(take_u32(rest)?);
+            let tree = take_tree(rest)?;
             Some(Op::Cleanup(Cleanup::Row { tree, key: take_bytes(rest)? }))
         }
         TAG_CLEANUP_TREE => {
-            let (tree, root) = (TreeId(take_u32(rest)?), take_page(rest)?);
+            let (tree, root) = (take_tree(rest)?, take_page(rest)?);
             Some(Op::Cleanup(Cleanup::Tree { tree, root }))
         }
         TAG_CLEANUP_STORED => Some(Op::Cleanup(Cleanup::Stored(take_stored(rest)?))),
         TAG_UNDO_STORED => Some(Op::UndoStored(take_stored(rest)?)),
         TAG_PREPARED => Some(Op::Prepared { xid: take_bytes(rest)?, held: take_bytes(rest)? }),
         TAG_UNDO_TREE => {
-            let (tree, root) = (TreeId(take_u32(rest)?), take_page(rest)?);
+            let (tree, root) = (take_tree(rest)?, take_page(rest)?);
             Some(Op::UndoTree { tree, root })
         }
         TAG_UNDONE => Some(Op::Undone { entries: take_u32(rest)? }),
@@ -448,7 +453,7 @@ fn take_stamp(rest: &mut &[u8]) -> Option<Stamp> {
 }
 
 fn take_undo<'a>(tag: u8, rest: &mut &'a [u8]) -> Option<Op<'a>> {
-    let (tree, key, seq) = (TreeId(take_u32(rest)?), take_bytes(rest)?, take_u32(rest)?);
+    let (tree, key, seq) = (take_tree(rest)?, take_bytes(rest)?, take_u32(rest)?);
     if tag == TAG_UNDO_ABSENT {
         return Some(Op::Undo { tree, key, seq, before: Before::Absent });
     }
@@ -460,7 +465,7 @@ fn take_undo<'a>(tag: u8, rest: &mut &'a [u8]) -> Option<Op<'a>> {
 /// Undo that says only what the operation behind it, which stays there, does not.
 #[inline]
 fn take_undo_of_next<'a>(tag: u8, rest: &mut &'a [u8]) -> Option<Op<'a>> {
-    let tree = TreeId(take_u32(rest)?);
+    let tree = take_tree(rest)?;
     if tag == TAG_UNDO_NEXT_ABSENT {
         let (key, seq) = next_row(rest)?.change()?;
         return Some(Op::Undo { tree, key, seq, before: Before::Absent });
@@ -481,7 +486,7 @@ fn next_row<'a>(rest: &'a [u8]) -> Option<Op<'a>> {
 #[inline]
 fn take_flip<'a>(rest: &mut &'a [u8]) -> Option<Op<'a>> {
     let (page, key, seq) = (take_page(rest)?, take_bytes(rest)?, take_u32(rest)?);
-    let (tree, stamp, bits) = (TreeId(take_u32(rest)?), take_stamp(rest)?, take_u8(rest)?);
+    let (tree, stamp, bits) = (take_tree(rest)?, take_stamp(rest)?, take_u8(rest)?);
     if bits >= 16 {
         return None;
     }
@@ -497,7 +502,7 @@ fn take_structure<'a>(tag: u8, rest: &mut &'a [u8]) -> Option<Op<'a>> {
             if (level > 0) != (kind == Kind::Inner) {
                 return None;
             }
-            Op::Init { page, kind, level, tree: TreeId(take_u32(rest)?) }
+            Op::Init { page, kind, level, tree: take_tree(rest)? }
         }
         TAG_INSERT_CHILD => {
             let key = take_bytes(rest)?;

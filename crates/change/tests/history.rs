@@ -46,7 +46,7 @@ impl Owned {
     fn op(&self) -> Op<'_> {
         let (page, key, bytes) = (PageNo(self.page), &self.key[..], &self.bytes[..]);
         let [a, b, c] = self.numbers;
-        let (tree, flags) = (TreeId(a), Flags::from_bits(self.bits));
+        let (tree, flags) = (TreeId(u64::from(a) << (self.bits % 33)), Flags::from_bits(self.bits));
         let stamp = Stamp { writer: TxnId(self.writer), seq: c };
         let (offset, removed) = (a as usize, b as usize);
         match self.which {

@@ -11,7 +11,7 @@ use weir_device::{BlockFile, Volume};
 /// The control file's name.
 pub const CONTROL_FILE: &str = "control";
 /// The on-disk format that this version writes, and the only one it reads.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 
 const MAGIC: [u8; 8] = *b"WEIRCTL\n";
 const COPY_BYTES: usize = 512;
@@ -128,8 +128,8 @@ impl Control {
             log_bytes: u64_at(40),
             next_txn: TxnId(u64_at(48)),
             openings: u64_at(56),
-            next_tree: TreeId(u32_at(64)),
-            clean: u32_at(68) != 0,
+            next_tree: TreeId(u64_at(64)),
+            clean: u32_at(72) != 0,
         })
     }
 }
@@ -243,15 +243,15 @@ mod tests {
     fn every_pair_of_copies_has_one_verdict() {
         let (old, new) = (Copy::Good(control(1)), Copy::Good(control(2)));
         let other = Copy::Good(Control { db: DbId(8), ..control(3) });
-        let newer_format = Copy::OtherFormat(2);
+        let newer_format = Copy::OtherFormat(4);
         let table = [
             (&old, &new, Ok(2)),
             (&new, &old, Ok(2)),
             (&old, &Copy::Damaged, Ok(1)),
             (&Copy::Damaged, &new, Ok(2)),
             (&Copy::Foreign, &new, Ok(2)),
-            (&newer_format, &old, Err(ControlError::OtherFormat { found: 2 })),
-            (&Copy::Damaged, &newer_format, Err(ControlError::OtherFormat { found: 2 })),
+            (&newer_format, &old, Err(ControlError::OtherFormat { found: 4 })),
+            (&Copy::Damaged, &newer_format, Err(ControlError::OtherFormat { found: 4 })),
             (&Copy::Damaged, &Copy::Damaged, Err(ControlError::Damaged)),
             (&Copy::Damaged, &Copy::Foreign, Err(ControlError::Damaged)),
             (&Copy::Foreign, &Copy::Foreign, Err(ControlError::Foreign)),

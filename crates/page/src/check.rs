@@ -2,7 +2,7 @@
 use crate::bytes::Bytes;
 use crate::header::{
     COUNT, DATA_LEN, Damage, GARBAGE, HEADER_BYTES, HEAP_START, Kind, LEVEL, MARKS, PAGE_SIZES,
-    PREFIX_OFF, RESERVED, verify_kind,
+    PREFIX_OFF, verify_kind,
 };
 use crate::node::{Node, SLOT_BYTES, SLOT_HEAD, SLOT_VAL, VAL_LEN, head_of};
 use std::cmp::Ordering;
@@ -33,10 +33,6 @@ pub fn check(page: &[u8]) -> Result<(), Damage> {
         return rule("page size", 0, PAGE_SIZES[0], page.len());
     }
     verify_kind(page)?;
-    let reserved = page[RESERVED..HEADER_BYTES].iter().position(|&byte| byte != 0);
-    if let Some(at) = reserved {
-        rule("reserved byte", RESERVED + at, 0, usize::from(page[RESERVED + at]))?;
-    }
     let node = Node::new(page);
     match node.kind() {
         Some(Kind::Leaf) => {

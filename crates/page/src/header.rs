@@ -1,7 +1,7 @@
 //! The 48 bytes that begin every page, its checksum, and what can be wrong with it.
 use crate::bytes::Bytes;
 use thiserror::Error;
-use weir_base::{Lsn, PageNo, TreeId, checksum};
+use weir_base::{DbId, Lsn, PageNo, TreeId, checksum};
 
 /// Bytes of the header that every page begins with.
 pub const HEADER_BYTES: usize = 48;
@@ -18,11 +18,11 @@ pub(crate) const HEAP_START: usize = 20;
 pub(crate) const GARBAGE: usize = 22;
 pub(crate) const PREFIX_OFF: usize = 24;
 pub(crate) const PREFIX_LEN: usize = 26;
-pub(crate) const TREE: usize = 28;
+pub(crate) const DB: usize = 28;
 pub(crate) const LINK: usize = 32;
 pub(crate) const MARKS: usize = 36;
 pub(crate) const DATA_LEN: usize = 38;
-pub(crate) const RESERVED: usize = 40;
+pub(crate) const TREE: usize = 40;
 
 /// What a page is used for. Zero is none of them, so that a page never written is not taken for
 /// one.
@@ -81,6 +81,16 @@ pub enum Damage {
         /// The page that lies there.
         found: PageNo,
     },
+    /// A whole page of this number, but of another database.
+    #[error(
+        "the page bears the mark {found:#010x} of another database; this one's is {expected:#010x}"
+    )]
+    OtherDatabase {
+        /// This database's mark.
+        expected: u32,
+        /// The mark that the page bears.
+        found: u32,
+    },
     /// A field does not hold what it must.
     #[error("{what} at byte {offset}: expected {expected}, found {found}")]
     Field {
@@ -102,12 +112,18 @@ pub(crate) fn put_u16(page: &mut [u8], off: usize, value: usize) {
 }
 
 #[inline]
+pub(crate) fn put_u64(page: &mut [u8], off: usize, value: u64) {
+    page[off..off + 8].copy_from_slice(&value.to_le_bytes());
+}
+
+#[inline]
 pub(crate) fn put_u32(page: &mut [u8], off: usize, value: u32) {
     page[off..off + 4].copy_from_slice(&value.to_le_bytes());
 }
 
 /// Makes `page` an empty page of this kind: everything behind the header is zero, and so is the LSN
-/// (the caller sets it with the change that this is part of).
+/// (the caller sets it with the change that this is part of) and the database's mark, which
+/// [`seal`] sets.
 pub fn format(page: &mut [u8], kind: Kind, level: u8, tree: TreeId, page_no: PageNo) {
     page.fill(0);
     put_u32(page, PAGE_NO, page_no.0);
@@ -116,7 +132,7 @@ pub fn format(page: &mut [u8], kind: Kind, level: u8, tree: TreeId, page_no: Pag
     // The heap is empty and lies at the end. 16384 fits in the field.
     let size = page.len();
     put_u16(page, HEAP_START, size);
-    put_u32(page, TREE, tree.0);
+    put_u64(page, TREE, tree.0);
     put_u32(page, LINK, PageNo::NONE.0);
 }
 
@@ -128,7 +144,7 @@ pub fn lsn(page: &[u8]) -> Lsn {
 
 /// Sets the LSN of the page's last change: the end of the redo group that made it.
 pub fn set_lsn(page: &mut [u8], lsn: Lsn) {
-    page[LSN..LSN + 8].copy_from_slice(&lsn.0.to_le_bytes());
+    put_u64(page, LSN, lsn.0);
 }
 
 /// Sets the page that this one points to: an inner node's leftmost child, the next overflow page.
@@ -141,17 +157,19 @@ pub fn set_data_len(page: &mut [u8], len_bytes: usize) {
     put_u16(page, DATA_LEN, len_bytes);
 }
 
-/// Writes the checksum of everything behind it. The last step before a page is written.
-pub fn seal(page: &mut [u8]) {
+/// Marks the page as one of the database `db`, and writes the checksum of everything behind it. The
+/// last step before a page is written.
+pub fn seal(page: &mut [u8], db: DbId) {
+    put_u32(page, DB, db.mark());
     let crc = checksum(&page[PAGE_NO..]);
     put_u32(page, CRC, crc);
 }
 
-/// Whether `page`, just read, is page `expected_no` as it was sealed.
+/// Whether `page`, just read, is page `expected_no` of the database `db` as it was sealed.
 ///
 /// # Errors
-/// `Zeroed` for a page of zeros, else the first that fails of checksum, number, kind.
-pub fn verify(page: &[u8], expected_no: PageNo) -> Result<(), Damage> {
+/// `Zeroed` for a page of zeros, else the first that fails of checksum, database, number, kind.
+pub fn verify(page: &[u8], db: DbId, expected_no: PageNo) -> Result<(), Damage> {
     if page.iter().all(|&byte| byte == 0) {
         return Err(Damage::Zeroed);
     }
@@ -162,6 +180,10 @@ pub fn verify(page: &[u8], expected_no: PageNo) -> Result<(), Damage> {
     let (expected, found) = (page.u32_at(CRC), checksum(&page[PAGE_NO..]));
     if expected != found {
         return Err(Damage::Checksum { expected, found });
+    }
+    let (expected, found) = (db.mark(), page.u32_at(DB));
+    if expected != found {
+        return Err(Damage::OtherDatabase { expected, found });
     }
     let found = PageNo(page.u32_at(PAGE_NO));
     if found != expected_no {
@@ -186,27 +208,34 @@ pub(crate) fn verify_kind(page: &[u8]) -> Result<(), Damage> {
 mod tests {
     use super::*;
 
+    const ONE: DbId = DbId(0x1234_5678_9abc_def0);
+
     #[test]
     fn sealed_pages_are_believed_and_others_are_not() {
         for size in PAGE_SIZES {
             let mut page = vec![0; size];
-            assert_eq!(verify(&page, PageNo(7)), Err(Damage::Zeroed));
+            assert_eq!(verify(&page, ONE, PageNo(7)), Err(Damage::Zeroed));
             format(&mut page, Kind::Leaf, 0, TreeId(3), PageNo(7));
             set_lsn(&mut page, Lsn(99));
-            seal(&mut page);
-            assert_eq!(verify(&page, PageNo(7)), Ok(()));
+            seal(&mut page, ONE);
+            assert_eq!(verify(&page, ONE, PageNo(7)), Ok(()));
             let other = Damage::Misdirected { expected: PageNo(8), found: PageNo(7) };
-            assert_eq!(verify(&page, PageNo(8)), Err(other));
+            assert_eq!(verify(&page, ONE, PageNo(8)), Err(other));
+            let other = DbId(ONE.0 + 1);
+            let damage = verify(&page, other, PageNo(7)).unwrap_err();
+            let (expected, found) = (other.mark(), ONE.mark());
+            assert_eq!(damage, Damage::OtherDatabase { expected, found });
+            assert!(damage.to_string().contains("of another database"), "{damage}");
             for bit in (0..size * 8).step_by(61) {
                 page[bit / 8] ^= 1 << (bit % 8);
-                assert!(matches!(verify(&page, PageNo(7)), Err(Damage::Checksum { .. })));
+                assert!(matches!(verify(&page, ONE, PageNo(7)), Err(Damage::Checksum { .. })));
                 page[bit / 8] ^= 1 << (bit % 8);
             }
             page[KIND] = 77;
-            seal(&mut page);
-            let damage = verify(&page, PageNo(7)).unwrap_err();
+            seal(&mut page, ONE);
+            let damage = verify(&page, ONE, PageNo(7)).unwrap_err();
             assert_eq!(damage.to_string(), "page kind at byte 16: expected 6, found 77");
         }
-        assert!(verify(&[1; 10], PageNo(0)).is_err());
+        assert!(verify(&[1; 10], ONE, PageNo(0)).is_err());
     }
 }

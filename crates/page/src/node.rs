@@ -131,7 +131,7 @@ impl<B: Bytes> Node<B> {
     /// The tree that the page belongs to.
     #[inline]
     pub fn tree(self) -> TreeId {
-        TreeId(self.bytes.u32_at(TREE))
+        TreeId(self.bytes.u64_at(TREE))
     }
 
     /// An inner node's leftmost child, an overflow page's successor.

@@ -366,7 +366,7 @@ fn sizes() -> impl Strategy<Value = usize> {
 /// Every function that reads, on bytes that mean nothing.
 fn read_everything(page: &[u8], key: &[u8]) {
     let _ = check(page);
-    let _ = weir_page::verify(page, PageNo(0));
+    let _ = weir_page::verify(page, weir_base::DbId(1), PageNo(0));
     let held = Node::new(page);
     // SAFETY: `page` outlives `raw` and nobody writes it.
     let raw = Node::new(unsafe { RawPage::new(page.as_ptr(), page.len()) });
@@ -528,12 +528,11 @@ fn check_names_what_is_broken_and_where() {
         let row = Row { stamp: Stamp::default(), flags: Flags::NONE, value: vec![1; 10] };
         put(&mut page, key, &row).unwrap();
     }
-    let table: [(usize, u8, &str); 8] = [
+    let table: [(usize, u8, &str); 7] = [
         (17, 1, "level of a leaf at byte 17"),
         (19, 2, "end of the slots at byte 18"),
         (22, 1, "garbage in the heap at byte 22"),
         (36, 1, "delete marks at byte 36"),
-        (41, 1, "reserved byte at byte 41"),
         (49, 0, "offset below the heap at byte 48"),
         (57, 9, "head of a key at byte 54"),
         (62, 11, "entry that overlaps another"),

@@ -14,6 +14,7 @@ const FILE_NAME: &str = "pages";
 
 /// Pages at fixed places in one file, kept whole by the doublewrite area.
 pub struct InPlaceStore {
+    db: DbId,
     file: Arc<dyn BlockFile>,
     torn_write: TornWrite,
     page_size: usize,
@@ -64,7 +65,7 @@ impl InPlaceStore {
     ) -> Result<Self, PoolError> {
         let torn_write = TornWrite::open(volume, db, page_size, doublewrite)?;
         let pages = AtomicU32::new((file.len() / page_size as u64) as u32);
-        Ok(InPlaceStore { file, torn_write, page_size, pages, growing: Mutex::new(()) })
+        Ok(InPlaceStore { db, file, torn_write, page_size, pages, growing: Mutex::new(()) })
     }
 
     /// Puts right what a crash tore. Before anything else reads pages.
@@ -87,8 +88,9 @@ impl InPlaceStore {
                 let from = i * self.page_size;
                 let copy = batch.copies.get(from..from + self.page_size);
                 // When the batch's own write was torn, a copy of an older batch may lie here still.
-                let is_this_batch =
-                    |c: &&[u8]| weir_page::verify(c, page).is_ok() && weir_page::lsn(c) == lsn;
+                let is_this_batch = |c: &&[u8]| {
+                    weir_page::verify(c, self.db, page).is_ok() && weir_page::lsn(c) == lsn
+                };
                 match copy.filter(is_this_batch) {
                     Some(copy) => {
                         self.write_one(page, copy)?;
@@ -127,7 +129,7 @@ impl InPlaceStore {
     }
 
     fn verify(&self, page: PageNo, buf: &[u8]) -> Result<(), PoolError> {
-        weir_page::verify(buf, page).map_err(|found| PoolError::Damaged {
+        weir_page::verify(buf, self.db, page).map_err(|found| PoolError::Damaged {
             page,
             file: FILE_NAME.to_owned(),
             offset: self.offset(page),
@@ -155,6 +157,10 @@ impl InPlaceStore {
 }
 
 impl PageStore for InPlaceStore {
+    fn db(&self) -> DbId {
+        self.db
+    }
+
     fn page_size(&self) -> usize {
         self.page_size
     }

@@ -1,6 +1,6 @@
 //! Where pages lie on disk is a page store's business: nothing above may take a page number for a
 //! file offset. The in-place store is the first; a log-structured one can stand beside it.
-use weir_base::{Lsn, PageNo};
+use weir_base::{DbId, Lsn, PageNo};
 
 use crate::error::PoolError;
 
@@ -28,6 +28,9 @@ pub struct PageWrite<'a> {
 pub trait PageStore: Send + Sync {
     /// Bytes a page.
     fn page_size(&self) -> usize;
+
+    /// The database whose pages these are: each bears its mark.
+    fn db(&self) -> DbId;
 
     /// Reads and verifies one page.
     ///

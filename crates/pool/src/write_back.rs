@@ -184,7 +184,7 @@ impl Pool {
         self.wait_for_log(newest)?;
         let size = self.page_size();
         for bytes in buf.chunks_exact_mut(size).take(copied.len()) {
-            weir_page::seal(bytes);
+            weir_page::seal(bytes, self.store.db());
         }
         let writes: Vec<PageWrite<'_>> = copied
             .iter()

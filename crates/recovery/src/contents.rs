@@ -67,7 +67,7 @@ impl Stretch {
             u64::from(self.before),
             u64::from(self.digest),
             self.next_txn.0,
-            u64::from(self.next_tree.0),
+            self.next_tree.0,
         ];
         head.into_iter().for_each(|number| varint::put(&mut out, number));
         put_list(&mut out, self.parts.iter().map(|at| (at.bytes_since(self.start), 0)), 0);
@@ -91,7 +91,7 @@ impl Stretch {
         let before = u32::try_from(number()?).ok()?;
         let digest = u32::try_from(number()?).ok()?;
         let next_txn = TxnId(number()?);
-        let next_tree = TreeId(u32::try_from(number()?).ok()?);
+        let next_tree = TreeId(number()?);
         let part = |(at, _)| start.0.checked_add(at).map(Lsn).filter(|&at| at < end);
         let parts = take_list(from, 0, part)?;
         let page = |(page, flag)| {
@@ -267,8 +267,8 @@ mod tests {
             ascending(1 << 48, 20),
             any::<u64>(),
         );
-        let numbers = (0..1u64 << 62, 32..1u64 << 40, any::<(u32, u32, u32)>(), any::<u64>());
-        (lists, numbers).prop_map(|((pages, open, ended, bits), (start, len, words, txn))| {
+        let numbers = (0..1u64 << 62, 32..1u64 << 40, any::<(u32, u32)>(), any::<(u64, u64)>());
+        (lists, numbers).prop_map(|((pages, open, ended, bits), (start, len, words, next))| {
             let bit = |at: usize| bits >> (at % 64) & 1 == 1;
             let parts = 1 + bits % PARTS_MAX as u64;
             let page = |(at, page): (usize, u64)| {
@@ -284,8 +284,8 @@ mod tests {
                 origin: Lsn(start.saturating_sub(len)),
                 before: words.0,
                 digest: words.1,
-                next_txn: TxnId(txn),
-                next_tree: TreeId(words.2),
+                next_txn: TxnId(next.0),
+                next_tree: TreeId(next.1),
                 parts: (0..parts).map(|n| Lsn(start + n * (len / parts))).collect(),
                 pages: pages.into_iter().enumerate().map(page).collect(),
                 open: open.into_iter().enumerate().map(txns).collect(),

@@ -105,7 +105,7 @@ impl Roll {
     #[inline]
     pub(crate) fn take_op(&mut self, op: &Op<'_>) {
         if let Op::Init { tree, .. } = op {
-            self.next_tree = self.next_tree.max(TreeId(tree.0 + 1));
+            self.next_tree = self.next_tree.max(TreeId(tree.0.saturating_add(1)));
         }
     }
 

@@ -254,7 +254,7 @@ impl Keys {
         // A version is longer than the row's bytes by its head.
         let max = archived.max_key_len() - HEAD_BYTES;
         let at = at.to_be_bytes();
-        let mut place = Vec::with_capacity(14 + key.len());
+        let mut place = Vec::with_capacity(18 + key.len());
         place.extend_from_slice(&tree.0.to_be_bytes());
         place.extend_from_slice(&(key.len() as u16).to_be_bytes());
         place.extend_from_slice(key);

@@ -100,7 +100,7 @@ fn encode(tree: TreeId, place: Place<'_>, kind: Kind, out: &mut Vec<u8>) {
         Place::Range { from, to: None } => (1, [Some(from), None]),
         Place::Range { from, to: Some(to) } => (2, [Some(from), Some(to)]),
     };
-    varint::put(out, u64::from(tree.0));
+    varint::put(out, tree.0);
     varint::put(out, 2 * shape + u64::from(kind == Kind::Exclusive));
     for key in keys.into_iter().flatten() {
         varint::put(out, key.len() as u64);
@@ -109,7 +109,7 @@ fn encode(tree: TreeId, place: Place<'_>, kind: Kind, out: &mut Vec<u8>) {
 }
 
 fn decode(bytes: &mut &[u8]) -> Option<Lock> {
-    let tree = TreeId(u32::try_from(varint::take(bytes)?).ok()?);
+    let tree = TreeId(varint::take(bytes)?);
     let tag = varint::take(bytes)?;
     let kind = if tag & 1 == 0 { Kind::Share } else { Kind::Exclusive };
     let from = take_key(bytes)?;
@@ -139,7 +139,7 @@ mod tests {
         let all = [
             (TreeId(3), PlaceBuf::Key(key("k")), Kind::Share),
             (TreeId(3), PlaceBuf::Key(key("")), Kind::Exclusive),
-            (TreeId(300), PlaceBuf::Range { from: key(""), to: None }, Kind::Exclusive),
+            (TreeId(1 << 40), PlaceBuf::Range { from: key(""), to: None }, Kind::Exclusive),
             (TreeId(4), PlaceBuf::Range { from: key("a"), to: Some(key("b\0")) }, Kind::Share),
         ];
         let mut bytes = Vec::new();

@@ -1,7 +1,7 @@
 //! Running writes: one row as one group of the log, or a batch under a transaction of its own.
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashSet, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -92,7 +92,7 @@ pub struct Writer {
     pub(crate) archivist: Mutex<Archivist>,
     pub(crate) versions_max: Option<u64>,
     /// What the next tree is numbered, whoever makes it.
-    pub(crate) next_tree: Arc<AtomicU32>,
+    pub(crate) next_tree: Arc<AtomicU64>,
     /// Where trees are found that a transaction found by recovery has changed.
     trees: OnceLock<(Box<TreeOf>, Box<NamedBy>)>,
     /// Long background work ends where it is.
@@ -127,7 +127,7 @@ impl Writer {
             pruning: RwLock::default(),
             archivist: Mutex::default(),
             versions_max: None,
-            next_tree: Arc::new(AtomicU32::new(1 << 31)),
+            next_tree: Arc::new(AtomicU64::new(1 << 32)),
             trees: OnceLock::new(),
             quits: AtomicBool::new(false),
             admission,
@@ -152,9 +152,9 @@ impl Writer {
     }
 
     /// Numbers the trees that the writer makes for itself by this counter: that of all trees, so
-    /// that no two ever have the same number. Without it, a writer's own begin at 2 to the 31st.
+    /// that no two ever have the same number. Without it, a writer's own begin at 2 to the 32nd.
     #[must_use]
-    pub fn with_tree_numbers(self, next_tree: Arc<AtomicU32>) -> Self {
+    pub fn with_tree_numbers(self, next_tree: Arc<AtomicU64>) -> Self {
         Writer { next_tree, ..self }
     }
 

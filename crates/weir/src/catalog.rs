@@ -13,17 +13,17 @@ use crate::error::Error;
 const NAME_BYTES_MAX: usize = 255;
 const MALFORMED: &str = "an entry of the catalog is malformed";
 
-fn encode(id: TreeId, root: PageNo) -> [u8; 8] {
-    let mut out = [0; 8];
-    out[..4].copy_from_slice(&id.0.to_le_bytes());
-    out[4..].copy_from_slice(&root.0.to_le_bytes());
+fn encode(id: TreeId, root: PageNo) -> [u8; 12] {
+    let mut out = [0; 12];
+    out[..8].copy_from_slice(&id.0.to_le_bytes());
+    out[8..].copy_from_slice(&root.0.to_le_bytes());
     out
 }
 
 fn decode(value: &[u8]) -> Option<(TreeId, PageNo)> {
-    let (id, root) = (value.get(..4)?, value.get(4..8)?);
-    let number = |bytes: &[u8]| bytes.try_into().ok().map(u32::from_le_bytes);
-    Some((TreeId(number(id)?), PageNo(number(root)?)))
+    let (id, rest) = value.split_first_chunk()?;
+    let root = rest.first_chunk()?;
+    Some((TreeId(u64::from_le_bytes(*id)), PageNo(u32::from_le_bytes(*root))))
 }
 
 fn check_name(name: &str) -> Result<(), Error> {

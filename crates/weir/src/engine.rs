@@ -1,6 +1,6 @@
 //! What all handles of an open database share.
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::Mutex;
@@ -39,7 +39,7 @@ pub(crate) struct Engine {
     pub(crate) checkpointer: Arc<Checkpointer>,
     pub(crate) writer: Arc<Writer>,
     pub(crate) catalog: RawTree,
-    pub(crate) next_tree: Arc<AtomicU32>,
+    pub(crate) next_tree: Arc<AtomicU64>,
     /// Prepared transactions, by the names that the outside has given them. `None`: a name in use
     /// whose transaction somebody has in hand: to prepare it, or to end it ([`crate::Held`]).
     pub(crate) prepared: Mutex<HashMap<Xid, Option<weir_txn::Txn>>>,

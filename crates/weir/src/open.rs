@@ -1,7 +1,7 @@
 //! Opening a database, from top to bottom: control file, log, torn pages, what pages are owed, who
 //! was under way, threads.
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use weir_base::{Clock, DbId, Lsn, TreeId, TxnId};
@@ -216,7 +216,7 @@ fn assemble(opened: Opened, config: Config, clock: Arc<dyn Clock>) -> Result<Eng
     let space = Arc::new(Space::open(pool.clone(), config.pages_max)?);
     let env = Arc::new(Env { pool: pool.clone(), space: space.clone() });
     let registry = Arc::new(Registry::new(next_txn));
-    let next_tree = Arc::new(AtomicU32::new(next_tree.0));
+    let next_tree = Arc::new(AtomicU64::new(next_tree.0));
     let held = {
         let registry = registry.clone();
         move || registry.oldest()

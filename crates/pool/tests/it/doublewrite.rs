@@ -25,7 +25,7 @@ fn page(number: u32, round: u64) -> Vec<u8> {
     for sector in bytes[48..].chunks_mut(8) {
         sector.fill(round as u8);
     }
-    weir_page::seal(&mut bytes);
+    weir_page::seal(&mut bytes, DB);
     bytes
 }
 

@@ -62,7 +62,7 @@ pub(crate) fn counter(bytes: &[u8]) -> u64 {
 pub(crate) fn set(log: &Log, mut held: Exclusive<'_>, value: u64) -> Lsn {
     let page = held.page();
     let bytes = held.bytes_mut();
-    if weir_page::verify(bytes, page).is_err() && bytes[16] == 0 {
+    if weir_page::verify(bytes, DB, page).is_err() && bytes[16] == 0 {
         weir_page::format(bytes, Kind::Meta, 0, TreeId(1), page);
     }
     let end = bytes.len();

@@ -189,7 +189,8 @@ impl Target {
 #[inline]
 pub(super) fn hash(tree: TreeId, key: &[u8]) -> u64 {
     // The golden ratio's bits, as in Knuth's multiplicative hashing (TAOCP 3, 6.4).
-    u64::from(checksum_more(tree.0, key)).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+    let seed = (tree.0 ^ (tree.0 >> 32)) as u32;
+    u64::from(checksum_more(seed, key)).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
 #[cfg(test)]

@@ -96,7 +96,7 @@ pub(crate) fn site(frames: u64, log_bytes: u64) -> Site {
 }
 
 impl Site {
-    pub(crate) fn tree(&self, id: u32) -> Tree {
+    pub(crate) fn tree(&self, id: u64) -> Tree {
         let claimed = self.env.space.claim(1).expect("a page");
         let mut group = Group::begin(Header::default());
         Tree::create(&self.env, &mut group, TreeId(id), claimed[0]).expect("a tree");
