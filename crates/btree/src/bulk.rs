@@ -54,7 +54,7 @@ impl Tree {
                 return Err(TreeError::NotAscending(count));
             }
             let mut flags = Flags::NONE;
-            if value.len() > self.max_inline_value() {
+            if value.len() > self.max_inline_value(key.len()) {
                 let mark = ChainHead::mark(header.txn.unwrap_or_default(), count);
                 let chain: ChainHead = self.write_chain(value, mark, header, tell)?;
                 chain_bytes = chain.encode();
@@ -100,7 +100,9 @@ impl Tree {
         let mut node = NodeMut::new(&mut b.bytes);
         let count = node.node().count();
         let most = self.env.pool.page_size() * FILL_NUMERATOR / FILL_DENOMINATOR;
-        if count > 1 && node.node().used_bytes() + key.len() + value.len() + 24 > most {
+        // Asked before the row that reaches the mark: with large rows half of the page would stay
+        // empty otherwise.
+        if node.node().used_bytes() > most {
             return false;
         }
         if node.insert(count, key, stamp, flags, value).is_err() {

@@ -77,10 +77,10 @@ impl Tree {
         &self.env
     }
 
-    /// The longest value that stays in its leaf.
+    /// The longest value that stays in its leaf, in bytes, under a key of this length.
     #[must_use]
-    pub fn max_inline_value(&self) -> usize {
-        max_inline_value(self.env.pool.page_size())
+    pub fn max_inline_value(&self, key_len: usize) -> usize {
+        max_inline_value(self.env.pool.page_size(), key_len)
     }
 
     /// The longest key.

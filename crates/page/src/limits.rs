@@ -20,17 +20,22 @@ pub const fn max_key_len(page_size: usize) -> usize {
     if page_size < 8192 { 1200 } else { 3072 }
 }
 
-/// The longest value, in bytes, that is kept in its leaf whatever its key; longer ones go to
-/// overflow pages. At most a quarter of a page, so that a leaf holds a few rows and a change near
-/// one does not rewrite another.
+/// What a row grows by, at most, when an older version of it moves to an archive's tree
+/// (`weir-txn`): tree, length and snapshot in front of and behind its key, marks and writer in front
+/// of its value.
+const ARCHIVED_BYTES: usize = 32;
+
+/// The longest value, in bytes, that is kept in its leaf under a key of this length: two such
+/// entries fit in a page (`max_entry`), whatever the keys and values of others. 0 when the key
+/// leaves nothing.
 #[must_use]
-pub const fn max_inline_value(page_size: usize) -> usize {
-    let beside_longest_key =
-        max_entry(page_size) - max_key_len(page_size) - SLOT_BYTES - STAMP_BYTES;
-    let quarter = usable(page_size) / 4;
-    if beside_longest_key < quarter { beside_longest_key } else { quarter }
+pub const fn max_inline_value(page_size: usize, key_len: usize) -> usize {
+    (max_entry(page_size) - SLOT_BYTES - STAMP_BYTES - ARCHIVED_BYTES).saturating_sub(key_len)
 }
 
-// The value's length has 14 bits in a slot, and every entry must fit twice.
-const _: () = assert!(max_inline_value(16384) < 1 << 14);
-const _: () = assert!(max_inline_value(4096) >= 512);
+// The value's length has 14 bits in a slot.
+const _: () = assert!(max_inline_value(16384, 0) < 1 << 14);
+// Under any key there is room for the head of a chain, and then some.
+const _: () = assert!(max_inline_value(4096, max_key_len(4096)) >= 512);
+const _: () = assert!(max_inline_value(8192, max_key_len(8192)) >= 512);
+const _: () = assert!(max_inline_value(16384, max_key_len(16384)) >= 512);

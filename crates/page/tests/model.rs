@@ -57,7 +57,7 @@ fn values(longest: usize) -> impl Strategy<Value = Vec<u8>> {
 }
 
 fn steps(page_size: usize) -> impl Strategy<Value = Vec<Step>> {
-    let longest = max_inline_value(page_size);
+    let longest = max_inline_value(page_size, 0);
     let row = (stamps(), 0u8..4, values(longest)).prop_map(|(stamp, bits, value)| Row {
         stamp,
         flags: Flags::from_bits(bits),
@@ -66,7 +66,11 @@ fn steps(page_size: usize) -> impl Strategy<Value = Vec<Step>> {
     let pick = 0usize..1000;
     prop::collection::vec(
         prop_oneof![
-            8 => (keys(page_size), row).prop_map(|(key, row)| Step::Put(key, row)),
+            8 => (keys(page_size), row).prop_map(move |(key, mut row)| {
+                // The key decides what its value may be.
+                row.value.truncate(max_inline_value(page_size, key.len()));
+                Step::Put(key, row)
+            }),
             4 => (pick.clone(), 0usize..300, 0usize..300, values(200), stamps()).prop_map(
                 |(pick, from, removed, bytes, stamp)| {
                     Step::Splice { pick, from, removed, bytes, stamp }
@@ -235,7 +239,7 @@ fn run_leaf(page_size: usize, steps: &[Step]) {
                 let mut changed = row.clone();
                 changed.value.splice(from..from + removed, bytes.iter().copied());
                 changed.stamp = *stamp;
-                if changed.value.len() > max_inline_value(page_size) {
+                if changed.value.len() > max_inline_value(page_size, key.len()) {
                     continue;
                 }
                 match NodeMut::new(&mut page).splice(slot, *stamp, from, removed, bytes) {
@@ -466,17 +470,17 @@ proptest! {
 #[test]
 fn two_of_the_largest_entries_fit_in_every_page() {
     for page_size in PAGE_SIZES {
-        let mut page = new_page(page_size, Kind::Leaf);
-        for first in [1u8, 2] {
-            let row = Row {
-                stamp: Stamp::default(),
-                flags: Flags::NONE,
-                value: vec![1; max_inline_value(page_size)],
-            };
-            let key = vec![first; max_key_len(page_size)];
-            assert!(key.len() + row.value.len() + 20 <= max_entry(page_size));
-            put(&mut page, &key, &row).unwrap();
-            check(&page).unwrap();
+        let mut page;
+        for key_len in [0, 1, 8, 100, max_key_len(page_size)] {
+            page = new_page(page_size, Kind::Leaf);
+            for first in [1u8, 2].iter().take(key_len.max(1)) {
+                let value = vec![1; max_inline_value(page_size, key_len)];
+                let row = Row { stamp: Stamp::default(), flags: Flags::NONE, value };
+                let key = vec![*first; key_len];
+                assert!(key.len() + row.value.len() + 20 <= max_entry(page_size));
+                put(&mut page, &key, &row).unwrap();
+                check(&page).unwrap();
+            }
         }
     }
 }

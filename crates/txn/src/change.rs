@@ -69,7 +69,9 @@ impl Txn {
         let past = self.start(w)?;
         self.store_if_large(w, &past)?;
         let is_long = match &intent {
-            Intent::Put(value) | Intent::Insert(value) => value.len() > tree.max_inline_value(),
+            Intent::Put(value) | Intent::Insert(value) => {
+                value.len() > tree.max_inline_value(key.len())
+            }
             _ => false,
         };
         if !is_long {
@@ -94,7 +96,9 @@ impl Txn {
         intent: Intent<'_>,
     ) -> Result<bool, TxnError> {
         let long = match &intent {
-            Intent::Put(value) | Intent::Insert(value) if value.len() > tree.max_inline_value() => {
+            Intent::Put(value) | Intent::Insert(value)
+                if value.len() > tree.max_inline_value(key.len()) =>
+            {
                 Some(self.write_chain(w, past, tree, value)?)
             }
             _ => None,
@@ -110,7 +114,7 @@ impl Txn {
         let flags = if long.is_some() { Flags::OVERFLOW } else { Flags::NONE };
         let bytes = match &intent {
             Intent::Put(value) | Intent::Insert(value) => value.len(),
-            _ => tree.max_inline_value(),
+            _ => tree.max_inline_value(key.len()),
         };
         let mut patience = YIELDS_BEFORE_QUEUE;
         let mut again = 0;

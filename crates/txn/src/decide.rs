@@ -85,7 +85,7 @@ impl Meeting<'_> {
         new.clear();
         let made = match edit(row.value, new) {
             false => Made::Nothing,
-            true if new.len() > self.tree.max_inline_value() => Made::Long,
+            true if new.len() > self.tree.max_inline_value(self.key.len()) => Made::Long,
             true => Made::Value(new),
         };
         Ok((Some((row, made)), Some(token)))

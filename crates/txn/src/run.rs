@@ -297,7 +297,7 @@ impl Writer {
     /// # Errors
     /// [`TxnError`]; the row is as it was.
     pub fn put(&self, tree: &Tree, key: &[u8], value: &[u8]) -> Result<Lsn, TxnError> {
-        let end = if value.len() > tree.max_inline_value() {
+        let end = if value.len() > tree.max_inline_value(key.len()) {
             self.auto(tree, key, Intent::Put(value))?.1
         } else {
             let short = Value { bytes: value, flags: Flags::NONE };

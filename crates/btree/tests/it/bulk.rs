@@ -68,7 +68,8 @@ fn huge_keys_load_too() {
             .map(|n| {
                 let mut key = vec![b'a'; max - 2];
                 key.extend_from_slice(&n.to_be_bytes());
-                (key, vec![1; tree.max_inline_value()])
+                let len = tree.max_inline_value(key.len());
+                (key, vec![1; len])
             })
             .collect();
         assert_eq!(load(&site, &tree, &entries).0.expect("loaded"), 300);

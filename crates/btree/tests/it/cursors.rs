@@ -22,7 +22,7 @@ fn live_through_changes(page_size: usize, frames: u64, seed: u64) {
         let key = random.u16(0..600).to_be_bytes().to_vec();
         growing = if growing { model.len() < 120 } else { model.len() < 3 };
         if random.u8(0..10) < if growing { 7 } else { 2 } {
-            let most = tree.max_inline_value();
+            let most = tree.max_inline_value(key.len());
             let value = vec![7; if random.bool() { most - random.usize(0..9) } else { 40 }];
             site.put(&tree, &key, &value).expect("put");
             model.insert(key, value);

@@ -88,7 +88,8 @@ fn run(page_size: usize, frames: u64, steps: &[Step]) {
             Step::Mark(k) => {
                 let key = key(k, page_size);
                 // The test frees a marked row's chain at once, which only a commit's tidying may.
-                if model.get(&key).is_some_and(|(v, _)| v.len() <= tree.max_inline_value()) {
+                if model.get(&key).is_some_and(|(v, _)| v.len() <= tree.max_inline_value(key.len()))
+                {
                     site.mark(&tree, &key).expect("mark");
                     model.entry(key).and_modify(|row| row.1 = true);
                 }

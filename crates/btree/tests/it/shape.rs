@@ -65,7 +65,7 @@ fn large_rows_leave_one_page_too() {
                 .collect();
             random.shuffle(&mut keys);
             for key in &keys {
-                let len = random.usize(0..=tree.max_inline_value());
+                let len = random.usize(0..=tree.max_inline_value(key.len()));
                 site.put(&tree, key, &vec![1; len]).expect("put");
             }
             random.shuffle(&mut keys);

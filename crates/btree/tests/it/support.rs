@@ -105,7 +105,7 @@ impl Site {
         let header = self.txn();
         let mut bytes = value.to_vec();
         let mut flags = Flags::NONE;
-        if value.len() > tree.max_inline_value() {
+        if value.len() > tree.max_inline_value(key.len()) {
             let mark = header.txn.map_or(0, |t| t.0);
             let own = Header { commits: false, ..header };
             let head = tree.write_chain(value, mark, own, &mut |_| {

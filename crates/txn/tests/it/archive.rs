@@ -13,7 +13,7 @@ fn key(n: u8) -> Vec<u8> {
 fn value(tree: &Tree, mark: u8, size: u8) -> Vec<u8> {
     let len = match size {
         0..6 => usize::from(size) * 20,
-        6 => tree.max_inline_value(),
+        6 => tree.max_inline_value(key.len()),
         _ => 5_000,
     };
     vec![mark; len]
