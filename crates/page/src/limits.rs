@@ -21,8 +21,7 @@ pub const fn max_key_len(page_size: usize) -> usize {
 }
 
 /// What a row grows by, at most, when an older version of it moves to an archive's tree
-/// (`weir-txn`): tree, length and snapshot in front of and behind its key, marks and writer in front
-/// of its value.
+/// (`weir-txn`): tree, length and snapshot around its key, marks and writer in front of its value.
 const ARCHIVED_BYTES: usize = 32;
 
 /// The longest value, in bytes, that is kept in its leaf under a key of this length: two such

@@ -164,8 +164,14 @@ impl Generator {
         self.next_value += 1;
         let seed = self.next_value << 8 | u32::from(self.random.u8(0..4));
         let len = if self.random.u32(0..100) < self.large {
-            match self.random.u8(0..4) {
+            match self.random.u8(0..6) {
                 0 => self.random.u32(900..5_000),
+                // Around what leaves and chains of pages hold, of all page sizes.
+                1 | 2 => {
+                    let usable = (*self.random.choice(&[4096, 8192, 16384]).unwrap_or(&4096)) - 48;
+                    let part = *self.random.choice(&[1, 2, 3, 4]).unwrap_or(&2);
+                    usable / part - 90 + self.random.u32(0..120)
+                }
                 1 => self.random.u32(20_000..60_000),
                 _ => self.random.u32(4_000..20_000),
             }

@@ -10,10 +10,10 @@ fn key(n: u8) -> Vec<u8> {
     vec![n; if n % 8 == 7 { 1_195 } else { 1 + usize::from(n % 3) }]
 }
 
-fn value(tree: &Tree, mark: u8, size: u8) -> Vec<u8> {
+fn value(tree: &Tree, under: u8, mark: u8, size: u8) -> Vec<u8> {
     let len = match size {
         0..6 => usize::from(size) * 20,
-        6 => tree.max_inline_value(key.len()),
+        6 => tree.max_inline_value(key(under).len()),
         _ => 5_000,
     };
     vec![mark; len]
@@ -138,7 +138,7 @@ impl Play<'_> {
         let writer = &self.site.writer;
         match *act {
             Act::Put { who, key: n, size } => {
-                let value = value(&self.tree, self.mark, size);
+                let value = value(&self.tree, n, self.mark, size);
                 self.change(who, key(n), Some(value));
             }
             Act::Delete { who, key: n } => self.change(who, key(n), None),
@@ -146,7 +146,7 @@ impl Play<'_> {
             Act::Rollback(who) => self.end(who, false),
             Act::Single { key: n, .. } | Act::Remove { key: n } if self.is_locked(&key(n)) => {}
             Act::Single { key: n, size } => {
-                let value = value(&self.tree, self.mark, size);
+                let value = value(&self.tree, n, self.mark, size);
                 writer.put(&self.tree, &key(n), &value).expect("put");
                 self.now.insert(key(n), value);
             }

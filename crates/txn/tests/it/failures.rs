@@ -34,7 +34,7 @@ fn mixed(tree: &Tree, model: &Rows, long_bytes: usize) -> Batch {
 
 #[test]
 fn a_full_disk_in_the_middle_of_a_batch() {
-    for long_bytes in [1_000, 5_000, 60_000] {
+    for long_bytes in [2_500, 5_000, 60_000] {
         let site = site(256, 4 << 20);
         let tree = site.tree(10);
         let model = filled(&site, &tree, true);

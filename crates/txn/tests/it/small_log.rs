@@ -85,8 +85,8 @@ fn a_value_in_too_many_places() {
     let mut model = Rows::new();
     for n in 0u32..9_000 {
         let key = n.to_be_bytes();
-        site.writer.put(&tree, &key, &[1; 1_500]).expect("a value of one page");
-        model.insert(key.to_vec(), vec![1; 1_500]);
+        site.writer.put(&tree, &key, &[1; 4_040]).expect("a value of one page");
+        model.insert(key.to_vec(), vec![1; 4_040]);
     }
     for n in (0u32..9_000).step_by(2) {
         site.writer.delete(&tree, &n.to_be_bytes()).expect("every other page is free");
