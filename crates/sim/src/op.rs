@@ -172,7 +172,7 @@ impl Generator {
                     let part = *self.random.choice(&[1, 2, 3, 4]).unwrap_or(&2);
                     usable / part - 90 + self.random.u32(0..120)
                 }
-                1 => self.random.u32(20_000..60_000),
+                3 => self.random.u32(20_000..60_000),
                 _ => self.random.u32(4_000..20_000),
             }
         } else if self.random.u8(0..20) == 0 {
