@@ -26,6 +26,7 @@ mod report;
 mod run;
 mod section;
 mod settle;
+mod sizes;
 mod target;
 #[cfg(test)]
 mod tests;
@@ -44,6 +45,7 @@ pub use options::{
 pub use report::{Report, RunReport, Series, Setup, replace_file, write_json};
 pub use run::{Outcome, Raw, run};
 pub use settle::{Settling, settled, settled_tps};
+pub use sizes::{SizeFigures, Sizes, SizesOptions, sizes};
 pub use target::{Counters, PageWrites, Table, Target, Visit, Watched};
 pub use verify::{Verdict, verify_trees};
 pub use workload::{INSERT_TREE, ROWS_TREE};

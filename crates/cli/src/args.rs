@@ -4,7 +4,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand};
 use std::path::PathBuf;
 use weir_base::parse_size;
 use weir_bench::tpcc::Isolation;
-use weir_bench::{DoubleWriteMode, Durability};
+use weir_bench::{DoubleWriteMode, Durability, Sizes};
 
 /// Weir: a transactional store whose updates go on at a steady rate on any disk.
 #[derive(Parser)]
@@ -67,6 +67,10 @@ pub(crate) enum Bench {
     /// TPC-C: five transactions on nine tables, then its twelve consistency conditions
     #[command(after_help = TPCC_EXAMPLES)]
     Tpcc(Tpcc),
+    /// What a row costs by its size: bytes on disk, load, read, scan, update; all rows compared at
+    /// the end
+    #[command(after_help = SIZES_EXAMPLES)]
+    Sizes(RowSizes),
     /// Verify the bench's trees, and what an --ack-file says was acknowledged
     Verify(Verify),
     /// The report of what `make compare` has run so far
@@ -189,6 +193,39 @@ pub(crate) struct Tpcc {
     /// of an --ack-file are
     #[arg(long)]
     pub(crate) check_only: bool,
+}
+
+const SIZES_EXAMPLES: &str = "\
+Examples:
+  weir bench sizes                              64 bytes to 1 MiB in steps: a minute
+  weir bench sizes --value 900..8KiB            the steps in between
+  weir bench sizes --value 3000,5000 --bytes 1GiB --pool 256MiB   more than memory holds
+
+One thread, on a database of its own for each size, which is removed again.";
+
+#[derive(ClapArgs)]
+pub(crate) struct RowSizes {
+    /// Bytes of a value: from..to in steps, or a list
+    #[arg(long, value_name = "SIZES", default_value = "64..1MiB")]
+    pub(crate) value: Sizes,
+    /// About so many bytes of values for each size
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = parse_size)]
+    pub(crate) bytes: u64,
+    /// How long reads and updates are measured, each
+    #[arg(long, value_name = "N", default_value_t = 1.0)]
+    pub(crate) seconds: f64,
+    /// Where the databases go
+    #[arg(long, value_name = "DIR", default_value = "./weir-data")]
+    pub(crate) dir: PathBuf,
+    /// Memory for pages
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = parse_size)]
+    pub(crate) pool: u64,
+    /// Bytes of a page (4KiB, 8KiB or 16KiB)
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub(crate) page_size: Option<u64>,
+    /// When a commit counts as done: synced, written or lazy
+    #[arg(long, value_name = "WHEN", default_value = "lazy")]
+    pub(crate) durability: Durability,
 }
 
 /// What all workloads take.

@@ -1,6 +1,6 @@
 //! `weir bench`.
 use super::tpcc::tpcc;
-use crate::args::{Bench, Common, Compare, Run, Verify};
+use crate::args::{Bench, Common, Compare, RowSizes, Run, Verify};
 use crate::opening::{open_existing_at, say_recovery, show_recovery};
 use crate::{EXIT_CANNOT, EXIT_FINDINGS, EXIT_INTERRUPTED, EXIT_OK};
 use anyhow::{Context, Result, anyhow, ensure};
@@ -15,7 +15,7 @@ use weir_bench::http::{Live, parse_address};
 use weir_bench::page::Page;
 use weir_bench::{
     AckFile, Acknowledged, DoubleWrite, Engine, Feed, Lab, Opened, Options, Outcome, Phases, Raw,
-    Report, RunReport, WorkloadKind,
+    Report, RunReport, SizesOptions, WorkloadKind,
 };
 
 /// Runs a workload, or verifies what one left.
@@ -26,9 +26,26 @@ pub(crate) fn bench(command: Bench) -> Result<u8> {
         Bench::Read(args) => run(&args, WorkloadKind::Read),
         Bench::Scan(args) => run(&args, WorkloadKind::Scan),
         Bench::Tpcc(args) => tpcc(&args),
+        Bench::Sizes(args) => row_sizes(&args),
         Bench::Verify(args) => verify(&args),
         Bench::Compare(args) => compare(&args),
     }
+}
+
+fn row_sizes(args: &RowSizes) -> Result<u8> {
+    let options = SizesOptions {
+        dir: args.dir.clone(),
+        sizes: args.value.clone(),
+        data_bytes: args.bytes,
+        seconds: args.seconds,
+        pool_bytes: args.pool,
+        page_size: usize::try_from(args.page_size.unwrap_or(0)).context("--page-size")?,
+        durability: args.durability,
+    };
+    let interrupt = Arc::new(AtomicBool::new(false));
+    catch_interrupts(interrupt.clone())?;
+    let figures = weir_bench::sizes(&options, &interrupt, &mut std::io::stdout())?;
+    Ok(if figures.is_some() { EXIT_OK } else { EXIT_INTERRUPTED })
 }
 
 fn compare(args: &Compare) -> Result<u8> {
