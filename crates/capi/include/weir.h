@@ -400,12 +400,20 @@ enum weir_code weir_table_redefine(const struct weir_db *db,
                                    size_t count);
 
 // As weir_table_rename, and gives tables (this one perhaps, by its old name) other definitions at
-// once with it.
+// once with it. `filled`: it was filled under its old name, in many transactions, to take another
+// table's place: snapshots from before, and handles, are told WEIR_CHANGED.
 enum weir_code weir_table_rename_with(const struct weir_db *db,
                                       struct weir_bytes from,
                                       struct weir_bytes to,
                                       const struct weir_redefinition *tables,
-                                      size_t count);
+                                      size_t count,
+                                      bool filled);
+
+// A table that was filled under its own name is complete: snapshots from before, which would show
+// it without its rows, and handles are told WEIR_CHANGED. WEIR_NOTHING: there is none.
+enum weir_code weir_table_filled(const struct weir_db *db,
+                                 struct weir_bytes name,
+                                 uint64_t lock_wait_millis);
 
 // Shows all tables with their definitions, in the order of their names.
 enum weir_code weir_table_definitions(const struct weir_db *db,

@@ -1,7 +1,7 @@
 //! Tables by name: made, dropped, renamed, emptied.
 use std::ffi::c_void;
 
-use ::weir_table::{IndexSpec, Redefinition, Tables};
+use ::weir_table::{IndexSpec, Redefinition, Rename, Tables};
 
 use crate::borrow::{list, shared, show, weir_bytes, weir_visit};
 use crate::db::weir_db;
@@ -185,7 +185,8 @@ pub unsafe extern "C" fn weir_table_redefine(
 }
 
 /// As weir_table_rename, and gives tables (this one perhaps, by its old name) other definitions at
-/// once with it.
+/// once with it. `filled`: it was filled under its old name, in many transactions, to take another
+/// table's place: snapshots from before, and handles, are told WEIR_CHANGED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_table_rename_with(
     db: *const weir_db,
@@ -193,15 +194,34 @@ pub unsafe extern "C" fn weir_table_rename_with(
     to: weir_bytes,
     tables: *const weir_redefinition,
     count: usize,
+    filled: bool,
 ) -> weir_code {
     run(|| {
         // SAFETY: the contract of `borrow`.
         let (db, from, to) = unsafe { (shared(db)?, from.text()?, to.text()?) };
+        let kind = if filled { Rename::Filled } else { Rename::Whole };
         // SAFETY: the contract of `borrow`.
         let done = unsafe {
-            with_redefinitions(tables, count, |all| Ok(db.tables.rename_with(from, to, all)?))?
+            with_redefinitions(tables, count, |all| {
+                Ok(db.tables.rename_with(from, to, all, kind)?)
+            })?
         };
         Ok(found(done))
+    })
+}
+
+/// A table that was filled under its own name is complete: snapshots from before, which would show
+/// it without its rows, and handles are told WEIR_CHANGED. WEIR_NOTHING: there is none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_table_filled(
+    db: *const weir_db,
+    name: weir_bytes,
+    lock_wait_millis: u64,
+) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let (db, name) = unsafe { (shared(db)?, name.text()?) };
+        Ok(found(waiting(db, lock_wait_millis).filled(name)?))
     })
 }
 

@@ -16,6 +16,7 @@ use weir::{Db, Durability, Txn, Wait};
 use crate::descriptor::{IndexInfo, TableInfo};
 use crate::error::Error;
 use crate::raw::{Checked, Locked, RawTable};
+use crate::redefine::Rename;
 use crate::shared::{Shared, key_of};
 
 const CATALOG: &str = "weir.tables";
@@ -230,7 +231,7 @@ impl Tables {
     /// # Errors
     /// [`Error::TableExists`], [`Error::Definition`], [`Error::Store`]; nothing was changed.
     pub fn rename(&self, from: &str, to: &str) -> Result<bool, Error> {
-        self.rename_with(from, to, &[])
+        self.rename_with(from, to, &[], Rename::Whole)
     }
 
     /// Removes all rows by giving the table new trees, when all who write to it have ended. Its

@@ -36,7 +36,7 @@ pub use key::{KeyColumn, Malformed, after_prefix, put_column, take_column, take_
 pub use layout::Row;
 pub use range::Range;
 pub use raw::{RawTable, RowImage};
-pub use redefine::Redefinition;
+pub use redefine::{Redefinition, Rename};
 pub use row::{RowCodec, RowColumn};
 pub use scan::{Direction, KeyRange, Lock, RawScan};
 pub use schema::{Column, Index, KeyPart, Schema, desc};

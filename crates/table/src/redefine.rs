@@ -18,6 +18,16 @@ pub struct Redefinition<'a> {
     pub renamed: &'a [(&'a str, &'a str)],
 }
 
+/// What a table is that gets another name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rename {
+    /// A table as any other: its handles stay good, and a snapshot shows by the new name what it
+    /// has shown by the old one.
+    Whole,
+    /// One that was filled under the old name, where nobody was to read it.
+    Filled,
+}
+
 impl Tables {
     /// The names of all tables, in order, with their definitions.
     ///
@@ -51,6 +61,10 @@ impl Tables {
     /// As [`Tables::rename`], and gives tables (this one perhaps, by its old name) other
     /// definitions in the same transaction: those that speak of it by name.
     ///
+    /// [`Rename::Filled`] is for a table that was filled under its old name, in many transactions,
+    /// to take another one's place: a snapshot from before would show a part of it, and is told
+    /// [`Error::Changed`]. So are the handles that there are. Who writes to it is waited for.
+    ///
     /// # Errors
     /// Of both; nothing was changed.
     pub fn rename_with(
@@ -58,6 +72,7 @@ impl Tables {
         from: &str,
         to: &str,
         tables: &[Redefinition<'_>],
+        kind: Rename,
     ) -> Result<bool, Error> {
         check_name(to)?;
         let mut txn = self.begin();
@@ -65,10 +80,44 @@ impl Tables {
         if !txn.get_for_update(catalog, &name_key(from), &mut id)? {
             return Ok(false);
         }
+        let (id, id_bytes) = (number(&id)?, id);
+        // The version's row before the descriptors'; nothing waits for it of a table as any other.
+        if kind == Rename::Filled {
+            let _ = self.lock_id(&mut txn, id)?;
+        }
         tables.iter().try_for_each(|table| self.redefine_in(&mut txn, table))?;
-        self.move_name(&mut txn, from, to, &id)?;
-        txn.commit_durably(Durability::Synced)?;
+        self.move_name(&mut txn, from, to, &id_bytes)?;
+        match kind {
+            Rename::Whole => txn.commit_durably(Durability::Synced)?,
+            Rename::Filled => self.renew(txn, id)?,
+        }
         Ok(true)
+    }
+
+    /// A table that was filled under its own name is complete: a snapshot from before, which would
+    /// show it without its rows, is told [`Error::Changed`], and so are handles. Who writes to it
+    /// is waited for. `false`: there is no such table.
+    ///
+    /// # Errors
+    /// [`Error::Store`]; nothing was changed.
+    pub fn filled(&self, table: &str) -> Result<bool, Error> {
+        let mut txn = self.begin();
+        let Some(info) = self.lock_table(&mut txn, table)? else { return Ok(false) };
+        self.renew(txn, info.id)?;
+        Ok(true)
+    }
+
+    /// Commits, with a version of the table in which all its trees are new to those before.
+    fn renew(&self, mut txn: Txn, id: u64) -> Result<(), Error> {
+        let mut info = self.lock_id(&mut txn, id)?.ok_or(Error::Changed)?;
+        info.version += 1;
+        info.since = info.version;
+        info.indexes.iter_mut().for_each(|index| index.since = info.version);
+        self.shared.store(&mut txn, &info)?;
+        self.shared.altering(id);
+        txn.commit_durably(Durability::Synced)?;
+        self.shared.altered(id);
+        Ok(())
     }
 
     /// Gives a table another name, to be dropped by it later, when all who write to it or have read

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "transaction.h"
+#include "variables.h"
 
 namespace
 {
@@ -53,7 +54,7 @@ Answer::~Answer()
 
 bool Answer::owe(uint64_t position)
 {
-  if (!is_change_of_rows(m_thd) || !watches())
+  if (!weir_deferred_answers() || !is_change_of_rows(m_thd) || !watches())
     return false;
   m_position= std::max(m_position, position);
   return true;

@@ -92,6 +92,7 @@ void raise_binlog_gate()
   with_gate= *before;
   with_gate.get_thread_file_descriptor_locker= file_comes_by;
   PSI_server= &with_gate;
+  sql_print_information("Weir: the binary log's writer is kept behind the engine's log (weir_binlog_gate)");
   weir_binlog_groups.start();
 }
 

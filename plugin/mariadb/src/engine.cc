@@ -25,6 +25,11 @@ bool is_temporary_name(const std::string &name)
   return name[0] == FN_LIBCHAR || name.find("#sql-temptable") != std::string::npos;
 }
 
+bool is_killed(THD *thd)
+{
+  return thd_kill_level(thd) != THD_IS_NOT_KILLED && killed_mask_hard(thd->killed) != ABORT_QUERY;
+}
+
 int to_handler_error(THD *thd, weir_code code)
 {
   switch (code)

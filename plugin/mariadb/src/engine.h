@@ -40,6 +40,10 @@ ulonglong table_definition_version(const weir_table *table);
 // Whether a table of this name cannot outlive the server.
 bool is_temporary_name(const std::string &name);
 
+// Whether the statement is to end: KILL, be it SOFT, or max_statement_time. Loops of the engine's ask this; who has seen
+// enough rows (LIMIT ROWS EXAMINED) is ended by the server, without an error.
+bool is_killed(THD *thd);
+
 // An error of the server's for a code of the engine's. Where the transaction or the statement has to be given
 // up, it is marked so.
 int to_handler_error(THD *thd, weir_code code);

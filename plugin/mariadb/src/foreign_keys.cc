@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "graveyard.h"
+
 Definitions weir_definitions;
 
 namespace
@@ -10,7 +12,7 @@ namespace
 void collect_definition(void *context, weir_bytes name, weir_bytes definition)
 {
   std::string table(reinterpret_cast<const char *>(name.data), name.len);
-  if (!is_temporary_name(table))
+  if (!is_temporary_name(table) && !is_buried_name(table))
     static_cast<Definitions *>(context)->put(table, Table_definition::decode(definition.data, definition.len));
 }
 

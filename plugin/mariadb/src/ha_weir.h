@@ -156,6 +156,8 @@ public:
   void get_auto_increment(ulonglong offset, ulonglong increment, ulonglong wanted, ulonglong *first,
                           ulonglong *reserved) override;
   int reset_auto_increment(ulonglong value) override;
+  // All rows of a table that CREATE TABLE ... SELECT has made are there now.
+  void filled();
 
   // handler_references.cc
   char *get_foreign_key_create_info() override;

@@ -83,7 +83,7 @@ int make_new_entry(void *context, size_t nth, weir_bytes key, weir_bytes row, we
   return 0;
 }
 
-bool is_build_wanted(void *context) { return !thd_killed(static_cast<Builder *>(context)->table->in_use); }
+bool is_build_wanted(void *context) { return !is_killed(static_cast<Builder *>(context)->table->in_use); }
 
 // Columns that come or go without a row being written.
 const alter_table_operations COLUMNS= ALTER_ADD_COLUMN | ALTER_ADD_STORED_BASE_COLUMN | ALTER_ADD_VIRTUAL_COLUMN |

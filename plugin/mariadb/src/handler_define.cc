@@ -1,5 +1,9 @@
 #include "ha_weir.h"
 
+#include <create_options.h>
+
+#include "graveyard.h"
+#include "known_rows.h"
 #include "patience.h"
 
 namespace
@@ -43,6 +47,8 @@ int set_aside(THD *thd, const std::string &table, const std::string &backup)
   {
     std::lock_guard<std::mutex> guard(weir_definitions.changing());
     code= weir_table_set_aside(weir_database, bytes_of(table), bytes_of(backup), 0);
+    if (code == WEIR_OK)
+      weir_known_rows.rename(table, backup);
     Definitions::Pointer known= weir_definitions.find(table);
     if (code != WEIR_OK || !known)
       continue;
@@ -54,6 +60,24 @@ int set_aside(THD *thd, const std::string &table, const std::string &backup)
   if (code == WEIR_INTERRUPTED)
     my_error(ER_QUERY_INTERRUPTED, MYF(0));
   return code == WEIR_NOTHING ? HA_ERR_NO_SUCH_TABLE : to_handler_error(thd, code);
+}
+
+// What is filled under this name in many transactions, for a table that is there already, or a partition of one. As the
+// server has it (the beginning of ALTER's names, sql_table.cc; the end of those of partitions, sql_partition.cc).
+bool is_filled_aside(const std::string &table)
+{
+  if (is_temporary_name(table))
+    return false;
+  const std::string ending= "#TMP#";
+  return table.find("/#sql-alter") != std::string::npos ||
+         (table.size() > ending.size() && !table.compare(table.size() - ending.size(), ending.size(), ending));
+}
+
+// Whether the server cannot do without this drop any more: it completes what a crash has interrupted, or an ALTER whose
+// copy has the place of the table already.
+bool must_drop(THD *thd)
+{
+  return !weir_ddl_recovered || thd_sql_command(thd) == SQLCOM_ALTER_TABLE;
 }
 
 bool is_partition_name(const std::string &table)
@@ -83,6 +107,59 @@ std::string table_copied(THD *thd, const std::string &in_the_end)
   return table_name_of(altered->db, altered->table_name);
 }
 
+// What a statement asks for and Weir does not have. `true`: it is refused, as InnoDB refuses what it cannot do in strict mode.
+bool refuse_option(THD *thd, const char *option, const char *why, bool refuses)
+{
+  if (refuses)
+  {
+    my_printf_error(ER_ILLEGAL_HA_CREATE_OPTION, "Table storage engine 'Weir' does not support the create option '%s': %s",
+                    MYF(0), option, why);
+    return true;
+  }
+  push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, WARN_OPTION_IGNORED, ER_THD(thd, WARN_OPTION_IGNORED), option);
+  return false;
+}
+
+bool is_option(const engine_option_value *option, const char *name)
+{
+  return !my_strcasecmp(system_charset_info, option->name.str, name);
+}
+
+bool is_off(const engine_option_value *option)
+{
+  for (const char *off : {"0", "no", "off", "default"})
+    if (!option->value.str || !my_strcasecmp(system_charset_info, option->value.str, off))
+      return true;
+  return false;
+}
+
+// A table that is altered brings with it what it was made with, which no statement has asked for now: that is warned of. But
+// who asks for rows to be encrypted must not find them in the clear, however the table came to that.
+bool refuse_options(THD *thd, const HA_CREATE_INFO *info)
+{
+  bool strict= thd->is_strict_mode(), made= thd_sql_command(thd) == SQLCOM_CREATE_TABLE;
+  for (const engine_option_value *option= info->option_list; option; option= option->next)
+  {
+    if (is_off(option))
+      continue;
+    if (is_option(option, "encrypted") &&
+        refuse_option(thd, "ENCRYPTED", "its files are not encrypted; say ENCRYPTED=NO", true))
+      return true;
+    if (is_option(option, "page_compressed") &&
+        refuse_option(thd, "PAGE_COMPRESSED", "its pages are not compressed", strict && made))
+      return true;
+  }
+  if ((info->row_type == ROW_TYPE_COMPRESSED || info->key_block_size) &&
+      refuse_option(thd, info->row_type == ROW_TYPE_COMPRESSED ? "ROW_FORMAT=COMPRESSED" : "KEY_BLOCK_SIZE",
+                    "its pages are not compressed",
+                    strict && (info->used_fields & (HA_CREATE_USED_ROW_FORMAT | HA_CREATE_USED_KEY_BLOCK_SIZE))))
+    return true;
+  if (info->data_file_name &&
+      refuse_option(thd, "DATA DIRECTORY", "all tables lie in the directory #weir", strict && made))
+    return true;
+  return info->index_file_name && refuse_option(thd, "INDEX DIRECTORY", "its indexes lie with it", strict && made);
+}
+
 } // namespace
 
 int ha_weir::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
@@ -90,6 +167,8 @@ int ha_weir::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
   THD *thd= ha_thd();
   std::string table= table_name_of(name);
   // ALTER has its copy under another name. Partitions, one by one, have no part in foreign keys.
+  if (refuse_options(thd, info))
+    return HA_WRONG_CREATE_OPTION;
   bool copies= is_intermediate_name(table) && !is_temporary_name(table) && !is_partition_name(table);
   std::string in_the_end= copies ? table_name_of(form->s->db, form->s->table_name) : table;
   std::lock_guard<std::mutex> guard(weir_definitions.changing());
@@ -126,6 +205,7 @@ int ha_weir::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
   if (code != WEIR_OK)
     return fail(code);
   weir_definitions.put(table, defined);
+  weir_known_rows.forget(table);
   if (info->auto_increment_value > 1)
   {
     weir_table *made;
@@ -155,12 +235,23 @@ int ha_weir::delete_table(const char *name)
             (thd_sql_command(thd) != SQLCOM_DROP_DB || shown_schema(reference.child) != shown_schema(table)))
           return HA_ERR_ROW_IS_REFERENCED;
     code= weir_table_drop(weir_database, bytes_of(table), 0);
+    weir_known_rows.forget(table);
     if (code == WEIR_OK || code == WEIR_NOTHING)
       weir_definitions.remove(table);
     if (code == WEIR_WOULD_WAIT && is_temporary_name(table) && Transaction::of(thd)->drop_at_end(table))
       return 0;
     again= code == WEIR_WOULD_WAIT && give_up_filling(thd, table);
+    // Only a client can decide what is prepared, and no client is there.
+    if (code == WEIR_WOULD_WAIT && !weir_ddl_recovered)
+      break;
   } while (again || patience.again(&code));
+  if ((code == WEIR_WOULD_WAIT || code == WEIR_LOCK_TIMEOUT || code == WEIR_INTERRUPTED) && must_drop(thd))
+  {
+    std::lock_guard<std::mutex> guard(weir_definitions.changing());
+    code= bury(table);
+    if (code == WEIR_OK)
+      weir_definitions.remove(table);
+  }
   if (code == WEIR_NOTHING)
     return HA_ERR_NO_SUCH_TABLE;
   return code == WEIR_OK ? 0 : fail(code);
@@ -206,7 +297,7 @@ int ha_weir::rename_table(const char *from, const char *to)
   for (const std::pair<const std::string, Table_definition> &one : changed)
     redefinitions.push_back(redefinition_of(one.first, encoded[redefinitions.size()]));
   weir_code code= weir_table_rename_with(weir_database, bytes_of(old_name), bytes_of(new_name),
-                                         redefinitions.data(), redefinitions.size());
+                                         redefinitions.data(), redefinitions.size(), is_filled_aside(old_name));
   if (code == WEIR_NOTHING)
     return HA_ERR_NO_SUCH_TABLE;
   if (code != WEIR_OK)
@@ -214,6 +305,7 @@ int ha_weir::rename_table(const char *from, const char *to)
   if (own)
     changed.insert(std::make_pair(old_name, *own));
   weir_definitions.rename(old_name, new_name, changed);
+  weir_known_rows.rename(old_name, new_name);
   return 0;
 }
 
@@ -231,6 +323,7 @@ int ha_weir::truncate()
   if (code != WEIR_OK)
     return fail(code);
   m_share->forget(true);
+  weir_known_rows.forget(m_name);
   weir_table_close(m_table);
   m_table= nullptr;
   code= m_share->open(&m_table);

@@ -140,7 +140,7 @@ int ha_weir::check_child(Foreign_side *side, const uchar *before, const uchar *r
   Foreign_change change= {key, this, record, deletes, action};
   for (const std::string &primary : found)
   {
-    if (thd_killed(ha_thd()))
+    if (is_killed(ha_thd()))
       return HA_ERR_ABORTED_BY_USER;
     if (int error= child->follow(primary, change, &here, why))
       return error;

@@ -231,7 +231,7 @@ weir_code ha_weir::walk_side(Foreign_side *side, const std::string &key, std::ve
   while ((code= weir_scan_next(scan, txn, &at)) == WEIR_OK && found)
   {
     // A parent may have very many children.
-    if (thd_killed(ha_thd()))
+    if (is_killed(ha_thd()))
     {
       code= WEIR_INTERRUPTED;
       break;

@@ -99,7 +99,13 @@ int ha_weir::info(uint flag)
     set_rows_per_key();
   }
   if (flag & HA_STATUS_ERRKEY)
+  {
     errkey= m_duplicate;
+    // Who moves a row to another partition asks that in which it was, which has met none, or an older one.
+    uint of_all= is_partition() && m_trx ? m_trx->duplicate_of(table_share) : MAX_KEY;
+    if (of_all != MAX_KEY)
+      errkey= of_all;
+  }
   if ((flag & HA_STATUS_AUTO) && table->found_next_number_field)
   {
     uint64_t next= 1;
@@ -179,23 +185,37 @@ int ha_weir::make_entry(void *context, size_t place, weir_bytes key, weir_bytes 
   return 0;
 }
 
-bool ha_weir::is_check_wanted(void *context) { return !thd_killed(static_cast<ha_weir *>(context)->ha_thd()); }
+bool ha_weir::is_check_wanted(void *context) { return !is_killed(static_cast<ha_weir *>(context)->ha_thd()); }
 
 namespace
 {
+// What is computed from rows to be compared is nobody's statement: its conversions are not told of.
+class Quiet : public Internal_error_handler
+{
+public:
+  bool handle_condition(THD *, uint, const char *, Sql_condition::enum_warning_level *level, const char *,
+                        Sql_condition **) override
+  {
+    return *level != Sql_condition::WARN_LEVEL_ERROR;
+  }
+};
+
 void report_problem(void *, weir_bytes problem)
 {
   sql_print_error("Weir: %.*s", static_cast<int>(problem.len), reinterpret_cast<const char *>(problem.data));
 }
 } // namespace
 
-int ha_weir::check(THD *, HA_CHECK_OPT *)
+int ha_weir::check(THD *thd, HA_CHECK_OPT *)
 {
+  Quiet quiet;
+  thd->push_internal_handler(&quiet);
   if (table->vfield)
     table->mark_virtual_columns_for_write(true);
   weir_code code= weir_table_check(m_table, m_trx->txn(), make_entry, report_problem, is_check_wanted, this);
   if (refreshed(code))
     code= weir_table_check(m_table, m_trx->txn(), make_entry, report_problem, is_check_wanted, this);
+  thd->pop_internal_handler();
   if (code == WEIR_OK)
     return HA_ADMIN_OK;
   if (code != WEIR_INTERRUPTED)

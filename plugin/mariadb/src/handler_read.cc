@@ -152,7 +152,7 @@ int ha_weir::step_on(uchar *buf)
 {
   for (;;)
   {
-    if (thd_killed(ha_thd()))
+    if (is_killed(ha_thd()))
       return HA_ERR_ABORTED_BY_USER;
     mark_locks();
     if (m_by_handler && m_on)

@@ -52,6 +52,7 @@ int ha_weir::map_duplicate(weir_code code, int32_t duplicate)
   for (uint i= 0; i < m_indexes.size(); i++)
     if (m_indexes[i].place == duplicate)
       m_duplicate= i;
+  m_trx->note_duplicate(table_share, m_duplicate);
   return HA_ERR_FOUND_DUPP_KEY;
 }
 
@@ -98,11 +99,22 @@ int ha_weir::write_row(const uchar *record)
   if (int error= end_own())
     return error;
   count_row(1);
+  if (unlikely(thd_sql_command(ha_thd()) == SQLCOM_CREATE_TABLE) && !is_temporary_name(m_name))
+    m_trx->fills(this);
   if (int error= note_number(record))
     return error;
   if (m_copying && ++m_copied % COPY_BATCH == 0)
     return m_trx->commit_part();
   return 0;
+}
+
+void ha_weir::filled()
+{
+  // Nobody else can have used it yet.
+  if (weir_table_filled(weir_database, bytes_of(m_name), 0) != WEIR_OK)
+    sql_print_warning("Weir: %s: snapshots from before show it empty: %s", m_name.c_str(), weir_message());
+  // The next to use the table may use this very handler.
+  refreshed(WEIR_CHANGED);
 }
 
 // Locks the key of a row, or of its entry in a unique index, whoever has it. WEIR_NOTHING: nobody has.

@@ -3,6 +3,7 @@
 
 #include "binlog_gate.h"
 #include "engine.h"
+#include "graveyard.h"
 #include "ha_weir.h"
 #include "info_schema.h"
 #include "transaction.h"
@@ -266,6 +267,7 @@ bool open_database()
   if (!address.empty() && weir_serve_metrics(weir_database, bytes_of(address), &endpoint) != WEIR_OK)
     sql_print_error("Weir: weir_metrics_address: %s", weir_message());
   drop_temporary_tables();
+  drop_buried();
   if (weir_definitions.load() == WEIR_OK)
     return true;
   sql_print_error("Weir: %s", weir_message());
@@ -282,7 +284,10 @@ int init(void *p)
   }
   ignore_db_dirs_append(WEIR_DIRECTORY);
   report_waits();
-  raise_binlog_gate();
+  if (weir_deferred_answers())
+    sql_print_information("Weir: answers to commits are sent by the thread that syncs the log (weir_deferred_answers)");
+  if (weir_binlog_gate())
+    raise_binlog_gate();
 
   weir_hton->db_type= DB_TYPE_AUTOASSIGN;
   weir_hton->flags= HTON_SUPPORTS_EXTENDED_KEYS | HTON_REQUIRES_CLOSE_AFTER_TRUNCATE |

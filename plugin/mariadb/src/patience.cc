@@ -21,7 +21,7 @@ bool Patience::again(weir_code *code)
   const ulonglong nap_micros_max= 50000;
   if (*code != WEIR_WOULD_WAIT)
     return false;
-  if (thd_killed(m_thd))
+  if (is_killed(m_thd))
   {
     *code= WEIR_INTERRUPTED;
     return false;

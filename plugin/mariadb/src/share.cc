@@ -2,7 +2,14 @@
 
 #include <algorithm>
 
-Weir_share::~Weir_share() { weir_table_close(m_table); }
+#include "known_rows.h"
+
+Weir_share::~Weir_share()
+{
+  if (!is_temporary_name(m_name))
+    weir_known_rows.keep(m_name, m_rows->known());
+  weir_table_close(m_table);
+}
 
 weir_code Weir_share::open(weir_table **out)
 {

@@ -3,6 +3,8 @@
 #include <set>
 
 #include "binlog_gate.h"
+#include "graveyard.h"
+#include "ha_weir.h"
 #include "variables.h"
 
 namespace
@@ -39,7 +41,7 @@ Transaction *Transaction::of(THD *thd)
 }
 
 Transaction::Transaction(THD *thd)
-    : m_thd(thd), m_answer(thd), m_requests(thd), m_txn(nullptr), m_isolation(0), m_begun(0), m_in_statement(false),
+    : m_thd(thd), m_answer(thd), m_txn(nullptr), m_isolation(0), m_begun(0), m_in_statement(false),
       m_has_savepoint(false), m_savepoint(0), m_tables(0), m_prepared(false), m_prepared_number(0), m_held(nullptr),
       m_prepared_at(0), m_place(0), m_commit(WEIR_OK), m_committed(false), m_owed(0), m_part(0)
 {
@@ -215,7 +217,7 @@ int Transaction::commit(bool all)
     thd_wakeup_subsequent_commits(m_thd, 0);
     if (m_committed && code == WEIR_OK)
       code= m_prepared_at ? weir_wait(weir_database, m_prepared_at, WEIR_SYNCED) : sync_decision();
-    return end(code == WEIR_NOTHING ? WEIR_OK : code);
+    return end(complete_filled(code == WEIR_NOTHING ? WEIR_OK : code));
   }
   weir_txn *txn;
   take_txn(&txn);
@@ -229,7 +231,18 @@ int Transaction::commit(bool all)
     m_row_changes.give_back();
   else
     code= make_durable();
-  return end(code);
+  return end(complete_filled(code));
+}
+
+// What was filled is there for all snapshots that are taken from now on. Older ones show the table empty, which it never was
+// for anybody: they are told that it is new.
+weir_code Transaction::complete_filled(weir_code code)
+{
+  ha_weir *table= m_fills;
+  m_fills= nullptr;
+  if (code == WEIR_OK && table)
+    table->filled();
+  return code;
 }
 
 // Or sees to it that the client is told nothing before it is.
@@ -254,6 +267,7 @@ int Transaction::rollback(bool all)
     forget_statement();
     return to_handler_error(nullptr, code);
   }
+  m_fills= nullptr;
   m_row_changes.give_back();
   if (m_prepared)
   {
@@ -411,7 +425,10 @@ weir_code commit_by_name(const std::string &name, uint32_t durability)
 {
   weir_code code= weir_commit_prepared(weir_database, bytes_of(name), durability);
   if (code == WEIR_OK)
+  {
     weir_prepared_changes.forget(name);
+    drop_buried();
+  }
   return code;
 }
 
@@ -419,7 +436,10 @@ weir_code rollback_by_name(const std::string &name)
 {
   weir_code code= weir_rollback_prepared(weir_database, bytes_of(name));
   if (code == WEIR_OK)
+  {
     weir_prepared_changes.give_back(name);
+    drop_buried();
+  }
   return code;
 }
 

@@ -9,8 +9,9 @@
 
 #include "answer.h"
 #include "engine.h"
-#include "requests.h"
 #include "row_count.h"
+
+class ha_weir;
 
 // The transaction of a session, made when the session first touches a table. Only the session's thread uses
 // it, save `interrupt` and the commit in binlog order.
@@ -61,7 +62,6 @@ public:
   void interrupt();
   weir_txn *txn() const { return m_txn; }
   Answer &answer() { return m_answer; }
-  Requests &requests() { return m_requests; }
   // A weir_isolation.
   uint32_t isolation() const { return m_isolation; }
   void set_lock_wait(bool waits);
@@ -72,6 +72,16 @@ public:
   {
     m_row_changes.add(of, by, place);
   }
+  // The table of the last duplicate, and the key. Who moves a row to another partition is told of it by the handler of
+  // the one that it was in (ha_weir::info).
+  void note_duplicate(const TABLE_SHARE *table, uint key)
+  {
+    m_duplicate_of= table;
+    m_duplicate= key;
+  }
+  uint duplicate_of(const TABLE_SHARE *table) const { return m_duplicate_of == table ? m_duplicate : MAX_KEY; }
+  // CREATE TABLE ... SELECT fills this table, which its commit completes while it is still open.
+  void fills(ha_weir *table) { m_fills= table; }
   // A temporary table that the session has dropped goes when its transaction ends, which holds it if it has used it.
   // `false`: no transaction is open.
   bool drop_at_end(const std::string &table);
@@ -81,6 +91,10 @@ public:
   ulonglong part() const { return m_part; }
 
 private:
+  const TABLE_SHARE *m_duplicate_of= nullptr;
+  uint m_duplicate= MAX_KEY;
+  ha_weir *m_fills= nullptr;
+  weir_code complete_filled(weir_code code);
   bool is_real(bool all) const;
   void take_txn(weir_txn **out);
   int end(weir_code code);
@@ -92,7 +106,6 @@ private:
 
   THD *m_thd;
   Answer m_answer;
-  Requests m_requests;
   // Guards m_txn itself and what is seen of it, against `interrupt` and `see_all`.
   std::mutex m_mutex;
   weir_txn *m_txn;

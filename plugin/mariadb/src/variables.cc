@@ -10,6 +10,7 @@ namespace
 {
 
 ulonglong memory, log_capacity;
+my_bool deferred_answers, gate;
 double recovery_seconds;
 
 const char *durability_names[]= {"SYNCED", "WRITTEN", "LAZY", NullS};
@@ -79,6 +80,14 @@ MYSQL_SYSVAR_STR(create_checkpoint, create_checkpoint, PLUGIN_VAR_RQCMDARG | PLU
                  "Setting it copies the database to this directory, which must not exist: as the session's transaction "
                  "sees it, or as committed now",
                  check_create_checkpoint, update_create_checkpoint, nullptr);
+MYSQL_SYSVAR_BOOL(deferred_answers, deferred_answers, PLUGIN_VAR_OPCMDARG,
+                  "The answer to a commit is sent by the thread that syncs the log, while the session goes on. OFF: the "
+                  "session waits for the sync itself. Either way no client hears of a commit that is not durable",
+                  nullptr, nullptr, true);
+MYSQL_SYSVAR_BOOL(binlog_gate, gate, PLUGIN_VAR_OPCMDARG | PLUGIN_VAR_READONLY,
+                  "The writer of the binary log is kept behind the engine's log, so that a group needs one sync of each "
+                  "less (it comes in through the server's instruments of files). OFF: what is prepared is synced first",
+                  nullptr, nullptr, true);
 MYSQL_SYSVAR_ULONGLONG(memory, memory, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY, "Memory for pages, in bytes",
                        nullptr, nullptr, 1ULL << 30, 1 << 20, 1ULL << 46, 0);
 MYSQL_SYSVAR_ULONGLONG(log_capacity, log_capacity, PLUGIN_VAR_RQCMDARG,
@@ -99,7 +108,12 @@ MYSQL_THDVAR_ULONG(lock_wait_timeout, PLUGIN_VAR_RQCMDARG, "Seconds that the loc
 
 st_mysql_sys_var *weir_variables[]= {MYSQL_SYSVAR(memory), MYSQL_SYSVAR(log_capacity), MYSQL_SYSVAR(durability),
                                      MYSQL_SYSVAR(lock_wait_timeout), MYSQL_SYSVAR(recovery_seconds),
-                                     MYSQL_SYSVAR(metrics_address), MYSQL_SYSVAR(create_checkpoint), nullptr};
+                                     MYSQL_SYSVAR(metrics_address), MYSQL_SYSVAR(create_checkpoint),
+                                     MYSQL_SYSVAR(deferred_answers), MYSQL_SYSVAR(binlog_gate), nullptr};
+
+bool weir_deferred_answers() { return deferred_answers; }
+
+bool weir_binlog_gate() { return gate; }
 
 const char *weir_metrics_address() { return metrics_address; }
 

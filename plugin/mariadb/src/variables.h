@@ -8,6 +8,8 @@ extern st_mysql_sys_var *weir_variables[];
 extern st_mysql_show_var weir_status_variables[];
 
 // Where metrics are served; empty: nowhere.
+bool weir_deferred_answers();
+bool weir_binlog_gate();
 const char *weir_metrics_address();
 ulonglong weir_memory();
 ulonglong weir_log_capacity();

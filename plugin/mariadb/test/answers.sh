@@ -67,7 +67,7 @@ sql main -e "CHECK TABLE d.t" | grep -q OK || die "CHECK TABLE"
 # With a binary log, also in a file that it has begun meanwhile.
 mariadb-admin --no-defaults -uroot -S "$sockets/main" shutdown
 while kill -0 $server 2>/dev/null; do sleep 0.02; done
-logging=(--skip-networking --log-bin=binlog --sync-binlog=1 --server-id=1)
+logging=(--skip-networking --log-bin=binlog --sync-binlog=1 --server-id=1 --binlog-format=ROW)
 start main "${logging[@]}"
 log_now() { logged=$directory/main/$(sql main -e "SHOW MASTER STATUS" | cut -f1); }
 sql main d -e "INSERT INTO t VALUES (1000)"

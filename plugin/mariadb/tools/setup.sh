@@ -34,6 +34,33 @@ as_root() {
 	[ "$(id -u)" = 0 ] || { say "missing, and not root: ${missing[*]} ($1)"; exit 1; }
 }
 
+# A deb-src line for each deb entry of bookworm's that is configured here, with its mirror, its suites and its key: in lines
+# (one-line style) and in paragraphs (deb822), as apt itself understands them all.
+sources() {
+	local at=${WEIR_APT_SOURCES:-/etc/apt}
+	cat "$at"/sources.list "$at"/sources.list.d/*.list 2>/dev/null | awk '
+		$1 == "deb" {
+			options = ""; first = 2
+			if ($2 ~ /^\[/) { do options = options " " $first; while ($(first++) !~ /\]$/ && first <= NF) }
+			if ($(first + 1) ~ /^bookworm/) { $1 = ""; print "deb-src" $0 }
+		}'
+	awk 'BEGIN { RS = ""; FS = "\n" } {
+		split("", field); name = ""
+		for (i = 1; i <= NF; i++) {
+			if ($i ~ /^#/) continue
+			if ($i ~ /^[ \t]/) { field[name] = field[name] " " $i; continue }
+			at = index($i, ":"); name = tolower(substr($i, 1, at - 1)); field[name] = substr($i, at + 1)
+		}
+		if (field["types"] !~ /(^|[ \t])deb([ \t]|$)/ || tolower(field["enabled"]) ~ /no|false/) next
+		key = field["signed-by"]; gsub(/^[ \t]+|[ \t]+$/, "", key)
+		if (key !~ /^\//) key = ""
+		n = split(field["uris"], uri, " "); m = split(field["suites"], suite, " ")
+		for (u = 1; u <= n; u++) for (s = 1; s <= m; s++) if (suite[s] ~ /^bookworm/)
+			print "deb-src " (key == "" ? "" : "[signed-by=" key "] ") uri[u] " " suite[s] " " field["components"]
+	}' "$at"/sources.list.d/*.sources 2>/dev/null
+	return 0
+}
+
 if [ ${#missing[@]} -gt 0 ]; then
 	as_root "packages"
 	say "installing ${missing[*]}"
@@ -56,8 +83,9 @@ if [ ! -e "$tree/sql/handler.h" ]; then
 	if ! apt-cache showsrc mariadb 2>/dev/null | grep -q "^Version: $WANTED\$"; then
 		as_root "a deb-src entry"
 		say "adding a deb-src entry ($list)"
-		key='[signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]'
-		echo "deb-src $key http://deb.debian.org/debian bookworm main" >"$list"
+		sources >"$SOURCE_DIR/deb-src"
+		[ -s "$SOURCE_DIR/deb-src" ] || { say "no deb entry of suite bookworm is configured in /etc/apt"; exit 1; }
+		cp "$SOURCE_DIR/deb-src" "$list"
 		quiet apt update
 	fi
 	say "fetching the source of mariadb $WANTED (115 MB)"

@@ -94,6 +94,12 @@ fn rename() {
 }
 
 #[test]
+fn rename_of_a_filled_one() {
+    let filled = weir_table::Rename::Filled;
+    crash_everywhere(29, |tables| tables.rename_with("birds", "flock", &[], filled));
+}
+
+#[test]
 fn set_aside() {
     crash_everywhere(27, |tables| tables.set_aside("birds", "aside"));
 }

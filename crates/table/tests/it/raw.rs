@@ -1,8 +1,8 @@
 //! Tables of rows that the caller has encoded.
 use weir::{Durability, Wait};
 use weir_table::{
-    Direction, Entry, EntryBuf, Error, IndexSpec, KeyRange, RawTable, Redefinition, RowImage,
-    Tables,
+    Direction, Entry, EntryBuf, Error, IndexSpec, KeyRange, RawTable, Redefinition, Rename,
+    RowImage, Tables,
 };
 
 use crate::support::{begin, new};
@@ -345,7 +345,7 @@ fn definitions_change_together_and_with_a_name_or_not_at_all() {
     let swapped =
         Redefinition { table: "t", definition: b"mine too", renamed: &[("u", "n"), ("n", "u")] };
     // The writer has not ended, and need not.
-    let renamed = tables.rename_with("t", "t2", &[other(b"speaks of t2"), swapped]);
+    let renamed = tables.rename_with("t", "t2", &[other(b"speaks of t2"), swapped], Rename::Whole);
     assert!(renamed.expect("a new name"));
     let row = RowImage { key: b"l", row: b"row", entries: &entries(b"v", b"n") };
     first.insert(&mut writer, row).expect("the handle is good");
@@ -390,4 +390,37 @@ fn keys_are_found_at_even_distances() {
         assert!(number(&entry).abs_diff(nth * 3 + 1) < 3, "{nth}: {}", number(&entry));
     }
     assert!(matches!(table.key_at(Some(1), 0, 1), Err(Error::NoIndex(_))));
+}
+
+#[test]
+fn a_snapshot_from_before_a_filled_table_got_its_name_is_told_so() {
+    let (db, tables) = new(48);
+    let old = table(&tables);
+    let put = |table: &RawTable, key: &[u8]| {
+        let mut txn = begin(&db);
+        let entries = entries(key, b"n");
+        let row = RowImage { key, row: b"row", entries: &entries };
+        table.insert(&mut txn, row).expect("an insert");
+        let _ = txn.commit().expect("a commit");
+    };
+    put(&old, b"a");
+    assert!(tables.create_raw("copy", b"", &[index("u", true), index("n", false)]).expect("made"));
+    let copy = tables.open_raw("copy").expect("the copy");
+    put(&copy, b"a");
+    // It sees one row of two.
+    let mut before = begin(&db);
+    assert!(copy.get(&mut before, b"a", &mut Vec::new()).expect("a read"));
+    put(&copy, b"b");
+    assert!(tables.drop_table("t").expect("dropped"));
+    let filled = tables.rename_with("copy", "t", &[], Rename::Filled);
+    assert!(filled.expect("a name"));
+    let renewed = tables.open_raw("t").expect("the table");
+    for at in [None, Some(0), Some(1)] {
+        let scan = renewed.scan(&mut before, at, KeyRange::all(), Direction::Up);
+        assert!(matches!(scan, Err(Error::Changed)), "{at:?}");
+    }
+    let got = renewed.get(&mut before, b"a", &mut Vec::new());
+    assert!(matches!(got, Err(Error::Changed)), "{got:?}");
+    let mut after = begin(&db);
+    assert!(renewed.get(&mut after, b"b", &mut Vec::new()).expect("a read"));
 }

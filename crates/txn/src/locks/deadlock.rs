@@ -1,4 +1,5 @@
-//! Deadlocks: found when a wait begins, ended at the expense of who has written least.
+//! Deadlocks: found when a wait begins, ended at the expense of the transaction that has written
+//! least; of several, of the one whose wait has closed the circle, and then of the youngest.
 //!
 //! The search locks one shard at a time, so what it finds may have been true only in parts. A
 //! circle is therefore looked at again with all its shards locked before anyone is made to pay.
@@ -122,8 +123,9 @@ impl LockTable {
             let locks = locked[place_of(tree)].find(tree)?;
             edges.push(locks.edge(tree, target, circle[i].id(), holder)?);
         }
-        let (at, victim) = circle.iter().enumerate().min_by_key(|(_, owner)| {
-            (Some(owner.id()) != rather, owner.work(), Reverse(owner.id()))
+        // The circle begins with the transaction whose wait has closed it.
+        let (at, victim) = circle.iter().enumerate().min_by_key(|(at, owner)| {
+            (Some(owner.id()) != rather, owner.work(), *at != 0, Reverse(owner.id()))
         })?;
         // The report begins with the victim.
         edges.rotate_left(at);

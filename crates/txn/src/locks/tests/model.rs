@@ -295,8 +295,10 @@ impl Both {
     fn check_victim(&self, id: u64, cycle: &[Edge]) {
         let members: Vec<u64> = cycle.iter().map(|e| e.waiter.0).collect();
         assert_eq!(members[0], id);
-        let work = |id: u64| (self.stage.owners[&id].work(), std::cmp::Reverse(id));
-        assert_eq!(members.iter().copied().min_by_key(|&m| work(m)), Some(id));
+        // Of several it is the one whose wait has closed the circle: one that asks, or that was
+        // made to wait for one that asks and goes before it.
+        let work = |id: u64| self.stage.owners[&id].work();
+        assert_eq!(members.iter().copied().map(work).min(), Some(work(id)));
         for (i, edge) in cycle.iter().enumerate() {
             assert_eq!(edge.holder.0, members[(i + 1) % members.len()]);
             assert!(edge.wanted.conflicts_with(edge.held));
