@@ -115,7 +115,7 @@ static void insert(const weir_table *table, const weir_txn *txn, const char *nam
     }
 }
 
-static void tables(const weir_db *db) {
+static weir_table *tables(const weir_db *db) {
     weir_index by_place = {text("by place"), false, text("")};
     weir_table *birds;
     weir_txn *txn;
@@ -146,11 +146,14 @@ static void tables(const weir_db *db) {
     DO(weir_txn_rollback(txn));
     DO(weir_table_estimate(birds, 0, at_river.from, &at_river.to, &rows, &kind));
     printf("estimated at the river: %d, %s\n", (int)rows, kind == WEIR_EXACT ? "counted" : "guessed");
-    weir_table_close(birds);
+    return birds;
 }
 
 int main(int argc, char **argv) {
     weir_db *db;
+    weir_table *birds;
+    uint64_t rows;
+    uint32_t kind;
     weir_options options = {.memory_bytes = 16 << 20, .log_bytes = 4 << 20, .page_bytes = 8192, .create = WEIR_ALWAYS};
     if (argc != 2) {
         fprintf(stderr, "usage: %s DIRECTORY\n", argv[0]);
@@ -159,10 +162,13 @@ int main(int argc, char **argv) {
     EXPECT(weir_open(text(argv[1]), NULL, NULL), WEIR_INPUT);
     DO(weir_open(text(argv[1]), &options, &db));
     transactions(db);
-    tables(db);
+    birds = tables(db);
     EXPECT(weir_set_log_bytes(db, 1), WEIR_INPUT);
     printf("refused: %s\n", weir_message());
     DO(weir_check(db, print, "problem"));
     DO(weir_close(db));
+    EXPECT(weir_table_estimate(birds, 0, text(""), NULL, &rows, &kind), WEIR_CLOSED);
+    printf("afterwards: %s\n", weir_message());
+    weir_table_close(birds);
     return 0;
 }

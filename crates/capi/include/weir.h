@@ -56,6 +56,8 @@ typedef enum weir_code {
     WEIR_OVER = 17,
     // A bug of the engine. Every later call in this process is refused with the same.
     WEIR_PANIC = 18,
+    // The database has been closed; this handle of it can only be given back.
+    WEIR_CLOSED = 19,
 } weir_code;
 
 // When a commit may be told of.
@@ -478,8 +480,10 @@ enum weir_code weir_open(struct weir_bytes directory,
                          const struct weir_options *options,
                          struct weir_db **out);
 
-// Closes the database in order: the next opening has nothing to redo. All other handles of it must
-// have been given back; the handle is gone, whatever is returned.
+// Closes the database in order: the next opening has nothing to redo. The handle is gone and the
+// directory free for others, whatever is returned. Other handles of the database say WEIR_CLOSED
+// from then on and are given back as ever; a transaction among them is taken back by the next
+// opening.
 enum weir_code weir_close(struct weir_db *db);
 
 // Makes the log larger or smaller while the database is in use.

@@ -98,8 +98,10 @@ pub unsafe extern "C" fn weir_open(
     })
 }
 
-/// Closes the database in order: the next opening has nothing to redo. All other handles of it must
-/// have been given back; the handle is gone, whatever is returned.
+/// Closes the database in order: the next opening has nothing to redo. The handle is gone and the
+/// directory free for others, whatever is returned. Other handles of the database say WEIR_CLOSED
+/// from then on and are given back as ever; a transaction among them is taken back by the next
+/// opening.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_close(db: *mut weir_db) -> weir_code {
     run(|| {

@@ -48,12 +48,14 @@ pub enum weir_code {
     WEIR_OVER = 17,
     /// A bug of the engine. Every later call in this process is refused with the same.
     WEIR_PANIC = 18,
+    /// The database has been closed; this handle of it can only be given back.
+    WEIR_CLOSED = 19,
 }
 
 use weir_code::{
-    WEIR_CHANGED, WEIR_CONFLICT, WEIR_DAMAGED, WEIR_DEADLOCK, WEIR_DISK_FULL, WEIR_DUPLICATE,
-    WEIR_EXHAUSTED, WEIR_EXISTS, WEIR_HALTED, WEIR_INPUT, WEIR_INTERRUPTED, WEIR_IO,
-    WEIR_LOCK_TIMEOUT, WEIR_NOTHING, WEIR_OK, WEIR_OVER, WEIR_PANIC, WEIR_TOO_LARGE,
+    WEIR_CHANGED, WEIR_CLOSED, WEIR_CONFLICT, WEIR_DAMAGED, WEIR_DEADLOCK, WEIR_DISK_FULL,
+    WEIR_DUPLICATE, WEIR_EXHAUSTED, WEIR_EXISTS, WEIR_HALTED, WEIR_INPUT, WEIR_INTERRUPTED,
+    WEIR_IO, WEIR_LOCK_TIMEOUT, WEIR_NOTHING, WEIR_OK, WEIR_OVER, WEIR_PANIC, WEIR_TOO_LARGE,
     WEIR_WOULD_WAIT,
 };
 
@@ -86,6 +88,7 @@ impl From<weir::Error> for Failure {
             weir::Error::DiskFull(_) => WEIR_DISK_FULL,
             weir::Error::Damaged(_) => WEIR_DAMAGED,
             weir::Error::Halted(_) => WEIR_HALTED,
+            weir::Error::Closed => WEIR_CLOSED,
             weir::Error::Io { .. } => WEIR_IO,
             weir::Error::Duplicate => WEIR_DUPLICATE,
             weir::Error::NoTree(_) => WEIR_CHANGED,

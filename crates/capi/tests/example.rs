@@ -14,6 +14,7 @@ at the river: heron
 birds: 3
 estimated at the river: 2, counted
 refused: a log of 1 B is not possible; the least is 640 KiB, the most 1 TiB
+afterwards: the database has been closed
 ";
 
 /// Where cargo puts this crate's libraries: beside the tests.

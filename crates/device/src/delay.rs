@@ -70,6 +70,10 @@ impl Volume for DelayedVolume {
         self.inner.sync_directory()
     }
 
+    fn close(&self) {
+        self.inner.close();
+    }
+
     fn describe(&self) -> String {
         format!("with slow writes, over {}", self.inner.describe())
     }

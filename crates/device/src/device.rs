@@ -55,6 +55,11 @@ pub trait Volume: Send + Sync {
         false
     }
 
+    /// Gives the volume up for good: what is under way ends, every later call on it and its files
+    /// fails, and whatever kept others away is free when this returns (DEVICE-10). Does nothing
+    /// where nobody else can come to what lies below.
+    fn close(&self) {}
+
     /// One line for people: what this is, and what it could not use.
     fn describe(&self) -> String;
 

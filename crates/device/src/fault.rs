@@ -245,6 +245,10 @@ impl Volume for FaultyVolume {
         self.inner.sync_directory()
     }
 
+    fn close(&self) {
+        self.inner.close();
+    }
+
     fn describe(&self) -> String {
         format!("failing by script, over {}", self.inner.describe())
     }

@@ -10,7 +10,7 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use weir_base::AlignedBuf;
 
 use crate::batch::Batch;
@@ -27,7 +27,7 @@ use crate::uring::RingPool;
 const ZEROS_BYTES: usize = 1 << 20;
 
 /// A directory of the file system, locked against every other user (DEVICE-3). The lock is held
-/// until the volume and all files opened through it are dropped.
+/// until the volume is closed, or dropped with all files opened through it.
 pub struct FileVolume {
     shared: Arc<Shared>,
 }
@@ -35,7 +35,9 @@ pub struct FileVolume {
 struct Shared {
     dir_path: PathBuf,
     dir: File,
-    _lock: File,
+    /// The lock; `None`: closed. Held for reading by every call that does something: `close` waits
+    /// for it.
+    lock: RwLock<Option<File>>,
     direct: bool,
     /// The device, where the sync of a file that has grown serves ours as well (DEVICE-9).
     ordered: Option<u64>,
@@ -66,7 +68,7 @@ impl FileVolume {
         let shared = Shared {
             dir_path: dir.to_owned(),
             dir: dir_file,
-            _lock: lock,
+            lock: RwLock::new(Some(lock)),
             direct: found != Direct::Refused,
             ordered,
             dsync: AtomicBool::new(true),
@@ -78,6 +80,7 @@ impl FileVolume {
 
     fn open_file(&self, name: &str, create: bool) -> io::Result<DiskFile> {
         check_name(name)?;
+        let _open = self.shared.stay_open()?;
         let failed = |e| context(e, || format!("open {name}"));
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(create);
@@ -98,6 +101,18 @@ impl FileVolume {
             sync_failed: AtomicBool::new(false),
             shared: Arc::clone(&self.shared),
         })
+    }
+}
+
+impl Shared {
+    /// Keeps the volume open until what this gives is dropped.
+    fn stay_open(&self) -> io::Result<RwLockReadGuard<'_, Option<File>>> {
+        // Calls are made within calls: whoever closes must not come between the two.
+        let lock = self.lock.read_recursive();
+        if lock.is_none() {
+            return Err(io::Error::new(ErrorKind::NotConnected, "the volume has been closed"));
+        }
+        Ok(lock)
     }
 }
 
@@ -143,6 +158,7 @@ impl Volume for FileVolume {
 
     fn create(&self, name: &str, len: u64) -> io::Result<Arc<dyn BlockFile>> {
         check_len(len)?;
+        let _open = self.shared.stay_open()?;
         let file = self.open_file(name, true)?;
         // Zeros on the disk, not only a reservation: later writes are then pure overwrites that
         // change no metadata, and their sync costs one device write instead of a journal commit.
@@ -157,16 +173,19 @@ impl Volume for FileVolume {
 
     fn remove(&self, name: &str) -> io::Result<()> {
         check_name(name)?;
+        let _open = self.shared.stay_open()?;
         std::fs::remove_file(self.shared.dir_path.join(name))
             .map_err(|e| context(e, || format!("remove {name}")))
     }
 
     fn exists(&self, name: &str) -> io::Result<bool> {
         check_name(name)?;
+        let _open = self.shared.stay_open()?;
         self.shared.dir_path.join(name).try_exists()
     }
 
     fn list(&self) -> io::Result<Vec<String>> {
+        let _open = self.shared.stay_open()?;
         let mut names = Vec::new();
         for entry in std::fs::read_dir(&self.shared.dir_path)? {
             let entry = entry?;
@@ -184,12 +203,17 @@ impl Volume for FileVolume {
     }
 
     fn sync_directory(&self) -> io::Result<()> {
+        let _open = self.shared.stay_open()?;
         self.shared.counters.count_sync();
         self.shared.dir.sync_all().map_err(|e| context(e, || "sync directory".to_owned()))
     }
 
     fn is_synced_with(&self, device: u64) -> bool {
         self.shared.ordered == Some(device)
+    }
+
+    fn close(&self) {
+        *self.shared.lock.write() = None;
     }
 
     fn describe(&self) -> String {
@@ -314,6 +338,7 @@ impl DiskFile {
 impl BlockFile for DiskFile {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<()> {
         check_read(offset, buf, self.len())?;
+        let _open = self.shared.stay_open()?;
         self.shared.counters.count_reads(1, buf.len());
         let len = buf.len();
         self.file.read_exact_at(buf, offset).map_err(|e| self.failed(e, "read", offset, len))
@@ -321,12 +346,14 @@ impl BlockFile for DiskFile {
 
     fn write_at(&self, offset: u64, buf: &[u8]) -> io::Result<()> {
         check_write(offset, buf, self.len())?;
+        let _open = self.shared.stay_open()?;
         self.shared.counters.count_writes(1, buf.len());
         self.file.write_all_at(buf, offset).map_err(|e| self.failed(e, "write", offset, buf.len()))
     }
 
     fn write_durable_at(&self, offset: u64, buf: &[u8]) -> io::Result<()> {
         check_write(offset, buf, self.len())?;
+        let _open = self.shared.stay_open()?;
         self.shared.counters.count_writes(1, buf.len());
         self.shared.counters.count_sync();
         let write = || self.try_write_durable(offset, buf);
@@ -341,6 +368,7 @@ impl BlockFile for DiskFile {
             check_read(op.offset, op.buf, len)?;
             bytes += op.buf.len();
         }
+        let _open = self.shared.stay_open()?;
         let count = reads.len();
         let mut batch = Batch::of_reads(reads);
         self.shared.counters.count_reads(batch.len(), bytes);
@@ -353,11 +381,13 @@ impl BlockFile for DiskFile {
     fn write_many(&self, writes: &[WriteOp<'_>]) -> io::Result<()> {
         let len = self.len();
         writes.iter().try_for_each(|op| check_write(op.offset, op.buf, len))?;
+        let _open = self.shared.stay_open()?;
         self.run_writes(writes)
             .map_err(|e| context(e, || format!("write {} ({} ranges)", self.name, writes.len())))
     }
 
     fn sync(&self) -> io::Result<()> {
+        let _open = self.shared.stay_open()?;
         self.shared.counters.count_sync();
         self.synced(|| self.file.sync_data())
             .map_err(|e| context(e, || format!("sync {}", self.name)))
@@ -369,6 +399,7 @@ impl BlockFile for DiskFile {
 
     fn grow(&self, len: u64) -> io::Result<()> {
         check_len(len)?;
+        let _open = self.shared.stay_open()?;
         let _alone = self.growing.lock();
         let old_len = self.len();
         if len < old_len {

@@ -359,3 +359,33 @@ fn a_full_disk_shows_when_space_is_reserved() {
     assert!(!volume.exists("big").unwrap(), "a failed creation leaves nothing");
     file.write_at(0, &page_of(1)).unwrap();
 }
+
+#[test]
+fn a_closed_volume_does_nothing_and_keeps_nobody_away() {
+    each_volume(|volume| {
+        let dir = volume.shared.dir_path.clone();
+        let file = volume.create("pages", 8192).unwrap();
+        volume.close();
+        let next = FileVolume::open(&dir).expect("the lock is free");
+        let mut page = page_of(1);
+        let refused = ErrorKind::NotConnected;
+        assert_eq!(kind(file.write_at(0, &page)), refused);
+        assert_eq!(kind(file.write_durable_at(0, &page)), refused);
+        assert_eq!(kind(file.write_many(&[WriteOp { offset: 0, buf: &page }])), refused);
+        assert_eq!(kind(file.read_at(0, &mut page)), refused);
+        assert_eq!(kind(file.read_many(&mut [ReadOp { offset: 0, buf: &mut page }])), refused);
+        assert_eq!(kind(file.sync()), refused);
+        assert_eq!(kind(file.grow(16384)), refused);
+        assert_eq!(kind(volume.open("pages").map(drop)), refused);
+        assert_eq!(kind(volume.create("more", 4096).map(drop)), refused);
+        assert_eq!(kind(volume.remove("pages")), refused);
+        assert_eq!(kind(volume.exists("pages")), refused);
+        assert_eq!(kind(volume.list()), refused);
+        assert_eq!(kind(volume.sync_directory()), refused);
+        assert_eq!(next.list().unwrap(), ["pages"]);
+        assert_eq!(next.open("pages").unwrap().len(), 8192);
+        // Dropped at last, it takes nothing from the one that has the directory now.
+        drop((file, volume));
+        assert_eq!(kind(FileVolume::open(&dir).map(drop)), ErrorKind::WouldBlock);
+    });
+}

@@ -89,6 +89,10 @@ impl Volume for ThrottledVolume {
         self.throttle.slowly(Cost::default(), true, || self.inner.sync_directory())
     }
 
+    fn close(&self) {
+        self.inner.close();
+    }
+
     fn describe(&self) -> String {
         let spec = &self.throttle.spec;
         let slices = if spec.slices { " in slices of 100 ms" } else { "" };

@@ -46,6 +46,9 @@ impl Volume for LyingVolume {
     fn sync_directory(&self) -> io::Result<()> {
         self.inner.sync_directory()
     }
+    fn close(&self) {
+        self.inner.close();
+    }
     fn describe(&self) -> String {
         format!("lying about '{}', over {}", self.lie.0, self.inner.describe())
     }

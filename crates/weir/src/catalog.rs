@@ -88,6 +88,7 @@ impl Engine {
         name: &str,
         own: Option<TxnId>,
     ) -> Result<Option<RawTree>, Error> {
+        self.check_here()?;
         check_name(name)?;
         let mut value = Vec::new();
         if !self.writer.read(&self.catalog, name.as_bytes(), own, View::Latest, &mut value)? {
@@ -105,6 +106,7 @@ impl Engine {
 
     /// The names of all trees as committed now, in order.
     pub(crate) fn names(&self) -> Result<Vec<String>, Error> {
+        self.check_here()?;
         let latest = Looker::new(&self.writer, None, View::Latest);
         let mut cursor = RowCursor::new(self.catalog.clone());
         let mut names = Vec::new();

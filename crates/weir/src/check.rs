@@ -34,6 +34,7 @@ impl Db {
     /// [`Error`] when the check cannot go on; damage is reported in [`CheckReport::problems`].
     pub fn check(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<CheckReport, Error> {
         let engine = &self.engine;
+        engine.check_here()?;
         // What transactions have left to do has pages that nothing names.
         let _ = engine.writer.take_incomplete();
         let untidy = loop {

@@ -38,6 +38,7 @@ impl Db {
     /// # Errors
     /// [`Error::Halted`].
     pub fn sync(&self) -> Result<(), Error> {
+        self.engine.check_here()?;
         self.engine.wait(self.engine.log.end(), Durability::Synced)
     }
 
@@ -91,6 +92,7 @@ impl Txn {
     /// # Errors
     /// [`Error`]: the transaction is rolled back, unless the engine has halted.
     pub fn commit(mut self) -> Result<Commit, Error> {
+        self.engine.check_here()?;
         let end = self.raw.commit(&self.engine.writer);
         let end = end.map_err(|e| self.engine.failed(e.into()))?;
         if end.is_some() {

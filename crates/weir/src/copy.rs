@@ -33,6 +33,7 @@ impl Db {
     /// When there is something in `dir`, or one of the databases fails; nothing is left in `dir`
     /// then. What a crash leaves of a copy cannot be opened.
     pub fn copy_to(&self, txn: &mut Txn, dir: &Path) -> Result<Copied, Error> {
+        self.engine.check_here()?;
         look_before(dir, Create::Copy)?;
         let failed = |e| Error::io("opening the copy's directory", e);
         let volume = FileVolume::open(dir).map_err(failed)?;
@@ -51,7 +52,8 @@ impl Db {
         let copy = Db::open_on(volume.clone(), config)?;
         // With no number of its own, it sees nobody's changes but those that are committed.
         let copied = self.copy_trees(&mut self.begin_at(snapshot)?, &copy);
-        let closed = copy.close();
+        // The volume is wanted for a moment more.
+        let closed = copy.engine.settle();
         match copied.and_then(|copied| closed.map(|()| copied)) {
             Ok(copied) => finish_copy(&volume).map(|()| copied),
             Err(e) => {

@@ -21,9 +21,9 @@ impl Cursor {
     /// Moves to the first row whose key is not below `key`. `false`: there is none.
     ///
     /// # Errors
-    /// [`Error::Damaged`], [`Error::Io`].
+    /// [`Error::Damaged`], [`Error::Io`], [`Error::Closed`].
     pub fn seek(&mut self, key: &[u8]) -> Result<bool, Error> {
-        Ok(self.raw.seek(latest(&self.tree), key)?)
+        Ok(self.raw.seek(latest(&self.tree)?, key)?)
     }
 
     /// Moves to the last row whose key is below `key`. `false`: there is none.
@@ -31,7 +31,7 @@ impl Cursor {
     /// # Errors
     /// As [`Cursor::seek`].
     pub fn seek_before(&mut self, key: &[u8]) -> Result<bool, Error> {
-        Ok(self.raw.seek_before(latest(&self.tree), key)?)
+        Ok(self.raw.seek_before(latest(&self.tree)?, key)?)
     }
 
     /// Moves to the first row.
@@ -39,7 +39,7 @@ impl Cursor {
     /// # Errors
     /// As [`Cursor::seek`].
     pub fn seek_first(&mut self) -> Result<bool, Error> {
-        Ok(self.raw.seek_first(latest(&self.tree))?)
+        Ok(self.raw.seek_first(latest(&self.tree)?)?)
     }
 
     /// Moves to the last row.
@@ -47,7 +47,7 @@ impl Cursor {
     /// # Errors
     /// As [`Cursor::seek`].
     pub fn seek_last(&mut self) -> Result<bool, Error> {
-        Ok(self.raw.seek_last(latest(&self.tree))?)
+        Ok(self.raw.seek_last(latest(&self.tree)?)?)
     }
 
     /// Moves to the next row. `false`: there is none, or the cursor stood on none.
@@ -56,7 +56,7 @@ impl Cursor {
     /// As [`Cursor::seek`].
     #[allow(clippy::should_implement_trait)] // Rows are borrowed from the cursor: no Iterator.
     pub fn next(&mut self) -> Result<bool, Error> {
-        Ok(self.raw.next(latest(&self.tree))?)
+        Ok(self.raw.next(latest(&self.tree)?)?)
     }
 
     /// Moves to the row before. `false`: there is none, or the cursor stood on none.
@@ -64,7 +64,7 @@ impl Cursor {
     /// # Errors
     /// As [`Cursor::seek`].
     pub fn prev(&mut self) -> Result<bool, Error> {
-        Ok(self.raw.prev(latest(&self.tree))?)
+        Ok(self.raw.prev(latest(&self.tree)?)?)
     }
 
     /// Shows `visit` key and value of the row stood on and of those behind it, in order, until it
@@ -98,7 +98,7 @@ impl Cursor {
         &mut self,
         visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
     ) -> Result<(), Error> {
-        Ok(self.raw.visit(latest(&self.tree), visit)?)
+        Ok(self.raw.visit(latest(&self.tree)?, visit)?)
     }
 
     /// The key of the row stood on; empty when on none.
@@ -122,6 +122,7 @@ impl Cursor {
     }
 }
 
-fn latest(tree: &Tree) -> Looker<'_> {
-    Looker::new(&tree.engine.writer, None, View::Latest)
+fn latest(tree: &Tree) -> Result<Looker<'_>, Error> {
+    tree.engine.check_here()?;
+    Ok(Looker::new(&tree.engine.writer, None, View::Latest))
 }

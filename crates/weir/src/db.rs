@@ -18,7 +18,7 @@ use crate::txn::TxnOptions;
 
 /// An open database. Cloning gives another handle of the same; all may be used from any thread.
 /// When the last handle (trees and cursors included) is dropped the database is closed, best
-/// effort; [`Db::close`] says how it went.
+/// effort; [`Db::close`] closes it at once, and says how it went.
 #[derive(Clone)]
 pub struct Db {
     pub(crate) engine: Arc<Engine>,
@@ -171,6 +171,7 @@ impl Db {
                  it after this change and open it again"
             )));
         }
+        self.engine.check_here()?;
         self.engine.checkpointer.write_control(|control| control.log_bytes = bytes)?;
         self.engine.log.set_capacity(bytes);
         Ok(())
@@ -220,6 +221,7 @@ impl Db {
     /// [`Error::Halted`], [`Error::Io`]; [`Error::DiskFull`], [`Error::Damaged`] when a transaction
     /// cannot be taken back now, or what one has left cannot be done: all else is done.
     pub fn step(&self) -> Result<(), Error> {
+        self.engine.check_here()?;
         self.engine.writer.tend()?;
         // What cannot be taken back now holds nothing else up.
         let tidied = self.engine.writer.tidy(TIDY_ROWS);
@@ -231,8 +233,12 @@ impl Db {
         Ok(())
     }
 
-    /// Closes the database in order: the next opening has nothing to redo. Other handles can only
-    /// read what is in memory afterwards.
+    /// Closes the database in order: the next opening has nothing to redo. Close is close, whatever
+    /// other handles there are (trees, cursors, transactions): calls on them say
+    /// [`Error::Closed`] from then on, transactions still open are taken back by the next opening,
+    /// and the directory may be opened again as soon as this returns, whatever it returns. A volume
+    /// given to [`Db::open_on`] is closed with it ([`Volume::close`]). What the handles hold of
+    /// memory goes with the last of them.
     ///
     /// # Errors
     /// [`Error`] when something could not be written; nothing acknowledged is lost.

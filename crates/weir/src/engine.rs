@@ -50,7 +50,10 @@ pub(crate) struct Engine {
     pub(crate) contents: Arc<Contents>,
     pub(crate) acks: Arc<Acks>,
     pub(crate) workers: Mutex<Option<Workers>>,
+    /// Handles refuse: closing has begun.
     pub(crate) closed: AtomicBool,
+    /// Closing has ended, when it is not locked.
+    pub(crate) is_settled: Mutex<bool>,
 }
 
 impl Engine {
@@ -76,11 +79,16 @@ impl Engine {
     }
 
     /// # Errors
-    /// [`Error::Halted`] when nothing may be written any more.
+    /// [`Error::Closed`]: nothing may be read either.
+    #[inline]
+    pub(crate) fn check_here(&self) -> Result<(), Error> {
+        if self.closed.load(Ordering::Relaxed) { Err(Error::Closed) } else { Ok(()) }
+    }
+
+    /// # Errors
+    /// [`Error::Closed`]; [`Error::Halted`] when nothing may be written any more.
     pub(crate) fn check_open(&self) -> Result<(), Error> {
-        if self.closed.load(Ordering::Relaxed) {
-            return Err(Error::Halted("the database has been closed".into()));
-        }
+        self.check_here()?;
         // Not only for writers: who holds a lock now may never be able to give it up.
         Ok(self.log.check()?)
     }
@@ -127,12 +135,25 @@ impl Engine {
         }
     }
 
+    /// As [`Engine::settle`]. Whatever is returned, nothing reads or writes any more, and the
+    /// directory is free for others.
+    pub(crate) fn shut_down(&self) -> Result<(), Error> {
+        let settled = self.settle();
+        // Handles live on, and threads may be in the middle of a call: none of them may write where
+        // another process has the database by then.
+        self.volume.close();
+        settled
+    }
+
     /// Ends the background work and, if nothing has failed, writes everything and marks the
     /// database as closed in order.
-    pub(crate) fn shut_down(&self) -> Result<(), Error> {
-        if self.closed.swap(true, Ordering::SeqCst) {
+    pub(crate) fn settle(&self) -> Result<(), Error> {
+        // A thread that closes while another does finds it closed, too, when this returns.
+        let mut is_settled = self.is_settled.lock();
+        if std::mem::replace(&mut *is_settled, true) {
             return Ok(());
         }
+        self.closed.store(true, Ordering::SeqCst);
         // What fails has halted the log, which is looked at below.
         let _ = self.writer.leave_archives();
         self.tidy_at_close();
@@ -204,7 +225,7 @@ const TIDY_AT_CLOSE_MICROS: u64 = 2_000_000;
 impl Drop for Engine {
     fn drop(&mut self) {
         // Best effort: whoever wants to know calls `close`. What is not written now is redone.
-        let _ = self.shut_down();
+        let _ = self.settle();
     }
 }
 

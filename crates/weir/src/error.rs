@@ -42,6 +42,10 @@ pub enum Error {
     /// the database again once the device is well.
     #[error("the engine has halted: {0}")]
     Halted(String),
+    /// The database has been closed ([`crate::Db::close`]): this handle is good for nothing any
+    /// more.
+    #[error("the database has been closed")]
+    Closed,
     /// The device or the operating system refused.
     #[error("{what}: {cause}")]
     Io {

@@ -31,6 +31,7 @@ impl Db {
     /// # Errors
     /// [`Error::Damaged`], [`Error::Io`] when the trees' names cannot be read.
     pub fn locks(&self) -> Result<Vec<SeenLock>, Error> {
+        self.engine.check_here()?;
         let mut seen: Vec<(TreeId, SeenLock)> = Vec::new();
         self.engine.writer.locks().visit(&mut |lock| {
             let (key, to) = match lock.place {

@@ -297,6 +297,7 @@ fn assemble(opened: Opened, config: Config, clock: Arc<dyn Clock>) -> Result<Eng
         acks: Arc::default(),
         workers: Mutex::new(None),
         closed: AtomicBool::new(false),
+        is_settled: Mutex::new(false),
     })
 }
 

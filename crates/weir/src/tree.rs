@@ -20,7 +20,7 @@ impl Tree {
     /// The value at `key`, `None` when there is none.
     ///
     /// # Errors
-    /// [`Error::Damaged`], [`Error::Io`].
+    /// [`Error::Damaged`], [`Error::Io`], [`Error::Closed`].
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         let mut value = Vec::new();
         Ok(self.get_into(key, &mut value)?.then_some(value))
@@ -34,6 +34,7 @@ impl Tree {
     /// As [`Tree::get`].
     #[inline]
     pub fn get_into(&self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
+        self.engine.check_here()?;
         Ok(self.engine.writer.read(&self.raw, key, None, View::Latest, out)?)
     }
 
@@ -44,6 +45,7 @@ impl Tree {
     /// # Errors
     /// As [`Tree::get`].
     pub fn estimate(&self, from: &[u8], to: Option<&[u8]>) -> Result<u64, Error> {
+        self.engine.check_here()?;
         Ok(self.raw.estimate(from, to)?)
     }
 
@@ -53,6 +55,7 @@ impl Tree {
     /// # Errors
     /// As [`Tree::get`].
     pub fn key_at(&self, nth: u32, of: u32) -> Result<Option<Vec<u8>>, Error> {
+        self.engine.check_here()?;
         Ok(self.raw.key_at(nth, of)?)
     }
 
@@ -113,6 +116,7 @@ impl Tree {
     /// # Errors
     /// [`Error::Damaged`] for the first damage found.
     pub fn check(&self, visit: &mut dyn FnMut(u64)) -> Result<TreeReport, Error> {
+        self.engine.check_here()?;
         Ok(self.raw.check(visit)?)
     }
 }

@@ -206,6 +206,7 @@ impl Txn {
     /// # Errors
     /// As [`Txn::get`].
     pub fn get_into(&mut self, tree: &Tree, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
+        self.engine.check_here()?;
         self.check_owns(tree)?;
         if let Some(snapshot) = self.statement.as_ref().filter(|_| !self.raw.is_over()) {
             let (own, view) = (self.raw.id(), View::At(snapshot.number()));
@@ -447,6 +448,7 @@ impl Txn {
     /// [`Error::Transaction`] when it has ended; after others it can only be rolled back as a
     /// whole.
     pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<(), Error> {
+        self.engine.check_here()?;
         let done = self.raw.rollback_to(&self.engine.writer, savepoint);
         done.map_err(|e| self.engine.failed(e.into()))
     }
@@ -457,6 +459,7 @@ impl Txn {
     /// [`Error`] when that fails: the background goes on with it, and the next opening if the
     /// engine has halted. What is not taken back yet stays locked until then.
     pub fn rollback(mut self) -> Result<(), Error> {
+        self.engine.check_here()?;
         let done = self.raw.rollback(&self.engine.writer);
         done.map_err(|e| self.engine.failed(e.into()))
     }
@@ -464,7 +467,8 @@ impl Txn {
 
 impl Drop for Txn {
     fn drop(&mut self) {
-        if !self.raw.is_over() {
+        // Of a database that has been closed, the next opening takes it back.
+        if !self.raw.is_over() && self.engine.check_here().is_ok() {
             // What fails is tried again in the background, or has halted the engine; the next
             // opening takes it back then.
             let _ = self.raw.rollback(&self.engine.writer);

@@ -170,7 +170,7 @@ impl TxnCursor {
         }
         match &self.walk {
             Walk::Locking(_) => txn.engine.check_open()?,
-            Walk::Plain(..) => {}
+            Walk::Plain(..) => txn.engine.check_here()?,
         }
         if txn.is_over() { Err(Error::Transaction(TxnError::Over)) } else { Ok(()) }
     }

@@ -71,6 +71,7 @@ int to_handler_error(THD *thd, weir_code code)
   case WEIR_HALTED:
   case WEIR_IO:
   case WEIR_PANIC:
+  case WEIR_CLOSED:
     break;
   }
   return WEIR_ERROR_BASE + code;

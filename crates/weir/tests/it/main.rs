@@ -2,6 +2,7 @@
 mod acks;
 mod again;
 mod basics;
+mod closed;
 mod contents;
 mod dropped;
 mod faults;
