@@ -1,6 +1,7 @@
 //! Numbers that only grow, also over crashes and rollbacks: before numbers of a new stretch are
-//! given out, the stretch's end is written down durably (TABLE-5). What a crash leaves of a stretch
-//! is a gap, which is little beside what is left.
+//! given out, the stretch's end is written down (TABLE-5). Nobody waits for that: it lies in the
+//! log before whatever is done with the number, and is durable as soon as that is. What a crash
+//! leaves of a stretch is a gap, which is little beside what is left.
 use parking_lot::Mutex;
 use weir::{Db, Durability, Tree, Txn};
 
@@ -8,7 +9,7 @@ use crate::error::Error;
 use crate::shared::begin;
 
 /// Of the numbers that are left, one in so many is written down ahead at most. Crashes, however
-/// many, do not use a small column up; and for one of 32 bits there are no more syncs than for a
+/// many, do not use a small column up; and for one of 32 bits there is no more to write than for a
 /// larger one until it is nearly full.
 const LEFT_TO_AHEAD: u64 = 64;
 
@@ -83,7 +84,7 @@ impl Sequence {
         let mut state = self.state.lock();
         let next = next.max(1);
         // Nothing ahead: how much that may be is known to whoever takes the first.
-        self.write_down(txn, catalog, next)?;
+        self.write_down(txn, catalog, next, Durability::Synced)?;
         // Not before: what failed has changed nothing.
         *state = State { next, end: next };
         Ok(())
@@ -104,7 +105,7 @@ impl Sequence {
         if txn.get_for_update(catalog, &self.key, &mut written)?
             && written == state.end.to_le_bytes()
         {
-            self.write_down(txn, catalog, state.next)?;
+            self.write_down(txn, catalog, state.next, Durability::Synced)?;
             state.end = state.next;
         }
         Ok(())
@@ -136,17 +137,22 @@ impl Sequence {
             return Ok(());
         }
         let end = end.saturating_add(ahead(self.stretch, end, max));
-        self.write_down(begin(db), catalog, end)?;
+        // Before the number is shown to anybody.
+        self.write_down(begin(db), catalog, end, Durability::Lazy)?;
         state.end = end;
         Ok(())
     }
 
     /// `txn` is not that of whoever needs the number: it may yet be rolled back.
-    fn write_down(&self, mut txn: Txn, catalog: &Tree, end: u64) -> Result<(), Error> {
+    fn write_down(
+        &self,
+        mut txn: Txn,
+        catalog: &Tree,
+        end: u64,
+        durability: Durability,
+    ) -> Result<(), Error> {
         txn.put(catalog, &self.key, &end.to_le_bytes())?;
-        // Durable before the number is shown to anybody.
-        txn.commit_durably(Durability::Synced)?;
-        Ok(())
+        Ok(txn.commit_durably(durability)?)
     }
 }
 

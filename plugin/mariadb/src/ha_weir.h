@@ -74,6 +74,9 @@ struct Foreign_side
   // This table's columns, and its index that begins with them.
   std::vector<Key_part_codec> columns;
   uint own_index= 0;
+  // The other table is this one, and an entry of what refers goes before the entry of what is referred to: as InnoDB has it,
+  // a row that refers to itself does not keep itself from being deleted then.
+  bool own_entry_goes_first= false;
   // nullptr: not opened yet, or not there.
   weir_table *table;
   int32_t place;
@@ -237,9 +240,12 @@ private:
 
   int tell_join(int error);
 
-  // Sequences.
+  // Sequences, and what fills a temporary table.
   int begin_own();
+  int begin_own_always();
+  int begin_filling();
   int end_own();
+  int commit_own();
   void drop_own();
   int lock_own_row();
   // What this use of the table reads and writes by, and how it locks what it reads.
@@ -259,7 +265,13 @@ private:
   weir_code insert_encoded(int32_t *duplicate);
   weir_code update_encoded(int32_t *duplicate);
   int insert_row(const uchar *record);
-  void count_row(longlong by) { m_trx->rows_changed(m_share->row_count(), by, &m_row_changes_place); }
+  void count_row(longlong by)
+  {
+    if (m_own)
+      m_share->row_count()->change(by);
+    else
+      m_trx->rows_changed(m_share->row_count(), by, &m_row_changes_place);
+  }
 
   // Foreign keys: handler_foreign.cc, then handler_follow.cc.
   Table_definition definition() const;

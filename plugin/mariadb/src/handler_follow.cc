@@ -76,7 +76,7 @@ bool assign(Field *from, my_ptrdiff_t offset, Field *to)
 
 // Whether somebody refers to a row that is about to go (`record` nullptr) or to change, and forbids it. What counts is
 // found afterwards, when nobody can come to refer to it any more; but InnoDB looks while a row that refers to itself
-// is there, and before it looks for duplicates, and so do the errors here.
+// is there (unless its entry is gone first), and before it looks for duplicates, and so do the errors here.
 int ha_weir::check_refusals(const uchar *before, const uchar *record, const Foreign_step *above,
                             Foreign_failure *why)
 {
@@ -87,7 +87,7 @@ int ha_weir::check_refusals(const uchar *before, const uchar *record, const Fore
     enum_fk_option action= record ? key.on_update : key.on_delete;
     bool goes_round= record && fk_modifies_child(action) && here.updates(side->other);
     if ((fk_modifies_child(action) && !goes_round) || (!record && side->other != m_name) ||
-        (record && same_foreign_values(*side, before, record)))
+        side->own_entry_goes_first || (record && same_foreign_values(*side, before, record)))
       continue;
     bool is_null;
     weir_code code= look_aside(side.get(), before, nullptr, &is_null);

@@ -118,6 +118,8 @@ void ha_weir::add_side(std::vector<std::unique_ptr<Foreign_side>> *to, const Ref
     return;
   std::unique_ptr<Foreign_side> side(new Foreign_side(reference, other, other_columns));
   side->own_index= static_cast<uint>(key - table->key_info);
+  const KEY *beside= other == m_name ? key_with_columns(table, other_columns) : nullptr;
+  side->own_entry_goes_first= beside && beside <= key;
   for (size_t i= 0; i < columns.size(); i++)
     side->columns.emplace_back(&key->key_part[i]);
   to->push_back(std::move(side));

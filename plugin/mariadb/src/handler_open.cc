@@ -285,7 +285,7 @@ int ha_weir::external_lock(THD *thd, int lock_type)
   if (lock_type == F_UNLCK)
   {
     suspend_scan();
-    int error= end_own();
+    int error= commit_own();
     Transaction *trx= m_trx_found ? nullptr : m_trx;
     m_trx= nullptr;
     m_trx_found= false;

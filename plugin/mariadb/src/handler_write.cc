@@ -81,6 +81,8 @@ int ha_weir::write_row(const uchar *record)
 {
   if (int error= take_part())
     return error;
+  if (int error= begin_filling())
+    return error;
   m_number_error= 0;
   if (table->next_number_field && record == table->record[0])
     if (int error= update_auto_increment())
@@ -230,7 +232,7 @@ int ha_weir::update_row(const uchar *old_record, const uchar *new_record)
   encode(old_record, &m_old);
   encode(new_record, &m_new);
   // The server compares rows only if it has read all that it writes; as InnoDB, whoever counts changes is told.
-  if (!m_own && is_same_row())
+  if (!table_share->sequence && is_same_row())
     return HA_ERR_RECORD_IS_THE_SAME;
   bool watched= has_foreign_keys();
   m_failure= Foreign_failure();
