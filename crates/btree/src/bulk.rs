@@ -1,5 +1,6 @@
-//! Filling an empty tree from sorted entries: leaves are written one after another, full, and the
-//! levels above them at the end. The tree is empty until the last group makes it whole.
+//! Filling an empty tree from sorted entries: nodes are written one after another, full, each level
+//! as the one below it grows: what is in memory is one node a level. The tree is empty until the
+//! last group makes it whole.
 use weir_base::PageNo;
 use weir_change::{Group, Header, Op};
 use weir_page::{Flags, Kind, NodeMut, Stamp};
@@ -13,16 +14,19 @@ const FILL_NUMERATOR: usize = 15;
 const FILL_DENOMINATOR: usize = 16;
 
 /// A node in the making, and the first key that belongs to it.
+#[derive(Default)]
 struct Building {
     bytes: Vec<u8>,
     first_key: Vec<u8>,
     last_key: Vec<u8>,
 }
 
-/// A node that is written, with the separator that tells it from the one before.
-struct Finished {
-    separator: Vec<u8>,
-    page: PageNo,
+/// A tree in the making: the node of each level that the next entry or child goes to. Leaves are
+/// level 0.
+struct Rising<'a, 't> {
+    levels: Vec<Building>,
+    header: Header,
+    tell: &'a mut Tell<'t>,
 }
 
 impl Tree {
@@ -43,41 +47,35 @@ impl Tree {
         if !self.is_empty()? {
             return Err(TreeError::NotEmpty);
         }
-        let mut leaves = Vec::new();
-        let mut building: Option<Building> = None;
+        let mut rising = Rising { levels: Vec::new(), header, tell };
         let mut count = 0u64;
         let mut chain_bytes;
         for (key, value) in entries {
             let (key, mut value) = (key.as_ref(), value.as_ref());
             self.check_key(key)?;
-            if building.as_ref().is_some_and(|b| key <= b.last_key.as_slice()) {
+            if rising.levels.first().is_some_and(|b| key <= b.last_key.as_slice()) {
                 return Err(TreeError::NotAscending(count));
             }
             let mut flags = Flags::NONE;
             if value.len() > self.max_inline_value(key.len()) {
                 let mark = ChainHead::mark(header.txn.unwrap_or_default(), count);
-                let chain: ChainHead = self.write_chain(value, mark, header, tell)?;
+                let chain: ChainHead = self.write_chain(value, mark, header, rising.tell)?;
                 chain_bytes = chain.encode();
                 value = &chain_bytes;
                 flags = Flags::OVERFLOW;
             }
             let writer = header.txn.unwrap_or_default();
             let stamp = Stamp { writer, seq: 0 };
-            let full = building.as_mut().is_none_or(|b| !self.add(b, key, stamp, flags, value));
-            if full {
-                if let Some(done) = building.take() {
-                    self.finish(done, 0, &mut leaves, header, tell)?;
-                }
+            let is_full =
+                rising.levels.first_mut().is_none_or(|b| !self.add(b, key, stamp, flags, value));
+            if is_full {
                 let mut fresh = self.begin_node(Kind::Leaf, 0, key);
                 self.add(&mut fresh, key, stamp, flags, value);
-                building = Some(fresh);
+                self.put_in_place(0, fresh, &mut rising)?;
             }
             count += 1;
         }
-        if let Some(done) = building.take() {
-            self.finish(done, 0, &mut leaves, header, tell)?;
-        }
-        self.build_above(leaves, header, last, tell)?;
+        self.finish_all(rising, last)?;
         Ok(count)
     }
 
@@ -112,27 +110,62 @@ impl Tree {
         true
     }
 
+    /// Begins the next node of a level: the one before it is full, and written.
+    fn put_in_place(
+        &self,
+        level: u8,
+        fresh: Building,
+        rising: &mut Rising<'_, '_>,
+    ) -> Result<(), TreeError> {
+        match rising.levels.get_mut(usize::from(level)) {
+            None => rising.levels.push(fresh),
+            Some(place) => {
+                let full = std::mem::replace(place, fresh);
+                let page = self.finish(&full, level, rising)?;
+                self.add_child(level + 1, full.first_key, page, rising)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts a node that is written below one of `level`.
+    fn add_child(
+        &self,
+        level: u8,
+        separator: Vec<u8>,
+        page: PageNo,
+        rising: &mut Rising<'_, '_>,
+    ) -> Result<(), TreeError> {
+        let added = rising
+            .levels
+            .get_mut(usize::from(level))
+            .is_some_and(|b| NodeMut::new(&mut b.bytes).insert_child(&separator, page).is_ok());
+        if added {
+            return Ok(());
+        }
+        let mut fresh = self.begin_node(Kind::Inner, level, &separator);
+        NodeMut::new(&mut fresh.bytes).set_leftmost(page);
+        self.put_in_place(level, fresh, rising)
+    }
+
     /// Writes a node to a page of its own.
     fn finish(
         &self,
-        done: Building,
+        done: &Building,
         level: u8,
-        above: &mut Vec<Finished>,
-        header: Header,
-        tell: &mut Tell<'_>,
-    ) -> Result<(), TreeError> {
-        tell(ChainEvent::Before((self.env.pool.page_size() + 256) as u64))?;
+        rising: &mut Rising<'_, '_>,
+    ) -> Result<PageNo, TreeError> {
+        (rising.tell)(ChainEvent::Before((self.env.pool.page_size() + 256) as u64))?;
         let claimed = self.env.space.claim(1)?;
         let page = claimed[0];
-        let written = self.write_node(&done, level, page, header);
+        let written = self.write_node(done, level, page, rising.header);
         if let Err(e) = written {
             self.env.space.unclaim(&claimed);
             return Err(e);
         }
-        tell(ChainEvent::Used(page, 1))?;
-        tell(ChainEvent::Done)?;
-        above.push(Finished { separator: done.first_key, page });
-        Ok(())
+        (rising.tell)(ChainEvent::Used(page, 1))?;
+        (rising.tell)(ChainEvent::Done)?;
+        Ok(page)
     }
 
     fn write_node(
@@ -160,41 +193,19 @@ impl Tree {
         Ok(())
     }
 
-    /// Builds level upon level until one node's worth of children is left: that is the root.
-    fn build_above(
-        &self,
-        mut below: Vec<Finished>,
-        header: Header,
-        last: Header,
-        tell: &mut Tell<'_>,
-    ) -> Result<(), TreeError> {
-        let mut level = 1u8;
-        loop {
-            let mut nodes = Vec::new();
-            let mut building: Option<Building> = None;
-            for child in &below {
-                let added = building.as_mut().is_some_and(|b| {
-                    NodeMut::new(&mut b.bytes).insert_child(&child.separator, child.page).is_ok()
-                });
-                if !added {
-                    if let Some(done) = building.take() {
-                        self.finish(done, level, &mut nodes, header, tell)?;
-                    }
-                    let mut fresh = self.begin_node(Kind::Inner, level, &child.separator);
-                    NodeMut::new(&mut fresh.bytes).set_leftmost(child.page);
-                    building = Some(fresh);
-                }
-            }
-            match building {
-                None => return self.commit_root(None, 0, last, tell),
-                Some(root) if nodes.is_empty() => {
-                    return self.commit_root(Some(&root), level, last, tell);
-                }
-                Some(done) => self.finish(done, level, &mut nodes, header, tell)?,
-            }
-            below = nodes;
+    /// Writes what each level has left, from the leaves up: the uppermost node is the root.
+    fn finish_all(&self, mut rising: Rising<'_, '_>, last: Header) -> Result<(), TreeError> {
+        let mut level = 0u8;
+        // A leaf has a node above it always: the root stays where it is, and is written last.
+        while level == 0 || usize::from(level) + 1 < rising.levels.len() {
+            let Some(place) = rising.levels.get_mut(usize::from(level)) else { break };
+            let done = std::mem::take(place);
+            let page = self.finish(&done, level, &mut rising)?;
+            self.add_child(level + 1, done.first_key, page, &mut rising)?;
             level += 1;
         }
+        let root = if level == 0 { None } else { rising.levels.pop() };
+        self.commit_root(root.as_ref(), level, last, rising.tell)
     }
 
     fn commit_root(

@@ -1,4 +1,5 @@
 //! Loading an empty tree from sorted entries.
+use weir_base::PageNo;
 use weir_btree::{ChainEvent, TreeError};
 use weir_change::Header;
 use weir_page::PAGE_SIZES;
@@ -114,4 +115,34 @@ fn a_row_put_during_a_load_survives() {
     let loaded = tree.bulk_load(source, header, header, &mut |_| Ok(()));
     assert!(matches!(loaded, Err(TreeError::NotEmpty)), "{loaded:?}");
     assert_eq!(scan(&tree), [(b"row".to_vec(), b"of another".to_vec())]);
+}
+
+/// One node a level is in memory: an inner node is written as soon as it is full, not at the end.
+#[test]
+fn inner_nodes_are_written_on_the_way() {
+    let site = Site::new(&Shape::of(4096, 4096));
+    let tree = site.tree(TREE);
+    let all = entries(20_000, 0);
+    let header = Header { commits: false, ..site.txn() };
+    let last = Header { commits: true, ..header };
+    let told = std::cell::RefCell::new(Vec::new());
+    let source = all.iter().enumerate().map(|(n, (k, v))| {
+        if n == 19_999 {
+            let is_inner =
+                |page: &PageNo| site.env.pool.exclusive(*page).expect("read").node().is_inner();
+            let told: Vec<PageNo> = told.borrow().clone();
+            let (inner, leaves): (Vec<_>, Vec<_>) = told.into_iter().partition(is_inner);
+            assert!(leaves.len() > 300, "{}", leaves.len());
+            assert!(!inner.is_empty(), "no inner node of {} leaves is written", leaves.len());
+        }
+        (k, v)
+    });
+    let loaded = tree.bulk_load(source, header, last, &mut |event| {
+        if let ChainEvent::Used(page, _) = event {
+            told.borrow_mut().push(page);
+        }
+        Ok(())
+    });
+    assert_eq!(loaded.expect("loaded"), 20_000);
+    assert!(scan(&tree) == all);
 }
