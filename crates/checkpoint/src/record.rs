@@ -181,10 +181,18 @@ impl ControlFile {
     /// Reads the file.
     ///
     /// # Errors
-    /// I/O errors, and a [`ControlError`] inside one of kind `InvalidData`.
+    /// I/O errors, one of kind `WouldBlock` when another process has the file open, and a
+    /// [`ControlError`] inside one of kind `InvalidData`.
     pub fn open(volume: &Arc<dyn Volume>) -> std::io::Result<Self> {
         let invalid = |e: ControlError| std::io::Error::new(std::io::ErrorKind::InvalidData, e);
         let file = volume.open(CONTROL_FILE)?;
+        // The directory's lock file can be removed beside a running process, and holds nothing
+        // back then. This file holds what the database cannot do without.
+        if !file.lock_alone()? {
+            let text =
+                "the database is open in another process, although its file LOCK was removed";
+            return Err(std::io::Error::new(std::io::ErrorKind::WouldBlock, text));
+        }
         if file.len() < 2 * ALIGN as u64 {
             return Err(invalid(ControlError::Damaged));
         }

@@ -132,6 +132,10 @@ impl BlockFile for DelayedFile {
     fn grow(&self, len: u64) -> io::Result<()> {
         self.inner.grow(len)
     }
+
+    fn lock_alone(&self) -> io::Result<bool> {
+        self.inner.lock_alone()
+    }
 }
 
 #[cfg(test)]

@@ -125,6 +125,16 @@ pub trait BlockFile: Send + Sync {
     /// `StorageFull`; `InvalidInput` when `len` is below the present length; what the device
     /// reports.
     fn grow(&self, len: u64) -> io::Result<()>;
+
+    /// Keeps everybody else from locking this file, in this process and in others, for as long as
+    /// this handle is open (DEVICE-11). `false`: another handle has it locked. Where nothing but
+    /// one process can come near the file, nothing is done.
+    ///
+    /// # Errors
+    /// What the device reports.
+    fn lock_alone(&self) -> io::Result<bool> {
+        Ok(true)
+    }
 }
 
 /// One read of a batch.

@@ -346,6 +346,10 @@ impl BlockFile for FaultyFile {
         }
         self.inner.grow(len)
     }
+
+    fn lock_alone(&self) -> io::Result<bool> {
+        self.inner.lock_alone()
+    }
 }
 
 #[cfg(test)]

@@ -4,11 +4,11 @@ use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{
     AtomicBool, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
+use std::sync::{Arc, Weak};
 
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use weir_base::AlignedBuf;
@@ -38,6 +38,8 @@ struct Shared {
     /// The lock; `None`: closed. Held for reading by every call that does something: `close` waits
     /// for it.
     lock: RwLock<Option<File>>,
+    /// The files that were locked besides.
+    locked: Mutex<Vec<Weak<File>>>,
     direct: bool,
     /// The device, where the sync of a file that has grown serves ours as well (DEVICE-9).
     ordered: Option<u64>,
@@ -69,6 +71,7 @@ impl FileVolume {
             dir_path: dir.to_owned(),
             dir: dir_file,
             lock: RwLock::new(Some(lock)),
+            locked: Mutex::default(),
             direct: found != Direct::Refused,
             ordered,
             dsync: AtomicBool::new(true),
@@ -94,7 +97,7 @@ impl FileVolume {
         }
         Ok(DiskFile {
             name: name.to_owned(),
-            file,
+            file: Arc::new(file),
             len: AtomicU64::new(metadata.len()),
             growing: Mutex::new(()),
             syncing: Mutex::new(()),
@@ -213,7 +216,11 @@ impl Volume for FileVolume {
     }
 
     fn close(&self) {
-        *self.shared.lock.write() = None;
+        let mut lock = self.shared.lock.write();
+        for file in self.shared.locked.lock().drain(..).filter_map(|file| file.upgrade()) {
+            sys::unlock(&file);
+        }
+        *lock = None;
     }
 
     fn describe(&self) -> String {
@@ -230,7 +237,7 @@ impl Volume for FileVolume {
 
 struct DiskFile {
     name: String,
-    file: File,
+    file: Arc<File>,
     len: AtomicU64,
     /// Held while the length changes, so that two growing threads do not undo each other.
     growing: Mutex<()>,
@@ -408,6 +415,16 @@ impl BlockFile for DiskFile {
         }
         self.extend(old_len, len)
             .map_err(|e| context(e, || format!("grow {} to {len} bytes", self.name)))
+    }
+
+    fn lock_alone(&self) -> io::Result<bool> {
+        let _open = self.shared.stay_open()?;
+        let locked =
+            sys::try_lock(&self.file).map_err(|e| context(e, || format!("lock {}", self.name)))?;
+        if locked {
+            self.shared.locked.lock().push(Arc::downgrade(&self.file));
+        }
+        Ok(locked)
     }
 }
 

@@ -235,6 +235,22 @@ fn a_second_open_is_refused() {
     FileVolume::open(dir.path()).unwrap();
 }
 
+/// The lock file can be removed beside its holder; what holds the data cannot.
+#[test]
+fn a_locked_file_is_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let volume = FileVolume::open(dir.path()).unwrap();
+    let first = volume.create("data", PAGE).unwrap();
+    assert!(first.lock_alone().unwrap());
+    let second = volume.open("data").unwrap();
+    assert!(!second.lock_alone().unwrap());
+    drop(first);
+    assert!(second.lock_alone().unwrap());
+    volume.close();
+    let next = FileVolume::open(dir.path()).unwrap();
+    assert!(next.open("data").unwrap().lock_alone().unwrap(), "a closed volume holds nothing");
+}
+
 #[test]
 fn the_second_opener_learns_the_process() {
     let dir = tempfile::tempdir().unwrap();

@@ -19,6 +19,12 @@ pub(crate) fn try_lock(file: &File) -> io::Result<bool> {
     }
 }
 
+/// Gives up the lock of an open file. What cannot be unlocked is free when its last handle goes.
+pub(crate) fn unlock(file: &File) {
+    // SAFETY: the descriptor is open for as long as `file` is borrowed.
+    unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_UN) };
+}
+
 /// Reserves space for a range and makes the file at least that long; false when the file system
 /// cannot. Not `posix_fallocate`, which then writes single bytes: O_DIRECT refuses those.
 pub(crate) fn reserve(file: &File, offset: u64, len: u64) -> io::Result<bool> {

@@ -147,6 +147,10 @@ impl BlockFile for ThrottledFile {
         // Reserving space writes metadata only.
         self.throttle.slowly(Cost { ops: 1, bytes: 0 }, false, || self.inner.grow(len))
     }
+
+    fn lock_alone(&self) -> io::Result<bool> {
+        self.inner.lock_alone()
+    }
 }
 
 /// What a call takes of the disk.

@@ -72,9 +72,9 @@ impl InPlaceStore {
     ///
     /// # Errors
     /// [`PoolError::Damaged`] for a torn page without a copy (detect-only mode);
-    /// [`PoolError::Device`].
+    /// [`PoolError::Device`], for a page that can not be read even when it was written again, too.
     pub fn repair(&self) -> Result<Repair, PoolError> {
-        let batches = self.torn_write.remembered()?;
+        let batches = self.torn_write.remembered();
         let settled = batches.iter().map(|b| b.settled).max().unwrap_or(0);
         let mut repair = Repair::default();
         let mut buf = AlignedBuf::zeroed(self.page_size);
@@ -82,9 +82,14 @@ impl InPlaceStore {
             for (i, &(page, lsn)) in batch.pages.iter().enumerate() {
                 repair.checked += 1;
                 let Err(damaged) = self.read(page, &mut buf) else { continue };
-                let PoolError::Damaged { found, .. } = &damaged else { return Err(damaged) };
-                // All zeros: the crash came before the page's first write. It is old, not torn.
-                let is_unwritten = *found == weir_page::Damage::Zeroed;
+                let is_unwritten = match &damaged {
+                    // All zeros: the crash came before the page's first write. It is old, not torn.
+                    PoolError::Damaged { found, .. } => *found == weir_page::Damage::Zeroed,
+                    // A drive may answer for a torn sector with an error: it is read again once it
+                    // has been written.
+                    PoolError::Device { .. } => false,
+                    _ => return Err(damaged),
+                };
                 let from = i * self.page_size;
                 let copy = batch.copies.get(from..from + self.page_size);
                 // When the batch's own write was torn, a copy of an older batch may lie here still.
@@ -94,6 +99,7 @@ impl InPlaceStore {
                 match copy.filter(is_this_batch) {
                     Some(copy) => {
                         self.write_one(page, copy)?;
+                        self.read(page, &mut buf)?;
                         repair.repaired += 1;
                     }
                     None if batch.detect_only && !is_unwritten => return Err(damaged),

@@ -208,26 +208,38 @@ impl TornWrite {
         header[..4].copy_from_slice(&crc.to_le_bytes());
     }
 
-    /// The last batch of each file, as far as it can be read. A damaged header is no batch: either
-    /// its write was torn, and then nothing was written in place yet, or it is not needed.
-    pub(crate) fn remembered(&self) -> Result<Vec<Remembered>, PoolError> {
+    /// The last batch of each file, as far as it can be read. A header that is damaged, or that the
+    /// drive answers for with an error, is no batch: either its write was torn, and then nothing
+    /// was written in place yet, or it is not needed.
+    pub(crate) fn remembered(&self) -> Vec<Remembered> {
         let mut found = Vec::new();
-        for (index, shard) in self.shards.iter().enumerate() {
+        for shard in &self.shards {
             let shard = shard.lock();
-            let failed = |e| PoolError::device(format!("reading '{}'", file_name(index)), e);
             let mut header = AlignedBuf::zeroed(ALIGN);
-            shard.file.read_at(0, &mut header).map_err(failed)?;
-            let Some(mut batch) = self.parse(&header) else { continue };
+            let is_read = shard.file.read_at(0, &mut header).is_ok();
+            let Some(mut batch) = self.parse(&header).filter(|_| is_read) else { continue };
             let copies_len = batch.pages.len() * self.page_size;
             if !batch.detect_only && (ALIGN + copies_len) as u64 <= shard.file.len() {
                 batch.copies = AlignedBuf::zeroed(copies_len);
-                shard.file.read_at(ALIGN as u64, &mut batch.copies).map_err(failed)?;
+                self.read_copies(&shard, &mut batch.copies);
             }
             found.push(batch);
         }
         let mut running = self.running.lock();
         running.next = found.iter().map(|b| b.seq).max().unwrap_or(0);
-        Ok(found)
+        found
+    }
+
+    /// A copy that cannot be read stays zeros, which is no copy.
+    fn read_copies(&self, shard: &Shard, copies: &mut AlignedBuf) {
+        if shard.file.read_at(ALIGN as u64, copies).is_ok() {
+            return;
+        }
+        for (i, copy) in copies.chunks_exact_mut(self.page_size).enumerate() {
+            if shard.file.read_at((ALIGN + i * self.page_size) as u64, copy).is_err() {
+                copy.fill(0);
+            }
+        }
     }
 
     /// Makes all remembered batches unusable: every page is whole in its place.
@@ -236,8 +248,8 @@ impl TornWrite {
             let shard = shard.lock();
             let mut header = AlignedBuf::zeroed(ALIGN);
             let failed = |e| PoolError::device(format!("clearing '{}'", file_name(index)), e);
-            shard.file.read_at(0, &mut header).map_err(failed)?;
-            if self.parse(&header).is_some() {
+            let is_read = shard.file.read_at(0, &mut header).is_ok();
+            if !is_read || self.parse(&header).is_some() {
                 header.fill(0);
                 shard.file.write_durable_at(0, &header).map_err(failed)?;
             }

@@ -1,8 +1,9 @@
 //! Crashes at every step of writing pages, in every mode of keeping them whole.
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use weir_base::{Lsn, PageNo, TreeId};
-use weir_device::{CrashMode, SimVolume, Volume};
+use weir_device::{CrashMode, Fault, FaultyVolume, OpKind, Outcome, Rule, SimVolume, Volume, When};
 use weir_page::{Damage, Kind};
 use weir_pool::{
     DoubleWriteConfig, DoubleWriteMode, InPlaceStore, PageStore, PageWrite, PoolError,
@@ -226,4 +227,58 @@ fn a_foreign_area_repairs_nothing() {
     let config = doublewrite(DoubleWriteMode::On);
     let other = InPlaceStore::open(&volume, weir_base::DbId(8), SIZE, config).expect("a store");
     assert_eq!(other.repair().expect("looked at").checked, 0);
+}
+
+/// For a torn page a drive may answer with an error instead of its bytes.
+#[test]
+fn an_unreadable_torn_page_is_repaired_too() {
+    let (sim, store) = created(DoubleWriteMode::On);
+    write(&store, 0, &[1, 2, 3], 1).expect("written");
+    let crashed = sim.crash_with(CrashMode::LoseAll, 0);
+    crashed.corrupt("pages", 2 * SIZE as u64 + 50, 1).expect("corrupted");
+    let faulty = FaultyVolume::new(Arc::new(crashed.clone()));
+    let volume: Arc<dyn Volume> = Arc::new(faulty.clone());
+    let config = doublewrite(DoubleWriteMode::On);
+    let store = InPlaceStore::open(&volume, DB, SIZE, config).expect("a store");
+    let rule = faulty.fail_nth("pages", OpKind::Read, 2, Fault::Broken);
+    assert_eq!(store.repair().expect("repaired").repaired, 1);
+    assert_eq!(faulty.hits(rule), 1);
+    assert_eq!(round_of(&store, 2).expect("whole"), 1);
+}
+
+/// One that stays unreadable when it has been written again is an error, not a repaired page.
+#[test]
+fn what_stays_unreadable_is_not_called_repaired() {
+    let (sim, store) = created(DoubleWriteMode::On);
+    write(&store, 0, &[1, 2, 3], 1).expect("written");
+    let faulty = FaultyVolume::new(Arc::new(sim.crash_with(CrashMode::LoseAll, 0)));
+    let volume: Arc<dyn Volume> = Arc::new(faulty.clone());
+    let config = doublewrite(DoubleWriteMode::On);
+    let store = InPlaceStore::open(&volume, DB, SIZE, config).expect("a store");
+    faulty.fail_all("pages", OpKind::Read, Fault::Broken);
+    assert!(matches!(store.repair(), Err(PoolError::Device { .. })));
+}
+
+/// A header that cannot be read is one whose write was torn: no page was touched after it.
+#[test]
+fn an_unreadable_header_is_no_batch() {
+    let (sim, store) = created(DoubleWriteMode::On);
+    write(&store, 0, &[1, 2], 1).expect("written");
+    let crashed = sim.crash_with(CrashMode::LoseAll, 0);
+    let faulty = FaultyVolume::new(Arc::new(crashed.clone()));
+    let volume: Arc<dyn Volume> = Arc::new(faulty.clone());
+    let config = doublewrite(DoubleWriteMode::On);
+    let store = InPlaceStore::open(&volume, DB, SIZE, config).expect("a store");
+    let flag = Arc::new(AtomicBool::new(true));
+    faulty.add(Rule {
+        name_prefix: "doublewrite-0".into(),
+        op: OpKind::Read,
+        when: When::While(flag.clone()),
+        outcome: Outcome::Error(Fault::Broken),
+    });
+    assert_eq!(store.repair().expect("nothing to do").checked, 0);
+    flag.store(false, Relaxed);
+    crashed.corrupt("pages", 2 * SIZE as u64 + 50, 1).expect("corrupted");
+    assert_eq!(store.repair().expect("nothing to do").checked, 0, "and never comes back");
+    assert_eq!(round_of(&store, 1).expect("whole"), 1);
 }

@@ -26,6 +26,18 @@ fn a_directory_that_is_a_file() {
     assert_eq!(std::fs::read_to_string(&path).expect("read"), "mine");
 }
 
+/// Whoever tidies up may take the lock file away beside a running process.
+#[test]
+fn without_its_lock_file_a_database_is_open_once_still() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let db = Db::open(dir.path(), threads()).expect("a new database");
+    std::fs::remove_file(dir.path().join("LOCK")).expect("removed");
+    let said = text(Db::open(dir.path(), threads()));
+    assert!(said.contains("open in another process"), "{said}");
+    db.close().expect("closed");
+    Db::open(dir.path(), threads()).expect("opened").close().expect("closed");
+}
+
 #[test]
 fn nothing_is_made_where_a_database_must_be_or_with_impossible_settings() {
     let dir = tempfile::tempdir().expect("a directory");
