@@ -55,6 +55,7 @@ pub(crate) fn show_recovery() -> OnRecovery {
     Arc::new(move |progress: &weir::Progress| {
         bar.set_message(match progress.phase {
             Phase::Scan => "recovering: reading the log",
+            Phase::Redo => "recovering: changing pages, as the log is larger than memory",
             Phase::Undo => "recovering: unfinished transactions",
         });
         bar.set_length(progress.of);

@@ -1,6 +1,6 @@
 //! Blocks in and out: the [`Volume`] and [`BlockFile`] traits and the devices behind them: real
 //! files, a throttled disk, a simulated disk that crashes, one that fails by script, and one whose
-//! writes take long. Knows nothing of pages.
+//! writes take long; and how much memory the process may use. Knows nothing of pages.
 #![deny(unsafe_code)]
 #[allow(unsafe_code)]
 mod batch;
@@ -9,6 +9,7 @@ mod delay;
 mod device;
 mod fault;
 mod file;
+mod memory;
 mod order;
 mod probe;
 mod sim;
@@ -26,6 +27,7 @@ pub use delay::DelayedVolume;
 pub use device::{BlockFile, IoStats, ReadOp, Volume, WriteOp};
 pub use fault::{Fault, FaultyVolume, OpKind, Outcome, Rule, RuleId, When};
 pub use file::FileVolume;
+pub use memory::memory_bytes;
 pub use sim::{CrashMode, SimVolume};
 pub use spec::{DiskSpec, DiskSpecError, RateChange};
 pub use throttle::ThrottledVolume;

@@ -103,6 +103,11 @@ impl Analysis {
         self.open.into_iter().rev()
     }
 
+    /// The first record that matters of any that has no end.
+    pub(crate) fn oldest(&self) -> Option<Lsn> {
+        self.open.values().map(|open| open.first).min()
+    }
+
     /// How many have no end.
     #[must_use]
     pub fn open_count(&self) -> usize {

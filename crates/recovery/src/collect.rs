@@ -32,8 +32,17 @@ pub struct Collected {
     pub read_bytes: u64,
 }
 
+/// What reading came to.
+pub enum Read {
+    /// All is in memory that must be.
+    Held(Box<Collected>),
+    /// There is more than that; see [`crate::Windows`].
+    TooLarge,
+}
+
 /// Reads the log from `from` to its end and keeps it in memory, but for stretches of which
-/// `contents` say what they hold.
+/// `contents` say what they hold. `held_bytes`: how much of the log there may be in memory, all
+/// stretches included, as they are read in the end.
 ///
 /// # Errors
 /// [`RedoError`]: damage, missing files, device errors; also [`RedoError::Damaged`] for groups that
@@ -43,18 +52,23 @@ pub fn collect(
     db: DbId,
     from: Lsn,
     contents: Vec<Stretch>,
+    held_bytes: u64,
     progress: &mut dyn FnMut(Progress),
-) -> Result<Collected, RedoError> {
+) -> Result<Read, RedoError> {
     let mut tell = |done: u64| progress(Progress { phase: Phase::Scan, done, of: 0 });
+    let until = from.advanced(held_bytes);
     let contents = followed(contents, from);
+    if contents.last().is_some_and(|last| last.end > until) {
+        return Ok(Read::TooLarge);
+    }
     if !contents.is_empty()
-        && let Ok(collected) = Begun::with(volume, db, from, &contents)
-            .and_then(|begun| begun.read_to_end(volume, db, from, &mut tell))
+        && let Ok(read) = Begun::with(volume, db, from, &contents)
+            .and_then(|begun| begun.read_to_end(volume, db, (from, until), &mut tell))
     {
-        return Ok(collected);
+        return Ok(read);
     }
     // Also where the contents were no good: what is wrong with the log, only the whole of it tells.
-    Begun::at(from).read_to_end(volume, db, from, &mut tell)
+    Begun::at(from).read_to_end(volume, db, (from, until), &mut tell)
 }
 
 /// What is known before the end of the log is read.
@@ -111,13 +125,16 @@ impl Begun {
         self,
         volume: &dyn Volume,
         db: DbId,
-        from: Lsn,
+        (from, until): (Lsn, Lsn),
         tell: &mut dyn FnMut(u64),
-    ) -> Result<Collected, RedoError> {
+    ) -> Result<Read, RedoError> {
         let Begun { decoder, stretches, indexer, at, read_bytes } = self;
-        let (end, decoder) = decode_to_end(volume, db, at, decoder, tell);
+        let (end, decoder) = decode_to_end(volume, db, (at, until), decoder, tell);
         let mut end = end?;
         let Decoder { chunks, chains, roll, bad } = decoder?;
+        if !end.complete && bad.is_none() {
+            return Ok(Read::TooLarge);
+        }
         let analysis = match bad {
             None => analyse(roll, &chunks, stretches.as_ref()),
             Some((lsn, what)) => Err(unreadable(lsn, &what)),
@@ -125,15 +142,16 @@ impl Begun {
         let read_bytes = read_bytes + end.end.bytes_since(at);
         // The log is needed from there on.
         end.from = from;
-        Ok(Collected { chunks, chains, stretches, analysis, end, indexer, read_bytes })
+        let collected = Collected { chunks, chains, stretches, analysis, end, indexer, read_bytes };
+        Ok(Read::Held(Box::new(collected)))
     }
 }
 
-/// Scans the log from `at` on.
+/// Scans the log from `at` on, but not far behind `until`.
 fn decode_to_end(
     volume: &dyn Volume,
     db: DbId,
-    at: Lsn,
+    (at, until): (Lsn, Lsn),
     mut decoder: Decoder,
     tell: &mut dyn FnMut(u64),
 ) -> (Result<ScanEnd, RedoError>, Result<Decoder, RedoError>) {
@@ -149,10 +167,13 @@ fn decode_to_end(
             }
             decoder
         });
-        let end = scan_chunks(volume, db, at, options, |chunk| match to_decoder.send(chunk) {
-            Ok(()) => ControlFlow::Continue(()),
-            // The decoder has found something that it cannot read.
-            Err(_) => ControlFlow::Break(()),
+        let end = scan_chunks(volume, db, at, options, |chunk| {
+            let is_too_much = chunk.lsn_at(chunk.payload().len()) > until;
+            // The decoder takes no more when it has found something that it cannot read.
+            match to_decoder.send(chunk) {
+                Ok(()) if !is_too_much => ControlFlow::Continue(()),
+                _ => ControlFlow::Break(()),
+            }
         });
         drop(to_decoder);
         (end, decoding.join())

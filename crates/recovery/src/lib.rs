@@ -12,14 +12,16 @@ mod redo;
 mod roll;
 mod stretches;
 mod undo;
+mod windows;
 
 pub use analysis::{Analysis, OpenTxn};
-pub use collect::{Collected, collect};
+pub use collect::{Collected, Read, collect};
 pub use contents::{Changed, Open, Stretch, followed};
 pub use indexer::Indexer;
 pub use outcome::{LogFound, Outcome, Refusal, judge};
 pub use redo::{Left, owe};
 pub use undo::unfinished;
+pub use windows::{Window, Windows};
 
 /// How far recovery has come, for whoever waits for it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -37,6 +39,9 @@ pub struct Progress {
 pub enum Phase {
     /// Reading the log; bytes.
     Scan,
+    /// Bringing pages forward before the database is open, where the log is larger than the memory
+    /// for it; bytes of log.
+    Redo,
     /// Finding out what transactions without an end have changed; transactions.
     Undo,
 }

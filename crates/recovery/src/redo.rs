@@ -29,16 +29,22 @@ pub struct Left {
 pub fn owe(collected: Collected, pool: &Pool, forgotten: bool) -> Left {
     let Collected { chunks, chains, stretches, analysis, end, indexer, .. } = collected;
     let (pages, records) = (chains.pages(), chains.into_records());
-    let redo = History { chunks, records, pages, stretches };
-    let since = |first| if forgotten { end.end } else { first };
-    let pages: Vec<(PageNo, Lsn)> = redo.pages.iter().map(|c| (c.page, since(c.first))).collect();
-    let owed_pages = pages.len() as u64;
-    pool.owe(pages, Box::new(redo));
+    let redo = History::new(chunks, records, pages, stretches);
+    let owed_pages = owe_chains(redo, pool, |first| if forgotten { end.end } else { first });
     Left { analysis, indexer, owed_pages }
 }
 
+/// Hands history to the pool; how many pages it is of. `since`: which first change a page is listed
+/// under.
+pub(crate) fn owe_chains(redo: History, pool: &Pool, since: impl Fn(Lsn) -> Lsn) -> u64 {
+    let pages: Vec<(PageNo, Lsn)> = redo.pages.iter().map(|c| (c.page, since(c.first))).collect();
+    let owed_pages = pages.len() as u64;
+    pool.owe(pages, Box::new(redo));
+    owed_pages
+}
+
 /// What was read of the log.
-struct History {
+pub(crate) struct History {
     chunks: Vec<Chunk>,
     records: Records,
     pages: Vec<Chain>,
@@ -95,6 +101,15 @@ impl Forward<'_> {
 }
 
 impl History {
+    pub(crate) fn new(
+        chunks: Vec<Chunk>,
+        records: Records,
+        pages: Vec<Chain>,
+        stretches: Option<Stretches>,
+    ) -> Self {
+        History { chunks, records, pages, stretches }
+    }
+
     /// Makes the changes of a page in a stretch that was not read, one `of` so many.
     fn take_stretch(
         &self,

@@ -23,7 +23,7 @@ pub enum Planted {
 
 impl Planted {
     /// All of them, with the names that the command line takes.
-    pub const ALL: [(&'static str, Planted); 24] = [
+    pub const ALL: [(&'static str, Planted); 26] = [
         ("nothing", Planted::Nothing),
         ("skip-log-gate", Planted::SkipLogGate),
         ("torn-pages", Planted::TornPages),
@@ -45,6 +45,8 @@ impl Planted {
         ("forgotten-too-soon", Planted::Txn(PlantedBug::ForgottenTooSoon)),
         ("owed-forgotten", Planted::Txn(PlantedBug::OwedForgotten)),
         ("contents-lack-part", Planted::Txn(PlantedBug::ContentsLackPart)),
+        ("windows-forget-open", Planted::Txn(PlantedBug::WindowsForgetOpen)),
+        ("window-not-written", Planted::Txn(PlantedBug::WindowNotWritten)),
         ("contents-lack-open", Planted::Txn(PlantedBug::ContentsLackOpen)),
         ("contents-lack-ended", Planted::Txn(PlantedBug::ContentsLackEnded)),
         ("index-too-early", Planted::Txn(PlantedBug::IndexTooEarly)),
@@ -68,6 +70,8 @@ pub struct Setup {
     pub versions_bytes: u64,
     /// Bytes of log in a stretch whose contents are written down; nothing is when 0.
     pub contents_bytes: u64,
+    /// Log that opening may hold in memory, in bytes; without bound when 0.
+    pub held_log_bytes: u64,
     /// What is wrong on purpose.
     pub planted: Planted,
 }
@@ -84,6 +88,7 @@ impl Setup {
             torn_before: false,
             versions_bytes: 0,
             contents_bytes: 4_000,
+            held_log_bytes: 0,
             planted: Planted::Nothing,
         }
     }
@@ -110,6 +115,7 @@ impl Setup {
             // Mostly so little that snapshots of a few dozen transactions are old.
             versions_bytes: *random.choice(&[0, 2_000, 4_000, 20_000]).unwrap_or(&0),
             contents_bytes: *random.choice(&[0, 1_000, 3_000, 20_000]).unwrap_or(&0),
+            held_log_bytes: *random.choice(&[0, 0, 4_000, 40_000]).unwrap_or(&0),
             planted,
         }
     }
@@ -156,6 +162,7 @@ impl Setup {
             pages_max: 1 << 16,
             versions_max_bytes: (self.versions_bytes > 0).then_some(self.versions_bytes),
             contents_bytes: (self.contents_bytes > 0).then_some(self.contents_bytes),
+            held_log_bytes: (self.held_log_bytes > 0).then_some(self.held_log_bytes),
             skip_log_gate: self.planted == Planted::SkipLogGate,
             planted: match self.planted {
                 Planted::Txn(bug) => bug,

@@ -43,4 +43,9 @@ pub enum PlantedBug {
     ContentsLackOpen,
     /// It lacks who has come to an end.
     ContentsLackEnded,
+    /// Of a log that is larger than memory, the checkpoint passes what transactions without an end
+    /// need.
+    WindowsForgetOpen,
+    /// The checkpoint passes changes of pages that were in an earlier window and not written.
+    WindowNotWritten,
 }

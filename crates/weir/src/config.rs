@@ -40,11 +40,13 @@ pub type RecoveryListener = dyn Fn(&Progress) + Send + Sync;
 /// How a database is opened.
 #[derive(Clone)]
 pub struct Config {
-    /// Memory for pages, in bytes.
+    /// Memory for pages, in bytes. The default is 1 GiB, or a quarter of the memory that the
+    /// process may use (`weir_device::memory_bytes`) where that is less.
     pub pool_bytes: u64,
     /// The log's capacity in bytes, at creation; later openings keep what the database has (see
     /// [`crate::Db::set_log_bytes`]). 0: 64 MiB, or what the database has. No more of it is used
-    /// than a quarter of the machine's memory: opening after a crash holds it there.
+    /// than a quarter of the memory that the process may use (`weir_device::memory_bytes`), or half
+    /// of what the pool leaves of it: opening after a crash holds it there.
     pub log_bytes: u64,
     /// Bytes a page: 4096, 8192 or 16384, at creation. 0: the default, or what the database has.
     pub page_size: usize,
@@ -74,6 +76,10 @@ pub struct Config {
     /// for being young.
     #[doc(hidden)]
     pub contents_bytes: Option<u64>,
+    /// For tests: log that opening may hold in memory, in bytes, in the place of what memory and
+    /// pool leave.
+    #[doc(hidden)]
+    pub held_log_bytes: Option<u64>,
     /// As `skip_log_gate`, in transactions.
     #[doc(hidden)]
     pub planted: weir_txn::PlantedBug,
@@ -82,7 +88,7 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Config {
-            pool_bytes: 1 << 30,
+            pool_bytes: pool_bytes_default(weir_device::memory_bytes()),
             log_bytes: 0,
             page_size: 0,
             doublewrite: DoubleWriteConfig::default(),
@@ -95,9 +101,15 @@ impl Default for Config {
             lab: None,
             versions_max_bytes: None,
             contents_bytes: None,
+            held_log_bytes: None,
             planted: weir_txn::PlantedBug::Nothing,
         }
     }
+}
+
+/// A pool that fits beside other programs, also in a small container.
+fn pool_bytes_default(memory_bytes: Option<u64>) -> u64 {
+    memory_bytes.map_or(1 << 30, |memory| (memory / 4).clamp(POOL_BYTES_MIN, 1 << 30))
 }
 
 /// The log's capacity unless the creator says otherwise.

@@ -47,11 +47,14 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// Reads the file.
-    pub(crate) fn read(volume: &dyn Volume, db: DbId) -> Found {
+    /// Reads the file, unless it is longer than `bytes_max`: then the log itself is read.
+    pub(crate) fn read(volume: &dyn Volume, db: DbId, bytes_max: u64) -> Found {
         let mut found = Found::default();
         let Ok(file) = volume.open(FILE) else { return found };
         let len = file.len().min(FILE_BYTES_MAX);
+        if len > bytes_max {
+            return found;
+        }
         let mut bytes = AlignedBuf::zeroed(len as usize);
         if file.read_at(0, &mut bytes).is_err() {
             return found;

@@ -184,7 +184,8 @@ impl Db {
     /// How fast this machine reads a log back is known from the latest opening after a crash; until
     /// there was one, 200 MB/s are assumed. What is settled after opening (pages brought forward,
     /// transactions taken back) is not counted. In any case the log that opening reads stays within
-    /// a quarter of this machine's memory, which holds it until all pages are brought forward.
+    /// a quarter of the memory that the process may use, or half of what the pool leaves of it,
+    /// which hold it until all pages are brought forward.
     ///
     /// # Errors
     /// [`Error::Config`] for a number that is none, or below 0.

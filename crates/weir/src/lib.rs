@@ -30,6 +30,7 @@
 mod acks;
 mod advise;
 mod catalog;
+mod catch_up;
 mod check;
 mod commit;
 mod config;
@@ -46,6 +47,7 @@ mod look;
 mod metrics;
 mod open;
 mod prepared;
+mod read_log;
 mod recovery_age;
 mod sealed;
 mod stats;

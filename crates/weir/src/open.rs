@@ -8,16 +8,14 @@ use weir_base::{Clock, DbId, Lsn, TreeId, TxnId};
 use weir_btree::{Env, Tree as RawTree};
 use weir_checkpoint::{Checkpointer, Control, ControlFile};
 use weir_device::Volume;
-use weir_pool::{InPlaceStore, Pool, PoolConfig};
-use weir_recovery::{
-    Analysis, Collected, Left, LogFound, Outcome, Phase, Progress, Refusal, Stretch, collect,
-    judge, owe, unfinished,
-};
-use weir_redo::{Log, LogConfig, RedoError};
+use weir_pool::{InPlaceStore, PageStore, Pool, PoolConfig};
+use weir_recovery::{Analysis, Left, Phase, Progress, owe, unfinished};
+use weir_redo::{Log, LogConfig};
 use weir_space::Space;
 use weir_txn::{Fate, Registry, Writer};
 
 use crate::catalog::{named_by, tree_by_id};
+use crate::catch_up::CatchUp;
 use crate::config::{Background, Config};
 use crate::contents::{Contents, Found};
 use crate::create::prepare;
@@ -25,11 +23,18 @@ use crate::engine::{
     CATALOG_ROOT, CATALOG_TREE, Engine, Helper, TIDY_AT_OPEN_MICROS, admit, try_admit,
 };
 use crate::error::Error;
+use crate::read_log::{Scanned, read_log};
+use crate::recovery_age::held_log_bytes;
 use crate::warm::Warm;
 use crate::workers::{Site, Workers};
 
 /// A thread that brings pages forward for each so many frames, at most.
 const REDO_THREAD_FRAMES: u64 = 512;
+
+/// What is written down of the log takes this part of the memory for log at most.
+const CONTENTS_IN_MEMORY: u64 = 4;
+/// The largest pages.
+const MAX_PAGE_BYTES: u64 = 16 << 10;
 
 /// What opening had to do after a crash.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -110,26 +115,45 @@ pub(crate) fn open(
             progress(&p);
         }
     };
-    let mut found = if was.clean { Found::default() } else { Found::read(&*volume, was.db) };
-    let collected = read_log(&volume, &was, std::mem::take(&mut found.stretches), &tell)?;
-    let scanned = clock.now_micros();
-    let to = collected.end.end;
+    let held_bytes = config.held_log_bytes.unwrap_or_else(|| {
+        let memory = weir_device::memory_bytes();
+        // The age may pass the bound that it is held at by a little.
+        memory.map_or(u64::MAX, |memory| held_log_bytes(memory, config.pool_bytes) / 4 * 5)
+    });
+    let mut found = match was.clean {
+        true => Found::default(),
+        false => Found::read(&*volume, was.db, held_bytes / CONTENTS_IN_MEMORY),
+    };
+    let scanned = read_log(&volume, &was, std::mem::take(&mut found.stretches), held_bytes, &tell)?;
+    let scan_micros = clock.now_micros() - began;
+    let to = scanned.end().end;
     let log =
-        Log::resume(volume.clone(), log_config(was.db, was.log_bytes), collected.end.clone())?;
+        Log::resume(volume.clone(), log_config(was.db, was.log_bytes), scanned.end().clone())?;
     let log = Arc::new(log);
     // The log names its end behind a boundary, the checkpoint may name it before.
     let store = InPlaceStore::open(&volume, was.db, was.page_size as usize, config.doublewrite)?;
     let repair = store.repair()?;
+    let store: Arc<dyn PageStore> = Arc::new(store);
     let age_bytes = to.0.saturating_sub(was.checkpoint.0);
     let sizes = pool_config(&config, was.log_bytes, age_bytes);
-    let pool = Arc::new(Pool::new(&sizes, Arc::new(store), log.clone())?);
-    pool.begin_at(was.checkpoint);
     control
         .update(|c| {
             c.clean = false;
             c.openings += 1;
         })
         .map_err(|e| Error::io("writing the control file", e))?;
+    let control = Arc::new(control);
+    let collected = match scanned {
+        Scanned::Held(collected) => *collected,
+        Scanned::TooLarge(windows) => {
+            let (log, store, control, clock) = (&log, &store, &control, &clock);
+            let (sizes, planted, threads) = (&sizes, config.planted, redo_threads(&config, &sizes));
+            let catch_up = CatchUp { log, store, control, clock, sizes, threads, planted };
+            catch_up.run(*windows, &tell)?
+        }
+    };
+    let pool = Arc::new(Pool::new(&sizes, store, log.clone())?);
+    pool.begin_at(log.checkpoint());
     let forgotten = config.planted == weir_txn::PlantedBug::OwedForgotten;
     let read_bytes = collected.read_bytes;
     let Left { analysis, indexer, owed_pages } = owe(collected, &pool, forgotten);
@@ -141,7 +165,7 @@ pub(crate) fn open(
         pages_repaired: repair.repaired,
         read_bytes,
         owed_pages,
-        scan_micros: scanned - began,
+        scan_micros,
         ..RecoveryReport::default()
     };
     let next = (was.next_txn.max(analysis.next_txn), was.next_tree.max(analysis.next_tree));
@@ -168,40 +192,10 @@ fn control_error(e: std::io::Error) -> Error {
     Error::io("opening the control file", e)
 }
 
-fn read_log(
-    volume: &Arc<dyn Volume>,
-    was: &Control,
-    contents: Vec<Stretch>,
-    tell: &dyn Fn(Progress),
-) -> Result<Collected, Error> {
-    let read = collect(&**volume, was.db, was.checkpoint, contents, &mut |p| tell(p));
-    let found = match &read {
-        Ok(collected) => LogFound::EndsAt(collected.end.end.max(was.checkpoint)),
-        Err(RedoError::Damaged { .. }) => LogFound::Damaged,
-        Err(RedoError::Missing { .. } | RedoError::Foreign { .. } | RedoError::Format { .. }) => {
-            LogFound::Missing
-        }
-        Err(_) => return Err(read.err().map_or(Error::Halted(String::new()), Into::into)),
-    };
-    match (judge(was, found), read) {
-        (Outcome::Open | Outcome::Recover { .. }, Ok(collected)) => Ok(collected),
-        (Outcome::Refuse(why), read) => {
-            let what = match why {
-                Refusal::LogDamaged => "the redo log is damaged",
-                Refusal::LogMissing => "the redo log is incomplete",
-                Refusal::LogTooShort => "the redo log ends before the checkpoint",
-            };
-            let cause = read.err().map_or(String::new(), |e| format!(": {e}"));
-            Err(Error::Damaged(format!("{what}{cause}")))
-        }
-        (_, Err(e)) => Err(e.into()),
-    }
-}
-
 /// The files of a database, open, and the log read.
 struct Opened {
     volume: Arc<dyn Volume>,
-    control: ControlFile,
+    control: Arc<ControlFile>,
     pool: Arc<Pool>,
     contents: Contents,
     /// The next numbers of transactions and trees.
@@ -212,7 +206,6 @@ fn assemble(opened: Opened, config: Config, clock: Arc<dyn Clock>) -> Result<Eng
     let Opened { volume, control, pool, contents, next: (next_txn, next_tree) } = opened;
     let db = control.get().db;
     let log = pool.log().clone();
-    let control = Arc::new(control);
     let space = Arc::new(Space::open(pool.clone(), config.pages_max)?);
     let env = Arc::new(Env { pool: pool.clone(), space: space.clone() });
     let registry = Arc::new(Registry::new(next_txn));
@@ -346,15 +339,26 @@ impl Engine {
         }
     }
 
-    /// Each holds some frames while it waits for others: on many cores, a small pool would have
-    /// none left.
     fn redo_threads(&self) -> usize {
-        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-        let wanted = match self.config.recovery_threads {
-            0 => cores().div_ceil(2),
-            threads => threads,
-        };
-        let most = self.pool.residence().frames / REDO_THREAD_FRAMES;
-        wanted.min(most.max(1) as usize)
+        threads_for(&self.config, self.pool.residence().frames)
     }
+}
+
+/// Threads that bring pages forward before there is a pool of that size.
+fn redo_threads(config: &Config, sizes: &PoolConfig) -> usize {
+    match config.background {
+        Background::Threads => threads_for(config, sizes.bytes / MAX_PAGE_BYTES),
+        Background::Manual => 1,
+    }
+}
+
+/// Each holds some frames while it waits for others: on many cores, a small pool would have none
+/// left.
+fn threads_for(config: &Config, frames: u64) -> usize {
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    let wanted = match config.recovery_threads {
+        0 => cores().div_ceil(2),
+        threads => threads,
+    };
+    wanted.min((frames / REDO_THREAD_FRAMES).max(1) as usize)
 }

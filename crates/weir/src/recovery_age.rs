@@ -1,29 +1,26 @@
 //! How old the checkpoint may become for the sake of the next opening: its time, and its memory.
+use weir_device::memory_bytes;
+
 use crate::engine::Engine;
 
-/// Opening holds the log behind the checkpoint in memory, and up to as much again of what it makes
-/// of it, until the pages have been brought forward: of the machine's memory, a quarter for the
-/// log leaves half for the rest.
+/// Of the memory that the process may use, the log behind the checkpoint takes at most this part
+/// while the database is opened,
 const SHARE_OF_MEMORY: u64 = 4;
+/// and with as much again of what opening makes of it no more than pool and program leave.
+const PROGRAM_BYTES: u64 = 32 << 20;
+/// Of a log that is larger, opening holds windows, each with so much at least.
+const HELD_BYTES_MIN: u64 = 8 << 20;
 /// Log that is read back in a second, where that was not measured: less than on any machine where
 /// it was.
 const READ_BACK_BYTES_PER_SECOND: u64 = 200_000_000;
 /// A checkpoint younger than this would be written for all the time.
 const AGE_BYTES_MIN: u64 = 1 << 20;
 
-/// The greatest age at which the next opening needs no more than its share of the memory.
-fn by_memory(machine_bytes: u64) -> u64 {
-    (machine_bytes / SHARE_OF_MEMORY).max(AGE_BYTES_MIN)
-}
-
-/// The machine's memory, if it says; a container's limit is not looked at.
-fn machine_bytes() -> Option<u64> {
-    total_of(&std::fs::read_to_string("/proc/meminfo").ok()?)
-}
-
-fn total_of(meminfo: &str) -> Option<u64> {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+/// How much log opening may hold in memory until its pages have been brought forward, beside a pool
+/// of `pool_bytes`, where the process may use `memory_bytes`.
+pub(crate) fn held_log_bytes(memory_bytes: u64, pool_bytes: u64) -> u64 {
+    let beside = memory_bytes.saturating_sub(pool_bytes.saturating_add(PROGRAM_BYTES)) / 2;
+    (memory_bytes / SHARE_OF_MEMORY).min(beside).max(HELD_BYTES_MIN)
 }
 
 impl Engine {
@@ -31,7 +28,7 @@ impl Engine {
     /// case so that it finds the memory that it needs.
     pub(crate) fn bound_recovery(&self, seconds: Option<f64>) {
         let by_time = seconds.map(|seconds| self.recovery_bytes(seconds));
-        let by_memory = machine_bytes().map(by_memory);
+        let by_memory = memory_bytes().map(|memory| held_log_bytes(memory, self.config.pool_bytes));
         self.checkpointer.set_recovery_age_bytes(by_time.into_iter().chain(by_memory).min());
     }
 
@@ -48,13 +45,9 @@ mod tests {
 
     #[test]
     fn the_log_of_an_opening_fits_into_memory() {
-        assert_eq!(by_memory(32 << 30), 8 << 30);
-        assert_eq!(by_memory(1 << 10), AGE_BYTES_MIN);
-        let meminfo = "MemTotal:       24689300 kB\nMemFree:        23 kB\n";
-        assert_eq!(total_of(meminfo), Some(24_689_300 << 10));
-        for strange in ["", "MemFree: 1 kB", "MemTotal: kB", "MemTotal: 99999999999999999 kB"] {
-            assert_eq!(total_of(strange), None, "{strange}");
-        }
-        assert!(machine_bytes().is_some_and(|bytes| bytes > 64 << 20), "Linux says so");
+        assert_eq!(held_log_bytes(32 << 30, 1 << 30), 8 << 30);
+        assert_eq!(held_log_bytes(300 << 20, 64 << 20), 75 << 20);
+        assert_eq!(held_log_bytes(4 << 30, 3 << 30), 496 << 20);
+        assert_eq!(held_log_bytes(1 << 10, 1 << 30), HELD_BYTES_MIN);
     }
 }

@@ -121,7 +121,18 @@ fn at_every_write_of_sessions_with_pages_of_16384() {
 /// back, and for some of those another during the recovery from that.
 #[test]
 fn at_writes_of_a_recovery_that_takes_sessions_back() {
-    let scenario = SessionScenario::calm(25, Setup::tiny(4096), 250);
+    recoveries_are_crashed(Setup::tiny(4096));
+}
+
+/// As above, with a log larger than the memory for it: pages are written window by window before
+/// the database is open.
+#[test]
+fn at_writes_of_a_recovery_in_windows() {
+    recoveries_are_crashed(Setup { held_log_bytes: 30_000, ..Setup::tiny(4096) });
+}
+
+fn recoveries_are_crashed(setup: Setup) {
+    let scenario = SessionScenario::calm(25, setup, 250);
     let steps = scenario.steps().expect("the turns without a crash");
     let mut crashes = Vec::new();
     for part in 1..=5 {
@@ -171,6 +182,8 @@ fn planted_bugs_of_transactions_are_found() {
     is_found(PlantedBug::ContentsLackPart, 200);
     is_found(PlantedBug::ContentsLackOpen, 200);
     is_found(PlantedBug::ContentsLackEnded, 400);
+    is_found(PlantedBug::WindowsForgetOpen, 200);
+    is_found(PlantedBug::WindowNotWritten, 100);
 }
 
 #[test]

@@ -6,6 +6,8 @@ use weir::{
     Background, Batch, Config, Db, DoubleWriteConfig, DoubleWriteMode, Durability, SimVolume,
 };
 
+use weir_device::CrashMode;
+
 use crate::support::assert_sound;
 
 /// Name of the tree, key, value.
@@ -100,6 +102,68 @@ fn closed_directly_after_opening() {
         assert!(db.recovery_report().is_none(), "nothing was left to do");
         assert!(contents(&db) == before, "all is there");
     }
+}
+
+/// A log many times as large as the memory for it, also where opening is broken off by one crash
+/// after the other: each leaves less to do.
+#[test]
+fn a_log_larger_than_memory_is_redone_in_windows() {
+    let (image, before) = crashed();
+    for (threads, held_bytes) in [(1, 1 << 20), (2, 300_000), (2, 10_000)] {
+        let config = Config { held_log_bytes: Some(held_bytes), ..config(threads) };
+        let db = Db::open_on(Arc::new(image.fork()), config).expect("recovery");
+        let report = db.recovery_report().expect("there was something to do");
+        assert!(report.redo_bytes() > 4 << 20, "{report:?}");
+        assert!(report.read_bytes > report.redo_bytes(), "read once for its end, then in windows");
+        assert!(report.owed_pages < 1_000, "the last window's: {report:?}");
+        assert_eq!(report.undone, 1);
+        assert_sound(&db);
+        assert!(contents(&db) == before, "with {held_bytes} bytes");
+        db.close().expect("closed");
+    }
+}
+
+#[test]
+fn each_opening_in_windows_that_a_crash_cuts_off_leaves_less_to_redo() {
+    let (image, before) = crashed();
+    let config =
+        Config { background: Background::Manual, held_log_bytes: Some(300_000), ..config(1) };
+    // A loser holds the checkpoint back: take it back first, and let there be much to redo again.
+    let db = Db::open_on(Arc::new(image.clone()), config.clone()).expect("recovery");
+    while db.stats().losers > 0 {
+        db.step().expect("taken back");
+    }
+    let rows = db.tree("rows").expect("read").expect("the tree");
+    for n in 0u64..10_000 {
+        let key = (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40).to_be_bytes();
+        rows.put(&key, &[7; 90], Durability::Lazy).expect("a put");
+    }
+    rows.put(b"last", b"synced", Durability::Synced).expect("a put");
+    let now = contents(&db);
+    assert!(now != before);
+    let mut image = image.crash_with(CrashMode::KeepAll, 0);
+    drop(db);
+    // How many writes an opening takes that nothing cuts off.
+    let whole = image.fork();
+    let began = whole.writes_so_far();
+    let db = Db::open_on(Arc::new(whole.clone()), config.clone()).expect("recovery");
+    let writes = whole.writes_so_far() - began;
+    drop(db);
+    // A quarter of them each time.
+    let mut openings = 0;
+    let db = loop {
+        openings += 1;
+        assert!(openings < 20, "the openings get nowhere");
+        let volume = image.fork();
+        volume.set_crash_after(Some(writes / 4));
+        match Db::open_on(Arc::new(volume.clone()), config.clone()) {
+            Ok(db) => break db,
+            Err(_) => image = volume.crash_with(CrashMode::Random, openings),
+        }
+    };
+    assert!(openings > 2, "{openings} openings, {writes} writes");
+    assert!(contents(&db) == now);
+    assert_sound(&db);
 }
 
 /// A checkpoint that is kept younger than the log asks for, and then not any more.

@@ -1,0 +1,70 @@
+//! Reading the log when a database is opened.
+use std::sync::Arc;
+
+use weir_checkpoint::Control;
+use weir_device::Volume;
+use weir_recovery::{
+    Collected, LogFound, Outcome, Progress, Read, Refusal, Stretch, Windows, collect, judge,
+};
+use weir_redo::{RedoError, ScanEnd};
+
+use crate::error::Error;
+
+/// The log, read to its end.
+pub(crate) enum Scanned {
+    Held(Box<Collected>),
+    /// More than may be held.
+    TooLarge(Box<Windows>),
+}
+
+impl Scanned {
+    /// Where it ends.
+    pub(crate) fn end(&self) -> &ScanEnd {
+        match self {
+            Scanned::Held(collected) => &collected.end,
+            Scanned::TooLarge(windows) => windows.end(),
+        }
+    }
+}
+
+/// Reads the log, as much of it as `held_bytes`, and judges what was found.
+///
+/// # Errors
+/// [`Error::Damaged`]: control file and log do not belong together; what the device reports.
+pub(crate) fn read_log(
+    volume: &Arc<dyn Volume>,
+    was: &Control,
+    contents: Vec<Stretch>,
+    held_bytes: u64,
+    tell: &dyn Fn(Progress),
+) -> Result<Scanned, Error> {
+    let tell = &mut |p| tell(p);
+    let from = was.checkpoint;
+    let read = match collect(&**volume, was.db, from, contents, held_bytes, tell) {
+        Ok(Read::Held(collected)) => Ok(Scanned::Held(collected)),
+        Ok(Read::TooLarge) => Windows::open(&**volume, was.db, from, held_bytes, tell)
+            .map(|windows| Scanned::TooLarge(Box::new(windows))),
+        Err(e) => Err(e),
+    };
+    let found = match &read {
+        Ok(scanned) => LogFound::EndsAt(scanned.end().end.max(was.checkpoint)),
+        Err(RedoError::Damaged { .. }) => LogFound::Damaged,
+        Err(RedoError::Missing { .. } | RedoError::Foreign { .. } | RedoError::Format { .. }) => {
+            LogFound::Missing
+        }
+        Err(_) => return Err(read.err().map_or(Error::Halted(String::new()), Into::into)),
+    };
+    match (judge(was, found), read) {
+        (Outcome::Open | Outcome::Recover { .. }, Ok(scanned)) => Ok(scanned),
+        (Outcome::Refuse(why), read) => {
+            let what = match why {
+                Refusal::LogDamaged => "the redo log is damaged",
+                Refusal::LogMissing => "the redo log is incomplete",
+                Refusal::LogTooShort => "the redo log ends before the checkpoint",
+            };
+            let cause = read.err().map_or(String::new(), |e| format!(": {e}"));
+            Err(Error::Damaged(format!("{what}{cause}")))
+        }
+        (_, Err(e)) => Err(e.into()),
+    }
+}
