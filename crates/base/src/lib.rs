@@ -1,8 +1,9 @@
 //! Words that every floor shares: positions, names, sizes, aligned memory, checksums, time,
-//! counters. Knows nothing of what stands above it.
+//! counters, the engine's health. Knows nothing of what stands above it.
 mod aligned;
 mod checksum;
 mod clock;
+mod health;
 mod ids;
 mod mapping;
 mod size;
@@ -12,6 +13,7 @@ pub mod varint;
 pub use aligned::{ALIGN, AlignedBuf, align_down, align_up};
 pub use checksum::{checksum, checksum_more};
 pub use clock::{Clock, ManualClock, SystemClock};
+pub use health::{Health, Listener, Notice};
 pub use ids::{DbId, Lsn, PageNo, TreeId, TxnId};
 pub use mapping::{HUGE_PAGE, LargeBuf, Mapping};
 pub use size::{SizeError, format_size, parse_size};

@@ -127,6 +127,14 @@ typedef enum weir_wait_event {
     WEIR_WAIT_RATHER = 3,
 } weir_wait_event;
 
+// What there is to hear of.
+typedef enum weir_notice {
+    // The engine has halted: nothing is written any more, until the database is opened anew.
+    WEIR_NOTICE_HALTED = 0,
+    // A page is damaged or cannot be read. Of each page once.
+    WEIR_NOTICE_PAGE_LOST = 1,
+} weir_notice;
+
 // Changes to be applied together.
 typedef struct weir_batch weir_batch;
 
@@ -238,6 +246,10 @@ typedef int (*weir_make_entry)(void *context,
 // Is asked again and again whether to go on; `false` ends the call with WEIR_INTERRUPTED. NULL: it
 // goes on. It must not unwind.
 typedef bool (*weir_go_on)(void *context);
+
+// Is told by the thread that meets what is wrong; `notice` is a weir_notice, `text` is valid for
+// the call. It must not call the engine, wait for those that do, or unwind.
+typedef void (*weir_notice_hook)(void *context, uint32_t notice, struct weir_bytes text);
 
 // Where a walk is to go, and how.
 typedef struct weir_range {
@@ -576,6 +588,10 @@ enum weir_code weir_table_abandon_indexes(const struct weir_db *db,
 // a transaction that is prepared had written to their table: for when those are decided. It waits
 // so long for each that is not, and then leaves them, too. Not while an index is being built.
 enum weir_code weir_drop_unfinished_indexes(const struct weir_db *db, uint64_t wait_ms);
+
+// Has what is wrong told from now on, until the database is closed; at once where the engine has
+// halted already. Any thread may call the hook, with `context`. Only once for a database.
+enum weir_code weir_on_notice(const struct weir_db *db, weir_notice_hook hook, void *context);
 
 // Prepares it under a name of 1 to 255 bytes: durable when this returns, it survives a restart
 // with its changes, until weir_commit_prepared or weir_rollback_prepared. The handle is gone; if

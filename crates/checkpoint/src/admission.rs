@@ -1,10 +1,11 @@
 //! Admission of redo: how far the log may grow right now. One queue for all writers; users never
 //! flush.
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
-use weir_base::{Clock, Lsn, counters};
+use weir_base::{Clock, Health, Lsn, counters};
 
 counters! {
     /// What admission counts.
@@ -22,7 +23,9 @@ pub struct Admission {
     /// And never beyond here: the age limit.
     gate: AtomicU64,
     waiters: AtomicU64,
+    /// Stopped by itself, for closing.
     stopped: AtomicBool,
+    health: Arc<Health>,
     why: Mutex<Option<String>>,
     queue: Mutex<Bucket>,
     moved: Condvar,
@@ -43,14 +46,15 @@ const LARGE_BYTES: u64 = 1 << 14;
 const BURST_SECONDS: f64 = 0.05;
 
 impl Admission {
-    /// Nothing may be written yet.
+    /// Nothing may be written yet, and never after the engine has halted.
     #[must_use]
-    pub fn closed() -> Self {
+    pub fn closed(health: Arc<Health>) -> Self {
         Admission {
             allowed: AtomicU64::new(0),
             gate: AtomicU64::new(0),
             waiters: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
+            health,
             why: Mutex::new(None),
             queue: Mutex::new(Bucket { bytes_per_second: None, last_micros: None }),
             moved: Condvar::new(),
@@ -112,6 +116,7 @@ impl Admission {
         by_rate <= self.allowed.load(Ordering::Acquire)
             && by_age <= self.gate.load(Ordering::Acquire)
             && !self.stopped.load(Ordering::Relaxed)
+            && !self.health.is_halted()
     }
 
     /// Waits until `bytes` more may be written behind what `end` says.
@@ -147,6 +152,11 @@ impl Admission {
         self.waiters.fetch_sub(1, Ordering::SeqCst);
     }
 
+    /// Writers that wait look again: the engine has halted.
+    pub fn wake(&self) {
+        self.moved.notify_all();
+    }
+
     /// No writer is admitted any more.
     pub fn stop(&self, why: &str) {
         self.why.lock().get_or_insert_with(|| why.to_owned());
@@ -157,6 +167,9 @@ impl Admission {
     /// Why writers were stopped, if they were.
     #[must_use]
     pub fn stopped(&self) -> Option<String> {
+        if let Some(why) = self.health.why_halted() {
+            return Some(why.to_owned());
+        }
         if !self.stopped.load(Ordering::SeqCst) {
             return None;
         }
@@ -171,7 +184,7 @@ mod tests {
 
     #[test]
     fn rate_burst_and_gate() {
-        let admission = Admission::closed();
+        let admission = Admission::closed(Arc::default());
         assert!(!admission.allows(Lsn(0), 1));
         admission.advance(0, Lsn(1 << 20), Lsn(2 << 20));
         assert!(admission.allows(Lsn(1 << 20), 1000));
@@ -200,7 +213,7 @@ mod tests {
                 self.1.store(1000 * micros + self.0.waiters(), Ordering::Relaxed);
             }
         }
-        let admission = Admission::closed();
+        let admission = Admission::closed(Arc::default());
         let clock = Looking(&admission, AtomicU64::new(0));
         admission.wait_apart(&clock, 7);
         assert_eq!(clock.1.load(Ordering::Relaxed), 7001);
@@ -208,8 +221,20 @@ mod tests {
     }
 
     #[test]
+    fn a_halt_refuses_at_once() {
+        let health = Arc::new(Health::default());
+        let admission = Admission::closed(health.clone());
+        admission.advance(0, Lsn(1 << 20), Lsn(2 << 20));
+        assert!(admission.allows(Lsn(1 << 20), 1));
+        health.halt("the disk is gone");
+        assert!(!admission.allows(Lsn(1 << 20), 1));
+        let refused = admission.wait(&ManualClock::default(), &|| Lsn(1 << 20), 1);
+        assert_eq!(refused, Err("the disk is gone".to_owned()));
+    }
+
+    #[test]
     fn stopping_wakes_and_refuses() {
-        let admission = Admission::closed();
+        let admission = Admission::closed(Arc::default());
         let clock = ManualClock::default();
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| admission.wait(&clock, &|| Lsn(5), 1));

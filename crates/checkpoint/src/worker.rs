@@ -74,13 +74,13 @@ impl Checkpointer {
         held: Box<Held>,
         refresh: Box<Refresh>,
     ) -> Self {
-        let log = pool.log().clone();
+        let (log, health) = (pool.log().clone(), pool.health().clone());
         Checkpointer {
             pool,
             log,
             control,
             clock,
-            admission: Admission::closed(),
+            admission: Admission::closed(health),
             held,
             refresh,
             state: Mutex::new(State::new()),

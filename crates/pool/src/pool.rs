@@ -1,9 +1,10 @@
 //! The pool itself: finding a page's frame, what is dirty, halting.
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use weir_base::{Counter, Lsn, PageNo, counters};
+use weir_base::{Counter, Health, Lsn, Notice, PageNo, counters};
 use weir_page::RawPage;
 use weir_redo::Log;
 
@@ -42,6 +43,7 @@ counters! {
     pub struct PoolStats {
         reads: "pages", "pages read from disk";
         warmed: "pages", "of these, read unasked: they were in memory before the restart";
+        lost: "pages", "times a page was asked for that is damaged or cannot be read";
         evictions: "pages", "pages evicted to make room";
         frames_taken: "frames", "free frames taken for a page";
         free_frame_waits: "waits", "times a thread waited for a free frame";
@@ -73,6 +75,9 @@ impl PoolStats {
     }
 }
 
+/// Lost pages that are told of: with more, it is known that the disk is broken.
+const TOLD_LOST_MAX: usize = 1_000;
+
 /// How full the pool is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Residence {
@@ -98,8 +103,9 @@ pub struct Pool {
     pub(crate) in_flight: InFlight,
     pub(crate) stats: PoolStats,
     pub(crate) skip_log_gate: bool,
-    is_halted: AtomicBool,
-    halted: Mutex<Option<String>>,
+    health: Arc<Health>,
+    /// Pages that were told of as lost.
+    told_lost: Mutex<BTreeSet<PageNo>>,
     oldest_kept: AtomicU64,
 }
 
@@ -129,8 +135,8 @@ impl Pool {
             in_flight: InFlight::default(),
             stats: PoolStats::default(),
             skip_log_gate: config.skip_log_gate,
-            is_halted: AtomicBool::new(false),
-            halted: Mutex::new(None),
+            health: Arc::default(),
+            told_lost: Mutex::default(),
             oldest_kept: AtomicU64::new(0),
         })
     }
@@ -313,18 +319,34 @@ impl Pool {
 
     /// After this, everything that would need the device or a change fails.
     pub fn halt(&self, why: &str) {
-        self.halted.lock().get_or_insert_with(|| why.to_owned());
-        self.is_halted.store(true, Ordering::SeqCst);
+        self.health.halt(why);
         self.free.wake_all();
+    }
+
+    /// What says whether the engine has halted, the pool and those above it, and who is told.
+    #[must_use]
+    pub fn health(&self) -> &Arc<Health> {
+        &self.health
+    }
+
+    /// Counts that a page could not be had because of what is on disk, and tells of it once.
+    pub(crate) fn note_lost(&self, page: PageNo, cause: &PoolError) {
+        use PoolError::{Behind, Damaged, Device};
+        if !matches!(cause, Damaged { .. } | Behind { .. } | Device { .. }) {
+            return;
+        }
+        self.stats.lost.add(1);
+        let mut told = self.told_lost.lock();
+        if told.len() < TOLD_LOST_MAX && told.insert(page) {
+            drop(told);
+            self.health.tell(Notice::PageLost(&cause.to_string()));
+        }
     }
 
     /// Why the pool halted, if it did.
     #[must_use]
     pub fn halted(&self) -> Option<String> {
-        if !self.is_halted.load(Ordering::Relaxed) {
-            return None;
-        }
-        self.halted.lock().clone()
+        self.health.why_halted().map(str::to_owned)
     }
 
     /// # Errors

@@ -207,7 +207,8 @@ impl Pool {
         read: Option<Result<(), PoolError>>,
     ) -> Result<Exclusive<'_>, PoolError> {
         let Coming { page, word, frame, owed } = come;
-        self.fill(page, frame, owed, read).inspect_err(|_| {
+        self.fill(page, frame, owed, read).inspect_err(|e| {
+            self.note_lost(page, e);
             let latch = self.latch(page).expect("POOL-6: a held page has a word");
             latch.release(word, None, false);
             self.return_frame(frame);

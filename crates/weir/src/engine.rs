@@ -107,7 +107,7 @@ impl Engine {
     }
 
     pub(crate) fn halted(&self) -> Option<String> {
-        self.pool.halted().or_else(|| self.checkpointer.admission().stopped())
+        self.checkpointer.admission().stopped()
     }
 
     /// Does background work that may take long, for about so long, in such steps, while there are
@@ -232,7 +232,7 @@ impl Drop for Engine {
 /// Stops all writing for good.
 pub(crate) fn halt(pool: &Pool, checkpointer: &Checkpointer, why: &str) {
     pool.halt(why);
-    checkpointer.admission().stop(why);
+    checkpointer.admission().wake();
 }
 
 /// Does the background's work for who waits for it, in manual mode.

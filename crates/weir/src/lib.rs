@@ -73,7 +73,9 @@ pub use stats::{PageWrites, StatsSnapshot};
 pub use tree::Tree;
 pub use txn::{Txn, TxnOptions};
 pub use txn_cursor::TxnCursor;
-pub use weir_base::{Clock, DbId, Lsn, ManualClock, SystemClock, TxnId, format_size, parse_size};
+pub use weir_base::{
+    Clock, DbId, Listener, Lsn, ManualClock, Notice, SystemClock, TxnId, format_size, parse_size,
+};
 pub use weir_btree::TreeReport;
 pub use weir_device::{
     BlockFile, DiskSpec, FaultyVolume, FileVolume, IoStats, SimVolume, ThrottledVolume, Volume,

@@ -1,5 +1,5 @@
 //! Who holds which locks, for people.
-use weir_base::{TreeId, TxnId};
+use weir_base::{Listener, TreeId, TxnId};
 use weir_txn::{Kind, Place};
 
 use crate::db::Db;
@@ -25,6 +25,13 @@ pub struct SeenLock {
 }
 
 impl Db {
+    /// Tells `listener` from now on when the engine halts and when a page is lost, at once where
+    /// the engine has halted already. The listener is called by the thread that meets what is
+    /// wrong: it must neither wait nor call the database. `false`: there is one already.
+    pub fn on_notice(&self, listener: Box<Listener>) -> bool {
+        self.engine.pool.health().listen(listener)
+    }
+
     /// The explicit locks, each as it was at some moment of the call. A row that a transaction has
     /// written is its own without one, until somebody waits for it.
     ///

@@ -75,6 +75,12 @@ const LEVELS: &[Level] = &[
         |s| s.log_capacity_bytes as f64,
         "capacity of the redo log",
     ),
+    level(
+        "halted_engines",
+        "engines",
+        |s| f64::from(u8::from(s.halted.is_some())),
+        "1: it has halted after a failure, and nothing is written any more",
+    ),
     level("pool_pages", "pages", |s| s.pool_frames as f64, "pages that the pool has room for"),
     level("pool_dirty_pages", "pages", |s| s.dirty_pages as f64, "changed and not yet written"),
     level("pool_in_flight_pages", "pages", |s| s.pages_in_flight as f64, "on their way to disk"),

@@ -233,6 +233,7 @@ fn log_loop(site: &Site, stop: &AtomicBool) {
         }
         // What fails here halts the log, which the next line reports.
         let _ = site.writer.tend();
+        site.bear(site.log.check().map(|()| false).map_err(Into::into));
         site.bear(site.checkpointer.record(false));
         if !site.bear(site.log.maintain().map_err(Into::into)) {
             site.clock.sleep_micros(5_000);

@@ -252,6 +252,7 @@ bool open_database()
     sql_print_error("Weir: %s", weir_message());
     return false;
   }
+  report_notices();
   if (left_for_a_start())
   {
     sql_print_error("Weir: a crash has left transactions half committed, which the server completes only as it starts: "

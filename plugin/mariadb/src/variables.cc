@@ -4,13 +4,14 @@
 
 #include "engine.h"
 #include <set_var.h>
+#include <sql_parse.h>
 #include "transaction.h"
 
 namespace
 {
 
 ulonglong memory, log_capacity;
-my_bool deferred_answers, gate;
+my_bool deferred_answers, gate, abort_on_halt;
 double recovery_seconds;
 
 const char *durability_names[]= {"SYNCED", "WRITTEN", "LAZY", NullS};
@@ -55,6 +56,14 @@ int check_create_checkpoint(THD *thd, st_mysql_sys_var *, void *save, st_mysql_v
   const char *directory= value->val_str(value, buffer, &len);
   if (!directory || !len)
     return 0;
+  // It writes where the server may: what SELECT ... INTO OUTFILE asks for is asked for here.
+  if (check_global_access(thd, FILE_ACL))
+    return 1;
+  if (!is_secure_file_path(const_cast<char *>(std::string(directory, len).c_str())))
+  {
+    my_error(ER_OPTION_PREVENTS_STATEMENT, MYF(0), "--secure-file-priv");
+    return 1;
+  }
   weir_txn *own= nullptr, *txn= nullptr;
   if (Transaction *trx= Transaction::find(thd))
     own= trx->txn();
@@ -88,8 +97,14 @@ MYSQL_SYSVAR_BOOL(binlog_gate, gate, PLUGIN_VAR_OPCMDARG | PLUGIN_VAR_READONLY,
                   "The writer of the binary log is kept behind the engine's log, so that a group needs one sync of each "
                   "less (it comes in through the server's instruments of files). OFF: what is prepared is synced first",
                   nullptr, nullptr, true);
-MYSQL_SYSVAR_ULONGLONG(memory, memory, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY, "Memory for pages, in bytes",
-                       nullptr, nullptr, 1ULL << 30, 1 << 20, 1ULL << 46, 0);
+MYSQL_SYSVAR_BOOL(abort_on_halt, abort_on_halt, PLUGIN_VAR_OPCMDARG,
+                  "The server ends when the engine halts (a disk that fails), so that what watches it starts it anew. OFF: it "
+                  "goes on, with tables that can be read and not written",
+                  nullptr, nullptr, false);
+MYSQL_SYSVAR_ULONGLONG(memory, memory, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
+                       "Memory for pages, in bytes. 0: 1 GiB, or a quarter of what the machine or its container has where "
+                       "that is less",
+                       nullptr, nullptr, 0, 0, 1ULL << 46, 0);
 MYSQL_SYSVAR_ULONGLONG(log_capacity, log_capacity, PLUGIN_VAR_RQCMDARG,
                        "Bytes of redo log. More of it means fewer page writes and a longer recovery",
                        check_log_capacity, update_log_capacity, 1ULL << 30, 640 << 10, 1ULL << 40, 0);
@@ -109,11 +124,14 @@ MYSQL_THDVAR_ULONG(lock_wait_timeout, PLUGIN_VAR_RQCMDARG, "Seconds that the loc
 st_mysql_sys_var *weir_variables[]= {MYSQL_SYSVAR(memory), MYSQL_SYSVAR(log_capacity), MYSQL_SYSVAR(durability),
                                      MYSQL_SYSVAR(lock_wait_timeout), MYSQL_SYSVAR(recovery_seconds),
                                      MYSQL_SYSVAR(metrics_address), MYSQL_SYSVAR(create_checkpoint),
-                                     MYSQL_SYSVAR(deferred_answers), MYSQL_SYSVAR(binlog_gate), nullptr};
+                                     MYSQL_SYSVAR(deferred_answers), MYSQL_SYSVAR(binlog_gate),
+                                     MYSQL_SYSVAR(abort_on_halt), nullptr};
 
 bool weir_deferred_answers() { return deferred_answers; }
 
 bool weir_binlog_gate() { return gate; }
+
+bool weir_abort_on_halt() { return abort_on_halt; }
 
 const char *weir_metrics_address() { return metrics_address; }
 

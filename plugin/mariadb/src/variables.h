@@ -10,6 +10,8 @@ extern st_mysql_show_var weir_status_variables[];
 // Where metrics are served; empty: nowhere.
 bool weir_deferred_answers();
 bool weir_binlog_gate();
+// Whether a halt of the engine ends the server.
+bool weir_abort_on_halt();
 const char *weir_metrics_address();
 ulonglong weir_memory();
 ulonglong weir_log_capacity();

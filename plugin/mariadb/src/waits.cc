@@ -2,6 +2,7 @@
 
 #include "engine.h"
 #include "transaction.h"
+#include "variables.h"
 
 // In none of the server's headers.
 extern "C" int thd_need_wait_reports(const MYSQL_THD thd);
@@ -44,10 +45,35 @@ bool is_told(void *, uint32_t event, uint64_t waiter, uint64_t holder)
   }
 }
 
+// Any thread of the engine's may come here, also one that holds a page: it writes a line and goes on.
+void is_noticed(void *, uint32_t notice, weir_bytes text)
+{
+  const int len= static_cast<int>(text.len);
+  const char *words= reinterpret_cast<const char *>(text.data);
+  if (notice != WEIR_NOTICE_HALTED)
+  {
+    sql_print_error("Weir: %.*s: the rest of the database can be read; CHECK TABLE says which table it is", len, words);
+    return;
+  }
+  sql_print_error("Weir has halted: %.*s. Nothing is written any more, and nothing that was committed is lost: mend the "
+                  "cause and restart the server", len, words);
+  if (weir_abort_on_halt())
+  {
+    sql_print_error("Weir: the server ends here (weir_abort_on_halt)");
+    abort();
+  }
+}
+
 } // namespace
 
 void report_waits()
 {
   if (weir_on_wait(weir_database, is_told, nullptr) != WEIR_OK)
+    sql_print_warning("Weir: %s", weir_message());
+}
+
+void report_notices()
+{
+  if (weir_on_notice(weir_database, is_noticed, nullptr) != WEIR_OK)
     sql_print_warning("Weir: %s", weir_message());
 }

@@ -89,6 +89,30 @@ sql main -e "XA ROLLBACK 'one'"
 sql main -e "SET GLOBAL weir_create_checkpoint='$directory/copy'"
 some "$(ls "$directory/copy")" "the copy"
 sql main -e "SET GLOBAL weir_create_checkpoint='$directory/copy'" 2>/dev/null && die "a copy over a copy"
+sql main -e "CREATE USER copier@localhost; GRANT SUPER ON *.* TO copier@localhost"
+mariadb --no-defaults -ucopier -S "$sockets/main" -e "SET GLOBAL weir_create_checkpoint='$directory/copy2'" 2>"$directory/out" && die "a copy without FILE"
+grep -q "ERROR 1227.*FILE" "$directory/out" || die "a copy without FILE: $(cat "$directory/out")"
+sql main -e "GRANT FILE ON *.* TO copier@localhost"
+mariadb --no-defaults -ucopier -S "$sockets/main" -e "SET GLOBAL weir_create_checkpoint='$directory/copy2'" || die "no copy with FILE"
+
+# ---- a page that is lost: the error log says so, once, and a metric counts; the rest can be read
+start lost --skip-networking --secure-file-priv="$directory/lost"
+sql lost -e "SET GLOBAL weir_create_checkpoint='$directory/elsewhere'" 2>"$directory/out" && die "a copy outside of secure_file_priv"
+grep -q "ERROR 1290" "$directory/out" || die "a copy outside of secure_file_priv: $(cat "$directory/out")"
+sql lost -e "CREATE DATABASE work; USE work; CREATE TABLE work.t (id INT PRIMARY KEY, s VARCHAR(1000)) ENGINE=Weir;
+	CREATE TABLE work.u (id INT PRIMARY KEY) ENGINE=Weir; INSERT INTO work.u VALUES (1);
+	INSERT INTO work.t SELECT seq, REPEAT('x', 900) FROM seq_1_to_20000"
+mariadb-admin --no-defaults -uroot -S "$sockets/lost" shutdown
+tail --pid=$server -f /dev/null
+pages=$(find "$directory/lost" -name pages)
+dd if=/dev/zero of="$pages" bs=8192 seek=100 count=1 conv=notrunc status=none
+start lost --skip-networking
+for _ in 1 2 3; do sql lost -e "SELECT SUM(LENGTH(s)) FROM work.t" >"$directory/out" 2>&1 && die "a page that is lost was read: $(cat "$directory/out")"; done
+is "$(sql lost -e "SELECT * FROM work.u")" 1 "another table"
+is "$(grep -c "Weir: page 100 in 'pages' at byte 819200 is damaged" "$directory/lost/server.log")" 1 "times that the error log names the page"
+[ "$(sql lost -e "SELECT value FROM information_schema.weir_metrics WHERE name LIKE 'weir_pool_lost%'")" -ge 3 ] || die "lost pages are not counted"
+is "$(sql lost -e "SELECT value FROM information_schema.weir_metrics WHERE name='weir_halted_engines'")" 0 "halted engines"
+slay $server
 echo "operating: numbers, transactions, locks, checkpoint, metrics and a copy are as they should be"
 
 # ---- a backup under load

@@ -23,6 +23,7 @@ pub const UNSAFE_ADDRESSES: &[&str] = &[
     "crates/capi/src/table.rs",
     "crates/capi/src/tree.rs",
     "crates/capi/src/txn.rs",
+    "crates/capi/src/notices.rs",
     "crates/capi/src/waits.rs",
     "crates/device/src/batch.rs",
     "crates/device/src/sys.rs",

@@ -223,6 +223,11 @@ fn a_damaged_page_that_is_owed_redo() {
     let image = volume.snapshot();
     image.corrupt("pages", 20 * 4096 + 1_000, 0x10).expect("flipped");
     let db = Db::open_on(Arc::new(image), config).expect("opened");
+    let notices = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let heard = notices.clone();
+    assert!(db.on_notice(Box::new(move |notice| {
+        heard.lock().expect("no panic").push(format!("{notice:?}"));
+    })));
     let others = db.tree("others").expect("read").expect("the tree");
     assert_eq!(others.get(b"key").expect("read").as_deref(), Some(&b"value"[..]));
     let rows = db.tree("rows").expect("read").expect("the tree");
@@ -242,6 +247,18 @@ fn a_damaged_page_that_is_owed_redo() {
     }
     assert!(why().is_some(), "the engine halts: {:?}", db.stats().halted);
     assert!(rows.put(b"more", b"", Durability::Synced).is_err());
+    // Told once each, however often the page was asked for.
+    let notices = notices.lock().expect("no panic").clone();
+    assert!(notices.iter().all(|notice| notice.contains("page 20")), "{notices:?}");
+    assert!(notices.iter().filter(|notice| notice.starts_with("PageLost")).count() == 1);
+    assert!(notices.iter().filter(|notice| notice.starts_with("Halted")).count() == 1);
+    let mut lost = 0;
+    db.visit_counters(&mut |name, _, _, value| {
+        if name == "pool.lost" {
+            lost = value;
+        }
+    });
+    assert!(lost >= damaged.len() as u64, "{lost} of {}", damaged.len());
     assert!(db.close().is_err(), "it cannot be closed in order");
 }
 

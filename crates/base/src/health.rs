@@ -1,0 +1,91 @@
+//! One place that says whether the engine has halted, and that tells what is wrong: whoever looks,
+//! looks there, so that a halt is one moment for readers of statistics, writers and the pool alike.
+use std::sync::OnceLock;
+
+/// Something that an operator must hear of at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notice<'a> {
+    /// The engine has halted: nothing is written any more. Why.
+    Halted(&'a str),
+    /// A page is damaged or cannot be read: which, where, and what is wrong with it.
+    PageLost(&'a str),
+}
+
+/// Is told by the thread that meets what is wrong; must neither block nor call the engine.
+pub type Listener = dyn Fn(Notice<'_>) + Send + Sync;
+
+/// Whether the engine has halted, and who is told of what is wrong.
+#[derive(Default)]
+pub struct Health {
+    why: OnceLock<String>,
+    listener: OnceLock<Box<Listener>>,
+}
+
+impl Health {
+    /// Halts, for good. The first cause counts; `true`: it is this one.
+    pub fn halt(&self, why: &str) -> bool {
+        let is_first = self.why.set(why.to_owned()).is_ok();
+        if is_first {
+            self.tell(Notice::Halted(why));
+        }
+        is_first
+    }
+
+    /// The cause, if the engine has halted.
+    #[inline]
+    #[must_use]
+    pub fn why_halted(&self) -> Option<&str> {
+        self.why.get().map(String::as_str)
+    }
+
+    /// Whether it has.
+    #[inline]
+    #[must_use]
+    pub fn is_halted(&self) -> bool {
+        self.why.get().is_some()
+    }
+
+    /// Tells the listener, if there is one.
+    pub fn tell(&self, notice: Notice<'_>) {
+        if let Some(listener) = self.listener.get() {
+            listener(notice);
+        }
+    }
+
+    /// Who is told from now on; at once if the engine has halted before. `false`: there is a
+    /// listener already, and it stays.
+    pub fn listen(&self, listener: Box<Listener>) -> bool {
+        let is_first = self.listener.set(listener).is_ok();
+        // A halt in between is told twice rather than not.
+        if is_first && let Some(why) = self.why_halted() {
+            self.tell(Notice::Halted(why));
+        }
+        is_first
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, Mutex};
+
+    #[test]
+    fn the_first_cause_counts_and_is_told() {
+        let (health, told) = (Health::default(), Arc::new(Mutex::new(Vec::new())));
+        assert!(!health.is_halted() && health.why_halted().is_none());
+        let listener = |told: &Arc<Mutex<Vec<String>>>| -> Box<Listener> {
+            let told = told.clone();
+            Box::new(move |notice| told.lock().expect("no panic").push(format!("{notice:?}")))
+        };
+        assert!(health.listen(listener(&told)) && !health.listen(listener(&told)));
+        health.tell(Notice::PageLost("page 7"));
+        assert!(health.halt("the disk is gone") && !health.halt("something else"));
+        assert_eq!(health.why_halted(), Some("the disk is gone"));
+        let late = Health::default();
+        late.halt("before");
+        late.listen(listener(&told));
+        let expected =
+            ["PageLost(\"page 7\")", "Halted(\"the disk is gone\")", "Halted(\"before\")"];
+        assert_eq!(*told.lock().expect("no panic"), expected);
+    }
+}
