@@ -339,6 +339,16 @@ typedef struct weir_row {
     size_t entry_count;
 } weir_row;
 
+// About how many pages a tree has.
+typedef struct weir_size {
+    // Pages with rows or entries.
+    uint64_t leaf_pages;
+    // Pages above them.
+    uint64_t inner_pages;
+    // Pages of values that do not fit beside their key.
+    uint64_t value_pages;
+} weir_size;
+
 // Is given the next entry, in ascending key order: fills both and returns true, or returns false
 // at the end. What it names must stay until its next call.
 typedef bool (*weir_next_entry)(void *context, struct weir_bytes *key, struct weir_bytes *value);
@@ -508,6 +518,9 @@ enum weir_code weir_set_recovery_seconds(const struct weir_db *db, double second
 
 // Writes all pages that are dirty now.
 enum weir_code weir_checkpoint(const struct weir_db *db);
+
+// Bytes a page, and bytes of the pages file that nothing uses.
+enum weir_code weir_space(const struct weir_db *db, uint64_t *page_bytes, uint64_t *free_bytes);
 
 // Waits until all that was committed so far is on stable storage.
 enum weir_code weir_sync(const struct weir_db *db);
@@ -776,6 +789,12 @@ enum weir_code weir_table_estimate(const struct weir_table *table,
                                    const struct weir_bytes *to,
                                    uint64_t *rows,
                                    uint32_t *kind);
+
+// About how many pages the tree of the rows (WEIR_ROWS) or of an index has: exact for a small one,
+// but for long values.
+enum weir_code weir_table_size(const struct weir_table *table,
+                               int32_t index,
+                               struct weir_size *size);
 
 // The key in the tree of the rows (WEIR_ROWS) or of an index that lies about `nth` of `of` equal
 // distances into it; of an index, the primary key may follow the index key. WEIR_NOTHING: there is

@@ -5,7 +5,7 @@ use std::path::Path;
 use weir::{Config, Create, Db, Durability};
 use weir_table::Tables;
 
-use crate::borrow::{give, shared, show, taken, weir_bytes, weir_visit};
+use crate::borrow::{give, put, shared, show, taken, weir_bytes, weir_visit};
 use crate::fate::{Failure, run, weir_code, wrong};
 
 /// An open database. All threads may use it.
@@ -142,6 +142,25 @@ pub unsafe extern "C" fn weir_checkpoint(db: *const weir_db) -> weir_code {
     run(|| {
         // SAFETY: the contract of `borrow`.
         unsafe { shared(db)? }.db.checkpoint()?;
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
+/// Bytes a page, and bytes of the pages file that nothing uses.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_space(
+    db: *const weir_db,
+    page_bytes: *mut u64,
+    free_bytes: *mut u64,
+) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let db = &unsafe { shared(db)? }.db;
+        // SAFETY: the contract of `borrow`.
+        unsafe {
+            put(page_bytes, db.stats().page_size as u64)?;
+            put(free_bytes, db.free_bytes())?;
+        }
         Ok(weir_code::WEIR_OK)
     })
 }

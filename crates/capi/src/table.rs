@@ -446,6 +446,37 @@ pub unsafe extern "C" fn weir_table_estimate(
     })
 }
 
+/// About how many pages a tree has.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct weir_size {
+    /// Pages with rows or entries.
+    pub leaf_pages: u64,
+    /// Pages above them.
+    pub inner_pages: u64,
+    /// Pages of values that do not fit beside their key.
+    pub value_pages: u64,
+}
+
+/// About how many pages the tree of the rows (WEIR_ROWS) or of an index has: exact for a small one,
+/// but for long values.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_table_size(
+    table: *const weir_table,
+    index: i32,
+    size: *mut weir_size,
+) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let found = unsafe { shared(table)? }.table.size(place(index)?)?;
+        let (leaf_pages, inner_pages) = (found.leaf_pages, found.inner_pages);
+        let found = weir_size { leaf_pages, inner_pages, value_pages: found.value_pages };
+        // SAFETY: the contract of `borrow`.
+        unsafe { put(size, found)? };
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
 /// The key in the tree of the rows (WEIR_ROWS) or of an index that lies about `nth` of `of` equal
 /// distances into it; of an index, the primary key may follow the index key. WEIR_NOTHING: there is
 /// none there.

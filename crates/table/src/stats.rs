@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use weir::{Durability, Isolation, TxnOptions};
+use weir::{Durability, Isolation, TreeSize, TxnOptions};
 use weir_base::varint;
 
 use crate::descriptor::number;
@@ -205,6 +205,18 @@ impl RawTable {
             Some(sample) => Estimate::Sampled(sample.within(range).max(COUNTED_MAX)),
             None => Estimate::Dived(dived),
         })
+    }
+
+    /// About how many pages the tree of the rows (`None`) or of an index has ([`Tree::size`]).
+    ///
+    /// # Errors
+    /// [`Error::NoIndex`], [`Error::Store`].
+    pub fn size(&self, index: Option<usize>) -> Result<TreeSize, Error> {
+        let tree = match index {
+            None => &self.primary,
+            Some(at) => self.indexes.get(at).ok_or_else(|| Error::NoIndex(at.to_string()))?,
+        };
+        Ok(tree.size()?)
     }
 
     /// The key in the tree of the rows (`None`) or of an index that lies about `nth` of `of` equal

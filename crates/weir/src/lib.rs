@@ -76,7 +76,7 @@ pub use txn_cursor::TxnCursor;
 pub use weir_base::{
     Clock, DbId, Listener, Lsn, ManualClock, Notice, SystemClock, TxnId, format_size, parse_size,
 };
-pub use weir_btree::TreeReport;
+pub use weir_btree::{TreeReport, TreeSize};
 pub use weir_device::{
     BlockFile, DiskSpec, FaultyVolume, FileVolume, IoStats, SimVolume, ThrottledVolume, Volume,
 };

@@ -86,6 +86,15 @@ pub struct StatsSnapshot {
 }
 
 impl Db {
+    /// Bytes of the pages file that no tree uses: what is dropped comes back to it, and new pages
+    /// are taken from it. Of the whole database.
+    #[must_use]
+    pub fn free_bytes(&self) -> u64 {
+        let e = &self.engine;
+        let pages = u64::from(e.pool.store().pages()).saturating_sub(e.space.used());
+        pages * e.pool.page_size() as u64
+    }
+
     /// Everything there is to know, now.
     #[must_use]
     pub fn stats(&self) -> StatsSnapshot {

@@ -1,7 +1,7 @@
 //! A tree as users see it.
 use std::sync::Arc;
 
-use weir_btree::{Tree as RawTree, TreeReport};
+use weir_btree::{Tree as RawTree, TreeReport, TreeSize};
 use weir_redo::Durability;
 use weir_txn::View;
 
@@ -47,6 +47,16 @@ impl Tree {
     pub fn estimate(&self, from: &[u8], to: Option<&[u8]>) -> Result<u64, Error> {
         self.engine.check_here()?;
         Ok(self.raw.estimate(from, to)?)
+    }
+
+    /// About how many pages the tree has, from a few looks down it: exact for a small tree, but for
+    /// long values; otherwise off by as much as pages differ.
+    ///
+    /// # Errors
+    /// As [`Tree::get`].
+    pub fn size(&self) -> Result<TreeSize, Error> {
+        self.engine.check_here()?;
+        Ok(self.raw.size()?)
     }
 
     /// The key that lies about `nth` of `of` equal distances into the tree, committed or not:

@@ -215,6 +215,7 @@ private:
   int take_part();
   void set_rows_per_key();
   void set_row_bytes();
+  void set_sizes();
   int fail(weir_code code);
 
   // Reading.

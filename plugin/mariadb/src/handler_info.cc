@@ -72,6 +72,29 @@ void ha_weir::set_rows_per_key()
   }
 }
 
+// About how large the table is, and what of the database's file is free, as InnoDB tells it of a file for all tables.
+void ha_weir::set_sizes()
+{
+  uint64_t page_bytes, free_bytes;
+  if (weir_space(weir_database, &page_bytes, &free_bytes) != WEIR_OK)
+    return;
+  ulonglong rows= 0, entries= 0;
+  auto add= [&](int32_t place) {
+    weir_size size;
+    if (weir_table_size(m_table, place, &size) == WEIR_OK)
+      (place == WEIR_ROWS ? rows : entries)+= (size.leaf_pages + size.inner_pages + size.value_pages) * page_bytes;
+  };
+  add(WEIR_ROWS);
+  for (const Weir_index &index : m_indexes)
+    if (index.place != WEIR_ROWS)
+      add(index.place);
+  stats.data_file_length= rows;
+  stats.mean_rec_length= stats.records ? static_cast<ulong>(rows / stats.records) : 0;
+  stats.index_file_length= entries;
+  // The server adds up what it is told of partitions.
+  stats.delete_length= is_partition() ? 0 : free_bytes;
+}
+
 int ha_weir::info(uint flag)
 {
   if (flag & HA_STATUS_VARIABLE)
@@ -85,6 +108,9 @@ int ha_weir::info(uint flag)
     stats.data_file_length= (leaves > 1 ? leaves + 1 : 1) * PAGE_BYTES;
     stats.mean_rec_length= stats.records ? static_cast<ulong>(stats.data_file_length / stats.records) : 0;
     stats.index_file_length= 0;
+    // For people (the information schema, SHOW TABLE STATUS): what there is.
+    if (flag & HA_STATUS_VARIABLE_EXTRA)
+      set_sizes();
   }
   if (flag & HA_STATUS_TIME)
   {

@@ -356,5 +356,6 @@ WEIR_SCHEMA_PLUGIN("WEIR_METRICS", "All that the engine measures", weir_init_met
 WEIR_SCHEMA_PLUGIN("WEIR_TRANSACTIONS", "Open and prepared transactions", weir_init_transactions),
 WEIR_SCHEMA_PLUGIN("WEIR_LOCKS", "Explicit locks and who waits for one", weir_init_locks),
 WEIR_SCHEMA_PLUGIN("WEIR_CHECKPOINT", "How far the checkpoint lies back, and what is done about it",
-                   weir_init_checkpoint)
+                   weir_init_checkpoint),
+WEIR_SCHEMA_PLUGIN("WEIR_SIZES", "About how large tables and indexes are", weir_init_sizes)
 maria_declare_plugin_end;

@@ -1,5 +1,5 @@
 // Tables of the information schema: what the engine measures, who has a transaction open, who holds and waits for
-// which locks, and how the checkpoint stands. All but the numbers want the PROCESS privilege.
+// which locks, how the checkpoint stands, and how large tables and indexes are. All but the numbers want the PROCESS privilege.
 #include "info_schema.h"
 
 #include <cmath>
@@ -238,6 +238,67 @@ int fill_transactions(THD *thd, TABLE_LIST *tables, COND *)
   return weir_prepared(weir_database, put_prepared, &out) != WEIR_OK || out.failed;
 }
 
+// ---- weir_sizes -----------------------------------------------------------------------------------------------
+
+ST_FIELD_INFO sizes_fields[]= {Column("TABLE_NAME", Varchar(512), NOT_NULL),
+                               Column("INDEX_NAME", Varchar(64), NULLABLE),
+                               Column("LEAF_PAGES", ULonglong(), NOT_NULL),
+                               Column("INNER_PAGES", ULonglong(), NOT_NULL),
+                               Column("VALUE_PAGES", ULonglong(), NOT_NULL),
+                               Column("BYTES", ULonglong(), NOT_NULL),
+                               CEnd()};
+
+void note_name(void *context, weir_bytes name)
+{
+  static_cast<std::vector<std::string> *>(context)->emplace_back(reinterpret_cast<const char *>(name.data), name.len);
+}
+
+void note_index(void *context, weir_bytes name, weir_bytes) { note_name(context, name); }
+
+void put_size(Output *out, weir_table *table, const std::string &name, const std::string *index, int32_t place)
+{
+  uint64_t page_bytes, free_bytes;
+  weir_size size;
+  if (weir_space(weir_database, &page_bytes, &free_bytes) != WEIR_OK || weir_table_size(table, place, &size) != WEIR_OK)
+    return;
+  Field **field= out->table->field;
+  out->begin();
+  store(field[0], name);
+  if (index)
+    store(field[1], *index);
+  store(field[2], ulonglong(size.leaf_pages));
+  store(field[3], ulonglong(size.inner_pages));
+  store(field[4], ulonglong(size.value_pages));
+  store(field[5], ulonglong((size.leaf_pages + size.inner_pages + size.value_pages) * page_bytes));
+  out->put();
+}
+
+int fill_sizes(THD *thd, TABLE_LIST *tables, COND *)
+{
+  Output out= {thd, tables->table, false};
+  if (!may_see(thd))
+    return 0;
+  std::vector<std::string> names;
+  if (weir_table_names(weir_database, note_name, &names) != WEIR_OK)
+    return 1;
+  for (const std::string &name : names)
+  {
+    weir_table *table;
+    // Dropped meanwhile.
+    if (weir_table_open(weir_database, bytes_of(name), &table) != WEIR_OK)
+      continue;
+    put_size(&out, table, name, nullptr, WEIR_ROWS);
+    std::vector<std::string> indexes;
+    weir_table_indexes(table, note_index, &indexes);
+    for (size_t i= 0; i < indexes.size(); i++)
+      put_size(&out, table, name, &indexes[i], static_cast<int32_t>(i));
+    weir_table_close(table);
+    if (out.failed || is_killed(thd))
+      return 1;
+  }
+  return 0;
+}
+
 int init_table(void *p, ST_FIELD_INFO *fields, int (*fill)(THD *, TABLE_LIST *, COND *))
 {
   ST_SCHEMA_TABLE *table= static_cast<ST_SCHEMA_TABLE *>(p);
@@ -252,4 +313,5 @@ void *const weir_schema_table= &schema_table;
 int weir_init_metrics(void *p) { return init_table(p, metrics_fields, fill_metrics); }
 int weir_init_transactions(void *p) { return init_table(p, transactions_fields, fill_transactions); }
 int weir_init_locks(void *p) { return init_table(p, locks_fields, fill_locks); }
+int weir_init_sizes(void *p) { return init_table(p, sizes_fields, fill_sizes); }
 int weir_init_checkpoint(void *p) { return init_table(p, checkpoint_fields, fill_checkpoint); }

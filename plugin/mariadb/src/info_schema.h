@@ -9,5 +9,6 @@ int weir_init_metrics(void *p);
 int weir_init_transactions(void *p);
 int weir_init_locks(void *p);
 int weir_init_checkpoint(void *p);
+int weir_init_sizes(void *p);
 
 #endif

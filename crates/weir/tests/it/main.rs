@@ -15,6 +15,7 @@ mod others;
 mod prepared_locks;
 mod ranges;
 mod recovery;
+mod size;
 mod slow_pages;
 mod support;
 mod transactions;
