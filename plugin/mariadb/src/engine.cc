@@ -1,5 +1,7 @@
 #include "engine.h"
 
+#include "deadlocks.h"
+
 handlerton *weir_hton= nullptr;
 weir_db *weir_database= nullptr;
 bool weir_ddl_recovered= false;
@@ -42,7 +44,10 @@ int to_handler_error(THD *thd, weir_code code)
     return HA_ERR_FOUND_DUPP_KEY;
   case WEIR_DEADLOCK:
     if (thd)
+    {
+      note_deadlock(thd);
       thd->mark_transaction_to_rollback(true);
+    }
     return HA_ERR_LOCK_DEADLOCK;
   case WEIR_LOCK_TIMEOUT:
   case WEIR_WOULD_WAIT:

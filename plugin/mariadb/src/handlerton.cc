@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "binlog_gate.h"
+#include "deadlocks.h"
 #include "engine.h"
 #include "graveyard.h"
 #include "ha_weir.h"
@@ -198,7 +199,10 @@ bool show_status(handlerton *, THD *thd, stat_print_fn *print, ha_stat_type type
   if (type != HA_ENGINE_STATUS)
     return false;
   Status_output to= {thd, print, false};
-  return weir_stats_text(weir_database, print_status, &to) != WEIR_OK || to.failed;
+  if (weir_stats_text(weir_database, print_status, &to) != WEIR_OK || to.failed)
+    return true;
+  std::string deadlock= last_deadlock();
+  return !deadlock.empty() && print(thd, "Weir", 4, "last deadlock", 13, deadlock.data(), deadlock.size());
 }
 
 // Leftovers of a schema that is being dropped: its tables have been dropped one by one before.

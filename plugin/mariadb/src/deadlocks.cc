@@ -1,0 +1,70 @@
+// What is told of the last deadlock: who waited for whom, and the statement of each. Those of the others are what their
+// sessions are at when the victim comes to tell: by then one of them may have gone on.
+#include "deadlocks.h"
+
+#include <mutex>
+#include <vector>
+
+#include "engine.h"
+#include "transaction.h"
+
+// In none of the server's headers for plugins.
+extern "C" size_t thd_query_safe(MYSQL_THD thd, char *buffer, size_t length);
+
+namespace
+{
+
+std::mutex mutex;
+std::string last;
+
+const size_t STATEMENT_BYTES_MAX= 1024;
+
+std::string statement_of(THD *thd)
+{
+  char buffer[STATEMENT_BYTES_MAX];
+  size_t length= thd_query_safe(thd, buffer, sizeof(buffer));
+  return length ? std::string(buffer, length) : "(no statement just now)";
+}
+
+std::string moment()
+{
+  char buffer[32];
+  struct tm now;
+  time_t seconds= my_time(0);
+  localtime_r(&seconds, &now);
+  return std::string(buffer, strftime(buffer, sizeof(buffer), "%F %T", &now));
+}
+
+} // namespace
+
+void note_deadlock(THD *victim)
+{
+  std::string words= weir_message();
+  std::string text= moment() + " " + words + "\n";
+  text+= "taken back: session " + std::to_string(thd_get_thread_id(victim)) + ": " + statement_of(victim) + "\n";
+  std::vector<Transaction::Seen> all;
+  Transaction::see_all(&all);
+  for (const Transaction::Seen &seen : all)
+  {
+    std::string waits= std::to_string(seen.number) + " waits for ";
+    size_t at= words.find(waits);
+    // Not the tail of a longer number.
+    if (!seen.number || seen.session == thd_get_thread_id(victim) || at == std::string::npos ||
+        (at > 0 && isdigit(static_cast<uchar>(words[at - 1]))))
+      continue;
+    if (THD *other= find_thread_by_id(static_cast<longlong>(seen.session)))
+    {
+      text+= "session " + std::to_string(seen.session) + ", transaction " + std::to_string(seen.number) + ": " +
+             statement_of(other) + "\n";
+      mysql_mutex_unlock(&other->LOCK_thd_kill);
+    }
+  }
+  std::lock_guard<std::mutex> guard(mutex);
+  last= text;
+}
+
+std::string last_deadlock()
+{
+  std::lock_guard<std::mutex> guard(mutex);
+  return last;
+}

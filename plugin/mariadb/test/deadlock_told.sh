@@ -1,0 +1,22 @@
+#!/bin/bash
+# The last deadlock in SHOW ENGINE WEIR STATUS: the circle, and the statements of both.
+#   deadlock_told.sh       (inside server.sh --run, which sets WEIR_SOCKET)
+set -eu
+sql() { mariadb --no-defaults -uroot -S "$WEIR_SOCKET" -NB "$@"; }
+die() { echo "deadlock_told: $*"; exit 1; }
+sql -e "DROP DATABASE IF EXISTS told; CREATE DATABASE told; USE told;
+	CREATE TABLE t (id INT PRIMARY KEY, v INT) ENGINE=Weir; INSERT INTO t VALUES (1, 0), (2, 0)"
+crossing() { # own, other
+	sql told -e "SET SESSION weir_lock_wait_timeout=20; BEGIN; UPDATE t SET v=$1 WHERE id=$1; SELECT SLEEP(1);
+		UPDATE t SET v=$1 WHERE id=$2; COMMIT" 2>&1
+}
+crossing 1 2 >/dev/null &
+one=$!
+crossing 2 1 >/dev/null || true
+wait $one || true
+told=$(sql -e "SHOW ENGINE WEIR STATUS")
+for words in "deadlock: " "taken back: session " ": UPDATE t SET v=1 WHERE id=2" ": UPDATE t SET v=2 WHERE id=1" " waits for "; do
+	[[ $told == *"$words"* ]] || die "no '$words' in: $told"
+done
+sql -e "DROP DATABASE told"
+echo "deadlock_told: who waited for whom, and both statements"
