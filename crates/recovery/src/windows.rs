@@ -19,11 +19,14 @@ use crate::redo::{History, owe_chains};
 use crate::roll::Roll;
 use crate::{Phase, Progress};
 
-/// Of the memory for log, a window takes this part: beside it lies the log's end, and what is made
-/// of both.
-const WINDOWS_IN_MEMORY: u64 = 4;
-/// The log's end, which is held, is a window long but for this part of one.
-const BOUNDARIES_IN_WINDOW: u64 = 8;
+/// Of the log that may be held, the end takes this part, which lies in memory all the time.
+const TAILS_IN_MEMORY: u64 = 4;
+/// The end begins at one of so many places, or a few less, in its length.
+const BOUNDARIES_IN_TAIL: u64 = 8;
+/// A window is read in so many steps, or more: before each it is looked whether there is room.
+const STEPS_IN_WINDOW: u64 = 16;
+/// And not more than this at a time.
+const STEP_BYTES_MAX: u64 = 2 << 20;
 
 /// The log, known to its end, of which the last window is held.
 pub struct Windows {
@@ -34,6 +37,7 @@ pub struct Windows {
     tail: Lsn,
     tail_chunks: Vec<Chunk>,
     end: ScanEnd,
+    /// Memory for a window, and what is made of it.
     window_bytes: u64,
     analysis: Analysis,
     read_bytes: u64,
@@ -57,9 +61,11 @@ impl Windows {
         held_bytes: u64,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Windows, RedoError> {
-        let window_bytes = (held_bytes / WINDOWS_IN_MEMORY).max(1);
+        let tail_bytes = (held_bytes / TAILS_IN_MEMORY).max(1);
+        // What is made of a log may take as much again as the log itself.
+        let window_bytes = held_bytes.saturating_mul(2) - 2 * tail_bytes;
         let mut tell = |done: u64| progress(Progress { phase: Phase::Scan, done, of: 0 });
-        let mut boundaries = Boundaries::new(from, window_bytes);
+        let mut boundaries = Boundaries::new(from, tail_bytes);
         let options = ScanOptions { read_ahead: true, progress: Some(&mut tell) };
         let whole = scan_chunks(volume, db, from, options, |chunk| {
             chunk.bodies().for_each(|(span, _)| boundaries.pass(span.start, span.end));
@@ -99,24 +105,25 @@ impl Windows {
     ) -> Result<Option<Window>, RedoError> {
         let of = self.end.end.bytes_since(self.end.from);
         progress(Progress { phase: Phase::Redo, done: self.at.bytes_since(self.end.from), of });
-        let mut want = self.window_bytes;
-        while self.at < self.tail {
+        let mut window = Gathered::default();
+        let step = (self.window_bytes / STEPS_IN_WINDOW).clamp(1, STEP_BYTES_MAX);
+        let mut want = step;
+        while self.at < self.tail && window.memory_bytes() < self.window_bytes {
             let to = self.at.advanced(want).min(self.tail);
-            let mut window = Gathered::default();
             let analysis = &mut self.analysis;
             let end = self.reader.chunks(self.at, to, |chunk| window.take(chunk, analysis))?;
             if end > self.at {
                 self.read_bytes += end.bytes_since(self.at);
-                self.at = end;
-                return Ok(Some(Window { history: window.into_history() }));
-            }
-            if to == self.tail {
+                (self.at, want) = (end, step);
+            } else if to == self.tail {
                 return Err(unreadable(self.at, "a group is cut off where another begins"));
+            } else {
+                // A group longer than that.
+                want = want.saturating_mul(4);
             }
-            // A group longer than that.
-            want = want.saturating_mul(4);
         }
-        Ok(None)
+        let is_empty = window.chunks.is_empty();
+        Ok((!is_empty).then(|| Window { history: window.into_history() }))
     }
 
     /// Where the windows to come begin.
@@ -198,6 +205,12 @@ impl Gathered {
         Ok(())
     }
 
+    /// What it takes, and what the list of its pages will.
+    fn memory_bytes(&self) -> u64 {
+        let log: usize = self.chunks.iter().map(|chunk| chunk.payload().len()).sum();
+        (log + self.chains.memory_bytes()) as u64
+    }
+
     fn into_history(self) -> History {
         let pages = self.chains.pages();
         History::new(self.chunks, self.chains.into_records(), pages, None)
@@ -207,27 +220,28 @@ impl Gathered {
 /// Starts of groups, not all of them: where the held end of the log may begin, once the end is
 /// known.
 struct Boundaries {
-    window_bytes: u64,
-    /// Ascending, each so much behind the one before; the first is at least a window back.
+    /// How long the end is.
+    bytes: u64,
+    /// Ascending, each so much behind the one before; the first is a little less than that back.
     starts: VecDeque<Lsn>,
 }
 
 impl Boundaries {
-    fn new(from: Lsn, window_bytes: u64) -> Self {
-        Boundaries { window_bytes, starts: VecDeque::from([from]) }
+    fn new(from: Lsn, bytes: u64) -> Self {
+        Boundaries { bytes, starts: VecDeque::from([from]) }
     }
 
     fn pass(&mut self, start: Lsn, end: Lsn) {
-        let step = (self.window_bytes / BOUNDARIES_IN_WINDOW).max(1);
+        let step = (self.bytes / BOUNDARIES_IN_TAIL).max(1);
         if self.starts.back().is_none_or(|&last| start.bytes_since(last) >= step) {
             self.starts.push_back(start);
         }
-        while self.starts.len() > 1 && end.bytes_since(self.starts[0]) > self.window_bytes {
+        while self.starts.len() > 1 && end.bytes_since(self.starts[0]) > self.bytes {
             self.starts.pop_front();
         }
     }
 
-    /// The first that is no more than a window before the end, or the last.
+    /// The first that is no farther than that before the end, or the last.
     fn first_behind(&self, end: Lsn) -> Lsn {
         self.starts.front().copied().unwrap_or(end)
     }
@@ -238,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_that_is_held_begins_with_a_group_and_is_a_window_long_at_most() {
+    fn the_end_that_is_held_begins_with_a_group_and_is_so_long_at_most() {
         let mut boundaries = Boundaries::new(Lsn(1_000), 80);
         for (start, end) in [(1_000, 1_004), (1_004, 1_011), (1_011, 1_050), (1_050, 1_075)] {
             boundaries.pass(Lsn(start), Lsn(end));
@@ -250,7 +264,7 @@ mod tests {
             Lsn(1_011),
             "1004 was too close to the one before"
         );
-        // Longer than a window.
+        // Longer than all of it.
         boundaries.pass(Lsn(1_090), Lsn(2_000));
         assert_eq!(boundaries.first_behind(Lsn(2_000)), Lsn(1_090));
         assert_eq!(Boundaries::new(Lsn(5), 80).first_behind(Lsn(5)), Lsn(5));
