@@ -40,6 +40,7 @@ impl Tree {
     pub fn check(&self, visit: &mut dyn FnMut(u64)) -> Result<TreeReport, TreeError> {
         let mut report = TreeReport::default();
         let mut low: Option<Vec<u8>> = None;
+        let mut ahead = Ahead::default();
         loop {
             let (path, fences) = self.path_copy(low.as_deref())?;
             if fences.low != low {
@@ -60,6 +61,7 @@ impl Tree {
                     return Err(self.damaged(*page, "a leaf is reached twice"));
                 }
             }
+            ahead.bring_in(self, &path);
             let Some((page, leaf)) = path.last() else { break };
             self.check_leaf(*page, leaf, &fences, &mut report)?;
             visit(Node::new(&leaf[..]).count() as u64);
@@ -169,5 +171,49 @@ impl Tree {
             }
         }
         Ok(())
+    }
+}
+
+/// Leaves read at a time, in the order in which they lie in the file: one after the other, as the
+/// walk comes to them, a disk would do one thing at a time.
+const AHEAD_PAGES: u64 = 64;
+/// And no more than this part of a small pool.
+const AHEAD_POOL_SHARE: u64 = 8;
+
+/// How far the leaves that the walk comes to next have been read in.
+#[derive(Default)]
+struct Ahead {
+    /// Below this node,
+    parent: Option<PageNo>,
+    /// those before this one.
+    until: usize,
+}
+
+impl Ahead {
+    /// Reads in the next leaves below the same node, when the walk is where the last ones end, and
+    /// the first overflow pages of the leaf where it is.
+    fn bring_in(&mut self, tree: &Tree, path: &[(PageNo, Vec<u8>)]) {
+        let pool = &tree.env.pool;
+        let most = (pool.residence().frames / AHEAD_POOL_SHARE).clamp(1, AHEAD_PAGES) as usize;
+        let mut pages = Vec::new();
+        if let [.., (parent, bytes), (leaf, _)] = path {
+            let node = Node::new(&bytes[..]);
+            let children = node.count() + 1;
+            let at = (0..children).find(|&index| node.child(index) == *leaf).unwrap_or(0);
+            if self.parent != Some(*parent) || at + 1 >= self.until {
+                let until = (at + 1 + most).min(children);
+                pages.extend((at + 1..until).map(|index| node.child(index)));
+                (self.parent, self.until) = (Some(*parent), until);
+            }
+        }
+        if let Some((_, bytes)) = path.last() {
+            let node = Node::new(&bytes[..]);
+            let long = (0..node.count()).filter(|&slot| node.is_overflow(slot));
+            let heads = long.filter_map(|slot| ChainHead::decode(node.value(slot)));
+            pages.extend(heads.map(|head| head.first));
+        }
+        pages.sort_unstable();
+        // What cannot be read is told where the walk comes to it.
+        let _ = pool.bring_in(&pages);
     }
 }
