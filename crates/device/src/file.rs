@@ -1,8 +1,8 @@
 //! Real files in a directory: O_DIRECT where the file system has it, deep queues by io_uring.
-use std::fs::{File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{
     AtomicBool, AtomicU64,
@@ -23,6 +23,9 @@ use crate::probe::{Direct, PROBE_NAME, is_full, probe};
 use crate::sys;
 use crate::uring::RingPool;
 
+/// Modes of what is made, less what the umask takes.
+const DIRECTORY_MODE: u32 = 0o700;
+const FILE_MODE: u32 = 0o640;
 /// Zeros are written in pieces of this size.
 const ZEROS_BYTES: usize = 1 << 20;
 
@@ -61,7 +64,8 @@ impl FileVolume {
 
     fn open_with(dir: &Path, want_direct: bool, rings: RingPool) -> io::Result<Self> {
         let failed = |e| context(e, || format!("open directory {}", dir.display()));
-        std::fs::create_dir_all(dir).map_err(failed)?;
+        // What is in a database is for its owner; files a group may read, where the umask lets it.
+        DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(dir).map_err(failed)?;
         let dir_file = File::open(dir).map_err(failed)?;
         let lock = take_lock(dir)?;
         let found = if want_direct { probe(dir).map_err(failed)? } else { Direct::Refused };
@@ -86,7 +90,7 @@ impl FileVolume {
         let _open = self.shared.stay_open()?;
         let failed = |e| context(e, || format!("open {name}"));
         let mut options = OpenOptions::new();
-        options.read(true).write(true).create_new(create);
+        options.read(true).write(true).create_new(create).mode(FILE_MODE);
         if self.shared.direct {
             options.custom_flags(libc::O_DIRECT);
         }
@@ -124,8 +128,8 @@ fn take_lock(dir: &Path) -> io::Result<File> {
     let failed = |e| context(e, || format!("lock directory {}", dir.display()));
     let path = dir.join(LOCK_NAME);
     let mut options = OpenOptions::new();
-    let mut lock =
-        options.read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
+    options.read(true).write(true).create(true).truncate(false).mode(FILE_MODE);
+    let mut lock = options.open(&path).map_err(failed)?;
     if !sys::try_lock(&lock).map_err(failed)? {
         let holder = std::fs::read_to_string(&path).unwrap_or_default();
         let by = match holder.trim().parse::<u32>() {
@@ -257,6 +261,11 @@ impl DiskFile {
         // and others would meet a full disk meanwhile.
         if sys::free_bytes(&self.file).is_ok_and(|free| free < more) {
             let text = format!("{more} bytes more than the disk has");
+            return Err(io::Error::new(ErrorKind::StorageFull, text));
+        }
+        // Beyond it the kernel would send a signal that ends the process.
+        if sys::file_size_max().is_ok_and(|most| most < len) {
+            let text = format!("{len} bytes are more than a file may have here (ulimit -f)");
             return Err(io::Error::new(ErrorKind::StorageFull, text));
         }
         let reserved = sys::reserve(&self.file, old_len, more).and_then(|reserved| {

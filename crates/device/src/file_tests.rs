@@ -1,6 +1,7 @@
 //! Tests of real files, with O_DIRECT and without, through io_uring and through plain calls.
 use super::*;
-use std::os::unix::fs::MetadataExt;
+use std::fs::Permissions;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::thread;
 
 use weir_base::ALIGN;
@@ -360,6 +361,25 @@ fn describes_what_it_uses() {
     let volume = FileVolume::open_with(dir.path(), false, RingPool::refusing()).unwrap();
     let text = volume.describe();
     assert_eq!(text, "files, buffered (no O_DIRECT here), pread/pwrite (no io_uring here)");
+}
+
+#[test]
+fn what_is_made_is_for_its_owner_and_group() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("new/database");
+    let volume = FileVolume::open(&path).unwrap();
+    drop(volume.create("pages", PAGE).unwrap());
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&path), 0o700);
+    for name in ["pages", LOCK_NAME] {
+        let found = mode(&path.join(name));
+        assert!(found & 0o600 == 0o600 && found & 0o027 == 0, "{name}: {found:o}");
+    }
+    // One that was there is left as it is.
+    std::fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+    drop(volume);
+    drop(FileVolume::open(&path).unwrap());
+    assert_eq!(mode(&path), 0o755);
 }
 
 #[test]

@@ -28,7 +28,13 @@ pub(crate) enum Direct {
 pub(crate) fn probe(dir: &Path) -> io::Result<Direct> {
     let path = dir.join(PROBE_NAME);
     let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(true).custom_flags(libc::O_DIRECT);
+    options
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .custom_flags(libc::O_DIRECT)
+        .mode(0o600);
     let result = options.open(&path).and_then(|file| {
         file.write_all_at(&AlignedBuf::zeroed(ALIGN), 0)?;
         let is_cached = sys::is_cached(&file);
@@ -45,5 +51,6 @@ pub(crate) fn probe(dir: &Path) -> io::Result<Direct> {
 }
 
 pub(crate) fn is_full(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+    use ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }

@@ -66,6 +66,16 @@ pub(crate) fn free_bytes(file: &File) -> io::Result<u64> {
     Ok(answer.f_bavail.saturating_mul(answer.f_frsize))
 }
 
+/// The longest that this process may make a file (setrlimit(2), `RLIMIT_FSIZE`), in bytes.
+pub(crate) fn file_size_max() -> io::Result<u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` has room for the structure.
+    match unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) } {
+        0 => Ok(limit.rlim_cur),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// Writes and makes durable in one call. `Ok(None)`: this kernel or file system cannot.
 pub(crate) fn write_dsync(file: &File, offset: u64, buf: &[u8]) -> io::Result<Option<usize>> {
     let part = libc::iovec { iov_base: buf.as_ptr() as *mut libc::c_void, iov_len: buf.len() };
