@@ -55,6 +55,18 @@ impl TxnId {
     pub const MAX: TxnId = TxnId((1 << 48) - 1);
 }
 
+/// What the control file and the data file beside it have in common: drawn anew with each
+/// checkpoint, so that one of them that is older than the other, or of another copy of the same
+/// database, is recognised (`docs/decisions/whose-page.md`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Era {
+    /// Grows by one with each.
+    pub number: u64,
+    /// Drawn at random: two copies of a database that went separate ways have eras of the same
+    /// number.
+    pub mark: u64,
+}
+
 /// Drawn at random when a database is created and stamped on all its files, so that a file of
 /// another database is recognised.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]

@@ -14,7 +14,7 @@ pub use aligned::{ALIGN, AlignedBuf, align_down, align_up};
 pub use checksum::{checksum, checksum_more};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use health::{Health, Listener, Notice};
-pub use ids::{DbId, Lsn, PageNo, TreeId, TxnId};
+pub use ids::{DbId, Era, Lsn, PageNo, TreeId, TxnId};
 pub use mapping::{HUGE_PAGE, LargeBuf, Mapping};
 pub use size::{SizeError, format_size, parse_size};
 pub use stat::{Counter, Stats};

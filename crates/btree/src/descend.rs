@@ -19,6 +19,9 @@ pub(crate) enum Target<'k> {
     Before(&'k [u8]),
     First,
     Last,
+    /// The leftmost leaf of what is left of a tree that is being freed: there a node whose children
+    /// are gone has become a leaf, above the level of leaves.
+    Remnant,
     /// What lies so far on in the tree: a part of 2^32, of which each node takes its share.
     Part(&'k Cell<u64>),
 }
@@ -41,6 +44,14 @@ pub(crate) struct Arrived<'p> {
 pub(crate) struct Fences {
     pub(crate) low: Option<Vec<u8>>,
     pub(crate) high: Option<Vec<u8>>,
+}
+
+/// What is not the child that its parent promises, and yet no damage.
+enum Stranger {
+    /// What is left of a tree that is being freed.
+    Remnant,
+    /// Another thread is changing it.
+    Changing,
 }
 
 /// No tree is this high: a longer walk follows garbage.
@@ -95,7 +106,8 @@ impl Tree {
         }
         for _ in 0..DEPTH_MAX {
             let view = node.node();
-            if view.level() <= level {
+            let at = view.level();
+            if at <= level {
                 return Ok(node.still().then_some(Arrived { parent, node }));
             }
             let index = match target {
@@ -103,7 +115,7 @@ impl Tree {
                 Target::Before(key) => match view.search(key) {
                     Ok(slot) | Err(slot) => slot,
                 },
-                Target::First => 0,
+                Target::First | Target::Remnant => 0,
                 Target::Last => view.count(),
                 Target::Part(part) => take_place(part, view.count() + 1),
             };
@@ -113,10 +125,14 @@ impl Tree {
                 return Ok(None);
             }
             node.touch();
-            let next = match self.step(&node, child)? {
-                Some(next) => next,
-                None => return Ok(None),
-            };
+            let below = at - 1;
+            let Some(next) = self.step(&node, child)? else { return Ok(None) };
+            if !next.node().is_node_of(self.id, below) {
+                match self.stranger(&next, target, below)? {
+                    Stranger::Remnant => {}
+                    Stranger::Changing => return Ok(None),
+                }
+            }
             parent = Some(node);
             node = next;
         }
@@ -125,6 +141,29 @@ impl Tree {
             return Err(self.damaged(node.page(), "the tree is deeper than any tree can be"));
         }
         Ok(None)
+    }
+
+    /// BTREE-9: what is not the child that its parent promises is damage, if it is still there.
+    #[cold]
+    fn stranger(
+        &self,
+        child: &Optimistic<'_>,
+        target: Target<'_>,
+        level: u8,
+    ) -> Result<Stranger, TreeError> {
+        let (found, tree) = (child.node().level(), child.node().tree());
+        if matches!(target, Target::Remnant) && child.node().is_node_of(self.id, found) {
+            return Ok(Stranger::Remnant);
+        }
+        if !child.still() {
+            return Ok(Stranger::Changing);
+        }
+        let what = if tree == self.id {
+            format!("it is not a node of level {level}, as its parent says")
+        } else {
+            format!("its parent is of this tree, it is of tree {tree}")
+        };
+        Err(self.damaged(child.page(), what))
     }
 
     /// Whether the page at the root is this tree's still (BTREE-8).

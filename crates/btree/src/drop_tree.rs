@@ -32,7 +32,7 @@ impl Tree {
             return Ok(false);
         }
         admit(Ahead::of(2048))?;
-        let arrived = match self.try_descend(Target::First, 0) {
+        let arrived = match self.try_descend(Target::Remnant, 0) {
             Ok(Some(arrived)) => arrived,
             Ok(None) => return Ok(true),
             Err(TreeError::Gone(_)) => return Ok(false),

@@ -78,7 +78,7 @@ impl Tree {
                 Target::Key(key) | Target::Before(key) => match view.search(key) {
                     Ok(slot) | Err(slot) => slot,
                 },
-                Target::First => 0,
+                Target::First | Target::Remnant => 0,
                 Target::Last | Target::Part(_) => view.count(),
             };
             let step = Step { at, of: view.count() };

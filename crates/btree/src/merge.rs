@@ -45,6 +45,10 @@ impl Tree {
             if index < above.count() { (index, true) } else { (index - 1, false) };
         let other = above.child(if with_right { index + 1 } else { index - 1 });
         let other = self.env.pool.exclusive(other)?;
+        if !other.node().is_node_of(self.id, level) {
+            let what = format!("it is not a node of level {level} of this tree");
+            return Err(self.damaged(other.page(), what));
+        }
         let (left, right) = if with_right { (node, other) } else { (other, node) };
         let up = above.key(slot);
         if !merged_fits(left.node(), right.node(), &up) {

@@ -166,9 +166,11 @@ impl Tree {
         }
     }
 
-    /// An error that names this tree.
+    /// An error that names this tree, and where the page lies.
     pub fn damaged(&self, page: PageNo, what: impl Into<String>) -> TreeError {
-        TreeError::Damaged { tree: self.id, page, what: what.into() }
+        let (file, offset) = self.env.pool.store().place(page);
+        let what = format!("in '{file}' at byte {offset}: {}", what.into());
+        TreeError::Damaged { tree: self.id, page, what }
     }
 
     /// The header of groups that change structure only: they stand whatever becomes of the

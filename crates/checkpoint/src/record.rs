@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use thiserror::Error;
-use weir_base::{ALIGN, AlignedBuf, DbId, Lsn, TreeId, TxnId, checksum};
+use weir_base::{ALIGN, AlignedBuf, DbId, Era, Lsn, TreeId, TxnId, checksum};
 use weir_device::{BlockFile, Volume};
 
 /// The control file's name.
 pub const CONTROL_FILE: &str = "control";
 /// The on-disk format that this version writes, and the only one it reads.
-pub const FORMAT: u32 = 3;
+pub const FORMAT: u32 = 4;
 
 const MAGIC: [u8; 8] = *b"WEIRCTL\n";
 const COPY_BYTES: usize = 512;
@@ -39,6 +39,14 @@ pub struct Control {
     pub clean: bool,
     /// How often the database was opened.
     pub openings: u64,
+    /// The data file had so many pages at least.
+    pub pages: u32,
+    /// So many map pages were made, and what made them is durable.
+    pub maps: u32,
+    /// The data file's era, or the one before it.
+    pub era: Era,
+    /// The log was durable up to here at least.
+    pub synced: Lsn,
 }
 
 /// How a copy was found.
@@ -99,6 +107,11 @@ impl Control {
         put(&self.openings.to_le_bytes());
         put(&self.next_tree.0.to_le_bytes());
         put(&u32::from(self.clean).to_le_bytes());
+        put(&self.pages.to_le_bytes());
+        put(&self.maps.to_le_bytes());
+        put(&self.era.number.to_le_bytes());
+        put(&self.era.mark.to_le_bytes());
+        put(&self.synced.0.to_le_bytes());
         let crc = checksum(&out[..CHECKED_BYTES]);
         out[CHECKED_BYTES..CHECKED_BYTES + 4].copy_from_slice(&crc.to_le_bytes());
         out
@@ -130,6 +143,10 @@ impl Control {
             openings: u64_at(56),
             next_tree: TreeId(u64_at(64)),
             clean: u32_at(72) != 0,
+            pages: u32_at(76),
+            maps: u32_at(80),
+            era: Era { number: u64_at(84), mark: u64_at(92) },
+            synced: Lsn(u64_at(100)),
         })
     }
 }
@@ -214,9 +231,34 @@ impl ControlFile {
     /// # Errors
     /// I/O errors: what lies on disk is then the old or the new.
     pub fn update(&self, change: impl FnOnce(&mut Control)) -> std::io::Result<()> {
+        self.change(change, |_| Ok(()))
+    }
+
+    /// Changes it, durably, and begins an era. `tell` says so to the data file, durably: a crash in
+    /// between leaves a data file that names both that era and the one before.
+    ///
+    /// # Errors
+    /// As [`ControlFile::update`], and those of `tell`.
+    pub fn begin_era(
+        &self,
+        change: impl FnOnce(&mut Control),
+        tell: impl FnOnce(Era) -> std::io::Result<()>,
+    ) -> std::io::Result<()> {
+        self.change(change, |next| {
+            next.era = Era { number: next.era.number + 1, mark: fastrand::u64(1..) };
+            tell(next.era)
+        })
+    }
+
+    fn change(
+        &self,
+        change: impl FnOnce(&mut Control),
+        finish: impl FnOnce(&mut Control) -> std::io::Result<()>,
+    ) -> std::io::Result<()> {
         let mut now = self.now.lock();
         let mut next = *now;
         change(&mut next);
+        finish(&mut next)?;
         next.sequence += 1;
         let mut buf = AlignedBuf::zeroed(2 * ALIGN);
         let copy = next.encode();
@@ -244,6 +286,10 @@ mod tests {
             next_tree: TreeId(2),
             clean: false,
             openings: 1,
+            pages: 64,
+            maps: 1,
+            era: Era { number: 3, mark: 4 },
+            synced: Lsn(124),
         }
     }
 
@@ -251,15 +297,15 @@ mod tests {
     fn every_pair_of_copies_has_one_verdict() {
         let (old, new) = (Copy::Good(control(1)), Copy::Good(control(2)));
         let other = Copy::Good(Control { db: DbId(8), ..control(3) });
-        let newer_format = Copy::OtherFormat(4);
+        let newer_format = Copy::OtherFormat(5);
         let table = [
             (&old, &new, Ok(2)),
             (&new, &old, Ok(2)),
             (&old, &Copy::Damaged, Ok(1)),
             (&Copy::Damaged, &new, Ok(2)),
             (&Copy::Foreign, &new, Ok(2)),
-            (&newer_format, &old, Err(ControlError::OtherFormat { found: 4 })),
-            (&Copy::Damaged, &newer_format, Err(ControlError::OtherFormat { found: 4 })),
+            (&newer_format, &old, Err(ControlError::OtherFormat { found: 5 })),
+            (&Copy::Damaged, &newer_format, Err(ControlError::OtherFormat { found: 5 })),
             (&Copy::Damaged, &Copy::Damaged, Err(ControlError::Damaged)),
             (&Copy::Damaged, &Copy::Foreign, Err(ControlError::Damaged)),
             (&Copy::Foreign, &Copy::Foreign, Err(ControlError::Foreign)),

@@ -321,15 +321,20 @@ impl Checkpointer {
         // may it pass records of a transaction whose end, or whose undo carried forward, could
         // still be lost: recovery would take back only what lies behind the checkpoint. Whatever
         // let `oldest` move was logged before it did, so before the end of the log as it is now.
-        self.log.wait(self.log.end(), Durability::Synced)?;
+        let end = self.log.end();
+        self.log.wait(end, Durability::Synced)?;
         self.pool.check_halted()?;
-        self.write_control(|control| control.checkpoint = oldest)?;
+        self.write_control(|control| {
+            control.checkpoint = oldest;
+            control.synced = end;
+        })?;
         self.log.set_checkpoint(oldest);
         self.recorded_micros.store(now, Ordering::Relaxed);
         Ok(true)
     }
 
-    /// Changes the control file.
+    /// Changes the control file. What is in the data file belongs to it from then on: an older copy
+    /// of either is told from that (`docs/decisions/whose-page.md`).
     ///
     /// # Errors
     /// [`WorkerError::Control`].
@@ -338,7 +343,10 @@ impl Checkpointer {
             (self.refresh)(control);
             change(control);
         };
-        self.control.update(update).map_err(|e| WorkerError::Control(Arc::new(e)))
+        let store = self.pool.store();
+        self.control
+            .begin_era(update, |era| store.set_era(era).map_err(std::io::Error::other))
+            .map_err(|e| WorkerError::Control(Arc::new(e)))
     }
 
     /// One step of everything, for who has no background threads: writes enough of the oldest pages

@@ -267,7 +267,7 @@ pub(crate) struct Common {
     /// Files of the doublewrite area, 1 to 64
     #[arg(long, value_name = "N")]
     pub(crate) doublewrite_files: Option<usize>,
-    /// Pages per doublewrite batch, 1 to 337
+    /// Pages per doublewrite batch, 1 to 336
     #[arg(long, value_name = "N")]
     pub(crate) doublewrite_pages: Option<usize>,
     /// Drop what this bench has loaded before, and load it anew

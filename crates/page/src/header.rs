@@ -91,6 +91,29 @@ pub enum Damage {
         /// The mark that the page bears.
         found: u32,
     },
+    /// A change that the log does not have: the log is older than the page, or the page of another
+    /// copy of the database.
+    #[error("its last change is at position {lsn} of the log, which ends at {end}")]
+    Ahead {
+        /// The page's LSN.
+        lsn: Lsn,
+        /// Where the durable log ends.
+        end: Lsn,
+    },
+    /// An older state than the one that was written.
+    #[error(
+        "it was written with its change at position {written} of the log, and read with the one at \
+         {found}: the device lost a write"
+    )]
+    LostWrite {
+        /// The LSN with which it was written last.
+        written: Lsn,
+        /// The LSN with which it was read.
+        found: Lsn,
+    },
+    /// Another page than the space map that must lie there.
+    #[error("it is not the space map that lies there")]
+    NotASpaceMap,
     /// A field does not hold what it must.
     #[error("{what} at byte {offset}: expected {expected}, found {found}")]
     Field {

@@ -110,6 +110,13 @@ impl<B: Bytes> Node<B> {
         self.bytes.u8_at(KIND) == Kind::Leaf as u8
     }
 
+    /// Whether this is a node of this tree and level: what a parent says of its child.
+    #[inline]
+    pub fn is_node_of(self, tree: TreeId, level: u8) -> bool {
+        let kind = if level == 0 { Kind::Leaf } else { Kind::Inner };
+        self.bytes.u8_at(KIND) == kind as u8 && self.level() == level && self.tree() == tree
+    }
+
     /// Height above the leaves, which have 0.
     #[inline]
     pub fn level(self) -> u8 {

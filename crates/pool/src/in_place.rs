@@ -1,16 +1,21 @@
 //! The in-place store: page n lies at n times the page size in the file `pages`.
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
-use weir_base::{ALIGN, AlignedBuf, DbId, Lsn, PageNo};
+use weir_base::{ALIGN, AlignedBuf, DbId, Era, Lsn, PageNo, TreeId};
 use weir_device::{BlockFile, ReadOp, Volume, WriteOp};
+use weir_page::{Bytes, HEADER_BYTES, Kind};
 
 use crate::error::PoolError;
-use crate::store::{PageStore, PageWrite, StoreRead};
+use crate::store::{NoteGrowth, PageStore, PageWrite, StoreRead};
 use crate::torn_write::{DoubleWriteConfig, Repair, TornWrite};
 
 const FILE_NAME: &str = "pages";
+/// The pages that say which era the others are of: the first for those of an even number, the
+/// second for the others. They are never in a pool. A write of one that is torn leaves the other,
+/// which is of the era before.
+pub const ERA_PAGES: [PageNo; 2] = [PageNo(2), PageNo(3)];
 
 /// Pages at fixed places in one file, kept whole by the doublewrite area.
 pub struct InPlaceStore {
@@ -20,6 +25,7 @@ pub struct InPlaceStore {
     page_size: usize,
     pages: AtomicU32,
     growing: Mutex<()>,
+    note_growth: OnceLock<Box<NoteGrowth>>,
 }
 
 impl InPlaceStore {
@@ -65,7 +71,22 @@ impl InPlaceStore {
     ) -> Result<Self, PoolError> {
         let torn_write = TornWrite::open(volume, db, page_size, doublewrite)?;
         let pages = AtomicU32::new((file.len() / page_size as u64) as u32);
-        Ok(InPlaceStore { db, file, torn_write, page_size, pages, growing: Mutex::new(()) })
+        Ok(InPlaceStore {
+            db,
+            file,
+            torn_write,
+            page_size,
+            pages,
+            growing: Mutex::new(()),
+            note_growth: OnceLock::new(),
+        })
+    }
+
+    /// The file of the doublewrite area that knows of the newest page written, and its LSN. The log
+    /// was durable up to there.
+    #[must_use]
+    pub fn newest_written(&self) -> Option<(String, Lsn)> {
+        self.torn_write.newest()
     }
 
     /// Puts right what a crash tore. Before anything else reads pages.
@@ -246,7 +267,40 @@ impl PageStore for InPlaceStore {
         let failed = |e| PoolError::device(format!("making '{FILE_NAME}' larger"), e);
         self.file.grow(u64::from(pages) * self.page_size as u64).map_err(failed)?;
         self.sync()?;
+        if let Some(note) = self.note_growth.get() {
+            note(pages).map_err(|e| PoolError::device("noting that there are more pages", e))?;
+        }
         self.pages.store(pages, Ordering::Release);
         Ok(())
+    }
+
+    fn note_growth(&self, note: Box<NoteGrowth>) {
+        let _ = self.note_growth.set(note);
+    }
+
+    fn place(&self, page: PageNo) -> (String, u64) {
+        (FILE_NAME.to_owned(), self.offset(page))
+    }
+
+    fn eras(&self) -> [Result<Era, PoolError>; 2] {
+        ERA_PAGES.map(|page| {
+            let mut buf = AlignedBuf::zeroed(self.page_size);
+            self.read(page, &mut buf)?;
+            let [number, mark] = [0, 8].map(|at| buf.u64_at(HEADER_BYTES + at));
+            Ok(Era { number, mark })
+        })
+    }
+
+    fn set_era(&self, era: Era) -> Result<(), PoolError> {
+        let page = ERA_PAGES[(era.number % 2) as usize];
+        let mut buf = AlignedBuf::zeroed(self.page_size);
+        weir_page::format(&mut buf, Kind::Meta, 0, TreeId(0), page);
+        for (at, number) in [(0, era.number), (8, era.mark)] {
+            buf[HEADER_BYTES + at..HEADER_BYTES + at + 8].copy_from_slice(&number.to_le_bytes());
+        }
+        weir_page::seal(&mut buf, self.db);
+        self.file
+            .write_durable_at(self.offset(page), &buf)
+            .map_err(|e| PoolError::device(format!("writing page {page} to '{FILE_NAME}'"), e))
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use weir_base::{Counter, Health, Lsn, Notice, PageNo, counters};
-use weir_page::RawPage;
+use weir_page::{Damage, RawPage};
 use weir_redo::Log;
 
 use crate::backoff::Backoff;
@@ -17,6 +17,7 @@ use crate::free::FreeFrames;
 use crate::guard::{Exclusive, Optimistic};
 use crate::latch::{FRAMES_MAX, Latch};
 use crate::owed::Owed;
+use crate::recent::Recent;
 use crate::store::PageStore;
 use crate::table::PageTable;
 use crate::write_back::{Cause, InFlight};
@@ -101,6 +102,7 @@ pub struct Pool {
     pub(crate) store: Arc<dyn PageStore>,
     pub(crate) log: Arc<Log>,
     pub(crate) in_flight: InFlight,
+    pub(crate) recent: Recent,
     pub(crate) stats: PoolStats,
     pub(crate) skip_log_gate: bool,
     health: Arc<Health>,
@@ -133,6 +135,7 @@ impl Pool {
             store,
             log,
             in_flight: InFlight::default(),
+            recent: Recent::new(count),
             stats: PoolStats::default(),
             skip_log_gate: config.skip_log_gate,
             health: Arc::default(),
@@ -313,6 +316,15 @@ impl Pool {
     #[must_use]
     pub fn age_span_bytes(&self) -> u64 {
         self.dirty.span_bytes() / 2
+    }
+
+    // ---- damage ----
+
+    /// The error that says what is wrong with a page, and where it lies.
+    #[must_use]
+    pub fn damaged(&self, page: PageNo, found: Damage) -> PoolError {
+        let (file, offset) = self.store.place(page);
+        PoolError::Damaged { page, file, offset, found }
     }
 
     // ---- halting ----

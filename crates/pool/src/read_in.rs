@@ -1,5 +1,6 @@
 //! From disk into a frame: one page, many at once, or a fresh one that is not read at all.
-use weir_base::PageNo;
+use weir_base::{Lsn, PageNo};
+use weir_page::Damage;
 
 use crate::backoff::Backoff;
 use crate::error::PoolError;
@@ -216,6 +217,21 @@ impl Pool {
         Ok(self.attach(page, word, frame))
     }
 
+    /// POOL-11: a page that was read is neither ahead of the durable log, which no page on disk can
+    /// be (POOL-1), nor older than when it was written last.
+    fn check_age(&self, page: PageNo, lsn: Lsn) -> Result<(), PoolError> {
+        let end = self.log.durable();
+        if lsn > end && !self.skip_log_gate {
+            return Err(self.damaged(page, Damage::Ahead { lsn, end }));
+        }
+        match self.recent.find(page) {
+            Some(written) if written > lsn => {
+                Err(self.damaged(page, Damage::LostWrite { written, found: lsn }))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn fill(
         &self,
         page: PageNo,
@@ -229,6 +245,7 @@ impl Pool {
             Some(outcome) => {
                 outcome?;
                 self.stats.reads.add(1);
+                self.check_age(page, weir_page::lsn(bytes))?;
             }
             None => bytes.fill(0),
         }

@@ -1,6 +1,6 @@
 //! Where pages lie on disk is a page store's business: nothing above may take a page number for a
 //! file offset. The in-place store is the first; a log-structured one can stand beside it.
-use weir_base::{DbId, Lsn, PageNo};
+use weir_base::{DbId, Era, Lsn, PageNo};
 
 use crate::error::PoolError;
 
@@ -68,4 +68,24 @@ pub trait PageStore: Send + Sync {
     /// [`PoolError::Device`], of kind `StorageFull` when the disk is full: nothing has changed
     /// then.
     fn grow(&self, pages: u32) -> Result<(), PoolError>;
+
+    /// Has `note` called with the number of pages whenever there is room for more, before any of
+    /// them is used: what it writes down tells a file that was cut short later. Once.
+    fn note_growth(&self, note: Box<NoteGrowth>);
+
+    /// Where a page lies: the file, and the byte at which it begins.
+    fn place(&self, page: PageNo) -> (String, u64);
+
+    /// The eras that the pages may be of: the one that was noted last, and the one before it.
+    fn eras(&self) -> [Result<Era, PoolError>; 2];
+
+    /// Notes, durably, the era that the pages are of from now on: the next one after that noted
+    /// last, which stays noted.
+    ///
+    /// # Errors
+    /// [`PoolError::Device`]: it is noted or not then.
+    fn set_era(&self, era: Era) -> Result<(), PoolError>;
 }
+
+/// What is called when there is room for more pages: see [`PageStore::note_growth`].
+pub type NoteGrowth = dyn Fn(u32) -> std::io::Result<()> + Send + Sync;

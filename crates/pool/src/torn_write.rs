@@ -14,8 +14,8 @@ use weir_device::{BlockFile, Volume};
 use crate::error::PoolError;
 use crate::store::PageWrite;
 
-const MAGIC: u64 = u64::from_le_bytes(*b"WEIRDBL1");
-const HEADER_LEN: usize = 48;
+const MAGIC: u64 = u64::from_le_bytes(*b"WEIRDBL2");
+const HEADER_LEN: usize = 56;
 const ENTRY_LEN: usize = 12;
 /// The most pages that one header block can list.
 const BATCH_MAX: usize = (ALIGN - HEADER_LEN) / ENTRY_LEN;
@@ -72,6 +72,8 @@ pub(crate) struct Remembered {
     pub(crate) seq: u64,
     pub(crate) settled: u64,
     pub(crate) detect_only: bool,
+    /// The greatest LSN of any page that was written until then.
+    pub(crate) newest: Lsn,
     pub(crate) pages: Vec<(PageNo, Lsn)>,
     /// The copies, in the order of `pages`; empty when `detect_only`.
     pub(crate) copies: AlignedBuf,
@@ -95,6 +97,8 @@ pub(crate) struct TornWrite {
 #[derive(Default)]
 struct Running {
     next: u64,
+    /// The greatest LSN of any page that was written.
+    newest: Lsn,
     unsettled: BTreeSet<u64>,
 }
 
@@ -169,12 +173,13 @@ impl TornWrite {
             return Err(PoolError::device(format!("writing '{}'", file_name(index)), cause));
         }
         shard.is_needed = true;
-        let (seq, settled) = {
+        let (seq, settled, newest) = {
             let mut running = self.running.lock();
             running.next += 1;
+            running.newest = pages.iter().map(|p| p.lsn).fold(running.newest, Lsn::max);
             let seq = running.next;
             running.unsettled.insert(seq);
-            (seq, running.unsettled.first().copied().unwrap_or(seq) - 1)
+            (seq, running.unsettled.first().copied().unwrap_or(seq) - 1, running.newest)
         };
         let batch = Batch { area: self, seq, shard };
         let len = match self.config.mode {
@@ -182,7 +187,7 @@ impl TornWrite {
             DoubleWriteMode::DetectOnly => ALIGN,
             DoubleWriteMode::On => ALIGN + pages.len() * self.page_size,
         };
-        self.write_header(&mut block[..ALIGN], seq, settled, pages);
+        self.write_header(&mut block[..ALIGN], (seq, settled, newest), pages);
         let wrote = batch.shard.file.write_durable_at(0, &block[..len]);
         match wrote {
             Ok(()) => Ok(batch),
@@ -190,7 +195,12 @@ impl TornWrite {
         }
     }
 
-    fn write_header(&self, header: &mut [u8], seq: u64, settled: u64, pages: &[PageWrite<'_>]) {
+    fn write_header(
+        &self,
+        header: &mut [u8],
+        (seq, settled, newest): (u64, u64, Lsn),
+        pages: &[PageWrite<'_>],
+    ) {
         header.fill(0);
         let detect = u32::from(self.config.mode == DoubleWriteMode::DetectOnly);
         let mut put = |at: usize, bytes: &[u8]| header[at..at + bytes.len()].copy_from_slice(bytes);
@@ -200,6 +210,7 @@ impl TornWrite {
         put(32, &settled.to_le_bytes());
         put(40, &(pages.len() as u32).to_le_bytes());
         put(44, &detect.to_le_bytes());
+        put(48, &newest.0.to_le_bytes());
         for (i, page) in pages.iter().enumerate() {
             put(HEADER_LEN + i * ENTRY_LEN, &page.page.0.to_le_bytes());
             put(HEADER_LEN + i * ENTRY_LEN + 4, &page.lsn.0.to_le_bytes());
@@ -227,6 +238,7 @@ impl TornWrite {
         }
         let mut running = self.running.lock();
         running.next = found.iter().map(|b| b.seq).max().unwrap_or(0);
+        running.newest = found.iter().map(|b| b.newest).max().unwrap_or(Lsn::ZERO);
         found
     }
 
@@ -242,7 +254,23 @@ impl TornWrite {
         }
     }
 
-    /// Makes all remembered batches unusable: every page is whole in its place.
+    /// The file whose header knows of the newest page that was written, and that page's LSN: the
+    /// log was durable up to there when it was written.
+    pub(crate) fn newest(&self) -> Option<(String, Lsn)> {
+        let mut newest = None;
+        for (index, shard) in self.shards.iter().enumerate() {
+            let mut header = AlignedBuf::zeroed(ALIGN);
+            if shard.lock().file.read_at(0, &mut header).is_ok()
+                && let Some(batch) = self.parse(&header)
+            {
+                newest = newest.max(Some((batch.newest, index)));
+            }
+        }
+        newest.map(|(lsn, index)| (file_name(index), lsn))
+    }
+
+    /// Makes all remembered batches unusable: every page is whole in its place. That pages of the
+    /// newest LSN were written stays known.
     pub(crate) fn forget(&self) -> Result<(), PoolError> {
         for (index, shard) in self.shards.iter().enumerate() {
             let shard = shard.lock();
@@ -250,7 +278,11 @@ impl TornWrite {
             let failed = |e| PoolError::device(format!("clearing '{}'", file_name(index)), e);
             let is_read = shard.file.read_at(0, &mut header).is_ok();
             if !is_read || self.parse(&header).is_some() {
-                header.fill(0);
+                let (seq, newest) = {
+                    let running = self.running.lock();
+                    (running.next, running.newest)
+                };
+                self.write_header(&mut header, (seq, seq, newest), &[]);
                 shard.file.write_durable_at(0, &header).map_err(failed)?;
             }
         }
@@ -276,6 +308,7 @@ impl TornWrite {
             seq: u64_at(24)?,
             settled: u64_at(32)?,
             detect_only: u32_at(44)? != 0,
+            newest: Lsn(u64_at(48)?),
             pages,
             copies: AlignedBuf::zeroed(0),
         })

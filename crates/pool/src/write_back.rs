@@ -135,6 +135,8 @@ impl Pool {
         let result = self.write_copied(shard, &mut buf, &copied, pace);
         if result.is_ok() {
             for copy in &copied {
+                // Before it may be evicted.
+                self.recent.note(copy.page, copy.lsn);
                 self.frames.meta(copy.frame).set_writing(false);
             }
             self.in_flight.end(id);

@@ -36,7 +36,8 @@ pub enum Refusal {
     LogDamaged,
     /// The log, or the part of it from the checkpoint on, is missing.
     LogMissing,
-    /// The log ends before the checkpoint: log and control file do not belong together.
+    /// The log ends before the checkpoint, or before what was durable with it: log and control file
+    /// do not belong together.
     LogTooShort,
 }
 
@@ -49,7 +50,9 @@ pub fn judge(control: &Control, log: LogFound) -> Outcome {
     match (control.clean, log) {
         (_, LogFound::Missing) => Outcome::Refuse(Refusal::LogMissing),
         (_, LogFound::Damaged) => Outcome::Refuse(Refusal::LogDamaged),
-        (_, LogFound::EndsAt(end)) if end < from => Outcome::Refuse(Refusal::LogTooShort),
+        (_, LogFound::EndsAt(end)) if end < from.max(control.synced) => {
+            Outcome::Refuse(Refusal::LogTooShort)
+        }
         (true, LogFound::EndsAt(end)) if end == from => Outcome::Open,
         (_, LogFound::EndsAt(to)) => Outcome::Recover { from, to },
     }
@@ -58,7 +61,7 @@ pub fn judge(control: &Control, log: LogFound) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weir_base::{DbId, TreeId, TxnId};
+    use weir_base::{DbId, Era, TreeId, TxnId};
 
     #[test]
     fn every_state_has_one_outcome() {
@@ -72,6 +75,10 @@ mod tests {
             next_tree: TreeId(1),
             clean,
             openings: 1,
+            pages: 64,
+            maps: 1,
+            era: Era::default(),
+            synced: Lsn(100),
         };
         let recover = |to| Outcome::Recover { from: Lsn(100), to: Lsn(to) };
         let table = [
@@ -89,5 +96,10 @@ mod tests {
         for (clean, log, expected) in table {
             assert_eq!(judge(&control(clean), log), expected, "clean {clean}, {log:?}");
         }
+        // An older copy of the log may go on behind the checkpoint, but not as far as it went.
+        let later = Control { synced: Lsn(150), ..control(false) };
+        let short = judge(&later, LogFound::EndsAt(Lsn(149)));
+        assert_eq!(short, Outcome::Refuse(Refusal::LogTooShort));
+        assert_eq!(judge(&later, LogFound::EndsAt(Lsn(150))), recover(150));
     }
 }

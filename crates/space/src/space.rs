@@ -3,9 +3,9 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use thiserror::Error;
-use weir_base::{PageNo, TreeId};
+use weir_base::{Lsn, PageNo, TreeId};
 use weir_change::{Group, Header, Op};
-use weir_page::{Bytes, HEADER_BYTES, Kind};
+use weir_page::{Bytes, Damage, HEADER_BYTES, Kind};
 use weir_pool::{Pool, PoolError};
 use weir_redo::RedoError;
 
@@ -35,6 +35,8 @@ pub struct Space {
     bits_per_map: u32,
     pages_max: u32,
     state: Mutex<Bitmap>,
+    /// For each map page, where the log must be durable so that it will be found.
+    maps: Mutex<Vec<Lsn>>,
 }
 
 impl Space {
@@ -45,7 +47,13 @@ impl Space {
 
     fn new(pool: Arc<Pool>, pages_max: u32) -> Self {
         let bits_per_map = Self::bits_per_map(pool.page_size());
-        Space { pool, bits_per_map, pages_max, state: Mutex::new(Bitmap::default()) }
+        Space {
+            pool,
+            bits_per_map,
+            pages_max,
+            state: Mutex::new(Bitmap::default()),
+            maps: Mutex::default(),
+        }
     }
 
     /// The space of a new database: nothing is in use but the first map page.
@@ -58,11 +66,11 @@ impl Space {
         Ok(space)
     }
 
-    /// The space of a database that exists: reads its map pages.
+    /// The space of a database that exists: reads its map pages. At least `maps` were made.
     ///
     /// # Errors
     /// [`SpaceError::Pool`] when one of them is damaged.
-    pub fn open(pool: Arc<Pool>, pages_max: u32) -> Result<Self, SpaceError> {
+    pub fn open(pool: Arc<Pool>, pages_max: u32, maps: u32) -> Result<Self, SpaceError> {
         let space = Self::new(pool, pages_max);
         let pages = space.pool.store().pages();
         let mut state = space.state.lock();
@@ -71,11 +79,17 @@ impl Space {
             let held = match space.pool.exclusive(PageNo(map)) {
                 Ok(held) => held,
                 // Room that was never used: there is no map there yet, nor behind it.
-                Err(PoolError::Damaged { found: weir_page::Damage::Zeroed, .. }) if map > 0 => {
+                Err(PoolError::Damaged { found: Damage::Zeroed, .. })
+                    if map / space.bits_per_map >= maps =>
+                {
                     break;
                 }
                 Err(e) => return Err(e.into()),
             };
+            if held.node().kind() != Some(Kind::SpaceMap) {
+                return Err(space.pool.damaged(PageNo(map), Damage::NotASpaceMap).into());
+            }
+            space.maps.lock().push(Lsn::ZERO);
             let bytes = held.bytes();
             for at in (HEADER_BYTES..bytes.len()).step_by(8) {
                 let word = bytes.u64_at(at);
@@ -191,9 +205,19 @@ impl Space {
             &Op::Init { page: number, kind: Kind::SpaceMap, level: 0, tree: TreeId(0) },
         );
         group.apply(held, &Op::MapSet { page: number, first_bit: 0, count: 1, value: true });
-        group.commit(self.pool.log())?;
+        // Held meanwhile: whoever asks for the number of maps with a checkpoint that has passed
+        // this group must see it.
+        let mut maps = self.maps.lock();
+        maps.push(group.commit(self.pool.log())?.end);
+        drop(maps);
         state.set(page, true);
         Ok(())
+    }
+
+    /// How many map pages will be found whatever happens when the log is durable up to `durable`.
+    #[must_use]
+    pub fn maps(&self, durable: Lsn) -> u32 {
+        self.maps.lock().iter().take_while(|&&end| end <= durable).count() as u32
     }
 
     /// Gives back pages that were claimed and never logged.

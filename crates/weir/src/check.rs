@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 
 use weir_base::PageNo;
 use weir_btree::TreeReport;
+use weir_pool::ERA_PAGES;
 
 use crate::db::Db;
 use crate::engine::{CATALOG_TREE, TIDY_ROWS};
@@ -107,7 +108,8 @@ impl Db {
         let unfinished = self.engine.registry.stats();
         let may_hold = unfinished.open > 0 || unfinished.history > 0;
         for page in (0..space.end()).map(PageNo) {
-            if !space.is_used(page) || space.is_map(page) || owners.contains_key(&page) {
+            let is_ours = space.is_map(page) || ERA_PAGES.contains(&page);
+            if !space.is_used(page) || is_ours || owners.contains_key(&page) {
                 continue;
             }
             if may_hold {

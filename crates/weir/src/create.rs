@@ -4,12 +4,12 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-use weir_base::{DbId, Lsn, TreeId, TxnId};
+use weir_base::{DbId, Era, Lsn, TreeId, TxnId};
 use weir_btree::{Env, Tree as RawTree};
 use weir_change::{Group, Header};
 use weir_checkpoint::{CONTROL_FILE, Control, ControlFile};
 use weir_device::Volume;
-use weir_pool::{Cause, InPlaceStore, Pool};
+use weir_pool::{Cause, ERA_PAGES, InPlaceStore, Pool};
 use weir_redo::{Durability, Log};
 use weir_space::Space;
 
@@ -191,12 +191,13 @@ fn fill(volume: &Arc<dyn Volume>, config: &Config) -> Result<(), Error> {
     pool.begin_at(start);
     let space = Arc::new(Space::create(pool.clone(), config.pages_max)?);
     let env = Env { pool, space };
-    let claimed = env.space.claim(1)?;
-    if claimed[0] != CATALOG_ROOT {
+    let claimed = env.space.claim(3)?;
+    if claimed != [CATALOG_ROOT, ERA_PAGES[0], ERA_PAGES[1]] {
         return Err(Error::Damaged("a new database does not begin empty".into()));
     }
     let mut group = Group::begin(Header::default());
     RawTree::create(&env, &mut group, CATALOG_TREE, CATALOG_ROOT)?;
+    env.space.log_used(&mut group, &ERA_PAGES)?;
     group.commit(&log)?;
     // Written at once: a new database has nothing to recover.
     log.flush(Durability::Synced)?;
@@ -204,6 +205,8 @@ fn fill(volume: &Arc<dyn Volume>, config: &Config) -> Result<(), Error> {
         let pages = env.pool.take_oldest(env.pool.store().batch_max(), log.published());
         env.pool.write_back(0, &pages, Cause::Shutdown, 1, &mut |_| {})?;
     }
+    let era = Era { number: 1, mark: fastrand::u64(1..) };
+    env.pool.store().set_era(era)?;
     let control = Control {
         db,
         sequence: 0,
@@ -214,6 +217,10 @@ fn fill(volume: &Arc<dyn Volume>, config: &Config) -> Result<(), Error> {
         next_tree: TreeId(CATALOG_TREE.0 + 1),
         clean: true,
         openings: 0,
+        pages: FIRST_PAGES,
+        maps: 1,
+        era,
+        synced: log.durable(),
     };
     ControlFile::create(volume, control).map_err(|e| Error::io("creating the control file", e))?;
     Ok(())

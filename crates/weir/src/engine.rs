@@ -197,6 +197,7 @@ impl Engine {
             if self.checkpointer.oldest() >= end {
                 self.checkpointer.write_control(|control| {
                     control.checkpoint = end;
+                    control.synced = end;
                     control.clean = true;
                 })?;
                 break;

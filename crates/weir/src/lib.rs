@@ -38,6 +38,7 @@ mod contents;
 mod copy;
 mod create;
 mod cursor;
+mod data_file;
 mod db;
 mod engine;
 mod error;

@@ -19,6 +19,7 @@ use crate::catch_up::CatchUp;
 use crate::config::{Background, Config};
 use crate::contents::{Contents, Found};
 use crate::create::prepare;
+use crate::data_file::check_data_file;
 use crate::engine::{
     CATALOG_ROOT, CATALOG_TREE, Engine, Helper, TIDY_AT_OPEN_MICROS, admit, try_admit,
 };
@@ -132,6 +133,7 @@ pub(crate) fn open(
     let log = Arc::new(log);
     // The log names its end behind a boundary, the checkpoint may name it before.
     let store = InPlaceStore::open(&volume, was.db, was.page_size as usize, config.doublewrite)?;
+    check_data_file(&store, &was, to)?;
     let repair = store.repair()?;
     let store: Arc<dyn PageStore> = Arc::new(store);
     let age_bytes = to.0.saturating_sub(was.checkpoint.0);
@@ -140,6 +142,8 @@ pub(crate) fn open(
         .update(|c| {
             c.clean = false;
             c.openings += 1;
+            c.pages = store.pages();
+            c.synced = c.synced.max(to);
         })
         .map_err(|e| Error::io("writing the control file", e))?;
     let control = Arc::new(control);
@@ -206,7 +210,9 @@ fn assemble(opened: Opened, config: Config, clock: Arc<dyn Clock>) -> Result<Eng
     let Opened { volume, control, pool, contents, next: (next_txn, next_tree) } = opened;
     let db = control.get().db;
     let log = pool.log().clone();
-    let space = Arc::new(Space::open(pool.clone(), config.pages_max)?);
+    let noted = control.clone();
+    pool.store().note_growth(Box::new(move |pages| noted.update(|c| c.pages = pages)));
+    let space = Arc::new(Space::open(pool.clone(), config.pages_max, control.get().maps)?);
     let env = Arc::new(Env { pool: pool.clone(), space: space.clone() });
     let registry = Arc::new(Registry::new(next_txn));
     let next_tree = Arc::new(AtomicU64::new(next_tree.0));
@@ -216,7 +222,9 @@ fn assemble(opened: Opened, config: Config, clock: Arc<dyn Clock>) -> Result<Eng
     };
     let refresh = {
         let (registry, next_tree) = (registry.clone(), next_tree.clone());
+        let (space, log) = (space.clone(), log.clone());
         move |control: &mut Control| {
+            control.maps = space.maps(log.durable());
             control.next_txn = registry.next();
             control.next_tree = TreeId(next_tree.load(Ordering::SeqCst));
         }

@@ -1,7 +1,8 @@
 //! Reading the log when a database is opened.
 use std::sync::Arc;
 
-use weir_checkpoint::Control;
+use weir_base::Lsn;
+use weir_checkpoint::{CONTROL_FILE, Control};
 use weir_device::Volume;
 use weir_recovery::{
     Collected, LogFound, Outcome, Progress, Read, Refusal, Stretch, Windows, collect, judge,
@@ -58,9 +59,16 @@ pub(crate) fn read_log(
         (Outcome::Open | Outcome::Recover { .. }, Ok(scanned)) => Ok(scanned),
         (Outcome::Refuse(why), read) => {
             let what = match why {
-                Refusal::LogDamaged => "the redo log is damaged",
-                Refusal::LogMissing => "the redo log is incomplete",
-                Refusal::LogTooShort => "the redo log ends before the checkpoint",
+                Refusal::LogDamaged => "the redo log is damaged".into(),
+                Refusal::LogMissing => "the redo log is incomplete".into(),
+                Refusal::LogTooShort => {
+                    let end = read.as_ref().map_or(Lsn::ZERO, |found| found.end().end);
+                    let knows = was.checkpoint.max(was.synced);
+                    format!(
+                        "the redo log ends at position {end}, but '{CONTROL_FILE}' knows that it \
+                         was durable up to {knows}: it was cut short, or is older"
+                    )
+                }
             };
             let cause = read.err().map_or(String::new(), |e| format!(": {e}"));
             Err(Error::Damaged(format!("{what}{cause}")))

@@ -190,3 +190,44 @@ fn a_damaged_neighbour_does_not_fail_a_removal() {
     let gone = tree.get(&(key - 1).to_be_bytes(), &mut Vec::new()).expect("readable");
     assert!(gone.is_none());
 }
+
+/// A child of another tree, or of another level, is damage wherever a walk meets it.
+#[test]
+fn a_child_that_its_parent_does_not_mean_is_damage() {
+    let site = Site::new(&Shape::of(4096, 4096));
+    let tree = site.tree(TREE);
+    for key in 0u32..12_000 {
+        site.put(&tree, &key.to_be_bytes(), &[7; 100]).expect("put");
+    }
+    let report = tree.check(&mut |_| {}).expect("sound");
+    assert!(report.height >= 3, "{}", report.height);
+    let pool = &site.env.pool;
+    let is_inner = |page| pool.exclusive(page).expect("the page").node().is_inner();
+    let below_root = report.pages.iter().copied().filter(|page| *page != tree.root());
+    let (inner, leaves): (Vec<_>, Vec<_>) = below_root.partition(|page| is_inner(*page));
+    for page in inner.into_iter().chain(leaves.into_iter().step_by(37)) {
+        // Byte 17 is the level, byte 40 the tree, byte 16 the kind.
+        for (at, xor) in [(17, 1), (17, 2), (40, 4), (16, 1)] {
+            pool.exclusive(page).expect("the page").bytes_mut()[at] ^= xor;
+            let mut failed = 0;
+            for key in (0u32..12_000).step_by(29) {
+                let key = key.to_be_bytes();
+                match tree.get(&key, &mut Vec::new()) {
+                    Ok(found) => assert!(found.is_some(), "a row is gone without a word"),
+                    Err(TreeError::Damaged { page: found, what, .. }) => {
+                        assert_eq!(found, page);
+                        let place = format!("'pages' at byte {}:", u64::from(page.0) * 4096);
+                        assert!(what.contains(&place), "{what}");
+                        assert!(site.put(&tree, &key, b"x").is_err(), "and nothing is written");
+                        failed += 1;
+                    }
+                    Err(e) => panic!("{e}"),
+                }
+            }
+            assert!(failed > 0, "page {page} is met by somebody");
+            assert!(tree.check(&mut |_| {}).is_err());
+            pool.exclusive(page).expect("the page").bytes_mut()[at] ^= xor;
+        }
+    }
+    tree.check(&mut |_| {}).expect("sound again");
+}

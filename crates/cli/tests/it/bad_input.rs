@@ -44,7 +44,7 @@ const WRONG: &[(&str, &[&str])] = &[
     ("--doublewrite maybe", &["maybe", "detect-only"]),
     ("--doublewrite-files 65", &["65", "1 to 64"]),
     ("--doublewrite-files 0", &["0 files"]),
-    ("--doublewrite-pages 338", &["338", "1 to 337"]),
+    ("--doublewrite-pages 337", &["337", "1 to 336"]),
     ("--doublewrite-pages 0", &["0 pages"]),
     ("--http 0.0.0.0:9600", &["0.0.0.0:9600", "--http-public"]),
     ("--http nowhere", &["nowhere", "127.0.0.1:9600"]),

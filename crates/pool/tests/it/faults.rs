@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use weir_base::PageNo;
 use weir_device::{Fault, FaultyVolume, OpKind, SimVolume, Volume};
-use weir_page::HEADER_BYTES;
+use weir_page::{Damage, HEADER_BYTES};
 use weir_pool::{Cause, DoubleWriteMode, InPlaceStore, Pool, PoolError};
 use weir_redo::Durability;
 
@@ -156,4 +156,61 @@ fn a_change_that_the_log_has_refused_is_not_written() {
     let mut buf = weir_base::AlignedBuf::zeroed(SIZE);
     site.pool.store().read(PageNo(3), &mut buf).expect("readable");
     assert_ne!(counter(&buf), 99);
+}
+
+/// Reads so many other pages that `page` leaves the pool.
+fn forget(site: &Site, page: PageNo) {
+    for other in (100..200).map(PageNo) {
+        let _ = site.pool.optimistic(other);
+    }
+    assert!(!site.pool.is_resident(page));
+}
+
+/// A device that has not written what it said it had leaves an older page, whole and sealed.
+#[test]
+fn a_lost_write_is_damage() {
+    let site = site(16, 200, DoubleWriteMode::On);
+    make(&site, 200);
+    drain(&site);
+    let before = site.sim.read_raw("pages").expect("the file");
+    set(&site.log, site.pool.exclusive(PageNo(3)).expect("the page"), 1_000);
+    drain(&site);
+    forget(&site, PageNo(3));
+    assert_eq!(counter(site.pool.exclusive(PageNo(3)).expect("the page").bytes()), 1_000);
+    forget(&site, PageNo(3));
+    let mut after = site.sim.read_raw("pages").expect("the file");
+    after[3 * SIZE..4 * SIZE].copy_from_slice(&before[3 * SIZE..4 * SIZE]);
+    site.sim.write_raw("pages", &after).expect("lost");
+    match site.pool.exclusive(PageNo(3)).map(|held| held.page()) {
+        Err(PoolError::Damaged { page: PageNo(3), file, offset, found }) => {
+            assert_eq!((file.as_str(), offset), ("pages", 3 * SIZE as u64));
+            assert!(matches!(found, Damage::LostWrite { .. }), "{found}");
+        }
+        other => panic!("the write of page 3 was lost: {other:?}"),
+    }
+    assert_eq!(counter(site.pool.exclusive(PageNo(2)).expect("another").bytes()), 2);
+}
+
+/// A page that the log knows nothing of is another log's.
+#[test]
+fn a_page_ahead_of_the_log_is_damage() {
+    let site = site(16, 200, DoubleWriteMode::On);
+    make(&site, 200);
+    drain(&site);
+    forget(&site, PageNo(3));
+    let mut raw = site.sim.read_raw("pages").expect("the file");
+    let durable = site.log.durable();
+    for (lsn, is_sound) in [(durable, true), (durable.advanced(1), false)] {
+        forget(&site, PageNo(3));
+        let page = &mut raw[3 * SIZE..4 * SIZE];
+        weir_page::set_lsn(page, lsn);
+        weir_page::seal(page, DB);
+        site.sim.write_raw("pages", &raw).expect("written");
+        let found = site.pool.exclusive(PageNo(3)).map(|held| held.page());
+        match found {
+            Ok(_) => assert!(is_sound, "a page at {lsn} of a log of {durable}"),
+            Err(PoolError::Damaged { found: Damage::Ahead { .. }, .. }) => assert!(!is_sound),
+            Err(e) => panic!("{e}"),
+        }
+    }
 }

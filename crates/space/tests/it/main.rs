@@ -6,7 +6,9 @@ use weir_base::{DbId, Lsn, PageNo, TreeId};
 use weir_change::{Group, Header, Op};
 use weir_device::{Fault, FaultyVolume, OpKind, SimVolume, Volume};
 use weir_page::Kind;
-use weir_pool::{Cause, DoubleWriteConfig, DoubleWriteMode, InPlaceStore, Pool, PoolConfig};
+use weir_pool::{
+    Cause, DoubleWriteConfig, DoubleWriteMode, InPlaceStore, Pool, PoolConfig, PoolError,
+};
 use weir_redo::{Durability, Log, LogConfig};
 use weir_space::{Space, SpaceError};
 
@@ -15,6 +17,7 @@ const PAGE: usize = 4096;
 const PER_MAP: u32 = (4096 - 48) * 8;
 
 struct Site {
+    sim: SimVolume,
     faulty: FaultyVolume,
     log: Arc<Log>,
     pool: Arc<Pool>,
@@ -41,12 +44,13 @@ fn pool(volume: &Arc<dyn Volume>, log: &Arc<Log>, create: bool) -> Arc<Pool> {
 }
 
 fn site() -> Site {
-    let faulty = FaultyVolume::new(Arc::new(SimVolume::new(5)));
+    let sim = SimVolume::new(5);
+    let faulty = FaultyVolume::new(Arc::new(sim.clone()));
     let volume: Arc<dyn Volume> = Arc::new(faulty.clone());
     let config = LogConfig { db: DbId(1), capacity_bytes: 8 << 20, buffer_bytes: 1 << 20 };
     let log = Arc::new(Log::create(volume.clone(), config, Lsn(4096)).expect("a log"));
     let pool = pool(&volume, &log, true);
-    Site { faulty, log, pool }
+    Site { sim, faulty, log, pool }
 }
 
 /// Claims pages and notes it in a group that makes them.
@@ -73,13 +77,17 @@ fn free(site: &Site, space: &Space, pages: &[PageNo]) {
 
 /// The space as another opening finds it.
 fn reopened(site: &Site) -> Space {
+    reopened_with(site, 1).expect("opened")
+}
+
+fn reopened_with(site: &Site, maps: u32) -> Result<Space, SpaceError> {
     site.log.flush(Durability::Synced).expect("flushed");
     while site.pool.residence().dirty > 0 {
         let pages = site.pool.take_oldest(64, site.log.end());
         site.pool.write_back(0, &pages, Cause::Shutdown, 64, &mut |_| {}).expect("written");
     }
     let volume: Arc<dyn Volume> = Arc::new(site.faulty.clone());
-    Space::open(pool(&volume, &site.log, false), 1 << 17).expect("opened")
+    Space::open(pool(&volume, &site.log, false), 1 << 17, maps)
 }
 
 #[test]
@@ -132,6 +140,47 @@ fn a_second_map_page_is_made() {
     let again = reopened(&site);
     assert_eq!(again.used(), space.used());
     assert!(!again.is_used(across[50]) && again.is_used(PageNo(PER_MAP)));
+}
+
+/// A map page that is known to have been made is not the end of the maps when it is zeros.
+#[test]
+fn a_zeroed_map_page_is_damage() {
+    let site = site();
+    let space = Space::create(site.pool.clone(), 1 << 17).expect("a space");
+    take(&site, &space, PER_MAP as usize + 90);
+    assert_eq!(space.maps(Lsn::ZERO), 0);
+    assert_eq!(space.maps(site.log.end()), 2);
+    let whole = reopened_with(&site, 2).expect("sound");
+    assert_eq!((whole.maps(Lsn::ZERO), whole.used()), (2, space.used()));
+    let at = u64::from(PER_MAP) * PAGE as u64;
+    let raw = site.sim.read_raw("pages").expect("the file");
+    for offset in 0..PAGE as u64 {
+        let byte = raw[(at + offset) as usize];
+        site.sim.corrupt("pages", at + offset, byte).expect("zeroed");
+    }
+    match reopened_with(&site, 2).map(|space| space.used()) {
+        Err(SpaceError::Pool(PoolError::Damaged { page, file, offset, .. })) => {
+            assert_eq!((page, file.as_str(), offset), (PageNo(PER_MAP), "pages", at));
+        }
+        other => panic!("the second map is gone: {other:?}"),
+    }
+}
+
+/// Nor is another sound page of this number a map.
+#[test]
+fn another_page_in_a_maps_place_is_damage() {
+    let site = site();
+    let space = Space::create(site.pool.clone(), 1 << 17).expect("a space");
+    take(&site, &space, 5);
+    let mut group = Group::begin(Header::default());
+    let held = group.hold(site.pool.exclusive(PageNo(0)).expect("the map"));
+    let init = Op::Init { page: PageNo(0), kind: Kind::Leaf, level: 0, tree: TreeId(1) };
+    group.apply(held, &init);
+    group.commit(&site.log).expect("logged");
+    assert!(matches!(
+        reopened_with(&site, 1).map(|space| space.used()),
+        Err(SpaceError::Pool(PoolError::Damaged { page: PageNo(0), .. }))
+    ));
 }
 
 #[test]

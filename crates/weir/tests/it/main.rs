@@ -4,6 +4,7 @@ mod again;
 mod basics;
 mod closed;
 mod contents;
+mod damage;
 mod dropped;
 mod faults;
 mod faults_device;

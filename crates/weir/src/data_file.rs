@@ -1,0 +1,56 @@
+//! Whether the data file is the one that the control file was written beside
+//! (`docs/decisions/whose-page.md`). Asked before anything is written.
+use weir_base::Lsn;
+use weir_checkpoint::{CONTROL_FILE, Control};
+use weir_pool::{ERA_PAGES, InPlaceStore, PageStore};
+
+use crate::error::Error;
+
+/// `log_end`: where the durable log ends.
+///
+/// # Errors
+/// [`Error::Damaged`] when the file is shorter, older or newer than the control file or the log, or
+/// of another database or another copy of this one; others when it cannot be read.
+pub(crate) fn check_data_file(
+    store: &InPlaceStore,
+    control: &Control,
+    log_end: Lsn,
+) -> Result<(), Error> {
+    let (file, _) = store.place(ERA_PAGES[0]);
+    let page_bytes = u64::from(control.page_size);
+    let (has, knows) = (store.pages(), control.pages);
+    if has < knows {
+        let (ends, wanted) = (u64::from(has) * page_bytes, u64::from(knows) * page_bytes);
+        return Err(Error::Damaged(format!(
+            "'{file}' ends at byte {ends}, but '{CONTROL_FILE}' knows of {wanted} bytes: it was \
+             cut short, or is older"
+        )));
+    }
+    if let Some((area, newest)) = store.newest_written().filter(|found| found.1 > log_end) {
+        return Err(Error::Damaged(format!(
+            "the redo log ends at position {log_end}, but pages with changes up to {newest} were \
+             written, as '{area}' says at byte 48: the log is older than they are, or was cut short"
+        )));
+    }
+    let eras = store.eras();
+    // A crash may come when the data file knows of an era and the control file does not yet.
+    if eras.iter().flatten().any(|era| *era == control.era) {
+        return Ok(());
+    }
+    let slot = (control.era.number % 2) as usize;
+    let (_, from) = store.place(ERA_PAGES[slot]);
+    let newest = eras.iter().flatten().map(|era| era.number).max();
+    let [even, odd] = eras;
+    let at = if slot == 0 { even } else { odd }?;
+    let newest = newest.unwrap_or(at.number);
+    let how = match newest.cmp(&control.era.number) {
+        std::cmp::Ordering::Less => "older than",
+        std::cmp::Ordering::Equal => "of another copy of the database than",
+        std::cmp::Ordering::Greater => "newer than",
+    };
+    Err(Error::Damaged(format!(
+        "'{file}' is {how} '{CONTROL_FILE}': at byte {from} it says that it is of era {newest}, \
+         not {}",
+        control.era.number
+    )))
+}
