@@ -151,6 +151,7 @@ clippy:
 
 tidy:
 	$(CARGO) run --quiet --locked --package xtask -- tidy
+	$(CARGO) run --quiet --locked --package xtask -- licences
 
 unit:
 	$(CARGO) test --workspace --locked --exclude weir-sim --exclude weir-cli

@@ -1,7 +1,9 @@
-//! Checks of the tree itself: `cargo run -p xtask -- tidy`.
+//! Checks of the tree itself: `cargo run -p xtask -- tidy`; of what it is linked with: `licences`;
+//! and the notices that go with it: `notices`.
 #![forbid(unsafe_code)]
 
 mod lexer;
+mod licences;
 mod rules;
 mod tree;
 
@@ -12,20 +14,30 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 
-const USAGE: &str = "usage: cargo run -p xtask -- tidy [DIRECTORY]";
+const USAGE: &str = "usage: cargo run -p xtask -- tidy [DIRECTORY] | licences | notices PACKAGE";
 
 fn main() -> Result<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["tidy"] => {
-            let root = Path::new(env!("CARGO_MANIFEST_DIR"))
-                .parent()
-                .context("xtask lies in the root of the tree")?;
-            tidy(root)
+        ["tidy"] => tidy(root()?),
+        ["licences"] => {
+            let crates = licences::check(root()?)?;
+            println!("licences: {crates} crates of others, all may be linked");
+            Ok(ExitCode::SUCCESS)
+        }
+        ["notices", package] => {
+            print!("{}", licences::notices(root()?, package)?);
+            Ok(ExitCode::SUCCESS)
         }
         ["tidy", root] => tidy(Path::new(root)),
         _ => bail!(USAGE),
     }
+}
+
+/// The root of the tree.
+fn root() -> Result<&'static Path> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().context("xtask lies in the root of the tree")
 }
 
 /// Prints every finding as `path:line: rule: what to do`, so that an editor can jump to it.

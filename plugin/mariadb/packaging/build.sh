@@ -30,6 +30,8 @@ install -D -m 644 "$here/../README.md" "$doc/README.md"
 	echo "The engine that is linked into it: MIT or Apache-2.0, at your choice. MIT:"
 	echo
 	cat "$root/LICENSE-MIT"
+	echo
+	cargo run --quiet --locked --manifest-path "$root/Cargo.toml" --package xtask -- notices weir-capi
 } >"$doc/copyright"
 {
 	echo "mariadb-plugin-weir ($version) unstable; urgency=medium"

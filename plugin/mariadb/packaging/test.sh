@@ -16,6 +16,8 @@ for file in usr/lib/mysql/plugin/ha_weir.so usr/bin/weir-backup etc/mysql/mariad
 done
 grep -qv 'root/root' <<<"$listed" && die "not all files are root's"
 grep -E '^-.{7}w' <<<"$listed" && die "a file that anybody may write"
+notices=$(dpkg-deb --fsys-tarfile "$package" | tar -xO ./usr/share/doc/mariadb-plugin-weir/copyright)
+grep -q "^---- parking_lot " <<<"$notices" || die "the notices of the crates that are linked into it are missing"
 depends=$(dpkg-deb -f "$package" Depends)
 [[ $depends == *"mariadb-server-core (= $server)"* ]] || die "depends on $depends"
 [[ $depends == *libc6* ]] || die "the libraries that it needs are not named: $depends"
