@@ -62,8 +62,8 @@ pub(crate) fn check(root: &Path) -> Result<usize> {
     Ok(graph.crates.len())
 }
 
-/// The notices of what is linked into one of our crates: names, licences, and the licences' texts as
-/// the crates bring them.
+/// The notices of what is linked into one of our crates: names, licences, and the licences' texts
+/// as the crates bring them.
 ///
 /// # Errors
 /// When there is no such crate of ours, or one of the others brings no text.
