@@ -4,19 +4,16 @@ use crate::driver::locked;
 use crate::feed::{Feed, Recorded};
 use crate::openmetrics::{CONTENT_TYPE, exposition};
 use crate::page::{Page, Run};
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use crate::serve::{Request, Response, Server};
+use anyhow::{Result, anyhow, bail, ensure};
 use serde::Serialize;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
-use tiny_http::{Header, Method, Request, Response, Server};
+use std::sync::Mutex;
 use weir::Metric;
 
 /// Serves a run until it is dropped.
 pub struct Live {
-    server: Arc<Server>,
-    address: SocketAddr,
-    thread: Option<JoinHandle<()>>,
+    server: Server,
 }
 
 /// What is served: the page without its rows, which come from the feed.
@@ -64,45 +61,23 @@ impl Live {
     /// # Errors
     /// When the address cannot be listened on.
     pub fn start(address: SocketAddr, public: bool, page: Page, feed: Feed) -> Result<Live> {
-        let server = Server::http(address).map_err(|error| anyhow!("{error}"));
-        let server = Arc::new(server.with_context(|| format!("cannot listen on {address}"))?);
-        let address = server.server_addr().to_ip().unwrap_or(address);
         let run = Run { name: page.title.clone(), ..Run::default() };
         let page = Page { live: true, runs: vec![run.json()], ..page };
         let served = Served { page: Mutex::new(page), feed, public };
-        let thread = std::thread::Builder::new().name("weir-http".into()).spawn({
-            let server = server.clone();
-            move || {
-                for request in server.incoming_requests() {
-                    // A browser that went away is no concern of the run's.
-                    let _ = served.answer(request);
-                }
-            }
-        });
-        Ok(Live { server, address, thread: Some(thread.context("starting the http thread")?) })
+        let server = Server::start(address, "weir-http", move |request| served.answer(request))?;
+        Ok(Live { server })
     }
 
     /// Where it listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-}
-
-impl Drop for Live {
-    fn drop(&mut self) {
-        self.server.unblock();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        self.server.address()
     }
 }
 
 /// Serves a database's metrics to Prometheus, and nothing else, until it is dropped.
 pub struct MetricsServer {
-    server: Arc<Server>,
-    address: SocketAddr,
-    thread: Option<JoinHandle<()>>,
+    server: Server,
 }
 
 impl MetricsServer {
@@ -112,101 +87,78 @@ impl MetricsServer {
     /// When the address is not this machine's own, or cannot be listened on.
     pub fn start(
         address: &str,
-        gather: impl Fn() -> Vec<(Metric, f64)> + Send + 'static,
+        gather: impl Fn() -> Vec<(Metric, f64)> + Send + Sync + 'static,
     ) -> Result<MetricsServer> {
         let address = parse_address(address, false)?;
-        let server = Server::http(address).map_err(|error| anyhow!("{error}"));
-        let server = Arc::new(server.with_context(|| format!("cannot listen on {address}"))?);
-        let address = server.server_addr().to_ip().unwrap_or(address);
-        let thread = std::thread::Builder::new().name("weir-metrics".into()).spawn({
-            let server = server.clone();
-            move || {
-                for request in server.incoming_requests() {
-                    let known = request.url() == "/metrics";
-                    let _ = if !matches!(request.method(), Method::Get | Method::Head) {
-                        respond(request, 405, TEXT, "this can only be looked at\n".to_owned())
-                    } else if !names_this_machine(&request) {
-                        respond(request, 403, TEXT, "ask for this machine by its address\n".into())
-                    } else if known {
-                        respond(request, 200, CONTENT_TYPE, exposition(&gather()))
-                    } else {
-                        respond(request, 404, TEXT, "there is /metrics\n".to_owned())
-                    };
-                }
+        let server = Server::start(address, "weir-metrics", move |request| {
+            if !is_look(request) {
+                respond(405, TEXT, "this can only be looked at\n".to_owned())
+            } else if !names_this_machine(request) {
+                respond(403, TEXT, "ask for this machine by its address\n".into())
+            } else if request.target == "/metrics" {
+                respond(200, CONTENT_TYPE, exposition(&gather()))
+            } else {
+                respond(404, TEXT, "there is /metrics\n".to_owned())
             }
-        });
-        let thread = Some(thread.context("starting the metrics thread")?);
-        Ok(MetricsServer { server, address, thread })
+        })?;
+        Ok(MetricsServer { server })
     }
 
     /// Where it listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.server.address()
     }
 }
 
-impl Drop for MetricsServer {
-    fn drop(&mut self) {
-        self.server.unblock();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
+fn respond(status: u16, kind: &'static str, body: String) -> Response {
+    Response { status, kind, body }
 }
 
-fn respond(request: Request, code: u16, kind: &str, body: String) -> Result<()> {
-    let mut response = Response::from_string(body).with_status_code(code);
-    let headers = [
-        ("Content-Type", kind),
-        ("Cache-Control", "no-store"),
-        ("X-Content-Type-Options", "nosniff"),
-    ];
-    for (name, value) in headers {
-        let header = Header::from_bytes(name, value).map_err(|()| anyhow!("a header"))?;
-        response.add_header(header);
-    }
-    Ok(request.respond(response)?)
+/// Whether it asks for nothing to be changed.
+fn is_look(request: &Request) -> bool {
+    matches!(request.method.as_str(), "GET" | "HEAD")
 }
 
 const HTML: &str = "text/html; charset=utf-8";
 const TEXT: &str = "text/plain; charset=utf-8";
 
 impl Served {
-    fn answer(&self, request: Request) -> Result<()> {
-        if !matches!(request.method(), Method::Get | Method::Head) {
-            return respond(request, 405, TEXT, "this can only be looked at\n".to_owned());
+    fn answer(&self, request: &Request) -> Response {
+        if !is_look(request) {
+            return respond(405, TEXT, "this can only be looked at\n".to_owned());
         }
-        if !self.public && !names_this_machine(&request) {
+        if !self.public && !names_this_machine(request) {
             // A page of somebody else's that has its own name point here must not read this.
-            return respond(request, 403, TEXT, "ask for this machine by its address\n".to_owned());
+            return respond(403, TEXT, "ask for this machine by its address\n".to_owned());
         }
-        let url = request.url().to_owned();
-        let (path, query) = url.split_once('?').unwrap_or((&url, ""));
+        let (path, query) = request.target.split_once('?').unwrap_or((&request.target, ""));
         match path {
             "/" | "/index.html" => {
                 let html = locked(&self.page).html();
-                respond(request, 200, HTML, html)
+                respond(200, HTML, html)
             }
             "/data.json" => {
                 let from = query.strip_prefix("from=").and_then(|from| from.parse().ok());
                 let recorded = self.feed.recorded(from.unwrap_or(0));
                 let answer = Answer { tiles: tiles(&self.feed), recorded };
-                respond(request, 200, "application/json", serde_json::to_string(&answer)?)
+                match serde_json::to_string(&answer) {
+                    Ok(json) => respond(200, "application/json", json),
+                    Err(error) => respond(500, TEXT, format!("{error}\n")),
+                }
             }
             "/metrics" => {
                 let text = exposition(&self.feed.latest());
-                respond(request, 200, CONTENT_TYPE, text)
+                respond(200, CONTENT_TYPE, text)
             }
-            _ => respond(request, 404, TEXT, "there are /, /data.json and /metrics\n".to_owned()),
+            _ => respond(404, TEXT, "there are /, /data.json and /metrics\n".to_owned()),
         }
     }
 }
 
 /// Whether the browser means this machine, and not a name that somebody else made up for it.
 fn names_this_machine(request: &Request) -> bool {
-    let host = request.headers().iter().find(|header| header.field.equiv("Host"));
-    let Some(host) = host.map(|header| header.value.as_str()) else { return true };
+    let Some(host) = request.host.as_deref() else { return true };
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
         _ => host,

@@ -25,6 +25,7 @@ mod record;
 mod report;
 mod run;
 mod section;
+mod serve;
 mod settle;
 mod sizes;
 mod target;
