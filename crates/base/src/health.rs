@@ -1,6 +1,6 @@
 //! One place that says whether the engine has halted, and that tells what is wrong: whoever looks,
 //! looks there, so that a halt is one moment for readers of statistics, writers and the pool alike.
-use std::sync::OnceLock;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Something that an operator must hear of at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,8 +18,19 @@ pub type Listener = dyn Fn(Notice<'_>) + Send + Sync;
 #[derive(Default)]
 pub struct Health {
     why: OnceLock<String>,
-    listener: OnceLock<Box<Listener>>,
+    /// Held while a listener is told: each hears of one thing after the other.
+    heard: Mutex<Heard>,
 }
+
+#[derive(Default)]
+struct Heard {
+    listener: Option<Box<Listener>>,
+    /// Pages that were lost before there was one.
+    early: Vec<String>,
+}
+
+/// So many are kept for a listener to come.
+const EARLY_MAX: usize = 16;
 
 impl Health {
     /// Halts, for good. The first cause counts; `true`: it is this one.
@@ -47,20 +58,36 @@ impl Health {
 
     /// Tells the listener, if there is one.
     pub fn tell(&self, notice: Notice<'_>) {
-        if let Some(listener) = self.listener.get() {
-            listener(notice);
+        let mut heard = self.heard();
+        match (&heard.listener, notice) {
+            (Some(listener), notice) => listener(notice),
+            (None, Notice::PageLost(text)) if heard.early.len() < EARLY_MAX => {
+                heard.early.push(text.to_owned());
+            }
+            // Who comes to listen asks.
+            (None, _) => {}
         }
     }
 
-    /// Who is told from now on; at once if the engine has halted before. `false`: there is a
-    /// listener already, and it stays.
+    /// Who is told from now on; at once if the engine has halted before, or pages were lost.
+    /// `false`: there is a listener already, and it stays.
     pub fn listen(&self, listener: Box<Listener>) -> bool {
-        let is_first = self.listener.set(listener).is_ok();
-        // A halt in between is told twice rather than not.
-        if is_first && let Some(why) = self.why_halted() {
-            self.tell(Notice::Halted(why));
+        let mut heard = self.heard();
+        if heard.listener.is_some() {
+            return false;
         }
-        is_first
+        std::mem::take(&mut heard.early).iter().for_each(|text| listener(Notice::PageLost(text)));
+        // A halt in between is told twice rather than not.
+        if let Some(why) = self.why_halted() {
+            listener(Notice::Halted(why));
+        }
+        heard.listener = Some(listener);
+        true
+    }
+
+    fn heard(&self) -> MutexGuard<'_, Heard> {
+        // A listener that panics is no reason not to go on.
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -82,10 +109,15 @@ mod tests {
         assert!(health.halt("the disk is gone") && !health.halt("something else"));
         assert_eq!(health.why_halted(), Some("the disk is gone"));
         let late = Health::default();
+        late.tell(Notice::PageLost("page 9"));
         late.halt("before");
         late.listen(listener(&told));
-        let expected =
-            ["PageLost(\"page 7\")", "Halted(\"the disk is gone\")", "Halted(\"before\")"];
+        let expected = [
+            "PageLost(\"page 7\")",
+            "Halted(\"the disk is gone\")",
+            "PageLost(\"page 9\")",
+            "Halted(\"before\")",
+        ];
         assert_eq!(*told.lock().expect("no panic"), expected);
     }
 }

@@ -350,7 +350,7 @@ impl Pool {
         self.stats.lost.add(1);
         let mut told = self.told_lost.lock();
         if told.len() < TOLD_LOST_MAX && told.insert(page) {
-            drop(told);
+            // Before another thread that meets the page goes on.
             self.health.tell(Notice::PageLost(&cause.to_string()));
         }
     }
