@@ -207,7 +207,7 @@ impl RawTable {
         })
     }
 
-    /// About how many pages the tree of the rows (`None`) or of an index has ([`Tree::size`]).
+    /// About how many pages the tree of the rows (`None`) or of an index has (`weir::Tree::size`).
     ///
     /// # Errors
     /// [`Error::NoIndex`], [`Error::Store`].
