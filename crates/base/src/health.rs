@@ -1,5 +1,5 @@
-//! One place that says whether the engine has halted, and that tells what is wrong: whoever looks,
-//! looks there, so that a halt is one moment for readers of statistics, writers and the pool alike.
+//! One place that says whether the engine has halted, and that tells a listener what is wrong: a
+//! halt is one moment for readers of statistics, writers and the pool alike.
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Something that an operator must hear of at once.
@@ -14,7 +14,7 @@ pub enum Notice<'a> {
 /// Is told by the thread that meets what is wrong; must neither block nor call the engine.
 pub type Listener = dyn Fn(Notice<'_>) + Send + Sync;
 
-/// Whether the engine has halted, and who is told of what is wrong.
+/// Whether the engine has halted, and the listener for what is wrong.
 #[derive(Default)]
 pub struct Health {
     why: OnceLock<String>,
@@ -64,13 +64,13 @@ impl Health {
             (None, Notice::PageLost(text)) if heard.early.len() < EARLY_MAX => {
                 heard.early.push(text.to_owned());
             }
-            // Who comes to listen asks.
+            // A listener to come is told of a halt by `listen`.
             (None, _) => {}
         }
     }
 
-    /// Who is told from now on; at once if the engine has halted before, or pages were lost.
-    /// `false`: there is a listener already, and it stays.
+    /// Tells this listener from now on; at once if the engine has halted before, or pages were
+    /// lost. `false`: there is a listener already, and it stays.
     pub fn listen(&self, listener: Box<Listener>) -> bool {
         let mut heard = self.heard();
         if heard.listener.is_some() {

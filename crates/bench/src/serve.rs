@@ -1,6 +1,6 @@
-//! A small HTTP server that nobody can hold up: so many connections at a time, each for so long and
-//! with a request of so many bytes. One answer a connection; what it reads of a request are method,
-//! target and host (RFC 9112).
+//! A small HTTP server that no client can hold up: so many connections at a time, each for so long
+//! and with a request of so many bytes. One answer a connection; what it reads of a request are
+//! method, target and host (RFC 9112).
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -85,7 +85,7 @@ impl Server {
                 }
                 let (answer, count, until) = (answer.clone(), open.clone(), Instant::now() + lasts);
                 let serve = move || {
-                    // A client that went away is no concern of anybody's.
+                    // A client that went away needs no answer.
                     let _ = serve(&stream, until, &*answer);
                     let _ = stream.shutdown(Shutdown::Both);
                     count.fetch_sub(1, Ordering::SeqCst);

@@ -42,7 +42,7 @@ pub unsafe extern "C" fn weir_on_notice(
                 Notice::PageLost(text) => (weir_notice::WEIR_NOTICE_PAGE_LOST, text),
             };
             let text = weir_bytes::of(text.as_bytes());
-            // SAFETY: whoever gave the function said that all threads may call it with this.
+            // SAFETY: the caller of `weir_on_notice` said that all threads may call it with this.
             unsafe { call(context as *mut c_void, kind as u32, text) }
         };
         if !db.on_notice(Box::new(tell)) {

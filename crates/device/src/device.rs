@@ -57,7 +57,7 @@ pub trait Volume: Send + Sync {
 
     /// Gives the volume up for good: what is under way ends, every later call on it and its files
     /// fails, and whatever kept others away is free when this returns (DEVICE-10). Does nothing
-    /// where nobody else can come to what lies below.
+    /// where no other process can come to what lies below.
     fn close(&self) {}
 
     /// One line for people: what this is, and what it could not use.
@@ -126,7 +126,7 @@ pub trait BlockFile: Send + Sync {
     /// reports.
     fn grow(&self, len: u64) -> io::Result<()>;
 
-    /// Keeps everybody else from locking this file, in this process and in others, for as long as
+    /// Keeps all others from locking this file, in this process and in others, for as long as
     /// this handle is open (DEVICE-11). `false`: another handle has it locked. Where nothing but
     /// one process can come near the file, nothing is done.
     ///

@@ -114,7 +114,7 @@ impl FileVolume {
 impl Shared {
     /// Keeps the volume open until what this gives is dropped.
     fn stay_open(&self) -> io::Result<RwLockReadGuard<'_, Option<File>>> {
-        // Calls are made within calls: whoever closes must not come between the two.
+        // Calls are made within calls: a close must not come between the two.
         let lock = self.lock.read_recursive();
         if lock.is_none() {
             return Err(io::Error::new(ErrorKind::NotConnected, "the volume has been closed"));

@@ -335,7 +335,7 @@ impl Pool {
         self.free.wake_all();
     }
 
-    /// What says whether the engine has halted, the pool and those above it, and who is told.
+    /// What says whether the engine has halted, the pool and those above it, and tells a listener.
     #[must_use]
     pub fn health(&self) -> &Arc<Health> {
         &self.health

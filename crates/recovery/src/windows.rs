@@ -28,7 +28,7 @@ const STEPS_IN_WINDOW: u64 = 16;
 /// And not more than this at a time.
 const STEP_BYTES_MAX: u64 = 2 << 20;
 
-/// The log, known to its end, of which the last window is held.
+/// The log, known to its end, of which the last part is held.
 pub struct Windows {
     reader: Reader,
     /// Where the next window begins.
@@ -49,7 +49,7 @@ pub struct Window {
 }
 
 impl Windows {
-    /// Reads the log once from `from` to its end, and keeps of it what a window holds.
+    /// Reads the log once from `from` to its end, and keeps the last part of it in memory.
     /// `held_bytes`: how much log there may be in memory, all in all.
     ///
     /// # Errors
