@@ -105,7 +105,7 @@ fn of_transaction(e: &TxnError) -> weir_code {
         TxnError::Lock(Refused::WouldWait { .. }) => WEIR_WOULD_WAIT,
         TxnError::Lock(Refused::Killed) => WEIR_INTERRUPTED,
         TxnError::Lock(Refused::Dropped) => WEIR_CHANGED,
-        TxnError::TooLarge { .. } => WEIR_TOO_LARGE,
+        TxnError::TooLarge { .. } | TxnError::NumbersUsedUp { .. } => WEIR_TOO_LARGE,
         TxnError::Duplicate => WEIR_DUPLICATE,
         TxnError::Conflict => WEIR_CONFLICT,
         TxnError::Over => WEIR_OVER,

@@ -67,6 +67,16 @@ pub enum RedoError {
         /// The format that this version reads.
         known: u32,
     },
+    /// The log has reached the last position that a file of it can name: 8 EiB, 292 years at
+    /// 1 GB/s. What is there can be read and copied.
+    #[error(
+        "the log's positions are used up: it is at {at}; copy the database (weir copy): the copy \
+         begins a log of its own"
+    )]
+    UsedUp {
+        /// Where the log ends.
+        at: Lsn,
+    },
     /// A log file that must be there is missing.
     #[error(
         "no log file holds the position {lsn} ({what}); put the missing redo file back, or restore \

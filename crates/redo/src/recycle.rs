@@ -6,7 +6,8 @@
 use crate::error::{CREATE, RedoError, Result};
 use crate::position::{BLOCK, PAGE, block_start};
 use crate::segment::{
-    Files, SEGMENT_HEADER, Segment, SegmentHeader, SegmentInfo, Slot, slot_name, write_header,
+    Files, POSITIONS_END, SEGMENT_HEADER, Segment, SegmentHeader, SegmentInfo, Slot, slot_name,
+    write_header,
 };
 use crate::stats::RedoStats;
 use parking_lot::Mutex;
@@ -19,6 +20,8 @@ use weir_device::{BlockFile, Volume};
 
 /// Into how many files a log's capacity is divided.
 pub(crate) const SLOTS: u64 = 32;
+/// More than the longest segment of the largest log: no new one begins so near the last position.
+const POSITIONS_LEFT: u64 = 1 << 42;
 /// No segment holds less.
 const SEGMENT_MIN: u64 = 16 << 10;
 /// More files than this there can never be, whatever the capacity did.
@@ -287,6 +290,10 @@ impl Segments {
 
     /// Adds one segment at the end of the log. `false` when the capacity allows none now.
     fn prepare(&self, haste: Haste) -> Result<bool> {
+        let end = self.prepared_end();
+        if end >= POSITIONS_END - POSITIONS_LEFT {
+            return Err(RedoError::UsedUp { at: Lsn(end) });
+        }
         let capacity = self.capacity();
         let limit = if let Haste::Ahead(demand) = haste { demand.limit } else { 0 };
         // While the capacity is on its way down, files are sized for what is still allowed: else

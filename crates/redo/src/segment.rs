@@ -18,6 +18,9 @@ const FORMAT: u32 = 1;
 const PREFIX: &str = "redo-";
 const SECTOR: usize = 512;
 
+/// No segment reaches up to here: positions, and distances between them, fit 63 bits.
+pub(crate) const POSITIONS_END: u64 = 1 << 63;
+
 /// The header page's size: where the log begins in a file.
 pub(crate) const SEGMENT_HEADER: u64 = PAGE;
 
@@ -166,7 +169,7 @@ fn parse_header(
     let sane = header.start.is_multiple_of(PAGE)
         && header.payload.is_multiple_of(PAGE)
         && header.payload > 0
-        && header.start.checked_add(header.payload).is_some_and(|end| end < 1 << 63);
+        && header.start.checked_add(header.payload).is_some_and(|end| end < POSITIONS_END);
     if !sane {
         return Err(RedoError::damaged(name, 0, "the header's figures contradict each other"));
     }

@@ -1,5 +1,6 @@
 //! How a simulated database is set up, drawn from a seed.
-use weir::{Background, Config, Create, DoubleWriteConfig, DoubleWriteMode, PlantedBug};
+use weir::{Background, Config, Create, DoubleWriteConfig, DoubleWriteMode, Numbers, PlantedBug};
+use weir_base::{Lsn, TreeId, TxnId};
 
 /// Bugs planted on purpose, to see that the simulation would find such.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -72,6 +73,8 @@ pub struct Setup {
     pub contents_bytes: u64,
     /// Log that opening may hold in memory, in bytes; without bound when 0.
     pub held_log_bytes: u64,
+    /// Where the numbers of the new database begin.
+    pub first: Numbers,
     /// What is wrong on purpose.
     pub planted: Planted,
 }
@@ -89,6 +92,7 @@ impl Setup {
             versions_bytes: 0,
             contents_bytes: 4_000,
             held_log_bytes: 0,
+            first: Numbers::default(),
             planted: Planted::Nothing,
         }
     }
@@ -116,6 +120,7 @@ impl Setup {
             versions_bytes: *random.choice(&[0, 2_000, 4_000, 20_000]).unwrap_or(&0),
             contents_bytes: *random.choice(&[0, 1_000, 3_000, 20_000]).unwrap_or(&0),
             held_log_bytes: *random.choice(&[0, 0, 4_000, 40_000]).unwrap_or(&0),
+            first: first_numbers(&mut random),
             planted,
         }
     }
@@ -163,6 +168,7 @@ impl Setup {
             versions_max_bytes: (self.versions_bytes > 0).then_some(self.versions_bytes),
             contents_bytes: (self.contents_bytes > 0).then_some(self.contents_bytes),
             held_log_bytes: (self.held_log_bytes > 0).then_some(self.held_log_bytes),
+            first: self.first,
             skip_log_gate: self.planted == Planted::SkipLogGate,
             planted: match self.planted {
                 Planted::Txn(bug) => bug,
@@ -171,4 +177,25 @@ impl Setup {
             ..Config::default()
         }
     }
+}
+
+/// Mostly those of any new database; else such that one of them grows past a power of two at which
+/// a number that is kept in too few bits comes round.
+fn first_numbers(random: &mut fastrand::Rng) -> Numbers {
+    let mut first = Numbers::default();
+    let mut before = |bits: &[u32], unit: u64, most: u64| {
+        let bits = *random.choice(bits).unwrap_or(&32);
+        (1u64 << bits).saturating_sub(unit * random.u64(1..most)).max(unit)
+    };
+    let lsn = Lsn(before(&[19, 32, 41, 48, 56, 62], 4096, 100));
+    let txn = TxnId(before(&[16, 24, 32, 40], 1, 200));
+    let tree = TreeId(before(&[16, 32, 40, 48, 63], 1, 8).max(first.tree.0));
+    match random.u8(0..8) {
+        0 => first.lsn = lsn,
+        1 => first.txn = txn,
+        2 => first.tree = tree,
+        3 => (first.lsn, first.txn, first.tree) = (lsn, txn, tree),
+        _ => {}
+    }
+    first
 }

@@ -122,6 +122,9 @@ impl Txn {
         loop {
             self.make_way(w, past, ROW_BYTES + 2 * (bytes + key.len()) as u64)?;
             let before = past.changes();
+            if before >= w.changes_max {
+                return Err(TxnError::no_more_changes(w.changes_max));
+            }
             let tried = self.try_change(w, past, tree, key, &mut intent, flags);
             let is_read = matches!(tried, Ok(Tried::Done(_)) | Err(TxnError::Duplicate));
             if locks_reads && is_read && past.changes() == before {

@@ -34,6 +34,17 @@ pub enum TxnError {
         /// Allowed.
         max: u64,
     },
+    /// A number that names things on disk has reached the last that fits its place there. What is
+    /// there can be read and copied; a copy begins numbering anew.
+    #[error("{what} have reached {max}, the last that the format has room for; {way_out}")]
+    NumbersUsedUp {
+        /// What is numbered.
+        what: &'static str,
+        /// The last number.
+        max: u64,
+        /// What to do.
+        way_out: &'static str,
+    },
     /// A lock was not got.
     #[error(transparent)]
     Lock(#[from] Refused),
@@ -55,6 +66,24 @@ pub enum TxnError {
         /// Why the rollback failed.
         then: Box<TxnError>,
     },
+}
+
+impl TxnError {
+    pub(crate) fn no_more_transactions() -> Self {
+        TxnError::NumbersUsedUp {
+            what: "the numbers of transactions",
+            max: weir_base::TxnId::MAX.0,
+            way_out: "copy the database (weir copy): the copy numbers its transactions anew",
+        }
+    }
+
+    pub(crate) fn no_more_changes(max: u32) -> Self {
+        TxnError::NumbersUsedUp {
+            what: "the changes of one transaction",
+            max: max.into(),
+            way_out: "commit, and go on in another one",
+        }
+    }
 }
 
 impl From<SpaceError> for TxnError {

@@ -91,6 +91,7 @@ pub struct Writer {
     pub(crate) pruning: RwLock<()>,
     pub(crate) archivist: Mutex<Archivist>,
     pub(crate) versions_max: Option<u64>,
+    pub(crate) changes_max: u32,
     /// What the next tree is numbered, whoever makes it.
     pub(crate) next_tree: Arc<AtomicU64>,
     /// Where trees are found that a transaction found by recovery has changed.
@@ -127,6 +128,7 @@ impl Writer {
             pruning: RwLock::default(),
             archivist: Mutex::default(),
             versions_max: None,
+            changes_max: u32::MAX,
             next_tree: Arc::new(AtomicU64::new(1 << 32)),
             trees: OnceLock::new(),
             quits: AtomicBool::new(false),
@@ -149,6 +151,13 @@ impl Writer {
     #[must_use]
     pub fn with_versions_max(self, bytes: Option<u64>) -> Self {
         Writer { versions_max: bytes, ..self }
+    }
+
+    /// Lets a transaction make so many changes, for tests; without it, as many as can be numbered.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_changes_max(self, changes_max: u32) -> Self {
+        Writer { changes_max, ..self }
     }
 
     /// Numbers the trees that the writer makes for itself by this counter: that of all trees, so
@@ -349,7 +358,7 @@ impl Writer {
             return Ok(One::Refused);
         }
         self.admit(ROW_BYTES + (key.len() + value_len) as u64)?;
-        let id = self.registry.number();
+        let id = self.registry.number()?;
         let header = Header { txn: Some(id), commits: true, ..Header::default() };
         let (inside, mut refused) = (Cell::new(None), false);
         let mut decide = |row: Option<Row<'_>>| {

@@ -383,14 +383,12 @@ impl Txn {
     /// Its number and its place in the registry, from the first change or lock on.
     pub(crate) fn start(&mut self, w: &Writer) -> Result<Arc<Past>, TxnError> {
         self.check()?;
-        Ok(self
-            .past
-            .get_or_insert_with(|| {
-                let past = w.registry().open();
-                self.owner = Some(w.locks().register(past.id()));
-                past
-            })
-            .clone())
+        if let Some(past) = &self.past {
+            return Ok(past.clone());
+        }
+        let past = w.registry().open()?;
+        self.owner = Some(w.locks().register(past.id()));
+        Ok(self.past.insert(past).clone())
     }
 
     /// The commit number behind which a row must not have been changed.

@@ -1,10 +1,11 @@
 //! What a user may set. Nothing of it is needed to run well but memory and log size.
 use std::sync::Arc;
 
-use weir_base::format_size;
+use weir_base::{Lsn, TreeId, TxnId, format_size};
 use weir_pool::DoubleWriteConfig;
 use weir_recovery::Progress;
 
+use crate::engine::CATALOG_TREE;
 use crate::error::Error;
 
 /// Bytes a page unless the creator says otherwise. `docs/decisions/page-size.md` has the
@@ -36,6 +37,28 @@ pub enum Create {
 
 /// Who is told how far recovery has come.
 pub type RecoveryListener = dyn Fn(&Progress) + Send + Sync;
+
+/// Where the numbers of a new database begin, and where those of a transaction's changes end.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Numbers {
+    /// The log's first position, a multiple of 4096. Not zero: a page that was never changed has
+    /// LSN zero.
+    pub lsn: Lsn,
+    /// The first transaction.
+    pub txn: TxnId,
+    /// The first tree behind the catalog.
+    pub tree: TreeId,
+    /// Changes that one transaction may make.
+    pub changes_max: u32,
+}
+
+impl Default for Numbers {
+    fn default() -> Self {
+        let tree = TreeId(CATALOG_TREE.0 + 1);
+        Numbers { lsn: Lsn(4096), txn: TxnId(1), tree, changes_max: u32::MAX }
+    }
+}
 
 /// How a database is opened.
 #[derive(Clone)]
@@ -80,6 +103,9 @@ pub struct Config {
     /// pool leave.
     #[doc(hidden)]
     pub held_log_bytes: Option<u64>,
+    /// For tests: where numbers begin and end, so that what happens where they grow large is seen.
+    #[doc(hidden)]
+    pub first: Numbers,
     /// As `skip_log_gate`, in transactions.
     #[doc(hidden)]
     pub planted: weir_txn::PlantedBug,
@@ -102,6 +128,7 @@ impl Default for Config {
             versions_max_bytes: None,
             contents_bytes: None,
             held_log_bytes: None,
+            first: Numbers::default(),
             planted: weir_txn::PlantedBug::Nothing,
         }
     }

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-use weir_base::{DbId, Era, Lsn, TreeId, TxnId};
+use weir_base::{DbId, Era};
 use weir_btree::{Env, Tree as RawTree};
 use weir_change::{Group, Header};
 use weir_checkpoint::{CONTROL_FILE, Control, ControlFile};
@@ -21,8 +21,6 @@ use crate::open::{log_config, pool_config};
 const MARKER_FILE: &str = "creating";
 /// There from before a copy has anything until it is whole and closed.
 const COPY_FILE: &str = "copying";
-/// Not zero: a page that was never changed has LSN zero.
-const FIRST_LSN: Lsn = Lsn(4096);
 /// Pages that a new data file has room for.
 const FIRST_PAGES: u32 = 64;
 
@@ -183,7 +181,7 @@ fn fill(volume: &Arc<dyn Volume>, config: &Config) -> Result<(), Error> {
     let page_size = if config.page_size == 0 { PAGE_SIZE_DEFAULT } else { config.page_size };
     let log_bytes = if config.log_bytes == 0 { LOG_BYTES_DEFAULT } else { config.log_bytes };
     let db = DbId(fastrand::u64(1..));
-    let log = Arc::new(Log::create(volume.clone(), log_config(db, log_bytes), FIRST_LSN)?);
+    let log = Arc::new(Log::create(volume.clone(), log_config(db, log_bytes), config.first.lsn)?);
     let start = log.end();
     let store = InPlaceStore::create(volume, db, page_size, FIRST_PAGES, config.doublewrite)?;
     let pool =
@@ -213,8 +211,8 @@ fn fill(volume: &Arc<dyn Volume>, config: &Config) -> Result<(), Error> {
         page_size: page_size as u32,
         checkpoint: log.durable(),
         log_bytes,
-        next_txn: TxnId(1),
-        next_tree: TreeId(CATALOG_TREE.0 + 1),
+        next_txn: config.first.txn,
+        next_tree: config.first.tree,
         clean: true,
         openings: 0,
         pages: FIRST_PAGES,

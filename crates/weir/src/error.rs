@@ -113,6 +113,7 @@ impl From<RedoError> for Error {
             RedoError::Io { .. } => {
                 Error::Io { what: "the redo log".into(), cause: io::Error::other(e) }
             }
+            RedoError::UsedUp { .. } => Error::Halted(e.to_string()),
             RedoError::TooLarge { .. } => Error::Config(e.to_string()),
             _ => Error::Damaged(e.to_string()),
         }
@@ -153,9 +154,11 @@ impl From<TxnError> for Error {
             TxnError::Redo(e) => e.into(),
             TxnError::Duplicate => Error::Duplicate,
             TxnError::RollbackFailed { .. } => rollback_failed(e),
-            TxnError::TooLarge { .. } | TxnError::Lock(_) | TxnError::Conflict | TxnError::Over => {
-                Error::Transaction(e)
-            }
+            TxnError::TooLarge { .. }
+            | TxnError::NumbersUsedUp { .. }
+            | TxnError::Lock(_)
+            | TxnError::Conflict
+            | TxnError::Over => Error::Transaction(e),
         }
     }
 }

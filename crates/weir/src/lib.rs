@@ -61,6 +61,8 @@ mod workers;
 pub use advise::{Advice, Observed};
 pub use check::CheckReport;
 pub use commit::Commit;
+#[doc(hidden)]
+pub use config::Numbers;
 pub use config::{Background, Config, Create, RecoveryListener};
 pub use copy::Copied;
 pub use cursor::Cursor;

@@ -15,6 +15,7 @@ use crate::archive::Archive;
 use crate::by_txn::ByTxn;
 use crate::cleanup::Todo;
 use crate::ended::Ended;
+use crate::error::TxnError;
 use crate::gate::Gate;
 use crate::past::{Past, State};
 
@@ -130,10 +131,18 @@ impl Registry {
 
     /// A number for a change that is one group of the log and leaves no older version: it is never
     /// seen open.
+    ///
+    /// # Errors
+    /// [`TxnError::NumbersUsedUp`].
     #[inline]
-    #[must_use]
-    pub fn number(&self) -> TxnId {
-        TxnId(self.next.fetch_add(1, Ordering::Relaxed))
+    pub fn number(&self) -> Result<TxnId, TxnError> {
+        let id = TxnId(self.next.fetch_add(1, Ordering::Relaxed));
+        if id > TxnId::MAX {
+            // Nobody counts on beyond what a row can hold, however often it is asked for.
+            self.next.store(TxnId::MAX.0 + 1, Ordering::Relaxed);
+            return Err(TxnError::no_more_transactions());
+        }
+        Ok(id)
     }
 
     /// The number that the next transaction gets.
@@ -143,17 +152,19 @@ impl Registry {
     }
 
     /// Opens a transaction. It holds the log only from [`Registry::pin`] on.
-    #[must_use]
-    pub fn open(&self) -> Arc<Past> {
+    ///
+    /// # Errors
+    /// [`TxnError::NumbersUsedUp`].
+    pub fn open(&self) -> Result<Arc<Past>, TxnError> {
         // The number is taken under the mutex, so that `low` never passes one that is not known
         // yet.
         let mut inner = self.inner.lock();
-        let id = self.number();
+        let id = self.number()?;
         let past = Arc::new(Past::new(id));
         inner.open.insert(id);
         self.shard(id).write().insert(id, past.clone());
         self.open.fetch_add(1, Ordering::SeqCst);
-        past
+        Ok(past)
     }
 
     /// Registers a transaction that recovery found open; its records begin at `from`.
@@ -375,14 +386,32 @@ impl Registry {
 mod tests {
     use super::*;
 
+    fn opened(registry: &Registry) -> Arc<Past> {
+        registry.open().expect("a number")
+    }
+
+    #[test]
+    fn numbers_end_where_a_row_has_no_room_for_more() {
+        let registry = Registry::new(TxnId(TxnId::MAX.0 - 1));
+        assert_eq!(opened(&registry).id(), TxnId(TxnId::MAX.0 - 1));
+        assert_eq!(registry.number().expect("the last"), TxnId::MAX);
+        for _ in 0..3 {
+            assert!(matches!(registry.number(), Err(TxnError::NumbersUsedUp { .. })));
+            assert!(registry.open().is_err());
+            assert_eq!(registry.next().0, TxnId::MAX.0 + 1);
+        }
+    }
+
     #[test]
     fn open_transactions_hold_the_checkpoint_and_their_rows() {
         let registry = Arc::new(Registry::new(TxnId(5)));
         assert_eq!(registry.oldest(), None);
-        let (first, second) = (registry.open(), registry.open());
+        let (first, second) = (opened(&registry), opened(&registry));
         registry.pin(&first, Lsn(100));
         registry.pin(&second, Lsn(200));
-        assert!(registry.is_open(first.id()) && !registry.is_open(registry.number()));
+        assert!(
+            registry.is_open(first.id()) && !registry.is_open(registry.number().expect("a number"))
+        );
         assert_eq!(registry.oldest(), Some(Lsn(100)));
         registry.pin(&first, Lsn(300));
         assert_eq!(registry.oldest(), Some(Lsn(200)));
@@ -395,7 +424,7 @@ mod tests {
     #[test]
     fn one_that_needs_nothing_any_more_is_not_pinned_again() {
         let registry = Arc::new(Registry::new(TxnId(5)));
-        let (first, second) = (registry.open(), registry.open());
+        let (first, second) = (opened(&registry), opened(&registry));
         [&first, &second].into_iter().for_each(|past| registry.pin(past, Lsn(100)));
         // Who carries forward has found them both before this.
         registry.end(first.id());
@@ -408,7 +437,7 @@ mod tests {
     #[test]
     fn the_ended_are_known_as_long_as_a_snapshot_may_ask() {
         let registry = Arc::new(Registry::new(TxnId(5)));
-        let writer = registry.open();
+        let writer = opened(&registry);
         let before = registry.snapshot();
         let number = registry.commit(&writer, None);
         assert!(before.number() < number);
