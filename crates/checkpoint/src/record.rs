@@ -11,7 +11,7 @@ use weir_device::{BlockFile, Volume};
 /// The control file's name.
 pub const CONTROL_FILE: &str = "control";
 /// The on-disk format that this version writes, and the only one it reads.
-pub const FORMAT: u32 = 4;
+pub const FORMAT: u32 = 5;
 
 const MAGIC: [u8; 8] = *b"WEIRCTL\n";
 const COPY_BYTES: usize = 512;

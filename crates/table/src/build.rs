@@ -18,6 +18,7 @@ use crate::check::MakeAnyEntry;
 use crate::descriptor::TableInfo;
 use crate::entry::EntryBuf;
 use crate::error::Error;
+use crate::fold::{is_folded, unfold};
 use crate::raw::{NO_TREE, RawTable};
 
 /// Rows locked together. Fewer would commit more often, more would hold writers up for longer.
@@ -209,7 +210,8 @@ impl Tables {
         let mut cursor = table.primary.cursor();
         let mut on = cursor.seek_first()?;
         while on {
-            keys.push(cursor.key().to_vec());
+            let value = if is_folded(cursor.key()) { cursor.value()?.to_vec() } else { Vec::new() };
+            keys.push(unfold(cursor.key(), &value)?.0.into_owned());
             on = cursor.next()?;
             if keys.len() == BATCH_ROWS || !on {
                 filling.fill_batch(&keys)?;

@@ -7,11 +7,13 @@
 //!
 //! A length is a varint of twice the length, one more in an entry of the first kind. So entries are
 //! ordered by index key, then by primary key, and a unique key without NULLs has one place only.
+//! What is said of the key in the tree is true before it is folded ([`crate::fold`]).
 use std::borrow::Cow;
 
 use weir_base::varint;
 
 use crate::error::Error;
+use crate::fold::{HEAD_BYTES, in_tree, is_long, put_tail, unfold};
 
 /// What an index keeps of one row, encoded by the caller.
 ///
@@ -53,15 +55,37 @@ impl EntryBuf {
     }
 }
 
+/// The key of an entry in the index's tree.
 pub(crate) fn stored_key<'a>(unique: bool, primary: &[u8], entry: Entry<'a>) -> Cow<'a, [u8]> {
+    match whole_key(unique, primary, entry) {
+        Cow::Borrowed(key) => in_tree(key),
+        Cow::Owned(key) if is_long(&key) => Cow::Owned(in_tree(&key).into_owned()),
+        Cow::Owned(key) => Cow::Owned(key),
+    }
+}
+
+/// The key before it is folded.
+fn whole_key<'a>(unique: bool, primary: &[u8], entry: Entry<'a>) -> Cow<'a, [u8]> {
     if unique && !entry.has_null {
         return Cow::Borrowed(entry.key);
     }
     Cow::Owned([entry.key, primary].concat())
 }
 
+/// The primary key of a stored entry.
+///
+/// # Errors
+/// [`Error::Damaged`].
+pub(crate) fn primary_of(tree_key: &[u8], value: &[u8]) -> Result<Vec<u8>, Error> {
+    let (key, value) = unfold(tree_key, value)?;
+    Ok(Parts::of(&key, value)?.primary.to_vec())
+}
+
 pub(crate) fn stored_value(unique: bool, primary: &[u8], entry: Entry<'_>) -> Vec<u8> {
     let mut value = Vec::new();
+    if entry.key.len() + primary.len() > HEAD_BYTES {
+        put_tail(&whole_key(unique, primary, entry), &mut value);
+    }
     if unique && !entry.has_null {
         varint::put(&mut value, (primary.len() as u64) << 1 | 1);
         value.extend_from_slice(primary);
@@ -72,7 +96,7 @@ pub(crate) fn stored_value(unique: bool, primary: &[u8], entry: Entry<'_>) -> Ve
     value
 }
 
-/// A stored entry, taken apart.
+/// An entry as it was stored, but for the folding of its key, taken apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Parts<'a> {
     pub(crate) key: &'a [u8],
@@ -103,20 +127,28 @@ mod tests {
 
     use super::*;
 
+    /// Some are folded alone, some only with the other.
+    fn key() -> impl Strategy<Value = Vec<u8>> {
+        let len = prop_oneof![0..200usize, HEAD_BYTES - 200..HEAD_BYTES + 200];
+        len.prop_flat_map(|len| prop::collection::vec(any::<u8>(), len))
+    }
+
     proptest! {
         #[test]
         fn entries_come_back(
             unique in any::<bool>(),
             has_null in any::<bool>(),
-            key in prop::collection::vec(any::<u8>(), 0..200),
-            primary in prop::collection::vec(any::<u8>(), 0..200),
+            key in key(),
+            primary in key(),
             payload in prop::collection::vec(any::<u8>(), 0..9),
         ) {
             let entry = Entry { key: &key, has_null, payload: &payload };
             let at = stored_key(unique, &primary, entry);
             let value = stored_value(unique, &primary, entry);
             let parts = Parts { key: &key, primary: &primary, payload: &payload };
-            prop_assert_eq!(Parts::of(&at, &value).expect("well-formed"), parts);
+            let (whole, rest) = unfold(&at, &value).expect("well-formed");
+            prop_assert_eq!(Parts::of(&whole, rest).expect("well-formed"), parts);
+            prop_assert_eq!(primary_of(&at, &value).expect("well-formed"), primary);
         }
 
         #[test]

@@ -7,8 +7,10 @@ use parking_lot::Mutex;
 use weir::{Isolation, Savepoint, Tree, Txn};
 
 use crate::descriptor::TableInfo;
-use crate::entry::{Entry, Parts, stored_key, stored_value};
+use crate::entry::{Entry, primary_of, stored_key, stored_value};
 use crate::error::Error;
+use crate::fold::{drop_tail, in_tree, with_tail};
+use crate::scan::Lock;
 use crate::sequence::Sequence;
 use crate::shared::Shared;
 use crate::stats::Samples;
@@ -105,10 +107,7 @@ impl RawTable {
 
     pub(crate) fn insert_locked(&self, txn: &mut Txn, row: RowImage<'_>) -> Result<(), Error> {
         self.statement(txn, |txn| {
-            match txn.insert(&self.primary, row.key, row.row) {
-                Err(weir::Error::Duplicate) => return Err(Error::Duplicate { index: None }),
-                done => done?,
-            }
+            self.insert_row(txn, row)?;
             (0..self.indexes.len()).try_for_each(|at| self.add(txn, at, row.key, row.entries[at]))
         })
     }
@@ -135,12 +134,9 @@ impl RawTable {
             let moved = old.key != new.key;
             if moved {
                 self.remove_row(txn, old.key)?;
-                match txn.insert(&self.primary, new.key, new.row) {
-                    Err(weir::Error::Duplicate) => return Err(Error::Duplicate { index: None }),
-                    done => done?,
-                }
+                self.insert_row(txn, new)?;
             } else if old.row != new.row {
-                txn.put(&self.primary, new.key, new.row)?;
+                txn.put(&self.primary, &in_tree(new.key), &with_tail(new.key, new.row))?;
             }
             for at in 0..self.indexes.len() {
                 let (was, is) = (old.entries[at], new.entries[at]);
@@ -183,7 +179,7 @@ impl RawTable {
     /// [`Error::Changed`], [`Error::Store`].
     pub fn get(&self, txn: &mut Txn, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
         self.check_view(txn, self.info.since)?;
-        Ok(txn.get_into(&self.primary, key, out)?)
+        self.read(txn, key, Lock::Plain, out)
     }
 
     /// Locks a key for this transaction alone, whether or not there is a row, and reads the row as
@@ -198,7 +194,7 @@ impl RawTable {
         out: &mut Vec<u8>,
     ) -> Result<bool, Error> {
         self.lock_definition(txn)?;
-        Ok(txn.get_for_update(&self.primary, key, out)?)
+        self.read(txn, key, Lock::Update, out)
     }
 
     /// As [`RawTable::get_for_update`], with a lock that others may share.
@@ -212,7 +208,27 @@ impl RawTable {
         out: &mut Vec<u8>,
     ) -> Result<bool, Error> {
         self.lock_definition(txn)?;
-        Ok(txn.get_for_share(&self.primary, key, out)?)
+        self.read(txn, key, Lock::Share, out)
+    }
+
+    /// Reads a row, for a caller that has looked at the definition.
+    pub(crate) fn read(
+        &self,
+        txn: &mut Txn,
+        key: &[u8],
+        lock: Lock,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, Error> {
+        let (tree, at) = (&self.primary, in_tree(key));
+        let found = match lock {
+            Lock::Plain => txn.get_into(tree, &at, out)?,
+            Lock::Share => txn.get_for_share(tree, &at, out)?,
+            Lock::Update => txn.get_for_update(tree, &at, out)?,
+        };
+        if found {
+            drop_tail(key, out)?;
+        }
+        Ok(found)
     }
 
     /// Locks an index key without NULLs of a unique index, whether or not there is a row, and reads
@@ -231,11 +247,11 @@ impl RawTable {
             return Err(Error::Input("only a unique index has one row for a key".into()));
         }
         self.lock_definition(txn)?;
-        let mut value = Vec::new();
-        if !txn.get_for_update(&self.indexes[index], key, &mut value)? {
+        let (at, mut value) = (in_tree(key), Vec::new());
+        if !txn.get_for_update(&self.indexes[index], &at, &mut value)? {
             return Ok(None);
         }
-        Ok(Some(Parts::of(key, &value)?.primary.to_vec()))
+        primary_of(&at, &value).map(Some)
     }
 
     /// Releases the locks of this table's rows and entries that the transaction has come to hold
@@ -384,8 +400,16 @@ impl RawTable {
         done
     }
 
+    fn insert_row(&self, txn: &mut Txn, row: RowImage<'_>) -> Result<(), Error> {
+        let (key, value) = (in_tree(row.key), with_tail(row.key, row.row));
+        match txn.insert(&self.primary, &key, &value) {
+            Err(weir::Error::Duplicate) => Err(Error::Duplicate { index: None }),
+            done => Ok(done?),
+        }
+    }
+
     fn remove_row(&self, txn: &mut Txn, key: &[u8]) -> Result<(), Error> {
-        if txn.delete(&self.primary, key)? {
+        if txn.delete(&self.primary, &in_tree(key))? {
             return Ok(());
         }
         Err(Error::Damaged("a row to be changed is not there; was it read without a lock?".into()))
@@ -470,6 +494,6 @@ impl RawTable {
         if !txn.get_for_update(&self.indexes[at], key, &mut there)? {
             return Ok(false);
         }
-        Ok(Parts::of(key, &there)?.primary == primary)
+        Ok(primary_of(key, &there)? == primary)
     }
 }

@@ -3,8 +3,10 @@ use weir::{Txn, TxnCursor};
 
 use crate::entry::Parts;
 use crate::error::Error;
+use crate::fold;
 use crate::key::after_prefix;
 use crate::raw::RawTable;
+use crate::run::{Run, Walk};
 
 /// Keys from one, itself included, up to another, itself excluded.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -58,6 +60,9 @@ pub struct RawScan {
     direction: Direction,
     state: State,
     is_index: bool,
+    locks: bool,
+    /// The run of folded keys that it is in.
+    run: Option<Box<Run>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -117,9 +122,11 @@ impl RawTable {
         } else {
             self.lock_definition(txn)?;
         }
-        cursor.set_bounds(&range.from, range.to.as_deref());
-        let is_index = index.is_some();
-        Ok(RawScan { cursor, range, direction, state: State::Before, is_index })
+        let to = range.to.as_deref().and_then(fold::upper);
+        cursor.set_bounds(fold::lower(&range.from), to.as_deref());
+        let (is_index, locks) = (index.is_some(), lock != Lock::Plain);
+        let (state, run) = (State::Before, None);
+        Ok(RawScan { cursor, range, direction, state, is_index, locks, run })
     }
 
     /// Counts the rows that the transaction sees, by walking the tree that is the least work.
@@ -148,25 +155,68 @@ impl RawScan {
     /// [`Error::Store`].
     #[allow(clippy::should_implement_trait)] // Rows are borrowed from the cursor: no Iterator.
     pub fn next(&mut self, txn: &mut Txn) -> Result<bool, Error> {
+        if self.run.is_some() {
+            return self.in_run(txn, Run::next);
+        }
         let cursor = &mut self.cursor;
         let on = match (self.state, self.direction) {
-            (State::After, _) => false,
+            (State::After, _) => return Ok(false),
             (State::Again, _) => !cursor.key().is_empty(),
-            (State::Before, Direction::Up) => cursor.seek(txn, &self.range.from)?,
-            (State::Before, Direction::Down) => match &self.range.to {
-                Some(to) => cursor.seek_before(txn, to)?,
-                None => cursor.seek_last(txn)?,
-            },
+            (State::Before, Direction::Up) => cursor.seek(txn, fold::lower(&self.range.from))?,
+            (State::Before, Direction::Down) => {
+                match self.range.to.as_deref().and_then(fold::upper) {
+                    Some(to) => cursor.seek_before(txn, &to)?,
+                    None => cursor.seek_last(txn)?,
+                }
+            }
             (State::On, Direction::Up) => cursor.next(txn)?,
             (State::On, Direction::Down) => cursor.prev(txn)?,
         };
+        self.settle(txn, on)
+    }
+
+    /// Stands on what the cursor has come to, if that is within the range.
+    fn settle(&mut self, txn: &mut Txn, mut on: bool) -> Result<bool, Error> {
+        let (cursor, range) = (&mut self.cursor, &self.range);
+        if on && fold::is_folded(cursor.key()) {
+            self.run = Some(Box::new(Run::at(cursor.key(), self.direction)));
+            return self.in_run(txn, Run::next);
+        }
+        // The bound of the cursor is shorter than that of the walk.
+        if on
+            && self.direction == Direction::Up
+            && fold::is_long(&range.from)
+            && cursor.key() < &range.from[..]
+        {
+            self.state = State::On;
+            on = cursor.next(txn)?;
+            return self.settle(txn, on);
+        }
         let within = on
             && match self.direction {
-                Direction::Up => self.range.to.as_deref().is_none_or(|to| cursor.key() < to),
-                Direction::Down => cursor.key() >= &self.range.from[..],
+                Direction::Up => range.to.as_deref().is_none_or(|to| cursor.key() < to),
+                Direction::Down => cursor.key() >= &range.from[..],
             };
         self.state = if within { State::On } else { State::After };
         Ok(within)
+    }
+
+    /// Takes a step in a run, or to what comes behind it.
+    fn in_run(
+        &mut self,
+        txn: &mut Txn,
+        step: fn(&mut Run, &mut Walk<'_>) -> Result<bool, Error>,
+    ) -> Result<bool, Error> {
+        let Some(run) = &mut self.run else { return Ok(false) };
+        let (cursor, range, locks) = (&mut self.cursor, &self.range, self.locks);
+        let mut walk = Walk { txn, cursor, range, locks };
+        if step(run, &mut walk)? {
+            self.state = State::On;
+            return Ok(true);
+        }
+        let on = run.leave(&mut walk)?;
+        self.run = None;
+        self.settle(txn, on)
     }
 
     /// Passes over what others have locked, instead of waiting (SKIP LOCKED). Does nothing without
@@ -193,33 +243,50 @@ impl RawScan {
     /// # Errors
     /// [`Error::Store`].
     pub fn insist(&mut self, txn: &mut Txn) -> Result<bool, Error> {
+        if self.run.is_some() {
+            return self.in_run(txn, Run::insist);
+        }
         let on = self.is_on() && self.cursor.insist(txn, self.direction == Direction::Down)?;
-        self.state = if on { State::On } else { State::After };
-        Ok(on)
+        self.settle(txn, on)
     }
 
     /// The next step comes once more to what it stands on: who was to do something with it could
     /// not.
     pub(crate) fn come_again(&mut self) {
-        if self.is_on() {
+        if let Some(run) = &mut self.run {
+            run.come_again();
+        } else if self.is_on() {
             self.state = State::Again;
         }
     }
 
     fn is_on(&self) -> bool {
-        matches!(self.state, State::On | State::Again)
+        match &self.run {
+            Some(run) => run.stood().is_some(),
+            None => matches!(self.state, State::On | State::Again),
+        }
     }
 
-    /// The key in the tree: the primary key, or an entry's. Empty when on none.
+    /// The whole key: the primary key, or of an entry its index key and perhaps the primary key
+    /// behind it. Empty when on none.
     #[must_use]
     pub fn tree_key(&self) -> &[u8] {
-        if self.is_on() { self.cursor.key() } else { &[] }
+        self.stood().0
+    }
+
+    /// The whole key, and what was given with it.
+    fn stood(&self) -> (&[u8], &[u8]) {
+        match &self.run {
+            Some(run) => run.stood().unwrap_or_default(),
+            None if self.is_on() => (self.cursor.key(), self.cursor.value()),
+            None => (&[], &[]),
+        }
     }
 
     /// The row; of an index, nothing. Empty when on none.
     #[must_use]
     pub fn row(&self) -> &[u8] {
-        if self.is_on() && !self.is_index { self.cursor.value() } else { &[] }
+        if self.is_index { &[] } else { self.stood().1 }
     }
 
     /// The primary key of the row stood on.
@@ -250,6 +317,7 @@ impl RawScan {
         if !self.is_on() {
             return Ok(Parts { key: &[], primary: &[], payload: &[] });
         }
-        Parts::of(self.cursor.key(), self.cursor.value())
+        let (key, value) = self.stood();
+        Parts::of(key, value)
     }
 }

@@ -11,6 +11,7 @@ use weir_base::varint;
 
 use crate::descriptor::number;
 use crate::error::Error;
+use crate::fold;
 use crate::key::Malformed;
 use crate::raw::RawTable;
 use crate::row::{put_bytes, take_bytes};
@@ -195,7 +196,8 @@ impl RawTable {
             None => &self.primary,
             Some(at) => self.indexes.get(at).ok_or_else(|| Error::NoIndex(at.to_string()))?,
         };
-        let dived = tree.estimate(&range.from, range.to.as_deref())?;
+        let to = range.to.as_deref().and_then(fold::upper);
+        let dived = tree.estimate(fold::lower(&range.from), to.as_deref())?;
         if dived <= COUNTED_MAX {
             return self.count_few(index, range, dived);
         }
@@ -220,7 +222,8 @@ impl RawTable {
     }
 
     /// The key in the tree of the rows (`None`) or of an index that lies about `nth` of `of` equal
-    /// distances into it: of an index, the index key and perhaps the primary key behind it.
+    /// distances into it: of an index, the index key and perhaps the primary key behind it. Of a
+    /// long one its first 1,168 bytes and a sum.
     ///
     /// # Errors
     /// [`Error::NoIndex`], [`Error::Store`].

@@ -156,7 +156,7 @@ impl Table {
         let opened = self.for_writing(txn)?;
         let key = opened.layout.primary_key(key)?;
         let mut row = Vec::new();
-        let found = txn.get_for_update(&opened.raw.primary, &key, &mut row)?;
+        let found = opened.raw.read(txn, &key, Lock::Update, &mut row)?;
         found.then(|| opened.layout.decode(&key, &row)).transpose()
     }
 
@@ -168,7 +168,7 @@ impl Table {
         let opened = self.for_writing(txn)?;
         let key = opened.layout.primary_key(key)?;
         let mut row = Vec::new();
-        let found = txn.get_for_share(&opened.raw.primary, &key, &mut row)?;
+        let found = opened.raw.read(txn, &key, Lock::Share, &mut row)?;
         found.then(|| opened.layout.decode(&key, &row)).transpose()
     }
 
@@ -373,7 +373,7 @@ impl Opened {
 
     fn lock_row(&self, txn: &mut Txn, key: &[u8]) -> Result<Option<(Row, Encoded)>, Error> {
         let mut bytes = Vec::new();
-        if !txn.get_for_update(&self.raw.primary, key, &mut bytes)? {
+        if !self.raw.read(txn, key, Lock::Update, &mut bytes)? {
             return Ok(None);
         }
         let row = self.layout.decode(key, &bytes)?;

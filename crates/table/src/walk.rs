@@ -36,17 +36,12 @@ impl Scan {
                 return layout.decode(self.raw.tree_key(), self.raw.row()).map(Some);
             };
             let primary = self.raw.primary_key()?;
-            let found = match self.lock {
-                Lock::Plain => txn.get_into(&table.primary, primary, &mut bytes),
-                Lock::Share => txn.get_for_share(&table.primary, primary, &mut bytes),
-                Lock::Update => txn.get_for_update(&table.primary, primary, &mut bytes),
-            };
-            match found {
+            match table.read(txn, primary, self.lock, &mut bytes) {
                 Ok(true) => {}
                 Ok(false) => continue,
                 Err(e) => {
                     self.raw.come_again();
-                    return Err(e.into());
+                    return Err(e);
                 }
             }
             let row = layout.decode(primary, &bytes)?;

@@ -52,18 +52,30 @@ struct Builder
   {
     for (const KEY *key : keys)
     {
+      is_unique.push_back(key->flags & HA_NOSAME);
       indexes.emplace_back(key);
       payloads.emplace_back(altered, &indexes.back(), &primary);
     }
   }
 
+  bool decode_row(size_t nth, weir_bytes bytes, uchar *record)
+  {
+    if (!is_unique[nth] || !table->s->blob_fields)
+      return row.decode(bytes.data, bytes.len, record);
+    last.assign(reinterpret_cast<const char *>(bytes.data), bytes.len);
+    return row.decode(reinterpret_cast<const uchar *>(last.data()), last.size(), record);
+  }
+
   TABLE *table;
   Key_codec primary;
   Row_codec row;
+  std::vector<bool> is_unique;
   std::vector<Key_codec> indexes;
   std::vector<Row_codec> payloads;
   std::vector<bool> covers;
   std::string key, payload;
+  // The row made last, which the record points into: of a duplicate it is told when the engine's own bytes have gone.
+  std::string last;
 };
 
 int make_new_entry(void *context, size_t nth, weir_bytes key, weir_bytes row, weir_entry *entry)
@@ -71,7 +83,7 @@ int make_new_entry(void *context, size_t nth, weir_bytes key, weir_bytes row, we
   Builder *build= static_cast<Builder *>(context);
   uchar *record= build->table->record[0];
   if ((primary_of(build->table) && !build->primary.decode(key.data, key.len, record)) ||
-      !build->row.decode(row.data, row.len, record))
+      !build->decode_row(nth, row, record))
     return 1;
   build->key.clear();
   build->payload.clear();

@@ -2,6 +2,7 @@
 mod again;
 mod basics;
 mod crash;
+mod long;
 mod model;
 mod numbers;
 mod online;
