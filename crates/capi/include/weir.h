@@ -58,6 +58,9 @@ typedef enum weir_code {
     WEIR_PANIC = 18,
     // The database has been closed; this handle of it can only be given back.
     WEIR_CLOSED = 19,
+    // Locks take all the memory that they may, and this transaction has many. What it has done so
+    // far is as it was.
+    WEIR_TOO_MANY_LOCKS = 20,
 } weir_code;
 
 // When a commit may be told of.

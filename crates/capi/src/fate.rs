@@ -50,13 +50,16 @@ pub enum weir_code {
     WEIR_PANIC = 18,
     /// The database has been closed; this handle of it can only be given back.
     WEIR_CLOSED = 19,
+    /// Locks take all the memory that they may, and this transaction has many. What it has done so
+    /// far is as it was.
+    WEIR_TOO_MANY_LOCKS = 20,
 }
 
 use weir_code::{
     WEIR_CHANGED, WEIR_CLOSED, WEIR_CONFLICT, WEIR_DAMAGED, WEIR_DEADLOCK, WEIR_DISK_FULL,
     WEIR_DUPLICATE, WEIR_EXHAUSTED, WEIR_EXISTS, WEIR_HALTED, WEIR_INPUT, WEIR_INTERRUPTED,
     WEIR_IO, WEIR_LOCK_TIMEOUT, WEIR_NOTHING, WEIR_OK, WEIR_OVER, WEIR_PANIC, WEIR_TOO_LARGE,
-    WEIR_WOULD_WAIT,
+    WEIR_TOO_MANY_LOCKS, WEIR_WOULD_WAIT,
 };
 
 /// A failure: its code and its words.
@@ -106,6 +109,7 @@ fn of_transaction(e: &TxnError) -> weir_code {
         TxnError::Lock(Refused::Killed) => WEIR_INTERRUPTED,
         TxnError::Lock(Refused::Dropped) => WEIR_CHANGED,
         TxnError::TooLarge { .. } | TxnError::NumbersUsedUp { .. } => WEIR_TOO_LARGE,
+        TxnError::TooManyLocks { .. } => WEIR_TOO_MANY_LOCKS,
         TxnError::Duplicate => WEIR_DUPLICATE,
         TxnError::Conflict => WEIR_CONFLICT,
         TxnError::Over => WEIR_OVER,

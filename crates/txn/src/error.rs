@@ -45,6 +45,19 @@ pub enum TxnError {
         /// What to do.
         way_out: &'static str,
     },
+    /// What all transactions hold of locks takes all the memory that it may, and this one holds
+    /// many of them. What it has done so far is as it was, and so are its locks: it may go on, be
+    /// committed or be taken back.
+    #[error(
+        "locks take {bytes} bytes of memory, of {max} that they may; lock fewer rows in one \
+         transaction, or give the database more memory (a quarter of it is for locks)"
+    )]
+    TooManyLocks {
+        /// Bytes that locks take, about.
+        bytes: u64,
+        /// Allowed.
+        max: u64,
+    },
     /// A lock was not got.
     #[error(transparent)]
     Lock(#[from] Refused),

@@ -13,6 +13,9 @@ use crate::run::Writer;
 use crate::see::View;
 use crate::txn::Txn;
 
+/// Who has got fewer locks is not refused one because others have so many.
+const MANY_LOCKS: u64 = 1_000;
+
 impl Txn {
     /// Its number, by which others can end its wait for a lock; given now if it has none yet.
     ///
@@ -80,6 +83,13 @@ impl Txn {
             }
             return Ok(true);
         }
+    }
+
+    /// Whether it has many locks, and all locks together take more than half of the memory that
+    /// they may: then it locks ranges in the place of rows where it can.
+    pub(crate) fn locks_much(&self, w: &Writer) -> bool {
+        let many = self.owner.as_ref().is_some_and(|owner| owner.grants() >= MANY_LOCKS);
+        many && w.locks().bytes() > w.locks_max_bytes / 2
     }
 
     /// A point for [`Txn::release_between`].
@@ -178,6 +188,10 @@ impl Txn {
     ) -> Result<(), TxnError> {
         let got = match &self.owner {
             Some(owner) => {
+                let (bytes, max) = (w.locks().bytes(), w.locks_max_bytes);
+                if bytes > max && owner.grants() >= MANY_LOCKS {
+                    return Err(TxnError::TooManyLocks { bytes, max });
+                }
                 // Who has changed least pays for a deadlock; all who are in one have come by here.
                 owner.set_work(u64::from(past.changes()));
                 w.locks().acquire_as(owner, tree.id(), place, kind, writer, self.wait)

@@ -92,6 +92,7 @@ pub struct Writer {
     pub(crate) archivist: Mutex<Archivist>,
     pub(crate) versions_max: Option<u64>,
     pub(crate) changes_max: u32,
+    pub(crate) locks_max_bytes: u64,
     /// What the next tree is numbered, whoever makes it.
     pub(crate) next_tree: Arc<AtomicU64>,
     /// Where trees are found that a transaction found by recovery has changed.
@@ -129,6 +130,7 @@ impl Writer {
             archivist: Mutex::default(),
             versions_max: None,
             changes_max: u32::MAX,
+            locks_max_bytes: u64::MAX,
             next_tree: Arc::new(AtomicU64::new(1 << 32)),
             trees: OnceLock::new(),
             quits: AtomicBool::new(false),
@@ -151,6 +153,13 @@ impl Writer {
     #[must_use]
     pub fn with_versions_max(self, bytes: Option<u64>) -> Self {
         Writer { versions_max: bytes, ..self }
+    }
+
+    /// Lets what transactions hold of locks take about so many bytes of memory; without it, as many
+    /// as there are.
+    #[must_use]
+    pub fn with_locks_max(self, locks_max_bytes: u64) -> Self {
+        Writer { locks_max_bytes, ..self }
     }
 
     /// Lets a transaction make so many changes, for tests; without it, as many as can be numbered.

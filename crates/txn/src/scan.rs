@@ -17,7 +17,9 @@ use crate::txn::{Isolation, Txn};
 
 /// A position among the rows that a transaction locks as it comes to them: as committed now, or as
 /// changed by itself. From REPEATABLE READ on it locks everything that it passes, rows and their
-/// absence; below only the rows. After a move that has failed it stands on no row, but where the
+/// absence; below only the rows, unless
+/// it has locked so many that there is little memory left for more: ranges that touch take as much
+/// as one. After a move that has failed it stands on no row, but where the
 /// same move tries again, and the other way it comes back.
 pub struct LockingCursor {
     raw: RawCursor,
@@ -235,8 +237,9 @@ impl LockingCursor {
         let past = txn.start(w)?;
         self.guessed = false;
         let snapshot = txn.conflict_point(w);
-        let ranges = !self.skip_locked
-            && !matches!(txn.isolation(), Isolation::ReadUncommitted | Isolation::ReadCommitted);
+        let locks_rows =
+            matches!(txn.isolation(), Isolation::ReadUncommitted | Isolation::ReadCommitted);
+        let ranges = !self.skip_locked && (!locks_rows || txn.locks_much(w));
         let (start, locked, row) = (None, None, None);
         let mut step =
             Step { txn, w, past, way, edge, start, locked, row, on, insist, ranges, snapshot };

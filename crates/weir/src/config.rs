@@ -63,7 +63,8 @@ impl Default for Numbers {
 /// How a database is opened.
 #[derive(Clone)]
 pub struct Config {
-    /// Memory for pages, in bytes. The default is 1 GiB, or a quarter of the memory that the
+    /// Memory for pages, in bytes; what transactions hold of locks may take a quarter as much
+    /// besides, 4 MiB at least. The default is 1 GiB, or a quarter of the memory that the
     /// process may use (`weir_device::memory_bytes`) where that is less.
     pub pool_bytes: u64,
     /// The log's capacity in bytes, at creation; later openings keep what the database has (see
@@ -103,6 +104,9 @@ pub struct Config {
     /// pool leave.
     #[doc(hidden)]
     pub held_log_bytes: Option<u64>,
+    /// For tests: memory for locks, in bytes, in the place of a quarter of the pool.
+    #[doc(hidden)]
+    pub locks_max_bytes: Option<u64>,
     /// For tests: where numbers begin and end, so that what happens where they grow large is seen.
     #[doc(hidden)]
     pub first: Numbers,
@@ -128,6 +132,7 @@ impl Default for Config {
             versions_max_bytes: None,
             contents_bytes: None,
             held_log_bytes: None,
+            locks_max_bytes: None,
             first: Numbers::default(),
             planted: weir_txn::PlantedBug::Nothing,
         }
@@ -137,6 +142,13 @@ impl Default for Config {
 /// A pool that fits beside other programs, also in a small container.
 fn pool_bytes_default(memory_bytes: Option<u64>) -> u64 {
     memory_bytes.map_or(1 << 30, |memory| (memory / 4).clamp(POOL_BYTES_MIN, 1 << 30))
+}
+
+impl Config {
+    /// Memory that locks may take, in bytes.
+    pub(crate) fn locks_max(&self) -> u64 {
+        self.locks_max_bytes.unwrap_or_else(|| (self.pool_bytes / 4).max(4 << 20))
+    }
 }
 
 /// The log's capacity unless the creator says otherwise.

@@ -156,6 +156,7 @@ impl From<TxnError> for Error {
             TxnError::RollbackFailed { .. } => rollback_failed(e),
             TxnError::TooLarge { .. }
             | TxnError::NumbersUsedUp { .. }
+            | TxnError::TooManyLocks { .. }
             | TxnError::Lock(_)
             | TxnError::Conflict
             | TxnError::Over => Error::Transaction(e),

@@ -171,6 +171,7 @@ const LEVELS: &[Level] = &[
         "left by a crash or a rollback that failed, and still being taken back",
     ),
     level("held_locks", "locks", |s| s.locks.held as f64, "explicit locks of keys, held now"),
+    level("lock_bytes", "bytes", |s| s.locks.bytes as f64, "memory for what is locked, about"),
     level("held_ranges", "ranges", |s| s.locks.ranges as f64, "locks of ranges, held now"),
     level(
         "waiting_transactions",

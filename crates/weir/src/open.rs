@@ -262,6 +262,7 @@ fn assemble(opened: Opened, config: Config, clock: Arc<dyn Clock>) -> Result<Eng
         .with_try_admission(Box::new(try_admission))
         .with_versions_max(config.versions_max_bytes)
         .with_tree_numbers(next_tree.clone())
+        .with_locks_max(config.locks_max())
         .with_changes_max(config.first.changes_max)
         .with_planted(config.planted);
     let writer = Arc::new(writer);

@@ -68,6 +68,8 @@ int to_handler_error(THD *thd, weir_code code)
     return HA_ERR_TABLE_EXIST;
   case WEIR_DISK_FULL:
     return HA_ERR_RECORD_FILE_FULL;
+  case WEIR_TOO_MANY_LOCKS:
+    return HA_ERR_LOCK_TABLE_FULL;
   case WEIR_OVER:
     return HA_ERR_ROLLBACK;
   case WEIR_TOO_LARGE:

@@ -17,6 +17,8 @@ pub struct Owner {
     id: TxnId,
     /// Rows changed: who has the least is the victim of a deadlock.
     work: AtomicU64,
+    /// Keys and ranges asked for and got, since it began.
+    grants: AtomicU64,
     state: Mutex<State>,
     /// Its thread sleeps here. A transaction waits for one lock at a time.
     wake: Condvar,
@@ -77,7 +79,8 @@ impl Owner {
         let (closed, killed, tells) = (false, false, false);
         let (locks, wait) = (Targets::new(), Wait::None);
         let state = State { closed, killed, tells, locks, released: 0, wait };
-        Owner { id, work: AtomicU64::new(0), state: Mutex::new(state), wake: Condvar::new() }
+        let (work, grants) = (AtomicU64::new(0), AtomicU64::new(0));
+        Owner { id, work, grants, state: Mutex::new(state), wake: Condvar::new() }
     }
 
     /// The transaction's number.
@@ -90,6 +93,18 @@ impl Owner {
     #[inline]
     pub fn add_work(&self, rows: u64) {
         self.work.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    /// Notes that it has got a key or a range.
+    #[inline]
+    pub(super) fn add_grant(&self) {
+        self.grants.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many keys and ranges it has got, those released since and those got again counted too.
+    #[must_use]
+    pub fn grants(&self) -> u64 {
+        self.grants.load(Ordering::Relaxed)
     }
 
     /// Notes how many rows it has changed so far.

@@ -44,6 +44,8 @@ pub struct LockStats {
     pub waiting: u64,
     /// Ranges held, now. Those of one transaction that touch count as one.
     pub ranges: u64,
+    /// Bytes of memory that what is held takes, about.
+    pub bytes: u64,
 }
 
 #[derive(Default)]
@@ -197,6 +199,7 @@ impl LockTable {
         if let Some(target) = self.request(owner, &request, limit.is_some())? {
             self.wait_for(owner, &target, limit.unwrap_or_default())?;
         }
+        owner.add_grant();
         // The lock before the look at the page; who holds a latch goes the other way round.
         fence(Ordering::SeqCst);
         Ok(())
@@ -332,6 +335,12 @@ impl LockTable {
         }
     }
 
+    /// Bytes of memory that what is held takes, about: one load.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.shards.tally.bytes.get()
+    }
+
     /// What was done so far and what is held now.
     #[must_use]
     pub fn stats(&self) -> LockStats {
@@ -345,6 +354,7 @@ impl LockTable {
             held: tally.held.get(),
             waiting: tally.waiting.get(),
             ranges: tally.ranges.get(),
+            bytes: tally.bytes.get(),
         }
     }
 }

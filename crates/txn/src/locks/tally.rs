@@ -26,6 +26,10 @@ impl Size {
     pub(super) const USUAL: Size = Size { shards: 2, buckets: 2 };
 }
 
+/// What holding one key takes in the maps of rows, of owners' keys and of owners' places, all of
+/// them half full, the key's own bytes apart. Ranges take about as much.
+pub(super) const LOCK_BYTES: u64 = 240;
+
 /// A number that goes up and down, for statistics: nothing is decided by it, so that loom need not
 /// follow it.
 #[derive(Default)]
@@ -53,6 +57,8 @@ pub(super) struct Tally {
     pub(super) held: Gauge,
     /// Ranges held.
     pub(super) ranges: Gauge,
+    /// Memory for what is held: a key's bytes, and [`LOCK_BYTES`] for each key and each range.
+    pub(super) bytes: Gauge,
     /// Transactions that wait.
     pub(super) waiting: Gauge,
     /// Keys with a queue, by hash.
@@ -68,6 +74,7 @@ impl Tally {
         Tally {
             held: Gauge::default(),
             ranges: Gauge::default(),
+            bytes: Gauge::default(),
             waiting: Gauge::default(),
             keys: zeros(size.buckets),
             trees: zeros(size.shards),
@@ -80,6 +87,18 @@ impl Tally {
 
     fn tree(&self, tree: TreeId) -> &AtomicU32 {
         &self.trees[tree.0 as usize & (self.trees.len() - 1)]
+    }
+
+    /// A transaction has come to hold a key.
+    pub(super) fn held_added(&self, key: &[u8]) {
+        self.held.add(1);
+        self.bytes.add(LOCK_BYTES + key.len() as u64);
+    }
+
+    /// A transaction holds a key no more.
+    pub(super) fn held_removed(&self, key: &[u8]) {
+        self.held.sub(1);
+        self.bytes.sub(LOCK_BYTES + key.len() as u64);
     }
 
     /// The key has a queue from now on.
@@ -104,6 +123,7 @@ impl Tally {
     /// none in between, those that came are counted.
     pub(super) fn ranges_changed(&self, tree: TreeId, grown: Grown) {
         self.ranges.add(u64::from(grown.added));
+        self.bytes.add(LOCK_BYTES * u64::from(grown.added));
         self.tree(tree).fetch_add(grown.added, Ordering::SeqCst);
         self.ranges_removed(tree, grown.gone);
     }
@@ -111,6 +131,7 @@ impl Tally {
     /// So many ranges are held no more.
     pub(super) fn ranges_removed(&self, tree: TreeId, count: u32) {
         self.ranges.sub(u64::from(count));
+        self.bytes.sub(LOCK_BYTES * u64::from(count));
         self.tree(tree).fetch_sub(count, Ordering::SeqCst);
     }
 

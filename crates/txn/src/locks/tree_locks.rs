@@ -356,7 +356,7 @@ impl TreeLocks {
             if is_new {
                 tally.key_added(tree, key);
             }
-            tally.held.add(1);
+            tally.held_added(key);
             self.own_keys.add(owner, &name, kind);
             self.rows.entry(name).or_default().add(owner, kind);
         }

@@ -75,7 +75,7 @@ impl TreeLocks {
                 let Some(at) = row.granted.iter().position(|h| h.id == id) else { return };
                 let held = row.granted.remove(at);
                 self.own_keys.remove(id, key, held.kind);
-                tally.held.sub(1);
+                tally.held_removed(key);
                 if row.waiting.is_empty() && self.range_waits.is_empty() {
                     if row.granted.is_empty() {
                         self.rows.remove(key);

@@ -11,6 +11,7 @@ mod faults_device;
 mod flip;
 mod hosts;
 mod large;
+mod many_locks;
 mod numbers;
 mod old_snapshots;
 mod others;
