@@ -119,6 +119,8 @@ pub struct State {
     target: Option<AgeTarget>,
     /// The plan's slope, smoothed over a few ticks.
     slope: Option<f64>,
+    /// Whether the log's room has been used (docs/decisions/room.md).
+    room_is_used: bool,
     /// Pages that the plan wanted and the writer did not deliver; negative: too many.
     debt_pages: f64,
     /// What the last verdict said, to read the next tick by.
@@ -194,12 +196,13 @@ pub fn decide(state: &mut State, seen: &Seen<'_>, limits: &Limits) -> Verdict {
     state.target = Some(target);
     let room_min = (state.rates.redo.per_second() * 0.5 * haste).max(target.goal_bytes / 64.0);
     let plan = Plan::solve(seen.dirty, seen.log_end, seen.oldest_dirty, &target, room_min);
+    let told = plan.told(&mut state.room_is_used, latency == 0.0 && seen.pages_completed > 0);
     if let Some(tick) = tick {
-        state.account(&tick, &plan, latency);
+        state.account(&tick, told, latency);
         let waiting = f64::from(u8::from(seen.admission_waiters > 0));
         state.throttled += (waiting - state.throttled) * share(tick.seconds, 1.0);
     }
-    let slope = state.slope.unwrap_or(plan.pages_per_byte);
+    let slope = state.slope.unwrap_or(told);
     let wanted = Wanted {
         deadline: state.deadline_pages_per_second(slope, &plan, seen),
         free: state.free_pages_per_second(seen),
@@ -245,14 +248,14 @@ impl State {
     }
 
     /// Books one tick: what was owed by the plan, what was done, what the disk took.
-    fn account(&mut self, tick: &Tick, plan: &Plan, latency: f64) {
+    fn account(&mut self, tick: &Tick, told: f64, latency: f64) {
         // Idle writing is held back by its small queue, not by the disk.
         let backlogged = if self.told.idle { 0.0 } else { tick.backlogged };
         // Where a write takes long whatever it has, it is not the log's that it waits for.
         let log_cost = if latency > 0.0 { 0.0 } else { tick.log_cost };
         self.capacity.observe(tick.seconds, tick.pages + log_cost, backlogged, latency);
-        let slope = self.slope.unwrap_or(plan.pages_per_byte);
-        let slope = slope + (plan.pages_per_byte - slope) * share(tick.seconds, SLOPE_SECONDS);
+        let slope = self.slope.unwrap_or(told);
+        let slope = slope + (told - slope) * share(tick.seconds, SLOPE_SECONDS);
         self.slope = Some(slope);
         // Against errors of the redo rate and of the writer's pace, which the slope cannot see.
         let done = tick.swept_pages * self.told.deadline_share;

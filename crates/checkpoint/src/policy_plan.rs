@@ -57,6 +57,16 @@ impl AgeTarget {
     }
 }
 
+/// So many times the mean of a wrap is the steepest slope that waiting may lead to: commits pay for
+/// a late beginning with at most that much less than the steady rate, until the dense front of the
+/// list is written.
+const LATE_SLOPE: f64 = 1.8;
+/// The way down begins early enough that the slope grows by a factor of e in so much of the
+/// target's redo.
+const GLIDE_SHARE: f64 = 0.1;
+/// Room is used again once there is so much of the target's redo until then.
+const ROOM_AGAIN_SHARE: f64 = 0.42;
+
 /// The demand of the dirty list, in pages per byte of redo: whatever the speed of redo is.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Plan {
@@ -65,6 +75,11 @@ pub(crate) struct Plan {
     pub(crate) pages_per_byte: f64,
     /// Pages whose deadline has passed. There is still the reserve between them and the limit.
     pub(crate) overdue_pages: f64,
+    /// The slope to write at while there is room: next to nothing until shortly before
+    /// `LATE_SLOPE` times the mean would be needed.
+    late_pages_per_byte: f64,
+    /// Redo until it is needed, as a share of the target.
+    room_share: f64,
 }
 
 impl Plan {
@@ -97,7 +112,43 @@ impl Plan {
             let slope = pages / room_bytes.max(room_bytes_min).max(1.0);
             plan.pages_per_byte = plan.pages_per_byte.max(slope);
         }
+        plan.use_room(pages, dirty, log_end, oldest, target);
         plan
+    }
+
+    /// The latest schedule: how much redo may come before a slope of `LATE_SLOPE` times the mean
+    /// must begin if it is to meet every deadline, and the slope of the way there.
+    fn use_room(
+        &mut self,
+        all_pages: f64,
+        dirty: &AgeHistogram,
+        log_end: Lsn,
+        oldest: Lsn,
+        target: &AgeTarget,
+    ) {
+        let steepest = LATE_SLOPE * all_pages / target.goal_bytes.max(1.0);
+        let (mut pages, mut room_bytes) = (0.0, f64::MAX);
+        for (start, count) in dirty.buckets() {
+            pages += f64::from(count);
+            let age_bytes = log_end.bytes_since(start.max(oldest)) as f64;
+            let begin = target.room_bytes(age_bytes) - pages / steepest;
+            room_bytes = room_bytes.min(begin);
+        }
+        self.room_share = room_bytes.max(0.0) / target.goal_bytes.max(1.0);
+        self.late_pages_per_byte = steepest * (-self.room_share / GLIDE_SHARE).exp();
+    }
+
+    /// The slope to write at. `room_is_used` is whether the way down has met the plan: from then on
+    /// the plan's own slope holds, under which no pattern of the list is copied into the next wrap,
+    /// until there is much room again. `answers` is whether the disk has been seen to write pages,
+    /// and quickly: where it has not, nobody knows what a late beginning would meet.
+    pub(crate) fn told(&self, room_is_used: &mut bool, answers: bool) -> f64 {
+        if self.room_share <= 0.0 || self.late_pages_per_byte >= self.pages_per_byte {
+            *room_is_used = true;
+        } else if self.room_share > ROOM_AGAIN_SHARE {
+            *room_is_used = false;
+        }
+        if *room_is_used || !answers { self.pages_per_byte } else { self.late_pages_per_byte }
     }
 }
 
@@ -135,6 +186,40 @@ mod tests {
             assert!((plan.pages_per_byte - wanted).abs() < 1e-9, "{counts:?} at {end}: {plan:?}");
             assert_eq!(plan.overdue_pages, overdue, "{counts:?} at {end}");
         }
+    }
+
+    #[test]
+    fn room_is_what_is_left_until_a_slope_of_late_slope_times_the_mean_must_begin() {
+        let rows: [(&[u32], u64, f64); 4] = [
+            // 10 pages of age 0 in 1000 bytes, at 1.8 times 10/1000: 555.6 bytes.
+            (&[10], 5000, 0.4444),
+            // An even one: all 40 within 900 bytes.
+            (&[10, 10, 10, 10], 5400, 0.9 - 40.0 / 72.0),
+            // Dense in front: 81 pages in 200 bytes at 1.8 x 83/1000 take 542.
+            (&[81, 1, 1], 5800, 0.0),
+            (&[], 6000, f64::MAX / 1000.0),
+        ];
+        for (counts, end, share) in rows {
+            let plan = solve(counts, end, &FLAT);
+            assert!((plan.room_share - share).abs() < 1e-3, "{counts:?} at {end}: {plan:?}");
+        }
+    }
+
+    #[test]
+    fn room_is_used_once_and_again_when_there_is_much_of_it() {
+        let mut used = false;
+        let (far, near) = (solve(&[10], 5000, &FLAT), solve(&[10, 10, 10], 5950, &FLAT));
+        assert_eq!(far.told(&mut used, false), far.pages_per_byte, "an unknown disk");
+        assert!(far.told(&mut used, true) < 0.05 * far.pages_per_byte && !used);
+        assert_eq!(near.told(&mut used, true), near.pages_per_byte);
+        assert!(used, "the way down has met the plan");
+        let little = solve(&[10; 8], 5800, &FLAT);
+        assert_eq!(
+            little.told(&mut used, true),
+            little.pages_per_byte,
+            "too little to begin again"
+        );
+        assert!(far.told(&mut used, true) < 0.05 * far.pages_per_byte && !used);
     }
 
     #[test]

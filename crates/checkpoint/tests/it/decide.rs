@@ -74,6 +74,13 @@ fn after(state: &mut State, ticks: u64, pace: Pace, shape: &Seen<'_>) -> Verdict
     verdict.expect("at least one tick")
 }
 
+/// After an age at its limit: what room there was has been used.
+fn settled() -> State {
+    let (mut state, dirty) = (State::new(), list(99));
+    decide(&mut state, &seen(&dirty), &LIMITS);
+    state
+}
+
 fn near(value: f64, expected: f64, what: &str) {
     assert!((value - expected).abs() <= 0.03 * expected, "{what}: {value}, not {expected}");
 }
@@ -85,12 +92,28 @@ fn an_even_list_is_written_at_its_density_times_the_redo_rate() {
     // seconds have taught it: 96.5. The youngest bucket is 1 MiB old: 9,000 pages within 95.5 MiB
     // at 2 MiB/s are 188.5 pages/s, and the writer did just that.
     let pace = Pace { redo_mib: 2.0, pages: 188.5, commits: 1000.0, ..Pace::default() };
-    let verdict = after(&mut State::new(), 50, pace, &seen(&dirty));
+    let verdict = after(&mut settled(), 50, pace, &seen(&dirty));
     near(verdict.deadline_pages_per_second, 188.5, "deadline pages/s");
     near(verdict.age_target_bytes as f64, 96.5 * MIB as f64, "A*");
     assert_eq!(verdict.free_pages_per_second, 0.0);
     assert_eq!(verdict.idle_pages_per_second, 0.0);
     assert_eq!(verdict.pages_per_second, verdict.deadline_pages_per_second);
+}
+
+#[test]
+fn room_is_used_before_pages_are_written() {
+    let rate = |mib, pages, state: &mut State| {
+        let dirty = list(mib);
+        let pace = Pace { redo_mib: 2.0, pages, commits: 1000.0, ..Pace::default() };
+        after(state, 20, pace, &seen(&dirty)).deadline_pages_per_second
+    };
+    // 4,000 pages within 95.4 MiB at 2 MiB/s are 84 pages/s.
+    let unknown = rate(40, 0.0, &mut State::new());
+    assert!(unknown >= 84.0, "no page was ever written on this disk: {unknown}");
+    let again = rate(40, 5.0, &mut settled());
+    assert!(again < 20.0, "after a pause there is room again: {again}");
+    let rates = [40, 60, 80, 96].map(|mib| rate(mib, 5.0, &mut State::new()));
+    assert!(rates[1] < 20.0 && rates[3] > 190.0 && rates.is_sorted(), "{rates:?}");
 }
 
 #[test]
@@ -120,7 +143,7 @@ fn pages_written_for_their_frames_are_told_from_those_swept() {
             commits: 1000.0,
             ..Pace::default()
         };
-        let verdict = after(&mut State::new(), 100, pace, &shape);
+        let verdict = after(&mut settled(), 100, pace, &shape);
         near(verdict.free_pages_per_second, 200.0, "granted to the cleaner");
         near(verdict.deadline_pages_per_second, 188.5, &format!("swept beside {freed}/s freed"));
     }

@@ -12,17 +12,18 @@ fn waves(scenario: &Scenario) -> Vec<f64> {
 }
 
 #[test]
-fn the_spike_of_a_fresh_database_dies_within_a_wrap() {
+fn the_room_used_by_a_fresh_database_leaves_no_echo() {
     let waves = waves(&Scenario::new("fresh").lasting(240));
     assert!(waves[0] > 0.05, "no spike, nothing shown: {waves:?}");
-    assert!(waves[1..].iter().all(|&wave| wave < 0.02), "{waves:?}");
+    // In the first, room is used, so more is dirtied at its end; that is half gone in the second.
+    assert!(waves[1] < 0.2 && waves[2..].iter().all(|&wave| wave < 0.02), "{waves:?}");
 }
 
 #[test]
-fn pages_dirtied_all_at_once_are_spread_over_the_first_wrap() {
+fn pages_dirtied_all_at_once_are_spread_over_a_wrap() {
     let scenario = Scenario::new("all dirty at once").with(|s| s.all_dirty_at_start = true);
     let waves = waves(&scenario.lasting(240));
-    assert!(waves.iter().all(|&wave| wave < 0.03), "{waves:?}");
+    assert!(waves[1..].iter().all(|&wave| wave < 0.03), "{waves:?}");
 }
 
 #[test]

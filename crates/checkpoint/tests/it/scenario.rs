@@ -59,6 +59,7 @@ impl Scenario {
                 all_dirty_at_start: false,
                 pace_error: 1.0,
                 gather: true,
+                think_seconds: 0.0,
                 seed: 1,
             },
             seconds: 150,
@@ -183,7 +184,7 @@ impl Scenario {
             if world.log_end() / limit >= wraps.len() as u64 {
                 wraps.push(second + 1);
             }
-            if at_warm.is_none() && wraps.len() > 1 && second + 1 >= self.warmup {
+            if at_warm.is_none() && wraps.len() > 2 && second + 1 >= self.warmup {
                 at_warm = Some((second + 1, world.totals));
             }
         }

@@ -6,7 +6,7 @@
 //! more than one record, latency besides queueing.
 use super::disk::{Disk, DiskSpec};
 use super::lanes::{BATCH_MAX, Lanes, Sweeper};
-use super::load::{Clients, Pages, Rng};
+use super::load::{Class, Clients, Pages, Rng};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use weir_base::Lsn;
@@ -38,6 +38,8 @@ pub(crate) struct Setup {
     pub(crate) pace_error: f64,
     /// All waiting threads share a log write, instead of those that came while the last one ran.
     pub(crate) gather: bool,
+    /// What a transaction takes besides waiting for the log: its processor time.
+    pub(crate) think_seconds: f64,
     pub(crate) seed: u64,
 }
 
@@ -107,6 +109,8 @@ pub(crate) struct World {
     group_due: f64,
     group_looked: f64,
     appended_pages: u32,
+    /// Parts of pages that transactions have not modified yet.
+    parts: f64,
     pub(super) lanes: Lanes,
     // admission
     waiting: VecDeque<u32>,
@@ -129,6 +133,7 @@ impl World {
             Pages::Uniform(pages) => pages,
             Pages::Skewed { hot, cold } => hot + cold,
             Pages::Append { old, .. } => old,
+            Pages::Mix { classes, .. } => classes.iter().map(|class| class.pages).sum(),
         };
         let mut world = World {
             disk: Disk::new(setup.disk.clone()),
@@ -154,6 +159,7 @@ impl World {
             group_due: 0.0,
             group_looked: 0.0,
             appended_pages: 0,
+            parts: 0.0,
             lanes: Lanes::default(),
             waiting: VecDeque::new(),
             drain_due: false,
@@ -348,8 +354,27 @@ impl World {
                 }
                 self.rng.below(old)
             }
+            Pages::Mix { classes, new_pages } => return self.modify_some(classes, new_pages),
         };
         self.touch(page);
+    }
+
+    fn modify_some(&mut self, classes: &[Class], new_pages: f64) {
+        let mut first = 0;
+        for class in classes {
+            let part = f64::from(self.rng.below(1 << 16)) / 65_536.0;
+            for _ in 0..(class.touches + part) as u32 {
+                let page = first + self.rng.below(class.pages);
+                self.touch(page);
+            }
+            first += class.pages;
+        }
+        self.parts += new_pages;
+        if self.parts >= 1.0 {
+            self.parts -= 1.0;
+            self.first_modified.push(0);
+            self.touch(self.first_modified.len() as u32 - 1);
+        }
     }
 
     fn touch(&mut self, page: u32) {
@@ -397,7 +422,7 @@ impl World {
             self.log_waiters.pop_front();
             self.totals.commits += 1;
             if thread != OPEN {
-                let think = 1e-6 * f64::from(5 + self.rng.below(20));
+                let think = 1e-6 * f64::from(5 + self.rng.below(20)) + self.setup.think_seconds;
                 self.at(self.now + think, Event::Thread(thread));
             }
         }
