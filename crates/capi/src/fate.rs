@@ -91,6 +91,8 @@ impl From<weir::Error> for Failure {
             weir::Error::DiskFull(_) => WEIR_DISK_FULL,
             weir::Error::Damaged(_) => WEIR_DAMAGED,
             weir::Error::Halted(_) => WEIR_HALTED,
+            // No handle of this interface is opened so.
+            weir::Error::ReadOnly => WEIR_INPUT,
             weir::Error::Closed => WEIR_CLOSED,
             weir::Error::Io { .. } => WEIR_IO,
             weir::Error::Duplicate => WEIR_DUPLICATE,

@@ -35,6 +35,8 @@ pub(crate) enum Command {
     Check(Check),
     /// Show what a database consists of: log, trees, sizes, counters
     Stat(Stat),
+    /// Copy a database into a new one: dense, with a log and numbers of its own
+    Copy(Copy),
     /// Say what a log half, twice or four times as large would cost or save
     #[command(after_help = ADVISE_EXAMPLES)]
     Advise(Dir),
@@ -337,10 +339,27 @@ pub(crate) struct Check {
 }
 
 #[derive(ClapArgs)]
-#[command(after_help = "Opening a database that was not closed recovers it first, and says so.")]
+#[command(
+    after_help = "A database that was not closed is recovered first, for this command alone: \
+                  its files stay as they are."
+)]
 pub(crate) struct Stat {
     #[command(flatten)]
     pub(crate) dir: Dir,
+}
+
+#[derive(ClapArgs)]
+#[command(
+    after_help = "Rows are read and written anew, as one snapshot sees them; the database itself \
+                  is not changed. Prepared transactions are not copied.\n\n\
+                  Example:\n  weir copy ./weir-data ./copy"
+)]
+pub(crate) struct Copy {
+    #[command(flatten)]
+    pub(crate) dir: Dir,
+    /// Where the copy goes: an empty directory, or none yet
+    #[arg(value_name = "TO")]
+    pub(crate) to: PathBuf,
 }
 
 #[derive(ClapArgs)]

@@ -2,6 +2,7 @@
 mod advise;
 mod bench;
 mod check;
+mod copy;
 mod entries;
 mod lab;
 mod stat;
@@ -10,6 +11,7 @@ mod tpcc;
 pub(crate) use advise::advise;
 pub(crate) use bench::bench;
 pub(crate) use check::check;
+pub(crate) use copy::copy;
 pub(crate) use entries::{delete, get, put, scan};
 pub(crate) use lab::lab;
 pub(crate) use stat::{stat, trees};

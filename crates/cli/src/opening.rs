@@ -7,7 +7,14 @@ use std::sync::Arc;
 use weir::{Config, Create, Db, Phase, RecoveryReport, format_size};
 use weir_bench::OnRecovery;
 
-/// Opens the database of a command that looks at one.
+/// Opens the database of a command that looks at one: nothing of it is changed.
+pub(crate) fn open_to_read(dir: &Dir) -> Result<Db> {
+    must_exist(&dir.path)?;
+    let config = Config { read_only: true, ..config(dir.pool, Create::Never) };
+    open_with(&dir.path, config)
+}
+
+/// Opens the database of a command that changes one.
 pub(crate) fn open_existing(dir: &Dir) -> Result<Db> {
     open_existing_at(&dir.path, dir.pool)
 }
@@ -24,14 +31,21 @@ pub(crate) fn open_or_create(dir: &Dir) -> Result<Db> {
 }
 
 fn open(path: &Path, pool_bytes: u64, create: Create) -> Result<Db> {
-    let config = Config {
-        pool_bytes,
-        create,
-        recovery_progress: Some(show_recovery()),
-        ..Config::default()
-    };
+    open_with(path, config(pool_bytes, create))
+}
+
+fn config(pool_bytes: u64, create: Create) -> Config {
+    let recovery_progress = Some(show_recovery());
+    Config { pool_bytes, create, recovery_progress, ..Config::default() }
+}
+
+fn open_with(path: &Path, config: Config) -> Result<Db> {
+    let read_only = config.read_only;
     let db = Db::open(path, config).with_context(|| format!("cannot open {}", path.display()))?;
     say_recovery(&db);
+    if read_only && db.recovery_report().is_some() {
+        eprintln!("(for this command alone: the files are as they were)");
+    }
     Ok(db)
 }
 

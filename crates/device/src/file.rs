@@ -1,6 +1,6 @@
 //! Real files in a directory: O_DIRECT where the file system has it, deep queues by io_uring.
 use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -18,6 +18,7 @@ use crate::device::{
     BlockFile, IoCounters, IoStats, LOCK_NAME, ReadOp, Volume, WriteOp, check_len, check_name,
     check_read, check_write, context,
 };
+use crate::lock::{take_lock, take_shared_lock};
 use crate::order::ordered_device;
 use crate::probe::{Direct, PROBE_NAME, is_full, probe};
 use crate::sys;
@@ -25,7 +26,7 @@ use crate::uring::RingPool;
 
 /// Modes of what is made, less what the umask takes.
 const DIRECTORY_MODE: u32 = 0o700;
-const FILE_MODE: u32 = 0o640;
+pub(crate) const FILE_MODE: u32 = 0o640;
 /// Zeros are written in pieces of this size.
 const ZEROS_BYTES: usize = 1 << 20;
 
@@ -44,6 +45,8 @@ struct Shared {
     /// The files that were locked besides.
     locked: Mutex<Vec<Weak<File>>>,
     direct: bool,
+    /// Nothing is changed: files are opened for reading, and locked shared.
+    read_only: bool,
     /// The device, where the sync of a file that has grown serves ours as well (DEVICE-9).
     ordered: Option<u64>,
     /// `pwritev2(RWF_DSYNC)` works here; cleared when the kernel says that it does not.
@@ -77,9 +80,35 @@ impl FileVolume {
             lock: RwLock::new(Some(lock)),
             locked: Mutex::default(),
             direct: found != Direct::Refused,
+            read_only: false,
             ordered,
             dsync: AtomicBool::new(true),
             rings,
+            counters: IoCounters::default(),
+        };
+        Ok(FileVolume { shared: Arc::new(shared) })
+    }
+
+    /// Opens `dir` to be read alone, and changes nothing in it: on media that cannot be written, or
+    /// by a user that may only read. Others may do so at the same time, and nobody may write.
+    ///
+    /// # Errors
+    /// `WouldBlock` when another process has it open for writing; `NotFound`; otherwise what the
+    /// file system reports.
+    pub fn open_read_only(dir: &Path) -> io::Result<Self> {
+        let failed = |e| context(e, || format!("open directory {}", dir.display()));
+        let dir_file = File::open(dir).map_err(failed)?;
+        let lock = take_shared_lock(dir)?.map_or_else(|| dir_file.try_clone(), Ok)?;
+        let shared = Shared {
+            dir_path: dir.to_owned(),
+            dir: dir_file,
+            lock: RwLock::new(Some(lock)),
+            locked: Mutex::default(),
+            direct: reads_directly(dir),
+            read_only: true,
+            ordered: None,
+            dsync: AtomicBool::new(false),
+            rings: RingPool::new(),
             counters: IoCounters::default(),
         };
         Ok(FileVolume { shared: Arc::new(shared) })
@@ -90,7 +119,13 @@ impl FileVolume {
         let _open = self.shared.stay_open()?;
         let failed = |e| context(e, || format!("open {name}"));
         let mut options = OpenOptions::new();
-        options.read(true).write(true).create_new(create).mode(FILE_MODE);
+        options.read(true);
+        if !self.shared.read_only {
+            options.write(true).create_new(create).mode(FILE_MODE);
+        } else if create {
+            let text = format!("{name} cannot be made: the directory is only read");
+            return Err(io::Error::new(ErrorKind::ReadOnlyFilesystem, text));
+        }
         if self.shared.direct {
             options.custom_flags(libc::O_DIRECT);
         }
@@ -123,39 +158,13 @@ impl Shared {
     }
 }
 
-/// DEVICE-3.
-fn take_lock(dir: &Path) -> io::Result<File> {
-    let failed = |e| context(e, || format!("lock directory {}", dir.display()));
-    let path = dir.join(LOCK_NAME);
+/// Whether the files of a directory can be read past the system's cache.
+fn reads_directly(dir: &Path) -> bool {
+    let files = std::fs::read_dir(dir).into_iter().flatten().filter_map(Result::ok);
+    let mut files = files.filter(|file| file.file_type().is_ok_and(|kind| kind.is_file()));
     let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false).mode(FILE_MODE);
-    let mut lock = options.open(&path).map_err(failed)?;
-    if !sys::try_lock(&lock).map_err(failed)? {
-        let holder = std::fs::read_to_string(&path).unwrap_or_default();
-        let by = match holder.trim().parse::<u32>() {
-            Ok(pid) if pid == std::process::id() => " by this process".to_owned(),
-            Ok(pid) => format!(" by process {pid}"),
-            Err(_) => String::new(),
-        };
-        return Err(io::Error::new(
-            ErrorKind::WouldBlock,
-            format!("{} is in use{by}; a database can be open only once", dir.display()),
-        ));
-    }
-    if is_number(&lock).map_err(failed)? {
-        // Only helps the message above, so a full disk must not keep a database from opening.
-        let _ = lock.set_len(0).and_then(|()| write!(lock, "{}", std::process::id()));
-    }
-    Ok(lock)
-}
-
-/// Whether the lock file says what one of ours says. Somebody else's, of the same name, stays as it
-/// is.
-fn is_number(lock: &File) -> io::Result<bool> {
-    let mut text = [0; 20];
-    let Some(text) = text.get_mut(..lock.metadata()?.len() as usize) else { return Ok(false) };
-    lock.read_exact_at(text, 0)?;
-    Ok(text.iter().all(u8::is_ascii_digit))
+    options.read(true).custom_flags(libc::O_DIRECT);
+    files.next().is_some_and(|file| options.open(file.path()).is_ok())
 }
 
 impl Volume for FileVolume {
@@ -428,8 +437,8 @@ impl BlockFile for DiskFile {
 
     fn lock_alone(&self) -> io::Result<bool> {
         let _open = self.shared.stay_open()?;
-        let locked =
-            sys::try_lock(&self.file).map_err(|e| context(e, || format!("lock {}", self.name)))?;
+        let lock = if self.shared.read_only { sys::try_lock_shared } else { sys::try_lock };
+        let locked = lock(&self.file).map_err(|e| context(e, || format!("lock {}", self.name)))?;
         if locked {
             self.shared.locked.lock().push(Arc::downgrade(&self.file));
         }

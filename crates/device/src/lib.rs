@@ -1,6 +1,7 @@
 //! Blocks in and out: the [`Volume`] and [`BlockFile`] traits and the devices behind them: real
-//! files, a throttled disk, a simulated disk that crashes, one that fails by script, and one whose
-//! writes take long; and how much memory the process may use. Knows nothing of pages.
+//! files, a throttled disk, a simulated disk that crashes, one that fails by script, one whose
+//! writes take long, and one that only reads what lies below; and how much memory the
+//! process may use. Knows nothing of pages.
 #![deny(unsafe_code)]
 #[allow(unsafe_code)]
 mod batch;
@@ -9,8 +10,10 @@ mod delay;
 mod device;
 mod fault;
 mod file;
+mod lock;
 mod memory;
 mod order;
+mod overlay;
 mod probe;
 mod sim;
 mod sim_disk;
@@ -28,6 +31,7 @@ pub use device::{BlockFile, IoStats, ReadOp, Volume, WriteOp};
 pub use fault::{Fault, FaultyVolume, OpKind, Outcome, Rule, RuleId, When};
 pub use file::FileVolume;
 pub use memory::memory_bytes;
+pub use overlay::OverlayVolume;
 pub use sim::{CrashMode, SimVolume};
 pub use spec::{DiskSpec, DiskSpecError, RateChange};
 pub use throttle::ThrottledVolume;

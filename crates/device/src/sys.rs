@@ -1,7 +1,9 @@
 //! The system calls that the standard library does not offer. One of the few files with `unsafe`.
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 
 use weir_base::{ALIGN, Clock};
 
@@ -17,6 +19,37 @@ pub(crate) fn try_lock(file: &File) -> io::Result<bool> {
         e if e.kind() == io::ErrorKind::WouldBlock => Ok(false),
         e => Err(e),
     }
+}
+
+/// As [`try_lock`], shared with others that take it so.
+pub(crate) fn try_lock_shared(file: &File) -> io::Result<bool> {
+    // SAFETY: the descriptor is open for as long as `file` is borrowed.
+    let result = unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_SH | libc::LOCK_NB) };
+    if result == 0 {
+        return Ok(true);
+    }
+    match io::Error::last_os_error() {
+        e if e.kind() == io::ErrorKind::WouldBlock => Ok(false),
+        e => Err(e),
+    }
+}
+
+/// A new file without a name, which goes with its last handle: in `dir`, or in memory where that
+/// has none.
+pub(crate) fn nameless(dir: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600).custom_flags(libc::O_TMPFILE);
+    if let Ok(file) = options.open(dir) {
+        return Ok(file);
+    }
+    // SAFETY: the name is a string that ends with a zero byte; what is returned is an open
+    // descriptor that is nobody's yet, or -1.
+    let made = unsafe { libc::memfd_create(c"weir-scratch".as_ptr(), libc::MFD_CLOEXEC) };
+    if made < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: as above.
+    Ok(unsafe { File::from_raw_fd(made) })
 }
 
 /// Gives up the lock of an open file. What cannot be unlocked is free when its last handle goes.

@@ -126,7 +126,7 @@ impl Engine {
     /// Makes a tree and its name, in a transaction.
     pub(crate) fn make_tree(&self, txn: &mut Txn, name: &str) -> Result<RawTree, Error> {
         check_name(name)?;
-        self.check_open()?;
+        self.check_writable()?;
         let id = TreeId(self.next_tree.fetch_add(1, Ordering::SeqCst));
         let before = txn.savepoint();
         let made = txn.make_tree(&self.writer, id).and_then(|tree| {
@@ -173,7 +173,7 @@ impl Engine {
 
     fn take_name(&self, txn: &mut Txn, name: &str) -> Result<Option<RawTree>, Error> {
         check_name(name)?;
-        self.check_open()?;
+        self.check_writable()?;
         let mut value = Vec::new();
         let (key, kind) = (name.as_bytes(), Kind::Exclusive);
         let found = txn.get_locked(&self.writer, &self.catalog, key, kind, &mut value);

@@ -78,6 +78,12 @@ pub struct Config {
     pub doublewrite: DoubleWriteConfig,
     /// Whether to make the database.
     pub create: Create,
+    /// Whether the database is only looked at: no file of it is changed, on media that cannot be
+    /// written or by a user that may only read, and several may do so at the same time. After a
+    /// crash it is recovered all the same, for this process alone: what that writes goes to a
+    /// nameless temporary file, in memory where there can be none. Changes are refused with
+    /// [`Error::ReadOnly`].
+    pub read_only: bool,
     /// Who does the background work.
     pub background: Background,
     /// Threads that bring pages forward after a crash, beside whoever uses them; 0: half the cores.
@@ -123,6 +129,7 @@ impl Default for Config {
             page_size: 0,
             doublewrite: DoubleWriteConfig::default(),
             create: Create::IfMissing,
+            read_only: false,
             background: Background::Threads,
             recovery_threads: 0,
             recovery_progress: None,

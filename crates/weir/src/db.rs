@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use weir_base::{Clock, SystemClock};
 use weir_btree::Env;
-use weir_device::{FileVolume, Volume};
+use weir_device::{FileVolume, OverlayVolume, Volume};
 use weir_redo::Durability;
 use weir_txn::BatchOp;
 
-use crate::config::{Config, check_log_bytes};
+use crate::config::{Config, Create, check_log_bytes};
 use crate::create::look_before;
 use crate::engine::{Engine, TIDY_ROWS};
 use crate::error::Error;
@@ -31,9 +31,10 @@ impl Db {
     /// [`Error::Io`] when another process has the database open, or the directory cannot be used;
     /// [`Error::Directory`] when it holds something else; [`Error::Damaged`], [`Error::Config`].
     pub fn open(dir: &Path, config: Config) -> Result<Db, Error> {
-        Self::look_before(dir, &config)?;
-        let volume =
-            FileVolume::open(dir).map_err(|e| Error::io("opening the database's directory", e))?;
+        let create = if config.read_only { Create::Never } else { config.create };
+        Self::look_before(dir, &Config { create, ..config.clone() })?;
+        let open = if config.read_only { FileVolume::open_read_only } else { FileVolume::open };
+        let volume = open(dir).map_err(|e| Error::io("opening the database's directory", e))?;
         Self::open_on(Arc::new(volume), config)
     }
 
@@ -66,7 +67,12 @@ impl Db {
         config: Config,
         clock: Arc<dyn Clock>,
     ) -> Result<Db, Error> {
-        Ok(Db { engine: open(volume, config, clock)? })
+        if !config.read_only {
+            return Ok(Db { engine: open(volume, config, clock)? });
+        }
+        let over = OverlayVolume::new(volume).map_err(|e| Error::io("opening to read alone", e))?;
+        let config = Config { create: Create::Never, ..config };
+        Ok(Db { engine: open(Arc::new(over), config, clock)? })
     }
 
     /// Whether this bug was planted, for the layers above.
@@ -144,7 +150,7 @@ impl Db {
     /// out to be there or not when the database is opened again. [`Error::Foreign`]: a tree of the
     /// batch is of another database.
     pub fn write(&self, batch: &Batch, durability: Durability) -> Result<(), Error> {
-        self.engine.check_open()?;
+        self.engine.check_writable()?;
         let is_own = batch.of.as_ref().is_none_or(|of| Arc::ptr_eq(of, &self.engine.env));
         if !is_own || batch.is_mixed {
             return Err(Error::Foreign("the batch changes a tree of another database"));
@@ -171,7 +177,7 @@ impl Db {
                  it after this change and open it again"
             )));
         }
-        self.engine.check_here()?;
+        self.engine.check_writable()?;
         self.engine.checkpointer.write_control(|control| control.log_bytes = bytes)?;
         self.engine.log.set_capacity(bytes);
         Ok(())

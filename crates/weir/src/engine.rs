@@ -93,6 +93,12 @@ impl Engine {
         Ok(self.log.check()?)
     }
 
+    /// # Errors
+    /// As [`Engine::check_open`]; [`Error::ReadOnly`].
+    pub(crate) fn check_writable(&self) -> Result<(), Error> {
+        if self.config.read_only { Err(Error::ReadOnly) } else { self.check_open() }
+    }
+
     /// Looks whether an error means that the engine must halt, and passes it on.
     pub(crate) fn failed(&self, e: Error) -> Error {
         if self.log.check().is_err() || self.pool.halted().is_some() {

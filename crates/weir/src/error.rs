@@ -46,6 +46,9 @@ pub enum Error {
     /// more.
     #[error("the database has been closed")]
     Closed,
+    /// The database has been opened to be read alone ([`crate::Config::read_only`]).
+    #[error("the database has been opened to be read alone: nothing can be changed")]
+    ReadOnly,
     /// The device or the operating system refused.
     #[error("{what}: {cause}")]
     Io {

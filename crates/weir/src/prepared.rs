@@ -30,7 +30,7 @@ impl Db {
     /// # Errors
     /// [`Error::Halted`] and others: it is still prepared, now or at the next opening.
     pub fn commit_prepared(&self, xid: &[u8], durability: Durability) -> Result<bool, Error> {
-        self.engine.check_open()?;
+        self.engine.check_writable()?;
         let Some(mut held) = self.take_in_hand(xid) else { return Ok(false) };
         let end = held.commit_visibly()?;
         drop(held);
@@ -43,7 +43,7 @@ impl Db {
     /// # Errors
     /// [`Error::Halted`] and others: it is taken back at the next opening or still prepared.
     pub fn rollback_prepared(&self, xid: &[u8]) -> Result<bool, Error> {
-        self.engine.check_open()?;
+        self.engine.check_writable()?;
         let Some(mut held) = self.take_in_hand(xid) else { return Ok(false) };
         held.rollback()?;
         Ok(true)
@@ -129,7 +129,7 @@ impl Txn {
 
     /// Gives where the log has to be durable for it.
     fn prepare_keeping(mut self, xid: &[u8], keeps: Keeps) -> Result<(Held, Lsn), Error> {
-        self.engine.check_open()?;
+        self.engine.check_writable()?;
         self.engine.reserve_name(xid)?;
         match self.raw.prepare(&self.engine.writer, xid, keeps) {
             Ok(end) => Ok((Held { txn: self, xid: Xid::from_slice(xid) }, end)),
@@ -155,7 +155,7 @@ impl Held {
     /// # Errors
     /// As [`Db::commit_prepared`]; [`Error::Transaction`] when it has ended.
     pub fn commit(&mut self, durability: Durability) -> Result<(), Error> {
-        self.txn.engine.check_open()?;
+        self.txn.engine.check_writable()?;
         let end = self.commit_visibly()?;
         end.map_or(Ok(()), |end| self.txn.engine.wait(end, durability))
     }
@@ -174,7 +174,7 @@ impl Held {
     /// As [`Db::rollback_prepared`].
     pub fn rollback(&mut self) -> Result<(), Error> {
         let engine = &self.txn.engine;
-        engine.check_open()?;
+        engine.check_writable()?;
         self.txn.raw.rollback(&engine.writer).map_err(|e| engine.failed(e.into()))
     }
 }

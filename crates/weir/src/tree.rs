@@ -77,7 +77,7 @@ impl Tree {
     /// the old or the new when the database is opened again.
     #[inline]
     pub fn put(&self, key: &[u8], value: &[u8], durability: Durability) -> Result<(), Error> {
-        self.engine.check_open()?;
+        self.engine.check_writable()?;
         let end = self
             .engine
             .writer
@@ -91,7 +91,7 @@ impl Tree {
     /// # Errors
     /// As [`Tree::put`].
     pub fn delete(&self, key: &[u8], durability: Durability) -> Result<bool, Error> {
-        self.engine.check_open()?;
+        self.engine.check_writable()?;
         let deleted = self.engine.writer.delete(&self.raw, key);
         match deleted.map_err(|e| self.engine.failed(e.into()))? {
             Some(end) => self.engine.commit(end, durability).map(|()| true),
@@ -114,7 +114,7 @@ impl Tree {
         &self,
         sorted: impl Iterator<Item = (K, V)>,
     ) -> Result<u64, Error> {
-        self.engine.check_open()?;
+        self.engine.check_writable()?;
         let loaded = self.engine.writer.bulk_load(&self.raw, sorted);
         let (count, end) = loaded.map_err(|e| self.engine.failed(e.into()))?;
         self.engine.commit(end, Durability::Synced)?;

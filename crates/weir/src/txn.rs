@@ -336,7 +336,7 @@ impl Txn {
     }
 
     fn change(&mut self, tree: &Tree, key: &[u8], intent: Intent<'_>) -> Result<bool, Error> {
-        self.engine.check_open()?;
+        self.engine.check_writable()?;
         self.check_owns(tree)?;
         let changed = self.raw.change(&self.engine.writer, &tree.raw, key, intent);
         self.told(changed)

@@ -1,6 +1,6 @@
 //! `weir advise`: what a log of another size would cost or save.
 use crate::args::Dir;
-use crate::opening::open_existing;
+use crate::opening::open_to_read;
 use crate::{EXIT_FINDINGS, EXIT_OK};
 use anyhow::Result;
 use std::io::Write;
@@ -8,7 +8,7 @@ use weir::{Advice, Observed, format_size};
 
 /// Prints a table.
 pub(crate) fn advise(args: &Dir) -> Result<u8> {
-    let db = open_existing(args)?;
+    let db = open_to_read(args)?;
     // Before it is closed, which would be the end of what recovery found.
     let observed = db.observed();
     let mut out = std::io::stdout().lock();

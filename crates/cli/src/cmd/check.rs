@@ -1,6 +1,6 @@
 //! `weir check`: every page of every tree, and that each page has one owner.
 use crate::args::Check;
-use crate::opening::{bar, open_existing};
+use crate::opening::{bar, open_to_read};
 use crate::{EXIT_FINDINGS, EXIT_OK};
 use anyhow::{Context, Result};
 use std::io::Write;
@@ -9,7 +9,7 @@ use weir::{CheckReport, format_size};
 /// Checks the whole database and prints what is wrong, and where.
 pub(crate) fn check(args: &Check) -> Result<u8> {
     let mut out = std::io::stdout();
-    let db = match open_existing(&args.dir) {
+    let db = match open_to_read(&args.dir) {
         // So damaged that it cannot be opened: a finding, not a failure of the check.
         Err(error) if is_damage(&error) => {
             writeln!(out, "1 problem: {error:#}")?;

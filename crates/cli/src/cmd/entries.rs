@@ -1,6 +1,6 @@
 //! `weir get`, `put`, `delete` and `scan`: single entries, for people.
 use crate::args::{Delete, Get, Put, Scan};
-use crate::opening::{open_existing, open_or_create};
+use crate::opening::{open_existing, open_or_create, open_to_read};
 use crate::text::show_bytes;
 use crate::{EXIT_FINDINGS, EXIT_OK};
 use anyhow::{Context, Result, bail};
@@ -20,7 +20,7 @@ fn existing_tree(db: &Db, name: &str) -> Result<Tree> {
 
 /// Prints a value.
 pub(crate) fn get(args: &Get) -> Result<u8> {
-    let db = open_existing(&args.dir)?;
+    let db = open_to_read(&args.dir)?;
     let value = existing_tree(&db, &args.tree)?.get(&args.key)?;
     db.close()?;
     match value {
@@ -63,7 +63,7 @@ pub(crate) fn delete(args: &Delete) -> Result<u8> {
 
 /// Prints entries in order.
 pub(crate) fn scan(args: &Scan) -> Result<u8> {
-    let db = open_existing(&args.dir)?;
+    let db = open_to_read(&args.dir)?;
     let tree = existing_tree(&db, &args.tree)?;
     let printed = print_entries(&tree, args);
     drop(tree);

@@ -1,7 +1,7 @@
 //! `weir stat` and `weir trees`: what a database consists of.
 use crate::EXIT_OK;
 use crate::args::{Dir, Stat};
-use crate::opening::open_existing;
+use crate::opening::open_to_read;
 use crate::text::show_bytes;
 use anyhow::{Context, Result};
 use std::io::Write;
@@ -9,7 +9,7 @@ use weir::format_size;
 
 /// Prints files, log, trees and counters.
 pub(crate) fn stat(args: &Stat) -> Result<u8> {
-    let db = open_existing(&args.dir)?;
+    let db = open_to_read(&args.dir)?;
     let dir = &args.dir.path;
     let seen = db.stats();
     let names = db.tree_names()?;
@@ -64,7 +64,7 @@ pub(crate) fn stat(args: &Stat) -> Result<u8> {
 
 /// Prints the trees' names, one a line.
 pub(crate) fn trees(args: &Dir) -> Result<u8> {
-    let db = open_existing(args)?;
+    let db = open_to_read(args)?;
     let mut out = std::io::stdout().lock();
     for name in db.tree_names()? {
         writeln!(out, "{}", show_bytes(name.as_bytes()))?;

@@ -6,6 +6,7 @@ mod bench;
 mod commands;
 mod kill;
 mod lab;
+mod read_only;
 mod report;
 mod tpcc;
 

@@ -17,6 +17,7 @@ mod old_snapshots;
 mod others;
 mod prepared_locks;
 mod ranges;
+mod read_only;
 mod recovery;
 mod size;
 mod slow_pages;

@@ -1,0 +1,60 @@
+//! The lock of a directory: alone for those that write, shared for those that only read.
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+
+use crate::device::{LOCK_NAME, context};
+use crate::file::FILE_MODE;
+use crate::sys;
+
+/// DEVICE-3, of one that only reads. `None`: there is no lock file, and none is made.
+pub(crate) fn take_shared_lock(dir: &Path) -> io::Result<Option<File>> {
+    let failed = |e| context(e, || format!("lock directory {}", dir.display()));
+    let path = dir.join(LOCK_NAME);
+    let lock = match File::open(&path) {
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(failed)?,
+    };
+    if !sys::try_lock_shared(&lock).map_err(failed)? {
+        return Err(in_use(dir, &path));
+    }
+    Ok(Some(lock))
+}
+
+fn in_use(dir: &Path, lock: &Path) -> io::Error {
+    let holder = std::fs::read_to_string(lock).unwrap_or_default();
+    let by = match holder.trim().parse::<u32>() {
+        Ok(pid) if pid == std::process::id() => " by this process".to_owned(),
+        Ok(pid) => format!(" by process {pid}"),
+        Err(_) => String::new(),
+    };
+    let text = format!("{} is in use{by}; a database can be open only once", dir.display());
+    io::Error::new(ErrorKind::WouldBlock, text)
+}
+
+/// DEVICE-3.
+pub(crate) fn take_lock(dir: &Path) -> io::Result<File> {
+    let failed = |e| context(e, || format!("lock directory {}", dir.display()));
+    let path = dir.join(LOCK_NAME);
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(FILE_MODE);
+    let mut lock = options.open(&path).map_err(failed)?;
+    if !sys::try_lock(&lock).map_err(failed)? {
+        return Err(in_use(dir, &path));
+    }
+    if is_number(&lock).map_err(failed)? {
+        // Only helps the message above, so a full disk must not keep a database from opening.
+        let _ = lock.set_len(0).and_then(|()| write!(lock, "{}", std::process::id()));
+    }
+    Ok(lock)
+}
+
+/// Whether the lock file says what one of ours says. Somebody else's, of the same name, stays as it
+/// is.
+fn is_number(lock: &File) -> io::Result<bool> {
+    let mut text = [0; 20];
+    let Some(text) = text.get_mut(..lock.metadata()?.len() as usize) else { return Ok(false) };
+    lock.read_exact_at(text, 0)?;
+    Ok(text.iter().all(u8::is_ascii_digit))
+}
