@@ -23,20 +23,89 @@ struct Building {
 
 /// A tree in the making: the node of each level that the next entry or child goes to. Leaves are
 /// level 0.
-struct Rising<'a, 't> {
+struct Rising {
     levels: Vec<Building>,
     header: Header,
-    tell: &'a mut Tell<'t>,
+}
+
+/// Fills an empty tree with entries that are given to it one after another.
+pub struct Loader {
+    tree: Tree,
+    rising: Rising,
+    count: u64,
+}
+
+impl Loader {
+    /// Takes an entry, whose key is above all that it was given before.
+    ///
+    /// # Errors
+    /// [`TreeError::NotAscending`] and others; pages written so far are the transaction's to free.
+    pub fn push(&mut self, key: &[u8], value: &[u8], tell: &mut Tell<'_>) -> Result<(), TreeError> {
+        let Loader { tree, rising, count } = self;
+        tree.check_key(key)?;
+        if rising.levels.first().is_some_and(|b| key <= b.last_key.as_slice()) {
+            return Err(TreeError::NotAscending(*count));
+        }
+        let writer = rising.header.txn.unwrap_or_default();
+        let mut flags = Flags::NONE;
+        let chain = if value.len() > tree.max_inline_value(key.len()) {
+            let mark = ChainHead::mark(writer, *count);
+            let chain: ChainHead = tree.write_chain(value, mark, rising.header, tell)?;
+            flags = Flags::OVERFLOW;
+            Some(chain.encode())
+        } else {
+            None
+        };
+        let value = chain.as_ref().map_or(value, |bytes| &bytes[..]);
+        let stamp = Stamp { writer, seq: 0 };
+        let is_full =
+            rising.levels.first_mut().is_none_or(|b| !tree.add(b, key, stamp, flags, value));
+        if is_full {
+            let mut fresh = tree.begin_node(Kind::Leaf, 0, key);
+            tree.add(&mut fresh, key, stamp, flags, value);
+            tree.put_in_place(0, fresh, rising, tell)?;
+        }
+        *count += 1;
+        Ok(())
+    }
+
+    /// How many entries it was given.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Makes the tree whole: the last group of redo carries `last`, which may be the transaction's
+    /// commit. Returns the number of entries.
+    ///
+    /// # Errors
+    /// [`TreeError::NotEmpty`] and others; as [`Loader::push`].
+    pub fn finish(self, last: Header, tell: &mut Tell<'_>) -> Result<u64, TreeError> {
+        self.tree.finish_all(self.rising, last, tell)?;
+        Ok(self.count)
+    }
 }
 
 impl Tree {
+    /// Begins to fill this empty tree with entries in ascending key order, under the transaction of
+    /// `header`.
+    ///
+    /// # Errors
+    /// [`TreeError::NotEmpty`], [`TreeError::Gone`].
+    pub fn loader(&self, header: Header) -> Result<Loader, TreeError> {
+        if !self.is_empty()? {
+            return Err(TreeError::NotEmpty);
+        }
+        let rising = Rising { levels: Vec::new(), header };
+        Ok(Loader { tree: self.clone(), rising, count: 0 })
+    }
+
     /// Fills this empty tree with entries in ascending key order, under the transaction of
     /// `header`, whose commit must follow: the last group carries `last`, which may be it.
     /// Returns the number of entries.
     ///
     /// # Errors
-    /// [`TreeError::NotEmpty`], [`TreeError::NotAscending`] and others; pages written so far are
-    /// the transaction's to free.
+    /// As [`Tree::loader`], [`Loader::push`] and [`Loader::finish`].
     pub fn bulk_load<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         entries: impl Iterator<Item = (K, V)>,
@@ -44,39 +113,11 @@ impl Tree {
         last: Header,
         tell: &mut Tell<'_>,
     ) -> Result<u64, TreeError> {
-        if !self.is_empty()? {
-            return Err(TreeError::NotEmpty);
-        }
-        let mut rising = Rising { levels: Vec::new(), header, tell };
-        let mut count = 0u64;
-        let mut chain_bytes;
+        let mut loader = self.loader(header)?;
         for (key, value) in entries {
-            let (key, mut value) = (key.as_ref(), value.as_ref());
-            self.check_key(key)?;
-            if rising.levels.first().is_some_and(|b| key <= b.last_key.as_slice()) {
-                return Err(TreeError::NotAscending(count));
-            }
-            let mut flags = Flags::NONE;
-            if value.len() > self.max_inline_value(key.len()) {
-                let mark = ChainHead::mark(header.txn.unwrap_or_default(), count);
-                let chain: ChainHead = self.write_chain(value, mark, header, rising.tell)?;
-                chain_bytes = chain.encode();
-                value = &chain_bytes;
-                flags = Flags::OVERFLOW;
-            }
-            let writer = header.txn.unwrap_or_default();
-            let stamp = Stamp { writer, seq: 0 };
-            let is_full =
-                rising.levels.first_mut().is_none_or(|b| !self.add(b, key, stamp, flags, value));
-            if is_full {
-                let mut fresh = self.begin_node(Kind::Leaf, 0, key);
-                self.add(&mut fresh, key, stamp, flags, value);
-                self.put_in_place(0, fresh, &mut rising)?;
-            }
-            count += 1;
+            loader.push(key.as_ref(), value.as_ref(), tell)?;
         }
-        self.finish_all(rising, last)?;
-        Ok(count)
+        loader.finish(last, tell)
     }
 
     fn is_empty(&self) -> Result<bool, TreeError> {
@@ -106,7 +147,8 @@ impl Tree {
         if node.insert(count, key, stamp, flags, value).is_err() {
             return false;
         }
-        b.last_key = key.to_vec();
+        b.last_key.clear();
+        b.last_key.extend_from_slice(key);
         true
     }
 
@@ -115,14 +157,15 @@ impl Tree {
         &self,
         level: u8,
         fresh: Building,
-        rising: &mut Rising<'_, '_>,
+        rising: &mut Rising,
+        tell: &mut Tell<'_>,
     ) -> Result<(), TreeError> {
         match rising.levels.get_mut(usize::from(level)) {
             None => rising.levels.push(fresh),
             Some(place) => {
                 let full = std::mem::replace(place, fresh);
-                let page = self.finish(&full, level, rising)?;
-                self.add_child(level + 1, full.first_key, page, rising)?;
+                let page = self.finish(&full, level, rising, tell)?;
+                self.add_child(level + 1, full.first_key, page, rising, tell)?;
             }
         }
         Ok(())
@@ -134,7 +177,8 @@ impl Tree {
         level: u8,
         separator: Vec<u8>,
         page: PageNo,
-        rising: &mut Rising<'_, '_>,
+        rising: &mut Rising,
+        tell: &mut Tell<'_>,
     ) -> Result<(), TreeError> {
         let added = rising
             .levels
@@ -145,7 +189,7 @@ impl Tree {
         }
         let mut fresh = self.begin_node(Kind::Inner, level, &separator);
         NodeMut::new(&mut fresh.bytes).set_leftmost(page);
-        self.put_in_place(level, fresh, rising)
+        self.put_in_place(level, fresh, rising, tell)
     }
 
     /// Writes a node to a page of its own.
@@ -153,9 +197,10 @@ impl Tree {
         &self,
         done: &Building,
         level: u8,
-        rising: &mut Rising<'_, '_>,
+        rising: &mut Rising,
+        tell: &mut Tell<'_>,
     ) -> Result<PageNo, TreeError> {
-        (rising.tell)(ChainEvent::Before((self.env.pool.page_size() + 256) as u64))?;
+        tell(ChainEvent::Before((self.env.pool.page_size() + 256) as u64))?;
         let claimed = self.env.space.claim(1)?;
         let page = claimed[0];
         let written = self.write_node(done, level, page, rising.header);
@@ -163,8 +208,8 @@ impl Tree {
             self.env.space.unclaim(&claimed);
             return Err(e);
         }
-        (rising.tell)(ChainEvent::Used(page, 1))?;
-        (rising.tell)(ChainEvent::Done)?;
+        tell(ChainEvent::Used(page, 1))?;
+        tell(ChainEvent::Done)?;
         Ok(page)
     }
 
@@ -194,18 +239,23 @@ impl Tree {
     }
 
     /// Writes what each level has left, from the leaves up: the uppermost node is the root.
-    fn finish_all(&self, mut rising: Rising<'_, '_>, last: Header) -> Result<(), TreeError> {
+    fn finish_all(
+        &self,
+        mut rising: Rising,
+        last: Header,
+        tell: &mut Tell<'_>,
+    ) -> Result<(), TreeError> {
         let mut level = 0u8;
         // A leaf has a node above it always: the root stays where it is, and is written last.
         while level == 0 || usize::from(level) + 1 < rising.levels.len() {
             let Some(place) = rising.levels.get_mut(usize::from(level)) else { break };
             let done = std::mem::take(place);
-            let page = self.finish(&done, level, &mut rising)?;
-            self.add_child(level + 1, done.first_key, page, &mut rising)?;
+            let page = self.finish(&done, level, &mut rising, tell)?;
+            self.add_child(level + 1, done.first_key, page, &mut rising, tell)?;
             level += 1;
         }
         let root = if level == 0 { None } else { rising.levels.pop() };
-        self.commit_root(root.as_ref(), level, last, rising.tell)
+        self.commit_root(root.as_ref(), level, last, tell)
     }
 
     fn commit_root(

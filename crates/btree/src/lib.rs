@@ -15,6 +15,7 @@ mod split;
 mod tree;
 mod write;
 
+pub use bulk::Loader;
 pub use check::TreeReport;
 pub use cursor::Cursor;
 pub use error::TreeError;

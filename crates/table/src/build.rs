@@ -1,35 +1,28 @@
 //! Adding an index while writers go on.
 //!
-//! 1. One transaction makes the index's tree and says in the descriptor that it is being built. It
-//!    waits for all writers that do not know of the index; those after it keep the index up.
-//! 2. The rows are walked in primary key order. Each batch locks its rows against writers, reads
-//!    them as committed now, and adds the entries that are not there yet.
-//! 3. One transaction says that the index is complete. Snapshots from before do not use it
-//!    (TABLE-4).
+//! 1. One transaction makes the index's trees and says in the descriptor that it is being built. It
+//!    waits for all writers that do not know of the index; those after it note their changes in the
+//!    index's delta ([`crate::delta`]). A snapshot is taken before it commits: no writer is under
+//!    way then.
+//! 2. The entries of that snapshot's rows are sorted and loaded into the base, and the delta is
+//!    brought into it as far as writers have come. No row is locked and none waited for.
+//! 3. One transaction, beside no writer, brings in the rest and says that the index is complete.
+//!    Snapshots from before do not use it (TABLE-4).
 //!
 //! What fails or crashes in between is removed: by the one who fails, or by the next opening.
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
-use weir::{Durability, PlantedBug, Refused, Txn, TxnError, TxnOptions, Wait};
+use weir::{Durability, PlantedBug, Tree, Txn};
 
 use crate::catalog::{IndexSpec, Tables, building, name_key, new_index, number};
 use crate::check::MakeAnyEntry;
+use crate::delta::bring;
 use crate::descriptor::TableInfo;
-use crate::entry::EntryBuf;
+use crate::entry::{EntryBuf, stored_key, stored_value};
 use crate::error::Error;
+use crate::fill::Filling;
 use crate::fold::{is_folded, unfold};
-use crate::raw::{NO_TREE, RawTable};
-
-/// Rows locked together. Fewer would commit more often, more would hold writers up for longer.
-const BATCH_ROWS: usize = 256;
-/// How often a batch is tried again after a deadlock.
-const ATTEMPTS_MAX: usize = 100;
-/// How long a row is waited for while others before it are locked, for which somebody may wait.
-const WAIT_AMONG_OTHERS: Duration = Duration::from_millis(50);
-/// How long it is waited for alone before the caller is asked whether to go on. Each time it stands
-/// behind all who want the row anew.
-const WAIT_ALONE: Duration = Duration::from_millis(500);
+use crate::raw::{Build, NO_TREE};
 
 /// Makes an index entry of a row: gets the primary key, the row and an empty entry.
 pub type MakeEntry<'m> = dyn FnMut(&[u8], &[u8], &mut EntryBuf) -> Result<(), Error> + 'm;
@@ -39,15 +32,6 @@ pub type GoOn<'m> = dyn FnMut() -> bool + 'm;
 
 pub(crate) fn ask(go_on: &mut GoOn<'_>) -> Result<(), Error> {
     if go_on() { Ok(()) } else { Err(Error::Interrupted) }
-}
-
-/// An index that is being filled, and what the caller has to say to it.
-struct Filling<'f, 'm, 'g> {
-    tables: &'f Tables,
-    table: &'f RawTable,
-    at: usize,
-    make: &'f mut MakeEntry<'m>,
-    go_on: &'f mut GoOn<'g>,
 }
 
 impl Tables {
@@ -65,15 +49,24 @@ impl Tables {
         spec: &IndexSpec,
         make: &mut MakeEntry<'_>,
     ) -> Result<bool, Error> {
-        let (id, tree) = match self.announce(table, std::slice::from_ref(spec)) {
+        let id = match self.announce(table, std::slice::from_ref(spec)) {
             Err(Error::IndexExists(_)) => return Ok(false),
             announced => announced?,
         };
+        let mut make =
+            |_: usize, key: &[u8], row: &[u8], entry: &mut EntryBuf| make(key, row, entry);
         let too_early = self.shared.db.has_planted(PlantedBug::IndexTooEarly);
         let built = if too_early {
-            self.complete(id, tree).and_then(|()| self.fill(id, tree, make, &mut || true))
+            self.complete(id).and_then(|()| self.fill_late(id, &spec.name, &mut make))
         } else {
-            self.fill(id, tree, make, &mut || true).and_then(|()| self.complete(id, tree))
+            self.fill(id, &mut make, &mut || true).and_then(|()| self.complete(id))
+        };
+        let built = match built {
+            Err(Error::Duplicate { .. }) => {
+                let info = self.shared.load(id)?;
+                Err(Error::Duplicate { index: info.and_then(|info| info.index(&spec.name)) })
+            }
+            built => built,
         };
         if built.is_err() {
             // Best effort: if this fails too, the next opening does it.
@@ -94,32 +87,25 @@ impl Tables {
         self.announce(table, specs).map(|_| ())
     }
 
-    /// Gives the announced indexes their entries while others write to the table. `make` is told
-    /// the place of an index among those that are being built. It ends early when a writer has met
-    /// a duplicate: [`Tables::finish_indexes`] says so. `go_on` is asked for each row, and twice a
-    /// second while one is waited for.
+    /// Gives the announced indexes their entries while others write to the table, without a lock on
+    /// any row. `make` is told the place of an index among those that are being built. It ends
+    /// early when a writer has met a duplicate: [`Tables::finish_indexes`] says so. `go_on` is
+    /// asked for each row.
     ///
     /// # Errors
     /// [`Error::NoTable`], [`Error::Interrupted`], [`Error::Store`], and what `make` fails with;
     /// [`Error::Duplicate`] with the place among those that are being built when the row that
-    /// `make` was asked for last has another one's key.
+    /// `make` was asked for last has another one's key; [`Error::Definition`] when the indexes
+    /// were not announced by this process, or were filled already.
     pub fn fill_indexes(
         &self,
         table: &str,
         make: &mut MakeAnyEntry<'_>,
         go_on: &mut GoOn<'_>,
     ) -> Result<(), Error> {
-        let info = self.open_raw(table)?.info;
-        let building = info.indexes.iter().filter(|index| index.building);
-        for (nth, index) in building.enumerate() {
-            let mut make_nth =
-                |key: &[u8], row: &[u8], entry: &mut EntryBuf| make(nth, key, row, entry);
-            self.fill(info.id, index.tree, &mut make_nth, go_on).map_err(|e| match e {
-                Error::Duplicate { .. } => Error::Duplicate { index: Some(nth) },
-                e => e,
-            })?;
-        }
-        Ok(())
+        let id = self.shared.catalog.get(&name_key(table))?;
+        let id = number(&id.ok_or_else(|| Error::NoTable(table.to_string()))?)?;
+        self.fill(id, make, go_on)
     }
 
     /// Brings all indexes that are being built into use, drops others and gives the table another
@@ -137,10 +123,7 @@ impl Tables {
         let mut txn = self.begin();
         let info = self.lock_table(&mut txn, table)?;
         let mut info = info.ok_or_else(|| Error::NoTable(table.to_string()))?;
-        if let Some(at) = self.failed(&info) {
-            let nth = info.indexes[..at].iter().filter(|index| index.building).count();
-            return Err(Error::Duplicate { index: Some(nth) });
-        }
+        self.bring_rest(&mut txn, &mut info)?;
         for name in drop {
             let at = info.index(name).ok_or_else(|| Error::NoIndex((*name).to_string()))?;
             let index = info.indexes.remove(at);
@@ -148,6 +131,48 @@ impl Tables {
         }
         info.version += 1;
         info.definition = definition.to_vec();
+        self.put_to_use(txn, info)
+    }
+
+    /// Brings the rest of the deltas into their bases, which are the indexes' trees from then on.
+    fn bring_rest(&self, txn: &mut Txn, info: &mut TableInfo) -> Result<(), Error> {
+        if !info.indexes.iter().any(|index| index.building) {
+            return Ok(());
+        }
+        // No writer is under way now.
+        if let Some(nth) = self.failed(info) {
+            return Err(Error::Duplicate { index: Some(nth) });
+        }
+        let state = self.shared.state(info.id);
+        let too_early = self.shared.db.has_planted(PlantedBug::IndexTooEarly);
+        if !matches!(*state.build.lock(), Build::Loaded) && !too_early {
+            return Err(Error::Definition("an index is to be used that was not filled".into()));
+        }
+        let mut nth = 0;
+        for at in 0..info.indexes.len() {
+            if !info.indexes[at].building {
+                continue;
+            }
+            let name = info.tree_name(info.indexes[at].tree);
+            let delta = self.shared.db.tree(&name)?.ok_or(Error::Changed)?;
+            let base = base_of(self, info, at)?;
+            let mut cursor = txn.cursor(&delta);
+            let mut on = cursor.seek_first(txn)?;
+            while on {
+                if !bring(txn, &base, cursor.key(), cursor.value())? {
+                    return Err(Error::Duplicate { index: Some(nth) });
+                }
+                on = cursor.next(txn)?;
+            }
+            txn.drop_tree(&name)?;
+            info.indexes[at].tree += 1;
+            nth += 1;
+        }
+        Ok(())
+    }
+
+    /// Commits a descriptor in which what was built is in use.
+    fn put_to_use(&self, mut txn: Txn, mut info: TableInfo) -> Result<(), Error> {
         for index in info.indexes.iter_mut().filter(|index| index.building) {
             (index.building, index.since) = (false, info.version);
         }
@@ -155,6 +180,7 @@ impl Tables {
         self.shared.altering(info.id);
         txn.commit_durably(Durability::Synced)?;
         self.shared.altered(info.id);
+        *self.shared.state(info.id).build.lock() = Build::None;
         Ok(())
     }
 
@@ -167,45 +193,80 @@ impl Tables {
         let Some(id) = self.shared.catalog.get(&name_key(table))? else { return Ok(()) };
         let info = self.shared.load(number(&id)?)?;
         match info.filter(|info| info.indexes.iter().any(|index| index.building)) {
-            Some(info) => self.remove_unfinished(info.id),
+            Some(info) => {
+                // Whether or not the rest can go now: what it sees is kept for nobody.
+                *self.shared.state(info.id).build.lock() = Build::None;
+                self.remove_unfinished(info.id)
+            }
             None => Ok(()),
         }
     }
 
-    /// The numbers of the table and of the first new index's tree.
-    fn announce(&self, table: &str, specs: &[IndexSpec]) -> Result<(u64, u64), Error> {
+    /// The number of the table.
+    fn announce(&self, table: &str, specs: &[IndexSpec]) -> Result<u64, Error> {
         let mut txn = self.begin();
         let info = self.lock_table(&mut txn, table)?;
         let mut info = info.ok_or_else(|| Error::NoTable(table.to_string()))?;
         if info.indexes.iter().any(|index| index.building) {
             return Err(building());
         }
-        let first = info.next_tree;
         for spec in specs {
             let index = new_index(&mut info, spec, true)?;
-            txn.create_tree(&info.tree_name(index.tree))?;
+            for tree in index.trees() {
+                txn.create_tree(&info.tree_name(tree))?;
+            }
             info.indexes.push(index);
         }
         info.version += 1;
         self.shared.store(&mut txn, &info)?;
-        self.shared.state(info.id).build_failed.store(NO_TREE, Ordering::SeqCst);
+        let state = self.shared.state(info.id);
+        state.build_failed.store(NO_TREE, Ordering::SeqCst);
+        // All who have written have ended, and nobody has begun to.
+        let snapshot = self.shared.db.snapshot();
         self.shared.altering(info.id);
         txn.commit_durably(Durability::Synced)?;
         self.shared.altered(info.id);
-        Ok((info.id, first))
+        *state.build.lock() = Build::From(snapshot);
+        Ok(info.id)
     }
 
-    /// Where the index is in the table's order is looked up each time: others may have changed it.
     fn fill(
         &self,
         id: u64,
-        tree: u64,
-        make: &mut MakeEntry<'_>,
+        make: &mut MakeAnyEntry<'_>,
         go_on: &mut GoOn<'_>,
     ) -> Result<(), Error> {
         let table = self.open_id(id)?;
-        let at = table.info.index_of(tree).ok_or(Error::Changed)?;
-        let mut filling = Filling { tables: self, table: &table, at, make, go_on };
+        let state = table.state.clone();
+        let Build::From(snapshot) = std::mem::take(&mut *state.build.lock()) else {
+            return Err(Error::Definition(
+                "an index is to be filled that was not announced".into(),
+            ));
+        };
+        let indexes = table.info.indexes.iter().enumerate();
+        let bases = indexes.filter(|(_, index)| index.building);
+        let bases = bases.map(|(at, _)| Ok((at, base_of(self, &table.info, at)?)));
+        let bases = bases.collect::<Result<_, Error>>()?;
+        let mut filling = Filling { tables: self, table, bases, make, go_on };
+        filling.load(&snapshot)?;
+        drop(snapshot);
+        filling.catch_up()?;
+        *state.build.lock() = Build::Loaded;
+        Ok(())
+    }
+
+    fn complete(&self, id: u64) -> Result<(), Error> {
+        let mut txn = self.begin();
+        let mut info = self.lock_id(&mut txn, id)?.ok_or(Error::Changed)?;
+        self.bring_rest(&mut txn, &mut info)?;
+        info.version += 1;
+        self.put_to_use(txn, info)
+    }
+
+    /// The planted bug: the rows' entries come when the index is in use already.
+    fn fill_late(&self, id: u64, name: &str, make: &mut MakeAnyEntry<'_>) -> Result<(), Error> {
+        let table = self.open_id(id)?;
+        let at = table.index(name)?;
         let mut keys = Vec::new();
         let mut cursor = table.primary.cursor();
         let mut on = cursor.seek_first()?;
@@ -213,102 +274,31 @@ impl Tables {
             let value = if is_folded(cursor.key()) { cursor.value()?.to_vec() } else { Vec::new() };
             keys.push(unfold(cursor.key(), &value)?.0.into_owned());
             on = cursor.next()?;
-            if keys.len() == BATCH_ROWS || !on {
-                filling.fill_batch(&keys)?;
-                keys.clear();
-                if self.failed(&table.info).is_some() {
-                    break;
-                }
-            }
         }
-        Ok(())
-    }
-
-    fn complete(&self, id: u64, tree: u64) -> Result<(), Error> {
-        let mut txn = self.begin();
-        let mut info = self.lock_id(&mut txn, id)?.ok_or(Error::Changed)?;
-        // No writer is under way now.
-        if let Some(at) = self.failed(&info) {
-            return Err(Error::Duplicate { index: Some(at) });
-        }
-        let at = info.index_of(tree).ok_or(Error::Changed)?;
-        info.version += 1;
-        (info.indexes[at].building, info.indexes[at].since) = (false, info.version);
-        self.shared.store(&mut txn, &info)?;
-        self.shared.altering(id);
-        txn.commit_durably(Durability::Synced)?;
-        self.shared.altered(id);
-        Ok(())
-    }
-
-    /// The place of the index in which a writer has met a duplicate, if it is being built.
-    fn failed(&self, info: &TableInfo) -> Option<usize> {
-        let tree = self.shared.state(info.id).build_failed.load(Ordering::SeqCst);
-        info.index_of(tree).filter(|&at| info.indexes[at].building)
-    }
-}
-
-impl Filling<'_, '_, '_> {
-    /// Waits for each row as long as whoever changes definitions waits for who is in the way.
-    fn fill_batch(&mut self, mut keys: &[Vec<u8>]) -> Result<(), Error> {
-        let limit = match self.tables.lock_wait.unwrap_or(TxnOptions::default().lock_wait) {
-            Wait::No => Duration::ZERO,
-            Wait::Until(limit) => limit,
-        };
-        let (mut waited, mut deadlocks) = (Duration::ZERO, 0);
-        while !keys.is_empty() {
-            let wait = WAIT_ALONE.min(limit.saturating_sub(waited));
-            match self.begin_batch(keys, wait) {
-                Ok(done) => (keys, waited) = (&keys[done..], Duration::ZERO),
-                Err(Error::Store(e)) if e.is_deadlock() && deadlocks < ATTEMPTS_MAX => {
-                    deadlocks += 1;
-                }
-                Err(Error::Store(e)) if is_taken(&e) && waited + wait < limit => waited += wait,
-                Err(e) => return Err(e),
-            }
-        }
-        Ok(())
-    }
-
-    /// Gives so many of the rows their entries as can be had without a long wait, but the first is
-    /// waited for. Whoever wants one of those before a row that is taken gets it.
-    fn begin_batch(&mut self, keys: &[Vec<u8>], wait: Duration) -> Result<usize, Error> {
-        let mut txn = self.tables.shared.begin();
-        txn.set_lock_wait(wait_for(wait));
-        let mut done = 0;
         for key in keys {
-            match self.row(&mut txn, key) {
-                Err(Error::Store(e)) if done > 0 && is_taken(&e) => break,
-                entered => entered?,
+            let (mut txn, mut row) = (self.shared.begin(), Vec::new());
+            if table.get_for_share(&mut txn, &key, &mut row)? {
+                let mut entry = EntryBuf::default();
+                make(0, &key, &row, &mut entry)?;
+                let unique = table.info.indexes[at].unique;
+                let place = stored_key(unique, &key, entry.as_entry());
+                let value = stored_value(unique, &key, entry.as_entry());
+                txn.put(&table.indexes[at], &place, &value)?;
             }
-            txn.set_lock_wait(wait_for(wait.min(WAIT_AMONG_OTHERS)));
-            done += 1;
+            let _ = txn.commit()?;
         }
-        // Durable before the commit that says that the index is complete, which comes later.
-        let _ = txn.commit()?;
-        Ok(done)
+        Ok(())
     }
 
-    fn row(&mut self, txn: &mut Txn, key: &[u8]) -> Result<(), Error> {
-        ask(self.go_on)?;
-        let (mut row, mut entry) = (Vec::new(), EntryBuf::default());
-        if !self.table.get_for_share(txn, key, &mut row)? {
-            return Ok(());
-        }
-        (self.make)(key, &row, &mut entry)?;
-        if self.table.add_entry(txn, self.at, key, entry.as_entry())? {
-            return Ok(());
-        }
-        Err(Error::Duplicate { index: Some(self.at) })
+    /// The place, among those that are being built, of the index in which a writer has met a
+    /// duplicate.
+    pub(crate) fn failed(&self, info: &TableInfo) -> Option<usize> {
+        let tree = self.shared.state(info.id).build_failed.load(Ordering::SeqCst);
+        info.indexes.iter().filter(|index| index.building).position(|index| index.tree == tree)
     }
 }
 
-fn wait_for(limit: Duration) -> Wait {
-    if limit.is_zero() { Wait::No } else { Wait::Until(limit) }
-}
-
-/// Whether somebody else has the row, and had it all the while.
-fn is_taken(e: &weir::Error) -> bool {
-    use Refused::{TimedOut, WouldWait};
-    matches!(e, weir::Error::Transaction(TxnError::Lock(TimedOut { .. } | WouldWait { .. })))
+pub(crate) fn base_of(tables: &Tables, info: &TableInfo, at: usize) -> Result<Tree, Error> {
+    let name = info.tree_name(info.indexes[at].tree + 1);
+    tables.shared.db.tree(&name)?.ok_or(Error::Changed)
 }

@@ -15,7 +15,7 @@ use weir::{Db, Durability, Txn, Wait};
 
 use crate::descriptor::{IndexInfo, TableInfo};
 use crate::error::Error;
-use crate::raw::{Checked, Locked, RawTable};
+use crate::raw::{Build, Checked, Locked, RawTable};
 use crate::redefine::Rename;
 use crate::shared::{Shared, key_of};
 
@@ -309,6 +309,7 @@ impl Tables {
         let mut txn = self.begin();
         if let Some(mut info) = self.lock_id(&mut txn, id)? {
             self.drop_indexes(txn, &mut info, |index| index.building)?;
+            *self.shared.state(id).build.lock() = Build::None;
         }
         Ok(())
     }
@@ -320,7 +321,9 @@ impl Tables {
         is_to_go: impl Fn(&IndexInfo) -> bool,
     ) -> Result<(), Error> {
         for index in info.indexes.iter().filter(|index| is_to_go(index)) {
-            txn.drop_tree(&info.tree_name(index.tree))?;
+            for tree in index.trees() {
+                txn.drop_tree(&info.tree_name(tree))?;
+            }
         }
         info.indexes.retain(|index| !is_to_go(index));
         info.version += 1;
@@ -415,12 +418,16 @@ pub(crate) fn new_index(
     if info.index(&spec.name).is_some() {
         return Err(Error::IndexExists(spec.name.clone()));
     }
+    let tree = info.claim_tree();
+    if building {
+        info.claim_tree();
+    }
     Ok(IndexInfo {
         name: spec.name.clone(),
         unique: spec.unique,
         definition: spec.definition.clone(),
         building,
-        tree: info.claim_tree(),
+        tree,
         since: info.version,
     })
 }

@@ -18,9 +18,17 @@ pub struct IndexInfo {
     pub definition: Vec<u8>,
     /// Kept up by writers, but not complete yet: of no use to readers.
     pub building: bool,
+    /// While it is being built the delta's: the base's number is one more.
     pub(crate) tree: u64,
     /// The first version of the table in which its tree is complete.
     pub(crate) since: u64,
+}
+
+impl IndexInfo {
+    /// The numbers of its trees.
+    pub(crate) fn trees(&self) -> impl Iterator<Item = u64> {
+        self.tree..=self.tree.saturating_add(u64::from(self.building))
+    }
 }
 
 /// A table as the catalog knows it.
@@ -53,17 +61,12 @@ impl TableInfo {
 
     /// The names of all its trees, the primary one first.
     pub(crate) fn tree_names(&self) -> Vec<String> {
-        let indexes = self.indexes.iter().map(|index| index.tree);
+        let indexes = self.indexes.iter().flat_map(IndexInfo::trees);
         [self.tree].into_iter().chain(indexes).map(|tree| self.tree_name(tree)).collect()
     }
 
     pub(crate) fn index(&self, name: &str) -> Option<usize> {
         self.indexes.iter().position(|index| index.name == name)
-    }
-
-    /// The place of the index that has this tree.
-    pub(crate) fn index_of(&self, tree: u64) -> Option<usize> {
-        self.indexes.iter().position(|index| index.tree == tree)
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {

@@ -83,17 +83,27 @@ pub(crate) fn primary_of(tree_key: &[u8], value: &[u8]) -> Result<Vec<u8>, Error
 
 pub(crate) fn stored_value(unique: bool, primary: &[u8], entry: Entry<'_>) -> Vec<u8> {
     let mut value = Vec::new();
+    put_stored_value(unique, primary, entry, &mut value);
+    value
+}
+
+/// As [`stored_value`], into memory of the caller's.
+pub(crate) fn put_stored_value(
+    unique: bool,
+    primary: &[u8],
+    entry: Entry<'_>,
+    value: &mut Vec<u8>,
+) {
     if entry.key.len() + primary.len() > HEAD_BYTES {
-        put_tail(&whole_key(unique, primary, entry), &mut value);
+        put_tail(&whole_key(unique, primary, entry), value);
     }
     if unique && !entry.has_null {
-        varint::put(&mut value, (primary.len() as u64) << 1 | 1);
+        varint::put(value, (primary.len() as u64) << 1 | 1);
         value.extend_from_slice(primary);
     } else {
-        varint::put(&mut value, (entry.key.len() as u64) << 1);
+        varint::put(value, (entry.key.len() as u64) << 1);
     }
     value.extend_from_slice(entry.payload);
-    value
 }
 
 /// An entry as it was stored, but for the folding of its key, taken apart.

@@ -5,9 +5,11 @@
 mod build;
 mod catalog;
 mod check;
+mod delta;
 mod descriptor;
 mod entry;
 mod error;
+mod fill;
 mod fold;
 mod key;
 mod layout;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use weir::{Isolation, Savepoint, Tree, Txn};
+use weir::{Isolation, Savepoint, Snapshot, Tree, Txn};
 
 use crate::descriptor::TableInfo;
 use crate::entry::{Entry, primary_of, stored_key, stored_value};
@@ -26,9 +26,23 @@ pub(crate) struct TableState {
     /// The tree of the unique index that is being built in which a writer has met a duplicate;
     /// [`NO_TREE`].
     pub(crate) build_failed: AtomicU64,
+    /// How far the building of indexes has come.
+    pub(crate) build: Mutex<Build>,
     pub(crate) samples: Samples,
     pub(crate) numbers: Sequence,
     pub(crate) row_ids: Sequence,
+}
+
+/// The building of indexes, from their announcement on.
+#[derive(Default)]
+pub(crate) enum Build {
+    /// None is under way, or none of this process's.
+    #[default]
+    None,
+    /// Announced: the rows as they were then, before anybody wrote to the delta.
+    From(Snapshot),
+    /// The base has the entries of those rows.
+    Loaded,
 }
 
 /// A handle of a table, good until the table's definition changes.
@@ -415,39 +429,21 @@ impl RawTable {
         Err(Error::Damaged("a row to be changed is not there; was it read without a lock?".into()))
     }
 
-    /// Adds a writer's entry. If that cannot be while the index is being built, it is the index
-    /// that cannot be, not the row.
+    /// Adds a writer's entry. Two rows with one unique key meet at the same key of the index's
+    /// tree, so that the second waits for the first, committed or not (TABLE-1). If it cannot be
+    /// added while the index is being built, it is the index that cannot be, not the row.
     fn add(&self, txn: &mut Txn, at: usize, primary: &[u8], entry: Entry<'_>) -> Result<(), Error> {
-        if !self.add_entry(txn, at, primary, entry)? {
-            self.state.build_failed.store(self.info.indexes[at].tree, Ordering::SeqCst);
+        let index = &self.info.indexes[at];
+        if index.building {
+            if !self.add_to_delta(txn, at, primary, entry)? {
+                self.state.build_failed.store(index.tree, Ordering::SeqCst);
+            }
+            return Ok(());
         }
-        Ok(())
-    }
-
-    /// Adds an entry. Two rows with one unique key meet at the same key of the index's tree, so
-    /// that the second waits for the first, committed or not (TABLE-1). `false`: the index is being
-    /// built, and the key is another row's.
-    pub(crate) fn add_entry(
-        &self,
-        txn: &mut Txn,
-        at: usize,
-        primary: &[u8],
-        entry: Entry<'_>,
-    ) -> Result<bool, Error> {
-        let unique = self.info.indexes[at].unique;
-        let key = stored_key(unique, primary, entry);
-        let value = stored_value(unique, primary, entry);
-        match txn.insert(&self.indexes[at], &key, &value) {
-            Err(weir::Error::Duplicate) if self.info.indexes[at].building => {
-                // The builder, or a writer, may have been quicker with the same entry.
-                let mut there = Vec::new();
-                Ok(txn.get_for_update(&self.indexes[at], &key, &mut there)? && there == value)
-            }
+        let key = stored_key(index.unique, primary, entry);
+        match txn.insert(&self.indexes[at], &key, &stored_value(index.unique, primary, entry)) {
             Err(weir::Error::Duplicate) => Err(Error::Duplicate { index: Some(at) }),
-            done => {
-                done?;
-                Ok(true)
-            }
+            done => Ok(done?),
         }
     }
 
@@ -471,29 +467,17 @@ impl RawTable {
         entry: Entry<'_>,
     ) -> Result<(), Error> {
         let index = &self.info.indexes[at];
-        let key = stored_key(index.unique, primary, entry);
-        if index.building && !self.is_own_entry(txn, at, &key, primary)? {
+        if index.building {
+            if !self.remove_from_delta(txn, at, primary, entry)? {
+                self.state.build_failed.store(index.tree, Ordering::SeqCst);
+            }
             return Ok(());
         }
-        if txn.delete(&self.indexes[at], &key)? || index.building {
+        let key = stored_key(index.unique, primary, entry);
+        if txn.delete(&self.indexes[at], &key)? {
             return Ok(());
         }
         let name = &index.name;
         Err(Error::Damaged(format!("a row that is there has no entry in index '{name}'")))
-    }
-
-    /// In an unfinished unique index the key may be another row's, while this one's is yet to come.
-    fn is_own_entry(
-        &self,
-        txn: &mut Txn,
-        at: usize,
-        key: &[u8],
-        primary: &[u8],
-    ) -> Result<bool, Error> {
-        let mut there = Vec::new();
-        if !txn.get_for_update(&self.indexes[at], key, &mut there)? {
-            return Ok(false);
-        }
-        Ok(primary_of(key, &there)? == primary)
     }
 }

@@ -52,6 +52,7 @@ impl Shared {
             Arc::new(TableState {
                 altered: AtomicU64::new(0),
                 build_failed: AtomicU64::new(NO_TREE),
+                build: Mutex::default(),
                 samples: Samples::default(),
                 numbers: Sequence::new(key_of(b'a', id).to_vec(), NUMBERS_STRETCH),
                 row_ids: Sequence::new(key_of(b'r', id).to_vec(), ROW_IDS_STRETCH),

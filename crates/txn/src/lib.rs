@@ -12,6 +12,7 @@ mod ended;
 mod error;
 mod gate;
 mod kept;
+mod load;
 mod locking;
 mod locks;
 mod past;
@@ -34,6 +35,7 @@ pub use change::Intent;
 pub use cleanup::{Todo, Todos};
 pub use cursor::{Looker, RowCursor};
 pub use error::TxnError;
+pub use load::Load;
 pub use locks::{
     Edge, Kind, LockStats, LockTable, Owner, Place, PlaceBuf, Refused, SeenLock, Wait, WaitListener,
 };

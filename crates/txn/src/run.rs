@@ -13,7 +13,7 @@ use weir_page::Flags;
 
 use crate::change::Intent;
 use crate::error::TxnError;
-use crate::locks::{Kind, LockTable, Place, Wait};
+use crate::locks::{Kind, LockTable, Wait};
 use crate::planted::PlantedBug;
 use crate::registry::Registry;
 use crate::resumed::{NamedBy, TreeOf};
@@ -109,7 +109,7 @@ pub struct Writer {
 pub(crate) const ROW_BYTES: u64 = 256;
 
 /// How long a change that is a transaction by itself waits for a row.
-const LOCK_WAIT: Wait = Wait::Until(Duration::from_secs(50));
+pub(crate) const LOCK_WAIT: Wait = Wait::Until(Duration::from_secs(50));
 
 impl Writer {
     /// A writer over these trees.
@@ -324,7 +324,7 @@ impl Writer {
                 One::Refused => self.auto(tree, key, Intent::Put(value))?.1,
             }
         };
-        Ok(end.unwrap_or_else(|| self.env.pool.log().end()))
+        Ok(end.unwrap_or_else(|| self.log_end()))
     }
 
     /// Removes a row. `None`: it was not there.
@@ -419,36 +419,11 @@ impl Writer {
             }
             Ok(())
         })?;
-        Ok(end.unwrap_or_else(|| self.env.pool.log().end()))
+        Ok(end.unwrap_or_else(|| self.log_end()))
     }
 
-    /// Fills an empty tree from entries in ascending key order. Returns their number and the end of
-    /// the log: either all of them are lasting then, or none.
-    ///
-    /// # Errors
-    /// [`TxnError`]; the tree is empty as before.
-    pub fn bulk_load<K: AsRef<[u8]>, V: AsRef<[u8]>>(
-        &self,
-        tree: &Tree,
-        entries: impl Iterator<Item = (K, V)>,
-    ) -> Result<(u64, Lsn), TxnError> {
-        let mut txn = Txn::new(Isolation::ReadCommitted, LOCK_WAIT);
-        let past = txn.start(self)?;
-        // It asks nobody row by row.
-        if let Err(e) = txn.lock_place(self, &past, tree, Place::ALL, Kind::Exclusive, None) {
-            return Err(self.undone(&mut txn, e));
-        }
-        let header = Header { txn: Some(past.id()), ..Header::default() };
-        let last = Header { commits: true, ..header };
-        let loaded = txn.hear(self, &past, |tell| tree.bulk_load(entries, header, last, tell));
-        match loaded {
-            Ok(count) => {
-                let end = self.env.pool.log().end();
-                txn.committed(self, &past);
-                Ok((count, end))
-            }
-            Err(e) => Err(self.undone(&mut txn, e)),
-        }
+    pub(crate) fn log_end(&self) -> Lsn {
+        self.env.pool.log().end()
     }
 
     /// Runs `work` as a transaction and commits it; if it fails all is taken back.

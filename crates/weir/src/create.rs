@@ -45,6 +45,7 @@ fn is_ours(name: &str) -> bool {
         || name == crate::advise::FILE
         || name == crate::warm::FILE
         || name == crate::contents::FILE
+        || name.starts_with(crate::runs::FILE_PREFIX)
         || name.starts_with("redo-")
         || name.starts_with("doublewrite-")
 }
@@ -120,7 +121,10 @@ pub(crate) fn prepare(volume: &Arc<dyn Volume>, config: &Config) -> Result<(), E
         (Found::Database, Create::Always | Create::Copy) => {
             Err(Error::Directory("there is a database in this directory already".into()))
         }
-        (Found::Database, _) => Ok(()),
+        (Found::Database, _) => {
+            crate::runs::remove_left(&**volume);
+            Ok(())
+        }
         (Found::Nothing | Found::Unfinished, Create::Never) => Err(none()),
         (Found::Nothing, _) => create(volume, config),
         (Found::Unfinished, _) => {

@@ -105,22 +105,6 @@ impl Tree {
         Cursor::new(self.clone())
     }
 
-    /// Fills this tree, which must be empty, from entries in ascending key order: faster and denser
-    /// than putting them one by one. All or nothing; durable when it returns. Returns their number.
-    ///
-    /// # Errors
-    /// [`Error::Input`] when the tree is not empty or the keys are not ascending; as [`Tree::put`].
-    pub fn bulk_load<K: AsRef<[u8]>, V: AsRef<[u8]>>(
-        &self,
-        sorted: impl Iterator<Item = (K, V)>,
-    ) -> Result<u64, Error> {
-        self.engine.check_writable()?;
-        let loaded = self.engine.writer.bulk_load(&self.raw, sorted);
-        let (count, end) = loaded.map_err(|e| self.engine.failed(e.into()))?;
-        self.engine.commit(end, Durability::Synced)?;
-        Ok(count)
-    }
-
     /// Checks the whole tree; `visit` is told the rows of each leaf.
     ///
     /// # Errors

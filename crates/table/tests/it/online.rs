@@ -1,10 +1,9 @@
 //! Indexes are built while others write.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
 
 use weir::{Background, Config, Db, Durability, SimVolume, TxnOptions, Wait};
-use weir_table::{Entry, EntryBuf, Error, GoOn, Index, IndexSpec, RowImage, Table, Tables, Value};
+use weir_table::{Entry, EntryBuf, Error, Index, IndexSpec, RowImage, Table, Tables, Value};
 
 use crate::support::{assert_sound, begin, bird, birds, config, fill, new_with_log};
 
@@ -176,9 +175,14 @@ fn large_keys_and_a_small_log() {
     assert_sound(&db, &tables);
 }
 
-/// Who waits for a row keeps nobody from those before it, and can be told to stop meanwhile.
+fn entry_is_key(_: usize, key: &[u8], _: &[u8], entry: &mut EntryBuf) -> Result<(), Error> {
+    entry.key.extend_from_slice(key);
+    Ok(())
+}
+
+/// Rows that others hold are waited for by nobody but who brings the index into use.
 #[test]
-fn a_builder_that_waits_is_in_nobodys_way() {
+fn a_builder_waits_for_no_row() {
     let (db, tables) = start(&SimVolume::new(38));
     assert!(tables.create_raw("t", b"", &[]).expect("made"));
     let (table, mut txn) = (tables.open_raw("t").expect("the table"), begin(&db));
@@ -187,41 +191,54 @@ fn a_builder_that_waits_is_in_nobodys_way() {
         table.insert(&mut txn, row).expect("an insert");
     }
     let _ = txn.commit().expect("a commit");
-    let spec = IndexSpec { name: "more".into(), unique: false, definition: vec![] };
+    let spec = IndexSpec { name: "more".into(), unique: true, definition: vec![] };
+    let unfilled = tables.fill_indexes("t", &mut entry_is_key, &mut || true);
+    assert!(matches!(unfilled, Err(Error::Definition(_))), "{unfilled:?}");
     tables.announce_indexes("t", &[spec]).expect("announced");
+    let refused = tables.finish_indexes("t", b"", &[]);
+    assert!(matches!(refused, Err(Error::Definition(_))), "not filled: {refused:?}");
     let table = tables.open_raw("t").expect("the table");
     let (mut holder, mut row) = (begin(&db), Vec::new());
     assert!(table.get_for_update(&mut holder, &[10], &mut row).expect("a row"));
-    let fill = |tables: &Tables, go_on: &mut GoOn<'_>| {
-        let mut make = |_: usize, key: &[u8], _: &[u8], entry: &mut EntryBuf| {
-            entry.key.extend_from_slice(key);
-            Ok(())
+    let entries = |key| [Entry { key, has_null: false, payload: b"" }];
+    let (ten, other) = (entries(&[10]), entries(&[11]));
+    let image = |key, entries| RowImage { key, row: b"row", entries };
+    table.delete(&mut holder, image(&[10], &ten)).expect("deleted");
+    let stopped = {
+        let mut asked = 0;
+        let mut go_on = || {
+            asked += 1;
+            asked < 5
         };
-        tables.fill_indexes("t", &mut make, go_on)
+        tables.fill_indexes("t", &mut entry_is_key, &mut go_on)
     };
-    for wait in [Wait::No, Wait::Until(Duration::from_millis(700))] {
-        let refused = fill(&tables.with_lock_wait(wait), &mut || true);
-        assert!(matches!(&refused, Err(Error::Store(e)) if e.is_retryable()), "{refused:?}");
-    }
-    let stop = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let builder = scope.spawn(|| fill(&tables, &mut || !stop.load(Ordering::Relaxed)));
-        while db.stats().locks.waiting == 0 && !builder.is_finished() {
-            std::thread::yield_now();
-        }
-        let lock_wait = Wait::Until(Duration::from_secs(10));
-        let mut other = db.begin(TxnOptions { lock_wait, ..TxnOptions::default() });
-        for key in [9, 0] {
-            assert!(table.get_for_update(&mut other, &[key], &mut row).expect("nobody's row"));
-        }
-        other.rollback().expect("rollback");
-        stop.store(true, Ordering::Relaxed);
-        let ended = builder.join().expect("the builder");
-        assert!(matches!(ended, Err(Error::Interrupted)), "{ended:?}");
-    });
+    assert!(matches!(stopped, Err(Error::Interrupted)), "{stopped:?}");
+    let waits_not = tables.with_lock_wait(Wait::No);
+    let left = waits_not.abandon_indexes("t");
+    assert!(matches!(&left, Err(Error::Store(e)) if e.is_retryable()), "{left:?}");
     holder.rollback().expect("rollback");
-    fill(&tables, &mut || true).expect("filled");
-    tables.finish_indexes("t", b"", &[]).expect("finished");
+    waits_not.abandon_indexes("t").expect("abandoned");
+
+    let spec = IndexSpec { name: "more".into(), unique: true, definition: vec![] };
+    tables.announce_indexes("t", &[spec]).expect("announced");
+    let table = tables.open_raw("t").expect("the table");
+    let mut holder = begin(&db);
+    table.delete(&mut holder, image(&[10], &ten)).expect("deleted");
+    waits_not.fill_indexes("t", &mut entry_is_key, &mut || true).expect("filled");
+    let refused = waits_not.finish_indexes("t", b"", &[]);
+    assert!(matches!(&refused, Err(Error::Store(e)) if e.is_retryable()), "{refused:?}");
+    // The key goes from one row to another.
+    table.delete(&mut holder, image(&[11], &other)).expect("deleted");
+    table.insert(&mut holder, image(&[10], &other)).expect("inserted");
+    let _ = holder.commit().expect("a commit");
+    waits_not.finish_indexes("t", b"", &[]).expect("finished");
+    let table = tables.open_raw("t").expect("the table");
+    let mut txn = begin(&db);
+    let found = |txn: &mut _, key| table.find_for_update(txn, 0, key).expect("looked for");
+    assert_eq!(found(&mut txn, &[10]), None);
+    assert_eq!(found(&mut txn, &[11]).as_deref(), Some(&[10][..]));
+    assert_eq!(found(&mut txn, &[9]).as_deref(), Some(&[9][..]));
+    drop(txn);
     db.close().expect("close");
 }
 
