@@ -574,8 +574,8 @@ enum weir_code weir_table_announce_indexes(const struct weir_db *db,
 
 // Gives the announced indexes their entries, while others write to the table. `make` is told the
 // place in the list of them, and so is `duplicate` on WEIR_DUPLICATE: the row that `make` was
-// asked for last has another one's key. Each row that somebody has changed is waited for so long,
-// and `go_on` is asked at least twice a second.
+// asked for last has another one's key. `go_on` is asked for each row. Called again it brings in
+// what writers have changed since.
 enum weir_code weir_table_fill_indexes(const struct weir_db *db,
                                        struct weir_bytes table,
                                        weir_make_entry make,
@@ -585,13 +585,14 @@ enum weir_code weir_table_fill_indexes(const struct weir_db *db,
                                        uint64_t lock_wait_millis);
 
 // Brings all indexes that were filled into use, drops others by name and gives the table another
-// definition, all at once. WEIR_DUPLICATE: whoever wrote meanwhile has met one; `duplicate` is the
-// place in the list of those that were announced.
+// definition, all at once; of several tables, the parts of one, all of them or none.
+// WEIR_DUPLICATE: whoever wrote meanwhile has met one; `duplicate` is the place in the list of
+// those that were announced.
 enum weir_code weir_table_finish_indexes(const struct weir_db *db,
-                                         struct weir_bytes table,
-                                         struct weir_bytes definition,
+                                         const struct weir_redefinition *tables,
+                                         size_t tables_count,
                                          const struct weir_bytes *drop,
-                                         size_t count,
+                                         size_t drop_count,
                                          int32_t *duplicate,
                                          uint64_t lock_wait_millis);
 

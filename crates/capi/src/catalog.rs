@@ -145,7 +145,7 @@ pub struct weir_redefinition {
 ///
 /// # Safety
 /// The contract of `borrow`.
-unsafe fn with_redefinitions<R>(
+pub(crate) unsafe fn with_redefinitions<R>(
     first: *const weir_redefinition,
     count: usize,
     call: impl FnOnce(&[Redefinition<'_>]) -> Result<R, Failure>,

@@ -1,10 +1,10 @@
 //! Indexes of a table that is there: added, in one call or in steps, and dropped.
 use std::ffi::{c_int, c_void};
 
-use ::weir_table::EntryBuf;
+use ::weir_table::{EntryBuf, Redefinition};
 
 use crate::borrow::{list, shared, weir_bytes};
-use crate::catalog::{specs, waiting, weir_index};
+use crate::catalog::{specs, waiting, weir_index, weir_redefinition, with_redefinitions};
 use crate::db::weir_db;
 use crate::fate::{Failure, found, run, weir_code, wrong};
 use crate::table::{told, weir_entry};
@@ -130,8 +130,8 @@ pub unsafe extern "C" fn weir_table_announce_indexes(
 
 /// Gives the announced indexes their entries, while others write to the table. `make` is told the
 /// place in the list of them, and so is `duplicate` on WEIR_DUPLICATE: the row that `make` was
-/// asked for last has another one's key. Each row that somebody has changed is waited for so long,
-/// and `go_on` is asked at least twice a second.
+/// asked for last has another one's key. `go_on` is asked for each row. Called again it brings in
+/// what writers have changed since.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_table_fill_indexes(
     db: *const weir_db,
@@ -159,28 +159,30 @@ pub unsafe extern "C" fn weir_table_fill_indexes(
 }
 
 /// Brings all indexes that were filled into use, drops others by name and gives the table another
-/// definition, all at once. WEIR_DUPLICATE: whoever wrote meanwhile has met one; `duplicate` is the
-/// place in the list of those that were announced.
+/// definition, all at once; of several tables, the parts of one, all of them or none.
+/// WEIR_DUPLICATE: whoever wrote meanwhile has met one; `duplicate` is the place in the list of
+/// those that were announced.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_table_finish_indexes(
     db: *const weir_db,
-    table: weir_bytes,
-    definition: weir_bytes,
+    tables: *const weir_redefinition,
+    tables_count: usize,
     drop: *const weir_bytes,
-    count: usize,
+    drop_count: usize,
     duplicate: *mut i32,
     lock_wait_millis: u64,
 ) -> weir_code {
     run(|| {
         // SAFETY: the contract of `borrow`.
-        let (db, table, definition) = unsafe { (shared(db)?, table.text()?, definition.slice()) };
+        let db = unsafe { shared(db)? };
         // SAFETY: the contract of `borrow`.
-        let names = unsafe { list(drop, count).iter().map(|name| name.text()) };
+        let names = unsafe { list(drop, drop_count).iter().map(|name| name.text()) };
         let names = names.collect::<Result<Vec<_>, _>>()?;
+        let finish = |all: &[Redefinition<'_>]| {
+            Ok(waiting(db, lock_wait_millis).finish_indexes_of(all, &names))
+        };
         // SAFETY: the contract of `borrow`.
-        unsafe {
-            told(waiting(db, lock_wait_millis).finish_indexes(table, definition, &names), duplicate)
-        }
+        unsafe { told(with_redefinitions(tables, tables_count, finish)?, duplicate) }
     })
 }
 

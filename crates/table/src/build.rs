@@ -23,6 +23,7 @@ use crate::error::Error;
 use crate::fill::Filling;
 use crate::fold::{is_folded, unfold};
 use crate::raw::{Build, NO_TREE};
+use crate::redefine::{Redefinition, rename_indexes};
 
 /// Makes an index entry of a row: gets the primary key, the row and an empty entry.
 pub type MakeEntry<'m> = dyn FnMut(&[u8], &[u8], &mut EntryBuf) -> Result<(), Error> + 'm;
@@ -90,13 +91,13 @@ impl Tables {
     /// Gives the announced indexes their entries while others write to the table, without a lock on
     /// any row. `make` is told the place of an index among those that are being built. It ends
     /// early when a writer has met a duplicate: [`Tables::finish_indexes`] says so. `go_on` is
-    /// asked for each row.
+    /// asked for each row. Called again it brings in what writers have changed since.
     ///
     /// # Errors
     /// [`Error::NoTable`], [`Error::Interrupted`], [`Error::Store`], and what `make` fails with;
     /// [`Error::Duplicate`] with the place among those that are being built when the row that
     /// `make` was asked for last has another one's key; [`Error::Definition`] when the indexes
-    /// were not announced by this process, or were filled already.
+    /// were not announced by this process.
     pub fn fill_indexes(
         &self,
         table: &str,
@@ -112,26 +113,44 @@ impl Tables {
     /// definition, all in one transaction, durable when it returns.
     ///
     /// # Errors
-    /// [`Error::NoTable`], [`Error::NoIndex`], [`Error::Store`]; [`Error::Duplicate`] with the
-    /// place among those that are being built when a writer has met one. Nothing was changed.
+    /// As [`Tables::finish_indexes_of`].
     pub fn finish_indexes(
         &self,
         table: &str,
         definition: &[u8],
         drop: &[&str],
     ) -> Result<(), Error> {
-        let mut txn = self.begin();
-        let info = self.lock_table(&mut txn, table)?;
-        let mut info = info.ok_or_else(|| Error::NoTable(table.to_string()))?;
-        self.bring_rest(&mut txn, &mut info)?;
-        for name in drop {
-            let at = info.index(name).ok_or_else(|| Error::NoIndex((*name).to_string()))?;
-            let index = info.indexes.remove(at);
-            txn.drop_tree(&info.tree_name(index.tree))?;
+        self.finish_indexes_of(&[Redefinition { table, definition, renamed: &[] }], drop)
+    }
+
+    /// As [`Tables::finish_indexes`], of several tables, the parts of one, that have indexes of the
+    /// same names: all of them or none.
+    ///
+    /// # Errors
+    /// [`Error::NoTable`], [`Error::NoIndex`], [`Error::IndexExists`], [`Error::Store`];
+    /// [`Error::Duplicate`] with the place among those that are being built when a writer has met
+    /// one. Nothing was changed.
+    pub fn finish_indexes_of(
+        &self,
+        tables: &[Redefinition<'_>],
+        drop: &[&str],
+    ) -> Result<(), Error> {
+        let (mut txn, mut finished) = (self.begin(), Vec::with_capacity(tables.len()));
+        for new in tables {
+            let info = self.lock_table(&mut txn, new.table)?;
+            let mut info = info.ok_or_else(|| Error::NoTable(new.table.to_string()))?;
+            self.bring_rest(&mut txn, &mut info)?;
+            for name in drop {
+                let at = info.index(name).ok_or_else(|| Error::NoIndex((*name).to_string()))?;
+                let index = info.indexes.remove(at);
+                txn.drop_tree(&info.tree_name(index.tree))?;
+            }
+            rename_indexes(&mut info, new.renamed)?;
+            info.version += 1;
+            info.definition = new.definition.to_vec();
+            finished.push(info);
         }
-        info.version += 1;
-        info.definition = definition.to_vec();
-        self.put_to_use(txn, info)
+        self.put_to_use(txn, finished)
     }
 
     /// Brings the rest of the deltas into their bases, which are the indexes' trees from then on.
@@ -171,16 +190,20 @@ impl Tables {
         Ok(())
     }
 
-    /// Commits a descriptor in which what was built is in use.
-    fn put_to_use(&self, mut txn: Txn, mut info: TableInfo) -> Result<(), Error> {
-        for index in info.indexes.iter_mut().filter(|index| index.building) {
-            (index.building, index.since) = (false, info.version);
+    /// Commits descriptors in which what was built is in use.
+    fn put_to_use(&self, mut txn: Txn, mut infos: Vec<TableInfo>) -> Result<(), Error> {
+        for info in &mut infos {
+            for index in info.indexes.iter_mut().filter(|index| index.building) {
+                (index.building, index.since) = (false, info.version);
+            }
+            self.shared.store(&mut txn, info)?;
         }
-        self.shared.store(&mut txn, &info)?;
-        self.shared.altering(info.id);
+        infos.iter().for_each(|info| self.shared.altering(info.id));
         txn.commit_durably(Durability::Synced)?;
-        self.shared.altered(info.id);
-        *self.shared.state(info.id).build.lock() = Build::None;
+        for info in &infos {
+            self.shared.altered(info.id);
+            *self.shared.state(info.id).build.lock() = Build::None;
+        }
         Ok(())
     }
 
@@ -238,18 +261,23 @@ impl Tables {
     ) -> Result<(), Error> {
         let table = self.open_id(id)?;
         let state = table.state.clone();
-        let Build::From(snapshot) = std::mem::take(&mut *state.build.lock()) else {
-            return Err(Error::Definition(
-                "an index is to be filled that was not announced".into(),
-            ));
+        let snapshot = match std::mem::take(&mut *state.build.lock()) {
+            Build::From(snapshot) => Some(snapshot),
+            Build::Loaded => None,
+            Build::None => {
+                return Err(Error::Definition(
+                    "an index is to be filled that was not announced".into(),
+                ));
+            }
         };
         let indexes = table.info.indexes.iter().enumerate();
         let bases = indexes.filter(|(_, index)| index.building);
         let bases = bases.map(|(at, _)| Ok((at, base_of(self, &table.info, at)?)));
         let bases = bases.collect::<Result<_, Error>>()?;
         let mut filling = Filling { tables: self, table, bases, make, go_on };
-        filling.load(&snapshot)?;
-        drop(snapshot);
+        if let Some(snapshot) = snapshot {
+            filling.load(&snapshot)?;
+        }
         filling.catch_up()?;
         *state.build.lock() = Build::Loaded;
         Ok(())
@@ -260,7 +288,7 @@ impl Tables {
         let mut info = self.lock_id(&mut txn, id)?.ok_or(Error::Changed)?;
         self.bring_rest(&mut txn, &mut info)?;
         info.version += 1;
-        self.put_to_use(txn, info)
+        self.put_to_use(txn, vec![info])
     }
 
     /// The planted bug: the rows' entries come when the index is in use already.

@@ -166,7 +166,7 @@ impl Tables {
 }
 
 /// All at once: two indexes may change their names with each other.
-fn rename_indexes(info: &mut TableInfo, renamed: &[(&str, &str)]) -> Result<(), Error> {
+pub(crate) fn rename_indexes(info: &mut TableInfo, renamed: &[(&str, &str)]) -> Result<(), Error> {
     let places = renamed
         .iter()
         .map(|(from, _)| info.index(from).ok_or_else(|| Error::NoIndex((*from).to_string())));

@@ -140,6 +140,7 @@ std::string Table_definition::encode() const
     out.text(column.packed);
   }
   out.text(replaces);
+  out.text(altered_as);
   return out.m_out;
 }
 
@@ -193,6 +194,7 @@ Table_definition Table_definition::decode(const uchar *bytes, size_t length)
     table.added.push_back(column);
   }
   table.replaces= in.text();
+  table.altered_as= in.text();
   return table;
 }
 

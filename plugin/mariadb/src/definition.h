@@ -60,6 +60,9 @@ struct Table_definition
   std::vector<Added_column> added;
   // Of a copy that ALTER makes under another name than that of the table it is made from: that table.
   std::string replaces;
+  // Of a partition: the server's number for the definition of the whole table that the last ALTER without a copy gave
+  // it, by which the server's recovery can tell whether that was done.
+  std::string altered_as;
 
   // An index whose first columns are these, in this order; one that is of the rows, then one that is unique, before
   // others. `kinds`, if given: what the values of the columns must be. nullptr: there is none.

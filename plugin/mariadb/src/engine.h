@@ -24,6 +24,8 @@ inline weir_bytes bytes_of(const std::string &s)
   return b;
 }
 
+inline std::string text_of(const LEX_CUSTRING &s) { return std::string(reinterpret_cast<const char *>(s.str), s.length); }
+
 inline weir_bytes bytes_of(const uchar *data, size_t len)
 {
   weir_bytes b= {data, len};

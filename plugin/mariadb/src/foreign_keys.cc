@@ -125,6 +125,19 @@ ulonglong generated_number(const std::string &name, const std::string &table)
 
 weir_code Definitions::load() { return weir_table_definitions(weir_database, collect_definition, this); }
 
+bool Definitions::has_partition_altered_as(const std::string &table, const std::string &number) const
+{
+  std::lock_guard<std::mutex> guard(m_mutex);
+  for (const char *mark : {"#P#", "#p#"})
+  {
+    std::string begin= table + mark;
+    for (auto part= m_tables.lower_bound(begin); part != m_tables.end() && !part->first.compare(0, begin.size(), begin); ++part)
+      if (!number.empty() && part->second->altered_as == number)
+        return true;
+  }
+  return false;
+}
+
 weir_code Definitions::open(const std::string &table, weir_table **out)
 {
   weir_code code= weir_table_open(weir_database, bytes_of(table), out);

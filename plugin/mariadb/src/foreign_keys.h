@@ -42,6 +42,8 @@ public:
   std::set<std::string> speaking_of(const std::string &table) const;
   // Whether a table of the schema of `table`, but `except`, has a foreign key of this name.
   bool has_constraint(const std::string &table, const std::string &name, const std::string &except) const;
+  // Whether an ALTER without a copy has given this partitioned table's partitions a definition of this number.
+  bool has_partition_altered_as(const std::string &table, const std::string &number) const;
   // Another number with each change that concerns foreign keys.
   ulonglong epoch() const { return m_epoch.load(std::memory_order_acquire); }
 

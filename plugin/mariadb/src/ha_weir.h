@@ -211,6 +211,8 @@ private:
   bool drop_leftovers();
   enum_alter_inplace_result check_change_of_names(TABLE *altered, Alter_inplace_info *info);
   bool commit_change_of_names(TABLE *altered, Alter_inplace_info *info);
+  bool fill_indexes(TABLE *altered, Alter_inplace_info *info);
+  bool commit_indexes(const std::vector<ha_weir *> &parts, TABLE *altered, Alter_inplace_info *info);
   void read_temporary_with_locks();
   int take_part();
   void set_rows_per_key();

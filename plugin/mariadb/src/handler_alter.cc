@@ -16,7 +16,27 @@ const alter_table_operations DROPS=
     ALTER_DROP_INDEX | ALTER_DROP_NON_UNIQUE_NON_PRIM_INDEX | ALTER_DROP_UNIQUE_INDEX;
 
 // What comes along with those; indexes are found by name.
-const alter_table_operations HARMLESS= ALTER_INDEX_ORDER | ALTER_INDEX_IGNORABILITY | ALTER_DROP_FOREIGN_KEY;
+const alter_table_operations HARMLESS=
+    ALTER_INDEX_ORDER | ALTER_INDEX_IGNORABILITY | ALTER_RENAME_INDEX | ALTER_DROP_FOREIGN_KEY | ALTER_PARTITIONED;
+
+// A partition of a table that is altered.
+struct Altered_part : public inplace_alter_handler_ctx
+{
+  explicit Altered_part(ha_weir *part) : handler(part) {}
+  ha_weir *handler;
+};
+
+// All that are altered as one: the partitions of a table, or the table itself.
+std::vector<ha_weir *> altered_parts(ha_weir *own, const Alter_inplace_info *info)
+{
+  std::vector<ha_weir *> parts;
+  if (info->group_commit_ctx)
+    for (inplace_alter_handler_ctx **part= info->group_commit_ctx; *part; part++)
+      parts.push_back(static_cast<Altered_part *>(*part)->handler);
+  else
+    parts.push_back(own);
+  return parts;
+}
 
 // What changes the engine's definition of the table and nothing else of it.
 const alter_table_operations RENAMES= ALTER_COLUMN_NAME | ALTER_RENAME_INDEX;
@@ -41,6 +61,19 @@ std::vector<const KEY *> added_keys(const TABLE *altered, const Alter_inplace_in
     for (uint i= 0; i < info->index_add_count; i++)
       keys.push_back(find_key(altered, info->key_info_buffer[info->index_add_buffer[i]].name.str));
   return keys;
+}
+
+std::vector<weir_new_name> renamed_indexes(const TABLE *table, const Alter_inplace_info *info)
+{
+  std::vector<weir_new_name> renamed;
+  for (const Alter_inplace_info::Rename_key_pair &pair : info->rename_keys)
+  {
+    const LEX_CSTRING &from= pair.old_key->name, &to= pair.new_key->name;
+    if (pair.old_key != primary_of(table))
+      renamed.push_back(weir_new_name{bytes_of(reinterpret_cast<const uchar *>(from.str), from.length),
+                                      bytes_of(reinterpret_cast<const uchar *>(to.str), to.length)});
+  }
+  return renamed;
 }
 
 // Makes the entries of new indexes from the rows as they are.
@@ -209,6 +242,8 @@ Table_definition altered_definition(const Table_definition &now, const std::stri
 {
   Table_definition then= describe(altered);
   then.version= now.version + 1;
+  if (altered->part_info)
+    then.altered_as= text_of(altered->s->tabledef_version);
   then.added= now.added;
   if (info->handler_flags & COLUMNS)
     for (const Added_column &column : new_columns(altered, info->alter_info))
@@ -260,6 +295,12 @@ void ha_weir::fail_alter(weir_code code) { print_error(fail(code), MYF(0)); }
 
 enum_alter_inplace_result ha_weir::check_if_supported_inplace_alter(TABLE *altered, Alter_inplace_info *info)
 {
+  if (table->part_info)
+  {
+    info->handler_ctx= new (ha_thd()->mem_root) Altered_part(this);
+    if (!info->handler_ctx)
+      return HA_ALTER_ERROR;
+  }
   alter_table_operations wanted= info->handler_flags;
   if (!(wanted & (ADDS | DROPS)))
     return check_change_of_names(altered, info);
@@ -269,7 +310,7 @@ enum_alter_inplace_result ha_weir::check_if_supported_inplace_alter(TABLE *alter
     return HA_ALTER_ERROR;
   if (wanted & ~(ADDS | DROPS | HARMLESS))
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
-  if (info->ignore || table->part_info || table_share->tmp_table != NO_TMP_TABLE)
+  if (info->ignore || table_share->tmp_table != NO_TMP_TABLE)
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
   // Rows lie by their primary key, which may also be the first unique key without NULLs.
   const KEY *now= primary_of(table), *then= primary_of(altered);
@@ -281,11 +322,14 @@ enum_alter_inplace_result ha_weir::check_if_supported_inplace_alter(TABLE *alter
     if (!key || key->algorithm == HA_KEY_ALG_LONG_HASH || (key->flags & (HA_FULLTEXT | HA_SPATIAL)))
       return HA_ALTER_INPLACE_NOT_SUPPORTED;
     for (uint part= 0; part < key->user_defined_key_parts; part++)
-      if (key->key_part[part].field->vcol_info)
+      if (!key->key_part[part].field->stored_in_db())
         return HA_ALTER_INPLACE_NOT_SUPPORTED;
     // A key that goes and comes with the same name is not told apart by it.
     for (uint d= 0; d < info->index_drop_count; d++)
       if (!my_strcasecmp(system_charset_info, info->index_drop_buffer[d]->name.str, key->name.str))
+        return HA_ALTER_INPLACE_NOT_SUPPORTED;
+    for (const Alter_inplace_info::Rename_key_pair &pair : info->rename_keys)
+      if (!my_strcasecmp(system_charset_info, pair.old_key->name.str, key->name.str))
         return HA_ALTER_INPLACE_NOT_SUPPORTED;
   }
   return HA_ALTER_INPLACE_NOCOPY_NO_LOCK;
@@ -297,13 +341,12 @@ enum_alter_inplace_result ha_weir::check_change_of_names(TABLE *altered, Alter_i
   alter_table_operations wanted= info->handler_flags;
   // Entries of indexes are made of what the old expression gave.
   if ((wanted & ALTER_VIRTUAL_GCOL_EXPR) ||
-      ((wanted & (RENAMES | COLUMNS | ALTER_DROP_FOREIGN_KEY)) &&
-       (table->part_info || table_share->tmp_table != NO_TMP_TABLE)))
+      ((wanted & (RENAMES | COLUMNS | ALTER_DROP_FOREIGN_KEY)) && table_share->tmp_table != NO_TMP_TABLE))
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
   if ((wanted & COLUMNS) &&
       (info->error_if_not_empty || info->ignore || !keeps_rows(table, altered, info->alter_info)))
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
-  info->handler_flags&= ~(ALTER_DROP_FOREIGN_KEY | COLUMNS);
+  info->handler_flags&= ~(ALTER_DROP_FOREIGN_KEY | COLUMNS | ALTER_INDEX_ORDER);
   enum_alter_inplace_result result= handler::check_if_supported_inplace_alter(altered, info);
   info->handler_flags= wanted;
   return result == HA_ALTER_INPLACE_NO_LOCK ? HA_ALTER_INPLACE_INSTANT : result;
@@ -313,37 +356,36 @@ enum_alter_inplace_result ha_weir::check_change_of_names(TABLE *altered, Alter_i
 // to it, all at once.
 bool ha_weir::commit_change_of_names(TABLE *altered, Alter_inplace_info *info)
 {
+  std::vector<ha_weir *> parts= altered_parts(this, info);
   // What is left of an index speaks of columns by their places, and has a name that may be wanted.
-  if (drop_leftovers())
-    return true;
+  for (ha_weir *part : parts)
+    if (part->drop_leftovers())
+      return true;
   std::lock_guard<std::mutex> guard(weir_definitions.changing());
   std::map<std::string, Table_definition> changed;
-  changed[m_name]= altered_definition(definition(), m_name, altered, info);
+  for (ha_weir *part : parts)
+    changed[part->m_name]= altered_definition(part->definition(), part->m_name, altered, info);
   New_names names= renamed_columns(info->alter_info);
   for (const std::string &child : weir_definitions.speaking_of(m_name))
   {
-    if (child == m_name)
+    if (changed.count(child))
       continue;
     changed[child]= *weir_definitions.find(child);
     for (Foreign_key_definition &key : changed[child].foreign_keys)
       if (key.parent == m_name)
         rename_columns(names, &key.parent_columns);
   }
-  std::vector<weir_new_name> renamed;
-  for (const Alter_inplace_info::Rename_key_pair &pair : info->rename_keys)
-  {
-    const LEX_CSTRING &from= pair.old_key->name, &to= pair.new_key->name;
-    if (pair.old_key != primary_of(table))
-      renamed.push_back(weir_new_name{bytes_of(reinterpret_cast<const uchar *>(from.str), from.length),
-                                      bytes_of(reinterpret_cast<const uchar *>(to.str), to.length)});
-  }
+  std::vector<weir_new_name> renamed= renamed_indexes(table, info);
   std::vector<std::string> encoded;
   for (const std::pair<const std::string, Table_definition> &one : changed)
     encoded.push_back(one.second.encode());
+  auto is_own= [&](const std::string &name) {
+    return std::any_of(parts.begin(), parts.end(), [&](ha_weir *part) { return part->m_name == name; });
+  };
   std::vector<weir_redefinition> redefinitions;
   for (const std::pair<const std::string, Table_definition> &one : changed)
   {
-    bool own= one.first == m_name;
+    bool own= is_own(one.first);
     weir_redefinition redefinition= {bytes_of(one.first), bytes_of(encoded[redefinitions.size()]),
                                      own ? renamed.data() : nullptr, own ? renamed.size() : 0};
     redefinitions.push_back(redefinition);
@@ -357,7 +399,8 @@ bool ha_weir::commit_change_of_names(TABLE *altered, Alter_inplace_info *info)
   for (const std::pair<const std::string, Table_definition> &one : changed)
     weir_definitions.put(one.first, one.second);
   // Whoever opens it next finds the indexes by their new names.
-  m_share->forget(false);
+  for (ha_weir *part : parts)
+    part->m_share->forget(false);
   return false;
 }
 
@@ -408,9 +451,23 @@ bool ha_weir::prepare_inplace_alter_table(TABLE *altered, Alter_inplace_info *in
 
 bool ha_weir::inplace_alter_table(TABLE *altered, Alter_inplace_info *info)
 {
-  std::vector<const KEY *> keys= added_keys(altered, info);
-  if (keys.empty())
+  if (!(info->handler_flags & ADDS))
     return false;
+  if (fill_indexes(altered, info))
+    return true;
+  std::vector<ha_weir *> parts= altered_parts(this, info);
+  if (parts.back() != this)
+    return false;
+  // What has been written to other partitions since theirs were filled, so that little is left to do beside no writer.
+  for (ha_weir *part : parts)
+    if (part != this && part->fill_indexes(altered, info))
+      return true;
+  return false;
+}
+
+bool ha_weir::fill_indexes(TABLE *altered, Alter_inplace_info *info)
+{
+  std::vector<const KEY *> keys= added_keys(altered, info);
   Builder build(altered, keys, definition().added);
   for (const KEY *key : keys)
     build.covers.push_back(index_covers(altered->s, key, 0, key->user_defined_key_parts - 1));
@@ -438,39 +495,59 @@ void ha_weir::abandon_indexes()
 
 bool ha_weir::commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *info, bool commit)
 {
-  if (!(info->handler_flags & (ADDS | DROPS)))
-  {
-    if (!commit || !(info->handler_flags & (RENAMES | COLUMNS | ALTER_DROP_FOREIGN_KEY)))
-      return false;
-    return commit_change_of_names(altered, info);
-  }
+  std::vector<ha_weir *> parts= altered_parts(this, info);
+  bool of_names= !(info->handler_flags & (ADDS | DROPS));
   if (!commit)
   {
-    if (info->index_add_count)
+    // Each partition is asked by itself.
+    if (!of_names && info->index_add_count)
       abandon_indexes();
     return false;
   }
+  bool failed= of_names ? (info->handler_flags & (RENAMES | COLUMNS | ALTER_DROP_FOREIGN_KEY)) &&
+                              commit_change_of_names(altered, info)
+                        : commit_indexes(parts, altered, info);
+  // All partitions are done, so that the server need not ask the others.
+  info->group_commit_ctx= nullptr;
+  return failed;
+}
+
+// Brings what was announced into use, and takes what is dropped out of it.
+bool ha_weir::commit_indexes(const std::vector<ha_weir *> &parts, TABLE *altered, Alter_inplace_info *info)
+{
   std::vector<weir_bytes> drops;
   for (uint i= 0; i < info->index_drop_count; i++)
   {
     const LEX_CSTRING &name= info->index_drop_buffer[i]->name;
     drops.push_back(bytes_of(reinterpret_cast<const uchar *>(name.str), name.length));
   }
+  std::vector<weir_new_name> renamed= renamed_indexes(table, info);
   int32_t duplicate= 0;
-  weir_code code;
+  weir_code code= WEIR_OK;
   Patience patience(ha_thd());
   do
   {
     std::lock_guard<std::mutex> guard(weir_definitions.changing());
-    Table_definition then= altered_definition(definition(), m_name, altered, info);
-    std::string encoded= then.encode();
+    std::vector<Table_definition> then;
+    std::vector<std::string> encoded;
+    for (ha_weir *part : parts)
+    {
+      then.push_back(altered_definition(part->definition(), part->m_name, altered, info));
+      encoded.push_back(then.back().encode());
+    }
+    std::vector<weir_redefinition> redefinitions;
+    for (size_t i= 0; i < parts.size(); i++)
+      redefinitions.push_back(
+          weir_redefinition{bytes_of(parts[i]->m_name), bytes_of(encoded[i]), renamed.data(), renamed.size()});
     // What an ALTER that failed may have left half filled must not come into use with a drop.
-    code= info->index_add_count ? WEIR_OK : weir_table_abandon_indexes(weir_database, bytes_of(m_name), 0);
+    code= WEIR_OK;
+    for (size_t i= 0; !info->index_add_count && i < parts.size() && code == WEIR_OK; i++)
+      code= weir_table_abandon_indexes(weir_database, bytes_of(parts[i]->m_name), 0);
     if (code == WEIR_OK)
-      code= weir_table_finish_indexes(weir_database, bytes_of(m_name), bytes_of(encoded), drops.data(), drops.size(),
-                                      &duplicate, 0);
-    if (code == WEIR_OK)
-      weir_definitions.put(m_name, then);
+      code= weir_table_finish_indexes(weir_database, redefinitions.data(), redefinitions.size(), drops.data(),
+                                      drops.size(), &duplicate, 0);
+    for (size_t i= 0; i < parts.size() && code == WEIR_OK; i++)
+      weir_definitions.put(parts[i]->m_name, then[i]);
   } while (patience.again(&code));
   if (code == WEIR_OK)
     return false;

@@ -43,6 +43,7 @@ done
 "$here/replication.sh" "$plugin" "$work/replication"
 "$here/parallel.sh" "$plugin" "$work/parallel"
 "$here/kill.sh" "$plugin" "$work/kill" "$rounds"
+"$here/inplace_kill.sh" "$plugin" "$work/inplace-kill" "$rounds"
 "$here/partition_kill.sh" "$plugin" "$work/partition-kill" "$((4 * rounds))"
 "$here/prepared.sh" "$plugin" "$work/prepared" "$rounds"
 # One sync for the binary log and the engine's log, and two.

@@ -295,13 +295,26 @@ fn an_index_of_long_keys_is_built_over_long_keys() {
     let (db, tables) = new_with_log(75, 16 << 20);
     let (table, keys) = long_run(&db, &tables);
     let spec = IndexSpec { name: "late".into(), unique: true, definition: vec![] };
-    let mut make = |key: &[u8], row: &[u8], entry: &mut weir_table::EntryBuf| {
+    let make = |key: &[u8], row: &[u8], entry: &mut weir_table::EntryBuf| {
         assert_eq!(row, b"row");
         entry.key.extend_from_slice(key);
         Ok(())
     };
-    assert!(tables.add_index_raw("run", &spec, &mut make).expect("an index"));
+    // A writer beside it takes one row away, puts it back, and has another no more.
     drop(table);
+    tables.announce_indexes("run", &[spec]).expect("announced");
+    let (table, mut writer) = (tables.open_raw("run").expect("the table"), begin(&db));
+    let entries = |key| [Entry { key, has_null: false, payload: b"" }];
+    let (stays, goes) = (entries(&keys[2]), entries(&keys[3]));
+    let image = |key, entries| RowImage { key, row: b"row", entries };
+    table.delete(&mut writer, image(&keys[2], &stays)).expect("a delete");
+    table.delete(&mut writer, image(&keys[3], &goes)).expect("a delete");
+    table.insert(&mut writer, image(&keys[2], &stays)).expect("an insert");
+    let _ = writer.commit().expect("a commit");
+    let mut make_any = |_: usize, key: &[u8], row: &[u8], entry: &mut _| make(key, row, entry);
+    tables.fill_indexes("run", &mut make_any, &mut || true).expect("filled");
+    tables.finish_indexes("run", b"", &[]).expect("finished");
+    let keys = [&keys[..3], &keys[4..]].concat();
     let table = tables.open_raw("run").expect("the table");
     let mut txn = begin(&db);
     let range = KeyRange::prefix(&[7; 2000]);

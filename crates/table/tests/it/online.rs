@@ -3,7 +3,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use weir::{Background, Config, Db, Durability, SimVolume, TxnOptions, Wait};
-use weir_table::{Entry, EntryBuf, Error, Index, IndexSpec, RowImage, Table, Tables, Value};
+use weir_table::{
+    Entry, EntryBuf, Error, Index, IndexSpec, Redefinition, RowImage, Table, Tables, Value,
+};
 
 use crate::support::{assert_sound, begin, bird, birds, config, fill, new_with_log};
 
@@ -239,6 +241,60 @@ fn a_builder_waits_for_no_row() {
     assert_eq!(found(&mut txn, &[11]).as_deref(), Some(&[10][..]));
     assert_eq!(found(&mut txn, &[9]).as_deref(), Some(&[9][..]));
     drop(txn);
+    db.close().expect("close");
+}
+
+/// The partitions of a table: one's duplicate keeps the others from what they have ready.
+#[test]
+fn parts_get_their_indexes_all_at_once() {
+    let (db, tables) = start(&SimVolume::new(39));
+    let spec = IndexSpec { name: "more".into(), unique: true, definition: vec![] };
+    let redefinition = |table| Redefinition { table, definition: b"then", renamed: &[] };
+    let parts = ["a", "b"].map(redefinition);
+    let announce = || {
+        for part in parts {
+            tables.announce_indexes(part.table, std::slice::from_ref(&spec)).expect("announced");
+            tables.fill_indexes(part.table, &mut entry_is_key, &mut || true).expect("filled");
+        }
+    };
+    for part in parts {
+        assert!(tables.create_raw(part.table, b"before", &[]).expect("made"));
+    }
+    let write = |table: &str, key: &[u8], unique: &[u8]| {
+        let (table, mut txn) = (tables.open_raw(table).expect("the table"), begin(&db));
+        let entries = [Entry { key: unique, has_null: false, payload: b"" }];
+        let row = RowImage { key, row: b"row", entries: &entries };
+        table.insert(&mut txn, row).expect("an insert");
+        let _ = txn.commit().expect("a commit");
+    };
+    announce();
+    write("a", &[1], &[7]);
+    write("b", &[2], &[8]);
+    write("b", &[3], &[8]);
+    let refused = tables.finish_indexes_of(&parts, &[]);
+    assert!(matches!(refused, Err(Error::Duplicate { index: Some(0) })), "{refused:?}");
+    for part in parts {
+        let table = tables.open_raw(part.table).expect("the table");
+        assert!(table.info().definition == b"before" && table.index("more").is_err());
+        tables.abandon_indexes(part.table).expect("abandoned");
+    }
+    let (b, mut txn) = (tables.open_raw("b").expect("the table"), begin(&db));
+    b.delete(&mut txn, RowImage { key: &[3], row: b"row", entries: &[] }).expect("a delete");
+    let _ = txn.commit().expect("a commit");
+
+    announce();
+    write("a", &[9], &[9]);
+    // Again: what was written to one while the other was filled.
+    tables.fill_indexes("a", &mut entry_is_key, &mut || true).expect("filled");
+    tables.finish_indexes_of(&parts, &[]).expect("finished");
+    for (name, rows) in [("a", vec![1, 9]), ("b", vec![2])] {
+        let (table, mut txn) = (tables.open_raw(name).expect("the table"), begin(&db));
+        assert_eq!(table.info().definition, b"then");
+        for key in rows {
+            let found = table.find_for_update(&mut txn, 0, &[key]).expect("looked for");
+            assert_eq!(found.as_deref(), Some(&[key][..]));
+        }
+    }
     db.close().expect("close");
 }
 

@@ -1,0 +1,67 @@
+#!/bin/bash
+# kill -9 at the steps of an ALTER without a copy, of a table and of one with partitions: after the start the server's
+# definition and the engine's are of one kind, all partitions alike, and the ALTER can be said again.
+#   inplace_kill.sh PLUGIN DIRECTORY [KILLS]       KILLS of each statement at most, at steps by chance; `all`: at every step
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+plugin=$1 directory=$2 kills=${3:-1}
+. "$here/servers.sh"
+die_at=$directory/die
+cc -shared -fPIC -O1 -Wall -o "$die_at.so" "$here/die.c" -ldl
+export WEIR_SERVER_ENV="LD_PRELOAD=$die_at.so DIE=$die_at"
+begin() { rm -f "$die_at"; start main --skip-networking; }
+# Each statement, and what SHOW CREATE TABLE has only behind it or, with !, only before it.
+statements=('ADD KEY kz (b), ADD UNIQUE KEY uz (b,id)' 'DROP KEY ka' 'ADD KEY kz (b), DROP KEY ka' 'RENAME KEY ka TO kz'
+	"ADD COLUMN z INT NOT NULL DEFAULT 7" 'RENAME COLUMN b TO z')
+then=('`kz`' '!`ka`' '`kz`' '`kz`' '`z`' '`z`')
+begin
+killed=0 old=0 new=0
+for what in '' 'PARTITION BY HASH(id) PARTITIONS 3'; do
+	for which in "${!statements[@]}"; do
+		statement=${statements[which]}
+		for ((nth = 0; nth < 100; nth++)); do
+			[ "$kills" = all ] || [ $nth -lt "$kills" ] || break
+			step=$nth
+			[ "$kills" = all ] || step=$((RANDOM % 9))
+			at="$statement $what, killed at step $step"
+			# The server's own: of a half-done ALTER of a table with partitions, also of InnoDB's (README.md).
+			rm -f "$directory"/main/d/#sql-*.par
+			sql main -e "DROP DATABASE IF EXISTS d; CREATE DATABASE d; USE d;
+				CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT, KEY ka(a)) ENGINE=Weir $what;
+				INSERT INTO t SELECT seq, seq%7, seq%11 FROM seq_1_to_200"
+			echo $step >"$die_at"
+			through=
+			if sql main d -e "ALTER TABLE t $statement, ALGORITHM=NOCOPY" >"$directory/said" 2>&1; then
+				# It counts on.
+				slay $server
+				through=1
+			elif grep -qE 'ERROR (2013|2026)' "$directory/said"; then
+				while kill -0 $server 2>/dev/null; do sleep 0.02; done
+				unset "servers[$server]"
+				killed=$((killed + 1))
+			else
+				die "$at: $(cat "$directory/said")"
+			fi
+			begin
+			shown=$(sql main d -e 'SHOW CREATE TABLE t; CHECK TABLE t' 2>&1) || die "$at: $shown"
+			grep -q 'status	OK' <<<"$shown" || die "$at: $shown"
+			mark=${then[which]}
+			is=new
+			if [[ $mark == !* ]]; then
+				! grep -qF "${mark#!}" <<<"$shown" || is=old
+			else
+				grep -qF "$mark" <<<"$shown" || is=old
+			fi
+			[ $is = old ] && old=$((old + 1)) || new=$((new + 1))
+			for key in $(grep -oE '(KEY|UNIQUE KEY) `[a-z]+`' <<<"$shown" | tr -d '`' | sed 's/.* //'); do
+				found=$(sql main d -e "SELECT COUNT(*), SUM(id), SUM(a) FROM t FORCE INDEX ($key)")
+				[ "$found" = '200	20100	598' ] || die "$at: by $key: $found"
+			done
+			sql main d -e 'INSERT INTO t(id,a) VALUES (1000,3); UPDATE t SET a=a+1 WHERE id<20; DELETE FROM t WHERE id=30; CHECK TABLE t' | grep -q 'status	OK' || die "$at: written to"
+			[ $is = new ] || sql main d -e "ALTER TABLE t $statement, ALGORITHM=NOCOPY" || die "$at: not again"
+			sql main d -e 'ALTER TABLE t FORCE; CHECK TABLE t' | grep -q 'status	OK' || die "$at: not by a copy"
+			[ -z "$through" ] || [ "$kills" != all ] || break
+		done
+	done
+done
+echo "inplace_kill: $killed kills, $old times the old table and $new times the new one, whole"
