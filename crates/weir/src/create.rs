@@ -122,7 +122,9 @@ pub(crate) fn prepare(volume: &Arc<dyn Volume>, config: &Config) -> Result<(), E
             Err(Error::Directory("there is a database in this directory already".into()))
         }
         (Found::Database, _) => {
-            crate::runs::remove_left(&**volume);
+            if !config.read_only {
+                crate::runs::remove_left(&**volume);
+            }
             Ok(())
         }
         (Found::Nothing | Found::Unfinished, Create::Never) => Err(none()),
