@@ -4,6 +4,7 @@
 //!
 //! A word for each page number modulo the table's size: the page's higher bits and the LSN. What is
 //! overwritten by another page is not looked for any more: that is the bound on memory.
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use weir_base::{Lsn, PageNo};
@@ -17,33 +18,35 @@ const WORDS_MAX: u32 = 1 << 20;
 
 /// The LSNs with which pages were written lately.
 pub(crate) struct Recent {
-    words: Box<[AtomicU64]>,
+    count: u32,
+    /// Made with the first page that is written.
+    words: OnceLock<Box<[AtomicU64]>>,
 }
 
 impl Recent {
     /// For a pool of so many frames: about as many pages as it holds are remembered.
     pub(crate) fn new(frames: u32) -> Self {
         let count = frames.clamp(WORDS_MIN, WORDS_MAX).next_power_of_two();
-        Recent { words: (0..count).map(|_| AtomicU64::new(0)).collect() }
+        Recent { count, words: OnceLock::new() }
     }
 
-    fn place(&self, page: PageNo) -> (&AtomicU64, u64) {
-        let count = self.words.len() as u32;
-        let word = &self.words[(page.0 & (count - 1)) as usize];
-        (word, u64::from(page.0 / count) << LSN_BITS)
+    /// The page's word, and what stands in it besides the LSN.
+    fn place(&self, page: PageNo) -> (usize, u64) {
+        ((page.0 & (self.count - 1)) as usize, u64::from(page.0 / self.count) << LSN_BITS)
     }
 
     /// A page was written, durably. The page is in memory, and is written by one thread at a time.
     pub(crate) fn note(&self, page: PageNo, lsn: Lsn) {
-        let (word, tag) = self.place(page);
+        let (at, tag) = self.place(page);
         let known = if lsn.0 >> LSN_BITS == 0 { tag | lsn.0 } else { 0 };
-        word.store(known, Relaxed);
+        let words = self.words.get_or_init(|| (0..self.count).map(|_| AtomicU64::new(0)).collect());
+        words[at].store(known, Relaxed);
     }
 
     /// With which LSN the page was written last, if that is remembered.
     pub(crate) fn find(&self, page: PageNo) -> Option<Lsn> {
-        let (word, tag) = self.place(page);
-        let known = word.load(Relaxed);
+        let (at, tag) = self.place(page);
+        let known = self.words.get()?[at].load(Relaxed);
         let lsn = known & ((1 << LSN_BITS) - 1);
         (known - lsn == tag && lsn != 0).then_some(Lsn(lsn))
     }
@@ -57,7 +60,7 @@ mod tests {
     fn a_page_is_not_taken_for_another() {
         for frames in [16, 100_000, u32::MAX] {
             let recent = Recent::new(frames);
-            let count = recent.words.len() as u32;
+            let count = recent.count;
             assert_eq!(recent.find(PageNo(0)), None);
             recent.note(PageNo(7), Lsn(500));
             recent.note(PageNo(8), Lsn(600));

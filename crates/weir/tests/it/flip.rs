@@ -1,4 +1,6 @@
-//! Every byte of a small database flipped in turn: an error that names the place, or no effect.
+//! Bytes of a small database flipped, one at a time: an error that names the place, or no effect.
+//! Each place of a page, a block and a header is flipped somewhere; with `WEIR_ALL_BYTES=1` every
+//! byte is (five minutes), of the log and the doublewrite area at least one in thirteen.
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use weir::{Db, Error, SimVolume, Volume};
@@ -107,9 +109,11 @@ fn flip(found: &SimVolume, model: &Model, name: &str, at: u64, seen: &Seen) {
 /// `sparse` names, one in so many beyond their first block.
 fn bytes_to_flip(volume: &SimVolume, sparse: &[(&str, usize)]) -> Vec<(String, u64)> {
     let mut list = Vec::new();
+    let fewer = if std::env::var_os("WEIR_ALL_BYTES").is_some() { 1 } else { 5 };
     for name in volume.list().expect("a list") {
         let bytes = volume.read_raw(&name).expect("a file");
-        let step = sparse.iter().find(|(prefix, _)| name.starts_with(prefix)).map_or(1, |s| s.1);
+        let step =
+            sparse.iter().find(|(prefix, _)| name.starts_with(prefix)).map_or(1, |s| s.1) * fewer;
         for (number, block) in bytes.chunks(512).enumerate() {
             let step = match number {
                 _ if block.iter().all(|&byte| byte == 0) => 211,
@@ -150,7 +154,7 @@ fn told(name: &str, seen: &Seen) {
 }
 
 #[test]
-fn every_byte_of_a_database_that_was_closed() {
+fn bytes_of_a_database_that_was_closed() {
     let volume = SimVolume::new(3);
     let (db, model) = populated(&volume);
     db.close().expect("closed");
@@ -164,11 +168,11 @@ fn every_byte_of_a_database_that_was_closed() {
     let seen = flip_all(&found, &model, &places);
     told("closed", &seen);
     let partly = seen.partly.load(Ordering::Relaxed);
-    assert!(places.len() > 20_000 && partly > 10_000, "{} places, {partly}", places.len());
+    assert!(places.len() > 5_000 && partly > 2_000, "{} places, {partly}", places.len());
 }
 
 #[test]
-fn every_byte_of_a_database_that_crashed() {
+fn bytes_of_a_database_that_crashed() {
     let volume = SimVolume::new(4);
     let (db, model) = populated(&volume);
     let found = volume.snapshot();
@@ -183,12 +187,12 @@ fn every_byte_of_a_database_that_crashed() {
     let seen = flip_all(&found, &model, &places);
     told("crashed", &seen);
     let refused = seen.refused.load(Ordering::Relaxed);
-    assert!(places.len() > 20_000 && refused > 10_000, "{} places, {refused}", places.len());
+    assert!(places.len() > 5_000 && refused > 2_000, "{} places, {refused}", places.len());
 }
 
 /// The doublewrite area is needed only where a page was torn: there its copies count.
 #[test]
-fn every_byte_of_the_copies_of_torn_pages() {
+fn bytes_of_the_copies_of_torn_pages() {
     for seed in 0..400 {
         let volume = SimVolume::new(seed);
         let (db, model) = populated(&volume);
@@ -208,7 +212,7 @@ fn every_byte_of_the_copies_of_torn_pages() {
         told("torn", &seen);
         // Without its copy a torn page is a damaged one, and the rest can be read.
         let partly = seen.partly.load(Ordering::Relaxed);
-        assert!(partly > 1_000, "{partly} of {}", places.len());
+        assert!(partly > 300, "{partly} of {}", places.len());
         return;
     }
     panic!("no crash tore enough pages");

@@ -1,6 +1,6 @@
 //! Small databases whose contents are known.
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use weir::{Background, Batch, Config, Db, DoubleWriteConfig, Durability, Error, SimVolume, Tree};
 
@@ -9,9 +9,16 @@ pub(crate) type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
 /// Trees by name.
 pub(crate) type Model = BTreeMap<&'static str, Rows>;
 
-/// The least of everything, with one thread.
+/// The least of everything, with one thread. Some tests open thousands of databases: the memory
+/// that this process may use is asked for once.
 pub(crate) fn tiny() -> Config {
+    static TINY: LazyLock<Config> = LazyLock::new(made_tiny);
+    TINY.clone()
+}
+
+fn made_tiny() -> Config {
     Config {
+        held_log_bytes: Some(1 << 30),
         pool_bytes: 256 << 10,
         log_bytes: 640 << 10,
         page_size: 4096,
