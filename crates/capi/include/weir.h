@@ -141,6 +141,9 @@ typedef enum weir_notice {
 // Changes to be applied together.
 typedef struct weir_batch weir_batch;
 
+// A table that is being filled.
+typedef struct weir_copy weir_copy;
+
 // A position in a tree among the rows that a transaction sees, which alone moves it. After a move
 // that failed it stands on no row, and the next one the same way tries again.
 typedef struct weir_cursor weir_cursor;
@@ -216,6 +219,32 @@ typedef void (*weir_visit_definition)(void *context,
 // returns.
 typedef void (*weir_visit)(void *context, struct weir_bytes bytes);
 
+// What an index keeps of a row. Keys compare as bytes; none may be the beginning of another.
+typedef struct weir_entry {
+    // The index key.
+    struct weir_bytes key;
+    // What else a covering read needs.
+    struct weir_bytes payload;
+    // Whether a column of the key is NULL: then it equals no other key.
+    bool has_null;
+} weir_entry;
+
+// A row with its index entries.
+typedef struct weir_row {
+    // The primary key.
+    struct weir_bytes key;
+    // The row.
+    struct weir_bytes row;
+    // One entry for each index, in the table's order, those being built included.
+    const struct weir_entry *entries;
+    // How many.
+    size_t entry_count;
+} weir_row;
+
+// Is asked again and again whether to go on; `false` ends the call with WEIR_INTERRUPTED. NULL: it
+// goes on. It must not unwind.
+typedef bool (*weir_go_on)(void *context);
+
 // The settings. All zero: the defaults.
 typedef struct weir_options {
     // Memory for pages, in bytes.
@@ -228,16 +257,6 @@ typedef struct weir_options {
     uint32_t create;
 } weir_options;
 
-// What an index keeps of a row. Keys compare as bytes; none may be the beginning of another.
-typedef struct weir_entry {
-    // The index key.
-    struct weir_bytes key;
-    // What else a covering read needs.
-    struct weir_bytes payload;
-    // Whether a column of the key is NULL: then it equals no other key.
-    bool has_null;
-} weir_entry;
-
 // Makes the entry of a row in an index: fills `entry` with bytes that stay until its next call and
 // returns 0, or something else to stop. It must not unwind.
 typedef int (*weir_make_entry)(void *context,
@@ -245,10 +264,6 @@ typedef int (*weir_make_entry)(void *context,
                                struct weir_bytes key,
                                struct weir_bytes row,
                                struct weir_entry *entry);
-
-// Is asked again and again whether to go on; `false` ends the call with WEIR_INTERRUPTED. NULL: it
-// goes on. It must not unwind.
-typedef bool (*weir_go_on)(void *context);
 
 // Is told by the thread that meets what is wrong; `notice` is a weir_notice, `text` is valid for
 // the call. It must not call the engine, wait for those that do, or unwind.
@@ -329,18 +344,6 @@ typedef struct weir_seen_lock {
 
 // Is shown a lock. It must not unwind, and what it is shown is gone when it returns.
 typedef void (*weir_visit_lock)(void *context, const struct weir_seen_lock *lock);
-
-// A row with its index entries.
-typedef struct weir_row {
-    // The primary key.
-    struct weir_bytes key;
-    // The row.
-    struct weir_bytes row;
-    // One entry for each index, in the table's order, those being built included.
-    const struct weir_entry *entries;
-    // How many.
-    size_t entry_count;
-} weir_row;
 
 // About how many pages a tree has.
 typedef struct weir_size {
@@ -456,6 +459,31 @@ enum weir_code weir_table_truncate(const struct weir_db *db,
 
 // Shows the names of all tables, in order.
 enum weir_code weir_table_names(const struct weir_db *db, weir_visit visit, void *context);
+
+// Begins to fill a table, which must be empty and which nobody else reads or writes until
+// weir_copy_finish, not by another handle either. Rows are loaded as they come, entries of indexes
+// at the end. Given back, unfinished, it leaves a part of the rows, for the caller to drop.
+enum weir_code weir_copy_begin(const struct weir_table *table, struct weir_copy **out);
+
+// Adds a row. One that does not come in the order of the primary keys is inserted by the
+// transaction, and so is every one behind it. On WEIR_DUPLICATE, of the primary key, `duplicate`
+// is WEIR_ROWS.
+enum weir_code weir_copy_row(struct weir_copy *copy,
+                             const struct weir_txn *txn,
+                             const struct weir_row *row,
+                             int32_t *duplicate);
+
+// Ends it: the table has all rows and entries, as durably as what is committed durably later. On
+// WEIR_DUPLICATE, `duplicate` is the index in which two rows have the same key, and `primary_key`
+// is one's, good until weir_copy_close. `go_on` is asked for each entry.
+enum weir_code weir_copy_finish(struct weir_copy *copy,
+                                weir_go_on go_on,
+                                void *context,
+                                int32_t *duplicate,
+                                struct weir_bytes *primary_key);
+
+// Gives it back. NULL is fine.
+void weir_copy_close(struct weir_copy *copy);
 
 // Makes a cursor that stands nowhere yet; `lock` is a weir_lock. It sees keys from `from` on and,
 // if `to` is not NULL, below `to`. It is given back before its transaction ends.

@@ -34,8 +34,8 @@ pub unsafe extern "C" fn weir_copy_begin(
 }
 
 /// Adds a row. One that does not come in the order of the primary keys is inserted by the
-/// transaction, and so is every one behind it. On WEIR_DUPLICATE, of the primary key, `duplicate` is
-/// WEIR_ROWS.
+/// transaction, and so is every one behind it. On WEIR_DUPLICATE, of the primary key, `duplicate`
+/// is WEIR_ROWS.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_copy_row(
     copy: *mut weir_copy,

@@ -5,6 +5,7 @@
 mod batch;
 mod borrow;
 mod catalog;
+mod copy;
 mod cursor;
 mod db;
 mod endpoint;
@@ -22,6 +23,7 @@ mod waits;
 pub use batch::*;
 pub use borrow::{weir_bytes, weir_visit};
 pub use catalog::*;
+pub use copy::*;
 pub use cursor::*;
 pub use db::*;
 pub use endpoint::*;

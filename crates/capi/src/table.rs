@@ -49,7 +49,7 @@ pub const WEIR_ROWS: i32 = -1;
 impl weir_row {
     /// # Safety
     /// The contract of `borrow`.
-    unsafe fn entries<'a>(&self) -> SmallVec<[Entry<'a>; 4]> {
+    pub(crate) unsafe fn entries<'a>(&self) -> SmallVec<[Entry<'a>; 4]> {
         // SAFETY: the caller's.
         let entries = unsafe { list(self.entries, self.entry_count) };
         let entry = |entry: &weir_entry| {
@@ -62,7 +62,7 @@ impl weir_row {
 
     /// # Safety
     /// The contract of `borrow`.
-    unsafe fn image<'a>(&self, entries: &'a [Entry<'a>]) -> RowImage<'a> {
+    pub(crate) unsafe fn image<'a>(&self, entries: &'a [Entry<'a>]) -> RowImage<'a> {
         // SAFETY: the caller's.
         unsafe { RowImage { key: self.key.slice(), row: self.row.slice(), entries } }
     }

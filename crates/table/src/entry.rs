@@ -65,7 +65,7 @@ pub(crate) fn stored_key<'a>(unique: bool, primary: &[u8], entry: Entry<'a>) -> 
 }
 
 /// The key before it is folded.
-fn whole_key<'a>(unique: bool, primary: &[u8], entry: Entry<'a>) -> Cow<'a, [u8]> {
+pub(crate) fn whole_key<'a>(unique: bool, primary: &[u8], entry: Entry<'a>) -> Cow<'a, [u8]> {
     if unique && !entry.has_null {
         return Cow::Borrowed(entry.key);
     }

@@ -5,6 +5,7 @@
 mod build;
 mod catalog;
 mod check;
+mod copy;
 mod delta;
 mod descriptor;
 mod entry;
@@ -33,6 +34,7 @@ mod walk;
 pub use build::{GoOn, MakeEntry};
 pub use catalog::{IndexSpec, Tables};
 pub use check::{MakeAnyEntry, TableReport};
+pub use copy::Copy;
 pub use descriptor::{IndexInfo, TableInfo};
 pub use entry::{Entry, EntryBuf};
 pub use error::Error;

@@ -392,7 +392,7 @@ impl RawTable {
         Ok(())
     }
 
-    fn check_entries(&self, entries: &[Entry<'_>]) -> Result<(), Error> {
+    pub(crate) fn check_entries(&self, entries: &[Entry<'_>]) -> Result<(), Error> {
         if entries.len() == self.indexes.len() {
             return Ok(());
         }
@@ -414,7 +414,7 @@ impl RawTable {
         done
     }
 
-    fn insert_row(&self, txn: &mut Txn, row: RowImage<'_>) -> Result<(), Error> {
+    pub(crate) fn insert_row(&self, txn: &mut Txn, row: RowImage<'_>) -> Result<(), Error> {
         let (key, value) = (in_tree(row.key), with_tail(row.key, row.row));
         match txn.insert(&self.primary, &key, &value) {
             Err(weir::Error::Duplicate) => Err(Error::Duplicate { index: None }),

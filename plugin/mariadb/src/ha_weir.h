@@ -211,6 +211,9 @@ private:
   bool drop_leftovers();
   enum_alter_inplace_result check_change_of_names(TABLE *altered, Alter_inplace_info *info);
   bool commit_change_of_names(TABLE *altered, Alter_inplace_info *info);
+  void begin_copy();
+  int end_copy();
+  void give_up_copy();
   bool fill_indexes(TABLE *altered, Alter_inplace_info *info);
   bool commit_indexes(const std::vector<ha_weir *> &parts, TABLE *altered, Alter_inplace_info *info);
   void read_temporary_with_locks();
@@ -330,6 +333,8 @@ private:
   bool m_skip_locked;
   bool m_keyread;
   bool m_copying;
+  // The copy, while all that is written to it is its rows; nullptr.
+  weir_copy *m_copy;
   // Rows that are met are changed or replaced.
   bool m_replaces;
   uint m_copied;

@@ -10,7 +10,7 @@
 ha_weir::ha_weir(handlerton *hton, TABLE_SHARE *share)
     : handler(hton, share), m_share(nullptr), m_table(nullptr), m_trx(nullptr), m_own(nullptr), m_trx_found(false),
       m_lock_mark(0), m_lock_end(0), m_unlocks(false), m_guesses(false), m_guessed(false), m_lock(WEIR_LOCK_NONE),
-      m_table_lock(WEIR_LOCK_NONE), m_skip_locked(false), m_keyread(false), m_copying(false), m_replaces(false), m_copied(0),
+      m_table_lock(WEIR_LOCK_NONE), m_skip_locked(false), m_keyread(false), m_copying(false), m_copy(nullptr), m_replaces(false), m_copied(0),
       m_scan(nullptr), m_scan_part(0), m_found(), m_place(WEIR_ROWS), m_down(false), m_on(false), m_bounded(false),
       m_beyond(0), m_by_handler(false), m_row_id(), m_mrr_of_join(false), m_row_bytes(0), m_row_bytes_min(1),
       m_row_changes_place(0), m_number_error(0), m_duplicate(MAX_KEY), m_foreign_epoch(0), m_foreign_busy(0)
@@ -220,6 +220,7 @@ int ha_weir::close()
   m_mrr.dsmrr_close();
   close_scan();
   drop_own();
+  give_up_copy();
   m_parents.clear();
   m_children.clear();
   m_foreign_epoch= 0;
@@ -285,6 +286,7 @@ int ha_weir::external_lock(THD *thd, int lock_type)
   if (lock_type == F_UNLCK)
   {
     suspend_scan();
+    give_up_copy();
     int error= commit_own();
     Transaction *trx= m_trx_found ? nullptr : m_trx;
     m_trx= nullptr;
@@ -373,6 +375,14 @@ int ha_weir::extra(ha_extra_function operation)
     break;
   case HA_EXTRA_NO_KEYREAD:
     m_keyread= false;
+    break;
+  case HA_EXTRA_BEGIN_COPY:
+    begin_copy();
+    break;
+  case HA_EXTRA_END_COPY:
+    return end_copy();
+  case HA_EXTRA_ABORT_COPY:
+    give_up_copy();
     break;
   case HA_EXTRA_INSERT_WITH_UPDATE:
   case HA_EXTRA_WRITE_CAN_REPLACE:

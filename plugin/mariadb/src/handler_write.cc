@@ -4,6 +4,8 @@ namespace
 {
 // A copy by ALTER commits after so many rows: nobody sees the copy before it is whole.
 const uint COPY_BATCH= 10000;
+
+bool is_statement_wanted(void *thd) { return !is_killed(static_cast<THD *>(thd)); }
 } // namespace
 
 // A record as the engine keeps it; `out->key` of a table without a primary key is the caller's to set.
@@ -110,6 +112,37 @@ int ha_weir::write_row(const uchar *record)
   return 0;
 }
 
+// ALTER begins to copy rows to this table, which is new and empty. Where each row is looked at beside others while they are
+// copied, they are inserted one by one. So they are in partitions: each would have memory for sorting of its own.
+void ha_weir::begin_copy()
+{
+  bool looks= table_share->long_unique_table || (has_foreign_keys() && !m_parents.empty());
+  if (m_copying && !table->part_info && !looks && weir_copy_begin(m_table, &m_copy) != WEIR_OK)
+    m_copy= nullptr;
+}
+
+int ha_weir::end_copy()
+{
+  if (!m_copy)
+    return 0;
+  int32_t duplicate= WEIR_ROWS;
+  weir_bytes key= {nullptr, 0}, row;
+  weir_code code= weir_copy_finish(m_copy, is_statement_wanted, ha_thd(), &duplicate, &key);
+  // The error says the values of the row that is one too many.
+  if (code == WEIR_DUPLICATE && weir_table_get(m_table, txn(), key, WEIR_LOCK_SHARE, &row) == WEIR_OK)
+    decode(table->record[0], key.data, key.len, row.data, row.len);
+  int error= code == WEIR_OK ? 0 : map_duplicate(code, duplicate);
+  give_up_copy();
+  return error;
+}
+
+void ha_weir::give_up_copy()
+{
+  if (m_copy)
+    weir_copy_close(m_copy);
+  m_copy= nullptr;
+}
+
 void ha_weir::filled()
 {
   // Nobody else can have used it yet.
@@ -176,6 +209,8 @@ weir_code ha_weir::lock_replaced(int32_t *duplicate)
 
 weir_code ha_weir::insert_encoded(int32_t *duplicate)
 {
+  if (m_copy)
+    return weir_copy_row(m_copy, txn(), &m_new.view, duplicate);
   weir_code code= lock_replaced(duplicate);
   if (code != WEIR_NOTHING)
     return code;

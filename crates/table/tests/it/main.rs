@@ -1,6 +1,7 @@
 //! Tables on simulated disks.
 mod again;
 mod basics;
+mod copy;
 mod crash;
 mod long;
 mod model;
