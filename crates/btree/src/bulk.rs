@@ -48,15 +48,14 @@ impl Loader {
         }
         let writer = rising.header.txn.unwrap_or_default();
         let mut flags = Flags::NONE;
-        let chain = if value.len() > tree.max_inline_value(key.len()) {
+        let long = if value.len() > tree.max_inline_value(key.len()) {
             let mark = ChainHead::mark(writer, *count);
-            let chain: ChainHead = tree.write_chain(value, mark, rising.header, tell)?;
             flags = Flags::OVERFLOW;
-            Some(chain.encode())
+            Some(tree.write_long(key, value, mark, rising.header, tell)?)
         } else {
             None
         };
-        let value = chain.as_ref().map_or(value, |bytes| &bytes[..]);
+        let value = long.as_ref().map_or(value, |bytes| &bytes[..]);
         let stamp = Stamp { writer, seq: 0 };
         let is_full =
             rising.levels.first_mut().is_none_or(|b| !tree.add(b, key, stamp, flags, value));

@@ -10,7 +10,6 @@ use weir_pool::PageToken;
 
 use crate::descend::{Fences, Target};
 use crate::error::TreeError;
-use crate::overflow::ChainHead;
 use crate::tree::{RowHead, Tree};
 
 /// A position in a tree. Delete-marked rows are passed over unless asked for. After a move that has
@@ -122,17 +121,11 @@ impl Cursor {
         let node = Node::new(&self.leaf[..]);
         self.value.clear();
         node.value_into(self.slot, &mut self.value);
-        if head.flags.overflow {
-            let chain = ChainHead::decode(&self.value).ok_or_else(|| {
-                self.tree
-                    .damaged(node.page_no(), "a row's pointer to its overflow pages is malformed")
-            })?;
-            if !self.tree.read_chain(&chain, &mut self.value)? {
-                // Replaced meanwhile: the row as it is now.
-                let now = self.tree.get(&self.key, &mut self.value)?;
-                if now.is_none_or(|head| head.flags.deleted) {
-                    return Ok(None);
-                }
+        if head.flags.overflow && !self.tree.fetch(&mut self.value)? {
+            // Replaced meanwhile: the row as it is now.
+            let now = self.tree.get(&self.key, &mut self.value)?;
+            if now.is_none_or(|head| head.flags.deleted) {
+                return Ok(None);
             }
         }
         Ok(Some(&self.value))

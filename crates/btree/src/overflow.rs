@@ -2,7 +2,8 @@
 //!
 //! The row holds the chain's head: length, first page, and a number that no other chain has. Each
 //! page begins with that number, so that a reader who arrives after the chain was freed, and its
-//! pages used for something else, notices (BTREE-5).
+//! pages used for something else, notices (BTREE-5). Behind the head lies the *front*: the value's
+//! first bytes, so many that the rest fills whole pages, as far as a leaf has room for them.
 use std::ops::Range;
 
 use weir_base::{PageNo, TxnId, varint};
@@ -16,6 +17,11 @@ use crate::tree::Tree;
 const MARK_BYTES: usize = 8;
 /// Pages written or freed in one group, at most.
 const GROUP_PAGES: usize = 16;
+/// The longest head: two varints and the chain's number.
+const HEAD_BYTES_MAX: usize = 10 + 5 + 8;
+/// At least so many bytes of a value are its front, though the chain has room for them: what a row
+/// counts often lies there, and the chain stays when only they change.
+const FRONT_BYTES_MIN: usize = 128;
 
 /// What a long change says before each of its groups.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +59,7 @@ pub enum ChainEvent {
 /// What a row holds instead of a long value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChainHead {
-    /// The value's length in bytes.
+    /// Bytes in the chain.
     pub len: u64,
     /// The first page.
     pub first: PageNo,
@@ -73,7 +79,7 @@ impl ChainHead {
         (txn.0 << 32) | (number & u64::from(u32::MAX))
     }
 
-    /// As bytes for the row.
+    /// As bytes for the row, which the front follows.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(24);
@@ -83,13 +89,19 @@ impl ChainHead {
         out
     }
 
-    /// From a row's bytes; `None` when they are not such a head.
+    /// From a row's bytes; `None` when they do not begin with such a head.
     #[must_use]
-    pub fn decode(mut bytes: &[u8]) -> Option<Self> {
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        Self::split(bytes).map(|(head, _)| head)
+    }
+
+    /// The head and the front of a row's bytes.
+    #[must_use]
+    pub fn split(mut bytes: &[u8]) -> Option<(Self, &[u8])> {
         let len = varint::take(&mut bytes)?;
         let first = PageNo(u32::try_from(varint::take(&mut bytes)?).ok()?);
-        let mark = u64::from_le_bytes(bytes.try_into().ok()?);
-        Some(ChainHead { len, first, mark })
+        let (mark, front) = bytes.split_first_chunk()?;
+        Some((ChainHead { len, first, mark: u64::from_le_bytes(*mark) }, front))
     }
 }
 
@@ -102,6 +114,53 @@ impl Tree {
     #[must_use]
     pub fn chain_pages(&self, len: u64) -> u64 {
         len.div_ceil(self.chain_page_bytes() as u64).max(1)
+    }
+
+    /// Bytes of a long value that lie in its leaf, under a key of this length: so many that the
+    /// rest takes as few pages as may be.
+    fn front_len(&self, key_len: usize, len: usize) -> usize {
+        let room = self.max_inline_value(key_len).saturating_sub(HEAD_BYTES_MAX);
+        let pages = len.saturating_sub(room).div_ceil(self.chain_page_bytes()).max(1);
+        let rest = len.saturating_sub(pages * self.chain_page_bytes());
+        rest.max(FRONT_BYTES_MIN).min(room).min(len)
+    }
+
+    /// Writes all of a long value but its front to a new chain, as [`Tree::write_chain`], and
+    /// returns the bytes for its row.
+    ///
+    /// # Errors
+    /// As [`Tree::write_chain`].
+    pub fn write_long(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        mark: u64,
+        header: Header,
+        tell: &mut Tell<'_>,
+    ) -> Result<Vec<u8>, TreeError> {
+        let len = value.len() as u64;
+        if len > u64::from(u32::MAX) {
+            return Err(TreeError::ValueTooLong(len));
+        }
+        let (front, rest) = value.split_at(self.front_len(key.len(), value.len()));
+        let mut row = self.write_chain(rest, mark, header, tell)?.encode();
+        row.extend_from_slice(front);
+        Ok(row)
+    }
+
+    /// What a row with a chain, whose value is `old`, becomes when that turns into `new` and the
+    /// chain stays. `None`: it cannot.
+    #[must_use]
+    pub fn with_front(&self, key: &[u8], row: &[u8], old: &[u8], new: &[u8]) -> Option<Vec<u8>> {
+        let (head, front) = ChainHead::split(row)?;
+        let rest = old.get(front.len()..)?;
+        let at = new.len().checked_sub(rest.len())?;
+        if rest != &new[at..] {
+            return None;
+        }
+        let mut row = head.encode();
+        row.extend_from_slice(&new[..at]);
+        (row.len() <= self.max_inline_value(key.len())).then_some(row)
     }
 
     fn group_pages(&self) -> usize {
@@ -191,31 +250,25 @@ impl Tree {
     /// # Errors
     /// [`TreeError`] when the chain is damaged or cannot be read.
     pub fn fetch(&self, bytes: &mut Vec<u8>) -> Result<bool, TreeError> {
-        let chain = ChainHead::decode(bytes).ok_or_else(|| {
+        let (chain, front) = ChainHead::split(bytes).ok_or_else(|| {
             self.damaged(self.root, "a row's pointer to its overflow pages is malformed")
         })?;
+        let head_bytes = bytes.len() - front.len();
+        bytes.drain(..head_bytes);
         self.read_chain(&chain, bytes)
     }
 
-    /// Reads a chain into `out` (emptied first). `false`: the chain is no longer there.
-    pub(crate) fn read_chain(
-        &self,
-        head: &ChainHead,
-        out: &mut Vec<u8>,
-    ) -> Result<bool, TreeError> {
-        out.clear();
+    /// Appends what a chain holds to the front in `out`. `false`: the chain is no longer there.
+    fn read_chain(&self, head: &ChainHead, out: &mut Vec<u8>) -> Result<bool, TreeError> {
         // Not the whole length at once: it may be a damaged one.
         out.reserve(head.len.min(1 << 20) as usize);
+        let end = head.len.saturating_add(out.len() as u64);
         let mut page = head.first;
-        let mut data = Vec::new();
-        while (out.len() as u64) < head.len || page != PageNo::NONE {
-            let Some(next) = self.read_chain_page(page, head.mark, &mut data)? else {
+        while (out.len() as u64) < end || page != PageNo::NONE {
+            let Some(next) = self.read_chain_page(page, head.mark, out)? else {
                 return Ok(false);
             };
-            out.extend_from_slice(&data);
-            if out.len() as u64 > head.len
-                || (next == PageNo::NONE && (out.len() as u64) < head.len)
-            {
+            if out.len() as u64 > end || (next == PageNo::NONE && (out.len() as u64) < end) {
                 return Err(
                     self.damaged(page, "an overflow chain does not have the length of its value")
                 );
@@ -231,6 +284,7 @@ impl Tree {
         let (mut pages, mut data) = (Vec::new(), Vec::new());
         while page != PageNo::NONE {
             pages.push(page);
+            data.clear();
             let next = self.read_chain_page(page, head.mark, &mut data)?;
             page = next.ok_or_else(|| {
                 self.damaged(page, "it is not the overflow page that a row names")
@@ -248,7 +302,7 @@ impl Tree {
         Ok(pages)
     }
 
-    /// One page's data and the next page; `None` when the page is not of this chain.
+    /// Appends one page's data and tells the next page; `None` when the page is not of this chain.
     fn read_chain_page(
         &self,
         page: PageNo,
@@ -258,20 +312,22 @@ impl Tree {
         if page == PageNo::NONE || !self.env.space.is_used(page) {
             return Ok(None);
         }
+        let start = data.len();
         loop {
             let look = self.env.pool.optimistic(page)?;
             let node = look.node();
-            data.clear();
-            node.data_into(data);
+            data.truncate(start);
+            node.data_behind_into(MARK_BYTES, data);
+            let data_len = node.data_len();
             let (kind, next) = (node.kind(), node.link());
             let found = look.raw().u64_at(HEADER_BYTES);
             if !look.still() {
                 continue;
             }
-            if kind != Some(Kind::Overflow) || data.len() < MARK_BYTES || found != mark {
+            if kind != Some(Kind::Overflow) || data_len < MARK_BYTES || found != mark {
+                data.truncate(start);
                 return Ok(None);
             }
-            data.drain(..MARK_BYTES);
             return Ok(Some(next));
         }
     }
@@ -294,6 +350,7 @@ impl Tree {
             admit(Ahead { bytes: 1024, rest: Some(Cleanup::Chain { first: page, mark }) })?;
             let mut batch = Vec::new();
             while page != PageNo::NONE && batch.len() < 4 * GROUP_PAGES {
+                data.clear();
                 let Some(next) = self.read_chain_page(page, mark, &mut data)? else {
                     page = PageNo::NONE;
                     break;
@@ -329,6 +386,7 @@ impl Tree {
     ) -> Result<(), TreeError> {
         let (mut pages, mut data, mut page) = (Vec::new(), Vec::new(), first);
         while let Some(next) = self.read_chain_page(page, mark, &mut data)? {
+            data.clear();
             pages.push(page);
             if pages.len() > 4 * GROUP_PAGES {
                 return Err(self.damaged(first, "a chain of more pages than it was written with"));

@@ -118,7 +118,7 @@ impl Tree {
             })?;
             // The chain may be replaced while it is read: then its pages say so, and the row is
             // looked at again.
-            if self.read_chain(&chain, out)? {
+            if self.fetch(out)? {
                 return Ok(Some(head));
             }
             // A chain is freed when no row names it any more, and none ever will again (BTREE-5).

@@ -237,9 +237,14 @@ impl Tree {
             return Ok(Tried::Done(Written::default()));
         }
         let emptied = matches!(action, Action::Remove);
+        let stays = match action {
+            Action::Put(value) if value.flags.overflow => ChainHead::decode(value.bytes),
+            _ => None,
+        };
         let replaced = row
             .filter(|r| r.flags.overflow && !r.flags.deleted)
-            .and_then(|r| ChainHead::decode(r.value));
+            .and_then(|r| ChainHead::decode(r.value))
+            .filter(|chain| stays.is_none_or(|stays| stays.mark != chain.mark));
         let (span, thin) = self.commit_row(leaf, key, change, found, action, replaced)?;
         if emptied && thin {
             // The row is gone whatever becomes of this: a neighbour that is damaged, or a device

@@ -161,7 +161,13 @@ impl<B: Bytes> Node<B> {
 
     /// Appends an overflow page's data.
     pub fn data_into(self, out: &mut Vec<u8>) {
-        self.bytes.append_to(HEADER_BYTES, self.data_len(), out);
+        self.data_behind_into(0, out);
+    }
+
+    /// Appends an overflow page's data behind its first `skipped` bytes.
+    pub fn data_behind_into(self, skipped: usize, out: &mut Vec<u8>) {
+        let len = self.data_len().saturating_sub(skipped);
+        self.bytes.append_to(HEADER_BYTES + skipped, len, out);
     }
 
     /// Rows of a leaf, separators of an inner node (it has one child more). Never more than the

@@ -11,6 +11,9 @@ pub struct Value {
     pub len: u32,
 }
 
+/// Long values of a multiple of this length may differ in their first bytes only.
+pub(crate) const FRONT_LEN: u32 = 9_000;
+
 impl Value {
     /// The bytes.
     #[must_use]
@@ -19,7 +22,10 @@ impl Value {
         let mut bytes: Vec<u8> =
             (0..self.len).map(|i| low.wrapping_mul(31).wrapping_add((i / 7) as u8)).collect();
         let stamp = self.seed.to_le_bytes();
-        for at in [0, bytes.len() / 3, bytes.len() / 2, bytes.len().saturating_sub(4)] {
+        // Of the long ones that have few lengths, half differ in their first bytes only: then the
+        // pages of such a row stay.
+        let far = if self.len.is_multiple_of(FRONT_LEN) && low & 1 == 1 { 0 } else { bytes.len() };
+        for at in [0, far / 3, far / 2, far.saturating_sub(4)] {
             for (to, from) in bytes[at..].iter_mut().zip(stamp) {
                 *to = from;
             }
@@ -164,7 +170,7 @@ impl Generator {
         self.next_value += 1;
         let seed = self.next_value << 8 | u32::from(self.random.u8(0..4));
         let len = if self.random.u32(0..100) < self.large {
-            match self.random.u8(0..6) {
+            match self.random.u8(0..7) {
                 0 => self.random.u32(900..5_000),
                 // Around what leaves and chains of pages hold, of all page sizes.
                 1 | 2 => {
@@ -173,6 +179,7 @@ impl Generator {
                     usable / part - 90 + self.random.u32(0..120)
                 }
                 3 => self.random.u32(20_000..60_000),
+                6 => FRONT_LEN * self.random.u32(1..3),
                 _ => self.random.u32(4_000..20_000),
             }
         } else if self.random.u8(0..20) == 0 {

@@ -150,7 +150,8 @@ impl RawTable {
                 self.remove_row(txn, old.key)?;
                 self.insert_row(txn, new)?;
             } else if old.row != new.row {
-                txn.put(&self.primary, &in_tree(new.key), &with_tail(new.key, new.row))?;
+                let (was, is) = (with_tail(old.key, old.row), with_tail(new.key, new.row));
+                txn.replace(&self.primary, &in_tree(new.key), &was, &is)?;
             }
             for at in 0..self.indexes.len() {
                 let (was, is) = (old.entries[at], new.entries[at]);

@@ -33,6 +33,14 @@ pub enum Intent<'a> {
     Put(&'a [u8]),
     /// Insert it; it must not be there.
     Insert(&'a [u8]),
+    /// Put a new value where the transaction, which has the row's lock, knows the old one: what
+    /// they have in common on overflow pages is not written again.
+    Replace {
+        /// What is there.
+        old: &'a [u8],
+        /// What is to be.
+        new: &'a [u8],
+    },
     /// Make its value from the old one, if it is there: the function gets the old bytes and an
     /// empty buffer, and says whether to write what it has left there. It is called without a
     /// latch or mutex held, so it may read and write through other transactions; it is called
@@ -99,7 +107,7 @@ impl Txn {
             Intent::Put(value) | Intent::Insert(value)
                 if value.len() > tree.max_inline_value(key.len()) =>
             {
-                Some(self.write_chain(w, past, tree, value)?)
+                Some(self.write_long(w, past, tree, key, value)?)
             }
             _ => None,
         };
@@ -108,6 +116,7 @@ impl Txn {
             (Intent::Insert(_), Some(head)) => Intent::Insert(head),
             (Intent::Put(bytes), None) => Intent::Put(bytes),
             (Intent::Insert(bytes), None) => Intent::Insert(bytes),
+            (Intent::Replace { old, new }, _) => Intent::Replace { old, new },
             (Intent::Edit(edit), _) => Intent::Edit(edit),
             (Intent::Delete, _) => Intent::Delete,
         };
@@ -142,7 +151,12 @@ impl Txn {
                         patience = YIELDS_BEFORE_QUEUE;
                     }
                 }
-                Tried::Long => return self.edit_long(w, tree, key, &mut intent),
+                Tried::Long => match intent {
+                    Intent::Replace { new, .. } => {
+                        return self.change(w, tree, key, Intent::Put(new));
+                    }
+                    mut intent => return self.edit_long(w, tree, key, &mut intent),
+                },
                 Tried::Again => {
                     again += 1;
                     if again == EDITS_BEFORE_LOCK {
@@ -167,7 +181,7 @@ impl Txn {
         if let Intent::Edit(edit) = intent
             && edit(&old, &mut new)
         {
-            self.change(w, tree, key, Intent::Put(&new))?;
+            self.change(w, tree, key, Intent::Replace { old: &old, new: &new })?;
         }
         Ok(true)
     }
@@ -188,6 +202,10 @@ impl Txn {
             Intent::Put(bytes) => (Request::Put(Value { bytes, flags }), None),
             Intent::Insert(bytes) => (Request::Insert(Value { bytes, flags }), None),
             Intent::Delete => (Request::Delete, None),
+            Intent::Replace { old, new } => {
+                let (edited, seen) = meeting.replace(old, new, &mut buffers)?;
+                (Request::Edit(edited), seen)
+            }
             Intent::Edit(edit) => {
                 let (edited, seen) = meeting.edit(edit, &mut buffers)?;
                 (Request::Edit(edited), seen)
@@ -286,17 +304,17 @@ impl Txn {
         self.undo_bytes = work.undo_bytes;
     }
 
-    fn write_chain(
+    fn write_long(
         &mut self,
         w: &Writer,
         past: &Arc<Past>,
         tree: &Tree,
+        key: &[u8],
         value: &[u8],
     ) -> Result<Vec<u8>, TxnError> {
         let mark = self.next_mark(past);
         let header = Header { txn: Some(past.id()), ..Header::default() };
-        let written = self.hear(w, past, |tell| tree.write_chain(value, mark, header, tell));
-        Ok(written?.encode())
+        self.hear(w, past, |tell| tree.write_long(key, value, mark, header, tell))
     }
 
     /// A number for a chain of pages that no other has.

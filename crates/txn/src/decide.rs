@@ -43,6 +43,8 @@ pub(crate) enum Made<'a> {
     Long,
     /// The new value.
     Value(&'a [u8]),
+    /// The new front of a value whose chain stays, behind the chain's head.
+    Front(&'a [u8]),
 }
 
 /// The bytes of a row before and after a user's function has made one from the other; kept by the
@@ -87,6 +89,33 @@ impl Meeting<'_> {
             false => Made::Nothing,
             true if new.len() > self.tree.max_inline_value(self.key.len()) => Made::Long,
             true => Made::Value(new),
+        };
+        Ok((Some((row, made)), Some(token)))
+    }
+
+    /// As [`Meeting::edit`], of a row that this transaction knows to be `old`.
+    pub(crate) fn replace<'b>(
+        &self,
+        old: &[u8],
+        new: &[u8],
+        buffers: &'b mut EditBuffers,
+    ) -> Result<(Edited<'b>, Option<PageToken>), TreeError> {
+        let Some((head, token)) = self.tree.look(self.key, &mut buffers.old)? else {
+            return Ok((None, None));
+        };
+        let row = Row { stamp: head.stamp, flags: head.flags, value: &buffers.old };
+        if row.flags.deleted || self.obstacle(Some(row), Kind::Exclusive).is_some() {
+            return Ok((None, None));
+        }
+        let (tree, mut value) = (self.tree, row.value.to_vec());
+        // A chain stays as it is for as long as the row names it.
+        let is_old = row.flags.overflow && tree.fetch(&mut value)? && value == old;
+        let made = match tree.with_front(self.key, row.value, old, new).filter(|_| is_old) {
+            None => Made::Long,
+            Some(front) => {
+                buffers.new = front;
+                Made::Front(&buffers.new)
+            }
         };
         Ok((Some((row, made)), Some(token)))
     }
@@ -137,6 +166,9 @@ impl Meeting<'_> {
             (Request::Edit(edited), Some(_)) => match edited.map(|(_, made)| made) {
                 Some(Made::Value(bytes)) => {
                     (Verdict::Changed, Action::Put(Value { bytes, flags: Flags::NONE }))
+                }
+                Some(Made::Front(bytes)) => {
+                    (Verdict::Changed, Action::Put(Value { bytes, flags: Flags::OVERFLOW }))
                 }
                 Some(Made::Long) => (Verdict::Long, Action::Nothing),
                 Some(Made::Nothing) | None => (Verdict::Changed, Action::Nothing),

@@ -302,6 +302,26 @@ impl Txn {
         self.change(tree, key, Intent::Put(value)).map(|_| ())
     }
 
+    /// As [`Txn::put`], of a row that this transaction has read with a lock as `old`: what the two
+    /// values have in common on overflow pages is not written again.
+    ///
+    /// # Errors
+    /// As [`Txn::put`].
+    pub fn replace(
+        &mut self,
+        tree: &Tree,
+        key: &[u8],
+        old: &[u8],
+        new: &[u8],
+    ) -> Result<(), Error> {
+        // Only then may there be any.
+        if old.len().min(new.len()) <= tree.raw.max_inline_value(key.len()) {
+            return self.put(tree, key, new);
+        }
+        let replaced = self.change(tree, key, Intent::Replace { old, new })?;
+        if replaced { Ok(()) } else { self.put(tree, key, new) }
+    }
+
     /// Inserts a row that is not there yet.
     ///
     /// # Errors

@@ -108,11 +108,11 @@ impl Site {
         if value.len() > tree.max_inline_value(key.len()) {
             let mark = header.txn.map_or(0, |t| t.0);
             let own = Header { commits: false, ..header };
-            let head = tree.write_chain(value, mark, own, &mut |_| {
+            bytes = tree.write_long(key, value, mark, own, &mut |_| {
                 self.pump();
                 Ok(())
             })?;
-            (bytes, flags) = (head.encode(), Flags::OVERFLOW);
+            flags = Flags::OVERFLOW;
         }
         let change = Change::single(header);
         let written =

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use weir::{Durability, Isolation};
 
 use super::turn::{How, Row, Turn};
-use crate::op::Value;
+use crate::op::{FRONT_LEN, Value};
 
 /// Draws turns. Each has likings of its own, so that workloads differ in kind.
 pub struct Draw {
@@ -98,7 +98,8 @@ impl Draw {
         self.next_value += 1;
         let seed = self.next_value << 8 | u32::from(self.random.u8(0..4));
         let len = if self.random.u32(0..100) < self.long {
-            match self.random.u8(0..4) {
+            match self.random.u8(0..6) {
+                4 | 5 => FRONT_LEN,
                 0 => self.random.u32(600..5_000),
                 1 => self.random.u32(20_000..60_000),
                 _ => self.random.u32(4_000..20_000),

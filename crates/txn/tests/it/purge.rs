@@ -6,7 +6,7 @@ use std::time::Duration;
 use weir_btree::Tree;
 use weir_txn::{Intent, Isolation, Txn, Wait};
 
-use crate::support::{Rows, Site, rows, site};
+use crate::support::{Rows, Site, carrying, rows, site};
 
 /// Long enough, as a rule, for a thread that has begun to come to where it waits.
 const LONG: Duration = Duration::from_millis(2);
@@ -32,7 +32,8 @@ fn gathered(len: usize) {
         n += 1;
     }
     drop(snapshot);
-    while site.writer.purge(usize::MAX) > 0 {}
+    carrying(&site, || while site.writer.purge(usize::MAX) > 0 {});
+    while site.writer.archive().expect("given up") || site.writer.purge(usize::MAX) > 0 {}
     let model: Rows = (n..2_000).map(|n| (n.to_be_bytes().to_vec(), vec![1; len])).collect();
     site.check(&[(&tree, &model)]);
 }

@@ -1,6 +1,7 @@
 //! A writer over a simulated disk, with admission that does the checkpointer's work.
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use parking_lot::Mutex;
 use weir_base::{DbId, Lsn, TreeId, TxnId};
@@ -36,7 +37,7 @@ impl Pump {
     /// Waits until `bytes` may be written: like the engine's admission, it lets nobody on while the
     /// log is full, and gives up when nothing that holds the log can be written.
     fn admit(&self, bytes: u64) -> Result<(), TreeError> {
-        for _ in 0..2_000 {
+        for _ in 0..20_000 {
             if self.try_admit(bytes)? {
                 return Ok(());
             }
@@ -65,6 +66,23 @@ impl Pump {
         }
         Ok(false)
     }
+}
+
+/// Does what a thread of the engine does beside the others, who may wait for each other and for the
+/// log: carries forward who holds it.
+pub(crate) fn carrying<T>(site: &Site, run: impl FnOnce() -> T) -> T {
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(SeqCst) {
+                site.writer.carry_forward_all().expect("carried");
+                std::thread::sleep(std::time::Duration::from_micros(50));
+            }
+        });
+        let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
+        stop.store(true, SeqCst);
+        done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }
 
 pub(crate) fn site(frames: u64, log_bytes: u64) -> Site {

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 
 use weir_txn::{Batch, BatchOp};
 
-use crate::support::{Site, rows, site};
+use crate::support::{Site, carrying, rows, site};
 
 /// Each batch gives a set of keys one value in both trees, or deletes them in both, sometimes with
 /// long values, and sometimes fails at its end. Whatever the order, the trees are equal afterwards.
@@ -41,6 +41,8 @@ fn overlapping(site: &Site, rounds: u32) {
             });
         }
     });
+    // One may have been passed over that was just carried forward.
+    while site.writer.purge(usize::MAX) > 0 {}
     let (l, r) = (rows(&left), rows(&right));
     assert!(l == r, "the trees are equal");
     site.check(&[(&left, &l), (&right, &r)]);
@@ -53,7 +55,8 @@ fn batches_are_atomic_among_each_other() {
 
 #[test]
 fn also_in_a_small_pool_and_a_small_log() {
-    overlapping(&site(96, 1 << 20), 200);
+    let site = site(96, 1 << 20);
+    carrying(&site, || overlapping(&site, 200));
 }
 
 /// Single writes and batches to the same few rows: each waits for the other, nobody for ever.

@@ -118,3 +118,80 @@ fn a_deletion_is_taken_back_after_what_came_behind_a_savepoint() {
         assert_sound(&db);
     }
 }
+
+/// A value of 20,000 bytes, the first of which count.
+fn long(count: u64) -> Vec<u8> {
+    let mut value: Vec<u8> = (0..20_000u32).map(|at| (at % 251) as u8).collect();
+    value[..8].copy_from_slice(&count.to_be_bytes());
+    value
+}
+
+/// Takes what has ended to its end, and says how many pages are in use.
+fn pages(db: &Db) -> u64 {
+    (0..20).for_each(|_| db.step().expect("a step"));
+    assert_sound(db);
+    db.stats().pages_allocated
+}
+
+#[test]
+fn the_chain_of_a_row_stays_when_only_its_front_changes() {
+    let volume = SimVolume::new(91);
+    let db = open(&volume).expect("a new database");
+    let tree = db.create_tree("t").expect("a tree");
+    let begin = |isolation| db.begin(TxnOptions { isolation, lock_wait: Wait::No });
+    let put = |old: &[u8], new: &[u8]| {
+        let mut txn = begin(Isolation::ReadCommitted);
+        txn.replace(&tree, b"k", old, new).expect("a replacement");
+        txn
+    };
+    let commit = |txn: weir::Txn| txn.commit_durably(Durability::Synced).expect("a commit");
+    // Of a row that is not there, it is an insert.
+    commit(put(&long(0), &long(1)));
+    // What nobody sees any more has been given up when the chain is read again.
+    commit(put(&long(1), &long(0)));
+    let one = pages(&db);
+    commit(put(&long(0), &long(1)));
+    assert_eq!((tree.get(b"k").expect("a read"), pages(&db)), (Some(long(1)), one));
+    let log = db.stats().log_end;
+    let mut older = begin(Isolation::RepeatableRead);
+    assert_eq!(older.get(&tree, b"k").expect("a read"), Some(long(1)));
+    for count in 2..50 {
+        commit(put(&long(count - 1), &long(count)));
+    }
+    assert!(db.stats().log_end - log < 48 * 1000, "the chain was written again");
+    assert_eq!(older.get(&tree, b"k").expect("a read"), Some(long(1)));
+    // Longer and shorter in front of the chain, and back.
+    let longer = [&b"longer"[..], &long(49)].concat();
+    commit(put(&long(49), &longer));
+    let shorter = &long(49)[20..];
+    commit(put(&longer, shorter));
+    assert_eq!(tree.get(b"k").expect("a read").as_deref(), Some(shorter));
+    // Taken back: with the chain that stays, and with another one over it.
+    let mut txn = put(shorter, &long(50));
+    let before = txn.savepoint();
+    txn.replace(&tree, b"k", &long(50), &long(51)).expect("a replacement");
+    txn.put(&tree, b"k", &vec![7; 30_000]).expect("a put");
+    txn.rollback_to(before).expect("back");
+    assert_eq!(txn.get(&tree, b"k").expect("a read"), Some(long(50)));
+    txn.put(&tree, b"k", &vec![7; 30_000]).expect("a put");
+    txn.rollback().expect("back");
+    assert_eq!(tree.get(b"k").expect("a read").as_deref(), Some(shorter));
+    // Who is wrong about what is there writes what is to be there.
+    commit(put(&vec![9; 20_000], &[&[8; 4][..], &vec![9; 19_996]].concat()));
+    assert_eq!(tree.get(b"k").expect("a read"), Some([&[8; 4][..], &vec![9; 19_996]].concat()));
+    assert_eq!(older.get(&tree, b"k").expect("a read"), Some(long(1)));
+    let _ = older.commit().expect("a commit");
+    assert_eq!(pages(&db), one, "a chain was lost");
+    // A loser that has only changed the front.
+    commit(put(b"", &long(60)));
+    let loser = put(&long(60), &long(61));
+    assert_eq!(tree.get(b"k").expect("a read"), Some(long(60)), "not committed");
+    db.step().expect("a step");
+    let crashed = volume.crash(91);
+    drop((loser, tree, db));
+    let db = open(&crashed).expect("the database opens");
+    let tree = db.open_tree("t").expect("the tree");
+    assert_eq!(tree.get(b"k").expect("a read"), Some(long(60)));
+    tree.delete(b"k", Durability::Synced).expect("a delete");
+    assert!(pages(&db) < one, "the chain was lost");
+}
