@@ -239,6 +239,10 @@
       ...(given.hint ? [el("p", { class: "hint" }, given.hint)] : []), folded));
   };
   const tps = run => column(run, "weir_bench_rate_transactions");
+  const commits = run => {
+    let sum = 0;
+    return tps(run)?.map(value => sum += value ?? 0);
+  };
   const age = run => {
     const [a, limit] = ["age", "age_limit"].map(n => column(run, `weir_checkpoint_${n}_bytes`));
     return a && a.map((v, i) => limit[i] ? 100 * v / limit[i] : null);
@@ -307,6 +311,8 @@
     if (drawn.length > 1) {
       compare(top, "Throughput", "Transactions a second of each run, from its first measured second.",
         drawn, tps, { tick: short });
+      compare(top, "Transactions since the start", "All of them up to each second: which run was ahead, and when.",
+        drawn, commits, { tick: short });
       compare(top, "Checkpoint age", "As percentage of the limit of the log that each run had.",
         drawn, age, { format: percent });
     }

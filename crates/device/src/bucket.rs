@@ -5,9 +5,6 @@ use crate::spec::{DiskSpec, RateChange};
 /// moment that a caller wakes too late would be lost capacity.
 const CREDIT_MICROS: f64 = 2_000.0;
 
-/// The length of a slice, in microseconds.
-const SLICE_MICROS: f64 = 100_000.0;
-
 /// Two servers in parallel, one of operations and one of bytes, each first come, first served. An
 /// operation is done when both have served it.
 pub struct Bucket {
@@ -24,8 +21,9 @@ impl Bucket {
             None => Server::Free,
             Some(rate) => {
                 let per_micro = rate as f64 / 1e6;
-                if spec.slices {
-                    Server::Sliced { per_micro, slice: 0, left: None }
+                if spec.slice_micros > 0 {
+                    let length = spec.slice_micros as f64;
+                    Server::Sliced { per_micro, length, slice: 0, left: None }
                 } else {
                     Server::Smooth { per_micro, next_free: 0.0 }
                 }
@@ -58,6 +56,7 @@ enum Server {
     /// `left`: what is left of that slice; `None` before its first use.
     Sliced {
         per_micro: f64,
+        length: f64,
         slice: u64,
         left: Option<f64>,
     },
@@ -76,10 +75,10 @@ impl Server {
                 *next_free = work_until(start, amount / *per_micro, changes);
                 *next_free
             }
-            Server::Sliced { per_micro, slice, left } => {
-                let budget =
-                    |slice: u64| *per_micro * SLICE_MICROS * factor_at(begin(slice), changes);
-                let present = (now / SLICE_MICROS) as u64;
+            Server::Sliced { per_micro, length, slice, left } => {
+                let begin = |slice: u64| slice as f64 * *length;
+                let budget = |slice: u64| *per_micro * *length * factor_at(begin(slice), changes);
+                let present = (now / *length) as u64;
                 if present > *slice {
                     (*slice, *left) = (present, None);
                 }
@@ -96,10 +95,6 @@ impl Server {
             }
         }
     }
-}
-
-fn begin(slice: u64) -> f64 {
-    slice as f64 * SLICE_MICROS
 }
 
 /// When work of `full_speed_micros` is done that begins at `start`.
@@ -206,6 +201,11 @@ mod tests {
     }
 
     #[test]
+    fn slices_have_the_length_that_was_asked_for() {
+        check("100iops,slices=1s", &[(0, 100, 0, 0), (10, 1, 0, SECOND), (20, 100, 0, 2 * SECOND)]);
+    }
+
+    #[test]
     fn rates_change_on_schedule() {
         check("1000iops,half=1s+1s", &[(0, 1000, 0, SECOND), (0, 500, 0, 2 * SECOND)]);
         check("1000iops,half=1s+1s", &[(0, 2000, 0, SECOND * 5 / 2)]);
@@ -229,7 +229,8 @@ mod tests {
             slices in any::<bool>(),
             calls in prop::collection::vec((0u64..5_000, 1u64..20), 1..200)
         ) {
-            let spec = DiskSpec { iops: Some(2000), slices, ..DiskSpec::default() };
+            let slice_micros = if slices { 100_000 } else { 0 };
+            let spec = DiskSpec { iops: Some(2000), slice_micros, ..DiskSpec::default() };
             let mut bucket = Bucket::new(&spec);
             let (mut now, mut total, mut last) = (0, 0, 0);
             for (gap, ops) in calls {

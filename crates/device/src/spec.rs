@@ -14,9 +14,10 @@ pub struct DiskSpec {
     pub bytes_per_second: Option<u64>,
     /// What a sync, or a durable write, takes longer, in microseconds.
     pub sync_micros: u64,
-    /// Whether the rates are handed out in slices of 100 ms, as cgroups v1 and cloud volumes do:
+    /// How long the slices are in which the rates are handed out, in microseconds, 0 for none.
+    /// cgroups v1 and cloud volumes have slices of 100 ms:
     /// a slice's share may be used at once, then everybody waits for the next slice.
-    pub slices: bool,
+    pub slice_micros: u64,
     /// Times at which the rates differ. Where two overlap, both factors apply.
     pub changes: Vec<RateChange>,
 }
@@ -36,8 +37,8 @@ pub struct RateChange {
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error(
     "disk '{text}': '{item}' {problem}. Disks: {names}; or rates such as 2000iops, 32MiB or both. \
-     Options: slices, sync=200us, half=40s+30s, x0.3=40s+30s (a factor from the 40th second for \
-     30), stall=20s+1s; all separated by commas",
+     Options: slices, slices=1s, sync=200us, half=40s+30s, x0.3=40s+30s (a factor from the 40th \
+     second for 30), stall=20s+1s; all separated by commas",
     names = NAMES.map(|(name, _)| name).join(", ")
 )]
 pub struct DiskSpecError {
@@ -63,6 +64,8 @@ const NAMES: [(&str, &str); 7] = [
 const BYTES_PER_SECOND_MIN: u64 = 4096;
 const BYTES_PER_SECOND_MAX: u64 = 1 << 40;
 const IOPS_MAX: u64 = 100_000_000;
+/// What slices are where nothing else is said.
+const SLICE_MICROS: u64 = 100_000;
 const FACTOR_MAX: u32 = 100_000;
 /// One day.
 const MICROS_MAX: u64 = 86_400_000_000;
@@ -97,10 +100,14 @@ impl DiskSpec {
 
     fn add(&mut self, item: &str) -> Result<(), &'static str> {
         if item == "slices" {
-            self.slices = true;
+            self.slice_micros = SLICE_MICROS;
         } else if let Some((key, value)) = item.split_once('=') {
             match key.trim() {
                 "sync" => self.sync_micros = micros(value)?,
+                "slices" => match micros(value)? {
+                    0 => return Err("has slices of no length"),
+                    length => self.slice_micros = length,
+                },
                 "half" => self.change(500, value)?,
                 "stall" => self.change(0, value)?,
                 other => match other.strip_prefix('x') {
@@ -168,8 +175,10 @@ impl fmt::Display for DiskSpec {
         if items.is_empty() {
             items.push("none".to_owned());
         }
-        if self.slices {
-            items.push("slices".to_owned());
+        match self.slice_micros {
+            0 => {}
+            SLICE_MICROS => items.push("slices".to_owned()),
+            length => items.push(format!("slices={}", exact_time(length))),
         }
         if self.sync_micros > 0 {
             items.push(format!("sync={}", exact_time(self.sync_micros)));
@@ -261,7 +270,12 @@ mod tests {
             ),
             (
                 "2000iops,slices,sync=200us",
-                DiskSpec { iops: Some(2000), slices: true, sync_micros: 200, ..plain.clone() },
+                DiskSpec {
+                    iops: Some(2000),
+                    slice_micros: 100_000,
+                    sync_micros: 200,
+                    ..plain.clone()
+                },
             ),
             (
                 "none,half=40s+30s,x0.3=40s+30s,stall=20s+1s",
@@ -320,6 +334,8 @@ mod tests {
             "stall=0s+90000s",
             "x101=1s+1s",
             "sync=infs",
+            "slices=0s",
+            "slices=fast",
         ];
         for text in bad {
             let error = text.parse::<DiskSpec>().unwrap_err().to_string();
@@ -339,15 +355,11 @@ mod tests {
             prop::option::of(1..=IOPS_MAX),
             prop::option::of(BYTES_PER_SECOND_MIN..=BYTES_PER_SECOND_MAX),
             0..=MICROS_MAX,
-            any::<bool>(),
+            prop_oneof![Just(0), Just(SLICE_MICROS), 1..=MICROS_MAX],
             prop::collection::vec(change, 0..5),
         )
-            .prop_map(|(iops, bytes_per_second, sync_micros, slices, changes)| DiskSpec {
-                iops,
-                bytes_per_second,
-                sync_micros,
-                slices,
-                changes,
+            .prop_map(|(iops, bytes_per_second, sync_micros, slice_micros, changes)| {
+                DiskSpec { iops, bytes_per_second, sync_micros, slice_micros, changes }
             })
     }
 

@@ -95,7 +95,10 @@ impl Volume for ThrottledVolume {
 
     fn describe(&self) -> String {
         let spec = &self.throttle.spec;
-        let slices = if spec.slices { " in slices of 100 ms" } else { "" };
+        let slices = match spec.slice_micros / 1000 {
+            0 => String::new(),
+            millis => format!(" in slices of {millis} ms"),
+        };
         format!("throttled to {}{slices}, over {}", spec.rates(), self.inner.describe())
     }
 

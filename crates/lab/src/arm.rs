@@ -71,6 +71,13 @@ impl Site {
     }
 }
 
+impl Site {
+    /// Figures from the first second on: a clean start is part of what is looked at.
+    pub(crate) fn measured_at_once(self) -> Site {
+        Site { warmup: Some(0), ..self }
+    }
+}
+
 /// A change of the log's size while the run goes on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Resize {
@@ -97,6 +104,8 @@ pub(crate) struct Arm {
     pub(crate) resizes: Vec<Resize>,
     /// Another load than the site's: threads and times, as `weir bench --threads` has them.
     pub(crate) load: Option<&'static str>,
+    /// Another disk than the site's.
+    pub(crate) disk: Option<&'static str>,
 }
 
 impl Arm {
@@ -112,6 +121,7 @@ impl Arm {
             log_factor: 1.0,
             resizes: Vec::new(),
             load: None,
+            disk: None,
         }
     }
 
@@ -159,8 +169,8 @@ impl Arm {
     pub(crate) fn group(&self) -> String {
         let resized: Vec<String> =
             self.resizes.iter().map(|resize| format!(" x{}", resize.factor)).collect();
-        let load = self.load.unwrap_or_default();
-        format!("{:?} x{}{}{load}", self.doublewrite, self.log_factor, resized.concat())
+        let (load, disk) = (self.load.unwrap_or_default(), self.disk.unwrap_or_default());
+        format!("{:?} x{}{}{load}{disk}", self.doublewrite, self.log_factor, resized.concat())
     }
 }
 
@@ -205,7 +215,7 @@ fn options(arm: &Arm, site: &Site, dir: &Path, knobs: &Knobs) -> Result<Options>
         pool_bytes: site.pool_bytes,
         log_bytes: (site.log_bytes as f64 * arm.log_factor) as u64,
         page_size: site.page_size,
-        disk: Some(site.disk.clone()),
+        disk: Some(arm.disk.map_or_else(|| site.disk.clone(), str::to_owned)),
         warmup_seconds: site.warmup,
         doublewrite: arm.doublewrite,
         lab,

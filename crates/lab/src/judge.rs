@@ -36,6 +36,25 @@ impl Results<'_> {
     }
 }
 
+/// Whether `own` is ahead of `other` in transactions since the start at each second, but for noise,
+/// and where it is not, in words.
+pub(crate) fn behind(own: &Result1, other: &Result1) -> (bool, String) {
+    let sums = |result: &Result1| {
+        let seconds = result.all_seconds();
+        seconds.into_iter().scan(0.0, |sum, tps| Some(std::mem::replace(sum, *sum + tps) + tps))
+    };
+    let (own, others): (Vec<f64>, Vec<f64>) = (sums(own).collect(), sums(other).collect());
+    let behind = |(own, other): (&f64, &f64)| *own < (1.0 - NOISE) * other;
+    let seconds = own.iter().zip(&others).filter(|pair| behind(*pair)).count();
+    let least = own.iter().zip(&others).map(|(own, other)| own / other.max(1.0));
+    let least = least.fold(f64::INFINITY, f64::min);
+    let end = own.last().unwrap_or(&0.0) / others.last().unwrap_or(&0.0).max(1.0);
+    let name = &other.name;
+    let text =
+        format!("{name}: behind it for {seconds} s (least {least:.2} of it), at the end {end:.2}");
+    (seconds == 0, text)
+}
+
 /// A difference below this is none on a machine that others use, too.
 const NOISE: f64 = 0.01;
 

@@ -97,7 +97,7 @@ impl Result1 {
     }
 
     /// Transactions a second from the beginning, the warm-up included.
-    fn all_seconds(&self) -> Vec<f64> {
+    pub(crate) fn all_seconds(&self) -> Vec<f64> {
         let column = |name: &str| {
             let columns = self.run["columns"].as_array()?;
             columns.iter().position(|column| column["name"] == name)

@@ -149,7 +149,9 @@ fn run_arms(
             load(site, &db, interrupt, out)?;
             is_loaded = true;
         }
-        let need = results.first().map_or(1000.0, need);
+        // What is needed depends on the disk, too: that of `deadline` on the same, or of the first.
+        let alike = results.iter().find(|r| r.is_deadline && r.group == arm.group());
+        let need = alike.or(results.first()).map_or(1000.0, need);
         let mut quiet = Vec::new();
         write!(out, "{} ", arm.name)?;
         out.flush()?;
