@@ -1,9 +1,10 @@
 //! Freeing a tree that no name leads to any more, leaf by leaf from the left. What is left is a
-//! tree at any moment, so a crash in between goes on from the root.
-use weir_base::TreeId;
+//! tree at any moment, so a crash in between goes on from the root. A damaged page is passed over:
+//! what only it leads to stays in use, and the check tells of it.
+use weir_base::{PageNo, TreeId};
 use weir_change::{Group, Header, Op};
 use weir_page::Kind;
-use weir_pool::Optimistic;
+use weir_pool::{Exclusive, Optimistic, PoolError};
 
 use crate::descend::Target;
 use crate::error::TreeError;
@@ -36,6 +37,7 @@ impl Tree {
             Ok(Some(arrived)) => arrived,
             Ok(None) => return Ok(true),
             Err(TreeError::Gone(_)) => return Ok(false),
+            Err(e) if e.is_damage() => return self.pass_damaged(&e, header),
             Err(e) => return Err(e),
         };
         self.free_leaf_chains(&arrived.node, header, admit)?;
@@ -45,13 +47,52 @@ impl Tree {
             return Ok(true);
         };
         leaf.invalidate();
+        let mut group = Group::begin(header);
+        group.hold(leaf);
+        self.take_first_child(group, parent, Some(page))?;
+        Ok(true)
+    }
+
+    /// The way to the first leaf leads over a damaged page: it is taken out of the tree, so that
+    /// what is behind it is freed. A leaf whose bytes are not those that were written is freed by
+    /// its number; what hangs below an inner page, and pages that seem to be another tree's, are
+    /// given up: they stay in use, and the check tells of them.
+    fn pass_damaged(&self, why: &TreeError, header: Header) -> Result<bool, TreeError> {
+        for level in 1..=u8::MAX {
+            let parent = match self.try_descend(Target::Remnant, level) {
+                Ok(Some(arrived)) => arrived.node,
+                Ok(None) => return Ok(true),
+                Err(TreeError::Gone(_)) => return Ok(false),
+                Err(e) if e.is_damage() => continue,
+                Err(e) => return Err(e),
+            };
+            let Some(parent) = parent.upgrade() else { return Ok(true) };
+            if parent.node().level() != level {
+                break;
+            }
+            let is_own_leaf =
+                level == 1 && matches!(why, TreeError::Pool(PoolError::Damaged { .. }));
+            let page = parent.node().child(0);
+            self.take_first_child(Group::begin(header), parent, is_own_leaf.then_some(page))?;
+            return Ok(true);
+        }
+        // The root itself: nothing leads to the rest any more, and no name to the root.
+        Ok(false)
+    }
+
+    /// Takes the first child out of `parent`, and frees `page`, which it is, if that is given.
+    fn take_first_child<'p>(
+        &'p self,
+        mut group: Group<'p>,
+        parent: Exclusive<'p>,
+        page: Option<PageNo>,
+    ) -> Result<(), TreeError> {
+        let space = &self.env.space;
         let above = parent.page();
         let first =
             (parent.node().count() > 0).then(|| (parent.node().key(0), parent.node().child(1)));
-        let mut group = Group::begin(header);
         let parent = group.hold(parent);
-        group.hold(leaf);
-        space.log_free(&mut group, &[page])?;
+        space.log_free(&mut group, page.as_slice())?;
         match first {
             Some((key, next)) => {
                 group.apply(parent, &Op::RemoveChild { page: above, key: &key });
@@ -64,8 +105,8 @@ impl Tree {
             ),
         }
         group.commit(self.env.pool.log())?;
-        space.unclaim(&[page]);
-        Ok(true)
+        space.unclaim(page.as_slice());
+        Ok(())
     }
 
     /// Frees the root, which is a leaf and all that is left. `true`: it has changed since the
@@ -99,7 +140,11 @@ impl Tree {
         let node = weir_page::Node::new(&bytes[..]);
         for slot in (0..node.count()).filter(|&slot| node.is_overflow(slot)) {
             if let Some(head) = ChainHead::decode(node.value(slot)) {
-                self.free_chain(head.first, head.mark, header, admit)?;
+                match self.free_chain(head.first, head.mark, header, admit) {
+                    // What is behind a damaged page of it is given up.
+                    Err(e) if e.is_damage() => {}
+                    freed => freed?,
+                }
             }
         }
         Ok(())

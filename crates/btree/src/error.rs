@@ -53,3 +53,16 @@ pub enum TreeError {
     #[error("{0}")]
     Stopped(String),
 }
+
+impl TreeError {
+    /// Whether something on disk is not what was written, and another look will find it so again.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        use PoolError::{Behind, Damaged, NoSuchPage};
+        matches!(
+            self,
+            TreeError::Damaged { .. }
+                | TreeError::Pool(Damaged { .. } | NoSuchPage(_) | Behind { .. })
+        )
+    }
+}

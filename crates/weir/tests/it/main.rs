@@ -5,6 +5,7 @@ mod basics;
 mod closed;
 mod contents;
 mod damage;
+mod drop_damaged;
 mod dropped;
 mod faults;
 mod faults_device;
