@@ -76,7 +76,7 @@ fn phases_have_their_own_figures_and_the_warm_up_none() {
     let asked = Options { warmup_seconds: None, ..options(WorkloadKind::Update, "1:1s,8:1s") };
     let (report, text) = run_on(&fake, &asked);
     assert_eq!(report.phases.len(), 2);
-    assert_eq!(report.warmup_seconds, 1, "one log wrap of one byte");
+    assert_eq!(report.warmup_seconds, 1, "log wraps of one byte");
     assert_eq!(report.series.threads, [1, 8]);
     assert!(report.phases[1].tps_mean > 3.0 * report.phases[0].tps_mean, "{text}");
     assert_eq!(text.matches("(warm-up)").count(), 1, "{text}");

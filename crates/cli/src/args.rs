@@ -242,7 +242,7 @@ pub(crate) struct Common {
     /// How long to measure [default: 60, or what the steps say]
     #[arg(long, value_name = "N")]
     pub(crate) seconds: Option<u64>,
-    /// Seconds before the figures start [default: until the log has wrapped once]
+    /// Seconds before the figures start [default: until the log has wrapped twice]
     #[arg(long, value_name = "SECONDS")]
     pub(crate) warmup: Option<u64>,
     /// When a commit counts as done: synced, written or lazy

@@ -341,11 +341,13 @@ fn a_check_says_why_a_long_value_cannot_be_freed() {
     tree.put(b"long", &[1; 9_000], Durability::Lazy).expect("a put");
     let report = db.check(&mut |_, _| {}).expect("checked");
     assert_eq!(report.problems, Vec::<String>::new());
-    // Written last.
-    let page = report.trees[1].1.pages.iter().max().copied().expect("pages");
     drop(tree);
     db.close().expect("closed");
-    volume.corrupt("pages", u64::from(page.0) * 4096 + 1_000, 0x10).expect("flipped");
+    // The first page that holds nothing but a part of the long value.
+    let pages = volume.read_raw("pages").expect("pages");
+    let is_chain = |page: &[u8]| page[1_000..3_000].iter().all(|&byte| byte == 1);
+    let page = pages.chunks(4096).position(is_chain).expect("a chain");
+    volume.corrupt("pages", page as u64 * 4096 + 1_000, 0x10).expect("flipped");
     let db = Db::open_on(Arc::new(volume), config).expect("opened");
     let tree = db.tree("rows").expect("read").expect("the tree");
     assert!(tree.delete(b"long", Durability::Synced).expect("deleted"));
