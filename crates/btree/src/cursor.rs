@@ -79,7 +79,7 @@ impl Cursor {
     }
 
     /// Copies the bytes of the row stood on as they lie in the leaf (the value, or the
-    /// [`ChainHead`] of a long one) into `out`, emptied first. `None`: it stands on none.
+    /// [`ChainHead`](crate::ChainHead) of a long one) into `out`, emptied first. `None`: it stands on none.
     pub fn inline(&self, out: &mut Vec<u8>) -> Option<RowHead> {
         let head = self.head()?;
         out.clear();
@@ -273,7 +273,7 @@ impl Cursor {
         self.left_on_failure(moved, true)
     }
 
-    /// The bytes of the row stood on as they lie in the leaf (the value, or the [`ChainHead`] of a
+    /// The bytes of the row stood on as they lie in the leaf (the value, or the [`ChainHead`](crate::ChainHead) of a
     /// long one); empty when on none.
     #[inline]
     #[must_use]
