@@ -79,7 +79,7 @@ impl Cursor {
     }
 
     /// Copies the bytes of the row stood on as they lie in the leaf (the value, or the
-    /// [`ChainHead`](crate::ChainHead) of a long one) into `out`, emptied first. `None`: it stands on none.
+    /// [`crate::ChainHead`] of a long one) into `out`, emptied first. `None`: it stands on none.
     pub fn inline(&self, out: &mut Vec<u8>) -> Option<RowHead> {
         let head = self.head()?;
         out.clear();
@@ -273,8 +273,8 @@ impl Cursor {
         self.left_on_failure(moved, true)
     }
 
-    /// The bytes of the row stood on as they lie in the leaf (the value, or the [`ChainHead`](crate::ChainHead) of a
-    /// long one); empty when on none.
+    /// The bytes of the row stood on as they lie in the leaf (the value, or the
+    /// [`crate::ChainHead`] of a long one); empty when on none.
     #[inline]
     #[must_use]
     pub fn inline_bytes(&self) -> &[u8] {
