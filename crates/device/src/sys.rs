@@ -10,21 +10,17 @@ use weir_base::{ALIGN, Clock};
 /// Takes the exclusive lock of an open file; false when somebody else has it. The lock belongs to
 /// the open file, so a second open in the same process is refused too.
 pub(crate) fn try_lock(file: &File) -> io::Result<bool> {
-    // SAFETY: the descriptor is open for as long as `file` is borrowed.
-    let result = unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) };
-    if result == 0 {
-        return Ok(true);
-    }
-    match io::Error::last_os_error() {
-        e if e.kind() == io::ErrorKind::WouldBlock => Ok(false),
-        e => Err(e),
-    }
+    try_flock(file, libc::LOCK_EX)
 }
 
 /// As [`try_lock`], shared with others that take it so.
 pub(crate) fn try_lock_shared(file: &File) -> io::Result<bool> {
+    try_flock(file, libc::LOCK_SH)
+}
+
+fn try_flock(file: &File, kind: libc::c_int) -> io::Result<bool> {
     // SAFETY: the descriptor is open for as long as `file` is borrowed.
-    let result = unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_SH | libc::LOCK_NB) };
+    let result = unsafe { libc::flock(file.as_raw_fd(), kind | libc::LOCK_NB) };
     if result == 0 {
         return Ok(true);
     }
