@@ -12,6 +12,7 @@ mod open;
 mod position;
 mod read;
 mod reader;
+mod recent;
 mod recycle;
 #[allow(unsafe_code)]
 mod ring;

@@ -3,6 +3,7 @@ use crate::block::{Epoch, Seed};
 use crate::claims::{Apart, CLAIM_MIN, Claims};
 use crate::error::{RedoError, Result};
 use crate::position::{BLOCK, PAGE, Span, block_start, lsn_of, sn_of};
+use crate::recent::Recent;
 use crate::recycle::Segments;
 use crate::ring::Ring;
 use crate::rounds::Rounds;
@@ -94,6 +95,7 @@ pub struct Log {
     pub(crate) rounds: Rounds,
     pub(crate) writer: Mutex<Writer>,
     pub(crate) segments: Segments,
+    pub(crate) recent: Arc<Recent>,
     limit: Limit,
     halt: Halt,
     pub(crate) unsynced_max: u64,
@@ -137,6 +139,7 @@ impl Log {
             unsynced_max: config.unsynced_max(),
             ring,
             segments,
+            recent: Arc::default(),
             stats,
             clock: SystemClock::new(),
         }

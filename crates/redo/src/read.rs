@@ -1,5 +1,6 @@
 //! Large sequential reads over the segments of a log, in this thread or ahead in a second one.
 use crate::error::{RedoError, Result};
+use crate::recent::Recent;
 use crate::segment::Segment;
 use std::ops::{ControlFlow, Range};
 use std::sync::mpsc::{channel, sync_channel};
@@ -8,6 +9,8 @@ use weir_base::{AlignedBuf, HUGE_PAGE};
 /// The size of a read: with block headers, so that its payload and the rest of a group before it
 /// fit in a huge page.
 const PIECE_BYTES: u64 = HUGE_PAGE as u64;
+/// The size of a read while the log goes on: its own writes wait for each.
+const PART_BYTES: usize = 128 << 10;
 /// Reads that are done ahead.
 const PIECES_AHEAD: usize = 2;
 
@@ -38,13 +41,25 @@ fn reads(chain: &[Segment], stretch: Range<u64>) -> impl Iterator<Item = Read<'_
     })
 }
 
-fn read((segment, stretch): Read<'_>, spare: Option<AlignedBuf>) -> Result<Piece> {
+/// `recent`: that of the log, while it goes on.
+fn read(
+    (segment, stretch): Read<'_>,
+    spare: Option<AlignedBuf>,
+    recent: Option<&Recent>,
+) -> Result<Piece> {
     let (at, len) = (stretch.start, (stretch.end - stretch.start) as usize);
     let spare = spare.filter(|spare| spare.len() >= len);
     let mut buf = spare.unwrap_or_else(|| AlignedBuf::zeroed(len));
-    let offset = segment.offset(at);
-    let done = segment.slot.file.read_at(offset, &mut buf[..len]);
-    done.map_err(|error| RedoError::io("read", &segment.slot.name(), offset, error))?;
+    if recent.is_some_and(|recent| recent.copy(at, &mut buf[..len])) {
+        return Ok(Piece { buf, len, at });
+    }
+    let part = if recent.is_some() { PART_BYTES } else { len };
+    let mut offset = segment.offset(at);
+    for part in buf[..len].chunks_mut(part) {
+        let done = segment.slot.file.read_at(offset, part);
+        done.map_err(|error| RedoError::io("read", &segment.slot.name(), offset, error))?;
+        offset += part.len() as u64;
+    }
     Ok(Piece { buf, len, at })
 }
 
@@ -57,14 +72,14 @@ pub(crate) fn pieces(
     mut take: impl FnMut(&Piece) -> Result<ControlFlow<()>>,
 ) -> Result<()> {
     if !read_ahead {
-        return pieces_into(chain, stretch, &mut None, take);
+        return pieces_into(chain, stretch, &mut None, None, take);
     }
     std::thread::scope(|scope| {
         let (full, ready) = sync_channel(PIECES_AHEAD);
         let (give_back, empty) = channel();
         scope.spawn(move || {
             for next in reads(chain, stretch) {
-                let piece = read(next, empty.try_recv().ok());
+                let piece = read(next, empty.try_recv().ok(), None);
                 let failed = piece.is_err();
                 // The other side has hung up when it has enough.
                 if full.send(piece).is_err() || failed {
@@ -84,15 +99,16 @@ pub(crate) fn pieces(
 }
 
 /// As [`pieces`], one after the other, into the same memory: `spare`, which whoever reads again may
-/// keep.
+/// keep. What `recent` has comes from there.
 pub(crate) fn pieces_into(
     chain: &[Segment],
     stretch: Range<u64>,
     spare: &mut Option<AlignedBuf>,
+    recent: Option<&Recent>,
     mut take: impl FnMut(&Piece) -> Result<ControlFlow<()>>,
 ) -> Result<()> {
     for next in reads(chain, stretch) {
-        let piece = read(next, spare.take())?;
+        let piece = read(next, spare.take(), recent)?;
         let flow = take(&piece);
         *spare = Some(piece.buf);
         if flow?.is_break() {

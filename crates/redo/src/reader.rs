@@ -1,6 +1,7 @@
 //! Reading stretches of a log that are known to be durable: while the log goes on, or after a crash
 //! when more than the end of it is wanted.
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 use weir_base::{AlignedBuf, DbId, Lsn, align_down, align_up};
@@ -11,6 +12,7 @@ use crate::error::{RedoError, Result};
 use crate::log::Log;
 use crate::position::{block_start, blocks_end};
 use crate::read::pieces_into;
+use crate::recent::Recent;
 use crate::scan::Scanner;
 use crate::segment::{Segment, load};
 
@@ -21,6 +23,8 @@ pub struct Reader {
     db: DbId,
     /// Memory to read into: filling it with zeros takes as long as reading.
     spare: Mutex<Vec<AlignedBuf>>,
+    /// That of a log that goes on.
+    recent: Option<Arc<Recent>>,
 }
 
 impl Reader {
@@ -29,7 +33,8 @@ impl Reader {
     /// # Errors
     /// Damage, missing or foreign files, and what the device reports.
     pub fn open(volume: &dyn Volume, db: DbId, checkpoint: Lsn) -> Result<Reader> {
-        Ok(Reader { chain: load(volume, db)?.chain(checkpoint)?, db, spare: Mutex::default() })
+        let chain = load(volume, db)?.chain(checkpoint)?;
+        Ok(Reader { chain, db, spare: Mutex::default(), recent: None })
     }
 
     /// Hands out the whole groups of a stretch, about two MiB at a time, and returns where the last
@@ -60,7 +65,8 @@ impl Reader {
         scanner.end_at(to);
         let stretch = align_down(first)..align_up(blocks_end(to));
         let mut spare = self.spare.lock().pop();
-        let read = pieces_into(chain, stretch, &mut spare, |piece| scanner.take(piece));
+        let recent = self.recent.as_deref();
+        let read = pieces_into(chain, stretch, &mut spare, recent, |piece| scanner.take(piece));
         self.spare.lock().extend(spare);
         read?;
         let end = scanner.finish_stretch();
@@ -74,7 +80,14 @@ impl Log {
     #[must_use]
     pub fn reader(&self, earlier: Option<Reader>) -> Reader {
         let spare = earlier.map(|earlier| earlier.spare).unwrap_or_default();
-        Reader { chain: self.segments.chain(), db: self.segments.db(), spare }
+        let recent = Some(Arc::clone(&self.recent));
+        Reader { chain: self.segments.chain(), db: self.segments.db(), spare, recent }
+    }
+
+    /// Keeps the last `bytes` that are written in memory, where readers of the log find them as
+    /// long as they are there; 0 gives the memory back.
+    pub fn keep_recent(&self, bytes: u64) {
+        self.recent.keep(bytes);
     }
 
     /// The position before which all blocks are durable and will not be written again, as those in

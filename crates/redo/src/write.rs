@@ -129,6 +129,7 @@ impl Log {
                 file.write_at(offset, bytes)
             };
             done.map_err(|error| RedoError::io("write", &segment.slot.name(), offset, error))?;
+            self.recent.put(from, bytes);
             self.stats.writes.add(1);
             self.stats.bytes_written.add(upto - from);
             self.written.0.store(end.0, Ordering::Release);

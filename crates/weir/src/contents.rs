@@ -32,9 +32,9 @@ const FILE_BYTES_MAX: u64 = 256 << 20;
 const STRETCH_BYTES: u64 = (2 << 20) - (8 << 10);
 /// The file is synced after so many.
 const SYNC_STRETCHES: u32 = 16;
-/// Log younger than that is not followed: it is soon read, and many checkpoints pass before it is
-/// older.
-const LAG_BYTES: u64 = 16 << 20;
+/// So many of them are kept in memory as the log is written: on a disk of 8 MiB a second each that
+/// is read back would hold up all commits for a quarter of a second.
+const STRETCHES_KEPT: u64 = 4;
 /// Logs that cannot become older than that are not followed: they are read in a tenth of a second.
 const AGE_BYTES_MIN: u64 = 128 << 20;
 
@@ -117,7 +117,8 @@ pub(crate) struct Contents {
     db: DbId,
     log: Arc<Log>,
     stretch_bytes: u64,
-    lag_bytes: u64,
+    /// The log is followed however old it can become.
+    always: bool,
     planted: PlantedBug,
     /// `None`: something failed. The next opening begins anew.
     state: Mutex<Option<State>>,
@@ -140,7 +141,7 @@ impl Contents {
             db,
             log,
             stretch_bytes: config.contents_bytes.unwrap_or(STRETCH_BYTES),
-            lag_bytes: if config.contents_bytes.is_some() { 0 } else { LAG_BYTES },
+            always: config.contents_bytes.is_some(),
             planted: config.planted,
             state: Mutex::new(Some(State {
                 indexer,
@@ -169,9 +170,9 @@ impl Contents {
         if checkpoint > state.indexer.at() {
             state.indexer.begin(checkpoint);
         }
-        let is_small = self.lag_bytes > 0 && self.log.limit_bytes() < AGE_BYTES_MIN;
-        let wanted = self.lag_bytes + self.stretch_bytes;
-        if is_small || settled.bytes_since(state.indexer.at()) < wanted {
+        let is_small = !self.always && self.log.limit_bytes() < AGE_BYTES_MIN;
+        self.log.keep_recent(if is_small { 0 } else { STRETCHES_KEPT * self.stretch_bytes });
+        if is_small || settled.bytes_since(state.indexer.at()) < self.stretch_bytes {
             return Some(false);
         }
         let reader = self.log.reader(state.reader.take());

@@ -3,7 +3,7 @@ use crate::support::{DB, body, config, number_of, read_all, reopen};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use weir_base::Lsn;
-use weir_device::{SimVolume, Volume};
+use weir_device::{Fault, FaultyVolume, OpKind, SimVolume, Volume};
 use weir_redo::{Durability, Log, RedoError, ScanOptions, Span, scan, scan_chunks};
 
 #[test]
@@ -214,8 +214,14 @@ fn a_checkpoint_at_the_very_start_of_a_file() {
 
 #[test]
 fn stretches_of_what_is_durable_are_read_while_the_log_goes_on() {
+    // From the disk, and where nothing, the end, or all of it is kept in memory.
+    [0, 8192, 100_000, 1 << 20].into_iter().for_each(stretches_are_read);
+}
+
+fn stretches_are_read(kept: u64) {
     let volume: Arc<dyn Volume> = Arc::new(SimVolume::new(3));
     let log = Log::create(Arc::clone(&volume), config(1 << 20), Lsn(0)).expect("create");
+    log.keep_recent(kept);
     let from = log.end();
     let mut spans: Vec<(Span, Vec<u8>)> = Vec::new();
     for i in 0..2_000 {
@@ -275,4 +281,31 @@ fn stretches_of_what_is_durable_are_read_while_the_log_goes_on() {
     }
     assert!(read(&old, from, settled).is_err(), "used again");
     assert!(matches!(read(&log.reader(None), from, settled), Err(RedoError::Missing { .. })));
+}
+
+#[test]
+fn what_is_kept_in_memory_is_not_read_from_the_disk() {
+    let volume = FaultyVolume::new(Arc::new(SimVolume::new(3)));
+    let log = Log::create(Arc::new(volume.clone()), config(1 << 20), Lsn(0)).expect("create");
+    log.keep_recent(100_000);
+    let start = log.end();
+    let spans: Vec<Span> =
+        (0..400).map(|i| log.append(&body(i, 500), |_| ()).expect("append")).collect();
+    log.flush(Durability::Synced).expect("flush");
+    volume.fail_all("redo-", OpKind::Read, Fault::Broken);
+    let read = |from| {
+        let mut groups = 0;
+        let take = |chunk: weir_redo::Chunk| {
+            groups += chunk.bodies().count();
+            Ok(())
+        };
+        log.reader(None).chunks(from, log.settled(), take).map(|_| groups)
+    };
+    let groups = read(spans[250].start).expect("from memory");
+    assert!((140..150).contains(&groups), "{groups}");
+    assert!(matches!(read(start), Err(RedoError::Io { .. })), "that is on the disk alone");
+    log.keep_recent(0);
+    assert!(matches!(read(spans[250].start), Err(RedoError::Io { .. })));
+    volume.clear();
+    assert_eq!(read(start).expect("from the disk"), 250 + groups);
 }
