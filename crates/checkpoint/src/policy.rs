@@ -3,6 +3,7 @@ use crate::capacity::Capacity;
 use crate::forecast::{Rates, Tick, share};
 use crate::histogram::AgeHistogram;
 use crate::policy_admission::admission;
+use crate::policy_pause::{Pause, Spare};
 use crate::policy_plan::{AgeTarget, Plan};
 use weir_base::Lsn;
 
@@ -121,6 +122,8 @@ pub struct State {
     slope: Option<f64>,
     /// Whether the log's room has been used (docs/decisions/room.md).
     room_is_used: bool,
+    /// Whether much less is asked for than of late.
+    pause: Pause,
     /// Pages that the plan wanted and the writer did not deliver; negative: too many.
     debt_pages: f64,
     /// What the last verdict said, to read the next tick by.
@@ -201,6 +204,7 @@ pub fn decide(state: &mut State, seen: &Seen<'_>, limits: &Limits) -> Verdict {
         state.account(&tick, told, latency);
         let waiting = f64::from(u8::from(seen.admission_waiters > 0));
         state.throttled += (waiting - state.throttled) * share(tick.seconds, 1.0);
+        state.pause.observe(tick.seconds, state.rates.redo.per_second());
     }
     let slope = state.slope.unwrap_or(told);
     let wanted = Wanted {
@@ -209,6 +213,7 @@ pub fn decide(state: &mut State, seen: &Seen<'_>, limits: &Limits) -> Verdict {
     };
     let granted = wanted.shared(state, seen, age_bytes, &target);
     let idle = state.idle_pages_per_second(seen);
+    let idle = idle.max(state.pause_pages_per_second(slope, seen, age_bytes / target.goal_bytes));
     let total = (granted.deadline + granted.free).max(idle).min(RATE_MAX);
     // What the sweeper is told to write. What the cleaner writes is seen, and is less than was
     // granted where the sweeper happens to free the frames.
@@ -314,6 +319,17 @@ impl State {
             return 0.0;
         }
         self.capacity.proven().unwrap_or(2000.0) / 2.0
+    }
+
+    /// In a pause, what the disk has to spare makes room for the next burst.
+    fn pause_pages_per_second(&self, slope: f64, seen: &Seen<'_>, age: f64) -> f64 {
+        let capacity = self.capacity.proven().unwrap_or(0.0);
+        if latency_seconds(seen) > 0.0 || seen.admission_waiters > 0 || !age.is_finite() {
+            return 0.0;
+        }
+        let redo = self.rates.redo.per_second();
+        let (log, deadlines) = (self.rates.log_cost.get() * redo, slope * redo);
+        self.pause.pages_per_second(&Spare { capacity, log, deadlines, age }).min(RATE_MAX)
     }
 
     /// What the disk takes; where batches are long on their way, no more of them than there can be.
