@@ -6,6 +6,7 @@ mod block;
 mod chunk;
 mod claims;
 mod error;
+mod fill;
 mod gather;
 mod log;
 mod open;
@@ -22,6 +23,7 @@ mod segment;
 mod shrink;
 mod stats;
 mod sync;
+mod table;
 mod wait;
 mod write;
 

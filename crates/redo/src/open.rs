@@ -7,9 +7,10 @@
 //! end to be found.
 use crate::block::{Epoch, Seed, seal};
 use crate::error::{RedoError, Result};
+use crate::fill::create_file;
 use crate::log::{Log, LogConfig};
 use crate::position::{BLOCK, BLOCK_HEADER, PAGE, block_start, first_in_block, is_inside_block};
-use crate::recycle::{CAPACITY_MIN, Segments, create_file, segment_payload};
+use crate::recycle::{CAPACITY_MIN, Segments, segment_payload};
 use crate::scan::ScanEnd;
 use crate::segment::{
     Files, SEGMENT_HEADER, Segment, SegmentHeader, load, slot_name, slot_numbers, write_header,
@@ -56,9 +57,9 @@ impl Log {
             Arc::new(RedoStats::default()),
         );
         let log = Log::assemble(&config, Epoch::default(), end, &[], end, segments);
-        while log.maintain()? {}
         // All files now: a disk that fills up later must not stop a log that keeps to its capacity.
         log.segments.preallocate()?;
+        while log.maintain()? {}
         Ok(log)
     }
 

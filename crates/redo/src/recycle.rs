@@ -3,20 +3,19 @@
 //!
 //! A segment becomes part of the log by one durable write of its header, so a crash leaves it in
 //! or out. A file is taken out only when all its blocks lie before the checkpoint (REDO-7).
-use crate::error::{CREATE, RedoError, Result};
+use crate::error::{RedoError, Result};
+use crate::fill::{Filling, create_file};
 use crate::position::{BLOCK, PAGE, block_start};
 use crate::segment::{
-    Files, POSITIONS_END, SEGMENT_HEADER, Segment, SegmentHeader, SegmentInfo, Slot, slot_name,
-    write_header,
+    Files, POSITIONS_END, SEGMENT_HEADER, Segment, SegmentHeader, SegmentInfo, Slot, write_header,
 };
 use crate::stats::RedoStats;
+use crate::table::Table;
 use parking_lot::Mutex;
-use std::collections::VecDeque;
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use weir_base::{DbId, Lsn};
-use weir_device::{BlockFile, Volume};
+use weir_device::Volume;
 
 /// Into how many files a log's capacity is divided.
 pub(crate) const SLOTS: u64 = 32;
@@ -44,6 +43,10 @@ fn asked(capacity: u64) -> u64 {
     segment_payload(capacity) * (SLOTS - 2)
 }
 
+/// A file that is made ahead while the log grows is at most so many times the largest that there
+/// is: it must be ready before those are full.
+const GROWTH: u64 = 2;
+
 /// How urgently a segment is wanted.
 #[derive(Clone, Copy)]
 enum Haste {
@@ -56,34 +59,18 @@ enum Haste {
 /// What the files must have room for.
 #[derive(Clone, Copy)]
 struct Demand {
+    /// The log's end.
+    end: Lsn,
     /// The age.
     age: u64,
     /// The age that is allowed now.
     limit: u64,
 }
 
-struct Table {
-    /// The log, in order.
-    active: VecDeque<Segment>,
-    /// Files that hold nothing needed.
-    free: Vec<Slot>,
-}
-
-impl Table {
-    fn files(&self) -> impl Iterator<Item = &Slot> {
-        self.active.iter().map(|segment| &segment.slot).chain(&self.free)
-    }
-    fn bytes(&self) -> u64 {
-        self.files().map(|slot| slot.file.len()).sum()
-    }
-    /// The greatest age for which these files have room (without that of one number), whichever of
-    /// them stand at the front and at the end: the largest may be filled up to its last block at
-    /// the front, and room for one of the usual `payload` must be at the end.
-    fn age_max(&self, payload: u64, without: Option<u32>) -> u64 {
-        let kept = || self.files().filter(|slot| Some(slot.number) != without).map(Slot::payload);
-        let largest = kept().max().unwrap_or(0);
-        kept().sum::<u64>().saturating_sub(largest + largest.min(payload))
-    }
+/// What goes on from one step of maintenance to the next.
+#[derive(Default)]
+struct Changing {
+    filling: Option<Filling>,
 }
 
 /// The files of an open log.
@@ -94,7 +81,7 @@ pub(crate) struct Segments {
     unsynced_max: u64,
     table: Mutex<Table>,
     /// Held by whoever changes files, so that slots are not given out twice. Taken before `table`.
-    changing: Mutex<()>,
+    changing: Mutex<Changing>,
     capacity: AtomicU64,
     /// The last attempt to create a file failed, or none was made since the capacity was raised:
     /// only what there is counts.
@@ -123,8 +110,8 @@ impl Segments {
             volume,
             db,
             unsynced_max,
-            table: Mutex::new(Table { active: chain.into(), free }),
-            changing: Mutex::new(()),
+            table: Mutex::new(Table { active: chain.into(), free, coming: None }),
+            changing: Mutex::default(),
             capacity: AtomicU64::new(capacity.max(CAPACITY_MIN)),
             cramped: AtomicBool::new(false),
             cramped_steps: AtomicU32::new(0),
@@ -206,19 +193,62 @@ impl Segments {
     /// # Errors
     /// A full disk (the log goes on with the files there are) or a failed write.
     pub(crate) fn step(&self, end: Lsn, checkpoint: Lsn, limit: u64) -> Result<bool> {
-        let _changing = self.changing.lock();
+        let mut changing = self.changing.lock();
         self.release(checkpoint);
-        let demand = Demand { age: end.bytes_since(checkpoint), limit };
+        let demand = Demand { end, age: end.bytes_since(checkpoint), limit };
         let stepped = if self.ahead(block_start(end)) < AHEAD {
-            self.prepare(Haste::Ahead(demand))
+            self.prepare(&mut changing, Haste::Ahead(demand))
+        } else if changing.filling.is_some() {
+            self.fill(&mut changing, end)
         } else if self.is_retry_due() {
             // Nobody might ask for a segment any more: with too little room all writers wait.
-            self.add_free(segment_payload(self.capacity().max(limit)))
+            self.begin(&mut changing, segment_payload(self.capacity().max(limit)), end)
         } else {
-            self.remove_surplus(demand)
+            self.remove_surplus(&mut changing, demand)
         };
         self.recount();
         stepped
+    }
+
+    /// Begins a file for the background to fill.
+    fn begin(&self, changing: &mut Changing, payload: u64, end: Lsn) -> Result<bool> {
+        let room = self.prepared_end().saturating_sub(block_start(end));
+        let size = payload + SEGMENT_HEADER;
+        let begun = self
+            .next_number()
+            .and_then(|number| Filling::begin(&*self.volume, number, size, end, room));
+        self.cramped.store(begun.is_err(), Ordering::Release);
+        let filling = begun?;
+        self.table.lock().coming = Some(filling.slot.clone());
+        changing.filling = Some(filling);
+        Ok(true)
+    }
+
+    /// Goes on with it, if more is due.
+    fn fill(&self, changing: &mut Changing, end: Lsn) -> Result<bool> {
+        let due = changing.filling.as_ref().is_some_and(|filling| filling.is_due(end));
+        if due { self.fill_by(changing, 1) } else { Ok(false) }
+    }
+
+    /// Fills so many pieces of the file that is on its way.
+    fn fill_by(&self, changing: &mut Changing, pieces: u64) -> Result<bool> {
+        let Some(filling) = &mut changing.filling else { return Ok(false) };
+        let filled = filling.fill(&*self.volume, pieces);
+        if let Ok(false) = filled {
+            return Ok(true);
+        }
+        changing.filling = None;
+        let coming = self.table.lock().coming.take();
+        let Some(slot) = coming else { return Ok(false) };
+        if let Err(error) = filled {
+            // What is there of it is of no use, and that it cannot be removed changes nothing.
+            let _ = self.volume.remove(&slot.name());
+            self.cramped.store(true, Ordering::Release);
+            return Err(error);
+        }
+        self.table.lock().free.push(slot);
+        self.stats.segments_created.add(1);
+        Ok(true)
     }
 
     fn is_retry_due(&self) -> bool {
@@ -243,10 +273,10 @@ impl Segments {
     /// Prepares the segment that begins at `at`, if there is none; a writer waits for it.
     pub(crate) fn ensure(&self, at: u64, checkpoint: Lsn) -> Result<()> {
         while self.prepared_end() <= at {
-            let _changing = self.changing.lock();
+            let mut changing = self.changing.lock();
             if self.prepared_end() <= at {
                 self.release(checkpoint);
-                let prepared = self.prepare(Haste::Now);
+                let prepared = self.prepare(&mut changing, Haste::Now);
                 self.recount();
                 prepared?;
                 self.stats.segments_late.add(1);
@@ -289,7 +319,7 @@ impl Segments {
     }
 
     /// Adds one segment at the end of the log. `false` when the capacity allows none now.
-    fn prepare(&self, haste: Haste) -> Result<bool> {
+    fn prepare(&self, changing: &mut Changing, haste: Haste) -> Result<bool> {
         let end = self.prepared_end();
         if end >= POSITIONS_END - POSITIONS_LEFT {
             return Err(RedoError::UsedUp { at: Lsn(end) });
@@ -306,15 +336,15 @@ impl Segments {
         }
         match haste {
             Haste::Now => {
+                // All that is left to do of one that is on its way is less than all of another.
+                if self.table.lock().free.is_empty() {
+                    self.fill_by(changing, u64::MAX)?;
+                }
                 if let Some(slot) = self.take_free(|_| true) {
                     return self.recycle(slot);
                 }
             }
-            Haste::Ahead(demand) => {
-                if !self.make_place(payload, demand)? {
-                    return Ok(false);
-                }
-            }
+            Haste::Ahead(demand) => return self.prepare_ahead(changing, payload, demand),
         }
         match self.create(payload) {
             Ok(slot) => self.append(slot, payload),
@@ -323,6 +353,30 @@ impl Segments {
                 None => Err(error),
             },
         }
+    }
+
+    /// Without a file of the right size: goes on with one, or begins one. Those of another size
+    /// must do meanwhile.
+    fn prepare_ahead(&self, changing: &mut Changing, payload: u64, demand: Demand) -> Result<bool> {
+        let is_last = self.ahead(block_start(demand.end)) == 0;
+        if changing.filling.is_some() {
+            let filled = self.fill(changing, demand.end);
+            let other = match filled {
+                Ok(false) if is_last => self.take_free(|_| true),
+                Err(_) => self.take_free(|_| true),
+                _ => None,
+            };
+            return other.map_or(filled, |slot| self.recycle(slot));
+        }
+        let largest = self.table.lock().files().map(Slot::payload).max().unwrap_or(0);
+        let payload = payload.min((GROWTH * largest).max(SEGMENT_MIN));
+        if !self.make_place(payload, demand)? {
+            return Ok(false);
+        }
+        self.begin(changing, payload, demand.end).or_else(|error| match self.take_free(|_| true) {
+            Some(slot) => self.recycle(slot),
+            None => Err(error),
+        })
     }
 
     /// Removes files of another size to make place for one of `payload` bytes within the capacity.
@@ -376,11 +430,11 @@ impl Segments {
 
     fn next_number(&self) -> Result<u32> {
         let table = self.table.lock();
-        let files = table.files().count();
+        let files = table.all().count();
         if files >= FILES_MAX {
             return Err(RedoError::Full { files });
         }
-        let free = (0..).find(|&number| table.files().all(|slot| slot.number != number));
+        let free = (0..).find(|&number| table.all().all(|slot| slot.number != number));
         Ok(free.expect("numbers do not run out"))
     }
 
@@ -392,7 +446,7 @@ impl Segments {
         Ok(())
     }
 
-    fn remove_surplus(&self, demand: Demand) -> Result<bool> {
+    fn remove_surplus(&self, changing: &mut Changing, demand: Demand) -> Result<bool> {
         let (capacity, limit) = (self.capacity(), demand.limit);
         // On the way down, what the age that is still allowed takes is no surplus.
         if self.table.lock().bytes() <= capacity.max(limit + limit / 8) {
@@ -405,7 +459,7 @@ impl Segments {
             Some(slot) => self.remove(slot).map(|()| true),
             // A file that is too large can be spared when enough of the right size are there.
             None if others_free && limit <= capacity && !self.cramped.load(Ordering::Acquire) => {
-                self.add_free(payload)
+                self.begin(changing, payload, demand.end)
             }
             None => Ok(false),
         }
@@ -428,28 +482,6 @@ impl Segments {
         });
         active.chain(free).collect()
     }
-}
-
-/// Creates the slot `number` with `size` bytes, durably. A file of that name that no log knows
-/// (its creation was cut off by a crash) is replaced.
-pub(crate) fn create_file(volume: &dyn Volume, number: u32, size: u64) -> Result<Slot> {
-    let name = slot_name(number);
-    let create = || -> io::Result<Arc<dyn BlockFile>> {
-        if volume.exists(&name)? {
-            volume.remove(&name)?;
-        }
-        let file = volume.create(&name, size)?;
-        file.sync()?;
-        volume.sync_directory()?;
-        Ok(file)
-    };
-    let file = create().map_err(|error| {
-        // What a full disk left of the file is of no use; that it cannot be removed either
-        // changes nothing about the error to report.
-        let _ = volume.remove(&name);
-        RedoError::io(CREATE, &name, 0, error)
-    })?;
-    Ok(Slot { number, file })
 }
 
 #[cfg(test)]

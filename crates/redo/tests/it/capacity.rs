@@ -182,13 +182,100 @@ fn room_is_found_again_though_nobody_writes() {
     log.set_capacity(LARGE);
     turn_over(&log, &mut starts, SMALL, 50);
     assert!(log.limit_bytes() <= small, "{}", log.limit_bytes());
-    let created = log.stats().segments_created.get();
+    let files = volume.list().expect("list").len();
     volume.full_disk(false);
     for _ in 0..1000 {
         while log.maintain().expect("maintain") {}
     }
-    assert_eq!(log.stats().segments_created.get(), created + 1, "one proves that there is room");
+    let now = volume.list().expect("list").len();
+    assert_eq!(now, files + 1, "one proves that there is room");
     assert!(log.limit_bytes() > small * 7, "{}", log.limit_bytes());
+}
+
+/// Appends `bytes` in groups of about 600, with maintenance until there is nothing to do after
+/// each, and returns the most that one step of it wrote.
+fn most_by_step(volume: &dyn Volume, log: &Log, starts: &mut Vec<Lsn>, bytes: u64) -> u64 {
+    let (until, mut most) = (log.end().advanced(bytes), 0);
+    while log.end() < until {
+        let number = starts.len() as u64 + 1;
+        starts.push(log.append(&body(number, 600), |_| ()).expect("append").start);
+        log.flush(Durability::Synced).expect("flush");
+        let mut before = volume.io_stats().bytes_written;
+        while log.maintain().expect("maintain") {
+            let now = volume.io_stats().bytes_written;
+            most = most.max(now - before);
+            before = now;
+        }
+    }
+    most
+}
+
+#[test]
+fn files_of_a_log_that_grows_are_made_a_little_at_a_time() {
+    let volume: Arc<dyn Volume> = Arc::new(SimVolume::new(1));
+    let log = Log::create(Arc::clone(&volume), config(SMALL), Lsn(0)).expect("create");
+    let mut starts = Vec::new();
+    most_by_step(&*volume, &log, &mut starts, SMALL / 2);
+    log.set_capacity(16 * LARGE);
+    let most = most_by_step(&*volume, &log, &mut starts, 2 * LARGE);
+    assert_eq!(most, 64 << 10, "one piece, however large the file");
+    assert_eq!(log.stats().segments_late.get(), 0, "ready in time");
+    let largest = log.segment_infos().iter().map(|info| info.bytes).max();
+    assert!(largest > Some(3 << 20), "{largest:?}: twice as large each time");
+    let (groups, _) = read_all(&*volume, log.checkpoint()).expect("scan");
+    assert!(groups.iter().map(|(span, _)| span.start).eq(starts.iter().copied()));
+}
+
+#[test]
+fn a_file_that_was_cut_off_on_its_way_is_used_like_others() {
+    let volume: Arc<dyn Volume> = Arc::new(SimVolume::new(1));
+    let log = Log::create(Arc::clone(&volume), config(SMALL), Lsn(0)).expect("create");
+    let mut starts = Vec::new();
+    most_by_step(&*volume, &log, &mut starts, SMALL / 2);
+    log.set_capacity(16 * LARGE);
+    let listed = || volume.list().expect("list").len();
+    // Until a large one is on its way.
+    while log.stats().segments_created.get() < 36 || listed() == log.segment_infos().len() {
+        most_by_step(&*volume, &log, &mut starts, 10_000);
+    }
+    let (checkpoint, files) = (log.checkpoint(), listed());
+    drop(log);
+    let log = reopen(Arc::clone(&volume), 16 * LARGE, checkpoint).expect("reopen");
+    assert_eq!(log.segment_infos().len(), files, "it is one of them");
+    most_by_step(&*volume, &log, &mut starts, LARGE);
+    let (groups, _) = read_all(&*volume, log.checkpoint()).expect("scan");
+    assert!(groups.iter().map(|(span, _)| span.start).eq(starts.iter().copied()));
+}
+
+#[test]
+fn a_file_that_cannot_be_filled_is_given_up_and_tried_again() {
+    let volume = FaultyVolume::new(Arc::new(SimVolume::new(1)));
+    let log = Log::create(Arc::new(volume.clone()), config(SMALL), Lsn(0)).expect("create");
+    let mut starts = Vec::new();
+    let small = log.limit_bytes();
+    most_by_step(&volume, &log, &mut starts, SMALL / 4);
+    let files = volume.list().expect("list");
+    log.set_capacity(LARGE);
+    volume.fail_all("redo-32", OpKind::Write, Fault::Broken);
+    for number in 0..2_000 {
+        starts.push(log.append(&body(number, 600), |_| ()).expect("append").start);
+        log.flush(Durability::Synced).expect("flush");
+        let told = log.maintain();
+        assert!(told.as_ref().map_or_else(RedoError::is_lack_of_space, |_| true), "{told:?}");
+        if log.end().bytes_since(log.checkpoint()) > small / 2 {
+            log.set_checkpoint(starts[starts.len() - 50]);
+            starts.drain(..starts.len() - 50);
+        }
+    }
+    assert!(log.limit_bytes() <= small, "what cannot be had does not count");
+    assert_eq!(volume.list().expect("list"), files, "nothing of it is left");
+    volume.clear();
+    for _ in 0..100 {
+        while log.maintain().expect("maintain") {}
+    }
+    assert!(log.limit_bytes() > small * 7, "{}", log.limit_bytes());
+    let (groups, _) = read_all(&volume, log.checkpoint()).expect("scan");
+    assert!(groups.iter().map(|(span, _)| span.start).eq(starts.iter().copied()));
 }
 
 #[test]
