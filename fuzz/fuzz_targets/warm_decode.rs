@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use weir_pool::WarmList;
+use weir_pool::{WarmList, WarmPlan};
 
 /// Pages of the database.
 const PAGES: u32 = 5_000;
@@ -14,7 +14,10 @@ fuzz_target!(|input: &[u8]| {
     assert_eq!(WarmList::decode(&again, PAGES), Some(list.clone()));
     assert!(again.len() <= input.len().max(1 << 16), "{} of {}", again.len(), input.len());
     let (hot, rest) = list.clone().hottest(100);
-    assert!(hot.len() <= 100 && hot.is_sorted_by(|a, b| a < b));
-    assert!(hot.iter().chain(&rest).all(|page| page.0 < PAGES));
-    assert!(hot.len() + rest.len() <= list.pages());
+    assert!(hot.pages() <= 100 && hot.pages() + rest.len() == list.pages());
+    let mut plan = WarmPlan::new(&hot);
+    let all: Vec<_> = std::iter::from_fn(|| Some(plan.take(&rest, 7)).filter(|p| !p.is_empty()))
+        .flatten()
+        .collect();
+    assert!(all.len() <= hot.pages() && all.iter().chain(&rest).all(|page| page.0 < PAGES));
 });

@@ -177,6 +177,10 @@ pub(crate) struct Tpcc {
     /// Go on while commits are synced; a transaction counts when its own is
     #[arg(long)]
     pub(crate) pipeline: bool,
+    /// Begin at once with a database that is there, to see the first seconds of a restart: no
+    /// warm-up, nothing is read before
+    #[arg(long, conflicts_with_all = ["fresh", "warmup"])]
+    pub(crate) restarted: bool,
     /// What transactions see of each other: read-committed, repeatable-read, snapshot or
     /// serializable
     #[arg(long, value_name = "LEVEL", default_value = "repeatable-read")]

@@ -12,6 +12,8 @@ pub struct DiskSpec {
     pub iops: Option<u64>,
     /// Bytes per second, reads and writes together; `None` for no limit.
     pub bytes_per_second: Option<u64>,
+    /// Whether the rates count writes only; reads are as fast as the volume below.
+    pub reads_are_free: bool,
     /// What a sync, or a durable write, takes longer, in microseconds.
     pub sync_micros: u64,
     /// How long the slices are in which the rates are handed out, in microseconds, 0 for none.
@@ -37,8 +39,8 @@ pub struct RateChange {
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error(
     "disk '{text}': '{item}' {problem}. Disks: {names}; or rates such as 2000iops, 32MiB or both. \
-     Options: slices, slices=1s, sync=200us, half=40s+30s, x0.3=40s+30s (a factor from the 40th \
-     second for 30), stall=20s+1s; all separated by commas",
+     Options: free-reads, slices, slices=1s, sync=200us, half=40s+30s, x0.3=40s+30s (a factor \
+     from the 40th second for 30), stall=20s+1s; all separated by commas",
     names = NAMES.map(|(name, _)| name).join(", ")
 )]
 pub struct DiskSpecError {
@@ -95,12 +97,18 @@ impl DiskSpec {
         let iops = self.iops.map(|iops| format!("{iops} iops"));
         let bytes = self.bytes_per_second.map(|b| format!("{}/s", weir_base::format_size(b)));
         let parts: Vec<String> = iops.into_iter().chain(bytes).collect();
-        if parts.is_empty() { "no limit".to_owned() } else { parts.join(" ") }
+        match (parts.is_empty(), self.reads_are_free) {
+            (true, _) => "no limit".to_owned(),
+            (false, false) => parts.join(" "),
+            (false, true) => format!("{} for writes", parts.join(" ")),
+        }
     }
 
     fn add(&mut self, item: &str) -> Result<(), &'static str> {
         if item == "slices" {
             self.slice_micros = SLICE_MICROS;
+        } else if item == "free-reads" {
+            self.reads_are_free = true;
         } else if let Some((key, value)) = item.split_once('=') {
             match key.trim() {
                 "sync" => self.sync_micros = micros(value)?,
@@ -174,6 +182,9 @@ impl fmt::Display for DiskSpec {
         items.extend(self.bytes_per_second.map(exact_size));
         if items.is_empty() {
             items.push("none".to_owned());
+        }
+        if self.reads_are_free {
+            items.push("free-reads".to_owned());
         }
         match self.slice_micros {
             0 => {}
@@ -285,6 +296,10 @@ mod tests {
                 },
             ),
             (
+                "2000iops,free-reads",
+                DiskSpec { iops: Some(2000), reads_are_free: true, ..plain.clone() },
+            ),
+            (
                 "hdd,200iops",
                 DiskSpec {
                     iops: Some(200),
@@ -354,13 +369,23 @@ mod tests {
         (
             prop::option::of(1..=IOPS_MAX),
             prop::option::of(BYTES_PER_SECOND_MIN..=BYTES_PER_SECOND_MAX),
+            any::<bool>(),
             0..=MICROS_MAX,
             prop_oneof![Just(0), Just(SLICE_MICROS), 1..=MICROS_MAX],
             prop::collection::vec(change, 0..5),
         )
-            .prop_map(|(iops, bytes_per_second, sync_micros, slice_micros, changes)| {
-                DiskSpec { iops, bytes_per_second, sync_micros, slice_micros, changes }
-            })
+            .prop_map(
+                |(iops, bytes_per_second, reads_are_free, sync_micros, slice_micros, changes)| {
+                    DiskSpec {
+                        iops,
+                        bytes_per_second,
+                        reads_are_free,
+                        sync_micros,
+                        slice_micros,
+                        changes,
+                    }
+                },
+            )
     }
 
     proptest! {

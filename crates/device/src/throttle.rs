@@ -114,7 +114,7 @@ struct ThrottledFile {
 
 impl BlockFile for ThrottledFile {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<()> {
-        let cost = Cost::of_runs([(offset, buf.len() as u64)]);
+        let cost = self.throttle.read_cost([(offset, buf.len() as u64)]);
         self.throttle.slowly(cost, false, || self.inner.read_at(offset, buf))
     }
 
@@ -129,7 +129,8 @@ impl BlockFile for ThrottledFile {
     }
 
     fn read_many(&self, reads: &mut [ReadOp<'_>]) -> io::Result<()> {
-        let cost = Cost::of_runs(reads.iter().map(|op| (op.offset, op.buf.len() as u64)));
+        let ranges = reads.iter().map(|op| (op.offset, op.buf.len() as u64));
+        let cost = self.throttle.read_cost(ranges);
         self.throttle.slowly(cost, false, || self.inner.read_many(reads))
     }
 
@@ -190,6 +191,11 @@ struct Throttle {
 }
 
 impl Throttle {
+    /// The cost of reads of these ranges (offset, length): nothing where reads are free.
+    fn read_cost(&self, ranges: impl IntoIterator<Item = (u64, u64)>) -> Cost {
+        if self.spec.reads_are_free { Cost::default() } else { Cost::of_runs(ranges) }
+    }
+
     /// Does `real`, and returns when such a disk would have done it.
     fn slowly<T>(
         &self,
@@ -256,6 +262,20 @@ mod tests {
         assert_eq!(cost(&row), (2, 32 * page));
         assert_eq!(cost(&[(0, page), (2 * page, page), (page, page)]), (3, 3 * page));
         assert_eq!(cost(&[(u64::MAX, page), (0, page)]), (2, 2 * page));
+    }
+
+    #[test]
+    fn reads_that_are_free_take_no_time() {
+        let (clock, _volume, file) = manual("1000iops,16MiB,free-reads");
+        let mut page = AlignedBuf::zeroed(ALIGN);
+        file.write_at(0, &page).unwrap();
+        for _ in 0..100 {
+            file.read_at(0, &mut page).unwrap();
+            file.read_many(&mut [ReadOp { offset: 4096, buf: &mut page }]).unwrap();
+        }
+        assert_eq!(clock.now_micros(), 1000, "the write alone");
+        file.write_at(0, &page).unwrap();
+        assert_eq!(clock.now_micros(), 2000, "the next one as before");
     }
 
     /// A volume of a file of 1 MiB in manual time, created before the throttling.

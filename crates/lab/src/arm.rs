@@ -268,6 +268,7 @@ fn measure(
         run: options.clone(),
         scale: Scale::new(site.warehouses)?,
         pipeline: false,
+        restarted: false,
         seed: 1,
     };
     let outcome = weir_bench::tpcc::run(

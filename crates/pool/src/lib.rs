@@ -20,6 +20,7 @@ mod store;
 mod table;
 mod torn_write;
 mod warm_list;
+mod warm_plan;
 mod write_back;
 
 pub use dirty::AgeCounts;
@@ -32,4 +33,5 @@ pub use pool::{Pool, PoolConfig, PoolStats, Residence};
 pub use store::{NoteGrowth, PageStore, PageWrite, StoreRead};
 pub use torn_write::{DoubleWriteConfig, DoubleWriteMode, Repair};
 pub use warm_list::WarmList;
+pub use warm_plan::WarmPlan;
 pub use write_back::{Cause, Written};

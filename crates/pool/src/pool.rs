@@ -20,6 +20,7 @@ use crate::owed::Owed;
 use crate::recent::Recent;
 use crate::store::PageStore;
 use crate::table::PageTable;
+use crate::warm_plan::Asked;
 use crate::write_back::{Cause, InFlight};
 
 /// How large a pool is.
@@ -103,6 +104,7 @@ pub struct Pool {
     pub(crate) log: Arc<Log>,
     pub(crate) in_flight: InFlight,
     pub(crate) recent: Recent,
+    pub(crate) asked: Asked,
     pub(crate) stats: PoolStats,
     pub(crate) skip_log_gate: bool,
     health: Arc<Health>,
@@ -136,6 +138,7 @@ impl Pool {
             log,
             in_flight: InFlight::default(),
             recent: Recent::new(count),
+            asked: Asked::default(),
             stats: PoolStats::default(),
             skip_log_gate: config.skip_log_gate,
             health: Arc::default(),

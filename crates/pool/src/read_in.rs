@@ -56,6 +56,7 @@ impl Pool {
             self.return_frame(frame);
             return Ok(None);
         }
+        self.asked.note(page);
         let come = Coming { page, word, frame, owed: self.owed.find(page) };
         // SAFETY: the frame was taken from the free list: no page word names it.
         let read =
@@ -135,6 +136,13 @@ impl Pool {
         }
         self.stats.warmed.add(come);
         come
+    }
+
+    /// Pages that were read one by one, because a thread asked for them, since the last call: the
+    /// last few, in no order.
+    #[must_use]
+    pub fn take_asked(&self) -> Vec<PageNo> {
+        self.asked.take()
     }
 
     /// Pages of a batch.

@@ -34,14 +34,27 @@ impl WarmList {
         coldest.dedup();
     }
 
-    /// The `most` hottest pages, in the order in which they lie on disk, and all others.
+    /// The list of the `most` hottest pages, and all others.
     #[must_use]
-    pub fn hottest(self, most: usize) -> (Vec<PageNo>, Vec<PageNo>) {
-        let mut hot = self.classes.concat();
-        let rest = hot.split_off(most.min(hot.len()));
-        hot.sort_unstable();
-        hot.dedup();
-        (hot, rest)
+    pub fn hottest(mut self, most: usize) -> (WarmList, Vec<PageNo>) {
+        let (mut room, mut rest) = (most, Vec::new());
+        for class in &mut self.classes {
+            rest.extend(class.split_off(room.min(class.len())));
+            room -= class.len();
+        }
+        (self, rest)
+    }
+
+    /// The pages, each with its heat, the hottest first.
+    pub fn with_heat(&self) -> impl Iterator<Item = (PageNo, u8)> {
+        let heats = (0..CLASSES as u8).rev();
+        let classes = self.classes.iter().zip(heats);
+        classes.flat_map(|(class, heat)| class.iter().map(move |&page| (page, heat)))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn of_classes(classes: [Vec<PageNo>; CLASSES]) -> Self {
+        WarmList { classes }
     }
 
     /// As at most `bytes_max` bytes: the coldest pages are left out of a longer list.
@@ -151,8 +164,8 @@ mod tests {
         WarmList { classes: classes.map(|class| class.iter().copied().map(PageNo).collect()) }
     }
 
-    fn numbers(pages: &[PageNo]) -> Vec<u32> {
-        pages.iter().map(|page| page.0).collect()
+    fn numbers(pages: impl IntoIterator<Item = PageNo>) -> Vec<u32> {
+        pages.into_iter().map(|page| page.0).collect()
     }
 
     #[test]
@@ -168,19 +181,20 @@ mod tests {
     }
 
     #[test]
-    fn the_hottest_come_first_in_the_order_of_the_disk() {
+    fn of_too_many_the_hottest_are_kept() {
         let all = list([&[90, 100], &[5, 7], &[], &[1], &[3]]);
         // (most, read, rest)
         let rows: [(usize, &[u32], &[u32]); 5] = [
-            (100, &[1, 3, 5, 7, 90, 100], &[]),
-            (5, &[1, 5, 7, 90, 100], &[3]),
-            (3, &[5, 90, 100], &[7, 1, 3]),
+            (100, &[90, 100, 5, 7, 1, 3], &[]),
+            (5, &[90, 100, 5, 7, 1], &[3]),
+            (3, &[90, 100, 5], &[7, 1, 3]),
             (1, &[90], &[100, 5, 7, 1, 3]),
             (0, &[], &[90, 100, 5, 7, 1, 3]),
         ];
         for (most, read, rest) in rows {
             let (hot, cold) = all.clone().hottest(most);
-            assert_eq!((numbers(&hot), numbers(&cold)), (read.to_vec(), rest.to_vec()), "{most}");
+            let hot = numbers(hot.with_heat().map(|(page, _)| page));
+            assert_eq!((hot, numbers(cold)), (read.to_vec(), rest.to_vec()), "{most}");
         }
     }
 

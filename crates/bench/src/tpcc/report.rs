@@ -22,6 +22,8 @@ pub struct TpccReport {
     pub warehouses: u16,
     /// Whether threads went on while their commits were synced.
     pub pipeline: bool,
+    /// Whether the run began as soon as the database was open.
+    pub restarted: bool,
     /// What transactions saw of each other.
     pub isolation: Isolation,
     /// By transaction.
@@ -50,6 +52,7 @@ pub struct TypeFigures {
 pub(super) struct Ran {
     pub(super) warehouses: u16,
     pub(super) pipeline: bool,
+    pub(super) restarted: bool,
     pub(super) isolation: Isolation,
 }
 
@@ -76,6 +79,7 @@ impl TpccReport {
             tpmc: if minutes > 0.0 { new_orders as f64 / minutes } else { 0.0 },
             warehouses: ran.warehouses,
             pipeline: ran.pipeline,
+            restarted: ran.restarted,
             isolation: ran.isolation,
             types: Kind::ALL.into_iter().map(figures).collect(),
             rolled_back: tally.rolled_back,

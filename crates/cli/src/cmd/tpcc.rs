@@ -29,12 +29,21 @@ pub(crate) fn tpcc(args: &Tpcc) -> Result<u8> {
 
 fn tpcc_options(args: &Tpcc) -> Result<TpccOptions> {
     let scale = Scale::new(args.warehouses)?;
-    let run = options(&args.common, WorkloadKind::Tpcc, scale.rows())?;
+    let mut run = options(&args.common, WorkloadKind::Tpcc, scale.rows())?;
+    if args.restarted {
+        run.warmup_seconds = Some(0);
+    }
     ensure!(
         !(args.pipeline && run.durability == Durability::Written),
         "--pipeline goes with --durability synced or lazy"
     );
-    Ok(TpccOptions { run, scale, pipeline: args.pipeline, seed: args.seed })
+    Ok(TpccOptions {
+        run,
+        scale,
+        pipeline: args.pipeline,
+        restarted: args.restarted,
+        seed: args.seed,
+    })
 }
 
 #[cfg(not(feature = "mysql"))]

@@ -111,9 +111,9 @@ fn warming_evicts_nothing_and_leaves_the_free_frames_alone() {
     let list = site.pool.warm_list();
     assert_eq!(list.pages() as u64, 128 - site.pool.residence().free);
     let (there, _) = list.hottest(usize::MAX);
-    assert!(there.iter().all(|&page| site.pool.is_resident(page)));
+    assert!(there.with_heat().all(|(page, _)| site.pool.is_resident(page)));
     let reads = site.pool.stats().reads.get();
-    for page in there {
+    for (page, _) in there.with_heat() {
         let held = site.pool.exclusive(page).expect("the page");
         assert_eq!(counter(held.bytes()), u64::from(page.0));
     }

@@ -38,7 +38,7 @@ pub(super) fn options(phases: &str, fresh: bool) -> TpccOptions {
         feed: crate::feed::Feed::default(),
         compact: false,
     };
-    TpccOptions { run, scale: tiny(2), pipeline: false, seed: 4 }
+    TpccOptions { run, scale: tiny(2), pipeline: false, restarted: false, seed: 4 }
 }
 
 fn run_on(fake: &Fake, options: &TpccOptions) -> (TpccReport, String) {
@@ -81,6 +81,24 @@ fn whole_runs() {
     assert!(text.contains("violated: 3.3.2.4, 3.3.2.6"), "{text}");
     let (report, text) = run_on(&fake, &options("1:1s", true));
     assert!(report.report.verified && !report.report.setup.table_reused, "{text}");
+}
+
+/// A restart is seen from its first second: nothing is read before, and what cannot be known
+/// without that is not judged. The conditions are.
+#[test]
+fn a_restart_is_measured_at_once() {
+    let fake = Fake::default();
+    let (report, text) = run_on(&fake, &options("1:1s", false));
+    assert!(report.report.verified && !report.restarted, "{text}");
+    let mut asked = options("2:1s", false);
+    asked.restarted = true;
+    asked.run.warmup_seconds = Some(0);
+    let (report, text) = run_on(&fake, &asked);
+    assert!(report.report.verified && report.restarted, "{text}");
+    assert!(!text.contains("warming") && text.contains("as far as the conditions go"), "{text}");
+    remove(&fake, &found(&fake, |row: &OrderLine| row.o == 60));
+    let (report, text) = run_on(&fake, &asked);
+    assert!(!report.report.verified, "{text}");
 }
 
 #[test]
