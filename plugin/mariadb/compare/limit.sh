@@ -32,6 +32,7 @@ limit_set() { # writes-a-second bytes-a-second
 }
 
 limit_off() {
+	[ -n "$limit_kind" ] || return 0
 	if [ $limit_kind = v1 ]; then limit_set 0 0; else limit_set max max; fi
 }
 
