@@ -11,8 +11,9 @@
 //!   version is unchanged afterwards.
 //! * **The memory model.** A volatile load that races with a plain store is not blessed by the
 //!   language's model; it is what every sequence lock does on today's compilers and machines, for
-//!   want of an atomic memcpy. No reference to the changing bytes is ever made, so no aliasing
-//!   promise is broken, and integers have no invalid bit patterns.
+//!   want of an atomic memcpy (`docs/decisions/raw-pages.md`: what atomics cost). No reference
+//!   to the changing bytes is ever made, so no aliasing promise is broken, and integers have no
+//!   invalid bit patterns.
 //! * **Ordering.** The loads here are relaxed. The caller's version check must put an acquire fence
 //!   before its second read of the version.
 use crate::bytes::{Bytes, clamp};

@@ -108,7 +108,8 @@ mod tests {
     /// out.
     #[test]
     fn a_scan_does_not_evict_the_hot_set() {
-        let table = PageTable::new(20_000).expect("memory");
+        let table = PageTable::new(20_000);
+        table.reach(20_000).expect("memory");
         let frames = Frames::new(100, 4096).expect("memory");
         let mut evictor = Evictor::new(100);
         let mut where_is = std::collections::HashMap::<u32, u32>::new();

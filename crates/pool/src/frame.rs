@@ -98,15 +98,27 @@ impl Frames {
         unsafe { weir_page::RawPage::new(self.start(frame), self.page_size) }
     }
 
-    /// The frame's bytes, for who holds the page's exclusive latch.
+    /// The frame's bytes, to be looked at by who holds the page's exclusive latch.
     ///
     /// # Safety
     /// The caller holds the exclusive latch of the page in this frame, or owns the frame outright
-    /// (taken from the free list), until the returned borrow ends. Optimistic readers may look at
-    /// the bytes meanwhile; they use volatile copies and validate (see weir-page's raw module).
+    /// (taken from the free list), until the returned borrow ends, and has no borrow of
+    /// [`Frames::bytes_mut`] meanwhile. Optimistic readers may look at the bytes, too.
+    #[inline]
+    pub(crate) unsafe fn bytes(&self, frame: u32) -> &[u8] {
+        // SAFETY: in range, and not changed meanwhile by the caller's promise.
+        unsafe { std::slice::from_raw_parts(self.start(frame), self.page_size) }
+    }
+
+    /// The frame's bytes, to be changed by who holds the page's exclusive latch.
+    ///
+    /// # Safety
+    /// As [`Frames::bytes`], and the caller has no other borrow of the bytes, of either kind.
+    /// Optimistic readers may look at the bytes meanwhile; they use volatile copies and validate
+    /// (see weir-page's raw module, and `docs/decisions/raw-pages.md`).
     #[inline]
     #[allow(clippy::mut_from_ref)]
-    pub(crate) unsafe fn bytes(&self, frame: u32) -> &mut [u8] {
+    pub(crate) unsafe fn bytes_mut(&self, frame: u32) -> &mut [u8] {
         // SAFETY: in range and exclusive by the caller's promise.
         unsafe { std::slice::from_raw_parts_mut(self.start(frame), self.page_size) }
     }

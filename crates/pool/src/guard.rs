@@ -126,7 +126,7 @@ impl<'p> Exclusive<'p> {
     /// The bytes.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: this guard is the page's exclusive latch.
+        // SAFETY: this guard is the page's exclusive latch, and `bytes_mut` borrows it alone.
         unsafe { self.pool.frames.bytes(self.frame) }
     }
 
@@ -140,8 +140,8 @@ impl<'p> Exclusive<'p> {
     /// guard is dropped (POOL-3).
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         self.changed = true;
-        // SAFETY: this guard is the page's exclusive latch.
-        unsafe { self.pool.frames.bytes(self.frame) }
+        // SAFETY: this guard is the page's exclusive latch, borrowed alone for as long.
+        unsafe { self.pool.frames.bytes_mut(self.frame) }
     }
 
     /// Whether the bytes were taken for change.

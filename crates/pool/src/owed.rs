@@ -110,8 +110,14 @@ impl OwedPage {
 impl Pool {
     /// Says which pages the log may be ahead of, and since where: sorted by page, each once. Before
     /// anything else is done with the pool.
-    pub fn owe(&self, pages: Vec<(PageNo, Lsn)>, redo: Box<dyn PageRedo>) {
+    ///
+    /// # Errors
+    /// Those of [`Pool::reach`]: the log may make pages that the data file does not have yet.
+    pub fn owe(&self, pages: Vec<(PageNo, Lsn)>, redo: Box<dyn PageRedo>) -> Result<(), PoolError> {
         debug_assert!(pages.is_sorted_by(|a, b| a.0 < b.0), "sorted, each once");
+        if let Some(&(last, _)) = pages.last() {
+            self.reach(last.0.saturating_add(1))?;
+        }
         for &(page, first) in &pages {
             self.dirty.add(page, first);
         }
@@ -119,6 +125,7 @@ impl Pool {
         self.owed.left.store(pages.len() as u64, Ordering::Release);
         *self.owed.list.write() =
             Some(Arc::new(List { pages, settled, next: AtomicUsize::new(0), redo }));
+        Ok(())
     }
 
     /// Pages that are still to be brought forward.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use weir_base::{Counter, Health, Lsn, Notice, PageNo, counters};
+use weir_base::{Counter, Health, Lsn, Notice, PageNo, counters, format_size};
 use weir_page::{Damage, RawPage};
 use weir_redo::Log;
 
@@ -28,7 +28,7 @@ use crate::write_back::{Cause, InFlight};
 pub struct PoolConfig {
     /// Memory for pages, in bytes.
     pub bytes: u64,
-    /// The most pages that the database may ever have: address space, not memory.
+    /// The most pages that the database may ever have.
     pub pages_max: u32,
     /// The log's usual capacity, which sets the resolution of the age distribution.
     pub log_usual_bytes: u64,
@@ -125,11 +125,16 @@ impl Pool {
     ) -> Result<Self, PoolError> {
         let page_size = store.page_size();
         let count = (config.bytes / page_size as u64).clamp(16, u64::from(FRAMES_MAX)) as u32;
-        let memory = |e| PoolError::device("reserving memory for the pool", e);
+        let frames = Frames::new(count, page_size).map_err(|e| {
+            let bytes = u64::from(count) * page_size as u64;
+            PoolError::device(format!("reserving {} for the pool", format_size(bytes)), e)
+        })?;
+        let table = PageTable::new(config.pages_max);
+        table.reach(store.pages()).map_err(no_table)?;
         Ok(Pool {
             page_size,
-            frames: Frames::new(count, page_size).map_err(memory)?,
-            table: PageTable::new(config.pages_max).map_err(memory)?,
+            frames,
+            table,
             dirty: DirtyList::new(config.log_usual_bytes, config.log_span_bytes),
             owed: Owed::default(),
             evictor: Mutex::new(Evictor::new(count)),
@@ -179,6 +184,14 @@ impl Pool {
             free: u64::from(self.free.count()),
             dirty: self.dirty.len(),
         }
+    }
+
+    /// Makes room for pages before `pages` in memory's table: before the data file gets them.
+    ///
+    /// # Errors
+    /// [`PoolError::Device`] when there is no address space for it: nothing has changed then.
+    pub fn reach(&self, pages: u32) -> Result<(), PoolError> {
+        self.table.reach(pages).map_err(no_table)
     }
 
     #[inline]
@@ -372,6 +385,10 @@ impl Pool {
             Some(why) => Err(PoolError::Halted(why)),
         }
     }
+}
+
+fn no_table(e: std::io::Error) -> PoolError {
+    PoolError::device("reserving the table of pages", e)
 }
 
 pub(crate) enum Resident<'p> {

@@ -60,7 +60,7 @@ impl Pool {
         let come = Coming { page, word, frame, owed: self.owed.find(page) };
         // SAFETY: the frame was taken from the free list: no page word names it.
         let read =
-            come.is_read().then(|| self.store.read(page, unsafe { self.frames.bytes(frame) }));
+            come.is_read().then(|| self.store.read(page, unsafe { self.frames.bytes_mut(frame) }));
         self.arrive(come, read).map(Some)
     }
 
@@ -104,7 +104,7 @@ impl Pool {
                     latch.release(word, None, false);
                 })?;
                 // SAFETY: the frame was taken from the free list: no page word names it.
-                unsafe { self.frames.bytes(frame) }.fill(0);
+                unsafe { self.frames.bytes_mut(frame) }.fill(0);
                 self.install(page, frame);
                 return Ok(self.attach(page, word, frame));
             }
@@ -158,7 +158,7 @@ impl Pool {
             .filter(|come| come.is_read())
             .map(|come| {
                 // SAFETY: the frame was taken from the free list: no page word names it.
-                let buf = unsafe { self.frames.bytes(come.frame) };
+                let buf = unsafe { self.frames.bytes_mut(come.frame) };
                 StoreRead { page: come.page, buf, outcome: Ok(()) }
             })
             .collect();
@@ -248,7 +248,7 @@ impl Pool {
         read: Option<Result<(), PoolError>>,
     ) -> Result<(), PoolError> {
         // SAFETY: the frame was taken from the free list: no page word names it.
-        let bytes = unsafe { self.frames.bytes(frame) };
+        let bytes = unsafe { self.frames.bytes_mut(frame) };
         match read {
             Some(outcome) => {
                 outcome?;

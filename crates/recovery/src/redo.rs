@@ -26,21 +26,28 @@ pub struct Left {
 
 /// Says to the pool which pages the log may be ahead of, and leaves to it what was read of the log.
 /// `forgotten` plants the bug that the checkpoint does not wait for them.
-pub fn owe(collected: Collected, pool: &Pool, forgotten: bool) -> Left {
+///
+/// # Errors
+/// Those of [`Pool::owe`].
+pub fn owe(collected: Collected, pool: &Pool, forgotten: bool) -> Result<Left, PoolError> {
     let Collected { chunks, chains, stretches, analysis, end, indexer, .. } = collected;
     let (pages, records) = (chains.pages(), chains.into_records());
     let redo = History::new(chunks, records, pages, stretches);
-    let owed_pages = owe_chains(redo, pool, |first| if forgotten { end.end } else { first });
-    Left { analysis, indexer, owed_pages }
+    let owed_pages = owe_chains(redo, pool, |first| if forgotten { end.end } else { first })?;
+    Ok(Left { analysis, indexer, owed_pages })
 }
 
 /// Hands history to the pool; how many pages it is of. `since`: which first change a page is listed
 /// under.
-pub(crate) fn owe_chains(redo: History, pool: &Pool, since: impl Fn(Lsn) -> Lsn) -> u64 {
+pub(crate) fn owe_chains(
+    redo: History,
+    pool: &Pool,
+    since: impl Fn(Lsn) -> Lsn,
+) -> Result<u64, PoolError> {
     let pages: Vec<(PageNo, Lsn)> = redo.pages.iter().map(|c| (c.page, since(c.first))).collect();
     let owed_pages = pages.len() as u64;
-    pool.owe(pages, Box::new(redo));
-    owed_pages
+    pool.owe(pages, Box::new(redo))?;
+    Ok(owed_pages)
 }
 
 /// What was read of the log.

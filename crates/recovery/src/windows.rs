@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use weir_base::{DbId, Lsn, TreeId, TxnId};
 use weir_change::{DecodeError, decode};
 use weir_device::Volume;
-use weir_pool::Pool;
+use weir_pool::{Pool, PoolError};
 use weir_redo::{Chunk, Reader, RedoError, ScanEnd, ScanOptions, scan_chunks};
 
 use crate::analysis::Analysis;
@@ -165,8 +165,11 @@ impl Windows {
 
 impl Window {
     /// Says to the pool, which knows nothing yet, which pages the window changes.
-    pub fn owe(self, pool: &Pool) {
-        owe_chains(self.history, pool, |first| first);
+    ///
+    /// # Errors
+    /// Those of [`Pool::owe`].
+    pub fn owe(self, pool: &Pool) -> Result<(), PoolError> {
+        owe_chains(self.history, pool, |first| first).map(drop)
     }
 }
 

@@ -184,6 +184,7 @@ impl Space {
         }
         let step = (have / 8).clamp(64, ((64 << 20) / store.page_size()) as u32);
         let wanted = page.saturating_add(step).min(self.pages_max);
+        self.pool.reach(wanted)?;
         match store.grow(wanted) {
             Err(e) if e.is_disk_full() => store.grow(page + 1).map_err(SpaceError::DiskFull),
             Err(e) => {

@@ -45,7 +45,7 @@ impl CatchUp<'_> {
     fn bring_forward(&self, window: Window, windows: &Windows) -> Result<(), Error> {
         let pool = Arc::new(Pool::new(self.sizes, self.store.clone(), self.log.clone())?);
         pool.begin_at(self.log.checkpoint());
-        window.owe(&pool);
+        window.owe(&pool)?;
         std::thread::scope(|scope| {
             let bring = || -> Result<(), Error> {
                 while pool.bring_owed(REDO_PAGES)? {}

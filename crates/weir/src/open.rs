@@ -160,7 +160,7 @@ pub(crate) fn open(
     pool.begin_at(log.checkpoint());
     let forgotten = config.planted == weir_txn::PlantedBug::OwedForgotten;
     let read_bytes = collected.read_bytes;
-    let Left { analysis, indexer, owed_pages } = owe(collected, &pool, forgotten);
+    let Left { analysis, indexer, owed_pages } = owe(collected, &pool, forgotten)?;
     let contents =
         Contents::new(volume.clone(), was.db, pool.log().clone(), found, indexer, &config);
     let mut report = RecoveryReport {

@@ -1,6 +1,7 @@
 //! Runs the real `weir` command.
 #![forbid(unsafe_code)]
 
+mod address_space;
 mod bad_input;
 mod bench;
 mod commands;

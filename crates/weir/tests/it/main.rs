@@ -15,6 +15,7 @@ mod large;
 mod many_locks;
 mod numbers;
 mod old_snapshots;
+mod older_log;
 mod others;
 mod prepared_locks;
 mod ranges;

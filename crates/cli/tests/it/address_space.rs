@@ -1,0 +1,46 @@
+//! How much address space a database takes goes by its size and its pool: where a process may have
+//! little (`ulimit -v`, no overcommit), a small one opens, and what does not fit is told with how
+//! much it is.
+use crate::{Scratch, expect, ran, weir};
+use std::process::{Command, Stdio};
+
+/// `weir` with these words, in so many KiB of address space.
+fn within(kib: u64, words: &[&str]) -> Command {
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(format!("ulimit -v {kib}; exec \"$0\" \"$@\""));
+    command.arg(env!("CARGO_BIN_EXE_weir")).args(words);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+#[test]
+fn a_small_database_needs_little() {
+    let scratch = Scratch::new();
+    let dir = scratch.text("db");
+    let rows = ["--rows", "20000", "--pool", "64MiB", "--log", "16MiB", "--dir", &dir];
+    let bench =
+        ["bench", "update", "--seconds", "1", "--warmup", "0", "--threads", "4", "--no-raw"];
+    let words: Vec<&str> = bench.iter().chain(&rows).copied().collect();
+    // Made, worked with, killed by nobody, looked at, made larger.
+    for _ in 0..2 {
+        let done = ran(&mut within(1 << 20, &words));
+        assert_eq!(done.code, Some(0), "{done:?}");
+    }
+    let checked = ran(&mut within(1 << 20, &["check", &dir, "--pool", "64MiB"]));
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+    expect(0, &["check", &dir]);
+}
+
+#[test]
+fn what_does_not_fit_is_told_with_its_size() {
+    let scratch = Scratch::new();
+    let dir = scratch.text("db");
+    let words = ["bench", "update", "--rows", "1000", "--seconds", "1", "--no-raw", "--dir", &dir];
+    let words: Vec<&str> = words.iter().copied().chain(["--pool", "2GiB"]).collect();
+    let refused = ran(&mut within(1 << 20, &words));
+    assert!(refused.code != Some(0), "{refused:?}");
+    let told = "reserving 2 GiB for the pool: Cannot allocate memory";
+    assert!(refused.err.contains(told), "{refused:?}");
+    // With what there is, it is made after all.
+    let _ = weir(["stat", &dir]);
+}
