@@ -196,18 +196,30 @@ impl Segments {
         let mut changing = self.changing.lock();
         self.release(checkpoint);
         let demand = Demand { end, age: end.bytes_since(checkpoint), limit };
-        let stepped = if self.ahead(block_start(end)) < AHEAD {
-            self.prepare(&mut changing, Haste::Ahead(demand))
-        } else if changing.filling.is_some() {
-            self.fill(&mut changing, end)
-        } else if self.is_retry_due() {
-            // Nobody might ask for a segment any more: with too little room all writers wait.
-            self.begin(&mut changing, segment_payload(self.capacity().max(limit)), end)
-        } else {
-            self.remove_surplus(&mut changing, demand)
-        };
+        let stepped = self.step_with(&mut changing, demand);
         self.recount();
         stepped
+    }
+
+    fn step_with(&self, changing: &mut Changing, demand: Demand) -> Result<bool> {
+        let payload = segment_payload(self.capacity().max(demand.limit));
+        if self.ahead(block_start(demand.end)) < AHEAD {
+            self.prepare(changing, Haste::Ahead(demand))
+        } else if self.fill(changing, demand.end)? {
+            Ok(true)
+        } else if changing.filling.is_none() && self.is_retry_due() {
+            // Nobody might ask for a segment any more: with too little room all writers wait.
+            self.begin(changing, payload, demand.end)
+        } else {
+            self.remove_surplus(changing, demand)
+        }
+    }
+
+    /// Removes the file that is on its way.
+    fn give_up(&self, changing: &mut Changing) -> Result<()> {
+        changing.filling = None;
+        let coming = self.table.lock().coming.take();
+        coming.map_or(Ok(()), |slot| self.remove(slot))
     }
 
     /// Begins a file for the background to fill.
@@ -237,15 +249,15 @@ impl Segments {
         if let Ok(false) = filled {
             return Ok(true);
         }
-        changing.filling = None;
-        let coming = self.table.lock().coming.take();
-        let Some(slot) = coming else { return Ok(false) };
         if let Err(error) = filled {
             // What is there of it is of no use, and that it cannot be removed changes nothing.
-            let _ = self.volume.remove(&slot.name());
+            let _ = self.give_up(changing);
             self.cramped.store(true, Ordering::Release);
             return Err(error);
         }
+        changing.filling = None;
+        let coming = self.table.lock().coming.take();
+        let Some(slot) = coming else { return Ok(false) };
         self.table.lock().free.push(slot);
         self.stats.segments_created.add(1);
         Ok(true)
@@ -458,7 +470,11 @@ impl Segments {
         match self.take_spare(demand, |slot| is_other(slot) || !others_free) {
             Some(slot) => self.remove(slot).map(|()| true),
             // A file that is too large can be spared when enough of the right size are there.
-            None if others_free && limit <= capacity && !self.cramped.load(Ordering::Acquire) => {
+            None if others_free
+                && limit <= capacity
+                && changing.filling.is_none()
+                && !self.cramped.load(Ordering::Acquire) =>
+            {
                 self.begin(changing, payload, demand.end)
             }
             None => Ok(false),

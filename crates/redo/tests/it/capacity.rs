@@ -227,6 +227,28 @@ fn files_of_a_log_that_grows_are_made_a_little_at_a_time() {
 }
 
 #[test]
+fn a_log_is_made_smaller_while_a_file_is_on_its_way() {
+    let volume: Arc<dyn Volume> = Arc::new(SimVolume::new(1));
+    let log = Log::create(Arc::clone(&volume), config(SMALL), Lsn(0)).expect("create");
+    let mut starts = Vec::new();
+    most_by_step(&*volume, &log, &mut starts, SMALL / 2);
+    log.set_capacity(64 * LARGE);
+    let listed = || volume.list().expect("list").len();
+    while log.stats().segments_created.get() < 34 || listed() == log.segment_infos().len() {
+        most_by_step(&*volume, &log, &mut starts, 10_000);
+    }
+    log.set_capacity(SMALL);
+    log.set_checkpoint(log.end());
+    // What is still allowed sinks with each byte of redo.
+    for _ in 0..200 {
+        most_by_step(&*volume, &log, &mut starts, SMALL / 4);
+        log.set_checkpoint(log.end());
+    }
+    assert_eq!(listed(), log.segment_infos().len(), "none is on its way");
+    assert!(file_bytes(&log) <= SMALL, "{}", file_bytes(&log));
+}
+
+#[test]
 fn a_file_that_was_cut_off_on_its_way_is_used_like_others() {
     let volume: Arc<dyn Volume> = Arc::new(SimVolume::new(1));
     let log = Log::create(Arc::clone(&volume), config(SMALL), Lsn(0)).expect("create");
