@@ -13,6 +13,14 @@ const BATCH_SECONDS: f64 = 0.05;
 /// is limited by operations has nothing to do: batches of 50 ms cost 16 threads an eighth of their
 /// commits (docs/decisions/sweeper.md).
 const BATCH_DISK_SECONDS: f64 = 0.008;
+/// But not fewer than this, where they are due soon: each batch has a doublewrite, which is a write
+/// and a flush, and another flush at its end. On a disk of 500 operations a second that counts them,
+/// batches of one page cost four operations each, and from what such a disk is then seen to take
+/// follows that batches must have one page. This many go into the doublewrite in one write of 64
+/// KiB, and from there in groups, between which the log has its turn.
+const BATCH_PAGES_MIN: f64 = 8.0;
+/// Soon: within this.
+const BATCH_MIN_SECONDS: f64 = 0.2;
 /// Pages handed to the device at once: this long's worth, so that they do not queue up before it.
 const GROUP_SECONDS: f64 = 0.005;
 /// A writer that is behind makes up for at most this much, or for what its last batch took.
@@ -208,7 +216,8 @@ impl Pacing {
 /// second.
 fn short_pages(rate: f64, capacity: f64) -> usize {
     let by_disk = if capacity > 0.0 { capacity * BATCH_DISK_SECONDS } else { f64::INFINITY };
-    (rate * BATCH_SECONDS).min(by_disk).max(1.0) as usize
+    let least = BATCH_PAGES_MIN.min(rate * BATCH_MIN_SECONDS);
+    (rate * BATCH_SECONDS).min(by_disk).max(least).max(1.0) as usize
 }
 
 #[cfg(test)]
@@ -231,7 +240,9 @@ mod tests {
             (520.0, 0.0, 26),
             (520.0, 1750.0, 14),
             (1040.0, 1640.0, 13),
-            (60.0, 1750.0, 3),
+            (60.0, 1750.0, 8),
+            (93.0, 113.0, 8),
+            (30.0, 113.0, 6),
             (20_000.0, 30_000.0, 240),
         ];
         for (rate, capacity, pages) in rows {
@@ -327,14 +338,14 @@ mod tests {
         let sizes: Vec<usize> =
             (0..4).map(|_| batches(&mut pacing, &mut now, &verdict, 1_000_000, 0)).collect();
         // 100 pages/s, two seconds, two lanes.
-        assert_eq!(sizes, [5, 20, 80, 100]);
+        assert_eq!(sizes, [8, 32, 100, 100]);
         assert_eq!(pacing.backlogged_micros(now), 0, "all that is due is on its way");
         let overdue = Verdict { overdue_pages: 400, ..told(1.0, 3.0) };
         assert_eq!(pacing.batch_pages(now, &overdue, 256), 200, "one batch, not a rate");
         let idle = Verdict { idle_pages_per_second: 1000.0, ..told(0.0, 1750.0) };
         assert_eq!(pacing.batch_pages(now, &idle, 256), 14, "nobody is in a hurry");
         batches(&mut pacing, &mut now, &verdict, 1_000, 0);
-        assert_eq!(pacing.batch_pages(now, &verdict, 256), 5, "short again");
+        assert_eq!(pacing.batch_pages(now, &verdict, 256), 8, "short again");
     }
 
     #[test]
@@ -344,7 +355,7 @@ mod tests {
         pacing.write_begins(1_000, &hand);
         assert_eq!(pacing.long_micros(100_000), 0);
         assert_eq!(pacing.long_micros(801_000), 800_000);
-        assert_eq!(pacing.batch_pages(801_000, &told(100.0, 1750.0), 256), 5, "still the first");
+        assert_eq!(pacing.batch_pages(801_000, &told(100.0, 1750.0), 256), 8, "still the first");
     }
 
     #[test]
