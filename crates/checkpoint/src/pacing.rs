@@ -14,10 +14,10 @@ const BATCH_SECONDS: f64 = 0.05;
 /// commits (docs/decisions/sweeper.md).
 const BATCH_DISK_SECONDS: f64 = 0.008;
 /// But not fewer than this, where they are due soon: each batch has a doublewrite, which is a write
-/// and a flush, and another flush at its end. On a disk of 500 operations a second that counts them,
-/// batches of one page cost four operations each, and from what such a disk is then seen to take
-/// follows that batches must have one page. This many go into the doublewrite in one write of 64
-/// KiB, and from there in groups, between which the log has its turn.
+/// and a flush, and another flush at its end. On a disk of 500 operations a second that counts
+/// flushes, batches of one page cost four operations each, and from what such a disk is then seen
+/// to take follows that batches must have one page. This many go into the doublewrite in one write
+/// of 64 KiB, and from there in groups, between which the log has its turn.
 const BATCH_PAGES_MIN: f64 = 8.0;
 /// Soon: within this.
 const BATCH_MIN_SECONDS: f64 = 0.2;
