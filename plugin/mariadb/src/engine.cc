@@ -1,6 +1,6 @@
 #include "engine.h"
 
-#include "deadlocks.h"
+#include "last_errors.h"
 
 handlerton *weir_hton= nullptr;
 weir_db *weir_database= nullptr;

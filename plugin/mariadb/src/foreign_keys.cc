@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "graveyard.h"
+#include "last_errors.h"
 
 Definitions weir_definitions;
 
@@ -61,13 +62,6 @@ const char *action(enum_fk_option option)
   default:
     return nullptr;
   }
-}
-
-int cannot_add(THD *thd, const std::string &why)
-{
-  push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, ER_CANNOT_ADD_FOREIGN, "Weir: a foreign key %s",
-                      why.c_str());
-  return HA_ERR_CANNOT_ADD_FOREIGN;
 }
 
 std::vector<std::string> names_of(List<Key_part_spec> &columns)
@@ -327,22 +321,51 @@ std::string show_violation(THD *thd, const std::string &child, const Foreign_key
 namespace
 {
 
+// Says why a foreign key cannot be; gives the error.
+int cannot_add(THD *thd, const std::string &child, const Foreign_key_definition &key, const std::string &why)
+{
+  std::string words= show_violation(thd, child, key) + ": " + why;
+  push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, ER_CANNOT_ADD_FOREIGN, "Weir: %s", words.c_str());
+  note_foreign_error(thd, "Cannot add: " + words);
+  return HA_ERR_CANNOT_ADD_FOREIGN;
+}
+
+// What is wrong with the columns that a foreign key refers to; empty: nothing. `kinds`: of the child's columns.
+std::string misfit(THD *thd, const Table_definition &parent, const Foreign_key_definition &key,
+                   const std::vector<std::string> &kinds)
+{
+  if (key.parent_columns.size() != key.columns.size())
+    return "it refers to another number of columns than it has";
+  if (parent.find_index(key.parent_columns, &kinds))
+    return "";
+  const Index_definition *index= parent.find_index(key.parent_columns, nullptr);
+  if (!index)
+    return "no index of " + quoted(thd, shown_table(key.parent)) + " begins with (" +
+           quoted(thd, key.parent_columns) + ")";
+  size_t at= 0;
+  while (at + 1 < kinds.size() && index->parts[at].kind == kinds[at])
+    at++;
+  return "the column " + quoted(thd, key.columns[at]) + " is of another type than the column " +
+         quoted(thd, key.parent_columns[at]) + " that it refers to";
+}
+
 // Whether the columns of both tables fit each other. `own`: the definition of the table that the key is of.
 int check_columns(THD *thd, const TABLE *form, const std::string &table, const Table_definition &own,
                   const Foreign_key_definition &key)
 {
   const Index_definition *index= own.find_index(key.columns, nullptr);
   if (!index)
-    return cannot_add(thd, "needs an index that begins with its columns");
+    return cannot_add(thd, table, key, "no index of the table begins with its columns");
   std::vector<std::string> kinds;
   for (size_t i= 0; i < key.columns.size(); i++)
   {
     const Field *column= find_column(form, key.columns[i]);
     bool set_null= key.on_delete == FK_OPTION_SET_NULL || key.on_update == FK_OPTION_SET_NULL;
     if (!column || (set_null && !column->real_maybe_null()))
-      return cannot_add(thd, "has SET NULL on a column that is NOT NULL");
+      return cannot_add(thd, table, key, "SET NULL, and the column " + quoted(thd, key.columns[i]) + " is NOT NULL");
     if (changes_child(key) && feeds_stored_column(form, column))
-      return cannot_add(thd, "would change a column that a stored column is generated from");
+      return cannot_add(thd, table, key, "it would change the column " + quoted(thd, key.columns[i]) +
+                                             ", which a stored column is generated from");
     kinds.push_back(index->parts[i].kind);
   }
   Definitions::Pointer other= weir_definitions.find(key.parent);
@@ -351,13 +374,15 @@ int check_columns(THD *thd, const TABLE *form, const std::string &table, const T
   {
     // One that was there already was told of when its parent went.
     bool may_miss= key.carried || thd_test_options(thd, OPTION_NO_FOREIGN_KEY_CHECKS);
-    return may_miss ? 0 : cannot_add(thd, "refers to no Weir table");
+    return may_miss ? 0
+                    : cannot_add(thd, table, key,
+                                 "there is no Weir table " + quoted(thd, shown_table(key.parent)) +
+                                     " that can be referred to");
   }
   if (parent->versioned || own.versioned)
-    return cannot_add(thd, "cannot be of or refer to a table WITH SYSTEM VERSIONING");
-  if (key.parent_columns.size() != key.columns.size() || !parent->find_index(key.parent_columns, &kinds))
-    return cannot_add(thd, "refers to columns that no index begins with, or that are of other types");
-  return 0;
+    return cannot_add(thd, table, key, "it cannot be of or refer to a table WITH SYSTEM VERSIONING");
+  std::string why= misfit(thd, *parent, key, kinds);
+  return why.empty() ? 0 : cannot_add(thd, table, key, why);
 }
 
 bool is_dropped(const Alter_info *said, const std::string &name)
@@ -423,10 +448,10 @@ int collect_foreign_keys(THD *thd, const Alter_info *said, const TABLE *form, co
     if (one->type != Key::FOREIGN_KEY || one->old)
       continue;
     Foreign_key_definition key= read_foreign_key(static_cast<Foreign_key *>(one), form);
-    if (key.on_delete == FK_OPTION_SET_DEFAULT || key.on_update == FK_OPTION_SET_DEFAULT)
-      return cannot_add(thd, "has SET DEFAULT, which is not done");
     if (key.name.empty())
       key.name= shown_table(table) + "_ibfk_" + std::to_string(++number);
+    if (key.on_delete == FK_OPTION_SET_DEFAULT || key.on_update == FK_OPTION_SET_DEFAULT)
+      return cannot_add(thd, table, key, "SET DEFAULT is not done");
     if (system_charset_info->numchars(key.name.data(), key.name.data() + key.name.size()) > NAME_CHAR_LEN)
     {
       my_error(ER_TOO_LONG_IDENT, MYF(0), key.name.c_str());
@@ -439,7 +464,7 @@ int collect_foreign_keys(THD *thd, const Alter_info *said, const TABLE *form, co
                          &key.parent_columns);
     for (const Foreign_key_definition &other : definition->foreign_keys)
       if (same_column(other.name, key.name))
-        return cannot_add(thd, "has the name of another one");
+        return cannot_add(thd, table, key, "another one has its name");
     if (weir_definitions.has_constraint(table, key.name, table))
       return HA_ERR_FOUND_DUPP_KEY;
     definition->foreign_keys.push_back(key);
@@ -459,12 +484,19 @@ bool serves(const Table_definition &parent, const Reference &reference)
   return parent.find_index(reference.key.parent_columns, &kinds);
 }
 
-bool serves_referrers(const std::string &table, const Table_definition &definition)
+int check_referrers(THD *thd, const std::string &table, const Table_definition &definition)
 {
   for (const Reference &reference : weir_definitions.referring_to(table))
-    if (reference.child != table && (definition.versioned || !serves(definition, reference)))
-      return false;
-  return true;
+  {
+    if (reference.child == table)
+      continue;
+    if (definition.versioned)
+      return cannot_add(thd, reference.child, reference.key, "a table WITH SYSTEM VERSIONING cannot be referred to");
+    if (!serves(definition, reference))
+      return cannot_add(thd, reference.child, reference.key,
+                        "the table that it refers to would have no index that begins with its columns, of their types");
+  }
+  return 0;
 }
 
 Table_definition with_new_name(const Table_definition &definition, const std::string &holder,

@@ -85,15 +85,14 @@ std::vector<Foreign_key_definition> in_order(const Table_definition &definition)
 std::string show_foreign_key(THD *thd, const std::string &child, const Foreign_key_definition &key, bool newline);
 // "`db`.`child`, CONSTRAINT ...": what an error says.
 std::string show_violation(THD *thd, const std::string &child, const Foreign_key_definition &key);
-
 // Adds what CREATE or ALTER TABLE says of foreign keys to `definition`, whose indexes are described already. `table`:
 // the name by which others know it; `before`: what ALTER starts from, or nullptr. An error of the server's.
 int collect_foreign_keys(THD *thd, const Alter_info *said, const TABLE *form, const std::string &table,
                          const Table_definition *before, Table_definition *definition);
 // Whether a parent of this definition has an index for a foreign key: one whose keys are made of the child's values.
 bool serves(const Table_definition &parent, const Reference &reference);
-// Whether those who refer to `table` find their index in `definition`.
-bool serves_referrers(const std::string &table, const Table_definition &definition);
+// Whether those who refer to `table` find their index in `definition`; else says which does not, and gives the error.
+int check_referrers(THD *thd, const std::string &table, const Table_definition &definition);
 // `definition` with all that speaks of a table by its old name speaking of it by its new one.
 Table_definition with_new_name(const Table_definition &definition, const std::string &holder,
                                const std::string &from, const std::string &to);

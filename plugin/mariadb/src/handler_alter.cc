@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "alter_stage.h"
 #include "foreign_keys.h"
 #include "patience.h"
 #include "variables.h"
@@ -79,8 +80,8 @@ std::vector<weir_new_name> renamed_indexes(const TABLE *table, const Alter_inpla
 // Makes the entries of new indexes from the rows as they are.
 struct Builder
 {
-  Builder(TABLE *altered, const std::vector<const KEY *> &keys, const std::vector<Added_column> &added)
-      : table(altered), primary(primary_of(altered) ? Key_codec(primary_of(altered)) : Key_codec()),
+  Builder(TABLE *altered, const std::vector<const KEY *> &keys, const std::vector<Added_column> &added, ulonglong rows)
+      : table(altered), stage(altered->in_use, rows, rows * keys.size(), true), primary(primary_of(altered) ? Key_codec(primary_of(altered)) : Key_codec()),
         row(altered, &primary, added)
   {
     for (const KEY *key : keys)
@@ -100,6 +101,7 @@ struct Builder
   }
 
   TABLE *table;
+  Alter_stage stage;
   Key_codec primary;
   Row_codec row;
   std::vector<bool> is_unique;
@@ -114,6 +116,7 @@ struct Builder
 int make_new_entry(void *context, size_t nth, weir_bytes key, weir_bytes row, weir_entry *entry)
 {
   Builder *build= static_cast<Builder *>(context);
+  build->stage.has_read();
   uchar *record= build->table->record[0];
   if ((primary_of(build->table) && !build->primary.decode(key.data, key.len, record)) ||
       !build->decode_row(nth, row, record))
@@ -128,7 +131,12 @@ int make_new_entry(void *context, size_t nth, weir_bytes key, weir_bytes row, we
   return 0;
 }
 
-bool is_build_wanted(void *context) { return !is_killed(static_cast<Builder *>(context)->table->in_use); }
+bool is_build_wanted(void *context)
+{
+  Builder *build= static_cast<Builder *>(context);
+  build->stage.step();
+  return !is_killed(build->table->in_use);
+}
 
 // Columns that come or go without a row being written.
 const alter_table_operations COLUMNS= ALTER_ADD_COLUMN | ALTER_ADD_STORED_BASE_COLUMN | ALTER_ADD_VIRTUAL_COLUMN |
@@ -468,7 +476,7 @@ bool ha_weir::inplace_alter_table(TABLE *altered, Alter_inplace_info *info)
 bool ha_weir::fill_indexes(TABLE *altered, Alter_inplace_info *info)
 {
   std::vector<const KEY *> keys= added_keys(altered, info);
-  Builder build(altered, keys, definition().added);
+  Builder build(altered, keys, definition().added, m_share->rows(m_table));
   for (const KEY *key : keys)
     build.covers.push_back(index_covers(altered->s, key, 0, key->user_defined_key_parts - 1));
   int32_t duplicate= 0;

@@ -184,8 +184,9 @@ int ha_weir::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
     return error;
   if (is_temporary_name(table) && !defined.foreign_keys.empty())
     return HA_ERR_CANNOT_ADD_FOREIGN;
-  if (!is_temporary_name(table) && checks_foreign_keys(thd) && !serves_referrers(known_as, defined))
-    return HA_ERR_CANNOT_ADD_FOREIGN;
+  if (!is_temporary_name(table) && checks_foreign_keys(thd))
+    if (int error= check_referrers(thd, known_as, defined))
+      return error;
   std::vector<weir_index> indexes;
   TABLE_SHARE *share= form->s;
   for (uint i= 0; i < share->keys; i++)
@@ -287,9 +288,14 @@ int ha_weir::rename_table(const char *from, const char *to)
       if (child != known_as && child != old_name)
         changed[child]= with_new_name(*weir_definitions.find(child), child, known_as, new_name);
   }
-  if (own && !is_intermediate_name(new_name) && checks_foreign_keys(ha_thd()) &&
-      (!serves_referrers(new_name, *own) || (copied && !serves_referrers(known_as, *own))))
-    return HA_ERR_CANNOT_ADD_FOREIGN;
+  if (own && !is_intermediate_name(new_name) && checks_foreign_keys(ha_thd()))
+  {
+    int error= check_referrers(ha_thd(), new_name, *own);
+    if (!error && copied)
+      error= check_referrers(ha_thd(), known_as, *own);
+    if (error)
+      return error;
+  }
   std::vector<std::string> encoded;
   for (const std::pair<const std::string, Table_definition> &one : changed)
     encoded.push_back(one.second.encode());

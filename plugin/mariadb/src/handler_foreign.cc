@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "foreign_keys.h"
+#include "last_errors.h"
 #include "patience.h"
 
 namespace
@@ -278,6 +279,8 @@ weir_code ha_weir::look_aside(Foreign_side *side, const uchar *record, std::vect
 int ha_weir::violation(const Reference &reference, int error, Foreign_failure *why)
 {
   why->words= show_violation(ha_thd(), reference.child, reference.key);
+  note_foreign_error(ha_thd(), (error == HA_ERR_NO_REFERENCED_ROW ? "No row is referred to by: " : "A row is referred to by: ") +
+                                   why->words);
   return error;
 }
 

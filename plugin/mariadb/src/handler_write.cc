@@ -1,11 +1,26 @@
 #include "ha_weir.h"
 
+#include "alter_stage.h"
+
 namespace
 {
 // A copy by ALTER commits after so many rows: nobody sees the copy before it is whole.
 const uint COPY_BATCH= 10000;
 
-bool is_statement_wanted(void *thd) { return !is_killed(static_cast<THD *>(thd)); }
+// The copy's index entries are loaded.
+struct Loading
+{
+  Loading(THD *session, ulonglong rows, uint indexes) : thd(session), stage(session, rows, rows * indexes, false) {}
+  THD *thd;
+  Alter_stage stage;
+};
+
+bool is_loading_wanted(void *context)
+{
+  Loading *loading= static_cast<Loading *>(context);
+  loading->stage.step();
+  return !is_killed(loading->thd);
+}
 } // namespace
 
 // A record as the engine keeps it; `out->key` of a table without a primary key is the caller's to set.
@@ -127,7 +142,9 @@ int ha_weir::end_copy()
     return 0;
   int32_t duplicate= WEIR_ROWS;
   weir_bytes key= {nullptr, 0}, row;
-  weir_code code= weir_copy_finish(m_copy, is_statement_wanted, ha_thd(), &duplicate, &key);
+  uint indexes= table_share->keys - (table_share->primary_key != MAX_KEY);
+  Loading loading(ha_thd(), m_copied, indexes);
+  weir_code code= weir_copy_finish(m_copy, is_loading_wanted, &loading, &duplicate, &key);
   // The error says the values of the row that is one too many.
   if (code == WEIR_DUPLICATE && weir_table_get(m_table, txn(), key, WEIR_LOCK_SHARE, &row) == WEIR_OK)
     decode(table->record[0], key.data, key.len, row.data, row.len);

@@ -1,12 +1,13 @@
 // What the server asks of the engine as a whole.
 #include <vector>
 
+#include "alter_stage.h"
 #include "binlog_gate.h"
-#include "deadlocks.h"
 #include "engine.h"
 #include "graveyard.h"
 #include "ha_weir.h"
 #include "info_schema.h"
+#include "last_errors.h"
 #include "transaction.h"
 #include "variables.h"
 #include "waits.h"
@@ -205,8 +206,10 @@ bool show_status(handlerton *, THD *thd, stat_print_fn *print, ha_stat_type type
   Status_output to= {thd, print, false};
   if (weir_stats_text(weir_database, print_status, &to) != WEIR_OK || to.failed)
     return true;
-  std::string deadlock= last_deadlock();
-  return !deadlock.empty() && print(thd, "Weir", 4, "last deadlock", 13, deadlock.data(), deadlock.size());
+  auto shows= [&](const std::string &name, const std::string &text) {
+    return !text.empty() && print(thd, "Weir", 4, name.data(), name.size(), text.data(), text.size());
+  };
+  return shows("last deadlock", last_deadlock()) || shows("last foreign key error", last_foreign_error());
 }
 
 // Leftovers of a schema that is being dropped: its tables have been dropped one by one before.
@@ -293,6 +296,7 @@ int init(void *p)
   }
   ignore_db_dirs_append(WEIR_DIRECTORY);
   report_waits();
+  register_alter_stages();
   if (weir_deferred_answers())
     sql_print_information("Weir: answers to commits are sent by the thread that syncs the log (weir_deferred_answers)");
   if (weir_binlog_gate())

@@ -7,9 +7,7 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 plugin=$1 directory=$2 kills=${3:-1}
 . "$here/servers.sh"
-die_at=$directory/die
-cc -shared -fPIC -O1 -Wall -o "$die_at.so" "$here/die.c" -ldl
-export WEIR_SERVER_ENV="LD_PRELOAD=$die_at.so DIE=$die_at"
+can_die
 begin() { rm -f "$die_at"; start main --skip-networking; }
 
 tables() {

@@ -6,9 +6,7 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 plugin=$1 directory=$2 kills=${3:-1}
 . "$here/servers.sh"
-die_at=$directory/die
-cc -shared -fPIC -O1 -Wall -o "$die_at.so" "$here/die.c" -ldl
-export WEIR_SERVER_ENV="LD_PRELOAD=$die_at.so DIE=$die_at"
+can_die
 begin() { rm -f "$die_at"; start main --skip-networking; }
 # Each statement, and what SHOW CREATE TABLE has only behind it or, with !, only before it.
 statements=('ADD KEY kz (b), ADD UNIQUE KEY uz (b,id)' 'DROP KEY ka' 'ADD KEY kz (b), DROP KEY ka' 'RENAME KEY ka TO kz'

@@ -20,10 +20,11 @@ fi
 "$build/group_plan"
 "$build/collations" 70
 "$build/collations" 40 "$RANDOM"
-"$here/../tools/server.sh" "$plugin" "$quick/sql" --run "$here/sql.sh $work/sql-out && $here/sessions.sh $work/sessions-out && $here/random_sessions.sh $work/random-sessions-out 30 && $here/replacing.sh $work/replacing-out && $here/soft_kill.sh && $here/sizes.sh && $here/deadlock_told.sh" \
+"$here/../tools/server.sh" "$plugin" "$quick/sql" --run "$here/sql.sh $work/sql-out && $here/sessions.sh $work/sessions-out && $here/random_sessions.sh $work/random-sessions-out 30 && $here/replacing.sh $work/replacing-out && $here/soft_kill.sh && $here/sizes.sh && $here/deadlock_told.sh && $here/foreign_told.sh" \
 	--weir-memory=64M --weir-log-capacity=64M --innodb-lock-wait-timeout=1 --weir-lock-wait-timeout=1
-"$here/../tools/server.sh" "$plugin" "$quick/xa" --run "$here/sessions.sh $work/xa-out $here/sessions/xa.txt" \
-	--weir-memory=64M --weir-log-capacity=64M --innodb-lock-wait-timeout=1 --weir-lock-wait-timeout=1 --log-bin=binlog --server-id=1
+"$here/../tools/server.sh" "$plugin" "$quick/xa" --run "$here/sessions.sh $work/xa-out $here/sessions/xa.txt $here/sessions/cached.txt" \
+	--weir-memory=64M --weir-log-capacity=64M --innodb-lock-wait-timeout=1 --weir-lock-wait-timeout=1 --log-bin=binlog --server-id=1 \
+	--query-cache-type=1 --query-cache-size=8M
 for seed in 1 "$RANDOM" "$RANDOM"; do
 	perl "$here/random.pl" "$seed" 1000 >"$work/random-$seed.sql"
 done
@@ -37,6 +38,7 @@ done
 "$here/operating.sh" "$plugin" "$work/operating" "$build/peers"
 "$here/convert.sh" "$plugin" "$work/convert"
 "$here/online.sh" "$plugin" "$work/online"
+"$here/stages.sh" "$plugin" "$work/stages"
 "$here/swap.sh" "$plugin" "$work/swap"
 "$here/ddl_xa.sh" "$plugin" "$work/ddl-xa" "$rounds"
 "$here/suite.sh" "$plugin" "$work/suite"

@@ -15,6 +15,13 @@ slay() { # process
 	kill -9 "$1" 2>/dev/null || return 0
 	while kill -0 "$1" 2>/dev/null; do sleep 0.02; done
 }
+# From now on servers can be told to kill themselves at a step of a change of definitions (die.c): its number, from 0, goes
+# into the file $die_at, which must not be there while a server starts.
+can_die() {
+	die_at=$directory/die
+	cc -shared -fPIC -O1 -Wall -o "$die_at.so" "$here/die.c" -ldl
+	export WEIR_SERVER_ENV="LD_PRELOAD=$die_at.so DIE=$die_at"
+}
 cleanup() {
 	for pid in "${!servers[@]}"; do slay "$pid"; done
 	rm -rf "$sockets"

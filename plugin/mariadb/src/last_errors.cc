@@ -1,6 +1,8 @@
+// What is told of the last foreign key that was violated or could not be: which, and the statement.
+//
 // What is told of the last deadlock: who waited for whom, and the statement of each. Those of the others are what their
 // sessions are at when the victim comes to tell: by then one of them may have gone on.
-#include "deadlocks.h"
+#include "last_errors.h"
 
 #include <mutex>
 #include <vector>
@@ -15,7 +17,7 @@ namespace
 {
 
 std::mutex mutex;
-std::string last;
+std::string deadlock, foreign_error;
 
 const size_t STATEMENT_BYTES_MAX= 1024;
 
@@ -60,11 +62,25 @@ void note_deadlock(THD *victim)
     }
   }
   std::lock_guard<std::mutex> guard(mutex);
-  last= text;
+  deadlock= text;
 }
 
 std::string last_deadlock()
 {
   std::lock_guard<std::mutex> guard(mutex);
-  return last;
+  return deadlock;
+}
+
+void note_foreign_error(THD *thd, const std::string &words)
+{
+  std::string text= moment() + " session " + std::to_string(thd_get_thread_id(thd)) + ": " + statement_of(thd) + "\n" +
+                    words + "\n";
+  std::lock_guard<std::mutex> guard(mutex);
+  foreign_error= text;
+}
+
+std::string last_foreign_error()
+{
+  std::lock_guard<std::mutex> guard(mutex);
+  return foreign_error;
 }
