@@ -17,20 +17,31 @@ const PIECE_BYTES: u64 = 64 << 10;
 /// The file is ready when so much of the room is used that there was when it was begun.
 const ROOM_SHARE: f64 = 0.5;
 
-/// Creates the slot `number` with `size` bytes, durably. A file of that name that no log knows
-/// (its creation was cut off by a crash) is replaced.
+/// Creates the slot `number` with `size` bytes, durably.
 pub(crate) fn create_file(volume: &dyn Volume, number: u32, size: u64) -> Result<Slot> {
-    let name = slot_name(number);
-    let create = || -> io::Result<Arc<dyn BlockFile>> {
-        if volume.exists(&name)? {
-            volume.remove(&name)?;
-        }
-        let file = volume.create(&name, size)?;
+    make(volume, number, |name| {
+        let file = volume.create(name, size)?;
         file.sync()?;
         volume.sync_directory()?;
         Ok(file)
+    })
+}
+
+/// Makes the file of the slot `number`. One of that name that no log knows (its creation was cut
+/// off by a crash) is replaced.
+fn make(
+    volume: &dyn Volume,
+    number: u32,
+    create: impl FnOnce(&str) -> io::Result<Arc<dyn BlockFile>>,
+) -> Result<Slot> {
+    let name = slot_name(number);
+    let replace = || {
+        if volume.exists(&name)? {
+            volume.remove(&name)?;
+        }
+        create(&name)
     };
-    let file = create().map_err(|error| {
+    let file = replace().map_err(|error| {
         // What a full disk left of the file is of no use; that it cannot be removed either
         // changes nothing about the error to report.
         let _ = volume.remove(&name);
@@ -63,19 +74,12 @@ impl Filling {
         end: Lsn,
         room_bytes: u64,
     ) -> Result<Filling> {
-        let name = slot_name(number);
-        let make = || {
-            if volume.exists(&name)? {
-                volume.remove(&name)?;
-            }
-            let file = volume.create(&name, 0)?;
-            file.grow(size).inspect_err(|_| {
-                let _ = volume.remove(&name);
-            })?;
+        let slot = make(volume, number, |name| {
+            let file = volume.create(name, 0)?;
+            file.grow(size)?;
             Ok(file)
-        };
-        let file = make().map_err(|error| RedoError::io(CREATE, &name, 0, error))?;
-        Ok(Filling { slot: Slot { number, file }, filled: 0, begun_at: end, room_bytes })
+        })?;
+        Ok(Filling { slot, filled: 0, begun_at: end, room_bytes })
     }
 
     pub(crate) fn size(&self) -> u64 {

@@ -67,12 +67,6 @@ struct Demand {
     limit: u64,
 }
 
-/// What goes on from one step of maintenance to the next.
-#[derive(Default)]
-struct Changing {
-    filling: Option<Filling>,
-}
-
 /// The files of an open log.
 pub(crate) struct Segments {
     volume: Arc<dyn Volume>,
@@ -81,7 +75,8 @@ pub(crate) struct Segments {
     unsynced_max: u64,
     table: Mutex<Table>,
     /// Held by whoever changes files, so that slots are not given out twice. Taken before `table`.
-    changing: Mutex<Changing>,
+    /// The file that is made ahead, from one step of maintenance to the next.
+    changing: Mutex<Option<Filling>>,
     capacity: AtomicU64,
     /// The last attempt to create a file failed, or none was made since the capacity was raised:
     /// only what there is counts.
@@ -193,74 +188,66 @@ impl Segments {
     /// # Errors
     /// A full disk (the log goes on with the files there are) or a failed write.
     pub(crate) fn step(&self, end: Lsn, checkpoint: Lsn, limit: u64) -> Result<bool> {
-        let mut changing = self.changing.lock();
+        let mut filling = self.changing.lock();
         self.release(checkpoint);
         let demand = Demand { end, age: end.bytes_since(checkpoint), limit };
-        let stepped = self.step_with(&mut changing, demand);
+        let stepped = self.step_with(&mut filling, demand);
         self.recount();
         stepped
     }
 
-    fn step_with(&self, changing: &mut Changing, demand: Demand) -> Result<bool> {
+    fn step_with(&self, filling: &mut Option<Filling>, demand: Demand) -> Result<bool> {
         let payload = segment_payload(self.capacity().max(demand.limit));
         if self.ahead(block_start(demand.end)) < AHEAD {
-            self.prepare(changing, Haste::Ahead(demand))
-        } else if self.fill(changing, demand.end)? {
+            self.prepare(filling, Haste::Ahead(demand))
+        } else if self.fill(filling, demand.end)? {
             Ok(true)
-        } else if changing.filling.is_none() && self.is_retry_due() {
+        } else if filling.is_none() && self.is_retry_due() {
             // Nobody might ask for a segment any more: with too little room all writers wait.
-            self.begin(changing, payload, demand.end)
+            self.begin(filling, payload, demand.end)
         } else {
-            self.remove_surplus(changing, demand)
+            self.remove_surplus(filling, demand)
         }
     }
 
-    /// Removes the file that is on its way.
-    fn give_up(&self, changing: &mut Changing) -> Result<()> {
-        changing.filling = None;
-        let coming = self.table.lock().coming.take();
-        coming.map_or(Ok(()), |slot| self.remove(slot))
-    }
-
     /// Begins a file for the background to fill.
-    fn begin(&self, changing: &mut Changing, payload: u64, end: Lsn) -> Result<bool> {
+    fn begin(&self, filling: &mut Option<Filling>, payload: u64, end: Lsn) -> Result<bool> {
         let room = self.prepared_end().saturating_sub(block_start(end));
         let size = payload + SEGMENT_HEADER;
-        let begun = self
-            .next_number()
-            .and_then(|number| Filling::begin(&*self.volume, number, size, end, room));
-        self.cramped.store(begun.is_err(), Ordering::Release);
-        let filling = begun?;
-        self.table.lock().coming = Some(filling.slot.clone());
-        changing.filling = Some(filling);
+        let begun = self.make(|number| Filling::begin(&*self.volume, number, size, end, room))?;
+        self.table.lock().coming = Some(begun.slot.clone());
+        *filling = Some(begun);
         Ok(true)
     }
 
     /// Goes on with it, if more is due.
-    fn fill(&self, changing: &mut Changing, end: Lsn) -> Result<bool> {
-        let due = changing.filling.as_ref().is_some_and(|filling| filling.is_due(end));
-        if due { self.fill_by(changing, 1) } else { Ok(false) }
+    fn fill(&self, filling: &mut Option<Filling>, end: Lsn) -> Result<bool> {
+        let due = filling.as_ref().is_some_and(|filling| filling.is_due(end));
+        if due { self.fill_by(filling, 1) } else { Ok(false) }
     }
 
     /// Fills so many pieces of the file that is on its way.
-    fn fill_by(&self, changing: &mut Changing, pieces: u64) -> Result<bool> {
-        let Some(filling) = &mut changing.filling else { return Ok(false) };
-        let filled = filling.fill(&*self.volume, pieces);
+    fn fill_by(&self, filling: &mut Option<Filling>, pieces: u64) -> Result<bool> {
+        let Some(file) = filling else { return Ok(false) };
+        let filled = file.fill(&*self.volume, pieces);
         if let Ok(false) = filled {
             return Ok(true);
         }
-        if let Err(error) = filled {
-            // What is there of it is of no use, and that it cannot be removed changes nothing.
-            let _ = self.give_up(changing);
-            self.cramped.store(true, Ordering::Release);
-            return Err(error);
-        }
-        changing.filling = None;
+        *filling = None;
         let coming = self.table.lock().coming.take();
-        let Some(slot) = coming else { return Ok(false) };
-        self.table.lock().free.push(slot);
-        self.stats.segments_created.add(1);
-        Ok(true)
+        match filled {
+            Ok(_) => {
+                self.table.lock().free.extend(coming);
+                self.stats.segments_created.add(1);
+                Ok(true)
+            }
+            Err(error) => {
+                // What is there of it is of no use, and that it cannot be removed changes nothing.
+                let _ = coming.map(|slot| self.remove(slot));
+                self.cramped.store(true, Ordering::Release);
+                Err(error)
+            }
+        }
     }
 
     fn is_retry_due(&self) -> bool {
@@ -285,10 +272,10 @@ impl Segments {
     /// Prepares the segment that begins at `at`, if there is none; a writer waits for it.
     pub(crate) fn ensure(&self, at: u64, checkpoint: Lsn) -> Result<()> {
         while self.prepared_end() <= at {
-            let mut changing = self.changing.lock();
+            let mut filling = self.changing.lock();
             if self.prepared_end() <= at {
                 self.release(checkpoint);
-                let prepared = self.prepare(&mut changing, Haste::Now);
+                let prepared = self.prepare(&mut filling, Haste::Now);
                 self.recount();
                 prepared?;
                 self.stats.segments_late.add(1);
@@ -331,7 +318,7 @@ impl Segments {
     }
 
     /// Adds one segment at the end of the log. `false` when the capacity allows none now.
-    fn prepare(&self, changing: &mut Changing, haste: Haste) -> Result<bool> {
+    fn prepare(&self, filling: &mut Option<Filling>, haste: Haste) -> Result<bool> {
         let end = self.prepared_end();
         if end >= POSITIONS_END - POSITIONS_LEFT {
             return Err(RedoError::UsedUp { at: Lsn(end) });
@@ -350,45 +337,49 @@ impl Segments {
             Haste::Now => {
                 // All that is left to do of one that is on its way is less than all of another.
                 if self.table.lock().free.is_empty() {
-                    self.fill_by(changing, u64::MAX)?;
+                    self.fill_by(filling, u64::MAX)?;
                 }
                 if let Some(slot) = self.take_free(|_| true) {
                     return self.recycle(slot);
                 }
             }
-            Haste::Ahead(demand) => return self.prepare_ahead(changing, payload, demand),
+            Haste::Ahead(demand) => return self.prepare_ahead(filling, payload, demand),
         }
         match self.create(payload) {
             Ok(slot) => self.append(slot, payload),
-            Err(error) => match self.take_free(|_| true) {
-                Some(slot) => self.recycle(slot),
-                None => Err(error),
-            },
+            Err(error) => self.recycle_any_or(error),
         }
+    }
+
+    /// Without a new file any free one must do.
+    fn recycle_any_or(&self, error: RedoError) -> Result<bool> {
+        self.take_free(|_| true).map_or(Err(error), |slot| self.recycle(slot))
     }
 
     /// Without a file of the right size: goes on with one, or begins one. Those of another size
     /// must do meanwhile.
-    fn prepare_ahead(&self, changing: &mut Changing, payload: u64, demand: Demand) -> Result<bool> {
+    fn prepare_ahead(
+        &self,
+        filling: &mut Option<Filling>,
+        payload: u64,
+        demand: Demand,
+    ) -> Result<bool> {
+        if filling.is_none() {
+            let largest = self.table.lock().files().map(Slot::payload).max().unwrap_or(0);
+            let payload = payload.min((GROWTH * largest).max(SEGMENT_MIN));
+            if !self.make_place(payload, demand)? {
+                return Ok(false);
+            }
+            let begun = self.begin(filling, payload, demand.end);
+            return begun.or_else(|error| self.recycle_any_or(error));
+        }
         let is_last = self.ahead(block_start(demand.end)) == 0;
-        if changing.filling.is_some() {
-            let filled = self.fill(changing, demand.end);
-            let other = match filled {
-                Ok(false) if is_last => self.take_free(|_| true),
-                Err(_) => self.take_free(|_| true),
-                _ => None,
-            };
-            return other.map_or(filled, |slot| self.recycle(slot));
+        match self.fill(filling, demand.end) {
+            Ok(false) if is_last => {
+                self.take_free(|_| true).map_or(Ok(false), |slot| self.recycle(slot))
+            }
+            filled => filled.or_else(|error| self.recycle_any_or(error)),
         }
-        let largest = self.table.lock().files().map(Slot::payload).max().unwrap_or(0);
-        let payload = payload.min((GROWTH * largest).max(SEGMENT_MIN));
-        if !self.make_place(payload, demand)? {
-            return Ok(false);
-        }
-        self.begin(changing, payload, demand.end).or_else(|error| match self.take_free(|_| true) {
-            Some(slot) => self.recycle(slot),
-            None => Err(error),
-        })
     }
 
     /// Removes files of another size to make place for one of `payload` bytes within the capacity.
@@ -433,11 +424,16 @@ impl Segments {
     }
 
     fn create(&self, payload: u64) -> Result<Slot> {
-        let created = self
-            .next_number()
-            .and_then(|number| create_file(&*self.volume, number, payload + SEGMENT_HEADER));
-        self.cramped.store(created.is_err(), Ordering::Release);
+        let size = payload + SEGMENT_HEADER;
+        let created = self.make(|number| create_file(&*self.volume, number, size));
         created.inspect(|_| self.stats.segments_created.add(1))
+    }
+
+    /// Makes a file under the next free number, and notes whether one can be had.
+    fn make<T>(&self, make: impl FnOnce(u32) -> Result<T>) -> Result<T> {
+        let made = self.next_number().and_then(make);
+        self.cramped.store(made.is_err(), Ordering::Release);
+        made
     }
 
     fn next_number(&self) -> Result<u32> {
@@ -458,7 +454,7 @@ impl Segments {
         Ok(())
     }
 
-    fn remove_surplus(&self, changing: &mut Changing, demand: Demand) -> Result<bool> {
+    fn remove_surplus(&self, filling: &mut Option<Filling>, demand: Demand) -> Result<bool> {
         let (capacity, limit) = (self.capacity(), demand.limit);
         // On the way down, what the age that is still allowed takes is no surplus.
         if self.table.lock().bytes() <= capacity.max(limit + limit / 8) {
@@ -472,10 +468,10 @@ impl Segments {
             // A file that is too large can be spared when enough of the right size are there.
             None if others_free
                 && limit <= capacity
-                && changing.filling.is_none()
+                && filling.is_none()
                 && !self.cramped.load(Ordering::Acquire) =>
             {
-                self.begin(changing, payload, demand.end)
+                self.begin(filling, payload, demand.end)
             }
             None => Ok(false),
         }

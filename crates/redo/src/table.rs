@@ -9,7 +9,7 @@ pub(crate) struct Table {
     pub(crate) active: VecDeque<Segment>,
     /// Files that hold nothing needed.
     pub(crate) free: Vec<Slot>,
-    /// The next free one, on its way. Who fills it has it in hand, but its slot stays here.
+    /// The next free one, on its way: the slot of the file that is being filled.
     pub(crate) coming: Option<Slot>,
 }
 

@@ -210,13 +210,32 @@ fn most_by_step(volume: &dyn Volume, log: &Log, starts: &mut Vec<Lsn>, bytes: u6
     most
 }
 
-#[test]
-fn files_of_a_log_that_grows_are_made_a_little_at_a_time() {
+/// A small log, half filled, that may now have so much.
+fn growing(capacity: u64) -> (Arc<dyn Volume>, Log, Vec<Lsn>) {
     let volume: Arc<dyn Volume> = Arc::new(SimVolume::new(1));
     let log = Log::create(Arc::clone(&volume), config(SMALL), Lsn(0)).expect("create");
     let mut starts = Vec::new();
     most_by_step(&*volume, &log, &mut starts, SMALL / 2);
-    log.set_capacity(16 * LARGE);
+    log.set_capacity(capacity);
+    (volume, log, starts)
+}
+
+fn listed(volume: &dyn Volume) -> usize {
+    volume.list().expect("list").len()
+}
+
+/// Fills the log until so many files have been made, ever larger ones, and another is half done.
+fn until_one_is_on_its_way(volume: &dyn Volume, log: &Log, starts: &mut Vec<Lsn>, created: u64) {
+    while log.stats().segments_created.get() < created
+        || listed(volume) == log.segment_infos().len()
+    {
+        most_by_step(volume, log, starts, 10_000);
+    }
+}
+
+#[test]
+fn files_of_a_log_that_grows_are_made_a_little_at_a_time() {
+    let (volume, log, mut starts) = growing(16 * LARGE);
     let most = most_by_step(&*volume, &log, &mut starts, 2 * LARGE);
     assert_eq!(most, 64 << 10, "one piece, however large the file");
     assert_eq!(log.stats().segments_late.get(), 0, "ready in time");
@@ -228,15 +247,8 @@ fn files_of_a_log_that_grows_are_made_a_little_at_a_time() {
 
 #[test]
 fn a_log_is_made_smaller_while_a_file_is_on_its_way() {
-    let volume: Arc<dyn Volume> = Arc::new(SimVolume::new(1));
-    let log = Log::create(Arc::clone(&volume), config(SMALL), Lsn(0)).expect("create");
-    let mut starts = Vec::new();
-    most_by_step(&*volume, &log, &mut starts, SMALL / 2);
-    log.set_capacity(64 * LARGE);
-    let listed = || volume.list().expect("list").len();
-    while log.stats().segments_created.get() < 34 || listed() == log.segment_infos().len() {
-        most_by_step(&*volume, &log, &mut starts, 10_000);
-    }
+    let (volume, log, mut starts) = growing(64 * LARGE);
+    until_one_is_on_its_way(&*volume, &log, &mut starts, 34);
     log.set_capacity(SMALL);
     log.set_checkpoint(log.end());
     // What is still allowed sinks with each byte of redo.
@@ -244,23 +256,15 @@ fn a_log_is_made_smaller_while_a_file_is_on_its_way() {
         most_by_step(&*volume, &log, &mut starts, SMALL / 4);
         log.set_checkpoint(log.end());
     }
-    assert_eq!(listed(), log.segment_infos().len(), "none is on its way");
+    assert_eq!(listed(&*volume), log.segment_infos().len(), "none is on its way");
     assert!(file_bytes(&log) <= SMALL, "{}", file_bytes(&log));
 }
 
 #[test]
 fn a_file_that_was_cut_off_on_its_way_is_used_like_others() {
-    let volume: Arc<dyn Volume> = Arc::new(SimVolume::new(1));
-    let log = Log::create(Arc::clone(&volume), config(SMALL), Lsn(0)).expect("create");
-    let mut starts = Vec::new();
-    most_by_step(&*volume, &log, &mut starts, SMALL / 2);
-    log.set_capacity(16 * LARGE);
-    let listed = || volume.list().expect("list").len();
-    // Until a large one is on its way.
-    while log.stats().segments_created.get() < 36 || listed() == log.segment_infos().len() {
-        most_by_step(&*volume, &log, &mut starts, 10_000);
-    }
-    let (checkpoint, files) = (log.checkpoint(), listed());
+    let (volume, log, mut starts) = growing(16 * LARGE);
+    until_one_is_on_its_way(&*volume, &log, &mut starts, 36);
+    let (checkpoint, files) = (log.checkpoint(), listed(&*volume));
     drop(log);
     let log = reopen(Arc::clone(&volume), 16 * LARGE, checkpoint).expect("reopen");
     assert_eq!(log.segment_infos().len(), files, "it is one of them");
