@@ -11,7 +11,7 @@ const PEAK_SECONDS: f64 = 600.0;
 /// The disk has something to spare while what is needed takes no more than this share of it. A disk
 /// that has become slow has not.
 const NEEDED_SHARE: f64 = 0.5;
-/// Of what the log leaves, so much is used: the rest is for whoever comes.
+/// Of what the log leaves, so much is used: the rest is for commits that come.
 const PART: f64 = 0.8;
 /// The age is brought down to this share of its target. What is left is what changes all the time:
 /// it would be dirty again at once.

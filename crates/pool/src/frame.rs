@@ -98,7 +98,7 @@ impl Frames {
         unsafe { weir_page::RawPage::new(self.start(frame), self.page_size) }
     }
 
-    /// The frame's bytes, to be looked at by who holds the page's exclusive latch.
+    /// The frame's bytes, to be read by the thread that holds the page's exclusive latch.
     ///
     /// # Safety
     /// The caller holds the exclusive latch of the page in this frame, or owns the frame outright
@@ -110,7 +110,7 @@ impl Frames {
         unsafe { std::slice::from_raw_parts(self.start(frame), self.page_size) }
     }
 
-    /// The frame's bytes, to be changed by who holds the page's exclusive latch.
+    /// The frame's bytes, to be changed by the thread that holds the page's exclusive latch.
     ///
     /// # Safety
     /// As [`Frames::bytes`], and the caller has no other borrow of the bytes, of either kind.

@@ -1,7 +1,7 @@
 //! In which order the pages that were in memory come back: decided apart from reading them.
 //!
 //! Pages come by extents, so that many are one read where they lie together: first the extents
-//! where pages were just asked for (who works after a restart works on some tables, and a table's
+//! where pages were just asked for (sessions work on some tables after a restart, and a table's
 //! pages lie together), then the hottest.
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 

@@ -45,7 +45,7 @@ const BATCH_MICROS_IDLE: u64 = 32_000;
 const PAUSE_PAGE_MICROS: u64 = 50;
 /// The longest pause, in batches: two thirds of the time are others' then.
 const PAUSE_BATCHES_MAX: u64 = 2;
-/// The shortest is this part of a batch: who waits for the disk gets on it.
+/// The shortest is this part of a batch: reads and commits that wait for the disk get on it.
 const PAUSE_BATCH_SHARE: u64 = 8;
 /// The longest pause: closing waits for it.
 const PAUSE_MICROS_MAX: u64 = 100_000;
@@ -297,10 +297,10 @@ mod tests {
         assert_eq!(grown, 1_000, "but it comes to be known");
     }
 
-    /// A disk that does one thing at a time, at its worst: while it reads a batch, those who need
-    /// it wait.
+    /// A disk that does one thing at a time, at its worst: while it reads a batch, threads
+    /// that need it wait.
     struct Disk {
-        /// What it takes to read a page that somebody asks for,
+        /// What it takes to read a page that a thread asks for,
         read_micros: f64,
         /// and a page of a batch.
         batched_micros: f64,
@@ -339,7 +339,7 @@ mod tests {
         done
     }
 
-    /// Who works after a restart does not lose by what is read unasked: on a disk where it is cheap
+    /// Sessions after a restart do not lose by what is read unasked: on a disk where it is cheap
     /// all is in memory within seconds, and where it costs as much as it spares, most of the disk
     /// is theirs.
     #[test]

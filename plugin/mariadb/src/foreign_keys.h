@@ -85,6 +85,7 @@ std::vector<Foreign_key_definition> in_order(const Table_definition &definition)
 std::string show_foreign_key(THD *thd, const std::string &child, const Foreign_key_definition &key, bool newline);
 // "`db`.`child`, CONSTRAINT ...": what an error says.
 std::string show_violation(THD *thd, const std::string &child, const Foreign_key_definition &key);
+
 // Adds what CREATE or ALTER TABLE says of foreign keys to `definition`, whose indexes are described already. `table`:
 // the name by which others know it; `before`: what ALTER starts from, or nullptr. An error of the server's.
 int collect_foreign_keys(THD *thd, const Alter_info *said, const TABLE *form, const std::string &table,

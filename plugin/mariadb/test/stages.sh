@@ -1,6 +1,5 @@
 #!/bin/bash
-# What an ALTER that takes long is at: stages of the performance schema, with how much of each is done; and what the slow log
-# and ANALYZE say of the engine.
+# What an ALTER that takes long is at: stages of the performance schema, with how much of each is done.
 #   stages.sh PLUGIN DIRECTORY
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
