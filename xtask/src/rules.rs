@@ -1,5 +1,6 @@
 //! The rules. Each is a pure function of the tree, and each has a test that breaks it.
 
+mod circles;
 mod code;
 mod crates;
 mod docs;
@@ -31,6 +32,7 @@ pub const RULES: &[Rule] = &[
     Rule { name: "floors", check: crates::floors },
     Rule { name: "readme-headings", check: crates::readme_headings },
     Rule { name: "forbid-unsafe", check: crates::forbids_unsafe },
+    Rule { name: "circles", check: circles::circles },
     Rule { name: "module-head", check: text::module_heads },
     Rule { name: "file-length", check: text::file_lengths },
     Rule { name: "columns", check: text::columns },
@@ -47,5 +49,6 @@ pub fn notes(tree: &Tree) -> Vec<Finding> {
     let mut notes = text::long_files(tree);
     notes.extend(code::stale_addresses(tree));
     notes.extend(code::slack_in_ratchet(tree));
+    notes.extend(circles::slack(tree));
     notes
 }
