@@ -13,52 +13,11 @@ use std::sync::Arc;
 
 use weir_base::{PageNo, TreeId, varint};
 use weir_btree::{ChainHead, Env, Tree, TreeError};
-use weir_change::Header;
 
-use crate::cleanup::Todo;
-use crate::error::TxnError;
 use crate::locks::{Kind, Place, PlaceBuf};
-use crate::past::Past;
-use crate::run::Writer;
-use crate::txn::Txn;
-
-/// More than this lies in pages: the record is written again each time it is carried forward.
-const INLINE_BYTES_MAX: usize = 1024;
 
 /// What is locked, and how.
 pub(crate) type Lock = (TreeId, PlaceBuf, Kind);
-
-impl Txn {
-    /// What it has locked, to be written down; what is stored is freed when it ends.
-    pub(crate) fn keep_locks(&mut self, w: &Writer, past: &Arc<Past>) -> Result<Vec<u8>, TxnError> {
-        let mut bytes = vec![0];
-        let mut put = |tree, place: Place<'_>, kind| encode(tree, place, kind, &mut bytes);
-        w.locks().each_held(past.id(), &mut put);
-        if bytes.len() <= INLINE_BYTES_MAX {
-            return Ok(bytes);
-        }
-        let keep = past.work.lock().depth();
-        self.savepoint_at.set(keep);
-        let tree = Tree::at(w.env().clone(), TreeId(0), PageNo::NONE);
-        let header = Header { txn: Some(past.id()), ..Header::default() };
-        let mark = self.next_mark(past);
-        let written = self.hear(w, past, |tell| tree.write_chain(&bytes, mark, header, tell));
-        let chain = match written {
-            Ok(chain) => chain,
-            Err(e) => {
-                self.back_to(w, past, keep)?;
-                return Err(e);
-            }
-        };
-        let (first, mark) = (chain.first, chain.mark);
-        past.work.lock().push_todo(Todo::Chain { first, mark, tree: TreeId(0) });
-        let mut place = vec![1];
-        for number in [u64::from(first.0), mark, chain.len] {
-            varint::put(&mut place, number);
-        }
-        Ok(place)
-    }
-}
 
 /// What was written down.
 ///
@@ -88,13 +47,23 @@ pub(crate) fn read(env: &Arc<Env>, bytes: &[u8]) -> Result<Vec<Lock>, TreeError>
     Ok(locks)
 }
 
+/// Says where the locks are, in the place of them.
+pub(crate) fn encode_chain(chain: ChainHead) -> Vec<u8> {
+    let mut place = vec![1];
+    for number in [u64::from(chain.first.0), chain.mark, chain.len] {
+        varint::put(&mut place, number);
+    }
+    place
+}
+
 fn chain_at(place: &mut &[u8]) -> Option<ChainHead> {
     let first = PageNo(u32::try_from(varint::take(place)?).ok()?);
     let mark = varint::take(place)?;
     Some(ChainHead { first, mark, len: varint::take(place)? })
 }
 
-fn encode(tree: TreeId, place: Place<'_>, kind: Kind, out: &mut Vec<u8>) {
+/// Writes one lock down.
+pub(crate) fn encode(tree: TreeId, place: Place<'_>, kind: Kind, out: &mut Vec<u8>) {
     let (shape, keys): (u64, [Option<&[u8]>; 2]) = match place {
         Place::Key(key) => (0, [Some(key), None]),
         Place::Range { from, to: None } => (1, [Some(from), None]),

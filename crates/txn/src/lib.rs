@@ -25,6 +25,7 @@ mod run;
 mod scan;
 mod see;
 mod spill;
+mod store;
 mod stored;
 mod sweep;
 mod txn;

@@ -1,11 +1,16 @@
 //! Prepared transactions: everything that a commit needs is durable, and it is for somebody outside
 //! to say whether they commit. They survive restarts with all their locks.
+use std::sync::Arc;
+
 use smallvec::SmallVec;
-use weir_base::Lsn;
+use weir_base::{Lsn, PageNo, TreeId};
+use weir_btree::Tree;
 use weir_change::{Group, Header, Op};
 
 use crate::cleanup::Todo;
 use crate::error::TxnError;
+use crate::kept;
+use crate::locks::Place;
 use crate::past::Past;
 use crate::planted::PlantedBug;
 use crate::purge::restate;
@@ -43,6 +48,9 @@ pub(crate) fn no_longer_prepared(w: &Writer, past: &Past) -> Result<(), TxnError
     Ok(())
 }
 
+/// More than this lies in pages: the record is written again each time it is carried forward.
+const INLINE_BYTES_MAX: usize = 1024;
+
 impl Txn {
     /// Prepares the transaction under the name `xid`: once the log is durable up to the position
     /// returned, only [`Txn::commit`] and [`Txn::rollback`] end it, also after a restart. Until
@@ -68,5 +76,31 @@ impl Txn {
         let span = group.commit(w.env().pool.log())?;
         (work.xid, work.held) = (Some(Xid::from_slice(xid)), held);
         Ok(span.end)
+    }
+
+    /// What it has locked, to be written down; what is stored is freed when it ends.
+    fn keep_locks(&mut self, w: &Writer, past: &Arc<Past>) -> Result<Vec<u8>, TxnError> {
+        let mut bytes = vec![0];
+        let mut put = |tree, place: Place<'_>, kind| kept::encode(tree, place, kind, &mut bytes);
+        w.locks().each_held(past.id(), &mut put);
+        if bytes.len() <= INLINE_BYTES_MAX {
+            return Ok(bytes);
+        }
+        let keep = past.work.lock().depth();
+        self.savepoint_at.set(keep);
+        let tree = Tree::at(w.env().clone(), TreeId(0), PageNo::NONE);
+        let header = Header { txn: Some(past.id()), ..Header::default() };
+        let mark = self.next_mark(past);
+        let written = self.hear(w, past, |tell| tree.write_chain(&bytes, mark, header, tell));
+        let chain = match written {
+            Ok(chain) => chain,
+            Err(e) => {
+                self.back_to(w, past, keep)?;
+                return Err(e);
+            }
+        };
+        let (first, mark) = (chain.first, chain.mark);
+        past.work.lock().push_todo(Todo::Chain { first, mark, tree: TreeId(0) });
+        Ok(kept::encode_chain(chain))
     }
 }
