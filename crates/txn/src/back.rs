@@ -4,13 +4,14 @@ use weir_base::{PageNo, TreeId};
 use weir_btree::Tree;
 use weir_change::Header;
 
+use crate::entry::{Undo, UndoEntry};
 use crate::error::TxnError;
 use crate::past::Past;
 use crate::planted::PlantedBug;
 use crate::run::{ROW_BYTES, Writer};
 use crate::stored::{self, Piece};
-use crate::undo::{UndoEntry, undo_one};
-use crate::work::{Undo, Work};
+use crate::undo::undo_one;
+use crate::work::Work;
 
 /// So many pages of a tree are freed at once: little beside the log, and beside the time that who
 /// closes the database lets pass.
@@ -88,7 +89,7 @@ fn newest_in_memory(
     goes_on: bool,
 ) -> Result<(), TxnError> {
     let forgets = w.has(PlantedBug::RowNotRestored) && work.undo.len() % 8 == 3;
-    if let Some(entry) = undo.as_entry(past).filter(|_| !forgets) {
+    if let Some(entry) = past.undo_entry(undo).filter(|_| !forgets) {
         undo_entry(w, past, work, &entry)?;
     }
     work.undo.pop();

@@ -7,14 +7,15 @@ use weir_change::Header;
 use weir_page::Flags;
 use weir_pool::PageToken;
 
-use crate::cleanup::Todo;
 use crate::decide::{Meeting, Request, Verdict};
+use crate::entry::Undo;
 use crate::error::TxnError;
 use crate::locks::Kind;
 use crate::past::Past;
 use crate::run::{ROW_BYTES, Writer};
+use crate::todo::Todo;
 use crate::txn::{Isolation, Txn};
-use crate::work::{Undo, Work};
+use crate::work::Work;
 
 /// How often one who finds a row taken gives the processor away before it queues: most rows are
 /// free again in a microsecond, and going to sleep and being woken costs ten.

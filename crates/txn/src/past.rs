@@ -10,8 +10,8 @@ use weir_btree::{Row, TreeError};
 use weir_change::Stored;
 use weir_page::{Flags, Stamp};
 
+use crate::entry::{Undo, UndoEntry};
 use crate::stored::{Piece, Shelf};
-use crate::undo::UndoEntry;
 use crate::work::Work;
 
 /// About how many things that commits left are done in a step: it is not admitted, and the log's
@@ -329,6 +329,15 @@ impl Past {
             _ => None,
         };
         Some(UndoEntry::Row { tree: entry.tree, key, seq, before })
+    }
+
+    /// One thing to take back, with what that needs, as recovery would find it.
+    pub(crate) fn undo_entry(&self, undo: Undo) -> Option<UndoEntry> {
+        match undo {
+            Undo::Row(seq) => self.entry(seq),
+            Undo::Tree { tree, root } => Some(UndoEntry::Tree { tree, root }),
+            Undo::Pages { first, count, notes } => Some(UndoEntry::Pages { first, count, notes }),
+        }
     }
 
     /// About how many bytes of log it takes to write change `seq` again.

@@ -7,7 +7,6 @@ use weir_base::{Lsn, PageNo, TreeId};
 use weir_btree::Tree;
 use weir_change::{Group, Header, Op};
 
-use crate::cleanup::Todo;
 use crate::error::TxnError;
 use crate::kept;
 use crate::locks::Place;
@@ -15,6 +14,7 @@ use crate::past::Past;
 use crate::planted::PlantedBug;
 use crate::purge::restate;
 use crate::run::{ROW_BYTES, Writer};
+use crate::todo::Todo;
 use crate::txn::Txn;
 
 /// What a prepared transaction still has after a restart, besides the rows that it has changed.

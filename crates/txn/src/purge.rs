@@ -10,12 +10,13 @@ use weir_btree::{Ahead, Tree, TreeError};
 use weir_change::{Cleanup, Group, Header, Op};
 use weir_redo::Span;
 
-use crate::cleanup::{Finish, Todo, Todos, finish};
+use crate::cleanup::{Finish, finish};
 use crate::error::TxnError;
 use crate::past::{Past, State};
 use crate::planted::PlantedBug;
 use crate::prepared::note_prepared;
 use crate::run::Writer;
+use crate::todo::{Todo, Todos};
 use crate::work::Work;
 
 /// How many commits a version is old before it is looked at whether it is needed: short snapshots
@@ -306,7 +307,7 @@ pub(crate) fn restate(group: &mut Group<'_>, past: &Past, work: &mut Work, short
     work.pieces.iter().for_each(|piece| group.note(&Op::UndoStored(*piece)));
     let all = work.undo.len().saturating_sub(short);
     for (number, undo) in work.undo.iter_mut().enumerate() {
-        if let Some(entry) = undo.as_entry(past).filter(|_| number < all) {
+        if let Some(entry) = past.undo_entry(*undo).filter(|_| number < all) {
             group.note(&entry.to_op());
         }
         undo.is_one_note();

@@ -12,15 +12,14 @@ use weir_change::FlipsBuf;
 use weir_page::{Flags, Stamp};
 
 use crate::back::step_back;
-use crate::cleanup::Todo;
+use crate::entry::{Undo, UndoEntry};
 use crate::error::TxnError;
 use crate::kept;
 use crate::past::Found;
 use crate::prepared::no_longer_prepared;
 use crate::run::Writer;
+use crate::todo::Todo;
 use crate::txn::{Isolation, Txn};
-use crate::undo::UndoEntry;
-use crate::work::Undo;
 
 /// Finds a tree by its number, also one that an open transaction has made or dropped; `None` when
 /// it does not exist.

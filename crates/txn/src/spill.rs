@@ -12,7 +12,7 @@ use weir_change::Header;
 use weir_page::{Flags, Stamp};
 
 use crate::archive::{Archive, Cohort, OldView};
-use crate::cleanup::Todo;
+use crate::entry::UndoEntry;
 use crate::error::TxnError;
 use crate::past::{Past, State, Version};
 use crate::planted::PlantedBug;
@@ -20,8 +20,8 @@ use crate::registry::Archivable;
 use crate::run::{ROW_BYTES, Writer};
 use crate::stored::{self, Body};
 use crate::sweep::Sweep;
+use crate::todo::Todo;
 use crate::txn::{Isolation, Txn};
-use crate::undo::UndoEntry;
 
 /// So many transactions are archived in a step.
 const BATCH: usize = 1024;

@@ -35,7 +35,7 @@ const WEIGHED_BYTES: u64 = 4 << 10;
 fn bodies(past: &Past, work: &Work) -> Vec<Body> {
     // First, so that taking a change back never frees what an earlier one left to do.
     let mut bodies = stored::bodies_of(&work.todo);
-    for entry in work.undo.iter().filter_map(|undo| undo.as_entry(past)) {
+    for entry in work.undo.iter().filter_map(|undo| past.undo_entry(*undo)) {
         let seq = entry.seq().unwrap_or(0);
         let body = stored::add(&mut bodies, &entry.to_op());
         body.entries += 1;

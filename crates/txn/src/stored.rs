@@ -13,15 +13,12 @@ use weir_base::TreeId;
 use weir_btree::{ChainHead, Env, Tree, TreeError};
 use weir_change::{Header, Op, Stored, decode};
 
-use crate::cleanup::Todo;
-use crate::undo::UndoEntry;
+use crate::entry::UndoEntry;
+use crate::todo::{NOTE_BYTES, Todo};
 
 /// A piece's notes take about so many bytes: few enough that its pages are freed in one group, and
 /// that a reader who needs one row of it need not read megabytes.
 const PIECE_BYTES: usize = 128 << 10;
-
-/// What the log needs to name a piece, in bytes, at most.
-pub(crate) const NOTE_BYTES: u64 = 32;
 
 /// The pieces that a transaction has stored and not taken back, oldest first.
 #[derive(Default)]

@@ -8,8 +8,8 @@ use weir_btree::Tree;
 use weir_change::{Group, Header, Op};
 
 use crate::back::{free_empty, take_back};
-use crate::cleanup::Todo;
 use crate::decide::EditBuffers;
+use crate::entry::Undo;
 use crate::error::TxnError;
 use crate::locks::{Kind, Owner, Wait};
 use crate::past::Past;
@@ -18,8 +18,9 @@ use crate::prepared::no_longer_prepared;
 use crate::registry::Snapshot;
 use crate::run::{ROW_BYTES, Writer};
 use crate::see::View;
+use crate::todo::Todo;
 use crate::undo::rolled_back;
-use crate::work::{Undo, Work};
+use crate::work::Work;
 
 /// What a transaction sees of others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

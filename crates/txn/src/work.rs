@@ -1,15 +1,14 @@
 //! What a transaction needs itself: to be taken back, and to be completed.
 use smallvec::SmallVec;
-use weir_base::{PageNo, TreeId};
+use weir_base::TreeId;
 use weir_btree::{Tree, TreeError};
 
-use crate::cleanup::Todo;
+use crate::entry::Undo;
 use crate::error::TxnError;
-use crate::past::Past;
 use crate::prepared::Xid;
 use crate::run::Writer;
 use crate::stored::{self, Pieces};
-use crate::undo::UndoEntry;
+use crate::todo::Todo;
 
 /// What a transaction needs itself: to be taken back, and to be completed.
 #[derive(Default)]
@@ -113,42 +112,5 @@ impl Work {
         self.drops_tree |= matches!(todo, Todo::Tree { .. });
         self.undo_bytes += todo.bytes();
         self.todo.push(todo);
-    }
-}
-
-/// One thing to take back.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Undo {
-    /// The change of this number, a row's.
-    Row(u32),
-    /// A tree was made.
-    Tree { tree: TreeId, root: PageNo },
-    /// Pages taken into use.
-    Pages { first: PageNo, count: u32, notes: u32 },
-}
-
-impl Undo {
-    /// With what it needs, as recovery would find it.
-    pub(crate) fn as_entry(&self, past: &Past) -> Option<UndoEntry> {
-        match *self {
-            Undo::Row(seq) => past.entry(seq),
-            Undo::Tree { tree, root } => Some(UndoEntry::Tree { tree, root }),
-            Undo::Pages { first, count, notes } => Some(UndoEntry::Pages { first, count, notes }),
-        }
-    }
-
-    /// How many records of the log say so.
-    pub(crate) fn notes(&self) -> u32 {
-        match self {
-            Undo::Pages { notes, .. } => *notes,
-            Undo::Row(_) | Undo::Tree { .. } => 1,
-        }
-    }
-
-    /// It has been written again, as one record.
-    pub(crate) fn is_one_note(&mut self) {
-        if let Undo::Pages { notes, .. } = self {
-            *notes = 1;
-        }
     }
 }

@@ -13,11 +13,11 @@ use weir_base::{Lsn, TxnId};
 
 use crate::archive::Archive;
 use crate::by_txn::ByTxn;
-use crate::cleanup::Todo;
 use crate::ended::Ended;
 use crate::error::TxnError;
 use crate::gate::Gate;
 use crate::past::{Past, State};
+use crate::todo::Todo;
 
 mod forget;
 mod pins;
