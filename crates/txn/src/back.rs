@@ -146,7 +146,7 @@ fn undo_entry(w: &Writer, past: &Past, work: &mut Work, entry: &UndoEntry) -> Re
     // Held all the while: a tree's pages are freed when nobody is at it.
     let dropped = w.dropped.read();
     if let Some(tree) = entry.tree() {
-        work.know(w, tree)?;
+        work.know(tree, &|id| w.find_tree(id))?;
     }
     let tree = |id| work.trees.iter().find(|tree| tree.id() == id && !dropped.contains(&id));
     let tree_of = |id| Ok(tree(id).cloned());

@@ -10,13 +10,13 @@ use weir_change::{Group, Header};
 use crate::error::TxnError;
 use crate::stored;
 use crate::todo::Todo;
-use crate::undo::Trees;
+use crate::work::FindTree;
 
 /// Whose rest is done, and what there is to know of others for it.
 pub(crate) struct Finish<'a> {
     pub(crate) env: &'a Arc<Env>,
     pub(crate) id: TxnId,
-    pub(crate) tree_of: &'a Trees<'a>,
+    pub(crate) tree_of: &'a FindTree<'a>,
     /// Whether all snapshots see what a transaction did.
     pub(crate) is_everybodys: &'a dyn Fn(TxnId) -> bool,
     /// Trees that nobody may touch any more. Held while a row is removed, so that who drops its

@@ -45,7 +45,7 @@ pub use locks::{
 pub use past::{Past, State, Version};
 #[doc(hidden)]
 pub use planted::PlantedBug;
-pub use prepared::{Keeps, Xid};
+pub use prepared::Keeps;
 pub use registry::{Registry, RegistryStats, Snapshot};
 pub use resumed::{Fate, NamedBy, TreeOf, Unfinished};
 pub use run::{Admission, Batch, BatchOp, TryAdmission, Writer};
@@ -53,3 +53,4 @@ pub use scan::LockingCursor;
 pub use see::{Reader, Seen, View};
 pub use todo::{Todo, Todos};
 pub use txn::{Isolation, Savepoint, Txn};
+pub use work::Xid;

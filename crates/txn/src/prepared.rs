@@ -2,7 +2,6 @@
 //! to say whether they commit. They survive restarts with all their locks.
 use std::sync::Arc;
 
-use smallvec::SmallVec;
 use weir_base::{Lsn, PageNo, TreeId};
 use weir_btree::Tree;
 use weir_change::{Group, Header, Op};
@@ -16,6 +15,7 @@ use crate::purge::restate;
 use crate::run::{ROW_BYTES, Writer};
 use crate::todo::Todo;
 use crate::txn::Txn;
+use crate::work::Xid;
 
 /// What a prepared transaction still has after a restart, besides the rows that it has changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,9 +26,6 @@ pub enum Keeps {
     /// comes to it.
     Changes,
 }
-
-/// The name of a prepared transaction. A server's own are short.
-pub type Xid = SmallVec<[u8; 40]>;
 
 pub(crate) fn note_prepared(group: &mut Group<'_>, xid: &[u8], held: &[u8], todo: &[Todo]) {
     group.note(&Op::Prepared { xid, held });

@@ -91,7 +91,7 @@ impl Writer {
         if work.todo.is_empty() {
             return Ok(());
         }
-        let trees = work.dropped_trees(self)?;
+        let trees = work.dropped_trees(self.env())?;
         // Keeps others off the trees whose pages are about to be freed.
         if !trees.is_empty() {
             self.dropped.write().extend(&trees);
@@ -100,7 +100,7 @@ impl Writer {
         let work = RefCell::new(&mut *work);
         let tree_of = |id| {
             let mut work = work.borrow_mut();
-            work.know(self, id)?;
+            work.know(id, &|id| self.find_tree(id))?;
             let tree = work.trees.iter().find(|tree| tree.id() == id).cloned();
             if tree.is_some() { Ok(tree) } else { self.dropped_by_open(past.id(), id) }
         };

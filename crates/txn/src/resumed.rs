@@ -100,7 +100,7 @@ impl Writer {
         let _ = self.locks().register(found.id);
         work.trees = named.into();
         // TXN-11
-        changes.iter().try_for_each(|change| work.know(self, change.tree))?;
+        changes.iter().try_for_each(|change| work.know(change.tree, &|id| self.find_tree(id)))?;
         work.changed_more = !work.pieces.is_empty();
         let prepared = match found.fate {
             Fate::Prepared { xid, held } => {

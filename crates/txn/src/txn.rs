@@ -284,7 +284,7 @@ impl Txn {
         }
         w.admit_carried(&past, ROW_BYTES)?;
         let mut work = past.work.lock();
-        let dropped = work.dropped_trees(w)?;
+        let dropped = work.dropped_trees(w.env())?;
         if !work.pieces.is_empty() {
             let tail = std::mem::take(&mut work.todo);
             work.todo = work.pieces.take().chain(tail).collect();

@@ -2,7 +2,7 @@
 //! it was done, so that a crash in between goes on where it stopped.
 use std::sync::Arc;
 
-use weir_base::{PageNo, TreeId, TxnId};
+use weir_base::{PageNo, TxnId};
 use weir_btree::{Action, Change, Env, Row, Tree, Value};
 use weir_change::{FlipsBuf, Group, Header, Op};
 use weir_page::{Flags, Stamp};
@@ -10,9 +10,7 @@ use weir_page::{Flags, Stamp};
 use crate::entry::UndoEntry;
 use crate::error::TxnError;
 use crate::stored;
-
-/// Finds a tree by its number; `None`: it is not to be touched any more.
-pub(crate) type Trees<'a> = dyn Fn(TreeId) -> Result<Option<Tree>, TxnError> + 'a;
+use crate::work::FindTree;
 
 /// Says in the log that nothing of `id` is left to be taken back.
 pub(crate) fn rolled_back(env: &Env, id: TxnId) -> Result<(), TxnError> {
@@ -37,13 +35,14 @@ fn without_garbage(own: TxnId, was: Was<'_>) -> Was<'_> {
     }
 }
 
-/// Takes one change of `id` back, and says so in the log. `is_everybodys`: whether all snapshots
+/// Takes one change of `id` back, and says so in the log. `tree_of` finds no tree that is not to be
+/// touched any more. `is_everybodys`: whether all snapshots
 /// see what that transaction did.
 pub(crate) fn undo_one(
     env: &Arc<Env>,
     id: TxnId,
     entry: &UndoEntry,
-    tree_of: &Trees<'_>,
+    tree_of: &FindTree<'_>,
     is_everybodys: &dyn Fn(TxnId) -> bool,
 ) -> Result<(), TxnError> {
     // BTREE-7: a halted engine takes nothing back; the next opening does.

@@ -1,14 +1,20 @@
 //! What a transaction needs itself: to be taken back, and to be completed.
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 use weir_base::TreeId;
-use weir_btree::{Tree, TreeError};
+use weir_btree::{Env, Tree, TreeError};
 
 use crate::entry::Undo;
 use crate::error::TxnError;
-use crate::prepared::Xid;
-use crate::run::Writer;
 use crate::stored::{self, Pieces};
 use crate::todo::Todo;
+
+/// The name of a prepared transaction. A server's own are short.
+pub type Xid = SmallVec<[u8; 40]>;
+
+/// Finds the tree of a number, if it exists.
+pub(crate) type FindTree<'a> = dyn Fn(TreeId) -> Result<Option<Tree>, TxnError> + 'a;
 
 /// What a transaction needs itself: to be taken back, and to be completed.
 #[derive(Default)]
@@ -78,7 +84,7 @@ impl Work {
     ///
     /// # Errors
     /// [`TreeError`] when what is stored cannot be read.
-    pub(crate) fn dropped_trees(&self, w: &Writer) -> Result<Vec<TreeId>, TreeError> {
+    pub(crate) fn dropped_trees(&self, env: &Arc<Env>) -> Result<Vec<TreeId>, TreeError> {
         let mut trees = Vec::new();
         let mut look = |todo: &Todo| match todo {
             Todo::Tree { tree, .. } => trees.push(*tree),
@@ -91,7 +97,7 @@ impl Work {
                 _ => None,
             });
             for stored in self.pieces.iter().chain(listed).filter(|stored| stored.todos > 0) {
-                if let Some(piece) = stored::read(w.env(), stored)? {
+                if let Some(piece) = stored::read(env, stored)? {
                     piece.todo.iter().for_each(&mut look);
                 }
             }
@@ -100,9 +106,9 @@ impl Work {
     }
 
     /// Looks a tree up once that it has changed before recovery.
-    pub(crate) fn know(&mut self, w: &Writer, id: TreeId) -> Result<(), TxnError> {
+    pub(crate) fn know(&mut self, id: TreeId, find: &FindTree<'_>) -> Result<(), TxnError> {
         if !self.trees.iter().any(|tree| tree.id() == id) {
-            self.trees.extend(w.find_tree(id)?);
+            self.trees.extend(find(id)?);
         }
         Ok(())
     }
