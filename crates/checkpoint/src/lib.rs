@@ -23,5 +23,5 @@ pub use error::WorkerError;
 pub use histogram::AgeHistogram;
 pub use pacing::{Hand, LANES, Pacing};
 pub use policy::{Limits, Seen, State, Verdict, decide};
-pub use record::{CONTROL_FILE, Control, ControlError, ControlFile, Copy, FORMAT, choose};
+pub use record::{CONTROL_FILE, Control, ControlError, ControlFile, Copy, FORMAT, choose, copies};
 pub use worker::{Checkpointer, Held, Refresh};

@@ -151,6 +151,13 @@ impl Control {
     }
 }
 
+/// Both copies in the bytes of a control file, each with its place; one that the bytes do not
+/// reach is foreign.
+#[must_use]
+pub fn copies(bytes: &[u8]) -> [(u64, Copy); 2] {
+    COPIES_AT.map(|at| (at as u64, Control::decode(bytes.get(at..).unwrap_or_default())))
+}
+
 /// Without the magic: damaged if most of it is there, else something else.
 fn foreign_or_damaged(bytes: &[u8]) -> Copy {
     let alike = bytes[..8].iter().zip(MAGIC).filter(|(a, b)| **a == *b).count();
@@ -215,7 +222,7 @@ impl ControlFile {
         }
         let mut buf = AlignedBuf::zeroed(2 * ALIGN);
         file.read_at(0, &mut buf)?;
-        let [first, second] = COPIES_AT.map(|at| Control::decode(&buf[at..at + COPY_BYTES]));
+        let [(_, first), (_, second)] = copies(&buf);
         let control = choose(&first, &second).map_err(invalid)?;
         Ok(ControlFile { file, now: Mutex::new(control) })
     }

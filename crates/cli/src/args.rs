@@ -18,6 +18,7 @@ const EXAMPLES: &str = "\
 Examples:
   weir bench update --seconds 20 --disk 2000iops,32MiB
   weir check ./weir-data
+  weir dump page ./weir-data 7
   weir put ./db people ada 'countess of computing'
   weir scan ./db people --limit 10
 
@@ -37,6 +38,9 @@ pub(crate) enum Command {
     Stat(Stat),
     /// Copy a database into a new one: dense, with a log and numbers of its own
     Copy(Copy),
+    /// Print what is on disk in words, also of a database that is damaged and does not open
+    #[command(subcommand)]
+    Dump(Dump),
     /// Say what a log half, twice or four times as large would cost or save
     #[command(after_help = ADVISE_EXAMPLES)]
     Advise(Dir),
@@ -333,6 +337,73 @@ pub(crate) struct Compare {
     /// Replace the files if they are there
     #[arg(long)]
     pub(crate) force: bool,
+}
+
+const DUMP_EXAMPLES: &str = "\
+Nothing is recovered, repaired or written: a page is printed as it lies in the file, also where the
+log holds newer changes of it. Exit code 1: something is damaged, and named.
+
+Examples:
+  weir dump page ./db              a line for each page
+  weir dump page ./db 7            every row of page 7
+  weir dump log ./db --page 7      what the log from the checkpoint on says of it
+  weir dump control ./db
+  weir dump catalog ./db           names, tree numbers, root pages";
+
+#[derive(Subcommand)]
+pub(crate) enum Dump {
+    /// Pages of the data file: a line each, or one in full
+    #[command(after_help = DUMP_EXAMPLES)]
+    Page(DumpPage),
+    /// The log: its files block by block, and its groups from the checkpoint on
+    #[command(after_help = DUMP_EXAMPLES)]
+    Log(DumpLog),
+    /// Both copies of the control file
+    #[command(after_help = DUMP_EXAMPLES)]
+    Control(DumpDir),
+    /// The names of trees and where their roots lie, from the pages alone
+    #[command(after_help = DUMP_EXAMPLES)]
+    Catalog(DumpDir),
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct DumpDir {
+    /// The database
+    #[arg(value_name = "DIR")]
+    pub(crate) path: PathBuf,
+    /// Bytes of a page, where the control file is lost [default: what fits the data file]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub(crate) page_size: Option<u64>,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct DumpPage {
+    #[command(flatten)]
+    pub(crate) dir: DumpDir,
+    /// In full: this page
+    #[arg(value_name = "PAGE")]
+    pub(crate) page: Option<u32>,
+    /// And so many from there on
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "page")]
+    pub(crate) count: u32,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct DumpLog {
+    #[command(flatten)]
+    pub(crate) dir: DumpDir,
+    /// Begin at this position, the start of a group [default: the checkpoint]
+    #[arg(long, value_name = "LSN")]
+    pub(crate) from: Option<u64>,
+    /// Only groups that change this page
+    #[arg(long, value_name = "PAGE")]
+    pub(crate) page: Option<u32>,
+    /// Only groups of this transaction
+    #[arg(long, value_name = "N")]
+    pub(crate) transaction: Option<u64>,
+    /// At most so many groups
+    #[arg(long, value_name = "N", default_value = "1000000", value_parser = parse_count)]
+    pub(crate) limit: u64,
 }
 
 #[derive(ClapArgs)]

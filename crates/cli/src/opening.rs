@@ -50,7 +50,7 @@ fn open_with(path: &Path, config: Config) -> Result<Db> {
 }
 
 /// Looking at a database must not make a directory.
-fn must_exist(dir: &Path) -> Result<()> {
+pub(crate) fn must_exist(dir: &Path) -> Result<()> {
     ensure!(dir.exists(), "there is no directory {}", dir.display());
     ensure!(dir.is_dir(), "{} is a file, not a database's directory", dir.display());
     Ok(())

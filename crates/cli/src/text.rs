@@ -1,5 +1,4 @@
 //! Keys and values as people type and read them.
-use std::fmt::Write;
 use std::sync::Arc;
 
 /// Text as it is, or bytes written `0x00ff`.
@@ -16,22 +15,8 @@ pub(crate) fn parse_bytes(text: &str) -> Result<Arc<[u8]>, String> {
     bytes.map(Arc::from).ok_or_else(|| format!("'{text}' is not hexadecimal after 0x"))
 }
 
-/// So that [`parse_bytes`] reads it back (CLI-3): as text if it is printable, else `0x00ff`.
-pub(crate) fn show_bytes(bytes: &[u8]) -> String {
-    match std::str::from_utf8(bytes) {
-        Ok(text) if !text.chars().any(char::is_control) && !text.starts_with("0x") => {
-            text.to_owned()
-        }
-        _ => {
-            let mut out = String::with_capacity(2 + 2 * bytes.len());
-            out.push_str("0x");
-            for byte in bytes {
-                write!(out, "{byte:02x}").expect("a string takes everything");
-            }
-            out
-        }
-    }
-}
+/// So that [`parse_bytes`] reads it back (CLI-3).
+pub(crate) use weir_dump::show_bytes;
 
 /// Whether the error is that nobody reads our output any more.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {

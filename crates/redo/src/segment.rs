@@ -134,7 +134,7 @@ fn read_header(slot: &Slot, db: DbId) -> Result<Option<SegmentHeader>> {
     parse_header(&page, &slot.name(), db, slot.payload())
 }
 
-fn parse_header(
+pub(crate) fn parse_header(
     page: &[u8],
     name: &str,
     db: DbId,

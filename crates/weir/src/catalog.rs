@@ -20,7 +20,9 @@ fn encode(id: TreeId, root: PageNo) -> [u8; 12] {
     out
 }
 
-fn decode(value: &[u8]) -> Option<(TreeId, PageNo)> {
+/// The tree's number and its root page, of an entry's value.
+#[must_use]
+pub fn decode(value: &[u8]) -> Option<(TreeId, PageNo)> {
     let (id, rest) = value.split_first_chunk()?;
     let root = rest.first_chunk()?;
     Some((TreeId(u64::from_le_bytes(*id)), PageNo(u32::from_le_bytes(*root))))

@@ -23,8 +23,9 @@ use crate::warm::Warm;
 use crate::workers::{REDO_PAGES, Workers};
 
 /// The catalog's tree and its root: the first page behind the first map page.
-pub(crate) const CATALOG_TREE: TreeId = TreeId(1);
-pub(crate) const CATALOG_ROOT: PageNo = PageNo(1);
+pub const CATALOG_TREE: TreeId = TreeId(1);
+/// The catalog's root page.
+pub const CATALOG_ROOT: PageNo = PageNo(1);
 
 pub(crate) struct Engine {
     pub(crate) volume: Arc<dyn Volume>,

@@ -47,6 +47,8 @@ pub mod lab;
 mod load;
 mod look;
 mod metrics;
+#[doc(hidden)]
+pub mod on_disk;
 mod open;
 mod prepared;
 mod read_log;

@@ -5,6 +5,7 @@ mod address_space;
 mod bad_input;
 mod bench;
 mod commands;
+mod dump;
 mod kill;
 mod lab;
 mod read_only;

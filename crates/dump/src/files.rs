@@ -1,0 +1,156 @@
+//! The files of a database, opened to be looked at, and what of them can still be believed.
+use std::io;
+use std::path::Path;
+
+use weir_base::{AlignedBuf, DbId, PageNo};
+use weir_checkpoint::{CONTROL_FILE, Control, ControlError, Copy, choose, copies};
+use weir_device::{BlockFile, FileVolume, Volume};
+use weir_page::{Damage, PAGE_SIZES, verify};
+
+/// The data file's name.
+pub(crate) const DATA_FILE: &str = "pages";
+
+/// Whether everything that was looked at was as it should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sound {
+    /// It was.
+    Yes,
+    /// Something was damaged, and has been named.
+    No,
+}
+
+impl Sound {
+    pub(crate) fn and(&mut self, is_sound: bool) {
+        if !is_sound {
+            *self = Sound::No;
+        }
+    }
+}
+
+/// A database's directory, open to be read.
+pub struct Files {
+    pub(crate) volume: FileVolume,
+    /// The copies in the control file; empty when there is no such file.
+    pub(crate) copies: Vec<(u64, Copy)>,
+    /// What the control file says, or why it says nothing.
+    pub(crate) control: Result<Control, String>,
+    /// The database that the control file names, or else the first file of the log.
+    pub(crate) db: Option<DbId>,
+    /// Of the control file, or as given, or as the data file looks.
+    pub(crate) page_size: Option<usize>,
+}
+
+impl Files {
+    /// Opens the directory. `page_size`: that of a database whose control file is lost; when that
+    /// is not given either, the one with which the data file's first pages are sound.
+    ///
+    /// # Errors
+    /// What the file system reports; `WouldBlock` when a process has the database open.
+    pub fn open(dir: &Path, page_size: Option<usize>) -> io::Result<Files> {
+        let volume = FileVolume::open_read_only(dir)?;
+        let copies = read_copies(&volume)?;
+        let control = match &copies[..] {
+            [(_, first), (_, second)] => choose(first, second).map_err(|e| describe(&e)),
+            _ => Err(format!("there is no file '{CONTROL_FILE}'")),
+        };
+        let mut files = Files { volume, copies, control, db: None, page_size };
+        if let Ok(control) = &files.control {
+            files.db = Some(control.db);
+            files.page_size = page_size.or(Some(control.page_size as usize));
+            return Ok(files);
+        }
+        files.db = files.db_of_log();
+        files.page_size = match page_size {
+            None => files.guess_page_size()?,
+            given => given,
+        };
+        Ok(files)
+    }
+
+    fn db_of_log(&self) -> Option<DbId> {
+        let files = weir_redo::survey(&self.volume, None).ok()?;
+        files.iter().find_map(|file| file.header.map(|header| header.db))
+    }
+
+    /// The size with which the most of the first pages have a checksum that is right.
+    fn guess_page_size(&self) -> io::Result<Option<usize>> {
+        let Some(file) = self.data_file()? else { return Ok(None) };
+        let mut best = (0, None);
+        for size in PAGE_SIZES {
+            let mut sound = 0;
+            for page_no in 0..16 {
+                let Some(page) = read_page(&*file, size, PageNo(page_no))? else { break };
+                sound += u32::from(!matches!(
+                    verify(&page, DbId(0), PageNo(page_no)),
+                    Err(Damage::Checksum { .. } | Damage::Zeroed)
+                ));
+            }
+            if sound > best.0 {
+                best = (sound, Some(size));
+            }
+        }
+        Ok(best.1)
+    }
+
+    /// The data file; `None` when there is none.
+    pub(crate) fn data_file(&self) -> io::Result<Option<std::sync::Arc<dyn BlockFile>>> {
+        match self.volume.open(DATA_FILE) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            opened => opened.map(Some),
+        }
+    }
+
+    /// Says what the figures that follow rest on, where that is not the control file.
+    pub(crate) fn remark(&self, out: &mut dyn io::Write) -> io::Result<()> {
+        match &self.control {
+            Ok(control) if !control.clean => writeln!(
+                out,
+                "(not closed in order: the log from {} on may hold changes that pages lack)",
+                control.checkpoint
+            ),
+            Ok(_) => Ok(()),
+            Err(why) => {
+                writeln!(out, "(without the control file: {why})")?;
+                if let Some(db) = self.db {
+                    writeln!(out, "(the log is of database {db})")?;
+                }
+                match self.page_size {
+                    Some(size) => writeln!(out, "(taking pages to have {size} bytes)"),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+fn describe(error: &ControlError) -> String {
+    error.to_string()
+}
+
+fn read_copies(volume: &dyn Volume) -> io::Result<Vec<(u64, Copy)>> {
+    let file = match volume.open(CONTROL_FILE) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        opened => opened?,
+    };
+    let len = weir_base::align_down(file.len()).min(2 * weir_base::ALIGN as u64);
+    let mut buf = AlignedBuf::zeroed(2 * weir_base::ALIGN);
+    if len > 0 {
+        file.read_at(0, &mut buf[..len as usize])?;
+    }
+    Ok(copies(&buf[..len as usize]).into())
+}
+
+/// A page as it lies there; `None` beyond the end of the file.
+pub(crate) fn read_page(
+    file: &dyn BlockFile,
+    page_size: usize,
+    page_no: PageNo,
+) -> io::Result<Option<AlignedBuf>> {
+    let at = u64::from(page_no.0) * page_size as u64;
+    if at + page_size as u64 > file.len() {
+        return Ok(None);
+    }
+    let mut page = AlignedBuf::zeroed(page_size);
+    file.read_at(at, &mut page)?;
+    Ok(Some(page))
+}
