@@ -4,22 +4,13 @@
 
 mod args;
 mod cmd;
+mod exit;
 mod opening;
 mod text;
 
 use args::{Args, Command};
 use clap::Parser;
 use std::process::ExitCode;
-
-/// All is well. (CLI-1)
-const EXIT_OK: u8 = 0;
-/// It ran, and what it found is not well: problems in a check, a run that could not be verified, a
-/// key that is not there.
-const EXIT_FINDINGS: u8 = 1;
-/// It could not run: bad input, no database there, a device that fails. (clap uses the same.)
-const EXIT_CANNOT: u8 = 2;
-/// Ended by Ctrl-C, as shells have it: 128 + SIGINT.
-const EXIT_INTERRUPTED: u8 = 130;
 
 fn main() -> ExitCode {
     let args = Args::parse();
@@ -40,10 +31,10 @@ fn main() -> ExitCode {
     match result {
         Ok(code) => ExitCode::from(code),
         // `weir scan | head`: the reader has seen enough.
-        Err(error) if text::is_broken_pipe(&error) => ExitCode::from(EXIT_OK),
+        Err(error) if text::is_broken_pipe(&error) => ExitCode::from(exit::EXIT_OK),
         Err(error) => {
             eprintln!("weir: {error:#}");
-            ExitCode::from(EXIT_CANNOT)
+            ExitCode::from(exit::EXIT_CANNOT)
         }
     }
 }

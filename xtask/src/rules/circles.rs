@@ -14,7 +14,6 @@ pub const FILES_MAX: usize = 3;
 pub const GREATER: &[(&str, usize)] = &[
     ("bench", 9),
     ("checkpoint", 6),
-    ("cli", 9),
     ("lab", 4),
     ("pool", 7),
     ("sim", 4),

@@ -1,7 +1,7 @@
 //! `weir advise`: what a log of another size would cost or save.
 use crate::args::Dir;
+use crate::exit::{EXIT_FINDINGS, EXIT_OK};
 use crate::opening::open_to_read;
-use crate::{EXIT_FINDINGS, EXIT_OK};
 use anyhow::Result;
 use std::io::Write;
 use weir::{Advice, Observed, format_size};

@@ -1,8 +1,8 @@
 //! `weir bench`.
 use super::tpcc::tpcc;
 use crate::args::{Bench, Common, Compare, RowSizes, Run, Verify};
+use crate::exit::{EXIT_CANNOT, EXIT_FINDINGS, EXIT_INTERRUPTED, EXIT_OK};
 use crate::opening::{open_existing_at, say_recovery, show_recovery};
-use crate::{EXIT_CANNOT, EXIT_FINDINGS, EXIT_INTERRUPTED, EXIT_OK};
 use anyhow::{Context, Result, anyhow, ensure};
 use std::io::{IsTerminal, Write};
 use std::net::SocketAddr;

@@ -1,7 +1,7 @@
 //! `weir check`: every page of every tree, and that each page has one owner.
 use crate::args::Check;
+use crate::exit::{EXIT_FINDINGS, EXIT_OK};
 use crate::opening::{bar, open_to_read};
-use crate::{EXIT_FINDINGS, EXIT_OK};
 use anyhow::{Context, Result};
 use std::io::Write;
 use weir::{CheckReport, format_size};

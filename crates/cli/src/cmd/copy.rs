@@ -1,6 +1,6 @@
 //! `weir copy`: a database of the same rows, made anew.
-use crate::EXIT_OK;
 use crate::args::Copy;
+use crate::exit::EXIT_OK;
 use crate::opening::open_to_read;
 use anyhow::{Context, Result};
 use std::io::Write;

@@ -1,7 +1,7 @@
 //! `weir dump`: what is on disk in words, also of a database that does not open.
 use crate::args::{Dump, DumpDir};
+use crate::exit::{EXIT_FINDINGS, EXIT_OK};
 use crate::opening::must_exist;
-use crate::{EXIT_FINDINGS, EXIT_OK};
 use anyhow::{Context, Result};
 use std::io::Write;
 use weir_base::{Lsn, PageNo, TxnId};

@@ -1,8 +1,8 @@
 //! `weir get`, `put`, `delete` and `scan`: single entries, for people.
 use crate::args::{Delete, Get, Put, Scan};
+use crate::exit::{EXIT_FINDINGS, EXIT_OK};
 use crate::opening::{open_existing, open_or_create, open_to_read};
 use crate::text::show_bytes;
-use crate::{EXIT_FINDINGS, EXIT_OK};
 use anyhow::{Context, Result, bail};
 use std::io::Write;
 use weir::{Db, Durability, Tree};

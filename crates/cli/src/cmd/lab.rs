@@ -1,7 +1,7 @@
 //! `weir lab`.
 use super::bench::{catch_interrupts, command_line};
 use crate::args::{Lab, LabCost, LabRun};
-use crate::{EXIT_FINDINGS, EXIT_INTERRUPTED, EXIT_OK};
+use crate::exit::{EXIT_FINDINGS, EXIT_INTERRUPTED, EXIT_OK};
 use anyhow::{Result, anyhow};
 use std::io::Write;
 use std::sync::Arc;

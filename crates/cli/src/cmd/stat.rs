@@ -1,6 +1,6 @@
 //! `weir stat` and `weir trees`: what a database consists of.
-use crate::EXIT_OK;
 use crate::args::{Dir, Stat};
+use crate::exit::EXIT_OK;
 use crate::opening::open_to_read;
 use crate::text::show_bytes;
 use anyhow::{Context, Result};

@@ -3,8 +3,8 @@
 use super::bench::{begin, end};
 use super::bench::{measure, options};
 use crate::args::Tpcc;
+use crate::exit::{EXIT_FINDINGS, EXIT_OK};
 use crate::opening::open_existing_at;
-use crate::{EXIT_FINDINGS, EXIT_OK};
 use anyhow::{Result, ensure};
 use weir_bench::tpcc::{Backend, Embedded, Scale, TpccOptions, check_only, run};
 use weir_bench::{Acknowledged, Durability, Engine, WorkloadKind};
