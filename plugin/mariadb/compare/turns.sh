@@ -4,13 +4,14 @@
 #   turns.sh PLUGIN DIRECTORY [--binlog] CELL:CLIENTS...         such as oltp_update_non_index:64; `all`: all of make compare's
 # Prints, for each cell, statements a second, the ratio with its standard error, and what a statement took: time of the
 # server's threads on a processor, switches of context, writes of the device; and how many commits the binary log syncs
-# at once. ROWS, TURNS, LOG_MIB, POOL_MIB, and WARM, the seconds that each engine runs before its turns, may be set from outside.
+# at once. ROWS, TURNS, LOG_MIB, POOL_MIB, and WARM, the seconds that each engine runs before its turns, may be set from outside,
+# and OPTIONS, more options of the server: --weir-binlog-gate=OFF.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
-: "${ROWS:=1000000}" "${TURNS:=60}" "${WARM:=15}" "${LOG_MIB:=64}" "${POOL_MIB:=4096}"
+: "${OPTIONS:=}" "${ROWS:=1000000}" "${TURNS:=60}" "${WARM:=15}" "${LOG_MIB:=64}" "${POOL_MIB:=4096}"
 
 if [ "${1:-}" != --inside ]; then
-	[ $# -ge 3 ] || { sed -n '2,7s/^# \?//p' "$0"; exit 2; }
+	[ $# -ge 3 ] || { sed -n '2,8s/^# \?//p' "$0"; exit 2; }
 	command -v sysbench >/dev/null || { echo "turns: sysbench is missing: apt-get install sysbench"; exit 1; }
 	plugin=$(realpath "$1") directory=$2
 	shift 2
@@ -23,8 +24,9 @@ if [ "${1:-}" != --inside ]; then
 	mkdir -p "$directory"
 	directory=$(cd "$directory" && pwd)
 	export ROWS TURNS WARM
+	read -ra options <<<"$OPTIONS"
 	exec "$here/../tools/server.sh" "$plugin" "$directory" --run "$here/turns.sh --inside $directory $*" \
-		"${durable_options[@]}" "${more[@]}"
+		"${durable_options[@]}" "${more[@]}" "${options[@]}"
 fi
 directory=$2
 shift 2

@@ -87,7 +87,11 @@ PSI_file_locker *file_comes_by(PSI_file_locker_state *state, File file, PSI_file
 void raise_binlog_gate()
 {
   if (!PSI_server)
+  {
+    sql_print_warning("Weir: the server has no table of instruments: each transaction's prepare is synced before the binary log is "
+                      "written, as with weir_binlog_gate=OFF");
     return;
+  }
   before= PSI_server;
   with_gate= *before;
   with_gate.get_thread_file_descriptor_locker= file_comes_by;

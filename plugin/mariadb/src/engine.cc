@@ -69,6 +69,9 @@ int to_handler_error(THD *thd, weir_code code)
   case WEIR_DISK_FULL:
     return HA_ERR_RECORD_FILE_FULL;
   case WEIR_TOO_MANY_LOCKS:
+    // The engine would let it go on. Applications know from InnoDB that its locks are gone with this error.
+    if (thd)
+      thd->mark_transaction_to_rollback(true);
     return HA_ERR_LOCK_TABLE_FULL;
   case WEIR_OVER:
     return HA_ERR_ROLLBACK;

@@ -53,10 +53,10 @@ ulonglong ha_weir::table_flags() const
   // OVERLAPS) it is to look at once the row is there for others to meet.
   const THD *thd= ha_thd();
   ulonglong unique= thd && thd_tx_isolation(thd) <= ISO_READ_COMMITTED ? HA_CHECK_UNIQUE_AFTER_WRITE : 0;
-  // No HA_BINLOG_STMT_CAPABLE: below SERIALIZABLE plain reads take no locks, so statements replayed in the
-  // order of their commits need not do the same again. From REPEATABLE READ on statements that change rows lock
-  // what they read, and it was tried: a replica with parallel threads had other rows (test/parallel.sh, once in two runs).
-  return order | unique | HA_BINLOG_ROW_CAPABLE | HA_REC_NOT_IN_SEQ | HA_NULL_IN_KEY | HA_CAN_INDEX_BLOBS |
+  // From REPEATABLE READ on, what a statement that changes rows has read stays as it was until its commit, ranges included
+  // (reads_with_locks): replayed in the order of the commits, statements do the same again. Below, they need not.
+  ulonglong statements= thd && thd_tx_isolation(thd) >= ISO_REPEATABLE_READ ? HA_BINLOG_STMT_CAPABLE : 0;
+  return order | unique | statements | HA_BINLOG_ROW_CAPABLE | HA_REC_NOT_IN_SEQ | HA_NULL_IN_KEY | HA_CAN_INDEX_BLOBS |
          HA_CAN_VIRTUAL_COLUMNS | HA_REQUIRES_KEY_COLUMNS_FOR_DELETE | HA_PRIMARY_KEY_REQUIRED_FOR_POSITION |
          HA_PRIMARY_KEY_IN_READ_INDEX | HA_PARTIAL_COLUMN_READ | HA_TABLE_SCAN_ON_INDEX | HA_CAN_SQL_HANDLER |
          HA_CAN_SKIP_LOCKED | HA_CAN_TABLES_WITHOUT_ROLLBACK | HA_CAN_GEOMETRY | HA_CAN_BIT_FIELD |
@@ -359,6 +359,10 @@ THR_LOCK_DATA **ha_weir::store_lock(THD *thd, THR_LOCK_DATA **to, thr_lock_type 
   else if (lock_type >= TL_FIRST_WRITE)
     m_lock= WEIR_LOCK_UPDATE;
   else if (reads_with_locks(thd))
+    m_lock= WEIR_LOCK_SHARE;
+  // A function reads it whose statement is logged as such, whatever command calls the function.
+  else if (lock_type == TL_READ_NO_INSERT && thd_sql_command(thd) == SQLCOM_SELECT &&
+           thd_tx_isolation(thd) >= ISO_REPEATABLE_READ)
     m_lock= WEIR_LOCK_SHARE;
   else
     m_lock= WEIR_LOCK_NONE;

@@ -297,8 +297,7 @@ int init(void *p)
   ignore_db_dirs_append(WEIR_DIRECTORY);
   report_waits();
   register_alter_stages();
-  if (weir_deferred_answers())
-    sql_print_information("Weir: answers to commits are sent by the thread that syncs the log (weir_deferred_answers)");
+  report_deferred_answers();
   if (weir_binlog_gate())
     raise_binlog_gate();
 

@@ -271,6 +271,7 @@ int Transaction::rollback(bool all)
   m_row_changes.give_back();
   if (m_prepared)
   {
+    forget_number();
     weir_code code= m_held ? weir_held_rollback(m_held) : rollback_by_name(m_xid);
     if (code == WEIR_OK)
       code= sync_decision();
@@ -283,6 +284,7 @@ int Transaction::rollback(bool all)
 
 weir_code Transaction::commit_prepared(uint32_t durability)
 {
+  forget_number();
   return m_held ? weir_held_commit(m_held, durability) : commit_by_name(m_xid, durability);
 }
 
@@ -290,6 +292,18 @@ weir_code Transaction::commit_prepared(uint32_t durability)
 weir_code Transaction::sync_decision()
 {
   return !m_held && weir_durability_of(m_thd) != WEIR_LAZY ? weir_sync(weir_database) : WEIR_OK;
+}
+
+// A replica's threads commit in the primary's order. Of a transaction over two engines (this one, and where the replica
+// keeps its position) MariaDB 10.11.18 sees to that while it is written to the binary log, and not at all if nothing of
+// it is: what depends on an earlier one would be there before that, and be overwritten by it. Here it can still be told
+// to give way.
+int Transaction::wait_for_turn()
+{
+  bool is_logged= m_thd->variables.option_bits & OPTION_BIN_LOG;
+  if (likely(!m_thd->rgi_slave) || is_logged || m_thd->transaction->xid_state.is_explicit_XA())
+    return 0;
+  return m_thd->wait_for_prior_commit() ? HA_ERR_ABORTED_BY_USER : 0;
 }
 
 int Transaction::prepare(bool all)
@@ -302,6 +316,8 @@ int Transaction::prepare(bool all)
   weir_txn *txn= m_txn;
   if (!txn)
     return 0;
+  if (int error= wait_for_turn())
+    return error;
   {
     // Who waits for its rows meanwhile finds it by its number, before it is prepared and after.
     std::lock_guard<std::mutex> guard(m_mutex);
@@ -396,22 +412,32 @@ void Transaction::see_all(std::vector<Seen> *out)
 
 int Transaction::show_sessions(ulonglong one, ulonglong other, int (*show)(THD *one, THD *other))
 {
-  THD *found[2]= {nullptr, nullptr};
+  THD *found= nullptr;
   std::lock_guard<std::mutex> all(all_mutex);
   for (Transaction *trx : all_transactions)
   {
-    ulonglong number;
-    {
-      std::lock_guard<std::mutex> guard(trx->m_mutex);
-      number= trx->m_txn ? weir_txn_number(trx->m_txn) : trx->m_prepared_number;
-    }
+    std::lock_guard<std::mutex> guard(trx->m_mutex);
     // A session goes only when its transaction has been taken from the list.
-    if (number && number == one)
-      found[0]= trx->m_thd;
-    if (number && number == other)
-      found[1]= trx->m_thd;
+    if (one && trx->number() == one)
+      found= trx->m_thd;
   }
-  return found[0] && found[1] ? show(found[0], found[1]) : 0;
+  for (Transaction *trx : all_transactions)
+  {
+    // As long as this is held, the other one is no further than that: a replica's thread that is told to give way for a
+    // transaction that it has taken back already would take it for something else, and stop.
+    std::lock_guard<std::mutex> guard(trx->m_mutex);
+    if (found && other && trx->number() == other)
+      return show(found, trx->m_thd);
+  }
+  return 0;
+}
+
+ulonglong Transaction::number() const { return m_txn ? weir_txn_number(m_txn) : m_prepared_number; }
+
+void Transaction::forget_number()
+{
+  std::lock_guard<std::mutex> guard(m_mutex);
+  m_prepared_number= 0;
 }
 
 void Transaction::interrupt()

@@ -97,10 +97,14 @@ private:
   weir_code complete_filled(weir_code code);
   bool is_real(bool all) const;
   void take_txn(weir_txn **out);
+  // With m_mutex held.
+  ulonglong number() const;
+  void forget_number();
   int end(weir_code code);
   weir_code make_durable();
   weir_code commit_prepared(uint32_t durability);
   weir_code sync_decision();
+  int wait_for_turn();
   void forget_statement();
   void drop_left();
 

@@ -45,6 +45,12 @@ void update_recovery_seconds(THD *, st_mysql_sys_var *, void *, const void *save
   weir_set_recovery_seconds(weir_database, recovery_seconds);
 }
 
+void update_deferred_answers(THD *, st_mysql_sys_var *, void *, const void *save)
+{
+  deferred_answers= *static_cast<const my_bool *>(save);
+  report_deferred_answers();
+}
+
 char *metrics_address, *create_checkpoint;
 
 // Setting it makes the copy: of what the session's transaction sees, or of what is committed now.
@@ -92,7 +98,7 @@ MYSQL_SYSVAR_STR(create_checkpoint, create_checkpoint, PLUGIN_VAR_RQCMDARG | PLU
 MYSQL_SYSVAR_BOOL(deferred_answers, deferred_answers, PLUGIN_VAR_OPCMDARG,
                   "The answer to a commit is sent by the thread that syncs the log, while the session goes on. OFF: the "
                   "session waits for the sync itself. Either way no client hears of a commit that is not durable",
-                  nullptr, nullptr, true);
+                  nullptr, update_deferred_answers, true);
 MYSQL_SYSVAR_BOOL(binlog_gate, gate, PLUGIN_VAR_OPCMDARG | PLUGIN_VAR_READONLY,
                   "The writer of the binary log is kept behind the engine's log, so that a group needs one sync of each "
                   "less (it comes in through the server's instruments of files). OFF: what is prepared is synced first",
@@ -128,6 +134,13 @@ st_mysql_sys_var *weir_variables[]= {MYSQL_SYSVAR(memory), MYSQL_SYSVAR(log_capa
                                      MYSQL_SYSVAR(abort_on_halt), nullptr};
 
 bool weir_deferred_answers() { return deferred_answers; }
+
+void report_deferred_answers()
+{
+  sql_print_information(deferred_answers
+                            ? "Weir: answers to commits are sent by the thread that syncs the log (weir_deferred_answers)"
+                            : "Weir: sessions wait for the sync of their commits themselves (weir_deferred_answers is OFF)");
+}
 
 bool weir_binlog_gate() { return gate; }
 

@@ -7,11 +7,13 @@
 extern st_mysql_sys_var *weir_variables[];
 extern st_mysql_show_var weir_status_variables[];
 
-// Where metrics are served; empty: nowhere.
 bool weir_deferred_answers();
+// Says in the server's log how answers to commits are sent.
+void report_deferred_answers();
 bool weir_binlog_gate();
 // Whether a halt of the engine ends the server.
 bool weir_abort_on_halt();
+// Where metrics are served; empty: nowhere.
 const char *weir_metrics_address();
 ulonglong weir_memory();
 ulonglong weir_log_capacity();
