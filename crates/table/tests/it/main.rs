@@ -1,8 +1,10 @@
 //! Tables on simulated disks.
 mod again;
+mod archive;
 mod basics;
 mod copy;
 mod crash;
+mod fixtures;
 mod long;
 mod model;
 mod numbers;
