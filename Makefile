@@ -24,7 +24,7 @@ export CARGO_TERM_COLOR ?= never
 export CARGO_TERM_PROGRESS_WHEN ?= never
 
 .PHONY: help run update tpcc plugin server compare deb plugin-test sanitize test report-test tools fmt clippy tidy unit \
-	heavy loom doc test-in-server mysql bench rivals rivals-tools rivals-test lab-cost fuzz clean
+	heavy loom doc book test-in-server mysql bench rivals rivals-tools rivals-test lab-cost fuzz clean
 
 help:
 	@echo "make run     TPC-C on an imitated slow disk, one line a second, then its twelve consistency"
@@ -41,6 +41,7 @@ help:
 	@echo "make test    everything that must hold: format, lints, tidy, tests, kill -9, loom, docs, the plugin"
 	@echo "make mysql   TPC-C through SQL against a private MariaDB (weir bench tpcc --mysql)"
 	@echo "make report-test  reports and the live page in a browser, metrics in Prometheus"
+	@echo "make book    the pages of docs as a book in target/book (needs mdbook)"
 	@echo "make bench   the figures of docs/benchmarks.md on this machine's own disk"
 	@echo "make rivals  the same workloads on RocksDB, WiredTiger, LMDB, redb, fjall, SQLite and Weir,"
 	@echo "             with a report (some hours; ARGS=--quick ten minutes); make rivals-test"
@@ -170,6 +171,11 @@ loom:
 
 doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --document-private-items
+
+# The pages below docs as a book in target/book. Not a part of `test`: tidy checks links and contents.
+book:
+	@command -v mdbook >/dev/null || { echo "no mdbook here: cargo install mdbook"; exit 1; }
+	mdbook build docs
 
 # TPC-C through SQL, on a MariaDB of its own: not a part of `test`, since its client is many crates.
 mysql: tools

@@ -1,5 +1,6 @@
 //! The rules. Each is a pure function of the tree, and each has a test that breaks it.
 
+mod book;
 mod circles;
 mod code;
 mod crates;
@@ -42,6 +43,10 @@ pub const RULES: &[Rule] = &[
     Rule { name: "banned-call", check: code::banned_calls },
     Rule { name: "unwrap-ratchet", check: code::unwrap_ratchet },
     Rule { name: "where-is", check: docs::where_is },
+    Rule { name: "links", check: book::links },
+    Rule { name: "named-paths", check: book::named_paths },
+    Rule { name: "summary", check: book::summary },
+    Rule { name: "threads", check: book::threads },
 ];
 
 /// What is worth knowing and breaks nothing.

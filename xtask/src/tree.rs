@@ -85,9 +85,10 @@ pub fn load(root: &Path) -> Result<Tree> {
     paths.sort_unstable();
     let mut files = Vec::new();
     for path in paths {
-        // Tracked and deleted, or not text: nothing here for a rule to read.
+        // Tracked and deleted: nothing here for a rule to read.
         let Ok(bytes) = std::fs::read(root.join(&path)) else { continue };
-        let Ok(text) = String::from_utf8(bytes) else { continue };
+        // What is not text is there, so that a page may name it.
+        let text = String::from_utf8(bytes).unwrap_or_default();
         files.push(File::new(&path, &text));
     }
     Ok(Tree { files })
