@@ -8,6 +8,7 @@ mod ids;
 mod mapping;
 mod size;
 mod stat;
+mod thread_counts;
 pub mod varint;
 
 pub use aligned::{ALIGN, AlignedBuf, align_down, align_up};
@@ -18,3 +19,4 @@ pub use ids::{DbId, Era, Lsn, PageNo, TreeId, TxnId};
 pub use mapping::{HUGE_PAGE, LargeBuf, Mapping};
 pub use size::{SizeError, format_size, parse_size};
 pub use stat::{Counter, Stats};
+pub use thread_counts::ThreadCounts;

@@ -303,6 +303,16 @@ typedef struct weir_found {
     bool guess;
 } weir_found;
 
+// What the calling thread has asked of engines since it began; only grows.
+typedef struct weir_thread_counts {
+    // Pages read from disk.
+    uint64_t pages_read;
+    // Microseconds that the thread waited for them.
+    uint64_t read_micros;
+    // Older versions of rows that were looked up.
+    uint64_t versions_read;
+} weir_thread_counts;
+
 // A number and what it means. All bytes stay until the visit is over.
 typedef struct weir_metric {
     // As Prometheus wants names, with the unit at its end: weir_checkpoint_age_bytes.
@@ -703,6 +713,9 @@ enum weir_code weir_scan_guess(struct weir_scan *scan, bool guesses);
 enum weir_code weir_scan_insist(struct weir_scan *scan,
                                 const struct weir_txn *txn,
                                 struct weir_found *found);
+
+// Sets `out` to the calling thread's counts.
+enum weir_code weir_thread_counts_now(struct weir_thread_counts *out);
 
 // Shows all numbers there are: the same ones in the same order, each time.
 enum weir_code weir_metrics(const struct weir_db *db, weir_visit_metric visit, void *context);

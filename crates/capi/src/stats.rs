@@ -3,7 +3,7 @@ use std::ffi::c_void;
 
 use weir::{Metric, MetricKind};
 
-use crate::borrow::{shared, show, weir_bytes, weir_visit};
+use crate::borrow::{put, shared, show, weir_bytes, weir_visit};
 use crate::db::weir_db;
 use crate::fate::{run, weir_code};
 
@@ -68,6 +68,34 @@ fn text(db: &weir::Db) -> String {
         text += &format!("{name}: {value} ({})\n", metric.help);
     });
     text
+}
+
+/// What the calling thread has asked of engines since it began; only grows.
+#[repr(C)]
+#[derive(Clone, Copy, Default, Debug)]
+pub struct weir_thread_counts {
+    /// Pages read from disk.
+    pub pages_read: u64,
+    /// Microseconds that the thread waited for them.
+    pub read_micros: u64,
+    /// Older versions of rows that were looked up.
+    pub versions_read: u64,
+}
+
+/// Sets `out` to the calling thread's counts.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_thread_counts_now(out: *mut weir_thread_counts) -> weir_code {
+    run(|| {
+        let now = weir::ThreadCounts::of_this_thread();
+        let counts = weir_thread_counts {
+            pages_read: now.pages_read,
+            read_micros: now.read_micros,
+            versions_read: now.versions_read,
+        };
+        // SAFETY: the contract of `borrow`.
+        unsafe { put(out, counts)? };
+        Ok(weir_code::WEIR_OK)
+    })
 }
 
 /// Shows all numbers there are: the same ones in the same order, each time.

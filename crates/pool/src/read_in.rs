@@ -1,5 +1,5 @@
 //! From disk into a frame: one page, many at once, or a fresh one that is not read at all.
-use weir_base::{Lsn, PageNo};
+use weir_base::{Lsn, PageNo, ThreadCounts};
 use weir_page::Damage;
 
 use crate::backoff::Backoff;
@@ -59,8 +59,9 @@ impl Pool {
         self.asked.note(page);
         let come = Coming { page, word, frame, owed: self.owed.find(page) };
         // SAFETY: the frame was taken from the free list: no page word names it.
+        let bytes = unsafe { self.frames.bytes_mut(frame) };
         let read =
-            come.is_read().then(|| self.store.read(page, unsafe { self.frames.bytes_mut(frame) }));
+            come.is_read().then(|| ThreadCounts::reading(1, || self.store.read(page, bytes)));
         self.arrive(come, read).map(Some)
     }
 
@@ -162,7 +163,8 @@ impl Pool {
                 StoreRead { page: come.page, buf, outcome: Ok(()) }
             })
             .collect();
-        self.store.read_many(&mut reads);
+        let pages = reads.len() as u64;
+        ThreadCounts::reading(pages, || self.store.read_many(&mut reads));
         let outcomes: Vec<_> = reads.into_iter().map(|read| read.outcome).collect();
         let mut outcomes = outcomes.into_iter();
         let mut arrived = 0;

@@ -1,7 +1,7 @@
 //! What a reader sees of a row: the row itself, or an older version of it.
 use std::sync::Arc;
 
-use weir_base::{TreeId, TxnId};
+use weir_base::{ThreadCounts, TreeId, TxnId};
 use weir_btree::{RowHead, Tree, TreeError};
 use weir_page::{Flags, Stamp};
 
@@ -119,6 +119,7 @@ impl<'r> Reader<'r> {
                 _ => {}
             }
             let seq = stamp.seq;
+            ThreadCounts::version_read();
             match past.before(seq, value)? {
                 Version::Row { flags: was, stamp: writer } => (flags, stamp) = (was, writer),
                 Version::Absent | Version::Unknown => return Ok(Seen::Nothing),

@@ -85,7 +85,8 @@ pub use tree::Tree;
 pub use txn::{Txn, TxnOptions};
 pub use txn_cursor::TxnCursor;
 pub use weir_base::{
-    Clock, DbId, Listener, Lsn, ManualClock, Notice, SystemClock, TxnId, format_size, parse_size,
+    Clock, DbId, Listener, Lsn, ManualClock, Notice, SystemClock, ThreadCounts, TxnId, format_size,
+    parse_size,
 };
 pub use weir_btree::{TreeReport, TreeSize};
 pub use weir_device::{

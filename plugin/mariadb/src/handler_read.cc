@@ -1,5 +1,7 @@
 #include "ha_weir.h"
 
+#include "engine_stats.h"
+
 void ha_weir::close_scan()
 {
   weir_scan_close(m_scan);
@@ -54,6 +56,7 @@ bool ha_weir::was_semi_consistent_read() { return m_guessed; }
 // Begins a walk over the rows or an index, from `from` on and below `to`.
 int ha_weir::open_scan(int32_t place, const std::string &from, const std::string *to, bool down)
 {
+  Engine_stats counts(handler_stats);
   close_scan();
   if (int error= begin_own())
     return error;
@@ -97,6 +100,7 @@ int ha_weir::decode(uchar *buf, const uchar *key, size_t key_length, const uchar
 // Reads the row of a primary key. HA_ERR_KEY_NOT_FOUND: there is none, or it is locked and to be passed over.
 int ha_weir::read_row(uchar *buf, const uchar *key, size_t length)
 {
+  Engine_stats counts(handler_stats);
   weir_bytes row;
   if (m_skip_locked)
     m_trx->set_lock_wait(false);
@@ -143,6 +147,7 @@ bool ha_weir::is_of_entry(uchar *buf)
 // Moves the walk on and reads what it comes to.
 int ha_weir::step(uchar *buf)
 {
+  Engine_stats counts(handler_stats);
   int error= step_on(buf);
   mark_locks_end();
   return error;

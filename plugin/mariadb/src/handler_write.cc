@@ -1,6 +1,7 @@
 #include "ha_weir.h"
 
 #include "alter_stage.h"
+#include "engine_stats.h"
 
 namespace
 {
@@ -96,6 +97,7 @@ int ha_weir::note_number(const uchar *record)
 
 int ha_weir::write_row(const uchar *record)
 {
+  Engine_stats counts(handler_stats);
   if (int error= take_part())
     return error;
   if (int error= begin_filling())
@@ -274,6 +276,7 @@ int ha_weir::insert_row(const uchar *record)
 
 int ha_weir::update_row(const uchar *old_record, const uchar *new_record)
 {
+  Engine_stats counts(handler_stats);
   if (!has_primary())
   {
     m_old.key.assign(reinterpret_cast<char *>(m_row_id), sizeof(m_row_id));
@@ -315,6 +318,7 @@ int ha_weir::update_row(const uchar *old_record, const uchar *new_record)
 
 int ha_weir::delete_row(const uchar *record)
 {
+  Engine_stats counts(handler_stats);
   if (!has_primary())
     m_old.key.assign(reinterpret_cast<char *>(m_row_id), sizeof(m_row_id));
   bool referred_to= has_foreign_keys() && !m_children.empty();
