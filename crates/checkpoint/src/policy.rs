@@ -169,7 +169,7 @@ const LATENCY_SECONDS_MAX: f64 = 10.0;
 /// Free frames are restored in about this time.
 const FREE_SECONDS: f64 = 0.5;
 /// Of a disk that cannot serve both deadlines and free frames, the less urgent keeps this much:
-/// starving either has stopped engines (`flushing.md` section 3, pains 1 and 2).
+/// starving either has stopped engines (`docs/flushing.md` section 3, pains 1 and 2).
 const SHARE_MIN: f64 = 0.25;
 /// Work kept in flight, in seconds: enough for a batch being written and one behind it.
 const IN_FLIGHT_SECONDS: f64 = 0.03;

@@ -86,13 +86,13 @@ impl Plan {
     /// Solves for the dirty list at `log_end`. Deadlines nearer than `room_bytes_min` count as
     /// that far away, because the density over a few pages is mostly noise.
     ///
-    /// `flushing.md` section 4 plans in seconds, D(h)/h; this is D(h)/h divided by the redo rate.
-    /// In bytes of redo the plan needs no forecast of that rate, so a step of it cannot make the
-    /// plan wrong, and the writer follows the step at the next tick. And because the last deadline
-    /// (all dirty pages, nearly A* away) is always among those solved for, the slope never falls
-    /// below the mean of a whole wrap: a thin stretch of the list is passed at the mean rate, the
-    /// age falls, and the next dense stretch finds that room. So the list's pattern is not copied
-    /// into the next wrap, and echoes die (CKPT-4).
+    /// `docs/flushing.md` section 4 plans in seconds, D(h)/h; this is D(h)/h divided by the redo
+    /// rate. In bytes of redo the plan needs no forecast of that rate, so a step of it cannot make
+    /// the plan wrong, and the writer follows the step at the next tick. And because the last
+    /// deadline (all dirty pages, nearly A* away) is always among those solved for, the slope
+    /// never falls below the mean of a whole wrap: a thin stretch of the list is passed at the
+    /// mean rate, the age falls, and the next dense stretch finds that room. So the list's pattern
+    /// is not copied into the next wrap, and echoes die (CKPT-4).
     pub(crate) fn solve(
         dirty: &AgeHistogram,
         log_end: Lsn,

@@ -52,7 +52,7 @@ impl Site {
         }
     }
 
-    /// As `reference/flushing.md` section 6 scales the seeds: 1/64 of data, log and disk.
+    /// As `docs/flushing.md` section 5 scales the seeds: 1/64 of data, log and disk.
     pub(crate) fn full() -> Site {
         Site {
             rows: 0,

@@ -180,7 +180,7 @@ fn run_arms(
 const SEED_AGE: f64 = 0.683;
 
 /// Page writes a second that the work needs at the age that the seeds' work had. `deadline` holds
-/// an older one, and writes go with one over the age (`reference/flushing.md` section 0).
+/// an older one, and writes go with one over the age (`docs/flushing.md` section 1).
 fn need(deadline: &Result1) -> f64 {
     let age = deadline.age_mean * deadline.age_limit_bytes as f64;
     let older = age / (SEED_AGE * deadline.log_bytes.max(1) as f64);

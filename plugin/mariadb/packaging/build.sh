@@ -23,6 +23,9 @@ install -D -m 755 "$here/../tools/weir-backup" "$tree/usr/bin/weir-backup"
 install -D -m 644 "$here/weir.cnf" "$tree/etc/mysql/mariadb.conf.d/weir.cnf"
 doc=$tree/usr/share/doc/mariadb-plugin-weir
 install -D -m 644 "$here/../README.md" "$doc/README.md"
+for page in settings moving backup servers differences; do
+	install -D -m 644 "$here/../../../docs/mariadb/$page.md" "$doc/$page.md"
+done
 {
 	echo "The plugin's own files: GPL-2.0; the server's headers that it includes are GPL-2.0."
 	echo "On Debian systems the text is in /usr/share/common-licenses/GPL-2."

@@ -22,7 +22,7 @@ for what in '' 'PARTITION BY HASH(id) PARTITIONS 3'; do
 			step=$nth
 			[ "$kills" = all ] || step=$((RANDOM % 9))
 			at="$statement $what, killed at step $step"
-			# The server's own: of a half-done ALTER of a table with partitions, also of InnoDB's (README.md).
+			# The server's own: of a half-done ALTER of a table with partitions, also of InnoDB's (docs/mariadb/differences.md).
 			rm -f "$directory"/main/d/#sql-*.par
 			sql main -e "DROP DATABASE IF EXISTS d; CREATE DATABASE d; USE d;
 				CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT, KEY ka(a)) ENGINE=Weir $what;

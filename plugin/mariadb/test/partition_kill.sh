@@ -1,5 +1,5 @@
 #!/bin/bash
-# kill -9 within partition DDL. The server may leave files of a half-done ALTER (README, .par); no row of Weir's is lost by that,
+# kill -9 within partition DDL. The server may leave files of a half-done ALTER (docs/mariadb/differences.md, .par); no row of Weir's is lost by that,
 # and once those files are gone, no table of Weir's stays behind its schema.
 #   partition_kill.sh PLUGIN DIRECTORY ROUNDS
 set -eu
@@ -38,7 +38,7 @@ for round in $(seq "$rounds"); do
 		leaves=$(sql main -e "SELECT COALESCE(SUM(leaf_pages), 0) FROM information_schema.weir_sizes WHERE table_name LIKE 'd/%' AND index_name IS NULL")
 		[ "$leaves" -ge 6 ] || die "round $round: the rows are gone: $(ls "$data"; sql main -e "SELECT * FROM information_schema.weir_sizes")"
 	fi
-	# The way out of the README.
+	# The way out of docs/mariadb/differences.md.
 	if ls "$data" | grep -q '^#sql-'; then
 		left=$((left + 1))
 		rm -f "$data"/#sql-*.par "$data"/#sql-*.frm

@@ -1,4 +1,4 @@
-//! The twelve experiments of `reference/flushing.md` section 6, each as data: what is run, what the
+//! The twelve experiments of `docs/flushing.md` section 5, each as data: what is run, what the
 //! seed reports, and how to tell whether its finding holds here. Two more, of bursts and of slow
 //! disks, with every policy.
 mod bursts;

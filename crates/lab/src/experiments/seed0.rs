@@ -1,5 +1,5 @@
 //! Seed 0, "More on Checkpoints in InnoDB MySQL 8" (2020): experiments 2 to 6. There C = 7000 was
-//! what the work needed (6961 pages a second, `reference/flushing.md` section 0); other values of C
+//! what the work needed (6961 pages a second, `docs/flushing.md` section 1); other values of C
 //! are multiples of that.
 use super::{Experiment, Work};
 use crate::arm::{Arm, Site};

@@ -1,4 +1,4 @@
-//! Flushing policies of InnoDB and its relatives, by the formulas of `reference/flushing.md`
+//! Flushing policies of InnoDB and its relatives, by the formulas of `docs/flushing.md`
 //! section 1, with the limits and knobs of their versions and their quirks, above all integer
 //! divisions. Each is one function of what is seen, its knobs and its own few numbers; none reads a
 //! clock.
