@@ -23,7 +23,7 @@ FUZZ_TARGETS := log_scan page_read op_decode control_decode warm_decode contents
 export CARGO_TERM_COLOR ?= never
 export CARGO_TERM_PROGRESS_WHEN ?= never
 
-.PHONY: help run update tpcc plugin server compare deb plugin-test sanitize test report-test tools fmt clippy tidy unit \
+.PHONY: help run update tpcc plugin server compare deb plugin-test sanitize test lane-engine lane-server report-test tools fmt clippy tidy unit \
 	heavy loom doc book test-in-server mysql bench rivals rivals-tools rivals-test lab-cost fuzz clean
 
 help:
@@ -76,7 +76,7 @@ target/release/weir: tools
 # Needs Debian 12, and root where packages are missing. docs: plugin/mariadb/README.md.
 plugin: tools
 	@$(MAKE) --no-print-directory -f plugin/mariadb/Makefile setup
-	@$(MAKE) --no-print-directory -f plugin/mariadb/Makefile -j2 all
+	@$(MAKE) --no-print-directory -f plugin/mariadb/Makefile $(if $(findstring jobserver,$(MAKEFLAGS)),,-j2) all
 	@echo "target/plugin/ha_weir.so is ready"
 
 server: plugin
@@ -117,8 +117,17 @@ plugin-test: plugin
 
 # ---- test -----------------------------------------------------------------------------------------
 
-test: tools fmt clippy tidy unit heavy loom doc test-in-server
+# Two lanes at once: the servers of the plugin's tests wait for the disk most of the time. Some of those tests watch the clock, so
+# the other lane gives way.
+test: tools fmt tidy
+	@$(MAKE) --no-print-directory -j2 lane-engine lane-server
 	@echo "make test: all passed"
+
+lane-engine:
+	@for step in clippy unit heavy loom doc; do nice -n 10 $(MAKE) --no-print-directory $$step; done
+
+lane-server:
+	@$(MAKE) --no-print-directory test-in-server 2>&1 | sed -u 's/^/server: /'
 
 # Where there is no server of that version to be had (another system, no root, no network) it says so and goes on;
 # where there is one, the plugin's tests must pass.

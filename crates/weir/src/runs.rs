@@ -3,6 +3,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 use std::io::ErrorKind;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{self, AtomicU64};
 
@@ -30,9 +31,13 @@ pub(crate) struct Run {
     pub(crate) generation: u32,
 }
 
-pub(crate) fn put_entry(out: &mut Vec<u8>, key: &[u8], value: &[u8]) {
+fn put_lengths(out: &mut Vec<u8>, key: &[u8], value: &[u8]) {
     varint::put(out, key.len() as u64);
     varint::put(out, value.len() as u64);
+}
+
+pub(crate) fn put_entry(out: &mut Vec<u8>, key: &[u8], value: &[u8]) {
+    put_lengths(out, key, value);
     out.extend_from_slice(key);
     out.extend_from_slice(value);
 }
@@ -50,7 +55,7 @@ pub(crate) struct RunWriter {
     run: Run,
     block: AlignedBuf,
     filled: usize,
-    entry: Vec<u8>,
+    lengths: Vec<u8>,
 }
 
 impl RunWriter {
@@ -59,13 +64,26 @@ impl RunWriter {
         let file = unnamed(volume).map_err(failed)?;
         file.grow(len.next_multiple_of(BLOCK_BYTES as u64)).map_err(failed)?;
         let run = Run { file, len: 0, generation };
-        Ok(RunWriter { run, block: AlignedBuf::zeroed(BLOCK_BYTES), filled: 0, entry: Vec::new() })
+        Ok(RunWriter {
+            run,
+            block: AlignedBuf::zeroed(BLOCK_BYTES),
+            filled: 0,
+            lengths: Vec::new(),
+        })
     }
 
     pub(crate) fn push(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
-        self.entry.clear();
-        put_entry(&mut self.entry, key, value);
-        let mut rest = &self.entry[..];
+        let mut lengths = std::mem::take(&mut self.lengths);
+        lengths.clear();
+        put_lengths(&mut lengths, key, value);
+        for part in [&lengths[..], key, value] {
+            self.put(part)?;
+        }
+        self.lengths = lengths;
+        Ok(())
+    }
+
+    fn put(&mut self, mut rest: &[u8]) -> Result<(), Error> {
         while !rest.is_empty() {
             let part = rest.len().min(BLOCK_BYTES - self.filled);
             self.block[self.filled..self.filled + part].copy_from_slice(&rest[..part]);
@@ -127,10 +145,10 @@ struct RunReader {
     at: usize,
 }
 
-/// An entry at the head of its run.
+/// An entry at the head of its run: where it lies in what the reader has read.
 struct Head {
-    key: Vec<u8>,
-    value: Vec<u8>,
+    key: Range<usize>,
+    value: Range<usize>,
     reader: RunReader,
 }
 
@@ -153,21 +171,24 @@ impl PartialOrd for Head {
 }
 impl Ord for Head {
     fn cmp(&self, other: &Self) -> Ordering {
-        (&self.key, &self.value).cmp(&(&other.key, &other.value))
+        self.entry().cmp(&other.entry())
     }
 }
 
 impl Head {
+    fn entry(&self) -> Pair<'_> {
+        (&self.reader.pending[self.key.clone()], &self.reader.pending[self.value.clone()])
+    }
+
     /// `false`: the run has ended.
     fn advance(&mut self) -> Result<bool, Error> {
         loop {
             let reader = &mut self.reader;
             if let Some((key, value, used)) = take_entry(&reader.pending[reader.at..]) {
-                self.key.clear();
-                self.key.extend_from_slice(key);
-                self.value.clear();
-                self.value.extend_from_slice(value);
+                let (key, value) = (key.len(), value.len());
                 reader.at += used;
+                self.value = reader.at - value..reader.at;
+                self.key = self.value.start - key..self.value.start;
                 return Ok(true);
             }
             if !reader.fill()? {
@@ -200,7 +221,7 @@ impl Merge {
         for run in runs {
             let block = AlignedBuf::zeroed(BLOCK_BYTES);
             let reader = RunReader { run, read: 0, block, pending: Vec::new(), at: 0 };
-            let mut head = Head { key: Vec::new(), value: Vec::new(), reader };
+            let mut head = Head { key: 0..0, value: 0..0, reader };
             if head.advance()? {
                 heads.push(Reverse(head));
             }
@@ -216,6 +237,6 @@ impl Merge {
             PeekMut::pop(top);
         }
         self.begun = true;
-        Ok(self.heads.peek().map(|Reverse(head)| (&head.key[..], &head.value[..])))
+        Ok(self.heads.peek().map(|Reverse(head)| head.entry()))
     }
 }

@@ -96,10 +96,15 @@ impl Sorter {
     fn spill(&mut self) -> Result<(), Error> {
         self.batch.sort();
         let mut run = RunWriter::new(&*self.volume, self.batch.bytes.len() as u64, 0)?;
-        for place in &self.batch.places {
-            let (key, value) = self.batch.entry(place.at);
-            run.push(key, value)?;
+        let mut touched = 0;
+        for places in self.batch.places.chunks(TOUCHED) {
+            touched ^= self.batch.touch(places);
+            for place in places {
+                let (key, value) = self.batch.entry(place.at);
+                run.push(key, value)?;
+            }
         }
+        std::hint::black_box(touched);
         self.runs.push(run.finish()?);
         self.batch.bytes.clear();
         self.batch.places.clear();
@@ -137,6 +142,12 @@ impl Batch {
         take_entry(&self.bytes[at as usize..]).map_or((&[], &[]), |(key, value, _)| (key, value))
     }
 
+    /// Entries lie anywhere in memory: several are waited for at once. What is returned only keeps
+    /// the compiler from leaving that out.
+    fn touch(&self, places: &[Place]) -> u8 {
+        places.iter().fold(0, |sum, place| sum ^ self.bytes[place.at as usize])
+    }
+
     fn sort(&mut self) {
         let mut places = std::mem::take(&mut self.places);
         places.sort_unstable_by(|a, b| {
@@ -155,10 +166,9 @@ impl Sorted {
     pub fn step(&mut self) -> Result<Option<Pair<'_>>, Error> {
         match &mut self.0 {
             From::Memory { batch, next, touched } => {
-                // They lie anywhere in memory: several are waited for at once.
                 if next.is_multiple_of(TOUCHED) {
-                    let ahead = batch.places.iter().skip(*next).take(TOUCHED);
-                    *touched ^= ahead.fold(0, |sum, place| sum ^ batch.bytes[place.at as usize]);
+                    let end = (*next + TOUCHED).min(batch.places.len());
+                    *touched ^= batch.touch(batch.places.get(*next..end).unwrap_or_default());
                 }
                 let place = batch.places.get(*next).copied();
                 *next += 1;

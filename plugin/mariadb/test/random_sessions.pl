@@ -76,7 +76,7 @@ sub told {
     die "seed $seed, $engine: neither an answer nor a wait";
 }
 
-my $fresh = 100;
+my ($fresh, $xids) = (100, 0);
 # After so many steps nobody waited; the script was longer, and ends there.
 my ($calm, $cut) = (0, 0);
 # The first step that let somebody go while several waited.
@@ -85,6 +85,7 @@ my $raced;
 my $level = one('READ COMMITTED', 'READ COMMITTED', 'READ COMMITTED', 'REPEATABLE READ', 'SERIALIZABLE');
 my $points = $level ne 'READ COMMITTED';
 my $plain = maybe(1 / 3);
+my $snapshot = 'START TRANSACTION WITH CONSISTENT SNAPSHOT';
 
 # The way to the rows is said, where there are two: engines estimate differently, and lock what they pass. No ranges of ids
 # with an end: InnoDB locks, and waits for, the row behind it too. No condition beside an
@@ -103,6 +104,9 @@ sub where {
 
 sub statement {
     my ($s) = @_;
+    my ($xa, $xid) = ($s->{xa} // '', $s->{xid});
+    return one("XA PREPARE $xid", "XA PREPARE $xid", "XA COMMIT $xid ONE PHASE", "XA ROLLBACK $xid") if $xa eq 'idle';
+    return one("XA COMMIT $xid", "XA ROLLBACK $xid") if $xa eq 'prepared';
     my $id = 1 + int rand 10;
     my ($way, $where) = where();
     my $t = "t $way WHERE $where";
@@ -125,15 +129,24 @@ sub statement {
     push @all, "INSERT INTO t VALUES ($id, 1, NULL, 1)", "INSERT INTO t VALUES (" . ++$fresh . ", 1, $id, 1)",
         "REPLACE INTO t VALUES ($id, 2, $id, 2)", "INSERT INTO t VALUES ($id, 3, NULL, 3) ON DUPLICATE KEY UPDATE c=c+10"
         if !$points && ($plain || !$s->{open});
-    push @all, ($s->{open} ? ('COMMIT', 'COMMIT', 'ROLLBACK') : ('BEGIN') x 8);
-    push @all, ($s->{point} ? ('ROLLBACK TO p') : ('SAVEPOINT p')) if $s->{open};
+    if ($xa) {
+        push @all, ("XA END $xid") x 3;
+    } elsif ($s->{open}) {
+        push @all, 'COMMIT', 'COMMIT', 'ROLLBACK', $s->{point} ? 'ROLLBACK TO p' : 'SAVEPOINT p';
+    } else {
+        push @all, ('BEGIN') x 4, ("XA START 'x" . ++$xids . "'") x 3;
+        # At SERIALIZABLE, Weir's reads lock after it as well.
+        push @all, ($snapshot) x 2 if $level ne 'SERIALIZABLE';
+    }
     return one(@all);
 }
 
 sub note {
     my ($s, $sql) = @_;
-    $s->{open} = 1 if $sql eq 'BEGIN';
-    $s->{open} = $s->{point} = 0 if $sql eq 'COMMIT' || $sql eq 'ROLLBACK';
+    $s->{open} = 1 if $sql eq 'BEGIN' || $sql eq $snapshot || $sql =~ /^XA START/;
+    $s->{open} = $s->{point} = 0 if $sql =~ /^(XA )?(COMMIT|ROLLBACK)\b(?! TO)/;
+    ($s->{xa}, $s->{xid}) = ('active', $1) if $sql =~ /^XA START (.*)/;
+    $s->{xa} = {END => 'idle', PREPARE => 'prepared', COMMIT => '', ROLLBACK => ''}->{$1} if $sql =~ /^XA (END|PREPARE|COMMIT|ROLLBACK)/;
     $s->{point} = 1 if $sql eq 'SAVEPOINT p';
 }
 
@@ -192,7 +205,10 @@ sub play {
         splice @$script, $calm;
         $cut = 1;
     }
-    for my $s (grep { !$_->{owes} } @sessions) { ask($s, 'ROLLBACK') }
+    for my $s (grep { !$_->{owes} } @sessions) {
+        ask($s, "XA END $s->{xid}") if ($s->{xa} // '') eq 'active';
+        ask($s, $s->{xa} ? "XA ROLLBACK $s->{xid}" : 'ROLLBACK');
+    }
     ask($monitor, "KILL $_->{id}") for grep { $_->{owes} } @sessions;
     for my $s (@sessions) {
         print {$s->{to}} "exit\n";
