@@ -8,6 +8,7 @@ use crate::entry::{Undo, UndoEntry};
 use crate::error::TxnError;
 use crate::past::Past;
 use crate::planted::PlantedBug;
+use crate::relog;
 use crate::run::{ROW_BYTES, Writer};
 use crate::stored::{self, Piece};
 use crate::undo::undo_one;
@@ -50,7 +51,7 @@ pub(crate) fn step_back(
         drop(work);
         // What is stored may be more than the log has room for: taking it back waits for admission
         // as other changes do (TXN-4).
-        w.admit_carried(past, ROW_BYTES)?;
+        relog::admit_carried(w, past, ROW_BYTES)?;
         return newest_stored(w, past, &mut past.work.lock(), read);
     };
     if let Undo::Tree { tree, root } = undo
@@ -58,7 +59,7 @@ pub(crate) fn step_back(
     {
         drop(work);
         // So may a tree be, one that holds versions as a rule.
-        w.admit_carried(past, ROW_BYTES)?;
+        relog::admit_carried(w, past, ROW_BYTES)?;
         return Ok(PART_PAGES);
     }
     newest_in_memory(w, past, &mut work, undo, goes_on)?;

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use weir_base::{Lsn, PageNo, TreeId};
 use weir_btree::Tree;
-use weir_change::{Group, Header, Op};
+use weir_change::{Group, Header};
 
 use crate::error::TxnError;
 use crate::kept;
 use crate::locks::Place;
 use crate::past::Past;
 use crate::planted::PlantedBug;
-use crate::purge::restate;
+use crate::prepared_note::note_prepared;
+use crate::relog::{self, restate};
 use crate::run::{ROW_BYTES, Writer};
 use crate::todo::Todo;
 use crate::txn::Txn;
@@ -25,24 +26,6 @@ pub enum Keeps {
     /// Nothing: whoever decides it does so when the database is open again, before anybody else
     /// comes to it.
     Changes,
-}
-
-pub(crate) fn note_prepared(group: &mut Group<'_>, xid: &[u8], held: &[u8], todo: &[Todo]) {
-    group.note(&Op::Prepared { xid, held });
-    todo.iter().map(Todo::to_cleanup).for_each(|todo| group.note(&Op::Cleanup(todo)));
-}
-
-/// Says in the log that a prepared transaction is being taken back, if it is prepared.
-pub(crate) fn no_longer_prepared(w: &Writer, past: &Past) -> Result<(), TxnError> {
-    let mut work = past.work.lock();
-    if work.xid.is_some() {
-        let header = Header { txn: Some(past.id()), ..Header::default() };
-        let mut group = Group::begin(header);
-        note_prepared(&mut group, b"", b"", &[]);
-        group.commit(w.env().pool.log())?;
-        work.xid = None;
-    }
-    Ok(())
 }
 
 /// More than this lies in pages: the record is written again each time it is carried forward.
@@ -59,7 +42,7 @@ impl Txn {
         let past = self.start(w)?;
         let forgets = keeps == Keeps::Changes || w.has(PlantedBug::PreparedForgetsLocks);
         let held = if forgets { Vec::new() } else { self.keep_locks(w, &past)? };
-        w.admit_carried(&past, ROW_BYTES + (xid.len() + held.len()) as u64)?;
+        relog::admit_carried(w, &past, ROW_BYTES + (xid.len() + held.len()) as u64)?;
         self.pin(w, &past);
         let mut work = past.work.lock();
         let header = Header { txn: Some(past.id()), undo: true, ..Header::default() };

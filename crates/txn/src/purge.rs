@@ -5,19 +5,16 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use weir_base::{Lsn, TreeId, TxnId};
+use weir_base::{TreeId, TxnId};
 use weir_btree::{Ahead, Tree, TreeError};
-use weir_change::{Cleanup, Group, Header, Op};
-use weir_redo::Span;
+use weir_change::Cleanup;
 
 use crate::cleanup::{Finish, finish};
 use crate::error::TxnError;
 use crate::past::{Past, State};
-use crate::planted::PlantedBug;
-use crate::prepared::note_prepared;
+use crate::relog;
 use crate::run::Writer;
-use crate::todo::{Todo, Todos};
-use crate::work::Work;
+use crate::todo::Todos;
 
 /// How many commits a version is old before it is looked at whether it is needed: short snapshots
 /// have gone by then.
@@ -32,7 +29,7 @@ impl Writer {
     pub fn tend(&self) -> Result<(), TxnError> {
         self.purge_some(256, false);
         self.prune(256);
-        self.carry_forward_all()
+        relog::carry_forward_all(self)
     }
 
     /// Completes and forgets up to `max` transactions. Returns how many. May take long.
@@ -111,7 +108,7 @@ impl Writer {
             if takes_long {
                 self.check_quit()?;
             }
-            self.repeat_todo(past, &todo, half_freed.get())?;
+            relog::repeat_todo(self, past, &todo, half_freed.get())?;
             if !takes_long || self.try_admit(ahead.bytes)? {
                 return Ok(());
             }
@@ -148,28 +145,6 @@ impl Writer {
             }
         }
         Ok(None)
-    }
-
-    /// Names what a commit has left to do once more, at the end of the log, when the last time lies
-    /// far back; and of the chain that is being freed what is left: its pages lead to each other.
-    fn repeat_todo(
-        &self,
-        past: &Past,
-        todo: &[Todo],
-        half_freed: Option<Cleanup<'static>>,
-    ) -> Result<(), TreeError> {
-        let log = self.env().pool.log();
-        // Of one that is done nothing is to be said: it is forgotten next.
-        if !todo.is_empty() && self.begins_far_back(past) {
-            let start = log.end();
-            let header = Header { txn: Some(past.id()), commits: true, ..Header::default() };
-            let mut group = Group::begin(header);
-            let all = todo.iter().map(Todo::to_cleanup).chain(half_freed);
-            all.for_each(|todo| group.note(&Op::Cleanup(todo)));
-            self.carried(group.commit(log)?);
-            self.registry().repin(past, start);
-        }
-        Ok(())
     }
 
     /// Looks through up to `max` ended transactions for versions that no snapshot needs, and gives
@@ -214,102 +189,5 @@ impl Writer {
         if past.work.try_lock().is_some_and(|work| work.todo.is_empty()) {
             past.shrink();
         }
-    }
-
-    /// Writes again, at the end of the log, what recovery would need of transactions that began far
-    /// back, so that the log before may go. Whoever waits for the user, or for a reader's snapshot,
-    /// never holds the checkpoint.
-    ///
-    /// # Errors
-    /// [`TxnError`] when the log refuses.
-    pub fn carry_forward_all(&self) -> Result<(), TxnError> {
-        for id in self.registry().pinned_before(self.carried_before()) {
-            if let Some(past) = self.registry().find(id) {
-                self.carry_forward(&past)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Who begins before this holds much of the log, and is what the checkpoint comes to next: no
-    /// other is carried before it has moved (TXN-14).
-    fn carried_before(&self) -> Lsn {
-        let log = self.env().pool.log();
-        let part = log.limit_bytes() / 4;
-        Lsn(log.end().0.saturating_sub(part).min(log.checkpoint().0.saturating_add(part)))
-    }
-
-    /// Whether what recovery needs of a transaction holds much of the log.
-    fn begins_far_back(&self, past: &Past) -> bool {
-        past.first().is_some_and(|from| from < self.carried_before())
-    }
-
-    /// Waits for admission, and carries the transaction forward meanwhile: what it waits for may be
-    /// that the checkpoint moves on (TXN-4). Nobody waits once the engine quits: who would let
-    /// him on is gone then.
-    pub(crate) fn admit_carried(&self, past: &Past, bytes: u64) -> Result<(), TxnError> {
-        loop {
-            self.carry_forward(past)?;
-            if self.try_admit(bytes)? {
-                return Ok(());
-            }
-            self.check_quit()?;
-        }
-    }
-
-    /// As [`Writer::carry_forward_all`], for one transaction, if it begins far back.
-    pub(crate) fn carry_forward(&self, past: &Past) -> Result<(), TxnError> {
-        let log = self.env().pool.log();
-        if !self.begins_far_back(past) {
-            return Ok(());
-        }
-        // Whoever has it writes just now.
-        let Some(mut work) = past.work.try_lock() else { return Ok(()) };
-        let start = log.end();
-        let header = Header { txn: Some(past.id()), ..Header::default() };
-        if past.state() != State::Open {
-            return Ok(self.repeat_todo(past, &work.todo, None)?);
-        }
-        // The log has more of it than is known here, or will in a moment: nothing that takes it
-        // back may stand behind its commit.
-        if work.sealed {
-            return Ok(());
-        }
-        if work.is_clean() && work.xid.is_none() {
-            return Ok(());
-        }
-        let mut group = Group::begin(Header { undo: true, ..header });
-        let short = usize::from(self.has(PlantedBug::CarriedShort));
-        restate(&mut group, past, &mut work, short);
-        if let Some(xid) = &work.xid {
-            note_prepared(&mut group, xid, &work.held, &work.todo);
-        }
-        self.carried(group.commit(log)?);
-        self.registry().repin(past, start);
-        Ok(())
-    }
-
-    fn carried(&self, span: Span) {
-        self.carried_bytes.fetch_add(span.end.bytes_since(span.start), Ordering::Relaxed);
-    }
-
-    /// Bytes of log that have named once more what recovery would need of transactions that began
-    /// far back.
-    #[must_use]
-    pub fn carried_bytes(&self) -> u64 {
-        self.carried_bytes.load(Ordering::Relaxed)
-    }
-}
-
-/// Notes all that is to be taken back once more, but for the last `short` of what memory holds.
-pub(crate) fn restate(group: &mut Group<'_>, past: &Past, work: &mut Work, short: usize) {
-    group.note(&Op::UndoReset);
-    work.pieces.iter().for_each(|piece| group.note(&Op::UndoStored(*piece)));
-    let all = work.undo.len().saturating_sub(short);
-    for (number, undo) in work.undo.iter_mut().enumerate() {
-        if let Some(entry) = past.undo_entry(*undo).filter(|_| number < all) {
-            group.note(&entry.to_op());
-        }
-        undo.is_one_note();
     }
 }

@@ -16,7 +16,7 @@ use crate::entry::{Undo, UndoEntry};
 use crate::error::TxnError;
 use crate::kept;
 use crate::past::Found;
-use crate::prepared::no_longer_prepared;
+use crate::prepared_note::no_longer_prepared;
 use crate::run::Writer;
 use crate::todo::Todo;
 use crate::txn::{Isolation, Txn};
@@ -249,7 +249,7 @@ impl Writer {
     /// Whether the whole loser has been taken back now.
     fn take_back_some(&self, txn: &mut Txn, rows: usize) -> Result<bool, TxnError> {
         if let Some(past) = txn.past().cloned() {
-            no_longer_prepared(self, &past)?;
+            no_longer_prepared(self.env(), &past)?;
             let (mut did, mut read) = (0, None);
             while did < rows {
                 match step_back(self, &past, 0, false, &mut read)? {

@@ -10,12 +10,14 @@ use weir_base::{Lsn, TreeId, TxnId};
 use weir_btree::{Action, Change, Env, Row, Tree, TreeError, Value};
 use weir_change::Header;
 use weir_page::Flags;
+use weir_redo::Span;
 
 use crate::change::Intent;
 use crate::error::TxnError;
 use crate::locks::{Kind, LockTable, Wait};
 use crate::planted::PlantedBug;
 use crate::registry::Registry;
+use crate::relog;
 use crate::resumed::{NamedBy, TreeOf};
 use crate::see::{Looks, Reader, Seen, View};
 use crate::spill::Archivist;
@@ -424,6 +426,28 @@ impl Writer {
 
     pub(crate) fn log_end(&self) -> Lsn {
         self.env.pool.log().end()
+    }
+
+    /// So much has named once more what recovery would need.
+    pub(crate) fn count_carried(&self, span: Span) {
+        self.carried_bytes.fetch_add(span.end.bytes_since(span.start), Ordering::Relaxed);
+    }
+
+    /// Bytes of log that have named once more what recovery would need of transactions that began
+    /// far back.
+    #[must_use]
+    pub fn carried_bytes(&self) -> u64 {
+        self.carried_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Writes again what recovery would need of transactions that began far back, so that the log
+    /// before may go. Whoever waits for the user, or for a reader's snapshot, never holds the
+    /// checkpoint.
+    ///
+    /// # Errors
+    /// [`TxnError`] when the log refuses.
+    pub fn carry_forward_all(&self) -> Result<(), TxnError> {
+        relog::carry_forward_all(self)
     }
 
     /// Runs `work` as a transaction and commits it; if it fails all is taken back.

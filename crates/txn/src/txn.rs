@@ -14,8 +14,9 @@ use crate::error::TxnError;
 use crate::locks::{Kind, Owner, Wait};
 use crate::past::Past;
 use crate::planted::PlantedBug;
-use crate::prepared::no_longer_prepared;
+use crate::prepared_note::no_longer_prepared;
 use crate::registry::Snapshot;
+use crate::relog;
 use crate::run::{ROW_BYTES, Writer};
 use crate::see::View;
 use crate::todo::Todo;
@@ -282,7 +283,7 @@ impl Txn {
             self.finish();
             return Ok(None);
         }
-        w.admit_carried(&past, ROW_BYTES)?;
+        relog::admit_carried(w, &past, ROW_BYTES)?;
         let mut work = past.work.lock();
         let dropped = work.dropped_trees(w.env())?;
         if !work.pieces.is_empty() {
@@ -347,7 +348,7 @@ impl Txn {
         };
         if self.pinned {
             // Before the first row is restored: half of it must not be found prepared.
-            no_longer_prepared(w, &past)?;
+            no_longer_prepared(w.env(), &past)?;
             take_back(w, &past, 0, false)?;
             free_empty(w, &past, true)?;
             past.work.lock().todo.clear();
@@ -409,7 +410,7 @@ impl Txn {
         if undo_bytes > max {
             return Err(TxnError::TooLarge { undo_bytes, max });
         }
-        w.admit_carried(past, bytes)
+        relog::admit_carried(w, past, bytes)
     }
 }
 
