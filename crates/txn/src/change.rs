@@ -7,12 +7,12 @@ use weir_change::Header;
 use weir_page::Flags;
 use weir_pool::PageToken;
 
+use crate::context::{Context, ROW_BYTES};
 use crate::decide::{Meeting, Request, Verdict};
 use crate::entry::Undo;
 use crate::error::TxnError;
 use crate::locks::Kind;
 use crate::past::Past;
-use crate::run::{ROW_BYTES, Writer};
 use crate::todo::Todo;
 use crate::txn::{Isolation, Txn};
 use crate::work::Work;
@@ -69,14 +69,14 @@ impl Txn {
     /// [`TxnError`]; the row is as it was. After a deadlock the transaction has been taken back.
     pub fn change(
         &mut self,
-        w: &Writer,
+        cx: &Context,
         tree: &Tree,
         key: &[u8],
         intent: Intent<'_>,
     ) -> Result<bool, TxnError> {
         tree.check_key(key)?;
-        let past = self.start(w)?;
-        self.store_if_large(w, &past)?;
+        let past = self.start(cx)?;
+        self.store_if_large(cx, &past)?;
         let is_long = match &intent {
             Intent::Put(value) | Intent::Insert(value) => {
                 value.len() > tree.max_inline_value(key.len())
@@ -84,21 +84,21 @@ impl Txn {
             _ => false,
         };
         if !is_long {
-            return self.change_row(w, &past, tree, key, intent);
+            return self.change_row(cx, &past, tree, key, intent);
         }
         let keep = past.work.lock().depth();
         self.savepoint_at.set(keep);
-        let changed = self.change_row(w, &past, tree, key, intent);
+        let changed = self.change_row(cx, &past, tree, key, intent);
         if changed.is_err() && !self.over {
             // The chain belongs to nobody: without this, a commit would leak it.
-            self.back_to(w, &past, keep)?;
+            self.back_to(cx, &past, keep)?;
         }
         changed
     }
 
     fn change_row(
         &mut self,
-        w: &Writer,
+        cx: &Context,
         past: &Arc<Past>,
         tree: &Tree,
         key: &[u8],
@@ -108,7 +108,7 @@ impl Txn {
             Intent::Put(value) | Intent::Insert(value)
                 if value.len() > tree.max_inline_value(key.len()) =>
             {
-                Some(self.write_long(w, past, tree, key, value)?)
+                Some(self.write_long(cx, past, tree, key, value)?)
             }
             _ => None,
         };
@@ -130,38 +130,38 @@ impl Txn {
         let mut again = 0;
         let mut locks_reads = self.isolation == Isolation::Serializable;
         loop {
-            self.make_way(w, past, ROW_BYTES + 2 * (bytes + key.len()) as u64)?;
+            self.make_way(cx, past, ROW_BYTES + 2 * (bytes + key.len()) as u64)?;
             let before = past.changes();
-            if before >= w.changes_max {
-                return Err(TxnError::no_more_changes(w.changes_max));
+            if before >= cx.changes_max {
+                return Err(TxnError::no_more_changes(cx.changes_max));
             }
-            let tried = self.try_change(w, past, tree, key, &mut intent, flags);
+            let tried = self.try_change(cx, past, tree, key, &mut intent, flags);
             let is_read = matches!(tried, Ok(Tried::Done(_)) | Err(TxnError::Duplicate));
             if locks_reads && is_read && past.changes() == before {
                 // It changes nothing, and tells what is there: that must stay so.
-                self.lock(w, past, tree, key, Kind::Share, None)?;
+                self.lock(cx, past, tree, key, Kind::Share, None)?;
                 locks_reads = false;
                 continue;
             }
             match tried? {
                 Tried::Done(did) => return Ok(did),
                 Tried::Locked(writer) => {
-                    if !self.yields(w, past, tree, key, writer, &mut patience) {
-                        self.lock(w, past, tree, key, Kind::Exclusive, writer)?;
+                    if !self.yields(cx, past, tree, key, writer, &mut patience) {
+                        self.lock(cx, past, tree, key, Kind::Exclusive, writer)?;
                         // What it has met there if not the row is one who passed: soon gone.
                         patience = YIELDS_BEFORE_QUEUE;
                     }
                 }
                 Tried::Long => match intent {
                     Intent::Replace { new, .. } => {
-                        return self.change(w, tree, key, Intent::Put(new));
+                        return self.change(cx, tree, key, Intent::Put(new));
                     }
-                    mut intent => return self.edit_long(w, tree, key, &mut intent),
+                    mut intent => return self.edit_long(cx, tree, key, &mut intent),
                 },
                 Tried::Again => {
                     again += 1;
                     if again == EDITS_BEFORE_LOCK {
-                        self.lock(w, past, tree, key, Kind::Exclusive, None)?;
+                        self.lock(cx, past, tree, key, Kind::Exclusive, None)?;
                     }
                 }
             }
@@ -170,34 +170,34 @@ impl Txn {
 
     fn edit_long(
         &mut self,
-        w: &Writer,
+        cx: &Context,
         tree: &Tree,
         key: &[u8],
         intent: &mut Intent<'_>,
     ) -> Result<bool, TxnError> {
         let (mut old, mut new) = (Vec::new(), Vec::new());
-        if !self.get_locked(w, tree, key, Kind::Exclusive, &mut old)? {
+        if !self.get_locked(cx, tree, key, Kind::Exclusive, &mut old)? {
             return Ok(false);
         }
         if let Intent::Edit(edit) = intent
             && edit(&old, &mut new)
         {
-            self.change(w, tree, key, Intent::Replace { old: &old, new: &new })?;
+            self.change(cx, tree, key, Intent::Replace { old: &old, new: &new })?;
         }
         Ok(true)
     }
 
     fn try_change(
         &mut self,
-        w: &Writer,
+        cx: &Context,
         past: &Past,
         tree: &Tree,
         key: &[u8],
         intent: &mut Intent<'_>,
         flags: Flags,
     ) -> Result<Tried, TxnError> {
-        let conflict_point = self.conflict_point(w);
-        let meeting = Meeting { w, own: past.id(), conflict_point, tree, key };
+        let conflict_point = self.conflict_point(cx);
+        let meeting = Meeting { cx, own: past.id(), conflict_point, tree, key };
         let mut buffers = std::mem::take(&mut self.buffers);
         let (request, seen) = match intent {
             Intent::Put(bytes) => (Request::Put(Value { bytes, flags }), None),
@@ -226,8 +226,8 @@ impl Txn {
         request: Request<'_>,
         seen: Option<PageToken>,
     ) -> Result<Tried, TxnError> {
-        let &Meeting { w, tree, key, .. } = meeting;
-        self.pin(w, past);
+        let &Meeting { cx, tree, key, .. } = meeting;
+        self.pin(cx, past);
         let mut work = past.work.lock();
         let base = past.changes();
         let seq = base + 1;
@@ -255,7 +255,7 @@ impl Txn {
             Err(e) => {
                 past.truncate(base);
                 // Also a tree that is gone may be the end of a change: it must not hold the log.
-                self.unpin_if_clean(w, past, &work);
+                self.unpin_if_clean(cx, past, &work);
                 return Err(e.into());
             }
         };
@@ -264,7 +264,7 @@ impl Txn {
             self.changed(&mut work, past, tree, key, seq, written.replaced, is_delete);
         } else {
             past.truncate(base);
-            self.unpin_if_clean(w, past, &work);
+            self.unpin_if_clean(cx, past, &work);
         }
         match verdict {
             Verdict::Nothing => Ok(Tried::Done(false)),
@@ -307,7 +307,7 @@ impl Txn {
 
     fn write_long(
         &mut self,
-        w: &Writer,
+        cx: &Context,
         past: &Arc<Past>,
         tree: &Tree,
         key: &[u8],
@@ -315,7 +315,7 @@ impl Txn {
     ) -> Result<Vec<u8>, TxnError> {
         let mark = self.next_mark(past);
         let header = Header { txn: Some(past.id()), ..Header::default() };
-        self.hear(w, past, |tell| tree.write_long(key, value, mark, header, tell))
+        self.hear(cx, past, |tell| tree.write_long(key, value, mark, header, tell))
     }
 
     /// A number for a chain of pages that no other has.
@@ -327,13 +327,13 @@ impl Txn {
     /// Listens to a long change while it is made.
     pub(crate) fn hear<T>(
         &mut self,
-        w: &Writer,
+        cx: &Context,
         past: &Arc<Past>,
         make: impl FnOnce(&mut Tell<'_>) -> Result<T, TreeError>,
     ) -> Result<T, TxnError> {
         let mut why = None;
         let made = make(&mut |event| {
-            self.hear_one(w, past, event).map_err(|e| match e {
+            self.hear_one(cx, past, event).map_err(|e| match e {
                 TxnError::Tree(e) => e,
                 // The tree only has to stop; who asked is told why.
                 e => {
@@ -353,16 +353,16 @@ impl Txn {
     /// Remembers pages taken, waits before it goes on.
     fn hear_one(
         &mut self,
-        w: &Writer,
+        cx: &Context,
         past: &Arc<Past>,
         event: ChainEvent,
     ) -> Result<(), TxnError> {
         match event {
             ChainEvent::Before(bytes) => {
-                self.make_way(w, past, bytes)?;
+                self.make_way(cx, past, bytes)?;
                 // Not before: what is pinned and has nothing to carry forward holds the log that
                 // it would wait for (TXN-4).
-                self.pin(w, past);
+                self.pin(cx, past);
                 past.work.lock().sealed = true;
                 Ok(())
             }

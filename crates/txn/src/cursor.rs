@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use weir_base::TxnId;
 use weir_btree::{Cursor as RawCursor, Tree, TreeError};
 
-use crate::run::Writer;
+use crate::context::Context;
 use crate::see::{Looks, Reader, Seen, View};
 
 /// A position among the rows that a view shows. After a move that has failed it stands on no row,
@@ -48,8 +48,8 @@ impl<'w> Looker<'w> {
     /// The transaction `own` looks, and sees so much of others.
     #[inline]
     #[must_use]
-    pub fn new(writer: &'w Writer, own: Option<TxnId>, view: View) -> Self {
-        Looker { reader: Reader::new(writer.registry(), own, view) }
+    pub fn new(context: &'w Context, own: Option<TxnId>, view: View) -> Self {
+        Looker { reader: Reader::new(context.registry(), own, view) }
     }
 }
 

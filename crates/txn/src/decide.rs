@@ -2,13 +2,12 @@
 //! function makes of the row before that, without a latch.
 use weir_base::TxnId;
 use weir_btree::{Action, Row, Tree, TreeError, Value};
-use weir_page::{Flags, Stamp};
+use weir_page::Flags;
 use weir_pool::PageToken;
 
+use crate::context::Context;
 use crate::locks::Kind;
-use crate::past::State;
 use crate::planted::PlantedBug;
-use crate::run::Writer;
 
 /// What was found under the leaf's latch.
 pub(crate) enum Verdict {
@@ -57,7 +56,7 @@ pub(crate) struct EditBuffers {
 
 /// The row that a change meets, and the transaction that meets it.
 pub(crate) struct Meeting<'a> {
-    pub(crate) w: &'a Writer,
+    pub(crate) cx: &'a Context,
     pub(crate) own: TxnId,
     /// The snapshot behind which a commit conflicts, where the level asks for that.
     pub(crate) conflict_point: Option<u64>,
@@ -122,21 +121,21 @@ impl Meeting<'_> {
 
     /// Why the row must not be changed by this transaction now.
     fn obstacle(&self, row: Option<Row<'_>>, kind: Kind) -> Option<Verdict> {
-        let (w, own) = (self.w, self.own);
+        let (cx, own) = (self.cx, self.own);
         let writer = row.map(|r| r.stamp.writer);
         // TXN-1
-        if let Some(writer) = writer.filter(|&id| id != own && w.registry().is_open(id)) {
+        if let Some(writer) = writer.filter(|&id| id != own && cx.registry().is_open(id)) {
             return Some(Verdict::Locked(Some(writer)));
         }
         // What it has written is its own, whatever locks were asked for there meanwhile.
         if writer != Some(own)
-            && !w.has(PlantedBug::LocksNotAsked)
-            && w.locks().blocks(own, self.tree.id(), self.key, kind)
+            && !cx.has(PlantedBug::LocksNotAsked)
+            && cx.locks().blocks(own, self.tree.id(), self.key, kind)
         {
             return Some(Verdict::Locked(None));
         }
         let at = self.conflict_point?;
-        row.is_some_and(|row| w.is_newer(row.stamp, at)).then_some(Verdict::Conflict)
+        row.is_some_and(|row| cx.registry().is_newer(row.stamp, at)).then_some(Verdict::Conflict)
     }
 
     /// What to do with a row, seen under its leaf's latch.
@@ -174,16 +173,5 @@ impl Meeting<'_> {
                 Some(Made::Nothing) | None => (Verdict::Changed, Action::Nothing),
             },
         }
-    }
-}
-
-impl Writer {
-    /// Whether the row was written by a transaction that committed behind `at`.
-    pub(crate) fn is_newer(&self, stamp: Stamp, at: u64) -> bool {
-        !self.registry().is_old(stamp.writer)
-            && match self.registry().find(stamp.writer) {
-                Some(past) => matches!(past.state(), State::Committed(number) if number > at),
-                None => self.registry().archive.hides(at, stamp.writer),
-            }
     }
 }

@@ -5,14 +5,14 @@ use weir_base::Lsn;
 use weir_btree::{Loader, Tree};
 use weir_change::Header;
 
+use crate::auto::{AutoCommit, LOCK_WAIT};
 use crate::error::TxnError;
 use crate::locks::{Kind, Place};
 use crate::past::Past;
-use crate::run::{LOCK_WAIT, Writer};
 use crate::txn::{Isolation, Txn};
 
-/// A tree that is being filled. It must be ended by [`Writer::finish_load`] or
-/// [`Writer::abandon_load`]: the tree stays locked otherwise.
+/// A tree that is being filled. It must be ended by [`AutoCommit::finish_load`] or
+/// [`AutoCommit::abandon_load`]: the tree stays locked otherwise.
 pub struct Load {
     txn: Txn,
     past: Arc<Past>,
@@ -28,16 +28,18 @@ impl Load {
     }
 }
 
-impl Writer {
+impl AutoCommit {
     /// Begins to fill an empty tree with entries in ascending key order, all of them or none.
     ///
     /// # Errors
     /// [`TxnError`].
     pub fn begin_load(&self, tree: &Tree) -> Result<Load, TxnError> {
         let mut txn = Txn::new(Isolation::ReadCommitted, LOCK_WAIT);
-        let past = txn.start(self)?;
+        let past = txn.start(self.context())?;
         // It asks nobody row by row.
-        if let Err(e) = txn.lock_place(self, &past, tree, Place::ALL, Kind::Exclusive, None) {
+        if let Err(e) =
+            txn.lock_place(self.context(), &past, tree, Place::ALL, Kind::Exclusive, None)
+        {
             return Err(self.undone(&mut txn, e));
         }
         let header = Header { txn: Some(past.id()), ..Header::default() };
@@ -50,11 +52,11 @@ impl Writer {
     /// Adds an entry, above all before it.
     ///
     /// # Errors
-    /// [`TxnError`]; nothing but [`Writer::abandon_load`] may come next.
+    /// [`TxnError`]; nothing but [`AutoCommit::abandon_load`] may come next.
     #[inline]
     pub fn load(&self, load: &mut Load, key: &[u8], value: &[u8]) -> Result<(), TxnError> {
         let Load { txn, past, loader, .. } = load;
-        txn.hear(self, past, |tell| loader.push(key, value, tell))
+        txn.hear(self.context(), past, |tell| loader.push(key, value, tell))
     }
 
     /// Makes the tree whole and commits. Returns the number of entries and the end of the log.
@@ -64,10 +66,10 @@ impl Writer {
     pub fn finish_load(&self, load: Load) -> Result<(u64, Lsn), TxnError> {
         let Load { mut txn, past, loader, header } = load;
         let last = Header { commits: true, ..header };
-        match txn.hear(self, &past, |tell| loader.finish(last, tell)) {
+        match txn.hear(self.context(), &past, |tell| loader.finish(last, tell)) {
             Ok(count) => {
-                let end = self.log_end();
-                txn.committed(self, &past);
+                let end = self.context().log_end();
+                self.background().after(txn.committed(self.context(), &past));
                 Ok((count, end))
             }
             Err(e) => Err(self.undone(&mut txn, e)),
@@ -82,7 +84,7 @@ impl Writer {
 
     /// Leaves the tree empty, as it was. If that cannot be now, the tree stays locked until it can.
     pub fn forget_load(&self, mut load: Load) {
-        let _ = load.txn.rollback(self);
+        let _ = load.txn.rollback(self.context());
     }
 
     /// Fills an empty tree from entries in ascending key order. Returns their number and the end of

@@ -6,6 +6,7 @@ use weir_base::{Lsn, PageNo, TreeId};
 use weir_btree::Tree;
 use weir_change::{Group, Header};
 
+use crate::context::{Context, ROW_BYTES};
 use crate::error::TxnError;
 use crate::kept;
 use crate::locks::Place;
@@ -13,7 +14,6 @@ use crate::past::Past;
 use crate::planted::PlantedBug;
 use crate::prepared_note::note_prepared;
 use crate::relog::{self, restate};
-use crate::run::{ROW_BYTES, Writer};
 use crate::todo::Todo;
 use crate::txn::Txn;
 use crate::work::Xid;
@@ -38,12 +38,12 @@ impl Txn {
     ///
     /// # Errors
     /// [`TxnError`]; it is not prepared.
-    pub fn prepare(&mut self, w: &Writer, xid: &[u8], keeps: Keeps) -> Result<Lsn, TxnError> {
-        let past = self.start(w)?;
-        let forgets = keeps == Keeps::Changes || w.has(PlantedBug::PreparedForgetsLocks);
-        let held = if forgets { Vec::new() } else { self.keep_locks(w, &past)? };
-        relog::admit_carried(w, &past, ROW_BYTES + (xid.len() + held.len()) as u64)?;
-        self.pin(w, &past);
+    pub fn prepare(&mut self, cx: &Context, xid: &[u8], keeps: Keeps) -> Result<Lsn, TxnError> {
+        let past = self.start(cx)?;
+        let forgets = keeps == Keeps::Changes || cx.has(PlantedBug::PreparedForgetsLocks);
+        let held = if forgets { Vec::new() } else { self.keep_locks(cx, &past)? };
+        relog::admit_carried(cx, &past, ROW_BYTES + (xid.len() + held.len()) as u64)?;
+        self.pin(cx, &past);
         let mut work = past.work.lock();
         let header = Header { txn: Some(past.id()), undo: true, ..Header::default() };
         let mut group = Group::begin(header);
@@ -51,31 +51,31 @@ impl Txn {
             // After a way back to a savepoint the log knows which undo counts, not which work.
             restate(&mut group, &past, &mut work, 0);
         }
-        let short = w.has(PlantedBug::PreparedShort);
+        let short = cx.has(PlantedBug::PreparedShort);
         note_prepared(&mut group, xid, &held, if short { &[] } else { &work.todo });
-        let span = group.commit(w.env().pool.log())?;
+        let span = group.commit(cx.env().pool.log())?;
         (work.xid, work.held) = (Some(Xid::from_slice(xid)), held);
         Ok(span.end)
     }
 
     /// What it has locked, to be written down; what is stored is freed when it ends.
-    fn keep_locks(&mut self, w: &Writer, past: &Arc<Past>) -> Result<Vec<u8>, TxnError> {
+    fn keep_locks(&mut self, cx: &Context, past: &Arc<Past>) -> Result<Vec<u8>, TxnError> {
         let mut bytes = vec![0];
         let mut put = |tree, place: Place<'_>, kind| kept::encode(tree, place, kind, &mut bytes);
-        w.locks().each_held(past.id(), &mut put);
+        cx.locks().each_held(past.id(), &mut put);
         if bytes.len() <= INLINE_BYTES_MAX {
             return Ok(bytes);
         }
         let keep = past.work.lock().depth();
         self.savepoint_at.set(keep);
-        let tree = Tree::at(w.env().clone(), TreeId(0), PageNo::NONE);
+        let tree = Tree::at(cx.env().clone(), TreeId(0), PageNo::NONE);
         let header = Header { txn: Some(past.id()), ..Header::default() };
         let mark = self.next_mark(past);
-        let written = self.hear(w, past, |tell| tree.write_chain(&bytes, mark, header, tell));
+        let written = self.hear(cx, past, |tell| tree.write_chain(&bytes, mark, header, tell));
         let chain = match written {
             Ok(chain) => chain,
             Err(e) => {
-                self.back_to(w, past, keep)?;
+                self.back_to(cx, past, keep)?;
                 return Err(e);
             }
         };

@@ -4,81 +4,83 @@ use weir_base::Lsn;
 use weir_btree::TreeError;
 use weir_change::{Cleanup, Group, Header, Op};
 
+use crate::context::Context;
 use crate::error::TxnError;
 use crate::past::{Past, State};
 use crate::planted::PlantedBug;
 use crate::prepared_note::note_prepared;
-use crate::run::Writer;
 use crate::todo::Todo;
 use crate::work::Work;
+
+impl Context {
+    /// Writes again, at the end of the log, what recovery would need of transactions that began far
+    /// back, so that the log before may go. No transaction that waits for its user, or for a
+    /// reader's snapshot, ever holds the checkpoint.
+    ///
+    /// # Errors
+    /// [`TxnError`] when the log refuses.
+    pub fn carry_forward_all(&self) -> Result<(), TxnError> {
+        for id in self.registry().pinned_before(carried_before(self)) {
+            if let Some(past) = self.registry().find(id) {
+                carry_forward(self, &past)?;
+            }
+        }
+        Ok(())
+    }
+}
 
 /// Names what a commit has left to do once more, at the end of the log, when the last time lies
 /// far back; and of the chain that is being freed what is left: its pages lead to each other.
 pub(crate) fn repeat_todo(
-    w: &Writer,
+    cx: &Context,
     past: &Past,
     todo: &[Todo],
     half_freed: Option<Cleanup<'static>>,
 ) -> Result<(), TreeError> {
-    let log = w.env().pool.log();
+    let log = cx.env().pool.log();
     // Of one that is done nothing is to be said: it is forgotten next.
-    if !todo.is_empty() && begins_far_back(w, past) {
+    if !todo.is_empty() && begins_far_back(cx, past) {
         let start = log.end();
         let header = Header { txn: Some(past.id()), commits: true, ..Header::default() };
         let mut group = Group::begin(header);
         let all = todo.iter().map(Todo::to_cleanup).chain(half_freed);
         all.for_each(|todo| group.note(&Op::Cleanup(todo)));
-        w.count_carried(group.commit(log)?);
-        w.registry().repin(past, start);
-    }
-    Ok(())
-}
-
-/// Writes again, at the end of the log, what recovery would need of transactions that began far
-/// back, so that the log before may go. Whoever waits for the user, or for a reader's snapshot,
-/// never holds the checkpoint.
-///
-/// # Errors
-/// [`TxnError`] when the log refuses.
-pub(crate) fn carry_forward_all(w: &Writer) -> Result<(), TxnError> {
-    for id in w.registry().pinned_before(carried_before(w)) {
-        if let Some(past) = w.registry().find(id) {
-            carry_forward(w, &past)?;
-        }
+        cx.count_carried(group.commit(log)?);
+        cx.registry().repin(past, start);
     }
     Ok(())
 }
 
 /// Who begins before this holds much of the log, and is what the checkpoint comes to next: no
 /// other is carried before it has moved (TXN-14).
-fn carried_before(w: &Writer) -> Lsn {
-    let log = w.env().pool.log();
+fn carried_before(cx: &Context) -> Lsn {
+    let log = cx.env().pool.log();
     let part = log.limit_bytes() / 4;
     Lsn(log.end().0.saturating_sub(part).min(log.checkpoint().0.saturating_add(part)))
 }
 
 /// Whether what recovery needs of a transaction holds much of the log.
-fn begins_far_back(w: &Writer, past: &Past) -> bool {
-    past.first().is_some_and(|from| from < carried_before(w))
+fn begins_far_back(cx: &Context, past: &Past) -> bool {
+    past.first().is_some_and(|from| from < carried_before(cx))
 }
 
 /// Waits for admission, and carries the transaction forward meanwhile: what it waits for may be
 /// that the checkpoint moves on (TXN-4). No thread waits once the engine quits: what would let
 /// it go on is gone then.
-pub(crate) fn admit_carried(w: &Writer, past: &Past, bytes: u64) -> Result<(), TxnError> {
+pub(crate) fn admit_carried(cx: &Context, past: &Past, bytes: u64) -> Result<(), TxnError> {
     loop {
-        carry_forward(w, past)?;
-        if w.try_admit(bytes)? {
+        carry_forward(cx, past)?;
+        if cx.try_admit(bytes)? {
             return Ok(());
         }
-        w.check_quit()?;
+        cx.check_quit()?;
     }
 }
 
-/// As [`carry_forward_all`], for one transaction, if it begins far back.
-pub(crate) fn carry_forward(w: &Writer, past: &Past) -> Result<(), TxnError> {
-    let log = w.env().pool.log();
-    if !begins_far_back(w, past) {
+/// As [`Context::carry_forward_all`], for one transaction, if it begins far back.
+pub(crate) fn carry_forward(cx: &Context, past: &Past) -> Result<(), TxnError> {
+    let log = cx.env().pool.log();
+    if !begins_far_back(cx, past) {
         return Ok(());
     }
     // Whoever has it writes just now.
@@ -86,7 +88,7 @@ pub(crate) fn carry_forward(w: &Writer, past: &Past) -> Result<(), TxnError> {
     let start = log.end();
     let header = Header { txn: Some(past.id()), ..Header::default() };
     if past.state() != State::Open {
-        return Ok(repeat_todo(w, past, &work.todo, None)?);
+        return Ok(repeat_todo(cx, past, &work.todo, None)?);
     }
     // The log has more of it than is known here, or will in a moment: nothing that takes it
     // back may stand behind its commit.
@@ -97,13 +99,13 @@ pub(crate) fn carry_forward(w: &Writer, past: &Past) -> Result<(), TxnError> {
         return Ok(());
     }
     let mut group = Group::begin(Header { undo: true, ..header });
-    let short = usize::from(w.has(PlantedBug::CarriedShort));
+    let short = usize::from(cx.has(PlantedBug::CarriedShort));
     restate(&mut group, past, &mut work, short);
     if let Some(xid) = &work.xid {
         note_prepared(&mut group, xid, &work.held, &work.todo);
     }
-    w.count_carried(group.commit(log)?);
-    w.registry().repin(past, start);
+    cx.count_carried(group.commit(log)?);
+    cx.registry().repin(past, start);
     Ok(())
 }
 

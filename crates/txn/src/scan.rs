@@ -7,11 +7,11 @@ use std::sync::Arc;
 use weir_base::TxnId;
 use weir_btree::{Cursor as RawCursor, RowHead, Tree};
 
+use crate::context::Context;
 use crate::error::TxnError;
 use crate::locks::{Kind, Place, Refused, Wait};
 use crate::past::Past;
 use crate::planted::PlantedBug;
-use crate::run::Writer;
 use crate::see::{Reader, Seen, View};
 use crate::txn::{Isolation, Txn};
 
@@ -67,7 +67,7 @@ enum Reach {
 /// One step of a cursor: what it has locked so far, and where it goes on.
 struct Step<'a> {
     txn: &'a mut Txn,
-    w: &'a Writer,
+    cx: &'a Context,
     past: Arc<Past>,
     way: Way,
     /// Up: the lowest key that comes into question. Down: what those are below; `None`: all do.
@@ -128,7 +128,7 @@ impl LockingCursor {
     ///
     /// # Errors
     /// As [`LockingCursor::seek`].
-    pub fn insist(&mut self, txn: &mut Txn, w: &Writer, down: bool) -> Result<bool, TxnError> {
+    pub fn insist(&mut self, txn: &mut Txn, cx: &Context, down: bool) -> Result<bool, TxnError> {
         let way = if down { Way::Down } else { Way::Up };
         let (edge, key) = match &self.stands {
             Stands::Nowhere => return Ok(false),
@@ -140,7 +140,7 @@ impl LockingCursor {
             Stands::Before { edge: None, .. } if !down => return Ok(false),
             Stands::Before { edge, insist } => (edge.clone(), insist.clone()),
         };
-        self.step(txn, w, way, edge, false, key)
+        self.step(txn, cx, way, edge, false, key)
     }
 
     /// Looks only at keys from `from` on and below `to`: nothing else is seen or locked.
@@ -154,62 +154,67 @@ impl LockingCursor {
     /// # Errors
     /// [`TxnError`], as all that moves: [`TxnError::Lock`] when a lock cannot be had; after a
     /// deadlock the transaction has been taken back.
-    pub fn seek(&mut self, txn: &mut Txn, w: &Writer, key: &[u8]) -> Result<bool, TxnError> {
+    pub fn seek(&mut self, txn: &mut Txn, cx: &Context, key: &[u8]) -> Result<bool, TxnError> {
         let from = key.max(&self.from).to_vec();
-        self.step(txn, w, Way::Up, Some(from), false, None)
+        self.step(txn, cx, Way::Up, Some(from), false, None)
     }
 
     /// Moves to the last row whose key is below `key`.
     ///
     /// # Errors
     /// As [`LockingCursor::seek`].
-    pub fn seek_before(&mut self, txn: &mut Txn, w: &Writer, key: &[u8]) -> Result<bool, TxnError> {
+    pub fn seek_before(
+        &mut self,
+        txn: &mut Txn,
+        cx: &Context,
+        key: &[u8],
+    ) -> Result<bool, TxnError> {
         let end = self.to.as_deref().map_or(key, |to| to.min(key)).to_vec();
-        self.step(txn, w, Way::Down, Some(end), false, None)
+        self.step(txn, cx, Way::Down, Some(end), false, None)
     }
 
     /// Moves to the first row.
     ///
     /// # Errors
     /// As [`LockingCursor::seek`].
-    pub fn seek_first(&mut self, txn: &mut Txn, w: &Writer) -> Result<bool, TxnError> {
+    pub fn seek_first(&mut self, txn: &mut Txn, cx: &Context) -> Result<bool, TxnError> {
         let from = self.from.clone();
-        self.step(txn, w, Way::Up, Some(from), false, None)
+        self.step(txn, cx, Way::Up, Some(from), false, None)
     }
 
     /// Moves to the last row.
     ///
     /// # Errors
     /// As [`LockingCursor::seek`].
-    pub fn seek_last(&mut self, txn: &mut Txn, w: &Writer) -> Result<bool, TxnError> {
+    pub fn seek_last(&mut self, txn: &mut Txn, cx: &Context) -> Result<bool, TxnError> {
         let to = self.to.clone();
-        self.step(txn, w, Way::Down, to, false, None)
+        self.step(txn, cx, Way::Down, to, false, None)
     }
 
     /// Moves to the next row.
     ///
     /// # Errors
     /// As [`LockingCursor::seek`].
-    pub fn next(&mut self, txn: &mut Txn, w: &Writer) -> Result<bool, TxnError> {
+    pub fn next(&mut self, txn: &mut Txn, cx: &Context) -> Result<bool, TxnError> {
         let (from, on) = match &self.stands {
             Stands::OnRow => (successor(self.raw.key()), true),
             Stands::Before { edge: Some(edge), .. } => (edge.clone(), false),
             Stands::Nowhere | Stands::Before { edge: None, .. } => return Ok(false),
         };
-        self.step(txn, w, Way::Up, Some(from), on, None)
+        self.step(txn, cx, Way::Up, Some(from), on, None)
     }
 
     /// Moves to the row before.
     ///
     /// # Errors
     /// As [`LockingCursor::seek`].
-    pub fn prev(&mut self, txn: &mut Txn, w: &Writer) -> Result<bool, TxnError> {
+    pub fn prev(&mut self, txn: &mut Txn, cx: &Context) -> Result<bool, TxnError> {
         let (end, on) = match &self.stands {
             Stands::OnRow => (Some(self.raw.key().to_vec()), true),
             Stands::Before { edge, .. } => (edge.clone(), false),
             Stands::Nowhere => return Ok(false),
         };
-        self.step(txn, w, Way::Down, end, on, None)
+        self.step(txn, cx, Way::Down, end, on, None)
     }
 
     /// The key of the row stood on; empty when on none.
@@ -228,21 +233,21 @@ impl LockingCursor {
     fn step(
         &mut self,
         txn: &mut Txn,
-        w: &Writer,
+        cx: &Context,
         way: Way,
         edge: Option<Vec<u8>>,
         on: bool,
         insist: Option<Vec<u8>>,
     ) -> Result<bool, TxnError> {
-        let past = txn.start(w)?;
+        let past = txn.start(cx)?;
         self.guessed = false;
-        let snapshot = txn.conflict_point(w);
+        let snapshot = txn.conflict_point(cx);
         let locks_rows =
             matches!(txn.isolation(), Isolation::ReadUncommitted | Isolation::ReadCommitted);
-        let ranges = !self.skip_locked && (!locks_rows || txn.locks_much(w));
+        let ranges = !self.skip_locked && (!locks_rows || txn.locks_much(cx));
         let (start, locked, row) = (None, None, None);
         let mut step =
-            Step { txn, w, past, way, edge, start, locked, row, on, insist, ranges, snapshot };
+            Step { txn, cx, past, way, edge, start, locked, row, on, insist, ranges, snapshot };
         loop {
             match self.look(&mut step) {
                 Ok(Continue(())) => {}
@@ -267,7 +272,7 @@ impl LockingCursor {
     /// Finds the next row, locks what is not locked yet, and says whether that was all.
     fn look(&mut self, step: &mut Step<'_>) -> Result<ControlFlow<bool>, TxnError> {
         let (copies, stepped) = (self.raw.copies(), step.on);
-        let low = step.w.registry().low();
+        let low = step.cx.registry().low();
         let found = self.find(step)?;
         if self.raw.copies() != copies {
             self.low = low;
@@ -289,7 +294,7 @@ impl LockingCursor {
         let Some(head) = head else { return Ok(Break(false)) };
         let own = step.past.id();
         let writer = head.stamp.writer;
-        let open = (writer != own && step.w.registry().is_open(writer)).then_some(writer);
+        let open = (writer != own && step.cx.registry().is_open(writer)).then_some(writer);
         // Who had it when it was copied may have ended since, and left it as it was before.
         let was_final = writer == own || writer < self.low;
         if open.is_none() && !was_final && !self.raw.is_fresh() {
@@ -329,7 +334,7 @@ impl LockingCursor {
 
     /// Shows the row stood on, which somebody else has, as it was committed last.
     fn guess(&mut self, step: &mut Step<'_>, head: RowHead) -> Result<ControlFlow<bool>, TxnError> {
-        let (registry, own) = (step.w.registry(), Some(step.past.id()));
+        let (registry, own) = (step.cx.registry(), Some(step.past.id()));
         let reader = Reader::new(registry, own, View::Latest);
         let (raw, tree) = (&self.raw, self.raw.tree().id());
         if !raw.is_fresh() {
@@ -394,7 +399,7 @@ impl LockingCursor {
                 high = step.edge.clone();
             }
         }
-        if step.w.has(PlantedBug::RangesNotLocked) {
+        if step.cx.has(PlantedBug::RangesNotLocked) {
             return Ok(());
         }
         let place = Place::Range { from: &low, to: high.as_deref() };
@@ -426,7 +431,7 @@ impl LockingCursor {
 impl Step<'_> {
     /// Refuses a row that was changed, or removed, since the transaction's snapshot.
     fn check(&self, head: RowHead) -> Result<(), TxnError> {
-        let is_newer = self.snapshot.is_some_and(|at| self.w.is_newer(head.stamp, at));
+        let is_newer = self.snapshot.is_some_and(|at| self.cx.registry().is_newer(head.stamp, at));
         if is_newer { Err(TxnError::Conflict) } else { Ok(()) }
     }
 
@@ -449,7 +454,7 @@ impl Step<'_> {
         kind: Kind,
         writer: Option<TxnId>,
     ) -> Result<(), TxnError> {
-        self.txn.lock_place(self.w, &self.past, tree, place, kind, writer)
+        self.txn.lock_place(self.cx, &self.past, tree, place, kind, writer)
     }
 }
 

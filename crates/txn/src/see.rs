@@ -130,6 +130,17 @@ impl<'r> Reader<'r> {
     }
 }
 
+impl Registry {
+    /// Whether the row was written by a transaction that committed behind `at`.
+    pub(crate) fn is_newer(&self, stamp: Stamp, at: u64) -> bool {
+        !self.is_old(stamp.writer)
+            && match self.find(stamp.writer) {
+                Some(past) => matches!(past.state(), State::Committed(number) if number > at),
+                None => self.archive.hides(at, stamp.writer),
+            }
+    }
+}
+
 /// How often a row may send its reader back to look again. What moves a version moves it to where
 /// the next look finds it, so more than a few times is next to impossible.
 const LOOKS_MAX: u32 = 10_000;

@@ -7,9 +7,9 @@ use weir_base::{PageNo, TreeId};
 use weir_btree::Tree;
 use weir_change::{Group, Header, Op, Stored};
 
+use crate::context::Context;
 use crate::error::TxnError;
 use crate::past::Past;
-use crate::run::Writer;
 use crate::stored::{self, Body};
 use crate::txn::Txn;
 use crate::work::Work;
@@ -46,9 +46,13 @@ fn bodies(past: &Past, work: &Work) -> Vec<Body> {
 
 impl Txn {
     /// Stores what memory holds of the transaction's undo, once that is much.
-    pub(crate) fn store_if_large(&mut self, w: &Writer, past: &Arc<Past>) -> Result<(), TxnError> {
-        self.weigh(w, past);
-        let (limit, registry) = (w.env().pool.log().limit_bytes(), w.registry());
+    pub(crate) fn store_if_large(
+        &mut self,
+        cx: &Context,
+        past: &Arc<Past>,
+    ) -> Result<(), TxnError> {
+        self.weigh(cx, past);
+        let (limit, registry) = (cx.env().pool.log().limit_bytes(), cx.registry());
         if self.undo_bytes <= bytes_max_among(limit, registry.len(), registry.open_bytes()) {
             return Ok(());
         }
@@ -57,17 +61,17 @@ impl Txn {
             if work.undo.is_empty() && work.todo.is_empty() {
                 // All that was counted has been taken back.
                 (work.undo_bytes, self.undo_bytes) = (0, 0);
-                past.move_out(w.shelf(), &[], past.changes());
+                past.move_out(cx.shelf(), &[], past.changes());
                 return Ok(());
             }
             (bodies(past, &work), work.depth())
         };
         // Pages that were taken before are somebody else's.
         self.savepoint_at.set(keep);
-        let pieces = match self.write_pieces(w, past, &bodies) {
+        let pieces = match self.write_pieces(cx, past, &bodies) {
             Ok(pieces) => pieces,
             Err(e) => {
-                self.back_to(w, past, keep)?;
+                self.back_to(cx, past, keep)?;
                 return Err(e);
             }
         };
@@ -78,37 +82,37 @@ impl Txn {
         // In one group: whenever a crash comes, each change is named once.
         group.note(&Op::Undone { entries: notes });
         pieces.iter().for_each(|piece| group.note(&Op::UndoStored(*piece)));
-        group.commit(w.env().pool.log())?;
+        group.commit(cx.env().pool.log())?;
         pieces.iter().for_each(|piece| work.pieces.push(*piece));
         work.undo.clear();
         work.todo.clear();
         work.undo_bytes = 0;
         self.undo_bytes = 0;
         self.named_bytes = work.pieces.named_bytes();
-        past.move_out(w.shelf(), &pieces, past.changes());
+        past.move_out(cx.shelf(), &pieces, past.changes());
         Ok(())
     }
 
     /// Tells the registry how much it holds, if that has changed much.
-    pub(crate) fn weigh(&self, w: &Writer, past: &Past) {
+    pub(crate) fn weigh(&self, cx: &Context, past: &Past) {
         if self.undo_bytes.abs_diff(past.weight.load(Ordering::Relaxed)) >= WEIGHED_BYTES {
-            w.registry().weigh(past, self.undo_bytes);
+            cx.registry().weigh(past, self.undo_bytes);
         }
     }
 
     /// Writes the pieces; their pages are the transaction's to free.
     pub(crate) fn write_pieces(
         &mut self,
-        w: &Writer,
+        cx: &Context,
         past: &Arc<Past>,
         bodies: &[Body],
     ) -> Result<Vec<Stored>, TxnError> {
-        let tree = Tree::at(w.env().clone(), TreeId(0), PageNo::NONE);
+        let tree = Tree::at(cx.env().clone(), TreeId(0), PageNo::NONE);
         let header = Header { txn: Some(past.id()), ..Header::default() };
         let mut pieces = Vec::with_capacity(bodies.len());
         for Body { bytes, entries, todos, last_seq } in bodies {
             let mark = self.next_mark(past);
-            let chain = self.hear(w, past, |tell| tree.write_chain(bytes, mark, header, tell))?;
+            let chain = self.hear(cx, past, |tell| tree.write_chain(bytes, mark, header, tell))?;
             let first = chain.first;
             let len = bytes.len() as u32;
             let (entries, todos, last_seq) = (*entries, *todos, *last_seq);

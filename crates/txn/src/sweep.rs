@@ -5,8 +5,8 @@ use weir_btree::{Action, Change, Cursor, Row};
 use weir_change::Header;
 
 use crate::archive::{Cohort, split};
+use crate::context::{Context, ROW_BYTES};
 use crate::error::TxnError;
-use crate::run::{ROW_BYTES, Writer};
 use crate::txn::Txn;
 
 /// How far one has come who goes through a tree of the archive.
@@ -41,25 +41,23 @@ impl Sweep {
         }
         self.last.is_some()
     }
-}
 
-impl Writer {
     /// Looks at up to `max` versions more, if the tree is being gone through. `false`: it is not,
     /// or not any more.
-    pub(crate) fn sweep(
-        &self,
+    pub(crate) fn go_on(
+        &mut self,
+        cx: &Context,
         maker: &mut Txn,
         cohort: &Cohort,
-        sweep: &mut Sweep,
+        due_from: u64,
         max: usize,
     ) -> Result<bool, TxnError> {
-        // Fewer take no more room than versions in memory may.
-        if !sweep.is_due(self.versions_max_bytes() / 256) {
+        if !self.is_due(due_from) {
             return Ok(false);
         }
         let held: Vec<u64> =
             cohort.views.iter().filter(|view| view.is_held()).map(|view| view.at).collect();
-        let mut last = sweep.last.take().unwrap_or_default();
+        let mut last = self.last.take().unwrap_or_default();
         let mut cursor = Cursor::new(cohort.tree.clone());
         // Directly behind it.
         let mut from = last.clone();
@@ -82,30 +80,30 @@ impl Writer {
             last.extend_from_slice(cursor.key());
             on = cursor.next()?;
         }
-        self.remove_versions(maker, cohort, &spent)?;
-        sweep.versions = sweep.versions.saturating_sub(spent.len() as u64);
+        remove_versions(cx, maker, cohort, &spent)?;
+        self.versions = self.versions.saturating_sub(spent.len() as u64);
         if on {
-            sweep.last = Some(last);
+            self.last = Some(last);
         } else {
-            sweep.kept = sweep.versions;
+            self.kept = self.versions;
         }
         Ok(on)
     }
+}
 
-    fn remove_versions(
-        &self,
-        maker: &mut Txn,
-        cohort: &Cohort,
-        places: &[Vec<u8>],
-    ) -> Result<(), TxnError> {
-        let Some(past) = maker.past().cloned() else { return Err(TxnError::Over) };
-        let header = Header { txn: Some(past.id()), ..Header::default() };
-        for place in places {
-            maker.make_way(self, &past, ROW_BYTES + place.len() as u64)?;
-            let remove = &mut |_: Option<Row<'_>>| Action::Remove;
-            cohort.tree.write(place, &Change::restoring(header), remove)?;
-            self.registry().archive.count_out(1);
-        }
-        Ok(())
+fn remove_versions(
+    cx: &Context,
+    maker: &mut Txn,
+    cohort: &Cohort,
+    places: &[Vec<u8>],
+) -> Result<(), TxnError> {
+    let Some(past) = maker.past().cloned() else { return Err(TxnError::Over) };
+    let header = Header { txn: Some(past.id()), ..Header::default() };
+    for place in places {
+        maker.make_way(cx, &past, ROW_BYTES + place.len() as u64)?;
+        let remove = &mut |_: Option<Row<'_>>| Action::Remove;
+        cohort.tree.write(place, &Change::restoring(header), remove)?;
+        cx.registry().archive.count_out(1);
     }
+    Ok(())
 }

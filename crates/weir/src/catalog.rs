@@ -93,7 +93,7 @@ impl Engine {
         self.check_here()?;
         check_name(name)?;
         let mut value = Vec::new();
-        if !self.writer.read(&self.catalog, name.as_bytes(), own, View::Latest, &mut value)? {
+        if !self.context.read(&self.catalog, name.as_bytes(), own, View::Latest, &mut value)? {
             return Ok(None);
         }
         let (id, root) = entry(&value)?;
@@ -109,7 +109,7 @@ impl Engine {
     /// The names of all trees as committed now, in order.
     pub(crate) fn names(&self) -> Result<Vec<String>, Error> {
         self.check_here()?;
-        let latest = Looker::new(&self.writer, None, View::Latest);
+        let latest = Looker::new(&self.context, None, View::Latest);
         let mut cursor = RowCursor::new(self.catalog.clone());
         let mut names = Vec::new();
         let mut found = cursor.seek_first(latest)?;
@@ -131,9 +131,9 @@ impl Engine {
         self.check_writable()?;
         let id = TreeId(self.next_tree.fetch_add(1, Ordering::SeqCst));
         let before = txn.savepoint();
-        let made = txn.make_tree(&self.writer, id).and_then(|tree| {
+        let made = txn.make_tree(&self.context, id).and_then(|tree| {
             let entry = encode(id, tree.root());
-            txn.change(&self.writer, &self.catalog, name.as_bytes(), Intent::Insert(&entry))?;
+            txn.change(&self.context, &self.catalog, name.as_bytes(), Intent::Insert(&entry))?;
             Ok(tree)
         });
         made.map_err(|e| self.not_made(txn, before, name, e))
@@ -142,7 +142,7 @@ impl Engine {
     /// Takes back what was done for a tree that has not come to be, or was not dropped.
     fn not_made(&self, txn: &mut Txn, before: Savepoint, name: &str, e: TxnError) -> Error {
         if !txn.is_over()
-            && let Err(then) = txn.rollback_to(&self.writer, before)
+            && let Err(then) = txn.rollback_to(&self.context, before)
         {
             return self.failed(then.into());
         }
@@ -157,7 +157,7 @@ impl Engine {
     pub(crate) fn unmake_tree(&self, txn: &mut Txn, name: &str) -> Result<bool, Error> {
         let before = txn.savepoint();
         let Some(tree) = self.take_name(txn, name)? else { return Ok(false) };
-        let dropped = txn.drop_tree(&self.writer, &tree);
+        let dropped = txn.drop_tree(&self.context, &tree);
         dropped.map_err(|e| self.not_made(txn, before, name, e))?;
         Ok(true)
     }
@@ -168,7 +168,7 @@ impl Engine {
         let before = txn.savepoint();
         let Some(tree) = self.take_name(txn, from)? else { return Ok(false) };
         let entry = encode(tree.id(), tree.root());
-        let named = txn.change(&self.writer, &self.catalog, to.as_bytes(), Intent::Insert(&entry));
+        let named = txn.change(&self.context, &self.catalog, to.as_bytes(), Intent::Insert(&entry));
         named.map_err(|e| self.not_made(txn, before, to, e))?;
         Ok(true)
     }
@@ -178,12 +178,12 @@ impl Engine {
         self.check_writable()?;
         let mut value = Vec::new();
         let (key, kind) = (name.as_bytes(), Kind::Exclusive);
-        let found = txn.get_locked(&self.writer, &self.catalog, key, kind, &mut value);
+        let found = txn.get_locked(&self.context, &self.catalog, key, kind, &mut value);
         if !found.map_err(|e| self.failed(e.into()))? {
             return Ok(None);
         }
         let (id, root) = entry(&value)?;
-        let taken = txn.change(&self.writer, &self.catalog, key, Intent::Delete);
+        let taken = txn.change(&self.context, &self.catalog, key, Intent::Delete);
         taken.map_err(|e| self.failed(e.into()))?;
         Ok(Some(RawTree::at(self.env.clone(), id, root)))
     }

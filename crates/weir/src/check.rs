@@ -37,16 +37,16 @@ impl Db {
         let engine = &self.engine;
         engine.check_here()?;
         // What transactions have left to do has pages that nothing names.
-        let _ = engine.writer.take_incomplete();
+        let _ = engine.background.take_incomplete();
         let untidy = loop {
             if engine.check_open().is_err() {
                 break None;
             }
-            match engine.writer.tidy(TIDY_ROWS) {
+            match engine.background.tidy(TIDY_ROWS) {
                 Ok(true) => {}
                 // Another thread is at the last of it.
-                Ok(false) if engine.writer.is_completing() => engine.clock.sleep_micros(1_000),
-                Ok(false) => break engine.writer.take_incomplete(),
+                Ok(false) if engine.background.is_completing() => engine.clock.sleep_micros(1_000),
+                Ok(false) => break engine.background.take_incomplete(),
                 Err(e) => break Some(e),
             }
         };
@@ -55,7 +55,7 @@ impl Db {
         report.problems.extend(untidy.map(problem));
         let of = report.pages_used;
         let mut owners: BTreeMap<PageNo, String> = BTreeMap::new();
-        for tree in engine.writer.archive_trees() {
+        for tree in engine.background.archive_trees() {
             let pages = tree.check(&mut |_| {})?.pages;
             owners.extend(pages.into_iter().map(|page| (page, "the versions".into())));
         }

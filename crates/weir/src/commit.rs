@@ -93,8 +93,8 @@ impl Txn {
     /// [`Error`]: the transaction is rolled back, unless the engine has halted.
     pub fn commit(mut self) -> Result<Commit, Error> {
         self.engine.check_here()?;
-        let end = self.raw.commit(&self.engine.writer);
-        let end = end.map_err(|e| self.engine.failed(e.into()))?;
+        let ended = self.raw.commit(&self.engine.context);
+        let end = self.engine.ended(ended)?;
         if end.is_some() {
             self.engine.count_commit();
         }

@@ -124,5 +124,5 @@ impl Cursor {
 
 fn latest(tree: &Tree) -> Result<Looker<'_>, Error> {
     tree.engine.check_here()?;
-    Ok(Looker::new(&tree.engine.writer, None, View::Latest))
+    Ok(Looker::new(&tree.engine.context, None, View::Latest))
 }

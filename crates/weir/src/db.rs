@@ -131,7 +131,7 @@ impl Db {
         let dropped = txn.drop_tree(name)?;
         txn.commit_durably(Durability::Synced)?;
         // If no snapshot holds them, its pages are free when this returns.
-        self.engine.writer.purge(usize::MAX);
+        self.engine.background.purge(usize::MAX);
         Ok(dropped)
     }
 
@@ -158,7 +158,7 @@ impl Db {
         if batch.is_empty() {
             return Ok(());
         }
-        let end = self.engine.writer.write(&batch.ops).map_err(|e| self.engine.failed(e.into()))?;
+        let end = self.engine.auto.write(&batch.ops).map_err(|e| self.engine.failed(e.into()))?;
         self.engine.commit(end, durability)
     }
 
@@ -229,9 +229,9 @@ impl Db {
     /// cannot be taken back now, or what one has left cannot be done: all else is done.
     pub fn step(&self) -> Result<(), Error> {
         self.engine.check_here()?;
-        self.engine.writer.tend()?;
+        self.engine.background.tend()?;
         // What cannot be taken back now holds nothing else up.
-        let tidied = self.engine.writer.tidy(TIDY_ROWS);
+        let tidied = self.engine.background.tidy(TIDY_ROWS);
         self.engine.checkpointer.pump()?;
         self.engine.contents.step();
         self.engine.warm.step();

@@ -11,7 +11,7 @@ use weir_device::Volume;
 use weir_pool::Pool;
 use weir_redo::{Durability, Log};
 use weir_space::Space;
-use weir_txn::{Registry, TxnError, Writer, Xid};
+use weir_txn::{AutoCommit, Context, Due, Ended, Registry, TxnError, Xid};
 
 use crate::acks::Acks;
 use crate::advise::Observed;
@@ -38,7 +38,9 @@ pub(crate) struct Engine {
     pub(crate) env: Arc<Env>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) checkpointer: Arc<Checkpointer>,
-    pub(crate) writer: Arc<Writer>,
+    pub(crate) context: Arc<Context>,
+    pub(crate) background: Arc<weir_txn::Background>,
+    pub(crate) auto: AutoCommit,
     pub(crate) catalog: RawTree,
     pub(crate) next_tree: Arc<AtomicU64>,
     /// Prepared transactions, by the names that the outside has given them. `None`: a name in use
@@ -117,25 +119,40 @@ impl Engine {
         self.checkpointer.admission().stopped()
     }
 
+    /// After a commit: does what that has made due, and gives where it ends in the log.
+    #[inline]
+    pub(crate) fn ended(&self, ended: Result<Ended, TxnError>) -> Result<Option<Lsn>, Error> {
+        let ended = ended.map_err(|e| self.failed(e.into()))?;
+        self.background.after(ended.due);
+        Ok(ended.end)
+    }
+
+    /// After a rollback: does what that has made due.
+    pub(crate) fn rolled_back(&self, due: Result<Due, TxnError>) -> Result<(), Error> {
+        let due = due.map_err(|e| self.failed(e.into()))?;
+        self.background.after(due);
+        Ok(())
+    }
+
     /// Does background work that may take long, for about so long, in such steps, while there are
     /// any.
     pub(crate) fn tidy_for(&self, micros: u64, step: Tidy) {
         let until = self.clock.now_micros() + micros;
         let more = || self.clock.now_micros() < until;
-        while more() && step(&self.writer, TIDY_ROWS).is_ok_and(|did| did) {}
+        while more() && step(&self.background, TIDY_ROWS).is_ok_and(|did| did) {}
     }
 
     /// Gives the background work that may take long some time to be done: the next opening finds
     /// everything in order then.
     fn tidy_at_close(&self) {
         if self.workers.lock().is_none() {
-            return self.tidy_for(TIDY_AT_CLOSE_MICROS, Writer::tidy);
+            return self.tidy_for(TIDY_AT_CLOSE_MICROS, weir_txn::Background::tidy);
         }
         // Its thread can be told to quit in the middle of a long step; this one could not.
         let until = self.clock.now_micros() + TIDY_AT_CLOSE_MICROS;
         while self.clock.now_micros() < until && self.halted().is_none() {
-            while self.writer.purge_some(64, false) > 0 {}
-            if !self.writer.is_untidy() {
+            while self.background.purge_some(64, false) > 0 {}
+            if !self.background.is_untidy() {
                 return;
             }
             self.clock.sleep_micros(2_000);
@@ -162,9 +179,9 @@ impl Engine {
         }
         self.closed.store(true, Ordering::SeqCst);
         // What fails has halted the log, which is looked at below.
-        let _ = self.writer.leave_archives();
+        let _ = self.background.leave_archives();
         self.tidy_at_close();
-        self.writer.quit();
+        self.context.quit();
         if let Some(workers) = self.workers.lock().take() {
             // From now on nobody else frees frames: who brings pages forward needs some.
             self.pool.set_manual(true);
@@ -178,7 +195,7 @@ impl Engine {
         // Before all pages are clean, and nothing can be told from them any more.
         let threads = self.config.background == Background::Threads;
         let observed = threads.then(|| self.observe()).flatten();
-        while self.writer.purge_some(64, false) > 0 {}
+        while self.background.purge_some(64, false) > 0 {}
         self.write_all()?;
         if let Some(observed) = observed {
             observed.write(&self.volume);
@@ -215,7 +232,7 @@ impl Engine {
 }
 
 /// A step of background work of this size. `false`: there is nothing to do.
-type Tidy = fn(&Writer, usize) -> Result<bool, TxnError>;
+type Tidy = fn(&weir_txn::Background, usize) -> Result<bool, TxnError>;
 
 /// So many changes of a loser are taken back in one step.
 pub(crate) const TIDY_ROWS: usize = 256;
@@ -247,24 +264,24 @@ pub(crate) fn halt(pool: &Pool, checkpointer: &Checkpointer, why: &str) {
 #[derive(Clone)]
 pub(crate) struct Helper {
     checkpointer: Arc<Checkpointer>,
-    writer: Arc<OnceLock<Weak<Writer>>>,
+    context: Arc<OnceLock<Weak<Context>>>,
 }
 
 impl Helper {
     pub(crate) fn new(checkpointer: Arc<Checkpointer>) -> Self {
-        Helper { checkpointer, writer: Arc::default() }
+        Helper { checkpointer, context: Arc::default() }
     }
 
     /// Whose transactions may hold the log.
-    pub(crate) fn knows(&self, writer: &Arc<Writer>) {
-        let _ = self.writer.set(Arc::downgrade(writer));
+    pub(crate) fn knows(&self, context: &Arc<Context>) {
+        let _ = self.context.set(Arc::downgrade(context));
     }
 
     /// One step. An idle transaction must not hold the log either: who waits is not the one to move
     /// it (TXN-4).
     fn step(&self) -> Result<(), TreeError> {
-        let writer = self.writer.get().and_then(Weak::upgrade);
-        let carried = writer.map_or(Ok(()), |writer| writer.carry_forward_all());
+        let context = self.context.get().and_then(Weak::upgrade);
+        let carried = context.map_or(Ok(()), |context| context.carry_forward_all());
         let stepped = carried
             .map_err(|e| e.to_string())
             .and_then(|()| self.checkpointer.pump().map_err(|e| e.to_string()));

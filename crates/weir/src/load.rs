@@ -19,7 +19,7 @@ impl Tree {
     /// [`Error::Input`] when the tree is not empty; as [`Tree::put`].
     pub fn load(&self) -> Result<Load, Error> {
         self.engine.check_writable()?;
-        let raw = self.engine.writer.begin_load(&self.raw);
+        let raw = self.engine.auto.begin_load(&self.raw);
         let raw = raw.map_err(|e| self.engine.failed(e.into()))?;
         Ok(Load { tree: self.clone(), raw: Some(raw) })
     }
@@ -53,9 +53,9 @@ impl Load {
         let Some(raw) = &mut self.raw else {
             return Err(Error::Input(TreeError::Stopped("this load has failed before".into())));
         };
-        let Err(why) = engine.writer.load(raw, key, value) else { return Ok(()) };
+        let Err(why) = engine.auto.load(raw, key, value) else { return Ok(()) };
         let why = match self.raw.take() {
-            Some(raw) => engine.writer.abandon_load(raw, why),
+            Some(raw) => engine.auto.abandon_load(raw, why),
             None => why,
         };
         Err(engine.failed(why.into()))
@@ -76,7 +76,7 @@ impl Load {
         let Some(raw) = self.raw.take() else {
             return Err(Error::Input(TreeError::Stopped("this load has failed before".into())));
         };
-        let (count, end) = engine.writer.finish_load(raw).map_err(|e| engine.failed(e.into()))?;
+        let (count, end) = engine.auto.finish_load(raw).map_err(|e| engine.failed(e.into()))?;
         engine.commit(end, durability)?;
         Ok(count)
     }
@@ -85,7 +85,7 @@ impl Load {
 impl Drop for Load {
     fn drop(&mut self) {
         if let Some(raw) = self.raw.take() {
-            self.tree.engine.writer.forget_load(raw);
+            self.tree.engine.auto.forget_load(raw);
         }
     }
 }

@@ -40,7 +40,7 @@ impl Db {
     pub fn locks(&self) -> Result<Vec<SeenLock>, Error> {
         self.engine.check_here()?;
         let mut seen: Vec<(TreeId, SeenLock)> = Vec::new();
-        self.engine.writer.locks().visit(&mut |lock| {
+        self.engine.context.locks().visit(&mut |lock| {
             let (key, to) = match lock.place {
                 Place::Key(key) => (key, None),
                 Place::Range { from, to } => (from, to),

@@ -12,7 +12,7 @@ use weir_pool::{InPlaceStore, PageStore, Pool, PoolConfig};
 use weir_recovery::{Analysis, Left, Phase, Progress, owe, unfinished};
 use weir_redo::{Log, LogConfig};
 use weir_space::Space;
-use weir_txn::{Fate, Registry, Writer};
+use weir_txn::{AutoCommit, Context, Fate, Registry};
 
 use crate::catalog::{named_by, tree_by_id};
 use crate::catch_up::CatchUp;
@@ -184,7 +184,7 @@ pub(crate) fn open(
         engine.pool.set_manual(false);
         *engine.workers.lock() = Some(Workers::start(&site)?);
         // Most losers are small: whoever comes now does not even meet their rows.
-        engine.tidy_for(TIDY_AT_OPEN_MICROS, Writer::tidy_first);
+        engine.tidy_for(TIDY_AT_OPEN_MICROS, weir_txn::Background::tidy_first);
     }
     Ok(Arc::new(engine))
 }
@@ -258,15 +258,18 @@ fn assemble(opened: Opened, config: Config, clock: Arc<dyn Clock>) -> Result<Eng
             try_admit(&checkpointer, &log, &*clock, helper, bytes)
         }
     };
-    let writer = Writer::new(env.clone(), registry.clone(), Box::new(admission))
+    let context = Context::new(env.clone(), registry.clone(), Box::new(admission))
         .with_try_admission(Box::new(try_admission))
-        .with_versions_max(config.versions_max_bytes)
-        .with_tree_numbers(next_tree.clone())
         .with_locks_max(config.locks_max())
         .with_changes_max(config.first.changes_max)
         .with_planted(config.planted);
-    let writer = Arc::new(writer);
-    helper.knows(&writer);
+    let context = Arc::new(context);
+    helper.knows(&context);
+    let background = weir_txn::Background::new(context.clone())
+        .with_versions_max(config.versions_max_bytes)
+        .with_tree_numbers(next_tree.clone());
+    let background = Arc::new(background);
+    let auto = AutoCommit::new(context.clone(), background.clone());
     let catalog = RawTree::at(env.clone(), CATALOG_TREE, CATALOG_ROOT);
     let by_id = {
         let catalog = catalog.clone();
@@ -276,7 +279,7 @@ fn assemble(opened: Opened, config: Config, clock: Arc<dyn Clock>) -> Result<Eng
         let env = env.clone();
         move |tree, row: &[u8]| if tree == CATALOG_TREE { named_by(&env, row) } else { None }
     };
-    writer.find_trees_by(Box::new(by_id), Box::new(by_row));
+    context.find_trees_by(Box::new(by_id), Box::new(by_row));
     let warm = Warm::new(volume.clone(), db, pool.clone(), space.clone(), clock.clone());
     Ok(Engine {
         volume,
@@ -289,7 +292,9 @@ fn assemble(opened: Opened, config: Config, clock: Arc<dyn Clock>) -> Result<Eng
         env,
         registry,
         checkpointer,
-        writer,
+        context,
+        background,
+        auto,
         catalog,
         next_tree,
         prepared: Mutex::default(),
@@ -325,7 +330,7 @@ fn settle_open(
             Fate::Prepared { xid, .. } => xid.clone(),
             Fate::Committed | Fate::Loser => Vec::new(),
         };
-        if let Some(txn) = engine.writer.resume(found)? {
+        if let Some(txn) = engine.background.resume(found)? {
             engine.prepared.lock().insert(xid.into(), Some(txn));
         }
     }
@@ -340,7 +345,7 @@ impl Engine {
             log: self.log.clone(),
             checkpointer: self.checkpointer.clone(),
             clock: self.clock.clone(),
-            writer: self.writer.clone(),
+            background: self.background.clone(),
             seen: self.seen.clone(),
             warm: self.warm.clone(),
             contents: self.contents.clone(),

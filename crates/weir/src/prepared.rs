@@ -131,7 +131,7 @@ impl Txn {
     fn prepare_keeping(mut self, xid: &[u8], keeps: Keeps) -> Result<(Held, Lsn), Error> {
         self.engine.check_writable()?;
         self.engine.reserve_name(xid)?;
-        match self.raw.prepare(&self.engine.writer, xid, keeps) {
+        match self.raw.prepare(&self.engine.context, xid, keeps) {
             Ok(end) => Ok((Held { txn: self, xid: Xid::from_slice(xid) }, end)),
             Err(e) => {
                 self.engine.settle_prepared(xid, None);
@@ -163,7 +163,7 @@ impl Held {
     /// Gives where the log has to be durable for it.
     fn commit_visibly(&mut self) -> Result<Option<Lsn>, Error> {
         let engine = &self.txn.engine;
-        let end = self.txn.raw.commit(&engine.writer).map_err(|e| engine.failed(e.into()))?;
+        let end = engine.ended(self.txn.raw.commit(&engine.context))?;
         engine.count_commit();
         Ok(end)
     }
@@ -175,7 +175,7 @@ impl Held {
     pub fn rollback(&mut self) -> Result<(), Error> {
         let engine = &self.txn.engine;
         engine.check_writable()?;
-        self.txn.raw.rollback(&engine.writer).map_err(|e| engine.failed(e.into()))
+        engine.rolled_back(self.txn.raw.rollback(&engine.context))
     }
 }
 

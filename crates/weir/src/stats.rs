@@ -103,7 +103,7 @@ impl Db {
         let (residence, verdict) = (e.pool.residence(), e.checkpointer.verdict());
         let owed = e.pool.owed_pages();
         let admission = e.checkpointer.admission().stats();
-        let (transactions, locks) = (e.registry.stats(), e.writer.locks().stats());
+        let (transactions, locks) = (e.registry.stats(), e.context.locks().stats());
         StatsSnapshot {
             commits: e.checkpointer.commits(),
             redo_bytes: e.log.end().0,
@@ -141,13 +141,13 @@ impl Db {
             deadline_pages_per_second: verdict.deadline_pages_per_second,
             capacity_pages_per_second: verdict.capacity_pages_per_second,
             open_transactions: transactions.open,
-            losers: e.writer.losers() as u64,
+            losers: e.background.losers() as u64,
             history_transactions: transactions.history,
             snapshots: transactions.snapshots,
             oldest_snapshot_commits: transactions.oldest_snapshot_commits,
             version_bytes: transactions.version_bytes,
             archived_versions: transactions.archived_versions,
-            carried_bytes: e.writer.carried_bytes(),
+            carried_bytes: e.context.carried_bytes(),
             locks,
             device: e.volume.io_stats(),
             device_description: e.volume.describe(),

@@ -35,7 +35,7 @@ impl Tree {
     #[inline]
     pub fn get_into(&self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
         self.engine.check_here()?;
-        Ok(self.engine.writer.read(&self.raw, key, None, View::Latest, out)?)
+        Ok(self.engine.context.read(&self.raw, key, None, View::Latest, out)?)
     }
 
     /// About how many rows have keys from `from` on and below `to` (`None`: to the end), also those
@@ -80,7 +80,7 @@ impl Tree {
         self.engine.check_writable()?;
         let end = self
             .engine
-            .writer
+            .auto
             .put(&self.raw, key, value)
             .map_err(|e| self.engine.failed(e.into()))?;
         self.engine.commit(end, durability)
@@ -92,7 +92,7 @@ impl Tree {
     /// As [`Tree::put`].
     pub fn delete(&self, key: &[u8], durability: Durability) -> Result<bool, Error> {
         self.engine.check_writable()?;
-        let deleted = self.engine.writer.delete(&self.raw, key);
+        let deleted = self.engine.auto.delete(&self.raw, key);
         match deleted.map_err(|e| self.engine.failed(e.into()))? {
             Some(end) => self.engine.commit(end, durability).map(|()| true),
             None => Ok(false),

@@ -63,12 +63,12 @@ impl Db {
     /// Ends the wait for a lock of the transaction of this number ([`Txn::number`]), or its next
     /// one: the call that waits fails. Does nothing if there is no such transaction.
     pub fn kill_wait(&self, number: TxnId) {
-        self.engine.writer.locks().kill(number);
+        self.engine.context.locks().kill(number);
     }
 
     /// Tells `listener` of all waits for locks from now on. `false`: there is one already.
     pub fn on_wait(&self, listener: Arc<dyn WaitListener>) -> bool {
-        self.engine.writer.locks().set_listener(listener)
+        self.engine.context.locks().set_listener(listener)
     }
 
     /// A snapshot that transactions of several sessions can share ([`Txn::share`]).
@@ -135,7 +135,7 @@ impl Txn {
     /// Takes the snapshot now that the first read would take (START TRANSACTION WITH CONSISTENT
     /// SNAPSHOT). Levels below REPEATABLE READ hold none.
     pub fn take_snapshot(&mut self) {
-        let _ = self.raw.snapshot(&self.engine.writer);
+        let _ = self.raw.snapshot(&self.engine.context);
     }
 
     /// Begins a statement of a READ COMMITTED transaction: until the next one, or until
@@ -146,7 +146,7 @@ impl Txn {
             self.statement = Some(self.engine.registry.snapshot());
         }
         if let Some(id) = self.raw.id() {
-            self.engine.writer.locks().clear_kill(id);
+            self.engine.context.locks().clear_kill(id);
         }
     }
 
@@ -160,7 +160,7 @@ impl Txn {
     /// # Errors
     /// [`Error::Transaction`] when it has ended.
     pub fn number(&mut self) -> Result<TxnId, Error> {
-        Ok(self.raw.number(&self.engine.writer)?)
+        Ok(self.raw.number(&self.engine.context)?)
     }
 
     /// The number of the commit up to which its reads without locks see others, taken now if they
@@ -169,13 +169,13 @@ impl Txn {
         if let Some(snapshot) = &self.statement {
             return Some(snapshot.number());
         }
-        self.raw.snapshot(&self.engine.writer).map(Snapshot::number)
+        self.raw.snapshot(&self.engine.context).map(Snapshot::number)
     }
 
     /// A snapshot with all that its reads without locks see of others; where they see whatever is
     /// committed when they come to it, one of now.
     pub(crate) fn snapshot_seen(&mut self) -> Snapshot {
-        let held = self.statement.as_ref().or_else(|| self.raw.snapshot(&self.engine.writer));
+        let held = self.statement.as_ref().or_else(|| self.raw.snapshot(&self.engine.context));
         held.cloned().unwrap_or_else(|| self.engine.registry.snapshot())
     }
 
@@ -210,9 +210,9 @@ impl Txn {
         self.check_owns(tree)?;
         if let Some(snapshot) = self.statement.as_ref().filter(|_| !self.raw.is_over()) {
             let (own, view) = (self.raw.id(), View::At(snapshot.number()));
-            return Ok(self.engine.writer.read(&tree.raw, key, own, view, out)?);
+            return Ok(self.engine.context.read(&tree.raw, key, own, view, out)?);
         }
-        let found = self.raw.get(&self.engine.writer, &tree.raw, key, out);
+        let found = self.raw.get(&self.engine.context, &tree.raw, key, out);
         self.told(found)
     }
 
@@ -289,7 +289,7 @@ impl Txn {
     ) -> Result<bool, Error> {
         self.engine.check_open()?;
         self.check_owns(tree)?;
-        let found = self.raw.get_locked(&self.engine.writer, &tree.raw, key, kind, out);
+        let found = self.raw.get_locked(&self.engine.context, &tree.raw, key, kind, out);
         self.told(found)
     }
 
@@ -358,7 +358,7 @@ impl Txn {
     fn change(&mut self, tree: &Tree, key: &[u8], intent: Intent<'_>) -> Result<bool, Error> {
         self.engine.check_writable()?;
         self.check_owns(tree)?;
-        let changed = self.raw.change(&self.engine.writer, &tree.raw, key, intent);
+        let changed = self.raw.change(&self.engine.context, &tree.raw, key, intent);
         self.told(changed)
     }
 
@@ -452,7 +452,7 @@ impl Txn {
         trees: impl Iterator<Item = &'a Tree> + Clone,
     ) {
         let wanted = |id| trees.clone().any(|tree| tree.raw.id() == id && self.owns(tree));
-        self.raw.release_between(&self.engine.writer, marks, wanted);
+        self.raw.release_between(&self.engine.context, marks, wanted);
     }
 
     /// A point to go back to.
@@ -469,7 +469,7 @@ impl Txn {
     /// whole.
     pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<(), Error> {
         self.engine.check_here()?;
-        let done = self.raw.rollback_to(&self.engine.writer, savepoint);
+        let done = self.raw.rollback_to(&self.engine.context, savepoint);
         done.map_err(|e| self.engine.failed(e.into()))
     }
 
@@ -480,8 +480,8 @@ impl Txn {
     /// engine has halted. What is not taken back yet stays locked until then.
     pub fn rollback(mut self) -> Result<(), Error> {
         self.engine.check_here()?;
-        let done = self.raw.rollback(&self.engine.writer);
-        done.map_err(|e| self.engine.failed(e.into()))
+        let done = self.raw.rollback(&self.engine.context);
+        self.engine.rolled_back(done)
     }
 }
 
@@ -491,7 +491,8 @@ impl Drop for Txn {
         if !self.raw.is_over() && self.engine.check_here().is_ok() {
             // What fails is tried again in the background, or has halted the engine; the next
             // opening takes it back then.
-            let _ = self.raw.rollback(&self.engine.writer);
+            let done = self.raw.rollback(&self.engine.context);
+            let _ = self.engine.rolled_back(done);
         }
     }
 }

@@ -179,7 +179,7 @@ impl TxnCursor {
         match &mut self.walk {
             Walk::Locking(raw) => {
                 let engine = txn.engine.clone();
-                let (by, w) = (&mut txn.raw, &engine.writer);
+                let (by, w) = (&mut txn.raw, &engine.context);
                 let found = match to {
                     To::Key(key) => raw.seek(by, w, key),
                     To::Before(key) => raw.seek_before(by, w, key),
@@ -306,7 +306,7 @@ fn looker<'t>(snapshot: &Option<Snapshot>, txn: &'t mut Txn) -> Looker<'t> {
     let own = txn.raw.id();
     let view = match snapshot {
         Some(snapshot) => View::At(snapshot.number()),
-        None => txn.raw.view(&txn.engine.writer),
+        None => txn.raw.view(&txn.engine.context),
     };
-    Looker::new(&txn.engine.writer, own, view)
+    Looker::new(&txn.engine.context, own, view)
 }

@@ -50,7 +50,7 @@ pub(crate) struct Site {
     pub(crate) log: Arc<Log>,
     pub(crate) checkpointer: Arc<Checkpointer>,
     pub(crate) clock: Arc<dyn weir_base::Clock>,
-    pub(crate) writer: Arc<weir_txn::Writer>,
+    pub(crate) background: Arc<weir_txn::Background>,
     /// What was observed last while enough was going on.
     pub(crate) seen: Arc<Mutex<Option<Observed>>>,
     pub(crate) warm: Arc<Warm>,
@@ -215,7 +215,7 @@ fn tidy_loop(site: &Site, stop: &AtomicBool) {
         }
         site.warm.keep_if_due();
         // What fails here has halted the log, or is tried again.
-        if !site.writer.tidy(TIDY_ROWS).unwrap_or(false) {
+        if !site.background.tidy(TIDY_ROWS).unwrap_or(false) {
             site.clock.sleep_micros(20_000);
         }
     }
@@ -232,7 +232,7 @@ fn log_loop(site: &Site, stop: &AtomicBool) {
             site.bear(site.log.flush(Durability::Written).map(|()| false).map_err(Into::into));
         }
         // What fails here halts the log, which the next line reports.
-        let _ = site.writer.tend();
+        let _ = site.background.tend();
         site.bear(site.log.check().map(|()| false).map_err(Into::into));
         site.bear(site.checkpointer.record(false));
         if !site.bear(site.log.maintain().map_err(Into::into)) {

@@ -18,7 +18,7 @@ pub const GREATER: &[(&str, usize)] = &[
     ("pool", 7),
     ("sim", 4),
     ("table", 6),
-    ("txn", 22),
+    ("txn", 4),
     ("weir", 17),
 ];
 

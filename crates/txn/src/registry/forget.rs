@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use weir_base::TxnId;
+use weir_page::Stamp;
 
 use super::{Inner, Registry};
 use crate::archive::OldView;
@@ -161,6 +162,27 @@ impl Registry {
         let Some(past) = self.find(writer) else { return !self.archive.is_hidden(writer) };
         let State::Committed(number) = past.state() else { return false };
         number <= self.horizon(&self.inner.lock())
+    }
+
+    /// The number of the youngest old snapshot, if neither it nor an older one wants what `past`
+    /// remembers: what a row was before each of its changes was archived before, as far as they
+    /// need it. Where rows change again and again beside an old snapshot, that is most of them.
+    /// `too_soon` is for the simulator to find: all count as archived.
+    pub(crate) fn spent_for(&self, past: &Past, too_soon: bool) -> Option<u64> {
+        let archive = &self.archive;
+        // Read first: a snapshot that becomes old meanwhile may see what these do not.
+        let old = archive.newest();
+        if old == 0 || past.stored_changes() > 0 {
+            return None;
+        }
+        let is_archived = |before: Stamp| {
+            before.writer == past.id()
+                || too_soon
+                || (archive.is_hidden_from_all(before.writer) && self.find(before.writer).is_none())
+        };
+        let mut changes = 1..=past.changes();
+        let spent = changes.all(|seq| past.stamp_in_memory(seq).is_none_or(is_archived));
+        spent.then_some(old)
     }
 
     /// Forgets transactions that everybody sees the end of, and that nothing is left to do for.

@@ -81,7 +81,7 @@ impl Play<'_> {
     fn change(&mut self, who: usize, key: Vec<u8>, value: Option<Vec<u8>>) {
         let session = &mut self.sessions[who];
         let intent = value.as_deref().map_or(Intent::Delete, Intent::Put);
-        match session.txn.change(&self.site.writer, &self.tree, &key, intent) {
+        match session.txn.change(&self.site.context, &self.tree, &key, intent) {
             Ok(true) => session.changes.push((key, value)),
             Ok(false) => assert!(value.is_none()),
             Err(e) => assert!(e.to_string().contains("lock"), "another's row: {e}"),
@@ -91,9 +91,10 @@ impl Play<'_> {
     fn end(&mut self, who: usize, commits: bool) {
         let mut session = std::mem::replace(&mut self.sessions[who], Session::new());
         if !commits {
-            return session.txn.rollback(&self.site.writer).expect("taken back");
+            session.txn.rollback(&self.site.context).expect("taken back");
+            return;
         }
-        session.txn.commit(&self.site.writer).expect("committed");
+        self.site.commit(&mut session.txn).expect("committed");
         for (key, value) in session.changes {
             match value {
                 Some(value) => self.now.insert(key, value),
@@ -109,13 +110,13 @@ impl Play<'_> {
     /// The snapshot sees what was committed when it was taken.
     fn look(&self, which: usize) {
         let Some((snapshot, then)) = self.snapshots.get(which) else { return };
-        let (writer, view) = (&self.site.writer, View::At(snapshot.number()));
+        let (context, view) = (&self.site.context, View::At(snapshot.number()));
         let mut out = Vec::new();
         for key in (0..KEYS).map(key) {
-            let found = writer.read(&self.tree, &key, None, view, &mut out).expect("read");
+            let found = context.read(&self.tree, &key, None, view, &mut out).expect("read");
             assert_eq!(found.then_some(&out), then.get(&key), "{:?}", &key[..1]);
         }
-        let looker = Looker::new(writer, None, view);
+        let looker = Looker::new(context, None, view);
         let mut cursor = RowCursor::new(self.tree.clone());
         let mut up = Rows::new();
         let mut on = cursor.seek_first(looker).expect("a scan");
@@ -135,7 +136,7 @@ impl Play<'_> {
 
     fn act(&mut self, act: &Act) {
         self.mark = self.mark.wrapping_add(1);
-        let writer = &self.site.writer;
+        let (auto, background) = (&self.site.auto, &self.site.background);
         match *act {
             Act::Put { who, key: n, size } => {
                 let value = value(&self.tree, n, self.mark, size);
@@ -147,27 +148,27 @@ impl Play<'_> {
             Act::Single { key: n, .. } | Act::Remove { key: n } if self.is_locked(&key(n)) => {}
             Act::Single { key: n, size } => {
                 let value = value(&self.tree, n, self.mark, size);
-                writer.put(&self.tree, &key(n), &value).expect("put");
+                auto.put(&self.tree, &key(n), &value).expect("put");
                 self.now.insert(key(n), value);
             }
             Act::Remove { key: n } => {
-                let was = writer.delete(&self.tree, &key(n)).expect("removed").is_some();
+                let was = auto.delete(&self.tree, &key(n)).expect("removed").is_some();
                 assert_eq!(was, self.now.remove(&key(n)).is_some());
             }
             Act::Snapshot => {
-                self.snapshots.push((writer.registry().snapshot(), self.now.clone()));
+                self.snapshots.push((self.site.registry.snapshot(), self.now.clone()));
             }
             Act::Leave(_) if self.snapshots.is_empty() => {}
             Act::Leave(which) => {
                 self.snapshots.swap_remove(which % self.snapshots.len());
             }
-            Act::Archive => while writer.archive().expect("archived") {},
+            Act::Archive => while background.archive().expect("archived") {},
             Act::Prune => {
-                writer.prune(64);
-                writer.carry_forward_all().expect("carried");
+                background.prune(64);
+                self.site.context.carry_forward_all().expect("carried");
             }
             Act::Purge => {
-                writer.purge(64);
+                background.purge(64);
             }
             Act::Look(which) => self.look(which % self.snapshots.len().max(1)),
         }
@@ -189,7 +190,7 @@ fn play(site: &Site) -> Play<'_> {
 fn small(bytes: u64) -> Site {
     // Transactions of more than 8 KiB of undo store it, and stay in memory.
     let site = site(1024, 512 << 10);
-    Site { writer: site.writer.with_versions_max(Some(bytes)), ..site }
+    site.with_versions_max(bytes)
 }
 
 proptest! {
@@ -203,10 +204,10 @@ proptest! {
             play.act(act);
         }
         (0..SESSIONS).for_each(|who| play.end(who, who % 2 == 0));
-        while site.writer.archive().expect("archived") {}
+        while site.background.archive().expect("archived") {}
         (0..play.snapshots.len()).for_each(|which| play.look(which));
         play.snapshots.clear();
-        while site.writer.purge(64) > 0 || site.writer.archive().expect("left") {}
+        while site.background.purge(64) > 0 || site.background.archive().expect("left") {}
         prop_assert!(rows(&play.tree) == play.now);
         site.check(&[(&play.tree, &play.now)]);
         prop_assert_eq!(site.registry.stats().archived_versions, 0);
@@ -221,7 +222,7 @@ fn memory_does_not_grow_with_the_changes() {
     let tree = site.tree(10);
     let mut model = Rows::new();
     for n in 0u32..100 {
-        site.writer.put(&tree, &n.to_be_bytes(), &[1; 100]).expect("put");
+        site.auto.put(&tree, &n.to_be_bytes(), &[1; 100]).expect("put");
         model.insert(n.to_be_bytes().to_vec(), vec![1; 100]);
     }
     let snapshot = site.registry.snapshot();
@@ -231,12 +232,12 @@ fn memory_does_not_grow_with_the_changes() {
         let (n, put) = (round % 100, round % 400 < 300 || round % 4 != 0);
         let key = n.to_be_bytes();
         if put {
-            site.writer.put(&tree, &key, &round.to_le_bytes()).expect("put");
+            site.auto.put(&tree, &key, &round.to_le_bytes()).expect("put");
         } else {
-            site.writer.delete(&tree, &key).expect("removed");
+            site.auto.delete(&tree, &key).expect("removed");
         }
-        site.writer.tend().expect("tended");
-        site.writer.tidy(64).expect("tidied");
+        site.background.tend().expect("tended");
+        site.background.tidy(64).expect("tidied");
         bytes_max = bytes_max.max(site.registry.stats().version_bytes);
         if round % 20_000 == 19_999 {
             used.push(site.env.space.used());
@@ -248,11 +249,11 @@ fn memory_does_not_grow_with_the_changes() {
     let view = View::At(snapshot.number());
     let mut out = Vec::new();
     for (key, value) in &model {
-        assert!(site.writer.read(&tree, key, None, view, &mut out).expect("read"));
+        assert!(site.context.read(&tree, key, None, view, &mut out).expect("read"));
         assert_eq!(out, *value);
     }
     drop(snapshot);
-    while site.writer.tidy(64).expect("tidied") {}
+    while site.background.tidy(64).expect("tidied") {}
     let now = rows(&tree);
     site.check(&[(&tree, &now)]);
     println!("{bytes_max} bytes of versions at most, pages {used:?}, {stats:?}");
@@ -260,9 +261,9 @@ fn memory_does_not_grow_with_the_changes() {
 
 fn update(site: &Site, tree: &Tree, count: u32, from: u32) {
     for n in from..from + count {
-        site.writer.put(tree, &(n % ROWS).to_be_bytes(), &n.to_be_bytes()).expect("put");
+        site.auto.put(tree, &(n % ROWS).to_be_bytes(), &n.to_be_bytes()).expect("put");
         if n % 16 == 0 {
-            site.writer.tend().expect("tended");
+            site.background.tend().expect("tended");
         }
     }
 }
@@ -272,7 +273,7 @@ fn see(site: &Site, tree: &Tree, snapshot: &Snapshot, updates: u32) {
     let view = View::At(snapshot.number());
     let mut out = Vec::new();
     for row in 0..ROWS {
-        assert!(site.writer.read(tree, &row.to_be_bytes(), None, view, &mut out).expect("read"));
+        assert!(site.context.read(tree, &row.to_be_bytes(), None, view, &mut out).expect("read"));
         let newest = updates - 1 - (updates - 1 - row) % ROWS;
         assert_eq!(out, newest.to_be_bytes(), "row {row} after {updates}");
     }
@@ -293,7 +294,7 @@ fn snapshots_that_come_and_go_beside_long_ones_leave_nothing() {
         snapshots.push((site.registry.snapshot(), updates));
         update(&site, &tree, UPDATES, updates);
         updates += UPDATES;
-        while site.writer.archive().expect("archived") {}
+        while site.background.archive().expect("archived") {}
     };
     let (mut long, mut short) = (Vec::new(), Vec::new());
     (0..4).for_each(|_| step(&mut long));
@@ -303,17 +304,17 @@ fn snapshots_that_come_and_go_beside_long_ones_leave_nothing() {
         if short.len() > 1 {
             short.remove(0);
         }
-        views_max = views_max.max(site.writer.archive_views());
+        views_max = views_max.max(site.background.archive_views());
         versions_max = versions_max.max(site.registry.stats().archived_versions);
         long.iter().chain(&short).for_each(|(snapshot, then)| see(&site, &tree, snapshot, *then));
     }
     // Held are the long ones and up to two more; and each has at most one version of each row.
     assert!(views_max <= 8, "{views_max} views");
     assert!(versions_max <= 4_000, "{versions_max} versions");
-    let trees = site.writer.archive_trees();
+    let trees = site.background.archive_trees();
     let lie: u64 = trees.iter().map(|t| t.check(&mut |_| {}).expect("sound").rows).sum();
     assert_eq!(lie, site.registry.stats().archived_versions);
     drop((long, short));
-    while site.writer.tidy(64).expect("tidied") {}
+    while site.background.tidy(64).expect("tidied") {}
     site.check(&[(&tree, &rows(&tree))]);
 }

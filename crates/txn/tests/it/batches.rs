@@ -48,12 +48,12 @@ proptest! {
                 Step::Put(t, k, len) => {
                     let value = vec![n as u8; usize::from(*len)];
                     let t = usize::from(*t);
-                    site.writer.put(&trees[t], &key(*k), &value).expect("put");
+                    site.auto.put(&trees[t], &key(*k), &value).expect("put");
                     models[t].insert(key(*k), value);
                 }
                 Step::Delete(t, k) => {
                     let t = usize::from(*t);
-                    let was = site.writer.delete(&trees[t], &key(*k)).expect("delete");
+                    let was = site.auto.delete(&trees[t], &key(*k)).expect("delete");
                     prop_assert_eq!(was.is_some(), models[t].remove(&key(*k)).is_some());
                 }
                 Step::Batch(changes) => {
@@ -73,7 +73,7 @@ proptest! {
                             }
                         }
                     }
-                    let end = site.writer.write(&batch).expect("written");
+                    let end = site.auto.write(&batch).expect("written");
                     prop_assert!(end <= site.log.end());
                 }
             }
@@ -89,15 +89,15 @@ fn a_bulk_load_is_one_transaction() {
     let model: BTreeMap<Vec<u8>, Vec<u8>> = (0u32..3_000)
         .map(|n| (n.to_be_bytes().to_vec(), vec![n as u8; if n % 500 == 0 { 9_000 } else { 30 }]))
         .collect();
-    let (count, end) = site.writer.bulk_load(&tree, model.iter()).expect("loaded");
+    let (count, end) = site.auto.bulk_load(&tree, model.iter()).expect("loaded");
     assert_eq!((count, end), (3_000, site.log.end()));
     site.check(&[(&tree, &model)]);
     // Out of order in the end: everything taken so far is given back.
     let second = site.tree(11);
     let wrong = model.iter().chain(model.iter().take(1));
-    assert!(site.writer.bulk_load(&second, wrong).is_err());
+    assert!(site.auto.bulk_load(&second, wrong).is_err());
     site.check(&[(&tree, &model), (&second, &BTreeMap::new())]);
-    assert!(site.writer.bulk_load(&tree, model.iter()).is_err(), "not empty");
+    assert!(site.auto.bulk_load(&tree, model.iter()).is_err(), "not empty");
     assert_eq!(rows(&tree).len(), 3_000);
 }
 
@@ -109,9 +109,9 @@ fn a_bulk_load_that_waits_for_its_caller_holds_no_log() {
     let (tree, other) = (site.tree(10), site.tree(11));
     let busy = |n: u32| {
         for i in 0..200 {
-            site.writer.put(&other, b"busy", &[(n + i) as u8; 400]).expect("put");
+            site.auto.put(&other, b"busy", &[(n + i) as u8; 400]).expect("put");
         }
-        site.writer.carry_forward_all().expect("carried");
+        site.context.carry_forward_all().expect("carried");
         let oldest = site.registry.oldest().unwrap_or(site.log.end());
         // As who records the checkpoint does.
         site.log.flush(Durability::Synced).expect("synced");
@@ -125,8 +125,8 @@ fn a_bulk_load_that_waits_for_its_caller_holds_no_log() {
         }
     });
     let entries = entries.map(|n| (n.to_be_bytes(), [1; 100]));
-    site.writer.bulk_load(&tree, entries).expect("loaded");
-    assert!(site.writer.carried_bytes() > 0);
+    site.auto.bulk_load(&tree, entries).expect("loaded");
+    assert!(site.context.carried_bytes() > 0);
     let (loaded, busy) = (rows(&tree), rows(&other));
     assert_eq!(loaded.len(), 3_000);
     site.check(&[(&tree, &loaded), (&other, &busy)]);

@@ -9,7 +9,7 @@ use weir_btree::{Action, Change, Row, Tree, TreeError, Value};
 use weir_change::{Header, Op, decode};
 use weir_page::Flags;
 use weir_redo::Durability;
-use weir_txn::{Isolation, Todo, Todos, Txn, Wait, Writer};
+use weir_txn::{Background, Context, Isolation, Todo, Todos, Txn, Wait};
 
 use crate::support::{Rows, Site, rows, site};
 
@@ -22,7 +22,7 @@ const ASKS_ALL: usize = 5 * ASKS - 1;
 
 fn fill_half_the_log(site: &Site, tree: &Tree) {
     for n in 0..LOG_BYTES / 2_000 {
-        site.writer.admit(2_000).expect("admitted");
+        site.context.admit(2_000).expect("admitted");
         let value = Value { bytes: &[n as u8; 1_000], flags: Flags::NONE };
         let put = &mut |_: Option<Row<'_>>| Action::Put(value);
         let key = (n % 50).to_be_bytes();
@@ -55,11 +55,11 @@ fn said(site: &Site) -> Vec<Todo> {
 /// log between its groups. Gives what the log said then, and a tree of others.
 fn cut_off(site: &Arc<Site>) -> (Vec<Todo>, Tree) {
     let tree = site.tree(10);
-    site.writer.put(&tree, b"long", &vec![7; 2 << 20]).expect("put");
+    site.auto.put(&tree, b"long", &vec![7; 2 << 20]).expect("put");
     let mut txn = Txn::new(Isolation::ReadCommitted, Wait::No);
-    let other = txn.make_tree(&site.writer, TreeId(11)).expect("a tree");
-    txn.drop_tree(&site.writer, &tree).expect("dropped");
-    txn.commit(&site.writer).expect("committed");
+    let other = txn.make_tree(&site.context, TreeId(11)).expect("a tree");
+    txn.drop_tree(&site.context, &tree).expect("dropped");
+    site.commit(&mut txn).expect("committed");
     let committed = site.log.end();
 
     let (asks, found) = (AtomicUsize::new(0), Arc::new(Mutex::new(Vec::new())));
@@ -75,10 +75,11 @@ fn cut_off(site: &Arc<Site>) -> (Vec<Todo>, Tree) {
         Ok(asked % ASKS == ASKS - 1)
     };
     let used = site.env.space.used();
-    let writer = Writer::new(site.env.clone(), site.registry.clone(), Box::new(|_| Ok(())))
+    let context = Context::new(site.env.clone(), site.registry.clone(), Box::new(|_| Ok(())))
         .with_try_admission(Box::new(hook));
+    let background = Background::new(Arc::new(context));
     // Others may be done with before it.
-    while writer.purge(1) > 0 {}
+    while background.purge(1) > 0 {}
     let freed = used - site.env.space.used();
     assert!((64..512).contains(&freed), "{freed} pages of some 512 have been freed");
     let found = std::mem::take(&mut *found.lock());
@@ -86,7 +87,7 @@ fn cut_off(site: &Arc<Site>) -> (Vec<Todo>, Tree) {
 }
 
 fn check(site: &Site, tree: &Tree) {
-    while site.writer.purge(1) > 0 {}
+    while site.background.purge(1) > 0 {}
     let now: Rows = rows(tree);
     site.check(&[(tree, &now)]);
 }

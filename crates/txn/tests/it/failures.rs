@@ -11,7 +11,7 @@ fn filled(site: &Site, tree: &Tree, long: bool) -> Rows {
     for n in 0u32..200 {
         let len = if long && n % 20 == 0 { 9_000 } else { 60 };
         let (key, value) = (n.to_be_bytes().to_vec(), vec![1; len]);
-        site.writer.put(tree, &key, &value).expect("put");
+        site.auto.put(tree, &key, &value).expect("put");
         model.insert(key, value);
     }
     model
@@ -40,14 +40,14 @@ fn a_full_disk_in_the_middle_of_a_batch() {
         let model = filled(&site, &tree, true);
         site.faulty.full_disk(true);
         let batch = mixed(&tree, &model, long_bytes);
-        let failed = site.writer.write(&batch);
+        let failed = site.auto.write(&batch);
         let Err(TxnError::Tree(e)) = failed else { panic!("the disk is full: {failed:?}") };
         assert!(e.to_string().contains("the disk is full"), "{e}");
         site.check(&[(&tree, &model)]);
         // Reads and small changes go on, and with room again so does the batch.
-        site.writer.put(&tree, &0u32.to_be_bytes(), &[3; 10]).expect("put");
+        site.auto.put(&tree, &0u32.to_be_bytes(), &[3; 10]).expect("put");
         site.faulty.full_disk(false);
-        site.writer.write(&batch).expect("written");
+        site.auto.write(&batch).expect("written");
         assert_eq!(rows(&tree).len(), 200);
         let now = rows(&tree);
         site.check(&[(&tree, &now)]);
@@ -63,7 +63,7 @@ fn a_bad_key_takes_everything_back() {
     for long_bytes in [100, 5_000, 40_000] {
         let mut batch = mixed(&tree, &model, long_bytes);
         batch.add(&tree, &[0xff; 3_000], BatchOp::Put(vec![1; 5_000]));
-        let failed = site.writer.write(&batch);
+        let failed = site.auto.write(&batch);
         assert!(matches!(failed, Err(TxnError::Tree(_))), "{failed:?}");
         site.check(&[(&tree, &model)]);
     }
@@ -76,7 +76,7 @@ fn a_broken_device_halts() {
     let tree = site.tree(10);
     let model = filled(&site, &tree, true);
     site.faulty.fail_all("pages", OpKind::Sync, Fault::Broken);
-    let failed = site.writer.write(&mixed(&tree, &model, 60_000));
+    let failed = site.auto.write(&mixed(&tree, &model, 60_000));
     let locked = match failed {
         Err(TxnError::RollbackFailed { .. }) => 1,
         // All that it needed was in memory, and the log is well.
@@ -94,11 +94,12 @@ fn txn() -> Txn {
 /// Puts `key` as somebody who waits for nobody.
 fn put_by_other(site: &Site, tree: &Tree, key: &[u8], value: &[u8]) -> Result<(), TxnError> {
     let mut other = txn();
-    let put = other.change(&site.writer, tree, key, Intent::Put(value));
-    match put.and_then(|_| other.commit(&site.writer)) {
+    let put = other.change(&site.context, tree, key, Intent::Put(value));
+    match put.and_then(|_| site.commit(&mut other)) {
         Ok(_) => Ok(()),
         Err(e) => {
-            other.rollback(&site.writer).expect("nothing was changed");
+            let due = other.rollback(&site.context).expect("nothing was changed");
+            site.background.after(due);
             Err(e)
         }
     }
@@ -118,15 +119,15 @@ fn what_cannot_be_taken_back_for_want_of_room_is_taken_back_later() {
     let tree = site.tree(10);
     let mut model = Rows::new();
     for key in [b"a", b"k"] {
-        site.writer.put(&tree, key, &[1; 800]).expect("put");
+        site.auto.put(&tree, key, &[1; 800]).expect("put");
         model.insert(key.to_vec(), vec![1; 800]);
     }
     let mut shrinks = txn();
     for key in [b"a", b"k"] {
-        assert!(shrinks.change(&site.writer, &tree, key, Intent::Put(&[2; 10])).expect("put"));
+        assert!(shrinks.change(&site.context, &tree, key, Intent::Put(&[2; 10])).expect("put"));
     }
     let mut none = Vec::new();
-    let there = shrinks.get_locked(&site.writer, &tree, b"z", Kind::Exclusive, &mut none);
+    let there = shrinks.get_locked(&site.context, &tree, b"z", Kind::Exclusive, &mut none);
     assert!(!there.expect("locked"));
     let taken = fill_the_disk(&site);
     // What it has left in the leaf is for others, whose next row has no room there.
@@ -137,12 +138,12 @@ fn what_cannot_be_taken_back_for_want_of_room_is_taken_back_later() {
             Err(_) => break,
         }
     }
-    let failed = shrinks.rollback(&site.writer);
+    let failed = shrinks.rollback(&site.context);
     assert!(failed.as_ref().is_err_and(|e| e.to_string().contains("the disk is full")));
-    assert!(shrinks.is_over() && shrinks.rollback(&site.writer).is_ok());
+    assert!(shrinks.is_over() && shrinks.rollback(&site.context).is_ok());
     for _ in 0..3 {
-        site.writer.tidy(64).expect_err("there is no room yet");
-        assert_eq!(site.writer.losers(), 1);
+        site.background.tidy(64).expect_err("there is no room yet");
+        assert_eq!(site.background.losers(), 1);
         for key in [b"a", b"k", b"z"] {
             let refused = put_by_other(&site, &tree, key, &[4; 10]);
             assert!(matches!(refused, Err(TxnError::Lock(_))), "{refused:?}");
@@ -150,8 +151,8 @@ fn what_cannot_be_taken_back_for_want_of_room_is_taken_back_later() {
     }
     site.faulty.full_disk(false);
     site.env.space.unclaim(&taken);
-    while site.writer.tidy(64).expect("there is room") {}
-    assert_eq!(site.writer.losers(), 0);
+    while site.background.tidy(64).expect("there is room") {}
+    assert_eq!(site.background.losers(), 0);
     site.check(&[(&tree, &model)]);
     for key in [b"a", b"k", b"z"] {
         put_by_other(&site, &tree, key, &[4; 10]).expect("nobody has it");
@@ -165,20 +166,20 @@ fn what_cannot_be_completed_is_completed_later() {
     let (tree, other) = (site.tree(10), site.tree(11));
     let snapshot = site.registry.snapshot();
     for n in 0u32..6 {
-        site.writer.put(&tree, &n.to_be_bytes(), &[1; 60_000]).expect("put");
+        site.auto.put(&tree, &n.to_be_bytes(), &[1; 60_000]).expect("put");
     }
     for n in 0u32..6 {
-        site.writer.put(&tree, &n.to_be_bytes(), &[2; 20]).expect("put");
+        site.auto.put(&tree, &n.to_be_bytes(), &[2; 20]).expect("put");
     }
     let model = rows(&tree);
     // So many that none of the long values' pages is in memory any more.
     let others = filled(&site, &other, true);
     let fault = site.faulty.fail_all("pages", OpKind::Read, Fault::Broken);
     drop(snapshot);
-    while site.writer.purge(64) > 0 {}
+    while site.background.purge(64) > 0 {}
     assert!(site.registry.oldest().is_some(), "the log that says what is left is kept");
     site.faulty.remove_rule(fault);
-    while site.writer.purge(64) > 0 {}
+    while site.background.purge(64) > 0 {}
     site.check(&[(&tree, &model), (&other, &others)]);
 }
 
@@ -191,20 +192,20 @@ fn a_step_of_purging_is_bounded_by_what_is_left_to_do() {
     for from in (0..4_000).step_by(500) {
         let mut batch = Batch::default();
         keys(from).for_each(|key| batch.add(&tree, &key, BatchOp::Put(vec![1; 10])));
-        site.writer.write(&batch).expect("written");
+        site.auto.write(&batch).expect("written");
     }
     let snapshot = site.registry.snapshot();
     for from in (0..4_000).step_by(500) {
         let mut batch = Batch::default();
         keys(from).for_each(|key| batch.add(&tree, &key, BatchOp::Delete));
-        site.writer.write(&batch).expect("written");
+        site.auto.write(&batch).expect("written");
     }
     drop(snapshot);
     let left = || tree.check(&mut |_| {}).expect("a sound tree").marked_rows;
     let (mut steps, mut before) = (0, left());
     assert_eq!(before, 4_000);
     while before > 0 {
-        assert!(site.writer.purge_some(256, false) > 0);
+        assert!(site.background.purge_some(256, false) > 0);
         let now = left();
         assert!(before - now <= 1_500, "{before} {now}");
         (steps, before) = (steps + 1, now);

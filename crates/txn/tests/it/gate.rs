@@ -47,7 +47,7 @@ fn snapshot_beside(site: &Site, page: PageNo, write: impl Fn(u32) + Sync) {
 }
 
 fn check(site: &Site, tree: &Tree) {
-    while site.writer.purge(64) > 0 {}
+    while site.background.purge(64) > 0 {}
     let now: Rows = rows(tree);
     site.check(&[(tree, &now)]);
 }
@@ -58,7 +58,7 @@ fn beside_a_writer_who_makes_room() {
     let tree = site.tree(10);
     // A leaf that is cut needs a page, which the map says.
     snapshot_beside(&site, PageNo(0), |n| {
-        site.writer.put(&tree, &n.to_be_bytes(), &[1; 300]).expect("put");
+        site.auto.put(&tree, &n.to_be_bytes(), &[1; 300]).expect("put");
     });
     check(&site, &tree);
 }
@@ -68,11 +68,11 @@ fn beside_a_writer_who_joins_leaves() {
     let site = site(256, 4 << 20);
     let tree = site.tree(10);
     for n in 0..100u32 {
-        site.writer.put(&tree, &n.to_be_bytes(), &[1; 300]).expect("put");
+        site.auto.put(&tree, &n.to_be_bytes(), &[1; 300]).expect("put");
     }
     // A leaf that is joined with another one is free then, which the map says.
     snapshot_beside(&site, PageNo(0), |n| {
-        site.writer.delete(&tree, &n.to_be_bytes()).expect("removed");
+        site.auto.delete(&tree, &n.to_be_bytes()).expect("removed");
     });
     check(&site, &tree);
 }

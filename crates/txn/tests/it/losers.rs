@@ -5,7 +5,7 @@ use weir_base::{PageNo, TreeId, TxnId};
 use weir_btree::{Action, Change, Row, Tree, Value};
 use weir_change::Header;
 use weir_page::Flags;
-use weir_txn::{Fate, Isolation, Txn, UndoEntry, Unfinished, Wait, Writer};
+use weir_txn::{Background, Context, Fate, Isolation, Txn, UndoEntry, Unfinished, Wait};
 
 use crate::support::{Rows, Site, rows, site};
 
@@ -18,27 +18,27 @@ const STEP: usize = 256;
 /// open, with rows that nobody takes back one by one.
 fn archive(site: &Site) -> (TxnId, PageNo) {
     let mut maker = Txn::new(Isolation::ReadCommitted, Wait::No);
-    let tree = maker.make_tree(&site.writer, TREE).expect("a tree");
+    let tree = maker.make_tree(&site.context, TREE).expect("a tree");
     let id = maker.id().expect("a number");
     let header = Header { txn: Some(id), ..Header::default() };
     let value = Value { bytes: &[7; 1_000], flags: Flags::NONE };
     for n in 0..6_000u32 {
-        site.writer.carry_forward_all().expect("carried");
-        site.writer.admit(2_000).expect("admitted");
+        site.context.carry_forward_all().expect("carried");
+        site.context.admit(2_000).expect("admitted");
         let put = &mut |_: Option<Row<'_>>| Action::Put(value);
         tree.write(&n.to_be_bytes(), &Change::restoring(header), put).expect("a version");
     }
     // Who opens the database again knows of no locks.
-    site.writer.locks().end(id);
+    site.context.locks().end(id);
     (id, tree.root())
 }
 
 /// As recovery finds it, whatever was freed before the crash.
-fn resume(writer: &Writer, (id, root): (TxnId, PageNo)) {
+fn resume(background: &Background, (id, root): (TxnId, PageNo)) {
     let undo = vec![UndoEntry::Tree { tree: TREE, root }];
     let found = Unfinished { id, fate: Fate::Loser, undo, todo: Vec::new() };
-    assert!(writer.resume(found).expect("resumed").is_none());
-    assert_eq!(writer.losers(), 1);
+    assert!(background.resume(found).expect("resumed").is_none());
+    assert_eq!(background.losers(), 1);
 }
 
 fn check(site: &Site, tree: &Tree) {
@@ -50,25 +50,25 @@ fn check(site: &Site, tree: &Tree) {
 fn a_tree_is_freed_in_steps_between_which_others_write() {
     let site = site(1024, LOG_BYTES);
     let tree = site.tree(10);
-    resume(&site.writer, archive(&site));
+    resume(&site.background, archive(&site));
     let (mut steps, mut used) = (0, site.env.space.used());
     assert!(used > 2_000, "{used} pages are not much");
-    assert!(!site.writer.tidy_first(STEP).expect("no step"), "nobody may meet its rows");
-    while site.writer.losers() > 0 {
-        assert!(site.writer.tidy(STEP).expect("a step"));
+    assert!(!site.background.tidy_first(STEP).expect("no step"), "nobody may meet its rows");
+    while site.background.losers() > 0 {
+        assert!(site.background.tidy(STEP).expect("a step"));
         let now = site.env.space.used();
         assert!(used - now <= 2 * STEP as u64, "{} pages in one step", used - now);
         (steps, used) = (steps + 1, now);
         // More than the log holds, all in all: it is carried forward meanwhile.
         for n in 0..100u32 {
-            site.writer.put(&tree, &n.to_be_bytes(), &[steps as u8; 900]).expect("put");
+            site.auto.put(&tree, &n.to_be_bytes(), &[steps as u8; 900]).expect("put");
         }
-        site.writer.tend().expect("tended");
+        site.background.tend().expect("tended");
         let age = site.log.end().bytes_since(site.log.checkpoint());
         assert!(age <= site.log.limit_bytes(), "{age} bytes of log are held");
     }
     assert!(steps >= 5, "{steps} steps");
-    while site.writer.purge(64) > 0 {}
+    while site.background.purge(64) > 0 {}
     check(&site, &tree);
 }
 
@@ -83,8 +83,9 @@ fn who_frees_a_tree_waits_as_others_do_and_quits_when_told() {
         std::thread::sleep(Duration::from_millis(1));
         Ok(false)
     });
-    let full = Writer::new(site.env.clone(), site.registry.clone(), admits);
-    let full = full.with_try_admission(never);
+    let full = Context::new(site.env.clone(), site.registry.clone(), admits);
+    let context = std::sync::Arc::new(full.with_try_admission(never));
+    let full = Background::new(context.clone());
     resume(&full, loser);
     std::thread::scope(|scope| {
         let tidies = scope.spawn(|| full.tidy(STEP));
@@ -96,7 +97,7 @@ fn who_frees_a_tree_waits_as_others_do_and_quits_when_told() {
         std::thread::sleep(Duration::from_millis(200));
         assert!(!full.tidy_first(STEP).expect("no step"), "who opens waits for nobody's tree");
         let (waits, freed) = (!tidies.is_finished(), used - site.env.space.used());
-        full.quit();
+        context.quit();
         let quit = Instant::now();
         let _ = tidies.join().expect("no panic");
         assert!(waits && (1..STEP as u64).contains(&freed), "{freed} pages, not admitted");
@@ -105,7 +106,7 @@ fn who_frees_a_tree_waits_as_others_do_and_quits_when_told() {
     assert!(!full.tidy(STEP).expect("nothing is begun any more"));
     assert!(used - site.env.space.used() < STEP as u64);
     // The next opening goes on.
-    resume(&site.writer, loser);
-    while site.writer.tidy(STEP).expect("a step") {}
+    resume(&site.background, loser);
+    while site.background.tidy(STEP).expect("a step") {}
     check(&site, &tree);
 }

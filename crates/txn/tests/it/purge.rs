@@ -13,7 +13,7 @@ const LONG: Duration = Duration::from_millis(2);
 
 fn filled(site: &Site, tree: &Tree, count: u32, len: usize) {
     for n in 0..count {
-        site.writer.put(tree, &n.to_be_bytes(), &vec![1; len]).expect("put");
+        site.auto.put(tree, &n.to_be_bytes(), &vec![1; len]).expect("put");
     }
 }
 
@@ -27,13 +27,13 @@ fn gathered(len: usize) {
     let (mut n, mut left) = (0u32, 0);
     while left <= site.registry.stats().left_bytes {
         left = site.registry.stats().left_bytes;
-        assert!(site.writer.delete(&tree, &n.to_be_bytes()).expect("deleted").is_some());
-        while site.writer.archive().expect("gathered") {}
+        assert!(site.auto.delete(&tree, &n.to_be_bytes()).expect("deleted").is_some());
+        while site.background.archive().expect("gathered") {}
         n += 1;
     }
     drop(snapshot);
-    carrying(&site, || while site.writer.purge(usize::MAX) > 0 {});
-    while site.writer.archive().expect("given up") || site.writer.purge(usize::MAX) > 0 {}
+    carrying(&site, || while site.background.purge(usize::MAX) > 0 {});
+    while site.background.archive().expect("given up") || site.background.purge(usize::MAX) > 0 {}
     let model: Rows = (n..2_000).map(|n| (n.to_be_bytes().to_vec(), vec![1; len])).collect();
     site.check(&[(&tree, &model)]);
 }
@@ -53,13 +53,13 @@ fn gathered_removals_of_long_values_come_before_their_chains() {
 #[test]
 fn nobody_holds_the_log_who_is_known_no_more() {
     let site = site(1024, 1 << 20);
-    let site = Site { writer: site.writer.with_versions_max(Some(2_000)), ..site };
+    let site = site.with_versions_max(2_000);
     let tree = site.tree(10);
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !stop.load(SeqCst) {
-                site.writer.carry_forward_all().expect("carried");
+                site.context.carry_forward_all().expect("carried");
             }
         });
         let mut kept = None;
@@ -68,16 +68,16 @@ fn nobody_holds_the_log_who_is_known_no_more() {
             for n in 0..3_000u32 {
                 let key = (n % 400).to_be_bytes();
                 if n % 3 == 0 {
-                    site.writer.delete(&tree, &key).expect("deleted");
+                    site.auto.delete(&tree, &key).expect("deleted");
                 } else {
-                    site.writer.put(&tree, &key, &[n as u8; 300]).expect("put");
+                    site.auto.put(&tree, &key, &[n as u8; 300]).expect("put");
                 }
                 if n % 64 == 63 {
-                    while site.writer.archive().expect("archived") {}
+                    while site.background.archive().expect("archived") {}
                 }
             }
             drop(snapshot);
-            while site.writer.purge(24) > 0 || site.writer.archive().expect("left") {}
+            while site.background.purge(24) > 0 || site.background.archive().expect("left") {}
             kept = site.registry.oldest();
             if kept.is_some() {
                 break;
@@ -97,26 +97,26 @@ fn a_mark_is_not_restored_behind_who_would_remove_the_row() {
     let site = site(256, 4 << 20);
     let (tree, other) = (site.tree(10), site.tree(11));
     for tree in [&tree, &other] {
-        site.writer.put(tree, b"k", b"first").expect("put");
+        site.auto.put(tree, b"k", b"first").expect("put");
     }
     let snapshot = site.registry.snapshot();
-    assert!(site.writer.delete(&tree, b"k").expect("deleted").is_some());
+    assert!(site.auto.delete(&tree, b"k").expect("deleted").is_some());
     let mut second = Txn::new(Isolation::ReadCommitted, Wait::No);
-    assert!(second.change(&site.writer, &tree, b"k", Intent::Put(b"second")).expect("put"));
-    assert!(site.writer.delete(&other, b"k").expect("deleted").is_some());
+    assert!(second.change(&site.context, &tree, b"k", Intent::Put(b"second")).expect("put"));
+    assert!(site.auto.delete(&other, b"k").expect("deleted").is_some());
     drop(snapshot);
     let held = site.env.pool.exclusive(other.root()).expect("the other tree's leaf");
     let began = site.log.end();
     std::thread::scope(|scope| {
-        scope.spawn(|| site.writer.purge(64));
+        scope.spawn(|| site.background.purge(64));
         // Until the log says that the first removal is done.
         while site.log.end() == began {
             std::thread::yield_now();
         }
-        second.rollback(&site.writer).expect("taken back");
+        second.rollback(&site.context).expect("taken back");
         drop(held);
     });
-    while site.writer.purge(64) > 0 {}
+    while site.background.purge(64) > 0 {}
     site.check(&[(&tree, &Rows::new()), (&other, &Rows::new())]);
 }
 
@@ -127,21 +127,21 @@ fn nor_when_the_last_snapshot_goes_before_the_leaf_is_free() {
     let site = site(256, 4 << 20);
     let tree = site.tree(10);
     for _ in 0..50 {
-        site.writer.put(&tree, b"k", b"first").expect("put");
+        site.auto.put(&tree, b"k", b"first").expect("put");
         let snapshot = site.registry.snapshot();
-        assert!(site.writer.delete(&tree, b"k").expect("deleted").is_some());
+        assert!(site.auto.delete(&tree, b"k").expect("deleted").is_some());
         let mut second = Txn::new(Isolation::ReadCommitted, Wait::No);
-        assert!(second.change(&site.writer, &tree, b"k", Intent::Put(b"second")).expect("put"));
+        assert!(second.change(&site.context, &tree, b"k", Intent::Put(b"second")).expect("put"));
         let held = site.env.pool.exclusive(tree.root()).expect("the leaf");
         std::thread::scope(|scope| {
-            scope.spawn(|| second.rollback(&site.writer).expect("taken back"));
+            scope.spawn(|| second.rollback(&site.context).expect("taken back"));
             std::thread::sleep(LONG);
             drop(snapshot);
-            scope.spawn(|| site.writer.purge(64));
+            scope.spawn(|| site.background.purge(64));
             std::thread::sleep(LONG);
             drop(held);
         });
-        while site.writer.purge(64) > 0 {}
+        while site.background.purge(64) > 0 {}
         site.check(&[(&tree, &Rows::new())]);
     }
 }
@@ -157,10 +157,10 @@ fn who_is_in_a_hurry_does_not_what_a_large_one_left() {
     let deletes = |keys: std::ops::Range<u32>| {
         let mut txn = txn();
         for n in keys {
-            let done = txn.change(&site.writer, &tree, &n.to_be_bytes(), Intent::Delete);
+            let done = txn.change(&site.context, &tree, &n.to_be_bytes(), Intent::Delete);
             assert!(done.expect("deleted"));
         }
-        let _ = txn.commit(&site.writer).expect("committed");
+        site.commit(&mut txn).expect("committed");
     };
     let marked = || tree.check(&mut |_| {}).expect("a sound tree").marked_rows;
     let snapshot = site.registry.snapshot();
@@ -169,14 +169,14 @@ fn who_is_in_a_hurry_does_not_what_a_large_one_left() {
     drop(snapshot);
     assert_eq!(marked(), 5_000);
     for left in [4_000, 3_000, 2_000, 2_000] {
-        site.writer.tend().expect("tended");
+        site.background.tend().expect("tended");
         assert_eq!(marked(), left);
     }
-    site.writer.put(&tree, b"k", b"v").expect("put");
+    site.auto.put(&tree, b"k", b"v").expect("put");
     let mut small = txn();
-    assert!(small.change(&site.writer, &tree, b"k", Intent::Delete).expect("deleted"));
-    let _ = small.commit(&site.writer).expect("committed");
+    assert!(small.change(&site.context, &tree, b"k", Intent::Delete).expect("deleted"));
+    site.commit(&mut small).expect("committed");
     assert_eq!(marked(), 2_000);
-    while site.writer.tidy(64).expect("tidied") {}
+    while site.background.tidy(64).expect("tidied") {}
     site.check(&[(&tree, &Rows::new())]);
 }

@@ -17,12 +17,12 @@ fn a_long_value_through_the_smallest_log() {
     for round in 0..3u8 {
         let value: Vec<u8> = (0..3u32 << 20).map(|i| (i >> 9) as u8 ^ round).collect();
         let began = site.log.end();
-        site.writer.put(&tree, b"long", &value).expect("put");
+        site.auto.put(&tree, b"long", &value).expect("put");
         assert!(site.log.end().bytes_since(began) > 3 << 20);
         model.insert(b"long".to_vec(), value);
         site.check(&[(&tree, &model)]);
     }
-    assert!(site.writer.delete(&tree, b"long").expect("deleted").is_some());
+    assert!(site.auto.delete(&tree, b"long").expect("deleted").is_some());
     model.clear();
     site.check(&[(&tree, &model)]);
 }
@@ -34,7 +34,7 @@ fn a_long_value_is_taken_back_through_the_smallest_log() {
     let tree = site.tree(10);
     let mut model = BTreeMap::new();
     for n in 0u8..50 {
-        site.writer.put(&tree, &[n], &[n; 300]).expect("put");
+        site.auto.put(&tree, &[n], &[n; 300]).expect("put");
         model.insert(vec![n], vec![n; 300]);
     }
     let mut batch = Batch::default();
@@ -43,7 +43,7 @@ fn a_long_value_is_taken_back_through_the_smallest_log() {
     }
     batch.add(&tree, &[60], BatchOp::Put(vec![1; 2 << 20]));
     batch.add(&tree, &[61; 2_000], BatchOp::Put(vec![1; 5_000]));
-    let failed = site.writer.write(&batch);
+    let failed = site.auto.write(&batch);
     assert!(matches!(failed, Err(TxnError::Tree(_))), "{failed:?}");
     site.check(&[(&tree, &model)]);
 }
@@ -56,12 +56,12 @@ fn long_and_short_values_at_once() {
     let trees: Vec<_> = (0..4).map(|n| site.tree(10 + n)).collect();
     std::thread::scope(|scope| {
         for (n, tree) in trees.iter().enumerate() {
-            let writer = &site.writer;
+            let auto = &site.auto;
             scope.spawn(move || {
                 let big = if n < 2 { 700_000 } else { 300 };
                 for round in 0..if n < 2 { 4 } else { 3_000u32 } {
                     let key = (round % 50).to_be_bytes();
-                    writer.put(tree, &key, &vec![round as u8; big]).expect("put");
+                    auto.put(tree, &key, &vec![round as u8; big]).expect("put");
                 }
             });
         }
@@ -85,30 +85,30 @@ fn a_value_in_too_many_places() {
     let mut model = Rows::new();
     for n in 0u32..9_000 {
         let key = n.to_be_bytes();
-        site.writer.put(&tree, &key, &[1; 4_040]).expect("a value of one page");
+        site.auto.put(&tree, &key, &[1; 4_040]).expect("a value of one page");
         model.insert(key.to_vec(), vec![1; 4_040]);
     }
     for n in (0u32..9_000).step_by(2) {
-        site.writer.delete(&tree, &n.to_be_bytes()).expect("every other page is free");
+        site.auto.delete(&tree, &n.to_be_bytes()).expect("every other page is free");
         model.remove(&n.to_be_bytes()[..]);
     }
-    while site.writer.purge(64) > 0 {}
+    while site.background.purge(64) > 0 {}
     let too_long = vec![2; 16 << 20];
-    let refused = site.writer.put(&tree, b"long", &too_long);
+    let refused = site.auto.put(&tree, b"long", &too_long);
     assert!(matches!(refused, Err(TxnError::TooLarge { .. })), "{refused:?}");
     let bulk = site.tree(11);
     let entries = (0u32..100_000).map(|n| (n.to_be_bytes(), [3; 200]));
-    let refused = site.writer.bulk_load(&bulk, entries);
+    let refused = site.auto.bulk_load(&bulk, entries);
     assert!(matches!(refused, Err(TxnError::TooLarge { .. })), "{refused:?}");
 
     let mut txn = Txn::new(Isolation::RepeatableRead, Wait::No);
-    txn.change(&site.writer, &tree, b"short", Intent::Put(b"before")).expect("changed");
-    let refused = txn.change(&site.writer, &tree, b"long", Intent::Put(&too_long));
+    txn.change(&site.context, &tree, b"short", Intent::Put(b"before")).expect("changed");
+    let refused = txn.change(&site.context, &tree, b"long", Intent::Put(&too_long));
     assert!(matches!(refused, Err(TxnError::TooLarge { .. })), "{refused:?}");
     let less = vec![4; 4 << 20];
-    txn.change(&site.writer, &tree, b"long", Intent::Put(&less)).expect("it goes on");
-    txn.commit(&site.writer).expect("committed");
-    while site.writer.purge(64) > 0 {}
+    txn.change(&site.context, &tree, b"long", Intent::Put(&less)).expect("it goes on");
+    site.commit(&mut txn).expect("committed");
+    while site.background.purge(64) > 0 {}
     model.extend([(b"short".to_vec(), b"before".to_vec()), (b"long".to_vec(), less)]);
     site.check(&[(&tree, &model), (&bulk, &Rows::new())]);
 }
@@ -122,11 +122,11 @@ fn more_rows_than_the_log_can_name() {
         let site = site(1024, SMALLEST);
         let tree = site.tree(10);
         let before = (0..ROWS).map(|n| (n.to_be_bytes(), [1; 100]));
-        site.writer.bulk_load(&tree, before).expect("loaded");
+        site.auto.bulk_load(&tree, before).expect("loaded");
         let mut model: Rows = (0..ROWS).map(|n| (n.to_be_bytes().to_vec(), vec![1; 100])).collect();
         let (mut txn, began) = (Txn::new(Isolation::RepeatableRead, Wait::No), site.log.end());
         let change = |txn: &mut Txn, n: u32| {
-            txn.change(&site.writer, &tree, &n.to_be_bytes(), Intent::Put(b"2"))
+            txn.change(&site.context, &tree, &n.to_be_bytes(), Intent::Put(b"2"))
         };
         let (mut changed, mut points) = (0, Vec::new());
         let refused = loop {
@@ -141,18 +141,18 @@ fn more_rows_than_the_log_can_name() {
         assert!(matches!(refused, TxnError::TooLarge { .. }), "{refused}");
         assert!(u64::from(changed) * 100 > 12 * SMALLEST, "{changed} rows");
         let wrote = site.log.end().bytes_since(began);
-        assert!(site.writer.carried_bytes() < wrote / 2, "most of {wrote} bytes are changes");
+        assert!(site.context.carried_bytes() < wrote / 2, "most of {wrote} bytes are changes");
         // With less to take back it goes on.
         let (kept, point) = points[points.len() / 2];
-        txn.rollback_to(&site.writer, point).expect("back");
+        txn.rollback_to(&site.context, point).expect("back");
         change(&mut txn, kept).expect("changed");
         if commits {
-            txn.commit(&site.writer).expect("committed");
+            site.commit(&mut txn).expect("committed");
             (0..=kept).for_each(|n| drop(model.insert(n.to_be_bytes().to_vec(), b"2".to_vec())));
         } else {
-            txn.rollback(&site.writer).expect("taken back");
+            txn.rollback(&site.context).expect("taken back");
         }
-        while site.writer.purge(64) > 0 {}
+        while site.background.purge(64) > 0 {}
         site.check(&[(&tree, &model)]);
     }
 }

@@ -17,7 +17,7 @@ fn filled(site: &Site, tree: &Tree, count: u32) -> Rows {
     for n in 0..count {
         let len = if n % 50 == 7 { 9_000 } else { 200 };
         let (key, value) = (n.to_be_bytes().to_vec(), vec![1; len]);
-        site.writer.put(tree, &key, &value).expect("put");
+        site.auto.put(tree, &key, &value).expect("put");
         model.insert(key, value);
     }
     model
@@ -25,7 +25,7 @@ fn filled(site: &Site, tree: &Tree, count: u32) -> Rows {
 
 /// Purges until nothing is left.
 fn purge(site: &Site) {
-    while site.writer.purge(64) > 0 {}
+    while site.background.purge(64) > 0 {}
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn a_batch_of_more_than_memory_may_hold() {
         *value = vec![2; 100 + n % 200];
         batch.add(&tree, key, BatchOp::Put(value.clone()));
     }
-    site.writer.write(&batch).expect("written");
+    site.auto.write(&batch).expect("written");
     purge(&site);
     site.check(&[(&tree, &model)]);
 }
@@ -49,28 +49,28 @@ fn a_snapshot_from_before_reads_what_was_stored() {
     let tree = site.tree(10);
     let before = filled(&site, &tree, 1_500);
     let mut reader = txn();
-    reader.snapshot(&site.writer);
+    reader.snapshot(&site.context);
     let mut writer = txn();
     let pages_before = site.env.space.used();
     for n in 0u32..1_500 {
         let key = n.to_be_bytes();
         let intent = if n % 3 == 0 { Intent::Delete } else { Intent::Put(&[3; 150]) };
-        assert!(writer.change(&site.writer, &tree, &key, intent).expect("changed"));
+        assert!(writer.change(&site.context, &tree, &key, intent).expect("changed"));
     }
     let all_as_before = |reader: &mut Txn| {
         let mut value = Vec::new();
         for (key, old) in &before {
-            assert!(reader.get(&site.writer, &tree, key, &mut value).expect("read"));
+            assert!(reader.get(&site.context, &tree, key, &mut value).expect("read"));
             assert!(value == *old, "{key:?}");
         }
     };
     all_as_before(&mut reader);
     assert!(site.env.space.used() > pages_before + 50, "undo lies in pages");
-    writer.commit(&site.writer).expect("committed");
+    site.commit(&mut writer).expect("committed");
     all_as_before(&mut reader);
     purge(&site);
     all_as_before(&mut reader);
-    reader.rollback(&site.writer).expect("ended");
+    reader.rollback(&site.context).expect("ended");
     purge(&site);
     let after = before.iter().enumerate().filter(|(n, _)| n % 3 != 0);
     let after: Rows = after.map(|(_, (key, _))| (key.clone(), vec![3; 150])).collect();
@@ -85,20 +85,20 @@ fn readers_at_different_places_leave_each_other_what_they_have_read() {
     let tree = site.tree(10);
     let key = |n: u32| n.to_be_bytes();
     for n in 0..4_000 {
-        site.writer.put(&tree, &key(n), &[1; 200]).expect("put");
+        site.auto.put(&tree, &key(n), &[1; 200]).expect("put");
     }
     let mut readers = [txn(), txn(), txn(), txn()];
-    readers.iter_mut().for_each(|reader| drop(reader.snapshot(&site.writer).cloned()));
+    readers.iter_mut().for_each(|reader| drop(reader.snapshot(&site.context).cloned()));
     let mut writer = txn();
     for n in 0..4_000 {
         let put = Intent::Put(&[2; 200]);
-        assert!(writer.change(&site.writer, &tree, &key(n), put).expect("put"));
+        assert!(writer.change(&site.context, &tree, &key(n), put).expect("put"));
     }
     let reads = site.env.pool.stats().reads.get();
     let mut value = Vec::new();
     for n in 0..500 {
         for (reader, from) in readers.iter_mut().zip([0, 1_000, 2_000, 3_000]) {
-            assert!(reader.get(&site.writer, &tree, &key(from + n), &mut value).expect("read"));
+            assert!(reader.get(&site.context, &tree, &key(from + n), &mut value).expect("read"));
             assert_eq!(value, [1; 200]);
         }
     }
@@ -153,14 +153,14 @@ struct Play<'s> {
 impl Play<'_> {
     fn put(&mut self, key: u16, len: u16) {
         let (key, value) = (key.to_be_bytes(), vec![len as u8; usize::from(len)]);
-        let done = self.txn.change(&self.site.writer, self.tree, &key, Intent::Put(&value));
+        let done = self.txn.change(&self.site.context, self.tree, &key, Intent::Put(&value));
         assert!(done.expect("put"));
         self.model.insert(key.to_vec(), value);
     }
 
     fn delete(&mut self, key: u16) {
         let key = key.to_be_bytes();
-        let done = self.txn.change(&self.site.writer, self.tree, &key, Intent::Delete);
+        let done = self.txn.change(&self.site.context, self.tree, &key, Intent::Delete);
         assert_eq!(done.expect("deleted"), self.model.remove(&key[..]).is_some());
     }
 
@@ -175,13 +175,13 @@ impl Play<'_> {
             Act::Back(which) => {
                 let to = usize::from(which) % self.savepoints.len();
                 let (savepoint, model) = self.savepoints[to].clone();
-                self.txn.rollback_to(&self.site.writer, savepoint).expect("back");
+                self.txn.rollback_to(&self.site.context, savepoint).expect("back");
                 self.savepoints.truncate(to + 1);
                 self.model = model;
             }
         }
         if let Act::Back(_) = act {
-            self.site.writer.carry_forward_all().expect("carried");
+            self.site.context.carry_forward_all().expect("carried");
         }
     }
 }
@@ -208,9 +208,9 @@ proptest! {
         }
         let Play { mut txn, model, .. } = play;
         if commits {
-            txn.commit(&site.writer).expect("committed");
+            site.commit(&mut txn).expect("committed");
         } else {
-            txn.rollback(&site.writer).expect("rolled back");
+            txn.rollback(&site.context).expect("rolled back");
         }
         purge(&site);
         let expected = if commits { &model } else { &before };
@@ -228,24 +228,24 @@ fn statements_taken_back_do_not_add_up_in_memory() {
         let tree = site.tree(10);
         let mut model = filled(&site, &tree, 100);
         let mut reader = txn();
-        reader.snapshot(&site.writer);
+        reader.snapshot(&site.context);
         let mut writer = txn();
         for n in 0u32..50_000 {
             let savepoint = writer.savepoint();
             let key = [&[b'k'; 100][..], &n.to_be_bytes()].concat();
-            assert!(writer.change(&site.writer, &tree, &key, Intent::Put(b"v")).expect("put"));
+            assert!(writer.change(&site.context, &tree, &key, Intent::Put(b"v")).expect("put"));
             if n < stays {
                 model.insert(key, b"v".to_vec());
             } else {
-                writer.rollback_to(&site.writer, savepoint).expect("back");
+                writer.rollback_to(&site.context, savepoint).expect("back");
             }
         }
-        assert!(writer.change(&site.writer, &tree, b"last", Intent::Put(b"v")).expect("put"));
+        assert!(writer.change(&site.context, &tree, b"last", Intent::Put(b"v")).expect("put"));
         model.insert(b"last".to_vec(), b"v".to_vec());
         let mut value = Vec::new();
-        assert!(!reader.get(&site.writer, &tree, b"last", &mut value).expect("read"));
-        let _ = writer.commit(&site.writer).expect("committed");
-        assert!(!reader.get(&site.writer, &tree, b"last", &mut value).expect("read"));
+        assert!(!reader.get(&site.context, &tree, b"last", &mut value).expect("read"));
+        let _ = site.commit(&mut writer).expect("committed");
+        assert!(!reader.get(&site.context, &tree, b"last", &mut value).expect("read"));
         let bytes = site.registry.stats().version_bytes;
         assert!(bytes < 300_000, "{bytes} bytes beside {stays} changes");
         drop(reader);
@@ -265,14 +265,14 @@ fn many_open_transactions_hold_a_small_part_of_the_log() {
     for n in 0..100u32 {
         for (who, one) in (0u32..).zip(&mut all) {
             let (key, value) = ((who * 100 + n).to_be_bytes(), vec![n as u8; 180]);
-            assert!(one.change(&site.writer, &tree, &key, Intent::Put(&value)).expect("put"));
+            assert!(one.change(&site.context, &tree, &key, Intent::Put(&value)).expect("put"));
             model.insert(key.to_vec(), value);
         }
         let open = site.registry.stats().open_bytes;
         assert!(open < limit / 4, "{open} of {limit} after {n} changes of each");
     }
     for mut one in all {
-        let _ = one.commit(&site.writer).expect("committed");
+        let _ = site.commit(&mut one).expect("committed");
     }
     purge(&site);
     site.check(&[(&tree, &model)]);
@@ -289,29 +289,29 @@ fn what_is_left_to_do_beside_a_snapshot_is_a_small_part_of_the_log() {
     let before = filled(&site, &tree, 6_000);
     let (limit, used) = (site.log.limit_bytes(), site.env.space.used());
     let mut reader = txn();
-    reader.snapshot(&site.writer);
+    reader.snapshot(&site.context);
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         // As the log's own thread does.
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
-                site.writer.carry_forward_all().expect("carried");
+                site.context.carry_forward_all().expect("carried");
                 std::thread::sleep(std::time::Duration::from_micros(200));
             }
         });
         for n in 0u32..6_000 {
-            assert!(site.writer.delete(&tree, &n.to_be_bytes()).expect("deleted").is_some());
-            while site.writer.archive().expect("gathered") {}
+            assert!(site.auto.delete(&tree, &n.to_be_bytes()).expect("deleted").is_some());
+            while site.background.archive().expect("gathered") {}
             let left = site.registry.stats().left_bytes;
             assert!(left < limit / 16, "{left} of {limit} after {n}");
         }
         let mut value = Vec::new();
         for (key, old) in &before {
-            assert!(reader.get(&site.writer, &tree, key, &mut value).expect("read"));
+            assert!(reader.get(&site.context, &tree, key, &mut value).expect("read"));
             assert_eq!(value, *old);
         }
         drop(reader);
-        while site.writer.purge(64) > 0 || site.writer.archive().expect("left") {}
+        while site.background.purge(64) > 0 || site.background.archive().expect("left") {}
         stop.store(true, Ordering::Relaxed);
     });
     site.check(&[(&tree, &Rows::new())]);

@@ -1,4 +1,4 @@
-//! A writer over a simulated disk, with admission that does the checkpointer's work.
+//! A store over a simulated disk, with admission that does the checkpointer's work.
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -11,7 +11,7 @@ use weir_device::{FaultyVolume, SimVolume, Volume};
 use weir_pool::{Cause, DoubleWriteConfig, InPlaceStore, Pool, PoolConfig};
 use weir_redo::{Durability, Log, LogConfig};
 use weir_space::Space;
-use weir_txn::{Registry, Writer};
+use weir_txn::{AutoCommit, Background, Context, Registry, Txn, TxnError};
 
 /// What a tree should hold.
 pub(crate) type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -23,7 +23,9 @@ pub(crate) struct Site {
     pub(crate) log: Arc<Log>,
     pub(crate) env: Arc<Env>,
     pub(crate) registry: Arc<Registry>,
-    pub(crate) writer: Writer,
+    pub(crate) context: Arc<Context>,
+    pub(crate) background: Arc<Background>,
+    pub(crate) auto: AutoCommit,
 }
 
 /// The checkpointer's work, in the thread that waits for it.
@@ -75,7 +77,7 @@ pub(crate) fn carrying<T>(site: &Site, run: impl FnOnce() -> T) -> T {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !stop.load(SeqCst) {
-                site.writer.carry_forward_all().expect("carried");
+                site.context.carry_forward_all().expect("carried");
                 std::thread::sleep(std::time::Duration::from_micros(50));
             }
         });
@@ -108,12 +110,30 @@ pub(crate) fn site(frames: u64, log_bytes: u64) -> Site {
     let registry = Arc::new(Registry::new(TxnId(1)));
     let pump = Arc::new(Pump { pool, registry: registry.clone(), one: Mutex::new(()) });
     let patient = pump.clone();
-    let writer = Writer::new(env.clone(), registry.clone(), Box::new(move |b| pump.admit(b)))
-        .with_try_admission(Box::new(move |b| patient.try_admit(b)));
-    Site { faulty, log, env, registry, writer }
+    let context = Context::new(env.clone(), registry.clone(), Box::new(move |b| pump.admit(b)));
+    let context = context.with_try_admission(Box::new(move |b| patient.try_admit(b)));
+    let context = Arc::new(context);
+    let background = Arc::new(Background::new(context.clone()));
+    let auto = AutoCommit::new(context.clone(), background.clone());
+    Site { faulty, log, env, registry, context, background, auto }
 }
 
 impl Site {
+    /// Commits, and does what that makes due, as the engine does.
+    pub(crate) fn commit(&self, txn: &mut Txn) -> Result<(), TxnError> {
+        let ended = txn.commit(&self.context)?;
+        self.background.after(ended.due);
+        Ok(())
+    }
+
+    /// With a background that leaves so many bytes of memory to ended transactions.
+    pub(crate) fn with_versions_max(self, bytes: u64) -> Self {
+        let background = Background::new(self.context.clone()).with_versions_max(Some(bytes));
+        let background = Arc::new(background);
+        let auto = AutoCommit::new(self.context.clone(), background.clone());
+        Site { background, auto, ..self }
+    }
+
     pub(crate) fn tree(&self, id: u64) -> Tree {
         let claimed = self.env.space.claim(1).expect("a page");
         let mut group = Group::begin(Header::default());

@@ -31,18 +31,18 @@ fn overlapping(site: &Site, rounds: u32) {
                     if fails {
                         batch.add(right, &[0xff; 2_000], BatchOp::Delete);
                     }
-                    let written = site.writer.write(&batch);
+                    let written = site.auto.write(&batch);
                     assert_eq!(written.is_err(), fails, "{written:?}");
                     // Somebody's single write between the batches, to a key of its own in both.
                     let own = [200 + thread as u8];
-                    site.writer.put(left, &own, &value).expect("put");
-                    site.writer.put(right, &own, &value).expect("put");
+                    site.auto.put(left, &own, &value).expect("put");
+                    site.auto.put(right, &own, &value).expect("put");
                 }
             });
         }
     });
     // One may have been passed over that was just carried forward.
-    while site.writer.purge(usize::MAX) > 0 {}
+    while site.background.purge(usize::MAX) > 0 {}
     let (l, r) = (rows(&left), rows(&right));
     assert!(l == r, "the trees are equal");
     site.check(&[(&left, &l), (&right, &r)]);
@@ -75,11 +75,11 @@ fn single_writes_wait_for_batches() {
                         for key in 0..4u8 {
                             batch.add(tree, &[key], BatchOp::Put(value.clone()));
                         }
-                        site.writer.write(&batch).expect("written");
+                        site.auto.write(&batch).expect("written");
                     } else if round % 3 == 0 {
-                        site.writer.delete(tree, &[round as u8 % 4]).expect("deleted");
+                        site.auto.delete(tree, &[round as u8 % 4]).expect("deleted");
                     } else {
-                        site.writer.put(tree, &[round as u8 % 4], &value).expect("put");
+                        site.auto.put(tree, &[round as u8 % 4], &value).expect("put");
                     }
                 }
             });
