@@ -11,10 +11,10 @@ use weir_redo::Span;
 
 use crate::error::TxnError;
 use crate::locks::LockTable;
-use crate::losers::Losers;
 use crate::planted::PlantedBug;
-use crate::registry::Registry;
-use crate::stored::Shelf;
+use crate::record::losers::Losers;
+use crate::record::stored::Shelf;
+use crate::versions::registry::Registry;
 
 /// Waits until `bytes` of redo may be written.
 pub type Admission = dyn Fn(u64) -> Result<(), TreeError> + Send + Sync;

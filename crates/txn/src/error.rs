@@ -18,12 +18,12 @@ pub enum TxnError {
     Redo(#[from] RedoError),
     /// The log would have to say too much again and again of what takes the transaction back:
     /// more than an eighth of its limit. What rows were before lies in pages of the store
-    /// (`stored.rs`), so this is met in two ways only. One value, or one bulk load, takes pages in
-    /// very many places: 16 bytes for each run of pages side by side, thousands of runs with the
-    /// smallest log, hundreds of thousands with one of 64 MiB. Or the pieces stored are too many
-    /// to be named: 32 bytes each, which is 12 MiB of undo with the smallest log and some 25 GiB
-    /// with one of 64 MiB. The row is as it was, and the transaction may go on, be committed or be
-    /// taken back.
+    /// (`record/stored.rs`), so this is met in two ways only. One value, or one bulk load, takes
+    /// pages in very many places: 16 bytes for each run of pages side by side, thousands of runs
+    /// with the smallest log, hundreds of thousands with one of 64 MiB. Or the pieces stored are
+    /// too many to be named: 32 bytes each, which is 12 MiB of undo with the smallest log and some
+    /// 25 GiB with one of 64 MiB. The row is as it was, and the transaction may go on, be committed
+    /// or be taken back.
     #[error(
         "the transaction is too large for this log, which may say {max} bytes of what takes it \
          back, and not {undo_bytes}; write it in smaller ones, or make the log larger"

@@ -14,11 +14,11 @@ pub const FILES_MAX: usize = 3;
 pub const GREATER: &[(&str, usize)] = &[
     ("bench", 9),
     ("checkpoint", 6),
-    ("lab", 4),
+    ("lab", 8),
     ("pool", 7),
+    ("recovery", 4),
     ("sim", 4),
     ("table", 6),
-    ("txn", 4),
     ("weir", 17),
 ];
 
@@ -148,7 +148,7 @@ impl<'a> Modules<'a> {
 
     fn read(&mut self, own: &Module, code: &str) {
         let tokens = tokens(code);
-        let mut at = 0;
+        let (mut at, mut names) = (0, BTreeSet::new());
         while at < tokens.len() {
             let start = at;
             if tokens[at] == "use" {
@@ -165,6 +165,7 @@ impl<'a> Modules<'a> {
                 }
                 continue;
             }
+            names.insert(tokens[at]);
             let mut path = vec![tokens[at]];
             at += 1;
             while tokens.get(at) == Some(&"::") && tokens.get(at + 1).is_some_and(|t| is_name(t)) {
@@ -179,6 +180,11 @@ impl<'a> Modules<'a> {
                 self.imports.entry(own.clone()).or_default().push(path);
             }
         }
+        // What it passes on and uses itself as well.
+        let passed = self.passed_on.iter().filter(|((from, _), _)| from == own);
+        let used = passed.filter(|((_, name), _)| names.contains(name.as_str()));
+        let used: Vec<Module> = used.map(|(_, path)| path.clone()).collect();
+        self.imports.entry(own.clone()).or_default().extend(used);
     }
 
     /// A path as written in `own`, from the crate's root; `None`: it leads elsewhere.
@@ -345,5 +351,9 @@ mod tests {
             ("crates/a/src/f/h.rs", "use super::g::G;"),
         ];
         assert_eq!(greatest(&files), ["f/g.rs", "f/h.rs", "f/mod.rs"]);
+        let used = ("crates/a/src/f/mod.rs", "mod g; mod h; pub use g::G; struct F(h::H, G);");
+        assert_eq!(greatest(&[used, files[1], files[2]]), ["f/g.rs", "f/h.rs", "f/mod.rs"]);
+        let passed = ("crates/a/src/f/mod.rs", "mod g; mod h; pub use g::G; struct F(h::H);");
+        assert!(greatest(&[passed, ("crates/a/src/f/g.rs", "use super::F;")]).is_empty());
     }
 }

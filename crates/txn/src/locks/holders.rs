@@ -2,9 +2,10 @@
 //! millions of locked rows, and whoever writes asks under a leaf's latch.
 use weir_base::TxnId;
 
+use super::held::Held;
 use super::kind::Kind;
 use super::place::Place;
-use super::tree_locks::{Held, Row, TreeLocks};
+use super::tree_locks::{Row, TreeLocks};
 
 /// Of so many rows in a range all holders are looked at; where there are more, all owners are.
 /// In tests both happens among the few keys of a model.

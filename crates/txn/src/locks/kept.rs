@@ -1,10 +1,11 @@
 //! What a prepared transaction holds, to be written down, and given back to it after a restart.
 use weir_base::{TreeId, TxnId};
 
+use super::held::Held;
 use super::kind::Kind;
 use super::place::{Place, PlaceBuf, Target};
 use super::table::LockTable;
-use super::tree_locks::{Held, TreeLocks};
+use super::tree_locks::TreeLocks;
 
 impl LockTable {
     /// All that `id` holds explicitly, now.

@@ -60,6 +60,7 @@
 //! `end` finds the entry, or it never comes to be.
 mod blockers;
 mod deadlock;
+mod held;
 mod holders;
 mod kept;
 mod kind;

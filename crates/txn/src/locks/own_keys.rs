@@ -7,10 +7,10 @@ use weir_base::TxnId;
 
 use crate::by_txn::ByTxn;
 
+use super::held::Held;
 use super::kind::Kind;
 use super::owner::Owner;
 use super::place::Place;
-use super::tree_locks::Held;
 
 /// All keys that are held, as the rows' lists of holders say.
 #[derive(Default)]

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use weir_base::TxnId;
 
+use super::held::Held;
 use super::kind::Kind;
 use super::owner::Owner;
 use super::place::{Place, Span, is_below, is_no_later};
-use super::tree_locks::Held;
 
 /// The ranges of a tree that are held. Asking costs a search for each pair of an owner and a kind.
 #[derive(Default)]

@@ -7,26 +7,13 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 use weir_base::{TreeId, TxnId};
 
+use super::held::Held;
 use super::kind::Kind;
 use super::own_keys::OwnKeys;
 use super::owner::Owner;
 use super::place::{Place, Span, Target};
 use super::ranges::Ranges;
 use super::tally::Tally;
-
-/// A transaction that holds a key.
-pub(super) struct Held {
-    /// The owner's, here as well: looking through many holders follows no pointers.
-    pub(super) id: TxnId,
-    pub(super) owner: Arc<Owner>,
-    pub(super) kind: Kind,
-}
-
-impl Held {
-    pub(super) fn new(owner: &Arc<Owner>, kind: Kind) -> Self {
-        Held { id: owner.id(), owner: Arc::clone(owner), kind }
-    }
-}
 
 /// The order in which waiters are served.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -244,7 +244,7 @@ fn statements_taken_back_do_not_add_up_in_memory() {
         model.insert(b"last".to_vec(), b"v".to_vec());
         let mut value = Vec::new();
         assert!(!reader.get(&site.context, &tree, b"last", &mut value).expect("read"));
-        let _ = site.commit(&mut writer).expect("committed");
+        site.commit(&mut writer).expect("committed");
         assert!(!reader.get(&site.context, &tree, b"last", &mut value).expect("read"));
         let bytes = site.registry.stats().version_bytes;
         assert!(bytes < 300_000, "{bytes} bytes beside {stays} changes");
@@ -272,7 +272,7 @@ fn many_open_transactions_hold_a_small_part_of_the_log() {
         assert!(open < limit / 4, "{open} of {limit} after {n} changes of each");
     }
     for mut one in all {
-        let _ = site.commit(&mut one).expect("committed");
+        site.commit(&mut one).expect("committed");
     }
     purge(&site);
     site.check(&[(&tree, &model)]);

@@ -1,0 +1,190 @@
+//! Writes that are transactions of their own: one row as one group of the log where that can be, or
+//! a batch.
+pub(crate) mod batch;
+pub(crate) mod load;
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::time::Duration;
+
+use weir_base::Lsn;
+use weir_btree::{Action, Change, Row, Tree, Value};
+use weir_change::Header;
+use weir_page::Flags;
+
+use crate::auto::batch::{Batch, BatchOp};
+use crate::background::Background;
+use crate::context::{Context, ROW_BYTES};
+use crate::error::TxnError;
+use crate::locks::{Kind, Wait};
+use crate::session::change::Intent;
+use crate::session::commit::Due;
+use crate::session::txn::{Isolation, Txn};
+
+/// How long a change that is a transaction by itself waits for a row.
+pub(crate) const LOCK_WAIT: Wait = Wait::Until(Duration::from_secs(50));
+
+/// Runs writes that are committed when they return.
+pub struct AutoCommit {
+    context: Arc<Context>,
+    background: Arc<Background>,
+}
+
+impl AutoCommit {
+    /// Writes in this context; what they leave to do is for `background`.
+    #[must_use]
+    pub fn new(context: Arc<Context>, background: Arc<Background>) -> Self {
+        AutoCommit { context, background }
+    }
+
+    pub(crate) fn context(&self) -> &Context {
+        &self.context
+    }
+
+    pub(crate) fn background(&self) -> &Background {
+        &self.background
+    }
+
+    /// Inserts a row or replaces its value. Returns the end of its log: durable once the log is
+    /// durable up to there.
+    ///
+    /// # Errors
+    /// [`TxnError`]; the row is as it was.
+    pub fn put(&self, tree: &Tree, key: &[u8], value: &[u8]) -> Result<Lsn, TxnError> {
+        let end = if value.len() > tree.max_inline_value(key.len()) {
+            self.auto(tree, key, Intent::Put(value))?.1
+        } else {
+            let short = Value { bytes: value, flags: Flags::NONE };
+            match self.one(tree, key, value.len(), &mut |_| Action::Put(short))? {
+                One::Done(end) => end,
+                One::Refused => self.auto(tree, key, Intent::Put(value))?.1,
+            }
+        };
+        Ok(end.unwrap_or_else(|| self.context.log_end()))
+    }
+
+    /// Removes a row. `None`: it was not there.
+    ///
+    /// # Errors
+    /// [`TxnError`]; the row is as it was.
+    pub fn delete(&self, tree: &Tree, key: &[u8]) -> Result<Option<Lsn>, TxnError> {
+        let mut was_there = false;
+        let one = self.one(tree, key, 0, &mut |row| match row {
+            Some(row) if !row.flags.deleted => {
+                was_there = true;
+                Action::Remove
+            }
+            _ => {
+                was_there = false;
+                Action::Nothing
+            }
+        })?;
+        let end = match one {
+            One::Done(end) => end,
+            One::Refused => {
+                let (did, end) = self.auto(tree, key, Intent::Delete)?;
+                was_there = did;
+                end
+            }
+        };
+        Ok(end.filter(|_| was_there))
+    }
+
+    /// One row, one group: a transaction that needs no undo, and leaves no older version. Refused
+    /// when somebody may need one, or has the row.
+    fn one<'a>(
+        &self,
+        tree: &Tree,
+        key: &[u8],
+        value_len: usize,
+        decide: &mut dyn FnMut(Option<Row<'_>>) -> Action<'a>,
+    ) -> Result<One, TxnError> {
+        if self.context.registry().gate.is_closed() {
+            return Ok(One::Refused);
+        }
+        self.context.admit(ROW_BYTES + (key.len() + value_len) as u64)?;
+        let id = self.context.registry().number()?;
+        let header = Header { txn: Some(id), commits: true, ..Header::default() };
+        let (inside, mut refused) = (Cell::new(None), false);
+        let mut decide = |row: Option<Row<'_>>| {
+            let entered = self.context.registry().gate.enter();
+            refused = entered.is_none()
+                // TXN-1
+                || row.is_some_and(|r| self.context.registry().is_open(r.stamp.writer))
+                // What it leaves to be freed is for a transaction with a name.
+                || row.is_some_and(|r| r.flags.overflow)
+                || self.context.locks().blocks(id, tree.id(), key, Kind::Exclusive);
+            inside.set(entered);
+            if refused { Action::Nothing } else { decide(row) }
+        };
+        // Nobody's snapshot waits while the tree does.
+        let mut lets_go = || drop(inside.take());
+        let change = Change::single(header);
+        let written = tree.write_telling(key, &change, &mut decide, &mut lets_go)?;
+        drop(inside);
+        Ok(if refused { One::Refused } else { One::Done(written.span.map(|span| span.end)) })
+    }
+
+    /// One change as a transaction of its own.
+    fn auto(
+        &self,
+        tree: &Tree,
+        key: &[u8],
+        intent: Intent<'_>,
+    ) -> Result<(bool, Option<Lsn>), TxnError> {
+        let mut did = false;
+        let end = self.transact(|txn| {
+            did = txn.change(&self.context, tree, key, intent)?;
+            Ok(())
+        })?;
+        Ok((did, end))
+    }
+
+    /// Applies a batch. Returns the end of its log.
+    ///
+    /// # Errors
+    /// [`TxnError`]; all rows are as they were.
+    pub fn write(&self, batch: &Batch) -> Result<Lsn, TxnError> {
+        let end = self.transact(|txn| {
+            for ((id, key), op) in &batch.ops {
+                let intent = match op {
+                    BatchOp::Put(value) => Intent::Put(value),
+                    BatchOp::Delete => Intent::Delete,
+                };
+                txn.change(&self.context, &batch.trees[id], key, intent)?;
+            }
+            Ok(())
+        })?;
+        Ok(end.unwrap_or_else(|| self.context.log_end()))
+    }
+
+    /// Runs `work` as a transaction and commits it; if it fails all is taken back.
+    fn transact(
+        &self,
+        work: impl FnOnce(&mut Txn) -> Result<(), TxnError>,
+    ) -> Result<Option<Lsn>, TxnError> {
+        let mut txn = Txn::new(Isolation::ReadCommitted, LOCK_WAIT);
+        match work(&mut txn).and_then(|()| txn.commit(&self.context)) {
+            Ok(ended) => {
+                self.background.after(ended.due);
+                Ok(ended.end)
+            }
+            Err(first) => Err(self.undone(&mut txn, first)),
+        }
+    }
+
+    /// Takes everything back after a failure. Tells of it, and of what else failed.
+    pub(crate) fn undone(&self, txn: &mut Txn, first: TxnError) -> TxnError {
+        let why = txn.undone(&self.context, first);
+        self.background.after(Due::ROLLBACK);
+        why
+    }
+}
+
+/// What became of a change of one row.
+enum One {
+    /// Done, with the end of its log when something was changed.
+    Done(Option<Lsn>),
+    /// It has to be done as a transaction.
+    Refused,
+}

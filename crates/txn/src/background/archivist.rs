@@ -1,0 +1,400 @@
+//! Moving versions out of memory: what ended transactions remember for old snapshots goes into
+//! trees of the store, as far as a snapshot needs it, and what they left to do goes into chains of
+//! pages, together for many of them. So memory keeps to its bound however long a snapshot is held.
+//! `docs/decisions/old-versions.md`.
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use weir_base::{TreeId, TxnId};
+use weir_btree::{Action, Change, Row, Tree, Value};
+use weir_change::Header;
+use weir_page::{Flags, Stamp};
+
+use crate::background::purge::Purger;
+use crate::background::sweep::Sweep;
+use crate::context::{Context, ROW_BYTES};
+use crate::error::TxnError;
+use crate::planted::PlantedBug;
+use crate::record::entry::UndoEntry;
+use crate::record::past::{Past, State, Version};
+use crate::record::stored::{self, Body};
+use crate::record::todo::Todo;
+use crate::session::txn::{Isolation, Txn};
+use crate::versions::archive::{Archive, Cohort, OldView};
+use crate::versions::registry::Archivable;
+
+/// So many transactions are archived in a step.
+const BATCH: usize = 1024;
+
+/// The newest so many stay in memory: short snapshots have gone by then.
+const LAG: u64 = 1024;
+
+/// Each version lies in at most so many trees. The snapshots of a tree go together: one more tree
+/// is one more copy of what all need, one less keeps what some needed for longer.
+const COHORTS_MAX: usize = 4;
+
+/// Who moves versions out of memory, one at a time.
+pub(crate) struct Archivist {
+    /// How much memory ended transactions may take; `None`: an eighth of the pool.
+    pub(crate) versions_max: Option<u64>,
+    /// What the next tree is numbered, whoever makes it.
+    pub(crate) next_tree: Arc<AtomicU64>,
+    archiving: Mutex<Archiving>,
+}
+
+/// What is archived, and what is not yet.
+#[derive(Default)]
+struct Archiving {
+    /// Those that made the archive's trees: still open, so that after a crash the trees are freed
+    /// like all that an open transaction has made. As many as there are cohorts, in their order.
+    makers: Vec<Maker>,
+    /// Those whose versions are archived, but not yet what they have left to do.
+    left: Vec<Arc<Past>>,
+}
+
+/// Who made a tree.
+struct Maker {
+    txn: Txn,
+    sweep: Sweep,
+}
+
+/// Versions to be written into one tree.
+type Records = BTreeMap<Vec<u8>, Vec<u8>>;
+
+impl Default for Archivist {
+    fn default() -> Self {
+        let next_tree = Arc::new(AtomicU64::new(1 << 32));
+        Archivist { versions_max: None, next_tree, archiving: Mutex::default() }
+    }
+}
+
+impl Archivist {
+    /// How much memory ended transactions may take before their versions are moved out.
+    fn versions_max_bytes(&self, cx: &Context) -> u64 {
+        self.versions_max.unwrap_or_else(|| {
+            let pool = &cx.env().pool;
+            (pool.residence().frames * pool.page_size() as u64 / 8).max(1 << 20)
+        })
+    }
+
+    /// Moves versions of some ended transactions out of memory if they take too much of it, and
+    /// drops archives that nobody needs. `false`: there is nothing to do, or somebody is at it.
+    ///
+    /// # Errors
+    /// [`TxnError`]; what was not moved stays in memory.
+    pub(crate) fn archive(&self, cx: &Context, purger: &Purger) -> Result<bool, TxnError> {
+        let Some(mut archiving) = self.archiving.try_lock() else { return Ok(false) };
+        if leave_old(cx, &mut archiving, |view| !view.is_held())? {
+            return Ok(true);
+        }
+        if gather_if_much(cx)? {
+            return Ok(true);
+        }
+        let is_much = cx.registry().version_bytes() > self.versions_max_bytes(cx);
+        match is_much.then(|| cx.registry().archivable(BATCH, LAG)).flatten() {
+            Some(found) => self.archive_batch(cx, purger, &mut archiving, &found).map(|()| true),
+            None => self.sweep_any(cx, &mut archiving),
+        }
+    }
+
+    /// Goes on through a tree that much has gone from.
+    fn sweep_any(&self, cx: &Context, archiving: &mut Archiving) -> Result<bool, TxnError> {
+        let due_from = self.sweep_due_from(cx);
+        let cohorts = cx.registry().archive.cohorts();
+        for (cohort, maker) in cohorts.iter().zip(&mut archiving.makers) {
+            if maker.sweep.go_on(cx, &mut maker.txn, cohort, due_from, 4 * BATCH)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Drops all archives: nobody holds a snapshot any more, nor will.
+    ///
+    /// # Errors
+    /// [`TxnError`]; the next opening drops what is left.
+    pub(crate) fn leave_all(&self, cx: &Context) -> Result<(), TxnError> {
+        let mut archiving = self.archiving.lock();
+        while leave_old(cx, &mut archiving, |_| true)? {}
+        Ok(())
+    }
+
+    fn archive_batch(
+        &self,
+        cx: &Context,
+        purger: &Purger,
+        archiving: &mut Archiving,
+        found: &Archivable,
+    ) -> Result<(), TxnError> {
+        let moves = |past: &&Arc<Past>| !past.is_heavy() && past.stored_changes() == 0;
+        let batch: Vec<Arc<Past>> = found.batch.iter().filter(moves).cloned().collect();
+        self.welcome(cx, archiving, found)?;
+        let due_from = self.sweep_due_from(cx);
+        let cohorts = cx.registry().archive.cohorts();
+        let all = collect(cx, purger, &batch, &cohorts)?;
+        for ((cohort, records), maker) in cohorts.iter().zip(all).zip(&mut archiving.makers) {
+            if !cx.has(PlantedBug::VersionsNotArchived) {
+                write_records(cx, &mut maker.txn, &cohort.tree, &records)?;
+            }
+            cx.registry().archive.count(records.len() as u64);
+            maker.sweep.count(records.len());
+            // Faster than the tree grows.
+            let some = BATCH + 4 * records.len();
+            maker.sweep.go_on(cx, &mut maker.txn, cohort, due_from, some)?;
+        }
+        cx.registry().set_archived(found.looked);
+        let is_done = |past: &Arc<Past>| past.work.lock().todo.is_empty();
+        let (done, left): (Vec<_>, Vec<_>) = batch.into_iter().partition(is_done);
+        cx.registry().forget_archived(&done);
+        archiving.left.extend(left);
+        let left: u64 = archiving.left.iter().map(|past| past.memory_bytes()).sum();
+        if left > self.versions_max_bytes(cx) / 4 {
+            gather_todos(cx, &archiving.left)?;
+            cx.registry().forget_archived(&archiving.left);
+            archiving.left.clear();
+        }
+        Ok(())
+    }
+
+    /// Gives snapshots a view that have become old (TXN-12), and takes those away of which the
+    /// snapshots have been dropped: what lies under their numbers is found without them.
+    fn welcome(
+        &self,
+        cx: &Context,
+        archiving: &mut Archiving,
+        found: &Archivable,
+    ) -> Result<(), TxnError> {
+        let mut cohorts = cx.registry().archive.cohorts();
+        let known: HashSet<u64> =
+            cohorts.iter().flat_map(|cohort| &cohort.views).map(|view| view.at).collect();
+        let new = found.snapshots.iter().filter(|(at, _)| !known.contains(at));
+        let new: Vec<Arc<OldView>> =
+            new.map(|&(at, bound)| Arc::new(cx.registry().view_of(at, bound))).collect();
+        for (cohort, maker) in cohorts.iter_mut().zip(&mut archiving.makers) {
+            let before = cohort.views.len();
+            cohort.views.retain(|view| view.is_held());
+            if cohort.views.len() < before {
+                maker.sweep.note_left();
+            }
+        }
+        if !new.is_empty() && cohorts.len() < COHORTS_MAX {
+            // One that a crash has left may still be freed under its number, so it stays its own.
+            let id = TreeId(self.next_tree.fetch_add(1, Ordering::SeqCst));
+            let mut maker = Txn::new(Isolation::ReadCommitted, crate::Wait::No);
+            let tree = match maker.make_tree(cx, id) {
+                Ok(tree) => tree,
+                Err(e) => {
+                    maker.rollback(cx)?;
+                    return Err(e);
+                }
+            };
+            archiving.makers.push(Maker { txn: maker, sweep: Sweep::default() });
+            cohorts.push(Cohort { tree, views: Vec::new() });
+        }
+        if let Some(youngest) = cohorts.last_mut() {
+            youngest.views.extend(new.iter().cloned());
+            youngest.views.sort_by_key(|view| view.at);
+        }
+        cx.registry().archive.set_cohorts(cohorts);
+        // Who is dropped from now on says so itself.
+        let is_gone = |view: &&Arc<OldView>| !cx.registry().is_held(view.at);
+        new.iter().filter(is_gone).for_each(|view| view.leave());
+        Ok(())
+    }
+
+    /// Whether it is so far behind that whoever commits is to help.
+    pub(crate) fn is_behind(&self, cx: &Context) -> bool {
+        cx.registry().version_bytes() > 2 * self.versions_max_bytes(cx)
+            || cx.registry().left_bytes() > 2 * left_max_bytes(cx)
+    }
+
+    /// A tree is gone through only with so many versions in it: fewer take no more room than
+    /// versions in memory may.
+    fn sweep_due_from(&self, cx: &Context) -> u64 {
+        self.versions_max_bytes(cx) / 256
+    }
+}
+
+/// Drops the trees of which no snapshot is held any more.
+fn leave_old(
+    cx: &Context,
+    archiving: &mut Archiving,
+    is_left: impl Fn(&OldView) -> bool,
+) -> Result<bool, TxnError> {
+    let archive = &cx.registry().archive;
+    let mut cohorts = archive.cohorts();
+    let is_spent = |cohort: &Cohort| cohort.views.iter().all(|view| is_left(view));
+    let Some(at) = cohorts.iter().position(is_spent) else {
+        return Ok(false);
+    };
+    let Cohort { tree, .. } = cohorts.remove(at);
+    let mut maker = archiving.makers.remove(at).txn;
+    archive.set_cohorts(cohorts);
+    // Its pages are freed as those of any dropped tree.
+    maker.drop_own_tree(cx, &tree)?;
+    maker.commit(cx)?;
+    Ok(true)
+}
+
+/// The versions that old snapshots need and would not find without `batch`, for each cohort.
+fn collect(
+    cx: &Context,
+    purger: &Purger,
+    batch: &[Arc<Past>],
+    cohorts: &[Cohort],
+) -> Result<Vec<Records>, TxnError> {
+    // Nothing moves between transactions meanwhile.
+    let _held = purger.hold_versions();
+    let moved: HashSet<TxnId> = batch.iter().map(|past| past.id()).collect();
+    let mut all: Vec<Records> = cohorts.iter().map(|_| Records::new()).collect();
+    for past in batch.iter().filter(|past| matches!(past.state(), State::Committed(_))) {
+        for seq in 1..=past.changes() {
+            // Most have only followed one that is archived.
+            let Some(stamp) = past.stamp_in_memory(seq) else { continue };
+            if !is_wanted(cx, past, stamp, cohorts, &moved) {
+                continue;
+            }
+            let Some(UndoEntry::Row { tree, key, before: Some(before), .. }) = past.entry(seq)
+            else {
+                continue;
+            };
+            for (cohort, records) in cohorts.iter().zip(&mut all) {
+                collect_row(cx, past, (tree, &key), &before, cohort, &moved, records)?;
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// Whether a snapshot may need what was before a change of `past`, or what that leads to.
+fn is_wanted(
+    cx: &Context,
+    past: &Past,
+    before: Stamp,
+    cohorts: &[Cohort],
+    moved: &HashSet<TxnId>,
+) -> bool {
+    let views = cohorts.iter().flat_map(|cohort| &cohort.views);
+    let mut blind = views.filter(|view| view.is_held() && view.hides(past.id())).peekable();
+    blind.peek().is_some()
+        && (blind.any(|view| !view.hides(before.writer))
+            || (!moved.contains(&before.writer) && cx.registry().find(before.writer).is_some()))
+}
+
+/// Goes down from what a row was before `past` changed it, through transactions that stay in
+/// memory, as far as a snapshot of the cohort needs: what comes below those that do not stay
+/// they have written themselves.
+fn collect_row(
+    cx: &Context,
+    past: &Past,
+    (tree, key): (TreeId, &[u8]),
+    before: &(Flags, Stamp, Vec<u8>),
+    cohort: &Cohort,
+    moved: &HashSet<TxnId>,
+    records: &mut Records,
+) -> Result<(), TxnError> {
+    let blind = cohort.views.iter().filter(|view| view.is_held() && view.hides(past.id()));
+    let mut blind: Vec<&Arc<OldView>> = blind.collect();
+    let &(mut flags, mut stamp, ref first) = before;
+    let mut bytes = std::borrow::Cow::Borrowed(first);
+    loop {
+        let newest = blind.iter().rev().find(|view| !view.hides(stamp.writer));
+        if let Some(view) = newest.filter(|_| !flags.deleted) {
+            let place = cx.registry().archive.key(&cohort.tree, view.at, tree, key);
+            records.insert(place, Archive::record(flags, stamp.writer, &bytes));
+        }
+        blind.retain(|view| view.hides(stamp.writer));
+        if blind.is_empty() || moved.contains(&stamp.writer) {
+            return Ok(());
+        }
+        let Some(older) = cx.registry().find(stamp.writer) else { return Ok(()) };
+        match older.before(stamp.seq, bytes.to_mut())? {
+            Version::Row { flags: was, stamp: writer } => (flags, stamp) = (was, writer),
+            Version::Absent | Version::Unknown | Version::Moved => return Ok(()),
+        }
+    }
+}
+
+fn write_records(
+    cx: &Context,
+    maker: &mut Txn,
+    tree: &Tree,
+    records: &Records,
+) -> Result<(), TxnError> {
+    let Some(past) = maker.past().cloned() else { return Err(TxnError::Over) };
+    let header = Header { txn: Some(past.id()), ..Header::default() };
+    for (key, bytes) in records {
+        maker.make_way(cx, &past, ROW_BYTES + (key.len() + bytes.len()) as u64)?;
+        let value = Value { bytes, flags: Flags::NONE };
+        tree.write(key, &Change::restoring(header), &mut |_: Option<Row<'_>>| Action::Put(value))?;
+    }
+    Ok(())
+}
+
+/// How much of the log may say what committed transactions have left to do before it is
+/// gathered: while a snapshot is held, it is carried forward again and again.
+fn left_max_bytes(cx: &Context) -> u64 {
+    cx.env().pool.log().limit_bytes() / 32
+}
+
+/// Gathers what transactions have left to do that a snapshot keeps from being completed, if it
+/// is much. Their versions stay in memory. For who holds the archivist's mutex.
+fn gather_if_much(cx: &Context) -> Result<bool, TxnError> {
+    if cx.registry().left_bytes() <= left_max_bytes(cx) {
+        return Ok(false);
+    }
+    let Some(batch) = cx.registry().to_gather(4 * BATCH) else { return Ok(false) };
+    gather_todos(cx, &batch)?;
+    for past in &batch {
+        // Unless it is being completed: then nothing is left of it soon.
+        if let Some(mut work) = past.work.try_lock()
+            && !work.todo.is_empty()
+        {
+            work.todo.clear();
+            past.set_left(false, 0);
+            cx.registry().settle(past);
+        }
+    }
+    Ok(true)
+}
+
+/// Takes over what the transactions of `batch` have left to do, in pages and under one name:
+/// the log need not carry it forward for each of them.
+fn gather_todos(cx: &Context, batch: &[Arc<Past>]) -> Result<(), TxnError> {
+    let mut todos: Vec<Todo> = Vec::new();
+    let mut trees: Vec<Tree> = Vec::new();
+    for past in batch {
+        let work = past.work.lock();
+        todos.extend(work.todo.iter().cloned());
+        for tree in work.trees.iter().filter(|_| !work.todo.is_empty()) {
+            if !trees.iter().any(|known| known.id() == tree.id()) {
+                trees.push(tree.clone());
+            }
+        }
+    }
+    if todos.is_empty() {
+        return Ok(());
+    }
+    let mut carrier = Txn::new(Isolation::ReadCommitted, crate::Wait::No);
+    let stored = store_todos(cx, &mut carrier, &stored::bodies_of(&todos), trees);
+    match stored.and_then(|()| carrier.commit(cx)) {
+        Ok(_) => Ok(()),
+        Err(first) => Err(carrier.undone(cx, first)),
+    }
+}
+
+fn store_todos(
+    cx: &Context,
+    carrier: &mut Txn,
+    bodies: &[Body],
+    trees: Vec<Tree>,
+) -> Result<(), TxnError> {
+    let past = carrier.start(cx)?;
+    let pieces = carrier.write_pieces(cx, &past, bodies)?;
+    let mut work = past.work.lock();
+    pieces.into_iter().for_each(|piece| work.push_todo(Todo::Stored(piece)));
+    work.trees = trees.into();
+    Ok(())
+}

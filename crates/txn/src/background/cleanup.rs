@@ -1,0 +1,79 @@
+//! Doing what a committed transaction has left to be done.
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+use weir_base::{TreeId, TxnId};
+use weir_btree::{Action, Admit, Ahead, Change, Env, Row, Tree};
+use weir_change::{Group, Header};
+
+use crate::error::TxnError;
+use crate::record::stored;
+use crate::record::todo::Todo;
+use crate::record::work::FindTree;
+
+/// Whose rest is done, and what there is to know of others for it.
+pub(crate) struct Finish<'a> {
+    pub(crate) env: &'a Arc<Env>,
+    pub(crate) id: TxnId,
+    pub(crate) tree_of: &'a FindTree<'a>,
+    /// Whether all snapshots see what a transaction did.
+    pub(crate) is_everybodys: &'a dyn Fn(TxnId) -> bool,
+    /// Trees that nobody may touch any more. Held while a row is removed, so that who drops its
+    /// tree waits for that; and not while admission is waited for, which may come only when others
+    /// get on who want it.
+    pub(crate) dropped: &'a RwLock<HashSet<TreeId>>,
+}
+
+/// Does what is left of a transaction and says in the log that nothing is.
+///
+/// # Errors
+/// [`TxnError`]; what is left is to be done later, from the beginning.
+pub(crate) fn finish(f: &Finish<'_>, todo: &[Todo], admit: &mut Admit<'_>) -> Result<(), TxnError> {
+    for item in todo {
+        finish_one(f, item, admit)?;
+    }
+    admit(Ahead::of(64))?;
+    let group = Group::begin(Header { txn: Some(f.id), ended: true, ..Header::default() });
+    group.commit(f.env.pool.log())?;
+    Ok(())
+}
+
+fn finish_one(f: &Finish<'_>, item: &Todo, admit: &mut Admit<'_>) -> Result<(), TxnError> {
+    let (env, id) = (f.env, f.id);
+    let header = Header { txn: Some(id), ..Header::default() };
+    // It may do what others have left.
+    let is_done_with = |writer| writer == id || (f.is_everybodys)(writer);
+    match item {
+        Todo::Chain { first, mark, tree } => {
+            Tree::at(env.clone(), *tree, *first).free_chain(*first, *mark, header, admit)?;
+        }
+        Todo::Row { tree, key } => {
+            admit(Ahead::of(1024))?;
+            let dropped = f.dropped.read();
+            if let Some(tree) = (f.tree_of)(*tree)?.filter(|_| !dropped.contains(tree)) {
+                let change = Change::restoring(header);
+                tree.write(key, &change, &mut |row: Option<Row<'_>>| match row {
+                    Some(row) if row.flags.deleted && is_done_with(row.stamp.writer) => {
+                        Action::Remove
+                    }
+                    _ => Action::Nothing,
+                })?;
+            }
+        }
+        Todo::Tree { tree, root } => {
+            Tree::at(env.clone(), *tree, *root).free_all(header, admit)?;
+        }
+        Todo::Stored(stored) => {
+            // Gone when a crash came after its pages were freed, and before that was known.
+            if let Some(piece) = stored::read(env, stored)? {
+                for inner in &piece.todo {
+                    finish_one(f, inner, admit)?;
+                }
+                let tree = Tree::at(env.clone(), TreeId(0), stored.first);
+                tree.free_chain(stored.first, stored.mark, header, admit)?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,167 @@
+//! What recovery finds of transactions that the log shows no end of, and what becomes of it: those
+//! that committed are completed and losers are taken back, both in the background, in steps, while
+//! the database is open. Their rows stay theirs until then.
+use std::collections::HashMap;
+
+use weir_base::{PageNo, TreeId, TxnId};
+use weir_btree::{Tree, TreeError};
+use weir_change::FlipsBuf;
+use weir_page::{Flags, Stamp};
+
+use crate::context::Context;
+use crate::error::TxnError;
+use crate::record::entry::{Undo, UndoEntry};
+use crate::record::kept;
+use crate::record::past::Found;
+use crate::record::todo::Todo;
+use crate::session::txn::{Isolation, Txn};
+
+/// A row: marks, writer, bytes in the leaf.
+type Version = Option<(Flags, Stamp, Vec<u8>)>;
+
+/// Changes of rows; references to undo; trees that rows have named.
+type Changes = (Vec<Found>, Vec<Undo>, Vec<Tree>);
+
+/// How far a transaction without an end had come.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Fate {
+    /// It has committed: what that left is to be done.
+    Committed,
+    /// It is prepared, and waits to be told.
+    Prepared {
+        /// Under this name.
+        xid: Vec<u8>,
+        /// What it has locked besides the rows that it has changed, as `kept.rs` writes it.
+        held: Vec<u8>,
+    },
+    /// It is to be taken back.
+    Loser,
+}
+
+/// A transaction without an end.
+#[derive(Clone, Debug)]
+pub struct Unfinished {
+    /// Its number. The registry knows it already, and where its records begin.
+    pub id: TxnId,
+    /// How far it had come.
+    pub fate: Fate,
+    /// What takes it back, oldest first.
+    pub undo: Vec<UndoEntry>,
+    /// What its commit leaves to do.
+    pub todo: Vec<Todo>,
+}
+
+/// Takes over a transaction that recovery has found. Returns a prepared one; the others are
+/// left to the background.
+///
+/// # Errors
+/// [`TxnError`] when its rows cannot be read.
+pub(crate) fn resume(cx: &Context, found: Unfinished) -> Result<Option<Txn>, TxnError> {
+    let Some(past) = cx.registry().find(found.id) else { return Err(TxnError::Over) };
+    let pieces = found.undo.iter().filter_map(|entry| match entry {
+        UndoEntry::Stored(piece) => Some(*piece),
+        _ => None,
+    });
+    let pieces: Vec<_> = pieces.collect();
+    let (changes, refs, named) = changes(cx, &found.undo)?;
+    past.move_out(cx.shelf(), &pieces, pieces.iter().map(|p| p.last_seq).max().unwrap_or(0));
+    past.rebuild(&changes);
+    let mut work = past.work.lock();
+    // What pieces hold is not known without reading it all.
+    let drops = |todo: &Todo| matches!(todo, Todo::Tree { .. } | Todo::Stored(_));
+    work.drops_tree = !pieces.is_empty() || found.todo.iter().any(drops);
+    work.undo_bytes = found.undo.iter().map(UndoEntry::bytes).sum();
+    cx.registry().weigh(&past, work.undo_bytes);
+    pieces.into_iter().for_each(|piece| work.pieces.push(piece));
+    (work.undo, work.todo) = (refs.into(), found.todo);
+    if found.fate == Fate::Committed {
+        drop(work);
+        cx.registry().commit(&past, None);
+        return Ok(None);
+    }
+    let _ = cx.locks().register(found.id);
+    work.trees = named.into();
+    // TXN-11
+    changes.iter().try_for_each(|change| work.know(change.tree, &|id| cx.find_tree(id)))?;
+    work.changed_more = !work.pieces.is_empty();
+    let prepared = match found.fate {
+        Fate::Prepared { xid, held } => {
+            for (tree, place, kind) in kept::read(cx.env(), &held)? {
+                cx.locks().give_back(found.id, tree, place.as_place(), kind);
+            }
+            (work.xid, work.held) = (Some(xid.into()), held);
+            true
+        }
+        _ => false,
+    };
+    if work.is_clean() && !prepared {
+        // Nothing of it would be carried forward: it must not hold the log until its turn.
+        cx.registry().unpin(&past);
+    }
+    let is_last = work.frees_tree();
+    drop(work);
+    if prepared {
+        return Ok(Some(Txn::resumed(past, Isolation::ReadCommitted)));
+    }
+    cx.losers().add(past, is_last);
+    Ok(None)
+}
+
+/// The changes of rows among `undo`, whole; references to all that is not stored; and the trees
+/// that rows named before.
+fn changes(cx: &Context, undo: &[UndoEntry]) -> Result<Changes, TxnError> {
+    let (mut changes, mut refs, mut named) = (Vec::new(), Vec::new(), Vec::<Tree>::new());
+    // Newest first, so that a change that says only what differs finds the row after it.
+    let mut rows: HashMap<(TreeId, &[u8]), Version> = HashMap::new();
+    for entry in undo.iter().rev() {
+        let (tree, key, seq, before) = match entry {
+            UndoEntry::Tree { tree, root } => {
+                refs.push(Undo::Tree { tree: *tree, root: *root });
+                continue;
+            }
+            UndoEntry::Pages { first, count, notes } => {
+                refs.push(Undo::Pages { first: *first, count: *count, notes: *notes });
+                continue;
+            }
+            UndoEntry::Stored(_) => continue,
+            UndoEntry::Row { tree, key, seq, before } => (*tree, key, *seq, before.clone()),
+            UndoEntry::Flip { tree, key, seq, flags, stamp, flips } => {
+                let after = match rows.get(&(*tree, key.as_slice())) {
+                    Some(row) => row.clone(),
+                    None => read_row(cx, *tree, key, &named)?,
+                };
+                // There is none in a tree that it has dropped.
+                let before = match after {
+                    Some((_, _, value)) => Some((*flags, *stamp, flipped(*tree, value, flips)?)),
+                    None => None,
+                };
+                (*tree, key, *seq, before)
+            }
+        };
+        refs.push(Undo::Row(seq));
+        // A tree is dropped after all else that is done there: it is known in time.
+        let bytes = before.as_ref().map(|(_, _, bytes)| bytes);
+        named.extend(bytes.and_then(|bytes| cx.named_by(tree, bytes)));
+        rows.insert((tree, key), before.clone());
+        changes.push(Found { seq, tree, key: key.clone(), before });
+    }
+    changes.reverse();
+    refs.reverse();
+    Ok((changes, refs, named))
+}
+
+fn read_row(cx: &Context, id: TreeId, key: &[u8], named: &[Tree]) -> Result<Version, TxnError> {
+    let named = named.iter().find(|tree| tree.id() == id).cloned();
+    let tree = if named.is_some() { named } else { cx.find_tree(id)? };
+    let Some(tree) = tree else { return Ok(None) };
+    let mut value = Vec::new();
+    Ok(tree.get_inline(key, &mut value)?.map(|head| (head.flags, head.stamp, value)))
+}
+
+fn flipped(tree: TreeId, mut value: Vec<u8>, flips: &FlipsBuf) -> Result<Vec<u8>, TxnError> {
+    if flips.flip(&mut value) {
+        return Ok(value);
+    }
+    let what = "a row is shorter than what the log has to take it back".to_owned();
+    Err(TreeError::Damaged { tree, page: PageNo::NONE, what }.into())
+}

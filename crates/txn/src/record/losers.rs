@@ -1,0 +1,46 @@
+//! Transactions that are to be taken back in the background: recovery has found them, or a rollback
+//! has failed. Their rows stay theirs until then.
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::record::past::Past;
+
+/// The queue.
+#[derive(Default)]
+pub(crate) struct Losers {
+    queue: Mutex<VecDeque<Arc<Past>>>,
+    /// How many they are, with the one that is being taken back.
+    left: AtomicUsize,
+}
+
+impl Losers {
+    /// Adds one, before all others or behind them.
+    pub(crate) fn add(&self, past: Arc<Past>, is_last: bool) {
+        let mut queue = self.queue.lock();
+        if is_last {
+            queue.push_back(past)
+        } else {
+            queue.push_front(past)
+        }
+        self.left.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// The queue, held for as long as one of them is being taken back.
+    pub(crate) fn queue(&self) -> &Mutex<VecDeque<Arc<Past>>> {
+        &self.queue
+    }
+
+    /// The first of the queue, held by the caller, has been taken back.
+    pub(crate) fn first_done(&self, queue: &mut VecDeque<Arc<Past>>) {
+        queue.pop_front();
+        self.left.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// How many are left.
+    pub(crate) fn left(&self) -> usize {
+        self.left.load(Ordering::SeqCst)
+    }
+}

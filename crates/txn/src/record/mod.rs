@@ -1,0 +1,9 @@
+//! What one transaction did, as data: its changes and what rows were before, what takes it back,
+//! what its commit leaves to do, and what of that lies in pages.
+pub(crate) mod entry;
+pub(crate) mod kept;
+pub(crate) mod losers;
+pub(crate) mod past;
+pub(crate) mod stored;
+pub(crate) mod todo;
+pub(crate) mod work;

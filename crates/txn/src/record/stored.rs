@@ -1,0 +1,242 @@
+//! Undo that neither memory nor log holds: what a large transaction must remember is moved, a few
+//! megabytes at a time, into chains of overflow pages, as the very notes that the log would carry.
+//! There the pool, the log and the doublewrite area look after it as after any long value, once;
+//! the log names each chain in a note of its own, which is all that has to be carried forward.
+//!
+//! A transaction's notes of undo are a stack: the pieces stored, oldest first, and above them what
+//! memory still holds. Taking back goes down through both. What is left to be done after the commit
+//! lies in the pieces too, never above the undo of the change that it belongs to.
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use weir_base::TreeId;
+use weir_btree::{ChainHead, Env, Tree, TreeError};
+use weir_change::{Header, Op, Stored, decode};
+
+use crate::record::entry::UndoEntry;
+use crate::record::todo::{NOTE_BYTES, Todo};
+
+/// A piece's notes take about so many bytes: few enough that its pages are freed in one group, and
+/// that a reader who needs one row of it need not read megabytes.
+const PIECE_BYTES: usize = 128 << 10;
+
+/// The pieces that a transaction has stored and not taken back, oldest first.
+#[derive(Default)]
+pub(crate) struct Pieces {
+    all: Vec<Stored>,
+    entries: usize,
+    todos: usize,
+}
+
+impl Pieces {
+    pub(crate) fn push(&mut self, piece: Stored) {
+        self.entries += piece.entries as usize;
+        self.todos += piece.todos as usize;
+        self.all.push(piece);
+    }
+
+    /// Notes of undo in all of them.
+    pub(crate) fn entries(&self) -> usize {
+        self.entries
+    }
+
+    /// Notes of work for after the commit in all of them.
+    pub(crate) fn todos(&self) -> usize {
+        self.todos
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Bytes of log that naming all of them takes.
+    pub(crate) fn named_bytes(&self) -> u64 {
+        self.all.len() as u64 * NOTE_BYTES
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Stored> {
+        self.all.iter()
+    }
+
+    pub(crate) fn last(&self) -> Option<Stored> {
+        self.all.last().copied()
+    }
+
+    /// The newest note of undo has been taken back.
+    pub(crate) fn entry_undone(&mut self) {
+        if let Some(piece) = self.all.last_mut() {
+            piece.entries -= 1;
+            self.entries -= 1;
+        }
+    }
+
+    /// The newest piece, of which nothing counts any more, has been freed.
+    pub(crate) fn pop(&mut self) {
+        if let Some(piece) = self.all.pop() {
+            self.entries -= piece.entries as usize;
+            self.todos -= piece.todos as usize;
+        }
+    }
+
+    /// Forgets work for after the commit behind the first `count`.
+    pub(crate) fn truncate_todos(&mut self, count: usize) {
+        for piece in self.all.iter_mut().rev() {
+            let less = self.todos.saturating_sub(count).min(piece.todos as usize);
+            piece.todos -= less as u32;
+            self.todos -= less;
+        }
+    }
+
+    /// As what the commit leaves to do.
+    pub(crate) fn take(&mut self) -> impl Iterator<Item = Todo> {
+        std::mem::take(self).all.into_iter().map(Todo::Stored)
+    }
+}
+
+/// A piece in the making: its bytes, and what to know of it.
+pub(crate) struct Body {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) entries: u32,
+    pub(crate) todos: u32,
+    /// The greatest number of a change in it; 0 when it holds none.
+    pub(crate) last_seq: u32,
+}
+
+/// What is left to do after commits, as pieces to store.
+pub(crate) fn bodies_of(todos: &[Todo]) -> Vec<Body> {
+    let mut bodies = vec![Body::new()];
+    todos.iter().for_each(|todo| add(&mut bodies, &Op::Cleanup(todo.to_cleanup())).todos += 1);
+    bodies
+}
+
+/// Adds a note to the last of the pieces, or to a new one.
+pub(crate) fn add<'b>(bodies: &'b mut Vec<Body>, op: &Op<'_>) -> &'b mut Body {
+    if bodies.last().is_none_or(|body| body.bytes.len() >= PIECE_BYTES) {
+        bodies.push(Body::new());
+    }
+    let at = bodies.len() - 1;
+    let body = &mut bodies[at];
+    op.encode(&mut body.bytes);
+    body
+}
+
+impl Body {
+    fn new() -> Self {
+        let mut bytes = Vec::new();
+        Header::default().encode(&mut bytes);
+        Body { bytes, entries: 0, todos: 0, last_seq: 0 }
+    }
+}
+
+/// A piece as it was read.
+pub(crate) struct Piece {
+    /// Notes of undo that count, oldest first.
+    pub(crate) undo: Vec<UndoEntry>,
+    /// Work for after the commit that counts, in order.
+    pub(crate) todo: Vec<Todo>,
+    /// The numbers of the changes among `undo`, ascending, and where they are.
+    by_seq: Vec<(u32, usize)>,
+}
+
+impl Piece {
+    /// What takes change `seq` back.
+    pub(crate) fn of(&self, seq: u32) -> Option<&UndoEntry> {
+        let at = self.by_seq.binary_search_by_key(&seq, |&(seq, _)| seq).ok()?;
+        self.undo.get(self.by_seq[at].1)
+    }
+}
+
+/// Reads a piece; `None` when its pages have been freed.
+///
+/// # Errors
+/// [`TreeError`] when they are damaged or cannot be read.
+pub(crate) fn read(env: &Arc<Env>, stored: &Stored) -> Result<Option<Piece>, TreeError> {
+    let tree = Tree::at(env.clone(), TreeId(0), stored.first);
+    let mut bytes = chain_of(stored).encode();
+    if !tree.fetch(&mut bytes)? {
+        return Ok(None);
+    }
+    let damaged = || tree.damaged(stored.first, "stored undo cannot be read");
+    let (_, ops) = decode(&bytes).map_err(|_| damaged())?;
+    let mut piece = Piece { undo: Vec::new(), todo: Vec::new(), by_seq: Vec::new() };
+    for op in ops {
+        match op.map_err(|_| damaged())? {
+            Op::Cleanup(cleanup) => piece.todo.push(Todo::from_cleanup(&cleanup)),
+            op => piece.undo.push(UndoEntry::from_op(&op).ok_or_else(damaged)?),
+        }
+    }
+    let enough = piece.undo.len() >= stored.entries as usize;
+    if !enough || piece.todo.len() < stored.todos as usize {
+        return Err(damaged());
+    }
+    piece.undo.truncate(stored.entries as usize);
+    piece.todo.truncate(stored.todos as usize);
+    let numbered = piece.undo.iter().enumerate();
+    piece.by_seq = numbered.filter_map(|(at, entry)| Some((entry.seq()?, at))).collect();
+    Ok(Some(piece))
+}
+
+/// Where readers find pieces: those read last stay in memory. One for all transactions, so that
+/// many large ones take no more memory than one; and several pieces, so that readers at different
+/// places do not read a whole piece for each row.
+pub(crate) struct Shelf {
+    env: Arc<Env>,
+    /// By their marks, the one used last behind all others.
+    pieces: Mutex<Vec<(u64, Arc<Piece>)>>,
+}
+
+/// With [`PIECE_BYTES`], 2 MiB of notes.
+const SHELF_PIECES: usize = 16;
+
+impl Shelf {
+    pub(crate) fn new(env: Arc<Env>) -> Self {
+        Shelf { env, pieces: Mutex::default() }
+    }
+
+    /// As [`read`].
+    pub(crate) fn get(&self, stored: &Stored) -> Result<Option<Arc<Piece>>, TreeError> {
+        if let Some(piece) = self.find(stored.mark) {
+            return Ok(Some(piece));
+        }
+        // Nobody waits while the device is asked.
+        let piece = read(&self.env, stored)?.map(Arc::new);
+        if let Some(piece) = &piece {
+            drop(self.keep(stored.mark, piece.clone()));
+        }
+        Ok(piece)
+    }
+
+    fn find(&self, mark: u64) -> Option<Arc<Piece>> {
+        let mut pieces = self.pieces.lock();
+        let at = pieces.iter().position(|(known, _)| *known == mark)?;
+        pieces[at..].rotate_left(1);
+        pieces.last().map(|(_, piece)| piece.clone())
+    }
+
+    /// Gives one that has no place any more: letting it go takes longer than others should wait.
+    fn keep(&self, mark: u64, piece: Arc<Piece>) -> Option<(u64, Arc<Piece>)> {
+        let mut pieces = self.pieces.lock();
+        let same = pieces.iter().position(|(known, _)| *known == mark);
+        let gone = same.or((pieces.len() >= SHELF_PIECES).then_some(0));
+        let gone = gone.map(|at| pieces.remove(at));
+        pieces.push((mark, piece));
+        gone
+    }
+}
+
+/// What to say when a piece is gone that should be there.
+pub(crate) fn missing(env: &Arc<Env>, stored: &Stored) -> TreeError {
+    let tree = Tree::at(env.clone(), TreeId(0), stored.first);
+    tree.damaged(stored.first, "the undo that a transaction has stored here is gone")
+}
+
+/// The head of a piece's chain.
+pub(crate) fn chain_of(stored: &Stored) -> ChainHead {
+    ChainHead { len: u64::from(stored.len), first: stored.first, mark: stored.mark }
+}
+
+/// Frees the pages of a piece of which all has been taken back, and says so in the same group.
+pub(crate) fn free(env: &Arc<Env>, stored: &Stored, header: Header) -> Result<(), TreeError> {
+    let tree = Tree::at(env.clone(), TreeId(0), stored.first);
+    tree.free_short_chain(stored.first, stored.mark, header, &Op::Undone { entries: 1 })
+}

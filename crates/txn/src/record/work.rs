@@ -1,0 +1,122 @@
+//! What a transaction needs itself: to be taken back, and to be completed.
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+use weir_base::TreeId;
+use weir_btree::{Env, Tree, TreeError};
+
+use crate::error::TxnError;
+use crate::record::entry::Undo;
+use crate::record::stored::{self, Pieces};
+use crate::record::todo::Todo;
+
+/// The name of a prepared transaction. A server's own are short.
+pub type Xid = SmallVec<[u8; 40]>;
+
+/// Finds the tree of a number, if it exists.
+pub(crate) type FindTree<'a> = dyn Fn(TreeId) -> Result<Option<Tree>, TxnError> + 'a;
+
+/// What a transaction needs itself: to be taken back, and to be completed.
+#[derive(Default)]
+pub(crate) struct Work {
+    /// The trees that it changed.
+    pub(crate) trees: SmallVec<[Tree; 1]>,
+    /// It may have changed others besides: recovery has not looked.
+    pub(crate) changed_more: bool,
+    /// What to take back first of all, and to do last after the commit: it is stored in pages.
+    pub(crate) pieces: Pieces,
+    /// What to take back besides, oldest first.
+    pub(crate) undo: SmallVec<[Undo; 1]>,
+    /// Bytes of log that writing all of `undo` and `todo` again would take.
+    pub(crate) undo_bytes: u64,
+    /// What its commit leaves to do besides.
+    pub(crate) todo: Vec<Todo>,
+    /// It drops a tree.
+    pub(crate) drops_tree: bool,
+    /// Its commit, or pages that it takes into use, are about to be in the log or are there
+    /// already, and nothing here says so yet: it is not to be carried forward now.
+    pub(crate) sealed: bool,
+    /// The name under which it is prepared.
+    pub(crate) xid: Option<Xid>,
+    /// What it had locked when it was prepared, as `kept.rs` writes it, if it is to keep that.
+    pub(crate) held: Vec<u8>,
+}
+
+impl Work {
+    /// How much there is to take back.
+    pub(crate) fn depth(&self) -> usize {
+        self.pieces.entries() + self.undo.len()
+    }
+
+    /// How much a commit would leave to do.
+    pub(crate) fn todos(&self) -> usize {
+        self.pieces.todos() + self.todo.len()
+    }
+
+    /// Forgets what a commit would leave to do behind the first `count`.
+    pub(crate) fn truncate_todos(&mut self, count: usize) {
+        self.todo.truncate(count.saturating_sub(self.pieces.todos()));
+        self.pieces.truncate_todos(count);
+    }
+
+    /// Nothing is to be taken back, and nothing holds pages for that.
+    pub(crate) fn is_clean(&self) -> bool {
+        self.undo.is_empty() && self.pieces.is_empty()
+    }
+
+    /// Whether the first thing that taking it back does is to free a tree.
+    pub(crate) fn frees_tree(&self) -> bool {
+        matches!(self.undo.last(), Some(Undo::Tree { .. }))
+    }
+
+    /// Whether a tree is to be freed, or what is left to do is stored: it is in pages already, and
+    /// completing it may take long.
+    pub(crate) fn is_heavy(&self) -> bool {
+        self.drops_tree || self.todo.iter().any(|todo| matches!(todo, Todo::Stored(_)))
+    }
+
+    /// Whether it may have changed rows of this tree.
+    pub(crate) fn may_use(&self, id: TreeId) -> bool {
+        self.changed_more || self.trees.iter().any(|tree| tree.id() == id)
+    }
+
+    /// The trees that are dropped when it commits.
+    ///
+    /// # Errors
+    /// [`TreeError`] when what is stored cannot be read.
+    pub(crate) fn dropped_trees(&self, env: &Arc<Env>) -> Result<Vec<TreeId>, TreeError> {
+        let mut trees = Vec::new();
+        let mut look = |todo: &Todo| match todo {
+            Todo::Tree { tree, .. } => trees.push(*tree),
+            Todo::Chain { .. } | Todo::Row { .. } | Todo::Stored(_) => {}
+        };
+        if self.drops_tree {
+            self.todo.iter().for_each(&mut look);
+            let listed = self.todo.iter().filter_map(|todo| match todo {
+                Todo::Stored(stored) => Some(stored),
+                _ => None,
+            });
+            for stored in self.pieces.iter().chain(listed).filter(|stored| stored.todos > 0) {
+                if let Some(piece) = stored::read(env, stored)? {
+                    piece.todo.iter().for_each(&mut look);
+                }
+            }
+        }
+        Ok(trees)
+    }
+
+    /// Looks a tree up once that it has changed before recovery.
+    pub(crate) fn know(&mut self, id: TreeId, find: &FindTree<'_>) -> Result<(), TxnError> {
+        if !self.trees.iter().any(|tree| tree.id() == id) {
+            self.trees.extend(find(id)?);
+        }
+        Ok(())
+    }
+
+    /// Adds a thing to do after the commit.
+    pub(crate) fn push_todo(&mut self, todo: Todo) {
+        self.drops_tree |= matches!(todo, Todo::Tree { .. });
+        self.undo_bytes += todo.bytes();
+        self.todo.push(todo);
+    }
+}

@@ -1,0 +1,394 @@
+//! Changing one row: wait for whoever has it, decide under its leaf's latch, write in place.
+use std::sync::Arc;
+
+use weir_base::TxnId;
+use weir_btree::{Action, ChainEvent, ChainHead, Change, Row, Tell, Tree, TreeError, Value};
+use weir_change::Header;
+use weir_page::Flags;
+use weir_pool::PageToken;
+
+use crate::context::{Context, ROW_BYTES};
+use crate::error::TxnError;
+use crate::locks::Kind;
+use crate::record::entry::Undo;
+use crate::record::past::Past;
+use crate::record::todo::Todo;
+use crate::record::work::Work;
+use crate::session::decide::{Meeting, Request, Verdict};
+use crate::session::txn::{Isolation, Txn};
+
+/// How often one who finds a row taken gives the processor away before it queues: most rows are
+/// free again in a microsecond, and going to sleep and being woken costs ten.
+const YIELDS_BEFORE_QUEUE: u32 = 32;
+
+/// And how often where others queue already: many who run for one row take each other's time.
+pub(crate) const YIELDS_BESIDE_QUEUE: u32 = 4;
+
+/// How often a user's function makes a row's new value before the row is locked for it: others
+/// change the row faster than the function ends.
+const EDITS_BEFORE_LOCK: u32 = 4;
+
+/// What to do with a row.
+pub enum Intent<'a> {
+    /// Insert it or replace its value.
+    Put(&'a [u8]),
+    /// Insert it; it must not be there.
+    Insert(&'a [u8]),
+    /// Put a new value where the transaction, which has the row's lock, knows the old one: what
+    /// they have in common on overflow pages is not written again.
+    Replace {
+        /// What is there.
+        old: &'a [u8],
+        /// What is to be.
+        new: &'a [u8],
+    },
+    /// Make its value from the old one, if it is there: the function gets the old bytes and an
+    /// empty buffer, and says whether to write what it has left there. It is called without a
+    /// latch or mutex held, so it may read and write through other transactions; it is called
+    /// again when the row has changed meanwhile.
+    Edit(&'a mut dyn FnMut(&[u8], &mut Vec<u8>) -> bool),
+    /// Remove it if it is there.
+    Delete,
+}
+
+enum Tried {
+    Done(bool),
+    /// Another transaction has the row, or a lock on it.
+    Locked(Option<TxnId>),
+    /// The old value lies on overflow pages, or the new one must: it has to be fetched first.
+    Long,
+    /// The row has changed since the new value was made from the old one.
+    Again,
+}
+
+impl Txn {
+    /// Changes one row. Returns whether there was something to do: for `Edit` and `Delete`, whether
+    /// the row was there.
+    ///
+    /// # Errors
+    /// [`TxnError`]; the row is as it was. After a deadlock the transaction has been taken back.
+    pub fn change(
+        &mut self,
+        cx: &Context,
+        tree: &Tree,
+        key: &[u8],
+        intent: Intent<'_>,
+    ) -> Result<bool, TxnError> {
+        tree.check_key(key)?;
+        let past = self.start(cx)?;
+        self.store_if_large(cx, &past)?;
+        let is_long = match &intent {
+            Intent::Put(value) | Intent::Insert(value) => {
+                value.len() > tree.max_inline_value(key.len())
+            }
+            _ => false,
+        };
+        if !is_long {
+            return self.change_row(cx, &past, tree, key, intent);
+        }
+        let keep = past.work.lock().depth();
+        self.savepoint_at.set(keep);
+        let changed = self.change_row(cx, &past, tree, key, intent);
+        if changed.is_err() && !self.over {
+            // The chain belongs to nobody: without this, a commit would leak it.
+            self.back_to(cx, &past, keep)?;
+        }
+        changed
+    }
+
+    fn change_row(
+        &mut self,
+        cx: &Context,
+        past: &Arc<Past>,
+        tree: &Tree,
+        key: &[u8],
+        intent: Intent<'_>,
+    ) -> Result<bool, TxnError> {
+        let long = match &intent {
+            Intent::Put(value) | Intent::Insert(value)
+                if value.len() > tree.max_inline_value(key.len()) =>
+            {
+                Some(self.write_long(cx, past, tree, key, value)?)
+            }
+            _ => None,
+        };
+        let mut intent = match (intent, &long) {
+            (Intent::Put(_), Some(head)) => Intent::Put(head),
+            (Intent::Insert(_), Some(head)) => Intent::Insert(head),
+            (Intent::Put(bytes), None) => Intent::Put(bytes),
+            (Intent::Insert(bytes), None) => Intent::Insert(bytes),
+            (Intent::Replace { old, new }, _) => Intent::Replace { old, new },
+            (Intent::Edit(edit), _) => Intent::Edit(edit),
+            (Intent::Delete, _) => Intent::Delete,
+        };
+        let flags = if long.is_some() { Flags::OVERFLOW } else { Flags::NONE };
+        let bytes = match &intent {
+            Intent::Put(value) | Intent::Insert(value) => value.len(),
+            _ => tree.max_inline_value(key.len()),
+        };
+        let mut patience = YIELDS_BEFORE_QUEUE;
+        let mut again = 0;
+        let mut locks_reads = self.isolation == Isolation::Serializable;
+        loop {
+            self.make_way(cx, past, ROW_BYTES + 2 * (bytes + key.len()) as u64)?;
+            let before = past.changes();
+            if before >= cx.changes_max {
+                return Err(TxnError::no_more_changes(cx.changes_max));
+            }
+            let tried = self.try_change(cx, past, tree, key, &mut intent, flags);
+            let is_read = matches!(tried, Ok(Tried::Done(_)) | Err(TxnError::Duplicate));
+            if locks_reads && is_read && past.changes() == before {
+                // It changes nothing, and tells what is there: that must stay so.
+                self.lock(cx, past, tree, key, Kind::Share, None)?;
+                locks_reads = false;
+                continue;
+            }
+            match tried? {
+                Tried::Done(did) => return Ok(did),
+                Tried::Locked(writer) => {
+                    if !self.yields(cx, past, tree, key, writer, &mut patience) {
+                        self.lock(cx, past, tree, key, Kind::Exclusive, writer)?;
+                        // What it has met there if not the row is one who passed: soon gone.
+                        patience = YIELDS_BEFORE_QUEUE;
+                    }
+                }
+                Tried::Long => match intent {
+                    Intent::Replace { new, .. } => {
+                        return self.change(cx, tree, key, Intent::Put(new));
+                    }
+                    mut intent => return self.edit_long(cx, tree, key, &mut intent),
+                },
+                Tried::Again => {
+                    again += 1;
+                    if again == EDITS_BEFORE_LOCK {
+                        self.lock(cx, past, tree, key, Kind::Exclusive, None)?;
+                    }
+                }
+            }
+        }
+    }
+
+    fn edit_long(
+        &mut self,
+        cx: &Context,
+        tree: &Tree,
+        key: &[u8],
+        intent: &mut Intent<'_>,
+    ) -> Result<bool, TxnError> {
+        let (mut old, mut new) = (Vec::new(), Vec::new());
+        if !self.get_locked(cx, tree, key, Kind::Exclusive, &mut old)? {
+            return Ok(false);
+        }
+        if let Intent::Edit(edit) = intent
+            && edit(&old, &mut new)
+        {
+            self.change(cx, tree, key, Intent::Replace { old: &old, new: &new })?;
+        }
+        Ok(true)
+    }
+
+    fn try_change(
+        &mut self,
+        cx: &Context,
+        past: &Past,
+        tree: &Tree,
+        key: &[u8],
+        intent: &mut Intent<'_>,
+        flags: Flags,
+    ) -> Result<Tried, TxnError> {
+        let conflict_point = self.conflict_point(cx);
+        let meeting = Meeting { cx, own: past.id(), conflict_point, tree, key };
+        let mut buffers = std::mem::take(&mut self.buffers);
+        let (request, seen) = match intent {
+            Intent::Put(bytes) => (Request::Put(Value { bytes, flags }), None),
+            Intent::Insert(bytes) => (Request::Insert(Value { bytes, flags }), None),
+            Intent::Delete => (Request::Delete, None),
+            Intent::Replace { old, new } => {
+                let (edited, seen) = meeting.replace(old, new, &mut buffers)?;
+                (Request::Edit(edited), seen)
+            }
+            Intent::Edit(edit) => {
+                let (edited, seen) = meeting.edit(edit, &mut buffers)?;
+                (Request::Edit(edited), seen)
+            }
+        };
+        let tried = self.try_request(past, &meeting, request, seen);
+        self.buffers = buffers;
+        tried
+    }
+
+    /// Makes the change if the row allows it. `seen` is the leaf from which the request was made:
+    /// as long as it is in that state, the tree need not be searched again.
+    fn try_request(
+        &mut self,
+        past: &Past,
+        meeting: &Meeting<'_>,
+        request: Request<'_>,
+        seen: Option<PageToken>,
+    ) -> Result<Tried, TxnError> {
+        let &Meeting { cx, tree, key, .. } = meeting;
+        self.pin(cx, past);
+        let mut work = past.work.lock();
+        let base = past.changes();
+        let seq = base + 1;
+        let header = Header { txn: Some(past.id()), ..Header::default() };
+        let mut verdict = Verdict::Nothing;
+        let change = Change::undoable(header, seq);
+        let mut decide = |row: Option<Row<'_>>| {
+            past.truncate(base);
+            let (found, action) = meeting.decide(row, request);
+            verdict = found;
+            if !matches!(action, Action::Nothing) {
+                past.push(tree.id(), key, row);
+            }
+            action
+        };
+        let mut written = Ok(None);
+        if let Some(token) = seen {
+            written = tree.write_if_still(token, key, &change, &mut decide);
+        }
+        if let Ok(None) = written {
+            written = tree.write(key, &change, &mut decide).map(Some);
+        }
+        let written = match written.map(Option::unwrap_or_default) {
+            Ok(written) => written,
+            Err(e) => {
+                past.truncate(base);
+                // Also a tree that is gone may be the end of a change: it must not hold the log.
+                self.unpin_if_clean(cx, past, &work);
+                return Err(e.into());
+            }
+        };
+        if written.span.is_some() {
+            let is_delete = matches!(request, Request::Delete);
+            self.changed(&mut work, past, tree, key, seq, written.replaced, is_delete);
+        } else {
+            past.truncate(base);
+            self.unpin_if_clean(cx, past, &work);
+        }
+        match verdict {
+            Verdict::Nothing => Ok(Tried::Done(false)),
+            Verdict::Changed => Ok(Tried::Done(true)),
+            Verdict::Duplicate => Err(TxnError::Duplicate),
+            Verdict::Conflict => Err(TxnError::Conflict),
+            Verdict::Locked(writer) => Ok(Tried::Locked(writer)),
+            Verdict::Long => Ok(Tried::Long),
+            Verdict::Again => Ok(Tried::Again),
+        }
+    }
+
+    /// Notes what a change needs later.
+    #[allow(clippy::too_many_arguments)] // All of one change; a struct would only rename them.
+    fn changed(
+        &mut self,
+        work: &mut Work,
+        past: &Past,
+        tree: &Tree,
+        key: &[u8],
+        seq: u32,
+        replaced: Option<ChainHead>,
+        is_delete: bool,
+    ) {
+        work.undo.push(Undo::Row(seq));
+        work.undo_bytes += past.undo_bytes(seq);
+        if !work.trees.iter().any(|known| known.id() == tree.id()) {
+            work.trees.push(tree.clone());
+        }
+        // TXN-5: the row before its chain; no row ever names a chain being freed.
+        if is_delete {
+            work.push_todo(Todo::Row { tree: tree.id(), key: key.to_vec() });
+        }
+        if let Some(chain) = replaced {
+            let (first, mark) = (chain.first, chain.mark);
+            work.push_todo(Todo::Chain { first, mark, tree: tree.id() });
+        }
+        self.undo_bytes = work.undo_bytes;
+    }
+
+    fn write_long(
+        &mut self,
+        cx: &Context,
+        past: &Arc<Past>,
+        tree: &Tree,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<Vec<u8>, TxnError> {
+        let mark = self.next_mark(past);
+        let header = Header { txn: Some(past.id()), ..Header::default() };
+        self.hear(cx, past, |tell| tree.write_long(key, value, mark, header, tell))
+    }
+
+    /// A number for a chain of pages that no other has.
+    pub(crate) fn next_mark(&mut self, past: &Past) -> u64 {
+        self.chains += 1;
+        ChainHead::mark(past.id(), self.chains)
+    }
+
+    /// Listens to a long change while it is made.
+    pub(crate) fn hear<T>(
+        &mut self,
+        cx: &Context,
+        past: &Arc<Past>,
+        make: impl FnOnce(&mut Tell<'_>) -> Result<T, TreeError>,
+    ) -> Result<T, TxnError> {
+        let mut why = None;
+        let made = make(&mut |event| {
+            self.hear_one(cx, past, event).map_err(|e| match e {
+                TxnError::Tree(e) => e,
+                // The tree only has to stop; who asked is told why.
+                e => {
+                    let stopped = TreeError::Stopped(e.to_string());
+                    why = Some(e);
+                    stopped
+                }
+            })
+        });
+        made.map_err(|e| {
+            // It may be taken back, and waits for admission then.
+            past.work.lock().sealed = false;
+            why.unwrap_or(e.into())
+        })
+    }
+
+    /// Remembers pages taken, waits before it goes on.
+    fn hear_one(
+        &mut self,
+        cx: &Context,
+        past: &Arc<Past>,
+        event: ChainEvent,
+    ) -> Result<(), TxnError> {
+        match event {
+            ChainEvent::Before(bytes) => {
+                self.make_way(cx, past, bytes)?;
+                // Not before: what is pinned and has nothing to carry forward holds the log that
+                // it would wait for (TXN-4).
+                self.pin(cx, past);
+                past.work.lock().sealed = true;
+                Ok(())
+            }
+            ChainEvent::Done => {
+                past.work.lock().sealed = false;
+                Ok(())
+            }
+            ChainEvent::Used(first, count) => {
+                let mut work = past.work.lock();
+                let can_join = work.depth() > self.savepoint_at.get();
+                match work.undo.last_mut() {
+                    // Not across a savepoint, which must find its place again.
+                    Some(Undo::Pages { first: begin, count: have, notes })
+                        if begin.0 + *have == first.0 && can_join =>
+                    {
+                        *have += count;
+                        *notes += 1;
+                    }
+                    _ => {
+                        work.undo.push(Undo::Pages { first, count, notes: 1 });
+                        work.undo_bytes += 16;
+                    }
+                }
+                self.undo_bytes = work.undo_bytes;
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! How a transaction ends: committed, or taken back as a whole. What that leaves to be purged is
+//! returned, for whoever has the background.
+use std::sync::Arc;
+
+use weir_base::Lsn;
+use weir_change::{Group, Header, Op};
+
+use crate::context::{Context, ROW_BYTES};
+use crate::error::TxnError;
+use crate::planted::PlantedBug;
+use crate::record::past::Past;
+use crate::record::todo::Todo;
+use crate::session::txn::Txn;
+use crate::undo::relog;
+use crate::undo::rollback::roll_back;
+
+/// A transaction's end.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Ended {
+    /// Up to where the log has to be durable for the commit to be; `None`: nothing was changed.
+    pub end: Option<Lsn>,
+    /// What is due in the background.
+    pub due: Due,
+}
+
+/// What the end of a transaction makes due, for [`Background::after`](crate::Background::after).
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Due {
+    pub(crate) purge: bool,
+    pub(crate) prune: bool,
+}
+
+impl Due {
+    /// After a rollback.
+    pub const ROLLBACK: Due = Due { purge: true, prune: false };
+}
+
+/// One commit in so many looks after those that ended before, and each that leaves something to do:
+/// whoever looks takes the registry's mutex. Where nobody commits a background thread does.
+pub(crate) const PURGE_EVERY: u64 = 8;
+
+/// And one commit in so many after the versions of twice as many.
+pub(crate) const PRUNE_EVERY: u64 = 64;
+
+impl Txn {
+    /// Commits. Others see the changes when it returns.
+    ///
+    /// # Errors
+    /// [`TxnError`] when the log refuses: the engine has halted, and the outcome shows when it is
+    /// opened again. Anything else leaves the transaction open.
+    pub fn commit(&mut self, cx: &Context) -> Result<Ended, TxnError> {
+        self.check()?;
+        let Some(past) = self.past.clone() else {
+            self.finish();
+            return Ok(Ended::default());
+        };
+        if !self.pinned {
+            cx.locks().end(past.id());
+            cx.registry().end(past.id());
+            self.finish();
+            return Ok(Ended::default());
+        }
+        relog::admit_carried(cx, &past, ROW_BYTES)?;
+        let mut work = past.work.lock();
+        let dropped = work.dropped_trees(cx.env())?;
+        if !work.pieces.is_empty() {
+            let tail = std::mem::take(&mut work.todo);
+            work.todo = work.pieces.take().chain(tail).collect();
+        }
+        let header = Header { txn: Some(past.id()), commits: true, ..Header::default() };
+        let mut group = Group::begin(header);
+        if !cx.has(PlantedBug::CleanupNotNoted) {
+            work.todo.iter().map(Todo::to_cleanup).for_each(|todo| group.note(&Op::Cleanup(todo)));
+        }
+        let span = group.commit(cx.env().pool.log())?;
+        if !work.todo.is_empty() {
+            cx.registry().pin(&past, span.start);
+        }
+        // It looks open until the registry knows better.
+        work.sealed = true;
+        drop(work);
+        dropped.into_iter().for_each(|tree| cx.locks().tree_dropped(tree));
+        Ok(Ended { end: Some(span.end), due: self.committed(cx, &past) })
+    }
+
+    /// The commit is in the log.
+    pub(crate) fn committed(&mut self, cx: &Context, past: &Arc<Past>) -> Due {
+        let too_soon = cx.has(PlantedBug::ForgottenTooSoon);
+        let number = cx.registry().commit(past, cx.registry().spent_for(past, too_soon));
+        cx.locks().end(past.id());
+        self.finish();
+        Due {
+            // What leaves something to do keeps its pin.
+            purge: past.first().is_some() || number.is_multiple_of(PURGE_EVERY),
+            prune: cx.registry().gate.is_closed() && past.id().0.is_multiple_of(PRUNE_EVERY),
+        }
+    }
+
+    /// Takes everything back.
+    ///
+    /// # Errors
+    /// [`TxnError`] when that fails: it has ended all the same, and
+    /// [`Background::tidy`](crate::Background::tidy) goes on with it. What is not taken back yet
+    /// stays locked until then, or until the next opening has.
+    pub fn rollback(&mut self, cx: &Context) -> Result<Due, TxnError> {
+        if std::mem::replace(&mut self.over, true) {
+            return Ok(Due::default());
+        }
+        let done = match &self.past {
+            Some(past) if self.pinned => roll_back(cx, past),
+            Some(past) => {
+                cx.registry().end(past.id());
+                cx.locks().end(past.id());
+                Ok(())
+            }
+            None => {
+                self.finish();
+                return Ok(Due::default());
+            }
+        };
+        if let (Err(_), Some(past)) = (&done, &self.past) {
+            cx.losers().add(past.clone(), true);
+        }
+        self.finish();
+        done.map(|()| Due::ROLLBACK)
+    }
+
+    /// Takes everything back after a failure. Tells of it, and of what else failed.
+    pub(crate) fn undone(&mut self, cx: &Context, first: TxnError) -> TxnError {
+        match self.rollback(cx) {
+            // What is due the background finds in its next step.
+            Ok(_) => first,
+            // Rows stay locked meanwhile: nobody may build on changes that will be taken back.
+            Err(then) => TxnError::RollbackFailed { first: first.into(), then: then.into() },
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! Walking in key order over the rows that a reader sees.
+use std::ops::ControlFlow;
+
+use weir_base::TxnId;
+use weir_btree::{Cursor as RawCursor, Tree, TreeError};
+
+use crate::context::Context;
+use crate::versions::see::{Looks, Reader, Seen, View};
+
+/// A position among the rows that a view shows. After a move that has failed it stands on no row,
+/// but where the same move tries again, and the other way it comes back.
+pub struct RowCursor {
+    raw: RawCursor,
+    on: On,
+    /// The value of a row that does not lie whole in the leaf as it is seen.
+    value: Vec<u8>,
+}
+
+/// What the cursor stands on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum On {
+    Nothing,
+    /// Between rows: a move has failed.
+    Between,
+    /// A row whose value lies in the raw cursor's copy of the leaf.
+    Leaf,
+    /// A row whose value is in the buffer: an older version of it, or a long one.
+    Buffer,
+}
+
+/// How often a row's overflow pages may have been freed when a cursor comes to them, before it asks
+/// in earnest whether they are damaged.
+const PATIENCE: u32 = 8;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Up,
+    Down,
+}
+
+/// Who looks, and at what: made anew for each move.
+#[derive(Clone, Copy)]
+pub struct Looker<'w> {
+    reader: Reader<'w>,
+}
+
+impl<'w> Looker<'w> {
+    /// The transaction `own` looks, and sees so much of others.
+    #[inline]
+    #[must_use]
+    pub fn new(context: &'w Context, own: Option<TxnId>, view: View) -> Self {
+        Looker { reader: Reader::new(context.registry(), own, view) }
+    }
+}
+
+impl RowCursor {
+    /// A cursor that stands nowhere.
+    #[must_use]
+    pub fn new(tree: Tree) -> Self {
+        RowCursor { raw: RawCursor::with_marked(tree), on: On::Nothing, value: Vec::new() }
+    }
+
+    /// Moves to the first row whose key is not below `key`. `false`: there is none.
+    ///
+    /// # Errors
+    /// [`TreeError`], as all that moves.
+    pub fn seek(&mut self, by: Looker<'_>, key: &[u8]) -> Result<bool, TreeError> {
+        let on = self.raw.seek(key);
+        self.settle(by, on, Way::Up)
+    }
+
+    /// Moves to the last row whose key is below `key`.
+    ///
+    /// # Errors
+    /// [`TreeError`].
+    pub fn seek_before(&mut self, by: Looker<'_>, key: &[u8]) -> Result<bool, TreeError> {
+        let on = self.raw.seek_before(key);
+        self.settle(by, on, Way::Down)
+    }
+
+    /// Moves to the first row.
+    ///
+    /// # Errors
+    /// [`TreeError`].
+    pub fn seek_first(&mut self, by: Looker<'_>) -> Result<bool, TreeError> {
+        let on = self.raw.seek_first();
+        self.settle(by, on, Way::Up)
+    }
+
+    /// Moves to the last row.
+    ///
+    /// # Errors
+    /// [`TreeError`].
+    pub fn seek_last(&mut self, by: Looker<'_>) -> Result<bool, TreeError> {
+        let on = self.raw.seek_last();
+        self.settle(by, on, Way::Down)
+    }
+
+    /// Moves to the next row.
+    ///
+    /// # Errors
+    /// [`TreeError`].
+    pub fn next(&mut self, by: Looker<'_>) -> Result<bool, TreeError> {
+        if self.on == On::Nothing {
+            return Ok(false);
+        }
+        let on = self.raw.next();
+        self.settle(by, on, Way::Up)
+    }
+
+    /// Moves to the row before.
+    ///
+    /// # Errors
+    /// [`TreeError`].
+    pub fn prev(&mut self, by: Looker<'_>) -> Result<bool, TreeError> {
+        if self.on == On::Nothing {
+            return Ok(false);
+        }
+        let on = self.raw.prev();
+        self.settle(by, on, Way::Down)
+    }
+
+    /// The key of the row stood on; empty when on none.
+    #[must_use]
+    pub fn key(&self) -> &[u8] {
+        if self.is_on_row() { self.raw.key() } else { &[] }
+    }
+
+    /// The value of the row stood on; empty when on none.
+    #[must_use]
+    pub fn value(&self) -> &[u8] {
+        match self.on {
+            On::Nothing | On::Between => &[],
+            On::Leaf => self.raw.inline_bytes(),
+            On::Buffer => &self.value,
+        }
+    }
+
+    /// Shows key and value of the row stood on and of those behind it, in order, until `visit`
+    /// breaks off (then the cursor stands on that row) or there are no more (then on none). Rows
+    /// are lent from the cursor's copy of their leaf. So those of one leaf are seen as they were
+    /// when the cursor came to the first of them.
+    ///
+    /// # Errors
+    /// [`TreeError`].
+    pub fn visit(
+        &mut self,
+        mut by: Looker<'_>,
+        mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> Result<(), TreeError> {
+        let mut on = if self.on == On::Between { self.next(by)? } else { self.is_on_row() };
+        // Its leaf was copied before: what has changed there since, by itself perhaps, is met anew.
+        if on && !self.raw.is_fresh() {
+            if visit(self.raw.key(), self.value()).is_break() {
+                return Ok(());
+            }
+            on = self.next(by)?;
+        }
+        while on {
+            if visit(self.raw.key(), self.value()).is_break() {
+                return Ok(());
+            }
+            on = loop {
+                let Some(head) = self.raw.next_in_leaf() else {
+                    by.reader.begin_anew();
+                    let on = self.raw.next_leaf();
+                    break self.settle(by, on, Way::Up)?;
+                };
+                if !by.reader.sees_at_once(head.stamp) || head.flags.overflow {
+                    break self.settle(by, Ok(true), Way::Up)?;
+                }
+                if !head.flags.deleted {
+                    self.on = On::Leaf;
+                    if visit(self.raw.key(), self.raw.inline_bytes()).is_break() {
+                        return Ok(());
+                    }
+                }
+            };
+        }
+        Ok(())
+    }
+
+    fn is_on_row(&self) -> bool {
+        matches!(self.on, On::Leaf | On::Buffer)
+    }
+
+    /// Goes on from where the raw cursor has moved to, to a row that is seen.
+    fn settle(
+        &mut self,
+        by: Looker<'_>,
+        moved: Result<bool, TreeError>,
+        way: Way,
+    ) -> Result<bool, TreeError> {
+        self.on = On::Nothing;
+        let settled = moved.and_then(|on| self.settle_from(by, on, way));
+        if settled.is_err() {
+            // If it stands on a row, that is the one that could not be read.
+            self.raw.leave(way == Way::Down);
+            self.on = On::Between;
+        }
+        settled
+    }
+
+    fn settle_from(&mut self, by: Looker<'_>, mut on: bool, way: Way) -> Result<bool, TreeError> {
+        let reader = by.reader;
+        let (mut patience, mut looks) = (PATIENCE, Looks::default());
+        while on {
+            let Some(head) = self.raw.head() else { return Ok(false) };
+            let at_once = reader.sees_at_once(head.stamp);
+            if at_once && !head.flags.deleted && !head.flags.overflow {
+                self.on = On::Leaf;
+                return Ok(true);
+            }
+            self.raw.inline(&mut self.value);
+            let seen = if at_once {
+                if head.flags.deleted { Seen::Nothing } else { Seen::Row(head.flags) }
+            } else {
+                let raw = &self.raw;
+                let tree = raw.tree().id();
+                reader.see(tree, raw.key(), head, &mut self.value, &mut || raw.is_fresh())?
+            };
+            on = match seen {
+                Seen::Row(flags) if !flags.overflow => {
+                    self.on = On::Buffer;
+                    return Ok(true);
+                }
+                Seen::Row(_) => {
+                    if self.raw.tree().fetch(&mut self.value)? {
+                        self.on = On::Buffer;
+                        return Ok(true);
+                    }
+                    // Freed since: the row names another one now, or it is damaged.
+                    patience -= 1;
+                    if patience == 0 {
+                        let key = self.raw.key().to_vec();
+                        let now = self.raw.tree().get(&key, &mut self.value)?;
+                        if now.is_some_and(|row| !row.flags.deleted) {
+                            self.on = On::Buffer;
+                            return Ok(true);
+                        }
+                        patience = PATIENCE;
+                    }
+                    self.look_again(way)?
+                }
+                Seen::Again => {
+                    looks.again(self.raw.tree())?;
+                    self.look_again(way)?
+                }
+                Seen::Nothing => {
+                    looks = Looks::default();
+                    if way == Way::Up { self.raw.next()? } else { self.raw.prev()? }
+                }
+            };
+        }
+        Ok(false)
+    }
+
+    /// Finds the row stood on once more, or what comes after it.
+    fn look_again(&mut self, way: Way) -> Result<bool, TreeError> {
+        let mut key = self.raw.key().to_vec();
+        match way {
+            Way::Up => self.raw.seek(&key),
+            Way::Down => {
+                key.push(0);
+                self.raw.seek_before(&key)
+            }
+        }
+    }
+}

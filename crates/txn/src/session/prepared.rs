@@ -1,0 +1,86 @@
+//! Prepared transactions: everything that a commit needs is durable, and it is for somebody outside
+//! to say whether they commit. They survive restarts with all their locks.
+use std::sync::Arc;
+
+use weir_base::{Lsn, PageNo, TreeId};
+use weir_btree::Tree;
+use weir_change::{Group, Header};
+
+use crate::context::{Context, ROW_BYTES};
+use crate::error::TxnError;
+use crate::locks::Place;
+use crate::planted::PlantedBug;
+use crate::record::kept;
+use crate::record::past::Past;
+use crate::record::todo::Todo;
+use crate::record::work::Xid;
+use crate::session::txn::Txn;
+use crate::undo::prepared_note::note_prepared;
+use crate::undo::relog::{self, restate};
+
+/// What a prepared transaction still has after a restart, besides the rows that it has changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Keeps {
+    /// All that it had locked: it may be undecided for long.
+    Locks,
+    /// Nothing: whoever decides it does so when the database is open again, before anybody else
+    /// comes to it.
+    Changes,
+}
+
+/// More than this lies in pages: the record is written again each time it is carried forward.
+const INLINE_BYTES_MAX: usize = 1024;
+
+impl Txn {
+    /// Prepares the transaction under the name `xid`: once the log is durable up to the position
+    /// returned, only [`Txn::commit`] and [`Txn::rollback`] end it, also after a restart. Until
+    /// then it keeps all that it has locked; after it, what `keeps` says.
+    ///
+    /// # Errors
+    /// [`TxnError`]; it is not prepared.
+    pub fn prepare(&mut self, cx: &Context, xid: &[u8], keeps: Keeps) -> Result<Lsn, TxnError> {
+        let past = self.start(cx)?;
+        let forgets = keeps == Keeps::Changes || cx.has(PlantedBug::PreparedForgetsLocks);
+        let held = if forgets { Vec::new() } else { self.keep_locks(cx, &past)? };
+        relog::admit_carried(cx, &past, ROW_BYTES + (xid.len() + held.len()) as u64)?;
+        self.pin(cx, &past);
+        let mut work = past.work.lock();
+        let header = Header { txn: Some(past.id()), undo: true, ..Header::default() };
+        let mut group = Group::begin(header);
+        if !work.pieces.is_empty() {
+            // After a way back to a savepoint the log knows which undo counts, not which work.
+            restate(&mut group, &past, &mut work, 0);
+        }
+        let short = cx.has(PlantedBug::PreparedShort);
+        note_prepared(&mut group, xid, &held, if short { &[] } else { &work.todo });
+        let span = group.commit(cx.env().pool.log())?;
+        (work.xid, work.held) = (Some(Xid::from_slice(xid)), held);
+        Ok(span.end)
+    }
+
+    /// What it has locked, to be written down; what is stored is freed when it ends.
+    fn keep_locks(&mut self, cx: &Context, past: &Arc<Past>) -> Result<Vec<u8>, TxnError> {
+        let mut bytes = vec![0];
+        let mut put = |tree, place: Place<'_>, kind| kept::encode(tree, place, kind, &mut bytes);
+        cx.locks().each_held(past.id(), &mut put);
+        if bytes.len() <= INLINE_BYTES_MAX {
+            return Ok(bytes);
+        }
+        let keep = past.work.lock().depth();
+        self.savepoint_at.set(keep);
+        let tree = Tree::at(cx.env().clone(), TreeId(0), PageNo::NONE);
+        let header = Header { txn: Some(past.id()), ..Header::default() };
+        let mark = self.next_mark(past);
+        let written = self.hear(cx, past, |tell| tree.write_chain(&bytes, mark, header, tell));
+        let chain = match written {
+            Ok(chain) => chain,
+            Err(e) => {
+                self.back_to(cx, past, keep)?;
+                return Err(e);
+            }
+        };
+        let (first, mark) = (chain.first, chain.mark);
+        past.work.lock().push_todo(Todo::Chain { first, mark, tree: TreeId(0) });
+        Ok(kept::encode_chain(chain))
+    }
+}

@@ -1,0 +1,37 @@
+//! Going back to a savepoint.
+use crate::context::Context;
+use crate::error::TxnError;
+use crate::session::txn::Txn;
+use crate::undo::rollback::take_back;
+
+/// A point to go back to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Savepoint {
+    undo: usize,
+    todo: usize,
+}
+
+impl Txn {
+    /// Where to go back to.
+    #[must_use]
+    pub fn savepoint(&self) -> Savepoint {
+        self.past.as_ref().map_or(Savepoint { undo: 0, todo: 0 }, |past| {
+            let work = past.work.lock();
+            self.savepoint_at.set(work.depth());
+            Savepoint { undo: work.depth(), todo: work.todos() }
+        })
+    }
+
+    /// Takes back what was changed since the savepoint. Explicit locks are kept; a row that nothing
+    /// but a change had locked is free again.
+    ///
+    /// # Errors
+    /// [`TxnError`]: then the transaction can only be rolled back as a whole.
+    pub fn rollback_to(&mut self, cx: &Context, savepoint: Savepoint) -> Result<(), TxnError> {
+        self.check()?;
+        let Some(past) = self.past.clone() else { return Ok(()) };
+        take_back(cx, &past, savepoint.undo, true)?;
+        past.work.lock().truncate_todos(savepoint.todo);
+        self.back_to(cx, &past, savepoint.undo)
+    }
+}

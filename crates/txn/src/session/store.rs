@@ -1,0 +1,142 @@
+//! When a transaction moves what it must remember into pages, and how: once that is much for the
+//! log, in which it would be carried forward, and as one step for whoever reads the log.
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use weir_base::{PageNo, TreeId};
+use weir_btree::Tree;
+use weir_change::{Group, Header, Op, Stored};
+
+use crate::context::Context;
+use crate::error::TxnError;
+use crate::record::past::Past;
+use crate::record::stored::{self, Body};
+use crate::record::work::Work;
+use crate::session::txn::Txn;
+
+/// How many bytes of notes a transaction holds in memory before it stores them. A small part of the
+/// log, since until then they are carried forward in it.
+pub(crate) fn bytes_max(log_limit_bytes: u64) -> u64 {
+    (log_limit_bytes / 64).clamp(8 << 10, 4 << 20)
+}
+
+/// As [`bytes_max`], where others hold much in memory as well: what all `open` of them hold is
+/// carried forward in the same log.
+pub(crate) fn bytes_max_among(log_limit_bytes: u64, open: u64, open_bytes: u64) -> u64 {
+    let alone = bytes_max(log_limit_bytes);
+    let share = log_limit_bytes / 16;
+    if open_bytes <= share { alone } else { (share / open.max(1)).clamp(2 << 10, alone) }
+}
+
+/// What a transaction holds is told the registry when it has changed by so much.
+const WEIGHED_BYTES: u64 = 4 << 10;
+
+/// All that memory holds, as pieces to store.
+fn bodies(past: &Past, work: &Work) -> Vec<Body> {
+    // First, so that taking a change back never frees what an earlier one left to do.
+    let mut bodies = stored::bodies_of(&work.todo);
+    for entry in work.undo.iter().filter_map(|undo| past.undo_entry(*undo)) {
+        let seq = entry.seq().unwrap_or(0);
+        let body = stored::add(&mut bodies, &entry.to_op());
+        body.entries += 1;
+        body.last_seq = body.last_seq.max(seq);
+    }
+    bodies
+}
+
+impl Txn {
+    /// Stores what memory holds of the transaction's undo, once that is much.
+    pub(crate) fn store_if_large(
+        &mut self,
+        cx: &Context,
+        past: &Arc<Past>,
+    ) -> Result<(), TxnError> {
+        self.weigh(cx, past);
+        let (limit, registry) = (cx.env().pool.log().limit_bytes(), cx.registry());
+        if self.undo_bytes <= bytes_max_among(limit, registry.len(), registry.open_bytes()) {
+            return Ok(());
+        }
+        let (bodies, keep) = {
+            let mut work = past.work.lock();
+            if work.undo.is_empty() && work.todo.is_empty() {
+                // All that was counted has been taken back.
+                (work.undo_bytes, self.undo_bytes) = (0, 0);
+                past.move_out(cx.shelf(), &[], past.changes());
+                return Ok(());
+            }
+            (bodies(past, &work), work.depth())
+        };
+        // Pages that were taken before are somebody else's.
+        self.savepoint_at.set(keep);
+        let pieces = match self.write_pieces(cx, past, &bodies) {
+            Ok(pieces) => pieces,
+            Err(e) => {
+                self.back_to(cx, past, keep)?;
+                return Err(e);
+            }
+        };
+        let mut work = past.work.lock();
+        let header = Header { txn: Some(past.id()), undo: true, ..Header::default() };
+        let mut group = Group::begin(header);
+        let notes = work.undo.iter().map(|undo| undo.notes()).sum();
+        // In one group: whenever a crash comes, each change is named once.
+        group.note(&Op::Undone { entries: notes });
+        pieces.iter().for_each(|piece| group.note(&Op::UndoStored(*piece)));
+        group.commit(cx.env().pool.log())?;
+        pieces.iter().for_each(|piece| work.pieces.push(*piece));
+        work.undo.clear();
+        work.todo.clear();
+        work.undo_bytes = 0;
+        self.undo_bytes = 0;
+        self.named_bytes = work.pieces.named_bytes();
+        past.move_out(cx.shelf(), &pieces, past.changes());
+        Ok(())
+    }
+
+    /// Tells the registry how much it holds, if that has changed much.
+    pub(crate) fn weigh(&self, cx: &Context, past: &Past) {
+        if self.undo_bytes.abs_diff(past.weight.load(Ordering::Relaxed)) >= WEIGHED_BYTES {
+            cx.registry().weigh(past, self.undo_bytes);
+        }
+    }
+
+    /// Writes the pieces; their pages are the transaction's to free.
+    pub(crate) fn write_pieces(
+        &mut self,
+        cx: &Context,
+        past: &Arc<Past>,
+        bodies: &[Body],
+    ) -> Result<Vec<Stored>, TxnError> {
+        let tree = Tree::at(cx.env().clone(), TreeId(0), PageNo::NONE);
+        let header = Header { txn: Some(past.id()), ..Header::default() };
+        let mut pieces = Vec::with_capacity(bodies.len());
+        for Body { bytes, entries, todos, last_seq } in bodies {
+            let mark = self.next_mark(past);
+            let chain = self.hear(cx, past, |tell| tree.write_chain(bytes, mark, header, tell))?;
+            let first = chain.first;
+            let len = bytes.len() as u32;
+            let (entries, todos, last_seq) = (*entries, *todos, *last_seq);
+            pieces.push(Stored { first, mark, len, entries, todos, last_seq });
+        }
+        Ok(pieces)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_all_hold_together_is_a_small_part_of_the_log() {
+        for limit in [560 << 10, 58 << 20, 1 << 30, 64 << 30_u64] {
+            // One, or few that hold little: as before.
+            assert_eq!(bytes_max_among(limit, 1, 0), bytes_max(limit));
+            assert_eq!(bytes_max_among(limit, 3, limit / 16), bytes_max(limit));
+            for open in [10, 100, 1_000, 10_000] {
+                let each = bytes_max_among(limit, open, limit / 16 + 1);
+                assert!(each <= bytes_max(limit));
+                assert!(each * open <= (limit / 16).max(open * (2 << 10)), "{limit} {open}");
+            }
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Making and dropping trees, as a part of a transaction.
+use weir_base::{TreeId, TxnId};
+use weir_btree::Tree;
+use weir_change::{Group, Header, Op};
+
+use crate::context::Context;
+use crate::error::TxnError;
+use crate::planted::PlantedBug;
+use crate::record::entry::Undo;
+use crate::record::todo::Todo;
+use crate::session::txn::Txn;
+
+impl Txn {
+    /// Makes an empty tree, which is freed again if the transaction is taken back. Whoever asks
+    /// writes down its number and root in a row of the same transaction.
+    ///
+    /// # Errors
+    /// [`TxnError`]; nothing was made.
+    pub fn make_tree(&mut self, cx: &Context, id: TreeId) -> Result<Tree, TxnError> {
+        let past = self.start(cx)?;
+        self.make_way(cx, &past, 4096)?;
+        self.pin(cx, &past);
+        let mut work = past.work.lock();
+        let made = new_tree(cx, past.id(), id);
+        match &made {
+            Ok(tree) => {
+                work.undo.push(Undo::Tree { tree: id, root: tree.root() });
+                work.undo_bytes += 16;
+            }
+            Err(_) => self.unpin_if_clean(cx, &past, &work),
+        }
+        made
+    }
+
+    /// Frees a tree's pages once the transaction has committed and no snapshot from before is held.
+    /// Whoever asks has removed the row that names it, in the same transaction. Waits for all who
+    /// have changed or locked rows of the tree, and keeps others from that.
+    ///
+    /// # Errors
+    /// As [`Txn::get_locked`]; the tree is not dropped, and may be locked.
+    pub fn drop_tree(&mut self, cx: &Context, tree: &Tree) -> Result<(), TxnError> {
+        let past = self.start(cx)?;
+        if !cx.has(PlantedBug::DropNotLocked) {
+            self.lock_tree(cx, &past, tree)?;
+        }
+        self.drop_own_tree(cx, tree)
+    }
+
+    /// As [`Txn::drop_tree`], of a tree that nobody else ever locks or changes: not even somebody
+    /// of whom recovery does not know what he has changed is waited for.
+    ///
+    /// # Errors
+    /// [`TxnError::Over`]
+    pub(crate) fn drop_own_tree(&mut self, cx: &Context, tree: &Tree) -> Result<(), TxnError> {
+        let past = self.start(cx)?;
+        if cx.has(PlantedBug::DroppedTreeNotFreed) {
+            return Ok(());
+        }
+        past.work.lock().push_todo(Todo::Tree { tree: tree.id(), root: tree.root() });
+        Ok(())
+    }
+}
+
+/// Makes an empty tree in the name of `own`, and says in the log how to take that back.
+fn new_tree(cx: &Context, own: TxnId, id: TreeId) -> Result<Tree, TxnError> {
+    let env = cx.env();
+    let claimed = env.space.claim(1)?;
+    let root = claimed[0];
+    let mut group = Group::begin(Header { txn: Some(own), undo: true, ..Header::default() });
+    if let Err(e) = Tree::create(env, &mut group, id, root) {
+        env.space.unclaim(&claimed);
+        return Err(e.into());
+    }
+    group.note(&Op::UndoTree { tree: id, root });
+    group.commit(env.pool.log())?;
+    Ok(Tree::at(env.clone(), id, root))
+}

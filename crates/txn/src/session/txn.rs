@@ -1,0 +1,211 @@
+//! A transaction that goes on over many calls: reads by its isolation level, changes rows in place,
+//! and is committed or taken back as a whole or to a savepoint. One thread at a time uses it.
+use std::cell::Cell;
+use std::sync::Arc;
+
+use weir_base::TxnId;
+
+use crate::context::Context;
+use crate::error::TxnError;
+use crate::locks::{Owner, Wait};
+use crate::planted::PlantedBug;
+use crate::record::past::Past;
+use crate::record::work::Work;
+use crate::session::decide::EditBuffers;
+use crate::undo::relog;
+use crate::undo::rollback::{free_empty, take_back};
+use crate::versions::registry::Snapshot;
+
+/// What a transaction sees of others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Isolation {
+    /// Also what is not committed.
+    ReadUncommitted,
+    /// What is committed when each read begins.
+    ReadCommitted,
+    /// Reads come from one snapshot; locking reads and writes work on what is committed now, as
+    /// users of MariaDB know it.
+    #[default]
+    RepeatableRead,
+    /// As `RepeatableRead`, and a write to a row that somebody has changed since the snapshot
+    /// fails: snapshot isolation.
+    Snapshot,
+    /// All reads lock what they read for sharing, rows and their absence, and see what is
+    /// committed now: as if transactions ran one after the other.
+    Serializable,
+}
+
+/// A transaction. Must be ended by [`Txn::commit`] or [`Txn::rollback`]: dropped otherwise, its
+/// rows stay locked.
+pub struct Txn {
+    pub(crate) past: Option<Arc<Past>>,
+    /// Itself, as the lock table knows it.
+    pub(crate) owner: Option<Arc<Owner>>,
+    pub(crate) isolation: Isolation,
+    pub(crate) wait: Wait,
+    pub(crate) snapshot: Option<Snapshot>,
+    pub(crate) pinned: bool,
+    pub(crate) over: bool,
+    pub(crate) chains: u64,
+    pub(crate) undo_bytes: u64,
+    /// Bytes of log that naming the pieces stored takes.
+    pub(crate) named_bytes: u64,
+    /// How much there was to take back at the newest savepoint.
+    pub(crate) savepoint_at: Cell<usize>,
+    pub(crate) buffers: EditBuffers,
+}
+
+impl Txn {
+    /// A transaction that has done nothing yet.
+    #[must_use]
+    pub fn new(isolation: Isolation, wait: Wait) -> Self {
+        Txn {
+            past: None,
+            owner: None,
+            isolation,
+            wait,
+            snapshot: None,
+            pinned: false,
+            over: false,
+            chains: 0,
+            undo_bytes: 0,
+            named_bytes: 0,
+            savepoint_at: Cell::new(0),
+            buffers: EditBuffers::default(),
+        }
+    }
+
+    /// One that recovery has found, or whose session could not take it back.
+    pub(crate) fn resumed(past: Arc<Past>, isolation: Isolation) -> Self {
+        Txn { past: Some(past), pinned: true, ..Txn::new(isolation, Wait::No) }
+    }
+
+    /// Its record, once it has changed or locked something.
+    pub(crate) fn past(&self) -> Option<&Arc<Past>> {
+        self.past.as_ref()
+    }
+
+    /// Its number, once it has changed or locked something.
+    #[must_use]
+    pub fn id(&self) -> Option<TxnId> {
+        self.past.as_ref().map(|past| past.id())
+    }
+
+    /// What it sees of others.
+    #[must_use]
+    pub fn isolation(&self) -> Isolation {
+        self.isolation
+    }
+
+    /// How long it waits for locks from now on. Returns how long it did.
+    pub fn set_wait(&mut self, wait: Wait) -> Wait {
+        std::mem::replace(&mut self.wait, wait)
+    }
+
+    /// Whether it has ended: by itself, when it was chosen to resolve a deadlock.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.over
+    }
+
+    /// Takes over a snapshot of another session, if it has none yet and has not ended.
+    pub fn share(&mut self, snapshot: &Snapshot) {
+        if !self.over {
+            self.snapshot.get_or_insert_with(|| snapshot.clone());
+        }
+    }
+
+    /// Its snapshot, taken if it has none yet; `None` at levels that hold none, and when it has
+    /// ended.
+    pub fn snapshot(&mut self, cx: &Context) -> Option<&Snapshot> {
+        match self.isolation {
+            _ if self.over => None,
+            Isolation::ReadUncommitted | Isolation::ReadCommitted | Isolation::Serializable => None,
+            Isolation::RepeatableRead | Isolation::Snapshot => {
+                Some(self.snapshot.get_or_insert_with(|| cx.registry().snapshot()))
+            }
+        }
+    }
+
+    /// Before its first record is in the log (TXN-3).
+    pub(crate) fn pin(&mut self, cx: &Context, past: &Past) {
+        if !self.pinned {
+            if !cx.has(PlantedBug::PinForgotten) {
+                cx.registry().pin(past, cx.env().pool.log().end());
+            }
+            self.pinned = true;
+        }
+    }
+
+    pub(crate) fn back_to(
+        &mut self,
+        cx: &Context,
+        past: &Past,
+        keep: usize,
+    ) -> Result<(), TxnError> {
+        take_back(cx, past, keep, true)?;
+        free_empty(cx, past, false)?;
+        let work = past.work.lock();
+        self.undo_bytes = work.undo_bytes;
+        self.named_bytes = work.pieces.named_bytes();
+        self.unpin_if_clean(cx, past, &work);
+        drop(work);
+        self.weigh(cx, past);
+        Ok(())
+    }
+
+    /// A session that waits for its user with nothing to take back holds no log.
+    pub(crate) fn unpin_if_clean(&mut self, cx: &Context, past: &Past, work: &Work) {
+        if work.is_clean() {
+            cx.registry().unpin(past);
+            self.pinned = false;
+        }
+    }
+
+    pub(crate) fn finish(&mut self) {
+        self.over = true;
+        self.past = None;
+        self.owner = None;
+        self.snapshot = None;
+    }
+
+    pub(crate) fn check(&self) -> Result<(), TxnError> {
+        if self.over { Err(TxnError::Over) } else { Ok(()) }
+    }
+
+    /// Its number and its place in the registry, from the first change or lock on.
+    pub(crate) fn start(&mut self, cx: &Context) -> Result<Arc<Past>, TxnError> {
+        self.check()?;
+        if let Some(past) = &self.past {
+            return Ok(past.clone());
+        }
+        let past = cx.registry().open()?;
+        self.owner = Some(cx.locks().register(past.id()));
+        Ok(self.past.insert(past).clone())
+    }
+
+    /// The commit number behind which a row must not have been changed.
+    pub(crate) fn conflict_point(&mut self, cx: &Context) -> Option<u64> {
+        match self.isolation {
+            Isolation::Snapshot => self.snapshot(cx).map(Snapshot::number),
+            _ => None,
+        }
+    }
+
+    /// Waits for admission of a change, unless the transaction is too large for one. Never holds
+    /// the checkpoint for long while it does: what it waits for may be that the checkpoint moves
+    /// on (TXN-4).
+    pub(crate) fn make_way(
+        &mut self,
+        cx: &Context,
+        past: &Past,
+        bytes: u64,
+    ) -> Result<(), TxnError> {
+        let max = cx.env().pool.log().limit_bytes() / 8;
+        let undo_bytes = self.undo_bytes + self.named_bytes;
+        if undo_bytes > max {
+            return Err(TxnError::TooLarge { undo_bytes, max });
+        }
+        relog::admit_carried(cx, past, bytes)
+    }
+}

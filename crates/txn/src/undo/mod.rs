@@ -1,0 +1,5 @@
+//! Taking transactions back, and keeping what that needs at the end of the log.
+pub(crate) mod apply;
+pub(crate) mod prepared_note;
+pub(crate) mod relog;
+pub(crate) mod rollback;

@@ -1,0 +1,28 @@
+//! What the log says of a prepared transaction: that it is one, under which name, with which locks;
+//! and that it is one no more.
+use weir_btree::Env;
+use weir_change::{Group, Header, Op};
+
+use crate::error::TxnError;
+use crate::record::past::Past;
+use crate::record::todo::Todo;
+
+/// Says that a transaction is prepared under the name `xid`; under the empty one, that it is not
+/// any more.
+pub(crate) fn note_prepared(group: &mut Group<'_>, xid: &[u8], held: &[u8], todo: &[Todo]) {
+    group.note(&Op::Prepared { xid, held });
+    todo.iter().map(Todo::to_cleanup).for_each(|todo| group.note(&Op::Cleanup(todo)));
+}
+
+/// Says in the log that a prepared transaction is being taken back, if it is prepared.
+pub(crate) fn no_longer_prepared(env: &Env, past: &Past) -> Result<(), TxnError> {
+    let mut work = past.work.lock();
+    if work.xid.is_some() {
+        let header = Header { txn: Some(past.id()), ..Header::default() };
+        let mut group = Group::begin(header);
+        note_prepared(&mut group, b"", b"", &[]);
+        group.commit(env.pool.log())?;
+        work.xid = None;
+    }
+    Ok(())
+}

@@ -1,0 +1,123 @@
+//! Writing again, at the end of the log, what recovery would need of transactions that began far
+//! back: so that nobody who waits, for the user or for the log, holds the checkpoint.
+use weir_base::Lsn;
+use weir_btree::TreeError;
+use weir_change::{Cleanup, Group, Header, Op};
+
+use crate::context::Context;
+use crate::error::TxnError;
+use crate::planted::PlantedBug;
+use crate::record::past::{Past, State};
+use crate::record::todo::Todo;
+use crate::record::work::Work;
+use crate::undo::prepared_note::note_prepared;
+
+impl Context {
+    /// Writes again, at the end of the log, what recovery would need of transactions that began far
+    /// back, so that the log before may go. No transaction that waits for its user, or for a
+    /// reader's snapshot, ever holds the checkpoint.
+    ///
+    /// # Errors
+    /// [`TxnError`] when the log refuses.
+    pub fn carry_forward_all(&self) -> Result<(), TxnError> {
+        for id in self.registry().pinned_before(carried_before(self)) {
+            if let Some(past) = self.registry().find(id) {
+                carry_forward(self, &past)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Names what a commit has left to do once more, at the end of the log, when the last time lies
+/// far back; and of the chain that is being freed what is left: its pages lead to each other.
+pub(crate) fn repeat_todo(
+    cx: &Context,
+    past: &Past,
+    todo: &[Todo],
+    half_freed: Option<Cleanup<'static>>,
+) -> Result<(), TreeError> {
+    let log = cx.env().pool.log();
+    // Of one that is done nothing is to be said: it is forgotten next.
+    if !todo.is_empty() && begins_far_back(cx, past) {
+        let start = log.end();
+        let header = Header { txn: Some(past.id()), commits: true, ..Header::default() };
+        let mut group = Group::begin(header);
+        let all = todo.iter().map(Todo::to_cleanup).chain(half_freed);
+        all.for_each(|todo| group.note(&Op::Cleanup(todo)));
+        cx.count_carried(group.commit(log)?);
+        cx.registry().repin(past, start);
+    }
+    Ok(())
+}
+
+/// Who begins before this holds much of the log, and is what the checkpoint comes to next: no
+/// other is carried before it has moved (TXN-14).
+fn carried_before(cx: &Context) -> Lsn {
+    let log = cx.env().pool.log();
+    let part = log.limit_bytes() / 4;
+    Lsn(log.end().0.saturating_sub(part).min(log.checkpoint().0.saturating_add(part)))
+}
+
+/// Whether what recovery needs of a transaction holds much of the log.
+fn begins_far_back(cx: &Context, past: &Past) -> bool {
+    past.first().is_some_and(|from| from < carried_before(cx))
+}
+
+/// Waits for admission, and carries the transaction forward meanwhile: what it waits for may be
+/// that the checkpoint moves on (TXN-4). No thread waits once the engine quits: what would let
+/// it go on is gone then.
+pub(crate) fn admit_carried(cx: &Context, past: &Past, bytes: u64) -> Result<(), TxnError> {
+    loop {
+        carry_forward(cx, past)?;
+        if cx.try_admit(bytes)? {
+            return Ok(());
+        }
+        cx.check_quit()?;
+    }
+}
+
+/// As [`Context::carry_forward_all`], for one transaction, if it begins far back.
+pub(crate) fn carry_forward(cx: &Context, past: &Past) -> Result<(), TxnError> {
+    let log = cx.env().pool.log();
+    if !begins_far_back(cx, past) {
+        return Ok(());
+    }
+    // Whoever has it writes just now.
+    let Some(mut work) = past.work.try_lock() else { return Ok(()) };
+    let start = log.end();
+    let header = Header { txn: Some(past.id()), ..Header::default() };
+    if past.state() != State::Open {
+        return Ok(repeat_todo(cx, past, &work.todo, None)?);
+    }
+    // The log has more of it than is known here, or will in a moment: nothing that takes it
+    // back may stand behind its commit.
+    if work.sealed {
+        return Ok(());
+    }
+    if work.is_clean() && work.xid.is_none() {
+        return Ok(());
+    }
+    let mut group = Group::begin(Header { undo: true, ..header });
+    let short = usize::from(cx.has(PlantedBug::CarriedShort));
+    restate(&mut group, past, &mut work, short);
+    if let Some(xid) = &work.xid {
+        note_prepared(&mut group, xid, &work.held, &work.todo);
+    }
+    cx.count_carried(group.commit(log)?);
+    cx.registry().repin(past, start);
+    Ok(())
+}
+
+/// Notes all that is to be taken back once more, but for the last `short` of what memory holds.
+pub(crate) fn restate(group: &mut Group<'_>, past: &Past, work: &mut Work, short: usize) {
+    group.note(&Op::UndoReset);
+    work.pieces.iter().for_each(|piece| group.note(&Op::UndoStored(*piece)));
+    let all = work.undo.len().saturating_sub(short);
+    for (number, undo) in work.undo.iter_mut().enumerate() {
+        if let Some(entry) = past.undo_entry(*undo).filter(|_| number < all) {
+            group.note(&entry.to_op());
+        }
+        undo.is_one_note();
+    }
+}

@@ -1,0 +1,201 @@
+//! Taking a transaction back, as a whole or to a savepoint, newest change first: what memory holds,
+//! then the pieces that it has stored.
+use std::sync::Arc;
+
+use weir_base::{PageNo, TreeId};
+use weir_btree::Tree;
+use weir_change::Header;
+
+use crate::context::{Context, ROW_BYTES};
+use crate::error::TxnError;
+use crate::planted::PlantedBug;
+use crate::record::entry::{Undo, UndoEntry};
+use crate::record::past::Past;
+use crate::record::stored::{self, Piece};
+use crate::record::work::Work;
+use crate::undo::apply::{rolled_back, undo_one};
+use crate::undo::prepared_note::no_longer_prepared;
+use crate::undo::relog;
+
+/// So many pages of a tree are freed at once: little beside the log, and beside the time that who
+/// closes the database lets pass.
+const PART_PAGES: usize = 64;
+
+/// The piece of stored undo that was read last, and its number.
+pub(crate) type Read = Option<(u64, Piece)>;
+
+/// Takes back what `past` has done beyond its first `keep` changes. `goes_on`: it may change rows
+/// again.
+pub(crate) fn take_back(
+    cx: &Context,
+    past: &Past,
+    keep: usize,
+    goes_on: bool,
+) -> Result<(), TxnError> {
+    let mut read = None;
+    while step_back(cx, past, keep, goes_on, &mut read)? > 0 {}
+    Ok(())
+}
+
+/// Takes all of an open transaction back and ends it. Goes on where it stopped, if it has failed
+/// before.
+pub(crate) fn roll_back(cx: &Context, past: &Arc<Past>) -> Result<(), TxnError> {
+    // Before the first row is restored: half of it must not be found prepared.
+    no_longer_prepared(cx.env(), past)?;
+    take_back(cx, past, 0, false)?;
+    free_empty(cx, past, true)?;
+    past.work.lock().todo.clear();
+    rolled_back(cx.env(), past.id())?;
+    cx.registry().abort(past);
+    cx.locks().end(past.id());
+    Ok(())
+}
+
+/// A step of [`take_back`]. Returns what it was worth, in changes of rows; 0: nothing is left to
+/// take back.
+pub(crate) fn step_back(
+    cx: &Context,
+    past: &Past,
+    keep: usize,
+    goes_on: bool,
+    read: &mut Read,
+) -> Result<usize, TxnError> {
+    let mut work = past.work.lock();
+    if work.depth() <= keep {
+        return Ok(0);
+    }
+    let Some(undo) = work.undo.last().copied() else {
+        drop(work);
+        // What is stored may be more than the log has room for: taking it back waits for admission
+        // as other changes do (TXN-4).
+        relog::admit_carried(cx, past, ROW_BYTES)?;
+        return newest_stored(cx, past, &mut past.work.lock(), read);
+    };
+    if let Undo::Tree { tree, root } = undo
+        && free_part(cx, past, tree, root)?
+    {
+        drop(work);
+        // So may a tree be, one that holds versions as a rule.
+        relog::admit_carried(cx, past, ROW_BYTES)?;
+        return Ok(PART_PAGES);
+    }
+    newest_in_memory(cx, past, &mut work, undo, goes_on)?;
+    Ok(1)
+}
+
+/// Frees some pages of a tree that the transaction has made. `false`: nothing is left of it. Until
+/// that is said as well, the log goes on naming the tree by its root, which is freed last: whenever
+/// a crash comes, what is left is found.
+fn free_part(cx: &Context, past: &Past, tree: TreeId, root: PageNo) -> Result<bool, TxnError> {
+    // BTREE-7
+    cx.env().pool.log().check()?;
+    let header = Header { txn: Some(past.id()), ..Header::default() };
+    let tree = Tree::at(cx.env().clone(), tree, root);
+    for _ in 0..PART_PAGES {
+        if !tree.free_next(header, &mut |_| Ok(()))? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn newest_in_memory(
+    cx: &Context,
+    past: &Past,
+    work: &mut Work,
+    undo: Undo,
+    goes_on: bool,
+) -> Result<(), TxnError> {
+    let forgets = cx.has(PlantedBug::RowNotRestored) && work.undo.len() % 8 == 3;
+    if let Some(entry) = past.undo_entry(undo).filter(|_| !forgets) {
+        undo_entry(cx, past, work, &entry)?;
+    }
+    work.undo.pop();
+    match undo {
+        Undo::Row(seq) => {
+            if goes_on {
+                // Its number is not given again: its place in memory stays taken until what memory
+                // holds is stored, and counts until then.
+                past.kill(seq);
+            } else {
+                work.undo_bytes -= past.undo_bytes(seq).min(work.undo_bytes);
+            }
+        }
+        Undo::Tree { .. } | Undo::Pages { .. } => work.undo_bytes -= 16.min(work.undo_bytes),
+    }
+    Ok(())
+}
+
+/// `read` keeps the piece that was read last. Readers may find a version there until its pages are
+/// freed: it is what the row is again.
+fn newest_stored(
+    cx: &Context,
+    past: &Past,
+    work: &mut Work,
+    read: &mut Read,
+) -> Result<usize, TxnError> {
+    let Some(top) = work.pieces.last() else { return Ok(1) };
+    if top.entries == 0 {
+        // Older changes than its own are taken back: what those left to do is nothing any more.
+        free_newest(cx, past, work)?;
+        return Ok(1);
+    }
+    if read.as_ref().is_none_or(|(mark, _)| *mark != top.mark) {
+        let piece = stored::read(cx.env(), &top)?;
+        *read = Some((top.mark, piece.ok_or_else(|| stored::missing(cx.env(), &top))?));
+    }
+    if let Some((_, piece)) = read
+        && let Some(entry) = piece.undo.get(top.entries as usize - 1)
+    {
+        if let UndoEntry::Tree { tree, root } = entry
+            && free_part(cx, past, *tree, *root)?
+        {
+            return Ok(PART_PAGES);
+        }
+        undo_entry(cx, past, work, entry)?;
+    }
+    work.pieces.entry_undone();
+    Ok(1)
+}
+
+/// Not admitted (TXN-4): what memory holds of undo is little, and holds the checkpoint that
+/// admission would wait for.
+fn undo_entry(
+    cx: &Context,
+    past: &Past,
+    work: &mut Work,
+    entry: &UndoEntry,
+) -> Result<(), TxnError> {
+    // Held all the while: a tree's pages are freed when nobody is at it.
+    let dropped = cx.dropped.read();
+    if let Some(tree) = entry.tree() {
+        work.know(tree, &|id| cx.find_tree(id))?;
+    }
+    let tree = |id| work.trees.iter().find(|tree| tree.id() == id && !dropped.contains(&id));
+    let tree_of = |id| Ok(tree(id).cloned());
+    let is_everybodys = |id| cx.registry().is_everybodys(id);
+    undo_one(cx.env(), past.id(), entry, &tree_of, &is_everybodys)
+}
+
+/// Frees the newest pieces, as far as nothing in them counts any more; `all`: nor does what they
+/// leave to do.
+pub(crate) fn free_empty(cx: &Context, past: &Past, all: bool) -> Result<(), TxnError> {
+    loop {
+        let mut work = past.work.lock();
+        match work.pieces.last() {
+            Some(top) if top.entries == 0 && (all || top.todos == 0) => {
+                free_newest(cx, past, &mut work)?;
+            }
+            _ => return Ok(()),
+        }
+    }
+}
+
+fn free_newest(cx: &Context, past: &Past, work: &mut Work) -> Result<(), TxnError> {
+    if let Some(top) = work.pieces.last() {
+        let header = Header { txn: Some(past.id()), ..Header::default() };
+        stored::free(cx.env(), &top, header)?;
+        work.pieces.pop();
+    }
+    Ok(())
+}

@@ -1,0 +1,59 @@
+//! How much log it would take to say once more what recovery needs of all transactions: of those
+//! that are open, what takes them back, and of those that have committed, what they have left to
+//! do. Each may be little; the sum must stay a small part of the log, in which it is carried
+//! forward.
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::Registry;
+use crate::record::past::{Past, State};
+
+/// Sums of [`Past::weight`].
+#[derive(Default)]
+pub(super) struct Weights {
+    open: AtomicU64,
+    left: AtomicU64,
+}
+
+impl Weights {
+    fn of(&self, state: State) -> &AtomicU64 {
+        if state == State::Open { &self.open } else { &self.left }
+    }
+
+    /// Weighs a transaction anew that is in this state.
+    pub(super) fn set(&self, past: &Past, state: State, bytes: u64) {
+        let before = past.weight.swap(bytes, Relaxed);
+        let sum = self.of(state);
+        sum.fetch_add(bytes, Relaxed);
+        sum.fetch_sub(before, Relaxed);
+    }
+
+    /// It was open, and has left so much to do.
+    pub(super) fn end(&self, past: &Past, left_bytes: u64) {
+        self.set(past, State::Open, 0);
+        past.weight.store(left_bytes, Relaxed);
+        self.left.fetch_add(left_bytes, Relaxed);
+    }
+}
+
+impl Registry {
+    /// Says how many bytes of log it would take to write again what takes an open transaction back.
+    pub(crate) fn weigh(&self, past: &Past, bytes: u64) {
+        self.weights.set(past, State::Open, bytes);
+    }
+
+    /// An ended transaction has nothing left to do: it holds no log, and weighs nothing.
+    pub(crate) fn settle(&self, past: &Past) {
+        self.unpin(past);
+        self.weights.set(past, past.state(), 0);
+    }
+
+    /// Bytes of log that taking back all open transactions would need, to within a few KiB each.
+    pub(crate) fn open_bytes(&self) -> u64 {
+        self.weights.open.load(Relaxed)
+    }
+
+    /// Bytes of log that say what committed transactions have left to do.
+    pub(crate) fn left_bytes(&self) -> u64 {
+        self.weights.left.load(Relaxed)
+    }
+}
