@@ -9,14 +9,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::{Condvar, Mutex};
 use weir_base::Lsn;
-use weir_redo::{Durability, Log, RedoError};
+use weir_redo::{Log, RedoError};
 
-use crate::commit::Commit;
-use crate::db::Db;
 use crate::error::Error;
 
 /// What is to be done when a commit is durable, or never will be.
-type Then = Box<dyn FnOnce(Result<(), Error>) + Send>;
+pub(crate) type Then = Box<dyn FnOnce(Result<(), Error>) + Send>;
 
 /// A commit that somebody is to be told of.
 struct Ack {
@@ -57,6 +55,24 @@ impl Acks {
             self.wanted.notify_one();
         }
         Ok(())
+    }
+
+    /// Has `then` called when the log is durable up to `end`: by the thread that serves, or, where
+    /// no other commit waits, by the caller, which waits itself.
+    pub(crate) fn when_durable(
+        &self,
+        log: &Log,
+        end: Lsn,
+        then: Then,
+        wait: impl FnOnce(Lsn) -> Result<(), Error>,
+    ) {
+        let is_alone = self.open.fetch_add(1, Ordering::Relaxed) == 0;
+        let ack = Ack { end, then };
+        let ack = if is_alone { Err(ack) } else { self.leave(log, ack) };
+        if let Err(Ack { end, then }) = ack {
+            then(wait(end));
+            self.open.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 
     /// Somebody will call [`Acks::serve`].
@@ -106,38 +122,5 @@ impl Acks {
             number += 1;
         }
         self.open.fetch_sub(number, Ordering::Relaxed);
-    }
-}
-
-impl Db {
-    /// Has `then` called, once, when a commit is on stable storage, or when the engine has halted
-    /// and nobody knows whether it ever will be. The caller calls it before this returns if the
-    /// commit is durable already, or if nobody else waits for one: then nothing is won by leaving
-    /// it to somebody else. Otherwise a thread of the engine's calls it, the one that all others
-    /// of its kind wait for: `then` must not wait for anything.
-    ///
-    /// Errors that `then` may be given: as [`Db::wait`].
-    pub fn when_durable(
-        &self,
-        commit: Commit,
-        then: impl FnOnce(Result<(), Error>) + Send + 'static,
-    ) {
-        let engine = &self.engine;
-        let end = match commit.end() {
-            Some(end) if end > engine.log.durable() => end,
-            _ => return then(Ok(())),
-        };
-        if end > engine.log.end() {
-            return then(Err(Error::Position(end)));
-        }
-        let acks = &engine.acks;
-        let is_alone = acks.open.fetch_add(1, Ordering::Relaxed) == 0;
-        let then: Then = Box::new(then);
-        let ack = Ack { end, then };
-        let ack = if is_alone { Err(ack) } else { acks.leave(&engine.log, ack) };
-        if let Err(Ack { end, then }) = ack {
-            then(engine.wait(end, Durability::Synced));
-            acks.open.fetch_sub(1, Ordering::Relaxed);
-        }
     }
 }

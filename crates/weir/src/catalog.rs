@@ -7,8 +7,9 @@ use weir_base::{PageNo, TreeId, TxnId};
 use weir_btree::{Cursor, Env, Tree as RawTree, TreeError};
 use weir_txn::{Intent, Kind, Looker, RowCursor, Savepoint, Txn, TxnError, View};
 
-use crate::engine::{CATALOG_ROOT, Engine};
+use crate::engine::Engine;
 use crate::error::Error;
+use crate::places::CATALOG_ROOT;
 
 const NAME_BYTES_MAX: usize = 255;
 const MALFORMED: &str = "an entry of the catalog is malformed";

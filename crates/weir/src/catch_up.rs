@@ -11,7 +11,7 @@ use weir_redo::Log;
 use weir_txn::PlantedBug;
 
 use crate::error::Error;
-use crate::workers::REDO_PAGES;
+use crate::steps::REDO_PAGES;
 
 /// What a window's pages are brought forward with.
 pub(crate) struct CatchUp<'a> {

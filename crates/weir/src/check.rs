@@ -6,8 +6,9 @@ use weir_btree::TreeReport;
 use weir_pool::ERA_PAGES;
 
 use crate::db::Db;
-use crate::engine::{CATALOG_TREE, TIDY_ROWS};
 use crate::error::Error;
+use crate::places::CATALOG_TREE;
+use crate::steps::TIDY_ROWS;
 
 /// What a check found.
 #[derive(Clone, Debug, Default)]

@@ -85,6 +85,32 @@ impl Db {
     }
 }
 
+impl Db {
+    /// Has `then` called, once, when a commit is on stable storage, or when the engine has halted
+    /// and nobody knows whether it ever will be. The caller calls it before this returns if the
+    /// commit is durable already, or if nobody else waits for one: then nothing is won by leaving
+    /// it to somebody else. Otherwise a thread of the engine's calls it, the one that all others
+    /// of its kind wait for: `then` must not wait for anything.
+    ///
+    /// Errors that `then` may be given: as [`Db::wait`].
+    pub fn when_durable(
+        &self,
+        commit: Commit,
+        then: impl FnOnce(Result<(), Error>) + Send + 'static,
+    ) {
+        let engine = &self.engine;
+        let end = match commit.end() {
+            Some(end) if end > engine.log.durable() => end,
+            _ => return then(Ok(())),
+        };
+        if end > engine.log.end() {
+            return then(Err(Error::Position(end)));
+        }
+        let wait = |end| engine.wait(end, Durability::Synced);
+        engine.acks.when_durable(&engine.log, end, Box::new(then), wait);
+    }
+}
+
 impl Txn {
     /// Commits: others see the changes when it returns. They are durable once [`Db::wait`] has
     /// returned for what it gives; whoever builds on them becomes durable later than they do.

@@ -5,8 +5,8 @@ use weir_base::{Lsn, TreeId, TxnId, format_size};
 use weir_pool::DoubleWriteConfig;
 use weir_recovery::Progress;
 
-use crate::engine::CATALOG_TREE;
 use crate::error::Error;
+use crate::places::CATALOG_TREE;
 
 /// Bytes a page unless the creator says otherwise. `docs/decisions/page-size.md` has the
 /// measurements.

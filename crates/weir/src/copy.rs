@@ -12,7 +12,8 @@ use crate::create::{abandon_copy, finish_copy, look_before};
 use crate::db::Db;
 use crate::error::Error;
 use crate::tree::Tree;
-use crate::txn::{Txn, TxnOptions};
+use crate::txn::Txn;
+use crate::txn_options::TxnOptions;
 
 /// What a copy holds.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

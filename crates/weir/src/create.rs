@@ -14,9 +14,9 @@ use weir_redo::{Durability, Log};
 use weir_space::Space;
 
 use crate::config::{Config, Create, LOG_BYTES_DEFAULT, PAGE_SIZE_DEFAULT};
-use crate::engine::{CATALOG_ROOT, CATALOG_TREE};
 use crate::error::Error;
-use crate::open::{log_config, pool_config};
+use crate::places::{CATALOG_ROOT, CATALOG_TREE};
+use crate::setup::{log_config, pool_config};
 
 const MARKER_FILE: &str = "creating";
 /// There from before a copy has anything until it is whole and closed.

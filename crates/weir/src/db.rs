@@ -10,11 +10,13 @@ use weir_txn::BatchOp;
 
 use crate::config::{Config, Create, check_log_bytes};
 use crate::create::look_before;
-use crate::engine::{Engine, TIDY_ROWS};
+use crate::engine::Engine;
 use crate::error::Error;
-use crate::open::{RecoveryReport, open};
+use crate::open::open;
+use crate::report::RecoveryReport;
+use crate::steps::TIDY_ROWS;
 use crate::tree::Tree;
-use crate::txn::TxnOptions;
+use crate::txn_options::TxnOptions;
 
 /// An open database. Cloning gives another handle of the same; all may be used from any thread.
 /// When the last handle (trees and cursors included) is dropped the database is closed, best

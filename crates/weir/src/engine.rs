@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::Mutex;
-use weir_base::{Clock, Lsn, PageNo, TreeId};
+use weir_base::{Clock, Lsn};
 use weir_btree::{Env, Tree as RawTree, TreeError};
 use weir_checkpoint::{Checkpointer, ControlFile};
 use weir_device::Volume;
@@ -18,14 +18,11 @@ use crate::advise::Observed;
 use crate::config::{Background, Config};
 use crate::contents::Contents;
 use crate::error::Error;
-use crate::open::RecoveryReport;
+use crate::halt::halt;
+use crate::report::RecoveryReport;
+use crate::steps::{REDO_PAGES, TIDY_ROWS};
 use crate::warm::Warm;
-use crate::workers::{REDO_PAGES, Workers};
-
-/// The catalog's tree and its root: the first page behind the first map page.
-pub const CATALOG_TREE: TreeId = TreeId(1);
-/// The catalog's root page.
-pub const CATALOG_ROOT: PageNo = PageNo(1);
+use crate::workers::Workers;
 
 pub(crate) struct Engine {
     pub(crate) volume: Arc<dyn Volume>,
@@ -234,9 +231,6 @@ impl Engine {
 /// A step of background work of this size. `false`: there is nothing to do.
 type Tidy = fn(&weir_txn::Background, usize) -> Result<bool, TxnError>;
 
-/// So many changes of a loser are taken back in one step.
-pub(crate) const TIDY_ROWS: usize = 256;
-
 /// How long opening the database may take for that.
 pub(crate) const TIDY_AT_OPEN_MICROS: u64 = 50_000;
 
@@ -252,12 +246,6 @@ impl Drop for Engine {
         // Best effort: whoever wants to know calls `close`. What is not written now is redone.
         let _ = self.settle();
     }
-}
-
-/// Stops all writing for good.
-pub(crate) fn halt(pool: &Pool, checkpointer: &Checkpointer, why: &str) {
-    pool.halt(why);
-    checkpointer.admission().wake();
 }
 
 /// Does the background's work for who waits for it, in manual mode.

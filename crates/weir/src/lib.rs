@@ -42,24 +42,31 @@ mod data_file;
 mod db;
 mod engine;
 mod error;
+mod halt;
 #[doc(hidden)]
 pub mod lab;
 mod load;
 mod look;
 mod metrics;
+mod observe;
 #[doc(hidden)]
 pub mod on_disk;
 mod open;
+mod places;
 mod prepared;
 mod read_log;
 mod recovery_age;
+mod report;
 mod runs;
 mod sealed;
+mod setup;
 mod sorter;
 mod stats;
+mod steps;
 mod tree;
 mod txn;
 mod txn_cursor;
+mod txn_options;
 mod warm;
 mod workers;
 
@@ -76,14 +83,15 @@ pub use error::Error;
 pub use load::Load;
 pub use look::SeenLock;
 pub use metrics::{Metric, MetricKind};
-pub use open::RecoveryReport;
 pub use prepared::Held;
+pub use report::RecoveryReport;
 pub use runs::Pair;
 pub use sorter::{Sorted, Sorter};
 pub use stats::{PageWrites, StatsSnapshot};
 pub use tree::Tree;
-pub use txn::{Txn, TxnOptions};
+pub use txn::Txn;
 pub use txn_cursor::TxnCursor;
+pub use txn_options::TxnOptions;
 pub use weir_base::{
     Clock, DbId, Listener, Lsn, ManualClock, Notice, SystemClock, ThreadCounts, TxnId, format_size,
     parse_size,

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use weir_base::{Clock, DbId, Lsn, TreeId, TxnId};
+use weir_base::{Clock, TreeId, TxnId};
 use weir_btree::{Env, Tree as RawTree};
 use weir_checkpoint::{Checkpointer, Control, ControlFile};
 use weir_device::Volume;
 use weir_pool::{InPlaceStore, PageStore, Pool, PoolConfig};
 use weir_recovery::{Analysis, Left, Phase, Progress, owe, unfinished};
-use weir_redo::{Log, LogConfig};
+use weir_redo::Log;
 use weir_space::Space;
 use weir_txn::{AutoCommit, Context, Fate, Registry};
 
@@ -20,12 +20,13 @@ use crate::config::{Background, Config};
 use crate::contents::{Contents, Found};
 use crate::create::prepare;
 use crate::data_file::check_data_file;
-use crate::engine::{
-    CATALOG_ROOT, CATALOG_TREE, Engine, Helper, TIDY_AT_OPEN_MICROS, admit, try_admit,
-};
+use crate::engine::{Engine, Helper, TIDY_AT_OPEN_MICROS, admit, try_admit};
 use crate::error::Error;
+use crate::places::{CATALOG_ROOT, CATALOG_TREE};
 use crate::read_log::{Scanned, read_log};
 use crate::recovery_age::held_log_bytes;
+use crate::report::RecoveryReport;
+use crate::setup::{log_config, pool_config};
 use crate::warm::Warm;
 use crate::workers::{Site, Workers};
 
@@ -36,62 +37,6 @@ const REDO_THREAD_FRAMES: u64 = 512;
 const CONTENTS_IN_MEMORY: u64 = 4;
 /// The largest pages.
 const MAX_PAGE_BYTES: u64 = 16 << 10;
-
-/// What opening had to do after a crash.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct RecoveryReport {
-    /// Where the log was read from.
-    pub from: Lsn,
-    /// Where it ended.
-    pub to: Lsn,
-    /// Pages torn by the crash, put right from the doublewrite area.
-    pub pages_repaired: u64,
-    /// Bytes of log that were read: what else lies behind the checkpoint is read where somebody
-    /// needs it.
-    pub read_bytes: u64,
-    /// Pages that the log may be ahead of: brought forward when they are first used, or by and by.
-    pub owed_pages: u64,
-    /// Committed transactions whose cleaning up was completed.
-    pub completed: u64,
-    /// Transactions taken back.
-    pub undone: u64,
-    /// Prepared transactions, kept until somebody says what becomes of them.
-    pub prepared: u64,
-    /// Time for reading the log.
-    pub scan_micros: u64,
-    /// Time for the whole opening.
-    pub total_micros: u64,
-}
-
-impl RecoveryReport {
-    /// Bytes of log behind the checkpoint.
-    #[must_use]
-    pub fn redo_bytes(&self) -> u64 {
-        self.to.bytes_since(self.from)
-    }
-}
-
-pub(crate) fn log_config(db: DbId, capacity_bytes: u64) -> LogConfig {
-    // A buffer beyond a quarter of the log would only use it up.
-    let buffer_bytes = (capacity_bytes / 8).clamp(64 << 10, 8 << 20);
-    LogConfig { db, capacity_bytes, buffer_bytes }
-}
-
-/// `age_bytes`: how old the checkpoint is, which may be more than the log has room for after it was
-/// made smaller.
-pub(crate) fn pool_config(config: &Config, log_bytes: u64, age_bytes: u64) -> PoolConfig {
-    let log_bytes = log_bytes.max(age_bytes);
-    PoolConfig {
-        bytes: config.pool_bytes,
-        pages_max: config.pages_max,
-        log_usual_bytes: log_bytes,
-        // Room for the log to grow sixteenfold while the database is open.
-        log_span_bytes: log_bytes.saturating_mul(32),
-        // Until the threads run, who needs a frame frees one.
-        manual: true,
-        skip_log_gate: config.skip_log_gate,
-    }
-}
 
 /// Opens the database in `volume`.
 pub(crate) fn open(

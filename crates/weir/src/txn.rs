@@ -1,7 +1,6 @@
 //! Transactions as users see them.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use weir_base::TxnId;
 use weir_txn::{
@@ -14,25 +13,7 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::tree::Tree;
 use crate::txn_cursor::{TxnCursor, Walk};
-
-/// How a transaction runs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct TxnOptions {
-    /// What it sees of others.
-    pub isolation: Isolation,
-    /// How long it waits for a lock before the call fails. [`Wait::No`] never waits.
-    pub lock_wait: Wait,
-}
-
-impl Default for TxnOptions {
-    /// REPEATABLE READ; waits up to 50 s.
-    fn default() -> Self {
-        TxnOptions {
-            isolation: Isolation::RepeatableRead,
-            lock_wait: Wait::Until(Duration::from_secs(50)),
-        }
-    }
-}
+use crate::txn_options::TxnOptions;
 
 /// A transaction: its changes become visible to others together, or not at all. Dropped without
 /// [`Txn::commit`], it is rolled back. Reading takes no lock and writes no log, except at

@@ -13,8 +13,9 @@ use weir_redo::{Durability, Log};
 use crate::acks::Acks;
 use crate::advise::Observed;
 use crate::contents::Contents;
-use crate::engine::{TIDY_ROWS, halt};
 use crate::error::Error;
+use crate::halt::halt;
+use crate::steps::{REDO_PAGES, TIDY_ROWS};
 use crate::warm::{Step, Warm};
 
 /// The controller looks this often,
@@ -26,8 +27,6 @@ const ADMIT_MICROS: u64 = 2_000;
 /// How the work changes pages is observed after so long, then after twice as long, and so on.
 const OBSERVE_FIRST_MICROS: u64 = 1_000_000;
 const OBSERVE_MICROS_MAX: u64 = 30_000_000;
-/// Pages that are owed redo are brought forward so many at a time.
-pub(crate) const REDO_PAGES: usize = 32;
 /// Not at once: who opens a database has much else to do, and wants some of its pages first.
 const REDO_AFTER_MICROS: u64 = 1_000_000;
 /// Lazy commits are made durable this often.

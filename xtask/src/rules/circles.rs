@@ -19,7 +19,6 @@ pub const GREATER: &[(&str, usize)] = &[
     ("recovery", 4),
     ("sim", 4),
     ("table", 6),
-    ("weir", 17),
 ];
 
 /// No circle of more than [`FILES_MAX`] files, but for [`GREATER`].
