@@ -2,16 +2,17 @@
 //! what a transaction does.
 use crate::compact::Compact;
 use crate::feed::Feed;
-use crate::host::Ticks;
 use crate::line::line;
+use crate::locked::locked;
 use crate::options::{Options, Phase};
+use crate::processors::Ticks;
 use crate::section::{Section, latencies};
 use crate::target::{Counters, Watched};
 use anyhow::{Context, Result};
 use hdrhistogram::Histogram;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 use weir_base::Clock;
 
 const SECOND_MICROS: u64 = 1_000_000;
@@ -113,10 +114,6 @@ struct Crew<'a> {
     changed: Condvar,
     ended: AtomicBool,
     error: Mutex<Option<anyhow::Error>>,
-}
-
-pub(crate) fn locked<X>(mutex: &Mutex<X>) -> MutexGuard<'_, X> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Crew<'_> {

@@ -1,5 +1,6 @@
 //! The adapter: `weir::Db` as a [`Target`], the disk it runs on, and that disk's own rate.
-use crate::options::{DoubleWriteMode, Durability, Options};
+use crate::durability::Durability;
+use crate::options::{DoubleWriteMode, Options};
 use crate::record::KEY_BYTES;
 use crate::target::{Counters, PageWrites, Table, Target, Visit, Watched};
 use anyhow::{Context, Result, anyhow};

@@ -1,5 +1,5 @@
 //! A store in memory, for the tests of everything else. It can be told to lie.
-use crate::options::Durability;
+use crate::durability::Durability;
 use crate::target::{Counters, PageWrites, Table, Target, Visit, Watched};
 use anyhow::{Result, bail};
 use parking_lot::{Mutex, MutexGuard, RwLock};

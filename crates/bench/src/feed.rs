@@ -1,6 +1,6 @@
 //! What a run shows second by second: one row of numbers a second, under the names of one table.
 //! The report, the live page and the metrics endpoint all read it; the run itself only appends.
-use crate::driver::locked;
+use crate::locked::locked;
 use crate::section::Section;
 use crate::target::Watched;
 use hdrhistogram::Histogram;

@@ -1,7 +1,7 @@
 //! The run as it goes on, for a browser and for Prometheus: three pages, read only, on a thread of
 //! their own.
-use crate::driver::locked;
 use crate::feed::{Feed, Recorded};
+use crate::locked::locked;
 use crate::openmetrics::{CONTENT_TYPE, exposition};
 use crate::page::{Page, Run};
 use crate::serve::{Request, Response, Server};

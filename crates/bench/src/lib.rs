@@ -8,6 +8,7 @@ mod ack;
 mod compact;
 pub mod compare;
 mod driver;
+mod durability;
 mod engine;
 #[cfg(test)]
 mod fake;
@@ -18,9 +19,11 @@ pub mod http;
 mod ledger;
 mod line;
 mod load;
+mod locked;
 pub mod openmetrics;
 mod options;
 pub mod page;
+mod processors;
 mod record;
 mod report;
 mod run;
@@ -36,13 +39,12 @@ mod verify;
 mod workload;
 
 pub use ack::{AckFile, Acknowledged};
+pub use durability::Durability;
 pub use engine::{Engine, OnRecovery, Opened, open};
 pub use feed::{Column, Feed, Recorded};
 pub use figures::{Figures, LatencyMicros, Rates};
 pub use host::ProcessorFigures;
-pub use options::{
-    DoubleWrite, DoubleWriteMode, Durability, Lab, Options, Phase, Phases, WorkloadKind,
-};
+pub use options::{DoubleWrite, DoubleWriteMode, Lab, Options, Phase, Phases, WorkloadKind};
 pub use report::{Report, RunReport, Series, Setup, replace_file, write_json};
 pub use run::{Outcome, Raw, run};
 pub use settle::{Settling, settled, settled_tps};

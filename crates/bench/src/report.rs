@@ -1,7 +1,8 @@
 //! What a run leaves behind: a JSON file.
 use crate::driver::Driven;
+use crate::durability::Durability;
 use crate::figures::Figures;
-use crate::options::{DoubleWrite, Durability, Options, Phase, Phases, WorkloadKind};
+use crate::options::{DoubleWrite, Options, Phase, Phases, WorkloadKind};
 use crate::section::Section;
 use crate::settle::{Settling, changes, settlings};
 use anyhow::{Context, Result, ensure};

@@ -1,9 +1,10 @@
 //! A run from the loaded table to the summary.
 use crate::driver::{Driven, drive};
+use crate::durability::Durability;
 use crate::figures::Figures;
 use crate::line::{micros, thousands};
 use crate::load::{Surroundings, prepare};
-use crate::options::{Durability, Options, WorkloadKind};
+use crate::options::{Options, WorkloadKind};
 use crate::report::{Report, Setup};
 use crate::target::Target;
 use crate::verify::{Verdict, verify_run};

@@ -1,5 +1,5 @@
 //! What was seen, second by second, in one part of a run (the warm-up, or one phase).
-use crate::host::Processors;
+use crate::processors::Processors;
 use crate::target::Counters;
 use hdrhistogram::Histogram;
 

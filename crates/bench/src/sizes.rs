@@ -10,7 +10,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use weir::{Config, Db, Tree};
 use weir_base::{Clock, SystemClock, parse_size};
 
-use crate::options::Durability;
+use crate::durability::Durability;
 use crate::record::scramble;
 
 /// Sizes between two bounds are these: powers of two, and those around which stores change how

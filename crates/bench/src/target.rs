@@ -1,6 +1,6 @@
 //! The seam between the workloads and a store. Whatever implements these two traits can be
 //! measured.
-use crate::options::Durability;
+use crate::durability::Durability;
 use anyhow::Result;
 
 /// Something whose counters can be looked at while it works.

@@ -1,7 +1,8 @@
 //! Whole runs against the store in memory: honest, lying, failing, interrupted.
 use crate::ack::Acknowledged;
+use crate::durability::Durability;
 use crate::fake::{Fake, Faults};
-use crate::options::{DoubleWrite, Durability, Lab, Options, Phases, WorkloadKind};
+use crate::options::{DoubleWrite, Lab, Options, Phases, WorkloadKind};
 use crate::report::{Report, write_json};
 use crate::run::{Outcome, run};
 use crate::target::Target;

@@ -1,8 +1,9 @@
 //! The four workloads: what one thread does in one transaction.
 use crate::ack::AckFile;
 use crate::driver::{Job, Meter, Work};
+use crate::durability::Durability;
 use crate::ledger::Ledger;
-use crate::options::{Durability, WorkloadKind};
+use crate::options::WorkloadKind;
 use crate::record::{self, KEY_BYTES, VALUE_BYTES};
 use crate::target::Table;
 use anyhow::{Context, Result, anyhow, bail, ensure};

@@ -12,7 +12,6 @@ pub const FILES_MAX: usize = 3;
 
 /// Crates with a greater circle, and how great it is: to be lowered, never raised.
 pub const GREATER: &[(&str, usize)] = &[
-    ("bench", 9),
     ("checkpoint", 6),
     ("lab", 8),
     ("pool", 7),

@@ -1,11 +1,11 @@
 //! The Delivery transaction (clause 2.7.4), as one transaction of the store.
 use super::backend::DeliveryDone;
-use super::embedded::{Buffers, Trees, missing, patch};
 use super::input::Delivery;
 use super::keys;
 use super::rows::{CustomerFront, OrderFront, OrderLineFront};
 use super::scale::DISTRICTS;
 use super::store::{Stop, Txn};
+use super::trees::{Buffers, Trees, missing, patch};
 
 /// The oldest undelivered order of each district, in the districts' order, so that two deliveries
 /// cannot wait for each other.

@@ -4,7 +4,6 @@ use super::backend::{
     Backend, DeliveryDone, Loaded, NewOrderDone, OrderStatusDone, Outcome, PaymentDone,
     StockLevelDone, Terminal,
 };
-use super::codec::Front;
 use super::indexes;
 use super::input::{Delivery, NewOrder, OrderStatus, Payment, StockLevel};
 use super::keys;
@@ -13,8 +12,11 @@ use super::population::Population;
 use super::rows::{Relation, Row};
 use super::scale::Scale;
 use super::store::{Access, Isolation, Stop, Transactional, Txn};
+use super::trees::{
+    Buffers, CUSTOMERS_BY_NAME, HistoryCount, ORDERS_BY_CUSTOMER, Trees, tree_name,
+};
 use super::{delivery, new_order, payment, query};
-use crate::options::Durability;
+use crate::durability::Durability;
 use crate::target::{Table, Target};
 use anyhow::{Context, Result, anyhow};
 
@@ -25,42 +27,9 @@ pub struct Embedded<'s, S> {
     isolation: Isolation,
 }
 
-/// The trees of the tables, and of the two indexes beside their primary keys.
-pub(super) struct Trees<T> {
-    pub(super) warehouse: T,
-    pub(super) district: T,
-    pub(super) customer: T,
-    pub(super) history: T,
-    pub(super) new_order: T,
-    pub(super) order: T,
-    pub(super) order_line: T,
-    pub(super) item: T,
-    pub(super) stock: T,
-    /// Warehouse, district, last name, first name, number: no values.
-    pub(super) customers_by_name: T,
-    /// Warehouse, district, customer, order: no values.
-    pub(super) orders_by_customer: T,
-}
-
-const CUSTOMERS_BY_NAME: &str = "tpcc-customers-by-name";
-const ORDERS_BY_CUSTOMER: &str = "tpcc-orders-by-customer";
 /// Holds one row, written when everything else is loaded and safe.
 const LOADED: &str = "tpcc-loaded";
 const LOADED_KEY: &[u8] = b"scale";
-
-pub(super) fn tree_name(relation: Relation) -> &'static str {
-    match relation {
-        Relation::Warehouse => "tpcc-warehouse",
-        Relation::District => "tpcc-district",
-        Relation::Customer => "tpcc-customer",
-        Relation::History => "tpcc-history",
-        Relation::NewOrder => "tpcc-new-order",
-        Relation::Order => "tpcc-order",
-        Relation::OrderLine => "tpcc-order-line",
-        Relation::Item => "tpcc-item",
-        Relation::Stock => "tpcc-stock",
-    }
-}
 
 /// All of them; first those that transactions visit everywhere, last those that they mostly append
 /// to.
@@ -75,26 +44,6 @@ const BY_USE: [Relation; 9] = [
     Relation::OrderLine,
     Relation::History,
 ];
-
-impl<T: Table> Trees<T> {
-    /// All of them, each got by its name.
-    fn each(mut get: impl FnMut(&'static str) -> Result<T>) -> Result<Self> {
-        let mut of = |relation| get(tree_name(relation));
-        Ok(Trees {
-            warehouse: of(Relation::Warehouse)?,
-            district: of(Relation::District)?,
-            customer: of(Relation::Customer)?,
-            history: of(Relation::History)?,
-            new_order: of(Relation::NewOrder)?,
-            order: of(Relation::Order)?,
-            order_line: of(Relation::OrderLine)?,
-            item: of(Relation::Item)?,
-            stock: of(Relation::Stock)?,
-            customers_by_name: get(CUSTOMERS_BY_NAME)?,
-            orders_by_customer: get(ORDERS_BY_CUSTOMER)?,
-        })
-    }
-}
 
 /// Bytes of [`Loaded`] in the store.
 const LOADED_BYTES: usize = 14;
@@ -285,30 +234,6 @@ pub struct EmbeddedTerminal<'a, S: Target> {
     buffers: Buffers,
 }
 
-/// The hidden row numbers of one terminal's payments.
-pub(super) struct HistoryCount {
-    counter: u16,
-    next: u64,
-}
-
-impl HistoryCount {
-    /// A key that was never used.
-    pub(super) fn next_key(&mut self) -> [u8; 8] {
-        self.next += 1;
-        keys::history(self.counter, self.next - 1)
-    }
-}
-
-/// Memory that transactions use again and again.
-#[derive(Default)]
-pub(super) struct Buffers {
-    pub(super) key: Vec<u8>,
-    pub(super) value: Vec<u8>,
-    pub(super) other: Vec<u8>,
-    pub(super) customers: Vec<u16>,
-    pub(super) items: Vec<u32>,
-}
-
 /// Carries a transaction out; `None` of its body means that the user takes it back.
 fn carry_out<'s, S: Transactional, D>(
     store: &'s S,
@@ -371,30 +296,4 @@ impl<S: Transactional> Terminal for EmbeddedTerminal<'_, S> {
         })
         .context("Stock-Level")
     }
-}
-
-/// Changes a row: `change` gets its numbers, and a copy of its whole value whose front they will be
-/// written over. Returns the new numbers.
-pub(super) fn patch<T, X: Txn<T>, F: Front>(
-    txn: &mut X,
-    tree: &T,
-    key: &[u8],
-    mut change: impl FnMut(&mut F, &mut Vec<u8>),
-) -> Result<Option<F>, Stop> {
-    let mut made = None;
-    txn.update(tree, key, &mut |old, new| {
-        made = F::read(old).map(|mut front| {
-            new.extend_from_slice(old);
-            change(&mut front, new);
-            front.write(new);
-            front
-        });
-        made.is_some()
-    })?;
-    Ok(made)
-}
-
-/// A row that must be there is not, or is not of its table: the store has lost or damaged it.
-pub(super) fn missing(what: std::fmt::Arguments<'_>) -> Stop {
-    Stop::Failed(anyhow!("{what} is missing or damaged"))
 }

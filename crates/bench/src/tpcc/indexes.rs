@@ -1,11 +1,11 @@
 //! Whether the secondary indexes of the embedded backend say the same as their tables. No condition
 //! of the specification speaks of them, and yet transactions find their rows by them.
 use super::codec::Front;
-use super::embedded::Trees;
 use super::keys::{self, Parts};
 use super::row_codec::customer_name_in;
 use super::rows::OrderFront;
 use super::store::{Stop, Txn};
+use super::trees::Trees;
 
 /// Entries that are wrong or missing, one text for each index that has some. Each entry of an index
 /// is compared with its row; where there are as many entries as rows, none is missing.

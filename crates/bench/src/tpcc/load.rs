@@ -1,9 +1,9 @@
 //! Fills the trees from a population.
-use super::embedded::tree_name;
 use super::keys;
 use super::population::Population;
 use super::rows::{Customer, Row};
 use super::scale::{DISTRICTS, Scale};
+use super::trees::tree_name;
 use crate::target::Table;
 use anyhow::{Context, Result, ensure};
 

@@ -32,6 +32,7 @@ mod terminals;
 #[cfg(test)]
 mod tests;
 mod text;
+mod trees;
 mod weir_store;
 
 pub use backend::{

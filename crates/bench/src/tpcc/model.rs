@@ -1,8 +1,8 @@
 //! Transactions on the store in memory, one at a time: what the others are compared with.
 use super::backend::Why;
 use super::store::{Access, Edit, Isolation, Stop, Transactional, Txn};
+use crate::durability::Durability;
 use crate::fake::{Fake, FakeTable};
-use crate::options::Durability;
 use anyhow::{Result, anyhow, bail};
 use parking_lot::MutexGuard;
 use std::cell::Cell;

@@ -1,7 +1,6 @@
 //! The New-Order transaction (clause 2.4.2).
 use super::backend::NewOrderDone;
 use super::codec::Front;
-use super::embedded::{Buffers, Trees, missing, patch};
 use super::input::{Line, NewOrder};
 use super::keys;
 use super::random::is_original;
@@ -12,6 +11,7 @@ use super::rows::{
 };
 use super::scale::LINES_MAX;
 use super::store::{Stop, Txn};
+use super::trees::{Buffers, Trees, missing, patch};
 
 /// What a line of the order comes to.
 type Sold = Option<OrderLineFront>;

@@ -1,7 +1,6 @@
 //! The Payment transaction (clause 2.5.2).
 use super::backend::PaymentDone;
 use super::codec::{Front, take_text};
-use super::embedded::{Buffers, HistoryCount, Trees, missing, patch};
 use super::input::{Payment, Who};
 use super::keys;
 use super::row_codec::{customer_data_at, replace_customer_data};
@@ -10,6 +9,7 @@ use super::rows::{
 };
 use super::store::{Stop, Txn};
 use super::text::Text;
+use super::trees::{Buffers, HistoryCount, Trees, missing, patch};
 use std::io::Write;
 
 /// All of the profile. The customer, whom few others want, is locked first; the warehouse, where

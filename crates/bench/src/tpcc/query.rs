@@ -1,12 +1,12 @@
 //! The two transactions that only read: Order-Status (clause 2.6.2) and Stock-Level (clause 2.8.2).
 use super::backend::{OrderStatusDone, StockLevelDone};
 use super::codec::Front;
-use super::embedded::{Buffers, Trees, missing};
 use super::input::{OrderStatus, StockLevel};
 use super::keys;
 use super::payment::find_customer;
 use super::rows::{CustomerFront, DistrictFront, OrderFront, OrderLineFront, StockFront};
 use super::store::{Stop, Txn};
+use super::trees::{Buffers, Trees, missing};
 
 /// Orders that a Stock-Level looks at.
 const ORDERS_LOOKED_AT: u32 = 20;

@@ -1,6 +1,6 @@
 //! What the embedded backend asks of a store beyond [`Target`]: transactions over its trees.
 use super::backend::Why;
-use crate::options::Durability;
+use crate::durability::Durability;
 use crate::target::Target;
 use anyhow::{Result, bail};
 use std::str::FromStr;

@@ -1,8 +1,8 @@
 //! Transactions of `weir::Db` for the embedded backend.
 use super::backend::Why;
 use super::store::{Access, Edit, Isolation, Stop, Transactional, Txn};
+use crate::durability::Durability;
 use crate::engine::{Engine, durability};
-use crate::options::Durability;
 use anyhow::Result;
 use weir::{Commit, Refused, Tree, TxnError, TxnOptions};
 

@@ -13,7 +13,7 @@ use super::population::Population;
 use super::rows::Row;
 use super::scale::Scale;
 use super::store::Isolation;
-use crate::options::Durability;
+use crate::durability::Durability;
 use crate::target::{Counters, Watched};
 use anyhow::{Context, Result, bail, ensure};
 use mysql::prelude::Queryable;

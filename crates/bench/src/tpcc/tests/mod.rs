@@ -14,8 +14,8 @@ use super::rows::Row;
 use super::scale::Scale;
 use super::scale::tests::tiny;
 use super::store::Isolation;
+use crate::durability::Durability;
 use crate::fake::Fake;
-use crate::options::Durability;
 use crate::target::Target;
 
 const NOW: u32 = 1_700_000_000;
@@ -51,7 +51,7 @@ fn found<R: Row + Clone>(fake: &Fake, which: impl Fn(&R) -> bool) -> R {
 
 /// The row's table and key.
 fn entry<R: Row>(fake: &Fake, row: &R) -> (crate::fake::FakeTable, Vec<u8>, Vec<u8>) {
-    let name = super::embedded::tree_name(R::RELATION);
+    let name = super::trees::tree_name(R::RELATION);
     let (mut key, mut value) = (Vec::new(), Vec::new());
     row.key(&mut key);
     row.value(&mut value);

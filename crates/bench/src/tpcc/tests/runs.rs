@@ -1,9 +1,10 @@
 //! Whole runs.
 use super::{NOW, embedded, found, loaded, remove};
 use crate::ack::Acknowledged;
+use crate::durability::Durability;
 use crate::engine::Engine;
 use crate::fake::{Fake, Faults};
-use crate::options::{DoubleWrite, Durability, Options, Phases, WorkloadKind};
+use crate::options::{DoubleWrite, Options, Phases, WorkloadKind};
 use crate::run::Outcome as RunOutcome;
 use crate::tpcc::backend::Backend;
 use crate::tpcc::embedded::Embedded;
