@@ -2,14 +2,13 @@
 //! their own.
 use crate::feed::{Feed, Recorded};
 use crate::locked::locked;
-use crate::openmetrics::{CONTENT_TYPE, exposition};
 use crate::page::{Page, Run};
-use crate::serve::{Request, Response, Server};
-use anyhow::{Result, anyhow, bail, ensure};
+use anyhow::Result;
 use serde::Serialize;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::sync::Mutex;
-use weir::Metric;
+use weir_metrics::openmetrics::{CONTENT_TYPE, exposition};
+use weir_metrics::serve::{Request, Response, Server, TEXT, is_look, names_this_machine, respond};
 
 /// Serves a run until it is dropped.
 pub struct Live {
@@ -32,29 +31,6 @@ struct Answer {
     tiles: Vec<(String, String)>,
 }
 
-/// The address to listen on: loopback, unless `public`.
-///
-/// # Errors
-/// When the text is no address with a port, or others could reach it and nobody said that they may.
-pub fn parse_address(text: &str, public: bool) -> Result<SocketAddr> {
-    let with_host =
-        if text.starts_with(':') { format!("127.0.0.1{text}") } else { text.to_owned() };
-    let port_only = text.parse::<u16>().map(|port| format!("127.0.0.1:{port}"));
-    let text = port_only.unwrap_or(with_host);
-    let mut found = text.to_socket_addrs().map_err(|error| {
-        anyhow!("'{text}' is no address: {error}; write 127.0.0.1:9600, [::1]:9600, :9600 or 9600")
-    })?;
-    let Some(address) = found.next() else { bail!("'{text}' is the address of nothing") };
-    ensure!(
-        public || address.ip().is_loopback(),
-        "{address} can be reached from other machines, and there is no password; --http-public \
-         allows it, or choose 127.0.0.1:{} or [::1]:{}",
-        address.port(),
-        address.port()
-    );
-    Ok(address)
-}
-
 impl Live {
     /// Begins to serve `feed` under the title of `page`.
     ///
@@ -75,53 +51,7 @@ impl Live {
     }
 }
 
-/// Serves a database's metrics to Prometheus, and nothing else, until it is dropped.
-pub struct MetricsServer {
-    server: Server,
-}
-
-impl MetricsServer {
-    /// Begins to serve what `gather` says, at `/metrics`, to this machine alone.
-    ///
-    /// # Errors
-    /// When the address is not this machine's own, or cannot be listened on.
-    pub fn start(
-        address: &str,
-        gather: impl Fn() -> Vec<(Metric, f64)> + Send + Sync + 'static,
-    ) -> Result<MetricsServer> {
-        let address = parse_address(address, false)?;
-        let server = Server::start(address, "weir-metrics", move |request| {
-            if !is_look(request) {
-                respond(405, TEXT, "this can only be looked at\n".to_owned())
-            } else if !names_this_machine(request) {
-                respond(403, TEXT, "ask for this machine by its address\n".into())
-            } else if request.target == "/metrics" {
-                respond(200, CONTENT_TYPE, exposition(&gather()))
-            } else {
-                respond(404, TEXT, "there is /metrics\n".to_owned())
-            }
-        })?;
-        Ok(MetricsServer { server })
-    }
-
-    /// Where it listens.
-    #[must_use]
-    pub fn address(&self) -> SocketAddr {
-        self.server.address()
-    }
-}
-
-fn respond(status: u16, kind: &'static str, body: String) -> Response {
-    Response { status, kind, body }
-}
-
-/// Whether it asks for nothing to be changed.
-fn is_look(request: &Request) -> bool {
-    matches!(request.method.as_str(), "GET" | "HEAD")
-}
-
 const HTML: &str = "text/html; charset=utf-8";
-const TEXT: &str = "text/plain; charset=utf-8";
 
 impl Served {
     fn answer(&self, request: &Request) -> Response {
@@ -154,17 +84,6 @@ impl Served {
             _ => respond(404, TEXT, "there are /, /data.json and /metrics\n".to_owned()),
         }
     }
-}
-
-/// Whether the browser means this machine, and not a name that somebody else made up for it.
-fn names_this_machine(request: &Request) -> bool {
-    let Some(host) = request.host.as_deref() else { return true };
-    let name = match host.rsplit_once(':') {
-        Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
-        _ => host,
-    };
-    let bare = name.trim_matches(['[', ']']);
-    name == "localhost" || bare.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 /// A few figures of the last second.
@@ -200,21 +119,7 @@ mod tests {
     use super::*;
     use std::io::{Read, Write};
     use std::net::TcpStream;
-
-    #[test]
-    fn others_may_only_look_when_told_so() {
-        for text in ["127.0.0.1:9600", ":9600", "9600", "[::1]:9600", "localhost:9600"] {
-            assert!(parse_address(text, false).unwrap().ip().is_loopback(), "{text}");
-        }
-        for text in ["0.0.0.0:9600", "[::]:9600", "192.0.2.7:9600"] {
-            let error = parse_address(text, false).unwrap_err().to_string();
-            assert!(error.contains("--http-public") && error.contains("127.0.0.1:9600"), "{error}");
-            assert!(parse_address(text, true).is_ok(), "{text}");
-        }
-        for text in ["", "9600000", "nonsense", "127.0.0.1"] {
-            assert!(parse_address(text, true).is_err(), "{text}");
-        }
-    }
+    use weir_metrics::endpoint::parse_address;
 
     fn ask(address: SocketAddr, request: &str) -> String {
         let mut stream = TcpStream::connect(address).unwrap();
@@ -241,32 +146,5 @@ mod tests {
         assert!(get("GET", "/", "evil.example").starts_with("HTTP/1.1 403"));
         drop(live);
         assert!(TcpStream::connect(address).is_err(), "port 0 was never listened on");
-    }
-
-    #[test]
-    fn metrics_alone_for_this_machine_alone() {
-        assert!(MetricsServer::start("0.0.0.0:0", Vec::new).is_err());
-        let metric = || Metric {
-            name: "weir_redo_bytes".to_owned(),
-            kind: weir::MetricKind::Counter,
-            unit: "bytes",
-            help: "what it tells",
-        };
-        let server = MetricsServer::start(":0", move || vec![(metric(), 7.0)]).unwrap();
-        let address = server.address();
-        let get = |path: &str, host: &str| {
-            let head = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n");
-            ask(address, &format!("{head}Connection: close\r\n\r\n"))
-        };
-        assert!(get("/metrics", "localhost:1").contains("weir_redo_bytes_total 7\n"));
-        assert!(get("/", "localhost").starts_with("HTTP/1.1 404"));
-        assert!(get("/metrics", "evil.example").starts_with("HTTP/1.1 403"));
-        drop(server);
-        // The library's own thread, which accepts, ends a moment later.
-        let until = std::time::Instant::now() + std::time::Duration::from_secs(10);
-        while TcpStream::connect(address).is_ok() {
-            assert!(std::time::Instant::now() < until, "somebody listens still");
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
     }
 }

@@ -1,5 +1,5 @@
 //! Metrics for Prometheus over HTTP.
-use weir_bench::http::MetricsServer;
+use weir_metrics::endpoint::MetricsServer;
 
 use crate::borrow::{give, shared, taken, weir_bytes};
 use crate::db::weir_db;

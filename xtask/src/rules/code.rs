@@ -65,6 +65,7 @@ const CLOCKS: &[&str] = &[
     "crates/device/src/throttle.rs",
     "crates/cli/",
     "crates/bench/",
+    "crates/metrics/src/serve.rs",
     "rivals/",
     "xtask/",
 ];

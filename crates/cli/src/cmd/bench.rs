@@ -11,12 +11,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use weir::Config;
 use weir_bench::compare::{Outputs, compare as compare_cells};
-use weir_bench::http::{Live, parse_address};
+use weir_bench::http::Live;
 use weir_bench::page::Page;
 use weir_bench::{
     AckFile, Acknowledged, DoubleWrite, Engine, Feed, Lab, Opened, Options, Outcome, Phases, Raw,
     Report, RunReport, SizesOptions, WorkloadKind,
 };
+use weir_metrics::endpoint::parse_address;
 
 /// Runs a workload, or verifies what one left.
 pub(crate) fn bench(command: Bench) -> Result<u8> {

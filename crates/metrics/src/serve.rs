@@ -2,7 +2,7 @@
 //! and with a request of so many bytes. One answer a connection; what it reads of a request are
 //! method, target and host (RFC 9112).
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
@@ -21,23 +21,27 @@ const HEADERS_MAX: usize = 64;
 const LINGER_MICROS: u64 = 100_000;
 
 /// What is asked.
-pub(crate) struct Request {
-    pub(crate) method: String,
+pub struct Request {
+    /// GET, as a rule.
+    pub method: String,
     /// Path and query.
-    pub(crate) target: String,
+    pub target: String,
     /// The header of this name.
-    pub(crate) host: Option<String>,
+    pub host: Option<String>,
 }
 
 /// What is answered.
-pub(crate) struct Response {
-    pub(crate) status: u16,
-    pub(crate) kind: &'static str,
-    pub(crate) body: String,
+pub struct Response {
+    /// As RFC 9110 has them.
+    pub status: u16,
+    /// The type of its content.
+    pub kind: &'static str,
+    /// Its content.
+    pub body: String,
 }
 
 /// Serves until it is dropped.
-pub(crate) struct Server {
+pub struct Server {
     address: SocketAddr,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -48,7 +52,7 @@ impl Server {
     ///
     /// # Errors
     /// When the address cannot be listened on.
-    pub(crate) fn start(
+    pub fn start(
         address: SocketAddr,
         name: &str,
         answer: impl Fn(&Request) -> Response + Send + Sync + 'static,
@@ -99,7 +103,7 @@ impl Server {
     }
 
     /// Where it listens.
-    pub(crate) fn address(&self) -> SocketAddr {
+    pub fn address(&self) -> SocketAddr {
         self.address
     }
 }
@@ -218,6 +222,33 @@ fn linger(stream: &TcpStream, until: Instant) -> io::Result<()> {
 fn left(until: Instant) -> io::Result<Duration> {
     let left = until.saturating_duration_since(Instant::now());
     if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
+}
+
+/// Plain text.
+pub const TEXT: &str = "text/plain; charset=utf-8";
+
+/// An answer of this status, kind and body.
+#[must_use]
+pub fn respond(status: u16, kind: &'static str, body: String) -> Response {
+    Response { status, kind, body }
+}
+
+/// Whether it asks for nothing to be changed.
+#[must_use]
+pub fn is_look(request: &Request) -> bool {
+    matches!(request.method.as_str(), "GET" | "HEAD")
+}
+
+/// Whether the browser means this machine, and not a name that somebody else made up for it.
+#[must_use]
+pub fn names_this_machine(request: &Request) -> bool {
+    let Some(host) = request.host.as_deref() else { return true };
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let bare = name.trim_matches(['[', ']']);
+    name == "localhost" || bare.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 #[cfg(test)]
