@@ -1,5 +1,6 @@
 //! What the disk can take, learned from what it took.
 use crate::forecast::share;
+use crate::tick::TICK_SECONDS_MIN;
 use std::collections::VecDeque;
 
 /// Use of the disk in one tick, or in some short ones together.
@@ -37,8 +38,6 @@ const SETTLE_SECONDS: f64 = 0.5;
 const STALL_SECONDS_MAX: f64 = 1.5;
 /// Share of the capacity below which a tick counts as nothing.
 const STALL_SHARE: f64 = 0.1;
-/// Ticks shorter than this are taken together: a slice must not look like a stall.
-pub(crate) const TICK_SECONDS_MIN: f64 = 0.09;
 /// Share of a window with work waiting from which on the disk counts as the bottleneck.
 const BACKLOG_SHARE: f64 = 0.85;
 

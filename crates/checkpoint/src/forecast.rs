@@ -1,6 +1,5 @@
 //! Rates of the recent past, from the differences of the cumulative inputs between two ticks.
-use crate::capacity::TICK_SECONDS_MIN;
-use crate::policy::{Seen, latency_seconds};
+use crate::tick::{Seen, TICK_SECONDS_MIN, latency_seconds};
 use weir_base::Lsn;
 
 /// A rate that is steady under noise and quick after a step: an exponential mean that jumps when

@@ -5,7 +5,7 @@ use parking_lot::Mutex;
 use weir_base::{Clock, Lsn, PageNo};
 use weir_pool::{Cause, Neighbours, Pool, PoolError};
 
-use crate::policy::Seen;
+use crate::tick::Seen;
 
 /// What a policy of the laboratory is shown when it is asked.
 #[derive(Clone, Debug)]

@@ -16,12 +16,14 @@ mod policy_pause;
 mod policy_plan;
 mod record;
 mod sweep;
+mod tick;
 mod worker;
 
 pub use admission::{Admission, AdmissionStats};
 pub use error::WorkerError;
 pub use histogram::AgeHistogram;
 pub use pacing::{Hand, LANES, Pacing};
-pub use policy::{Limits, Seen, State, Verdict, decide};
+pub use policy::{State, decide};
 pub use record::{CONTROL_FILE, Control, ControlError, ControlFile, Copy, FORMAT, choose, copies};
+pub use tick::{Limits, Seen, Verdict};
 pub use worker::{Checkpointer, Held, Refresh};

@@ -1,7 +1,7 @@
 //! How many pages the sweeper's lanes take at a time, and when each is due. Pure, as the policy is:
 //! the sweeper and the simulator of `tests/it` call the same.
 use crate::batch_cost::BatchCost;
-use crate::policy::Verdict;
+use crate::tick::Verdict;
 
 /// Threads that write batches at one pace (docs/decisions/sweeper.md).
 pub const LANES: usize = 2;

@@ -1,7 +1,7 @@
 //! The age to hold, and the plan that holds it: page writes per byte of redo that meet every
 //! deadline of the next log wrap.
 use crate::histogram::AgeHistogram;
-use crate::policy::Limits;
+use crate::tick::Limits;
 use weir_base::Lsn;
 
 /// The age at which deadlines are set, and how it moves when the limits change.

@@ -4,7 +4,7 @@ use weir_base::Clock;
 use weir_pool::{Cause, Pool, PoolError};
 
 use crate::pacing::{Hand, Pacing};
-use crate::policy::Verdict;
+use crate::tick::Verdict;
 
 /// The pace that the sweeper's lanes share.
 #[derive(Default)]

@@ -12,9 +12,10 @@ use crate::error::WorkerError;
 use crate::histogram::AgeHistogram;
 use crate::lab::{Lab, LabSetup};
 use crate::pacing::LANES;
-use crate::policy::{Limits, Seen, State, Verdict, decide};
+use crate::policy::{State, decide};
 use crate::record::{Control, ControlFile};
 use crate::sweep::{Pace, sweep};
+use crate::tick::{Limits, Seen, Verdict};
 
 /// What else holds the checkpoint besides dirty pages: open transactions, whose undo lies in the
 /// log.

@@ -12,9 +12,10 @@ use crate::analysis::Analysis;
 use crate::chains::{Chains, Place};
 use crate::contents::{Stretch, followed};
 use crate::indexer::Indexer;
+use crate::progress::{Phase, Progress};
 use crate::roll::{Roll, Said};
 use crate::stretches::Stretches;
-use crate::{Phase, Progress};
+use crate::unreadable::unreadable;
 
 /// What was read of the log.
 pub struct Collected {
@@ -235,16 +236,6 @@ impl Analysis {
             self.take(span.start, body).map_err(|e| unreadable(span.start, &e.to_string()))?;
         }
         Ok(())
-    }
-}
-
-/// The log cannot be read there.
-pub(crate) fn unreadable(lsn: Lsn, what: &str) -> RedoError {
-    RedoError::Damaged {
-        file: format!("the log at position {lsn}"),
-        offset: 0,
-        what: what.to_owned(),
-        advice: "it was written by another version, or by a faulty program; restore a backup",
     }
 }
 

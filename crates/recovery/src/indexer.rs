@@ -7,9 +7,9 @@ use weir_change::{DecodeError, decode};
 use weir_redo::{Chunk, Reader, RedoError};
 
 use crate::chains::{Place, by_page};
-use crate::collect::unreadable;
 use crate::contents::{Changed, Open, PARTS_MAX, Stretch};
 use crate::roll::{Roll, Said};
+use crate::unreadable::unreadable;
 
 /// Who is open is gone through when there are so many, and twice as many as the last time.
 const OPEN_MANY: usize = 1_000;

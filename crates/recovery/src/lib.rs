@@ -8,10 +8,12 @@ mod collect;
 mod contents;
 mod indexer;
 mod outcome;
+mod progress;
 mod redo;
 mod roll;
 mod stretches;
 mod undo;
+mod unreadable;
 mod windows;
 
 pub use analysis::{Analysis, OpenTxn};
@@ -19,29 +21,7 @@ pub use collect::{Collected, Read, collect};
 pub use contents::{Changed, Open, Stretch, followed};
 pub use indexer::Indexer;
 pub use outcome::{LogFound, Outcome, Refusal, judge};
+pub use progress::{Phase, Progress};
 pub use redo::{Left, owe};
 pub use undo::unfinished;
 pub use windows::{Window, Windows};
-
-/// How far recovery has come, for whoever waits for it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Progress {
-    /// What it does now.
-    pub phase: Phase,
-    /// Done in this phase: bytes of log, or transactions.
-    pub done: u64,
-    /// Of so many; 0 while unknown.
-    pub of: u64,
-}
-
-/// A phase of recovery.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// Reading the log; bytes.
-    Scan,
-    /// Bringing pages forward before the database is open, where the log is larger than the memory
-    /// for it; bytes of log.
-    Redo,
-    /// Finding out what transactions without an end have changed; transactions.
-    Undo,
-}

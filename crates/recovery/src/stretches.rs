@@ -9,8 +9,8 @@ use weir_change::{DecodeError, decode};
 use weir_redo::{Chunk, Reader, RedoError};
 
 use crate::chains::{Place, by_page};
-use crate::collect::unreadable;
 use crate::contents::Stretch;
+use crate::unreadable::unreadable;
 
 /// Parts of a stretch are read so often at most: each takes a twentieth of the time of all of it.
 const PARTS_READ_MAX: u32 = 12;

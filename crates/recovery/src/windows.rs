@@ -13,11 +13,12 @@ use weir_redo::{Chunk, Reader, RedoError, ScanEnd, ScanOptions, scan_chunks};
 
 use crate::analysis::Analysis;
 use crate::chains::{Chains, Place};
-use crate::collect::{Collected, unreadable};
+use crate::collect::Collected;
 use crate::indexer::Indexer;
+use crate::progress::{Phase, Progress};
 use crate::redo::{History, owe_chains};
 use crate::roll::Roll;
-use crate::{Phase, Progress};
+use crate::unreadable::unreadable;
 
 /// Of the log that may be held, the end takes this part, which lies in memory all the time.
 const TAILS_IN_MEMORY: u64 = 4;
