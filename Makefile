@@ -73,7 +73,7 @@ target/release/weir: tools
 
 # ---- MariaDB ---------------------------------------------------------------------------------------
 
-# Needs Debian 12, and root where packages are missing. docs: plugin/mariadb/README.md.
+# Needs Debian 12, and root where packages are missing. docs: docs/mariadb/README.md.
 plugin: tools
 	@$(MAKE) --no-print-directory -f plugin/mariadb/Makefile setup
 	@$(MAKE) --no-print-directory -f plugin/mariadb/Makefile $(if $(findstring jobserver,$(MAKEFLAGS)),,-j2) all
@@ -168,9 +168,11 @@ unit:
 
 # The simulator and the tests that kill a running process want release speed; so do raced histories, whose
 # races are won too seldom otherwise.
+# The simulator asserts the order of locks in release builds (weir-base/check-ranks); so do the others, since a
+# second build of the engine without that would take minutes.
 heavy:
 	$(CARGO) test --release --locked --package weir-sim --package weir-cli
-	$(CARGO) test --release --locked --package weir --test isolation
+	$(CARGO) test --release --locked --package weir --features weir-base/check-ranks --test isolation
 
 # Interleavings of the small protocols, within the bound on preemptions that each test sets (minutes on a
 # busy machine); a build of its own, since loom replaces the atomics.

@@ -1,5 +1,5 @@
 //! Checks of the tree itself: `cargo run -p xtask -- tidy`; of what it is linked with: `licences`;
-//! and the notices that go with it: `notices`.
+//! the notices that go with it: `notices`; and the table of ranks for its page: `locks`.
 #![forbid(unsafe_code)]
 
 mod lexer;
@@ -14,12 +14,14 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 
-const USAGE: &str = "usage: cargo run -p xtask -- tidy [DIRECTORY] | licences | notices PACKAGE";
+const USAGE: &str =
+    "usage: cargo run -p xtask -- tidy [DIRECTORY] | locks | licences | notices PACKAGE";
 
 fn main() -> Result<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["tidy"] => tidy(root()?),
+        ["locks"] => locks(root()?),
         ["licences"] => {
             let crates = licences::check(root()?)?;
             println!("licences: {crates} crates of others, all may be linked");
@@ -38,6 +40,16 @@ fn main() -> Result<ExitCode> {
 fn root() -> Result<&'static Path> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().context("xtask lies in the root of the tree")
+}
+
+/// Writes the table of ranks into its page.
+fn locks(root: &Path) -> Result<ExitCode> {
+    let path = root.join(rules::locks::PAGE);
+    let page = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    let page =
+        rules::locks::page_with_table(&page).context("the page has no place for the table")?;
+    std::fs::write(&path, page)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Prints every finding as `path:line: rule: what to do`, so that an editor can jump to it.

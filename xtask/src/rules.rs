@@ -5,6 +5,7 @@ mod circles;
 mod code;
 mod crates;
 mod docs;
+pub mod locks;
 mod text;
 
 use crate::tree::Tree;
@@ -47,6 +48,8 @@ pub const RULES: &[Rule] = &[
     Rule { name: "named-paths", check: book::named_paths },
     Rule { name: "summary", check: book::summary },
     Rule { name: "threads", check: book::threads },
+    Rule { name: "locks-page", check: locks::page },
+    Rule { name: "ranked-locks", check: locks::ranked },
 ];
 
 /// What is worth knowing and breaks nothing.

@@ -1,6 +1,9 @@
 //! One place that says whether the engine has halted, and that tells a listener what is wrong: a
 //! halt is one moment for readers of statistics, writers and the pool alike.
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::OnceLock;
+
+use crate::lock::Mutex;
+use crate::rank;
 
 /// Something that an operator must hear of at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +22,7 @@ pub type Listener = dyn Fn(Notice<'_>) + Send + Sync;
 pub struct Health {
     why: OnceLock<String>,
     /// Held while a listener is told: each hears of one thing after the other.
-    heard: Mutex<Heard>,
+    heard: Mutex<rank::Listener, Heard>,
 }
 
 #[derive(Default)]
@@ -58,7 +61,7 @@ impl Health {
 
     /// Tells the listener, if there is one.
     pub fn tell(&self, notice: Notice<'_>) {
-        let mut heard = self.heard();
+        let mut heard = self.heard.lock();
         match (&heard.listener, notice) {
             (Some(listener), notice) => listener(notice),
             (None, Notice::PageLost(text)) if heard.early.len() < EARLY_MAX => {
@@ -72,7 +75,7 @@ impl Health {
     /// Tells this listener from now on; at once if the engine has halted before, or pages were
     /// lost. `false`: there is a listener already, and it stays.
     pub fn listen(&self, listener: Box<Listener>) -> bool {
-        let mut heard = self.heard();
+        let mut heard = self.heard.lock();
         if heard.listener.is_some() {
             return false;
         }
@@ -83,11 +86,6 @@ impl Health {
         }
         heard.listener = Some(listener);
         true
-    }
-
-    fn heard(&self) -> MutexGuard<'_, Heard> {
-        // A listener that panics is no reason not to go on.
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

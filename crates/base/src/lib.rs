@@ -1,11 +1,14 @@
 //! Words that every floor shares: positions, names, sizes, aligned memory, checksums, time,
-//! counters, the engine's health. Knows nothing of what stands above it.
+//! counters, the engine's health, locks and their one order. Knows nothing of what stands above it.
 mod aligned;
 mod checksum;
 mod clock;
 mod health;
+pub mod held;
 mod ids;
+pub mod lock;
 mod mapping;
+pub mod rank;
 mod size;
 mod stat;
 mod thread_counts;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
+use weir_base::lock::{Condvar, Mutex};
+use weir_base::rank;
 use weir_base::{Clock, Health, Lsn, counters};
 
 counters! {
@@ -26,8 +27,8 @@ pub struct Admission {
     /// Stopped by itself, for closing.
     stopped: AtomicBool,
     health: Arc<Health>,
-    why: Mutex<Option<String>>,
-    queue: Mutex<Bucket>,
+    why: Mutex<rank::AdmissionEnd, Option<String>>,
+    queue: Mutex<rank::AdmissionQueue, Bucket>,
     moved: Condvar,
     stats: AdmissionStats,
 }

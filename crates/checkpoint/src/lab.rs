@@ -1,7 +1,8 @@
 //! The laboratory's way in: other engines' flushing policies in the place of `decide`. For
 //! comparisons only (crate `weir-lab`). Without a policy of the laboratory all of this is one test
 //! of an `Option` at each tick and each batch.
-use parking_lot::Mutex;
+use weir_base::lock::Mutex;
+use weir_base::rank;
 use weir_base::{Clock, Lsn, PageNo};
 use weir_pool::{Cause, Neighbours, Pool, PoolError};
 
@@ -57,7 +58,7 @@ pub struct LabSetup {
 
 /// The orders being carried out.
 pub(crate) struct Lab {
-    desk: Mutex<Desk>,
+    desk: Mutex<rank::LabPolicy, Desk>,
     neighbours: Neighbours,
 }
 

@@ -2,8 +2,9 @@
 //! each within one 512-byte sector, so that a torn write leaves each copy old or new, and a damaged
 //! one leaves the other.
 use std::sync::Arc;
+use weir_base::lock::Mutex;
+use weir_base::rank;
 
-use parking_lot::Mutex;
 use thiserror::Error;
 use weir_base::{ALIGN, AlignedBuf, DbId, Era, Lsn, TreeId, TxnId, checksum};
 use weir_device::{BlockFile, Volume};
@@ -186,7 +187,7 @@ pub fn choose(first: &Copy, second: &Copy) -> Result<Control, ControlError> {
 /// The control file, open.
 pub struct ControlFile {
     file: Arc<dyn BlockFile>,
-    now: Mutex<Control>,
+    now: Mutex<rank::ControlBlock, Control>,
 }
 
 impl ControlFile {

@@ -1,6 +1,7 @@
 //! Obeys the verdict: writes the oldest dirty pages at the pace that was decided.
-use parking_lot::Mutex;
 use weir_base::Clock;
+use weir_base::lock::Mutex;
+use weir_base::rank;
 use weir_pool::{Cause, Pool, PoolError};
 
 use crate::pacing::{Hand, Pacing};
@@ -8,7 +9,7 @@ use crate::tick::Verdict;
 
 /// The pace that the sweeper's lanes share.
 #[derive(Default)]
-pub(crate) struct Pace(Mutex<Pacing>);
+pub(crate) struct Pace(Mutex<rank::SweepPace, Pacing>);
 
 impl Pace {
     /// Due at once.

@@ -2,7 +2,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::Mutex;
+use weir_base::lock::Mutex;
+use weir_base::rank;
 use weir_base::{Clock, Lsn};
 use weir_pool::{Cause, Pool};
 use weir_redo::{Durability, Log};
@@ -33,8 +34,8 @@ pub struct Checkpointer {
     admission: Admission,
     held: Box<Held>,
     refresh: Box<Refresh>,
-    state: Mutex<State>,
-    verdict: Mutex<Verdict>,
+    state: Mutex<rank::ControllerState, State>,
+    verdict: Mutex<rank::VerdictOfTick, Verdict>,
     pace: Pace,
     commits: AtomicU64,
     age_max_bytes: AtomicU64,
@@ -43,7 +44,7 @@ pub struct Checkpointer {
     admitted_age_bytes: AtomicU64,
     /// Where the log ended at the last tick.
     ticked_at: AtomicU64,
-    recovery_age_bytes: Mutex<Option<u64>>,
+    recovery_age_bytes: Mutex<rank::RecoveryAge, Option<u64>>,
     lab: Option<Lab>,
 }
 

@@ -3,7 +3,8 @@ use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use parking_lot::Mutex;
+use weir_base::lock::Mutex;
+use weir_base::rank;
 use weir_base::{ALIGN, AlignedBuf, align_up};
 
 use crate::device::{BlockFile, IoStats, ReadOp, Volume, WriteOp, check_read, check_write};
@@ -102,7 +103,7 @@ pub struct FaultyVolume {
 
 #[derive(Default)]
 struct Script {
-    rules: Mutex<Rules>,
+    rules: Mutex<rank::FaultRules, Rules>,
     full: AtomicBool,
 }
 

@@ -10,8 +10,9 @@ use std::sync::atomic::{
 };
 use std::sync::{Arc, Weak};
 
-use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use weir_base::AlignedBuf;
+use weir_base::lock::{Mutex, RwLock, RwLockReadGuard};
+use weir_base::rank;
 
 use crate::batch::Batch;
 use crate::device::{
@@ -41,9 +42,9 @@ struct Shared {
     dir: File,
     /// The lock; `None`: closed. Held for reading by every call that does something: `close` waits
     /// for it.
-    lock: RwLock<Option<File>>,
+    lock: RwLock<rank::DirectoryOpen, Option<File>>,
     /// The files that were locked besides.
-    locked: Mutex<Vec<Weak<File>>>,
+    locked: Mutex<rank::LockedFiles, Vec<Weak<File>>>,
     direct: bool,
     /// Nothing is changed: files are opened for reading, and locked shared.
     read_only: bool,
@@ -253,9 +254,9 @@ struct DiskFile {
     file: Arc<File>,
     len: AtomicU64,
     /// Held while the length changes, so that two growing threads do not undo each other.
-    growing: Mutex<()>,
+    growing: Mutex<rank::FileGrowth, ()>,
     /// Held during a sync when writes are buffered.
-    syncing: Mutex<()>,
+    syncing: Mutex<rank::FileSync, ()>,
     /// A sync failed: no later one succeeds.
     sync_failed: AtomicBool,
     shared: Arc<Shared>,

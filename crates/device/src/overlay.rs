@@ -7,8 +7,9 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::{Mutex, RwLock};
 use weir_base::ALIGN;
+use weir_base::lock::{Mutex, RwLock};
+use weir_base::rank;
 
 use crate::device::{
     BlockFile, IoStats, ReadOp, Volume, WriteOp, check_len, check_name, check_read, check_write,
@@ -22,7 +23,7 @@ const BLOCK: u64 = ALIGN as u64;
 pub struct OverlayVolume {
     below: Arc<dyn Volume>,
     scratch: Arc<Scratch>,
-    names: Mutex<Names>,
+    names: Mutex<rank::OverlayNames, Names>,
 }
 
 #[derive(Default)]
@@ -137,7 +138,7 @@ struct OverlayFile {
     len: AtomicU64,
     scratch: Arc<Scratch>,
     /// Where in the scratch file the blocks lie that have been written.
-    changed: RwLock<HashMap<u64, u64>>,
+    changed: RwLock<rank::OverlayBlocks, HashMap<u64, u64>>,
 }
 
 /// Where a block is read.

@@ -5,8 +5,8 @@
 //! were not synced. The same calls and the same seed give the same disk.
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
-
-use parking_lot::Mutex;
+use weir_base::lock::Mutex;
+use weir_base::rank;
 
 use crate::device::{
     BlockFile, IoStats, ReadOp, Volume, WriteOp, check_len, check_name, check_read, check_write,
@@ -27,7 +27,7 @@ pub enum CrashMode {
 /// A simulated disk. Clones are handles to the same disk; [`SimVolume::fork`] copies it.
 #[derive(Clone)]
 pub struct SimVolume {
-    disk: Arc<Mutex<Disk>>,
+    disk: Arc<Mutex<rank::SimulatedDisk, Disk>>,
     seed: u64,
 }
 
@@ -209,7 +209,7 @@ impl Volume for SimVolume {
 }
 
 struct SimFile {
-    disk: Arc<Mutex<Disk>>,
+    disk: Arc<Mutex<rank::SimulatedDisk, Disk>>,
     id: FileId,
 }
 

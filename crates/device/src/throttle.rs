@@ -6,7 +6,8 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use parking_lot::Mutex;
+use weir_base::lock::Mutex;
+use weir_base::rank;
 use weir_base::{Clock, SystemClock};
 
 use crate::bucket::Bucket;
@@ -183,7 +184,7 @@ impl Cost {
 }
 
 struct Throttle {
-    bucket: Mutex<Bucket>,
+    bucket: Mutex<rank::ThrottleBudget, Bucket>,
     clock: Arc<dyn Clock>,
     start_micros: u64,
     spec: DiskSpec,

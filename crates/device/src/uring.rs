@@ -5,9 +5,10 @@ use std::io::{self, ErrorKind};
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
+use weir_base::lock::Mutex;
+use weir_base::rank;
 
 use io_uring::{IoUring, opcode, types::Fd};
-use parking_lot::Mutex;
 
 use crate::batch::{Batch, Direction};
 
@@ -18,7 +19,7 @@ const IDLE_RINGS_MAX: usize = 8;
 
 /// The rings of a volume. A ring serves one batch at a time.
 pub(crate) struct RingPool {
-    idle: Mutex<Vec<Ring>>,
+    idle: Mutex<rank::IdleRings, Vec<Ring>>,
     /// The kernel refused a ring, or the environment forbids it: plain calls from now on.
     refused: AtomicBool,
 }

@@ -2,7 +2,8 @@
 //! width; adding locks one bucket for a push, and the age distribution is the row of their counts.
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use parking_lot::Mutex;
+use weir_base::lock::Mutex;
+use weir_base::rank;
 use weir_base::{Lsn, PageNo};
 
 /// Dirty pages by first-modification LSN, oldest first.
@@ -24,7 +25,7 @@ struct Bucket {
     /// The oldest first modification that was added since the bucket was last passed: always the
     /// start of a group, which is where a checkpoint may stand. 0: none.
     oldest: AtomicU64,
-    entries: Mutex<Vec<(PageNo, Lsn)>>,
+    entries: Mutex<rank::DirtyBucket, Vec<(PageNo, Lsn)>>,
 }
 
 pub(crate) struct DirtyList {
@@ -33,7 +34,7 @@ pub(crate) struct DirtyList {
     /// No bucket below this number holds a live page.
     low: AtomicU64,
     /// How far buckets have been passed and cleared.
-    passing: Mutex<u64>,
+    passing: Mutex<rank::DirtyPassed, u64>,
     pages: AtomicU64,
 }
 

@@ -2,7 +2,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
+use weir_base::lock::{Condvar, Mutex};
+use weir_base::rank;
 use weir_base::{Lsn, PageNo};
 
 use crate::error::PoolError;
@@ -14,12 +15,12 @@ const NAP: Duration = Duration::from_millis(20);
 
 /// The frames without a page, and how many of them there should be.
 pub(crate) struct FreeFrames {
-    list: Mutex<Vec<u32>>,
+    list: Mutex<rank::FreeFrames, Vec<u32>>,
     count: AtomicU32,
     target: AtomicU32,
     clean_batch: AtomicU32,
     freed: Condvar,
-    wanted: Mutex<bool>,
+    wanted: Mutex<rank::FramesWanted, bool>,
     wanted_signal: Condvar,
     manual: AtomicBool,
 }

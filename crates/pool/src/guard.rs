@@ -1,5 +1,6 @@
 //! The two ways to touch a page: optimistically, and alone.
-use weir_base::{Lsn, PageNo};
+use weir_base::held::Held;
+use weir_base::{Lsn, PageNo, rank};
 use weir_page::{Bytes, Node, RawPage};
 use weir_redo::Span;
 
@@ -100,11 +101,13 @@ pub struct Exclusive<'p> {
     frame: u32,
     changed: bool,
     bump: bool,
+    held: Option<Held>,
 }
 
 impl<'p> Exclusive<'p> {
     pub(crate) fn new(pool: &'p Pool, page: PageNo, word: Word, frame: u32) -> Self {
-        Exclusive { pool, page, word, frame, changed: false, bump: false }
+        let held = Some(Held::got::<rank::PageLatch>());
+        Exclusive { pool, page, word, frame, changed: false, bump: false, held }
     }
 
     /// Which page.
@@ -176,6 +179,7 @@ impl<'p> Exclusive<'p> {
     }
 
     fn release(&mut self) -> Word {
+        self.held = None;
         let latch = self.pool.latch(self.page).expect("POOL-6: a held page has a word");
         latch.release(self.word, Some(self.frame), self.changed || self.bump)
     }

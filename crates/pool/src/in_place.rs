@@ -2,7 +2,8 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use parking_lot::Mutex;
+use weir_base::lock::Mutex;
+use weir_base::rank;
 use weir_base::{ALIGN, AlignedBuf, DbId, Era, Lsn, PageNo, TreeId};
 use weir_device::{BlockFile, ReadOp, Volume, WriteOp};
 use weir_page::{Bytes, HEADER_BYTES, Kind};
@@ -24,7 +25,7 @@ pub struct InPlaceStore {
     torn_write: TornWrite,
     page_size: usize,
     pages: AtomicU32,
-    growing: Mutex<()>,
+    growing: Mutex<rank::DataFileGrowth, ()>,
     note_growth: OnceLock<Box<NoteGrowth>>,
 }
 

@@ -6,7 +6,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use parking_lot::RwLock;
+use weir_base::lock::RwLock;
+use weir_base::rank;
 use weir_base::{Lsn, PageNo};
 
 use crate::error::PoolError;
@@ -61,7 +62,7 @@ struct List {
 #[derive(Default)]
 pub(crate) struct Owed {
     left: AtomicU64,
-    list: RwLock<Option<Arc<List>>>,
+    list: RwLock<rank::PendingRedo, Option<Arc<List>>>,
 }
 
 /// A page that is owed redo.

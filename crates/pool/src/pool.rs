@@ -3,7 +3,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::Mutex;
+use weir_base::held::Held;
+use weir_base::lock::Mutex;
+use weir_base::rank;
 use weir_base::{Counter, Health, Lsn, Notice, PageNo, counters, format_size};
 use weir_page::{Damage, RawPage};
 use weir_redo::Log;
@@ -98,7 +100,7 @@ pub struct Pool {
     pub(crate) table: PageTable,
     pub(crate) dirty: DirtyList,
     pub(crate) owed: Owed,
-    pub(crate) evictor: Mutex<Evictor>,
+    pub(crate) evictor: Mutex<rank::Eviction, Evictor>,
     pub(crate) free: FreeFrames,
     pub(crate) store: Arc<dyn PageStore>,
     pub(crate) log: Arc<Log>,
@@ -109,7 +111,7 @@ pub struct Pool {
     pub(crate) skip_log_gate: bool,
     health: Arc<Health>,
     /// Pages that were told of as lost.
-    told_lost: Mutex<BTreeSet<PageNo>>,
+    told_lost: Mutex<rank::LostPages, BTreeSet<PageNo>>,
     oldest_kept: AtomicU64,
 }
 
@@ -212,6 +214,7 @@ impl Pool {
     /// [`PoolError::Damaged`], [`PoolError::NoSuchPage`], [`PoolError::Device`].
     #[inline]
     pub fn optimistic(&self, page: PageNo) -> Result<Optimistic<'_>, PoolError> {
+        Held::may_wait::<rank::PageLatch>();
         let latch = self.latch(page).ok_or(PoolError::NoSuchPage(page))?;
         let word = latch.load();
         match word.frame() {

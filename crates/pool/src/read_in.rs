@@ -1,5 +1,6 @@
 //! From disk into a frame: one page, many at once, or a fresh one that is not read at all.
-use weir_base::{Lsn, PageNo, ThreadCounts};
+use weir_base::held::Held;
+use weir_base::{Lsn, PageNo, ThreadCounts, rank};
 use weir_page::Damage;
 
 use crate::backoff::Backoff;
@@ -30,6 +31,7 @@ struct Coming {
     word: Word,
     frame: u32,
     owed: Option<OwedPage>,
+    _held: Held,
 }
 
 impl Coming {
@@ -57,7 +59,13 @@ impl Pool {
             return Ok(None);
         }
         self.asked.note(page);
-        let come = Coming { page, word, frame, owed: self.owed.find(page) };
+        let come = Coming {
+            page,
+            word,
+            frame,
+            owed: self.owed.find(page),
+            _held: Held::got::<rank::PageLatch>(),
+        };
         // SAFETY: the frame was taken from the free list: no page word names it.
         let bytes = unsafe { self.frames.bytes_mut(frame) };
         let read =
@@ -93,6 +101,7 @@ impl Pool {
         if self.owed.find(page).is_some() {
             return self.exclusive(page);
         }
+        Held::may_wait::<rank::PageLatch>();
         let latch = self.latch(page).ok_or(PoolError::NoSuchPage(page))?;
         let mut backoff = Backoff::default();
         loop {
@@ -101,6 +110,7 @@ impl Pool {
                 if let Some(frame) = word.frame() {
                     return Ok(Exclusive::new(self, page, word, frame));
                 }
+                let _held = Held::got::<rank::PageLatch>();
                 let frame = self.take_frame().inspect_err(|_| {
                     latch.release(word, None, false);
                 })?;
@@ -202,7 +212,13 @@ impl Pool {
                 Err(e) => return (coming, Err(e)),
             };
             if latch.try_exclusive(word) {
-                coming.push(Coming { page, word, frame, owed: self.owed.find(page) });
+                coming.push(Coming {
+                    page,
+                    word,
+                    frame,
+                    owed: self.owed.find(page),
+                    _held: Held::got::<rank::PageLatch>(),
+                });
             } else {
                 self.return_frame(frame);
             }
@@ -217,7 +233,7 @@ impl Pool {
         come: Coming,
         read: Option<Result<(), PoolError>>,
     ) -> Result<Exclusive<'_>, PoolError> {
-        let Coming { page, word, frame, owed } = come;
+        let Coming { page, word, frame, owed, _held } = come;
         self.fill(page, frame, owed, read).inspect_err(|e| {
             self.note_lost(page, e);
             let latch = self.latch(page).expect("POOL-6: a held page has a word");

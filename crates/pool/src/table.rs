@@ -3,8 +3,9 @@
 use std::io;
 use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 
-use parking_lot::Mutex;
 use weir_base::Mapping;
+use weir_base::lock::Mutex;
+use weir_base::rank;
 
 use crate::latch::Latch;
 
@@ -20,7 +21,7 @@ pub(crate) struct PageTable {
     /// Where a chunk begins; null for those that are not there.
     chunks: Box<[AtomicPtr<u8>]>,
     /// Held for as long as the table lives.
-    mapped: Mutex<Vec<Mapping>>,
+    mapped: Mutex<rank::PageTableChunks, Vec<Mapping>>,
     pages_max: u32,
 }
 

@@ -7,7 +7,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use parking_lot::{Mutex, MutexGuard};
+use weir_base::lock::{Mutex, MutexGuard};
+use weir_base::rank;
 use weir_base::{ALIGN, AlignedBuf, DbId, Lsn, PageNo, checksum};
 use weir_device::{BlockFile, Volume};
 
@@ -90,8 +91,8 @@ pub(crate) struct TornWrite {
     config: DoubleWriteConfig,
     db: DbId,
     page_size: usize,
-    shards: Vec<Mutex<Shard>>,
-    running: Mutex<Running>,
+    shards: Vec<Mutex<rank::DoublewriteFile, Shard>>,
+    running: Mutex<rank::DoublewriteBatches, Running>,
 }
 
 #[derive(Default)]

@@ -1,6 +1,7 @@
 //! From memory to disk: copy under the latch, wait for the log, write, and say so. The one place
 //! where pages leave for the disk, and so the one where log-before-page is enforced.
-use parking_lot::Mutex;
+use weir_base::lock::Mutex;
+use weir_base::rank;
 use weir_base::{AlignedBuf, Lsn, PageNo};
 use weir_redo::Durability;
 
@@ -35,7 +36,7 @@ pub struct Written {
 /// their pages have left the dirty list.
 #[derive(Default)]
 pub(crate) struct InFlight {
-    batches: Mutex<Vec<(u64, Lsn, u64)>>,
+    batches: Mutex<rank::BatchesInFlight, Vec<(u64, Lsn, u64)>>,
     next: std::sync::atomic::AtomicU64,
 }
 

@@ -3,7 +3,8 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-use parking_lot::Mutex;
+use weir_base::lock::Mutex;
+use weir_base::rank;
 use weir_base::{Lsn, PageNo, checksum_more};
 use weir_change::{DecodeError, decode};
 use weir_redo::{Chunk, Reader, RedoError};
@@ -44,7 +45,7 @@ struct Lazy {
     /// How often parts of it were read.
     asked: AtomicU32,
     /// Held by who reads it.
-    reading: Mutex<()>,
+    reading: Mutex<rank::LogStretch, ()>,
 }
 
 impl Stretches {

@@ -11,9 +11,10 @@ use crate::segment::SegmentInfo;
 use crate::shrink::Limit;
 use crate::stats::RedoStats;
 use crate::write::Writer;
-use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use weir_base::lock::Mutex;
+use weir_base::rank;
 use weir_base::{Clock, DbId, Lsn, SystemClock, varint};
 
 /// No group's body is shorter: then a group with its length takes at least eight bytes.
@@ -93,7 +94,7 @@ pub struct Log {
     pub(crate) linger_micros: AtomicU32,
     checkpoint: AtomicU64,
     pub(crate) rounds: Rounds,
-    pub(crate) writer: Mutex<Writer>,
+    pub(crate) writer: Mutex<rank::LogWriter, Writer>,
     pub(crate) segments: Segments,
     pub(crate) recent: Arc<Recent>,
     limit: Limit,

@@ -3,7 +3,8 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use weir_base::lock::Mutex;
+use weir_base::rank;
 use weir_base::{AlignedBuf, DbId, Lsn, align_down, align_up};
 use weir_device::Volume;
 
@@ -22,7 +23,7 @@ pub struct Reader {
     chain: Vec<Segment>,
     db: DbId,
     /// Memory to read into: filling it with zeros takes as long as reading.
-    spare: Mutex<Vec<AlignedBuf>>,
+    spare: Mutex<rank::LogReadBuffers, Vec<AlignedBuf>>,
     /// That of a log that goes on.
     recent: Option<Arc<Recent>>,
 }

@@ -3,8 +3,9 @@
 //! a quarter of a second at a time.
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::Mutex;
 use weir_base::align_up;
+use weir_base::lock::Mutex;
+use weir_base::rank;
 
 /// A reader copies so many bytes at a time: the leader, which needs the lock, waits no longer.
 const STEP_BYTES: usize = 128 << 10;
@@ -14,7 +15,7 @@ const STEP_BYTES: usize = 128 << 10;
 pub(crate) struct Recent {
     /// Bytes to keep, a multiple of a page; 0: none. Changed under `kept` only.
     size: AtomicU64,
-    kept: Mutex<Kept>,
+    kept: Mutex<rank::LogRecent, Kept>,
 }
 
 #[derive(Default)]

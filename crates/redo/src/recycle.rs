@@ -11,9 +11,10 @@ use crate::segment::{
 };
 use crate::stats::RedoStats;
 use crate::table::Table;
-use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use weir_base::lock::Mutex;
+use weir_base::rank;
 use weir_base::{DbId, Lsn};
 use weir_device::Volume;
 
@@ -73,10 +74,10 @@ pub(crate) struct Segments {
     db: DbId,
     /// Written into each new header: how far blocks are sealed ahead of what is durable.
     unsynced_max: u64,
-    table: Mutex<Table>,
+    table: Mutex<rank::LogFiles, Table>,
     /// Held by whoever changes files, so that slots are not given out twice. Taken before `table`.
     /// The file that is made ahead, from one step of maintenance to the next.
-    changing: Mutex<Option<Filling>>,
+    changing: Mutex<rank::LogFilesChanging, Option<Filling>>,
     capacity: AtomicU64,
     /// The last attempt to create a file failed, or none was made since the capacity was raised:
     /// only what there is counts.

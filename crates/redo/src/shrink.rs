@@ -1,7 +1,8 @@
 //! The exposed age limit while the capacity shrinks: a slope instead of a step.
-use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use weir_base::Lsn;
+use weir_base::lock::Mutex;
+use weir_base::rank;
 
 /// A capacity was lowered when the log ended at `at`.
 #[derive(Clone, Copy)]
@@ -12,7 +13,7 @@ struct Slope {
 
 pub(crate) struct Limit {
     shrinking: AtomicBool,
-    slope: Mutex<Option<Slope>>,
+    slope: Mutex<rank::LogSlope, Option<Slope>>,
 }
 
 impl Limit {

@@ -1,7 +1,8 @@
 //! Allocation: claimed in memory first, made lasting by the group that uses the page.
 use std::sync::Arc;
+use weir_base::lock::Mutex;
+use weir_base::rank;
 
-use parking_lot::Mutex;
 use thiserror::Error;
 use weir_base::{Lsn, PageNo, TreeId};
 use weir_change::{Group, Header, Op};
@@ -34,9 +35,9 @@ pub struct Space {
     pool: Arc<Pool>,
     bits_per_map: u32,
     pages_max: u32,
-    state: Mutex<Bitmap>,
+    state: Mutex<rank::SpaceBits, Bitmap>,
     /// For each map page, where the log must be durable so that it will be found.
-    maps: Mutex<Vec<Lsn>>,
+    maps: Mutex<rank::MapList, Vec<Lsn>>,
 }
 
 impl Space {

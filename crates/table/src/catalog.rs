@@ -55,7 +55,7 @@ impl Tables {
     /// [`Error::Store`], [`Error::Damaged`].
     pub fn open(db: &Db) -> Result<Tables, Error> {
         let catalog = db.open_tree(CATALOG)?;
-        let states = parking_lot::Mutex::default();
+        let states = weir_base::lock::Mutex::default();
         let shared = Arc::new(Shared { db: db.clone(), catalog, states });
         let tables = Tables { shared, lock_wait: None };
         tables.drop_unfinished(Wait::No)?;

@@ -2,8 +2,9 @@
 //! indexes, kept in agreement by every statement.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use weir_base::lock::Mutex;
+use weir_base::rank;
 
-use parking_lot::Mutex;
 use weir::{Isolation, Savepoint, Snapshot, Tree, Txn};
 
 use crate::descriptor::TableInfo;
@@ -27,7 +28,7 @@ pub(crate) struct TableState {
     /// [`NO_TREE`].
     pub(crate) build_failed: AtomicU64,
     /// How far the building of indexes has come.
-    pub(crate) build: Mutex<Build>,
+    pub(crate) build: Mutex<rank::IndexBuild, Build>,
     pub(crate) samples: Samples,
     pub(crate) numbers: Sequence,
     pub(crate) row_ids: Sequence,
@@ -72,7 +73,7 @@ impl Clone for Locked {
 /// What a handle has found out about the snapshots that know its definition: all from a number on,
 /// as long as `altered` is what it was then.
 #[derive(Default)]
-pub(crate) struct Checked(Mutex<Option<(u64, u64)>>);
+pub(crate) struct Checked(Mutex<rank::CheckedDefinition, Option<(u64, u64)>>);
 
 impl Clone for Checked {
     /// Not shared: threads with handles of their own do not meet here.

@@ -2,8 +2,9 @@
 //! given out, the stretch's end is written down (TABLE-5). Nobody waits for that: it lies in the
 //! log before whatever is done with the number, and is durable as soon as that is. What a crash
 //! leaves of a stretch is a gap, which is little beside what is left.
-use parking_lot::Mutex;
 use weir::{Db, Durability, Tree, Txn};
+use weir_base::lock::Mutex;
+use weir_base::rank;
 
 use crate::error::Error;
 use crate::shared::begin;
@@ -18,7 +19,7 @@ pub(crate) struct Sequence {
     /// Its row in the catalog: the end of the stretch given out last, little-endian.
     key: Vec<u8>,
     stretch: u64,
-    state: Mutex<State>,
+    state: Mutex<rank::NumberStretch, State>,
 }
 
 #[derive(Default)]

@@ -2,8 +2,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use weir_base::lock::Mutex;
+use weir_base::rank;
 
-use parking_lot::Mutex;
 use weir::{Db, Isolation, Tree, Txn, TxnOptions};
 
 use crate::descriptor::TableInfo;
@@ -22,7 +23,7 @@ const ROW_IDS_STRETCH: u64 = 100_000;
 pub(crate) struct Shared {
     pub(crate) db: Db,
     pub(crate) catalog: Tree,
-    pub(crate) states: Mutex<HashMap<u64, Arc<TableState>>>,
+    pub(crate) states: Mutex<rank::TableStates, HashMap<u64, Arc<TableState>>>,
 }
 
 impl Shared {

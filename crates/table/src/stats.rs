@@ -4,8 +4,9 @@
 //! of the number of tuples satisfying a condition", SIGMOD 1984).
 use std::collections::HashMap;
 use std::sync::Arc;
+use weir_base::lock::Mutex;
+use weir_base::rank;
 
-use parking_lot::Mutex;
 use weir::{Durability, Isolation, TreeSize, TxnOptions};
 use weir_base::varint;
 
@@ -51,7 +52,7 @@ impl Estimate {
 
 /// What is known in memory.
 #[derive(Default)]
-pub(crate) struct Samples(Mutex<Known>);
+pub(crate) struct Samples(Mutex<rank::Samples, Known>);
 
 #[derive(Default)]
 struct Known {

@@ -1,7 +1,8 @@
 //! A table of rows of values.
 use std::sync::Arc;
+use weir_base::lock::RwLock;
+use weir_base::rank;
 
-use parking_lot::RwLock;
 use weir::Txn;
 
 use crate::catalog::{IndexSpec, Tables};
@@ -21,7 +22,7 @@ use crate::walk::{RowKey, Scan};
 #[derive(Clone)]
 pub struct Table {
     tables: Tables,
-    opened: Arc<RwLock<Arc<Opened>>>,
+    opened: Arc<RwLock<rank::OpenedTable, Arc<Opened>>>,
 }
 
 /// A table in one version.

@@ -7,8 +7,9 @@
 //! have come meanwhile, again and again, and then sends what they left.
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use parking_lot::{Condvar, Mutex};
 use weir_base::Lsn;
+use weir_base::lock::{Condvar, Mutex};
+use weir_base::rank;
 use weir_redo::{Log, RedoError};
 
 use crate::error::Error;
@@ -24,7 +25,7 @@ struct Ack {
 
 #[derive(Default)]
 pub(crate) struct Acks {
-    asked: Mutex<Asked>,
+    asked: Mutex<rank::WaitingCommits, Asked>,
     wanted: Condvar,
     /// Commits that are waited for: those of the list, of the round under way, and of callers who
     /// wait themselves.

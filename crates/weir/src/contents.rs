@@ -9,7 +9,8 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use weir_base::lock::Mutex;
+use weir_base::rank;
 use weir_base::{ALIGN, AlignedBuf, DbId, Lsn};
 use weir_device::{BlockFile, Volume};
 use weir_recovery::{Indexer, Stretch};
@@ -121,7 +122,7 @@ pub(crate) struct Contents {
     always: bool,
     planted: PlantedBug,
     /// `None`: something failed. The next opening begins anew.
-    state: Mutex<Option<State>>,
+    state: Mutex<rank::LogContents, Option<State>>,
 }
 
 impl Contents {

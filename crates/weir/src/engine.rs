@@ -3,7 +3,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-use parking_lot::Mutex;
+use weir_base::lock::Mutex;
+use weir_base::rank;
 use weir_base::{Clock, Lsn};
 use weir_btree::{Env, Tree as RawTree, TreeError};
 use weir_checkpoint::{Checkpointer, ControlFile};
@@ -42,18 +43,18 @@ pub(crate) struct Engine {
     pub(crate) next_tree: Arc<AtomicU64>,
     /// Prepared transactions, by the names that the outside has given them. `None`: a name in use
     /// whose transaction somebody has in hand: to prepare it, or to end it ([`crate::Held`]).
-    pub(crate) prepared: Mutex<HashMap<Xid, Option<weir_txn::Txn>>>,
+    pub(crate) prepared: Mutex<rank::PreparedTransactions, HashMap<Xid, Option<weir_txn::Txn>>>,
     pub(crate) report: Option<RecoveryReport>,
     /// What was observed last while enough was going on.
-    pub(crate) seen: Arc<Mutex<Option<Observed>>>,
+    pub(crate) seen: Arc<Mutex<rank::Observed, Option<Observed>>>,
     pub(crate) warm: Arc<Warm>,
     pub(crate) contents: Arc<Contents>,
     pub(crate) acks: Arc<Acks>,
-    pub(crate) workers: Mutex<Option<Workers>>,
+    pub(crate) workers: Mutex<rank::BackgroundThreads, Option<Workers>>,
     /// Handles refuse: closing has begun.
     pub(crate) closed: AtomicBool,
     /// Closing has ended, when it is not locked.
-    pub(crate) is_settled: Mutex<bool>,
+    pub(crate) is_settled: Mutex<rank::Settled, bool>,
 }
 
 impl Engine {

@@ -7,7 +7,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::Mutex;
+use weir_base::lock::Mutex;
+use weir_base::rank;
 use weir_base::{ALIGN, AlignedBuf, Clock, DbId, Lsn, PageNo};
 use weir_device::Volume;
 use weir_pool::{Pool, WarmList, WarmPlan};
@@ -115,7 +116,7 @@ pub(crate) struct Warm {
     /// Apart: who looks at it must not wait for a read.
     keep_next_micros: AtomicU64,
     /// Held over the reading of a batch.
-    state: Mutex<State>,
+    state: Mutex<rank::WarmList, State>,
 }
 
 impl Warm {

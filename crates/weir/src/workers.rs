@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use weir_base::lock::Mutex;
+use weir_base::rank;
 
-use parking_lot::Mutex;
 use weir_checkpoint::{Checkpointer, WorkerError};
 use weir_pool::Pool;
 use weir_redo::{Durability, Log};
@@ -51,7 +52,7 @@ pub(crate) struct Site {
     pub(crate) clock: Arc<dyn weir_base::Clock>,
     pub(crate) background: Arc<weir_txn::Background>,
     /// What was observed last while enough was going on.
-    pub(crate) seen: Arc<Mutex<Option<Observed>>>,
+    pub(crate) seen: Arc<Mutex<rank::Observed, Option<Observed>>>,
     pub(crate) warm: Arc<Warm>,
     pub(crate) contents: Arc<Contents>,
     pub(crate) acks: Arc<Acks>,
