@@ -20,8 +20,8 @@ fn options(dir: &std::path::Path, lab: Lab, seconds: u64) -> Options {
     }
 }
 
-fn run(dir: &std::path::Path, lab: Lab) -> Report {
-    let options = options(dir, lab, 2);
+fn run(dir: &std::path::Path, lab: Lab, seconds: u64) -> Report {
+    let options = options(dir, lab, seconds);
     let opened = weir_bench::open(&options, None).expect("opened");
     let (stop, mut out) = (AtomicBool::new(false), Vec::new());
     let clock = opened.clock.as_ref();
@@ -40,12 +40,19 @@ fn every_policy_writes_pages_and_loses_nothing() {
         let knobs = Knobs::defaults(kind).with_capacity(400, 800);
         let neighbours =
             if kind == Kind::Reflex { Neighbours::Contiguous } else { Neighbours::None };
-        let dir = scratch.path().join(kind.name());
-        let report = run(&dir, Lab::with_policy(setup(kind, &knobs, neighbours, 1)));
-        let figures = &report.figures;
-        assert!(report.verified, "{kind}: {:?}", report.problems);
-        assert!(figures.page_writes.total() > 0, "{kind}: {figures:?}");
-        assert!(figures.checkpoint_age_max_over_limit <= 1.0, "{kind}: {figures:?}");
+        // Where other work takes the processors, no page may be due within two seconds.
+        for seconds in [2, 10, 50] {
+            let dir = scratch.path().join(format!("{}-{seconds}", kind.name()));
+            let lab = Lab::with_policy(setup(kind, &knobs, neighbours, 1));
+            let report = run(&dir, lab, seconds);
+            let figures = &report.figures;
+            assert!(report.verified, "{kind}: {:?}", report.problems);
+            assert!(figures.checkpoint_age_max_over_limit <= 1.0, "{kind}: {figures:?}");
+            if figures.page_writes.total() > 0 {
+                break;
+            }
+            assert!(seconds < 50, "{kind} writes no page: {figures:?}");
+        }
     }
 }
 
