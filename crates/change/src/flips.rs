@@ -47,11 +47,15 @@ impl Difference {
             packed.extend_from_slice(&bits);
             return Difference { shape, width, packed };
         }
-        let fields = Fields::of(width);
+        // Each chunk writes a whole word; the next one covers what of it means nothing.
+        packed.resize(bits.len().div_ceil(CHUNK) * usize::from(width) + CHUNK, 0);
+        let (fields, mut len) = (Fields::of(width), 0);
         for bits in bits.chunks(CHUNK) {
             let chunk = fields.squeeze(word(bits)).to_le_bytes();
-            packed.extend_from_slice(&chunk[..(bits.len() * width as usize).div_ceil(8)]);
+            packed[len..len + CHUNK].copy_from_slice(&chunk);
+            len += (bits.len() * usize::from(width)).div_ceil(8);
         }
+        packed.truncate(len);
         Difference { shape, width, packed }
     }
 
@@ -100,9 +104,12 @@ impl<'a> Flips<'a> {
         let mut spread: SmallVec<[u8; 256]> = SmallVec::new();
         let mut bits = self.packed;
         if self.width < 8 {
-            let fields = Fields::of(self.width);
-            for part in self.packed.chunks(usize::from(self.width)) {
-                spread.extend_from_slice(&fields.spread(word(part)).to_le_bytes());
+            let (fields, width) = (Fields::of(self.width), usize::from(self.width));
+            spread.resize(self.packed.len().div_ceil(width) * CHUNK, 0);
+            for (nth, bits) in spread.chunks_exact_mut(CHUNK).enumerate() {
+                // What is not of this part is passed over.
+                let word = word(&self.packed[nth * width..]);
+                bits.copy_from_slice(&fields.spread(word).to_le_bytes());
             }
             bits = &spread;
         }
@@ -146,8 +153,11 @@ fn packed_len(len: usize, width: u8) -> Option<usize> {
     Some((len / CHUNK).checked_mul(width as usize)? + (len % CHUNK * width as usize).div_ceil(8))
 }
 
-/// Up to eight bytes, those missing as zeros.
+/// The first eight bytes, those missing as zeros.
 fn word(bytes: &[u8]) -> u64 {
+    if let Some(whole) = bytes.first_chunk() {
+        return u64::from_le_bytes(*whole);
+    }
     let mut all = [0; CHUNK];
     all[..bytes.len()].copy_from_slice(bytes);
     u64::from_le_bytes(all)

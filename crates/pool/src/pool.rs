@@ -223,6 +223,14 @@ impl Pool {
         }
     }
 
+    /// Asks the processor to bring a page nearer, if it is in memory: somebody is about to read it.
+    pub fn prefetch(&self, page: PageNo) {
+        let frame = self.latch(page).and_then(|latch| latch.load().frame());
+        if let Some(frame) = frame {
+            self.raw(frame).prefetch();
+        }
+    }
+
     #[cold]
     fn optimistic_slow(&self, page: PageNo, latch: &Latch) -> Result<Optimistic<'_>, PoolError> {
         let mut backoff = Backoff::default();
