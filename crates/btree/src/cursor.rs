@@ -364,6 +364,10 @@ impl Cursor {
                 return Ok(false);
             };
             self.load(Target::Key(&high))?;
+            // It goes on this way: while this leaf's rows are looked at, the next one comes.
+            if let Some(behind) = self.fences.behind {
+                self.tree.env.pool.prefetch(behind);
+            }
             // The leaf may have been joined with the one before: begin where the last one ended.
             slot = match self.node().search(&high) {
                 Ok(slot) | Err(slot) => slot,
@@ -385,6 +389,9 @@ impl Cursor {
                 return Ok(false);
             };
             self.load(Target::Before(&low))?;
+            if let Some(before) = self.fences.before {
+                self.tree.env.pool.prefetch(before);
+            }
             slot = match self.node().search(&low) {
                 Ok(slot) | Err(slot) => slot,
             };

@@ -44,6 +44,9 @@ pub(crate) struct Arrived<'p> {
 pub(crate) struct Fences {
     pub(crate) low: Option<Vec<u8>>,
     pub(crate) high: Option<Vec<u8>>,
+    /// The pages beside it below the same parent.
+    pub(crate) before: Option<PageNo>,
+    pub(crate) behind: Option<PageNo>,
 }
 
 /// What is not the child that its parent promises, and yet no damage.
@@ -76,8 +79,11 @@ impl Tree {
     ) -> Result<Option<Arrived<'_>>, TreeError> {
         fences.low = None;
         fences.high = None;
+        (fences.before, fences.behind) = (None, None);
         self.walk(target, 0, &mut |node, index| {
             let node = node.node();
+            fences.before = index.checked_sub(1).map(|before| node.child(before));
+            fences.behind = (index < node.count()).then(|| node.child(index + 1));
             if index > 0 {
                 let low = fences.low.get_or_insert_default();
                 low.clear();

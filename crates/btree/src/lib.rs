@@ -2,6 +2,7 @@
 //! transactions beyond the stamp that a row carries.
 #![forbid(unsafe_code)]
 mod bulk;
+mod chain;
 mod check;
 mod cursor;
 mod descend;

@@ -8,13 +8,13 @@ use std::ops::Range;
 
 use weir_base::{PageNo, TxnId, varint};
 use weir_change::{Cleanup, Group, Header, Op};
-use weir_page::{Bytes, HEADER_BYTES, Kind};
+use weir_page::{HEADER_BYTES, Kind};
 
 use crate::error::TreeError;
 use crate::tree::Tree;
 
 /// Bytes of the chain's number at the front of each page's data.
-const MARK_BYTES: usize = 8;
+pub(crate) const MARK_BYTES: usize = 8;
 /// Pages written or freed in one group, at most.
 const GROUP_PAGES: usize = 16;
 /// The longest head: two varints and the chain's number.
@@ -244,94 +244,6 @@ impl Tree {
         tell(ChainEvent::Done)
     }
 
-    /// Turns the bytes of a [`ChainHead`] in `bytes` into the value that it leads to. `false`: the
-    /// chain is no longer there, so the row has changed since.
-    ///
-    /// # Errors
-    /// [`TreeError`] when the chain is damaged or cannot be read.
-    pub fn fetch(&self, bytes: &mut Vec<u8>) -> Result<bool, TreeError> {
-        let (chain, front) = ChainHead::split(bytes).ok_or_else(|| {
-            self.damaged(self.root, "a row's pointer to its overflow pages is malformed")
-        })?;
-        let head_bytes = bytes.len() - front.len();
-        bytes.drain(..head_bytes);
-        self.read_chain(&chain, bytes)
-    }
-
-    /// Appends what a chain holds to the front in `out`. `false`: the chain is no longer there.
-    fn read_chain(&self, head: &ChainHead, out: &mut Vec<u8>) -> Result<bool, TreeError> {
-        // Not the whole length at once: it may be a damaged one.
-        out.reserve(head.len.min(1 << 20) as usize);
-        let end = head.len.saturating_add(out.len() as u64);
-        let mut page = head.first;
-        while (out.len() as u64) < end || page != PageNo::NONE {
-            let Some(next) = self.read_chain_page(page, head.mark, out)? else {
-                return Ok(false);
-            };
-            if out.len() as u64 > end || (next == PageNo::NONE && (out.len() as u64) < end) {
-                return Err(
-                    self.damaged(page, "an overflow chain does not have the length of its value")
-                );
-            }
-            page = next;
-        }
-        Ok(true)
-    }
-
-    /// The pages of a chain that must be there.
-    pub(crate) fn chain_page_list(&self, head: &ChainHead) -> Result<Vec<PageNo>, TreeError> {
-        let (mut page, mut len) = (head.first, 0u64);
-        let (mut pages, mut data) = (Vec::new(), Vec::new());
-        while page != PageNo::NONE {
-            pages.push(page);
-            data.clear();
-            let next = self.read_chain_page(page, head.mark, &mut data)?;
-            page = next.ok_or_else(|| {
-                self.damaged(page, "it is not the overflow page that a row names")
-            })?;
-            len += data.len() as u64;
-            if len > head.len {
-                break;
-            }
-        }
-        if len != head.len {
-            return Err(
-                self.damaged(head.first, "an overflow chain does not have the length of its value")
-            );
-        }
-        Ok(pages)
-    }
-
-    /// Appends one page's data and tells the next page; `None` when the page is not of this chain.
-    fn read_chain_page(
-        &self,
-        page: PageNo,
-        mark: u64,
-        data: &mut Vec<u8>,
-    ) -> Result<Option<PageNo>, TreeError> {
-        if page == PageNo::NONE || !self.env.space.is_used(page) {
-            return Ok(None);
-        }
-        let start = data.len();
-        loop {
-            let look = self.env.pool.optimistic(page)?;
-            let node = look.node();
-            data.truncate(start);
-            node.data_behind_into(MARK_BYTES, data);
-            let data_len = node.data_len();
-            let (kind, next) = (node.kind(), node.link());
-            let found = look.raw().u64_at(HEADER_BYTES);
-            if !look.still() {
-                continue;
-            }
-            if kind != Some(Kind::Overflow) || data_len < MARK_BYTES || found != mark {
-                data.truncate(start);
-                return Ok(None);
-            }
-            return Ok(Some(next));
-        }
-    }
-
     /// Frees a chain that no row names any more, in groups under `header`, each noting how far it
     /// has come so that recovery can go on from there.
     ///
@@ -345,18 +257,16 @@ impl Tree {
         admit: &mut Admit<'_>,
     ) -> Result<(), TreeError> {
         let mut page = first;
-        let mut data = Vec::new();
         while page != PageNo::NONE {
             admit(Ahead { bytes: 1024, rest: Some(Cleanup::Chain { first: page, mark }) })?;
             let mut batch = Vec::new();
             while page != PageNo::NONE && batch.len() < 4 * GROUP_PAGES {
-                data.clear();
-                let Some(next) = self.read_chain_page(page, mark, &mut data)? else {
+                let Some(link) = self.chain_link(page, mark)? else {
                     page = PageNo::NONE;
                     break;
                 };
                 batch.push(page);
-                page = next;
+                page = link.next;
             }
             if batch.is_empty() {
                 break;
@@ -384,14 +294,13 @@ impl Tree {
         header: Header,
         note: &Op<'_>,
     ) -> Result<(), TreeError> {
-        let (mut pages, mut data, mut page) = (Vec::new(), Vec::new(), first);
-        while let Some(next) = self.read_chain_page(page, mark, &mut data)? {
-            data.clear();
+        let (mut pages, mut page) = (Vec::new(), first);
+        while let Some(link) = self.chain_link(page, mark)? {
             pages.push(page);
             if pages.len() > 4 * GROUP_PAGES {
                 return Err(self.damaged(first, "a chain of more pages than it was written with"));
             }
-            page = next;
+            page = link.next;
         }
         pages.sort_unstable();
         let mut group = Group::begin(header);

@@ -1,5 +1,6 @@
 //! Trees over a pool, a space and a log on a simulated disk.
 mod bulk;
+mod chains;
 mod cursors;
 mod model;
 mod shape;

@@ -106,17 +106,17 @@ impl Meeting<'_> {
         if row.flags.deleted || self.obstacle(Some(row), Kind::Exclusive).is_some() {
             return Ok((None, None));
         }
-        let (tree, mut value) = (self.tree, row.value.to_vec());
-        // A chain stays as it is for as long as the row names it.
-        let is_old = row.flags.overflow && tree.fetch(&mut value)? && value == old;
-        let made = match tree.with_front(self.key, row.value, old, new).filter(|_| is_old) {
-            None => Made::Long,
-            Some(front) => {
-                buffers.new = front;
-                Made::Front(&buffers.new)
-            }
+        let front = match row.flags.overflow {
+            true => self.tree.with_front(self.key, row.value, old, new),
+            false => None,
         };
-        Ok((Some((row, made)), Some(token)))
+        let Some(front) = front else { return Ok((Some((row, Made::Long)), Some(token))) };
+        // Only now: most of what is long is replaced whole, and its chain need not be read.
+        if !self.tree.is_long(row.value, old)? {
+            return Ok((Some((row, Made::Long)), Some(token)));
+        }
+        buffers.new = front;
+        Ok((Some((row, Made::Front(&buffers.new))), Some(token)))
     }
 
     /// Why the row must not be changed by this transaction now.

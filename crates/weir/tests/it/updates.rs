@@ -182,8 +182,21 @@ fn the_chain_of_a_row_stays_when_only_its_front_changes() {
     assert_eq!(older.get(&tree, b"k").expect("a read"), Some(long(1)));
     let _ = older.commit().expect("a commit");
     assert_eq!(pages(&db), one, "a chain was lost");
-    // A loser that has only changed the front.
+    // And if only the chain is another than was told: in a byte, or in its length.
+    for (told, count) in [(15_000, 51), (19_999, 53), (20_000, 55), (19_000, 57)] {
+        commit(put(b"", &long(50)));
+        let (mut old, mut new) = (long(50), long(count));
+        for value in [&mut old, &mut new] {
+            value.resize(20_000.max(told + 1), 3);
+            value[told] ^= 1;
+            value.truncate(if told == 19_000 { 19_000 } else { value.len() });
+        }
+        commit(put(&old, &new));
+        assert!(tree.get(b"k").expect("a read") == Some(new), "{told}");
+    }
     commit(put(b"", &long(60)));
+    assert_eq!(pages(&db), one, "a chain was lost");
+    // A loser that has only changed the front.
     let loser = put(&long(60), &long(61));
     assert_eq!(tree.get(b"k").expect("a read"), Some(long(60)), "not committed");
     db.step().expect("a step");
