@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use weir_base::lock::Mutex;
 use weir_base::rank;
 
-use weir::{Isolation, Savepoint, Snapshot, Tree, Txn};
+use weir::{Extent, Isolation, Savepoint, Snapshot, Tree, Txn};
 
 use crate::descriptor::TableInfo;
 use crate::entry::{Entry, primary_of, stored_key, stored_value};
 use crate::error::Error;
-use crate::fold::{drop_tail, in_tree, with_tail};
+use crate::fold::{drop_tail, in_tree, is_long, with_tail};
 use crate::scan::Lock;
 use crate::sequence::Sequence;
 use crate::shared::Shared;
@@ -196,6 +196,20 @@ impl RawTable {
     pub fn get(&self, txn: &mut Txn, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
         self.check_view(txn, self.info.since)?;
         self.read(txn, key, Lock::Plain, out)
+    }
+
+    /// As [`RawTable::get`], of a long row only its first bytes ([`RawScan::set_fronts`]).
+    ///
+    /// # Errors
+    /// As [`RawTable::get`].
+    pub fn get_front(&self, txn: &mut Txn, key: &[u8], out: &mut Vec<u8>) -> Result<Extent, Error> {
+        if is_long(key) {
+            // What is left of the key stands in front of the row, and may be longer than a front.
+            let found = self.get(txn, key, out)?;
+            return Ok(if found { Extent::Whole } else { Extent::Nothing });
+        }
+        self.check_view(txn, self.info.since)?;
+        Ok(txn.get_front(&self.primary, key, out)?)
     }
 
     /// Locks a key for this transaction alone, whether or not there is a row, and reads the row as

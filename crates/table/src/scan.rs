@@ -61,6 +61,8 @@ pub struct RawScan {
     state: State,
     is_index: bool,
     locks: bool,
+    /// Of long rows the fronts are enough.
+    fronts: bool,
     /// The run of folded keys that it is in.
     run: Option<Box<Run>>,
 }
@@ -126,7 +128,7 @@ impl RawTable {
         cursor.set_bounds(fold::lower(&range.from), to.as_deref());
         let (is_index, locks) = (index.is_some(), lock != Lock::Plain);
         let (state, run) = (State::Before, None);
-        Ok(RawScan { cursor, range, direction, state, is_index, locks, run })
+        Ok(RawScan { cursor, range, direction, state, is_index, locks, fronts: false, run })
     }
 
     /// Counts the rows that the transaction sees, by walking the tree that is the least work.
@@ -140,6 +142,7 @@ impl RawTable {
             Err(Error::Changed) => self.scan(txn, None, KeyRange::all(), Direction::Up)?,
             scan => scan?,
         };
+        scan.set_fronts(true);
         let mut rows = 0;
         while scan.next(txn)? {
             rows += 1;
@@ -179,6 +182,8 @@ impl RawScan {
     fn settle(&mut self, txn: &mut Txn, mut on: bool) -> Result<bool, Error> {
         let (cursor, range) = (&mut self.cursor, &self.range);
         if on && fold::is_folded(cursor.key()) {
+            // What is left of the key stands in front of the value, and may be longer than a front.
+            cursor.set_fronts(false);
             self.run = Some(Box::new(Run::at(cursor.key(), self.direction)));
             return self.in_run(txn, Run::next);
         }
@@ -216,7 +221,36 @@ impl RawScan {
         }
         let on = run.leave(&mut walk)?;
         self.run = None;
+        self.cursor.set_fronts(self.fronts);
         self.settle(txn, on)
+    }
+
+    /// Whether it shows of long rows only their first bytes ([`TxnCursor::set_fronts`]) from now
+    /// on. Does nothing with locks, or to a walk over an index; and rows of folded keys are shown
+    /// whole.
+    pub fn set_fronts(&mut self, fronts: bool) {
+        self.fronts = fronts && !self.is_index && !self.locks;
+        if self.run.is_none() {
+            self.cursor.set_fronts(self.fronts);
+        }
+    }
+
+    /// Whether the row stood on is shown in part.
+    #[must_use]
+    pub fn is_front(&self) -> bool {
+        self.run.is_none() && self.is_on() && self.cursor.is_front()
+    }
+
+    /// Reads what is left of the row stood on. `false`: it has gone, as a row can at READ
+    /// UNCOMMITTED; the next step goes on behind it.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub fn whole(&mut self, txn: &mut Txn) -> Result<bool, Error> {
+        if !self.is_front() {
+            return Ok(self.is_on());
+        }
+        Ok(self.cursor.whole(txn, self.direction == Direction::Down)?)
     }
 
     /// Passes over what others have locked, instead of waiting (SKIP LOCKED). Does nothing without

@@ -175,6 +175,7 @@ impl RawTable {
         for (number, tree) in trees.chain([(self.info.tree, &self.primary)]) {
             let mut sample = Sample::new();
             let mut cursor = txn.cursor(tree);
+            cursor.set_fronts(true);
             let mut on = cursor.seek_first(&mut txn)?;
             while on {
                 sample.add(cursor.key());

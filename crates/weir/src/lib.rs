@@ -105,4 +105,4 @@ pub use weir_recovery::{Phase, Progress};
 pub use weir_redo::Durability;
 #[doc(hidden)]
 pub use weir_txn::PlantedBug;
-pub use weir_txn::{Isolation, Refused, Savepoint, Snapshot, TxnError, Wait, WaitListener};
+pub use weir_txn::{Extent, Isolation, Refused, Savepoint, Snapshot, TxnError, Wait, WaitListener};

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use weir_base::TxnId;
 use weir_txn::{
-    Intent, Isolation, Kind, LockingCursor, RowCursor, Savepoint, Snapshot, View, Wait,
+    Extent, Intent, Isolation, Kind, LockingCursor, RowCursor, Savepoint, Snapshot, View, Wait,
     WaitListener,
 };
 
@@ -194,6 +194,26 @@ impl Txn {
             return Ok(self.engine.context.read(&tree.raw, key, own, view, out)?);
         }
         let found = self.raw.get(&self.engine.context, &tree.raw, key, out);
+        self.told(found)
+    }
+
+    /// As [`Txn::get_into`], of a long value only its front ([`TxnCursor::set_fronts`]).
+    ///
+    /// # Errors
+    /// As [`Txn::get`].
+    pub fn get_front(
+        &mut self,
+        tree: &Tree,
+        key: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<Extent, Error> {
+        self.engine.check_here()?;
+        self.check_owns(tree)?;
+        if let Some(snapshot) = self.statement.as_ref().filter(|_| !self.raw.is_over()) {
+            let (own, view) = (self.raw.id(), View::At(snapshot.number()));
+            return Ok(self.engine.context.read_extent(&tree.raw, key, own, view, true, out)?);
+        }
+        let found = self.raw.get_front(&self.engine.context, &tree.raw, key, out);
         self.told(found)
     }
 

@@ -80,6 +80,39 @@ impl TxnCursor {
         }
     }
 
+    /// Whether it reads of long values only their **fronts** from now on: the first bytes, which
+    /// lie beside the key, at least 128. A value that is shown in part is [`TxnCursor::is_front`],
+    /// and [`TxnCursor::whole`] reads the rest of it. Does nothing where locks are taken.
+    pub fn set_fronts(&mut self, fronts: bool) {
+        if let Walk::Plain(raw, _) = &mut self.walk {
+            raw.set_fronts(fronts);
+        }
+    }
+
+    /// Whether the value of the row stood on has more bytes than are shown.
+    #[must_use]
+    pub fn is_front(&self) -> bool {
+        matches!(&self.walk, Walk::Plain(raw, _) if self.is_on_row() && raw.is_front())
+    }
+
+    /// Reads what is left of the value of the row stood on, to which a move up, or `down`, has
+    /// come. `false`: it stands on none, or at READ UNCOMMITTED the row has gone.
+    ///
+    /// # Errors
+    /// As [`TxnCursor::seek`].
+    pub fn whole(&mut self, txn: &mut Txn, down: bool) -> Result<bool, Error> {
+        if !self.is_front() {
+            return Ok(self.is_on_row());
+        }
+        self.check(txn)?;
+        let Walk::Plain(raw, snapshot) = &mut self.walk else { return Ok(true) };
+        let whole = raw.whole(looker(snapshot, txn), down);
+        if !matches!(whole, Ok(true)) {
+            self.stands = Stands::Between;
+        }
+        Ok(whole?)
+    }
+
     /// Whether the row stood on is not locked, only shown as it was committed last.
     #[must_use]
     pub fn is_guess(&self) -> bool {

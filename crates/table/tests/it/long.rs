@@ -1,7 +1,7 @@
 //! Keys that are longer than a page allows.
 use std::collections::BTreeMap;
 
-use weir::{Db, Isolation, Txn};
+use weir::{Db, Extent, Isolation, Txn};
 use weir_table::{
     Direction, Entry, Error, IndexSpec, KeyRange, Lock, RawScan, RawTable, RowImage, Tables,
 };
@@ -70,6 +70,36 @@ fn seen(
     all
 }
 
+/// The rows, of which the first bytes are enough, or all of some.
+fn assert_fronts(table: &RawTable, txn: &mut Txn, model: &Model, random: &mut fastrand::Rng) {
+    let direction = if random.bool() { Direction::Up } else { Direction::Down };
+    let mut scan = table.scan(txn, None, KeyRange::all(), direction).expect("a scan");
+    scan.set_fronts(true);
+    let mut rows: Vec<_> = model.iter().collect();
+    if direction == Direction::Down {
+        rows.reverse();
+    }
+    for (key, (_, row)) in rows {
+        assert!(scan.next(txn).expect("a step") && scan.tree_key() == key);
+        if scan.is_front() {
+            assert!(row.starts_with(scan.row()) && scan.row().len() < row.len());
+            assert!(key.len() <= SAME, "a folded key's row is shown whole");
+            if random.bool() {
+                assert!(scan.whole(txn).expect("all of it") && scan.tree_key() == key);
+            }
+        }
+        assert!(scan.is_front() || scan.row() == row);
+        let mut out = Vec::new();
+        match table.get_front(txn, key, &mut out).expect("a read") {
+            Extent::Nothing => panic!("{key:?} is not there"),
+            Extent::Front => assert!(row.starts_with(&out) && out.len() < row.len()),
+            Extent::Whole => assert!(out == *row),
+        }
+    }
+    assert!(!scan.next(txn).expect("a step"));
+    assert_eq!(table.count(txn).expect("counted"), model.len() as u64);
+}
+
 fn expected(model: &Model, index: Option<usize>) -> Vec<(Vec<u8>, Vec<u8>, Vec<u8>)> {
     let mut all: Vec<_> = model
         .iter()
@@ -85,6 +115,7 @@ fn expected(model: &Model, index: Option<usize>) -> Vec<(Vec<u8>, Vec<u8>, Vec<u
 }
 
 fn assert_same(table: &RawTable, txn: &mut Txn, model: &Model, random: &mut fastrand::Rng) {
+    assert_fronts(table, txn, model, random);
     for index in [None, Some(0), Some(1)] {
         let all = expected(model, index);
         for ways in 0..6 {

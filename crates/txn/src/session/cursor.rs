@@ -2,7 +2,7 @@
 use std::ops::ControlFlow;
 
 use weir_base::TxnId;
-use weir_btree::{Cursor as RawCursor, Tree, TreeError};
+use weir_btree::{ChainHead, Cursor as RawCursor, Tree, TreeError};
 
 use crate::context::Context;
 use crate::versions::see::{Looks, Reader, Seen, View};
@@ -14,6 +14,10 @@ pub struct RowCursor {
     on: On,
     /// The value of a row that does not lie whole in the leaf as it is seen.
     value: Vec<u8>,
+    /// Of long values the fronts are enough.
+    fronts: bool,
+    /// What continues the front in the buffer.
+    rest: Option<ChainHead>,
 }
 
 /// What the cursor stands on.
@@ -24,7 +28,7 @@ enum On {
     Between,
     /// A row whose value lies in the raw cursor's copy of the leaf.
     Leaf,
-    /// A row whose value is in the buffer: an older version of it, or a long one.
+    /// A row whose value, or its front, is in the buffer: an older version of it, or a long one.
     Buffer,
 }
 
@@ -57,7 +61,60 @@ impl RowCursor {
     /// A cursor that stands nowhere.
     #[must_use]
     pub fn new(tree: Tree) -> Self {
-        RowCursor { raw: RawCursor::with_marked(tree), on: On::Nothing, value: Vec::new() }
+        let (raw, value) = (RawCursor::with_marked(tree), Vec::new());
+        RowCursor { raw, on: On::Nothing, value, fronts: false, rest: None }
+    }
+
+    /// Whether it reads of long values only their fronts from now on: what lies beside the key.
+    /// Whoever needs all of one asks for it with [`RowCursor::whole`].
+    pub fn set_fronts(&mut self, fronts: bool) {
+        self.fronts = fronts;
+    }
+
+    /// Whether the value of the row stood on has more bytes than are shown.
+    #[must_use]
+    pub fn is_front(&self) -> bool {
+        self.is_on_row() && self.rest.is_some()
+    }
+
+    /// Reads what is left of the value of the row stood on, to which a move up, or `down`, has
+    /// come. `false`: it is on none, or has gone, as a row can where the view is not a
+    /// snapshot's.
+    ///
+    /// # Errors
+    /// [`TreeError`]; then the same move comes to this row again.
+    pub fn whole(&mut self, by: Looker<'_>, down: bool) -> Result<bool, TreeError> {
+        if !self.is_front() {
+            return Ok(self.is_on_row());
+        }
+        let rest = self
+            .rest
+            .take()
+            .map_or(Ok(true), |rest| self.raw.tree().fetch_rest(&rest, &mut self.value));
+        match rest {
+            Ok(true) => return Ok(true),
+            Ok(false) => {}
+            Err(e) => {
+                self.raw.leave(down);
+                self.on = On::Between;
+                return Err(e);
+            }
+        }
+        // As `Seen::Again`: the row names another chain now.
+        let way = if down { Way::Down } else { Way::Up };
+        let (key, fronts) = (self.raw.key().to_vec(), std::mem::take(&mut self.fronts));
+        let again = self.look_again(way);
+        let on = self.settle(by, again, way);
+        self.fronts = fronts;
+        if on? && self.raw.key() == key {
+            return Ok(true);
+        }
+        // The same move comes to what is stood on now.
+        if self.is_on_row() {
+            self.raw.leave(down);
+            self.on = On::Between;
+        }
+        Ok(false)
     }
 
     /// Moves to the first row whose key is not below `key`. `false`: there is none.
@@ -170,7 +227,7 @@ impl RowCursor {
                     break self.settle(by, Ok(true), Way::Up)?;
                 }
                 if !head.flags.deleted {
-                    self.on = On::Leaf;
+                    (self.on, self.rest) = (On::Leaf, None);
                     if visit(self.raw.key(), self.raw.inline_bytes()).is_break() {
                         return Ok(());
                     }
@@ -192,6 +249,7 @@ impl RowCursor {
         way: Way,
     ) -> Result<bool, TreeError> {
         self.on = On::Nothing;
+        self.rest = None;
         let settled = moved.and_then(|on| self.settle_from(by, on, way));
         if settled.is_err() {
             // If it stands on a row, that is the one that could not be read.
@@ -221,6 +279,11 @@ impl RowCursor {
             };
             on = match seen {
                 Seen::Row(flags) if !flags.overflow => {
+                    self.on = On::Buffer;
+                    return Ok(true);
+                }
+                Seen::Row(_) if self.fronts => {
+                    self.rest = Some(self.raw.tree().fetch_front(&mut self.value)?);
                     self.on = On::Buffer;
                     return Ok(true);
                 }

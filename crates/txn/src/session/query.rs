@@ -6,7 +6,7 @@ use crate::error::TxnError;
 use crate::locks::Kind;
 use crate::planted::PlantedBug;
 use crate::session::txn::{Isolation, Txn};
-use crate::versions::see::View;
+use crate::versions::see::{Extent, View};
 
 impl Txn {
     /// What it sees of single rows.
@@ -38,5 +38,25 @@ impl Txn {
         }
         let view = self.view(cx);
         Ok(cx.read(tree, key, self.id(), view, out)?)
+    }
+
+    /// As [`Txn::get`], of a long value only its front: what of it lies beside its key.
+    ///
+    /// # Errors
+    /// As [`Txn::get`].
+    pub fn get_front(
+        &mut self,
+        cx: &Context,
+        tree: &Tree,
+        key: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<Extent, TxnError> {
+        if self.isolation == Isolation::Serializable {
+            let found = self.get(cx, tree, key, out)?;
+            return Ok(if found { Extent::Whole } else { Extent::Nothing });
+        }
+        self.check()?;
+        let view = self.view(cx);
+        Ok(cx.read_extent(tree, key, self.id(), view, true, out)?)
     }
 }

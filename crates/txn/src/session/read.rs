@@ -3,7 +3,7 @@ use weir_base::TxnId;
 use weir_btree::{Tree, TreeError};
 
 use crate::context::Context;
-use crate::versions::see::{Looks, Reader, Seen, View};
+use crate::versions::see::{Extent, Looks, Reader, Seen, View};
 
 impl Context {
     /// Reads a row as a view shows it into `out`, emptied first. `false`: it shows none.
@@ -19,13 +19,30 @@ impl Context {
         view: View,
         out: &mut Vec<u8>,
     ) -> Result<bool, TreeError> {
+        Ok(self.read_extent(tree, key, own, view, false, out)? == Extent::Whole)
+    }
+
+    /// As [`Context::read`], of a long value only its front, if that is `enough`.
+    ///
+    /// # Errors
+    /// [`TreeError`].
+    #[inline]
+    pub fn read_extent(
+        &self,
+        tree: &Tree,
+        key: &[u8],
+        own: Option<TxnId>,
+        view: View,
+        enough: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<Extent, TreeError> {
         let reader = Reader::new(self.registry(), own, view);
         let mut patience = 8;
         let mut looks = Looks::default();
         loop {
             let Some((head, token)) = tree.look(key, out)? else {
                 out.clear();
-                return Ok(false);
+                return Ok(Extent::Nothing);
             };
             let seen = if reader.sees_at_once(head.stamp) {
                 if head.flags.deleted { Seen::Nothing } else { Seen::Row(head.flags) }
@@ -33,20 +50,25 @@ impl Context {
                 reader.see(tree.id(), key, head, out, &mut || self.env().pool.is_still(token))?
             };
             match seen {
-                Seen::Row(flags) if !flags.overflow => return Ok(true),
+                Seen::Row(flags) if !flags.overflow => return Ok(Extent::Whole),
+                Seen::Row(_) if enough => {
+                    tree.fetch_front(out)?;
+                    return Ok(Extent::Front);
+                }
                 Seen::Row(_) => {
                     if tree.fetch(out)? {
-                        return Ok(true);
+                        return Ok(Extent::Whole);
                     }
                     // Freed since: the row names another one now, or the page is damaged.
                     patience -= 1;
                     if patience == 0 {
-                        return Ok(tree.get(key, out)?.is_some_and(|row| !row.flags.deleted));
+                        let now = tree.get(key, out)?.filter(|row| !row.flags.deleted);
+                        return Ok(now.map_or(Extent::Nothing, |_| Extent::Whole));
                     }
                 }
                 Seen::Nothing => {
                     out.clear();
-                    return Ok(false);
+                    return Ok(Extent::Nothing);
                 }
                 Seen::Again => looks.again(tree)?,
             }

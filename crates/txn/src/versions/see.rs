@@ -19,6 +19,17 @@ pub enum View {
     At(u64),
 }
 
+/// How much of a row was read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Extent {
+    /// There is none.
+    Nothing,
+    /// The first bytes of its value; there are more.
+    Front,
+    /// All of its value.
+    Whole,
+}
+
 /// What is seen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Seen {

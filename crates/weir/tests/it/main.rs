@@ -10,6 +10,7 @@ mod dropped;
 mod faults;
 mod faults_device;
 mod flip;
+mod fronts;
 mod hosts;
 mod large;
 mod many_locks;
