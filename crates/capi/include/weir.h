@@ -293,7 +293,7 @@ typedef struct weir_found {
     struct weir_bytes tree_key;
     // The primary key.
     struct weir_bytes primary_key;
-    // The row; of an index, nothing.
+    // The row, or with `front` its first bytes; of an index, nothing.
     struct weir_bytes row;
     // The index key; of the rows, the primary key.
     struct weir_bytes index_key;
@@ -301,6 +301,8 @@ typedef struct weir_found {
     struct weir_bytes payload;
     // It is not locked, only shown as it was committed last: see weir_scan_guess.
     bool guess;
+    // The row has more bytes: see weir_scan_fronts.
+    bool front;
 } weir_found;
 
 // What the calling thread has asked of engines since it began; only grows.
@@ -708,6 +710,16 @@ enum weir_code weir_scan_next(struct weir_scan *scan,
 // waited for, or not any more. Does nothing without a lock, and from WEIR_REPEATABLE_READ on.
 enum weir_code weir_scan_guess(struct weir_scan *scan, bool guesses);
 
+// From now on of a row that does not lie whole beside its key only the first bytes are shown, or
+// not any more. Does nothing with a lock, or to a walk over an index.
+enum weir_code weir_scan_fronts(struct weir_scan *scan, bool fronts);
+
+// Shows all of the row that it stands on. WEIR_NOTHING: at WEIR_READ_UNCOMMITTED, it has gone, and
+// the next step goes on behind it.
+enum weir_code weir_scan_whole(struct weir_scan *scan,
+                               const struct weir_txn *txn,
+                               struct weir_found *found);
+
 // Looks at what it stands on once more, and waits for its lock; if that is gone, moves on.
 // WEIR_NOTHING: there is nothing more.
 enum weir_code weir_scan_insist(struct weir_scan *scan,
@@ -778,6 +790,14 @@ enum weir_code weir_table_get(struct weir_table *table,
                               struct weir_bytes key,
                               uint32_t lock,
                               struct weir_bytes *row);
+
+// As weir_table_get without a lock, of a row that does not lie whole beside its key only the first
+// bytes: then it puts true into `front`.
+enum weir_code weir_table_get_front(struct weir_table *table,
+                                    const struct weir_txn *txn,
+                                    struct weir_bytes key,
+                                    struct weir_bytes *row,
+                                    bool *front);
 
 // Locks a key without NULLs of a unique index, whether or not there is a row, and reads the
 // primary key of its row as committed last. WEIR_NOTHING: there is none.

@@ -49,7 +49,7 @@ pub struct weir_found {
     pub tree_key: weir_bytes,
     /// The primary key.
     pub primary_key: weir_bytes,
-    /// The row; of an index, nothing.
+    /// The row, or with `front` its first bytes; of an index, nothing.
     pub row: weir_bytes,
     /// The index key; of the rows, the primary key.
     pub index_key: weir_bytes,
@@ -57,6 +57,8 @@ pub struct weir_found {
     pub payload: weir_bytes,
     /// It is not locked, only shown as it was committed last: see weir_scan_guess.
     pub guess: bool,
+    /// The row has more bytes: see weir_scan_fronts.
+    pub front: bool,
 }
 
 /// Begins a walk. It is given back before its transaction ends.
@@ -123,6 +125,29 @@ pub unsafe extern "C" fn weir_scan_guess(scan: *mut weir_scan, guesses: bool) ->
     })
 }
 
+/// From now on of a row that does not lie whole beside its key only the first bytes are shown, or
+/// not any more. Does nothing with a lock, or to a walk over an index.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_scan_fronts(scan: *mut weir_scan, fronts: bool) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        unsafe { alone(scan)? }.scan.set_fronts(fronts);
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
+/// Shows all of the row that it stands on. WEIR_NOTHING: at WEIR_READ_UNCOMMITTED, it has gone, and
+/// the next step goes on behind it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_scan_whole(
+    scan: *mut weir_scan,
+    txn: *const weir_txn,
+    found: *mut weir_found,
+) -> weir_code {
+    // SAFETY: as the caller's.
+    run(|| unsafe { step(scan, txn, found, RawScan::whole) })
+}
+
 /// Looks at what it stands on once more, and waits for its lock; if that is gone, moves on.
 /// WEIR_NOTHING: there is nothing more.
 #[unsafe(no_mangle)]
@@ -155,6 +180,7 @@ unsafe fn step(
         index_key: weir_bytes::of(scan.index_key()?),
         payload: weir_bytes::of(scan.payload()?),
         guess: scan.is_guess(),
+        front: scan.is_front(),
     };
     // SAFETY: the caller's.
     unsafe { put(found, what)? };

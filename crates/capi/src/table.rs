@@ -3,6 +3,7 @@ use std::ffi::c_void;
 
 use ::weir_table::{Entry, EntryBuf, Error, KeyRange, RawTable, RowImage};
 use smallvec::SmallVec;
+use weir::Extent;
 
 use crate::borrow::{alone, give, list, put, shared, show, taken, weir_bytes, weir_visit};
 use crate::catalog::{show_definition, weir_visit_definition};
@@ -261,6 +262,31 @@ pub unsafe extern "C" fn weir_table_get(
         // SAFETY: the contract of `borrow`.
         unsafe { put(row, weir_bytes::of(out))? };
         Ok(found(there))
+    })
+}
+
+/// As weir_table_get without a lock, of a row that does not lie whole beside its key only the first
+/// bytes: then it puts true into `front`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_table_get_front(
+    table: *mut weir_table,
+    txn: *const weir_txn,
+    key: weir_bytes,
+    row: *mut weir_bytes,
+    front: *mut bool,
+) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let (handle, txn, key) = unsafe { (alone(table)?, shared(txn)?, key.slice()) };
+        // SAFETY: the contract of `borrow`.
+        let txn = &mut unsafe { txn.inner_to_read()? }.txn;
+        let extent = handle.table.get_front(txn, key, &mut handle.row)?;
+        // SAFETY: the contract of `borrow`.
+        unsafe {
+            put(row, weir_bytes::of(&handle.row))?;
+            put(front, extent == Extent::Front)?;
+        }
+        Ok(found(extent != Extent::Nothing))
     })
 }
 
