@@ -236,6 +236,10 @@ private:
   int read_row(uchar *buf, const uchar *key, size_t length);
   int decode(uchar *buf, const uchar *key, size_t key_length, const uchar *row, size_t row_length);
   int decode_entry(uchar *buf);
+  bool reads_fronts() const;
+  bool decode_front(uchar *buf, weir_bytes key, weir_bytes row);
+  int decode_found(uchar *buf);
+  bool decode_key(uchar *buf, const uchar *key, size_t length);
   void compute_virtual_parts(const Weir_index &index);
   bool is_of_entry(uchar *buf);
   bool judges_by_part() const;

@@ -2,6 +2,12 @@
 
 #include "engine_stats.h"
 
+namespace
+{
+// The engine keeps so much of a row beside its key, at least.
+const uint FRONT_BYTES_MIN= 128;
+} // namespace
+
 void ha_weir::close_scan()
 {
   weir_scan_close(m_scan);
@@ -80,7 +86,59 @@ int ha_weir::open_scan(int32_t place, const std::string &from, const std::string
   m_scan_part= m_trx->part();
   if (m_guesses && place == WEIR_ROWS)
     weir_scan_guess(m_scan, true);
+  if (reads_fronts())
+    weir_scan_fronts(m_scan, true);
   return 0;
+}
+
+// Whether of a long row what lies beside its key may be enough. Not when it is read to be changed, nor where it may be gone
+// before the rest is asked for.
+bool ha_weir::reads_fronts() const
+{
+  return (table_share->blob_fields || table_share->reclength > FRONT_BYTES_MIN) && lock() == WEIR_LOCK_NONE && !m_own &&
+         !m_keyread && m_trx->isolation() != WEIR_READ_UNCOMMITTED;
+}
+
+bool ha_weir::decode_key(uchar *buf, const uchar *key, size_t length)
+{
+  if (has_primary())
+    return m_primary.decode(key, length, buf);
+  if (length != sizeof(m_row_id))
+    return false;
+  memcpy(m_row_id, key, sizeof(m_row_id));
+  return true;
+}
+
+// Decodes what the statement wants from the first bytes of a row. False: it wants more.
+bool ha_weir::decode_front(uchar *buf, weir_bytes key, weir_bytes row)
+{
+  size_t wanted= m_row.wanted();
+  if (wanted == m_row.columns())
+    return false;
+  m_kept.assign(reinterpret_cast<const char *>(row.data), row.len);
+  // The server looks at the length of a string before it asks where the bytes end.
+  m_kept.append(sizeof(uint32), '\0');
+  return decode_key(buf, key.data, key.len) &&
+         m_row.decode_front(reinterpret_cast<const uchar *>(m_kept.data()), row.len, wanted, buf);
+}
+
+// Decodes the row that the walk has come to. HA_ERR_KEY_NOT_FOUND: it has gone.
+int ha_weir::decode_found(uchar *buf)
+{
+  if (m_found.front)
+  {
+    if (decode_front(buf, m_found.tree_key, m_found.row))
+      return 0;
+    weir_code code= weir_scan_whole(m_scan, txn(), &m_found);
+    if (code == WEIR_NOTHING)
+      return HA_ERR_KEY_NOT_FOUND;
+    if (code != WEIR_OK)
+    {
+      m_on= false;
+      return fail(code);
+    }
+  }
+  return decode(buf, m_found.tree_key.data, m_found.tree_key.len, m_found.row.data, m_found.row.len);
 }
 
 int ha_weir::decode(uchar *buf, const uchar *key, size_t key_length, const uchar *row, size_t row_length)
@@ -91,10 +149,7 @@ int ha_weir::decode(uchar *buf, const uchar *key, size_t key_length, const uchar
     m_kept.assign(reinterpret_cast<const char *>(row), row_length);
     row= reinterpret_cast<const uchar *>(m_kept.data());
   }
-  if (!has_primary() && key_length == sizeof(m_row_id))
-    memcpy(m_row_id, key, sizeof(m_row_id));
-  bool sound= has_primary() ? m_primary.decode(key, key_length, buf) : key_length == sizeof(m_row_id);
-  return sound && m_row.decode(row, row_length, buf) ? 0 : HA_ERR_CRASHED;
+  return decode_key(buf, key, key_length) && m_row.decode(row, row_length, buf) ? 0 : HA_ERR_CRASHED;
 }
 
 // Reads the row of a primary key. HA_ERR_KEY_NOT_FOUND: there is none, or it is locked and to be passed over.
@@ -102,6 +157,19 @@ int ha_weir::read_row(uchar *buf, const uchar *key, size_t length)
 {
   Engine_stats counts(handler_stats);
   weir_bytes row;
+  if (reads_fronts() && m_row.wanted() < m_row.columns())
+  {
+    bool front;
+    weir_code code= weir_table_get_front(m_table, txn(), bytes_of(key, length), &row, &front);
+    if (refreshed(code))
+      code= weir_table_get_front(m_table, txn(), bytes_of(key, length), &row, &front);
+    if (code != WEIR_OK)
+      return fail(code);
+    if (!front)
+      return decode(buf, key, length, row.data, row.len);
+    if (decode_front(buf, bytes_of(key, length), row))
+      return 0;
+  }
   if (m_skip_locked)
     m_trx->set_lock_wait(false);
   weir_code code= weir_table_get(m_table, txn(), bytes_of(key, length), lock(), &row);
@@ -182,7 +250,12 @@ int ha_weir::step_on(uchar *buf)
     m_on= true;
     m_guessed= m_found.guess;
     if (m_place == WEIR_ROWS)
-      return decode(buf, m_found.tree_key.data, m_found.tree_key.len, m_found.row.data, m_found.row.len);
+    {
+      int error= decode_found(buf);
+      if (error == HA_ERR_KEY_NOT_FOUND)
+        continue;
+      return error;
+    }
     bool condition= pushed_idx_cond && pushed_idx_cond_keyno == active_index;
     bool filter= pushed_rowid_filter && rowid_filter_is_active && m_indexes[active_index].covers;
     if (condition || filter)

@@ -27,6 +27,17 @@ bool has(const std::vector<Field *> &fields, const Field *field)
   return std::find(fields.begin(), fields.end(), field) != fields.end();
 }
 
+// As Field_blob::pack, without filling the room for it before.
+void pack_blob(const Field_blob *field, std::string *out)
+{
+  const char *bytes= reinterpret_cast<const char *>(field->get_ptr());
+  uint32 length= field->get_length();
+  // In a record as packed, the least byte first.
+  out->append(reinterpret_cast<const char *>(field->ptr), field->pack_length_no_ptr());
+  if (length)
+    out->append(bytes, length);
+}
+
 } // namespace
 
 void Row_codec::add(Field *field)
@@ -85,10 +96,15 @@ void Row_codec::encode(const uchar *record, std::string *out) const
       }
     }
     field->move_field_offset(offset);
-    size_t before= out->size();
-    size_t room= field->pack_length() + 8;
     if (field->flags & BLOB_FLAG)
-      room+= static_cast<Field_blob *>(field)->get_length();
+    {
+      pack_blob(static_cast<Field_blob *>(field), out);
+      field->move_field_offset(-offset);
+      continue;
+    }
+    size_t before= out->size();
+    // Not what the longest value of a VARCHAR would take: the room is filled before it is written.
+    size_t room= (field->real_type() == MYSQL_TYPE_VARCHAR ? field->data_length() : field->pack_length()) + 8;
     out->resize(before + room);
     uchar *begin= reinterpret_cast<uchar *>(&(*out)[before]);
     uchar *end= field->pack(begin, field->ptr, UINT_MAX32);
@@ -97,29 +113,70 @@ void Row_codec::encode(const uchar *record, std::string *out) const
   }
 }
 
+size_t Row_codec::wanted() const
+{
+  size_t count= m_fields.size();
+  for (; count > 0; count--)
+  {
+    const Field *field= m_fields[count - 1];
+    if ((field->flags & PRI_KEY_FLAG) || bitmap_is_set(m_table->read_set, field->field_index) ||
+        bitmap_is_set(m_table->write_set, field->field_index))
+      break;
+  }
+  return count;
+}
+
 bool Row_codec::decode(const uchar *bytes, size_t length, uchar *record) const
+{
+  size_t count;
+  const uchar *at= decode_columns(bytes, length, SIZE_MAX, &count, record);
+  return at && at == bytes + length && (count == m_fields.size() || decode_added(count, record));
+}
+
+bool Row_codec::decode_front(const uchar *bytes, size_t length, size_t columns, uchar *record) const
+{
+  size_t count;
+  // What the row lacks stands behind all that it has, and that is not all here.
+  if (!decode_columns(bytes, length, columns, &count, record) || count < columns)
+    return false;
+  my_ptrdiff_t offset= record - m_table->record[0];
+  for (size_t i= columns; i < m_fields.size(); i++)
+  {
+    // No blob points to where it no longer is.
+    m_fields[i]->move_field_offset(offset);
+    m_fields[i]->reset();
+    m_fields[i]->set_null();
+    m_fields[i]->move_field_offset(-offset);
+  }
+  return true;
+}
+
+// Decodes the first `most` columns, or all `count` that there are, and returns what is behind them.
+const uchar *Row_codec::decode_columns(const uchar *bytes, size_t length, size_t most, size_t *columns,
+                                       uchar *record) const
 {
   my_ptrdiff_t offset= record - m_table->record[0];
   const uchar *at= bytes, *end= bytes + length;
   size_t count= m_fields.size() - m_added.size();
   if (length < 1 || (*at != FORMAT_PLAIN && *at != FORMAT_COUNTED))
-    return false;
+    return nullptr;
   if (*at++ == FORMAT_COUNTED)
   {
     if (length < 3)
-      return false;
+      return nullptr;
     count= uint2korr(at);
     at+= 2;
   }
   if (count > m_fields.size() || count + m_added.size() < m_fields.size())
-    return false;
+    return nullptr;
+  *columns= count;
   uint nullable= count < m_fields.size() ? m_nullable_before[count] : m_nullable;
   const uchar *nulls= at;
   if (static_cast<size_t>(end - at) < (nullable + 7) / 8)
-    return false;
+    return nullptr;
   at+= (nullable + 7) / 8;
   uint nth= 0;
-  for (size_t i= 0; i < count; i++)
+  for (size_t i= 0; i < std::min(count, most); i++)
   {
     Field *field= m_fields[i];
     bool null= false;
@@ -141,10 +198,10 @@ bool Row_codec::decode(const uchar *bytes, size_t length, uchar *record) const
       at= field->unpack(field->ptr, at, end, 0);
     }
     field->move_field_offset(-offset);
-    if (!at)
-      return false;
+    if (!at || at > end)
+      return nullptr;
   }
-  return at == end && (count == m_fields.size() || decode_added(count, record));
+  return at;
 }
 
 // What a row lacks from a field on.

@@ -24,10 +24,15 @@ public:
   // Blobs point into `bytes` afterwards. False: the bytes are no such row.
   bool decode(const uchar *bytes, size_t length, uchar *record) const;
   bool is_empty() const { return m_fields.empty(); }
+  // How many of the columns, from the first on, have all among them that is to be read or written, or is of the primary key.
+  size_t wanted() const;
+  size_t columns() const { return m_fields.size(); }
+  // Decodes so many columns, from the first bytes of a row; the others are as if they were NULL. False: more bytes are needed.
+  bool decode_front(const uchar *bytes, size_t length, size_t columns, uchar *record) const;
 
 private:
   void add(Field *field);
-
+  const uchar *decode_columns(const uchar *bytes, size_t length, size_t most, size_t *count, uchar *record) const;
   bool decode_added(size_t from, uchar *record) const;
 
   TABLE *m_table;
