@@ -155,7 +155,7 @@ fn runs(
     Ok(runs)
 }
 
-/// [`crate::scan`] for a log that is damaged: says how far it came besides what stopped it.
+/// [`crate::scan()`] for a log that is damaged: says how far it came besides what stopped it.
 pub fn scan_as_far_as_it_goes(
     volume: &dyn Volume,
     db: DbId,

@@ -198,7 +198,8 @@ impl RawTable {
         self.read(txn, key, Lock::Plain, out)
     }
 
-    /// As [`RawTable::get`], of a long row only its first bytes ([`RawScan::set_fronts`]).
+    /// As [`RawTable::get`], of a long row only its first bytes
+    /// ([`crate::RawScan::set_fronts`]).
     ///
     /// # Errors
     /// As [`RawTable::get`].
