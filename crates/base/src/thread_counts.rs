@@ -24,7 +24,7 @@ thread_local! {
 }
 
 fn change(with: impl FnOnce(&mut ThreadCounts)) {
-    // A thread that is ending has nobody who asks.
+    // A thread that is ending has no counts left to ask for.
     let _ = COUNTS.try_with(|counts| {
         let mut now = counts.get();
         with(&mut now);

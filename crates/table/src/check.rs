@@ -131,6 +131,8 @@ impl RawTable {
     ) -> Result<Sum, Error> {
         let mut there = Sum::default();
         let mut cursor = txn.cursor(&self.indexes[at]);
+        // As a walk over the index does: an older snapshot must not judge it (TABLE-4).
+        self.check_view(txn, self.info.indexes[at].since)?;
         let mut on = cursor.seek_first(txn)?;
         while on {
             ask(go_on)?;
@@ -249,6 +251,34 @@ mod tests {
             tree.put(&key, &value, Durability::Lazy).expect("put");
             assert_eq!(problems(&db, &table), Vec::<String>::new());
         }
+    }
+
+    #[test]
+    fn a_snapshot_from_before_an_index_does_not_judge_it() {
+        let (db, table) = filled();
+        let mut old = db.begin(TxnOptions::default());
+        assert!(old.get(&table.primary, &0u32.to_be_bytes()).expect("a read").is_some());
+        let mut make = |key: &[u8], _: &[u8], entry: &mut EntryBuf| {
+            entry.key.extend_from_slice(key);
+            Ok(())
+        };
+        let tables = Tables::open(&db).expect("its tables");
+        let spec = IndexSpec { name: "late".into(), unique: false, definition: Vec::new() };
+        assert!(tables.add_index_raw("t", &spec, &mut make).expect("added"));
+        let table = tables.open_raw("t").expect("the table");
+        let mut make_any = |at: usize, key: &[u8], _: &[u8], entry: &mut EntryBuf| {
+            match at {
+                2 => entry.key.extend_from_slice(key),
+                _ => entry.key.extend(key.iter().rev()),
+            }
+            entry.payload.extend_from_slice(if at == 2 { b"" } else { b"p" });
+            Ok(())
+        };
+        let judged = table.check(&mut old, &mut make_any, &mut || true);
+        assert!(matches!(judged, Err(Error::Changed)), "{judged:?}");
+        let mut new = db.begin(TxnOptions::default());
+        let report = table.check(&mut new, &mut make_any, &mut || true).expect("a check");
+        assert_eq!(report.problems, Vec::<String>::new());
     }
 
     #[test]

@@ -169,7 +169,7 @@ impl World {
             limit,
             goal: limit,
             histogram: AgeHistogram::default(),
-            verdict: no_verdict(),
+            verdict: Verdict::rest(),
             totals: Totals::default(),
             setup,
         };
@@ -585,20 +585,5 @@ impl World {
         self.tokens = (self.tokens + (self.now - self.tokens_at) * rate).min(rate * 0.05);
         self.tokens_at = self.now;
         self.verdict = decide(&seen, &limits);
-    }
-}
-
-fn no_verdict() -> Verdict {
-    Verdict {
-        deadline_pages_per_second: 0.0,
-        free_pages_per_second: 0.0,
-        idle_pages_per_second: 0.0,
-        overdue_pages: 0,
-        pages_per_second: 0.0,
-        in_flight_max: 1,
-        free_frames_target: 0,
-        admission_bytes_per_second: None,
-        capacity_pages_per_second: 0.0,
-        age_target_bytes: 0,
     }
 }
