@@ -13,6 +13,10 @@
 #   if the page of the entry was written to lately: nothing that a script could know.
 # - An INSERT for which InnoDB alone waits. Beside an entry that was deleted and not yet purged, it locks the next one
 #   too; what an open transaction has deleted is not purged, however long one waits.
+# A definition changes where no transaction has used the table yet: else the change waits for the server's own lock. A
+# snapshot that is older may read the table as it was, or be told 1412. Which of the two, each engine decides; rows that
+# are neither the one's nor the other's are a difference. Where InnoDB says 1412 it says so to writes too, Weir does not:
+# the script rolls back.
 use strict;
 use warnings;
 use IPC::Open2;
@@ -82,8 +86,10 @@ my ($calm, $cut) = (0, 0);
 # The first step that let somebody go while several waited.
 my $raced;
 # At REPEATABLE READ and above InnoDB locks the gaps beside rows, Weir what was read: rows are named by keys that are there.
-my $level = one('READ COMMITTED', 'READ COMMITTED', 'READ COMMITTED', 'REPEATABLE READ', 'SERIALIZABLE');
+my $level = one('READ COMMITTED', 'READ COMMITTED', 'READ COMMITTED', 'REPEATABLE READ', 'REPEATABLE READ', 'SERIALIZABLE');
 my $points = $level ne 'READ COMMITTED';
+# Whether the table's definition has changed since the last snapshot.
+my $altered = 0;
 my $plain = maybe(1 / 3);
 my $snapshot = 'START TRANSACTION WITH CONSISTENT SNAPSHOT';
 
@@ -102,32 +108,52 @@ sub where {
     return @{one(@all)};
 }
 
+# A change of definition. The optimizer is kept from the index: the ways to rows stay those that are said.
+sub alter {
+    my @all = (
+        'FORCE', 'FORCE, ALGORITHM=COPY', 'ENGINE=its own', 'ADD COLUMN IF NOT EXISTS d INT DEFAULT 7', 'ADD COLUMN IF NOT EXISTS e INT NOT NULL DEFAULT 8 FIRST',
+        'DROP COLUMN IF EXISTS d', 'DROP COLUMN IF EXISTS e', 'ADD INDEX IF NOT EXISTS n (c) IGNORED', 'DROP INDEX IF EXISTS n', 'RENAME TO u',
+    );
+    push @all, 'PARTITION BY HASH(id) PARTITIONS 3', 'REMOVE PARTITIONING', 'ADD PARTITION PARTITIONS 1' if $plain;
+    my $how = one(@all);
+    return 'TRUNCATE TABLE t' if maybe(0.05);
+    return $how eq 'RENAME TO u' ? 'RENAME TABLE t TO u, u TO t' : "ALTER TABLE t $how";
+}
+
+# Of a session that is free, beside the others.
 sub statement {
-    my ($s) = @_;
+    my ($s, @others) = @_;
     my ($xa, $xid) = ($s->{xa} // '', $s->{xid});
     return one("XA PREPARE $xid", "XA PREPARE $xid", "XA COMMIT $xid ONE PHASE", "XA ROLLBACK $xid") if $xa eq 'idle';
     return one("XA COMMIT $xid", "XA ROLLBACK $xid") if $xa eq 'prepared';
+    return 'ROLLBACK' if $s->{outdated};
     my $id = 1 + int rand 10;
     my ($way, $where) = where();
     my $t = "t $way WHERE $where";
+    # A snapshot that has read nothing yet: the table changes under it, and then it reads.
+    my $unread = grep { $_->{snapshot} && !$_->{used} } @others;
+    return alter() if !$s->{open} && maybe($unread ? 0.7 : 0.2) && !grep { $_->{owes} || $_->{used} } @others;
+    return 'SELECT * FROM t ORDER BY id' if $s->{snapshot} && !$s->{used} && maybe($altered ? 1 : 0.3);
     my @all = (
         ("UPDATE t $way SET c=c+1 WHERE $where") x 3, "UPDATE t $way SET a=" . int(rand 5) . " WHERE $where",
         "SELECT * FROM " . ($level eq 'SERIALIZABLE' ? "t WHERE id=$id" : $t) . ' ORDER BY id',
         "SELECT id, c FROM $t ORDER BY id " . one('FOR UPDATE', 'LOCK IN SHARE MODE'),
-        "INSERT INTO t VALUES (" . ++$fresh . ", " . int(rand 5) . ", $fresh, " . int(rand 4) . ')',
+        "INSERT INTO t (id,a,b,c) VALUES (" . ++$fresh . ", " . int(rand 5) . ", $fresh, " . int(rand 4) . ')',
     );
     # The entry that goes, InnoDB locks with the gap beside it.
     push @all, "UPDATE t SET b=" . ++$fresh . " WHERE id=$id" unless $points;
     push @all, 'SELECT * FROM t ORDER BY id' if $level ne 'SERIALIZABLE';
     push @all, "DELETE FROM t WHERE " . (where(1))[1], "DELETE FROM t WHERE id=$id",
-        "UPDATE t FORCE INDEX(PRIMARY) SET c=c+1 WHERE id>$id ORDER BY id LIMIT 2",
-        "SELECT id FROM $t ORDER BY id " . one('FOR UPDATE NOWAIT', 'FOR UPDATE SKIP LOCKED')
+        "UPDATE t FORCE INDEX(PRIMARY) SET c=c+1 WHERE id>$id ORDER BY id LIMIT 2"
         unless $points;
+    # A row that this session has locked shared, and another one waits for: here InnoDB skips it, Weir locks it more strongly.
+    push @all, "SELECT id FROM $t ORDER BY id " . one('FOR UPDATE NOWAIT', 'FOR UPDATE SKIP LOCKED')
+        unless $points || grep { $_->{owes} } @others;
     push @all, "SELECT a FROM t FORCE INDEX(a) WHERE a=" . int(rand 5) . ' ORDER BY a ' . one('LOCK IN SHARE MODE', 'FOR UPDATE')
         unless $points || $plain;
     # A duplicate of another key than the primary one: InnoDB locks the gaps beside it too, at any level.
-    push @all, "INSERT INTO t VALUES ($id, 1, NULL, 1)", "INSERT INTO t VALUES (" . ++$fresh . ", 1, $id, 1)",
-        "REPLACE INTO t VALUES ($id, 2, $id, 2)", "INSERT INTO t VALUES ($id, 3, NULL, 3) ON DUPLICATE KEY UPDATE c=c+10"
+    push @all, "INSERT INTO t (id,a,b,c) VALUES ($id, 1, NULL, 1)", "INSERT INTO t (id,a,b,c) VALUES (" . ++$fresh . ", 1, $id, 1)",
+        "REPLACE INTO t (id,a,b,c) VALUES ($id, 2, $id, 2)", "INSERT INTO t (id,a,b,c) VALUES ($id, 3, NULL, 3) ON DUPLICATE KEY UPDATE c=c+10"
         if !$points && ($plain || !$s->{open});
     if ($xa) {
         push @all, ("XA END $xid") x 3;
@@ -143,8 +169,11 @@ sub statement {
 
 sub note {
     my ($s, $sql) = @_;
+    $s->{snapshot} = $sql eq $snapshot if !$s->{open};
+    $altered = $sql =~ /^(ALTER|RENAME|TRUNCATE) / || $altered && $sql ne $snapshot;
     $s->{open} = 1 if $sql eq 'BEGIN' || $sql eq $snapshot || $sql =~ /^XA START/;
-    $s->{open} = $s->{point} = 0 if $sql =~ /^(XA )?(COMMIT|ROLLBACK)\b(?! TO)/;
+    $s->{used} = 1 if $s->{open} && $sql =~ /\bt\b/;
+    $s->{open} = $s->{point} = $s->{used} = 0 if $sql =~ /^(XA )?(COMMIT|ROLLBACK)\b(?! TO)/;
     ($s->{xa}, $s->{xid}) = ('active', $1) if $sql =~ /^XA START (.*)/;
     $s->{xa} = {END => 'idle', PREPARE => 'prepared', COMMIT => '', ROLLBACK => ''}->{$1} if $sql =~ /^XA (END|PREPARE|COMMIT|ROLLBACK)/;
     $s->{point} = 1 if $sql eq 'SAVEPOINT p';
@@ -169,8 +198,9 @@ sub play {
     while ($makes ? @said < $steps : @said < @$script) {
         if ($makes) {
             my @free = grep { !$sessions[$_]{owes} } 0 .. 2;
+            @free = grep { $sessions[$_]{outdated} } @free if grep { $sessions[$_]{outdated} } @free;
             my $n = one(@free);
-            push @$script, [$n, statement($sessions[$n])];
+            push @$script, [$n, statement(map { $sessions[$_] } $n, grep { $_ != $n } 0 .. 2)];
         }
         my ($n, $sql) = @{$script->[@said]};
         my $s = $sessions[$n];
@@ -180,9 +210,10 @@ sub play {
             next;
         }
         my $waited = grep { $_->{owes} } @sessions;
-        print {$s->{to}} "$sql;\nSELECT '$marker';\n";
+        print {$s->{to}} $sql =~ s/ENGINE=\K.*/$engine/r, ";\nSELECT '$marker';\n";
         $said .= told($s, $engine, $monitor) // "(waits)\n";
         note($s, $sql);
+        $s->{outdated} = $said =~ /^ERROR 1412 /m;
         # Who goes on may let others go on.
         my (%on, $more);
         do {
@@ -231,8 +262,14 @@ my (@script, @innodb, @weir);
 
 # The first step of which the two engines have said something different.
 sub differs {
-    my ($step) = grep { ($innodb[$_] // '') ne ($weir[$_] // '') } 0 .. $#innodb;
+    my ($step) = grep { ($innodb[$_] // '') ne ($weir[$_] // '') && !outdated($_) } 0 .. $#innodb;
     return $step;
+}
+
+# Whether one of them says in this step that a snapshot is older than the table's definition.
+sub outdated {
+    my ($step) = @_;
+    return $innodb[$step] =~ /^\d: SELECT (?!.*(FOR UPDATE|SHARE MODE))/ && "$innodb[$step]$weir[$step]" =~ /^ERROR 1412 /m;
 }
 
 @innodb = play('InnoDB', \@script);
