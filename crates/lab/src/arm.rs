@@ -203,7 +203,8 @@ pub(crate) fn run_arm(
     Ok(Some(Result1::of(arm, &report, shown, run.json())))
 }
 
-fn options(arm: &Arm, site: &Site, dir: &Path, knobs: &Knobs) -> Result<Options> {
+/// What `weir bench` would be asked to run.
+pub(crate) fn options(arm: &Arm, site: &Site, dir: &Path, knobs: &Knobs) -> Result<Options> {
     let kind = if site.rows > 0 { WorkloadKind::Update } else { WorkloadKind::Tpcc };
     let load = arm.load.unwrap_or(&site.threads);
     let steps = load.contains(':');

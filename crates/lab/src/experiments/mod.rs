@@ -70,6 +70,7 @@ pub fn find(text: &str) -> Result<Experiment, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arm::options;
     use std::collections::HashSet;
 
     #[test]
@@ -83,6 +84,13 @@ mod tests {
                 let Work::Arms(arms) = &experiment.work else { continue };
                 let arms = arms(&site);
                 assert_eq!(arms[0].name, "deadline", "experiment {}", experiment.number);
+                for arm in &arms {
+                    let options = options(arm, &site, "nowhere".as_ref(), &arm.knobs);
+                    let checked = options.and_then(|options| options.check());
+                    checked.unwrap_or_else(|error| {
+                        panic!("{} {}: {error}", experiment.number, arm.name)
+                    });
+                }
                 let names: HashSet<&str> = arms.iter().map(|arm| arm.name.as_str()).collect();
                 assert_eq!(names.len(), arms.len(), "experiment {}", experiment.number);
                 let originals = arms.iter().filter(|arm| arm.original != "-").count();
