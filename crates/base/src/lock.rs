@@ -39,6 +39,14 @@ impl<R: Ranked, T> Mutex<R, T> {
         self.inner.try_lock().map(|inner| MutexGuard { inner, _held: Held::got::<R>() })
     }
 
+    /// Waits for it, at most so long.
+    #[inline]
+    #[track_caller]
+    pub fn try_lock_for(&self, limit: Duration) -> Option<MutexGuard<'_, T>> {
+        Held::may_wait::<R>();
+        self.inner.try_lock_for(limit).map(|inner| MutexGuard { inner, _held: Held::got::<R>() })
+    }
+
     /// What it guards, of a mutex that is this caller's alone.
     pub fn get_mut(&mut self) -> &mut T {
         self.inner.get_mut()
@@ -148,6 +156,12 @@ impl<R: Ranked, T> RwLock<R, T> {
     pub fn read_recursive(&self) -> RwLockReadGuard<'_, T> {
         Held::may_wait::<R>();
         RwLockReadGuard { inner: self.inner.read_recursive(), _held: Held::got::<R>() }
+    }
+
+    /// Reads if no thread writes, or waits to.
+    #[inline]
+    pub fn try_read(&self) -> Option<RwLockReadGuard<'_, T>> {
+        self.inner.try_read().map(|inner| RwLockReadGuard { inner, _held: Held::got::<R>() })
     }
 
     /// Waits to write.

@@ -70,6 +70,20 @@ ranks! {
         "what was observed of the work; memory only";
     WaitingCommits "weir"
         "commits that a thread is to tell of; memory only, its condition is waited for";
+    Archiving "txn"
+        "which versions are moved out of memory, into which trees; a step of that";
+    LoserQueue "txn"
+        "transactions to roll back in the background; a step of rolling one back";
+    VersionMoves "txn"
+        "versions move between transactions (shared), or stay where they are; looking through \
+         some";
+    PurgeFailure "txn"
+        "why a purge task failed last; memory only";
+    TransactionWork "txn"
+        "what one transaction needs to be rolled back or completed; one change of it, which waits \
+         for admission only to complete large ones";
+    DroppedTrees "txn"
+        "trees whose pages are about to be freed; rolling one row back (shared)";
     ControllerState "checkpoint"
         "what the policy remembers; deciding";
     RecoveryAge "checkpoint"
@@ -92,6 +106,23 @@ ranks! {
     PageLatch "pool"
         "a page in memory; one group of redo. Parent before child, left before right, space \
          maps last; of an absent page: reading it" many;
+    Transactions "txn"
+        "who is under way, has ended, holds a snapshot or the log; memory only";
+    TransactionShard "txn"
+        "transactions by number; memory only";
+    OldSnapshots "txn"
+        "which snapshots find versions in which tree; memory only";
+    TransactionVersions "txn"
+        "what rows were before one transaction's changes; memory only";
+    UndoCache "txn"
+        "stored undo that was read last; memory only";
+    LockShard "txn"
+        "what is locked and waited for in some trees; memory only. Several only to end a \
+         deadlock, ascending" many;
+    LockOwner "txn"
+        "what one transaction has locked and waits for; memory only, its condition is waited for";
+    LockOwners "txn"
+        "transactions that may lock, by number; memory only";
     MapList "space"
         "where the log makes each space map durable; appending one group";
     PendingRedo "pool"

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use parking_lot::RwLock;
-use weir_base::{Lsn, TreeId};
+use weir_base::lock::RwLock;
+use weir_base::{Lsn, TreeId, rank};
 use weir_btree::{Env, Tree, TreeError};
 use weir_redo::Span;
 
@@ -38,7 +38,7 @@ pub struct Context {
     locks: LockTable,
     losers: Losers,
     /// Trees that nobody may touch any more.
-    pub(crate) dropped: RwLock<HashSet<TreeId>>,
+    pub(crate) dropped: RwLock<rank::DroppedTrees, HashSet<TreeId>>,
     carried_bytes: AtomicU64,
     pub(crate) changes_max: u32,
     pub(crate) locks_max_bytes: u64,

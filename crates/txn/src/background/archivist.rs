@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::Mutex;
-use weir_base::{TreeId, TxnId};
+use weir_base::lock::Mutex;
+use weir_base::{TreeId, TxnId, rank};
 use weir_btree::{Action, Change, Row, Tree, Value};
 use weir_change::Header;
 use weir_page::{Flags, Stamp};
@@ -41,7 +41,7 @@ pub(crate) struct Archivist {
     pub(crate) versions_max: Option<u64>,
     /// What the next tree is numbered, whoever makes it.
     pub(crate) next_tree: Arc<AtomicU64>,
-    archiving: Mutex<Archiving>,
+    archiving: Mutex<rank::Archiving, Archiving>,
 }
 
 /// What is archived, and what is not yet.

@@ -2,8 +2,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use parking_lot::RwLock;
-use weir_base::{TreeId, TxnId};
+use weir_base::lock::RwLock;
+use weir_base::{TreeId, TxnId, rank};
 use weir_btree::{Action, Admit, Ahead, Change, Env, Row, Tree};
 use weir_change::{Group, Header};
 
@@ -22,7 +22,7 @@ pub(crate) struct Finish<'a> {
     /// Trees that nobody may touch any more. Held while a row is removed, so that who drops its
     /// tree waits for that; and not while admission is waited for, which may come only when others
     /// get on who want it.
-    pub(crate) dropped: &'a RwLock<HashSet<TreeId>>,
+    pub(crate) dropped: &'a RwLock<rank::DroppedTrees, HashSet<TreeId>>,
 }
 
 /// Does what is left of a transaction and says in the log that nothing is.

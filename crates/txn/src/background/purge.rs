@@ -5,8 +5,8 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
-use weir_base::{TreeId, TxnId};
+use weir_base::lock::{Mutex, RwLock, RwLockWriteGuard};
+use weir_base::{TreeId, TxnId, rank};
 use weir_btree::{Ahead, Tree, TreeError};
 use weir_change::Cleanup;
 
@@ -27,9 +27,9 @@ pub(crate) struct Purger {
     /// How many threads are at completing transactions that left something to do.
     completing: AtomicUsize,
     /// Why the last one that could not be completed was not.
-    incomplete: Mutex<Option<TxnError>>,
+    incomplete: Mutex<rank::PurgeFailure, Option<TxnError>>,
     /// Held by who takes versions out of memory; shared by who moves them between transactions.
-    pruning: RwLock<()>,
+    pruning: RwLock<rank::VersionMoves, ()>,
 }
 
 impl Purger {

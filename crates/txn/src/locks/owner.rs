@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use smallvec::SmallVec;
-use weir_base::{TreeId, TxnId};
+use weir_base::{TreeId, TxnId, rank};
 
 use crate::by_txn::ByTxn;
 
@@ -19,7 +19,7 @@ pub struct Owner {
     work: AtomicU64,
     /// Keys and ranges asked for and got, since it began.
     grants: AtomicU64,
-    state: Mutex<State>,
+    state: Mutex<rank::LockOwner, State>,
     /// Its thread sleeps here. A transaction waits for one lock at a time.
     wake: Condvar,
 }
@@ -336,7 +336,7 @@ type Part = ByTxn<Arc<Owner>>;
 
 /// The registered transactions by number.
 pub(super) struct Registry {
-    parts: Box<[Mutex<Part>]>,
+    parts: Box<[Mutex<rank::LockOwners, Part>]>,
 }
 
 impl Registry {

@@ -1,6 +1,6 @@
 //! Where the locks of a tree are found: in shards with a mutex each. Trees that are made one after
 //! the other have shards of their own.
-use weir_base::TreeId;
+use weir_base::{TreeId, rank};
 
 use crate::by_txn::ByTree;
 
@@ -12,7 +12,7 @@ type Trees = ByTree<TreeLocks>;
 
 /// The locks of all trees.
 pub(super) struct Shards {
-    shards: Box<[Mutex<Trees>]>,
+    shards: Box<[Mutex<rank::LockShard, Trees>]>,
     pub(super) tally: Tally,
 }
 

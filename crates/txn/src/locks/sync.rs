@@ -1,42 +1,27 @@
-//! The mutex, condition and atomics of the lock table: parking_lot's and the standard library's, or
-//! loom's when the model checker runs them.
+//! The mutex, condition and atomics of the lock table: ours with ranks and the standard library's,
+//! or loom's when the model checker runs them.
 use std::time::Duration;
 
 pub(super) use std::sync::atomic::Ordering;
 
 #[cfg(not(loom))]
-pub(super) use parking_lot::MutexGuard as Guard;
-#[cfg(not(loom))]
 pub(super) use std::sync::atomic::{AtomicU32, AtomicU64, fence};
+#[cfg(not(loom))]
+pub(super) use weir_base::lock::{Mutex, MutexGuard as Guard};
 
 #[cfg(loom)]
 pub(super) use loom::sync::MutexGuard as Guard;
 #[cfg(loom)]
 pub(super) use loom::sync::atomic::{AtomicU32, AtomicU64, fence};
 
-/// A mutex that does not know poison.
-#[cfg(not(loom))]
-pub(super) struct Mutex<T>(parking_lot::Mutex<T>);
-
-#[cfg(not(loom))]
-impl<T> Mutex<T> {
-    pub(super) fn new(value: T) -> Self {
-        Mutex(parking_lot::Mutex::new(value))
-    }
-    #[inline]
-    pub(super) fn lock(&self) -> Guard<'_, T> {
-        self.0.lock()
-    }
-}
-
 /// A condition that one thread waits for.
 #[cfg(not(loom))]
-pub(super) struct Condvar(parking_lot::Condvar);
+pub(super) struct Condvar(weir_base::lock::Condvar);
 
 #[cfg(not(loom))]
 impl Condvar {
     pub(super) fn new() -> Self {
-        Condvar(parking_lot::Condvar::new())
+        Condvar(weir_base::lock::Condvar::new())
     }
     /// Sleeps until woken or for `limit`; says whether the limit ended it.
     pub(super) fn wait<'a, T>(
@@ -44,22 +29,22 @@ impl Condvar {
         mut guard: Guard<'a, T>,
         limit: Duration,
     ) -> (Guard<'a, T>, bool) {
-        let ended = self.0.wait_for(&mut guard, limit);
-        (guard, ended.timed_out())
+        let timed_out = self.0.wait_for(&mut guard, limit);
+        (guard, timed_out)
     }
     pub(super) fn wake(&self) {
         self.0.notify_one();
     }
 }
 
-/// A mutex that loom follows.
+/// A mutex that loom follows. Of ranks it knows nothing.
 #[cfg(loom)]
-pub(super) struct Mutex<T>(loom::sync::Mutex<T>);
+pub(super) struct Mutex<R, T>(loom::sync::Mutex<T>, std::marker::PhantomData<fn() -> R>);
 
 #[cfg(loom)]
-impl<T> Mutex<T> {
+impl<R, T> Mutex<R, T> {
     pub(super) fn new(value: T) -> Self {
-        Mutex(loom::sync::Mutex::new(value))
+        Mutex(loom::sync::Mutex::new(value), std::marker::PhantomData)
     }
     pub(super) fn lock(&self) -> Guard<'_, T> {
         self.0.lock().expect("a panic ends the model")

@@ -4,14 +4,15 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use parking_lot::Mutex;
+use weir_base::lock::Mutex;
+use weir_base::rank;
 
 use crate::record::past::Past;
 
 /// The queue.
 #[derive(Default)]
 pub(crate) struct Losers {
-    queue: Mutex<VecDeque<Arc<Past>>>,
+    queue: Mutex<rank::LoserQueue, VecDeque<Arc<Past>>>,
     /// How many they are, with the one that is being taken back.
     left: AtomicUsize,
 }
@@ -29,7 +30,7 @@ impl Losers {
     }
 
     /// The queue, held for as long as one of them is being taken back.
-    pub(crate) fn queue(&self) -> &Mutex<VecDeque<Arc<Past>>> {
+    pub(crate) fn queue(&self) -> &Mutex<rank::LoserQueue, VecDeque<Arc<Past>>> {
         &self.queue
     }
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use parking_lot::Mutex;
 use smallvec::SmallVec;
-use weir_base::{Lsn, TreeId, TxnId};
+use weir_base::lock::Mutex;
+use weir_base::{Lsn, TreeId, TxnId, rank};
 use weir_btree::{Row, TreeError};
 use weir_change::Stored;
 use weir_page::{Flags, Stamp};
@@ -43,9 +43,9 @@ pub struct Past {
     todos: AtomicUsize,
     /// What carrying it forward takes, in bytes of log, as the registry's sums have it.
     pub(crate) weight: AtomicU64,
-    rows: Mutex<Rows>,
+    rows: Mutex<rank::TransactionVersions, Rows>,
     /// Held while its owner writes or something is written in its name.
-    pub(crate) work: Mutex<Work>,
+    pub(crate) work: Mutex<rank::TransactionWork, Work>,
 }
 
 /// A change as recovery found it, with the whole row from before.

@@ -8,8 +8,8 @@
 //! lies in the pieces too, never above the undo of the change that it belongs to.
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-use weir_base::TreeId;
+use weir_base::lock::Mutex;
+use weir_base::{TreeId, rank};
 use weir_btree::{ChainHead, Env, Tree, TreeError};
 use weir_change::{Header, Op, Stored, decode};
 
@@ -182,7 +182,7 @@ pub(crate) fn read(env: &Arc<Env>, stored: &Stored) -> Result<Option<Piece>, Tre
 pub(crate) struct Shelf {
     env: Arc<Env>,
     /// By their marks, the one used last behind all others.
-    pieces: Mutex<Vec<(u64, Arc<Piece>)>>,
+    pieces: Mutex<rank::UndoCache, Vec<(u64, Arc<Piece>)>>,
 }
 
 /// With [`PIECE_BYTES`], 2 MiB of notes.

@@ -9,8 +9,8 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use parking_lot::RwLock;
-use weir_base::{TreeId, TxnId};
+use weir_base::lock::RwLock;
+use weir_base::{TreeId, TxnId, rank};
 use weir_btree::{Cursor, Tree, TreeError};
 use weir_page::Flags;
 
@@ -66,7 +66,7 @@ pub(crate) struct Cohort {
 
 /// The archive as readers know it.
 pub(crate) struct Archive {
-    cohorts: RwLock<Vec<Cohort>>,
+    cohorts: RwLock<rank::OldSnapshots, Vec<Cohort>>,
     /// No view hides anybody below this number.
     floor: AtomicU64,
     /// The number of the youngest snapshot that has a view; 0: none has.

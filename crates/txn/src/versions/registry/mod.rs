@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::{Mutex, RwLock};
-use weir_base::{Lsn, TxnId};
+use weir_base::lock::{Mutex, RwLock};
+use weir_base::{Lsn, TxnId, rank};
 
 use crate::by_txn::ByTxn;
 use crate::error::TxnError;
@@ -32,7 +32,7 @@ use weights::Weights;
 const SHARDS: usize = 64;
 
 /// Transactions whose numbers have the same remainder.
-type Shard = RwLock<ByTxn<Arc<Past>>>;
+type Shard = RwLock<rank::TransactionShard, ByTxn<Arc<Past>>>;
 
 /// The registry.
 pub struct Registry {
@@ -46,7 +46,7 @@ pub struct Registry {
     pub(crate) archive: Archive,
     shards: Box<[Shard]>,
     weights: Weights,
-    inner: Mutex<Inner>,
+    inner: Mutex<rank::Transactions, Inner>,
 }
 
 struct Inner {
