@@ -165,6 +165,8 @@ ranks! {
         "the last bytes of the log; copying at most 128 KiB";
     LogReadBuffers "redo"
         "memory to read the log into; memory only";
+    IdlePackers "logstore"
+        "memory to pack pages with; memory only";
     OverlayNames "device"
         "names of files over a database that is read alone; opening one";
     OverlayBlocks "device"

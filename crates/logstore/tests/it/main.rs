@@ -1,0 +1,2 @@
+//! The store and its formats, from outside.
+mod formats;
