@@ -165,6 +165,21 @@ ranks! {
         "the last bytes of the log; copying at most 128 KiB";
     LogReadBuffers "redo"
         "memory to read the log into; memory only";
+    SegmentGrowth "logstore"
+        "the length of the file of segments; growing it";
+    PageCleaner "logstore"
+        "one cleaner at a time; a step of cleaning";
+    MapCheckpoint "logstore"
+        "where the map's leaves lie; a map checkpoint";
+    SegmentStream "logstore"
+        "a stream's open segment; writing chunks to it";
+    SegmentRoots "logstore"
+        "the file of roots; writing one";
+    SegmentTable "logstore"
+        "what is known of segments, and which pages have a write under way; memory only, its \
+         condition is waited for";
+    PageMap "logstore"
+        "the leaves of the page map; memory only";
     IdlePackers "logstore"
         "memory to pack pages with; memory only";
     OverlayNames "device"

@@ -1,10 +1,31 @@
 //! A page store that writes out of place: segments that are filled from front to back, a map from
-//! page numbers to places, no doublewrite. So far here: what lies on disk, as bytes, and the
-//! protocol, as the model that `tests/crash_model` crashes.
+//! page numbers to places, no doublewrite; pages packed with zstd, and a cleaner.
+//!
+//! The protocol is `docs/decisions/log-structured.md`, and `tests/crash_model` crashes a model of
+//! it.
 #![forbid(unsafe_code)]
 
+mod append;
+mod checkpoint;
+mod clean;
 mod codec;
+mod core;
+mod error;
 pub mod format;
 pub mod ids;
+mod map;
+pub mod policy;
+mod recover;
+mod root_file;
+mod segments;
+mod stats;
+mod store;
+mod stream;
+mod write;
 
+pub use clean::{Cleaned, Dirty, NeverDirty};
 pub use codec::Packing;
+pub use error::StoreError;
+pub use stats::LogStoreStats;
+pub use store::{LogStore, LogStoreConfig, Observed, PageRead};
+pub use write::PageImage;

@@ -1,5 +1,5 @@
 //! Writing chunks, opening segments that a durable root allows, and writing roots.
-use crate::disk::{Address, Cell, Entry, Root, SLOTS, Span, Spot};
+use crate::disk::{Address, Cell, Entry, Root, SLOTS, Seq, Span, Spot};
 use crate::engine::{Engine, Flight, PLAN_MAX, SEGMENTS, Segment, State, Stream, What, page_of};
 use crate::rules::Flaw;
 
@@ -78,7 +78,7 @@ impl Engine {
         true
     }
 
-    fn plan_more(&mut self) {
+    pub(crate) fn plan_more(&mut self) {
         for segment in 0..SEGMENTS {
             let is_planned = self.plan.iter().any(|&(other, _)| other == segment);
             let is_free = self.segments[segment].state == State::Free;
@@ -92,14 +92,25 @@ impl Engine {
     /// Another root of the same map, with more segments that may be opened.
     pub(crate) fn refresh_root(&mut self) {
         self.plan_more();
-        let mut root = self.root.clone();
-        root.scan.extend(self.planned_spans());
-        root.scan.sort_by_key(|span| (span.epoch, span.segment));
-        root.scan.dedup_by_key(|span| span.epoch);
-        self.finish_root(root);
+        let scan = self.spans_since(self.root.ckpt_seq);
+        self.finish_root(Root { scan, ..self.root.clone() });
     }
 
-    pub(crate) fn planned_spans(&self) -> impl Iterator<Item = Span> {
+    /// What recovery must look into for chunks newer than `seq`.
+    pub(crate) fn spans_since(&self, seq: Seq) -> Vec<Span> {
+        let may_hold = |s: &usize| match self.segments[*s].state {
+            State::Open => true,
+            State::Closed => self.segments[*s].last_seq > seq,
+            State::Free => false,
+        };
+        let span = |segment| {
+            let of = &self.segments[segment];
+            Span { segment, epoch: of.epoch, end: of.end }
+        };
+        (0..SEGMENTS).filter(may_hold).map(span).chain(self.planned_spans()).collect()
+    }
+
+    fn planned_spans(&self) -> impl Iterator<Item = Span> {
         self.plan.iter().map(|&(segment, epoch)| Span { segment, epoch, end: SLOTS })
     }
 

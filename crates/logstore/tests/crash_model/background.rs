@@ -1,5 +1,5 @@
 //! The cleaner and the map checkpoint, in steps between which anything may happen.
-use crate::disk::{Cell, LEAF_PAGES, Root, Span, Spot};
+use crate::disk::{Cell, LEAF_PAGES, Root, Spot};
 use crate::engine::{Checkpoint, Engine, LEAVES, PAGES, SEGMENTS, State, Stream, What, is_victim};
 use crate::rules::Flaw;
 
@@ -92,17 +92,8 @@ impl Engine {
     }
 
     fn switch_root(&mut self, checkpoint: &Checkpoint) -> Result<(), String> {
-        let may_hold_newer = |s: &usize| match self.segments[*s].state {
-            State::Open => true,
-            State::Closed => self.segments[*s].last_seq > checkpoint.ckpt_seq,
-            State::Free => false,
-        };
-        let span = |segment| {
-            let of = &self.segments[segment];
-            Span { segment, epoch: of.epoch, end: of.end }
-        };
-        let used = (0..SEGMENTS).filter(may_hold_newer).map(span);
-        let scan = used.chain(self.planned_spans()).collect();
+        self.plan_more();
+        let scan = self.spans_since(checkpoint.ckpt_seq);
         let (leaves, ckpt_seq) = (self.new_leaves.clone(), checkpoint.ckpt_seq);
         let mut root = Root { leaves, ckpt_seq, scan, ..self.root.clone() };
         self.write_root(&mut root);

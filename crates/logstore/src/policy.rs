@@ -1,0 +1,81 @@
+//! What the cleaner decides, without reading, waiting or a clock: which segment, and how fast.
+
+/// A segment that could be cleaned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Candidate {
+    /// Its number.
+    pub segment: u32,
+    /// Units of blocks in it that are needed.
+    pub live: u64,
+}
+
+/// Of which share of a segment's units cleaning it still gains room: copies need headers and an end
+/// of their own.
+pub const LIVE_SHARE_MAX: f64 = 0.95;
+
+/// The segment to clean: the one with the least to keep, if cleaning it gains anything. `units` is
+/// what a segment holds.
+#[must_use]
+pub fn victim(candidates: impl IntoIterator<Item = Candidate>, units: u64) -> Option<u32> {
+    let least = candidates.into_iter().min_by_key(|c| (c.live, c.segment))?;
+    (least.live as f64 <= units as f64 * LIVE_SHARE_MAX).then_some(least.segment)
+}
+
+/// What is due until some time from now.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Horizon {
+    /// Seconds from now.
+    pub seconds: f64,
+    /// Bytes of blocks that will have been written by then.
+    pub bytes_due: f64,
+}
+
+/// How much cleaning is needed: bytes of victims a second, so that the free segments never fall
+/// below `floor_bytes`. Cleaning is one more deadline: the steepest slope to any horizon counts.
+/// `live_share` is what the next victims have to keep; each byte of a victim frees the rest.
+#[must_use]
+pub fn clean_rate(
+    free_bytes: f64,
+    floor_bytes: f64,
+    live_share: f64,
+    horizons: impl IntoIterator<Item = Horizon>,
+) -> f64 {
+    let gain = (1.0 - live_share).max(1.0 - LIVE_SHARE_MAX);
+    let slope = |h: Horizon| {
+        let need = h.bytes_due + floor_bytes - free_bytes;
+        need.max(0.0) / h.seconds.max(1e-3)
+    };
+    horizons.into_iter().map(slope).fold(0.0, f64::max) / gain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(lives: &[u64]) -> Vec<Candidate> {
+        (0..).zip(lives).map(|(segment, &live)| Candidate { segment, live }).collect()
+    }
+
+    #[test]
+    fn the_emptiest_segment_is_cleaned_if_that_gains_room() {
+        assert_eq!(victim(of(&[50, 20, 30, 20]), 100), Some(1));
+        assert_eq!(victim(of(&[95]), 100), Some(0));
+        assert_eq!(victim(of(&[96, 97]), 100), None);
+        assert_eq!(victim(of(&[]), 100), None);
+    }
+
+    #[test]
+    fn cleaning_follows_its_deadlines() {
+        let at = |seconds, bytes_due| Horizon { seconds, bytes_due };
+        let rate =
+            |free, horizons: &[Horizon]| clean_rate(free, 100.0, 0.5, horizons.iter().copied());
+        // Room for all that is due: nothing to do.
+        assert_eq!(rate(1100.0, &[at(10.0, 1000.0)]), 0.0);
+        // 500 short in 10 s, and each byte of a victim frees half.
+        assert_eq!(rate(600.0, &[at(10.0, 1000.0)]), 100.0);
+        // The near and steep one counts.
+        assert_eq!(rate(600.0, &[at(10.0, 1000.0), at(1.0, 700.0)]), 400.0);
+        // Full victims do not make it endless.
+        assert!((clean_rate(0.0, 0.0, 1.0, [at(1.0, 1.0)]) - 20.0).abs() < 1e-9);
+    }
+}

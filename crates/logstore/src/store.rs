@@ -1,0 +1,401 @@
+//! The store, as others see it.
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use weir_base::lock::{Condvar, Mutex};
+use weir_base::{ALIGN, DbId, Lsn, PageNo, rank};
+use weir_device::{ReadOp, Volume};
+
+use crate::checkpoint::{MapPlaces, Places};
+use crate::clean::{Cleaned, Dirty};
+use crate::codec::Packing;
+use crate::core::{Core, SEGMENTS_FILE};
+use crate::error::StoreError;
+use crate::format::{BLOCK_HEAD, BlockHead, Kind, Root};
+use crate::ids::{Epoch, Place, Seq, UNIT};
+use crate::map::Map;
+use crate::recover::Reader;
+use crate::root_file::RootFile;
+use crate::segments::{Segments, Status};
+use crate::stats::LogStoreStats;
+
+/// What a store is created with, and keeps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LogStoreConfig {
+    /// Bytes a page: a multiple of 64, at most 16,384.
+    pub page_bytes: usize,
+    /// Bytes a segment: a multiple of 4096, room for 16 pages at least, less than 1 GiB.
+    pub segment_bytes: usize,
+    /// Segments to begin with, 16 at least; there are more as they are needed.
+    pub segments: u32,
+    /// Pages that there is room for in the map at first.
+    pub pages: u32,
+}
+
+impl LogStoreConfig {
+    /// Segments that a store has at least: open ones, the reserve, and some to clean.
+    pub const SEGMENTS_MIN: u32 = 16;
+    /// The largest page, in bytes.
+    pub const PAGE_BYTES_MAX: usize = 16 << 10;
+
+    fn check(&self) -> Result<(), StoreError> {
+        let is_page = self.page_bytes.is_multiple_of(UNIT)
+            && (UNIT..=Self::PAGE_BYTES_MAX).contains(&self.page_bytes);
+        let least = 16 * (self.page_bytes + UNIT) + 4 * ALIGN;
+        let is_segment = self.segment_bytes.is_multiple_of(ALIGN)
+            && (least.max(16 * ALIGN)..1 << 30).contains(&self.segment_bytes);
+        match () {
+            () if !is_page => Err(StoreError::Config("the page size")),
+            () if !is_segment => Err(StoreError::Config("the segment size")),
+            () if self.segments < Self::SEGMENTS_MIN => {
+                Err(StoreError::Config("fewer than 16 segments"))
+            }
+            () => Ok(()),
+        }
+    }
+}
+
+/// How full the store is, and what cleaning would find.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Observed {
+    /// Bytes of all segments.
+    pub bytes: u64,
+    /// Bytes of blocks that are needed.
+    pub live_bytes: u64,
+    /// Bytes of segments that are free.
+    pub free_bytes: u64,
+    /// Of these, bytes that are kept for copies and map checkpoints.
+    pub reserve_bytes: u64,
+    /// The share of the next victim that is live; none: nothing is worth cleaning.
+    pub next_victim: Option<f64>,
+    /// Page writes since the last map checkpoint.
+    pub pages_since_checkpoint: u64,
+    /// Bytes of memory that the map takes.
+    pub map_memory_bytes: u64,
+}
+
+/// A page to read, and where to.
+pub struct PageRead<'a> {
+    /// Which page.
+    pub page: PageNo,
+    /// Page-sized.
+    pub buf: &'a mut [u8],
+    /// Its LSN, or why it could not be read; of a page that was not read yet,
+    /// [`StoreError::Absent`].
+    pub outcome: Result<Lsn, StoreError>,
+}
+
+/// Pages in segments.
+pub struct LogStore {
+    pub(crate) core: Core,
+    pub(crate) places: Places,
+    pub(crate) cleaner: Mutex<rank::PageCleaner, ()>,
+    pub(crate) growth: Mutex<rank::SegmentGrowth, ()>,
+}
+
+impl LogStore {
+    /// Creates a store's two files. Their names are durable when the directory is synced.
+    ///
+    /// # Errors
+    /// [`StoreError::Config`]; [`StoreError::Device`], also when a file exists already.
+    pub fn create(
+        volume: &Arc<dyn Volume>,
+        db: DbId,
+        config: &LogStoreConfig,
+    ) -> Result<LogStore, StoreError> {
+        config.check()?;
+        let failed = |e| StoreError::device(format!("creating '{SEGMENTS_FILE}'"), e);
+        let bytes = u64::from(config.segments) * config.segment_bytes as u64;
+        let file = volume.create(SEGMENTS_FILE, bytes).map_err(failed)?;
+        file.sync().map_err(failed)?;
+        let first = Root {
+            generation: 0,
+            life: 1,
+            page_bytes: config.page_bytes as u32,
+            segment_bytes: config.segment_bytes as u32,
+            segments: config.segments,
+            pages: config.pages,
+            next_epoch: Epoch(1),
+            ckpt_seq: Seq(0),
+            index: Vec::new(),
+            scan: Vec::new(),
+        };
+        let root = RootFile::create(volume, db, first)?;
+        let reader = Reader { db, file, segment_bytes: config.segment_bytes };
+        let segments = Segments::new(config.segments, config.segment_bytes, 1);
+        Ok(Self::of(reader, root, segments, Map::default(), MapPlaces::default()))
+    }
+
+    /// Opens a store as it was left, by whatever end. Whatever was acknowledged is there.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] when the root, a leaf of the map, or a chunk that is known to have
+    /// been durable is not what was written; [`StoreError::OtherStore`],
+    /// [`StoreError::OtherFormat`]; [`StoreError::Device`].
+    pub fn open(volume: &Arc<dyn Volume>, db: DbId) -> Result<LogStore, StoreError> {
+        let failed = |e| StoreError::device(format!("opening '{SEGMENTS_FILE}'"), e);
+        let root = RootFile::open(volume, db)?;
+        let found = root.durable.clone();
+        let file = volume.open(SEGMENTS_FILE).map_err(failed)?;
+        let segment_bytes = found.segment_bytes as usize;
+        if file.len() < u64::from(found.segments) * segment_bytes as u64 {
+            return Err(StoreError::Damaged {
+                what: "the last segment".to_owned(),
+                file: SEGMENTS_FILE,
+                offset: file.len(),
+                cause: "the file ends before it",
+            });
+        }
+        // R6: what a process left that ended before its sync is durable before anything is built
+        // on it.
+        file.sync().map_err(failed)?;
+        let reader = Reader { db, file, segment_bytes };
+        let map = Map::default();
+        map.grow(found.pages);
+        let places = MapPlaces { leaves: reader.leaves(&found)?, index: found.index.clone() };
+        reader.map_blocks(Kind::Leaf, &places.leaves, &mut |leaf, places| {
+            let first = leaf * places.len() as u32;
+            for (page, place) in (first..).zip(places).filter(|(_, place)| !place.is_none()) {
+                map.set(PageNo(page), place);
+            }
+        })?;
+        map.take_dirty();
+        let newer = reader.newer(&found)?;
+        for (&page, &(_, place)) in &newer.pages {
+            map.set(PageNo(page), place);
+        }
+        let mut segments = Segments::new(found.segments, segment_bytes, found.life + 1);
+        segments.next_epoch = found.next_epoch;
+        segments.ckpt_seq = found.ckpt_seq;
+        for used in &newer.used {
+            let segment = segments.get(used.span.segment);
+            (segment.epoch, segment.end) = (used.span.epoch, used.span.end);
+            (segment.newest, segment.forgets) = (used.newest, used.forgets);
+            segment.is_meta = used.forgets > Seq(0);
+        }
+        map.visit(&mut |_, place| segments.add_live(place));
+        for place in places.leaves.iter().chain(&places.index).filter(|place| !place.is_none()) {
+            segments.add_live(*place);
+            let number = segments.segment_of(*place);
+            segments.get(number).is_meta = true;
+        }
+        segments.opened_since = newer.used.len();
+        segments.adopt();
+        let store = Self::of(reader, root, segments, map, places);
+        store.core.write_same_root()?;
+        Ok(store)
+    }
+
+    fn of(
+        reader: Reader,
+        root: RootFile,
+        segments: Segments,
+        map: Map,
+        places: MapPlaces,
+    ) -> LogStore {
+        let pages = root.durable.pages;
+        map.grow(pages);
+        let core = Core {
+            db: reader.db,
+            page_bytes: root.durable.page_bytes as usize,
+            segment_bytes: reader.segment_bytes,
+            file: reader.file,
+            root: Mutex::new(root),
+            map,
+            segments: Mutex::new(segments),
+            published: Condvar::new(),
+            streams: std::array::from_fn(|_| Mutex::default()),
+            pages: AtomicU32::new(pages),
+            packing: Packing::default(),
+            stats: LogStoreStats::default(),
+        };
+        LogStore {
+            core,
+            places: Mutex::new(places),
+            cleaner: Mutex::new(()),
+            growth: Mutex::new(()),
+        }
+    }
+
+    /// Bytes a page.
+    #[must_use]
+    pub fn page_bytes(&self) -> usize {
+        self.core.page_bytes
+    }
+
+    /// Pages that there is room for in the map: page numbers end here.
+    #[must_use]
+    pub fn pages(&self) -> u32 {
+        self.core.pages.load(Ordering::Acquire)
+    }
+
+    /// Makes room in the map for at least `pages` pages, durably. Room for their bytes is made when
+    /// they are written.
+    ///
+    /// # Errors
+    /// [`StoreError::Device`]: the store has halted.
+    pub fn grow(&self, pages: u32) -> Result<(), StoreError> {
+        let _one_at_a_time = self.growth.lock();
+        let before = self.pages();
+        if pages > before {
+            self.core.map.grow(pages);
+            self.core.pages.store(pages, Ordering::Release);
+            let written = self.core.write_same_root();
+            written.inspect_err(|_| self.core.pages.store(before, Ordering::Release))?;
+        }
+        Ok(())
+    }
+
+    /// Reads one page into `buf` and returns its LSN.
+    ///
+    /// # Errors
+    /// [`StoreError::NoSuchPage`], [`StoreError::Absent`], [`StoreError::Damaged`],
+    /// [`StoreError::Device`].
+    ///
+    /// # Panics
+    /// When `buf` is not a page long.
+    pub fn read(&self, page: PageNo, buf: &mut [u8]) -> Result<Lsn, StoreError> {
+        let mut place = self.place_of(page)?;
+        loop {
+            let read = self.core.read_around(place.offset(), place.bytes());
+            let outcome = read.and_then(|(bytes, at)| {
+                self.unpack(page, place, &bytes[at..at + place.bytes()], buf)
+            });
+            let now = self.place_of(page)?;
+            // The segment may have been cleaned and used again while it was read.
+            if outcome.is_ok() || now == place {
+                return outcome;
+            }
+            self.core.stats.rereads.add(1);
+            place = now;
+        }
+    }
+
+    /// Reads many pages with a deep queue; each has its own outcome.
+    pub fn read_many(&self, reads: &mut [PageRead<'_>]) {
+        let mut bufs = Vec::new();
+        for (i, read) in reads.iter().enumerate() {
+            if let Ok(place) = self.place_of(read.page) {
+                let begin = weir_base::align_down(place.offset());
+                let end = weir_base::align_up(place.offset() + place.bytes() as u64);
+                let buf = weir_base::AlignedBuf::zeroed((end - begin) as usize);
+                bufs.push((i, place, begin, buf));
+            }
+        }
+        bufs.sort_by_key(|(_, place, ..)| place.position());
+        let mut ops: Vec<ReadOp<'_>> =
+            bufs.iter_mut().map(|(_, _, offset, buf)| ReadOp { offset: *offset, buf }).collect();
+        let is_read = self.core.file.read_many(&mut ops).is_ok();
+        drop(ops);
+        let mut is_done = vec![false; reads.len()];
+        for (i, place, begin, bytes) in bufs.iter().filter(|_| is_read) {
+            let read = &mut reads[*i];
+            let block = &bytes[(place.offset() - begin) as usize..][..place.bytes()];
+            read.outcome = self.unpack(read.page, *place, block, read.buf);
+            is_done[*i] = read.outcome.is_ok();
+        }
+        // What was not there, moved meanwhile, or failed.
+        for (read, _) in reads.iter_mut().zip(is_done).filter(|(_, is_done)| !is_done) {
+            read.outcome = self.read(read.page, read.buf);
+        }
+    }
+
+    fn place_of(&self, page: PageNo) -> Result<Place, StoreError> {
+        if page.0 >= self.pages() {
+            return Err(StoreError::NoSuchPage(page));
+        }
+        let place = self.core.map.get(page);
+        if place.is_none() { Err(StoreError::Absent(page)) } else { Ok(place) }
+    }
+
+    fn unpack(
+        &self,
+        page: PageNo,
+        place: Place,
+        block: &[u8],
+        buf: &mut [u8],
+    ) -> Result<Lsn, StoreError> {
+        assert_eq!(buf.len(), self.core.page_bytes, "a page's buffer");
+        let damaged = |cause| StoreError::Damaged {
+            what: format!("page {page}"),
+            file: SEGMENTS_FILE,
+            offset: place.offset(),
+            cause,
+        };
+        let sound = BlockHead::parse(self.core.db, block);
+        let (head, payload) = sound.ok_or_else(|| damaged("no block of this store is there"))?;
+        if head.kind != Kind::Page || head.number != page.0 {
+            return Err(damaged("another block is there"));
+        }
+        if !place.is_of(head.seq) {
+            return Err(damaged("an older block is there: the device lost a write"));
+        }
+        debug_assert_eq!((BLOCK_HEAD + payload.len()).div_ceil(UNIT), place.units());
+        if !self.core.packing.unpack(head.codec, payload, buf) {
+            return Err(damaged("its bytes cannot be unpacked"));
+        }
+        Ok(head.lsn)
+    }
+
+    /// Where a page lies: the file, and the byte at which its block begins; `None`: nowhere.
+    #[must_use]
+    pub fn place(&self, page: PageNo) -> Option<(&'static str, u64)> {
+        let place = self.place_of(page).ok()?;
+        Some((SEGMENTS_FILE, place.offset()))
+    }
+
+    /// Makes the map durable: afterwards opening looks only into what is written from now on.
+    /// Writes go on meanwhile.
+    ///
+    /// # Errors
+    /// [`StoreError::Full`], [`StoreError::Device`].
+    pub fn checkpoint_map(&self) -> Result<(), StoreError> {
+        self.core.checkpoint_map(&self.places)
+    }
+
+    /// One step of cleaning: copies at most `budget_bytes` (one page at least) out of the emptiest
+    /// segment, and says which dirty pages lie there: the caller flushes them. A step that copied
+    /// nothing and wants nothing flushed found nothing to do.
+    ///
+    /// # Errors
+    /// [`StoreError::Device`]; what cannot be read is no error, but told.
+    pub fn step_clean(
+        &self,
+        budget_bytes: usize,
+        dirty: &dyn Dirty,
+    ) -> Result<Cleaned, StoreError> {
+        let _one_at_a_time = self.cleaner.lock();
+        self.core.clean(budget_bytes, dirty)
+    }
+
+    /// How full the store is.
+    #[must_use]
+    pub fn observe(&self) -> Observed {
+        let next_victim = self.core.next_victim().map(|(_, live)| live);
+        let reserve = self.core.reserve();
+        let segments = self.core.segments.lock();
+        let bytes = |count: usize| (count * self.core.segment_bytes) as u64;
+        Observed {
+            bytes: bytes(segments.list.len()),
+            live_bytes: segments.live() * UNIT as u64,
+            free_bytes: bytes(segments.free_count()),
+            reserve_bytes: bytes(reserve.clean + reserve.meta),
+            next_victim,
+            pages_since_checkpoint: segments.pages_since,
+            map_memory_bytes: (self.core.map.leaves() * crate::format::LEAF_BYTES) as u64,
+        }
+    }
+
+    /// What the store has done.
+    #[must_use]
+    pub fn stats(&self) -> &LogStoreStats {
+        &self.core.stats
+    }
+
+    /// Segments that hold something that is needed, or are appended to.
+    #[must_use]
+    pub fn used_segments(&self) -> usize {
+        let segments = self.core.segments.lock();
+        segments.list.iter().filter(|s| matches!(s.status, Status::Open | Status::Closed)).count()
+    }
+}
