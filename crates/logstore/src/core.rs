@@ -12,6 +12,7 @@ use crate::error::StoreError;
 use crate::format::{BLOCK_HEAD, Kind, LEAF_BYTES, Root, Span};
 use crate::ids::{Epoch, Place, SegmentNo, UNIT, units_of};
 use crate::map::Map;
+use crate::policy::LIVE_SHARE_MAX;
 use crate::root_file::RootFile;
 use crate::segments::{Segments, Status};
 use crate::stats::LogStoreStats;
@@ -57,6 +58,30 @@ impl Core {
         let map_bytes = self.map.leaves() * leaf + leaf;
         let usable = self.segment_bytes - 2 * ALIGN;
         Reserve { clean: 2, meta: 1 + map_bytes.div_ceil(usable) }
+    }
+
+    /// Bytes of blocks that the segments hold at most, so that one of them can always be cleaned:
+    /// what is neither open nor in the reserve is closed, and its emptiest segment is no fuller
+    /// than their mean. `count` segments.
+    pub(crate) fn live_bytes_max(&self, count: usize) -> u64 {
+        let reserve = self.reserve();
+        // Segments of leaves may be half empty, and one of each stream is open.
+        let kept = reserve.clean + 2 * reserve.meta + self.streams.len();
+        // A segment's header, its footer, the end of a chunk, and the block that did not fit.
+        let usable = self.segment_bytes - 3 * ALIGN - self.block_bytes_max();
+        let most = (count.saturating_sub(kept) * usable) as f64 * LIVE_SHARE_MAX;
+        most as u64
+    }
+
+    /// Bytes that `blocks` blocks of `units` units take beside each other: each has a line in a
+    /// chunk's header and one in the footer.
+    pub(crate) fn bytes_with_lines(units: u64, blocks: u64) -> u64 {
+        units * UNIT as u64 + blocks * 24
+    }
+
+    /// Bytes of the block of a page that cannot be packed.
+    pub(crate) fn block_bytes_max(&self) -> usize {
+        units_of(BLOCK_HEAD + self.page_bytes) * UNIT
     }
 
     /// # Errors

@@ -16,6 +16,7 @@ pub mod ids;
 mod map;
 pub mod policy;
 mod recover;
+mod room;
 mod root_file;
 mod segments;
 mod stats;

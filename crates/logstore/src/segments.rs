@@ -83,6 +83,10 @@ pub(crate) struct Segments {
     busy: HashSet<u32>,
     /// The map checkpoint of the durable root.
     pub(crate) ckpt_seq: Seq,
+    /// Blocks that are needed.
+    pub(crate) live_blocks: u64,
+    /// Page writes that room is held for.
+    pub(crate) reserved: u64,
     /// Page writes since the last map checkpoint began.
     pub(crate) pages_since: u64,
     /// Segments opened since then.
@@ -104,6 +108,8 @@ impl Segments {
             unpublished: BTreeSet::new(),
             busy: HashSet::new(),
             ckpt_seq: Seq(0),
+            live_blocks: 0,
+            reserved: 0,
             pages_since: 0,
             opened_since: 0,
             halted: None,
@@ -194,6 +200,7 @@ impl Segments {
     }
 
     pub(crate) fn add_live(&mut self, place: Place) {
+        self.live_blocks += 1;
         let segment = self.segment_of(place);
         self.get(segment).live += place.units() as u64;
     }
@@ -206,6 +213,7 @@ impl Segments {
         let segment = self.get(number);
         debug_assert!(segment.live >= place.units() as u64, "what dies was alive");
         segment.live -= place.units() as u64;
+        self.live_blocks -= 1;
         self.reap(number);
     }
 

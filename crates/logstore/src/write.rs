@@ -1,17 +1,12 @@
 //! Writing pages: pack, append, sync, publish; and the room for it.
 use weir_base::{Lsn, PageNo};
 
-use crate::clean::NeverDirty;
-use crate::core::SEGMENTS_FILE;
 use crate::error::StoreError;
 use crate::format::{BLOCK_HEAD, Kind};
-use crate::ids::UNIT;
 use crate::segments::StreamKind;
 use crate::store::LogStore;
 use crate::stream::{Appended, Item, Landed, Packed};
 
-/// The share of all segments' units that may be live before the file grows.
-const FILL_MAX: f64 = 0.75;
 /// Page writes after which a map checkpoint is due, or an eighth of the pages, if those are more.
 const CHECKPOINT_PAGES: u64 = 4 << 20;
 /// Segments that recovery may have to look into before a map checkpoint is due.
@@ -166,79 +161,6 @@ impl LogStore {
     /// Whether the root soon has no room for what recovery would have to look into.
     fn is_checkpoint_overdue(&self) -> bool {
         self.core.segments.lock().opened_since >= 3 * SPANS_MAX / 2
-    }
-
-    /// Has segments free for user writes: makes the file larger while more than three quarters of
-    /// it are live, and cleans otherwise; dirty pages are copied, too, since nobody can be asked
-    /// here.
-    fn make_room(&self) -> Result<(), StoreError> {
-        // Victims that are nearly full gain little each; more rounds than this gain nothing.
-        let mut rounds = 0;
-        loop {
-            rounds += 1;
-            let reserve = self.core.reserve();
-            let (free, live, count, units) = {
-                let segments = self.core.segments.lock();
-                let count = segments.list.len();
-                (segments.free_count(), segments.live(), count, segments.units * count as u64)
-            };
-            if free > reserve.clean + reserve.meta {
-                return Ok(());
-            }
-            let is_filled = live as f64 > units as f64 * FILL_MAX;
-            let may_clean = rounds <= 64 + 4 * count;
-            if is_filled && self.grow_file()? || may_clean && self.clean_some()? {
-                continue;
-            }
-            if self.grow_file()? {
-                continue;
-            }
-            let bytes = |units: u64| units * UNIT as u64;
-            return Err(StoreError::Full { live_bytes: bytes(live), bytes: bytes(units) });
-        }
-    }
-
-    /// Cleans until a segment more is free, or something else may have become so; `false`: there is
-    /// nothing to clean.
-    fn clean_some(&self) -> Result<bool, StoreError> {
-        let free = || self.core.segments.lock().free_count();
-        let before = free();
-        let cleaned = self.step_clean(self.core.segment_bytes, &NeverDirty)?;
-        if free() > before || cleaned.copied > 0 || !cleaned.damaged.is_empty() {
-            return Ok(true);
-        }
-        if cleaned.busy > 0 {
-            // Another thread has a write of these pages under way, and will be done.
-            let mut segments = self.core.segments.lock();
-            self.core.published.wait_for(&mut segments, std::time::Duration::from_millis(1));
-            return Ok(true);
-        }
-        // Free records, and leaves that only the root before this map names.
-        if !self.core.has_meta_to_free() {
-            return Ok(false);
-        }
-        self.checkpoint_map()?;
-        Ok(free() > before)
-    }
-
-    /// An eighth more segments; `false`: the disk has no room.
-    fn grow_file(&self) -> Result<bool, StoreError> {
-        let _one_at_a_time = self.growth.lock();
-        let before = self.core.segments.lock().list.len();
-        let more = (before / 8).max(4);
-        let bytes = ((before + more) * self.core.segment_bytes) as u64;
-        match self.core.file.grow(bytes.max(self.core.file.len())) {
-            Ok(()) => {}
-            Err(e) if e.kind() == std::io::ErrorKind::StorageFull => return Ok(false),
-            Err(e) => {
-                let what = format!("making '{SEGMENTS_FILE}' larger");
-                return Err(self.core.halt(StoreError::device(what, e)));
-            }
-        }
-        self.core.sync()?;
-        self.core.segments.lock().extend((before + more) as u32);
-        self.core.stats.growths.add(1);
-        Ok(true)
     }
 }
 

@@ -1,12 +1,9 @@
 //! The machine stops at every step that the store takes on its disk, and again in recovery.
-use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
-
 use fastrand::Rng;
-use weir_device::{BlockFile, CrashMode, IoStats, ReadOp, SimVolume, Volume, WriteOp};
+use weir_device::{CrashMode, SimVolume};
 use weir_logstore::{LogStore, StoreError};
 
+use crate::odd_disk::{Ways, odd};
 use crate::support::{DB, Model, act, create, open};
 
 const ACTIONS: usize = 40;
@@ -75,94 +72,13 @@ fn a_crash_at_every_step_loses_nothing_that_was_acknowledged() {
     }
 }
 
-/// How a disk misbehaves beneath a store.
-struct Ways {
-    /// Syncs of the file of segments do nothing.
-    lies: bool,
-    /// Changes that are made before the process is killed: its calls fail, and the disk keeps what
-    /// was written.
-    changes_left: AtomicI64,
-}
-
-impl Ways {
-    fn change<T>(&self, then: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-        if self.changes_left.fetch_sub(1, Ordering::Relaxed) <= 0 {
-            return Err(io::Error::other("the process was killed"));
-        }
-        then()
-    }
-}
-
-#[derive(Clone)]
-struct OddVolume(SimVolume, Arc<Ways>);
-struct OddFile(Arc<dyn BlockFile>, Arc<Ways>);
-
-fn odd(sim: &SimVolume, lies: bool, changes: u64) -> Arc<dyn Volume> {
-    let changes_left = AtomicI64::new(changes as i64);
-    Arc::new(OddVolume(sim.clone(), Arc::new(Ways { lies, changes_left })))
-}
-
-impl Volume for OddVolume {
-    fn open(&self, name: &str) -> io::Result<Arc<dyn BlockFile>> {
-        Ok(Arc::new(OddFile(self.0.open(name)?, Arc::clone(&self.1))))
-    }
-    fn create(&self, name: &str, len: u64) -> io::Result<Arc<dyn BlockFile>> {
-        self.0.create(name, len)
-    }
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.0.remove(name)
-    }
-    fn exists(&self, name: &str) -> io::Result<bool> {
-        self.0.exists(name)
-    }
-    fn list(&self) -> io::Result<Vec<String>> {
-        self.0.list()
-    }
-    fn sync_directory(&self) -> io::Result<()> {
-        self.0.sync_directory()
-    }
-    fn describe(&self) -> String {
-        self.0.describe()
-    }
-    fn io_stats(&self) -> IoStats {
-        self.0.io_stats()
-    }
-}
-
-impl BlockFile for OddFile {
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<()> {
-        self.0.read_at(offset, buf)
-    }
-    fn write_at(&self, offset: u64, buf: &[u8]) -> io::Result<()> {
-        self.1.change(|| self.0.write_at(offset, buf))
-    }
-    fn write_durable_at(&self, offset: u64, buf: &[u8]) -> io::Result<()> {
-        self.1.change(|| self.0.write_durable_at(offset, buf))
-    }
-    fn read_many(&self, reads: &mut [ReadOp<'_>]) -> io::Result<()> {
-        self.0.read_many(reads)
-    }
-    fn write_many(&self, writes: &[WriteOp<'_>]) -> io::Result<()> {
-        // Killed in the midst of a batch, a process leaves some of it.
-        writes.iter().try_for_each(|op| self.write_at(op.offset, op.buf))
-    }
-    fn sync(&self) -> io::Result<()> {
-        self.1.change(|| if self.1.lies { Ok(()) } else { self.0.sync() })
-    }
-    fn len(&self) -> u64 {
-        self.0.len()
-    }
-    fn grow(&self, len: u64) -> io::Result<()> {
-        self.1.change(|| self.0.grow(len))
-    }
-}
-
 #[test]
 fn a_disk_that_does_not_sync_is_caught() {
     let is_caught = |seed: u64| {
         let sim = SimVolume::new(seed);
         drop(create(&sim).expect("a store"));
-        let store = LogStore::open(&odd(&sim, true, u64::MAX >> 1), DB).expect("a store");
+        let store = LogStore::open(&odd(&sim, Ways { lies: true, ..Ways::default() }), DB)
+            .expect("a store");
         let mut model = Model::new();
         history(&store, &mut model, seed);
         survive(&sim, &model, seed).is_err()
@@ -179,7 +95,8 @@ fn a_kill_at_every_step_and_then_a_power_failure() {
         drop(create(&sim).expect("a store"));
         let mut model = Model::new();
         // Opening takes five changes: two syncs, two copies of the root, a sync.
-        let store = LogStore::open(&odd(&sim, false, kill_at + 5), DB).expect("a store");
+        let store =
+            LogStore::open(&odd(&sim, Ways::killed_after(kill_at + 5)), DB).expect("a store");
         history(&store, &mut model, kill_at % 4);
         drop(store);
         let store = open(&sim).expect("a store");

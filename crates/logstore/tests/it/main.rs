@@ -3,6 +3,8 @@ mod amplification;
 mod crash;
 mod damage;
 mod formats;
+mod odd_disk;
+mod reserve;
 mod support;
 mod threads;
 mod work;

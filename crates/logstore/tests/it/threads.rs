@@ -1,12 +1,16 @@
 //! Writers, readers, the cleaner and map checkpoints at the same time.
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 use fastrand::Rng;
 use weir_base::{Lsn, PageNo};
 use weir_device::{CrashMode, SimVolume};
-use weir_logstore::{PageImage, StoreError};
+use weir_logstore::{LogStore, NeverDirty, PageImage, StoreError};
 
-use crate::support::{EverySeventh, PAGE, PAGES, bytes_of, create, open};
+use crate::odd_disk::{Ways, odd_of};
+use crate::support::{DB, EverySeventh, Model, PAGE, PAGES, bytes_of, create, open};
 
 const WRITERS: u32 = 3;
 
@@ -87,4 +91,56 @@ fn everybody_at_once() {
             lsn => assert_eq!(store.read(PageNo(page), &mut buf).expect("there"), Lsn(lsn)),
         }
     }
+}
+
+/// R2, at the one moment at which it counts: the cleaner has chosen a page and reads it, and the
+/// page is flushed. The copy must not come out on top of it.
+#[test]
+fn a_page_that_is_being_copied_is_flushed_after_its_copy() {
+    let sim = SimVolume::new(10);
+    drop(create(&sim).expect("a store"));
+    let ways = Arc::new(Ways::default());
+    let store = Arc::new(LogStore::open(&odd_of(&sim, &ways), DB).expect("a store"));
+    let mut model = Model::new();
+    let all: Vec<u32> = (0..PAGES).collect();
+    model.write(&store, &all, 16).expect("written");
+    model.write(&store, &all[..PAGES as usize / 2], 16).expect("written");
+    // Pages of the emptiest segments first: the victim's are among them.
+    let segment = |page: u32| store.place(PageNo(page)).map(|(_, at)| at / (64 << 10));
+    let mut live = BTreeMap::<_, Vec<u32>>::new();
+    all.iter().for_each(|&page| live.entry(segment(page)).or_default().push(page));
+    let mut live: Vec<Vec<u32>> = live.into_values().collect();
+    live.sort_by_key(Vec::len);
+    let (told, is_done) = mpsc::channel();
+    let writer = Arc::clone(&store);
+    *ways.before_reads.lock().expect("nobody panics") = Some(Box::new(move || {
+        let (begun, has_begun) = mpsc::channel();
+        std::thread::spawn(move || {
+            for pages in live {
+                for page in pages {
+                    let bytes = bytes_of(page, 77);
+                    let image = PageImage { page: PageNo(page), lsn: Lsn(77), bytes: &bytes };
+                    writer.write_batch(&[image], &mut |_| 1).expect("written");
+                }
+                let _ = begun.send(());
+            }
+            told.send(()).expect("the test waits");
+        });
+        // The writer comes past these segments, unless it comes to a page that is marked.
+        for _ in 0..3 {
+            let _ = has_begun.recv_timeout(Duration::from_millis(300));
+        }
+    }));
+    let cleaned = store.step_clean(1 << 20, &NeverDirty).expect("a step");
+    assert!(cleaned.copied > 0, "{cleaned:?}");
+    is_done.recv_timeout(Duration::from_secs(60)).expect("the writer waits no longer");
+    let check = |store: &LogStore| {
+        let mut buf = vec![0; PAGE];
+        for page in 0..PAGES {
+            assert_eq!(store.read(PageNo(page), &mut buf).expect("there"), Lsn(77), "{page}");
+        }
+    };
+    check(&store);
+    drop(store);
+    check(&open(&sim.crash_with(CrashMode::LoseAll, 1)).expect("a store"));
 }

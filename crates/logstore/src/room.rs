@@ -1,0 +1,130 @@
+//! Room: what is held for pages that will be written, and where it comes from when it is short: a
+//! larger file, or cleaning.
+use std::io::ErrorKind;
+use std::time::Duration;
+
+use crate::clean::NeverDirty;
+use crate::core::{Core, SEGMENTS_FILE};
+use crate::error::StoreError;
+use crate::ids::UNIT;
+use crate::store::LogStore;
+
+/// The share of all segments' units that may be live before the file grows.
+const FILL_MAX: f64 = 0.75;
+
+impl LogStore {
+    /// Holds room for `pages` page writes, as if none of them could be packed; the file grows where
+    /// that is needed. Whoever reserves each page before it is changed, and releases it when the
+    /// batch that wrote it has returned, is never refused by [`LogStore::write_batch`]: also when
+    /// all pages cannot be packed any more at once.
+    ///
+    /// # Errors
+    /// [`StoreError::Full`]: nothing was reserved. [`StoreError::Device`]: the store has halted.
+    pub fn reserve(&self, pages: u32) -> Result<(), StoreError> {
+        let block = (self.core.block_bytes_max() / UNIT) as u64;
+        loop {
+            let (full, count) = {
+                let mut segments = self.core.segments.lock();
+                let count = segments.list.len();
+                let writes = segments.reserved + u64::from(pages);
+                let (live, blocks) = (segments.live(), segments.live_blocks + writes);
+                let wanted = Core::bytes_with_lines(live + writes * block, blocks);
+                if wanted <= self.core.live_bytes_max(count) {
+                    segments.reserved = writes;
+                    return Ok(());
+                }
+                (self.full(live, segments.units * count as u64), count)
+            };
+            if !self.grow_file(count)? {
+                return Err(full);
+            }
+        }
+    }
+
+    /// Gives up what was reserved for `pages` page writes.
+    pub fn release(&self, pages: u32) {
+        let mut segments = self.core.segments.lock();
+        segments.reserved = segments.reserved.saturating_sub(u64::from(pages));
+    }
+
+    fn full(&self, live: u64, units: u64) -> StoreError {
+        let bytes = |units: u64| units * UNIT as u64;
+        StoreError::Full { live_bytes: bytes(live), bytes: bytes(units) }
+    }
+
+    /// Has segments free for user writes: makes the file larger while more than three quarters of
+    /// it are live, and cleans otherwise; dirty pages are copied, too, since nobody can be asked
+    /// here.
+    pub(crate) fn make_room(&self) -> Result<(), StoreError> {
+        // Victims that are nearly full gain little each; more rounds than this gain nothing.
+        let mut rounds = 0;
+        loop {
+            rounds += 1;
+            let reserve = self.core.reserve();
+            let (free, live, count, units) = {
+                let segments = self.core.segments.lock();
+                let count = segments.list.len();
+                (segments.free_count(), segments.live(), count, segments.units * count as u64)
+            };
+            if free > reserve.clean + reserve.meta {
+                return Ok(());
+            }
+            let is_filled = live as f64 > units as f64 * FILL_MAX;
+            let may_clean = rounds <= 64 + 4 * count;
+            if is_filled && self.grow_file(count)? || may_clean && self.clean_some()? {
+                continue;
+            }
+            if self.grow_file(count)? {
+                continue;
+            }
+            return Err(self.full(live, units));
+        }
+    }
+
+    /// Cleans until a segment more is free, or something else may have become so; `false`: there is
+    /// nothing to clean.
+    fn clean_some(&self) -> Result<bool, StoreError> {
+        let free = || self.core.segments.lock().free_count();
+        let before = free();
+        let cleaned = self.step_clean(self.core.segment_bytes, &NeverDirty)?;
+        if free() > before || cleaned.copied > 0 || !cleaned.damaged.is_empty() {
+            return Ok(true);
+        }
+        if cleaned.busy > 0 {
+            // Another thread has a write of these pages under way, and will be done.
+            let mut segments = self.core.segments.lock();
+            self.core.published.wait_for(&mut segments, Duration::from_millis(1));
+            return Ok(true);
+        }
+        // Free records, and leaves that only the root before this map names.
+        if !self.core.has_meta_to_free() {
+            return Ok(false);
+        }
+        self.checkpoint_map()?;
+        Ok(free() > before)
+    }
+
+    /// An eighth more segments than `seen`, if another thread has not made them meanwhile; `false`:
+    /// the disk has no room.
+    fn grow_file(&self, seen: usize) -> Result<bool, StoreError> {
+        let _one_at_a_time = self.growth.lock();
+        let before = self.core.segments.lock().list.len();
+        if before > seen {
+            return Ok(true);
+        }
+        let more = (before / 8).max(4);
+        let bytes = ((before + more) * self.core.segment_bytes) as u64;
+        match self.core.file.grow(bytes.max(self.core.file.len())) {
+            Ok(()) => {}
+            Err(e) if e.kind() == ErrorKind::StorageFull => return Ok(false),
+            Err(e) => {
+                let what = format!("making '{SEGMENTS_FILE}' larger");
+                return Err(self.core.halt(StoreError::device(what, e)));
+            }
+        }
+        self.core.sync()?;
+        self.core.segments.lock().extend((before + more) as u32);
+        self.core.stats.growths.add(1);
+        Ok(true)
+    }
+}
