@@ -398,6 +398,8 @@ impl Past {
 
     /// Gives back memory that it does not use: it changes nothing any more.
     pub(crate) fn shrink(&self) {
+        // One after the other: the work's lock comes before that of the versions.
+        *self.work.lock() = Work::default();
         let mut rows = self.rows.lock();
         let rows = &mut *rows;
         if rows.entries.capacity() > 2 * rows.entries.len().max(1) {
@@ -406,7 +408,6 @@ impl Past {
         if rows.bytes.capacity() > 2 * rows.bytes.len() {
             rows.bytes.shrink_to_fit();
         }
-        *self.work.lock() = Work::default();
     }
 }
 
