@@ -12,6 +12,7 @@ pub mod rank;
 mod size;
 mod stat;
 mod thread_counts;
+mod unique;
 pub mod varint;
 
 pub use aligned::{ALIGN, AlignedBuf, align_down, align_up};
@@ -23,3 +24,4 @@ pub use mapping::{HUGE_PAGE, LargeBuf, Mapping};
 pub use size::{SizeError, format_size, parse_size};
 pub use stat::{Counter, Stats};
 pub use thread_counts::ThreadCounts;
+pub use unique::unique_number;

@@ -1002,10 +1002,13 @@ bool weir_txn_is_over(const struct weir_txn *txn);
 // Puts out a point for weir_table_release_locks.
 enum weir_code weir_txn_lock_mark(const struct weir_txn *txn, size_t *out);
 
-// Makes a point to go back to.
+// Makes a point to go back to. Later ones of a transaction have greater numbers; no other
+// transaction has the same.
 enum weir_code weir_txn_savepoint(const struct weir_txn *txn, uint64_t *out);
 
-// Takes back what was changed since the point, which is kept. So are explicit locks.
+// Takes back what was changed since the point, which is kept; later ones are gone. Explicit locks
+// are kept, too. WEIR_INPUT for a point that is gone, or of another transaction: nothing is taken
+// back.
 enum weir_code weir_txn_rollback_to(const struct weir_txn *txn, uint64_t savepoint);
 
 // Forgets a savepoint.

@@ -55,7 +55,7 @@ pub struct weir_txn {
 pub(crate) struct Inner {
     pub(crate) txn: weir::Txn,
     /// A statement has one; few transactions have more.
-    savepoints: SmallVec<[Option<Savepoint>; 2]>,
+    savepoints: SmallVec<[Savepoint; 2]>,
     /// What the last read through a tree has found.
     pub(crate) value: Vec<u8>,
 }
@@ -321,29 +321,34 @@ pub unsafe extern "C" fn weir_txn_lock_mark(txn: *const weir_txn, out: *mut usiz
     })
 }
 
-/// Makes a point to go back to.
+/// Makes a point to go back to. Later ones of a transaction have greater numbers; no other
+/// transaction has the same.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_txn_savepoint(txn: *const weir_txn, out: *mut u64) -> weir_code {
     run(|| {
         // SAFETY: the contract of `borrow`.
         let inner = unsafe { shared(txn)?.inner() };
-        inner.savepoints.push(Some(inner.txn.savepoint()));
+        let made = inner.txn.savepoint();
+        inner.savepoints.push(made);
         // SAFETY: the contract of `borrow`.
-        unsafe { put(out, inner.savepoints.len() as u64 - 1)? };
+        unsafe { put(out, made.number())? };
         Ok(weir_code::WEIR_OK)
     })
 }
 
-/// Takes back what was changed since the point, which is kept. So are explicit locks.
+/// Takes back what was changed since the point, which is kept; later ones are gone. Explicit locks
+/// are kept, too. WEIR_INPUT for a point that is gone, or of another transaction: nothing is taken
+/// back.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_txn_rollback_to(txn: *const weir_txn, savepoint: u64) -> weir_code {
     run(|| {
         // SAFETY: the contract of `borrow`.
         let inner = unsafe { shared(txn)?.inner() };
-        let at = usize::try_from(savepoint).ok();
-        let point = at.and_then(|at| inner.savepoints.get(at).copied().flatten());
-        let point = point.ok_or_else(|| wrong(format!("there is no savepoint {savepoint}")))?;
-        inner.txn.rollback_to(point)?;
+        let at = inner.savepoints.iter().rposition(|point| point.number() == savepoint);
+        let no_such = || wrong(format!("the transaction has no savepoint {savepoint}"));
+        let at = at.ok_or_else(no_such)?;
+        inner.txn.rollback_to(inner.savepoints[at])?;
+        inner.savepoints.truncate(at + 1);
         Ok(weir_code::WEIR_OK)
     })
 }
@@ -354,13 +359,9 @@ pub unsafe extern "C" fn weir_txn_release(txn: *const weir_txn, savepoint: u64) 
     run(|| {
         // SAFETY: the contract of `borrow`.
         let inner = unsafe { shared(txn)?.inner() };
-        if let Some(point) =
-            usize::try_from(savepoint).ok().and_then(|at| inner.savepoints.get_mut(at))
-        {
-            *point = None;
-        }
-        while inner.savepoints.last().is_some_and(Option::is_none) {
-            inner.savepoints.pop();
+        let at = inner.savepoints.iter().rposition(|point| point.number() == savepoint);
+        if let Some(at) = at {
+            inner.savepoints.remove(at);
         }
         Ok(weir_code::WEIR_OK)
     })
@@ -404,4 +405,71 @@ pub unsafe extern "C" fn weir_txn_copy(txn: *const weir_txn, directory: weir_byt
         txn.db.copy_to(&mut inner.txn, std::path::Path::new(directory))?;
         Ok(weir_code::WEIR_OK)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ptr::{null, null_mut};
+
+    use super::weir_code::{WEIR_INPUT, WEIR_NOTHING, WEIR_OK};
+    use super::*;
+    use crate::db::{weir_close, weir_open};
+    use crate::tree::{weir_tree, weir_tree_close, weir_tree_get, weir_tree_open, weir_tree_put};
+
+    #[test]
+    fn a_savepoint_that_is_not_good_takes_nothing_back() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().to_str().expect("text").as_bytes();
+        let (mut db, mut tree) = (null_mut(), null_mut());
+        let (mut one, mut two) = (null_mut(), null_mut());
+        let put = |tree: *const weir_tree, txn, key: &[u8]| {
+            let (key, value) = (weir_bytes::of(key), weir_bytes::of(b"v"));
+            // SAFETY: handles are those given below, bytes are borrowed.
+            unsafe { weir_tree_put(tree, txn, key, value) }
+        };
+        let has = |tree: *const weir_tree, txn, key: &[u8]| {
+            let mut value = weir_bytes::of(b"");
+            // SAFETY: as above.
+            match unsafe { weir_tree_get(tree, txn, weir_bytes::of(key), 0, &raw mut value) } {
+                WEIR_OK => true,
+                code => {
+                    assert_eq!(code, WEIR_NOTHING);
+                    false
+                }
+            }
+        };
+        // SAFETY: each handle is made by the call before and given back once, at the end.
+        unsafe {
+            assert_eq!(weir_open(weir_bytes::of(path), null(), &raw mut db), WEIR_OK);
+            assert_eq!(weir_tree_open(db, weir_bytes::of(b"t"), true, &raw mut tree), WEIR_OK);
+            for txn in [&raw mut one, &raw mut two] {
+                assert_eq!(weir_txn_begin(db, 2, 0, txn), WEIR_OK);
+            }
+            let [mut first, mut second, mut foreign, mut later] = [0; 4];
+            assert_eq!(weir_txn_savepoint(two, &raw mut foreign), WEIR_OK);
+            assert_eq!(put(tree, one, b"a"), WEIR_OK);
+            assert_eq!(weir_txn_rollback_to(one, foreign), WEIR_INPUT);
+            assert_eq!(weir_txn_savepoint(one, &raw mut first), WEIR_OK);
+            assert_eq!(put(tree, one, b"b"), WEIR_OK);
+            assert_eq!(weir_txn_savepoint(one, &raw mut second), WEIR_OK);
+            assert!(second > first);
+            assert_eq!(weir_txn_rollback_to(one, first), WEIR_OK);
+            assert_eq!(put(tree, one, b"c"), WEIR_OK);
+            // Gone with what was taken back; a number is not used again.
+            assert_eq!(weir_txn_savepoint(one, &raw mut later), WEIR_OK);
+            assert!(later > second);
+            assert_eq!(weir_txn_rollback_to(one, second), WEIR_INPUT);
+            assert_eq!(weir_txn_release(one, later), WEIR_OK);
+            for gone in [later, second, foreign, 0, 1, u64::MAX] {
+                assert_eq!(weir_txn_rollback_to(one, gone), WEIR_INPUT, "{gone}");
+            }
+            assert!(has(tree, one, b"a") && !has(tree, one, b"b") && has(tree, one, b"c"));
+            assert_eq!(weir_txn_rollback_to(one, first), WEIR_OK);
+            assert!(has(tree, one, b"a") && !has(tree, one, b"c"));
+            assert_eq!(weir_txn_commit(one, 2), WEIR_OK);
+            assert_eq!(weir_txn_rollback(two), WEIR_OK);
+            weir_tree_close(tree);
+            assert_eq!(weir_close(db), WEIR_OK);
+        }
+    }
 }

@@ -1,4 +1,5 @@
 //! The interface that every device gives, and what all of them check alike.
+use std::fmt;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
@@ -284,7 +285,26 @@ pub(crate) fn check_name(name: &str) -> io::Result<()> {
 
 /// The same kind of error, with what was being done in front.
 pub(crate) fn context(error: io::Error, doing: impl FnOnce() -> String) -> io::Error {
-    io::Error::new(error.kind(), format!("{}: {error}", doing()))
+    io::Error::new(error.kind(), Failed { doing: doing(), source: error })
+}
+
+/// An error and what was being done.
+#[derive(Debug)]
+struct Failed {
+    doing: String,
+    source: io::Error,
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.doing, self.source)
+    }
+}
+
+impl std::error::Error for Failed {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.source)
+    }
 }
 
 #[cfg(test)]

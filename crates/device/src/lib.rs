@@ -30,6 +30,7 @@ pub use delay::DelayedVolume;
 pub use device::{BlockFile, IoStats, ReadOp, Volume, WriteOp};
 pub use fault::{Fault, FaultyVolume, OpKind, Outcome, Rule, RuleId, When};
 pub use file::FileVolume;
+pub use lock::InUse;
 pub use memory::memory_bytes;
 pub use overlay::OverlayVolume;
 pub use sim::{CrashMode, SimVolume};

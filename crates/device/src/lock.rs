@@ -1,8 +1,9 @@
 //! The lock of a directory: alone for those that write, shared for those that only read.
+use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::device::{LOCK_NAME, context};
 use crate::file::FILE_MODE;
@@ -22,15 +23,35 @@ pub(crate) fn take_shared_lock(dir: &Path) -> io::Result<Option<File>> {
     Ok(Some(lock))
 }
 
+/// Another volume has the directory open: what lies in the `WouldBlock` error.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct InUse {
+    /// The directory.
+    pub dir: PathBuf,
+    /// The process that has it open, if that is known.
+    pub pid: Option<u32>,
+}
+
+impl fmt::Display for InUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is in use", self.dir.display())?;
+        match self.pid {
+            Some(pid) if pid == std::process::id() => write!(f, " by this process")?,
+            Some(pid) => write!(f, " by process {pid}")?,
+            None => {}
+        }
+        write!(f, "; a database can be open only once")
+    }
+}
+
+impl std::error::Error for InUse {}
+
 fn in_use(dir: &Path, lock: &Path) -> io::Error {
     let holder = std::fs::read_to_string(lock).unwrap_or_default();
-    let by = match holder.trim().parse::<u32>() {
-        Ok(pid) if pid == std::process::id() => " by this process".to_owned(),
-        Ok(pid) => format!(" by process {pid}"),
-        Err(_) => String::new(),
-    };
-    let text = format!("{} is in use{by}; a database can be open only once", dir.display());
-    io::Error::new(ErrorKind::WouldBlock, text)
+    // Those that only read say nothing there: what stands there then may have ended long ago.
+    let is_alive = |pid: &u32| Path::new("/proc").join(pid.to_string()).exists();
+    let pid = holder.trim().parse::<u32>().ok().filter(is_alive);
+    io::Error::new(ErrorKind::WouldBlock, InUse { dir: dir.to_path_buf(), pid })
 }
 
 /// DEVICE-3.

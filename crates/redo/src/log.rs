@@ -363,7 +363,12 @@ impl Log {
     /// Ends all writing, for good: after a failed write or sync nobody knows what is on disk.
     #[cold]
     pub(crate) fn halt(&self, error: &RedoError) {
-        self.halt.cause.get_or_init(|| error.to_string().into());
+        self.halt_for(error.to_string());
+    }
+
+    /// As [`Log::halt`], for this reason.
+    pub(crate) fn halt_for(&self, cause: String) {
+        self.halt.cause.get_or_init(|| cause.into());
         self.halt.flag.store(true, Ordering::Release);
         self.rounds.wake_everyone();
     }

@@ -32,10 +32,26 @@ impl Writer {
     }
 }
 
+/// The leadership of a round. A leader that panics, where panics unwind, leaves it to nobody: what
+/// it has written of the round is not known, so the log halts, and those who wait are told.
+struct Leads<'a>(&'a Log);
+
+impl Drop for Leads<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let thread = std::thread::current();
+            let name = thread.name().unwrap_or("of a caller");
+            self.0.halt_for(format!("the thread {name} panicked while it wrote the log"));
+            self.0.rounds.finish();
+        }
+    }
+}
+
 impl Log {
     /// Leads one round: writes all that is published, durably when `durability` says so. `own` is
     /// what the leader itself waits for. Failures halt the log.
     pub(crate) fn lead(&self, durability: Durability, own: Option<Lsn>) {
+        let _leads = Leads(self);
         let mut guard = self.writer.lock();
         let writer = &mut *guard;
         let sync = durability == Durability::Synced;

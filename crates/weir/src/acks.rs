@@ -5,6 +5,7 @@
 //! them, cost more than the commit itself (docs/decisions/acknowledgements.md). So whoever has
 //! something that only waits to be sent leaves it here, and one thread syncs the log for all that
 //! have come meanwhile, again and again, and then sends what they left.
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use weir_base::Lsn;
@@ -17,10 +18,27 @@ use crate::error::Error;
 /// What is to be done when a commit is durable, or never will be.
 pub(crate) type Then = Box<dyn FnOnce(Result<(), Error>) + Send>;
 
-/// A commit that somebody is to be told of.
+/// A commit that somebody is to be told of, and is told of even if the thread ends that should do
+/// so.
 struct Ack {
     end: Lsn,
-    then: Then,
+    then: Option<Then>,
+}
+
+impl Ack {
+    /// Tells. What panics there has been said by the panic hook, and keeps nobody else from being
+    /// told.
+    fn tell(&mut self, what: Result<(), Error>) {
+        if let Some(then) = self.then.take() {
+            let _ = catch_unwind(AssertUnwindSafe(|| then(what)));
+        }
+    }
+}
+
+impl Drop for Ack {
+    fn drop(&mut self) {
+        self.tell(Err(Error::Halted("nobody can tell any more whether it is durable".into())));
+    }
 }
 
 #[derive(Default)]
@@ -68,11 +86,15 @@ impl Acks {
         wait: impl FnOnce(Lsn) -> Result<(), Error>,
     ) {
         let is_alone = self.open.fetch_add(1, Ordering::Relaxed) == 0;
-        let ack = Ack { end, then };
+        let ack = Ack { end, then: Some(then) };
         let ack = if is_alone { Err(ack) } else { self.leave(log, ack) };
-        if let Err(Ack { end, then }) = ack {
-            then(wait(end));
-            self.open.fetch_sub(1, Ordering::Relaxed);
+        if let Err(mut ack) = ack {
+            // What panics here unwinds into its own caller.
+            let _open = Open(&self.open);
+            let waited = wait(ack.end);
+            if let Some(then) = ack.then.take() {
+                then(waited);
+            }
         }
     }
 
@@ -85,6 +107,15 @@ impl Acks {
     pub(crate) fn end(&self) {
         self.asked.lock().is_served = false;
         self.wanted.notify_one();
+    }
+
+    /// Who serves has ended without being told to: all that was left is told so.
+    pub(crate) fn give_up(&self) {
+        let mut asked = self.asked.lock();
+        asked.is_served = false;
+        let left = std::mem::take(&mut asked.list);
+        drop(asked);
+        self.tell(left.into_iter(), Some("the thread that tells of commits has ended"));
     }
 
     /// Takes all that was left, and waits for it if there is nothing in hand. `false`: there is
@@ -111,17 +142,26 @@ impl Acks {
             let Some(end) = in_hand.iter().map(|ack| ack.end).max() else { continue };
             if let Err(e) = log.wait_for_announced(end) {
                 failed(&e);
-                self.tell(in_hand.drain(..), Some(&e));
+                self.tell(in_hand.drain(..), Some(&e.to_string()));
             }
         }
     }
 
-    fn tell(&self, acks: impl Iterator<Item = Ack>, failure: Option<&RedoError>) {
+    fn tell(&self, acks: impl Iterator<Item = Ack>, failure: Option<&str>) {
         let mut number = 0;
-        for ack in acks {
-            (ack.then)(failure.map_or(Ok(()), |e| Err(Error::Halted(e.to_string()))));
+        for mut ack in acks {
+            ack.tell(failure.map_or(Ok(()), |e| Err(Error::Halted(e.into()))));
             number += 1;
         }
         self.open.fetch_sub(number, Ordering::Relaxed);
+    }
+}
+
+/// One of those that are waited for.
+struct Open<'a>(&'a AtomicUsize);
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -90,7 +90,8 @@ impl Db {
     /// and nobody knows whether it ever will be. The caller calls it before this returns if the
     /// commit is durable already, or if nobody else waits for one: then nothing is won by leaving
     /// it to somebody else. Otherwise a thread of the engine's calls it, the one that all others
-    /// of its kind wait for: `then` must not wait for anything.
+    /// of its kind wait for: `then` must not wait for anything. If it panics there, the others are
+    /// told all the same.
     ///
     /// Errors that `then` may be given: as [`Db::wait`].
     pub fn when_durable(

@@ -1,21 +1,24 @@
 //! Walking a tree in key order.
 use std::ops::ControlFlow;
 
-use weir_txn::{Looker, RowCursor, View};
+use weir_txn::{Looker, RowCursor, Snapshot, View};
 
 use crate::error::Error;
 use crate::tree::Tree;
 
 /// A position in a tree. It stays sound while others change the tree: rows that are there all along
-/// are met exactly once, in order. Each row is seen as committed when the cursor comes to it.
+/// are met exactly once, in order. Each row is seen as committed when the cursor comes to it, or as
+/// a snapshot shows it ([`Tree::cursor_at`]).
 pub struct Cursor {
     raw: RowCursor,
     tree: Tree,
+    /// Whose rows it shows; `None`: those committed when it comes to them.
+    at: Option<Snapshot>,
 }
 
 impl Cursor {
-    pub(crate) fn new(tree: Tree) -> Self {
-        Cursor { raw: RowCursor::new(tree.raw.clone()), tree }
+    pub(crate) fn new(tree: Tree, at: Option<Snapshot>) -> Self {
+        Cursor { raw: RowCursor::new(tree.raw.clone()), tree, at }
     }
 
     /// Moves to the first row whose key is not below `key`. `false`: there is none.
@@ -23,7 +26,7 @@ impl Cursor {
     /// # Errors
     /// [`Error::Damaged`], [`Error::Io`], [`Error::Closed`].
     pub fn seek(&mut self, key: &[u8]) -> Result<bool, Error> {
-        Ok(self.raw.seek(latest(&self.tree)?, key)?)
+        Ok(self.raw.seek(look(&self.tree, self.at.as_ref())?, key)?)
     }
 
     /// Moves to the last row whose key is below `key`. `false`: there is none.
@@ -31,7 +34,7 @@ impl Cursor {
     /// # Errors
     /// As [`Cursor::seek`].
     pub fn seek_before(&mut self, key: &[u8]) -> Result<bool, Error> {
-        Ok(self.raw.seek_before(latest(&self.tree)?, key)?)
+        Ok(self.raw.seek_before(look(&self.tree, self.at.as_ref())?, key)?)
     }
 
     /// Moves to the first row.
@@ -39,7 +42,7 @@ impl Cursor {
     /// # Errors
     /// As [`Cursor::seek`].
     pub fn seek_first(&mut self) -> Result<bool, Error> {
-        Ok(self.raw.seek_first(latest(&self.tree)?)?)
+        Ok(self.raw.seek_first(look(&self.tree, self.at.as_ref())?)?)
     }
 
     /// Moves to the last row.
@@ -47,7 +50,7 @@ impl Cursor {
     /// # Errors
     /// As [`Cursor::seek`].
     pub fn seek_last(&mut self) -> Result<bool, Error> {
-        Ok(self.raw.seek_last(latest(&self.tree)?)?)
+        Ok(self.raw.seek_last(look(&self.tree, self.at.as_ref())?)?)
     }
 
     /// Moves to the next row. `false`: there is none, or the cursor stood on none.
@@ -56,7 +59,7 @@ impl Cursor {
     /// As [`Cursor::seek`].
     #[allow(clippy::should_implement_trait)] // Rows are borrowed from the cursor: no Iterator.
     pub fn next(&mut self) -> Result<bool, Error> {
-        Ok(self.raw.next(latest(&self.tree)?)?)
+        Ok(self.raw.next(look(&self.tree, self.at.as_ref())?)?)
     }
 
     /// Moves to the row before. `false`: there is none, or the cursor stood on none.
@@ -64,7 +67,7 @@ impl Cursor {
     /// # Errors
     /// As [`Cursor::seek`].
     pub fn prev(&mut self) -> Result<bool, Error> {
-        Ok(self.raw.prev(latest(&self.tree)?)?)
+        Ok(self.raw.prev(look(&self.tree, self.at.as_ref())?)?)
     }
 
     /// Shows `visit` key and value of the row stood on and of those behind it, in order, until it
@@ -98,7 +101,7 @@ impl Cursor {
         &mut self,
         visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
     ) -> Result<(), Error> {
-        Ok(self.raw.visit(latest(&self.tree)?, visit)?)
+        Ok(self.raw.visit(look(&self.tree, self.at.as_ref())?, visit)?)
     }
 
     /// The key of the row stood on; empty when on none.
@@ -122,7 +125,8 @@ impl Cursor {
     }
 }
 
-fn latest(tree: &Tree) -> Result<Looker<'_>, Error> {
+fn look<'t>(tree: &'t Tree, at: Option<&Snapshot>) -> Result<Looker<'t>, Error> {
     tree.engine.check_here()?;
-    Ok(Looker::new(&tree.engine.context, None, View::Latest))
+    let view = at.map_or(View::Latest, |snapshot| View::At(snapshot.number()));
+    Ok(Looker::new(&tree.engine.context, None, view))
 }

@@ -24,13 +24,15 @@ pub(crate) fn check_data_file(
         return Err(Error::Damaged(format!(
             "'{file}' ends at byte {ends}, but '{CONTROL_FILE}' knows of {wanted} bytes: it was \
              cut short, or is older"
-        )));
+        )
+        .into()));
     }
     if let Some((area, newest)) = store.newest_written().filter(|found| found.1 > log_end) {
         return Err(Error::Damaged(format!(
             "the redo log ends at position {log_end}, but pages with changes up to {newest} were \
              written, as '{area}' says at byte 48: the log is older than they are, or was cut short"
-        )));
+        )
+        .into()));
     }
     let eras = store.eras();
     // A crash may come when the data file knows of an era and the control file does not yet.
@@ -52,5 +54,6 @@ pub(crate) fn check_data_file(
         "'{file}' is {how} '{CONTROL_FILE}': at byte {from} it says that it is of era {newest}, \
          not {}",
         control.era.number
-    )))
+    )
+    .into()))
 }

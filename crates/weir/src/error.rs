@@ -2,12 +2,15 @@
 use std::io;
 
 use thiserror::Error;
+use weir_base::PageNo;
 use weir_btree::TreeError;
 use weir_checkpoint::WorkerError;
 use weir_pool::PoolError;
 use weir_redo::RedoError;
 use weir_space::SpaceError;
 use weir_txn::TxnError;
+
+use crate::told::{DamagedPlace, Told};
 
 /// Why an operation failed. Unless it says otherwise, nothing was changed and other operations go
 /// on.
@@ -33,11 +36,12 @@ pub enum Error {
     #[error("{0}")]
     Foreign(&'static str),
     /// The disk is full. Reads go on; writes go on once there is room again.
-    #[error("{0}")]
-    DiskFull(String),
-    /// Something on disk is not what was written. The rest of the database stays readable.
-    #[error("{0}")]
-    Damaged(String),
+    #[error(transparent)]
+    DiskFull(Told),
+    /// Something on disk is not what was written ([`Told::place`] says where, as far as that is
+    /// known). The rest of the database stays readable.
+    #[error(transparent)]
+    Damaged(Told),
     /// The engine has halted after a device failure: nothing that was acknowledged is lost; open
     /// the database again once the device is well.
     #[error("the engine has halted: {0}")]
@@ -55,6 +59,7 @@ pub enum Error {
         /// What was being done.
         what: String,
         /// The answer.
+        #[source]
         cause: io::Error,
     },
     /// The tree has been dropped, or what made it was taken back: this handle is good for nothing
@@ -84,23 +89,33 @@ impl Error {
 
     pub(crate) fn io(what: impl Into<String>, cause: io::Error) -> Self {
         if cause.kind() == io::ErrorKind::StorageFull {
-            return Error::DiskFull(format!("{}: {cause}", what.into()));
+            let words = format!("{}: {cause}", what.into());
+            return Error::DiskFull(Told::of(cause).reworded(words));
         }
         Error::Io { what: what.into(), cause }
     }
 }
 
+fn of_page(page: PageNo) -> DamagedPlace {
+    DamagedPlace { page: Some(page.0), ..DamagedPlace::default() }
+}
+
 impl From<PoolError> for Error {
     fn from(e: PoolError) -> Self {
         match e {
-            PoolError::Damaged { .. } | PoolError::NoSuchPage(_) | PoolError::Behind { .. } => {
-                Error::Damaged(e.to_string())
+            PoolError::Damaged { page, ref file, offset, .. } => {
+                let (file, offset) = (Some(file.clone()), Some(offset));
+                let place = DamagedPlace { file, offset, page: Some(page.0) };
+                Error::Damaged(Told::of(e).at(place))
+            }
+            PoolError::NoSuchPage(page) | PoolError::Behind { page, .. } => {
+                Error::Damaged(Told::of(e).at(of_page(page)))
             }
             PoolError::Halted(why) => Error::Halted(why),
             PoolError::Redo(e) => e.into(),
-            PoolError::Device { .. } if e.is_disk_full() => Error::DiskFull(e.to_string()),
+            PoolError::Device { .. } if e.is_disk_full() => Error::DiskFull(Told::of(e)),
             PoolError::Device { what, cause } => {
-                Error::Io { what, cause: io::Error::new(cause.kind(), cause.to_string()) }
+                Error::Io { what, cause: io::Error::new(cause.kind(), cause) }
             }
         }
     }
@@ -111,14 +126,24 @@ impl From<RedoError> for Error {
         match e {
             RedoError::Halted { cause } => Error::Halted(cause.to_string()),
             RedoError::Io { ref source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-                Error::DiskFull(e.to_string())
+                Error::DiskFull(Told::of(e))
             }
             RedoError::Io { .. } => {
                 Error::Io { what: "the redo log".into(), cause: io::Error::other(e) }
             }
             RedoError::UsedUp { .. } => Error::Halted(e.to_string()),
             RedoError::TooLarge { .. } => Error::Config(e.to_string()),
-            _ => Error::Damaged(e.to_string()),
+            RedoError::Damaged { ref file, offset, .. } => {
+                let (file, offset) = (Some(file.clone()), Some(offset));
+                Error::Damaged(Told::of(e).at(DamagedPlace { file, offset, page: None }))
+            }
+            RedoError::Foreign { ref file, .. }
+            | RedoError::Format { ref file, .. }
+            | RedoError::Exists { ref file } => {
+                let place = DamagedPlace { file: Some(file.clone()), ..DamagedPlace::default() };
+                Error::Damaged(Told::of(e).at(place))
+            }
+            RedoError::Missing { .. } | RedoError::Full { .. } => Error::Damaged(Told::of(e)),
         }
     }
 }
@@ -126,7 +151,7 @@ impl From<RedoError> for Error {
 impl From<SpaceError> for Error {
     fn from(e: SpaceError) -> Self {
         match e {
-            SpaceError::DiskFull(_) | SpaceError::TooLarge(_) => Error::DiskFull(e.to_string()),
+            SpaceError::DiskFull(_) | SpaceError::TooLarge(_) => Error::DiskFull(Told::of(e)),
             SpaceError::Pool(e) => e.into(),
             SpaceError::Redo(e) => e.into(),
         }
@@ -141,7 +166,7 @@ impl From<TreeError> for Error {
             TreeError::Redo(e) => e.into(),
             TreeError::Stopped(why) => Error::Halted(why),
             TreeError::Gone(_) => Error::NoTree(e.to_string()),
-            TreeError::Damaged { .. } => Error::Damaged(e.to_string()),
+            TreeError::Damaged { page, .. } => Error::Damaged(Told::of(e).at(of_page(page))),
             TreeError::KeyTooLong { .. }
             | TreeError::ValueTooLong(_)
             | TreeError::NotAscending(_)
@@ -172,8 +197,8 @@ fn rollback_failed(e: TxnError) -> Error {
     let words = e.to_string();
     let TxnError::RollbackFailed { then, .. } = e else { return Error::Transaction(e) };
     match Error::from(*then) {
-        Error::DiskFull(_) => Error::DiskFull(words),
-        Error::Damaged(_) => Error::Damaged(words),
+        Error::DiskFull(told) => Error::DiskFull(told.reworded(words)),
+        Error::Damaged(told) => Error::Damaged(told.reworded(words)),
         Error::Halted(_) => Error::Halted(words),
         Error::Io { cause, .. } => Error::Io { what: words, cause },
         other => other,
@@ -187,7 +212,7 @@ impl From<WorkerError> for Error {
             WorkerError::Redo(e) => e.into(),
             WorkerError::Control(cause) => Error::Io {
                 what: "writing the control file".into(),
-                cause: io::Error::new(cause.kind(), cause.to_string()),
+                cause: io::Error::new(cause.kind(), cause),
             },
         }
     }

@@ -58,11 +58,13 @@ mod read_log;
 mod recovery_age;
 mod report;
 mod runs;
+mod savepoint;
 mod sealed;
 mod setup;
 mod sorter;
 mod stats;
 mod steps;
+mod told;
 mod tree;
 mod txn;
 mod txn_cursor;
@@ -86,8 +88,10 @@ pub use metrics::{Metric, MetricKind};
 pub use prepared::Held;
 pub use report::RecoveryReport;
 pub use runs::Pair;
+pub use savepoint::Savepoint;
 pub use sorter::{Sorted, Sorter};
 pub use stats::{PageWrites, StatsSnapshot};
+pub use told::{DamagedPlace, Told};
 pub use tree::Tree;
 pub use txn::Txn;
 pub use txn_cursor::TxnCursor;
@@ -98,11 +102,12 @@ pub use weir_base::{
 };
 pub use weir_btree::{TreeReport, TreeSize};
 pub use weir_device::{
-    BlockFile, DiskSpec, FaultyVolume, FileVolume, IoStats, SimVolume, ThrottledVolume, Volume,
+    BlockFile, DiskSpec, FaultyVolume, FileVolume, InUse, IoStats, SimVolume, ThrottledVolume,
+    Volume,
 };
 pub use weir_pool::{DoubleWriteConfig, DoubleWriteMode};
 pub use weir_recovery::{Phase, Progress};
 pub use weir_redo::Durability;
 #[doc(hidden)]
 pub use weir_txn::PlantedBug;
-pub use weir_txn::{Extent, Isolation, Refused, Savepoint, Snapshot, TxnError, Wait, WaitListener};
+pub use weir_txn::{Extent, Isolation, Refused, Snapshot, TxnError, Wait, WaitListener};

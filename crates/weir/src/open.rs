@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use weir_base::lock::Mutex;
 use weir_base::{Clock, TreeId, TxnId};
 use weir_btree::{Env, Tree as RawTree};
-use weir_checkpoint::{Checkpointer, Control, ControlFile};
+use weir_checkpoint::{CONTROL_FILE, Checkpointer, Control, ControlFile};
 use weir_device::Volume;
 use weir_pool::{InPlaceStore, PageStore, Pool, PoolConfig};
 use weir_recovery::{Analysis, Left, Phase, Progress, owe, unfinished};
@@ -27,6 +27,7 @@ use crate::read_log::{Scanned, read_log};
 use crate::recovery_age::held_log_bytes;
 use crate::report::RecoveryReport;
 use crate::setup::{log_config, pool_config};
+use crate::told::{DamagedPlace, Told};
 use crate::warm::Warm;
 use crate::workers::{Site, Workers};
 
@@ -136,7 +137,8 @@ pub(crate) fn open(
 
 fn control_error(e: std::io::Error) -> Error {
     if e.kind() == std::io::ErrorKind::InvalidData {
-        return Error::Damaged(e.to_string());
+        let place = DamagedPlace { file: Some(CONTROL_FILE.into()), ..DamagedPlace::default() };
+        return Error::Damaged(Told::of(e).at(place));
     }
     Error::io("opening the control file", e)
 }

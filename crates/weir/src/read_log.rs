@@ -10,6 +10,7 @@ use weir_recovery::{
 use weir_redo::{RedoError, ScanEnd};
 
 use crate::error::Error;
+use crate::told::Told;
 
 /// The log, read to its end.
 pub(crate) enum Scanned {
@@ -70,8 +71,14 @@ pub(crate) fn read_log(
                     )
                 }
             };
-            let cause = read.err().map_or(String::new(), |e| format!(": {e}"));
-            Err(Error::Damaged(format!("{what}{cause}")))
+            Err(Error::Damaged(match read.err().map(Error::from) {
+                Some(Error::Damaged(told)) => {
+                    let words = format!("{what}: {told}");
+                    told.reworded(words)
+                }
+                Some(e) => Told::of(format!("{what}: {e}")),
+                None => what.into(),
+            }))
         }
         (_, Err(e)) => Err(e.into()),
     }

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use weir_btree::{Tree as RawTree, TreeReport, TreeSize};
 use weir_redo::Durability;
-use weir_txn::View;
+use weir_txn::{Snapshot, View};
 
 use crate::cursor::Cursor;
 use crate::engine::Engine;
@@ -102,7 +102,39 @@ impl Tree {
     /// A cursor that stands nowhere yet.
     #[must_use]
     pub fn cursor(&self) -> Cursor {
-        Cursor::new(self.clone())
+        Cursor::new(self.clone(), None)
+    }
+
+    /// As [`Tree::cursor`], over the rows that a snapshot shows, which it holds.
+    ///
+    /// # Errors
+    /// [`Error::Foreign`] when the snapshot is of another database.
+    pub fn cursor_at(&self, snapshot: &Snapshot) -> Result<Cursor, Error> {
+        self.check_owns(snapshot)?;
+        Ok(Cursor::new(self.clone(), Some(snapshot.clone())))
+    }
+
+    /// As [`Tree::get_into`], of the row as a snapshot shows it.
+    ///
+    /// # Errors
+    /// As [`Tree::get`]; [`Error::Foreign`] when the snapshot is of another database.
+    pub fn get_at(
+        &self,
+        snapshot: &Snapshot,
+        key: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<bool, Error> {
+        self.engine.check_here()?;
+        self.check_owns(snapshot)?;
+        let view = View::At(snapshot.number());
+        Ok(self.engine.context.read(&self.raw, key, None, view, out)?)
+    }
+
+    fn check_owns(&self, snapshot: &Snapshot) -> Result<(), Error> {
+        if snapshot.is_of(&self.engine.registry) {
+            return Ok(());
+        }
+        Err(Error::Foreign("the snapshot is of another database"))
     }
 
     /// Checks the whole tree; `visit` is told the rows of each leaf.

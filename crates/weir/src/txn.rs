@@ -1,16 +1,15 @@
 //! Transactions as users see them.
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use weir_base::TxnId;
 use weir_txn::{
-    Extent, Intent, Isolation, Kind, LockingCursor, RowCursor, Savepoint, Snapshot, View, Wait,
-    WaitListener,
+    Extent, Intent, Isolation, Kind, LockingCursor, RowCursor, Snapshot, View, Wait, WaitListener,
 };
 
 use crate::db::Db;
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::savepoint::Marks;
 use crate::tree::Tree;
 use crate::txn_cursor::{TxnCursor, Walk};
 use crate::txn_options::TxnOptions;
@@ -23,12 +22,9 @@ pub struct Txn {
     pub(crate) raw: weir_txn::Txn,
     /// At READ COMMITTED, what all reads of the present statement come from.
     statement: Option<Snapshot>,
-    /// By which its cursors know it, from the first one on; 0: it has none.
-    pub(crate) mark: u64,
+    /// By which its cursors and savepoints know it.
+    pub(crate) marks: Marks,
 }
-
-/// The next mark of a transaction with cursors: no two of this process have the same.
-static NEXT_MARK: AtomicU64 = AtomicU64::new(1);
 
 /// The mark of a cursor that no transaction moves.
 const NOBODY: u64 = u64::MAX;
@@ -61,7 +57,7 @@ impl Db {
 
 impl Txn {
     pub(crate) fn wrap(engine: Arc<Engine>, raw: weir_txn::Txn) -> Self {
-        Txn { engine, raw, statement: None, mark: 0 }
+        Txn { engine, raw, statement: None, marks: Marks::default() }
     }
 
     /// What it sees of others.
@@ -107,10 +103,7 @@ impl Txn {
         if !self.owns(tree) {
             return NOBODY;
         }
-        if self.mark == 0 {
-            self.mark = NEXT_MARK.fetch_add(1, Ordering::Relaxed);
-        }
-        self.mark
+        self.marks.mark()
     }
 
     /// Takes the snapshot now that the first read would take (START TRANSACTION WITH CONSISTENT
@@ -454,24 +447,6 @@ impl Txn {
     ) {
         let wanted = |id| trees.clone().any(|tree| tree.raw.id() == id && self.owns(tree));
         self.raw.release_between(&self.engine.context, marks, wanted);
-    }
-
-    /// A point to go back to.
-    #[must_use]
-    pub fn savepoint(&self) -> Savepoint {
-        self.raw.savepoint()
-    }
-
-    /// Takes back what was changed since the savepoint, which is kept. So are explicit locks; a row
-    /// that nothing but a change had locked is free again.
-    ///
-    /// # Errors
-    /// [`Error::Transaction`] when it has ended; after others it can only be rolled back as a
-    /// whole.
-    pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<(), Error> {
-        self.engine.check_here()?;
-        let done = self.raw.rollback_to(&self.engine.context, savepoint);
-        done.map_err(|e| self.engine.failed(e.into()))
     }
 
     /// Takes everything back.

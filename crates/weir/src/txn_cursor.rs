@@ -196,7 +196,7 @@ impl TxnCursor {
 
     /// What forbids any move, and leaves the cursor as it is.
     fn check(&self, txn: &Txn) -> Result<(), Error> {
-        if self.mark != txn.mark {
+        if self.mark != txn.marks.mark() {
             return Err(Error::Foreign(
                 "the cursor is of another transaction, or over a tree of another database",
             ));

@@ -1,5 +1,6 @@
 //! The background threads: loops around steps that others decide on and that a simulation calls
 //! itself.
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -32,6 +33,9 @@ const OBSERVE_MICROS_MAX: u64 = 30_000_000;
 const REDO_AFTER_MICROS: u64 = 1_000_000;
 /// Lazy commits are made durable this often.
 const LAZY_MICROS: u64 = 1_000_000;
+
+/// The thread that tells of commits.
+const ACKS: &str = "weir-acks";
 
 pub(crate) struct Workers {
     stop: Arc<AtomicBool>,
@@ -67,7 +71,7 @@ impl Workers {
         acks.begin();
         let mut workers = Workers { stop, pool, acks, threads: Vec::new() };
         let loops: [(&str, Loop); 9] = [
-            ("weir-acks", acks_loop),
+            (ACKS, acks_loop),
             ("weir-decide", decide_loop),
             ("weir-sweep", |site, stop| sweep_loop(site, stop, 0)),
             ("weir-sweep-2", |site, stop| sweep_loop(site, stop, 1)),
@@ -85,7 +89,7 @@ impl Workers {
             let (site, stop) = (site.clone(), workers.stop.clone());
             let thread = std::thread::Builder::new()
                 .name(name.into())
-                .spawn(move || run(&site, &stop))
+                .spawn(move || site.guard(name, || run(&site, &stop)))
                 .map_err(|e| Error::io("starting a background thread", e))?;
             workers.threads.push(thread);
         }
@@ -98,7 +102,7 @@ impl Workers {
         self.pool.wake_cleaner();
         self.acks.end();
         for thread in self.threads {
-            // A thread that panicked has aborted the process already.
+            // What panicked in there has halted the engine.
             let _ = thread.join();
         }
     }
@@ -109,6 +113,19 @@ fn running(stop: &AtomicBool) -> bool {
 }
 
 impl Site {
+    /// Runs a thread's loop. If it panics nothing is written any more, and what is said of the halt
+    /// names the thread: what it was about to do is done by nobody.
+    fn guard(&self, name: &str, run: impl FnOnce()) {
+        let Err(panic) = catch_unwind(AssertUnwindSafe(run)) else { return };
+        let words = panic.downcast_ref::<String>().map(String::as_str);
+        let words = words.or_else(|| panic.downcast_ref::<&str>().copied());
+        let why = format!("the thread {name} panicked: {}", words.unwrap_or("it did not say why"));
+        halt(&self.pool, &self.checkpointer, &why);
+        if name == ACKS {
+            self.acks.give_up();
+        }
+    }
+
     /// That the log can have no other file is no reason to halt: it goes on with those that it has.
     fn bear(&self, result: Result<bool, WorkerError>) -> bool {
         match result {
