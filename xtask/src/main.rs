@@ -1,9 +1,11 @@
 //! Checks of the tree itself: `cargo run -p xtask -- tidy`; of what it is linked with: `licences`;
-//! the notices that go with it: `notices`; and the table of ranks for its page: `locks`.
+//! the notices that go with it: `notices`; the table of ranks for its page: `locks`; and what is
+//! published, packed: `package`.
 #![forbid(unsafe_code)]
 
 mod lexer;
 mod licences;
+mod package;
 mod rules;
 mod tree;
 
@@ -14,8 +16,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 
-const USAGE: &str =
-    "usage: cargo run -p xtask -- tidy [DIRECTORY] | locks | licences | notices PACKAGE";
+const USAGE: &str = "usage: cargo run -p xtask -- \
+                     tidy [DIRECTORY] | locks | licences | notices PACKAGE | package [verify]";
 
 fn main() -> Result<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -27,6 +29,8 @@ fn main() -> Result<ExitCode> {
             println!("licences: {crates} crates of others, all may be linked");
             Ok(ExitCode::SUCCESS)
         }
+        ["package"] => pack(false),
+        ["package", "verify"] => pack(true),
         ["notices", package] => {
             print!("{}", licences::notices(root()?, package)?);
             Ok(ExitCode::SUCCESS)
@@ -34,6 +38,13 @@ fn main() -> Result<ExitCode> {
         ["tidy", root] => tidy(Path::new(root)),
         _ => bail!(USAGE),
     }
+}
+
+/// Packs what is published.
+fn pack(verify: bool) -> Result<ExitCode> {
+    let (copy, packages) = package::package(root()?, verify)?;
+    println!("package: {packages} packages in {}/target/package", copy.display());
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The root of the tree.
