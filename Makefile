@@ -158,6 +158,7 @@ fmt:
 
 clippy:
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) clippy --package weirdb --all-features --all-targets --locked -- -D warnings
 
 tidy:
 	$(CARGO) run --quiet --locked --package xtask -- tidy
@@ -165,6 +166,7 @@ tidy:
 
 unit:
 	$(CARGO) test --workspace --locked --exclude weir-sim --exclude weir-cli
+	$(CARGO) test --package weirdb --all-features --lib --locked
 
 # The simulator and the tests that kill a running process want release speed; so do raced histories, whose
 # races are won too seldom otherwise.

@@ -24,6 +24,7 @@ const ABOVE: &[&str] = &[
     "crates/history/",
     "crates/lab/",
     "crates/sim/",
+    "crates/weirdb/",
 ];
 
 /// The table as Markdown.

@@ -1,0 +1,23 @@
+//! The interface as a program uses it.
+mod errors;
+mod hostile;
+mod misuse;
+mod model;
+mod readers;
+mod signatures;
+mod typed;
+mod writers;
+
+use weirdb::{Config, Db, Durability};
+
+/// Small, and quick to commit.
+pub(crate) fn config() -> Config {
+    Config::new().cache_bytes(4 << 20).log_bytes(4 << 20).durability(Durability::Lazy)
+}
+
+/// A new database, and the directory that goes with it.
+pub(crate) fn new() -> (tempfile::TempDir, Db) {
+    let dir = tempfile::tempdir().expect("a directory");
+    let db = config().open(dir.path().join("db")).expect("opened");
+    (dir, db)
+}
