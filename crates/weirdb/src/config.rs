@@ -99,7 +99,7 @@ impl Config {
         Config { cache_bytes: Some(bytes), ..self }
     }
 
-    /// The log's capacity, 640 KiB to 1 TiB, for a new database ([`Db::set_log_bytes`] for others).
+    /// The log's capacity, 640 KiB to 1 TiB, for a new database (`Db::set_log_bytes` for others).
     /// Unless set: 64 MiB. A larger one lets more changes of a page be written at once.
     #[must_use]
     pub fn log_bytes(self, bytes: u64) -> Self {

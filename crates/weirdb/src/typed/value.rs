@@ -21,8 +21,8 @@ impl From<Malformed> for Error {
 /// A type that can be a value of a [`TypedTree`](crate::TypedTree).
 ///
 /// Bytes and texts are themselves; numbers are their bytes, the least first; `()` is nothing. With
-/// the feature `serde` so is whatever [`serde_value!`](crate::serde_value) says, or is wrapped in
-/// [`Serde`](crate::Serde), in the format of `postcard`. Other formats: implement this.
+/// the feature `serde` so is whatever `serde_value!` says, or is wrapped in
+/// `Serde`, in the format of `postcard`. Other formats: implement this.
 pub trait Value: Sized {
     /// Appends the bytes.
     ///
@@ -130,7 +130,7 @@ pub fn serde_decode<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, C
 }
 
 /// Makes types that `serde` knows values of a [`TypedTree`](crate::TypedTree), in the format of
-/// `postcard`: `serde_value!(User, Order);`. See [`Serde`](crate::Serde).
+/// `postcard`: `serde_value!(User, Order);`. See [`Serde`].
 #[cfg(feature = "serde")]
 #[macro_export]
 macro_rules! serde_value {
