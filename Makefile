@@ -46,6 +46,7 @@ help:
 	@echo "make rivals  the same workloads on RocksDB, WiredTiger, LMDB, redb, fjall, SQLite and Weir,"
 	@echo "             with a report (some hours; ARGS=--quick ten minutes); make rivals-test"
 	@echo "make lab-cost  what the live page and the metrics cost (less than 1 % of throughput)"
+	@echo "make python  the wheel for Python and its tests (needs PyPI)"
 	@echo "make fuzz    each fuzz target for SECONDS=$(SECONDS) (needs a nightly toolchain)"
 	@echo "make clean   remove what was built and measured, the database of make run included"
 	@echo "make run takes WAREHOUSES=$(WAREHOUSES) DISK=$(DISK) SECONDS_RUN=$(SECONDS_RUN) DIR=$(DIR)"
@@ -234,6 +235,17 @@ lab-cost: target/release/weir
 	target/release/weir lab cost --dir ./weir-data/lab $(ARGS)
 
 # ---- fuzz -----------------------------------------------------------------------------------------
+
+# The wheel for Python, and its tests: needs Python 3.9 or later, and PyPI for maturin, pytest and hypothesis.
+.PHONY: python
+PYTHON ?= python3
+python:
+	@test -x target/python/bin/python || $(PYTHON) -m venv target/python
+	@target/python/bin/pip install --quiet maturin pytest hypothesis
+	@cd python && CARGO_TARGET_DIR=$(CURDIR)/target/python/cargo $(CURDIR)/target/python/bin/maturin build --quiet --release --locked \
+		--interpreter $(CURDIR)/target/python/bin/python --out $(CURDIR)/target/python/wheels
+	@target/python/bin/pip install --quiet --force-reinstall target/python/wheels/weirdb-*.whl
+	target/python/bin/python -m pytest -q -p no:cacheprovider python/tests
 
 # By cargo-fuzz where it is installed; without it the same targets, built with the same coverage flags.
 fuzz:

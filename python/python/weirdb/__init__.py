@@ -1,0 +1,426 @@
+"""An embedded transactional key-value store: ordered maps of bytes, in a directory."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+import random
+from typing import Any, Callable, Iterable, Iterator, Optional, Tuple, TypeVar
+
+from . import _weirdb
+from ._weirdb import (
+    ClosedError,
+    Commit,
+    ConflictError,
+    DamagedError,
+    DatabaseLockedError,
+    DeadlockError,
+    DiskFullError,
+    Error,
+    ExistsError,
+    HaltedError,
+    InvalidInputError,
+    LockTimeoutError,
+    NoTreeError,
+    OpeningError,
+    ReadOnlyError,
+    Savepoint,
+    TransactionOverError,
+)
+
+__all__ = [
+    "open",
+    "Database",
+    "Tree",
+    "Snapshot",
+    "Transaction",
+    "Commit",
+    "Savepoint",
+    "Error",
+    "ConflictError",
+    "DeadlockError",
+    "LockTimeoutError",
+    "ExistsError",
+    "NoTreeError",
+    "InvalidInputError",
+    "TransactionOverError",
+    "DiskFullError",
+    "DamagedError",
+    "HaltedError",
+    "ClosedError",
+    "ReadOnlyError",
+    "OpeningError",
+    "DatabaseLockedError",
+]
+
+T = TypeVar("T")
+Row = Tuple[bytes, bytes]
+_MISSING = object()
+
+
+def open(path: "str | os.PathLike[str]", **settings: Any) -> "Database":
+    """Opens the database in a directory, and makes it if need be; recovers after a crash.
+
+    cache_bytes, log_bytes, page_bytes: sizes; left out, they are the usual ones.
+    durability: what commits promise: "synced", "written" or "lazy".
+    create: "if_missing", "never" or "always". read_only: nothing is changed.
+    """
+    return Database(_weirdb.open(path, **settings))
+
+
+class Database:
+    """An open database; all threads may use it. As a context manager it is closed at the end."""
+
+    def __init__(self, inner: "_weirdb.Database") -> None:
+        self._inner = inner
+
+    def __enter__(self) -> "Database":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes it in order. Other handles raise ClosedError from then on."""
+        self._inner.close()
+
+    def tree(self, name: str) -> "Tree":
+        """The tree of this name, made if there is none."""
+        return Tree(self._inner.tree(name))
+
+    __getitem__ = tree
+
+    def get_tree(self, name: str) -> "Optional[Tree]":
+        """The tree of this name, None when there is none."""
+        inner = self._inner.get_tree(name)
+        return None if inner is None else Tree(inner)
+
+    def __contains__(self, name: str) -> bool:
+        return self._inner.get_tree(name) is not None
+
+    def __iter__(self) -> "Iterator[str]":
+        return iter(self.tree_names())
+
+    def tree_names(self) -> "list[str]":
+        """The names of all trees, in order."""
+        return self._inner.tree_names()
+
+    def drop_tree(self, name: str) -> bool:
+        """Drops a tree. False: there was none."""
+        return self._inner.drop_tree(name)
+
+    def rename_tree(self, old: str, new: str) -> bool:
+        """Gives a tree another name. False: there was none of the old one."""
+        return self._inner.rename_tree(old, new)
+
+    def read(self) -> "Snapshot":
+        """What is committed now, for as long as one likes."""
+        return Snapshot(self._inner.read())
+
+    def write(self, **options: Any) -> "Transaction":
+        """Begins a transaction.
+
+        isolation: "snapshot", "read committed", "repeatable read" or "serializable".
+        durability: as for open. lock_wait: seconds; 0 waits for nobody.
+        """
+        return Transaction(self._inner.write(**options))
+
+    def transact(
+        self, body: "Callable[[Transaction], T]", *, attempts: int = 100, **options: Any
+    ) -> T:
+        """Runs body(txn) in a transaction, again when it meets another one, and commits."""
+        pause = 50e-6
+        for attempt in range(1, max(attempts, 1) + 1):
+            try:
+                with self.write(**options) as txn:
+                    return body(txn)
+            except ConflictError:
+                if attempt >= attempts:
+                    raise
+            time.sleep(random.uniform(0, pause))
+            pause = min(2 * pause, 10e-3)
+        raise AssertionError("unreachable")
+
+    def sync(self) -> None:
+        """Waits until all that was committed so far is on stable storage."""
+        self._inner.sync()
+
+    def check(self, progress: "Optional[Callable[[int, int], object]]" = None) -> "list[str]":
+        """Checks everything; returns what is wrong. progress is told pages done, and of how many."""
+        return self._inner.check(progress)
+
+    def prepared(self) -> "list[bytes]":
+        """The names of prepared transactions."""
+        return self._inner.prepared()
+
+    def commit_prepared(self, name: bytes) -> bool:
+        """Commits a prepared transaction. False: there is none."""
+        return self._inner.commit_prepared(name)
+
+    def rollback_prepared(self, name: bytes) -> bool:
+        """Takes a prepared transaction back. False: there is none."""
+        return self._inner.rollback_prepared(name)
+
+
+class Tree:
+    """An ordered map of bytes. What is done with it is a transaction of its own each time."""
+
+    def __init__(self, inner: "_weirdb.Tree") -> None:
+        self._inner = inner
+
+    @property
+    def name(self) -> str:
+        return self._inner.name
+
+    def __repr__(self) -> str:
+        return f"Tree({self.name!r})"
+
+    def __getitem__(self, key: bytes) -> bytes:
+        return self._inner[key]
+
+    def __setitem__(self, key: bytes, value: bytes) -> None:
+        self._inner[key] = value
+
+    def __delitem__(self, key: bytes) -> None:
+        del self._inner[key]
+
+    def __contains__(self, key: bytes) -> bool:
+        return key in self._inner
+
+    def __len__(self) -> int:
+        return len(self._inner)
+
+    def __bool__(self) -> bool:
+        return next(self.items(), None) is not None
+
+    def __iter__(self) -> "Iterator[bytes]":
+        return self.keys()
+
+    def get(self, key: bytes, default: Any = None) -> Any:
+        """The value at a key."""
+        found = self._inner.get(key)
+        return default if found is None else found
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """Inserts a row, or replaces its value."""
+        self._inner[key] = value
+
+    def insert(self, key: bytes, value: bytes) -> None:
+        """Inserts a row; ExistsError when there is one."""
+        self._inner.insert(key, value)
+
+    def remove(self, key: bytes) -> bool:
+        """Removes a row. False: there was none."""
+        return self._inner.remove(key)
+
+    def pop(self, key: bytes, default: Any = _MISSING) -> Any:
+        """Removes a row and returns its value; in a race with another thread, each gets it once."""
+        while True:
+            found = self._inner.get(key)
+            if found is None:
+                if default is _MISSING:
+                    raise KeyError(key)
+                return default
+            if self._inner.compare_and_swap(key, found, None):
+                return found
+
+    def add(self, key: bytes, by: int = 1) -> int:
+        """Adds to a counter of eight bytes, the least first; returns what it is then."""
+        return self._inner.add(key, by)
+
+    def compare_and_swap(
+        self, key: bytes, expected: "Optional[bytes]", new: "Optional[bytes]"
+    ) -> bool:
+        """Makes a value new if it is expected; None stands for no row."""
+        return self._inner.compare_and_swap(key, expected, new)
+
+    def items(
+        self,
+        start: "Optional[bytes]" = None,
+        stop: "Optional[bytes]" = None,
+        *,
+        reverse: bool = False,
+    ) -> "Iterator[Row]":
+        """The rows of this moment from start on and below stop."""
+        return self._inner.range(start, stop, reverse=reverse)
+
+    def prefix(self, prefix: bytes, *, reverse: bool = False) -> "Iterator[Row]":
+        """The rows of this moment whose keys begin so."""
+        return self._inner.prefix(prefix, reverse=reverse)
+
+    def keys(self) -> "Iterator[bytes]":
+        return (key for key, _ in self.items())
+
+    def values(self) -> "Iterator[bytes]":
+        return (value for _, value in self.items())
+
+    def approximate_len(self) -> int:
+        """About how many rows there are, quickly."""
+        return self._inner.approximate_len()
+
+    def bulk_load(self, rows: "Iterable[Row]") -> int:
+        """Fills the tree, which must be empty, with rows in ascending order: all or none."""
+        return self._inner.bulk_load(rows)
+
+
+class Snapshot:
+    """All trees at one moment; threads may share it. As a context manager it is given up at the end."""
+
+    def __init__(self, inner: "_weirdb.Snapshot") -> None:
+        self._inner = inner
+
+    def __enter__(self) -> "Snapshot":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Gives it up: the database need not keep what it sees any more."""
+        self._inner.close()
+
+    def get(self, tree: Tree, key: bytes, default: Any = None) -> Any:
+        """The value at a key."""
+        found = self._inner.get(tree._inner, key)
+        return default if found is None else found
+
+    def count(self, tree: Tree) -> int:
+        """How many rows there are."""
+        return self._inner.count(tree._inner)
+
+    def items(
+        self,
+        tree: Tree,
+        start: "Optional[bytes]" = None,
+        stop: "Optional[bytes]" = None,
+        *,
+        reverse: bool = False,
+    ) -> "Iterator[Row]":
+        """The rows from start on and below stop."""
+        return self._inner.range(tree._inner, start, stop, reverse=reverse)
+
+    def prefix(self, tree: Tree, prefix: bytes, *, reverse: bool = False) -> "Iterator[Row]":
+        """The rows whose keys begin so."""
+        return self._inner.prefix(tree._inner, prefix, reverse=reverse)
+
+    def backup(self, path: "str | os.PathLike[str]") -> int:
+        """Copies all trees into a new database; returns the number of rows."""
+        return self._inner.backup(path)
+
+
+class Transaction:
+    """A transaction. As a context manager it commits at the end, or rolls back when something raises."""
+
+    def __init__(self, inner: "_weirdb.Transaction") -> None:
+        self._inner = inner
+
+    def __enter__(self) -> "Transaction":
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if not self._inner.is_open:
+            return
+        if kind is None:
+            self._inner.commit()
+            return
+        try:
+            self._inner.rollback()
+        except Error:
+            # What was raised first is told; the engine goes on with the rollback by itself.
+            pass
+
+    def get(self, tree: Tree, key: bytes, default: Any = None, *, for_update: bool = False) -> Any:
+        """The value at a key; for_update locks the row."""
+        found = self._inner.get(tree._inner, key, for_update=for_update)
+        return default if found is None else found
+
+    def put(self, tree: Tree, key: bytes, value: bytes) -> None:
+        """Inserts a row, or replaces its value."""
+        self._inner.put(tree._inner, key, value)
+
+    def insert(self, tree: Tree, key: bytes, value: bytes) -> None:
+        """Inserts a row; ExistsError when there is one."""
+        self._inner.insert(tree._inner, key, value)
+
+    def remove(self, tree: Tree, key: bytes) -> bool:
+        """Removes a row. False: there was none."""
+        return self._inner.remove(tree._inner, key)
+
+    def add(self, tree: Tree, key: bytes, by: int = 1) -> int:
+        """Adds to a counter; returns what it is then."""
+        return self._inner.add(tree._inner, key, by)
+
+    def count(self, tree: Tree) -> int:
+        """How many rows there are."""
+        return self._inner.count(tree._inner)
+
+    def items(
+        self,
+        tree: Tree,
+        start: "Optional[bytes]" = None,
+        stop: "Optional[bytes]" = None,
+        *,
+        reverse: bool = False,
+    ) -> "Iterator[Row]":
+        """The rows from start on and below stop, as the transaction sees them when they are read."""
+        after: "Optional[bytes]" = None
+        while True:
+            rows = self._inner.rows(tree._inner, start, after, stop, reverse)
+            if not rows:
+                return
+            yield from rows
+            after = rows[-1][0]
+
+    def first_unlocked(
+        self, tree: Tree, start: "Optional[bytes]" = None, stop: "Optional[bytes]" = None
+    ) -> "Optional[Row]":
+        """The first row of a range that no other transaction has locked, locked for this one."""
+        return self._inner.first_unlocked(tree._inner, start, stop)
+
+    def savepoint(self) -> Savepoint:
+        """A point to go back to."""
+        return self._inner.savepoint()
+
+    def rollback_to(self, savepoint: Savepoint) -> None:
+        """Takes back what was changed since."""
+        self._inner.rollback_to(savepoint)
+
+    def commit(self) -> None:
+        """Commits, as durably as asked."""
+        self._inner.commit()
+
+    def commit_nowait(self) -> Commit:
+        """Commits; others see it now, and what it returns says when it is durable."""
+        return self._inner.commit_nowait()
+
+    async def commit_async(self) -> None:
+        """Commits, and is done when that is durable."""
+        loop = asyncio.get_running_loop()
+        done: "asyncio.Future[None]" = loop.create_future()
+
+        def tell(error: "Optional[BaseException]") -> None:
+            if done.done():
+                return
+            if error is None:
+                done.set_result(None)
+            else:
+                done.set_exception(error)
+
+        def hear(error: "Optional[BaseException]") -> None:
+            try:
+                loop.call_soon_threadsafe(tell, error)
+            except RuntimeError:
+                # The loop has been closed: nobody waits any more.
+                pass
+
+        self._inner.commit_nowait().when_durable(hear)
+        await done
+
+    def rollback(self) -> None:
+        """Takes everything back."""
+        self._inner.rollback()
+
+    def prepare(self, name: bytes) -> None:
+        """Prepares it for a commit that something else decides."""
+        self._inner.prepare(name)

@@ -1,0 +1,686 @@
+//! `weirdb` for Python. What Python code sees is in `python/weirdb/__init__.py` and its stubs; this
+//! is the part below it, which releases the interpreter's lock around each call of the engine.
+use std::collections::VecDeque;
+use std::ops::Bound;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use pyo3::exceptions::{PyKeyError, PyOSError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyBytes;
+use pyo3::{create_exception, wrap_pyfunction};
+use weirdb::{Conflict, Durability, Isolation, LockWait, OpenError, Slice, TxnOptions};
+
+create_exception!(_weirdb, Error, pyo3::exceptions::PyException);
+create_exception!(_weirdb, ConflictError, Error);
+create_exception!(_weirdb, DeadlockError, ConflictError);
+create_exception!(_weirdb, LockTimeoutError, ConflictError);
+create_exception!(_weirdb, ExistsError, Error);
+create_exception!(_weirdb, NoTreeError, Error);
+create_exception!(_weirdb, InvalidInputError, Error);
+create_exception!(_weirdb, TransactionOverError, Error);
+create_exception!(_weirdb, DiskFullError, Error);
+create_exception!(_weirdb, DamagedError, Error);
+create_exception!(_weirdb, HaltedError, Error);
+create_exception!(_weirdb, ClosedError, Error);
+create_exception!(_weirdb, ReadOnlyError, Error);
+create_exception!(_weirdb, OpeningError, Error);
+create_exception!(_weirdb, DatabaseLockedError, OpeningError);
+
+/// Rows that an iterator takes at once.
+const ROWS: usize = 256;
+
+type Row = (Slice, Slice);
+type Range = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
+fn told(e: weirdb::Error) -> PyErr {
+    let words = e.to_string();
+    match e {
+        weirdb::Error::Conflict(Conflict::Deadlock(_)) => DeadlockError::new_err(words),
+        weirdb::Error::Conflict(Conflict::LockTimeout { .. } | Conflict::Locked) => {
+            LockTimeoutError::new_err(words)
+        }
+        weirdb::Error::Conflict(_) => ConflictError::new_err(words),
+        weirdb::Error::Exists(_) => ExistsError::new_err(words),
+        weirdb::Error::NoTree(_) => NoTreeError::new_err(words),
+        weirdb::Error::InvalidInput(_) | weirdb::Error::TooLarge(_) => {
+            InvalidInputError::new_err(words)
+        }
+        weirdb::Error::TransactionOver => TransactionOverError::new_err(words),
+        weirdb::Error::DiskFull { .. } => DiskFullError::new_err(words),
+        weirdb::Error::Damaged { .. } => DamagedError::new_err(words),
+        weirdb::Error::Halted { .. } => HaltedError::new_err(words),
+        weirdb::Error::Closed => ClosedError::new_err(words),
+        weirdb::Error::ReadOnly => ReadOnlyError::new_err(words),
+        weirdb::Error::Open(e) => told_open(&e),
+        weirdb::Error::Io { source, .. } => match source.raw_os_error() {
+            Some(number) => PyOSError::new_err((number, words)),
+            None => PyOSError::new_err(words),
+        },
+        _ => Error::new_err(words),
+    }
+}
+
+fn told_open(e: &OpenError) -> PyErr {
+    let words = e.to_string();
+    match e {
+        OpenError::DatabaseLocked { .. } => DatabaseLockedError::new_err(words),
+        OpenError::Damaged { .. } => DamagedError::new_err(words),
+        OpenError::DiskFull { .. } => DiskFullError::new_err(words),
+        OpenError::Config(_) => InvalidInputError::new_err(words),
+        _ => OpeningError::new_err(words),
+    }
+}
+
+fn over() -> PyErr {
+    TransactionOverError::new_err("the transaction has ended")
+}
+
+/// What one thread uses at a time; another one waits without the interpreter's lock.
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn durability(word: &str) -> PyResult<Durability> {
+    Ok(match word {
+        "synced" => Durability::Synced,
+        "written" => Durability::Written,
+        "lazy" => Durability::Lazy,
+        _ => return Err(PyValueError::new_err("durability is synced, written or lazy")),
+    })
+}
+
+fn isolation(word: &str) -> PyResult<Isolation> {
+    Ok(match word {
+        "read committed" => Isolation::ReadCommitted,
+        "repeatable read" => Isolation::RepeatableRead,
+        "snapshot" => Isolation::Snapshot,
+        "serializable" => Isolation::Serializable,
+        _ => {
+            let known = "isolation is read committed, repeatable read, snapshot or serializable";
+            return Err(PyValueError::new_err(known));
+        }
+    })
+}
+
+fn options(
+    level: Option<&str>,
+    durable: Option<&str>,
+    lock_wait: Option<f64>,
+) -> PyResult<TxnOptions> {
+    let mut options = TxnOptions::new();
+    if let Some(level) = level {
+        options = options.isolation(isolation(level)?);
+    }
+    if let Some(durable) = durable {
+        options = options.durability(durability(durable)?);
+    }
+    if let Some(seconds) = lock_wait {
+        let time = Duration::try_from_secs_f64(seconds)
+            .map_err(|e| PyValueError::new_err(format!("lock_wait: {e}")))?;
+        options = options.lock_wait(match time.is_zero() {
+            true => LockWait::Never,
+            false => LockWait::AtMost(time),
+        });
+    }
+    Ok(options)
+}
+
+fn bounds(from: Option<PyBackedBytes>, to: Option<PyBackedBytes>) -> Range {
+    let from = from.map_or(Bound::Unbounded, |key| Bound::Included(key.to_vec()));
+    let to = to.map_or(Bound::Unbounded, |key| Bound::Excluded(key.to_vec()));
+    (from, to)
+}
+
+fn bytes<'py>(py: Python<'py>, slice: Option<Slice>) -> Option<Bound_<'py>> {
+    slice.map(|slice| PyBytes::new(py, &slice))
+}
+
+type Bound_<'py> = pyo3::Bound<'py, PyBytes>;
+
+/// An open database.
+#[pyclass(frozen)]
+struct Database {
+    db: weirdb::Db,
+}
+
+#[pyfunction]
+#[pyo3(signature = (path, *, cache_bytes=None, log_bytes=None, page_bytes=None, durability="synced",
+    create="if_missing", read_only=false))]
+#[allow(clippy::too_many_arguments)] // By name.
+fn open(
+    py: Python<'_>,
+    path: std::path::PathBuf,
+    cache_bytes: Option<u64>,
+    log_bytes: Option<u64>,
+    page_bytes: Option<usize>,
+    durability: &str,
+    create: &str,
+    read_only: bool,
+) -> PyResult<Database> {
+    let mut config = weirdb::Config::new().durability(self::durability(durability)?);
+    config = config.read_only(read_only).create(match create {
+        "if_missing" => weirdb::Create::IfMissing,
+        "never" => weirdb::Create::Never,
+        "always" => weirdb::Create::Always,
+        _ => return Err(PyValueError::new_err("create is if_missing, never or always")),
+    });
+    if let Some(bytes) = cache_bytes {
+        config = config.cache_bytes(bytes);
+    }
+    if let Some(bytes) = log_bytes {
+        config = config.log_bytes(bytes);
+    }
+    if let Some(bytes) = page_bytes {
+        config = config.page_bytes(bytes);
+    }
+    let db = py.detach(|| config.open(path)).map_err(|e| told_open(&e))?;
+    Ok(Database { db })
+}
+
+#[pymethods]
+impl Database {
+    fn tree(&self, py: Python<'_>, name: &str) -> PyResult<Tree> {
+        let tree = py.detach(|| self.db.open_tree(name)).map_err(told)?;
+        Ok(Tree { tree })
+    }
+
+    fn get_tree(&self, py: Python<'_>, name: &str) -> PyResult<Option<Tree>> {
+        let tree = py.detach(|| self.db.get_tree(name)).map_err(told)?;
+        Ok(tree.map(|tree| Tree { tree }))
+    }
+
+    fn drop_tree(&self, py: Python<'_>, name: &str) -> PyResult<bool> {
+        py.detach(|| self.db.drop_tree(name)).map_err(told)
+    }
+
+    fn rename_tree(&self, py: Python<'_>, old: &str, new: &str) -> PyResult<bool> {
+        py.detach(|| self.db.rename_tree(old, new)).map_err(told)
+    }
+
+    fn tree_names(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        py.detach(|| self.db.tree_names()).map_err(told)
+    }
+
+    fn read(&self, py: Python<'_>) -> Snapshot {
+        Snapshot { txn: Mutex::new(Some(py.detach(|| self.db.read()))) }
+    }
+
+    #[pyo3(signature = (*, isolation=None, durability=None, lock_wait=None))]
+    fn write(
+        &self,
+        isolation: Option<&str>,
+        durability: Option<&str>,
+        lock_wait: Option<f64>,
+    ) -> PyResult<Transaction> {
+        let options = options(isolation, durability, lock_wait)?;
+        Ok(Transaction { txn: Mutex::new(Some(self.db.write_with(options))) })
+    }
+
+    fn sync(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.db.sync()).map_err(told)
+    }
+
+    #[pyo3(signature = (progress=None))]
+    fn check(&self, py: Python<'_>, progress: Option<Py<PyAny>>) -> PyResult<Vec<String>> {
+        let mut failed = None;
+        let report = py.detach(|| {
+            self.db.check(|done, of| {
+                let Some(progress) = progress.as_ref().filter(|_| failed.is_none()) else { return };
+                Python::attach(|py| failed = progress.call1(py, (done, of)).err());
+            })
+        });
+        match failed {
+            Some(e) => Err(e),
+            None => Ok(report.map_err(told)?.problems),
+        }
+    }
+
+    fn prepared<'py>(&self, py: Python<'py>) -> Vec<Bound_<'py>> {
+        self.db.prepared().iter().map(|name| PyBytes::new(py, name)).collect()
+    }
+
+    fn commit_prepared(&self, py: Python<'_>, name: PyBackedBytes) -> PyResult<bool> {
+        py.detach(|| self.db.commit_prepared(&*name)).map_err(told)
+    }
+
+    fn rollback_prepared(&self, py: Python<'_>, name: PyBackedBytes) -> PyResult<bool> {
+        py.detach(|| self.db.rollback_prepared(&*name)).map_err(told)
+    }
+
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.db.clone().close()).map_err(told)
+    }
+}
+
+/// An ordered map of bytes.
+#[pyclass(frozen)]
+struct Tree {
+    tree: weirdb::Tree,
+}
+
+#[pymethods]
+impl Tree {
+    #[getter]
+    fn name(&self) -> &str {
+        self.tree.name()
+    }
+
+    fn get<'py>(&self, py: Python<'py>, key: PyBackedBytes) -> PyResult<Option<Bound_<'py>>> {
+        let found = py.detach(|| self.tree.get(&*key)).map_err(told)?;
+        Ok(bytes(py, found))
+    }
+
+    fn __getitem__<'py>(&self, py: Python<'py>, key: PyBackedBytes) -> PyResult<Bound_<'py>> {
+        let found = py.detach(|| self.tree.get(&*key)).map_err(told)?;
+        bytes(py, found).ok_or_else(|| PyKeyError::new_err(PyBytes::new(py, &key).unbind()))
+    }
+
+    fn __contains__(&self, py: Python<'_>, key: PyBackedBytes) -> PyResult<bool> {
+        py.detach(|| self.tree.contains_key(&*key)).map_err(told)
+    }
+
+    fn __setitem__(
+        &self,
+        py: Python<'_>,
+        key: PyBackedBytes,
+        value: PyBackedBytes,
+    ) -> PyResult<()> {
+        py.detach(|| self.tree.put(&*key, &*value)).map_err(told)
+    }
+
+    fn __delitem__(&self, py: Python<'_>, key: PyBackedBytes) -> PyResult<()> {
+        match py.detach(|| self.tree.remove(&*key)).map_err(told)? {
+            true => Ok(()),
+            false => Err(PyKeyError::new_err(PyBytes::new(py, &key).unbind())),
+        }
+    }
+
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(py.detach(|| self.tree.len()).map_err(told)? as usize)
+    }
+
+    fn insert(&self, py: Python<'_>, key: PyBackedBytes, value: PyBackedBytes) -> PyResult<()> {
+        py.detach(|| self.tree.insert(&*key, &*value)).map_err(told)
+    }
+
+    fn remove(&self, py: Python<'_>, key: PyBackedBytes) -> PyResult<bool> {
+        py.detach(|| self.tree.remove(&*key)).map_err(told)
+    }
+
+    fn add(&self, py: Python<'_>, key: PyBackedBytes, by: i64) -> PyResult<i64> {
+        py.detach(|| self.tree.add(&*key, by)).map_err(told)
+    }
+
+    #[pyo3(signature = (key, expected, new))]
+    fn compare_and_swap(
+        &self,
+        py: Python<'_>,
+        key: PyBackedBytes,
+        expected: Option<PyBackedBytes>,
+        new: Option<PyBackedBytes>,
+    ) -> PyResult<bool> {
+        let swap =
+            py.detach(|| self.tree.compare_and_swap(&*key, expected.as_deref(), new.as_deref()));
+        Ok(swap.map_err(told)?.is_swapped())
+    }
+
+    fn approximate_len(&self, py: Python<'_>) -> PyResult<u64> {
+        py.detach(|| self.tree.approximate_len()).map_err(told)
+    }
+
+    #[pyo3(signature = (start=None, stop=None, *, reverse=false))]
+    fn range(
+        &self,
+        start: Option<PyBackedBytes>,
+        stop: Option<PyBackedBytes>,
+        reverse: bool,
+    ) -> Rows {
+        Rows::of(self.tree.range(bounds(start, stop)), reverse)
+    }
+
+    #[pyo3(signature = (prefix, *, reverse=false))]
+    fn prefix(&self, prefix: PyBackedBytes, reverse: bool) -> Rows {
+        Rows::of(self.tree.prefix(&*prefix), reverse)
+    }
+
+    /// The rows are taken from their iterator before the load begins, so that the engine is never
+    /// held up by it, and an iterator that raises loads nothing.
+    fn bulk_load(&self, py: Python<'_>, rows: &pyo3::Bound<'_, PyAny>) -> PyResult<u64> {
+        let pair = |row: PyResult<pyo3::Bound<'_, PyAny>>| -> PyResult<_> {
+            row?.extract::<(PyBackedBytes, PyBackedBytes)>()
+        };
+        let rows = rows.try_iter()?.map(pair).collect::<PyResult<Vec<_>>>()?;
+        py.detach(|| self.tree.bulk_load(rows)).map_err(told)
+    }
+}
+
+/// All trees at one moment.
+#[pyclass(frozen)]
+struct Snapshot {
+    txn: Mutex<Option<weirdb::ReadTxn>>,
+}
+
+impl Snapshot {
+    fn now(&self) -> PyResult<weirdb::ReadTxn> {
+        held(&self.txn).clone().ok_or_else(over)
+    }
+}
+
+#[pymethods]
+impl Snapshot {
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        tree: &Tree,
+        key: PyBackedBytes,
+    ) -> PyResult<Option<Bound_<'py>>> {
+        let txn = self.now()?;
+        let found = py.detach(|| txn.get(&tree.tree, &*key)).map_err(told)?;
+        Ok(bytes(py, found))
+    }
+
+    fn count(&self, py: Python<'_>, tree: &Tree) -> PyResult<u64> {
+        let txn = self.now()?;
+        py.detach(|| txn.len(&tree.tree)).map_err(told)
+    }
+
+    #[pyo3(signature = (tree, start=None, stop=None, *, reverse=false))]
+    fn range(
+        &self,
+        tree: &Tree,
+        start: Option<PyBackedBytes>,
+        stop: Option<PyBackedBytes>,
+        reverse: bool,
+    ) -> PyResult<Rows> {
+        Ok(Rows::of(self.now()?.range(&tree.tree, bounds(start, stop)), reverse))
+    }
+
+    #[pyo3(signature = (tree, prefix, *, reverse=false))]
+    fn prefix(&self, tree: &Tree, prefix: PyBackedBytes, reverse: bool) -> PyResult<Rows> {
+        Ok(Rows::of(self.now()?.prefix(&tree.tree, &*prefix), reverse))
+    }
+
+    fn backup(&self, py: Python<'_>, path: std::path::PathBuf) -> PyResult<u64> {
+        let txn = self.now()?;
+        Ok(py.detach(|| txn.backup(path)).map_err(told)?.rows)
+    }
+
+    fn close(&self) {
+        held(&self.txn).take();
+    }
+}
+
+/// Rows of a snapshot, in order; some are taken at once, without the interpreter's lock.
+#[pyclass(frozen)]
+struct Rows {
+    inner: Mutex<Taken>,
+    reverse: bool,
+}
+
+struct Taken {
+    rows: weirdb::Rows<'static>,
+    ready: VecDeque<Row>,
+    /// To be told when the rows before it have been shown.
+    failed: Option<weirdb::Error>,
+}
+
+impl Rows {
+    fn of(rows: weirdb::Rows<'static>, reverse: bool) -> Self {
+        let inner = Taken { rows, ready: VecDeque::new(), failed: None };
+        Rows { inner: Mutex::new(inner), reverse }
+    }
+}
+
+#[pymethods]
+impl Rows {
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<(Bound_<'py>, Bound_<'py>)>> {
+        let row = py.detach(|| -> Result<Option<Row>, weirdb::Error> {
+            let mut inner = held(&self.inner);
+            let Taken { rows, ready, failed } = &mut *inner;
+            while ready.len() < ROWS && failed.is_none() {
+                let row = if self.reverse { rows.next_back() } else { rows.next() };
+                match row {
+                    Some(Ok(row)) => ready.push_back(row),
+                    Some(Err(e)) => *failed = Some(e),
+                    None => break,
+                }
+            }
+            if ready.is_empty()
+                && let Some(e) = failed.take()
+            {
+                return Err(e);
+            }
+            Ok(ready.pop_front())
+        });
+        let row = row.map_err(told)?;
+        Ok(row.map(|(key, value)| (PyBytes::new(py, &key), PyBytes::new(py, &value))))
+    }
+}
+
+/// A transaction.
+#[pyclass(frozen)]
+struct Transaction {
+    txn: Mutex<Option<weirdb::WriteTxn>>,
+}
+
+impl Transaction {
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        act: impl FnOnce(&mut weirdb::WriteTxn) -> Result<T, weirdb::Error> + Send,
+    ) -> PyResult<T> {
+        let done = py.detach(|| held(&self.txn).as_mut().map(act));
+        done.ok_or_else(over)?.map_err(told)
+    }
+
+    fn taken(&self, py: Python<'_>) -> PyResult<weirdb::WriteTxn> {
+        py.detach(|| held(&self.txn).take()).ok_or_else(over)
+    }
+}
+
+#[pymethods]
+impl Transaction {
+    #[pyo3(signature = (tree, key, *, for_update=false))]
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        tree: &Tree,
+        key: PyBackedBytes,
+        for_update: bool,
+    ) -> PyResult<Option<Bound_<'py>>> {
+        let found = self.with(py, |txn| match for_update {
+            true => txn.get_for_update(&tree.tree, &*key),
+            false => txn.get(&tree.tree, &*key),
+        })?;
+        Ok(bytes(py, found))
+    }
+
+    fn put(
+        &self,
+        py: Python<'_>,
+        tree: &Tree,
+        key: PyBackedBytes,
+        value: PyBackedBytes,
+    ) -> PyResult<()> {
+        self.with(py, |txn| txn.put(&tree.tree, &*key, &*value))
+    }
+
+    fn insert(
+        &self,
+        py: Python<'_>,
+        tree: &Tree,
+        key: PyBackedBytes,
+        value: PyBackedBytes,
+    ) -> PyResult<()> {
+        self.with(py, |txn| txn.insert(&tree.tree, &*key, &*value))
+    }
+
+    fn remove(&self, py: Python<'_>, tree: &Tree, key: PyBackedBytes) -> PyResult<bool> {
+        self.with(py, |txn| txn.remove(&tree.tree, &*key))
+    }
+
+    fn add(&self, py: Python<'_>, tree: &Tree, key: PyBackedBytes, by: i64) -> PyResult<i64> {
+        self.with(py, |txn| txn.add(&tree.tree, &*key, by))
+    }
+
+    fn count(&self, py: Python<'_>, tree: &Tree) -> PyResult<u64> {
+        self.with(py, |txn| txn.len(&tree.tree))
+    }
+
+    /// Some rows of a range, as this transaction sees them now; an iterator asks again from where
+    /// they end.
+    #[pyo3(signature = (tree, start, after, stop, reverse))]
+    fn rows<'py>(
+        &self,
+        py: Python<'py>,
+        tree: &Tree,
+        start: Option<PyBackedBytes>,
+        after: Option<PyBackedBytes>,
+        stop: Option<PyBackedBytes>,
+        reverse: bool,
+    ) -> PyResult<Vec<(Bound_<'py>, Bound_<'py>)>> {
+        let (mut from, mut to) = bounds(start, stop);
+        match after {
+            Some(key) if reverse => to = Bound::Excluded(key.to_vec()),
+            Some(key) => from = Bound::Excluded(key.to_vec()),
+            None => {}
+        }
+        let rows: Vec<Row> = self.with(py, |txn| {
+            let rows = txn.range(&tree.tree, (from, to));
+            match reverse {
+                true => rows.rev().take(ROWS).collect(),
+                false => rows.take(ROWS).collect(),
+            }
+        })?;
+        let shown = |(key, value): Row| (PyBytes::new(py, &key), PyBytes::new(py, &value));
+        Ok(rows.into_iter().map(shown).collect())
+    }
+
+    /// The first row of a range that it can lock, for a queue.
+    #[pyo3(signature = (tree, start=None, stop=None))]
+    fn first_unlocked<'py>(
+        &self,
+        py: Python<'py>,
+        tree: &Tree,
+        start: Option<PyBackedBytes>,
+        stop: Option<PyBackedBytes>,
+    ) -> PyResult<Option<(Bound_<'py>, Bound_<'py>)>> {
+        let row = self.with(py, |txn| {
+            let rows = txn.range_for_update(&tree.tree, bounds(start, stop));
+            rows.skip_locked().next().transpose()
+        })?;
+        Ok(row.map(|(key, value)| (PyBytes::new(py, &key), PyBytes::new(py, &value))))
+    }
+
+    fn savepoint(&self, py: Python<'_>) -> PyResult<Savepoint> {
+        let point = self.with(py, |txn| Ok(txn.savepoint()))?;
+        Ok(Savepoint { point })
+    }
+
+    fn rollback_to(&self, py: Python<'_>, savepoint: &Savepoint) -> PyResult<()> {
+        self.with(py, |txn| txn.rollback_to(savepoint.point))
+    }
+
+    fn commit(&self, py: Python<'_>) -> PyResult<()> {
+        let txn = self.taken(py)?;
+        py.detach(|| txn.commit()).map_err(told)
+    }
+
+    fn commit_nowait(&self, py: Python<'_>) -> PyResult<Commit> {
+        let txn = self.taken(py)?;
+        let commit = py.detach(|| txn.commit_nowait()).map_err(told)?;
+        Ok(Commit { commit })
+    }
+
+    fn rollback(&self, py: Python<'_>) -> PyResult<()> {
+        let txn = self.taken(py)?;
+        py.detach(|| txn.rollback()).map_err(told)
+    }
+
+    fn prepare(&self, py: Python<'_>, name: PyBackedBytes) -> PyResult<()> {
+        let txn = self.taken(py)?;
+        py.detach(|| txn.prepare(&*name)).map_err(told)
+    }
+
+    #[getter]
+    fn is_open(&self, py: Python<'_>) -> bool {
+        py.detach(|| held(&self.txn).is_some())
+    }
+}
+
+#[pyclass(frozen)]
+struct Savepoint {
+    point: weirdb::Savepoint,
+}
+
+/// A commit that others see, and that becomes durable.
+#[pyclass(frozen)]
+struct Commit {
+    commit: weirdb::Commit,
+}
+
+#[pymethods]
+impl Commit {
+    fn wait(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.commit.wait()).map_err(told)
+    }
+
+    #[getter]
+    fn is_durable(&self) -> bool {
+        self.commit.is_durable()
+    }
+
+    /// Calls `then` with nothing when it is durable, or with the exception, in a thread of the
+    /// engine's. What it raises is shown as what a thread raises, and goes nowhere else.
+    fn when_durable(&self, py: Python<'_>, then: Py<PyAny>) {
+        py.detach(|| {
+            self.commit.when_durable(move |outcome| {
+                Python::attach(|py| {
+                    let outcome = outcome.map_err(|e| told(e).into_value(py)).err();
+                    if let Err(e) = then.call1(py, (outcome,)) {
+                        e.write_unraisable(py, Some(then.bind(py)));
+                    }
+                });
+            });
+        });
+    }
+}
+
+#[pymodule]
+fn _weirdb(module: &pyo3::Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    module.add_function(wrap_pyfunction!(open, module)?)?;
+    module.add_class::<Database>()?;
+    module.add_class::<Tree>()?;
+    module.add_class::<Snapshot>()?;
+    module.add_class::<Rows>()?;
+    module.add_class::<Transaction>()?;
+    module.add_class::<Savepoint>()?;
+    module.add_class::<Commit>()?;
+    for (name, class) in [
+        ("Error", py.get_type::<Error>()),
+        ("ConflictError", py.get_type::<ConflictError>()),
+        ("DeadlockError", py.get_type::<DeadlockError>()),
+        ("LockTimeoutError", py.get_type::<LockTimeoutError>()),
+        ("ExistsError", py.get_type::<ExistsError>()),
+        ("NoTreeError", py.get_type::<NoTreeError>()),
+        ("InvalidInputError", py.get_type::<InvalidInputError>()),
+        ("TransactionOverError", py.get_type::<TransactionOverError>()),
+        ("DiskFullError", py.get_type::<DiskFullError>()),
+        ("DamagedError", py.get_type::<DamagedError>()),
+        ("HaltedError", py.get_type::<HaltedError>()),
+        ("ClosedError", py.get_type::<ClosedError>()),
+        ("ReadOnlyError", py.get_type::<ReadOnlyError>()),
+        ("OpeningError", py.get_type::<OpeningError>()),
+        ("DatabaseLockedError", py.get_type::<DatabaseLockedError>()),
+    ] {
+        module.add(name, class)?;
+    }
+    Ok(())
+}
