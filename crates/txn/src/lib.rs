@@ -26,8 +26,8 @@ pub use locks::{
 #[doc(hidden)]
 pub use planted::PlantedBug;
 pub use record::entry::UndoEntry;
-pub use record::past::{Past, State, Version};
 pub use record::todo::{Todo, Todos};
+pub use record::txn_record::{State, TxnRecord, Version};
 pub use record::work::Xid;
 pub use session::change::Intent;
 pub use session::commit::{Due, Ended};

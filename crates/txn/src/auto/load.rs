@@ -8,14 +8,14 @@ use weir_change::Header;
 use crate::auto::{AutoCommit, LOCK_WAIT};
 use crate::error::TxnError;
 use crate::locks::{Kind, Place};
-use crate::record::past::Past;
+use crate::record::txn_record::TxnRecord;
 use crate::session::txn::{Isolation, Txn};
 
 /// A tree that is being filled. It must be ended by [`AutoCommit::finish_load`] or
 /// [`AutoCommit::abandon_load`]: the tree stays locked otherwise.
 pub struct Load {
     txn: Txn,
-    past: Arc<Past>,
+    record: Arc<TxnRecord>,
     loader: Loader,
     header: Header,
 }
@@ -35,16 +35,16 @@ impl AutoCommit {
     /// [`TxnError`].
     pub fn begin_load(&self, tree: &Tree) -> Result<Load, TxnError> {
         let mut txn = Txn::new(Isolation::ReadCommitted, LOCK_WAIT);
-        let past = txn.start(self.context())?;
+        let record = txn.start(self.context())?;
         // It asks nobody row by row.
         if let Err(e) =
-            txn.lock_place(self.context(), &past, tree, Place::ALL, Kind::Exclusive, None)
+            txn.lock_place(self.context(), &record, tree, Place::ALL, Kind::Exclusive, None)
         {
             return Err(self.undone(&mut txn, e));
         }
-        let header = Header { txn: Some(past.id()), ..Header::default() };
+        let header = Header { txn: Some(record.id()), ..Header::default() };
         match tree.loader(header) {
-            Ok(loader) => Ok(Load { txn, past, loader, header }),
+            Ok(loader) => Ok(Load { txn, record, loader, header }),
             Err(e) => Err(self.undone(&mut txn, e.into())),
         }
     }
@@ -55,8 +55,8 @@ impl AutoCommit {
     /// [`TxnError`]; nothing but [`AutoCommit::abandon_load`] may come next.
     #[inline]
     pub fn load(&self, load: &mut Load, key: &[u8], value: &[u8]) -> Result<(), TxnError> {
-        let Load { txn, past, loader, .. } = load;
-        txn.hear(self.context(), past, |tell| loader.push(key, value, tell))
+        let Load { txn, record, loader, .. } = load;
+        txn.hear(self.context(), record, |tell| loader.push(key, value, tell))
     }
 
     /// Makes the tree whole and commits. Returns the number of entries and the end of the log.
@@ -64,12 +64,12 @@ impl AutoCommit {
     /// # Errors
     /// [`TxnError`]; the tree is empty as before.
     pub fn finish_load(&self, load: Load) -> Result<(u64, Lsn), TxnError> {
-        let Load { mut txn, past, loader, header } = load;
+        let Load { mut txn, record, loader, header } = load;
         let last = Header { commits: true, ..header };
-        match txn.hear(self.context(), &past, |tell| loader.finish(last, tell)) {
+        match txn.hear(self.context(), &record, |tell| loader.finish(last, tell)) {
             Ok(count) => {
                 let end = self.context().log_end();
-                self.background().after(txn.committed(self.context(), &past));
+                self.background().after(txn.committed(self.context(), &record));
                 Ok((count, end))
             }
             Err(e) => Err(self.undone(&mut txn, e)),

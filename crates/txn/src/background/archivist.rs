@@ -18,9 +18,9 @@ use crate::context::{Context, ROW_BYTES};
 use crate::error::TxnError;
 use crate::planted::PlantedBug;
 use crate::record::entry::UndoEntry;
-use crate::record::past::{Past, State, Version};
 use crate::record::stored::{self, Body};
 use crate::record::todo::Todo;
+use crate::record::txn_record::{State, TxnRecord, Version};
 use crate::session::txn::{Isolation, Txn};
 use crate::versions::archive::{Archive, Cohort, OldView};
 use crate::versions::registry::Archivable;
@@ -51,7 +51,7 @@ struct Archiving {
     /// like all that an open transaction has made. As many as there are cohorts, in their order.
     makers: Vec<Maker>,
     /// Those whose versions are archived, but not yet what they have left to do.
-    left: Vec<Arc<Past>>,
+    left: Vec<Arc<TxnRecord>>,
 }
 
 /// Who made a tree.
@@ -128,8 +128,8 @@ impl Archivist {
         archiving: &mut Archiving,
         found: &Archivable,
     ) -> Result<(), TxnError> {
-        let moves = |past: &&Arc<Past>| !past.is_heavy() && past.stored_changes() == 0;
-        let batch: Vec<Arc<Past>> = found.batch.iter().filter(moves).cloned().collect();
+        let moves = |record: &&Arc<TxnRecord>| !record.is_heavy() && record.stored_changes() == 0;
+        let batch: Vec<Arc<TxnRecord>> = found.batch.iter().filter(moves).cloned().collect();
         self.welcome(cx, archiving, found)?;
         let due_from = self.sweep_due_from(cx);
         let cohorts = cx.registry().archive.cohorts();
@@ -145,11 +145,11 @@ impl Archivist {
             maker.sweep.go_on(cx, &mut maker.txn, cohort, due_from, some)?;
         }
         cx.registry().set_archived(found.looked);
-        let is_done = |past: &Arc<Past>| past.work.lock().todo.is_empty();
+        let is_done = |record: &Arc<TxnRecord>| record.work.lock().todo.is_empty();
         let (done, left): (Vec<_>, Vec<_>) = batch.into_iter().partition(is_done);
         cx.registry().forget_archived(&done);
         archiving.left.extend(left);
-        let left: u64 = archiving.left.iter().map(|past| past.memory_bytes()).sum();
+        let left: u64 = archiving.left.iter().map(|record| record.memory_bytes()).sum();
         if left > self.versions_max_bytes(cx) / 4 {
             gather_todos(cx, &archiving.left)?;
             cx.registry().forget_archived(&archiving.left);
@@ -242,60 +242,60 @@ fn leave_old(
 fn collect(
     cx: &Context,
     purger: &Purger,
-    batch: &[Arc<Past>],
+    batch: &[Arc<TxnRecord>],
     cohorts: &[Cohort],
 ) -> Result<Vec<Records>, TxnError> {
     // Nothing moves between transactions meanwhile.
     let _held = purger.hold_versions();
-    let moved: HashSet<TxnId> = batch.iter().map(|past| past.id()).collect();
+    let moved: HashSet<TxnId> = batch.iter().map(|record| record.id()).collect();
     let mut all: Vec<Records> = cohorts.iter().map(|_| Records::new()).collect();
-    for past in batch.iter().filter(|past| matches!(past.state(), State::Committed(_))) {
-        for seq in 1..=past.changes() {
+    for record in batch.iter().filter(|record| matches!(record.state(), State::Committed(_))) {
+        for seq in 1..=record.changes() {
             // Most have only followed one that is archived.
-            let Some(stamp) = past.stamp_in_memory(seq) else { continue };
-            if !is_wanted(cx, past, stamp, cohorts, &moved) {
+            let Some(stamp) = record.stamp_in_memory(seq) else { continue };
+            if !is_wanted(cx, record, stamp, cohorts, &moved) {
                 continue;
             }
-            let Some(UndoEntry::Row { tree, key, before: Some(before), .. }) = past.entry(seq)
+            let Some(UndoEntry::Row { tree, key, before: Some(before), .. }) = record.entry(seq)
             else {
                 continue;
             };
             for (cohort, records) in cohorts.iter().zip(&mut all) {
-                collect_row(cx, past, (tree, &key), &before, cohort, &moved, records)?;
+                collect_row(cx, record, (tree, &key), &before, cohort, &moved, records)?;
             }
         }
     }
     Ok(all)
 }
 
-/// Whether a snapshot may need what was before a change of `past`, or what that leads to.
+/// Whether a snapshot may need what was before a change of `record`, or what that leads to.
 fn is_wanted(
     cx: &Context,
-    past: &Past,
+    record: &TxnRecord,
     before: Stamp,
     cohorts: &[Cohort],
     moved: &HashSet<TxnId>,
 ) -> bool {
     let views = cohorts.iter().flat_map(|cohort| &cohort.views);
-    let mut blind = views.filter(|view| view.is_held() && view.hides(past.id())).peekable();
+    let mut blind = views.filter(|view| view.is_held() && view.hides(record.id())).peekable();
     blind.peek().is_some()
         && (blind.any(|view| !view.hides(before.writer))
             || (!moved.contains(&before.writer) && cx.registry().find(before.writer).is_some()))
 }
 
-/// Goes down from what a row was before `past` changed it, through transactions that stay in
+/// Goes down from what a row was before `record` changed it, through transactions that stay in
 /// memory, as far as a snapshot of the cohort needs: what comes below those that do not stay
 /// they have written themselves.
 fn collect_row(
     cx: &Context,
-    past: &Past,
+    record: &TxnRecord,
     (tree, key): (TreeId, &[u8]),
     before: &(Flags, Stamp, Vec<u8>),
     cohort: &Cohort,
     moved: &HashSet<TxnId>,
     records: &mut Records,
 ) -> Result<(), TxnError> {
-    let blind = cohort.views.iter().filter(|view| view.is_held() && view.hides(past.id()));
+    let blind = cohort.views.iter().filter(|view| view.is_held() && view.hides(record.id()));
     let mut blind: Vec<&Arc<OldView>> = blind.collect();
     let &(mut flags, mut stamp, ref first) = before;
     let mut bytes = std::borrow::Cow::Borrowed(first);
@@ -323,10 +323,10 @@ fn write_records(
     tree: &Tree,
     records: &Records,
 ) -> Result<(), TxnError> {
-    let Some(past) = maker.past().cloned() else { return Err(TxnError::Over) };
-    let header = Header { txn: Some(past.id()), ..Header::default() };
+    let Some(record) = maker.record().cloned() else { return Err(TxnError::Over) };
+    let header = Header { txn: Some(record.id()), ..Header::default() };
     for (key, bytes) in records {
-        maker.make_way(cx, &past, ROW_BYTES + (key.len() + bytes.len()) as u64)?;
+        maker.make_way(cx, &record, ROW_BYTES + (key.len() + bytes.len()) as u64)?;
         let value = Value { bytes, flags: Flags::NONE };
         tree.write(key, &Change::restoring(header), &mut |_: Option<Row<'_>>| Action::Put(value))?;
     }
@@ -347,14 +347,14 @@ fn gather_if_much(cx: &Context) -> Result<bool, TxnError> {
     }
     let Some(batch) = cx.registry().to_gather(4 * BATCH) else { return Ok(false) };
     gather_todos(cx, &batch)?;
-    for past in &batch {
+    for record in &batch {
         // Unless it is being completed: then nothing is left of it soon.
-        if let Some(mut work) = past.work.try_lock()
+        if let Some(mut work) = record.work.try_lock()
             && !work.todo.is_empty()
         {
             work.todo.clear();
-            past.set_left(false, 0);
-            cx.registry().settle(past);
+            record.set_left(false, 0);
+            cx.registry().settle(record);
         }
     }
     Ok(true)
@@ -362,11 +362,11 @@ fn gather_if_much(cx: &Context) -> Result<bool, TxnError> {
 
 /// Takes over what the transactions of `batch` have left to do, in pages and under one name:
 /// the log need not carry it forward for each of them.
-fn gather_todos(cx: &Context, batch: &[Arc<Past>]) -> Result<(), TxnError> {
+fn gather_todos(cx: &Context, batch: &[Arc<TxnRecord>]) -> Result<(), TxnError> {
     let mut todos: Vec<Todo> = Vec::new();
     let mut trees: Vec<Tree> = Vec::new();
-    for past in batch {
-        let work = past.work.lock();
+    for record in batch {
+        let work = record.work.lock();
         todos.extend(work.todo.iter().cloned());
         for tree in work.trees.iter().filter(|_| !work.todo.is_empty()) {
             if !trees.iter().any(|known| known.id() == tree.id()) {
@@ -391,9 +391,9 @@ fn store_todos(
     bodies: &[Body],
     trees: Vec<Tree>,
 ) -> Result<(), TxnError> {
-    let past = carrier.start(cx)?;
-    let pieces = carrier.write_pieces(cx, &past, bodies)?;
-    let mut work = past.work.lock();
+    let record = carrier.start(cx)?;
+    let pieces = carrier.write_pieces(cx, &record, bodies)?;
+    let mut work = record.work.lock();
     pieces.into_iter().for_each(|piece| work.push_todo(Todo::Stored(piece)));
     work.trees = trees.into();
     Ok(())

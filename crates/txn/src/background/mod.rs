@@ -18,7 +18,7 @@ use crate::background::purge::Purger;
 use crate::background::resume::Unfinished;
 use crate::context::Context;
 use crate::error::TxnError;
-use crate::record::past::Past;
+use crate::record::txn_record::TxnRecord;
 use crate::session::commit::{Due, PRUNE_EVERY, PURGE_EVERY};
 use crate::session::txn::Txn;
 use crate::undo::prepared_note::no_longer_prepared;
@@ -179,7 +179,7 @@ impl Background {
     pub fn tidy_first(&self, rows: usize) -> Result<bool, TxnError> {
         let queue = self.context.losers().queue();
         let Some(mut losers) = queue.try_lock_for(TURN) else { return Ok(false) };
-        if losers.front().is_none_or(|past| past.work.lock().frees_tree()) {
+        if losers.front().is_none_or(|record| record.work.lock().frees_tree()) {
             return Ok(false);
         }
         self.tidy_loser(&mut losers, rows)
@@ -187,15 +187,19 @@ impl Background {
 
     /// `false`: there is no loser. One that fails goes behind the others, as does one of which only
     /// a tree is left to free: for that nobody waits.
-    fn tidy_loser(&self, losers: &mut VecDeque<Arc<Past>>, rows: usize) -> Result<bool, TxnError> {
-        let Some(past) = losers.front().cloned() else { return Ok(false) };
-        match self.take_back_some(&past, rows) {
+    fn tidy_loser(
+        &self,
+        losers: &mut VecDeque<Arc<TxnRecord>>,
+        rows: usize,
+    ) -> Result<bool, TxnError> {
+        let Some(record) = losers.front().cloned() else { return Ok(false) };
+        match self.take_back_some(&record, rows) {
             Ok(true) => {
                 self.context.losers().first_done(losers);
                 self.purge_some(PURGE_MAX, false);
             }
             Ok(false) => {
-                if past.work.lock().frees_tree() {
+                if record.work.lock().frees_tree() {
                     losers.rotate_left(1);
                 }
             }
@@ -208,11 +212,11 @@ impl Background {
     }
 
     /// Whether the whole loser has been taken back now.
-    fn take_back_some(&self, past: &Arc<Past>, rows: usize) -> Result<bool, TxnError> {
-        no_longer_prepared(self.context.env(), past)?;
+    fn take_back_some(&self, record: &Arc<TxnRecord>, rows: usize) -> Result<bool, TxnError> {
+        no_longer_prepared(self.context.env(), record)?;
         let (mut did, mut read) = (0, None);
         while did < rows {
-            match step_back(&self.context, past, 0, false, &mut read)? {
+            match step_back(&self.context, record, 0, false, &mut read)? {
                 0 => break,
                 more => did += more,
             }
@@ -220,10 +224,10 @@ impl Background {
                 return Ok(false);
             }
         }
-        if past.work.lock().depth() > 0 {
+        if record.work.lock().depth() > 0 {
             return Ok(false);
         }
-        roll_back(&self.context, past)?;
+        roll_back(&self.context, record)?;
         Ok(true)
     }
 

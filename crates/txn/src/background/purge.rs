@@ -13,8 +13,8 @@ use weir_change::Cleanup;
 use crate::background::cleanup::{Finish, finish};
 use crate::context::Context;
 use crate::error::TxnError;
-use crate::record::past::{Past, State};
 use crate::record::todo::Todos;
+use crate::record::txn_record::{State, TxnRecord};
 use crate::undo::relog;
 
 /// How many commits a version is old before it is looked at whether it is needed: short snapshots
@@ -41,16 +41,16 @@ impl Purger {
         let mut ready = Vec::new();
         cx.registry().take_purgeable(max, heavy, &mut ready);
         let (mut done, mut count) = (Vec::new(), 0);
-        for past in ready {
-            if past.takes_long() {
+        for record in ready {
+            if record.takes_long() {
                 // It waits for admission, which those that are done must not hold up.
                 cx.registry().forget(&done);
                 done.clear();
             }
             // One that is not complete keeps its place in the log.
-            if self.complete(cx, &past) {
+            if self.complete(cx, &record) {
                 count += 1;
-                done.push(past);
+                done.push(record);
             }
         }
         if !done.is_empty() {
@@ -63,11 +63,11 @@ impl Purger {
     /// Does what the commit left to do. The commit stands whatever becomes of that. `false`: not
     /// all could be done. It stays to be done, by the background later, or, where the engine
     /// quits or has halted, at the next opening.
-    fn complete(&self, cx: &Context, past: &Arc<Past>) -> bool {
-        let Err(error) = try_complete(cx, past) else { return true };
+    fn complete(&self, cx: &Context, record: &Arc<TxnRecord>) -> bool {
+        let Err(error) = try_complete(cx, record) else { return true };
         if !cx.has_quit() {
             *self.incomplete.lock() = Some(error);
-            cx.registry().complete_later(past);
+            cx.registry().complete_later(record);
         }
         false
     }
@@ -84,8 +84,8 @@ impl Purger {
         let Some(_pruning) = self.pruning.try_read() else { return 0 };
         let (some, snapshots) = cx.registry().take_prunable(max, PRUNE_LAG);
         let mut hollow = Vec::new();
-        for past in &some {
-            prune_one(cx, past, &snapshots, &mut hollow);
+        for record in &some {
+            prune_one(cx, record, &snapshots, &mut hollow);
         }
         cx.registry().drop_hollow(&hollow);
         some.len()
@@ -102,10 +102,10 @@ impl Purger {
     }
 }
 
-fn try_complete(cx: &Context, past: &Past) -> Result<(), TxnError> {
-    let takes_long = past.takes_long();
+fn try_complete(cx: &Context, record: &TxnRecord) -> Result<(), TxnError> {
+    let takes_long = record.takes_long();
     // Held all the while: nobody else carries it forward, and what is done is not done twice.
-    let mut work = past.work.lock();
+    let mut work = record.work.lock();
     if work.todo.is_empty() {
         return Ok(());
     }
@@ -120,7 +120,7 @@ fn try_complete(cx: &Context, past: &Past) -> Result<(), TxnError> {
         let mut work = work.borrow_mut();
         work.know(id, &|id| cx.find_tree(id))?;
         let tree = work.trees.iter().find(|tree| tree.id() == id).cloned();
-        if tree.is_some() { Ok(tree) } else { dropped_by_open(cx, past.id(), id) }
+        if tree.is_some() { Ok(tree) } else { dropped_by_open(cx, record.id(), id) }
     };
     let half_freed: Cell<Option<Cleanup<'static>>> = Cell::new(None);
     // Little is not admitted, as a rollback is not (TXN-4); much waits like other changes.
@@ -129,13 +129,13 @@ fn try_complete(cx: &Context, past: &Past) -> Result<(), TxnError> {
         if takes_long {
             cx.check_quit()?;
         }
-        relog::repeat_todo(cx, past, &todo, half_freed.get())?;
+        relog::repeat_todo(cx, record, &todo, half_freed.get())?;
         if !takes_long || cx.try_admit(ahead.bytes)? {
             return Ok(());
         }
     };
     let is_everybodys = |id| cx.registry().is_everybodys(id);
-    let (env, id, dropped) = (cx.env(), past.id(), &cx.dropped);
+    let (env, id, dropped) = (cx.env(), record.id(), &cx.dropped);
     let f = Finish { env, id, tree_of: &tree_of, is_everybodys: &is_everybodys, dropped };
     let finished = finish(&f, &todo, &mut go_on);
     if finished.is_ok() {
@@ -167,32 +167,37 @@ fn dropped_by_open(cx: &Context, own: TxnId, id: TreeId) -> Result<Option<Tree>,
     Ok(None)
 }
 
-/// Moves to `past` what only it leads to; transactions emptied so go to `hollow`.
-fn prune_one(cx: &Context, past: &Arc<Past>, snapshots: &[u64], hollow: &mut Vec<Arc<Past>>) {
-    let State::Committed(number) = past.state() else { return };
+/// Moves to `record` what only it leads to; transactions emptied so go to `hollow`.
+fn prune_one(
+    cx: &Context,
+    record: &Arc<TxnRecord>,
+    snapshots: &[u64],
+    hollow: &mut Vec<Arc<TxnRecord>>,
+) {
+    let State::Committed(number) = record.state() else { return };
     if snapshots.iter().all(|&at| at >= number) {
         // It will be forgotten as a whole.
         return;
     }
     // What is stored takes no memory.
-    for seq in past.stored_changes() + 1..=past.changes() {
-        while let Some(stamp) = past.stamp_in_memory(seq) {
+    for seq in record.stored_changes() + 1..=record.changes() {
+        while let Some(stamp) = record.stamp_in_memory(seq) {
             let Some(older) = cx.registry().find(stamp.writer) else { break };
             let State::Committed(from) = older.state() else { break };
             // New snapshots are newer than `number`: the interval stays empty.
             if snapshots.iter().any(|at| (from..number).contains(at)) {
                 break;
             }
-            if !past.take_from(seq, &older, stamp.seq) {
+            if !record.take_from(seq, &older, stamp.seq) {
                 break;
             }
-            if !Arc::ptr_eq(past, &older) && older.is_hollow() {
+            if !Arc::ptr_eq(record, &older) && older.is_hollow() {
                 hollow.push(older);
             }
         }
     }
     // It is being completed otherwise, or has something left.
-    if past.work.try_lock().is_some_and(|work| work.todo.is_empty()) {
-        past.shrink();
+    if record.work.try_lock().is_some_and(|work| work.todo.is_empty()) {
+        record.shrink();
     }
 }

@@ -12,8 +12,8 @@ use crate::context::Context;
 use crate::error::TxnError;
 use crate::record::entry::{Undo, UndoEntry};
 use crate::record::kept;
-use crate::record::past::Found;
 use crate::record::todo::Todo;
+use crate::record::txn_record::Found;
 use crate::session::txn::{Isolation, Txn};
 
 /// A row: marks, writer, bytes in the leaf.
@@ -57,26 +57,26 @@ pub struct Unfinished {
 /// # Errors
 /// [`TxnError`] when its rows cannot be read.
 pub(crate) fn resume(cx: &Context, found: Unfinished) -> Result<Option<Txn>, TxnError> {
-    let Some(past) = cx.registry().find(found.id) else { return Err(TxnError::Over) };
+    let Some(record) = cx.registry().find(found.id) else { return Err(TxnError::Over) };
     let pieces = found.undo.iter().filter_map(|entry| match entry {
         UndoEntry::Stored(piece) => Some(*piece),
         _ => None,
     });
     let pieces: Vec<_> = pieces.collect();
     let (changes, refs, named) = changes(cx, &found.undo)?;
-    past.move_out(cx.shelf(), &pieces, pieces.iter().map(|p| p.last_seq).max().unwrap_or(0));
-    past.rebuild(&changes);
-    let mut work = past.work.lock();
+    record.move_out(cx.shelf(), &pieces, pieces.iter().map(|p| p.last_seq).max().unwrap_or(0));
+    record.rebuild(&changes);
+    let mut work = record.work.lock();
     // What pieces hold is not known without reading it all.
     let drops = |todo: &Todo| matches!(todo, Todo::Tree { .. } | Todo::Stored(_));
     work.drops_tree = !pieces.is_empty() || found.todo.iter().any(drops);
     work.undo_bytes = found.undo.iter().map(UndoEntry::bytes).sum();
-    cx.registry().weigh(&past, work.undo_bytes);
+    cx.registry().weigh(&record, work.undo_bytes);
     pieces.into_iter().for_each(|piece| work.pieces.push(piece));
     (work.undo, work.todo) = (refs.into(), found.todo);
     if found.fate == Fate::Committed {
         drop(work);
-        cx.registry().commit(&past, None);
+        cx.registry().commit(&record, None);
         return Ok(None);
     }
     let _ = cx.locks().register(found.id);
@@ -96,14 +96,14 @@ pub(crate) fn resume(cx: &Context, found: Unfinished) -> Result<Option<Txn>, Txn
     };
     if work.is_clean() && !prepared {
         // Nothing of it would be carried forward: it must not hold the log until its turn.
-        cx.registry().unpin(&past);
+        cx.registry().unpin(&record);
     }
     let is_last = work.frees_tree();
     drop(work);
     if prepared {
-        return Ok(Some(Txn::resumed(past, Isolation::ReadCommitted)));
+        return Ok(Some(Txn::resumed(record, Isolation::ReadCommitted)));
     }
-    cx.losers().add(past, is_last);
+    cx.losers().add(record, is_last);
     Ok(None)
 }
 

@@ -97,10 +97,10 @@ fn remove_versions(
     cohort: &Cohort,
     places: &[Vec<u8>],
 ) -> Result<(), TxnError> {
-    let Some(past) = maker.past().cloned() else { return Err(TxnError::Over) };
-    let header = Header { txn: Some(past.id()), ..Header::default() };
+    let Some(record) = maker.record().cloned() else { return Err(TxnError::Over) };
+    let header = Header { txn: Some(record.id()), ..Header::default() };
     for place in places {
-        maker.make_way(cx, &past, ROW_BYTES + place.len() as u64)?;
+        maker.make_way(cx, &record, ROW_BYTES + place.len() as u64)?;
         let remove = &mut |_: Option<Row<'_>>| Action::Remove;
         cohort.tree.write(place, &Change::restoring(header), remove)?;
         cx.registry().archive.count_out(1);

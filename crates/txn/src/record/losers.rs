@@ -7,35 +7,35 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use weir_base::lock::Mutex;
 use weir_base::rank;
 
-use crate::record::past::Past;
+use crate::record::txn_record::TxnRecord;
 
 /// The queue.
 #[derive(Default)]
 pub(crate) struct Losers {
-    queue: Mutex<rank::LoserQueue, VecDeque<Arc<Past>>>,
+    queue: Mutex<rank::LoserQueue, VecDeque<Arc<TxnRecord>>>,
     /// How many they are, with the one that is being taken back.
     left: AtomicUsize,
 }
 
 impl Losers {
     /// Adds one, before all others or behind them.
-    pub(crate) fn add(&self, past: Arc<Past>, is_last: bool) {
+    pub(crate) fn add(&self, record: Arc<TxnRecord>, is_last: bool) {
         let mut queue = self.queue.lock();
         if is_last {
-            queue.push_back(past)
+            queue.push_back(record)
         } else {
-            queue.push_front(past)
+            queue.push_front(record)
         }
         self.left.fetch_add(1, Ordering::SeqCst);
     }
 
     /// The queue, held for as long as one of them is being taken back.
-    pub(crate) fn queue(&self) -> &Mutex<rank::LoserQueue, VecDeque<Arc<Past>>> {
+    pub(crate) fn queue(&self) -> &Mutex<rank::LoserQueue, VecDeque<Arc<TxnRecord>>> {
         &self.queue
     }
 
     /// The first of the queue, held by the caller, has been taken back.
-    pub(crate) fn first_done(&self, queue: &mut VecDeque<Arc<Past>>) {
+    pub(crate) fn first_done(&self, queue: &mut VecDeque<Arc<TxnRecord>>) {
         queue.pop_front();
         self.left.fetch_sub(1, Ordering::SeqCst);
     }

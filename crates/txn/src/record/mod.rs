@@ -3,7 +3,7 @@
 pub(crate) mod entry;
 pub(crate) mod kept;
 pub(crate) mod losers;
-pub(crate) mod past;
 pub(crate) mod stored;
 pub(crate) mod todo;
+pub(crate) mod txn_record;
 pub(crate) mod work;

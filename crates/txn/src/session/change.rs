@@ -11,8 +11,8 @@ use crate::context::{Context, ROW_BYTES};
 use crate::error::TxnError;
 use crate::locks::Kind;
 use crate::record::entry::Undo;
-use crate::record::past::Past;
 use crate::record::todo::Todo;
+use crate::record::txn_record::TxnRecord;
 use crate::record::work::Work;
 use crate::session::decide::{Meeting, Request, Verdict};
 use crate::session::txn::{Isolation, Txn};
@@ -75,8 +75,8 @@ impl Txn {
         intent: Intent<'_>,
     ) -> Result<bool, TxnError> {
         tree.check_key(key)?;
-        let past = self.start(cx)?;
-        self.store_if_large(cx, &past)?;
+        let record = self.start(cx)?;
+        self.store_if_large(cx, &record)?;
         let is_long = match &intent {
             Intent::Put(value) | Intent::Insert(value) => {
                 value.len() > tree.max_inline_value(key.len())
@@ -84,14 +84,14 @@ impl Txn {
             _ => false,
         };
         if !is_long {
-            return self.change_row(cx, &past, tree, key, intent);
+            return self.change_row(cx, &record, tree, key, intent);
         }
-        let keep = past.work.lock().depth();
+        let keep = record.work.lock().depth();
         self.savepoint_at.set(keep);
-        let changed = self.change_row(cx, &past, tree, key, intent);
+        let changed = self.change_row(cx, &record, tree, key, intent);
         if changed.is_err() && !self.over {
             // The chain belongs to nobody: without this, a commit would leak it.
-            self.back_to(cx, &past, keep)?;
+            self.back_to(cx, &record, keep)?;
         }
         changed
     }
@@ -99,7 +99,7 @@ impl Txn {
     fn change_row(
         &mut self,
         cx: &Context,
-        past: &Arc<Past>,
+        record: &Arc<TxnRecord>,
         tree: &Tree,
         key: &[u8],
         intent: Intent<'_>,
@@ -108,7 +108,7 @@ impl Txn {
             Intent::Put(value) | Intent::Insert(value)
                 if value.len() > tree.max_inline_value(key.len()) =>
             {
-                Some(self.write_long(cx, past, tree, key, value)?)
+                Some(self.write_long(cx, record, tree, key, value)?)
             }
             _ => None,
         };
@@ -130,24 +130,24 @@ impl Txn {
         let mut again = 0;
         let mut locks_reads = self.isolation == Isolation::Serializable;
         loop {
-            self.make_way(cx, past, ROW_BYTES + 2 * (bytes + key.len()) as u64)?;
-            let before = past.changes();
+            self.make_way(cx, record, ROW_BYTES + 2 * (bytes + key.len()) as u64)?;
+            let before = record.changes();
             if before >= cx.changes_max {
                 return Err(TxnError::no_more_changes(cx.changes_max));
             }
-            let tried = self.try_change(cx, past, tree, key, &mut intent, flags);
+            let tried = self.try_change(cx, record, tree, key, &mut intent, flags);
             let is_read = matches!(tried, Ok(Tried::Done(_)) | Err(TxnError::Duplicate));
-            if locks_reads && is_read && past.changes() == before {
+            if locks_reads && is_read && record.changes() == before {
                 // It changes nothing, and tells what is there: that must stay so.
-                self.lock(cx, past, tree, key, Kind::Share, None)?;
+                self.lock(cx, record, tree, key, Kind::Share, None)?;
                 locks_reads = false;
                 continue;
             }
             match tried? {
                 Tried::Done(did) => return Ok(did),
                 Tried::Locked(writer) => {
-                    if !self.yields(cx, past, tree, key, writer, &mut patience) {
-                        self.lock(cx, past, tree, key, Kind::Exclusive, writer)?;
+                    if !self.yields(cx, record, tree, key, writer, &mut patience) {
+                        self.lock(cx, record, tree, key, Kind::Exclusive, writer)?;
                         // What it has met there if not the row is one who passed: soon gone.
                         patience = YIELDS_BEFORE_QUEUE;
                     }
@@ -161,7 +161,7 @@ impl Txn {
                 Tried::Again => {
                     again += 1;
                     if again == EDITS_BEFORE_LOCK {
-                        self.lock(cx, past, tree, key, Kind::Exclusive, None)?;
+                        self.lock(cx, record, tree, key, Kind::Exclusive, None)?;
                     }
                 }
             }
@@ -190,14 +190,14 @@ impl Txn {
     fn try_change(
         &mut self,
         cx: &Context,
-        past: &Past,
+        record: &TxnRecord,
         tree: &Tree,
         key: &[u8],
         intent: &mut Intent<'_>,
         flags: Flags,
     ) -> Result<Tried, TxnError> {
         let conflict_point = self.conflict_point(cx);
-        let meeting = Meeting { cx, own: past.id(), conflict_point, tree, key };
+        let meeting = Meeting { cx, own: record.id(), conflict_point, tree, key };
         let mut buffers = std::mem::take(&mut self.buffers);
         let (request, seen) = match intent {
             Intent::Put(bytes) => (Request::Put(Value { bytes, flags }), None),
@@ -212,7 +212,7 @@ impl Txn {
                 (Request::Edit(edited), seen)
             }
         };
-        let tried = self.try_request(past, &meeting, request, seen);
+        let tried = self.try_request(record, &meeting, request, seen);
         self.buffers = buffers;
         tried
     }
@@ -221,25 +221,25 @@ impl Txn {
     /// as long as it is in that state, the tree need not be searched again.
     fn try_request(
         &mut self,
-        past: &Past,
+        record: &TxnRecord,
         meeting: &Meeting<'_>,
         request: Request<'_>,
         seen: Option<PageToken>,
     ) -> Result<Tried, TxnError> {
         let &Meeting { cx, tree, key, .. } = meeting;
-        self.pin(cx, past);
-        let mut work = past.work.lock();
-        let base = past.changes();
+        self.pin(cx, record);
+        let mut work = record.work.lock();
+        let base = record.changes();
         let seq = base + 1;
-        let header = Header { txn: Some(past.id()), ..Header::default() };
+        let header = Header { txn: Some(record.id()), ..Header::default() };
         let mut verdict = Verdict::Nothing;
         let change = Change::undoable(header, seq);
         let mut decide = |row: Option<Row<'_>>| {
-            past.truncate(base);
+            record.truncate(base);
             let (found, action) = meeting.decide(row, request);
             verdict = found;
             if !matches!(action, Action::Nothing) {
-                past.push(tree.id(), key, row);
+                record.push(tree.id(), key, row);
             }
             action
         };
@@ -253,18 +253,18 @@ impl Txn {
         let written = match written.map(Option::unwrap_or_default) {
             Ok(written) => written,
             Err(e) => {
-                past.truncate(base);
+                record.truncate(base);
                 // Also a tree that is gone may be the end of a change: it must not hold the log.
-                self.unpin_if_clean(cx, past, &work);
+                self.unpin_if_clean(cx, record, &work);
                 return Err(e.into());
             }
         };
         if written.span.is_some() {
             let is_delete = matches!(request, Request::Delete);
-            self.changed(&mut work, past, tree, key, seq, written.replaced, is_delete);
+            self.changed(&mut work, record, tree, key, seq, written.replaced, is_delete);
         } else {
-            past.truncate(base);
-            self.unpin_if_clean(cx, past, &work);
+            record.truncate(base);
+            self.unpin_if_clean(cx, record, &work);
         }
         match verdict {
             Verdict::Nothing => Ok(Tried::Done(false)),
@@ -282,7 +282,7 @@ impl Txn {
     fn changed(
         &mut self,
         work: &mut Work,
-        past: &Past,
+        record: &TxnRecord,
         tree: &Tree,
         key: &[u8],
         seq: u32,
@@ -290,7 +290,7 @@ impl Txn {
         is_delete: bool,
     ) {
         work.undo.push(Undo::Row(seq));
-        work.undo_bytes += past.undo_bytes(seq);
+        work.undo_bytes += record.undo_bytes(seq);
         if !work.trees.iter().any(|known| known.id() == tree.id()) {
             work.trees.push(tree.clone());
         }
@@ -308,32 +308,32 @@ impl Txn {
     fn write_long(
         &mut self,
         cx: &Context,
-        past: &Arc<Past>,
+        record: &Arc<TxnRecord>,
         tree: &Tree,
         key: &[u8],
         value: &[u8],
     ) -> Result<Vec<u8>, TxnError> {
-        let mark = self.next_mark(past);
-        let header = Header { txn: Some(past.id()), ..Header::default() };
-        self.hear(cx, past, |tell| tree.write_long(key, value, mark, header, tell))
+        let mark = self.next_mark(record);
+        let header = Header { txn: Some(record.id()), ..Header::default() };
+        self.hear(cx, record, |tell| tree.write_long(key, value, mark, header, tell))
     }
 
     /// A number for a chain of pages that no other has.
-    pub(crate) fn next_mark(&mut self, past: &Past) -> u64 {
+    pub(crate) fn next_mark(&mut self, record: &TxnRecord) -> u64 {
         self.chains += 1;
-        ChainHead::mark(past.id(), self.chains)
+        ChainHead::mark(record.id(), self.chains)
     }
 
     /// Listens to a long change while it is made.
     pub(crate) fn hear<T>(
         &mut self,
         cx: &Context,
-        past: &Arc<Past>,
+        record: &Arc<TxnRecord>,
         make: impl FnOnce(&mut Tell<'_>) -> Result<T, TreeError>,
     ) -> Result<T, TxnError> {
         let mut why = None;
         let made = make(&mut |event| {
-            self.hear_one(cx, past, event).map_err(|e| match e {
+            self.hear_one(cx, record, event).map_err(|e| match e {
                 TxnError::Tree(e) => e,
                 // The tree only has to stop; who asked is told why.
                 e => {
@@ -345,7 +345,7 @@ impl Txn {
         });
         made.map_err(|e| {
             // It may be taken back, and waits for admission then.
-            past.work.lock().sealed = false;
+            record.work.lock().sealed = false;
             why.unwrap_or(e.into())
         })
     }
@@ -354,24 +354,24 @@ impl Txn {
     fn hear_one(
         &mut self,
         cx: &Context,
-        past: &Arc<Past>,
+        record: &Arc<TxnRecord>,
         event: ChainEvent,
     ) -> Result<(), TxnError> {
         match event {
             ChainEvent::Before(bytes) => {
-                self.make_way(cx, past, bytes)?;
+                self.make_way(cx, record, bytes)?;
                 // Not before: what is pinned and has nothing to carry forward holds the log that
                 // it would wait for (TXN-4).
-                self.pin(cx, past);
-                past.work.lock().sealed = true;
+                self.pin(cx, record);
+                record.work.lock().sealed = true;
                 Ok(())
             }
             ChainEvent::Done => {
-                past.work.lock().sealed = false;
+                record.work.lock().sealed = false;
                 Ok(())
             }
             ChainEvent::Used(first, count) => {
-                let mut work = past.work.lock();
+                let mut work = record.work.lock();
                 let can_join = work.depth() > self.savepoint_at.get();
                 match work.undo.last_mut() {
                     // Not across a savepoint, which must find its place again.

@@ -8,8 +8,8 @@ use weir_change::{Group, Header, Op};
 use crate::context::{Context, ROW_BYTES};
 use crate::error::TxnError;
 use crate::planted::PlantedBug;
-use crate::record::past::Past;
 use crate::record::todo::Todo;
+use crate::record::txn_record::TxnRecord;
 use crate::session::txn::Txn;
 use crate::undo::relog;
 use crate::undo::rollback::roll_back;
@@ -50,49 +50,49 @@ impl Txn {
     /// opened again. Anything else leaves the transaction open.
     pub fn commit(&mut self, cx: &Context) -> Result<Ended, TxnError> {
         self.check()?;
-        let Some(past) = self.past.clone() else {
+        let Some(record) = self.record.clone() else {
             self.finish();
             return Ok(Ended::default());
         };
         if !self.pinned {
-            cx.locks().end(past.id());
-            cx.registry().end(past.id());
+            cx.locks().end(record.id());
+            cx.registry().end(record.id());
             self.finish();
             return Ok(Ended::default());
         }
-        relog::admit_carried(cx, &past, ROW_BYTES)?;
-        let mut work = past.work.lock();
+        relog::admit_carried(cx, &record, ROW_BYTES)?;
+        let mut work = record.work.lock();
         let dropped = work.dropped_trees(cx.env())?;
         if !work.pieces.is_empty() {
             let tail = std::mem::take(&mut work.todo);
             work.todo = work.pieces.take().chain(tail).collect();
         }
-        let header = Header { txn: Some(past.id()), commits: true, ..Header::default() };
+        let header = Header { txn: Some(record.id()), commits: true, ..Header::default() };
         let mut group = Group::begin(header);
         if !cx.has(PlantedBug::CleanupNotNoted) {
             work.todo.iter().map(Todo::to_cleanup).for_each(|todo| group.note(&Op::Cleanup(todo)));
         }
         let span = group.commit(cx.env().pool.log())?;
         if !work.todo.is_empty() {
-            cx.registry().pin(&past, span.start);
+            cx.registry().pin(&record, span.start);
         }
         // It looks open until the registry knows better.
         work.sealed = true;
         drop(work);
         dropped.into_iter().for_each(|tree| cx.locks().tree_dropped(tree));
-        Ok(Ended { end: Some(span.end), due: self.committed(cx, &past) })
+        Ok(Ended { end: Some(span.end), due: self.committed(cx, &record) })
     }
 
     /// The commit is in the log.
-    pub(crate) fn committed(&mut self, cx: &Context, past: &Arc<Past>) -> Due {
+    pub(crate) fn committed(&mut self, cx: &Context, record: &Arc<TxnRecord>) -> Due {
         let too_soon = cx.has(PlantedBug::ForgottenTooSoon);
-        let number = cx.registry().commit(past, cx.registry().spent_for(past, too_soon));
-        cx.locks().end(past.id());
+        let number = cx.registry().commit(record, cx.registry().spent_for(record, too_soon));
+        cx.locks().end(record.id());
         self.finish();
         Due {
             // What leaves something to do keeps its pin.
-            purge: past.first().is_some() || number.is_multiple_of(PURGE_EVERY),
-            prune: cx.registry().gate.is_closed() && past.id().0.is_multiple_of(PRUNE_EVERY),
+            purge: record.first().is_some() || number.is_multiple_of(PURGE_EVERY),
+            prune: cx.registry().gate.is_closed() && record.id().0.is_multiple_of(PRUNE_EVERY),
         }
     }
 
@@ -106,11 +106,11 @@ impl Txn {
         if std::mem::replace(&mut self.over, true) {
             return Ok(Due::default());
         }
-        let done = match &self.past {
-            Some(past) if self.pinned => roll_back(cx, past),
-            Some(past) => {
-                cx.registry().end(past.id());
-                cx.locks().end(past.id());
+        let done = match &self.record {
+            Some(record) if self.pinned => roll_back(cx, record),
+            Some(record) => {
+                cx.registry().end(record.id());
+                cx.locks().end(record.id());
                 Ok(())
             }
             None => {
@@ -118,8 +118,8 @@ impl Txn {
                 return Ok(Due::default());
             }
         };
-        if let (Err(_), Some(past)) = (&done, &self.past) {
-            cx.losers().add(past.clone(), true);
+        if let (Err(_), Some(record)) = (&done, &self.record) {
+            cx.losers().add(record.clone(), true);
         }
         self.finish();
         done.map(|()| Due::ROLLBACK)

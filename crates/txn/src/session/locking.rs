@@ -8,7 +8,7 @@ use weir_btree::{Tree, TreeError};
 use crate::context::Context;
 use crate::error::TxnError;
 use crate::locks::{Kind, Place, Refused, Wait};
-use crate::record::past::Past;
+use crate::record::txn_record::TxnRecord;
 use crate::session::change::YIELDS_BESIDE_QUEUE;
 use crate::session::txn::Txn;
 use crate::versions::see::View;
@@ -40,7 +40,7 @@ impl Txn {
         out: &mut Vec<u8>,
     ) -> Result<bool, TxnError> {
         tree.check_key(key)?;
-        let past = self.start(cx)?;
+        let record = self.start(cx)?;
         let at = self.conflict_point(cx);
         let mut locked = false;
         loop {
@@ -50,14 +50,14 @@ impl Txn {
             let found = tree.look(key, out)?;
             let (found, token) = (found.map(|(head, _)| head), found.map(|(_, token)| token));
             let writer = found.map(|head| head.stamp.writer);
-            if writer == Some(past.id()) {
+            if writer == Some(record.id()) {
                 // Its own already (TXN-1); the lock is for when it goes back to a savepoint.
                 let place = Place::Key(key);
-                let _ = cx.locks().acquire(past.id(), tree.id(), place, kind, None, Wait::No);
+                let _ = cx.locks().acquire(record.id(), tree.id(), place, kind, None, Wait::No);
             } else {
                 let open = writer.filter(|&id| cx.registry().is_open(id));
                 if open.is_some() || !locked {
-                    self.lock(cx, &past, tree, key, kind, open)?;
+                    self.lock(cx, &record, tree, key, kind, open)?;
                     locked = true;
                     // What was read before the lock is what is there now, if nobody has written to
                     // the page since; who does from now on sees the lock.
@@ -79,7 +79,7 @@ impl Txn {
                 return Ok(false);
             };
             if head.flags.overflow {
-                return Ok(cx.read(tree, key, Some(past.id()), View::Latest, out)?);
+                return Ok(cx.read(tree, key, Some(record.id()), View::Latest, out)?);
             }
             return Ok(true);
         }
@@ -117,7 +117,7 @@ impl Txn {
     pub(crate) fn yields(
         &self,
         cx: &Context,
-        past: &Past,
+        record: &TxnRecord,
         tree: &Tree,
         key: &[u8],
         writer: Option<TxnId>,
@@ -134,7 +134,7 @@ impl Txn {
             std::thread::yield_now();
             let is_taken = match writer {
                 Some(id) => cx.registry().is_open(id),
-                None => cx.locks().blocks(past.id(), tree.id(), key, Kind::Exclusive),
+                None => cx.locks().blocks(record.id(), tree.id(), key, Kind::Exclusive),
             };
             if !is_taken {
                 return true;
@@ -147,13 +147,13 @@ impl Txn {
     pub(crate) fn lock(
         &mut self,
         cx: &Context,
-        past: &Past,
+        record: &TxnRecord,
         tree: &Tree,
         key: &[u8],
         kind: Kind,
         writer: Option<TxnId>,
     ) -> Result<(), TxnError> {
-        self.lock_place(cx, past, tree, Place::Key(key), kind, writer)
+        self.lock_place(cx, record, tree, Place::Key(key), kind, writer)
     }
 
     /// Locks a whole tree, and waits for all who have changed rows of it, so that its pages can be
@@ -161,17 +161,17 @@ impl Txn {
     pub(crate) fn lock_tree(
         &mut self,
         cx: &Context,
-        past: &Past,
+        record: &TxnRecord,
         tree: &Tree,
     ) -> Result<(), TxnError> {
-        self.lock_place(cx, past, tree, Place::ALL, Kind::Exclusive, None)?;
+        self.lock_place(cx, record, tree, Place::ALL, Kind::Exclusive, None)?;
         // Whoever begins from now on meets the lock; whoever writes just now has its work locked.
         // Its number stands for all that the other has, where it is in nobody's way.
         let (nobody, number) = (Tree::at(cx.env().clone(), TreeId(0), tree.root()), tree.id().0);
-        let uses = |other: &Arc<Past>| other.work.lock().may_use(tree.id());
-        while let Some(other) = cx.registry().others(past.id()).into_iter().find(uses) {
+        let uses = |other: &Arc<TxnRecord>| other.work.lock().may_use(tree.id());
+        while let Some(other) = cx.registry().others(record.id()).into_iter().find(uses) {
             let place = Place::Key(&number.to_be_bytes());
-            self.lock_place(cx, past, &nobody, place, Kind::Exclusive, Some(other.id()))?;
+            self.lock_place(cx, record, &nobody, place, Kind::Exclusive, Some(other.id()))?;
         }
         Ok(())
     }
@@ -180,7 +180,7 @@ impl Txn {
     pub(crate) fn lock_place(
         &mut self,
         cx: &Context,
-        past: &Past,
+        record: &TxnRecord,
         tree: &Tree,
         place: Place<'_>,
         kind: Kind,
@@ -193,10 +193,10 @@ impl Txn {
                     return Err(TxnError::TooManyLocks { bytes, max });
                 }
                 // Who has changed least pays for a deadlock; all who are in one have come by here.
-                owner.set_work(u64::from(past.changes()));
+                owner.set_work(u64::from(record.changes()));
                 cx.locks().acquire_as(owner, tree.id(), place, kind, writer, self.wait)
             }
-            None => cx.locks().acquire(past.id(), tree.id(), place, kind, writer, self.wait),
+            None => cx.locks().acquire(record.id(), tree.id(), place, kind, writer, self.wait),
         };
         match got {
             // Granted by who dropped the tree, to who had waited for that.

@@ -11,8 +11,8 @@ use crate::error::TxnError;
 use crate::locks::Place;
 use crate::planted::PlantedBug;
 use crate::record::kept;
-use crate::record::past::Past;
 use crate::record::todo::Todo;
+use crate::record::txn_record::TxnRecord;
 use crate::record::work::Xid;
 use crate::session::txn::Txn;
 use crate::undo::prepared_note::note_prepared;
@@ -39,17 +39,17 @@ impl Txn {
     /// # Errors
     /// [`TxnError`]; it is not prepared.
     pub fn prepare(&mut self, cx: &Context, xid: &[u8], keeps: Keeps) -> Result<Lsn, TxnError> {
-        let past = self.start(cx)?;
+        let record = self.start(cx)?;
         let forgets = keeps == Keeps::Changes || cx.has(PlantedBug::PreparedForgetsLocks);
-        let held = if forgets { Vec::new() } else { self.keep_locks(cx, &past)? };
-        relog::admit_carried(cx, &past, ROW_BYTES + (xid.len() + held.len()) as u64)?;
-        self.pin(cx, &past);
-        let mut work = past.work.lock();
-        let header = Header { txn: Some(past.id()), undo: true, ..Header::default() };
+        let held = if forgets { Vec::new() } else { self.keep_locks(cx, &record)? };
+        relog::admit_carried(cx, &record, ROW_BYTES + (xid.len() + held.len()) as u64)?;
+        self.pin(cx, &record);
+        let mut work = record.work.lock();
+        let header = Header { txn: Some(record.id()), undo: true, ..Header::default() };
         let mut group = Group::begin(header);
         if !work.pieces.is_empty() {
             // After a way back to a savepoint the log knows which undo counts, not which work.
-            restate(&mut group, &past, &mut work, 0);
+            restate(&mut group, &record, &mut work, 0);
         }
         let short = cx.has(PlantedBug::PreparedShort);
         note_prepared(&mut group, xid, &held, if short { &[] } else { &work.todo });
@@ -59,28 +59,28 @@ impl Txn {
     }
 
     /// What it has locked, to be written down; what is stored is freed when it ends.
-    fn keep_locks(&mut self, cx: &Context, past: &Arc<Past>) -> Result<Vec<u8>, TxnError> {
+    fn keep_locks(&mut self, cx: &Context, record: &Arc<TxnRecord>) -> Result<Vec<u8>, TxnError> {
         let mut bytes = vec![0];
         let mut put = |tree, place: Place<'_>, kind| kept::encode(tree, place, kind, &mut bytes);
-        cx.locks().each_held(past.id(), &mut put);
+        cx.locks().each_held(record.id(), &mut put);
         if bytes.len() <= INLINE_BYTES_MAX {
             return Ok(bytes);
         }
-        let keep = past.work.lock().depth();
+        let keep = record.work.lock().depth();
         self.savepoint_at.set(keep);
         let tree = Tree::at(cx.env().clone(), TreeId(0), PageNo::NONE);
-        let header = Header { txn: Some(past.id()), ..Header::default() };
-        let mark = self.next_mark(past);
-        let written = self.hear(cx, past, |tell| tree.write_chain(&bytes, mark, header, tell));
+        let header = Header { txn: Some(record.id()), ..Header::default() };
+        let mark = self.next_mark(record);
+        let written = self.hear(cx, record, |tell| tree.write_chain(&bytes, mark, header, tell));
         let chain = match written {
             Ok(chain) => chain,
             Err(e) => {
-                self.back_to(cx, past, keep)?;
+                self.back_to(cx, record, keep)?;
                 return Err(e);
             }
         };
         let (first, mark) = (chain.first, chain.mark);
-        past.work.lock().push_todo(Todo::Chain { first, mark, tree: TreeId(0) });
+        record.work.lock().push_todo(Todo::Chain { first, mark, tree: TreeId(0) });
         Ok(kept::encode_chain(chain))
     }
 }

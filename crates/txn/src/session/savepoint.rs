@@ -15,8 +15,8 @@ impl Txn {
     /// Where to go back to.
     #[must_use]
     pub fn savepoint(&self) -> Savepoint {
-        self.past.as_ref().map_or(Savepoint { undo: 0, todo: 0 }, |past| {
-            let work = past.work.lock();
+        self.record.as_ref().map_or(Savepoint { undo: 0, todo: 0 }, |record| {
+            let work = record.work.lock();
             self.savepoint_at.set(work.depth());
             Savepoint { undo: work.depth(), todo: work.todos() }
         })
@@ -29,9 +29,9 @@ impl Txn {
     /// [`TxnError`]: then the transaction can only be rolled back as a whole.
     pub fn rollback_to(&mut self, cx: &Context, savepoint: Savepoint) -> Result<(), TxnError> {
         self.check()?;
-        let Some(past) = self.past.clone() else { return Ok(()) };
-        take_back(cx, &past, savepoint.undo, true)?;
-        past.work.lock().truncate_todos(savepoint.todo);
-        self.back_to(cx, &past, savepoint.undo)
+        let Some(record) = self.record.clone() else { return Ok(()) };
+        take_back(cx, &record, savepoint.undo, true)?;
+        record.work.lock().truncate_todos(savepoint.todo);
+        self.back_to(cx, &record, savepoint.undo)
     }
 }

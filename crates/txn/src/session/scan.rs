@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::error::TxnError;
 use crate::locks::{Kind, Place, Refused, Wait};
 use crate::planted::PlantedBug;
-use crate::record::past::Past;
+use crate::record::txn_record::TxnRecord;
 use crate::session::txn::{Isolation, Txn};
 use crate::versions::see::{Reader, Seen, View};
 
@@ -68,7 +68,7 @@ enum Reach {
 struct Step<'a> {
     txn: &'a mut Txn,
     cx: &'a Context,
-    past: Arc<Past>,
+    record: Arc<TxnRecord>,
     way: Way,
     /// Up: the lowest key that comes into question. Down: what those are below; `None`: all do.
     edge: Option<Vec<u8>>,
@@ -239,7 +239,7 @@ impl LockingCursor {
         on: bool,
         insist: Option<Vec<u8>>,
     ) -> Result<bool, TxnError> {
-        let past = txn.start(cx)?;
+        let record = txn.start(cx)?;
         self.guessed = false;
         let snapshot = txn.conflict_point(cx);
         let locks_rows =
@@ -247,7 +247,7 @@ impl LockingCursor {
         let ranges = !self.skip_locked && (!locks_rows || txn.locks_much(cx));
         let (start, locked, row) = (None, None, None);
         let mut step =
-            Step { txn, cx, past, way, edge, start, locked, row, on, insist, ranges, snapshot };
+            Step { txn, cx, record, way, edge, start, locked, row, on, insist, ranges, snapshot };
         loop {
             match self.look(&mut step) {
                 Ok(Continue(())) => {}
@@ -292,7 +292,7 @@ impl LockingCursor {
         }
         let head = if found { self.raw.inline(&mut self.value) } else { None };
         let Some(head) = head else { return Ok(Break(false)) };
-        let own = step.past.id();
+        let own = step.record.id();
         let writer = head.stamp.writer;
         let open = (writer != own && step.cx.registry().is_open(writer)).then_some(writer);
         // Who had it when it was copied may have ended since, and left it as it was before.
@@ -334,7 +334,7 @@ impl LockingCursor {
 
     /// Shows the row stood on, which somebody else has, as it was committed last.
     fn guess(&mut self, step: &mut Step<'_>, head: RowHead) -> Result<ControlFlow<bool>, TxnError> {
-        let (registry, own) = (step.cx.registry(), Some(step.past.id()));
+        let (registry, own) = (step.cx.registry(), Some(step.record.id()));
         let reader = Reader::new(registry, own, View::Latest);
         let (raw, tree) = (&self.raw, self.raw.tree().id());
         if !raw.is_fresh() {
@@ -454,7 +454,7 @@ impl Step<'_> {
         kind: Kind,
         writer: Option<TxnId>,
     ) -> Result<(), TxnError> {
-        self.txn.lock_place(self.cx, &self.past, tree, place, kind, writer)
+        self.txn.lock_place(self.cx, &self.record, tree, place, kind, writer)
     }
 }
 

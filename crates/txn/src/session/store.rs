@@ -9,8 +9,8 @@ use weir_change::{Group, Header, Op, Stored};
 
 use crate::context::Context;
 use crate::error::TxnError;
-use crate::record::past::Past;
 use crate::record::stored::{self, Body};
+use crate::record::txn_record::TxnRecord;
 use crate::record::work::Work;
 use crate::session::txn::Txn;
 
@@ -32,10 +32,10 @@ pub(crate) fn bytes_max_among(log_limit_bytes: u64, open: u64, open_bytes: u64) 
 const WEIGHED_BYTES: u64 = 4 << 10;
 
 /// All that memory holds, as pieces to store.
-fn bodies(past: &Past, work: &Work) -> Vec<Body> {
+fn bodies(record: &TxnRecord, work: &Work) -> Vec<Body> {
     // First, so that taking a change back never frees what an earlier one left to do.
     let mut bodies = stored::bodies_of(&work.todo);
-    for entry in work.undo.iter().filter_map(|undo| past.undo_entry(*undo)) {
+    for entry in work.undo.iter().filter_map(|undo| record.undo_entry(*undo)) {
         let seq = entry.seq().unwrap_or(0);
         let body = stored::add(&mut bodies, &entry.to_op());
         body.entries += 1;
@@ -49,34 +49,34 @@ impl Txn {
     pub(crate) fn store_if_large(
         &mut self,
         cx: &Context,
-        past: &Arc<Past>,
+        record: &Arc<TxnRecord>,
     ) -> Result<(), TxnError> {
-        self.weigh(cx, past);
+        self.weigh(cx, record);
         let (limit, registry) = (cx.env().pool.log().limit_bytes(), cx.registry());
         if self.undo_bytes <= bytes_max_among(limit, registry.len(), registry.open_bytes()) {
             return Ok(());
         }
         let (bodies, keep) = {
-            let mut work = past.work.lock();
+            let mut work = record.work.lock();
             if work.undo.is_empty() && work.todo.is_empty() {
                 // All that was counted has been taken back.
                 (work.undo_bytes, self.undo_bytes) = (0, 0);
-                past.move_out(cx.shelf(), &[], past.changes());
+                record.move_out(cx.shelf(), &[], record.changes());
                 return Ok(());
             }
-            (bodies(past, &work), work.depth())
+            (bodies(record, &work), work.depth())
         };
         // Pages that were taken before are somebody else's.
         self.savepoint_at.set(keep);
-        let pieces = match self.write_pieces(cx, past, &bodies) {
+        let pieces = match self.write_pieces(cx, record, &bodies) {
             Ok(pieces) => pieces,
             Err(e) => {
-                self.back_to(cx, past, keep)?;
+                self.back_to(cx, record, keep)?;
                 return Err(e);
             }
         };
-        let mut work = past.work.lock();
-        let header = Header { txn: Some(past.id()), undo: true, ..Header::default() };
+        let mut work = record.work.lock();
+        let header = Header { txn: Some(record.id()), undo: true, ..Header::default() };
         let mut group = Group::begin(header);
         let notes = work.undo.iter().map(|undo| undo.notes()).sum();
         // In one group: whenever a crash comes, each change is named once.
@@ -89,14 +89,14 @@ impl Txn {
         work.undo_bytes = 0;
         self.undo_bytes = 0;
         self.named_bytes = work.pieces.named_bytes();
-        past.move_out(cx.shelf(), &pieces, past.changes());
+        record.move_out(cx.shelf(), &pieces, record.changes());
         Ok(())
     }
 
     /// Tells the registry how much it holds, if that has changed much.
-    pub(crate) fn weigh(&self, cx: &Context, past: &Past) {
-        if self.undo_bytes.abs_diff(past.weight.load(Ordering::Relaxed)) >= WEIGHED_BYTES {
-            cx.registry().weigh(past, self.undo_bytes);
+    pub(crate) fn weigh(&self, cx: &Context, record: &TxnRecord) {
+        if self.undo_bytes.abs_diff(record.weight.load(Ordering::Relaxed)) >= WEIGHED_BYTES {
+            cx.registry().weigh(record, self.undo_bytes);
         }
     }
 
@@ -104,15 +104,16 @@ impl Txn {
     pub(crate) fn write_pieces(
         &mut self,
         cx: &Context,
-        past: &Arc<Past>,
+        record: &Arc<TxnRecord>,
         bodies: &[Body],
     ) -> Result<Vec<Stored>, TxnError> {
         let tree = Tree::at(cx.env().clone(), TreeId(0), PageNo::NONE);
-        let header = Header { txn: Some(past.id()), ..Header::default() };
+        let header = Header { txn: Some(record.id()), ..Header::default() };
         let mut pieces = Vec::with_capacity(bodies.len());
         for Body { bytes, entries, todos, last_seq } in bodies {
-            let mark = self.next_mark(past);
-            let chain = self.hear(cx, past, |tell| tree.write_chain(bytes, mark, header, tell))?;
+            let mark = self.next_mark(record);
+            let chain =
+                self.hear(cx, record, |tell| tree.write_chain(bytes, mark, header, tell))?;
             let first = chain.first;
             let len = bytes.len() as u32;
             let (entries, todos, last_seq) = (*entries, *todos, *last_seq);

@@ -17,17 +17,17 @@ impl Txn {
     /// # Errors
     /// [`TxnError`]; nothing was made.
     pub fn make_tree(&mut self, cx: &Context, id: TreeId) -> Result<Tree, TxnError> {
-        let past = self.start(cx)?;
-        self.make_way(cx, &past, 4096)?;
-        self.pin(cx, &past);
-        let mut work = past.work.lock();
-        let made = new_tree(cx, past.id(), id);
+        let record = self.start(cx)?;
+        self.make_way(cx, &record, 4096)?;
+        self.pin(cx, &record);
+        let mut work = record.work.lock();
+        let made = new_tree(cx, record.id(), id);
         match &made {
             Ok(tree) => {
                 work.undo.push(Undo::Tree { tree: id, root: tree.root() });
                 work.undo_bytes += 16;
             }
-            Err(_) => self.unpin_if_clean(cx, &past, &work),
+            Err(_) => self.unpin_if_clean(cx, &record, &work),
         }
         made
     }
@@ -39,9 +39,9 @@ impl Txn {
     /// # Errors
     /// As [`Txn::get_locked`]; the tree is not dropped, and may be locked.
     pub fn drop_tree(&mut self, cx: &Context, tree: &Tree) -> Result<(), TxnError> {
-        let past = self.start(cx)?;
+        let record = self.start(cx)?;
         if !cx.has(PlantedBug::DropNotLocked) {
-            self.lock_tree(cx, &past, tree)?;
+            self.lock_tree(cx, &record, tree)?;
         }
         self.drop_own_tree(cx, tree)
     }
@@ -52,11 +52,11 @@ impl Txn {
     /// # Errors
     /// [`TxnError::Over`]
     pub(crate) fn drop_own_tree(&mut self, cx: &Context, tree: &Tree) -> Result<(), TxnError> {
-        let past = self.start(cx)?;
+        let record = self.start(cx)?;
         if cx.has(PlantedBug::DroppedTreeNotFreed) {
             return Ok(());
         }
-        past.work.lock().push_todo(Todo::Tree { tree: tree.id(), root: tree.root() });
+        record.work.lock().push_todo(Todo::Tree { tree: tree.id(), root: tree.root() });
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::error::TxnError;
 use crate::locks::{Owner, Wait};
 use crate::planted::PlantedBug;
-use crate::record::past::Past;
+use crate::record::txn_record::TxnRecord;
 use crate::record::work::Work;
 use crate::session::decide::EditBuffers;
 use crate::undo::relog;
@@ -38,7 +38,7 @@ pub enum Isolation {
 /// A transaction. Must be ended by [`Txn::commit`] or [`Txn::rollback`]: dropped otherwise, its
 /// rows stay locked.
 pub struct Txn {
-    pub(crate) past: Option<Arc<Past>>,
+    pub(crate) record: Option<Arc<TxnRecord>>,
     /// Itself, as the lock table knows it.
     pub(crate) owner: Option<Arc<Owner>>,
     pub(crate) isolation: Isolation,
@@ -60,7 +60,7 @@ impl Txn {
     #[must_use]
     pub fn new(isolation: Isolation, wait: Wait) -> Self {
         Txn {
-            past: None,
+            record: None,
             owner: None,
             isolation,
             wait,
@@ -76,19 +76,19 @@ impl Txn {
     }
 
     /// One that recovery has found, or whose session could not take it back.
-    pub(crate) fn resumed(past: Arc<Past>, isolation: Isolation) -> Self {
-        Txn { past: Some(past), pinned: true, ..Txn::new(isolation, Wait::No) }
+    pub(crate) fn resumed(record: Arc<TxnRecord>, isolation: Isolation) -> Self {
+        Txn { record: Some(record), pinned: true, ..Txn::new(isolation, Wait::No) }
     }
 
     /// Its record, once it has changed or locked something.
-    pub(crate) fn past(&self) -> Option<&Arc<Past>> {
-        self.past.as_ref()
+    pub(crate) fn record(&self) -> Option<&Arc<TxnRecord>> {
+        self.record.as_ref()
     }
 
     /// Its number, once it has changed or locked something.
     #[must_use]
     pub fn id(&self) -> Option<TxnId> {
-        self.past.as_ref().map(|past| past.id())
+        self.record.as_ref().map(|record| record.id())
     }
 
     /// What it sees of others.
@@ -128,10 +128,10 @@ impl Txn {
     }
 
     /// Before its first record is in the log (TXN-3).
-    pub(crate) fn pin(&mut self, cx: &Context, past: &Past) {
+    pub(crate) fn pin(&mut self, cx: &Context, record: &TxnRecord) {
         if !self.pinned {
             if !cx.has(PlantedBug::PinForgotten) {
-                cx.registry().pin(past, cx.env().pool.log().end());
+                cx.registry().pin(record, cx.env().pool.log().end());
             }
             self.pinned = true;
         }
@@ -140,31 +140,31 @@ impl Txn {
     pub(crate) fn back_to(
         &mut self,
         cx: &Context,
-        past: &Past,
+        record: &TxnRecord,
         keep: usize,
     ) -> Result<(), TxnError> {
-        take_back(cx, past, keep, true)?;
-        free_empty(cx, past, false)?;
-        let work = past.work.lock();
+        take_back(cx, record, keep, true)?;
+        free_empty(cx, record, false)?;
+        let work = record.work.lock();
         self.undo_bytes = work.undo_bytes;
         self.named_bytes = work.pieces.named_bytes();
-        self.unpin_if_clean(cx, past, &work);
+        self.unpin_if_clean(cx, record, &work);
         drop(work);
-        self.weigh(cx, past);
+        self.weigh(cx, record);
         Ok(())
     }
 
     /// A session that waits for its user with nothing to take back holds no log.
-    pub(crate) fn unpin_if_clean(&mut self, cx: &Context, past: &Past, work: &Work) {
+    pub(crate) fn unpin_if_clean(&mut self, cx: &Context, record: &TxnRecord, work: &Work) {
         if work.is_clean() {
-            cx.registry().unpin(past);
+            cx.registry().unpin(record);
             self.pinned = false;
         }
     }
 
     pub(crate) fn finish(&mut self) {
         self.over = true;
-        self.past = None;
+        self.record = None;
         self.owner = None;
         self.snapshot = None;
     }
@@ -174,14 +174,14 @@ impl Txn {
     }
 
     /// Its number and its place in the registry, from the first change or lock on.
-    pub(crate) fn start(&mut self, cx: &Context) -> Result<Arc<Past>, TxnError> {
+    pub(crate) fn start(&mut self, cx: &Context) -> Result<Arc<TxnRecord>, TxnError> {
         self.check()?;
-        if let Some(past) = &self.past {
-            return Ok(past.clone());
+        if let Some(record) = &self.record {
+            return Ok(record.clone());
         }
-        let past = cx.registry().open()?;
-        self.owner = Some(cx.locks().register(past.id()));
-        Ok(self.past.insert(past).clone())
+        let record = cx.registry().open()?;
+        self.owner = Some(cx.locks().register(record.id()));
+        Ok(self.record.insert(record).clone())
     }
 
     /// The commit number behind which a row must not have been changed.
@@ -198,7 +198,7 @@ impl Txn {
     pub(crate) fn make_way(
         &mut self,
         cx: &Context,
-        past: &Past,
+        record: &TxnRecord,
         bytes: u64,
     ) -> Result<(), TxnError> {
         let max = cx.env().pool.log().limit_bytes() / 8;
@@ -206,6 +206,6 @@ impl Txn {
         if undo_bytes > max {
             return Err(TxnError::TooLarge { undo_bytes, max });
         }
-        relog::admit_carried(cx, past, bytes)
+        relog::admit_carried(cx, record, bytes)
     }
 }

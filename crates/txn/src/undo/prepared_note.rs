@@ -4,8 +4,8 @@ use weir_btree::Env;
 use weir_change::{Group, Header, Op};
 
 use crate::error::TxnError;
-use crate::record::past::Past;
 use crate::record::todo::Todo;
+use crate::record::txn_record::TxnRecord;
 
 /// Says that a transaction is prepared under the name `xid`; under the empty one, that it is not
 /// any more.
@@ -15,10 +15,10 @@ pub(crate) fn note_prepared(group: &mut Group<'_>, xid: &[u8], held: &[u8], todo
 }
 
 /// Says in the log that a prepared transaction is being taken back, if it is prepared.
-pub(crate) fn no_longer_prepared(env: &Env, past: &Past) -> Result<(), TxnError> {
-    let mut work = past.work.lock();
+pub(crate) fn no_longer_prepared(env: &Env, record: &TxnRecord) -> Result<(), TxnError> {
+    let mut work = record.work.lock();
     if work.xid.is_some() {
-        let header = Header { txn: Some(past.id()), ..Header::default() };
+        let header = Header { txn: Some(record.id()), ..Header::default() };
         let mut group = Group::begin(header);
         note_prepared(&mut group, b"", b"", &[]);
         group.commit(env.pool.log())?;

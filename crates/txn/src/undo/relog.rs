@@ -7,8 +7,8 @@ use weir_change::{Cleanup, Group, Header, Op};
 use crate::context::Context;
 use crate::error::TxnError;
 use crate::planted::PlantedBug;
-use crate::record::past::{Past, State};
 use crate::record::todo::Todo;
+use crate::record::txn_record::{State, TxnRecord};
 use crate::record::work::Work;
 use crate::undo::prepared_note::note_prepared;
 
@@ -21,8 +21,8 @@ impl Context {
     /// [`TxnError`] when the log refuses.
     pub fn carry_forward_all(&self) -> Result<(), TxnError> {
         for id in self.registry().pinned_before(carried_before(self)) {
-            if let Some(past) = self.registry().find(id) {
-                carry_forward(self, &past)?;
+            if let Some(record) = self.registry().find(id) {
+                carry_forward(self, &record)?;
             }
         }
         Ok(())
@@ -33,20 +33,20 @@ impl Context {
 /// far back; and of the chain that is being freed what is left: its pages lead to each other.
 pub(crate) fn repeat_todo(
     cx: &Context,
-    past: &Past,
+    record: &TxnRecord,
     todo: &[Todo],
     half_freed: Option<Cleanup<'static>>,
 ) -> Result<(), TreeError> {
     let log = cx.env().pool.log();
     // Of one that is done nothing is to be said: it is forgotten next.
-    if !todo.is_empty() && begins_far_back(cx, past) {
+    if !todo.is_empty() && begins_far_back(cx, record) {
         let start = log.end();
-        let header = Header { txn: Some(past.id()), commits: true, ..Header::default() };
+        let header = Header { txn: Some(record.id()), commits: true, ..Header::default() };
         let mut group = Group::begin(header);
         let all = todo.iter().map(Todo::to_cleanup).chain(half_freed);
         all.for_each(|todo| group.note(&Op::Cleanup(todo)));
         cx.count_carried(group.commit(log)?);
-        cx.registry().repin(past, start);
+        cx.registry().repin(record, start);
     }
     Ok(())
 }
@@ -60,16 +60,16 @@ fn carried_before(cx: &Context) -> Lsn {
 }
 
 /// Whether what recovery needs of a transaction holds much of the log.
-fn begins_far_back(cx: &Context, past: &Past) -> bool {
-    past.first().is_some_and(|from| from < carried_before(cx))
+fn begins_far_back(cx: &Context, record: &TxnRecord) -> bool {
+    record.first().is_some_and(|from| from < carried_before(cx))
 }
 
 /// Waits for admission, and carries the transaction forward meanwhile: what it waits for may be
 /// that the checkpoint moves on (TXN-4). No thread waits once the engine quits: what would let
 /// it go on is gone then.
-pub(crate) fn admit_carried(cx: &Context, past: &Past, bytes: u64) -> Result<(), TxnError> {
+pub(crate) fn admit_carried(cx: &Context, record: &TxnRecord, bytes: u64) -> Result<(), TxnError> {
     loop {
-        carry_forward(cx, past)?;
+        carry_forward(cx, record)?;
         if cx.try_admit(bytes)? {
             return Ok(());
         }
@@ -78,17 +78,17 @@ pub(crate) fn admit_carried(cx: &Context, past: &Past, bytes: u64) -> Result<(),
 }
 
 /// As [`Context::carry_forward_all`], for one transaction, if it begins far back.
-pub(crate) fn carry_forward(cx: &Context, past: &Past) -> Result<(), TxnError> {
+pub(crate) fn carry_forward(cx: &Context, record: &TxnRecord) -> Result<(), TxnError> {
     let log = cx.env().pool.log();
-    if !begins_far_back(cx, past) {
+    if !begins_far_back(cx, record) {
         return Ok(());
     }
     // Whoever has it writes just now.
-    let Some(mut work) = past.work.try_lock() else { return Ok(()) };
+    let Some(mut work) = record.work.try_lock() else { return Ok(()) };
     let start = log.end();
-    let header = Header { txn: Some(past.id()), ..Header::default() };
-    if past.state() != State::Open {
-        return Ok(repeat_todo(cx, past, &work.todo, None)?);
+    let header = Header { txn: Some(record.id()), ..Header::default() };
+    if record.state() != State::Open {
+        return Ok(repeat_todo(cx, record, &work.todo, None)?);
     }
     // The log has more of it than is known here, or will in a moment: nothing that takes it
     // back may stand behind its commit.
@@ -100,22 +100,22 @@ pub(crate) fn carry_forward(cx: &Context, past: &Past) -> Result<(), TxnError> {
     }
     let mut group = Group::begin(Header { undo: true, ..header });
     let short = usize::from(cx.has(PlantedBug::CarriedShort));
-    restate(&mut group, past, &mut work, short);
+    restate(&mut group, record, &mut work, short);
     if let Some(xid) = &work.xid {
         note_prepared(&mut group, xid, &work.held, &work.todo);
     }
     cx.count_carried(group.commit(log)?);
-    cx.registry().repin(past, start);
+    cx.registry().repin(record, start);
     Ok(())
 }
 
 /// Notes all that is to be taken back once more, but for the last `short` of what memory holds.
-pub(crate) fn restate(group: &mut Group<'_>, past: &Past, work: &mut Work, short: usize) {
+pub(crate) fn restate(group: &mut Group<'_>, record: &TxnRecord, work: &mut Work, short: usize) {
     group.note(&Op::UndoReset);
     work.pieces.iter().for_each(|piece| group.note(&Op::UndoStored(*piece)));
     let all = work.undo.len().saturating_sub(short);
     for (number, undo) in work.undo.iter_mut().enumerate() {
-        if let Some(entry) = past.undo_entry(*undo).filter(|_| number < all) {
+        if let Some(entry) = record.undo_entry(*undo).filter(|_| number < all) {
             group.note(&entry.to_op());
         }
         undo.is_one_note();

@@ -10,8 +10,8 @@ use crate::context::{Context, ROW_BYTES};
 use crate::error::TxnError;
 use crate::planted::PlantedBug;
 use crate::record::entry::{Undo, UndoEntry};
-use crate::record::past::Past;
 use crate::record::stored::{self, Piece};
+use crate::record::txn_record::TxnRecord;
 use crate::record::work::Work;
 use crate::undo::apply::{rolled_back, undo_one};
 use crate::undo::prepared_note::no_longer_prepared;
@@ -24,30 +24,30 @@ const PART_PAGES: usize = 64;
 /// The piece of stored undo that was read last, and its number.
 pub(crate) type Read = Option<(u64, Piece)>;
 
-/// Takes back what `past` has done beyond its first `keep` changes. `goes_on`: it may change rows
+/// Takes back what `record` has done beyond its first `keep` changes. `goes_on`: it may change rows
 /// again.
 pub(crate) fn take_back(
     cx: &Context,
-    past: &Past,
+    record: &TxnRecord,
     keep: usize,
     goes_on: bool,
 ) -> Result<(), TxnError> {
     let mut read = None;
-    while step_back(cx, past, keep, goes_on, &mut read)? > 0 {}
+    while step_back(cx, record, keep, goes_on, &mut read)? > 0 {}
     Ok(())
 }
 
 /// Takes all of an open transaction back and ends it. Goes on where it stopped, if it has failed
 /// before.
-pub(crate) fn roll_back(cx: &Context, past: &Arc<Past>) -> Result<(), TxnError> {
+pub(crate) fn roll_back(cx: &Context, record: &Arc<TxnRecord>) -> Result<(), TxnError> {
     // Before the first row is restored: half of it must not be found prepared.
-    no_longer_prepared(cx.env(), past)?;
-    take_back(cx, past, 0, false)?;
-    free_empty(cx, past, true)?;
-    past.work.lock().todo.clear();
-    rolled_back(cx.env(), past.id())?;
-    cx.registry().abort(past);
-    cx.locks().end(past.id());
+    no_longer_prepared(cx.env(), record)?;
+    take_back(cx, record, 0, false)?;
+    free_empty(cx, record, true)?;
+    record.work.lock().todo.clear();
+    rolled_back(cx.env(), record.id())?;
+    cx.registry().abort(record);
+    cx.locks().end(record.id());
     Ok(())
 }
 
@@ -55,12 +55,12 @@ pub(crate) fn roll_back(cx: &Context, past: &Arc<Past>) -> Result<(), TxnError> 
 /// take back.
 pub(crate) fn step_back(
     cx: &Context,
-    past: &Past,
+    record: &TxnRecord,
     keep: usize,
     goes_on: bool,
     read: &mut Read,
 ) -> Result<usize, TxnError> {
-    let mut work = past.work.lock();
+    let mut work = record.work.lock();
     if work.depth() <= keep {
         return Ok(0);
     }
@@ -68,28 +68,33 @@ pub(crate) fn step_back(
         drop(work);
         // What is stored may be more than the log has room for: taking it back waits for admission
         // as other changes do (TXN-4).
-        relog::admit_carried(cx, past, ROW_BYTES)?;
-        return newest_stored(cx, past, &mut past.work.lock(), read);
+        relog::admit_carried(cx, record, ROW_BYTES)?;
+        return newest_stored(cx, record, &mut record.work.lock(), read);
     };
     if let Undo::Tree { tree, root } = undo
-        && free_part(cx, past, tree, root)?
+        && free_part(cx, record, tree, root)?
     {
         drop(work);
         // So may a tree be, one that holds versions as a rule.
-        relog::admit_carried(cx, past, ROW_BYTES)?;
+        relog::admit_carried(cx, record, ROW_BYTES)?;
         return Ok(PART_PAGES);
     }
-    newest_in_memory(cx, past, &mut work, undo, goes_on)?;
+    newest_in_memory(cx, record, &mut work, undo, goes_on)?;
     Ok(1)
 }
 
 /// Frees some pages of a tree that the transaction has made. `false`: nothing is left of it. Until
 /// that is said as well, the log goes on naming the tree by its root, which is freed last: whenever
 /// a crash comes, what is left is found.
-fn free_part(cx: &Context, past: &Past, tree: TreeId, root: PageNo) -> Result<bool, TxnError> {
+fn free_part(
+    cx: &Context,
+    record: &TxnRecord,
+    tree: TreeId,
+    root: PageNo,
+) -> Result<bool, TxnError> {
     // BTREE-7
     cx.env().pool.log().check()?;
-    let header = Header { txn: Some(past.id()), ..Header::default() };
+    let header = Header { txn: Some(record.id()), ..Header::default() };
     let tree = Tree::at(cx.env().clone(), tree, root);
     for _ in 0..PART_PAGES {
         if !tree.free_next(header, &mut |_| Ok(()))? {
@@ -101,14 +106,14 @@ fn free_part(cx: &Context, past: &Past, tree: TreeId, root: PageNo) -> Result<bo
 
 fn newest_in_memory(
     cx: &Context,
-    past: &Past,
+    record: &TxnRecord,
     work: &mut Work,
     undo: Undo,
     goes_on: bool,
 ) -> Result<(), TxnError> {
     let forgets = cx.has(PlantedBug::RowNotRestored) && work.undo.len() % 8 == 3;
-    if let Some(entry) = past.undo_entry(undo).filter(|_| !forgets) {
-        undo_entry(cx, past, work, &entry)?;
+    if let Some(entry) = record.undo_entry(undo).filter(|_| !forgets) {
+        undo_entry(cx, record, work, &entry)?;
     }
     work.undo.pop();
     match undo {
@@ -116,9 +121,9 @@ fn newest_in_memory(
             if goes_on {
                 // Its number is not given again: its place in memory stays taken until what memory
                 // holds is stored, and counts until then.
-                past.kill(seq);
+                record.kill(seq);
             } else {
-                work.undo_bytes -= past.undo_bytes(seq).min(work.undo_bytes);
+                work.undo_bytes -= record.undo_bytes(seq).min(work.undo_bytes);
             }
         }
         Undo::Tree { .. } | Undo::Pages { .. } => work.undo_bytes -= 16.min(work.undo_bytes),
@@ -130,14 +135,14 @@ fn newest_in_memory(
 /// freed: it is what the row is again.
 fn newest_stored(
     cx: &Context,
-    past: &Past,
+    record: &TxnRecord,
     work: &mut Work,
     read: &mut Read,
 ) -> Result<usize, TxnError> {
     let Some(top) = work.pieces.last() else { return Ok(1) };
     if top.entries == 0 {
         // Older changes than its own are taken back: what those left to do is nothing any more.
-        free_newest(cx, past, work)?;
+        free_newest(cx, record, work)?;
         return Ok(1);
     }
     if read.as_ref().is_none_or(|(mark, _)| *mark != top.mark) {
@@ -148,11 +153,11 @@ fn newest_stored(
         && let Some(entry) = piece.undo.get(top.entries as usize - 1)
     {
         if let UndoEntry::Tree { tree, root } = entry
-            && free_part(cx, past, *tree, *root)?
+            && free_part(cx, record, *tree, *root)?
         {
             return Ok(PART_PAGES);
         }
-        undo_entry(cx, past, work, entry)?;
+        undo_entry(cx, record, work, entry)?;
     }
     work.pieces.entry_undone();
     Ok(1)
@@ -162,7 +167,7 @@ fn newest_stored(
 /// admission would wait for.
 fn undo_entry(
     cx: &Context,
-    past: &Past,
+    record: &TxnRecord,
     work: &mut Work,
     entry: &UndoEntry,
 ) -> Result<(), TxnError> {
@@ -174,26 +179,26 @@ fn undo_entry(
     let tree = |id| work.trees.iter().find(|tree| tree.id() == id && !dropped.contains(&id));
     let tree_of = |id| Ok(tree(id).cloned());
     let is_everybodys = |id| cx.registry().is_everybodys(id);
-    undo_one(cx.env(), past.id(), entry, &tree_of, &is_everybodys)
+    undo_one(cx.env(), record.id(), entry, &tree_of, &is_everybodys)
 }
 
 /// Frees the newest pieces, as far as nothing in them counts any more; `all`: nor does what they
 /// leave to do.
-pub(crate) fn free_empty(cx: &Context, past: &Past, all: bool) -> Result<(), TxnError> {
+pub(crate) fn free_empty(cx: &Context, record: &TxnRecord, all: bool) -> Result<(), TxnError> {
     loop {
-        let mut work = past.work.lock();
+        let mut work = record.work.lock();
         match work.pieces.last() {
             Some(top) if top.entries == 0 && (all || top.todos == 0) => {
-                free_newest(cx, past, &mut work)?;
+                free_newest(cx, record, &mut work)?;
             }
             _ => return Ok(()),
         }
     }
 }
 
-fn free_newest(cx: &Context, past: &Past, work: &mut Work) -> Result<(), TxnError> {
+fn free_newest(cx: &Context, record: &TxnRecord, work: &mut Work) -> Result<(), TxnError> {
     if let Some(top) = work.pieces.last() {
-        let header = Header { txn: Some(past.id()), ..Header::default() };
+        let header = Header { txn: Some(record.id()), ..Header::default() };
         stored::free(cx.env(), &top, header)?;
         work.pieces.pop();
     }

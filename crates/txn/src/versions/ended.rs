@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use weir_base::TxnId;
 
-use crate::record::past::Past;
+use crate::record::txn_record::TxnRecord;
 
 const CHUNK: usize = 256;
 
@@ -35,7 +35,7 @@ struct Place {
     /// No transaction in this place or a later one, and none that is open, is below this number.
     floor: TxnId,
     bytes: u32,
-    past: Option<Arc<Past>>,
+    record: Option<Arc<TxnRecord>>,
 }
 
 impl Chunk {
@@ -74,7 +74,7 @@ impl Ended {
 
     /// Adds the next, which takes so many bytes. `floor`: the oldest transaction that was open when
     /// it ended.
-    pub(crate) fn push(&mut self, past: Arc<Past>, floor: TxnId, bytes: u64) {
+    pub(crate) fn push(&mut self, record: Arc<TxnRecord>, floor: TxnId, bytes: u64) {
         if self.chunks.back().is_none_or(|chunk| chunk.len == CHUNK) {
             let places = Vec::with_capacity(CHUNK);
             self.chunks.push_back(Chunk { live: 0, len: 0, places });
@@ -82,7 +82,7 @@ impl Ended {
         if let Some(chunk) = self.chunks.back_mut() {
             let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
             self.bytes += u64::from(bytes);
-            chunk.places.push(Place { floor, bytes, past: Some(past) });
+            chunk.places.push(Place { floor, bytes, record: Some(record) });
             (chunk.len, chunk.live) = (chunk.len + 1, chunk.live + 1);
             self.live += 1;
         }
@@ -94,17 +94,17 @@ impl Ended {
     }
 
     /// The one with this number, if it is in the list.
-    pub(crate) fn get(&self, number: u64) -> Option<&Arc<Past>> {
+    pub(crate) fn get(&self, number: u64) -> Option<&Arc<TxnRecord>> {
         let (chunk, place) = self.find(number)?;
-        self.chunks.get(chunk)?.places.get(place)?.past.as_ref()
+        self.chunks.get(chunk)?.places.get(place)?.record.as_ref()
     }
 
     /// Takes the one with this number out.
-    pub(crate) fn remove(&mut self, number: u64) -> Option<Arc<Past>> {
+    pub(crate) fn remove(&mut self, number: u64) -> Option<Arc<TxnRecord>> {
         let (at, place) = self.find(number)?;
         let chunk = self.chunks.get_mut(at)?;
         let place = chunk.places.get_mut(place)?;
-        let past = place.past.take()?;
+        let record = place.record.take()?;
         self.bytes -= u64::from(place.bytes);
         chunk.live -= 1;
         self.live -= 1;
@@ -117,21 +117,21 @@ impl Ended {
             self.head = 0;
         }
         let places = self.chunks.front().map_or(&[][..], |chunk| &chunk.places);
-        while places.get(self.head).is_some_and(|place| place.past.is_none()) {
+        while places.get(self.head).is_some_and(|place| place.record.is_none()) {
             self.head += 1;
         }
-        Some(past)
+        Some(record)
     }
 
     /// The first in the list, with its number.
-    pub(crate) fn front(&self) -> Option<(u64, &Arc<Past>)> {
+    pub(crate) fn front(&self) -> Option<(u64, &Arc<TxnRecord>)> {
         // A chunk of which nobody is left is only before others while more are to come.
-        let past = self.chunks.front()?.places.get(self.head)?.past.as_ref()?;
-        Some((self.first + self.head as u64, past))
+        let record = self.chunks.front()?.places.get(self.head)?.record.as_ref()?;
+        Some((self.first + self.head as u64, record))
     }
 
     /// Up to `max` whose numbers are from `from` to `to`; and the number up to which it has looked.
-    pub(crate) fn some(&self, from: u64, to: u64, max: usize) -> (Vec<Arc<Past>>, u64) {
+    pub(crate) fn some(&self, from: u64, to: u64, max: usize) -> (Vec<Arc<TxnRecord>>, u64) {
         let mut some = Vec::new();
         // Places are looked at, not only those found: a step takes bounded time.
         let last = to.min(from.saturating_add(4 * max as u64));
@@ -155,7 +155,7 @@ mod tests {
     fn what_is_taken_out_leaves_next_to_nothing() {
         let mut ended = Ended::new(2);
         for n in 0..100_000u64 {
-            ended.push(Arc::new(Past::new(TxnId(n))), TxnId(n), 7);
+            ended.push(Arc::new(TxnRecord::new(TxnId(n))), TxnId(n), 7);
             // The first stays, as when a snapshot is held.
             assert_eq!(ended.remove(n + 2).is_some(), n > 0 || ended.remove(2).is_none());
         }
@@ -173,13 +173,13 @@ mod tests {
             for (act, pick) in acts {
                 match act {
                     0 => for _ in 0..burst.min(pick + 1) {
-                        ended.push(Arc::new(Past::new(TxnId(next))), TxnId(next), 7);
+                        ended.push(Arc::new(TxnRecord::new(TxnId(next))), TxnId(next), 7);
                         model.insert(next, TxnId(next));
                         next += 1;
                     },
                     1 => {
                         let pick = pick.min(next);
-                        let id = ended.remove(pick).map(|past| past.id());
+                        let id = ended.remove(pick).map(|record| record.id());
                         prop_assert_eq!(id, model.remove(&pick));
                     }
                     2 => if let Some((number, _)) = ended.front() {
@@ -190,7 +190,7 @@ mod tests {
                         let pick = pick.min(next);
                         let (some, to) = ended.some(pick, next, 7);
                         let all: Vec<_> = model.range(pick..=to).map(|(_, id)| *id).collect();
-                        let got: Vec<_> = some.iter().map(|past| past.id()).collect();
+                        let got: Vec<_> = some.iter().map(|record| record.id()).collect();
                         prop_assert_eq!(got, all);
                     }
                 }

@@ -5,7 +5,7 @@ use weir_base::{ThreadCounts, TreeId, TxnId};
 use weir_btree::{RowHead, Tree, TreeError};
 use weir_page::{Flags, Stamp};
 
-use crate::record::past::{Past, State, Version};
+use crate::record::txn_record::{State, TxnRecord, Version};
 use crate::versions::registry::Registry;
 
 /// Whose changes a reader sees.
@@ -91,19 +91,19 @@ impl<'r> Reader<'r> {
         is_fresh: &mut dyn FnMut() -> bool,
     ) -> Result<Seen, TreeError> {
         let RowHead { mut stamp, mut flags } = head;
-        let mut later: Option<(Arc<Past>, u32)> = None;
+        let mut later: Option<(Arc<TxnRecord>, u32)> = None;
         loop {
             if self.sees_at_once(stamp) {
                 return Ok(visible(flags));
             }
-            let Some(past) = self.registry.find(stamp.writer) else {
+            let Some(record) = self.registry.find(stamp.writer) else {
                 // Everybody sees it, unless it is archived, or was forgotten because the version
                 // was moved, or the row was restored: then what led here has changed. Or its writer
                 // changed the row again and has ended since that was met.
                 let same = match &later {
                     None => is_fresh(),
-                    Some((past, seq)) => {
-                        past.id() != stamp.writer && past.stamp_before(*seq)? == Some(stamp)
+                    Some((record, seq)) => {
+                        record.id() != stamp.writer && record.stamp_before(*seq)? == Some(stamp)
                     }
                 };
                 return match self.view {
@@ -115,12 +115,12 @@ impl<'r> Reader<'r> {
                     _ => Ok(visible(flags)),
                 };
             };
-            match (past.state(), self.view) {
+            match (record.state(), self.view) {
                 (State::Committed(_), View::Latest) => {
                     // It may have changed the row once more before it committed.
                     let same = match &later {
                         None => is_fresh(),
-                        Some((past, _)) => past.id() != stamp.writer,
+                        Some((record, _)) => record.id() != stamp.writer,
                     };
                     return Ok(if same { visible(flags) } else { Seen::Again });
                 }
@@ -131,12 +131,12 @@ impl<'r> Reader<'r> {
             }
             let seq = stamp.seq;
             ThreadCounts::version_read();
-            match past.before(seq, value)? {
+            match record.before(seq, value)? {
                 Version::Row { flags: was, stamp: writer } => (flags, stamp) = (was, writer),
                 Version::Absent | Version::Unknown => return Ok(Seen::Nothing),
                 Version::Moved => return Ok(Seen::Again),
             }
-            later = Some((past, seq));
+            later = Some((record, seq));
         }
     }
 }
@@ -146,7 +146,7 @@ impl Registry {
     pub(crate) fn is_newer(&self, stamp: Stamp, at: u64) -> bool {
         !self.is_old(stamp.writer)
             && match self.find(stamp.writer) {
-                Some(past) => matches!(past.state(), State::Committed(number) if number > at),
+                Some(record) => matches!(record.state(), State::Committed(number) if number > at),
                 None => self.archive.hides(at, stamp.writer),
             }
     }

@@ -7,13 +7,13 @@ use weir_base::TxnId;
 use weir_page::Stamp;
 
 use super::{Inner, Registry};
-use crate::record::past::{Past, State, TODOS_MAX};
+use crate::record::txn_record::{State, TODOS_MAX, TxnRecord};
 use crate::versions::archive::OldView;
 
 /// Ended transactions whose versions could be archived, oldest first.
 pub(crate) struct Archivable {
     /// They, and others between them.
-    pub(crate) batch: Vec<Arc<Past>>,
+    pub(crate) batch: Vec<Arc<TxnRecord>>,
     /// The number up to which they were looked for.
     pub(crate) looked: u64,
     /// Snapshots that do not see the last of them: number, and from which transaction on all began
@@ -26,24 +26,24 @@ impl Registry {
     /// They stay known until [`Registry::forget`]. Those that leave much to do wait for who asks
     /// for `heavy` ones, and hold nobody up. Ends before what the others left to do passes
     /// [`TODOS_MAX`].
-    pub(crate) fn take_purgeable(&self, max: usize, heavy: bool, out: &mut Vec<Arc<Past>>) {
+    pub(crate) fn take_purgeable(&self, max: usize, heavy: bool, out: &mut Vec<Arc<TxnRecord>>) {
         let mut inner = self.inner.lock();
         let horizon = self.horizon(&inner);
         let mut left = 0;
         while out.len() < max
-            && let Some((number, past)) = inner.ended.front().filter(|(n, _)| *n <= horizon)
+            && let Some((number, record)) = inner.ended.front().filter(|(n, _)| *n <= horizon)
         {
-            let (takes_long, todos) = (past.takes_long(), past.todos());
+            let (takes_long, todos) = (record.takes_long(), record.todos());
             if !takes_long && left + todos > TODOS_MAX {
                 break;
             }
-            let Some(past) = inner.ended.remove(number) else { break };
+            let Some(record) = inner.ended.remove(number) else { break };
             if takes_long {
-                inner.heavy.push_back(past);
+                inner.heavy.push_back(record);
                 continue;
             }
             left += todos;
-            out.push(past);
+            out.push(record);
         }
         if heavy {
             let some = (max - out.len()).min(inner.heavy.len());
@@ -52,8 +52,8 @@ impl Registry {
     }
 
     /// Something has kept this one from being completed: later, and behind others that wait.
-    pub(crate) fn complete_later(&self, past: &Arc<Past>) {
-        self.inner.lock().heavy.push_back(past.clone());
+    pub(crate) fn complete_later(&self, record: &Arc<TxnRecord>) {
+        self.inner.lock().heavy.push_back(record.clone());
     }
 
     /// What has ended up to this number is seen by all snapshots, and all to come.
@@ -85,7 +85,7 @@ impl Registry {
             return None;
         }
         let (batch, looked) = inner.ended.some(from, to, max);
-        let newest = batch.last().and_then(|past| past.number()).unwrap_or(0);
+        let newest = batch.last().and_then(|record| record.number()).unwrap_or(0);
         let snapshots = inner.snapshots.range(..newest);
         let snapshots = snapshots.map(|(&number, held)| (number, held.bound)).collect();
         Some(Archivable { batch, looked, snapshots })
@@ -94,7 +94,7 @@ impl Registry {
     /// Looks at up to `max` ended transactions that some snapshot does not see the end of, oldest
     /// first, each once, and returns those that have left something to do, but no large works.
     /// `None`: all have been looked at.
-    pub(crate) fn to_gather(&self, max: usize) -> Option<Vec<Arc<Past>>> {
+    pub(crate) fn to_gather(&self, max: usize) -> Option<Vec<Arc<TxnRecord>>> {
         let mut inner = self.inner.lock();
         let from = inner.gathered.max(self.horizon(&inner)) + 1;
         let to = self.last_commit.load(Ordering::Acquire);
@@ -103,7 +103,7 @@ impl Registry {
         }
         let (mut some, looked) = inner.ended.some(from, to, max);
         inner.gathered = looked;
-        some.retain(|past| past.todos() > 0 && !past.is_heavy());
+        some.retain(|record| record.todos() > 0 && !record.is_heavy());
         Some(some)
     }
 
@@ -117,7 +117,7 @@ impl Registry {
             let inner = self.inner.lock();
             let last = self.last_commit.load(Ordering::Acquire);
             let (some, looked) = inner.ended.some(from, last, 1024);
-            open.extend(some.iter().map(|past| past.id()).filter(|id| *id < bound));
+            open.extend(some.iter().map(|record| record.id()).filter(|id| *id < bound));
             // All that come later began later than the snapshot.
             if looked >= last || inner.ended.floor_at(looked).is_some_and(|floor| floor >= bound) {
                 break;
@@ -133,14 +133,14 @@ impl Registry {
     }
 
     /// Forgets transactions that have been archived.
-    pub(crate) fn forget_archived(&self, all: &[Arc<Past>]) {
+    pub(crate) fn forget_archived(&self, all: &[Arc<TxnRecord>]) {
         // A few at a time: everybody who begins or ends waits meanwhile.
         for some in all.chunks(16) {
             let mut inner = self.inner.lock();
-            for past in some {
+            for record in some {
                 // Unless it is being purged, or is gone already.
-                if past.number().is_some_and(|number| inner.ended.remove(number).is_some()) {
-                    self.remove(&mut inner, past.id());
+                if record.number().is_some_and(|number| inner.ended.remove(number).is_some()) {
+                    self.remove(&mut inner, record.id());
                 }
             }
             self.raise_low(&inner);
@@ -159,44 +159,44 @@ impl Registry {
         if self.is_old(writer) {
             return true;
         }
-        let Some(past) = self.find(writer) else { return !self.archive.is_hidden(writer) };
-        let State::Committed(number) = past.state() else { return false };
+        let Some(record) = self.find(writer) else { return !self.archive.is_hidden(writer) };
+        let State::Committed(number) = record.state() else { return false };
         number <= self.horizon(&self.inner.lock())
     }
 
-    /// The number of the youngest old snapshot, if neither it nor an older one wants what `past`
+    /// The number of the youngest old snapshot, if neither it nor an older one wants what `record`
     /// remembers: what a row was before each of its changes was archived before, as far as they
     /// need it. Where rows change again and again beside an old snapshot, that is most of them.
     /// `too_soon` is for the simulator to find: all count as archived.
-    pub(crate) fn spent_for(&self, past: &Past, too_soon: bool) -> Option<u64> {
+    pub(crate) fn spent_for(&self, record: &TxnRecord, too_soon: bool) -> Option<u64> {
         let archive = &self.archive;
         // Read first: a snapshot that becomes old meanwhile may see what these do not.
         let old = archive.newest();
-        if old == 0 || past.stored_changes() > 0 {
+        if old == 0 || record.stored_changes() > 0 {
             return None;
         }
         let is_archived = |before: Stamp| {
-            before.writer == past.id()
+            before.writer == record.id()
                 || too_soon
                 || (archive.is_hidden_from_all(before.writer) && self.find(before.writer).is_none())
         };
-        let mut changes = 1..=past.changes();
-        let spent = changes.all(|seq| past.stamp_in_memory(seq).is_none_or(is_archived));
+        let mut changes = 1..=record.changes();
+        let spent = changes.all(|seq| record.stamp_in_memory(seq).is_none_or(is_archived));
         spent.then_some(old)
     }
 
     /// Forgets transactions that everybody sees the end of, and that nothing is left to do for.
-    pub(crate) fn forget(&self, all: &[Arc<Past>]) {
+    pub(crate) fn forget(&self, all: &[Arc<TxnRecord>]) {
         let mut inner = self.inner.lock();
-        for past in all {
-            self.remove(&mut inner, past.id());
+        for record in all {
+            self.remove(&mut inner, record.id());
         }
         self.raise_low(&inner);
     }
 
     /// Takes up to `max` committed transactions whose versions some snapshot may need, oldest
     /// first, each once; and the snapshots held. Only those that `lag` more have followed.
-    pub(crate) fn take_prunable(&self, max: usize, lag: u64) -> (Vec<Arc<Past>>, Vec<u64>) {
+    pub(crate) fn take_prunable(&self, max: usize, lag: u64) -> (Vec<Arc<TxnRecord>>, Vec<u64>) {
         let mut inner = self.inner.lock();
         let last = self.last_commit.load(Ordering::Acquire);
         let from = inner.pruned + 1;
@@ -210,18 +210,18 @@ impl Registry {
     }
 
     /// Forgets committed transactions of which no row and no version is left.
-    pub(crate) fn drop_hollow(&self, all: &[Arc<Past>]) {
+    pub(crate) fn drop_hollow(&self, all: &[Arc<TxnRecord>]) {
         if all.is_empty() {
             return;
         }
         let mut inner = self.inner.lock();
-        for past in all {
+        for record in all {
             // Not when it is being purged, or has something left to do.
-            if let Some(number) = past.number()
-                && !inner.pins.has(past.id())
+            if let Some(number) = record.number()
+                && !inner.pins.has(record.id())
                 && inner.ended.remove(number).is_some()
             {
-                self.remove(&mut inner, past.id());
+                self.remove(&mut inner, record.id());
             }
         }
         self.raise_low(&inner);

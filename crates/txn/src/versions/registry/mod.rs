@@ -13,8 +13,8 @@ use weir_base::{Lsn, TxnId, rank};
 
 use crate::by_txn::ByTxn;
 use crate::error::TxnError;
-use crate::record::past::{Past, State};
 use crate::record::todo::Todo;
+use crate::record::txn_record::{State, TxnRecord};
 use crate::versions::archive::Archive;
 use crate::versions::ended::Ended;
 use crate::versions::gate::Gate;
@@ -32,7 +32,7 @@ use weights::Weights;
 const SHARDS: usize = 64;
 
 /// Transactions whose numbers have the same remainder.
-type Shard = RwLock<rank::TransactionShard, ByTxn<Arc<Past>>>;
+type Shard = RwLock<rank::TransactionShard, ByTxn<Arc<TxnRecord>>>;
 
 /// The registry.
 pub struct Registry {
@@ -59,7 +59,7 @@ struct Inner {
     /// Ended, by the number that they ended with.
     ended: Ended,
     /// Those of them that all snapshots see the end of, and that leave much to do.
-    heavy: VecDeque<Arc<Past>>,
+    heavy: VecDeque<Arc<TxnRecord>>,
     /// Those of `ended` up to here have been looked at by `prune`.
     pruned: u64,
     /// And those up to here by who archives them.
@@ -155,16 +155,16 @@ impl Registry {
     ///
     /// # Errors
     /// [`TxnError::NumbersUsedUp`].
-    pub fn open(&self) -> Result<Arc<Past>, TxnError> {
+    pub fn open(&self) -> Result<Arc<TxnRecord>, TxnError> {
         // The number is taken under the mutex, so that `low` never passes one that is not known
         // yet.
         let mut inner = self.inner.lock();
         let id = self.number()?;
-        let past = Arc::new(Past::new(id));
+        let record = Arc::new(TxnRecord::new(id));
         inner.open.insert(id);
-        self.shard(id).write().insert(id, past.clone());
+        self.shard(id).write().insert(id, record.clone());
         self.open.fetch_add(1, Ordering::SeqCst);
-        Ok(past)
+        Ok(record)
     }
 
     /// Registers a transaction that recovery found open; its records begin at `from`.
@@ -173,7 +173,7 @@ impl Registry {
         match self.shard(id).write().entry(id) {
             Entry::Occupied(place) => place.get().set_first(Some(from)),
             Entry::Vacant(place) => {
-                place.insert(Arc::new(Past::new(id))).set_first(Some(from));
+                place.insert(Arc::new(TxnRecord::new(id))).set_first(Some(from));
                 self.open.fetch_add(1, Ordering::SeqCst);
             }
         }
@@ -183,29 +183,29 @@ impl Registry {
         self.low.store(low, Ordering::SeqCst);
     }
 
-    /// Says that what recovery needs of `past` lies at or after `from`: before the first record
+    /// Says that what recovery needs of `record` lies at or after `from`: before the first record
     /// is in the log, and again when it has been carried forward.
-    pub fn pin(&self, past: &Past, from: Lsn) {
+    pub fn pin(&self, record: &TxnRecord, from: Lsn) {
         let mut inner = self.inner.lock();
-        inner.pins.insert(past.id(), from);
-        past.set_first(Some(from));
+        inner.pins.insert(record.id(), from);
+        record.set_first(Some(from));
     }
 
     /// As [`Registry::pin`], for who carries forward and may come late: one that is forgotten, or
     /// that recovery needs nothing of any more, is not pinned again. Nobody would unpin it.
-    pub(crate) fn repin(&self, past: &Past, from: Lsn) {
+    pub(crate) fn repin(&self, record: &TxnRecord, from: Lsn) {
         let mut inner = self.inner.lock();
-        if inner.pins.has(past.id()) {
-            inner.pins.insert(past.id(), from);
-            past.set_first(Some(from));
+        if inner.pins.has(record.id()) {
+            inner.pins.insert(record.id(), from);
+            record.set_first(Some(from));
         }
     }
 
-    /// Says that recovery needs nothing of `past` any more.
-    pub fn unpin(&self, past: &Past) {
+    /// Says that recovery needs nothing of `record` any more.
+    pub fn unpin(&self, record: &TxnRecord) {
         let mut inner = self.inner.lock();
-        inner.pins.remove(past.id());
-        past.set_first(None);
+        inner.pins.remove(record.id());
+        record.set_first(None);
     }
 
     /// Ends a transaction as committed: all see its changes who take their snapshot from now on.
@@ -213,48 +213,48 @@ impl Registry {
     ///
     /// `spent_for`: no snapshot of this number or an older one wants what it remembers. If there is
     /// no younger one either, it is forgotten at once.
-    pub fn commit(&self, past: &Arc<Past>, spent_for: Option<u64>) -> u64 {
+    pub fn commit(&self, record: &Arc<TxnRecord>, spent_for: Option<u64>) -> u64 {
         let unpin = {
-            let work = past.work.lock();
-            past.set_left(work.is_heavy(), work.todo.len());
-            self.weights.end(past, work.todo.iter().map(Todo::bytes).sum());
+            let work = record.work.lock();
+            record.set_left(work.is_heavy(), work.todo.len());
+            self.weights.end(record, work.todo.iter().map(Todo::bytes).sum());
             work.todo.is_empty()
         };
-        self.conclude(past, true, unpin, spent_for.filter(|_| unpin))
+        self.conclude(record, true, unpin, spent_for.filter(|_| unpin))
     }
 
     /// Ends a transaction as taken back, after its rows have been restored.
-    pub fn abort(&self, past: &Arc<Past>) {
-        self.weights.end(past, 0);
-        self.conclude(past, false, true, None);
+    pub fn abort(&self, record: &Arc<TxnRecord>) {
+        self.weights.end(record, 0);
+        self.conclude(record, false, true, None);
     }
 
     fn conclude(
         &self,
-        past: &Arc<Past>,
+        record: &Arc<TxnRecord>,
         committed: bool,
         unpin: bool,
         spent_for: Option<u64>,
     ) -> u64 {
-        let bytes = past.memory_bytes();
+        let bytes = record.memory_bytes();
         let mut inner = self.inner.lock();
         let number = self.last_commit.load(Ordering::Relaxed) + 1;
-        past.set_end(number, committed);
+        record.set_end(number, committed);
         // After the transaction says so itself: a snapshot of this number sees it.
         self.last_commit.store(number, Ordering::Release);
         self.open.fetch_sub(1, Ordering::SeqCst);
         if unpin {
-            inner.pins.remove(past.id());
-            past.set_first(None);
+            inner.pins.remove(record.id());
+            record.set_first(None);
         }
-        let floor = inner.open.first().copied().unwrap_or(past.id());
-        inner.open.remove(&past.id());
-        inner.ended.push(past.clone(), floor, bytes);
+        let floor = inner.open.first().copied().unwrap_or(record.id());
+        inner.open.remove(&record.id());
+        inner.ended.push(record.clone(), floor, bytes);
         let newest = inner.snapshots.range(..number).next_back().map(|(&at, _)| at);
         if newest.is_some_and(|at| spent_for.is_some_and(|old| at <= old)) {
             // As if it had been archived.
             inner.ended.remove(number);
-            self.remove(&mut inner, past.id());
+            self.remove(&mut inner, record.id());
             self.raise_low(&inner);
         }
         number
@@ -275,10 +275,10 @@ impl Registry {
         inner.open.remove(&id);
         inner.pins.remove(id);
         let gone = self.shard(id).write().remove(&id);
-        let Some(past) = gone else { return false };
+        let Some(record) = gone else { return false };
         // Whoever has found it before sees that there is nothing to carry forward.
-        past.set_first(None);
-        self.weights.set(&past, past.state(), 0);
+        record.set_first(None);
+        self.weights.set(&record, record.state(), 0);
         true
     }
 
@@ -304,7 +304,7 @@ impl Registry {
 
     /// The transaction, if it is known.
     #[must_use]
-    pub fn find(&self, id: TxnId) -> Option<Arc<Past>> {
+    pub fn find(&self, id: TxnId) -> Option<Arc<TxnRecord>> {
         self.shard(id).read().get(&id).cloned()
     }
 
@@ -314,12 +314,12 @@ impl Registry {
     pub fn is_open(&self, id: TxnId) -> bool {
         !self.is_old(id)
             && self.open.load(Ordering::SeqCst) != 0
-            && self.shard(id).read().get(&id).is_some_and(|past| past.state() == State::Open)
+            && self.shard(id).read().get(&id).is_some_and(|record| record.state() == State::Open)
     }
 
     /// All that are under way but `id`.
     #[must_use]
-    pub(crate) fn others(&self, id: TxnId) -> Vec<Arc<Past>> {
+    pub(crate) fn others(&self, id: TxnId) -> Vec<Arc<TxnRecord>> {
         let open: Vec<TxnId> = self.inner.lock().open.iter().copied().collect();
         let others = open.into_iter().filter(|other| *other != id);
         others.filter_map(|other| self.find(other)).filter(|p| p.state() == State::Open).collect()
@@ -386,7 +386,7 @@ impl Registry {
 mod tests {
     use super::*;
 
-    fn opened(registry: &Registry) -> Arc<Past> {
+    fn opened(registry: &Registry) -> Arc<TxnRecord> {
         registry.open().expect("a number")
     }
 
@@ -425,11 +425,11 @@ mod tests {
     fn one_that_needs_nothing_any_more_is_not_pinned_again() {
         let registry = Arc::new(Registry::new(TxnId(5)));
         let (first, second) = (opened(&registry), opened(&registry));
-        [&first, &second].into_iter().for_each(|past| registry.pin(past, Lsn(100)));
+        [&first, &second].into_iter().for_each(|record| registry.pin(record, Lsn(100)));
         // Who carries forward has found them both before this.
         registry.end(first.id());
         registry.abort(&second);
-        [&first, &second].into_iter().for_each(|past| registry.repin(past, Lsn(200)));
+        [&first, &second].into_iter().for_each(|record| registry.repin(record, Lsn(200)));
         assert!(registry.oldest().is_none() && registry.is_empty());
         assert!(first.first().is_none() && second.first().is_none());
     }

@@ -5,9 +5,9 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::Registry;
-use crate::record::past::{Past, State};
+use crate::record::txn_record::{State, TxnRecord};
 
-/// Sums of [`Past::weight`].
+/// Sums of [`TxnRecord::weight`].
 #[derive(Default)]
 pub(super) struct Weights {
     open: AtomicU64,
@@ -20,31 +20,31 @@ impl Weights {
     }
 
     /// Weighs a transaction anew that is in this state.
-    pub(super) fn set(&self, past: &Past, state: State, bytes: u64) {
-        let before = past.weight.swap(bytes, Relaxed);
+    pub(super) fn set(&self, record: &TxnRecord, state: State, bytes: u64) {
+        let before = record.weight.swap(bytes, Relaxed);
         let sum = self.of(state);
         sum.fetch_add(bytes, Relaxed);
         sum.fetch_sub(before, Relaxed);
     }
 
     /// It was open, and has left so much to do.
-    pub(super) fn end(&self, past: &Past, left_bytes: u64) {
-        self.set(past, State::Open, 0);
-        past.weight.store(left_bytes, Relaxed);
+    pub(super) fn end(&self, record: &TxnRecord, left_bytes: u64) {
+        self.set(record, State::Open, 0);
+        record.weight.store(left_bytes, Relaxed);
         self.left.fetch_add(left_bytes, Relaxed);
     }
 }
 
 impl Registry {
     /// Says how many bytes of log it would take to write again what takes an open transaction back.
-    pub(crate) fn weigh(&self, past: &Past, bytes: u64) {
-        self.weights.set(past, State::Open, bytes);
+    pub(crate) fn weigh(&self, record: &TxnRecord, bytes: u64) {
+        self.weights.set(record, State::Open, bytes);
     }
 
     /// An ended transaction has nothing left to do: it holds no log, and weighs nothing.
-    pub(crate) fn settle(&self, past: &Past) {
-        self.unpin(past);
-        self.weights.set(past, past.state(), 0);
+    pub(crate) fn settle(&self, record: &TxnRecord) {
+        self.unpin(record);
+        self.weights.set(record, record.state(), 0);
     }
 
     /// Bytes of log that taking back all open transactions would need, to within a few KiB each.

@@ -30,7 +30,7 @@ pub enum State {
 }
 
 /// A transaction as others see it.
-pub struct Past {
+pub struct TxnRecord {
     id: TxnId,
     /// 0 while open; then its number times two, plus one if it was taken back.
     end: AtomicU64,
@@ -108,9 +108,9 @@ pub enum Version {
     Unknown,
 }
 
-impl Past {
+impl TxnRecord {
     pub(crate) fn new(id: TxnId) -> Self {
-        Past {
+        TxnRecord {
             id,
             end: AtomicU64::new(0),
             first: AtomicU64::new(0),
@@ -314,7 +314,7 @@ impl Past {
         Ok(rows.stamp_before(seq))
     }
 
-    /// As [`Past::stamp_before`], of changes that are in memory.
+    /// As [`TxnRecord::stamp_before`], of changes that are in memory.
     pub(crate) fn stamp_in_memory(&self, seq: u32) -> Option<Stamp> {
         self.rows.lock().stamp_before(seq)
     }
@@ -348,7 +348,7 @@ impl Past {
 
     /// Moves what `older` remembers of its change `from` into this one's change `to`: nobody needs
     /// the version between. `false`: there is nothing to move.
-    pub(crate) fn take_from(&self, to: u32, older: &Past, from: u32) -> bool {
+    pub(crate) fn take_from(&self, to: u32, older: &TxnRecord, from: u32) -> bool {
         let mut moved = Vec::new();
         let head = if std::ptr::eq(self, older) {
             take(&mut self.rows.lock(), from, &mut moved)
@@ -393,7 +393,7 @@ impl Past {
         let rows = self.rows.lock();
         let entries = rows.entries.capacity() * size_of::<Entry>()
             + rows.pieces.capacity() * size_of::<Stored>();
-        (size_of::<Past>() + entries + rows.bytes.capacity()) as u64
+        (size_of::<TxnRecord>() + entries + rows.bytes.capacity()) as u64
     }
 
     /// Gives back memory that it does not use: it changes nothing any more.
@@ -466,8 +466,8 @@ fn take(rows: &mut Rows, seq: u32, value: &mut Vec<u8>) -> Option<BeforeHead> {
 mod tests {
     use super::*;
 
-    fn before(past: &Past, seq: u32, value: &mut Vec<u8>) -> Version {
-        past.before(seq, value).expect("in memory")
+    fn before(record: &TxnRecord, seq: u32, value: &mut Vec<u8>) -> Version {
+        record.before(seq, value).expect("in memory")
     }
 
     fn row(writer: u64, value: &[u8]) -> Row<'_> {
@@ -477,7 +477,7 @@ mod tests {
 
     #[test]
     fn versions_are_found_by_number_and_move_to_later_changes() {
-        let (first, second) = (Past::new(TxnId(7)), Past::new(TxnId(8)));
+        let (first, second) = (TxnRecord::new(TxnId(7)), TxnRecord::new(TxnId(8)));
         first.push(TreeId(2), b"k", Some(row(3, b"oldest")));
         second.push(TreeId(2), b"k", Some(row(7, b"old")));
         second.push(TreeId(2), b"l", None);
@@ -500,16 +500,16 @@ mod tests {
 
     #[test]
     fn changes_that_were_not_made_are_forgotten() {
-        let past = Past::new(TxnId(7));
-        past.push(TreeId(2), b"k", None);
-        past.push(TreeId(2), b"l", Some(row(3, b"old")));
-        past.truncate(1);
-        past.truncate(1);
-        assert_eq!(past.changes(), 1);
-        assert_eq!(past.state(), State::Open);
-        past.set_end(5, true);
-        assert_eq!(past.state(), State::Committed(5));
-        past.set_end(6, false);
-        assert_eq!(past.state(), State::Aborted(6));
+        let record = TxnRecord::new(TxnId(7));
+        record.push(TreeId(2), b"k", None);
+        record.push(TreeId(2), b"l", Some(row(3, b"old")));
+        record.truncate(1);
+        record.truncate(1);
+        assert_eq!(record.changes(), 1);
+        assert_eq!(record.state(), State::Open);
+        record.set_end(5, true);
+        assert_eq!(record.state(), State::Committed(5));
+        record.set_end(6, false);
+        assert_eq!(record.state(), State::Aborted(6));
     }
 }
