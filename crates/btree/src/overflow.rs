@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use weir_base::{PageNo, TxnId, varint};
-use weir_change::{Cleanup, Group, Header, Op};
+use weir_change::{Group, Header, Op, Purge};
 use weir_page::{HEADER_BYTES, Kind};
 
 use crate::error::TreeError;
@@ -30,7 +30,7 @@ pub struct Ahead {
     pub bytes: u64,
     /// What is left of the chain that is being freed. Whoever says once more what is left to free
     /// says this behind it.
-    pub rest: Option<Cleanup<'static>>,
+    pub rest: Option<Purge<'static>>,
 }
 
 impl Ahead {
@@ -258,7 +258,7 @@ impl Tree {
     ) -> Result<(), TreeError> {
         let mut page = first;
         while page != PageNo::NONE {
-            admit(Ahead { bytes: 1024, rest: Some(Cleanup::Chain { first: page, mark }) })?;
+            admit(Ahead { bytes: 1024, rest: Some(Purge::Chain { first: page, mark }) })?;
             let mut batch = Vec::new();
             while page != PageNo::NONE && batch.len() < 4 * GROUP_PAGES {
                 let Some(link) = self.chain_link(page, mark)? else {
@@ -274,7 +274,7 @@ impl Tree {
             batch.sort_unstable();
             let mut group = Group::begin(header);
             self.env.space.log_free(&mut group, &batch)?;
-            group.note(&Op::Cleanup(Cleanup::Chain { first: page, mark }));
+            group.note(&Op::Purge(Purge::Chain { first: page, mark }));
             group.commit(self.env.pool.log())?;
             self.env.space.unclaim(&batch);
         }

@@ -1,7 +1,7 @@
 //! Changing one row: find its leaf, take it, let the caller decide on what it sees there, log and
 //! apply.
 use weir_base::PageNo;
-use weir_change::{Before, Cleanup, Difference, Group, Header, Op, Shape};
+use weir_change::{Before, Difference, Group, Header, Op, Purge, Shape};
 use weir_page::{Flags, Node, Stamp};
 use weir_pool::{Exclusive, PageToken};
 use weir_redo::Span;
@@ -51,7 +51,7 @@ pub struct Change<'a> {
     header: Header,
     seq: u32,
     mode: Mode,
-    cleanup: Option<Cleanup<'a>>,
+    purge: Option<Purge<'a>>,
     stamp: Option<Stamp>,
     undone: bool,
 }
@@ -68,19 +68,19 @@ impl<'a> Change<'a> {
     /// noted for freeing in the same group.
     #[must_use]
     pub fn single(header: Header) -> Self {
-        Change { header, seq: 0, mode: Mode::Single, cleanup: None, stamp: None, undone: false }
+        Change { header, seq: 0, mode: Mode::Single, purge: None, stamp: None, undone: false }
     }
 
     /// The `seq`-th change of a transaction that may still be taken back: its group says how.
     #[must_use]
     pub fn undoable(header: Header, seq: u32) -> Self {
-        Change { header, seq, mode: Mode::Undoable, cleanup: None, stamp: None, undone: false }
+        Change { header, seq, mode: Mode::Undoable, purge: None, stamp: None, undone: false }
     }
 
     /// A change that takes another one back, or tidies up: never taken back itself.
     #[must_use]
     pub fn restoring(header: Header) -> Self {
-        Change { header, seq: 0, mode: Mode::Restoring, cleanup: None, stamp: None, undone: false }
+        Change { header, seq: 0, mode: Mode::Restoring, purge: None, stamp: None, undone: false }
     }
 
     /// Says in the same group that the newest change not taken back yet is taken back by this one:
@@ -98,8 +98,8 @@ impl<'a> Change<'a> {
 
     /// Names what remains to be done once this change is committed.
     #[must_use]
-    pub fn leaving(self, cleanup: Cleanup<'a>) -> Self {
-        Change { cleanup: Some(cleanup), ..self }
+    pub fn leaving(self, purge: Purge<'a>) -> Self {
+        Change { purge: Some(purge), ..self }
     }
 }
 
@@ -270,10 +270,10 @@ impl Tree {
         let mut group = Group::begin(Header { undo, ..change.header });
         if let (Mode::Single, Some(chain)) = (change.mode, replaced) {
             let (first, mark) = (chain.first, chain.mark);
-            group.note(&Op::Cleanup(Cleanup::Chain { first, mark }));
+            group.note(&Op::Purge(Purge::Chain { first, mark }));
         }
-        if let Some(cleanup) = change.cleanup {
-            group.note(&Op::Cleanup(cleanup));
+        if let Some(purge) = change.purge {
+            group.note(&Op::Purge(purge));
         }
         if change.undone {
             group.note(&Op::Undone { entries: 1 });

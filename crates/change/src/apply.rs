@@ -88,7 +88,7 @@ pub fn apply_at(
         | Op::Prepared { .. }
         | Op::Undone { .. }
         | Op::UndoReset
-        | Op::Cleanup(_) => Ok(()),
+        | Op::Purge(_) => Ok(()),
         _ => apply_page(op, page),
     }
 }

@@ -3,7 +3,7 @@
 //! A body is a header (flags, transaction when flag 1 is set) and operations: a tag (`TAG_`) and
 //! its fields in the order of `Op`. Numbers and lengths are varints; keys are whole keys.
 use crate::flips::Flips;
-use crate::op::{Before, Cleanup, Header, Op, Stored};
+use crate::op::{Before, Header, Op, Purge, Stored};
 use crate::patches::Patches;
 use thiserror::Error;
 use weir_base::{PageNo, TreeId, TxnId, varint};
@@ -31,15 +31,15 @@ const TAG_WRITE_AT: u8 = 17;
 const TAG_UNDO_ABSENT: u8 = 18;
 const TAG_UNDO_ROW: u8 = 19;
 const TAG_UNDO_PAGES: u8 = 22;
-const TAG_CLEANUP_CHAIN: u8 = 23;
-const TAG_CLEANUP_ROW: u8 = 24;
-const TAG_CLEANUP_TREE: u8 = 25;
+const TAG_PURGE_CHAIN: u8 = 23;
+const TAG_PURGE_ROW: u8 = 24;
+const TAG_PURGE_TREE: u8 = 25;
 const TAG_UNDONE: u8 = 26;
 const TAG_UNDO_RESET: u8 = 27;
 const TAG_UNDO_TREE: u8 = 28;
 const TAG_PREPARED: u8 = 29;
 const TAG_UNDO_STORED: u8 = 30;
-const TAG_CLEANUP_STORED: u8 = 31;
+const TAG_PURGE_STORED: u8 = 31;
 /// Undo of the operation that follows, which has key and number.
 const TAG_UNDO_NEXT_ABSENT: u8 = 32;
 const TAG_UNDO_NEXT_ROW: u8 = 33;
@@ -175,22 +175,22 @@ impl Op<'_> {
                 put.head(TAG_UNDO_PAGES, first);
                 put.number(u64::from(count));
             }
-            Op::Cleanup(Cleanup::Chain { first, mark }) => {
-                put.out.push(TAG_CLEANUP_CHAIN);
+            Op::Purge(Purge::Chain { first, mark }) => {
+                put.out.push(TAG_PURGE_CHAIN);
                 put.link(first);
                 put.out.extend_from_slice(&mark.to_le_bytes());
             }
-            Op::Cleanup(Cleanup::Row { tree, key }) => {
-                put.out.push(TAG_CLEANUP_ROW);
+            Op::Purge(Purge::Row { tree, key }) => {
+                put.out.push(TAG_PURGE_ROW);
                 put.number(tree.0);
                 put.bytes(key);
             }
-            Op::Cleanup(Cleanup::Tree { tree, root }) => {
-                put.out.push(TAG_CLEANUP_TREE);
+            Op::Purge(Purge::Tree { tree, root }) => {
+                put.out.push(TAG_PURGE_TREE);
                 put.number(tree.0);
                 put.number(u64::from(root.0));
             }
-            Op::Cleanup(Cleanup::Stored(stored)) => put.stored(TAG_CLEANUP_STORED, stored),
+            Op::Purge(Purge::Stored(stored)) => put.stored(TAG_PURGE_STORED, stored),
             Op::UndoStored(stored) => put.stored(TAG_UNDO_STORED, stored),
             Op::Prepared { xid, held } => {
                 put.out.push(TAG_PREPARED);
@@ -252,7 +252,7 @@ impl Put<'_> {
     fn stored(&mut self, tag: u8, stored: Stored) {
         self.head(tag, stored.first);
         self.out.extend_from_slice(&stored.mark.to_le_bytes());
-        for number in [stored.len, stored.entries, stored.todos, stored.last_seq] {
+        for number in [stored.len, stored.entries, stored.tasks, stored.last_seq] {
             self.number(u64::from(number));
         }
     }
@@ -387,21 +387,21 @@ fn take_op<'a>(tag: u8, rest: &mut &'a [u8]) -> Option<Op<'a>> {
         TAG_UNDO_NEXT_ABSENT | TAG_UNDO_NEXT_ROW => take_undo_of_next(tag, rest),
         TAG_FLIP => take_flip(rest),
         TAG_UNDO_PAGES => Some(Op::UndoPages { first: take_page(rest)?, count: take_u32(rest)? }),
-        TAG_CLEANUP_CHAIN => {
+        TAG_PURGE_CHAIN => {
             let first = take_link(rest)?;
             let (mark, after) = rest.split_first_chunk()?;
             *rest = after;
-            Some(Op::Cleanup(Cleanup::Chain { first, mark: u64::from_le_bytes(*mark) }))
+            Some(Op::Purge(Purge::Chain { first, mark: u64::from_le_bytes(*mark) }))
         }
-        TAG_CLEANUP_ROW => {
+        TAG_PURGE_ROW => {
             let tree = take_tree(rest)?;
-            Some(Op::Cleanup(Cleanup::Row { tree, key: take_bytes(rest)? }))
+            Some(Op::Purge(Purge::Row { tree, key: take_bytes(rest)? }))
         }
-        TAG_CLEANUP_TREE => {
+        TAG_PURGE_TREE => {
             let (tree, root) = (take_tree(rest)?, take_page(rest)?);
-            Some(Op::Cleanup(Cleanup::Tree { tree, root }))
+            Some(Op::Purge(Purge::Tree { tree, root }))
         }
-        TAG_CLEANUP_STORED => Some(Op::Cleanup(Cleanup::Stored(take_stored(rest)?))),
+        TAG_PURGE_STORED => Some(Op::Purge(Purge::Stored(take_stored(rest)?))),
         TAG_UNDO_STORED => Some(Op::UndoStored(take_stored(rest)?)),
         TAG_PREPARED => Some(Op::Prepared { xid: take_bytes(rest)?, held: take_bytes(rest)? }),
         TAG_UNDO_TREE => {
@@ -443,8 +443,8 @@ fn take_stored(rest: &mut &[u8]) -> Option<Stored> {
     *rest = after;
     let mark = u64::from_le_bytes(*mark);
     let (len, entries) = (take_u32(rest)?, take_u32(rest)?);
-    let (todos, last_seq) = (take_u32(rest)?, take_u32(rest)?);
-    Some(Stored { first, mark, len, entries, todos, last_seq })
+    let (tasks, last_seq) = (take_u32(rest)?, take_u32(rest)?);
+    Some(Stored { first, mark, len, entries, tasks, last_seq })
 }
 
 #[inline]

@@ -12,5 +12,5 @@ pub use apply::{ApplyError, apply, apply_at, map_bit};
 pub use code::{BODY_BYTES_MIN, DecodeError, Ops, decode};
 pub use flips::{Difference, Flips, FlipsBuf};
 pub use group::{Group, Held};
-pub use op::{Before, Cleanup, Header, Op, Stored};
+pub use op::{Before, Header, Op, Purge, Stored};
 pub use patches::{Patches, Shape};

@@ -57,7 +57,7 @@ pub struct Stored {
     /// So many of its notes of undo, from the first on, still count.
     pub entries: u32,
     /// So many of its notes of work for after the commit, from the first on, still count.
-    pub todos: u32,
+    pub tasks: u32,
     /// The greatest number of a change in it; 0 when it holds none.
     pub last_seq: u32,
 }
@@ -268,13 +268,13 @@ pub enum Op<'a> {
     /// behind it, so that the log before may go. Changes no page.
     UndoReset,
     /// Work that is left to do when the group's transaction has committed. Changes no page.
-    Cleanup(Cleanup<'a>),
+    Purge(Purge<'a>),
 }
 
 /// Work that outlives the transaction that caused it; a later one of the same subject says how far
 /// it has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Cleanup<'a> {
+pub enum Purge<'a> {
     /// A chain of overflow pages that no row names is to be freed.
     Chain {
         /// The first page not yet freed; `PageNo::NONE` when the work is done.
@@ -327,7 +327,7 @@ impl<'a> Op<'a> {
             | Op::Prepared { .. }
             | Op::Undone { .. }
             | Op::UndoReset
-            | Op::Cleanup(_) => None,
+            | Op::Purge(_) => None,
         }
     }
 
@@ -404,7 +404,7 @@ impl<'a> Op<'a> {
             Op::Prepared { .. } => "prepared",
             Op::Undone { .. } => "undone",
             Op::UndoReset => "undo reset",
-            Op::Cleanup(_) => "cleanup",
+            Op::Purge(_) => "purge",
         }
     }
 }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use weir_base::{PageNo, TreeId, TxnId};
 use weir_change::{
-    ApplyError, BODY_BYTES_MIN, Before, Cleanup, Difference, Header, Op, Patches, Shape, Stored,
+    ApplyError, BODY_BYTES_MIN, Before, Difference, Header, Op, Patches, Purge, Shape, Stored,
     apply, apply_at, decode, map_bit,
 };
 use weir_page::{Flags, Kind, Node, NodeMut, Stamp, check, format};
@@ -28,13 +28,13 @@ const KINDS: [Kind; 6] =
 
 impl Owned {
     fn stored(&self) -> Stored {
-        let [len, entries, todos] = self.numbers;
+        let [len, entries, tasks] = self.numbers;
         Stored {
             first: PageNo(self.page),
             mark: self.writer,
             len,
             entries,
-            todos,
+            tasks,
             last_seq: len / 2,
         }
     }
@@ -77,15 +77,15 @@ impl Owned {
             19 => Op::UndoPages { first: page, count: a },
             20 => {
                 let mark = self.writer ^ (u64::from(c) << 40);
-                Op::Cleanup(Cleanup::Chain { first: page, mark })
+                Op::Purge(Purge::Chain { first: page, mark })
             }
-            21 => Op::Cleanup(Cleanup::Row { tree, key }),
-            22 => Op::Cleanup(Cleanup::Tree { tree, root: page }),
+            21 => Op::Purge(Purge::Row { tree, key }),
+            22 => Op::Purge(Purge::Tree { tree, root: page }),
             23 => Op::Undone { entries: a },
             24 => Op::UndoTree { tree, root: page },
             25 => Op::Prepared { xid: bytes, held: key },
             26 => Op::UndoStored(self.stored()),
-            27 => Op::Cleanup(Cleanup::Stored(self.stored())),
+            27 => Op::Purge(Purge::Stored(self.stored())),
             _ => Op::UndoReset,
         }
     }

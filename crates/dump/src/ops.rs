@@ -1,5 +1,5 @@
 //! One operation of redo as a line of text.
-use weir_change::{Before, Cleanup, Op, Stored};
+use weir_change::{Before, Op, Purge, Stored};
 use weir_page::Flags;
 
 use crate::words::{brief, page_name};
@@ -97,12 +97,12 @@ fn note(op: &Op<'_>) -> String {
         }
         Op::Undone { entries } => format!("the last {entries} entries"),
         Op::UndoReset => "undo so far counts no more".to_owned(),
-        Op::Cleanup(Cleanup::Chain { first, mark }) => {
+        Op::Purge(Purge::Chain { first, mark }) => {
             format!("chain {mark:016x}, from page {} on", page_name(first))
         }
-        Op::Cleanup(Cleanup::Row { tree, key }) => format!("row {} of tree {tree}", brief(key)),
-        Op::Cleanup(Cleanup::Tree { tree, root }) => format!("tree {tree}, root page {root}"),
-        Op::Cleanup(Cleanup::Stored(stored)) => chain(stored),
+        Op::Purge(Purge::Row { tree, key }) => format!("row {} of tree {tree}", brief(key)),
+        Op::Purge(Purge::Tree { tree, root }) => format!("tree {tree}, root page {root}"),
+        Op::Purge(Purge::Stored(stored)) => chain(stored),
         _ => String::new(),
     }
 }
@@ -115,7 +115,7 @@ fn chain(stored: Stored) -> String {
         page_name(stored.first),
         stored.mark,
         stored.entries,
-        stored.todos,
+        stored.tasks,
         stored.last_seq
     )
 }

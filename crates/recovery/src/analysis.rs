@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 
 use weir_base::{Lsn, TreeId, TxnId};
 use weir_change::{DecodeError, Header, Op, decode};
-use weir_txn::{Todos, UndoEntry};
+use weir_txn::{PurgeTasks, UndoEntry};
 
 /// A transaction that the log does not show the end of.
 #[derive(Clone, Debug, Default)]
@@ -11,14 +11,14 @@ pub struct OpenTxn {
     /// The first record that matters.
     pub first: Lsn,
     /// The name under which it is prepared, and what it has locked: then it is kept, with `undo`
-    /// and `todo`.
+    /// and `tasks`.
     pub prepared: Option<(Vec<u8>, Vec<u8>)>,
-    /// Whether it committed: then only `todo` is left.
+    /// Whether it committed: then only `tasks` is left.
     pub committed: bool,
     /// What to take back, oldest first.
     pub undo: Vec<UndoEntry>,
     /// What its commit left to do.
-    pub todo: Todos,
+    pub tasks: PurgeTasks,
 }
 
 /// What the log says of the transactions without an end.
@@ -47,7 +47,7 @@ impl Analysis {
         let Some(txn) = header.txn else { return };
         if header.undo {
             let open = self.open.entry(txn).or_default();
-            if open.undo.is_empty() && open.todo.is_empty() {
+            if open.undo.is_empty() && open.tasks.is_empty() {
                 open.first = start;
             }
         }
@@ -67,7 +67,7 @@ impl Analysis {
             Op::UndoReset => {
                 let open = self.open.entry(txn).or_default();
                 open.undo.clear();
-                open.todo = Todos::default();
+                open.tasks = PurgeTasks::default();
                 open.first = start;
             }
             Op::Undone { entries } => {
@@ -75,12 +75,12 @@ impl Analysis {
                     undone(&mut open.undo, *entries);
                 }
             }
-            Op::Cleanup(cleanup) => {
+            Op::Purge(purge) => {
                 let open = self.open.entry(txn).or_default();
                 if open.first == Lsn::ZERO {
                     open.first = start;
                 }
-                open.todo.add(cleanup);
+                open.tasks.add(purge);
             }
             _ => {}
         }
@@ -93,7 +93,7 @@ impl Analysis {
         }
         let Some(open) = self.open.get_mut(&txn) else { return };
         open.committed |= header.commits;
-        if header.ended || open.todo.is_empty() {
+        if header.ended || open.tasks.is_empty() {
             self.open.remove(&txn);
         }
     }
@@ -138,8 +138,8 @@ fn undone(undo: &mut Vec<UndoEntry>, mut count: u32) {
 mod tests {
     use super::*;
     use weir_base::PageNo;
-    use weir_change::{Before, Cleanup};
-    use weir_txn::Todo;
+    use weir_change::{Before, Purge};
+    use weir_txn::PurgeTask;
 
     fn header(txn: u64) -> Header {
         Header { txn: Some(TxnId(txn)), ..Header::default() }
@@ -169,16 +169,16 @@ mod tests {
         assert_eq!(analysis.open_count(), 1);
         group(&mut analysis, 60, undoing(3), &[Op::UndoReset, undo(b"b"), undo(b"c")]);
         group(&mut analysis, 70, header(3), &[Op::Undone { entries: 1 }]);
-        let left = Cleanup::Chain { first: PageNo(7), mark: 1 };
-        group(&mut analysis, 80, Header { commits: true, ..header(4) }, &[Op::Cleanup(left)]);
-        let further = Cleanup::Chain { first: PageNo(9), mark: 1 };
-        group(&mut analysis, 90, header(4), &[Op::Cleanup(further)]);
+        let left = Purge::Chain { first: PageNo(7), mark: 1 };
+        group(&mut analysis, 80, Header { commits: true, ..header(4) }, &[Op::Purge(left)]);
+        let further = Purge::Chain { first: PageNo(9), mark: 1 };
+        group(&mut analysis, 90, header(4), &[Op::Purge(further)]);
         let open: Vec<_> = analysis.into_open().collect();
         assert_eq!(open.len(), 2);
         let (txn, four) = &open[0];
         assert_eq!((*txn, four.committed), (TxnId(4), true));
-        let todo = four.todo.clone().into_vec();
-        assert!(matches!(todo[..], [Todo::Chain { first: PageNo(9), .. }]));
+        let tasks = four.tasks.clone().into_vec();
+        assert!(matches!(tasks[..], [PurgeTask::Chain { first: PageNo(9), .. }]));
         let (txn, three) = &open[1];
         assert_eq!((*txn, three.committed, three.undo.len()), (TxnId(3), false, 1));
         assert_eq!(three.first, Lsn(60));

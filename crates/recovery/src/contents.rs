@@ -51,7 +51,7 @@ pub struct Open {
     /// Which.
     pub txn: TxnId,
     /// It has said what its commit leaves to do: the commit alone is not its end.
-    pub has_cleanup: bool,
+    pub has_purge: bool,
 }
 
 impl Stretch {
@@ -74,7 +74,7 @@ impl Stretch {
         let pages = self.pages.iter().map(|c| (u64::from(c.page.0), u64::from(c.makes)));
         put_list(&mut out, pages, 1);
         self.pages.iter().for_each(|c| varint::put(&mut out, parts_word(c.parts)));
-        let open = self.open.iter().map(|o| (o.txn.0, u64::from(o.has_cleanup)));
+        let open = self.open.iter().map(|o| (o.txn.0, u64::from(o.has_purge)));
         put_list(&mut out, open, 1);
         put_list(&mut out, self.ended.iter().map(|txn| (txn.0, 0)), 0);
         out
@@ -103,7 +103,7 @@ impl Stretch {
             changed.parts = parts_of(varint::take(from)?, parts.len())?;
         }
         let txn = |txn| Some(TxnId(txn)).filter(|&txn| txn <= TxnId::MAX);
-        let open = |(id, flag)| Some(Open { txn: txn(id)?, has_cleanup: flag == 1 });
+        let open = |(id, flag)| Some(Open { txn: txn(id)?, has_purge: flag == 1 });
         let open = take_list(from, 1, open)?;
         let ended = take_list(from, 0, |(id, _)| txn(id))?;
         let stretch = Stretch {
@@ -277,7 +277,7 @@ mod tests {
                     if some == 0 || bit(at + 3) { 1 << (bits % parts) } else { some as u32 };
                 Changed { page: PageNo(page as u32), makes: bit(at), parts }
             };
-            let txns = |(at, txn): (usize, u64)| Open { txn: TxnId(txn), has_cleanup: bit(at + 7) };
+            let txns = |(at, txn): (usize, u64)| Open { txn: TxnId(txn), has_purge: bit(at + 7) };
             Stretch {
                 start: Lsn(start),
                 end: Lsn(start + len),

@@ -15,7 +15,7 @@ pub(crate) struct Said {
     /// How to take it back.
     undo: bool,
     /// What a commit leaves to do.
-    cleanup: bool,
+    purge: bool,
     /// Anything else of its transaction.
     other: bool,
 }
@@ -23,7 +23,7 @@ pub(crate) struct Said {
 impl Said {
     /// Whether a group that says so must be known if its transaction has no end.
     pub(crate) fn is_anything(self) -> bool {
-        self.undo || self.cleanup || self.other
+        self.undo || self.purge || self.other
     }
 
     /// Takes in an operation.
@@ -31,7 +31,7 @@ impl Said {
     pub(crate) fn take(&mut self, op: &Op<'_>) {
         match op {
             op if op.is_undo() => self.undo = true,
-            Op::Cleanup(_) => self.cleanup = true,
+            Op::Purge(_) => self.purge = true,
             Op::Prepared { .. } | Op::Undone { .. } | Op::UndoReset => self.other = true,
             _ => {}
         }
@@ -44,7 +44,7 @@ impl Said {
 struct Groups {
     places: Vec<Place>,
     /// One of them says what its commit leaves to do.
-    has_cleanup: bool,
+    has_purge: bool,
 }
 
 impl Groups {
@@ -60,7 +60,7 @@ impl Groups {
 
 impl Groups {
     fn open(&self, txn: TxnId) -> Open {
-        Open { txn, has_cleanup: self.has_cleanup }
+        Open { txn, has_purge: self.has_purge }
     }
 }
 
@@ -77,7 +77,7 @@ pub(crate) struct Roll {
 impl Roll {
     /// With these open from before, of whose groups it is known only that they lie before `place`.
     pub(crate) fn of(open: &[Open], place: Place) -> Roll {
-        let groups = |o: &Open| Groups { places: vec![place], has_cleanup: o.has_cleanup };
+        let groups = |o: &Open| Groups { places: vec![place], has_purge: o.has_purge };
         Roll { open: open.iter().map(|o| (o.txn, groups(o))).collect(), ..Roll::default() }
     }
 
@@ -119,7 +119,7 @@ impl Roll {
         for open in &stretch.open {
             let groups = self.open.entry(open.txn).or_default();
             groups.add(place);
-            groups.has_cleanup |= open.has_cleanup;
+            groups.has_purge |= open.has_purge;
         }
     }
 
@@ -135,16 +135,16 @@ impl Roll {
         self.next_txn = self.next_txn.max(TxnId(txn.0 + 1));
         // Who commits is never taken back.
         let undo = said.undo && !header.commits;
-        if undo || said.cleanup || said.other {
+        if undo || said.purge || said.other {
             let open = self.open.entry(txn).or_default();
             open.add(group);
-            open.has_cleanup |= said.cleanup;
+            open.has_purge |= said.purge;
         }
         if !(header.commits || header.ended) || self.open.is_empty() {
             return None;
         }
         match self.open.get_mut(&txn) {
-            Some(open) if open.has_cleanup && !header.ended => {
+            Some(open) if open.has_purge && !header.ended => {
                 // That it has committed must be known, too.
                 open.add(group);
                 None
@@ -172,8 +172,8 @@ mod tests {
         let header = |txn| Header { txn: Some(TxnId(txn)), ..Header::default() };
         let commits = |txn| Header { commits: true, ..header(txn) };
         let ended = |txn| Header { ended: true, ..header(txn) };
-        let (undo, cleanup) =
-            (Said { undo: true, ..Said::default() }, Said { cleanup: true, ..Said::default() });
+        let (undo, purge) =
+            (Said { undo: true, ..Said::default() }, Said { purge: true, ..Said::default() });
         let mut roll = Roll::default();
         let groups = [
             (header(1), undo),
@@ -182,11 +182,11 @@ mod tests {
             (header(2), Said::default()),
             (header(1), undo),
             (commits(2), Said::default()),
-            (header(4), cleanup),
+            (header(4), purge),
             (commits(4), Said::default()),
-            (commits(5), cleanup),
+            (commits(5), purge),
             (ended(5), Said::default()),
-            (commits(6), cleanup),
+            (commits(6), purge),
         ];
         for (at, (header, said)) in (10..).zip(groups) {
             roll.take(&header, Place { chunk: 0, at, len: 1 }, said);

@@ -21,7 +21,7 @@ pub fn unfinished(analysis: Analysis, registry: &Registry) -> Vec<Unfinished> {
             id,
             fate: fate(txn.committed, txn.prepared),
             undo: if txn.committed { Vec::new() } else { txn.undo },
-            todo: txn.todo.into_vec(),
+            tasks: txn.tasks.into_vec(),
         })
         .collect()
 }

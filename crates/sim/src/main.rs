@@ -17,7 +17,7 @@ weir-sim: crashes a database on a simulated disk and looks at what is there afte
   --sessions yes    sessions with transactions, instead of single operations
   --planted BUG     plant a bug: skip-log-gate, torn-pages, pages-not-synced, log-not-synced,
                     doublewrite-not-synced; with --sessions: pin-forgotten, carried-short,
-                    row-not-restored, cleanup-not-noted, snapshot-too-new, locks-not-asked,
+                    row-not-restored, purge-not-noted, snapshot-too-new, locks-not-asked,
                     ranges-not-locked, prepared-short, versions-not-archived,
                     forgotten-too-soon, prepared-forgets-locks, dropped-tree-not-freed,
                     drop-not-locked, index-too-early, owed-forgotten, contents-lack-part,

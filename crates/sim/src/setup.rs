@@ -34,7 +34,7 @@ impl Planted {
         ("pin-forgotten", Planted::Txn(PlantedBug::PinForgotten)),
         ("carried-short", Planted::Txn(PlantedBug::CarriedShort)),
         ("row-not-restored", Planted::Txn(PlantedBug::RowNotRestored)),
-        ("cleanup-not-noted", Planted::Txn(PlantedBug::CleanupNotNoted)),
+        ("purge-not-noted", Planted::Txn(PlantedBug::PurgeNotNoted)),
         ("snapshot-too-new", Planted::Txn(PlantedBug::SnapshotTooNew)),
         ("locks-not-asked", Planted::Txn(PlantedBug::LocksNotAsked)),
         ("ranges-not-locked", Planted::Txn(PlantedBug::RangesNotLocked)),

@@ -26,7 +26,7 @@ pub use locks::{
 #[doc(hidden)]
 pub use planted::PlantedBug;
 pub use record::entry::UndoEntry;
-pub use record::todo::{Todo, Todos};
+pub use record::purge_task::{PurgeTask, PurgeTasks};
 pub use record::txn_record::{State, TxnRecord, Version};
 pub use record::work::Xid;
 pub use session::change::Intent;

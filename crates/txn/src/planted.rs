@@ -13,7 +13,7 @@ pub enum PlantedBug {
     /// Going back forgets one row.
     RowNotRestored,
     /// The commit's group does not say what is left to do.
-    CleanupNotNoted,
+    PurgeNotNoted,
     /// A snapshot sees the commit after it.
     SnapshotTooNew,
     /// Nobody looks whether others have locked the row.

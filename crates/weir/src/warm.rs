@@ -181,8 +181,8 @@ impl Warm {
         state.others = self.others();
         let list = self.read().unwrap_or_default();
         let spare = usize::try_from(self.pool.spare_frames()).unwrap_or(usize::MAX);
-        let (todo, rest) = list.hottest(spare);
-        state.reading = Reading::At(WarmPlan::new(&todo));
+        let (hot, rest) = list.hottest(spare);
+        state.reading = Reading::At(WarmPlan::new(&hot));
         state.rest = rest;
     }
 

@@ -272,6 +272,6 @@ fn planted_bugs_of_definitions_are_found() {
     for change in [drop_table, truncate, drop_index] {
         is_found(31, change, PlantedBug::DroppedTreeNotFreed);
     }
-    is_found(32, drop_table, PlantedBug::CleanupNotNoted);
+    is_found(32, drop_table, PlantedBug::PurgeNotNoted);
     is_found(33, add_index, PlantedBug::IndexTooEarly);
 }

@@ -168,7 +168,7 @@ fn planted_bugs_of_transactions_are_found() {
     is_found(PlantedBug::PinForgotten, 200);
     is_found(PlantedBug::CarriedShort, 400);
     is_found(PlantedBug::RowNotRestored, 30);
-    is_found(PlantedBug::CleanupNotNoted, 60);
+    is_found(PlantedBug::PurgeNotNoted, 60);
     is_found(PlantedBug::SnapshotTooNew, 10);
     is_found(PlantedBug::LocksNotAsked, 10);
     is_found(PlantedBug::RangesNotLocked, 40);

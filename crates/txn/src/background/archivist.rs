@@ -18,8 +18,8 @@ use crate::context::{Context, ROW_BYTES};
 use crate::error::TxnError;
 use crate::planted::PlantedBug;
 use crate::record::entry::UndoEntry;
+use crate::record::purge_task::PurgeTask;
 use crate::record::stored::{self, Body};
-use crate::record::todo::Todo;
 use crate::record::txn_record::{State, TxnRecord, Version};
 use crate::session::txn::{Isolation, Txn};
 use crate::versions::archive::{Archive, Cohort, OldView};
@@ -145,13 +145,13 @@ impl Archivist {
             maker.sweep.go_on(cx, &mut maker.txn, cohort, due_from, some)?;
         }
         cx.registry().set_archived(found.looked);
-        let is_done = |record: &Arc<TxnRecord>| record.work.lock().todo.is_empty();
+        let is_done = |record: &Arc<TxnRecord>| record.work.lock().tasks.is_empty();
         let (done, left): (Vec<_>, Vec<_>) = batch.into_iter().partition(is_done);
         cx.registry().forget_archived(&done);
         archiving.left.extend(left);
         let left: u64 = archiving.left.iter().map(|record| record.memory_bytes()).sum();
         if left > self.versions_max_bytes(cx) / 4 {
-            gather_todos(cx, &archiving.left)?;
+            gather_tasks(cx, &archiving.left)?;
             cx.registry().forget_archived(&archiving.left);
             archiving.left.clear();
         }
@@ -346,13 +346,13 @@ fn gather_if_much(cx: &Context) -> Result<bool, TxnError> {
         return Ok(false);
     }
     let Some(batch) = cx.registry().to_gather(4 * BATCH) else { return Ok(false) };
-    gather_todos(cx, &batch)?;
+    gather_tasks(cx, &batch)?;
     for record in &batch {
         // Unless it is being completed: then nothing is left of it soon.
         if let Some(mut work) = record.work.try_lock()
-            && !work.todo.is_empty()
+            && !work.tasks.is_empty()
         {
-            work.todo.clear();
+            work.tasks.clear();
             record.set_left(false, 0);
             cx.registry().settle(record);
         }
@@ -362,30 +362,30 @@ fn gather_if_much(cx: &Context) -> Result<bool, TxnError> {
 
 /// Takes over what the transactions of `batch` have left to do, in pages and under one name:
 /// the log need not carry it forward for each of them.
-fn gather_todos(cx: &Context, batch: &[Arc<TxnRecord>]) -> Result<(), TxnError> {
-    let mut todos: Vec<Todo> = Vec::new();
+fn gather_tasks(cx: &Context, batch: &[Arc<TxnRecord>]) -> Result<(), TxnError> {
+    let mut tasks: Vec<PurgeTask> = Vec::new();
     let mut trees: Vec<Tree> = Vec::new();
     for record in batch {
         let work = record.work.lock();
-        todos.extend(work.todo.iter().cloned());
-        for tree in work.trees.iter().filter(|_| !work.todo.is_empty()) {
+        tasks.extend(work.tasks.iter().cloned());
+        for tree in work.trees.iter().filter(|_| !work.tasks.is_empty()) {
             if !trees.iter().any(|known| known.id() == tree.id()) {
                 trees.push(tree.clone());
             }
         }
     }
-    if todos.is_empty() {
+    if tasks.is_empty() {
         return Ok(());
     }
     let mut carrier = Txn::new(Isolation::ReadCommitted, crate::Wait::No);
-    let stored = store_todos(cx, &mut carrier, &stored::bodies_of(&todos), trees);
+    let stored = store_tasks(cx, &mut carrier, &stored::bodies_of(&tasks), trees);
     match stored.and_then(|()| carrier.commit(cx)) {
         Ok(_) => Ok(()),
         Err(first) => Err(carrier.undone(cx, first)),
     }
 }
 
-fn store_todos(
+fn store_tasks(
     cx: &Context,
     carrier: &mut Txn,
     bodies: &[Body],
@@ -394,7 +394,7 @@ fn store_todos(
     let record = carrier.start(cx)?;
     let pieces = carrier.write_pieces(cx, &record, bodies)?;
     let mut work = record.work.lock();
-    pieces.into_iter().for_each(|piece| work.push_todo(Todo::Stored(piece)));
+    pieces.into_iter().for_each(|piece| work.push_task(PurgeTask::Stored(piece)));
     work.trees = trees.into();
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! What goes on beside the sessions: purging, archiving, taking losers back; in steps of bounded
 //! length, which whoever has the background calls: after commits, and in threads of its own.
 pub(crate) mod archivist;
-pub(crate) mod cleanup;
 pub(crate) mod purge;
+pub(crate) mod purge_tasks;
 pub(crate) mod resume;
 pub(crate) mod sweep;
 

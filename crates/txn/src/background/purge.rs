@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use weir_base::lock::{Mutex, RwLock, RwLockWriteGuard};
 use weir_base::{TreeId, TxnId, rank};
 use weir_btree::{Ahead, Tree, TreeError};
-use weir_change::Cleanup;
+use weir_change::Purge;
 
-use crate::background::cleanup::{Finish, finish};
+use crate::background::purge_tasks::{TaskContext, run_tasks};
 use crate::context::Context;
 use crate::error::TxnError;
-use crate::record::todo::Todos;
+use crate::record::purge_task::PurgeTasks;
 use crate::record::txn_record::{State, TxnRecord};
 use crate::undo::relog;
 
@@ -106,7 +106,7 @@ fn try_complete(cx: &Context, record: &TxnRecord) -> Result<(), TxnError> {
     let takes_long = record.takes_long();
     // Held all the while: nobody else carries it forward, and what is done is not done twice.
     let mut work = record.work.lock();
-    if work.todo.is_empty() {
+    if work.tasks.is_empty() {
         return Ok(());
     }
     let trees = work.dropped_trees(cx.env())?;
@@ -114,7 +114,7 @@ fn try_complete(cx: &Context, record: &TxnRecord) -> Result<(), TxnError> {
     if !trees.is_empty() {
         cx.dropped.write().extend(&trees);
     }
-    let todo = std::mem::take(&mut work.todo);
+    let tasks = std::mem::take(&mut work.tasks);
     let work = RefCell::new(&mut *work);
     let tree_of = |id| {
         let mut work = work.borrow_mut();
@@ -122,31 +122,31 @@ fn try_complete(cx: &Context, record: &TxnRecord) -> Result<(), TxnError> {
         let tree = work.trees.iter().find(|tree| tree.id() == id).cloned();
         if tree.is_some() { Ok(tree) } else { dropped_by_open(cx, record.id(), id) }
     };
-    let half_freed: Cell<Option<Cleanup<'static>>> = Cell::new(None);
+    let half_freed: Cell<Option<Purge<'static>>> = Cell::new(None);
     // Little is not admitted, as a rollback is not (TXN-4); much waits like other changes.
     let mut go_on = |ahead: Ahead| loop {
         half_freed.set(ahead.rest.or(half_freed.get()));
         if takes_long {
             cx.check_quit()?;
         }
-        relog::repeat_todo(cx, record, &todo, half_freed.get())?;
+        relog::relog_tasks(cx, record, &tasks, half_freed.get())?;
         if !takes_long || cx.try_admit(ahead.bytes)? {
             return Ok(());
         }
     };
     let is_everybodys = |id| cx.registry().is_everybodys(id);
     let (env, id, dropped) = (cx.env(), record.id(), &cx.dropped);
-    let f = Finish { env, id, tree_of: &tree_of, is_everybodys: &is_everybodys, dropped };
-    let finished = finish(&f, &todo, &mut go_on);
+    let f = TaskContext { env, id, tree_of: &tree_of, is_everybodys: &is_everybodys, dropped };
+    let finished = run_tasks(&f, &tasks, &mut go_on);
     if finished.is_ok() {
         trees.iter().for_each(|tree| cx.locks().forget_tree(*tree));
     } else {
         // From the beginning again, but for the chain that is not whole any more.
-        let mut todos = Todos::from(todo);
+        let mut tasks = PurgeTasks::from(tasks);
         if let Some(rest) = half_freed.get() {
-            todos.add(&rest);
+            tasks.add(&rest);
         }
-        work.into_inner().todo = todos.into_vec();
+        work.into_inner().tasks = tasks.into_vec();
     }
     finished
 }
@@ -197,7 +197,7 @@ fn prune_one(
         }
     }
     // It is being completed otherwise, or has something left.
-    if record.work.try_lock().is_some_and(|work| work.todo.is_empty()) {
+    if record.work.try_lock().is_some_and(|work| work.tasks.is_empty()) {
         record.shrink();
     }
 }

@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::error::TxnError;
 use crate::record::entry::{Undo, UndoEntry};
 use crate::record::kept;
-use crate::record::todo::Todo;
+use crate::record::purge_task::PurgeTask;
 use crate::record::txn_record::Found;
 use crate::session::txn::{Isolation, Txn};
 
@@ -48,7 +48,7 @@ pub struct Unfinished {
     /// What takes it back, oldest first.
     pub undo: Vec<UndoEntry>,
     /// What its commit leaves to do.
-    pub todo: Vec<Todo>,
+    pub tasks: Vec<PurgeTask>,
 }
 
 /// Takes over a transaction that recovery has found. Returns a prepared one; the others are
@@ -68,12 +68,12 @@ pub(crate) fn resume(cx: &Context, found: Unfinished) -> Result<Option<Txn>, Txn
     record.rebuild(&changes);
     let mut work = record.work.lock();
     // What pieces hold is not known without reading it all.
-    let drops = |todo: &Todo| matches!(todo, Todo::Tree { .. } | Todo::Stored(_));
-    work.drops_tree = !pieces.is_empty() || found.todo.iter().any(drops);
+    let drops = |task: &PurgeTask| matches!(task, PurgeTask::Tree { .. } | PurgeTask::Stored(_));
+    work.drops_tree = !pieces.is_empty() || found.tasks.iter().any(drops);
     work.undo_bytes = found.undo.iter().map(UndoEntry::bytes).sum();
     cx.registry().weigh(&record, work.undo_bytes);
     pieces.into_iter().for_each(|piece| work.pieces.push(piece));
-    (work.undo, work.todo) = (refs.into(), found.todo);
+    (work.undo, work.tasks) = (refs.into(), found.tasks);
     if found.fate == Fate::Committed {
         drop(work);
         cx.registry().commit(&record, None);

@@ -4,7 +4,7 @@ use weir_base::{PageNo, TreeId};
 use weir_change::{Before, FlipsBuf, Op, Stored};
 use weir_page::{Flags, Stamp};
 
-use crate::record::todo::NOTE_BYTES;
+use crate::record::purge_task::NOTE_BYTES;
 
 /// One thing to take back.
 #[derive(Clone, Debug, PartialEq, Eq)]

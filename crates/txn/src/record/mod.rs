@@ -3,7 +3,7 @@
 pub(crate) mod entry;
 pub(crate) mod kept;
 pub(crate) mod losers;
+pub(crate) mod purge_task;
 pub(crate) mod stored;
-pub(crate) mod todo;
 pub(crate) mod txn_record;
 pub(crate) mod work;

@@ -14,7 +14,7 @@ use weir_btree::{ChainHead, Env, Tree, TreeError};
 use weir_change::{Header, Op, Stored, decode};
 
 use crate::record::entry::UndoEntry;
-use crate::record::todo::{NOTE_BYTES, Todo};
+use crate::record::purge_task::{NOTE_BYTES, PurgeTask};
 
 /// A piece's notes take about so many bytes: few enough that its pages are freed in one group, and
 /// that a reader who needs one row of it need not read megabytes.
@@ -25,13 +25,13 @@ const PIECE_BYTES: usize = 128 << 10;
 pub(crate) struct Pieces {
     all: Vec<Stored>,
     entries: usize,
-    todos: usize,
+    tasks: usize,
 }
 
 impl Pieces {
     pub(crate) fn push(&mut self, piece: Stored) {
         self.entries += piece.entries as usize;
-        self.todos += piece.todos as usize;
+        self.tasks += piece.tasks as usize;
         self.all.push(piece);
     }
 
@@ -41,8 +41,8 @@ impl Pieces {
     }
 
     /// Notes of work for after the commit in all of them.
-    pub(crate) fn todos(&self) -> usize {
-        self.todos
+    pub(crate) fn tasks(&self) -> usize {
+        self.tasks
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -74,22 +74,22 @@ impl Pieces {
     pub(crate) fn pop(&mut self) {
         if let Some(piece) = self.all.pop() {
             self.entries -= piece.entries as usize;
-            self.todos -= piece.todos as usize;
+            self.tasks -= piece.tasks as usize;
         }
     }
 
     /// Forgets work for after the commit behind the first `count`.
-    pub(crate) fn truncate_todos(&mut self, count: usize) {
+    pub(crate) fn truncate_tasks(&mut self, count: usize) {
         for piece in self.all.iter_mut().rev() {
-            let less = self.todos.saturating_sub(count).min(piece.todos as usize);
-            piece.todos -= less as u32;
-            self.todos -= less;
+            let less = self.tasks.saturating_sub(count).min(piece.tasks as usize);
+            piece.tasks -= less as u32;
+            self.tasks -= less;
         }
     }
 
     /// As what the commit leaves to do.
-    pub(crate) fn take(&mut self) -> impl Iterator<Item = Todo> {
-        std::mem::take(self).all.into_iter().map(Todo::Stored)
+    pub(crate) fn take(&mut self) -> impl Iterator<Item = PurgeTask> {
+        std::mem::take(self).all.into_iter().map(PurgeTask::Stored)
     }
 }
 
@@ -97,15 +97,15 @@ impl Pieces {
 pub(crate) struct Body {
     pub(crate) bytes: Vec<u8>,
     pub(crate) entries: u32,
-    pub(crate) todos: u32,
+    pub(crate) tasks: u32,
     /// The greatest number of a change in it; 0 when it holds none.
     pub(crate) last_seq: u32,
 }
 
 /// What is left to do after commits, as pieces to store.
-pub(crate) fn bodies_of(todos: &[Todo]) -> Vec<Body> {
+pub(crate) fn bodies_of(tasks: &[PurgeTask]) -> Vec<Body> {
     let mut bodies = vec![Body::new()];
-    todos.iter().for_each(|todo| add(&mut bodies, &Op::Cleanup(todo.to_cleanup())).todos += 1);
+    tasks.iter().for_each(|task| add(&mut bodies, &Op::Purge(task.to_purge())).tasks += 1);
     bodies
 }
 
@@ -124,7 +124,7 @@ impl Body {
     fn new() -> Self {
         let mut bytes = Vec::new();
         Header::default().encode(&mut bytes);
-        Body { bytes, entries: 0, todos: 0, last_seq: 0 }
+        Body { bytes, entries: 0, tasks: 0, last_seq: 0 }
     }
 }
 
@@ -133,7 +133,7 @@ pub(crate) struct Piece {
     /// Notes of undo that count, oldest first.
     pub(crate) undo: Vec<UndoEntry>,
     /// Work for after the commit that counts, in order.
-    pub(crate) todo: Vec<Todo>,
+    pub(crate) tasks: Vec<PurgeTask>,
     /// The numbers of the changes among `undo`, ascending, and where they are.
     by_seq: Vec<(u32, usize)>,
 }
@@ -158,19 +158,19 @@ pub(crate) fn read(env: &Arc<Env>, stored: &Stored) -> Result<Option<Piece>, Tre
     }
     let damaged = || tree.damaged(stored.first, "stored undo cannot be read");
     let (_, ops) = decode(&bytes).map_err(|_| damaged())?;
-    let mut piece = Piece { undo: Vec::new(), todo: Vec::new(), by_seq: Vec::new() };
+    let mut piece = Piece { undo: Vec::new(), tasks: Vec::new(), by_seq: Vec::new() };
     for op in ops {
         match op.map_err(|_| damaged())? {
-            Op::Cleanup(cleanup) => piece.todo.push(Todo::from_cleanup(&cleanup)),
+            Op::Purge(purge) => piece.tasks.push(PurgeTask::from_purge(&purge)),
             op => piece.undo.push(UndoEntry::from_op(&op).ok_or_else(damaged)?),
         }
     }
     let enough = piece.undo.len() >= stored.entries as usize;
-    if !enough || piece.todo.len() < stored.todos as usize {
+    if !enough || piece.tasks.len() < stored.tasks as usize {
         return Err(damaged());
     }
     piece.undo.truncate(stored.entries as usize);
-    piece.todo.truncate(stored.todos as usize);
+    piece.tasks.truncate(stored.tasks as usize);
     let numbered = piece.undo.iter().enumerate();
     piece.by_seq = numbered.filter_map(|(at, entry)| Some((entry.seq()?, at))).collect();
     Ok(Some(piece))

@@ -16,7 +16,7 @@ use crate::record::work::Work;
 
 /// About how many things that commits left are done in a step: it is not admitted, and the log's
 /// own upkeep, or whoever happens to commit, waits for it.
-pub(crate) const TODOS_MAX: usize = 1024;
+pub(crate) const PURGE_TASKS_MAX: usize = 1024;
 
 /// How far a transaction is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,7 +40,7 @@ pub struct TxnRecord {
     /// It drops a tree, or has stored what it leaves to do.
     heavy: AtomicBool,
     /// So many things were left to do when it committed.
-    todos: AtomicUsize,
+    tasks: AtomicUsize,
     /// What carrying it forward takes, in bytes of log, as the registry's sums have it.
     pub(crate) weight: AtomicU64,
     rows: Mutex<rank::TransactionVersions, Rows>,
@@ -115,7 +115,7 @@ impl TxnRecord {
             end: AtomicU64::new(0),
             first: AtomicU64::new(0),
             heavy: AtomicBool::new(false),
-            todos: AtomicUsize::new(0),
+            tasks: AtomicUsize::new(0),
             weight: AtomicU64::new(0),
             rows: Mutex::new(Rows::default()),
             work: Mutex::new(Work::default()),
@@ -158,17 +158,17 @@ impl TxnRecord {
 
     /// Whether completing it may take long: nobody does that in passing.
     pub(crate) fn takes_long(&self) -> bool {
-        self.is_heavy() || self.todos() > TODOS_MAX
+        self.is_heavy() || self.tasks() > PURGE_TASKS_MAX
     }
 
     /// How much its commit left to do.
-    pub(crate) fn todos(&self) -> usize {
-        self.todos.load(Ordering::Relaxed)
+    pub(crate) fn tasks(&self) -> usize {
+        self.tasks.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn set_left(&self, is_heavy: bool, todos: usize) {
+    pub(crate) fn set_left(&self, is_heavy: bool, tasks: usize) {
         self.heavy.store(is_heavy, Ordering::Relaxed);
-        self.todos.store(todos, Ordering::Relaxed);
+        self.tasks.store(tasks, Ordering::Relaxed);
     }
 
     /// Where the first record lies that recovery needs of it.

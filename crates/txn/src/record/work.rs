@@ -7,8 +7,8 @@ use weir_btree::{Env, Tree, TreeError};
 
 use crate::error::TxnError;
 use crate::record::entry::Undo;
+use crate::record::purge_task::PurgeTask;
 use crate::record::stored::{self, Pieces};
-use crate::record::todo::Todo;
 
 /// The name of a prepared transaction. A server's own are short.
 pub type Xid = SmallVec<[u8; 40]>;
@@ -27,10 +27,10 @@ pub(crate) struct Work {
     pub(crate) pieces: Pieces,
     /// What to take back besides, oldest first.
     pub(crate) undo: SmallVec<[Undo; 1]>,
-    /// Bytes of log that writing all of `undo` and `todo` again would take.
+    /// Bytes of log that writing all of `undo` and `tasks` again would take.
     pub(crate) undo_bytes: u64,
     /// What its commit leaves to do besides.
-    pub(crate) todo: Vec<Todo>,
+    pub(crate) tasks: Vec<PurgeTask>,
     /// It drops a tree.
     pub(crate) drops_tree: bool,
     /// Its commit, or pages that it takes into use, are about to be in the log or are there
@@ -49,14 +49,14 @@ impl Work {
     }
 
     /// How much a commit would leave to do.
-    pub(crate) fn todos(&self) -> usize {
-        self.pieces.todos() + self.todo.len()
+    pub(crate) fn tasks(&self) -> usize {
+        self.pieces.tasks() + self.tasks.len()
     }
 
     /// Forgets what a commit would leave to do behind the first `count`.
-    pub(crate) fn truncate_todos(&mut self, count: usize) {
-        self.todo.truncate(count.saturating_sub(self.pieces.todos()));
-        self.pieces.truncate_todos(count);
+    pub(crate) fn truncate_tasks(&mut self, count: usize) {
+        self.tasks.truncate(count.saturating_sub(self.pieces.tasks()));
+        self.pieces.truncate_tasks(count);
     }
 
     /// Nothing is to be taken back, and nothing holds pages for that.
@@ -72,7 +72,7 @@ impl Work {
     /// Whether a tree is to be freed, or what is left to do is stored: it is in pages already, and
     /// completing it may take long.
     pub(crate) fn is_heavy(&self) -> bool {
-        self.drops_tree || self.todo.iter().any(|todo| matches!(todo, Todo::Stored(_)))
+        self.drops_tree || self.tasks.iter().any(|task| matches!(task, PurgeTask::Stored(_)))
     }
 
     /// Whether it may have changed rows of this tree.
@@ -86,19 +86,19 @@ impl Work {
     /// [`TreeError`] when what is stored cannot be read.
     pub(crate) fn dropped_trees(&self, env: &Arc<Env>) -> Result<Vec<TreeId>, TreeError> {
         let mut trees = Vec::new();
-        let mut look = |todo: &Todo| match todo {
-            Todo::Tree { tree, .. } => trees.push(*tree),
-            Todo::Chain { .. } | Todo::Row { .. } | Todo::Stored(_) => {}
+        let mut look = |task: &PurgeTask| match task {
+            PurgeTask::Tree { tree, .. } => trees.push(*tree),
+            PurgeTask::Chain { .. } | PurgeTask::Row { .. } | PurgeTask::Stored(_) => {}
         };
         if self.drops_tree {
-            self.todo.iter().for_each(&mut look);
-            let listed = self.todo.iter().filter_map(|todo| match todo {
-                Todo::Stored(stored) => Some(stored),
+            self.tasks.iter().for_each(&mut look);
+            let listed = self.tasks.iter().filter_map(|task| match task {
+                PurgeTask::Stored(stored) => Some(stored),
                 _ => None,
             });
-            for stored in self.pieces.iter().chain(listed).filter(|stored| stored.todos > 0) {
+            for stored in self.pieces.iter().chain(listed).filter(|stored| stored.tasks > 0) {
                 if let Some(piece) = stored::read(env, stored)? {
-                    piece.todo.iter().for_each(&mut look);
+                    piece.tasks.iter().for_each(&mut look);
                 }
             }
         }
@@ -114,9 +114,9 @@ impl Work {
     }
 
     /// Adds a thing to do after the commit.
-    pub(crate) fn push_todo(&mut self, todo: Todo) {
-        self.drops_tree |= matches!(todo, Todo::Tree { .. });
-        self.undo_bytes += todo.bytes();
-        self.todo.push(todo);
+    pub(crate) fn push_task(&mut self, task: PurgeTask) {
+        self.drops_tree |= matches!(task, PurgeTask::Tree { .. });
+        self.undo_bytes += task.bytes();
+        self.tasks.push(task);
     }
 }

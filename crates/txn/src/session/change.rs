@@ -11,7 +11,7 @@ use crate::context::{Context, ROW_BYTES};
 use crate::error::TxnError;
 use crate::locks::Kind;
 use crate::record::entry::Undo;
-use crate::record::todo::Todo;
+use crate::record::purge_task::PurgeTask;
 use crate::record::txn_record::TxnRecord;
 use crate::record::work::Work;
 use crate::session::decide::{Meeting, Request, Verdict};
@@ -296,11 +296,11 @@ impl Txn {
         }
         // TXN-5: the row before its chain; no row ever names a chain being freed.
         if is_delete {
-            work.push_todo(Todo::Row { tree: tree.id(), key: key.to_vec() });
+            work.push_task(PurgeTask::Row { tree: tree.id(), key: key.to_vec() });
         }
         if let Some(chain) = replaced {
             let (first, mark) = (chain.first, chain.mark);
-            work.push_todo(Todo::Chain { first, mark, tree: tree.id() });
+            work.push_task(PurgeTask::Chain { first, mark, tree: tree.id() });
         }
         self.undo_bytes = work.undo_bytes;
     }

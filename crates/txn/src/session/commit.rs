@@ -8,7 +8,7 @@ use weir_change::{Group, Header, Op};
 use crate::context::{Context, ROW_BYTES};
 use crate::error::TxnError;
 use crate::planted::PlantedBug;
-use crate::record::todo::Todo;
+use crate::record::purge_task::PurgeTask;
 use crate::record::txn_record::TxnRecord;
 use crate::session::txn::Txn;
 use crate::undo::relog;
@@ -64,16 +64,19 @@ impl Txn {
         let mut work = record.work.lock();
         let dropped = work.dropped_trees(cx.env())?;
         if !work.pieces.is_empty() {
-            let tail = std::mem::take(&mut work.todo);
-            work.todo = work.pieces.take().chain(tail).collect();
+            let tail = std::mem::take(&mut work.tasks);
+            work.tasks = work.pieces.take().chain(tail).collect();
         }
         let header = Header { txn: Some(record.id()), commits: true, ..Header::default() };
         let mut group = Group::begin(header);
-        if !cx.has(PlantedBug::CleanupNotNoted) {
-            work.todo.iter().map(Todo::to_cleanup).for_each(|todo| group.note(&Op::Cleanup(todo)));
+        if !cx.has(PlantedBug::PurgeNotNoted) {
+            work.tasks
+                .iter()
+                .map(PurgeTask::to_purge)
+                .for_each(|task| group.note(&Op::Purge(task)));
         }
         let span = group.commit(cx.env().pool.log())?;
-        if !work.todo.is_empty() {
+        if !work.tasks.is_empty() {
             cx.registry().pin(&record, span.start);
         }
         // It looks open until the registry knows better.

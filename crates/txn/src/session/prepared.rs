@@ -11,7 +11,7 @@ use crate::error::TxnError;
 use crate::locks::Place;
 use crate::planted::PlantedBug;
 use crate::record::kept;
-use crate::record::todo::Todo;
+use crate::record::purge_task::PurgeTask;
 use crate::record::txn_record::TxnRecord;
 use crate::record::work::Xid;
 use crate::session::txn::Txn;
@@ -52,7 +52,7 @@ impl Txn {
             restate(&mut group, &record, &mut work, 0);
         }
         let short = cx.has(PlantedBug::PreparedShort);
-        note_prepared(&mut group, xid, &held, if short { &[] } else { &work.todo });
+        note_prepared(&mut group, xid, &held, if short { &[] } else { &work.tasks });
         let span = group.commit(cx.env().pool.log())?;
         (work.xid, work.held) = (Some(Xid::from_slice(xid)), held);
         Ok(span.end)
@@ -80,7 +80,7 @@ impl Txn {
             }
         };
         let (first, mark) = (chain.first, chain.mark);
-        record.work.lock().push_todo(Todo::Chain { first, mark, tree: TreeId(0) });
+        record.work.lock().push_task(PurgeTask::Chain { first, mark, tree: TreeId(0) });
         Ok(kept::encode_chain(chain))
     }
 }

@@ -8,17 +8,17 @@ use crate::undo::rollback::take_back;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Savepoint {
     undo: usize,
-    todo: usize,
+    tasks: usize,
 }
 
 impl Txn {
     /// Where to go back to.
     #[must_use]
     pub fn savepoint(&self) -> Savepoint {
-        self.record.as_ref().map_or(Savepoint { undo: 0, todo: 0 }, |record| {
+        self.record.as_ref().map_or(Savepoint { undo: 0, tasks: 0 }, |record| {
             let work = record.work.lock();
             self.savepoint_at.set(work.depth());
-            Savepoint { undo: work.depth(), todo: work.todos() }
+            Savepoint { undo: work.depth(), tasks: work.tasks() }
         })
     }
 
@@ -31,7 +31,7 @@ impl Txn {
         self.check()?;
         let Some(record) = self.record.clone() else { return Ok(()) };
         take_back(cx, &record, savepoint.undo, true)?;
-        record.work.lock().truncate_todos(savepoint.todo);
+        record.work.lock().truncate_tasks(savepoint.tasks);
         self.back_to(cx, &record, savepoint.undo)
     }
 }

@@ -34,7 +34,7 @@ const WEIGHED_BYTES: u64 = 4 << 10;
 /// All that memory holds, as pieces to store.
 fn bodies(record: &TxnRecord, work: &Work) -> Vec<Body> {
     // First, so that taking a change back never frees what an earlier one left to do.
-    let mut bodies = stored::bodies_of(&work.todo);
+    let mut bodies = stored::bodies_of(&work.tasks);
     for entry in work.undo.iter().filter_map(|undo| record.undo_entry(*undo)) {
         let seq = entry.seq().unwrap_or(0);
         let body = stored::add(&mut bodies, &entry.to_op());
@@ -58,7 +58,7 @@ impl Txn {
         }
         let (bodies, keep) = {
             let mut work = record.work.lock();
-            if work.undo.is_empty() && work.todo.is_empty() {
+            if work.undo.is_empty() && work.tasks.is_empty() {
                 // All that was counted has been taken back.
                 (work.undo_bytes, self.undo_bytes) = (0, 0);
                 record.move_out(cx.shelf(), &[], record.changes());
@@ -85,7 +85,7 @@ impl Txn {
         group.commit(cx.env().pool.log())?;
         pieces.iter().for_each(|piece| work.pieces.push(*piece));
         work.undo.clear();
-        work.todo.clear();
+        work.tasks.clear();
         work.undo_bytes = 0;
         self.undo_bytes = 0;
         self.named_bytes = work.pieces.named_bytes();
@@ -110,14 +110,14 @@ impl Txn {
         let tree = Tree::at(cx.env().clone(), TreeId(0), PageNo::NONE);
         let header = Header { txn: Some(record.id()), ..Header::default() };
         let mut pieces = Vec::with_capacity(bodies.len());
-        for Body { bytes, entries, todos, last_seq } in bodies {
+        for Body { bytes, entries, tasks, last_seq } in bodies {
             let mark = self.next_mark(record);
             let chain =
                 self.hear(cx, record, |tell| tree.write_chain(bytes, mark, header, tell))?;
             let first = chain.first;
             let len = bytes.len() as u32;
-            let (entries, todos, last_seq) = (*entries, *todos, *last_seq);
-            pieces.push(Stored { first, mark, len, entries, todos, last_seq });
+            let (entries, tasks, last_seq) = (*entries, *tasks, *last_seq);
+            pieces.push(Stored { first, mark, len, entries, tasks, last_seq });
         }
         Ok(pieces)
     }

@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::error::TxnError;
 use crate::planted::PlantedBug;
 use crate::record::entry::Undo;
-use crate::record::todo::Todo;
+use crate::record::purge_task::PurgeTask;
 use crate::session::txn::Txn;
 
 impl Txn {
@@ -56,7 +56,7 @@ impl Txn {
         if cx.has(PlantedBug::DroppedTreeNotFreed) {
             return Ok(());
         }
-        record.work.lock().push_todo(Todo::Tree { tree: tree.id(), root: tree.root() });
+        record.work.lock().push_task(PurgeTask::Tree { tree: tree.id(), root: tree.root() });
         Ok(())
     }
 }

@@ -4,14 +4,14 @@ use weir_btree::Env;
 use weir_change::{Group, Header, Op};
 
 use crate::error::TxnError;
-use crate::record::todo::Todo;
+use crate::record::purge_task::PurgeTask;
 use crate::record::txn_record::TxnRecord;
 
 /// Says that a transaction is prepared under the name `xid`; under the empty one, that it is not
 /// any more.
-pub(crate) fn note_prepared(group: &mut Group<'_>, xid: &[u8], held: &[u8], todo: &[Todo]) {
+pub(crate) fn note_prepared(group: &mut Group<'_>, xid: &[u8], held: &[u8], tasks: &[PurgeTask]) {
     group.note(&Op::Prepared { xid, held });
-    todo.iter().map(Todo::to_cleanup).for_each(|todo| group.note(&Op::Cleanup(todo)));
+    tasks.iter().map(PurgeTask::to_purge).for_each(|task| group.note(&Op::Purge(task)));
 }
 
 /// Says in the log that a prepared transaction is being taken back, if it is prepared.

@@ -2,12 +2,12 @@
 //! back: so that nobody who waits, for the user or for the log, holds the checkpoint.
 use weir_base::Lsn;
 use weir_btree::TreeError;
-use weir_change::{Cleanup, Group, Header, Op};
+use weir_change::{Group, Header, Op, Purge};
 
 use crate::context::Context;
 use crate::error::TxnError;
 use crate::planted::PlantedBug;
-use crate::record::todo::Todo;
+use crate::record::purge_task::PurgeTask;
 use crate::record::txn_record::{State, TxnRecord};
 use crate::record::work::Work;
 use crate::undo::prepared_note::note_prepared;
@@ -31,20 +31,20 @@ impl Context {
 
 /// Names what a commit has left to do once more, at the end of the log, when the last time lies
 /// far back; and of the chain that is being freed what is left: its pages lead to each other.
-pub(crate) fn repeat_todo(
+pub(crate) fn relog_tasks(
     cx: &Context,
     record: &TxnRecord,
-    todo: &[Todo],
-    half_freed: Option<Cleanup<'static>>,
+    tasks: &[PurgeTask],
+    half_freed: Option<Purge<'static>>,
 ) -> Result<(), TreeError> {
     let log = cx.env().pool.log();
     // Of one that is done nothing is to be said: it is forgotten next.
-    if !todo.is_empty() && begins_far_back(cx, record) {
+    if !tasks.is_empty() && begins_far_back(cx, record) {
         let start = log.end();
         let header = Header { txn: Some(record.id()), commits: true, ..Header::default() };
         let mut group = Group::begin(header);
-        let all = todo.iter().map(Todo::to_cleanup).chain(half_freed);
-        all.for_each(|todo| group.note(&Op::Cleanup(todo)));
+        let all = tasks.iter().map(PurgeTask::to_purge).chain(half_freed);
+        all.for_each(|task| group.note(&Op::Purge(task)));
         cx.count_carried(group.commit(log)?);
         cx.registry().repin(record, start);
     }
@@ -88,7 +88,7 @@ pub(crate) fn carry_forward(cx: &Context, record: &TxnRecord) -> Result<(), TxnE
     let start = log.end();
     let header = Header { txn: Some(record.id()), ..Header::default() };
     if record.state() != State::Open {
-        return Ok(repeat_todo(cx, record, &work.todo, None)?);
+        return Ok(relog_tasks(cx, record, &work.tasks, None)?);
     }
     // The log has more of it than is known here, or will in a moment: nothing that takes it
     // back may stand behind its commit.
@@ -102,7 +102,7 @@ pub(crate) fn carry_forward(cx: &Context, record: &TxnRecord) -> Result<(), TxnE
     let short = usize::from(cx.has(PlantedBug::CarriedShort));
     restate(&mut group, record, &mut work, short);
     if let Some(xid) = &work.xid {
-        note_prepared(&mut group, xid, &work.held, &work.todo);
+        note_prepared(&mut group, xid, &work.held, &work.tasks);
     }
     cx.count_carried(group.commit(log)?);
     cx.registry().repin(record, start);

@@ -44,7 +44,7 @@ pub(crate) fn roll_back(cx: &Context, record: &Arc<TxnRecord>) -> Result<(), Txn
     no_longer_prepared(cx.env(), record)?;
     take_back(cx, record, 0, false)?;
     free_empty(cx, record, true)?;
-    record.work.lock().todo.clear();
+    record.work.lock().tasks.clear();
     rolled_back(cx.env(), record.id())?;
     cx.registry().abort(record);
     cx.locks().end(record.id());
@@ -188,7 +188,7 @@ pub(crate) fn free_empty(cx: &Context, record: &TxnRecord, all: bool) -> Result<
     loop {
         let mut work = record.work.lock();
         match work.pieces.last() {
-            Some(top) if top.entries == 0 && (all || top.todos == 0) => {
+            Some(top) if top.entries == 0 && (all || top.tasks == 0) => {
                 free_newest(cx, record, &mut work)?;
             }
             _ => return Ok(()),

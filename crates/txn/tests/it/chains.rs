@@ -9,7 +9,7 @@ use weir_btree::{Action, Change, Row, Tree, TreeError, Value};
 use weir_change::{Header, Op, decode};
 use weir_page::Flags;
 use weir_redo::Durability;
-use weir_txn::{Background, Context, Isolation, Todo, Todos, Txn, Wait};
+use weir_txn::{Background, Context, Isolation, PurgeTask, PurgeTasks, Txn, Wait};
 
 use crate::support::{Rows, Site, rows, site};
 
@@ -31,15 +31,15 @@ fn fill_half_the_log(site: &Site, tree: &Tree) {
 }
 
 /// What the log says that committed transactions have left, as an opening would find it.
-fn said(site: &Site) -> Vec<Todo> {
+fn said(site: &Site) -> Vec<PurgeTask> {
     site.log.flush(Durability::Synced).expect("flushed");
     let (from, to) = (site.log.checkpoint(), site.log.durable());
-    let mut todos = Todos::default();
+    let mut tasks = PurgeTasks::default();
     let mut take = |body: &[u8]| {
         let (_, ops) = decode(body).expect("a header");
         for op in ops {
-            if let Op::Cleanup(cleanup) = op.expect("an operation") {
-                todos.add(&cleanup);
+            if let Op::Purge(purge) = op.expect("an operation") {
+                tasks.add(&purge);
             }
         }
     };
@@ -48,12 +48,12 @@ fn said(site: &Site) -> Vec<Todo> {
         Ok(())
     };
     site.log.reader(None).chunks(from, to, all).expect("read");
-    todos.into_vec()
+    tasks.into_vec()
 }
 
 /// Drops a tree with a long value whose freeing is cut off in the middle, while others fill the
 /// log between its groups. Gives what the log said then, and a tree of others.
-fn cut_off(site: &Arc<Site>) -> (Vec<Todo>, Tree) {
+fn cut_off(site: &Arc<Site>) -> (Vec<PurgeTask>, Tree) {
     let tree = site.tree(10);
     site.auto.put(&tree, b"long", &vec![7; 2 << 20]).expect("put");
     let mut txn = Txn::new(Isolation::ReadCommitted, Wait::No);
@@ -98,12 +98,12 @@ fn what_is_said_once_more_of_a_half_freed_chain_leads_to_the_rest() {
     let (said, other) = cut_off(&site);
     // What the next opening would do after a crash.
     let (header, mut admits) = (Header::default(), |_| Ok(()));
-    for todo in said {
-        match todo {
-            Todo::Chain { first, mark, .. } => Tree::at(site.env.clone(), TreeId(0), first)
+    for task in said {
+        match task {
+            PurgeTask::Chain { first, mark, .. } => Tree::at(site.env.clone(), TreeId(0), first)
                 .free_chain(first, mark, header, &mut admits)
                 .expect("freed"),
-            Todo::Tree { tree, root } => {
+            PurgeTask::Tree { tree, root } => {
                 Tree::at(site.env.clone(), tree, root).free_all(header, &mut admits).expect("freed")
             }
             other => panic!("nobody has left {other:?}"),

@@ -36,7 +36,7 @@ fn archive(site: &Site) -> (TxnId, PageNo) {
 /// As recovery finds it, whatever was freed before the crash.
 fn resume(background: &Background, (id, root): (TxnId, PageNo)) {
     let undo = vec![UndoEntry::Tree { tree: TREE, root }];
-    let found = Unfinished { id, fate: Fate::Loser, undo, todo: Vec::new() };
+    let found = Unfinished { id, fate: Fate::Loser, undo, tasks: Vec::new() };
     assert!(background.resume(found).expect("resumed").is_none());
     assert_eq!(background.losers(), 1);
 }

@@ -7,7 +7,7 @@ use weir_base::TxnId;
 use weir_page::Stamp;
 
 use super::{Inner, Registry};
-use crate::record::txn_record::{State, TODOS_MAX, TxnRecord};
+use crate::record::txn_record::{PURGE_TASKS_MAX, State, TxnRecord};
 use crate::versions::archive::OldView;
 
 /// Ended transactions whose versions could be archived, oldest first.
@@ -25,7 +25,7 @@ impl Registry {
     /// Takes up to `max` ended transactions that all snapshots, and all to come, see the end of.
     /// They stay known until [`Registry::forget`]. Those that leave much to do wait for who asks
     /// for `heavy` ones, and hold nobody up. Ends before what the others left to do passes
-    /// [`TODOS_MAX`].
+    /// [`PURGE_TASKS_MAX`].
     pub(crate) fn take_purgeable(&self, max: usize, heavy: bool, out: &mut Vec<Arc<TxnRecord>>) {
         let mut inner = self.inner.lock();
         let horizon = self.horizon(&inner);
@@ -33,8 +33,8 @@ impl Registry {
         while out.len() < max
             && let Some((number, record)) = inner.ended.front().filter(|(n, _)| *n <= horizon)
         {
-            let (takes_long, todos) = (record.takes_long(), record.todos());
-            if !takes_long && left + todos > TODOS_MAX {
+            let (takes_long, tasks) = (record.takes_long(), record.tasks());
+            if !takes_long && left + tasks > PURGE_TASKS_MAX {
                 break;
             }
             let Some(record) = inner.ended.remove(number) else { break };
@@ -42,7 +42,7 @@ impl Registry {
                 inner.heavy.push_back(record);
                 continue;
             }
-            left += todos;
+            left += tasks;
             out.push(record);
         }
         if heavy {
@@ -103,7 +103,7 @@ impl Registry {
         }
         let (mut some, looked) = inner.ended.some(from, to, max);
         inner.gathered = looked;
-        some.retain(|record| record.todos() > 0 && !record.is_heavy());
+        some.retain(|record| record.tasks() > 0 && !record.is_heavy());
         Some(some)
     }
 

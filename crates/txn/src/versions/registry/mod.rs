@@ -13,7 +13,7 @@ use weir_base::{Lsn, TxnId, rank};
 
 use crate::by_txn::ByTxn;
 use crate::error::TxnError;
-use crate::record::todo::Todo;
+use crate::record::purge_task::PurgeTask;
 use crate::record::txn_record::{State, TxnRecord};
 use crate::versions::archive::Archive;
 use crate::versions::ended::Ended;
@@ -216,9 +216,9 @@ impl Registry {
     pub fn commit(&self, record: &Arc<TxnRecord>, spent_for: Option<u64>) -> u64 {
         let unpin = {
             let work = record.work.lock();
-            record.set_left(work.is_heavy(), work.todo.len());
-            self.weights.end(record, work.todo.iter().map(Todo::bytes).sum());
-            work.todo.is_empty()
+            record.set_left(work.is_heavy(), work.tasks.len());
+            self.weights.end(record, work.tasks.iter().map(PurgeTask::bytes).sum());
+            work.tasks.is_empty()
         };
         self.conclude(record, true, unpin, spent_for.filter(|_| unpin))
     }

@@ -8,12 +8,12 @@ use weir_btree::{Action, Admit, Ahead, Change, Env, Row, Tree};
 use weir_change::{Group, Header};
 
 use crate::error::TxnError;
+use crate::record::purge_task::PurgeTask;
 use crate::record::stored;
-use crate::record::todo::Todo;
 use crate::record::work::FindTree;
 
 /// Whose rest is done, and what there is to know of others for it.
-pub(crate) struct Finish<'a> {
+pub(crate) struct TaskContext<'a> {
     pub(crate) env: &'a Arc<Env>,
     pub(crate) id: TxnId,
     pub(crate) tree_of: &'a FindTree<'a>,
@@ -29,9 +29,13 @@ pub(crate) struct Finish<'a> {
 ///
 /// # Errors
 /// [`TxnError`]; what is left is to be done later, from the beginning.
-pub(crate) fn finish(f: &Finish<'_>, todo: &[Todo], admit: &mut Admit<'_>) -> Result<(), TxnError> {
-    for item in todo {
-        finish_one(f, item, admit)?;
+pub(crate) fn run_tasks(
+    f: &TaskContext<'_>,
+    tasks: &[PurgeTask],
+    admit: &mut Admit<'_>,
+) -> Result<(), TxnError> {
+    for item in tasks {
+        run_task(f, item, admit)?;
     }
     admit(Ahead::of(64))?;
     let group = Group::begin(Header { txn: Some(f.id), ended: true, ..Header::default() });
@@ -39,16 +43,16 @@ pub(crate) fn finish(f: &Finish<'_>, todo: &[Todo], admit: &mut Admit<'_>) -> Re
     Ok(())
 }
 
-fn finish_one(f: &Finish<'_>, item: &Todo, admit: &mut Admit<'_>) -> Result<(), TxnError> {
+fn run_task(f: &TaskContext<'_>, item: &PurgeTask, admit: &mut Admit<'_>) -> Result<(), TxnError> {
     let (env, id) = (f.env, f.id);
     let header = Header { txn: Some(id), ..Header::default() };
     // It may do what others have left.
     let is_done_with = |writer| writer == id || (f.is_everybodys)(writer);
     match item {
-        Todo::Chain { first, mark, tree } => {
+        PurgeTask::Chain { first, mark, tree } => {
             Tree::at(env.clone(), *tree, *first).free_chain(*first, *mark, header, admit)?;
         }
-        Todo::Row { tree, key } => {
+        PurgeTask::Row { tree, key } => {
             admit(Ahead::of(1024))?;
             let dropped = f.dropped.read();
             if let Some(tree) = (f.tree_of)(*tree)?.filter(|_| !dropped.contains(tree)) {
@@ -61,14 +65,14 @@ fn finish_one(f: &Finish<'_>, item: &Todo, admit: &mut Admit<'_>) -> Result<(), 
                 })?;
             }
         }
-        Todo::Tree { tree, root } => {
+        PurgeTask::Tree { tree, root } => {
             Tree::at(env.clone(), *tree, *root).free_all(header, admit)?;
         }
-        Todo::Stored(stored) => {
+        PurgeTask::Stored(stored) => {
             // Gone when a crash came after its pages were freed, and before that was known.
             if let Some(piece) = stored::read(env, stored)? {
-                for inner in &piece.todo {
-                    finish_one(f, inner, admit)?;
+                for inner in &piece.tasks {
+                    run_task(f, inner, admit)?;
                 }
                 let tree = Tree::at(env.clone(), TreeId(0), stored.first);
                 tree.free_chain(stored.first, stored.mark, header, admit)?;

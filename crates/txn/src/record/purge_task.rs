@@ -1,17 +1,17 @@
 //! What a committed transaction leaves to be done: freeing the chains it replaced, removing the
 //! rows it marked, freeing the pages of a tree it dropped. The commit's group names it all, so a
-//! crash in between only delays it. How it is done is in `background/cleanup.rs`.
+//! crash in between only delays it. How it is done is in `background/purge_tasks.rs`.
 use std::collections::{BTreeMap, HashMap};
 
 use weir_base::{PageNo, TreeId};
-use weir_change::{Cleanup, Stored};
+use weir_change::{Purge, Stored};
 
 /// What the log needs to name a piece of stored notes, in bytes, at most.
 pub(crate) const NOTE_BYTES: u64 = 32;
 
 /// One thing left to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Todo {
+pub enum PurgeTask {
     /// Free an overflow chain that no row names.
     Chain {
         /// Its first page that is not free yet.
@@ -39,24 +39,24 @@ pub enum Todo {
     Stored(Stored),
 }
 
-impl Todo {
+impl PurgeTask {
     /// From the record that recovery finds.
     #[must_use]
-    pub fn from_cleanup(cleanup: &Cleanup<'_>) -> Self {
-        match *cleanup {
-            Cleanup::Chain { first, mark } => Todo::Chain { first, mark, tree: TreeId(0) },
-            Cleanup::Row { tree, key } => Todo::Row { tree, key: key.to_vec() },
-            Cleanup::Tree { tree, root } => Todo::Tree { tree, root },
-            Cleanup::Stored(stored) => Todo::Stored(stored),
+    pub fn from_purge(purge: &Purge<'_>) -> Self {
+        match *purge {
+            Purge::Chain { first, mark } => PurgeTask::Chain { first, mark, tree: TreeId(0) },
+            Purge::Row { tree, key } => PurgeTask::Row { tree, key: key.to_vec() },
+            Purge::Tree { tree, root } => PurgeTask::Tree { tree, root },
+            Purge::Stored(stored) => PurgeTask::Stored(stored),
         }
     }
 
     /// The number of the chain that is freed with it.
     fn mark(&self) -> Option<u64> {
         match self {
-            Todo::Chain { mark, .. } => Some(*mark),
-            Todo::Stored(piece) => Some(piece.mark),
-            Todo::Row { .. } | Todo::Tree { .. } => None,
+            PurgeTask::Chain { mark, .. } => Some(*mark),
+            PurgeTask::Stored(piece) => Some(piece.mark),
+            PurgeTask::Row { .. } | PurgeTask::Tree { .. } => None,
         }
     }
 
@@ -64,29 +64,29 @@ impl Todo {
     #[must_use]
     pub(crate) fn bytes(&self) -> u64 {
         match self {
-            Todo::Row { key, .. } => 16 + key.len() as u64,
-            Todo::Chain { .. } | Todo::Tree { .. } => 16,
-            Todo::Stored(_) => NOTE_BYTES,
+            PurgeTask::Row { key, .. } => 16 + key.len() as u64,
+            PurgeTask::Chain { .. } | PurgeTask::Tree { .. } => 16,
+            PurgeTask::Stored(_) => NOTE_BYTES,
         }
     }
 
     /// As the record.
     #[must_use]
-    pub fn to_cleanup(&self) -> Cleanup<'_> {
+    pub fn to_purge(&self) -> Purge<'_> {
         match self {
-            Todo::Chain { first, mark, .. } => Cleanup::Chain { first: *first, mark: *mark },
-            Todo::Row { tree, key } => Cleanup::Row { tree: *tree, key },
-            Todo::Tree { tree, root } => Cleanup::Tree { tree: *tree, root: *root },
-            Todo::Stored(stored) => Cleanup::Stored(*stored),
+            PurgeTask::Chain { first, mark, .. } => Purge::Chain { first: *first, mark: *mark },
+            PurgeTask::Row { tree, key } => Purge::Row { tree: *tree, key },
+            PurgeTask::Tree { tree, root } => Purge::Tree { tree: *tree, root: *root },
+            PurgeTask::Stored(stored) => Purge::Stored(*stored),
         }
     }
 }
 
 /// What the records of a transaction say is left to do, one after the other.
 #[derive(Clone, Debug, Default)]
-pub struct Todos {
+pub struct PurgeTasks {
     /// In the order in which they were said.
-    all: BTreeMap<u64, Todo>,
+    all: BTreeMap<u64, PurgeTask>,
     /// Where those are that free a chain, by its number: there may be many, and each is spoken of
     /// more than once.
     places: HashMap<u64, u64>,
@@ -96,10 +96,10 @@ pub struct Todos {
     looked_at: u64,
 }
 
-impl Todos {
+impl PurgeTasks {
     /// Adds what a record says. A later word on the same chain says how far its freeing has come.
-    pub fn add(&mut self, cleanup: &Cleanup<'_>) {
-        self.push(Todo::from_cleanup(cleanup));
+    pub fn add(&mut self, purge: &Purge<'_>) {
+        self.push(PurgeTask::from_purge(purge));
     }
 
     /// Whether nothing is left.
@@ -110,38 +110,38 @@ impl Todos {
 
     /// What is left, in order.
     #[must_use]
-    pub fn into_vec(self) -> Vec<Todo> {
+    pub fn into_vec(self) -> Vec<PurgeTask> {
         self.all.into_values().collect()
     }
 
-    fn push(&mut self, todo: Todo) {
-        if let Some(mark) = todo.mark() {
+    fn push(&mut self, task: PurgeTask) {
+        if let Some(mark) = task.mark() {
             let known = self.places.get(&mark).copied();
             #[cfg(test)]
             {
                 self.looked_at += u64::from(known.is_some());
             }
-            if known.is_some() && matches!(todo, Todo::Stored(_)) {
+            if known.is_some() && matches!(task, PurgeTask::Stored(_)) {
                 // Said once more; or it is being freed already, since all that it says is done.
                 return;
             }
             known.and_then(|place| self.all.remove(&place));
-            if matches!(todo, Todo::Chain { first: PageNo::NONE, .. }) {
+            if matches!(task, PurgeTask::Chain { first: PageNo::NONE, .. }) {
                 self.places.remove(&mark);
                 return;
             }
             self.places.insert(mark, self.next);
         }
-        self.all.insert(self.next, todo);
+        self.all.insert(self.next, task);
         self.next += 1;
     }
 }
 
-impl From<Vec<Todo>> for Todos {
-    fn from(all: Vec<Todo>) -> Self {
-        let mut todos = Todos::default();
-        all.into_iter().for_each(|todo| todos.push(todo));
-        todos
+impl From<Vec<PurgeTask>> for PurgeTasks {
+    fn from(all: Vec<PurgeTask>) -> Self {
+        let mut tasks = PurgeTasks::default();
+        all.into_iter().for_each(|task| tasks.push(task));
+        tasks
     }
 }
 
@@ -151,37 +151,37 @@ mod tests {
 
     use super::*;
 
-    fn chain(mark: u64, first: PageNo) -> Cleanup<'static> {
-        Cleanup::Chain { first, mark }
+    fn chain(mark: u64, first: PageNo) -> Purge<'static> {
+        Purge::Chain { first, mark }
     }
 
     /// Each chain is named, freed a part, and freed.
     #[test]
     fn a_chain_is_found_among_many_without_a_look_at_the_others() {
         let count = 20_000;
-        let mut todos = Todos::default();
+        let mut tasks = PurgeTasks::default();
         for mark in 0..count {
-            todos.add(&chain(mark, PageNo(1)));
+            tasks.add(&chain(mark, PageNo(1)));
         }
         for mark in 0..count {
-            todos.add(&chain(mark, PageNo(2)));
-            todos.add(&chain(mark, PageNo::NONE));
+            tasks.add(&chain(mark, PageNo(2)));
+            tasks.add(&chain(mark, PageNo::NONE));
         }
-        assert!(todos.is_empty());
-        assert!(todos.looked_at <= 3 * count, "{} were looked at", todos.looked_at);
+        assert!(tasks.is_empty());
+        assert!(tasks.looked_at <= 3 * count, "{} were looked at", tasks.looked_at);
     }
 
-    fn any_word() -> impl Strategy<Value = Cleanup<'static>> {
+    fn any_word() -> impl Strategy<Value = Purge<'static>> {
         let first = prop_oneof![Just(PageNo(1)), Just(PageNo(2)), Just(PageNo::NONE)];
         let stored = |mark| {
             let first = PageNo(3);
-            Cleanup::Stored(Stored { first, mark, len: 9, entries: 0, todos: 1, last_seq: 0 })
+            Purge::Stored(Stored { first, mark, len: 9, entries: 0, tasks: 1, last_seq: 0 })
         };
         prop_oneof![
             (0..4u64, first).prop_map(|(mark, first)| chain(mark, first)),
             (0..4u64).prop_map(stored),
-            Just(Cleanup::Row { tree: TreeId(7), key: b"k" }),
-            Just(Cleanup::Tree { tree: TreeId(7), root: PageNo(8) }),
+            Just(Purge::Row { tree: TreeId(7), key: b"k" }),
+            Just(Purge::Tree { tree: TreeId(7), root: PageNo(8) }),
         ]
     }
 
@@ -189,22 +189,22 @@ mod tests {
         /// As a list that is looked through at each word.
         #[test]
         fn the_last_word_on_a_chain_counts(words in prop::collection::vec(any_word(), 0..30)) {
-            let (mut todos, mut list) = (Todos::default(), Vec::<Todo>::new());
+            let (mut tasks, mut list) = (PurgeTasks::default(), Vec::<PurgeTask>::new());
             for word in &words {
-                todos.add(word);
-                let todo = Todo::from_cleanup(word);
-                let is_same = |known: &Todo| known.mark().is_some() && known.mark() == todo.mark();
-                if matches!(todo, Todo::Stored(_)) && list.iter().any(is_same) {
+                tasks.add(word);
+                let task = PurgeTask::from_purge(word);
+                let is_same = |known: &PurgeTask| known.mark().is_some() && known.mark() == task.mark();
+                if matches!(task, PurgeTask::Stored(_)) && list.iter().any(is_same) {
                     continue;
                 }
                 list.retain(|known| !is_same(known));
-                if !matches!(todo, Todo::Chain { first: PageNo::NONE, .. }) {
-                    list.push(todo);
+                if !matches!(task, PurgeTask::Chain { first: PageNo::NONE, .. }) {
+                    list.push(task);
                 }
-                prop_assert_eq!(todos.is_empty(), list.is_empty());
+                prop_assert_eq!(tasks.is_empty(), list.is_empty());
             }
-            prop_assert_eq!(Todos::from(list.clone()).into_vec(), list.clone());
-            prop_assert_eq!(todos.into_vec(), list);
+            prop_assert_eq!(PurgeTasks::from(list.clone()).into_vec(), list.clone());
+            prop_assert_eq!(tasks.into_vec(), list);
         }
     }
 }
