@@ -57,7 +57,7 @@ ranks! {
     Samples "table"
         "what is known of the keys of indexes; memory only";
     Settled "weir"
-        "whether what a crash left was tidied up at closing; closing";
+        "whether what a crash left was done at closing; closing";
     BackgroundThreads "weir"
         "the background threads; starting them";
     PreparedTransactions "weir"

@@ -8,7 +8,7 @@ use weir_pool::ERA_PAGES;
 use crate::db::Db;
 use crate::error::Error;
 use crate::places::CATALOG_TREE;
-use crate::steps::TIDY_ROWS;
+use crate::steps::STEP_ROWS;
 
 /// What a check found.
 #[derive(Clone, Debug, Default)]
@@ -39,11 +39,11 @@ impl Db {
         engine.check_here()?;
         // What transactions have left to do has pages that nothing names.
         let _ = engine.background.take_incomplete();
-        let untidy = loop {
+        let failed = loop {
             if engine.check_open().is_err() {
                 break None;
             }
-            match engine.background.tidy(TIDY_ROWS) {
+            match engine.background.long_step(STEP_ROWS) {
                 Ok(true) => {}
                 // Another thread is at the last of it.
                 Ok(false) if engine.background.is_completing() => engine.clock.sleep_micros(1_000),
@@ -53,7 +53,7 @@ impl Db {
         };
         let mut report = CheckReport { pages_used: engine.space.used(), ..CheckReport::default() };
         let problem = |e| format!("what transactions have left cannot be done: {}", Error::from(e));
-        report.problems.extend(untidy.map(problem));
+        report.problems.extend(failed.map(problem));
         let of = report.pages_used;
         let mut owners: BTreeMap<PageNo, String> = BTreeMap::new();
         for tree in engine.background.archive_trees() {

@@ -14,7 +14,7 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::open::open;
 use crate::report::RecoveryReport;
-use crate::steps::TIDY_ROWS;
+use crate::steps::STEP_ROWS;
 use crate::tree::Tree;
 use crate::txn_options::TxnOptions;
 
@@ -231,14 +231,14 @@ impl Db {
     /// cannot be taken back now, or what one has left cannot be done: all else is done.
     pub fn step(&self) -> Result<(), Error> {
         self.engine.check_here()?;
-        self.engine.background.tend()?;
+        self.engine.background.short_step()?;
         // What cannot be taken back now holds nothing else up.
-        let tidied = self.engine.background.tidy(TIDY_ROWS);
+        let stepped = self.engine.background.long_step(STEP_ROWS);
         self.engine.checkpointer.pump()?;
         self.engine.contents.step();
         self.engine.warm.step();
         self.engine.warm.keep_if_due();
-        tidied?;
+        stepped?;
         Ok(())
     }
 

@@ -21,7 +21,7 @@ use crate::contents::Contents;
 use crate::error::Error;
 use crate::halt::halt;
 use crate::report::RecoveryReport;
-use crate::steps::{REDO_PAGES, TIDY_ROWS};
+use crate::steps::{REDO_PAGES, STEP_ROWS};
 use crate::warm::Warm;
 use crate::workers::Workers;
 
@@ -134,23 +134,23 @@ impl Engine {
 
     /// Does background work that may take long, for about so long, in such steps, while there are
     /// any.
-    pub(crate) fn tidy_for(&self, micros: u64, step: Tidy) {
+    pub(crate) fn step_for(&self, micros: u64, step: LongStep) {
         let until = self.clock.now_micros() + micros;
         let more = || self.clock.now_micros() < until;
-        while more() && step(&self.background, TIDY_ROWS).is_ok_and(|did| did) {}
+        while more() && step(&self.background, STEP_ROWS).is_ok_and(|did| did) {}
     }
 
     /// Gives the background work that may take long some time to be done: the next opening finds
     /// everything in order then.
-    fn tidy_at_close(&self) {
+    fn steps_at_close(&self) {
         if self.workers.lock().is_none() {
-            return self.tidy_for(TIDY_AT_CLOSE_MICROS, weir_txn::Background::tidy);
+            return self.step_for(STEPS_AT_CLOSE_MICROS, weir_txn::Background::long_step);
         }
         // Its thread can be told to quit in the middle of a long step; this one could not.
-        let until = self.clock.now_micros() + TIDY_AT_CLOSE_MICROS;
+        let until = self.clock.now_micros() + STEPS_AT_CLOSE_MICROS;
         while self.clock.now_micros() < until && self.halted().is_none() {
             while self.background.purge_some(64, false) > 0 {}
-            if !self.background.is_untidy() {
+            if !self.background.has_work() {
                 return;
             }
             self.clock.sleep_micros(2_000);
@@ -178,7 +178,7 @@ impl Engine {
         self.closed.store(true, Ordering::SeqCst);
         // What fails has halted the log, which is looked at below.
         let _ = self.background.leave_archives();
-        self.tidy_at_close();
+        self.steps_at_close();
         self.context.quit();
         if let Some(workers) = self.workers.lock().take() {
             // From now on nobody else frees frames: who brings pages forward needs some.
@@ -230,17 +230,17 @@ impl Engine {
 }
 
 /// A step of background work of this size. `false`: there is nothing to do.
-type Tidy = fn(&weir_txn::Background, usize) -> Result<bool, TxnError>;
+type LongStep = fn(&weir_txn::Background, usize) -> Result<bool, TxnError>;
 
 /// How long opening the database may take for that.
-pub(crate) const TIDY_AT_OPEN_MICROS: u64 = 50_000;
+pub(crate) const STEPS_AT_OPEN_MICROS: u64 = 50_000;
 
 /// Pages are written so often at most when the database is closed: nothing is admitted any more, so
 /// there is little more each time. What is left is redone.
 const FLUSHES_MAX: u32 = 100;
 
 /// How long closing the database may take for that.
-const TIDY_AT_CLOSE_MICROS: u64 = 2_000_000;
+const STEPS_AT_CLOSE_MICROS: u64 = 2_000_000;
 
 impl Drop for Engine {
     fn drop(&mut self) {

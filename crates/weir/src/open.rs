@@ -20,7 +20,7 @@ use crate::config::{Background, Config};
 use crate::contents::{Contents, Found};
 use crate::create::prepare;
 use crate::data_file::check_data_file;
-use crate::engine::{Engine, Helper, TIDY_AT_OPEN_MICROS, admit, try_admit};
+use crate::engine::{Engine, Helper, STEPS_AT_OPEN_MICROS, admit, try_admit};
 use crate::error::Error;
 use crate::places::{CATALOG_ROOT, CATALOG_TREE};
 use crate::read_log::{Scanned, read_log};
@@ -130,7 +130,7 @@ pub(crate) fn open(
         engine.pool.set_manual(false);
         *engine.workers.lock() = Some(Workers::start(&site)?);
         // Most losers are small: whoever comes now does not even meet their rows.
-        engine.tidy_for(TIDY_AT_OPEN_MICROS, weir_txn::Background::tidy_first);
+        engine.step_for(STEPS_AT_OPEN_MICROS, weir_txn::Background::roll_back_first);
     }
     Ok(Arc::new(engine))
 }

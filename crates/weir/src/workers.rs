@@ -17,7 +17,7 @@ use crate::advise::Observed;
 use crate::contents::Contents;
 use crate::error::Error;
 use crate::halt::halt;
-use crate::steps::{REDO_PAGES, TIDY_ROWS};
+use crate::steps::{REDO_PAGES, STEP_ROWS};
 use crate::warm::{Step, Warm};
 
 /// The controller looks this often,
@@ -77,7 +77,7 @@ impl Workers {
             ("weir-sweep-2", |site, stop| sweep_loop(site, stop, 1)),
             ("weir-clean", clean_loop),
             ("weir-log", log_loop),
-            ("weir-tidy", tidy_loop),
+            ("weir-purge", step_loop),
             ("weir-warm", warm_loop),
             ("weir-contents", contents_loop),
         ];
@@ -217,7 +217,7 @@ fn clean_loop(site: &Site, stop: &AtomicBool) {
 }
 
 /// On its own: it waits for admission, which waits for the others.
-fn tidy_loop(site: &Site, stop: &AtomicBool) {
+fn step_loop(site: &Site, stop: &AtomicBool) {
     let mut pause = OBSERVE_FIRST_MICROS;
     let mut next_look = site.clock.now_micros() + pause;
     while running(stop) {
@@ -232,7 +232,7 @@ fn tidy_loop(site: &Site, stop: &AtomicBool) {
         }
         site.warm.keep_if_due();
         // What fails here has halted the log, or is tried again.
-        if !site.background.tidy(TIDY_ROWS).unwrap_or(false) {
+        if !site.background.long_step(STEP_ROWS).unwrap_or(false) {
             site.clock.sleep_micros(20_000);
         }
     }
@@ -249,7 +249,7 @@ fn log_loop(site: &Site, stop: &AtomicBool) {
             site.bear(site.log.flush(Durability::Written).map(|()| false).map_err(Into::into));
         }
         // What fails here halts the log, which the next line reports.
-        let _ = site.background.tend();
+        let _ = site.background.short_step();
         site.bear(site.log.check().map(|()| false).map_err(Into::into));
         site.bear(site.checkpointer.record(false));
         if !site.bear(site.log.maintain().map_err(Into::into)) {

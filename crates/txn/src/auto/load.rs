@@ -40,12 +40,12 @@ impl AutoCommit {
         if let Err(e) =
             txn.lock_place(self.context(), &record, tree, Place::ALL, Kind::Exclusive, None)
         {
-            return Err(self.undone(&mut txn, e));
+            return Err(self.rolled_back_after(&mut txn, e));
         }
         let header = Header { txn: Some(record.id()), ..Header::default() };
         match tree.loader(header) {
             Ok(loader) => Ok(Load { txn, record, loader, header }),
-            Err(e) => Err(self.undone(&mut txn, e.into())),
+            Err(e) => Err(self.rolled_back_after(&mut txn, e.into())),
         }
     }
 
@@ -72,14 +72,14 @@ impl AutoCommit {
                 self.background().after(txn.committed(self.context(), &record));
                 Ok((count, end))
             }
-            Err(e) => Err(self.undone(&mut txn, e)),
+            Err(e) => Err(self.rolled_back_after(&mut txn, e)),
         }
     }
 
     /// Leaves the tree empty, as it was, for this reason, which is returned with what failed
     /// besides.
     pub fn abandon_load(&self, mut load: Load, why: TxnError) -> TxnError {
-        self.undone(&mut load.txn, why)
+        self.rolled_back_after(&mut load.txn, why)
     }
 
     /// Leaves the tree empty, as it was. If that cannot be now, the tree stays locked until it can.

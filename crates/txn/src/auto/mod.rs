@@ -169,13 +169,13 @@ impl AutoCommit {
                 self.background.after(ended.due);
                 Ok(ended.end)
             }
-            Err(first) => Err(self.undone(&mut txn, first)),
+            Err(first) => Err(self.rolled_back_after(&mut txn, first)),
         }
     }
 
     /// Takes everything back after a failure. Tells of it, and of what else failed.
-    pub(crate) fn undone(&self, txn: &mut Txn, first: TxnError) -> TxnError {
-        let why = txn.undone(&self.context, first);
+    pub(crate) fn rolled_back_after(&self, txn: &mut Txn, first: TxnError) -> TxnError {
+        let why = txn.rolled_back_after(&self.context, first);
         self.background.after(Due::ROLLBACK);
         why
     }

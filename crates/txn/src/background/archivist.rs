@@ -381,7 +381,7 @@ fn gather_tasks(cx: &Context, batch: &[Arc<TxnRecord>]) -> Result<(), TxnError> 
     let stored = store_tasks(cx, &mut carrier, &stored::bodies_of(&tasks), trees);
     match stored.and_then(|()| carrier.commit(cx)) {
         Ok(_) => Ok(()),
-        Err(first) => Err(carrier.undone(cx, first)),
+        Err(first) => Err(carrier.rolled_back_after(cx, first)),
     }
 }
 

@@ -22,7 +22,7 @@ use crate::record::txn_record::TxnRecord;
 use crate::session::commit::{Due, PRUNE_EVERY, PURGE_EVERY};
 use crate::session::txn::Txn;
 use crate::undo::prepared_note::no_longer_prepared;
-use crate::undo::rollback::{roll_back, step_back};
+use crate::undo::rollback::{roll_back, roll_back_step};
 
 /// How long who opens the database waits for the thread that is at the losers as well: longer than
 /// for its turn only when that one waits itself.
@@ -78,11 +78,11 @@ impl Background {
     }
 
     /// A step of background work: purges, prunes, carries forward. What may take long is left to
-    /// [`Background::tidy`].
+    /// [`Background::long_step`].
     ///
     /// # Errors
     /// [`TxnError`] when the log refuses.
-    pub fn tend(&self) -> Result<(), TxnError> {
+    pub fn short_step(&self) -> Result<(), TxnError> {
         self.purge_some(256, false);
         self.prune(256);
         self.context.carry_forward_all()
@@ -143,7 +143,7 @@ impl Background {
     }
 
     /// Takes over a transaction that recovery has found. Returns a prepared one; the others are
-    /// left to [`Background::tidy`].
+    /// left to [`Background::long_step`].
     ///
     /// # Errors
     /// [`TxnError`] when its rows cannot be read.
@@ -157,43 +157,43 @@ impl Background {
     ///
     /// # Errors
     /// [`TxnError`]; the next call goes on, or the next opening.
-    pub fn tidy(&self, rows: usize) -> Result<bool, TxnError> {
+    pub fn long_step(&self, rows: usize) -> Result<bool, TxnError> {
         if self.context.has_quit() {
             return Ok(false);
         }
-        let taken_back = self.tidy_loser(&mut self.context.losers().queue().lock(), rows);
-        if matches!(taken_back, Ok(true)) {
-            return taken_back;
+        let rolled_back = self.roll_back_loser(&mut self.context.losers().queue().lock(), rows);
+        if matches!(rolled_back, Ok(true)) {
+            return rolled_back;
         }
         // One that cannot be taken back now (its page is damaged, the disk is full) holds nobody
         // up: what is freed here may be what it waits for.
         let did = self.purge(1) > 0 || self.archive()?;
-        if did { Ok(true) } else { taken_back }
+        if did { Ok(true) } else { rolled_back }
     }
 
-    /// As [`Background::tidy`], for who opens the database: only of losers whose rows others may
+    /// As [`Background::long_step`], for who opens the database: only of losers whose rows others may
     /// meet. Those come first. `false`: there is none, or another thread is long at one.
     ///
     /// # Errors
-    /// As [`Background::tidy`].
-    pub fn tidy_first(&self, rows: usize) -> Result<bool, TxnError> {
+    /// As [`Background::long_step`].
+    pub fn roll_back_first(&self, rows: usize) -> Result<bool, TxnError> {
         let queue = self.context.losers().queue();
         let Some(mut losers) = queue.try_lock_for(TURN) else { return Ok(false) };
         if losers.front().is_none_or(|record| record.work.lock().frees_tree()) {
             return Ok(false);
         }
-        self.tidy_loser(&mut losers, rows)
+        self.roll_back_loser(&mut losers, rows)
     }
 
     /// `false`: there is no loser. One that fails goes behind the others, as does one of which only
     /// a tree is left to free: for that nobody waits.
-    fn tidy_loser(
+    fn roll_back_loser(
         &self,
         losers: &mut VecDeque<Arc<TxnRecord>>,
         rows: usize,
     ) -> Result<bool, TxnError> {
         let Some(record) = losers.front().cloned() else { return Ok(false) };
-        match self.take_back_some(&record, rows) {
+        match self.roll_back_some(&record, rows) {
             Ok(true) => {
                 self.context.losers().first_done(losers);
                 self.purge_some(PURGE_MAX, false);
@@ -212,11 +212,11 @@ impl Background {
     }
 
     /// Whether the whole loser has been taken back now.
-    fn take_back_some(&self, record: &Arc<TxnRecord>, rows: usize) -> Result<bool, TxnError> {
+    fn roll_back_some(&self, record: &Arc<TxnRecord>, rows: usize) -> Result<bool, TxnError> {
         no_longer_prepared(self.context.env(), record)?;
         let (mut did, mut read) = (0, None);
         while did < rows {
-            match step_back(&self.context, record, 0, false, &mut read)? {
+            match roll_back_step(&self.context, record, 0, false, &mut read)? {
                 0 => break,
                 more => did += more,
             }
@@ -237,9 +237,9 @@ impl Background {
         self.context.losers().left()
     }
 
-    /// Whether [`Background::tidy`] has something to do, or is at it in some thread.
+    /// Whether [`Background::long_step`] has something to do, or is at it in some thread.
     #[must_use]
-    pub fn is_untidy(&self) -> bool {
+    pub fn has_work(&self) -> bool {
         // In this order: what is not in the list any more is being completed, or done.
         self.losers() > 0 || self.context.registry().has_purgeable() || self.is_completing()
     }

@@ -286,7 +286,7 @@ impl TreeLocks {
         (name, row)
     }
 
-    pub(super) fn tidy_row(&mut self, key: &[u8], tally: &Tally) {
+    pub(super) fn remove_row_if_empty(&mut self, key: &[u8], tally: &Tally) {
         if self.rows.get(key).is_some_and(|row| row.granted.is_empty() && row.waiting.is_empty()) {
             self.rows.remove(key);
             tally.key_removed(self.tree, key);

@@ -36,7 +36,7 @@ impl TreeLocks {
         };
         if !owner.begin_wait(&target) {
             if let Place::Key(key) = place {
-                self.tidy_row(key, tally);
+                self.remove_row_if_empty(key, tally);
             }
             return None;
         }
@@ -232,11 +232,11 @@ impl TreeLocks {
             to_wake.push(waiter.owner);
             if let Target::Row(_, key) = target {
                 // Who has a range around the key needs no entry.
-                self.tidy_row(key, tally);
+                self.remove_row_if_empty(key, tally);
             }
         }
         if let Place::Key(key) = place {
-            self.tidy_row(key, tally);
+            self.remove_row_if_empty(key, tally);
         }
     }
 
@@ -269,7 +269,7 @@ impl TreeLocks {
             self.rouse_first_tellers(owner.id(), Place::Key(key), kind, to_wake);
             to_wake.push(owner);
         }
-        self.tidy_row(key, tally);
+        self.remove_row_if_empty(key, tally);
     }
 
     /// Nobody holds the key, and the waiter at `at` could have it: whoever is there first gets it,
@@ -306,7 +306,7 @@ impl TreeLocks {
             debug_assert!(granted, "a waiting transaction has not ended");
             gone.owner.end_wait(Outcome::Granted);
             self.rouse_first_tellers(id, Place::Key(key), kind, to_wake);
-            self.tidy_row(key, tally);
+            self.remove_row_if_empty(key, tally);
             return Next::Over;
         }
         let (stage, next) = match stage {

@@ -91,7 +91,7 @@ impl Txn {
         let changed = self.change_row(cx, &record, tree, key, intent);
         if changed.is_err() && !self.over {
             // The chain belongs to nobody: without this, a commit would leak it.
-            self.back_to(cx, &record, keep)?;
+            self.roll_back_partly(cx, &record, keep)?;
         }
         changed
     }

@@ -103,7 +103,7 @@ impl Txn {
     ///
     /// # Errors
     /// [`TxnError`] when that fails: it has ended all the same, and
-    /// [`Background::tidy`](crate::Background::tidy) goes on with it. What is not taken back yet
+    /// [`Background::long_step`](crate::Background::long_step) goes on with it. What is not taken back yet
     /// stays locked until then, or until the next opening has.
     pub fn rollback(&mut self, cx: &Context) -> Result<Due, TxnError> {
         if std::mem::replace(&mut self.over, true) {
@@ -129,7 +129,7 @@ impl Txn {
     }
 
     /// Takes everything back after a failure. Tells of it, and of what else failed.
-    pub(crate) fn undone(&mut self, cx: &Context, first: TxnError) -> TxnError {
+    pub(crate) fn rolled_back_after(&mut self, cx: &Context, first: TxnError) -> TxnError {
         match self.rollback(cx) {
             // What is due the background finds in its next step.
             Ok(_) => first,

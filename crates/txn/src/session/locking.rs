@@ -206,7 +206,7 @@ impl Txn {
             Err(refused) => {
                 let ends = matches!(refused, Refused::Deadlock { .. });
                 let refused = TxnError::Lock(refused);
-                Err(if ends { self.undone(cx, refused) } else { refused })
+                Err(if ends { self.rolled_back_after(cx, refused) } else { refused })
             }
         }
     }

@@ -75,7 +75,7 @@ impl Txn {
         let chain = match written {
             Ok(chain) => chain,
             Err(e) => {
-                self.back_to(cx, record, keep)?;
+                self.roll_back_partly(cx, record, keep)?;
                 return Err(e);
             }
         };

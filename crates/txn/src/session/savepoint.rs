@@ -2,7 +2,7 @@
 use crate::context::Context;
 use crate::error::TxnError;
 use crate::session::txn::Txn;
-use crate::undo::rollback::take_back;
+use crate::undo::rollback::roll_back_to;
 
 /// A point to go back to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,8 +30,8 @@ impl Txn {
     pub fn rollback_to(&mut self, cx: &Context, savepoint: Savepoint) -> Result<(), TxnError> {
         self.check()?;
         let Some(record) = self.record.clone() else { return Ok(()) };
-        take_back(cx, &record, savepoint.undo, true)?;
+        roll_back_to(cx, &record, savepoint.undo, true)?;
         record.work.lock().truncate_tasks(savepoint.tasks);
-        self.back_to(cx, &record, savepoint.undo)
+        self.roll_back_partly(cx, &record, savepoint.undo)
     }
 }

@@ -71,7 +71,7 @@ impl Txn {
         let pieces = match self.write_pieces(cx, record, &bodies) {
             Ok(pieces) => pieces,
             Err(e) => {
-                self.back_to(cx, record, keep)?;
+                self.roll_back_partly(cx, record, keep)?;
                 return Err(e);
             }
         };

@@ -13,7 +13,7 @@ use crate::record::txn_record::TxnRecord;
 use crate::record::work::Work;
 use crate::session::decide::EditBuffers;
 use crate::undo::relog;
-use crate::undo::rollback::{free_empty, take_back};
+use crate::undo::rollback::{free_empty, roll_back_to};
 use crate::versions::registry::Snapshot;
 
 /// What a transaction sees of others.
@@ -137,13 +137,13 @@ impl Txn {
         }
     }
 
-    pub(crate) fn back_to(
+    pub(crate) fn roll_back_partly(
         &mut self,
         cx: &Context,
         record: &TxnRecord,
         keep: usize,
     ) -> Result<(), TxnError> {
-        take_back(cx, record, keep, true)?;
+        roll_back_to(cx, record, keep, true)?;
         free_empty(cx, record, false)?;
         let work = record.work.lock();
         self.undo_bytes = work.undo_bytes;

@@ -26,14 +26,14 @@ pub(crate) type Read = Option<(u64, Piece)>;
 
 /// Takes back what `record` has done beyond its first `keep` changes. `goes_on`: it may change rows
 /// again.
-pub(crate) fn take_back(
+pub(crate) fn roll_back_to(
     cx: &Context,
     record: &TxnRecord,
     keep: usize,
     goes_on: bool,
 ) -> Result<(), TxnError> {
     let mut read = None;
-    while step_back(cx, record, keep, goes_on, &mut read)? > 0 {}
+    while roll_back_step(cx, record, keep, goes_on, &mut read)? > 0 {}
     Ok(())
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn take_back(
 pub(crate) fn roll_back(cx: &Context, record: &Arc<TxnRecord>) -> Result<(), TxnError> {
     // Before the first row is restored: half of it must not be found prepared.
     no_longer_prepared(cx.env(), record)?;
-    take_back(cx, record, 0, false)?;
+    roll_back_to(cx, record, 0, false)?;
     free_empty(cx, record, true)?;
     record.work.lock().tasks.clear();
     rolled_back(cx.env(), record.id())?;
@@ -51,9 +51,9 @@ pub(crate) fn roll_back(cx: &Context, record: &Arc<TxnRecord>) -> Result<(), Txn
     Ok(())
 }
 
-/// A step of [`take_back`]. Returns what it was worth, in changes of rows; 0: nothing is left to
+/// A step of [`roll_back_to`]. Returns what it was worth, in changes of rows; 0: nothing is left to
 /// take back.
-pub(crate) fn step_back(
+pub(crate) fn roll_back_step(
     cx: &Context,
     record: &TxnRecord,
     keep: usize,

@@ -236,8 +236,8 @@ fn memory_does_not_grow_with_the_changes() {
         } else {
             site.auto.delete(&tree, &key).expect("removed");
         }
-        site.background.tend().expect("tended");
-        site.background.tidy(64).expect("tidied");
+        site.background.short_step().expect("a step");
+        site.background.long_step(64).expect("a step");
         bytes_max = bytes_max.max(site.registry.stats().version_bytes);
         if round % 20_000 == 19_999 {
             used.push(site.env.space.used());
@@ -253,7 +253,7 @@ fn memory_does_not_grow_with_the_changes() {
         assert_eq!(out, *value);
     }
     drop(snapshot);
-    while site.background.tidy(64).expect("tidied") {}
+    while site.background.long_step(64).expect("a step") {}
     let now = rows(&tree);
     site.check(&[(&tree, &now)]);
     println!("{bytes_max} bytes of versions at most, pages {used:?}, {stats:?}");
@@ -263,7 +263,7 @@ fn update(site: &Site, tree: &Tree, count: u32, from: u32) {
     for n in from..from + count {
         site.auto.put(tree, &(n % ROWS).to_be_bytes(), &n.to_be_bytes()).expect("put");
         if n % 16 == 0 {
-            site.background.tend().expect("tended");
+            site.background.short_step().expect("a step");
         }
     }
 }
@@ -315,6 +315,6 @@ fn snapshots_that_come_and_go_beside_long_ones_leave_nothing() {
     let lie: u64 = trees.iter().map(|t| t.check(&mut |_| {}).expect("sound").rows).sum();
     assert_eq!(lie, site.registry.stats().archived_versions);
     drop((long, short));
-    while site.background.tidy(64).expect("tidied") {}
+    while site.background.long_step(64).expect("a step") {}
     site.check(&[(&tree, &rows(&tree))]);
 }

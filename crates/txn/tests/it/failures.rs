@@ -142,7 +142,7 @@ fn what_cannot_be_taken_back_for_want_of_room_is_taken_back_later() {
     assert!(failed.as_ref().is_err_and(|e| e.to_string().contains("the disk is full")));
     assert!(shrinks.is_over() && shrinks.rollback(&site.context).is_ok());
     for _ in 0..3 {
-        site.background.tidy(64).expect_err("there is no room yet");
+        site.background.long_step(64).expect_err("there is no room yet");
         assert_eq!(site.background.losers(), 1);
         for key in [b"a", b"k", b"z"] {
             let refused = put_by_other(&site, &tree, key, &[4; 10]);
@@ -151,7 +151,7 @@ fn what_cannot_be_taken_back_for_want_of_room_is_taken_back_later() {
     }
     site.faulty.full_disk(false);
     site.env.space.unclaim(&taken);
-    while site.background.tidy(64).expect("there is room") {}
+    while site.background.long_step(64).expect("there is room") {}
     assert_eq!(site.background.losers(), 0);
     site.check(&[(&tree, &model)]);
     for key in [b"a", b"k", b"z"] {

@@ -53,9 +53,9 @@ fn a_tree_is_freed_in_steps_between_which_others_write() {
     resume(&site.background, archive(&site));
     let (mut steps, mut used) = (0, site.env.space.used());
     assert!(used > 2_000, "{used} pages are not much");
-    assert!(!site.background.tidy_first(STEP).expect("no step"), "nobody may meet its rows");
+    assert!(!site.background.roll_back_first(STEP).expect("no step"), "nobody may meet its rows");
     while site.background.losers() > 0 {
-        assert!(site.background.tidy(STEP).expect("a step"));
+        assert!(site.background.long_step(STEP).expect("a step"));
         let now = site.env.space.used();
         assert!(used - now <= 2 * STEP as u64, "{} pages in one step", used - now);
         (steps, used) = (steps + 1, now);
@@ -63,7 +63,7 @@ fn a_tree_is_freed_in_steps_between_which_others_write() {
         for n in 0..100u32 {
             site.auto.put(&tree, &n.to_be_bytes(), &[steps as u8; 900]).expect("put");
         }
-        site.background.tend().expect("tended");
+        site.background.short_step().expect("a step");
         let age = site.log.end().bytes_since(site.log.checkpoint());
         assert!(age <= site.log.limit_bytes(), "{age} bytes of log are held");
     }
@@ -88,25 +88,25 @@ fn who_frees_a_tree_waits_as_others_do_and_quits_when_told() {
     let full = Background::new(context.clone());
     resume(&full, loser);
     std::thread::scope(|scope| {
-        let tidies = scope.spawn(|| full.tidy(STEP));
+        let stepping = scope.spawn(|| full.long_step(STEP));
         // It has begun, and stands where it may not go on.
         let begun = Instant::now();
         while used == site.env.space.used() && begun.elapsed() < Duration::from_secs(60) {
             std::thread::sleep(Duration::from_millis(1));
         }
         std::thread::sleep(Duration::from_millis(200));
-        assert!(!full.tidy_first(STEP).expect("no step"), "who opens waits for nobody's tree");
-        let (waits, freed) = (!tidies.is_finished(), used - site.env.space.used());
+        assert!(!full.roll_back_first(STEP).expect("no step"), "who opens waits for nobody's tree");
+        let (waits, freed) = (!stepping.is_finished(), used - site.env.space.used());
         context.quit();
         let quit = Instant::now();
-        let _ = tidies.join().expect("no panic");
+        let _ = stepping.join().expect("no panic");
         assert!(waits && (1..STEP as u64).contains(&freed), "{freed} pages, not admitted");
         assert!(quit.elapsed() < Duration::from_secs(60));
     });
-    assert!(!full.tidy(STEP).expect("nothing is begun any more"));
+    assert!(!full.long_step(STEP).expect("nothing is begun any more"));
     assert!(used - site.env.space.used() < STEP as u64);
     // The next opening goes on.
     resume(&site.background, loser);
-    while site.background.tidy(STEP).expect("a step") {}
+    while site.background.long_step(STEP).expect("a step") {}
     check(&site, &tree);
 }

@@ -171,7 +171,7 @@ fn who_is_in_a_hurry_does_not_what_a_large_one_left() {
     drop(snapshot);
     assert_eq!(marked(), 5_000);
     for left in [4_000, 3_000, 2_000, 2_000] {
-        site.background.tend().expect("tended");
+        site.background.short_step().expect("a step");
         assert_eq!(marked(), left);
     }
     site.auto.put(&tree, b"k", b"v").expect("put");
@@ -179,6 +179,6 @@ fn who_is_in_a_hurry_does_not_what_a_large_one_left() {
     assert!(small.change(&site.context, &tree, b"k", Intent::Delete).expect("deleted"));
     site.commit(&mut small).expect("committed");
     assert_eq!(marked(), 2_000);
-    while site.background.tidy(64).expect("tidied") {}
+    while site.background.long_step(64).expect("a step") {}
     site.check(&[(&tree, &Rows::new())]);
 }
