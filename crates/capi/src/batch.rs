@@ -3,7 +3,7 @@ use weir::Batch;
 
 use crate::borrow::{alone, give, shared, taken, weir_bytes};
 use crate::db::{durability, weir_db};
-use crate::fate::{run, weir_code};
+use crate::outcome::{run, weir_code};
 use crate::tree::weir_tree;
 
 /// Changes to be applied together.

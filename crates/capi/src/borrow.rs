@@ -8,7 +8,7 @@
 //! - Where a result is put can be written. NULL is refused.
 use std::ffi::c_void;
 
-use crate::fate::{Failure, wrong};
+use crate::outcome::{Failure, wrong};
 
 /// Bytes of somebody else's. As a result: good until the next call with the handle that they came
 /// from, unless the function says otherwise.

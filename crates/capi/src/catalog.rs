@@ -5,7 +5,7 @@ use ::weir_table::{IndexSpec, Redefinition, Rename, Tables};
 
 use crate::borrow::{list, shared, show, weir_bytes, weir_visit};
 use crate::db::weir_db;
-use crate::fate::{Failure, found, run, weir_code};
+use crate::outcome::{Failure, found, run, weir_code};
 use crate::txn::wait;
 
 /// An index to be made.

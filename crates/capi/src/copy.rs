@@ -4,8 +4,8 @@ use std::ffi::c_void;
 use ::weir_table::Copy;
 
 use crate::borrow::{alone, give, put, shared, taken, weir_bytes};
-use crate::fate::{run, weir_code, wrong};
 use crate::indexes::{goes_on, weir_go_on};
+use crate::outcome::{run, weir_code, wrong};
 use crate::table::{told, weir_row, weir_table};
 use crate::txn::weir_txn;
 

@@ -2,7 +2,7 @@
 use weir::TxnCursor;
 
 use crate::borrow::{alone, give, put, shared, taken, weir_bytes};
-use crate::fate::{Failure, found, run, weir_code, wrong};
+use crate::outcome::{Failure, found, run, weir_code, wrong};
 use crate::tree::weir_tree;
 use crate::txn::{Inner, weir_lock, weir_txn};
 

@@ -6,7 +6,7 @@ use weir::{Config, Create, Db, Durability};
 use weir_table::Tables;
 
 use crate::borrow::{give, put, shared, show, taken, weir_bytes, weir_visit};
-use crate::fate::{Failure, run, weir_code, wrong};
+use crate::outcome::{Failure, run, weir_code, wrong};
 
 /// An open database. All threads may use it.
 pub struct weir_db {

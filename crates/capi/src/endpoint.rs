@@ -3,7 +3,7 @@ use weir_metrics::endpoint::MetricsServer;
 
 use crate::borrow::{give, shared, taken, weir_bytes};
 use crate::db::weir_db;
-use crate::fate::{run, weir_code, wrong};
+use crate::outcome::{run, weir_code, wrong};
 
 /// Serves metrics until it is given back.
 pub struct weir_endpoint {

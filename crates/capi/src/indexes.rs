@@ -6,7 +6,7 @@ use ::weir_table::{EntryBuf, Redefinition};
 use crate::borrow::{list, shared, weir_bytes};
 use crate::catalog::{specs, waiting, weir_index, weir_redefinition, with_redefinitions};
 use crate::db::weir_db;
-use crate::fate::{Failure, found, run, weir_code, wrong};
+use crate::outcome::{Failure, found, run, weir_code, wrong};
 use crate::table::{told, weir_entry};
 use crate::txn::wait;
 

@@ -5,7 +5,7 @@ use weir::Notice;
 
 use crate::borrow::{shared, weir_bytes};
 use crate::db::weir_db;
-use crate::fate::{run, weir_code, wrong};
+use crate::outcome::{run, weir_code, wrong};
 
 /// What there is to hear of.
 #[repr(C)]

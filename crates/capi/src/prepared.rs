@@ -5,7 +5,7 @@ use weir::Held;
 
 use crate::borrow::{alone, give, put, shared, show, taken, weir_bytes, weir_visit};
 use crate::db::{durability, weir_db};
-use crate::fate::{found, run, weir_code, wrong};
+use crate::outcome::{found, run, weir_code, wrong};
 use crate::txn::weir_txn;
 
 /// A prepared transaction in the hand of who decides it. Its end may come from another thread than

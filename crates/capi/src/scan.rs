@@ -2,7 +2,7 @@
 use ::weir_table::{Direction, KeyRange, Lock, RawScan};
 
 use crate::borrow::{alone, give, put, shared, taken, weir_bytes};
-use crate::fate::{Failure, run, weir_code, wrong};
+use crate::outcome::{Failure, run, weir_code, wrong};
 use crate::table::{place, weir_table};
 use crate::txn::{weir_lock, weir_txn};
 

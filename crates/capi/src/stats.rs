@@ -5,7 +5,7 @@ use weir::{Metric, MetricKind};
 
 use crate::borrow::{put, shared, show, weir_bytes, weir_visit};
 use crate::db::weir_db;
-use crate::fate::{run, weir_code};
+use crate::outcome::{run, weir_code};
 
 /// A number and what it means. All bytes stay until the visit is over.
 #[repr(C)]

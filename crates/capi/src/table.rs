@@ -8,8 +8,8 @@ use weir::Extent;
 use crate::borrow::{alone, give, list, put, shared, show, taken, weir_bytes, weir_visit};
 use crate::catalog::{show_definition, weir_visit_definition};
 use crate::db::weir_db;
-use crate::fate::{Done, Failure, found, run, weir_code, wrong};
 use crate::indexes::{goes_on, make_entry, weir_go_on, weir_make_entry};
+use crate::outcome::{Done, Failure, found, run, weir_code, wrong};
 use crate::txn::{weir_lock, weir_txn};
 
 /// A table, good until its definition changes. One thread at a time uses it.

@@ -6,7 +6,7 @@ use weir::Tree;
 
 use crate::borrow::{give, put, shared, show, taken, weir_bytes, weir_visit};
 use crate::db::{durability, weir_db};
-use crate::fate::{Failure, found, run, weir_code, wrong};
+use crate::outcome::{Failure, found, run, weir_code, wrong};
 use crate::txn::{weir_lock, weir_txn};
 
 /// An ordered map of bytes. All threads may use it.

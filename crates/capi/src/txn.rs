@@ -9,7 +9,7 @@ use weir::{Commit, Db, Isolation, Lsn, Savepoint, TxnId, TxnOptions, Wait};
 
 use crate::borrow::{give, put, shared, taken, weir_bytes};
 use crate::db::{durability, weir_db};
-use crate::fate::{Failure, run, weir_code, wrong};
+use crate::outcome::{Failure, run, weir_code, wrong};
 
 /// What a transaction sees of others.
 #[repr(C)]

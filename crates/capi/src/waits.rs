@@ -6,7 +6,7 @@ use weir::{TxnId, WaitListener};
 
 use crate::borrow::shared;
 use crate::db::weir_db;
-use crate::fate::{run, weir_code, wrong};
+use crate::outcome::{run, weir_code, wrong};
 
 /// What a wait has come to.
 #[repr(C)]

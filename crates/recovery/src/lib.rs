@@ -23,5 +23,5 @@ pub use indexer::Indexer;
 pub use outcome::{LogFound, Outcome, Refusal, judge};
 pub use progress::{Phase, Progress};
 pub use redo::{Left, owe};
-pub use undo::unfinished;
+pub use undo::recovered;
 pub use windows::{Window, Windows};

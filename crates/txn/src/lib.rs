@@ -17,7 +17,7 @@ pub use auto::AutoCommit;
 pub use auto::batch::{Batch, BatchOp};
 pub use auto::load::Load;
 pub use background::Background;
-pub use background::resume::{Fate, Unfinished};
+pub use background::resume::{RecoveredState, RecoveredTxn};
 pub use context::{Admission, Context, NamedBy, TreeOf, TryAdmission};
 pub use error::TxnError;
 pub use locks::{
@@ -31,7 +31,7 @@ pub use record::txn_record::{State, TxnRecord, Version};
 pub use record::work::Xid;
 pub use session::change::Intent;
 pub use session::commit::{Due, Ended};
-pub use session::cursor::{Looker, RowCursor};
+pub use session::cursor::{ReadView, RowCursor};
 pub use session::prepared::Keeps;
 pub use session::savepoint::Savepoint;
 pub use session::scan::LockingCursor;

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use weir_base::{PageNo, TreeId, TxnId};
 use weir_btree::{Cursor, Env, Tree as RawTree, TreeError};
-use weir_txn::{Intent, Kind, Looker, RowCursor, Savepoint, Txn, TxnError, View};
+use weir_txn::{Intent, Kind, ReadView, RowCursor, Savepoint, Txn, TxnError, View};
 
 use crate::engine::Engine;
 use crate::error::Error;
@@ -110,7 +110,7 @@ impl Engine {
     /// The names of all trees as committed now, in order.
     pub(crate) fn names(&self) -> Result<Vec<String>, Error> {
         self.check_here()?;
-        let latest = Looker::new(&self.context, None, View::Latest);
+        let latest = ReadView::new(&self.context, None, View::Latest);
         let mut cursor = RowCursor::new(self.catalog.clone());
         let mut names = Vec::new();
         let mut found = cursor.seek_first(latest)?;

@@ -55,7 +55,7 @@ pub(crate) fn look(volume: &dyn Volume) -> Result<Found, Error> {
     Ok(classify(volume.list().map_err(listed)?))
 }
 
-/// Looks at a directory before anything is made in it, the lock file included.
+/// Retries at a directory before anything is made in it, the lock file included.
 ///
 /// # Errors
 /// [`Error::Directory`] when it is none, holds something else, or lacks the database that must be

@@ -1,7 +1,7 @@
 //! Walking a tree in key order.
 use std::ops::ControlFlow;
 
-use weir_txn::{Looker, RowCursor, Snapshot, View};
+use weir_txn::{ReadView, RowCursor, Snapshot, View};
 
 use crate::error::Error;
 use crate::tree::Tree;
@@ -125,8 +125,8 @@ impl Cursor {
     }
 }
 
-fn look<'t>(tree: &'t Tree, at: Option<&Snapshot>) -> Result<Looker<'t>, Error> {
+fn look<'t>(tree: &'t Tree, at: Option<&Snapshot>) -> Result<ReadView<'t>, Error> {
     tree.engine.check_here()?;
     let view = at.map_or(View::Latest, |snapshot| View::At(snapshot.number()));
-    Ok(Looker::new(&tree.engine.context, None, view))
+    Ok(ReadView::new(&tree.engine.context, None, view))
 }

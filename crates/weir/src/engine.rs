@@ -100,7 +100,7 @@ impl Engine {
         if self.config.read_only { Err(Error::ReadOnly) } else { self.check_open() }
     }
 
-    /// Looks whether an error means that the engine must halt, and passes it on.
+    /// Retries whether an error means that the engine must halt, and passes it on.
     pub(crate) fn failed(&self, e: Error) -> Error {
         if self.log.check().is_err() || self.pool.halted().is_some() {
             self.halt(&e.to_string());

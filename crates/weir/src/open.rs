@@ -9,10 +9,10 @@ use weir_btree::{Env, Tree as RawTree};
 use weir_checkpoint::{CONTROL_FILE, Checkpointer, Control, ControlFile};
 use weir_device::Volume;
 use weir_pool::{InPlaceStore, PageStore, Pool, PoolConfig};
-use weir_recovery::{Analysis, Left, Phase, Progress, owe, unfinished};
+use weir_recovery::{Analysis, Left, Phase, Progress, owe, recovered};
 use weir_redo::Log;
 use weir_space::Space;
-use weir_txn::{AutoCommit, Context, Fate, Registry};
+use weir_txn::{AutoCommit, Context, RecoveredState, Registry};
 
 use crate::catalog::{named_by, tree_by_id};
 use crate::catch_up::CatchUp;
@@ -263,19 +263,19 @@ fn settle_open(
     tell: &dyn Fn(Progress),
     report: &mut RecoveryReport,
 ) -> Result<(), Error> {
-    let unfinished = unfinished(analysis, &engine.registry);
-    let of = unfinished.len() as u64;
-    for (done, found) in (0..).zip(unfinished) {
+    let recovered = recovered(analysis, &engine.registry);
+    let of = recovered.len() as u64;
+    for (done, found) in (0..).zip(recovered) {
         tell(Progress { phase: Phase::Undo, done, of });
-        let of_its_kind = match &found.fate {
-            Fate::Committed => &mut report.completed,
-            Fate::Prepared { .. } => &mut report.prepared,
-            Fate::Loser => &mut report.undone,
+        let of_its_kind = match &found.state {
+            RecoveredState::Committed => &mut report.completed,
+            RecoveredState::Prepared { .. } => &mut report.prepared,
+            RecoveredState::Loser => &mut report.undone,
         };
         *of_its_kind += 1;
-        let xid = match &found.fate {
-            Fate::Prepared { xid, .. } => xid.clone(),
-            Fate::Committed | Fate::Loser => Vec::new(),
+        let xid = match &found.state {
+            RecoveredState::Prepared { xid, .. } => xid.clone(),
+            RecoveredState::Committed | RecoveredState::Loser => Vec::new(),
         };
         if let Some(txn) = engine.background.resume(found)? {
             engine.prepared.lock().insert(xid.into(), Some(txn));

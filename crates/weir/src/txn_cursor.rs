@@ -1,7 +1,7 @@
 //! Walking over the rows that a transaction sees, or locks.
 use std::ops::ControlFlow;
 
-use weir_txn::{LockingCursor, Looker, RowCursor, Snapshot, TxnError, View};
+use weir_txn::{LockingCursor, ReadView, RowCursor, Snapshot, TxnError, View};
 
 use crate::error::Error;
 use crate::txn::Txn;
@@ -53,7 +53,7 @@ impl TxnCursor {
         TxnCursor { walk, from: Vec::new(), to: None, stands: Stands::Nowhere, mark }
     }
 
-    /// Looks only at keys from `from` on and below `to` (`None`: to the end) from now on: nothing
+    /// Retries only at keys from `from` on and below `to` (`None`: to the end) from now on: nothing
     /// else is seen, or locked. To end with a key, give that key with a zero byte behind it.
     pub fn set_bounds(&mut self, from: &[u8], to: Option<&[u8]>) {
         self.from = from.to_vec();
@@ -119,7 +119,7 @@ impl TxnCursor {
         matches!(&self.walk, Walk::Locking(raw) if self.is_on_row() && raw.is_guess())
     }
 
-    /// Looks at the row stood on once more, and waits for its lock; if it has gone, moves to the
+    /// Retries at the row stood on once more, and waits for its lock; if it has gone, moves to the
     /// next one, when `down` to the one before. `false`: there is none, or it stood on none.
     ///
     /// # Errors
@@ -335,11 +335,11 @@ impl TxnCursor {
     }
 }
 
-fn looker<'t>(snapshot: &Option<Snapshot>, txn: &'t mut Txn) -> Looker<'t> {
+fn looker<'t>(snapshot: &Option<Snapshot>, txn: &'t mut Txn) -> ReadView<'t> {
     let own = txn.raw.id();
     let view = match snapshot {
         Some(snapshot) => View::At(snapshot.number()),
         None => txn.raw.view(&txn.engine.context),
     };
-    Looker::new(&txn.engine.context, own, view)
+    ReadView::new(&txn.engine.context, own, view)
 }

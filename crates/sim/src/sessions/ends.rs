@@ -3,7 +3,7 @@ use anyhow::{Context, Result, bail, ensure};
 use weir::{Durability, TxnOptions};
 
 use super::play::{Live, SessionPlayer};
-use super::prepared::Fate;
+use super::prepared::Decision;
 use super::turn::{How, Turn};
 use crate::play::open;
 
@@ -106,7 +106,7 @@ impl SessionPlayer {
         self.tickets.clear();
         let db = open(&self.setup, &self.volume, &self.clock).context("reopening")?;
         let pending: Vec<Vec<u8>> = db.prepared();
-        let open = self.prepared.iter().filter(|one| one.fate == Fate::Open);
+        let open = self.prepared.iter().filter(|one| one.decision == Decision::Open);
         let mut known: Vec<Vec<u8>> = open.map(|one| one.xid.clone()).collect();
         known.sort();
         ensure!(pending == known, "{pending:?} are prepared, not {known:?}");

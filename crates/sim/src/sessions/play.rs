@@ -10,7 +10,7 @@ use weir::{
 };
 
 use super::ledger::{Key, Ledger, Sight};
-use super::prepared::{Fate, Prepared};
+use super::prepared::{Decision, Prepared};
 use super::seen::Seen;
 use super::turn::{Row, Turn};
 use crate::model::digest;
@@ -237,7 +237,8 @@ impl SessionPlayer {
             Turn::Look { row } => self.look(*row)?,
             Turn::Walk { tree } => self.walk(*tree)?,
             Turn::Decide { which, commit } => {
-                let open = self.prepared.iter().filter(|one| one.fate == Fate::Open).count();
+                let open =
+                    self.prepared.iter().filter(|one| one.decision == Decision::Open).count();
                 if open > 0 {
                     self.decide(usize::from(*which) % open, *commit)?;
                 }

@@ -18,12 +18,12 @@ pub(crate) struct Prepared {
     pub(super) is_sure: bool,
     /// Its locks are free after a restart, where it is decided before all else.
     pub(super) is_brief: bool,
-    pub(super) fate: Fate,
+    pub(super) decision: Decision,
 }
 
 /// What became of a prepared transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Fate {
+pub(super) enum Decision {
     /// Nothing yet.
     Open,
     /// It is the commit of this number.
@@ -50,10 +50,10 @@ impl SessionPlayer {
             is_known = true;
             let other = self.prepared.iter().find(|one| {
                 let there = names.contains(&one.xid);
-                match one.fate {
-                    Fate::Open => one.is_sure && !there,
-                    Fate::Commit(number) => there != (count < number),
-                    Fate::Gone(after) => there && count > after,
+                match one.decision {
+                    Decision::Open => one.is_sure && !there,
+                    Decision::Commit(number) => there != (count < number),
+                    Decision::Gone(after) => there && count > after,
                 }
             });
             match other {
@@ -62,7 +62,7 @@ impl SessionPlayer {
                     let found: Option<Vec<_>> = names.iter().map(|n| known(n).cloned()).collect();
                     let mut found = found.context("something is prepared that nobody prepared")?;
                     for one in &mut found {
-                        (one.fate, one.is_sure) = (Fate::Open, true);
+                        (one.decision, one.is_sure) = (Decision::Open, true);
                     }
                     // Two states with the same rows may have other trees.
                     if found.iter().all(|one| self.has_its_trees(one, count as u64)) {
@@ -73,7 +73,7 @@ impl SessionPlayer {
                 Some(one) => wrong.push(format!(
                     "after {count} commits, '{}' with {:?}",
                     String::from_utf8_lossy(&one.xid),
-                    one.fate
+                    one.decision
                 )),
             }
         }
@@ -94,7 +94,7 @@ impl SessionPlayer {
 
     pub(super) fn prepare(&mut self, session: u8, live: Live) -> Result<()> {
         let number = 128 + (self.next_xid % 100) as u8;
-        if self.prepared.iter().any(|one| one.fate == Fate::Open && one.number == number) {
+        if self.prepared.iter().any(|one| one.decision == Decision::Open && one.number == number) {
             return self.rollback(session, live, true);
         }
         let xid = format!("x{}", self.next_xid).into_bytes();
@@ -102,9 +102,10 @@ impl SessionPlayer {
         // What is known must be known too if the disk crashes under way.
         let changes = self.ledger.changes(session);
         self.ledger.renumber(session, number);
-        let (fate, is_sure, locks) = (Fate::Open, false, self.ledger.locks_of(number));
+        let (decision, is_sure, locks) = (Decision::Open, false, self.ledger.locks_of(number));
         let is_brief = self.briefly && number.is_multiple_of(2);
-        let known = Prepared { xid: xid.clone(), number, changes, locks, is_sure, is_brief, fate };
+        let known =
+            Prepared { xid: xid.clone(), number, changes, locks, is_sure, is_brief, decision };
         self.prepared.push(known);
         if is_brief {
             self.hands.insert(xid.clone(), live.txn.prepare_held(&xid)?);
@@ -122,17 +123,17 @@ impl SessionPlayer {
     /// Ends the `which`-th of those prepared.
     pub(super) fn decide(&mut self, which: usize, commit: Option<Durability>) -> Result<()> {
         let db = self.db.clone().context("no database is open")?;
-        let mut open = self.prepared.iter_mut().filter(|one| one.fate == Fate::Open);
+        let mut open = self.prepared.iter_mut().filter(|one| one.decision == Decision::Open);
         let one = open.nth(which).context("nothing is prepared")?;
         let (xid, number) = (one.xid.clone(), one.number);
         // Known first, as the disk may crash under way: both ends are possible then.
         let last = self.marks.len() - 1;
         if commit.is_some() && !one.changes.is_empty() {
-            one.fate = Fate::Commit(last + 1);
+            one.decision = Decision::Commit(last + 1);
             self.ledger.commit(number);
             self.marks.push(self.ledger.mark());
         } else {
-            one.fate = Fate::Gone(last);
+            one.decision = Decision::Gone(last);
             self.ledger.rollback(number);
         }
         let done = match (self.hands.get_mut(&xid), commit) {
@@ -154,7 +155,8 @@ impl SessionPlayer {
     /// What ending said.
     pub(super) fn decide_brief(&mut self) -> Result<()> {
         loop {
-            let open = self.prepared.iter().filter(|one| one.fate == Fate::Open).enumerate();
+            let open =
+                self.prepared.iter().filter(|one| one.decision == Decision::Open).enumerate();
             let mut left =
                 open.filter(|(_, one)| one.is_brief && !self.hands.contains_key(&one.xid));
             let Some((which, one)) = left.next() else { return Ok(()) };
@@ -168,7 +170,7 @@ impl SessionPlayer {
     /// # Errors
     /// What ending said.
     pub fn decide_all(&mut self) -> Result<()> {
-        while let Some(one) = self.prepared.iter().find(|one| one.fate == Fate::Open) {
+        while let Some(one) = self.prepared.iter().find(|one| one.decision == Decision::Open) {
             let commit = (one.number % 2 == 0).then_some(Durability::Lazy);
             self.decide(0, commit)?;
         }

@@ -22,7 +22,7 @@ use crate::record::purge_task::PurgeTask;
 use crate::record::stored::{self, Body};
 use crate::record::txn_record::{State, TxnRecord, Version};
 use crate::session::txn::{Isolation, Txn};
-use crate::versions::archive::{Archive, Cohort, OldView};
+use crate::versions::archive::{Archive, OldReadView, SnapshotGroup};
 use crate::versions::registry::Archivable;
 
 /// So many transactions are archived in a step.
@@ -33,7 +33,7 @@ const LAG: u64 = 1024;
 
 /// Each version lies in at most so many trees. The snapshots of a tree go together: one more tree
 /// is one more copy of what all need, one less keeps what some needed for longer.
-const COHORTS_MAX: usize = 4;
+const GROUPS_MAX: usize = 4;
 
 /// Who moves versions out of memory, one at a time.
 pub(crate) struct Archivist {
@@ -48,7 +48,7 @@ pub(crate) struct Archivist {
 #[derive(Default)]
 struct Archiving {
     /// Those that made the archive's trees: still open, so that after a crash the trees are freed
-    /// like all that an open transaction has made. As many as there are cohorts, in their order.
+    /// like all that an open transaction has made. As many as there are groups, in their order.
     makers: Vec<Maker>,
     /// Those whose versions are archived, but not yet what they have left to do.
     left: Vec<Arc<TxnRecord>>,
@@ -102,9 +102,9 @@ impl Archivist {
     /// Goes on through a tree that much has gone from.
     fn sweep_any(&self, cx: &Context, archiving: &mut Archiving) -> Result<bool, TxnError> {
         let due_from = self.sweep_due_from(cx);
-        let cohorts = cx.registry().archive.cohorts();
-        for (cohort, maker) in cohorts.iter().zip(&mut archiving.makers) {
-            if maker.sweep.go_on(cx, &mut maker.txn, cohort, due_from, 4 * BATCH)? {
+        let groups = cx.registry().archive.groups();
+        for (group, maker) in groups.iter().zip(&mut archiving.makers) {
+            if maker.sweep.go_on(cx, &mut maker.txn, group, due_from, 4 * BATCH)? {
                 return Ok(true);
             }
         }
@@ -132,17 +132,17 @@ impl Archivist {
         let batch: Vec<Arc<TxnRecord>> = found.batch.iter().filter(moves).cloned().collect();
         self.welcome(cx, archiving, found)?;
         let due_from = self.sweep_due_from(cx);
-        let cohorts = cx.registry().archive.cohorts();
-        let all = collect(cx, purger, &batch, &cohorts)?;
-        for ((cohort, records), maker) in cohorts.iter().zip(all).zip(&mut archiving.makers) {
+        let groups = cx.registry().archive.groups();
+        let all = collect(cx, purger, &batch, &groups)?;
+        for ((group, records), maker) in groups.iter().zip(all).zip(&mut archiving.makers) {
             if !cx.has(PlantedBug::VersionsNotArchived) {
-                write_records(cx, &mut maker.txn, &cohort.tree, &records)?;
+                write_records(cx, &mut maker.txn, &group.tree, &records)?;
             }
             cx.registry().archive.count(records.len() as u64);
             maker.sweep.count(records.len());
             // Faster than the tree grows.
             let some = BATCH + 4 * records.len();
-            maker.sweep.go_on(cx, &mut maker.txn, cohort, due_from, some)?;
+            maker.sweep.go_on(cx, &mut maker.txn, group, due_from, some)?;
         }
         cx.registry().set_archived(found.looked);
         let is_done = |record: &Arc<TxnRecord>| record.work.lock().tasks.is_empty();
@@ -166,20 +166,20 @@ impl Archivist {
         archiving: &mut Archiving,
         found: &Archivable,
     ) -> Result<(), TxnError> {
-        let mut cohorts = cx.registry().archive.cohorts();
+        let mut groups = cx.registry().archive.groups();
         let known: HashSet<u64> =
-            cohorts.iter().flat_map(|cohort| &cohort.views).map(|view| view.at).collect();
+            groups.iter().flat_map(|group| &group.views).map(|view| view.at).collect();
         let new = found.snapshots.iter().filter(|(at, _)| !known.contains(at));
-        let new: Vec<Arc<OldView>> =
+        let new: Vec<Arc<OldReadView>> =
             new.map(|&(at, bound)| Arc::new(cx.registry().view_of(at, bound))).collect();
-        for (cohort, maker) in cohorts.iter_mut().zip(&mut archiving.makers) {
-            let before = cohort.views.len();
-            cohort.views.retain(|view| view.is_held());
-            if cohort.views.len() < before {
+        for (group, maker) in groups.iter_mut().zip(&mut archiving.makers) {
+            let before = group.views.len();
+            group.views.retain(|view| view.is_held());
+            if group.views.len() < before {
                 maker.sweep.note_left();
             }
         }
-        if !new.is_empty() && cohorts.len() < COHORTS_MAX {
+        if !new.is_empty() && groups.len() < GROUPS_MAX {
             // One that a crash has left may still be freed under its number, so it stays its own.
             let id = TreeId(self.next_tree.fetch_add(1, Ordering::SeqCst));
             let mut maker = Txn::new(Isolation::ReadCommitted, crate::Wait::No);
@@ -191,15 +191,15 @@ impl Archivist {
                 }
             };
             archiving.makers.push(Maker { txn: maker, sweep: Sweep::default() });
-            cohorts.push(Cohort { tree, views: Vec::new() });
+            groups.push(SnapshotGroup { tree, views: Vec::new() });
         }
-        if let Some(youngest) = cohorts.last_mut() {
+        if let Some(youngest) = groups.last_mut() {
             youngest.views.extend(new.iter().cloned());
             youngest.views.sort_by_key(|view| view.at);
         }
-        cx.registry().archive.set_cohorts(cohorts);
+        cx.registry().archive.set_groups(groups);
         // Who is dropped from now on says so itself.
-        let is_gone = |view: &&Arc<OldView>| !cx.registry().is_held(view.at);
+        let is_gone = |view: &&Arc<OldReadView>| !cx.registry().is_held(view.at);
         new.iter().filter(is_gone).for_each(|view| view.leave());
         Ok(())
     }
@@ -221,47 +221,47 @@ impl Archivist {
 fn leave_old(
     cx: &Context,
     archiving: &mut Archiving,
-    is_left: impl Fn(&OldView) -> bool,
+    is_left: impl Fn(&OldReadView) -> bool,
 ) -> Result<bool, TxnError> {
     let archive = &cx.registry().archive;
-    let mut cohorts = archive.cohorts();
-    let is_spent = |cohort: &Cohort| cohort.views.iter().all(|view| is_left(view));
-    let Some(at) = cohorts.iter().position(is_spent) else {
+    let mut groups = archive.groups();
+    let is_spent = |group: &SnapshotGroup| group.views.iter().all(|view| is_left(view));
+    let Some(at) = groups.iter().position(is_spent) else {
         return Ok(false);
     };
-    let Cohort { tree, .. } = cohorts.remove(at);
+    let SnapshotGroup { tree, .. } = groups.remove(at);
     let mut maker = archiving.makers.remove(at).txn;
-    archive.set_cohorts(cohorts);
+    archive.set_groups(groups);
     // Its pages are freed as those of any dropped tree.
     maker.drop_own_tree(cx, &tree)?;
     maker.commit(cx)?;
     Ok(true)
 }
 
-/// The versions that old snapshots need and would not find without `batch`, for each cohort.
+/// The versions that old snapshots need and would not find without `batch`, for each group.
 fn collect(
     cx: &Context,
     purger: &Purger,
     batch: &[Arc<TxnRecord>],
-    cohorts: &[Cohort],
+    groups: &[SnapshotGroup],
 ) -> Result<Vec<Records>, TxnError> {
     // Nothing moves between transactions meanwhile.
     let _held = purger.hold_versions();
     let moved: HashSet<TxnId> = batch.iter().map(|record| record.id()).collect();
-    let mut all: Vec<Records> = cohorts.iter().map(|_| Records::new()).collect();
+    let mut all: Vec<Records> = groups.iter().map(|_| Records::new()).collect();
     for record in batch.iter().filter(|record| matches!(record.state(), State::Committed(_))) {
         for seq in 1..=record.changes() {
             // Most have only followed one that is archived.
             let Some(stamp) = record.stamp_in_memory(seq) else { continue };
-            if !is_wanted(cx, record, stamp, cohorts, &moved) {
+            if !is_wanted(cx, record, stamp, groups, &moved) {
                 continue;
             }
             let Some(UndoEntry::Row { tree, key, before: Some(before), .. }) = record.entry(seq)
             else {
                 continue;
             };
-            for (cohort, records) in cohorts.iter().zip(&mut all) {
-                collect_row(cx, record, (tree, &key), &before, cohort, &moved, records)?;
+            for (group, records) in groups.iter().zip(&mut all) {
+                collect_row(cx, record, (tree, &key), &before, group, &moved, records)?;
             }
         }
     }
@@ -273,10 +273,10 @@ fn is_wanted(
     cx: &Context,
     record: &TxnRecord,
     before: Stamp,
-    cohorts: &[Cohort],
+    groups: &[SnapshotGroup],
     moved: &HashSet<TxnId>,
 ) -> bool {
-    let views = cohorts.iter().flat_map(|cohort| &cohort.views);
+    let views = groups.iter().flat_map(|group| &group.views);
     let mut blind = views.filter(|view| view.is_held() && view.hides(record.id())).peekable();
     blind.peek().is_some()
         && (blind.any(|view| !view.hides(before.writer))
@@ -284,25 +284,25 @@ fn is_wanted(
 }
 
 /// Goes down from what a row was before `record` changed it, through transactions that stay in
-/// memory, as far as a snapshot of the cohort needs: what comes below those that do not stay
+/// memory, as far as a snapshot of the group needs: what comes below those that do not stay
 /// they have written themselves.
 fn collect_row(
     cx: &Context,
     record: &TxnRecord,
     (tree, key): (TreeId, &[u8]),
     before: &(Flags, Stamp, Vec<u8>),
-    cohort: &Cohort,
+    group: &SnapshotGroup,
     moved: &HashSet<TxnId>,
     records: &mut Records,
 ) -> Result<(), TxnError> {
-    let blind = cohort.views.iter().filter(|view| view.is_held() && view.hides(record.id()));
-    let mut blind: Vec<&Arc<OldView>> = blind.collect();
+    let blind = group.views.iter().filter(|view| view.is_held() && view.hides(record.id()));
+    let mut blind: Vec<&Arc<OldReadView>> = blind.collect();
     let &(mut flags, mut stamp, ref first) = before;
     let mut bytes = std::borrow::Cow::Borrowed(first);
     loop {
         let newest = blind.iter().rev().find(|view| !view.hides(stamp.writer));
         if let Some(view) = newest.filter(|_| !flags.deleted) {
-            let place = cx.registry().archive.key(&cohort.tree, view.at, tree, key);
+            let place = cx.registry().archive.key(&group.tree, view.at, tree, key);
             records.insert(place, Archive::record(flags, stamp.writer, &bytes));
         }
         blind.retain(|view| view.hides(stamp.writer));

@@ -15,7 +15,7 @@ use weir_btree::Tree;
 
 use crate::background::archivist::Archivist;
 use crate::background::purge::Purger;
-use crate::background::resume::Unfinished;
+use crate::background::resume::RecoveredTxn;
 use crate::context::Context;
 use crate::error::TxnError;
 use crate::record::txn_record::TxnRecord;
@@ -98,7 +98,7 @@ impl Background {
         self.purger.purge(&self.context, max, heavy)
     }
 
-    /// Looks through up to `max` ended transactions for versions that no snapshot needs, and gives
+    /// Retries through up to `max` ended transactions for versions that no snapshot needs, and gives
     /// their memory back. Returns how many it looked through.
     pub fn prune(&self, max: usize) -> usize {
         self.purger.prune(&self.context, max)
@@ -125,15 +125,15 @@ impl Background {
     /// have been dropped lately.
     #[must_use]
     pub fn archive_views(&self) -> usize {
-        let cohorts = self.context.registry().archive.cohorts();
-        cohorts.iter().map(|cohort| cohort.views.len()).sum()
+        let groups = self.context.registry().archive.groups();
+        groups.iter().map(|group| group.views.len()).sum()
     }
 
     /// The trees that the archive is made of.
     #[must_use]
     pub fn archive_trees(&self) -> Vec<Tree> {
-        let cohorts = self.context.registry().archive.cohorts();
-        cohorts.into_iter().map(|cohort| cohort.tree).collect()
+        let groups = self.context.registry().archive.groups();
+        groups.into_iter().map(|group| group.tree).collect()
     }
 
     /// Why what a commit left to do could not be done, if that has happened since the last call.
@@ -147,7 +147,7 @@ impl Background {
     ///
     /// # Errors
     /// [`TxnError`] when its rows cannot be read.
-    pub fn resume(&self, found: Unfinished) -> Result<Option<Txn>, TxnError> {
+    pub fn resume(&self, found: RecoveredTxn) -> Result<Option<Txn>, TxnError> {
         resume::resume(&self.context, found)
     }
 

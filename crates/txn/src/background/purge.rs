@@ -77,7 +77,7 @@ impl Purger {
         self.incomplete.lock().take()
     }
 
-    /// Looks through up to `max` ended transactions for versions that no snapshot needs, and gives
+    /// Retries through up to `max` ended transactions for versions that no snapshot needs, and gives
     /// their memory back ("Scalable garbage collection for in-memory MVCC systems", Boettcher et
     /// al., VLDB 2019). Returns how many it looked through.
     pub(crate) fn prune(&self, cx: &Context, max: usize) -> usize {
@@ -134,9 +134,10 @@ fn try_complete(cx: &Context, record: &TxnRecord) -> Result<(), TxnError> {
             return Ok(());
         }
     };
-    let is_everybodys = |id| cx.registry().is_everybodys(id);
+    let is_visible_to_all = |id| cx.registry().is_visible_to_all(id);
     let (env, id, dropped) = (cx.env(), record.id(), &cx.dropped);
-    let f = TaskContext { env, id, tree_of: &tree_of, is_everybodys: &is_everybodys, dropped };
+    let f =
+        TaskContext { env, id, tree_of: &tree_of, is_visible_to_all: &is_visible_to_all, dropped };
     let finished = run_tasks(&f, &tasks, &mut go_on);
     if finished.is_ok() {
         trees.iter().for_each(|tree| cx.locks().forget_tree(*tree));

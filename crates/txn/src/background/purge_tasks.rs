@@ -18,7 +18,7 @@ pub(crate) struct TaskContext<'a> {
     pub(crate) id: TxnId,
     pub(crate) tree_of: &'a FindTree<'a>,
     /// Whether all snapshots see what a transaction did.
-    pub(crate) is_everybodys: &'a dyn Fn(TxnId) -> bool,
+    pub(crate) is_visible_to_all: &'a dyn Fn(TxnId) -> bool,
     /// Trees that nobody may touch any more. Held while a row is removed, so that who drops its
     /// tree waits for that; and not while admission is waited for, which may come only when others
     /// get on who want it.
@@ -47,7 +47,7 @@ fn run_task(f: &TaskContext<'_>, item: &PurgeTask, admit: &mut Admit<'_>) -> Res
     let (env, id) = (f.env, f.id);
     let header = Header { txn: Some(id), ..Header::default() };
     // It may do what others have left.
-    let is_done_with = |writer| writer == id || (f.is_everybodys)(writer);
+    let is_done_with = |writer| writer == id || (f.is_visible_to_all)(writer);
     match item {
         PurgeTask::Chain { first, mark, tree } => {
             Tree::at(env.clone(), *tree, *first).free_chain(*first, *mark, header, admit)?;

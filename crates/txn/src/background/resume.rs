@@ -24,7 +24,7 @@ type Changes = (Vec<Found>, Vec<Undo>, Vec<Tree>);
 
 /// How far a transaction without an end had come.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Fate {
+pub enum RecoveredState {
     /// It has committed: what that left is to be done.
     Committed,
     /// It is prepared, and waits to be told.
@@ -40,11 +40,11 @@ pub enum Fate {
 
 /// A transaction without an end.
 #[derive(Clone, Debug)]
-pub struct Unfinished {
+pub struct RecoveredTxn {
     /// Its number. The registry knows it already, and where its records begin.
     pub id: TxnId,
     /// How far it had come.
-    pub fate: Fate,
+    pub state: RecoveredState,
     /// What takes it back, oldest first.
     pub undo: Vec<UndoEntry>,
     /// What its commit leaves to do.
@@ -56,7 +56,7 @@ pub struct Unfinished {
 ///
 /// # Errors
 /// [`TxnError`] when its rows cannot be read.
-pub(crate) fn resume(cx: &Context, found: Unfinished) -> Result<Option<Txn>, TxnError> {
+pub(crate) fn resume(cx: &Context, found: RecoveredTxn) -> Result<Option<Txn>, TxnError> {
     let Some(record) = cx.registry().find(found.id) else { return Err(TxnError::Over) };
     let pieces = found.undo.iter().filter_map(|entry| match entry {
         UndoEntry::Stored(piece) => Some(*piece),
@@ -74,7 +74,7 @@ pub(crate) fn resume(cx: &Context, found: Unfinished) -> Result<Option<Txn>, Txn
     cx.registry().weigh(&record, work.undo_bytes);
     pieces.into_iter().for_each(|piece| work.pieces.push(piece));
     (work.undo, work.tasks) = (refs.into(), found.tasks);
-    if found.fate == Fate::Committed {
+    if found.state == RecoveredState::Committed {
         drop(work);
         cx.registry().commit(&record, None);
         return Ok(None);
@@ -84,8 +84,8 @@ pub(crate) fn resume(cx: &Context, found: Unfinished) -> Result<Option<Txn>, Txn
     // TXN-11
     changes.iter().try_for_each(|change| work.know(change.tree, &|id| cx.find_tree(id)))?;
     work.changed_more = !work.pieces.is_empty();
-    let prepared = match found.fate {
-        Fate::Prepared { xid, held } => {
+    let prepared = match found.state {
+        RecoveredState::Prepared { xid, held } => {
             for (tree, place, kind) in kept::read(cx.env(), &held)? {
                 cx.locks().give_back(found.id, tree, place.as_place(), kind);
             }

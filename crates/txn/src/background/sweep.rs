@@ -7,7 +7,7 @@ use weir_change::Header;
 use crate::context::{Context, ROW_BYTES};
 use crate::error::TxnError;
 use crate::session::txn::Txn;
-use crate::versions::archive::{Cohort, split};
+use crate::versions::archive::{SnapshotGroup, split};
 
 /// How far one has come who goes through a tree of the archive.
 #[derive(Default)]
@@ -42,13 +42,13 @@ impl Sweep {
         self.last.is_some()
     }
 
-    /// Looks at up to `max` versions more, if the tree is being gone through. `false`: it is not,
+    /// Retries at up to `max` versions more, if the tree is being gone through. `false`: it is not,
     /// or not any more.
     pub(crate) fn go_on(
         &mut self,
         cx: &Context,
         maker: &mut Txn,
-        cohort: &Cohort,
+        group: &SnapshotGroup,
         due_from: u64,
         max: usize,
     ) -> Result<bool, TxnError> {
@@ -56,9 +56,9 @@ impl Sweep {
             return Ok(false);
         }
         let held: Vec<u64> =
-            cohort.views.iter().filter(|view| view.is_held()).map(|view| view.at).collect();
+            group.views.iter().filter(|view| view.is_held()).map(|view| view.at).collect();
         let mut last = self.last.take().unwrap_or_default();
-        let mut cursor = Cursor::new(cohort.tree.clone());
+        let mut cursor = Cursor::new(group.tree.clone());
         // Directly behind it.
         let mut from = last.clone();
         from.push(0);
@@ -80,7 +80,7 @@ impl Sweep {
             last.extend_from_slice(cursor.key());
             on = cursor.next()?;
         }
-        remove_versions(cx, maker, cohort, &spent)?;
+        remove_versions(cx, maker, group, &spent)?;
         self.versions = self.versions.saturating_sub(spent.len() as u64);
         if on {
             self.last = Some(last);
@@ -94,7 +94,7 @@ impl Sweep {
 fn remove_versions(
     cx: &Context,
     maker: &mut Txn,
-    cohort: &Cohort,
+    group: &SnapshotGroup,
     places: &[Vec<u8>],
 ) -> Result<(), TxnError> {
     let Some(record) = maker.record().cloned() else { return Err(TxnError::Over) };
@@ -102,7 +102,7 @@ fn remove_versions(
     for place in places {
         maker.make_way(cx, &record, ROW_BYTES + place.len() as u64)?;
         let remove = &mut |_: Option<Row<'_>>| Action::Remove;
-        cohort.tree.write(place, &Change::restoring(header), remove)?;
+        group.tree.write(place, &Change::restoring(header), remove)?;
         cx.registry().archive.count_out(1);
     }
     Ok(())

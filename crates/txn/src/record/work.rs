@@ -105,7 +105,7 @@ impl Work {
         Ok(trees)
     }
 
-    /// Looks a tree up once that it has changed before recovery.
+    /// Retries a tree up once that it has changed before recovery.
     pub(crate) fn know(&mut self, id: TreeId, find: &FindTree<'_>) -> Result<(), TxnError> {
         if !self.trees.iter().any(|tree| tree.id() == id) {
             self.trees.extend(find(id)?);

@@ -5,7 +5,7 @@ use weir_base::TxnId;
 use weir_btree::{ChainHead, Cursor as RawCursor, Tree, TreeError};
 
 use crate::context::Context;
-use crate::versions::see::{Looks, Reader, Seen, View};
+use crate::versions::see::{Reader, Retries, Seen, View};
 
 /// A position among the rows that a view shows. After a move that has failed it stands on no row,
 /// but where the same move tries again, and the other way it comes back.
@@ -44,16 +44,16 @@ enum Way {
 
 /// Who looks, and at what: made anew for each move.
 #[derive(Clone, Copy)]
-pub struct Looker<'w> {
+pub struct ReadView<'w> {
     reader: Reader<'w>,
 }
 
-impl<'w> Looker<'w> {
+impl<'w> ReadView<'w> {
     /// The transaction `own` looks, and sees so much of others.
     #[inline]
     #[must_use]
     pub fn new(context: &'w Context, own: Option<TxnId>, view: View) -> Self {
-        Looker { reader: Reader::new(context.registry(), own, view) }
+        ReadView { reader: Reader::new(context.registry(), own, view) }
     }
 }
 
@@ -83,7 +83,7 @@ impl RowCursor {
     ///
     /// # Errors
     /// [`TreeError`]; then the same move comes to this row again.
-    pub fn whole(&mut self, by: Looker<'_>, down: bool) -> Result<bool, TreeError> {
+    pub fn whole(&mut self, by: ReadView<'_>, down: bool) -> Result<bool, TreeError> {
         if !self.is_front() {
             return Ok(self.is_on_row());
         }
@@ -121,7 +121,7 @@ impl RowCursor {
     ///
     /// # Errors
     /// [`TreeError`], as all that moves.
-    pub fn seek(&mut self, by: Looker<'_>, key: &[u8]) -> Result<bool, TreeError> {
+    pub fn seek(&mut self, by: ReadView<'_>, key: &[u8]) -> Result<bool, TreeError> {
         let on = self.raw.seek(key);
         self.settle(by, on, Way::Up)
     }
@@ -130,7 +130,7 @@ impl RowCursor {
     ///
     /// # Errors
     /// [`TreeError`].
-    pub fn seek_before(&mut self, by: Looker<'_>, key: &[u8]) -> Result<bool, TreeError> {
+    pub fn seek_before(&mut self, by: ReadView<'_>, key: &[u8]) -> Result<bool, TreeError> {
         let on = self.raw.seek_before(key);
         self.settle(by, on, Way::Down)
     }
@@ -139,7 +139,7 @@ impl RowCursor {
     ///
     /// # Errors
     /// [`TreeError`].
-    pub fn seek_first(&mut self, by: Looker<'_>) -> Result<bool, TreeError> {
+    pub fn seek_first(&mut self, by: ReadView<'_>) -> Result<bool, TreeError> {
         let on = self.raw.seek_first();
         self.settle(by, on, Way::Up)
     }
@@ -148,7 +148,7 @@ impl RowCursor {
     ///
     /// # Errors
     /// [`TreeError`].
-    pub fn seek_last(&mut self, by: Looker<'_>) -> Result<bool, TreeError> {
+    pub fn seek_last(&mut self, by: ReadView<'_>) -> Result<bool, TreeError> {
         let on = self.raw.seek_last();
         self.settle(by, on, Way::Down)
     }
@@ -157,7 +157,7 @@ impl RowCursor {
     ///
     /// # Errors
     /// [`TreeError`].
-    pub fn next(&mut self, by: Looker<'_>) -> Result<bool, TreeError> {
+    pub fn next(&mut self, by: ReadView<'_>) -> Result<bool, TreeError> {
         if self.on == On::Nothing {
             return Ok(false);
         }
@@ -169,7 +169,7 @@ impl RowCursor {
     ///
     /// # Errors
     /// [`TreeError`].
-    pub fn prev(&mut self, by: Looker<'_>) -> Result<bool, TreeError> {
+    pub fn prev(&mut self, by: ReadView<'_>) -> Result<bool, TreeError> {
         if self.on == On::Nothing {
             return Ok(false);
         }
@@ -202,7 +202,7 @@ impl RowCursor {
     /// [`TreeError`].
     pub fn visit(
         &mut self,
-        mut by: Looker<'_>,
+        mut by: ReadView<'_>,
         mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
     ) -> Result<(), TreeError> {
         let mut on = if self.on == On::Between { self.next(by)? } else { self.is_on_row() };
@@ -244,7 +244,7 @@ impl RowCursor {
     /// Goes on from where the raw cursor has moved to, to a row that is seen.
     fn settle(
         &mut self,
-        by: Looker<'_>,
+        by: ReadView<'_>,
         moved: Result<bool, TreeError>,
         way: Way,
     ) -> Result<bool, TreeError> {
@@ -259,9 +259,9 @@ impl RowCursor {
         settled
     }
 
-    fn settle_from(&mut self, by: Looker<'_>, mut on: bool, way: Way) -> Result<bool, TreeError> {
+    fn settle_from(&mut self, by: ReadView<'_>, mut on: bool, way: Way) -> Result<bool, TreeError> {
         let reader = by.reader;
-        let (mut patience, mut looks) = (PATIENCE, Looks::default());
+        let (mut patience, mut retries) = (PATIENCE, Retries::default());
         while on {
             let Some(head) = self.raw.head() else { return Ok(false) };
             let at_once = reader.sees_at_once(head.stamp);
@@ -306,11 +306,11 @@ impl RowCursor {
                     self.look_again(way)?
                 }
                 Seen::Again => {
-                    looks.again(self.raw.tree())?;
+                    retries.again(self.raw.tree())?;
                     self.look_again(way)?
                 }
                 Seen::Nothing => {
-                    looks = Looks::default();
+                    retries = Retries::default();
                     if way == Way::Up { self.raw.next()? } else { self.raw.prev()? }
                 }
             };

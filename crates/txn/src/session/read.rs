@@ -3,7 +3,7 @@ use weir_base::TxnId;
 use weir_btree::{Tree, TreeError};
 
 use crate::context::Context;
-use crate::versions::see::{Extent, Looks, Reader, Seen, View};
+use crate::versions::see::{Extent, Reader, Retries, Seen, View};
 
 impl Context {
     /// Reads a row as a view shows it into `out`, emptied first. `false`: it shows none.
@@ -38,7 +38,7 @@ impl Context {
     ) -> Result<Extent, TreeError> {
         let reader = Reader::new(self.registry(), own, view);
         let mut patience = 8;
-        let mut looks = Looks::default();
+        let mut retries = Retries::default();
         loop {
             let Some((head, token)) = tree.look(key, out)? else {
                 out.clear();
@@ -70,7 +70,7 @@ impl Context {
                     out.clear();
                     return Ok(Extent::Nothing);
                 }
-                Seen::Again => looks.again(tree)?,
+                Seen::Again => retries.again(tree)?,
             }
         }
     }

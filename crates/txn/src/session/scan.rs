@@ -123,7 +123,7 @@ impl LockingCursor {
         self.guessed
     }
 
-    /// Looks at the row stood on once more, and waits for its lock; if it has gone, moves to the
+    /// Retries at the row stood on once more, and waits for its lock; if it has gone, moves to the
     /// one behind it, before it in the other direction. `false`: there is none.
     ///
     /// # Errors
@@ -143,7 +143,7 @@ impl LockingCursor {
         self.step(txn, cx, way, edge, false, key)
     }
 
-    /// Looks only at keys from `from` on and below `to`: nothing else is seen or locked.
+    /// Retries only at keys from `from` on and below `to`: nothing else is seen or locked.
     pub fn set_bounds(&mut self, from: &[u8], to: Option<&[u8]>) {
         self.from = from.to_vec();
         self.to = to.map(<[u8]>::to_vec);

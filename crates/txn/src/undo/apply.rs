@@ -36,14 +36,14 @@ fn without_garbage(own: TxnId, was: Was<'_>) -> Was<'_> {
 }
 
 /// Takes one change of `id` back, and says so in the log. `tree_of` finds no tree that is not to be
-/// touched any more. `is_everybodys`: whether all snapshots
+/// touched any more. `is_visible_to_all`: whether all snapshots
 /// see what that transaction did.
 pub(crate) fn undo_one(
     env: &Arc<Env>,
     id: TxnId,
     entry: &UndoEntry,
     tree_of: &FindTree<'_>,
-    is_everybodys: &dyn Fn(TxnId) -> bool,
+    is_visible_to_all: &dyn Fn(TxnId) -> bool,
 ) -> Result<(), TxnError> {
     // BTREE-7: a halted engine takes nothing back; the next opening does.
     env.pool.log().check()?;
@@ -52,12 +52,14 @@ pub(crate) fn undo_one(
         UndoEntry::Row { tree, key, before, .. } => match tree_of(*tree)? {
             Some(tree) => {
                 let before = before.as_ref().map(|(f, s, b)| (*f, *s, b.as_slice()));
-                restore(&tree, key, header, before, is_everybodys)?
+                restore(&tree, key, header, before, is_visible_to_all)?
             }
             None => false,
         },
         UndoEntry::Flip { tree, key, flags, stamp, flips, .. } => match tree_of(*tree)? {
-            Some(tree) => restore_bits(&tree, key, header, (*flags, *stamp, flips), is_everybodys)?,
+            Some(tree) => {
+                restore_bits(&tree, key, header, (*flags, *stamp, flips), is_visible_to_all)?
+            }
             None => false,
         },
         // Its pages have been freed before this (`rollback.rs`). When a crash comes between, its
@@ -91,13 +93,13 @@ fn restore_bits(
     key: &[u8],
     header: Header,
     (flags, stamp, flips): (Flags, Stamp, &FlipsBuf),
-    is_everybodys: &dyn Fn(TxnId) -> bool,
+    is_visible_to_all: &dyn Fn(TxnId) -> bool,
 ) -> Result<bool, TxnError> {
     let mut value = Vec::new();
     if tree.get_inline(key, &mut value)?.is_none() || !flips.flip(&mut value) {
         return Ok(false);
     }
-    restore(tree, key, header, Some((flags, stamp, &value)), is_everybodys)
+    restore(tree, key, header, Some((flags, stamp, &value)), is_visible_to_all)
 }
 
 /// Restores a row, and says so in the same group (TXN-6): with the writer before in its stamp it is
@@ -108,7 +110,7 @@ fn restore(
     key: &[u8],
     header: Header,
     before: Option<Was<'_>>,
-    is_everybodys: &dyn Fn(TxnId) -> bool,
+    is_visible_to_all: &dyn Fn(TxnId) -> bool,
 ) -> Result<bool, TxnError> {
     let own = header.writer();
     let before = before.map(|was| without_garbage(own, was));
@@ -117,7 +119,7 @@ fn restore(
         change = change.stamped(stamp);
     }
     let is_purged = |(flags, stamp, _): &Was<'_>| {
-        flags.deleted && stamp.writer != own && is_everybodys(stamp.writer)
+        flags.deleted && stamp.writer != own && is_visible_to_all(stamp.writer)
     };
     let written = tree.write(key, &change, &mut |row: Option<Row<'_>>| {
         // Asked with the leaf held: whoever was to remove the marked row, and has found ours in its

@@ -178,8 +178,8 @@ fn undo_entry(
     }
     let tree = |id| work.trees.iter().find(|tree| tree.id() == id && !dropped.contains(&id));
     let tree_of = |id| Ok(tree(id).cloned());
-    let is_everybodys = |id| cx.registry().is_everybodys(id);
-    undo_one(cx.env(), record.id(), entry, &tree_of, &is_everybodys)
+    let is_visible_to_all = |id| cx.registry().is_visible_to_all(id);
+    undo_one(cx.env(), record.id(), entry, &tree_of, &is_visible_to_all)
 }
 
 /// Frees the newest pieces, as far as nothing in them counts any more; `all`: nor does what they

@@ -16,7 +16,7 @@ use weir_page::Flags;
 
 /// What a snapshot does not see, by the numbers of transactions alone.
 #[derive(Debug)]
-pub(crate) struct OldView {
+pub(crate) struct OldReadView {
     /// Its commit number.
     pub(crate) at: u64,
     /// Transactions from this number on began later.
@@ -27,11 +27,11 @@ pub(crate) struct OldView {
     is_held: AtomicBool,
 }
 
-impl OldView {
+impl OldReadView {
     pub(crate) fn new(at: u64, bound: TxnId, mut open: Vec<TxnId>) -> Self {
         open.sort_unstable();
         open.dedup();
-        OldView { at, bound, open, is_held: AtomicBool::new(true) }
+        OldReadView { at, bound, open, is_held: AtomicBool::new(true) }
     }
 
     /// Whether the snapshot does not see what `writer` did.
@@ -57,16 +57,16 @@ impl OldView {
 
 /// Snapshots that share a tree of versions.
 #[derive(Clone)]
-pub(crate) struct Cohort {
+pub(crate) struct SnapshotGroup {
     /// By [`Keys::key`]: a head of [`HEAD_BYTES`], then the row's bytes.
     pub(crate) tree: Tree,
     /// Those that are held, ascending by number, and some that have been dropped lately.
-    pub(crate) views: Vec<Arc<OldView>>,
+    pub(crate) views: Vec<Arc<OldReadView>>,
 }
 
 /// The archive as readers know it.
 pub(crate) struct Archive {
-    cohorts: RwLock<rank::OldSnapshots, Vec<Cohort>>,
+    groups: RwLock<rank::OldSnapshots, Vec<SnapshotGroup>>,
     /// No view hides anybody below this number.
     floor: AtomicU64,
     /// The number of the youngest snapshot that has a view; 0: none has.
@@ -78,7 +78,7 @@ pub(crate) struct Archive {
 impl Default for Archive {
     fn default() -> Self {
         Archive {
-            cohorts: RwLock::default(),
+            groups: RwLock::default(),
             floor: AtomicU64::new(u64::MAX),
             newest: AtomicU64::new(0),
             versions: AtomicU64::new(0),
@@ -117,10 +117,10 @@ impl Archive {
     pub(crate) fn is_hidden(&self, writer: TxnId) -> bool {
         writer >= self.floor()
             && self
-                .cohorts
+                .groups
                 .read()
                 .iter()
-                .flat_map(|cohort| &cohort.views)
+                .flat_map(|group| &group.views)
                 .any(|view| view.is_held() && view.hides(writer))
     }
 
@@ -131,48 +131,49 @@ impl Archive {
 
     /// Whether no old snapshot that is held sees what `writer` did.
     pub(crate) fn is_hidden_from_all(&self, writer: TxnId) -> bool {
-        let cohorts = self.cohorts.read();
-        let mut views = cohorts.iter().flat_map(|cohort| &cohort.views);
+        let groups = self.groups.read();
+        let mut views = groups.iter().flat_map(|group| &group.views);
         views.all(|view| !view.is_held() || view.hides(writer))
     }
 
     /// Whether the snapshot `at` is an old one and does not see what `writer` did.
     pub(crate) fn hides(&self, at: u64, writer: TxnId) -> bool {
-        let hides = |cohort: &Cohort, own: usize| cohort.views[own].hides(writer);
+        let hides = |group: &SnapshotGroup, own: usize| group.views[own].hides(writer);
         writer >= self.floor() && self.of(at, hides).unwrap_or(false)
     }
 
-    /// Looks at the snapshot `at`, if it is an old one, among those that share its tree.
-    fn of<T>(&self, at: u64, look: impl FnOnce(&Cohort, usize) -> T) -> Option<T> {
-        let place = |cohort: &Cohort| cohort.views.binary_search_by_key(&at, |view| view.at).ok();
-        let cohorts = self.cohorts.read();
-        let (cohort, own) = cohorts.iter().find_map(|cohort| Some((cohort, place(cohort)?)))?;
-        Some(look(cohort, own))
+    /// Retries at the snapshot `at`, if it is an old one, among those that share its tree.
+    fn of<T>(&self, at: u64, look: impl FnOnce(&SnapshotGroup, usize) -> T) -> Option<T> {
+        let place =
+            |group: &SnapshotGroup| group.views.binary_search_by_key(&at, |view| view.at).ok();
+        let groups = self.groups.read();
+        let (group, own) = groups.iter().find_map(|group| Some((group, place(group)?)))?;
+        Some(look(group, own))
     }
 
     /// The snapshot `at` has been dropped.
     pub(crate) fn leave(&self, at: u64) {
         if self.floor().0 < u64::MAX {
-            self.of(at, |cohort, own| cohort.views[own].leave());
+            self.of(at, |group, own| group.views[own].leave());
         }
     }
 
     /// The trees and the snapshots that they serve.
-    pub(crate) fn cohorts(&self) -> Vec<Cohort> {
-        self.cohorts.read().clone()
+    pub(crate) fn groups(&self) -> Vec<SnapshotGroup> {
+        self.groups.read().clone()
     }
 
-    /// Replaces the cohorts.
-    pub(crate) fn set_cohorts(&self, cohorts: Vec<Cohort>) {
-        let mut now = self.cohorts.write();
-        let views = cohorts.iter().flat_map(|cohort| &cohort.views);
+    /// Replaces the groups.
+    pub(crate) fn set_groups(&self, groups: Vec<SnapshotGroup>) {
+        let mut now = self.groups.write();
+        let views = groups.iter().flat_map(|group| &group.views);
         let floor = views.clone().map(|view| view.floor().0).min().unwrap_or(u64::MAX);
         let newest = views.map(|view| view.at).max().unwrap_or(0);
-        if cohorts.is_empty() {
+        if groups.is_empty() {
             self.versions.store(0, Ordering::Relaxed);
         }
         self.floor.store(floor, Ordering::Release);
-        *now = cohorts;
+        *now = groups;
         self.newest.store(newest, Ordering::Release);
     }
 
@@ -188,7 +189,8 @@ impl Archive {
         key: &[u8],
         value: &mut Vec<u8>,
     ) -> Result<Option<Flags>, TreeError> {
-        let own = |cohort: &Cohort, own: usize| (cohort.tree.clone(), cohort.views[own].clone());
+        let own =
+            |group: &SnapshotGroup, own: usize| (group.tree.clone(), group.views[own].clone());
         let Some((archived, view)) = self.of(at, own) else { return Ok(None) };
         let place = self.keys.key(&archived, at, tree, key);
         // A version lies under the newest snapshot that saw it, of those held then: this one as a
@@ -276,10 +278,10 @@ mod tests {
 
     #[test]
     fn a_view_hides_who_was_under_way_and_who_came_later() {
-        let view = OldView::new(7, TxnId(20), vec![TxnId(12), TxnId(9), TxnId(12)]);
+        let view = OldReadView::new(7, TxnId(20), vec![TxnId(12), TxnId(9), TxnId(12)]);
         let hidden: Vec<u64> = (0..25).filter(|&id| view.hides(TxnId(id))).collect();
         assert_eq!(hidden, [9, 12, 20, 21, 22, 23, 24]);
         assert_eq!(view.floor(), TxnId(9));
-        assert_eq!(OldView::new(7, TxnId(20), Vec::new()).floor(), TxnId(20));
+        assert_eq!(OldReadView::new(7, TxnId(20), Vec::new()).floor(), TxnId(20));
     }
 }

@@ -154,19 +154,19 @@ impl Registry {
 
 /// How often a row may send its reader back to look again. What moves a version moves it to where
 /// the next look finds it, so more than a few times is next to impossible.
-const LOOKS_MAX: u32 = 10_000;
+const RETRIES_MAX: u32 = 10_000;
 
 /// Counts how often a reader had to look at a row again, and gives up when the version that it must
 /// see is nowhere.
 #[derive(Default)]
-pub(crate) struct Looks(u32);
+pub(crate) struct Retries(u32);
 
-impl Looks {
+impl Retries {
     /// # Errors
     /// [`TreeError::Damaged`] when it has looked far too often.
     pub(crate) fn again(&mut self, tree: &Tree) -> Result<(), TreeError> {
         self.0 += 1;
-        if self.0 < LOOKS_MAX {
+        if self.0 < RETRIES_MAX {
             return Ok(());
         }
         let what = "an older version of a row is missing, which its latest one leads to";

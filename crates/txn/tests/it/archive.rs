@@ -1,7 +1,7 @@
 //! Old snapshots and next to no memory for versions: they see what they saw.
 use proptest::prelude::*;
 use weir_btree::Tree;
-use weir_txn::{Intent, Isolation, Looker, RowCursor, Snapshot, Txn, View, Wait};
+use weir_txn::{Intent, Isolation, ReadView, RowCursor, Snapshot, Txn, View, Wait};
 
 use crate::support::{Rows, Site, rows, site};
 
@@ -116,7 +116,7 @@ impl Play<'_> {
             let found = context.read(&self.tree, &key, None, view, &mut out).expect("read");
             assert_eq!(found.then_some(&out), then.get(&key), "{:?}", &key[..1]);
         }
-        let looker = Looker::new(context, None, view);
+        let looker = ReadView::new(context, None, view);
         let mut cursor = RowCursor::new(self.tree.clone());
         let mut up = Rows::new();
         let mut on = cursor.seek_first(looker).expect("a scan");

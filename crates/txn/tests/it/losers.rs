@@ -5,7 +5,9 @@ use weir_base::{PageNo, TreeId, TxnId};
 use weir_btree::{Action, Change, Row, Tree, Value};
 use weir_change::Header;
 use weir_page::Flags;
-use weir_txn::{Background, Context, Fate, Isolation, Txn, UndoEntry, Unfinished, Wait};
+use weir_txn::{
+    Background, Context, Isolation, RecoveredState, RecoveredTxn, Txn, UndoEntry, Wait,
+};
 
 use crate::support::{Rows, Site, rows, site};
 
@@ -36,7 +38,7 @@ fn archive(site: &Site) -> (TxnId, PageNo) {
 /// As recovery finds it, whatever was freed before the crash.
 fn resume(background: &Background, (id, root): (TxnId, PageNo)) {
     let undo = vec![UndoEntry::Tree { tree: TREE, root }];
-    let found = Unfinished { id, fate: Fate::Loser, undo, tasks: Vec::new() };
+    let found = RecoveredTxn { id, state: RecoveredState::Loser, undo, tasks: Vec::new() };
     assert!(background.resume(found).expect("resumed").is_none());
     assert_eq!(background.losers(), 1);
 }

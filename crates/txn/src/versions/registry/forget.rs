@@ -8,7 +8,7 @@ use weir_page::Stamp;
 
 use super::{Inner, Registry};
 use crate::record::txn_record::{PURGE_TASKS_MAX, State, TxnRecord};
-use crate::versions::archive::OldView;
+use crate::versions::archive::OldReadView;
 
 /// Ended transactions whose versions could be archived, oldest first.
 pub(crate) struct Archivable {
@@ -74,7 +74,7 @@ impl Registry {
         self.inner.lock().ended.bytes()
     }
 
-    /// Looks at up to `max` ended transactions, oldest first, each once; not at the newest half of
+    /// Retries at up to `max` ended transactions, oldest first, each once; not at the newest half of
     /// them, nor at more than `lag` of the newest. `None`: there is none, or no snapshot.
     pub(crate) fn archivable(&self, max: usize, lag: u64) -> Option<Archivable> {
         let inner = self.inner.lock();
@@ -91,7 +91,7 @@ impl Registry {
         Some(Archivable { batch, looked, snapshots })
     }
 
-    /// Looks at up to `max` ended transactions that some snapshot does not see the end of, oldest
+    /// Retries at up to `max` ended transactions that some snapshot does not see the end of, oldest
     /// first, each once, and returns those that have left something to do, but no large works.
     /// `None`: all have been looked at.
     pub(crate) fn to_gather(&self, max: usize) -> Option<Vec<Arc<TxnRecord>>> {
@@ -110,7 +110,7 @@ impl Registry {
     /// What the snapshot `at` does not see, told without commit numbers: all from `bound` on, and
     /// those before it that were under way when it was taken. Only while `at` is held: then all
     /// that have ended since are known here.
-    pub(crate) fn view_of(&self, at: u64, bound: TxnId) -> OldView {
+    pub(crate) fn view_of(&self, at: u64, bound: TxnId) -> OldReadView {
         let mut open: Vec<TxnId> = self.inner.lock().open.range(..bound).copied().collect();
         let mut from = at + 1;
         loop {
@@ -124,7 +124,7 @@ impl Registry {
             }
             from = looked + 1;
         }
-        OldView::new(at, bound, open)
+        OldReadView::new(at, bound, open)
     }
 
     /// All ended ones up to this number have been archived, or are to stay.
@@ -155,7 +155,7 @@ impl Registry {
     /// Whether all snapshots, and all to come, see what `writer` did: then it is purged, or may be.
     /// Whether it is known any more says nothing: it is forgotten only with others of its turn, and
     /// what it left to do may be done by one of those (TXN-15).
-    pub(crate) fn is_everybodys(&self, writer: TxnId) -> bool {
+    pub(crate) fn is_visible_to_all(&self, writer: TxnId) -> bool {
         if self.is_old(writer) {
             return true;
         }

@@ -370,7 +370,7 @@ impl Registry {
         let last = self.last_commit.load(Ordering::Acquire);
         RegistryStats {
             // Who made the archive is nobody to be told of.
-            open: self.len().saturating_sub(self.archive.cohorts().len() as u64),
+            open: self.len().saturating_sub(self.archive.groups().len() as u64),
             history: inner.ended.len() + inner.heavy.len() as u64,
             snapshots: inner.snapshots.values().map(|held| u64::from(held.count)).sum(),
             oldest_snapshot_commits: inner.snapshots.keys().next().map_or(0, |s| last - s),
