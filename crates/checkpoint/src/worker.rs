@@ -63,7 +63,7 @@ const SHARD_OF_SECOND: usize = 5;
 
 /// The cleaner's batches take the disk about this long.
 const CLEAN_SECONDS: f64 = 0.03;
-/// Pages that are owed redo, brought forward in a step of everything.
+/// Pages that have pending redo, brought up to date in a step of everything.
 const PUMP_PAGES: usize = 1;
 
 impl Checkpointer {
@@ -357,7 +357,7 @@ impl Checkpointer {
     /// # Errors
     /// [`WorkerError`].
     pub fn pump(&self) -> Result<(), WorkerError> {
-        self.pool.bring_owed(PUMP_PAGES)?;
+        self.pool.apply_pending(PUMP_PAGES)?;
         let limit = self.age_limit_bytes();
         if self.age_bytes() > limit / 4 * 3 {
             let pages = self.pool.take_oldest(self.pool.store().batch_max(), self.log.published());

@@ -28,7 +28,7 @@ pub(crate) fn run(
     let db = Db::open(dir, config).context("opening after the kill")?;
     let open_seconds = clock.now_micros() as f64 / 1e6;
     let report = db.recovery_report().context("there was nothing to recover")?;
-    while db.stats().pages_owed > 0 {
+    while db.stats().pages_pending_redo > 0 {
         if let Some(why) = db.stats().halted {
             bail!("after the kill the engine halted: {why}");
         }
@@ -44,7 +44,7 @@ pub(crate) fn run(
         ("reading the log", second(report.scan_micros as f64 / 1e6)),
         ("all pages forward after", second(all_seconds)),
         ("MB/s", format!("{:.0}", redo as f64 / 1e6 / all_seconds.max(1e-9))),
-        ("pages", report.owed_pages.to_string()),
+        ("pages", report.pending_pages.to_string()),
     ];
     Ok(Result1 {
         name: name.to_owned(),

@@ -12,7 +12,7 @@ mod latch;
 #[cfg(loom)]
 pub mod model;
 mod neighbours;
-mod owed;
+mod pending;
 mod pool;
 mod read_in;
 mod recent;
@@ -28,7 +28,7 @@ pub use error::PoolError;
 pub use guard::{Exclusive, Optimistic, PageToken};
 pub use in_place::{ERA_PAGES, InPlaceStore};
 pub use neighbours::Neighbours;
-pub use owed::PageRedo;
+pub use pending::PageRedo;
 pub use pool::{Pool, PoolConfig, PoolStats, Residence};
 pub use store::{NoteGrowth, PageStore, PageWrite, StoreRead};
 pub use torn_write::{DoubleWriteConfig, DoubleWriteMode, Repair};

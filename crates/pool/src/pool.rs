@@ -18,7 +18,7 @@ use crate::frame::Frames;
 use crate::free::FreeFrames;
 use crate::guard::{Exclusive, Optimistic};
 use crate::latch::{FRAMES_MAX, Latch};
-use crate::owed::Owed;
+use crate::pending::PendingRedo;
 use crate::recent::Recent;
 use crate::store::PageStore;
 use crate::table::PageTable;
@@ -99,7 +99,7 @@ pub struct Pool {
     pub(crate) frames: Frames,
     pub(crate) table: PageTable,
     pub(crate) dirty: DirtyList,
-    pub(crate) owed: Owed,
+    pub(crate) pending: PendingRedo,
     pub(crate) evictor: Mutex<rank::Eviction, Evictor>,
     pub(crate) free: FreeFrames,
     pub(crate) store: Arc<dyn PageStore>,
@@ -138,7 +138,7 @@ impl Pool {
             frames,
             table,
             dirty: DirtyList::new(config.log_usual_bytes, config.log_span_bytes),
-            owed: Owed::default(),
+            pending: PendingRedo::default(),
             evictor: Mutex::new(Evictor::new(count)),
             free: FreeFrames::new(count, config.manual),
             store,

@@ -7,7 +7,7 @@ use crate::backoff::Backoff;
 use crate::error::PoolError;
 use crate::guard::Exclusive;
 use crate::latch::{Latch, Word};
-use crate::owed::OwedPage;
+use crate::pending::PendingPage;
 use crate::pool::Pool;
 use crate::store::StoreRead;
 
@@ -25,19 +25,19 @@ enum Room {
     Spare,
 }
 
-/// An absent page whose latch is held, the frame that it is to go to, and what it is owed.
+/// An absent page whose latch is held, the frame that it is to go to, and its pending redo.
 struct Coming {
     page: PageNo,
     word: Word,
     frame: u32,
-    owed: Option<OwedPage>,
+    pending: Option<PendingPage>,
     _held: Held,
 }
 
 impl Coming {
     /// Whether what is on disk matters.
     fn is_read(&self) -> bool {
-        !self.owed.as_ref().is_some_and(OwedPage::makes)
+        !self.pending.as_ref().is_some_and(PendingPage::makes)
     }
 }
 
@@ -50,7 +50,7 @@ impl Pool {
         word: Word,
     ) -> Result<Option<Exclusive<'_>>, PoolError> {
         // A page beyond the end of the file may be one that the log makes.
-        if page.0 >= self.store.pages() && self.owed.find(page).is_none() {
+        if page.0 >= self.store.pages() && self.pending.find(page).is_none() {
             return Err(PoolError::NoSuchPage(page));
         }
         let frame = self.take_frame()?;
@@ -63,7 +63,7 @@ impl Pool {
             page,
             word,
             frame,
-            owed: self.owed.find(page),
+            pending: self.pending.find(page),
             _held: Held::got::<rank::PageLatch>(),
         };
         // SAFETY: the frame was taken from the free list: no page word names it.
@@ -92,13 +92,13 @@ impl Pool {
     }
 
     /// Takes a page that is about to be formatted: what it held before does not matter and is not
-    /// read, unless it is owed redo: then what was owed must not come later.
+    /// read, unless it has pending redo: then what was pending must not come later.
     ///
     /// # Errors
     /// [`PoolError::NoSuchPage`]; [`PoolError::Halted`] when no frame can be freed any more; those
     /// of [`Pool::exclusive`].
     pub fn fresh(&self, page: PageNo) -> Result<Exclusive<'_>, PoolError> {
-        if self.owed.find(page).is_some() {
+        if self.pending.find(page).is_some() {
             return self.exclusive(page);
         }
         Held::may_wait::<rank::PageLatch>();
@@ -216,7 +216,7 @@ impl Pool {
                     page,
                     word,
                     frame,
-                    owed: self.owed.find(page),
+                    pending: self.pending.find(page),
                     _held: Held::got::<rank::PageLatch>(),
                 });
             } else {
@@ -226,15 +226,15 @@ impl Pool {
         (coming, result)
     }
 
-    /// A page has been read, or (`None`) is made from nothing: it gets what it is owed. One that
+    /// A page has been read, or (`None`) is made from nothing: it gets its pending redo. One that
     /// cannot be had is let go of.
     fn arrive(
         &self,
         come: Coming,
         read: Option<Result<(), PoolError>>,
     ) -> Result<Exclusive<'_>, PoolError> {
-        let Coming { page, word, frame, owed, _held } = come;
-        self.fill(page, frame, owed, read).inspect_err(|e| {
+        let Coming { page, word, frame, pending, _held } = come;
+        self.fill(page, frame, pending, read).inspect_err(|e| {
             self.note_lost(page, e);
             let latch = self.latch(page).expect("POOL-6: a held page has a word");
             latch.release(word, None, false);
@@ -262,7 +262,7 @@ impl Pool {
         &self,
         page: PageNo,
         frame: u32,
-        owed: Option<OwedPage>,
+        pending: Option<PendingPage>,
         read: Option<Result<(), PoolError>>,
     ) -> Result<(), PoolError> {
         // SAFETY: the frame was taken from the free list: no page word names it.
@@ -275,8 +275,8 @@ impl Pool {
             }
             None => bytes.fill(0),
         }
-        match owed {
-            Some(owed) => self.bring_forward(&owed, frame, bytes),
+        match pending {
+            Some(pending) => self.apply_pending_to(&pending, frame, bytes),
             None => {
                 self.install(page, frame);
                 Ok(())

@@ -122,7 +122,7 @@ impl Pool {
         pace: &mut dyn FnMut(usize) -> usize,
     ) -> Result<Written, PoolError> {
         self.check_halted()?;
-        self.bring_owed_of(pages)?;
+        self.apply_pending_of(pages)?;
         let size = self.page_size();
         let mut buf = AlignedBuf::zeroed(pages.len() * size);
         let mut copied: Vec<Copied> = Vec::with_capacity(pages.len());
@@ -153,8 +153,8 @@ impl Pool {
     fn copy_dirty(&self, page: PageNo, listed: Lsn, id: u64, to: &mut [u8]) -> Option<Copied> {
         let held = match self.resident_exclusive(page) {
             Resident::Held(held) => held,
-            Resident::Absent if self.owed.find(page).is_none() => return None,
-            // Owed redo, and another thread is about to bring it forward.
+            Resident::Absent if self.pending.find(page).is_none() => return None,
+            // PendingRedo redo, and another thread is about to bring it up to date.
             Resident::Absent | Resident::Busy => {
                 self.dirty.put_back(page, listed);
                 return None;

@@ -22,6 +22,6 @@ pub use contents::{Changed, Open, Stretch, followed};
 pub use indexer::Indexer;
 pub use outcome::{LogFound, Outcome, Refusal, judge};
 pub use progress::{Phase, Progress};
-pub use redo::{Left, owe};
+pub use redo::{Left, set_pending};
 pub use undo::recovered;
 pub use windows::{Window, Windows};

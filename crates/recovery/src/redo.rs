@@ -20,34 +20,35 @@ pub struct Left {
     pub analysis: Analysis,
     /// To go on following the log.
     pub indexer: Indexer,
-    /// How many pages are owed redo.
-    pub owed_pages: u64,
+    /// How many pages have pending redo.
+    pub pending_pages: u64,
 }
 
 /// Says to the pool which pages the log may be ahead of, and leaves to it what was read of the log.
 /// `forgotten` plants the bug that the checkpoint does not wait for them.
 ///
 /// # Errors
-/// Those of [`Pool::owe`].
-pub fn owe(collected: Collected, pool: &Pool, forgotten: bool) -> Result<Left, PoolError> {
+/// Those of [`Pool::set_pending`].
+pub fn set_pending(collected: Collected, pool: &Pool, forgotten: bool) -> Result<Left, PoolError> {
     let Collected { chunks, chains, stretches, analysis, end, indexer, .. } = collected;
     let (pages, records) = (chains.pages(), chains.into_records());
     let redo = History::new(chunks, records, pages, stretches);
-    let owed_pages = owe_chains(redo, pool, |first| if forgotten { end.end } else { first })?;
-    Ok(Left { analysis, indexer, owed_pages })
+    let pending_pages =
+        set_pending_chains(redo, pool, |first| if forgotten { end.end } else { first })?;
+    Ok(Left { analysis, indexer, pending_pages })
 }
 
 /// Hands history to the pool; how many pages it is of. `since`: which first change a page is listed
 /// under.
-pub(crate) fn owe_chains(
+pub(crate) fn set_pending_chains(
     redo: History,
     pool: &Pool,
     since: impl Fn(Lsn) -> Lsn,
 ) -> Result<u64, PoolError> {
     let pages: Vec<(PageNo, Lsn)> = redo.pages.iter().map(|c| (c.page, since(c.first))).collect();
-    let owed_pages = pages.len() as u64;
-    pool.owe(pages, Box::new(redo))?;
-    Ok(owed_pages)
+    let pending_pages = pages.len() as u64;
+    pool.set_pending(pages, Box::new(redo))?;
+    Ok(pending_pages)
 }
 
 /// What was read of the log.
@@ -150,7 +151,7 @@ impl PageRedo for History {
         self.pages[index].makes
     }
 
-    fn bring_forward(
+    fn apply_pending(
         &self,
         index: usize,
         page: PageNo,

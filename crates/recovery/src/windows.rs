@@ -1,6 +1,6 @@
 //! A log that is larger than the memory for it: read in windows. The pages that one window changes
-//! are brought forward and written before the next one is read; what is left in the end is a log
-//! that fits, and is owed as always. Transactions without an end are followed from window to
+//! are brought up to date and written before the next one is read; what is left in the end is a log
+//! that fits, and is pending as always. Transactions without an end are followed from window to
 //! window.
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -16,7 +16,7 @@ use crate::chains::{Chains, Place};
 use crate::collect::Collected;
 use crate::indexer::Indexer;
 use crate::progress::{Phase, Progress};
-use crate::redo::{History, owe_chains};
+use crate::redo::{History, set_pending_chains};
 use crate::roll::Roll;
 use crate::unreadable::unreadable;
 
@@ -168,9 +168,9 @@ impl Window {
     /// Says to the pool, which knows nothing yet, which pages the window changes.
     ///
     /// # Errors
-    /// Those of [`Pool::owe`].
-    pub fn owe(self, pool: &Pool) -> Result<(), PoolError> {
-        owe_chains(self.history, pool, |first| first).map(drop)
+    /// Those of [`Pool::set_pending`].
+    pub fn set_pending(self, pool: &Pool) -> Result<(), PoolError> {
+        set_pending_chains(self.history, pool, |first| first).map(drop)
     }
 }
 

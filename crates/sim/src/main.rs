@@ -20,7 +20,7 @@ weir-sim: crashes a database on a simulated disk and looks at what is there afte
                     row-not-restored, purge-not-noted, snapshot-too-new, locks-not-asked,
                     ranges-not-locked, prepared-short, versions-not-archived,
                     forgotten-too-soon, prepared-forgets-locks, dropped-tree-not-freed,
-                    drop-not-locked, index-too-early, owed-forgotten, contents-lack-part,
+                    drop-not-locked, index-too-early, pending-forgotten, contents-lack-part,
                     contents-lack-open, contents-lack-ended
   --repeat S        run the scenario of seed S alone
   --crash-after L   with --repeat: crash after these steps (as 12,400)

@@ -44,7 +44,7 @@ impl Planted {
         ("dropped-tree-not-freed", Planted::Txn(PlantedBug::DroppedTreeNotFreed)),
         ("drop-not-locked", Planted::Txn(PlantedBug::DropNotLocked)),
         ("forgotten-too-soon", Planted::Txn(PlantedBug::ForgottenTooSoon)),
-        ("owed-forgotten", Planted::Txn(PlantedBug::OwedForgotten)),
+        ("pending-forgotten", Planted::Txn(PlantedBug::PendingForgotten)),
         ("contents-lack-part", Planted::Txn(PlantedBug::ContentsLackPart)),
         ("windows-forget-open", Planted::Txn(PlantedBug::WindowsForgetOpen)),
         ("window-not-written", Planted::Txn(PlantedBug::WindowNotWritten)),

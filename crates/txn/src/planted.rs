@@ -35,8 +35,8 @@ pub enum PlantedBug {
     VersionsNotArchived,
     /// A transaction is forgotten as it commits though an old snapshot wants what it remembers.
     ForgottenTooSoon,
-    /// The checkpoint does not wait for pages that are owed redo.
-    OwedForgotten,
+    /// The checkpoint does not wait for pages that have pending redo.
+    PendingForgotten,
     /// What is written down of a stretch of the log lacks a part in which a page was changed.
     ContentsLackPart,
     /// It lacks who was under way.

@@ -26,7 +26,7 @@ pub struct Observed {
     pub log_bytes: u64,
     /// Bytes of a page.
     pub page_size: u64,
-    /// Bytes of log that the latest recovery brought forward in a second; 0 when there was none.
+    /// Bytes of log that the latest recovery applied in a second; 0 when there was none.
     pub recovery_bytes_per_second: u64,
     /// Different pages changed within the last so many bytes of log, ascending.
     pub working_set: Vec<(u64, u64)>,

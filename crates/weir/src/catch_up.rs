@@ -1,5 +1,5 @@
 //! Opening with a log that is larger than the memory for it (`weir_recovery::Windows`): window by
-//! window its pages are brought forward and written, and the checkpoint follows, so that a crash in
+//! window its pages are brought up to date and written, and the checkpoint follows, so that a crash in
 //! between leaves less to do.
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use weir_txn::PlantedBug;
 use crate::error::Error;
 use crate::steps::REDO_PAGES;
 
-/// What a window's pages are brought forward with.
+/// What a window's pages are brought up to date with.
 pub(crate) struct CatchUp<'a> {
     pub(crate) log: &'a Arc<Log>,
     pub(crate) store: &'a Arc<dyn PageStore>,
@@ -27,7 +27,7 @@ pub(crate) struct CatchUp<'a> {
 }
 
 impl CatchUp<'_> {
-    /// Goes through all windows; what is left is owed as after any crash.
+    /// Goes through all windows; what is left is pending as after any crash.
     ///
     /// # Errors
     /// Those of reading the log and of reading and writing pages.
@@ -37,18 +37,18 @@ impl CatchUp<'_> {
         tell: &dyn Fn(Progress),
     ) -> Result<Collected, Error> {
         while let Some(window) = windows.next(&mut |p| tell(p))? {
-            self.bring_forward(window, &windows)?;
+            self.apply_pending(window, &windows)?;
         }
         Ok(windows.rest(self.log.checkpoint())?)
     }
 
-    fn bring_forward(&self, window: Window, windows: &Windows) -> Result<(), Error> {
+    fn apply_pending(&self, window: Window, windows: &Windows) -> Result<(), Error> {
         let pool = Arc::new(Pool::new(self.sizes, self.store.clone(), self.log.clone())?);
         pool.begin_at(self.log.checkpoint());
-        window.owe(&pool)?;
+        window.set_pending(&pool)?;
         std::thread::scope(|scope| {
             let bring = || -> Result<(), Error> {
-                while pool.bring_owed(REDO_PAGES)? {}
+                while pool.apply_pending(REDO_PAGES)? {}
                 Ok(())
             };
             let others: Vec<_> = (1..self.threads).map(|_| scope.spawn(bring)).collect();

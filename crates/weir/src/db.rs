@@ -190,10 +190,10 @@ impl Db {
     /// capacity alone decides. In force from now on, until the database is closed.
     ///
     /// How fast this machine reads a log back is known from the latest opening after a crash; until
-    /// there was one, 200 MB/s are assumed. What is settled after opening (pages brought forward,
+    /// there was one, 200 MB/s are assumed. What is settled after opening (pages brought up to date,
     /// transactions taken back) is not counted. In any case the log that opening reads stays within
     /// a quarter of the memory that the process may use, or half of what the pool leaves of it,
-    /// which hold it until all pages are brought forward.
+    /// which hold it until all pages are brought up to date.
     ///
     /// # Errors
     /// [`Error::Config`] for a number that is none, or below 0.

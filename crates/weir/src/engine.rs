@@ -205,7 +205,7 @@ impl Engine {
     /// Writes all pages, and marks the database as closed in order if nobody has anything open.
     fn write_all(&self) -> Result<(), Error> {
         // In the order of the log and of the disk, not in that in which they are written.
-        while self.pool.bring_owed(REDO_PAGES)? {}
+        while self.pool.apply_pending(REDO_PAGES)? {}
         for _ in 0..FLUSHES_MAX {
             self.log.flush(Durability::Synced)?;
             self.checkpointer.flush_all()?;

@@ -85,9 +85,9 @@ const LEVELS: &[Level] = &[
     level("pool_dirty_pages", "pages", |s| s.dirty_pages as f64, "changed and not yet written"),
     level("pool_in_flight_pages", "pages", |s| s.pages_in_flight as f64, "on their way to disk"),
     level(
-        "pool_owed_pages",
+        "pool_pending_redo_pages",
         "pages",
-        |s| s.pages_owed as f64,
+        |s| s.pages_pending_redo as f64,
         "not read yet, that the log of before a crash may be ahead of",
     ),
     level("pool_free_pages", "pages", |s| s.pool_frames_free as f64, "free for immediate use"),

@@ -1,4 +1,4 @@
-//! Opening a database, from top to bottom: control file, log, torn pages, what pages are owed, who
+//! Opening a database, from top to bottom: control file, log, torn pages, what redo is pending for pages, who
 //! was under way, threads.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use weir_btree::{Env, Tree as RawTree};
 use weir_checkpoint::{CONTROL_FILE, Checkpointer, Control, ControlFile};
 use weir_device::Volume;
 use weir_pool::{InPlaceStore, PageStore, Pool, PoolConfig};
-use weir_recovery::{Analysis, Left, Phase, Progress, owe, recovered};
+use weir_recovery::{Analysis, Left, Phase, Progress, recovered, set_pending};
 use weir_redo::Log;
 use weir_space::Space;
 use weir_txn::{AutoCommit, Context, RecoveredState, Registry};
@@ -104,9 +104,9 @@ pub(crate) fn open(
     };
     let pool = Arc::new(Pool::new(&sizes, store, log.clone())?);
     pool.begin_at(log.checkpoint());
-    let forgotten = config.planted == weir_txn::PlantedBug::OwedForgotten;
+    let forgotten = config.planted == weir_txn::PlantedBug::PendingForgotten;
     let read_bytes = collected.read_bytes;
-    let Left { analysis, indexer, owed_pages } = owe(collected, &pool, forgotten)?;
+    let Left { analysis, indexer, pending_pages } = set_pending(collected, &pool, forgotten)?;
     let contents =
         Contents::new(volume.clone(), was.db, pool.log().clone(), found, indexer, &config);
     let mut report = RecoveryReport {
@@ -114,7 +114,7 @@ pub(crate) fn open(
         to,
         pages_repaired: repair.repaired,
         read_bytes,
-        owed_pages,
+        pending_pages,
         scan_micros,
         ..RecoveryReport::default()
     };

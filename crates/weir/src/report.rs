@@ -13,8 +13,8 @@ pub struct RecoveryReport {
     /// Bytes of log that were read: what else lies behind the checkpoint is read where somebody
     /// needs it.
     pub read_bytes: u64,
-    /// Pages that the log may be ahead of: brought forward when they are first used, or by and by.
-    pub owed_pages: u64,
+    /// Pages that the log may be ahead of: brought up to date when they are first used, or by and by.
+    pub pending_pages: u64,
     /// Committed transactions whose cleaning up was completed.
     pub completed: u64,
     /// Transactions taken back.

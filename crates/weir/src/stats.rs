@@ -43,7 +43,7 @@ pub struct StatsSnapshot {
     pub log_syncs: u64,
     pub log_commit_waits: u64,
     pub dirty_pages: u64,
-    pub pages_owed: u64,
+    pub pages_pending_redo: u64,
     pub pages_in_flight: u64,
     pub pool_frames: u64,
     pub pool_frames_free: u64,
@@ -102,7 +102,7 @@ impl Db {
         let e = &self.engine;
         let (pool, redo) = (e.pool.stats(), e.log.stats());
         let (residence, verdict) = (e.pool.residence(), e.checkpointer.verdict());
-        let owed = e.pool.owed_pages();
+        let pending = e.pool.pending_pages();
         let admission = e.checkpointer.admission().stats();
         let (transactions, locks) = (e.registry.stats(), e.context.locks().stats());
         StatsSnapshot {
@@ -119,9 +119,9 @@ impl Db {
             log_bytes_written: redo.bytes_written.get(),
             log_syncs: redo.syncs.get(),
             log_commit_waits: redo.commit_waits.get(),
-            dirty_pages: residence.dirty.saturating_sub(owed),
+            dirty_pages: residence.dirty.saturating_sub(pending),
             pages_in_flight: e.pool.pages_in_flight(),
-            pages_owed: owed,
+            pages_pending_redo: pending,
             pool_frames: residence.frames,
             pool_frames_free: residence.free,
             page_size: e.pool.page_size(),

@@ -3,5 +3,5 @@
 /// So many changes of a loser are taken back in one step.
 pub(crate) const STEP_ROWS: usize = 256;
 
-/// Pages that are owed redo are brought forward so many at a time.
+/// Pages that have pending redo are brought up to date so many at a time.
 pub(crate) const REDO_PAGES: usize = 32;

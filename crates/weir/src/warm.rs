@@ -50,8 +50,8 @@ const PAUSE_BATCHES_MAX: u64 = 2;
 const PAUSE_BATCH_SHARE: u64 = 8;
 /// The longest pause: closing waits for it.
 const PAUSE_MICROS_MAX: u64 = 100_000;
-/// While pages are owed redo, which comes first.
-const PAUSE_MICROS_OWED: u64 = 20_000;
+/// While pages have pending redo, which comes first.
+const PAUSE_MICROS_PENDING: u64 = 20_000;
 
 /// What is to follow a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,8 +142,8 @@ impl Warm {
     /// Reads in some of the pages that were in memory before.
     pub(crate) fn step(&self) -> Step {
         // What the log has for pages comes first, and is held in memory until then.
-        if self.pool.owed_pages() > 0 {
-            return Step::Again { pause_micros: PAUSE_MICROS_OWED };
+        if self.pool.pending_pages() > 0 {
+            return Step::Again { pause_micros: PAUSE_MICROS_PENDING };
         }
         let mut state = self.state.lock();
         self.begin(&mut state);

@@ -81,9 +81,9 @@ impl Workers {
             ("weir-warm", warm_loop),
             ("weir-contents", contents_loop),
         ];
-        // They end when nothing is owed any more.
+        // They end when nothing is pending any more.
         let redo: Loop = redo_loop;
-        let redoers = if site.pool.owed_pages() > 0 { site.redo_threads } else { 0 };
+        let redoers = if site.pool.pending_pages() > 0 { site.redo_threads } else { 0 };
         let redoers = std::iter::repeat_n(("weir-redo", redo), redoers);
         for (name, run) in loops.into_iter().chain(redoers) {
             let (site, stop) = (site.clone(), workers.stop.clone());
@@ -164,10 +164,10 @@ fn acks_loop(site: &Site, _stop: &AtomicBool) {
 /// Brings forward what nobody asks for, so that memory and log are free again soon.
 fn redo_loop(site: &Site, stop: &AtomicBool) {
     let begin = site.clock.now_micros() + REDO_AFTER_MICROS;
-    while running(stop) && site.clock.now_micros() < begin && !site.pool.is_owed_much() {
+    while running(stop) && site.clock.now_micros() < begin && !site.pool.is_much_pending() {
         site.clock.sleep_micros(5_000);
     }
-    while running(stop) && site.bear(site.pool.bring_owed(REDO_PAGES).map_err(Into::into)) {}
+    while running(stop) && site.bear(site.pool.apply_pending(REDO_PAGES).map_err(Into::into)) {}
 }
 
 /// Reads in what was in memory before; ends when that is done.
@@ -183,8 +183,8 @@ fn warm_loop(site: &Site, stop: &AtomicBool) {
 /// turn.
 fn contents_loop(site: &Site, stop: &AtomicBool) {
     while running(stop) {
-        // What is owed comes first.
-        let did = site.pool.owed_pages() == 0 && site.contents.step();
+        // What is pending comes first.
+        let did = site.pool.pending_pages() == 0 && site.contents.step();
         site.clock.sleep_micros(if did { 1_000 } else { 20_000 });
     }
 }

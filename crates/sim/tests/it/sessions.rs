@@ -178,7 +178,7 @@ fn planted_bugs_of_transactions_are_found() {
     is_found(PlantedBug::DropNotLocked, 200);
     is_found(PlantedBug::VersionsNotArchived, 40);
     is_found(PlantedBug::ForgottenTooSoon, 100);
-    is_found(PlantedBug::OwedForgotten, 100);
+    is_found(PlantedBug::PendingForgotten, 100);
     is_found(PlantedBug::ContentsLackPart, 200);
     is_found(PlantedBug::ContentsLackOpen, 200);
     is_found(PlantedBug::ContentsLackEnded, 400);

@@ -1,4 +1,4 @@
-//! Opening after a crash: pages are brought forward by whoever comes first, and the age is bounded.
+//! Opening after a crash: pages are brought up to date by whoever comes first, and the age is bounded.
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -79,7 +79,7 @@ fn one_thread_and_several_give_the_same() {
     for threads in [1, 2, 5] {
         let db = Db::open_on(Arc::new(image.fork()), config(threads)).expect("recovery");
         let report = db.recovery_report().expect("there was something to do");
-        assert!(report.owed_pages > 100, "{report:?}");
+        assert!(report.pending_pages > 100, "{report:?}");
         assert_eq!(report.undone, 1);
         assert_sound(&db);
         seen.push(contents(&db));
@@ -88,7 +88,7 @@ fn one_thread_and_several_give_the_same() {
     assert!(seen[0] == seen[1] && seen[1] == seen[2]);
 }
 
-/// A pool that has room for a small part of what is owed, closed before much of it is brought
+/// A pool that has room for a small part of what is pending, closed before much of it is brought
 /// forward: what is closed in order has nothing left to redo.
 #[test]
 fn closed_directly_after_opening() {
@@ -115,7 +115,7 @@ fn a_log_larger_than_memory_is_redone_in_windows() {
         let report = db.recovery_report().expect("there was something to do");
         assert!(report.redo_bytes() > 4 << 20, "{report:?}");
         assert!(report.read_bytes > report.redo_bytes(), "read once for its end, then in windows");
-        assert!(report.owed_pages < 1_000, "the last window's: {report:?}");
+        assert!(report.pending_pages < 1_000, "the last window's: {report:?}");
         assert_eq!(report.undone, 1);
         assert_sound(&db);
         assert!(contents(&db) == before, "with {held_bytes} bytes");
@@ -198,10 +198,10 @@ fn seconds_of_recovery_bound_the_age() {
     db.close().expect("closed");
 }
 
-/// A page that cannot be brought forward: the rest can be read, who asks for it is told, and the
+/// A page that cannot be brought up to date: the rest can be read, who asks for it is told, and the
 /// engine halts and says why.
 #[test]
-fn a_damaged_page_that_is_owed_redo() {
+fn a_damaged_page_with_pending_redo() {
     let volume = SimVolume::new(79);
     // Its copy in the doublewrite area would mend it.
     let doublewrite =

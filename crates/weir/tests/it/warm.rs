@@ -180,7 +180,7 @@ fn who_is_killed_finds_what_was_in_memory_a_while_ago() {
     db.step().expect("a step");
     db.checkpoint().expect("a checkpoint");
     let written = volume.read_raw(FILE).expect("it is there");
-    // What is owed after the crash.
+    // What is pending after the crash.
     let tree = the_tree(&db);
     for row in (0..ROWS).step_by(60) {
         tree.put(&key(row), &value(row), Durability::Synced).expect("a put");
@@ -193,8 +193,8 @@ fn who_is_killed_finds_what_was_in_memory_a_while_ago() {
         let found = volume.crash_with(mode, 5);
         let db = open_on(&found, large());
         let mut waited = 0;
-        while db.stats().pages_owed > 0 {
-            assert_eq!(db.stats().pages_warmed, 0, "what is owed comes first");
+        while db.stats().pages_pending_redo > 0 {
+            assert_eq!(db.stats().pages_warmed, 0, "what is pending comes first");
             db.step().expect("a step");
             waited += 1;
         }

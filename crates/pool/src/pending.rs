@@ -1,4 +1,4 @@
-//! Redo that is owed: after a crash a database is open before its pages have been brought forward
+//! Pending redo: after a crash a database is open before its pages have been brought up to date
 //! (Graefe, Guy, Sauer, "Instant recovery with write-ahead logging", 2nd ed. 2016, single-page
 //! redo). A page that the disk may have an old state of stays on the dirty list under the
 //! first change that it may lack, so that the checkpoint cannot pass it, and gets its changes from
@@ -14,7 +14,7 @@ use crate::error::PoolError;
 use crate::pool::Pool;
 
 /// Makes the changes of pages that the log has and the disk may lack. Pages are named by their
-/// place in the list that was given to [`Pool::owe`].
+/// place in the list that was given to [`Pool::set_pending`].
 pub trait PageRedo: Send + Sync {
     /// Reads some more of the log into memory, where changes of all pages lie; `false`: there is no
     /// more. Whoever brings all pages forward does this first.
@@ -40,7 +40,7 @@ pub trait PageRedo: Send + Sync {
     ///
     /// # Errors
     /// [`PoolError::Behind`]: page and log do not belong together.
-    fn bring_forward(
+    fn apply_pending(
         &self,
         index: usize,
         page: PageNo,
@@ -51,54 +51,54 @@ pub trait PageRedo: Send + Sync {
 struct List {
     /// By page number: the page, and where its first change begins.
     pages: Vec<(PageNo, Lsn)>,
-    /// Which of them have been brought forward. Changed under the page's latch.
+    /// Which of them have been brought up to date. Changed under the page's latch.
     settled: Box<[AtomicBool]>,
-    /// Where [`Pool::bring_owed`] looks next.
+    /// Where [`Pool::apply_pending`] looks next.
     next: AtomicUsize,
     redo: Box<dyn PageRedo>,
 }
 
-/// All pages that are owed redo.
+/// All pages that have pending redo.
 #[derive(Default)]
-pub(crate) struct Owed {
+pub(crate) struct PendingRedo {
     left: AtomicU64,
     list: RwLock<rank::PendingRedo, Option<Arc<List>>>,
 }
 
-/// A page that is owed redo.
-pub(crate) struct OwedPage {
+/// A page that has pending redo.
+pub(crate) struct PendingPage {
     list: Arc<List>,
     index: usize,
 }
 
-impl Owed {
-    /// Pages that are still owed redo.
+impl PendingRedo {
+    /// Pages that still have pending redo.
     pub(crate) fn left(&self) -> u64 {
         self.left.load(Ordering::Relaxed)
     }
 
-    /// What a page is owed. An answer that counts needs the page's latch.
+    /// The pending redo of a page. An answer that counts needs the page's latch.
     #[inline]
-    pub(crate) fn find(&self, page: PageNo) -> Option<OwedPage> {
+    pub(crate) fn find(&self, page: PageNo) -> Option<PendingPage> {
         if self.left() == 0 { None } else { self.find_listed(page) }
     }
 
     #[cold]
-    fn find_listed(&self, page: PageNo) -> Option<OwedPage> {
+    fn find_listed(&self, page: PageNo) -> Option<PendingPage> {
         let list = self.list.read().clone()?;
-        let index = list.pages.binary_search_by_key(&page, |owed| owed.0).ok()?;
+        let index = list.pages.binary_search_by_key(&page, |pending| pending.0).ok()?;
         let open = !list.settled[index].load(Ordering::Acquire);
-        open.then_some(OwedPage { list, index })
+        open.then_some(PendingPage { list, index })
     }
 
-    fn settle(&self, owed: &OwedPage) {
-        let was = owed.list.settled[owed.index].swap(true, Ordering::Release);
-        assert!(!was, "POOL-9: a page is brought forward once");
+    fn settle(&self, pending: &PendingPage) {
+        let was = pending.list.settled[pending.index].swap(true, Ordering::Release);
+        assert!(!was, "POOL-9: a page is brought up to date once");
         self.left.fetch_sub(1, Ordering::Release);
     }
 }
 
-impl OwedPage {
+impl PendingPage {
     pub(crate) fn makes(&self) -> bool {
         self.list.redo.makes(self.index)
     }
@@ -114,7 +114,11 @@ impl Pool {
     ///
     /// # Errors
     /// Those of [`Pool::reach`]: the log may make pages that the data file does not have yet.
-    pub fn owe(&self, pages: Vec<(PageNo, Lsn)>, redo: Box<dyn PageRedo>) -> Result<(), PoolError> {
+    pub fn set_pending(
+        &self,
+        pages: Vec<(PageNo, Lsn)>,
+        redo: Box<dyn PageRedo>,
+    ) -> Result<(), PoolError> {
         debug_assert!(pages.is_sorted_by(|a, b| a.0 < b.0), "sorted, each once");
         if let Some(&(last, _)) = pages.last() {
             self.reach(last.0.saturating_add(1))?;
@@ -123,16 +127,16 @@ impl Pool {
             self.dirty.add(page, first);
         }
         let settled = pages.iter().map(|_| AtomicBool::new(false)).collect();
-        self.owed.left.store(pages.len() as u64, Ordering::Release);
-        *self.owed.list.write() =
+        self.pending.left.store(pages.len() as u64, Ordering::Release);
+        *self.pending.list.write() =
             Some(Arc::new(List { pages, settled, next: AtomicUsize::new(0), redo }));
         Ok(())
     }
 
-    /// Pages that are still to be brought forward.
+    /// Pages whose pending redo is still to be applied.
     #[must_use]
-    pub fn owed_pages(&self) -> u64 {
-        self.owed.left()
+    pub fn pending_pages(&self) -> u64 {
+        self.pending.left()
     }
 
     /// A step of bringing forward what nobody has asked for: the next `most` pages, in the order in
@@ -140,11 +144,11 @@ impl Pool {
     /// there is not, what was kept of the log is forgotten.
     ///
     /// # Errors
-    /// The first page's that could not be read or brought forward.
-    pub fn bring_owed(&self, most: usize) -> Result<bool, PoolError> {
-        let Some(list) = self.owed.list.read().clone() else { return Ok(false) };
-        if self.owed.left.load(Ordering::Acquire) == 0 {
-            self.owed.list.write().take();
+    /// The first page's that could not be read or whose redo could not be applied.
+    pub fn apply_pending(&self, most: usize) -> Result<bool, PoolError> {
+        let Some(list) = self.pending.list.read().clone() else { return Ok(false) };
+        if self.pending.left.load(Ordering::Acquire) == 0 {
+            self.pending.list.write().take();
             return Ok(false);
         }
         if list.redo.read_ahead() {
@@ -163,14 +167,14 @@ impl Pool {
         Ok(true)
     }
 
-    /// Brings forward those of the pages that are owed redo.
-    pub(crate) fn bring_owed_of(&self, pages: &[(PageNo, Lsn)]) -> Result<(), PoolError> {
-        if self.owed.left() == 0 {
+    /// Applies the pending redo of those of the pages that have pending redo.
+    pub(crate) fn apply_pending_of(&self, pages: &[(PageNo, Lsn)]) -> Result<(), PoolError> {
+        if self.pending.left() == 0 {
             return Ok(());
         }
-        let is_owed = |page: &PageNo| self.owed.find(*page).is_some();
-        let pages: Vec<PageNo> = pages.iter().map(|listed| listed.0).filter(is_owed).collect();
-        if self.owed.list.read().as_ref().is_some_and(|list| list.redo.reads()) {
+        let is_pending = |page: &PageNo| self.pending.find(*page).is_some();
+        let pages: Vec<PageNo> = pages.iter().map(|listed| listed.0).filter(is_pending).collect();
+        if self.pending.list.read().as_ref().is_some_and(|list| list.redo.reads()) {
             // Each is latched until it is forward: one after the other, so that nobody waits for
             // all of them.
             return pages.iter().try_for_each(|&page| self.bring_in(&[page]));
@@ -181,19 +185,19 @@ impl Pool {
     /// Whether who brings pages forward that nobody has asked for should begin now: others read
     /// much of the log for theirs.
     #[must_use]
-    pub fn is_owed_much(&self) -> bool {
-        self.owed.list.read().as_ref().is_none_or(|list| list.redo.is_read_much())
+    pub fn is_much_pending(&self) -> bool {
+        self.pending.list.read().as_ref().is_none_or(|list| list.redo.is_read_much())
     }
 
-    /// Makes the changes that a page in `frame`, just read, is owed. The page's latch is held.
-    pub(crate) fn bring_forward(
+    /// Makes the changes that a page in `frame`, just read, has pending. The page's latch is held.
+    pub(crate) fn apply_pending_to(
         &self,
-        owed: &OwedPage,
+        pending: &PendingPage,
         frame: u32,
         bytes: &mut [u8],
     ) -> Result<(), PoolError> {
-        let (page, listed) = owed.listed();
-        let first = owed.list.redo.bring_forward(owed.index, page, bytes)?;
+        let (page, listed) = pending.listed();
+        let first = pending.list.redo.apply_pending(pending.index, page, bytes)?;
         self.install(page, frame);
         self.frames.meta(frame).set_first_lsn(first);
         // What it is listed under holds the checkpoint until the other is there.
@@ -203,7 +207,7 @@ impl Pool {
         if first != Some(listed) {
             self.dirty.remove(listed);
         }
-        self.owed.settle(owed);
+        self.pending.settle(pending);
         Ok(())
     }
 }
