@@ -114,7 +114,7 @@ impl Lab {
         let mut desk = self.desk.lock();
         let wrote = desk.wrote;
         let mut orders = desk.policy.look(&Look { seen, log_bytes, wrote });
-        // Open transactions are carried forward when they begin a quarter of the log back: a limit
+        // Open transactions are logged again when they begin a quarter of the log back: a limit
         // below that, as some formulas have it for very small logs, would never let them go on.
         orders.writers_wait_at = orders.writers_wait_at.max(log_bytes / 2);
         desk.wrote = 0;

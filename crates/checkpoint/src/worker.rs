@@ -320,7 +320,7 @@ impl Checkpointer {
             return Ok(false);
         }
         // A checkpoint must not stand beyond the durable log: recovery begins to read there. Nor
-        // may it pass records of a transaction whose end, or whose undo carried forward, could
+        // may it pass records of a transaction whose end, or whose undo logged again, could
         // still be lost: recovery would take back only what lies behind the checkpoint. Whatever
         // let `oldest` move was logged before it did, so before the end of the log as it is now.
         let end = self.log.end();

@@ -32,7 +32,7 @@ impl Planted {
         ("log-not-synced", Planted::LogNotSynced),
         ("doublewrite-not-synced", Planted::DoubleWriteNotSynced),
         ("pin-forgotten", Planted::Txn(PlantedBug::PinForgotten)),
-        ("carried-short", Planted::Txn(PlantedBug::CarriedShort)),
+        ("relog-short", Planted::Txn(PlantedBug::RelogShort)),
         ("row-not-restored", Planted::Txn(PlantedBug::RowNotRestored)),
         ("purge-not-noted", Planted::Txn(PlantedBug::PurgeNotNoted)),
         ("snapshot-too-new", Planted::Txn(PlantedBug::SnapshotTooNew)),

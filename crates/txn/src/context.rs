@@ -13,7 +13,7 @@ use crate::error::TxnError;
 use crate::locks::LockTable;
 use crate::planted::PlantedBug;
 use crate::record::losers::Losers;
-use crate::record::stored::Shelf;
+use crate::record::stored::UndoCache;
 use crate::versions::registry::Registry;
 
 /// Waits until `bytes` of redo may be written.
@@ -33,13 +33,13 @@ pub type NamedBy = dyn Fn(TreeId, &[u8]) -> Option<Tree> + Send + Sync;
 /// What every transaction needs.
 pub struct Context {
     env: Arc<Env>,
-    shelf: Arc<Shelf>,
+    undo_cache: Arc<UndoCache>,
     registry: Arc<Registry>,
     locks: LockTable,
     losers: Losers,
     /// Trees that nobody may touch any more.
     pub(crate) dropped: RwLock<rank::DroppedTrees, HashSet<TreeId>>,
-    carried_bytes: AtomicU64,
+    relogged_bytes: AtomicU64,
     pub(crate) changes_max: u32,
     pub(crate) locks_max_bytes: u64,
     /// Where trees are found that a transaction found by recovery has changed.
@@ -60,13 +60,13 @@ impl Context {
     #[must_use]
     pub fn new(env: Arc<Env>, registry: Arc<Registry>, admission: Box<Admission>) -> Self {
         Context {
-            shelf: Arc::new(Shelf::new(env.clone())),
+            undo_cache: Arc::new(UndoCache::new(env.clone())),
             env,
             registry,
             locks: LockTable::new(),
             losers: Losers::default(),
             dropped: RwLock::default(),
-            carried_bytes: AtomicU64::new(0),
+            relogged_bytes: AtomicU64::new(0),
             changes_max: u32::MAX,
             locks_max_bytes: u64::MAX,
             trees: OnceLock::new(),
@@ -163,8 +163,8 @@ impl Context {
     }
 
     /// Where what large transactions have stored is read.
-    pub(crate) fn shelf(&self) -> &Arc<Shelf> {
-        &self.shelf
+    pub(crate) fn undo_cache(&self) -> &Arc<UndoCache> {
+        &self.undo_cache
     }
 
     /// Waits until `bytes` of redo may be written.
@@ -196,14 +196,14 @@ impl Context {
     }
 
     /// So much has named once more what recovery would need.
-    pub(crate) fn count_carried(&self, span: Span) {
-        self.carried_bytes.fetch_add(span.end.bytes_since(span.start), Ordering::Relaxed);
+    pub(crate) fn count_relogged(&self, span: Span) {
+        self.relogged_bytes.fetch_add(span.end.bytes_since(span.start), Ordering::Relaxed);
     }
 
     /// Bytes of log that have named once more what recovery would need of transactions that began
     /// far back.
     #[must_use]
-    pub fn carried_bytes(&self) -> u64 {
-        self.carried_bytes.load(Ordering::Relaxed)
+    pub fn relogged_bytes(&self) -> u64 {
+        self.relogged_bytes.load(Ordering::Relaxed)
     }
 }

@@ -20,7 +20,7 @@ pub enum TxnError {
     /// more than an eighth of its limit. What rows were before lies in pages of the store
     /// (`record/stored.rs`), so this is met in two ways only. One value, or one bulk load, takes
     /// pages in very many places: 16 bytes for each run of pages side by side, thousands of runs
-    /// with the smallest log, hundreds of thousands with one of 64 MiB. Or the pieces stored are
+    /// with the smallest log, hundreds of thousands with one of 64 MiB. Or the segments stored are
     /// too many to be named: 32 bytes each, which is 12 MiB of undo with the smallest log and some
     /// 25 GiB with one of 64 MiB. The row is as it was, and the transaction may go on, be committed
     /// or be taken back.

@@ -8,8 +8,8 @@ pub enum PlantedBug {
     Nothing,
     /// The checkpoint is not told of the first record that taking a transaction back needs.
     PinForgotten,
-    /// What is carried forward lacks the newest note of undo.
-    CarriedShort,
+    /// What is logged again lacks the newest note of undo.
+    RelogShort,
     /// Going back forgets one row.
     RowNotRestored,
     /// The commit's group does not say what is left to do.

@@ -270,8 +270,8 @@ impl Helper {
     /// it (TXN-4).
     fn step(&self) -> Result<(), TreeError> {
         let context = self.context.get().and_then(Weak::upgrade);
-        let carried = context.map_or(Ok(()), |context| context.carry_forward_all());
-        let stepped = carried
+        let relogged = context.map_or(Ok(()), |context| context.relog_all());
+        let stepped = relogged
             .map_err(|e| e.to_string())
             .and_then(|()| self.checkpointer.pump().map_err(|e| e.to_string()));
         stepped.map_err(|why| {

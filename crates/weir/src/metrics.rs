@@ -140,9 +140,9 @@ const LEVELS: &[Level] = &[
         "ended, and some snapshot may need what was before them",
     ),
     count(
-        "redo_carried_bytes",
+        "redo_relogged_bytes",
         "bytes",
-        |s| s.carried_bytes as f64,
+        |s| s.relogged_bytes as f64,
         "redo that repeats what recovery needs of transactions that began far back",
     ),
     level(

@@ -78,7 +78,7 @@ pub struct StatsSnapshot {
     /// Versions that old snapshots find in trees, because memory has no room for them.
     pub archived_versions: u64,
     /// Redo that named once more what recovery would need of transactions that began far back.
-    pub carried_bytes: u64,
+    pub relogged_bytes: u64,
     /// Explicit locks, waits, deadlocks.
     pub locks: weir_txn::LockStats,
     pub device: IoStats,
@@ -149,7 +149,7 @@ impl Db {
             oldest_snapshot_commits: transactions.oldest_snapshot_commits,
             version_bytes: transactions.version_bytes,
             archived_versions: transactions.archived_versions,
-            carried_bytes: e.context.carried_bytes(),
+            relogged_bytes: e.context.relogged_bytes(),
             locks,
             device: e.volume.io_stats(),
             device_description: e.volume.describe(),

@@ -42,7 +42,7 @@ fn random_histories_end_well() {
 #[test]
 fn what_once_failed_ends_well() {
     let past = [
-        // The checkpoint passed the records of a batch under way whose undo, carried forward, was
+        // The checkpoint passed the records of a batch under way whose undo, logged again, was
         // not durable yet: half of the batch stayed.
         1149,
         // A torn page of the catalog, which the undo of a loser needs, was told as a halt.

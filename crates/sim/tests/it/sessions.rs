@@ -166,7 +166,7 @@ fn is_found(bug: PlantedBug, budget: u64) {
 #[test]
 fn planted_bugs_of_transactions_are_found() {
     is_found(PlantedBug::PinForgotten, 200);
-    is_found(PlantedBug::CarriedShort, 400);
+    is_found(PlantedBug::RelogShort, 400);
     is_found(PlantedBug::RowNotRestored, 30);
     is_found(PlantedBug::PurgeNotNoted, 60);
     is_found(PlantedBug::SnapshotTooNew, 10);

@@ -326,7 +326,7 @@ fn write_records(
     let Some(record) = maker.record().cloned() else { return Err(TxnError::Over) };
     let header = Header { txn: Some(record.id()), ..Header::default() };
     for (key, bytes) in records {
-        maker.make_way(cx, &record, ROW_BYTES + (key.len() + bytes.len()) as u64)?;
+        maker.reserve_log(cx, &record, ROW_BYTES + (key.len() + bytes.len()) as u64)?;
         let value = Value { bytes, flags: Flags::NONE };
         tree.write(key, &Change::restoring(header), &mut |_: Option<Row<'_>>| Action::Put(value))?;
     }
@@ -334,7 +334,7 @@ fn write_records(
 }
 
 /// How much of the log may say what committed transactions have left to do before it is
-/// gathered: while a snapshot is held, it is carried forward again and again.
+/// gathered: while a snapshot is held, it is logged again and again.
 fn left_max_bytes(cx: &Context) -> u64 {
     cx.env().pool.log().limit_bytes() / 32
 }
@@ -361,7 +361,7 @@ fn gather_if_much(cx: &Context) -> Result<bool, TxnError> {
 }
 
 /// Takes over what the transactions of `batch` have left to do, in pages and under one name:
-/// the log need not carry it forward for each of them.
+/// the log need not log it again for each of them.
 fn gather_tasks(cx: &Context, batch: &[Arc<TxnRecord>]) -> Result<(), TxnError> {
     let mut tasks: Vec<PurgeTask> = Vec::new();
     let mut trees: Vec<Tree> = Vec::new();
@@ -392,9 +392,9 @@ fn store_tasks(
     trees: Vec<Tree>,
 ) -> Result<(), TxnError> {
     let record = carrier.start(cx)?;
-    let pieces = carrier.write_pieces(cx, &record, bodies)?;
+    let segments = carrier.write_segments(cx, &record, bodies)?;
     let mut work = record.work.lock();
-    pieces.into_iter().for_each(|piece| work.push_task(PurgeTask::Stored(piece)));
+    segments.into_iter().for_each(|segment| work.push_task(PurgeTask::Stored(segment)));
     work.trees = trees.into();
     Ok(())
 }

@@ -77,7 +77,7 @@ impl Background {
         }
     }
 
-    /// A step of background work: purges, prunes, carries forward. What may take long is left to
+    /// A step of background work: purges, prunes, logs again. What may take long is left to
     /// [`Background::long_step`].
     ///
     /// # Errors
@@ -85,7 +85,7 @@ impl Background {
     pub fn short_step(&self) -> Result<(), TxnError> {
         self.purge_some(256, false);
         self.prune(256);
-        self.context.carry_forward_all()
+        self.context.relog_all()
     }
 
     /// Completes and forgets up to `max` transactions. Returns how many. May take long.

@@ -104,7 +104,7 @@ impl Purger {
 
 fn try_complete(cx: &Context, record: &TxnRecord) -> Result<(), TxnError> {
     let takes_long = record.takes_long();
-    // Held all the while: nobody else carries it forward, and what is done is not done twice.
+    // Held all the while: nobody else logs it again, and what is done is not done twice.
     let mut work = record.work.lock();
     if work.tasks.is_empty() {
         return Ok(());

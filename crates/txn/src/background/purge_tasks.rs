@@ -70,8 +70,8 @@ fn run_task(f: &TaskContext<'_>, item: &PurgeTask, admit: &mut Admit<'_>) -> Res
         }
         PurgeTask::Stored(stored) => {
             // Gone when a crash came after its pages were freed, and before that was known.
-            if let Some(piece) = stored::read(env, stored)? {
-                for inner in &piece.tasks {
+            if let Some(segment) = stored::read(env, stored)? {
+                for inner in &segment.tasks {
                     run_task(f, inner, admit)?;
                 }
                 let tree = Tree::at(env.clone(), TreeId(0), stored.first);

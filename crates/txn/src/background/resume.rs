@@ -58,21 +58,25 @@ pub struct RecoveredTxn {
 /// [`TxnError`] when its rows cannot be read.
 pub(crate) fn resume(cx: &Context, found: RecoveredTxn) -> Result<Option<Txn>, TxnError> {
     let Some(record) = cx.registry().find(found.id) else { return Err(TxnError::Over) };
-    let pieces = found.undo.iter().filter_map(|entry| match entry {
-        UndoEntry::Stored(piece) => Some(*piece),
+    let segments = found.undo.iter().filter_map(|entry| match entry {
+        UndoEntry::Stored(segment) => Some(*segment),
         _ => None,
     });
-    let pieces: Vec<_> = pieces.collect();
+    let segments: Vec<_> = segments.collect();
     let (changes, refs, named) = changes(cx, &found.undo)?;
-    record.move_out(cx.shelf(), &pieces, pieces.iter().map(|p| p.last_seq).max().unwrap_or(0));
+    record.move_out(
+        cx.undo_cache(),
+        &segments,
+        segments.iter().map(|p| p.last_seq).max().unwrap_or(0),
+    );
     record.rebuild(&changes);
     let mut work = record.work.lock();
-    // What pieces hold is not known without reading it all.
+    // What segments hold is not known without reading it all.
     let drops = |task: &PurgeTask| matches!(task, PurgeTask::Tree { .. } | PurgeTask::Stored(_));
-    work.drops_tree = !pieces.is_empty() || found.tasks.iter().any(drops);
+    work.drops_tree = !segments.is_empty() || found.tasks.iter().any(drops);
     work.undo_bytes = found.undo.iter().map(UndoEntry::bytes).sum();
     cx.registry().weigh(&record, work.undo_bytes);
-    pieces.into_iter().for_each(|piece| work.pieces.push(piece));
+    segments.into_iter().for_each(|segment| work.segments.push(segment));
     (work.undo, work.tasks) = (refs.into(), found.tasks);
     if found.state == RecoveredState::Committed {
         drop(work);
@@ -83,7 +87,7 @@ pub(crate) fn resume(cx: &Context, found: RecoveredTxn) -> Result<Option<Txn>, T
     work.trees = named.into();
     // TXN-11
     changes.iter().try_for_each(|change| work.know(change.tree, &|id| cx.find_tree(id)))?;
-    work.changed_more = !work.pieces.is_empty();
+    work.changed_more = !work.segments.is_empty();
     let prepared = match found.state {
         RecoveredState::Prepared { xid, held } => {
             for (tree, place, kind) in kept::read(cx.env(), &held)? {
@@ -95,7 +99,7 @@ pub(crate) fn resume(cx: &Context, found: RecoveredTxn) -> Result<Option<Txn>, T
         _ => false,
     };
     if work.is_clean() && !prepared {
-        // Nothing of it would be carried forward: it must not hold the log until its turn.
+        // Nothing of it would be logged again: it must not hold the log until its turn.
         cx.registry().unpin(&record);
     }
     let is_last = work.frees_tree();

@@ -100,7 +100,7 @@ fn remove_versions(
     let Some(record) = maker.record().cloned() else { return Err(TxnError::Over) };
     let header = Header { txn: Some(record.id()), ..Header::default() };
     for place in places {
-        maker.make_way(cx, &record, ROW_BYTES + place.len() as u64)?;
+        maker.reserve_log(cx, &record, ROW_BYTES + place.len() as u64)?;
         let remove = &mut |_: Option<Row<'_>>| Action::Remove;
         group.tree.write(place, &Change::restoring(header), remove)?;
         cx.registry().archive.count_out(1);

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use weir_base::{PageNo, TreeId};
 use weir_change::{Purge, Stored};
 
-/// What the log needs to name a piece of stored notes, in bytes, at most.
+/// What the log needs to name a segment of stored notes, in bytes, at most.
 pub(crate) const NOTE_BYTES: u64 = 32;
 
 /// One thing left to do.
@@ -55,7 +55,7 @@ impl PurgeTask {
     fn mark(&self) -> Option<u64> {
         match self {
             PurgeTask::Chain { mark, .. } => Some(*mark),
-            PurgeTask::Stored(piece) => Some(piece.mark),
+            PurgeTask::Stored(segment) => Some(segment.mark),
             PurgeTask::Row { .. } | PurgeTask::Tree { .. } => None,
         }
     }

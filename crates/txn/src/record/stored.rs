@@ -1,11 +1,11 @@
 //! Undo that neither memory nor log holds: what a large transaction must remember is moved, a few
 //! megabytes at a time, into chains of overflow pages, as the very notes that the log would carry.
 //! There the pool, the log and the doublewrite area look after it as after any long value, once;
-//! the log names each chain in a note of its own, which is all that has to be carried forward.
+//! the log names each chain in a note of its own, which is all that has to be logged again.
 //!
-//! A transaction's notes of undo are a stack: the pieces stored, oldest first, and above them what
+//! A transaction's notes of undo are a stack: the segments stored, oldest first, and above them what
 //! memory still holds. Taking back goes down through both. What is left to be done after the commit
-//! lies in the pieces too, never above the undo of the change that it belongs to.
+//! lies in the segments too, never above the undo of the change that it belongs to.
 use std::sync::Arc;
 
 use weir_base::lock::Mutex;
@@ -16,23 +16,23 @@ use weir_change::{Header, Op, Stored, decode};
 use crate::record::entry::UndoEntry;
 use crate::record::purge_task::{NOTE_BYTES, PurgeTask};
 
-/// A piece's notes take about so many bytes: few enough that its pages are freed in one group, and
+/// A segment's notes take about so many bytes: few enough that its pages are freed in one group, and
 /// that a reader who needs one row of it need not read megabytes.
-const PIECE_BYTES: usize = 128 << 10;
+const SEGMENT_BYTES: usize = 128 << 10;
 
-/// The pieces that a transaction has stored and not taken back, oldest first.
+/// The segments that a transaction has stored and not taken back, oldest first.
 #[derive(Default)]
-pub(crate) struct Pieces {
+pub(crate) struct UndoSegments {
     all: Vec<Stored>,
     entries: usize,
     tasks: usize,
 }
 
-impl Pieces {
-    pub(crate) fn push(&mut self, piece: Stored) {
-        self.entries += piece.entries as usize;
-        self.tasks += piece.tasks as usize;
-        self.all.push(piece);
+impl UndoSegments {
+    pub(crate) fn push(&mut self, segment: Stored) {
+        self.entries += segment.entries as usize;
+        self.tasks += segment.tasks as usize;
+        self.all.push(segment);
     }
 
     /// Notes of undo in all of them.
@@ -64,25 +64,25 @@ impl Pieces {
 
     /// The newest note of undo has been taken back.
     pub(crate) fn entry_undone(&mut self) {
-        if let Some(piece) = self.all.last_mut() {
-            piece.entries -= 1;
+        if let Some(segment) = self.all.last_mut() {
+            segment.entries -= 1;
             self.entries -= 1;
         }
     }
 
-    /// The newest piece, of which nothing counts any more, has been freed.
+    /// The newest segment, of which nothing counts any more, has been freed.
     pub(crate) fn pop(&mut self) {
-        if let Some(piece) = self.all.pop() {
-            self.entries -= piece.entries as usize;
-            self.tasks -= piece.tasks as usize;
+        if let Some(segment) = self.all.pop() {
+            self.entries -= segment.entries as usize;
+            self.tasks -= segment.tasks as usize;
         }
     }
 
     /// Forgets work for after the commit behind the first `count`.
     pub(crate) fn truncate_tasks(&mut self, count: usize) {
-        for piece in self.all.iter_mut().rev() {
-            let less = self.tasks.saturating_sub(count).min(piece.tasks as usize);
-            piece.tasks -= less as u32;
+        for segment in self.all.iter_mut().rev() {
+            let less = self.tasks.saturating_sub(count).min(segment.tasks as usize);
+            segment.tasks -= less as u32;
             self.tasks -= less;
         }
     }
@@ -93,7 +93,7 @@ impl Pieces {
     }
 }
 
-/// A piece in the making: its bytes, and what to know of it.
+/// A segment in the making: its bytes, and what to know of it.
 pub(crate) struct Body {
     pub(crate) bytes: Vec<u8>,
     pub(crate) entries: u32,
@@ -102,16 +102,16 @@ pub(crate) struct Body {
     pub(crate) last_seq: u32,
 }
 
-/// What is left to do after commits, as pieces to store.
+/// What is left to do after commits, as segments to store.
 pub(crate) fn bodies_of(tasks: &[PurgeTask]) -> Vec<Body> {
     let mut bodies = vec![Body::new()];
     tasks.iter().for_each(|task| add(&mut bodies, &Op::Purge(task.to_purge())).tasks += 1);
     bodies
 }
 
-/// Adds a note to the last of the pieces, or to a new one.
+/// Adds a note to the last of the segments, or to a new one.
 pub(crate) fn add<'b>(bodies: &'b mut Vec<Body>, op: &Op<'_>) -> &'b mut Body {
-    if bodies.last().is_none_or(|body| body.bytes.len() >= PIECE_BYTES) {
+    if bodies.last().is_none_or(|body| body.bytes.len() >= SEGMENT_BYTES) {
         bodies.push(Body::new());
     }
     let at = bodies.len() - 1;
@@ -128,8 +128,8 @@ impl Body {
     }
 }
 
-/// A piece as it was read.
-pub(crate) struct Piece {
+/// A segment as it was read.
+pub(crate) struct UndoSegment {
     /// Notes of undo that count, oldest first.
     pub(crate) undo: Vec<UndoEntry>,
     /// Work for after the commit that counts, in order.
@@ -138,7 +138,7 @@ pub(crate) struct Piece {
     by_seq: Vec<(u32, usize)>,
 }
 
-impl Piece {
+impl UndoSegment {
     /// What takes change `seq` back.
     pub(crate) fn of(&self, seq: u32) -> Option<&UndoEntry> {
         let at = self.by_seq.binary_search_by_key(&seq, |&(seq, _)| seq).ok()?;
@@ -146,11 +146,11 @@ impl Piece {
     }
 }
 
-/// Reads a piece; `None` when its pages have been freed.
+/// Reads a segment; `None` when its pages have been freed.
 ///
 /// # Errors
 /// [`TreeError`] when they are damaged or cannot be read.
-pub(crate) fn read(env: &Arc<Env>, stored: &Stored) -> Result<Option<Piece>, TreeError> {
+pub(crate) fn read(env: &Arc<Env>, stored: &Stored) -> Result<Option<UndoSegment>, TreeError> {
     let tree = Tree::at(env.clone(), TreeId(0), stored.first);
     let mut bytes = chain_of(stored).encode();
     if !tree.fetch(&mut bytes)? {
@@ -158,84 +158,84 @@ pub(crate) fn read(env: &Arc<Env>, stored: &Stored) -> Result<Option<Piece>, Tre
     }
     let damaged = || tree.damaged(stored.first, "stored undo cannot be read");
     let (_, ops) = decode(&bytes).map_err(|_| damaged())?;
-    let mut piece = Piece { undo: Vec::new(), tasks: Vec::new(), by_seq: Vec::new() };
+    let mut segment = UndoSegment { undo: Vec::new(), tasks: Vec::new(), by_seq: Vec::new() };
     for op in ops {
         match op.map_err(|_| damaged())? {
-            Op::Purge(purge) => piece.tasks.push(PurgeTask::from_purge(&purge)),
-            op => piece.undo.push(UndoEntry::from_op(&op).ok_or_else(damaged)?),
+            Op::Purge(purge) => segment.tasks.push(PurgeTask::from_purge(&purge)),
+            op => segment.undo.push(UndoEntry::from_op(&op).ok_or_else(damaged)?),
         }
     }
-    let enough = piece.undo.len() >= stored.entries as usize;
-    if !enough || piece.tasks.len() < stored.tasks as usize {
+    let enough = segment.undo.len() >= stored.entries as usize;
+    if !enough || segment.tasks.len() < stored.tasks as usize {
         return Err(damaged());
     }
-    piece.undo.truncate(stored.entries as usize);
-    piece.tasks.truncate(stored.tasks as usize);
-    let numbered = piece.undo.iter().enumerate();
-    piece.by_seq = numbered.filter_map(|(at, entry)| Some((entry.seq()?, at))).collect();
-    Ok(Some(piece))
+    segment.undo.truncate(stored.entries as usize);
+    segment.tasks.truncate(stored.tasks as usize);
+    let numbered = segment.undo.iter().enumerate();
+    segment.by_seq = numbered.filter_map(|(at, entry)| Some((entry.seq()?, at))).collect();
+    Ok(Some(segment))
 }
 
-/// Where readers find pieces: those read last stay in memory. One for all transactions, so that
-/// many large ones take no more memory than one; and several pieces, so that readers at different
-/// places do not read a whole piece for each row.
-pub(crate) struct Shelf {
+/// Where readers find segments: those read last stay in memory. One for all transactions, so that
+/// many large ones take no more memory than one; and several segments, so that readers at different
+/// places do not read a whole segment for each row.
+pub(crate) struct UndoCache {
     env: Arc<Env>,
     /// By their marks, the one used last behind all others.
-    pieces: Mutex<rank::UndoCache, Vec<(u64, Arc<Piece>)>>,
+    segments: Mutex<rank::UndoCache, Vec<(u64, Arc<UndoSegment>)>>,
 }
 
-/// With [`PIECE_BYTES`], 2 MiB of notes.
-const SHELF_PIECES: usize = 16;
+/// With [`SEGMENT_BYTES`], 2 MiB of notes.
+const CACHE_SEGMENTS: usize = 16;
 
-impl Shelf {
+impl UndoCache {
     pub(crate) fn new(env: Arc<Env>) -> Self {
-        Shelf { env, pieces: Mutex::default() }
+        UndoCache { env, segments: Mutex::default() }
     }
 
     /// As [`read`].
-    pub(crate) fn get(&self, stored: &Stored) -> Result<Option<Arc<Piece>>, TreeError> {
-        if let Some(piece) = self.find(stored.mark) {
-            return Ok(Some(piece));
+    pub(crate) fn get(&self, stored: &Stored) -> Result<Option<Arc<UndoSegment>>, TreeError> {
+        if let Some(segment) = self.find(stored.mark) {
+            return Ok(Some(segment));
         }
         // Nobody waits while the device is asked.
-        let piece = read(&self.env, stored)?.map(Arc::new);
-        if let Some(piece) = &piece {
-            drop(self.keep(stored.mark, piece.clone()));
+        let segment = read(&self.env, stored)?.map(Arc::new);
+        if let Some(segment) = &segment {
+            drop(self.keep(stored.mark, segment.clone()));
         }
-        Ok(piece)
+        Ok(segment)
     }
 
-    fn find(&self, mark: u64) -> Option<Arc<Piece>> {
-        let mut pieces = self.pieces.lock();
-        let at = pieces.iter().position(|(known, _)| *known == mark)?;
-        pieces[at..].rotate_left(1);
-        pieces.last().map(|(_, piece)| piece.clone())
+    fn find(&self, mark: u64) -> Option<Arc<UndoSegment>> {
+        let mut segments = self.segments.lock();
+        let at = segments.iter().position(|(known, _)| *known == mark)?;
+        segments[at..].rotate_left(1);
+        segments.last().map(|(_, segment)| segment.clone())
     }
 
     /// Gives one that has no place any more: letting it go takes longer than others should wait.
-    fn keep(&self, mark: u64, piece: Arc<Piece>) -> Option<(u64, Arc<Piece>)> {
-        let mut pieces = self.pieces.lock();
-        let same = pieces.iter().position(|(known, _)| *known == mark);
-        let gone = same.or((pieces.len() >= SHELF_PIECES).then_some(0));
-        let gone = gone.map(|at| pieces.remove(at));
-        pieces.push((mark, piece));
+    fn keep(&self, mark: u64, segment: Arc<UndoSegment>) -> Option<(u64, Arc<UndoSegment>)> {
+        let mut segments = self.segments.lock();
+        let same = segments.iter().position(|(known, _)| *known == mark);
+        let gone = same.or((segments.len() >= CACHE_SEGMENTS).then_some(0));
+        let gone = gone.map(|at| segments.remove(at));
+        segments.push((mark, segment));
         gone
     }
 }
 
-/// What to say when a piece is gone that should be there.
+/// What to say when a segment is gone that should be there.
 pub(crate) fn missing(env: &Arc<Env>, stored: &Stored) -> TreeError {
     let tree = Tree::at(env.clone(), TreeId(0), stored.first);
     tree.damaged(stored.first, "the undo that a transaction has stored here is gone")
 }
 
-/// The head of a piece's chain.
+/// The head of a segment's chain.
 pub(crate) fn chain_of(stored: &Stored) -> ChainHead {
     ChainHead { len: u64::from(stored.len), first: stored.first, mark: stored.mark }
 }
 
-/// Frees the pages of a piece of which all has been taken back, and says so in the same group.
+/// Frees the pages of a segment of which all has been taken back, and says so in the same group.
 pub(crate) fn free(env: &Arc<Env>, stored: &Stored, header: Header) -> Result<(), TreeError> {
     let tree = Tree::at(env.clone(), TreeId(0), stored.first);
     tree.free_short_chain(stored.first, stored.mark, header, &Op::Undone { entries: 1 })

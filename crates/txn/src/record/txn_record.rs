@@ -1,5 +1,5 @@
 //! What one transaction did: for each row it changed, what was there before. The same list takes
-//! the transaction back, is carried forward in the log, and gives readers older versions.
+//! the transaction back, is logged again before the checkpoint passes it, and gives readers older versions.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -11,7 +11,7 @@ use weir_change::Stored;
 use weir_page::{Flags, Stamp};
 
 use crate::record::entry::{Undo, UndoEntry};
-use crate::record::stored::{Piece, Shelf};
+use crate::record::stored::{UndoCache, UndoSegment};
 use crate::record::work::Work;
 
 /// About how many things that commits left are done in a step: it is not admitted, and the log's
@@ -41,7 +41,7 @@ pub struct TxnRecord {
     heavy: AtomicBool,
     /// So many things were left to do when it committed.
     tasks: AtomicUsize,
-    /// What carrying it forward takes, in bytes of log, as the registry's sums have it.
+    /// What logging it again takes, in bytes of log, as the registry's sums have it.
     pub(crate) weight: AtomicU64,
     rows: Mutex<rank::TransactionVersions, Rows>,
     /// Held while its owner writes or something is written in its name.
@@ -61,9 +61,9 @@ struct Rows {
     /// So many changes are stored, or were.
     stored: u32,
     /// Where, by the greatest number of a change in each.
-    pieces: Vec<Stored>,
+    segments: Vec<Stored>,
     /// Where they are read.
-    shelf: Option<Arc<Shelf>>,
+    undo_cache: Option<Arc<UndoCache>>,
     /// By number, from that behind `stored`.
     /// Most transactions are small, and there may be millions of them: one change of a short row
     /// lies here, where a look at the transaction finds it.
@@ -191,15 +191,15 @@ impl TxnRecord {
         self.rows.lock().stored
     }
 
-    /// All changes up to `stored`, and no others, are in pieces, to which these are added, or have
+    /// All changes up to `stored`, and no others, are in segments, to which these are added, or have
     /// been taken back.
-    pub(crate) fn move_out(&self, shelf: &Arc<Shelf>, pieces: &[Stored], stored: u32) {
+    pub(crate) fn move_out(&self, undo_cache: &Arc<UndoCache>, segments: &[Stored], stored: u32) {
         let mut rows = self.rows.lock();
         rows.stored = stored;
-        rows.pieces.extend(pieces.iter().filter(|piece| piece.last_seq > 0));
+        rows.segments.extend(segments.iter().filter(|segment| segment.last_seq > 0));
         rows.entries.clear();
         rows.bytes = SmallVec::new();
-        rows.shelf = Some(shelf.clone());
+        rows.undo_cache = Some(undo_cache.clone());
     }
 
     /// Remembers what a row is before the next change. Called before the change can be seen.
@@ -270,8 +270,8 @@ impl TxnRecord {
     }
 
     fn stored_before(&self, seq: u32, value: &mut Vec<u8>) -> Result<Version, TreeError> {
-        let Some(piece) = self.piece_of(seq)? else { return Ok(Version::Moved) };
-        Ok(match piece.of(seq) {
+        let Some(segment) = self.segment_of(seq)? else { return Ok(Version::Moved) };
+        Ok(match segment.of(seq) {
             Some(UndoEntry::Row { before: None, .. }) => Version::Absent,
             Some(UndoEntry::Row { before: Some((flags, stamp, bytes)), .. }) => {
                 value.clear();
@@ -283,18 +283,19 @@ impl TxnRecord {
         })
     }
 
-    /// The piece with change `seq`; `None` when it has been freed. Read without the mutex: whoever
+    /// The segment with change `seq`; `None` when it has been freed. Read without the mutex: whoever
     /// writes takes it under a leaf's latch.
-    fn piece_of(&self, seq: u32) -> Result<Option<Arc<Piece>>, TreeError> {
-        let (stored, shelf) = {
+    fn segment_of(&self, seq: u32) -> Result<Option<Arc<UndoSegment>>, TreeError> {
+        let (stored, undo_cache) = {
             let rows = self.rows.lock();
-            let at = rows.pieces.partition_point(|piece| piece.last_seq < seq);
-            let (Some(&stored), Some(shelf)) = (rows.pieces.get(at), &rows.shelf) else {
+            let at = rows.segments.partition_point(|segment| segment.last_seq < seq);
+            let (Some(&stored), Some(undo_cache)) = (rows.segments.get(at), &rows.undo_cache)
+            else {
                 return Ok(None);
             };
-            (stored, shelf.clone())
+            (stored, undo_cache.clone())
         };
-        shelf.get(&stored)
+        undo_cache.get(&stored)
     }
 
     /// Who had written the row before change `seq`, if there was one.
@@ -384,7 +385,8 @@ impl TxnRecord {
     /// Whether all it remembers has been moved to later changes.
     pub(crate) fn is_hollow(&self) -> bool {
         let rows = self.rows.lock();
-        rows.pieces.is_empty() && rows.entries.iter().all(|entry| entry.before == BeforeHead::Moved)
+        rows.segments.is_empty()
+            && rows.entries.iter().all(|entry| entry.before == BeforeHead::Moved)
     }
 
     /// Bytes of memory that its versions take.
@@ -392,7 +394,7 @@ impl TxnRecord {
     pub fn memory_bytes(&self) -> u64 {
         let rows = self.rows.lock();
         let entries = rows.entries.capacity() * size_of::<Entry>()
-            + rows.pieces.capacity() * size_of::<Stored>();
+            + rows.segments.capacity() * size_of::<Stored>();
         (size_of::<TxnRecord>() + entries + rows.bytes.capacity()) as u64
     }
 

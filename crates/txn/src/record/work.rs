@@ -8,7 +8,7 @@ use weir_btree::{Env, Tree, TreeError};
 use crate::error::TxnError;
 use crate::record::entry::Undo;
 use crate::record::purge_task::PurgeTask;
-use crate::record::stored::{self, Pieces};
+use crate::record::stored::{self, UndoSegments};
 
 /// The name of a prepared transaction. A server's own are short.
 pub type Xid = SmallVec<[u8; 40]>;
@@ -24,7 +24,7 @@ pub(crate) struct Work {
     /// It may have changed others besides: recovery has not looked.
     pub(crate) changed_more: bool,
     /// What to take back first of all, and to do last after the commit: it is stored in pages.
-    pub(crate) pieces: Pieces,
+    pub(crate) segments: UndoSegments,
     /// What to take back besides, oldest first.
     pub(crate) undo: SmallVec<[Undo; 1]>,
     /// Bytes of log that writing all of `undo` and `tasks` again would take.
@@ -34,7 +34,7 @@ pub(crate) struct Work {
     /// It drops a tree.
     pub(crate) drops_tree: bool,
     /// Its commit, or pages that it takes into use, are about to be in the log or are there
-    /// already, and nothing here says so yet: it is not to be carried forward now.
+    /// already, and nothing here says so yet: it is not to be logged again now.
     pub(crate) sealed: bool,
     /// The name under which it is prepared.
     pub(crate) xid: Option<Xid>,
@@ -45,23 +45,23 @@ pub(crate) struct Work {
 impl Work {
     /// How much there is to take back.
     pub(crate) fn depth(&self) -> usize {
-        self.pieces.entries() + self.undo.len()
+        self.segments.entries() + self.undo.len()
     }
 
     /// How much a commit would leave to do.
     pub(crate) fn tasks(&self) -> usize {
-        self.pieces.tasks() + self.tasks.len()
+        self.segments.tasks() + self.tasks.len()
     }
 
     /// Forgets what a commit would leave to do behind the first `count`.
     pub(crate) fn truncate_tasks(&mut self, count: usize) {
-        self.tasks.truncate(count.saturating_sub(self.pieces.tasks()));
-        self.pieces.truncate_tasks(count);
+        self.tasks.truncate(count.saturating_sub(self.segments.tasks()));
+        self.segments.truncate_tasks(count);
     }
 
     /// Nothing is to be taken back, and nothing holds pages for that.
     pub(crate) fn is_clean(&self) -> bool {
-        self.undo.is_empty() && self.pieces.is_empty()
+        self.undo.is_empty() && self.segments.is_empty()
     }
 
     /// Whether the first thing that taking it back does is to free a tree.
@@ -96,9 +96,9 @@ impl Work {
                 PurgeTask::Stored(stored) => Some(stored),
                 _ => None,
             });
-            for stored in self.pieces.iter().chain(listed).filter(|stored| stored.tasks > 0) {
-                if let Some(piece) = stored::read(env, stored)? {
-                    piece.tasks.iter().for_each(&mut look);
+            for stored in self.segments.iter().chain(listed).filter(|stored| stored.tasks > 0) {
+                if let Some(segment) = stored::read(env, stored)? {
+                    segment.tasks.iter().for_each(&mut look);
                 }
             }
         }

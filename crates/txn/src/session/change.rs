@@ -130,7 +130,7 @@ impl Txn {
         let mut again = 0;
         let mut locks_reads = self.isolation == Isolation::Serializable;
         loop {
-            self.make_way(cx, record, ROW_BYTES + 2 * (bytes + key.len()) as u64)?;
+            self.reserve_log(cx, record, ROW_BYTES + 2 * (bytes + key.len()) as u64)?;
             let before = record.changes();
             if before >= cx.changes_max {
                 return Err(TxnError::no_more_changes(cx.changes_max));
@@ -359,8 +359,8 @@ impl Txn {
     ) -> Result<(), TxnError> {
         match event {
             ChainEvent::Before(bytes) => {
-                self.make_way(cx, record, bytes)?;
-                // Not before: what is pinned and has nothing to carry forward holds the log that
+                self.reserve_log(cx, record, bytes)?;
+                // Not before: what is pinned and has nothing to log again holds the log that
                 // it would wait for (TXN-4).
                 self.pin(cx, record);
                 record.work.lock().sealed = true;

@@ -60,12 +60,12 @@ impl Txn {
             self.finish();
             return Ok(Ended::default());
         }
-        relog::admit_carried(cx, &record, ROW_BYTES)?;
+        relog::admit_relogging(cx, &record, ROW_BYTES)?;
         let mut work = record.work.lock();
         let dropped = work.dropped_trees(cx.env())?;
-        if !work.pieces.is_empty() {
+        if !work.segments.is_empty() {
             let tail = std::mem::take(&mut work.tasks);
-            work.tasks = work.pieces.take().chain(tail).collect();
+            work.tasks = work.segments.take().chain(tail).collect();
         }
         let header = Header { txn: Some(record.id()), commits: true, ..Header::default() };
         let mut group = Group::begin(header);

@@ -16,7 +16,7 @@ use crate::record::txn_record::TxnRecord;
 use crate::record::work::Xid;
 use crate::session::txn::Txn;
 use crate::undo::prepared_note::note_prepared;
-use crate::undo::relog::{self, restate};
+use crate::undo::relog::{self, relog_undo};
 
 /// What a prepared transaction still has after a restart, besides the rows that it has changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,7 +28,7 @@ pub enum Keeps {
     Changes,
 }
 
-/// More than this lies in pages: the record is written again each time it is carried forward.
+/// More than this lies in pages: the record is written again each time it is logged again.
 const INLINE_BYTES_MAX: usize = 1024;
 
 impl Txn {
@@ -42,14 +42,14 @@ impl Txn {
         let record = self.start(cx)?;
         let forgets = keeps == Keeps::Changes || cx.has(PlantedBug::PreparedForgetsLocks);
         let held = if forgets { Vec::new() } else { self.keep_locks(cx, &record)? };
-        relog::admit_carried(cx, &record, ROW_BYTES + (xid.len() + held.len()) as u64)?;
+        relog::admit_relogging(cx, &record, ROW_BYTES + (xid.len() + held.len()) as u64)?;
         self.pin(cx, &record);
         let mut work = record.work.lock();
         let header = Header { txn: Some(record.id()), undo: true, ..Header::default() };
         let mut group = Group::begin(header);
-        if !work.pieces.is_empty() {
+        if !work.segments.is_empty() {
             // After a way back to a savepoint the log knows which undo counts, not which work.
-            restate(&mut group, &record, &mut work, 0);
+            relog_undo(&mut group, &record, &mut work, 0);
         }
         let short = cx.has(PlantedBug::PreparedShort);
         note_prepared(&mut group, xid, &held, if short { &[] } else { &work.tasks });

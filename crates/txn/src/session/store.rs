@@ -1,5 +1,5 @@
 //! When a transaction moves what it must remember into pages, and how: once that is much for the
-//! log, in which it would be carried forward, and as one step for whoever reads the log.
+//! log, in which it would be logged again, and as one step for whoever reads the log.
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -15,13 +15,13 @@ use crate::record::work::Work;
 use crate::session::txn::Txn;
 
 /// How many bytes of notes a transaction holds in memory before it stores them. A small part of the
-/// log, since until then they are carried forward in it.
+/// log, since until then they are logged again in it.
 pub(crate) fn bytes_max(log_limit_bytes: u64) -> u64 {
     (log_limit_bytes / 64).clamp(8 << 10, 4 << 20)
 }
 
 /// As [`bytes_max`], where others hold much in memory as well: what all `open` of them hold is
-/// carried forward in the same log.
+/// logged again in the same log.
 pub(crate) fn bytes_max_among(log_limit_bytes: u64, open: u64, open_bytes: u64) -> u64 {
     let alone = bytes_max(log_limit_bytes);
     let share = log_limit_bytes / 16;
@@ -31,7 +31,7 @@ pub(crate) fn bytes_max_among(log_limit_bytes: u64, open: u64, open_bytes: u64) 
 /// What a transaction holds is told the registry when it has changed by so much.
 const WEIGHED_BYTES: u64 = 4 << 10;
 
-/// All that memory holds, as pieces to store.
+/// All that memory holds, as segments to store.
 fn bodies(record: &TxnRecord, work: &Work) -> Vec<Body> {
     // First, so that taking a change back never frees what an earlier one left to do.
     let mut bodies = stored::bodies_of(&work.tasks);
@@ -61,15 +61,15 @@ impl Txn {
             if work.undo.is_empty() && work.tasks.is_empty() {
                 // All that was counted has been taken back.
                 (work.undo_bytes, self.undo_bytes) = (0, 0);
-                record.move_out(cx.shelf(), &[], record.changes());
+                record.move_out(cx.undo_cache(), &[], record.changes());
                 return Ok(());
             }
             (bodies(record, &work), work.depth())
         };
         // Pages that were taken before are somebody else's.
         self.savepoint_at.set(keep);
-        let pieces = match self.write_pieces(cx, record, &bodies) {
-            Ok(pieces) => pieces,
+        let segments = match self.write_segments(cx, record, &bodies) {
+            Ok(segments) => segments,
             Err(e) => {
                 self.roll_back_partly(cx, record, keep)?;
                 return Err(e);
@@ -81,15 +81,15 @@ impl Txn {
         let notes = work.undo.iter().map(|undo| undo.notes()).sum();
         // In one group: whenever a crash comes, each change is named once.
         group.note(&Op::Undone { entries: notes });
-        pieces.iter().for_each(|piece| group.note(&Op::UndoStored(*piece)));
+        segments.iter().for_each(|segment| group.note(&Op::UndoStored(*segment)));
         group.commit(cx.env().pool.log())?;
-        pieces.iter().for_each(|piece| work.pieces.push(*piece));
+        segments.iter().for_each(|segment| work.segments.push(*segment));
         work.undo.clear();
         work.tasks.clear();
         work.undo_bytes = 0;
         self.undo_bytes = 0;
-        self.named_bytes = work.pieces.named_bytes();
-        record.move_out(cx.shelf(), &pieces, record.changes());
+        self.named_bytes = work.segments.named_bytes();
+        record.move_out(cx.undo_cache(), &segments, record.changes());
         Ok(())
     }
 
@@ -100,8 +100,8 @@ impl Txn {
         }
     }
 
-    /// Writes the pieces; their pages are the transaction's to free.
-    pub(crate) fn write_pieces(
+    /// Writes the segments; their pages are the transaction's to free.
+    pub(crate) fn write_segments(
         &mut self,
         cx: &Context,
         record: &Arc<TxnRecord>,
@@ -109,7 +109,7 @@ impl Txn {
     ) -> Result<Vec<Stored>, TxnError> {
         let tree = Tree::at(cx.env().clone(), TreeId(0), PageNo::NONE);
         let header = Header { txn: Some(record.id()), ..Header::default() };
-        let mut pieces = Vec::with_capacity(bodies.len());
+        let mut segments = Vec::with_capacity(bodies.len());
         for Body { bytes, entries, tasks, last_seq } in bodies {
             let mark = self.next_mark(record);
             let chain =
@@ -117,9 +117,9 @@ impl Txn {
             let first = chain.first;
             let len = bytes.len() as u32;
             let (entries, tasks, last_seq) = (*entries, *tasks, *last_seq);
-            pieces.push(Stored { first, mark, len, entries, tasks, last_seq });
+            segments.push(Stored { first, mark, len, entries, tasks, last_seq });
         }
-        Ok(pieces)
+        Ok(segments)
     }
 }
 

@@ -18,7 +18,7 @@ impl Txn {
     /// [`TxnError`]; nothing was made.
     pub fn make_tree(&mut self, cx: &Context, id: TreeId) -> Result<Tree, TxnError> {
         let record = self.start(cx)?;
-        self.make_way(cx, &record, 4096)?;
+        self.reserve_log(cx, &record, 4096)?;
         self.pin(cx, &record);
         let mut work = record.work.lock();
         let made = new_tree(cx, record.id(), id);

@@ -48,7 +48,7 @@ pub struct Txn {
     pub(crate) over: bool,
     pub(crate) chains: u64,
     pub(crate) undo_bytes: u64,
-    /// Bytes of log that naming the pieces stored takes.
+    /// Bytes of log that naming the segments stored takes.
     pub(crate) named_bytes: u64,
     /// How much there was to take back at the newest savepoint.
     pub(crate) savepoint_at: Cell<usize>,
@@ -147,7 +147,7 @@ impl Txn {
         free_empty(cx, record, false)?;
         let work = record.work.lock();
         self.undo_bytes = work.undo_bytes;
-        self.named_bytes = work.pieces.named_bytes();
+        self.named_bytes = work.segments.named_bytes();
         self.unpin_if_clean(cx, record, &work);
         drop(work);
         self.weigh(cx, record);
@@ -195,7 +195,7 @@ impl Txn {
     /// Waits for admission of a change, unless the transaction is too large for one. Never holds
     /// the checkpoint for long while it does: what it waits for may be that the checkpoint moves
     /// on (TXN-4).
-    pub(crate) fn make_way(
+    pub(crate) fn reserve_log(
         &mut self,
         cx: &Context,
         record: &TxnRecord,
@@ -206,6 +206,6 @@ impl Txn {
         if undo_bytes > max {
             return Err(TxnError::TooLarge { undo_bytes, max });
         }
-        relog::admit_carried(cx, record, bytes)
+        relog::admit_relogging(cx, record, bytes)
     }
 }

@@ -19,10 +19,10 @@ impl Context {
     ///
     /// # Errors
     /// [`TxnError`] when the log refuses.
-    pub fn carry_forward_all(&self) -> Result<(), TxnError> {
-        for id in self.registry().pinned_before(carried_before(self)) {
+    pub fn relog_all(&self) -> Result<(), TxnError> {
+        for id in self.registry().pinned_before(relogged_before(self)) {
             if let Some(record) = self.registry().find(id) {
-                carry_forward(self, &record)?;
+                relog(self, &record)?;
             }
         }
         Ok(())
@@ -45,15 +45,15 @@ pub(crate) fn relog_tasks(
         let mut group = Group::begin(header);
         let all = tasks.iter().map(PurgeTask::to_purge).chain(half_freed);
         all.for_each(|task| group.note(&Op::Purge(task)));
-        cx.count_carried(group.commit(log)?);
+        cx.count_relogged(group.commit(log)?);
         cx.registry().repin(record, start);
     }
     Ok(())
 }
 
 /// Who begins before this holds much of the log, and is what the checkpoint comes to next: no
-/// other is carried before it has moved (TXN-14).
-fn carried_before(cx: &Context) -> Lsn {
+/// other is relogged before it has moved (TXN-14).
+fn relogged_before(cx: &Context) -> Lsn {
     let log = cx.env().pool.log();
     let part = log.limit_bytes() / 4;
     Lsn(log.end().0.saturating_sub(part).min(log.checkpoint().0.saturating_add(part)))
@@ -61,15 +61,19 @@ fn carried_before(cx: &Context) -> Lsn {
 
 /// Whether what recovery needs of a transaction holds much of the log.
 fn begins_far_back(cx: &Context, record: &TxnRecord) -> bool {
-    record.first().is_some_and(|from| from < carried_before(cx))
+    record.first().is_some_and(|from| from < relogged_before(cx))
 }
 
-/// Waits for admission, and carries the transaction forward meanwhile: what it waits for may be
+/// Waits for admission, and logs the transaction again meanwhile: what it waits for may be
 /// that the checkpoint moves on (TXN-4). No thread waits once the engine quits: what would let
 /// it go on is gone then.
-pub(crate) fn admit_carried(cx: &Context, record: &TxnRecord, bytes: u64) -> Result<(), TxnError> {
+pub(crate) fn admit_relogging(
+    cx: &Context,
+    record: &TxnRecord,
+    bytes: u64,
+) -> Result<(), TxnError> {
     loop {
-        carry_forward(cx, record)?;
+        relog(cx, record)?;
         if cx.try_admit(bytes)? {
             return Ok(());
         }
@@ -77,8 +81,8 @@ pub(crate) fn admit_carried(cx: &Context, record: &TxnRecord, bytes: u64) -> Res
     }
 }
 
-/// As [`Context::carry_forward_all`], for one transaction, if it begins far back.
-pub(crate) fn carry_forward(cx: &Context, record: &TxnRecord) -> Result<(), TxnError> {
+/// As [`Context::relog_all`], for one transaction, if it begins far back.
+pub(crate) fn relog(cx: &Context, record: &TxnRecord) -> Result<(), TxnError> {
     let log = cx.env().pool.log();
     if !begins_far_back(cx, record) {
         return Ok(());
@@ -99,20 +103,20 @@ pub(crate) fn carry_forward(cx: &Context, record: &TxnRecord) -> Result<(), TxnE
         return Ok(());
     }
     let mut group = Group::begin(Header { undo: true, ..header });
-    let short = usize::from(cx.has(PlantedBug::CarriedShort));
-    restate(&mut group, record, &mut work, short);
+    let short = usize::from(cx.has(PlantedBug::RelogShort));
+    relog_undo(&mut group, record, &mut work, short);
     if let Some(xid) = &work.xid {
         note_prepared(&mut group, xid, &work.held, &work.tasks);
     }
-    cx.count_carried(group.commit(log)?);
+    cx.count_relogged(group.commit(log)?);
     cx.registry().repin(record, start);
     Ok(())
 }
 
 /// Notes all that is to be taken back once more, but for the last `short` of what memory holds.
-pub(crate) fn restate(group: &mut Group<'_>, record: &TxnRecord, work: &mut Work, short: usize) {
+pub(crate) fn relog_undo(group: &mut Group<'_>, record: &TxnRecord, work: &mut Work, short: usize) {
     group.note(&Op::UndoReset);
-    work.pieces.iter().for_each(|piece| group.note(&Op::UndoStored(*piece)));
+    work.segments.iter().for_each(|segment| group.note(&Op::UndoStored(*segment)));
     let all = work.undo.len().saturating_sub(short);
     for (number, undo) in work.undo.iter_mut().enumerate() {
         if let Some(entry) = record.undo_entry(*undo).filter(|_| number < all) {

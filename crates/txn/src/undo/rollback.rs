@@ -1,5 +1,5 @@
 //! Taking a transaction back, as a whole or to a savepoint, newest change first: what memory holds,
-//! then the pieces that it has stored.
+//! then the segments that it has stored.
 use std::sync::Arc;
 
 use weir_base::{PageNo, TreeId};
@@ -10,7 +10,7 @@ use crate::context::{Context, ROW_BYTES};
 use crate::error::TxnError;
 use crate::planted::PlantedBug;
 use crate::record::entry::{Undo, UndoEntry};
-use crate::record::stored::{self, Piece};
+use crate::record::stored::{self, UndoSegment};
 use crate::record::txn_record::TxnRecord;
 use crate::record::work::Work;
 use crate::undo::apply::{rolled_back, undo_one};
@@ -21,8 +21,8 @@ use crate::undo::relog;
 /// closes the database lets pass.
 const PART_PAGES: usize = 64;
 
-/// The piece of stored undo that was read last, and its number.
-pub(crate) type Read = Option<(u64, Piece)>;
+/// The segment of stored undo that was read last, and its number.
+pub(crate) type Read = Option<(u64, UndoSegment)>;
 
 /// Takes back what `record` has done beyond its first `keep` changes. `goes_on`: it may change rows
 /// again.
@@ -68,7 +68,7 @@ pub(crate) fn roll_back_step(
         drop(work);
         // What is stored may be more than the log has room for: taking it back waits for admission
         // as other changes do (TXN-4).
-        relog::admit_carried(cx, record, ROW_BYTES)?;
+        relog::admit_relogging(cx, record, ROW_BYTES)?;
         return newest_stored(cx, record, &mut record.work.lock(), read);
     };
     if let Undo::Tree { tree, root } = undo
@@ -76,7 +76,7 @@ pub(crate) fn roll_back_step(
     {
         drop(work);
         // So may a tree be, one that holds versions as a rule.
-        relog::admit_carried(cx, record, ROW_BYTES)?;
+        relog::admit_relogging(cx, record, ROW_BYTES)?;
         return Ok(PART_PAGES);
     }
     newest_in_memory(cx, record, &mut work, undo, goes_on)?;
@@ -131,7 +131,7 @@ fn newest_in_memory(
     Ok(())
 }
 
-/// `read` keeps the piece that was read last. Readers may find a version there until its pages are
+/// `read` keeps the segment that was read last. Readers may find a version there until its pages are
 /// freed: it is what the row is again.
 fn newest_stored(
     cx: &Context,
@@ -139,18 +139,18 @@ fn newest_stored(
     work: &mut Work,
     read: &mut Read,
 ) -> Result<usize, TxnError> {
-    let Some(top) = work.pieces.last() else { return Ok(1) };
+    let Some(top) = work.segments.last() else { return Ok(1) };
     if top.entries == 0 {
         // Older changes than its own are taken back: what those left to do is nothing any more.
         free_newest(cx, record, work)?;
         return Ok(1);
     }
     if read.as_ref().is_none_or(|(mark, _)| *mark != top.mark) {
-        let piece = stored::read(cx.env(), &top)?;
-        *read = Some((top.mark, piece.ok_or_else(|| stored::missing(cx.env(), &top))?));
+        let segment = stored::read(cx.env(), &top)?;
+        *read = Some((top.mark, segment.ok_or_else(|| stored::missing(cx.env(), &top))?));
     }
-    if let Some((_, piece)) = read
-        && let Some(entry) = piece.undo.get(top.entries as usize - 1)
+    if let Some((_, segment)) = read
+        && let Some(entry) = segment.undo.get(top.entries as usize - 1)
     {
         if let UndoEntry::Tree { tree, root } = entry
             && free_part(cx, record, *tree, *root)?
@@ -159,7 +159,7 @@ fn newest_stored(
         }
         undo_entry(cx, record, work, entry)?;
     }
-    work.pieces.entry_undone();
+    work.segments.entry_undone();
     Ok(1)
 }
 
@@ -182,12 +182,12 @@ fn undo_entry(
     undo_one(cx.env(), record.id(), entry, &tree_of, &is_visible_to_all)
 }
 
-/// Frees the newest pieces, as far as nothing in them counts any more; `all`: nor does what they
+/// Frees the newest segments, as far as nothing in them counts any more; `all`: nor does what they
 /// leave to do.
 pub(crate) fn free_empty(cx: &Context, record: &TxnRecord, all: bool) -> Result<(), TxnError> {
     loop {
         let mut work = record.work.lock();
-        match work.pieces.last() {
+        match work.segments.last() {
             Some(top) if top.entries == 0 && (all || top.tasks == 0) => {
                 free_newest(cx, record, &mut work)?;
             }
@@ -197,10 +197,10 @@ pub(crate) fn free_empty(cx: &Context, record: &TxnRecord, all: bool) -> Result<
 }
 
 fn free_newest(cx: &Context, record: &TxnRecord, work: &mut Work) -> Result<(), TxnError> {
-    if let Some(top) = work.pieces.last() {
+    if let Some(top) = work.segments.last() {
         let header = Header { txn: Some(record.id()), ..Header::default() };
         stored::free(cx.env(), &top, header)?;
-        work.pieces.pop();
+        work.segments.pop();
     }
     Ok(())
 }

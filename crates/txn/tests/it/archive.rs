@@ -165,7 +165,7 @@ impl Play<'_> {
             Act::Archive => while background.archive().expect("archived") {},
             Act::Prune => {
                 background.prune(64);
-                self.site.context.carry_forward_all().expect("carried");
+                self.site.context.relog_all().expect("relogged");
             }
             Act::Purge => {
                 background.purge(64);

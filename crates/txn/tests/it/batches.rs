@@ -101,7 +101,7 @@ fn a_bulk_load_is_one_transaction() {
     assert_eq!(rows(&tree).len(), 3_000);
 }
 
-/// Between two pages a bulk load waits for its caller: what it has done so far is carried forward
+/// Between two pages a bulk load waits for its caller: what it has done so far is logged again
 /// meanwhile, and does not hold the log.
 #[test]
 fn a_bulk_load_that_waits_for_its_caller_holds_no_log() {
@@ -111,7 +111,7 @@ fn a_bulk_load_that_waits_for_its_caller_holds_no_log() {
         for i in 0..200 {
             site.auto.put(&other, b"busy", &[(n + i) as u8; 400]).expect("put");
         }
-        site.context.carry_forward_all().expect("carried");
+        site.context.relog_all().expect("relogged");
         let oldest = site.registry.oldest().unwrap_or(site.log.end());
         // As who records the checkpoint does.
         site.log.flush(Durability::Synced).expect("synced");
@@ -126,7 +126,7 @@ fn a_bulk_load_that_waits_for_its_caller_holds_no_log() {
     });
     let entries = entries.map(|n| (n.to_be_bytes(), [1; 100]));
     site.auto.bulk_load(&tree, entries).expect("loaded");
-    assert!(site.context.carried_bytes() > 0);
+    assert!(site.context.relogged_bytes() > 0);
     let (loaded, busy) = (rows(&tree), rows(&other));
     assert_eq!(loaded.len(), 3_000);
     site.check(&[(&tree, &loaded), (&other, &busy)]);

@@ -25,7 +25,7 @@ fn archive(site: &Site) -> (TxnId, PageNo) {
     let header = Header { txn: Some(id), ..Header::default() };
     let value = Value { bytes: &[7; 1_000], flags: Flags::NONE };
     for n in 0..6_000u32 {
-        site.context.carry_forward_all().expect("carried");
+        site.context.relog_all().expect("relogged");
         site.context.admit(2_000).expect("admitted");
         let put = &mut |_: Option<Row<'_>>| Action::Put(value);
         tree.write(&n.to_be_bytes(), &Change::restoring(header), put).expect("a version");
@@ -61,7 +61,7 @@ fn a_tree_is_freed_in_steps_between_which_others_write() {
         let now = site.env.space.used();
         assert!(used - now <= 2 * STEP as u64, "{} pages in one step", used - now);
         (steps, used) = (steps + 1, now);
-        // More than the log holds, all in all: it is carried forward meanwhile.
+        // More than the log holds, all in all: it is logged again meanwhile.
         for n in 0..100u32 {
             site.auto.put(&tree, &n.to_be_bytes(), &[steps as u8; 900]).expect("put");
         }

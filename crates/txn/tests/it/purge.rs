@@ -1,4 +1,4 @@
-//! What is left to do beside others who end, archive, carry forward and take back: all of it is
+//! What is left to do beside others who end, archive, log again and take back: all of it is
 //! done, and nothing of it holds the log afterwards.
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use weir_btree::Tree;
 use weir_txn::{Intent, Isolation, Txn, Wait};
 
-use crate::support::{Rows, Site, carrying, rows, site};
+use crate::support::{Rows, Site, relogging, rows, site};
 
 /// Long enough, as a rule, for a thread that has begun to come to where it waits.
 const LONG: Duration = Duration::from_millis(2);
@@ -32,7 +32,7 @@ fn gathered(len: usize) {
         n += 1;
     }
     drop(snapshot);
-    carrying(&site, || while site.background.purge(usize::MAX) > 0 {});
+    relogging(&site, || while site.background.purge(usize::MAX) > 0 {});
     while site.background.archive().expect("given up") || site.background.purge(usize::MAX) > 0 {}
     let model: Rows = (n..2_000).map(|n| (n.to_be_bytes().to_vec(), vec![1; len])).collect();
     site.check(&[(&tree, &model)]);
@@ -48,7 +48,7 @@ fn gathered_removals_of_long_values_come_before_their_chains() {
     gathered(5_000);
 }
 
-/// Whoever carries forward meets others just as they are completed, archived and forgotten. No
+/// Whoever logs again meets others just as they are completed, archived and forgotten. No
 /// place in the log is kept for one who is known no more: it would be kept for ever.
 #[test]
 fn nobody_holds_the_log_who_is_known_no_more() {
@@ -59,7 +59,7 @@ fn nobody_holds_the_log_who_is_known_no_more() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !stop.load(SeqCst) {
-                site.context.carry_forward_all().expect("carried");
+                site.context.relog_all().expect("relogged");
             }
         });
         let mut kept = None;

@@ -7,7 +7,7 @@ use crate::support::{Rows, site};
 
 const SMALLEST: u64 = 640 << 10;
 
-/// The value is five times the log: its own undo is carried forward so that it never holds the
+/// The value is five times the log: its own undo is logged again so that it never holds the
 /// checkpoint that it waits for.
 #[test]
 fn a_long_value_through_the_smallest_log() {
@@ -141,7 +141,7 @@ fn more_rows_than_the_log_can_name() {
         assert!(matches!(refused, TxnError::TooLarge { .. }), "{refused}");
         assert!(u64::from(changed) * 100 > 12 * SMALLEST, "{changed} rows");
         let wrote = site.log.end().bytes_since(began);
-        assert!(site.context.carried_bytes() < wrote / 2, "most of {wrote} bytes are changes");
+        assert!(site.context.relogged_bytes() < wrote / 2, "most of {wrote} bytes are changes");
         // With less to take back it goes on.
         let (kept, point) = points[points.len() / 2];
         txn.rollback_to(&site.context, point).expect("back");

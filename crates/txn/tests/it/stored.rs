@@ -77,10 +77,10 @@ fn a_snapshot_from_before_reads_what_was_stored() {
     site.check(&[(&tree, &after)]);
 }
 
-/// Each reads the pieces that it comes to once, not once for each row.
+/// Each reads the segments that it comes to once, not once for each row.
 #[test]
 fn readers_at_different_places_leave_each_other_what_they_have_read() {
-    // Of the pieces that are read in turns the pool has no room for two.
+    // Of the segments that are read in turns the pool has no room for two.
     let site = site(64, 16 << 20);
     let tree = site.tree(10);
     let key = |n: u32| n.to_be_bytes();
@@ -181,7 +181,7 @@ impl Play<'_> {
             }
         }
         if let Act::Back(_) = act {
-            self.site.context.carry_forward_all().expect("carried");
+            self.site.context.relog_all().expect("relogged");
         }
     }
 }
@@ -295,7 +295,7 @@ fn what_is_left_to_do_beside_a_snapshot_is_a_small_part_of_the_log() {
         // As the log's own thread does.
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
-                site.context.carry_forward_all().expect("carried");
+                site.context.relog_all().expect("relogged");
                 std::thread::sleep(std::time::Duration::from_micros(200));
             }
         });

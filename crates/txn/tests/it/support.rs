@@ -71,13 +71,13 @@ impl Pump {
 }
 
 /// Does what a thread of the engine does beside the others, who may wait for each other and for the
-/// log: carries forward who holds it.
-pub(crate) fn carrying<T>(site: &Site, run: impl FnOnce() -> T) -> T {
+/// log: logs again who holds it.
+pub(crate) fn relogging<T>(site: &Site, run: impl FnOnce() -> T) -> T {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !stop.load(SeqCst) {
-                site.context.carry_forward_all().expect("carried");
+                site.context.relog_all().expect("relogged");
                 std::thread::sleep(std::time::Duration::from_micros(50));
             }
         });

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 
 use weir_txn::{Batch, BatchOp};
 
-use crate::support::{Site, carrying, rows, site};
+use crate::support::{Site, relogging, rows, site};
 
 /// Each batch gives a set of keys one value in both trees, or deletes them in both, sometimes with
 /// long values, and sometimes fails at its end. Whatever the order, the trees are equal afterwards.
@@ -41,7 +41,7 @@ fn overlapping(site: &Site, rounds: u32) {
             });
         }
     });
-    // One may have been passed over that was just carried forward.
+    // One may have been passed over that was just logged again.
     while site.background.purge(usize::MAX) > 0 {}
     let (l, r) = (rows(&left), rows(&right));
     assert!(l == r, "the trees are equal");
@@ -56,7 +56,7 @@ fn batches_are_atomic_among_each_other() {
 #[test]
 fn also_in_a_small_pool_and_a_small_log() {
     let site = site(96, 1 << 20);
-    carrying(&site, || overlapping(&site, 200));
+    relogging(&site, || overlapping(&site, 200));
 }
 
 /// Single writes and batches to the same few rows: each waits for the other, nobody for ever.

@@ -89,7 +89,7 @@ fn one_thread_and_several_give_the_same() {
 }
 
 /// A pool that has room for a small part of what is pending, closed before much of it is brought
-/// forward: what is closed in order has nothing left to redo.
+/// up to date: what is closed in order has nothing left to redo.
 #[test]
 fn closed_directly_after_opening() {
     let (image, before) = crashed();

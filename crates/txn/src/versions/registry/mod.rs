@@ -92,7 +92,7 @@ pub struct RegistryStats {
     pub version_bytes: u64,
     /// Versions that lie in trees for old snapshots.
     pub archived_versions: u64,
-    /// Bytes of log that carrying all open transactions forward takes, to within a few KiB each.
+    /// Bytes of log that logging all open transactions again takes, to within a few KiB each.
     pub open_bytes: u64,
     /// Bytes of log that what committed ones have left to do takes.
     pub left_bytes: u64,
@@ -184,14 +184,14 @@ impl Registry {
     }
 
     /// Says that what recovery needs of `record` lies at or after `from`: before the first record
-    /// is in the log, and again when it has been carried forward.
+    /// is in the log, and after its undo has been logged again.
     pub fn pin(&self, record: &TxnRecord, from: Lsn) {
         let mut inner = self.inner.lock();
         inner.pins.insert(record.id(), from);
         record.set_first(Some(from));
     }
 
-    /// As [`Registry::pin`], for who carries forward and may come late: one that is forgotten, or
+    /// As [`Registry::pin`], for who logs again and may come late: one that is forgotten, or
     /// that recovery needs nothing of any more, is not pinned again. Nobody would unpin it.
     pub(crate) fn repin(&self, record: &TxnRecord, from: Lsn) {
         let mut inner = self.inner.lock();
@@ -276,7 +276,7 @@ impl Registry {
         inner.pins.remove(id);
         let gone = self.shard(id).write().remove(&id);
         let Some(record) = gone else { return false };
-        // Whoever has found it before sees that there is nothing to carry forward.
+        // Whoever has found it before sees that there is nothing to log again.
         record.set_first(None);
         self.weights.set(&record, record.state(), 0);
         true
@@ -426,7 +426,7 @@ mod tests {
         let registry = Arc::new(Registry::new(TxnId(5)));
         let (first, second) = (opened(&registry), opened(&registry));
         [&first, &second].into_iter().for_each(|record| registry.pin(record, Lsn(100)));
-        // Who carries forward has found them both before this.
+        // Who logs again has found them both before this.
         registry.end(first.id());
         registry.abort(&second);
         [&first, &second].into_iter().for_each(|record| registry.repin(record, Lsn(200)));
