@@ -53,7 +53,7 @@ typedef enum weir_code {
     // The device or the operating system refused.
     WEIR_IO = 16,
     // The transaction has ended already.
-    WEIR_OVER = 17,
+    WEIR_ENDED = 17,
     // A bug of the engine. Every later call in this process is refused with the same.
     WEIR_PANIC = 18,
     // The database has been closed; this handle of it can only be given back.
@@ -997,7 +997,7 @@ enum weir_code weir_txn_set_lock_wait(const struct weir_txn *txn, uint64_t milli
 
 // Whether it has ended: a deadlock may have ended it. It is to be given back by weir_txn_rollback
 // then.
-bool weir_txn_is_over(const struct weir_txn *txn);
+bool weir_txn_has_ended(const struct weir_txn *txn);
 
 // Puts out a point for weir_table_release_locks.
 enum weir_code weir_txn_lock_mark(const struct weir_txn *txn, size_t *out);

@@ -4,7 +4,7 @@ use std::ffi::{CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use weir::{Refused, TxnError};
+use weir::{LockError, TxnError};
 
 /// How a call ended.
 #[repr(C)]
@@ -45,7 +45,7 @@ pub enum weir_code {
     /// The device or the operating system refused.
     WEIR_IO = 16,
     /// The transaction has ended already.
-    WEIR_OVER = 17,
+    WEIR_ENDED = 17,
     /// A bug of the engine. Every later call in this process is refused with the same.
     WEIR_PANIC = 18,
     /// The database has been closed; this handle of it can only be given back.
@@ -57,9 +57,9 @@ pub enum weir_code {
 
 use weir_code::{
     WEIR_CHANGED, WEIR_CLOSED, WEIR_CONFLICT, WEIR_DAMAGED, WEIR_DEADLOCK, WEIR_DISK_FULL,
-    WEIR_DUPLICATE, WEIR_EXHAUSTED, WEIR_EXISTS, WEIR_HALTED, WEIR_INPUT, WEIR_INTERRUPTED,
-    WEIR_IO, WEIR_LOCK_TIMEOUT, WEIR_NOTHING, WEIR_OK, WEIR_OVER, WEIR_PANIC, WEIR_TOO_LARGE,
-    WEIR_TOO_MANY_LOCKS, WEIR_WOULD_WAIT,
+    WEIR_DUPLICATE, WEIR_ENDED, WEIR_EXHAUSTED, WEIR_EXISTS, WEIR_HALTED, WEIR_INPUT,
+    WEIR_INTERRUPTED, WEIR_IO, WEIR_LOCK_TIMEOUT, WEIR_NOTHING, WEIR_OK, WEIR_PANIC,
+    WEIR_TOO_LARGE, WEIR_TOO_MANY_LOCKS, WEIR_WOULD_WAIT,
 };
 
 /// A failure: its code and its words.
@@ -105,16 +105,16 @@ impl From<weir::Error> for Failure {
 
 fn of_transaction(e: &TxnError) -> weir_code {
     match e {
-        TxnError::Lock(Refused::Deadlock { .. }) => WEIR_DEADLOCK,
-        TxnError::Lock(Refused::TimedOut { .. }) => WEIR_LOCK_TIMEOUT,
-        TxnError::Lock(Refused::WouldWait { .. }) => WEIR_WOULD_WAIT,
-        TxnError::Lock(Refused::Killed) => WEIR_INTERRUPTED,
-        TxnError::Lock(Refused::Dropped) => WEIR_CHANGED,
+        TxnError::Lock(LockError::Deadlock { .. }) => WEIR_DEADLOCK,
+        TxnError::Lock(LockError::TimedOut { .. }) => WEIR_LOCK_TIMEOUT,
+        TxnError::Lock(LockError::WouldWait { .. }) => WEIR_WOULD_WAIT,
+        TxnError::Lock(LockError::Killed) => WEIR_INTERRUPTED,
+        TxnError::Lock(LockError::Dropped) => WEIR_CHANGED,
         TxnError::TooLarge { .. } | TxnError::NumbersUsedUp { .. } => WEIR_TOO_LARGE,
         TxnError::TooManyLocks { .. } => WEIR_TOO_MANY_LOCKS,
         TxnError::Duplicate => WEIR_DUPLICATE,
         TxnError::Conflict => WEIR_CONFLICT,
-        TxnError::Over => WEIR_OVER,
+        TxnError::Ended => WEIR_ENDED,
         // All of them have codes of their own by the time they get here.
         TxnError::Tree(_) | TxnError::Redo(_) | TxnError::RollbackFailed { .. } => WEIR_HALTED,
     }

@@ -304,9 +304,9 @@ pub unsafe extern "C" fn weir_txn_set_lock_wait(txn: *const weir_txn, millis: u6
 /// Whether it has ended: a deadlock may have ended it. It is to be given back by weir_txn_rollback
 /// then.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_txn_is_over(txn: *const weir_txn) -> bool {
+pub unsafe extern "C" fn weir_txn_has_ended(txn: *const weir_txn) -> bool {
     // SAFETY: the contract of `borrow`.
-    unsafe { shared(txn).map(|txn| txn.inner().txn.is_over()) }.unwrap_or(true)
+    unsafe { shared(txn).map(|txn| txn.inner().txn.has_ended()) }.unwrap_or(true)
 }
 
 /// Puts out a point for weir_table_release_locks.

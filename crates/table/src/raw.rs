@@ -425,7 +425,7 @@ impl RawTable {
     ) -> Result<(), Error> {
         let before: Savepoint = txn.savepoint();
         let done = run(txn);
-        if done.is_err() && !txn.is_over() {
+        if done.is_err() && !txn.has_ended() {
             txn.rollback_to(before)?;
         }
         done

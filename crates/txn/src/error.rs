@@ -4,7 +4,7 @@ use weir_btree::TreeError;
 use weir_redo::RedoError;
 use weir_space::SpaceError;
 
-use crate::locks::Refused;
+use crate::locks::LockError;
 
 /// Why a transaction failed. All its changes have been taken back unless the variant says
 /// otherwise.
@@ -60,7 +60,7 @@ pub enum TxnError {
     },
     /// A lock was not got.
     #[error(transparent)]
-    Lock(#[from] Refused),
+    Lock(#[from] LockError),
     /// The row is there already.
     #[error("there is a row with this key already")]
     Duplicate,
@@ -69,7 +69,7 @@ pub enum TxnError {
     Conflict,
     /// The transaction has ended.
     #[error("the transaction has ended")]
-    Over,
+    Ended,
     /// Taking the changes back failed too: the rows of this transaction stay locked until they are
     /// taken back in the background, or when the database is opened again.
     #[error("{first}; taking the changes back failed as well, and is tried again: {then}")]

@@ -21,7 +21,8 @@ pub use background::resume::{RecoveredState, RecoveredTxn};
 pub use context::{Admission, Context, NamedBy, TreeOf, TryAdmission};
 pub use error::TxnError;
 pub use locks::{
-    Edge, Kind, LockStats, LockTable, Owner, Place, PlaceBuf, Refused, SeenLock, Wait, WaitListener,
+    Edge, Kind, LockError, LockStats, LockTable, Owner, Place, PlaceBuf, SeenLock, Wait,
+    WaitListener,
 };
 #[doc(hidden)]
 pub use planted::PlantedBug;

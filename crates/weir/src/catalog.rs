@@ -142,7 +142,7 @@ impl Engine {
 
     /// Takes back what was done for a tree that has not come to be, or was not dropped.
     fn not_made(&self, txn: &mut Txn, before: Savepoint, name: &str, e: TxnError) -> Error {
-        if !txn.is_over()
+        if !txn.has_ended()
             && let Err(then) = txn.rollback_to(&self.context, before)
         {
             return self.failed(then.into());

@@ -84,7 +84,7 @@ impl Error {
     /// Whether it was chosen to resolve a deadlock: it has been taken back as a whole.
     #[must_use]
     pub fn is_deadlock(&self) -> bool {
-        matches!(self, Error::Transaction(TxnError::Lock(weir_txn::Refused::Deadlock { .. })))
+        matches!(self, Error::Transaction(TxnError::Lock(weir_txn::LockError::Deadlock { .. })))
     }
 
     pub(crate) fn io(what: impl Into<String>, cause: io::Error) -> Self {
@@ -187,7 +187,7 @@ impl From<TxnError> for Error {
             | TxnError::TooManyLocks { .. }
             | TxnError::Lock(_)
             | TxnError::Conflict
-            | TxnError::Over => Error::Transaction(e),
+            | TxnError::Ended => Error::Transaction(e),
         }
     }
 }

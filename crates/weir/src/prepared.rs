@@ -182,7 +182,7 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         let raw = &mut self.txn.raw;
-        let undecided = (!raw.is_over()).then(|| {
+        let undecided = (!raw.has_ended()).then(|| {
             let nothing = weir_txn::Txn::new(raw.isolation(), Wait::No);
             std::mem::replace(raw, nothing)
         });

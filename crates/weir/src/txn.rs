@@ -81,7 +81,7 @@ impl Txn {
     /// How something went that may have waited for a lock. If a deadlock has ended the transaction
     /// in the middle of a statement, the statement holds back no cleaning.
     pub(crate) fn told<T>(&mut self, done: Result<T, impl Into<Error>>) -> Result<T, Error> {
-        if self.raw.is_over() {
+        if self.raw.has_ended() {
             self.statement = None;
         }
         done.map_err(|e| self.engine.failed(e.into()))
@@ -116,7 +116,7 @@ impl Txn {
     /// [`Txn::end_statement`], all its reads without locks come from one snapshot taken now, so
     /// that what an index says of a row and the row agree. Other levels need no such thing.
     pub fn begin_statement(&mut self) {
-        if self.raw.isolation() == Isolation::ReadCommitted && !self.raw.is_over() {
+        if self.raw.isolation() == Isolation::ReadCommitted && !self.raw.has_ended() {
             self.statement = Some(self.engine.registry.snapshot());
         }
         if let Some(id) = self.raw.id() {
@@ -160,8 +160,8 @@ impl Txn {
 
     /// Whether it has ended; a deadlock may have ended it.
     #[must_use]
-    pub fn is_over(&self) -> bool {
-        self.raw.is_over()
+    pub fn has_ended(&self) -> bool {
+        self.raw.has_ended()
     }
 
     /// The value at `key` by the isolation level, `None` when it sees none.
@@ -182,7 +182,7 @@ impl Txn {
     pub fn get_into(&mut self, tree: &Tree, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Error> {
         self.engine.check_here()?;
         self.check_owns(tree)?;
-        if let Some(snapshot) = self.statement.as_ref().filter(|_| !self.raw.is_over()) {
+        if let Some(snapshot) = self.statement.as_ref().filter(|_| !self.raw.has_ended()) {
             let (own, view) = (self.raw.id(), View::At(snapshot.number()));
             return Ok(self.engine.context.read(&tree.raw, key, own, view, out)?);
         }
@@ -202,7 +202,7 @@ impl Txn {
     ) -> Result<Extent, Error> {
         self.engine.check_here()?;
         self.check_owns(tree)?;
-        if let Some(snapshot) = self.statement.as_ref().filter(|_| !self.raw.is_over()) {
+        if let Some(snapshot) = self.statement.as_ref().filter(|_| !self.raw.has_ended()) {
             let (own, view) = (self.raw.id(), View::At(snapshot.number()));
             return Ok(self.engine.context.read_extent(&tree.raw, key, own, view, true, out)?);
         }
@@ -406,7 +406,7 @@ impl Txn {
         if isolation == Isolation::Serializable {
             return self.cursor_for_share(tree);
         }
-        let own_snapshot = (isolation == Isolation::ReadCommitted && !self.raw.is_over())
+        let own_snapshot = (isolation == Isolation::ReadCommitted && !self.raw.has_ended())
             .then(|| self.statement.clone().unwrap_or_else(|| self.engine.registry.snapshot()));
         let walk = Walk::Plain(RowCursor::new(tree.raw.clone()), own_snapshot);
         TxnCursor::new(walk, self.mark_for(tree))
@@ -464,7 +464,7 @@ impl Txn {
 impl Drop for Txn {
     fn drop(&mut self) {
         // Of a database that has been closed, the next opening takes it back.
-        if !self.raw.is_over() && self.engine.check_here().is_ok() {
+        if !self.raw.has_ended() && self.engine.check_here().is_ok() {
             // What fails is tried again in the background, or has halted the engine; the next
             // opening takes it back then.
             let done = self.raw.rollback(&self.engine.context);

@@ -205,7 +205,7 @@ impl TxnCursor {
             Walk::Locking(_) => txn.engine.check_open()?,
             Walk::Plain(..) => txn.engine.check_here()?,
         }
-        if txn.is_over() { Err(Error::Transaction(TxnError::Over)) } else { Ok(()) }
+        if txn.has_ended() { Err(Error::Transaction(TxnError::Ended)) } else { Ok(()) }
     }
 
     fn moved(&mut self, txn: &mut Txn, to: To<'_>) -> Result<bool, Error> {

@@ -59,7 +59,7 @@ pub(crate) enum Step {
     /// Another one, after a pause.
     Again { pause_micros: u64 },
     /// Nothing: all is read that there was room for.
-    Over,
+    Done,
 }
 
 /// What a page of a batch takes, from what it was thought to take and what one of `pages` took.
@@ -89,7 +89,7 @@ enum Reading {
     NotBegun,
     /// What is to be read still.
     At(WarmPlan),
-    Over,
+    Done,
 }
 
 struct State {
@@ -148,14 +148,14 @@ impl Warm {
         let mut state = self.state.lock();
         self.begin(&mut state);
         let room = self.pool.spare_frames().min(state.batch as u64) as usize;
-        let Reading::At(plan) = &mut state.reading else { return Step::Over };
+        let Reading::At(plan) = &mut state.reading else { return Step::Done };
         let is_halted = self.pool.halted().is_some();
         let mut pages = plan.take(&self.pool.take_asked(), if is_halted { 0 } else { room });
         if pages.is_empty() {
             let left: Vec<PageNo> = plan.left().collect();
             state.rest.extend(left);
-            state.reading = Reading::Over;
-            return Step::Over;
+            state.reading = Reading::Done;
+            return Step::Done;
         }
         let began = self.clock.now_micros();
         // A page that was given back may never have been written.
@@ -212,7 +212,7 @@ impl Warm {
         let taken = self.pool.stats().frames_taken.get();
         {
             let mut state = self.state.lock();
-            if matches!(state.reading, Reading::Over) {
+            if matches!(state.reading, Reading::Done) {
                 // What is in memory by now says more than what was.
                 state.rest.clear();
             }
@@ -241,7 +241,7 @@ impl Warm {
             self.begin(&mut state);
             let plan = match &state.reading {
                 Reading::At(plan) => Some(plan),
-                Reading::NotBegun | Reading::Over => None,
+                Reading::NotBegun | Reading::Done => None,
             };
             let left = plan.into_iter().flat_map(WarmPlan::left).chain(state.rest.iter().copied());
             list.add_coldest(left.filter(|page| !self.pool.is_resident(*page)));

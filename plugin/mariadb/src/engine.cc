@@ -73,7 +73,7 @@ int to_handler_error(THD *thd, weir_code code)
     if (thd)
       thd->mark_transaction_to_rollback(true);
     return HA_ERR_LOCK_TABLE_FULL;
-  case WEIR_OVER:
+  case WEIR_ENDED:
     return HA_ERR_ROLLBACK;
   case WEIR_TOO_LARGE:
   case WEIR_INPUT:

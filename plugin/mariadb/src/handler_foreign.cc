@@ -58,13 +58,13 @@ Row_point::Row_point(Transaction *trx, bool wanted) : m_trx(trx), m_set(false), 
 
 Row_point::~Row_point()
 {
-  if (m_set && m_trx->txn() && !weir_txn_is_over(m_trx->txn()))
+  if (m_set && m_trx->txn() && !weir_txn_has_ended(m_trx->txn()))
     m_trx->savepoint_release(m_point);
 }
 
 int Row_point::take_back(int error)
 {
-  if (m_set && m_trx->txn() && !weir_txn_is_over(m_trx->txn()))
+  if (m_set && m_trx->txn() && !weir_txn_has_ended(m_trx->txn()))
     m_trx->savepoint_rollback(m_point);
   return error;
 }

@@ -46,7 +46,7 @@ int ha_weir::commit_own()
   close_scan();
   weir_txn *own= m_own;
   m_own= nullptr;
-  if (weir_txn_is_over(own))
+  if (weir_txn_has_ended(own))
   {
     // Whoever was in the way of it has been told.
     weir_txn_rollback(own);

@@ -144,7 +144,7 @@ int Transaction::begin_statement()
     trans_register_ha(m_thd, true, weir_hton, 0);
   weir_txn_begin_statement(m_txn);
   weir_txn_set_lock_wait(m_txn, weir_lock_wait_millis(m_thd));
-  if (weir_txn_is_over(m_txn))
+  if (weir_txn_has_ended(m_txn))
     return 0;
   weir_code code= weir_txn_savepoint(m_txn, &m_savepoint);
   m_has_savepoint= code == WEIR_OK;
@@ -259,7 +259,7 @@ int Transaction::rollback(bool all)
   if (!is_real(all))
   {
     weir_code code= WEIR_OK;
-    if (m_txn && m_has_savepoint && !weir_txn_is_over(m_txn))
+    if (m_txn && m_has_savepoint && !weir_txn_has_ended(m_txn))
     {
       code= weir_txn_rollback_to(m_txn, m_savepoint);
       m_row_changes.go_back(m_savepoint);

@@ -4,7 +4,7 @@ use super::store::{Access, Edit, Isolation, Stop, Transactional, Txn};
 use crate::durability::Durability;
 use crate::engine::{Engine, durability};
 use anyhow::Result;
-use weir::{Commit, Refused, Tree, TxnError, TxnOptions};
+use weir::{Commit, LockError, Tree, TxnError, TxnOptions};
 
 impl Transactional for Engine {
     type Txn<'a> = weir::Txn;
@@ -33,8 +33,8 @@ impl Transactional for Engine {
 fn stop(error: weir::Error) -> Stop {
     match &error {
         weir::Error::Transaction(TxnError::Lock(refused)) => Stop::Retry(match refused {
-            Refused::Deadlock { .. } => Why::Deadlock,
-            Refused::TimedOut { .. } | Refused::WouldWait { .. } => Why::LockTimeout,
+            LockError::Deadlock { .. } => Why::Deadlock,
+            LockError::TimedOut { .. } | LockError::WouldWait { .. } => Why::LockTimeout,
             _ => Why::Other,
         }),
         weir::Error::Transaction(TxnError::Conflict) => Stop::Retry(Why::WriteConflict),

@@ -34,7 +34,7 @@ impl SessionPlayer {
             Err(Error::Transaction(TxnError::Conflict)) => Some(Refusal::Conflict),
             Err(Error::Transaction(TxnError::Lock(refused))) => {
                 ensure!(
-                    matches!(refused, weir::Refused::WouldWait { .. }),
+                    matches!(refused, weir::LockError::WouldWait { .. }),
                     "nobody waits, and yet: {refused}"
                 );
                 Some(Refusal::Locked)

@@ -323,7 +323,7 @@ fn write_records(
     tree: &Tree,
     records: &Records,
 ) -> Result<(), TxnError> {
-    let Some(record) = maker.record().cloned() else { return Err(TxnError::Over) };
+    let Some(record) = maker.record().cloned() else { return Err(TxnError::Ended) };
     let header = Header { txn: Some(record.id()), ..Header::default() };
     for (key, bytes) in records {
         maker.reserve_log(cx, &record, ROW_BYTES + (key.len() + bytes.len()) as u64)?;

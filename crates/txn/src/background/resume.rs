@@ -57,7 +57,7 @@ pub struct RecoveredTxn {
 /// # Errors
 /// [`TxnError`] when its rows cannot be read.
 pub(crate) fn resume(cx: &Context, found: RecoveredTxn) -> Result<Option<Txn>, TxnError> {
-    let Some(record) = cx.registry().find(found.id) else { return Err(TxnError::Over) };
+    let Some(record) = cx.registry().find(found.id) else { return Err(TxnError::Ended) };
     let segments = found.undo.iter().filter_map(|entry| match entry {
         UndoEntry::Stored(segment) => Some(*segment),
         _ => None,

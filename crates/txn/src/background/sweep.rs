@@ -97,7 +97,7 @@ fn remove_versions(
     group: &SnapshotGroup,
     places: &[Vec<u8>],
 ) -> Result<(), TxnError> {
-    let Some(record) = maker.record().cloned() else { return Err(TxnError::Over) };
+    let Some(record) = maker.record().cloned() else { return Err(TxnError::Ended) };
     let header = Header { txn: Some(record.id()), ..Header::default() };
     for place in places {
         maker.reserve_log(cx, &record, ROW_BYTES + place.len() as u64)?;

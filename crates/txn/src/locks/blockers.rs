@@ -5,9 +5,9 @@ use smallvec::SmallVec;
 use weir_base::{TreeId, TxnId};
 
 use super::kind::Kind;
+use super::lock_error::Edge;
 use super::owner::Owner;
 use super::place::{Place, Target};
-use super::refused::Edge;
 use super::tree_locks::{Row, TreeLocks, Waiting};
 
 /// Someone whom a waiter waits for, directly or through earlier waiters of the same key.

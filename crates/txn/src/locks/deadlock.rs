@@ -13,8 +13,8 @@ use weir_base::TxnId;
 use crate::by_txn::ByTxn;
 
 use super::blockers::Blocker;
+use super::lock_error::Edge;
 use super::owner::{Outcome, Owner};
-use super::refused::Edge;
 use super::shard::Locked;
 use super::table::{LockTable, wake};
 use super::tree_locks::ToWake;

@@ -10,12 +10,12 @@
 //!
 //! # A key that becomes free
 //! Handing a key to a thread that sleeps leaves it idle until that runs. So a key that nobody holds
-//! any more is *let loose*: the first waiter is roused, stays first, and until it has looked,
-//! whoever runs and wants the key alone may have it. Roused and finding that few came, it takes the
+//! any more is *released unfairly*: the first waiter is notified, stays first, and until it has looked,
+//! whoever runs and wants the key alone may have it. Notified and finding that few came, it takes the
 //! key. If many did, it naps (`NAP`), and then takes the key, or *bars* it: newcomers wait
 //! again and the next who releases the key hands it over. (docs/decisions/hot-rows.md)
 //!
-//! Let loose are only keys whose first waiter wants them alone and in turn, while nobody waits for
+//! Released unfairly are only keys whose first waiter wants them alone and in turn, while nobody waits for
 //! a range of the tree; everything else is handed over at once. Those who wait already never
 //! overtake each other. Always: the first waiter of a key waits for a holder of its, or is about
 //! to look.
@@ -28,7 +28,7 @@
 //! # Who tells for whom it waits
 //! A listener (`WaitListener`) is told by the thread that waits, when its wait begins. Whoever gets
 //! in the way later (a newcomer who passes, a writer whose lock becomes explicit, one who goes
-//! before the others) rouses those who tell, and they look and tell again: only them, as a hot row
+//! before the others) notifies those who tell, and they look and tell again: only them, as a hot row
 //! has hundreds who do not.
 //!
 //! # Protocol of the callers
@@ -64,12 +64,12 @@ mod held;
 mod holders;
 mod kept;
 mod kind;
+mod lock_error;
 mod look;
 mod own_keys;
 mod owner;
 mod place;
 mod ranges;
-mod refused;
 mod shard;
 mod sleep;
 mod sync;
@@ -82,9 +82,9 @@ mod usual;
 mod waits;
 
 pub use kind::Kind;
+pub use lock_error::{Edge, LockError};
 pub use look::SeenLock;
 pub use owner::Owner;
 pub use place::{Place, PlaceBuf};
-pub use refused::{Edge, Refused};
 pub use sleep::WaitListener;
 pub use table::{LockStats, LockTable, Wait};

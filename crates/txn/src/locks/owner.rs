@@ -8,8 +8,8 @@ use weir_base::{TreeId, TxnId, rank};
 
 use crate::by_txn::ByTxn;
 
+use super::lock_error::Edge;
 use super::place::Target;
-use super::refused::Edge;
 use super::sync::{AtomicU64, Condvar, Guard, Mutex, Ordering};
 
 /// A registered transaction.
@@ -36,7 +36,7 @@ pub(super) struct State {
     /// Its present wait, or the next one, is to end.
     killed: bool,
     /// It tells its listener for whom it waits, and has to be told who comes into its way.
-    tells: bool,
+    reports: bool,
     /// The keys that it holds, and the trees of which it holds ranges.
     locks: Targets,
     /// How many of `locks` are [`RELEASED`]: others are still found by their places.
@@ -44,24 +44,24 @@ pub(super) struct State {
     wait: Wait,
 }
 
-/// Its wait. `On` becomes `Over` under the mutex of the target's shard, as its entry leaves the
+/// Its wait. `On` becomes `Ended` under the mutex of the target's shard, as its entry leaves the
 /// queue.
 enum Wait {
     None,
-    /// `roused`: it is to look whether it can have what it waits for.
+    /// `notified`: it is to look whether it can have what it waits for.
     On {
         target: Target,
-        roused: bool,
+        notified: bool,
     },
-    Over(Outcome),
+    Ended(Outcome),
 }
 
 /// Why one who slept does so no more.
 pub(super) enum Woken {
     /// Its wait is over.
-    Over(Outcome),
+    Ended(Outcome),
     /// It is to look whether it can have what it waits for.
-    Roused,
+    Notified,
     /// The time has passed.
     Late,
 }
@@ -76,9 +76,9 @@ pub(super) enum Outcome {
 
 impl Owner {
     fn new(id: TxnId) -> Self {
-        let (closed, killed, tells) = (false, false, false);
+        let (closed, killed, reports) = (false, false, false);
         let (locks, wait) = (Targets::new(), Wait::None);
-        let state = State { closed, killed, tells, locks, released: 0, wait };
+        let state = State { closed, killed, reports, locks, released: 0, wait };
         let (work, grants) = (AtomicU64::new(0), AtomicU64::new(0));
         Owner { id, work, grants, state: Mutex::new(state), wake: Condvar::new() }
     }
@@ -184,7 +184,7 @@ impl Owner {
         if std::mem::take(&mut state.killed) {
             return false;
         }
-        state.wait = Wait::On { target: target.clone(), roused: false };
+        state.wait = Wait::On { target: target.clone(), notified: false };
         true
     }
 
@@ -195,7 +195,7 @@ impl Owner {
         if matches!(outcome, Outcome::Killed) {
             state.killed = false;
         }
-        state.wait = Wait::Over(outcome);
+        state.wait = Wait::Ended(outcome);
     }
 
     pub(super) fn wake(&self) {
@@ -231,48 +231,48 @@ impl Owner {
 
     /// Tells it to look whether it can have what it waits for. Called under the mutex of the
     /// target's shard; the caller wakes it afterwards.
-    pub(super) fn rouse(&self) {
+    pub(super) fn notify(&self) {
         match &mut self.state.lock().wait {
-            Wait::On { roused, .. } => *roused = true,
-            _ => debug_assert!(false, "only one who waits is roused"),
+            Wait::On { notified, .. } => *notified = true,
+            _ => debug_assert!(false, "only one who waits is notified"),
         }
     }
 
     /// Notes whether it tells a listener for whom it waits.
-    pub(super) fn set_tells(&self, tells: bool) {
-        self.state.lock().tells = tells;
+    pub(super) fn set_reports(&self, reports: bool) {
+        self.state.lock().reports = reports;
     }
 
-    /// Rouses it if it tells for whom it waits. Called under the mutex of the target's shard; the
+    /// Notifies it if it reports for whom it waits. Called under the mutex of the target's shard; the
     /// caller wakes it afterwards.
-    pub(super) fn rouse_to_tell(&self) -> bool {
+    pub(super) fn notify_reporter(&self) -> bool {
         let mut state = self.state.lock();
-        let tells = state.tells;
+        let reports = state.reports;
         match &mut state.wait {
-            Wait::On { roused, .. } if tells => {
-                *roused = true;
+            Wait::On { notified, .. } if reports => {
+                *notified = true;
                 true
             }
             _ => false,
         }
     }
 
-    /// Whether it has been roused and has not looked.
+    /// Whether it has been notified and has not looked.
     #[cfg(all(test, not(loom)))]
-    pub(super) fn is_roused(&self) -> bool {
-        matches!(self.state.lock().wait, Wait::On { roused: true, .. })
+    pub(super) fn is_notified(&self) -> bool {
+        matches!(self.state.lock().wait, Wait::On { notified: true, .. })
     }
 
-    /// Whether it has been roused since it was asked last.
+    /// Whether it has been notified since it was asked last.
     #[cfg(all(test, not(loom)))]
-    pub(super) fn take_rouse(&self) -> bool {
+    pub(super) fn take_notice(&self) -> bool {
         match &mut self.state.lock().wait {
-            Wait::On { roused, .. } => std::mem::take(roused),
+            Wait::On { notified, .. } => std::mem::take(notified),
             _ => false,
         }
     }
 
-    /// Sleeps until its wait is over or it is roused, at most for `limit`.
+    /// Sleeps until its wait is over or it is notified, at most for `limit`.
     pub(super) fn sleep(&self, limit: Duration) -> Woken {
         let mut state = self.state.lock();
         loop {
@@ -312,17 +312,17 @@ impl State {
 
 fn woken(state: &mut Guard<'_, State>) -> Option<Woken> {
     match &mut state.wait {
-        Wait::On { roused, .. } => std::mem::take(roused).then_some(Woken::Roused),
-        _ => taken(state).map(Woken::Over),
+        Wait::On { notified, .. } => std::mem::take(notified).then_some(Woken::Notified),
+        _ => taken(state).map(Woken::Ended),
     }
 }
 
 fn taken(state: &mut Guard<'_, State>) -> Option<Outcome> {
-    if !matches!(state.wait, Wait::Over(_)) {
+    if !matches!(state.wait, Wait::Ended(_)) {
         return None;
     }
     match std::mem::replace(&mut state.wait, Wait::None) {
-        Wait::Over(outcome) => Some(outcome),
+        Wait::Ended(outcome) => Some(outcome),
         _ => None,
     }
 }

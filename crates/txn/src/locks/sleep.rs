@@ -1,12 +1,12 @@
-//! Waiting, by the thread that waits: it sleeps, looks when it is roused, naps, and tells for whom.
+//! Waiting, by the thread that waits: it sleeps, looks when it is notified, naps, and tells for whom.
 use std::sync::Arc;
 use std::time::Duration;
 
 use weir_base::TxnId;
 
+use super::lock_error::LockError;
 use super::owner::{Outcome, Owner, Woken};
 use super::place::Target;
-use super::refused::Refused;
 use super::table::{LockTable, wake};
 use super::tree_locks::ToWake;
 use super::waits::Next;
@@ -38,11 +38,11 @@ impl LockTable {
         owner: &Arc<Owner>,
         target: &Target,
         limit: Duration,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), LockError> {
         let begun = self.clock.now_micros();
         let listener = self.listener.get();
         let asks = listener.filter(|listener| listener.begins(owner.id()));
-        owner.set_tells(asks.is_some());
+        owner.set_reports(asks.is_some());
         let outcome = self.sleep_for(owner, target, limit, begun, asks.map(|asks| &**asks));
         if let Some(listener) = listener {
             listener.ends(owner.id());
@@ -53,15 +53,15 @@ impl LockTable {
             Outcome::Granted => Ok(()),
             Outcome::TimedOut { holder } => {
                 self.counts.timeouts.add(1);
-                Err(Refused::TimedOut { holder, waited: Duration::from_micros(waited_micros) })
+                Err(LockError::TimedOut { holder, waited: Duration::from_micros(waited_micros) })
             }
             Outcome::Deadlock { cycle } => {
                 self.counts.deadlocks.add(1);
-                Err(Refused::Deadlock { cycle })
+                Err(LockError::Deadlock { cycle })
             }
             Outcome::Killed => {
                 self.counts.kills.add(1);
-                Err(Refused::Killed)
+                Err(LockError::Killed)
             }
         }
     }
@@ -85,8 +85,8 @@ impl LockTable {
             let nap = naps && left > NAP;
             let woken = if nap { owner.nap(NAP) } else { owner.sleep(left) };
             let is_last = match woken {
-                Woken::Over(outcome) => return Some(outcome),
-                Woken::Roused => false,
+                Woken::Ended(outcome) => return Some(outcome),
+                Woken::Notified => false,
                 Woken::Late => !nap,
             };
             naps = self.look(owner, target, is_last) == Next::Nap;

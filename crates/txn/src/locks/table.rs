@@ -7,9 +7,9 @@ use smallvec::SmallVec;
 use weir_base::{Clock, Counter, SystemClock, TreeId, TxnId};
 
 use super::kind::Kind;
+use super::lock_error::LockError;
 use super::owner::{Outcome, Owner, Registry};
 use super::place::{Place, Target};
-use super::refused::Refused;
 use super::shard::Shards;
 use super::sleep::WaitListener;
 use super::sync::{Ordering, fence};
@@ -157,7 +157,7 @@ impl LockTable {
     /// are not explicit: who scans it meets their rows.
     ///
     /// # Errors
-    /// [`Refused`], after which nothing of the request is left.
+    /// [`LockError`], after which nothing of the request is left.
     ///
     /// # Panics
     /// If `id` is not registered.
@@ -169,7 +169,7 @@ impl LockTable {
         kind: Kind,
         writer: Option<TxnId>,
         wait: Wait,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), LockError> {
         let owner = self.registry.find(id).expect("transactions are registered before they lock");
         self.acquire_as(&owner, tree, place, kind, writer, wait)
     }
@@ -186,7 +186,7 @@ impl LockTable {
         kind: Kind,
         writer: Option<TxnId>,
         wait: Wait,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), LockError> {
         if writer == Some(owner.id()) || place.is_empty() {
             return Ok(());
         }
@@ -212,13 +212,13 @@ impl LockTable {
         owner: &Arc<Owner>,
         request: &Request<'_>,
         may_wait: bool,
-    ) -> Result<Option<Target>, Refused> {
+    ) -> Result<Option<Target>, LockError> {
         let Request { tree, place, kind, writer } = *request;
         let (id, tally) = (owner.id(), &self.shards.tally);
         let (mut delayed, mut to_wake) = (SmallVec::new(), ToWake::new());
         let result = self.shards.lock(tree).with(tree, |locks| {
             if locks.is_dropped {
-                return Err(Refused::Dropped);
+                return Err(LockError::Dropped);
             }
             if let Some(writer) = writer
                 && !locks.covers(writer.id(), place, Kind::Exclusive)
@@ -226,7 +226,7 @@ impl LockTable {
                 && locks.grant(writer, place, Kind::Exclusive, tally)
             {
                 delayed = locks.waiting_for(writer.id(), place, Kind::Exclusive);
-                locks.rouse_tellers(writer.id(), place, Kind::Exclusive, &mut to_wake);
+                locks.notify_reporters(writer.id(), place, Kind::Exclusive, &mut to_wake);
             }
             if let (Place::Key(key), None) = (place, writer)
                 && let Some(granted) = locks.grant_at_once(owner, key, kind, tally)
@@ -238,15 +238,15 @@ impl LockTable {
                 let granted = locks.grant(owner, place, kind, tally);
                 assert!(granted, "transaction {id} has ended and asks for a lock");
                 // It may have passed some who wait.
-                locks.rouse_tellers(id, place, kind, &mut to_wake);
+                locks.notify_reporters(id, place, kind, &mut to_wake);
                 return Ok(None);
             };
             if !may_wait {
-                return Err(Refused::WouldWait { holder });
+                return Err(LockError::WouldWait { holder });
             }
             let Some(target) = locks.enqueue(owner, place, kind, tally, &mut to_wake) else {
                 self.counts.kills.add(1);
-                return Err(Refused::Killed);
+                return Err(LockError::Killed);
             };
             self.counts.waits.add(1);
             Ok(Some(target))
@@ -316,7 +316,7 @@ impl LockTable {
             && self.shards.lock(tree).find(tree).is_some_and(|locks| locks.is_dropped)
     }
 
-    /// Ends the wait of a transaction with [`Refused::Killed`]. If it does not wait now, its next
+    /// Ends the wait of a transaction with [`LockError::Killed`]. If it does not wait now, its next
     /// wait ends so, unless [`LockTable::clear_kill`] comes first: a kill that arrives just before
     /// a wait begins is not lost.
     pub fn kill(&self, id: TxnId) {

@@ -30,11 +30,11 @@ pub(super) enum Stage {
     /// Until the key is free of holders and it is the first.
     Asleep,
     /// Told to look whether the key is still free.
-    Roused,
+    Notified,
     /// The key was busy when it looked: it looks again in a moment.
-    Napping,
+    Spinning,
     /// Who comes from now on waits for it.
-    Bars,
+    Fair,
 }
 
 /// A transaction that waits.
@@ -47,9 +47,9 @@ pub(super) struct Waiting {
 
 impl Waiting {
     /// Lets it look again, if it sleeps and tells for whom it waits.
-    pub(super) fn rouse_to_tell(&self, to_wake: &mut ToWake) {
-        let sleeps = matches!(self.stage, Stage::Asleep | Stage::Bars);
-        if sleeps && self.owner.rouse_to_tell() {
+    pub(super) fn notify_reporter(&self, to_wake: &mut ToWake) {
+        let sleeps = matches!(self.stage, Stage::Asleep | Stage::Fair);
+        if sleeps && self.owner.notify_reporter() {
             to_wake.push(Arc::clone(&self.owner));
         }
     }
@@ -69,7 +69,7 @@ pub(super) struct Row {
     pub(super) granted: SmallVec<[Held; 1]>,
     /// By rank.
     pub(super) waiting: Vec<Waiting>,
-    /// How often somebody may have gone before the first waiter since that was roused.
+    /// How often somebody may have gone before the first waiter since that was notified.
     pub(super) passed: Cell<u32>,
 }
 
@@ -100,7 +100,7 @@ impl Row {
     }
 }
 
-/// Owners whose wait has ended or who are roused: to be woken when no lock of the table is held any
+/// Owners whose wait has ended or who are notified: to be woken when no lock of the table is held any
 /// more.
 pub(super) type ToWake = Vec<Arc<Owner>>;
 
@@ -206,10 +206,10 @@ impl TreeLocks {
         if let Some((holder, _)) = self.blocking_holder(id, place, kind) {
             return Some(holder);
         }
-        let loose = self.loose_row(place, kind);
-        let bars = |(w, _): &(&Waiting, Place<'_>)| loose.is_none() || w.stage == Stage::Bars;
+        let unfair = self.unfair_row(place, kind);
+        let bars = |(w, _): &(&Waiting, Place<'_>)| unfair.is_none() || w.stage == Stage::Fair;
         let Some((waiter, _)) = self.blocking_waiters(id, place, kind, None).find(bars) else {
-            loose.inspect(|row| row.passed.set(row.passed.get() + 1));
+            unfair.inspect(|row| row.passed.set(row.passed.get() + 1));
             return None;
         };
         if self.goes_first(id, place, kind) { None } else { Some(waiter.owner.id()) }
@@ -218,11 +218,11 @@ impl TreeLocks {
     /// The row, if who asks for this may go before those who wait there and do not bar: the first
     /// of them has been told that the key is free. Only who wants a key alone: sharers would pass
     /// for ever while others share.
-    fn loose_row(&self, place: Place<'_>, kind: Kind) -> Option<&Row> {
+    fn unfair_row(&self, place: Place<'_>, kind: Kind) -> Option<&Row> {
         let Place::Key(key) = place else { return None };
         let row = self.rows.get(key).filter(|_| kind == Kind::Exclusive)?;
         let first = row.waiting.first()?;
-        matches!(first.stage, Stage::Roused | Stage::Napping).then_some(row)
+        matches!(first.stage, Stage::Notified | Stage::Spinning).then_some(row)
     }
 
     /// Whether one of those whom `id` would wait for waits, directly or not, for what it holds.

@@ -9,7 +9,7 @@ use super::place::{Place, Span, Target};
 use super::tally::Tally;
 use super::tree_locks::{RangeWaiting, Rank, Stage, ToWake, TreeLocks, Waiting};
 
-/// How often others may have passed one who was roused, before it looks, that it takes the key all
+/// How often others may have passed one who was notified, before it looks, that it takes the key all
 /// the same: fewer come where transactions are long, and a nap would only delay it.
 const PASSES_MAX: u32 = 6;
 
@@ -27,7 +27,7 @@ impl TreeLocks {
         let rank = Rank { in_turn, ticket: self.next_ticket };
         let stage = match (place, kind) {
             (Place::Key(_), Kind::Exclusive) if in_turn => Stage::Asleep,
-            _ => Stage::Bars,
+            _ => Stage::Fair,
         };
         let waiting = Waiting { owner: Arc::clone(owner), kind, rank, stage };
         let target = match place {
@@ -56,7 +56,7 @@ impl TreeLocks {
             }
         }
         if !in_turn {
-            self.rouse_tellers(owner.id(), place, kind, to_wake);
+            self.notify_reporters(owner.id(), place, kind, to_wake);
         }
         Some(target)
     }
@@ -168,7 +168,7 @@ impl TreeLocks {
 
     /// `id` has `kind` at `place` now, or comes first there: those who wait for it too, tell for
     /// whom they wait, and sleep, look again. Who is about to look or naps tells after that.
-    pub(super) fn rouse_tellers(
+    pub(super) fn notify_reporters(
         &self,
         id: TxnId,
         place: Place<'_>,
@@ -176,14 +176,20 @@ impl TreeLocks {
         to_wake: &mut ToWake,
     ) {
         let waiters = self.blocking_waiters(id, place, kind, None);
-        waiters.for_each(|(waiter, _)| waiter.rouse_to_tell(to_wake));
+        waiters.for_each(|(waiter, _)| waiter.notify_reporter(to_wake));
     }
 
-    /// As `rouse_tellers`, when `id` has what it waited for: who waits in turn knew of it.
-    fn rouse_first_tellers(&self, id: TxnId, place: Place<'_>, kind: Kind, to_wake: &mut ToWake) {
+    /// As `notify_reporters`, when `id` has what it waited for: who waits in turn knew of it.
+    fn notify_first_reporters(
+        &self,
+        id: TxnId,
+        place: Place<'_>,
+        kind: Kind,
+        to_wake: &mut ToWake,
+    ) {
         let waiters = self.blocking_waiters(id, place, kind, None);
         let first = waiters.filter(|(waiter, _)| !waiter.rank.in_turn);
-        first.for_each(|(waiter, _)| waiter.rouse_to_tell(to_wake));
+        first.for_each(|(waiter, _)| waiter.notify_reporter(to_wake));
     }
 
     /// Something has gone from `place`: grants every waiter whom nobody is in the way of any more,
@@ -228,7 +234,7 @@ impl TreeLocks {
             let granted = self.grant(&waiter.owner, place, kind, tally);
             debug_assert!(granted, "a waiting transaction has not ended");
             waiter.owner.end_wait(Outcome::Granted);
-            self.rouse_first_tellers(*id, place, kind, to_wake);
+            self.notify_first_reporters(*id, place, kind, to_wake);
             to_wake.push(waiter.owner);
             if let Target::Row(_, key) = target {
                 // Who has a range around the key needs no entry.
@@ -255,8 +261,8 @@ impl TreeLocks {
                 at += 1;
                 continue;
             }
-            if waiter.stage != Stage::Bars && self.holders(key).next().is_none() {
-                self.let_loose(key, at, to_wake);
+            if waiter.stage != Stage::Fair && self.holders(key).next().is_none() {
+                self.release_unfair(key, at, to_wake);
                 return;
             }
             let Some(row) = self.rows.get_mut(key) else { return };
@@ -266,7 +272,7 @@ impl TreeLocks {
             let granted = self.grant(&owner, Place::Key(key), kind, tally);
             debug_assert!(granted, "a waiting transaction has not ended");
             owner.end_wait(Outcome::Granted);
-            self.rouse_first_tellers(owner.id(), Place::Key(key), kind, to_wake);
+            self.notify_first_reporters(owner.id(), Place::Key(key), kind, to_wake);
             to_wake.push(owner);
         }
         self.remove_row_if_empty(key, tally);
@@ -274,13 +280,13 @@ impl TreeLocks {
 
     /// Nobody holds the key, and the waiter at `at` could have it: whoever is there first gets it,
     /// that one or a newcomer.
-    fn let_loose(&mut self, key: &[u8], at: usize, to_wake: &mut ToWake) {
+    fn release_unfair(&mut self, key: &[u8], at: usize, to_wake: &mut ToWake) {
         let Some(row) = self.rows.get_mut(key) else { return };
         let waiter = &mut row.waiting[at];
         if waiter.stage == Stage::Asleep {
-            waiter.stage = Stage::Roused;
+            waiter.stage = Stage::Notified;
             row.passed.set(0);
-            waiter.owner.rouse();
+            waiter.owner.notify();
             to_wake.push(Arc::clone(&waiter.owner));
         }
     }
@@ -295,23 +301,23 @@ impl TreeLocks {
         tally: &Tally,
         to_wake: &mut ToWake,
     ) -> Next {
-        let Some((waiter, place)) = self.find_waiter(id, target) else { return Next::Over };
+        let Some((waiter, place)) = self.find_waiter(id, target) else { return Next::Ended };
         let (kind, stage) = (waiter.kind, waiter.stage);
         let is_free = self.blockers_of(waiter, place).next().is_none();
         let Target::Row(_, key) = target else { return Next::Sleep };
         let is_busy = || self.rows.get(key).is_some_and(|row| row.passed.get() > PASSES_MAX);
-        if is_free && (is_last || stage != Stage::Roused || !is_busy()) {
-            let Some((gone, _)) = self.take_waiter(id, target, tally) else { return Next::Over };
+        if is_free && (is_last || stage != Stage::Notified || !is_busy()) {
+            let Some((gone, _)) = self.take_waiter(id, target, tally) else { return Next::Ended };
             let granted = self.grant(&gone.owner, Place::Key(key), kind, tally);
             debug_assert!(granted, "a waiting transaction has not ended");
             gone.owner.end_wait(Outcome::Granted);
-            self.rouse_first_tellers(id, Place::Key(key), kind, to_wake);
+            self.notify_first_reporters(id, Place::Key(key), kind, to_wake);
             self.remove_row_if_empty(key, tally);
-            return Next::Over;
+            return Next::Ended;
         }
         let (stage, next) = match stage {
-            Stage::Roused => (Stage::Napping, Next::Nap),
-            Stage::Napping => (Stage::Bars, Next::Sleep),
+            Stage::Notified => (Stage::Spinning, Next::Nap),
+            Stage::Spinning => (Stage::Fair, Next::Sleep),
             same => (same, Next::Sleep),
         };
         let waiter = self
@@ -329,7 +335,7 @@ impl TreeLocks {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Next {
     /// Its wait is over.
-    Over,
+    Ended,
     /// It looks again soon.
     Nap,
     /// It sleeps until it is woken.

@@ -89,7 +89,7 @@ impl Txn {
         let keep = record.work.lock().depth();
         self.savepoint_at.set(keep);
         let changed = self.change_row(cx, &record, tree, key, intent);
-        if changed.is_err() && !self.over {
+        if changed.is_err() && !self.ended {
             // The chain belongs to nobody: without this, a commit would leak it.
             self.roll_back_partly(cx, &record, keep)?;
         }

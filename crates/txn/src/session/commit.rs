@@ -106,7 +106,7 @@ impl Txn {
     /// [`Background::long_step`](crate::Background::long_step) goes on with it. What is not taken back yet
     /// stays locked until then, or until the next opening has.
     pub fn rollback(&mut self, cx: &Context) -> Result<Due, TxnError> {
-        if std::mem::replace(&mut self.over, true) {
+        if std::mem::replace(&mut self.ended, true) {
             return Ok(Due::default());
         }
         let done = match &self.record {

@@ -7,7 +7,7 @@ use weir_btree::{Tree, TreeError};
 
 use crate::context::Context;
 use crate::error::TxnError;
-use crate::locks::{Kind, Place, Refused, Wait};
+use crate::locks::{Kind, LockError, Place, Wait};
 use crate::record::txn_record::TxnRecord;
 use crate::session::change::YIELDS_BESIDE_QUEUE;
 use crate::session::txn::Txn;
@@ -20,7 +20,7 @@ impl Txn {
     /// Its number, by which others can end its wait for a lock; given now if it has none yet.
     ///
     /// # Errors
-    /// [`TxnError::Over`].
+    /// [`TxnError::Ended`].
     pub fn number(&mut self, cx: &Context) -> Result<TxnId, TxnError> {
         Ok(self.start(cx)?.id())
     }
@@ -202,9 +202,9 @@ impl Txn {
             // Granted by who dropped the tree, to who had waited for that.
             Ok(()) if cx.locks().is_dropped(tree.id()) => Err(TreeError::Gone(tree.id()).into()),
             Ok(()) => Ok(()),
-            Err(Refused::Dropped) => Err(TreeError::Gone(tree.id()).into()),
+            Err(LockError::Dropped) => Err(TreeError::Gone(tree.id()).into()),
             Err(refused) => {
-                let ends = matches!(refused, Refused::Deadlock { .. });
+                let ends = matches!(refused, LockError::Deadlock { .. });
                 let refused = TxnError::Lock(refused);
                 Err(if ends { self.rolled_back_after(cx, refused) } else { refused })
             }

@@ -9,7 +9,7 @@ use weir_btree::{Cursor as RawCursor, RowHead, Tree};
 
 use crate::context::Context;
 use crate::error::TxnError;
-use crate::locks::{Kind, Place, Refused, Wait};
+use crate::locks::{Kind, LockError, Place, Wait};
 use crate::planted::PlantedBug;
 use crate::record::txn_record::TxnRecord;
 use crate::session::txn::{Isolation, Txn};
@@ -418,7 +418,7 @@ impl LockingCursor {
             step.txn.set_wait(usual);
         }
         match got {
-            Err(TxnError::Lock(Refused::WouldWait { .. })) if !waits => {
+            Err(TxnError::Lock(LockError::WouldWait { .. })) if !waits => {
                 return Ok(false);
             }
             got => got?,

@@ -50,7 +50,7 @@ impl Txn {
     /// of whom recovery does not know what he has changed is waited for.
     ///
     /// # Errors
-    /// [`TxnError::Over`]
+    /// [`TxnError::Ended`]
     pub(crate) fn drop_own_tree(&mut self, cx: &Context, tree: &Tree) -> Result<(), TxnError> {
         let record = self.start(cx)?;
         if cx.has(PlantedBug::DroppedTreeNotFreed) {

@@ -45,7 +45,7 @@ pub struct Txn {
     pub(crate) wait: Wait,
     pub(crate) snapshot: Option<Snapshot>,
     pub(crate) pinned: bool,
-    pub(crate) over: bool,
+    pub(crate) ended: bool,
     pub(crate) chains: u64,
     pub(crate) undo_bytes: u64,
     /// Bytes of log that naming the segments stored takes.
@@ -66,7 +66,7 @@ impl Txn {
             wait,
             snapshot: None,
             pinned: false,
-            over: false,
+            ended: false,
             chains: 0,
             undo_bytes: 0,
             named_bytes: 0,
@@ -104,13 +104,13 @@ impl Txn {
 
     /// Whether it has ended: by itself, when it was chosen to resolve a deadlock.
     #[must_use]
-    pub fn is_over(&self) -> bool {
-        self.over
+    pub fn has_ended(&self) -> bool {
+        self.ended
     }
 
     /// Takes over a snapshot of another session, if it has none yet and has not ended.
     pub fn share(&mut self, snapshot: &Snapshot) {
-        if !self.over {
+        if !self.ended {
             self.snapshot.get_or_insert_with(|| snapshot.clone());
         }
     }
@@ -119,7 +119,7 @@ impl Txn {
     /// ended.
     pub fn snapshot(&mut self, cx: &Context) -> Option<&Snapshot> {
         match self.isolation {
-            _ if self.over => None,
+            _ if self.ended => None,
             Isolation::ReadUncommitted | Isolation::ReadCommitted | Isolation::Serializable => None,
             Isolation::RepeatableRead | Isolation::Snapshot => {
                 Some(self.snapshot.get_or_insert_with(|| cx.registry().snapshot()))
@@ -163,14 +163,14 @@ impl Txn {
     }
 
     pub(crate) fn finish(&mut self) {
-        self.over = true;
+        self.ended = true;
         self.record = None;
         self.owner = None;
         self.snapshot = None;
     }
 
     pub(crate) fn check(&self) -> Result<(), TxnError> {
-        if self.over { Err(TxnError::Over) } else { Ok(()) }
+        if self.ended { Err(TxnError::Ended) } else { Ok(()) }
     }
 
     /// Its number and its place in the registry, from the first change or lock on.

@@ -140,7 +140,7 @@ fn what_cannot_be_taken_back_for_want_of_room_is_taken_back_later() {
     }
     let failed = shrinks.rollback(&site.context);
     assert!(failed.as_ref().is_err_and(|e| e.to_string().contains("the disk is full")));
-    assert!(shrinks.is_over() && shrinks.rollback(&site.context).is_ok());
+    assert!(shrinks.has_ended() && shrinks.rollback(&site.context).is_ok());
     for _ in 0..3 {
         site.background.long_step(64).expect_err("there is no room yet");
         assert_eq!(site.background.losers(), 1);

@@ -97,7 +97,7 @@ fn refused(error: &Error) -> Refused {
         _ if error.is_deadlock() => Refused::Deadlock,
         Error::Transaction(TxnError::Conflict) => Refused::Conflict,
         Error::Transaction(TxnError::Lock(
-            weir::Refused::WouldWait { .. } | weir::Refused::TimedOut { .. },
+            weir::LockError::WouldWait { .. } | weir::Refused::TimedOut { .. },
         )) => Refused::WouldWait,
         _ => Refused::Failed(error.to_string()),
     }
@@ -182,7 +182,7 @@ impl Session for Connection {
 
     fn rollback(&mut self) {
         if let Some(txn) = self.txn.take()
-            && !txn.is_over()
+            && !txn.has_ended()
         {
             // Where the disk has crashed it fails, and the next opening takes it back.
             let done = txn.rollback();

@@ -359,7 +359,7 @@ fn ended_by<T>(
             std::thread::yield_now();
         }
         let e = last(&mut txn).expect_err("a deadlock");
-        assert!(e.is_deadlock() && txn.is_over(), "{e}");
+        assert!(e.is_deadlock() && txn.has_ended(), "{e}");
         waits.join().expect("a thread").expect("the other one goes on");
     });
     (txn, done)
@@ -413,17 +413,17 @@ fn a_cursor_ends_with_its_transaction() {
             assert!(cursor.seek(txn, &key(4)).expect("seek"));
             cursor
         });
-        let is_over = |moved: Result<bool, Error>| {
-            assert!(matches!(moved, Err(Error::Transaction(TxnError::Over))), "{moved:?}");
+        let has_ended = |moved: Result<bool, Error>| {
+            assert!(matches!(moved, Err(Error::Transaction(TxnError::Ended))), "{moved:?}");
         };
         for _ in 0..2 {
-            is_over(cursor.next(&mut txn));
-            is_over(cursor.prev(&mut txn));
-            is_over(cursor.seek(&mut txn, &key(6)));
-            is_over(cursor.seek_first(&mut txn));
-            is_over(cursor.visit(&mut txn, |_, _| panic!("a row")).map(|()| true));
+            has_ended(cursor.next(&mut txn));
+            has_ended(cursor.prev(&mut txn));
+            has_ended(cursor.seek(&mut txn, &key(6)));
+            has_ended(cursor.seek_first(&mut txn));
+            has_ended(cursor.visit(&mut txn, |_, _| panic!("a row")).map(|()| true));
         }
-        is_over(txn.cursor(&tree).seek_last(&mut txn));
+        has_ended(txn.cursor(&tree).seek_last(&mut txn));
         drop(cursor);
         // Nothing of what it could still be told to do holds a snapshot.
         txn.take_snapshot();

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir::{
-    Batch, Config, Db, DoubleWriteConfig, DoubleWriteMode, Durability, Error, Isolation, Refused,
+    Batch, Config, Db, DoubleWriteConfig, DoubleWriteMode, Durability, Error, Isolation, LockError,
     SimVolume, Tree, Txn, TxnError, TxnOptions, Wait,
 };
 
@@ -36,7 +36,7 @@ fn assert_sound(db: &Db) {
 
 fn is_taken<T>(result: &Result<T, Error>) -> bool {
     let why = result.as_ref().err();
-    matches!(why, Some(Error::Transaction(TxnError::Lock(Refused::WouldWait { .. }))))
+    matches!(why, Some(Error::Transaction(TxnError::Lock(LockError::WouldWait { .. }))))
 }
 
 fn drop_now(db: &Db, name: &str) -> Result<bool, Error> {

@@ -1,7 +1,7 @@
 //! What a host process needs: statements that see one moment, waits that can be ended.
 use std::time::{Duration, Instant};
 
-use weir::{Db, Durability, Error, Isolation, Refused, SimVolume, TxnError, TxnOptions, Wait};
+use weir::{Db, Durability, Error, Isolation, LockError, SimVolume, TxnError, TxnOptions, Wait};
 
 use crate::support::open;
 
@@ -47,12 +47,15 @@ fn a_wait_is_ended_from_outside_and_a_late_end_is_forgotten() {
         });
         db.kill_wait(number);
         let (ended, waited, mut waiter) = waits.join().expect("no panic");
-        assert!(matches!(ended, Err(Error::Transaction(TxnError::Lock(Refused::Killed)))));
+        assert!(matches!(ended, Err(Error::Transaction(TxnError::Lock(LockError::Killed)))));
         assert!(waited < Duration::from_secs(30), "it waited {waited:?}");
         db.kill_wait(number);
         waiter.begin_statement();
         waiter.set_lock_wait(Wait::Until(Duration::from_millis(1)));
         let ended = waiter.put(&tree, b"a", b"2");
-        assert!(matches!(ended, Err(Error::Transaction(TxnError::Lock(Refused::TimedOut { .. })))));
+        assert!(matches!(
+            ended,
+            Err(Error::Transaction(TxnError::Lock(LockError::TimedOut { .. })))
+        ));
     });
 }

@@ -1,6 +1,6 @@
 //! What a prepared transaction has locked stays locked, over restarts and crashes.
 use weir::{
-    Db, Durability, Error, Isolation, Refused, SimVolume, Tree, Txn, TxnError, TxnOptions, Wait,
+    Db, Durability, Error, Isolation, LockError, SimVolume, Tree, Txn, TxnError, TxnOptions, Wait,
 };
 
 use crate::support::open;
@@ -126,7 +126,7 @@ fn who_holds_a_prepared_transaction_decides_it() {
     assert!(matches!(serial(&db).prepare(b"one"), Err(Error::Name(_))));
     assert!(!is_free(&db, b"a") && !is_free(&db, b"b"));
     held.commit(Durability::Synced).expect("committed");
-    assert!(matches!(held.commit(Durability::Synced), Err(Error::Transaction(TxnError::Over))));
+    assert!(matches!(held.commit(Durability::Synced), Err(Error::Transaction(TxnError::Ended))));
     assert!(is_free(&db, b"a") && is_free(&db, b"b"));
     drop(held);
     assert!(db.prepared().is_empty());
@@ -157,7 +157,7 @@ fn find(db: &Db, name: &str) -> Tree {
 }
 
 fn is_would_wait(e: Option<&Error>) -> bool {
-    matches!(e, Some(Error::Transaction(TxnError::Lock(Refused::WouldWait { .. }))))
+    matches!(e, Some(Error::Transaction(TxnError::Lock(LockError::WouldWait { .. }))))
 }
 
 /// What only a prepared transaction needs is no leak, and is told apart from one.

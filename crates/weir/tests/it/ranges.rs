@@ -420,7 +420,7 @@ fn in_a_circle_of_a_row_and_a_range_who_has_changed_less_pays() {
                 }
                 barrier.wait();
                 let done = txn.insert(&tree, &key(20), b"new");
-                done.is_err_and(|e| e.is_deadlock() && txn.is_over())
+                done.is_err_and(|e| e.is_deadlock() && txn.has_ended())
             });
             let mut txn = db.begin(patient(RepeatableRead));
             for n in 0..scanner_rows {
@@ -431,7 +431,7 @@ fn in_a_circle_of_a_row_and_a_range_who_has_changed_less_pays() {
             assert!(!cursor.seek_first(&mut txn).expect("no row there"));
             barrier.wait();
             let done = txn.cursor_for_share(&tree).seek(&mut txn, &key(40));
-            let pays = done.is_err_and(|e| e.is_deadlock() && txn.is_over());
+            let pays = done.is_err_and(|e| e.is_deadlock() && txn.has_ended());
             drop(txn);
             (writer.join().expect("a thread"), pays)
         });
@@ -496,7 +496,7 @@ fn groups_counted_and_filled_by_many_threads_never_overflow() {
                             txn.commit_durably(Durability::Lazy).expect("commit");
                             committed += 1;
                         }
-                        Err(e) => assert!(e.is_deadlock() && txn.is_over(), "{e}"),
+                        Err(e) => assert!(e.is_deadlock() && txn.has_ended(), "{e}"),
                     }
                 }
             });

@@ -203,7 +203,7 @@ fn a_deadlock_ends_at_once_and_the_other_goes_on() {
                 0
             }
             Err(e) => {
-                assert!(e.is_deadlock() && txn.is_over(), "{e}");
+                assert!(e.is_deadlock() && txn.has_ended(), "{e}");
                 1
             }
         }

@@ -4,7 +4,7 @@ use crate::locks::Edge;
 
 /// The circle that `answer` reports, as numbers of the transactions in order.
 fn circle(answer: &Answer) -> Vec<u64> {
-    let Answer::Refused(Refused::Deadlock { cycle }) = answer else {
+    let Answer::Refused(LockError::Deadlock { cycle }) = answer else {
         panic!("no deadlock: {answer:?}");
     };
     for (i, edge) in cycle.iter().enumerate() {
@@ -151,7 +151,7 @@ fn waiting_behind_a_waiter_counts() {
     assert_eq!(stage.ask(3, "k", S), Waits, "behind 2, not for 1");
     let answer = stage.ask(1, "j", X);
     assert_eq!(circle(&answer), [1, 3, 2]);
-    let Answer::Refused(Refused::Deadlock { cycle }) = answer else { unreachable!() };
+    let Answer::Refused(LockError::Deadlock { cycle }) = answer else { unreachable!() };
     assert_eq!(cycle.iter().map(|e| e.queued).collect::<Vec<_>>(), [false, true, false]);
     assert!(cycle[1].to_string().ends_with("exclusive asked for before by 2"), "{}", cycle[1]);
     stage.end(1);

@@ -25,7 +25,7 @@ fn check(bound: usize, run: impl Fn(Arc<LockTable>) + Sync + Send + 'static) {
     });
 }
 
-fn lock(table: &LockTable, id: TxnId, key: &[u8], writer: Option<TxnId>) -> Result<(), Refused> {
+fn lock(table: &LockTable, id: TxnId, key: &[u8], writer: Option<TxnId>) -> Result<(), LockError> {
     table.acquire(id, TREE, Place::Key(key), X, writer, FOREVER)
 }
 
@@ -46,7 +46,7 @@ fn loom_end_hands_over() {
     });
 }
 
-/// Who comes while a key is let loose passes by who has been roused, or waits for it: a row has one
+/// Who comes while a key is released unfairly passes by who has been notified, or waits for it: a row has one
 /// writer at a time, and nobody is forgotten.
 #[test]
 fn loom_a_newcomer_passes_and_nobody_is_beside_another() {
@@ -114,7 +114,7 @@ fn loom_a_circle_closed_from_both_sides_has_one_victim() {
         let run = |table: &LockTable, id, own: &[u8], other: &[u8]| {
             let got = lock(table, id, own, None).and_then(|()| lock(table, id, other, None));
             table.end(id);
-            matches!(got, Err(Refused::Deadlock { .. }))
+            matches!(got, Err(LockError::Deadlock { .. }))
         };
         let other = thread::spawn({
             let table = Arc::clone(&table);
@@ -142,7 +142,7 @@ fn loom_a_kill_meets_a_grant() {
             }
         });
         let got = lock(&table, TWO, b"k", None);
-        assert!(matches!(got, Ok(()) | Err(Refused::Killed)));
+        assert!(matches!(got, Ok(()) | Err(LockError::Killed)));
         other.join().expect("it ends");
         table.end(TWO);
     });

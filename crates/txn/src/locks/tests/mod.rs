@@ -5,19 +5,19 @@ mod deadlocks;
 #[cfg(loom)]
 mod hand_off;
 #[cfg(not(loom))]
-mod loose;
-#[cfg(not(loom))]
 mod model;
 #[cfg(not(loom))]
 mod queues;
 #[cfg(not(loom))]
 mod ranges;
 #[cfg(not(loom))]
+mod reports;
+#[cfg(not(loom))]
 mod steps;
 #[cfg(not(loom))]
-mod tells;
-#[cfg(not(loom))]
 mod threads;
+#[cfg(not(loom))]
+mod unfair;
 #[cfg(not(loom))]
 mod waits;
 
@@ -28,7 +28,7 @@ use weir_base::TreeId;
 #[cfg(not(loom))]
 use weir_base::TxnId;
 
-use super::{Kind, LockTable, Refused};
+use super::{Kind, LockError, LockTable};
 #[cfg(not(loom))]
 use super::{Owner, Place, owner::Outcome, table::Request, waits::Next};
 
@@ -43,7 +43,7 @@ const X: Kind = Kind::Exclusive;
 enum Answer {
     Got,
     Waits,
-    Refused(Refused),
+    Refused(LockError),
 }
 #[cfg(not(loom))]
 use Answer::{Got, Waits};
@@ -97,16 +97,16 @@ impl Stage {
         }
     }
 
-    /// Everybody who has been roused looks, at once.
+    /// Everybody who has been notified looks, at once.
     fn all_look(&self) {
-        while self.owners.keys().any(|&id| self.look(id) == Some(Next::Over)) {}
+        while self.owners.keys().any(|&id| self.look(id) == Some(Next::Ended)) {}
     }
 
-    /// What comes of it when `id` looks, if it has been roused.
+    /// What comes of it when `id` looks, if it has been notified.
     fn look(&self, id: u64) -> Option<Next> {
         let owner = &self.owners[&id];
         let target = owner.waits_on()?;
-        owner.take_rouse().then(|| self.table.look(owner, &target, false))
+        owner.take_notice().then(|| self.table.look(owner, &target, false))
     }
 
     /// How the wait of `id` stands; one that is over is told once.
@@ -117,10 +117,10 @@ impl Stage {
             None => Waits,
             Some(Outcome::Granted) => Got,
             Some(Outcome::TimedOut { holder }) => {
-                Answer::Refused(Refused::TimedOut { holder, waited })
+                Answer::Refused(LockError::TimedOut { holder, waited })
             }
-            Some(Outcome::Deadlock { cycle }) => Answer::Refused(Refused::Deadlock { cycle }),
-            Some(Outcome::Killed) => Answer::Refused(Refused::Killed),
+            Some(Outcome::Deadlock { cycle }) => Answer::Refused(LockError::Deadlock { cycle }),
+            Some(Outcome::Killed) => Answer::Refused(LockError::Killed),
         }
     }
 
@@ -129,7 +129,7 @@ impl Stage {
         self.all_look();
     }
 
-    /// Ends it; those who are roused by that have not looked yet.
+    /// Ends it; those who are notified by that have not looked yet.
     fn end_unseen(&mut self, id: u64) {
         self.table.end(TxnId(id));
         self.owners.remove(&id);

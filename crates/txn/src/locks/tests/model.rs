@@ -251,7 +251,7 @@ impl Both {
             Act::Kill { slot } if self.model.waits(self.ids[slot]) => {
                 let id = self.ids[slot];
                 self.stage.table.kill(TxnId(id));
-                assert_eq!(self.stage.answer(id), Answer::Refused(Refused::Killed));
+                assert_eq!(self.stage.answer(id), Answer::Refused(LockError::Killed));
                 self.model.give_up(id);
                 self.compare(BTreeSet::new(), Vec::new());
             }
@@ -270,7 +270,7 @@ impl Both {
             assert_eq!(answer, Got);
             self.model.give(lock);
         } else if !may_wait {
-            let Answer::Refused(Refused::WouldWait { holder }) = answer else {
+            let Answer::Refused(LockError::WouldWait { holder }) = answer else {
                 panic!("told not to wait: {answer:?}");
             };
             let wish = Wish { lock, first: self.model.goes_first(lock) };
@@ -282,7 +282,7 @@ impl Both {
                 told.insert(lock.id);
                 answer = Waits;
             }
-            if let Answer::Refused(Refused::Deadlock { cycle }) = answer {
+            if let Answer::Refused(LockError::Deadlock { cycle }) = answer {
                 victims.push((lock.id, cycle));
             } else {
                 assert_eq!(answer, Waits);
@@ -327,7 +327,7 @@ impl Both {
             match self.stage.answer(id) {
                 Waits => {}
                 Got => drop(told.insert(id)),
-                Answer::Refused(Refused::Deadlock { cycle }) => victims.push((id, cycle)),
+                Answer::Refused(LockError::Deadlock { cycle }) => victims.push((id, cycle)),
                 other => panic!("{id} was told {other:?}"),
             }
         }

@@ -18,7 +18,7 @@ fn a_second_request_waits_exactly_if_the_kinds_conflict() {
                 Got => assert!(!expected),
                 _ => assert_eq!(
                     (answer, expected),
-                    (Answer::Refused(Refused::WouldWait { holder: TxnId(1) }), true)
+                    (Answer::Refused(LockError::WouldWait { holder: TxnId(1) }), true)
                 ),
             }
             stage.all_end();
@@ -68,7 +68,7 @@ fn newcomers_wait_behind_those_who_wait() {
     assert_eq!(stage.ask(1, "k", S), Got);
     assert_eq!(stage.ask(2, "k", X), Waits);
     assert!(stage.blocks(3, "k", S), "it would overtake 2");
-    let refused = Answer::Refused(Refused::WouldWait { holder: TxnId(2) });
+    let refused = Answer::Refused(LockError::WouldWait { holder: TxnId(2) });
     assert_eq!(stage.ask_at(3, place("k"), S, None, false), refused);
     assert_eq!(stage.ask(3, "k", S), Waits);
     stage.end(1);
@@ -137,7 +137,7 @@ fn a_writer_that_has_ended_is_in_nobodys_way() {
     let acquire =
         |id, wait| stage.table.acquire(TxnId(id), TREE, place("j"), X, Some(TxnId(1)), wait);
     assert_eq!(acquire(2, super::super::Wait::No), Ok(()));
-    let refused = Refused::WouldWait { holder: TxnId(2) };
+    let refused = LockError::WouldWait { holder: TxnId(2) };
     assert_eq!(acquire(3, super::super::Wait::No), Err(refused));
     stage.all_end();
 }

@@ -23,7 +23,7 @@ fn who_waits_where_for_whom() {
                 let mut stage = Stage::new(2);
                 assert_eq!(stage.ask(1, held, first), Got);
                 let waits = meet && second.conflicts_with(first);
-                let refused = Answer::Refused(Refused::WouldWait { holder: TxnId(1) });
+                let refused = Answer::Refused(LockError::WouldWait { holder: TxnId(1) });
                 let expected = if waits { refused } else { Got };
                 let answer = stage.ask_at(2, place(asked), second, None, false);
                 assert_eq!(answer, expected, "{second} of {asked} against {first} of {held}");
@@ -106,7 +106,7 @@ fn who_gives_up_a_range_lets_keys_and_ranges_go_on() {
     assert_eq!((stage.ask(3, "b", S), stage.ask(4, "e..z", S)), (Waits, Waits));
     assert_eq!(stage.ask(5, "d", S), Waits);
     stage.table.kill(TxnId(2));
-    assert_eq!(stage.answer(2), Answer::Refused(Refused::Killed));
+    assert_eq!(stage.answer(2), Answer::Refused(LockError::Killed));
     assert_eq!((stage.answer(3), stage.answer(4), stage.answer(5)), (Got, Got, Got));
     for id in 1..=5 {
         stage.end(id);
@@ -121,7 +121,7 @@ fn a_scan_goes_on_past_those_who_wait_for_it_and_not_past_others() {
     // 3 waits for 1 at "b", and 4 for 2 at "m".
     assert_eq!((stage.ask(3, "a..h", X), stage.ask(4, "m", X)), (Waits, Waits));
     assert_eq!(stage.ask_at(1, place("c..h"), S, None, false), Got, "3 waits for it anyway");
-    let refused = Answer::Refused(Refused::WouldWait { holder: TxnId(4) });
+    let refused = Answer::Refused(LockError::WouldWait { holder: TxnId(4) });
     assert_eq!(stage.ask_at(1, place("h..n"), S, None, false), refused, "or 4 would starve");
     stage.end(2);
     assert_eq!(stage.answer(4), Got);

@@ -48,7 +48,7 @@ fn a_writer_asks_beside_who_waits_for_a_range() {
         }
         let place = Place::Key(&[0, 0, 0, 3]);
         let refused = in_few(&mut stage, 1, |stage| stage.ask_at(4, place, X, None, false));
-        assert_eq!(refused, Answer::Refused(Refused::WouldWait { holder: TxnId(3) }));
+        assert_eq!(refused, Answer::Refused(LockError::WouldWait { holder: TxnId(3) }));
     }
 }
 
@@ -67,7 +67,7 @@ fn a_circle_is_looked_for_through_who_waits_for_a_range() {
     // 5 waits behind 3, and 2 for 5.
     assert_eq!(in_few(&mut stage, 2, |stage| get(stage, 5, 3, X)), Waits);
     let asked = in_few(&mut stage, 8, |stage| get(stage, 2, MANY * 2 - 2, X));
-    assert!(matches!(asked, Waits | Answer::Refused(Refused::Deadlock { .. })), "{asked:?}");
+    assert!(matches!(asked, Waits | Answer::Refused(LockError::Deadlock { .. })), "{asked:?}");
 }
 
 #[test]

@@ -82,7 +82,7 @@ fn random_transactions_with_deadlocks_all_come_to_an_end() {
                         let name = [at as u8];
                         match table.acquire(id, TREE, Place::Key(&name), kind, None, LIMIT) {
                             Ok(()) => {}
-                            Err(Refused::Deadlock { .. }) => {
+                            Err(LockError::Deadlock { .. }) => {
                                 refused = true;
                                 break;
                             }
@@ -164,7 +164,7 @@ fn keys_and_ranges_exclude_each_other_and_all_come_to_an_end() {
                         };
                         match table.acquire(id, TREE, place, kind, None, LIMIT) {
                             Ok(()) => {}
-                            Err(Refused::Deadlock { .. }) => {
+                            Err(LockError::Deadlock { .. }) => {
                                 refused = true;
                                 break;
                             }

@@ -7,7 +7,7 @@ use crate::locks::Wait;
 
 const LONG: Wait = Wait::Until(Duration::from_secs(60));
 
-fn lock(stage: &Stage, id: u64, kind: Kind, wait: Wait) -> Result<(), Refused> {
+fn lock(stage: &Stage, id: u64, kind: Kind, wait: Wait) -> Result<(), LockError> {
     stage.table.acquire(TxnId(id), TREE, place("k"), kind, None, wait)
 }
 
@@ -24,11 +24,11 @@ fn a_limit_ends_the_wait_and_names_the_holder() {
     let stage = Stage::new(2);
     assert_eq!(lock(&stage, 1, X, Wait::No), Ok(()));
     let refused = lock(&stage, 2, X, Wait::Until(Duration::from_millis(20))).unwrap_err();
-    let Refused::TimedOut { holder, waited } = refused else { panic!("{refused}") };
+    let LockError::TimedOut { holder, waited } = refused else { panic!("{refused}") };
     assert_eq!(holder, TxnId(1));
     assert!(waited >= Duration::from_millis(20), "{waited:?}");
     assert_eq!(
-        Refused::TimedOut { holder, waited: Duration::from_millis(1500) }.to_string(),
+        LockError::TimedOut { holder, waited: Duration::from_millis(1500) }.to_string(),
         "transaction 1 still held the lock after 1.500 s"
     );
     let stats = stage.table.stats();
@@ -42,7 +42,7 @@ fn a_limit_of_nothing_still_finds_the_holder() {
     let stage = Stage::new(2);
     assert_eq!(lock(&stage, 1, X, Wait::No), Ok(()));
     let refused = lock(&stage, 2, S, Wait::Until(Duration::ZERO));
-    assert!(matches!(refused, Err(Refused::TimedOut { holder: TxnId(1), .. })), "{refused:?}");
+    assert!(matches!(refused, Err(LockError::TimedOut { holder: TxnId(1), .. })), "{refused:?}");
     stage.all_end();
 }
 
@@ -54,7 +54,7 @@ fn who_gives_up_lets_those_behind_it_go_on() {
         let writer = scope.spawn(|| lock(&stage, 2, X, Wait::Until(Duration::from_millis(50))));
         when_waiting(&stage, 1, || ());
         let reader = scope.spawn(|| lock(&stage, 3, S, LONG));
-        assert!(matches!(writer.join().unwrap(), Err(Refused::TimedOut { .. })));
+        assert!(matches!(writer.join().unwrap(), Err(LockError::TimedOut { .. })));
         assert_eq!(reader.join().unwrap(), Ok(()), "only the writer was in its way");
     });
     stage.all_end();
@@ -69,14 +69,14 @@ fn a_kill_ends_the_wait() {
         when_waiting(&stage, 1, || ());
         let reader = scope.spawn(|| lock(&stage, 3, S, LONG));
         when_waiting(&stage, 2, || stage.table.kill(TxnId(2)));
-        assert_eq!(writer.join().unwrap(), Err(Refused::Killed));
+        assert_eq!(writer.join().unwrap(), Err(LockError::Killed));
         assert_eq!(reader.join().unwrap(), Ok(()));
     });
     assert_eq!(stage.table.stats().kills, 1);
     // It was meant for that wait only.
     assert!(matches!(
         lock(&stage, 2, X, Wait::Until(Duration::ZERO)),
-        Err(Refused::TimedOut { .. })
+        Err(LockError::TimedOut { .. })
     ));
     stage.all_end();
 }
@@ -87,11 +87,11 @@ fn a_kill_that_comes_early_is_kept_until_the_next_statement() {
     assert_eq!(lock(&stage, 1, X, Wait::No), Ok(()));
     stage.table.kill(TxnId(2));
     assert!(!stage.blocks(2, "j", X));
-    assert_eq!(lock(&stage, 2, X, LONG), Err(Refused::Killed));
+    assert_eq!(lock(&stage, 2, X, LONG), Err(LockError::Killed));
     stage.table.kill(TxnId(2));
     stage.table.clear_kill(TxnId(2));
     let refused = lock(&stage, 2, X, Wait::Until(Duration::ZERO));
-    assert!(matches!(refused, Err(Refused::TimedOut { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(LockError::TimedOut { .. })), "{refused:?}");
     stage.table.kill(TxnId(99));
     stage.all_end();
 }
@@ -111,7 +111,7 @@ fn a_victim_that_sleeps_is_woken() {
         });
         when_waiting(&stage, 1, || ());
         assert_eq!(at(2, "a"), Ok(()), "it has more work, and goes on when 1 has ended");
-        assert!(matches!(victim.join().unwrap(), Err(Refused::Deadlock { .. })));
+        assert!(matches!(victim.join().unwrap(), Err(LockError::Deadlock { .. })));
     });
     assert_eq!(stage.table.stats().deadlocks, 1);
     stage.all_end();

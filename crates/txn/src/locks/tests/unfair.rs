@@ -1,9 +1,9 @@
 //! A key that nobody holds any more and that somebody waits for: who gets it.
 use super::*;
 
-/// 3 has "j"; 1 has held "k", 2 and 3 wait for it, 2 is roused and has not looked yet; 4 and 5
+/// 3 has "j"; 1 has held "k", 2 and 3 wait for it, 2 is notified and has not looked yet; 4 and 5
 /// come.
-fn let_loose() -> Stage {
+fn release_unfair() -> Stage {
     let mut stage = Stage::new(5);
     assert_eq!((stage.ask(1, "k", X), stage.ask(3, "j", X)), (Got, Got));
     assert_eq!((stage.ask(2, "k", X), stage.ask(3, "k", X)), (Waits, Waits));
@@ -12,7 +12,7 @@ fn let_loose() -> Stage {
     stage
 }
 
-/// Writers come to "k" one after the other, more than one who is roused lets pass without a nap.
+/// Writers come to "k" one after the other, more than one who is notified lets pass without a nap.
 fn many_pass(stage: &Stage, id: u64) {
     for _ in 0..7 {
         assert!(!stage.blocks(id, "k", X), "it writes the row, and is not in the table");
@@ -23,16 +23,16 @@ fn acquire(
     stage: &Stage,
     id: u64,
     kind: Kind,
-) -> Result<Option<super::super::place::Target>, Refused> {
+) -> Result<Option<super::super::place::Target>, LockError> {
     let request = Request { tree: TREE, place: place("k"), kind, writer: None };
     stage.table.request(&stage.owners[&id], &request, true)
 }
 
 #[test]
 fn who_looks_first_gets_it() {
-    let mut stage = let_loose();
-    assert_eq!(stage.look(3), None, "only the first is roused");
-    assert_eq!(stage.look(2), Some(Next::Over));
+    let mut stage = release_unfair();
+    assert_eq!(stage.look(3), None, "only the first is notified");
+    assert_eq!(stage.look(2), Some(Next::Ended));
     assert_eq!(stage.answer(2), Got);
     assert!(stage.blocks(4, "k", X) && stage.blocks(3, "k", X) && !stage.blocks(2, "k", X));
     stage.end(2);
@@ -42,7 +42,7 @@ fn who_looks_first_gets_it() {
 
 #[test]
 fn a_newcomer_passes_twice_and_no_more() {
-    let mut stage = let_loose();
+    let mut stage = release_unfair();
     many_pass(&stage, 4);
     // Nobody holds it, but somebody has been here: 2 leaves it to them for a moment.
     assert_eq!(stage.look(2), Some(Next::Nap));
@@ -66,13 +66,13 @@ fn a_newcomer_passes_twice_and_no_more() {
 /// Who waits behind one who is passed may have to tell, and the one may be gone before it looks.
 #[test]
 fn who_tells_for_whom_it_waits_looks_who_has_passed() {
-    let mut stage = let_loose();
-    stage.owners[&3].set_tells(true);
+    let mut stage = release_unfair();
+    stage.owners[&3].set_reports(true);
     assert!(matches!(acquire(&stage, 4, X), Ok(None)), "it passes 2, who has not looked yet");
-    assert_eq!(stage.look(3), Some(Next::Sleep), "roused, and 4 is in its way");
+    assert_eq!(stage.look(3), Some(Next::Sleep), "notified, and 4 is in its way");
     stage.table.kill(TxnId(2));
     assert_eq!(stage.look(3), None);
-    assert_eq!(stage.answer(2), Answer::Refused(Refused::Killed));
+    assert_eq!(stage.answer(2), Answer::Refused(LockError::Killed));
     stage.end(4);
     assert_eq!(stage.answer(3), Got);
     stage.all_end();
@@ -80,13 +80,13 @@ fn who_tells_for_whom_it_waits_looks_who_has_passed() {
 
 #[test]
 fn after_its_nap_it_takes_what_is_free_however_busy() {
-    let stage = let_loose();
+    let stage = release_unfair();
     many_pass(&stage, 4);
     assert_eq!(stage.look(2), Some(Next::Nap));
     assert!(!stage.blocks(5, "k", X));
     let owner = &stage.owners[&2];
     let target = owner.waits_on().expect("it waits");
-    assert_eq!(stage.table.look(owner, &target, false), Next::Over);
+    assert_eq!(stage.table.look(owner, &target, false), Next::Ended);
     assert_eq!(stage.answer(2), Got);
     let mut stage = stage;
     stage.end(2);
@@ -96,9 +96,9 @@ fn after_its_nap_it_takes_what_is_free_however_busy() {
 
 #[test]
 fn it_takes_the_key_at_once_where_few_have_passed() {
-    let mut stage = let_loose();
+    let mut stage = release_unfair();
     (0..6).for_each(|_| assert!(!stage.blocks(4, "k", X)));
-    assert_eq!(stage.look(2), Some(Next::Over));
+    assert_eq!(stage.look(2), Some(Next::Ended));
     assert_eq!(stage.answer(2), Got);
     // It meets the last of them, who is still writing.
     assert_eq!(stage.ask_at(2, place("k"), X, Some(4), true), Waits);
@@ -112,8 +112,8 @@ fn it_takes_the_key_at_once_where_few_have_passed() {
 
 #[test]
 fn sharers_and_scanners_do_not_pass() {
-    let mut stage = let_loose();
-    let refused = Answer::Refused(Refused::WouldWait { holder: TxnId(2) });
+    let mut stage = release_unfair();
+    let refused = Answer::Refused(LockError::WouldWait { holder: TxnId(2) });
     assert!(stage.blocks(4, "k", S));
     for what in ["k", "jj..z"] {
         let owner = &stage.owners[&4];
@@ -135,11 +135,11 @@ fn sharers_and_scanners_do_not_pass() {
 
 #[test]
 fn who_gives_up_its_turn_rouses_the_next() {
-    let stage = let_loose();
+    let stage = release_unfair();
     stage.table.kill(TxnId(2));
     assert_eq!(stage.owners[&2].waits_on(), None);
-    assert_eq!(stage.look(3), Some(Next::Over));
-    assert_eq!(stage.answer(2), Answer::Refused(Refused::Killed));
+    assert_eq!(stage.look(3), Some(Next::Ended));
+    assert_eq!(stage.answer(2), Answer::Refused(LockError::Killed));
     assert_eq!(stage.answer(3), Got);
     let mut stage = stage;
     stage.end(3);
@@ -148,11 +148,11 @@ fn who_gives_up_its_turn_rouses_the_next() {
 
 #[test]
 fn at_its_limit_it_takes_what_is_free() {
-    let stage = let_loose();
+    let stage = release_unfair();
     assert!(!stage.blocks(4, "k", X));
     let owner = &stage.owners[&2];
     let target = owner.waits_on().expect("it waits");
-    assert_eq!(stage.table.look(owner, &target, true), Next::Over);
+    assert_eq!(stage.table.look(owner, &target, true), Next::Ended);
     assert_eq!(stage.answer(2), Got);
     let mut stage = stage;
     stage.end(2);
@@ -162,7 +162,7 @@ fn at_its_limit_it_takes_what_is_free() {
 
 #[test]
 fn who_has_passed_is_part_of_circles_once_it_is_met() {
-    let mut stage = let_loose();
+    let mut stage = release_unfair();
     stage.table.add_work(TxnId(2), 100);
     // 4 writes the row, and then waits for 3, who waits for the row.
     many_pass(&stage, 4);
@@ -173,11 +173,11 @@ fn who_has_passed_is_part_of_circles_once_it_is_met() {
     assert_eq!(stage.look(2), Some(Next::Nap));
     let owner = Arc::clone(&stage.owners[&2]);
     let target = owner.waits_on().expect("it waits");
-    assert_eq!(stage.table.look(&owner, &target, false), Next::Over);
+    assert_eq!(stage.table.look(&owner, &target, false), Next::Ended);
     assert_eq!(stage.answer(2), Got);
     assert_eq!(stage.ask_at(2, place("k"), X, Some(4), true), Waits);
     let told = stage.answer(3);
-    let Answer::Refused(Refused::Deadlock { cycle }) = told else { panic!("{told:?}") };
+    let Answer::Refused(LockError::Deadlock { cycle }) = told else { panic!("{told:?}") };
     assert_eq!(cycle.iter().map(|e| e.waiter.0).collect::<Vec<_>>(), [3, 2, 4]);
     stage.end(3);
     assert_eq!(stage.answer(4), Got);

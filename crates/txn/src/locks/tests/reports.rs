@@ -18,7 +18,7 @@ enum Act {
         kind: Kind,
         writer: Option<usize>,
     },
-    /// One who was roused, or naps, looks.
+    /// One who was notified, or naps, looks.
     Look {
         slot: usize,
     },
@@ -53,20 +53,20 @@ struct World {
     stage: Stage,
     ids: [u64; SLOTS],
     told: HashMap<u64, HashSet<TxnId>>,
-    napping: HashSet<u64>,
+    spinning: HashSet<u64>,
 }
 
 impl World {
     fn new() -> World {
         let ids = std::array::from_fn(|slot| slot as u64 + 1);
-        let (told, napping) = (HashMap::new(), HashSet::new());
-        let mut world = World { stage: Stage::new(0), ids, told, napping };
+        let (told, spinning) = (HashMap::new(), HashSet::new());
+        let mut world = World { stage: Stage::new(0), ids, told, spinning };
         ids.iter().for_each(|&id| world.begin(id));
         world
     }
 
     fn begin(&mut self, id: u64) {
-        self.stage.register(id).set_tells(true);
+        self.stage.register(id).set_reports(true);
     }
 
     fn owner(&self, id: u64) -> &Arc<Owner> {
@@ -114,11 +114,11 @@ impl World {
     fn look(&mut self, id: u64) {
         let owner = self.owner(id);
         let Some(target) = owner.waits_on() else { return };
-        let was_roused = owner.take_rouse();
-        if was_roused || self.napping.remove(&id) {
+        let was_notified = owner.take_notice();
+        if was_notified || self.spinning.remove(&id) {
             match self.stage.table.look(self.owner(id), &target, false) {
-                Next::Over => {}
-                Next::Nap => drop(self.napping.insert(id)),
+                Next::Ended => {}
+                Next::Nap => drop(self.spinning.insert(id)),
                 Next::Sleep => self.tell(id),
             }
         }
@@ -129,7 +129,7 @@ impl World {
         for &id in &self.ids {
             let owner = self.owner(id);
             let Some(target) = owner.waits_on() else { continue };
-            if owner.is_roused() || self.napping.contains(&id) {
+            if owner.is_notified() || self.spinning.contains(&id) {
                 continue;
             }
             let shard = self.stage.table.shards.lock(TREE);
