@@ -56,7 +56,7 @@ pub fn open(options: &Options, on_recovery: Option<OnRecovery>) -> Result<Opened
     let disk = options.disk.as_deref().map(parse_disk).transpose()?;
     let what = || format!("cannot open {}", options.dir.display());
     let config = config(options, on_recovery);
-    Db::look_before(&options.dir, &config).with_context(what)?;
+    Db::check_directory(&options.dir, &config).with_context(what)?;
     let volume = FileVolume::open(&options.dir).with_context(what)?;
     let mut volume: Arc<dyn Volume> = Arc::new(volume);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());

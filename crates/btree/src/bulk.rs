@@ -6,7 +6,7 @@ use weir_change::{Group, Header, Op};
 use weir_page::{Flags, Kind, NodeMut, Stamp};
 
 use crate::error::TreeError;
-use crate::overflow::{ChainEvent, ChainHead, Tell};
+use crate::overflow::{AllocationEvent, AllocationObserver, ChainHead};
 use crate::tree::Tree;
 
 /// Pages are filled to 15/16, as InnoDB does, so that the first insertions do not cut them all.
@@ -40,7 +40,12 @@ impl Loader {
     ///
     /// # Errors
     /// [`TreeError::NotAscending`] and others; pages written so far are the transaction's to free.
-    pub fn push(&mut self, key: &[u8], value: &[u8], tell: &mut Tell<'_>) -> Result<(), TreeError> {
+    pub fn push(
+        &mut self,
+        key: &[u8],
+        value: &[u8],
+        observe: &mut AllocationObserver<'_>,
+    ) -> Result<(), TreeError> {
         let Loader { tree, rising, count } = self;
         tree.check_key(key)?;
         if rising.levels.first().is_some_and(|b| key <= b.last_key.as_slice()) {
@@ -51,7 +56,7 @@ impl Loader {
         let long = if value.len() > tree.max_inline_value(key.len()) {
             let mark = ChainHead::mark(writer, *count);
             flags = Flags::OVERFLOW;
-            Some(tree.write_long(key, value, mark, rising.header, tell)?)
+            Some(tree.write_long(key, value, mark, rising.header, observe)?)
         } else {
             None
         };
@@ -62,7 +67,7 @@ impl Loader {
         if is_full {
             let mut fresh = tree.begin_node(Kind::Leaf, 0, key);
             tree.add(&mut fresh, key, stamp, flags, value);
-            tree.put_in_place(0, fresh, rising, tell)?;
+            tree.put_in_place(0, fresh, rising, observe)?;
         }
         *count += 1;
         Ok(())
@@ -79,8 +84,12 @@ impl Loader {
     ///
     /// # Errors
     /// [`TreeError::NotEmpty`] and others; as [`Loader::push`].
-    pub fn finish(self, last: Header, tell: &mut Tell<'_>) -> Result<u64, TreeError> {
-        self.tree.finish_all(self.rising, last, tell)?;
+    pub fn finish(
+        self,
+        last: Header,
+        observe: &mut AllocationObserver<'_>,
+    ) -> Result<u64, TreeError> {
+        self.tree.finish_all(self.rising, last, observe)?;
         Ok(self.count)
     }
 }
@@ -110,13 +119,13 @@ impl Tree {
         entries: impl Iterator<Item = (K, V)>,
         header: Header,
         last: Header,
-        tell: &mut Tell<'_>,
+        observe: &mut AllocationObserver<'_>,
     ) -> Result<u64, TreeError> {
         let mut loader = self.loader(header)?;
         for (key, value) in entries {
-            loader.push(key.as_ref(), value.as_ref(), tell)?;
+            loader.push(key.as_ref(), value.as_ref(), observe)?;
         }
-        loader.finish(last, tell)
+        loader.finish(last, observe)
     }
 
     fn is_empty(&self) -> Result<bool, TreeError> {
@@ -157,14 +166,14 @@ impl Tree {
         level: u8,
         fresh: Building,
         rising: &mut Rising,
-        tell: &mut Tell<'_>,
+        observe: &mut AllocationObserver<'_>,
     ) -> Result<(), TreeError> {
         match rising.levels.get_mut(usize::from(level)) {
             None => rising.levels.push(fresh),
             Some(place) => {
                 let full = std::mem::replace(place, fresh);
-                let page = self.finish(&full, level, rising, tell)?;
-                self.add_child(level + 1, full.first_key, page, rising, tell)?;
+                let page = self.finish(&full, level, rising, observe)?;
+                self.add_child(level + 1, full.first_key, page, rising, observe)?;
             }
         }
         Ok(())
@@ -177,7 +186,7 @@ impl Tree {
         separator: Vec<u8>,
         page: PageNo,
         rising: &mut Rising,
-        tell: &mut Tell<'_>,
+        observe: &mut AllocationObserver<'_>,
     ) -> Result<(), TreeError> {
         let added = rising
             .levels
@@ -188,7 +197,7 @@ impl Tree {
         }
         let mut fresh = self.begin_node(Kind::Inner, level, &separator);
         NodeMut::new(&mut fresh.bytes).set_leftmost(page);
-        self.put_in_place(level, fresh, rising, tell)
+        self.put_in_place(level, fresh, rising, observe)
     }
 
     /// Writes a node to a page of its own.
@@ -197,9 +206,9 @@ impl Tree {
         done: &Building,
         level: u8,
         rising: &mut Rising,
-        tell: &mut Tell<'_>,
+        observe: &mut AllocationObserver<'_>,
     ) -> Result<PageNo, TreeError> {
-        tell(ChainEvent::Before((self.env.pool.page_size() + 256) as u64))?;
+        observe(AllocationEvent::Before((self.env.pool.page_size() + 256) as u64))?;
         let claimed = self.env.space.claim(1)?;
         let page = claimed[0];
         let written = self.write_node(done, level, page, rising.header);
@@ -207,8 +216,8 @@ impl Tree {
             self.env.space.unclaim(&claimed);
             return Err(e);
         }
-        tell(ChainEvent::Used(page, 1))?;
-        tell(ChainEvent::Done)?;
+        observe(AllocationEvent::Used(page, 1))?;
+        observe(AllocationEvent::Done)?;
         Ok(page)
     }
 
@@ -242,19 +251,19 @@ impl Tree {
         &self,
         mut rising: Rising,
         last: Header,
-        tell: &mut Tell<'_>,
+        observe: &mut AllocationObserver<'_>,
     ) -> Result<(), TreeError> {
         let mut level = 0u8;
         // A leaf has a node above it always: the root stays where it is, and is written last.
         while level == 0 || usize::from(level) + 1 < rising.levels.len() {
             let Some(place) = rising.levels.get_mut(usize::from(level)) else { break };
             let done = std::mem::take(place);
-            let page = self.finish(&done, level, &mut rising, tell)?;
-            self.add_child(level + 1, done.first_key, page, &mut rising, tell)?;
+            let page = self.finish(&done, level, &mut rising, observe)?;
+            self.add_child(level + 1, done.first_key, page, &mut rising, observe)?;
             level += 1;
         }
         let root = if level == 0 { None } else { rising.levels.pop() };
-        self.commit_root(root.as_ref(), level, last, tell)
+        self.commit_root(root.as_ref(), level, last, observe)
     }
 
     fn commit_root(
@@ -262,9 +271,9 @@ impl Tree {
         root: Option<&Building>,
         level: u8,
         last: Header,
-        tell: &mut Tell<'_>,
+        observe: &mut AllocationObserver<'_>,
     ) -> Result<(), TreeError> {
-        tell(ChainEvent::Before((self.env.pool.page_size() + 256) as u64))?;
+        observe(AllocationEvent::Before((self.env.pool.page_size() + 256) as u64))?;
         let page = self.root;
         let mut group = Group::begin(last);
         let held = group.hold(self.env.pool.exclusive(page)?);

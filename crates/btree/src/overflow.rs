@@ -46,7 +46,7 @@ pub type Admit<'a> = dyn FnMut(Ahead) -> Result<(), TreeError> + 'a;
 
 /// What the writer of a chain tells its transaction.
 #[derive(Clone, Copy, Debug)]
-pub enum ChainEvent {
+pub enum AllocationEvent {
     /// A group of about so many bytes of log is about to be written; no latch is held.
     Before(u64),
     /// Pages have been taken into use: the first, and how many one after another.
@@ -68,7 +68,7 @@ pub struct ChainHead {
 }
 
 /// Who listens to a long change under way.
-pub type Tell<'a> = dyn FnMut(ChainEvent) -> Result<(), TreeError> + 'a;
+pub type AllocationObserver<'a> = dyn FnMut(AllocationEvent) -> Result<(), TreeError> + 'a;
 
 impl ChainHead {
     /// A chain's number, from its transaction and the chain's number therein: no other chain among
@@ -136,14 +136,14 @@ impl Tree {
         value: &[u8],
         mark: u64,
         header: Header,
-        tell: &mut Tell<'_>,
+        observe: &mut AllocationObserver<'_>,
     ) -> Result<Vec<u8>, TreeError> {
         let len = value.len() as u64;
         if len > u64::from(u32::MAX) {
             return Err(TreeError::ValueTooLong(len));
         }
         let (front, rest) = value.split_at(self.front_len(key.len(), value.len()));
-        let mut row = self.write_chain(rest, mark, header, tell)?.encode();
+        let mut row = self.write_chain(rest, mark, header, observe)?.encode();
         row.extend_from_slice(front);
         Ok(row)
     }
@@ -182,7 +182,7 @@ impl Tree {
         value: &[u8],
         mark: u64,
         header: Header,
-        tell: &mut Tell<'_>,
+        observe: &mut AllocationObserver<'_>,
     ) -> Result<ChainHead, TreeError> {
         let len = value.len() as u64;
         if len > u64::from(u32::MAX) {
@@ -194,7 +194,7 @@ impl Tree {
         while written < pages.len() {
             let count = self.group_pages().min(pages.len() - written);
             let range = written..written + count;
-            let done = self.write_chain_group(value, mark, header, &pages, range, tell);
+            let done = self.write_chain_group(value, mark, header, &pages, range, observe);
             if let Err(e) = done {
                 self.env.space.unclaim(&pages[written..]);
                 return Err(e);
@@ -211,11 +211,11 @@ impl Tree {
         header: Header,
         pages: &[PageNo],
         range: Range<usize>,
-        tell: &mut Tell<'_>,
+        observe: &mut AllocationObserver<'_>,
     ) -> Result<(), TreeError> {
         let room = self.chain_page_bytes();
         let log_bytes = range.len() * (self.env.pool.page_size() + 64);
-        tell(ChainEvent::Before(log_bytes as u64))?;
+        observe(AllocationEvent::Before(log_bytes as u64))?;
         let fresh: Vec<_> =
             range.clone().map(|i| self.env.pool.fresh(pages[i])).collect::<Result<_, _>>()?;
         let mut group = Group::begin(Header { undo: true, ..header });
@@ -239,9 +239,9 @@ impl Tree {
         }
         group.commit(self.env.pool.log())?;
         for (first, count) in runs {
-            tell(ChainEvent::Used(first, count))?;
+            observe(AllocationEvent::Used(first, count))?;
         }
-        tell(ChainEvent::Done)
+        observe(AllocationEvent::Done)
     }
 
     /// Frees a chain that no row names any more, in groups under `header`, each noting how far it

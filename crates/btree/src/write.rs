@@ -134,7 +134,7 @@ impl Tree {
         change: &Change<'_>,
         decide: &mut dyn FnMut(Option<Row<'_>>) -> Action<'a>,
     ) -> Result<Written, TreeError> {
-        self.write_telling(key, change, decide, &mut || {})
+        self.write_releasing(key, change, decide, &mut || {})
     }
 
     /// As [`Tree::write`], at the leaf in which [`Tree::look`] has found the row, if it is still in
@@ -163,29 +163,29 @@ impl Tree {
         }
     }
 
-    /// As [`Tree::write`]. `lets_go` is called when the row is as decided, or does not fit yet
+    /// As [`Tree::write`]. `on_release` is called when the row is as decided, or does not fit yet
     /// and `decide` is asked again, and what comes next may take long: making room, or joining thin
     /// leaves, which may wait for the device.
     ///
     /// # Errors
     /// [`TreeError`]; the row is as it was.
-    pub fn write_telling<'a>(
+    pub fn write_releasing<'a>(
         &self,
         key: &[u8],
         change: &Change<'_>,
         decide: &mut dyn FnMut(Option<Row<'_>>) -> Action<'a>,
-        lets_go: &mut dyn FnMut(),
+        on_release: &mut dyn FnMut(),
     ) -> Result<Written, TreeError> {
         self.check_key(key)?;
         // Memory is ahead of a halted log for good: a second change might build on half of the
         // first, and find a page free that it holds itself (BTREE-7).
         self.env.pool.log().check()?;
         loop {
-            match self.try_write(key, change, decide, lets_go)? {
+            match self.try_write(key, change, decide, on_release)? {
                 Tried::Done(written) => return Ok(written),
                 Tried::Changed => {}
                 Tried::Full { value_len } => {
-                    lets_go();
+                    on_release();
                     self.make_room(key, 0, Room::Row { value_len })?;
                 }
             }
@@ -197,14 +197,14 @@ impl Tree {
         key: &[u8],
         change: &Change<'_>,
         decide: &mut dyn FnMut(Option<Row<'_>>) -> Action<'a>,
-        lets_go: &mut dyn FnMut(),
+        on_release: &mut dyn FnMut(),
     ) -> Result<Tried, TreeError> {
         let Some(arrived) = self.try_descend(Target::Key(key), 0)? else {
             return Ok(Tried::Changed);
         };
         arrived.node.touch();
         let Some(leaf) = arrived.node.upgrade() else { return Ok(Tried::Changed) };
-        self.write_leaf(leaf, key, change, decide, lets_go)
+        self.write_leaf(leaf, key, change, decide, on_release)
     }
 
     fn write_leaf<'a>(
@@ -213,7 +213,7 @@ impl Tree {
         key: &[u8],
         change: &Change<'_>,
         decide: &mut dyn FnMut(Option<Row<'_>>) -> Action<'a>,
-        lets_go: &mut dyn FnMut(),
+        on_release: &mut dyn FnMut(),
     ) -> Result<Tried, TreeError> {
         let node = leaf.node();
         let found = node.search(key);
@@ -249,7 +249,7 @@ impl Tree {
         if emptied && thin {
             // The row is gone whatever becomes of this: a neighbour that is damaged, or a device
             // that fails, is reported to who needs it. The next removal tries again.
-            lets_go();
+            on_release();
             let _ = self.shrink(key, 0);
         }
         Ok(Tried::Done(Written { span: Some(span), replaced }))

@@ -299,8 +299,8 @@ typedef struct weir_found {
     struct weir_bytes index_key;
     // Of an index, what its entry carries.
     struct weir_bytes payload;
-    // It is not locked, only shown as it was committed last: see weir_scan_guess.
-    bool guess;
+    // It is not locked, only shown as it was committed last: see weir_scan_semi_consistent.
+    bool unlocked;
     // The row has more bytes: see weir_scan_fronts.
     bool front;
 } weir_found;
@@ -708,7 +708,7 @@ enum weir_code weir_scan_next(struct weir_scan *scan,
 
 // From now on a row that others have locked is shown as it was committed last, instead of being
 // waited for, or not any more. Does nothing without a lock, and from WEIR_REPEATABLE_READ on.
-enum weir_code weir_scan_guess(struct weir_scan *scan, bool guesses);
+enum weir_code weir_scan_semi_consistent(struct weir_scan *scan, bool semi_consistent);
 
 // From now on of a row that does not lie whole beside its key only the first bytes are shown, or
 // not any more. Does nothing with a lock, or to a walk over an index.
@@ -722,7 +722,7 @@ enum weir_code weir_scan_whole(struct weir_scan *scan,
 
 // Looks at what it stands on once more, and waits for its lock; if that is gone, moves on.
 // WEIR_NOTHING: there is nothing more.
-enum weir_code weir_scan_insist(struct weir_scan *scan,
+enum weir_code weir_scan_lock_current(struct weir_scan *scan,
                                 const struct weir_txn *txn,
                                 struct weir_found *found);
 

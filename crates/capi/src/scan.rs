@@ -55,8 +55,8 @@ pub struct weir_found {
     pub index_key: weir_bytes,
     /// Of an index, what its entry carries.
     pub payload: weir_bytes,
-    /// It is not locked, only shown as it was committed last: see weir_scan_guess.
-    pub guess: bool,
+    /// It is not locked, only shown as it was committed last: see weir_scan_semi_consistent.
+    pub unlocked: bool,
     /// The row has more bytes: see weir_scan_fronts.
     pub front: bool,
 }
@@ -117,10 +117,13 @@ pub unsafe extern "C" fn weir_scan_next(
 /// From now on a row that others have locked is shown as it was committed last, instead of being
 /// waited for, or not any more. Does nothing without a lock, and from WEIR_REPEATABLE_READ on.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_scan_guess(scan: *mut weir_scan, guesses: bool) -> weir_code {
+pub unsafe extern "C" fn weir_scan_semi_consistent(
+    scan: *mut weir_scan,
+    semi_consistent: bool,
+) -> weir_code {
     run(|| {
         // SAFETY: the contract of `borrow`.
-        unsafe { alone(scan)? }.scan.set_guessing(guesses);
+        unsafe { alone(scan)? }.scan.set_semi_consistent(semi_consistent);
         Ok(weir_code::WEIR_OK)
     })
 }
@@ -151,13 +154,13 @@ pub unsafe extern "C" fn weir_scan_whole(
 /// Looks at what it stands on once more, and waits for its lock; if that is gone, moves on.
 /// WEIR_NOTHING: there is nothing more.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_scan_insist(
+pub unsafe extern "C" fn weir_scan_lock_current(
     scan: *mut weir_scan,
     txn: *const weir_txn,
     found: *mut weir_found,
 ) -> weir_code {
     // SAFETY: as the caller's.
-    run(|| unsafe { step(scan, txn, found, RawScan::insist) })
+    run(|| unsafe { step(scan, txn, found, RawScan::lock_current) })
 }
 
 /// # Safety
@@ -179,7 +182,7 @@ unsafe fn step(
         row: weir_bytes::of(scan.row()),
         index_key: weir_bytes::of(scan.index_key()?),
         payload: weir_bytes::of(scan.payload()?),
-        guess: scan.is_guess(),
+        unlocked: scan.is_unlocked(),
         front: scan.is_front(),
     };
     // SAFETY: the caller's.

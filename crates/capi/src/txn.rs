@@ -103,7 +103,7 @@ impl weir_txn {
             // other way round, so one of the two ends the wait.
             self.number.store(number.0, Ordering::SeqCst);
             if self.interrupted.load(Ordering::SeqCst) {
-                self.db.kill_wait(number);
+                self.db.cancel_lock_wait(number);
             }
         }
         Ok(inner)
@@ -378,7 +378,7 @@ pub unsafe extern "C" fn weir_txn_interrupt(txn: *const weir_txn) -> weir_code {
         txn.interrupted.store(true, Ordering::SeqCst);
         match txn.number.load(Ordering::SeqCst) {
             0 => {}
-            number => txn.db.kill_wait(TxnId(number)),
+            number => txn.db.cancel_lock_wait(TxnId(number)),
         }
         Ok(weir_code::WEIR_OK)
     })

@@ -302,10 +302,10 @@ mod tests {
         }
         for mut stream in silent {
             stream.set_read_timeout(Some(Duration::from_secs(60))).expect("set");
-            // The end, or a reset; not the client's own patience.
+            // The end, or a reset; not the client's own limit.
             let read = stream.read(&mut [0; 16]);
-            let patience = [io::ErrorKind::WouldBlock, io::ErrorKind::TimedOut];
-            assert!(!read.is_err_and(|e| patience.contains(&e.kind())));
+            let timed_out = [io::ErrorKind::WouldBlock, io::ErrorKind::TimedOut];
+            assert!(!read.is_err_and(|e| timed_out.contains(&e.kind())));
         }
         let address = server.address();
         drop(server);

@@ -62,10 +62,10 @@ impl Log {
         }
         if let Some(own) = own {
             // Somebody may have reserved a place before ours and still be filling it.
-            let mut patience = 8;
-            while lsn_of(self.follow()) < own && patience > 0 {
+            let mut tries_left = 8;
+            while lsn_of(self.follow()) < own && tries_left > 0 {
                 crate::sync::yield_now();
-                patience -= 1;
+                tries_left -= 1;
             }
         }
         let at_close = self.arrived.0.load(Ordering::Relaxed);

@@ -383,7 +383,7 @@ impl RawTable {
             return self.lock_definition(txn);
         }
         // The snapshot first: a change that is not seen below is committed after it was taken.
-        let number = txn.sees_up_to();
+        let number = txn.snapshot_sequence();
         let altered = self.state.altered.load(Ordering::Acquire);
         if altered == 0 {
             return Ok(());

@@ -128,15 +128,15 @@ impl Run {
         }
     }
 
-    /// Waits for what is stood on (`TxnCursor::insist`), or moves on when it has gone. `false`:
+    /// Waits for what is stood on (`TxnCursor::lock_current`), or moves on when it has gone. `false`:
     /// there is no more.
     ///
     /// # Errors
     /// As [`Run::next`].
-    pub(crate) fn insist(&mut self, walk: &mut Walk<'_>) -> Result<bool, Error> {
+    pub(crate) fn lock_current(&mut self, walk: &mut Walk<'_>) -> Result<bool, Error> {
         if std::mem::take(&mut self.on) {
             let tree_key = walk.cursor.key().to_vec();
-            let there = walk.cursor.insist(walk.txn, self.direction == Direction::Down)?;
+            let there = walk.cursor.lock_current(walk.txn, self.direction == Direction::Down)?;
             if there && walk.cursor.key() == tree_key {
                 self.look(walk)?;
                 self.on = true;

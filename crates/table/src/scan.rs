@@ -260,15 +260,15 @@ impl RawScan {
     }
 
     /// Whether it shows a row that others have locked as it was committed last, instead of waiting
-    /// for it; [`RawScan::insist`] waits. Below REPEATABLE READ only, and only with locks.
-    pub fn set_guessing(&mut self, guesses: bool) {
-        self.cursor.set_guessing(guesses);
+    /// for it; [`RawScan::lock_current`] waits. Below REPEATABLE READ only, and only with locks.
+    pub fn set_semi_consistent(&mut self, semi_consistent: bool) {
+        self.cursor.set_semi_consistent(semi_consistent);
     }
 
     /// Whether the row stood on is not locked, only shown as it was committed last.
     #[must_use]
-    pub fn is_guess(&self) -> bool {
-        self.is_on() && self.cursor.is_guess()
+    pub fn is_unlocked(&self) -> bool {
+        self.is_on() && self.cursor.is_unlocked()
     }
 
     /// Looks at the row stood on once more, and waits for its lock; if it has gone, moves on.
@@ -276,11 +276,12 @@ impl RawScan {
     ///
     /// # Errors
     /// [`Error::Store`].
-    pub fn insist(&mut self, txn: &mut Txn) -> Result<bool, Error> {
+    pub fn lock_current(&mut self, txn: &mut Txn) -> Result<bool, Error> {
         if self.run.is_some() {
-            return self.in_run(txn, Run::insist);
+            return self.in_run(txn, Run::lock_current);
         }
-        let on = self.is_on() && self.cursor.insist(txn, self.direction == Direction::Down)?;
+        let on =
+            self.is_on() && self.cursor.lock_current(txn, self.direction == Direction::Down)?;
         self.settle(txn, on)
     }
 

@@ -8,7 +8,7 @@ use weir_device::{FileVolume, Volume};
 use weir_txn::{Isolation, Snapshot};
 
 use crate::config::{Config, Create};
-use crate::create::{abandon_copy, finish_copy, look_before};
+use crate::create::{abandon_copy, check_directory, finish_copy};
 use crate::db::Db;
 use crate::error::Error;
 use crate::tree::Tree;
@@ -35,7 +35,7 @@ impl Db {
     /// then. What a crash leaves of a copy cannot be opened.
     pub fn copy_to(&self, txn: &mut Txn, dir: &Path) -> Result<Copied, Error> {
         self.engine.check_here()?;
-        look_before(dir, Create::Copy)?;
+        check_directory(dir, Create::Copy)?;
         let failed = |e| Error::io("opening the copy's directory", e);
         let volume = FileVolume::open(dir).map_err(failed)?;
         self.copy_onto(&txn.snapshot_seen(), Arc::new(volume))

@@ -60,7 +60,7 @@ pub(crate) fn look(volume: &dyn Volume) -> Result<Found, Error> {
 /// # Errors
 /// [`Error::Directory`] when it is none, holds something else, or lacks the database that must be
 /// there.
-pub(crate) fn look_before(dir: &Path, create: Create) -> Result<(), Error> {
+pub(crate) fn check_directory(dir: &Path, create: Create) -> Result<(), Error> {
     let names = match std::fs::read_dir(dir) {
         Ok(entries) => entries.filter_map(Result::ok),
         Err(e) if e.kind() == ErrorKind::NotADirectory => {

@@ -9,7 +9,7 @@ use weir_redo::Durability;
 use weir_txn::BatchOp;
 
 use crate::config::{Config, Create, check_log_bytes};
-use crate::create::look_before;
+use crate::create::check_directory;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::open::open;
@@ -34,7 +34,7 @@ impl Db {
     /// [`Error::Directory`] when it holds something else; [`Error::Damaged`], [`Error::Config`].
     pub fn open(dir: &Path, config: Config) -> Result<Db, Error> {
         let create = if config.read_only { Create::Never } else { config.create };
-        Self::look_before(dir, &Config { create, ..config.clone() })?;
+        Self::check_directory(dir, &Config { create, ..config.clone() })?;
         let open = if config.read_only { FileVolume::open_read_only } else { FileVolume::open };
         let volume = open(dir).map_err(|e| Error::io("opening the database's directory", e))?;
         Self::open_on(Arc::new(volume), config)
@@ -47,9 +47,9 @@ impl Db {
     /// # Errors
     /// [`Error::Config`]; [`Error::Directory`] when it is none, holds something else, or lacks the
     /// database that must be there.
-    pub fn look_before(dir: &Path, config: &Config) -> Result<(), Error> {
+    pub fn check_directory(dir: &Path, config: &Config) -> Result<(), Error> {
         config.check()?;
-        look_before(dir, config.create)
+        check_directory(dir, config.create)
     }
 
     /// As [`Db::open`], on any volume: throttled, simulated, faulty.

@@ -39,7 +39,7 @@ impl Db {
 
     /// Ends the wait for a lock of the transaction of this number ([`Txn::number`]), or its next
     /// one: the call that waits fails. Does nothing if there is no such transaction.
-    pub fn kill_wait(&self, number: TxnId) {
+    pub fn cancel_lock_wait(&self, number: TxnId) {
         self.engine.context.locks().kill(number);
     }
 
@@ -129,7 +129,7 @@ impl Txn {
         self.statement = None;
     }
 
-    /// Its number, for [`Db::kill_wait`]; given now if it has none yet.
+    /// Its number, for [`Db::cancel_lock_wait`]; given now if it has none yet.
     ///
     /// # Errors
     /// [`Error::Transaction`] when it has ended.
@@ -139,7 +139,7 @@ impl Txn {
 
     /// The number of the commit up to which its reads without locks see others, taken now if they
     /// have none yet; `None`: they see whatever is committed when they come to it.
-    pub fn sees_up_to(&mut self) -> Option<u64> {
+    pub fn snapshot_sequence(&mut self) -> Option<u64> {
         if let Some(snapshot) = &self.statement {
             return Some(snapshot.number());
         }

@@ -72,11 +72,11 @@ impl TxnCursor {
     }
 
     /// Whether it shows a row that others have locked as it was committed last, instead of waiting
-    /// for it; who wants that row asks for it with [`TxnCursor::insist`]. For what goes through
+    /// for it; who wants that row asks for it with [`TxnCursor::lock_current`]. For what goes through
     /// many rows and changes few. Does nothing where no locks are taken, or ranges are.
-    pub fn set_guessing(&mut self, guesses: bool) {
+    pub fn set_semi_consistent(&mut self, semi_consistent: bool) {
         if let Walk::Locking(raw) = &mut self.walk {
-            raw.set_guessing(guesses);
+            raw.set_semi_consistent(semi_consistent);
         }
     }
 
@@ -115,8 +115,8 @@ impl TxnCursor {
 
     /// Whether the row stood on is not locked, only shown as it was committed last.
     #[must_use]
-    pub fn is_guess(&self) -> bool {
-        matches!(&self.walk, Walk::Locking(raw) if self.is_on_row() && raw.is_guess())
+    pub fn is_unlocked(&self) -> bool {
+        matches!(&self.walk, Walk::Locking(raw) if self.is_on_row() && raw.is_unlocked())
     }
 
     /// Retries at the row stood on once more, and waits for its lock; if it has gone, moves to the
@@ -124,7 +124,7 @@ impl TxnCursor {
     ///
     /// # Errors
     /// As [`TxnCursor::seek`].
-    pub fn insist(&mut self, txn: &mut Txn, down: bool) -> Result<bool, Error> {
+    pub fn lock_current(&mut self, txn: &mut Txn, down: bool) -> Result<bool, Error> {
         self.go(txn, To::Again { down })
     }
 
@@ -220,7 +220,7 @@ impl TxnCursor {
                     To::Last => raw.seek_last(by, w),
                     To::Next => raw.next(by, w),
                     To::Prev => raw.prev(by, w),
-                    To::Again { down } => raw.insist(by, w, down),
+                    To::Again { down } => raw.lock_current(by, w, down),
                 };
                 txn.told(found)
             }

@@ -140,11 +140,11 @@ void Answer::send_now(weir_code code)
 
 void Answer::send_rest(size_t done)
 {
-  const int patience_millis= static_cast<int>(std::min<ulong>(m_thd->variables.net_write_timeout, INT_MAX32 / 1000) * 1000);
+  const int limit_millis= static_cast<int>(std::min<ulong>(m_thd->variables.net_write_timeout, INT_MAX32 / 1000) * 1000);
   while (done < m_len)
   {
     pollfd ready= {m_socket, POLLOUT, 0};
-    int n= poll(&ready, 1, patience_millis);
+    int n= poll(&ready, 1, limit_millis);
     ssize_t more= n > 0 ? send(m_socket, m_bytes + done, m_len - done, MSG_NOSIGNAL | MSG_DONTWAIT) : -1;
     if (more > 0)
       done+= static_cast<size_t>(more);

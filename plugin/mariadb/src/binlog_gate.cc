@@ -122,7 +122,7 @@ bool comes_to_binlog_gate(THD *thd, bool all)
   return is_logged;
 }
 
-ulonglong stand_in_line(uint64_t position)
+ulonglong enqueue(uint64_t position)
 {
   raise_to(&in_line, position);
   return weir_binlog_groups.joins();

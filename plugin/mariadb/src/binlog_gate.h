@@ -19,7 +19,7 @@ void lower_binlog_gate();
 bool comes_to_binlog_gate(THD *thd, bool all);
 // It stands in line to be written, and is durably prepared when the log is up to `position`. Gives its
 // place in line.
-ulonglong stand_in_line(uint64_t position);
+ulonglong enqueue(uint64_t position);
 // Behind the binary log's write and sync, first in the thread that did them: whether the transaction is known to be durably
 // prepared. If it did not come through the gate, no transaction relies on that any more.
 bool is_durable_behind_binlog(uint64_t position, ulonglong place);

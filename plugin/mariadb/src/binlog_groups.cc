@@ -68,7 +68,7 @@ void Binlog_groups::hold()
     m_plan.written(now());
     m_is_wanted= false;
     m_holds= true;
-    m_changed.wait_for(guard, m_plan.patience(), [this]() { return m_plan.is_complete() || !m_runs; });
+    m_changed.wait_for(guard, m_plan.wait_limit(), [this]() { return m_plan.is_complete() || !m_runs; });
     m_holds= false;
     m_plan.has_waited();
   }
@@ -89,7 +89,7 @@ void Binlog_groups::begins()
 {
   const THD *thd= current_thd;
   std::lock_guard<std::mutex> guard(m_mutex);
-  if (!m_plan.begins(now()) || !m_runs || m_plan.patience() == micros(0) || opt_binlog_commit_wait_count || !thd ||
+  if (!m_plan.begins(now()) || !m_runs || m_plan.wait_limit() == micros(0) || opt_binlog_commit_wait_count || !thd ||
       thd->system_thread != NON_SYSTEM_THREAD)
     return;
   m_is_wanted= true;

@@ -58,7 +58,7 @@ void Group_plan::written(micros now, place whose)
     written(now);
 }
 
-micros Group_plan::patience() const
+micros Group_plan::wait_limit() const
 {
   if (m_takes < SLOW || m_expected < 2)
     return micros(0);

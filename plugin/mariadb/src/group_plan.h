@@ -25,7 +25,7 @@ public:
   // So is the one in that place, perhaps of the group before, whose turn comes late; 0: it never stood in line.
   void written(micros now, place whose);
   // How long others are worth waiting for; 0: not at all.
-  micros patience() const;
+  micros wait_limit() const;
   // It was waited for others, as long as it was worth it.
   void has_waited();
   // All those are there that were waited for.

@@ -329,7 +329,7 @@ private:
   size_t m_lock_mark, m_lock_end;
   bool m_unlocks;
   // Whether rows that others have are shown as committed last, instead of being waited for; whether the last one was.
-  bool m_guesses, m_guessed;
+  bool m_semi_consistent, m_read_unlocked;
   // A weir_lock, and whether what others have locked is passed over.
   uint32_t m_lock;
   // The lock that was settled when the table came into use: LOCK TABLES and triggers go by it later.

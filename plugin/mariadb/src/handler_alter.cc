@@ -6,7 +6,7 @@
 
 #include "alter_stage.h"
 #include "foreign_keys.h"
-#include "patience.h"
+#include "backoff.h"
 #include "variables.h"
 
 namespace
@@ -416,10 +416,10 @@ bool ha_weir::commit_change_of_names(TABLE *altered, Alter_inplace_info *info)
 bool ha_weir::fails_to_change(const std::function<weir_code()> &change)
 {
   weir_code code;
-  Patience patience(ha_thd());
+  Backoff backoff(ha_thd());
   do
     code= change();
-  while (patience.again(&code));
+  while (backoff.again(&code));
   m_share->forget(false);
   if (code == WEIR_OK)
     return false;
@@ -532,7 +532,7 @@ bool ha_weir::commit_indexes(const std::vector<ha_weir *> &parts, TABLE *altered
   std::vector<weir_new_name> renamed= renamed_indexes(table, info);
   int32_t duplicate= 0;
   weir_code code= WEIR_OK;
-  Patience patience(ha_thd());
+  Backoff backoff(ha_thd());
   do
   {
     std::lock_guard<std::mutex> guard(weir_definitions.changing());
@@ -556,7 +556,7 @@ bool ha_weir::commit_indexes(const std::vector<ha_weir *> &parts, TABLE *altered
                                       drops.size(), &duplicate, 0);
     for (size_t i= 0; i < parts.size() && code == WEIR_OK; i++)
       weir_definitions.put(parts[i]->m_name, then[i]);
-  } while (patience.again(&code));
+  } while (backoff.again(&code));
   if (code == WEIR_OK)
     return false;
   if (code == WEIR_DUPLICATE)

@@ -4,7 +4,7 @@
 
 #include "graveyard.h"
 #include "known_rows.h"
-#include "patience.h"
+#include "backoff.h"
 
 namespace
 {
@@ -42,7 +42,7 @@ bool is_backup_name(const std::string &table) { return table.find("/#sql-backup-
 int set_aside(THD *thd, const std::string &table, const std::string &backup)
 {
   weir_code code;
-  Patience patience(thd);
+  Backoff backoff(thd);
   do
   {
     std::lock_guard<std::mutex> guard(weir_definitions.changing());
@@ -53,7 +53,7 @@ int set_aside(THD *thd, const std::string &table, const std::string &backup)
     if (code != WEIR_OK || !known)
       continue;
     weir_definitions.rename(table, backup, {{table, *known}});
-  } while (patience.again(&code));
+  } while (backoff.again(&code));
   // The server would say that it cannot rename, and not why.
   if (code == WEIR_LOCK_TIMEOUT)
     my_error(ER_LOCK_WAIT_TIMEOUT, MYF(0));
@@ -225,7 +225,7 @@ int ha_weir::delete_table(const char *name)
   THD *thd= ha_thd();
   std::string table= table_name_of(name);
   weir_code code;
-  Patience patience(thd);
+  Backoff backoff(thd);
   bool again;
   do
   {
@@ -245,7 +245,7 @@ int ha_weir::delete_table(const char *name)
     // Only a client can decide what is prepared, and no client is there.
     if (code == WEIR_WOULD_WAIT && !weir_ddl_recovered)
       break;
-  } while (again || patience.again(&code));
+  } while (again || backoff.again(&code));
   if ((code == WEIR_WOULD_WAIT || code == WEIR_LOCK_TIMEOUT || code == WEIR_INTERRUPTED) && must_drop(thd))
   {
     std::lock_guard<std::mutex> guard(weir_definitions.changing());
@@ -319,13 +319,13 @@ int ha_weir::truncate()
 {
   close_scan();
   weir_code code;
-  Patience patience(ha_thd());
+  Backoff backoff(ha_thd());
   do
   {
     code= weir_table_abandon_indexes(weir_database, bytes_of(m_name), 0);
     if (code == WEIR_OK)
       code= weir_table_truncate(weir_database, bytes_of(m_name), 1, 0);
-  } while (patience.again(&code));
+  } while (backoff.again(&code));
   if (code != WEIR_OK)
     return fail(code);
   m_share->forget(true);

@@ -8,7 +8,7 @@
 
 #include "foreign_keys.h"
 #include "last_errors.h"
-#include "patience.h"
+#include "backoff.h"
 
 namespace
 {
@@ -135,10 +135,10 @@ weir_code ha_weir::open_side(Foreign_side *side)
   weir_table *other;
   weir_code code;
   // A copy that takes its place is waited for. Whoever held what is set aside meanwhile would keep ALTER from dropping it.
-  Patience patience(ha_thd(), "Waiting for a table whose copy takes its place");
+  Backoff backoff(ha_thd(), "Waiting for a table whose copy takes its place");
   do
     code= weir_definitions.open(side->other, &other);
-  while (patience.again(&code));
+  while (backoff.again(&code));
   if (code != WEIR_OK)
     return code;
   side->table= other;

@@ -9,7 +9,7 @@
 
 ha_weir::ha_weir(handlerton *hton, TABLE_SHARE *share)
     : handler(hton, share), m_share(nullptr), m_table(nullptr), m_trx(nullptr), m_own(nullptr), m_trx_found(false),
-      m_lock_mark(0), m_lock_end(0), m_unlocks(false), m_guesses(false), m_guessed(false), m_lock(WEIR_LOCK_NONE),
+      m_lock_mark(0), m_lock_end(0), m_unlocks(false), m_semi_consistent(false), m_read_unlocked(false), m_lock(WEIR_LOCK_NONE),
       m_table_lock(WEIR_LOCK_NONE), m_skip_locked(false), m_keyread(false), m_copying(false), m_copy(nullptr), m_replaces(false), m_copied(0),
       m_scan(nullptr), m_scan_part(0), m_found(), m_place(WEIR_ROWS), m_down(false), m_on(false), m_bounded(false),
       m_beyond(0), m_by_handler(false), m_row_id(), m_mrr_of_join(false), m_row_bytes(0), m_row_bytes_min(1),
@@ -412,7 +412,7 @@ int ha_weir::reset()
     m_trx= nullptr;
     m_trx_found= false;
   }
-  m_keyread= m_skip_locked= m_guesses= m_replaces= false;
+  m_keyread= m_skip_locked= m_semi_consistent= m_replaces= false;
   m_kept.clear();
   return 0;
 }

@@ -12,7 +12,7 @@ void ha_weir::close_scan()
 {
   weir_scan_close(m_scan);
   m_scan= nullptr;
-  m_on= m_guessed= false;
+  m_on= m_read_unlocked= false;
 }
 
 // Gives the walk up with its transaction, and keeps where it stood: HANDLER goes on there in another one.
@@ -41,8 +41,8 @@ void ha_weir::mark_locks_end()
 // The row that was read last does not fit: others may have it. From REPEATABLE READ on, nobody may make it fit.
 void ha_weir::unlock_row()
 {
-  if (m_guessed)
-    m_guessed= false;
+  if (m_read_unlocked)
+    m_read_unlocked= false;
   else if (m_unlocks && m_lock != WEIR_LOCK_NONE)
     weir_table_release_locks(m_table, txn(), m_lock_mark, m_lock_end);
   m_lock_end= m_lock_mark;
@@ -51,13 +51,13 @@ void ha_weir::unlock_row()
 // An UPDATE need not wait for a row that somebody else has if it would not change it anyway.
 void ha_weir::try_semi_consistent_read(bool yes)
 {
-  m_guesses= yes && m_unlocks && m_lock == WEIR_LOCK_UPDATE;
+  m_semi_consistent= yes && m_unlocks && m_lock == WEIR_LOCK_UPDATE;
   if (m_scan && m_place == WEIR_ROWS)
-    weir_scan_guess(m_scan, m_guesses);
+    weir_scan_semi_consistent(m_scan, m_semi_consistent);
 }
 
 // The server wants a row that was only shown: the next read is of the same one, with its lock.
-bool ha_weir::was_semi_consistent_read() { return m_guessed; }
+bool ha_weir::was_semi_consistent_read() { return m_read_unlocked; }
 
 // Begins a walk over the rows or an index, from `from` on and below `to`.
 int ha_weir::open_scan(int32_t place, const std::string &from, const std::string *to, bool down)
@@ -84,8 +84,8 @@ int ha_weir::open_scan(int32_t place, const std::string &from, const std::string
   if (code != WEIR_OK)
     return fail(code);
   m_scan_part= m_trx->part();
-  if (m_guesses && place == WEIR_ROWS)
-    weir_scan_guess(m_scan, true);
+  if (m_semi_consistent && place == WEIR_ROWS)
+    weir_scan_semi_consistent(m_scan, true);
   if (reads_fronts())
     weir_scan_fronts(m_scan, true);
   return 0;
@@ -230,9 +230,9 @@ int ha_weir::step_on(uchar *buf)
     mark_locks();
     if (m_by_handler && m_on)
       m_at.assign(reinterpret_cast<const char *>(m_found.tree_key.data), m_found.tree_key.len);
-    weir_code code= m_guessed ? weir_scan_insist(m_scan, txn(), &m_found)
+    weir_code code= m_read_unlocked ? weir_scan_lock_current(m_scan, txn(), &m_found)
                               : weir_scan_next(m_scan, txn(), &m_found);
-    m_guessed= false;
+    m_read_unlocked= false;
     if (code == WEIR_NOTHING)
     {
       // What it stood on is gone with the step.
@@ -248,7 +248,7 @@ int ha_weir::step_on(uchar *buf)
       return fail(code);
     }
     m_on= true;
-    m_guessed= m_found.guess;
+    m_read_unlocked= m_found.unlocked;
     if (m_place == WEIR_ROWS)
     {
       int error= decode_found(buf);

@@ -345,7 +345,7 @@ int Transaction::prepare(bool all)
 void Transaction::prepare_ordered(bool all)
 {
   if (m_prepared_at && is_real(all))
-    m_place= stand_in_line(m_prepared_at);
+    m_place= enqueue(m_prepared_at);
 }
 
 void Transaction::commit_ordered(bool all)

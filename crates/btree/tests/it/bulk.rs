@@ -1,6 +1,6 @@
 //! Loading an empty tree from sorted entries.
 use weir_base::PageNo;
-use weir_btree::{ChainEvent, TreeError};
+use weir_btree::{AllocationEvent, TreeError};
 use weir_change::Header;
 use weir_page::PAGE_SIZES;
 
@@ -13,7 +13,7 @@ fn load(site: &Site, tree: &weir_btree::Tree, entries: &Entries) -> (Result<u64,
     let last = Header { commits: true, ..header };
     let mut taken = 0;
     let loaded = tree.bulk_load(entries.iter().map(|(k, v)| (k, v)), header, last, &mut |event| {
-        if let ChainEvent::Used(_, count) = event {
+        if let AllocationEvent::Used(_, count) = event {
             taken += u64::from(count);
         }
         site.pump();
@@ -138,7 +138,7 @@ fn inner_nodes_are_written_on_the_way() {
         (k, v)
     });
     let loaded = tree.bulk_load(source, header, last, &mut |event| {
-        if let ChainEvent::Used(page, _) = event {
+        if let AllocationEvent::Used(page, _) = event {
             told.borrow_mut().push(page);
         }
         Ok(())

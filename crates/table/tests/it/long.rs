@@ -305,18 +305,20 @@ fn rows_of_a_run_that_others_have_are_passed_over_or_shown() {
         assert!(!scan.next(txn).expect("a step"));
     });
     step_over(&db, &table, &keys[4], |scan, txn, mut other| {
-        scan.set_guessing(true);
+        scan.set_semi_consistent(true);
         for key in &keys[..5] {
             assert!(scan.next(txn).expect("a step") && scan.tree_key() == key);
-            assert_eq!(scan.is_guess(), *key == keys[4]);
+            assert_eq!(scan.is_unlocked(), *key == keys[4]);
         }
-        assert!(scan.insist(txn).is_err() && scan.tree_key().is_empty());
-        assert!(scan.next(txn).expect("a step") && scan.tree_key() == keys[4] && scan.is_guess());
+        assert!(scan.lock_current(txn).is_err() && scan.tree_key().is_empty());
+        assert!(
+            scan.next(txn).expect("a step") && scan.tree_key() == keys[4] && scan.is_unlocked()
+        );
         let image = RowImage { key: &keys[4], row: b"row", entries: &[] };
         table.delete(&mut other, image).expect("a delete");
         let _ = other.commit().expect("a commit");
-        assert!(scan.insist(txn).expect("a step") && scan.tree_key() == keys[5]);
-        assert!(!scan.is_guess() && scan.next(txn).expect("a step"));
+        assert!(scan.lock_current(txn).expect("a step") && scan.tree_key() == keys[5]);
+        assert!(!scan.is_unlocked() && scan.next(txn).expect("a step"));
         assert!(scan.tree_key() == keys[6]);
     });
 }

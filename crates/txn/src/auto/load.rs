@@ -56,7 +56,7 @@ impl AutoCommit {
     #[inline]
     pub fn load(&self, load: &mut Load, key: &[u8], value: &[u8]) -> Result<(), TxnError> {
         let Load { txn, record, loader, .. } = load;
-        txn.hear(self.context(), record, |tell| loader.push(key, value, tell))
+        txn.observed(self.context(), record, |observe| loader.push(key, value, observe))
     }
 
     /// Makes the tree whole and commits. Returns the number of entries and the end of the log.
@@ -66,7 +66,7 @@ impl AutoCommit {
     pub fn finish_load(&self, load: Load) -> Result<(u64, Lsn), TxnError> {
         let Load { mut txn, record, loader, header } = load;
         let last = Header { commits: true, ..header };
-        match txn.hear(self.context(), &record, |tell| loader.finish(last, tell)) {
+        match txn.observed(self.context(), &record, |observe| loader.finish(last, observe)) {
             Ok(count) => {
                 let end = self.context().log_end();
                 self.background().after(txn.committed(self.context(), &record));

@@ -118,9 +118,9 @@ impl AutoCommit {
             if refused { Action::Nothing } else { decide(row) }
         };
         // Nobody's snapshot waits while the tree does.
-        let mut lets_go = || drop(inside.take());
+        let mut on_release = || drop(inside.take());
         let change = Change::single(header);
-        let written = tree.write_telling(key, &change, &mut decide, &mut lets_go)?;
+        let written = tree.write_releasing(key, &change, &mut decide, &mut on_release)?;
         drop(inside);
         Ok(if refused { One::Refused } else { One::Done(written.span.map(|span| span.end)) })
     }

@@ -2,7 +2,9 @@
 use std::sync::Arc;
 
 use weir_base::TxnId;
-use weir_btree::{Action, ChainEvent, ChainHead, Change, Row, Tell, Tree, TreeError, Value};
+use weir_btree::{
+    Action, AllocationEvent, AllocationObserver, ChainHead, Change, Row, Tree, TreeError, Value,
+};
 use weir_change::Header;
 use weir_page::Flags;
 use weir_pool::PageToken;
@@ -126,7 +128,7 @@ impl Txn {
             Intent::Put(value) | Intent::Insert(value) => value.len(),
             _ => tree.max_inline_value(key.len()),
         };
-        let mut patience = YIELDS_BEFORE_QUEUE;
+        let mut yields_left = YIELDS_BEFORE_QUEUE;
         let mut again = 0;
         let mut locks_reads = self.isolation == Isolation::Serializable;
         loop {
@@ -146,10 +148,10 @@ impl Txn {
             match tried? {
                 Tried::Done(did) => return Ok(did),
                 Tried::Locked(writer) => {
-                    if !self.yields(cx, record, tree, key, writer, &mut patience) {
+                    if !self.yields(cx, record, tree, key, writer, &mut yields_left) {
                         self.lock(cx, record, tree, key, Kind::Exclusive, writer)?;
                         // What it has met there if not the row is one who passed: soon gone.
-                        patience = YIELDS_BEFORE_QUEUE;
+                        yields_left = YIELDS_BEFORE_QUEUE;
                     }
                 }
                 Tried::Long => match intent {
@@ -315,7 +317,7 @@ impl Txn {
     ) -> Result<Vec<u8>, TxnError> {
         let mark = self.next_mark(record);
         let header = Header { txn: Some(record.id()), ..Header::default() };
-        self.hear(cx, record, |tell| tree.write_long(key, value, mark, header, tell))
+        self.observed(cx, record, |observe| tree.write_long(key, value, mark, header, observe))
     }
 
     /// A number for a chain of pages that no other has.
@@ -325,15 +327,15 @@ impl Txn {
     }
 
     /// Listens to a long change while it is made.
-    pub(crate) fn hear<T>(
+    pub(crate) fn observed<T>(
         &mut self,
         cx: &Context,
         record: &Arc<TxnRecord>,
-        make: impl FnOnce(&mut Tell<'_>) -> Result<T, TreeError>,
+        make: impl FnOnce(&mut AllocationObserver<'_>) -> Result<T, TreeError>,
     ) -> Result<T, TxnError> {
         let mut why = None;
         let made = make(&mut |event| {
-            self.hear_one(cx, record, event).map_err(|e| match e {
+            self.on_allocation(cx, record, event).map_err(|e| match e {
                 TxnError::Tree(e) => e,
                 // The tree only has to stop; who asked is told why.
                 e => {
@@ -351,14 +353,14 @@ impl Txn {
     }
 
     /// Remembers pages taken, waits before it goes on.
-    fn hear_one(
+    fn on_allocation(
         &mut self,
         cx: &Context,
         record: &Arc<TxnRecord>,
-        event: ChainEvent,
+        event: AllocationEvent,
     ) -> Result<(), TxnError> {
         match event {
-            ChainEvent::Before(bytes) => {
+            AllocationEvent::Before(bytes) => {
                 self.reserve_log(cx, record, bytes)?;
                 // Not before: what is pinned and has nothing to log again holds the log that
                 // it would wait for (TXN-4).
@@ -366,11 +368,11 @@ impl Txn {
                 record.work.lock().sealed = true;
                 Ok(())
             }
-            ChainEvent::Done => {
+            AllocationEvent::Done => {
                 record.work.lock().sealed = false;
                 Ok(())
             }
-            ChainEvent::Used(first, count) => {
+            AllocationEvent::Used(first, count) => {
                 let mut work = record.work.lock();
                 let can_join = work.depth() > self.savepoint_at.get();
                 match work.undo.last_mut() {

@@ -34,7 +34,7 @@ enum On {
 
 /// How often a row's overflow pages may have been freed when a cursor comes to them, before it asks
 /// in earnest whether they are damaged.
-const PATIENCE: u32 = 8;
+const TRIES: u32 = 8;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
@@ -261,7 +261,7 @@ impl RowCursor {
 
     fn settle_from(&mut self, by: ReadView<'_>, mut on: bool, way: Way) -> Result<bool, TreeError> {
         let reader = by.reader;
-        let (mut patience, mut retries) = (PATIENCE, Retries::default());
+        let (mut tries_left, mut retries) = (TRIES, Retries::default());
         while on {
             let Some(head) = self.raw.head() else { return Ok(false) };
             let at_once = reader.sees_at_once(head.stamp);
@@ -293,15 +293,15 @@ impl RowCursor {
                         return Ok(true);
                     }
                     // Freed since: the row names another one now, or it is damaged.
-                    patience -= 1;
-                    if patience == 0 {
+                    tries_left -= 1;
+                    if tries_left == 0 {
                         let key = self.raw.key().to_vec();
                         let now = self.raw.tree().get(&key, &mut self.value)?;
                         if now.is_some_and(|row| !row.flags.deleted) {
                             self.on = On::Buffer;
                             return Ok(true);
                         }
-                        patience = PATIENCE;
+                        tries_left = TRIES;
                     }
                     self.look_again(way)?
                 }

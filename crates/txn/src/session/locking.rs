@@ -112,7 +112,7 @@ impl Txn {
         }
     }
 
-    /// Gives the processor away while the row is taken, as long as patience lasts. Returns whether
+    /// Gives the processor away while the row is taken, as long as `yields_left` lasts. Returns whether
     /// it seems to be free.
     pub(crate) fn yields(
         &self,
@@ -121,16 +121,16 @@ impl Txn {
         tree: &Tree,
         key: &[u8],
         writer: Option<TxnId>,
-        patience: &mut u32,
+        yields_left: &mut u32,
     ) -> bool {
         if self.wait == Wait::No {
             return false;
         }
-        while *patience > 0 {
-            if *patience > YIELDS_BESIDE_QUEUE && cx.locks().may_be_wanted(tree.id(), key) {
-                *patience = YIELDS_BESIDE_QUEUE;
+        while *yields_left > 0 {
+            if *yields_left > YIELDS_BESIDE_QUEUE && cx.locks().may_be_wanted(tree.id(), key) {
+                *yields_left = YIELDS_BESIDE_QUEUE;
             }
-            *patience -= 1;
+            *yields_left -= 1;
             std::thread::yield_now();
             let is_taken = match writer {
                 Some(id) => cx.registry().is_open(id),

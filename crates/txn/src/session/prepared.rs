@@ -71,7 +71,8 @@ impl Txn {
         let tree = Tree::at(cx.env().clone(), TreeId(0), PageNo::NONE);
         let header = Header { txn: Some(record.id()), ..Header::default() };
         let mark = self.next_mark(record);
-        let written = self.hear(cx, record, |tell| tree.write_chain(&bytes, mark, header, tell));
+        let written =
+            self.observed(cx, record, |observe| tree.write_chain(&bytes, mark, header, observe));
         let chain = match written {
             Ok(chain) => chain,
             Err(e) => {

@@ -37,7 +37,7 @@ impl Context {
         out: &mut Vec<u8>,
     ) -> Result<Extent, TreeError> {
         let reader = Reader::new(self.registry(), own, view);
-        let mut patience = 8;
+        let mut tries_left = 8;
         let mut retries = Retries::default();
         loop {
             let Some((head, token)) = tree.look(key, out)? else {
@@ -60,8 +60,8 @@ impl Context {
                         return Ok(Extent::Whole);
                     }
                     // Freed since: the row names another one now, or the page is damaged.
-                    patience -= 1;
-                    if patience == 0 {
+                    tries_left -= 1;
+                    if tries_left == 0 {
                         let now = tree.get(key, out)?.filter(|row| !row.flags.deleted);
                         return Ok(now.map_or(Extent::Nothing, |_| Extent::Whole));
                     }

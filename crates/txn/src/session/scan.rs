@@ -27,9 +27,9 @@ pub struct LockingCursor {
     stands: Stands,
     kind: Kind,
     skip_locked: bool,
-    guesses: bool,
+    semi_consistent: bool,
     /// The row stood on is as committed last, and somebody else's.
-    guessed: bool,
+    unlocked: bool,
     /// What writers below this number wrote stood for good when the leaf was copied.
     low: TxnId,
     /// Nothing below is looked at.
@@ -46,7 +46,7 @@ enum Stands {
     Before {
         edge: Option<Vec<u8>>,
         /// Waits for this row.
-        insist: Option<Vec<u8>>,
+        lock_current: Option<Vec<u8>>,
     },
 }
 
@@ -81,7 +81,7 @@ struct Step<'a> {
     /// The row stood on has been passed: the next one can be taken from the same leaf.
     on: bool,
     /// This row is waited for, whatever others are.
-    insist: Option<Vec<u8>>,
+    lock_current: Option<Vec<u8>>,
     ranges: bool,
     snapshot: Option<u64>,
 }
@@ -96,8 +96,8 @@ impl LockingCursor {
             stands: Stands::Nowhere,
             kind,
             skip_locked: false,
-            guesses: false,
-            guessed: false,
+            semi_consistent: false,
+            unlocked: false,
             low: TxnId(0),
             from: Vec::new(),
             to: None,
@@ -112,15 +112,15 @@ impl LockingCursor {
 
     /// Whether it shows a row that others have locked as it was committed last, without a lock,
     /// instead of waiting for it: who does not want it so goes on, and who does asks for it with
-    /// [`LockingCursor::insist`]. From REPEATABLE READ on it waits all the same.
-    pub fn set_guessing(&mut self, guesses: bool) {
-        self.guesses = guesses;
+    /// [`LockingCursor::lock_current`]. From REPEATABLE READ on it waits all the same.
+    pub fn set_semi_consistent(&mut self, semi_consistent: bool) {
+        self.semi_consistent = semi_consistent;
     }
 
     /// Whether the row stood on is not locked, only shown as it was committed last.
     #[must_use]
-    pub fn is_guess(&self) -> bool {
-        self.guessed
+    pub fn is_unlocked(&self) -> bool {
+        self.unlocked
     }
 
     /// Retries at the row stood on once more, and waits for its lock; if it has gone, moves to the
@@ -128,7 +128,12 @@ impl LockingCursor {
     ///
     /// # Errors
     /// As [`LockingCursor::seek`].
-    pub fn insist(&mut self, txn: &mut Txn, cx: &Context, down: bool) -> Result<bool, TxnError> {
+    pub fn lock_current(
+        &mut self,
+        txn: &mut Txn,
+        cx: &Context,
+        down: bool,
+    ) -> Result<bool, TxnError> {
         let way = if down { Way::Down } else { Way::Up };
         let (edge, key) = match &self.stands {
             Stands::Nowhere => return Ok(false),
@@ -138,7 +143,7 @@ impl LockingCursor {
             }
             // Nothing is behind all rows.
             Stands::Before { edge: None, .. } if !down => return Ok(false),
-            Stands::Before { edge, insist } => (edge.clone(), insist.clone()),
+            Stands::Before { edge, lock_current } => (edge.clone(), lock_current.clone()),
         };
         self.step(txn, cx, way, edge, false, key)
     }
@@ -229,7 +234,7 @@ impl LockingCursor {
         if self.is_on_row() { &self.value } else { &[] }
     }
 
-    /// Walks to the next row; `insist`: the key of one that is waited for although it guesses.
+    /// Walks to the next row; `lock_current`: the key of one that is waited for although it semi_consistent.
     fn step(
         &mut self,
         txn: &mut Txn,
@@ -237,17 +242,29 @@ impl LockingCursor {
         way: Way,
         edge: Option<Vec<u8>>,
         on: bool,
-        insist: Option<Vec<u8>>,
+        lock_current: Option<Vec<u8>>,
     ) -> Result<bool, TxnError> {
         let record = txn.start(cx)?;
-        self.guessed = false;
+        self.unlocked = false;
         let snapshot = txn.conflict_point(cx);
         let locks_rows =
             matches!(txn.isolation(), Isolation::ReadUncommitted | Isolation::ReadCommitted);
         let ranges = !self.skip_locked && (!locks_rows || txn.locks_much(cx));
         let (start, locked, row) = (None, None, None);
-        let mut step =
-            Step { txn, cx, record, way, edge, start, locked, row, on, insist, ranges, snapshot };
+        let mut step = Step {
+            txn,
+            cx,
+            record,
+            way,
+            edge,
+            start,
+            locked,
+            row,
+            on,
+            lock_current,
+            ranges,
+            snapshot,
+        };
         loop {
             match self.look(&mut step) {
                 Ok(Continue(())) => {}
@@ -258,7 +275,7 @@ impl LockingCursor {
                 Err(e) => {
                     // From the beginning: it may itself write a row among those that it passed.
                     let edge = step.start.unwrap_or(step.edge);
-                    self.stands = Stands::Before { edge, insist: step.insist };
+                    self.stands = Stands::Before { edge, lock_current: step.lock_current };
                     return Err(e);
                 }
             }
@@ -313,7 +330,7 @@ impl LockingCursor {
                 if self.skip_locked {
                     return Ok(self.pass(step));
                 }
-                return self.guess(step, head);
+                return self.show_committed(step, head);
             }
             if open.is_some() || !self.raw.is_fresh() {
                 return Ok(Continue(()));
@@ -333,7 +350,11 @@ impl LockingCursor {
     }
 
     /// Shows the row stood on, which somebody else has, as it was committed last.
-    fn guess(&mut self, step: &mut Step<'_>, head: RowHead) -> Result<ControlFlow<bool>, TxnError> {
+    fn show_committed(
+        &mut self,
+        step: &mut Step<'_>,
+        head: RowHead,
+    ) -> Result<ControlFlow<bool>, TxnError> {
         let (registry, own) = (step.cx.registry(), Some(step.record.id()));
         let reader = Reader::new(registry, own, View::Latest);
         let (raw, tree) = (&self.raw, self.raw.tree().id());
@@ -349,7 +370,7 @@ impl LockingCursor {
             }
             Seen::Row(_) => {}
         }
-        self.guessed = true;
+        self.unlocked = true;
         Ok(Break(true))
     }
 
@@ -410,8 +431,9 @@ impl LockingCursor {
     /// and it is not waited for.
     fn lock_row(&self, step: &mut Step<'_>, writer: Option<TxnId>) -> Result<bool, TxnError> {
         let key = self.raw.key();
-        let guesses = self.guesses && !step.ranges && step.insist.as_deref() != Some(key);
-        let waits = !self.skip_locked && !guesses;
+        let semi_consistent =
+            self.semi_consistent && !step.ranges && step.lock_current.as_deref() != Some(key);
+        let waits = !self.skip_locked && !semi_consistent;
         let usual = (!waits).then(|| step.txn.set_wait(Wait::No));
         let got = step.lock(self.raw.tree(), Place::Key(key), self.kind, writer);
         if let Some(usual) = usual {

@@ -112,8 +112,8 @@ impl Txn {
         let mut segments = Vec::with_capacity(bodies.len());
         for Body { bytes, entries, tasks, last_seq } in bodies {
             let mark = self.next_mark(record);
-            let chain =
-                self.hear(cx, record, |tell| tree.write_chain(bytes, mark, header, tell))?;
+            let chain = self
+                .observed(cx, record, |observe| tree.write_chain(bytes, mark, header, observe))?;
             let first = chain.first;
             let len = bytes.len() as u32;
             let (entries, tasks, last_seq) = (*entries, *tasks, *last_seq);

@@ -39,7 +39,7 @@ fn number(cursor: &TxnCursor) -> u8 {
 fn refused(cursor: &TxnCursor, moved: Result<bool, Error>) {
     let e = moved.expect_err("the row is locked");
     assert!(e.is_retryable(), "{e}");
-    assert!(cursor.key().is_empty() && cursor.value().is_empty() && !cursor.is_guess());
+    assert!(cursor.key().is_empty() && cursor.value().is_empty() && !cursor.is_unlocked());
 }
 
 /// Walks over the rows from 4 to 16, of which 10 is locked until that has been met a few times,
@@ -178,27 +178,27 @@ fn a_place_that_could_not_be_gone_to_is_gone_to_by_the_next_step() {
 }
 
 #[test]
-fn who_insists_can_insist_again() {
+fn lock_current_can_be_tried_again() {
     for down in [false, true] {
         let (db, tree) = filled(4);
         let mut holder = at(&db, ReadCommitted);
         holder.put(&tree, &key(10), &[1; 200]).expect("put");
         let mut txn = at(&db, ReadCommitted);
         let mut cursor = txn.cursor_for_update(&tree);
-        cursor.set_guessing(true);
-        assert!(cursor.seek(&mut txn, &key(10)).expect("a guess") && cursor.is_guess());
+        cursor.set_semi_consistent(true);
+        assert!(cursor.seek(&mut txn, &key(10)).expect("unlocked") && cursor.is_unlocked());
         for _ in 0..2 {
-            let moved = cursor.insist(&mut txn, down);
+            let moved = cursor.lock_current(&mut txn, down);
             refused(&cursor, moved);
         }
         // Or looks at it once more.
         let moved = if down { cursor.prev(&mut txn) } else { cursor.next(&mut txn) };
-        assert!(moved.expect("a guess") && cursor.is_guess());
+        assert!(moved.expect("unlocked") && cursor.is_unlocked());
         assert_eq!((number(&cursor), cursor.value()), (10, &[10; 200][..]));
-        let moved = cursor.insist(&mut txn, down);
+        let moved = cursor.lock_current(&mut txn, down);
         refused(&cursor, moved);
         holder.commit_durably(Durability::Lazy).expect("commit");
-        assert!(cursor.insist(&mut txn, down).expect("free") && !cursor.is_guess());
+        assert!(cursor.lock_current(&mut txn, down).expect("free") && !cursor.is_unlocked());
         assert_eq!((number(&cursor), cursor.value()), (10, &[1; 200][..]));
     }
 }
@@ -428,7 +428,7 @@ fn a_cursor_ends_with_its_transaction() {
         // Nothing of what it could still be told to do holds a snapshot.
         txn.take_snapshot();
         txn.begin_statement();
-        assert_eq!(txn.sees_up_to(), None);
+        assert_eq!(txn.snapshot_sequence(), None);
         let moment = db.snapshot();
         txn.share(&moment).expect("of this database");
         drop(moment);

@@ -45,11 +45,11 @@ fn a_wait_is_ended_from_outside_and_a_late_end_is_forgotten() {
             let ended = waiter.put(&tree, b"a", b"2");
             (ended, begun.elapsed(), waiter)
         });
-        db.kill_wait(number);
+        db.cancel_lock_wait(number);
         let (ended, waited, mut waiter) = waits.join().expect("no panic");
         assert!(matches!(ended, Err(Error::Transaction(TxnError::Lock(LockError::Killed)))));
         assert!(waited < Duration::from_secs(30), "it waited {waited:?}");
-        db.kill_wait(number);
+        db.cancel_lock_wait(number);
         waiter.begin_statement();
         waiter.set_lock_wait(Wait::Until(Duration::from_millis(1)));
         let ended = waiter.put(&tree, b"a", b"2");

@@ -141,7 +141,7 @@ fn a_cursor_moves_with_the_transaction_that_made_it() {
             assert!(cursor.seek_first(&mut one).expect("seek"));
             drop(two.cursor(&tree));
             refused(cursor.next(&mut two));
-            refused(cursor.insist(&mut two, false));
+            refused(cursor.lock_current(&mut two, false));
             refused(cursor.visit(&mut two, |_, _| panic!("a row")));
             assert_eq!(cursor.key(), b"k", "it is where it was");
             assert!(cursor.next(&mut one).expect("next"));

@@ -288,7 +288,7 @@ fn no_wait_and_skip_locked() {
 }
 
 #[test]
-fn a_guess_shows_what_is_committed_and_waits_only_when_told_to() {
+fn a_semi_consistent_read_shows_what_is_committed_and_waits_only_for_lock_current() {
     let (db, tree) = filled(9);
     let mut one = db.begin(TxnOptions::default());
     one.put(&tree, &key(4), b"changed").expect("put");
@@ -300,43 +300,43 @@ fn a_guess_shows_what_is_committed_and_waits_only_when_told_to() {
 
     let mut two = at(&db, ReadCommitted);
     let mut cursor = two.cursor_for_update(&tree);
-    cursor.set_guessing(true);
+    cursor.set_semi_consistent(true);
     let mut seen = Vec::new();
     let mut on = cursor.seek(&mut two, &key(2)).expect("seek");
     while on && cursor.key() <= &key(10)[..] {
-        seen.push((cursor.key().to_vec(), cursor.is_guess()));
+        seen.push((cursor.key().to_vec(), cursor.is_unlocked()));
         if cursor.key() == key(4) {
             assert_eq!(cursor.value(), was);
         }
         on = cursor.next(&mut two).expect("next");
     }
-    let guess = |n: u8| (key(n).to_vec(), true);
+    let unlocked = |n: u8| (key(n).to_vec(), true);
     let sure = |n: u8| (key(n).to_vec(), false);
-    assert_eq!(seen, [sure(2), guess(4), guess(6), guess(8), sure(10)]);
+    assert_eq!(seen, [sure(2), unlocked(4), unlocked(6), unlocked(8), sure(10)]);
 
     // Who wants the row after all waits for it, and sees it as it has become.
-    assert!(cursor.seek(&mut two, &key(4)).expect("seek") && cursor.is_guess());
-    assert!(cursor.insist(&mut two, false).is_err());
-    assert!(cursor.seek(&mut two, &key(4)).expect("seek") && cursor.is_guess());
+    assert!(cursor.seek(&mut two, &key(4)).expect("seek") && cursor.is_unlocked());
+    assert!(cursor.lock_current(&mut two, false).is_err());
+    assert!(cursor.seek(&mut two, &key(4)).expect("seek") && cursor.is_unlocked());
     one.commit_durably(Durability::Lazy).expect("commit");
-    assert!(cursor.insist(&mut two, false).expect("insist") && !cursor.is_guess());
+    assert!(cursor.lock_current(&mut two, false).expect("waited") && !cursor.is_unlocked());
     assert_eq!((cursor.key(), cursor.value()), (&key(4)[..], &b"changed"[..]));
     assert!(!is_free(&db, &tree, 4));
     // A row that has gone meanwhile is passed.
     let mut three = db.begin(TxnOptions::default());
     three.delete(&tree, &key(14)).expect("delete");
-    assert!(cursor.seek(&mut two, &key(13)).expect("seek") && cursor.is_guess());
+    assert!(cursor.seek(&mut two, &key(13)).expect("seek") && cursor.is_unlocked());
     three.commit_durably(Durability::Lazy).expect("commit");
-    assert!(cursor.insist(&mut two, false).expect("insist"));
-    assert_eq!((cursor.key(), cursor.is_guess()), (&key(16)[..], false));
+    assert!(cursor.lock_current(&mut two, false).expect("waited"));
+    assert_eq!((cursor.key(), cursor.is_unlocked()), (&key(16)[..], false));
     drop(two);
 
-    // Where ranges are locked nothing is guessed.
+    // Where ranges are locked all is locked.
     let mut four = db.begin(TxnOptions::default());
     four.put(&tree, &key(4), b"again").expect("put");
     let mut five = at(&db, RepeatableRead);
     let mut cursor = five.cursor_for_update(&tree);
-    cursor.set_guessing(true);
+    cursor.set_semi_consistent(true);
     assert!(cursor.seek(&mut five, &key(4)).is_err());
 }
 

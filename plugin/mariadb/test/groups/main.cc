@@ -53,7 +53,7 @@ void a_quick_disk_waits_for_nobody()
   for (int group= 0; group < 10000; group++)
   {
     write_groups(&plan, &clock, 1, 6, group % 1000 ? 900 : 100000, 3);
-    HOLDS(plan.patience() == micros(0));
+    HOLDS(plan.wait_limit() == micros(0));
   }
 }
 
@@ -62,10 +62,10 @@ void a_slow_disk_is_patient_for_three_groups()
   Group_plan plan;
   Clock clock;
   write_groups(&plan, &clock, 1000, 6, 5000, 3);
-  HOLDS(plan.patience() > micros(14000) && plan.patience() <= micros(15000));
+  HOLDS(plan.wait_limit() > micros(14000) && plan.patience() <= micros(15000));
   // Never longer than 20 ms.
   write_groups(&plan, &clock, 1000, 6, 300000, 3);
-  HOLDS(plan.patience() > micros(19500) && plan.patience() <= micros(20000));
+  HOLDS(plan.wait_limit() > micros(19500) && plan.patience() <= micros(20000));
 }
 
 // Waiting relieves a disk: that is no reason to stop, until it has been quick for long; and no longer after an hour of
@@ -78,9 +78,9 @@ void a_disk_that_was_slow_is_waited_for_some_hundred_groups_more()
     Clock clock;
     write_groups(&plan, &clock, 3600, 6, slow, 3);
     write_groups(&plan, &clock, 400, 6, 800, 3);
-    HOLDS(plan.patience() > micros(6000));
+    HOLDS(plan.wait_limit() > micros(6000));
     write_groups(&plan, &clock, 800, 6, 800, 3);
-    HOLDS(plan.patience() == micros(0));
+    HOLDS(plan.wait_limit() == micros(0));
   }
 }
 
@@ -89,7 +89,7 @@ void one_that_is_alone_is_never_waited_with()
   Group_plan plan;
   Clock clock;
   write_groups(&plan, &clock, 500, 1, 6000);
-  HOLDS(plan.patience() == micros(0));
+  HOLDS(plan.wait_limit() == micros(0));
 }
 
 // The kernel's limit: 200 writes at once in each tenth of a second, eight of them for a group.
@@ -102,7 +102,7 @@ void a_limited_disk_is_slow_between_its_standstills_too()
     {
       write_groups(&plan, &clock, 1, 6, group ? 600 : 85600, 3);
       if (tenth > 10)
-        HOLDS(plan.patience() > micros(0));
+        HOLDS(plan.wait_limit() > micros(0));
     }
 }
 
@@ -194,7 +194,7 @@ void a_latecomer_ends_no_group()
     plan.written(clock.now, next);
   }
   // All groups took 3 ms; were latecomers taken for theirs, half would have taken nothing.
-  HOLDS(plan.patience() > micros(8500));
+  HOLDS(plan.wait_limit() > micros(8500));
 }
 
 } // namespace

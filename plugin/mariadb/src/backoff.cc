@@ -1,22 +1,22 @@
-#include "patience.h"
+#include "backoff.h"
 
 #include <algorithm>
 
 #include "variables.h"
 
-Patience::Patience(THD *thd, const char *waiting)
+Backoff::Backoff(THD *thd, const char *waiting)
     : m_thd(thd), m_waiting(waiting), m_begun(microsecond_interval_timer()), m_nap_micros(500), m_has_waited(false),
       m_state(nullptr)
 {
 }
 
-Patience::~Patience()
+Backoff::~Backoff()
 {
   if (m_has_waited)
     thd_proc_info(m_thd, m_state);
 }
 
-bool Patience::again(weir_code *code)
+bool Backoff::again(weir_code *code)
 {
   const ulonglong nap_micros_max= 50000;
   if (*code != WEIR_WOULD_WAIT)

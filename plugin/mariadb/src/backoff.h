@@ -1,17 +1,17 @@
 // How changes of definitions wait for transactions that the server's own locks do not keep away.
-#ifndef WEIR_PLUGIN_PATIENCE_H
-#define WEIR_PLUGIN_PATIENCE_H
+#ifndef WEIR_PLUGIN_BACKOFF_H
+#define WEIR_PLUGIN_BACKOFF_H
 
 #include "engine.h"
 
 // Prepared transactions of XA whose session has gone, or that a restart has found, hold locks of the engine's on a
 // table and none of the server's; so do those that have looked into it for a foreign key. Who changes its definition
 // tries again and again, and holds nothing meanwhile: a KILL is heard, and whoever changes other tables does not wait.
-class Patience
+class Backoff
 {
 public:
-  explicit Patience(THD *thd, const char *waiting= "Waiting for transactions that hold the definition");
-  ~Patience();
+  explicit Backoff(THD *thd, const char *waiting= "Waiting for transactions that hold the definition");
+  ~Backoff();
 
   // Whether to try once more, after a while. If not, `code` is what has become of it.
   bool again(weir_code *code);
