@@ -15,7 +15,7 @@
 //! shows much later. There the leader does not give up.
 
 /// The share of a write's time that a leader waits at most, in percent.
-const PATIENCE_PERCENT: u64 = 75;
+const GATHER_PERCENT: u64 = 75;
 /// A yield that returns within this time has given the processor to nobody.
 const ALONE_MICROS: u64 = 3;
 /// So many of these one after the other, and nobody is about to come: those who are missing wait
@@ -161,7 +161,7 @@ impl Gather {
         if arrived >= until_arrived || !self.trial.waits() {
             return None;
         }
-        let micros_max = self.write_micros() * PATIENCE_PERCENT / 100;
+        let micros_max = self.write_micros() * GATHER_PERCENT / 100;
         let patient = self.is_slow();
         (micros_max > 0).then_some(Wait { until_arrived, micros_max, patient })
     }

@@ -10,10 +10,10 @@ using micros= Group_plan::micros;
 // Where a group takes less, waiting brings nothing: all wait for the disk together, then for the processors.
 constexpr micros SLOW(2000);
 // No client waits longer for others, however slow the disk.
-constexpr micros PATIENCE_MAX(20000);
-constexpr int PATIENCE_GROUPS= 3;
+constexpr micros WAIT_LIMIT_MAX(20000);
+constexpr int WAIT_GROUPS= 3;
 // So slower makes no difference, and would be remembered for longer.
-constexpr micros SLOWEST= PATIENCE_MAX / PATIENCE_GROUPS;
+constexpr micros SLOWEST= WAIT_LIMIT_MAX / WAIT_GROUPS;
 // A limited disk lets some 25 groups through and stands still for the rest of a tenth of a second: what a group takes is
 // a mean of so many, and those that had to stand count in full, or between two standstills the disk passes for a quick one.
 constexpr int GROUPS= 32;
@@ -62,7 +62,7 @@ micros Group_plan::wait_limit() const
 {
   if (m_takes < SLOW || m_expected < 2)
     return micros(0);
-  return m_takes * PATIENCE_GROUPS;
+  return m_takes * WAIT_GROUPS;
 }
 
 void Group_plan::has_waited()

@@ -62,10 +62,10 @@ void a_slow_disk_is_patient_for_three_groups()
   Group_plan plan;
   Clock clock;
   write_groups(&plan, &clock, 1000, 6, 5000, 3);
-  HOLDS(plan.wait_limit() > micros(14000) && plan.patience() <= micros(15000));
+  HOLDS(plan.wait_limit() > micros(14000) && plan.wait_limit() <= micros(15000));
   // Never longer than 20 ms.
   write_groups(&plan, &clock, 1000, 6, 300000, 3);
-  HOLDS(plan.wait_limit() > micros(19500) && plan.patience() <= micros(20000));
+  HOLDS(plan.wait_limit() > micros(19500) && plan.wait_limit() <= micros(20000));
 }
 
 // Waiting relieves a disk: that is no reason to stop, until it has been quick for long; and no longer after an hour of
