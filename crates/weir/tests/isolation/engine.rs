@@ -97,7 +97,7 @@ fn refused(error: &Error) -> Refused {
         _ if error.is_deadlock() => Refused::Deadlock,
         Error::Transaction(TxnError::Conflict) => Refused::Conflict,
         Error::Transaction(TxnError::Lock(
-            weir::LockError::WouldWait { .. } | weir::Refused::TimedOut { .. },
+            weir::LockError::WouldWait { .. } | weir::LockError::TimedOut { .. },
         )) => Refused::WouldWait,
         _ => Refused::Failed(error.to_string()),
     }
