@@ -1,4 +1,4 @@
-//! Whom a waiter waits for: for the search for deadlocks, and for reports.
+//! The transactions that a waiter waits for: for the search for deadlocks, and for reports.
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -10,17 +10,18 @@ use super::owner::Owner;
 use super::place::{Place, Target};
 use super::tree_locks::{Row, TreeLocks, Waiting};
 
-/// Someone whom a waiter waits for, directly or through earlier waiters of the same key.
+/// Someone that a waiter waits for, directly or through earlier waiters of the same key.
 pub(super) struct Blocker {
     pub(super) owner: Arc<Owner>,
-    /// Who waits for it directly.
+    /// A transaction that waits for it directly.
     pub(super) waiter: TxnId,
-    /// It is itself an earlier waiter, and whom it waits for is in the same answer.
+    /// It is itself an earlier waiter, and what it waits for is in the same answer.
     pub(super) is_done: bool,
 }
 
 impl TreeLocks {
-    /// Whom a waiter waits for directly: who, by what, and whether that one waits for it too.
+    /// The transactions that a waiter waits for directly: which, by what, and whether that one
+    /// waits for it too.
     pub(super) fn blockers_of<'s>(
         &'s self,
         waiter: &'s Waiting,
@@ -47,8 +48,9 @@ impl TreeLocks {
         Some(Edge { waiter, wanted, tree, place, holder, held, queued })
     }
 
-    /// Those whom `id` waits for at `target`. While nobody waits for a range these are all, also
-    /// through earlier waiters, in one pass: a long queue costs its length, not the square of it.
+    /// Those that `id` waits for at `target`. While no transaction waits for a range these are all,
+    /// also through earlier waiters, in one pass: a long queue costs its length, not the square of
+    /// it.
     pub(super) fn all_before(&self, id: TxnId, target: &Target, found: &mut Vec<Blocker>) {
         if let Target::Row(_, key) = target
             && !self.has_range_waits()

@@ -24,15 +24,16 @@ type Circle = Vec<Arc<Owner>>;
 
 struct Node {
     owner: Arc<Owner>,
-    /// Position of who waits for it.
+    /// Position of a transaction that waits for it.
     waiter: usize,
 }
 
 impl LockTable {
     /// Ends every circle of waits that goes through `start`, whose wait has just begun.
     ///
-    /// Nobody can wait for one who holds nothing and has only now come to the end of its queue, as
-    /// most do who wait for a hot row. Who comes to wait for it later searches then.
+    /// No transaction can wait for one that holds nothing and has only now come to the end of its
+    /// queue, as most do that wait for a hot row. A transaction that comes to wait for it later
+    /// searches then.
     pub(super) fn end_new_deadlocks(&self, start: &Arc<Owner>) {
         if !start.holds_nothing() {
             self.end_deadlocks(start);
@@ -50,7 +51,7 @@ impl LockTable {
         }
     }
 
-    /// Who of a circle is to pay for it, if the listener says that anybody is.
+    /// The victim of a circle, if the listener chooses one.
     fn rather_victim(&self, circle: &[Arc<Owner>]) -> Option<TxnId> {
         let listener = self.listener.get()?;
         let mut rather: Option<TxnId> = None;

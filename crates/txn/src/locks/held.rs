@@ -1,4 +1,4 @@
-//! Who holds a lock, and how.
+//! The holder of a lock, and how it holds it.
 use std::sync::Arc;
 
 use weir_base::TxnId;

@@ -1,5 +1,5 @@
-//! Who holds something in a place, found without a look at all that is held there: a tree may have
-//! millions of locked rows, and whoever writes asks under a leaf's latch.
+//! The holders of something in a place, found without a look at all that is held there: a tree may
+//! have millions of locked rows, and the transaction that writes asks under a leaf's latch.
 use weir_base::TxnId;
 
 use super::held::Held;
@@ -12,7 +12,7 @@ use super::tree_locks::{Row, TreeLocks};
 const FEW: usize = if cfg!(test) { 2 } else { 16 };
 
 impl TreeLocks {
-    /// All rows in a place: as many as there may be, so only for who stops early.
+    /// All rows in a place: as many as there may be, so only for a transaction that stops early.
     fn rows_in<'s>(&'s self, place: Place<'s>) -> impl Iterator<Item = &'s Row> {
         self.rows.range::<[u8], _>(place.bounds()).map(|(_, row)| {
             #[cfg(test)]
@@ -21,13 +21,13 @@ impl TreeLocks {
         })
     }
 
-    /// All who hold a key, or a range around it.
+    /// All that hold a key, or a range around it.
     pub(super) fn holders<'s>(&'s self, key: &'s [u8]) -> impl Iterator<Item = &'s Held> {
         let row = self.rows.get(key).into_iter().flat_map(|row| row.granted.iter());
         row.chain(self.ranges.holders(Place::Key(key)))
     }
 
-    /// Those but `id` who hold something in a place that is in the way of `kind`. In a range with
+    /// Those but `id` that hold something in a place that is in the way of `kind`. In a range with
     /// many rows each of its owners is told once.
     pub(super) fn holders_against<'s>(
         &'s self,

@@ -36,9 +36,9 @@ impl LockTable {
         }
     }
 
-    /// Gives back what [`LockTable::held_by`] has told, whoever else holds something there: who has
-    /// locked a range for sharing and was refused a row of it keeps the range beside the row's
-    /// writer. Called before anybody can ask for anything.
+    /// Gives back what [`LockTable::held_by`] has told, whichever other transaction holds something
+    /// there: a transaction that has locked a range for sharing and was refused a row of it keeps
+    /// the range beside the row's writer. Called before any transaction can ask for anything.
     ///
     /// # Panics
     /// If `id` is not registered, or has ended.

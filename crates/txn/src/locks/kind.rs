@@ -28,7 +28,7 @@ impl Kind {
         self == Kind::Exclusive || held == Kind::Exclusive
     }
 
-    /// Whether who holds `self` has what `other` would give.
+    /// Whether the holder of `self` has what `other` would give.
     #[inline]
     pub(super) fn covers(self, other: Kind) -> bool {
         self >= other

@@ -13,13 +13,13 @@ pub enum LockError {
     /// It would have had to wait, and was told not to.
     #[error("the lock is held or wanted earlier by transaction {holder}")]
     WouldWait {
-        /// One of those whom it would have waited for.
+        /// One of those that it would have waited for.
         holder: TxnId,
     },
     /// The limit passed.
     #[error("transaction {holder} still held the lock after {:.3} s", waited.as_secs_f64())]
     TimedOut {
-        /// One of those whom it waited for at the end.
+        /// One of those that it waited for at the end.
         holder: TxnId,
         /// How long it waited.
         waited: Duration,
@@ -41,7 +41,7 @@ pub enum LockError {
 /// One transaction that waits for another.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Edge {
-    /// Who waits.
+    /// A transaction that waits.
     pub waiter: TxnId,
     /// What it asked for.
     pub wanted: Kind,
@@ -49,7 +49,7 @@ pub struct Edge {
     pub tree: TreeId,
     /// Where.
     pub place: PlaceBuf,
-    /// Whom it waits for.
+    /// The transactions that it waits for.
     pub holder: TxnId,
     /// What that one holds there, or asked for before.
     pub held: Kind,

@@ -1,18 +1,18 @@
-//! Showing what is locked to whoever asks: for people, nothing is decided by it.
+//! Showing what is locked to the transaction that asks: for people, nothing is decided by it.
 use weir_base::{TreeId, TxnId};
 
 use super::kind::Kind;
 use super::place::Place;
 use super::table::LockTable;
 
-/// A lock that somebody holds or waits for.
+/// A lock that a transaction holds or waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SeenLock<'a> {
     /// The tree.
     pub tree: TreeId,
     /// What in it.
     pub place: Place<'a>,
-    /// Who.
+    /// The transaction.
     pub owner: TxnId,
     /// Whether others may share it.
     pub kind: Kind,
@@ -21,9 +21,10 @@ pub struct SeenLock<'a> {
 }
 
 impl LockTable {
-    /// Shows the explicit locks and who waits, one shard after the other: each is as it was at one
-    /// moment, all together are not. A row that was written and that nobody waits for has no entry.
-    /// A shard's mutex is held while `visit` looks: it must be quick and take no lock.
+    /// Shows the explicit locks and the waiters, one shard after the other: each is as it was at
+    /// one moment, all together are not. A row that was written and that no transaction waits for
+    /// has no entry. A shard's mutex is held while `visit` looks: it must be quick and take no
+    /// lock.
     pub fn visit(&self, visit: &mut dyn FnMut(SeenLock<'_>)) {
         self.shards.visit(&mut |locks| {
             let tree = locks.tree;

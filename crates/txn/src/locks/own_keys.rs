@@ -1,4 +1,4 @@
-//! The keys that are held in one tree, by who holds them: what one owner has in a range is found in
+//! The keys that are held in one tree, by their holders: what one owner has in a range is found in
 //! a search, however many others hold there.
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -88,7 +88,7 @@ impl OwnKeys {
         self.owners.get(&id).is_some_and(|own| own.against(place, asked).is_some())
     }
 
-    /// Who holds a key in `place` that is in the way of `asked`: each once, by the strongest.
+    /// The holders of keys in `place` that are in the way of `asked`: each once, by the strongest.
     pub(super) fn against<'s>(
         &'s self,
         place: Place<'s>,

@@ -15,7 +15,7 @@ use super::sync::{AtomicU64, Condvar, Guard, Mutex, Ordering};
 /// A registered transaction.
 pub struct Owner {
     id: TxnId,
-    /// Rows changed: who has the least is the victim of a deadlock.
+    /// Rows changed: the transaction with the least is the victim of a deadlock.
     work: AtomicU64,
     /// Keys and ranges asked for and got, since it began.
     grants: AtomicU64,
@@ -35,7 +35,8 @@ pub(super) struct State {
     closed: bool,
     /// Its present wait, or the next one, is to end.
     killed: bool,
-    /// It tells its listener for whom it waits, and has to be told who comes into its way.
+    /// It reports to its listener for which transactions it waits, and has to be notified of those
+    /// that come into its way.
     reports: bool,
     /// The keys that it holds, and the trees of which it holds ranges.
     locks: Targets,
@@ -56,7 +57,7 @@ enum Wait {
     Ended(Outcome),
 }
 
-/// Why one who slept does so no more.
+/// Why one that slept does so no more.
 pub(super) enum Woken {
     /// Its wait is over.
     Ended(Outcome),
@@ -165,7 +166,8 @@ impl Owner {
         std::mem::take(&mut state.locks)
     }
 
-    /// Whether it holds nothing: then nobody waits for it but who queues behind it.
+    /// Whether it holds nothing: then no transaction waits for it but a transaction that queues
+    /// behind it.
     pub(super) fn holds_nothing(&self) -> bool {
         let state = self.state.lock();
         state.locks.len() == state.released
@@ -234,17 +236,17 @@ impl Owner {
     pub(super) fn notify(&self) {
         match &mut self.state.lock().wait {
             Wait::On { notified, .. } => *notified = true,
-            _ => debug_assert!(false, "only one who waits is notified"),
+            _ => debug_assert!(false, "only a waiter is notified"),
         }
     }
 
-    /// Notes whether it tells a listener for whom it waits.
+    /// Notes whether it reports to a listener for which transactions it waits.
     pub(super) fn set_reports(&self, reports: bool) {
         self.state.lock().reports = reports;
     }
 
-    /// Notifies it if it reports for whom it waits. Called under the mutex of the target's shard; the
-    /// caller wakes it afterwards.
+    /// Notifies it if it reports for which transactions it waits. Called under the mutex of the
+    /// target's shard; the caller wakes it afterwards.
     pub(super) fn notify_reporter(&self) -> bool {
         let mut state = self.state.lock();
         let reports = state.reports;

@@ -35,7 +35,7 @@ impl Ranges {
         self.owners.is_empty()
     }
 
-    /// Who holds something in `place`: once for each kind that it holds there.
+    /// The holders of something in `place`: once for each kind that one holds there.
     pub(super) fn holders<'s>(&'s self, place: Place<'s>) -> impl Iterator<Item = &'s Held> {
         self.owners.iter().filter(move |own| own.spans.meet(place)).map(|own| &own.held)
     }
@@ -82,7 +82,7 @@ impl Ranges {
         (count, all)
     }
 
-    /// All of them, with who holds them.
+    /// All of them, with their holders.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Held, Place<'_>)> {
         self.owners.iter().flat_map(|Own { held, spans }| {
             spans

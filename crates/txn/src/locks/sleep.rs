@@ -1,4 +1,5 @@
-//! Waiting, by the thread that waits: it sleeps, looks when it is notified, naps, and tells for whom.
+//! Waiting, by the thread that waits: it sleeps, looks when it is notified, naps, and reports for
+//! which transactions it waits.
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,20 +12,21 @@ use super::table::{LockTable, wake};
 use super::tree_locks::ToWake;
 use super::waits::Next;
 
-/// How long one who was told that a key is free, and found it busy, leaves it to others before it
-/// bars them. A hand-over to a sleeping thread costs a hundredth of that; whoever waits first waits
-/// about so long at most beyond what the others need.
+/// How long one that was told that a key is free, and found it busy, leaves it to others before it
+/// bars them. A hand-over to a sleeping thread costs a hundredth of that; the transaction that
+/// waits first waits about so long at most beyond what the others need.
 const NAP: Duration = Duration::from_micros(500);
 
-/// Is told of waits, by the thread that waits and with no lock of the table held. For who has an
-/// order of its own that transactions must follow, and sees that a wait goes against it.
+/// Is told of waits, by the thread that waits and with no lock of the table held. For a program
+/// that has an order of its own that transactions must follow, and sees that a wait goes against
+/// it.
 pub trait WaitListener: Send + Sync {
-    /// `waiter` is about to wait. Returns whether it is of interest for whom.
+    /// `waiter` is about to wait. Returns whether it is of interest for which transactions.
     fn begins(&self, waiter: TxnId) -> bool;
-    /// `waiter` waits for `holder`, who has what it wants or comes first. May be told again, and
-    /// is told of those who come into its way while it waits.
+    /// `waiter` waits for `holder`, a transaction that has what it wants or comes first. May be
+    /// told again, and is notified of those that come into its way while it waits.
     fn waits_for(&self, waiter: TxnId, holder: TxnId);
-    /// Whether, of two who are in a deadlock, `one` is rather to pay for it than `other`, whatever
+    /// Whether, of two that are in a deadlock, `one` is rather to pay for it than `other`, whatever
     /// they have done.
     fn is_rather_victim(&self, one: TxnId, other: TxnId) -> bool;
     /// The wait of `waiter` is over.
@@ -76,7 +78,7 @@ impl LockTable {
     ) -> Option<Outcome> {
         let mut naps = false;
         loop {
-            // Whoever has come first meanwhile came before it had looked.
+            // The transaction that has come first meanwhile came before it had looked.
             if let Some(listener) = asks.filter(|_| !naps) {
                 self.tell(listener, owner);
             }
@@ -91,7 +93,7 @@ impl LockTable {
             };
             naps = self.look(owner, target, is_last) == Next::Nap;
             if is_last {
-                // Whoever takes it out of the queue first says how the wait ended.
+                // The transaction that takes it out of the queue first says how the wait ended.
                 self.end_wait(owner.id(), target, |holder| Outcome::TimedOut { holder });
                 return owner.take_outcome();
             }

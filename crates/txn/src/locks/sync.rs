@@ -51,8 +51,8 @@ impl<R, T> Mutex<R, T> {
     }
 }
 
-/// A condition that loom follows. It knows no time: a wait that nobody ends is a deadlock that loom
-/// reports.
+/// A condition that loom follows. It knows no time: a wait that no transaction ends is a deadlock
+/// that loom reports.
 #[cfg(loom)]
 pub(super) struct Condvar(loom::sync::Condvar);
 

@@ -57,7 +57,7 @@ pub(super) struct Counts {
     pub(super) kills: Counter,
 }
 
-/// The explicit locks of transactions, and those who wait for them.
+/// The explicit locks of transactions, and those that wait for them.
 pub struct LockTable {
     pub(super) shards: Shards,
     pub(super) registry: Registry,
@@ -106,8 +106,8 @@ impl LockTable {
     }
 
     /// Ends a transaction: releases what it holds and hands it to the next waiters, in order.
-    /// Called when everyone who looks at its rows already sees that it has committed or rolled
-    /// back: those who waited for it look again. Does nothing for one that is not known.
+    /// Called when everyone that looks at its rows already sees that it has committed or rolled
+    /// back: those that waited for it look again. Does nothing for one that is not known.
     pub fn end(&self, id: TxnId) {
         let Some(owner) = self.registry.remove(id) else { return };
         let mut to_wake = ToWake::new();
@@ -122,9 +122,9 @@ impl LockTable {
     /// Releases the locks of keys that `owner` has come to hold between two marks
     /// ([`Owner::mark`]), in trees of which `wanted` is true: of rows that it has looked at and
     /// wants nothing of. What it held before it keeps, also if it has asked again; the places of
-    /// all others stay, so that their marks are good.
-    /// The lock of a row that it has written may be among them, made explicit by somebody who waits
-    /// for it: who is woken looks at the row again, and makes it anew.
+    /// all others stay, so that their marks are good. The lock of a row that it has written may be
+    /// among them, made explicit by a transaction that waits for it: a transaction that is woken
+    /// looks at the row again, and makes it anew.
     pub fn release_between(
         &self,
         owner: &Owner,
@@ -154,7 +154,7 @@ impl LockTable {
     /// explicit first, so that requests queue behind it, unless it has ended meanwhile. A row that
     /// `id` itself has written is its own already. After `Ok` the caller looks at the rows again:
     /// they may have changed before the lock was got. A range does not wait for writers whose locks
-    /// are not explicit: who scans it meets their rows.
+    /// are not explicit: a transaction that scans it meets their rows.
     ///
     /// # Errors
     /// [`LockError`], after which nothing of the request is left.
@@ -174,7 +174,8 @@ impl LockTable {
         self.acquire_as(&owner, tree, place, kind, writer, wait)
     }
 
-    /// As [`LockTable::acquire`], for who has kept what [`LockTable::register`] returned.
+    /// As [`LockTable::acquire`], for a transaction that has kept what [`LockTable::register`]
+    /// returned.
     ///
     /// # Errors
     /// As [`LockTable::acquire`].
@@ -200,7 +201,8 @@ impl LockTable {
             self.wait_for(owner, &target, limit.unwrap_or_default())?;
         }
         owner.add_grant();
-        // The lock before the look at the page; who holds a latch goes the other way round.
+        // The lock before the look at the page; a transaction that holds a latch goes the other way
+        // round.
         fence(Ordering::SeqCst);
         Ok(())
     }
@@ -237,7 +239,7 @@ impl LockTable {
             let Some(holder) = locks.in_the_way(id, place, kind) else {
                 let granted = locks.grant(owner, place, kind, tally);
                 assert!(granted, "transaction {id} has ended and asks for a lock");
-                // It may have passed some who wait.
+                // It may have passed some that wait.
                 locks.notify_reporters(id, place, kind, &mut to_wake);
                 return Ok(None);
             };
@@ -266,8 +268,9 @@ impl LockTable {
 
     /// Whether `id` would have to wait for `kind` of this key: another transaction holds it
     /// explicitly, or a range around it, in a way that conflicts, or waits for that and comes
-    /// first. For writers and readers under a leaf's latch: two loads when nobody holds or wants a
-    /// key of its bucket or a range of its tree, else a short mutex; never waits. False says that
+    /// first. For writers and readers under a leaf's latch: two loads when no transaction holds or
+    /// wants a key of its bucket or a range of its tree, else a short mutex; never waits. False
+    /// says that
     /// [`LockTable::acquire`] would succeed at once (row writers apart).
     #[inline]
     #[must_use]
@@ -275,7 +278,8 @@ impl LockTable {
         !self.shards.tally.is_free(tree, key) && self.blocks_surely(id, tree, key, kind)
     }
 
-    /// Whether somebody may hold or want this key, or a range of its tree, explicitly: two loads.
+    /// Whether a transaction may hold or want this key, or a range of its tree, explicitly: two
+    /// loads.
     #[inline]
     #[must_use]
     pub fn may_be_wanted(&self, tree: TreeId, key: &[u8]) -> bool {
@@ -289,9 +293,9 @@ impl LockTable {
             .is_some_and(|l| l.is_dropped || l.in_the_way(id, Place::Key(key), kind).is_some())
     }
 
-    /// The drop of this tree has committed: until [`LockTable::forget_tree`], whoever asks for a
-    /// lock is told so, and writers are blocked until they ask. Called before the transaction that
-    /// drops it releases its lock of the whole tree.
+    /// The drop of this tree has committed: until [`LockTable::forget_tree`], the transaction that
+    /// asks for a lock is told so, and writers are blocked until they ask. Called before the
+    /// transaction that drops it releases its lock of the whole tree.
     pub fn tree_dropped(&self, tree: TreeId) {
         self.shards.lock(tree).with(tree, |locks| {
             if !std::mem::replace(&mut locks.is_dropped, true) {
@@ -300,7 +304,7 @@ impl LockTable {
         });
     }
 
-    /// The pages of a dropped tree are free, and its root says so to all who come.
+    /// The pages of a dropped tree are free, and its root says so to all that come.
     pub fn forget_tree(&self, tree: TreeId) {
         self.shards.lock(tree).with(tree, |locks| {
             if std::mem::replace(&mut locks.is_dropped, false) {

@@ -119,8 +119,8 @@ impl Tally {
         self.tree(tree).fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// As many more ranges are held in the tree, or fewer; before anybody may take the count for
-    /// none in between, those that came are counted.
+    /// As many more ranges are held in the tree, or fewer; before any transaction may take the
+    /// count for none in between, those that came are counted.
     pub(super) fn ranges_changed(&self, tree: TreeId, grown: Grown) {
         self.ranges.add(u64::from(grown.added));
         self.bytes.add(LOCK_BYTES * u64::from(grown.added));
@@ -140,7 +140,7 @@ impl Tally {
         self.tree(tree).load(Ordering::SeqCst) != 0
     }
 
-    /// Whether certainly nobody holds or wants this key: two loads.
+    /// Whether certainly no transaction holds or wants this key: two loads.
     #[inline]
     pub(super) fn is_free(&self, tree: TreeId, key: &[u8]) -> bool {
         self.tree(tree).load(Ordering::SeqCst) == 0

@@ -1,5 +1,5 @@
-//! What is locked in one tree: who holds which keys and ranges, and who would wait for whom.
-//! Everything here is called under the mutex of the tree's shard.
+//! What is locked in one tree: which transaction holds which keys and ranges, and which would wait
+//! for which. Everything here is called under the mutex of the tree's shard.
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,13 +18,13 @@ use super::tally::Tally;
 /// The order in which waiters are served.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Rank {
-    /// `false`: somebody waits for what it holds, and it would wait for them. It goes before all
-    /// others and waits for holders only.
+    /// `false`: a transaction waits for what it holds, and it would wait for them. It goes before
+    /// all others and waits for holders only.
     pub(super) in_turn: bool,
     pub(super) ticket: u64,
 }
 
-/// How far one has come who waits for a key alone and in turn. All others bar from the start.
+/// How far a waiter for a key alone and in turn has come. All others are fair from the start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stage {
     /// Until the key is free of holders and it is the first.
@@ -33,7 +33,7 @@ pub(super) enum Stage {
     Notified,
     /// The key was busy when it looked: it looks again in a moment.
     Spinning,
-    /// Who comes from now on waits for it.
+    /// A transaction that comes from now on waits for it.
     Fair,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// Lets it look again, if it sleeps and tells for whom it waits.
+    /// Lets it look again, if it sleeps and tells for which transactions it waits.
     pub(super) fn notify_reporter(&self, to_wake: &mut ToWake) {
         let sleeps = matches!(self.stage, Stage::Asleep | Stage::Fair);
         if sleeps && self.owner.notify_reporter() {
@@ -61,15 +61,16 @@ pub(super) struct RangeWaiting {
     pub(super) span: Span,
 }
 
-/// Who holds one key and waits for it.
+/// A transaction that holds one key and waits for it.
 #[derive(Default)]
 pub(super) struct Row {
-    /// Those who hold it alone (several only while locks of writers are made explicit) before those
-    /// who share it: with a row that many share, nobody is in the way of one more at first sight.
+    /// Those that hold it alone (several only while locks of writers are made explicit) before
+    /// those that share it: with a row that many share, no transaction is in the way of one more at
+    /// first sight.
     pub(super) granted: SmallVec<[Held; 1]>,
     /// By rank.
     pub(super) waiting: Vec<Waiting>,
-    /// How often somebody may have gone before the first waiter since that was notified.
+    /// How often a transaction may have gone before the first waiter since that was notified.
     pub(super) passed: Cell<u32>,
 }
 
@@ -100,8 +101,8 @@ impl Row {
     }
 }
 
-/// Owners whose wait has ended or who are notified: to be woken when no lock of the table is held any
-/// more.
+/// Owners whose wait has ended or that are notified: to be woken when no lock of the table is held
+/// any more.
 pub(super) type ToWake = Vec<Arc<Owner>>;
 
 /// The locks of one tree.
@@ -110,13 +111,13 @@ pub(super) struct TreeLocks {
     pub(super) rows: BTreeMap<Arc<[u8]>, Row>,
     /// What `rows` says of holders, by holder.
     pub(super) own_keys: OwnKeys,
-    /// The keys of `rows` that somebody waits for.
+    /// The keys of `rows` that a transaction waits for.
     pub(super) waited: BTreeSet<Arc<[u8]>>,
     pub(super) ranges: Ranges,
     /// By rank.
     pub(super) range_waits: Vec<RangeWaiting>,
     pub(super) next_ticket: u64,
-    /// The tree has been dropped: nobody gets anything here any more.
+    /// The tree has been dropped: no transaction gets anything here any more.
     pub(super) is_dropped: bool,
     /// Rows looked at on the way through ranges.
     #[cfg(test)]
@@ -154,7 +155,7 @@ impl TreeLocks {
         self.rows.get(key)
     }
 
-    /// The rows in a place that somebody waits for.
+    /// The rows in a place that a transaction waits for.
     pub(super) fn waited_in<'s>(
         &'s self,
         place: Place<'s>,
@@ -163,7 +164,8 @@ impl TreeLocks {
         keys.filter_map(|key| self.rows.get_key_value(key))
     }
 
-    /// All who wait for a place, or for a part of it or more, and for what each waits. Not by rank.
+    /// All that wait for a place, or for a part of it or more, and for what each waits. Not by
+    /// rank.
     pub(super) fn waiters<'s>(
         &'s self,
         place: Place<'s>,
@@ -200,8 +202,9 @@ impl TreeLocks {
         })
     }
 
-    /// Whom `id` would wait for if it asked for `kind` now. What decides here decides for everyone:
-    /// who is told that nobody is in the way gets the lock at once.
+    /// The transactions that `id` would wait for if it asked for `kind` now. What decides here
+    /// decides for everyone: a transaction that is told that no transaction is in the way gets the
+    /// lock at once.
     pub(super) fn in_the_way(&self, id: TxnId, place: Place<'_>, kind: Kind) -> Option<TxnId> {
         if let Some((holder, _)) = self.blocking_holder(id, place, kind) {
             return Some(holder);
@@ -215,9 +218,9 @@ impl TreeLocks {
         if self.goes_first(id, place, kind) { None } else { Some(waiter.owner.id()) }
     }
 
-    /// The row, if who asks for this may go before those who wait there and do not bar: the first
-    /// of them has been told that the key is free. Only who wants a key alone: sharers would pass
-    /// for ever while others share.
+    /// The row, if a transaction that asks for this may go before those that wait there and do not
+    /// bar: the first of them has been told that the key is free. Only for requests of the key
+    /// alone: sharers would pass for ever while others share.
     fn unfair_row(&self, place: Place<'_>, kind: Kind) -> Option<&Row> {
         let Place::Key(key) = place else { return None };
         let row = self.rows.get(key).filter(|_| kind == Kind::Exclusive)?;
@@ -225,7 +228,7 @@ impl TreeLocks {
         matches!(first.stage, Stage::Notified | Stage::Spinning).then_some(row)
     }
 
-    /// Whether one of those whom `id` would wait for waits, directly or not, for what it holds.
+    /// Whether one of those that `id` would wait for waits, directly or not, for what it holds.
     pub(super) fn goes_first(&self, id: TxnId, place: Place<'_>, kind: Kind) -> bool {
         if let (Place::Key(key), true) = (place, self.range_waits.is_empty()) {
             return self.goes_first_at(id, key, kind);
@@ -254,13 +257,13 @@ impl TreeLocks {
         false
     }
 
-    /// As `goes_first`, while nobody waits for a range: in one pass.
+    /// As `goes_first`, while no transaction waits for a range: in one pass.
     fn goes_first_at(&self, id: TxnId, key: &[u8], kind: Kind) -> bool {
         let mine = self.holders(key).filter(|h| h.id == id);
         let (Some(mine), Some(row)) = (mine.map(|h| h.kind).max(), self.rows.get(key)) else {
             return false;
         };
-        // The most that those ask for who wait for `id`.
+        // The most that any waiter for `id` asks for.
         let mut behind: Option<Kind> = None;
         for w in row.waiting.iter().filter(|w| w.owner.id() != id) {
             let is_behind = w.rank.in_turn && behind.is_some_and(|b| w.kind.conflicts_with(b));
@@ -293,7 +296,7 @@ impl TreeLocks {
         }
     }
 
-    /// Somebody has come to wait for this key, or does so no more.
+    /// A transaction has come to wait for this key, or does so no more.
     pub(super) fn note_waited(&mut self, key: &[u8]) {
         match self.rows.get_key_value(key).filter(|(_, row)| !row.waiting.is_empty()) {
             Some((name, row)) if row.waiting.len() == 1 => drop(self.waited.insert(name.clone())),
@@ -302,7 +305,8 @@ impl TreeLocks {
         }
     }
 
-    /// Gives `kind` to `owner`, whoever else holds something. False: the transaction has ended.
+    /// Gives `kind` to `owner`, whichever other transaction holds something. False: the transaction
+    /// has ended.
     pub(super) fn grant(
         &mut self,
         owner: &Arc<Owner>,

@@ -1,5 +1,5 @@
-//! The usual request in few steps: a key in a tree of which nobody has or wants a range, and that
-//! nobody waits for.
+//! The usual request in few steps: a key in a tree of which no transaction has or wants a range,
+//! and that no transaction waits for.
 use std::sync::Arc;
 
 use super::kind::Kind;
@@ -9,7 +9,7 @@ use super::tree_locks::TreeLocks;
 
 impl TreeLocks {
     /// As `in_the_way` and then `grant`, where the key's own entry decides. `None`: it does not, or
-    /// somebody is in the way. `Some(false)`: the transaction has ended.
+    /// a transaction is in the way. `Some(false)`: the transaction has ended.
     pub(super) fn grant_at_once(
         &mut self,
         owner: &Arc<Owner>,

@@ -9,8 +9,8 @@ use super::place::{Place, Span, Target};
 use super::tally::Tally;
 use super::tree_locks::{RangeWaiting, Rank, Stage, ToWake, TreeLocks, Waiting};
 
-/// How often others may have passed one who was notified, before it looks, that it takes the key all
-/// the same: fewer come where transactions are long, and a nap would only delay it.
+/// How often others may have passed one that was notified, before it looks, that it takes the key
+/// all the same: fewer come where transactions are long, and a nap would only delay it.
 const PASSES_MAX: u32 = 6;
 
 impl TreeLocks {
@@ -88,7 +88,7 @@ impl TreeLocks {
             Target::Ranges(_) => {
                 let (count, gone) = self.ranges.remove(id);
                 tally.ranges_removed(self.tree, count);
-                // All at once, from the first to the last: those who wait are served by rank.
+                // All at once, from the first to the last: those that wait are served by rank.
                 if let Some(span) = gone {
                     self.promote(span.place(), tally, to_wake);
                 }
@@ -166,8 +166,9 @@ impl TreeLocks {
         true
     }
 
-    /// `id` has `kind` at `place` now, or comes first there: those who wait for it too, tell for
-    /// whom they wait, and sleep, look again. Who is about to look or naps tells after that.
+    /// `id` has `kind` at `place` now, or comes first there: those that wait for it too, tell for
+    /// which transactions they wait, and sleep, look again. A transaction that is about to look or
+    /// naps tells after that.
     pub(super) fn notify_reporters(
         &self,
         id: TxnId,
@@ -179,7 +180,8 @@ impl TreeLocks {
         waiters.for_each(|(waiter, _)| waiter.notify_reporter(to_wake));
     }
 
-    /// As `notify_reporters`, when `id` has what it waited for: who waits in turn knew of it.
+    /// As `notify_reporters`, when `id` has what it waited for: a transaction that waits in turn
+    /// knew of it.
     fn notify_first_reporters(
         &self,
         id: TxnId,
@@ -192,11 +194,12 @@ impl TreeLocks {
         first.for_each(|(waiter, _)| waiter.notify_reporter(to_wake));
     }
 
-    /// Something has gone from `place`: grants every waiter whom nobody is in the way of any more,
-    /// in order.
+    /// Something has gone from `place`: grants every waiter that no transaction is in the way of
+    /// any more, in order.
     fn promote(&mut self, place: Place<'_>, tally: &Tally, to_wake: &mut ToWake) {
         if self.range_waits.is_empty() {
-            // Who waits for one key has nothing to do with who waits for another.
+            // A transaction that waits for one key has nothing to do with a transaction that waits
+            // for another.
             match place {
                 Place::Key(key) => self.promote_key(key, tally, to_wake),
                 Place::Range { .. } => {
@@ -237,7 +240,7 @@ impl TreeLocks {
             self.notify_first_reporters(*id, place, kind, to_wake);
             to_wake.push(waiter.owner);
             if let Target::Row(_, key) = target {
-                // Who has a range around the key needs no entry.
+                // A transaction that has a range around the key needs no entry.
                 self.remove_row_if_empty(key, tally);
             }
         }
@@ -246,10 +249,10 @@ impl TreeLocks {
         }
     }
 
-    /// As `promote`, while nobody waits for a range: a long queue costs its length at most.
+    /// As `promote`, while no transaction waits for a range: a long queue costs its length at most.
     fn promote_key(&mut self, key: &[u8], tally: &Tally, to_wake: &mut ToWake) {
         let mut at = 0;
-        // What those ask for at most who go on waiting: later ones do not overtake them.
+        // What those ask for at most that go on waiting: later ones do not overtake them.
         let mut wanted: Option<Kind> = None;
         while let Some(waiter) = self.rows.get(key).and_then(|row| row.waiting.get(at)) {
             let kind = waiter.kind;
@@ -278,8 +281,8 @@ impl TreeLocks {
         self.remove_row_if_empty(key, tally);
     }
 
-    /// Nobody holds the key, and the waiter at `at` could have it: whoever is there first gets it,
-    /// that one or a newcomer.
+    /// No transaction holds the key, and the waiter at `at` could have it: the transaction that is
+    /// there first gets it, that one or a newcomer.
     fn release_unfair(&mut self, key: &[u8], at: usize, to_wake: &mut ToWake) {
         let Some(row) = self.rows.get_mut(key) else { return };
         let waiter = &mut row.waiting[at];

@@ -1,4 +1,4 @@
-//! Every kind of deadlock, and who pays.
+//! Every kind of deadlock, and its victim.
 use super::*;
 use crate::locks::Edge;
 
@@ -22,7 +22,7 @@ fn two_in_a_circle_the_one_with_less_work_pays() {
         stage.table.add_work(TxnId(2), work.1);
         assert_eq!((stage.ask(1, "a", X), stage.ask(2, "b", X)), (Got, Got));
         assert_eq!(stage.ask(1, "b", X), Waits);
-        // It is 2 that closes the circle, whoever the victim is.
+        // It is 2 that closes the circle, whichever is the victim.
         let last = stage.ask(2, "a", X);
         let (victims, survivor) = if victim == 2 {
             (last, 1)
@@ -130,7 +130,8 @@ fn a_circle_over_ranges_of_two_trees() {
 #[test]
 fn a_writer_made_explicit_under_a_waiting_range_may_close_a_circle() {
     let mut stage = Stage::new(4);
-    // 4 waits for the range, for 3. 1 has written "m", which nobody has asked for, and waits for 4.
+    // 4 waits for the range, for 3. 1 has written "m", which no transaction has asked for, and
+    // waits for 4.
     assert_eq!((stage.ask(3, "c", X), stage.ask(4, "r", X)), (Got, Got));
     assert_eq!((stage.ask(4, "a..n", S), stage.ask(1, "r", X)), (Waits, Waits));
     assert_eq!(stage.ask_at(2, place("m"), X, Some(1), true), Waits);
@@ -163,8 +164,8 @@ fn waiting_behind_a_waiter_counts() {
 
 #[test]
 fn an_upgrade_that_goes_before_others_is_seen_from_behind() {
-    // 3 waits for k behind 2; the upgrade of 4 jumps before both and waits for 1, who wants what 3
-    // has: 1 waits for 3, 3 for 4 (and 2), 4 for 1.
+    // 3 waits for k behind 2; the upgrade of 4 jumps before both and waits for 1, a transaction
+    // that wants what 3 has: 1 waits for 3, 3 for 4 (and 2), 4 for 1.
     let mut stage = Stage::new(4);
     assert_eq!((stage.ask(1, "k", S), stage.ask(4, "k", S)), (Got, Got));
     assert_eq!(stage.ask(3, "j", X), Got);

@@ -29,7 +29,8 @@ fn lock(table: &LockTable, id: TxnId, key: &[u8], writer: Option<TxnId>) -> Resu
     table.acquire(id, TREE, Place::Key(key), X, writer, FOREVER)
 }
 
-/// Who waits while the holder ends gets the lock. A lost wake-up is a deadlock, which loom reports.
+/// A transaction that waits while the holder ends gets the lock. A lost wake-up is a deadlock,
+/// which loom reports.
 #[test]
 fn loom_end_hands_over() {
     check(3, |table| {
@@ -46,15 +47,15 @@ fn loom_end_hands_over() {
     });
 }
 
-/// Who comes while a key is released unfairly passes by who has been notified, or waits for it: a row has one
-/// writer at a time, and nobody is forgotten.
+/// A transaction that comes while a key is released unfairly passes by a transaction that has been
+/// notified, or waits for it: a row has one writer at a time, and no transaction is forgotten.
 #[test]
 fn loom_a_newcomer_passes_and_nobody_is_beside_another() {
     check(2, |table| {
         let three = TxnId(3);
         [ONE, TWO, three].iter().for_each(|&id| drop(table.register(id)));
         assert_eq!(lock(&table, ONE, b"k", None), Ok(()));
-        // Who is writing the row; the mutex is its leaf's latch.
+        // A transaction that is writing the row; the mutex is its leaf's latch.
         let row = Arc::new(loom::sync::Mutex::new(None));
         let other = thread::spawn({
             let (table, row) = (Arc::clone(&table), Arc::clone(&row));
@@ -88,8 +89,8 @@ fn loom_a_newcomer_passes_and_nobody_is_beside_another() {
     });
 }
 
-/// A row's writer ends while its lock is made explicit: no entry of it stays, and nobody waits for
-/// a transaction that is gone.
+/// A row's writer ends while its lock is made explicit: no entry of it stays, and no transaction
+/// waits for a transaction that is gone.
 #[test]
 fn loom_writers_end_while_their_locks_are_made_explicit() {
     check(3, |table| {
@@ -167,8 +168,9 @@ fn loom_a_range_is_handed_over() {
     });
 }
 
-/// Who reads a page without its latch, and locks, meets a writer who holds the latch: the writer
-/// sees the lock, or what was read is not believed. `before`: it was read before the lock was got.
+/// A transaction that reads a page without its latch, and locks, meets a writer that holds the
+/// latch: the writer sees the lock, or what was read is not believed. `before`: it was read before
+/// the lock was got.
 fn meet(place: Place<'static>, before: bool) {
     check(3, move |table| {
         use loom::sync::atomic::{AtomicU64, Ordering::Relaxed};

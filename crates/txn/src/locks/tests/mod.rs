@@ -97,7 +97,7 @@ impl Stage {
         }
     }
 
-    /// Everybody who has been notified looks, at once.
+    /// Every transaction that has been notified looks, at once.
     fn all_look(&self) {
         while self.owners.keys().any(|&id| self.look(id) == Some(Next::Ended)) {}
     }
@@ -129,7 +129,7 @@ impl Stage {
         self.all_look();
     }
 
-    /// Ends it; those who are notified by that have not looked yet.
+    /// Ends it; those that are notified by that have not looked yet.
     fn end_unseen(&mut self, id: u64) {
         self.table.end(TxnId(id));
         self.owners.remove(&id);

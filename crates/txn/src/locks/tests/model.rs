@@ -113,7 +113,7 @@ impl Model {
         }
     }
 
-    /// Whom a wish waits for that has `earlier` wishes before it.
+    /// The transactions that a wish waits for that has `earlier` wishes before it.
     fn before(&self, wish: Wish, earlier: &[Wish]) -> BTreeSet<u64> {
         let meets = |other: &Lock| {
             let Lock { id, area, kind } = wish.lock;
@@ -139,7 +139,7 @@ impl Model {
                 })
     }
 
-    /// Whether it would wait for somebody who waits for it.
+    /// Whether it would wait for a transaction that waits for it.
     fn goes_first(&self, lock: Lock) -> bool {
         (0..self.waiting.len()).any(|at| {
             let other = self.waiting[at].lock;
@@ -169,7 +169,7 @@ impl Model {
         all.map(|(i, w)| (w.lock.id, self.before(*w, &self.waiting[..i]))).collect()
     }
 
-    /// Whom `id` waits for, directly or not.
+    /// The transactions that `id` waits for, directly or not.
     fn reach(&self, id: u64) -> BTreeSet<u64> {
         let edges = self.edges();
         let (mut found, mut open) = (BTreeSet::new(), vec![id]);
@@ -183,7 +183,7 @@ impl Model {
         found
     }
 
-    /// Grants what can be granted; who got something.
+    /// Grants what can be granted; returns which got something.
     fn promote(&mut self) -> BTreeSet<u64> {
         let mut got = BTreeSet::new();
         while let Some(at) = (0..self.waiting.len())
@@ -197,7 +197,8 @@ impl Model {
     }
 
     /// Releases what `id` holds, key by key and all ranges at once, in the order in which it came
-    /// to them. Between, who goes first may get what another who goes first would get at the end.
+    /// to them. Between, a transaction that goes first may get what another that goes first would
+    /// get at the end.
     fn end(&mut self, id: u64) -> BTreeSet<u64> {
         let mut got = BTreeSet::new();
         while let Some(next) = self.granted.iter().find(|g| g.id == id).map(|g| g.area) {
@@ -335,7 +336,7 @@ impl Both {
         victims.iter().for_each(|(id, cycle)| self.check_victim(*id, cycle));
         victims.iter().for_each(|(id, _)| self.model.give_up(*id));
         got.append(&mut self.model.promote());
-        assert_eq!(told, got, "who got what it waited for");
+        assert_eq!(told, got, "which got what it waited for");
         for (id, before) in self.model.edges() {
             assert!(!before.is_empty());
             assert!(!self.model.reach(id).contains(&id), "{id} waits in a circle");
@@ -363,7 +364,7 @@ impl Both {
         assert_eq!((stats.held, stats.waiting, stats.ranges), expected);
     }
 
-    /// Everyone ends, one after the other, whoever can.
+    /// Everyone ends, one after the other, as soon as it can.
     fn finish(mut self) {
         while let Some(slot) = (0..SLOTS).find(|&s| {
             self.stage.owners.contains_key(&self.ids[s]) && !self.model.waits(self.ids[s])

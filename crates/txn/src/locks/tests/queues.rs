@@ -1,4 +1,4 @@
-//! Who gets a lock, and in which order.
+//! Which waiter gets a lock, and in which order.
 use super::*;
 
 #[test]

@@ -1,4 +1,4 @@
-//! Ranges: whom they wait for, who waits for them, and how they grow.
+//! Ranges: what they wait for, what waits for them, and how they grow.
 use super::*;
 
 #[test]
@@ -160,8 +160,8 @@ fn a_row_of_a_writer_inside_ones_own_range_is_waited_for() {
     stage.all_end();
 }
 
-/// A join that locks a range of its inner table for each row of the outer one; somebody else writes
-/// between. With a search through all of them for each, this would take minutes.
+/// A join that locks a range of its inner table for each row of the outer one; another transaction
+/// writes between. With a search through all of them for each, this would take minutes.
 #[test]
 fn very_many_ranges_of_one_transaction_cost_what_each_costs() {
     const COUNT: u32 = 200_000;

@@ -1,4 +1,5 @@
-//! Who tells a listener for whom it waits: whoever comes into its way later makes it look again.
+//! Waiters that report to a listener for which transactions they wait: one that comes into their
+//! way later makes them look again.
 use std::collections::HashSet;
 
 use proptest::prelude::*;
@@ -18,7 +19,7 @@ enum Act {
         kind: Kind,
         writer: Option<usize>,
     },
-    /// One who was notified, or naps, looks.
+    /// One that was notified, or naps, looks.
     Look {
         slot: usize,
     },
@@ -48,7 +49,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
     prop::collection::vec(act, 1..80)
 }
 
-/// The table, who plays in each slot, and what the listener knows.
+/// The table, the transaction in each slot, and what the listener knows.
 struct World {
     stage: Stage,
     ids: [u64; SLOTS],
@@ -124,7 +125,7 @@ impl World {
         }
     }
 
-    /// Whoever sleeps has told of all for whom it waits.
+    /// The transaction that sleeps has reported all for which it waits.
     fn check(&self) -> Result<(), TestCaseError> {
         for &id in &self.ids {
             let owner = self.owner(id);

@@ -1,5 +1,5 @@
-//! How many rows are looked at while somebody waits for a range: who comes by does not look at all
-//! that others hold there.
+//! How many rows are looked at while a transaction waits for a range: a transaction that comes by
+//! does not look at all that others hold there.
 use super::*;
 
 /// Rows that one transaction shares.
@@ -39,7 +39,7 @@ fn in_few<T>(stage: &mut Stage, times: usize, act: impl FnOnce(&mut Stage) -> T)
 fn a_writer_asks_beside_who_waits_for_a_range() {
     for (kind, passes) in [(S, [false, true, false, false]), (X, [true, true, false, true])] {
         let mut stage = stage(1, kind);
-        // Who holds what 3 waits for goes first: 4 holds nothing at all.
+        // A transaction that holds what 3 waits for goes first: 4 holds nothing at all.
         for (id, passes) in [1, 2, 4, 5].into_iter().zip(passes) {
             let free = 3_u32.to_be_bytes();
             let blocks =
@@ -76,7 +76,7 @@ fn who_waits_for_a_range_behind_another_waiter() {
     (0..MANY).for_each(|n| assert_eq!(get(&stage, 1, n * 2, S), Got));
     assert_eq!((get(&stage, 2, 1, S), get(&stage, 7, 0, S)), (Got, Got));
     assert_eq!((get(&stage, 6, 1, X), stage.ask(3, "..", S)), (Waits, Waits));
-    // Nobody holds what 3 asks for, but 6 comes first.
+    // No transaction holds what 3 asks for, but 6 comes first.
     in_few(&mut stage, 2, |stage| stage.end(7));
     assert_eq!(stage.answer(3), Waits);
     stage.end(2);

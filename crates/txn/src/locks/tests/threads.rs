@@ -1,4 +1,5 @@
-//! Many threads: nobody is forgotten, nobody is let in beside another, nobody starves.
+//! Many threads: no transaction is forgotten, no transaction is let in beside another, no
+//! transaction starves.
 use std::collections::HashMap;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::SeqCst};
@@ -49,7 +50,7 @@ fn one_hot_row_is_handed_on_without_losing_anyone() {
     assert_empty(&table);
 }
 
-/// What each key says of who is in it: writers count -1000, readers 1.
+/// What each key says of a transaction that is in it: writers count -1000, readers 1.
 fn enter(at: &AtomicI64, kind: Kind) {
     let before = at.fetch_add(if kind == X { -1000 } else { 1 }, SeqCst);
     assert!(if kind == X { before == 0 } else { before >= 0 }, "{kind} beside {before}");
@@ -256,7 +257,7 @@ fn a_writer_among_readers_without_end_gets_its_turn() {
                     let id = begin(&table, &next);
                     let got = table.acquire(id, TREE, place("k"), S, None, Wait::No);
                     if got.is_err() {
-                        // A writer waits: nobody overtakes it any more.
+                        // A writer waits: no transaction overtakes it any more.
                         table.end(before);
                         table.acquire(id, TREE, place("k"), S, None, LIMIT).expect("no circles");
                     } else {

@@ -1,4 +1,5 @@
-//! A key that nobody holds any more and that somebody waits for: who gets it.
+//! A key that no transaction holds any more and that a transaction waits for: which transaction
+//! gets it.
 use super::*;
 
 /// 3 has "j"; 1 has held "k", 2 and 3 wait for it, 2 is notified and has not looked yet; 4 and 5
@@ -12,7 +13,7 @@ fn release_unfair() -> Stage {
     stage
 }
 
-/// Writers come to "k" one after the other, more than one who is notified lets pass without a nap.
+/// Writers come to "k" one after the other, more than one that is notified lets pass without a nap.
 fn many_pass(stage: &Stage, id: u64) {
     for _ in 0..7 {
         assert!(!stage.blocks(id, "k", X), "it writes the row, and is not in the table");
@@ -44,7 +45,7 @@ fn who_looks_first_gets_it() {
 fn a_newcomer_passes_twice_and_no_more() {
     let mut stage = release_unfair();
     many_pass(&stage, 4);
-    // Nobody holds it, but somebody has been here: 2 leaves it to them for a moment.
+    // No transaction holds it, but a transaction has been here: 2 leaves it to them for a moment.
     assert_eq!(stage.look(2), Some(Next::Nap));
     assert_eq!(stage.look(2), None);
     assert!(matches!(acquire(&stage, 4, X), Ok(None)), "it may again");
@@ -55,7 +56,7 @@ fn a_newcomer_passes_twice_and_no_more() {
     assert_eq!(nap_is_over(&stage), Next::Sleep);
     assert_eq!(stage.table.stats().waiting, 2);
     stage.end_unseen(4);
-    // From here on nobody goes before 2: it has been given the key.
+    // From here on no transaction goes before 2: it has been given the key.
     assert!(stage.blocks(5, "k", X));
     assert_eq!((stage.answer(2), stage.answer(3)), (Got, Waits));
     stage.end(2);
@@ -63,12 +64,13 @@ fn a_newcomer_passes_twice_and_no_more() {
     stage.all_end();
 }
 
-/// Who waits behind one who is passed may have to tell, and the one may be gone before it looks.
+/// A transaction that waits behind one that is passed may have to report, and the one may be gone
+/// before it looks.
 #[test]
 fn who_tells_for_whom_it_waits_looks_who_has_passed() {
     let mut stage = release_unfair();
     stage.owners[&3].set_reports(true);
-    assert!(matches!(acquire(&stage, 4, X), Ok(None)), "it passes 2, who has not looked yet");
+    assert!(matches!(acquire(&stage, 4, X), Ok(None)), "it passes 2, which has not looked yet");
     assert_eq!(stage.look(3), Some(Next::Sleep), "notified, and 4 is in its way");
     stage.table.kill(TxnId(2));
     assert_eq!(stage.look(3), None);
@@ -100,7 +102,7 @@ fn it_takes_the_key_at_once_where_few_have_passed() {
     (0..6).for_each(|_| assert!(!stage.blocks(4, "k", X)));
     assert_eq!(stage.look(2), Some(Next::Ended));
     assert_eq!(stage.answer(2), Got);
-    // It meets the last of them, who is still writing.
+    // It meets the last of them, a transaction that is still writing.
     assert_eq!(stage.ask_at(2, place("k"), X, Some(4), true), Waits);
     assert!(stage.blocks(5, "k", X));
     stage.end(4);
@@ -121,7 +123,7 @@ fn sharers_and_scanners_do_not_pass() {
         let asked = stage.table.request(owner, &request, false);
         assert_eq!(asked.err().map(Answer::Refused), Some(refused.clone()));
     }
-    // And one who waits for a range bars the keys in it from the start.
+    // And one that waits for a range bars the keys in it from the start.
     let range = Request { tree: TREE, place: place("jj..z"), kind: S, writer: None };
     assert!(matches!(stage.table.request(&stage.owners[&4], &range, true), Ok(Some(_))));
     assert!(stage.blocks(5, "k", X));
@@ -164,7 +166,7 @@ fn at_its_limit_it_takes_what_is_free() {
 fn who_has_passed_is_part_of_circles_once_it_is_met() {
     let mut stage = release_unfair();
     stage.table.add_work(TxnId(2), 100);
-    // 4 writes the row, and then waits for 3, who waits for the row.
+    // 4 writes the row, and then waits for 3, a transaction that waits for the row.
     many_pass(&stage, 4);
     let request = Request { tree: TREE, place: place("j"), kind: X, writer: None };
     let asked = stage.table.request(&stage.owners[&4], &request, true);
