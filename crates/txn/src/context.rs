@@ -37,7 +37,7 @@ pub struct Context {
     registry: Arc<Registry>,
     locks: LockTable,
     losers: Losers,
-    /// Trees that nobody may touch any more.
+    /// Trees that no transaction may touch any more.
     pub(crate) dropped: RwLock<rank::DroppedTrees, HashSet<TreeId>>,
     relogged_bytes: AtomicU64,
     pub(crate) changes_max: u32,
@@ -79,7 +79,7 @@ impl Context {
 
     /// Gives open transactions a way to wait for admission in small steps. Needed wherever several
     /// threads write: a transaction that waits holds the checkpoint, and must look now and then
-    /// whether it is what everybody waits for (TXN-4).
+    /// whether it is what every transaction waits for (TXN-4).
     #[must_use]
     pub fn with_try_admission(self, try_admission: Box<TryAdmission>) -> Self {
         Context { try_admission: Some(try_admission), ..self }
@@ -150,7 +150,7 @@ impl Context {
         &self.registry
     }
 
-    /// Explicit locks and those who wait.
+    /// Explicit locks and those that wait.
     #[must_use]
     pub fn locks(&self) -> &LockTable {
         &self.locks
@@ -186,7 +186,7 @@ impl Context {
         }
     }
 
-    /// Transactions that are to be taken back in the background.
+    /// Transactions that are to be rolled back in the background.
     pub(crate) fn losers(&self) -> &Losers {
         &self.losers
     }

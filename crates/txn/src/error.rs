@@ -6,7 +6,7 @@ use weir_space::SpaceError;
 
 use crate::locks::LockError;
 
-/// Why a transaction failed. All its changes have been taken back unless the variant says
+/// Why a transaction failed. All its changes have been rolled back unless the variant says
 /// otherwise.
 #[derive(Debug, Error)]
 pub enum TxnError {
@@ -16,14 +16,14 @@ pub enum TxnError {
     /// The log refused: the engine has halted.
     #[error(transparent)]
     Redo(#[from] RedoError),
-    /// The log would have to say too much again and again of what takes the transaction back:
-    /// more than an eighth of its limit. What rows were before lies in pages of the store
+    /// The log would have to say too much again and again of what rolls the transaction back: more
+    /// than an eighth of its limit. What rows were before lies in pages of the store
     /// (`record/stored.rs`), so this is met in two ways only. One value, or one bulk load, takes
     /// pages in very many places: 16 bytes for each run of pages side by side, thousands of runs
     /// with the smallest log, hundreds of thousands with one of 64 MiB. Or the segments stored are
     /// too many to be named: 32 bytes each, which is 12 MiB of undo with the smallest log and some
     /// 25 GiB with one of 64 MiB. The row is as it was, and the transaction may go on, be committed
-    /// or be taken back.
+    /// or be rolled back.
     #[error(
         "the transaction is too large for this log, which may say {max} bytes of what takes it \
          back, and not {undo_bytes}; write it in smaller ones, or make the log larger"
@@ -47,7 +47,7 @@ pub enum TxnError {
     },
     /// What all transactions hold of locks takes all the memory that it may, and this one holds
     /// many of them. What it has done so far is as it was, and so are its locks: it may go on, be
-    /// committed or be taken back.
+    /// committed or be rolled back.
     #[error(
         "locks take {bytes} bytes of memory, of {max} that they may; lock fewer rows in one \
          transaction, or give the database more memory (a quarter of it is for locks)"
@@ -64,14 +64,14 @@ pub enum TxnError {
     /// The row is there already.
     #[error("there is a row with this key already")]
     Duplicate,
-    /// Somebody has changed the row since this transaction's snapshot was taken.
+    /// A transaction has changed the row since this transaction's snapshot was taken.
     #[error("another transaction changed the row after this one began; take it back and try again")]
     Conflict,
     /// The transaction has ended.
     #[error("the transaction has ended")]
     Ended,
-    /// Taking the changes back failed too: the rows of this transaction stay locked until they are
-    /// taken back in the background, or when the database is opened again.
+    /// Rolling the changes back failed too: the rows of this transaction stay locked until they are
+    /// rolled back in the background, or when the database is opened again.
     #[error("{first}; taking the changes back failed as well, and is tried again: {then}")]
     RollbackFailed {
         /// Why the transaction failed.

@@ -1,4 +1,4 @@
-//! Who sees and who waits: transaction numbers, which of them are active, rows as locks, undo and
+//! Visibility and waiting: transaction numbers, which of them are active, rows as locks, undo and
 //! what remains to be done after a commit; versions, snapshots and locks.
 #![forbid(unsafe_code)]
 mod auto;

@@ -6,7 +6,7 @@ pub enum PlantedBug {
     /// None.
     #[default]
     Nothing,
-    /// The checkpoint is not told of the first record that taking a transaction back needs.
+    /// The checkpoint does not learn of the first record that rolling a transaction back needs.
     PinForgotten,
     /// What is logged again lacks the newest note of undo.
     RelogShort,
@@ -16,7 +16,7 @@ pub enum PlantedBug {
     PurgeNotNoted,
     /// A snapshot sees the commit after it.
     SnapshotTooNew,
-    /// Nobody looks whether others have locked the row.
+    /// A write does not look whether others have locked the row.
     LocksNotAsked,
     /// A cursor locks none of the ranges that it passes.
     RangesNotLocked,
@@ -27,7 +27,7 @@ pub enum PlantedBug {
     PreparedForgetsLocks,
     /// A commit that drops a tree leaves its pages in use.
     DroppedTreeNotFreed,
-    /// Who drops a tree asks nobody who uses it.
+    /// Dropping a tree does not wait for transactions that use it.
     DropNotLocked,
     /// An index that is being built comes into use before its entries are there.
     IndexTooEarly,
@@ -39,9 +39,9 @@ pub enum PlantedBug {
     PendingForgotten,
     /// What is written down of a stretch of the log lacks a part in which a page was changed.
     ContentsLackPart,
-    /// It lacks who was under way.
+    /// It lacks which transactions were under way.
     ContentsLackOpen,
-    /// It lacks who has come to an end.
+    /// It lacks which transactions have ended.
     ContentsLackEnded,
     /// Of a log that is larger than memory, the checkpoint passes what transactions without an end
     /// need.

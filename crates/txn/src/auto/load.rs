@@ -36,7 +36,7 @@ impl AutoCommit {
     pub fn begin_load(&self, tree: &Tree) -> Result<Load, TxnError> {
         let mut txn = Txn::new(Isolation::ReadCommitted, LOCK_WAIT);
         let record = txn.start(self.context())?;
-        // It asks nobody row by row.
+        // It asks for no row one by one.
         if let Err(e) =
             txn.lock_place(self.context(), &record, tree, Place::ALL, Kind::Exclusive, None)
         {

@@ -91,7 +91,7 @@ impl AutoCommit {
     }
 
     /// One row, one group: a transaction that needs no undo, and leaves no older version. Refused
-    /// when somebody may need one, or has the row.
+    /// when a transaction may need one, or has the row.
     fn one<'a>(
         &self,
         tree: &Tree,
@@ -117,7 +117,7 @@ impl AutoCommit {
             inside.set(entered);
             if refused { Action::Nothing } else { decide(row) }
         };
-        // Nobody's snapshot waits while the tree does.
+        // No snapshot waits while the tree does.
         let mut on_release = || drop(inside.take());
         let change = Change::single(header);
         let written = tree.write_releasing(key, &change, &mut decide, &mut on_release)?;
@@ -158,7 +158,7 @@ impl AutoCommit {
         Ok(end.unwrap_or_else(|| self.context.log_end()))
     }
 
-    /// Runs `work` as a transaction and commits it; if it fails all is taken back.
+    /// Runs `work` as a transaction and commits it; if it fails all is rolled back.
     fn transact(
         &self,
         work: impl FnOnce(&mut Txn) -> Result<(), TxnError>,
@@ -173,7 +173,7 @@ impl AutoCommit {
         }
     }
 
-    /// Takes everything back after a failure. Tells of it, and of what else failed.
+    /// Rolls everything back after a failure. Tells of it, and of what else failed.
     pub(crate) fn rolled_back_after(&self, txn: &mut Txn, first: TxnError) -> TxnError {
         let why = txn.rolled_back_after(&self.context, first);
         self.background.after(Due::ROLLBACK);

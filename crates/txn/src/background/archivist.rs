@@ -35,11 +35,11 @@ const LAG: u64 = 1024;
 /// is one more copy of what all need, one less keeps what some needed for longer.
 const GROUPS_MAX: usize = 4;
 
-/// Who moves versions out of memory, one at a time.
+/// Moves versions out of memory, one thread at a time.
 pub(crate) struct Archivist {
     /// How much memory ended transactions may take; `None`: an eighth of the pool.
     pub(crate) versions_max: Option<u64>,
-    /// What the next tree is numbered, whoever makes it.
+    /// The number of the next tree, whichever part of the engine makes it.
     pub(crate) next_tree: Arc<AtomicU64>,
     archiving: Mutex<rank::Archiving, Archiving>,
 }
@@ -54,7 +54,7 @@ struct Archiving {
     left: Vec<Arc<TxnRecord>>,
 }
 
-/// Who made a tree.
+/// The transaction that made a tree.
 struct Maker {
     txn: Txn,
     sweep: Sweep,
@@ -80,7 +80,8 @@ impl Archivist {
     }
 
     /// Moves versions of some ended transactions out of memory if they take too much of it, and
-    /// drops archives that nobody needs. `false`: there is nothing to do, or somebody is at it.
+    /// drops archives that no snapshot needs. `false`: there is nothing to do, or another thread is
+    /// at it.
     ///
     /// # Errors
     /// [`TxnError`]; what was not moved stays in memory.
@@ -111,7 +112,7 @@ impl Archivist {
         Ok(false)
     }
 
-    /// Drops all archives: nobody holds a snapshot any more, nor will.
+    /// Drops all archives: no transaction holds a snapshot any more, nor will.
     ///
     /// # Errors
     /// [`TxnError`]; the next opening drops what is left.
@@ -198,13 +199,13 @@ impl Archivist {
             youngest.views.sort_by_key(|view| view.at);
         }
         cx.registry().archive.set_groups(groups);
-        // Who is dropped from now on says so itself.
+        // A snapshot that is dropped from now on says so itself.
         let is_gone = |view: &&Arc<OldReadView>| !cx.registry().is_held(view.at);
         new.iter().filter(is_gone).for_each(|view| view.leave());
         Ok(())
     }
 
-    /// Whether it is so far behind that whoever commits is to help.
+    /// Whether it is so far behind that a committing thread is to help.
     pub(crate) fn is_behind(&self, cx: &Context) -> bool {
         cx.registry().version_bytes() > 2 * self.versions_max_bytes(cx)
             || cx.registry().left_bytes() > 2 * left_max_bytes(cx)
@@ -339,8 +340,8 @@ fn left_max_bytes(cx: &Context) -> u64 {
     cx.env().pool.log().limit_bytes() / 32
 }
 
-/// Gathers what transactions have left to do that a snapshot keeps from being completed, if it
-/// is much. Their versions stay in memory. For who holds the archivist's mutex.
+/// Gathers what transactions have left to do that a snapshot keeps from being completed, if it is
+/// much. Their versions stay in memory. The archivist's mutex is held.
 fn gather_if_much(cx: &Context) -> Result<bool, TxnError> {
     if cx.registry().left_bytes() <= left_max_bytes(cx) {
         return Ok(false);

@@ -1,5 +1,5 @@
-//! What goes on beside the sessions: purging, archiving, taking losers back; in steps of bounded
-//! length, which whoever has the background calls: after commits, and in threads of its own.
+//! What goes on beside the sessions: purging, archiving, rolling losers back; in steps of bounded
+//! length, which its owner calls: after commits, and in threads of its own.
 pub(crate) mod archivist;
 pub(crate) mod purge;
 pub(crate) mod purge_tasks;
@@ -24,7 +24,7 @@ use crate::session::txn::Txn;
 use crate::undo::prepared_note::no_longer_prepared;
 use crate::undo::rollback::{roll_back, roll_back_step};
 
-/// How long who opens the database waits for the thread that is at the losers as well: longer than
+/// How long opening the database waits for the thread that is at the losers as well: longer than
 /// for its turn only when that one waits itself.
 const TURN: Duration = Duration::from_millis(50);
 
@@ -69,7 +69,7 @@ impl Background {
         }
         if due.prune {
             self.prune(2 * PRUNE_EVERY as usize);
-            // Who commits helps when the background does not keep up.
+            // The committing thread helps when the background does not keep up.
             if self.archivist.is_behind(&self.context) {
                 // What was not moved stays in memory.
                 let _ = self.archive();
@@ -105,7 +105,8 @@ impl Background {
     }
 
     /// Moves versions of some ended transactions out of memory if they take too much of it, and
-    /// drops archives that nobody needs. `false`: there is nothing to do, or somebody is at it.
+    /// drops archives that no snapshot needs. `false`: there is nothing to do, or another thread is
+    /// at it.
     ///
     /// # Errors
     /// [`TxnError`]; what was not moved stays in memory.
@@ -113,7 +114,7 @@ impl Background {
         self.archivist.archive(&self.context, &self.purger)
     }
 
-    /// Drops all archives: nobody holds a snapshot any more, nor will.
+    /// Drops all archives: no transaction holds a snapshot any more, nor will.
     ///
     /// # Errors
     /// [`TxnError`]; the next opening drops what is left.
@@ -151,7 +152,7 @@ impl Background {
         resume::resume(&self.context, found)
     }
 
-    /// A step of the background work that may take long: takes back about `rows` changes of a
+    /// A step of the background work that may take long: rolls back about `rows` changes of a
     /// loser, or frees as many pages of a tree that it has made, or completes one transaction.
     /// `false`: there is nothing to do, or the engine quits.
     ///
@@ -165,13 +166,13 @@ impl Background {
         if matches!(rolled_back, Ok(true)) {
             return rolled_back;
         }
-        // One that cannot be taken back now (its page is damaged, the disk is full) holds nobody
+        // One that cannot be rolled back now (its page is damaged, the disk is full) holds nothing
         // up: what is freed here may be what it waits for.
         let did = self.purge(1) > 0 || self.archive()?;
         if did { Ok(true) } else { rolled_back }
     }
 
-    /// As [`Background::long_step`], for who opens the database: only of losers whose rows others may
+    /// As [`Background::long_step`], for opening the database: only of losers whose rows others may
     /// meet. Those come first. `false`: there is none, or another thread is long at one.
     ///
     /// # Errors
@@ -186,7 +187,7 @@ impl Background {
     }
 
     /// `false`: there is no loser. One that fails goes behind the others, as does one of which only
-    /// a tree is left to free: for that nobody waits.
+    /// a tree is left to free: nothing waits for that.
     fn roll_back_loser(
         &self,
         losers: &mut VecDeque<Arc<TxnRecord>>,
@@ -211,7 +212,7 @@ impl Background {
         Ok(true)
     }
 
-    /// Whether the whole loser has been taken back now.
+    /// Whether the whole loser has been rolled back now.
     fn roll_back_some(&self, record: &Arc<TxnRecord>, rows: usize) -> Result<bool, TxnError> {
         no_longer_prepared(self.context.env(), record)?;
         let (mut did, mut read) = (0, None);
@@ -231,7 +232,7 @@ impl Background {
         Ok(true)
     }
 
-    /// How many transactions recovery, or a rollback that failed, has left to be taken back.
+    /// How many transactions recovery, or a rollback that failed, has left to be rolled back.
     #[must_use]
     pub fn losers(&self) -> usize {
         self.context.losers().left()

@@ -21,14 +21,15 @@ use crate::undo::relog;
 /// have gone by then.
 const PRUNE_LAG: u64 = 1024;
 
-/// Who completes and forgets.
+/// Completes transactions and forgets them.
 #[derive(Default)]
 pub(crate) struct Purger {
     /// How many threads are at completing transactions that left something to do.
     completing: AtomicUsize,
     /// Why the last one that could not be completed was not.
     incomplete: Mutex<rank::PurgeFailure, Option<TxnError>>,
-    /// Held by who takes versions out of memory; shared by who moves them between transactions.
+    /// Held while versions are taken out of memory; shared while they are moved between
+    /// transactions.
     pruning: RwLock<rank::VersionMoves, ()>,
 }
 
@@ -36,7 +37,7 @@ impl Purger {
     /// Completes and forgets up to `max` transactions; unless `heavy`, it leaves out those that may
     /// take long. Returns how many.
     pub(crate) fn purge(&self, cx: &Context, max: usize, heavy: bool) -> usize {
-        // First, so that whoever waits for all to be done sees this or what is in the list.
+        // First, so that a thread that waits for all to be done sees this or what is in the list.
         self.completing.fetch_add(1, Ordering::SeqCst);
         let mut ready = Vec::new();
         cx.registry().take_purgeable(max, heavy, &mut ready);
@@ -104,7 +105,7 @@ impl Purger {
 
 fn try_complete(cx: &Context, record: &TxnRecord) -> Result<(), TxnError> {
     let takes_long = record.takes_long();
-    // Held all the while: nobody else logs it again, and what is done is not done twice.
+    // Held all the while: no other thread logs it again, and what is done is not done twice.
     let mut work = record.work.lock();
     if work.tasks.is_empty() {
         return Ok(());
@@ -152,8 +153,8 @@ fn try_complete(cx: &Context, record: &TxnRecord) -> Result<(), TxnError> {
     finished
 }
 
-/// A tree that no name leads to, because a transaction that recovery has found open has dropped
-/// it. It may be taken back, and then what is left to do in that tree must be done.
+/// A tree that no name leads to, because a transaction that recovery has found open has dropped it.
+/// It may be rolled back, and then what is left to do in that tree must be done.
 fn dropped_by_open(cx: &Context, own: TxnId, id: TreeId) -> Result<Option<Tree>, TxnError> {
     for other in cx.registry().others(own) {
         // Not waited for: it may wait for what the caller holds.

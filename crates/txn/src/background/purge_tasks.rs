@@ -19,9 +19,9 @@ pub(crate) struct TaskContext<'a> {
     pub(crate) tree_of: &'a FindTree<'a>,
     /// Whether all snapshots see what a transaction did.
     pub(crate) is_visible_to_all: &'a dyn Fn(TxnId) -> bool,
-    /// Trees that nobody may touch any more. Held while a row is removed, so that who drops its
-    /// tree waits for that; and not while admission is waited for, which may come only when others
-    /// get on who want it.
+    /// Trees that no transaction may touch any more. Held while a row is removed, so that a
+    /// transaction that drops its tree waits for that; and not while admission is waited for, which
+    /// may come only when others get on that want it.
     pub(crate) dropped: &'a RwLock<rank::DroppedTrees, HashSet<TreeId>>,
 }
 

@@ -1,5 +1,5 @@
 //! What recovery finds of transactions that the log shows no end of, and what becomes of it: those
-//! that committed are completed and losers are taken back, both in the background, in steps, while
+//! that committed are completed and losers are rolled back, both in the background, in steps, while
 //! the database is open. Their rows stay theirs until then.
 use std::collections::HashMap;
 
@@ -34,7 +34,7 @@ pub enum RecoveredState {
         /// What it has locked besides the rows that it has changed, as `kept.rs` writes it.
         held: Vec<u8>,
     },
-    /// It is to be taken back.
+    /// It is to be rolled back.
     Loser,
 }
 
@@ -45,7 +45,7 @@ pub struct RecoveredTxn {
     pub id: TxnId,
     /// How far it had come.
     pub state: RecoveredState,
-    /// What takes it back, oldest first.
+    /// What rolls it back, oldest first.
     pub undo: Vec<UndoEntry>,
     /// What its commit leaves to do.
     pub tasks: Vec<PurgeTask>,

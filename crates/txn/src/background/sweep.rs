@@ -9,7 +9,7 @@ use crate::error::TxnError;
 use crate::session::txn::Txn;
 use crate::versions::archive::{SnapshotGroup, split};
 
-/// How far one has come who goes through a tree of the archive.
+/// How far a pass through a tree of the archive has come.
 #[derive(Default)]
 pub(crate) struct Sweep {
     /// Versions in the tree.

@@ -1,4 +1,4 @@
-//! One thing to take back: as the log tells it, whole, and as a transaction remembers it, by the
+//! One thing to roll back: as the log tells it, whole, and as a transaction remembers it, by the
 //! number of the change.
 use weir_base::{PageNo, TreeId};
 use weir_change::{Before, FlipsBuf, Op, Stored};
@@ -6,7 +6,7 @@ use weir_page::{Flags, Stamp};
 
 use crate::record::purge_task::NOTE_BYTES;
 
-/// One thing to take back.
+/// One thing to roll back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UndoEntry {
     /// A row was changed.
@@ -30,7 +30,7 @@ pub enum UndoEntry {
         seq: u32,
         /// Its marks.
         flags: Flags,
-        /// Who had written it.
+        /// Its writer.
         stamp: Stamp,
         /// Which bits.
         flips: FlipsBuf,
@@ -93,14 +93,14 @@ impl UndoEntry {
                 };
                 Op::Undo { tree: *tree, key, seq: *seq, before }
             }
-            UndoEntry::Flip { .. } => unreachable!("who takes it over looks its row up"),
+            UndoEntry::Flip { .. } => unreachable!("recovery looks its row up"),
             UndoEntry::Tree { tree, root } => Op::UndoTree { tree: *tree, root: *root },
             UndoEntry::Pages { first, count, .. } => Op::UndoPages { first: *first, count: *count },
             UndoEntry::Stored(stored) => Op::UndoStored(*stored),
         }
     }
 
-    /// The tree of the row that it takes back.
+    /// The tree of the row that it rolls back.
     pub(crate) fn tree(&self) -> Option<TreeId> {
         match *self {
             UndoEntry::Row { tree, .. } | UndoEntry::Flip { tree, .. } => Some(tree),
@@ -108,7 +108,7 @@ impl UndoEntry {
         }
     }
 
-    /// The number of the change of a row that it takes back.
+    /// The number of the change of a row that it rolls back.
     #[must_use]
     pub fn seq(&self) -> Option<u32> {
         match *self {
@@ -131,7 +131,7 @@ impl UndoEntry {
     }
 }
 
-/// One thing to take back.
+/// One thing to roll back.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Undo {
     /// The change of this number, a row's.

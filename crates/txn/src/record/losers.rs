@@ -1,5 +1,5 @@
-//! Transactions that are to be taken back in the background: recovery has found them, or a rollback
-//! has failed. Their rows stay theirs until then.
+//! Transactions that are to be rolled back in the background: recovery has found them, or a
+//! rollback has failed. Their rows stay theirs until then.
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use crate::record::txn_record::TxnRecord;
 #[derive(Default)]
 pub(crate) struct Losers {
     queue: Mutex<rank::LoserQueue, VecDeque<Arc<TxnRecord>>>,
-    /// How many they are, with the one that is being taken back.
+    /// How many they are, with the one that is being rolled back.
     left: AtomicUsize,
 }
 
@@ -29,12 +29,12 @@ impl Losers {
         self.left.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// The queue, held for as long as one of them is being taken back.
+    /// The queue, held for as long as one of them is being rolled back.
     pub(crate) fn queue(&self) -> &Mutex<rank::LoserQueue, VecDeque<Arc<TxnRecord>>> {
         &self.queue
     }
 
-    /// The first of the queue, held by the caller, has been taken back.
+    /// The first of the queue, held by the caller, has been rolled back.
     pub(crate) fn first_done(&self, queue: &mut VecDeque<Arc<TxnRecord>>) {
         queue.pop_front();
         self.left.fetch_sub(1, Ordering::SeqCst);

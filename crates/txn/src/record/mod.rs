@@ -1,4 +1,4 @@
-//! What one transaction did, as data: its changes and what rows were before, what takes it back,
+//! What one transaction did, as data: its changes and what rows were before, what rolls it back,
 //! what its commit leaves to do, and what of that lies in pages.
 pub(crate) mod entry;
 pub(crate) mod kept;

@@ -16,11 +16,11 @@ use weir_change::{Header, Op, Stored, decode};
 use crate::record::entry::UndoEntry;
 use crate::record::purge_task::{NOTE_BYTES, PurgeTask};
 
-/// A segment's notes take about so many bytes: few enough that its pages are freed in one group, and
-/// that a reader who needs one row of it need not read megabytes.
+/// A segment's notes take about so many bytes: few enough that its pages are freed in one group,
+/// and that a reader that needs one row of it need not read megabytes.
 const SEGMENT_BYTES: usize = 128 << 10;
 
-/// The segments that a transaction has stored and not taken back, oldest first.
+/// The segments that a transaction has stored and not rolled back, oldest first.
 #[derive(Default)]
 pub(crate) struct UndoSegments {
     all: Vec<Stored>,
@@ -62,7 +62,7 @@ impl UndoSegments {
         self.all.last().copied()
     }
 
-    /// The newest note of undo has been taken back.
+    /// The newest note of undo has been rolled back.
     pub(crate) fn entry_undone(&mut self) {
         if let Some(segment) = self.all.last_mut() {
             segment.entries -= 1;
@@ -198,7 +198,7 @@ impl UndoCache {
         if let Some(segment) = self.find(stored.mark) {
             return Ok(Some(segment));
         }
-        // Nobody waits while the device is asked.
+        // No thread waits while the device is asked.
         let segment = read(&self.env, stored)?.map(Arc::new);
         if let Some(segment) = &segment {
             drop(self.keep(stored.mark, segment.clone()));
@@ -235,7 +235,7 @@ pub(crate) fn chain_of(stored: &Stored) -> ChainHead {
     ChainHead { len: u64::from(stored.len), first: stored.first, mark: stored.mark }
 }
 
-/// Frees the pages of a segment of which all has been taken back, and says so in the same group.
+/// Frees the pages of a segment of which all has been rolled back, and says so in the same group.
 pub(crate) fn free(env: &Arc<Env>, stored: &Stored, header: Header) -> Result<(), TreeError> {
     let tree = Tree::at(env.clone(), TreeId(0), stored.first);
     tree.free_short_chain(stored.first, stored.mark, header, &Op::Undone { entries: 1 })

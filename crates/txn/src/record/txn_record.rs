@@ -1,5 +1,6 @@
-//! What one transaction did: for each row it changed, what was there before. The same list takes
-//! the transaction back, is logged again before the checkpoint passes it, and gives readers older versions.
+//! What one transaction did: for each row it changed, what was there before. The same list rolls
+//! the transaction back, is logged again before the checkpoint passes it, and gives readers older
+//! versions.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -15,7 +16,7 @@ use crate::record::stored::{UndoCache, UndoSegment};
 use crate::record::work::Work;
 
 /// About how many things that commits left are done in a step: it is not admitted, and the log's
-/// own upkeep, or whoever happens to commit, waits for it.
+/// own upkeep, or the thread that happens to commit, waits for it.
 pub(crate) const PURGE_TASKS_MAX: usize = 1024;
 
 /// How far a transaction is.
@@ -25,14 +26,14 @@ pub enum State {
     Open,
     /// Committed under this number.
     Committed(u64),
-    /// Taken back; nobody who began after this number can have seen it.
+    /// Rolled back; no transaction that began after this number can have seen it.
     Aborted(u64),
 }
 
 /// A transaction as others see it.
 pub struct TxnRecord {
     id: TxnId,
-    /// 0 while open; then its number times two, plus one if it was taken back.
+    /// 0 while open; then its number times two, plus one if it was rolled back.
     end: AtomicU64,
     /// What recovery needs of it begins here in the log; 0: it needs nothing. As the registry
     /// knows, here to be asked at each change.
@@ -99,7 +100,7 @@ pub enum Version {
     Row {
         /// Marks.
         flags: Flags,
-        /// Who had written it.
+        /// Its writer.
         stamp: Stamp,
     },
     /// It is to be found with a later change: look at the row again.
@@ -156,7 +157,7 @@ impl TxnRecord {
         self.heavy.load(Ordering::Relaxed)
     }
 
-    /// Whether completing it may take long: nobody does that in passing.
+    /// Whether completing it may take long: a commit does not do that in passing.
     pub(crate) fn takes_long(&self) -> bool {
         self.is_heavy() || self.tasks() > PURGE_TASKS_MAX
     }
@@ -191,8 +192,8 @@ impl TxnRecord {
         self.rows.lock().stored
     }
 
-    /// All changes up to `stored`, and no others, are in segments, to which these are added, or have
-    /// been taken back.
+    /// All changes up to `stored`, and no others, are in segments, to which these are added, or
+    /// have been rolled back.
     pub(crate) fn move_out(&self, undo_cache: &Arc<UndoCache>, segments: &[Stored], stored: u32) {
         let mut rows = self.rows.lock();
         rows.stored = stored;
@@ -221,7 +222,7 @@ impl TxnRecord {
     /// Remembers changes that recovery has found, by number in ascending order.
     pub(crate) fn rebuild(&self, changes: &[Found]) {
         for Found { seq, tree, key, before } in changes {
-            // What lies between was taken back before the crash: nobody has met it.
+            // What lies between was rolled back before the crash: no transaction has met it.
             self.rows.lock().skip_to(*seq);
             while self.changes() + 1 < *seq {
                 self.push(*tree, &[], None);
@@ -278,13 +279,13 @@ impl TxnRecord {
                 value.extend_from_slice(bytes);
                 Version::Row { flags: *flags, stamp: *stamp }
             }
-            // Taken back before it was stored.
+            // Rolled back before it was stored.
             _ => Version::Moved,
         })
     }
 
-    /// The segment with change `seq`; `None` when it has been freed. Read without the mutex: whoever
-    /// writes takes it under a leaf's latch.
+    /// The segment with change `seq`; `None` when it has been freed. Read without the mutex: a
+    /// writer takes it under a leaf's latch.
     fn segment_of(&self, seq: u32) -> Result<Option<Arc<UndoSegment>>, TreeError> {
         let (stored, undo_cache) = {
             let rows = self.rows.lock();
@@ -298,7 +299,7 @@ impl TxnRecord {
         undo_cache.get(&stored)
     }
 
-    /// Who had written the row before change `seq`, if there was one.
+    /// The row's writer before change `seq`, if there was one.
     ///
     /// # Errors
     /// [`TreeError`] when it is stored and cannot be read.
@@ -320,7 +321,7 @@ impl TxnRecord {
         self.rows.lock().stamp_before(seq)
     }
 
-    /// Change `seq`, as what takes it back.
+    /// Change `seq`, as what rolls it back.
     pub(crate) fn entry(&self, seq: u32) -> Option<UndoEntry> {
         let rows = self.rows.lock();
         let entry = rows.get(seq)?;
@@ -332,7 +333,7 @@ impl TxnRecord {
         Some(UndoEntry::Row { tree: entry.tree, key, seq, before })
     }
 
-    /// One thing to take back, with what that needs, as recovery would find it.
+    /// One thing to roll back, with what that needs, as recovery would find it.
     pub(crate) fn undo_entry(&self, undo: Undo) -> Option<UndoEntry> {
         match undo {
             Undo::Row(seq) => self.entry(seq),
@@ -347,8 +348,8 @@ impl TxnRecord {
         rows.get(seq).map_or(0, |entry| 32 + u64::from(entry.key_len + entry.value_len))
     }
 
-    /// Moves what `older` remembers of its change `from` into this one's change `to`: nobody needs
-    /// the version between. `false`: there is nothing to move.
+    /// Moves what `older` remembers of its change `from` into this one's change `to`: no snapshot
+    /// needs the version between. `false`: there is nothing to move.
     pub(crate) fn take_from(&self, to: u32, older: &TxnRecord, from: u32) -> bool {
         let mut moved = Vec::new();
         let head = if std::ptr::eq(self, older) {
@@ -376,8 +377,8 @@ impl TxnRecord {
         true
     }
 
-    /// Change `seq` has been taken back, and its transaction goes on: whoever has met it looks at
-    /// the row again.
+    /// Change `seq` has been rolled back, and its transaction goes on: a reader that has met it
+    /// looks at the row again.
     pub(crate) fn kill(&self, seq: u32) {
         take(&mut self.rows.lock(), seq, &mut Vec::new());
     }

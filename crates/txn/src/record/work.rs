@@ -1,4 +1,4 @@
-//! What a transaction needs itself: to be taken back, and to be completed.
+//! What a transaction needs itself: to be rolled back, and to be completed.
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -16,16 +16,16 @@ pub type Xid = SmallVec<[u8; 40]>;
 /// Finds the tree of a number, if it exists.
 pub(crate) type FindTree<'a> = dyn Fn(TreeId) -> Result<Option<Tree>, TxnError> + 'a;
 
-/// What a transaction needs itself: to be taken back, and to be completed.
+/// What a transaction needs itself: to be rolled back, and to be completed.
 #[derive(Default)]
 pub(crate) struct Work {
     /// The trees that it changed.
     pub(crate) trees: SmallVec<[Tree; 1]>,
     /// It may have changed others besides: recovery has not looked.
     pub(crate) changed_more: bool,
-    /// What to take back first of all, and to do last after the commit: it is stored in pages.
+    /// What to roll back first of all, and to do last after the commit: it is stored in pages.
     pub(crate) segments: UndoSegments,
-    /// What to take back besides, oldest first.
+    /// What to roll back besides, oldest first.
     pub(crate) undo: SmallVec<[Undo; 1]>,
     /// Bytes of log that writing all of `undo` and `tasks` again would take.
     pub(crate) undo_bytes: u64,
@@ -43,7 +43,7 @@ pub(crate) struct Work {
 }
 
 impl Work {
-    /// How much there is to take back.
+    /// How much there is to roll back.
     pub(crate) fn depth(&self) -> usize {
         self.segments.entries() + self.undo.len()
     }
@@ -59,12 +59,12 @@ impl Work {
         self.segments.truncate_tasks(count);
     }
 
-    /// Nothing is to be taken back, and nothing holds pages for that.
+    /// Nothing is to be rolled back, and nothing holds pages for that.
     pub(crate) fn is_clean(&self) -> bool {
         self.undo.is_empty() && self.segments.is_empty()
     }
 
-    /// Whether the first thing that taking it back does is to free a tree.
+    /// Whether the first thing that rolling it back does is to free a tree.
     pub(crate) fn frees_tree(&self) -> bool {
         matches!(self.undo.last(), Some(Undo::Tree { .. }))
     }

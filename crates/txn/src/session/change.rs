@@ -1,4 +1,5 @@
-//! Changing one row: wait for whoever has it, decide under its leaf's latch, write in place.
+//! Changing one row: wait for the transaction that has it, decide under its leaf's latch, write in
+//! place.
 use std::sync::Arc;
 
 use weir_base::TxnId;
@@ -19,11 +20,11 @@ use crate::record::work::Work;
 use crate::session::decide::{Meeting, Request, Verdict};
 use crate::session::txn::{Isolation, Txn};
 
-/// How often one who finds a row taken gives the processor away before it queues: most rows are
+/// How often one that finds a row taken gives the processor away before it queues: most rows are
 /// free again in a microsecond, and going to sleep and being woken costs ten.
 const YIELDS_BEFORE_QUEUE: u32 = 32;
 
-/// And how often where others queue already: many who run for one row take each other's time.
+/// And how often where others queue already: many that run for one row take each other's time.
 pub(crate) const YIELDS_BESIDE_QUEUE: u32 = 4;
 
 /// How often a user's function makes a row's new value before the row is locked for it: others
@@ -92,7 +93,7 @@ impl Txn {
         self.savepoint_at.set(keep);
         let changed = self.change_row(cx, &record, tree, key, intent);
         if changed.is_err() && !self.ended {
-            // The chain belongs to nobody: without this, a commit would leak it.
+            // The chain belongs to no transaction: without this, a commit would leak it.
             self.roll_back_partly(cx, &record, keep)?;
         }
         changed
@@ -150,7 +151,7 @@ impl Txn {
                 Tried::Locked(writer) => {
                     if !self.yields(cx, record, tree, key, writer, &mut yields_left) {
                         self.lock(cx, record, tree, key, Kind::Exclusive, writer)?;
-                        // What it has met there if not the row is one who passed: soon gone.
+                        // What it has met there if not the row is one that passed: soon gone.
                         yields_left = YIELDS_BEFORE_QUEUE;
                     }
                 }
@@ -337,7 +338,7 @@ impl Txn {
         let made = make(&mut |event| {
             self.on_allocation(cx, record, event).map_err(|e| match e {
                 TxnError::Tree(e) => e,
-                // The tree only has to stop; who asked is told why.
+                // The tree only has to stop; the caller gets the reason.
                 e => {
                     let stopped = TreeError::Stopped(e.to_string());
                     why = Some(e);
@@ -346,7 +347,7 @@ impl Txn {
             })
         });
         made.map_err(|e| {
-            // It may be taken back, and waits for admission then.
+            // It may be rolled back, and waits for admission then.
             record.work.lock().sealed = false;
             why.unwrap_or(e.into())
         })

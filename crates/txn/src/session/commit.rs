@@ -1,5 +1,5 @@
-//! How a transaction ends: committed, or taken back as a whole. What that leaves to be purged is
-//! returned, for whoever has the background.
+//! How a transaction ends: committed, or rolled back as a whole. What that leaves to be purged is
+//! returned, for the owner of the background.
 use std::sync::Arc;
 
 use weir_base::Lsn;
@@ -36,7 +36,7 @@ impl Due {
 }
 
 /// One commit in so many looks after those that ended before, and each that leaves something to do:
-/// whoever looks takes the registry's mutex. Where nobody commits a background thread does.
+/// each look takes the registry's mutex. Where no transaction commits a background thread does.
 pub(crate) const PURGE_EVERY: u64 = 8;
 
 /// And one commit in so many after the versions of twice as many.
@@ -99,7 +99,7 @@ impl Txn {
         }
     }
 
-    /// Takes everything back.
+    /// Rolls everything back.
     ///
     /// # Errors
     /// [`TxnError`] when that fails: it has ended all the same, and
@@ -128,12 +128,13 @@ impl Txn {
         done.map(|()| Due::ROLLBACK)
     }
 
-    /// Takes everything back after a failure. Tells of it, and of what else failed.
+    /// Rolls everything back after a failure. Tells of it, and of what else failed.
     pub(crate) fn rolled_back_after(&mut self, cx: &Context, first: TxnError) -> TxnError {
         match self.rollback(cx) {
             // What is due the background finds in its next step.
             Ok(_) => first,
-            // Rows stay locked meanwhile: nobody may build on changes that will be taken back.
+            // Rows stay locked meanwhile: no transaction may build on changes that will be rolled
+            // back.
             Err(then) => TxnError::RollbackFailed { first: first.into(), then: then.into() },
         }
     }

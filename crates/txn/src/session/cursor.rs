@@ -42,7 +42,7 @@ enum Way {
     Down,
 }
 
-/// Who looks, and at what: made anew for each move.
+/// The reader, and what it sees: made anew for each move.
 #[derive(Clone, Copy)]
 pub struct ReadView<'w> {
     reader: Reader<'w>,
@@ -65,8 +65,8 @@ impl RowCursor {
         RowCursor { raw, on: On::Nothing, value, fronts: false, rest: None }
     }
 
-    /// Whether it reads of long values only their fronts from now on: what lies beside the key.
-    /// Whoever needs all of one asks for it with [`RowCursor::whole`].
+    /// Whether it reads of long values only their fronts from now on: what lies beside the key. A
+    /// caller that needs all of one asks for it with [`RowCursor::whole`].
     pub fn set_fronts(&mut self, fronts: bool) {
         self.fronts = fronts;
     }

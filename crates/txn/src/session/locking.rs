@@ -13,7 +13,7 @@ use crate::session::change::YIELDS_BESIDE_QUEUE;
 use crate::session::txn::Txn;
 use crate::versions::see::View;
 
-/// Who has got fewer locks is not refused one because others have so many.
+/// A transaction that has got fewer locks is not refused one because others have so many.
 const MANY_LOCKS: u64 = 1_000;
 
 impl Txn {
@@ -30,7 +30,7 @@ impl Txn {
     ///
     /// # Errors
     /// [`TxnError::Lock`] when the lock cannot be had: after a deadlock the transaction has been
-    /// taken back; [`TxnError::Conflict`].
+    /// rolled back; [`TxnError::Conflict`].
     pub fn get_locked(
         &mut self,
         cx: &Context,
@@ -45,7 +45,7 @@ impl Txn {
         let mut locked = false;
         loop {
             // A look before the lock: a request behind a writer waits, and leaves nothing if it
-            // fails. A look after it: who writes from then on sees the lock.
+            // fails. A look after it: a transaction that writes from then on sees the lock.
             let low = cx.registry().low();
             let found = tree.look(key, out)?;
             let (found, token) = (found.map(|(head, _)| head), found.map(|(_, token)| token));
@@ -59,13 +59,13 @@ impl Txn {
                 if open.is_some() || !locked {
                     self.lock(cx, &record, tree, key, kind, open)?;
                     locked = true;
-                    // What was read before the lock is what is there now, if nobody has written to
-                    // the page since; who does from now on sees the lock.
+                    // What was read before the lock is what is there now, if no transaction has
+                    // written to the page since; a transaction that does from now on sees the lock.
                     if open.is_some() || !token.is_some_and(|token| cx.env().pool.is_still(token)) {
                         continue;
                     }
                 }
-                // Who had it when it was read may have ended since, and left it as it was before.
+                // Its writer when it was read may have ended since, and left it as it was before.
                 let was_final = writer.is_none_or(|id| id < low);
                 if !was_final && !token.is_some_and(|token| cx.env().pool.is_still(token)) {
                     continue;
@@ -100,7 +100,7 @@ impl Txn {
 
     /// Releases the locks of keys (not of ranges) that it has come to hold between two marks, in
     /// trees of which `wanted` is true. For rows that were looked at and not changed; at the levels
-    /// below REPEATABLE READ, where nobody counts on their staying as they are.
+    /// below REPEATABLE READ, where no transaction counts on their staying as they are.
     pub fn release_between(
         &self,
         cx: &Context,
@@ -156,8 +156,8 @@ impl Txn {
         self.lock_place(cx, record, tree, Place::Key(key), kind, writer)
     }
 
-    /// Locks a whole tree, and waits for all who have changed rows of it, so that its pages can be
-    /// freed: what they would take back, or complete, is in it. TXN-11.
+    /// Locks a whole tree, and waits for all that have changed rows of it, so that its pages can be
+    /// freed: what they would roll back, or complete, is in it. TXN-11.
     pub(crate) fn lock_tree(
         &mut self,
         cx: &Context,
@@ -165,13 +165,14 @@ impl Txn {
         tree: &Tree,
     ) -> Result<(), TxnError> {
         self.lock_place(cx, record, tree, Place::ALL, Kind::Exclusive, None)?;
-        // Whoever begins from now on meets the lock; whoever writes just now has its work locked.
-        // Its number stands for all that the other has, where it is in nobody's way.
-        let (nobody, number) = (Tree::at(cx.env().clone(), TreeId(0), tree.root()), tree.id().0);
+        // A transaction that begins from now on meets the lock; one that writes just now has its
+        // work locked. Its number stands for all that the other has, where it is in no
+        // transaction's way.
+        let (whole, number) = (Tree::at(cx.env().clone(), TreeId(0), tree.root()), tree.id().0);
         let uses = |other: &Arc<TxnRecord>| other.work.lock().may_use(tree.id());
         while let Some(other) = cx.registry().others(record.id()).into_iter().find(uses) {
             let place = Place::Key(&number.to_be_bytes());
-            self.lock_place(cx, record, &nobody, place, Kind::Exclusive, Some(other.id()))?;
+            self.lock_place(cx, record, &whole, place, Kind::Exclusive, Some(other.id()))?;
         }
         Ok(())
     }
@@ -192,14 +193,15 @@ impl Txn {
                 if bytes > max && owner.grants() >= MANY_LOCKS {
                     return Err(TxnError::TooManyLocks { bytes, max });
                 }
-                // Who has changed least pays for a deadlock; all who are in one have come by here.
+                // The transaction that has changed least pays for a deadlock; all that are in one
+                // have come by here.
                 owner.set_work(u64::from(record.changes()));
                 cx.locks().acquire_as(owner, tree.id(), place, kind, writer, self.wait)
             }
             None => cx.locks().acquire(record.id(), tree.id(), place, kind, writer, self.wait),
         };
         match got {
-            // Granted by who dropped the tree, to who had waited for that.
+            // Granted by the transaction that dropped the tree, to one that had waited for that.
             Ok(()) if cx.locks().is_dropped(tree.id()) => Err(TreeError::Gone(tree.id()).into()),
             Ok(()) => Ok(()),
             Err(LockError::Dropped) => Err(TreeError::Gone(tree.id()).into()),

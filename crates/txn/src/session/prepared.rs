@@ -1,5 +1,5 @@
-//! Prepared transactions: everything that a commit needs is durable, and it is for somebody outside
-//! to say whether they commit. They survive restarts with all their locks.
+//! Prepared transactions: everything that a commit needs is durable, and a coordinator outside
+//! decides whether they commit. They survive restarts with all their locks.
 use std::sync::Arc;
 
 use weir_base::{Lsn, PageNo, TreeId};
@@ -23,8 +23,8 @@ use crate::undo::relog::{self, relog_undo};
 pub enum Keeps {
     /// All that it had locked: it may be undecided for long.
     Locks,
-    /// Nothing: whoever decides it does so when the database is open again, before anybody else
-    /// comes to it.
+    /// Nothing: the coordinator decides it when the database is open again, before any other
+    /// transaction comes to it.
     Changes,
 }
 

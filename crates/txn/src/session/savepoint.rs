@@ -22,7 +22,7 @@ impl Txn {
         })
     }
 
-    /// Takes back what was changed since the savepoint. Explicit locks are kept; a row that nothing
+    /// Rolls back what was changed since the savepoint. Explicit locks are kept; a row that nothing
     /// but a change had locked is free again.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! Walking in key order and locking on the way. A step locks the range up to the row that it comes
-//! to, then looks again whether that row is still the next one: whoever writes in the range from
-//! then on is told to wait, and who has written before is met as a row.
+//! to, then looks again whether that row is still the next one: a transaction that writes in the
+//! range from then on waits, and one that has written before is met as a row.
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub struct LockingCursor {
     kind: Kind,
     skip_locked: bool,
     semi_consistent: bool,
-    /// The row stood on is as committed last, and somebody else's.
+    /// The row stood on is as committed last, and another transaction's.
     unlocked: bool,
     /// What writers below this number wrote stood for good when the leaf was copied.
     low: TxnId,
@@ -111,7 +111,8 @@ impl LockingCursor {
     }
 
     /// Whether it shows a row that others have locked as it was committed last, without a lock,
-    /// instead of waiting for it: who does not want it so goes on, and who does asks for it with
+    /// instead of waiting for it: a caller that does not want it so goes on, and one that does asks
+    /// for it with
     /// [`LockingCursor::lock_current`]. From REPEATABLE READ on it waits all the same.
     pub fn set_semi_consistent(&mut self, semi_consistent: bool) {
         self.semi_consistent = semi_consistent;
@@ -158,7 +159,7 @@ impl LockingCursor {
     ///
     /// # Errors
     /// [`TxnError`], as all that moves: [`TxnError::Lock`] when a lock cannot be had; after a
-    /// deadlock the transaction has been taken back.
+    /// deadlock the transaction has been rolled back.
     pub fn seek(&mut self, txn: &mut Txn, cx: &Context, key: &[u8]) -> Result<bool, TxnError> {
         let from = key.max(&self.from).to_vec();
         self.step(txn, cx, Way::Up, Some(from), false, None)
@@ -312,7 +313,7 @@ impl LockingCursor {
         let own = step.record.id();
         let writer = head.stamp.writer;
         let open = (writer != own && step.cx.registry().is_open(writer)).then_some(writer);
-        // Who had it when it was copied may have ended since, and left it as it was before.
+        // Its writer when it was copied may have ended since, and left it as it was before.
         let was_final = writer == own || writer < self.low;
         if open.is_none() && !was_final && !self.raw.is_fresh() {
             return Ok(Continue(()));
@@ -349,7 +350,7 @@ impl LockingCursor {
         Ok(Break(true))
     }
 
-    /// Shows the row stood on, which somebody else has, as it was committed last.
+    /// Shows the row stood on, which another transaction has, as it was committed last.
     fn show_committed(
         &mut self,
         step: &mut Step<'_>,

@@ -1,5 +1,5 @@
 //! When a transaction moves what it must remember into pages, and how: once that is much for the
-//! log, in which it would be logged again, and as one step for whoever reads the log.
+//! log, in which it would be logged again, and as one step for a reader of the log.
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -33,7 +33,7 @@ const WEIGHED_BYTES: u64 = 4 << 10;
 
 /// All that memory holds, as segments to store.
 fn bodies(record: &TxnRecord, work: &Work) -> Vec<Body> {
-    // First, so that taking a change back never frees what an earlier one left to do.
+    // First, so that rolling a change back never frees what an earlier one left to do.
     let mut bodies = stored::bodies_of(&work.tasks);
     for entry in work.undo.iter().filter_map(|undo| record.undo_entry(*undo)) {
         let seq = entry.seq().unwrap_or(0);
@@ -59,14 +59,14 @@ impl Txn {
         let (bodies, keep) = {
             let mut work = record.work.lock();
             if work.undo.is_empty() && work.tasks.is_empty() {
-                // All that was counted has been taken back.
+                // All that was counted has been rolled back.
                 (work.undo_bytes, self.undo_bytes) = (0, 0);
                 record.move_out(cx.undo_cache(), &[], record.changes());
                 return Ok(());
             }
             (bodies(record, &work), work.depth())
         };
-        // Pages that were taken before are somebody else's.
+        // Pages that were taken before may be another's now.
         self.savepoint_at.set(keep);
         let segments = match self.write_segments(cx, record, &bodies) {
             Ok(segments) => segments,

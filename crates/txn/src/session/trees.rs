@@ -11,7 +11,7 @@ use crate::record::purge_task::PurgeTask;
 use crate::session::txn::Txn;
 
 impl Txn {
-    /// Makes an empty tree, which is freed again if the transaction is taken back. Whoever asks
+    /// Makes an empty tree, which is freed again if the transaction is rolled back. The caller
     /// writes down its number and root in a row of the same transaction.
     ///
     /// # Errors
@@ -33,7 +33,7 @@ impl Txn {
     }
 
     /// Frees a tree's pages once the transaction has committed and no snapshot from before is held.
-    /// Whoever asks has removed the row that names it, in the same transaction. Waits for all who
+    /// The caller has removed the row that names it, in the same transaction. Waits for all that
     /// have changed or locked rows of the tree, and keeps others from that.
     ///
     /// # Errors
@@ -46,8 +46,8 @@ impl Txn {
         self.drop_own_tree(cx, tree)
     }
 
-    /// As [`Txn::drop_tree`], of a tree that nobody else ever locks or changes: not even somebody
-    /// of whom recovery does not know what he has changed is waited for.
+    /// As [`Txn::drop_tree`], of a tree that no other transaction ever locks or changes: not even
+    /// one is waited for of which recovery does not know what it has changed.
     ///
     /// # Errors
     /// [`TxnError::Ended`]
@@ -61,7 +61,7 @@ impl Txn {
     }
 }
 
-/// Makes an empty tree in the name of `own`, and says in the log how to take that back.
+/// Makes an empty tree in the name of `own`, and says in the log how to roll that back.
 fn new_tree(cx: &Context, own: TxnId, id: TreeId) -> Result<Tree, TxnError> {
     let env = cx.env();
     let claimed = env.space.claim(1)?;

@@ -1,5 +1,5 @@
 //! A transaction that goes on over many calls: reads by its isolation level, changes rows in place,
-//! and is committed or taken back as a whole or to a savepoint. One thread at a time uses it.
+//! and is committed or rolled back as a whole or to a savepoint. One thread at a time uses it.
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub enum Isolation {
     /// users of MariaDB know it.
     #[default]
     RepeatableRead,
-    /// As `RepeatableRead`, and a write to a row that somebody has changed since the snapshot
+    /// As `RepeatableRead`, and a write to a row that a transaction has changed since the snapshot
     /// fails: snapshot isolation.
     Snapshot,
     /// All reads lock what they read for sharing, rows and their absence, and see what is
@@ -50,7 +50,7 @@ pub struct Txn {
     pub(crate) undo_bytes: u64,
     /// Bytes of log that naming the segments stored takes.
     pub(crate) named_bytes: u64,
-    /// How much there was to take back at the newest savepoint.
+    /// How much there was to roll back at the newest savepoint.
     pub(crate) savepoint_at: Cell<usize>,
     pub(crate) buffers: EditBuffers,
 }
@@ -75,7 +75,7 @@ impl Txn {
         }
     }
 
-    /// One that recovery has found, or whose session could not take it back.
+    /// One that recovery has found, or whose session could not roll it back.
     pub(crate) fn resumed(record: Arc<TxnRecord>, isolation: Isolation) -> Self {
         Txn { record: Some(record), pinned: true, ..Txn::new(isolation, Wait::No) }
     }
@@ -154,7 +154,7 @@ impl Txn {
         Ok(())
     }
 
-    /// A session that waits for its user with nothing to take back holds no log.
+    /// A session that waits for its user with nothing to roll back holds no log.
     pub(crate) fn unpin_if_clean(&mut self, cx: &Context, record: &TxnRecord, work: &Work) {
         if work.is_clean() {
             cx.registry().unpin(record);

@@ -1,4 +1,4 @@
-//! Taking changes back: logically, through the trees, newest first. Each step says in the log that
+//! Rolling changes back: logically, through the trees, newest first. Each step says in the log that
 //! it was done, so that a crash in between goes on where it stopped.
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::record::entry::UndoEntry;
 use crate::record::stored;
 use crate::record::work::FindTree;
 
-/// Says in the log that nothing of `id` is left to be taken back.
+/// Says in the log that nothing of `id` is left to be rolled back.
 pub(crate) fn rolled_back(env: &Env, id: TxnId) -> Result<(), TxnError> {
     let header = Header { txn: Some(id), ended: true, ..Header::default() };
     Group::begin(header).commit(env.pool.log())?;
@@ -24,7 +24,7 @@ type Was<'b> = (Flags, Stamp, &'b [u8]);
 
 /// What to restore: of a row that another transaction has marked deleted only the mark, since the
 /// chain that it named may be freed by now, and readers find its bytes elsewhere. What `own` has
-/// marked stays as it was: its mark may be taken back next, and says nothing of the bytes
+/// marked stays as it was: its mark may be rolled back next, and says nothing of the bytes
 /// (`Op::Flip`).
 fn without_garbage(own: TxnId, was: Was<'_>) -> Was<'_> {
     match was {
@@ -103,7 +103,7 @@ fn restore_bits(
 }
 
 /// Restores a row, and says so in the same group (TXN-6): with the writer before in its stamp it is
-/// free for others, whose changes must not be taken back in the place of this one. `false`: there
+/// free for others, whose changes must not be rolled back in the place of this one. `false`: there
 /// was nothing to do, and nothing is said.
 fn restore(
     tree: &Tree,
@@ -122,8 +122,9 @@ fn restore(
         flags.deleted && stamp.writer != own && is_visible_to_all(stamp.writer)
     };
     let written = tree.write(key, &change, &mut |row: Option<Row<'_>>| {
-        // Asked with the leaf held: whoever was to remove the marked row, and has found ours in its
-        // place, came when this was so already; whoever comes later finds the mark (TXN-15).
+        // Asked with the leaf held: the transaction that was to remove the marked row, and has
+        // found ours in its place, came when this was so already; the transaction that comes later
+        // finds the mark (TXN-15).
         match (before.filter(|was| !is_purged(was)), row) {
             (None, None) => Action::Nothing,
             (None, Some(_)) => Action::Remove,

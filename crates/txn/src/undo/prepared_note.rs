@@ -14,7 +14,7 @@ pub(crate) fn note_prepared(group: &mut Group<'_>, xid: &[u8], held: &[u8], task
     tasks.iter().map(PurgeTask::to_purge).for_each(|task| group.note(&Op::Purge(task)));
 }
 
-/// Says in the log that a prepared transaction is being taken back, if it is prepared.
+/// Says in the log that a prepared transaction is being rolled back, if it is prepared.
 pub(crate) fn no_longer_prepared(env: &Env, record: &TxnRecord) -> Result<(), TxnError> {
     let mut work = record.work.lock();
     if work.xid.is_some() {

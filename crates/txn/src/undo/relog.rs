@@ -1,5 +1,5 @@
 //! Writing again, at the end of the log, what recovery would need of transactions that began far
-//! back: so that nobody who waits, for the user or for the log, holds the checkpoint.
+//! back: so that no transaction that waits, for the user or for the log, holds the checkpoint.
 use weir_base::Lsn;
 use weir_btree::TreeError;
 use weir_change::{Group, Header, Op, Purge};
@@ -51,8 +51,8 @@ pub(crate) fn relog_tasks(
     Ok(())
 }
 
-/// Who begins before this holds much of the log, and is what the checkpoint comes to next: no
-/// other is relogged before it has moved (TXN-14).
+/// A transaction whose records begin before this holds much of the log, and is what the checkpoint
+/// comes to next: no other is relogged before it has moved (TXN-14).
 fn relogged_before(cx: &Context) -> Lsn {
     let log = cx.env().pool.log();
     let part = log.limit_bytes() / 4;
@@ -87,15 +87,15 @@ pub(crate) fn relog(cx: &Context, record: &TxnRecord) -> Result<(), TxnError> {
     if !begins_far_back(cx, record) {
         return Ok(());
     }
-    // Whoever has it writes just now.
+    // Its owner writes just now.
     let Some(mut work) = record.work.try_lock() else { return Ok(()) };
     let start = log.end();
     let header = Header { txn: Some(record.id()), ..Header::default() };
     if record.state() != State::Open {
         return Ok(relog_tasks(cx, record, &work.tasks, None)?);
     }
-    // The log has more of it than is known here, or will in a moment: nothing that takes it
-    // back may stand behind its commit.
+    // The log has more of it than is known here, or will in a moment: nothing that rolls it back
+    // may stand behind its commit.
     if work.sealed {
         return Ok(());
     }
@@ -113,7 +113,7 @@ pub(crate) fn relog(cx: &Context, record: &TxnRecord) -> Result<(), TxnError> {
     Ok(())
 }
 
-/// Notes all that is to be taken back once more, but for the last `short` of what memory holds.
+/// Notes all that is to be rolled back once more, but for the last `short` of what memory holds.
 pub(crate) fn relog_undo(group: &mut Group<'_>, record: &TxnRecord, work: &mut Work, short: usize) {
     group.note(&Op::UndoReset);
     work.segments.iter().for_each(|segment| group.note(&Op::UndoStored(*segment)));

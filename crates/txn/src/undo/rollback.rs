@@ -1,5 +1,5 @@
-//! Taking a transaction back, as a whole or to a savepoint, newest change first: what memory holds,
-//! then the segments that it has stored.
+//! Rolling a transaction back, as a whole or to a savepoint, newest change first: what memory
+//! holds, then the segments that it has stored.
 use std::sync::Arc;
 
 use weir_base::{PageNo, TreeId};
@@ -17,14 +17,14 @@ use crate::undo::apply::{rolled_back, undo_one};
 use crate::undo::prepared_note::no_longer_prepared;
 use crate::undo::relog;
 
-/// So many pages of a tree are freed at once: little beside the log, and beside the time that who
-/// closes the database lets pass.
+/// So many pages of a tree are freed at once: little beside the log, and beside the time that
+/// closing the database may take.
 const PART_PAGES: usize = 64;
 
 /// The segment of stored undo that was read last, and its number.
 pub(crate) type Read = Option<(u64, UndoSegment)>;
 
-/// Takes back what `record` has done beyond its first `keep` changes. `goes_on`: it may change rows
+/// Rolls back what `record` has done beyond its first `keep` changes. `goes_on`: it may change rows
 /// again.
 pub(crate) fn roll_back_to(
     cx: &Context,
@@ -37,7 +37,7 @@ pub(crate) fn roll_back_to(
     Ok(())
 }
 
-/// Takes all of an open transaction back and ends it. Goes on where it stopped, if it has failed
+/// Rolls all of an open transaction back and ends it. Goes on where it stopped, if it has failed
 /// before.
 pub(crate) fn roll_back(cx: &Context, record: &Arc<TxnRecord>) -> Result<(), TxnError> {
     // Before the first row is restored: half of it must not be found prepared.
@@ -52,7 +52,7 @@ pub(crate) fn roll_back(cx: &Context, record: &Arc<TxnRecord>) -> Result<(), Txn
 }
 
 /// A step of [`roll_back_to`]. Returns what it was worth, in changes of rows; 0: nothing is left to
-/// take back.
+/// roll back.
 pub(crate) fn roll_back_step(
     cx: &Context,
     record: &TxnRecord,
@@ -66,7 +66,7 @@ pub(crate) fn roll_back_step(
     }
     let Some(undo) = work.undo.last().copied() else {
         drop(work);
-        // What is stored may be more than the log has room for: taking it back waits for admission
+        // What is stored may be more than the log has room for: rolling it back waits for admission
         // as other changes do (TXN-4).
         relog::admit_relogging(cx, record, ROW_BYTES)?;
         return newest_stored(cx, record, &mut record.work.lock(), read);
@@ -141,7 +141,7 @@ fn newest_stored(
 ) -> Result<usize, TxnError> {
     let Some(top) = work.segments.last() else { return Ok(1) };
     if top.entries == 0 {
-        // Older changes than its own are taken back: what those left to do is nothing any more.
+        // Older changes than its own are rolled back: what those left to do is nothing any more.
         free_newest(cx, record, work)?;
         return Ok(1);
     }
@@ -171,7 +171,7 @@ fn undo_entry(
     work: &mut Work,
     entry: &UndoEntry,
 ) -> Result<(), TxnError> {
-    // Held all the while: a tree's pages are freed when nobody is at it.
+    // Held all the while: a tree's pages are freed when no transaction is at it.
     let dropped = cx.dropped.read();
     if let Some(tree) = entry.tree() {
         work.know(tree, &|id| cx.find_tree(id))?;

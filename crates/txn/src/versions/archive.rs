@@ -1,8 +1,8 @@
 //! Where old snapshots find the versions that memory has no room for: trees of the store, which are
 //! dropped when the last snapshot goes that they were made for. `docs/decisions/old-versions.md`.
 //!
-//! What has moved there is forgotten by the registry, and with it who committed before whom. Only
-//! snapshots that are older need that, and they get it as InnoDB's read views have it: which
+//! What has moved there is forgotten by the registry, and with it which committed before which.
+//! Only snapshots that are older need that, and they get it as InnoDB's read views have it: which
 //! transactions were under way when they were taken, and which number came next. New snapshots see
 //! everything that was ever archived.
 use std::hash::{BuildHasher, RandomState};
@@ -49,7 +49,7 @@ impl OldReadView {
         self.is_held.store(false, Ordering::Release);
     }
 
-    /// It hides nobody below this number.
+    /// It hides no transaction below this number.
     fn floor(&self) -> TxnId {
         self.open.first().copied().unwrap_or(self.bound)
     }
@@ -67,7 +67,7 @@ pub(crate) struct SnapshotGroup {
 /// The archive as readers know it.
 pub(crate) struct Archive {
     groups: RwLock<rank::OldSnapshots, Vec<SnapshotGroup>>,
-    /// No view hides anybody below this number.
+    /// No view hides any transaction below this number.
     floor: AtomicU64,
     /// The number of the youngest snapshot that has a view; 0: none has.
     newest: AtomicU64,
@@ -87,13 +87,13 @@ impl Default for Archive {
     }
 }
 
-/// Before the bytes of a version: its marks, one of these two, and who wrote it.
+/// Before the bytes of a version: its marks, one of these two, and its writer.
 const HEAD_BYTES: usize = 9;
 const PLAIN: u8 = 0;
 const OVERFLOW: u8 = 1;
 
 impl Archive {
-    /// No view hides anybody below this number.
+    /// No view hides any transaction below this number.
     pub(crate) fn floor(&self) -> TxnId {
         TxnId(self.floor.load(Ordering::Acquire))
     }
@@ -177,8 +177,8 @@ impl Archive {
         self.newest.store(newest, Ordering::Release);
     }
 
-    /// The version of a row that the snapshot `at` sees, into `value`, when whoever wrote it later
-    /// is archived; `None`: it sees no row.
+    /// The version of a row that the snapshot `at` sees, into `value`, when the transaction that
+    /// wrote it later is archived; `None`: it sees no row.
     ///
     /// # Errors
     /// [`TreeError`] when the version cannot be read.
@@ -226,7 +226,7 @@ impl Archive {
     }
 }
 
-/// The marks of a version, and who wrote it.
+/// The marks of a version, and its writer.
 fn head(record: &[u8]) -> Option<(Flags, TxnId)> {
     let (marks, rest) = record.split_first()?;
     let writer = TxnId(u64::from_le_bytes(*rest.first_chunk()?));
@@ -247,7 +247,7 @@ pub(crate) fn split(place: &[u8]) -> (&[u8], u64) {
 /// see of a row lies together. No row's part of a key begins with another's.
 #[derive(Default)]
 struct Keys {
-    /// Nobody outside knows them: no two keys can be made on purpose that meet.
+    /// Nothing outside knows them: no two keys can be made on purpose that meet.
     hashers: [RandomState; 2],
 }
 

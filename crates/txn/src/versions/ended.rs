@@ -18,7 +18,7 @@ pub(crate) struct Ended {
     live: u64,
     /// Bytes that they took when they were added.
     bytes: u64,
-    /// In the first chunk nobody is left before this place.
+    /// In the first chunk no transaction is left before this place.
     head: usize,
     chunks: VecDeque<Chunk>,
 }
@@ -27,7 +27,7 @@ struct Chunk {
     live: usize,
     /// Places given out.
     len: usize,
-    /// Empty when nobody is left of a full chunk.
+    /// Empty when no transaction is left of a full chunk.
     places: Vec<Place>,
 }
 
@@ -125,7 +125,7 @@ impl Ended {
 
     /// The first in the list, with its number.
     pub(crate) fn front(&self) -> Option<(u64, &Arc<TxnRecord>)> {
-        // A chunk of which nobody is left is only before others while more are to come.
+        // A chunk of which no transaction is left is only before others while more are to come.
         let record = self.chunks.front()?.places.get(self.head)?.record.as_ref()?;
         Some((self.first + self.head as u64, record))
     }

@@ -1,12 +1,13 @@
-//! A gate for writes that keep no older version: they may pass while nobody holds a snapshot, and
-//! the first snapshot waits for those inside. Each thread counts itself in a line of its own. Who
-//! makes room for the row, or joins leaves behind it, is outside meanwhile: that may take long.
+//! A gate for writes that keep no older version: they may pass while no transaction holds a
+//! snapshot, and the first snapshot waits for those inside. Each thread counts itself in a line of
+//! its own. A thread that makes room for the row, or joins leaves behind it, is outside meanwhile:
+//! that may take long.
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 const LINES: usize = 16;
 
-/// Who closes looks so often whether somebody is inside before it sleeps between looks.
+/// A thread that closes looks so often whether a thread is inside before it sleeps between looks.
 const LOOKS_AWAKE: u32 = 300;
 const NAP: Duration = Duration::from_micros(200);
 
@@ -54,14 +55,14 @@ impl Gate {
         (self.closed.load(Ordering::SeqCst) == 0).then_some(inside)
     }
 
-    /// Closes the gate (once more) and waits until nobody is inside. Must not be called inside.
+    /// Closes the gate (once more) and waits until no thread is inside. Must not be called inside.
     pub(crate) fn close(&self) {
         self.closed.fetch_add(1, Ordering::SeqCst);
         let mut looks = 0;
         for line in &self.lines {
             while line.0.load(Ordering::SeqCst) != 0 {
-                // Microseconds as a rule: who is inside holds a leaf and only adds to the log. But
-                // there it waits for room as long as the device does not answer.
+                // Microseconds as a rule: a thread that is inside holds a leaf and only adds to the
+                // log. But there it waits for room as long as the device does not answer.
                 if looks < LOOKS_AWAKE {
                     looks += 1;
                     std::thread::yield_now();

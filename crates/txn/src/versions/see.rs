@@ -11,7 +11,7 @@ use crate::versions::registry::Registry;
 /// Whose changes a reader sees.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum View {
-    /// Everybody's, committed or not (READ UNCOMMITTED).
+    /// Every transaction's, committed or not (READ UNCOMMITTED).
     Dirty,
     /// What is committed when the row is looked at.
     Latest,
@@ -50,13 +50,13 @@ pub struct Reader<'r> {
     own: Option<TxnId>,
     /// Whose others'.
     view: View,
-    /// What writers below this number wrote stood for good before a row was read. Of one who became
-    /// everybody's since, the row may be what was taken back.
+    /// What writers below this number wrote stood for good before a row was read. Of one that
+    /// became visible to all since, the row may be what was rolled back.
     low: TxnId,
 }
 
 impl<'r> Reader<'r> {
-    /// One who reads rows from now on: not those that were read before.
+    /// One that reads rows from now on: not those that were read before.
     #[inline]
     #[must_use]
     pub fn new(registry: &'r Registry, own: Option<TxnId>, view: View) -> Self {
@@ -69,8 +69,8 @@ impl<'r> Reader<'r> {
         self.low = self.registry.low();
     }
 
-    /// Whether the row as read is what the reader sees, without looking anybody up. `false` says
-    /// nothing.
+    /// Whether the row as read is what the reader sees, without looking any transaction up. `false`
+    /// says nothing.
     #[inline]
     #[must_use]
     pub fn sees_at_once(&self, stamp: Stamp) -> bool {
@@ -97,9 +97,9 @@ impl<'r> Reader<'r> {
                 return Ok(visible(flags));
             }
             let Some(record) = self.registry.find(stamp.writer) else {
-                // Everybody sees it, unless it is archived, or was forgotten because the version
-                // was moved, or the row was restored: then what led here has changed. Or its writer
-                // changed the row again and has ended since that was met.
+                // Every transaction sees it, unless it is archived, or was forgotten because the
+                // version was moved, or the row was restored: then what led here has changed. Or
+                // its writer changed the row again and has ended since that was met.
                 let same = match &later {
                     None => is_fresh(),
                     Some((record, seq)) => {

@@ -179,7 +179,7 @@ fn meet(place: Place<'static>, before: bool) {
         let writer = thread::spawn({
             let (table, page) = (Arc::clone(&table), Arc::clone(&page));
             move || {
-                let seen = page.0.read().expect("nobody else takes it");
+                let seen = page.0.read().expect("no other thread takes it");
                 assert!(page.0.take(seen));
                 let passes = !table.blocks(TWO, TREE, b"k", X);
                 if passes {

@@ -9,7 +9,7 @@ fn a_second_request_waits_exactly_if_the_kinds_conflict() {
             assert_eq!(stage.ask(1, "k", held), Got);
             let expected = asked.conflicts_with(held);
             assert_eq!(stage.blocks(2, "k", asked), expected, "{asked} against {held}");
-            assert!(!stage.blocks(1, "k", asked), "nobody blocks itself");
+            assert!(!stage.blocks(1, "k", asked), "no transaction blocks itself");
             assert!(!stage.blocks(2, "j", asked), "another key");
             let elsewhere = stage.table.blocks(TxnId(2), TreeId(4), b"k", asked);
             assert!(!elsewhere, "another tree");

@@ -31,7 +31,7 @@ fn who_waits_where_for_whom() {
                     assert_eq!(stage.blocks(2, asked, second), waits);
                 }
                 if waits {
-                    assert!(!stage.blocks(1, "b", second), "nobody blocks itself");
+                    assert!(!stage.blocks(1, "b", second), "no transaction blocks itself");
                     assert_eq!(stage.ask(2, asked, second), Waits);
                     stage.end(1);
                     assert_eq!(stage.answer(2), Got);
@@ -85,7 +85,7 @@ fn keys_and_ranges_stand_in_one_queue() {
     let mut stage = Stage::new(6);
     assert_eq!(stage.ask(1, "d", X), Got);
     assert_eq!((stage.ask(2, "a..f", S), stage.ask(3, "e", X)), (Waits, Waits));
-    assert!(stage.blocks(6, "b", X), "2 comes first, though nobody holds b");
+    assert!(stage.blocks(6, "b", X), "2 comes first, though no transaction holds b");
     assert_eq!((stage.ask(4, "e..k", S), stage.ask(5, "f", X)), (Waits, Waits));
     stage.end(1);
     assert_eq!(stage.answer(2), Got);

@@ -134,7 +134,7 @@ impl World {
                 continue;
             }
             let shard = self.stage.table.shards.lock(TREE);
-            let locks = shard.find(TREE).expect("somebody waits there");
+            let locks = shard.find(TREE).expect("a waiter");
             let (waiter, place) = locks.find_waiter(TxnId(id), &target).expect("it waits");
             for (blocker, ..) in locks.blockers_of(waiter, place) {
                 let is_told = self.told[&id].contains(&blocker.id());

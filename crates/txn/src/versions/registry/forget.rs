@@ -1,5 +1,5 @@
-//! The registry as those know it who purge, prune and archive: whom somebody may still ask about,
-//! and how the others are forgotten.
+//! The registry as purging, pruning and archiving know it: what a reader may still ask about, and
+//! how the others are forgotten.
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -23,8 +23,9 @@ pub(crate) struct Archivable {
 
 impl Registry {
     /// Takes up to `max` ended transactions that all snapshots, and all to come, see the end of.
-    /// They stay known until [`Registry::forget`]. Those that leave much to do wait for who asks
-    /// for `heavy` ones, and hold nobody up. Ends before what the others left to do passes
+    /// They stay known until [`Registry::forget`]. Those that leave much to do wait for a caller
+    /// that asks for `heavy` ones, and hold nothing up. Ends before what the others left to do
+    /// passes
     /// [`PURGE_TASKS_MAX`].
     pub(crate) fn take_purgeable(&self, max: usize, heavy: bool, out: &mut Vec<Arc<TxnRecord>>) {
         let mut inner = self.inner.lock();
@@ -134,7 +135,7 @@ impl Registry {
 
     /// Forgets transactions that have been archived.
     pub(crate) fn forget_archived(&self, all: &[Arc<TxnRecord>]) {
-        // A few at a time: everybody who begins or ends waits meanwhile.
+        // A few at a time: transactions that begin or end wait meanwhile.
         for some in all.chunks(16) {
             let mut inner = self.inner.lock();
             for record in some {
@@ -185,7 +186,8 @@ impl Registry {
         spent.then_some(old)
     }
 
-    /// Forgets transactions that everybody sees the end of, and that nothing is left to do for.
+    /// Forgets transactions that every transaction sees the end of, and that nothing is left to do
+    /// for.
     pub(crate) fn forget(&self, all: &[Arc<TxnRecord>]) {
         let mut inner = self.inner.lock();
         for record in all {

@@ -1,8 +1,8 @@
-//! All transactions that somebody may still ask about: numbers, who is under way, commit numbers,
-//! snapshots, and where the log must be kept from.
+//! All transactions that a reader may still ask about: numbers, which are under way, commit
+//! numbers, snapshots, and where the log must be kept from.
 //!
 //! A snapshot is one commit number: taking it copies no list. A row whose writer is not in the
-//! registry any more was written by a transaction that everybody sees.
+//! registry any more was written by a transaction that is visible to all.
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -37,7 +37,7 @@ type Shard = RwLock<rank::TransactionShard, ByTxn<Arc<TxnRecord>>>;
 /// The registry.
 pub struct Registry {
     next: AtomicU64,
-    /// Rows of writers below this number are seen by everybody.
+    /// Rows of writers below this number are seen by every transaction.
     low: AtomicU64,
     last_commit: AtomicU64,
     open: AtomicU64,
@@ -52,7 +52,7 @@ pub struct Registry {
 struct Inner {
     /// Those under way.
     open: BTreeSet<TxnId>,
-    /// Where the first record is that recovery would need to take one back, or to complete it.
+    /// Where the first record is that recovery would need to roll one back, or to complete it.
     pins: Pins,
     /// Snapshots, by their commit numbers.
     snapshots: BTreeMap<u64, Held>,
@@ -62,9 +62,9 @@ struct Inner {
     heavy: VecDeque<Arc<TxnRecord>>,
     /// Those of `ended` up to here have been looked at by `prune`.
     pruned: u64,
-    /// And those up to here by who archives them.
+    /// And those up to here by archiving.
     archived: u64,
-    /// And those up to here by who gathers what they have left to do.
+    /// And those up to here by gathering what they have left to do.
     gathered: u64,
 }
 
@@ -81,7 +81,7 @@ struct Held {
 pub struct RegistryStats {
     /// Transactions under way.
     pub open: u64,
-    /// Transactions that have ended and that somebody may still have to look behind: the length of
+    /// Transactions that have ended and that a reader may still have to look behind: the length of
     /// the history.
     pub history: u64,
     /// Snapshots held.
@@ -138,7 +138,7 @@ impl Registry {
     pub fn number(&self) -> Result<TxnId, TxnError> {
         let id = TxnId(self.next.fetch_add(1, Ordering::Relaxed));
         if id > TxnId::MAX {
-            // Nobody counts on beyond what a row can hold, however often it is asked for.
+            // Counting does not go on beyond what a row can hold, however often it is asked for.
             self.next.store(TxnId::MAX.0 + 1, Ordering::Relaxed);
             return Err(TxnError::no_more_transactions());
         }
@@ -191,8 +191,8 @@ impl Registry {
         record.set_first(Some(from));
     }
 
-    /// As [`Registry::pin`], for who logs again and may come late: one that is forgotten, or
-    /// that recovery needs nothing of any more, is not pinned again. Nobody would unpin it.
+    /// As [`Registry::pin`], for a thread that logs again and may come late: one that is forgotten,
+    /// or that recovery needs nothing of any more, is not pinned again. Nothing would unpin it.
     pub(crate) fn repin(&self, record: &TxnRecord, from: Lsn) {
         let mut inner = self.inner.lock();
         if inner.pins.has(record.id()) {
@@ -208,8 +208,8 @@ impl Registry {
         record.set_first(None);
     }
 
-    /// Ends a transaction as committed: all see its changes who take their snapshot from now on.
-    /// What its commit left to do keeps its pin. Returns its commit number.
+    /// Ends a transaction as committed: snapshots from now on see its changes. What its commit left
+    /// to do keeps its pin. Returns its commit number.
     ///
     /// `spent_for`: no snapshot of this number or an older one wants what it remembers. If there is
     /// no younger one either, it is forgotten at once.
@@ -223,7 +223,7 @@ impl Registry {
         self.conclude(record, true, unpin, spent_for.filter(|_| unpin))
     }
 
-    /// Ends a transaction as taken back, after its rows have been restored.
+    /// Ends a transaction as rolled back, after its rows have been restored.
     pub fn abort(&self, record: &Arc<TxnRecord>) {
         self.weights.end(record, 0);
         self.conclude(record, false, true, None);
@@ -260,8 +260,8 @@ impl Registry {
         number
     }
 
-    /// Ends a transaction that wrote no row that anybody could want older versions of, and forgets
-    /// it.
+    /// Ends a transaction that wrote no row that any transaction could want older versions of, and
+    /// forgets it.
     pub fn end(&self, id: TxnId) {
         let mut inner = self.inner.lock();
         if self.remove(&mut inner, id) {
@@ -276,27 +276,27 @@ impl Registry {
         inner.pins.remove(id);
         let gone = self.shard(id).write().remove(&id);
         let Some(record) = gone else { return false };
-        // Whoever has found it before sees that there is nothing to log again.
+        // A thread that has found it before sees that there is nothing to log again.
         record.set_first(None);
         self.weights.set(&record, record.state(), 0);
         true
     }
 
-    /// Some are known no more: rows of more writers are everybody's.
+    /// Some are known no more: rows of more writers are visible to all.
     fn raise_low(&self, inner: &Inner) {
         let open = inner.open.first().map_or_else(|| self.next().0, |first| first.0);
         let low = inner.ended.floor().map_or(open, |floor| floor.0.min(open));
         self.low.store(low.min(self.archive.floor().0), Ordering::SeqCst);
     }
 
-    /// Whether everybody sees what `writer` wrote. `false` says nothing.
+    /// Whether every transaction sees what `writer` wrote. `false` says nothing.
     #[inline]
     #[must_use]
     pub fn is_old(&self, writer: TxnId) -> bool {
         writer < self.low()
     }
 
-    /// Everybody sees what writers below this number wrote.
+    /// Every transaction sees what writers below this number wrote.
     #[inline]
     pub(crate) fn low(&self) -> TxnId {
         TxnId(self.low.load(Ordering::Acquire))
@@ -339,7 +339,7 @@ impl Registry {
         Snapshot::new(self.clone(), number)
     }
 
-    /// The oldest record that somebody needs: the checkpoint may not pass it.
+    /// The oldest record that recovery needs: the checkpoint may not pass it.
     #[must_use]
     pub fn oldest(&self) -> Option<Lsn> {
         self.inner.lock().pins.oldest()
@@ -369,7 +369,7 @@ impl Registry {
         let inner = self.inner.lock();
         let last = self.last_commit.load(Ordering::Acquire);
         RegistryStats {
-            // Who made the archive is nobody to be told of.
+            // The makers of the archive are not counted.
             open: self.len().saturating_sub(self.archive.groups().len() as u64),
             history: inner.ended.len() + inner.heavy.len() as u64,
             snapshots: inner.snapshots.values().map(|held| u64::from(held.count)).sum(),
@@ -426,7 +426,7 @@ mod tests {
         let registry = Arc::new(Registry::new(TxnId(5)));
         let (first, second) = (opened(&registry), opened(&registry));
         [&first, &second].into_iter().for_each(|record| registry.pin(record, Lsn(100)));
-        // Who logs again has found them both before this.
+        // A thread that logs again has found them both before this.
         registry.end(first.id());
         registry.abort(&second);
         [&first, &second].into_iter().for_each(|record| registry.repin(record, Lsn(200)));

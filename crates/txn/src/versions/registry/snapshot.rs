@@ -50,7 +50,7 @@ impl Drop for Snapshot {
         }
         if is_last {
             inner.snapshots.remove(&self.number);
-            // Before anybody may do what only this one has held up.
+            // Before any transaction may do what only this one has held up.
             self.registry.archive.leave(self.number);
         }
         drop(inner);

@@ -1,7 +1,6 @@
 //! How much log it would take to say once more what recovery needs of all transactions: of those
-//! that are open, what takes them back, and of those that have committed, what they have left to
-//! do. Each may be little; the sum must stay a small part of the log, in which it is logged
-//! again.
+//! that are open, what rolls them back, and of those that have committed, what they have left to
+//! do. Each may be little; the sum must stay a small part of the log, in which it is logged again.
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::Registry;
