@@ -168,11 +168,11 @@ impl Txn {
         // A transaction that begins from now on meets the lock; one that writes just now has its
         // work locked. Its number stands for all that the other has, where it is in no
         // transaction's way.
-        let (whole, number) = (Tree::at(cx.env().clone(), TreeId(0), tree.root()), tree.id().0);
+        let (no_tree, number) = (Tree::at(cx.env().clone(), TreeId(0), tree.root()), tree.id().0);
         let uses = |other: &Arc<TxnRecord>| other.work.lock().may_use(tree.id());
         while let Some(other) = cx.registry().others(record.id()).into_iter().find(uses) {
             let place = Place::Key(&number.to_be_bytes());
-            self.lock_place(cx, record, &whole, place, Kind::Exclusive, Some(other.id()))?;
+            self.lock_place(cx, record, &no_tree, place, Kind::Exclusive, Some(other.id()))?;
         }
         Ok(())
     }
