@@ -67,7 +67,7 @@ impl Health {
             (None, Notice::PageLost(text)) if heard.early.len() < EARLY_MAX => {
                 heard.early.push(text.to_owned());
             }
-            // A listener to come is told of a halt by `listen`.
+            // `listen` notifies a later listener of a halt.
             (None, _) => {}
         }
     }

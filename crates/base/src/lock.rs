@@ -20,7 +20,7 @@ pub struct MutexGuard<'a, T> {
 }
 
 impl<R: Ranked, T> Mutex<R, T> {
-    /// A mutex that nobody holds.
+    /// A mutex that no thread holds.
     pub const fn new(value: T) -> Self {
         Mutex { rank: PhantomData, inner: parking_lot::Mutex::new(value) }
     }
@@ -33,7 +33,7 @@ impl<R: Ranked, T> Mutex<R, T> {
         MutexGuard { inner: self.inner.lock(), _held: Held::got::<R>() }
     }
 
-    /// Takes it if nobody holds it.
+    /// Takes it if no thread holds it.
     #[inline]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         self.inner.try_lock().map(|inner| MutexGuard { inner, _held: Held::got::<R>() })
@@ -90,7 +90,7 @@ impl<T> DerefMut for MutexGuard<'_, T> {
 pub struct Condvar(parking_lot::Condvar);
 
 impl Condvar {
-    /// One that nobody waits for.
+    /// One that no thread waits for.
     #[must_use]
     pub const fn new() -> Self {
         Condvar(parking_lot::Condvar::new())
@@ -136,7 +136,7 @@ pub struct RwLockWriteGuard<'a, T> {
 }
 
 impl<R: Ranked, T> RwLock<R, T> {
-    /// A lock that nobody holds.
+    /// A lock that no thread holds.
     pub const fn new(value: T) -> Self {
         RwLock { rank: PhantomData, inner: parking_lot::RwLock::new(value) }
     }
@@ -225,7 +225,7 @@ mod tests {
         let held = files.read();
         let refused = || catch_unwind(AssertUnwindSafe(|| *writer.lock())).is_err();
         assert_eq!(refused(), crate::held::are_ranks_checked());
-        // What is only tried for waits for nobody.
+        // What is only tried for does not wait.
         assert!(writer.try_lock().is_some());
         drop(held);
         assert!(!refused());

@@ -113,8 +113,8 @@ impl Deref for LargeBuf {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
         let Some(memory) = &self.0 else { return &[] };
-        // SAFETY: mapped and initialised for `len` bytes for as long as self lives; nobody else has
-        // the mapping.
+        // SAFETY: mapped and initialised for `len` bytes for as long as self lives; no other thread
+        // has the mapping.
         unsafe { std::slice::from_raw_parts(memory.start, memory.len) }
     }
 }

@@ -107,7 +107,7 @@ ranks! {
         "a page in memory; one group of redo. Parent before child, left before right, space \
          maps last; of an absent page: reading it" many;
     Transactions "txn"
-        "who is under way, has ended, holds a snapshot or the log; memory only";
+        "which transaction is under way, has ended, holds a snapshot or the log; memory only";
     TransactionShard "txn"
         "transactions by number; memory only";
     OldSnapshots "txn"

@@ -279,7 +279,7 @@ impl Tree {
         let held = group.hold(self.env.pool.exclusive(page)?);
         let now = group.page(held).node();
         if !now.is_leaf() || now.count() > 0 {
-            // Somebody has written to the tree meanwhile.
+            // Another thread has written to the tree meanwhile.
             return Err(TreeError::NotEmpty);
         }
         if let Some(root) = root {

@@ -105,7 +105,7 @@ impl Cursor {
             .then(|| RowHead { stamp: node.stamp(self.slot), flags: node.flags(self.slot) })
     }
 
-    /// Who wrote the row stood on.
+    /// The writer of the row stood on.
     #[must_use]
     pub fn stamp(&self) -> Option<Stamp> {
         self.head().map(|head| head.stamp)
@@ -198,8 +198,8 @@ impl Cursor {
         }
     }
 
-    /// Stands between rows from now on: behind the one stood on, or in front of it. For who cannot
-    /// do with that row what is to be done.
+    /// Stands between rows from now on: behind the one stood on, or in front of it. For a caller
+    /// that cannot do with that row what is to be done.
     pub fn leave(&mut self, behind: bool) {
         if !self.is_on_row() {
             return;

@@ -12,8 +12,8 @@ use crate::overflow::{Admit, Ahead, ChainHead};
 use crate::tree::Tree;
 
 impl Tree {
-    /// Frees all pages of this tree, which nobody else uses any more. A root that is free already
-    /// means that it was done before.
+    /// Frees all pages of this tree, which no other thread uses any more. A root that is free
+    /// already means that it was done before.
     ///
     /// # Errors
     /// [`TreeError`]; what is left can be freed by another call.
@@ -22,8 +22,8 @@ impl Tree {
         Ok(())
     }
 
-    /// A step of [`Tree::free_all`], of one page, for who has something else to see to between two:
-    /// whatever comes then, another call goes on. `false`: nothing is left.
+    /// A step of [`Tree::free_all`], of one page, for a caller that has something else to see to
+    /// between two: whatever comes then, another call goes on. `false`: nothing is left.
     ///
     /// # Errors
     /// As [`Tree::free_all`].
@@ -118,8 +118,8 @@ impl Tree {
         let mut group = Group::begin(header);
         let root = group.hold(root);
         // BTREE-8: handles that outlive the tree see that it is gone, at once and for ever.
-        let nobody = TreeId(0);
-        group.apply(root, &Op::Init { page, kind: Kind::Leaf, level: 0, tree: nobody });
+        let no_tree = TreeId(0);
+        group.apply(root, &Op::Init { page, kind: Kind::Leaf, level: 0, tree: no_tree });
         self.env.space.log_free(&mut group, &[page])?;
         group.commit(self.env.pool.log())?;
         self.env.space.unclaim(&[page]);

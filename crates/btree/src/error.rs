@@ -49,7 +49,7 @@ pub enum TreeError {
     /// The log refused.
     #[error(transparent)]
     Redo(#[from] RedoError),
-    /// Who asked for the change stopped it (admission).
+    /// The caller stopped the change (admission).
     #[error("{0}")]
     Stopped(String),
 }

@@ -77,7 +77,7 @@ impl Tree {
         view.dump(0..view.count(), &mut rows);
         let mut group = Group::begin(Self::structural());
         let (parent, left) = (group.hold(parent), group.hold(left));
-        // Who found the right page on the way down must not take it for part of the tree.
+        // A thread that found the right page on the way down must not take it for part of the tree.
         right.invalidate();
         group.hold(right);
         self.env.space.log_free(&mut group, &[from])?;

@@ -1,7 +1,7 @@
 //! Values too long for their leaf: a chain of pages of their own.
 //!
 //! The row holds the chain's head: length, first page, and a number that no other chain has. Each
-//! page begins with that number, so that a reader who arrives after the chain was freed, and its
+//! page begins with that number, so that a reader that arrives after the chain was freed, and its
 //! pages used for something else, notices (BTREE-5). Behind the head lies the *front*: the value's
 //! first bytes, so many that the rest fills whole pages, as far as a leaf has room for them.
 use std::ops::Range;
@@ -28,8 +28,8 @@ const FRONT_BYTES_MIN: usize = 128;
 pub struct Ahead {
     /// About so many bytes of log.
     pub bytes: u64,
-    /// What is left of the chain that is being freed. Whoever says once more what is left to free
-    /// says this behind it.
+    /// What is left of the chain that is being freed. What is logged once more of what is left to
+    /// free comes before it.
     pub rest: Option<Purge<'static>>,
 }
 
@@ -67,13 +67,13 @@ pub struct ChainHead {
     pub mark: u64,
 }
 
-/// Who listens to a long change under way.
+/// Observes the allocations of a long change under way.
 pub type AllocationObserver<'a> = dyn FnMut(AllocationEvent) -> Result<(), TreeError> + 'a;
 
 impl ChainHead {
     /// A chain's number, from its transaction and the chain's number therein: no other chain among
-    /// those of four thousand million transactions has it, which is longer than anybody who knows
-    /// a freed chain remembers it.
+    /// those of four thousand million transactions has it, which is longer than any reference to a
+    /// freed chain lives.
     #[must_use]
     pub fn mark(txn: TxnId, number: u64) -> u64 {
         (txn.0 << 32) | (number & u64::from(u32::MAX))

@@ -96,7 +96,8 @@ impl Tree {
         right: PageNo,
     ) -> Result<Outcome, TreeError> {
         // No row may move when only the incoming one goes right. The range is a smaller one all the
-        // same: who found this page for a key beyond the separator must look again (BTREE-2).
+        // same: a thread that found this page for a key beyond the separator must look again
+        // (BTREE-2).
         node.invalidate();
         let (left, above) = (node.page(), parent.page());
         let view = node.node();

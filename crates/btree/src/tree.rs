@@ -30,7 +30,7 @@ pub struct Tree {
 /// What is known of a row besides its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowHead {
-    /// Who wrote it.
+    /// Its writer.
     pub stamp: Stamp,
     /// Whether it is delete-marked, and whether its value lies on overflow pages.
     pub flags: Flags,

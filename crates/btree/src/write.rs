@@ -15,7 +15,7 @@ use crate::tree::Tree;
 /// The row that is there before a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row<'a> {
-    /// Who wrote it.
+    /// Its writer.
     pub stamp: Stamp,
     /// Its marks.
     pub flags: Flags,
@@ -71,20 +71,20 @@ impl<'a> Change<'a> {
         Change { header, seq: 0, mode: Mode::Single, purge: None, stamp: None, undone: false }
     }
 
-    /// The `seq`-th change of a transaction that may still be taken back: its group says how.
+    /// The `seq`-th change of a transaction that may still be rolled back: its group says how.
     #[must_use]
     pub fn undoable(header: Header, seq: u32) -> Self {
         Change { header, seq, mode: Mode::Undoable, purge: None, stamp: None, undone: false }
     }
 
-    /// A change that takes another one back, or tidies up: never taken back itself.
+    /// A change that rolls another one back, or tidies up: never rolled back itself.
     #[must_use]
     pub fn restoring(header: Header) -> Self {
         Change { header, seq: 0, mode: Mode::Restoring, purge: None, stamp: None, undone: false }
     }
 
-    /// Says in the same group that the newest change not taken back yet is taken back by this one:
-    /// from then on the row may be another transaction's.
+    /// Says in the same group that the newest change not rolled back yet is rolled back by this
+    /// one: from then on the row may be another transaction's.
     #[must_use]
     pub fn undone(self) -> Self {
         Change { undone: true, ..self }
@@ -248,7 +248,7 @@ impl Tree {
         let (span, thin) = self.commit_row(leaf, key, change, found, action, replaced)?;
         if emptied && thin {
             // The row is gone whatever becomes of this: a neighbour that is damaged, or a device
-            // that fails, is reported to who needs it. The next removal tries again.
+            // that fails, is reported to a thread that needs it. The next removal tries again.
             on_release();
             let _ = self.shrink(key, 0);
         }
@@ -339,7 +339,7 @@ fn row_at(node: Node<&[u8]>, slot: usize) -> Row<'_> {
 
 /// What changes of a value that stays as long and where it is.
 enum Alike {
-    /// It may have to be taken back.
+    /// It may have to be rolled back.
     Flips(Difference),
     /// It need not.
     Patches(Shape),

@@ -61,7 +61,7 @@ impl<'p> Group<'p> {
     /// Changes a page of the group and notes the change for the log.
     ///
     /// # Panics
-    /// When the change does not apply: who asks has checked under the same latch that it does, so
+    /// When the change does not apply: the caller has checked under the same latch that it does, so
     /// memory or the program is broken, and going on would spread the damage.
     pub fn apply(&mut self, held: Held, op: &Op<'_>) {
         self.apply_at(held, op, None);
@@ -87,7 +87,7 @@ impl<'p> Group<'p> {
         op.encode(&mut self.body);
     }
 
-    /// Notes how to take back the change `seq` of a row in `tree`: `op`, which must come next.
+    /// Notes how to roll back the change `seq` of a row in `tree`: `op`, which must come next.
     pub fn note_undo(
         &mut self,
         tree: TreeId,

@@ -37,7 +37,7 @@ pub enum Before<'a> {
     Row {
         /// Its marks.
         flags: Flags,
-        /// Who had written it.
+        /// Its writer.
         stamp: Stamp,
         /// Its value as it lay in the leaf.
         bytes: &'a [u8],
@@ -62,8 +62,8 @@ pub struct Stored {
     pub last_seq: u32,
 }
 
-/// One change of one page, or what takes it back. Rows are named by their whole key.
-/// Rows that are changed get the group's transaction as their writer.
+/// One change of one page, or what rolls it back. Rows are named by their whole key. Rows that are
+/// changed get the group's transaction as their writer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Op<'a> {
     /// The page becomes an empty one of this kind. Nothing of its old content matters.
@@ -106,7 +106,7 @@ pub enum Op<'a> {
         bytes: &'a [u8],
     },
     /// Bits of a row's value are flipped, and it gets other marks. Flipped once more they are as
-    /// before: this says how to take it back, too. Recovery collects these beside `Undo`.
+    /// before: this says how to roll it back, too. Recovery collects these beside `Undo`.
     Flip {
         /// The page.
         page: PageNo,
@@ -120,7 +120,7 @@ pub enum Op<'a> {
         flags: Flags,
         /// Its marks before.
         old_flags: Flags,
-        /// Who had written it.
+        /// Its writer.
         stamp: Stamp,
         /// Which bits.
         flips: Flips<'a>,
@@ -144,7 +144,7 @@ pub enum Op<'a> {
         page: PageNo,
         /// The row's key.
         key: &'a [u8],
-        /// Who had written it.
+        /// Its writer.
         stamp: Stamp,
     },
     /// A row leaves its page for good.
@@ -220,7 +220,7 @@ pub enum Op<'a> {
         /// The new bytes.
         bytes: &'a [u8],
     },
-    /// How to take back what this transaction's change `seq` did to a row. Changes no page;
+    /// How to roll back what this transaction's change `seq` did to a row. Changes no page;
     /// recovery collects these.
     Undo {
         /// The tree.
@@ -250,16 +250,16 @@ pub enum Op<'a> {
     /// The transaction's next notes of undo lie in these pages, which are its own. Counts as many
     /// notes as they hold, and one more for the pages. Changes no page.
     UndoStored(Stored),
-    /// The transaction is prepared under this name: neither taken back nor committed before
-    /// somebody says so; under an empty name, it is so no more, and is being taken back. Changes no
-    /// page.
+    /// The transaction is prepared under this name: neither rolled back nor committed before its
+    /// coordinator says so; under an empty name, it is so no more, and is being rolled back.
+    /// Changes no page.
     Prepared {
         /// The name that the outside has given it.
         xid: &'a [u8],
         /// What it has locked besides the rows that it has changed, as `weir-txn` writes it.
         held: &'a [u8],
     },
-    /// The transaction's last `entries` notes of undo have been taken back. Changes no page.
+    /// The transaction's last `entries` notes of undo have been rolled back. Changes no page.
     Undone {
         /// How many.
         entries: u32,
@@ -331,7 +331,7 @@ impl<'a> Op<'a> {
         }
     }
 
-    /// Whether it takes a change back: what recovery keeps of a transaction until it has ended.
+    /// Whether it rolls a change back: what recovery keeps of a transaction until it has ended.
     #[inline]
     #[must_use]
     pub fn is_undo(&self) -> bool {
@@ -362,7 +362,7 @@ impl<'a> Op<'a> {
         }
     }
 
-    /// The key and the number of the change, of an operation that one note of undo takes back.
+    /// The key and the number of the change, of an operation that one note of undo rolls back.
     #[inline]
     pub(crate) fn change(&self) -> Option<(&'a [u8], u32)> {
         match *self {

@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn who_waits_apart_counts_meanwhile() {
-        /// Looks while somebody sleeps.
+        /// Looks while threads sleep.
         struct Looking<'a>(&'a Admission, AtomicU64);
         impl Clock for Looking<'_> {
             fn now_micros(&self) -> u64 {

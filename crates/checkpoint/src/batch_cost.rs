@@ -68,7 +68,7 @@ mod tests {
         let by_page = after(&[(10.0, 1e5), (40.0, 4e5), (20.0, 2e5)]).pages_useful();
         assert!(by_page.expect("known") < 1e-6, "only pages take time: {by_page:?}");
         assert_eq!(after(&[(10.0, 1e6), (40.0, 1e6)]).pages_useful(), None, "pages cost nothing");
-        assert_eq!(after(&[(10.0, 1e6)]).pages_useful(), None, "nobody knows yet");
+        assert_eq!(after(&[(10.0, 1e6)]).pages_useful(), None, "not known yet");
         assert_eq!(after(&[]).pages_useful(), None);
     }
 }

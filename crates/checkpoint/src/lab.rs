@@ -172,8 +172,8 @@ impl Lab {
         let pages = with_neighbours(pool, oldest, self.neighbours);
         let written = pool.write_back(0, &pages, Cause::Deadline, usize::MAX, &mut |_| {})?;
         if written.pages == 0 {
-            // All of them are held by others just now, who may be waiting for these very orders to
-            // be done: they are to be thought over rather than insisted on.
+            // All of them are held by others just now, which may be waiting for these very orders
+            // to be done: they are to be thought over rather than insisted on.
             clock.sleep_micros(200);
             self.give_up();
         }

@@ -85,7 +85,7 @@ impl Pacing {
         let lanes = LANES as f64;
         // Pages that are overdue already are one batch, not a rate: writers wait for just them.
         let overdue = verdict.overdue_pages as f64 / lanes;
-        // Idle writing has no deadline, and must not be in the way of whoever comes.
+        // Idle writing has no deadline, and must not be in the way of new work.
         let rate = verdict.deadline_pages_per_second;
         let due = (rate * long as f64 / 1e6 / lanes).max(overdue);
         let last = self.last_pages as f64;
@@ -271,7 +271,7 @@ mod tests {
             five(&mut pacing, &mut now, batch as usize % LANES);
             assert_eq!(now, 5000 * batch, "five more are due every 5 ms");
         }
-        assert_eq!(pacing.backlogged_micros(now), 0, "nobody was late");
+        assert_eq!(pacing.backlogged_micros(now), 0, "nothing was late");
     }
 
     #[test]
@@ -343,7 +343,7 @@ mod tests {
         let overdue = Verdict { overdue_pages: 400, ..told(1.0, 3.0) };
         assert_eq!(pacing.batch_pages(now, &overdue, 256), 200, "one batch, not a rate");
         let idle = Verdict { idle_pages_per_second: 1000.0, ..told(0.0, 1750.0) };
-        assert_eq!(pacing.batch_pages(now, &idle, 256), 14, "nobody is in a hurry");
+        assert_eq!(pacing.batch_pages(now, &idle, 256), 14, "nothing is in a hurry");
         batches(&mut pacing, &mut now, &verdict, 1_000, 0);
         assert_eq!(pacing.batch_pages(now, &verdict, 256), 8, "short again");
     }

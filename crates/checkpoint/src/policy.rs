@@ -53,7 +53,7 @@ const REPAY_SECONDS: f64 = 1.5;
 const DEBT_SECONDS_MAX: f64 = 2.0;
 /// How far above its capacity the disk is pushed while writers wait for admission.
 const PUSH: f64 = 1.1;
-/// No commit for this long: nobody needs the disk.
+/// No commit for this long: nothing needs the disk.
 const IDLE_AFTER_SECONDS: f64 = 1.0;
 /// The reserve under the limit is the redo of so many seconds: a tick, a batch on its way, the
 /// writers' burst.
@@ -204,7 +204,7 @@ impl State {
         (bridge as u64).clamp(least, (seen.frames_total / 8).max(least))
     }
 
-    /// With nobody about, half the disk goes to shortening recovery.
+    /// With no work about, half the disk goes to shortening recovery.
     fn idle_pages_per_second(&self, seen: &Seen<'_>) -> f64 {
         let idle = self.rates.idle_seconds >= IDLE_AFTER_SECONDS;
         if !idle || seen.dirty_pages == 0 || seen.admission_waiters > 0 {

@@ -141,7 +141,7 @@ impl Plan {
     /// The slope to write at. `room_is_used` is whether the way down has met the plan: from then on
     /// the plan's own slope holds, under which no pattern of the list is copied into the next wrap,
     /// until there is much room again. `answers` is whether the disk has been seen to write pages,
-    /// and quickly: where it has not, nobody knows what a late beginning would meet.
+    /// and quickly: where it has not, what a late beginning would meet is unknown.
     pub(crate) fn told(&self, room_is_used: &mut bool, answers: bool) -> f64 {
         if self.room_share <= 0.0 || self.late_pages_per_byte >= self.pages_per_byte {
             *room_is_used = true;

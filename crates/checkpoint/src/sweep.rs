@@ -55,7 +55,7 @@ impl Pace {
 }
 
 /// The sweeper's step: writes one batch, pacing itself. Returns pages written; 0 means that there
-/// is nothing to do for now. `lane` numbers who calls, `shard` is its doublewrite file.
+/// is nothing to do for now. `lane` is the caller's number, `shard` is its doublewrite file.
 ///
 /// # Errors
 /// Those of [`Pool::write_back`]: the engine must halt.

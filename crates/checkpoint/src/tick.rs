@@ -74,7 +74,7 @@ pub struct Verdict {
     pub deadline_pages_per_second: f64,
     /// Pages to write per second so that free frames do not run out.
     pub free_pages_per_second: f64,
-    /// Pages to write per second because no thread needs the disk.
+    /// Pages to write per second because nothing needs the disk.
     pub idle_pages_per_second: f64,
     /// Pages whose deadline has passed: due now, whatever the rate.
     pub overdue_pages: u64,

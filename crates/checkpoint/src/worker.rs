@@ -320,9 +320,9 @@ impl Checkpointer {
             return Ok(false);
         }
         // A checkpoint must not stand beyond the durable log: recovery begins to read there. Nor
-        // may it pass records of a transaction whose end, or whose undo logged again, could
-        // still be lost: recovery would take back only what lies behind the checkpoint. Whatever
-        // let `oldest` move was logged before it did, so before the end of the log as it is now.
+        // may it pass records of a transaction whose end, or whose undo logged again, could still
+        // be lost: recovery would roll back only what lies behind the checkpoint. Whatever let
+        // `oldest` move was logged before it did, so before the end of the log as it is now.
         let end = self.log.end();
         self.log.wait(end, Durability::Synced)?;
         self.pool.check_halted()?;
@@ -351,8 +351,8 @@ impl Checkpointer {
             .map_err(|e| WorkerError::Control(Arc::new(e)))
     }
 
-    /// One step of everything, for who has no background threads: writes enough of the oldest pages
-    /// that the log can go on.
+    /// One step of everything, for a database without background threads: writes enough of the
+    /// oldest pages that the log can go on.
     ///
     /// # Errors
     /// [`WorkerError`].
@@ -375,7 +375,7 @@ impl Checkpointer {
     /// # Errors
     /// [`WorkerError::Redo`].
     pub fn maintain_log(&self) -> Result<bool, WorkerError> {
-        // A log that shrinks gives up files as less is allowed: nobody may go on up to what was.
+        // A log that shrinks gives up files as less is allowed: no thread may go on up to what was.
         if self.gate_bytes() < self.admitted_age_bytes.load(Ordering::Relaxed) {
             self.record(false)?;
             self.admit();

@@ -26,7 +26,7 @@ pub(crate) struct Run {
     parts: usize,
 }
 
-/// A batch of runs. Lives as long as the buffers it points to, so that whoever holds it may hand
+/// A batch of runs. Lives as long as the buffers it points to, so that its holder may hand
 /// addresses to the kernel.
 pub(crate) struct Batch<'a> {
     pub(crate) direction: Direction,

@@ -222,8 +222,8 @@ mod tests {
     }
 
     proptest! {
-        /// Never faster than the rate plus the credit (or one slice), and never idle while
-        /// somebody waits.
+        /// Never faster than the rate plus the credit (or one slice), and never idle while a thread
+        /// waits.
         #[test]
         fn the_rate_is_kept(
             slices in any::<bool>(),

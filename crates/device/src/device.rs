@@ -50,7 +50,7 @@ pub trait Volume: Send + Sync {
     /// Whether, of a file elsewhere that only grows, the sync also makes durable what was written
     /// here before it grew (to files whose names and lengths were durable), and after a power
     /// failure it is not found longer without that (DEVICE-9). `device` is the `st_dev` of that
-    /// file. `false` where nobody knows.
+    /// file. `false` where that is unknown.
     fn is_synced_with(&self, device: u64) -> bool {
         let _ = device;
         false

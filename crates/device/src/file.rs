@@ -91,7 +91,7 @@ impl FileVolume {
     }
 
     /// Opens `dir` to be read alone, and changes nothing in it: on media that cannot be written, or
-    /// by a user that may only read. Others may do so at the same time, and nobody may write.
+    /// by a user that may only read. Others may do so at the same time, and none may write.
     ///
     /// # Errors
     /// `WouldBlock` when another process has it open for writing; `NotFound`; otherwise what the
@@ -321,10 +321,10 @@ impl DiskFile {
         context(error, || format!("{what} {} ({len} bytes at {offset})", self.name))
     }
 
-    /// DEVICE-8. Linux reports a failed write-back once for each open file, to whoever syncs next:
-    /// two that sync at the same time share the one report. Buffered, they therefore go one after
-    /// the other, and who comes later finds what was noted. With O_DIRECT a write that fails says
-    /// so itself, and the flag is there for those that end later.
+    /// DEVICE-8. Linux reports a failed write-back once for each open file, to the thread that
+    /// syncs next: two that sync at the same time share the one report. Buffered, they therefore go
+    /// one after the other, and a thread that comes later finds what was noted. With O_DIRECT a
+    /// write that fails says so itself, and the flag is there for those that end later.
     fn synced(&self, sync: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         let _alone = (!self.shared.direct).then(|| self.syncing.lock());
         let check = || match self.sync_failed.load(Acquire) {

@@ -71,7 +71,7 @@ pub(crate) fn take_lock(dir: &Path) -> io::Result<File> {
     Ok(lock)
 }
 
-/// Whether the lock file says what one of ours says. Somebody else's, of the same name, stays as it
+/// Whether the lock file says what one of ours says. A foreign file of the same name stays as it
 /// is.
 fn is_number(lock: &File) -> io::Result<bool> {
     let mut text = [0; 20];

@@ -19,7 +19,7 @@ use crate::sys;
 
 const BLOCK: u64 = ALIGN as u64;
 
-/// What lies below, with changes that nobody else ever sees.
+/// What lies below, with changes that are seen nowhere else.
 pub struct OverlayVolume {
     below: Arc<dyn Volume>,
     scratch: Arc<Scratch>,

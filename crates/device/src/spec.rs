@@ -17,8 +17,8 @@ pub struct DiskSpec {
     /// What a sync, or a durable write, takes longer, in microseconds.
     pub sync_micros: u64,
     /// How long the slices are in which the rates are handed out, in microseconds, 0 for none.
-    /// cgroups v1 and cloud volumes have slices of 100 ms:
-    /// a slice's share may be used at once, then everybody waits for the next slice.
+    /// cgroups v1 and cloud volumes have slices of 100 ms: a slice's share may be used at once,
+    /// then every thread waits for the next slice.
     pub slice_micros: u64,
     /// Times at which the rates differ. Where two overlap, both factors apply.
     pub changes: Vec<RateChange>,
@@ -80,7 +80,7 @@ impl DiskSpec {
         DiskSpec::default()
     }
 
-    /// Whether such a disk never makes anybody wait.
+    /// Whether such a disk never makes any thread wait.
     #[must_use]
     pub fn is_unlimited(&self) -> bool {
         let stalls = self.changes.iter().any(|change| change.factor_thousandths == 0);

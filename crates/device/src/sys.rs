@@ -7,7 +7,7 @@ use std::path::Path;
 
 use weir_base::{ALIGN, Clock};
 
-/// Takes the exclusive lock of an open file; false when somebody else has it. The lock belongs to
+/// Takes the exclusive lock of an open file; false when another process has it. The lock belongs to
 /// the open file, so a second open in the same process is refused too.
 pub(crate) fn try_lock(file: &File) -> io::Result<bool> {
     try_flock(file, libc::LOCK_EX)
@@ -39,7 +39,7 @@ pub(crate) fn nameless(dir: &Path) -> io::Result<File> {
         return Ok(file);
     }
     // SAFETY: the name is a string that ends with a zero byte; what is returned is an open
-    // descriptor that is nobody's yet, or -1.
+    // descriptor that is in no use yet, or -1.
     let made = unsafe { libc::memfd_create(c"weir-scratch".as_ptr(), libc::MFD_CLOEXEC) };
     if made < 0 {
         return Err(io::Error::last_os_error());
@@ -125,7 +125,7 @@ pub(crate) fn write_dsync(file: &File, offset: u64, buf: &[u8]) -> io::Result<Op
 /// Whether the first page of a file that is not empty lies in the system's cache.
 pub(crate) fn is_cached(file: &File) -> io::Result<bool> {
     let mut is_there = 0_u8;
-    // SAFETY: a new mapping of one page, which nobody reads and which is taken away again below;
+    // SAFETY: a new mapping of one page, which nothing reads and which is taken away again below;
     // the descriptor is open.
     let page = unsafe {
         let (fd, none) = (file.as_raw_fd(), std::ptr::null_mut());
@@ -137,7 +137,7 @@ pub(crate) fn is_cached(file: &File) -> io::Result<bool> {
     // SAFETY: the page is mapped, and the answer for one page is one byte.
     let result = unsafe { libc::mincore(page, ALIGN, &mut is_there) };
     let answer = if result == 0 { Ok(is_there & 1 != 0) } else { Err(io::Error::last_os_error()) };
-    // SAFETY: what was mapped above; nobody else knows of it.
+    // SAFETY: what was mapped above; nothing else knows of it.
     unsafe { libc::munmap(page, ALIGN) };
     answer
 }

@@ -10,7 +10,8 @@ use crate::serve::{Server, TEXT, is_look, names_this_machine, respond};
 /// The address to listen on: loopback, unless `public`.
 ///
 /// # Errors
-/// When the text is no address with a port, or others could reach it and nobody said that they may.
+/// When the text is no address with a port, or others could reach it and nothing says that they
+/// may.
 pub fn parse_address(text: &str, public: bool) -> Result<SocketAddr> {
     let with_host =
         if text.starts_with(':') { format!("127.0.0.1{text}") } else { text.to_owned() };
@@ -117,7 +118,7 @@ mod tests {
         // The library's own thread, which accepts, ends a moment later.
         let until = std::time::Instant::now() + std::time::Duration::from_secs(10);
         while TcpStream::connect(address).is_ok() {
-            assert!(std::time::Instant::now() < until, "somebody listens still");
+            assert!(std::time::Instant::now() < until, "the port is still open");
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
     }

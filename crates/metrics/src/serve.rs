@@ -239,7 +239,7 @@ pub fn is_look(request: &Request) -> bool {
     matches!(request.method.as_str(), "GET" | "HEAD")
 }
 
-/// Whether the browser means this machine, and not a name that somebody else made up for it.
+/// Whether the browser means this machine, and not a name that another made up for it.
 #[must_use]
 pub fn names_this_machine(request: &Request) -> bool {
     let Some(host) = request.host.as_deref() else { return true };
@@ -297,7 +297,7 @@ mod tests {
         // Those beyond the bound are closed, the others after their time.
         let until = Instant::now() + Duration::from_secs(60);
         while !ask(&server, b"GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200") {
-            assert!(Instant::now() < until, "nobody is answered");
+            assert!(Instant::now() < until, "no client is answered");
             std::thread::sleep(Duration::from_millis(20));
         }
         for mut stream in silent {

@@ -52,7 +52,7 @@ fn main() {
             Node::new(page.as_slice()).prefix_len()
         );
         measure("  held", Node::new(page.as_slice()), &keys);
-        // SAFETY: the page outlives the reads and nobody writes it.
+        // SAFETY: the page outlives the reads and no thread writes it.
         let raw = unsafe { RawPage::new(page.as_ptr(), page.len()) };
         measure("  optimistic", Node::new(raw), &keys);
     }

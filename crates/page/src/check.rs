@@ -102,7 +102,7 @@ fn check_entry(node: Node<&[u8]>, slot: usize) -> Result<(), Damage> {
     Ok(())
 }
 
-/// Nothing overlaps, and what nobody uses is counted as garbage.
+/// Nothing overlaps, and what is in no use is counted as garbage.
 fn check_heap(
     heap_bytes: usize,
     garbage: usize,

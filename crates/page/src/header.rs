@@ -29,7 +29,7 @@ pub(crate) const TREE: usize = 40;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Kind {
-    /// Belongs to nobody.
+    /// Belongs to nothing.
     Free = 1,
     /// Rows of a tree.
     Leaf = 2,

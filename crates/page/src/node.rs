@@ -21,7 +21,7 @@ pub(crate) const VAL_DELETED: u16 = 1 << 15;
 pub(crate) const VAL_OVERFLOW: u16 = 1 << 14;
 pub(crate) const VAL_LEN: u16 = VAL_OVERFLOW - 1;
 
-/// Who wrote a row last, and with which of its changes.
+/// Which transaction wrote a row last, and with which of its changes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct Stamp {
     /// The transaction; 48 bits are kept.
@@ -33,7 +33,7 @@ pub struct Stamp {
 /// What a row's slot says besides its length.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Flags {
-    /// The row is deleted, but still here for those who may see it.
+    /// The row is deleted, but still here for those that may see it.
     pub deleted: bool,
     /// What the leaf holds is a reference to overflow pages.
     pub overflow: bool,
@@ -274,7 +274,7 @@ impl<B: Bytes> Node<B> {
     }
 
     /// The first slot in `low..high` whose head is at least `bound`. Steps by arithmetic instead of
-    /// branches: nobody can predict them, and a miss costs more than a whole step. (A shift of the
+    /// branches: they cannot be predicted, and a miss costs more than a whole step. (A shift of the
     /// difference, because the compiler turns a comparison back into a branch.)
     #[inline(always)]
     fn first_head(self, low: usize, high: usize, bound: i64) -> usize {
@@ -392,7 +392,7 @@ impl<B: Bytes> Node<B> {
         self.stamp_off(slot) + STAMP_BYTES
     }
 
-    /// Who wrote the row last.
+    /// The transaction that wrote the row last.
     #[inline]
     pub fn stamp(self, slot: usize) -> Stamp {
         let off = self.stamp_off(slot);

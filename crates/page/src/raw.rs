@@ -202,7 +202,7 @@ mod tests {
     fn agrees_with_the_slice() {
         let mut rng = fastrand::Rng::with_seed(1);
         let page: Vec<u8> = (0..200).map(|_| rng.u8(0..3)).collect();
-        // SAFETY: `page` outlives `raw` and nobody writes it.
+        // SAFETY: `page` outlives `raw` and no thread writes it.
         let raw = unsafe { RawPage::new(page.as_ptr(), page.len()) };
         let held = page.as_slice();
         for _ in 0..20_000 {

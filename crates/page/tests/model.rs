@@ -96,7 +96,7 @@ type Model = BTreeMap<Vec<u8>, Row>;
 /// The page says exactly what the model says, in both ways of reading.
 fn compare_leaf(page: &[u8], model: &Model) {
     check(page).unwrap();
-    // SAFETY: `page` outlives `raw` and nobody writes it.
+    // SAFETY: `page` outlives `raw` and no thread writes it.
     let raw = Node::new(unsafe { RawPage::new(page.as_ptr(), page.len()) });
     let node = Node::new(page);
     assert_eq!(node.count(), model.len());
@@ -372,7 +372,7 @@ fn read_everything(page: &[u8], key: &[u8]) {
     let _ = check(page);
     let _ = weir_page::verify(page, weir_base::DbId(1), PageNo(0));
     let held = Node::new(page);
-    // SAFETY: `page` outlives `raw` and nobody writes it.
+    // SAFETY: `page` outlives `raw` and no thread writes it.
     let raw = Node::new(unsafe { RawPage::new(page.as_ptr(), page.len()) });
     assert_eq!(held.search(key), raw.search(key));
     assert_eq!(held.child_index(key), raw.child_index(key));

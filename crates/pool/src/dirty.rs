@@ -102,8 +102,8 @@ impl DirtyList {
     /// A position that no dirty page was first modified before, and where a group of the log
     /// starts: the oldest one listed, give or take a bucket, or `published`.
     ///
-    /// Who adds has an LSN that is not published yet, so no bucket below that of `published` can
-    /// come to life any more once it is empty.
+    /// A thread that adds has an LSN that is not published yet, so no bucket below that of
+    /// `published` can come to life any more once it is empty.
     pub(crate) fn oldest(&self, published: Lsn) -> Lsn {
         let end = self.number(published);
         let mut number = self.low.load(Ordering::SeqCst);

@@ -1,6 +1,6 @@
-//! Choosing victims: two queues and a memory of who was evicted lately (S3-FIFO: Yang et al., "FIFO
-//! queues are all you need for cache eviction", SOSP 2023). A page read once, as by a scan, passes
-//! through the short queue and leaves; one that is used again moves to the long one.
+//! Choosing victims: two queues and a memory of what was evicted lately (S3-FIFO: Yang et al.,
+//! "FIFO queues are all you need for cache eviction", SOSP 2023). A page read once, as by a scan,
+//! passes through the short queue and leaves; one that is used again moves to the long one.
 use std::collections::VecDeque;
 
 use crate::frame::Frames;

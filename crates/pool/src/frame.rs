@@ -93,8 +93,8 @@ impl Frames {
     /// The frame's bytes as another thread may be changing them.
     #[inline]
     pub(crate) fn raw(&self, frame: u32) -> weir_page::RawPage {
-        // SAFETY: `start` stays mapped and readable until the pool is dropped, and whoever looks
-        // borrows the pool.
+        // SAFETY: `start` stays mapped and readable until the pool is dropped, and the thread that
+        // looks borrows the pool.
         unsafe { weir_page::RawPage::new(self.start(frame), self.page_size) }
     }
 

@@ -1,4 +1,4 @@
-//! Free frames: given out, and kept ahead of demand by who cleans.
+//! Free frames: given out, and kept ahead of demand by the cleaner.
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::error::PoolError;
 use crate::pool::Pool;
 use crate::write_back::Cause;
 
-/// How long who needs a frame sleeps before it looks again.
+/// How long a thread that needs a frame sleeps before it looks again.
 const NAP: Duration = Duration::from_millis(20);
 
 /// The frames without a page, and how many of them there should be.
@@ -90,7 +90,7 @@ impl FreeFrames {
         }
     }
 
-    /// Nobody is to wait any more: the pool has halted.
+    /// No thread is to wait any more: the pool has halted.
     pub(crate) fn wake_all(&self) {
         self.freed.notify_all();
         self.wanted_signal.notify_all();
@@ -136,13 +136,13 @@ impl Pool {
         }
     }
 
-    /// A frame that nobody will miss. Not counted as taken: who looks at that foresees demand, and
-    /// there is none.
+    /// A frame that will not be missed. Not counted as taken: the counts foresee demand, and there
+    /// is none.
     pub(crate) fn take_spare_frame(&self) -> Option<u32> {
         self.free.pop_beyond(self.kept_free())
     }
 
-    /// Free frames that are kept for those who will ask: what the cleaner keeps, and what is taken
+    /// Free frames that are kept for those that will ask: what the cleaner keeps, and what is taken
     /// at once before it is awake.
     fn kept_free(&self) -> u32 {
         self.free.target.load(Ordering::Relaxed) + (self.frames.count() / 64).clamp(4, 64)
@@ -159,7 +159,7 @@ impl Pool {
         self.free.push(frame);
     }
 
-    /// Whether who needs a frame frees it: no cleaner runs.
+    /// Whether the thread that needs a frame frees it: no cleaner runs.
     #[must_use]
     pub fn is_manual(&self) -> bool {
         self.free.manual.load(Ordering::Relaxed)
@@ -183,7 +183,7 @@ impl Pool {
     }
 
     /// How many dirty victims the cleaner writes at once, at most: on a slow disk a long batch
-    /// keeps those waiting who read.
+    /// keeps readers waiting.
     pub fn set_clean_batch(&self, pages: u64) {
         self.free
             .clean_batch

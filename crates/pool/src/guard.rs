@@ -120,7 +120,7 @@ impl<'p> Exclusive<'p> {
         self.frame
     }
 
-    /// Makes all who looked at the page before look again, although no byte changes: its place in
+    /// Makes all that looked at the page before look again, although no byte changes: its place in
     /// the tree is another, or it has just been read in.
     pub fn invalidate(&mut self) {
         self.bump = true;

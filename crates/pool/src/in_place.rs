@@ -126,8 +126,8 @@ impl InPlaceStore {
                     }
                     None if batch.detect_only && !is_unwritten => return Err(damaged),
                     // The batch's own write was torn, so this page was not being written: it was
-                    // never written at all, or is damaged for another reason. Who needs it will
-                    // see.
+                    // never written at all, or is damaged for another reason. A thread that needs
+                    // it will find out.
                     None => {}
                 }
             }

@@ -62,8 +62,9 @@ impl Latch {
 
     /// Takes the exclusive latch if the word is still `seen` and free. What the holder loads
     /// afterwards (sequentially consistent) and what others load of the word behind such a fence
-    /// are in one order: who holds a latch and asks who has locked a row, and who has locked it and
-    /// asks whether the page is still the same, do not miss each other.
+    /// are in one order: a thread that holds a latch and asks which transaction has locked a row,
+    /// and a thread that has locked it and asks whether the page is still the same, do not miss
+    /// each other.
     #[inline]
     pub(crate) fn try_exclusive(&self, seen: Word) -> bool {
         if seen.is_exclusive() {
@@ -80,7 +81,7 @@ impl Latch {
     }
 
     /// Gives the latch back. `seen` is the word from before it was taken. `changed` says whether
-    /// readers who began before must start again.
+    /// readers that began before must start again.
     #[inline]
     pub(crate) fn release(&self, seen: Word, frame: Option<u32>, changed: bool) -> Word {
         let mut next = seen.with_frame(frame).0 & !EXCLUSIVE;

@@ -1,5 +1,6 @@
-//! Which pages are in memory, who may touch them, and how dirty ones reach the disk. Knows nothing
-//! of trees or transactions, and nothing of *when* to write: the checkpoint floor decides that.
+//! Which pages are in memory, which threads may touch them, and how dirty ones reach the disk.
+//! Knows nothing of trees or transactions, and nothing of *when* to write: the checkpoint floor
+//! decides that.
 mod backoff;
 mod dirty;
 mod error;

@@ -1,4 +1,4 @@
-//! A page's latch for the loom models of those who hold one while they look at something else.
+//! A page's latch for the loom models of those that hold one while they look at something else.
 use crate::latch::{Latch, Word};
 
 /// The latch of a page, without the page.
@@ -9,7 +9,7 @@ pub struct PageLatch(Latch);
 pub struct Seen(Word);
 
 impl PageLatch {
-    /// One that nobody holds.
+    /// One that no thread holds.
     #[must_use]
     #[allow(clippy::new_without_default)] // Loom's objects belong to a run of the model.
     pub fn new() -> Self {

@@ -1,8 +1,8 @@
 //! Pending redo: after a crash a database is open before its pages have been brought up to date
 //! (Graefe, Guy, Sauer, "Instant recovery with write-ahead logging", 2nd ed. 2016, single-page
-//! redo). A page that the disk may have an old state of stays on the dirty list under the
-//! first change that it may lack, so that the checkpoint cannot pass it, and gets its changes from
-//! whoever reads it in next: a session, the sweeper, or a thread that does nothing else.
+//! redo). A page that the disk may have an old state of stays on the dirty list under the first
+//! change that it may lack, so that the checkpoint cannot pass it, and gets its changes from the
+//! thread that reads it in next: a session, the sweeper, or a thread that does nothing else.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -17,7 +17,7 @@ use crate::pool::Pool;
 /// place in the list that was given to [`Pool::set_pending`].
 pub trait PageRedo: Send + Sync {
     /// Reads some more of the log into memory, where changes of all pages lie; `false`: there is no
-    /// more. Whoever brings all pages forward does this first.
+    /// more. Before all pending redo is applied, this is done.
     fn read_ahead(&self) -> bool {
         false
     }
@@ -139,9 +139,9 @@ impl Pool {
         self.pending.left()
     }
 
-    /// A step of bringing forward what nobody has asked for: the next `most` pages, in the order in
-    /// which they lie on disk. Several threads may do so. Returns whether there is more to do; when
-    /// there is not, what was kept of the log is forgotten.
+    /// A step of applying the pending redo that no thread has asked for: the next `most` pages, in
+    /// the order in which they lie on disk. Several threads may do so. Returns whether there is
+    /// more to do; when there is not, what was kept of the log is forgotten.
     ///
     /// # Errors
     /// The first page's that could not be read or whose redo could not be applied.
@@ -175,15 +175,15 @@ impl Pool {
         let is_pending = |page: &PageNo| self.pending.find(*page).is_some();
         let pages: Vec<PageNo> = pages.iter().map(|listed| listed.0).filter(is_pending).collect();
         if self.pending.list.read().as_ref().is_some_and(|list| list.redo.reads()) {
-            // Each is latched until it is forward: one after the other, so that nobody waits for
-            // all of them.
+            // Each is latched until it is up to date: one after the other, so that no thread waits
+            // for all of them.
             return pages.iter().try_for_each(|&page| self.bring_in(&[page]));
         }
         self.bring_in(&pages)
     }
 
-    /// Whether who brings pages forward that nobody has asked for should begin now: others read
-    /// much of the log for theirs.
+    /// Whether applying what no thread has asked for should begin now: others read much of the log
+    /// for theirs.
     #[must_use]
     pub fn is_much_pending(&self) -> bool {
         self.pending.list.read().as_ref().is_none_or(|list| list.redo.is_read_much())

@@ -36,7 +36,8 @@ pub struct PoolConfig {
     pub log_usual_bytes: u64,
     /// The largest age that may ever occur.
     pub log_span_bytes: u64,
-    /// No background thread frees frames: who needs one does the cleaner's step (simulation).
+    /// No background thread frees frames: a thread that needs one does the cleaner's step
+    /// (simulation).
     pub manual: bool,
     /// Plants a bug: pages are written without waiting for the log. For the simulator's canary.
     pub skip_log_gate: bool,
@@ -79,7 +80,7 @@ impl PoolStats {
     }
 }
 
-/// Lost pages that are told of: with more, it is known that the disk is broken.
+/// Lost pages that are reported: with more, it is known that the disk is broken.
 const TOLD_LOST_MAX: usize = 1_000;
 
 /// How full the pool is.
@@ -110,7 +111,7 @@ pub struct Pool {
     pub(crate) stats: PoolStats,
     pub(crate) skip_log_gate: bool,
     health: Arc<Health>,
-    /// Pages that were told of as lost.
+    /// Pages that were reported as lost.
     told_lost: Mutex<rank::LostPages, BTreeSet<PageNo>>,
     oldest_kept: AtomicU64,
 }
@@ -223,7 +224,7 @@ impl Pool {
         }
     }
 
-    /// Asks the processor to bring a page nearer, if it is in memory: somebody is about to read it.
+    /// Asks the processor to bring a page nearer, if it is in memory: a thread is about to read it.
     pub fn prefetch(&self, page: PageNo) {
         let frame = self.latch(page).and_then(|latch| latch.load().frame());
         if let Some(frame) = frame {
@@ -260,8 +261,8 @@ impl Pool {
 
     /// Takes a page if it is in memory and its holder lets go soon.
     ///
-    /// Bounded (POOL-5): a thread may wait for a free frame while it holds latches, so who frees
-    /// frames must never wait for a latch without end.
+    /// Bounded (POOL-5): a thread may wait for a free frame while it holds latches, so a thread
+    /// that frees frames must never wait for a latch without end.
     pub(crate) fn resident_exclusive(&self, page: PageNo) -> Resident<'_> {
         let Some(latch) = self.latch(page) else { return Resident::Absent };
         let mut backoff = Backoff::default();

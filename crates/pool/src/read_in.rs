@@ -19,9 +19,9 @@ const BATCH_POOL_SHARE: u64 = 8;
 /// Whose frames absent pages may come into.
 #[derive(Clone, Copy)]
 enum Room {
-    /// Somebody asks for the pages: frames are freed if need be.
+    /// Threads ask for the pages: frames are freed if need be.
     Any,
-    /// Nobody has asked yet: what nobody will miss, and no other page leaves for them.
+    /// No thread has asked yet: frames that will not be missed, and no other page leaves for them.
     Spare,
 }
 
@@ -85,7 +85,7 @@ impl Pool {
     fn attach(&self, page: PageNo, word: Word, frame: u32) -> Exclusive<'_> {
         self.evictor.lock().admit(frame, page.0, &self.table);
         let mut held = Exclusive::new(self, page, word, frame);
-        // A load is a change of the word: readers who saw the page absent look again anyway, but
+        // A load is a change of the word: readers that saw the page absent look again anyway, but
         // the version must differ from the one the page had when it was last in memory.
         held.invalidate();
         held
@@ -136,10 +136,10 @@ impl Pool {
         result
     }
 
-    /// As [`Pool::bring_in`] for pages that nobody has asked for (POOL-10): they take free frames
-    /// beyond those that are kept for others, and no other page leaves for them. What cannot be
-    /// read is left to who needs it, who is told then; a page that was never written is nothing to
-    /// tell of. Returns how many have come.
+    /// As [`Pool::bring_in`] for pages that no thread has asked for (POOL-10): they take free
+    /// frames beyond those that are kept for others, and no other page leaves for them. What cannot
+    /// be read is left to a thread that needs it, which gets the error then; a page that was never
+    /// written is nothing to report. Returns how many have come.
     pub fn warm(&self, pages: &[PageNo]) -> u64 {
         let mut come = 0;
         for pages in pages.chunks(self.bring_pages()) {

@@ -1,6 +1,6 @@
 //! With which LSN pages were written lately. A drive may say that it has written a page, and not
-//! have done it; whoever reads that page again gets an older state, whole and sealed, and nothing
-//! in it says so. What this remembers does (`docs/decisions/whose-page.md`).
+//! have done it; the thread that reads that page again gets an older state, whole and sealed, and
+//! nothing in it says so. What this remembers does (`docs/decisions/whose-page.md`).
 //!
 //! A word for each page number modulo the table's size: the page's higher bits and the LSN. What is
 //! overwritten by another page is not looked for any more: that is the bound on memory.

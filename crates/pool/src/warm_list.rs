@@ -1,6 +1,6 @@
 //! Which pages are in memory, those used most first, as bytes that outlive the process: after a
 //! restart the same pages are read in again. A hint and no more: bytes that are no list are
-//! refused, and pages that are not there any more are nobody's concern.
+//! refused, and pages that are not there any more do not matter.
 use weir_base::{PageNo, varint};
 
 use crate::latch::{FRAMES_MAX, Latch};
@@ -125,8 +125,8 @@ fn runs(pages: &[PageNo]) -> impl Iterator<Item = (u32, u64)> {
 }
 
 impl Pool {
-    /// The pages in memory now. A look without latches: who comes and goes meanwhile is on it or
-    /// not.
+    /// The pages in memory now. A look without latches: a page that comes and goes meanwhile is on
+    /// it or not.
     #[must_use]
     pub fn warm_list(&self) -> WarmList {
         let mut list = WarmList::default();

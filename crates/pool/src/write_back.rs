@@ -198,7 +198,7 @@ impl Pool {
     }
 
     /// POOL-1: log before page. A page on disk must never be ahead of the durable log, or a crash
-    /// would leave a change that nothing can take back or complete.
+    /// would leave a change that nothing can roll back or complete.
     fn wait_for_log(&self, newest: Lsn) -> Result<(), PoolError> {
         // The planted bug that the simulator must catch: see crates/sim.
         if cfg!(canary) || self.skip_log_gate {
@@ -206,8 +206,8 @@ impl Pool {
         }
         self.log.wait(newest, Durability::Synced)?;
         // A page may have been changed by a group that the log refused: such a change has no LSN of
-        // its own. Whoever was refused knew of the halt before he let the page go, and it was
-        // copied after that; so the log says it here, too.
+        // its own. The thread that was refused knew of the halt before it let the page go, and it
+        // was copied after that; so the log says it here, too.
         self.log.check()?;
         Ok(())
     }

@@ -1,4 +1,5 @@
-//! Who was under way: what each transaction's records say is left to take back or to complete.
+//! The transactions under way: what each transaction's records say is left to roll back or to
+//! complete.
 use std::collections::BTreeMap;
 
 use weir_base::{Lsn, TreeId, TxnId};
@@ -15,7 +16,7 @@ pub struct OpenTxn {
     pub prepared: Option<(Vec<u8>, Vec<u8>)>,
     /// Whether it committed: then only `tasks` is left.
     pub committed: bool,
-    /// What to take back, oldest first.
+    /// What to roll back, oldest first.
     pub undo: Vec<UndoEntry>,
     /// What its commit left to do.
     pub tasks: PurgeTasks,
@@ -98,7 +99,7 @@ impl Analysis {
         }
     }
 
-    /// The transactions without an end, newest first: the order to take them back in.
+    /// The transactions without an end, newest first: the order to roll them back in.
     pub fn into_open(self) -> impl Iterator<Item = (TxnId, OpenTxn)> {
         self.open.into_iter().rev()
     }
@@ -115,7 +116,7 @@ impl Analysis {
     }
 }
 
-/// The last `count` notes have been taken back; a piece counts as those in it, and one more.
+/// The last `count` notes have been rolled back; a piece counts as those in it, and one more.
 fn undone(undo: &mut Vec<UndoEntry>, mut count: u32) {
     while count > 0
         && let Some(last) = undo.last_mut()

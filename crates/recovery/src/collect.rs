@@ -23,7 +23,7 @@ pub struct Collected {
     pub(crate) chains: Chains,
     /// What was not read.
     pub(crate) stretches: Option<Stretches>,
-    /// Who was under way.
+    /// The transactions under way.
     pub analysis: Analysis,
     /// Where the log ends.
     pub end: ScanEnd,
@@ -179,7 +179,7 @@ fn decode_to_end(
         drop(to_decoder);
         (end, decoding.join())
     });
-    // A panic aborts the process before anybody could see this.
+    // A panic aborts the process before any thread could see this.
     let gone = |_| RedoError::Halted { cause: "the decoding thread has gone".into() };
     (end, decoded.map_err(gone))
 }
@@ -196,7 +196,7 @@ fn analyse(
     let mut analysis = Analysis::default();
     (analysis.next_txn, analysis.next_tree) = (roll.next_txn, roll.next_tree);
     // Each one's groups lie in the head, then in stretches, then in the tail. Each stretch is gone
-    // through once, for all of whom it says something.
+    // through once, for all transactions of which it says something.
     let mut in_stretches: BTreeMap<usize, BTreeSet<TxnId>> = BTreeMap::new();
     let mut behind: Vec<Place> = Vec::new();
     let mut last = None;

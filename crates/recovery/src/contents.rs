@@ -1,6 +1,6 @@
-//! What stretches of the log hold, in short: which pages they change and who was under way. Written
-//! down beside the log while it grows (`indexer.rs`), so that after a crash only its end must be
-//! read before the database is open, and the rest where somebody needs it.
+//! What stretches of the log hold, in short: which pages they change and which transactions were
+//! under way. Written down beside the log while it grows (`indexer.rs`), so that after a crash only
+//! its end must be read before the database is open, and the rest where a thread needs it.
 //!
 //! A hint that is never believed alone: a stretch is taken for what it says only if its payload
 //! gives the digest that was written down, and each carries on the digest of the one before.

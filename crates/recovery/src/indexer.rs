@@ -11,7 +11,8 @@ use crate::contents::{Changed, Open, PARTS_MAX, Stretch};
 use crate::roll::{Roll, Said};
 use crate::unreadable::unreadable;
 
-/// Who is open is gone through when there are so many, and twice as many as the last time.
+/// The open transactions are gone through when there are so many, and twice as many as the last
+/// time.
 const OPEN_MANY: usize = 1_000;
 
 /// How far the log has been followed.
@@ -27,15 +28,15 @@ pub struct Indexer {
     number: u32,
     /// The stretches so far that the checkpoint has not passed: number and end.
     past: VecDeque<(u32, Lsn)>,
-    /// How many were open when those were forgotten who need not be known any more.
+    /// How many were open when those were forgotten that need not be known any more.
     kept: usize,
     /// No group ended in so many bytes behind `at`.
     too_few: u64,
 }
 
 impl Indexer {
-    /// Goes on at `at`. `origin`: since where it is known who was under way, of whom `open` have no
-    /// end; `digest` is the last stretch's.
+    /// Goes on at `at`. `origin`: since where it is known which transactions were under way, of
+    /// which `open` have no end; `digest` is the last stretch's.
     pub(crate) fn resume(
         at: Lsn,
         origin: Lsn,
@@ -94,9 +95,9 @@ impl Indexer {
         Ok(None)
     }
 
-    /// Forgets now and then who has said nothing behind the checkpoint: not all who are over say so
-    /// (who was taken back to nothing, whose clean-up others have taken over), and none of them
-    /// matters any more.
+    /// Forgets now and then the transactions that have said nothing behind the checkpoint: not all
+    /// that are over say so (one was rolled back to nothing, another's purge tasks were taken
+    /// over), and none of them matters any more.
     fn forget(&mut self, checkpoint: Lsn) {
         while self.past.front().is_some_and(|&(_, end)| end <= checkpoint) {
             self.past.pop_front();
@@ -168,9 +169,9 @@ struct Met {
     /// Where the next one may.
     next_part: Lsn,
     pages: Vec<Changed>,
-    /// Who has said what may be left of them.
+    /// The transactions that have said what may be left of them.
     speakers: Vec<TxnId>,
-    /// Who was open before and is over.
+    /// The transactions that were open before and are over.
     ended: Vec<TxnId>,
 }
 

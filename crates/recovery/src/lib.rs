@@ -1,6 +1,6 @@
 //! From crash to open: the log's end is read, and of the rest what was written down of it, into a
 //! chain of changes for each page, made when the page is read in; unfinished transactions known
-//! again, taken back once the database is open. A crash during recovery is just another crash.
+//! again, rolled back once the database is open. A crash during recovery is just another crash.
 #![forbid(unsafe_code)]
 mod analysis;
 mod chains;

@@ -1,6 +1,6 @@
 //! How far recovery has come.
 
-/// How far recovery has come, for whoever waits for it.
+/// How far recovery has come, for reports.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress {
     /// What it does now.

@@ -1,5 +1,5 @@
 //! Repeating history, a page at a time: the changes that a page lacks are made in order when it is
-//! read in, by whoever reads it.
+//! read in, by the thread that reads it.
 use weir_base::{Lsn, PageNo};
 use weir_change::{apply, decode};
 use weir_pool::{PageRedo, Pool, PoolError};
@@ -16,7 +16,7 @@ const AHEAD: usize = 16;
 
 /// What is left when the pool has what was read of the log.
 pub struct Left {
-    /// Who was under way.
+    /// The transactions under way.
     pub analysis: Analysis,
     /// To go on following the log.
     pub indexer: Indexer,
@@ -128,7 +128,7 @@ impl History {
         let Some(stretches) = &self.stretches else { return Ok(()) };
         match stretches.get(number, of)? {
             Some(stretch) => page.take_all(stretch, index),
-            // Who waits for one page does not wait for all others of the stretch.
+            // A thread that waits for one page does not wait for all others of the stretch.
             None => page.take_all(&stretches.read_page(number, index, page.page)?, 0),
         }
     }

@@ -12,7 +12,7 @@ use crate::contents::{Open, Stretch};
 /// What a group says besides changes of pages.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Said {
-    /// How to take it back.
+    /// How to roll it back.
     undo: bool,
     /// What a commit leaves to do.
     purge: bool,
@@ -81,12 +81,12 @@ impl Roll {
         Roll { open: open.iter().map(|o| (o.txn, groups(o))).collect(), ..Roll::default() }
     }
 
-    /// All who are open, ascending.
+    /// All that are open, ascending.
     pub(crate) fn all(&self) -> Vec<Open> {
         self.open.iter().map(|(&txn, groups)| groups.open(txn)).collect()
     }
 
-    /// Somebody, if open.
+    /// The transaction, if it is open.
     pub(crate) fn get(&self, txn: TxnId) -> Option<Open> {
         self.open.get(&txn).map(|groups| groups.open(txn))
     }
@@ -96,7 +96,7 @@ impl Roll {
         self.open.len()
     }
 
-    /// Forgets those who have said nothing from this stretch on.
+    /// Forgets those that have said nothing from this stretch on.
     pub(crate) fn forget_before(&mut self, stretch: u32) {
         self.open.retain(|_, groups| groups.places.last().is_some_and(|p| p.chunk >= stretch));
     }
@@ -123,7 +123,8 @@ impl Roll {
         }
     }
 
-    /// Takes a group in. Tells who has come to an end, with the first place known of that one.
+    /// Takes a group in. Returns which transaction has ended, with the first place known of that
+    /// one.
     #[inline]
     pub(crate) fn take(
         &mut self,
@@ -133,7 +134,7 @@ impl Roll {
     ) -> Option<(TxnId, Place)> {
         let txn = header.txn?;
         self.next_txn = self.next_txn.max(TxnId(txn.0 + 1));
-        // Who commits is never taken back.
+        // A transaction that commits is never rolled back.
         let undo = said.undo && !header.commits;
         if undo || said.purge || said.other {
             let open = self.open.entry(txn).or_default();

@@ -1,4 +1,4 @@
-//! Stretches of the log that are known by their contents alone, and read when somebody needs what
+//! Stretches of the log that are known by their contents alone, and read when a thread needs what
 //! is in them.
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -25,7 +25,7 @@ const ASKED_MUCH: usize = 4;
 pub(crate) struct Stretches {
     reader: Reader,
     all: Vec<Lazy>,
-    /// The next that is read though nobody asks for it.
+    /// The next that is read without being asked for.
     next: AtomicUsize,
     /// How often parts were read.
     asked: AtomicUsize,
@@ -44,7 +44,7 @@ struct Lazy {
     read: OnceLock<Loaded>,
     /// How often parts of it were read.
     asked: AtomicU32,
-    /// Held by who reads it.
+    /// Held by a thread that reads it.
     reading: Mutex<rank::LogStretch, ()>,
 }
 
@@ -119,8 +119,8 @@ impl Stretches {
         self.asked.load(Ordering::Relaxed) > ASKED_MUCH * self.all.len()
     }
 
-    /// Reads the next stretch that nobody has asked for; `false`: there is none. What is wrong with
-    /// it is told to whoever needs it.
+    /// Reads the next stretch that no thread has asked for; `false`: there is none. What is wrong
+    /// with it is an error of the thread that needs it.
     pub(crate) fn read_next(&self) -> bool {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         if number >= self.all.len() {

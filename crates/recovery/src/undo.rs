@@ -1,10 +1,10 @@
-//! Transactions without an end: who they are, and how far each had come.
+//! Transactions without an end: which they are, and how far each had come.
 use weir_txn::{RecoveredState, RecoveredTxn, Registry};
 
 use crate::analysis::Analysis;
 
 /// Registers all transactions that the log shows no end of, so that they hold the log that they
-/// need, and tells of them, newest first: the order to take losers back in.
+/// need, and tells of them, newest first: the order to roll losers back in.
 #[must_use]
 pub fn recovered(analysis: Analysis, registry: &Registry) -> Vec<RecoveredTxn> {
     let open: Vec<_> = analysis.into_open().collect();

@@ -1,6 +1,6 @@
-//! Who writes where in the log, without a lock: claiming is one `fetch_add`, and publishing one
-//! store into a ring of links that the writer follows to the contiguous published point.
-//! The link ring is MySQL 8's idea (`Link_buf`, WL#10310).
+//! Which thread writes where in the log, without a lock: claiming is one `fetch_add`, and
+//! publishing one store into a ring of links that the writer follows to the contiguous published
+//! point. The link ring is MySQL 8's idea (`Link_buf`, WL#10310).
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// No claim is smaller, so that the starts of two claims never share a link.
@@ -11,11 +11,11 @@ pub(crate) const CLAIM_MIN: u64 = 8;
 pub(crate) struct Apart<T>(pub(crate) T);
 
 pub(crate) struct Claims {
-    /// The next payload byte that nobody has claimed.
+    /// The next payload byte that no thread has claimed.
     next: Apart<AtomicU64>,
     /// Every byte below is copied.
     published: Apart<AtomicU64>,
-    /// 1 while somebody follows the links.
+    /// 1 while a thread follows the links.
     following: AtomicU32,
     /// `links[start / 8 % n]` holds the end of the published claim that begins at `start`.
     links: Box<[AtomicU64]>,
@@ -127,7 +127,7 @@ mod loom_tests {
     use loom::thread;
 
     /// Two appenders and a writer over a ring of 16 bytes, each claim 8: loom's cells report any
-    /// byte that is filled while it is read, or read before it is published. Nobody waits: an
+    /// byte that is filled while it is read, or read before it is published. No thread waits: an
     /// appender without room and a writer without work leave, which keeps the model small.
     #[test]
     fn loom_claim_copy_publish_give_back() {

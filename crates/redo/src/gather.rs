@@ -6,20 +6,20 @@
 //! each commit waits for two writes. So the leader waits until as many have come as took part in
 //! the last round or came while it was written, but no longer than a part of a write's time, and
 //! only where that pays. Whether it does is tried: now and then rounds are led the other way for a
-//! while, and the way that serves more commits in the same time is kept. (Nothing else tells. Who
-//! comes during a wait says little: with a binary log, most would have met in a later round all the
-//! same; and with many threads fewer writes can go with fewer commits. docs/decisions/gathering.md)
-//! It gives the processor away meanwhile, and gives up when nobody takes it any more: who is
-//! missing then waits for something else, such as a binary log.
+//! while, and the way that serves more commits in the same time is kept. (Nothing else tells. A
+//! thread that comes during a wait says little: with a binary log, most would have met in a later
+//! round all the same; and with many threads fewer writes can go with fewer commits.
+//! docs/decisions/gathering.md) It gives the processor away meanwhile, and gives up when no thread
+//! takes it any more: a thread that is missing then waits for something else, such as a binary log.
 //! Only where writes take long, the writes that it spares count as well: pages need them, which
 //! shows much later. There the leader does not give up.
 
 /// The share of a write's time that a leader waits at most, in percent.
 const GATHER_PERCENT: u64 = 75;
-/// A yield that returns within this time has given the processor to nobody.
+/// A yield that returns within this time has given the processor to no thread.
 const ALONE_MICROS: u64 = 3;
-/// So many of these one after the other, and nobody is about to come: those who are missing wait
-/// for something else, or run on another processor.
+/// So many of these one after the other, and no thread is about to come: those that are missing
+/// wait for something else, or run on another processor.
 const ALONE_MAX: u32 = 16;
 /// Waiting has to serve so much more, as it gives the processor away again and again.
 const GAIN_LEAST: f64 = 0.04;
@@ -32,7 +32,7 @@ const STAY_MICROS: u64 = 400_000;
 /// How long the other way is tried, and for how many rounds at least.
 const TRY_MICROS: u64 = 25_000;
 const TRY_ROUNDS: u32 = 32;
-/// The first rounds, which do not count: those who come were released by rounds of before.
+/// The first rounds, which do not count: those that come were released by rounds of before.
 const SETTLE_ROUNDS: u32 = 4;
 /// Time without commits counts as this much a round.
 const IDLE_MICROS_MAX: u64 = 10_000;
@@ -138,16 +138,16 @@ pub(crate) struct Wait {
     pub(crate) until_arrived: u64,
     /// but no longer than this.
     pub(crate) micros_max: u64,
-    /// Also when nobody takes the processor: the device is what is short.
+    /// Also when no thread takes the processor: the device is what is short.
     pub(crate) patient: bool,
 }
 
-/// Who gives the processor away, and whether anybody takes it.
+/// Giving the processor away, and whether any thread takes it.
 #[derive(Default)]
 pub(crate) struct Alone(u32);
 
 impl Alone {
-    /// A yield took so long. Returns whether nobody takes the processor any more.
+    /// A yield took so long. Returns whether no thread takes the processor any more.
     pub(crate) fn is_sure(&mut self, yielded_micros: u64) -> bool {
         self.0 = if yielded_micros < ALONE_MICROS { self.0 + 1 } else { 0 };
         self.0 >= ALONE_MAX
@@ -176,7 +176,7 @@ impl Gather {
     }
 
     /// How long a waiter should stay awake before it sleeps, in microseconds. With fewer than three
-    /// threads there is nobody whose waking is spared.
+    /// threads no waking is spared.
     pub(crate) fn linger_micros(&self) -> u32 {
         let write_micros = self.write_micros();
         if self.expected < 3 || write_micros > LINGER_WRITE_MICROS_MAX {
@@ -219,7 +219,7 @@ mod tests {
         let mut alone = Alone::default();
         for _ in 0..3 {
             assert!((1..ALONE_MAX).all(|_| !alone.is_sure(1)));
-            assert!(!alone.is_sure(ALONE_MICROS), "somebody ran");
+            assert!(!alone.is_sure(ALONE_MICROS), "another thread ran");
         }
         assert_eq!((1..).find(|_: &u32| alone.is_sure(0)), Some(ALONE_MAX));
     }
@@ -253,10 +253,10 @@ mod tests {
     }
 
     /// Threads in a closed loop: each is released with its round, and comes back after a time of
-    /// its own. How many of the last 20,000 rounds had a leader who waited, in percent.
+    /// its own. How many of the last 20,000 rounds had a leader that waited, in percent.
     fn waits(threads: u64, away_micros: impl Fn(u64) -> u64, write_micros: u64) -> u32 {
         let (mut gather, mut now, mut arrived, mut waits) = (Gather::default(), 0, 0, 0);
-        // When each comes next; those who are there have come already.
+        // When each comes next; those that are there have come already.
         let mut next: Vec<u64> = (0..threads).map(&away_micros).collect();
         let mut draws = threads;
         for round in 0..60_000 {
@@ -333,7 +333,7 @@ mod tests {
                 now += plan.micros_max;
             }
             now += 40;
-            // Somebody is always counted as expected, but never comes back in time.
+            // A thread is always counted as expected, but never comes back in time.
             gather.finished(arrived, arrived + 3, 40, now);
             arrived += 3;
             gather.expected += 2;

@@ -288,7 +288,7 @@ impl Log {
     /// The greatest age (end minus checkpoint, in bytes) that the files have room for. Callers must
     /// not append beyond it; the log would then take more disk than its capacity. Follows
     /// [`Log::set_capacity`]: up as soon as a file could be made, down by one byte for every two
-    /// appended, so that nobody has to stop for it.
+    /// appended, so that no thread has to stop for it.
     pub fn limit_bytes(&self) -> u64 {
         let slack = self.ring.len().min(self.segments.capacity() / 64);
         let target = self.segments.limit().saturating_sub(slack);
@@ -360,7 +360,7 @@ impl Log {
         RedoError::Halted { cause }
     }
 
-    /// Ends all writing, for good: after a failed write or sync nobody knows what is on disk.
+    /// Ends all writing, for good: after a failed write or sync what is on disk is unknown.
     #[cold]
     pub(crate) fn halt(&self, error: &RedoError) {
         self.halt_for(error.to_string());

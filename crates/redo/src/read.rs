@@ -98,8 +98,8 @@ pub(crate) fn pieces(
     })
 }
 
-/// As [`pieces`], one after the other, into the same memory: `spare`, which whoever reads again may
-/// keep. What `recent` has comes from there.
+/// As [`pieces`], one after the other, into the same memory: `spare`, which a thread that reads
+/// again may keep. What `recent` has comes from there.
 pub(crate) fn pieces_into(
     chain: &[Segment],
     stretch: Range<u64>,

@@ -75,8 +75,8 @@ pub(crate) struct Segments {
     /// Written into each new header: how far blocks are sealed ahead of what is durable.
     unsynced_max: u64,
     table: Mutex<rank::LogFiles, Table>,
-    /// Held by whoever changes files, so that slots are not given out twice. Taken before `table`.
-    /// The file that is made ahead, from one step of maintenance to the next.
+    /// Held by the thread that changes files, so that slots are not given out twice. Taken before
+    /// `table`. The file that is made ahead, from one step of maintenance to the next.
     changing: Mutex<rank::LogFilesChanging, Option<Filling>>,
     capacity: AtomicU64,
     /// The last attempt to create a file failed, or none was made since the capacity was raised:
@@ -204,7 +204,7 @@ impl Segments {
         } else if self.fill(filling, demand.end)? {
             Ok(true)
         } else if filling.is_none() && self.is_retry_due() {
-            // Nobody might ask for a segment any more: with too little room all writers wait.
+            // No thread might ask for a segment any more: with too little room all writers wait.
             self.begin(filling, payload, demand.end)
         } else {
             self.remove_surplus(filling, demand)

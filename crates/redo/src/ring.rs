@@ -1,10 +1,10 @@
 //! The log buffer: a ring of bytes laid out exactly as on disk, which many threads fill at
 //! disjoint places while one empties it. The only file of this crate with `unsafe`.
 //!
-//! Who may touch which bytes follows from three rules that [`crate::Log`] keeps:
-//! a place is written only by the thread that claimed it (REDO-2), only after the previous bytes
-//! at the same ring position were given back (REDO-3), and read only below the published point or
-//! in the page of the last write, which is not given back (REDO-4).
+//! Which thread may touch which bytes follows from three rules that [`crate::Log`] keeps: a place
+//! is written only by the thread that claimed it (REDO-2), only after the previous bytes at the
+//! same ring position were given back (REDO-3), and read only below the published point or in the
+//! page of the last write, which is not given back (REDO-4).
 use crate::position::{BLOCK, BLOCK_HEADER, is_place};
 use weir_base::{AlignedBuf, Lsn};
 
@@ -46,7 +46,7 @@ impl Ring {
             let offset = (place & (self.len - 1)) as usize;
             // SAFETY: offset + now stays inside one block, so inside the ring (its length is a
             // multiple of a block); the caller alone may write these places (REDO-2, REDO-3), and
-            // `bytes` cannot overlap them because nobody else has a reference into the ring.
+            // `bytes` cannot overlap them because no other thread has a reference into the ring.
             unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.start.add(offset), now) };
             bytes = &bytes[now..];
             place += now as u64;
@@ -65,7 +65,7 @@ impl Ring {
         let first = out.len().min(self.len as usize - offset);
         let (head, rest) = out.split_at_mut(first);
         // SAFETY: both ranges lie inside the ring; published bytes are no longer written, header
-        // bytes never are after `new`, and `out` is somebody's own memory (REDO-4).
+        // bytes never are after `new`, and `out` is a thread's own memory (REDO-4).
         unsafe {
             std::ptr::copy_nonoverlapping(self.start.add(offset), head.as_mut_ptr(), head.len());
             std::ptr::copy_nonoverlapping(self.start, rest.as_mut_ptr(), rest.len());

@@ -1,10 +1,11 @@
-//! Group commit's protocol: who writes for whom, and who is woken when. Knows no files.
+//! Group commit's protocol: which thread writes for which, and which is woken when. Knows no files.
 //!
 //! Writes happen in rounds. A thread that needs more than is written becomes the round's leader
 //! (one compare-and-swap); while the round is *open* everything published joins it; the leader
-//! *closes* it at a target, writes, and finishes it: all who waited for this round are woken by one
-//! call, and of those who came too late one, to lead the next. A released leadership may be taken
-//! by whoever comes first, so the device never waits for a particular thread to be scheduled.
+//! *closes* it at a target, writes, and finishes it: all that waited for this round are woken by
+//! one call, and of those that came too late one, to lead the next. A released leadership may be
+//! taken by whichever thread comes first, so the device never waits for a particular thread to be
+//! scheduled.
 //!
 //! No wake-up is lost (model: `loom_tests`): a waiter first counts itself as parked, then looks
 //! again at everything it based its decision on, then sleeps; a leader first changes these, then
@@ -22,14 +23,14 @@ struct Word {
 }
 
 pub(crate) struct Rounds {
-    /// 1 while somebody leads.
+    /// 1 while a thread leads.
     led: Apart<AtomicU32>,
     /// The round's number, twice, plus one when it is closed.
     phase: AtomicU64,
     /// Up to where the closed round writes.
     target: AtomicU64,
     words: Box<[Apart<Word>]>,
-    /// Those who wait for room in the ring.
+    /// Those that wait for room in the ring.
     room: Apart<Word>,
 }
 
@@ -48,14 +49,15 @@ impl Rounds {
         &self.words[(round % WORDS) as usize].0
     }
 
-    /// Becomes the leader, when there is none. Whoever does must call [`Rounds::finish`].
+    /// Becomes the leader, when there is none. The thread that does must call [`Rounds::finish`].
     #[inline]
     pub(crate) fn try_lead(&self) -> bool {
         self.led.0.load(Ordering::Relaxed) == 0
             && self.led.0.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// For the leader: from now on, whoever needs more than `target` waits for the next round.
+    /// For the leader: from now on, the thread that needs more than `target` waits for the next
+    /// round.
     pub(crate) fn close(&self, target: u64) {
         let phase = self.phase.load(Ordering::Relaxed);
         debug_assert_eq!(phase % 2, 0, "a round is closed once");
@@ -75,7 +77,7 @@ impl Rounds {
         fence(Ordering::SeqCst);
         let (this, next) = (self.word(round), self.word(round + 1));
         if phase.is_multiple_of(2) {
-            // Nothing was written: somebody else must try.
+            // Nothing was written: another thread must try.
             wake_one(this);
         } else {
             wake_one(next);
@@ -84,7 +86,7 @@ impl Rounds {
         wake_all(&self.room.0);
     }
 
-    /// Whether somebody leads.
+    /// Whether a thread leads.
     pub(crate) fn is_led(&self) -> bool {
         self.led.0.load(Ordering::Acquire) == 1
     }
@@ -95,7 +97,7 @@ impl Rounds {
         wake_all(&self.room.0);
     }
 
-    /// Wakes everybody: for the end of all rounds.
+    /// Wakes every thread: for the end of all rounds.
     pub(crate) fn wake_everyone(&self) {
         for word in &self.words {
             word.0.futex.change_and_wake_all();
@@ -103,7 +105,7 @@ impl Rounds {
         self.room.0.futex.change_and_wake_all();
     }
 
-    /// Sleeps until the round that will reach `need` is finished, or somebody must lead, or for no
+    /// Sleeps until the round that will reach `need` is finished, or a thread must lead, or for no
     /// reason. `done` says whether there is nothing to wait for any more.
     pub(crate) fn park(&self, need: u64, done: impl Fn() -> bool) {
         let phase = self.phase.load(Ordering::Acquire);
@@ -113,7 +115,7 @@ impl Rounds {
         self.sleep(word, || unchanged() && !done());
     }
 
-    /// Sleeps until room is made in the ring, or somebody must lead, or for no reason.
+    /// Sleeps until room is made in the ring, or a thread must lead, or for no reason.
     pub(crate) fn park_for_room(&self, done: impl Fn() -> bool) {
         self.sleep(&self.room.0, || !done());
     }

@@ -56,14 +56,14 @@ impl Log {
         self.wait_for(end, durability)
     }
 
-    /// Somebody leaves it to another thread to wait until redo is synced: it takes part in the next
-    /// round as those do who wait themselves, and leaders wait for it where that pays.
+    /// A thread leaves it to another to wait until redo is synced: it takes part in the next round
+    /// as waiting threads do themselves, and leaders wait for it where that pays.
     pub fn announce(&self) {
         self.arrived.0.fetch_add(1, Ordering::Relaxed);
         self.stats.commit_waits.add(1);
     }
 
-    /// Waits until the redo before `end` is synced, for all those who have announced themselves.
+    /// Waits until the redo before `end` is synced, for all those that have announced themselves.
     ///
     /// # Errors
     /// As [`Log::wait`].
@@ -71,7 +71,7 @@ impl Log {
         self.wait_for(end, Durability::Synced)
     }
 
-    /// Says that a sync of somebody else's has made durable what was
+    /// Says that a sync of another thread's has made durable what was
     /// [written](Durability::Written) before `end`, and was: that a wait for that had returned
     /// before it began (DEVICE-9).
     ///

@@ -61,7 +61,7 @@ impl Log {
             self.gather(&mut writer.gather, own);
         }
         if let Some(own) = own {
-            // Somebody may have reserved a place before ours and still be filling it.
+            // A thread may have reserved a place before ours and still be filling it.
             let mut tries_left = 8;
             while lsn_of(self.follow()) < own && tries_left > 0 {
                 crate::sync::yield_now();
@@ -89,8 +89,8 @@ impl Log {
         self.rounds.finish();
     }
 
-    /// Waits, when that pays, for others to join the round, as long as somebody takes the
-    /// processor meanwhile.
+    /// Waits, when that pays, for others to join the round, as long as a thread takes the processor
+    /// meanwhile.
     fn gather(&self, gather: &mut Gather, own: Lsn) {
         let before = self.arrived.0.load(Ordering::Relaxed);
         let Some(plan) = gather.plan(before) else { return };

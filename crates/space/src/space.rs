@@ -207,8 +207,8 @@ impl Space {
             &Op::Init { page: number, kind: Kind::SpaceMap, level: 0, tree: TreeId(0) },
         );
         group.apply(held, &Op::MapSet { page: number, first_bit: 0, count: 1, value: true });
-        // Held meanwhile: whoever asks for the number of maps with a checkpoint that has passed
-        // this group must see it.
+        // Held meanwhile: the thread that asks for the number of maps with a checkpoint that has
+        // passed this group must see it.
         let mut maps = self.maps.lock();
         maps.push(group.commit(self.pool.log())?.end);
         drop(maps);

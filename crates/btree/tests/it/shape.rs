@@ -79,8 +79,8 @@ fn large_rows_leave_one_page_too() {
     }
 }
 
-/// The cut that moves no row makes the left leaf's range smaller all the same: who looked at it
-/// before must look again.
+/// The cut that moves no row makes the left leaf's range smaller all the same: a thread that looked
+/// at it before must look again.
 #[test]
 fn a_cut_behind_the_last_row_is_noticed() {
     let site = Site::new(&Shape::of(4096, 64));
@@ -224,7 +224,7 @@ fn a_child_that_its_parent_does_not_mean_is_damage() {
                     Err(e) => panic!("{e}"),
                 }
             }
-            assert!(failed > 0, "page {page} is met by somebody");
+            assert!(failed > 0, "page {page} is met by some test");
             assert!(tree.check(&mut |_| {}).is_err());
             pool.exclusive(page).expect("the page").bytes_mut()[at] ^= xor;
         }

@@ -1,4 +1,4 @@
-//! Bursts: what a log that has room is worth to those who come all at once.
+//! Bursts: what a log that has room is worth to those that come all at once.
 use crate::model::lanes::Sweeper;
 use crate::model::load::{Clients, TPCC};
 use crate::report::{Report, Second, cv, mean};

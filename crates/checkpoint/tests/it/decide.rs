@@ -1,4 +1,4 @@
-//! `decide` on inputs worked by hand, and on inputs that nobody would think of.
+//! `decide` on inputs worked by hand, and on random inputs.
 use proptest::prelude::*;
 use weir_base::Lsn;
 use weir_checkpoint::{AgeHistogram, Limits, Seen, State, Verdict, decide};

@@ -27,7 +27,7 @@ fn open(name: &'static str, rate: fn(f64) -> f64) -> Scenario {
     })
 }
 
-/// Without this, the rule that nobody waits where a feasible schedule exists might never apply.
+/// Without this, the rule that no thread waits where a feasible schedule exists might never apply.
 #[test]
 fn feasibility_is_asked_where_it_should_be() {
     assert!(open("half", |_| 5000.0).admissible());

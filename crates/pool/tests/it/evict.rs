@@ -88,7 +88,7 @@ fn many_at_once() {
     assert!(site.pool.residence().free >= 16, "no frame was lost: {residence:?}");
 }
 
-/// Pages that nobody has asked for come into frames that nobody will miss.
+/// Pages that no thread has asked for come into frames that will not be missed.
 #[test]
 fn warming_evicts_nothing_and_leaves_the_free_frames_alone() {
     let site = site(128, 300, DoubleWriteMode::On);
@@ -120,7 +120,7 @@ fn warming_evicts_nothing_and_leaves_the_free_frames_alone() {
     assert_eq!(site.pool.stats().reads.get(), reads);
 }
 
-/// Never written, damaged, beyond the end, beyond what there can be, held by somebody.
+/// Never written, damaged, beyond the end, beyond what there can be, held by a thread.
 #[test]
 fn warming_passes_over_what_cannot_be_had() {
     let site = site(64, 300, DoubleWriteMode::On);
@@ -143,8 +143,8 @@ fn warming_passes_over_what_cannot_be_had() {
     assert_eq!(site.pool.residence().free, free - 2, "no frame is lost");
     assert!(site.pool.halted().is_none());
     let told = site.pool.optimistic(PageNo(damaged));
-    assert!(matches!(told, Err(PoolError::Damaged { .. })), "who asks is told");
-    // A page that was passed over is made as if nobody had looked.
+    assert!(matches!(told, Err(PoolError::Damaged { .. })), "the caller gets the error");
+    // A page that was passed over is made as if no thread had looked.
     set(&site.log, site.pool.fresh(PageNo(250)).expect("fresh"), 250);
     drain(&site);
 }

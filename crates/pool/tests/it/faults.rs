@@ -53,7 +53,7 @@ fn faulty(frames: u64) -> (Site, FaultyVolume) {
 }
 
 /// After a failed write nothing is written any more, the checkpoint stays before the pages that
-/// failed, and nobody is shown an old state of them.
+/// failed, and no thread is shown an old state of them.
 #[test]
 fn a_failed_write_halts_and_shows_no_old_page() {
     for (name, op) in
@@ -128,7 +128,7 @@ fn growing_on_a_full_disk() {
 }
 
 /// A group that meets a halted log leaves its change in memory under the page's old LSN: it must
-/// not get to disk, also while nobody who saw the error has halted the pool.
+/// not get to disk, also while no thread that saw the error has halted the pool.
 #[test]
 fn a_change_that_the_log_has_refused_is_not_written() {
     let (site, faulty) = faulty(64);

@@ -66,7 +66,7 @@ fn storm(frames: u64, manual: bool, seconds: f64) {
             last = oldest;
             std::thread::sleep(Duration::from_micros(200));
         }
-        // Whoever waits for a frame gets one before the cleaner goes.
+        // The thread that waits for a frame gets one before the cleaner goes.
         site.pool.set_manual(true);
         stop.store(true, Ordering::Relaxed);
     });

@@ -170,7 +170,7 @@ fn what_is_written_is_synced_before_it_is_too_much() {
         let unsynced = log.written().bytes_since(log.durable());
         assert!(unsynced <= 64 << 10, "REDO-8: {unsynced}");
     }
-    assert!(log.durable() < log.end(), "nobody asked for the last ones to be synced");
+    assert!(log.durable() < log.end(), "no commit asked for the last ones to be synced");
 }
 
 #[test]
@@ -259,7 +259,7 @@ fn stretches_are_read(kept: u64) {
         assert!(all == spans[..all.len()] && all.len() >= 1_400, "{}", all.len());
         assert!(stretches >= many, "{stretches} of {bytes}");
     }
-    // Who has seen enough is heard.
+    // A visitor that has seen enough stops the reading with its own error.
     let stops = |_| Err(RedoError::Missing { lsn: from, what: "no more" });
     let told = log.reader(None).chunks(from, settled, stops).expect_err("told");
     assert!(matches!(told, RedoError::Missing { what: "no more", .. }), "{told}");

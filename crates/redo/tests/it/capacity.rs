@@ -60,7 +60,7 @@ fn up_at_once_and_down_gradually() {
     fill(&log, &mut starts, LARGE * 2, large);
     assert!(file_bytes(&log) > LARGE / 100 * 85 && file_bytes(&log) <= LARGE);
     log.set_capacity(SMALL);
-    assert!(log.limit_bytes() > large - 1000, "nobody has to stop");
+    assert!(log.limit_bytes() > large - 1000, "no writer has to stop");
     let mut before = log.limit_bytes();
     let mut laps = 0;
     while log.limit_bytes() > small {
@@ -157,7 +157,8 @@ fn shrunk_while_no_file_can_be_created() {
         let log = Log::create(Arc::new(volume.clone()), config(16 << 20), Lsn(0)).expect("create");
         let mut starts = vec![log.end()];
         turn_over(&log, &mut starts, 20 << 20, share);
-        // What a removed file leaves is of no use to the log: somebody else takes it at once.
+        // What a removed file leaves is of no use to the log: the file system gives it to others at
+        // once.
         volume.fail_all("redo-", OpKind::Create, fault);
         log.set_capacity(MIN);
         let least = turn_over(&log, &mut starts, 40 << 20, share.max(20));

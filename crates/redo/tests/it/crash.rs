@@ -160,8 +160,8 @@ fn generations_of_crashes_with_crashes_while_resuming() {
     }
 }
 
-/// Of a group larger than the buffer, the first parts are durable when the rest is not written
-/// yet. The resume takes them back, and may itself be cut off at any point.
+/// Of a group larger than the buffer, the first parts are durable when the rest is not written yet.
+/// The resume rolls them back, and may itself be cut off at any point.
 #[test]
 fn a_large_group_cut_off_is_taken_back() {
     for seed in 0..200 {

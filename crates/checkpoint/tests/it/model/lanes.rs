@@ -8,14 +8,14 @@ pub(crate) const BATCH_MAX: usize = 256;
 /// A lane with nothing to do looks again after this long.
 const REST_SECONDS: f64 = 0.005;
 
-/// Who writes pages.
+/// What writes pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sweeper {
     /// One of the model's own, not `Pacing`: see `Setup::batch_seconds`.
     Simple,
     /// The lanes of `sweep.rs`.
     Lanes,
-    /// The same, but nobody looks at how long writes take: what the tests must reject.
+    /// The same, but without a look at how long writes take: what the tests must reject.
     BlindLanes,
 }
 

@@ -1,6 +1,6 @@
-//! Who updates what: clients over time, and which pages their transactions touch.
+//! What is updated: clients over time, and which pages their transactions touch.
 
-/// Who asks for transactions.
+/// What asks for transactions.
 #[derive(Clone, Debug)]
 pub(crate) enum Clients {
     /// Threads that each wait for their own synced commit: from when (seconds), how many.

@@ -32,7 +32,7 @@ pub(crate) struct Setup {
     /// The simple sweeper writes one batch of so many seconds' worth after the other, in groups, as
     /// one lane of `sweep.rs` does; 0: sub-batches overlap.
     pub(crate) batch_seconds: f64,
-    /// Every page is dirtied by the first record (a bulk load that nobody checkpointed).
+    /// Every page is dirtied by the first record (a bulk load that was never checkpointed).
     pub(crate) all_dirty_at_start: bool,
     /// The sweeper writes this many times what it was told: an error of every rate estimate.
     pub(crate) pace_error: f64,
