@@ -26,7 +26,7 @@ impl AckFile {
     /// Whether [`AckFile::open`] would take what is there, if anything is. Makes nothing.
     ///
     /// # Errors
-    /// When a file is there that cannot be read, or is somebody else's.
+    /// When a file is there that cannot be read, or is foreign.
     pub fn look(path: &Path) -> Result<()> {
         match File::open(path) {
             Ok(file) => must_be_ours(&file, path),
@@ -40,7 +40,7 @@ impl AckFile {
     /// Opens the file at its end, making it if need be: a second run adds to what the first said.
     ///
     /// # Errors
-    /// When the file cannot be opened for appending, or is somebody else's.
+    /// When the file cannot be opened for appending, or is foreign.
     pub fn open(path: &Path) -> Result<Self> {
         let file = OpenOptions::new().create(true).read(true).append(true).open(path);
         let file = file.with_context(|| format!("cannot open the ack file {}", path.display()))?;

@@ -17,7 +17,7 @@ pub(crate) struct Faults {
     pub(crate) flip: Option<u64>,
     /// Fails.
     pub(crate) fail: Option<u64>,
-    /// No transaction becomes durable, and whoever waits for one is told.
+    /// No transaction becomes durable, and a thread that waits for one gets the error.
     pub(crate) never_sync: bool,
 }
 

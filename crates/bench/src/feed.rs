@@ -21,7 +21,7 @@ struct Rows {
     seen: u64,
     latest: Vec<f64>,
     ended: bool,
-    /// How often rows were thinned out: who has read some must begin anew.
+    /// How often rows were thinned out: a reader of some must begin anew.
     thinned: u64,
 }
 

@@ -202,8 +202,8 @@ impl Rates {
     }
 }
 
-/// Page writes per update that nobody can undercut when `updates` uniform updates lie between the
-/// checkpoint and the log's end and hit `pages` pages: so many distinct pages, `N(1-e^(-W/N))`,
+/// Page writes per update that no policy can undercut when `updates` uniform updates lie between
+/// the checkpoint and the log's end and hit `pages` pages: so many distinct pages, `N(1-e^(-W/N))`,
 /// must be written once per `W` updates. `None` when either is nothing.
 fn least_page_writes(pages: f64, updates: f64) -> Option<f64> {
     let sane = pages >= 1.0 && updates.is_finite() && updates >= 1.0;

@@ -59,7 +59,7 @@ impl Served {
             return respond(405, TEXT, "this can only be looked at\n".to_owned());
         }
         if !self.public && !names_this_machine(request) {
-            // A page of somebody else's that has its own name point here must not read this.
+            // A page of another site whose own name points here must not read this.
             return respond(403, TEXT, "ask for this machine by its address\n".to_owned());
         }
         let (path, query) = request.target.split_once('?').unwrap_or((&request.target, ""));

@@ -41,7 +41,7 @@ pub struct Options {
     pub raw: bool,
     /// For the laboratory: another policy that writes pages.
     pub lab: Lab,
-    /// Where the run's seconds go, for a report or whoever looks on.
+    /// Where the run's seconds go, for a report or for people looking on.
     pub feed: Feed,
     /// Whether to paint a picture over itself every second instead of printing a line.
     pub compact: bool,

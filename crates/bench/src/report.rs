@@ -255,7 +255,7 @@ pub fn write_json(path: &Path, report: &impl RunReport, replace: bool) -> Result
 /// When the file exists and may not be replaced, or cannot be written.
 pub fn replace_file(path: &Path, bytes: &[u8], replace: bool) -> Result<()> {
     // A pipe or a device is written to: renaming a file into the place of /dev/null would put a
-    // file there for everybody.
+    // file there for all.
     if path.metadata().is_ok_and(|meta| !meta.is_file() && !meta.is_dir()) {
         return std::fs::write(path, bytes)
             .with_context(|| format!("cannot write the report {}", path.display()));

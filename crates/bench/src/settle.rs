@@ -101,7 +101,7 @@ pub(crate) fn settlings(
         let age_seconds = settled(ages, |_| AGE_WITHIN);
         let both = tps_seconds.zip(age_seconds).map(|(tps, age)| tps.max(age));
         let redo = &series.redo_bytes_per_second[span];
-        // The sum of no numbers is -0.0, which nobody wants to read.
+        // The sum of no numbers is -0.0, which is not worth reading.
         let written = |until: usize| 0.0 + redo[..until].iter().sum::<f64>();
         let log_wraps = both.map(|until| written(until) / log_bytes.max(1) as f64);
         let (change, at_second) = (change.clone(), *at);

@@ -61,7 +61,7 @@ pub trait Table: Clone + Send + Sync {
     /// Inserts or replaces; returns when it is as durable as asked.
     ///
     /// # Errors
-    /// Whatever the store reports: then nobody knows whether the change will be seen.
+    /// Whatever the store reports: then it is unknown whether the change will be seen.
     fn put(&self, key: &[u8], value: &[u8], durability: Durability) -> Result<()>;
 
     /// Fills an empty table from entries in key order; returns how many there were.

@@ -20,7 +20,7 @@ pub struct Verdict {
     pub examples: Vec<String>,
 }
 
-/// More examples than this help nobody.
+/// More examples than this do not help.
 const EXAMPLES_MAX: usize = 10;
 
 impl Verdict {

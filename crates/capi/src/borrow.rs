@@ -10,8 +10,8 @@ use std::ffi::c_void;
 
 use crate::outcome::{Failure, wrong};
 
-/// Bytes of somebody else's. As a result: good until the next call with the handle that they came
-/// from, unless the function says otherwise.
+/// Borrowed bytes. As a result: good until the next call with the handle that they came from,
+/// unless the function says otherwise.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct weir_bytes {
@@ -57,7 +57,7 @@ pub(crate) unsafe fn shared<'a, T>(handle: *const T) -> Result<&'a T, Failure> {
 }
 
 /// # Safety
-/// The contract above; nobody else uses the handle now.
+/// The contract above; no other caller uses the handle now.
 pub(crate) unsafe fn alone<'a, T>(handle: *mut T) -> Result<&'a mut T, Failure> {
     // SAFETY: NULL is found here; all else the caller of the interface vouches for.
     unsafe { handle.as_mut() }.ok_or_else(|| wrong("a handle is NULL"))
@@ -66,7 +66,7 @@ pub(crate) unsafe fn alone<'a, T>(handle: *mut T) -> Result<&'a mut T, Failure> 
 /// Takes a handle back. `None`: it was NULL.
 ///
 /// # Safety
-/// The contract above; nobody uses the handle any more.
+/// The contract above; no caller uses the handle any more.
 pub(crate) unsafe fn taken<T>(handle: *mut T) -> Option<Box<T>> {
     // SAFETY: handles are made by `give` alone.
     (!handle.is_null()).then(|| unsafe { Box::from_raw(handle) })

@@ -41,7 +41,7 @@ pub(crate) unsafe fn specs(
     unsafe { list(first, count).iter().map(|index| index.spec()).collect() }
 }
 
-/// The tables, for a change that waits so long for who writes to one.
+/// The tables, for a change that waits so long for transactions that write to one.
 pub(crate) fn waiting(db: &weir_db, lock_wait_millis: u64) -> Tables {
     db.tables.with_lock_wait(wait(lock_wait_millis))
 }
@@ -69,7 +69,7 @@ pub unsafe extern "C" fn weir_table_create(
     })
 }
 
-/// Drops a table, when all who write to it have ended. Each of them is waited for at most
+/// Drops a table, when all that write to it have ended. Each of them is waited for at most
 /// `lock_wait_millis`, here and in all that have this argument: WEIR_LOCK_TIMEOUT, and 0 is
 /// WEIR_WOULD_WAIT at once; nothing was changed then. WEIR_NOTHING: there is none.
 #[unsafe(no_mangle)]
@@ -100,9 +100,9 @@ pub unsafe extern "C" fn weir_table_rename(
     })
 }
 
-/// Gives a table another name, to be dropped by it later, when all who write to it or have read it
-/// with locks have ended. Handles have to be opened again, so that who drops it waits for nobody
-/// who does not know the new name. WEIR_NOTHING, WEIR_EXISTS: as weir_table_rename.
+/// Gives a table another name, to be dropped by it later, when all that write to it or have read it
+/// with locks have ended. Handles have to be opened again, so that dropping it waits for no
+/// transaction that does not know the new name. WEIR_NOTHING, WEIR_EXISTS: as weir_table_rename.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_table_set_aside(
     db: *const weir_db,
@@ -167,8 +167,8 @@ pub(crate) unsafe fn with_redefinitions<R>(
     call(&all.collect::<Result<Vec<_>, Failure>>()?)
 }
 
-/// Gives tables other definitions, all at once, without waiting for who writes to them. Handles
-/// stay good and show what they have known.
+/// Gives tables other definitions, all at once, without waiting for transactions that write to
+/// them. Handles stay good and show what they have known.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_table_redefine(
     db: *const weir_db,
@@ -261,7 +261,7 @@ pub(crate) unsafe fn show_definition(
     }
 }
 
-/// Removes all rows, when all who write to the table have ended. Handles have to be opened again.
+/// Removes all rows, when all that write to the table have ended. Handles have to be opened again.
 /// Auto-increment begins anew, with `next_number`; 0: it goes on where it was.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_table_truncate(

@@ -1,4 +1,4 @@
-//! Filling a new table that nobody else knows.
+//! Filling a new table that is not known elsewhere.
 use std::ffi::c_void;
 
 use ::weir_table::Copy;
@@ -15,7 +15,7 @@ pub struct weir_copy {
     twice: Vec<u8>,
 }
 
-/// Begins to fill a table, which must be empty and which nobody else reads or writes until
+/// Begins to fill a table, which must be empty and which no other caller reads or writes until
 /// weir_copy_finish, not by another handle either. Rows are loaded as they come, entries of indexes
 /// at the end. Given back, unfinished, it leaves a part of the rows, for the caller to drop.
 #[unsafe(no_mangle)]

@@ -14,7 +14,7 @@ pub struct weir_db {
     pub(crate) tables: Tables,
 }
 
-/// When a commit may be told of.
+/// When a commit may be acknowledged.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum weir_durability {
@@ -100,7 +100,7 @@ pub unsafe extern "C" fn weir_open(
 
 /// Closes the database in order: the next opening has nothing to redo. The handle is gone and the
 /// directory free for others, whatever is returned. Other handles of the database say WEIR_CLOSED
-/// from then on and are given back as ever; a transaction among them is taken back by the next
+/// from then on and are given back as ever; a transaction among them is rolled back by the next
 /// opening.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_close(db: *mut weir_db) -> weir_code {

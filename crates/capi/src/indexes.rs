@@ -89,7 +89,7 @@ pub unsafe extern "C" fn weir_table_add_index(
     })
 }
 
-/// Drops an index, when all who write to the table have ended; not while one of the table is being
+/// Drops an index, when all that write to the table have ended; not while one of the table is being
 /// built (weir_table_finish_indexes can drop others then). WEIR_NOTHING: there is none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_table_drop_index(
@@ -108,8 +108,8 @@ pub unsafe extern "C" fn weir_table_drop_index(
     })
 }
 
-/// Makes indexes that are empty and out of use, when all who write to the table have ended: whoever
-/// writes to it from then on is told WEIR_CHANGED, opens it again and gives their entries.
+/// Makes indexes that are empty and out of use, when all that write to the table have ended: a
+/// caller that writes to it from then on gets WEIR_CHANGED, opens it again and gives their entries.
 /// weir_table_fill_indexes and weir_table_finish_indexes come next, or weir_table_abandon_indexes;
 /// the next opening drops what was not finished. WEIR_EXISTS: there is one of such a name.
 #[unsafe(no_mangle)]
@@ -160,8 +160,8 @@ pub unsafe extern "C" fn weir_table_fill_indexes(
 
 /// Brings all indexes that were filled into use, drops others by name and gives the table another
 /// definition, all at once; of several tables, the parts of one, all of them or none.
-/// WEIR_DUPLICATE: whoever wrote meanwhile has met one; `duplicate` is the place in the list of
-/// those that were announced.
+/// WEIR_DUPLICATE: a writer has met one meanwhile; `duplicate` is the place in the list of those
+/// that were announced.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_table_finish_indexes(
     db: *const weir_db,

@@ -16,15 +16,15 @@ pub enum weir_code {
     WEIR_NOTHING = 1,
     /// There is a row with this key already. Nothing was changed.
     WEIR_DUPLICATE = 2,
-    /// The transaction was chosen to end a deadlock: it has been taken back as a whole.
+    /// The transaction was chosen to end a deadlock: it has been rolled back as a whole.
     WEIR_DEADLOCK = 3,
     /// The limit for waiting for a lock has passed.
     WEIR_LOCK_TIMEOUT = 4,
     /// It would have had to wait for a lock, and was told not to.
     WEIR_WOULD_WAIT = 5,
-    /// Somebody has interrupted the wait for a lock, or what takes long.
+    /// The wait for a lock, or what takes long, was interrupted.
     WEIR_INTERRUPTED = 6,
-    /// At snapshot isolation: somebody else changed the row after the snapshot.
+    /// At snapshot isolation: another transaction changed the row after the snapshot.
     WEIR_CONFLICT = 7,
     /// The definition of the table is not what the handle, or the snapshot, knows.
     WEIR_CHANGED = 8,
@@ -142,7 +142,7 @@ thread_local! {
     static MESSAGE: RefCell<CString> = RefCell::default();
 }
 
-/// A bug was met: what it has left half done, nobody knows.
+/// A bug was met: what it has left half done is unknown.
 static BROKEN: AtomicBool = AtomicBool::new(false);
 
 /// Runs the body of a function of the interface. Nothing unwinds out of it.

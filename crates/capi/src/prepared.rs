@@ -8,8 +8,8 @@ use crate::db::{durability, weir_db};
 use crate::outcome::{found, run, weir_code, wrong};
 use crate::txn::weir_txn;
 
-/// A prepared transaction in the hand of who decides it. Its end may come from another thread than
-/// the one that has prepared it.
+/// A prepared transaction in the hand of a caller that decides it. Its end may come from another
+/// thread than the one that has prepared it.
 pub struct weir_held {
     held: Held,
 }
@@ -28,9 +28,9 @@ pub unsafe extern "C" fn weir_txn_prepare(txn: *mut weir_txn, xid: weir_bytes) -
     })
 }
 
-/// As weir_txn_prepare, and puts it out, for who decides it within this process: nobody else can
-/// meanwhile. What it has locked besides the rows that it has changed is free after a restart:
-/// whoever decides then what weir_prepared shows does so before others read or write.
+/// As weir_txn_prepare, and puts it out, for a caller that decides it within this process: no other
+/// caller can meanwhile. What it has locked besides the rows that it has changed is free after a
+/// restart: what weir_prepared shows then is decided before others read or write.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_txn_prepare_held(
     txn: *mut weir_txn,
@@ -49,7 +49,7 @@ pub unsafe extern "C" fn weir_txn_prepare_held(
 }
 
 /// As weir_txn_prepare_held, and does not wait: it is durably prepared once weir_wait has returned
-/// for the `position` that is put out. Until then nobody may rely on that, another log that says
+/// for the `position` that is put out. Until then nothing may rely on that, another log that says
 /// that it is committed least of all.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_txn_begin_prepare_held(
@@ -81,7 +81,7 @@ pub unsafe extern "C" fn weir_held_commit(held: *mut weir_held, durability: u32)
     })
 }
 
-/// Takes it back. The handle stays.
+/// Rolls it back. The handle stays.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_held_rollback(held: *mut weir_held) -> weir_code {
     run(|| {

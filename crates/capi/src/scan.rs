@@ -27,7 +27,8 @@ pub struct weir_range {
     pub down: bool,
     /// Passes over what others have locked.
     pub skip_locked: bool,
-    /// A weir_lock. From WEIR_REPEATABLE_READ on, with a lock nobody adds to the range walked over.
+    /// A weir_lock. From WEIR_REPEATABLE_READ on, with a lock no other transaction adds to the
+    /// range walked over.
     pub lock: u32,
 }
 

@@ -140,8 +140,8 @@ pub unsafe extern "C" fn weir_stats_text(
     })
 }
 
-/// Shows the explicit locks and those who wait. A row that a transaction has written is its own
-/// without one, until somebody waits for it.
+/// Shows the explicit locks and those that wait. A row that a transaction has written is its own
+/// without one, until another waits for it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_locks(
     db: *const weir_db,

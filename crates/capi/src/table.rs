@@ -94,7 +94,7 @@ pub unsafe extern "C" fn weir_table_open(
     })
 }
 
-/// Another handle of the same table, for another thread. Nobody may be using this one meanwhile.
+/// Another handle of the same table, for another thread. No caller may be using this one meanwhile.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_table_clone(
     table: *const weir_table,
@@ -332,8 +332,8 @@ pub unsafe extern "C" fn weir_table_release_locks(
 }
 
 /// Sees to it that the table's definition stays what this handle knows until the transaction ends,
-/// and waits for who is changing it, as whatever changes rows or numbers does: for a caller that
-/// must not wait then. WEIR_CHANGED: open the table anew.
+/// and waits for a transaction that is changing it, as whatever changes rows or numbers does: for a
+/// caller that must not wait then. WEIR_CHANGED: open the table anew.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_table_lock_definition(
     table: *const weir_table,
@@ -347,7 +347,7 @@ pub unsafe extern "C" fn weir_table_lock_definition(
     })
 }
 
-/// Takes `count` auto-increment numbers in a row, none above `max`. Nobody ever gets them again.
+/// Takes `count` auto-increment numbers in a row, none above `max`. No caller ever gets them again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_table_take_numbers(
     table: *const weir_table,

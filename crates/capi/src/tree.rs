@@ -46,7 +46,7 @@ pub unsafe extern "C" fn weir_tree_close(tree: *mut weir_tree) {
     run(|| Ok(unsafe { taken(tree) }.map_or(weir_code::WEIR_NOTHING, |_| weir_code::WEIR_OK)));
 }
 
-/// Drops a tree; nobody may use it any more. WEIR_NOTHING: there was none.
+/// Drops a tree; no caller may use it any more. WEIR_NOTHING: there was none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_tree_drop(db: *const weir_db, name: weir_bytes) -> weir_code {
     run(|| {

@@ -21,7 +21,7 @@ pub enum weir_isolation {
     WEIR_READ_COMMITTED = 1,
     /// Reads come from one snapshot; locking reads and writes work on what is committed now.
     WEIR_REPEATABLE_READ = 2,
-    /// As above, and writing what somebody else changed after the snapshot fails with
+    /// As above, and writing what another transaction changed after the snapshot fails with
     /// WEIR_CONFLICT.
     WEIR_SNAPSHOT = 3,
     /// All reads lock what they read.
@@ -66,7 +66,7 @@ impl weir_txn {
     }
 
     /// # Safety
-    /// Nobody else uses the transaction now, except to interrupt it.
+    /// No other caller uses the transaction now, except to interrupt it.
     #[allow(clippy::mut_from_ref)] // That is what the cell is for.
     pub(crate) unsafe fn inner(&self) -> &mut Inner {
         // SAFETY: the caller's; weir_txn_interrupt does not look in here.
@@ -99,8 +99,8 @@ impl weir_txn {
         let inner = unsafe { self.inner() };
         if self.number.load(Ordering::Relaxed) == 0 {
             let number = inner.txn.number()?;
-            // Whoever interrupts sets its mark first and looks at the number then; here it is the
-            // other way round, so one of the two ends the wait.
+            // The caller that interrupts sets its mark first and looks at the number then; here it
+            // is the other way round, so one of the two ends the wait.
             self.number.store(number.0, Ordering::SeqCst);
             if self.interrupted.load(Ordering::SeqCst) {
                 self.db.cancel_lock_wait(number);
@@ -194,7 +194,7 @@ pub unsafe extern "C" fn weir_wait(
 
 /// Whether the sync of a file elsewhere, which only grows, also makes durable whatever of the log
 /// had been written (weir_wait with WEIR_WRITTEN) before it grew; and after a power failure the
-/// file is not found longer without it. `device` is the st_dev of that file. false where nobody
+/// file is not found longer without it. `device` is the st_dev of that file. false where no caller
 /// can tell.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_is_synced_with(db: *const weir_db, device: u64) -> bool {
@@ -214,13 +214,13 @@ pub unsafe extern "C" fn weir_synced_by_another(db: *const weir_db, position: u6
     })
 }
 
-/// Is told once of a commit: WEIR_OK when it is durable, or why nobody knows whether it ever will
+/// Is told once of a commit: WEIR_OK when it is durable, or why it is unknown whether it ever will
 /// be. It must not wait for anything, and must not unwind.
 pub type weir_durable = Option<unsafe extern "C" fn(context: *mut c_void, code: weir_code)>;
 
 /// Has `then` called, once, when a commit (its `position`, as weir_txn_commit_visible puts it out)
 /// is on stable storage. The calling thread calls it before this returns if that is so already, or
-/// if nobody else waits for a commit, so that nothing is won by leaving it to another thread;
+/// if no other thread waits for a commit, so that nothing is won by leaving it to another thread;
 /// otherwise a thread of the engine's does, for many at a time. Not called if anything but WEIR_OK
 /// is returned.
 #[unsafe(no_mangle)]
@@ -239,14 +239,14 @@ pub unsafe extern "C" fn weir_when_durable(
         let context = context as usize;
         db.when_durable(Commit::at(end), move |told| {
             let code = told.map_or_else(|e| Failure::from(e).code, |()| weir_code::WEIR_OK);
-            // SAFETY: whoever gave the function said that any thread may call it with this.
+            // SAFETY: the caller that gave the function said that any thread may call it with this.
             unsafe { call(context as *mut c_void, code) };
         });
         Ok(weir_code::WEIR_OK)
     })
 }
 
-/// Takes everything back. The handle is gone, whatever is returned.
+/// Rolls everything back. The handle is gone, whatever is returned.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_txn_rollback(txn: *mut weir_txn) -> weir_code {
     run(|| {
@@ -393,7 +393,7 @@ pub unsafe extern "C" fn weir_txn_number(txn: *const weir_txn) -> u64 {
 }
 
 /// Copies what the transaction sees, without its own changes, into a new database in a directory
-/// where there is none: whole and closed when this returns, while everybody goes on. Prepared
+/// where there is none: whole and closed when this returns, while all transactions go on. Prepared
 /// transactions are not in it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_txn_copy(txn: *const weir_txn, directory: weir_bytes) -> weir_code {

@@ -14,7 +14,8 @@ use crate::outcome::{run, weir_code, wrong};
 pub enum weir_wait_event {
     /// It is about to begin. What the hook returns says whether it wants to be told for whom.
     WEIR_WAIT_BEGINS = 0,
-    /// It is for `holder`, who has what `waiter` wants or comes first. May be told again.
+    /// It is for `holder`, a transaction that has what `waiter` wants or comes first. May be told
+    /// again.
     WEIR_WAIT_FOR = 1,
     /// It is over.
     WEIR_WAIT_ENDS = 2,
@@ -37,7 +38,7 @@ struct Hook {
 
 impl Hook {
     fn tell(&self, event: weir_wait_event, waiter: TxnId, holder: TxnId) -> bool {
-        // SAFETY: whoever gave the function said that all threads may call it with this.
+        // SAFETY: the caller that gave the function said that all threads may call it with this.
         unsafe { (self.call)(self.context as *mut c_void, event as u32, waiter.0, holder.0) }
     }
 }

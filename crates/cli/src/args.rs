@@ -96,7 +96,7 @@ pub(crate) enum Lab {
 
 #[derive(ClapArgs)]
 pub(crate) struct LabCost {
-    /// Rounds of four seconds, two of them with somebody asking; 6 at least
+    /// Rounds of four seconds, two of them with a client asking; 6 at least
     #[arg(long, value_name = "N", default_value_t = 40)]
     pub(crate) rounds: usize,
     /// Where the database goes

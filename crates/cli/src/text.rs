@@ -18,7 +18,7 @@ pub(crate) fn parse_bytes(text: &str) -> Result<Arc<[u8]>, String> {
 /// So that [`parse_bytes`] reads it back (CLI-3).
 pub(crate) use weir_dump::show_bytes;
 
-/// Whether the error is that nobody reads our output any more.
+/// Whether the error is that nothing reads our output any more.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let io = error.downcast_ref::<std::io::Error>();
     io.is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)

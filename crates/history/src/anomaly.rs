@@ -33,7 +33,7 @@ pub enum Anomaly {
     Stale,
     /// Did not see its own write.
     Internal,
-    /// Saw what nobody wrote.
+    /// Saw what no transaction wrote.
     Garbage,
 }
 

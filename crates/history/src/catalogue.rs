@@ -70,7 +70,7 @@ pub const CATALOGUE: &[Script] = &[
     script(
         "G1c: each reads what the other is writing",
         &[(1, Put(1)), (2, Put(2)), (1, get(2)), (2, get(1)), (1, Commit), (2, Commit)],
-        // Whoever does not see the other's write has seen what it overwrote.
+        // The transaction that does not see the other's write has seen what it overwrote.
         [Shows(G1c), Shows(G2Item), Shows(G2Item), Shows(G2Item), Refuses],
     ),
     script(

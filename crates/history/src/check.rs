@@ -12,8 +12,8 @@ use crate::record::{History, Level};
 pub struct Demand {
     /// One level for all; `None`: each transaction is held to its own.
     pub level: Option<Level>,
-    /// Who had committed before another began must also come before it. (Strict serialisability,
-    /// strong snapshots.) The ticks of the history must mean something then.
+    /// A transaction that had committed before another began must also come before it. (Strict
+    /// serialisability, strong snapshots.) The ticks of the history must mean something then.
     pub real_time: bool,
     /// At most so many circles are worked out.
     pub circles_max: usize,
@@ -165,7 +165,7 @@ fn links(circle: &[Edge], dependencies: &Dependencies, owner: &[u32], time: u32)
                 links.push(Link::Dependency(dependencies.edges[label as usize]));
             }
             label => {
-                // Along the chain of begins to whoever begins there.
+                // Along the chain of begins to the transaction that begins there.
                 let after = turned[at..].iter().map(|edge| owner[edge.to as usize]);
                 let to = after.into_iter().find(|&txn| txn != NOBODY);
                 let from = (label - time) as usize;

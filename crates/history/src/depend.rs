@@ -59,7 +59,7 @@ pub enum Fault {
         /// What it saw; `None`: no row.
         seen: Option<Version>,
     },
-    /// Saw what nobody wrote there; `None`: no row, where there was always one.
+    /// Saw what no transaction wrote there; `None`: no row, where there was always one.
     Garbage(Option<Version>),
     /// Two transactions overwrote the same version, which only one of them can have seen.
     Forked {
@@ -94,7 +94,7 @@ pub(crate) struct Dependencies {
     pub(crate) vague: u64,
 }
 
-/// Nobody knew how it ended, and nothing of it was found again.
+/// It was unknown how it ended, and nothing of it was found again.
 fn is_lost(history: &History, versions: &Versions, txn: usize) -> bool {
     history.transactions[txn].end == End::Unknown && !versions.committed[txn]
 }
@@ -208,7 +208,7 @@ impl Dependencies {
             return self.read_of(versions, look, seen);
         }
         match versions.writes.get(&(look.key, seen)) {
-            // Its own, but taken back by a savepoint.
+            // Its own, but rolled back by a savepoint.
             Some(write) if write.txn == look.txn => self.fault(look, Fault::Aborted(seen)),
             // Lost in a crash, and the reader with it: it was there at the time.
             Some(write) if is_lost(history, versions, write.txn) && !write.undone => {}
@@ -255,7 +255,8 @@ impl Dependencies {
         }
     }
 
-    /// A read of a committed version: its writer comes before, who overwrote it comes after.
+    /// A read of a committed version: its writer comes before, a transaction that overwrote it
+    /// comes after.
     fn read_of(&mut self, versions: &Versions, look: Look, seen: Version) {
         let read = Dependency {
             kind: Kind::Wr,

@@ -1,4 +1,5 @@
-//! Tells what was found to a person: who did what to which key, and why that cannot be.
+//! Tells what was found to a person: which transaction did what to which key, and why that cannot
+//! be.
 
 use crate::check::{Evidence, Found, Link, Report};
 use crate::depend::{Dependency, Fault, Kind};

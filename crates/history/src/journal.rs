@@ -43,8 +43,8 @@ impl Journal {
         self.kept.lock().tick()
     }
 
-    /// The store has crashed, and commits that returned after this moment were not durable: nobody
-    /// knows how they ended. Open transactions are each told by [`Recorded::crashed`].
+    /// The store has crashed, and commits that returned after this moment were not durable: it is
+    /// unknown how they ended. Open transactions are each told by [`Recorded::crashed`].
     pub fn doubt(&self, since: u64) {
         for txn in &mut self.kept.lock().ended {
             if txn.ended > since && txn.end == End::Committed {
@@ -167,7 +167,7 @@ impl<S: Session> Recorded<S> {
         Ok(())
     }
 
-    /// Takes back what was written since the savepoint.
+    /// Rolls back what was written since the savepoint.
     pub fn back_to_savepoint(&mut self) -> Result<(), Refused> {
         let answer = self.session.back_to_savepoint();
         self.answered(answer)?;
@@ -196,7 +196,8 @@ impl<S: Session> Recorded<S> {
         self.end(End::Aborted);
     }
 
-    /// The store is gone, and the open transaction with it: nobody knows how, if it was committing.
+    /// The store is gone, and the open transaction with it: it is unknown how, if it was
+    /// committing.
     pub fn crashed(&mut self, committing: bool) {
         self.end(if committing { End::Unknown } else { End::Aborted });
     }

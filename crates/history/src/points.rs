@@ -164,8 +164,8 @@ impl<'a> Points<'a> {
         self.edges.push(Edge { from, to, label });
     }
 
-    /// Adds all that the ticks tell: who had committed when who began. The edge that leaves
-    /// transaction t has the label `labels + t`.
+    /// Adds all that the ticks tell: which transaction had committed when which began. The edge
+    /// that leaves transaction t has the label `labels + t`.
     pub(crate) fn add_all_time(&mut self, labels: u32) {
         let transactions = &self.history.transactions;
         let mut begins: Vec<usize> = (0..transactions.len()).collect();

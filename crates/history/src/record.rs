@@ -126,9 +126,9 @@ pub enum Op {
         /// The row was removed.
         dead: bool,
     },
-    /// Back to a savepoint: the writes among `ops[from..]` so far are taken back.
+    /// Back to a savepoint: the writes among `ops[from..]` so far are rolled back.
     Undo {
-        /// Index of the first operation that is taken back.
+        /// Index of the first operation that is rolled back.
         from: usize,
     },
 }
@@ -140,8 +140,8 @@ pub enum End {
     Committed,
     /// Rolled back, by whomever.
     Aborted,
-    /// Nobody knows: a crash during the commit, or before the commit was durable. Taken for
-    /// committed if one that counts as committed saw what it wrote.
+    /// Unknown: a crash during the commit, or before the commit was durable. Taken for committed if
+    /// one that counts as committed saw what it wrote.
     Unknown,
 }
 

@@ -1,6 +1,7 @@
-//! Scripted interleavings: who does what, in which order, and what each level is expected to make
-//! of it. Run on one thread, deterministically: a session that would wait is asked again whenever
-//! another has ended its transaction. (The idea of such tables is M. Kleppmann's "Hermitage".)
+//! Scripted interleavings: which session does what, in which order, and what each level is expected
+//! to make of it. Run on one thread, deterministically: a session that would wait is asked again
+//! whenever another has ended its transaction. (The idea of such tables is M. Kleppmann's
+//! "Hermitage".)
 
 use crate::anomaly::Anomaly;
 use crate::check::survey;
@@ -42,11 +43,11 @@ pub enum Outcome {
     /// An anomaly was seen, whether the level allows it or not; the one that the weakest level
     /// forbids.
     Shows(Anomaly),
-    /// None, for somebody's transaction was refused: a deadlock or a conflict.
+    /// None, for a transaction was refused: a deadlock or a conflict.
     Refuses,
-    /// None, for somebody had to wait.
+    /// None, for a session had to wait.
     Waits,
-    /// None, and nobody had to wait.
+    /// None, and no session had to wait.
     Passes,
 }
 
@@ -151,7 +152,7 @@ impl<S: Session> Stage<S> {
         }
     }
 
-    /// Everybody goes as far as they can, whoever waits longest first.
+    /// Every session goes as far as it can, the one that waits longest first.
     fn advance(&mut self) {
         loop {
             let mut order: Vec<usize> = (0..self.actors.len()).collect();
@@ -197,7 +198,7 @@ impl<S: Session> Stage<S> {
         true
     }
 
-    /// All steps are known: if all wait, the last to begin waiting gives way. Then somebody looks
+    /// All steps are known: if all wait, the last to begin waiting gives way. Then a session looks
     /// at everything, so that what was lost at the end is missed.
     fn finish(&mut self) {
         loop {

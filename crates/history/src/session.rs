@@ -16,7 +16,8 @@ pub enum Refused {
     Conflict,
     /// An insert met a row. The transaction goes on.
     Duplicate,
-    /// Anything else; the transaction can only be rolled back, and nobody knows how a commit ended.
+    /// Anything else; the transaction can only be rolled back, and it is unknown how a commit
+    /// ended.
     Failed(String),
 }
 
@@ -49,7 +50,7 @@ pub trait Session {
     fn delete(&mut self, key: Key) -> Result<bool, Refused>;
     /// Sets the savepoint, in place of the one before.
     fn savepoint(&mut self) -> Result<(), Refused>;
-    /// Takes back what was written since the savepoint, which stays.
+    /// Rolls back what was written since the savepoint, which stays.
     fn back_to_savepoint(&mut self) -> Result<(), Refused>;
     /// Ends the transaction for good.
     fn commit(&mut self) -> Result<(), Refused>;

@@ -1,4 +1,4 @@
-//! The order of each key's versions, as the writes tell it: who overwrote whom.
+//! The order of each key's versions, as the writes tell it: which transaction overwrote which.
 
 use crate::record::{End, History, Key, Level, Lock, Op, Version};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -12,9 +12,9 @@ pub(crate) struct Write {
     pub(crate) op: usize,
     pub(crate) over: Version,
     pub(crate) dead: bool,
-    /// Not taken back, and the last of its transaction on this key.
+    /// Not rolled back, and the last of its transaction on this key.
     pub(crate) last: bool,
-    /// Taken back by going back to a savepoint.
+    /// Rolled back by going back to a savepoint.
     pub(crate) undone: bool,
 }
 
@@ -26,14 +26,14 @@ pub(crate) struct Versions {
     pub(crate) writes: HashMap<(Key, Version), Write>,
     /// By transaction: whether its writes count.
     pub(crate) committed: Vec<bool>,
-    /// By version: who overwrote it.
+    /// By version: the transaction that overwrote it.
     next: HashMap<(Key, Version), Vec<Overwriter>>,
     /// By key: the committed states without a row, the first one included.
     absences: HashMap<Key, Vec<Version>>,
-    /// Keys that a transaction removed of which nobody knows how it ended: no row can be of its
+    /// Keys that a transaction removed of which it is unknown how it ended: no row can be of its
     /// doing.
     doubtful: HashSet<Key>,
-    /// Every key that anybody named, or that was there at first; sorted.
+    /// Every key that any transaction named, or that was there at first; sorted.
     pub(crate) keys: Vec<Key>,
 }
 
@@ -88,7 +88,7 @@ impl Versions {
 
     /// The other transaction's committed version that `version` overwrote. Writes that were rolled
     /// back do not count: what stood before them stands again. `None`: it overwrote its own
-    /// transaction's, or something that nobody wrote.
+    /// transaction's, or something that no transaction wrote.
     fn before(&self, key: Key, version: Version) -> Option<Version> {
         let mut write = self.writes.get(&(key, version))?;
         let own = write.txn;
@@ -109,12 +109,12 @@ impl Versions {
         None
     }
 
-    /// Who overwrote this version. More than one is a fault.
+    /// The transaction that overwrote this version. More than one is a fault.
     pub(crate) fn next(&self, key: Key, version: Version) -> &[Overwriter] {
         self.next.get(&(key, version)).map_or(&[], Vec::as_slice)
     }
 
-    /// All overwritings: key, version, and who overwrote it.
+    /// All overwritings: key, version, and the transaction that overwrote it.
     pub(crate) fn overwritten(&self) -> impl Iterator<Item = (Key, Version, &[Overwriter])> {
         self.next.iter().map(|(&(key, version), next)| (key, version, next.as_slice()))
     }
@@ -124,8 +124,7 @@ impl Versions {
         self.absences.get(&key).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether no row under this key may be the doing of a transaction that nobody knows the end
-    /// of.
+    /// Whether no row under this key may be the doing of a transaction of unknown end.
     pub(crate) fn is_doubtful(&self, key: Key) -> bool {
         self.doubtful.contains(&key)
     }
@@ -166,8 +165,8 @@ fn writes(history: &History) -> HashMap<(Key, Version), Write> {
     writes
 }
 
-/// Whose writes count. A commit of unknown outcome counts if somebody whose own writes count saw
-/// one of its writes: then it was there after the crash, or what follows from it was. (Having
+/// Whose writes count. A commit of unknown outcome counts if a transaction whose own writes count
+/// saw one of its writes: then it was there after the crash, or what follows from it was. (Having
 /// overwritten it says nothing: the note of what stood there may be older than the crash.)
 fn committed(history: &History, writes: &HashMap<(Key, Version), Write>) -> Vec<bool> {
     let transactions = &history.transactions;

@@ -50,8 +50,8 @@ impl Mix {
     }
 
     /// The `nth` transaction's level and steps, the last being its end. Some look at the few keys,
-    /// new with `nth`, that follow the others and that somebody is about to insert: that is where
-    /// phantoms come from.
+    /// new with `nth`, that follow the others and that a transaction is about to insert: that is
+    /// where phantoms come from.
     pub fn draw(&self, random: &mut Rng, nth: u64) -> (Level, VecDeque<Step>) {
         let level = random.choice(&self.levels).copied().unwrap_or(Level::Serializable);
         // Far from the end of all keys: histories are not that long.

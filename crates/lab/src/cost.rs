@@ -1,6 +1,6 @@
 //! What it costs to be watched: updates in memory, where processor time is all that limits them,
-//! and beside them, in every other second or so, somebody who asks for the live page's data and for
-//! the metrics. One process, so that only the asking differs.
+//! and beside them, in every other second or so, a client that asks for the live page's data and
+//! for the metrics. One process, so that only the asking differs.
 //!
 //! Seconds come as none, asked, asked, none, and then the other way round: a machine that becomes
 //! slower or faster at a steady pace does not show in the comparison of such a round, and what
@@ -25,12 +25,12 @@ const DOUBT: f64 = 0.05;
 /// What was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Cost {
-    /// Transactions per second while nobody asked.
+    /// Transactions per second while no client asked.
     pub alone: f64,
-    /// While somebody did.
+    /// While a client did.
     pub watched: f64,
     /// The part of the throughput that being watched took: the median over the rounds. Below zero
-    /// where the seconds with somebody asking happened to be the better ones.
+    /// where the seconds with a client asking happened to be the better ones.
     pub lost: f64,
     /// It is between this
     pub low: f64,
@@ -40,7 +40,7 @@ pub struct Cost {
     pub rounds: usize,
 }
 
-/// Whether somebody asks in this measured second.
+/// Whether the client asks in this measured second.
 fn is_watched(second: usize) -> bool {
     matches!(second % ROUND_SECONDS, 1 | 2) == (second / ROUND_SECONDS).is_multiple_of(2)
 }
@@ -95,7 +95,7 @@ fn round(tps: &[f64], round: usize) -> (f64, f64) {
 }
 
 /// How many of `count` sorted values lie outside of the median's bounds on either side: as many as
-/// heads may come up in so many throws of a coin without anybody's wondering.
+/// heads may come up in so many throws of a coin without a cause.
 fn outside(count: usize) -> usize {
     let mut probability = 0.5f64.powi(i32::try_from(count).unwrap_or(i32::MAX));
     let (mut below, mut heads) = (probability, 0);
@@ -168,7 +168,7 @@ fn start(dir: &Path, json: &Path, seconds: usize) -> Result<Child> {
         .context("starting the process to be watched")
 }
 
-/// Somebody who reads the other process's lines, one a second, and asks it in every other second.
+/// A thread that reads the other process's lines, one a second, and asks it in every other second.
 #[derive(Default)]
 struct Watch {
     address: Option<String>,

@@ -52,7 +52,8 @@ impl Crash {
         }
         drop(looked_at);
         let db = open().context("the same recovery once more")?;
-        // Who comes now would wait for their rows, and nobody else would give them back.
+        // A session that comes now would wait for their rows, and nothing else would give them
+        // back.
         while db.stats().losers > 0 {
             db.step()?;
         }

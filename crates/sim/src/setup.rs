@@ -10,7 +10,7 @@ pub enum Planted {
     Nothing,
     /// Pages are written without waiting for the log.
     SkipLogGate,
-    /// Pages tear and nothing puts them right, but nobody is told to expect it.
+    /// Pages tear and nothing puts them right, but the configuration does not expect it.
     TornPages,
     /// The device forgets to sync the pages' file.
     PagesNotSynced,

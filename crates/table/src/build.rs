@@ -9,7 +9,7 @@
 //! 3. One transaction, beside no writer, brings in the rest and says that the index is complete.
 //!    Snapshots from before do not use it (TABLE-4).
 //!
-//! What fails or crashes in between is removed: by the one who fails, or by the next opening.
+//! What fails or crashes in between is removed: by the one that fails, or by the next opening.
 use std::sync::atomic::Ordering;
 
 use weir::{Durability, PlantedBug, Tree, Txn};
@@ -76,8 +76,8 @@ impl Tables {
         built.map(|()| true)
     }
 
-    /// Makes indexes that are empty and out of use, when all who write to the table have ended;
-    /// whoever writes to it from then on keeps them up. [`Tables::fill_indexes`] and
+    /// Makes indexes that are empty and out of use, when all that write to the table have ended;
+    /// the transaction that writes to it from then on keeps them up. [`Tables::fill_indexes`] and
     /// [`Tables::finish_indexes`] come next, or [`Tables::abandon_indexes`]; the next opening drops
     /// what was not finished. For a host that changes definitions of its own at the same moment.
     ///
@@ -207,8 +207,8 @@ impl Tables {
         Ok(())
     }
 
-    /// Drops what [`Tables::announce_indexes`] has made and nobody has finished. If there is
-    /// nothing, nobody is waited for.
+    /// Drops what [`Tables::announce_indexes`] has made and no transaction has finished. If there is
+    /// nothing, no transaction is waited for.
     ///
     /// # Errors
     /// [`Error::Store`].
@@ -217,7 +217,7 @@ impl Tables {
         let info = self.shared.load(number(&id)?)?;
         match info.filter(|info| info.indexes.iter().any(|index| index.building)) {
             Some(info) => {
-                // Whether or not the rest can go now: what it sees is kept for nobody.
+                // Whether or not the rest can go now: what it sees is kept for no transaction.
                 *self.shared.state(info.id).build.lock() = Build::None;
                 self.remove_unfinished(info.id)
             }
@@ -244,7 +244,7 @@ impl Tables {
         self.shared.store(&mut txn, &info)?;
         let state = self.shared.state(info.id);
         state.build_failed.store(NO_TREE, Ordering::SeqCst);
-        // All who have written have ended, and nobody has begun to.
+        // All that have written have ended, and no transaction has begun to.
         let snapshot = self.shared.db.snapshot();
         self.shared.altering(info.id);
         txn.commit_durably(Durability::Synced)?;

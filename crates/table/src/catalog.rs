@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `n` name | the table's number |
 //! | `d` number | its descriptor |
-//! | `v` number | its version; who writes to the table has a share of this row's lock |
+//! | `v` number | its version; a transaction that writes to the table has a share of this row's lock |
 //! | `a` number, `r` number | ends of stretches of auto-increment numbers and row ids |
 //! | `s` number, tree | what sampling found |
 //! | `i` | the number of the next table |
@@ -62,9 +62,10 @@ impl Tables {
         Ok(tables)
     }
 
-    /// Removes indexes whose building was cut short by a crash; not while one is being built. Who
-    /// has written to such a table and is prepared since keeps its indexes until that is decided:
-    /// after `wait` they are left, kept up by all who write, until this is called once more.
+    /// Removes indexes whose building was cut short by a crash; not while one is being built. A
+    /// caller that has written to such a table and is prepared since keeps its indexes until that
+    /// is decided: after `wait` they are left, kept up by all that write, until this is called once
+    /// more.
     ///
     /// # Errors
     /// [`Error::Store`], [`Error::Damaged`].
@@ -88,9 +89,9 @@ impl Tables {
         &self.shared.db
     }
 
-    /// The same tables, whose definitions are changed by one who waits at most so long for each who
-    /// writes to a table. [`weir::Error::Transaction`] with a refusal says that it was too long;
-    /// then nothing was changed.
+    /// The same tables, whose definitions are changed by one that waits at most so long for each
+    /// transaction that writes to a table. [`weir::Error::Transaction`] with a refusal says that it
+    /// was too long; then nothing was changed.
     #[must_use]
     pub fn with_lock_wait(&self, wait: Wait) -> Tables {
         Tables { shared: Arc::clone(&self.shared), lock_wait: Some(wait) }
@@ -107,8 +108,7 @@ impl Tables {
 
     /// Writes down how far auto-increment numbers really have been given out, so that there is no
     /// gap after a database closed in order. The last of all handles of tables to be dropped does
-    /// it as well; [`Db::close`] does not, and whoever calls it before that leaves the gap of a
-    /// crash.
+    /// it as well; [`Db::close`] does not, and called before that it leaves the gap of a crash.
     ///
     /// # Errors
     /// [`Error::Store`].
@@ -134,7 +134,7 @@ impl Tables {
     /// # Errors
     /// [`Error::NoTable`], [`Error::Store`], [`Error::Damaged`].
     pub fn open_raw(&self, name: &str) -> Result<RawTable, Error> {
-        // Once more if somebody alters it just now.
+        // Once more if a transaction alters it just now.
         for _ in 0..100 {
             let Some(id) = self.shared.catalog.get(&name_key(name))? else { break };
             let opened = self.open_id(number(&id)?);
@@ -204,7 +204,7 @@ impl Tables {
         Ok(true)
     }
 
-    /// Drops a table, when all who write to it have ended. `false`: there is none.
+    /// Drops a table, when all that write to it have ended. `false`: there is none.
     ///
     /// # Errors
     /// [`Error::Store`]; the table is there.
@@ -234,7 +234,7 @@ impl Tables {
         self.rename_with(from, to, &[], Rename::Whole)
     }
 
-    /// Removes all rows by giving the table new trees, when all who write to it have ended. Its
+    /// Removes all rows by giving the table new trees, when all that write to it have ended. Its
     /// auto-increment goes on where it was. `false`: there is no such table.
     ///
     /// # Errors
@@ -285,7 +285,7 @@ impl Tables {
         Ok(true)
     }
 
-    /// Drops an index, when all who write to the table have ended. `false`: there is none.
+    /// Drops an index, when all that write to the table have ended. `false`: there is none.
     ///
     /// # Errors
     /// [`Error::Definition`] while an index of the table, be it another, is being built;

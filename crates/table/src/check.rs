@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::raw::RawTable;
 use crate::scan::{Direction, KeyRange};
 
-/// Problems that are told of: in a damaged index each row may have one.
+/// Problems that are reported: in a damaged index each row may have one.
 const PROBLEMS_MAX: usize = 100;
 
 /// What a check of a table found.

@@ -1,9 +1,9 @@
 //! What writers change of an index while it is built, beside what the rows had when that began.
 //!
-//! The builder loads a tree of its own, the **base**, with the entries of one snapshot. Whoever
-//! writes meanwhile puts, under the key of an entry, what has become of it into another tree, the
-//! **delta**, which is the index's tree until it is complete. Then the delta is brought into the
-//! base, part by part, and the last of it while nobody writes.
+//! The builder loads a tree of its own, the **base**, with the entries of one snapshot. The caller
+//! that writes meanwhile puts, under the key of an entry, what has become of it into another tree,
+//! the **delta**, which is the index's tree until it is complete. Then the delta is brought into
+//! the base, part by part, and the last of it while no transaction writes.
 //!
 //! | value in the delta | the base's entry of this key | now |
 //! |---|---|---|

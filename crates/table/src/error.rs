@@ -61,7 +61,7 @@ impl Error {
         matches!(self, Error::Changed) || matches!(self, Error::Store(e) if e.is_retryable())
     }
 
-    /// Whether it was chosen to resolve a deadlock: it has been taken back as a whole.
+    /// Whether it was chosen to resolve a deadlock: it has been rolled back as a whole.
     #[must_use]
     pub fn is_deadlock(&self) -> bool {
         matches!(self, Error::Store(e) if e.is_deadlock())

@@ -31,7 +31,7 @@ pub(crate) struct Filling<'f, 'm, 'g> {
 }
 
 impl Filling<'_, '_, '_> {
-    /// Then the rest need not be done: whoever finishes says so.
+    /// Then the rest need not be done: finishing says so.
     fn has_failed(&self) -> bool {
         let tree = self.table.state.build_failed.load(Ordering::Relaxed);
         tree != NO_TREE && self.tables.failed(&self.table.info).is_some()

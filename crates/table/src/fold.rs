@@ -13,7 +13,7 @@ use weir_base::varint;
 use crate::error::Error;
 use crate::key::after_prefix;
 
-/// Bytes of a sum: nobody finds two keys that have the same one.
+/// Bytes of a sum: two keys that have the same one are not found.
 const SUM_BYTES: usize = 32;
 /// The longest key that lies in its tree as it is. A folded one is as long as the longest key of
 /// the smallest page (`weir_page::max_key_len`), so that it fits any.

@@ -1,4 +1,4 @@
-//! To which table a tree belongs: for people who read of trees.
+//! To which table a tree belongs: for people that read of trees.
 use std::collections::HashMap;
 
 use crate::catalog::{Tables, number};

@@ -40,7 +40,7 @@ pub(crate) enum Build {
     /// None is under way, or none of this process's.
     #[default]
     None,
-    /// Announced: the rows as they were then, before anybody wrote to the delta.
+    /// Announced: the rows as they were then, before any transaction wrote to the delta.
     From(Snapshot),
     /// The base has the entries of those rows.
     Loaded,
@@ -242,7 +242,7 @@ impl RawTable {
         self.read(txn, key, Lock::Share, out)
     }
 
-    /// Reads a row, for a caller that has looked at the definition.
+    /// Reads a row, for a transaction that has looked at the definition.
     pub(crate) fn read(
         &self,
         txn: &mut Txn,
@@ -353,13 +353,14 @@ impl RawTable {
     }
 
     /// Makes sure that the definition is what this handle knows, and stays so until the transaction
-    /// ends (TABLE-3): for who must not wait for that later, in what else changes the table.
+    /// ends (TABLE-3): for a transaction that must not wait for that later, in what else changes the
+    /// table.
     ///
     /// # Errors
     /// [`Error::Changed`], [`Error::Store`].
     pub fn lock_definition(&self, txn: &mut Txn) -> Result<(), Error> {
         let number = txn.number()?.0;
-        // A lock once got is kept until the end, also by who goes back to a savepoint.
+        // A lock once got is kept until the end, also by a transaction that goes back to a savepoint.
         if self.locked.0.load(Ordering::Relaxed) == number {
             return Ok(());
         }
@@ -367,7 +368,8 @@ impl RawTable {
         let mark = txn.lock_mark();
         let there = txn.get_for_share(catalog, &self.version_key, &mut version)?;
         if !there || version != self.info.version.to_le_bytes() {
-            // Whoever changes it next, or drops it, does not wait for one who cannot use it.
+            // The transaction that changes it next, or drops it, does not wait for one that cannot use
+            // it.
             txn.release_between(mark..txn.lock_mark(), std::iter::once(catalog));
             return Err(Error::Changed);
         }
@@ -417,7 +419,7 @@ impl RawTable {
         Err(Error::Input(format!("{given} index entries for a table with {needed} indexes")))
     }
 
-    /// Runs a statement; if it fails, takes back what it has done (TABLE-2).
+    /// Runs a statement; if it fails, rolls back what it has done (TABLE-2).
     fn statement(
         &self,
         txn: &mut Txn,

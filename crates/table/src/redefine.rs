@@ -24,7 +24,7 @@ pub enum Rename {
     /// A table as any other: its handles stay good, and a snapshot shows by the new name what it
     /// has shown by the old one.
     Whole,
-    /// One that was filled under the old name, where nobody was to read it.
+    /// One that was filled under the old name, where no transaction was to read it.
     Filled,
 }
 
@@ -95,8 +95,8 @@ impl Tables {
     }
 
     /// A table that was filled under its own name is complete: a snapshot from before, which would
-    /// show it without its rows, is told [`Error::Changed`], and so are handles. Who writes to it
-    /// is waited for. `false`: there is no such table.
+    /// show it without its rows, is told [`Error::Changed`], and so are handles. A caller that
+    /// writes to it is waited for. `false`: there is no such table.
     ///
     /// # Errors
     /// [`Error::Store`]; nothing was changed.
@@ -120,10 +120,10 @@ impl Tables {
         Ok(())
     }
 
-    /// Gives a table another name, to be dropped by it later, when all who write to it or have read
-    /// it with locks have ended. Its handles are told [`Error::Changed`] from then on, so that who
-    /// drops it waits for nobody who does not know the new name. `false`: there is none of the old
-    /// name.
+    /// Gives a table another name, to be dropped by it later, when all that write to it or have
+    /// read it with locks have ended. Its handles are told [`Error::Changed`] from then on, so that
+    /// a transaction that drops it waits for no transaction that does not know the new name. `false`: there
+    /// is none of the old name.
     ///
     /// # Errors
     /// As [`Tables::rename`]; nothing was changed.

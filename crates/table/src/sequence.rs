@@ -1,5 +1,5 @@
 //! Numbers that only grow, also over crashes and rollbacks: before numbers of a new stretch are
-//! given out, the stretch's end is written down (TABLE-5). Nobody waits for that: it lies in the
+//! given out, the stretch's end is written down (TABLE-5). No transaction waits for that: it lies in the
 //! log before whatever is done with the number, and is durable as soon as that is. What a crash
 //! leaves of a stretch is a gap, which is little beside what is left.
 use weir::{Db, Durability, Tree, Txn};
@@ -34,7 +34,7 @@ impl Sequence {
         Sequence { key, stretch, state: Mutex::default() }
     }
 
-    /// The first of `count` numbers in a row that nobody else gets, at most `max`.
+    /// The first of `count` numbers in a row that no other transaction gets, at most `max`.
     ///
     /// # Errors
     /// [`Error::Exhausted`], [`Error::Store`].
@@ -84,7 +84,7 @@ impl Sequence {
     pub(crate) fn reset(&self, txn: Txn, catalog: &Tree, next: u64) -> Result<(), Error> {
         let mut state = self.state.lock();
         let next = next.max(1);
-        // Nothing ahead: how much that may be is known to whoever takes the first.
+        // Nothing ahead: how much that may be is known to the transaction that takes the first.
         self.write_down(txn, catalog, next, Durability::Synced)?;
         // Not before: what failed has changed nothing.
         *state = State { next, end: next };
@@ -101,7 +101,7 @@ impl Sequence {
             return Ok(());
         }
         let (mut txn, mut written) = (begin(db), Vec::new());
-        // If it is another's by now, who has opened the tables again, or gone with its table,
+        // If it is another's by now, that has opened the tables again, or gone with its table,
         // nothing may go back.
         if txn.get_for_update(catalog, &self.key, &mut written)?
             && written == state.end.to_le_bytes()
@@ -138,13 +138,13 @@ impl Sequence {
             return Ok(());
         }
         let end = end.saturating_add(ahead(self.stretch, end, max));
-        // Before the number is shown to anybody.
+        // Before the number is shown to any transaction.
         self.write_down(begin(db), catalog, end, Durability::Lazy)?;
         state.end = end;
         Ok(())
     }
 
-    /// `txn` is not that of whoever needs the number: it may yet be rolled back.
+    /// `txn` is not that of the transaction that needs the number: it may yet be rolled back.
     fn write_down(
         &self,
         mut txn: Txn,
@@ -157,7 +157,7 @@ impl Sequence {
     }
 }
 
-/// How many numbers from `end` on are written down as given out before anybody wants them.
+/// How many numbers from `end` on are written down as given out before any transaction wants them.
 fn ahead(stretch: u64, end: u64, max: u64) -> u64 {
     stretch.min(max.saturating_sub(end) / LEFT_TO_AHEAD)
 }

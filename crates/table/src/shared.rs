@@ -16,7 +16,7 @@ use crate::stats::Samples;
 /// Numbers written down as given out at once, of a column that has many left: a crash skips at most
 /// so many. What is written down for them costs a sixteenth of a small change.
 const NUMBERS_STRETCH: u64 = 16;
-/// Of row ids nobody sees gaps.
+/// Of row ids no transaction sees gaps.
 const ROW_IDS_STRETCH: u64 = 100_000;
 
 /// What all handles share.
@@ -63,7 +63,7 @@ impl Shared {
     }
 
     /// Before a change of a definition is committed: from then on a snapshot may be older than the
-    /// definition. Whoever calls it holds the lock of the table's version row.
+    /// definition. The caller that calls it holds the lock of the table's version row.
     pub(crate) fn altering(&self, id: u64) {
         self.state(id).altered.fetch_or(1, Ordering::AcqRel);
     }
@@ -78,8 +78,8 @@ impl Shared {
 }
 
 impl Drop for Shared {
-    /// Nobody has a handle of any table any more. Best effort: in a database that has been closed
-    /// or has failed nothing is written, and the gap stays.
+    /// No transaction has a handle of any table any more. Best effort: in a database that has been
+    /// closed or has failed nothing is written, and the gap stays.
     fn drop(&mut self) {
         let _ = self.settle_numbers();
     }

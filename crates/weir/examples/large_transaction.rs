@@ -1,5 +1,5 @@
-//! What a transaction of a million rows costs, with a pool and a log of 64 MiB: changed and taken
-//! back, changed and committed, and taken back by recovery: `cargo run --release --example
+//! What a transaction of a million rows costs, with a pool and a log of 64 MiB: changed and rolled
+//! back, changed and committed, and rolled back by recovery: `cargo run --release --example
 //! large_transaction -- DIR [ROWS]`. Run it twice: the first run ends without a commit, as a crash
 //! would.
 use std::error::Error;

@@ -17,7 +17,7 @@ const SLICE_MILLIS: u64 = 250;
 /// so often.
 const SLICES: usize = 40;
 
-/// Who does what after opening.
+/// What follows the opening.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Work {
     Nothing,

@@ -2,7 +2,7 @@
 //!
 //! A thread that waits for its commit is put to sleep and woken for that alone. Where each session
 //! has a thread, and commits are small, these two changes of threads, and what the caches lose by
-//! them, cost more than the commit itself (docs/decisions/acknowledgements.md). So whoever has
+//! them, cost more than the commit itself (docs/decisions/acknowledgements.md). So a thread with
 //! something that only waits to be sent leaves it here, and one thread syncs the log for all that
 //! have come meanwhile, again and again, and then sends what they left.
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -45,7 +45,7 @@ impl Drop for Ack {
 pub(crate) struct Acks {
     asked: Mutex<rank::WaitingCommits, Asked>,
     wanted: Condvar,
-    /// Commits that are waited for: those of the list, of the round under way, and of callers who
+    /// Commits that are waited for: those of the list, of the round under way, and of callers that
     /// wait themselves.
     open: AtomicUsize,
 }
@@ -98,12 +98,13 @@ impl Acks {
         }
     }
 
-    /// Somebody will call [`Acks::serve`].
+    /// A thread will call [`Acks::serve`].
     pub(crate) fn begin(&self) {
         self.asked.lock().is_served = true;
     }
 
-    /// Who serves comes back when all that was left has been told; nothing is left any more.
+    /// A thread that serves comes back when all that was left has been told; nothing is left any
+    /// more.
     pub(crate) fn end(&self) {
         self.asked.lock().is_served = false;
         self.wanted.notify_one();
@@ -135,8 +136,8 @@ impl Acks {
     pub(crate) fn serve(&self, log: &Log, failed: &dyn Fn(&RedoError)) {
         let mut in_hand: Vec<Ack> = Vec::new();
         while self.take(&mut in_hand) {
-            // Those who came while others were waited for may have become durable with them: they
-            // are not to wait for those who came behind.
+            // Those that came while others were waited for may have become durable with them: they
+            // are not to wait for those that came behind.
             let durable = log.durable();
             self.tell(in_hand.extract_if(.., |ack| ack.end <= durable), None);
             let Some(end) = in_hand.iter().map(|ack| ack.end).max() else { continue };

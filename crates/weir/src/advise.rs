@@ -119,7 +119,7 @@ impl Observed {
         Observed::decode(&block)
     }
 
-    /// Keeps it. A failure is nobody's concern: the next closing tries again.
+    /// Keeps it. A failure does not matter: the next closing tries again.
     pub(crate) fn write(&self, volume: &Arc<dyn Volume>) {
         let file = match volume.exists(FILE) {
             Ok(true) => volume.open(FILE),

@@ -140,7 +140,7 @@ impl Engine {
         made.map_err(|e| self.not_made(txn, before, name, e))
     }
 
-    /// Takes back what was done for a tree that has not come to be, or was not dropped.
+    /// Rolls back what was done for a tree that has not come to be, or was not dropped.
     fn not_made(&self, txn: &mut Txn, before: Savepoint, name: &str, e: TxnError) -> Error {
         if !txn.has_ended()
             && let Err(then) = txn.rollback_to(&self.context, before)

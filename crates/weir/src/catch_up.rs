@@ -53,7 +53,7 @@ impl CatchUp<'_> {
             };
             let others: Vec<_> = (1..self.threads).map(|_| scope.spawn(bring)).collect();
             let first = bring();
-            // A panic aborts the process before anybody could see it here.
+            // A panic aborts the process before any thread could see it here.
             others.into_iter().filter_map(|other| other.join().ok()).fold(first, Result::and)
         })?;
         let (held, next_txn, next_tree) = windows.checkpoint();

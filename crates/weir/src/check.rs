@@ -29,7 +29,7 @@ pub struct CheckReport {
 
 impl Db {
     /// Checks every tree, then that every page in use belongs to exactly one of them, or may be
-    /// held for a transaction. Nobody may write meanwhile, or pages may seem lost. `progress` is
+    /// held for a transaction. No thread may write meanwhile, or pages may seem lost. `progress` is
     /// told pages looked at and in use.
     ///
     /// # Errors

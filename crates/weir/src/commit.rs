@@ -57,7 +57,7 @@ impl Db {
     /// Whether the sync of a file elsewhere, which only grows, also makes durable whatever of the
     /// log was [written](Durability::Written) before it grew, so that nothing else need sync that;
     /// and after a power failure the file is not found longer without it. `device` is the `st_dev`
-    /// of that file. Where nobody can tell it is `false`.
+    /// of that file. Where that is unknown it is `false`.
     #[must_use]
     pub fn is_synced_with(&self, device: u64) -> bool {
         self.engine.volume.is_synced_with(device)
@@ -114,7 +114,7 @@ impl Db {
 
 impl Txn {
     /// Commits: others see the changes when it returns. They are durable once [`Db::wait`] has
-    /// returned for what it gives; whoever builds on them becomes durable later than they do.
+    /// returned for what it gives; a commit that builds on them becomes durable later than they do.
     ///
     /// # Errors
     /// [`Error`]: the transaction is rolled back, unless the engine has halted.

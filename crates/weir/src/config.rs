@@ -12,12 +12,12 @@ use crate::places::CATALOG_TREE;
 /// measurements.
 pub(crate) const PAGE_SIZE_DEFAULT: usize = 8192;
 
-/// Who does the background work.
+/// Which threads do the background work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Background {
     /// Threads of the engine.
     Threads,
-    /// Nobody: who is held up does a step of it. For deterministic simulation.
+    /// None: a thread that is held up does a step of it. For deterministic simulation.
     Manual,
 }
 
@@ -30,12 +30,12 @@ pub enum Create {
     Never,
     /// There must be none.
     Always,
-    /// There must be none, and it is nobody's to open before it is whole ([`crate::Db::copy_to`]).
+    /// There must be none, and it is not to be opened before it is whole ([`crate::Db::copy_to`]).
     #[doc(hidden)]
     Copy,
 }
 
-/// Who is told how far recovery has come.
+/// Is told how far recovery has come.
 pub type RecoveryListener = dyn Fn(&Progress) + Send + Sync;
 
 /// Where the numbers of a new database begin, and where those of a transaction's changes end.
@@ -84,9 +84,10 @@ pub struct Config {
     /// nameless temporary file, in memory where there can be none. Changes are refused with
     /// [`Error::ReadOnly`].
     pub read_only: bool,
-    /// Who does the background work.
+    /// Which threads do the background work.
     pub background: Background,
-    /// Threads that bring pages forward after a crash, beside whoever uses them; 0: half the cores.
+    /// Threads that bring pages forward after a crash, beside the thread that uses them; 0: half
+    /// the cores.
     pub recovery_threads: usize,
     /// Told how far recovery has come.
     pub recovery_progress: Option<Arc<RecoveryListener>>,

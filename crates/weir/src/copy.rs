@@ -1,6 +1,6 @@
-//! A copy of the whole database as one snapshot sees it, made while everybody goes on. Nothing of
-//! the files is copied: rows are read and loaded into a new database, which is as dense as it gets
-//! and owes nothing to the pages, the log and the versions of the old one.
+//! A copy of the whole database as one snapshot sees it, made while all transactions go on. Nothing
+//! of the files is copied: rows are read and loaded into a new database, which is as dense as it
+//! gets and owes nothing to the pages, the log and the versions of the old one.
 use std::path::Path;
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ impl Db {
             ..Config::default()
         };
         let copy = Db::open_on(volume.clone(), config)?;
-        // With no number of its own, it sees nobody's changes but those that are committed.
+        // With no number of its own, it sees only changes that are committed.
         let copied = self.copy_trees(&mut self.begin_at(snapshot)?, &copy);
         // The volume is wanted for a moment more.
         let closed = copy.engine.settle();

@@ -29,9 +29,9 @@ const FIRST_PAGES: u32 = 64;
 pub(crate) enum Found {
     Nothing,
     Database,
-    /// A creation that was cut short: nothing in it can be of use to anybody.
+    /// A creation that was cut short: nothing in it can be of use.
     Unfinished,
-    /// A copy that was cut short: somebody takes it for a backup, so that nothing is made there.
+    /// A copy that was cut short: it is meant as a backup, so that nothing is made there.
     HalfCopy,
     /// Something else: these files.
     Foreign(Vec<String>),
@@ -68,7 +68,7 @@ pub(crate) fn check_directory(dir: &Path, create: Create) -> Result<(), Error> {
             return Err(Error::Directory(format!("{dir} is a file, not a database's directory")));
         }
         Err(e) if e.kind() == ErrorKind::NotFound && create == Create::Never => return Err(none()),
-        // What cannot be listed is reported by who opens it.
+        // What cannot be listed is reported by a thread that opens it.
         Err(_) => return Ok(()),
     };
     match classify(names.map(|e| e.file_name().to_string_lossy().into_owned()).collect()) {

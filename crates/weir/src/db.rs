@@ -122,8 +122,8 @@ impl Db {
 
     /// Drops a tree, when all transactions that have changed or locked rows of it have ended. Other
     /// handles of it are told [`Error::NoTree`] from then on, save by reads without locks, which
-    /// may see what was there until nobody's snapshot shows it. `false`: there was none. As a part
-    /// of a larger change: [`crate::Txn::drop_tree`].
+    /// may see what was there until no snapshot shows it. `false`: there was none. As a part of a
+    /// larger change: [`crate::Txn::drop_tree`].
     ///
     /// # Errors
     /// [`Error::Transaction`] when it would have to wait for too long; others mean that the engine
@@ -190,10 +190,10 @@ impl Db {
     /// capacity alone decides. In force from now on, until the database is closed.
     ///
     /// How fast this machine reads a log back is known from the latest opening after a crash; until
-    /// there was one, 200 MB/s are assumed. What is settled after opening (pages brought up to date,
-    /// transactions taken back) is not counted. In any case the log that opening reads stays within
-    /// a quarter of the memory that the process may use, or half of what the pool leaves of it,
-    /// which hold it until all pages are brought up to date.
+    /// there was one, 200 MB/s are assumed. What is settled after opening (pages brought up to
+    /// date, transactions rolled back) is not counted. In any case the log that opening reads stays
+    /// within a quarter of the memory that the process may use, or half of what the pool leaves of
+    /// it, which hold it until all pages are brought up to date.
     ///
     /// # Errors
     /// [`Error::Config`] for a number that is none, or below 0.
@@ -228,11 +228,11 @@ impl Db {
     ///
     /// # Errors
     /// [`Error::Halted`], [`Error::Io`]; [`Error::DiskFull`], [`Error::Damaged`] when a transaction
-    /// cannot be taken back now, or what one has left cannot be done: all else is done.
+    /// cannot be rolled back now, or what one has left cannot be done: all else is done.
     pub fn step(&self) -> Result<(), Error> {
         self.engine.check_here()?;
         self.engine.background.short_step()?;
-        // What cannot be taken back now holds nothing else up.
+        // What cannot be rolled back now holds nothing else up.
         let stepped = self.engine.background.long_step(STEP_ROWS);
         self.engine.checkpointer.pump()?;
         self.engine.contents.step();

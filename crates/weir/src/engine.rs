@@ -42,7 +42,7 @@ pub(crate) struct Engine {
     pub(crate) catalog: RawTree,
     pub(crate) next_tree: Arc<AtomicU64>,
     /// Prepared transactions, by the names that the outside has given them. `None`: a name in use
-    /// whose transaction somebody has in hand: to prepare it, or to end it ([`crate::Held`]).
+    /// whose transaction a caller has in hand: to prepare it, or to end it ([`crate::Held`]).
     pub(crate) prepared: Mutex<rank::PreparedTransactions, HashMap<Xid, Option<weir_txn::Txn>>>,
     pub(crate) report: Option<RecoveryReport>,
     /// What was observed last while enough was going on.
@@ -90,7 +90,7 @@ impl Engine {
     /// [`Error::Closed`]; [`Error::Halted`] when nothing may be written any more.
     pub(crate) fn check_open(&self) -> Result<(), Error> {
         self.check_here()?;
-        // Not only for writers: who holds a lock now may never be able to give it up.
+        // Not only for writers: a thread that holds a lock now may never be able to give it up.
         Ok(self.log.check()?)
     }
 
@@ -181,14 +181,16 @@ impl Engine {
         self.steps_at_close();
         self.context.quit();
         if let Some(workers) = self.workers.lock().take() {
-            // From now on nobody else frees frames: who brings pages forward needs some.
+            // From now on no other thread frees frames: a thread that brings pages forward needs
+            // some.
             self.pool.set_manual(true);
             workers.stop();
         }
         if let Some(why) = self.halted() {
             return Err(Error::Halted(why));
         }
-        // Whoever waits to write is told; who has been let on already is seen to below.
+        // Threads that wait to write get the error; those that have been let on already are seen to
+        // below.
         self.checkpointer.admission().stop("the database has been closed");
         // Before all pages are clean, and nothing can be told from them any more.
         let threads = self.config.background == Background::Threads;
@@ -202,7 +204,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Writes all pages, and marks the database as closed in order if nobody has anything open.
+    /// Writes all pages, and marks the database as closed in order if nothing is open.
     fn write_all(&self) -> Result<(), Error> {
         // In the order of the log and of the disk, not in that in which they are written.
         while self.pool.apply_pending(REDO_PAGES)? {}
@@ -244,12 +246,13 @@ const STEPS_AT_CLOSE_MICROS: u64 = 2_000_000;
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        // Best effort: whoever wants to know calls `close`. What is not written now is redone.
+        // Best effort: a caller that wants to know calls `close`. What is not written now is
+        // redone.
         let _ = self.settle();
     }
 }
 
-/// Does the background's work for who waits for it, in manual mode.
+/// Does the background's work for a thread that waits for it, in manual mode.
 #[derive(Clone)]
 pub(crate) struct Helper {
     checkpointer: Arc<Checkpointer>,
@@ -266,8 +269,8 @@ impl Helper {
         let _ = self.context.set(Arc::downgrade(context));
     }
 
-    /// One step. An idle transaction must not hold the log either: who waits is not the one to move
-    /// it (TXN-4).
+    /// One step. An idle transaction must not hold the log either: a thread that waits is not the
+    /// one to move it (TXN-4).
     fn step(&self) -> Result<(), TreeError> {
         let context = self.context.get().and_then(Weak::upgrade);
         let relogged = context.map_or(Ok(()), |context| context.relog_all());
@@ -310,7 +313,7 @@ pub(crate) fn admit(
 }
 
 /// As [`admit`] for an open transaction, which waits for a moment only: it may be what holds the
-/// checkpoint that everybody waits for, and must look at that between. `helper` in manual mode.
+/// checkpoint that every thread waits for, and must look at that between. `helper` in manual mode.
 pub(crate) fn try_admit(
     checkpointer: &Checkpointer,
     log: &Log,

@@ -62,7 +62,7 @@ pub enum Error {
         #[source]
         cause: io::Error,
     },
-    /// The tree has been dropped, or what made it was taken back: this handle is good for nothing
+    /// The tree has been dropped, or what made it was rolled back: this handle is good for nothing
     /// any more.
     #[error("{0}")]
     NoTree(String),
@@ -81,7 +81,7 @@ impl Error {
         matches!(self, Error::Transaction(TxnError::Lock(_) | TxnError::Conflict))
     }
 
-    /// Whether it was chosen to resolve a deadlock: it has been taken back as a whole.
+    /// Whether it was chosen to resolve a deadlock: it has been rolled back as a whole.
     #[must_use]
     pub fn is_deadlock(&self) -> bool {
         matches!(self, Error::Transaction(TxnError::Lock(weir_txn::LockError::Deadlock { .. })))
@@ -192,7 +192,7 @@ impl From<TxnError> for Error {
     }
 }
 
-/// As what kept the changes from being taken back, in the words for both failures.
+/// As what kept the changes from being rolled back, in the words for both failures.
 fn rollback_failed(e: TxnError) -> Error {
     let words = e.to_string();
     let TxnError::RollbackFailed { then, .. } = e else { return Error::Transaction(e) };

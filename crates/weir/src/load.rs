@@ -13,7 +13,7 @@ pub struct Load {
 
 impl Tree {
     /// Begins to fill this tree, which must be empty, with entries in ascending key order. Until it
-    /// has ended, whoever changes a row of the tree waits.
+    /// has ended, a transaction that changes a row of the tree waits.
     ///
     /// # Errors
     /// [`Error::Input`] when the tree is not empty; as [`Tree::put`].

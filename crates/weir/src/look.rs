@@ -1,4 +1,4 @@
-//! Who holds which locks, for people.
+//! Which transaction holds which locks, for people.
 use weir_base::{Listener, TreeId, TxnId};
 use weir_txn::{Kind, Place};
 
@@ -33,7 +33,7 @@ impl Db {
     }
 
     /// The explicit locks, each as it was at some moment of the call. A row that a transaction has
-    /// written is its own without one, until somebody waits for it.
+    /// written is its own without one, until another waits for it.
     ///
     /// # Errors
     /// [`Error::Damaged`], [`Error::Io`] when the trees' names cannot be read.

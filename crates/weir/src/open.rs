@@ -1,5 +1,5 @@
-//! Opening a database, from top to bottom: control file, log, torn pages, what redo is pending for pages, who
-//! was under way, threads.
+//! Opening a database, from top to bottom: control file, log, torn pages, what redo is pending for
+//! pages, which transactions were under way, threads.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -129,7 +129,7 @@ pub(crate) fn open(
     if engine.config.background == Background::Threads {
         engine.pool.set_manual(false);
         *engine.workers.lock() = Some(Workers::start(&site)?);
-        // Most losers are small: whoever comes now does not even meet their rows.
+        // Most losers are small: a session that comes now does not even meet their rows.
         engine.step_for(STEPS_AT_OPEN_MICROS, weir_txn::Background::roll_back_first);
     }
     Ok(Arc::new(engine))
@@ -190,7 +190,8 @@ fn assemble(opened: Opened, config: Config, clock: Arc<dyn Clock>) -> Result<Eng
         let pool = pool.clone();
         let background = config.background;
         move |bytes: u64| {
-            // While opening, before the threads run, admission is served by whoever needs it.
+            // While opening, before the threads run, admission is served by the thread that needs
+            // it.
             let ready = started.load(Ordering::Relaxed) || !pool.is_manual();
             started.store(ready, Ordering::Relaxed);
             let mode = if ready { background } else { Background::Manual };

@@ -1,4 +1,4 @@
-//! Prepared transactions, whose fate somebody outside decides.
+//! Prepared transactions, which a coordinator outside decides.
 use std::collections::hash_map::Entry;
 
 use weir_base::Lsn;
@@ -100,9 +100,9 @@ impl Txn {
         self.prepare_durably(xid, Keeps::Locks).map(drop)
     }
 
-    /// As [`Txn::prepare`], and stays in the hand of who decides it within this process. What it
-    /// has locked besides the rows that it has changed is free after a restart: whoever decides
-    /// then, by [`Db::prepared`], does so before others read or write.
+    /// As [`Txn::prepare`], and stays in the hand of a caller that decides it within this process.
+    /// What it has locked besides the rows that it has changed is free after a restart: the
+    /// coordinator decides then, by [`Db::prepared`], does so before others read or write.
     ///
     /// # Errors
     /// As [`Txn::prepare`].
@@ -111,8 +111,8 @@ impl Txn {
     }
 
     /// As [`Txn::prepare_held`], and does not wait: it is durably prepared once [`Db::wait`] has
-    /// returned for what is given beside it. Until then nobody may rely on that, another log that
-    /// says it is committed least of all; it may be committed or taken back all the same.
+    /// returned for what is given beside it. Until then nothing may rely on that, another log that
+    /// says it is committed least of all; it may be committed or rolled back all the same.
     ///
     /// # Errors
     /// As [`Txn::prepare`].
@@ -141,8 +141,8 @@ impl Txn {
     }
 }
 
-/// A prepared transaction in the hand of who decides it ([`Txn::prepare_held`]). Nobody else can
-/// meanwhile. Dropped undecided it stays prepared, and is decided by its name.
+/// A prepared transaction in the hand of the caller that decides it ([`Txn::prepare_held`]). No
+/// other thread can meanwhile. Dropped undecided it stays prepared, and is decided by its name.
 pub struct Held {
     txn: Txn,
     xid: Xid,
@@ -168,7 +168,7 @@ impl Held {
         Ok(end)
     }
 
-    /// Takes it back.
+    /// Rolls it back.
     ///
     /// # Errors
     /// As [`Db::rollback_prepared`].

@@ -10,16 +10,16 @@ pub struct RecoveryReport {
     pub to: Lsn,
     /// Pages torn by the crash, put right from the doublewrite area.
     pub pages_repaired: u64,
-    /// Bytes of log that were read: what else lies behind the checkpoint is read where somebody
+    /// Bytes of log that were read: what else lies behind the checkpoint is read where a thread
     /// needs it.
     pub read_bytes: u64,
     /// Pages that the log may be ahead of: brought up to date when they are first used, or by and by.
     pub pending_pages: u64,
     /// Committed transactions whose cleaning up was completed.
     pub completed: u64,
-    /// Transactions taken back.
+    /// Transactions rolled back.
     pub undone: u64,
-    /// Prepared transactions, kept until somebody says what becomes of them.
+    /// Prepared transactions, kept until they are decided.
     pub prepared: u64,
     /// Time for reading the log.
     pub scan_micros: u64,

@@ -128,7 +128,7 @@ fn unnamed(volume: &dyn Volume) -> std::io::Result<Arc<dyn BlockFile>> {
 }
 
 /// Removes what a crash has left between a file's making and its removal. Best effort: it is in
-/// nobody's way.
+/// nothing's way.
 pub(crate) fn remove_left(volume: &dyn Volume) {
     for name in volume.list().unwrap_or_default() {
         if name.starts_with(FILE_PREFIX) {

@@ -22,7 +22,7 @@ pub(crate) fn pool_config(config: &Config, log_bytes: u64, age_bytes: u64) -> Po
         log_usual_bytes: log_bytes,
         // Room for the log to grow sixteenfold while the database is open.
         log_span_bytes: log_bytes.saturating_mul(32),
-        // Until the threads run, who needs a frame frees one.
+        // Until the threads run, a thread that needs a frame frees one.
         manual: true,
         skip_log_gate: config.skip_log_gate,
     }

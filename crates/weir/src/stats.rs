@@ -50,8 +50,8 @@ pub struct StatsSnapshot {
     pub page_size: usize,
     pub pages_allocated: u64,
     pub page_reads: u64,
-    /// Of these, pages read before anybody asked, because they were in memory when the database was
-    /// open last.
+    /// Of these, pages read before any thread asked, because they were in memory when the database
+    /// was open last.
     pub pages_warmed: u64,
     pub page_evictions: u64,
     pub page_writes: PageWrites,
@@ -63,7 +63,7 @@ pub struct StatsSnapshot {
     pub deadline_pages_per_second: f64,
     pub capacity_pages_per_second: f64,
     pub open_transactions: u64,
-    /// Transactions still being taken back in the background: recovery found them unfinished, or a
+    /// Transactions still being rolled back in the background: recovery found them unfinished, or a
     /// rollback failed.
     pub losers: u64,
     /// Transactions that have ended and whose older versions some snapshot may need: the length of

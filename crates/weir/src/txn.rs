@@ -98,7 +98,7 @@ impl Txn {
         Err(Error::Foreign("the tree is of another database than the transaction"))
     }
 
-    /// By what a cursor over a tree knows who may move it.
+    /// By what a cursor over a tree knows which transaction may move it.
     fn mark_for(&mut self, tree: &Tree) -> u64 {
         if !self.owns(tree) {
             return NOBODY;
@@ -366,7 +366,7 @@ impl Txn {
         Ok(raw.map(|raw| Tree { engine: self.engine.clone(), raw }))
     }
 
-    /// Makes an empty tree, for others when this transaction commits; taken back, it is gone.
+    /// Makes an empty tree, for others when this transaction commits; rolled back, it is gone.
     ///
     /// # Errors
     /// [`Error::Name`] when there is one of that name, or the name is not possible; as
@@ -377,8 +377,8 @@ impl Txn {
         Ok(Tree { engine: self.engine.clone(), raw })
     }
 
-    /// Drops a tree when this transaction commits. Waits for all who have changed or locked rows of
-    /// it, and locks all of it; what becomes of other handles is said at [`Db::drop_tree`].
+    /// Drops a tree when this transaction commits. Waits for all that have changed or locked rows
+    /// of it, and locks all of it; what becomes of other handles is said at [`Db::drop_tree`].
     /// `false`: there was none.
     ///
     /// # Errors
@@ -414,8 +414,8 @@ impl Txn {
 
     /// A cursor over the rows as committed now, and as changed by this transaction, which locks
     /// them for this transaction alone as it comes to them. From REPEATABLE READ on it locks all
-    /// that it passes: nobody else changes, removes or inserts rows from where it began up to the
-    /// row that it stands on, and to its upper bound when it has run off
+    /// that it passes: no other transaction changes, removes or inserts rows from where it began up
+    /// to the row that it stands on, and to its upper bound when it has run off
     /// ([`TxnCursor::set_bounds`]). Below, it locks the rows only.
     pub fn cursor_for_update(&mut self, tree: &Tree) -> TxnCursor {
         self.locking_cursor(tree, Kind::Exclusive)
@@ -453,7 +453,7 @@ impl Txn {
     ///
     /// # Errors
     /// [`Error`] when that fails: the background goes on with it, and the next opening if the
-    /// engine has halted. What is not taken back yet stays locked until then.
+    /// engine has halted. What is not rolled back yet stays locked until then.
     pub fn rollback(mut self) -> Result<(), Error> {
         self.engine.check_here()?;
         let done = self.raw.rollback(&self.engine.context);
@@ -463,10 +463,10 @@ impl Txn {
 
 impl Drop for Txn {
     fn drop(&mut self) {
-        // Of a database that has been closed, the next opening takes it back.
+        // Of a database that has been closed, the next opening rolls it back.
         if !self.raw.has_ended() && self.engine.check_here().is_ok() {
             // What fails is tried again in the background, or has halted the engine; the next
-            // opening takes it back then.
+            // opening rolls it back then.
             let done = self.raw.rollback(&self.engine.context);
             let _ = self.engine.rolled_back(done);
         }

@@ -72,8 +72,9 @@ impl TxnCursor {
     }
 
     /// Whether it shows a row that others have locked as it was committed last, instead of waiting
-    /// for it; who wants that row asks for it with [`TxnCursor::lock_current`]. For what goes through
-    /// many rows and changes few. Does nothing where no locks are taken, or ranges are.
+    /// for it; a caller that wants that row asks for it with [`TxnCursor::lock_current`]. For what
+    /// goes through many rows and changes few. Does nothing where no locks are taken, or ranges
+    /// are.
     pub fn set_semi_consistent(&mut self, semi_consistent: bool) {
         if let Walk::Locking(raw) = &mut self.walk {
             raw.set_semi_consistent(semi_consistent);

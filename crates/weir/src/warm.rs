@@ -1,9 +1,10 @@
 //! A restarted database is as fast as it was: the pages that were in memory are listed in a file,
 //! when the database is closed and now and then before (who is killed closes nothing), and read in
-//! again after the next opening, before anybody asks for them.
+//! again after the next opening, before any thread asks for them.
 //!
 //! It is a hint and no more. A file that is torn, foreign or of another version is not looked at, a
-//! page that cannot be read is left to who needs it, and no failure here is anybody's concern.
+//! page that cannot be read is left to a thread that needs it, and no failure here is anybody's
+//! concern.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -35,7 +36,7 @@ const KEEP_SHARE: u64 = 8;
 const BATCH_PAGES_MIN: usize = 16;
 const BATCH_PAGES_MAX: usize = 256;
 /// What a batch may take while others use the disk, where a commit may have to wait for it. And
-/// while nobody does.
+/// while no thread does.
 const BATCH_MICROS_BUSY: u64 = 2_000;
 const BATCH_MICROS_IDLE: u64 = 32_000;
 /// While others use the disk, what follows a batch is theirs alone: as long as the batch where a
@@ -94,8 +95,8 @@ enum Reading {
 
 struct State {
     reading: Reading,
-    /// Listed, and not read: there was no room. Kept for who opens the database with more memory,
-    /// as long as nothing better is known.
+    /// Listed, and not read: there was no room. Kept for an opening with more memory, as long as
+    /// nothing better is known.
     rest: Vec<PageNo>,
     batch: usize,
     /// What a page of a batch takes; none was read yet.
@@ -113,7 +114,7 @@ pub(crate) struct Warm {
     pool: Arc<Pool>,
     space: Arc<Space>,
     clock: Arc<dyn Clock>,
-    /// Apart: who looks at it must not wait for a read.
+    /// Apart: a thread that looks at it must not wait for a read.
     keep_next_micros: AtomicU64,
     /// Held over the reading of a batch.
     state: Mutex<rank::WarmList, State>,
@@ -231,13 +232,14 @@ impl Warm {
         self.keep(&mut |_| {});
     }
 
-    /// Writes down which pages are in memory, and which were to be read in still. A failure is
-    /// nobody's concern.
+    /// Writes down which pages are in memory, and which were to be read in still. A failure does
+    /// not matter.
     fn keep(&self, pause: &mut dyn FnMut(u64)) {
         let mut list = self.pool.warm_list();
         {
             let mut state = self.state.lock();
-            // Who closes the database at once has not looked at the list of those before.
+            // A process that closes the database at once has not looked at the list of those
+            // before.
             self.begin(&mut state);
             let plan = match &state.reading {
                 Reading::At(plan) => Some(plan),

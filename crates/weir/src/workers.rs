@@ -29,7 +29,8 @@ const ADMIT_MICROS: u64 = 2_000;
 /// How the work changes pages is observed after so long, then after twice as long, and so on.
 const OBSERVE_FIRST_MICROS: u64 = 1_000_000;
 const OBSERVE_MICROS_MAX: u64 = 30_000_000;
-/// Not at once: who opens a database has much else to do, and wants some of its pages first.
+/// Not at once: after opening a database there is much else to do, and some of its pages are wanted
+/// first.
 const REDO_AFTER_MICROS: u64 = 1_000_000;
 /// Lazy commits are made durable this often.
 const LAZY_MICROS: u64 = 1_000_000;
@@ -161,7 +162,7 @@ fn acks_loop(site: &Site, _stop: &AtomicBool) {
     site.acks.serve(&site.log, &|e| halt(&site.pool, &site.checkpointer, &e.to_string()));
 }
 
-/// Brings forward what nobody asks for, so that memory and log are free again soon.
+/// Applies the pending redo that no thread asks for, so that memory and log are free again soon.
 fn redo_loop(site: &Site, stop: &AtomicBool) {
     let begin = site.clock.now_micros() + REDO_AFTER_MICROS;
     while running(stop) && site.clock.now_micros() < begin && !site.pool.is_much_pending() {
@@ -179,7 +180,7 @@ fn warm_loop(site: &Site, stop: &AtomicBool) {
     }
 }
 
-/// Writes down what the log holds. Nobody waits for it: between two stretches others get their
+/// Writes down what the log holds. No thread waits for it: between two stretches others get their
 /// turn.
 fn contents_loop(site: &Site, stop: &AtomicBool) {
     while running(stop) {

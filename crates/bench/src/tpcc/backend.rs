@@ -57,7 +57,7 @@ pub trait Backend: Sync {
     /// Returns when this commit is as durable as was asked for.
     ///
     /// # Errors
-    /// Whatever the database reports: then nobody knows whether it is.
+    /// Whatever the database reports: then it is unknown whether it is.
     fn wait(&self, ticket: Self::Ticket) -> Result<()>;
 
     /// Whether this commit is as durable as was asked for. Commits become so in their order.
@@ -218,7 +218,7 @@ pub struct NewOrderDone {
 /// Clause 2.5.3.3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PaymentDone {
-    /// Who paid.
+    /// The payer.
     pub customer: u16,
     /// `C_BALANCE` after it, cents.
     pub balance: i64,

@@ -234,7 +234,7 @@ pub struct EmbeddedTerminal<'a, S: Target> {
     buffers: Buffers,
 }
 
-/// Carries a transaction out; `None` of its body means that the user takes it back.
+/// Carries a transaction out; `None` of its body means that the user rolls it back.
 fn carry_out<'s, S: Transactional, D>(
     store: &'s S,
     (access, isolation): (Access, Isolation),

@@ -57,7 +57,7 @@ impl NewOrder {
 pub enum Who {
     /// By number.
     Number(u16),
-    /// By last name: of those who have it the middle one by first name (clause 2.5.2.2).
+    /// By last name: of those that have it the middle one by first name (clause 2.5.2.2).
     LastName(Text<16>),
 }
 
@@ -72,7 +72,7 @@ pub struct Payment {
     pub customer_w: u16,
     /// See `customer_w`.
     pub customer_d: u8,
-    /// Who pays.
+    /// The payer.
     pub customer: Who,
     /// Cents.
     pub amount: u32,

@@ -122,7 +122,7 @@ impl Population {
         })
     }
 
-    /// 30,000.00 with the specification's 3,000 customers, who paid 10.00 each.
+    /// 30,000.00 with the specification's 3,000 customers, which paid 10.00 each.
     fn paid_per_district(&self) -> i64 {
         let paid = FIRST_PAYMENT * i64::from(self.scale.customers);
         debug_assert!(self.scale.customers != 3000 || paid == PAYMENTS_PER_DISTRICT);

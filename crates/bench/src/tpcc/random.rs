@@ -18,7 +18,7 @@ impl Random {
         Random(fastrand::Rng::with_seed(scramble(seed)))
     }
 
-    /// The stream that belongs to these numbers: whoever asks for it again gets it again.
+    /// The stream that belongs to these numbers: asking for it again gives it again.
     pub(crate) fn of(seed: u64, numbers: [u32; 4]) -> Self {
         let mix = |mixed, number| scramble(mixed ^ u64::from(number)).wrapping_add(1);
         Random::new(numbers.into_iter().fold(seed, mix))

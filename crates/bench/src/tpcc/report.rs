@@ -28,7 +28,7 @@ pub struct TpccReport {
     pub isolation: Isolation,
     /// By transaction.
     pub types: BTreeMap<&'static str, TypeFigures>,
-    /// New-Orders that were taken back because an item does not exist (clause 2.4.1.4). They are
+    /// New-Orders that were rolled back because an item does not exist (clause 2.4.1.4). They are
     /// in no other figure.
     pub rolled_back: u64,
     /// Transactions tried again, by reason.

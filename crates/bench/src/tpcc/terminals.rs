@@ -21,7 +21,7 @@ use weir_base::Clock;
 /// Commits of one thread that may wait for their sync while it goes on.
 const PIPELINE_MAX: usize = 1024;
 /// A group of pipelined commits is synced so often at most: more often would cost processor time
-/// and save latency that nobody waits for.
+/// and save latency that nothing waits for.
 const GROUP_MICROS: u64 = 1_000;
 /// A transaction that is refused so often in a row will not get through.
 const TRIES_MAX: u32 = 10_000;
@@ -174,7 +174,7 @@ impl<B: Backend> Job for Terminals<'_, B> {
         let orders: u64 = self.new_orders.iter().map(|count| count.0.load(Relaxed)).sum();
         let (before, at) = std::mem::replace(&mut *locked(&self.remarked), (orders, now_micros));
         let minutes = now_micros.saturating_sub(at).max(1) as f64 / 60e6;
-        // Of the first second nobody knows when it began.
+        // When the first second began is unknown.
         if at == 0 {
             return String::new();
         }

@@ -149,7 +149,7 @@ pub(crate) fn end<R: RunReport>(
 ) -> Result<u8> {
     let Outcome::Done(report) = outcome else {
         closed?;
-        // Nobody may be reading any more.
+        // No thread may be reading any more.
         let _ = writeln!(out, "interrupted while loading; the part loaded is dropped again");
         return Ok(EXIT_INTERRUPTED);
     };
@@ -222,7 +222,7 @@ fn must_have_place(path: &Path, what: &str) -> Result<()> {
 pub(crate) fn catch_interrupts(interrupt: Arc<AtomicBool>) -> Result<()> {
     let handler = move || {
         if interrupt.swap(true, Relaxed) {
-            // Nobody may be reading any more.
+            // No thread may be reading any more.
             let _ = writeln!(std::io::stderr(), "left at once");
             std::process::exit(i32::from(EXIT_INTERRUPTED));
         }

@@ -1,5 +1,5 @@
 //! Commands that only look change nothing, and need no more than to read: by another user, in a
-//! directory that nobody may write.
+//! directory that cannot be written to.
 use crate::{Scratch, expect, ran, signal, small_bench, wait_for_line, weir};
 use std::collections::BTreeMap;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::SystemTime;
 
-/// Nobody, on every Linux system.
+/// A user with no rights, on every Linux system.
 const NOBODY: u32 = 65534;
 
 /// All that can be seen of the files.

@@ -46,7 +46,8 @@ fn serial(seed: u64, transactions: usize, keys: Key) -> History {
         let txn = history.add(Level::ALL[random.usize(..5)], ops);
         (txn.began, txn.ended) = (at as u64 * 2, at as u64 * 2 + 1);
         if aborts {
-            // What it overwrote stands again; who writes next still finds its name there.
+            // What it overwrote stands again; a transaction that writes next still finds its name
+            // there.
             txn.end = End::Aborted;
             rows = rows_before;
         }

@@ -49,7 +49,7 @@ pub(crate) const BREAKABLE: [Broken; 11] = [
     Broken::Crash,
 ];
 
-/// Keys, who locked them, and whether exclusively.
+/// Keys, the transaction that locked them, and whether exclusively.
 type Held = (Range<Key>, usize, bool);
 
 struct Store {
@@ -144,7 +144,7 @@ impl Toy {
         if lock == Lock::None && locks { Lock::Share } else { lock }
     }
 
-    /// Somebody has changed it since the snapshot.
+    /// A transaction has changed it since the snapshot.
     fn conflicts(&self, store: &Store, key: Key) -> bool {
         let newest = store.rows.get(&key).and_then(|states| states.last()).map_or(0, |s| s.0);
         self.level == Level::Snapshot

@@ -1,5 +1,5 @@
 //! Bursts and slow disks, with every policy beside `deadline`: experiments 13 and 14. No seed has
-//! them; what they ask is what all seeds want, that the log's room is used and nobody stalls.
+//! them; what they ask is what all seeds want, that the log's room is used and no commit stalls.
 use super::{Experiment, Work};
 use crate::arm::{Arm, Site};
 use crate::judge::{Finding, behind};

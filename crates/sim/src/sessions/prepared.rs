@@ -28,7 +28,7 @@ pub(super) enum Decision {
     Open,
     /// It is the commit of this number.
     Commit(usize),
-    /// It was taken back, or had nothing to commit, after so many commits.
+    /// It was rolled back, or had nothing to commit, after so many commits.
     Gone(usize),
 }
 
@@ -178,7 +178,7 @@ impl SessionPlayer {
     }
 }
 
-/// Ends a transaction in hand; nobody can by its name.
+/// Ends a transaction in hand; by its name it cannot be ended meanwhile.
 fn end_held(held: &mut Held, commit: Option<Durability>) -> Result<(), weir::Error> {
     match commit {
         Some(durability) => held.commit(durability),

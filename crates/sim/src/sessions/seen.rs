@@ -11,13 +11,13 @@ pub struct Seen {
     pub old_reads: u64,
     /// Locks refused.
     pub locked: u64,
-    /// Changes refused because somebody had changed the row since.
+    /// Changes refused because a transaction had changed the row since.
     pub conflicts: u64,
     /// Rows that were there already.
     pub duplicates: u64,
     /// Commits that changed something.
     pub commits: u64,
-    /// Transactions taken back.
+    /// Transactions rolled back.
     pub rollbacks: u64,
     /// Goings back to savepoints.
     pub backs: u64,

@@ -15,13 +15,13 @@ pub enum How {
     Ticket,
 }
 
-/// One turn of one session, or of nobody. What names a session without a transaction, or a
-/// savepoint or cursor that is not there, does nothing: any part of a list of turns is one too.
+/// One turn of one session, or of none. What names a session without a transaction, or a savepoint
+/// or cursor that is not there, does nothing: any part of a list of turns is one too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Turn {
     /// Begins, if no transaction is under way.
     Begin {
-        /// Who.
+        /// The session.
         session: u8,
         /// At this level.
         isolation: Isolation,
@@ -32,23 +32,23 @@ pub enum Turn {
     },
     /// Reads a row.
     Get {
-        /// Who.
+        /// The session.
         session: u8,
         /// Which.
         row: Row,
     },
     /// Locks a key and reads its row.
     Lock {
-        /// Who.
+        /// The session.
         session: u8,
         /// Which.
         row: Row,
-        /// With others who read.
+        /// With others that read.
         shared: bool,
     },
     /// Inserts or replaces a row.
     Put {
-        /// Who.
+        /// The session.
         session: u8,
         /// Which.
         row: Row,
@@ -57,7 +57,7 @@ pub enum Turn {
     },
     /// Inserts a row that must not be there.
     Insert {
-        /// Who.
+        /// The session.
         session: u8,
         /// Which.
         row: Row,
@@ -66,7 +66,7 @@ pub enum Turn {
     },
     /// Replaces the value of a row that is there.
     Update {
-        /// Who.
+        /// The session.
         session: u8,
         /// Which.
         row: Row,
@@ -75,14 +75,14 @@ pub enum Turn {
     },
     /// Removes a row.
     Delete {
-        /// Who.
+        /// The session.
         session: u8,
         /// Which.
         row: Row,
     },
     /// Walks over up to `limit` rows, from a key or from the end.
     Scan {
-        /// Who.
+        /// The session.
         session: u8,
         /// Where.
         tree: u8,
@@ -95,7 +95,7 @@ pub enum Turn {
     },
     /// Opens a cursor that stays, and places it.
     Place {
-        /// Who.
+        /// The session.
         session: u8,
         /// Where.
         tree: u8,
@@ -106,35 +106,35 @@ pub enum Turn {
     },
     /// Moves the cursor that stayed.
     Move {
-        /// Who.
+        /// The session.
         session: u8,
         /// In ascending order.
         up: bool,
     },
     /// Makes a tree.
     Create {
-        /// Who.
+        /// The session.
         session: u8,
         /// Which.
         tree: u8,
     },
     /// Drops a tree.
     Drop {
-        /// Who.
+        /// The session.
         session: u8,
         /// Which.
         tree: u8,
     },
     /// Drops a tree, and makes another of the same name.
     Truncate {
-        /// Who.
+        /// The session.
         session: u8,
         /// Which.
         tree: u8,
     },
     /// Gives a tree another name.
     Rename {
-        /// Who.
+        /// The session.
         session: u8,
         /// Which.
         tree: u8,
@@ -143,38 +143,38 @@ pub enum Turn {
     },
     /// Sets a savepoint.
     Savepoint {
-        /// Who.
+        /// The session.
         session: u8,
     },
     /// Goes back to one of the savepoints; those set after it are gone.
     Back {
-        /// Who.
+        /// The session.
         session: u8,
         /// Which, of those there are.
         which: u8,
     },
     /// Commits.
     Commit {
-        /// Who.
+        /// The session.
         session: u8,
         /// How.
         how: How,
     },
     /// Prepares: from then on it is no session's.
     Prepare {
-        /// Who.
+        /// The session.
         session: u8,
     },
     /// Says what becomes of a prepared transaction, if there is one.
     Decide {
         /// Which, of those there are.
         which: u8,
-        /// Commits it, as durable as this; `None`: takes it back.
+        /// Commits it, as durable as this; `None`: rolls it back.
         commit: Option<Durability>,
     },
-    /// Takes everything back.
+    /// Rolls everything back.
     Rollback {
-        /// Who.
+        /// The session.
         session: u8,
         /// By dropping the transaction.
         by_drop: bool,

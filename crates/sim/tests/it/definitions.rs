@@ -43,7 +43,7 @@ fn fill(db: &Db, table: &Table) -> Result<()> {
     Ok(txn.commit_durably(Durability::Synced)?)
 }
 
-/// Opens what is there, and takes back what a crash has left under way.
+/// Opens what is there, and rolls back what a crash has left under way.
 pub(crate) fn open(setup: &Setup, volume: &SimVolume) -> Result<(Db, Tables)> {
     let db = recover(setup, volume, &Arc::new(ManualClock::default()))?;
     while db.stats().losers > 0 {

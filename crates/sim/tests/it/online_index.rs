@@ -107,7 +107,7 @@ fn assert_index(db: &Db, table: &RawTable) -> Result<()> {
     pages_are_sound(db)
 }
 
-/// Builds, and every so many rows somebody else writes.
+/// Builds, and every so many rows another thread writes.
 fn build(db: &Db, tables: &Tables, writers: &RefCell<Writers>) -> Result<bool, Error> {
     let mut rows = 0;
     let mut make = |_: &[u8], row: &[u8], entry: &mut EntryBuf| {

@@ -188,12 +188,11 @@ fn planted_bugs_of_transactions_are_found() {
 
 #[test]
 fn what_once_failed_ends_well() {
-    // 7855: a crash while a prepared transaction was taken back left it prepared, by half.
-    // 277: a tree got the number of an archive that was freed late.
-    // 393, 876: a prepared transaction was refused its range after a restart, because of another's
-    // row there.
-    // 3791, 4399: an archive was not dropped, for somebody of whom not all changes were known.
-    // 3444, 4959: a row changed and its tree truncated by a prepared transaction was lost.
+    // 7855: a crash while a prepared transaction was rolled back left it prepared, by half. 277: a
+    // tree got the number of an archive that was freed late. 393, 876: a prepared transaction was
+    // refused its range after a restart, because of another's row there. 3791, 4399: an archive was
+    // not dropped, for a transaction of which not all changes were known. 3444, 4959: a row changed
+    // and its tree truncated by a prepared transaction was lost.
     let past = [7855, 277, 393, 876, 3791, 4399, 3444, 4959];
     for seed in past {
         let scenario = SessionScenario::random(seed, Planted::Nothing);

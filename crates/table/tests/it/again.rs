@@ -1,4 +1,4 @@
-//! Walks over tables of which a step meets a lock: whoever goes on misses nothing.
+//! Walks over tables of which a step meets a lock: the transaction that goes on misses nothing.
 use weir::Isolation;
 use weir_table::{Direction, Error, KeyRange, Lock, Range, Value};
 

@@ -193,7 +193,7 @@ fn older_snapshots_are_not_shown_half_a_table() {
     assert_sound(&db, &tables);
 }
 
-/// A walk sees the moment at which it was begun, also of a table that nobody has altered before.
+/// A walk sees the moment at which it was begun, also of a table that no transaction has altered before.
 #[test]
 fn a_walk_that_was_begun_before_a_change_is_not_shown_half_a_table() {
     let change: [fn(&Tables); 2] = [
@@ -225,7 +225,8 @@ fn a_walk_that_was_begun_before_a_change_is_not_shown_half_a_table() {
     }
 }
 
-/// At SERIALIZABLE who reads keeps the definition, also of a table that nobody has altered before.
+/// At SERIALIZABLE a reader keeps the definition, also of a table that no transaction has altered
+/// before.
 #[test]
 fn a_serializable_walk_keeps_its_index() {
     let volume = SimVolume::new(18);
@@ -371,8 +372,8 @@ fn walks_with_locks_keep_others_out_of_the_range() {
     assert_sound(&db, &tables);
 }
 
-/// Whoever changes a definition says how long it waits for those who write to the table; what was
-/// too long has changed nothing.
+/// The transaction that changes a definition says how long it waits for those that write to the table;
+/// what was too long has changed nothing.
 #[test]
 fn who_will_not_wait_for_a_writer_changes_no_definition() {
     let (db, tables) = new(7);

@@ -1,4 +1,4 @@
-//! A new table is filled that nobody else knows.
+//! A new table is filled that no other transaction knows.
 use weir_table::{Direction, Entry, Error, IndexSpec, KeyRange, Lock, RawTable, RowImage, Tables};
 
 use crate::support::{begin, new_with_log};

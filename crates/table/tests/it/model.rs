@@ -1,4 +1,4 @@
-//! A table with two indexes is a `BTreeMap`, whatever is done and taken back.
+//! A table with two indexes is a `BTreeMap`, whatever is done and rolled back.
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;

@@ -88,7 +88,7 @@ fn a_small_column_goes_on_after_truncate_and_a_crash() {
     assert_eq!(raw.take_numbers(&mut begin(&db), 1, 127).expect("a number"), 1);
 }
 
-/// Whoever lets go of the tables before the database is closed has no gap, without a word.
+/// Handles dropped before the database is closed leave no gap.
 #[test]
 fn numbers_are_settled_with_the_last_handle() {
     let volume = SimVolume::new(16);
@@ -123,8 +123,8 @@ fn numbers_are_settled_with_the_last_handle() {
     assert_eq!(insert(&db, &again), number + 1);
 }
 
-/// Nobody waits for what is written down of them, and still no number of a durable row comes back;
-/// and a crash skips a few only.
+/// No transaction waits for what is written down of them, and still no number of a durable row comes
+/// back; and a crash skips a few only.
 #[test]
 fn the_number_of_a_durable_row_stays_used() {
     for seed in 0..40u64 {

@@ -123,7 +123,7 @@ fn a_unique_index_on_what_is_not_unique_harms_nobody() {
     assert_eq!(report.problems, Vec::<String>::new());
 }
 
-/// Between the announcement of an index and its first rows nobody holds a lock.
+/// Between the announcement of an index and its first rows no transaction holds a lock.
 #[test]
 fn who_drops_an_index_does_not_move_the_one_that_is_being_built() {
     let (db, tables) = threaded(37);
@@ -182,7 +182,7 @@ fn entry_is_key(_: usize, key: &[u8], _: &[u8], entry: &mut EntryBuf) -> Result<
     Ok(())
 }
 
-/// Rows that others hold are waited for by nobody but who brings the index into use.
+/// Rows that others hold are waited for by no transaction but a transaction that brings the index into use.
 #[test]
 fn a_builder_waits_for_no_row() {
     let (db, tables) = start(&SimVolume::new(38));
@@ -306,7 +306,7 @@ fn start(volume: &SimVolume) -> (Db, Tables) {
     (db, tables)
 }
 
-/// A restart does not wait for what is prepared, as whoever decides it comes later.
+/// A restart does not wait for what is prepared, as the transaction that decides it comes later.
 #[test]
 fn an_unfinished_index_stays_until_what_is_prepared_is_decided() {
     let volume = SimVolume::new(35);
@@ -362,7 +362,8 @@ fn an_index_waits_for_what_is_prepared_also_after_a_restart() {
     db.close().expect("close");
 }
 
-/// Who has locked a definition knows it until the end, and who changes it waits for that.
+/// A transaction that has locked a definition knows it until the end, and a transaction that changes it waits
+/// for that.
 #[test]
 fn a_definition_stays_as_it_is_while_it_is_locked() {
     let (db, tables) = start(&SimVolume::new(36));

@@ -180,7 +180,7 @@ fn numbers_begin_anew_and_are_settled_before_an_orderly_end() {
     assert_eq!(table.take_numbers(&mut txn, 2, 1000).expect("numbers"), 1);
     drop(txn);
     tables.settle_numbers().expect("settled");
-    // Whoever opens the database again reads what is written down.
+    // The next opening reads what is written down.
     let again = Tables::open(tables.db()).expect("its tables").open_raw("t").expect("the table");
     assert_eq!(again.next_number().expect("a number"), 3);
 }
@@ -209,7 +209,7 @@ fn a_snapshot_from_before_a_table_was_made_does_not_take_it_for_empty() {
     assert!(matches!(again.get(&mut newer, b"k", &mut out), Err(Error::Changed)));
 }
 
-/// Whoever knew it by its name may come to it late, and does not hold it any more.
+/// A caller that knew it by its name may come to it late, and does not hold it any more.
 #[test]
 fn what_was_set_aside_is_dropped_at_once() {
     let (db, tables) = new(47);
@@ -276,7 +276,7 @@ fn built_indexes_come_into_use_together_with_a_definition_or_not_at_all() {
     assert!(matches!(tables.finish_indexes("t", b"", &["d"]), Err(Error::NoIndex(_))));
 }
 
-/// Which index a writer has failed is remembered for the one who finishes, whatever becomes of the
+/// Which index a writer has failed is remembered for the one that finishes, whatever becomes of the
 /// others meanwhile.
 #[test]
 fn no_index_is_dropped_while_another_is_being_built() {
@@ -300,14 +300,14 @@ fn no_index_is_dropped_while_another_is_being_built() {
     let finished = tables.finish_indexes("t", b"", &["u", "n"]);
     assert!(matches!(finished, Err(Error::Duplicate { index: Some(1) })), "{finished:?}");
     tables.abandon_indexes("t").expect("abandoned");
-    // What was abandoned fails nobody.
+    // What was abandoned fails nothing.
     tables.finish_indexes("t", b"", &["n"]).expect("finished");
     assert!(tables.drop_index("t", "u").expect("an index"));
     tables.finish_indexes("t", b"", &[]).expect("finished");
     assert!(tables.open_raw("t").expect("the table").info().indexes.is_empty());
 }
 
-/// Each row has a problem; the first hundred are told of, and the check can be ended at any row.
+/// Each row has a problem; the first hundred are reported, and the check can be ended at any row.
 #[test]
 fn a_check_is_bounded_and_can_be_interrupted() {
     let (db, tables) = new(48);

@@ -34,7 +34,7 @@ fn a_removed_row_that_a_rollback_brings_back_names_no_freed_page() {
     let mut writer = db.begin(TxnOptions::default());
     writer.put(&tree, b"a", b"short").expect("a put");
     reader.rollback().expect("a rollback");
-    // Whoever ends next removes what nobody sees any more.
+    // The transaction that ends next removes what no snapshot sees any more.
     let mut other = db.begin(TxnOptions::default());
     other.put(&tree, b"z", b"z").expect("a put");
     other.commit_durably(Durability::Synced).expect("a commit");

@@ -41,7 +41,8 @@ fn one(seed: u64, mix: &Mix) -> (Tally, u64) {
         marker.put(b"life", &life.to_be_bytes(), Durability::Synced).expect("a synced put");
         let durable = journal.now();
         run(&mut sessions);
-        // Somebody is always in the middle of a transaction, its changes on their way to the disk.
+        // Some thread is always in the middle of a transaction, its changes on their way to the
+        // disk.
         for (session, key) in sessions.iter_mut().zip(0..) {
             session.begin(Level::ReadCommitted).expect("a begin");
             session.put(key).expect("nobody is in the way");

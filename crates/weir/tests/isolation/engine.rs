@@ -184,7 +184,7 @@ impl Session for Connection {
         if let Some(txn) = self.txn.take()
             && !txn.has_ended()
         {
-            // Where the disk has crashed it fails, and the next opening takes it back.
+            // Where the disk has crashed it fails, and the next opening rolls it back.
             let done = txn.rollback();
             assert!(done.is_ok() || self.volume.has_crashed(), "{done:?}");
         }

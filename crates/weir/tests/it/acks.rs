@@ -1,4 +1,4 @@
-//! Being told of commits that are durable, by whoever syncs for all.
+//! Being told of commits that are durable, by the thread that syncs for all.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::ThreadId;
@@ -18,17 +18,17 @@ fn threaded() -> Config {
     Config { background: Background::Threads, ..tiny() }
 }
 
-/// As [`threaded`], where nobody waits for pages to be written.
+/// As [`threaded`], where no thread waits for pages to be written.
 fn roomy() -> Config {
     Config { pool_bytes: 16 << 20, log_bytes: 16 << 20, ..threaded() }
 }
 
-/// What was told: who told it, of which change, and how it went.
+/// What was told: by which thread, of which change, and how it went.
 #[derive(Clone, Default)]
 struct Told(Arc<Mutex<Vec<(ThreadId, u64, bool)>>>);
 
 impl Told {
-    /// Commits a change of one row, and is told of it some time.
+    /// Commits a change of one row, and is notified of it later.
     fn commit(&self, db: &Db, tree: &Tree, change: u64) -> Result<(), Error> {
         let mut txn = db.begin(TxnOptions::default());
         txn.put(tree, &(change % KEYS).to_be_bytes(), &change.to_be_bytes())?;
@@ -99,7 +99,7 @@ fn what_was_told_of_is_there_after_a_crash_and_all_is_told_of_once() {
             }
         }
     });
-    // Whoever closes waits for what is still to be told.
+    // Closing waits for what is still to be told.
     db.close().expect("closed");
     let mut changes = told.changes(true);
     changes.sort_unstable();
@@ -111,7 +111,7 @@ fn what_was_told_of_is_there_after_a_crash_and_all_is_told_of_once() {
 
 #[test]
 fn who_has_committed_is_told_that_the_log_cannot_be_synced() {
-    // Whether anybody is under way when a sync fails is chance: mostly many are.
+    // Whether any thread is under way when a sync fails is chance: mostly many are.
     assert!((0..5).any(|_| number_told_of_a_failure() > 0), "nobody was ever under way");
 }
 
@@ -151,9 +151,9 @@ fn without_threads_the_caller_waits() {
     db.when_durable(weir::Commit::at(None), |told| assert!(told.is_ok()));
 }
 
-/// Where each write of the log takes long, it waits for those who are about to commit. Those who
-/// leave their waiting to the thread count like those who wait themselves: otherwise the first who
-/// comes back has a write of its own, and all others share the next.
+/// Where each write of the log takes long, it waits for those that are about to commit. Those that
+/// leave their waiting to the thread count like those that wait themselves: otherwise the first
+/// that comes back has a write of its own, and all others share the next.
 #[test]
 fn one_write_serves_all_who_are_told_where_writes_take_long() {
     const WRITE_MICROS: u64 = 3_000;
@@ -217,7 +217,7 @@ fn what_was_begun_to_be_prepared_is_prepared_when_it_has_been_waited_for() {
     held.commit(weir::Durability::Synced).expect("committed");
     drop(held);
     assert_eq!(found(), (vec![], Some(b"there".to_vec())));
-    // One that nobody has waited for may be decided all the same.
+    // One that was not waited for may be decided all the same.
     let (mut held, _) = prepare(b"b");
     held.rollback().expect("taken back");
     drop(held);

@@ -1,4 +1,4 @@
-//! Walks of which a move fails: whoever goes on misses nothing, and is told nothing that is not so.
+//! Walks of which a move fails: going on misses nothing, and shows nothing that is not so.
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -343,7 +343,7 @@ fn ended_by<T>(
     let lock_wait = Wait::Until(Duration::from_secs(30));
     let mut txn = db.begin(TxnOptions { isolation, lock_wait });
     let done = first(&mut txn);
-    // Who has changed more goes on.
+    // The transaction that has changed more goes on.
     let mut other = db.begin(TxnOptions { isolation: ReadCommitted, lock_wait });
     for n in 30..40 {
         other.put(tree, &key(n), b"more").expect("put");

@@ -40,7 +40,7 @@ fn work(volume: &SimVolume, db: &Db, salt: u64, count: u64) -> (SimVolume, Rows)
     while db.stats().losers > 0 {
         db.step().expect("taken back");
     }
-    // Under way from the first stretch to the crash: it must be found and taken back.
+    // Under way from the first stretch to the crash: it must be found and rolled back.
     let mut open = db.begin(weir::TxnOptions::default());
     open.put(&tree, b"never", b"committed").expect("put");
     for n in 0..count {

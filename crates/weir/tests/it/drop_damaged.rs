@@ -43,7 +43,7 @@ fn whichever_page_is_damaged_the_tree_can_be_dropped() {
     let (volume, used) = made();
     let bytes = volume.read_raw("pages").expect("pages").len() as u64;
     let (mut dropped, mut whole, mut lost) = (0, 0, Vec::new());
-    // The map, the catalog and the era are everybody's.
+    // The map, the catalog and the era are visible to all.
     for page in 4..bytes / PAGE {
         let volume = volume.fork();
         volume.corrupt("pages", page * PAGE + 700, 8).expect("damage");

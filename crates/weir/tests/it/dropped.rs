@@ -127,7 +127,7 @@ fn snapshots_from_before_see_it_and_nobody_writes_there() {
     db.close().expect("close");
 }
 
-/// Who has changed or locked rows of a tree keeps it, committed or taken back.
+/// A transaction that has changed or locked rows of a tree keeps it, committed or rolled back.
 #[test]
 fn a_tree_is_dropped_when_those_who_use_it_have_ended() {
     for end in ["commit", "rollback"] {
@@ -204,7 +204,7 @@ fn who_waits_for_a_dropped_tree_is_told() {
         let told = reader.join().expect("the reader");
         assert!(matches!(told, Err(Error::NoTree(_))), "{told:?}");
     });
-    // And one that drops waits for who writes there.
+    // And one that drops waits for a transaction that writes there.
     let next = filled(&db, "next");
     let mut writer = db.begin(TxnOptions::default());
     writer.put(&next, b"k", b"v").expect("a change");
@@ -221,7 +221,7 @@ fn who_waits_for_a_dropped_tree_is_told() {
     db.close().expect("close");
 }
 
-/// After a crash, a tree waits for what is taken back of it, and for what is prepared.
+/// After a crash, a tree waits for what is rolled back of it, and for what is prepared.
 #[test]
 fn recovered_transactions_keep_their_trees() {
     for prepared in [false, true] {

@@ -26,7 +26,7 @@ fn a_directory_that_is_a_file() {
     assert_eq!(std::fs::read_to_string(&path).expect("read"), "mine");
 }
 
-/// Whoever tidies up may take the lock file away beside a running process.
+/// A script that tidies up may take the lock file away beside a running process.
 #[test]
 fn without_its_lock_file_a_database_is_open_once_still() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -65,7 +65,7 @@ fn foreign_files_are_left_alone() {
         let left: Vec<_> = left.map(|e| e.expect("an entry").file_name()).collect();
         assert!(left.iter().all(|n| n == name || n == "LOCK"), "{left:?}");
     }
-    // A marker does not make somebody else's files ours.
+    // A marker does not make foreign files ours.
     let volume = SimVolume::new(0);
     volume.write_raw("creating", &[]).expect("planted");
     volume.write_raw("thesis.tex", b"mine").expect("planted");
@@ -233,7 +233,7 @@ fn a_position_that_no_commit_ends_at() {
     db.create_tree("t").expect("it goes on");
 }
 
-/// A transaction ends, taken back, while its database is being closed and the pages that it had
+/// A transaction ends, rolled back, while its database is being closed and the pages that it had
 /// changed may have been written: what is found then must not be half of it.
 #[test]
 fn what_ends_while_the_database_is_being_closed() {

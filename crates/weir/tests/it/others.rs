@@ -1,4 +1,4 @@
-//! What belongs to another database, or another transaction, is refused, and harms nobody.
+//! What belongs to another database, or another transaction, is refused, and harms nothing.
 use weir::{
     Batch, Db, Durability, Error, Isolation, SimVolume, Tree, Txn, TxnCursor, TxnOptions, Wait,
 };

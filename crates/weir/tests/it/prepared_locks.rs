@@ -64,8 +64,8 @@ fn prepared_transactions_keep_what_they_have_read() {
     }
 }
 
-/// A range that is locked for sharing, and a row in it that somebody else has written: who came to
-/// the row was refused it, and keeps the range.
+/// A range that is locked for sharing, and a row in it that another transaction has written: a
+/// transaction that came to the row was refused it, and keeps the range.
 #[test]
 fn locks_that_were_held_together_come_back_together() {
     let volume = SimVolume::new(92);
@@ -95,7 +95,7 @@ fn locks_that_were_held_together_come_back_together() {
     assert_eq!((db.stats().locks.held, db.stats().locks.ranges), (0, 0));
 }
 
-/// In hand, nobody else decides it; let go, it is decided by its name. After a restart only the
+/// In hand, no other caller decides it; let go, it is decided by its name. After a restart only the
 /// rows that it has changed are its own.
 #[test]
 fn who_holds_a_prepared_transaction_decides_it() {

@@ -314,7 +314,7 @@ fn a_semi_consistent_read_shows_what_is_committed_and_waits_only_for_lock_curren
     let sure = |n: u8| (key(n).to_vec(), false);
     assert_eq!(seen, [sure(2), unlocked(4), unlocked(6), unlocked(8), sure(10)]);
 
-    // Who wants the row after all waits for it, and sees it as it has become.
+    // A transaction that wants the row after all waits for it, and sees it as it has become.
     assert!(cursor.seek(&mut two, &key(4)).expect("seek") && cursor.is_unlocked());
     assert!(cursor.lock_current(&mut two, false).is_err());
     assert!(cursor.seek(&mut two, &key(4)).expect("seek") && cursor.is_unlocked());
@@ -442,7 +442,7 @@ fn in_a_circle_of_a_row_and_a_range_who_has_changed_less_pays() {
 }
 
 /// Each transaction counts the rows of a group and adds one if there are few: the rule that no
-/// group has more is kept only if nobody's count is spoiled by rows that come in between.
+/// group has more is kept only if no count is spoiled by rows that come in between.
 #[test]
 fn groups_counted_and_filled_by_many_threads_never_overflow() {
     const LIMIT: usize = 5;

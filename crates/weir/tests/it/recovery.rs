@@ -1,4 +1,5 @@
-//! Opening after a crash: pages are brought up to date by whoever comes first, and the age is bounded.
+//! Opening after a crash: pages are brought up to date by the thread that comes first, and the age
+//! is bounded.
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -128,7 +129,7 @@ fn each_opening_in_windows_that_a_crash_cuts_off_leaves_less_to_redo() {
     let (image, before) = crashed();
     let config =
         Config { background: Background::Manual, held_log_bytes: Some(300_000), ..config(1) };
-    // A loser holds the checkpoint back: take it back first, and let there be much to redo again.
+    // A loser holds the checkpoint back: roll it back first, and let there be much to redo again.
     let db = Db::open_on(Arc::new(image.clone()), config.clone()).expect("recovery");
     while db.stats().losers > 0 {
         db.step().expect("taken back");
@@ -198,8 +199,8 @@ fn seconds_of_recovery_bound_the_age() {
     db.close().expect("closed");
 }
 
-/// A page that cannot be brought up to date: the rest can be read, who asks for it is told, and the
-/// engine halts and says why.
+/// A page that cannot be brought up to date: the rest can be read, a thread that asks for it gets
+/// the error, and the engine halts and says why.
 #[test]
 fn a_damaged_page_with_pending_redo() {
     let volume = SimVolume::new(79);

@@ -356,7 +356,7 @@ fn an_idle_transaction_does_not_hold_the_log() {
     let tree = filled(&db, 3);
     let mut idle = txn(&db);
     idle.put(&tree, &0u32.to_be_bytes(), b"idle").expect("put");
-    // Many times the log, by others, who do the background's work themselves.
+    // Many times the log, by threads that do the background's work themselves.
     for n in 0..200u32 {
         let mut batch = weir::Batch::new();
         batch.put(&tree, &(100 + n % 7).to_be_bytes(), &vec![n as u8; 40_000]);
@@ -372,7 +372,7 @@ fn an_idle_transaction_does_not_hold_the_log() {
     assert_eq!(value.as_deref(), Some(&b"first"[..]), "the idle one never committed");
 }
 
-/// A crash while a prepared transaction is being taken back: it is prepared as a whole, or gone.
+/// A crash while a prepared transaction is being rolled back: it is prepared as a whole, or gone.
 #[test]
 fn half_of_a_prepared_transaction_is_never_found() {
     let value = |n: u32, byte: u8| vec![byte; 400 + n as usize % 50];

@@ -1,5 +1,5 @@
 //! Updates of one length are logged as the bits that differ: flipped once too often, or not at all,
-//! they leave a row that nobody has written. So losers are taken back over many crashes.
+//! they leave a row that no transaction has written. So losers are rolled back over many crashes.
 use std::collections::BTreeMap;
 
 use weir::{Db, Durability, Error, Isolation, SimVolume, Tree, TxnOptions, Wait};
@@ -91,8 +91,8 @@ fn what_was_under_way_is_taken_back_over_any_number_of_crashes() {
     assert!(in_the_middle > 20, "{in_the_middle}");
 }
 
-/// A delete mark is taken back without a word about the row's bytes; so they must still be there
-/// when a later change, of the same transaction, was taken back to a savepoint before.
+/// A delete mark is rolled back without a word about the row's bytes; so they must still be there
+/// when a later change, of the same transaction, was rolled back to a savepoint before.
 #[test]
 fn a_deletion_is_taken_back_after_what_came_behind_a_savepoint() {
     for long in [false, true] {
@@ -147,7 +147,7 @@ fn the_chain_of_a_row_stays_when_only_its_front_changes() {
     let commit = |txn: weir::Txn| txn.commit_durably(Durability::Synced).expect("a commit");
     // Of a row that is not there, it is an insert.
     commit(put(&long(0), &long(1)));
-    // What nobody sees any more has been given up when the chain is read again.
+    // What no snapshot sees any more has been given up when the chain is read again.
     commit(put(&long(1), &long(0)));
     let one = pages(&db);
     commit(put(&long(0), &long(1)));
@@ -166,7 +166,7 @@ fn the_chain_of_a_row_stays_when_only_its_front_changes() {
     let shorter = &long(49)[20..];
     commit(put(&longer, shorter));
     assert_eq!(tree.get(b"k").expect("a read").as_deref(), Some(shorter));
-    // Taken back: with the chain that stays, and with another one over it.
+    // Rolled back: with the chain that stays, and with another one over it.
     let mut txn = put(shorter, &long(50));
     let before = txn.savepoint();
     txn.replace(&tree, b"k", &long(50), &long(51)).expect("a replacement");
@@ -176,7 +176,7 @@ fn the_chain_of_a_row_stays_when_only_its_front_changes() {
     txn.put(&tree, b"k", &vec![7; 30_000]).expect("a put");
     txn.rollback().expect("back");
     assert_eq!(tree.get(b"k").expect("a read").as_deref(), Some(shorter));
-    // Who is wrong about what is there writes what is to be there.
+    // A caller that is wrong about what is there writes what is to be there.
     commit(put(&vec![9; 20_000], &[&[8; 4][..], &vec![9; 19_996]].concat()));
     assert_eq!(tree.get(b"k").expect("a read"), Some([&[8; 4][..], &vec![9; 19_996]].concat()));
     assert_eq!(older.get(&tree, b"k").expect("a read"), Some(long(1)));

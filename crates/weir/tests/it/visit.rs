@@ -67,7 +67,7 @@ fn lent(cursor: &mut Cursor, most: usize) -> Rows {
 fn rows_lent_are_those_met_one_by_one() {
     let db = open(1);
     let tree = filled(&db);
-    // Rows that somebody is about to change, remove and add: they are seen as they were.
+    // Rows that a transaction is about to change, remove and add: they are seen as they were.
     let mut other =
         db.begin(TxnOptions { isolation: Isolation::RepeatableRead, lock_wait: Wait::No });
     for n in (0..4_000).filter(|n| n % 11 == 0) {
@@ -144,7 +144,7 @@ fn what_is_there_all_along_is_met_once_though_the_visitor_changes_the_tree() {
     assert_eq!(report.problems, Vec::<String>::new());
 }
 
-/// What is taken back while the visitor is at work was never there, nor was what its writer has
+/// What is rolled back while the visitor is at work was never there, nor was what its writer has
 /// changed once more.
 #[test]
 fn nothing_is_lent_that_was_never_committed() {
@@ -155,7 +155,7 @@ fn nothing_is_lent_that_was_never_committed() {
     }
     for case in 0..8 {
         let (commits, early, known) = (case & 1 != 0, case & 2 != 0, case & 4 != 0);
-        // As long as it is held, who has ended stays known.
+        // As long as it is held, a transaction that has ended stays known.
         let held = known.then(|| db.snapshot());
         let wait = TxnOptions { isolation: Isolation::RepeatableRead, lock_wait: Wait::No };
         let mut other = db.begin(wait);

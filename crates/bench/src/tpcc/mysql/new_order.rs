@@ -129,7 +129,7 @@ impl MysqlTerminal {
             }
         }
         if sold.iter().any(Option::is_none) {
-            // Clause 2.4.2.3: all of the profile is carried out, and then taken back.
+            // Clause 2.4.2.3: all of the profile is carried out, and then rolled back.
             return Ok(None);
         }
         let sum: i64 = sold.iter().flatten().map(|line| i64::from(line.amount)).sum();

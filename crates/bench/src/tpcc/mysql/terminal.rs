@@ -51,7 +51,7 @@ impl MysqlTerminal {
         MysqlTerminal { conn }
     }
 
-    /// Carries a transaction out; `None` of its body means that the user takes it back.
+    /// Carries a transaction out; `None` of its body means that the user rolls it back.
     fn carry_out<D>(
         &mut self,
         body: impl FnOnce(&mut Self) -> Result<Option<D>, Stop>,

@@ -87,7 +87,7 @@ impl Server {
     }
 }
 
-/// The rows of a table, whoever made them, in one order.
+/// The rows of a table, whatever made them, in one order.
 fn rows<R: Row, B: Backend>(backend: &B) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut rows = Vec::new();
     backend
@@ -95,7 +95,7 @@ fn rows<R: Row, B: Backend>(backend: &B) -> Vec<(Vec<u8>, Vec<u8>)> {
             let (mut key, mut value) = (Vec::new(), Vec::new());
             row.key(&mut key);
             row.value(&mut value);
-            // Who counted the payments is not part of them.
+            // The counts of the payments are not part of them.
             if R::RELATION == Relation::History {
                 key.clear();
             }
@@ -180,7 +180,7 @@ fn an_order_of_this_moment_is_delivered() {
         let begun = Instant::now();
         let waiting = "SELECT COUNT(*) FROM information_schema.innodb_trx \
                        WHERE trx_state = 'LOCK WAIT'";
-        // InnoDB looks again only where nobody has asked for a tenth of a second.
+        // InnoDB looks again only where it was not asked for a tenth of a second.
         while conn.query_first(waiting).unwrap() != Some(1) {
             assert!(begun.elapsed() < Duration::from_secs(20), "nobody waits for the new order");
             std::thread::sleep(Duration::from_millis(150));

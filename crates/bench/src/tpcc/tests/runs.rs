@@ -158,7 +158,7 @@ fn commits_that_are_not_durable_do_not_count() {
     }
 }
 
-/// On the real engine, with more terminals than rows to go round: everybody waits for everybody.
+/// On the real engine, with more terminals than rows to go round: all wait for all.
 #[test]
 fn whole_runs_on_weir() {
     let dir = tempfile::tempdir().unwrap();

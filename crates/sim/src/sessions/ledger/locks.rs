@@ -12,7 +12,7 @@ use crate::model::Digest;
 pub enum Refusal {
     /// Another session has the row.
     Locked,
-    /// Somebody has changed the row since the snapshot.
+    /// A transaction has changed the row since the snapshot.
     Conflict,
     /// The row is there already.
     Duplicate,
@@ -32,7 +32,7 @@ pub(crate) struct Answer {
 pub(crate) enum Held {
     Shared,
     Exclusive,
-    /// Exclusive, or not at all: the row was changed and that was taken back, or it was looked at
+    /// Exclusive, or not at all: the row was changed and that was rolled back, or it was looked at
     /// for a change.
     Maybe,
 }
@@ -66,7 +66,7 @@ pub(super) struct Range {
     span: Span,
     /// Not only a part of it, or nothing.
     is_sure: bool,
-    /// Nobody else may share it.
+    /// No other session may share it.
     alone: bool,
 }
 
@@ -170,7 +170,7 @@ impl Ledger {
         if self.session(session).is_some_and(|s| s.isolation == Isolation::Snapshot) {
             self.take_snapshot(session);
         }
-        // Who is told of a duplicate has only looked at it.
+        // A session that gets a duplicate has only looked at it.
         let duplicate = inserts && self.see(Some(session), Sight::Latest, key).is_some();
         let shared = shared || duplicate;
         let refused = |why| Answer { must: Err(why), may_be_locked: why != Refusal::Locked };
@@ -191,7 +191,7 @@ impl Ledger {
             if shared && !range.alone {
                 continue;
             }
-            // What it has written it may change again, even if somebody has come to the row.
+            // What it has written it may change again, even if another has come to the row.
             if range.is_sure && self.own(session, key).is_none() {
                 return refused(Refusal::Locked);
             }
@@ -207,10 +207,10 @@ impl Ledger {
         Answer { must, may_be_locked }
     }
 
-    /// Whether somebody else has changed the row since the session's snapshot.
+    /// Whether another session has changed the row since the session's snapshot.
     fn is_newer(&self, session: &Session, key: &Key) -> bool {
         let changed = self.versions.get(key).and_then(|versions| versions.last());
-        // What it has changed itself was not newer then, and nobody could change it since.
+        // What it has changed itself was not newer then, and no other could change it since.
         let own = session.changes.iter().any(|(changed, _)| changed == key);
         !own && changed.zip(session.snapshot).is_some_and(|((number, _), at)| *number > at)
     }
@@ -226,14 +226,14 @@ impl Ledger {
         };
     }
 
-    /// A lock was got, where `answer` was asked for before. Who has changed the row needs none
-    /// while that is in force; one for later it has only if nobody else's stood in the way.
+    /// A lock was got, where `answer` was asked for before. A session that has changed the row
+    /// needs none while that is in force; one for later it has only if no other's stood in the way.
     pub(crate) fn lock_beside(&mut self, session: u8, key: &Key, held: Held, answer: Answer) {
         let is_sure = !answer.may_be_locked || !self.has_changed(session, key);
         self.lock(session, key, if is_sure { held } else { Held::Maybe });
     }
 
-    /// The locks of one who goes on under another number.
+    /// The locks of one that goes on under another number.
     pub(super) fn renumber_locks(&mut self, session: u8, number: u8) {
         for held in self.locks.values_mut() {
             if let Some(lock) = held.remove(&session) {

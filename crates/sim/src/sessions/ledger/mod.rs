@@ -35,10 +35,10 @@ pub struct Ledger {
     sums: BTreeMap<u8, u64>,
     commits: u64,
     next_tree: u8,
-    /// Trees that are there no more, and the commit that dropped them; `None`: nobody else ever saw
-    /// them.
+    /// Trees that are there no more, and the commit that dropped them; `None`: no other session
+    /// ever saw them.
     gone: BTreeMap<u8, Option<u64>>,
-    /// Who was found prepared: what they use is not known to the letter.
+    /// Those that were found prepared: what they use is not known to the letter.
     recovered: BTreeSet<u8>,
     /// By commit number; a row that was not there at first has no version of number 0.
     versions: BTreeMap<Key, Vec<(u64, Option<Digest>)>>,
@@ -50,8 +50,8 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Nobody is under way, and this is there, by name. `ids` are the trees' own numbers, if they
-    /// have any yet, and `next_tree` is that of the next one made.
+    /// No session is under way, and this is there, by name. `ids` are the trees' own numbers, if
+    /// they have any yet, and `next_tree` is that of the next one made.
     #[must_use]
     pub fn new(contents: Contents, ids: &BTreeMap<u8, u8>, next_tree: u8) -> Self {
         let (mut versions, mut sums, mut latest) =
@@ -157,7 +157,7 @@ impl Ledger {
         self.session(session).map(|s| s.changes.clone()).unwrap_or_default()
     }
 
-    /// The database was opened again: who is under way now was found prepared.
+    /// The database was opened again: what is under way now was found prepared.
     pub(crate) fn reopened(&mut self) {
         self.recovered.extend(self.sessions.keys());
     }

@@ -7,7 +7,7 @@ use crate::model::Digest;
 /// The tree of names: a row for each tree that there is, with the tree's own number.
 pub(crate) const NAMES: u8 = u8::MAX;
 
-/// Trees that are ever made. One that is dropped leaves its number to nobody.
+/// Trees that are ever made. One that is dropped does not leave its number to another.
 const TREES_MAX: u8 = 250;
 
 /// The row of a name.
@@ -58,12 +58,12 @@ impl Ledger {
         self.next_tree
     }
 
-    /// Whether a tree is gone: everybody who would write there is told so.
+    /// Whether a tree is gone: every session that would write there gets that error.
     pub(crate) fn is_gone(&self, tree: u8) -> bool {
         self.gone.contains_key(&tree)
     }
 
-    /// Whether one who reads with this sight may be told that the tree is gone.
+    /// Whether one that reads with this sight may be told that the tree is gone.
     pub(crate) fn may_be_gone(&self, tree: u8, sight: Sight) -> bool {
         match (self.gone.get(&tree), sight) {
             (None, _) => false,

@@ -33,7 +33,7 @@ impl Ledger {
         self.take_snapshot(session);
         match self.session(session) {
             Some(s) if s.isolation == Isolation::ReadUncommitted => Sight::Dirty,
-            // A snapshot that it shares is nothing to who locks what it reads.
+            // A snapshot that it shares is nothing to a session that locks what it reads.
             Some(Session {
                 isolation: Isolation::ReadCommitted | Isolation::Serializable, ..
             }) => Sight::Latest,
