@@ -40,7 +40,7 @@ fn run_on(fake: &Fake, options: &Options) -> (Report, String) {
     let outcome =
         run(fake, options, "a fake", Some(&|| Ok(2.0)), &SystemClock::new(), &stop, &mut out)
             .unwrap();
-    let Outcome::Done(report) = outcome else { panic!("nobody interrupted it") };
+    let Outcome::Done(report) = outcome else { panic!("not interrupted") };
     (*report, String::from_utf8(out).unwrap())
 }
 
@@ -109,7 +109,7 @@ fn a_failing_store_ends_the_run_but_not_the_report() {
         let (report, text) = run_on(&fake, &options(workload, "4:30s"));
         assert!(report.error.unwrap().contains("the disk is on fire"), "{text}");
         assert!(!report.verified && text.contains("THE RUN FAILED"), "{text}");
-        assert!(report.problems.is_empty(), "failed changes are nobody's claim: {text}");
+        assert!(report.problems.is_empty(), "failed changes are not claimed: {text}");
     }
 }
 

@@ -231,7 +231,7 @@ pub unsafe extern "C" fn weir_when_durable(
     context: *mut c_void,
 ) -> weir_code {
     run(|| {
-        let call = then.ok_or_else(|| wrong("there is nobody to be told"))?;
+        let call = then.ok_or_else(|| wrong("there is no function to call"))?;
         let end = (position > 0).then_some(Lsn(position));
         // SAFETY: the contract of `borrow`.
         let db = unsafe { &shared(db)?.db };

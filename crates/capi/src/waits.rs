@@ -12,7 +12,8 @@ use crate::outcome::{run, weir_code, wrong};
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum weir_wait_event {
-    /// It is about to begin. What the hook returns says whether it wants to be told for whom.
+    /// It is about to begin. What the hook returns says whether it wants to hear for which
+    /// transactions.
     WEIR_WAIT_BEGINS = 0,
     /// It is for `holder`, a transaction that has what `waiter` wants or comes first. May be told
     /// again.

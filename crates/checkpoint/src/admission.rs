@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_apart_counts_meanwhile() {
+    fn a_writer_that_waits_apart_counts_meanwhile() {
         /// Looks while threads sleep.
         struct Looking<'a>(&'a Admission, AtomicU64);
         impl Clock for Looking<'_> {

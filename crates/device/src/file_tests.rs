@@ -263,7 +263,7 @@ fn the_second_opener_learns_the_process() {
 }
 
 #[test]
-fn somebody_elses_lock_file_stays_as_it_is() {
+fn a_foreign_lock_file_stays_as_it_is() {
     let dir = tempfile::tempdir().unwrap();
     for (before, after) in [
         ("", std::process::id().to_string()),
@@ -397,7 +397,7 @@ fn a_full_disk_shows_when_space_is_reserved() {
 }
 
 #[test]
-fn a_closed_volume_does_nothing_and_keeps_nobody_away() {
+fn a_closed_volume_does_nothing_and_locks_nothing() {
     each_volume(|volume| {
         let dir = volume.shared.dir_path.clone();
         let file = volume.create("pages", 8192).unwrap();

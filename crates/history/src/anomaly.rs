@@ -72,7 +72,7 @@ impl Anomaly {
             Anomaly::G2 => "write skew over a range, phantoms",
             Anomaly::Stale => "against the order of time",
             Anomaly::Internal => "own write not seen",
-            Anomaly::Garbage => "a state that nobody wrote",
+            Anomaly::Garbage => "a state that was never written",
         }
     }
 

@@ -246,7 +246,7 @@ pub const CATALOGUE: &[Script] = &[
         [Passes, Passes, Passes, Refuses, Passes],
     ),
     script(
-        "readers of a snapshot wait for nobody",
+        "readers of a snapshot do not wait",
         &[(1, SCAN_ROWS), (2, Put(1)), (2, Delete(2)), (1, SCAN_ROWS), (1, Commit), (2, Commit)],
         [Shows(GSingle), Passes, Passes, Passes, Waits],
     ),

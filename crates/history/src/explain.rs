@@ -53,7 +53,7 @@ fn write_fault(out: &mut String, fault: Fault) -> fmt::Result {
         Fault::Internal { own, seen } => {
             writeln!(out, "saw {} instead of its own {own}", State(seen))
         }
-        Fault::Garbage(seen) => writeln!(out, "saw {}, which nobody wrote", State(seen)),
+        Fault::Garbage(seen) => writeln!(out, "saw {}, which was never written", State(seen)),
         Fault::Forked { over, other } => {
             writeln!(out, "overwrote {over}, as T{other} also did")
         }

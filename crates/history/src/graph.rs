@@ -253,7 +253,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn components_are_who_reach_each_other(
+        fn components_are_what_reaches_each_other(
             edges in prop::collection::vec((0u32..9, 0u32..9, 0u32..3), 0..24)
         ) {
             let edges: Vec<_> = edges.into_iter().filter(|&(a, b, _)| a != b).collect();

@@ -13,7 +13,8 @@
 //! before it for a row that a locking read of a range without gap locks did not find), the snapshot
 //! for plain reads at REPEATABLE READ and for everything at SNAPSHOT; a plain read at READ
 //! UNCOMMITTED has none; a SERIALIZABLE transaction is one single moment. At SNAPSHOT a write, too,
-//! comes after the end of whom it overwrites only if the snapshot does: the first updater wins.
+//! comes after the end of the transaction that it overwrites only if the snapshot does: the first
+//! updater wins.
 
 use crate::depend::{Dependency, Kind};
 use crate::graph::{Edge, FREE};

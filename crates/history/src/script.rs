@@ -71,7 +71,7 @@ pub struct Played {
     pub outcome: Outcome,
     /// What was recorded, the last transaction being a look at everything at the end.
     pub history: History,
-    /// Line by line who did what and was told what.
+    /// Line by line which session did what and got what.
     pub transcript: String,
 }
 

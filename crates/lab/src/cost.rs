@@ -127,7 +127,7 @@ pub fn cost(
     std::fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
     let json = dir.join("cost.json");
     let seconds = ROUND_SECONDS * rounds;
-    writeln!(out, "{seconds} s of lazy updates in memory; somebody asks in half of them")?;
+    writeln!(out, "{seconds} s of lazy updates in memory; a client asks in half of them")?;
     let mut child = start(dir, &json, seconds)?;
     let mut watch = Watch::default();
     let watched = watch.run(&mut child, interrupt);

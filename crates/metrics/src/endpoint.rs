@@ -74,7 +74,7 @@ mod tests {
     use std::net::TcpStream;
 
     #[test]
-    fn others_may_only_look_when_told_so() {
+    fn others_may_only_look_when_allowed() {
         for text in ["127.0.0.1:9600", ":9600", "9600", "[::1]:9600", "localhost:9600"] {
             assert!(parse_address(text, false).unwrap().ip().is_loopback(), "{text}");
         }

@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_that_say_nothing_hold_up_nobody_for_long() {
+    fn silent_clients_delay_others_only_briefly() {
         let server = start(Duration::from_secs(2));
         let silent: Vec<_> = (0..3 * CONNECTIONS_MAX)
             .map(|_| TcpStream::connect(server.address()).expect("connected"))

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn whom_nobody_relieves_gives_up() {
+    fn a_leader_that_no_thread_relieves_gives_up() {
         let mut alone = Alone::default();
         for _ in 0..3 {
             assert!((1..ALONE_MAX).all(|_| !alone.is_sure(1)));
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leader_waits_for_those_who_were_there() {
+    fn a_leader_waits_for_the_threads_of_rounds_before() {
         let mut gather = Gather::default();
         // Eight threads: one leads, seven arrive meanwhile.
         gather.finished(1, 8, 40, 40);

@@ -20,7 +20,7 @@ pub fn contents(db: &Db) -> Result<Contents> {
             .strip_prefix("tree ")
             .unwrap_or_default()
             .parse()
-            .with_context(|| format!("there is a tree '{name}' that nobody made"))?;
+            .with_context(|| format!("there is a tree '{name}' that no session made"))?;
         let tree = db.tree(&name)?.with_context(|| format!("'{name}' is named but not there"))?;
         let rows = contents.entry(number).or_default();
         let mut cursor = tree.cursor();
@@ -52,9 +52,9 @@ pub fn audit(db: &Db, model: &Model) -> Result<()> {
 pub(crate) fn audit_contents(db: &Db, expected: &Contents) -> Result<()> {
     let report = db.check(&mut |_, _| {})?;
     ensure!(report.problems.is_empty(), "the check found: {}", report.problems.join("; "));
-    ensure!(report.pages_held == 0, "{} pages belong to nobody", report.pages_held);
+    ensure!(report.pages_held == 0, "{} pages belong to nothing", report.pages_held);
     let marked: u64 = report.trees.iter().map(|(_, tree)| tree.marked_rows).sum();
-    ensure!(marked == 0, "{marked} rows are marked deleted, and nobody will remove them");
+    ensure!(marked == 0, "{marked} rows are marked deleted, and nothing will remove them");
     let found = contents(db)?;
     if found != *expected {
         bail!("the contents are not the model's: {}", differences(&found, expected));

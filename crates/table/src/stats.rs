@@ -163,8 +163,9 @@ impl RawTable {
     /// # Errors
     /// [`Error::Store`].
     pub fn analyze(&self) -> Result<u64, Error> {
-        // What is not committed counts: an insert as a row, a delete as none. So who keeps a count
-        // from here on adds to it what transactions do, and takes off what they roll back.
+        // What is not committed counts: an insert as a row, a delete as none. So a caller that
+        // keeps a count from here on adds to it what transactions do, and takes off what they roll
+        // back.
         let options = TxnOptions { isolation: Isolation::ReadUncommitted, ..TxnOptions::default() };
         let mut txn = self.shared.db.begin(options);
         self.lock_definition(&mut txn)?;

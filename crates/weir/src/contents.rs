@@ -3,8 +3,7 @@
 //! checkpoint (`docs/decisions/contents.md`).
 //!
 //! It is a hint and no more. What is torn, foreign or of another version is not looked at; what was
-//! not written down is read as if there were no such file; and no failure here is anybody's
-//! concern.
+//! not written down is read as if there were no such file; and no failure here matters.
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;

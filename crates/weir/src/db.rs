@@ -41,8 +41,8 @@ impl Db {
     }
 
     /// What [`Db::open`] finds out before it makes or changes anything: whether such settings are
-    /// possible, and whether what lies in the directory may be touched. For who lays a volume over
-    /// the directory for [`Db::open_on`], which takes its lock there.
+    /// possible, and whether what lies in the directory may be touched. For a caller that lays a
+    /// volume over the directory for [`Db::open_on`], which takes its lock there.
     ///
     /// # Errors
     /// [`Error::Config`]; [`Error::Directory`] when it is none, holds something else, or lacks the

@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rollback_that_failed_is_told_by_what_kept_it_and_in_both_words() {
+    fn a_failed_rollback_is_reported_with_both_causes() {
         let full = || TxnError::from(SpaceError::TooLarge(9));
         for (then, is_full) in [(full(), true), (TreeError::Stopped("it".into()).into(), false)] {
             let failed =

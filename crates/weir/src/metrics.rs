@@ -188,7 +188,7 @@ const LEVELS: &[Level] = &[
     ),
     count("lock_deadlocks", "deadlocks", |s| s.locks.deadlocks as f64, "ended, by one victim each"),
     count("lock_timeouts", "timeouts", |s| s.locks.timeouts as f64, "waits ended by their limit"),
-    count("lock_interrupts", "interrupts", |s| s.locks.kills as f64, "waits ended by somebody"),
+    count("lock_interrupts", "interrupts", |s| s.locks.kills as f64, "waits ended by an interrupt"),
     count(
         "log_durable_bytes",
         "bytes",

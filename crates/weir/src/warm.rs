@@ -1,10 +1,9 @@
 //! A restarted database is as fast as it was: the pages that were in memory are listed in a file,
-//! when the database is closed and now and then before (who is killed closes nothing), and read in
-//! again after the next opening, before any thread asks for them.
+//! when the database is closed and now and then before (a killed process closes nothing), and read
+//! in again after the next opening, before any thread asks for them.
 //!
 //! It is a hint and no more. A file that is torn, foreign or of another version is not looked at, a
-//! page that cannot be read is left to a thread that needs it, and no failure here is anybody's
-//! concern.
+//! page that cannot be read is left to a thread that needs it, and no failure here matters.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -346,7 +345,7 @@ mod tests {
     /// all is in memory within seconds, and where it costs as much as it spares, most of the disk
     /// is theirs.
     #[test]
-    fn those_who_work_do_not_lose_by_it() {
+    fn sessions_do_not_lose_by_it() {
         let full = 1e6 / TXN_MICROS;
         // (disk, by the end of which second what is done is as much as without, in which the rate
         // is nine tenths of the full one, the least share of what is done without in any second)

@@ -377,7 +377,9 @@ fn judge_orders(district: &mut SeenDistrict, name: &str, found: &mut Consistency
         let customer = usize::from(seen.c).checked_sub(1);
         match customer.and_then(|c| district.customers.get_mut(c)) {
             Some(customer) => customer.delivered += seen.amount,
-            None if seen.there => found.stray(|| format!("{name}, order {o} is nobody's")),
+            None if seen.there => {
+                found.stray(|| format!("{name}, order {o} belongs to no customer"))
+            }
             None => {}
         }
     }

@@ -3,7 +3,7 @@
 //! A warehouse takes 2 bytes, a district 1, a customer 2, an order 4, an order line 1, an item 3.
 
 /// A row of the history has no key of its own: so many bits of its hidden row number count, the
-/// others name who counts. (Terminals that count apart do not meet in one leaf.)
+/// others name which counts. (Terminals that count apart do not meet in one leaf.)
 const HISTORY_COUNT_BITS: u32 = 40;
 
 /// The parts one after the other; they must fill the key.

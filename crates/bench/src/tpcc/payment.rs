@@ -12,8 +12,8 @@ use super::text::Text;
 use super::trees::{Buffers, HistoryCount, Trees, missing, patch};
 use std::io::Write;
 
-/// All of the profile. The customer, whom few others want, is locked first; the warehouse, where
-/// all payments meet, is locked last.
+/// All of the profile. The customer's row, which few others want, is locked first; the warehouse,
+/// where all payments meet, is locked last.
 pub(super) fn run<T, X: Txn<T>>(
     txn: &mut X,
     trees: &Trees<T>,

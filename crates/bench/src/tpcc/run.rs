@@ -241,7 +241,7 @@ fn warm<B: Backend, T: Watched>(
 }
 
 /// What was acknowledged must be there, and nothing else: a thread that failed may have committed
-/// one transaction that was acknowledged to nobody.
+/// one transaction that was not acknowledged.
 fn judge(
     report: &mut TpccReport,
     found: Result<Consistency>,

@@ -63,7 +63,7 @@ fn print_report(report: &CheckReport, page_size: u64, out: &mut dyn Write) -> Re
         writeln!(
             out,
             "{held} of the pages in use belong to no tree: those are for transactions that are \
-             prepared; once they are decided, this check finds what nobody needs"
+             prepared; once they are decided, this check finds what is not needed"
         )?;
     }
     for problem in &report.problems {

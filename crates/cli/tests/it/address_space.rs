@@ -32,7 +32,7 @@ fn a_small_database_needs_little() {
 }
 
 #[test]
-fn what_does_not_fit_is_told_with_its_size() {
+fn what_does_not_fit_is_reported_with_its_size() {
     let scratch = Scratch::new();
     let dir = scratch.text("db");
     let words = ["bench", "update", "--rows", "1000", "--seconds", "1", "--no-raw", "--dir", &dir];

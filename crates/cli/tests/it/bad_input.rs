@@ -68,7 +68,7 @@ fn wrong_words_are_named() {
 }
 
 #[test]
-fn an_address_that_is_taken_is_told_before_a_database_is_made() {
+fn a_taken_address_is_reported_before_a_database_is_made() {
     let scratch = Scratch::new();
     let dir = scratch.text("db");
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -135,7 +135,7 @@ fn nothing_is_made_by_looking() {
 }
 
 #[test]
-fn what_is_somebody_elses_stays_so() {
+fn foreign_files_stay_as_they_are() {
     let scratch = Scratch::new();
     let dir = scratch.text("photos");
     std::fs::create_dir(&dir).unwrap();

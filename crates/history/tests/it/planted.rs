@@ -152,7 +152,7 @@ fn pmp_a_range_and_then_its_writer() {
 
 #[test]
 fn a_row_behind_a_locking_scan_that_waits_is_repeatable_read() {
-    // It passed where row 0 will be, waited for row 1, and then saw who had made both.
+    // It passed where row 0 will be, waited for row 1, and then saw the writer of both.
     let seen = vec![(1, v(2, 2)), (2, S), (3, S)];
     let reader = [Op::Scan { keys: 0..60, seen, lock: Lock::Share }];
     let history = history(&[&reader, &[put(0, 1, Version::UNBORN), put(1, 2, S)]]);
@@ -221,7 +221,7 @@ fn own_writes_must_be_seen() {
 }
 
 #[test]
-fn what_nobody_wrote() {
+fn a_version_that_was_never_written() {
     found(&history(&[&[get(1, v(7, 7))]]), Anomaly::Garbage, ALL);
     found(&history(&[&[get(9, S)]]), Anomaly::Garbage, ALL);
     found(&history(&[&[nothing(1)]]), Anomaly::Garbage, ALL);

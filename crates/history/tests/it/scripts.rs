@@ -74,7 +74,7 @@ fn the_same_script_gives_the_same_history() {
 }
 
 #[test]
-fn who_waits_goes_on_when_the_other_ends() {
+fn a_waiting_session_goes_on_when_the_other_ends() {
     let script = CATALOGUE.iter().find(|s| s.name.starts_with("an insert waits for one that is r"));
     let played = play(Broken::Nothing, Level::ReadCommitted, script.expect("it is there"));
     assert_eq!(played.outcome, Outcome::Waits);

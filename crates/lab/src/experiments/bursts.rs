@@ -29,7 +29,7 @@ fn bursts() -> Experiment {
         number: 13,
         name: "bursts with pauses, from a clean start",
         seed: "none; what seed 0 asks for: do not flush aggressively",
-        found: "an age below its limit is room, and who writes early gives it away",
+        found: "an age below its limit is room, and writing early gives it away",
         missing: "a restart and a burst that meets an age at its limit are in the simulator \
                   (crates/checkpoint/tests/it/bursts.rs)",
         site: |site| {

@@ -5,7 +5,7 @@
 pub struct Limits {
     /// What percentages of the log (low-water marks) are taken of.
     pub capacity: u64,
-    /// From here on pages are written harder, by whom depends on the version.
+    /// From here on pages are written harder, by which thread depends on the version.
     pub async_age: u64,
     /// From here on writers wait for pages to be written (or the cleaner no longer sleeps).
     pub sync_age: u64,

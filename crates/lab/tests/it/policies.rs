@@ -29,7 +29,7 @@ fn run(dir: &std::path::Path, lab: Lab, seconds: u64) -> Report {
     opened.engine.close().expect("closed");
     match run.expect("it runs") {
         Outcome::Done(report) => *report,
-        Outcome::InterruptedWhileLoading => panic!("nobody interrupted it"),
+        Outcome::InterruptedWhileLoading => panic!("not interrupted"),
     }
 }
 

@@ -174,7 +174,7 @@ fn shrunk_while_no_file_can_be_created() {
 }
 
 #[test]
-fn room_is_found_again_though_nobody_writes() {
+fn room_is_found_again_without_writers() {
     let volume = FaultyVolume::new(Arc::new(SimVolume::new(1)));
     let log = Log::create(Arc::new(volume.clone()), config(SMALL), Lsn(0)).expect("create");
     let mut starts = vec![log.end()];

@@ -35,7 +35,7 @@ impl SessionPlayer {
             Err(Error::Transaction(TxnError::Lock(refused))) => {
                 ensure!(
                     matches!(refused, weir::LockError::WouldWait { .. }),
-                    "nobody waits, and yet: {refused}"
+                    "no session waits, and yet: {refused}"
                 );
                 Some(Refusal::Locked)
             }

@@ -22,7 +22,8 @@ pub struct Draw {
     deletes: u32,
     value_max: u32,
     level: Option<Isolation>,
-    /// Draws who is serialisable; by itself, so that histories without are what they always were.
+    /// Draws which session is serialisable; by itself, so that histories without are what they
+    /// always were.
     serial: fastrand::Rng,
     /// Of ten transactions, so many are.
     serialisable: u32,

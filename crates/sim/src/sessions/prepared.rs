@@ -60,7 +60,8 @@ impl SessionPlayer {
                 None => {
                     let known = |name: &Vec<u8>| self.prepared.iter().find(|one| one.xid == *name);
                     let found: Option<Vec<_>> = names.iter().map(|n| known(n).cloned()).collect();
-                    let mut found = found.context("something is prepared that nobody prepared")?;
+                    let mut found =
+                        found.context("something is prepared that no session prepared")?;
                     for one in &mut found {
                         (one.decision, one.is_sure) = (Decision::Open, true);
                     }
@@ -142,7 +143,7 @@ impl SessionPlayer {
             (None, None) => db.rollback_prepared(&xid)?,
         };
         self.hands.remove(&xid);
-        ensure!(done, "it is prepared, and yet nobody knows it");
+        ensure!(done, "it is prepared, and yet it is not known");
         if commit == Some(Durability::Synced) {
             self.synced = self.marks.len() - 1;
         }

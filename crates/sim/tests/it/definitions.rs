@@ -85,7 +85,7 @@ pub(crate) fn pages_are_sound(db: &Db) -> Result<()> {
     let report = db.check(&mut |_, _| {})?;
     ensure!(report.problems.is_empty(), "{}", report.problems.join("; "));
     let marked: u64 = report.trees.iter().map(|(_, tree)| tree.marked_rows).sum();
-    ensure!(marked == 0, "{marked} rows are marked deleted, and nobody will remove them");
+    ensure!(marked == 0, "{marked} rows are marked deleted, and nothing will remove them");
     Ok(())
 }
 

@@ -190,7 +190,7 @@ fn crash_everywhere(seed: u64, planted: Planted) -> Result<(u64, u64)> {
         let writers = writers.into_inner();
         if writes.is_none() {
             ensure!(built?, "it is there already");
-            ensure!(writers.states.len() > 20, "nobody wrote meanwhile");
+            ensure!(writers.states.len() > 20, "no writer wrote meanwhile");
             ensure!(rows_of(&db, &tables.open_raw("t")?)? == *writers.last(), "other rows");
             assert_index(&db, &tables.open_raw("t")?).context("without a crash")?;
             writes = Some(disk.writes_so_far() - start);

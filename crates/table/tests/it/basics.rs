@@ -375,7 +375,7 @@ fn walks_with_locks_keep_others_out_of_the_range() {
 /// The transaction that changes a definition says how long it waits for those that write to the table;
 /// what was too long has changed nothing.
 #[test]
-fn who_will_not_wait_for_a_writer_changes_no_definition() {
+fn without_a_wait_for_writers_no_definition_changes() {
     let (db, tables) = new(7);
     let table = birds(&tables);
     fill(&db, &table, 1..3);
@@ -394,6 +394,6 @@ fn who_will_not_wait_for_a_writer_changes_no_definition() {
     would_wait(hasty.finish_indexes("birds", b"", &["by_name"]).map(|()| true));
     let _ = writer.commit().expect("a commit");
     assert_eq!(table.count(&mut begin(&db)).expect("count"), 1, "the handle is good");
-    assert!(hasty.drop_table("birds").expect("nobody writes"));
+    assert!(hasty.drop_table("birds").expect("no writer"));
     assert_sound(&db, &tables);
 }

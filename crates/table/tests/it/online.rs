@@ -87,7 +87,7 @@ fn writers_go_on_while_an_index_is_built() {
             }
         }
         stop.store(true, Ordering::Relaxed);
-        assert!(meanwhile > 0, "nobody wrote while an index was built");
+        assert!(meanwhile > 0, "no row was written while an index was built");
     });
     let report = table.check(&mut begin(&db)).expect("a check");
     assert_eq!(report.problems, Vec::<String>::new());
@@ -95,7 +95,7 @@ fn writers_go_on_while_an_index_is_built() {
 }
 
 #[test]
-fn a_unique_index_on_what_is_not_unique_harms_nobody() {
+fn a_unique_index_on_what_is_not_unique_fails_and_harms_nothing() {
     let (db, tables) = threaded(32);
     let table = birds(&tables);
     fill(&db, &table, 1..IDS);
@@ -125,7 +125,7 @@ fn a_unique_index_on_what_is_not_unique_harms_nobody() {
 
 /// Between the announcement of an index and its first rows no transaction holds a lock.
 #[test]
-fn who_drops_an_index_does_not_move_the_one_that_is_being_built() {
+fn dropping_an_index_does_not_move_the_one_being_built() {
     let (db, tables) = threaded(37);
     let spec = |name: &str| IndexSpec { name: name.into(), unique: false, definition: vec![] };
     let wait_for = |waiting| {
@@ -378,7 +378,7 @@ fn a_definition_stays_as_it_is_while_it_is_locked() {
         }
         assert!(!emptied.is_finished(), "the definition has changed under a lock");
         let row = RowImage { key: b"k", row: b"row", entries: &[] };
-        table.insert(&mut txn, row).expect("nobody has to wait, or to open it anew");
+        table.insert(&mut txn, row).expect("no wait, and no need to open it anew");
         let _ = txn.commit().expect("a commit");
         assert!(emptied.join().expect("the other").expect("emptied"));
     });

@@ -80,7 +80,7 @@ fn bytes_go_in_and_come_out() {
 }
 
 #[test]
-fn writers_are_told_of_an_index_that_they_do_not_know() {
+fn writers_learn_of_an_index_that_they_do_not_know() {
     let (db, tables) = new(42);
     let old = table(&tables);
     let mut make = |key: &[u8], _: &[u8], entry: &mut weir_table::EntryBuf| {
@@ -221,14 +221,14 @@ fn what_was_set_aside_is_dropped_at_once() {
     assert!(matches!(hasty.set_aside("t", "aside"), Err(Error::Store(_))));
     assert_eq!(tables.names().expect("names"), ["t"]);
     early.rollback().expect("rollback");
-    assert!(hasty.set_aside("t", "aside").expect("nobody holds it"));
+    assert!(hasty.set_aside("t", "aside").expect("no holder"));
     assert!(!hasty.set_aside("t", "another").expect("there is none"));
     let mut late = begin(&db);
     for _ in 0..2 {
         let looked = table.get_for_share(&mut late, b"k", &mut row);
         assert!(matches!(looked, Err(Error::Changed)), "{looked:?}");
     }
-    assert!(hasty.drop_table("aside").expect("nobody holds it"));
+    assert!(hasty.drop_table("aside").expect("no holder"));
     assert!(tables.names().expect("names").is_empty());
 }
 
@@ -320,7 +320,7 @@ fn a_check_is_bounded_and_can_be_interrupted() {
     }
     txn.commit_durably(Durability::Lazy).expect("a commit");
     let mut make = |_: usize, _: &[u8], _: &[u8], entry: &mut EntryBuf| {
-        entry.key.extend_from_slice(b"nobody has this");
+        entry.key.extend_from_slice(b"no row has this");
         Ok(())
     };
     let report = table.check(&mut begin(&db), &mut make, &mut || true).expect("a check");
@@ -370,8 +370,8 @@ fn definitions_change_together_and_with_a_name_or_not_at_all() {
     assert_eq!(tables.definitions().expect("the definitions"), told);
     let again = tables.open_raw("t2").expect("the table");
     assert_eq!((again.index("n").expect("an index"), again.index("u").expect("an index")), (0, 1));
-    let nobody = Redefinition { table: "gone", definition: b"", renamed: &[] };
-    let failed = tables.redefine(&[other(b"lost"), nobody]);
+    let unknown = Redefinition { table: "gone", definition: b"", renamed: &[] };
+    let failed = tables.redefine(&[other(b"lost"), unknown]);
     assert!(matches!(failed, Err(Error::NoTable(name)) if name == "gone"));
     let twice = Redefinition { table: "t2", definition: b"lost", renamed: &[("n", "u")] };
     let failed = tables.redefine(&[other(b"lost"), twice]);
@@ -407,7 +407,7 @@ fn keys_are_found_at_even_distances() {
 }
 
 #[test]
-fn a_snapshot_from_before_a_filled_table_got_its_name_is_told_so() {
+fn a_snapshot_from_before_a_filled_table_got_its_name_is_an_error() {
     let (db, tables) = new(48);
     let old = table(&tables);
     let put = |table: &RawTable, key: &[u8]| {

@@ -49,7 +49,7 @@ mod tests {
     use super::Kind::{self, Exclusive, Share};
 
     #[test]
-    fn who_waits_for_whom() {
+    fn which_kinds_conflict() {
         for asked in Kind::ALL {
             for held in Kind::ALL {
                 let expected = (asked, held) != (Share, Share);

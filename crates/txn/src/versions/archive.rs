@@ -277,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_view_hides_who_was_under_way_and_who_came_later() {
+    fn a_view_hides_transactions_under_way_and_later_ones() {
         let view = OldReadView::new(7, TxnId(20), vec![TxnId(12), TxnId(9), TxnId(12)]);
         let hidden: Vec<u64> = (0..25).filter(|&id| view.hides(TxnId(id))).collect();
         assert_eq!(hidden, [9, 12, 20, 21, 22, 23, 24]);

@@ -85,7 +85,7 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
     #[test]
-    fn nobody_is_inside_while_it_is_closed() {
+    fn a_closed_gate_is_empty() {
         let (gate, inside, passed) = (Gate::default(), AtomicU64::new(0), AtomicU64::new(0));
         std::thread::scope(|scope| {
             for _ in 0..3 {
@@ -121,7 +121,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn who_closes_sleeps_while_somebody_is_inside_for_long() {
+    fn closing_sleeps_while_a_thread_is_inside_for_long() {
         let gate = Gate::default();
         let inside = gate.enter();
         let used = std::thread::scope(|scope| {

@@ -21,8 +21,8 @@ fn value(tree: &Tree, under: u8, mark: u8, size: u8) -> Vec<u8> {
 
 #[derive(Clone, Debug)]
 enum Act {
-    Put { who: usize, key: u8, size: u8 },
-    Delete { who: usize, key: u8 },
+    Put { session: usize, key: u8, size: u8 },
+    Delete { session: usize, key: u8 },
     Commit(usize),
     Rollback(usize),
     Single { key: u8, size: u8 },
@@ -39,12 +39,12 @@ const SESSIONS: usize = 3;
 const KEYS: u8 = 24;
 
 fn any_act() -> impl Strategy<Value = Act> {
-    let (who, key, size) = (|| 0..SESSIONS, || 0..KEYS, || 0u8..8);
+    let (session, key, size) = (|| 0..SESSIONS, || 0..KEYS, || 0u8..8);
     prop_oneof![
-        8 => (who(), key(), size()).prop_map(|(who, key, size)| Act::Put { who, key, size }),
-        4 => (who(), key()).prop_map(|(who, key)| Act::Delete { who, key }),
-        4 => who().prop_map(Act::Commit),
-        1 => who().prop_map(Act::Rollback),
+        8 => (session(), key(), size()).prop_map(|(session, key, size)| Act::Put { session, key, size }),
+        4 => (session(), key()).prop_map(|(session, key)| Act::Delete { session, key }),
+        4 => session().prop_map(Act::Commit),
+        1 => session().prop_map(Act::Rollback),
         6 => (key(), size()).prop_map(|(key, size)| Act::Single { key, size }),
         3 => key().prop_map(|key| Act::Remove { key }),
         2 => Just(Act::Snapshot),
@@ -78,8 +78,8 @@ struct Play<'s> {
 }
 
 impl Play<'_> {
-    fn change(&mut self, who: usize, key: Vec<u8>, value: Option<Vec<u8>>) {
-        let session = &mut self.sessions[who];
+    fn change(&mut self, session: usize, key: Vec<u8>, value: Option<Vec<u8>>) {
+        let session = &mut self.sessions[session];
         let intent = value.as_deref().map_or(Intent::Delete, Intent::Put);
         match session.txn.change(&self.site.context, &self.tree, &key, intent) {
             Ok(true) => session.changes.push((key, value)),
@@ -88,8 +88,8 @@ impl Play<'_> {
         }
     }
 
-    fn end(&mut self, who: usize, commits: bool) {
-        let mut session = std::mem::replace(&mut self.sessions[who], Session::new());
+    fn end(&mut self, session: usize, commits: bool) {
+        let mut session = std::mem::replace(&mut self.sessions[session], Session::new());
         if !commits {
             session.txn.rollback(&self.site.context).expect("taken back");
             return;
@@ -138,13 +138,13 @@ impl Play<'_> {
         self.mark = self.mark.wrapping_add(1);
         let (auto, background) = (&self.site.auto, &self.site.background);
         match *act {
-            Act::Put { who, key: n, size } => {
+            Act::Put { session, key: n, size } => {
                 let value = value(&self.tree, n, self.mark, size);
-                self.change(who, key(n), Some(value));
+                self.change(session, key(n), Some(value));
             }
-            Act::Delete { who, key: n } => self.change(who, key(n), None),
-            Act::Commit(who) => self.end(who, true),
-            Act::Rollback(who) => self.end(who, false),
+            Act::Delete { session, key: n } => self.change(session, key(n), None),
+            Act::Commit(session) => self.end(session, true),
+            Act::Rollback(session) => self.end(session, false),
             Act::Single { key: n, .. } | Act::Remove { key: n } if self.is_locked(&key(n)) => {}
             Act::Single { key: n, size } => {
                 let value = value(&self.tree, n, self.mark, size);
@@ -203,7 +203,7 @@ proptest! {
         for act in &acts {
             play.act(act);
         }
-        (0..SESSIONS).for_each(|who| play.end(who, who % 2 == 0));
+        (0..SESSIONS).for_each(|session| play.end(session, session % 2 == 0));
         while site.background.archive().expect("archived") {}
         (0..play.snapshots.len()).for_each(|which| play.look(which));
         play.snapshots.clear();

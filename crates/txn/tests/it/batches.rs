@@ -113,7 +113,7 @@ fn a_bulk_load_that_waits_for_its_caller_holds_no_log() {
         }
         site.context.relog_all().expect("relogged");
         let oldest = site.registry.oldest().unwrap_or(site.log.end());
-        // As who records the checkpoint does.
+        // As recording the checkpoint does.
         site.log.flush(Durability::Synced).expect("synced");
         site.log.set_checkpoint(oldest);
         let age = site.log.end().bytes_since(oldest);

@@ -106,7 +106,7 @@ fn what_is_said_once_more_of_a_half_freed_chain_leads_to_the_rest() {
             PurgeTask::Tree { tree, root } => {
                 Tree::at(site.env.clone(), tree, root).free_all(header, &mut admits).expect("freed")
             }
-            other => panic!("nobody has left {other:?}"),
+            other => panic!("nothing left {other:?}"),
         }
     }
     let pages = other.check(&mut |_| {}).expect("a sound tree").pages.len() as u64;

@@ -91,7 +91,7 @@ fn txn() -> Txn {
     Txn::new(Isolation::RepeatableRead, Wait::No)
 }
 
-/// Puts `key` as somebody who waits for nobody.
+/// Puts `key` in a transaction that does not wait.
 fn put_by_other(site: &Site, tree: &Tree, key: &[u8], value: &[u8]) -> Result<(), TxnError> {
     let mut other = txn();
     let put = other.change(&site.context, tree, key, Intent::Put(value));
@@ -112,7 +112,8 @@ fn fill_the_disk(site: &Site) -> Vec<PageNo> {
 }
 
 /// A rollback that finds no room, since others have taken what it had left, is gone on with when
-/// there is room again; until then all that it had locked stays so, and nobody else is held up.
+/// there is room again; until then all that it had locked stays so, and no other transaction is
+/// held up.
 #[test]
 fn what_cannot_be_taken_back_for_want_of_room_is_taken_back_later() {
     let site = site(256, 4 << 20);
@@ -155,7 +156,7 @@ fn what_cannot_be_taken_back_for_want_of_room_is_taken_back_later() {
     assert_eq!(site.background.losers(), 0);
     site.check(&[(&tree, &model)]);
     for key in [b"a", b"k", b"z"] {
-        put_by_other(&site, &tree, key, &[4; 10]).expect("nobody has it");
+        put_by_other(&site, &tree, key, &[4; 10]).expect("not locked");
     }
 }
 

@@ -11,7 +11,7 @@ use crate::support::{Rows, Site, rows, site};
 /// Long enough for a thread that has something to do, on a busy machine.
 const LONG: Duration = Duration::from_secs(5);
 
-/// Waits until `count` stands still: whoever counts there waits for something.
+/// Waits until `count` stands still: the threads that count there wait for something.
 fn stands_still(count: &AtomicU32) {
     let mut last = (u32::MAX, 0);
     while last.1 < 20 {
@@ -53,7 +53,7 @@ fn check(site: &Site, tree: &Tree) {
 }
 
 #[test]
-fn beside_a_writer_who_makes_room() {
+fn beside_a_writer_that_makes_room() {
     let site = site(256, 4 << 20);
     let tree = site.tree(10);
     // A leaf that is cut needs a page, which the map says.
@@ -64,7 +64,7 @@ fn beside_a_writer_who_makes_room() {
 }
 
 #[test]
-fn beside_a_writer_who_joins_leaves() {
+fn beside_a_writer_that_joins_leaves() {
     let site = site(256, 4 << 20);
     let tree = site.tree(10);
     for n in 0..100u32 {

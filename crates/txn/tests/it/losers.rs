@@ -1,4 +1,5 @@
-//! Losers that free a whole tree: in parts, so that neither the log nor who closes waits for all.
+//! Losers that free a whole tree: in parts, so that neither the log nor a transaction that closes
+//! waits for all.
 use std::time::{Duration, Instant};
 
 use weir_base::{PageNo, TreeId, TxnId};
@@ -13,11 +14,11 @@ use crate::support::{Rows, Site, rows, site};
 
 const LOG_BYTES: u64 = 640 << 10;
 const TREE: TreeId = TreeId(50);
-/// So many changes of a loser are taken back in a step.
+/// So many changes of a loser are rolled back in a step.
 const STEP: usize = 256;
 
 /// A tree of some two thousand pages, like an archive of versions: made by a transaction that is
-/// open, with rows that nobody takes back one by one.
+/// open, with rows that are not rolled back one by one.
 fn archive(site: &Site) -> (TxnId, PageNo) {
     let mut maker = Txn::new(Isolation::ReadCommitted, Wait::No);
     let tree = maker.make_tree(&site.context, TREE).expect("a tree");
@@ -30,7 +31,7 @@ fn archive(site: &Site) -> (TxnId, PageNo) {
         let put = &mut |_: Option<Row<'_>>| Action::Put(value);
         tree.write(&n.to_be_bytes(), &Change::restoring(header), put).expect("a version");
     }
-    // Who opens the database again knows of no locks.
+    // A transaction that opens the database again knows of no locks.
     site.context.locks().end(id);
     (id, tree.root())
 }
@@ -55,7 +56,7 @@ fn a_tree_is_freed_in_steps_between_which_others_write() {
     resume(&site.background, archive(&site));
     let (mut steps, mut used) = (0, site.env.space.used());
     assert!(used > 2_000, "{used} pages are not much");
-    assert!(!site.background.roll_back_first(STEP).expect("no step"), "nobody may meet its rows");
+    assert!(!site.background.roll_back_first(STEP).expect("no step"), "its rows are not met");
     while site.background.losers() > 0 {
         assert!(site.background.long_step(STEP).expect("a step"));
         let now = site.env.space.used();
@@ -75,7 +76,7 @@ fn a_tree_is_freed_in_steps_between_which_others_write() {
 }
 
 #[test]
-fn who_frees_a_tree_waits_as_others_do_and_quits_when_told() {
+fn freeing_a_tree_waits_for_admission_and_quits_when_asked() {
     let site = site(1024, LOG_BYTES);
     let tree = site.tree(10);
     let loser = archive(&site);
@@ -97,7 +98,7 @@ fn who_frees_a_tree_waits_as_others_do_and_quits_when_told() {
             std::thread::sleep(Duration::from_millis(1));
         }
         std::thread::sleep(Duration::from_millis(200));
-        assert!(!full.roll_back_first(STEP).expect("no step"), "who opens waits for nobody's tree");
+        assert!(!full.roll_back_first(STEP).expect("no step"), "opening waits for no tree");
         let (waits, freed) = (!stepping.is_finished(), used - site.env.space.used());
         context.quit();
         let quit = Instant::now();

@@ -1,5 +1,5 @@
-//! What is left to do beside others who end, archive, log again and take back: all of it is
-//! done, and nothing of it holds the log afterwards.
+//! What is left to do beside others that end, archive, log again and roll back: all of it is done,
+//! and nothing of it holds the log afterwards.
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ fn filled(site: &Site, tree: &Tree, count: u32, len: usize) {
 }
 
 /// Removes rows beside a snapshot until what that leaves to do is gathered once, and purges then:
-/// at once, so that who does what was gathered comes with those who have left it.
+/// at once, so that what was gathered is done beside those that have left it.
 fn gathered(len: usize) {
     let site = site(1024, 1 << 20);
     let tree = site.tree(10);
@@ -39,7 +39,7 @@ fn gathered(len: usize) {
 }
 
 #[test]
-fn gathered_removals_are_done_beside_those_who_left_them() {
+fn gathered_removals_are_done_beside_their_transactions() {
     gathered(20);
 }
 
@@ -48,10 +48,10 @@ fn gathered_removals_of_long_values_come_before_their_chains() {
     gathered(5_000);
 }
 
-/// Whoever logs again meets others just as they are completed, archived and forgotten. No
-/// place in the log is kept for one who is known no more: it would be kept for ever.
+/// A thread that logs again meets others just as they are completed, archived and forgotten. No
+/// place in the log is kept for one that is known no more: it would be kept for ever.
 #[test]
-fn nobody_holds_the_log_who_is_known_no_more() {
+fn a_forgotten_transaction_does_not_pin_the_log() {
     let site = site(1024, 1 << 20);
     let site = site.with_versions_max(2_000);
     let tree = site.tree(10);
@@ -93,7 +93,7 @@ fn nobody_holds_the_log_who_is_known_no_more() {
 /// A row that was removed and put again is put back as removed just when the removal is purged,
 /// which has been at the row already and is busy with others of its turn.
 #[test]
-fn a_mark_is_not_restored_behind_who_would_remove_the_row() {
+fn a_mark_is_not_restored_behind_the_purge_of_its_row() {
     let site = site(256, 4 << 20);
     let (tree, other) = (site.tree(10), site.tree(11));
     for tree in [&tree, &other] {
@@ -122,8 +122,8 @@ fn a_mark_is_not_restored_behind_who_would_remove_the_row() {
     site.check(&[(&tree, &Rows::new()), (&other, &Rows::new())]);
 }
 
-/// The same while the last snapshot that needs the mark is dropped: who takes back and who purges
-/// both wait for the leaf then.
+/// The same while the last snapshot that needs the mark is dropped: rollback and purge both wait
+/// for the leaf then.
 #[test]
 fn nor_when_the_last_snapshot_goes_before_the_leaf_is_free() {
     let site = site(256, 4 << 20);
@@ -148,10 +148,10 @@ fn nor_when_the_last_snapshot_goes_before_the_leaf_is_free() {
     }
 }
 
-/// Who commits one row, or looks after the log, does a part of what small ones have left, and
-/// nothing of what a large one has: that may take long.
+/// A transaction that commits one row, or looks after the log, does a part of what small ones have
+/// left, and nothing of what a large one has: that may take long.
 #[test]
-fn who_is_in_a_hurry_does_not_what_a_large_one_left() {
+fn short_steps_leave_large_purges_alone() {
     let site = site(1024, 16 << 20);
     let tree = site.tree(10);
     filled(&site, &tree, 5_000, 20);

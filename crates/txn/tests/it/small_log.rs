@@ -27,7 +27,7 @@ fn a_long_value_through_the_smallest_log() {
     site.check(&[(&tree, &model)]);
 }
 
-/// The same, taken back at the end.
+/// The same, rolled back at the end.
 #[test]
 fn a_long_value_is_taken_back_through_the_smallest_log() {
     let site = site(128, SMALLEST);
@@ -48,8 +48,8 @@ fn a_long_value_is_taken_back_through_the_smallest_log() {
     site.check(&[(&tree, &model)]);
 }
 
-/// Long values from several threads, and small ones between them, through one small log: who holds
-/// the checkpoint never waits for it without end.
+/// Long values from several threads, and small ones between them, through one small log: a
+/// transaction that holds the checkpoint never waits for it without end.
 #[test]
 fn long_and_short_values_at_once() {
     let site = site(256, 1 << 20);
@@ -76,7 +76,7 @@ fn long_and_short_values_at_once() {
     site.check(&all);
 }
 
-/// Pages that are free in very many places make a value, or a bulk load, that the log cannot take
+/// Pages that are free in very many places make a value, or a bulk load, that the log cannot roll
 /// back: it says so, leaves nothing behind, and goes on with smaller ones.
 #[test]
 fn a_value_in_too_many_places() {
@@ -142,7 +142,7 @@ fn more_rows_than_the_log_can_name() {
         assert!(u64::from(changed) * 100 > 12 * SMALLEST, "{changed} rows");
         let wrote = site.log.end().bytes_since(began);
         assert!(site.context.relogged_bytes() < wrote / 2, "most of {wrote} bytes are changes");
-        // With less to take back it goes on.
+        // With less to roll back it goes on.
         let (kept, point) = points[points.len() / 2];
         txn.rollback_to(&site.context, point).expect("back");
         change(&mut txn, kept).expect("changed");

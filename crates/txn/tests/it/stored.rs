@@ -189,8 +189,8 @@ impl Play<'_> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Savepoints, long values and removals, committed or taken back: the rows are the model's, and
-    /// every page is accounted for.
+    /// Savepoints, long values and removals, committed or rolled back: the rows are the model's,
+    /// and every page is accounted for.
     #[test]
     fn as_if_all_were_in_memory(
         acts in prop::collection::vec(any_act(), 1..40),
@@ -220,7 +220,7 @@ proptest! {
 }
 
 /// Statements that fail at their second row, as INSERT IGNORE has them: what they have left in
-/// memory is bounded, with and without changes that stay, and nobody finds anything in it.
+/// memory is bounded, with and without changes that stay, and no reader finds anything in it.
 #[test]
 fn statements_taken_back_do_not_add_up_in_memory() {
     for stays in [0, 1_000] {
@@ -263,8 +263,8 @@ fn many_open_transactions_hold_a_small_part_of_the_log() {
     let limit = site.log.limit_bytes();
     let mut all: Vec<Txn> = (0..40).map(|_| txn()).collect();
     for n in 0..100u32 {
-        for (who, one) in (0u32..).zip(&mut all) {
-            let (key, value) = ((who * 100 + n).to_be_bytes(), vec![n as u8; 180]);
+        for (number, one) in (0u32..).zip(&mut all) {
+            let (key, value) = ((number * 100 + n).to_be_bytes(), vec![n as u8; 180]);
             assert!(one.change(&site.context, &tree, &key, Intent::Put(&value)).expect("put"));
             model.insert(key.to_vec(), value);
         }

@@ -36,8 +36,8 @@ pub(crate) struct Pump {
 }
 
 impl Pump {
-    /// Waits until `bytes` may be written: like the engine's admission, it lets nobody on while the
-    /// log is full, and gives up when nothing that holds the log can be written.
+    /// Waits until `bytes` may be written: like the engine's admission, it lets no thread on while
+    /// the log is full, and gives up when nothing that holds the log can be written.
     fn admit(&self, bytes: u64) -> Result<(), TreeError> {
         for _ in 0..20_000 {
             if self.try_admit(bytes)? {
@@ -70,7 +70,7 @@ impl Pump {
     }
 }
 
-/// Does what a thread of the engine does beside the others, who may wait for each other and for the
+/// Does what a thread of the engine does beside the others that may wait for each other and for the
 /// log: logs again who holds it.
 pub(crate) fn relogging<T>(site: &Site, run: impl FnOnce() -> T) -> T {
     let stop = AtomicBool::new(false);

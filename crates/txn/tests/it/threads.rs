@@ -33,7 +33,7 @@ fn overlapping(site: &Site, rounds: u32) {
                     }
                     let written = site.auto.write(&batch);
                     assert_eq!(written.is_err(), fails, "{written:?}");
-                    // Somebody's single write between the batches, to a key of its own in both.
+                    // A single write between the batches, to a key of its own in both.
                     let own = [200 + thread as u8];
                     site.auto.put(left, &own, &value).expect("put");
                     site.auto.put(right, &own, &value).expect("put");
@@ -59,7 +59,8 @@ fn also_in_a_small_pool_and_a_small_log() {
     relogging(&site, || overlapping(&site, 200));
 }
 
-/// Single writes and batches to the same few rows: each waits for the other, nobody for ever.
+/// Single writes and batches to the same few rows: each waits for the other, no transaction for
+/// ever.
 #[test]
 fn single_writes_wait_for_batches() {
     let site = site(256, 8 << 20);

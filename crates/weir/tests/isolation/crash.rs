@@ -45,8 +45,8 @@ fn one(seed: u64, mix: &Mix) -> (Tally, u64) {
         // disk.
         for (session, key) in sessions.iter_mut().zip(0..) {
             session.begin(Level::ReadCommitted).expect("a begin");
-            session.put(key).expect("nobody is in the way");
-            session.put(key + 4 * SESSIONS as u32).expect("nobody is in the way");
+            session.put(key).expect("nothing in the way");
+            session.put(key + 4 * SESSIONS as u32).expect("nothing in the way");
         }
         if !seed.is_multiple_of(3) {
             volume.set_crash_after(Some(seed % 5));

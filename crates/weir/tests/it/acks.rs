@@ -79,7 +79,7 @@ fn commit_while(db: &Db, tree: &Tree, told: &Told, look: impl FnOnce()) -> (u64,
 }
 
 #[test]
-fn what_was_told_of_is_there_after_a_crash_and_all_is_told_of_once() {
+fn acknowledged_commits_survive_a_crash_and_each_is_acknowledged_once() {
     let volume = SimVolume::new(11);
     let db = Db::open_on(Arc::new(volume.clone()), threaded()).expect("made");
     let tree = db.create_tree("t").expect("a tree");
@@ -110,12 +110,12 @@ fn what_was_told_of_is_there_after_a_crash_and_all_is_told_of_once() {
 }
 
 #[test]
-fn who_has_committed_is_told_that_the_log_cannot_be_synced() {
+fn committers_learn_that_the_log_cannot_be_synced() {
     // Whether any thread is under way when a sync fails is chance: mostly many are.
-    assert!((0..5).any(|_| number_told_of_a_failure() > 0), "nobody was ever under way");
+    assert!((0..5).any(|_| failures_reported() > 0), "no commit was ever under way");
 }
 
-fn number_told_of_a_failure() -> usize {
+fn failures_reported() -> usize {
     let volume = FaultyVolume::new(Arc::new(SimVolume::new(12)));
     let db = Db::open_on(Arc::new(volume.clone()), roomy()).expect("made");
     let tree = db.create_tree("t").expect("a tree");
@@ -155,7 +155,7 @@ fn without_threads_the_caller_waits() {
 /// leave their waiting to the thread count like those that wait themselves: otherwise the first
 /// that comes back has a write of its own, and all others share the next.
 #[test]
-fn one_write_serves_all_who_are_told_where_writes_take_long() {
+fn one_write_serves_all_acknowledged_where_writes_take_long() {
     const WRITE_MICROS: u64 = 3_000;
     const EACH: u64 = 400;
     const CLIENTS: u64 = 8;
@@ -176,7 +176,7 @@ fn one_write_serves_all_who_are_told_where_writes_take_long() {
                     txn.put(tree, &key, b"v").expect("a put");
                     let tell = tell.clone();
                     db.when_durable(txn.commit().expect("a commit"), move |outcome| {
-                        tell.send(outcome.is_ok()).expect("somebody waits");
+                        tell.send(outcome.is_ok()).expect("a receiver");
                     });
                     assert!(told.recv().expect("told"));
                 }

@@ -150,7 +150,7 @@ fn that_of_another_history_is_not_believed() {
 }
 
 #[test]
-fn damage_in_what_was_not_read_is_told() {
+fn damage_in_what_was_not_read_is_reported() {
     let volume = SimVolume::new(5);
     let db = open(&volume).expect("a database");
     let tree = db.create_tree("rows").expect("a tree");

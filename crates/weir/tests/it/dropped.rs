@@ -76,7 +76,7 @@ fn assert_no_writes(db: &Db, tree: &Tree) {
 }
 
 #[test]
-fn a_handle_that_outlives_its_tree_harms_nobody() {
+fn a_handle_that_outlives_its_tree_harms_nothing() {
     let db = open(&SimVolume::new(80)).expect("a database");
     let old = filled(&db, "old");
     assert!(db.drop_tree("old").expect("dropped"));
@@ -104,7 +104,7 @@ fn one_that_is_taken_back_is_gone_too() {
 }
 
 #[test]
-fn snapshots_from_before_see_it_and_nobody_writes_there() {
+fn snapshots_from_before_see_it_and_writes_are_refused() {
     let db = open(&SimVolume::new(82)).expect("a database");
     let old = filled(&db, "old");
     let mut reader = begin(&db);
@@ -129,7 +129,7 @@ fn snapshots_from_before_see_it_and_nobody_writes_there() {
 
 /// A transaction that has changed or locked rows of a tree keeps it, committed or rolled back.
 #[test]
-fn a_tree_is_dropped_when_those_who_use_it_have_ended() {
+fn a_tree_is_dropped_when_its_users_have_ended() {
     for end in ["commit", "rollback"] {
         let db = open(&SimVolume::new(83)).expect("a database");
         let old = filled(&db, "old");
@@ -181,7 +181,7 @@ fn while_a_drop_is_not_committed_others_keep_off() {
 
 /// A writer that waits for a tree that is being dropped is told so.
 #[test]
-fn who_waits_for_a_dropped_tree_is_told() {
+fn waiting_for_a_dropped_tree_is_an_error() {
     let volume = SimVolume::new(85);
     let config = Config { background: weir::Background::Threads, ..tiny() };
     let db = Db::open_on(std::sync::Arc::new(volume), config).expect("a database");
@@ -241,7 +241,7 @@ fn recovered_transactions_keep_their_trees() {
         let db = open(&volume.crash(1)).expect("recovered");
         assert!(is_taken(&drop_now(&db, "old")), "prepared: {prepared}");
         if prepared {
-            assert!(drop_now(&db, "other").expect("nobody uses it"));
+            assert!(drop_now(&db, "other").expect("unused"));
             assert!(db.rollback_prepared(b"x").expect("taken back"));
         } else {
             while db.stats().losers > 0 {

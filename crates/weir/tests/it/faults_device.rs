@@ -239,7 +239,7 @@ fn fails_once(rule: Rule, background: Background) -> bool {
         assert!(error.is_none(), "{told}: {error:?}");
         return false;
     }
-    let error = error.unwrap_or_else(|| panic!("{told}: nobody was told"));
+    let error = error.unwrap_or_else(|| panic!("{told}: no error came"));
     assert!(matches!(error, Error::Io { .. } | Error::Halted(_)), "{told}: {error:?}");
     for _ in 0..200 {
         // With threads, the one that met the failure may be about to say so.
@@ -418,14 +418,14 @@ fn a_rollback_that_fails_is_gone_on_with_in_the_background() {
         volume.remove_rule(fault);
         let until = Instant::now() + Duration::from_secs(60);
         while db.stats().losers > 0 {
-            assert!(Instant::now() < until, "nobody takes it back");
+            assert!(Instant::now() < until, "it is not rolled back");
             match background {
                 Background::Manual => db.step().expect("a step"),
                 Background::Threads => std::thread::sleep(Duration::from_millis(1)),
             }
         }
         assert_eq!(tree.get(&key).expect("a get").as_deref(), Some(&[1; 800][..]));
-        tree.put(&key, &[4; 300], Durability::Synced).expect("nobody has it");
+        tree.put(&key, &[4; 300], Durability::Synced).expect("not locked");
         assert_sound(&db);
     }
 }

@@ -58,7 +58,7 @@ fn read_rows(db: &Db, model: &Model, what: &str) -> bool {
         let mut found = cursor.seek_first();
         while let Ok(true) = found {
             let expected = rows.get(cursor.key());
-            assert!(expected.is_some(), "{what}: a row {:?} that nobody wrote", cursor.key());
+            assert!(expected.is_some(), "{what}: a row {:?} that was never written", cursor.key());
             match cursor.value() {
                 Ok(value) => {
                     assert!(Some(value) == expected.map(|v| &v[..]), "{what}: a wrong row")

@@ -36,7 +36,7 @@ fn page_reads(db: &Db, run: impl FnOnce()) -> u64 {
 }
 
 #[test]
-fn who_is_content_with_the_front_reads_no_chain() {
+fn reading_fronts_reads_no_chain() {
     const ROWS: u8 = 40;
     let volume = SimVolume::new(31);
     let db = open(&volume);

@@ -110,7 +110,7 @@ fn run(db: &Db, end: End, after: &mut Rows) -> Result<(), Error> {
 }
 
 #[test]
-fn a_large_transaction_ends_as_it_is_told() {
+fn a_large_transaction_commits_or_rolls_back() {
     for end in ENDS {
         let volume = SimVolume::new(3);
         let db = filled(&volume);

@@ -147,7 +147,7 @@ fn archives_of_an_opening_that_crashed_are_not_mistaken_for_later_trees() {
         }
         for older in 0..=round {
             let tree = db.tree(&format!("t{older}")).expect("read").expect("the tree");
-            tree.put(b"last", b"", Durability::Synced).expect("nobody has dropped it");
+            tree.put(b"last", b"", Durability::Synced).expect("not dropped");
         }
         volume = volume.crash(u64::from(round));
     }

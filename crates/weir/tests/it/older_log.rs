@@ -35,7 +35,7 @@ fn written_pages(db: &Db) -> u64 {
 }
 
 #[test]
-fn a_log_that_ends_before_pages_that_were_written_is_told_at_opening() {
+fn a_log_that_ends_before_written_pages_is_reported_at_opening() {
     let volume = SimVolume::new(21);
     let db = open(&volume).expect("a new database");
     let tree = db.create_tree("t").expect("a tree");

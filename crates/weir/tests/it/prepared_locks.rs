@@ -45,7 +45,7 @@ fn prepared_transactions_keep_what_they_have_read() {
         is_taken(txn.insert(&other, b"phantom", b"").err());
         is_taken(txn.get(&tree, b"none").err());
         is_taken(txn.get(&tree, b"sum").err());
-        txn.put(&tree, b"free", b"").expect("nobody has it");
+        txn.put(&tree, b"free", b"").expect("not locked");
         txn.rollback().expect("a rollback");
         if crash {
             assert!(db.rollback_prepared(b"x").expect("taken back"));
@@ -98,7 +98,7 @@ fn locks_that_were_held_together_come_back_together() {
 /// In hand, no other caller decides it; let go, it is decided by its name. After a restart only the
 /// rows that it has changed are its own.
 #[test]
-fn who_holds_a_prepared_transaction_decides_it() {
+fn the_holder_of_a_prepared_transaction_decides_it() {
     let volume = SimVolume::new(93);
     let db = open(&volume).expect("a database");
     let tree = db.create_tree("t").expect("a tree");

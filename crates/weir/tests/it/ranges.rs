@@ -84,7 +84,7 @@ fn what_was_scanned_stays_as_it_was() {
             assert!(reader.get_for_share(&tree, &key(50), &mut Vec::new()).is_ok() != exclusive);
             drop(reader);
             let mut reader = at(&db, Isolation::Snapshot);
-            assert!(reader.get(&tree, &key(50)).expect("readers wait for nobody").is_some());
+            assert!(reader.get(&tree, &key(50)).expect("readers do not wait").is_some());
             drop(reader);
             drop(txn);
             for n in 10..92 {
@@ -407,7 +407,7 @@ fn two_scans_for_update_take_turns() {
 }
 
 #[test]
-fn in_a_circle_of_a_row_and_a_range_who_has_changed_less_pays() {
+fn in_a_circle_of_a_row_and_a_range_the_one_with_fewer_changes_is_the_victim() {
     let (_dir, db, tree) = real();
     tree.put(&key(50), b"row", Durability::Lazy).expect("put");
     for (writer_rows, scanner_rows) in [(1, 3), (3, 1)] {

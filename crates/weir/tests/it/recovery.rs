@@ -290,7 +290,7 @@ fn a_log_made_much_smaller_before_a_crash_is_gone_through() {
         drop(rows);
         tell.send(db.close()).expect("told");
     });
-    let closed = told.recv_timeout(Duration::from_secs(60)).expect("nobody waits without end");
+    let closed = told.recv_timeout(Duration::from_secs(60)).expect("no wait without end");
     closed.expect("closed");
 }
 

@@ -103,7 +103,7 @@ fn a_snapshot_stays_through_single_writes_deletes_and_rollbacks() {
     for _ in 0..4 {
         db.step().expect("step");
     }
-    assert_eq!(db.stats().history_transactions, 0, "nobody needs older versions");
+    assert_eq!(db.stats().history_transactions, 0, "older versions are not needed");
     tree.check(&mut |_| {}).expect("sound");
     db.close().expect("close");
 }

@@ -100,7 +100,7 @@ fn the_same_pages_are_in_memory_after_closing_and_opening() {
 }
 
 #[test]
-fn who_opens_and_closes_at_once_or_with_little_memory_forgets_nothing() {
+fn opening_and_closing_at_once_or_with_little_memory_forgets_nothing() {
     let volume = closed_database();
     open_on(&volume, large()).close().expect("closed");
     let small = open_on(&volume, config(256 << 10, Background::Manual));
@@ -168,7 +168,7 @@ fn a_file_that_is_torn_or_foreign_is_ignored_and_replaced() {
 }
 
 #[test]
-fn who_is_killed_finds_what_was_in_memory_a_while_ago() {
+fn after_a_kill_what_was_in_memory_a_while_ago_is_found() {
     let volume = SimVolume::new(12);
     let clock = Arc::new(ManualClock::default());
     let db = Db::open_with_clock(Arc::new(volume.clone()), large(), clock.clone());
@@ -219,7 +219,7 @@ fn pages_that_are_not_there_any_more_are_passed_over() {
     let stats = db.stats();
     assert!(stats.pages_warmed <= stats.pages_allocated && stats.pages_allocated < 10);
     assert!(stats.halted.is_none());
-    // And come to be used by others, of whom the old list knows nothing.
+    // And come to be used by others, of which the old list knows nothing.
     fill(&db);
     db.close().expect("closed");
     volume.write_raw(FILE, &old).expect("put back");
@@ -231,7 +231,7 @@ fn pages_that_are_not_there_any_more_are_passed_over() {
 }
 
 #[test]
-fn a_device_that_fails_is_not_told_of_before_somebody_asks() {
+fn a_failing_device_is_reported_at_the_first_use() {
     let inner = closed_database();
     let volume = FaultyVolume::new(Arc::new(inner));
     let db = Db::open_on(Arc::new(volume.clone()), large()).expect("opened");

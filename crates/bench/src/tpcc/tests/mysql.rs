@@ -182,7 +182,10 @@ fn an_order_of_this_moment_is_delivered() {
                        WHERE trx_state = 'LOCK WAIT'";
         // InnoDB looks again only where it was not asked for a tenth of a second.
         while conn.query_first(waiting).unwrap() != Some(1) {
-            assert!(begun.elapsed() < Duration::from_secs(20), "nobody waits for the new order");
+            assert!(
+                begun.elapsed() < Duration::from_secs(20),
+                "no terminal waits for the new order"
+            );
             std::thread::sleep(Duration::from_millis(150));
         }
         conn.query_drop("COMMIT").unwrap();
@@ -204,7 +207,7 @@ fn whole_runs_in_sql() {
         let about = backend.describe().to_owned();
         let ran = run(&backend, &backend, &asked, &about, None, &clock, &stop, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
-        let RunOutcome::Done(report) = ran else { panic!("nobody interrupted it") };
+        let RunOutcome::Done(report) = ran else { panic!("not interrupted") };
         assert!(report.report.verified, "{text}");
         assert!(report.types.values().all(|figures| figures.count > 0), "{text}");
         assert_eq!(text.contains("using the 2 warehouses"), reused, "{text}");

@@ -46,7 +46,7 @@ fn run_on(fake: &Fake, options: &TpccOptions) -> (TpccReport, String) {
     let (stop, clock, mut out) = (AtomicBool::new(false), SystemClock::new(), Vec::new());
     let outcome =
         run(&embedded(fake), fake, options, "a fake", None, &clock, &stop, &mut out).unwrap();
-    let RunOutcome::Done(report) = outcome else { panic!("nobody interrupted it") };
+    let RunOutcome::Done(report) = outcome else { panic!("not interrupted") };
     (*report, String::from_utf8(out).unwrap())
 }
 
@@ -149,12 +149,15 @@ fn commits_that_are_not_durable_do_not_count() {
         let (stop, clock, mut out) = (AtomicBool::new(false), SystemClock::new(), Vec::new());
         let outcome =
             run(&backend, &fake, &asked, "a fake", None, &clock, &stop, &mut out).unwrap();
-        let RunOutcome::Done(report) = outcome else { panic!("nobody interrupted it") };
+        let RunOutcome::Done(report) = outcome else { panic!("not interrupted") };
         let report = *report;
         assert!(report.report.error.as_ref().is_some_and(|error| error.contains("on fire")));
         assert!(!report.report.verified && report.tpmc == 0.0);
         assert_eq!(report.types.values().map(|figures| figures.count).sum::<u64>(), 0);
-        assert!(report.consistency.is_some_and(|found| found.holds()), "only nobody was told");
+        assert!(
+            report.consistency.is_some_and(|found| found.holds()),
+            "only the acknowledgement is missing"
+        );
     }
 }
 
@@ -180,7 +183,7 @@ fn whole_runs_on_weir() {
         let outcome =
             run(&backend, &engine, &asked, "weir", None, &clock, &stop, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
-        let RunOutcome::Done(report) = outcome else { panic!("nobody interrupted it") };
+        let RunOutcome::Done(report) = outcome else { panic!("not interrupted") };
         assert!(report.report.verified, "{text}");
         assert!(report.types["delivery"].count > 0, "{text}");
         let conflicts = report.retries["write_conflict"];

@@ -150,8 +150,8 @@ fn a_payer_is_found_by_name() {
         let middle = named[named.len().div_ceil(2) - 1];
         assert_eq!(pay(&fake, Who::LastName(last)).customer, middle.c);
     }
-    let nobody = Who::LastName(Text::new(b"NOBODY").unwrap());
-    let request = Request::Payment(payment(nobody));
+    let unknown = Who::LastName(Text::new(b"NOBODY").unwrap());
+    let request = Request::Payment(payment(unknown));
     let error = embedded(&fake).terminal(0).unwrap().carry_out(&request).unwrap_err();
     assert!(format!("{error:#}").contains("NOBODY"), "{error:#}");
 }

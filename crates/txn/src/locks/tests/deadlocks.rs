@@ -63,7 +63,7 @@ fn three_in_a_circle_over_three_keys() {
 }
 
 #[test]
-fn two_sharers_who_both_upgrade() {
+fn two_sharers_that_both_upgrade() {
     let mut stage = Stage::new(2);
     assert_eq!((stage.ask(1, "k", S), stage.ask(2, "k", S)), (Got, Got));
     assert_eq!(stage.ask(1, "k", X), Waits);
@@ -75,7 +75,7 @@ fn two_sharers_who_both_upgrade() {
 }
 
 #[test]
-fn two_who_scanned_a_range_and_both_insert() {
+fn two_scans_of_a_range_that_both_insert() {
     let mut stage = Stage::new(2);
     assert_eq!((stage.ask(1, "a..m", S), stage.ask(2, "b..z", S)), (Got, Got));
     assert_eq!(stage.ask(2, "c", X), Waits);

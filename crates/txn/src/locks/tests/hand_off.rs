@@ -50,7 +50,7 @@ fn loom_end_hands_over() {
 /// A transaction that comes while a key is released unfairly passes by a transaction that has been
 /// notified, or waits for it: a row has one writer at a time, and no transaction is forgotten.
 #[test]
-fn loom_a_newcomer_passes_and_nobody_is_beside_another() {
+fn loom_a_newcomer_passes_and_locks_stay_exclusive() {
     check(2, |table| {
         let three = TxnId(3);
         [ONE, TWO, three].iter().for_each(|&id| drop(table.register(id)));
@@ -206,13 +206,13 @@ fn meet(place: Place<'static>, before: bool) {
 }
 
 #[test]
-fn loom_who_locks_a_row_and_who_latches_its_page_never_miss_each_other() {
+fn loom_a_locker_of_a_row_and_a_latcher_of_its_page_never_miss_each_other() {
     meet(Place::Key(b"k"), true);
     meet(Place::Key(b"k"), false);
 }
 
 #[test]
-fn loom_who_locks_a_range_and_who_latches_its_page_never_miss_each_other() {
+fn loom_a_locker_of_a_range_and_a_latcher_of_its_page_never_miss_each_other() {
     let range = Place::Range { from: b"a", to: Some(b"m") };
     meet(range, true);
     meet(range, false);

@@ -63,7 +63,7 @@ fn the_queue_is_served_in_order_and_sharers_together() {
 }
 
 #[test]
-fn newcomers_wait_behind_those_who_wait() {
+fn newcomers_wait_behind_waiters() {
     let mut stage = Stage::new(4);
     assert_eq!(stage.ask(1, "k", S), Got);
     assert_eq!(stage.ask(2, "k", X), Waits);
@@ -124,7 +124,7 @@ fn a_writers_lock_is_made_explicit() {
 }
 
 #[test]
-fn a_writer_that_has_ended_is_in_nobodys_way() {
+fn a_writer_that_has_ended_blocks_nothing() {
     let mut stage = Stage::new(3);
     let ended = Arc::clone(&stage.owners[&1]);
     stage.end(1);

@@ -2,7 +2,7 @@
 use super::*;
 
 #[test]
-fn who_waits_where_for_whom() {
+fn which_requests_of_keys_and_ranges_conflict() {
     // What one holds and what another asks for: whether the places have a key in common.
     let places = [
         ("b..d", "a", false),
@@ -43,7 +43,7 @@ fn who_waits_where_for_whom() {
 }
 
 #[test]
-fn an_empty_range_and_another_tree_are_in_nobodys_way() {
+fn an_empty_range_and_another_tree_block_nothing() {
     let stage = Stage::new(2);
     let no = super::super::Wait::No;
     assert_eq!(stage.ask(1, "a..m", X), Got);
@@ -100,7 +100,7 @@ fn keys_and_ranges_stand_in_one_queue() {
 }
 
 #[test]
-fn who_gives_up_a_range_lets_keys_and_ranges_go_on() {
+fn giving_up_a_range_wait_lets_keys_and_ranges_go_on() {
     let mut stage = Stage::new(5);
     assert_eq!((stage.ask(1, "d", S), stage.ask(2, "a..f", X)), (Got, Waits));
     assert_eq!((stage.ask(3, "b", S), stage.ask(4, "e..z", S)), (Waits, Waits));
@@ -115,7 +115,7 @@ fn who_gives_up_a_range_lets_keys_and_ranges_go_on() {
 }
 
 #[test]
-fn a_scan_goes_on_past_those_who_wait_for_it_and_not_past_others() {
+fn a_scan_goes_on_past_waiters_for_it_and_not_past_others() {
     let mut stage = Stage::new(4);
     assert_eq!((stage.ask(1, "a..c", S), stage.ask(2, "m", S)), (Got, Got));
     // 3 waits for 1 at "b", and 4 for 2 at "m".
@@ -135,7 +135,7 @@ fn a_scan_goes_on_past_those_who_wait_for_it_and_not_past_others() {
 }
 
 #[test]
-fn who_waits_behind_one_that_waits_for_the_scan_is_passed_too() {
+fn a_waiter_behind_a_waiter_for_the_scan_is_passed_too() {
     let mut stage = Stage::new(3);
     assert_eq!(stage.ask(1, "a..c", S), Got);
     assert_eq!((stage.ask(2, "b..h", X), stage.ask(3, "g..k", X)), (Waits, Waits));

@@ -148,7 +148,7 @@ impl World {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
     #[test]
-    fn nobody_sleeps_who_does_not_know_for_whom(acts in acts()) {
+    fn every_sleeping_waiter_has_reported_for_which_it_waits(acts in acts()) {
         let mut world = World::new();
         for act in &acts {
             world.act(act);

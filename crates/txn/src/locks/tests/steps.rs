@@ -36,7 +36,7 @@ fn in_few<T>(stage: &mut Stage, times: usize, act: impl FnOnce(&mut Stage) -> T)
 }
 
 #[test]
-fn a_writer_asks_beside_who_waits_for_a_range() {
+fn a_writer_asks_beside_a_range_wait() {
     for (kind, passes) in [(S, [false, true, false, false]), (X, [true, true, false, true])] {
         let mut stage = stage(1, kind);
         // A transaction that holds what 3 waits for goes first: 4 holds nothing at all.
@@ -53,7 +53,7 @@ fn a_writer_asks_beside_who_waits_for_a_range() {
 }
 
 #[test]
-fn many_locks_end_beside_who_waits_for_a_range() {
+fn many_locks_end_beside_a_range_wait() {
     let mut stage = stage(500, S);
     in_few(&mut stage, 500, |stage| stage.end(2));
     assert_eq!(stage.answer(3), Got);
@@ -62,7 +62,7 @@ fn many_locks_end_beside_who_waits_for_a_range() {
 }
 
 #[test]
-fn a_circle_is_looked_for_through_who_waits_for_a_range() {
+fn a_circle_is_searched_through_range_waits() {
     let mut stage = stage(1, S);
     // 5 waits behind 3, and 2 for 5.
     assert_eq!(in_few(&mut stage, 2, |stage| get(stage, 5, 3, X)), Waits);
@@ -71,7 +71,7 @@ fn a_circle_is_looked_for_through_who_waits_for_a_range() {
 }
 
 #[test]
-fn who_waits_for_a_range_behind_another_waiter() {
+fn a_range_wait_behind_another_waiter() {
     let mut stage = Stage::new(7);
     (0..MANY).for_each(|n| assert_eq!(get(&stage, 1, n * 2, S), Got));
     assert_eq!((get(&stage, 2, 1, S), get(&stage, 7, 0, S)), (Got, Got));

@@ -111,7 +111,7 @@ fn random_transactions_with_deadlocks_all_come_to_an_end() {
 }
 
 #[test]
-fn who_locks_in_one_order_is_never_told_of_a_deadlock() {
+fn ordered_locking_never_deadlocks() {
     let (table, next, together) = (LockTable::new(), AtomicU64::new(1), Barrier::new(8));
     thread::scope(|scope| {
         for seed in 0..8 {

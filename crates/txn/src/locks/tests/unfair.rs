@@ -30,7 +30,7 @@ fn acquire(
 }
 
 #[test]
-fn who_looks_first_gets_it() {
+fn the_first_to_look_gets_it() {
     let mut stage = release_unfair();
     assert_eq!(stage.look(3), None, "only the first is notified");
     assert_eq!(stage.look(2), Some(Next::Ended));
@@ -67,7 +67,7 @@ fn a_newcomer_passes_twice_and_no_more() {
 /// A transaction that waits behind one that is passed may have to report, and the one may be gone
 /// before it looks.
 #[test]
-fn who_tells_for_whom_it_waits_looks_who_has_passed() {
+fn a_reporting_waiter_looks_which_has_passed() {
     let mut stage = release_unfair();
     stage.owners[&3].set_reports(true);
     assert!(matches!(acquire(&stage, 4, X), Ok(None)), "it passes 2, which has not looked yet");
@@ -136,7 +136,7 @@ fn sharers_and_scanners_do_not_pass() {
 }
 
 #[test]
-fn who_gives_up_its_turn_rouses_the_next() {
+fn giving_up_a_turn_notifies_the_next() {
     let stage = release_unfair();
     stage.table.kill(TxnId(2));
     assert_eq!(stage.owners[&2].waits_on(), None);
@@ -163,7 +163,7 @@ fn at_its_limit_it_takes_what_is_free() {
 }
 
 #[test]
-fn who_has_passed_is_part_of_circles_once_it_is_met() {
+fn a_passer_is_part_of_circles_once_it_is_met() {
     let mut stage = release_unfair();
     stage.table.add_work(TxnId(2), 100);
     // 4 writes the row, and then waits for 3, a transaction that waits for the row.

@@ -47,7 +47,7 @@ fn a_limit_of_nothing_still_finds_the_holder() {
 }
 
 #[test]
-fn who_gives_up_lets_those_behind_it_go_on() {
+fn giving_up_lets_waiters_behind_go_on() {
     let stage = Stage::new(3);
     assert_eq!(lock(&stage, 1, S, Wait::No), Ok(()));
     thread::scope(|scope| {
