@@ -10,12 +10,12 @@ pub trait Ranked {
 /// A lock that this thread holds, until dropped.
 #[derive(Debug)]
 #[must_use]
-pub struct Held {
+pub struct HeldRank {
     #[cfg(all(any(debug_assertions, feature = "check-ranks"), not(loom)))]
     number: u16,
 }
 
-impl Held {
+impl HeldRank {
     /// To be called before waiting for a lock of rank `R`.
     ///
     /// # Panics
@@ -30,10 +30,10 @@ impl Held {
     /// A lock of rank `R` has been got, with or without waiting. One that was only tried for
     /// cannot close a circle by itself, but counts for what is waited for afterwards.
     #[inline]
-    pub fn got<R: Ranked>() -> Held {
+    pub fn got<R: Ranked>() -> HeldRank {
         #[cfg(all(any(debug_assertions, feature = "check-ranks"), not(loom)))]
         checked::push(R::NUMBER);
-        Held {
+        HeldRank {
             #[cfg(all(any(debug_assertions, feature = "check-ranks"), not(loom)))]
             number: R::NUMBER,
         }
@@ -41,7 +41,7 @@ impl Held {
 }
 
 #[cfg(all(any(debug_assertions, feature = "check-ranks"), not(loom)))]
-impl Drop for Held {
+impl Drop for HeldRank {
     fn drop(&mut self) {
         checked::pop(self.number);
     }

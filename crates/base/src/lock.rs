@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
-use crate::held::{Held, Ranked};
+use crate::held::{HeldRank, Ranked};
 
 /// A mutex of rank `R`.
 pub struct Mutex<R, T> {
@@ -16,7 +16,7 @@ pub struct Mutex<R, T> {
 /// The mutex, held.
 pub struct MutexGuard<'a, T> {
     inner: parking_lot::MutexGuard<'a, T>,
-    _held: Held,
+    _held: HeldRank,
 }
 
 impl<R: Ranked, T> Mutex<R, T> {
@@ -29,22 +29,24 @@ impl<R: Ranked, T> Mutex<R, T> {
     #[inline]
     #[track_caller]
     pub fn lock(&self) -> MutexGuard<'_, T> {
-        Held::may_wait::<R>();
-        MutexGuard { inner: self.inner.lock(), _held: Held::got::<R>() }
+        HeldRank::may_wait::<R>();
+        MutexGuard { inner: self.inner.lock(), _held: HeldRank::got::<R>() }
     }
 
     /// Takes it if no thread holds it.
     #[inline]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-        self.inner.try_lock().map(|inner| MutexGuard { inner, _held: Held::got::<R>() })
+        self.inner.try_lock().map(|inner| MutexGuard { inner, _held: HeldRank::got::<R>() })
     }
 
     /// Waits for it, at most so long.
     #[inline]
     #[track_caller]
     pub fn try_lock_for(&self, limit: Duration) -> Option<MutexGuard<'_, T>> {
-        Held::may_wait::<R>();
-        self.inner.try_lock_for(limit).map(|inner| MutexGuard { inner, _held: Held::got::<R>() })
+        HeldRank::may_wait::<R>();
+        self.inner
+            .try_lock_for(limit)
+            .map(|inner| MutexGuard { inner, _held: HeldRank::got::<R>() })
     }
 
     /// What it guards, of a mutex that is this caller's alone.
@@ -126,13 +128,13 @@ pub struct RwLock<R, T> {
 /// The lock, held for reading.
 pub struct RwLockReadGuard<'a, T> {
     inner: parking_lot::RwLockReadGuard<'a, T>,
-    _held: Held,
+    _held: HeldRank,
 }
 
 /// The lock, held for writing.
 pub struct RwLockWriteGuard<'a, T> {
     inner: parking_lot::RwLockWriteGuard<'a, T>,
-    _held: Held,
+    _held: HeldRank,
 }
 
 impl<R: Ranked, T> RwLock<R, T> {
@@ -145,8 +147,8 @@ impl<R: Ranked, T> RwLock<R, T> {
     #[inline]
     #[track_caller]
     pub fn read(&self) -> RwLockReadGuard<'_, T> {
-        Held::may_wait::<R>();
-        RwLockReadGuard { inner: self.inner.read(), _held: Held::got::<R>() }
+        HeldRank::may_wait::<R>();
+        RwLockReadGuard { inner: self.inner.read(), _held: HeldRank::got::<R>() }
     }
 
     /// Waits to read, also while this thread reads already: a writer that waits does not come
@@ -154,22 +156,22 @@ impl<R: Ranked, T> RwLock<R, T> {
     #[inline]
     #[track_caller]
     pub fn read_recursive(&self) -> RwLockReadGuard<'_, T> {
-        Held::may_wait::<R>();
-        RwLockReadGuard { inner: self.inner.read_recursive(), _held: Held::got::<R>() }
+        HeldRank::may_wait::<R>();
+        RwLockReadGuard { inner: self.inner.read_recursive(), _held: HeldRank::got::<R>() }
     }
 
     /// Reads if no thread writes, or waits to.
     #[inline]
     pub fn try_read(&self) -> Option<RwLockReadGuard<'_, T>> {
-        self.inner.try_read().map(|inner| RwLockReadGuard { inner, _held: Held::got::<R>() })
+        self.inner.try_read().map(|inner| RwLockReadGuard { inner, _held: HeldRank::got::<R>() })
     }
 
     /// Waits to write.
     #[inline]
     #[track_caller]
     pub fn write(&self) -> RwLockWriteGuard<'_, T> {
-        Held::may_wait::<R>();
-        RwLockWriteGuard { inner: self.inner.write(), _held: Held::got::<R>() }
+        HeldRank::may_wait::<R>();
+        RwLockWriteGuard { inner: self.inner.write(), _held: HeldRank::got::<R>() }
     }
 }
 

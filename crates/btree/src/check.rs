@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use weir_base::PageNo;
 use weir_page::{Node, check};
 
-use crate::descend::{Fences, Target};
+use crate::descend::{DescentTarget, Fences};
 use crate::error::TreeError;
 use crate::overflow::ChainHead;
 use crate::tree::Tree;
@@ -77,7 +77,7 @@ impl Tree {
     /// child of the one above when it was copied.
     #[allow(clippy::type_complexity)]
     fn path_copy(&self, low: Option<&[u8]>) -> Result<(Vec<(PageNo, Vec<u8>)>, Fences), TreeError> {
-        let target = low.map_or(Target::First, Target::Key);
+        let target = low.map_or(DescentTarget::First, DescentTarget::Key);
         'again: loop {
             let mut fences = Fences::default();
             let Some(arrived) = self.try_descend_fenced(target, &mut fences)? else { continue };

@@ -8,7 +8,7 @@ use weir_base::PageNo;
 use weir_page::{Flags, Node, Stamp};
 use weir_pool::PageToken;
 
-use crate::descend::{Fences, Target};
+use crate::descend::{DescentTarget, Fences};
 use crate::error::TreeError;
 use crate::tree::{RowHead, Tree};
 
@@ -282,7 +282,7 @@ impl Cursor {
     }
 
     /// Copies the leaf that `target` leads to.
-    fn load(&mut self, target: Target<'_>) -> Result<(), TreeError> {
+    fn load(&mut self, target: DescentTarget<'_>) -> Result<(), TreeError> {
         self.token = None;
         loop {
             let Some(arrived) = self.tree.try_descend_fenced(target, &mut self.fences)? else {
@@ -322,12 +322,12 @@ impl Cursor {
     fn find_leaf(&mut self, stand: &Stand<'_>) -> Result<bool, TreeError> {
         match *stand {
             Stand::AtOrAfter(key) => {
-                self.load(Target::Key(key))?;
+                self.load(DescentTarget::Key(key))?;
                 let (Ok(slot) | Err(slot)) = self.node().search(key);
                 self.forward(slot)
             }
             Stand::After(key) => {
-                self.load(Target::Key(key))?;
+                self.load(DescentTarget::Key(key))?;
                 let slot = match self.node().search(key) {
                     Ok(slot) => slot + 1,
                     Err(slot) => slot,
@@ -335,16 +335,16 @@ impl Cursor {
                 self.forward(slot)
             }
             Stand::Before(key) => {
-                self.load(Target::Before(key))?;
+                self.load(DescentTarget::Before(key))?;
                 let (Ok(slot) | Err(slot)) = self.node().search(key);
                 self.backward(slot)
             }
             Stand::First => {
-                self.load(Target::First)?;
+                self.load(DescentTarget::First)?;
                 self.forward(0)
             }
             Stand::Last => {
-                self.load(Target::Last)?;
+                self.load(DescentTarget::Last)?;
                 self.backward(self.node().count())
             }
         }
@@ -363,7 +363,7 @@ impl Cursor {
                 self.stands = Stands::Nowhere;
                 return Ok(false);
             };
-            self.load(Target::Key(&high))?;
+            self.load(DescentTarget::Key(&high))?;
             // It goes on this way: while this leaf's rows are looked at, the next one comes.
             if let Some(behind) = self.fences.behind {
                 self.tree.env.pool.prefetch(behind);
@@ -388,7 +388,7 @@ impl Cursor {
                 self.stands = Stands::Nowhere;
                 return Ok(false);
             };
-            self.load(Target::Before(&low))?;
+            self.load(DescentTarget::Before(&low))?;
             if let Some(before) = self.fences.before {
                 self.tree.env.pool.prefetch(before);
             }

@@ -12,7 +12,7 @@ use crate::tree::Tree;
 
 /// Where to.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Target<'k> {
+pub(crate) enum DescentTarget<'k> {
     /// The page whose range holds the key.
     Key(&'k [u8]),
     /// The page whose range holds the greatest key below this one.
@@ -65,7 +65,7 @@ impl Tree {
     #[inline]
     pub(crate) fn try_descend(
         &self,
-        target: Target<'_>,
+        target: DescentTarget<'_>,
         level: u8,
     ) -> Result<Option<Arrived<'_>>, TreeError> {
         self.walk(target, level, &mut |_, _| {})
@@ -74,7 +74,7 @@ impl Tree {
     /// As [`Tree::try_descend`], noting the page's range.
     pub(crate) fn try_descend_fenced(
         &self,
-        target: Target<'_>,
+        target: DescentTarget<'_>,
         fences: &mut Fences,
     ) -> Result<Option<Arrived<'_>>, TreeError> {
         fences.low = None;
@@ -100,7 +100,7 @@ impl Tree {
     #[inline]
     pub(crate) fn walk<'p>(
         &'p self,
-        target: Target<'_>,
+        target: DescentTarget<'_>,
         level: u8,
         visit: &mut impl FnMut(&Optimistic<'p>, usize),
     ) -> Result<Option<Arrived<'p>>, TreeError> {
@@ -117,13 +117,13 @@ impl Tree {
                 return Ok(node.still().then_some(Arrived { parent, node }));
             }
             let index = match target {
-                Target::Key(key) => view.child_index(key),
-                Target::Before(key) => match view.search(key) {
+                DescentTarget::Key(key) => view.child_index(key),
+                DescentTarget::Before(key) => match view.search(key) {
                     Ok(slot) | Err(slot) => slot,
                 },
-                Target::First | Target::Remnant => 0,
-                Target::Last => view.count(),
-                Target::Part(part) => take_place(part, view.count() + 1),
+                DescentTarget::First | DescentTarget::Remnant => 0,
+                DescentTarget::Last => view.count(),
+                DescentTarget::Part(part) => take_place(part, view.count() + 1),
             };
             let child = view.child(index);
             visit(&node, index);
@@ -154,11 +154,11 @@ impl Tree {
     fn stranger(
         &self,
         child: &Optimistic<'_>,
-        target: Target<'_>,
+        target: DescentTarget<'_>,
         level: u8,
     ) -> Result<Stranger, TreeError> {
         let (found, tree) = (child.node().level(), child.node().tree());
-        if matches!(target, Target::Remnant) && child.node().is_node_of(self.id, found) {
+        if matches!(target, DescentTarget::Remnant) && child.node().is_node_of(self.id, found) {
             return Ok(Stranger::Remnant);
         }
         if !child.still() {

@@ -6,7 +6,7 @@ use weir_change::{Group, Header, Op};
 use weir_page::Kind;
 use weir_pool::{Exclusive, Optimistic, PoolError};
 
-use crate::descend::Target;
+use crate::descend::DescentTarget;
 use crate::error::TreeError;
 use crate::overflow::{Admit, Ahead, ChainHead};
 use crate::tree::Tree;
@@ -33,7 +33,7 @@ impl Tree {
             return Ok(false);
         }
         admit(Ahead::of(2048))?;
-        let arrived = match self.try_descend(Target::Remnant, 0) {
+        let arrived = match self.try_descend(DescentTarget::Remnant, 0) {
             Ok(Some(arrived)) => arrived,
             Ok(None) => return Ok(true),
             Err(TreeError::Gone(_)) => return Ok(false),
@@ -59,7 +59,7 @@ impl Tree {
     /// given up: they stay in use, and the check tells of them.
     fn pass_damaged(&self, why: &TreeError, header: Header) -> Result<bool, TreeError> {
         for level in 1..=u8::MAX {
-            let parent = match self.try_descend(Target::Remnant, level) {
+            let parent = match self.try_descend(DescentTarget::Remnant, level) {
                 Ok(Some(arrived)) => arrived.node,
                 Ok(None) => return Ok(true),
                 Err(TreeError::Gone(_)) => return Ok(false),

@@ -3,14 +3,14 @@
 //! the way would have it ("dives", as MySQL's optimiser calls them).
 use std::cell::Cell;
 
-use crate::descend::{Target, take_place};
+use crate::descend::{DescentTarget, take_place};
 use crate::error::TreeError;
 use crate::tree::Tree;
 
 /// How often a walk that met changes begins again.
 const TRIES_MAX: u32 = 64;
 
-/// What [`Target::Part`] divides.
+/// What [`DescentTarget::Part`] divides.
 const WHOLE: u64 = 1 << 32;
 
 /// Where a walk went through a node.
@@ -30,8 +30,8 @@ impl Tree {
     /// [`TreeError`].
     pub fn estimate(&self, from: &[u8], to: Option<&[u8]>) -> Result<u64, TreeError> {
         for _ in 0..TRIES_MAX {
-            let first = self.path(Target::Key(from))?;
-            let last = self.path(to.map_or(Target::Last, Target::Key))?;
+            let first = self.path(DescentTarget::Key(from))?;
+            let last = self.path(to.map_or(DescentTarget::Last, DescentTarget::Key))?;
             if first.len() == last.len() {
                 return Ok(between(&first, &last));
             }
@@ -51,7 +51,9 @@ impl Tree {
             part.set(
                 (((u64::from(nth) * 2 + 1) << 32) / (u64::from(of.max(1)) * 2)).min(WHOLE - 1),
             );
-            let Some(leaf) = self.walk(Target::Part(&part), 0, &mut |_, _| {})? else { continue };
+            let Some(leaf) = self.walk(DescentTarget::Part(&part), 0, &mut |_, _| {})? else {
+                continue;
+            };
             let view = leaf.node.node();
             let count = view.count();
             if count > 0 {
@@ -66,7 +68,7 @@ impl Tree {
     }
 
     /// From the root to the leaf.
-    fn path(&self, target: Target<'_>) -> Result<Vec<Step>, TreeError> {
+    fn path(&self, target: DescentTarget<'_>) -> Result<Vec<Step>, TreeError> {
         loop {
             let mut path = Vec::new();
             let arrived = self.walk(target, 0, &mut |node, index| {
@@ -75,11 +77,11 @@ impl Tree {
             let Some(leaf) = arrived else { continue };
             let view = leaf.node.node();
             let at = match target {
-                Target::Key(key) | Target::Before(key) => match view.search(key) {
+                DescentTarget::Key(key) | DescentTarget::Before(key) => match view.search(key) {
                     Ok(slot) | Err(slot) => slot,
                 },
-                Target::First | Target::Remnant => 0,
-                Target::Last | Target::Part(_) => view.count(),
+                DescentTarget::First | DescentTarget::Remnant => 0,
+                DescentTarget::Last | DescentTarget::Part(_) => view.count(),
             };
             let step = Step { at, of: view.count() };
             if leaf.node.still() {

@@ -4,7 +4,7 @@ use weir_change::{Group, Op};
 use weir_page::{Kind, Node, merged_fits};
 use weir_pool::Exclusive;
 
-use crate::descend::Target;
+use crate::descend::DescentTarget;
 use crate::error::TreeError;
 use crate::tree::Tree;
 
@@ -24,7 +24,9 @@ impl Tree {
     /// Joins the node at `level` on the way to `key` with a neighbour if it is still thin. Gives up
     /// at the first obstacle: the next removal tries again.
     pub(crate) fn shrink(&self, key: &[u8], level: u8) -> Result<(), TreeError> {
-        let Some(arrived) = self.try_descend(Target::Key(key), level)? else { return Ok(()) };
+        let Some(arrived) = self.try_descend(DescentTarget::Key(key), level)? else {
+            return Ok(());
+        };
         let Some(parent) = arrived.parent else { return Ok(()) };
         let Some(parent) = parent.upgrade() else { return Ok(()) };
         let Some(node) = arrived.node.upgrade() else { return Ok(()) };

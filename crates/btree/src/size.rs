@@ -2,7 +2,7 @@
 //! of each level have, and how many pages the long values of a leaf take.
 use std::cell::Cell;
 
-use crate::descend::Target;
+use crate::descend::DescentTarget;
 use crate::error::TreeError;
 use crate::overflow::ChainHead;
 use crate::tree::Tree;
@@ -62,7 +62,7 @@ impl Tree {
         for _ in 0..TRIES_MAX {
             left.set(part);
             let mut walk = Met { children: Vec::new(), value_pages: 0 };
-            let arrived = self.walk(Target::Part(&left), 0, &mut |node, _| {
+            let arrived = self.walk(DescentTarget::Part(&left), 0, &mut |node, _| {
                 walk.children.push(node.node().count() as u64 + 1);
             })?;
             let Some(leaf) = arrived else { continue };

@@ -5,7 +5,7 @@ use weir_change::{Group, Op};
 use weir_page::{Incoming, Kind, Split, separator};
 use weir_pool::Exclusive;
 
-use crate::descend::Target;
+use crate::descend::DescentTarget;
 use crate::error::TreeError;
 use crate::tree::Tree;
 
@@ -52,7 +52,7 @@ impl Tree {
         room: Room,
         claimed: PageNo,
     ) -> Result<Outcome, TreeError> {
-        let Some(arrived) = self.try_descend(Target::Key(key), level)? else {
+        let Some(arrived) = self.try_descend(DescentTarget::Key(key), level)? else {
             return Ok(Outcome::Unused);
         };
         let parent = match arrived.parent {

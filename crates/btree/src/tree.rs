@@ -7,7 +7,7 @@ use weir_page::{Flags, Kind, Stamp, max_inline_value, max_key_len};
 use weir_pool::{PageToken, Pool};
 use weir_space::Space;
 
-use crate::descend::Target;
+use crate::descend::DescentTarget;
 use crate::error::TreeError;
 use crate::overflow::ChainHead;
 
@@ -151,7 +151,7 @@ impl Tree {
         out: &mut Vec<u8>,
     ) -> Result<Option<(RowHead, PageToken)>, TreeError> {
         loop {
-            let Some(leaf) = self.try_descend(Target::Key(key), 0)? else { continue };
+            let Some(leaf) = self.try_descend(DescentTarget::Key(key), 0)? else { continue };
             let node = leaf.node.node();
             let found = node.search(key);
             let head = found.ok().map(|slot| {

@@ -6,7 +6,7 @@ use weir_page::{Flags, Node, Stamp};
 use weir_pool::{Exclusive, PageToken};
 use weir_redo::Span;
 
-use crate::descend::Target;
+use crate::descend::DescentTarget;
 use crate::error::TreeError;
 use crate::overflow::ChainHead;
 use crate::split::Room;
@@ -199,7 +199,7 @@ impl Tree {
         decide: &mut dyn FnMut(Option<Row<'_>>) -> Action<'a>,
         on_release: &mut dyn FnMut(),
     ) -> Result<Tried, TreeError> {
-        let Some(arrived) = self.try_descend(Target::Key(key), 0)? else {
+        let Some(arrived) = self.try_descend(DescentTarget::Key(key), 0)? else {
             return Ok(Tried::Changed);
         };
         arrived.node.touch();

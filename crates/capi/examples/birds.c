@@ -68,14 +68,14 @@ static void transactions(const weir_db *db) {
     EXPECT(weir_commit_prepared(db, text("no such name"), WEIR_LAZY), WEIR_NOTHING);
 
     // Who decides soon keeps it in hand.
-    weir_held *held;
+    weir_prepared_txn *held;
     DO(weir_txn_begin(db, WEIR_READ_COMMITTED, 0, &txn));
     DO(weir_tree_put(accounts, txn, text("ada"), text("40")));
-    DO(weir_txn_prepare_held(txn, text("in hand"), &held));
+    DO(weir_txn_prepare_owned(txn, text("in hand"), &held));
     DO(weir_prepared(db, print, "prepared"));
     EXPECT(weir_commit_prepared(db, text("in hand"), WEIR_LAZY), WEIR_NOTHING);
-    DO(weir_held_commit(held, WEIR_LAZY));
-    DO(weir_held_free(held));
+    DO(weir_prepared_txn_commit(held, WEIR_LAZY));
+    DO(weir_prepared_txn_free(held));
 
     weir_batch *batch;
     DO(weir_batch_new(&batch));

@@ -156,7 +156,7 @@ typedef struct weir_endpoint weir_endpoint;
 
 // A prepared transaction in the hand of who decides it. Its end may come from another thread than
 // the one that has prepared it.
-typedef struct weir_held weir_held;
+typedef struct weir_prepared_txn weir_prepared_txn;
 
 // A walk over rows or entries, in one direction.
 typedef struct weir_scan weir_scan;
@@ -658,26 +658,26 @@ enum weir_code weir_txn_prepare(struct weir_txn *txn, struct weir_bytes xid);
 // As weir_txn_prepare, and puts it out, for who decides it within this process: nobody else can
 // meanwhile. What it has locked besides the rows that it has changed is free after a restart:
 // whoever decides then what weir_prepared shows does so before others read or write.
-enum weir_code weir_txn_prepare_held(struct weir_txn *txn,
+enum weir_code weir_txn_prepare_owned(struct weir_txn *txn,
                                      struct weir_bytes xid,
-                                     struct weir_held **out);
+                                     struct weir_prepared_txn **out);
 
-// As weir_txn_prepare_held, and does not wait: it is durably prepared once weir_wait has returned
+// As weir_txn_prepare_owned, and does not wait: it is durably prepared once weir_wait has returned
 // for the `position` that is put out. Until then nobody may rely on that, another log that says
 // that it is committed least of all.
-enum weir_code weir_txn_begin_prepare_held(struct weir_txn *txn,
+enum weir_code weir_txn_begin_prepare_owned(struct weir_txn *txn,
                                            struct weir_bytes xid,
-                                           struct weir_held **out,
+                                           struct weir_prepared_txn **out,
                                            uint64_t *position);
 
 // Commits it; others see its changes when this returns. The handle stays.
-enum weir_code weir_held_commit(struct weir_held *held, uint32_t durability);
+enum weir_code weir_prepared_txn_commit(struct weir_prepared_txn *held, uint32_t durability);
 
 // Takes it back. The handle stays.
-enum weir_code weir_held_rollback(struct weir_held *held);
+enum weir_code weir_prepared_txn_rollback(struct weir_prepared_txn *held);
 
 // Gives it out of hand. Undecided, it stays prepared, and is decided by its name. NULL is fine.
-enum weir_code weir_held_free(struct weir_held *held);
+enum weir_code weir_prepared_txn_free(struct weir_prepared_txn *held);
 
 // Shows the names of all prepared transactions, those in hand as well.
 enum weir_code weir_prepared(const struct weir_db *db, weir_visit visit, void *context);

@@ -1,7 +1,7 @@
 //! Two-phase commit.
 use std::ffi::c_void;
 
-use weir::Held;
+use weir::PreparedTxn;
 
 use crate::borrow::{alone, give, put, shared, show, taken, weir_bytes, weir_visit};
 use crate::db::{durability, weir_db};
@@ -10,8 +10,8 @@ use crate::txn::weir_txn;
 
 /// A prepared transaction in the hand of a caller that decides it. Its end may come from another
 /// thread than the one that has prepared it.
-pub struct weir_held {
-    held: Held,
+pub struct weir_prepared_txn {
+    held: PreparedTxn,
 }
 
 /// Prepares it under a name of 1 to 255 bytes: durable when this returns, it survives a restart
@@ -32,48 +32,51 @@ pub unsafe extern "C" fn weir_txn_prepare(txn: *mut weir_txn, xid: weir_bytes) -
 /// caller can meanwhile. What it has locked besides the rows that it has changed is free after a
 /// restart: what weir_prepared shows then is decided before others read or write.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_txn_prepare_held(
+pub unsafe extern "C" fn weir_txn_prepare_owned(
     txn: *mut weir_txn,
     xid: weir_bytes,
-    out: *mut *mut weir_held,
+    out: *mut *mut weir_prepared_txn,
 ) -> weir_code {
     run(|| {
         // SAFETY: the contract of `borrow`.
         let (txn, xid) = unsafe { (taken(txn), xid.slice()) };
         let txn = txn.ok_or_else(|| wrong("a handle is NULL"))?;
-        let held = txn.into_inner().prepare_held(xid)?;
+        let held = txn.into_inner().prepare_owned(xid)?;
         // SAFETY: the contract of `borrow`.
-        unsafe { give(out, weir_held { held })? };
+        unsafe { give(out, weir_prepared_txn { held })? };
         Ok(weir_code::WEIR_OK)
     })
 }
 
-/// As weir_txn_prepare_held, and does not wait: it is durably prepared once weir_wait has returned
+/// As weir_txn_prepare_owned, and does not wait: it is durably prepared once weir_wait has returned
 /// for the `position` that is put out. Until then nothing may rely on that, another log that says
 /// that it is committed least of all.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_txn_begin_prepare_held(
+pub unsafe extern "C" fn weir_txn_begin_prepare_owned(
     txn: *mut weir_txn,
     xid: weir_bytes,
-    out: *mut *mut weir_held,
+    out: *mut *mut weir_prepared_txn,
     position: *mut u64,
 ) -> weir_code {
     run(|| {
         // SAFETY: the contract of `borrow`.
         let (txn, xid) = unsafe { (taken(txn), xid.slice()) };
         let txn = txn.ok_or_else(|| wrong("a handle is NULL"))?;
-        let (held, commit) = txn.into_inner().begin_prepare_held(xid)?;
+        let (held, commit) = txn.into_inner().begin_prepare_owned(xid)?;
         // SAFETY: the contract of `borrow`.
         unsafe { put(position, commit.end().map_or(0, |end| end.0))? };
         // SAFETY: the contract of `borrow`.
-        unsafe { give(out, weir_held { held })? };
+        unsafe { give(out, weir_prepared_txn { held })? };
         Ok(weir_code::WEIR_OK)
     })
 }
 
 /// Commits it; others see its changes when this returns. The handle stays.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_held_commit(held: *mut weir_held, durability: u32) -> weir_code {
+pub unsafe extern "C" fn weir_prepared_txn_commit(
+    held: *mut weir_prepared_txn,
+    durability: u32,
+) -> weir_code {
     run(|| {
         // SAFETY: the contract of `borrow`.
         unsafe { alone(held)? }.held.commit(self::durability(durability)?)?;
@@ -83,7 +86,7 @@ pub unsafe extern "C" fn weir_held_commit(held: *mut weir_held, durability: u32)
 
 /// Rolls it back. The handle stays.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_held_rollback(held: *mut weir_held) -> weir_code {
+pub unsafe extern "C" fn weir_prepared_txn_rollback(held: *mut weir_prepared_txn) -> weir_code {
     run(|| {
         // SAFETY: the contract of `borrow`.
         unsafe { alone(held)? }.held.rollback()?;
@@ -93,7 +96,7 @@ pub unsafe extern "C" fn weir_held_rollback(held: *mut weir_held) -> weir_code {
 
 /// Gives it out of hand. Undecided, it stays prepared, and is decided by its name. NULL is fine.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn weir_held_free(held: *mut weir_held) -> weir_code {
+pub unsafe extern "C" fn weir_prepared_txn_free(held: *mut weir_prepared_txn) -> weir_code {
     run(|| {
         // SAFETY: the contract of `borrow`.
         drop(unsafe { taken(held) });

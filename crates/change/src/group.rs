@@ -17,7 +17,7 @@ thread_local! {
 
 /// A page held by a group, by its place in it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Held(usize);
+pub struct HeldPage(usize);
 
 /// A group in the making. It holds its pages' latches until it is committed, and must be committed
 /// once it has changed a page (CHANGE-1): there is no undoing of bytes, so everything that can
@@ -41,21 +41,21 @@ impl<'p> Group<'p> {
     }
 
     /// Takes a page into the group.
-    pub fn hold(&mut self, page: Exclusive<'p>) -> Held {
+    pub fn hold(&mut self, page: Exclusive<'p>) -> HeldPage {
         self.pages.push(page);
-        Held(self.pages.len() - 1)
+        HeldPage(self.pages.len() - 1)
     }
 
     /// A page of the group.
     #[must_use]
-    pub fn page(&self, held: Held) -> &Exclusive<'p> {
+    pub fn page(&self, held: HeldPage) -> &Exclusive<'p> {
         &self.pages[held.0]
     }
 
     /// Whether the group already holds this page, and where.
     #[must_use]
-    pub fn find(&self, page: weir_base::PageNo) -> Option<Held> {
-        self.pages.iter().position(|p| p.page() == page).map(Held)
+    pub fn find(&self, page: weir_base::PageNo) -> Option<HeldPage> {
+        self.pages.iter().position(|p| p.page() == page).map(HeldPage)
     }
 
     /// Changes a page of the group and notes the change for the log.
@@ -63,7 +63,7 @@ impl<'p> Group<'p> {
     /// # Panics
     /// When the change does not apply: the caller has checked under the same latch that it does, so
     /// memory or the program is broken, and going on would spread the damage.
-    pub fn apply(&mut self, held: Held, op: &Op<'_>) {
+    pub fn apply(&mut self, held: HeldPage, op: &Op<'_>) {
         self.apply_at(held, op, None);
     }
 
@@ -71,7 +71,7 @@ impl<'p> Group<'p> {
     ///
     /// # Panics
     /// As [`Group::apply`].
-    pub fn apply_at(&mut self, held: Held, op: &Op<'_>, slot: Option<usize>) {
+    pub fn apply_at(&mut self, held: HeldPage, op: &Op<'_>, slot: Option<usize>) {
         op.encode(&mut self.body);
         self.applied = true;
         let page = &mut self.pages[held.0];

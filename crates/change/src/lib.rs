@@ -11,6 +11,6 @@ mod patches;
 pub use apply::{ApplyError, apply, apply_at, map_bit};
 pub use code::{BODY_BYTES_MIN, DecodeError, Ops, decode};
 pub use flips::{Difference, Flips, FlipsBuf};
-pub use group::{Group, Held};
+pub use group::{Group, HeldPage};
 pub use op::{Before, Header, Op, Purge, Stored};
 pub use patches::{Patches, Shape};

@@ -1,5 +1,5 @@
 //! Rates of the recent past, from the differences of the cumulative inputs between two ticks.
-use crate::tick::{Seen, TICK_SECONDS_MIN, latency_seconds};
+use crate::tick::{TICK_SECONDS_MIN, TickView, latency_seconds};
 use weir_base::Lsn;
 
 /// A rate that is steady under noise and quick after a step: an exponential mean that jumps when
@@ -98,8 +98,8 @@ struct Counters {
     log_writes: u64,
 }
 
-impl From<&Seen<'_>> for Counters {
-    fn from(seen: &Seen<'_>) -> Self {
+impl From<&TickView<'_>> for Counters {
+    fn from(seen: &TickView<'_>) -> Self {
         Counters {
             now_micros: seen.now_micros,
             log_end: seen.log_end,
@@ -171,7 +171,7 @@ impl Rates {
     /// passed.
     pub(crate) fn observe(
         &mut self,
-        seen: &Seen<'_>,
+        seen: &TickView<'_>,
         age_limit_bytes: u64,
         deadline_share: f64,
     ) -> Option<Tick> {
@@ -252,7 +252,7 @@ mod tests {
         let dirty = crate::AgeHistogram::default();
         let high_after = |age_limit_bytes: u64| {
             let mut rates = Rates::default();
-            let mut seen = Seen {
+            let mut seen = TickView {
                 now_micros: 0,
                 log_end: Lsn(1),
                 oldest_dirty: Lsn(1),

@@ -6,13 +6,13 @@ use weir_base::rank;
 use weir_base::{Clock, Lsn, PageNo};
 use weir_pool::{Cause, Neighbours, Pool, PoolError};
 
-use crate::tick::Seen;
+use crate::tick::TickView;
 
 /// What a policy of the laboratory is shown when it is asked.
 #[derive(Clone, Debug)]
 pub struct Look<'a> {
     /// As `decide` sees it.
-    pub seen: &'a Seen<'a>,
+    pub seen: &'a TickView<'a>,
     /// Capacity of the log in bytes: what other engines call the size of all their log files.
     pub log_bytes: u64,
     /// Pages that were written for the last orders.
@@ -110,7 +110,7 @@ impl Lab {
     }
 
     /// Asks it.
-    pub(crate) fn ask(&self, seen: &Seen<'_>, log_bytes: u64) {
+    pub(crate) fn ask(&self, seen: &TickView<'_>, log_bytes: u64) {
         let mut desk = self.desk.lock();
         let wrote = desk.wrote;
         let mut orders = desk.policy.look(&Look { seen, log_bytes, wrote });

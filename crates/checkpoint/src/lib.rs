@@ -25,5 +25,5 @@ pub use histogram::AgeHistogram;
 pub use pacing::{Hand, LANES, Pacing};
 pub use policy::{State, decide};
 pub use record::{CONTROL_FILE, Control, ControlError, ControlFile, Copy, FORMAT, choose, copies};
-pub use tick::{Limits, Seen, Verdict};
-pub use worker::{Checkpointer, Held, Refresh};
+pub use tick::{Limits, TickView, Verdict};
+pub use worker::{Checkpointer, OldestNeeded, Refresh};

@@ -4,7 +4,7 @@ use crate::forecast::{Rates, Tick, share};
 use crate::policy_admission::admission;
 use crate::policy_pause::{Pause, Spare};
 use crate::policy_plan::{AgeTarget, Plan};
-use crate::tick::{Limits, Seen, Verdict, latency_seconds};
+use crate::tick::{Limits, TickView, Verdict, latency_seconds};
 
 /// What is remembered between ticks. Plain data.
 #[derive(Clone, Debug, Default)]
@@ -78,7 +78,7 @@ const RATE_MAX: f64 = 1e15;
 
 /// Decides what to do until the next tick. Reads no clock, does no I/O, draws no random numbers:
 /// the same inputs give the same verdict (CKPT-1).
-pub fn decide(state: &mut State, seen: &Seen<'_>, limits: &Limits) -> Verdict {
+pub fn decide(state: &mut State, seen: &TickView<'_>, limits: &Limits) -> Verdict {
     let tick = state.rates.observe(seen, limits.age_bytes, state.told.deadline_share);
     let age_bytes = seen.log_end.bytes_since(seen.oldest_dirty) as f64;
     let (seconds, redo_bytes) = tick.map_or((0.0, 0.0), |tick| (tick.seconds, tick.redo_bytes));
@@ -172,7 +172,7 @@ impl State {
     /// followed the redo rate would swing as soon as pages cost more than the log. The balanced
     /// rate does not depend on how the disk was shared in the last tick, so this loop's gain is
     /// nil; where the disk is not the bottleneck, it converges to the redo rate.
-    fn deadline_pages_per_second(&self, slope: f64, plan: &Plan, seen: &Seen<'_>) -> f64 {
+    fn deadline_pages_per_second(&self, slope: f64, plan: &Plan, seen: &TickView<'_>) -> f64 {
         let log_cost = self.rates.log_cost.get();
         let cost = slope + log_cost;
         let balanced = if cost > 0.0 { self.rates.used.per_second() / cost } else { 0.0 };
@@ -188,7 +188,7 @@ impl State {
     }
 
     /// Page writes that keep free frames ahead of the demand for them.
-    fn free_pages_per_second(&self, seen: &Seen<'_>) -> f64 {
+    fn free_pages_per_second(&self, seen: &TickView<'_>) -> f64 {
         let missing = self.free_frames_target(seen).saturating_sub(seen.frames_free) as f64;
         let frames = self.rates.frames.per_second() + missing / FREE_SECONDS;
         // Clean victims cost no write.
@@ -196,7 +196,7 @@ impl State {
     }
 
     /// Free frames that bridge the time from a demand seen to pages written.
-    fn free_frames_target(&self, seen: &Seen<'_>) -> u64 {
+    fn free_frames_target(&self, seen: &TickView<'_>) -> u64 {
         let pages = self.rates.pages.per_second();
         let latency = if pages > 0.0 { seen.pages_in_flight as f64 / pages } else { 0.0 };
         let bridge = 1.5 * self.rates.frames.per_second() * (0.1 + latency.min(1.0));
@@ -205,7 +205,7 @@ impl State {
     }
 
     /// With no work about, half the disk goes to shortening recovery.
-    fn idle_pages_per_second(&self, seen: &Seen<'_>) -> f64 {
+    fn idle_pages_per_second(&self, seen: &TickView<'_>) -> f64 {
         let idle = self.rates.idle_seconds >= IDLE_AFTER_SECONDS;
         if !idle || seen.dirty_pages == 0 || seen.admission_waiters > 0 {
             return 0.0;
@@ -214,7 +214,7 @@ impl State {
     }
 
     /// In a pause, what the disk has to spare makes room for the next burst.
-    fn pause_pages_per_second(&self, slope: f64, seen: &Seen<'_>, age: f64) -> f64 {
+    fn pause_pages_per_second(&self, slope: f64, seen: &TickView<'_>, age: f64) -> f64 {
         let capacity = self.capacity.proven().unwrap_or(0.0);
         if latency_seconds(seen) > 0.0 || seen.admission_waiters > 0 || !age.is_finite() {
             return 0.0;
@@ -225,7 +225,7 @@ impl State {
     }
 
     /// What the disk takes; where batches are long on their way, no more of them than there can be.
-    fn capacity(&self, seen: &Seen<'_>) -> Option<f64> {
+    fn capacity(&self, seen: &TickView<'_>) -> Option<f64> {
         let latency = latency_seconds(seen);
         if latency <= 0.0 {
             return self.capacity.proven();
@@ -235,7 +235,12 @@ impl State {
     }
 
     /// Redo that the disk can sustain: its capacity by the cost of a byte.
-    fn sustainable_bytes_per_second(&self, slope: f64, free: f64, seen: &Seen<'_>) -> Option<f64> {
+    fn sustainable_bytes_per_second(
+        &self,
+        slope: f64,
+        free: f64,
+        seen: &TickView<'_>,
+    ) -> Option<f64> {
         let capacity = self.capacity(seen)?;
         let pages = (capacity - free).max(SHARE_MIN * capacity);
         // Of the log's cost only the bytes: its writes grow in size before they grow in number.
@@ -267,7 +272,13 @@ struct Wanted {
 impl Wanted {
     /// When the disk cannot do both, the one with less time to a stall goes first; the other keeps
     /// `SHARE_MIN` of the disk.
-    fn shared(self, state: &State, seen: &Seen<'_>, age_bytes: f64, target: &AgeTarget) -> Wanted {
+    fn shared(
+        self,
+        state: &State,
+        seen: &TickView<'_>,
+        age_bytes: f64,
+        target: &AgeTarget,
+    ) -> Wanted {
         let Some(capacity) = state.capacity.proven() else { return self };
         if self.deadline + self.free <= capacity || self.free <= 0.0 {
             return self;

@@ -9,7 +9,7 @@ const LATENCY_SECONDS_MAX: f64 = 10.0;
 
 /// What was seen at one tick. Ticks come about every 100 ms; nothing here depends on that.
 #[derive(Clone, Debug)]
-pub struct Seen<'a> {
+pub struct TickView<'a> {
     /// Time of the tick on the engine's clock, microseconds.
     pub now_micros: u64,
     /// End of the log (W).
@@ -113,6 +113,6 @@ impl Verdict {
 }
 
 /// How long the writer's batches are on their way where that is long, in seconds.
-pub(crate) fn latency_seconds(seen: &Seen<'_>) -> f64 {
+pub(crate) fn latency_seconds(seen: &TickView<'_>) -> f64 {
     (seen.batch_micros as f64 / 1e6).min(LATENCY_SECONDS_MAX)
 }

@@ -16,11 +16,11 @@ use crate::pacing::LANES;
 use crate::policy::{State, decide};
 use crate::record::{Control, ControlFile};
 use crate::sweep::{Pace, sweep};
-use crate::tick::{Limits, Seen, Verdict};
+use crate::tick::{Limits, TickView, Verdict};
 
 /// What else holds the checkpoint besides dirty pages: open transactions, whose undo lies in the
 /// log.
-pub type Held = dyn Fn() -> Option<Lsn> + Send + Sync;
+pub type OldestNeeded = dyn Fn() -> Option<Lsn> + Send + Sync;
 
 /// Brings the control file's other entries up to date whenever it is written.
 pub type Refresh = dyn Fn(&mut Control) + Send + Sync;
@@ -32,7 +32,7 @@ pub struct Checkpointer {
     control: Arc<ControlFile>,
     clock: Arc<dyn Clock>,
     admission: Admission,
-    held: Box<Held>,
+    held: Box<OldestNeeded>,
     refresh: Box<Refresh>,
     state: Mutex<rank::ControllerState, State>,
     verdict: Mutex<rank::VerdictOfTick, Verdict>,
@@ -73,7 +73,7 @@ impl Checkpointer {
         pool: Arc<Pool>,
         control: Arc<ControlFile>,
         clock: Arc<dyn Clock>,
-        held: Box<Held>,
+        held: Box<OldestNeeded>,
         refresh: Box<Refresh>,
     ) -> Self {
         let (log, health) = (pool.log().clone(), pool.health().clone());
@@ -193,7 +193,7 @@ impl Checkpointer {
         self.admission.set_rate(None);
     }
 
-    fn decide(&self, seen: &Seen<'_>) {
+    fn decide(&self, seen: &TickView<'_>) {
         let limits = Limits {
             age_bytes: self.gate_bytes(),
             recovery_age_bytes: *self.recovery_age_bytes.lock(),
@@ -205,14 +205,14 @@ impl Checkpointer {
     }
 
     /// Looks at everything that a policy may want to know.
-    fn observe(&self, then: impl FnOnce(&Seen<'_>)) {
+    fn observe(&self, then: impl FnOnce(&TickView<'_>)) {
         let residence = self.pool.residence();
         let counts = self.pool.age_counts();
         let mut dirty = AgeHistogram::new(counts.first, counts.bucket_bytes);
         dirty.counts = counts.counts;
         let pool = self.pool.stats();
         let redo = self.log.stats();
-        let seen = Seen {
+        let seen = TickView {
             now_micros: self.clock.now_micros(),
             log_end: self.log.end(),
             oldest_dirty: self.oldest(),

@@ -1,5 +1,5 @@
 //! The two ways to touch a page: optimistically, and alone.
-use weir_base::held::Held;
+use weir_base::held::HeldRank;
 use weir_base::{Lsn, PageNo, rank};
 use weir_page::{Bytes, Node, RawPage};
 use weir_redo::Span;
@@ -101,12 +101,12 @@ pub struct Exclusive<'p> {
     frame: u32,
     changed: bool,
     bump: bool,
-    held: Option<Held>,
+    held: Option<HeldRank>,
 }
 
 impl<'p> Exclusive<'p> {
     pub(crate) fn new(pool: &'p Pool, page: PageNo, word: Word, frame: u32) -> Self {
-        let held = Some(Held::got::<rank::PageLatch>());
+        let held = Some(HeldRank::got::<rank::PageLatch>());
         Exclusive { pool, page, word, frame, changed: false, bump: false, held }
     }
 

@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use weir_base::held::Held;
+use weir_base::held::HeldRank;
 use weir_base::lock::Mutex;
 use weir_base::rank;
 use weir_base::{Counter, Health, Lsn, Notice, PageNo, counters, format_size};
@@ -215,7 +215,7 @@ impl Pool {
     /// [`PoolError::Damaged`], [`PoolError::NoSuchPage`], [`PoolError::Device`].
     #[inline]
     pub fn optimistic(&self, page: PageNo) -> Result<Optimistic<'_>, PoolError> {
-        Held::may_wait::<rank::PageLatch>();
+        HeldRank::may_wait::<rank::PageLatch>();
         let latch = self.latch(page).ok_or(PoolError::NoSuchPage(page))?;
         let word = latch.load();
         match word.frame() {
@@ -271,7 +271,7 @@ impl Pool {
             if !word.is_exclusive() {
                 let Some(frame) = word.frame() else { return Resident::Absent };
                 if latch.try_exclusive(word) {
-                    return Resident::Held(Exclusive::new(self, page, word, frame));
+                    return Resident::HeldRank(Exclusive::new(self, page, word, frame));
                 }
             }
             backoff.wait();
@@ -404,7 +404,7 @@ fn no_table(e: std::io::Error) -> PoolError {
 }
 
 pub(crate) enum Resident<'p> {
-    Held(Exclusive<'p>),
+    HeldRank(Exclusive<'p>),
     Absent,
     Busy,
 }

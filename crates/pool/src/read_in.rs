@@ -1,5 +1,5 @@
 //! From disk into a frame: one page, many at once, or a fresh one that is not read at all.
-use weir_base::held::Held;
+use weir_base::held::HeldRank;
 use weir_base::{Lsn, PageNo, ThreadCounts, rank};
 use weir_page::Damage;
 
@@ -31,7 +31,7 @@ struct Coming {
     word: Word,
     frame: u32,
     pending: Option<PendingPage>,
-    _held: Held,
+    _held: HeldRank,
 }
 
 impl Coming {
@@ -64,7 +64,7 @@ impl Pool {
             word,
             frame,
             pending: self.pending.find(page),
-            _held: Held::got::<rank::PageLatch>(),
+            _held: HeldRank::got::<rank::PageLatch>(),
         };
         // SAFETY: the frame was taken from the free list: no page word names it.
         let bytes = unsafe { self.frames.bytes_mut(frame) };
@@ -101,7 +101,7 @@ impl Pool {
         if self.pending.find(page).is_some() {
             return self.exclusive(page);
         }
-        Held::may_wait::<rank::PageLatch>();
+        HeldRank::may_wait::<rank::PageLatch>();
         let latch = self.latch(page).ok_or(PoolError::NoSuchPage(page))?;
         let mut backoff = Backoff::default();
         loop {
@@ -110,7 +110,7 @@ impl Pool {
                 if let Some(frame) = word.frame() {
                     return Ok(Exclusive::new(self, page, word, frame));
                 }
-                let _held = Held::got::<rank::PageLatch>();
+                let _held = HeldRank::got::<rank::PageLatch>();
                 let frame = self.take_frame().inspect_err(|_| {
                     latch.release(word, None, false);
                 })?;
@@ -217,7 +217,7 @@ impl Pool {
                     word,
                     frame,
                     pending: self.pending.find(page),
-                    _held: Held::got::<rank::PageLatch>(),
+                    _held: HeldRank::got::<rank::PageLatch>(),
                 });
             } else {
                 self.return_frame(frame);

@@ -152,7 +152,7 @@ impl Pool {
     /// it.
     fn copy_dirty(&self, page: PageNo, listed: Lsn, id: u64, to: &mut [u8]) -> Option<Copied> {
         let held = match self.resident_exclusive(page) {
-            Resident::Held(held) => held,
+            Resident::HeldRank(held) => held,
             Resident::Absent if self.pending.find(page).is_none() => return None,
             // PendingRedo redo, and another thread is about to bring it up to date.
             Resident::Absent | Resident::Busy => {

@@ -75,7 +75,7 @@ pub(crate) fn seal(
 
 /// What was found where block `number` should lie.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Found {
+pub(crate) enum BlockVerdict {
     /// The block itself.
     Current(BlockHeader),
     /// Nothing was ever written here.
@@ -90,23 +90,23 @@ pub(crate) enum Found {
 }
 
 /// Judges the 512 bytes found where block `number` should lie.
-pub(crate) fn judge(block: &[u8], seed: Seed, number: u64) -> Found {
+pub(crate) fn judge(block: &[u8], seed: Seed, number: u64) -> BlockVerdict {
     let word = |at: usize| u16::from_le_bytes([block[at], block[at + 1]]);
     let crc = u32::from_le_bytes([block[0], block[1], block[2], block[3]]);
     if crc != checksum_more(seed.0, &block[4..]) {
         let zeros = block.iter().all(|&byte| byte == 0);
-        return if zeros { Found::Zeros } else { Found::Damaged };
+        return if zeros { BlockVerdict::Zeros } else { BlockVerdict::Damaged };
     }
     let found = u32::from_le_bytes([block[4], block[5], block[6], block[7]]);
     let packed = word(8);
     let used = packed & ((1 << USED_BITS) - 1);
     if found != number as u32 {
-        return Found::Old;
+        return BlockVerdict::Old;
     }
     if u64::from(used) > BLOCK_PAYLOAD {
-        return Found::Damaged;
+        return BlockVerdict::Damaged;
     }
-    Found::Current(BlockHeader {
+    BlockVerdict::Current(BlockHeader {
         used,
         epoch: Epoch((packed >> USED_BITS) % EPOCHS),
         synced_back: word(10),
@@ -130,17 +130,19 @@ mod tests {
     fn what_is_sealed_is_recognised() {
         let block = sealed((1 << 32) + 9, 123, ((1 << 32) + 7) * 512 + 100);
         let header = BlockHeader { used: 123, epoch: Epoch(3), synced_back: 2, durable_part: true };
-        assert_eq!(judge(&block, SEED, (1 << 32) + 9), Found::Current(header));
-        assert_eq!(judge(&block, SEED, (1 << 32) + 10), Found::Old);
-        assert_eq!(judge(&block, SEED, (1 << 32) + 8), Found::Old);
-        assert_eq!(judge(&block, Seed(1), (1 << 32) + 9), Found::Damaged);
-        assert_eq!(judge(&[0; 512], SEED, 0), Found::Zeros);
+        assert_eq!(judge(&block, SEED, (1 << 32) + 9), BlockVerdict::Current(header));
+        assert_eq!(judge(&block, SEED, (1 << 32) + 10), BlockVerdict::Old);
+        assert_eq!(judge(&block, SEED, (1 << 32) + 8), BlockVerdict::Old);
+        assert_eq!(judge(&block, Seed(1), (1 << 32) + 9), BlockVerdict::Damaged);
+        assert_eq!(judge(&[0; 512], SEED, 0), BlockVerdict::Zeros);
     }
 
     #[test]
     fn distance_to_the_durable_saturates() {
         let block = sealed(70_000, 500, 12);
-        let Found::Current(header) = judge(&block, SEED, 70_000) else { panic!("not recognised") };
+        let BlockVerdict::Current(header) = judge(&block, SEED, 70_000) else {
+            panic!("not recognised")
+        };
         assert_eq!((header.synced_back, header.durable_part), (u16::MAX, false));
     }
 
@@ -150,7 +152,7 @@ mod tests {
         for bit in 0..512 * 8 {
             let mut flipped = block.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(judge(&flipped, SEED, 9), Found::Damaged, "bit {bit}");
+            assert_eq!(judge(&flipped, SEED, 9), BlockVerdict::Damaged, "bit {bit}");
         }
     }
 

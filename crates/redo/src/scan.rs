@@ -4,7 +4,7 @@
 //! are also what a lost write looks like. So the scan goes on behind the end as far as any write
 //! can have been in flight: a block there that was sealed when the place of the end was known to be
 //! durable proves that the log is damaged, not ended (REDO-8).
-use crate::block::{BlockHeader, Epoch, Found, Seed, judge};
+use crate::block::{BlockHeader, BlockVerdict, Epoch, Seed, judge};
 use crate::chunk::Chunk;
 use crate::error::{RedoError, Result};
 use crate::log::{GROUP_BODY_MAX, GROUP_BODY_MIN};
@@ -215,13 +215,15 @@ where
     }
 
     /// Takes the next block of the log, or the end.
-    fn read(&mut self, block: &[u8], found: Found) -> Result<()> {
+    fn read(&mut self, block: &[u8], found: BlockVerdict) -> Result<()> {
         let from_block = self.from.0 / BLOCK;
         let is_before = self.number < from_block;
         let header = match found {
-            Found::Current(header) => header,
-            Found::Damaged => return Err(self.damaged(self.number, "a block's checksum is wrong")),
-            Found::Zeros | Found::Old => {
+            BlockVerdict::Current(header) => header,
+            BlockVerdict::Damaged => {
+                return Err(self.damaged(self.number, "a block's checksum is wrong"));
+            }
+            BlockVerdict::Zeros | BlockVerdict::Old => {
                 let must_be = is_before
                     || self.number == from_block
                         && (is_inside_block(self.from) || self.is_very_first());
@@ -272,13 +274,13 @@ where
     }
 
     /// Judges a block behind the end: left over from a write in flight, or proof of damage?
-    fn look_behind_end(&mut self, found: Found) -> Result<()> {
+    fn look_behind_end(&mut self, found: BlockVerdict) -> Result<()> {
         let (number, epoch) = (self.number, self.epoch);
         let Some(end) = &mut self.end else { return Ok(()) };
         match found {
-            Found::Zeros | Found::Old => return Ok(()),
-            Found::Damaged => end.stale_until = (number + 1) * BLOCK,
-            Found::Current(header) => {
+            BlockVerdict::Zeros | BlockVerdict::Old => return Ok(()),
+            BlockVerdict::Damaged => end.stale_until = (number + 1) * BLOCK,
+            BlockVerdict::Current(header) => {
                 end.stale_until = (number + 1) * BLOCK;
                 let is_left_over = header.epoch.next() == epoch;
                 let all = end.stale_epochs.is_none_or(|(_, all)| all);

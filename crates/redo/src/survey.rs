@@ -1,6 +1,6 @@
 //! What lies in the files of a log, file by file and block by block, damaged or not: for a person a
 //! look at a log that does not open. Decides nothing, and repairs nothing.
-use crate::block::{Found, Seed, judge};
+use crate::block::{BlockVerdict, Seed, judge};
 use crate::error::{RedoError, Result};
 use crate::position::{BLOCK, BLOCK_HEADER, PAGE};
 use crate::segment::{SEGMENT_HEADER, parse_header, slot_name, slot_numbers};
@@ -130,12 +130,12 @@ fn runs(
             let into = at + i as u64 * BLOCK;
             let place = start + into;
             let (state, end) = match judge(block, seed, place / BLOCK) {
-                Found::Current(header) => {
+                BlockVerdict::Current(header) => {
                     (BlockState::Current, place + BLOCK_HEADER + u64::from(header.used))
                 }
-                Found::Old => (BlockState::Older, place + BLOCK),
-                Found::Zeros => (BlockState::Zeros, place + BLOCK),
-                Found::Damaged => (BlockState::Damaged, place + BLOCK),
+                BlockVerdict::Old => (BlockState::Older, place + BLOCK),
+                BlockVerdict::Zeros => (BlockState::Zeros, place + BLOCK),
+                BlockVerdict::Damaged => (BlockState::Damaged, place + BLOCK),
             };
             match runs.last_mut() {
                 Some(last) if last.state == state => {

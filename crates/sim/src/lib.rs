@@ -16,7 +16,9 @@ pub use model::{Contents, Digest, Model};
 pub use op::{Generator, Op, Value, key_bytes};
 pub use play::{Ending, Player};
 pub use scenario::{Crash, Scenario, Tally, Tried};
-pub use sessions::{Draw, How, Ledger, Refusal, Row, Seen, SessionPlayer, SessionScenario, Turn};
+pub use sessions::{
+    Coverage, Draw, How, Ledger, Refusal, Row, SessionPlayer, SessionScenario, Turn,
+};
 pub use setup::{Planted, Setup};
 pub use shrink::{Shorten, shrink};
 pub use verify::{audit, contents, recover, window};

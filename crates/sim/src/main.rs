@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use anyhow::{Context, Result, bail};
 use weir::{Clock, SystemClock};
-use weir_sim::{Planted, Scenario, Seen, SessionScenario, Shorten, Tally, shrink};
+use weir_sim::{Coverage, Planted, Scenario, SessionScenario, Shorten, Tally, shrink};
 
 const USAGE: &str = "\
 weir-sim: crashes a database on a simulated disk and looks at what is there afterwards
@@ -120,13 +120,13 @@ fn cut<S: Shorten>(args: &Args, scenario: &S) -> S {
 }
 
 /// Runs the scenario of a seed.
-fn run_one(args: &Args, seed: u64) -> Result<(Tally, Seen)> {
+fn run_one(args: &Args, seed: u64) -> Result<(Tally, Coverage)> {
     if args.sessions {
         let scenario = SessionScenario::random(seed, args.planted);
         return scenario.run().map_err(|e| failure(&scenario, scenario.seed, &e));
     }
     let scenario = Scenario::random(seed, args.planted);
-    let ran = scenario.run().map(|tally| (tally, Seen::default()));
+    let ran = scenario.run().map(|tally| (tally, Coverage::default()));
     ran.map_err(|e| failure(&scenario, scenario.seed, &e))
 }
 
@@ -141,7 +141,7 @@ fn run_many(args: &Args) -> Result<()> {
     let clock = Arc::new(SystemClock::new());
     let (next, stop) = (AtomicU64::new(args.seed), AtomicBool::new(false));
     let seconds = args.seconds.unwrap_or(60);
-    let results: Vec<Result<(u64, Tally, Seen)>> = std::thread::scope(|scope| {
+    let results: Vec<Result<(u64, Tally, Coverage)>> = std::thread::scope(|scope| {
         let threads: Vec<_> = UNDER_WAY
             .iter()
             .map(|mine| {
@@ -160,7 +160,7 @@ fn run_many(args: &Args) -> Result<()> {
                         match run_one(args, seed) {
                             Ok((one, met)) => {
                                 Tally::add(&mut tally, &one);
-                                Seen::add(&mut seen, &met);
+                                Coverage::add(&mut seen, &met);
                             }
                             Err(e) => {
                                 stop.store(true, Ordering::Relaxed);
@@ -178,7 +178,7 @@ fn run_many(args: &Args) -> Result<()> {
             .map(|t| t.join().unwrap_or_else(|_| bail!("a thread panicked")))
             .collect()
     });
-    let (mut tally, mut seen, mut count) = (Tally::default(), Seen::default(), 0);
+    let (mut tally, mut seen, mut count) = (Tally::default(), Coverage::default(), 0);
     for result in results {
         let (ran, one, met) = result?;
         tally.add(&one);

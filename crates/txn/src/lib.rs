@@ -38,4 +38,4 @@ pub use session::savepoint::Savepoint;
 pub use session::scan::LockingCursor;
 pub use session::txn::{Isolation, Txn};
 pub use versions::registry::{Registry, RegistryStats, Snapshot};
-pub use versions::see::{Extent, Reader, Seen, View};
+pub use versions::see::{Extent, ReadOutcome, Reader, View};

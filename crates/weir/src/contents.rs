@@ -40,16 +40,16 @@ const AGE_BYTES_MIN: u64 = 128 << 20;
 
 /// What the file had to say.
 #[derive(Default)]
-pub(crate) struct Found {
+pub(crate) struct FoundStretches {
     pub(crate) stretches: Vec<Stretch>,
     /// Where each lies.
     live: Vec<Live>,
 }
 
-impl Found {
+impl FoundStretches {
     /// Reads the file, unless it is longer than `bytes_max`: then the log itself is read.
-    pub(crate) fn read(volume: &dyn Volume, db: DbId, bytes_max: u64) -> Found {
-        let mut found = Found::default();
+    pub(crate) fn read(volume: &dyn Volume, db: DbId, bytes_max: u64) -> FoundStretches {
+        let mut found = FoundStretches::default();
         let Ok(file) = volume.open(FILE) else { return found };
         let len = file.len().min(FILE_BYTES_MAX);
         if len > bytes_max {
@@ -130,7 +130,7 @@ impl Contents {
         volume: Arc<dyn Volume>,
         db: DbId,
         log: Arc<Log>,
-        found: Found,
+        found: FoundStretches,
         indexer: Indexer,
         config: &Config,
     ) -> Self {

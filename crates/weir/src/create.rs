@@ -26,7 +26,7 @@ const FIRST_PAGES: u32 = 64;
 
 /// What lies in the directory.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum DirectoryState {
     Nothing,
     Database,
     /// A creation that was cut short: nothing in it can be of use.
@@ -50,7 +50,7 @@ fn is_ours(name: &str) -> bool {
         || name.starts_with("doublewrite-")
 }
 
-pub(crate) fn look(volume: &dyn Volume) -> Result<Found, Error> {
+pub(crate) fn look(volume: &dyn Volume) -> Result<DirectoryState, Error> {
     let listed = |e| Error::io("listing the database's directory", e);
     Ok(classify(volume.list().map_err(listed)?))
 }
@@ -72,8 +72,8 @@ pub(crate) fn check_directory(dir: &Path, create: Create) -> Result<(), Error> {
         Err(_) => return Ok(()),
     };
     match classify(names.map(|e| e.file_name().to_string_lossy().into_owned()).collect()) {
-        Found::Foreign(names) => Err(foreign(&names, create)),
-        Found::Nothing if create == Create::Never => Err(none()),
+        DirectoryState::Foreign(names) => Err(foreign(&names, create)),
+        DirectoryState::Nothing if create == Create::Never => Err(none()),
         _ => Ok(()),
     }
 }
@@ -82,20 +82,20 @@ fn none() -> Error {
     Error::Directory("there is no database in this directory".into())
 }
 
-fn classify(mut names: Vec<String>) -> Found {
+fn classify(mut names: Vec<String>) -> DirectoryState {
     names.retain(|name| name != "LOCK");
     names.sort();
     let has = |wanted: &str| names.iter().any(|name| name == wanted);
     if has(COPY_FILE) && names.iter().all(|name| is_ours(name)) {
-        Found::HalfCopy
+        DirectoryState::HalfCopy
     } else if has(MARKER_FILE) && names.iter().all(|name| is_ours(name)) {
-        Found::Unfinished
+        DirectoryState::Unfinished
     } else if has(CONTROL_FILE) {
-        Found::Database
+        DirectoryState::Database
     } else if names.is_empty() {
-        Found::Nothing
+        DirectoryState::Nothing
     } else {
-        Found::Foreign(names)
+        DirectoryState::Foreign(names)
     }
 }
 
@@ -114,26 +114,26 @@ fn foreign(names: &[String], create: Create) -> Error {
 /// Makes sure that there is a database, as far as `config` allows to make one.
 pub(crate) fn prepare(volume: &Arc<dyn Volume>, config: &Config) -> Result<(), Error> {
     match (look(&**volume)?, config.create) {
-        (Found::HalfCopy, _) => Err(Error::Directory(
+        (DirectoryState::HalfCopy, _) => Err(Error::Directory(
             "this directory holds a copy that was not finished; remove its files and copy again"
                 .into(),
         )),
-        (Found::Database, Create::Always | Create::Copy) => {
+        (DirectoryState::Database, Create::Always | Create::Copy) => {
             Err(Error::Directory("there is a database in this directory already".into()))
         }
-        (Found::Database, _) => {
+        (DirectoryState::Database, _) => {
             if !config.read_only {
                 crate::runs::remove_left(&**volume);
             }
             Ok(())
         }
-        (Found::Nothing | Found::Unfinished, Create::Never) => Err(none()),
-        (Found::Nothing, _) => create(volume, config),
-        (Found::Unfinished, _) => {
+        (DirectoryState::Nothing | DirectoryState::Unfinished, Create::Never) => Err(none()),
+        (DirectoryState::Nothing, _) => create(volume, config),
+        (DirectoryState::Unfinished, _) => {
             remove_behind(volume, MARKER_FILE)?;
             create(volume, config)
         }
-        (Found::Foreign(names), create) => Err(foreign(&names, create)),
+        (DirectoryState::Foreign(names), create) => Err(foreign(&names, create)),
     }
 }
 

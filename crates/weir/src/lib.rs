@@ -85,7 +85,7 @@ pub use error::Error;
 pub use load::Load;
 pub use look::SeenLock;
 pub use metrics::{Metric, MetricKind};
-pub use prepared::Held;
+pub use prepared::PreparedTxn;
 pub use report::RecoveryReport;
 pub use runs::Pair;
 pub use savepoint::Savepoint;

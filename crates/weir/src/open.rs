@@ -17,7 +17,7 @@ use weir_txn::{AutoCommit, Context, RecoveredState, Registry};
 use crate::catalog::{named_by, tree_by_id};
 use crate::catch_up::CatchUp;
 use crate::config::{Background, Config};
-use crate::contents::{Contents, Found};
+use crate::contents::{Contents, FoundStretches};
 use crate::create::prepare;
 use crate::data_file::check_data_file;
 use crate::engine::{Engine, Helper, STEPS_AT_OPEN_MICROS, admit, try_admit};
@@ -68,8 +68,8 @@ pub(crate) fn open(
         memory.map_or(u64::MAX, |memory| held_log_bytes(memory, config.pool_bytes) / 4 * 5)
     });
     let mut found = match was.clean {
-        true => Found::default(),
-        false => Found::read(&*volume, was.db, held_bytes / CONTENTS_IN_MEMORY),
+        true => FoundStretches::default(),
+        false => FoundStretches::read(&*volume, was.db, held_bytes / CONTENTS_IN_MEMORY),
     };
     let scanned = read_log(&volume, &was, std::mem::take(&mut found.stretches), held_bytes, &tell)?;
     let scan_micros = clock.now_micros() - began;

@@ -16,7 +16,7 @@ const XID_BYTES_MAX: usize = 255;
 
 impl Db {
     /// The names of all prepared transactions, ascending: those that wait to be decided by name,
-    /// those in hand ([`Held`]), and those being prepared or decided at this moment.
+    /// those in hand ([`PreparedTxn`]), and those being prepared or decided at this moment.
     #[must_use]
     pub fn prepared(&self) -> Vec<Vec<u8>> {
         let mut names: Vec<_> =
@@ -50,9 +50,9 @@ impl Db {
     }
 
     /// One that is to be decided by its name; the name stays in use.
-    fn take_in_hand(&self, xid: &[u8]) -> Option<Held> {
+    fn take_in_hand(&self, xid: &[u8]) -> Option<PreparedTxn> {
         let raw = self.engine.prepared.lock().get_mut(xid)?.take()?;
-        Some(Held { txn: Txn::wrap(self.engine.clone(), raw), xid: Xid::from_slice(xid) })
+        Some(PreparedTxn { txn: Txn::wrap(self.engine.clone(), raw), xid: Xid::from_slice(xid) })
     }
 }
 
@@ -106,33 +106,33 @@ impl Txn {
     ///
     /// # Errors
     /// As [`Txn::prepare`].
-    pub fn prepare_held(self, xid: &[u8]) -> Result<Held, Error> {
+    pub fn prepare_owned(self, xid: &[u8]) -> Result<PreparedTxn, Error> {
         self.prepare_durably(xid, Keeps::Changes)
     }
 
-    /// As [`Txn::prepare_held`], and does not wait: it is durably prepared once [`Db::wait`] has
+    /// As [`Txn::prepare_owned`], and does not wait: it is durably prepared once [`Db::wait`] has
     /// returned for what is given beside it. Until then nothing may rely on that, another log that
     /// says it is committed least of all; it may be committed or rolled back all the same.
     ///
     /// # Errors
     /// As [`Txn::prepare`].
-    pub fn begin_prepare_held(self, xid: &[u8]) -> Result<(Held, Commit), Error> {
+    pub fn begin_prepare_owned(self, xid: &[u8]) -> Result<(PreparedTxn, Commit), Error> {
         let (held, end) = self.prepare_keeping(xid, Keeps::Changes)?;
         Ok((held, Commit::at(Some(end))))
     }
 
-    fn prepare_durably(self, xid: &[u8], keeps: Keeps) -> Result<Held, Error> {
+    fn prepare_durably(self, xid: &[u8], keeps: Keeps) -> Result<PreparedTxn, Error> {
         let (held, end) = self.prepare_keeping(xid, keeps)?;
         held.txn.engine.wait(end, Durability::Synced)?;
         Ok(held)
     }
 
     /// Gives where the log has to be durable for it.
-    fn prepare_keeping(mut self, xid: &[u8], keeps: Keeps) -> Result<(Held, Lsn), Error> {
+    fn prepare_keeping(mut self, xid: &[u8], keeps: Keeps) -> Result<(PreparedTxn, Lsn), Error> {
         self.engine.check_writable()?;
         self.engine.reserve_name(xid)?;
         match self.raw.prepare(&self.engine.context, xid, keeps) {
-            Ok(end) => Ok((Held { txn: self, xid: Xid::from_slice(xid) }, end)),
+            Ok(end) => Ok((PreparedTxn { txn: self, xid: Xid::from_slice(xid) }, end)),
             Err(e) => {
                 self.engine.settle_prepared(xid, None);
                 Err(self.engine.failed(e.into()))
@@ -141,14 +141,14 @@ impl Txn {
     }
 }
 
-/// A prepared transaction in the hand of the caller that decides it ([`Txn::prepare_held`]). No
+/// A prepared transaction in the hand of the caller that decides it ([`Txn::prepare_owned`]). No
 /// other thread can meanwhile. Dropped undecided it stays prepared, and is decided by its name.
-pub struct Held {
+pub struct PreparedTxn {
     txn: Txn,
     xid: Xid,
 }
 
-impl Held {
+impl PreparedTxn {
     /// Commits it: others see its changes when this returns, which are as durable then as asked.
     /// The name stays in use until this is dropped.
     ///
@@ -179,7 +179,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for PreparedTxn {
     fn drop(&mut self) {
         let raw = &mut self.txn.raw;
         let undecided = (!raw.has_ended()).then(|| {

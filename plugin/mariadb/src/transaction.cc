@@ -56,7 +56,7 @@ Transaction::~Transaction()
     all_transactions.erase(this);
   }
   // A prepared one outlives the session.
-  weir_held_free(m_held);
+  weir_prepared_txn_free(m_held);
   weir_txn *txn;
   take_txn(&txn);
   if (txn)
@@ -192,7 +192,7 @@ int Transaction::end(weir_code code)
   m_owed= 0;
   m_row_changes.forget();
   if (m_held)
-    weir_held_free(m_held);
+    weir_prepared_txn_free(m_held);
   m_held= nullptr;
   m_prepared_at= m_place= 0;
   m_xid.clear();
@@ -272,7 +272,7 @@ int Transaction::rollback(bool all)
   if (m_prepared)
   {
     forget_number();
-    weir_code code= m_held ? weir_held_rollback(m_held) : rollback_by_name(m_xid);
+    weir_code code= m_held ? weir_prepared_txn_rollback(m_held) : rollback_by_name(m_xid);
     if (code == WEIR_OK)
       code= sync_decision();
     return end(code == WEIR_NOTHING ? WEIR_OK : code);
@@ -285,7 +285,7 @@ int Transaction::rollback(bool all)
 weir_code Transaction::commit_prepared(uint32_t durability)
 {
   forget_number();
-  return m_held ? weir_held_commit(m_held, durability) : commit_by_name(m_xid, durability);
+  return m_held ? weir_prepared_txn_commit(m_held, durability) : commit_by_name(m_xid, durability);
 }
 
 // What the user has decided of XA is not prepared again after a crash: nobody would decide it a second time.
@@ -332,9 +332,9 @@ int Transaction::prepare(bool all)
   if (!xid.get_my_xid())
     code= weir_txn_prepare(txn, bytes_of(m_xid));
   else if (comes_to_binlog_gate(m_thd, all))
-    code= weir_txn_begin_prepare_held(txn, bytes_of(m_xid), &m_held, &m_prepared_at);
+    code= weir_txn_begin_prepare_owned(txn, bytes_of(m_xid), &m_held, &m_prepared_at);
   else
-    code= weir_txn_prepare_held(txn, bytes_of(m_xid), &m_held);
+    code= weir_txn_prepare_owned(txn, bytes_of(m_xid), &m_held);
   m_prepared= code == WEIR_OK;
   m_committed= false;
   if (m_prepared && !m_held)

@@ -124,7 +124,7 @@ private:
   // The number of one that is prepared; guarded as m_txn is.
   ulonglong m_prepared_number;
   // Prepared under a name of the server's own, it stays in hand. One of XA is decided by its name: nullptr.
-  weir_held *m_held;
+  weir_prepared_txn *m_held;
   std::string m_xid;
   // Where the log has to be durable for it to be prepared, if nobody has waited for that; 0: somebody has.
   uint64_t m_prepared_at;

@@ -128,7 +128,7 @@ struct SeenWarehouse {
     districts_ytd: i64,
 }
 
-struct Seen {
+struct SeenState {
     scale: Scale,
     warehouses: Vec<SeenWarehouse>,
     districts: Vec<SeenDistrict>,
@@ -141,7 +141,7 @@ struct Seen {
 /// # Errors
 /// When the database cannot be read.
 pub fn check<B: Backend>(backend: &B, scale: Scale) -> Result<Consistency> {
-    let mut seen = Seen {
+    let mut seen = SeenState {
         scale,
         warehouses: vec![SeenWarehouse::default(); scale.warehouses.into()],
         districts: vec![SeenDistrict::default(); scale.districts() as usize],
@@ -176,7 +176,7 @@ pub fn totals<B: Backend>(backend: &B) -> Result<Totals> {
     Ok(totals)
 }
 
-impl Seen {
+impl SeenState {
     fn warehouse(&mut self, w: u16) -> Option<&mut SeenWarehouse> {
         self.warehouses.get_mut(usize::from(w).checked_sub(1)?)
     }

@@ -1,9 +1,9 @@
 //! Policies known to be bad. If the suite's assertions let one of them pass, they prove nothing.
 use crate::model::load::Clients;
 use crate::scenario::Scenario;
-use weir_checkpoint::{Limits, Seen, Verdict};
+use weir_checkpoint::{Limits, TickView, Verdict};
 
-fn age_share(seen: &Seen<'_>, limits: &Limits) -> f64 {
+fn age_share(seen: &TickView<'_>, limits: &Limits) -> f64 {
     seen.log_end.bytes_since(seen.oldest_dirty) as f64 / limits.age_bytes as f64
 }
 
@@ -23,18 +23,18 @@ fn verdict(pages_per_second: f64, admission: Option<f64>) -> Verdict {
 }
 
 /// Furious flushing: nothing before the limit, everything at it.
-fn at_the_limit(seen: &Seen<'_>, limits: &Limits) -> Verdict {
+fn at_the_limit(seen: &TickView<'_>, limits: &Limits) -> Verdict {
     verdict(if age_share(seen, limits) > 0.97 { 1e5 } else { 0.0 }, None)
 }
 
 /// MySQL 8's formula with a fixed io capacity, without a forecast.
-fn io_capacity(seen: &Seen<'_>, limits: &Limits) -> Verdict {
+fn io_capacity(seen: &TickView<'_>, limits: &Limits) -> Verdict {
     let percent = 100.0 * age_share(seen, limits) / (7.0 / 8.0);
     verdict(200.0 * percent.powf(1.5) / 750.0, None)
 }
 
 /// Looks at the oldest sixteenth of the list only, for the writer and for admission.
-fn tail_only(seen: &Seen<'_>, limits: &Limits) -> Verdict {
+fn tail_only(seen: &TickView<'_>, limits: &Limits) -> Verdict {
     let span = limits.age_bytes / 16;
     let tail = seen.dirty.pages_older_than(seen.oldest_dirty.advanced(span)) as f64;
     let density = tail.max(1.0) / span as f64;
@@ -43,13 +43,13 @@ fn tail_only(seen: &Seen<'_>, limits: &Limits) -> Verdict {
 }
 
 /// Holds the age well, but drains at full speed whenever it is above its target.
-fn bang_bang(seen: &Seen<'_>, limits: &Limits) -> Verdict {
+fn bang_bang(seen: &TickView<'_>, limits: &Limits) -> Verdict {
     verdict(if age_share(seen, limits) > 0.95 { 1500.0 } else { 100.0 }, None)
 }
 
 #[test]
 fn the_assertions_reject_bad_policies() {
-    type Policy = fn(&Seen<'_>, &Limits) -> Verdict;
+    type Policy = fn(&TickView<'_>, &Limits) -> Verdict;
     let policies: [(&str, Policy); 4] = [
         ("at the limit", at_the_limit),
         ("io capacity", io_capacity),

@@ -1,7 +1,7 @@
 //! `decide` on inputs worked by hand, and on random inputs.
 use proptest::prelude::*;
 use weir_base::Lsn;
-use weir_checkpoint::{AgeHistogram, Limits, Seen, State, Verdict, decide};
+use weir_checkpoint::{AgeHistogram, Limits, State, TickView, Verdict, decide};
 
 const MIB: u64 = 1 << 20;
 const LIMITS: Limits = Limits { age_bytes: 100 * MIB, recovery_age_bytes: None };
@@ -12,8 +12,8 @@ fn list(mib: u64) -> AgeHistogram {
     AgeHistogram { bucket_bytes: MIB, first: Lsn((1000 - mib) * MIB), counts }
 }
 
-fn seen(dirty: &AgeHistogram) -> Seen<'_> {
-    Seen {
+fn seen(dirty: &AgeHistogram) -> TickView<'_> {
+    TickView {
         now_micros: 5_000_000,
         log_end: Lsn(1000 * MIB),
         oldest_dirty: dirty.first.min(Lsn(1000 * MIB)),
@@ -50,14 +50,14 @@ struct Pace {
 }
 
 /// `ticks` ticks of 100 ms over the same list; the log moves on, and the list with it.
-fn after(state: &mut State, ticks: u64, pace: Pace, shape: &Seen<'_>) -> Verdict {
+fn after(state: &mut State, ticks: u64, pace: Pace, shape: &TickView<'_>) -> Verdict {
     let mut verdict = None;
     for tick in 0..=ticks {
         let seconds = tick as f64 / 10.0;
         let moved = (pace.redo_mib * seconds * MIB as f64) as u64;
         let mut dirty = shape.dirty.clone();
         dirty.first = dirty.first.advanced(moved);
-        let now = Seen {
+        let now = TickView {
             now_micros: shape.now_micros + tick * 100_000,
             log_end: shape.log_end.advanced(moved),
             oldest_dirty: shape.oldest_dirty.advanced(moved),
@@ -132,7 +132,7 @@ fn overdue_pages_are_written_even_if_no_redo_comes() {
 #[test]
 fn pages_written_for_their_frames_are_told_from_those_swept() {
     let dirty = list(90);
-    let shape = Seen { tail_dirty_fraction: 0.5, ..seen(&dirty) };
+    let shape = TickView { tail_dirty_fraction: 0.5, ..seen(&dirty) };
     for freed in [0.0, 100.0, 200.0] {
         // As in the even list above, and frames are taken at twice the rate of pages granted.
         let pace = Pace {
@@ -163,7 +163,7 @@ fn short_ticks_need_less_of_a_reserve() {
             let moved = tick * millis * MIB / 10;
             let mut dirty = dirty.clone();
             dirty.first = dirty.first.advanced(moved);
-            let now = Seen {
+            let now = TickView {
                 now_micros: shape.now_micros + tick * millis * 1000,
                 log_end: shape.log_end.advanced(moved),
                 oldest_dirty: shape.oldest_dirty.advanced(moved),
@@ -292,10 +292,10 @@ prop_compose! {
 prop_compose! {
     fn any_seen()(numbers in prop::collection::vec(any_number(), 17), step in 0u64..2_000_000,
         fraction in prop_oneof![Just(f64::NAN), Just(f64::INFINITY), -1.0..2.0])
-        -> (u64, Seen<'static>) {
+        -> (u64, TickView<'static>) {
         static EMPTY: AgeHistogram =
             AgeHistogram { bucket_bytes: 1, first: Lsn::ZERO, counts: Vec::new() };
-        (step, Seen {
+        (step, TickView {
             now_micros: numbers[0], log_end: Lsn(numbers[1]), oldest_dirty: Lsn(numbers[2]),
             dirty: &EMPTY, pages_in_flight: numbers[3], oldest_in_flight: None,
             pages_completed: numbers[4], pages_freed: numbers[4] / 2,
@@ -322,7 +322,7 @@ proptest! {
         let mut now_micros = 0;
         for ((step, seen), list) in &ticks {
             now_micros += step;
-            let mut seen = Seen { dirty: list, ..seen.clone() };
+            let mut seen = TickView { dirty: list, ..seen.clone() };
             if ordered {
                 seen.now_micros = now_micros;
             }

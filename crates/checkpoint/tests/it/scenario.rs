@@ -4,7 +4,7 @@ use crate::model::lanes::Sweeper;
 use crate::model::load::{Clients, Pages};
 use crate::model::world::{Decide, Setup, World};
 use crate::report::{Report, Second, cv, mean};
-use weir_checkpoint::{Limits, Seen, State, decide};
+use weir_checkpoint::{Limits, State, TickView, decide};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Scenario {
@@ -139,7 +139,7 @@ impl Scenario {
 
     pub(crate) fn run(&self) -> Report {
         let mut state = State::new();
-        self.run_with(&mut |seen: &Seen<'_>, limits: &Limits| decide(&mut state, seen, limits))
+        self.run_with(&mut |seen: &TickView<'_>, limits: &Limits| decide(&mut state, seen, limits))
     }
 
     pub(crate) fn run_with(&self, policy: &mut Decide<'_>) -> Report {

@@ -29,7 +29,7 @@ pub use xtradb::{XtradbState, estimate, keep_average, reflex};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
-use weir::lab::{LabSetup, Look, MakeSetup, Neighbours, Orders, Policy, Seen};
+use weir::lab::{LabSetup, Look, MakeSetup, Neighbours, Orders, Policy, TickView};
 
 /// Which policy writes pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,7 +142,7 @@ impl Policy for Faster {
         for count in &mut dirty.counts {
             *count = u32::try_from(more(u64::from(*count))).unwrap_or(u32::MAX);
         }
-        let seen = Seen {
+        let seen = TickView {
             now_micros: more(look.seen.now_micros),
             dirty: &dirty,
             dirty_pages: more(look.seen.dirty_pages),

@@ -1,6 +1,6 @@
 //! Each expected value is worked out from the formula by hand; the working stands beside it.
 use super::*;
-use weir::lab::{AgeHistogram, Seen};
+use weir::lab::{AgeHistogram, TickView};
 use weir_base::Lsn;
 
 /// The oldest dirty page in all of these.
@@ -12,8 +12,8 @@ fn list(counts: &[u32]) -> AgeHistogram {
 }
 
 /// A log of 1,000,000 bytes with pages of 1,000; 999 frames, so that 10 dirty pages are 1 %.
-fn seen(list: &AgeHistogram, seconds: f64, age: u64, dirty_pages: u64) -> Seen<'_> {
-    Seen {
+fn seen(list: &AgeHistogram, seconds: f64, age: u64, dirty_pages: u64) -> TickView<'_> {
+    TickView {
         now_micros: (seconds * 1e6) as u64,
         log_end: Lsn(OLDEST + age),
         oldest_dirty: Lsn(OLDEST),
@@ -39,7 +39,7 @@ fn seen(list: &AgeHistogram, seconds: f64, age: u64, dirty_pages: u64) -> Seen<'
     }
 }
 
-fn look<'a>(seen: &'a Seen<'a>, wrote: u64) -> Look<'a> {
+fn look<'a>(seen: &'a TickView<'a>, wrote: u64) -> Look<'a> {
     Look { seen, log_bytes: 1_000_000, wrote }
 }
 

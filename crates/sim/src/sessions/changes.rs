@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, ensure};
 use weir::{Batch, Durability, Error, Isolation, TxnError};
 
-use super::ledger::{Answer, Held, Key, Refusal, Sight};
+use super::ledger::{Answer, ExpectedLock, Key, Refusal, Sight};
 use super::play::{Live, SessionPlayer};
 use super::turn::{Row, Turn};
 use crate::model::{Digest, digest};
@@ -98,7 +98,7 @@ impl SessionPlayer {
             // A long value is locked before it is looked at, whatever becomes of it then.
             let refused = answer.must.is_err_and(|why| why == Refusal::Locked);
             if !refused && there.is_some() {
-                self.ledger.lock(session, &key, Held::Maybe);
+                self.ledger.lock(session, &key, ExpectedLock::Maybe);
             }
         }
         let is_duplicate = matches!(got, Err(Error::Duplicate));
@@ -107,7 +107,7 @@ impl SessionPlayer {
         let nothing = did == Some(false) || did == Some(true) && looks && value.is_none();
         if serializable && (is_duplicate || nothing) {
             // It tells what is there: that must stay so.
-            self.ledger.lock_beside(session, &key, Held::Shared, answer);
+            self.ledger.lock_beside(session, &key, ExpectedLock::Shared, answer);
         }
         let Some(did) = did else { return Ok(()) };
         let expected = there.is_some() || matches!(turn, Turn::Put { .. } | Turn::Insert { .. });

@@ -2,7 +2,7 @@
 use anyhow::{Result, ensure};
 use weir::{Error, Isolation};
 
-use super::ledger::{Answer, Held, NAMES, Refusal, name_key, name_row};
+use super::ledger::{Answer, ExpectedLock, NAMES, Refusal, name_key, name_row};
 use super::play::{Live, SessionPlayer};
 use super::turn::Turn;
 use crate::play::tree_name;
@@ -49,7 +49,7 @@ impl SessionPlayer {
     fn note_taken<T>(&mut self, session: u8, live: &Live, name: u8, got: &Result<T, Error>) {
         let serializable = live.txn.isolation() == Isolation::Serializable;
         if serializable && matches!(got, Err(Error::Duplicate)) {
-            self.ledger.lock(session, &name_key(name), Held::Shared);
+            self.ledger.lock(session, &name_key(name), ExpectedLock::Shared);
         }
     }
 
@@ -104,9 +104,9 @@ impl SessionPlayer {
     fn lock_name(&mut self, session: u8, name: u8, of_name: Answer, did: Option<bool>) {
         let is_refused = of_name.must == Err(Refusal::Locked);
         if did.is_some() {
-            self.ledger.lock(session, &name_key(name), Held::Exclusive);
+            self.ledger.lock(session, &name_key(name), ExpectedLock::Exclusive);
         } else if !is_refused {
-            self.ledger.lock(session, &name_key(name), Held::Maybe);
+            self.ledger.lock(session, &name_key(name), ExpectedLock::Maybe);
         }
     }
 }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 use weir::{
-    Commit, Db, Held, Isolation, ManualClock, Savepoint, SimVolume, Snapshot, Tree, Txn, TxnCursor,
-    TxnOptions, Wait,
+    Commit, Db, Isolation, ManualClock, PreparedTxn, Savepoint, SimVolume, Snapshot, Tree, Txn,
+    TxnCursor, TxnOptions, Wait,
 };
 
+use super::coverage::Coverage;
 use super::ledger::{Key, Ledger, Sight};
 use super::prepared::{Decision, Prepared};
-use super::seen::Seen;
 use super::turn::{Row, Turn};
 use crate::model::digest;
 use crate::op::key_bytes;
@@ -92,12 +92,12 @@ pub struct SessionPlayer {
     pub(super) tickets: Vec<(usize, Commit)>,
     pub(super) prepared: Vec<Prepared>,
     /// Those in hand.
-    pub(super) hands: BTreeMap<Vec<u8>, Held>,
+    pub(super) hands: BTreeMap<Vec<u8>, PreparedTxn>,
     /// Whether some of those prepared stay in hand.
     pub(crate) briefly: bool,
     pub(super) next_xid: u64,
     /// What was met so far.
-    pub seen: Seen,
+    pub seen: Coverage,
 }
 
 impl SessionPlayer {
@@ -133,7 +133,7 @@ impl SessionPlayer {
             hands: BTreeMap::new(),
             briefly: false,
             next_xid,
-            seen: Seen::default(),
+            seen: Coverage::default(),
         }
     }
 

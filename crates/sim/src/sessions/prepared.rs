@@ -1,6 +1,6 @@
 //! Prepared transactions: what must be there of them after a crash.
 use anyhow::{Context, Result, bail, ensure};
-use weir::{Durability, Held};
+use weir::{Durability, PreparedTxn};
 
 use super::ledger::{Key, Locks, NAMES, name_row};
 use super::play::{Live, SessionPlayer};
@@ -109,7 +109,7 @@ impl SessionPlayer {
             Prepared { xid: xid.clone(), number, changes, locks, is_sure, is_brief, decision };
         self.prepared.push(known);
         if is_brief {
-            self.hands.insert(xid.clone(), live.txn.prepare_held(&xid)?);
+            self.hands.insert(xid.clone(), live.txn.prepare_owned(&xid)?);
         } else {
             live.txn.prepare(&xid)?;
         }
@@ -180,7 +180,7 @@ impl SessionPlayer {
 }
 
 /// Ends a transaction in hand; by its name it cannot be ended meanwhile.
-fn end_held(held: &mut Held, commit: Option<Durability>) -> Result<(), weir::Error> {
+fn end_held(held: &mut PreparedTxn, commit: Option<Durability>) -> Result<(), weir::Error> {
     match commit {
         Some(durability) => held.commit(durability),
         None => held.rollback(),

@@ -4,7 +4,7 @@ use std::ops::Bound;
 use anyhow::{Result, ensure};
 use weir::{Error, Isolation, TxnError};
 
-use super::ledger::{Held, Key, Sight};
+use super::ledger::{ExpectedLock, Key, Sight};
 use super::play::{Live, SessionPlayer, Stayed};
 use super::turn::Row;
 use crate::model::{Digest, digest};
@@ -29,7 +29,7 @@ impl SessionPlayer {
         let conflict = matches!(got, Err(Error::Transaction(TxnError::Conflict)));
         let found = self.judge(live, answer, key.0, got)?;
         if found.is_some() || conflict {
-            let held = if shared { Held::Shared } else { Held::Exclusive };
+            let held = if shared { ExpectedLock::Shared } else { ExpectedLock::Exclusive };
             self.ledger.lock_beside(session, &key, held, answer);
         }
         let Some(found) = found else { return Ok(()) };
@@ -127,7 +127,7 @@ impl SessionPlayer {
         let answer = self.ledger.ask(session, key, true, false);
         let Some(found) = self.judge(live, answer, key.0, got)? else { return Ok(()) };
         if !self.ledger.has_changed(session, key) {
-            self.ledger.lock(session, key, Held::Shared);
+            self.ledger.lock(session, key, ExpectedLock::Shared);
         }
         self.compare(Some(session), Sight::Latest, key, found)
     }

@@ -6,11 +6,11 @@ use anyhow::{Context, Result, ensure};
 use weir::{Db, Error, ManualClock, SimVolume};
 use weir_device::CrashMode;
 
+use super::coverage::Coverage;
 use super::draw::Draw;
 use super::ledger::{Ledger, mark};
 use super::play::SessionPlayer;
 use super::prepared::Prepared;
-use super::seen::Seen;
 use super::turn::Turn;
 use crate::model::Contents;
 use crate::play::{Ending, tree_name};
@@ -81,7 +81,7 @@ impl SessionScenario {
     }
 
     /// A new database with its trees, and the steps that its disk has taken.
-    fn create(&self, clock: &Arc<ManualClock>) -> Result<(SimVolume, Db, Found)> {
+    fn create(&self, clock: &Arc<ManualClock>) -> Result<(SimVolume, Db, FoundState)> {
         // The engine draws the database's number from the thread's own generator.
         fastrand::seed(self.seed);
         let volume = SimVolume::new(self.seed);
@@ -92,7 +92,7 @@ impl SessionScenario {
             empty.insert(tree, BTreeMap::new());
         }
         let (prepared, names) = (Vec::new(), BTreeMap::new());
-        Ok((volume, db, Found { contents: empty, prepared, names, next_tree: self.trees }))
+        Ok((volume, db, FoundState { contents: empty, prepared, names, next_tree: self.trees }))
     }
 
     /// The disk's steps that all turns take together without a crash.
@@ -130,7 +130,7 @@ impl SessionScenario {
         volume: &SimVolume,
         clock: &Arc<ManualClock>,
         db: Db,
-        found: Found,
+        found: FoundState,
         opening: u64,
     ) -> SessionPlayer {
         let ledger = Ledger::new(found.contents, &found.names, found.next_tree);
@@ -146,9 +146,9 @@ impl SessionScenario {
     ///
     /// # Errors
     /// What the engine did wrong.
-    pub fn run(&self) -> Result<(Tally, Seen)> {
+    pub fn run(&self) -> Result<(Tally, Coverage)> {
         let clock = Arc::new(ManualClock::default());
-        let (mut tally, mut seen) = (Tally::default(), Seen::default());
+        let (mut tally, mut seen) = (Tally::default(), Coverage::default());
         let (mut volume, mut db, mut now) = self.create(&clock)?;
         let mut setup = self.setup;
         let mut rest = &self.turns[..];
@@ -247,7 +247,7 @@ fn settle(player: &mut SessionPlayer) -> Result<()> {
 }
 
 /// What a database holds.
-struct Found {
+struct FoundState {
     contents: Contents,
     prepared: Vec<Prepared>,
     /// The trees' own numbers by name; none: all have those of their names.
@@ -257,7 +257,7 @@ struct Found {
 
 /// Whether what recovery found is the state after some commits that holds all that were durable
 /// (SIM-2), with what was prepared, and sound. Returns it.
-fn check_window(db: &Db, player: &SessionPlayer) -> Result<Found> {
+fn check_window(db: &Db, player: &SessionPlayer) -> Result<FoundState> {
     let contents = contents(db).context("reading after recovery")?;
     let (commits, prepared) = player.may_be_found(mark(&contents), &db.prepared())?;
     if prepared.is_empty() {
@@ -268,7 +268,7 @@ fn check_window(db: &Db, player: &SessionPlayer) -> Result<Found> {
         ensure!(problems.is_empty(), "after recovery the check found: {problems:?}");
     }
     let (names, next_tree) = (player.ledger().names_at(commits), player.ledger().next_tree());
-    Ok(Found { contents, prepared, names, next_tree })
+    Ok(FoundState { contents, prepared, names, next_tree })
 }
 
 /// Lets a recovery crash; returns the disk that it leaves.

@@ -4,13 +4,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use weir::{Clock, PlantedBug, SystemClock};
 use weir_device::CrashMode;
-use weir_sim::{Crash, Planted, Seen, SessionScenario, Setup, Tally};
+use weir_sim::{Coverage, Crash, Planted, SessionScenario, Setup, Tally};
 
 /// Time for random histories. `cargo run --release -p weir-sim -- --sessions yes` has more.
 const MICROS: u64 = 15_000_000;
 
 /// Runs `work` on two threads, and adds what they have met.
-fn twice(work: impl Fn() -> (Tally, Seen) + Sync) -> (Tally, Seen) {
+fn twice(work: impl Fn() -> (Tally, Coverage) + Sync) -> (Tally, Coverage) {
     std::thread::scope(|scope| {
         let other = scope.spawn(&work);
         let (mut tally, mut seen) = work();
@@ -26,7 +26,7 @@ fn random_sessions_see_what_they_must() {
     let clock = SystemClock::new();
     let next = AtomicU64::new(0);
     let (tally, seen) = twice(|| {
-        let (mut tally, mut seen) = (Tally::default(), Seen::default());
+        let (mut tally, mut seen) = (Tally::default(), Coverage::default());
         while clock.now_micros() < MICROS {
             let seed = next.fetch_add(1, Ordering::Relaxed);
             let scenario = SessionScenario::random(seed, Planted::Nothing);
@@ -72,10 +72,10 @@ fn crash(after: u64, mode: CrashMode, in_recovery: Vec<u64>) -> Crash {
 }
 
 /// Runs all crashes on two threads; panics with the first that ends badly.
-fn run_all(scenario: &SessionScenario, crashes: &[Crash]) -> (Tally, Seen) {
+fn run_all(scenario: &SessionScenario, crashes: &[Crash]) -> (Tally, Coverage) {
     let next = AtomicU64::new(0);
     twice(|| {
-        let (mut tally, mut seen) = (Tally::default(), Seen::default());
+        let (mut tally, mut seen) = (Tally::default(), Coverage::default());
         while let Some(crash) = crashes.get(next.fetch_add(1, Ordering::Relaxed) as usize) {
             let one = SessionScenario { crashes: vec![crash.clone()], ..scenario.clone() };
             match one.run() {

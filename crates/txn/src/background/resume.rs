@@ -13,14 +13,14 @@ use crate::error::TxnError;
 use crate::record::entry::{Undo, UndoEntry};
 use crate::record::kept;
 use crate::record::purge_task::PurgeTask;
-use crate::record::txn_record::Found;
+use crate::record::txn_record::RecoveredChange;
 use crate::session::txn::{Isolation, Txn};
 
 /// A row: marks, writer, bytes in the leaf.
 type Version = Option<(Flags, Stamp, Vec<u8>)>;
 
 /// Changes of rows; references to undo; trees that rows have named.
-type Changes = (Vec<Found>, Vec<Undo>, Vec<Tree>);
+type Changes = (Vec<RecoveredChange>, Vec<Undo>, Vec<Tree>);
 
 /// How far a transaction without an end had come.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -147,7 +147,7 @@ fn changes(cx: &Context, undo: &[UndoEntry]) -> Result<Changes, TxnError> {
         let bytes = before.as_ref().map(|(_, _, bytes)| bytes);
         named.extend(bytes.and_then(|bytes| cx.named_by(tree, bytes)));
         rows.insert((tree, key), before.clone());
-        changes.push(Found { seq, tree, key: key.clone(), before });
+        changes.push(RecoveredChange { seq, tree, key: key.clone(), before });
     }
     changes.reverse();
     refs.reverse();

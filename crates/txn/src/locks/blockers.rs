@@ -7,7 +7,7 @@ use weir_base::{TreeId, TxnId};
 use super::kind::Kind;
 use super::lock_error::Edge;
 use super::owner::Owner;
-use super::place::{Place, Target};
+use super::place::{LockTarget, Place};
 use super::tree_locks::{Row, TreeLocks, Waiting};
 
 /// Someone that a waiter waits for, directly or through earlier waiters of the same key.
@@ -37,7 +37,7 @@ impl TreeLocks {
     pub(super) fn edge(
         &self,
         tree: TreeId,
-        target: &Target,
+        target: &LockTarget,
         waiter: TxnId,
         holder: TxnId,
     ) -> Option<Edge> {
@@ -51,8 +51,8 @@ impl TreeLocks {
     /// Those that `id` waits for at `target`. While no transaction waits for a range these are all,
     /// also through earlier waiters, in one pass: a long queue costs its length, not the square of
     /// it.
-    pub(super) fn all_before(&self, id: TxnId, target: &Target, found: &mut Vec<Blocker>) {
-        if let Target::Row(_, key) = target
+    pub(super) fn all_before(&self, id: TxnId, target: &LockTarget, found: &mut Vec<Blocker>) {
+        if let LockTarget::Row(_, key) = target
             && !self.has_range_waits()
         {
             if let Some(row) = self.row(key) {

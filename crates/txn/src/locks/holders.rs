@@ -2,8 +2,8 @@
 //! have millions of locked rows, and the transaction that writes asks under a leaf's latch.
 use weir_base::TxnId;
 
-use super::held::Held;
 use super::kind::Kind;
+use super::lock_holder::LockHolder;
 use super::place::Place;
 use super::tree_locks::{Row, TreeLocks};
 
@@ -22,7 +22,7 @@ impl TreeLocks {
     }
 
     /// All that hold a key, or a range around it.
-    pub(super) fn holders<'s>(&'s self, key: &'s [u8]) -> impl Iterator<Item = &'s Held> {
+    pub(super) fn holders<'s>(&'s self, key: &'s [u8]) -> impl Iterator<Item = &'s LockHolder> {
         let row = self.rows.get(key).into_iter().flat_map(|row| row.granted.iter());
         row.chain(self.ranges.holders(Place::Key(key)))
     }
@@ -34,7 +34,7 @@ impl TreeLocks {
         id: TxnId,
         place: Place<'s>,
         kind: Kind,
-    ) -> impl Iterator<Item = &'s Held> {
+    ) -> impl Iterator<Item = &'s LockHolder> {
         let are_few = matches!(place, Place::Key(_)) || self.rows_in(place).nth(FEW).is_none();
         let rows = are_few.then(|| self.rows_in(place).flat_map(|row| row.granted.iter()));
         let owners = (!are_few).then(|| self.own_keys.against(place, kind));
@@ -45,7 +45,7 @@ impl TreeLocks {
 
     /// Whether `id` holds something in a place that is in the way of `kind`.
     pub(super) fn holds_against(&self, id: TxnId, place: Place<'_>, kind: Kind) -> bool {
-        let on = |h: &Held| h.id == id && kind.conflicts_with(h.kind);
+        let on = |h: &LockHolder| h.id == id && kind.conflicts_with(h.kind);
         self.own_keys.holds(id, place, kind) || self.ranges.holders(place).any(on)
     }
 

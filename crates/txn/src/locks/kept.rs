@@ -1,9 +1,9 @@
 //! What a prepared transaction holds, to be written down, and given back to it after a restart.
 use weir_base::{TreeId, TxnId};
 
-use super::held::Held;
 use super::kind::Kind;
-use super::place::{Place, PlaceBuf, Target};
+use super::lock_holder::LockHolder;
+use super::place::{LockTarget, Place, PlaceBuf};
 use super::table::LockTable;
 use super::tree_locks::TreeLocks;
 
@@ -21,14 +21,14 @@ impl LockTable {
         for target in self.registry.find(id).map(|owner| owner.targets()).unwrap_or_default() {
             let (tree, shard) = (target.tree(), self.shards.lock(target.tree()));
             let Some(locks) = shard.find(tree) else { continue };
-            let mine = |held: &Held| held.id == id;
+            let mine = |held: &LockHolder| held.id == id;
             match &target {
-                Target::Row(_, key) => {
+                LockTarget::Row(_, key) => {
                     let granted = locks.row(key).into_iter().flat_map(|row| &row.granted);
                     let held = granted.filter(|held| mine(held));
                     held.for_each(|held| tell(tree, Place::Key(key), held.kind));
                 }
-                Target::Ranges(_) => {
+                LockTarget::Ranges(_) => {
                     let ranges = locks.ranges.iter().filter(|(held, _)| mine(held));
                     ranges.for_each(|(held, place)| tell(tree, place, held.kind));
                 }

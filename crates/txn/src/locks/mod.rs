@@ -64,11 +64,11 @@
 //! open: so either `end` finds the entry, or it never comes to be.
 mod blockers;
 mod deadlock;
-mod held;
 mod holders;
 mod kept;
 mod kind;
 mod lock_error;
+mod lock_holder;
 mod look;
 mod own_keys;
 mod owner;

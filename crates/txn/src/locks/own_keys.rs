@@ -7,8 +7,8 @@ use weir_base::TxnId;
 
 use crate::by_txn::ByTxn;
 
-use super::held::Held;
 use super::kind::Kind;
+use super::lock_holder::LockHolder;
 use super::owner::Owner;
 use super::place::Place;
 
@@ -25,13 +25,13 @@ struct Own {
 }
 
 struct OfKind {
-    held: Held,
+    held: LockHolder,
     keys: BTreeSet<Arc<[u8]>>,
 }
 
 impl Own {
     fn new(owner: &Arc<Owner>) -> Self {
-        let of = |kind| OfKind { held: Held::new(owner, kind), keys: BTreeSet::new() };
+        let of = |kind| OfKind { held: LockHolder::new(owner, kind), keys: BTreeSet::new() };
         Own { shared: of(Kind::Share), alone: of(Kind::Exclusive) }
     }
 
@@ -43,7 +43,7 @@ impl Own {
     }
 
     /// What of it is in `place` and in the way of `asked`.
-    fn against(&self, place: Place<'_>, asked: Kind) -> Option<&Held> {
+    fn against(&self, place: Place<'_>, asked: Kind) -> Option<&LockHolder> {
         let is = |of: &&OfKind| {
             asked.conflicts_with(of.held.kind)
                 && of.keys.range::<[u8], _>(place.bounds()).next().is_some()
@@ -93,7 +93,7 @@ impl OwnKeys {
         &'s self,
         place: Place<'s>,
         asked: Kind,
-    ) -> impl Iterator<Item = &'s Held> {
+    ) -> impl Iterator<Item = &'s LockHolder> {
         self.owners.values().filter_map(move |own| own.against(place, asked))
     }
 

@@ -9,7 +9,7 @@ use weir_base::{TreeId, TxnId, rank};
 use crate::by_txn::ByTxn;
 
 use super::lock_error::Edge;
-use super::place::Target;
+use super::place::LockTarget;
 use super::sync::{AtomicU64, Condvar, Guard, Mutex, Ordering};
 
 /// A registered transaction.
@@ -25,10 +25,10 @@ pub struct Owner {
 }
 
 /// Most transactions lock a table's definition and one or two of its rows.
-pub(super) type Targets = SmallVec<[Target; 3]>;
+pub(super) type Targets = SmallVec<[LockTarget; 3]>;
 
 /// In the place of what was released before others that came later.
-const RELEASED: Target = Target::Ranges(TreeId(0));
+const RELEASED: LockTarget = LockTarget::Ranges(TreeId(0));
 
 pub(super) struct State {
     /// It has ended: nothing may be added to `locks` any more.
@@ -51,7 +51,7 @@ enum Wait {
     None,
     /// `notified`: it is to look whether it can have what it waits for.
     On {
-        target: Target,
+        target: LockTarget,
         notified: bool,
     },
     Ended(Outcome),
@@ -136,7 +136,7 @@ impl Owner {
         let mut state = self.state.lock();
         let mut rows = Targets::new();
         for at in marks.start..marks.end.min(state.locks.len()) {
-            if matches!(&state.locks[at], Target::Row(tree, _) if wanted(*tree)) {
+            if matches!(&state.locks[at], LockTarget::Row(tree, _) if wanted(*tree)) {
                 rows.push(std::mem::replace(&mut state.locks[at], RELEASED));
                 state.released += 1;
             }
@@ -149,7 +149,7 @@ impl Owner {
     }
 
     /// Notes that it holds something at `target`, unless it has ended.
-    pub(super) fn note(&self, target: Target) -> bool {
+    pub(super) fn note(&self, target: LockTarget) -> bool {
         let mut state = self.state.lock();
         if !state.closed {
             state.locks.push(target);
@@ -180,7 +180,7 @@ impl Owner {
     }
 
     /// Begins a wait, unless it has been killed. Called under the mutex of the target's shard.
-    pub(super) fn begin_wait(&self, target: &Target) -> bool {
+    pub(super) fn begin_wait(&self, target: &LockTarget) -> bool {
         let mut state = self.state.lock();
         debug_assert!(matches!(state.wait, Wait::None), "one wait at a time");
         if std::mem::take(&mut state.killed) {
@@ -205,7 +205,7 @@ impl Owner {
     }
 
     /// Where it waits.
-    pub(super) fn waits_on(&self) -> Option<Target> {
+    pub(super) fn waits_on(&self) -> Option<LockTarget> {
         match &self.state.lock().wait {
             Wait::On { target, .. } => Some(target.clone()),
             _ => None,
@@ -218,7 +218,7 @@ impl Owner {
     }
 
     /// Says that its present wait or the next one is to end; returns where it waits.
-    pub(super) fn kill(&self) -> Option<Target> {
+    pub(super) fn kill(&self) -> Option<LockTarget> {
         let mut state = self.state.lock();
         state.killed = true;
         match &state.wait {

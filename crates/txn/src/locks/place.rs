@@ -170,17 +170,17 @@ impl fmt::Display for PlaceBuf {
 
 /// Where a transaction holds or wants something.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Target {
+pub(super) enum LockTarget {
     /// At a key.
     Row(TreeId, Arc<[u8]>),
     /// Ranges of this tree.
     Ranges(TreeId),
 }
 
-impl Target {
+impl LockTarget {
     pub(super) fn tree(&self) -> TreeId {
         match self {
-            Target::Row(tree, _) | Target::Ranges(tree) => *tree,
+            LockTarget::Row(tree, _) | LockTarget::Ranges(tree) => *tree,
         }
     }
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use weir_base::TxnId;
 
-use super::held::Held;
 use super::kind::Kind;
+use super::lock_holder::LockHolder;
 use super::owner::Owner;
 use super::place::{Place, Span, is_below, is_no_later};
 
@@ -19,7 +19,7 @@ pub(super) struct Ranges {
 
 /// What one owner holds with one kind; never nothing.
 struct Own {
-    held: Held,
+    held: LockHolder,
     spans: Spans,
 }
 
@@ -36,13 +36,13 @@ impl Ranges {
     }
 
     /// The holders of something in `place`: once for each kind that one holds there.
-    pub(super) fn holders<'s>(&'s self, place: Place<'s>) -> impl Iterator<Item = &'s Held> {
+    pub(super) fn holders<'s>(&'s self, place: Place<'s>) -> impl Iterator<Item = &'s LockHolder> {
         self.owners.iter().filter(move |own| own.spans.meet(place)).map(|own| &own.held)
     }
 
     /// Whether `id` has what `kind` would give it at `place`, in one range.
     pub(super) fn covers(&self, id: TxnId, place: Place<'_>, kind: Kind) -> bool {
-        let suits = |held: &Held| held.id == id && held.kind.covers(kind);
+        let suits = |held: &LockHolder| held.id == id && held.kind.covers(kind);
         self.owners.iter().any(|own| suits(&own.held) && own.spans.cover(place))
     }
 
@@ -61,7 +61,7 @@ impl Ranges {
     ) -> Grown {
         let is = |own: &Own| own.held.id == owner.id() && own.held.kind == kind;
         let at = self.owners.iter().position(is).unwrap_or_else(|| {
-            self.owners.push(Own { held: Held::new(owner, kind), spans: Spans::default() });
+            self.owners.push(Own { held: LockHolder::new(owner, kind), spans: Spans::default() });
             self.owners.len() - 1
         });
         self.owners[at].spans.add(from, to)
@@ -83,7 +83,7 @@ impl Ranges {
     }
 
     /// All of them, with their holders.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&Held, Place<'_>)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&LockHolder, Place<'_>)> {
         self.owners.iter().flat_map(|Own { held, spans }| {
             spans
                 .ends

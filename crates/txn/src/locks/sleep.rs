@@ -7,7 +7,7 @@ use weir_base::TxnId;
 
 use super::lock_error::LockError;
 use super::owner::{Outcome, Owner, Woken};
-use super::place::Target;
+use super::place::LockTarget;
 use super::table::{LockTable, wake};
 use super::tree_locks::ToWake;
 use super::waits::Next;
@@ -38,7 +38,7 @@ impl LockTable {
     pub(super) fn wait_for(
         &self,
         owner: &Arc<Owner>,
-        target: &Target,
+        target: &LockTarget,
         limit: Duration,
     ) -> Result<(), LockError> {
         let begun = self.clock.now_micros();
@@ -71,7 +71,7 @@ impl LockTable {
     fn sleep_for(
         &self,
         owner: &Arc<Owner>,
-        target: &Target,
+        target: &LockTarget,
         limit: Duration,
         begun: u64,
         asks: Option<&dyn WaitListener>,
@@ -111,7 +111,7 @@ impl LockTable {
     }
 
     /// Lets a waiter look whether it can have what it waits for.
-    pub(super) fn look(&self, owner: &Owner, target: &Target, is_last: bool) -> Next {
+    pub(super) fn look(&self, owner: &Owner, target: &LockTarget, is_last: bool) -> Next {
         let tally = &self.shards.tally;
         let mut to_wake = ToWake::new();
         let next = self.shards.lock(target.tree()).with(target.tree(), |locks| {
@@ -125,7 +125,7 @@ impl LockTable {
     pub(super) fn end_wait(
         &self,
         id: TxnId,
-        target: &Target,
+        target: &LockTarget,
         outcome: impl FnOnce(TxnId) -> Outcome,
     ) {
         let mut to_wake = ToWake::new();

@@ -9,7 +9,7 @@ use weir_base::{Clock, Counter, SystemClock, TreeId, TxnId};
 use super::kind::Kind;
 use super::lock_error::LockError;
 use super::owner::{Outcome, Owner, Registry};
-use super::place::{Place, Target};
+use super::place::{LockTarget, Place};
 use super::shard::Shards;
 use super::sleep::WaitListener;
 use super::sync::{Ordering, fence};
@@ -214,7 +214,7 @@ impl LockTable {
         owner: &Arc<Owner>,
         request: &Request<'_>,
         may_wait: bool,
-    ) -> Result<Option<Target>, LockError> {
+    ) -> Result<Option<LockTarget>, LockError> {
         let Request { tree, place, kind, writer } = *request;
         let (id, tally) = (owner.id(), &self.shards.tally);
         let (mut delayed, mut to_wake) = (SmallVec::new(), ToWake::new());

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 use weir_base::{TreeId, TxnId};
 
-use super::held::Held;
 use super::kind::Kind;
+use super::lock_holder::LockHolder;
 use super::own_keys::OwnKeys;
 use super::owner::Owner;
-use super::place::{Place, Span, Target};
+use super::place::{LockTarget, Place, Span};
 use super::ranges::Ranges;
 use super::tally::Tally;
 
@@ -67,7 +67,7 @@ pub(super) struct Row {
     /// Those that hold it alone (several only while locks of writers are made explicit) before
     /// those that share it: with a row that many share, no transaction is in the way of one more at
     /// first sight.
-    pub(super) granted: SmallVec<[Held; 1]>,
+    pub(super) granted: SmallVec<[LockHolder; 1]>,
     /// By rank.
     pub(super) waiting: Vec<Waiting>,
     /// How often a transaction may have gone before the first waiter since that was notified.
@@ -76,7 +76,7 @@ pub(super) struct Row {
 
 impl Row {
     /// Another holder that `id` waits for if it asks for `kind`.
-    pub(super) fn blocker(&self, id: TxnId, kind: Kind) -> Option<&Held> {
+    pub(super) fn blocker(&self, id: TxnId, kind: Kind) -> Option<&LockHolder> {
         let mut in_the_way = self.granted.iter().take_while(|h| kind.conflicts_with(h.kind));
         in_the_way.find(|h| h.id != id)
     }
@@ -93,7 +93,7 @@ impl Row {
 
     /// Adds a holder.
     pub(super) fn add(&mut self, owner: &Arc<Owner>, kind: Kind) {
-        let held = Held::new(owner, kind);
+        let held = LockHolder::new(owner, kind);
         match kind {
             Kind::Share => self.granted.push(held),
             Kind::Exclusive => self.granted.insert(0, held),
@@ -179,7 +179,7 @@ impl TreeLocks {
 
     /// Whether `id` has what `kind` would give.
     pub(super) fn covers(&self, id: TxnId, place: Place<'_>, kind: Kind) -> bool {
-        let suits = |held: &Held| held.id == id && held.kind.covers(kind);
+        let suits = |held: &LockHolder| held.id == id && held.kind.covers(kind);
         let row = match place {
             Place::Key(key) => self.rows.get(key),
             Place::Range { .. } => None,
@@ -342,7 +342,7 @@ impl TreeLocks {
             }
             return true;
         }
-        let is_open = owner.note(Target::Row(tree, Arc::clone(&name)));
+        let is_open = owner.note(LockTarget::Row(tree, Arc::clone(&name)));
         if is_open {
             if is_new {
                 tally.key_added(tree, key);
@@ -363,7 +363,7 @@ impl TreeLocks {
         tally: &Tally,
     ) -> bool {
         let id = owner.id();
-        if !self.ranges.has(id) && !owner.note(Target::Ranges(self.tree)) {
+        if !self.ranges.has(id) && !owner.note(LockTarget::Ranges(self.tree)) {
             return false;
         }
         let grown = self.ranges.add(owner, from, to, kind);

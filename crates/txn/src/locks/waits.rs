@@ -5,7 +5,7 @@ use weir_base::TxnId;
 
 use super::kind::Kind;
 use super::owner::{Outcome, Owner};
-use super::place::{Place, Span, Target};
+use super::place::{LockTarget, Place, Span};
 use super::tally::Tally;
 use super::tree_locks::{RangeWaiting, Rank, Stage, ToWake, TreeLocks, Waiting};
 
@@ -22,7 +22,7 @@ impl TreeLocks {
         kind: Kind,
         tally: &Tally,
         to_wake: &mut ToWake,
-    ) -> Option<Target> {
+    ) -> Option<LockTarget> {
         let in_turn = !self.goes_first(owner.id(), place, kind);
         let rank = Rank { in_turn, ticket: self.next_ticket };
         let stage = match (place, kind) {
@@ -31,8 +31,8 @@ impl TreeLocks {
         };
         let waiting = Waiting { owner: Arc::clone(owner), kind, rank, stage };
         let target = match place {
-            Place::Key(key) => Target::Row(self.tree, self.row_mut(key, tally).0),
-            Place::Range { .. } => Target::Ranges(self.tree),
+            Place::Key(key) => LockTarget::Row(self.tree, self.row_mut(key, tally).0),
+            Place::Range { .. } => LockTarget::Ranges(self.tree),
         };
         if !owner.begin_wait(&target) {
             if let Place::Key(key) = place {
@@ -65,12 +65,12 @@ impl TreeLocks {
     pub(super) fn release(
         &mut self,
         id: TxnId,
-        target: &Target,
+        target: &LockTarget,
         tally: &Tally,
         to_wake: &mut ToWake,
     ) {
         match target {
-            Target::Row(_, key) => {
+            LockTarget::Row(_, key) => {
                 let Some(row) = self.rows.get_mut(key) else { return };
                 let Some(at) = row.granted.iter().position(|h| h.id == id) else { return };
                 let held = row.granted.remove(at);
@@ -85,7 +85,7 @@ impl TreeLocks {
                 }
                 self.promote(Place::Key(key), tally, to_wake);
             }
-            Target::Ranges(_) => {
+            LockTarget::Ranges(_) => {
                 let (count, gone) = self.ranges.remove(id);
                 tally.ranges_removed(self.tree, count);
                 // All at once, from the first to the last: those that wait are served by rank.
@@ -100,15 +100,15 @@ impl TreeLocks {
     pub(super) fn find_waiter<'s>(
         &'s self,
         id: TxnId,
-        target: &'s Target,
+        target: &'s LockTarget,
     ) -> Option<(&'s Waiting, Place<'s>)> {
         let is = |w: &Waiting| w.owner.id() == id;
         match target {
-            Target::Row(_, key) => {
+            LockTarget::Row(_, key) => {
                 let waiter = self.rows.get(key)?.waiting.iter().find(|w| is(w))?;
                 Some((waiter, Place::Key(key)))
             }
-            Target::Ranges(_) => {
+            LockTarget::Ranges(_) => {
                 let waiter = self.range_waits.iter().find(|w| is(&w.waiting))?;
                 Some((&waiter.waiting, waiter.span.place()))
             }
@@ -119,19 +119,19 @@ impl TreeLocks {
     fn take_waiter(
         &mut self,
         id: TxnId,
-        target: &Target,
+        target: &LockTarget,
         tally: &Tally,
     ) -> Option<(Waiting, Option<Span>)> {
         let is = |w: &Waiting| w.owner.id() == id;
         let taken = match target {
-            Target::Row(_, key) => {
+            LockTarget::Row(_, key) => {
                 let waiting = &mut self.rows.get_mut(key)?.waiting;
                 let at = waiting.iter().position(is)?;
                 let taken = waiting.remove(at);
                 self.note_waited(key);
                 (taken, None)
             }
-            Target::Ranges(_) => {
+            LockTarget::Ranges(_) => {
                 let at = self.range_waits.iter().position(|w| is(&w.waiting))?;
                 let RangeWaiting { waiting, span } = self.range_waits.remove(at);
                 tally.range_removed(self.tree);
@@ -147,7 +147,7 @@ impl TreeLocks {
     pub(super) fn withdraw(
         &mut self,
         id: TxnId,
-        target: &Target,
+        target: &LockTarget,
         outcome: impl FnOnce(TxnId) -> Outcome,
         tally: &Tally,
         to_wake: &mut ToWake,
@@ -158,7 +158,7 @@ impl TreeLocks {
         gone.owner.end_wait(outcome(holder.unwrap_or(TxnId::NONE)));
         to_wake.push(gone.owner);
         let place = match (target, &span) {
-            (Target::Row(_, key), _) => Place::Key(key),
+            (LockTarget::Row(_, key), _) => Place::Key(key),
             (_, Some(span)) => span.place(),
             (_, None) => return true,
         };
@@ -211,14 +211,14 @@ impl TreeLocks {
             return;
         }
         let tree = self.tree;
-        let mut all: Vec<(Rank, TxnId, Target)> = Vec::new();
+        let mut all: Vec<(Rank, TxnId, LockTarget)> = Vec::new();
         for (key, row) in self.waited_in(place) {
-            let target = || Target::Row(tree, Arc::clone(key));
+            let target = || LockTarget::Row(tree, Arc::clone(key));
             all.extend(row.waiting.iter().map(|w| (w.rank, w.owner.id(), target())));
         }
         for RangeWaiting { waiting, span } in &self.range_waits {
             if span.meets(place) {
-                all.push((waiting.rank, waiting.owner.id(), Target::Ranges(tree)));
+                all.push((waiting.rank, waiting.owner.id(), LockTarget::Ranges(tree)));
             }
         }
         all.sort_unstable_by_key(|(rank, ..)| *rank);
@@ -230,7 +230,7 @@ impl TreeLocks {
             let kind = waiter.kind;
             let Some((waiter, span)) = self.take_waiter(*id, target, tally) else { continue };
             let place = match (target, &span) {
-                (Target::Row(_, key), _) => Place::Key(key),
+                (LockTarget::Row(_, key), _) => Place::Key(key),
                 (_, Some(span)) => span.place(),
                 (_, None) => continue,
             };
@@ -239,7 +239,7 @@ impl TreeLocks {
             waiter.owner.end_wait(Outcome::Granted);
             self.notify_first_reporters(*id, place, kind, to_wake);
             to_wake.push(waiter.owner);
-            if let Target::Row(_, key) = target {
+            if let LockTarget::Row(_, key) = target {
                 // A transaction that has a range around the key needs no entry.
                 self.remove_row_if_empty(key, tally);
             }
@@ -299,7 +299,7 @@ impl TreeLocks {
     pub(super) fn look(
         &mut self,
         id: TxnId,
-        target: &Target,
+        target: &LockTarget,
         is_last: bool,
         tally: &Tally,
         to_wake: &mut ToWake,
@@ -307,7 +307,7 @@ impl TreeLocks {
         let Some((waiter, place)) = self.find_waiter(id, target) else { return Next::Ended };
         let (kind, stage) = (waiter.kind, waiter.stage);
         let is_free = self.blockers_of(waiter, place).next().is_none();
-        let Target::Row(_, key) = target else { return Next::Sleep };
+        let LockTarget::Row(_, key) = target else { return Next::Sleep };
         let is_busy = || self.rows.get(key).is_some_and(|row| row.passed.get() > PASSES_MAX);
         if is_free && (is_last || stage != Stage::Notified || !is_busy()) {
             let Some((gone, _)) = self.take_waiter(id, target, tally) else { return Next::Ended };

@@ -50,7 +50,7 @@ pub struct TxnRecord {
 }
 
 /// A change as recovery found it, with the whole row from before.
-pub(crate) struct Found {
+pub(crate) struct RecoveredChange {
     pub(crate) seq: u32,
     pub(crate) tree: TreeId,
     pub(crate) key: Vec<u8>,
@@ -220,8 +220,8 @@ impl TxnRecord {
     }
 
     /// Remembers changes that recovery has found, by number in ascending order.
-    pub(crate) fn rebuild(&self, changes: &[Found]) {
-        for Found { seq, tree, key, before } in changes {
+    pub(crate) fn rebuild(&self, changes: &[RecoveredChange]) {
+        for RecoveredChange { seq, tree, key, before } in changes {
             // What lies between was rolled back before the crash: no transaction has met it.
             self.rows.lock().skip_to(*seq);
             while self.changes() + 1 < *seq {

@@ -5,7 +5,7 @@ use weir_base::TxnId;
 use weir_btree::{ChainHead, Cursor as RawCursor, Tree, TreeError};
 
 use crate::context::Context;
-use crate::versions::see::{Reader, Retries, Seen, View};
+use crate::versions::see::{ReadOutcome, Reader, Retries, View};
 
 /// A position among the rows that a view shows. After a move that has failed it stands on no row,
 /// but where the same move tries again, and the other way it comes back.
@@ -100,7 +100,7 @@ impl RowCursor {
                 return Err(e);
             }
         }
-        // As `Seen::Again`: the row names another chain now.
+        // As `ReadOutcome::Again`: the row names another chain now.
         let way = if down { Way::Down } else { Way::Up };
         let (key, fronts) = (self.raw.key().to_vec(), std::mem::take(&mut self.fronts));
         let again = self.look_again(way);
@@ -271,23 +271,23 @@ impl RowCursor {
             }
             self.raw.inline(&mut self.value);
             let seen = if at_once {
-                if head.flags.deleted { Seen::Nothing } else { Seen::Row(head.flags) }
+                if head.flags.deleted { ReadOutcome::Nothing } else { ReadOutcome::Row(head.flags) }
             } else {
                 let raw = &self.raw;
                 let tree = raw.tree().id();
                 reader.see(tree, raw.key(), head, &mut self.value, &mut || raw.is_fresh())?
             };
             on = match seen {
-                Seen::Row(flags) if !flags.overflow => {
+                ReadOutcome::Row(flags) if !flags.overflow => {
                     self.on = On::Buffer;
                     return Ok(true);
                 }
-                Seen::Row(_) if self.fronts => {
+                ReadOutcome::Row(_) if self.fronts => {
                     self.rest = Some(self.raw.tree().fetch_front(&mut self.value)?);
                     self.on = On::Buffer;
                     return Ok(true);
                 }
-                Seen::Row(_) => {
+                ReadOutcome::Row(_) => {
                     if self.raw.tree().fetch(&mut self.value)? {
                         self.on = On::Buffer;
                         return Ok(true);
@@ -305,11 +305,11 @@ impl RowCursor {
                     }
                     self.look_again(way)?
                 }
-                Seen::Again => {
+                ReadOutcome::Again => {
                     retries.again(self.raw.tree())?;
                     self.look_again(way)?
                 }
-                Seen::Nothing => {
+                ReadOutcome::Nothing => {
                     retries = Retries::default();
                     if way == Way::Up { self.raw.next()? } else { self.raw.prev()? }
                 }

@@ -3,7 +3,7 @@ use weir_base::TxnId;
 use weir_btree::{Tree, TreeError};
 
 use crate::context::Context;
-use crate::versions::see::{Extent, Reader, Retries, Seen, View};
+use crate::versions::see::{Extent, ReadOutcome, Reader, Retries, View};
 
 impl Context {
     /// Reads a row as a view shows it into `out`, emptied first. `false`: it shows none.
@@ -45,17 +45,17 @@ impl Context {
                 return Ok(Extent::Nothing);
             };
             let seen = if reader.sees_at_once(head.stamp) {
-                if head.flags.deleted { Seen::Nothing } else { Seen::Row(head.flags) }
+                if head.flags.deleted { ReadOutcome::Nothing } else { ReadOutcome::Row(head.flags) }
             } else {
                 reader.see(tree.id(), key, head, out, &mut || self.env().pool.is_still(token))?
             };
             match seen {
-                Seen::Row(flags) if !flags.overflow => return Ok(Extent::Whole),
-                Seen::Row(_) if enough => {
+                ReadOutcome::Row(flags) if !flags.overflow => return Ok(Extent::Whole),
+                ReadOutcome::Row(_) if enough => {
                     tree.fetch_front(out)?;
                     return Ok(Extent::Front);
                 }
-                Seen::Row(_) => {
+                ReadOutcome::Row(_) => {
                     if tree.fetch(out)? {
                         return Ok(Extent::Whole);
                     }
@@ -66,11 +66,11 @@ impl Context {
                         return Ok(now.map_or(Extent::Nothing, |_| Extent::Whole));
                     }
                 }
-                Seen::Nothing => {
+                ReadOutcome::Nothing => {
                     out.clear();
                     return Ok(Extent::Nothing);
                 }
-                Seen::Again => retries.again(tree)?,
+                ReadOutcome::Again => retries.again(tree)?,
             }
         }
     }

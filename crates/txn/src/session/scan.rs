@@ -13,7 +13,7 @@ use crate::locks::{Kind, LockError, Place, Wait};
 use crate::planted::PlantedBug;
 use crate::record::txn_record::TxnRecord;
 use crate::session::txn::{Isolation, Txn};
-use crate::versions::see::{Reader, Seen, View};
+use crate::versions::see::{ReadOutcome, Reader, View};
 
 /// A position among the rows that a transaction locks as it comes to them: as committed now, or as
 /// changed by itself. From REPEATABLE READ on it locks everything that it passes, rows and their
@@ -364,12 +364,12 @@ impl LockingCursor {
             return Ok(Continue(()));
         }
         match reader.see(tree, raw.key(), head, &mut self.value, &mut || raw.is_fresh())? {
-            Seen::Nothing => return Ok(self.pass(step)),
-            Seen::Again => return Ok(Continue(())),
-            Seen::Row(flags) if flags.overflow && !raw.tree().fetch(&mut self.value)? => {
+            ReadOutcome::Nothing => return Ok(self.pass(step)),
+            ReadOutcome::Again => return Ok(Continue(())),
+            ReadOutcome::Row(flags) if flags.overflow && !raw.tree().fetch(&mut self.value)? => {
                 return Ok(Continue(()));
             }
-            Seen::Row(_) => {}
+            ReadOutcome::Row(_) => {}
         }
         self.unlocked = true;
         Ok(Break(true))

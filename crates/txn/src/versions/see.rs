@@ -32,7 +32,7 @@ pub enum Extent {
 
 /// What is seen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Seen {
+pub enum ReadOutcome {
     /// A row with these marks; its bytes are in the buffer.
     Row(Flags),
     /// None.
@@ -89,7 +89,7 @@ impl<'r> Reader<'r> {
         head: RowHead,
         value: &mut Vec<u8>,
         is_fresh: &mut dyn FnMut() -> bool,
-    ) -> Result<Seen, TreeError> {
+    ) -> Result<ReadOutcome, TreeError> {
         let RowHead { mut stamp, mut flags } = head;
         let mut later: Option<(Arc<TxnRecord>, u32)> = None;
         loop {
@@ -107,10 +107,10 @@ impl<'r> Reader<'r> {
                     }
                 };
                 return match self.view {
-                    _ if !same => Ok(Seen::Again),
+                    _ if !same => Ok(ReadOutcome::Again),
                     View::At(at) if self.registry.archive.hides(at, stamp.writer) => {
                         let version = self.registry.archive.version(at, tree, key, value)?;
-                        Ok(version.map_or(Seen::Nothing, Seen::Row))
+                        Ok(version.map_or(ReadOutcome::Nothing, ReadOutcome::Row))
                     }
                     _ => Ok(visible(flags)),
                 };
@@ -122,7 +122,7 @@ impl<'r> Reader<'r> {
                         None => is_fresh(),
                         Some((record, _)) => record.id() != stamp.writer,
                     };
-                    return Ok(if same { visible(flags) } else { Seen::Again });
+                    return Ok(if same { visible(flags) } else { ReadOutcome::Again });
                 }
                 (State::Committed(number), View::At(at)) if number <= at => {
                     return Ok(visible(flags));
@@ -133,8 +133,8 @@ impl<'r> Reader<'r> {
             ThreadCounts::version_read();
             match record.before(seq, value)? {
                 Version::Row { flags: was, stamp: writer } => (flags, stamp) = (was, writer),
-                Version::Absent | Version::Unknown => return Ok(Seen::Nothing),
-                Version::Moved => return Ok(Seen::Again),
+                Version::Absent | Version::Unknown => return Ok(ReadOutcome::Nothing),
+                Version::Moved => return Ok(ReadOutcome::Again),
             }
             later = Some((record, seq));
         }
@@ -174,6 +174,6 @@ impl Retries {
     }
 }
 
-fn visible(flags: Flags) -> Seen {
-    if flags.deleted { Seen::Nothing } else { Seen::Row(flags) }
+fn visible(flags: Flags) -> ReadOutcome {
+    if flags.deleted { ReadOutcome::Nothing } else { ReadOutcome::Row(flags) }
 }

@@ -203,7 +203,7 @@ fn what_was_begun_to_be_prepared_is_prepared_when_it_has_been_waited_for() {
     let prepare = |name: &[u8]| {
         let mut txn = db.begin(TxnOptions::default());
         txn.put(&tree, name, b"there").expect("a put");
-        txn.begin_prepare_held(name).expect("prepared")
+        txn.begin_prepare_owned(name).expect("prepared")
     };
     let found = || {
         let db = open(&volume.crash_with(CrashMode::LoseAll, 1)).expect("it opens");

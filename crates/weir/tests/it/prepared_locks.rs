@@ -109,7 +109,7 @@ fn the_holder_of_a_prepared_transaction_decides_it() {
         let (tree, mut txn) = (find(db, "t"), serial(db));
         assert!(txn.get(&tree, b"a").expect("a row").is_some());
         txn.put(&tree, b"b", name).expect("a row");
-        txn.prepare_held(name).expect("prepared")
+        txn.prepare_owned(name).expect("prepared")
     };
     let is_free = |db: &Db, key: &[u8]| {
         let mut txn = serial(db);

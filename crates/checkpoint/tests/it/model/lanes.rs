@@ -41,7 +41,7 @@ impl Lanes {
         self.batches.iter().flatten().map(|batch| batch.oldest).min()
     }
 
-    /// Time that pages waited for the disk, and what batches take (`Seen::batch_micros`).
+    /// Time that pages waited for the disk, and what batches take (`TickView::batch_micros`).
     pub(crate) fn seen(&mut self, now: f64) -> (u64, u64) {
         (self.pacing.backlogged_micros(micros(now)), self.pacing.long_micros(micros(now)))
     }

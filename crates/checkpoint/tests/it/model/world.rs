@@ -10,10 +10,10 @@ use super::load::{Class, Clients, Pages, Rng};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use weir_base::Lsn;
-use weir_checkpoint::{AgeHistogram, LANES, Limits, Seen, Verdict};
+use weir_checkpoint::{AgeHistogram, LANES, Limits, TickView, Verdict};
 
 /// What decides: the crate's policy, or one that the tests must reject.
-pub(crate) type Decide<'a> = dyn FnMut(&Seen<'_>, &Limits) -> Verdict + 'a;
+pub(crate) type Decide<'a> = dyn FnMut(&TickView<'_>, &Limits) -> Verdict + 'a;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Setup {
@@ -558,7 +558,7 @@ impl World {
             self.histogram.add(Lsn(lsn));
         }
         let (lanes_backlogged, batch_micros) = self.lanes.seen(self.now);
-        let seen = Seen {
+        let seen = TickView {
             now_micros: (self.now * 1e6) as u64,
             log_end: Lsn(self.log_end),
             oldest_dirty: Lsn(self.oldest()),

@@ -29,7 +29,7 @@ pub(crate) struct Answer {
 
 /// How sure a lock is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Held {
+pub(crate) enum ExpectedLock {
     Shared,
     Exclusive,
     /// Exclusive, or not at all: the row was changed and that was rolled back, or it was looked at
@@ -55,7 +55,7 @@ impl Span {
 /// What one has locked besides the rows that it has changed.
 #[derive(Clone, Default)]
 pub(crate) struct Locks {
-    keys: Vec<(Key, Held)>,
+    keys: Vec<(Key, ExpectedLock)>,
     ranges: Vec<Range>,
 }
 
@@ -79,7 +79,7 @@ impl Ledger {
         let locks = || locks.clone().flat_map(|(_, held)| held).filter(|(s, _)| **s != session);
         let ranges = || self.ranges.iter().filter(|r| r.session != session && r.span.tree == tree);
         let is_used = others().any(|(_, of)| changes(of))
-            || locks().any(|(_, held)| *held != Held::Maybe)
+            || locks().any(|(_, held)| *held != ExpectedLock::Maybe)
             || ranges().any(|range| range.is_sure);
         let may_be_locked =
             locks().next().is_some() || ranges().next().is_some() || !self.recovered.is_empty();
@@ -112,7 +112,7 @@ impl Ledger {
 
     /// What it has locked.
     pub(crate) fn locks_of(&self, session: u8) -> Locks {
-        let held = |(key, held): (&Key, &BTreeMap<u8, Held>)| {
+        let held = |(key, held): (&Key, &BTreeMap<u8, ExpectedLock>)| {
             held.get(&session).map(|held| (key.clone(), *held))
         };
         let ranges = self.ranges.iter().filter(|range| range.session == session);
@@ -181,10 +181,10 @@ impl Ledger {
         let mut may_be_locked = false;
         for (_, held) in others {
             match held {
-                Held::Exclusive => return refused(Refusal::Locked),
-                Held::Shared if !shared => return refused(Refusal::Locked),
-                Held::Shared => {}
-                Held::Maybe => may_be_locked = true,
+                ExpectedLock::Exclusive => return refused(Refusal::Locked),
+                ExpectedLock::Shared if !shared => return refused(Refusal::Locked),
+                ExpectedLock::Shared => {}
+                ExpectedLock::Maybe => may_be_locked = true,
             }
         }
         for range in self.ranges.iter().filter(|r| r.session != session && r.span.has(key)) {
@@ -216,21 +216,27 @@ impl Ledger {
     }
 
     /// A lock was got.
-    pub(crate) fn lock(&mut self, session: u8, key: &Key, held: Held) {
+    pub(crate) fn lock(&mut self, session: u8, key: &Key, held: ExpectedLock) {
         let of = self.locks.entry(key.clone()).or_default().entry(session).or_insert(held);
         *of = match (*of, held) {
-            (Held::Exclusive, _) | (_, Held::Exclusive) => Held::Exclusive,
+            (ExpectedLock::Exclusive, _) | (_, ExpectedLock::Exclusive) => ExpectedLock::Exclusive,
             // Shared it has for certain; what more it has stays open.
-            (Held::Maybe, _) | (_, Held::Maybe) => Held::Maybe,
-            _ => Held::Shared,
+            (ExpectedLock::Maybe, _) | (_, ExpectedLock::Maybe) => ExpectedLock::Maybe,
+            _ => ExpectedLock::Shared,
         };
     }
 
     /// A lock was got, where `answer` was asked for before. A session that has changed the row
     /// needs none while that is in force; one for later it has only if no other's stood in the way.
-    pub(crate) fn lock_beside(&mut self, session: u8, key: &Key, held: Held, answer: Answer) {
+    pub(crate) fn lock_beside(
+        &mut self,
+        session: u8,
+        key: &Key,
+        held: ExpectedLock,
+        answer: Answer,
+    ) {
         let is_sure = !answer.may_be_locked || !self.has_changed(session, key);
-        self.lock(session, key, if is_sure { held } else { Held::Maybe });
+        self.lock(session, key, if is_sure { held } else { ExpectedLock::Maybe });
     }
 
     /// The locks of one that goes on under another number.

@@ -12,7 +12,7 @@ mod see;
 
 use locks::Range;
 pub use locks::Refusal;
-pub(crate) use locks::{Answer, Held, Locks};
+pub(crate) use locks::{Answer, ExpectedLock, Locks};
 use names::tree_of;
 pub(crate) use names::{NAMES, name_key, name_row};
 pub(crate) use see::Sight;
@@ -45,7 +45,7 @@ pub struct Ledger {
     /// All keys that ever were or may yet be.
     keys: BTreeSet<Key>,
     sessions: BTreeMap<u8, Session>,
-    locks: BTreeMap<Key, BTreeMap<u8, Held>>,
+    locks: BTreeMap<Key, BTreeMap<u8, ExpectedLock>>,
     ranges: Vec<Range>,
 }
 
@@ -139,7 +139,7 @@ impl Ledger {
         of.savepoints.truncate(which + 1);
         let gone: Vec<_> = of.changes.drain(keep..).collect();
         for (key, value) in gone {
-            self.lock(session, &key, Held::Maybe);
+            self.lock(session, &key, ExpectedLock::Maybe);
             self.was_taken_back(&key, value);
         }
     }

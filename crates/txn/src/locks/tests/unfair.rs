@@ -24,7 +24,7 @@ fn acquire(
     stage: &Stage,
     id: u64,
     kind: Kind,
-) -> Result<Option<super::super::place::Target>, LockError> {
+) -> Result<Option<super::super::place::LockTarget>, LockError> {
     let request = Request { tree: TREE, place: place("k"), kind, writer: None };
     stage.table.request(&stage.owners[&id], &request, true)
 }

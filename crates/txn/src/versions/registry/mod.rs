@@ -55,7 +55,7 @@ struct Inner {
     /// Where the first record is that recovery would need to roll one back, or to complete it.
     pins: Pins,
     /// Snapshots, by their commit numbers.
-    snapshots: BTreeMap<u64, Held>,
+    snapshots: BTreeMap<u64, HeldSnapshot>,
     /// Ended, by the number that they ended with.
     ended: Ended,
     /// Those of them that all snapshots see the end of, and that leave much to do.
@@ -69,7 +69,7 @@ struct Inner {
 }
 
 /// A snapshot that is held.
-struct Held {
+struct HeldSnapshot {
     /// So many times.
     count: u32,
     /// Transactions from this number on began after it was taken.
@@ -333,7 +333,7 @@ impl Registry {
         let number = self.last_commit.load(Ordering::Acquire);
         // Numbers of transactions are taken under this mutex, and those of single changes inside
         // the gate.
-        let held = || Held { count: 0, bound: self.next() };
+        let held = || HeldSnapshot { count: 0, bound: self.next() };
         inner.snapshots.entry(number).or_insert_with(held).count += 1;
         drop(inner);
         Snapshot::new(self.clone(), number)

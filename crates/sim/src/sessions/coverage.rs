@@ -2,7 +2,7 @@
 
 /// What was met: a run that meets none of a kind shows nothing about it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct Coverage {
     /// Turns that did something.
     pub turns: u64,
     /// Reads and rows of scans that were as foretold.
@@ -35,9 +35,9 @@ pub struct Seen {
     pub gone: u64,
 }
 
-impl Seen {
+impl Coverage {
     /// Adds another one.
-    pub fn add(&mut self, other: &Seen) {
+    pub fn add(&mut self, other: &Coverage) {
         self.turns += other.turns;
         self.reads += other.reads;
         self.old_reads += other.old_reads;

@@ -7,15 +7,15 @@ use super::kind::Kind;
 use super::owner::Owner;
 
 /// A transaction that holds a key.
-pub(super) struct Held {
+pub(super) struct LockHolder {
     /// The owner's, here as well: looking through many holders follows no pointers.
     pub(super) id: TxnId,
     pub(super) owner: Arc<Owner>,
     pub(super) kind: Kind,
 }
 
-impl Held {
+impl LockHolder {
     pub(super) fn new(owner: &Arc<Owner>, kind: Kind) -> Self {
-        Held { id: owner.id(), owner: Arc::clone(owner), kind }
+        LockHolder { id: owner.id(), owner: Arc::clone(owner), kind }
     }
 }
