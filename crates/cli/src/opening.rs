@@ -99,7 +99,7 @@ fn describe(report: &RecoveryReport) -> String {
     let others = [
         (report.pages_repaired, "torn pages repaired"),
         (report.completed, "transactions completed"),
-        (report.undone, "transactions taken back"),
+        (report.undone, "transactions rolled back"),
     ];
     for (number, what) in others.into_iter().filter(|(number, _)| *number > 0) {
         text.push_str(&format!(", {number} {what}"));

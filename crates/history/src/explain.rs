@@ -145,7 +145,7 @@ impl fmt::Display for Op {
             Op::Write { key, nth, over, dead: true } => {
                 write!(f, "deleted key {key} (write {nth}), was {over}")
             }
-            Op::Undo { from } => write!(f, "took back operations {from} and later"),
+            Op::Undo { from } => write!(f, "rolled back operations {from} and later"),
         }
     }
 }

@@ -25,8 +25,8 @@ pub enum TxnError {
     /// 25 GiB with one of 64 MiB. The row is as it was, and the transaction may go on, be committed
     /// or be rolled back.
     #[error(
-        "the transaction is too large for this log, which may say {max} bytes of what takes it \
-         back, and not {undo_bytes}; write it in smaller ones, or make the log larger"
+        "the transaction is too large: its undo needs {undo_bytes} bytes of log, the limit is {max}; \
+         write it in smaller ones, or make the log larger"
     )]
     TooLarge {
         /// Bytes of log that it would take to say it all again.
@@ -65,14 +65,14 @@ pub enum TxnError {
     #[error("there is a row with this key already")]
     Duplicate,
     /// A transaction has changed the row since this transaction's snapshot was taken.
-    #[error("another transaction changed the row after this one began; take it back and try again")]
+    #[error("another transaction changed the row after this one began; roll back and try again")]
     Conflict,
     /// The transaction has ended.
     #[error("the transaction has ended")]
     Ended,
     /// Rolling the changes back failed too: the rows of this transaction stay locked until they are
     /// rolled back in the background, or when the database is opened again.
-    #[error("{first}; taking the changes back failed as well, and is tried again: {then}")]
+    #[error("{first}; the rollback failed as well, and is tried again: {then}")]
     RollbackFailed {
         /// Why the transaction failed.
         first: Box<TxnError>,

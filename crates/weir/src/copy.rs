@@ -151,7 +151,7 @@ mod tests {
         let copied = db.copy_to(&mut txn, &at).expect("copied");
         assert_eq!(copied, Copied { trees: 2, rows: 3001 });
         assert!(db.copy_to(&mut txn, &at).is_err(), "there is one already");
-        open.rollback().expect("taken back");
+        open.rollback().expect("rolled back");
 
         let copy = Db::open(&at, Config::default()).expect("opened");
         assert!(copy.check(&mut |_, _| ()).expect("checked").problems.is_empty());

@@ -87,7 +87,7 @@ mod tests {
         let owl = seen.iter().find(|lock| lock.key == b"owl").expect("it is locked");
         assert_eq!((owl.tree.as_str(), owl.owner), ("birds", number));
         assert!(!owl.is_shared && !owl.is_waiting && !owl.is_range && owl.to.is_none());
-        txn.rollback().expect("taken back");
+        txn.rollback().expect("rolled back");
         assert_eq!(db.locks().expect("read"), []);
         db.close().expect("closed");
     }

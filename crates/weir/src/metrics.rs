@@ -168,7 +168,7 @@ const LEVELS: &[Level] = &[
         "losers_transactions",
         "transactions",
         |s| s.losers as f64,
-        "left by a crash or a rollback that failed, and still being taken back",
+        "left by a crash or a rollback that failed, and still being rolled back",
     ),
     level("held_locks", "locks", |s| s.locks.held as f64, "explicit locks of keys, held now"),
     level("lock_bytes", "bytes", |s| s.locks.bytes as f64, "memory for what is locked, about"),

@@ -11,7 +11,7 @@
 namespace
 {
 
-// How far the log has to be durable for all who stand in line; how far those were let through; and how far it is durable,
+// How far the log has to be durable for all that are queued; how far those were let through; and how far it is durable,
 // as far as the gate knows.
 std::atomic<uint64_t> in_line(0), passed(0), durable(0);
 // How far this thread found the log written when it wrote to the binary log; and how far the log is durable once the sync of
@@ -38,7 +38,7 @@ PSI with_gate;
 void end_server()
 {
   sql_print_error("Weir: the log cannot be synced (%s): the server ends here, before the binary log says that transactions "
-                  "are committed which the engine does not have. They are taken back when it is started again.",
+                  "are committed which the engine does not have. They are rolled back when it is started again.",
                   weir_message());
   abort();
 }

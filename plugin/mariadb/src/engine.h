@@ -9,7 +9,7 @@
 
 extern handlerton *weir_hton;
 extern weir_db *weir_database;
-// Whether the server has completed, or taken back, the changes of definitions that a crash has interrupted.
+// Whether the server has completed, or rolled back, the changes of definitions that a crash has interrupted.
 extern bool weir_ddl_recovered;
 
 // Where the database lies, below the server's data directory. The server must not take it for a schema.

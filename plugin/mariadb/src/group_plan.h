@@ -17,7 +17,7 @@ public:
 
   // One more stands in line. Gives its place there, counted from 1 and never anew.
   place joins() { return ++m_in_line; }
-  // Those who stand in line are being written. Nothing happens, `false`, if nobody does (other engines' transactions
+  // Those that are queued are being written. Nothing happens, `false`, if none is (other engines' transactions
   // are), or until `written`.
   bool begins(micros now);
   // They are written and synced; again: nothing happens.

@@ -43,7 +43,7 @@ void note_deadlock(THD *victim)
 {
   std::string words= weir_message();
   std::string text= moment() + " " + words + "\n";
-  text+= "taken back: session " + std::to_string(thd_get_thread_id(victim)) + ": " + statement_of(victim) + "\n";
+  text+= "rolled back: session " + std::to_string(thd_get_thread_id(victim)) + ": " + statement_of(victim) + "\n";
   std::vector<Transaction::Seen> all;
   Transaction::see_all(&all);
   for (const Transaction::Seen &seen : all)

@@ -424,7 +424,7 @@ int Transaction::show_sessions(ulonglong one, ulonglong other, int (*show)(THD *
   for (Transaction *trx : all_transactions)
   {
     // As long as this is held, the other one is no further than that: a replica's thread that is told to give way for a
-    // transaction that it has taken back already would take it for something else, and stop.
+    // transaction that it has rolled back already would take it for something else, and stop.
     std::lock_guard<std::mutex> guard(trx->m_mutex);
     if (found && other && trx->number() == other)
       return show(found, trx->m_thd);

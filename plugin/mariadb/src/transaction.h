@@ -128,7 +128,7 @@ private:
   std::string m_xid;
   // Where the log has to be durable for it to be prepared, if nobody has waited for that; 0: somebody has.
   uint64_t m_prepared_at;
-  // Its place among those who stand in line for the binary log; 0: it does not.
+  // Its place among those that are queued for the binary log; 0: it does not.
   ulonglong m_place;
   // How the commit in binlog order went: it may not say so itself.
   weir_code m_commit;

@@ -11,7 +11,7 @@ crossing() { # own, other
 		UPDATE t SET v=$1 WHERE id=$2; COMMIT" 2>&1
 }
 missing() { # what was told
-	for words in "deadlock: " "taken back: session " ": UPDATE t SET v=1 WHERE id=2" ": UPDATE t SET v=2 WHERE id=1" " waits for "; do
+	for words in "deadlock: " "rolled back: session " ": UPDATE t SET v=1 WHERE id=2" ": UPDATE t SET v=2 WHERE id=1" " waits for "; do
 		[[ $1 == *"$words"* ]] || echo "no '$words' in: $1"
 	done
 }

@@ -284,7 +284,7 @@ fn print(report: &TpccReport, out: &mut dyn Write) -> Result<()> {
     summary(&report.report, out)?;
     writeln!(
         out,
-        "tpmC        {} New-Orders a minute, without think time; {} taken back by their users",
+        "tpmC        {} New-Orders a minute, without think time; {} rolled back by their users",
         thousands(report.tpmc.round() as u64),
         thousands(report.rolled_back),
     )?;

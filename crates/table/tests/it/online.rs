@@ -330,7 +330,7 @@ fn an_unfinished_index_stays_until_what_is_prepared_is_decided() {
     tables.drop_unfinished(Wait::No).expect("left");
     assert_eq!(indexes(&tables), 1);
     let _ = insert(&db, &tables, b"2").commit().expect("a commit");
-    assert!(db.rollback_prepared(b"x").expect("taken back"));
+    assert!(db.rollback_prepared(b"x").expect("rolled back"));
     tables.drop_unfinished(Wait::No).expect("dropped");
     assert_eq!(indexes(&tables), 0);
     let _ = insert(&db, &tables, b"3").commit().expect("a commit");

@@ -166,6 +166,6 @@ fn flipped(tree: TreeId, mut value: Vec<u8>, flips: &FlipsBuf) -> Result<Vec<u8>
     if flips.flip(&mut value) {
         return Ok(value);
     }
-    let what = "a row is shorter than what the log has to take it back".to_owned();
+    let what = "a row is shorter than what the log needs to roll it back".to_owned();
     Err(TreeError::Damaged { tree, page: PageNo::NONE, what }.into())
 }

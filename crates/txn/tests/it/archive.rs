@@ -91,7 +91,7 @@ impl Play<'_> {
     fn end(&mut self, session: usize, commits: bool) {
         let mut session = std::mem::replace(&mut self.sessions[session], Session::new());
         if !commits {
-            session.txn.rollback(&self.site.context).expect("taken back");
+            session.txn.rollback(&self.site.context).expect("rolled back");
             return;
         }
         self.site.commit(&mut session.txn).expect("committed");

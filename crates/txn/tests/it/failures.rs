@@ -84,7 +84,7 @@ fn a_broken_device_halts() {
         other => panic!("{other:?}"),
     };
     assert!(site.env.pool.halted().is_some());
-    assert_eq!(site.registry.len(), locked, "rows stay locked that could not be taken back");
+    assert_eq!(site.registry.len(), locked, "rows stay locked that could not be rolled back");
 }
 
 fn txn() -> Txn {

@@ -136,7 +136,7 @@ fn nor_when_the_last_snapshot_goes_before_the_leaf_is_free() {
         assert!(second.change(&site.context, &tree, b"k", Intent::Put(b"second")).expect("put"));
         let held = site.env.pool.exclusive(tree.root()).expect("the leaf");
         std::thread::scope(|scope| {
-            scope.spawn(|| second.rollback(&site.context).expect("taken back"));
+            scope.spawn(|| second.rollback(&site.context).expect("rolled back"));
             std::thread::sleep(LONG);
             drop(snapshot);
             scope.spawn(|| site.background.purge(64));

@@ -150,7 +150,7 @@ fn more_rows_than_the_log_can_name() {
             site.commit(&mut txn).expect("committed");
             (0..=kept).for_each(|n| drop(model.insert(n.to_be_bytes().to_vec(), b"2".to_vec())));
         } else {
-            txn.rollback(&site.context).expect("taken back");
+            txn.rollback(&site.context).expect("rolled back");
         }
         while site.background.purge(64) > 0 {}
         site.check(&[(&tree, &model)]);

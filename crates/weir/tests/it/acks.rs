@@ -219,7 +219,7 @@ fn what_was_begun_to_be_prepared_is_prepared_when_it_has_been_waited_for() {
     assert_eq!(found(), (vec![], Some(b"there".to_vec())));
     // One that was not waited for may be decided all the same.
     let (mut held, _) = prepare(b"b");
-    held.rollback().expect("taken back");
+    held.rollback().expect("rolled back");
     drop(held);
     let (mut held, _) = prepare(b"b");
     held.commit(weir::Durability::Synced).expect("committed");

@@ -38,7 +38,7 @@ fn rows(db: &Db) -> Result<Rows, Error> {
 fn work(volume: &SimVolume, db: &Db, salt: u64, count: u64) -> (SimVolume, Rows) {
     let tree = db.tree("rows").expect("read").expect("the tree");
     while db.stats().losers > 0 {
-        db.step().expect("taken back");
+        db.step().expect("rolled back");
     }
     // Under way from the first stretch to the crash: it must be found and rolled back.
     let mut open = db.begin(weir::TxnOptions::default());
@@ -75,7 +75,7 @@ fn look(image: &SimVolume, expected: &Rows, what: &str) -> (u64, u64) {
     let db = open(image).unwrap_or_else(|e| panic!("{what}: {e}"));
     let report = db.recovery_report().expect("there was something to do");
     while db.stats().losers > 0 {
-        db.step().expect("taken back");
+        db.step().expect("rolled back");
     }
     let found = rows(&db).unwrap_or_else(|e| panic!("{what}: {e}"));
     assert!(found == *expected, "{what}: {} rows, not {}", found.len(), expected.len());

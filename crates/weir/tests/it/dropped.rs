@@ -242,7 +242,7 @@ fn recovered_transactions_keep_their_trees() {
         assert!(is_taken(&drop_now(&db, "old")), "prepared: {prepared}");
         if prepared {
             assert!(drop_now(&db, "other").expect("unused"));
-            assert!(db.rollback_prepared(b"x").expect("taken back"));
+            assert!(db.rollback_prepared(b"x").expect("rolled back"));
         } else {
             while db.stats().losers > 0 {
                 db.step().expect("a step");
@@ -278,7 +278,7 @@ fn a_prepared_drop_keeps_the_tree() {
             assert!(db.commit_prepared(b"x", Durability::Synced).expect("committed"));
             assert_no_writes(&db, &old);
         } else {
-            assert!(db.rollback_prepared(b"x").expect("taken back"));
+            assert!(db.rollback_prepared(b"x").expect("rolled back"));
             other.put(&old, b"k", b"v").expect("it is free again");
         }
         drop(other);
@@ -311,7 +311,7 @@ fn what_was_changed_before_a_truncation_is_taken_back_after_a_crash() {
         assert_eq!(reader.get(&tree, b"k").expect("read").as_deref(), Some(&b"first"[..]));
         reader.rollback().expect("ended");
         if prepares {
-            assert!(db.rollback_prepared(b"x").expect("taken back"));
+            assert!(db.rollback_prepared(b"x").expect("rolled back"));
         }
         while db.stats().losers > 0 {
             db.step().expect("a step");

@@ -48,7 +48,7 @@ fn prepared_transactions_keep_what_they_have_read() {
         txn.put(&tree, b"free", b"").expect("not locked");
         txn.rollback().expect("a rollback");
         if crash {
-            assert!(db.rollback_prepared(b"x").expect("taken back"));
+            assert!(db.rollback_prepared(b"x").expect("rolled back"));
         } else {
             assert!(db.commit_prepared(b"x", Durability::Synced).expect("committed"));
         }
@@ -89,7 +89,7 @@ fn locks_that_were_held_together_come_back_together() {
     assert!(is_would_wait(txn.get(&tree, b"b").err().as_ref()), "the writer's");
     assert!(db.commit_prepared(b"w", Durability::Synced).expect("committed"));
     assert!(is_would_wait(txn.put(&tree, b"a", b"").err().as_ref()), "still the reader's");
-    assert!(db.rollback_prepared(b"r").expect("taken back"));
+    assert!(db.rollback_prepared(b"r").expect("rolled back"));
     txn.put(&tree, b"a", b"").expect("it is free");
     txn.rollback().expect("a rollback");
     assert_eq!((db.stats().locks.held, db.stats().locks.ranges), (0, 0));
@@ -132,7 +132,7 @@ fn the_holder_of_a_prepared_transaction_decides_it() {
     assert!(db.prepared().is_empty());
     assert_eq!(tree.get(b"b").expect("a row").as_deref(), Some(&b"one"[..]));
 
-    prepared(&db, b"two").rollback().expect("taken back");
+    prepared(&db, b"two").rollback().expect("rolled back");
     assert!(db.prepared().is_empty() && is_free(&db, b"a"));
     drop(prepared(&db, b"three"));
     assert!(!is_free(&db, b"a"), "it is prepared as before");
@@ -175,6 +175,6 @@ fn pages_of_prepared_transactions_are_no_damage() {
     let report = db.check(&mut |_, _| {}).expect("a check");
     assert_eq!(report.problems, Vec::<String>::new());
     assert!(report.pages_held > 0, "the value from before");
-    assert!(db.rollback_prepared(b"x").expect("taken back"));
+    assert!(db.rollback_prepared(b"x").expect("rolled back"));
     crate::support::assert_sound(&db);
 }

@@ -132,7 +132,7 @@ fn each_opening_in_windows_that_a_crash_cuts_off_leaves_less_to_redo() {
     // A loser holds the checkpoint back: roll it back first, and let there be much to redo again.
     let db = Db::open_on(Arc::new(image.clone()), config.clone()).expect("recovery");
     while db.stats().losers > 0 {
-        db.step().expect("taken back");
+        db.step().expect("rolled back");
     }
     let rows = db.tree("rows").expect("read").expect("the tree");
     for n in 0u64..10_000 {

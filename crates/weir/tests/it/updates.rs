@@ -79,7 +79,7 @@ fn what_was_under_way_is_taken_back_over_any_number_of_crashes() {
         }
         let db = open(&volume).expect("recovered");
         if is_prepared {
-            assert!(db.rollback_prepared(b"x").expect("taken back"));
+            assert!(db.rollback_prepared(b"x").expect("rolled back"));
         }
         while db.stats().losers > 0 {
             db.step().expect("a step");
@@ -105,7 +105,7 @@ fn a_deletion_is_taken_back_after_what_came_behind_a_savepoint() {
         assert!(txn.delete(&tree, &key(1)).expect("deleted"));
         let savepoint = txn.savepoint();
         txn.insert(&tree, &key(1), b"new").expect("inserted");
-        txn.rollback_to(savepoint).expect("taken back");
+        txn.rollback_to(savepoint).expect("rolled back");
         tree.put(&key(2), b"", Durability::Synced).expect("a synced put");
         let found = volume.crash(3);
         drop(txn);

@@ -167,7 +167,7 @@ fn nothing_is_lent_that_was_never_committed() {
                 other.put(&tree, &key(2), b"after").expect("a put");
                 other.commit_durably(Durability::Lazy).expect("committed");
             } else {
-                other.rollback().expect("taken back");
+                other.rollback().expect("rolled back");
             }
         };
         let mut cursor = tree.cursor();
@@ -261,8 +261,8 @@ fn a_transaction_is_lent_the_rows_that_it_meets_one_by_one() {
                 assert!(rows == expected && rows.len() > 400, "{isolation:?} {bounds:?} {most}");
             }
         }
-        other.rollback().expect("taken back");
-        txn.rollback().expect("taken back");
+        other.rollback().expect("rolled back");
+        txn.rollback().expect("rolled back");
     }
 }
 

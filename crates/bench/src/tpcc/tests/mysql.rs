@@ -140,7 +140,7 @@ fn sql_does_what_the_embedded_backend_does() {
         assert_eq!(one, two, "{request:?}");
         rolled_back += u32::from(one == Outcome::RolledBack);
     }
-    assert!(rolled_back > 0, "no user took an order back");
+    assert!(rolled_back > 0, "no user rolled an order back");
     assert_same(&backend, &other);
     assert!(check(&backend, scale).unwrap().holds());
 
