@@ -20,7 +20,7 @@ const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 /// What is handed out: the library, the command, the plugin's engine.
 const SHIPPED: [&str; 3] = ["weir", "weir-cli", "weir-capi"];
 
-/// A crate of somebody else's.
+/// A crate from elsewhere.
 struct Crate {
     name: String,
     version: String,

@@ -7,6 +7,7 @@ mod crates;
 mod docs;
 pub mod locks;
 mod text;
+mod words;
 
 use crate::tree::Tree;
 
@@ -40,6 +41,7 @@ pub const RULES: &[Rule] = &[
     Rule { name: "columns", check: text::columns },
     Rule { name: "ascii", check: text::ascii },
     Rule { name: "machine-path", check: text::machine_paths },
+    Rule { name: "pronouns", check: words::pronouns },
     Rule { name: "unsafe-address", check: code::unsafe_addresses },
     Rule { name: "banned-call", check: code::banned_calls },
     Rule { name: "unwrap-ratchet", check: code::unwrap_ratchet },

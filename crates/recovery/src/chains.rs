@@ -162,7 +162,8 @@ const EMPTY: Head = Head { last: NONE, makes: false, first: Lsn::ZERO, end: Lsn:
 /// Pages whose heads lie together.
 const BLOCK_PAGES: usize = 1024;
 
-/// What a page takes at most: its head, its chain, and its place in the list of pages with pending redo.
+/// What a page takes at most: its head, its chain, and its place in the list of pages with pending
+/// redo.
 const PAGE_BYTES: usize = size_of::<Head>() + size_of::<Chain>() + 32;
 
 /// All chains, while the log is read.
@@ -223,7 +224,8 @@ impl Chains {
             .collect()
     }
 
-    /// Memory for all this, with what [`Chains::pages`] and the list of pages with pending redo will take.
+    /// Memory for all this, with what [`Chains::pages`] and the list of pages with pending redo
+    /// will take.
     pub(crate) fn memory_bytes(&self) -> usize {
         let blocks = self.heads.iter().flatten().count();
         let records = self.records.blocks.iter().map(Vec::len).sum::<usize>();

@@ -207,8 +207,8 @@ impl Tables {
         Ok(())
     }
 
-    /// Drops what [`Tables::announce_indexes`] has made and no transaction has finished. If there is
-    /// nothing, no transaction is waited for.
+    /// Drops what [`Tables::announce_indexes`] has made and no transaction has finished. If there
+    /// is nothing, no transaction is waited for.
     ///
     /// # Errors
     /// [`Error::Store`].

@@ -1,5 +1,5 @@
-//! Filling a new table that no other transaction knows yet: rows are loaded in the order in which they
-//! come, index entries are sorted, and loaded at the end.
+//! Filling a new table that no other transaction knows yet: rows are loaded in the order in which
+//! they come, index entries are sorted, and loaded at the end.
 //!
 //! Rows mostly come in the order of their primary keys. From the first that does not, they are
 //! inserted by the caller's transaction, one by one. What a crash leaves of the table is the
@@ -23,8 +23,8 @@ pub struct Copy {
 }
 
 impl RawTable {
-    /// Begins to fill this table, which must be empty and which no other transaction reads or writes
-    /// until
+    /// Begins to fill this table, which must be empty and which no other transaction reads or
+    /// writes until
     /// [`Copy::finish`]: not by any other handle either.
     ///
     /// # Errors

@@ -353,14 +353,15 @@ impl RawTable {
     }
 
     /// Makes sure that the definition is what this handle knows, and stays so until the transaction
-    /// ends (TABLE-3): for a transaction that must not wait for that later, in what else changes the
-    /// table.
+    /// ends (TABLE-3): for a transaction that must not wait for that later, in what else changes
+    /// the table.
     ///
     /// # Errors
     /// [`Error::Changed`], [`Error::Store`].
     pub fn lock_definition(&self, txn: &mut Txn) -> Result<(), Error> {
         let number = txn.number()?.0;
-        // A lock once got is kept until the end, also by a transaction that goes back to a savepoint.
+        // A lock once got is kept until the end, also by a transaction that goes back to a
+        // savepoint.
         if self.locked.0.load(Ordering::Relaxed) == number {
             return Ok(());
         }
@@ -368,8 +369,8 @@ impl RawTable {
         let mark = txn.lock_mark();
         let there = txn.get_for_share(catalog, &self.version_key, &mut version)?;
         if !there || version != self.info.version.to_le_bytes() {
-            // The transaction that changes it next, or drops it, does not wait for one that cannot use
-            // it.
+            // The transaction that changes it next, or drops it, does not wait for one that cannot
+            // use it.
             txn.release_between(mark..txn.lock_mark(), std::iter::once(catalog));
             return Err(Error::Changed);
         }

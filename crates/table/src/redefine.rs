@@ -63,7 +63,7 @@ impl Tables {
     ///
     /// [`Rename::Filled`] is for a table that was filled under its old name, in many transactions,
     /// to take another one's place: a snapshot from before would show a part of it, and is told
-    /// [`Error::Changed`]. So are the handles that there are. Who writes to it is waited for.
+    /// [`Error::Changed`]. So are the handles that there are. Transactions that write to it are waited for.
     ///
     /// # Errors
     /// Of both; nothing was changed.
@@ -122,8 +122,8 @@ impl Tables {
 
     /// Gives a table another name, to be dropped by it later, when all that write to it or have
     /// read it with locks have ended. Its handles are told [`Error::Changed`] from then on, so that
-    /// a transaction that drops it waits for no transaction that does not know the new name. `false`: there
-    /// is none of the old name.
+    /// a transaction that drops it waits for no transaction that does not know the new name.
+    /// `false`: there is none of the old name.
     ///
     /// # Errors
     /// As [`Tables::rename`]; nothing was changed.

@@ -128,8 +128,8 @@ impl Run {
         }
     }
 
-    /// Waits for what is stood on (`TxnCursor::lock_current`), or moves on when it has gone. `false`:
-    /// there is no more.
+    /// Waits for what is stood on (`TxnCursor::lock_current`), or moves on when it has gone.
+    /// `false`: there is no more.
     ///
     /// # Errors
     /// As [`Run::next`].

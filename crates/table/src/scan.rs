@@ -45,8 +45,8 @@ pub enum Direction {
 pub enum Lock {
     /// As the isolation level says, at most levels without locks.
     Plain,
-    /// What is committed last, with locks that others may share; from REPEATABLE READ on no transaction
-    /// adds to the range walked over.
+    /// What is committed last, with locks that others may share; from REPEATABLE READ on no
+    /// transaction adds to the range walked over.
     Share,
     /// As [`Lock::Share`], with locks for this transaction alone.
     Update,
@@ -285,8 +285,8 @@ impl RawScan {
         self.settle(txn, on)
     }
 
-    /// The next step comes once more to what it stands on: a transaction that was to do something with
-    /// it could not.
+    /// The next step comes once more to what it stands on: a transaction that was to do something
+    /// with it could not.
     pub(crate) fn come_again(&mut self) {
         if let Some(run) = &mut self.run {
             run.come_again();

@@ -1,7 +1,7 @@
 //! Numbers that only grow, also over crashes and rollbacks: before numbers of a new stretch are
-//! given out, the stretch's end is written down (TABLE-5). No transaction waits for that: it lies in the
-//! log before whatever is done with the number, and is durable as soon as that is. What a crash
-//! leaves of a stretch is a gap, which is little beside what is left.
+//! given out, the stretch's end is written down (TABLE-5). No transaction waits for that: it lies
+//! in the log before whatever is done with the number, and is durable as soon as that is. What a
+//! crash leaves of a stretch is a gap, which is little beside what is left.
 use weir::{Db, Durability, Tree, Txn};
 use weir_base::lock::Mutex;
 use weir_base::rank;

@@ -1,6 +1,6 @@
 //! Opening with a log that is larger than the memory for it (`weir_recovery::Windows`): window by
-//! window its pages are brought up to date and written, and the checkpoint follows, so that a crash in
-//! between leaves less to do.
+//! window its pages are brought up to date and written, and the checkpoint follows, so that a crash
+//! in between leaves less to do.
 use std::sync::Arc;
 
 use weir_base::{Clock, Lsn};

@@ -16,8 +16,8 @@ const READ_BACK_BYTES_PER_SECOND: u64 = 200_000_000;
 /// A checkpoint younger than this would be written for all the time.
 const AGE_BYTES_MIN: u64 = 1 << 20;
 
-/// How much log opening may hold in memory until its pages have been brought up to date, beside a pool
-/// of `pool_bytes`, where the process may use `memory_bytes`.
+/// How much log opening may hold in memory until its pages have been brought up to date, beside a
+/// pool of `pool_bytes`, where the process may use `memory_bytes`.
 pub(crate) fn held_log_bytes(memory_bytes: u64, pool_bytes: u64) -> u64 {
     let beside = memory_bytes.saturating_sub(pool_bytes.saturating_add(PROGRAM_BYTES)) / 2;
     (memory_bytes / SHARE_OF_MEMORY).min(beside).max(HELD_BYTES_MIN)

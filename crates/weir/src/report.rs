@@ -13,7 +13,8 @@ pub struct RecoveryReport {
     /// Bytes of log that were read: what else lies behind the checkpoint is read where a thread
     /// needs it.
     pub read_bytes: u64,
-    /// Pages that the log may be ahead of: brought up to date when they are first used, or by and by.
+    /// Pages that the log may be ahead of: brought up to date when they are first used, or by and
+    /// by.
     pub pending_pages: u64,
     /// Committed transactions whose cleaning up was completed.
     pub completed: u64,

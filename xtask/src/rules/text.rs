@@ -83,7 +83,7 @@ pub fn machine_paths(tree: &Tree) -> Vec<Finding> {
     for file in &tree.files {
         for (number, line) in file.text.lines().enumerate() {
             for path in MACHINE_PATHS {
-                // Only where a path begins: "a/work/b" is somebody's relative path.
+                // Only where a path begins: "a/work/b" is a relative path.
                 let begins = |at: usize| {
                     let before = line[..at].chars().next_back();
                     !before.is_some_and(|c| c.is_alphanumeric() || "._-})".contains(c))

@@ -193,7 +193,8 @@ fn older_snapshots_are_not_shown_half_a_table() {
     assert_sound(&db, &tables);
 }
 
-/// A walk sees the moment at which it was begun, also of a table that no transaction has altered before.
+/// A walk sees the moment at which it was begun, also of a table that no transaction has altered
+/// before.
 #[test]
 fn a_walk_that_was_begun_before_a_change_is_not_shown_half_a_table() {
     let change: [fn(&Tables); 2] = [
@@ -372,8 +373,8 @@ fn walks_with_locks_keep_others_out_of_the_range() {
     assert_sound(&db, &tables);
 }
 
-/// The transaction that changes a definition says how long it waits for those that write to the table;
-/// what was too long has changed nothing.
+/// The transaction that changes a definition says how long it waits for those that write to the
+/// table; what was too long has changed nothing.
 #[test]
 fn without_a_wait_for_writers_no_definition_changes() {
     let (db, tables) = new(7);

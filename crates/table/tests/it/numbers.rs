@@ -123,8 +123,8 @@ fn numbers_are_settled_with_the_last_handle() {
     assert_eq!(insert(&db, &again), number + 1);
 }
 
-/// No transaction waits for what is written down of them, and still no number of a durable row comes
-/// back; and a crash skips a few only.
+/// No transaction waits for what is written down of them, and still no number of a durable row
+/// comes back; and a crash skips a few only.
 #[test]
 fn the_number_of_a_durable_row_stays_used() {
     for seed in 0..40u64 {

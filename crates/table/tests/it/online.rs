@@ -182,7 +182,8 @@ fn entry_is_key(_: usize, key: &[u8], _: &[u8], entry: &mut EntryBuf) -> Result<
     Ok(())
 }
 
-/// Rows that others hold are waited for by no transaction but a transaction that brings the index into use.
+/// Rows that others hold are waited for by no transaction but a transaction that brings the index
+/// into use.
 #[test]
 fn a_builder_waits_for_no_row() {
     let (db, tables) = start(&SimVolume::new(38));
@@ -362,8 +363,8 @@ fn an_index_waits_for_what_is_prepared_also_after_a_restart() {
     db.close().expect("close");
 }
 
-/// A transaction that has locked a definition knows it until the end, and a transaction that changes it waits
-/// for that.
+/// A transaction that has locked a definition knows it until the end, and a transaction that
+/// changes it waits for that.
 #[test]
 fn a_definition_stays_as_it_is_while_it_is_locked() {
     let (db, tables) = start(&SimVolume::new(36));

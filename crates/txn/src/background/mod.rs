@@ -98,8 +98,8 @@ impl Background {
         self.purger.purge(&self.context, max, heavy)
     }
 
-    /// Retries through up to `max` ended transactions for versions that no snapshot needs, and gives
-    /// their memory back. Returns how many it looked through.
+    /// Retries through up to `max` ended transactions for versions that no snapshot needs, and
+    /// gives their memory back. Returns how many it looked through.
     pub fn prune(&self, max: usize) -> usize {
         self.purger.prune(&self.context, max)
     }

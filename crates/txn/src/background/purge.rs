@@ -78,9 +78,9 @@ impl Purger {
         self.incomplete.lock().take()
     }
 
-    /// Retries through up to `max` ended transactions for versions that no snapshot needs, and gives
-    /// their memory back ("Scalable garbage collection for in-memory MVCC systems", Boettcher et
-    /// al., VLDB 2019). Returns how many it looked through.
+    /// Retries through up to `max` ended transactions for versions that no snapshot needs, and
+    /// gives their memory back ("Scalable garbage collection for in-memory MVCC systems", Boettcher
+    /// et al., VLDB 2019). Returns how many it looked through.
     pub(crate) fn prune(&self, cx: &Context, max: usize) -> usize {
         let Some(_pruning) = self.pruning.try_read() else { return 0 };
         let (some, snapshots) = cx.registry().take_prunable(max, PRUNE_LAG);

@@ -3,9 +3,9 @@
 //! There the pool, the log and the doublewrite area look after it as after any long value, once;
 //! the log names each chain in a note of its own, which is all that has to be logged again.
 //!
-//! A transaction's notes of undo are a stack: the segments stored, oldest first, and above them what
-//! memory still holds. Taking back goes down through both. What is left to be done after the commit
-//! lies in the segments too, never above the undo of the change that it belongs to.
+//! A transaction's notes of undo are a stack: the segments stored, oldest first, and above them
+//! what memory still holds. Taking back goes down through both. What is left to be done after the
+//! commit lies in the segments too, never above the undo of the change that it belongs to.
 use std::sync::Arc;
 
 use weir_base::lock::Mutex;

@@ -112,8 +112,8 @@ impl Txn {
         }
     }
 
-    /// Gives the processor away while the row is taken, as long as `yields_left` lasts. Returns whether
-    /// it seems to be free.
+    /// Gives the processor away while the row is taken, as long as `yields_left` lasts. Returns
+    /// whether it seems to be free.
     pub(crate) fn yields(
         &self,
         cx: &Context,

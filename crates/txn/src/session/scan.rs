@@ -235,7 +235,8 @@ impl LockingCursor {
         if self.is_on_row() { &self.value } else { &[] }
     }
 
-    /// Walks to the next row; `lock_current`: the key of one that is waited for although it semi_consistent.
+    /// Walks to the next row; `lock_current`: the key of one that is waited for although it
+    /// semi_consistent.
     fn step(
         &mut self,
         txn: &mut Txn,

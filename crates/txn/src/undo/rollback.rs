@@ -131,8 +131,8 @@ fn newest_in_memory(
     Ok(())
 }
 
-/// `read` keeps the segment that was read last. Readers may find a version there until its pages are
-/// freed: it is what the row is again.
+/// `read` keeps the segment that was read last. Readers may find a version there until its pages
+/// are freed: it is what the row is again.
 fn newest_stored(
     cx: &Context,
     record: &TxnRecord,

@@ -71,7 +71,7 @@ impl Pump {
 }
 
 /// Does what a thread of the engine does beside the others that may wait for each other and for the
-/// log: logs again who holds it.
+/// log: logs again the transactions that hold it.
 pub(crate) fn relogging<T>(site: &Site, run: impl FnOnce() -> T) -> T {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {

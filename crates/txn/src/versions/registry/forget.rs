@@ -75,8 +75,8 @@ impl Registry {
         self.inner.lock().ended.bytes()
     }
 
-    /// Retries at up to `max` ended transactions, oldest first, each once; not at the newest half of
-    /// them, nor at more than `lag` of the newest. `None`: there is none, or no snapshot.
+    /// Retries at up to `max` ended transactions, oldest first, each once; not at the newest half
+    /// of them, nor at more than `lag` of the newest. `None`: there is none, or no snapshot.
     pub(crate) fn archivable(&self, max: usize, lag: u64) -> Option<Archivable> {
         let inner = self.inner.lock();
         let last = self.last_commit.load(Ordering::Acquire);
