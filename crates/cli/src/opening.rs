@@ -90,7 +90,7 @@ pub(crate) fn say_recovery(db: &Db) {
 
 fn describe(report: &RecoveryReport) -> String {
     let mut text = format!(
-        "{} of log read of {}, open after {:.2} s; {} pages are brought up to date as they are used",
+        "{} of log read of {}, open after {:.2} s; {} pages get their redo as they are used",
         format_size(report.read_bytes),
         format_size(report.redo_bytes()),
         report.total_micros as f64 / 1e6,

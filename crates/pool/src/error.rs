@@ -24,8 +24,8 @@ pub enum PoolError {
     },
     /// A page and what the log has for it do not belong together.
     #[error(
-        "page {page} cannot be brought up to date: the log's change at position {lsn} does not apply \
-         to it: {cause}"
+        "page {page} cannot be brought up to date: the log's change at position {lsn} does not \
+         apply to it: {cause}"
     )]
     Behind {
         /// Which page.

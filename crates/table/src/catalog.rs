@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `n` name | the table's number |
 //! | `d` number | its descriptor |
-//! | `v` number | its version; a transaction that writes to the table has a share of this row's lock |
+//! | `v` number | its version; writers of the table have a share of this row's lock |
 //! | `a` number, `r` number | ends of stretches of auto-increment numbers and row ids |
 //! | `s` number, tree | what sampling found |
 //! | `i` | the number of the next table |

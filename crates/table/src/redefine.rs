@@ -63,7 +63,7 @@ impl Tables {
     ///
     /// [`Rename::Filled`] is for a table that was filled under its old name, in many transactions,
     /// to take another one's place: a snapshot from before would show a part of it, and is told
-    /// [`Error::Changed`]. So are the handles that there are. Transactions that write to it are waited for.
+    /// [`Error::Changed`]. So are the handles that there are. Its writers are waited for.
     ///
     /// # Errors
     /// Of both; nothing was changed.

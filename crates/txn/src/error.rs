@@ -25,8 +25,8 @@ pub enum TxnError {
     /// 25 GiB with one of 64 MiB. The row is as it was, and the transaction may go on, be committed
     /// or be rolled back.
     #[error(
-        "the transaction is too large: its undo needs {undo_bytes} bytes of log, the limit is {max}; \
-         write it in smaller ones, or make the log larger"
+        "the transaction is too large: its undo needs {undo_bytes} bytes of log, the limit is \
+         {max}; write it in smaller ones, or make the log larger"
     )]
     TooLarge {
         /// Bytes of log that it would take to say it all again.

@@ -193,7 +193,8 @@ mod tests {
             for word in &words {
                 tasks.add(word);
                 let task = PurgeTask::from_purge(word);
-                let is_same = |known: &PurgeTask| known.mark().is_some() && known.mark() == task.mark();
+                let mark = task.mark();
+                let is_same = |known: &PurgeTask| mark.is_some() && known.mark() == mark;
                 if matches!(task, PurgeTask::Stored(_)) && list.iter().any(is_same) {
                     continue;
                 }

@@ -103,8 +103,8 @@ impl Txn {
     ///
     /// # Errors
     /// [`TxnError`] when that fails: it has ended all the same, and
-    /// [`Background::long_step`](crate::Background::long_step) goes on with it. What is not taken back yet
-    /// stays locked until then, or until the next opening has.
+    /// [`Background::long_step`](crate::Background::long_step) goes on with it. What is
+    /// not rolled back yet stays locked until then, or until the next opening has.
     pub fn rollback(&mut self, cx: &Context) -> Result<Due, TxnError> {
         if std::mem::replace(&mut self.ended, true) {
             return Ok(Due::default());

@@ -41,7 +41,8 @@ const KEYS: u8 = 24;
 fn any_act() -> impl Strategy<Value = Act> {
     let (session, key, size) = (|| 0..SESSIONS, || 0..KEYS, || 0u8..8);
     prop_oneof![
-        8 => (session(), key(), size()).prop_map(|(session, key, size)| Act::Put { session, key, size }),
+        8 => (session(), key(), size())
+            .prop_map(|(session, key, size)| Act::Put { session, key, size }),
         4 => (session(), key()).prop_map(|(session, key)| Act::Delete { session, key }),
         4 => session().prop_map(Act::Commit),
         1 => session().prop_map(Act::Rollback),
