@@ -33,6 +33,7 @@ impl HeldRank {
     pub fn got<R: Ranked>() -> HeldRank {
         #[cfg(all(any(debug_assertions, feature = "check-ranks"), not(loom)))]
         checked::push(R::NUMBER);
+        crate::lines::wrote(crate::rank::RANKS[usize::from(R::NUMBER)].name);
         HeldRank {
             #[cfg(all(any(debug_assertions, feature = "check-ranks"), not(loom)))]
             number: R::NUMBER,

@@ -6,6 +6,7 @@ mod clock;
 mod health;
 pub mod held;
 mod ids;
+pub mod lines;
 pub mod lock;
 mod mapping;
 pub mod rank;

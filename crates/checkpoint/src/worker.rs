@@ -168,6 +168,7 @@ impl Checkpointer {
     /// Counts a commit: the controller tells idleness by it.
     #[inline]
     pub fn count_commit(&self) {
+        weir_base::lines::wrote("the number of commits");
         self.commits.fetch_add(1, Ordering::Relaxed);
     }
 

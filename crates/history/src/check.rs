@@ -4,7 +4,7 @@
 use crate::anomaly::{Anomaly, levels_against_fault};
 use crate::depend::{Dependencies, Dependency, Faulty};
 use crate::graph::{Edge, FREE, Graph};
-use crate::points::{NOBODY, Points};
+use crate::points::{NO_TRANSACTION, Points};
 use crate::record::{History, Level};
 
 /// What a history is held to.
@@ -167,7 +167,7 @@ fn links(circle: &[Edge], dependencies: &Dependencies, owner: &[u32], time: u32)
             label => {
                 // Along the chain of begins to the transaction that begins there.
                 let after = turned[at..].iter().map(|edge| owner[edge.to as usize]);
-                let to = after.into_iter().find(|&txn| txn != NOBODY);
+                let to = after.into_iter().find(|&txn| txn != NO_TRANSACTION);
                 let from = (label - time) as usize;
                 links.push(Link::Time { from, to: to.map_or(from, |txn| txn as usize) });
             }

@@ -21,7 +21,7 @@ use crate::graph::{Edge, FREE};
 use crate::record::{End, History, Level, Lock, Op};
 
 /// Nothing here: the moment belongs to no transaction.
-pub(crate) const NOBODY: u32 = u32::MAX;
+pub(crate) const NO_TRANSACTION: u32 = u32::MAX;
 
 /// The moments of some of a history's transactions, numbered from 0.
 pub(crate) struct Points<'a> {
@@ -29,7 +29,7 @@ pub(crate) struct Points<'a> {
     /// Instead of each transaction's own.
     level: Option<Level>,
     base: Vec<u32>,
-    /// By moment: the index of its transaction, or [`NOBODY`].
+    /// By moment: the index of its transaction, or [`NO_TRANSACTION`].
     pub(crate) owner: Vec<u32>,
     /// Orders within transactions and between the dependencies added.
     pub(crate) edges: Vec<Edge>,
@@ -45,7 +45,7 @@ impl<'a> Points<'a> {
         let mut points = Points {
             history,
             level,
-            base: vec![NOBODY; history.transactions.len()],
+            base: vec![NO_TRANSACTION; history.transactions.len()],
             owner: Vec::new(),
             edges: Vec::new(),
         };
@@ -173,7 +173,7 @@ impl<'a> Points<'a> {
         begins.sort_by_key(|&txn| transactions[txn].began);
         // One moment per begin, each before the next: an edge per pair would be too many.
         let chain = self.owner.len() as u32;
-        self.owner.extend(std::iter::repeat_n(NOBODY, begins.len()));
+        self.owner.extend(std::iter::repeat_n(NO_TRANSACTION, begins.len()));
         for (at, &txn) in begins.iter().enumerate() {
             let moment = chain + at as u32;
             if at > 0 {

@@ -83,6 +83,7 @@ impl DirtyList {
         if oldest == 0 || first.0 < oldest {
             bucket.oldest.store(first.0, Ordering::SeqCst);
         }
+        weir_base::lines::wrote("the number of dirty pages");
         bucket.live.fetch_add(1, Ordering::SeqCst);
         entries.push((page, first));
         self.pages.fetch_add(1, Ordering::Relaxed);

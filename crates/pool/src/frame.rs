@@ -38,6 +38,7 @@ impl FrameMeta {
         }
     }
     pub(crate) fn set_first_lsn(&self, lsn: Option<Lsn>) {
+        weir_base::lines::wrote("a frame's first-modification LSN");
         self.first_lsn.store(lsn.map_or(0, |l| l.0), Relaxed);
     }
     /// Notes a use; a store only while the frame is still warming up, so hot pages stay unshared.
@@ -45,6 +46,7 @@ impl FrameMeta {
     pub(crate) fn touch(&self) {
         let heat = self.heat.load(Relaxed);
         if heat < 3 {
+            weir_base::lines::wrote("a cold frame's heat");
             self.heat.store(heat + 1, Relaxed);
         }
     }

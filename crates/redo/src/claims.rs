@@ -42,6 +42,7 @@ impl Claims {
     #[inline]
     pub(crate) fn claim(&self, bytes: u64) -> u64 {
         debug_assert!(bytes >= CLAIM_MIN);
+        weir_base::lines::wrote("the log's end");
         self.next.0.fetch_add(bytes, Ordering::AcqRel)
     }
 
@@ -50,6 +51,7 @@ impl Claims {
     #[inline]
     pub(crate) fn publish(&self, start: u64, end: u64) {
         debug_assert!(end >= start + CLAIM_MIN);
+        weir_base::lines::wrote("the log's ring of links");
         self.link(start).store(end, Ordering::Release);
     }
 
@@ -69,6 +71,7 @@ impl Claims {
         if self.following.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
             return (self.published(), 0);
         }
+        weir_base::lines::wrote("the log's published point");
         // A link is overwritten only after its place was given back, which happens only below the
         // stored `published`: so a link that points beyond its own place is of this lap.
         let before = self.published.0.load(Ordering::Acquire);

@@ -1,7 +1,7 @@
 //! Transactions as users see them.
 use std::sync::Arc;
 
-use weir_base::TxnId;
+use weir_base::{TxnId, lines};
 use weir_txn::{
     Extent, Intent, Isolation, Kind, LockingCursor, RowCursor, Snapshot, View, Wait, WaitListener,
 };
@@ -27,13 +27,14 @@ pub struct Txn {
 }
 
 /// The mark of a cursor that no transaction moves.
-const NOBODY: u64 = u64::MAX;
+const NO_TRANSACTION: u64 = u64::MAX;
 
 impl Db {
     /// Begins a transaction. It costs nothing until it does something.
     #[must_use]
     pub fn begin(&self, options: TxnOptions) -> Txn {
         let raw = weir_txn::Txn::new(options.isolation, options.lock_wait);
+        lines::wrote("the engine's reference count");
         Txn::wrap(self.engine.clone(), raw)
     }
 
@@ -101,7 +102,7 @@ impl Txn {
     /// By what a cursor over a tree knows which transaction may move it.
     fn mark_for(&mut self, tree: &Tree) -> u64 {
         if !self.owns(tree) {
-            return NOBODY;
+            return NO_TRANSACTION;
         }
         self.marks.mark()
     }
@@ -463,6 +464,7 @@ impl Txn {
 
 impl Drop for Txn {
     fn drop(&mut self) {
+        lines::wrote("the engine's reference count");
         // Of a database that has been closed, the next opening rolls it back.
         if !self.raw.has_ended() && self.engine.check_here().is_ok() {
             // What fails is tried again in the background, or has halted the engine; the next

@@ -37,9 +37,11 @@ pub(super) struct Gauge(AtomicU64);
 
 impl Gauge {
     pub(super) fn add(&self, n: u64) {
+        weir_base::lines::wrote("the lock table's counts");
         self.0.fetch_add(n, Relaxed);
     }
     pub(super) fn sub(&self, n: u64) {
+        weir_base::lines::wrote("the lock table's counts");
         self.0.fetch_sub(n, Relaxed);
     }
     pub(super) fn get(&self) -> u64 {

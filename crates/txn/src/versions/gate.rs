@@ -50,6 +50,8 @@ impl Gate {
     #[inline]
     pub(crate) fn enter(&self) -> Option<Inside<'_>> {
         let line = &self.lines[LINE.with(|line| *line)];
+        // The thread's own, as a rule.
+        weir_base::lines::wrote("a thread's line of the gate");
         line.0.fetch_add(1, Ordering::SeqCst);
         let inside = Inside(line);
         (self.closed.load(Ordering::SeqCst) == 0).then_some(inside)
@@ -57,6 +59,7 @@ impl Gate {
 
     /// Closes the gate (once more) and waits until no thread is inside. Must not be called inside.
     pub(crate) fn close(&self) {
+        weir_base::lines::wrote("the number of snapshots");
         self.closed.fetch_add(1, Ordering::SeqCst);
         let mut looks = 0;
         for line in &self.lines {
@@ -75,6 +78,7 @@ impl Gate {
 
     /// Takes one closing back.
     pub(crate) fn reopen(&self) {
+        weir_base::lines::wrote("the number of snapshots");
         self.closed.fetch_sub(1, Ordering::Release);
     }
 }

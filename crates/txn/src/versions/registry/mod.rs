@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use weir_base::lock::{Mutex, RwLock};
-use weir_base::{Lsn, TxnId, rank};
+use weir_base::{Lsn, TxnId, lines, rank};
 
 use crate::by_txn::ByTxn;
 use crate::error::TxnError;
@@ -136,6 +136,7 @@ impl Registry {
     /// [`TxnError::NumbersUsedUp`].
     #[inline]
     pub fn number(&self) -> Result<TxnId, TxnError> {
+        lines::wrote("the next transaction number");
         let id = TxnId(self.next.fetch_add(1, Ordering::Relaxed));
         if id > TxnId::MAX {
             // Counting does not go on beyond what a row can hold, however often it is asked for.
@@ -163,6 +164,7 @@ impl Registry {
         let record = Arc::new(TxnRecord::new(id));
         inner.open.insert(id);
         self.shard(id).write().insert(id, record.clone());
+        lines::wrote("the number of open transactions");
         self.open.fetch_add(1, Ordering::SeqCst);
         Ok(record)
     }
@@ -174,6 +176,7 @@ impl Registry {
             Entry::Occupied(place) => place.get().set_first(Some(from)),
             Entry::Vacant(place) => {
                 place.insert(Arc::new(TxnRecord::new(id))).set_first(Some(from));
+                lines::wrote("the number of open transactions");
                 self.open.fetch_add(1, Ordering::SeqCst);
             }
         }
@@ -241,7 +244,9 @@ impl Registry {
         let number = self.last_commit.load(Ordering::Relaxed) + 1;
         record.set_end(number, committed);
         // After the transaction says so itself: a snapshot of this number sees it.
+        lines::wrote("the last commit number");
         self.last_commit.store(number, Ordering::Release);
+        lines::wrote("the number of open transactions");
         self.open.fetch_sub(1, Ordering::SeqCst);
         if unpin {
             inner.pins.remove(record.id());
@@ -265,6 +270,7 @@ impl Registry {
     pub fn end(&self, id: TxnId) {
         let mut inner = self.inner.lock();
         if self.remove(&mut inner, id) {
+            lines::wrote("the number of open transactions");
             self.open.fetch_sub(1, Ordering::SeqCst);
         }
         self.raise_low(&inner);
@@ -286,6 +292,7 @@ impl Registry {
     fn raise_low(&self, inner: &Inner) {
         let open = inner.open.first().map_or_else(|| self.next().0, |first| first.0);
         let low = inner.ended.floor().map_or(open, |floor| floor.0.min(open));
+        lines::wrote("the lowest known transaction");
         self.low.store(low.min(self.archive.floor().0), Ordering::SeqCst);
     }
 
@@ -336,6 +343,7 @@ impl Registry {
         let held = || HeldSnapshot { count: 0, bound: self.next() };
         inner.snapshots.entry(number).or_insert_with(held).count += 1;
         drop(inner);
+        lines::wrote("the registry's reference count");
         Snapshot::new(self.clone(), number)
     }
 

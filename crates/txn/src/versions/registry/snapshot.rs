@@ -1,6 +1,8 @@
 //! Snapshots, counted while they are held.
 use std::sync::Arc;
 
+use weir_base::lines;
+
 use super::Registry;
 
 /// A moment: sees all that was committed then, for as long as it is held.
@@ -54,6 +56,7 @@ impl Drop for Snapshot {
             self.registry.archive.leave(self.number);
         }
         drop(inner);
+        lines::wrote("the registry's reference count");
         self.registry.gate.reopen();
     }
 }

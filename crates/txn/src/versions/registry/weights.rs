@@ -3,6 +3,8 @@
 //! do. Each may be little; the sum must stay a small part of the log, in which it is logged again.
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use weir_base::lines;
+
 use super::Registry;
 use crate::record::txn_record::{State, TxnRecord};
 
@@ -22,6 +24,7 @@ impl Weights {
     pub(super) fn set(&self, record: &TxnRecord, state: State, bytes: u64) {
         let before = record.weight.swap(bytes, Relaxed);
         let sum = self.of(state);
+        lines::wrote("the sums of undo");
         sum.fetch_add(bytes, Relaxed);
         sum.fetch_sub(before, Relaxed);
     }
@@ -30,6 +33,7 @@ impl Weights {
     pub(super) fn end(&self, record: &TxnRecord, left_bytes: u64) {
         self.set(record, State::Open, 0);
         record.weight.store(left_bytes, Relaxed);
+        lines::wrote("the sums of undo");
         self.left.fetch_add(left_bytes, Relaxed);
     }
 }
