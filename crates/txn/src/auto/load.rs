@@ -69,7 +69,8 @@ impl AutoCommit {
         match txn.observed(self.context(), &record, |observe| loader.finish(last, observe)) {
             Ok(count) => {
                 let end = self.context().log_end();
-                self.background().after(txn.committed(self.context(), &record));
+                let left = record.work.lock().left();
+                self.background().after(txn.committed(self.context(), &record, left));
                 Ok((count, end))
             }
             Err(e) => Err(self.rolled_back_after(&mut txn, e)),

@@ -79,8 +79,9 @@ pub(crate) fn resume(cx: &Context, found: RecoveredTxn) -> Result<Option<Txn>, T
     segments.into_iter().for_each(|segment| work.segments.push(segment));
     (work.undo, work.tasks) = (refs.into(), found.tasks);
     if found.state == RecoveredState::Committed {
+        let left = work.left();
         drop(work);
-        cx.registry().commit(&record, None);
+        cx.registry().commit(&record, left, None);
         return Ok(None);
     }
     let _ = cx.locks().register(found.id);

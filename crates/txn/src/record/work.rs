@@ -42,7 +42,24 @@ pub(crate) struct Work {
     pub(crate) held: Vec<u8>,
 }
 
+/// What a commit leaves to do, in numbers.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Left {
+    /// It drops a tree, or what is to do is stored.
+    pub(crate) is_heavy: bool,
+    /// So many purge tasks.
+    pub(crate) tasks: usize,
+    /// Bytes of log that naming them takes.
+    pub(crate) bytes: u64,
+}
+
 impl Work {
+    /// What a commit leaves to do now.
+    pub(crate) fn left(&self) -> Left {
+        let bytes = self.tasks.iter().map(PurgeTask::bytes).sum();
+        Left { is_heavy: self.is_heavy(), tasks: self.tasks.len(), bytes }
+    }
+
     /// How much there is to roll back.
     pub(crate) fn depth(&self) -> usize {
         self.segments.entries() + self.undo.len()

@@ -54,6 +54,15 @@ pub enum Intent<'a> {
     Delete,
 }
 
+/// About how many bytes of log a change takes.
+fn log_bytes(intent: &Intent<'_>, tree: &Tree, key: &[u8]) -> u64 {
+    let bytes = match intent {
+        Intent::Put(value) | Intent::Insert(value) => value.len(),
+        _ => tree.max_inline_value(key.len()),
+    };
+    ROW_BYTES + 2 * (bytes + key.len()) as u64
+}
+
 enum Tried {
     Done(bool),
     /// Another transaction has the row, or a lock on it.
@@ -62,6 +71,16 @@ enum Tried {
     Long,
     /// The row has changed since the new value was made from the old one.
     Again,
+}
+
+/// A change of a row that is in its leaf and in the log.
+struct Done<'a> {
+    tree: &'a Tree,
+    key: &'a [u8],
+    seq: u32,
+    /// The chain that the row named before.
+    replaced: Option<ChainHead>,
+    is_delete: bool,
 }
 
 impl Txn {
@@ -78,20 +97,27 @@ impl Txn {
         intent: Intent<'_>,
     ) -> Result<bool, TxnError> {
         tree.check_key(key)?;
-        let record = self.start(cx)?;
-        self.store_if_large(cx, &record)?;
+        let inline = tree.max_inline_value(key.len());
         let is_long = match &intent {
-            Intent::Put(value) | Intent::Insert(value) => {
-                value.len() > tree.max_inline_value(key.len())
-            }
+            Intent::Put(value) | Intent::Insert(value) => value.len() > inline,
             _ => false,
         };
+        // What a user's function does, and how long a snapshot takes, must not hold the log.
+        let is_quick = !is_long
+            && matches!(intent, Intent::Put(_) | Intent::Insert(_) | Intent::Delete)
+            && self.isolation != Isolation::Snapshot;
+        if self.record.is_none() && is_quick {
+            let record = self.start_pinned(cx, log_bytes(&intent, tree, key))?;
+            return self.change_row(cx, &record, tree, key, intent, true);
+        }
+        let record = self.start(cx)?;
+        self.store_if_large(cx, &record)?;
         if !is_long {
-            return self.change_row(cx, &record, tree, key, intent);
+            return self.change_row(cx, &record, tree, key, intent, false);
         }
         let keep = record.work.lock().depth();
         self.savepoint_at.set(keep);
-        let changed = self.change_row(cx, &record, tree, key, intent);
+        let changed = self.change_row(cx, &record, tree, key, intent, false);
         if changed.is_err() && !self.ended {
             // The chain belongs to no transaction: without this, a commit would leak it.
             self.roll_back_partly(cx, &record, keep)?;
@@ -99,6 +125,7 @@ impl Txn {
         changed
     }
 
+    /// `admitted`: the first try has been.
     fn change_row(
         &mut self,
         cx: &Context,
@@ -106,6 +133,7 @@ impl Txn {
         tree: &Tree,
         key: &[u8],
         intent: Intent<'_>,
+        mut admitted: bool,
     ) -> Result<bool, TxnError> {
         let long = match &intent {
             Intent::Put(value) | Intent::Insert(value)
@@ -125,15 +153,14 @@ impl Txn {
             (Intent::Delete, _) => Intent::Delete,
         };
         let flags = if long.is_some() { Flags::OVERFLOW } else { Flags::NONE };
-        let bytes = match &intent {
-            Intent::Put(value) | Intent::Insert(value) => value.len(),
-            _ => tree.max_inline_value(key.len()),
-        };
+        let bytes = log_bytes(&intent, tree, key);
         let mut yields_left = YIELDS_BEFORE_QUEUE;
         let mut again = 0;
         let mut locks_reads = self.isolation == Isolation::Serializable;
         loop {
-            self.reserve_log(cx, record, ROW_BYTES + 2 * (bytes + key.len()) as u64)?;
+            if !std::mem::take(&mut admitted) {
+                self.reserve_log(cx, record, bytes)?;
+            }
             let before = record.changes();
             if before >= cx.changes_max {
                 return Err(TxnError::no_more_changes(cx.changes_max));
@@ -263,8 +290,8 @@ impl Txn {
             }
         };
         if written.span.is_some() {
-            let is_delete = matches!(request, Request::Delete);
-            self.changed(&mut work, record, tree, key, seq, written.replaced, is_delete);
+            let (replaced, is_delete) = (written.replaced, matches!(request, Request::Delete));
+            self.changed(&mut work, record, &Done { tree, key, seq, replaced, is_delete });
         } else {
             record.truncate(base);
             self.unpin_if_clean(cx, record, &work);
@@ -281,17 +308,8 @@ impl Txn {
     }
 
     /// Notes what a change needs later.
-    #[allow(clippy::too_many_arguments)] // All of one change; a struct would only rename them.
-    fn changed(
-        &mut self,
-        work: &mut Work,
-        record: &TxnRecord,
-        tree: &Tree,
-        key: &[u8],
-        seq: u32,
-        replaced: Option<ChainHead>,
-        is_delete: bool,
-    ) {
+    fn changed(&mut self, work: &mut Work, record: &TxnRecord, done: &Done<'_>) {
+        let &Done { tree, key, seq, replaced, is_delete } = done;
         work.undo.push(Undo::Row(seq));
         work.undo_bytes += record.undo_bytes(seq);
         if !work.trees.iter().any(|known| known.id() == tree.id()) {

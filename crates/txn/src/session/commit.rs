@@ -10,6 +10,7 @@ use crate::error::TxnError;
 use crate::planted::PlantedBug;
 use crate::record::purge_task::PurgeTask;
 use crate::record::txn_record::TxnRecord;
+use crate::record::work::Left;
 use crate::session::txn::Txn;
 use crate::undo::relog;
 use crate::undo::rollback::roll_back;
@@ -81,15 +82,17 @@ impl Txn {
         }
         // It looks open until the registry knows better.
         work.sealed = true;
+        let left = work.left();
         drop(work);
         dropped.into_iter().for_each(|tree| cx.locks().tree_dropped(tree));
-        Ok(Ended { end: Some(span.end), due: self.committed(cx, &record) })
+        Ok(Ended { end: Some(span.end), due: self.committed(cx, &record, left) })
     }
 
     /// The commit is in the log.
-    pub(crate) fn committed(&mut self, cx: &Context, record: &Arc<TxnRecord>) -> Due {
+    pub(crate) fn committed(&mut self, cx: &Context, record: &Arc<TxnRecord>, left: Left) -> Due {
         let too_soon = cx.has(PlantedBug::ForgottenTooSoon);
-        let number = cx.registry().commit(record, cx.registry().spent_for(record, too_soon));
+        let spent_for = cx.registry().spent_for(record, too_soon);
+        let number = cx.registry().commit(record, left, spent_for);
         cx.locks().end(record.id());
         self.finish();
         Due {

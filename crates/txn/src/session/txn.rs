@@ -184,6 +184,23 @@ impl Txn {
         Ok(self.record.insert(record).clone())
     }
 
+    /// As [`Txn::start`] and [`Txn::pin`] in one step, once so many bytes of redo may be written:
+    /// the change comes next, and nothing is waited for before it (TXN-4).
+    pub(crate) fn start_pinned(
+        &mut self,
+        cx: &Context,
+        bytes: u64,
+    ) -> Result<Arc<TxnRecord>, TxnError> {
+        self.check()?;
+        relog::admit(cx, bytes)?;
+        let from = cx.env().pool.log().end();
+        let from = (!cx.has(PlantedBug::PinForgotten)).then_some(from);
+        let record = cx.registry().open_pinned(from)?;
+        self.pinned = true;
+        self.owner = Some(cx.locks().register(record.id()));
+        Ok(self.record.insert(record).clone())
+    }
+
     /// The commit number behind which a row must not have been changed.
     pub(crate) fn conflict_point(&mut self, cx: &Context) -> Option<u64> {
         match self.isolation {

@@ -64,6 +64,14 @@ fn begins_far_back(cx: &Context, record: &TxnRecord) -> bool {
     record.first().is_some_and(|from| from < relogged_before(cx))
 }
 
+/// Waits for admission, for a transaction that has nothing in the log yet.
+pub(crate) fn admit(cx: &Context, bytes: u64) -> Result<(), TxnError> {
+    while !cx.try_admit(bytes)? {
+        cx.check_quit()?;
+    }
+    Ok(())
+}
+
 /// Waits for admission, and logs the transaction again meanwhile: what it waits for may be
 /// that the checkpoint moves on (TXN-4). No thread waits once the engine quits: what would let
 /// it go on is gone then.

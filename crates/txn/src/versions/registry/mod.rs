@@ -13,8 +13,8 @@ use weir_base::{Lsn, TxnId, lines, rank};
 
 use crate::by_txn::ByTxn;
 use crate::error::TxnError;
-use crate::record::purge_task::PurgeTask;
 use crate::record::txn_record::{State, TxnRecord};
+use crate::record::work::Left;
 use crate::versions::archive::Archive;
 use crate::versions::ended::Ended;
 use crate::versions::gate::Gate;
@@ -157,12 +157,21 @@ impl Registry {
     /// # Errors
     /// [`TxnError::NumbersUsedUp`].
     pub fn open(&self) -> Result<Arc<TxnRecord>, TxnError> {
+        self.open_pinned(None)
+    }
+
+    /// As [`Registry::open`], and as [`Registry::pin`] where `from` says so.
+    pub(crate) fn open_pinned(&self, from: Option<Lsn>) -> Result<Arc<TxnRecord>, TxnError> {
         // The number is taken under the mutex, so that `low` never passes one that is not known
         // yet.
         let mut inner = self.inner.lock();
         let id = self.number()?;
         let record = Arc::new(TxnRecord::new(id));
         inner.open.insert(id);
+        if let Some(from) = from {
+            inner.pins.insert(id, from);
+            record.set_first(Some(from));
+        }
         self.shard(id).write().insert(id, record.clone());
         lines::wrote("the number of open transactions");
         self.open.fetch_add(1, Ordering::SeqCst);
@@ -216,13 +225,15 @@ impl Registry {
     ///
     /// `spent_for`: no snapshot of this number or an older one wants what it remembers. If there is
     /// no younger one either, it is forgotten at once.
-    pub fn commit(&self, record: &Arc<TxnRecord>, spent_for: Option<u64>) -> u64 {
-        let unpin = {
-            let work = record.work.lock();
-            record.set_left(work.is_heavy(), work.tasks.len());
-            self.weights.end(record, work.tasks.iter().map(PurgeTask::bytes).sum());
-            work.tasks.is_empty()
-        };
+    pub(crate) fn commit(
+        &self,
+        record: &Arc<TxnRecord>,
+        left: Left,
+        spent_for: Option<u64>,
+    ) -> u64 {
+        record.set_left(left.is_heavy, left.tasks);
+        self.weights.end(record, left.bytes);
+        let unpin = left.tasks == 0;
         self.conclude(record, true, unpin, spent_for.filter(|_| unpin))
     }
 
@@ -447,7 +458,7 @@ mod tests {
         let registry = Arc::new(Registry::new(TxnId(5)));
         let writer = opened(&registry);
         let before = registry.snapshot();
-        let number = registry.commit(&writer, None);
+        let number = registry.commit(&writer, Left::default(), None);
         assert!(before.number() < number);
         let mut out = Vec::new();
         registry.take_purgeable(9, true, &mut out);

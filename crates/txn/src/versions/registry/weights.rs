@@ -24,17 +24,22 @@ impl Weights {
     pub(super) fn set(&self, record: &TxnRecord, state: State, bytes: u64) {
         let before = record.weight.swap(bytes, Relaxed);
         let sum = self.of(state);
-        lines::wrote("the sums of undo");
-        sum.fetch_add(bytes, Relaxed);
-        sum.fetch_sub(before, Relaxed);
+        if bytes != before {
+            // Of small transactions nothing was summed up: all cores write this line.
+            lines::wrote("the sums of undo");
+            sum.fetch_add(bytes, Relaxed);
+            sum.fetch_sub(before, Relaxed);
+        }
     }
 
     /// It was open, and has left so much to do.
     pub(super) fn end(&self, record: &TxnRecord, left_bytes: u64) {
         self.set(record, State::Open, 0);
         record.weight.store(left_bytes, Relaxed);
-        lines::wrote("the sums of undo");
-        self.left.fetch_add(left_bytes, Relaxed);
+        if left_bytes > 0 {
+            lines::wrote("the sums of undo");
+            self.left.fetch_add(left_bytes, Relaxed);
+        }
     }
 }
 
