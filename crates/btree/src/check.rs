@@ -162,7 +162,7 @@ impl Tree {
         head: &ChainHead,
         report: &mut TreeReport,
     ) -> Result<(), TreeError> {
-        for page in self.chain_page_list(head)? {
+        for page in self.chains().page_list(head)? {
             report.overflow_pages += 1;
             if !report.pages.insert(page) {
                 return Err(

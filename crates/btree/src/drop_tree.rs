@@ -140,7 +140,7 @@ impl Tree {
         let node = weir_page::Node::new(&bytes[..]);
         for slot in (0..node.count()).filter(|&slot| node.is_overflow(slot)) {
             if let Some(head) = ChainHead::decode(node.value(slot)) {
-                match self.free_chain(head.first, head.mark, header, admit) {
+                match self.chains().free(head.first, head.mark, header, admit) {
                     // What is behind a damaged page of it is given up.
                     Err(e) if e.is_damage() => {}
                     freed => freed?,

@@ -20,7 +20,7 @@ pub use bulk::Loader;
 pub use check::TreeReport;
 pub use cursor::Cursor;
 pub use error::TreeError;
-pub use overflow::{Admit, Ahead, AllocationEvent, AllocationObserver, ChainHead};
+pub use overflow::{Admit, Ahead, AllocationEvent, AllocationObserver, ChainHead, Chains};
 pub use size::TreeSize;
 pub use tree::{Env, RowHead, Tree};
 pub use write::{Action, Change, Row, Value, Written};

@@ -6,12 +6,12 @@
 //! first bytes, so many that the rest fills whole pages, as far as a leaf has room for them.
 use std::ops::Range;
 
-use weir_base::{PageNo, TxnId, varint};
+use weir_base::{PageNo, TreeId, TxnId, varint};
 use weir_change::{Group, Header, Op, Purge};
 use weir_page::{HEADER_BYTES, Kind};
 
 use crate::error::TreeError;
-use crate::tree::Tree;
+use crate::tree::{Env, Tree};
 
 /// Bytes of the chain's number at the front of each page's data.
 pub(crate) const MARK_BYTES: usize = 8;
@@ -105,62 +105,44 @@ impl ChainHead {
     }
 }
 
+/// The overflow chains of a tree, or of none: what transactions store.
+#[derive(Clone, Copy)]
+pub struct Chains<'e> {
+    pub(crate) env: &'e Env,
+    pub(crate) tree: TreeId,
+}
+
+impl Env {
+    /// Chains that belong to no tree.
+    #[must_use]
+    pub fn chains(&self) -> Chains<'_> {
+        self.chains_of(TreeId(0))
+    }
+
+    /// Chains that rows of this tree name, or have named.
+    #[must_use]
+    pub fn chains_of(&self, tree: TreeId) -> Chains<'_> {
+        Chains { env: self, tree }
+    }
+}
+
 impl Tree {
-    fn chain_page_bytes(&self) -> usize {
+    /// The chains that its rows name.
+    #[must_use]
+    pub fn chains(&self) -> Chains<'_> {
+        Chains { env: &self.env, tree: self.id }
+    }
+}
+
+impl Chains<'_> {
+    fn page_bytes(&self) -> usize {
         self.env.pool.page_size() - HEADER_BYTES - MARK_BYTES
     }
 
     /// Pages that a value of this length takes.
     #[must_use]
-    pub fn chain_pages(&self, len: u64) -> u64 {
-        len.div_ceil(self.chain_page_bytes() as u64).max(1)
-    }
-
-    /// Bytes of a long value that lie in its leaf, under a key of this length: so many that the
-    /// rest takes as few pages as may be.
-    fn front_len(&self, key_len: usize, len: usize) -> usize {
-        let room = self.max_inline_value(key_len).saturating_sub(HEAD_BYTES_MAX);
-        let pages = len.saturating_sub(room).div_ceil(self.chain_page_bytes()).max(1);
-        let rest = len.saturating_sub(pages * self.chain_page_bytes());
-        rest.max(FRONT_BYTES_MIN).min(room).min(len)
-    }
-
-    /// Writes all of a long value but its front to a new chain, as [`Tree::write_chain`], and
-    /// returns the bytes for its row.
-    ///
-    /// # Errors
-    /// As [`Tree::write_chain`].
-    pub fn write_long(
-        &self,
-        key: &[u8],
-        value: &[u8],
-        mark: u64,
-        header: Header,
-        observe: &mut AllocationObserver<'_>,
-    ) -> Result<Vec<u8>, TreeError> {
-        let len = value.len() as u64;
-        if len > u64::from(u32::MAX) {
-            return Err(TreeError::ValueTooLong(len));
-        }
-        let (front, rest) = value.split_at(self.front_len(key.len(), value.len()));
-        let mut row = self.write_chain(rest, mark, header, observe)?.encode();
-        row.extend_from_slice(front);
-        Ok(row)
-    }
-
-    /// What a row with a chain, whose value is `old`, becomes when that turns into `new` and the
-    /// chain stays. `None`: it cannot.
-    #[must_use]
-    pub fn with_front(&self, key: &[u8], row: &[u8], old: &[u8], new: &[u8]) -> Option<Vec<u8>> {
-        let (head, front) = ChainHead::split(row)?;
-        let rest = old.get(front.len()..)?;
-        let at = new.len().checked_sub(rest.len())?;
-        if rest != &new[at..] {
-            return None;
-        }
-        let mut row = head.encode();
-        row.extend_from_slice(&new[..at]);
-        (row.len() <= self.max_inline_value(key.len())).then_some(row)
+    pub fn pages(&self, len: u64) -> u64 {
+        len.div_ceil(self.page_bytes() as u64).max(1)
     }
 
     fn group_pages(&self) -> usize {
@@ -177,7 +159,7 @@ impl Tree {
     /// # Errors
     /// [`TreeError`]; pages written so far are the transaction's to free ([`Admit`] has seen them
     /// logged), the rest are free.
-    pub fn write_chain(
+    pub fn write(
         &self,
         value: &[u8],
         mark: u64,
@@ -189,12 +171,12 @@ impl Tree {
             return Err(TreeError::ValueTooLong(len));
         }
         self.env.pool.log().check()?;
-        let pages = self.env.space.claim(self.chain_pages(len) as usize)?;
+        let pages = self.env.space.claim(self.pages(len) as usize)?;
         let mut written = 0;
         while written < pages.len() {
             let count = self.group_pages().min(pages.len() - written);
             let range = written..written + count;
-            let done = self.write_chain_group(value, mark, header, &pages, range, observe);
+            let done = self.write_group(value, mark, header, &pages, range, observe);
             if let Err(e) = done {
                 self.env.space.unclaim(&pages[written..]);
                 return Err(e);
@@ -204,7 +186,7 @@ impl Tree {
         Ok(ChainHead { len, first: pages[0], mark })
     }
 
-    fn write_chain_group(
+    fn write_group(
         &self,
         value: &[u8],
         mark: u64,
@@ -213,7 +195,7 @@ impl Tree {
         range: Range<usize>,
         observe: &mut AllocationObserver<'_>,
     ) -> Result<(), TreeError> {
-        let room = self.chain_page_bytes();
+        let room = self.page_bytes();
         let log_bytes = range.len() * (self.env.pool.page_size() + 64);
         observe(AllocationEvent::Before(log_bytes as u64))?;
         let fresh: Vec<_> =
@@ -230,7 +212,7 @@ impl Tree {
             bytes.extend_from_slice(
                 &value[(i * room).min(value.len())..((i + 1) * room).min(value.len())],
             );
-            group.apply(held, &Op::Init { page, kind: Kind::Overflow, level: 0, tree: self.id });
+            group.apply(held, &Op::Init { page, kind: Kind::Overflow, level: 0, tree: self.tree });
             group.apply(held, &Op::OverflowData { page, next, bytes: &bytes });
         }
         let runs = runs(&pages[range]);
@@ -249,7 +231,7 @@ impl Tree {
     ///
     /// # Errors
     /// [`TreeError`]; what is left is freed by recovery.
-    pub fn free_chain(
+    pub fn free(
         &self,
         first: PageNo,
         mark: u64,
@@ -261,7 +243,7 @@ impl Tree {
             admit(Ahead { bytes: 1024, rest: Some(Purge::Chain { first: page, mark }) })?;
             let mut batch = Vec::new();
             while page != PageNo::NONE && batch.len() < 4 * GROUP_PAGES {
-                let Some(link) = self.chain_link(page, mark)? else {
+                let Some(link) = self.link(page, mark)? else {
                     page = PageNo::NONE;
                     break;
                 };
@@ -280,14 +262,12 @@ impl Tree {
         }
         Ok(())
     }
-}
 
-impl Tree {
     /// Frees a chain of at most 64 pages in one group, which also says `note`.
     ///
     /// # Errors
     /// [`TreeError`]; nothing was freed. [`TreeError::Damaged`] also when the chain is longer.
-    pub fn free_short_chain(
+    pub fn free_short(
         &self,
         first: PageNo,
         mark: u64,
@@ -295,7 +275,7 @@ impl Tree {
         note: &Op<'_>,
     ) -> Result<(), TreeError> {
         let (mut pages, mut page) = (Vec::new(), first);
-        while let Some(link) = self.chain_link(page, mark)? {
+        while let Some(link) = self.link(page, mark)? {
             pages.push(page);
             if pages.len() > 4 * GROUP_PAGES {
                 return Err(self.damaged(first, "a chain of more pages than it was written with"));
@@ -311,6 +291,55 @@ impl Tree {
         group.commit(self.env.pool.log())?;
         self.env.space.unclaim(&pages);
         Ok(())
+    }
+}
+
+impl Tree {
+    /// Bytes of a long value that lie in its leaf, under a key of this length: so many that the
+    /// rest takes as few pages as may be.
+    fn front_len(&self, key_len: usize, len: usize) -> usize {
+        let room = self.max_inline_value(key_len).saturating_sub(HEAD_BYTES_MAX);
+        let pages = len.saturating_sub(room).div_ceil(self.chains().page_bytes()).max(1);
+        let rest = len.saturating_sub(pages * self.chains().page_bytes());
+        rest.max(FRONT_BYTES_MIN).min(room).min(len)
+    }
+
+    /// Writes all of a long value but its front to a new chain, as [`Chains::write`], and
+    /// returns the bytes for its row.
+    ///
+    /// # Errors
+    /// As [`Chains::write`].
+    pub fn write_long(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        mark: u64,
+        header: Header,
+        observe: &mut AllocationObserver<'_>,
+    ) -> Result<Vec<u8>, TreeError> {
+        let len = value.len() as u64;
+        if len > u64::from(u32::MAX) {
+            return Err(TreeError::ValueTooLong(len));
+        }
+        let (front, rest) = value.split_at(self.front_len(key.len(), value.len()));
+        let mut row = self.chains().write(rest, mark, header, observe)?.encode();
+        row.extend_from_slice(front);
+        Ok(row)
+    }
+
+    /// What a row with a chain, whose value is `old`, becomes when that turns into `new` and the
+    /// chain stays. `None`: it cannot.
+    #[must_use]
+    pub fn with_front(&self, key: &[u8], row: &[u8], old: &[u8], new: &[u8]) -> Option<Vec<u8>> {
+        let (head, front) = ChainHead::split(row)?;
+        let rest = old.get(front.len()..)?;
+        let at = new.len().checked_sub(rest.len())?;
+        if rest != &new[at..] {
+            return None;
+        }
+        let mut row = head.encode();
+        row.extend_from_slice(&new[..at]);
+        (row.len() <= self.max_inline_value(key.len())).then_some(row)
     }
 }
 

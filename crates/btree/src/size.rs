@@ -72,7 +72,7 @@ impl Tree {
                 view.value_into(slot, &mut value);
                 // What is malformed was read while it changed, or is for the check to tell.
                 let len = ChainHead::decode(&value).map_or(0, |head| head.len);
-                walk.value_pages = walk.value_pages.saturating_add(self.chain_pages(len));
+                walk.value_pages = walk.value_pages.saturating_add(self.chains().pages(len));
             }
             if leaf.node.still() {
                 return Ok(Some(walk));

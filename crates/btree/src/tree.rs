@@ -174,9 +174,7 @@ impl Tree {
 
     /// An error that names this tree, and where the page lies.
     pub fn damaged(&self, page: PageNo, what: impl Into<String>) -> TreeError {
-        let (file, offset) = self.env.pool.store().place(page);
-        let what = format!("in '{file}' at byte {offset}: {}", what.into());
-        TreeError::Damaged { tree: self.id, page, what }
+        self.chains().damaged(page, what)
     }
 
     /// The header of groups that change structure only: they stand whatever becomes of the

@@ -140,7 +140,7 @@ impl Site {
 
     fn free(&self, tree: &Tree, chain: Option<weir_btree::ChainHead>) -> Result<(), TreeError> {
         let Some(chain) = chain else { return Ok(()) };
-        tree.free_chain(chain.first, chain.mark, Header::default(), &mut |_| Ok(()))
+        tree.chains().free(chain.first, chain.mark, Header::default(), &mut |_| Ok(()))
     }
 
     /// Checks the trees, and that no page is in use but theirs and the maps.

@@ -50,7 +50,7 @@ fn run_task(f: &TaskContext<'_>, item: &PurgeTask, admit: &mut Admit<'_>) -> Res
     let is_done_with = |writer| writer == id || (f.is_visible_to_all)(writer);
     match item {
         PurgeTask::Chain { first, mark, tree } => {
-            Tree::at(env.clone(), *tree, *first).free_chain(*first, *mark, header, admit)?;
+            env.chains_of(*tree).free(*first, *mark, header, admit)?;
         }
         PurgeTask::Row { tree, key } => {
             admit(Ahead::of(1024))?;
@@ -74,8 +74,7 @@ fn run_task(f: &TaskContext<'_>, item: &PurgeTask, admit: &mut Admit<'_>) -> Res
                 for inner in &segment.tasks {
                     run_task(f, inner, admit)?;
                 }
-                let tree = Tree::at(env.clone(), TreeId(0), stored.first);
-                tree.free_chain(stored.first, stored.mark, header, admit)?;
+                env.chains().free(stored.first, stored.mark, header, admit)?;
             }
         }
     }

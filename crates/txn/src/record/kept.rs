@@ -9,10 +9,9 @@
 //! An entry: tree, 2 * shape + kind, key; of a range with an end, that too. Shapes: a key, a range
 //! without an end, a range with one. Kinds: share, exclusive. Numbers are varints, keys have their
 //! length before them.
-use std::sync::Arc;
 
 use weir_base::{PageNo, TreeId, varint};
-use weir_btree::{ChainHead, Env, Tree, TreeError};
+use weir_btree::{ChainHead, Env, TreeError};
 
 use crate::locks::{Kind, Place, PlaceBuf};
 
@@ -23,19 +22,20 @@ pub(crate) type Lock = (TreeId, PlaceBuf, Kind);
 ///
 /// # Errors
 /// [`TreeError::Damaged`], and those of reading pages.
-pub(crate) fn read(env: &Arc<Env>, bytes: &[u8]) -> Result<Vec<Lock>, TreeError> {
-    let tree = Tree::at(env.clone(), TreeId(0), PageNo::NONE);
-    let damaged = || tree.damaged(PageNo::NONE, "a prepared transaction's locks cannot be read");
+pub(crate) fn read(env: &Env, bytes: &[u8]) -> Result<Vec<Lock>, TreeError> {
+    let chains = env.chains();
+    let damaged = || chains.damaged(PageNo::NONE, "a prepared transaction's locks cannot be read");
     let stored;
     let mut entries = match bytes.split_first() {
         None => return Ok(Vec::new()),
         Some((0, entries)) => entries,
         Some((1, mut place)) => {
-            let mut chain = chain_at(&mut place).ok_or_else(damaged)?.encode();
-            if !tree.fetch(&mut chain)? {
+            let chain = chain_at(&mut place).ok_or_else(damaged)?;
+            let mut bytes = Vec::new();
+            if !chains.fetch(&chain, &mut bytes)? {
                 return Err(damaged());
             }
-            stored = chain;
+            stored = bytes;
             stored.get(1..).ok_or_else(damaged)?
         }
         Some(_) => return Err(damaged()),

@@ -9,8 +9,8 @@
 use std::sync::Arc;
 
 use weir_base::lock::Mutex;
-use weir_base::{TreeId, rank};
-use weir_btree::{ChainHead, Env, Tree, TreeError};
+use weir_base::rank;
+use weir_btree::{ChainHead, Env, TreeError};
 use weir_change::{Header, Op, Stored, decode};
 
 use crate::record::entry::UndoEntry;
@@ -150,13 +150,12 @@ impl UndoSegment {
 ///
 /// # Errors
 /// [`TreeError`] when they are damaged or cannot be read.
-pub(crate) fn read(env: &Arc<Env>, stored: &Stored) -> Result<Option<UndoSegment>, TreeError> {
-    let tree = Tree::at(env.clone(), TreeId(0), stored.first);
-    let mut bytes = chain_of(stored).encode();
-    if !tree.fetch(&mut bytes)? {
+pub(crate) fn read(env: &Env, stored: &Stored) -> Result<Option<UndoSegment>, TreeError> {
+    let (chains, mut bytes) = (env.chains(), Vec::new());
+    if !chains.fetch(&chain_of(stored), &mut bytes)? {
         return Ok(None);
     }
-    let damaged = || tree.damaged(stored.first, "stored undo cannot be read");
+    let damaged = || chains.damaged(stored.first, "stored undo cannot be read");
     let (_, ops) = decode(&bytes).map_err(|_| damaged())?;
     let mut segment = UndoSegment { undo: Vec::new(), tasks: Vec::new(), by_seq: Vec::new() };
     for op in ops {
@@ -225,9 +224,8 @@ impl UndoCache {
 }
 
 /// What to say when a segment is gone that should be there.
-pub(crate) fn missing(env: &Arc<Env>, stored: &Stored) -> TreeError {
-    let tree = Tree::at(env.clone(), TreeId(0), stored.first);
-    tree.damaged(stored.first, "the undo that a transaction has stored here is gone")
+pub(crate) fn missing(env: &Env, stored: &Stored) -> TreeError {
+    env.chains().damaged(stored.first, "the undo that a transaction has stored here is gone")
 }
 
 /// The head of a segment's chain.
@@ -236,7 +234,6 @@ pub(crate) fn chain_of(stored: &Stored) -> ChainHead {
 }
 
 /// Frees the pages of a segment of which all has been rolled back, and says so in the same group.
-pub(crate) fn free(env: &Arc<Env>, stored: &Stored, header: Header) -> Result<(), TreeError> {
-    let tree = Tree::at(env.clone(), TreeId(0), stored.first);
-    tree.free_short_chain(stored.first, stored.mark, header, &Op::Undone { entries: 1 })
+pub(crate) fn free(env: &Env, stored: &Stored, header: Header) -> Result<(), TreeError> {
+    env.chains().free_short(stored.first, stored.mark, header, &Op::Undone { entries: 1 })
 }

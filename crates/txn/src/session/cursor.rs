@@ -90,7 +90,7 @@ impl RowCursor {
         let rest = self
             .rest
             .take()
-            .map_or(Ok(true), |rest| self.raw.tree().fetch_rest(&rest, &mut self.value));
+            .map_or(Ok(true), |rest| self.raw.tree().chains().fetch(&rest, &mut self.value));
         match rest {
             Ok(true) => return Ok(true),
             Ok(false) => {}

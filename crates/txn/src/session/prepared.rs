@@ -2,8 +2,7 @@
 //! decides whether they commit. They survive restarts with all their locks.
 use std::sync::Arc;
 
-use weir_base::{Lsn, PageNo, TreeId};
-use weir_btree::Tree;
+use weir_base::{Lsn, TreeId};
 use weir_change::{Group, Header};
 
 use crate::context::{Context, ROW_BYTES};
@@ -68,11 +67,11 @@ impl Txn {
         }
         let keep = record.work.lock().depth();
         self.savepoint_at.set(keep);
-        let tree = Tree::at(cx.env().clone(), TreeId(0), PageNo::NONE);
+        let chains = cx.env().chains();
         let header = Header { txn: Some(record.id()), ..Header::default() };
         let mark = self.next_mark(record);
         let written =
-            self.observed(cx, record, |observe| tree.write_chain(&bytes, mark, header, observe));
+            self.observed(cx, record, |observe| chains.write(&bytes, mark, header, observe));
         let chain = match written {
             Ok(chain) => chain,
             Err(e) => {

@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use weir_base::{PageNo, TreeId};
-use weir_btree::Tree;
 use weir_change::{Group, Header, Op, Stored};
 
 use crate::context::Context;
@@ -107,13 +105,13 @@ impl Txn {
         record: &Arc<TxnRecord>,
         bodies: &[Body],
     ) -> Result<Vec<Stored>, TxnError> {
-        let tree = Tree::at(cx.env().clone(), TreeId(0), PageNo::NONE);
+        let chains = cx.env().chains();
         let header = Header { txn: Some(record.id()), ..Header::default() };
         let mut segments = Vec::with_capacity(bodies.len());
         for Body { bytes, entries, tasks, last_seq } in bodies {
             let mark = self.next_mark(record);
-            let chain = self
-                .observed(cx, record, |observe| tree.write_chain(bytes, mark, header, observe))?;
+            let chain =
+                self.observed(cx, record, |observe| chains.write(bytes, mark, header, observe))?;
             let first = chain.first;
             let len = bytes.len() as u32;
             let (entries, tasks, last_seq) = (*entries, *tasks, *last_seq);

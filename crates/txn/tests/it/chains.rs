@@ -100,9 +100,9 @@ fn what_is_said_once_more_of_a_half_freed_chain_leads_to_the_rest() {
     let (header, mut admits) = (Header::default(), |_| Ok(()));
     for task in said {
         match task {
-            PurgeTask::Chain { first, mark, .. } => Tree::at(site.env.clone(), TreeId(0), first)
-                .free_chain(first, mark, header, &mut admits)
-                .expect("freed"),
+            PurgeTask::Chain { first, mark, .. } => {
+                site.env.chains().free(first, mark, header, &mut admits).expect("freed");
+            }
             PurgeTask::Tree { tree, root } => {
                 Tree::at(site.env.clone(), tree, root).free_all(header, &mut admits).expect("freed")
             }
