@@ -395,7 +395,9 @@ fn store_tasks(
     let record = carrier.start(cx)?;
     let segments = carrier.write_segments(cx, &record, bodies)?;
     let mut work = record.work.lock();
-    segments.into_iter().for_each(|segment| work.push_task(PurgeTask::Stored(segment)));
+    for segment in segments {
+        record.push_task(&mut work, PurgeTask::Stored(segment));
+    }
     work.trees = trees.into();
     Ok(())
 }

@@ -74,8 +74,8 @@ pub(crate) fn resume(cx: &Context, found: RecoveredTxn) -> Result<Option<Txn>, T
     // What segments hold is not known without reading it all.
     let drops = |task: &PurgeTask| matches!(task, PurgeTask::Tree { .. } | PurgeTask::Stored(_));
     work.drops_tree = !segments.is_empty() || found.tasks.iter().any(drops);
-    work.undo_bytes = found.undo.iter().map(UndoEntry::bytes).sum();
-    cx.registry().weigh(&record, work.undo_bytes);
+    record.set_undo_bytes(found.undo.iter().map(UndoEntry::bytes).sum());
+    cx.registry().weigh(&record, record.undo_bytes());
     segments.into_iter().for_each(|segment| work.segments.push(segment));
     (work.undo, work.tasks) = (refs.into(), found.tasks);
     if found.state == RecoveredState::Committed {

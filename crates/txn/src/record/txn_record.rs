@@ -12,6 +12,7 @@ use weir_change::Stored;
 use weir_page::{Flags, Stamp};
 
 use crate::record::entry::{Undo, UndoEntry};
+use crate::record::purge_task::PurgeTask;
 use crate::record::stored::{UndoCache, UndoSegment};
 use crate::record::work::Work;
 
@@ -44,6 +45,8 @@ pub struct TxnRecord {
     tasks: AtomicUsize,
     /// What logging it again takes, in bytes of log, as the registry's sums have it.
     pub(crate) weight: AtomicU64,
+    /// What it takes now, of what memory holds: changed with [`TxnRecord::work`] held, read without.
+    undo_bytes: AtomicU64,
     rows: Mutex<rank::TransactionVersions, Rows>,
     /// Held while its owner writes or something is written in its name.
     pub(crate) work: Mutex<rank::TransactionWork, Work>,
@@ -118,6 +121,7 @@ impl TxnRecord {
             heavy: AtomicBool::new(false),
             tasks: AtomicUsize::new(0),
             weight: AtomicU64::new(0),
+            undo_bytes: AtomicU64::new(0),
             rows: Mutex::new(Rows::default()),
             work: Mutex::new(Work::default()),
         }
@@ -342,8 +346,34 @@ impl TxnRecord {
         }
     }
 
+    /// Bytes of log that writing its undo and purge tasks again takes, of what memory holds.
+    pub(crate) fn undo_bytes(&self) -> u64 {
+        self.undo_bytes.load(Ordering::Relaxed)
+    }
+
+    /// It takes so much from now on.
+    pub(crate) fn set_undo_bytes(&self, bytes: u64) {
+        self.undo_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// It takes so much more.
+    pub(crate) fn add_undo_bytes(&self, more: u64) {
+        self.set_undo_bytes(self.undo_bytes() + more);
+    }
+
+    /// It takes so much less.
+    pub(crate) fn sub_undo_bytes(&self, less: u64) {
+        self.set_undo_bytes(self.undo_bytes().saturating_sub(less));
+    }
+
+    /// Adds a thing to do after the commit to its work, which the caller holds.
+    pub(crate) fn push_task(&self, work: &mut Work, task: PurgeTask) {
+        self.add_undo_bytes(task.bytes());
+        work.push_task(task);
+    }
+
     /// About how many bytes of log it takes to write change `seq` again.
-    pub(crate) fn undo_bytes(&self, seq: u32) -> u64 {
+    pub(crate) fn undo_bytes_of(&self, seq: u32) -> u64 {
         let rows = self.rows.lock();
         rows.get(seq).map_or(0, |entry| 32 + u64::from(entry.key_len + entry.value_len))
     }

@@ -27,8 +27,6 @@ pub(crate) struct Work {
     pub(crate) segments: UndoSegments,
     /// What to roll back besides, oldest first.
     pub(crate) undo: SmallVec<[Undo; 1]>,
-    /// Bytes of log that writing all of `undo` and `tasks` again would take.
-    pub(crate) undo_bytes: u64,
     /// What its commit leaves to do besides.
     pub(crate) tasks: Vec<PurgeTask>,
     /// It drops a tree.
@@ -130,10 +128,9 @@ impl Work {
         Ok(())
     }
 
-    /// Adds a thing to do after the commit.
-    pub(crate) fn push_task(&mut self, task: PurgeTask) {
+    /// Adds a thing to do after the commit, which `TxnRecord::push_task` weighs.
+    pub(super) fn push_task(&mut self, task: PurgeTask) {
         self.drops_tree |= matches!(task, PurgeTask::Tree { .. });
-        self.undo_bytes += task.bytes();
         self.tasks.push(task);
     }
 }

@@ -291,7 +291,7 @@ impl Txn {
         };
         if written.span.is_some() {
             let (replaced, is_delete) = (written.replaced, matches!(request, Request::Delete));
-            self.changed(&mut work, record, &Done { tree, key, seq, replaced, is_delete });
+            note_change(&mut work, record, &Done { tree, key, seq, replaced, is_delete });
         } else {
             record.truncate(base);
             self.unpin_if_clean(cx, record, &work);
@@ -305,25 +305,6 @@ impl Txn {
             Verdict::Long => Ok(Tried::Long),
             Verdict::Again => Ok(Tried::Again),
         }
-    }
-
-    /// Notes what a change needs later.
-    fn changed(&mut self, work: &mut Work, record: &TxnRecord, done: &Done<'_>) {
-        let &Done { tree, key, seq, replaced, is_delete } = done;
-        work.undo.push(Undo::Row(seq));
-        work.undo_bytes += record.undo_bytes(seq);
-        if !work.trees.iter().any(|known| known.id() == tree.id()) {
-            work.trees.push(tree.clone());
-        }
-        // TXN-5: the row before its chain; no row ever names a chain being freed.
-        if is_delete {
-            work.push_task(PurgeTask::Row { tree: tree.id(), key: key.to_vec() });
-        }
-        if let Some(chain) = replaced {
-            let (first, mark) = (chain.first, chain.mark);
-            work.push_task(PurgeTask::Chain { first, mark, tree: tree.id() });
-        }
-        self.undo_bytes = work.undo_bytes;
     }
 
     fn write_long(
@@ -404,12 +385,29 @@ impl Txn {
                     }
                     _ => {
                         work.undo.push(Undo::Pages { first, count, notes: 1 });
-                        work.undo_bytes += 16;
+                        record.add_undo_bytes(16);
                     }
                 }
-                self.undo_bytes = work.undo_bytes;
                 Ok(())
             }
         }
+    }
+}
+
+/// Notes what a change needs later.
+fn note_change(work: &mut Work, record: &TxnRecord, done: &Done<'_>) {
+    let &Done { tree, key, seq, replaced, is_delete } = done;
+    work.undo.push(Undo::Row(seq));
+    record.add_undo_bytes(record.undo_bytes_of(seq));
+    if !work.trees.iter().any(|known| known.id() == tree.id()) {
+        work.trees.push(tree.clone());
+    }
+    // TXN-5: the row before its chain; no row ever names a chain being freed.
+    if is_delete {
+        record.push_task(work, PurgeTask::Row { tree: tree.id(), key: key.to_vec() });
+    }
+    if let Some(chain) = replaced {
+        let (first, mark) = (chain.first, chain.mark);
+        record.push_task(work, PurgeTask::Chain { first, mark, tree: tree.id() });
     }
 }

@@ -80,7 +80,8 @@ impl Txn {
             }
         };
         let (first, mark) = (chain.first, chain.mark);
-        record.work.lock().push_task(PurgeTask::Chain { first, mark, tree: TreeId(0) });
+        let task = PurgeTask::Chain { first, mark, tree: TreeId(0) };
+        record.push_task(&mut record.work.lock(), task);
         Ok(kept::encode_chain(chain))
     }
 }

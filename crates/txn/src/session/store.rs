@@ -49,16 +49,16 @@ impl Txn {
         cx: &Context,
         record: &Arc<TxnRecord>,
     ) -> Result<(), TxnError> {
-        self.weigh(cx, record);
+        Self::weigh(cx, record);
         let (limit, registry) = (cx.env().pool.log().limit_bytes(), cx.registry());
-        if self.undo_bytes <= bytes_max_among(limit, registry.len(), registry.open_bytes()) {
+        if record.undo_bytes() <= bytes_max_among(limit, registry.len(), registry.open_bytes()) {
             return Ok(());
         }
         let (bodies, keep) = {
-            let mut work = record.work.lock();
+            let work = record.work.lock();
             if work.undo.is_empty() && work.tasks.is_empty() {
                 // All that was counted has been rolled back.
-                (work.undo_bytes, self.undo_bytes) = (0, 0);
+                record.set_undo_bytes(0);
                 record.move_out(cx.undo_cache(), &[], record.changes());
                 return Ok(());
             }
@@ -84,17 +84,16 @@ impl Txn {
         segments.iter().for_each(|segment| work.segments.push(*segment));
         work.undo.clear();
         work.tasks.clear();
-        work.undo_bytes = 0;
-        self.undo_bytes = 0;
+        record.set_undo_bytes(0);
         self.named_bytes = work.segments.named_bytes();
         record.move_out(cx.undo_cache(), &segments, record.changes());
         Ok(())
     }
 
     /// Tells the registry how much it holds, if that has changed much.
-    pub(crate) fn weigh(&self, cx: &Context, record: &TxnRecord) {
-        if self.undo_bytes.abs_diff(record.weight.load(Ordering::Relaxed)) >= WEIGHED_BYTES {
-            cx.registry().weigh(record, self.undo_bytes);
+    pub(crate) fn weigh(cx: &Context, record: &TxnRecord) {
+        if record.undo_bytes().abs_diff(record.weight.load(Ordering::Relaxed)) >= WEIGHED_BYTES {
+            cx.registry().weigh(record, record.undo_bytes());
         }
     }
 

@@ -25,7 +25,7 @@ impl Txn {
         match &made {
             Ok(tree) => {
                 work.undo.push(Undo::Tree { tree: id, root: tree.root() });
-                work.undo_bytes += 16;
+                record.add_undo_bytes(16);
             }
             Err(_) => self.unpin_if_clean(cx, &record, &work),
         }
@@ -56,7 +56,8 @@ impl Txn {
         if cx.has(PlantedBug::DroppedTreeNotFreed) {
             return Ok(());
         }
-        record.work.lock().push_task(PurgeTask::Tree { tree: tree.id(), root: tree.root() });
+        let task = PurgeTask::Tree { tree: tree.id(), root: tree.root() };
+        record.push_task(&mut record.work.lock(), task);
         Ok(())
     }
 }

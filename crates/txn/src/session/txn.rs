@@ -47,7 +47,6 @@ pub struct Txn {
     pub(crate) pinned: bool,
     pub(crate) ended: bool,
     pub(crate) chains: u64,
-    pub(crate) undo_bytes: u64,
     /// Bytes of log that naming the segments stored takes.
     pub(crate) named_bytes: u64,
     /// How much there was to roll back at the newest savepoint.
@@ -68,7 +67,6 @@ impl Txn {
             pinned: false,
             ended: false,
             chains: 0,
-            undo_bytes: 0,
             named_bytes: 0,
             savepoint_at: Cell::new(0),
             buffers: EditBuffers::default(),
@@ -146,11 +144,10 @@ impl Txn {
         roll_back_to(cx, record, keep, true)?;
         free_empty(cx, record, false)?;
         let work = record.work.lock();
-        self.undo_bytes = work.undo_bytes;
         self.named_bytes = work.segments.named_bytes();
         self.unpin_if_clean(cx, record, &work);
         drop(work);
-        self.weigh(cx, record);
+        Self::weigh(cx, record);
         Ok(())
     }
 
@@ -219,7 +216,7 @@ impl Txn {
         bytes: u64,
     ) -> Result<(), TxnError> {
         let max = cx.env().pool.log().limit_bytes() / 8;
-        let undo_bytes = self.undo_bytes + self.named_bytes;
+        let undo_bytes = record.undo_bytes() + self.named_bytes;
         if undo_bytes > max {
             return Err(TxnError::TooLarge { undo_bytes, max });
         }

@@ -123,10 +123,10 @@ fn newest_in_memory(
                 // holds is stored, and counts until then.
                 record.kill(seq);
             } else {
-                work.undo_bytes -= record.undo_bytes(seq).min(work.undo_bytes);
+                record.sub_undo_bytes(record.undo_bytes_of(seq));
             }
         }
-        Undo::Tree { .. } | Undo::Pages { .. } => work.undo_bytes -= 16.min(work.undo_bytes),
+        Undo::Tree { .. } | Undo::Pages { .. } => record.sub_undo_bytes(16),
     }
     Ok(())
 }
