@@ -28,7 +28,7 @@ const OPERATIONS: &[Operation] = &[
     ("a transaction of one row", |db, tree, n| {
         let mut txn = db.begin(TxnOptions::default());
         txn.put(tree, &key(n), &[n as u8; 40]).expect("put");
-        txn.commit(Durability::Lazy).expect("committed");
+        txn.commit_durably(Durability::Lazy).expect("committed");
     }),
     ("a row read", |_, tree, n| {
         assert!(tree.get(&key(n)).expect("read").is_some());
@@ -37,7 +37,7 @@ const OPERATIONS: &[Operation] = &[
         let isolation = Isolation::ReadCommitted;
         let mut txn = db.begin(TxnOptions { isolation, ..TxnOptions::default() });
         assert!(txn.get(tree, &key(n)).expect("read").is_some());
-        txn.commit(Durability::Lazy).expect("committed");
+        txn.commit_durably(Durability::Lazy).expect("committed");
     }),
     ("a snapshot", |db, _, _| drop(db.snapshot())),
 ];
