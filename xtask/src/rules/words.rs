@@ -55,7 +55,7 @@ mod tests {
     fn a_pronoun_is_caught_in_comments_only() {
         assert_eq!(lines("//! Nobody waits.\nfn f() {}\n    /// For who asks.\n"), [1, 3]);
         assert_eq!(lines("fn who() {} // somebody's\nlet nobody = \"who\";\n"), [1]);
-        assert_eq!(lines("// Those that wait; whole, NOBODY, who_waits.\n"), []);
-        assert_eq!(lines("let a = \"// who\"; let b = 1;\n"), []);
+        assert!(lines("// Those that wait; whole, NOBODY, who_waits.\n").is_empty());
+        assert!(lines("let a = \"// who\"; let b = 1;\n").is_empty());
     }
 }
