@@ -201,7 +201,7 @@ front! {
 /// A row of HISTORY, which has no key of its own (clause 1.3.1): its number is hidden.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct History {
-    /// A thread that counts.
+    /// What counts.
     pub counter: u16,
     /// How far.
     pub count: u64,

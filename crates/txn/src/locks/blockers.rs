@@ -13,7 +13,7 @@ use super::tree_locks::{Row, TreeLocks, Waiting};
 /// Someone that a waiter waits for, directly or through earlier waiters of the same key.
 pub(super) struct Blocker {
     pub(super) owner: Arc<Owner>,
-    /// A transaction that waits for it directly.
+    /// The transaction that waits for it directly.
     pub(super) waiter: TxnId,
     /// It is itself an earlier waiter, and what it waits for is in the same answer.
     pub(super) is_done: bool,

@@ -24,7 +24,7 @@ type Circle = Vec<Arc<Owner>>;
 
 struct Node {
     owner: Arc<Owner>,
-    /// Position of a transaction that waits for it.
+    /// Position of its waiter.
     waiter: usize,
 }
 

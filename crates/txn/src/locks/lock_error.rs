@@ -41,7 +41,7 @@ pub enum LockError {
 /// One transaction that waits for another.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Edge {
-    /// A transaction that waits.
+    /// The waiting transaction.
     pub waiter: TxnId,
     /// What it asked for.
     pub wanted: Kind,
@@ -49,7 +49,7 @@ pub struct Edge {
     pub tree: TreeId,
     /// Where.
     pub place: PlaceBuf,
-    /// The transactions that it waits for.
+    /// The transaction that it waits for.
     pub holder: TxnId,
     /// What that one holds there, or asked for before.
     pub held: Kind,

@@ -37,7 +37,7 @@ pub(super) enum Stage {
     Fair,
 }
 
-/// A transaction that waits.
+/// The waiting transaction.
 pub(super) struct Waiting {
     pub(super) owner: Arc<Owner>,
     pub(super) kind: Kind,
@@ -61,7 +61,7 @@ pub(super) struct RangeWaiting {
     pub(super) span: Span,
 }
 
-/// A transaction that holds one key and waits for it.
+/// The holders of one key, and the waiters for it.
 #[derive(Default)]
 pub(super) struct Row {
     /// Those that hold it alone (several only while locks of writers are made explicit) before
