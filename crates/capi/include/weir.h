@@ -24,15 +24,15 @@ typedef enum weir_code {
     WEIR_NOTHING = 1,
     // There is a row with this key already. Nothing was changed.
     WEIR_DUPLICATE = 2,
-    // The transaction was chosen to end a deadlock: it has been taken back as a whole.
+    // The transaction was chosen to end a deadlock: it has been rolled back as a whole.
     WEIR_DEADLOCK = 3,
     // The limit for waiting for a lock has passed.
     WEIR_LOCK_TIMEOUT = 4,
     // It would have had to wait for a lock, and was told not to.
     WEIR_WOULD_WAIT = 5,
-    // Somebody has interrupted the wait for a lock, or what takes long.
+    // The wait for a lock, or what takes long, was interrupted.
     WEIR_INTERRUPTED = 6,
-    // At snapshot isolation: somebody else changed the row after the snapshot.
+    // At snapshot isolation: another transaction changed the row after the snapshot.
     WEIR_CONFLICT = 7,
     // The definition of the table is not what the handle, or the snapshot, knows.
     WEIR_CHANGED = 8,
@@ -63,7 +63,7 @@ typedef enum weir_code {
     WEIR_TOO_MANY_LOCKS = 20,
 } weir_code;
 
-// When a commit may be told of.
+// When a commit may be acknowledged.
 typedef enum weir_durability {
     // When it is on stable storage.
     WEIR_SYNCED = 0,
@@ -81,7 +81,7 @@ typedef enum weir_isolation {
     WEIR_READ_COMMITTED = 1,
     // Reads come from one snapshot; locking reads and writes work on what is committed now.
     WEIR_REPEATABLE_READ = 2,
-    // As above, and writing what somebody else changed after the snapshot fails with
+    // As above, and writing what another transaction changed after the snapshot fails with
     // WEIR_CONFLICT.
     WEIR_SNAPSHOT = 3,
     // All reads lock what they read.
@@ -120,9 +120,11 @@ typedef enum weir_estimate_kind {
 
 // What a wait has come to.
 typedef enum weir_wait_event {
-    // It is about to begin. What the hook returns says whether it wants to be told for whom.
+    // It is about to begin. What the hook returns says whether it wants to hear for which
+    // transactions.
     WEIR_WAIT_BEGINS = 0,
-    // It is for `holder`, who has what `waiter` wants or comes first. May be told again.
+    // It is for `holder`, a transaction that has what `waiter` wants or comes first. May be told
+    // again.
     WEIR_WAIT_FOR = 1,
     // It is over.
     WEIR_WAIT_ENDS = 2,
@@ -154,8 +156,8 @@ typedef struct weir_db weir_db;
 // Serves metrics until it is given back.
 typedef struct weir_endpoint weir_endpoint;
 
-// A prepared transaction in the hand of who decides it. Its end may come from another thread than
-// the one that has prepared it.
+// A prepared transaction in the hand of a caller that decides it. Its end may come from another
+// thread than the one that has prepared it.
 typedef struct weir_prepared_txn weir_prepared_txn;
 
 // A walk over rows or entries, in one direction.
@@ -170,8 +172,8 @@ typedef struct weir_tree weir_tree;
 // A transaction. One thread at a time uses it.
 typedef struct weir_txn weir_txn;
 
-// Bytes of somebody else's. As a result: good until the next call with the handle that they came
-// from, unless the function says otherwise.
+// Borrowed bytes. As a result: good until the next call with the handle that they came from,
+// unless the function says otherwise.
 typedef struct weir_bytes {
     // The first byte; anything if there is none.
     const uint8_t *data;
@@ -283,7 +285,8 @@ typedef struct weir_range {
     bool down;
     // Passes over what others have locked.
     bool skip_locked;
-    // A weir_lock. From WEIR_REPEATABLE_READ on, with a lock nobody adds to the range walked over.
+    // A weir_lock. From WEIR_REPEATABLE_READ on, with a lock no other transaction adds to the
+    // range walked over.
     uint32_t lock;
 } weir_range;
 
@@ -371,7 +374,7 @@ typedef struct weir_size {
 // at the end. What it names must stay until its next call.
 typedef bool (*weir_next_entry)(void *context, struct weir_bytes *key, struct weir_bytes *value);
 
-// Is told once of a commit: WEIR_OK when it is durable, or why nobody knows whether it ever will
+// Is told once of a commit: WEIR_OK when it is durable, or why it is unknown whether it ever will
 // be. It must not wait for anything, and must not unwind.
 typedef void (*weir_durable)(void *context, enum weir_code code);
 
@@ -414,7 +417,7 @@ enum weir_code weir_table_create(const struct weir_db *db,
                                  const struct weir_index *indexes,
                                  size_t count);
 
-// Drops a table, when all who write to it have ended. Each of them is waited for at most
+// Drops a table, when all that write to it have ended. Each of them is waited for at most
 // `lock_wait_millis`, here and in all that have this argument: WEIR_LOCK_TIMEOUT, and 0 is
 // WEIR_WOULD_WAIT at once; nothing was changed then. WEIR_NOTHING: there is none.
 enum weir_code weir_table_drop(const struct weir_db *db,
@@ -427,16 +430,16 @@ enum weir_code weir_table_rename(const struct weir_db *db,
                                  struct weir_bytes from,
                                  struct weir_bytes to);
 
-// Gives a table another name, to be dropped by it later, when all who write to it or have read it
-// with locks have ended. Handles have to be opened again, so that who drops it waits for nobody
-// who does not know the new name. WEIR_NOTHING, WEIR_EXISTS: as weir_table_rename.
+// Gives a table another name, to be dropped by it later, when all that write to it or have read it
+// with locks have ended. Handles have to be opened again, so that dropping it waits for no
+// transaction that does not know the new name. WEIR_NOTHING, WEIR_EXISTS: as weir_table_rename.
 enum weir_code weir_table_set_aside(const struct weir_db *db,
                                     struct weir_bytes from,
                                     struct weir_bytes to,
                                     uint64_t lock_wait_millis);
 
-// Gives tables other definitions, all at once, without waiting for who writes to them. Handles
-// stay good and show what they have known.
+// Gives tables other definitions, all at once, without waiting for transactions that write to
+// them. Handles stay good and show what they have known.
 enum weir_code weir_table_redefine(const struct weir_db *db,
                                    const struct weir_redefinition *tables,
                                    size_t count);
@@ -462,7 +465,7 @@ enum weir_code weir_table_definitions(const struct weir_db *db,
                                       weir_visit_definition visit,
                                       void *context);
 
-// Removes all rows, when all who write to the table have ended. Handles have to be opened again.
+// Removes all rows, when all that write to the table have ended. Handles have to be opened again.
 // Auto-increment begins anew, with `next_number`; 0: it goes on where it was.
 enum weir_code weir_table_truncate(const struct weir_db *db,
                                    struct weir_bytes name,
@@ -472,7 +475,7 @@ enum weir_code weir_table_truncate(const struct weir_db *db,
 // Shows the names of all tables, in order.
 enum weir_code weir_table_names(const struct weir_db *db, weir_visit visit, void *context);
 
-// Begins to fill a table, which must be empty and which nobody else reads or writes until
+// Begins to fill a table, which must be empty and which no other caller reads or writes until
 // weir_copy_finish, not by another handle either. Rows are loaded as they come, entries of indexes
 // at the end. Given back, unfinished, it leaves a part of the rows, for the caller to drop.
 enum weir_code weir_copy_begin(const struct weir_table *table, struct weir_copy **out);
@@ -547,7 +550,7 @@ enum weir_code weir_open(struct weir_bytes directory,
 
 // Closes the database in order: the next opening has nothing to redo. The handle is gone and the
 // directory free for others, whatever is returned. Other handles of the database say WEIR_CLOSED
-// from then on and are given back as ever; a transaction among them is taken back by the next
+// from then on and are given back as ever; a transaction among them is rolled back by the next
 // opening.
 enum weir_code weir_close(struct weir_db *db);
 
@@ -581,10 +584,6 @@ enum weir_code weir_serve_metrics(const struct weir_db *db,
 // Stops serving, before the database is closed. NULL is fine.
 void weir_stop_serving(struct weir_endpoint *endpoint);
 
-// Words for the last code but WEIR_OK and WEIR_NOTHING that a function has given to this thread;
-// good until its next call. Never NULL.
-const char *weir_message(void);
-
 // Adds an index to a table while others write to it: they are told WEIR_CHANGED, open the table
 // again and give its entries from then on. WEIR_EXISTS: there is one of this name; WEIR_DUPLICATE:
 // two rows have one key.
@@ -595,15 +594,15 @@ enum weir_code weir_table_add_index(const struct weir_db *db,
                                     void *context,
                                     uint64_t lock_wait_millis);
 
-// Drops an index, when all who write to the table have ended; not while one of the table is being
+// Drops an index, when all that write to the table have ended; not while one of the table is being
 // built (weir_table_finish_indexes can drop others then). WEIR_NOTHING: there is none.
 enum weir_code weir_table_drop_index(const struct weir_db *db,
                                      struct weir_bytes table,
                                      struct weir_bytes index,
                                      uint64_t lock_wait_millis);
 
-// Makes indexes that are empty and out of use, when all who write to the table have ended: whoever
-// writes to it from then on is told WEIR_CHANGED, opens it again and gives their entries.
+// Makes indexes that are empty and out of use, when all that write to the table have ended: a
+// caller that writes to it from then on gets WEIR_CHANGED, opens it again and gives their entries.
 // weir_table_fill_indexes and weir_table_finish_indexes come next, or weir_table_abandon_indexes;
 // the next opening drops what was not finished. WEIR_EXISTS: there is one of such a name.
 enum weir_code weir_table_announce_indexes(const struct weir_db *db,
@@ -626,8 +625,8 @@ enum weir_code weir_table_fill_indexes(const struct weir_db *db,
 
 // Brings all indexes that were filled into use, drops others by name and gives the table another
 // definition, all at once; of several tables, the parts of one, all of them or none.
-// WEIR_DUPLICATE: whoever wrote meanwhile has met one; `duplicate` is the place in the list of
-// those that were announced.
+// WEIR_DUPLICATE: a writer has met one meanwhile; `duplicate` is the place in the list of those
+// that were announced.
 enum weir_code weir_table_finish_indexes(const struct weir_db *db,
                                          const struct weir_redefinition *tables,
                                          size_t tables_count,
@@ -650,30 +649,34 @@ enum weir_code weir_drop_unfinished_indexes(const struct weir_db *db, uint64_t w
 // halted already. Any thread may call the hook, with `context`. Only once for a database.
 enum weir_code weir_on_notice(const struct weir_db *db, weir_notice_hook hook, void *context);
 
+// Words for the last code but WEIR_OK and WEIR_NOTHING that a function has given to this thread;
+// good until its next call. Never NULL.
+const char *weir_message(void);
+
 // Prepares it under a name of 1 to 255 bytes: durable when this returns, it survives a restart
 // with its changes, until weir_commit_prepared or weir_rollback_prepared. The handle is gone; if
 // this failed, so is what it did.
 enum weir_code weir_txn_prepare(struct weir_txn *txn, struct weir_bytes xid);
 
-// As weir_txn_prepare, and puts it out, for who decides it within this process: nobody else can
-// meanwhile. What it has locked besides the rows that it has changed is free after a restart:
-// whoever decides then what weir_prepared shows does so before others read or write.
+// As weir_txn_prepare, and puts it out, for a caller that decides it within this process: no other
+// caller can meanwhile. What it has locked besides the rows that it has changed is free after a
+// restart: what weir_prepared shows then is decided before others read or write.
 enum weir_code weir_txn_prepare_owned(struct weir_txn *txn,
-                                     struct weir_bytes xid,
-                                     struct weir_prepared_txn **out);
+                                      struct weir_bytes xid,
+                                      struct weir_prepared_txn **out);
 
 // As weir_txn_prepare_owned, and does not wait: it is durably prepared once weir_wait has returned
-// for the `position` that is put out. Until then nobody may rely on that, another log that says
+// for the `position` that is put out. Until then nothing may rely on that, another log that says
 // that it is committed least of all.
 enum weir_code weir_txn_begin_prepare_owned(struct weir_txn *txn,
-                                           struct weir_bytes xid,
-                                           struct weir_prepared_txn **out,
-                                           uint64_t *position);
+                                            struct weir_bytes xid,
+                                            struct weir_prepared_txn **out,
+                                            uint64_t *position);
 
 // Commits it; others see its changes when this returns. The handle stays.
 enum weir_code weir_prepared_txn_commit(struct weir_prepared_txn *held, uint32_t durability);
 
-// Takes it back. The handle stays.
+// Rolls it back. The handle stays.
 enum weir_code weir_prepared_txn_rollback(struct weir_prepared_txn *held);
 
 // Gives it out of hand. Undecided, it stays prepared, and is decided by its name. NULL is fine.
@@ -723,8 +726,8 @@ enum weir_code weir_scan_whole(struct weir_scan *scan,
 // Looks at what it stands on once more, and waits for its lock; if that is gone, moves on.
 // WEIR_NOTHING: there is nothing more.
 enum weir_code weir_scan_lock_current(struct weir_scan *scan,
-                                const struct weir_txn *txn,
-                                struct weir_found *found);
+                                      const struct weir_txn *txn,
+                                      struct weir_found *found);
 
 // Sets `out` to the calling thread's counts.
 enum weir_code weir_thread_counts_now(struct weir_thread_counts *out);
@@ -735,8 +738,8 @@ enum weir_code weir_metrics(const struct weir_db *db, weir_visit_metric visit, v
 // Shows a text for a person, once.
 enum weir_code weir_stats_text(const struct weir_db *db, weir_visit visit, void *context);
 
-// Shows the explicit locks and those who wait. A row that a transaction has written is its own
-// without one, until somebody waits for it.
+// Shows the explicit locks and those that wait. A row that a transaction has written is its own
+// without one, until another waits for it.
 enum weir_code weir_locks(const struct weir_db *db, weir_visit_lock visit, void *context);
 
 // The version of the engine, as bytes that stay.
@@ -747,7 +750,7 @@ enum weir_code weir_table_open(const struct weir_db *db,
                                struct weir_bytes name,
                                struct weir_table **out);
 
-// Another handle of the same table, for another thread. Nobody may be using this one meanwhile.
+// Another handle of the same table, for another thread. No caller may be using this one meanwhile.
 enum weir_code weir_table_clone(const struct weir_table *table, struct weir_table **out);
 
 // Gives a table's handle back. NULL is fine.
@@ -816,12 +819,12 @@ enum weir_code weir_table_release_locks(const struct weir_table *table,
                                         size_t to);
 
 // Sees to it that the table's definition stays what this handle knows until the transaction ends,
-// and waits for who is changing it, as whatever changes rows or numbers does: for a caller that
-// must not wait then. WEIR_CHANGED: open the table anew.
+// and waits for a transaction that is changing it, as whatever changes rows or numbers does: for a
+// caller that must not wait then. WEIR_CHANGED: open the table anew.
 enum weir_code weir_table_lock_definition(const struct weir_table *table,
                                           const struct weir_txn *txn);
 
-// Takes `count` auto-increment numbers in a row, none above `max`. Nobody ever gets them again.
+// Takes `count` auto-increment numbers in a row, none above `max`. No caller ever gets them again.
 enum weir_code weir_table_take_numbers(const struct weir_table *table,
                                        const struct weir_txn *txn,
                                        uint64_t count,
@@ -897,7 +900,7 @@ enum weir_code weir_tree_open(const struct weir_db *db,
 // Gives a tree's handle back. NULL is fine.
 void weir_tree_close(struct weir_tree *tree);
 
-// Drops a tree; nobody may use it any more. WEIR_NOTHING: there was none.
+// Drops a tree; no caller may use it any more. WEIR_NOTHING: there was none.
 enum weir_code weir_tree_drop(const struct weir_db *db, struct weir_bytes name);
 
 // Shows the names of all trees, in order, those of tables included.
@@ -961,7 +964,7 @@ enum weir_code weir_wait(const struct weir_db *db, uint64_t position, uint32_t d
 
 // Whether the sync of a file elsewhere, which only grows, also makes durable whatever of the log
 // had been written (weir_wait with WEIR_WRITTEN) before it grew; and after a power failure the
-// file is not found longer without it. `device` is the st_dev of that file. false where nobody
+// file is not found longer without it. `device` is the st_dev of that file. false where no caller
 // can tell.
 bool weir_is_synced_with(const struct weir_db *db, uint64_t device);
 
@@ -971,7 +974,7 @@ enum weir_code weir_synced_by_another(const struct weir_db *db, uint64_t positio
 
 // Has `then` called, once, when a commit (its `position`, as weir_txn_commit_visible puts it out)
 // is on stable storage. The calling thread calls it before this returns if that is so already, or
-// if nobody else waits for a commit, so that nothing is won by leaving it to another thread;
+// if no other thread waits for a commit, so that nothing is won by leaving it to another thread;
 // otherwise a thread of the engine's does, for many at a time. Not called if anything but WEIR_OK
 // is returned.
 enum weir_code weir_when_durable(const struct weir_db *db,
@@ -979,7 +982,7 @@ enum weir_code weir_when_durable(const struct weir_db *db,
                                  weir_durable then,
                                  void *context);
 
-// Takes everything back. The handle is gone, whatever is returned.
+// Rolls everything back. The handle is gone, whatever is returned.
 enum weir_code weir_txn_rollback(struct weir_txn *txn);
 
 // Takes the snapshot now that the first read would take.
@@ -1024,7 +1027,7 @@ enum weir_code weir_txn_interrupt(const struct weir_txn *txn);
 uint64_t weir_txn_number(const struct weir_txn *txn);
 
 // Copies what the transaction sees, without its own changes, into a new database in a directory
-// where there is none: whole and closed when this returns, while everybody goes on. Prepared
+// where there is none: whole and closed when this returns, while all transactions go on. Prepared
 // transactions are not in it.
 enum weir_code weir_txn_copy(const struct weir_txn *txn, struct weir_bytes directory);
 
