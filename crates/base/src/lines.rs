@@ -1,6 +1,6 @@
 //! Which cache lines that many cores share a thread writes, by site: counted in debug builds, for
-//! `docs/shared-lines.md`. A line that one core writes is taken from all others; with many cores that,
-//! not instructions, is what a short operation costs.
+//! `docs/shared-lines.md`. A line that one core writes is taken from all others; with many cores
+//! that, not instructions, is what a short operation costs.
 
 /// To be called where a thread writes such a line outside of a ranked lock. Locks count by
 /// themselves, once each: taking and releasing one writes the same line.

@@ -45,7 +45,7 @@ pub struct TxnRecord {
     tasks: AtomicUsize,
     /// What logging it again takes, in bytes of log, as the registry's sums have it.
     pub(crate) weight: AtomicU64,
-    /// What it takes now, of what memory holds: changed with [`TxnRecord::work`] held, read without.
+    /// What it takes now, of what memory holds: changed with `work` held, read without.
     undo_bytes: AtomicU64,
     rows: Mutex<rank::TransactionVersions, Rows>,
     /// Held while its owner writes or something is written in its name.
