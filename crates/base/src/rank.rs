@@ -153,7 +153,7 @@ ranks! {
     PageTableChunks "pool"
         "the page table's chunks; mapping one";
     LogWriter "redo"
-        "the staging buffer, unsynced files; one device write. HeldRank by the leader of a group \
+        "the staging buffer, unsynced files; one device write. Held by the leader of a group \
          commit";
     LogFilesChanging "redo"
         "which log files there are; making, recycling and removing them";
