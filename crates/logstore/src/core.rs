@@ -93,7 +93,7 @@ impl Core {
         }
     }
 
-    /// Nothing more is written: what a failed write or sync left on the device, nobody knows.
+    /// Nothing more is written: what a failed write or sync left on the device is unknown.
     pub(crate) fn halt(&self, error: StoreError) -> StoreError {
         self.segments.lock().halted.get_or_insert_with(|| error.to_string());
         self.published.notify_all();

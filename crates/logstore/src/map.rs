@@ -23,8 +23,8 @@ impl Default for Leaf {
     }
 }
 
-/// Where each page lies. Read by anybody; changed only under the lock of the segments, so that a
-/// map checkpoint sees a change and that its leaf is dirty, or neither.
+/// Where each page lies. Read by all; changed only under the lock of the segments, so that a map
+/// checkpoint sees a change and that its leaf is dirty, or neither.
 #[derive(Default)]
 pub(crate) struct Map {
     leaves: RwLock<rank::PageMap, Vec<Arc<Leaf>>>,

@@ -14,9 +14,9 @@ const FILL_MAX: f64 = 0.75;
 
 impl LogStore {
     /// Holds room for `pages` page writes, as if none of them could be packed; the file grows where
-    /// that is needed. Whoever reserves each page before it is changed, and releases it when the
-    /// batch that wrote it has returned, is never refused by [`LogStore::write_batch`]: also when
-    /// all pages cannot be packed any more at once.
+    /// that is needed. A pool that reserves each page before it is changed, and releases it when
+    /// the batch that wrote it has returned, is never refused by [`LogStore::write_batch`]: also
+    /// when all pages cannot be packed any more at once.
     ///
     /// # Errors
     /// [`StoreError::Full`]: nothing was reserved. [`StoreError::Device`]: the store has halted.
@@ -53,8 +53,8 @@ impl LogStore {
     }
 
     /// Has segments free for user writes: makes the file larger while more than three quarters of
-    /// it are live, and cleans otherwise; dirty pages are copied, too, since nobody can be asked
-    /// here.
+    /// it are live, and cleans otherwise; dirty pages are copied, too, since their owner cannot be
+    /// asked here.
     pub(crate) fn make_room(&self) -> Result<(), StoreError> {
         // Victims that are nearly full gain little each; more rounds than this gain nothing.
         let mut rounds = 0;

@@ -18,7 +18,7 @@ pub(crate) enum Status {
     Closed,
 }
 
-/// Who appends.
+/// What appends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum StreamKind {
     /// Pages as they are flushed.
