@@ -33,7 +33,7 @@ impl Acknowledged {
         let file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         file.set_len(rows * 4)?;
-        // SAFETY: no thread shortens the file, and both processes only use it through atomics.
+        // SAFETY: nobody shortens the file, and both processes only use it through atomics.
         Ok(Acknowledged(unsafe { MmapMut::map_mut(&file)? }))
     }
 

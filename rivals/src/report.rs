@@ -22,7 +22,7 @@ pub struct Row {
     pub highest: f64,
     /// The median over rounds of each round's worst second over its mean.
     pub worst_over_mean: Option<f64>,
-    /// The median over rounds; it includes the flushes of everything else.
+    /// The median over rounds; it includes the flushes of everybody else.
     pub flushes_per_op: Option<f64>,
     pub suspect: bool,
     pub verified_rows: u64,
