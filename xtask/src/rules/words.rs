@@ -7,8 +7,8 @@ use crate::tree::{File, Tree};
 const PRONOUNS: [&str; 7] =
     ["who", "whom", "whoever", "nobody", "somebody", "everybody", "anybody"];
 
-/// No comment in Rust uses one of them; the comparison with other stores, a workspace of its own, may
-/// yet.
+/// No comment in Rust uses one of them; the comparison with other stores, a workspace of its own,
+/// may yet.
 pub fn pronouns(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in tree.rust().filter(|file| !file.path.starts_with("rivals/")) {
