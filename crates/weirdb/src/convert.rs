@@ -1,7 +1,7 @@
 //! What the engine says, in the words of this interface.
 use std::path::{Path, PathBuf};
 
-use weir::{Refused, Told, TxnError};
+use weir::{LockError, Told, TxnError};
 
 use crate::error::{Cause, Conflict, Error, OpenError};
 
@@ -35,13 +35,13 @@ fn of_transaction(dir: &Path, e: TxnError) -> Error {
     match e {
         TxnError::Conflict => Conflict::Changed.into(),
         TxnError::Lock(refused) => match refused {
-            Refused::WouldWait { .. } => Conflict::Locked.into(),
-            Refused::TimedOut { waited, .. } => Conflict::LockTimeout { waited }.into(),
-            Refused::Deadlock { .. } => Conflict::Deadlock(refused.to_string()).into(),
-            Refused::Killed => Conflict::Interrupted.into(),
-            Refused::Dropped => Error::NoTree(refused.to_string()),
+            LockError::WouldWait { .. } => Conflict::Locked.into(),
+            LockError::TimedOut { waited, .. } => Conflict::LockTimeout { waited }.into(),
+            LockError::Deadlock { .. } => Conflict::Deadlock(refused.to_string()).into(),
+            LockError::Killed => Conflict::Interrupted.into(),
+            LockError::Dropped => Error::NoTree(refused.to_string()),
         },
-        TxnError::Over => Error::TransactionOver,
+        TxnError::Ended => Error::TransactionOver,
         TxnError::Duplicate => Error::Exists("there is a row with this key".into()),
         TxnError::TooLarge { .. }
         | TxnError::NumbersUsedUp { .. }

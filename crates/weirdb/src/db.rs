@@ -311,7 +311,7 @@ impl Db {
         self.inner.raw.recovery_report().map(|raw| Recovery {
             log_bytes: raw.redo_bytes(),
             pages_repaired: raw.pages_repaired,
-            pages_pending: raw.owed_pages,
+            pages_pending: raw.pending_pages,
             rolled_back: raw.undone,
             prepared: raw.prepared,
             micros: raw.total_micros,

@@ -308,7 +308,7 @@ impl WriteTxn {
     ) -> Result<T, E> {
         let before = self.savepoint();
         let done = part(self);
-        if done.is_err() && !entered(&self.txn).is_over() {
+        if done.is_err() && !entered(&self.txn).has_ended() {
             self.rollback_to(before)?;
         }
         done
