@@ -1009,8 +1009,8 @@ enum weir_code weir_txn_lock_mark(const struct weir_txn *txn, size_t *out);
 // transaction has the same.
 enum weir_code weir_txn_savepoint(const struct weir_txn *txn, uint64_t *out);
 
-// Takes back what was changed since the point, which is kept; later ones are gone. Explicit locks
-// are kept, too. WEIR_INPUT for a point that is gone, or of another transaction: nothing is taken
+// Rolls back what was changed since the point, which is kept; later ones are gone. Explicit locks
+// are kept, too. WEIR_INPUT for a point that is gone, or of another transaction: nothing is rolled
 // back.
 enum weir_code weir_txn_rollback_to(const struct weir_txn *txn, uint64_t savepoint);
 

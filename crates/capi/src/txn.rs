@@ -336,8 +336,8 @@ pub unsafe extern "C" fn weir_txn_savepoint(txn: *const weir_txn, out: *mut u64)
     })
 }
 
-/// Takes back what was changed since the point, which is kept; later ones are gone. Explicit locks
-/// are kept, too. WEIR_INPUT for a point that is gone, or of another transaction: nothing is taken
+/// Rolls back what was changed since the point, which is kept; later ones are gone. Explicit locks
+/// are kept, too. WEIR_INPUT for a point that is gone, or of another transaction: nothing is rolled
 /// back.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_txn_rollback_to(txn: *const weir_txn, savepoint: u64) -> weir_code {
@@ -455,7 +455,7 @@ mod tests {
             assert!(second > first);
             assert_eq!(weir_txn_rollback_to(one, first), WEIR_OK);
             assert_eq!(put(tree, one, b"c"), WEIR_OK);
-            // Gone with what was taken back; a number is not used again.
+            // Gone with what was rolled back; a number is not used again.
             assert_eq!(weir_txn_savepoint(one, &raw mut later), WEIR_OK);
             assert!(later > second);
             assert_eq!(weir_txn_rollback_to(one, second), WEIR_INPUT);

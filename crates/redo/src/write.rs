@@ -32,8 +32,8 @@ impl Writer {
     }
 }
 
-/// The leadership of a round. A leader that panics, where panics unwind, leaves it to nobody: what
-/// it has written of the round is not known, so the log halts, and those who wait are told.
+/// The leadership of a round. A leader that panics, where panics unwind, leaves it to none: what it
+/// has written of the round is not known, so the log halts, and those that wait are told.
 struct Leads<'a>(&'a Log);
 
 impl Drop for Leads<'_> {

@@ -18,16 +18,15 @@ use crate::error::Error;
 /// What is to be done when a commit is durable, or never will be.
 pub(crate) type Then = Box<dyn FnOnce(Result<(), Error>) + Send>;
 
-/// A commit that somebody is to be told of, and is told of even if the thread ends that should do
-/// so.
+/// A commit that a caller is to be notified of, also if the thread ends that should do so.
 struct Ack {
     end: Lsn,
     then: Option<Then>,
 }
 
 impl Ack {
-    /// Tells. What panics there has been said by the panic hook, and keeps nobody else from being
-    /// told.
+    /// Tells. What panics there has been said by the panic hook, and keeps no other commit from
+    /// being told.
     fn tell(&mut self, what: Result<(), Error>) {
         if let Some(then) = self.then.take() {
             let _ = catch_unwind(AssertUnwindSafe(|| then(what)));
@@ -110,7 +109,7 @@ impl Acks {
         self.wanted.notify_one();
     }
 
-    /// Who serves has ended without being told to: all that was left is told so.
+    /// A thread that serves has ended without being told to: all that was left is told so.
     pub(crate) fn give_up(&self) {
         let mut asked = self.asked.lock();
         asked.is_served = false;

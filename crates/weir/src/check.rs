@@ -29,8 +29,8 @@ pub struct CheckReport {
 
 impl Db {
     /// Checks every tree, then that every page in use belongs to exactly one of them, or may be
-    /// held for a transaction. No thread may write meanwhile, or pages may seem lost. `progress` is
-    /// told pages looked at and in use.
+    /// held for a transaction. Nothing may be written meanwhile, or pages may seem lost. `progress`
+    /// is told pages looked at and in use.
     ///
     /// # Errors
     /// [`Error`] when the check cannot go on; damage is reported in [`CheckReport::problems`].

@@ -87,11 +87,11 @@ impl Db {
 
 impl Db {
     /// Has `then` called, once, when a commit is on stable storage, or when the engine has halted
-    /// and nobody knows whether it ever will be. The caller calls it before this returns if the
-    /// commit is durable already, or if nobody else waits for one: then nothing is won by leaving
-    /// it to somebody else. Otherwise a thread of the engine's calls it, the one that all others
-    /// of its kind wait for: `then` must not wait for anything. If it panics there, the others are
-    /// told all the same.
+    /// and it is unknown whether it ever will be. The caller calls it before this returns if the
+    /// commit is durable already, or if no other thread waits for one: then nothing is won by
+    /// leaving it to another thread. Otherwise a thread of the engine's calls it, the one that all
+    /// others of its kind wait for: `then` must not wait for anything. If it panics there, the
+    /// others are told all the same.
     ///
     /// Errors that `then` may be given: as [`Db::wait`].
     pub fn when_durable(

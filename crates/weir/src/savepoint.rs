@@ -78,13 +78,13 @@ impl Txn {
         Savepoint { raw: self.raw.savepoint(), mark, serial }
     }
 
-    /// Takes back what was changed since the savepoint, which is kept; those made after it are good
+    /// Rolls back what was changed since the savepoint, which is kept; those made after it are good
     /// for nothing any more. Explicit locks are kept, too; a row that nothing but a change had
     /// locked is free again.
     ///
     /// # Errors
     /// [`Error::Foreign`] for a savepoint of another transaction, or one made after a savepoint
-    /// that was gone back to since: nothing is taken back. [`Error::Transaction`] when it has
+    /// that was gone back to since: nothing is rolled back. [`Error::Transaction`] when it has
     /// ended; after others it can only be rolled back as a whole.
     pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<(), Error> {
         self.engine.check_here()?;

@@ -450,7 +450,7 @@ impl Txn {
         self.raw.release_between(&self.engine.context, marks, wanted);
     }
 
-    /// Takes everything back.
+    /// Rolls everything back.
     ///
     /// # Errors
     /// [`Error`] when that fails: the background goes on with it, and the next opening if the

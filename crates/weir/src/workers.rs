@@ -115,7 +115,7 @@ fn running(stop: &AtomicBool) -> bool {
 
 impl Site {
     /// Runs a thread's loop. If it panics nothing is written any more, and what is said of the halt
-    /// names the thread: what it was about to do is done by nobody.
+    /// names the thread: what it was about to do is not done.
     fn guard(&self, name: &str, run: impl FnOnce()) {
         let Err(panic) = catch_unwind(AssertUnwindSafe(run)) else { return };
         let words = panic.downcast_ref::<String>().map(String::as_str);

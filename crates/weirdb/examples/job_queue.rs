@@ -7,7 +7,7 @@ use weirdb::{Config, Db, Durability, Error, Isolation, Tree, TxnOptions};
 
 const JOBS: u64 = 200;
 
-/// Does one job. `false`: there was none that nobody has.
+/// Does one job. `false`: there was none that is free.
 fn work(db: &Db, jobs: &Tree, done: &Tree, fails: bool) -> Result<bool, Error> {
     // Rows alone are locked at this level, not the places between them: others may add jobs.
     let mut txn = db.write_with(TxnOptions::new().isolation(Isolation::ReadCommitted));
@@ -16,7 +16,7 @@ fn work(db: &Db, jobs: &Tree, done: &Tree, fails: bool) -> Result<bool, Error> {
     txn.put(done, &key, &job)?;
     txn.remove(jobs, &key)?;
     if fails {
-        // As if the worker had died: dropped, the transaction is taken back.
+        // As if the worker had died: dropped, the transaction is rolled back.
         return Ok(true);
     }
     txn.commit()?;

@@ -1,7 +1,7 @@
 //! A secondary index: a tree of its own, changed in the same transaction as the rows.
 //!
-//! `weirdb` has no tables: who wants columns, unique keys and indexes that are built while writers
-//! go on finds them in the crate `weir-table` below it.
+//! `weirdb` has no tables: columns, unique keys and indexes that are built while writers go on are
+//! in the crate `weir-table` below it.
 use weirdb::{Db, Error, ReadTxn, TxnOptions, TypedTree, WriteTxn};
 
 /// People by number, and their numbers by city.

@@ -14,7 +14,7 @@ fn transfer(from: &Db, to: &Db, log: &Db, name: &str, amount: i64) -> Result<(),
     log.open_tree("decided")?.put(name, "commit")
 }
 
-/// What is prepared and decided is committed, everything else is taken back.
+/// What is prepared and decided is committed, everything else is rolled back.
 fn settle(databases: [&Db; 2], log: &Db) -> Result<(), Error> {
     let decided = log.open_tree("decided")?;
     for db in databases {

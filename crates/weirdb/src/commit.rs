@@ -48,10 +48,10 @@ impl Commit {
         self.raw.is_change()
     }
 
-    /// Has `then` called, once, when it is on stable storage, or when nobody knows any more whether
-    /// it ever will be: at once by this thread where nothing is won by leaving it to another one,
-    /// else by the thread that does so for all, which must not be made to wait. If `then` panics
-    /// there, the others are told all the same.
+    /// Has `then` called, once, when it is on stable storage, or when it is not known any more
+    /// whether it ever will be: at once by this thread where nothing is won by leaving it to
+    /// another one, else by the thread that does so for all, which must not be made to wait. If
+    /// `then` panics there, the others are told all the same.
     pub fn when_durable(&self, then: impl FnOnce(Result<(), Error>) + Send + 'static) {
         // The database is not kept open by what waits for it.
         let dir = self.db.dir.clone();

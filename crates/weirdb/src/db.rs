@@ -286,8 +286,8 @@ impl Db {
         self.tell(self.inner.raw.set_log_bytes(bytes))
     }
 
-    /// Checks every tree, and that every page has one owner. Nobody may write meanwhile, or pages
-    /// may seem lost. `progress` is told pages looked at, and pages in use.
+    /// Checks every tree, and that every page has one owner. Nothing may be written meanwhile, or
+    /// pages may seem lost. `progress` is told pages looked at, and pages in use.
     ///
     /// # Errors
     /// [`Error`] when the check cannot go on; damage is reported in [`CheckReport::problems`].
@@ -338,7 +338,7 @@ impl Db {
 
     /// Closes the database in order: the next opening has nothing to redo. Close is close, whatever
     /// other handles there are: calls on them say [`Error::Closed`] from then on, transactions
-    /// still open are taken back, and the directory may be opened again as soon as this returns,
+    /// still open are rolled back, and the directory may be opened again as soon as this returns,
     /// whatever it returns.
     ///
     /// # Errors

@@ -18,7 +18,7 @@ pub enum Error {
     /// There is a row with this key, or a tree with this name, already.
     #[error("{0} already")]
     Exists(String),
-    /// The tree was dropped, or what made it was taken back: this handle of it is good for nothing
+    /// The tree was dropped, or what made it was rolled back: this handle of it is good for nothing
     /// any more.
     #[error("{0}")]
     NoTree(String),

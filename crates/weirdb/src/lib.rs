@@ -66,8 +66,8 @@
 //! Nothing else is lost, whatever the durability: a crash never leaves a database that cannot be
 //! opened.
 //!
-//! Others see a commit before it is durable, and whoever builds on it becomes durable later. A
-//! failed write or sync halts the database ([`Error::Halted`]): nothing is acknowledged after it,
+//! Others see a commit before it is durable, and a commit that builds on it becomes durable later.
+//! A failed write or sync halts the database ([`Error::Halted`]): nothing is acknowledged after it,
 //! and no sync is tried again. A full disk halts nothing: the writer that needs room is told
 //! ([`Error::DiskFull`]), and all others go on.
 //!

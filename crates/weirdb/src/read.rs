@@ -14,7 +14,7 @@ use crate::stats::Backup;
 use crate::tree::Tree;
 
 /// All trees as they were committed when it was made ([`Db::read`](crate::Db::read)), whatever
-/// others change meanwhile. It takes no lock, nobody waits for it, and threads may share it. As
+/// others change meanwhile. It takes no lock, no thread waits for it, and threads may share it. As
 /// long as it lives the database keeps what it sees.
 #[derive(Clone)]
 pub struct ReadTxn {
@@ -38,8 +38,8 @@ impl ReadTxn {
         Rows::new(Source::Snapshot { db, tree, at }, keys, false)
     }
 
-    /// Copies all trees, as this sees them, into a new database in `dir`, while everybody goes on:
-    /// whole and closed when this returns. Transactions that are prepared are not in it.
+    /// Copies all trees, as this sees them, into a new database in `dir`, while all transactions go
+    /// on: whole and closed when this returns. Transactions that are prepared are not in it.
     ///
     /// # Errors
     /// [`Error`] when there is something in `dir`, or one of the databases fails; nothing is left

@@ -20,7 +20,7 @@ pub struct Recovery {
     pub pages_repaired: u64,
     /// Pages that lack some of the log: they get it when they are first used, or by and by.
     pub pages_pending: u64,
-    /// Transactions taken back.
+    /// Transactions rolled back.
     pub rolled_back: u64,
     /// Transactions that are prepared, and wait to be decided.
     pub prepared: u64,

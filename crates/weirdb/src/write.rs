@@ -118,7 +118,7 @@ impl WriteTxn {
 
     /// The rows of a range as committed last, each locked for this transaction alone as it is read;
     /// from [`Isolation::RepeatableRead`](crate::Isolation::RepeatableRead) on also the places
-    /// between them, so that nobody inserts there.
+    /// between them, so that no other transaction inserts there.
     pub fn range_for_update<K: AsRef<[u8]>>(
         &mut self,
         tree: &Tree,
@@ -287,21 +287,21 @@ impl WriteTxn {
         Savepoint { raw: entered(&self.txn).savepoint() }
     }
 
-    /// Takes back what was changed since the savepoint, which is kept; those made after it are good
+    /// Rolls back what was changed since the savepoint, which is kept; those made after it are good
     /// for nothing any more.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] for a savepoint of another transaction, or one that is good for
-    /// nothing any more: nothing is taken back then. As [`WriteTxn::put`].
+    /// nothing any more: nothing is rolled back then. As [`WriteTxn::put`].
     pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<(), Error> {
         self.with(|txn| txn.rollback_to(savepoint.raw))
     }
 
-    /// Does a part of the transaction; when that fails, what it has changed is taken back, and the
+    /// Does a part of the transaction; when that fails, what it has changed is rolled back, and the
     /// transaction goes on.
     ///
     /// # Errors
-    /// What `part` returns; an [`Error`] of taking it back.
+    /// What `part` returns; an [`Error`] of rolling it back.
     pub fn nested<T, E: From<Error>>(
         &mut self,
         part: impl FnOnce(&mut WriteTxn) -> Result<T, E>,
@@ -326,7 +326,7 @@ impl WriteTxn {
     }
 
     /// Commits: others see the changes when this returns. What it returns says when they are
-    /// durable; whoever builds on them becomes durable later than they do.
+    /// durable; a commit that builds on them becomes durable later than they do.
     ///
     /// # Errors
     /// As [`WriteTxn::commit`].
@@ -335,7 +335,7 @@ impl WriteTxn {
         Ok(Commit { db: self.db, raw })
     }
 
-    /// Takes everything back.
+    /// Rolls everything back.
     ///
     /// # Errors
     /// [`Error`] when that fails: the background goes on with it, and the next opening if the

@@ -1,4 +1,4 @@
-//! What panics, in the engine's threads or in what a caller has given it, must hurt nobody else.
+//! What panics, in the engine's threads or in what a caller has given it, must hurt nothing else.
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};

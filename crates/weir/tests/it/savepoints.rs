@@ -1,4 +1,4 @@
-//! Savepoints that are not the transaction's, or not any more: refused, and nothing is taken back.
+//! Savepoints that are not the transaction's, or not any more: refused, and nothing is rolled back.
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;

@@ -111,7 +111,7 @@ fn what_is_damaged_is_told_by_file_byte_and_page_and_the_rest_can_be_read() {
         }
     }
     assert!(damaged > 50 && read > 500, "{damaged} {read}");
-    // A scan is told of it once, and ends.
+    // A scan shows it once, and ends.
     let rows: Vec<_> = tree.iter().collect();
     let failed = rows.iter().filter(|row| row.is_err()).count();
     assert!(failed == 1 && matches!(rows.last(), Some(Err(Error::Damaged { .. }))));

@@ -1,4 +1,4 @@
-//! Sizes, keys and bounds that nobody should give, to everything that takes some.
+//! Sizes, keys and bounds that no program should give, to everything that takes some.
 use std::ops::Bound;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;

@@ -1,5 +1,5 @@
-//! Misuse that must hurt nobody: closures that use the database or panic, savepoints that are not
-//! good any more, handles that are dropped in any order.
+//! Misuse that must hurt nothing else: closures that use the database or panic, savepoints that are
+//! not good any more, handles that are dropped in any order.
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
