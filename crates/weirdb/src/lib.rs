@@ -19,7 +19,7 @@
 //!     txn.remove(&birds, "heron").map(drop)
 //! })?;
 //!
-//! // A snapshot: threads may share it, nobody waits for it.
+//! // A snapshot: threads may share it, and no writer waits for it.
 //! let now = db.read();
 //! for row in now.range(&birds, "a".."n").rev() {
 //!     let (key, value) = row?;
