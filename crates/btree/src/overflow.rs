@@ -147,7 +147,7 @@ impl Chains<'_> {
 
     fn group_pages(&self) -> usize {
         let pool = &self.env.pool;
-        let of_log = pool.log().limit_bytes() / 32 / pool.page_size() as u64;
+        let of_log = pool.log().age_limit_bytes() / 32 / pool.page_size() as u64;
         // Many threads may hold so many pages at once, and each must find one more frame.
         let of_frames = pool.residence().frames / 64;
         (of_log.min(of_frames) as usize).clamp(1, GROUP_PAGES)

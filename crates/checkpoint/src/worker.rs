@@ -162,6 +162,8 @@ impl Checkpointer {
 
     /// Keeps the age below what recovery may take.
     pub fn set_recovery_age_bytes(&self, bytes: Option<u64>) {
+        // What holds the checkpoint reckons with it as well.
+        self.log.set_age_bound(bytes);
         *self.recovery_age_bytes.lock() = bytes;
     }
 

@@ -98,6 +98,8 @@ pub struct Log {
     pub(crate) segments: Segments,
     pub(crate) recent: Arc<Recent>,
     limit: Limit,
+    /// Of [`Log::age_limit_bytes`]; all ones: none.
+    age_bound: AtomicU64,
     halt: Halt,
     pub(crate) unsynced_max: u64,
     pub(crate) stats: Arc<RedoStats>,
@@ -136,6 +138,7 @@ impl Log {
             rounds: Rounds::new(),
             writer: Mutex::new(Writer::new(WRITE_MAX.min(ring.len() / 2))),
             limit: Limit::new(),
+            age_bound: AtomicU64::new(u64::MAX),
             halt: Halt::default(),
             unsynced_max: config.unsynced_max(),
             ring,
@@ -294,6 +297,18 @@ impl Log {
         let target = self.segments.limit().saturating_sub(slack);
         let limit = self.limit.now(target, self.end(), self.checkpoint());
         limit.min(self.segments.held().saturating_sub(slack))
+    }
+
+    /// The age that the checkpoint is kept below: [`Log::limit_bytes`], or less where opening after a
+    /// crash must be quick or has little memory. What holds the checkpoint must have moved on before
+    /// the age gets there: writers are held back from then on.
+    pub fn age_limit_bytes(&self) -> u64 {
+        self.limit_bytes().min(self.age_bound.load(Ordering::Relaxed))
+    }
+
+    /// Bounds the age from now on; `None`: the files alone do.
+    pub fn set_age_bound(&self, bytes: Option<u64>) {
+        self.age_bound.store(bytes.unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     /// Where the log may have to stop: while no file can be created it must not be appended to

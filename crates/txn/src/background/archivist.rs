@@ -337,7 +337,7 @@ fn write_records(
 /// How much of the log may say what committed transactions have left to do before it is
 /// gathered: while a snapshot is held, it is logged again and again.
 fn left_max_bytes(cx: &Context) -> u64 {
-    cx.env().pool.log().limit_bytes() / 32
+    cx.env().pool.log().age_limit_bytes() / 32
 }
 
 /// Gathers what transactions have left to do that a snapshot keeps from being completed, if it is

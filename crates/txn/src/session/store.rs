@@ -50,7 +50,7 @@ impl Txn {
         record: &Arc<TxnRecord>,
     ) -> Result<(), TxnError> {
         Self::weigh(cx, record);
-        let (limit, registry) = (cx.env().pool.log().limit_bytes(), cx.registry());
+        let (limit, registry) = (cx.env().pool.log().age_limit_bytes(), cx.registry());
         if record.undo_bytes() <= bytes_max_among(limit, registry.len(), registry.open_bytes()) {
             return Ok(());
         }

@@ -215,7 +215,7 @@ impl Txn {
         record: &TxnRecord,
         bytes: u64,
     ) -> Result<(), TxnError> {
-        let max = cx.env().pool.log().limit_bytes() / 8;
+        let max = cx.env().pool.log().age_limit_bytes() / 8;
         let undo_bytes = record.undo_bytes() + self.named_bytes;
         if undo_bytes > max {
             return Err(TxnError::TooLarge { undo_bytes, max });

@@ -55,7 +55,7 @@ pub(crate) fn relog_tasks(
 /// comes to next: no other is relogged before it has moved (TXN-14).
 fn relogged_before(cx: &Context) -> Lsn {
     let log = cx.env().pool.log();
-    let part = log.limit_bytes() / 4;
+    let part = log.age_limit_bytes() / 4;
     Lsn(log.end().0.saturating_sub(part).min(log.checkpoint().0.saturating_add(part)))
 }
 

@@ -1,10 +1,12 @@
 //! Opening after a crash: pages are brought up to date by the thread that comes first, and the age
 //! is bounded.
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use weir::{
     Background, Batch, Config, Db, DoubleWriteConfig, DoubleWriteMode, Durability, SimVolume,
+    TxnOptions,
 };
 
 use weir_device::CrashMode;
@@ -196,6 +198,54 @@ fn seconds_of_recovery_bound_the_age() {
     db.set_recovery_seconds(0.0).expect("set");
     let free = (0..20).map(|_| write(10 << 20)).find(|&age| age > 40 << 20);
     assert!(free.is_some(), "{} bytes where the log alone decides", write(0));
+    db.close().expect("closed");
+}
+
+/// What holds the checkpoint moves on in time also where the age is bounded far below what the log
+/// has room for, as it is by little memory: a load of a tree, and a transaction that stays open.
+#[test]
+fn a_bound_of_the_age_far_below_the_log_stops_no_transaction() {
+    let volume = SimVolume::new(79);
+    let config = Config { pool_bytes: 16 << 20, log_bytes: 256 << 20, ..config(0) };
+    let db = Db::open_on(Arc::new(volume), config).expect("a database");
+    // 200 MB/s are assumed: 4 MB.
+    db.set_recovery_seconds(0.02).expect("set");
+    let bound = 4 << 20;
+    let within = |what: &str, work: &mut dyn FnMut()| {
+        let ended = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let began = std::time::Instant::now();
+                while !ended.load(Relaxed) {
+                    if began.elapsed() > Duration::from_secs(120) {
+                        eprintln!("{what}: stopped for good, {:?}", db.stats());
+                        std::process::abort();
+                    }
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+            });
+            work();
+            ended.store(true, Relaxed);
+        });
+    };
+    let loaded = db.create_tree("loaded").expect("a tree");
+    within("a load", &mut || {
+        let rows = (0u32..200_000).map(|n| (n.to_be_bytes(), [7; 120]));
+        loaded.bulk_load(rows).expect("loaded");
+    });
+    let tree = db.create_tree("rows").expect("a tree");
+    let mut open = db.begin(TxnOptions::default());
+    open.put(&tree, b"open", b"not committed").expect("a put");
+    within("writers beside an open transaction", &mut || {
+        let until = db.stats().log_end + 8 * bound;
+        let mut random = fastrand::Rng::with_seed(5);
+        while db.stats().log_end < until {
+            let row = random.u32(0..20_000).to_be_bytes();
+            tree.put(&row, &[3; 100], Durability::Lazy).expect("a put");
+        }
+    });
+    open.rollback().expect("rolled back");
+    assert_eq!(tree.get(b"open").expect("read"), None);
     db.close().expect("closed");
 }
 
