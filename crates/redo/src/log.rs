@@ -299,9 +299,9 @@ impl Log {
         limit.min(self.segments.held().saturating_sub(slack))
     }
 
-    /// The age that the checkpoint is kept below: [`Log::limit_bytes`], or less where opening after a
-    /// crash must be quick or has little memory. What holds the checkpoint must have moved on before
-    /// the age gets there: writers are held back from then on.
+    /// The age that the checkpoint is kept below: [`Log::limit_bytes`], or less where opening after
+    /// a crash must be quick or has little memory. What holds the checkpoint must have moved on
+    /// before the age gets there: writers are held back from then on.
     pub fn age_limit_bytes(&self) -> u64 {
         self.limit_bytes().min(self.age_bound.load(Ordering::Relaxed))
     }
