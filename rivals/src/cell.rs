@@ -29,6 +29,9 @@ pub struct Cell {
     pub size: Option<Size>,
     /// What opening took after a kill.
     pub opened: Option<Opened>,
+    /// The most memory of the run's control group, cached files included, where there is one.
+    #[serde(default)]
+    pub memory_peak_bytes: Option<u64>,
     /// Why there is no figure.
     pub cannot: Option<String>,
 }

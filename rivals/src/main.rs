@@ -4,11 +4,13 @@
 //! median over rounds then treats them alike. Nothing else in the project depends on this.
 
 mod cell;
+mod child;
 mod churn;
 mod disk;
 mod distribution;
 mod drive;
 mod engine;
+mod group;
 mod html;
 mod kill;
 mod ledger;
@@ -31,6 +33,7 @@ use clap::{Args, Parser, Subcommand};
 
 use cell::Cell;
 use drive::stopped;
+use group::{Group, Limits};
 use plan::{Shape, Workload};
 use report::{About, Report};
 use run::Site;
@@ -57,6 +60,9 @@ enum Command {
     },
     /// Lists workloads and engines.
     List,
+    /// The process of one cell; not for people.
+    #[command(hide = true)]
+    Cell(child::Child),
     /// The process that is killed; not for people.
     #[command(hide = true)]
     Victim(kill::Victim),
@@ -97,9 +103,20 @@ struct RunArgs {
     /// Which workloads; see `rivals list` [default: all; with --quick the main ones]
     #[arg(long, value_delimiter = ',')]
     workloads: Vec<Workload>,
-    /// Memory each store may cache with, MiB.
-    #[arg(long, default_value_t = 2048)]
-    cache_mib: usize,
+    /// Memory each store may cache with, MiB [default: 2048, or three eighths of --memory-mib]
+    #[arg(long)]
+    cache_mib: Option<usize>,
+    /// Memory for all of a store, MiB: what its process has, and what the kernel caches of its
+    /// files. More than that is reclaimed, and if that is not enough, the process is killed, which
+    /// its cell then says. Needs a control group that this user may make.
+    #[arg(long)]
+    memory_mib: Option<u64>,
+    /// Writes to the disk in a second, by the kernel's limit; needs a control group as well.
+    #[arg(long)]
+    limit_writes: Option<u64>,
+    /// Bytes written to the disk in a second, by the kernel's limit.
+    #[arg(long)]
+    limit_bytes: Option<u64>,
     /// Forget what was measured in --dir and begin anew.
     #[arg(long)]
     fresh: bool,
@@ -125,6 +142,7 @@ fn main() -> Result<()> {
             list();
             Ok(())
         }
+        Some(Command::Cell(told)) => child_of_a_run(&told),
         Some(Command::Victim(told)) => kill::victim(&told),
         None => compare(&cli.run),
     }
@@ -163,8 +181,13 @@ impl RunArgs {
             value_bytes: self.value,
             seconds: quick(self.seconds, 3.0, 10.0),
             warmup_seconds: quick(self.warmup, 0.5, 1.0),
-            cache_bytes: self.cache_mib << 20,
+            cache_bytes: self.cache_mib()? << 20,
             kill_seconds: quick(self.kill_seconds, 3.0, 20.0),
+            limits: Limits {
+                memory_bytes: self.memory_mib.map(|mib| mib << 20),
+                writes_per_second: self.limit_writes,
+                write_bytes_per_second: self.limit_bytes,
+            },
         };
         ensure!(self.value >= rows::HEAD_BYTES, "--value is at least {}", rows::HEAD_BYTES);
         ensure!((1_000..1 << 32).contains(&shape.rows), "--rows is from 1000 to 4294967295");
@@ -174,6 +197,14 @@ impl RunArgs {
         ensure!(self.rounds != Some(0), "--rounds is 1 or more");
         ensure!(self.threads.iter().all(|t| (1..=256).contains(t)), "--threads are from 1 to 256");
         Ok(shape)
+    }
+
+    fn cache_mib(&self) -> Result<usize> {
+        let Some(all) = self.memory_mib else { return Ok(self.cache_mib.unwrap_or(2048)) };
+        ensure!((32..1 << 24).contains(&all), "--memory-mib is from 32 on");
+        let cache = self.cache_mib.unwrap_or((all as usize * 3) / 8);
+        ensure!((cache as u64) < all, "--cache-mib is a part of --memory-mib, which is {all}");
+        Ok(cache)
     }
 
     fn engines(&self) -> Result<Vec<&'static Known>> {
@@ -200,24 +231,37 @@ impl RunArgs {
     }
 }
 
+/// Ctrl-C ends what runs in order, the second time at once. The terminal tells the processes of
+/// cells as well.
+fn on_interrupt(say: fn()) -> Result<()> {
+    let handler = move || {
+        if drive::STOP.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+        say();
+    };
+    ctrlc::set_handler(handler).context("cannot catch Ctrl-C")
+}
+
+fn child_of_a_run(told: &child::Child) -> Result<()> {
+    on_interrupt(|| ())?;
+    child::child(told)
+}
+
 fn compare(args: &RunArgs) -> Result<()> {
     let site = Site { dir: args.dir.clone(), shape: args.shape()? };
     let engines = args.engines()?;
     for path in [&args.json, &args.html].into_iter().flatten() {
         ensure!(args.force || !path.exists(), "{} exists; --force replaces it", path.display());
     }
-    ctrlc::set_handler(|| {
-        if drive::STOP.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-        eprintln!("ending; once more ends at once");
-    })
-    .context("cannot catch Ctrl-C")?;
+    on_interrupt(|| eprintln!("ending; once more ends at once"))?;
     let mut state = State::open(&args.dir, &site.shape, args.fresh)?;
     if !state.cells.is_empty() {
         eprintln!("going on: {} cells are there already", state.cells.len());
     }
-    let failures = measure(args, &site, &engines, &mut state)?;
+    let group = Group::new(&site.shape.limits, &site.dir)?;
+    let failures = measure(args, &site, group.as_ref(), &engines, &mut state)?;
+    drop(group);
     let report = report(args, &site, &engines, &state, failures);
     println!("{}", report.markdown());
     if let Some(path) = &args.json {
@@ -271,6 +315,7 @@ fn jobs(args: &RunArgs, engines: &[&'static Known]) -> Vec<Job> {
 fn measure(
     args: &RunArgs,
     site: &Site,
+    group: Option<&Group>,
     engines: &[&'static Known],
     state: &mut State,
 ) -> Result<Vec<String>> {
@@ -289,7 +334,7 @@ fn measure(
         if stopped() {
             break;
         }
-        match run::cell(site, job.engine, job.workload, job.threads, job.round) {
+        match child::cell(site, group, job.engine, job.workload, job.threads, job.round) {
             _ if stopped() => break,
             Ok(cell) => {
                 let figure = report::rows_of(std::slice::from_ref(&cell))[0].figure();

@@ -6,6 +6,7 @@ use anyhow::{Error, bail};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::Durability;
+use crate::group::Limits;
 use crate::rows::Keys;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -194,6 +195,9 @@ pub struct Shape {
     pub cache_bytes: usize,
     /// Seconds of load before a process is killed.
     pub kill_seconds: f64,
+    /// What the kernel allows a store.
+    #[serde(default)]
+    pub limits: Limits,
 }
 
 impl Shape {

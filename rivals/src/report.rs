@@ -220,6 +220,21 @@ impl Report {
         Matrix { head: head.map(String::from).to_vec(), lines: lines.collect() }
     }
 
+    /// The most memory that each store's cells took, where the run has a control group.
+    pub fn memory(&self) -> Matrix {
+        let head = ["store", "most memory, cached files included", "in"];
+        let most = |about: &About| {
+            let own = self.rows.iter().filter(|row| row.engine == about.name);
+            let cells = own.flat_map(|row| &row.rounds);
+            cells.filter_map(|cell| Some((cell.memory_peak_bytes?, cell.workload.clone()))).max()
+        };
+        let lines = self.engines.iter().filter_map(|about| {
+            let (bytes, workload) = most(about)?;
+            Some(vec![about.name.clone(), mebibytes(bytes), workload])
+        });
+        Matrix { head: head.map(String::from).to_vec(), lines: lines.collect() }
+    }
+
     /// What the disk alone did.
     pub fn disk(&self) -> Vec<String> {
         let rows = self.rows.iter().filter(|row| row.engine == "disk");
@@ -249,12 +264,16 @@ impl Report {
     pub fn about_rows(&self) -> String {
         let shape = &self.shape;
         format!(
-            "{} rows, 8-byte keys, {}-byte values, {} rounds of {} s each, cache {} MiB",
+            "{} rows, 8-byte keys, {}-byte values, {} rounds of {} s each, cache {} MiB{}",
             shape.rows,
             shape.value_bytes,
             self.rounds,
             shape.seconds,
-            shape.cache_bytes >> 20
+            shape.cache_bytes >> 20,
+            match shape.limits.words() {
+                words if words.is_empty() => words,
+                words => format!("; limited by the kernel to {words}"),
+            }
         )
     }
 
@@ -265,7 +284,9 @@ impl Report {
         }
         text.push_str("\nMedian rate (worst second over mean):\n\n");
         text.push_str(&self.rates().markdown());
-        for (title, matrix) in [("Room on disk", self.sizes()), ("Kill -9", self.opened())] {
+        let more =
+            [("Room on disk", self.sizes()), ("Kill -9", self.opened()), ("Memory", self.memory())];
+        for (title, matrix) in more {
             if !matrix.lines.is_empty() {
                 let _ = write!(text, "\n{title}:\n\n{}", matrix.markdown());
             }

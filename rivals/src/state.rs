@@ -103,6 +103,7 @@ mod tests {
             warmup_seconds: 0.0,
             cache_bytes: 1,
             kill_seconds: 1.0,
+            limits: Default::default(),
         };
         let mut state = State::open(dir.path(), &shape, false).unwrap();
         state.add(Cell::new(Workload::Read, 2, "weir", 1)).unwrap();

@@ -115,3 +115,48 @@ fn a_run_goes_on_and_bad_input_is_told_what_exists() {
     let mine = rivals(&["--dir", "mine", "--fresh"], dir.path());
     assert!(text(&mine).contains("something else"), "{}", text(&mine));
 }
+
+/// Whether this user may make control groups of memory here.
+fn groups_can_be_made() -> bool {
+    ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"].iter().any(|root| {
+        let dir = Path::new(root).join(format!("rivals-test-{}", std::process::id()));
+        let made = std::fs::create_dir(&dir).is_ok()
+            && dir.read_dir().is_ok_and(|mut d| {
+                d.any(|file| {
+                    file.is_ok_and(|file| file.file_name().to_string_lossy().starts_with("memory."))
+                })
+            });
+        let _ = std::fs::remove_dir(&dir);
+        made
+    })
+}
+
+#[test]
+fn with_less_memory_than_data_each_cell_says_what_it_took_or_that_it_was_killed() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut args = SHORT.to_vec();
+    args.retain(|arg| !["--cache-mib", "64"].contains(arg));
+    args.extend(["--engines", "weir,lmdb", "--workloads", "load-sorted,read", "--dir", "d"]);
+    args.extend(["--memory-mib", "64", "--value", "8000", "--json", "r.json"]);
+    let output = rivals(&args, dir.path());
+    if !groups_can_be_made() {
+        assert!(
+            !output.status.success() && text(&output).contains("control group"),
+            "{}",
+            text(&output)
+        );
+        return;
+    }
+    assert!(output.status.success(), "{}", text(&output));
+    assert!(text(&output).contains("64 MiB of memory for all of it"), "{}", text(&output));
+    let report: Value =
+        serde_json::from_slice(&std::fs::read(dir.path().join("r.json")).unwrap()).unwrap();
+    for row in report["rows"].as_array().unwrap().iter().filter(|row| row["engine"] != "disk") {
+        let peak = row["rounds"][0]["memory_peak_bytes"].as_u64();
+        let killed = row["cannot"] == "killed for memory";
+        assert!(killed || peak.is_some_and(|peak| peak <= 64 << 20), "{row}");
+        assert!(!killed || row["engine"] != "weir", "{row}");
+    }
+    let more = rivals(&["--memory-mib", "64", "--cache-mib", "64", "--dir", "e"], dir.path());
+    assert!(text(&more).contains("--memory-mib"), "{}", text(&more));
+}
