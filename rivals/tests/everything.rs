@@ -137,7 +137,8 @@ fn with_less_memory_than_data_each_cell_says_what_it_took_or_that_it_was_killed(
     let mut args = SHORT.to_vec();
     args.retain(|arg| !["--cache-mib", "64"].contains(arg));
     args.extend(["--engines", "weir,lmdb", "--workloads", "load-sorted,read", "--dir", "d"]);
-    args.extend(["--memory-mib", "64", "--value", "8000", "--json", "r.json"]);
+    args.extend(["--memory-mib", "192", "--cache-mib", "32", "--value", "120000"]);
+    args.extend(["--json", "r.json"]);
     let output = rivals(&args, dir.path());
     if !groups_can_be_made() {
         assert!(
@@ -148,13 +149,13 @@ fn with_less_memory_than_data_each_cell_says_what_it_took_or_that_it_was_killed(
         return;
     }
     assert!(output.status.success(), "{}", text(&output));
-    assert!(text(&output).contains("64 MiB of memory for all of it"), "{}", text(&output));
+    assert!(text(&output).contains("192 MiB of memory for all of it"), "{}", text(&output));
     let report: Value =
         serde_json::from_slice(&std::fs::read(dir.path().join("r.json")).unwrap()).unwrap();
     for row in report["rows"].as_array().unwrap().iter().filter(|row| row["engine"] != "disk") {
         let peak = row["rounds"][0]["memory_peak_bytes"].as_u64();
         let killed = row["cannot"] == "killed for memory";
-        assert!(killed || peak.is_some_and(|peak| peak <= 64 << 20), "{row}");
+        assert!(killed || peak.is_some_and(|peak| peak <= 192 << 20), "{row}");
         assert!(!killed || row["engine"] != "weir", "{row}");
     }
     let more = rivals(&["--memory-mib", "64", "--cache-mib", "64", "--dir", "e"], dir.path());
