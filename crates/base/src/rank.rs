@@ -86,8 +86,6 @@ ranks! {
         "trees whose pages are about to be freed; rolling one row back (shared)";
     ControllerState "checkpoint"
         "what the policy remembers; deciding";
-    RecoveryAge "checkpoint"
-        "the age that the recovery target allows; memory only";
     LabPolicy "checkpoint"
         "the laboratory's policy; asking it";
     VerdictOfTick "checkpoint"

@@ -44,7 +44,6 @@ pub struct Checkpointer {
     admitted_age_bytes: AtomicU64,
     /// Where the log ended at the last tick.
     ticked_at: AtomicU64,
-    recovery_age_bytes: Mutex<rank::RecoveryAge, Option<u64>>,
     lab: Option<Lab>,
 }
 
@@ -93,7 +92,6 @@ impl Checkpointer {
             recorded_micros: AtomicU64::new(0),
             admitted_age_bytes: AtomicU64::new(0),
             ticked_at: AtomicU64::new(0),
-            recovery_age_bytes: Mutex::new(None),
             lab: None,
         }
     }
@@ -162,9 +160,8 @@ impl Checkpointer {
 
     /// Keeps the age below what recovery may take.
     pub fn set_recovery_age_bytes(&self, bytes: Option<u64>) {
-        // What holds the checkpoint reckons with it as well.
+        // There, because what holds the checkpoint reckons with it as well.
         self.log.set_age_bound(bytes);
-        *self.recovery_age_bytes.lock() = bytes;
     }
 
     /// Counts a commit: the controller tells idleness by it.
@@ -197,10 +194,8 @@ impl Checkpointer {
     }
 
     fn decide(&self, seen: &TickView<'_>) {
-        let limits = Limits {
-            age_bytes: self.gate_bytes(),
-            recovery_age_bytes: *self.recovery_age_bytes.lock(),
-        };
+        let limits =
+            Limits { age_bytes: self.gate_bytes(), recovery_age_bytes: self.log.age_bound() };
         let verdict = decide(&mut self.state.lock(), seen, &limits);
         self.pool.set_free_target(verdict.free_frames_target);
         self.admission.set_rate(verdict.admission_bytes_per_second);

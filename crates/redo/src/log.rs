@@ -306,6 +306,11 @@ impl Log {
         self.limit_bytes().min(self.age_bound.load(Ordering::Relaxed))
     }
 
+    /// What bounds the age besides the files, bytes; `None`: nothing does.
+    pub fn age_bound(&self) -> Option<u64> {
+        Some(self.age_bound.load(Ordering::Relaxed)).filter(|bytes| *bytes != u64::MAX)
+    }
+
     /// Bounds the age from now on; `None`: the files alone do.
     pub fn set_age_bound(&self, bytes: Option<u64>) {
         self.age_bound.store(bytes.unwrap_or(u64::MAX), Ordering::Relaxed);

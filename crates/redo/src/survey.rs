@@ -1,5 +1,5 @@
-//! What lies in the files of a log, file by file and block by block, damaged or not: for a person a
-//! look at a log that does not open. Decides nothing, and repairs nothing.
+//! What lies in the files of a log, file by file and block by block, damaged or not: for a person
+//! that looks at a log which does not open. Decides nothing, and repairs nothing.
 use crate::block::{BlockVerdict, Seed, judge};
 use crate::error::{RedoError, Result};
 use crate::position::{BLOCK, BLOCK_HEADER, PAGE};
