@@ -162,6 +162,7 @@ impl Core {
         dirty.iter().for_each(|&leaf| self.map.touch(leaf));
         // Any leaf of an index block has the block written.
         index.iter().for_each(|&number| self.map.touch(number * LEAF_PLACES as u32));
+        self.note_room(&segments);
     }
 
     /// R6: what only the root before named is dead now.
@@ -175,6 +176,7 @@ impl Core {
             }
         }
         segments.checkpointed(ckpt_seq);
+        self.note_room(&segments);
         drop(segments);
         self.published.notify_all();
     }

@@ -1,7 +1,7 @@
 //! What every part of the store works on: its files, its map, what is known of its segments. Here
 //! are the two things that all of them do: publish what is durable, and write another root.
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use weir_base::lock::{Condvar, Mutex};
 use weir_base::{ALIGN, AlignedBuf, DbId, PageNo, align_down, align_up, rank};
@@ -37,6 +37,8 @@ pub(crate) struct Core {
     pub(crate) streams: [Mutex<rank::SegmentStream, Stream>; 3],
     /// Page numbers end here.
     pub(crate) pages: AtomicU32,
+    /// Page writes that there is room for, as if none of them could be packed.
+    pub(crate) room_pages: AtomicU64,
     pub(crate) packing: Packing,
     pub(crate) stats: LogStoreStats,
 }
@@ -71,6 +73,19 @@ impl Core {
         let usable = self.segment_bytes - 3 * ALIGN - self.block_bytes_max();
         let most = (count.saturating_sub(kept) * usable) as f64 * LIVE_SHARE_MAX;
         most as u64
+    }
+
+    /// Says how many page writes there is room for, beside what is live and what is reserved.
+    pub(crate) fn note_room(&self, segments: &Segments) {
+        let block = (self.block_bytes_max() / UNIT) as u64;
+        let writes = segments.reserved;
+        let used = Self::bytes_with_lines(
+            segments.live() + writes * block,
+            segments.live_blocks + writes,
+        );
+        let left = self.live_bytes_max(segments.list.len()).saturating_sub(used);
+        let pages = left / Self::bytes_with_lines(block, 1);
+        self.room_pages.store(pages, Ordering::Relaxed);
     }
 
     /// Bytes that `blocks` blocks of `units` units take beside each other: each has a line in a
@@ -126,6 +141,7 @@ impl Core {
         for chunk in landed {
             for (head, place, source) in &chunk.blocks {
                 if head.kind == Kind::Page {
+                    segments.newest = segments.newest.max(head.lsn);
                     self.publish_page(&mut segments, PageNo(head.number), *place, *source);
                 } else {
                     segments.add_live(*place);
@@ -140,6 +156,7 @@ impl Core {
             }
             segments.end_chunk(chunk.segment, chunk.seq);
         }
+        self.note_room(&segments);
         drop(segments);
         self.published.notify_all();
     }
@@ -226,6 +243,7 @@ impl Core {
                 segments: segments.list.len() as u32,
                 pages: self.pages.load(Ordering::Acquire),
                 next_epoch: segments.next_epoch,
+                newest: segments.newest,
                 scan,
                 ..next
             };

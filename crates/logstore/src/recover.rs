@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use weir_base::{ALIGN, AlignedBuf, DbId, PageNo, align_down, align_up};
+use weir_base::{ALIGN, AlignedBuf, DbId, Lsn, PageNo, align_down, align_up};
 use weir_device::{BlockFile, ReadOp};
 
 use crate::core::SEGMENTS_FILE;
@@ -45,6 +45,8 @@ pub(crate) struct Newer {
     /// Of each page the newest chunk that names it, and where it lies; nowhere: it is no more.
     pub(crate) pages: HashMap<u32, (Seq, Place)>,
     pub(crate) used: Vec<Used>,
+    /// The newest LSN of these pages.
+    pub(crate) newest: Lsn,
 }
 
 impl Reader {
@@ -142,7 +144,7 @@ impl Reader {
         }
         // R4: only what is newer than the map.
         for chunk in chunks.iter().filter(|chunk| chunk.head.seq > root.ckpt_seq) {
-            let forgets = self.take(chunk, is_durable(chunk.head.seq), &mut newer.pages)?;
+            let forgets = self.take(chunk, is_durable(chunk.head.seq), &mut newer)?;
             let is_of = |used: &&mut Used| used.span.epoch == chunk.head.epoch;
             if let Some(used) = newer.used.iter_mut().find(is_of).filter(|_| forgets) {
                 used.forgets = used.forgets.max(chunk.head.seq);
@@ -226,16 +228,16 @@ impl Reader {
         &self,
         chunk: &Chunk,
         is_durable: bool,
-        pages: &mut HashMap<u32, (Seq, Place)>,
+        newer: &mut Newer,
     ) -> Result<bool, StoreError> {
         let seq = chunk.head.seq;
         let mut bytes = AlignedBuf::zeroed(if is_durable { 0 } else { chunk.head.chunk_bytes() });
         if !is_durable {
             self.read(chunk.offset, &mut bytes)?;
         }
-        let mut forgets = false;
+        let (mut forgets, mut newest) = (false, newer.newest);
         let mut note = |page: PageNo, place| {
-            let newest = pages.entry(page.0).or_insert((seq, place));
+            let newest = newer.pages.entry(page.0).or_insert((seq, place));
             if newest.0 < seq {
                 *newest = (seq, place);
             }
@@ -257,11 +259,13 @@ impl Reader {
                     if is_whole {
                         let position = (chunk.offset + at as u64) / UNIT as u64;
                         note(PageNo(number), Place::new(position, usize::from(units), seq));
+                        newest = newest.max(lsn);
                     }
                 }
                 Entry::Block { .. } => {}
             }
         }
+        newer.newest = newest;
         Ok(forgets)
     }
 }

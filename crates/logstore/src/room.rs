@@ -1,6 +1,7 @@
 //! Room: what is held for pages that will be written, and where it comes from when it is short: a
 //! larger file, or cleaning.
 use std::io::ErrorKind;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::clean::NeverDirty;
@@ -13,6 +14,33 @@ use crate::store::LogStore;
 const FILL_MAX: f64 = 0.75;
 
 impl LogStore {
+    /// Page writes that there is room for, as if none of them could be packed, beside what was
+    /// reserved. A look without a lock.
+    #[must_use]
+    pub fn room_pages(&self) -> u64 {
+        self.core.room_pages.load(Ordering::Relaxed)
+    }
+
+    /// Has room for `pages` page writes, without holding it: makes the file larger where that is
+    /// needed. A pool that asks this with all its dirty pages, and those that may become so, before
+    /// a page is changed is not refused by [`LogStore::write_batch`].
+    ///
+    /// # Errors
+    /// As [`LogStore::reserve`].
+    pub fn make_room_for(&self, pages: u64) -> Result<(), StoreError> {
+        while self.room_pages() < pages {
+            let (live, count, units) = {
+                let segments = self.core.segments.lock();
+                let count = segments.list.len();
+                (segments.live(), count, segments.units * count as u64)
+            };
+            if !self.grow_file(count)? {
+                return Err(self.full(live, units));
+            }
+        }
+        Ok(())
+    }
+
     /// Holds room for `pages` page writes, as if none of them could be packed; the file grows where
     /// that is needed. A pool that reserves each page before it is changed, and releases it when
     /// the batch that wrote it has returned, is never refused by [`LogStore::write_batch`]: also
@@ -31,6 +59,7 @@ impl LogStore {
                 let wanted = Core::bytes_with_lines(live + writes * block, blocks);
                 if wanted <= self.core.live_bytes_max(count) {
                     segments.reserved = writes;
+                    self.core.note_room(&segments);
                     return Ok(());
                 }
                 (self.full(live, segments.units * count as u64), count)
@@ -45,6 +74,7 @@ impl LogStore {
     pub fn release(&self, pages: u32) {
         let mut segments = self.core.segments.lock();
         segments.reserved = segments.reserved.saturating_sub(u64::from(pages));
+        self.core.note_room(&segments);
     }
 
     fn full(&self, live: u64, units: u64) -> StoreError {
@@ -123,7 +153,10 @@ impl LogStore {
             }
         }
         self.core.sync()?;
-        self.core.segments.lock().extend((before + more) as u32);
+        let mut segments = self.core.segments.lock();
+        segments.extend((before + more) as u32);
+        self.core.note_room(&segments);
+        drop(segments);
         self.core.stats.growths.add(1);
         Ok(true)
     }

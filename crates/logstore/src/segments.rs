@@ -2,6 +2,8 @@
 //! way: memory only, under one lock.
 use std::collections::{BTreeSet, HashSet, VecDeque};
 
+use weir_base::Lsn;
+
 use crate::format::Span;
 use crate::ids::{Epoch, Place, SegmentNo, Seq};
 
@@ -83,8 +85,11 @@ pub(crate) struct Segments {
     busy: HashSet<u32>,
     /// The map checkpoint of the durable root.
     pub(crate) ckpt_seq: Seq,
-    /// Blocks that are needed.
+    /// Blocks that are needed, and their units.
     pub(crate) live_blocks: u64,
+    live_units: u64,
+    /// The newest LSN of any page that was written.
+    pub(crate) newest: Lsn,
     /// Page writes that room is held for.
     pub(crate) reserved: u64,
     /// Page writes since the last map checkpoint began.
@@ -109,6 +114,8 @@ impl Segments {
             busy: HashSet::new(),
             ckpt_seq: Seq(0),
             live_blocks: 0,
+            live_units: 0,
+            newest: Lsn::ZERO,
             reserved: 0,
             pages_since: 0,
             opened_since: 0,
@@ -137,7 +144,7 @@ impl Segments {
 
     /// Units of blocks that are needed, everywhere.
     pub(crate) fn live(&self) -> u64 {
-        self.list.iter().map(|s| s.live).sum()
+        self.live_units
     }
 
     /// R9: up to here all chunks of this life are published, and so durable.
@@ -201,6 +208,7 @@ impl Segments {
 
     pub(crate) fn add_live(&mut self, place: Place) {
         self.live_blocks += 1;
+        self.live_units += place.units() as u64;
         let segment = self.segment_of(place);
         self.get(segment).live += place.units() as u64;
     }
@@ -214,6 +222,7 @@ impl Segments {
         debug_assert!(segment.live >= place.units() as u64, "what dies was alive");
         segment.live -= place.units() as u64;
         self.live_blocks -= 1;
+        self.live_units -= place.units() as u64;
         self.reap(number);
     }
 

@@ -1,6 +1,6 @@
 //! The store, as others see it.
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use weir_base::lock::{Condvar, Mutex};
 use weir_base::{ALIGN, DbId, Lsn, PageNo, rank};
@@ -117,6 +117,7 @@ impl LogStore {
             pages: config.pages,
             next_epoch: Epoch(1),
             ckpt_seq: Seq(0),
+            newest: Lsn::ZERO,
             index: Vec::new(),
             scan: Vec::new(),
         };
@@ -126,7 +127,8 @@ impl LogStore {
         Ok(Self::of(reader, root, segments, Map::default(), MapPlaces::default()))
     }
 
-    /// Opens a store as it was left, by whatever end. Whatever was acknowledged is there.
+    /// Opens a store as it was left, by whatever end. Whatever was acknowledged is there. Nothing is
+    /// written before the first page is.
     ///
     /// # Errors
     /// [`StoreError::Damaged`] when the root, a leaf of the map, or a chunk that is known to have
@@ -181,9 +183,8 @@ impl LogStore {
         }
         segments.opened_since = newer.used.len();
         segments.adopt();
-        let store = Self::of(reader, root, segments, map, places);
-        store.core.write_same_root()?;
-        Ok(store)
+        segments.newest = found.newest.max(newer.newest);
+        Ok(Self::of(reader, root, segments, map, places))
     }
 
     fn of(
@@ -206,9 +207,11 @@ impl LogStore {
             published: Condvar::new(),
             streams: std::array::from_fn(|_| Mutex::default()),
             pages: AtomicU32::new(pages),
+            room_pages: AtomicU64::new(0),
             packing: Packing::default(),
             stats: LogStoreStats::default(),
         };
+        core.note_room(&core.segments.lock());
         LogStore {
             core,
             places: Mutex::new(places),

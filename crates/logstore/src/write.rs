@@ -3,6 +3,7 @@ use weir_base::{Lsn, PageNo};
 
 use crate::error::StoreError;
 use crate::format::{BLOCK_HEAD, Kind};
+use crate::ids::Place;
 use crate::segments::StreamKind;
 use crate::store::LogStore;
 use crate::stream::{Appended, Item, Landed, Packed};
@@ -11,6 +12,8 @@ use crate::stream::{Appended, Item, Landed, Packed};
 const CHECKPOINT_PAGES: u64 = 4 << 20;
 /// Segments that recovery may have to look into before a map checkpoint is due.
 const SPANS_MAX: usize = 4096;
+/// Pages that are given up with one sync.
+const FORGET_AT_ONCE: usize = 1024;
 
 /// A page to write.
 #[derive(Clone, Copy)]
@@ -130,6 +133,60 @@ impl LogStore {
         Ok(())
     }
 
+    /// Where each of these pages lies that lies anywhere: what [`LogStore::forget_placed`] takes.
+    #[must_use]
+    pub fn placed(&self, pages: &[PageNo]) -> Vec<(PageNo, Place)> {
+        let place = |&page: &PageNo| (page, self.core.map.get(page));
+        pages.iter().map(place).filter(|(_, place)| !place.is_none()).collect()
+    }
+
+    /// Gives up pages, each only if it still lies where it was found: the caller knows that what
+    /// lies there is not needed any more, since the change `lsn`, which is in the durable log. What
+    /// has been written since stays. Durable when it returns; how many pages it gave up: fewer where
+    /// there was no room to say so, and the caller tries again later.
+    ///
+    /// # Errors
+    /// As [`LogStore::write_batch`].
+    pub fn forget_placed(&self, pages: &[(PageNo, Place)], lsn: Lsn) -> Result<u64, StoreError> {
+        let mut done = 0;
+        for part in pages.chunks(FORGET_AT_ONCE) {
+            let numbers: Vec<u32> = part.iter().map(|(page, _)| page.0).collect();
+            self.core.mark(&numbers)?;
+            // Nothing is under way now: what the map says is all there is.
+            let is_there = |(page, place): &&(PageNo, Place)| self.core.map.get(*page) == *place;
+            let (keep, gone): (Vec<_>, Vec<_>) = part.iter().partition(|it| !is_there(it));
+            let keep: Vec<u32> = keep.iter().map(|(page, _)| page.0).collect();
+            self.core.unmark(&keep);
+            let gone: Vec<PageNo> = gone.iter().map(|(page, _)| *page).collect();
+            done += self.forget_marked(&gone, lsn)?;
+        }
+        Ok(done)
+    }
+
+    /// Pages that are marked, in ascending order; how many there was room to say it of.
+    fn forget_marked(&self, pages: &[PageNo], lsn: Lsn) -> Result<u64, StoreError> {
+        let mut items: Vec<Item> = Vec::new();
+        for &page in pages {
+            match items.last_mut() {
+                Some(Item::Forget { first, count, .. })
+                    if first.0 + u32::from(*count) == page.0 && *count < u16::MAX =>
+                {
+                    *count += 1;
+                }
+                _ => items.push(Item::Forget { first: page, count: 1, lsn }),
+            }
+        }
+        let mut landed = Vec::new();
+        self.core.append(StreamKind::Meta, &mut items, &mut landed)?;
+        if !landed.is_empty() {
+            self.core.sync()?;
+            self.core.publish(&landed);
+        }
+        let left: Vec<u32> = items.iter().flat_map(forgotten).collect();
+        self.core.unmark(&left);
+        Ok((pages.len() - left.len()) as u64)
+    }
+
     fn forget_part(&self, first: PageNo, count: u16, lsn: Lsn) -> Result<(), StoreError> {
         let pages: Vec<u32> = (first.0..first.0 + u32::from(count)).collect();
         loop {
@@ -161,6 +218,13 @@ impl LogStore {
     /// Whether the root soon has no room for what recovery would have to look into.
     fn is_checkpoint_overdue(&self) -> bool {
         self.core.segments.lock().opened_since >= 3 * SPANS_MAX / 2
+    }
+}
+
+fn forgotten(item: &Item) -> std::ops::Range<u32> {
+    match item {
+        Item::Forget { first, count, .. } => first.0..first.0 + u32::from(*count),
+        Item::Block(_) => 0..0,
     }
 }
 

@@ -1,6 +1,6 @@
 //! The root: where the map's checkpoint lies, which segments may hold what is newer, and which may
 //! be opened. Two slots, written in turn: a torn write leaves the other.
-use weir_base::{DbId, align_up};
+use weir_base::{DbId, Lsn, align_up};
 
 use super::{Writer, is_sealed, seal, u32_at, u64_at};
 use crate::ids::{Epoch, Place, SegmentNo, Seq};
@@ -43,6 +43,8 @@ pub struct Root {
     pub next_epoch: Epoch,
     /// Chunks up to this one are in the map that the root names.
     pub ckpt_seq: Seq,
+    /// The newest LSN of any page that had been written: the log was durable up to there.
+    pub newest: Lsn,
     /// Where the blocks lie that say where the map's leaves are.
     pub index: Vec<Place>,
     /// Where chunks may be that are newer, planned segments included.
@@ -83,7 +85,7 @@ impl Root {
         to.u32(self.page_bytes).u32(self.segment_bytes).u32(self.segments).u32(self.pages);
         to.u64(self.next_epoch.0).u64(self.ckpt_seq.0);
         to.u32(self.index.len() as u32).u32(self.scan.len() as u32);
-        to.put(&[0; HEAD - 80]);
+        to.u64(self.newest.0).put(&[0; HEAD - 88]);
         for place in &self.index {
             to.u64(place.bits());
         }
@@ -135,6 +137,7 @@ impl Root {
             pages: u32_at(bytes, 52)?,
             next_epoch: Epoch(u64_at(bytes, 56)?),
             ckpt_seq: Seq(u64_at(bytes, 64)?),
+            newest: Lsn(u64_at(bytes, 80)?),
             index: places
                 .chunks_exact(8)
                 .map(|bits| u64_at(bits, 0).map(Place::from_bits))

@@ -52,6 +52,7 @@ fn roots() -> impl Strategy<Value = Root> {
         life: wide.1,
         next_epoch: Epoch(wide.2),
         ckpt_seq: Seq(wide.3),
+        newest: Lsn(wide.0 ^ wide.3),
         page_bytes: narrow.0,
         segment_bytes: narrow.1,
         segments: narrow.2,
@@ -191,6 +192,7 @@ fn every_byte_of_every_part_counts() {
         pages: 100,
         next_epoch: Epoch(12),
         ckpt_seq: seq,
+        newest: Lsn(5),
         index: vec![Place::new(99, 3, seq)],
         scan: vec![Span { segment, epoch, end: 256 }],
     };
