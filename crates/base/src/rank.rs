@@ -66,6 +66,8 @@ ranks! {
         "which pages were in memory before; a step of reading them in, or of writing the list";
     LogContents "weir"
         "what older stretches of the log hold; a step of reading and noting one";
+    UnusedPages "weir"
+        "how far the pass over pages that are not in use has come; a step of it";
     Observed "weir"
         "what was observed of the work; memory only";
     WaitingCommits "weir"
@@ -163,6 +165,8 @@ ranks! {
         "the last bytes of the log; copying at most 128 KiB";
     LogReadBuffers "redo"
         "memory to read the log into; memory only";
+    SegmentUpkeep "pool"
+        "what the upkeep of segments remembers; a step of it";
     SegmentGrowth "logstore"
         "the length of the file of segments; growing it";
     PageCleaner "logstore"

@@ -79,10 +79,8 @@ impl Core {
     pub(crate) fn note_room(&self, segments: &Segments) {
         let block = (self.block_bytes_max() / UNIT) as u64;
         let writes = segments.reserved;
-        let used = Self::bytes_with_lines(
-            segments.live() + writes * block,
-            segments.live_blocks + writes,
-        );
+        let used =
+            Self::bytes_with_lines(segments.live() + writes * block, segments.live_blocks + writes);
         let left = self.live_bytes_max(segments.list.len()).saturating_sub(used);
         let pages = left / Self::bytes_with_lines(block, 1);
         self.room_pages.store(pages, Ordering::Relaxed);

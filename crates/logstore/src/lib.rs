@@ -22,6 +22,7 @@ mod segments;
 mod stats;
 mod store;
 mod stream;
+mod upkeep;
 mod write;
 
 pub use clean::{Cleaned, Dirty, NeverDirty};
@@ -29,4 +30,5 @@ pub use codec::Packing;
 pub use error::StoreError;
 pub use stats::LogStoreStats;
 pub use store::{LogStore, LogStoreConfig, Observed, PageRead};
+pub use upkeep::{Act, Kept, Upkeep};
 pub use write::PageImage;

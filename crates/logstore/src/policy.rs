@@ -21,6 +21,28 @@ pub fn victim(candidates: impl IntoIterator<Item = Candidate>, units: u64) -> Op
     (least.live as f64 <= units as f64 * LIVE_SHARE_MAX).then_some(least.segment)
 }
 
+/// The share of all segments' bytes that may be live before the file grows.
+pub const FILL_MAX: f64 = 0.75;
+/// Cleaning a segment that keeps more than this costs more than the disk that it saves.
+const VICTIM_MAX: f64 = 0.9;
+
+/// Where room comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RoomBy {
+    /// A larger file, as long as the disk has room.
+    Growing,
+    /// Cleaning.
+    Cleaning,
+}
+
+/// Where room comes from when `fill` of all segments' bytes are live, and the next victim keeps the
+/// share `victim` of its own.
+#[must_use]
+pub fn room_by(fill: f64, victim: Option<f64>) -> RoomBy {
+    let is_worth_it = victim.is_some_and(|live| live <= VICTIM_MAX);
+    if fill > FILL_MAX || !is_worth_it { RoomBy::Growing } else { RoomBy::Cleaning }
+}
+
 /// What is due until some time from now.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Horizon {

@@ -224,12 +224,7 @@ impl Reader {
 
     /// What a chunk says of pages; `true`: that some are no more. Its blocks are read only if
     /// nothing says that they were durable; then a torn one is left out alone (R4).
-    fn take(
-        &self,
-        chunk: &Chunk,
-        is_durable: bool,
-        newer: &mut Newer,
-    ) -> Result<bool, StoreError> {
+    fn take(&self, chunk: &Chunk, is_durable: bool, newer: &mut Newer) -> Result<bool, StoreError> {
         let seq = chunk.head.seq;
         let mut bytes = AlignedBuf::zeroed(if is_durable { 0 } else { chunk.head.chunk_bytes() });
         if !is_durable {

@@ -8,10 +8,8 @@ use crate::clean::NeverDirty;
 use crate::core::{Core, SEGMENTS_FILE};
 use crate::error::StoreError;
 use crate::ids::UNIT;
+use crate::policy::{RoomBy, room_by};
 use crate::store::LogStore;
-
-/// The share of all segments' units that may be live before the file grows.
-const FILL_MAX: f64 = 0.75;
 
 impl LogStore {
     /// Page writes that there is room for, as if none of them could be packed, beside what was
@@ -99,9 +97,10 @@ impl LogStore {
             if free > reserve.clean + reserve.meta {
                 return Ok(());
             }
-            let is_filled = live as f64 > units as f64 * FILL_MAX;
+            let victim = self.core.next_victim().map(|(_, live)| live);
+            let by = room_by(live as f64 / units as f64, victim);
             let may_clean = rounds <= 64 + 4 * count;
-            if is_filled && self.grow_file(count)? || may_clean && self.clean_some()? {
+            if by == RoomBy::Growing && self.grow_file(count)? || may_clean && self.clean_some()? {
                 continue;
             }
             if self.grow_file(count)? {
@@ -136,7 +135,7 @@ impl LogStore {
 
     /// An eighth more segments than `seen`, if another thread has not made them meanwhile; `false`:
     /// the disk has no room.
-    fn grow_file(&self, seen: usize) -> Result<bool, StoreError> {
+    pub(crate) fn grow_file(&self, seen: usize) -> Result<bool, StoreError> {
         let _one_at_a_time = self.growth.lock();
         let before = self.core.segments.lock().list.len();
         if before > seen {

@@ -340,6 +340,12 @@ impl LogStore {
         Ok(head.lsn)
     }
 
+    /// The newest LSN of any page that was written.
+    #[must_use]
+    pub fn newest(&self) -> Lsn {
+        self.core.segments.lock().newest
+    }
+
     /// Where a page lies: the file, and the byte at which its block begins; `None`: nowhere.
     #[must_use]
     pub fn place(&self, page: PageNo) -> Option<(&'static str, u64)> {

@@ -111,6 +111,9 @@ pub enum Damage {
         /// The LSN with which it was read.
         found: Lsn,
     },
+    /// The block that should hold it, in a store that packs pages, does not.
+    #[error("{0}")]
+    Block(&'static str),
     /// Another page than the space map that must lie there.
     #[error("it is not the space map that lies there")]
     NotASpaceMap,

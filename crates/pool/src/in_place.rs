@@ -4,19 +4,15 @@ use std::sync::{Arc, OnceLock};
 
 use weir_base::lock::Mutex;
 use weir_base::rank;
-use weir_base::{ALIGN, AlignedBuf, DbId, Era, Lsn, PageNo, TreeId};
+use weir_base::{ALIGN, AlignedBuf, DbId, Era, Lsn, PageNo};
 use weir_device::{BlockFile, ReadOp, Volume, WriteOp};
-use weir_page::{Bytes, HEADER_BYTES, Kind};
 
+use crate::era::{ERA_PAGES, era_of, era_page};
 use crate::error::PoolError;
 use crate::store::{NoteGrowth, PageStore, PageWrite, StoreRead};
 use crate::torn_write::{DoubleWriteConfig, Repair, TornWrite};
 
 const FILE_NAME: &str = "pages";
-/// The pages that say which era the others are of: the first for those of an even number, the
-/// second for the others. They are never in a pool. A write of one that is torn leaves the other,
-/// which is of the era before.
-pub const ERA_PAGES: [PageNo; 2] = [PageNo(2), PageNo(3)];
 
 /// Pages at fixed places in one file, kept whole by the doublewrite area.
 pub struct InPlaceStore {
@@ -83,19 +79,8 @@ impl InPlaceStore {
         })
     }
 
-    /// The file of the doublewrite area that knows of the newest page written, and its LSN. The log
-    /// was durable up to there.
-    #[must_use]
-    pub fn newest_written(&self) -> Option<(String, Lsn)> {
-        self.torn_write.newest()
-    }
-
-    /// Puts right what a crash tore. Before anything else reads pages.
-    ///
-    /// # Errors
-    /// [`PoolError::Damaged`] for a torn page without a copy (detect-only mode);
-    /// [`PoolError::Device`], for a page that can not be read even when it was written again, too.
-    pub fn repair(&self) -> Result<Repair, PoolError> {
+    /// As [`PageStore::repair`].
+    fn repair_torn(&self) -> Result<Repair, PoolError> {
         let batches = self.torn_write.remembered();
         let settled = batches.iter().map(|b| b.settled).max().unwrap_or(0);
         let mut repair = Repair::default();
@@ -283,23 +268,28 @@ impl PageStore for InPlaceStore {
         (FILE_NAME.to_owned(), self.offset(page))
     }
 
+    fn size_file(&self) -> &'static str {
+        FILE_NAME
+    }
+
+    fn newest_written(&self) -> Option<(String, Lsn)> {
+        self.torn_write.newest()
+    }
+
+    fn repair(&self) -> Result<Repair, PoolError> {
+        self.repair_torn()
+    }
+
     fn eras(&self) -> [Result<Era, PoolError>; 2] {
         ERA_PAGES.map(|page| {
             let mut buf = AlignedBuf::zeroed(self.page_size);
             self.read(page, &mut buf)?;
-            let [number, mark] = [0, 8].map(|at| buf.u64_at(HEADER_BYTES + at));
-            Ok(Era { number, mark })
+            Ok(era_of(&buf))
         })
     }
 
     fn set_era(&self, era: Era) -> Result<(), PoolError> {
-        let page = ERA_PAGES[(era.number % 2) as usize];
-        let mut buf = AlignedBuf::zeroed(self.page_size);
-        weir_page::format(&mut buf, Kind::Meta, 0, TreeId(0), page);
-        for (at, number) in [(0, era.number), (8, era.mark)] {
-            buf[HEADER_BYTES + at..HEADER_BYTES + at + 8].copy_from_slice(&number.to_le_bytes());
-        }
-        weir_page::seal(&mut buf, self.db);
+        let (page, buf) = era_page(era, self.page_size, self.db);
         self.file
             .write_durable_at(self.offset(page), &buf)
             .map_err(|e| PoolError::device(format!("writing page {page} to '{FILE_NAME}'"), e))

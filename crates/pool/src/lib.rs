@@ -3,6 +3,7 @@
 //! decides that.
 mod backoff;
 mod dirty;
+mod era;
 mod error;
 mod evict;
 mod frame;
@@ -10,6 +11,7 @@ mod free;
 mod guard;
 mod in_place;
 mod latch;
+mod log_structured;
 #[cfg(loom)]
 pub mod model;
 mod neighbours;
@@ -17,6 +19,7 @@ mod pending;
 mod pool;
 mod read_in;
 mod recent;
+mod room;
 mod store;
 mod table;
 mod torn_write;
@@ -25,13 +28,15 @@ mod warm_plan;
 mod write_back;
 
 pub use dirty::AgeCounts;
+pub use era::ERA_PAGES;
 pub use error::PoolError;
 pub use guard::{Exclusive, Optimistic, PageToken};
-pub use in_place::{ERA_PAGES, InPlaceStore};
+pub use in_place::InPlaceStore;
+pub use log_structured::LogStructuredStore;
 pub use neighbours::Neighbours;
 pub use pending::PageRedo;
 pub use pool::{Pool, PoolConfig, PoolStats, Residence};
-pub use store::{NoteGrowth, PageStore, PageWrite, StoreRead};
+pub use store::{IsDirty, Kept, NoteGrowth, PageStore, PageWrite, Placed, StoreLook, StoreRead};
 pub use torn_write::{DoubleWriteConfig, DoubleWriteMode, Repair};
 pub use warm_list::WarmList;
 pub use warm_plan::WarmPlan;

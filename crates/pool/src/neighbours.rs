@@ -36,10 +36,7 @@ impl Pool {
         let (first, end) = area(page, self.residence().frames);
         let dirty = |number: u32| {
             let page = PageNo(number);
-            let frame = self.latch(page)?.load().frame()?;
-            let meta = self.frames.meta(frame);
-            let lsn = meta.first_lsn().filter(|_| meta.page() == page && !meta.writing())?;
-            Some((page, lsn))
+            Some((page, self.listed(page)?))
         };
         match which {
             Neighbours::None => Vec::new(),

@@ -55,6 +55,7 @@ counters! {
         writes_deadline: "pages", "pages written because the checkpoint's deadline asked";
         writes_free_frames: "pages", "pages written because their frame was wanted";
         writes_idle: "pages", "pages written because nothing else was to be done";
+        writes_segment: "pages", "pages written because their segment is to be free";
         writes_shutdown: "pages", "pages written by a full checkpoint or shutdown";
     }
 }
@@ -65,6 +66,7 @@ impl PoolStats {
             Cause::Deadline => &self.writes_deadline,
             Cause::FreeFrames => &self.writes_free_frames,
             Cause::Idle => &self.writes_idle,
+            Cause::Segment => &self.writes_segment,
             Cause::Shutdown => &self.writes_shutdown,
         };
         counter.add(pages);
@@ -76,6 +78,7 @@ impl PoolStats {
         self.writes_deadline.get()
             + self.writes_free_frames.get()
             + self.writes_idle.get()
+            + self.writes_segment.get()
             + self.writes_shutdown.get()
     }
 }

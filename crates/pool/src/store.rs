@@ -1,8 +1,9 @@
 //! Where pages lie on disk is a page store's business: nothing above may take a page number for a
-//! file offset. The in-place store is the first; a log-structured one can stand beside it.
+//! file offset. There is one in place, and one in segments.
 use weir_base::{DbId, Era, Lsn, PageNo};
 
 use crate::error::PoolError;
+use crate::torn_write::Repair;
 
 /// A page to read, and where to.
 pub struct StoreRead<'a> {
@@ -73,8 +74,25 @@ pub trait PageStore: Send + Sync {
     /// them is used: what it writes down tells a file that was cut short later. Once.
     fn note_growth(&self, note: Box<NoteGrowth>);
 
-    /// Where a page lies: the file, and the byte at which it begins.
+    /// Where a page lies: the file, and the byte at which it begins; byte 0 for one that lies
+    /// nowhere.
     fn place(&self, page: PageNo) -> (String, u64);
+
+    /// The file that says how many pages there are.
+    fn size_file(&self) -> &'static str;
+
+    /// Which file knows of the newest page that was written, and its LSN, as of the opening. The
+    /// log was durable up to there.
+    fn newest_written(&self) -> Option<(String, Lsn)>;
+
+    /// Puts right what a crash tore. Before anything else reads pages.
+    ///
+    /// # Errors
+    /// [`PoolError::Damaged`] for a torn page without a copy (detect-only mode);
+    /// [`PoolError::Device`], for a page that can not be read even when it was written again, too.
+    fn repair(&self) -> Result<Repair, PoolError> {
+        Ok(Repair::default())
+    }
 
     /// The eras that the pages may be of: the one that was noted last, and the one before it.
     fn eras(&self) -> [Result<Era, PoolError>; 2];
@@ -85,6 +103,96 @@ pub trait PageStore: Send + Sync {
     /// # Errors
     /// [`PoolError::Device`]: it is noted or not then.
     fn set_era(&self, era: Era) -> Result<(), PoolError>;
+
+    /// Pages that may be written, however little they can be packed, before there is no room for
+    /// them; `None`: each has its place. A look without a lock.
+    fn room_pages(&self) -> Option<u64> {
+        None
+    }
+
+    /// Has room for `pages` page writes, without holding it.
+    ///
+    /// # Errors
+    /// [`PoolError::Device`], of kind `StorageFull` when the disk is full: nothing has changed
+    /// then.
+    fn make_room(&self, _pages: u64) -> Result<(), PoolError> {
+        Ok(())
+    }
+
+    /// A step of what the store has to do between writes, at `now_micros`: cleaning, say. Pages
+    /// that `is_dirty` will be written anyway, and are not moved but asked for.
+    ///
+    /// # Errors
+    /// [`PoolError::Device`]: the engine must halt.
+    fn upkeep(&self, _now_micros: u64, _is_dirty: &IsDirty<'_>) -> Result<Kept, PoolError> {
+        Ok(Kept::default())
+    }
+
+    /// Where those of `pages` lie that take room and can give it up.
+    fn placed(&self, _pages: &[PageNo]) -> Vec<Placed> {
+        Vec::new()
+    }
+
+    /// Gives up pages that are not in use since the change `lsn`, which is in the durable log; each
+    /// only if it still lies where it was found. Durable when it returns; how many it was done
+    /// for.
+    ///
+    /// # Errors
+    /// [`PoolError::Device`]: the engine must halt.
+    fn give_up(&self, _pages: &[Placed], _lsn: Lsn) -> Result<u64, PoolError> {
+        Ok(0)
+    }
+
+    /// What there is to know of a store that writes out of place.
+    fn look(&self) -> Option<StoreLook> {
+        None
+    }
+}
+
+/// Says whether a page is in memory, changed since it was written.
+pub type IsDirty<'a> = dyn Fn(PageNo) -> bool + 'a;
+
+/// What a step of a store's upkeep did.
+#[derive(Clone, Debug, Default)]
+pub struct Kept {
+    /// It did something: another step may find more to do.
+    pub did: bool,
+    /// Dirty pages that are to be written soon, in this order.
+    pub flush_wanted: Vec<PageNo>,
+}
+
+/// Where a page was found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Placed {
+    /// Which page.
+    pub page: PageNo,
+    /// The store's word for the place; another write of the page has another one.
+    pub at: u64,
+}
+
+/// How a store that writes out of place stands, and what it has done since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StoreLook {
+    /// Bytes of all segments.
+    pub bytes: u64,
+    /// Bytes of them that are needed.
+    pub live_bytes: u64,
+    /// Bytes of segments that are free.
+    pub free_bytes: u64,
+    /// Memory that the map of pages takes, in bytes.
+    pub map_bytes: u64,
+    /// Pages written for the pool.
+    pub pages_written: u64,
+    /// Bytes of these pages as they were packed.
+    pub bytes_packed: u64,
+    /// Pages that the cleaner copied.
+    pub pages_copied: u64,
+    /// Bytes that the cleaner copied.
+    pub bytes_copied: u64,
+    /// Map checkpoints.
+    pub map_checkpoints: u64,
+    /// Bytes of the map that were written.
+    pub map_bytes_written: u64,
 }
 
 /// What is called when there is room for more pages: see [`PageStore::note_growth`].

@@ -19,6 +19,8 @@ pub enum Cause {
     FreeFrames,
     /// Nothing else to do.
     Idle,
+    /// It holds a segment that is to be free.
+    Segment,
     /// The database is closing (or the user asked for a full checkpoint).
     Shutdown,
 }

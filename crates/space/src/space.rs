@@ -1,5 +1,7 @@
 //! Allocation: claimed in memory first, made lasting by the group that uses the page.
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use weir_base::lock::Mutex;
 use weir_base::rank;
 
@@ -30,12 +32,18 @@ pub enum SpaceError {
     Redo(#[from] RedoError),
 }
 
+fn disk_full(e: PoolError) -> SpaceError {
+    if e.is_disk_full() { SpaceError::DiskFull(e) } else { SpaceError::Pool(e) }
+}
+
 /// The pages of a database: which are in use.
 pub struct Space {
     pool: Arc<Pool>,
     bits_per_map: u32,
     pages_max: u32,
     state: Mutex<rank::SpaceBits, Bitmap>,
+    /// Pages that were given back.
+    freed: AtomicU64,
     /// For each map page, where the log must be durable so that it will be found.
     maps: Mutex<rank::MapList, Vec<Lsn>>,
 }
@@ -53,6 +61,7 @@ impl Space {
             bits_per_map,
             pages_max,
             state: Mutex::new(Bitmap::default()),
+            freed: AtomicU64::new(0),
             maps: Mutex::default(),
         }
     }
@@ -143,6 +152,7 @@ impl Space {
     /// [`SpaceError`]; nothing is claimed then.
     pub fn claim(&self, count: usize) -> Result<Vec<PageNo>, SpaceError> {
         let mut pages = Vec::with_capacity(count);
+        self.pool.check_room(count as u64).map_err(disk_full)?;
         let mut state = self.state.lock();
         let mut from = 0;
         while pages.len() < count {
@@ -228,6 +238,24 @@ impl Space {
         for page in pages {
             state.set(page.0, false);
         }
+        self.freed.fetch_add(pages.len() as u64, Ordering::Relaxed);
+    }
+
+    /// Pages that were given back since the space was opened.
+    #[must_use]
+    pub fn freed(&self) -> u64 {
+        self.freed.load(Ordering::Relaxed)
+    }
+
+    /// The pages of map number `map` that are not in use; `None`: there is no such map.
+    #[must_use]
+    pub fn unused_of(&self, map: u32) -> Option<Vec<PageNo>> {
+        let first = map.checked_mul(self.bits_per_map)?;
+        let end = first.saturating_add(self.bits_per_map).min(self.pool.store().pages());
+        let state = self.state.lock();
+        (first < state.end()).then(|| {
+            (first..end).filter(|&page| !state.is_used(page)).map(PageNo).collect()
+        })
     }
 
     /// Notes in the group that claimed pages are in use.

@@ -167,6 +167,16 @@ impl Context {
         &self.undo_cache
     }
 
+    /// Whether the page store has room for what users change. Some is left for what must be done in
+    /// any case: rolling back, purging, writing what is dirty.
+    ///
+    /// # Errors
+    /// [`TreeError::Pool`] when the disk is full: nothing has changed.
+    #[inline]
+    pub(crate) fn check_room(&self) -> Result<(), TreeError> {
+        Ok(self.env.pool.check_room(ROOM_KEPT_PAGES)?)
+    }
+
     /// Waits until `bytes` of redo may be written.
     ///
     /// # Errors

@@ -21,6 +21,26 @@ pub enum Background {
     Manual,
 }
 
+/// Where a database keeps its pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StoreKind {
+    /// Each at a place of its own in one file, kept from tearing by being written twice.
+    #[default]
+    InPlace,
+    /// One behind the other in segments, packed; what is left of older ones is cleaned up. It
+    /// writes less and takes less room, and reads each page through a map that is in memory.
+    Log,
+}
+
+impl std::fmt::Display for StoreKind {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.write_str(match self {
+            StoreKind::InPlace => "in place",
+            StoreKind::Log => "in segments (log)",
+        })
+    }
+}
+
 /// Whether opening may make a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Create {
@@ -74,7 +94,9 @@ pub struct Config {
     pub log_bytes: u64,
     /// Bytes a page: 4096, 8192 or 16384, at creation. 0: the default, or what the database has.
     pub page_size: usize,
-    /// How pages are kept from tearing.
+    /// Where pages are kept, at creation. `None`: in place, or as the database has it.
+    pub store: Option<StoreKind>,
+    /// How pages that are kept in place are kept from tearing; of no effect otherwise.
     pub doublewrite: DoubleWriteConfig,
     /// Whether to make the database.
     pub create: Create,
@@ -128,6 +150,7 @@ impl Default for Config {
             pool_bytes: pool_bytes_default(weir_device::memory_bytes()),
             log_bytes: 0,
             page_size: 0,
+            store: None,
             doublewrite: DoubleWriteConfig::default(),
             create: Create::IfMissing,
             read_only: false,

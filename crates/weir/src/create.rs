@@ -9,12 +9,13 @@ use weir_btree::{Env, Tree as RawTree};
 use weir_change::{Group, Header};
 use weir_checkpoint::{CONTROL_FILE, Control, ControlFile};
 use weir_device::Volume;
-use weir_pool::{Cause, ERA_PAGES, InPlaceStore, Pool};
+use weir_pool::{Cause, ERA_PAGES, Pool};
 use weir_redo::{Durability, Log};
 use weir_space::Space;
 
 use crate::config::{Config, Create, LOG_BYTES_DEFAULT, PAGE_SIZE_DEFAULT};
 use crate::error::Error;
+use crate::page_store::create_store;
 use crate::places::{CATALOG_ROOT, CATALOG_TREE};
 use crate::setup::{log_config, pool_config};
 
@@ -41,13 +42,12 @@ fn is_ours(name: &str) -> bool {
     name == CONTROL_FILE
         || name == MARKER_FILE
         || name == COPY_FILE
-        || name == "pages"
         || name == crate::advise::FILE
         || name == crate::warm::FILE
         || name == crate::contents::FILE
         || name.starts_with(crate::runs::FILE_PREFIX)
         || name.starts_with("redo-")
-        || name.starts_with("doublewrite-")
+        || crate::page_store::is_ours(name)
 }
 
 pub(crate) fn look(volume: &dyn Volume) -> Result<DirectoryState, Error> {
@@ -189,9 +189,8 @@ fn fill(volume: &Arc<dyn Volume>, config: &Config) -> Result<(), Error> {
     let db = DbId(fastrand::u64(1..));
     let log = Arc::new(Log::create(volume.clone(), log_config(db, log_bytes), config.first.lsn)?);
     let start = log.end();
-    let store = InPlaceStore::create(volume, db, page_size, FIRST_PAGES, config.doublewrite)?;
-    let pool =
-        Arc::new(Pool::new(&pool_config(config, log_bytes, 0), Arc::new(store), log.clone())?);
+    let store = create_store(volume, db, page_size, FIRST_PAGES, config)?;
+    let pool = Arc::new(Pool::new(&pool_config(config, log_bytes, 0), store, log.clone())?);
     pool.begin_at(start);
     let space = Arc::new(Space::create(pool.clone(), config.pages_max)?);
     let env = Env { pool, space };

@@ -2,7 +2,7 @@
 //! (`docs/decisions/whose-page.md`). Asked before anything is written.
 use weir_base::Lsn;
 use weir_checkpoint::{CONTROL_FILE, Control};
-use weir_pool::{ERA_PAGES, InPlaceStore, PageStore};
+use weir_pool::{ERA_PAGES, PageStore};
 
 use crate::error::Error;
 
@@ -12,7 +12,7 @@ use crate::error::Error;
 /// [`Error::Damaged`] when the file is shorter, older or newer than the control file or the log, or
 /// of another database or another copy of this one; others when it cannot be read.
 pub(crate) fn check_data_file(
-    store: &InPlaceStore,
+    store: &dyn PageStore,
     control: &Control,
     log_end: Lsn,
 ) -> Result<(), Error> {
@@ -21,8 +21,9 @@ pub(crate) fn check_data_file(
     let (has, knows) = (store.pages(), control.pages);
     if has < knows {
         let (ends, wanted) = (u64::from(has) * page_bytes, u64::from(knows) * page_bytes);
+        let file = store.size_file();
         return Err(Error::Damaged(format!(
-            "'{file}' ends at byte {ends}, but '{CONTROL_FILE}' knows of {wanted} bytes: it was \
+            "'{file}' ends at byte {ends} of pages, but '{CONTROL_FILE}' knows of {wanted}: it was \
              cut short, or is older"
         )
         .into()));
@@ -30,7 +31,7 @@ pub(crate) fn check_data_file(
     if let Some((area, newest)) = store.newest_written().filter(|found| found.1 > log_end) {
         return Err(Error::Damaged(format!(
             "the redo log ends at position {log_end}, but pages with changes up to {newest} were \
-             written, as '{area}' says at byte 48: the log is older than they are, or was cut short"
+             written, as '{area}' says: the log is older than they are, or was cut short"
         )
         .into()));
     }

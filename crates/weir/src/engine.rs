@@ -16,18 +16,20 @@ use weir_txn::{AutoCommit, Context, Due, Ended, Registry, TxnError, Xid};
 
 use crate::acks::Acks;
 use crate::advise::Observed;
-use crate::config::{Background, Config};
+use crate::config::{Background, Config, StoreKind};
 use crate::contents::Contents;
 use crate::error::Error;
 use crate::halt::halt;
 use crate::report::RecoveryReport;
 use crate::steps::{REDO_PAGES, STEP_ROWS};
+use crate::unused::Unused;
 use crate::warm::Warm;
 use crate::workers::Workers;
 
 pub(crate) struct Engine {
     pub(crate) volume: Arc<dyn Volume>,
     pub(crate) config: Config,
+    pub(crate) store_kind: StoreKind,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) control: Arc<ControlFile>,
     pub(crate) log: Arc<Log>,
@@ -50,6 +52,7 @@ pub(crate) struct Engine {
     pub(crate) seen: Arc<Mutex<rank::Observed, Option<Observed>>>,
     pub(crate) warm: Arc<Warm>,
     pub(crate) contents: Arc<Contents>,
+    pub(crate) unused: Arc<Unused>,
     pub(crate) acks: Arc<Acks>,
     pub(crate) workers: Mutex<rank::BackgroundThreads, Option<Workers>>,
     /// Handles refuse: closing has begun.

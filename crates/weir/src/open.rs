@@ -8,7 +8,7 @@ use weir_base::{Clock, TreeId, TxnId};
 use weir_btree::{Env, Tree as RawTree};
 use weir_checkpoint::{CONTROL_FILE, Checkpointer, Control, ControlFile};
 use weir_device::Volume;
-use weir_pool::{InPlaceStore, PageStore, Pool, PoolConfig};
+use weir_pool::{Pool, PoolConfig};
 use weir_recovery::{Analysis, Left, Phase, Progress, recovered, set_pending};
 use weir_redo::Log;
 use weir_space::Space;
@@ -16,18 +16,20 @@ use weir_txn::{AutoCommit, Context, RecoveredState, Registry};
 
 use crate::catalog::{named_by, tree_by_id};
 use crate::catch_up::CatchUp;
-use crate::config::{Background, Config};
+use crate::config::{Background, Config, StoreKind};
 use crate::contents::{Contents, FoundStretches};
 use crate::create::prepare;
 use crate::data_file::check_data_file;
 use crate::engine::{Engine, Helper, STEPS_AT_OPEN_MICROS, admit, try_admit};
 use crate::error::Error;
+use crate::page_store::open_store;
 use crate::places::{CATALOG_ROOT, CATALOG_TREE};
 use crate::read_log::{Scanned, read_log};
 use crate::recovery_age::held_log_bytes;
 use crate::report::RecoveryReport;
 use crate::setup::{log_config, pool_config};
 use crate::told::{DamagedPlace, Told};
+use crate::unused::Unused;
 use crate::warm::Warm;
 use crate::workers::{Site, Workers};
 
@@ -78,10 +80,9 @@ pub(crate) fn open(
         Log::resume(volume.clone(), log_config(was.db, was.log_bytes), scanned.end().clone())?;
     let log = Arc::new(log);
     // The log names its end behind a boundary, the checkpoint may name it before.
-    let store = InPlaceStore::open(&volume, was.db, was.page_size as usize, config.doublewrite)?;
-    check_data_file(&store, &was, to)?;
+    let (store, store_kind) = open_store(&volume, &was, &config)?;
+    check_data_file(&*store, &was, to)?;
     let repair = store.repair()?;
-    let store: Arc<dyn PageStore> = Arc::new(store);
     let age_bytes = to.0.saturating_sub(was.checkpoint.0);
     let sizes = pool_config(&config, was.log_bytes, age_bytes);
     control
@@ -119,7 +120,7 @@ pub(crate) fn open(
         ..RecoveryReport::default()
     };
     let next = (was.next_txn.max(analysis.next_txn), was.next_tree.max(analysis.next_tree));
-    let opened = Opened { volume, control, pool, contents, next };
+    let opened = Opened { volume, control, pool, contents, next, store_kind };
     let mut engine = assemble(opened, config, clock.clone())?;
     engine.bound_recovery(None);
     let site = engine.site();
@@ -151,10 +152,12 @@ struct Opened {
     contents: Contents,
     /// The next numbers of transactions and trees.
     next: (TxnId, TreeId),
+    store_kind: StoreKind,
 }
 
 fn assemble(opened: Opened, config: Config, clock: Arc<dyn Clock>) -> Result<Engine, Error> {
-    let Opened { volume, control, pool, contents, next: (next_txn, next_tree) } = opened;
+    let Opened { volume, control, pool, contents, next, store_kind } = opened;
+    let (next_txn, next_tree) = next;
     let db = control.get().db;
     let log = pool.log().clone();
     let noted = control.clone();
@@ -228,10 +231,12 @@ fn assemble(opened: Opened, config: Config, clock: Arc<dyn Clock>) -> Result<Eng
         move |tree, row: &[u8]| if tree == CATALOG_TREE { named_by(&env, row) } else { None }
     };
     context.find_trees_by(Box::new(by_id), Box::new(by_row));
+    let unused = Unused::new(pool.clone(), space.clone());
     let warm = Warm::new(volume.clone(), db, pool.clone(), space.clone(), clock.clone());
     Ok(Engine {
         volume,
         config,
+        store_kind,
         clock,
         control,
         log,
@@ -250,6 +255,7 @@ fn assemble(opened: Opened, config: Config, clock: Arc<dyn Clock>) -> Result<Eng
         seen: Arc::default(),
         warm: Arc::new(warm),
         contents: Arc::new(contents),
+        unused: Arc::new(unused),
         acks: Arc::default(),
         workers: Mutex::new(None),
         closed: AtomicBool::new(false),
@@ -297,6 +303,7 @@ impl Engine {
             seen: self.seen.clone(),
             warm: self.warm.clone(),
             contents: self.contents.clone(),
+            unused: self.unused.clone(),
             acks: self.acks.clone(),
             redo_threads: self.redo_threads(),
         }

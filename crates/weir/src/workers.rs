@@ -18,6 +18,7 @@ use crate::contents::Contents;
 use crate::error::Error;
 use crate::halt::halt;
 use crate::steps::{REDO_PAGES, STEP_ROWS};
+use crate::unused::Unused;
 use crate::warm::{Step, Warm};
 
 /// The controller looks this often,
@@ -60,6 +61,7 @@ pub(crate) struct Site {
     pub(crate) seen: Arc<Mutex<rank::Observed, Option<Observed>>>,
     pub(crate) warm: Arc<Warm>,
     pub(crate) contents: Arc<Contents>,
+    pub(crate) unused: Arc<Unused>,
     pub(crate) acks: Arc<Acks>,
     /// Threads that bring pages forward after a crash.
     pub(crate) redo_threads: usize,
@@ -82,11 +84,15 @@ impl Workers {
             ("weir-warm", warm_loop),
             ("weir-contents", contents_loop),
         ];
+        // A store that writes in place needs none.
+        let keeps = site.pool.store().room_pages().is_some();
+        let keeper: (&str, Loop) = ("weir-segments", segments_loop);
+        let keepers = keeps.then_some(keeper);
         // They end when nothing is pending any more.
         let redo: Loop = redo_loop;
         let redoers = if site.pool.pending_pages() > 0 { site.redo_threads } else { 0 };
         let redoers = std::iter::repeat_n(("weir-redo", redo), redoers);
-        for (name, run) in loops.into_iter().chain(redoers) {
+        for (name, run) in loops.into_iter().chain(keepers).chain(redoers) {
             let (site, stop) = (site.clone(), workers.stop.clone());
             let thread = std::thread::Builder::new()
                 .name(name.into())
@@ -195,6 +201,18 @@ fn sweep_loop(site: &Site, stop: &AtomicBool, lane: usize) {
         let swept = site.checkpointer.sweep(lane).map(|pages| pages > 0);
         if !site.bear(swept) {
             site.clock.sleep_micros(5_000);
+        }
+    }
+}
+
+/// Keeps segments free, and has those written or given up that hold some.
+fn segments_loop(site: &Site, stop: &AtomicBool) {
+    while running(stop) {
+        let now = site.clock.now_micros();
+        let kept = site.bear(site.pool.step_upkeep(now).map_err(Into::into));
+        let gave = site.bear(site.unused.step().map_err(Into::into));
+        if !(kept || gave) {
+            site.clock.sleep_micros(10_000);
         }
     }
 }

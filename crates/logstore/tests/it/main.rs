@@ -4,7 +4,6 @@ mod crash;
 mod damage;
 mod formats;
 mod odd_disk;
-mod pool;
 mod reserve;
 mod support;
 mod threads;

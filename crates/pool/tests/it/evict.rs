@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use weir_base::PageNo;
 use weir_device::Volume;
-use weir_pool::{DoubleWriteMode, InPlaceStore, Pool, PoolError};
+use weir_pool::{DoubleWriteMode, InPlaceStore, PageStore, Pool, PoolError};
 
 use crate::support::{DB, SIZE, counter, doublewrite, drain, make, pool_config, set, site};
 

@@ -1,7 +1,8 @@
-//! The pool over a log and an in-place store on a simulated disk.
+//! The pool over a log and a page store on a simulated disk.
 mod doublewrite;
 mod evict;
 mod faults;
 mod neighbours;
+mod segments;
 mod support;
 mod threads;

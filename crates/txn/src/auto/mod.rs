@@ -102,6 +102,7 @@ impl AutoCommit {
         if self.context.registry().gate.is_closed() {
             return Ok(One::Refused);
         }
+        self.context.check_room()?;
         self.context.admit(ROW_BYTES + (key.len() + value_len) as u64)?;
         let id = self.context.registry().number()?;
         let header = Header { txn: Some(id), commits: true, ..Header::default() };

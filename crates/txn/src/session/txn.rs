@@ -215,6 +215,7 @@ impl Txn {
         record: &TxnRecord,
         bytes: u64,
     ) -> Result<(), TxnError> {
+        cx.check_room()?;
         let max = cx.env().pool.log().age_limit_bytes() / 8;
         let undo_bytes = record.undo_bytes() + self.named_bytes;
         if undo_bytes > max {

@@ -1,0 +1,270 @@
+//! The log-structured store (`weir-logstore`) as the pool sees one: out of place, packed, without a
+//! doublewrite area.
+use std::sync::{Arc, OnceLock};
+
+use weir_base::lock::Mutex;
+use weir_base::rank;
+use weir_base::{AlignedBuf, DbId, Era, Lsn, PageNo};
+use weir_device::Volume;
+use weir_logstore::ids::Place;
+use weir_logstore::{Dirty, LogStore, LogStoreConfig, PageImage, PageRead, StoreError, Upkeep};
+use weir_page::Damage;
+
+use crate::era::{ERA_PAGES, era_of, era_page};
+use crate::error::PoolError;
+use crate::store::{IsDirty, Kept, NoteGrowth, PageStore, PageWrite, Placed, StoreLook, StoreRead};
+
+/// The file that has the pages.
+const FILE_NAME: &str = "segments";
+/// The file that says how large the store is.
+const ROOT_FILE: &str = "segments.root";
+/// Pages of a segment, unpacked: with pages of 8 KiB it is 1 MiB.
+const SEGMENT_PAGES: usize = 128;
+/// Pages of a batch: what one sync makes durable.
+const BATCH_PAGES: usize = 64;
+
+/// Pages in segments.
+pub struct LogStructuredStore {
+    db: DbId,
+    store: LogStore,
+    growing: Mutex<rank::DataFileGrowth, ()>,
+    upkeep: Mutex<rank::SegmentUpkeep, Upkeep>,
+    note_growth: OnceLock<Box<NoteGrowth>>,
+    /// The newest LSN of any page when the store was opened.
+    newest: Lsn,
+}
+
+/// As a look of the cleaner's.
+struct AsDirty<'a>(&'a IsDirty<'a>);
+
+impl Dirty for AsDirty<'_> {
+    fn is_dirty(&self, page: PageNo) -> bool {
+        (self.0)(page)
+    }
+}
+
+impl LogStructuredStore {
+    /// Creates the store's files with room for `pages` pages.
+    ///
+    /// # Errors
+    /// [`PoolError::Device`] when a file exists already or cannot be made.
+    pub fn create(
+        volume: &Arc<dyn Volume>,
+        db: DbId,
+        page_bytes: usize,
+        pages: u32,
+    ) -> Result<Self, PoolError> {
+        let config = LogStoreConfig {
+            page_bytes,
+            segment_bytes: page_bytes * SEGMENT_PAGES,
+            segments: LogStoreConfig::SEGMENTS_MIN,
+            pages,
+        };
+        let store = LogStore::create(volume, db, &config).map_err(|e| failed(PageNo::NONE, e))?;
+        Ok(Self::over(db, store))
+    }
+
+    /// Opens the store as it was left. Nothing is written.
+    ///
+    /// # Errors
+    /// [`PoolError::Device`] when a file is missing, cannot be read, is damaged, or is another
+    /// database's or another version's.
+    pub fn open(volume: &Arc<dyn Volume>, db: DbId) -> Result<Self, PoolError> {
+        let store = LogStore::open(volume, db).map_err(|e| failed(PageNo::NONE, e))?;
+        Ok(Self::over(db, store))
+    }
+
+    fn over(db: DbId, store: LogStore) -> Self {
+        let newest = store.newest();
+        LogStructuredStore {
+            db,
+            store,
+            growing: Mutex::new(()),
+            upkeep: Mutex::default(),
+            note_growth: OnceLock::new(),
+            newest,
+        }
+    }
+
+    /// The store itself, for its figures.
+    #[must_use]
+    pub fn store(&self) -> &LogStore {
+        &self.store
+    }
+
+    fn verify(&self, page: PageNo, buf: &[u8]) -> Result<(), PoolError> {
+        weir_page::verify(buf, self.db, page).map_err(|found| {
+            let (file, offset) = self.place(page);
+            PoolError::Damaged { page, file, offset, found }
+        })
+    }
+}
+
+fn packed_read<'a>(read: &'a mut StoreRead<'_>) -> PageRead<'a> {
+    let StoreRead { page, buf, .. } = read;
+    PageRead { page: *page, buf, outcome: Err(StoreError::Absent(*page)) }
+}
+
+fn image_of<'a>(write: &PageWrite<'a>) -> PageImage<'a> {
+    PageImage { page: write.page, lsn: write.lsn, bytes: write.bytes }
+}
+
+/// What the store says, in the pool's words.
+fn failed(page: PageNo, e: StoreError) -> PoolError {
+    let damaged = |file: &str, offset, found| {
+        let file = file.to_owned();
+        PoolError::Damaged { page, file, offset, found }
+    };
+    let words = e.to_string();
+    match e {
+        StoreError::NoSuchPage(page) => PoolError::NoSuchPage(page),
+        StoreError::Absent(_) => damaged(FILE_NAME, 0, Damage::Zeroed),
+        StoreError::Damaged { file, offset, cause, .. } if page != PageNo::NONE => {
+            damaged(file, offset, Damage::Block(cause))
+        }
+        StoreError::Device { what, cause } => PoolError::Device { what, cause },
+        StoreError::Full { .. } => {
+            let cause = std::io::Error::new(std::io::ErrorKind::StorageFull, words);
+            PoolError::device(format!("finding room in '{FILE_NAME}'"), cause)
+        }
+        StoreError::Halted(why) => PoolError::Halted(why),
+        StoreError::Damaged { .. }
+        | StoreError::OtherStore { .. }
+        | StoreError::OtherFormat(_)
+        | StoreError::Config(_) => {
+            let cause = std::io::Error::new(std::io::ErrorKind::InvalidData, words);
+            PoolError::device(format!("opening '{FILE_NAME}'"), cause)
+        }
+    }
+}
+
+impl PageStore for LogStructuredStore {
+    fn page_size(&self) -> usize {
+        self.store.page_bytes()
+    }
+
+    fn db(&self) -> DbId {
+        self.db
+    }
+
+    fn read(&self, page: PageNo, buf: &mut [u8]) -> Result<(), PoolError> {
+        self.store.read(page, buf).map_err(|e| failed(page, e))?;
+        self.verify(page, buf)
+    }
+
+    fn read_many(&self, reads: &mut [StoreRead<'_>]) {
+        let mut packed: Vec<PageRead<'_>> = reads.iter_mut().map(packed_read).collect();
+        self.store.read_many(&mut packed);
+        let outcomes: Vec<_> = packed.into_iter().map(|read| read.outcome).collect();
+        for (read, outcome) in reads.iter_mut().zip(outcomes) {
+            read.outcome = match outcome {
+                Ok(_) => self.verify(read.page, read.buf),
+                Err(e) => Err(failed(read.page, e)),
+            };
+        }
+    }
+
+    fn write_batch(
+        &self,
+        _shard: usize,
+        pages: &[PageWrite<'_>],
+        pace: &mut dyn FnMut(usize) -> usize,
+    ) -> Result<(), PoolError> {
+        let images: Vec<PageImage<'_>> = pages.iter().map(image_of).collect();
+        self.store.write_batch(&images, pace).map_err(|e| failed(PageNo::NONE, e))
+    }
+
+    fn batch_max(&self) -> usize {
+        BATCH_PAGES
+    }
+
+    fn pages(&self) -> u32 {
+        self.store.pages()
+    }
+
+    fn grow(&self, pages: u32) -> Result<(), PoolError> {
+        let _one_at_a_time = self.growing.lock();
+        if pages <= self.pages() {
+            return Ok(());
+        }
+        // The store says that it has them before the note does: a note is never ahead of it.
+        self.store.grow(pages).map_err(|e| failed(PageNo::NONE, e))?;
+        if let Some(note) = self.note_growth.get() {
+            note(pages).map_err(|e| PoolError::device("noting that there are more pages", e))?;
+        }
+        Ok(())
+    }
+
+    fn note_growth(&self, note: Box<NoteGrowth>) {
+        let _ = self.note_growth.set(note);
+    }
+
+    fn place(&self, page: PageNo) -> (String, u64) {
+        let (file, offset) = self.store.place(page).unwrap_or((FILE_NAME, 0));
+        (file.to_owned(), offset)
+    }
+
+    fn size_file(&self) -> &'static str {
+        ROOT_FILE
+    }
+
+    fn newest_written(&self) -> Option<(String, Lsn)> {
+        Some((FILE_NAME.to_owned(), self.newest))
+    }
+
+    fn eras(&self) -> [Result<Era, PoolError>; 2] {
+        ERA_PAGES.map(|page| {
+            let mut buf = AlignedBuf::zeroed(self.page_size());
+            self.read(page, &mut buf)?;
+            Ok(era_of(&buf))
+        })
+    }
+
+    fn set_era(&self, era: Era) -> Result<(), PoolError> {
+        let (page, bytes) = era_page(era, self.page_size(), self.db);
+        let image = PageImage { page, lsn: Lsn::ZERO, bytes: &bytes };
+        self.store.write_batch(&[image], &mut |left| left).map_err(|e| failed(page, e))
+    }
+
+    fn room_pages(&self) -> Option<u64> {
+        Some(self.store.room_pages())
+    }
+
+    fn make_room(&self, pages: u64) -> Result<(), PoolError> {
+        self.store.make_room_for(pages).map_err(|e| failed(PageNo::NONE, e))
+    }
+
+    fn upkeep(&self, now_micros: u64, is_dirty: &IsDirty<'_>) -> Result<Kept, PoolError> {
+        let mut upkeep = self.upkeep.lock();
+        let kept = self.store.step_upkeep(&mut upkeep, now_micros, &AsDirty(is_dirty));
+        let kept = kept.map_err(|e| failed(PageNo::NONE, e))?;
+        Ok(Kept { did: kept.did, flush_wanted: kept.cleaned.flush_wanted })
+    }
+
+    fn placed(&self, pages: &[PageNo]) -> Vec<Placed> {
+        let placed = |(page, place): (PageNo, Place)| Placed { page, at: place.bits() };
+        self.store.placed(pages).into_iter().map(placed).collect()
+    }
+
+    fn give_up(&self, pages: &[Placed], lsn: Lsn) -> Result<u64, PoolError> {
+        let pages: Vec<(PageNo, Place)> =
+            pages.iter().map(|it| (it.page, Place::from_bits(it.at))).collect();
+        self.store.forget_placed(&pages, lsn).map_err(|e| failed(PageNo::NONE, e))
+    }
+
+    fn look(&self) -> Option<StoreLook> {
+        let (seen, stats) = (self.store.observe(), self.store.stats());
+        Some(StoreLook {
+            bytes: seen.bytes,
+            live_bytes: seen.live_bytes,
+            free_bytes: seen.free_bytes,
+            map_bytes: seen.map_memory_bytes,
+            pages_written: stats.pages_written.get(),
+            bytes_packed: stats.bytes_packed.get(),
+            pages_copied: stats.pages_copied.get(),
+            bytes_copied: stats.bytes_copied.get(),
+            map_checkpoints: stats.map_checkpoints.get(),
+            map_bytes_written: stats.map_bytes.get(),
+        })
+    }
+}

@@ -1,0 +1,76 @@
+//! What a store that writes out of place needs of the pool: room before pages are changed, upkeep
+//! between writes, and word of pages that are not in use any more.
+use weir_base::PageNo;
+use weir_redo::Durability;
+
+use crate::error::PoolError;
+use crate::pool::Pool;
+use crate::write_back::Cause;
+
+/// Batches that may be on their way, and so are not on the dirty list: the sweeper's lanes', the
+/// cleaner's, and one of a thread that flushes.
+const BATCHES_IN_FLIGHT: u64 = 4;
+
+impl Pool {
+    /// POOL-12: whether the store has room for all pages that are dirty, and for `more` that may
+    /// become so. A thread asks before it changes pages: once they are changed they must be
+    /// written, whatever room there is.
+    ///
+    /// # Errors
+    /// [`PoolError::Device`], of kind `StorageFull`: nothing has changed, and reads go on.
+    #[inline]
+    pub fn check_room(&self, more: u64) -> Result<(), PoolError> {
+        match self.store.room_pages() {
+            None => Ok(()),
+            Some(room) => self.check_room_for(room, more),
+        }
+    }
+
+    fn check_room_for(&self, room: u64, more: u64) -> Result<(), PoolError> {
+        let in_flight = BATCHES_IN_FLIGHT * self.store.batch_max() as u64;
+        let wanted = self.dirty.len() + in_flight + more;
+        if wanted <= room { Ok(()) } else { self.store.make_room(wanted) }
+    }
+
+    /// A step of the store's upkeep, at `now_micros`. Returns whether there may be more to do.
+    ///
+    /// # Errors
+    /// Device and log failures; the pool has halted then.
+    pub fn step_upkeep(&self, now_micros: u64) -> Result<bool, PoolError> {
+        self.check_halted()?;
+        let is_dirty = |page| self.listed(page).is_some();
+        let kept = self.store.upkeep(now_micros, &is_dirty);
+        let kept = kept.inspect_err(|e| self.halt(&e.to_string()))?;
+        let wanted = kept.flush_wanted.iter();
+        let wanted: Vec<_> = wanted.filter_map(|&page| Some((page, self.listed(page)?))).collect();
+        let written = self.write_back(0, &wanted, Cause::Segment, usize::MAX, &mut |_| {})?;
+        Ok(kept.did || written.pages > 0)
+    }
+
+    /// The position that a dirty page is listed under. A look without latches: what has changed
+    /// meanwhile is found out when it is copied.
+    pub(crate) fn listed(&self, page: PageNo) -> Option<weir_base::Lsn> {
+        let frame = self.latch(page)?.load().frame()?;
+        let meta = self.frames.meta(frame);
+        meta.first_lsn().filter(|_| meta.page() == page && !meta.writing())
+    }
+
+    /// Pages that are not in use: their room is the store's again. To be called when what freed
+    /// them has been appended to the log. A page that is used again meanwhile loses nothing: its
+    /// first change formats it, and what is written of it since stays. Returns for how many it was
+    /// done.
+    ///
+    /// # Errors
+    /// Device and log failures; the pool has halted then.
+    pub fn give_up(&self, unused: &[PageNo]) -> Result<u64, PoolError> {
+        let placed = self.store.placed(unused);
+        if placed.is_empty() {
+            return Ok(0);
+        }
+        let end = self.log.end();
+        self.log.wait(end, Durability::Synced)?;
+        self.check_halted()?;
+        let given = self.store.give_up(&placed, end);
+        given.inspect_err(|e| self.halt(&e.to_string()))
+    }
+}
