@@ -1,6 +1,6 @@
 //! The adapter: `weir::Db` as a [`Target`], the disk it runs on, and that disk's own rate.
 use crate::durability::Durability;
-use crate::options::{DoubleWriteMode, Options};
+use crate::options::{DoubleWriteMode, Options, StoreKind};
 use crate::record::KEY_BYTES;
 use crate::target::{Counters, PageWrites, Table, Target, Visit, Watched};
 use anyhow::{Context, Result, anyhow};
@@ -83,6 +83,10 @@ fn config(options: &Options, on_recovery: Option<OnRecovery>) -> Config {
         log_bytes: options.log_bytes,
         page_size: options.page_size,
         recovery_progress: on_recovery,
+        store: options.store.map(|store| match store {
+            StoreKind::InPlace => weir::StoreKind::InPlace,
+            StoreKind::Log => weir::StoreKind::Log,
+        }),
         lab: options.lab.policy.clone(),
         ..Config::default()
     };
@@ -150,6 +154,22 @@ impl Engine {
 }
 
 impl Watched for Engine {
+    fn kept_how(&self) -> String {
+        let seen = self.db.stats();
+        let Some(look) = seen.segments else { return format!("{}", seen.store) };
+        let share = |part: u64, of: u64| 100.0 * part as f64 / of.max(1) as f64;
+        let unpacked = look.pages_written * seen.page_size as u64;
+        format!(
+            "{}: {} of segments, {:.0} % needed; {} pages packed to {:.0} %, {} copied",
+            seen.store,
+            weir::format_size(look.bytes),
+            share(look.live_bytes, look.bytes),
+            look.pages_written,
+            share(look.bytes_packed, unpacked),
+            look.pages_copied,
+        )
+    }
+
     fn counters(&self) -> Counters {
         let seen = self.db.stats();
         let writes = &seen.page_writes;
@@ -166,6 +186,7 @@ impl Watched for Engine {
                 deadline: writes.deadline,
                 free_frames: writes.free_frames,
                 idle: writes.idle,
+                segment: writes.segment,
                 shutdown: writes.shutdown,
             },
             log_writes: seen.log_writes,

@@ -33,6 +33,8 @@ pub struct Options {
     pub warmup_seconds: Option<u64>,
     /// Drop the table and load it anew.
     pub fresh: bool,
+    /// Where a new database keeps its pages; `None` leaves it to the store.
+    pub store: Option<StoreKind>,
     /// How torn page writes are guarded against.
     pub doublewrite: DoubleWrite,
     /// Where to note each acknowledged change.
@@ -65,6 +67,7 @@ impl Options {
             disk: None,
             warmup_seconds: None,
             fresh: false,
+            store: None,
             doublewrite: DoubleWrite::default(),
             ack_file: None,
             raw: false,
@@ -162,6 +165,27 @@ pub struct DoubleWrite {
     pub files: Option<usize>,
     /// Pages per batch.
     pub pages: Option<usize>,
+}
+
+/// Where a database keeps its pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StoreKind {
+    /// Each at a place of its own, written twice.
+    InPlace,
+    /// One behind the other in segments, packed.
+    Log,
+}
+
+impl FromStr for StoreKind {
+    type Err = anyhow::Error;
+    fn from_str(text: &str) -> Result<Self> {
+        Ok(match text {
+            "in-place" => StoreKind::InPlace,
+            "log" => StoreKind::Log,
+            _ => bail!("'{text}' is no page store; choose in-place or log"),
+        })
+    }
 }
 
 /// Whether pages are written twice.

@@ -307,6 +307,7 @@ pub fn about(report: &Report) -> Vec<(String, String)> {
         ("log", size(setup.log_bytes)),
         ("checkpoint age limit", size(setup.checkpoint_age_limit_bytes)),
         ("page", format!("{} bytes", setup.page_size)),
+        ("pages kept", setup.store.clone()),
         ("doublewrite", format!("{doublewrite}{pages}")),
         ("durability", report.durability.name().to_owned()),
         ("disk", setup.disk.clone().unwrap_or_else(|| "the real one's speed".to_owned())),

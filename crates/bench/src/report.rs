@@ -82,6 +82,8 @@ pub struct Setup {
     pub disk: Option<String>,
     /// What the volume says about itself.
     pub volume: String,
+    /// Where pages were kept, after the run.
+    pub store: String,
     /// How torn page writes were guarded against, as far as it was asked for.
     pub doublewrite: DoubleWrite,
     /// The version of weir.
@@ -112,6 +114,7 @@ impl Setup {
             checkpoint_age_limit_bytes: 0,
             disk: options.disk.clone(),
             volume: volume.to_owned(),
+            store: String::new(),
             doublewrite: options.doublewrite,
             version: env!("CARGO_PKG_VERSION"),
             cpus: std::thread::available_parallelism().map_or(1, usize::from),

@@ -63,7 +63,7 @@ pub fn run<T: Target>(
     let mut report = Report::of(
         &driven,
         options,
-        Setup::of(options, volume, reused, shared.alone),
+        Setup { store: target.kept_how(), ..Setup::of(options, volume, reused, shared.alone) },
         before,
         after,
     );
@@ -241,6 +241,7 @@ fn durable_how(report: &Report, out: &mut dyn Write) -> Result<()> {
     };
     let volume = &report.setup.volume;
     writeln!(out, "durability  {how}; doublewrite {doublewrite}; on {volume}")?;
+    writeln!(out, "pages       {}", report.setup.store)?;
     Ok(())
 }
 

@@ -15,6 +15,11 @@ pub trait Watched: Send + Sync {
     /// and while its result is checked. A store that imitates none has nothing to do.
     fn hurry(&self, _on: bool) {}
 
+    /// Where it keeps its pages, and how full that is, in words.
+    fn kept_how(&self) -> String {
+        "as the store decides".to_owned()
+    }
+
     /// Visits everything that it measures, always in the same order, for reports and the live page.
     /// Called once a second.
     fn visit_metrics(&self, _visit: &mut dyn FnMut(weir::Metric, f64)) {}
@@ -137,6 +142,8 @@ pub struct PageWrites {
     pub free_frames: u64,
     /// Because there was nothing else to do.
     pub idle: u64,
+    /// Because their segment is to be free.
+    pub segment: u64,
     /// Because the store was closed or asked to write everything.
     pub shutdown: u64,
 }
@@ -145,7 +152,7 @@ impl PageWrites {
     /// All of them.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.deadline + self.free_frames + self.idle + self.shutdown
+        self.deadline + self.free_frames + self.idle + self.segment + self.shutdown
     }
 
     /// Those since `earlier`.
@@ -155,6 +162,7 @@ impl PageWrites {
             deadline: self.deadline.saturating_sub(earlier.deadline),
             free_frames: self.free_frames.saturating_sub(earlier.free_frames),
             idle: self.idle.saturating_sub(earlier.idle),
+            segment: self.segment.saturating_sub(earlier.segment),
             shutdown: self.shutdown.saturating_sub(earlier.shutdown),
         }
     }

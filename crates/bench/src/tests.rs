@@ -25,6 +25,7 @@ fn options(workload: WorkloadKind, phases: &str) -> Options {
         disk: None,
         warmup_seconds: Some(0),
         fresh: false,
+        store: None,
         doublewrite: DoubleWrite::default(),
         ack_file: None,
         raw: false,

@@ -4,7 +4,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand};
 use std::path::PathBuf;
 use weir_base::parse_size;
 use weir_bench::tpcc::Isolation;
-use weir_bench::{DoubleWriteMode, Durability, Sizes};
+use weir_bench::{DoubleWriteMode, Durability, Sizes, StoreKind};
 
 /// Weir: a transactional store whose updates go on at a steady rate on any disk.
 #[derive(Parser)]
@@ -271,6 +271,10 @@ pub(crate) struct Common {
     /// Imitate a disk: 2000iops,32MiB or a name (an unknown one lists them) [default: the real one]
     #[arg(long, value_name = "SPEC")]
     pub(crate) disk: Option<String>,
+    /// Keep pages in-place, or in segments (log): packed, less is written; chosen when the database is
+    /// made [default: in-place]
+    #[arg(long, value_name = "STORE")]
+    pub(crate) store: Option<StoreKind>,
     /// Guard against torn pages: on, detect-only or off [default: as the store decides]
     #[arg(long, value_name = "MODE")]
     pub(crate) doublewrite: Option<DoubleWriteMode>,

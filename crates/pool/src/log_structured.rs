@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use weir_base::lock::Mutex;
 use weir_base::rank;
-use weir_base::{AlignedBuf, DbId, Era, Lsn, PageNo};
+use weir_base::{AlignedBuf, DbId, Era, Lsn, PageNo, Stats};
 use weir_device::Volume;
 use weir_logstore::ids::Place;
 use weir_logstore::{Dirty, LogStore, LogStoreConfig, PageImage, PageRead, StoreError, Upkeep};
@@ -252,6 +252,10 @@ impl PageStore for LogStructuredStore {
         self.store.forget_placed(&pages, lsn).map_err(|e| failed(PageNo::NONE, e))
     }
 
+    fn counters(&self) -> Option<&dyn Stats> {
+        Some(self.store.stats())
+    }
+
     fn look(&self) -> Option<StoreLook> {
         let (seen, stats) = (self.store.observe(), self.store.stats());
         Some(StoreLook {
@@ -263,8 +267,6 @@ impl PageStore for LogStructuredStore {
             bytes_packed: stats.bytes_packed.get(),
             pages_copied: stats.pages_copied.get(),
             bytes_copied: stats.bytes_copied.get(),
-            map_checkpoints: stats.map_checkpoints.get(),
-            map_bytes_written: stats.map_bytes.get(),
         })
     }
 }

@@ -1,10 +1,10 @@
 //! What a store that writes out of place needs of the pool: room before pages are changed, upkeep
 //! between writes, and word of pages that are not in use any more.
-use weir_base::PageNo;
-use weir_redo::Durability;
+use weir_base::{Lsn, PageNo};
 
 use crate::error::PoolError;
 use crate::pool::Pool;
+use crate::store::Placed;
 use crate::write_back::Cause;
 
 /// Batches that may be on their way, and so are not on the dirty list: the sweeper's lanes', the
@@ -49,28 +49,22 @@ impl Pool {
 
     /// The position that a dirty page is listed under. A look without latches: what has changed
     /// meanwhile is found out when it is copied.
-    pub(crate) fn listed(&self, page: PageNo) -> Option<weir_base::Lsn> {
+    pub(crate) fn listed(&self, page: PageNo) -> Option<Lsn> {
         let frame = self.latch(page)?.load().frame()?;
         let meta = self.frames.meta(frame);
         meta.first_lsn().filter(|_| meta.page() == page && !meta.writing())
     }
 
-    /// Pages that are not in use: their room is the store's again. To be called when what freed
-    /// them has been appended to the log. A page that is used again meanwhile loses nothing: its
-    /// first change formats it, and what is written of it since stays. Returns for how many it was
-    /// done.
+    /// Gives up pages that were found unused, each where it was found; the checkpoint `lsn` has passed
+    /// what freed them. A page that is used again meanwhile loses nothing: the first change behind
+    /// the checkpoint formats it, and what is written of it since stays. Returns for how many it
+    /// was done.
     ///
     /// # Errors
-    /// Device and log failures; the pool has halted then.
-    pub fn give_up(&self, unused: &[PageNo]) -> Result<u64, PoolError> {
-        let placed = self.store.placed(unused);
-        if placed.is_empty() {
-            return Ok(0);
-        }
-        let end = self.log.end();
-        self.log.wait(end, Durability::Synced)?;
+    /// Device failures; the pool has halted then.
+    pub fn give_up(&self, unused: &[Placed], lsn: Lsn) -> Result<u64, PoolError> {
         self.check_halted()?;
-        let given = self.store.give_up(&placed, end);
+        let given = self.store.give_up(unused, lsn);
         given.inspect_err(|e| self.halt(&e.to_string()))
     }
 }

@@ -1,6 +1,6 @@
 //! Where pages lie on disk is a page store's business: nothing above may take a page number for a
 //! file offset. There is one in place, and one in segments.
-use weir_base::{DbId, Era, Lsn, PageNo};
+use weir_base::{DbId, Era, Lsn, PageNo, Stats};
 
 use crate::error::PoolError;
 use crate::torn_write::Repair;
@@ -133,14 +133,19 @@ pub trait PageStore: Send + Sync {
         Vec::new()
     }
 
-    /// Gives up pages that are not in use since the change `lsn`, which is in the durable log; each
-    /// only if it still lies where it was found. Durable when it returns; how many it was done
+    /// Gives up pages that have not been in use since the change `lsn`, which the log's checkpoint has
+    /// passed; each only if it still lies where it was found. Durable when it returns; how many it was done
     /// for.
     ///
     /// # Errors
     /// [`PoolError::Device`]: the engine must halt.
     fn give_up(&self, _pages: &[Placed], _lsn: Lsn) -> Result<u64, PoolError> {
         Ok(0)
+    }
+
+    /// What it counts, if it counts anything.
+    fn counters(&self) -> Option<&dyn Stats> {
+        None
     }
 
     /// What there is to know of a store that writes out of place.
@@ -189,10 +194,6 @@ pub struct StoreLook {
     pub pages_copied: u64,
     /// Bytes that the cleaner copied.
     pub bytes_copied: u64,
-    /// Map checkpoints.
-    pub map_checkpoints: u64,
-    /// Bytes of the map that were written.
-    pub map_bytes_written: u64,
 }
 
 /// What is called when there is room for more pages: see [`PageStore::note_growth`].

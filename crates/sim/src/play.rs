@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail, ensure};
-use weir::{Batch, Db, Durability, Error, ManualClock, SimVolume, Tree, Volume};
+use weir::{Batch, Db, Durability, Error, ManualClock, SimVolume, StoreKind, Tree, Volume};
 
 use crate::lie::{Lie, LyingVolume};
 use crate::model::{Model, digest};
@@ -55,7 +55,10 @@ pub(crate) fn open(
 ) -> Result<Db, Error> {
     let honest: Arc<dyn Volume> = Arc::new(volume.clone());
     let lie = match setup.planted {
-        Planted::PagesNotSynced => Some(Lie("pages")),
+        Planted::PagesNotSynced => Some(Lie(match setup.store {
+            StoreKind::InPlace => "pages",
+            StoreKind::Log => "segments",
+        })),
         Planted::LogNotSynced => Some(Lie("redo-")),
         Planted::DoubleWriteNotSynced => Some(Lie("doublewrite-")),
         _ => None,

@@ -1,5 +1,7 @@
 //! How a simulated database is set up, drawn from a seed.
-use weir::{Background, Config, Create, DoubleWriteConfig, DoubleWriteMode, Numbers, PlantedBug};
+use weir::{
+    Background, Config, Create, DoubleWriteConfig, DoubleWriteMode, Numbers, PlantedBug, StoreKind,
+};
 use weir_base::{Lsn, TreeId, TxnId};
 
 /// Bugs planted on purpose, to see that the simulation would find such.
@@ -12,7 +14,7 @@ pub enum Planted {
     SkipLogGate,
     /// Pages tear and nothing puts them right, but the configuration does not expect it.
     TornPages,
-    /// The device forgets to sync the pages' file.
+    /// The device forgets to sync the file of pages, or of segments.
     PagesNotSynced,
     /// The device forgets to sync the log.
     LogNotSynced,
@@ -63,7 +65,9 @@ pub struct Setup {
     pub pool_bytes: u64,
     /// The log's capacity at creation, in bytes.
     pub log_bytes: u64,
-    /// How pages are kept from tearing.
+    /// Where pages are kept.
+    pub store: StoreKind,
+    /// How pages that are kept in place are kept from tearing.
     pub doublewrite: DoubleWriteConfig,
     /// The opening before wrote pages that could tear.
     pub torn_before: bool,
@@ -87,6 +91,7 @@ impl Setup {
             page_size,
             pool_bytes: 256 << 10,
             log_bytes: 640 << 10,
+            store: StoreKind::InPlace,
             doublewrite: DoubleWriteConfig { mode: DoubleWriteMode::On, files: 2, pages: 16 },
             torn_before: false,
             versions_bytes: 0,
@@ -114,6 +119,7 @@ impl Setup {
             page_size,
             pool_bytes: (256 << 10) * random.u64(1..5),
             log_bytes: (640 << 10) + random.u64(0..4) * (128 << 10),
+            store: store_of(seed, planted),
             doublewrite: DoubleWriteConfig { mode, files, pages },
             torn_before: false,
             // Mostly so little that snapshots of a few dozen transactions are old.
@@ -150,6 +156,9 @@ impl Setup {
     /// Whether a page torn by a crash is an error to be expected (SIM-3).
     #[must_use]
     pub fn may_tear(&self) -> bool {
+        if self.store == StoreKind::Log {
+            return false;
+        }
         let may_tear = self.doublewrite.mode != DoubleWriteMode::On || self.torn_before;
         may_tear && self.planted != Planted::TornPages
     }
@@ -161,6 +170,7 @@ impl Setup {
             pool_bytes: self.pool_bytes,
             log_bytes: self.log_bytes,
             page_size: self.page_size,
+            store: Some(self.store),
             doublewrite: self.doublewrite,
             create: Create::IfMissing,
             background: Background::Manual,
@@ -177,6 +187,13 @@ impl Setup {
             ..Config::default()
         }
     }
+}
+
+/// One of both, unless the bug is one of the store in place.
+fn store_of(seed: u64, planted: Planted) -> StoreKind {
+    let is_of_place = matches!(planted, Planted::TornPages | Planted::DoubleWriteNotSynced);
+    let mut random = fastrand::Rng::with_seed(seed ^ 0x5709e);
+    if !is_of_place && random.bool() { StoreKind::Log } else { StoreKind::InPlace }
 }
 
 /// Mostly those of any new database; else such that one of them grows past a power of two at which

@@ -253,9 +253,8 @@ impl Space {
         let first = map.checked_mul(self.bits_per_map)?;
         let end = first.saturating_add(self.bits_per_map).min(self.pool.store().pages());
         let state = self.state.lock();
-        (first < state.end()).then(|| {
-            (first..end).filter(|&page| !state.is_used(page)).map(PageNo).collect()
-        })
+        (first < state.end())
+            .then(|| (first..end).filter(|&page| !state.is_used(page)).map(PageNo).collect())
     }
 
     /// Notes in the group that claimed pages are in use.

@@ -16,6 +16,10 @@ use crate::record::losers::Losers;
 use crate::record::stored::UndoCache;
 use crate::versions::registry::Registry;
 
+/// Dirty pages that there must be room for beside those that there are, before a user may change
+/// more.
+const ROOM_KEPT_PAGES: u64 = 512;
+
 /// Waits until `bytes` of redo may be written.
 pub type Admission = dyn Fn(u64) -> Result<(), TreeError> + Send + Sync;
 

@@ -235,6 +235,8 @@ impl Db {
         // What cannot be rolled back now holds nothing else up.
         let stepped = self.engine.background.long_step(STEP_ROWS);
         self.engine.checkpointer.pump()?;
+        self.engine.pool.step_upkeep(self.engine.clock.now_micros())?;
+        self.engine.unused.step()?;
         self.engine.contents.step();
         self.engine.warm.step();
         self.engine.warm.keep_if_due();

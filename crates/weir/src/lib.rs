@@ -52,6 +52,7 @@ mod observe;
 #[doc(hidden)]
 pub mod on_disk;
 mod open;
+mod page_store;
 mod places;
 mod prepared;
 mod read_log;
@@ -69,6 +70,7 @@ mod tree;
 mod txn;
 mod txn_cursor;
 mod txn_options;
+mod unused;
 mod warm;
 mod workers;
 
@@ -77,7 +79,7 @@ pub use check::CheckReport;
 pub use commit::Commit;
 #[doc(hidden)]
 pub use config::Numbers;
-pub use config::{Background, Config, Create, RecoveryListener};
+pub use config::{Background, Config, Create, RecoveryListener, StoreKind};
 pub use copy::Copied;
 pub use cursor::Cursor;
 pub use db::{Batch, Db};
@@ -105,7 +107,7 @@ pub use weir_device::{
     BlockFile, DiskSpec, FaultyVolume, FileVolume, InUse, IoStats, SimVolume, ThrottledVolume,
     Volume,
 };
-pub use weir_pool::{DoubleWriteConfig, DoubleWriteMode};
+pub use weir_pool::{DoubleWriteConfig, DoubleWriteMode, StoreLook};
 pub use weir_recovery::{Phase, Progress};
 pub use weir_redo::Durability;
 #[doc(hidden)]

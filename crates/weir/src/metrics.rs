@@ -110,6 +110,30 @@ const LEVELS: &[Level] = &[
         "pages in use by trees, in memory or not",
     ),
     level(
+        "segments_bytes",
+        "bytes",
+        |s| s.segments.map_or(0.0, |look| look.bytes as f64),
+        "all segments of a log-structured store; 0 where pages are kept in place",
+    ),
+    level(
+        "segments_live_bytes",
+        "bytes",
+        |s| s.segments.map_or(0.0, |look| look.live_bytes as f64),
+        "what is needed in segments, packed",
+    ),
+    level(
+        "segments_free_bytes",
+        "bytes",
+        |s| s.segments.map_or(0.0, |look| look.free_bytes as f64),
+        "segments that are free",
+    ),
+    level(
+        "page_map_bytes",
+        "bytes",
+        |s| s.segments.map_or(0.0, |look| look.map_bytes as f64),
+        "memory that says where the pages lie in segments",
+    ),
+    level(
         "capacity_estimate_pages",
         "pages",
         |s| s.capacity_pages_per_second,

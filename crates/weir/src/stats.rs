@@ -1,7 +1,9 @@
 //! What an open database can say of itself.
 use weir_base::Stats;
 use weir_device::IoStats;
+use weir_pool::StoreLook;
 
+use crate::config::StoreKind;
 use crate::db::Db;
 
 /// Pages written, by cause.
@@ -13,6 +15,8 @@ pub struct PageWrites {
     pub free_frames: u64,
     /// Nothing else was to be done.
     pub idle: u64,
+    /// Their segment is to be free.
+    pub segment: u64,
     /// A full checkpoint, or closing.
     pub shutdown: u64,
 }
@@ -21,7 +25,7 @@ impl PageWrites {
     /// All of them.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.deadline + self.free_frames + self.idle + self.shutdown
+        self.deadline + self.free_frames + self.idle + self.segment + self.shutdown
     }
 }
 
@@ -81,6 +85,10 @@ pub struct StatsSnapshot {
     pub relogged_bytes: u64,
     /// Explicit locks, waits, deadlocks.
     pub locks: weir_txn::LockStats,
+    /// Where the database keeps its pages.
+    pub store: StoreKind,
+    /// How its segments stand, if it has any.
+    pub segments: Option<StoreLook>,
     pub device: IoStats,
     pub device_description: String,
     pub halted: Option<String>,
@@ -133,6 +141,7 @@ impl Db {
                 deadline: pool.writes_deadline.get(),
                 free_frames: pool.writes_free_frames.get(),
                 idle: pool.writes_idle.get(),
+                segment: pool.writes_segment.get(),
                 shutdown: pool.writes_shutdown.get(),
             },
             free_frame_waits: pool.free_frame_waits.get(),
@@ -151,6 +160,8 @@ impl Db {
             archived_versions: transactions.archived_versions,
             relogged_bytes: e.context.relogged_bytes(),
             locks,
+            store: e.store_kind,
+            segments: e.pool.store().look(),
             device: e.volume.io_stats(),
             device_description: e.volume.describe(),
             halted: e.halted(),
@@ -170,7 +181,8 @@ impl Db {
             ("log", e.log.stats()),
             ("admission", e.checkpointer.admission().stats()),
         ];
-        for (owner, table) in tables {
+        let segments = e.pool.store().counters().map(|counters| ("segments", counters));
+        for (owner, table) in tables.into_iter().chain(segments) {
             table.visit(&mut |name, unit, help, value| {
                 visit(&format!("{owner}.{name}"), unit, help, value);
             });

@@ -1,19 +1,27 @@
 //! Pages that are not in use any more give their room back to a page store that can use it: looked
-//! for in the space maps, one map after another, when pages were freed.
+//! for in the space maps, one map after another, when pages were freed; given up when the checkpoint
+//! has passed what freed them. Before that recovery may need what lies there: the log has changes of
+//! the page from when it was in use, and they are not applied to nothing.
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use weir_base::lock::Mutex;
-use weir_base::rank;
-use weir_pool::{Pool, PoolError};
+use weir_base::{Lsn, rank};
+use weir_pool::{Placed, Pool, PoolError};
 use weir_space::Space;
 
-/// Where a pass over the maps is.
+/// Pages that may wait for the checkpoint at a time: 16 bytes each.
+const WAITING_MAX: usize = 1 << 20;
+
+/// Where a pass over the maps is, and what it has found.
 #[derive(Default)]
 struct Pass {
     /// The map that comes next; none: no pass is under way.
     map: Option<u32>,
     /// Pages that had been freed when the pass began.
     freed: u64,
+    /// What was not in use, where it lay, and the end of the log then.
+    waiting: VecDeque<(Lsn, Vec<Placed>)>,
 }
 
 /// What looks for pages that take room and are not in use.
@@ -24,13 +32,14 @@ pub(crate) struct Unused {
 }
 
 impl Unused {
-    /// Begins with a pass: before a crash pages may have been freed that nobody came to look at.
+    /// Begins with a pass: pages may have been freed before a crash that were not given up.
     pub(crate) fn new(pool: Arc<Pool>, space: Arc<Space>) -> Unused {
-        let pass = Pass { map: Some(0), freed: 0 };
+        let pass = Pass { map: Some(0), ..Pass::default() };
         Unused { pool, space, pass: Mutex::new(pass) }
     }
 
-    /// One map. Returns whether there is another to look at now.
+    /// Looks at one map, and gives up what the checkpoint has passed. Returns whether there is more
+    /// to do now.
     ///
     /// # Errors
     /// Device and log failures; the pool has halted then.
@@ -39,6 +48,14 @@ impl Unused {
             return Ok(false);
         }
         let mut pass = self.pass.lock();
+        let checkpoint = self.pool.log().checkpoint();
+        if let Some((_, placed)) = pass.waiting.pop_front_if(|(end, _)| *end <= checkpoint) {
+            self.pool.give_up(&placed, checkpoint)?;
+            return Ok(true);
+        }
+        if pass.waiting.iter().map(|(_, placed)| placed.len()).sum::<usize>() >= WAITING_MAX {
+            return Ok(false);
+        }
         let map = match pass.map {
             Some(map) => map,
             None if self.space.freed() == pass.freed => return Ok(false),
@@ -47,13 +64,15 @@ impl Unused {
                 0
             }
         };
-        pass.map = match self.space.unused_of(map) {
-            None => None,
-            Some(unused) => {
-                self.pool.give_up(&unused)?;
-                Some(map + 1)
+        pass.map = None;
+        if let Some(unused) = self.space.unused_of(map) {
+            pass.map = Some(map + 1);
+            // In this order: what freed them lies before the end.
+            let placed = self.pool.store().placed(&unused);
+            if !placed.is_empty() {
+                pass.waiting.push_back((self.pool.log().end(), placed));
             }
-        };
+        }
         Ok(pass.map.is_some())
     }
 }

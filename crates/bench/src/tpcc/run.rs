@@ -100,7 +100,7 @@ pub fn run<B: Backend, T: Watched>(
     target.hurry(true);
 
     let sections = terminals.into_sections();
-    let setup = Setup::of(run, volume, reused, false);
+    let setup = Setup { store: target.kept_how(), ..Setup::of(run, volume, reused, false) };
     let report = Report::of(&driven, &options.run, setup, raw_before, raw_after);
     let measured = if report.warmup_only { ..1 } else { ..1 + driven.phases.len() };
     let skipped = usize::from(!report.warmup_only);

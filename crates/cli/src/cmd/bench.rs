@@ -77,6 +77,7 @@ pub(crate) fn options(args: &Common, workload: WorkloadKind, rows: u64) -> Resul
         disk: args.disk.clone(),
         warmup_seconds: args.warmup,
         fresh: args.fresh,
+        store: args.store,
         doublewrite: DoubleWrite {
             mode: args.doublewrite,
             files: args.doublewrite_files,

@@ -9,9 +9,7 @@ use fastrand::Rng;
 use weir_base::{Era, Lsn, PageNo, TreeId};
 use weir_device::{SimVolume, Volume};
 use weir_page::{Damage, Kind};
-use weir_pool::{
-    Cause, Exclusive, LogStructuredStore, PageStore, Pool, PoolError, StoreRead,
-};
+use weir_pool::{Cause, Exclusive, LogStructuredStore, PageStore, Pool, PoolError, StoreRead};
 use weir_redo::{Durability, Log};
 
 use crate::support::{DB, SIZE, counter, new_log, pool_config, set};
@@ -135,11 +133,14 @@ fn pages_that_are_given_up_free_their_room_unless_they_are_in_use_again() {
     let live = || site.pool.store().look().expect("a look").live_bytes;
     let before = live();
     let unused: Vec<PageNo> = (100..400).map(PageNo).collect();
-    assert_eq!(site.pool.give_up(&unused).expect("given up"), 300);
-    assert!(live() < before / 2, "{before} {}", live());
-    assert_eq!(site.pool.give_up(&unused).expect("nothing left"), 0);
-    // One of them is in use again, and written before it is said that it is not.
     let store = site.pool.store();
+    let found = store.placed(&unused);
+    let end = site.log.end();
+    assert_eq!(site.pool.give_up(&found, end).expect("given up"), 300);
+    assert!(live() < before / 2, "{before} {}", live());
+    assert_eq!(site.pool.give_up(&found, end).expect("nothing left"), 0);
+    assert!(store.placed(&unused).is_empty());
+    // One of them is in use again, and written before it is said that it is not.
     let placed = {
         let mut held = site.pool.fresh(PageNo(450)).expect("a page");
         weir_page::format(held.bytes_mut(), Kind::Meta, 0, TreeId(1), PageNo(450));
@@ -155,9 +156,8 @@ fn pages_that_are_given_up_free_their_room_unless_they_are_in_use_again() {
     assert_eq!(counter(&buf), 7);
     for gone in [100, 399, 451].map(PageNo) {
         let found = again.read(gone, &mut buf);
-        let is_absent = |e: &PoolError| {
-            matches!(e, PoolError::Damaged { found: Damage::Zeroed, .. })
-        };
+        let is_absent =
+            |e: &PoolError| matches!(e, PoolError::Damaged { found: Damage::Zeroed, .. });
         assert!(found.as_ref().is_err_and(is_absent), "{found:?}");
     }
 }

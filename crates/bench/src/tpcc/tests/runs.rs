@@ -32,6 +32,7 @@ pub(super) fn options(phases: &str, fresh: bool) -> TpccOptions {
         disk: None,
         warmup_seconds: Some(1),
         fresh,
+        store: None,
         doublewrite: DoubleWrite::default(),
         ack_file: None,
         raw: false,
