@@ -4,15 +4,15 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use weir_base::lock::{Condvar, Mutex};
 use weir_base::{ALIGN, DbId, Lsn, PageNo, rank};
-use weir_device::{ReadOp, Volume};
+use weir_device::Volume;
 
 use crate::checkpoint::{MapPlaces, Places};
 use crate::clean::{Cleaned, Dirty};
 use crate::codec::Packing;
 use crate::core::{Core, SEGMENTS_FILE};
 use crate::error::StoreError;
-use crate::format::{BLOCK_HEAD, BlockHead, Kind, Root};
-use crate::ids::{Epoch, Place, Seq, UNIT};
+use crate::format::{Kind, Root};
+use crate::ids::{Epoch, Seq, UNIT};
 use crate::map::Map;
 use crate::recover::Reader;
 use crate::root_file::RootFile;
@@ -72,17 +72,6 @@ pub struct Observed {
     pub pages_since_checkpoint: u64,
     /// Bytes of memory that the map takes.
     pub map_memory_bytes: u64,
-}
-
-/// A page to read, and where to.
-pub struct PageRead<'a> {
-    /// Which page.
-    pub page: PageNo,
-    /// Page-sized.
-    pub buf: &'a mut [u8],
-    /// Its LSN, or why it could not be read; of a page that was not read yet,
-    /// [`StoreError::Absent`].
-    pub outcome: Result<Lsn, StoreError>,
 }
 
 /// Pages in segments.
@@ -247,97 +236,6 @@ impl LogStore {
             written.inspect_err(|_| self.core.pages.store(before, Ordering::Release))?;
         }
         Ok(())
-    }
-
-    /// Reads one page into `buf` and returns its LSN.
-    ///
-    /// # Errors
-    /// [`StoreError::NoSuchPage`], [`StoreError::Absent`], [`StoreError::Damaged`],
-    /// [`StoreError::Device`].
-    ///
-    /// # Panics
-    /// When `buf` is not a page long.
-    pub fn read(&self, page: PageNo, buf: &mut [u8]) -> Result<Lsn, StoreError> {
-        let mut place = self.place_of(page)?;
-        loop {
-            let read = self.core.read_around(place.offset(), place.bytes());
-            let outcome = read.and_then(|(bytes, at)| {
-                self.unpack(page, place, &bytes[at..at + place.bytes()], buf)
-            });
-            let now = self.place_of(page)?;
-            // The segment may have been cleaned and used again while it was read.
-            if outcome.is_ok() || now == place {
-                return outcome;
-            }
-            self.core.stats.rereads.add(1);
-            place = now;
-        }
-    }
-
-    /// Reads many pages with a deep queue; each has its own outcome.
-    pub fn read_many(&self, reads: &mut [PageRead<'_>]) {
-        let mut bufs = Vec::new();
-        for (i, read) in reads.iter().enumerate() {
-            if let Ok(place) = self.place_of(read.page) {
-                let begin = weir_base::align_down(place.offset());
-                let end = weir_base::align_up(place.offset() + place.bytes() as u64);
-                let buf = weir_base::AlignedBuf::zeroed((end - begin) as usize);
-                bufs.push((i, place, begin, buf));
-            }
-        }
-        bufs.sort_by_key(|(_, place, ..)| place.position());
-        let mut ops: Vec<ReadOp<'_>> =
-            bufs.iter_mut().map(|(_, _, offset, buf)| ReadOp { offset: *offset, buf }).collect();
-        let is_read = self.core.file.read_many(&mut ops).is_ok();
-        drop(ops);
-        let mut is_done = vec![false; reads.len()];
-        for (i, place, begin, bytes) in bufs.iter().filter(|_| is_read) {
-            let read = &mut reads[*i];
-            let block = &bytes[(place.offset() - begin) as usize..][..place.bytes()];
-            read.outcome = self.unpack(read.page, *place, block, read.buf);
-            is_done[*i] = read.outcome.is_ok();
-        }
-        // What was not there, moved meanwhile, or failed.
-        for (read, _) in reads.iter_mut().zip(is_done).filter(|(_, is_done)| !is_done) {
-            read.outcome = self.read(read.page, read.buf);
-        }
-    }
-
-    fn place_of(&self, page: PageNo) -> Result<Place, StoreError> {
-        if page.0 >= self.pages() {
-            return Err(StoreError::NoSuchPage(page));
-        }
-        let place = self.core.map.get(page);
-        if place.is_none() { Err(StoreError::Absent(page)) } else { Ok(place) }
-    }
-
-    fn unpack(
-        &self,
-        page: PageNo,
-        place: Place,
-        block: &[u8],
-        buf: &mut [u8],
-    ) -> Result<Lsn, StoreError> {
-        assert_eq!(buf.len(), self.core.page_bytes, "a page's buffer");
-        let damaged = |cause| StoreError::Damaged {
-            what: format!("page {page}"),
-            file: SEGMENTS_FILE,
-            offset: place.offset(),
-            cause,
-        };
-        let sound = BlockHead::parse(self.core.db, block);
-        let (head, payload) = sound.ok_or_else(|| damaged("no block of this store is there"))?;
-        if head.kind != Kind::Page || head.number != page.0 {
-            return Err(damaged("another block is there"));
-        }
-        if !place.is_of(head.seq) {
-            return Err(damaged("an older block is there: the device lost a write"));
-        }
-        debug_assert_eq!((BLOCK_HEAD + payload.len()).div_ceil(UNIT), place.units());
-        if !self.core.packing.unpack(head.codec, payload, buf) {
-            return Err(damaged("its bytes cannot be unpacked"));
-        }
-        Ok(head.lsn)
     }
 
     /// The newest LSN of any page that was written.
