@@ -90,6 +90,8 @@ ranks! {
         "what the policy remembers; deciding";
     LabPolicy "checkpoint"
         "the laboratory's policy; asking it";
+    ProcessorLooks "weir"
+        "what was seen of the processors last; a look at them";
     VerdictOfTick "checkpoint"
         "what was decided last; memory only";
     AdmissionQueue "checkpoint"

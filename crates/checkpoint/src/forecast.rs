@@ -273,6 +273,7 @@ mod tests {
                 log_bytes_written: 0,
                 log_writes: 0,
                 admission_waiters: 0,
+                processors_busy: 0.0,
                 page_bytes: 8192,
             };
             // A second of 10 MB/s or so, then five of 1 MB/s.

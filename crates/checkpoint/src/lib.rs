@@ -26,4 +26,4 @@ pub use pacing::{Hand, LANES, Pacing};
 pub use policy::{State, decide};
 pub use record::{CONTROL_FILE, Control, ControlError, ControlFile, Copy, FORMAT, choose, copies};
 pub use tick::{Limits, TickView, Verdict};
-pub use worker::{Checkpointer, OldestNeeded, Refresh};
+pub use worker::{Checkpointer, OldestNeeded, ProcessorsBusy, Refresh};

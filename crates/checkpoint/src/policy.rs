@@ -221,7 +221,9 @@ impl State {
         }
         let redo = self.rates.redo.per_second();
         let (log, deadlines) = (self.rates.log_cost.get() * redo, slope * redo);
-        self.pause.pages_per_second(&Spare { capacity, log, deadlines, age }).min(RATE_MAX)
+        let processors_busy = seen.processors_busy;
+        let spare = Spare { capacity, log, deadlines, age, processors_busy };
+        self.pause.pages_per_second(&spare).min(RATE_MAX)
     }
 
     /// What the disk takes; where batches are long on their way, no more of them than there can be.

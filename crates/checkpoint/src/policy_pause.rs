@@ -17,6 +17,10 @@ const PART: f64 = 0.8;
 /// it would be dirty again at once.
 const AGE_SHARE: f64 = 0.2;
 
+/// Where the processors are busier than this, less is asked for because less can be done: it is no
+/// pause, and what pages take of the processors is missed. Below the first, nothing is held back.
+const PROCESSORS_BUSY: [f64; 2] = [0.7, 0.85];
+
 /// Whether there is a pause.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pause {
@@ -36,6 +40,8 @@ pub(crate) struct Spare {
     pub(crate) deadlines: f64,
     /// The age, as a share of its target.
     pub(crate) age: f64,
+    /// The share of the processors' time that is used.
+    pub(crate) processors_busy: f64,
 }
 
 impl Pause {
@@ -52,7 +58,9 @@ impl Pause {
         if self.quiet_seconds < QUIET_SECONDS || !has_spare || spare.age < AGE_SHARE {
             return 0.0;
         }
-        PART * (spare.capacity - spare.log)
+        let [free, full] = PROCESSORS_BUSY;
+        let processors = ((full - spare.processors_busy) / (full - free)).clamp(0.0, 1.0);
+        processors * PART * (spare.capacity - spare.log)
     }
 }
 
@@ -62,7 +70,9 @@ mod tests {
 
     #[test]
     fn a_pause_is_much_less_than_of_late_on_a_disk_that_has_something_to_spare() {
-        let spare = Spare { capacity: 1500.0, log: 300.0, deadlines: 200.0, age: 0.9 };
+        let processors_busy = 0.6;
+        let spare =
+            Spare { capacity: 1500.0, log: 300.0, deadlines: 200.0, age: 0.9, processors_busy };
         // (redo now, for how long, what there is to spare, pages per second)
         let rows = [
             (2e6, 10.0, spare, 960.0),
@@ -71,7 +81,10 @@ mod tests {
             (0.0, 10.0, Spare { log: 0.0, deadlines: 0.0, ..spare }, 1200.0),
             (2e6, 10.0, Spare { age: 0.19, ..spare }, 0.0),
             // The disk has become ten times slower: that is why there is little redo.
-            (1e6, 10.0, Spare { capacity: 150.0, log: 60.0, deadlines: 80.0, age: 0.9 }, 0.0),
+            (1e6, 10.0, Spare { capacity: 150.0, log: 60.0, deadlines: 80.0, ..spare }, 0.0),
+            // The processors have little to spare, or nothing.
+            (2e6, 10.0, Spare { processors_busy: 0.775, ..spare }, 480.0),
+            (2e6, 10.0, Spare { processors_busy: 0.9, ..spare }, 0.0),
             // Forgotten after a while.
             (2e6, 3000.0, spare, 0.0),
         ];

@@ -53,6 +53,8 @@ pub struct TickView<'a> {
     pub log_writes: u64,
     /// Writers that wait for admission now.
     pub admission_waiters: u64,
+    /// Share of the processors' time of late that was used, 0 to 1; 0 where that is not known.
+    pub processors_busy: f64,
     /// Size of a page in bytes.
     pub page_bytes: u64,
 }

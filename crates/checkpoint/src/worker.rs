@@ -22,6 +22,9 @@ use crate::tick::{Limits, TickView, Verdict};
 /// log.
 pub type OldestNeeded = dyn Fn() -> Option<Lsn> + Send + Sync;
 
+/// How busy the processors are, 0 to 1.
+pub type ProcessorsBusy = dyn Fn() -> f64 + Send + Sync;
+
 /// Brings the control file's other entries up to date whenever it is written.
 pub type Refresh = dyn Fn(&mut Control) + Send + Sync;
 
@@ -44,6 +47,7 @@ pub struct Checkpointer {
     admitted_age_bytes: AtomicU64,
     /// Where the log ended at the last tick.
     ticked_at: AtomicU64,
+    processors_busy: Option<Box<ProcessorsBusy>>,
     lab: Option<Lab>,
 }
 
@@ -92,8 +96,16 @@ impl Checkpointer {
             recorded_micros: AtomicU64::new(0),
             admitted_age_bytes: AtomicU64::new(0),
             ticked_at: AtomicU64::new(0),
+            processors_busy: None,
             lab: None,
         }
+    }
+
+    /// Has the policy know how busy the processors are, 0 to 1. Without, it takes them to be idle.
+    #[must_use]
+    pub fn with_processors(mut self, busy: Option<Box<ProcessorsBusy>>) -> Self {
+        self.processors_busy = busy;
+        self
     }
 
     /// For the laboratory alone: another policy in the place of `decide`.
@@ -231,6 +243,7 @@ impl Checkpointer {
             log_bytes_written: redo.bytes_written.get(),
             log_writes: redo.writes.get(),
             admission_waiters: self.admission.waiters(),
+            processors_busy: self.processors_busy.as_ref().map_or(0.0, |busy| busy()),
             page_bytes: self.pool.page_size() as u64,
         };
         then(&seen);

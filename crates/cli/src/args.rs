@@ -271,8 +271,8 @@ pub(crate) struct Common {
     /// Imitate a disk: 2000iops,32MiB or a name (an unknown one lists them) [default: the real one]
     #[arg(long, value_name = "SPEC")]
     pub(crate) disk: Option<String>,
-    /// Keep pages in-place, or in segments (log): packed, less is written; chosen when the database is
-    /// made [default: in-place]
+    /// Keep pages in-place, or in segments, packed, where less is written (log); chosen when the
+    /// database is made [default: in-place]
     #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<StoreKind>,
     /// Guard against torn pages: on, detect-only or off [default: as the store decides]

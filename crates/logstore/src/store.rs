@@ -116,8 +116,8 @@ impl LogStore {
         Ok(Self::of(reader, root, segments, Map::default(), MapPlaces::default()))
     }
 
-    /// Opens a store as it was left, by whatever end. Whatever was acknowledged is there. Nothing is
-    /// written before the first page is.
+    /// Opens a store as it was left, by whatever end. Whatever was acknowledged is there. Nothing
+    /// is written before the first page is.
     ///
     /// # Errors
     /// [`StoreError::Damaged`] when the root, a leaf of the map, or a chunk that is known to have

@@ -51,8 +51,8 @@ pub struct Kept {
 }
 
 impl Upkeep {
-    /// Decides from what is observed at `now_micros`, with `bytes_packed` written for the pool since
-    /// the store was opened.
+    /// Decides from what is observed at `now_micros`, with `bytes_packed` written for the pool
+    /// since the store was opened.
     pub fn decide(
         &mut self,
         now_micros: u64,

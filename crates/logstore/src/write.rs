@@ -142,8 +142,8 @@ impl LogStore {
 
     /// Gives up pages, each only if it still lies where it was found: the caller knows that what
     /// lies there is not needed any more, since the change `lsn`, which is in the durable log. What
-    /// has been written since stays. Durable when it returns; how many pages it gave up: fewer where
-    /// there was no room to say so, and the caller tries again later.
+    /// has been written since stays. Durable when it returns; how many pages it gave up: fewer
+    /// where there was no room to say so, and the caller tries again later.
     ///
     /// # Errors
     /// As [`LogStore::write_batch`].

@@ -55,10 +55,10 @@ impl Pool {
         meta.first_lsn().filter(|_| meta.page() == page && !meta.writing())
     }
 
-    /// Gives up pages that were found unused, each where it was found; the checkpoint `lsn` has passed
-    /// what freed them. A page that is used again meanwhile loses nothing: the first change behind
-    /// the checkpoint formats it, and what is written of it since stays. Returns for how many it
-    /// was done.
+    /// Gives up pages that were found unused, each where it was found; the checkpoint `lsn` has
+    /// passed what freed them. A page that is used again meanwhile loses nothing: the first change
+    /// behind the checkpoint formats it, and what is written of it since stays. Returns for how
+    /// many it was done.
     ///
     /// # Errors
     /// Device failures; the pool has halted then.

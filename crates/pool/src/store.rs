@@ -133,9 +133,9 @@ pub trait PageStore: Send + Sync {
         Vec::new()
     }
 
-    /// Gives up pages that have not been in use since the change `lsn`, which the log's checkpoint has
-    /// passed; each only if it still lies where it was found. Durable when it returns; how many it was done
-    /// for.
+    /// Gives up pages that have not been in use since the change `lsn`, which the log's checkpoint
+    /// has passed; each only if it still lies where it was found. Durable when it returns; how many
+    /// it was done for.
     ///
     /// # Errors
     /// [`PoolError::Device`]: the engine must halt.

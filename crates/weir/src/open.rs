@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use weir_base::lock::Mutex;
 use weir_base::{Clock, TreeId, TxnId};
 use weir_btree::{Env, Tree as RawTree};
-use weir_checkpoint::{CONTROL_FILE, Checkpointer, Control, ControlFile};
-use weir_device::Volume;
+use weir_checkpoint::{CONTROL_FILE, Checkpointer, Control, ControlFile, ProcessorsBusy};
+use weir_device::{Processors, Volume};
 use weir_pool::{Pool, PoolConfig};
 use weir_recovery::{Analysis, Left, Phase, Progress, recovered, set_pending};
 use weir_redo::Log;
@@ -182,6 +182,7 @@ fn assemble(opened: Opened, config: Config, clock: Arc<dyn Clock>) -> Result<Eng
     let (held, refresh) = (Box::new(held), Box::new(refresh));
     let checkpointer =
         Checkpointer::new(pool.clone(), control.clone(), clock.clone(), held, refresh)
+            .with_processors(processors(config.background))
             .with_lab(config.lab.as_ref().map(|make| make()));
     let checkpointer = Arc::new(checkpointer);
     checkpointer.admit();
@@ -312,6 +313,13 @@ impl Engine {
     fn redo_threads(&self) -> usize {
         threads_for(&self.config, self.pool.residence().frames)
     }
+}
+
+/// What tells how busy the processors are; a simulation has none.
+fn processors(background: Background) -> Option<Box<ProcessorsBusy>> {
+    let looks = Mutex::<weir_base::rank::ProcessorLooks, _>::new(Processors::default());
+    let busy: Box<ProcessorsBusy> = Box::new(move || looks.lock().busy());
+    (background == Background::Threads).then_some(busy)
 }
 
 /// Threads that bring pages forward before there is a pool of that size.

@@ -1,7 +1,7 @@
 //! Pages that are not in use any more give their room back to a page store that can use it: looked
-//! for in the space maps, one map after another, when pages were freed; given up when the checkpoint
-//! has passed what freed them. Before that recovery may need what lies there: the log has changes of
-//! the page from when it was in use, and they are not applied to nothing.
+//! for in the space maps, one map after another, when pages were freed; given up when the
+//! checkpoint has passed what freed them. Before that recovery may need what lies there: the log
+//! has changes of the page from when it was in use, and they are not applied to nothing.
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -49,7 +49,9 @@ impl Unused {
         }
         let mut pass = self.pass.lock();
         let checkpoint = self.pool.log().checkpoint();
-        if let Some((_, placed)) = pass.waiting.pop_front_if(|(end, _)| *end <= checkpoint) {
+        if pass.waiting.front().is_some_and(|(end, _)| *end <= checkpoint)
+            && let Some((_, placed)) = pass.waiting.pop_front()
+        {
             self.pool.give_up(&placed, checkpoint)?;
             return Ok(true);
         }

@@ -34,6 +34,7 @@ fn seen(dirty: &AgeHistogram) -> TickView<'_> {
         log_bytes_written: 0,
         log_writes: 0,
         admission_waiters: 0,
+        processors_busy: 0.0,
         page_bytes: 8192,
     }
 }
@@ -304,6 +305,7 @@ prop_compose! {
             frames_free: numbers[8], frames_taken: numbers[9], tail_dirty_fraction: fraction,
             commits: numbers[10], log_bytes_written: numbers[11], log_writes: numbers[12],
             admission_waiters: numbers[13], page_bytes: numbers[14],
+            processors_busy: 0.0,
         })
     }
 }

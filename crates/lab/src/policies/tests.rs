@@ -35,6 +35,7 @@ fn seen(list: &AgeHistogram, seconds: f64, age: u64, dirty_pages: u64) -> TickVi
         log_bytes_written: 0,
         log_writes: 0,
         admission_waiters: 0,
+        processors_busy: 0.0,
         page_bytes: 1000,
     }
 }

@@ -1,6 +1,6 @@
-//! The pool over the log-structured store: pages are changed, evicted, read again and written back,
-//! the store's upkeep asks what is dirty and has it flushed, and pages are given up, all at the same
-//! time.
+//! The pool over the log-structured store: pages are changed, evicted, read again and written
+//! back, the store's upkeep asks what is dirty and has it flushed, and pages are given up, all at
+//! the same time.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};

@@ -579,6 +579,7 @@ impl World {
             log_bytes_written: self.log_bytes,
             log_writes: self.log_writes,
             admission_waiters: self.waiting.len() as u64,
+            processors_busy: 0.0,
             page_bytes: PAGE_BYTES,
         };
         let rate = self.verdict.admission_bytes_per_second.unwrap_or(0.0);
