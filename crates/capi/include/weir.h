@@ -108,6 +108,17 @@ typedef enum weir_create {
     WEIR_ALWAYS = 2,
 } weir_create;
 
+// Where a new database keeps its pages. One that is there has what it was made with, and asking for
+// another is WEIR_INVALID_INPUT.
+typedef enum weir_store {
+    // As the database has it; in place for a new one.
+    WEIR_STORE_ANY = 0,
+    // Each at a place of its own, written twice so that none is torn.
+    WEIR_STORE_IN_PLACE = 1,
+    // Packed, one behind the other in segments that are cleaned up: less is written.
+    WEIR_STORE_LOG = 2,
+} weir_store;
+
 // How good an estimate is.
 typedef enum weir_estimate_kind {
     // Counted.
@@ -257,6 +268,8 @@ typedef struct weir_options {
     uint64_t page_bytes;
     // A weir_create.
     uint32_t create;
+    // A weir_store.
+    uint32_t store;
 } weir_options;
 
 // Makes the entry of a row in an index: fills `entry` with bytes that stay until its next call and

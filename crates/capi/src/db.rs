@@ -38,6 +38,20 @@ pub enum weir_create {
     WEIR_ALWAYS = 2,
 }
 
+/// Where a new database keeps its pages. One that is there has what it was made with, and asking for
+/// another is WEIR_INVALID_INPUT.
+#[allow(non_camel_case_types)]
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum weir_store {
+    /// As the database has it; in place for a new one.
+    WEIR_STORE_ANY = 0,
+    /// Each at a place of its own, written twice so that none is torn.
+    WEIR_STORE_IN_PLACE = 1,
+    /// Packed, one behind the other in segments that are cleaned up: less is written.
+    WEIR_STORE_LOG = 2,
+}
+
 /// The settings. All zero: the defaults.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +64,8 @@ pub struct weir_options {
     pub page_bytes: u64,
     /// A weir_create.
     pub create: u32,
+    /// A weir_store.
+    pub store: u32,
 }
 
 pub(crate) fn durability(code: u32) -> Result<Durability, Failure> {
@@ -72,7 +88,13 @@ fn config(options: &weir_options) -> Result<Config, Failure> {
     let page_size = usize::try_from(options.page_bytes).map_err(|_| wrong("page_bytes"))?;
     let pool_bytes =
         if options.memory_bytes == 0 { usual.pool_bytes } else { options.memory_bytes };
-    Ok(Config { pool_bytes, log_bytes: options.log_bytes, page_size, create, ..usual })
+    let store = match options.store {
+        s if s == weir_store::WEIR_STORE_ANY as u32 => None,
+        s if s == weir_store::WEIR_STORE_IN_PLACE as u32 => Some(weir::StoreKind::InPlace),
+        s if s == weir_store::WEIR_STORE_LOG as u32 => Some(weir::StoreKind::Log),
+        other => return Err(wrong(format!("{other} is no weir_store"))),
+    };
+    Ok(Config { pool_bytes, log_bytes: options.log_bytes, page_size, create, store, ..usual })
 }
 
 /// Opens the database in a directory, and makes it if need be; recovers after a crash. `options`

@@ -439,6 +439,9 @@ pub(crate) struct Copy {
     /// Where the copy goes: an empty directory, or none yet
     #[arg(value_name = "TO")]
     pub(crate) to: PathBuf,
+    /// Keep the copy's pages in-place, or in segments (log) [default: as the database does]
+    #[arg(long, value_name = "STORE")]
+    pub(crate) store: Option<StoreKind>,
 }
 
 #[derive(ClapArgs)]

@@ -4,17 +4,17 @@ use std::io::{self, Write};
 
 use weir::on_disk::{CATALOG_ROOT, CATALOG_TREE, catalog_entry};
 use weir_base::PageNo;
-use weir_device::BlockFile;
 use weir_page::{Kind, Node};
 
-use crate::files::{DATA_FILE, Files, Sound, read_page};
+use crate::data_file::{DataFile, Found};
+use crate::files::{Files, Sound};
 use crate::page::fault;
 use crate::words::brief;
 
 /// What a walk through the catalog's pages has come to.
 struct Walk<'a> {
     files: &'a Files,
-    file: &'a dyn BlockFile,
+    file: &'a DataFile,
     page_size: usize,
     seen: BTreeSet<u32>,
     out: &'a mut dyn Write,
@@ -29,11 +29,11 @@ struct Walk<'a> {
 pub fn catalog(files: &Files, out: &mut dyn Write) -> io::Result<Sound> {
     files.remark(out)?;
     let (Some(page_size), Some(file)) = (files.page_size, files.data_file()?) else {
-        writeln!(out, "'{DATA_FILE}' is not there, or nothing says how large a page is")?;
+        writeln!(out, "the data file is not there, or nothing says how large a page is")?;
         return Ok(Sound::No);
     };
     let mut walk =
-        Walk { files, file: &*file, page_size, seen: BTreeSet::new(), out, sound: Sound::Yes };
+        Walk { files, file: &file, page_size, seen: BTreeSet::new(), out, sound: Sound::Yes };
     walk.down(CATALOG_ROOT)?;
     if walk.sound == Sound::No {
         walk.everywhere()?;
@@ -55,9 +55,16 @@ impl Walk<'_> {
                 self.damaged(page_no, "more than one node leads to it")?;
                 continue;
             }
-            let Some(page) = read_page(self.file, self.page_size, page_no)? else {
-                self.damaged(page_no, "it lies beyond the end of the file")?;
-                continue;
+            let page = match self.file.read(page_no, self.page_size)? {
+                Found::Page(page) => page,
+                Found::Damaged(why) => {
+                    self.damaged(page_no, &why)?;
+                    continue;
+                }
+                Found::Beyond => {
+                    self.damaged(page_no, "it lies beyond the end of the file")?;
+                    continue;
+                }
             };
             if let Some(fault) = fault(&page, self.files.db, page_no) {
                 self.damaged(page_no, &fault)?;
@@ -80,13 +87,17 @@ impl Walk<'_> {
 
     /// Every leaf of the catalog in the file that the walk did not come to.
     fn everywhere(&mut self) -> io::Result<()> {
-        let pages = self.file.len() / self.page_size as u64;
+        let pages = self.file.pages(self.page_size);
         writeln!(self.out, "looking for its leaves in all {pages} pages:")?;
         for page_no in (0..pages.min(u64::from(u32::MAX)) as u32).map(PageNo) {
             if self.seen.contains(&page_no.0) {
                 continue;
             }
-            let Some(page) = read_page(self.file, self.page_size, page_no)? else { break };
+            let page = match self.file.read(page_no, self.page_size)? {
+                Found::Page(page) => page,
+                Found::Damaged(_) => continue,
+                Found::Beyond => break,
+            };
             let node = Node::new(&page[..]);
             let is_one = node.is_leaf() && node.tree() == CATALOG_TREE && node.count() > 0;
             if is_one && fault(&page, self.files.db, page_no).is_none() {
@@ -120,8 +131,13 @@ impl Walk<'_> {
 
     /// What lies where a tree's root should lie.
     fn root(&mut self, root: PageNo, tree: weir_base::TreeId) -> io::Result<String> {
-        let Some(page) = read_page(self.file, self.page_size, root)? else {
-            return Ok("beyond the end of the file".to_owned());
+        let page = match self.file.read(root, self.page_size)? {
+            Found::Page(page) => page,
+            Found::Damaged(why) => {
+                self.sound = Sound::No;
+                return Ok(format!("DAMAGED: {why}"));
+            }
+            Found::Beyond => return Ok("beyond the end of the file".to_owned()),
         };
         if page.iter().all(|&byte| byte == 0) {
             return Ok("not written yet".to_owned());

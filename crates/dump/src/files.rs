@@ -1,14 +1,14 @@
 //! The files of a database, opened to be looked at, and what of them can still be believed.
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use weir_base::{AlignedBuf, DbId, PageNo};
 use weir_checkpoint::{CONTROL_FILE, Control, ControlError, Copy, choose, copies};
-use weir_device::{BlockFile, FileVolume, Volume};
+use weir_device::{FileVolume, Volume};
 use weir_page::{Damage, PAGE_SIZES, verify};
 
-/// The data file's name.
-pub(crate) const DATA_FILE: &str = "pages";
+use crate::data_file::{DataFile, Found};
 
 /// Whether everything that was looked at was as it should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ impl Sound {
 
 /// A database's directory, open to be read.
 pub struct Files {
-    pub(crate) volume: FileVolume,
+    pub(crate) volume: Arc<dyn Volume>,
     /// The copies in the control file; empty when there is no such file.
     pub(crate) copies: Vec<(u64, Copy)>,
     /// What the control file says, or why it says nothing.
@@ -47,8 +47,8 @@ impl Files {
     /// # Errors
     /// What the file system reports; `WouldBlock` when a process has the database open.
     pub fn open(dir: &Path, page_size: Option<usize>) -> io::Result<Files> {
-        let volume = FileVolume::open_read_only(dir)?;
-        let copies = read_copies(&volume)?;
+        let volume: Arc<dyn Volume> = Arc::new(FileVolume::open_read_only(dir)?);
+        let copies = read_copies(&*volume)?;
         let control = match &copies[..] {
             [(_, first), (_, second)] => choose(first, second).map_err(|e| describe(&e)),
             _ => Err(format!("there is no file '{CONTROL_FILE}'")),
@@ -68,18 +68,22 @@ impl Files {
     }
 
     fn db_of_log(&self) -> Option<DbId> {
-        let files = weir_redo::survey(&self.volume, None).ok()?;
+        let files = weir_redo::survey(&*self.volume, None).ok()?;
         files.iter().find_map(|file| file.header.map(|header| header.db))
     }
 
     /// The size with which the most of the first pages have a checksum that is right.
     fn guess_page_size(&self) -> io::Result<Option<usize>> {
-        let Some(file) = self.data_file()? else { return Ok(None) };
+        let file = match self.data_file()? {
+            Some(DataFile::Segments(store)) => return Ok(Some(store.page_bytes())),
+            Some(file) => file,
+            None => return Ok(None),
+        };
         let mut best = (0, None);
         for size in PAGE_SIZES {
             let mut sound = 0;
             for page_no in 0..16 {
-                let Some(page) = read_page(&*file, size, PageNo(page_no))? else { break };
+                let Found::Page(page) = file.read(PageNo(page_no), size)? else { break };
                 sound += u32::from(!matches!(
                     verify(&page, DbId(0), PageNo(page_no)),
                     Err(Damage::Checksum { .. } | Damage::Zeroed)
@@ -93,11 +97,8 @@ impl Files {
     }
 
     /// The data file; `None` when there is none.
-    pub(crate) fn data_file(&self) -> io::Result<Option<std::sync::Arc<dyn BlockFile>>> {
-        match self.volume.open(DATA_FILE) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-            opened => opened.map(Some),
-        }
+    pub(crate) fn data_file(&self) -> io::Result<Option<DataFile>> {
+        DataFile::open(&self.volume, self.db)
     }
 
     /// Says what the figures that follow rest on, where that is not the control file.
@@ -138,19 +139,4 @@ fn read_copies(volume: &dyn Volume) -> io::Result<Vec<(u64, Copy)>> {
         file.read_at(0, &mut buf[..len as usize])?;
     }
     Ok(copies(&buf[..len as usize]).into())
-}
-
-/// A page as it lies there; `None` beyond the end of the file.
-pub(crate) fn read_page(
-    file: &dyn BlockFile,
-    page_size: usize,
-    page_no: PageNo,
-) -> io::Result<Option<AlignedBuf>> {
-    let at = u64::from(page_no.0) * page_size as u64;
-    if at + page_size as u64 > file.len() {
-        return Ok(None);
-    }
-    let mut page = AlignedBuf::zeroed(page_size);
-    file.read_at(at, &mut page)?;
-    Ok(Some(page))
 }

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 mod catalog;
 mod control;
+mod data_file;
 mod files;
 mod log;
 mod ops;

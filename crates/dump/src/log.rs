@@ -30,7 +30,7 @@ pub struct LogQuery {
 pub fn log(files: &Files, query: LogQuery, out: &mut dyn Write) -> io::Result<Sound> {
     files.remark(out)?;
     let mut sound = Sound::Yes;
-    let surveyed = survey(&files.volume, files.db).map_err(io::Error::other)?;
+    let surveyed = survey(&*files.volume, files.db).map_err(io::Error::other)?;
     if surveyed.is_empty() {
         writeln!(out, "there is no file of a log")?;
         return Ok(Sound::No);
@@ -54,7 +54,7 @@ pub fn log(files: &Files, query: LogQuery, out: &mut dyn Write) -> io::Result<So
         return Ok(Sound::No);
     };
     let mut printed = Printed { query, left: query.limit, groups: 0, failed: None, out };
-    let (end, done) = scan_as_far_as_it_goes(&files.volume, db, from, |span, body| {
+    let (end, done) = scan_as_far_as_it_goes(&*files.volume, db, from, |span, body| {
         printed.group(span, body, &mut sound)
     });
     let Printed { groups, failed, left, out, .. } = printed;

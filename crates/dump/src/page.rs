@@ -6,7 +6,8 @@ use weir_base::{DbId, PageNo};
 use weir_change::map_bit;
 use weir_page::{Bytes, HEADER_BYTES, Kind, Node, check, verify};
 
-use crate::files::{DATA_FILE, Files, Sound, read_page};
+use crate::data_file::Found;
+use crate::files::{Files, Sound};
 use crate::words::{brief, page_name, show_bytes};
 
 /// Which pages.
@@ -23,9 +24,9 @@ fn no_pages(files: &Files, out: &mut dyn Write) -> io::Result<Sound> {
     match files.page_size {
         None => writeln!(
             out,
-            "nothing says how large a page is, and no size fits '{DATA_FILE}': name one"
+            "nothing says how large a page is, and no size fits the data file: name one"
         )?,
-        Some(_) => writeln!(out, "there is no file '{DATA_FILE}'")?,
+        Some(_) => writeln!(out, "there is no data file: no 'pages', no 'segments'")?,
     }
     Ok(Sound::No)
 }
@@ -52,20 +53,28 @@ fn each(files: &Files, query: PageQuery, out: &mut dyn Write, full: bool) -> io:
         return no_pages(files, out);
     };
     let mut sound = Sound::Yes;
-    let there = file.len() / size as u64;
-    if file.len() % size as u64 != 0 {
+    let (there, name) = (file.pages(size), file.name());
+    if let Some(len) = file.cut_at(size) {
         sound = Sound::No;
-        let len = file.len();
-        writeln!(out, "'{DATA_FILE}' ends at byte {len}, in the middle of page {there}")?;
+        writeln!(out, "'{name}' ends at byte {len}, in the middle of page {there}")?;
     }
     if u64::from(query.from.0) >= there {
-        writeln!(out, "'{DATA_FILE}' has {there} pages: there is no page {}", query.from)?;
+        writeln!(out, "'{name}' has {there} pages: there is no page {}", query.from)?;
         return Ok(Sound::No);
     }
     let end = query.from.0.saturating_add(query.count);
     let mut zeros = Zeros::default();
     for page_no in (query.from.0..end).map(PageNo) {
-        let Some(page) = read_page(&*file, size, page_no)? else { break };
+        let page = match file.read(page_no, size)? {
+            Found::Page(page) => page,
+            Found::Damaged(why) => {
+                zeros.print(out)?;
+                sound = Sound::No;
+                writeln!(out, "page {page_no}: DAMAGED: {why}")?;
+                continue;
+            }
+            Found::Beyond => break,
+        };
         if zeros.takes(&page, page_no) {
             continue;
         }
@@ -75,9 +84,7 @@ fn each(files: &Files, query: PageQuery, out: &mut dyn Write, full: bool) -> io:
         sound.and(fault.is_none());
         print_line(&page, page_no, fault.as_deref(), out)?;
         if full {
-            writeln!(out, "  bytes {} to {} of '{DATA_FILE}'", at(page_no, size), {
-                at(page_no, size) + size as u64
-            })?;
+            writeln!(out, "  {}", file.place(page_no, size))?;
             in_full(&page, page_no, out)?;
         }
     }
@@ -110,10 +117,6 @@ impl Zeros {
             Some((first, last)) => writeln!(out, "pages {first} to {last}: zeros, never written"),
         }
     }
-}
-
-fn at(page_no: PageNo, size: usize) -> u64 {
-    u64::from(page_no.0) * size as u64
 }
 
 /// What is wrong with a page. One that was never written is no fault.

@@ -35,6 +35,18 @@ pub enum PoolError {
         /// Why not.
         cause: String,
     },
+    /// What says where the pages lie is not what was written: none of them can be found.
+    #[error("{what} in '{file}' at byte {offset} is damaged: {cause}")]
+    StoreDamaged {
+        /// Which part of the store.
+        what: String,
+        /// The file it lies in.
+        file: &'static str,
+        /// Where it begins in that file.
+        offset: u64,
+        /// How it shows.
+        cause: String,
+    },
     /// A page number that no page can have (beyond the end of the database).
     #[error("page {0} does not exist: the database is not that large")]
     NoSuchPage(PageNo),

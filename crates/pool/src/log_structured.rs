@@ -67,8 +67,8 @@ impl LogStructuredStore {
     /// Opens the store as it was left. Nothing is written.
     ///
     /// # Errors
-    /// [`PoolError::Device`] when a file is missing, cannot be read, is damaged, or is another
-    /// database's or another version's.
+    /// [`PoolError::Device`] when a file is missing or cannot be read, [`PoolError::StoreDamaged`] when
+    /// one is damaged, or another database's or another version's.
     pub fn open(volume: &Arc<dyn Volume>, db: DbId) -> Result<Self, PoolError> {
         let store = LogStore::open(volume, db).map_err(|e| failed(PageNo::NONE, e))?;
         Ok(Self::over(db, store))
@@ -128,12 +128,12 @@ fn failed(page: PageNo, e: StoreError) -> PoolError {
             PoolError::device(format!("finding room in '{FILE_NAME}'"), cause)
         }
         StoreError::Halted(why) => PoolError::Halted(why),
-        StoreError::Damaged { .. }
-        | StoreError::OtherStore { .. }
-        | StoreError::OtherFormat(_)
-        | StoreError::Config(_) => {
-            let cause = std::io::Error::new(std::io::ErrorKind::InvalidData, words);
-            PoolError::device(format!("opening '{FILE_NAME}'"), cause)
+        StoreError::Damaged { what, file, offset, cause } => {
+            PoolError::StoreDamaged { what, file, offset, cause: cause.to_owned() }
+        }
+        StoreError::OtherStore { .. } | StoreError::OtherFormat(_) | StoreError::Config(_) => {
+            let what = "the root of the segments".to_owned();
+            PoolError::StoreDamaged { what, file: ROOT_FILE, offset: 0, cause: words }
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use weir_device::{FileVolume, Volume};
 use weir_txn::{Isolation, Snapshot};
 
-use crate::config::{Config, Create};
+use crate::config::{Config, Create, StoreKind};
 use crate::create::{abandon_copy, check_directory, finish_copy};
 use crate::db::Db;
 use crate::error::Error;
@@ -34,17 +34,37 @@ impl Db {
     /// When there is something in `dir`, or one of the databases fails; nothing is left in `dir`
     /// then. What a crash leaves of a copy cannot be opened.
     pub fn copy_to(&self, txn: &mut Txn, dir: &Path) -> Result<Copied, Error> {
+        self.copy_to_store(txn, dir, self.engine.store_kind)
+    }
+
+    /// As [`Db::copy_to`], into a database that keeps its pages in `store`: the way from one to the
+    /// other.
+    ///
+    /// # Errors
+    /// As [`Db::copy_to`].
+    pub fn copy_to_store(
+        &self,
+        txn: &mut Txn,
+        dir: &Path,
+        store: StoreKind,
+    ) -> Result<Copied, Error> {
         self.engine.check_here()?;
         check_directory(dir, Create::Copy)?;
         let failed = |e| Error::io("opening the copy's directory", e);
         let volume = FileVolume::open(dir).map_err(failed)?;
-        self.copy_onto(&txn.snapshot_seen(), Arc::new(volume))
+        self.copy_onto(&txn.snapshot_seen(), Arc::new(volume), store)
     }
 
-    fn copy_onto(&self, snapshot: &Snapshot, volume: Arc<dyn Volume>) -> Result<Copied, Error> {
+    fn copy_onto(
+        &self,
+        snapshot: &Snapshot,
+        volume: Arc<dyn Volume>,
+        store: StoreKind,
+    ) -> Result<Copied, Error> {
         let stats = self.stats();
         let config = Config {
             create: Create::Copy,
+            store: Some(store),
             page_size: stats.page_size,
             log_bytes: stats.log_capacity_bytes,
             pool_bytes: COPY_POOL_BYTES,
@@ -207,7 +227,7 @@ mod tests {
         let seen = db.begin(TxnOptions { isolation, ..TxnOptions::default() }).snapshot_seen();
         tree.put(b"late", b"not seen", Durability::Lazy).expect("put");
         let volume = SimVolume::new(1);
-        let copied = db.copy_onto(&seen, Arc::new(volume)).expect("copied");
+        let copied = db.copy_onto(&seen, Arc::new(volume), StoreKind::InPlace).expect("copied");
         assert_eq!(copied, Copied { trees: 2, rows: 4000 });
     }
 
@@ -217,12 +237,13 @@ mod tests {
         let db = filled(&dir.path().join("a"));
         let whole = SimVolume::new(2);
         let seen = db.snapshot();
-        let copied = db.copy_onto(&seen, Arc::new(whole.clone())).expect("copied");
+        let copied =
+            db.copy_onto(&seen, Arc::new(whole.clone()), StoreKind::InPlace).expect("copied");
         let (mut refused, mut absent, mut opened) = (0, 0, 0);
         for after in 0..whole.writes_so_far() + 20 {
             let volume = SimVolume::new(3 + after);
             volume.set_crash_after(Some(after));
-            let done = db.copy_onto(&seen, Arc::new(volume.clone()));
+            let done = db.copy_onto(&seen, Arc::new(volume.clone()), StoreKind::InPlace);
             let left: Arc<dyn Volume> = Arc::new(volume.crash(after));
             let config = |create| Config { create, ..Config::default() };
             match Db::open_on(left.clone(), config(Create::Never)) {
@@ -254,10 +275,10 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let db = filled(&dir.path().join("a"));
         let volume = SimVolume::with_capacity(4, 66 << 20);
-        let failed = db.copy_onto(&db.snapshot(), Arc::new(volume.clone()));
+        let failed = db.copy_onto(&db.snapshot(), Arc::new(volume.clone()), StoreKind::Log);
         assert!(failed.is_err(), "{failed:?}");
         assert_eq!(volume.list().expect("listed"), Vec::<String>::new());
         volume.set_capacity(None);
-        db.copy_onto(&db.snapshot(), Arc::new(volume)).expect("copied");
+        db.copy_onto(&db.snapshot(), Arc::new(volume), StoreKind::InPlace).expect("copied");
     }
 }

@@ -108,6 +108,10 @@ impl From<PoolError> for Error {
                 let place = DamagedPlace { file, offset, page: Some(page.0) };
                 Error::Damaged(Told::of(e).at(place))
             }
+            PoolError::StoreDamaged { file, offset, .. } => {
+                let (file, offset) = (Some(file.to_owned()), Some(offset));
+                Error::Damaged(Told::of(e).at(DamagedPlace { file, offset, page: None }))
+            }
             PoolError::NoSuchPage(page) | PoolError::Behind { page, .. } => {
                 Error::Damaged(Told::of(e).at(of_page(page)))
             }

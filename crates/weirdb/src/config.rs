@@ -24,6 +24,7 @@ pub struct Config {
     pub(crate) page_bytes: Option<usize>,
     pub(crate) pages_max: Option<u32>,
     pub(crate) recovery_threads: Option<usize>,
+    pub(crate) store: Option<Store>,
     pub(crate) torn_pages: TornPages,
     pub(crate) create: Create,
     pub(crate) read_only: bool,
@@ -44,6 +45,16 @@ pub enum Create {
     Never,
     /// There must be none.
     Always,
+}
+
+/// Where a database keeps its pages.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum Store {
+    /// Each at a place of its own, kept whole as [`TornPages`] says.
+    InPlace,
+    /// Packed, one behind the other in segments that are cleaned up: less is written.
+    Log,
 }
 
 /// How pages are kept from being found half written after a power failure.
@@ -127,6 +138,13 @@ impl Config {
         Config { recovery_threads: Some(threads), ..self }
     }
 
+    /// Where pages are kept, for a new database; later openings must ask for what it has, or nothing.
+    /// Unless set: [`Store::InPlace`].
+    #[must_use]
+    pub fn store(self, store: Store) -> Self {
+        Config { store: Some(store), ..self }
+    }
+
     /// How pages are kept from being found half written. Unless set: [`TornPages::Repair`].
     #[must_use]
     pub fn torn_pages(self, torn_pages: TornPages) -> Self {
@@ -185,6 +203,10 @@ impl Config {
         if let Some(pages) = self.pages_max {
             raw.pages_max = pages;
         }
+        raw.store = self.store.map(|store| match store {
+            Store::InPlace => weir::StoreKind::InPlace,
+            Store::Log => weir::StoreKind::Log,
+        });
         raw.doublewrite.mode = match self.torn_pages {
             TornPages::Repair => weir::DoubleWriteMode::On,
             TornPages::Detect => weir::DoubleWriteMode::DetectOnly,

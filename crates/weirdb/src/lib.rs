@@ -131,7 +131,7 @@ mod write;
 
 pub use batch::Batch;
 pub use commit::{Commit, Durable};
-pub use config::{Config, Create, RecoveryPhase, RecoveryProgress, TornPages};
+pub use config::{Config, Create, RecoveryPhase, RecoveryProgress, Store, TornPages};
 pub use db::{Db, Notice};
 pub use error::{Cause, Conflict, Error, OpenError};
 pub use locked_rows::LockedRows;

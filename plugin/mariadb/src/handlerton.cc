@@ -256,7 +256,7 @@ void close_database()
 
 bool open_database()
 {
-  weir_options options= {weir_memory(), weir_log_capacity(), 0, WEIR_IF_MISSING};
+  weir_options options= {weir_memory(), weir_log_capacity(), 0, WEIR_IF_MISSING, uint32_t(weir_store_kind())};
   std::string directory= std::string("./") + WEIR_DIRECTORY;
   if (weir_open(bytes_of(directory), &options, &weir_database) != WEIR_OK)
   {

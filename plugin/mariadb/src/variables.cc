@@ -18,6 +18,10 @@ const char *durability_names[]= {"SYNCED", "WRITTEN", "LAZY", NullS};
 TYPELIB durability_typelib= {array_elements(durability_names) - 1, "weir_durability", durability_names,
                              nullptr};
 
+const char *store_names[]= {"ANY", "IN_PLACE", "LOG", NullS};
+TYPELIB store_typelib= {array_elements(store_names) - 1, "weir_store", store_names, nullptr};
+ulong store;
+
 int check_log_capacity(THD *, st_mysql_sys_var *, void *save, st_mysql_value *value)
 {
   longlong wanted;
@@ -111,6 +115,10 @@ MYSQL_SYSVAR_ULONGLONG(memory, memory, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY
                        "Memory for pages, in bytes. 0: 1 GiB, or a quarter of what the machine or its container has where "
                        "that is less",
                        nullptr, nullptr, 0, 0, 1ULL << 46, 0);
+MYSQL_SYSVAR_ENUM(store, store, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
+                  "Where a new database keeps its pages: IN_PLACE, each at a place of its own, written twice; LOG, "
+                  "packed in segments, where less is written. ANY: as the database has it, in place if it is new",
+                  nullptr, nullptr, WEIR_STORE_ANY, &store_typelib);
 MYSQL_SYSVAR_ULONGLONG(log_capacity, log_capacity, PLUGIN_VAR_RQCMDARG,
                        "Bytes of redo log. More of it means fewer page writes and a longer recovery",
                        check_log_capacity, update_log_capacity, 1ULL << 30, 640 << 10, 1ULL << 40, 0);
@@ -127,7 +135,7 @@ MYSQL_THDVAR_ULONG(lock_wait_timeout, PLUGIN_VAR_RQCMDARG, "Seconds that the loc
 
 } // namespace
 
-st_mysql_sys_var *weir_variables[]= {MYSQL_SYSVAR(memory), MYSQL_SYSVAR(log_capacity), MYSQL_SYSVAR(durability),
+st_mysql_sys_var *weir_variables[]= {MYSQL_SYSVAR(memory), MYSQL_SYSVAR(store), MYSQL_SYSVAR(log_capacity), MYSQL_SYSVAR(durability),
                                      MYSQL_SYSVAR(lock_wait_timeout), MYSQL_SYSVAR(recovery_seconds),
                                      MYSQL_SYSVAR(metrics_address), MYSQL_SYSVAR(create_checkpoint),
                                      MYSQL_SYSVAR(deferred_answers), MYSQL_SYSVAR(binlog_gate),
@@ -149,6 +157,8 @@ bool weir_abort_on_halt() { return abort_on_halt; }
 const char *weir_metrics_address() { return metrics_address; }
 
 ulonglong weir_memory() { return memory; }
+
+ulong weir_store_kind() { return store; }
 
 ulonglong weir_log_capacity() { return log_capacity; }
 

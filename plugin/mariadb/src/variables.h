@@ -16,6 +16,7 @@ bool weir_abort_on_halt();
 // Where metrics are served; empty: nowhere.
 const char *weir_metrics_address();
 ulonglong weir_memory();
+ulong weir_store_kind();
 ulonglong weir_log_capacity();
 double weir_recovery_seconds();
 // A weir_durability.

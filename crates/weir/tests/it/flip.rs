@@ -3,10 +3,10 @@
 //! byte is (five minutes), of the log and the doublewrite area at least one in thirteen.
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use weir::{Db, Error, SimVolume, Volume};
+use weir::{Db, Error, SimVolume, StoreKind, Volume};
 use weir_device::CrashMode;
 
-use crate::support::{Model, assert_sound, assert_whole, open, populated};
+use crate::support::{Model, assert_sound, assert_whole, open, populated, populated_in};
 
 /// What flips did.
 #[derive(Default)]
@@ -216,4 +216,35 @@ fn bytes_of_the_copies_of_torn_pages() {
         return;
     }
     panic!("no crash tore enough pages");
+}
+
+/// Flips bytes of segments, of those blocks that hold anything, and of their root.
+#[test]
+fn bytes_of_segments_and_their_root() {
+    for (seed, is_closed) in [(5, true), (6, false)] {
+        let volume = SimVolume::new(seed);
+        let (db, model) = populated_in(&volume, StoreKind::Log);
+        if is_closed {
+            db.close().expect("closed");
+        } else {
+            drop(volume.snapshot());
+        }
+        let found = volume.snapshot();
+        let db = open(&found.snapshot()).expect("opened");
+        assert_whole(&db, &model);
+        assert_sound(&db);
+        drop(db);
+        let mut places = bytes_to_flip(&found, &[("segments", 5)]);
+        places.retain(|(name, _)| name.starts_with("segments"));
+        let raw = found.read_raw("segments").expect("segments");
+        let holds = |at: u64| {
+            let block = at as usize / 4096 * 4096;
+            raw[block..block + 4096].iter().any(|&byte| byte != 0)
+        };
+        places.retain(|(name, at)| name != "segments" || holds(*at));
+        let seen = flip_all(&found, &model, &places);
+        told("segments", &seen);
+        let partly = seen.partly.load(Ordering::Relaxed);
+        assert!(places.len() > 3_000 && partly > 50, "{} places, {partly}", places.len());
+    }
 }

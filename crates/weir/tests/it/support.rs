@@ -2,7 +2,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
-use weir::{Background, Batch, Config, Db, DoubleWriteConfig, Durability, Error, SimVolume, Tree};
+use weir::{
+    Background, Batch, Config, Db, DoubleWriteConfig, Durability, Error, SimVolume, StoreKind, Tree,
+};
 
 /// Rows of one tree.
 pub(crate) type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -42,7 +44,13 @@ pub(crate) fn put(tree: &Tree, rows: &mut Rows, key: &[u8], value: Vec<u8>) {
 /// A database of some twenty pages: two trees, long values, a part of it behind the checkpoint.
 /// It is open, and everything in it is synced.
 pub(crate) fn populated(volume: &SimVolume) -> (Db, Model) {
-    let db = open(volume).expect("a new database");
+    populated_in(volume, StoreKind::InPlace)
+}
+
+/// As [`populated`], with its pages in `store`.
+pub(crate) fn populated_in(volume: &SimVolume, store: StoreKind) -> (Db, Model) {
+    let config = Config { store: Some(store), ..tiny() };
+    let db = Db::open_on(Arc::new(volume.clone()), config).expect("a new database");
     let mut model = Model::new();
     for name in ["herons", "weirs"] {
         let tree = db.create_tree(name).expect("a tree");
