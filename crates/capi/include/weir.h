@@ -108,8 +108,8 @@ typedef enum weir_create {
     WEIR_ALWAYS = 2,
 } weir_create;
 
-// Where a new database keeps its pages. One that is there has what it was made with, and asking for
-// another is WEIR_INVALID_INPUT.
+// Where a new database keeps its pages. One that is there has what it was made with, and asking
+// for another is an error.
 typedef enum weir_store {
     // As the database has it; in place for a new one.
     WEIR_STORE_ANY = 0,

@@ -38,8 +38,8 @@ pub enum weir_create {
     WEIR_ALWAYS = 2,
 }
 
-/// Where a new database keeps its pages. One that is there has what it was made with, and asking for
-/// another is WEIR_INVALID_INPUT.
+/// Where a new database keeps its pages. One that is there has what it was made with, and asking
+/// for another is an error.
 #[allow(non_camel_case_types)]
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

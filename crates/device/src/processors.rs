@@ -1,8 +1,6 @@
 //! How busy the processors are: work that can wait leaves them to work that cannot.
-use std::time::{Duration, Instant};
-
 /// A look is worth nothing sooner than this after the one before.
-const LOOK_EVERY: Duration = Duration::from_millis(900);
+const LOOK_EVERY_MICROS: u64 = 900_000;
 
 /// What the kernel has counted, in its ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,7 +18,7 @@ struct Ticks {
 /// Looks at how busy the processors are, now and then.
 #[derive(Debug)]
 pub struct Processors {
-    last: Option<(Instant, Ticks)>,
+    last: Option<(u64, Ticks)>,
     busy: f64,
     /// Those that this process may use.
     usable: u64,
@@ -36,9 +34,9 @@ impl Default for Processors {
 impl Processors {
     /// The share of the processors' time of late that was used, 0 to 1: the machine's, or this
     /// process's of those that it may use, whichever is more. 0 where the kernel does not say.
-    pub fn busy(&mut self) -> f64 {
-        let now = Instant::now();
-        if self.last.is_some_and(|(then, _)| now.duration_since(then) < LOOK_EVERY) {
+    pub fn busy(&mut self, now_micros: u64) -> f64 {
+        let since = |then: u64| now_micros.saturating_sub(then);
+        if self.last.is_some_and(|(then, _)| since(then) < LOOK_EVERY_MICROS) {
             return self.busy;
         }
         let read = |path| std::fs::read_to_string(path).ok();
@@ -46,7 +44,7 @@ impl Processors {
             .zip(read("/proc/self/stat"))
             .and_then(|(machine, own)| Ticks::parse(&machine, &own));
         let Some(ticks) = ticks else { return 0.0 };
-        if let Some((_, before)) = self.last.replace((now, ticks)) {
+        if let Some((_, before)) = self.last.replace((now_micros, ticks)) {
             self.busy = ticks.busy_since(&before, self.usable);
         }
         self.busy
@@ -114,6 +112,6 @@ mod tests {
         // One of four processors is all that it may use.
         assert_eq!(at(400, 300, 90).busy_since(&begin, 1), 0.9);
         assert_eq!(begin.busy_since(&begin, 1), 0.0);
-        assert!((0.0..=1.0).contains(&Processors::default().busy()));
+        assert!((0.0..=1.0).contains(&Processors::default().busy(1)));
     }
 }

@@ -67,8 +67,8 @@ impl LogStructuredStore {
     /// Opens the store as it was left. Nothing is written.
     ///
     /// # Errors
-    /// [`PoolError::Device`] when a file is missing or cannot be read, [`PoolError::StoreDamaged`] when
-    /// one is damaged, or another database's or another version's.
+    /// [`PoolError::Device`] when a file is missing or cannot be read;
+    /// [`PoolError::StoreDamaged`] when one is damaged, or another database's or another version's.
     pub fn open(volume: &Arc<dyn Volume>, db: DbId) -> Result<Self, PoolError> {
         let store = LogStore::open(volume, db).map_err(|e| failed(PageNo::NONE, e))?;
         Ok(Self::over(db, store))

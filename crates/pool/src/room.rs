@@ -12,7 +12,7 @@ use crate::write_back::Cause;
 const BATCHES_IN_FLIGHT: u64 = 4;
 
 impl Pool {
-    /// POOL-12: whether the store has room for all pages that are dirty, and for `more` that may
+    /// POOL-13: whether the store has room for all pages that are dirty, and for `more` that may
     /// become so. A thread asks before it changes pages: once they are changed they must be
     /// written, whatever room there is.
     ///

@@ -82,9 +82,9 @@ pub(crate) struct Remembered {
 
 struct Shard {
     file: Arc<dyn BlockFile>,
-    /// The batch in this file is not settled. Found so by the next writer, it never will be: its
-    /// pages may be torn, and the copies are needed.
-    is_needed: bool,
+    /// The thread whose batch in this file is not settled. Found so by the next writer, it never
+    /// will be: its pages may be torn, and the copies are needed.
+    needed_by: Option<String>,
 }
 
 pub(crate) struct TornWrite {
@@ -147,7 +147,7 @@ impl TornWrite {
             } else {
                 volume.create(&name, len).map_err(failed)?
             };
-            shards.push(Mutex::new(Shard { file, is_needed: false }));
+            shards.push(Mutex::new(Shard { file, needed_by: None }));
         }
         volume
             .sync_directory()
@@ -169,11 +169,13 @@ impl TornWrite {
     ) -> Result<Batch<'a>, PoolError> {
         let index = shard % self.config.files;
         let mut shard = self.shards[index].lock();
-        if shard.is_needed {
-            let cause = std::io::Error::other("an earlier batch of pages could not be written");
+        if let Some(thread) = &shard.needed_by {
+            let words = format!("an earlier batch of pages was not written by the thread {thread}");
+            let cause = std::io::Error::other(words);
             return Err(PoolError::device(format!("writing '{}'", file_name(index)), cause));
         }
-        shard.is_needed = true;
+        let thread = std::thread::current();
+        shard.needed_by = Some(thread.name().unwrap_or("without a name").to_owned());
         let (seq, settled, newest) = {
             let mut running = self.running.lock();
             running.next += 1;
@@ -319,7 +321,7 @@ impl TornWrite {
 impl Batch<'_> {
     /// The pages are durable in place.
     pub(crate) fn settle(mut self) {
-        self.shard.is_needed = false;
+        self.shard.needed_by = None;
         self.area.running.lock().unsettled.remove(&self.seq);
     }
 }

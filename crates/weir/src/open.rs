@@ -182,7 +182,7 @@ fn assemble(opened: Opened, config: Config, clock: Arc<dyn Clock>) -> Result<Eng
     let (held, refresh) = (Box::new(held), Box::new(refresh));
     let checkpointer =
         Checkpointer::new(pool.clone(), control.clone(), clock.clone(), held, refresh)
-            .with_processors(processors(config.background))
+            .with_processors(processors(config.background, clock.clone()))
             .with_lab(config.lab.as_ref().map(|make| make()));
     let checkpointer = Arc::new(checkpointer);
     checkpointer.admit();
@@ -316,9 +316,9 @@ impl Engine {
 }
 
 /// What tells how busy the processors are; a simulation has none.
-fn processors(background: Background) -> Option<Box<ProcessorsBusy>> {
+fn processors(background: Background, clock: Arc<dyn Clock>) -> Option<Box<ProcessorsBusy>> {
     let looks = Mutex::<weir_base::rank::ProcessorLooks, _>::new(Processors::default());
-    let busy: Box<ProcessorsBusy> = Box::new(move || looks.lock().busy());
+    let busy: Box<ProcessorsBusy> = Box::new(move || looks.lock().busy(clock.now_micros()));
     (background == Background::Threads).then_some(busy)
 }
 

@@ -138,8 +138,8 @@ impl Config {
         Config { recovery_threads: Some(threads), ..self }
     }
 
-    /// Where pages are kept, for a new database; later openings must ask for what it has, or nothing.
-    /// Unless set: [`Store::InPlace`].
+    /// Where pages are kept, for a new database; later openings must ask for what it has, or
+    /// nothing. Unless set: [`Store::InPlace`].
     #[must_use]
     pub fn store(self, store: Store) -> Self {
         Config { store: Some(store), ..self }

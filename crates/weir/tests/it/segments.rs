@@ -111,7 +111,7 @@ fn a_dropped_tree_gives_its_room_back_whatever_end_comes() {
         if is_crashed {
             let found = volume.snapshot();
             drop(db);
-            db = open(&found).expect("recovered");
+            db = open_as(&found, in_segments()).expect("recovered");
         }
         for _ in 0..200 {
             db.step().expect("a step");
@@ -160,7 +160,7 @@ fn a_full_disk_refuses_changes_and_does_all_else() {
     let found = volume.snapshot();
     drop((tree, db));
     for volume in [volume, found] {
-        let db = open(&volume).expect("opened on a full disk");
+        let db = open_as(&volume, in_segments()).expect("opened on a full disk");
         assert_sound(&db);
         let tree = db.tree("t").expect("read").expect("the tree");
         for n in (0..written).step_by(97) {
@@ -199,7 +199,7 @@ fn a_failed_write_or_sync_of_segments_halts_and_loses_nothing() {
         assert!(db.stats().halted.is_some(), "{name} {op:?} after {acknowledged}");
         let found = sim.crash(7);
         drop((tree, db));
-        let db = open(&found).expect("recovered");
+        let db = open_as(&found, in_segments()).expect("recovered");
         assert_sound(&db);
         let tree = db.tree("t").expect("read").expect("the tree");
         for n in 0..acknowledged {
