@@ -19,7 +19,7 @@ const AGE_SHARE: f64 = 0.2;
 
 /// Where the processors are busier than this, less is asked for because less can be done: it is no
 /// pause, and what pages take of the processors is missed. Below the first, nothing is held back.
-const PROCESSORS_BUSY: [f64; 2] = [0.7, 0.85];
+const PROCESSORS_BUSY: [f64; 2] = [0.5, 0.7];
 
 /// Whether there is a pause.
 #[derive(Clone, Debug, Default)]
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn a_pause_is_much_less_than_of_late_on_a_disk_that_has_something_to_spare() {
-        let processors_busy = 0.6;
+        let processors_busy = 0.5;
         let spare =
             Spare { capacity: 1500.0, log: 300.0, deadlines: 200.0, age: 0.9, processors_busy };
         // (redo now, for how long, what there is to spare, pages per second)
@@ -83,7 +83,7 @@ mod tests {
             // The disk has become ten times slower: that is why there is little redo.
             (1e6, 10.0, Spare { capacity: 150.0, log: 60.0, deadlines: 80.0, ..spare }, 0.0),
             // The processors have little to spare, or nothing.
-            (2e6, 10.0, Spare { processors_busy: 0.775, ..spare }, 480.0),
+            (2e6, 10.0, Spare { processors_busy: 0.6, ..spare }, 480.0),
             (2e6, 10.0, Spare { processors_busy: 0.9, ..spare }, 0.0),
             // Forgotten after a while.
             (2e6, 3000.0, spare, 0.0),
