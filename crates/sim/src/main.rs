@@ -16,9 +16,9 @@ weir-sim: crashes a database on a simulated disk and looks at what is there afte
   --seeds N         run N scenarios, however long it takes
   --sessions yes    sessions with transactions, instead of single operations
   --planted BUG     plant a bug: skip-log-gate, torn-pages, pages-not-synced, log-not-synced,
-                    doublewrite-not-synced; with --sessions: pin-forgotten, relog-short,
-                    row-not-restored, purge-not-noted, snapshot-too-new, locks-not-asked,
-                    ranges-not-locked, prepared-short, versions-not-archived,
+                    doublewrite-not-synced, given-up-too-soon; with --sessions: pin-forgotten,
+                    relog-short, row-not-restored, purge-not-noted, snapshot-too-new,
+                    locks-not-asked, ranges-not-locked, prepared-short, versions-not-archived,
                     forgotten-too-soon, prepared-forgets-locks, dropped-tree-not-freed,
                     drop-not-locked, index-too-early, pending-forgotten, contents-lack-part,
                     contents-lack-open, contents-lack-ended

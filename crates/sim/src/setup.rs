@@ -26,7 +26,7 @@ pub enum Planted {
 
 impl Planted {
     /// All of them, with the names that the command line takes.
-    pub const ALL: [(&'static str, Planted); 26] = [
+    pub const ALL: [(&'static str, Planted); 27] = [
         ("nothing", Planted::Nothing),
         ("skip-log-gate", Planted::SkipLogGate),
         ("torn-pages", Planted::TornPages),
@@ -52,6 +52,7 @@ impl Planted {
         ("window-not-written", Planted::Txn(PlantedBug::WindowNotWritten)),
         ("contents-lack-open", Planted::Txn(PlantedBug::ContentsLackOpen)),
         ("contents-lack-ended", Planted::Txn(PlantedBug::ContentsLackEnded)),
+        ("given-up-too-soon", Planted::Txn(PlantedBug::GivenUpTooSoon)),
         ("index-too-early", Planted::Txn(PlantedBug::IndexTooEarly)),
     ];
 }
@@ -192,8 +193,13 @@ impl Setup {
 /// One of both, unless the bug is one of the store in place.
 fn store_of(seed: u64, planted: Planted) -> StoreKind {
     let is_of_place = matches!(planted, Planted::TornPages | Planted::DoubleWriteNotSynced);
+    let is_of_segments = planted == Planted::Txn(PlantedBug::GivenUpTooSoon);
     let mut random = fastrand::Rng::with_seed(seed ^ 0x5709e);
-    if !is_of_place && random.bool() { StoreKind::Log } else { StoreKind::InPlace }
+    if is_of_segments || !is_of_place && random.bool() {
+        StoreKind::Log
+    } else {
+        StoreKind::InPlace
+    }
 }
 
 /// Mostly those of any new database; else such that one of them grows past a power of two at which

@@ -48,4 +48,6 @@ pub enum PlantedBug {
     WindowsForgetOpen,
     /// The checkpoint passes changes of pages that were in an earlier window and not written.
     WindowNotWritten,
+    /// A page that is not in use gives up its place before the checkpoint has passed what freed it.
+    GivenUpTooSoon,
 }

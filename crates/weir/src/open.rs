@@ -232,7 +232,7 @@ fn assemble(opened: Opened, config: Config, clock: Arc<dyn Clock>) -> Result<Eng
         move |tree, row: &[u8]| if tree == CATALOG_TREE { named_by(&env, row) } else { None }
     };
     context.find_trees_by(Box::new(by_id), Box::new(by_row));
-    let unused = Unused::new(pool.clone(), space.clone());
+    let unused = Unused::new(pool.clone(), space.clone(), config.planted);
     let warm = Warm::new(volume.clone(), db, pool.clone(), space.clone(), clock.clone());
     Ok(Engine {
         volume,

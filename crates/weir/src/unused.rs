@@ -9,6 +9,7 @@ use weir_base::lock::Mutex;
 use weir_base::{Lsn, rank};
 use weir_pool::{Placed, Pool, PoolError};
 use weir_space::Space;
+use weir_txn::PlantedBug;
 
 /// Pages that may wait for the checkpoint at a time: 16 bytes each.
 const WAITING_MAX: usize = 1 << 20;
@@ -29,13 +30,14 @@ pub(crate) struct Unused {
     pool: Arc<Pool>,
     space: Arc<Space>,
     pass: Mutex<rank::UnusedPages, Pass>,
+    planted: PlantedBug,
 }
 
 impl Unused {
     /// Begins with a pass: pages may have been freed before a crash that were not given up.
-    pub(crate) fn new(pool: Arc<Pool>, space: Arc<Space>) -> Unused {
+    pub(crate) fn new(pool: Arc<Pool>, space: Arc<Space>, planted: PlantedBug) -> Unused {
         let pass = Pass { map: Some(0), ..Pass::default() };
-        Unused { pool, space, pass: Mutex::new(pass) }
+        Unused { pool, space, pass: Mutex::new(pass), planted }
     }
 
     /// Looks at one map, and gives up what the checkpoint has passed. Returns whether there is more
@@ -48,7 +50,10 @@ impl Unused {
             return Ok(false);
         }
         let mut pass = self.pass.lock();
-        let checkpoint = self.pool.log().checkpoint();
+        let checkpoint = match self.planted {
+            PlantedBug::GivenUpTooSoon => self.pool.log().durable(),
+            _ => self.pool.log().checkpoint(),
+        };
         if pass.waiting.front().is_some_and(|(end, _)| *end <= checkpoint)
             && let Some((_, placed)) = pass.waiting.pop_front()
         {

@@ -2,7 +2,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use weir::{DoubleWriteConfig, DoubleWriteMode, ManualClock, SimVolume};
+use weir::{DoubleWriteConfig, DoubleWriteMode, ManualClock, SimVolume, StoreKind};
 use weir_device::CrashMode;
 use weir_sim::{Crash, Generator, Model, Op, Player, Scenario, Setup, Tally, recover};
 
@@ -82,6 +82,12 @@ fn at_every_write_with_pages_of_4096() {
 }
 
 #[test]
+fn at_every_write_of_pages_in_segments() {
+    let setup = Setup { store: StoreKind::Log, ..Setup::tiny(4096) };
+    every_write(setup, 3, 260, 300);
+}
+
+#[test]
 fn at_every_write_with_pages_of_8192() {
     every_write(Setup::tiny(8192), 12, 260, 300);
 }
@@ -110,7 +116,16 @@ fn at_every_write_without_a_doublewrite_area() {
 /// those another during the recovery from that.
 #[test]
 fn at_every_write_of_the_recovery() {
-    let setup = Setup { pool_bytes: 256 << 10, ..Setup::tiny(4096) };
+    recoveries_crash(Setup { pool_bytes: 256 << 10, ..Setup::tiny(4096) });
+}
+
+/// The same of pages in segments.
+#[test]
+fn at_every_write_of_the_recovery_of_segments() {
+    recoveries_crash(Setup { store: StoreKind::Log, ..Setup::tiny(4096) });
+}
+
+fn recoveries_crash(setup: Setup) {
     let ops = workload(3, 260);
     let steps = steps_of(&setup, &ops);
     let mut crashes = Vec::new();

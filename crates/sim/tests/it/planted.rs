@@ -40,3 +40,8 @@ fn a_device_that_does_not_sync_the_log_is_found() {
 fn a_device_that_does_not_sync_the_doublewrite_area_is_found() {
     is_found(Planted::DoubleWriteNotSynced, 200);
 }
+
+#[test]
+fn a_page_that_gives_up_its_place_too_soon_is_found() {
+    is_found(Planted::Txn(weir::PlantedBug::GivenUpTooSoon), 400);
+}
