@@ -33,6 +33,7 @@ help:
 	@echo "make tpcc    TPC-C on this machine's own disk, as fast as it goes"
 	@echo "make plugin  ENGINE=Weir for the installed MariaDB (Debian 12; installs what is missing)"
 	@echo "make plugin-test  the plugin against InnoDB, the server's own suite, and kill -9 (8 minutes)"
+	@echo "make plugin plugin-test SERVER=11.8  the same for MariaDB 11.8, in a Debian 13 root below target"
 	@echo "make server  a private MariaDB with Weir on a socket below ./weir-data, until Ctrl-C"
 	@echo "make compare InnoDB, MyRocks and Weir in one MariaDB: sysbench and TPC-C, on this disk and on a"
 	@echo "             limited one (an hour and a half; ARGS=--quick: half an hour); the report is in $(COMPARE)"
@@ -74,11 +75,30 @@ target/release/weir: tools
 
 # ---- MariaDB ---------------------------------------------------------------------------------------
 
+# The server: the one that is installed (Debian 12), or SERVER=11.8, that of Debian 13 in a root of its own. SOURCES_AT: where
+# its headers are, or come to be.
+SERVER ?=
+ifeq ($(SERVER),)
+PLUGIN_BUILD := $(CURDIR)/target/plugin
+SERVER_ROOT :=
+else ifeq ($(SERVER),11.8)
+PLUGIN_BUILD := $(CURDIR)/target/plugin-11.8
+SERVER_ROOT ?= $(CURDIR)/target/root-trixie
+else
+$(error SERVER=$(SERVER): nothing (the server that is installed), or 11.8)
+endif
+PLUGIN_MAKE = $(MAKE) --no-print-directory -f plugin/mariadb/Makefile BUILD=$(PLUGIN_BUILD) SERVER_ROOT=$(SERVER_ROOT) \
+	$(if $(SOURCES_AT),SOURCES_AT=$(SOURCES_AT))
+
 # Needs Debian 12, and root where packages are missing. docs: docs/mariadb/README.md.
-plugin: tools
-	@$(MAKE) --no-print-directory -f plugin/mariadb/Makefile setup
-	@$(MAKE) --no-print-directory -f plugin/mariadb/Makefile $(if $(findstring jobserver,$(MAKEFLAGS)),,-j2) all
-	@echo "target/plugin/ha_weir.so is ready"
+plugin: tools plugin-setup
+	@$(PLUGIN_MAKE) $(if $(findstring jobserver,$(MAKEFLAGS)),,-j2) all
+	@echo "$(patsubst $(CURDIR)/%,%,$(PLUGIN_BUILD))/ha_weir.so is ready"
+
+.PHONY: plugin-setup
+plugin-setup:
+	@$(if $(SERVER_ROOT),plugin/mariadb/tools/root.sh $(SERVER_ROOT) trixie)
+	@$(PLUGIN_MAKE) setup
 
 server: plugin
 	@plugin/mariadb/tools/server.sh target/plugin/ha_weir.so ./weir-data/server $(ARGS)
@@ -109,12 +129,18 @@ compare: plugin
 
 # Needs root: the server's test program wants the plugin among the installed ones, and puts it away again.
 ROUNDS ?= 3
+ifneq ($(SERVER_ROOT),)
+plugin-test: plugin
+	@$(if $(SOURCES_AT),SOURCES_AT=$(SOURCES_AT)) SERVER_ROOT=$(SERVER_ROOT) \
+		plugin/mariadb/test/run_in_root.sh $(PLUGIN_BUILD) $(SERVER_ROOT) $(ROUNDS)
+else
 plugin-test: plugin
 	@$(MAKE) --no-print-directory -f plugin/mariadb/Makefile collations group_plan
 	@plugin/mariadb/tools/peers.sh target/plugin/peers mariadb-backup mariadb-plugin-spider || true
 	@pkg-config fuse3 2>/dev/null || apt-get install -q -y --no-install-recommends libfuse3-dev pkg-config >/dev/null 2>&1 || \
 		echo "plugin-test: libfuse3-dev cannot be had: the power does not fail"
 	@plugin/mariadb/test/run.sh target/plugin $(ROUNDS)
+endif
 
 # ---- test -----------------------------------------------------------------------------------------
 
@@ -137,6 +163,11 @@ test-in-server:
 		$(MAKE) --no-print-directory plugin-test ROUNDS=1; \
 	else \
 		echo "make test: WITHOUT the plugin's tests, which need Debian 12, root, and MariaDB's packages and source"; \
+	fi
+	@if [ "$$(id -u)" = 0 ] && $(MAKE) --no-print-directory SERVER=11.8 plugin-setup; then \
+		$(MAKE) --no-print-directory SERVER=11.8 plugin-test ROUNDS=1; \
+	else \
+		echo "make test: WITHOUT the plugin's tests on MariaDB 11.8, whose source cannot be had here"; \
 	fi
 
 # Reports in a real browser and metrics in a real Prometheus: Debian packages, installed if missing.

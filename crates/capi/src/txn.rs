@@ -301,6 +301,21 @@ pub unsafe extern "C" fn weir_txn_set_lock_wait(txn: *const weir_txn, millis: u6
     })
 }
 
+/// At WEIR_REPEATABLE_READ: whether a write, or a read that locks, of a row that another transaction
+/// has changed since the snapshot fails with WEIR_CONFLICT from now on, as at WEIR_SNAPSHOT; but the
+/// snapshot is that of the first read without a lock, and before that nothing is too new.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_txn_set_first_updater_wins(
+    txn: *const weir_txn,
+    wins: bool,
+) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        unsafe { shared(txn)?.inner() }.txn.set_first_updater_wins(wins);
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
 /// Whether it has ended: a deadlock may have ended it. It is to be given back by weir_txn_rollback
 /// then.
 #[unsafe(no_mangle)]

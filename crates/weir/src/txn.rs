@@ -159,6 +159,13 @@ impl Txn {
         self.raw.set_wait(wait);
     }
 
+    /// At REPEATABLE READ: whether a write, or a read that locks, of a row that another transaction
+    /// has changed since the snapshot fails from now on, as at [`weir_txn::Isolation::Snapshot`], but with the
+    /// snapshot of the first read without a lock: before that, nothing is too new. Off unless asked for.
+    pub fn set_first_updater_wins(&mut self, wins: bool) {
+        self.raw.set_first_updater_wins(wins);
+    }
+
     /// Whether it has ended; a deadlock may have ended it.
     #[must_use]
     pub fn has_ended(&self) -> bool {

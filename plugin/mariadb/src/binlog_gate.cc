@@ -115,9 +115,9 @@ bool comes_to_binlog_gate(THD *thd, bool all)
   const THD_TRANS &transaction= all ? thd->transaction->all : thd->transaction->stmt;
   for (const Ha_trx_info *member= transaction.ha_list; member; member= member->next())
   {
-    if (member->ht() != weir_hton && member->ht() != binlog_hton)
+    if (member->ht() != weir_hton && !is_binlog(member))
       return false;
-    is_logged|= member->ht() == binlog_hton;
+    is_logged|= is_binlog(member);
   }
   return is_logged;
 }

@@ -81,7 +81,7 @@ bool begins_with(const Index_definition &index, const std::vector<std::string> &
 
 bool same_column(const std::string &a, const std::string &b)
 {
-  return !my_strcasecmp(system_charset_info, a.c_str(), b.c_str());
+  return same_name(a.c_str(), b.c_str());
 }
 
 const Index_definition *Table_definition::find_index(const std::vector<std::string> &columns,

@@ -30,7 +30,7 @@ std::string encoded(const LEX_CSTRING &name)
   char small[NAME_LEN + 1], file[FN_REFLEN];
   strmake(small, name.str, std::min<size_t>(name.length, NAME_LEN));
   if (lower_case_table_names)
-    my_casedn_str(files_charset_info, small);
+    to_lower(small, sizeof(small));
   return std::string(file, tablename_to_filename(small, file, sizeof(file)));
 }
 
@@ -76,7 +76,7 @@ std::vector<std::string> names_of(List<Key_part_spec> &columns)
 Field *find_column(const TABLE *form, const std::string &name)
 {
   for (Field **field= form->field; *field; field++)
-    if (!my_strcasecmp(system_charset_info, (*field)->field_name.str, name.c_str()))
+    if (same_name((*field)->field_name.str, name.c_str()))
       return *field;
   return nullptr;
 }
@@ -389,7 +389,7 @@ bool is_dropped(const Alter_info *said, const std::string &name)
 {
   List_iterator_fast<Alter_drop> each(const_cast<Alter_info *>(said)->drop_list);
   while (Alter_drop *drop= each++)
-    if (drop->type == Alter_drop::FOREIGN_KEY && same_column(drop->name, name))
+    if (drop->type == Alter_drop::FOREIGN_KEY && same_column(name_text(drop->name), name))
       return true;
   return false;
 }

@@ -92,7 +92,7 @@ struct Foreign_failure
 struct Foreign_step;
 struct Foreign_change;
 
-class ha_weir : public handler
+class ha_weir : public Server_handler<ha_weir>
 {
 public:
   ha_weir(handlerton *hton, TABLE_SHARE *share);
@@ -146,8 +146,8 @@ public:
   int multi_range_read_init(RANGE_SEQ_IF *seq, void *seq_init_param, uint ranges, uint mode,
                             HANDLER_BUFFER *buffer) override;
   int multi_range_read_next(range_id_t *range) override;
-  ha_rows multi_range_read_info_const(uint keyno, RANGE_SEQ_IF *seq, void *seq_init_param, uint ranges, uint *size,
-                                      uint *flags, Cost_estimate *cost) override;
+  // What the server's own way works with, for ranges that are known; `flags`: what it may and must not do.
+  DsMrr_impl *ranges_of_constants(uint *flags);
   ha_rows multi_range_read_info(uint keyno, uint ranges, uint keys, uint key_parts, uint *size, uint *flags,
                                 Cost_estimate *cost) override;
   int multi_range_read_explain_info(uint mode, char *text, size_t size) override;
@@ -177,8 +177,9 @@ public:
   ha_rows estimate_rows_upper_bound() override;
   // `records` stays the estimate that it is by default: the optimizer asks it for the cost of each scan of a key
   // (key_scan_time), also of engines that do not say that they count.
-  double scan_time() override;
-  double read_time(uint index, uint ranges, ha_rows rows) override;
+  // Where costs are counted in pages: a scan's, and those of `rows` rows in so many ranges of the primary key.
+  double pages_of_scan();
+  double pages_of_primary(uint ranges, ha_rows rows);
   int analyze(THD *thd, HA_CHECK_OPT *) override;
   int optimize(THD *thd, HA_CHECK_OPT *) override;
   int check(THD *thd, HA_CHECK_OPT *) override;

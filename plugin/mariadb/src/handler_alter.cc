@@ -45,7 +45,7 @@ const alter_table_operations RENAMES= ALTER_COLUMN_NAME | ALTER_RENAME_INDEX;
 const KEY *find_key(const TABLE *table, const char *name)
 {
   for (uint i= 0; i < table->s->keys; i++)
-    if (!my_strcasecmp(system_charset_info, table->key_info[i].name.str, name))
+    if (same_name(table->key_info[i].name.str, name))
       return &table->key_info[i];
   return nullptr;
 }
@@ -239,7 +239,7 @@ bool is_dropped_key(const Alter_info *said, const std::string &name)
 {
   List_iterator_fast<Alter_drop> each(const_cast<Alter_info *>(said)->drop_list);
   while (Alter_drop *drop= each++)
-    if (drop->type == Alter_drop::FOREIGN_KEY && same_column(drop->name, name))
+    if (drop->type == Alter_drop::FOREIGN_KEY && same_column(name_text(drop->name), name))
       return true;
   return false;
 }
@@ -322,22 +322,22 @@ enum_alter_inplace_result ha_weir::check_if_supported_inplace_alter(TABLE *alter
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
   // Rows lie by their primary key, which may also be the first unique key without NULLs.
   const KEY *now= primary_of(table), *then= primary_of(altered);
-  if (!now != !then || (now && my_strcasecmp(system_charset_info, now->name.str, then->name.str)))
+  if (!now != !then || (now && !same_name(now->name.str, then->name.str)))
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
   for (uint i= 0; i < info->index_add_count; i++)
   {
     const KEY *key= find_key(altered, info->key_info_buffer[info->index_add_buffer[i]].name.str);
-    if (!key || key->algorithm == HA_KEY_ALG_LONG_HASH || (key->flags & (HA_FULLTEXT | HA_SPATIAL)))
+    if (!key || key->algorithm == HA_KEY_ALG_LONG_HASH || is_unordered(key))
       return HA_ALTER_INPLACE_NOT_SUPPORTED;
     for (uint part= 0; part < key->user_defined_key_parts; part++)
       if (!key->key_part[part].field->stored_in_db())
         return HA_ALTER_INPLACE_NOT_SUPPORTED;
     // A key that goes and comes with the same name is not told apart by it.
     for (uint d= 0; d < info->index_drop_count; d++)
-      if (!my_strcasecmp(system_charset_info, info->index_drop_buffer[d]->name.str, key->name.str))
+      if (same_name(info->index_drop_buffer[d]->name.str, key->name.str))
         return HA_ALTER_INPLACE_NOT_SUPPORTED;
     for (const Alter_inplace_info::Rename_key_pair &pair : info->rename_keys)
-      if (!my_strcasecmp(system_charset_info, pair.old_key->name.str, key->name.str))
+      if (same_name(pair.old_key->name.str, key->name.str))
         return HA_ALTER_INPLACE_NOT_SUPPORTED;
   }
   return HA_ALTER_INPLACE_NOCOPY_NO_LOCK;

@@ -122,13 +122,13 @@ bool refuse_option(THD *thd, const char *option, const char *why, bool refuses)
 
 bool is_option(const engine_option_value *option, const char *name)
 {
-  return !my_strcasecmp(system_charset_info, option->name.str, name);
+  return same_name(option->name.str, name);
 }
 
 bool is_off(const engine_option_value *option)
 {
   for (const char *off : {"0", "no", "off", "default"})
-    if (!option->value.str || !my_strcasecmp(system_charset_info, option->value.str, off))
+    if (!option->value.str || same_name(option->value.str, off))
       return true;
   return false;
 }

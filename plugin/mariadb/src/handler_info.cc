@@ -65,8 +65,7 @@ void ha_weir::set_rows_per_key()
     {
       size_t place= m_indexes[i].search.stored_place(part);
       bool one= part + 1 == key->ext_key_parts && (m_indexes[i].unique || part >= key->user_defined_key_parts);
-      // As InnoDB: the server likes scans too much, so keys are said to be twice as good.
-      double about= place < found.size() && !one ? found[place] / 2 : 1;
+      double about= place < found.size() && !one ? found[place] / ROWS_PER_KEY_DIVISOR : 1;
       key->rec_per_key[part]= std::max<ulong>(static_cast<ulong>(about), 1);
     }
   }
@@ -172,14 +171,12 @@ ha_rows ha_weir::records_in_range(uint index, const key_range *min, const key_ra
 
 ha_rows ha_weir::estimate_rows_upper_bound() { return m_share->rows(m_table) * 2 + 100; }
 
-double ha_weir::scan_time() { return static_cast<double>(stats.data_file_length / PAGE_BYTES); }
+double ha_weir::pages_of_scan() { return static_cast<double>(stats.data_file_length / PAGE_BYTES); }
 
-double ha_weir::read_time(uint index, uint ranges, ha_rows rows)
+double ha_weir::pages_of_primary(uint ranges, ha_rows rows)
 {
-  if (index != table_share->primary_key)
-    return handler::read_time(index, ranges, rows);
   // Of twice as many rows as there is room for: so InnoDB makes ranges of its clustered index cheap.
-  double most= 2 * static_cast<double>(stats.data_file_length / m_row_bytes_min), scan= scan_time();
+  double most= 2 * static_cast<double>(stats.data_file_length / m_row_bytes_min), scan= pages_of_scan();
   return most < rows ? scan : ranges + rows / most * scan;
 }
 

@@ -2,14 +2,13 @@
 // rows before they are read. It does so with a second handler on the index, a clone of this one.
 #include "ha_weir.h"
 
-ha_rows ha_weir::multi_range_read_info_const(uint keyno, RANGE_SEQ_IF *seq, void *seq_init_param, uint ranges,
-                                             uint *size, uint *flags, Cost_estimate *cost)
+DsMrr_impl *ha_weir::ranges_of_constants(uint *flags)
 {
   m_mrr.init(this, table);
   // As InnoDB: who locks does so in the order of the index. Temporary tables are read with locks for another reason.
   if (m_lock != WEIR_LOCK_NONE && table_share->tmp_table == NO_TMP_TABLE)
     *flags|= HA_MRR_USE_DEFAULT_IMPL;
-  return m_mrr.dsmrr_info_const(keyno, seq, seq_init_param, ranges, size, flags, cost);
+  return &m_mrr;
 }
 
 ha_rows ha_weir::multi_range_read_info(uint keyno, uint ranges, uint keys, uint key_parts, uint *size, uint *flags,

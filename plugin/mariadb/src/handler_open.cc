@@ -8,7 +8,7 @@
 #include "variables.h"
 
 ha_weir::ha_weir(handlerton *hton, TABLE_SHARE *share)
-    : handler(hton, share), m_share(nullptr), m_table(nullptr), m_trx(nullptr), m_own(nullptr), m_trx_found(false),
+    : Server_handler(hton, share), m_share(nullptr), m_table(nullptr), m_trx(nullptr), m_own(nullptr), m_trx_found(false),
       m_lock_mark(0), m_lock_end(0), m_unlocks(false), m_semi_consistent(false), m_read_unlocked(false), m_lock(WEIR_LOCK_NONE),
       m_table_lock(WEIR_LOCK_NONE), m_skip_locked(false), m_keyread(false), m_copying(false), m_copy(nullptr), m_replaces(false), m_copied(0),
       m_scan(nullptr), m_scan_part(0), m_found(), m_place(WEIR_ROWS), m_down(false), m_on(false), m_bounded(false),
@@ -84,7 +84,7 @@ ulong ha_weir::index_flags(uint index, uint part, bool all_parts) const
   if (covers)
     flags|= HA_KEYREAD_ONLY;
   if (index == table_share->primary_key)
-    flags|= HA_CLUSTERED_INDEX;
+    flags= (flags | HA_CLUSTERED_INDEX) & ~CLUSTERED_LACKS;
   else
     // What is pushed down and cannot be judged is given back (idx_cond_push).
     flags|= HA_DO_INDEX_COND_PUSHDOWN | (covers ? HA_DO_RANGE_FILTER_PUSHDOWN : 0);

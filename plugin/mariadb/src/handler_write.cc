@@ -274,8 +274,26 @@ int ha_weir::insert_row(const uchar *record)
   return code == WEIR_OK ? 0 : map_duplicate(code, duplicate);
 }
 
+// Computes the hash columns of long unique keys in a record.
+static void compute_hashes(TABLE *table, const uchar *record)
+{
+  bool elsewhere= record != table->record[0];
+  if (elsewhere)
+    table->move_fields(table->field, record, table->record[0]);
+  for (Field **field= table->vfield; field && *field; field++)
+    if ((*field)->flags & LONG_UNIQUE_HASH_FIELD)
+      table->update_virtual_field(*field, true);
+  if (elsewhere)
+    table->move_fields(table->field, table->record[0], record);
+}
+
 int ha_weir::update_row(const uchar *old_record, const uchar *new_record)
 {
+  if (LEAVES_HASH_COLUMNS && table_share->long_unique_table)
+  {
+    compute_hashes(table, old_record);
+    compute_hashes(table, new_record);
+  }
   Engine_stats counts(handler_stats);
   if (!has_primary())
   {

@@ -8,6 +8,7 @@
 #include "ha_weir.h"
 #include "info_schema.h"
 #include "last_errors.h"
+#include "layout_guard.h"
 #include "transaction.h"
 #include "variables.h"
 #include "waits.h"
@@ -29,7 +30,7 @@ handler *create_handler(handlerton *hton, TABLE_SHARE *share, MEM_ROOT *root)
   return new (root) ha_weir(hton, share);
 }
 
-int close_connection(handlerton *, THD *thd)
+int close_connection(THD *thd)
 {
   // Out of a killer's sight first; setting it waits for one who looks at it now.
   Transaction *trx= Transaction::find(thd);
@@ -44,39 +45,39 @@ void kill_query(handlerton *, THD *thd, thd_kill_levels)
     trx->interrupt();
 }
 
-int commit(handlerton *, THD *thd, bool all) { return Transaction::of(thd)->commit(all); }
+int commit(THD *thd, bool all) { return Transaction::of(thd)->commit(all); }
 
-int rollback(handlerton *, THD *thd, bool all) { return Transaction::of(thd)->rollback(all); }
+int rollback(THD *thd, bool all) { return Transaction::of(thd)->rollback(all); }
 
-int prepare(handlerton *, THD *thd, bool all) { return Transaction::of(thd)->prepare(all); }
+int prepare(THD *thd, bool all) { return Transaction::of(thd)->prepare(all); }
 
-void prepare_ordered(handlerton *, THD *thd, bool all) { Transaction::of(thd)->prepare_ordered(all); }
+void prepare_ordered(THD *thd, bool all) { Transaction::of(thd)->prepare_ordered(all); }
 
-void commit_ordered(handlerton *, THD *thd, bool all) { Transaction::of(thd)->commit_ordered(all); }
+void commit_ordered(THD *thd, bool all) { Transaction::of(thd)->commit_ordered(all); }
 
-int savepoint_set(handlerton *, THD *thd, void *savepoint)
+int savepoint_set(THD *thd, void *savepoint)
 {
   return Transaction::of(thd)->savepoint_set(static_cast<uint64_t *>(savepoint));
 }
 
-int savepoint_rollback(handlerton *, THD *thd, void *savepoint)
+int savepoint_rollback(THD *thd, void *savepoint)
 {
   return Transaction::of(thd)->savepoint_rollback(*static_cast<uint64_t *>(savepoint));
 }
 
-int savepoint_release(handlerton *, THD *thd, void *savepoint)
+int savepoint_release(THD *thd, void *savepoint)
 {
   return Transaction::of(thd)->savepoint_release(*static_cast<uint64_t *>(savepoint));
 }
 
 // Locks of rows stay over ROLLBACK TO SAVEPOINT, and whoever changes a definition is not to wait for them.
-bool savepoint_rollback_can_release_mdl(handlerton *, THD *thd)
+bool savepoint_rollback_can_release_mdl(THD *thd)
 {
   Transaction *trx= Transaction::find(thd);
   return !trx || !trx->txn() || weir_txn_number(trx->txn()) == 0;
 }
 
-int start_consistent_snapshot(handlerton *, THD *thd)
+int start_consistent_snapshot(THD *thd)
 {
   Transaction *trx= Transaction::of(thd);
   if (int error= trx->begin())
@@ -113,7 +114,7 @@ void collect(void *context, weir_bytes bytes)
 std::vector<std::string> to_recover;
 bool recovering= false;
 
-int recover(handlerton *, XID *list, uint room)
+int recover(XID *list, uint room)
 {
   if (!recovering)
   {
@@ -157,12 +158,12 @@ int of_xid(weir_code code)
   return code == WEIR_OK ? 0 : XAER_RMERR;
 }
 
-int commit_by_xid(handlerton *, XID *xid)
+int commit_by_xid(XID *xid)
 {
   return of_xid(commit_by_name(xid_name(xid), WEIR_SYNCED));
 }
 
-int rollback_by_xid(handlerton *, XID *xid)
+int rollback_by_xid(XID *xid)
 {
   weir_code code= rollback_by_name(xid_name(xid));
   // A user decides once; recovery, which decides of names of the server's own, may do so again.
@@ -286,8 +287,19 @@ bool open_database()
   return false;
 }
 
+// As InnoDB, from which plans are not to differ; the server's own way of measuring them (check_costs.pl).
+constexpr Server_costs COSTS= {0.00007013, 0.00076597, 0.00009900, 0.00079112, 0.00006087};
+
 int init(void *p)
 {
+  std::string misfit= layout_misfit();
+  if (!misfit.empty())
+  {
+    sql_print_error("Weir: this plugin is not for this server (%s): it was compiled with headers in which these lie elsewhere: "
+                    "%s. It has to be built anew, with this server's own source",
+                    server_version, misfit.c_str());
+    return 1;
+  }
   weir_hton= static_cast<handlerton *>(p);
   if (!open_database())
   {
@@ -304,26 +316,27 @@ int init(void *p)
   weir_hton->db_type= DB_TYPE_AUTOASSIGN;
   weir_hton->flags= HTON_SUPPORTS_EXTENDED_KEYS | HTON_REQUIRES_CLOSE_AFTER_TRUNCATE |
                     HTON_TRUNCATE_REQUIRES_EXCLUSIVE_USE;
+  announce_costs<COSTS>(weir_hton);
   weir_hton->create= create_handler;
-  weir_hton->close_connection= close_connection;
+  weir_hton->close_connection= WEIR_PARTICIPANT(close_connection);
   weir_hton->kill_query= kill_query;
-  weir_hton->commit= commit;
-  weir_hton->rollback= rollback;
-  weir_hton->prepare= prepare;
-  weir_hton->prepare_ordered= prepare_ordered;
-  weir_hton->commit_ordered= commit_ordered;
+  weir_hton->commit= WEIR_PARTICIPANT(commit);
+  weir_hton->rollback= WEIR_PARTICIPANT(rollback);
+  weir_hton->prepare= WEIR_PARTICIPANT(prepare);
+  weir_hton->prepare_ordered= WEIR_PARTICIPANT(prepare_ordered);
+  weir_hton->commit_ordered= WEIR_PARTICIPANT(commit_ordered);
   weir_hton->savepoint_offset= sizeof(uint64_t);
-  weir_hton->savepoint_set= savepoint_set;
-  weir_hton->savepoint_rollback= savepoint_rollback;
-  weir_hton->savepoint_release= savepoint_release;
-  weir_hton->savepoint_rollback_can_release_mdl= savepoint_rollback_can_release_mdl;
-  weir_hton->start_consistent_snapshot= start_consistent_snapshot;
+  weir_hton->savepoint_set= WEIR_PARTICIPANT(savepoint_set);
+  weir_hton->savepoint_rollback= WEIR_PARTICIPANT(savepoint_rollback);
+  weir_hton->savepoint_release= WEIR_PARTICIPANT(savepoint_release);
+  weir_hton->savepoint_rollback_can_release_mdl= WEIR_PARTICIPANT(savepoint_rollback_can_release_mdl);
+  weir_hton->start_consistent_snapshot= WEIR_PARTICIPANT(start_consistent_snapshot);
   weir_hton->commit_checkpoint_request= commit_checkpoint_request;
   weir_hton->flush_logs= flush_logs;
   weir_hton->pre_shutdown= pre_shutdown;
-  weir_hton->recover= recover;
-  weir_hton->commit_by_xid= commit_by_xid;
-  weir_hton->rollback_by_xid= rollback_by_xid;
+  weir_hton->recover= WEIR_PARTICIPANT(recover);
+  weir_hton->commit_by_xid= WEIR_PARTICIPANT(commit_by_xid);
+  weir_hton->rollback_by_xid= WEIR_PARTICIPANT(rollback_by_xid);
   weir_hton->show_status= show_status;
   weir_hton->drop_database= drop_database;
   weir_hton->check_version= check_version;

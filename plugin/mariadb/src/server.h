@@ -20,4 +20,129 @@
 #undef min
 #undef max
 
+// ---- What differs between the servers that this is compiled for: 10.11 and 11.8. No other file asks for the version. ----
+
+#if MYSQL_VERSION_ID >= 110700
+
+// A function of a transaction's as the handlerton has it.
+#define WEIR_PARTICIPANT(function) function
+
+// Keys that no engine keeps in order: full text, geometries, vectors.
+inline bool is_unordered(const KEY *key)
+{
+  return key->algorithm == HA_KEY_ALG_FULLTEXT || key->algorithm == HA_KEY_ALG_RTREE || key->algorithm == HA_KEY_ALG_VECTOR;
+}
+
+inline bool is_binlog(const Ha_trx_info *member) { return member->ht() == &binlog_tp; }
+
+inline bool same_name(const char *a, const char *b)
+{
+  return system_charset_info->streq(Lex_cstring_strlen(a), Lex_cstring_strlen(b));
+}
+
+// In lower case, as the names of files are; `room` bytes at `name`.
+inline void to_lower(char *name, size_t room)
+{
+  size_t length= strlen(name);
+  char *copy= static_cast<char *>(my_alloca(length + 1));
+  memcpy(copy, name, length + 1);
+  files_charset_info->casedn_z(copy, length, name, room);
+}
+
+// What the optimizer is told of the engine's work for a row or an entry, in milliseconds.
+struct Server_costs
+{
+  double row_next, row_lookup, entry_next, entry_lookup, row_copy;
+};
+
+template <const Server_costs &COSTS> void announce_costs(handlerton *hton)
+{
+  hton->update_optimizer_costs= [](OPTIMIZER_COSTS *costs) {
+    costs->row_next_find_cost= COSTS.row_next;
+    costs->row_lookup_cost= COSTS.row_lookup;
+    costs->key_next_find_cost= COSTS.entry_next;
+    costs->key_lookup_cost= COSTS.entry_lookup;
+    costs->row_copy_cost= COSTS.row_copy;
+  };
+}
+
+// Reading a clustered key is reading the row: the flag of a key alone is not its.
+const ulong CLUSTERED_LACKS= HA_KEYREAD_ONLY;
+// By what an engine divides the rows for each value of a key.
+const double ROWS_PER_KEY_DIVISOR= 1;
+// Whether the hash column of a long unique key is computed only where a statement touches what it is of.
+const bool LEAVES_HASH_COLUMNS= true;
+// innodb_snapshot_isolation.
+const bool SNAPSHOT_ISOLATION_DEFAULT= true;
+
+// What the handler has of the server's cost model and of ranges.
+template <class Engine> class Server_handler : public handler
+{
+public:
+  using handler::handler;
+  ha_rows multi_range_read_info_const(uint keyno, RANGE_SEQ_IF *seq, void *context, uint ranges, uint *size, uint *flags,
+                                      ha_rows limit, Cost_estimate *cost) override
+  {
+    DsMrr_impl *mrr= static_cast<Engine *>(this)->ranges_of_constants(flags);
+    return mrr->dsmrr_info_const(keyno, seq, context, ranges, size, flags, limit, cost);
+  }
+};
+
+#else
+
+template <typename Function, Function *FUNCTION> struct Of_handlerton;
+template <typename Result, typename... Arguments, Result (*FUNCTION)(Arguments...)>
+struct Of_handlerton<Result(Arguments...), FUNCTION>
+{
+  static Result call(handlerton *, Arguments... arguments) { return FUNCTION(arguments...); }
+};
+#define WEIR_PARTICIPANT(function) Of_handlerton<decltype(function), function>::call
+
+inline bool is_unordered(const KEY *key) { return key->flags & (HA_FULLTEXT | HA_SPATIAL); }
+
+inline bool is_binlog(const Ha_trx_info *member) { return member->ht() == binlog_hton; }
+
+inline bool same_name(const char *a, const char *b) { return !my_strcasecmp(system_charset_info, a, b); }
+
+inline void to_lower(char *name, size_t) { my_casedn_str(files_charset_info, name); }
+
+struct Server_costs
+{
+  double row_next, row_lookup, entry_next, entry_lookup, row_copy;
+};
+
+// The cost model is that of pages.
+template <const Server_costs &> void announce_costs(handlerton *) {}
+
+const ulong CLUSTERED_LACKS= 0;
+// As InnoDB: the server likes scans too much, so keys are said to be twice as good.
+const double ROWS_PER_KEY_DIVISOR= 2;
+const bool LEAVES_HASH_COLUMNS= false;
+const bool SNAPSHOT_ISOLATION_DEFAULT= false;
+
+template <class Engine> class Server_handler : public handler
+{
+public:
+  using handler::handler;
+  ha_rows multi_range_read_info_const(uint keyno, RANGE_SEQ_IF *seq, void *context, uint ranges, uint *size, uint *flags,
+                                      Cost_estimate *cost) override
+  {
+    DsMrr_impl *mrr= static_cast<Engine *>(this)->ranges_of_constants(flags);
+    return mrr->dsmrr_info_const(keyno, seq, context, ranges, size, flags, cost);
+  }
+  double scan_time() override { return static_cast<Engine *>(this)->pages_of_scan(); }
+  double read_time(uint index, uint ranges, ha_rows rows) override
+  {
+    if (index != table_share->primary_key)
+      return handler::read_time(index, ranges, rows);
+    return static_cast<Engine *>(this)->pages_of_primary(ranges, rows);
+  }
+};
+
+#endif
+
+// A name that is a C string in one version and has its length with it in the other.
+inline const char *name_text(const char *name) { return name; }
+inline const char *name_text(const LEX_CSTRING &name) { return name.str; }
+
 #endif

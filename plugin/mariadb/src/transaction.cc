@@ -144,6 +144,7 @@ int Transaction::begin_statement()
     trans_register_ha(m_thd, true, weir_hton, 0);
   weir_txn_begin_statement(m_txn);
   weir_txn_set_lock_wait(m_txn, weir_lock_wait_millis(m_thd));
+  weir_txn_set_first_updater_wins(m_txn, weir_snapshot_isolation(m_thd));
   if (weir_txn_has_ended(m_txn))
     return 0;
   weir_code code= weir_txn_savepoint(m_txn, &m_savepoint);

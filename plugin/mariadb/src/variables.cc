@@ -15,8 +15,18 @@ my_bool deferred_answers, gate, abort_on_halt;
 double recovery_seconds;
 
 const char *durability_names[]= {"SYNCED", "WRITTEN", "LAZY", NullS};
-TYPELIB durability_typelib= {array_elements(durability_names) - 1, "weir_durability", durability_names,
-                             nullptr};
+
+TYPELIB typelib_of(const char *name, const char **names, uint count)
+{
+  // Has more members in some versions.
+  TYPELIB typelib= TYPELIB();
+  typelib.count= count;
+  typelib.name= name;
+  typelib.type_names= names;
+  return typelib;
+}
+
+TYPELIB durability_typelib= typelib_of("weir_durability", durability_names, array_elements(durability_names) - 1);
 
 const char *store_names[]= {"ANY", "IN_PLACE", "LOG", NullS};
 TYPELIB store_typelib= {array_elements(store_names) - 1, "weir_store", store_names, nullptr};
@@ -132,6 +142,10 @@ MYSQL_THDVAR_ENUM(durability, PLUGIN_VAR_RQCMDARG,
                   nullptr, nullptr, 0, &durability_typelib);
 MYSQL_THDVAR_ULONG(lock_wait_timeout, PLUGIN_VAR_RQCMDARG, "Seconds that the lock of a row is waited for",
                    nullptr, nullptr, 50, 0, 1073741824, 0);
+MYSQL_THDVAR_BOOL(snapshot_isolation, PLUGIN_VAR_OPCMDARG,
+                  "At REPEATABLE READ: what the transaction would change or lock, and what another one has changed since its first "
+                  "consistent read, is refused with an error (1020), and the transaction rolled back (innodb_snapshot_isolation)",
+                  nullptr, nullptr, SNAPSHOT_ISOLATION_DEFAULT);
 
 } // namespace
 
@@ -139,7 +153,8 @@ st_mysql_sys_var *weir_variables[]= {MYSQL_SYSVAR(memory), MYSQL_SYSVAR(store), 
                                      MYSQL_SYSVAR(lock_wait_timeout), MYSQL_SYSVAR(recovery_seconds),
                                      MYSQL_SYSVAR(metrics_address), MYSQL_SYSVAR(create_checkpoint),
                                      MYSQL_SYSVAR(deferred_answers), MYSQL_SYSVAR(binlog_gate),
-                                     MYSQL_SYSVAR(abort_on_halt), nullptr};
+                                     MYSQL_SYSVAR(abort_on_halt), MYSQL_SYSVAR(snapshot_isolation),
+                                     nullptr};
 
 bool weir_deferred_answers() { return deferred_answers; }
 
@@ -153,6 +168,8 @@ void report_deferred_answers()
 bool weir_binlog_gate() { return gate; }
 
 bool weir_abort_on_halt() { return abort_on_halt; }
+
+bool weir_snapshot_isolation(THD *thd) { return THDVAR(thd, snapshot_isolation); }
 
 const char *weir_metrics_address() { return metrics_address; }
 
@@ -224,7 +241,7 @@ void add_metric(void *context, const weir_metric *metric)
 
 int show_weir(THD *thd, st_mysql_show_var *var, void *, system_status_var *, enum_var_type)
 {
-  Status_values *all= static_cast<Status_values *>(thd->alloc(sizeof(Status_values)));
+  Status_values *all= static_cast<Status_values *>(static_cast<void *>(thd->alloc(sizeof(Status_values))));
   var->type= SHOW_ARRAY;
   if (!all)
     return 1;

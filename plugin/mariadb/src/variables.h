@@ -21,6 +21,8 @@ ulonglong weir_log_capacity();
 double weir_recovery_seconds();
 // A weir_durability.
 uint32_t weir_durability_of(THD *thd);
+// Whether what is newer than the snapshot must not be changed at REPEATABLE READ.
+bool weir_snapshot_isolation(THD *thd);
 // Milliseconds that a row's lock is waited for. NOWAIT and WAIT n come in here too.
 ulonglong weir_lock_wait_millis(THD *thd);
 

@@ -8,6 +8,8 @@ out=$1
 shift
 [ $# -gt 0 ] || set -- "$here"/sql/*.sql
 mkdir -p "$out"
+# What differs in one version of the server stands in NAME.VERSION.diff.
+series=$(mariadb --no-defaults -uroot -S "$WEIR_SOCKET" -N -e "SELECT SUBSTRING_INDEX(VERSION(), '.', 2)")
 failed=0
 for script in "$@"; do
 	name=$(basename "$script" .sql)
@@ -24,6 +26,7 @@ for script in "$@"; do
 	done
 	if diff -U2 --label innodb --label weir "$out/$name.InnoDB" "$out/$name.Weir" | grep -v '^@@' >"$out/$name.diff"; then :; fi
 	want=${script%.sql}.diff
+	[ ! -e "${script%.sql}.$series.diff" ] || want=${script%.sql}.$series.diff
 	if [ -e "$want" ]; then grep -v '^#' "$want" >"$out/$name.want" || true; else : >"$out/$name.want"; fi
 	if cmp -s "$out/$name.diff" "$out/$name.want"; then
 		echo "sql: $name: same as InnoDB ($(grep -c -- '^--------------$' "$out/$name.Weir") lines of statements)"

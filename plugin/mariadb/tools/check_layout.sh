@@ -5,7 +5,7 @@
 #   check_layout.sh sizes           the definitions for src/layout_check.cc
 #   check_layout.sh symbols PLUGIN  fails if the server lacks what the plugin wants, or a class has another size
 set -eu
-server=/usr/sbin/mariadbd
+server=${SERVER_ROOT:-}/usr/sbin/mariadbd
 
 size() { # of a symbol, decimal
 	local hex

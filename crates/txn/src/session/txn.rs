@@ -44,6 +44,8 @@ pub struct Txn {
     pub(crate) isolation: Isolation,
     pub(crate) wait: Wait,
     pub(crate) snapshot: Option<Snapshot>,
+    /// At REPEATABLE READ: what is newer than the snapshot is refused, once there is one.
+    pub(crate) first_updater_wins: bool,
     pub(crate) pinned: bool,
     pub(crate) ended: bool,
     pub(crate) chains: u64,
@@ -64,6 +66,7 @@ impl Txn {
             isolation,
             wait,
             snapshot: None,
+            first_updater_wins: false,
             pinned: false,
             ended: false,
             chains: 0,
@@ -98,6 +101,14 @@ impl Txn {
     /// How long it waits for locks from now on. Returns how long it did.
     pub fn set_wait(&mut self, wait: Wait) -> Wait {
         std::mem::replace(&mut self.wait, wait)
+    }
+
+    /// At REPEATABLE READ: whether a write, or a read that locks, of a row that another transaction
+    /// has changed since the snapshot fails with [`TxnError::Conflict`] from now on. Unlike at
+    /// [`Isolation::Snapshot`] only a read takes the snapshot: before the first one, nothing is too new. (MariaDB's
+    /// `innodb_snapshot_isolation`; PostgreSQL's REPEATABLE READ.) Nothing at other levels.
+    pub fn set_first_updater_wins(&mut self, wins: bool) {
+        self.first_updater_wins = wins;
     }
 
     /// Whether it has ended: by itself, when it was chosen to resolve a deadlock.
@@ -202,6 +213,9 @@ impl Txn {
     pub(crate) fn conflict_point(&mut self, cx: &Context) -> Option<u64> {
         match self.isolation {
             Isolation::Snapshot => self.snapshot(cx).map(Snapshot::number),
+            Isolation::RepeatableRead if self.first_updater_wins => {
+                self.snapshot.as_ref().map(Snapshot::number)
+            }
             _ => None,
         }
     }

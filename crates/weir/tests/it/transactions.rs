@@ -187,6 +187,83 @@ fn snapshot_isolation_refuses_lost_updates() {
 }
 
 #[test]
+fn the_first_updater_wins_behind_a_snapshot_that_a_read_has_taken() {
+    let db = open_sim(5);
+    let tree = filled(&db, 4);
+    let key = |n: u32| n.to_be_bytes();
+    let conflicts = |got: Result<bool, Error>| match got {
+        Err(Error::Transaction(TxnError::Conflict)) => true,
+        Ok(_) => false,
+        Err(other) => panic!("{other}"),
+    };
+    let change = |n: u32| {
+        let mut other = txn(&db);
+        other.put(&tree, &key(n), b"other").expect("put");
+        let _ = other.commit().expect("commit");
+    };
+    let strict = |isolation| {
+        let mut txn = at(&db, isolation);
+        txn.set_first_updater_wins(true);
+        txn
+    };
+
+    // No read has taken a snapshot: nothing is too new.
+    let mut blind = strict(Isolation::RepeatableRead);
+    assert!(blind.delete(&tree, &key(0)).expect("the first change takes no snapshot"));
+    change(1);
+    assert!(!conflicts(blind.delete(&tree, &key(1))));
+    drop(blind);
+
+    let mut reader = strict(Isolation::RepeatableRead);
+    assert!(reader.get(&tree, &key(0)).expect("get").is_some());
+    change(1);
+    change(3);
+    let mut value = Vec::new();
+    assert!(conflicts(reader.get_for_update(&tree, &key(1), &mut value)));
+    assert!(conflicts(reader.get_for_share(&tree, &key(1), &mut value)));
+    assert!(conflicts(reader.delete(&tree, &key(1))));
+    assert!(conflicts(reader.put(&tree, &key(3), b"strict").map(|()| true)));
+    // What has not changed is its own to change; what it has changed itself is never too new.
+    for _ in 0..2 {
+        assert!(!conflicts(reader.put(&tree, &key(2), b"strict").map(|()| true)));
+    }
+    // A row that has come, and one that has gone, since the snapshot.
+    change(9);
+    let mut other = txn(&db);
+    assert!(other.delete(&tree, &key(0)).expect("delete"));
+    let _ = other.commit().expect("commit");
+    assert!(conflicts(reader.insert(&tree, &key(9), b"strict").map(|()| true)));
+    assert!(conflicts(reader.put(&tree, &key(0), b"strict").map(|()| true)));
+    // Switched off, it works on what is there.
+    reader.set_first_updater_wins(false);
+    assert!(!conflicts(reader.delete(&tree, &key(1))));
+    drop(reader);
+
+    // Each statement of a lower level has a snapshot of its own.
+    let mut lower = strict(Isolation::ReadCommitted);
+    assert!(lower.get(&tree, &key(2)).expect("get").is_some());
+    change(2);
+    assert!(!conflicts(lower.delete(&tree, &key(2))));
+}
+
+#[test]
+fn a_locking_scan_meets_what_is_newer_than_the_snapshot() {
+    let db = open_sim(5);
+    let tree = filled(&db, 4);
+    let mut reader = txn(&db);
+    reader.set_first_updater_wins(true);
+    assert!(reader.get(&tree, &0u32.to_be_bytes()).expect("get").is_some());
+    let mut other = txn(&db);
+    other.put(&tree, &2u32.to_be_bytes(), b"other").expect("put");
+    let _ = other.commit().expect("commit");
+    let mut scan = reader.cursor_for_update(&tree);
+    assert!(scan.seek_first(&mut reader).expect("row 0 is as it was"));
+    assert!(scan.next(&mut reader).expect("row 1 is as it was"));
+    let refused = scan.next(&mut reader).expect_err("row 2 is newer");
+    assert!(matches!(refused, Error::Transaction(TxnError::Conflict)), "{refused}");
+}
+
+#[test]
 fn a_deadlock_ends_at_once_and_the_other_goes_on() {
     let dir = tempfile::tempdir().expect("a directory");
     let db = Db::open(dir.path(), weir::Config::default()).expect("open");

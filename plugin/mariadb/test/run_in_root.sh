@@ -1,0 +1,28 @@
+#!/bin/bash
+# The plugin's tests with the server of another Debian release, in that release's root (tools/root.sh): SQL and sessions
+# beside InnoDB, kill -9, plugins that do not fit. `make plugin-test SERVER=11.8` calls it with the plugin built.
+#   run_in_root.sh BUILD ROOT ROUNDS
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+tree=$(cd "$here/../../.." && pwd)
+build=$(cd "$1" && pwd) root=$2 rounds=$3
+begun=$(date +%s)
+work=$build/test
+rm -rf "$work"
+mkdir -p "$work"
+"$here/layout.sh" "$build" "$work/layout" prepare
+in_root() { "$here/../tools/root.sh" "$root" --in "$tree" "$@"; }
+# As the answers of 10.11 that the scripts' expected differences are of: its character set, and no refusal of what is newer
+# than a snapshot but where a script asks for it.
+options="--character-set-server=latin1 --collation-server=latin1_swedish_ci --innodb-snapshot-isolation=OFF --weir-snapshot-isolation=OFF"
+waits="--innodb-lock-wait-timeout=1 --weir-lock-wait-timeout=1"
+memory="--weir-memory=64M --weir-log-capacity=64M"
+in_root "$here/layout.sh" "$build" "$work/layout"
+# In the root's memory, where half a second of silence is not a slow disk's.
+in_root "$here/../tools/server.sh" "$build/ha_weir.so" /dev/shm/sql --run \
+	"$here/sql.sh $work/sql-out; sql=\$?; $here/sessions.sh $work/sessions-out && exit \$sql" $memory $waits $options
+in_root "$here/../tools/server.sh" "$build/ha_weir.so" /dev/shm/random --run \
+	"$here/random_sessions.sh $work/random-sessions-out 30 && $here/replacing.sh $work/replacing-out && $here/soft_kill.sh && $here/many_locks.sh" \
+	$memory $waits $options
+in_root "$here/kill.sh" "$build/ha_weir.so" "$work/kill" "$rounds"
+echo "plugin-test: all passed in $(($(date +%s) - begun)) s with the server in $root"

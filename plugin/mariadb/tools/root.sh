@@ -1,0 +1,66 @@
+#!/bin/bash
+# Another Debian release's root below a directory, with the server of that release: what the plugin is built against and
+# tested in, without touching what is installed here.
+#   root.sh ROOT RELEASE                 makes it, or completes it: by debootstrap, from this machine's own mirror
+#   root.sh ROOT --in DIRECTORY COMMAND...   runs a command in it as root; DIRECTORY (this tree) is there as it is here
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+root=$1
+[ "$(id -u)" = 0 ] || { echo "root: needs root (debootstrap, chroot)"; exit 1; }
+say() { echo "root: $*"; }
+
+# In mounts of its own, which go with the command.
+inside() { # command...
+	unshare --mount --fork bash -c '
+		set -eu
+		root=$1 shared=$2
+		shift 2
+		mount --make-rprivate /
+		mount -t proc proc "$root/proc"
+		mount -t tmpfs tmpfs "$root/dev/shm"
+		if [ -n "$shared" ]; then
+			mkdir -p "$root$shared"
+			mount --rbind "$shared" "$root$shared"
+		fi
+		exec chroot "$root" env -i HOME=/root LC_ALL=C.UTF-8 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"
+	' inside "$root" "$shared" "$@"
+}
+
+if [ "$2" = --in ]; then
+	shared=$(cd "$3" && pwd)
+	shift 3
+	inside "$@"
+	exit
+fi
+
+release=$2 shared=
+packages=(mariadb-server mariadb-client libmariadbd-dev libmariadb-dev mariadb-test mariadb-backup perl gcc libc6-dev dpkg-dev)
+[ ! -e "$root/.complete" ] || exit 0
+. "$here/sources.sh"
+mkdir -p "$root"
+root=$(cd "$root" && pwd)
+log=$root.log
+quiet() { "$@" >"$log" 2>&1 || { tail -n 15 "$log"; exit 1; }; }
+read -r first < <(apt_sources deb "$release" | grep " $release ") ||
+	{ say "no deb entry of Debian 12's is configured here"; exit 1; }
+mirror=$(sed 's/\[[^]]*\] //' <<<"$first" | awk '{ print $2 }')
+command -v debootstrap >/dev/null || quiet apt-get -q -y install --no-install-recommends debootstrap
+if [ ! -e "$root/usr/bin/apt-get" ]; then
+	say "making a root of $release (a minute)"
+	quiet debootstrap --variant=minbase "$release" "$root" "$mirror"
+fi
+apt_sources deb "$release" | sed 's/\[signed-by=[^]]*\] //' >"$root/etc/apt/sources.list"
+# The packages' scripts would start a server of their own.
+printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
+chmod +x "$root/usr/sbin/policy-rc.d"
+cp /etc/resolv.conf "$root/etc/resolv.conf"
+cp /etc/hosts "$root/etc/hosts"
+# How the mirror is reached is this machine's affair.
+for conf in /etc/apt/apt.conf /etc/apt/apt.conf.d/*; do
+	[ ! -e "$conf" ] || ! grep -qi 'proxy\|CaInfo' "$conf" || cp "$conf" "$root/etc/apt/apt.conf.d/"
+done
+say "installing its server"
+export DEBIAN_FRONTEND=noninteractive
+quiet inside apt-get -q update
+quiet inside env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends install "${packages[@]}"
+touch "$root/.complete"
