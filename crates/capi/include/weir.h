@@ -1011,9 +1011,10 @@ enum weir_code weir_txn_end_statement(const struct weir_txn *txn);
 // How long it waits for a lock from now on.
 enum weir_code weir_txn_set_lock_wait(const struct weir_txn *txn, uint64_t millis);
 
-// At WEIR_REPEATABLE_READ: whether a write, or a read that locks, of a row that another transaction
-// has changed since the snapshot fails with WEIR_CONFLICT from now on, as at WEIR_SNAPSHOT; but the
-// snapshot is that of the first read without a lock, and before that nothing is too new.
+// At WEIR_REPEATABLE_READ: whether a write, or a read that locks, of a row that another
+// transaction has changed since the snapshot fails with WEIR_CONFLICT from now on, as at
+// WEIR_SNAPSHOT; but the snapshot is that of the first read without a lock, and before that
+// nothing is too new.
 enum weir_code weir_txn_set_first_updater_wins(const struct weir_txn *txn, bool wins);
 
 // Whether it has ended: a deadlock may have ended it. It is to be given back by weir_txn_rollback

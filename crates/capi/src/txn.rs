@@ -301,9 +301,10 @@ pub unsafe extern "C" fn weir_txn_set_lock_wait(txn: *const weir_txn, millis: u6
     })
 }
 
-/// At WEIR_REPEATABLE_READ: whether a write, or a read that locks, of a row that another transaction
-/// has changed since the snapshot fails with WEIR_CONFLICT from now on, as at WEIR_SNAPSHOT; but the
-/// snapshot is that of the first read without a lock, and before that nothing is too new.
+/// At WEIR_REPEATABLE_READ: whether a write, or a read that locks, of a row that another
+/// transaction has changed since the snapshot fails with WEIR_CONFLICT from now on, as at
+/// WEIR_SNAPSHOT; but the snapshot is that of the first read without a lock, and before that
+/// nothing is too new.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_txn_set_first_updater_wins(
     txn: *const weir_txn,

@@ -160,8 +160,9 @@ impl Txn {
     }
 
     /// At REPEATABLE READ: whether a write, or a read that locks, of a row that another transaction
-    /// has changed since the snapshot fails from now on, as at [`weir_txn::Isolation::Snapshot`], but with the
-    /// snapshot of the first read without a lock: before that, nothing is too new. Off unless asked for.
+    /// has changed since the snapshot fails from now on, as at
+    /// [`Snapshot`](weir_txn::Isolation::Snapshot), but with the snapshot of the first read
+    /// without a lock: before that, nothing is too new. Off unless asked for.
     pub fn set_first_updater_wins(&mut self, wins: bool) {
         self.raw.set_first_updater_wins(wins);
     }

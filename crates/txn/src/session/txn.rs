@@ -105,8 +105,8 @@ impl Txn {
 
     /// At REPEATABLE READ: whether a write, or a read that locks, of a row that another transaction
     /// has changed since the snapshot fails with [`TxnError::Conflict`] from now on. Unlike at
-    /// [`Isolation::Snapshot`] only a read takes the snapshot: before the first one, nothing is too new. (MariaDB's
-    /// `innodb_snapshot_isolation`; PostgreSQL's REPEATABLE READ.) Nothing at other levels.
+    /// [`Isolation::Snapshot`] only a read takes the snapshot: before the first one, nothing is too
+    /// new. (MariaDB's `innodb_snapshot_isolation`.) Nothing at other levels.
     pub fn set_first_updater_wins(&mut self, wins: bool) {
         self.first_updater_wins = wins;
     }
