@@ -29,7 +29,7 @@ for seed in 1 "$RANDOM" "$RANDOM"; do
 	perl "$here/random.pl" "$seed" 1000 >"$work/random-$seed.sql"
 done
 "$here/../tools/server.sh" "$plugin" "$work/sql" --run "$here/sql.sh $work/random-out $work/random-*.sql" \
-	--weir-memory=64M --weir-log-capacity=64M
+	--weir-memory=64M --weir-log-capacity=64M --weir-store=LOG
 "$here/restart.sh" "$plugin" "$work/restart"
 "$here/answers.sh" "$plugin" "$work/answers"
 "$here/shared_sync.sh" "$plugin" "$work/shared-sync"
@@ -45,6 +45,7 @@ done
 "$here/replication.sh" "$plugin" "$work/replication"
 "$here/parallel.sh" "$plugin" "$work/parallel"
 "$here/kill.sh" "$plugin" "$work/kill" "$rounds"
+WEIR_STORE=LOG "$here/kill.sh" "$plugin" "$work/kill-log" "$rounds"
 "$here/inplace_kill.sh" "$plugin" "$work/inplace-kill" "$rounds"
 "$here/partition_kill.sh" "$plugin" "$work/partition-kill" "$((4 * rounds))"
 "$here/prepared.sh" "$plugin" "$work/prepared" "$rounds"

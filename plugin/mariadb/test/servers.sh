@@ -32,7 +32,7 @@ die() { echo "$(basename "$0" .sh): $*"; tail -n 15 "$directory"/*/server.log; e
 sql() { mariadb --no-defaults -uroot -S "$sockets/$1" -N "${@:2}"; }
 
 # How the plugin is loaded.
-loaded=(--plugin-load-add=ha_weir --weir=FORCE --weir-memory=64M --weir-log-capacity=16M)
+loaded=(--plugin-load-add=ha_weir --weir=FORCE --weir-memory=64M --weir-log-capacity=16M --weir-store="${WEIR_STORE:-ANY}")
 # Starts, or starts again, a server; $server is its process. Without --port it listens nowhere but on its socket.
 start() { # name options...
 	local name=$1 data=$directory/$1
