@@ -140,6 +140,12 @@ impl FlipsBuf {
         flips.inspect(|flips| flips.flip(value)).is_some()
     }
 
+    /// As it was before it was kept.
+    #[must_use]
+    pub fn flips(&self) -> Option<Flips<'_>> {
+        Flips::take(&mut &*self.0)
+    }
+
     /// How many bytes it takes.
     #[must_use]
     #[allow(clippy::len_without_is_empty)] // None are as good as any other number.

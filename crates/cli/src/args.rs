@@ -19,6 +19,7 @@ Examples:
   weir bench update --seconds 20 --disk 2000iops,32MiB
   weir check ./weir-data
   weir dump page ./weir-data 7
+  weir salvage ./weir-data ./saved
   weir put ./db people ada 'countess of computing'
   weir scan ./db people --limit 10
 
@@ -38,6 +39,8 @@ pub(crate) enum Command {
     Stat(Stat),
     /// Copy a database into a new one: dense, with a log and numbers of its own
     Copy(Copy),
+    /// Save what can be read of a database that does not open into a new one
+    Salvage(Salvage),
     /// Print what is on disk in words, also of a database that is damaged and does not open
     #[command(subcommand)]
     Dump(Dump),
@@ -411,7 +414,11 @@ pub(crate) struct DumpLog {
 }
 
 #[derive(ClapArgs)]
-#[command(after_help = "Example:\n  weir check ./weir-data && echo sound")]
+#[command(
+    after_help = "A database that another process has open cannot be checked from outside: what is \
+                  said then names the process, and what to ask of it.\n\n\
+                  Example:\n  weir check ./weir-data && echo sound"
+)]
 pub(crate) struct Check {
     #[command(flatten)]
     pub(crate) dir: Dir,
@@ -442,6 +449,32 @@ pub(crate) struct Copy {
     /// Keep the copy's pages in-place, or in segments (log) [default: as the database does]
     #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<StoreKind>,
+}
+
+const SALVAGE_EXAMPLES: &str = "\
+Every page is looked at; the log is applied as far as it can be read; what had not been committed is
+taken back. The damaged database is not changed. What is missing is printed: ranges of keys, pages
+with file and byte. Rows that may be older than they were last go to trees of their own. A tree
+whose name is lost becomes tree-NUMBER. Exit code 1: something is missing, or may be older.
+
+Example:
+  weir salvage ./weir-data ./saved";
+
+#[derive(ClapArgs)]
+#[command(after_help = SALVAGE_EXAMPLES)]
+pub(crate) struct Salvage {
+    /// The damaged database
+    #[arg(value_name = "DIR")]
+    pub(crate) path: PathBuf,
+    /// Where the new one goes: an empty directory, or none yet
+    #[arg(value_name = "TO")]
+    pub(crate) to: PathBuf,
+    /// Bytes of a page [default: as the files say, or the pages look]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub(crate) page_size: Option<u64>,
+    /// Memory for the new database's pages, and for sorting
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = parse_size)]
+    pub(crate) pool: u64,
 }
 
 #[derive(ClapArgs)]

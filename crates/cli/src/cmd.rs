@@ -6,6 +6,7 @@ mod copy;
 mod dump;
 mod entries;
 mod lab;
+mod salvage;
 mod stat;
 mod tpcc;
 
@@ -16,4 +17,5 @@ pub(crate) use copy::copy;
 pub(crate) use dump::dump;
 pub(crate) use entries::{delete, get, put, scan};
 pub(crate) use lab::lab;
+pub(crate) use salvage::salvage;
 pub(crate) use stat::{stat, trees};

@@ -20,6 +20,7 @@ fn main() -> ExitCode {
         Command::Check(args) => cmd::check(&args),
         Command::Copy(args) => cmd::copy(&args),
         Command::Dump(args) => cmd::dump(&args),
+        Command::Salvage(args) => cmd::salvage(&args),
         Command::Stat(args) => cmd::stat(&args),
         Command::Advise(args) => cmd::advise(&args),
         Command::Trees(args) => cmd::trees(&args),

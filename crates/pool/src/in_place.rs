@@ -10,7 +10,7 @@ use weir_device::{BlockFile, ReadOp, Volume, WriteOp};
 use crate::era::{ERA_PAGES, era_of, era_page};
 use crate::error::PoolError;
 use crate::store::{NoteGrowth, PageStore, PageWrite, StoreRead};
-use crate::torn_write::{DoubleWriteConfig, Repair, TornWrite};
+use crate::torn_write::{DoubleWriteConfig, PageCopy, Repair, TornWrite};
 
 const FILE_NAME: &str = "pages";
 
@@ -123,6 +123,12 @@ impl InPlaceStore {
         // POOL-8: with the doublewrite off from now on nothing would say that these copies are old.
         self.torn_write.forget()?;
         Ok(repair)
+    }
+
+    /// The copies of pages that the doublewrite area holds, as far as they are whole. Reads only.
+    #[must_use]
+    pub fn doublewrite_copies(&self) -> Vec<PageCopy> {
+        self.torn_write.copies()
     }
 
     fn offset(&self, page: PageNo) -> u64 {

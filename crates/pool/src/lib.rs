@@ -37,7 +37,7 @@ pub use neighbours::Neighbours;
 pub use pending::PageRedo;
 pub use pool::{Pool, PoolConfig, PoolStats, Residence};
 pub use store::{IsDirty, Kept, NoteGrowth, PageStore, PageWrite, Placed, StoreLook, StoreRead};
-pub use torn_write::{DoubleWriteConfig, DoubleWriteMode, Repair};
+pub use torn_write::{DoubleWriteConfig, DoubleWriteMode, PageCopy, Repair};
 pub use warm_list::WarmList;
 pub use warm_plan::WarmPlan;
 pub use write_back::{Cause, Written};

@@ -4,7 +4,7 @@
 //! Each batch has a number, and its header says up to which number all batches are settled. A copy
 //! of a settled batch is never used for repair: its page may have been written again since, and
 //! putting the old copy back would undo changes that the log no longer holds.
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use weir_base::lock::{Mutex, MutexGuard};
@@ -66,6 +66,19 @@ pub struct Repair {
     pub checked: u64,
     /// Torn pages put right from their copies.
     pub repaired: u64,
+}
+
+/// A page as the doublewrite area remembers it.
+#[derive(Clone, Debug)]
+pub struct PageCopy {
+    /// Which page.
+    pub page: PageNo,
+    /// Its LSN.
+    pub lsn: Lsn,
+    /// The sealed bytes.
+    pub bytes: Vec<u8>,
+    /// Whether it is certain that the page was not written again since.
+    pub is_newest: bool,
 }
 
 /// A batch as the area remembers it.
@@ -243,6 +256,30 @@ impl TornWrite {
         running.next = found.iter().map(|b| b.seq).max().unwrap_or(0);
         running.newest = found.iter().map(|b| b.newest).max().unwrap_or(Lsn::ZERO);
         found
+    }
+
+    /// All whole copies, the newest of each page. A batch that came later and is not remembered any
+    /// more, because another took its file, may have written a page again; one of an unsettled
+    /// batch was not, since a page is in one batch at a time.
+    pub(crate) fn copies(&self) -> Vec<PageCopy> {
+        let batches = self.remembered();
+        let settled = batches.iter().map(|b| b.settled).max().unwrap_or(0);
+        let last = batches.iter().map(|b| b.seq).max().unwrap_or(0);
+        let mut copies: BTreeMap<PageNo, PageCopy> = BTreeMap::new();
+        for batch in &batches {
+            let later = batches.iter().filter(|other| other.seq > batch.seq).count() as u64;
+            let is_newest = batch.seq > settled || later == last - batch.seq;
+            let all = batch.pages.iter().zip(batch.copies.chunks_exact(self.page_size));
+            for (&(page, lsn), bytes) in all {
+                let is_it =
+                    weir_page::verify(bytes, self.db, page).is_ok() && weir_page::lsn(bytes) == lsn;
+                if is_it && copies.get(&page).is_none_or(|known| known.lsn < lsn) {
+                    let bytes = bytes.to_vec();
+                    copies.insert(page, PageCopy { page, lsn, bytes, is_newest });
+                }
+            }
+        }
+        copies.into_values().collect()
     }
 
     /// A copy that cannot be read stays zeros, which is no copy.

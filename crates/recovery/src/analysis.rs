@@ -33,8 +33,11 @@ pub struct Analysis {
 }
 
 impl Analysis {
-    /// Takes in a group that says something of its transaction, by its body.
-    pub(crate) fn take(&mut self, start: Lsn, body: &[u8]) -> Result<(), DecodeError> {
+    /// Takes in a group by its body. The groups of a log come in their order.
+    ///
+    /// # Errors
+    /// [`DecodeError`] when it is none.
+    pub fn take(&mut self, start: Lsn, body: &[u8]) -> Result<(), DecodeError> {
         let (header, ops) = decode(body)?;
         self.begin_group(&header, start);
         for op in ops {

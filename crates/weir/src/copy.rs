@@ -63,26 +63,32 @@ impl Db {
     ) -> Result<Copied, Error> {
         let stats = self.stats();
         let config = Config {
-            create: Create::Copy,
             store: Some(store),
             page_size: stats.page_size,
             log_bytes: stats.log_capacity_bytes,
             pool_bytes: COPY_POOL_BYTES,
             ..Config::default()
         };
-        let copy = Db::open_on(volume.clone(), config)?;
         // With no number of its own, it sees only changes that are committed.
-        let copied = self.copy_trees(&mut self.begin_at(snapshot)?, &copy);
-        // The volume is wanted for a moment more.
-        let closed = copy.engine.settle();
-        match copied.and_then(|copied| closed.map(|()| copied)) {
-            Ok(copied) => finish_copy(&volume).map(|()| copied),
-            Err(e) => {
-                // If that fails, too, it stays marked as what it is.
-                let _ = abandon_copy(&volume);
-                Err(e)
-            }
-        }
+        make_filled_on(volume, config, |copy| self.copy_trees(&mut self.begin_at(snapshot)?, copy))
+    }
+
+    /// Makes a database in `dir`, which must hold nothing, and has `fill` put into it what it is to
+    /// hold: it is whole and closed when this returns. Not part of the interface.
+    ///
+    /// # Errors
+    /// When there is something in `dir`, or `fill` or the database fails; nothing is left in `dir`
+    /// then. What a crash leaves of it cannot be opened.
+    #[doc(hidden)]
+    pub fn make_filled<R, E: From<Error>>(
+        dir: &Path,
+        config: Config,
+        fill: impl FnOnce(&Db) -> Result<R, E>,
+    ) -> Result<R, E> {
+        check_directory(dir, Create::Copy)?;
+        let failed = |e| Error::io("opening the new database's directory", e);
+        let volume = FileVolume::open(dir).map_err(failed)?;
+        make_filled_on(Arc::new(volume), config, fill)
     }
 
     fn copy_trees(&self, txn: &mut Txn, copy: &Db) -> Result<Copied, Error> {
@@ -136,6 +142,26 @@ impl Db {
         let mut txn = self.begin(TxnOptions { isolation, ..TxnOptions::default() });
         txn.share(snapshot)?;
         Ok(txn)
+    }
+}
+
+fn make_filled_on<R, E: From<Error>>(
+    volume: Arc<dyn Volume>,
+    config: Config,
+    fill: impl FnOnce(&Db) -> Result<R, E>,
+) -> Result<R, E> {
+    let config = Config { create: Create::Copy, ..config };
+    let made = Db::open_on(volume.clone(), config)?;
+    let filled = fill(&made);
+    // The volume is wanted for a moment more.
+    let closed = made.engine.settle();
+    match filled.and_then(|filled| closed.map(|()| filled).map_err(E::from)) {
+        Ok(filled) => finish_copy(&volume).map(|()| filled).map_err(E::from),
+        Err(e) => {
+            // If that fails, too, it stays marked as what it is.
+            let _ = abandon_copy(&volume);
+            Err(e)
+        }
     }
 }
 

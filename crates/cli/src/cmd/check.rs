@@ -1,7 +1,7 @@
 //! `weir check`: every page of every tree, and that each page has one owner.
 use crate::args::Check;
 use crate::exit::{EXIT_FINDINGS, EXIT_OK};
-use crate::opening::{bar, open_to_read};
+use crate::opening::{bar, open_to_read, or_ask_its_process};
 use anyhow::{Context, Result};
 use std::io::Write;
 use weir::{CheckReport, format_size};
@@ -15,7 +15,7 @@ pub(crate) fn check(args: &Check) -> Result<u8> {
             writeln!(out, "1 problem: {error:#}")?;
             return Ok(EXIT_FINDINGS);
         }
-        opened => opened?,
+        opened => or_ask_its_process(opened)?,
     };
     let bar = bar("checking");
     let report = db.check(&mut |done, of| {

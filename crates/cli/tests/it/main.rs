@@ -10,6 +10,7 @@ mod kill;
 mod lab;
 mod read_only;
 mod report;
+mod salvage;
 mod tpcc;
 
 use std::ffi::OsStr;

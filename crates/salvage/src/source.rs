@@ -1,0 +1,149 @@
+//! The damaged database: its files, read through a layer that takes all writes, and what of the
+//! control file can be believed.
+use std::path::Path;
+use std::sync::Arc;
+
+use weir_base::{AlignedBuf, DbId, PageNo, align_down};
+use weir_checkpoint::{CONTROL_FILE, Control, choose, copies};
+use weir_device::{BlockFile, FileVolume, OverlayVolume, Volume};
+use weir_page::{Bytes, Damage, PAGE_SIZES, verify};
+use weir_pool::{DoubleWriteConfig, InPlaceStore, PageStore};
+
+use crate::error::SalvageError;
+
+const DATA_FILE: &str = "pages";
+/// Pages looked at to find out how large pages are and of which database, from the file's start and
+/// spread over all of it.
+const SAMPLES: u64 = 64;
+/// Where a page bears its database's mark.
+const MARK_AT: usize = 28;
+
+/// The database as it was found.
+pub(crate) struct Source {
+    /// What is written to it is seen by this process alone.
+    pub(crate) volume: Arc<dyn Volume>,
+    pub(crate) store: InPlaceStore,
+    pub(crate) db: DbId,
+    pub(crate) page_size: usize,
+    /// What the control file says, where it can be read and is this data file's.
+    pub(crate) control: Option<Control>,
+    pub(crate) remarks: Vec<String>,
+}
+
+impl Source {
+    /// Opens the directory to read.
+    pub(crate) fn open(dir: &Path, page_size: Option<usize>) -> Result<Source, SalvageError> {
+        let failed = |e| SalvageError::io(format!("opening {}", dir.display()), e);
+        let below = FileVolume::open_read_only(dir).map_err(failed)?;
+        Self::open_on(Arc::new(below), page_size)
+    }
+
+    fn open_on(below: Arc<dyn Volume>, size: Option<usize>) -> Result<Source, SalvageError> {
+        let failed = |e| SalvageError::io("making a file for what is brought up to date", e);
+        let volume: Arc<dyn Volume> = Arc::new(OverlayVolume::new(below).map_err(failed)?);
+        let mut remarks = Vec::new();
+        let control = read_control(&*volume, &mut remarks);
+        let file = volume.open(DATA_FILE).map_err(|e| match e.kind() {
+            std::io::ErrorKind::NotFound => SalvageError::Source(format!(
+                "there is no file '{DATA_FILE}': nothing can be salvaged without it"
+            )),
+            _ => SalvageError::io(format!("opening '{DATA_FILE}'"), e),
+        })?;
+        let said = control.map(|control| control.page_size as usize);
+        let found = size.map(|size| (size, mark_of(&*file, size).map_or(0, |(mark, _)| mark)));
+        let Some((page_size, mark)) = found.or_else(|| look(&*file, said)) else {
+            return Err(SalvageError::Source(format!(
+                "no page of '{DATA_FILE}' is sound, whatever size pages have: nothing can be \
+                 salvaged from it"
+            )));
+        };
+        let logs = weir_redo::survey(&*volume, None).unwrap_or_default();
+        let of_logs = logs.iter().filter_map(|file| file.header.map(|header| header.db));
+        let mut known = control.map(|control| control.db).into_iter().chain(of_logs);
+        // Where nothing else names it, the database is the one whose mark the pages bear.
+        let db = known.find(|db| db.mark() == mark).unwrap_or(DbId(u64::from(mark)));
+        let control = control.filter(|control| {
+            let is_ours = control.db == db && control.page_size as usize == page_size;
+            if !is_ours {
+                remarks.push(format!(
+                    "'{CONTROL_FILE}' is of database {} with pages of {} bytes, '{DATA_FILE}' is \
+                     not: it was left aside",
+                    control.db, control.page_size
+                ));
+            }
+            is_ours
+        });
+        if file.len() % page_size as u64 != 0 {
+            let end = file.len();
+            remarks.push(format!("'{DATA_FILE}' ends in the middle of a page, at byte {end}"));
+        }
+        let store = InPlaceStore::open(&volume, db, page_size, DoubleWriteConfig::default())
+            .map_err(|e| SalvageError::Source(e.to_string()))?;
+        if let Some(control) = control.filter(|control| store.pages() < control.pages) {
+            remarks.push(format!(
+                "'{DATA_FILE}' was cut short: it has {} pages, '{CONTROL_FILE}' knows of {}",
+                store.pages(),
+                control.pages
+            ));
+        }
+        Ok(Source { volume, store, db, page_size, control, remarks })
+    }
+}
+
+fn read_control(volume: &dyn Volume, remarks: &mut Vec<String>) -> Option<Control> {
+    let read = || -> std::io::Result<Result<Control, String>> {
+        let file = volume.open(CONTROL_FILE)?;
+        let len = align_down(file.len()).min(2 * weir_base::ALIGN as u64);
+        let mut buf = AlignedBuf::zeroed(2 * weir_base::ALIGN);
+        if len > 0 {
+            file.read_at(0, &mut buf[..len as usize])?;
+        }
+        let [first, second] = copies(&buf[..len as usize]);
+        Ok(choose(&first.1, &second.1).map_err(|e| e.to_string()))
+    };
+    let why = match read() {
+        Ok(Ok(control)) => return Some(control),
+        Ok(Err(why)) => why,
+        Err(e) => format!("'{CONTROL_FILE}' cannot be read: {e}"),
+    };
+    remarks.push(format!("without the control file: {why}"));
+    None
+}
+
+/// The size that pages have, and the mark that most of them bear. `said`: the size that is believed
+/// where it fits as well as another.
+fn look(file: &dyn BlockFile, said: Option<usize>) -> Option<(usize, u32)> {
+    let mut best = None;
+    for size in said.into_iter().chain(PAGE_SIZES) {
+        if !PAGE_SIZES.contains(&size) {
+            continue;
+        }
+        let Some((mark, sound)) = mark_of(file, size) else { continue };
+        if best.is_none_or(|(most, _, _)| sound > most) {
+            best = Some((sound, size, mark));
+        }
+    }
+    best.map(|(_, size, mark)| (size, mark))
+}
+
+/// The mark that most of the pages looked at bear, and how many of them are sound in themselves.
+fn mark_of(file: &dyn BlockFile, size: usize) -> Option<(u32, usize)> {
+    let pages = file.len() / size as u64;
+    let spread = (0..SAMPLES).map(|at| at * (pages / SAMPLES).max(1));
+    let mut marks: Vec<u32> = Vec::new();
+    let mut page = AlignedBuf::zeroed(size);
+    for number in (0..SAMPLES).chain(spread).filter(|&number| number < pages) {
+        let Ok(page_no) = u32::try_from(number) else { break };
+        if file.read_at(number * size as u64, &mut page).is_err() {
+            continue;
+        }
+        let mark = (&page[..]).u32_at(MARK_AT);
+        let found = verify(&page, DbId(u64::from(mark)), PageNo(page_no));
+        if !matches!(found, Err(Damage::Checksum { .. } | Damage::Zeroed)) {
+            marks.push(mark);
+        }
+    }
+    let most = |mark: &u32| marks.iter().filter(|other| *other == mark).count();
+    let mark = marks.iter().copied().max_by_key(most)?;
+    Some((mark, most(&mark)))
+}
