@@ -6,7 +6,7 @@ use weir::Sorted;
 use weir_base::{AlignedBuf, DbId, Lsn, PageNo, TxnId};
 use weir_change::{Op, apply, decode};
 use weir_page::{Damage, HEADER_BYTES, seal, set_lsn};
-use weir_pool::{InPlaceStore, PageStore, PageWrite, PoolError};
+use weir_pool::{PageCopy, PageStore, PageWrite, PoolError};
 
 use crate::error::SalvageError;
 use crate::log::place_of;
@@ -30,24 +30,29 @@ fn failed(e: PoolError) -> SalvageError {
 
 /// Puts damaged pages right of which the doublewrite area has a copy.
 pub(crate) fn put_copies_back(
-    store: &InPlaceStore,
+    store: &dyn PageStore,
+    copies: &[PageCopy],
     forwarded: &mut Forwarded,
 ) -> Result<(), SalvageError> {
     let mut buf = AlignedBuf::zeroed(store.page_size());
-    for copy in store.doublewrite_copies() {
+    for copy in copies {
         if copy.page.0 < store.pages() && store.read(copy.page, &mut buf).is_ok() {
             continue;
         }
         reach(store, copy.page)?;
         buf.copy_from_slice(&copy.bytes);
-        let write = PageWrite { page: copy.page, lsn: copy.lsn, bytes: &buf };
-        store.write_batch(0, &[write], &mut |left| left).map_err(failed)?;
+        write(store, PageWrite { page: copy.page, lsn: copy.lsn, bytes: &buf })?;
         forwarded.repaired += 1;
         if !copy.is_newest {
             forwarded.doubtful.insert(copy.page);
         }
     }
     Ok(())
+}
+
+fn write(store: &dyn PageStore, page: PageWrite<'_>) -> Result<(), SalvageError> {
+    store.make_room(1).map_err(failed)?;
+    store.write_batch(0, &[page], &mut |left| left).map_err(failed)
 }
 
 fn reach(store: &dyn PageStore, page: PageNo) -> Result<(), SalvageError> {
@@ -179,8 +184,7 @@ impl Forward {
         set_lsn(&mut self.bytes, last);
         seal(&mut self.bytes, db);
         reach(store, self.page)?;
-        let write = PageWrite { page: self.page, lsn: last, bytes: &self.bytes };
-        store.write_batch(0, &[write], &mut |left| left).map_err(failed)?;
+        write(store, PageWrite { page: self.page, lsn: last, bytes: &self.bytes })?;
         forwarded.pages += 1;
         forwarded.repaired += u64::from(self.was_damaged);
         if !self.has_lost {

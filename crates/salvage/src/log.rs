@@ -30,6 +30,8 @@ pub(crate) struct LogRead {
     pub(crate) end: Option<Lsn>,
     /// All that pages may lack has been read.
     pub(crate) is_whole: bool,
+    /// It is known that reading began where it had to.
+    pub(crate) is_begin_sure: bool,
     /// Positions that were not read, from and to.
     pub(crate) gaps: Vec<(Lsn, Lsn)>,
 }
@@ -42,7 +44,8 @@ pub(crate) fn read(
 ) -> Result<LogRead, SalvageError> {
     let files = leave_out_unreadable(source);
     let analysis = Analysis::default();
-    let log = LogRead { changes, analysis, end: None, is_whole: false, gaps: Vec::new() };
+    let (end, is_whole, is_begin_sure, gaps) = (None, false, true, Vec::new());
+    let log = LogRead { changes, analysis, end, is_whole, is_begin_sure, gaps };
     let mut reading = Reading { source, log, failed: None };
     let Some(from) = reading.start(&files, progress) else {
         let is_closed = reading.source.control.is_some_and(|control| control.clean);
@@ -115,13 +118,15 @@ impl Reading<'_> {
         if oldest.sequence == 1 {
             return Some(Lsn(first));
         }
-        let store = &self.source.store;
+        self.log.is_begin_sure = false;
+        let store = &*self.source.store;
         let tell = &mut |done, of| progress(Phase::Log, done, of);
         let known = boundaries(store, Lsn(first), 1, tell).first().copied();
         let text = match known {
             Some(lsn) => format!(
                 "the checkpoint is not known: the log is applied from position {lsn} on, the first \
-                 at which a group is known to begin"
+                 at which a group is known to begin; whether pages lack changes from before is not \
+                 known"
             ),
             None => "the checkpoint is not known, nor where a group of the log begins".into(),
         };
@@ -171,7 +176,7 @@ impl Reading<'_> {
         progress: &mut dyn FnMut(Phase, u64, u64),
     ) -> Result<Option<(Lsn, Lsn, Result<(), RedoError>)>, SalvageError> {
         let tell = &mut |done, of| progress(Phase::Log, done, of);
-        let places = boundaries(&self.source.store, Lsn(end.0 + 1), PLACES_TRIED, tell);
+        let places = boundaries(&*self.source.store, Lsn(end.0 + 1), PLACES_TRIED, tell);
         for place in places {
             let (came, read) = self.scan(place, progress)?;
             if came > place {

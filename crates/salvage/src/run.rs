@@ -65,12 +65,12 @@ impl Run<'_> {
     fn run(mut self) -> Result<Report, SalvageError> {
         let changes = self.target.sorter(SORTERS);
         let read = log::read(&mut self.source, changes, self.progress)?;
-        let LogRead { changes, analysis, end, mut is_whole, gaps } = read;
+        let LogRead { changes, analysis, end, mut is_whole, is_begin_sure, gaps } = read;
         is_whole &= self.is_of_era();
         let mut forwarded = Forwarded::default();
-        put_copies_back(&self.source.store, &mut forwarded)?;
+        put_copies_back(&*self.source.store, &self.source.copies, &mut forwarded)?;
         let progress = &mut *self.progress;
-        let store: &dyn PageStore = &self.source.store;
+        let store: &dyn PageStore = &*self.source.store;
         let tell = &mut |done| progress(Phase::Redo, done, 0);
         bring_forward(store, self.source.db, changes.sorted()?, &gaps, &mut forwarded, tell)?;
 
@@ -82,7 +82,7 @@ impl Run<'_> {
         is_whole &= is_behind(&survey, end, &mut self.source.remarks);
 
         let mut report = Report {
-            is_current: is_whole,
+            is_current: is_whole && is_begin_sure,
             unfinished: unfinished.transactions,
             prepared: unfinished.prepared.clone(),
             pages: survey.pages,
@@ -179,7 +179,7 @@ impl Saving<'_, '_> {
         tree: TreeId,
         root: Option<PageNo>,
     ) -> Result<(), SalvageError> {
-        let store = &self.run.source.store;
+        let store = &*self.run.source.store;
         Walk { store, survey: self.survey, harvest, walked, tree }.run(root)
     }
 
@@ -189,7 +189,7 @@ impl Saving<'_, '_> {
         walked: &Walked,
         destination: D,
     ) -> Result<(Vec<SavedTree>, u64), SalvageError> {
-        let store: &dyn PageStore = &self.run.source.store;
+        let store: &dyn PageStore = &*self.run.source.store;
         let (survey, is_whole) = (self.survey, self.is_whole);
         let known = Known { store, survey, walked, is_whole };
         let Harvest { leaves, claims, undo } = harvest;

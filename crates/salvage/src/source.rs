@@ -7,11 +7,13 @@ use weir_base::{AlignedBuf, DbId, PageNo, align_down};
 use weir_checkpoint::{CONTROL_FILE, Control, choose, copies};
 use weir_device::{BlockFile, FileVolume, OverlayVolume, Volume};
 use weir_page::{Bytes, Damage, PAGE_SIZES, verify};
-use weir_pool::{DoubleWriteConfig, InPlaceStore, PageStore};
+use weir_pool::{DoubleWriteConfig, InPlaceStore, LogStructuredStore, PageCopy, PageStore};
 
 use crate::error::SalvageError;
 
 const DATA_FILE: &str = "pages";
+/// The file that has pages in segments.
+const SEGMENTS: &str = "segments";
 /// Pages looked at to find out how large pages are and of which database, from the file's start and
 /// spread over all of it.
 const SAMPLES: u64 = 64;
@@ -22,7 +24,9 @@ const MARK_AT: usize = 28;
 pub(crate) struct Source {
     /// What is written to it is seen by this process alone.
     pub(crate) volume: Arc<dyn Volume>,
-    pub(crate) store: InPlaceStore,
+    pub(crate) store: Arc<dyn PageStore>,
+    /// What the doublewrite area has.
+    pub(crate) copies: Vec<PageCopy>,
     pub(crate) db: DbId,
     pub(crate) page_size: usize,
     /// What the control file says, where it can be read and is this data file's.
@@ -43,12 +47,12 @@ impl Source {
         let volume: Arc<dyn Volume> = Arc::new(OverlayVolume::new(below).map_err(failed)?);
         let mut remarks = Vec::new();
         let control = read_control(&*volume, &mut remarks);
-        let file = volume.open(DATA_FILE).map_err(|e| match e.kind() {
-            std::io::ErrorKind::NotFound => SalvageError::Source(format!(
-                "there is no file '{DATA_FILE}': nothing can be salvaged without it"
-            )),
-            _ => SalvageError::io(format!("opening '{DATA_FILE}'"), e),
-        })?;
+        let file = match volume.open(DATA_FILE) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+                return Self::in_segments(volume, control, remarks);
+            }
+            opened => opened.map_err(|e| SalvageError::io(format!("opening '{DATA_FILE}'"), e))?,
+        };
         let said = control.map(|control| control.page_size as usize);
         let found = size.map(|size| (size, mark_of(&*file, size).map_or(0, |(mark, _)| mark)));
         let Some((page_size, mark)) = found.or_else(|| look(&*file, said)) else {
@@ -57,37 +61,75 @@ impl Source {
                  salvaged from it"
             )));
         };
-        let logs = weir_redo::survey(&*volume, None).unwrap_or_default();
-        let of_logs = logs.iter().filter_map(|file| file.header.map(|header| header.db));
-        let mut known = control.map(|control| control.db).into_iter().chain(of_logs);
+        let known = control.map(|control| control.db).into_iter().chain(of_logs(&*volume));
         // Where nothing else names it, the database is the one whose mark the pages bear.
-        let db = known.find(|db| db.mark() == mark).unwrap_or(DbId(u64::from(mark)));
-        let control = control.filter(|control| {
-            let is_ours = control.db == db && control.page_size as usize == page_size;
-            if !is_ours {
-                remarks.push(format!(
-                    "'{CONTROL_FILE}' is of database {} with pages of {} bytes, '{DATA_FILE}' is \
-                     not: it was left aside",
-                    control.db, control.page_size
-                ));
-            }
-            is_ours
-        });
+        let mut known = known.filter(|db| db.mark() == mark);
+        let db = known.next().unwrap_or(DbId(u64::from(mark)));
         if file.len() % page_size as u64 != 0 {
             let end = file.len();
             remarks.push(format!("'{DATA_FILE}' ends in the middle of a page, at byte {end}"));
         }
         let store = InPlaceStore::open(&volume, db, page_size, DoubleWriteConfig::default())
             .map_err(|e| SalvageError::Source(e.to_string()))?;
-        if let Some(control) = control.filter(|control| store.pages() < control.pages) {
-            remarks.push(format!(
-                "'{DATA_FILE}' was cut short: it has {} pages, '{CONTROL_FILE}' knows of {}",
-                store.pages(),
+        let copies = store.doublewrite_copies();
+        let store = Arc::new(store);
+        Ok(Source { volume, store, copies, db, page_size, control, remarks }.with_control_judged())
+    }
+
+    /// Where pages lie the store's own map says: without it, and without the database's number,
+    /// they cannot be found.
+    fn in_segments(
+        volume: Arc<dyn Volume>,
+        control: Option<Control>,
+        remarks: Vec<String>,
+    ) -> Result<Source, SalvageError> {
+        if !volume.exists(SEGMENTS).unwrap_or(false) {
+            return Err(SalvageError::Source(format!(
+                "there is no file '{DATA_FILE}', nor '{SEGMENTS}': nothing can be salvaged without"
+            )));
+        }
+        let known = control.map(|control| control.db).into_iter().chain(of_logs(&*volume)).next();
+        let Some(db) = known else {
+            return Err(SalvageError::Source(
+                "nothing says which database it is: pages in segments cannot be found".into(),
+            ));
+        };
+        let store = LogStructuredStore::open(&volume, db)
+            .map_err(|e| SalvageError::Source(format!("'{SEGMENTS}' cannot be read: {e}")))?;
+        let (store, page_size): (Arc<dyn PageStore>, _) = {
+            let page_size = store.page_size();
+            (Arc::new(store), page_size)
+        };
+        let copies = Vec::new();
+        Ok(Source { volume, store, copies, db, page_size, control, remarks }.with_control_judged())
+    }
+
+    /// Leaves the control file aside where it is another's, and says what it knows better.
+    fn with_control_judged(mut self) -> Source {
+        let Some(control) = self.control else { return self };
+        let file = self.store.size_file();
+        if control.db != self.db || control.page_size as usize != self.page_size {
+            self.remarks.push(format!(
+                "'{CONTROL_FILE}' is of database {} with pages of {} bytes, '{file}' is not: it \
+                 was left aside",
+                control.db, control.page_size
+            ));
+            self.control = None;
+        } else if self.store.pages() < control.pages {
+            self.remarks.push(format!(
+                "'{file}' was cut short: it has {} pages, '{CONTROL_FILE}' knows of {}",
+                self.store.pages(),
                 control.pages
             ));
         }
-        Ok(Source { volume, store, db, page_size, control, remarks })
+        self
     }
+}
+
+/// The databases that files of a log name.
+fn of_logs(volume: &dyn Volume) -> Vec<DbId> {
+    let files = weir_redo::survey(volume, None).unwrap_or_default();
+    files.iter().filter_map(|file| file.header.map(|header| header.db)).collect()
 }
 
 fn read_control(volume: &dyn Volume, remarks: &mut Vec<String>) -> Option<Control> {

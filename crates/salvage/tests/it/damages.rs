@@ -6,7 +6,7 @@ use weir_page::Kind;
 use weir_table::Tables;
 
 use crate::after;
-use crate::fixture::{BIRDS, Fixture, Key, PAGE, TREES, closed, crashed};
+use crate::fixture::{BIRDS, Fixture, Key, PAGE, TREES, closed, crashed, crashed_in_segments};
 use crate::layout::{
     change, change_file, files, flip, number_of, pages, pages_of, remove, rows_on, rows_over, zero,
 };
@@ -379,4 +379,19 @@ fn d25_nothing_to_save() {
     let words = error.expect_err("there is one").to_string();
     assert!(words.contains("already") || words.contains("other files"), "{words}");
     assert!(crate::fixture::contents(&sound) == crate::fixture::contents(&closed().dir));
+}
+
+#[test]
+fn d26_pages_in_segments_crashed() {
+    let from = crashed_in_segments();
+    let out = after(from, nothing);
+    out.is_all_of(from);
+    assert!(out.report.is_whole(), "{}", out.report);
+}
+
+#[test]
+fn d27_pages_in_segments_control_file_removed_crashed() {
+    let from = crashed_in_segments();
+    let out = after(from, |dir| remove(dir, "control"));
+    out.is_all_of(from);
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use weir::{Background, Batch, Config, Db, DoubleWriteConfig, Durability, TxnOptions};
+use weir::{Background, Batch, Config, Db, DoubleWriteConfig, Durability, StoreKind, TxnOptions};
 use weir_table::{ColumnType, Index, Schema, Tables};
 
 pub(crate) const PAGE: usize = 4096;
@@ -25,8 +25,9 @@ pub(crate) struct Fixture {
     _temp: tempfile::TempDir,
 }
 
-fn config() -> Config {
+fn config(store: StoreKind) -> Config {
     Config {
+        store: Some(store),
         pool_bytes: 2 << 20,
         log_bytes: 1 << 20,
         page_size: PAGE,
@@ -151,10 +152,10 @@ fn add_others(db: &Db, rows: &mut BTreeMap<Key, Vec<u8>>) {
     }
 }
 
-fn make(is_closed: bool) -> Fixture {
+fn make(is_closed: bool, store: StoreKind) -> Fixture {
     let temp = tempfile::tempdir().expect("a directory");
     let live = temp.path().join("live");
-    let db = Db::open(&live, config()).expect("a database");
+    let db = Db::open(&live, config(store)).expect("a database");
     table(&db);
     let dropped = db.open_tree("dropped").expect("a tree");
     for number in 0..400u32 {
@@ -240,13 +241,19 @@ pub(crate) fn alike(of: &Fixture, dir: PathBuf) -> Fixture {
 /// Closed in order.
 pub(crate) fn closed() -> &'static Fixture {
     static FIXTURE: OnceLock<Fixture> = OnceLock::new();
-    FIXTURE.get_or_init(|| make(true))
+    FIXTURE.get_or_init(|| make(true, StoreKind::InPlace))
 }
 
 /// As a crash leaves it.
 pub(crate) fn crashed() -> &'static Fixture {
     static FIXTURE: OnceLock<Fixture> = OnceLock::new();
-    FIXTURE.get_or_init(|| make(false))
+    FIXTURE.get_or_init(|| make(false, StoreKind::InPlace))
+}
+
+/// As a crash leaves it, with pages in segments.
+pub(crate) fn crashed_in_segments() -> &'static Fixture {
+    static FIXTURE: OnceLock<Fixture> = OnceLock::new();
+    FIXTURE.get_or_init(|| make(false, StoreKind::Log))
 }
 
 pub(crate) fn copy(from: &Path, to: &Path) {
