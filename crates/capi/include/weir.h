@@ -220,13 +220,17 @@ typedef struct weir_redefinition {
     const struct weir_new_name *renamed;
     // How many.
     size_t renamed_count;
+    // The caller's bytes that say how rows lie that were written under earlier definitions; with
+    // the data NULL they stay as they are. They go when the rows do.
+    struct weir_bytes layouts;
 } weir_redefinition;
 
-// Is shown a table, or an index, by its name and definition. It must not unwind, and what it is
-// shown is gone when it returns.
-typedef void (*weir_visit_definition)(void *context,
-                                      struct weir_bytes name,
-                                      struct weir_bytes definition);
+// Is shown a table by its name and definition, and how its rows lie (weir_redefinition). It must
+// not unwind, and what it is shown is gone when it returns.
+typedef void (*weir_visit_table)(void *context,
+                                 struct weir_bytes name,
+                                 struct weir_bytes definition,
+                                 struct weir_bytes layouts);
 
 // Is shown one thing after the other. It must not unwind, and what it is shown is gone when it
 // returns.
@@ -373,6 +377,12 @@ typedef struct weir_seen_lock {
 // Is shown a lock. It must not unwind, and what it is shown is gone when it returns.
 typedef void (*weir_visit_lock)(void *context, const struct weir_seen_lock *lock);
 
+// Is shown an index by its name and definition. It must not unwind, and what it is
+// shown is gone when it returns.
+typedef void (*weir_visit_definition)(void *context,
+                                      struct weir_bytes name,
+                                      struct weir_bytes definition);
+
 // About how many pages a tree has.
 typedef struct weir_size {
     // Pages with rows or entries.
@@ -457,6 +467,14 @@ enum weir_code weir_table_redefine(const struct weir_db *db,
                                    const struct weir_redefinition *tables,
                                    size_t count);
 
+// As weir_table_redefine, where a snapshot from before may show rows that are none of the new
+// definition: all that write to the tables are waited for, and handles and snapshots from before
+// are told WEIR_CHANGED.
+enum weir_code weir_table_redefine_anew(const struct weir_db *db,
+                                        const struct weir_redefinition *tables,
+                                        size_t count,
+                                        uint64_t lock_wait_millis);
+
 // As weir_table_rename, and gives tables (this one perhaps, by its old name) other definitions at
 // once with it. `filled`: it was filled under its old name, in many transactions, to take another
 // table's place: snapshots from before, and handles, are told WEIR_CHANGED.
@@ -475,7 +493,7 @@ enum weir_code weir_table_filled(const struct weir_db *db,
 
 // Shows all tables with their definitions, in the order of their names.
 enum weir_code weir_table_definitions(const struct weir_db *db,
-                                      weir_visit_definition visit,
+                                      weir_visit_table visit,
                                       void *context);
 
 // Removes all rows, when all that write to the table have ended. Handles have to be opened again.

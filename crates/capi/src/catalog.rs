@@ -139,6 +139,9 @@ pub struct weir_redefinition {
     pub renamed: *const weir_new_name,
     /// How many.
     pub renamed_count: usize,
+    /// The caller's bytes that say how rows lie that were written under earlier definitions; with
+    /// the data NULL they stay as they are. They go when the rows do.
+    pub layouts: weir_bytes,
 }
 
 /// Calls with the redefinitions as the tables want them.
@@ -162,7 +165,9 @@ pub(crate) unsafe fn with_redefinitions<R>(
     let all = given.iter().zip(&names).map(|(new, renamed)| {
         // SAFETY: the caller's.
         let (table, definition) = unsafe { (new.table.text()?, new.definition.slice()) };
-        Ok(Redefinition { table, definition, renamed })
+        // SAFETY: the caller's.
+        let layouts = (!new.layouts.data.is_null()).then(|| unsafe { new.layouts.slice() });
+        Ok(Redefinition { table, definition, renamed, layouts })
     });
     call(&all.collect::<Result<Vec<_>, Failure>>()?)
 }
@@ -180,6 +185,26 @@ pub unsafe extern "C" fn weir_table_redefine(
         let db = unsafe { shared(db)? };
         // SAFETY: the contract of `borrow`.
         unsafe { with_redefinitions(tables, count, |all| Ok(db.tables.redefine(all)?))? };
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
+/// As weir_table_redefine, where a snapshot from before may show rows that are none of the new
+/// definition: all that write to the tables are waited for, and handles and snapshots from before
+/// are told WEIR_CHANGED.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_table_redefine_anew(
+    db: *const weir_db,
+    tables: *const weir_redefinition,
+    count: usize,
+    lock_wait_millis: u64,
+) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let db = unsafe { shared(db)? };
+        let anew = |all: &[Redefinition<'_>]| Ok(waiting(db, lock_wait_millis).redefine_anew(all)?);
+        // SAFETY: the contract of `borrow`.
+        unsafe { with_redefinitions(tables, count, anew)? };
         Ok(weir_code::WEIR_OK)
     })
 }
@@ -225,7 +250,18 @@ pub unsafe extern "C" fn weir_table_filled(
     })
 }
 
-/// Is shown a table, or an index, by its name and definition. It must not unwind, and what it is
+/// Is shown a table by its name and definition, and how its rows lie (weir_redefinition). It must
+/// not unwind, and what it is shown is gone when it returns.
+pub type weir_visit_table = Option<
+    unsafe extern "C" fn(
+        context: *mut c_void,
+        name: weir_bytes,
+        definition: weir_bytes,
+        layouts: weir_bytes,
+    ),
+>;
+
+/// Is shown an index by its name and definition. It must not unwind, and what it is
 /// shown is gone when it returns.
 pub type weir_visit_definition =
     Option<unsafe extern "C" fn(context: *mut c_void, name: weir_bytes, definition: weir_bytes)>;
@@ -234,14 +270,19 @@ pub type weir_visit_definition =
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_table_definitions(
     db: *const weir_db,
-    visit: weir_visit_definition,
+    visit: weir_visit_table,
     context: *mut c_void,
 ) -> weir_code {
     run(|| {
         // SAFETY: the contract of `borrow`.
-        for (name, definition) in unsafe { shared(db)? }.tables.definitions()? {
-            // SAFETY: the contract of `borrow`.
-            unsafe { show_definition(visit, context, &name, &definition) };
+        for (name, info) in unsafe { shared(db)? }.tables.definitions()? {
+            let name = weir_bytes::of(name.as_bytes());
+            let (definition, layouts) =
+                (weir_bytes::of(&info.definition), weir_bytes::of(&info.layouts));
+            if let Some(visit) = visit {
+                // SAFETY: the caller of the interface has given a function of this kind.
+                unsafe { visit(context, name, definition, layouts) };
+            }
         }
         Ok(weir_code::WEIR_OK)
     })

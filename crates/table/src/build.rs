@@ -23,7 +23,7 @@ use crate::error::Error;
 use crate::fill::Filling;
 use crate::fold::{is_folded, unfold};
 use crate::raw::{Build, NO_TREE};
-use crate::redefine::{Redefinition, rename_indexes};
+use crate::redefine::Redefinition;
 
 /// Makes an index entry of a row: gets the primary key, the row and an empty entry.
 pub type MakeEntry<'m> = dyn FnMut(&[u8], &[u8], &mut EntryBuf) -> Result<(), Error> + 'm;
@@ -120,7 +120,10 @@ impl Tables {
         definition: &[u8],
         drop: &[&str],
     ) -> Result<(), Error> {
-        self.finish_indexes_of(&[Redefinition { table, definition, renamed: &[] }], drop)
+        self.finish_indexes_of(
+            &[Redefinition { table, definition, ..Redefinition::default() }],
+            drop,
+        )
     }
 
     /// As [`Tables::finish_indexes`], of several tables, the parts of one, that have indexes of the
@@ -145,9 +148,8 @@ impl Tables {
                 let index = info.indexes.remove(at);
                 txn.drop_tree(&info.tree_name(index.tree))?;
             }
-            rename_indexes(&mut info, new.renamed)?;
+            new.bring_into(&mut info)?;
             info.version += 1;
-            info.definition = new.definition.to_vec();
             finished.push(info);
         }
         self.put_to_use(txn, finished)

@@ -184,6 +184,7 @@ impl Tables {
             id,
             version: 1,
             definition: definition.to_vec(),
+            layouts: Vec::new(),
             indexes: Vec::new(),
             tree: 0,
             next_tree: 1,
@@ -234,8 +235,9 @@ impl Tables {
         self.rename_with(from, to, &[], Rename::Whole)
     }
 
-    /// Removes all rows by giving the table new trees, when all that write to it have ended. Its
-    /// auto-increment goes on where it was. `false`: there is no such table.
+    /// Removes all rows by giving the table new trees, when all that write to it have ended; with
+    /// them go its layouts. Its auto-increment goes on where it was. `false`: there is no such
+    /// table.
     ///
     /// # Errors
     /// [`Error::Definition`] while an index of the table is being built; [`Error::Store`]; nothing
@@ -264,6 +266,7 @@ impl Tables {
         }
         info.version += 1;
         info.since = info.version;
+        info.layouts.clear();
         info.tree = info.claim_tree();
         for at in 0..info.indexes.len() {
             info.indexes[at].tree = info.claim_tree();

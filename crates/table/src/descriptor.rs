@@ -5,7 +5,11 @@ use crate::error::Error;
 use crate::key::Malformed;
 use crate::row::{put_bytes, take_bytes};
 
+/// Of a table whose rows all lie as its definition says.
 const FORMAT: u8 = 1;
+/// With layouts behind the indexes. Only a table that has some is written so: a build that does not
+/// know of layouts refuses that table, and reads all others.
+const FORMAT_LAYOUTS: u8 = 2;
 
 /// An index of a table.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -40,6 +44,10 @@ pub struct TableInfo {
     pub version: u64,
     /// Bytes of the caller's that say what its rows are.
     pub definition: Vec<u8>,
+    /// Bytes of the caller's that say how rows lie that were written under earlier definitions, and
+    /// which of those is the present one. Empty: all lie as `definition` says. Gone when the rows
+    /// are.
+    pub layouts: Vec<u8>,
     /// In the order in which uniqueness is checked.
     pub indexes: Vec<IndexInfo>,
     pub(crate) tree: u64,
@@ -70,7 +78,7 @@ impl TableInfo {
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut out = vec![FORMAT];
+        let mut out = vec![if self.layouts.is_empty() { FORMAT } else { FORMAT_LAYOUTS }];
         for number in [self.id, self.version, self.tree, self.next_tree, self.since] {
             varint::put(&mut out, number);
         }
@@ -82,6 +90,9 @@ impl TableInfo {
             varint::put(&mut out, index.tree);
             varint::put(&mut out, index.since);
             put_bytes(&mut out, &index.definition);
+        }
+        if !self.layouts.is_empty() {
+            put_bytes(&mut out, &self.layouts);
         }
         let sum = checksum(&out);
         out.extend_from_slice(&sum.to_le_bytes());
@@ -98,12 +109,14 @@ impl TableInfo {
             return Err(damaged("its checksum is wrong"));
         }
         match body.split_first() {
-            Some((&FORMAT, rest)) => Self::fields(rest).map_err(|e| damaged(e.0)),
+            Some((&format @ (FORMAT | FORMAT_LAYOUTS), rest)) => {
+                Self::fields(rest, format == FORMAT_LAYOUTS).map_err(|e| damaged(e.0))
+            }
             _ => Err(damaged("a later version of the engine has written it")),
         }
     }
 
-    fn fields(mut rest: &[u8]) -> Result<TableInfo, Malformed> {
+    fn fields(mut rest: &[u8], has_layouts: bool) -> Result<TableInfo, Malformed> {
         let rest = &mut rest;
         let mut info = TableInfo {
             id: number(rest)?,
@@ -112,6 +125,7 @@ impl TableInfo {
             next_tree: number(rest)?,
             since: number(rest)?,
             definition: take_bytes(rest)?.to_vec(),
+            layouts: Vec::new(),
             indexes: Vec::new(),
         };
         for _ in 0..number(rest)? {
@@ -129,6 +143,12 @@ impl TableInfo {
                 since: number(rest)?,
                 definition: take_bytes(rest)?.to_vec(),
             });
+        }
+        if has_layouts {
+            info.layouts = take_bytes(rest)?.to_vec();
+            if info.layouts.is_empty() {
+                return Err(Malformed("it is said to have layouts, and has none"));
+            }
         }
         if rest.is_empty() { Ok(info) } else { Err(Malformed("it goes on behind its end")) }
     }
@@ -164,11 +184,12 @@ mod tests {
             },
         );
         let indexes = prop::collection::vec(index, 0..4);
-        (any::<[u64; 5]>(), bytes(), indexes).prop_map(
-            |([id, version, tree, next_tree, since], definition, indexes)| TableInfo {
+        (any::<[u64; 5]>(), bytes(), bytes(), indexes).prop_map(
+            |([id, version, tree, next_tree, since], definition, layouts, indexes)| TableInfo {
                 id,
                 version,
                 definition,
+                layouts,
                 indexes,
                 tree,
                 next_tree,
@@ -195,8 +216,9 @@ mod tests {
         #[test]
         fn any_bytes_with_a_right_checksum_give_a_table_or_an_error(
             mut bytes in prop::collection::vec(prop_oneof![0u8..4, any::<u8>()], 0..60),
+            format in FORMAT..=FORMAT_LAYOUTS,
         ) {
-            bytes.insert(0, FORMAT);
+            bytes.insert(0, format);
             let sum = checksum(&bytes);
             bytes.extend_from_slice(&sum.to_le_bytes());
             if let Ok(info) = TableInfo::decode(&bytes) {

@@ -3,8 +3,9 @@ use crate::descriptor::TableInfo;
 use crate::entry::EntryBuf;
 use crate::error::Error;
 use crate::key::{KeyColumn, put_column, take_columns};
+use crate::layouts::{LaidRows, Layouts};
 use crate::raw::RowImage;
-use crate::row::{RowCodec, RowColumn};
+use crate::row::RowColumn;
 use crate::schema::{Index, KeyPart, Schema, take_parts};
 use crate::value::Value;
 
@@ -14,6 +15,12 @@ pub type Row = Vec<Value>;
 /// The columns of a key: their places in the row, and how they stand in the key.
 pub(crate) type KeyColumns = Vec<(usize, KeyColumn)>;
 
+/// The columns that are not of the primary key.
+pub(crate) fn rest_columns(schema: &Schema, primary: &KeyColumns) -> Vec<usize> {
+    let is_rest = |at: &usize| primary.iter().all(|(other, _)| other != at);
+    (0..schema.columns.len()).filter(is_rest).collect()
+}
+
 /// How a table's rows lie in its trees.
 pub(crate) struct Layout {
     pub(crate) schema: Schema,
@@ -21,7 +28,8 @@ pub(crate) struct Layout {
     pub(crate) primary: KeyColumns,
     /// Columns that are not in the primary key, which lie in the row's value.
     rest: Vec<usize>,
-    codec: RowCodec,
+    layouts: Layouts,
+    codec: LaidRows,
     pub(crate) indexes: Vec<KeyColumns>,
     pub(crate) auto_increment: Option<usize>,
 }
@@ -56,15 +64,25 @@ impl Layout {
             schema.indexes.push(Index { name, unique, parts });
         }
         let primary = schema.resolve(&schema.primary)?;
-        let is_rest = |at: &usize| primary.iter().all(|(other, _)| other != at);
-        let rest: Vec<usize> = (0..schema.columns.len()).filter(is_rest).collect();
+        let rest = rest_columns(&schema, &primary);
         let column = |&at: &usize| {
             let column = &schema.columns[at];
             RowColumn { kind: column.kind, nullable: column.nullable }
         };
-        let codec = RowCodec::new(rest.iter().map(column).collect());
+        let columns: Vec<_> = rest.iter().map(column).collect();
+        let layouts = Layouts::decode(&info.layouts, &columns)?;
+        let codec = LaidRows::new(&layouts)?;
         let auto_increment = schema.auto_increment.as_deref().and_then(|n| schema.position(n));
-        Ok(Layout { schema, primary, rest, codec, indexes, auto_increment })
+        Ok(Layout { schema, primary, rest, layouts, codec, indexes, auto_increment })
+    }
+
+    /// The places of the columns that lie in the row's value.
+    pub(crate) fn rest(&self) -> &[usize] {
+        &self.rest
+    }
+
+    pub(crate) fn take_layouts(&mut self) -> Layouts {
+        std::mem::take(&mut self.layouts)
     }
 
     pub(crate) fn resolve(&self, parts: &[KeyPart]) -> Result<KeyColumns, Error> {

@@ -2,13 +2,13 @@
 //! of names, of references from table to table.
 use weir::{Durability, Txn};
 
-use crate::catalog::{Tables, check_name, name_key, number};
+use crate::catalog::{Tables, building, check_name, name_key, number};
 use crate::descriptor::TableInfo;
 use crate::error::Error;
 use crate::shared::key_of;
 
 /// What a table is to have as its definition.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Redefinition<'a> {
     /// Its name, before anything is renamed.
     pub table: &'a str,
@@ -16,6 +16,8 @@ pub struct Redefinition<'a> {
     pub definition: &'a [u8],
     /// Indexes that get another name: from, to.
     pub renamed: &'a [(&'a str, &'a str)],
+    /// The caller's bytes that say how rows lie ([`TableInfo::layouts`]); `None`: they stay.
+    pub layouts: Option<&'a [u8]>,
 }
 
 /// What a table is that gets another name.
@@ -29,15 +31,15 @@ pub enum Rename {
 }
 
 impl Tables {
-    /// The names of all tables, in order, with their definitions.
+    /// The names of all tables, in order, with what is known of them.
     ///
     /// # Errors
     /// [`Error::Store`], [`Error::Damaged`].
-    pub fn definitions(&self) -> Result<Vec<(String, Vec<u8>)>, Error> {
+    pub fn definitions(&self) -> Result<Vec<(String, TableInfo)>, Error> {
         let mut all = Vec::new();
         self.each(b'n', |name, id| {
             if let Some(info) = self.shared.load(number(id)?)? {
-                all.push((String::from_utf8_lossy(name).into_owned(), info.definition));
+                all.push((String::from_utf8_lossy(name).into_owned(), info));
             }
             Ok(())
         })?;
@@ -55,6 +57,34 @@ impl Tables {
         let mut txn = self.begin();
         tables.iter().try_for_each(|table| self.redefine_in(&mut txn, table))?;
         txn.commit_durably(Durability::Synced)?;
+        Ok(())
+    }
+
+    /// As [`Tables::redefine`], where rows that a snapshot from before shows may be none of the new
+    /// definition: all that write to the tables are waited for, and handles and snapshots from
+    /// before are told [`Error::Changed`].
+    ///
+    /// # Errors
+    /// As [`Tables::redefine`]; [`Error::Definition`] while an index of a table is being built.
+    pub fn redefine_anew(&self, tables: &[Redefinition<'_>]) -> Result<(), Error> {
+        let mut txn = self.begin();
+        let mut ids = Vec::with_capacity(tables.len());
+        for new in tables {
+            let info = self.lock_table(&mut txn, new.table)?;
+            let mut info = info.ok_or_else(|| Error::NoTable(new.table.to_string()))?;
+            if info.indexes.iter().any(|index| index.building) {
+                return Err(building());
+            }
+            new.bring_into(&mut info)?;
+            info.version += 1;
+            info.since = info.version;
+            info.indexes.iter_mut().for_each(|index| index.since = info.version);
+            self.shared.store(&mut txn, &info)?;
+            ids.push(info.id);
+        }
+        ids.iter().for_each(|&id| self.shared.altering(id));
+        txn.commit_durably(Durability::Synced)?;
+        ids.iter().for_each(|&id| self.shared.altered(id));
         Ok(())
     }
 
@@ -159,9 +189,18 @@ impl Tables {
             return Err(Error::NoTable(new.table.to_string()));
         }
         let mut info = TableInfo::decode(&value)?;
-        info.definition = new.definition.to_vec();
-        rename_indexes(&mut info, new.renamed)?;
+        new.bring_into(&mut info)?;
         Ok(txn.put(catalog, &key, &info.encode())?)
+    }
+}
+
+impl Redefinition<'_> {
+    pub(crate) fn bring_into(&self, info: &mut TableInfo) -> Result<(), Error> {
+        info.definition = self.definition.to_vec();
+        if let Some(layouts) = self.layouts {
+            info.layouts = layouts.to_vec();
+        }
+        rename_indexes(info, self.renamed)
     }
 }
 

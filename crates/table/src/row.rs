@@ -164,7 +164,8 @@ fn is_byte(kind: ColumnType) -> bool {
     matches!(kind, ColumnType::Bool | ColumnType::I8 | ColumnType::U8)
 }
 
-fn put_value(out: &mut Vec<u8>, value: &Value, kind: ColumnType) {
+/// Appends a value that is not NULL.
+pub(crate) fn put_value(out: &mut Vec<u8>, value: &Value, kind: ColumnType) {
     match value {
         Value::Null => {}
         Value::Bool(v) => out.push(u8::from(*v)),
@@ -207,7 +208,8 @@ fn take_array<const N: usize>(rest: &mut &[u8]) -> Result<[u8; N], Malformed> {
     take_exact(rest, N)?.try_into().map_err(|_| SHORT)
 }
 
-fn take(rest: &mut &[u8], kind: ColumnType) -> Result<Value, Malformed> {
+/// Takes a value of this type.
+pub(crate) fn take(rest: &mut &[u8], kind: ColumnType) -> Result<Value, Malformed> {
     let value = match kind {
         ColumnType::Bool => match take_array::<1>(rest)? {
             [0] => Value::Bool(false),

@@ -4,6 +4,7 @@ use weir_base::varint;
 use crate::descriptor::{number, text};
 use crate::error::Error;
 use crate::key::{KeyColumn, Malformed};
+use crate::layouts::MARK;
 use crate::row::put_bytes;
 use crate::value::ColumnType;
 
@@ -151,6 +152,9 @@ impl Schema {
     /// [`Error::Definition`].
     pub(crate) fn check(&self) -> Result<(), Error> {
         let wrong = |what: String| Err(Error::Definition(what));
+        if self.columns.len() as u64 >= MARK {
+            return wrong(format!("a table has less than {MARK} columns"));
+        }
         for (at, column) in self.columns.iter().enumerate() {
             if column.name.is_empty() || self.position(&column.name) != Some(at) {
                 return wrong(format!("column '{}' is there twice or has no name", column.name));

@@ -1,11 +1,14 @@
 //! A crash at every write of each change of a definition leaves the old or the new, and no page
 //! without an owner.
 use weir::{Db, SimVolume};
-use weir_table::{Direction, Error, Index, Range, Tables};
+use weir_table::{
+    Column, ColumnChange, ColumnType, Direction, Error, Index, Range, Redefinition, Tables, Value,
+};
 
 use crate::support::{assert_sound, begin, birds, fill, open, rows};
 
-/// What can be seen of all tables: name, indexes and what is found through each, number of rows,
+/// What can be seen of all tables: name, the primary key, by the names of all columns, and indexes
+/// and what is found through each, number of rows,
 /// and whether auto-increment is at its beginning.
 type Seen = Vec<(String, Vec<(String, usize)>, u64, bool)>;
 
@@ -13,7 +16,11 @@ fn look(db: &Db, tables: &Tables) -> Seen {
     let mut seen = Seen::new();
     for name in tables.names().expect("names") {
         let table = tables.open_table(&name).expect("the table");
-        let mut indexes = Vec::new();
+        let columns = table.schema().expect("a schema");
+        let columns: Vec<_> = columns.columns().iter().map(|column| column.name.clone()).collect();
+        let all = rows(&table, &mut begin(db), None, &Range::all(), Direction::Up);
+        assert!(all.iter().all(|row| row.len() == columns.len()));
+        let mut indexes = vec![(columns.join(","), all.len())];
         for index in table.schema().expect("a schema").indexes() {
             let mut txn = begin(db);
             let all = rows(&table, &mut txn, Some(&index.name), &Range::all(), Direction::Up);
@@ -117,6 +124,27 @@ fn begin_anew() {
 #[test]
 fn add_index() {
     crash_everywhere(25, |tables| tables.add_index("birds", &Index::new("more", ["weight"])));
+}
+
+#[test]
+fn change_columns() {
+    crash_everywhere(30, |tables| {
+        let column = Column { name: "seen".into(), kind: ColumnType::U32, nullable: false };
+        let add = ColumnChange::Add { column, value: Value::UInt(7), at: 0 };
+        tables.change_columns("birds", &[add, ColumnChange::Move("weight".into(), 1)])?;
+        Ok(true)
+    });
+}
+
+#[test]
+fn redefine_anew() {
+    crash_everywhere(31, |tables| {
+        let definition = tables.open_raw("birds")?.info().definition.clone();
+        let renamed: &[_] = &[("by_name", "by_its_name")];
+        let new = Redefinition { table: "birds", definition: &definition, renamed, layouts: None };
+        tables.redefine_anew(&[new])?;
+        Ok(true)
+    });
 }
 
 #[test]

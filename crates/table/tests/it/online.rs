@@ -250,7 +250,8 @@ fn a_builder_waits_for_no_row() {
 fn parts_get_their_indexes_all_at_once() {
     let (db, tables) = start(&SimVolume::new(39));
     let spec = IndexSpec { name: "more".into(), unique: true, definition: vec![] };
-    let redefinition = |table| Redefinition { table, definition: b"then", renamed: &[] };
+    let redefinition =
+        |table| Redefinition { table, definition: b"then", ..Redefinition::default() };
     let parts = ["a", "b"].map(redefinition);
     let announce = || {
         for part in parts {

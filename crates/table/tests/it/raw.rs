@@ -355,29 +355,38 @@ fn definitions_change_together_and_with_a_name_or_not_at_all() {
     let mut writer = begin(&db);
     let row = RowImage { key: b"k", row: b"row", entries: &entries(b"u", b"n") };
     first.insert(&mut writer, row).expect("an insert");
-    let other = |definition| Redefinition { table: "other", definition, renamed: &[] };
-    let swapped =
-        Redefinition { table: "t", definition: b"mine too", renamed: &[("u", "n"), ("n", "u")] };
+    let other = |definition| Redefinition { table: "other", definition, ..Redefinition::default() };
+    let swapped = Redefinition {
+        table: "t",
+        definition: b"mine too",
+        renamed: &[("u", "n"), ("n", "u")],
+        layouts: None,
+    };
     // The writer has not ended, and need not.
     let renamed = tables.rename_with("t", "t2", &[other(b"speaks of t2"), swapped], Rename::Whole);
     assert!(renamed.expect("a new name"));
     let row = RowImage { key: b"l", row: b"row", entries: &entries(b"v", b"n") };
     first.insert(&mut writer, row).expect("the handle is good");
+    let definitions = || {
+        let all = tables.definitions().expect("the definitions").into_iter();
+        all.map(|(name, info)| (name, info.definition)).collect::<Vec<_>>()
+    };
     let told = vec![
         ("other".to_string(), b"speaks of t2".to_vec()),
         ("t2".to_string(), b"mine too".to_vec()),
     ];
-    assert_eq!(tables.definitions().expect("the definitions"), told);
+    assert_eq!(definitions(), told);
     let again = tables.open_raw("t2").expect("the table");
     assert_eq!((again.index("n").expect("an index"), again.index("u").expect("an index")), (0, 1));
-    let unknown = Redefinition { table: "gone", definition: b"", renamed: &[] };
+    let unknown = Redefinition { table: "gone", definition: b"", ..Redefinition::default() };
     let failed = tables.redefine(&[other(b"lost"), unknown]);
     assert!(matches!(failed, Err(Error::NoTable(name)) if name == "gone"));
-    let twice = Redefinition { table: "t2", definition: b"lost", renamed: &[("n", "u")] };
+    let twice =
+        Redefinition { table: "t2", definition: b"lost", renamed: &[("n", "u")], layouts: None };
     let failed = tables.redefine(&[other(b"lost"), twice]);
     assert!(matches!(failed, Err(Error::IndexExists(name)) if name == "u"));
     let _ = writer.commit().expect("a commit");
-    assert_eq!(tables.definitions().expect("the definitions"), told);
+    assert_eq!(definitions(), told);
     tables.redefine(&[other(b"kept")]).expect("a definition");
     assert_eq!(tables.open_raw("other").expect("the table").info().definition, b"kept");
 }
