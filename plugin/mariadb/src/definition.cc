@@ -1,69 +1,11 @@
 #include "definition.h"
 
+#include "wire.h"
+
 namespace
 {
 
 const uchar FORMAT= 1;
-
-class Writer
-{
-public:
-  void number(ulonglong n)
-  {
-    for (; n >= 0x80; n>>= 7)
-      m_out.push_back(static_cast<char>(n | 0x80));
-    m_out.push_back(static_cast<char>(n));
-  }
-  void text(const std::string &s)
-  {
-    number(s.size());
-    m_out+= s;
-  }
-  void texts(const std::vector<std::string> &all)
-  {
-    number(all.size());
-    for (const std::string &s : all)
-      text(s);
-  }
-  std::string m_out;
-};
-
-// What is not there reads as 0 or empty: the engine has checked the bytes.
-class Reader
-{
-public:
-  Reader(const uchar *from, size_t length) : m_at(from), m_end(from + length) {}
-  ulonglong number()
-  {
-    ulonglong n= 0;
-    for (uint shift= 0; m_at < m_end && shift < 64; shift+= 7)
-    {
-      uchar byte= *m_at++;
-      n|= static_cast<ulonglong>(byte & 0x7f) << shift;
-      if (!(byte & 0x80))
-        break;
-    }
-    return n;
-  }
-  std::string text()
-  {
-    size_t length= std::min<ulonglong>(number(), m_end - m_at);
-    std::string s(reinterpret_cast<const char *>(m_at), length);
-    m_at+= length;
-    return s;
-  }
-  std::vector<std::string> texts()
-  {
-    std::vector<std::string> all;
-    for (ulonglong n= number(); n > 0 && !ended(); n--)
-      all.push_back(text());
-    return all;
-  }
-  bool ended() const { return m_at == m_end; }
-
-private:
-  const uchar *m_at, *m_end;
-};
 
 bool begins_with(const Index_definition &index, const std::vector<std::string> &columns,
                  const std::vector<std::string> *kinds)

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "key_codec.h"
+#include "row_layout.h"
 #include "server.h"
 
 // A column of an index.
@@ -42,13 +43,6 @@ struct Foreign_key_definition
   bool carried;
 };
 
-// What rows that were written before a column came have in it: the default that it came with.
-struct Added_column
-{
-  bool null;
-  std::string packed;
-};
-
 struct Table_definition
 {
   ulonglong version= 1;
@@ -58,6 +52,9 @@ struct Table_definition
   std::vector<Foreign_key_definition> foreign_keys;
   // The last columns that rows hold: those that ALTER has added without writing the rows anew, in order.
   std::vector<Added_column> added;
+  // More than that, from the first column on that was not added behind the others: then `added` is empty. nullptr: rows are
+  // of one layout. Kept by the engine beside the rest, as long as it keeps the rows.
+  Layouts_pointer layouts;
   // Of a copy that ALTER makes under another name than that of the table it is made from: that table.
   std::string replaces;
   // Of a partition: the server's number for the definition of the whole table that the last ALTER without a copy gave

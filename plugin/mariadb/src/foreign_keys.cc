@@ -10,11 +10,14 @@ Definitions weir_definitions;
 namespace
 {
 
-void collect_definition(void *context, weir_bytes name, weir_bytes definition)
+void collect_definition(void *context, weir_bytes name, weir_bytes definition, weir_bytes layouts)
 {
   std::string table(reinterpret_cast<const char *>(name.data), name.len);
-  if (!is_temporary_name(table) && !is_buried_name(table))
-    static_cast<Definitions *>(context)->put(table, Table_definition::decode(definition.data, definition.len));
+  if (is_temporary_name(table) || is_buried_name(table))
+    return;
+  Table_definition known= Table_definition::decode(definition.data, definition.len);
+  known.layouts= Row_layouts::decode(layouts.data, layouts.len);
+  static_cast<Definitions *>(context)->put(table, known);
 }
 
 std::string schema_of(const std::string &table) { return table.substr(0, table.find('/')); }

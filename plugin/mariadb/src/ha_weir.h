@@ -196,6 +196,9 @@ public:
   ulonglong table_version() const override;
   enum_alter_inplace_result check_if_supported_inplace_alter(TABLE *altered,
                                                              Alter_inplace_info *info) override;
+  bool can_convert_nocopy(const Field &field, const Column_definition &then) const override;
+  Compare_keys compare_key_parts(const Field &field, const Column_definition &then, const KEY_PART_INFO &part,
+                                 const KEY_PART_INFO &part_then) const override;
   bool prepare_inplace_alter_table(TABLE *altered, Alter_inplace_info *info) override;
   bool inplace_alter_table(TABLE *altered, Alter_inplace_info *info) override;
   bool commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *info, bool commit) override;
@@ -212,6 +215,10 @@ private:
   bool drop_leftovers();
   enum_alter_inplace_result check_change_of_names(TABLE *altered, Alter_inplace_info *info);
   bool commit_change_of_names(TABLE *altered, Alter_inplace_info *info);
+  bool watch_nulls(const Alter_inplace_info *info);
+  bool finds_null(const Alter_inplace_info *info);
+  bool finds_null_in(weir_table *now, weir_txn *txn, const std::vector<Field *> &columns);
+  int begin_numbers_at(ulonglong value);
   void begin_copy();
   int end_copy();
   void give_up_copy();

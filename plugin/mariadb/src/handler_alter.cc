@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "alter_columns.h"
 #include "alter_stage.h"
 #include "foreign_keys.h"
 #include "backoff.h"
@@ -50,11 +51,6 @@ const KEY *find_key(const TABLE *table, const char *name)
   return nullptr;
 }
 
-const KEY *primary_of(const TABLE *table)
-{
-  return table->s->primary_key == MAX_KEY ? nullptr : &table->key_info[table->s->primary_key];
-}
-
 std::vector<const KEY *> added_keys(const TABLE *altered, const Alter_inplace_info *info)
 {
   std::vector<const KEY *> keys;
@@ -80,15 +76,15 @@ std::vector<weir_new_name> renamed_indexes(const TABLE *table, const Alter_inpla
 // Makes the entries of new indexes from the rows as they are.
 struct Builder
 {
-  Builder(TABLE *altered, const std::vector<const KEY *> &keys, const std::vector<Added_column> &added, ulonglong rows)
+  Builder(TABLE *altered, const std::vector<const KEY *> &keys, const Table_definition &definition, ulonglong rows)
       : table(altered), stage(altered->in_use, rows, rows * keys.size(), true), primary(primary_of(altered) ? Key_codec(primary_of(altered)) : Key_codec()),
-        row(altered, &primary, added)
+        row(altered, &primary, definition)
   {
     for (const KEY *key : keys)
     {
       is_unique.push_back(key->flags & HA_NOSAME);
       indexes.emplace_back(key);
-      payloads.emplace_back(altered, &indexes.back(), &primary);
+      payloads.emplace_back(altered, &indexes.back(), &primary, row);
     }
   }
 
@@ -138,78 +134,15 @@ bool is_build_wanted(void *context)
   return !is_killed(build->table->in_use);
 }
 
-// Columns that come or go without a row being written.
-const alter_table_operations COLUMNS= ALTER_ADD_COLUMN | ALTER_ADD_STORED_BASE_COLUMN | ALTER_ADD_VIRTUAL_COLUMN |
-                                      ALTER_DROP_COLUMN | ALTER_DROP_VIRTUAL_COLUMN | ALTER_COLUMN_ORDER |
-                                      ALTER_VIRTUAL_COLUMN_ORDER | ALTER_RENAME_COLUMN;
-
-bool is_constant_default(const Field *column)
-{
-  return column->unireg_check != Field::NEXT_NUMBER && !column->has_default_now_unireg_check() &&
-         !column->has_update_default_function() && !column->default_value;
-}
-
-// Whether rows as they are can be read as rows of the new table: all columns that they hold are there, in the same
-// order, and what is new comes behind them.
-bool keeps_rows(const TABLE *table, const TABLE *altered, const Alter_info *said)
-{
-  List_iterator_fast<Create_field> each(const_cast<Alter_info *>(said)->create_list);
-  uint next= 0, nth= 0;
-  bool ended= false;
-  for (; Create_field *column= each++; nth++)
-  {
-    if (nth >= altered->s->fields)
-      return false;
-    const Field *now= altered->field[nth];
-    if (!now->stored_in_db())
-    {
-      if (column->field && column->field->stored_in_db())
-        return false;
-      continue;
-    }
-    if (!column->field)
-    {
-      ended= true;
-      if (now->vcol_info || !is_constant_default(now))
-        return false;
-      continue;
-    }
-    while (next < table->s->fields && !table->field[next]->stored_in_db())
-      next++;
-    if (ended || next == table->s->fields || table->field[next++] != column->field)
-      return false;
-  }
-  for (; next < table->s->fields; next++)
-    if (table->field[next]->stored_in_db())
-      return false;
-  return nth == altered->s->fields;
-}
-
-// The columns that come, each with what it has in rows that do not hold it.
-std::vector<Added_column> new_columns(const TABLE *altered, const Alter_info *said)
-{
-  std::vector<Added_column> added;
-  List_iterator_fast<Create_field> each(const_cast<Alter_info *>(said)->create_list);
-  for (uint nth= 0; Create_field *create= each++; nth++)
-  {
-    Field *field= altered->field[nth];
-    if (create->field || !field->stored_in_db())
-      continue;
-    Added_column column;
-    column.null= field->is_real_null();
-    if (!column.null)
-    {
-      size_t room= field->pack_length() + 8;
-      if (field->flags & BLOB_FLAG)
-        room+= static_cast<Field_blob *>(field)->get_length();
-      std::vector<uchar> packed(room);
-      uchar *end= field->pack(packed.data(), field->ptr, UINT_MAX32);
-      column.packed.assign(packed.begin(), packed.begin() + (end - packed.data()));
-    }
-    added.push_back(column);
-  }
-  return added;
-}
+// Columns that come, go, move or grow without a row being written.
+const alter_table_operations STORED_COLUMNS= ALTER_ADD_STORED_BASE_COLUMN | ALTER_DROP_STORED_COLUMN |
+                                             ALTER_STORED_COLUMN_ORDER | ALTER_COLUMN_TYPE_CHANGE_BY_ENGINE |
+                                             ALTER_COLUMN_NULLABLE | ALTER_COLUMN_NOT_NULLABLE;
+const alter_table_operations COLUMNS= STORED_COLUMNS | ALTER_ADD_VIRTUAL_COLUMN | ALTER_DROP_VIRTUAL_COLUMN |
+                                      ALTER_COLUMN_ORDER | ALTER_VIRTUAL_COLUMN_ORDER | ALTER_RENAME_COLUMN |
+                                      ALTER_COLUMN_INDEX_LENGTH;
+// Those after which a snapshot from before may not be read as of the new table.
+const alter_table_operations NULLS= ALTER_COLUMN_NULLABLE | ALTER_COLUMN_NOT_NULLABLE;
 
 typedef std::vector<std::pair<std::string, std::string>> New_names;
 
@@ -244,28 +177,35 @@ bool is_dropped_key(const Alter_info *said, const std::string &name)
   return false;
 }
 
-// What the table's definition is to be.
-Table_definition altered_definition(const Table_definition &now, const std::string &table, const TABLE *altered,
-                                    const Alter_inplace_info *info)
+// What the table's definition is to be, rows aside.
+Table_definition definition_without_rows(const Table_definition &now, const std::string &name, const TABLE *altered,
+                                         const Alter_inplace_info *info)
 {
   Table_definition then= describe(altered);
   then.version= now.version + 1;
   if (altered->part_info)
     then.altered_as= text_of(altered->s->tabledef_version);
   then.added= now.added;
-  if (info->handler_flags & COLUMNS)
-    for (const Added_column &column : new_columns(altered, info->alter_info))
-      then.added.push_back(column);
+  then.layouts= now.layouts;
   New_names names= renamed_columns(info->alter_info);
   for (Foreign_key_definition key : now.foreign_keys)
   {
     if (is_dropped_key(info->alter_info, key.name))
       continue;
     rename_columns(names, &key.columns);
-    if (key.parent == table)
+    if (key.parent == name)
       rename_columns(names, &key.parent_columns);
     then.foreign_keys.push_back(key);
   }
+  return then;
+}
+
+Table_definition altered_definition(const Table_definition &now, const std::string &name, const TABLE *table,
+                                    TABLE *altered, const Alter_inplace_info *info)
+{
+  Table_definition then= definition_without_rows(now, name, altered, info);
+  if (info->handler_flags & COLUMNS)
+    lay_out(table, altered, info->alter_info, now, &then);
   return then;
 }
 
@@ -291,7 +231,74 @@ bool takes_needed_index(const Table_definition &now, const Table_definition &the
   return false;
 }
 
+// Whether a column of a foreign key goes or becomes another. The server says so, where rows are copied.
+bool changes_foreign_column(const Table_definition &now, const TABLE *table, const std::string &name,
+                          const Alter_inplace_info *info)
+{
+  for (const Foreign_key_definition &key : now.foreign_keys)
+    if (!is_dropped_key(info->alter_info, key.name) && changes_one_of(info->alter_info, table, key.columns))
+      return true;
+  for (const Reference &reference : weir_definitions.referring_to(name))
+    if (changes_one_of(info->alter_info, table, reference.key.parent_columns))
+      return true;
+  return false;
+}
+
+// Rows lie by their primary key, which may also be the first unique key without NULLs.
+bool keeps_primary(const TABLE *table, const TABLE *altered)
+{
+  const KEY *now= primary_of(table), *then= primary_of(altered);
+  return !now == !then && (!now || same_name(now->name.str, then->name.str));
+}
+
+// What is not kept in rows, or is set when the rest is done: the default character set, the format of rows, the next number.
+struct Without_options
+{
+  Without_options(const TABLE *table, HA_CREATE_INFO *given) : info(given), used(given->used_fields), type(given->row_type)
+  {
+    // Partitions have their numbers from the table.
+    if (table->found_next_number_field && !table->s->next_number_keypart && !table->part_info)
+      info->used_fields&= ~HA_CREATE_USED_AUTO;
+    // What that does to columns is told of them.
+    info->used_fields&= ~(HA_CREATE_USED_CHARSET | HA_CREATE_USED_DEFAULT_CHARSET);
+    if (type != ROW_TYPE_COMPRESSED && !info->key_block_size)
+      info->row_type= table->s->row_type;
+  }
+  ~Without_options()
+  {
+    info->used_fields= used;
+    info->row_type= type;
+  }
+  HA_CREATE_INFO *info;
+  ulong used;
+  row_type type;
+};
+
 } // namespace
+
+const KEY *primary_of(const TABLE *table)
+{
+  return table->s->primary_key == MAX_KEY ? nullptr : &table->key_info[table->s->primary_key];
+}
+
+bool ha_weir::can_convert_nocopy(const Field &field, const Column_definition &then) const
+{
+  return can_grow(field, then);
+}
+
+// A key is of the same entries when a column of it may be longer.
+Compare_keys ha_weir::compare_key_parts(const Field &field, const Column_definition &then, const KEY_PART_INFO &part,
+                                        const KEY_PART_INFO &part_then) const
+{
+  if (field.is_equal(then))
+    return part.length == part_then.length ? Compare_keys::Equal : Compare_keys::NotEqual;
+  if (!can_grow(field, then) || then.charset != field.charset())
+    return Compare_keys::NotEqual;
+  if (part.length == part_then.length)
+    return Compare_keys::Equal;
+  bool whole= part.length == field.key_length() && part_then.length == then.length;
+  return whole && field.real_type() == MYSQL_TYPE_VARCHAR ? Compare_keys::EqualButKeyPartLength : Compare_keys::NotEqual;
+}
 
 ulonglong ha_weir::table_version() const
 {
@@ -300,6 +307,14 @@ ulonglong ha_weir::table_version() const
 }
 
 void ha_weir::fail_alter(weir_code code) { print_error(fail(code), MYF(0)); }
+
+// Says why an algorithm that the statement asks for cannot be had.
+static bool refuses(Alter_inplace_info *info, const char *why)
+{
+  if (why && *why)
+    info->unsupported_reason= why;
+  return why != nullptr;
+}
 
 enum_alter_inplace_result ha_weir::check_if_supported_inplace_alter(TABLE *altered, Alter_inplace_info *info)
 {
@@ -310,19 +325,30 @@ enum_alter_inplace_result ha_weir::check_if_supported_inplace_alter(TABLE *alter
       return HA_ALTER_ERROR;
   }
   alter_table_operations wanted= info->handler_flags;
+  if (wanted & ALTER_STORED_COLUMN_TYPE)
+    info->unsupported_reason= my_get_err_msg(ER_ALTER_OPERATION_NOT_SUPPORTED_REASON_COLUMN_TYPE);
   if (!(wanted & (ADDS | DROPS)))
     return check_change_of_names(altered, info);
   Table_definition defined= definition();
+  // What it is that cannot be, is told of the column then.
+  if (thd_test_options(ha_thd(), OPTION_NO_FOREIGN_KEY_CHECKS) && changes_foreign_column(defined, table, m_name, info))
+    return HA_ALTER_INPLACE_NOT_SUPPORTED;
   if (info->index_drop_count &&
-      takes_needed_index(defined, altered_definition(defined, m_name, altered, info), m_name, info))
+      takes_needed_index(defined, definition_without_rows(defined, m_name, altered, info), m_name, info))
     return HA_ALTER_ERROR;
-  if (wanted & ~(ADDS | DROPS | HARMLESS))
+  if (table_share->tmp_table != NO_TMP_TABLE || changes_foreign_column(defined, table, m_name, info))
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
-  if (info->ignore || table_share->tmp_table != NO_TMP_TABLE)
+  if (wanted & COLUMNS)
+  {
+    // Who writes while an index is built knows the columns as they were.
+    if ((wanted & (ADDS | ALTER_VIRTUAL_GCOL_EXPR)) || info->error_if_not_empty ||
+        refuses(info, why_not_as_they_are(table, altered, info->alter_info, defined)))
+      return HA_ALTER_INPLACE_NOT_SUPPORTED;
+    wanted&= ~(COLUMNS | ALTER_COLUMN_DEFAULT | ALTER_COLUMN_OPTION);
+  }
+  if ((wanted & ~(ADDS | DROPS | HARMLESS)) || (info->handler_flags & NULLS))
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
-  // Rows lie by their primary key, which may also be the first unique key without NULLs.
-  const KEY *now= primary_of(table), *then= primary_of(altered);
-  if (!now != !then || (now && !same_name(now->name.str, then->name.str)))
+  if (info->ignore || !keeps_primary(table, altered))
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
   for (uint i= 0; i < info->index_add_count; i++)
   {
@@ -351,13 +377,24 @@ enum_alter_inplace_result ha_weir::check_change_of_names(TABLE *altered, Alter_i
   if ((wanted & ALTER_VIRTUAL_GCOL_EXPR) ||
       ((wanted & (RENAMES | COLUMNS | ALTER_DROP_FOREIGN_KEY)) && table_share->tmp_table != NO_TMP_TABLE))
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
-  if ((wanted & COLUMNS) &&
-      (info->error_if_not_empty || info->ignore || !keeps_rows(table, altered, info->alter_info)))
-    return HA_ALTER_INPLACE_NOT_SUPPORTED;
-  info->handler_flags&= ~(ALTER_DROP_FOREIGN_KEY | COLUMNS | ALTER_INDEX_ORDER);
+  Table_definition defined= definition();
+  if (wanted & COLUMNS)
+  {
+    if (info->error_if_not_empty || info->ignore || !keeps_primary(table, altered) ||
+        changes_foreign_column(defined, table, m_name, info) ||
+        refuses(info, why_not_as_they_are(table, altered, info->alter_info, defined)))
+      return HA_ALTER_INPLACE_NOT_SUPPORTED;
+    // Elsewhere NULLs become something else.
+    if ((wanted & ALTER_COLUMN_NOT_NULLABLE) && !ha_thd()->is_strict_mode())
+      return HA_ALTER_INPLACE_NOT_SUPPORTED;
+  }
+  Without_options without(table, info->create_info);
+  info->handler_flags&= ~(ALTER_DROP_FOREIGN_KEY | COLUMNS | ALTER_INDEX_ORDER | ALTER_CONVERT_TO);
   enum_alter_inplace_result result= handler::check_if_supported_inplace_alter(altered, info);
   info->handler_flags= wanted;
-  return result == HA_ALTER_INPLACE_NO_LOCK ? HA_ALTER_INPLACE_INSTANT : result;
+  if (result != HA_ALTER_INPLACE_NO_LOCK)
+    return result;
+  return wanted & ALTER_COLUMN_NOT_NULLABLE ? HA_ALTER_INPLACE_NOCOPY_NO_LOCK : HA_ALTER_INPLACE_INSTANT;
 }
 
 // Brings new names, and what has gone of the foreign keys, into the definitions of this table and of those who refer
@@ -369,43 +406,55 @@ bool ha_weir::commit_change_of_names(TABLE *altered, Alter_inplace_info *info)
   for (ha_weir *part : parts)
     if (part->drop_leftovers())
       return true;
-  std::lock_guard<std::mutex> guard(weir_definitions.changing());
-  std::map<std::string, Table_definition> changed;
-  for (ha_weir *part : parts)
-    changed[part->m_name]= altered_definition(part->definition(), part->m_name, altered, info);
-  New_names names= renamed_columns(info->alter_info);
-  for (const std::string &child : weir_definitions.speaking_of(m_name))
+  weir_code code;
+  Backoff backoff(ha_thd());
+  do
   {
-    if (changed.count(child))
-      continue;
-    changed[child]= *weir_definitions.find(child);
-    for (Foreign_key_definition &key : changed[child].foreign_keys)
-      if (key.parent == m_name)
-        rename_columns(names, &key.parent_columns);
-  }
-  std::vector<weir_new_name> renamed= renamed_indexes(table, info);
-  std::vector<std::string> encoded;
-  for (const std::pair<const std::string, Table_definition> &one : changed)
-    encoded.push_back(one.second.encode());
-  auto is_own= [&](const std::string &name) {
-    return std::any_of(parts.begin(), parts.end(), [&](ha_weir *part) { return part->m_name == name; });
-  };
-  std::vector<weir_redefinition> redefinitions;
-  for (const std::pair<const std::string, Table_definition> &one : changed)
-  {
-    bool own= is_own(one.first);
-    weir_redefinition redefinition= {bytes_of(one.first), bytes_of(encoded[redefinitions.size()]),
-                                     own ? renamed.data() : nullptr, own ? renamed.size() : 0};
-    redefinitions.push_back(redefinition);
-  }
-  weir_code code= weir_table_redefine(weir_database, redefinitions.data(), redefinitions.size());
+    std::lock_guard<std::mutex> guard(weir_definitions.changing());
+    std::map<std::string, Table_definition> changed;
+    for (ha_weir *part : parts)
+      changed[part->m_name]= altered_definition(part->definition(), part->m_name, table, altered, info);
+    New_names names= renamed_columns(info->alter_info);
+    for (const std::string &child : weir_definitions.speaking_of(m_name))
+    {
+      if (changed.count(child))
+        continue;
+      changed[child]= *weir_definitions.find(child);
+      for (Foreign_key_definition &key : changed[child].foreign_keys)
+        if (key.parent == m_name)
+          rename_columns(names, &key.parent_columns);
+    }
+    std::vector<weir_new_name> renamed= renamed_indexes(table, info);
+    std::vector<std::string> encoded, layouts;
+    for (const std::pair<const std::string, Table_definition> &one : changed)
+    {
+      encoded.push_back(one.second.encode());
+      layouts.push_back(one.second.layouts ? one.second.layouts->encode() : std::string());
+    }
+    auto is_own= [&](const std::string &name) {
+      return std::any_of(parts.begin(), parts.end(), [&](ha_weir *part) { return part->m_name == name; });
+    };
+    std::vector<weir_redefinition> redefinitions;
+    for (const std::pair<const std::string, Table_definition> &one : changed)
+    {
+      bool own= is_own(one.first);
+      weir_redefinition redefinition= {bytes_of(one.first), bytes_of(encoded[redefinitions.size()]),
+                                       own ? renamed.data() : nullptr, own ? renamed.size() : 0,
+                                       bytes_of(layouts[redefinitions.size()])};
+      redefinitions.push_back(redefinition);
+    }
+    code= info->handler_flags & NULLS
+              ? weir_table_redefine_anew(weir_database, redefinitions.data(), redefinitions.size(), 0)
+              : weir_table_redefine(weir_database, redefinitions.data(), redefinitions.size());
+    if (code == WEIR_OK)
+      for (const std::pair<const std::string, Table_definition> &one : changed)
+        weir_definitions.put(one.first, one.second);
+  } while (backoff.again(&code));
   if (code != WEIR_OK)
   {
     fail_alter(code);
     return true;
   }
-  for (const std::pair<const std::string, Table_definition> &one : changed)
-    weir_definitions.put(one.first, one.second);
   // Whoever opens it next finds the indexes by their new names.
   for (ha_weir *part : parts)
     part->m_share->forget(false);
@@ -433,9 +482,106 @@ bool ha_weir::drop_leftovers()
   return fails_to_change([this]() { return weir_table_abandon_indexes(weir_database, bytes_of(m_name), 0); });
 }
 
+// Nobody else has the table in use now, but for who is prepared and in no session, who is waited for. Nobody who writes from
+// now on writes a NULL that is not noted.
+bool ha_weir::watch_nulls(const Alter_inplace_info *info)
+{
+  if (fails_to_change([this]() { return weir_table_filled(weir_database, bytes_of(m_name), 0); }))
+    return true;
+  std::vector<uint> columns;
+  for (const Field *field : not_null_columns(table, info->alter_info))
+    columns.push_back(field->field_index);
+  m_share->watch_nulls(columns);
+  return false;
+}
+
+// Looks at all rows, as they are now, for NULLs where there are to be none. Says so if there is one.
+bool ha_weir::finds_null(const Alter_inplace_info *info)
+{
+  weir_table *now= nullptr;
+  weir_txn *txn= nullptr;
+  weir_code code= m_share->open(&now);
+  if (code == WEIR_OK)
+    code= weir_txn_begin(weir_database, WEIR_READ_COMMITTED, 0, &txn);
+  bool found= code != WEIR_OK;
+  if (found)
+    fail_alter(code);
+  else
+    found= finds_null_in(now, txn, not_null_columns(table, info->alter_info));
+  if (txn)
+    weir_txn_rollback(txn);
+  weir_table_close(now);
+  return found;
+}
+
+bool ha_weir::finds_null_in(weir_table *now, weir_txn *txn, const std::vector<Field *> &columns)
+{
+  weir_range all= {WEIR_ROWS, bytes_of(nullptr, 0), bytes_of(nullptr, 0), false, false, false, WEIR_LOCK_NONE};
+  weir_scan *scan= nullptr;
+  weir_code code= weir_scan_open(now, txn, &all, &scan);
+  weir_found row= weir_found();
+  bool stops= false;
+  for (ulong nth= 1; code == WEIR_OK && !stops; nth++)
+  {
+    code= weir_scan_next(scan, txn, &row);
+    if (code != WEIR_OK)
+      break;
+    uchar *record= table->record[0];
+    if (decode(record, row.tree_key.data, row.tree_key.len, row.row.data, row.row.len))
+      code= WEIR_DAMAGED;
+    for (const Field *field : columns)
+      if (code == WEIR_OK && !stops && field->is_null_in_record(record))
+      {
+        my_error(WARN_DATA_TRUNCATED, MYF(0), field->field_name.str, nth);
+        stops= true;
+      }
+    if (!stops && nth % 1024 == 0 && is_killed(ha_thd()))
+      code= WEIR_INTERRUPTED;
+  }
+  weir_scan_close(scan);
+  if (code == WEIR_OK || code == WEIR_NOTHING)
+    return stops;
+  fail_alter(code);
+  return true;
+}
+
+// As InnoDB, not below what there is.
+int ha_weir::begin_numbers_at(ulonglong value)
+{
+  uint64_t next= 0;
+  weir_code code= weir_table_next_number(m_table, &next);
+  if (code != WEIR_OK)
+    return fail(code);
+  if (value < next)
+  {
+    uint index= table->s->next_number_index;
+    bool down= table->key_info[index].key_part[0].key_part_flag & HA_REVERSE_SORT;
+    Field *field= table->found_next_number_field;
+    my_ptrdiff_t offset= table->record[1] - table->record[0];
+    MY_BITMAP *before= tmp_use_all_columns(table, &table->read_set);
+    int error= ha_index_init(index, true);
+    if (!error)
+      error= down ? ha_index_first(table->record[1]) : ha_index_last(table->record[1]);
+    if (!error && !field->is_null(offset))
+    {
+      longlong last= field->val_int_offset(offset);
+      if (last > 0 || (field->flags & UNSIGNED_FLAG))
+        value= std::max<ulonglong>(value, static_cast<ulonglong>(last) + 1);
+    }
+    ha_index_end();
+    tmp_restore_column_map(&table->read_set, before);
+    if (error && error != HA_ERR_END_OF_FILE && error != HA_ERR_KEY_NOT_FOUND)
+      return error;
+  }
+  code= weir_table_reset_numbers(m_table, std::max<ulonglong>(value, 1));
+  return code == WEIR_OK ? 0 : fail(code);
+}
+
 // Nobody else has the table in use now. All who come after the downgrade of the lock know the new indexes.
 bool ha_weir::prepare_inplace_alter_table(TABLE *altered, Alter_inplace_info *info)
 {
+  if (info->handler_flags & ALTER_COLUMN_NOT_NULLABLE)
+    return watch_nulls(info);
   std::vector<const KEY *> keys= added_keys(altered, info);
   if (keys.empty())
     return false;
@@ -459,6 +605,8 @@ bool ha_weir::prepare_inplace_alter_table(TABLE *altered, Alter_inplace_info *in
 
 bool ha_weir::inplace_alter_table(TABLE *altered, Alter_inplace_info *info)
 {
+  if (info->handler_flags & ALTER_COLUMN_NOT_NULLABLE)
+    return finds_null(info);
   if (!(info->handler_flags & ADDS))
     return false;
   if (fill_indexes(altered, info))
@@ -476,7 +624,7 @@ bool ha_weir::inplace_alter_table(TABLE *altered, Alter_inplace_info *info)
 bool ha_weir::fill_indexes(TABLE *altered, Alter_inplace_info *info)
 {
   std::vector<const KEY *> keys= added_keys(altered, info);
-  Builder build(altered, keys, definition().added, m_share->rows(m_table));
+  Builder build(altered, keys, definition(), m_share->rows(m_table));
   for (const KEY *key : keys)
     build.covers.push_back(index_covers(altered->s, key, 0, key->user_defined_key_parts - 1));
   int32_t duplicate= 0;
@@ -505,6 +653,8 @@ bool ha_weir::commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *inf
 {
   std::vector<ha_weir *> parts= altered_parts(this, info);
   bool of_names= !(info->handler_flags & (ADDS | DROPS));
+  for (ha_weir *part : parts)
+    part->m_share->stop_watching();
   if (!commit)
   {
     // Each partition is asked by itself.
@@ -512,9 +662,22 @@ bool ha_weir::commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *inf
       abandon_indexes();
     return false;
   }
+  if (info->handler_flags & ALTER_COLUMN_NOT_NULLABLE)
+    for (ha_weir *part : parts)
+      if (part->m_share->has_seen_null())
+      {
+        my_error(WARN_DATA_TRUNCATED, MYF(0), not_null_columns(table, info->alter_info)[0]->field_name.str, 1UL);
+        return true;
+      }
   bool failed= of_names ? (info->handler_flags & (RENAMES | COLUMNS | ALTER_DROP_FOREIGN_KEY)) &&
                               commit_change_of_names(altered, info)
                         : commit_indexes(parts, altered, info);
+  if (!failed && of_names && (info->create_info->used_fields & HA_CREATE_USED_AUTO))
+    if (int error= begin_numbers_at(info->create_info->auto_increment_value))
+    {
+      print_error(error, MYF(0));
+      failed= true;
+    }
   // All partitions are done, so that the server need not ask the others.
   info->group_commit_ctx= nullptr;
   return failed;
@@ -537,16 +700,18 @@ bool ha_weir::commit_indexes(const std::vector<ha_weir *> &parts, TABLE *altered
   {
     std::lock_guard<std::mutex> guard(weir_definitions.changing());
     std::vector<Table_definition> then;
-    std::vector<std::string> encoded;
+    std::vector<std::string> encoded, layouts;
     for (ha_weir *part : parts)
     {
-      then.push_back(altered_definition(part->definition(), part->m_name, altered, info));
+      then.push_back(altered_definition(part->definition(), part->m_name, table, altered, info));
       encoded.push_back(then.back().encode());
+      layouts.push_back(then.back().layouts ? then.back().layouts->encode() : std::string());
     }
     std::vector<weir_redefinition> redefinitions;
     for (size_t i= 0; i < parts.size(); i++)
       redefinitions.push_back(
-          weir_redefinition{bytes_of(parts[i]->m_name), bytes_of(encoded[i]), renamed.data(), renamed.size()});
+          weir_redefinition{bytes_of(parts[i]->m_name), bytes_of(encoded[i]), renamed.data(), renamed.size(),
+                            bytes_of(layouts[i])});
     // What an ALTER that failed may have left half filled must not come into use with a drop.
     code= WEIR_OK;
     for (size_t i= 0; !info->index_add_count && i < parts.size() && code == WEIR_OK; i++)

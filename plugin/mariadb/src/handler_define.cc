@@ -18,7 +18,7 @@ bool checks_foreign_keys(THD *thd)
 
 weir_redefinition redefinition_of(const std::string &table, const std::string &definition)
 {
-  weir_redefinition redefinition= {bytes_of(table), bytes_of(definition), nullptr, 0};
+  weir_redefinition redefinition= {bytes_of(table), bytes_of(definition), nullptr, 0, bytes_of(nullptr, 0)};
   return redefinition;
 }
 
@@ -328,12 +328,23 @@ int ha_weir::truncate()
   } while (backoff.again(&code));
   if (code != WEIR_OK)
     return fail(code);
+  {
+    // The layouts that older rows had have gone with them.
+    std::lock_guard<std::mutex> guard(weir_definitions.changing());
+    Definitions::Pointer known= weir_definitions.find(m_name);
+    if (known && known->layouts)
+    {
+      Table_definition now= *known;
+      now.layouts= nullptr;
+      weir_definitions.put(m_name, now);
+    }
+  }
   m_share->forget(true);
   weir_known_rows.forget(m_name);
   weir_table_close(m_table);
   m_table= nullptr;
   code= m_share->open(&m_table);
-  return code == WEIR_OK ? 0 : fail(code);
+  return code == WEIR_OK ? make_codecs() : fail(code);
 }
 
 void ha_weir::update_create_info(HA_CREATE_INFO *create)

@@ -104,7 +104,7 @@ Weir_index ha_weir::make_index(const KEY *key, int32_t place)
 {
   Weir_index index;
   index.key= Key_codec(key);
-  index.payload= Row_codec(table, &index.key, &m_primary);
+  index.payload= Row_codec(table, &index.key, &m_primary, m_row);
   index.covers= index_covers(table_share, key, 0, key->user_defined_key_parts - 1);
   index.unique= (key->flags & HA_NOSAME) && key->algorithm != HA_KEY_ALG_LONG_HASH;
   index.place= place;
@@ -121,7 +121,12 @@ int ha_weir::make_codecs()
   if (has_primary())
     m_primary= Key_codec(&table->key_info[table_share->primary_key]);
   Definitions::Pointer known= weir_definitions.find(m_name);
-  m_row= Row_codec(table, &m_primary, known ? known->added : std::vector<Added_column>());
+  m_row= Row_codec(table, &m_primary, known ? *known : Table_definition());
+  if (!m_row.is_sound())
+  {
+    sql_print_error("Weir: the rows of table %s are laid out as a later version, or the server, does not know", m_name.c_str());
+    return HA_ERR_CRASHED;
+  }
   m_indexes.clear();
   m_announced.clear();
   std::vector<bool> known_to_server(kept.size());

@@ -264,6 +264,7 @@ int ha_weir::insert_row(const uchar *record)
     m_new.key.assign(reinterpret_cast<char *>(m_row_id), sizeof(m_row_id));
   }
   encode(record, &m_new);
+  m_share->note_nulls(table, record);
   int32_t duplicate= WEIR_ROWS;
   weir_code code= insert_encoded(&duplicate);
   if (refreshed(code))
@@ -307,6 +308,7 @@ int ha_weir::update_row(const uchar *old_record, const uchar *new_record)
   // The server compares rows only if it has read all that it writes; as InnoDB, whoever counts changes is told.
   if (!table_share->sequence && is_same_row())
     return HA_ERR_RECORD_IS_THE_SAME;
+  m_share->note_nulls(table, new_record);
   bool watched= has_foreign_keys();
   m_failure= Foreign_failure();
   if (watched)

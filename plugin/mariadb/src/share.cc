@@ -48,6 +48,20 @@ ulonglong Weir_share::rows(weir_table *table)
   return rows;
 }
 
+void Weir_share::watch_nulls(const std::vector<uint> &columns)
+{
+  m_watched= columns;
+  m_null_seen.store(false, std::memory_order_release);
+  m_watching.store(true, std::memory_order_release);
+}
+
+void Weir_share::look_for_nulls(const TABLE *table, const uchar *record)
+{
+  for (uint column : m_watched)
+    if (column < table->s->fields && table->field[column]->is_null_in_record(record))
+      m_null_seen.store(true, std::memory_order_release);
+}
+
 Weir_share::Rows_per_key Weir_share::rows_per_key(ulonglong rows)
 {
   std::lock_guard<std::mutex> guard(m_mutex);

@@ -2,6 +2,7 @@
 #ifndef WEIR_PLUGIN_SHARE_H
 #define WEIR_PLUGIN_SHARE_H
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -38,8 +39,23 @@ public:
   // A row has brought its own number.
   weir_code pass_number(weir_table *table, weir_txn *txn, ulonglong used, ulonglong max);
 
+  // ALTER is to make these columns, by their places, NOT NULL: from now on it is kept in mind when a row is written with one
+  // that is. Beside nobody who writes; it ends beside others too.
+  void watch_nulls(const std::vector<uint> &columns);
+  void stop_watching() { m_watching.store(false, std::memory_order_release); }
+  bool has_seen_null() const { return m_null_seen.load(std::memory_order_acquire); }
+  void note_nulls(const TABLE *table, const uchar *record)
+  {
+    if (unlikely(m_watching.load(std::memory_order_acquire)))
+      look_for_nulls(table, record);
+  }
+
 private:
+  void look_for_nulls(const TABLE *table, const uchar *record);
+
   std::string m_name;
+  std::vector<uint> m_watched;
+  std::atomic<bool> m_watching{false}, m_null_seen{false};
   const std::shared_ptr<Row_count> m_rows;
   std::mutex m_mutex;
   Rows_per_key m_rows_per_key;

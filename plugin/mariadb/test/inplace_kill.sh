@@ -10,8 +10,9 @@ can_die
 begin() { rm -f "$die_at"; start main --skip-networking; }
 # Each statement, and what SHOW CREATE TABLE has only behind it or, with !, only before it.
 statements=('ADD KEY kz (b), ADD UNIQUE KEY uz (b,id)' 'DROP KEY ka' 'ADD KEY kz (b), DROP KEY ka' 'RENAME KEY ka TO kz'
-	"ADD COLUMN z INT NOT NULL DEFAULT 7" 'RENAME COLUMN b TO z')
-then=('`kz`' '!`ka`' '`kz`' '`kz`' '`z`' '`z`')
+	"ADD COLUMN z INT NOT NULL DEFAULT 7" 'RENAME COLUMN b TO z' "ADD COLUMN z INT NOT NULL DEFAULT 7 FIRST" 'DROP COLUMN b' 'MODIFY b INT FIRST'
+	'MODIFY v VARCHAR(500)' 'MODIFY b INT NOT NULL DEFAULT 1' 'DROP COLUMN b, ADD COLUMN b TEXT DEFAULT "z" AFTER id')
+then=('`kz`' '!`ka`' '`kz`' '`kz`' '`z`' '`z`' '`z`' '!`b`' '(\n  `b`' 'varchar(500)' '`b` int(11) NOT NULL' '`b` text')
 begin
 killed=0 old=0 new=0
 for what in '' 'PARTITION BY HASH(id) PARTITIONS 3'; do
@@ -25,8 +26,8 @@ for what in '' 'PARTITION BY HASH(id) PARTITIONS 3'; do
 			# The server's own: of a half-done ALTER of a table with partitions, also of InnoDB's (docs/mariadb/differences.md).
 			rm -f "$directory"/main/d/#sql-*.par
 			sql main -e "DROP DATABASE IF EXISTS d; CREATE DATABASE d; USE d;
-				CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT, KEY ka(a)) ENGINE=Weir $what;
-				INSERT INTO t SELECT seq, seq%7, seq%11 FROM seq_1_to_200"
+				CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT DEFAULT 1, v VARCHAR(20) DEFAULT 'vv', KEY ka(a)) ENGINE=Weir DEFAULT CHARSET=latin1 $what;
+				INSERT INTO t(id,a,b) SELECT seq, seq%7, seq%11 FROM seq_1_to_200"
 			echo $step >"$die_at"
 			through=
 			if sql main d -e "ALTER TABLE t $statement, ALGORITHM=NOCOPY" >"$directory/said" 2>&1; then
@@ -55,6 +56,8 @@ for what in '' 'PARTITION BY HASH(id) PARTITIONS 3'; do
 				found=$(sql main d -e "SELECT COUNT(*), SUM(id), SUM(a) FROM t FORCE INDEX ($key)")
 				[ "$found" = '200	20100	598' ] || die "$at: by $key: $found"
 			done
+			found=$(sql main d -e "SELECT COUNT(v), SUM(LENGTH(v)) FROM t WHERE v='vv'")
+			[ "$found" = '200	400' ] || die "$at: v is $found"
 			sql main d -e 'INSERT INTO t(id,a) VALUES (1000,3); UPDATE t SET a=a+1 WHERE id<20; DELETE FROM t WHERE id=30; CHECK TABLE t' | grep -q 'status	OK' || die "$at: written to"
 			[ $is = new ] || sql main d -e "ALTER TABLE t $statement, ALGORITHM=NOCOPY" || die "$at: not again"
 			sql main d -e 'ALTER TABLE t FORCE; CHECK TABLE t' | grep -q 'status	OK' || die "$at: not by a copy"

@@ -37,8 +37,41 @@ sub text {
 my @columns;
 my $table = 0;
 
+# Changes of columns, several at a time; those that are of a key stay.
+my $fresh_column = 100;
+
+sub place { one('', ' FIRST', ' AFTER ' . $_[0]) }
+
+sub change_columns {
+    my @what;
+    for (1 .. 1 + int rand 2) {
+        my $r = rand;
+        my ($c, $other) = (one(@columns), one(@columns));
+        if ($r < 0.5 && @columns < 9) {
+            my $new = {name => 'c' . ++$fresh_column, type => one(sort keys %types), null => ''};
+            my $default = maybe(0.7) ? value($new) : undef;
+            push @what, "ADD COLUMN $new->{name} $new->{type}" . (defined $default ? " DEFAULT ($default)" : '') .
+                ($c->{said} ? '' : place($c->{name}));
+            $new->{said} = 1;
+            push @columns, $new;
+        } elsif ($r < 0.75 && @columns > 2 && !$c->{kept} && !$c->{said}) {
+            push @what, "DROP COLUMN $c->{name}";
+            @columns = grep { $_ != $c } @columns;
+            # No other change of this statement speaks of it.
+            last;
+        } elsif (!$c->{said} && !$other->{said} && $c != $other) {
+            $c->{now} = ($c->{now} // $c->{type}) =~ s/^VARCHAR\(\d+\)/VARCHAR(300)/r if maybe(0.5);
+            push @what, "MODIFY $c->{name} " . ($c->{now} // $c->{type}) . $c->{null} . place($other->{name});
+            $c->{said} = 1;
+        }
+    }
+    delete $_->{said} for @columns;
+    print 'ALTER TABLE t ', join(', ', @what), ";\n" if @what;
+}
+
 sub key_column {
     my ($c) = @_;
+    $c->{kept} = 1;
     my $name = $c->{name};
     $name .= '(' . (1 + int rand 4) . ')' if $c->{type} eq 'TEXT' || $c->{type} =~ /CHAR\(/ && maybe(0.2);
     $name .= ' DESC' if maybe(0.2);
@@ -48,15 +81,17 @@ sub key_column {
 sub create {
     $table++;
     print "DROP TABLE IF EXISTS t;\n";
-    @columns = map { {name => "c$_", type => one(sort keys %types)} } 1 .. 2 + int rand 5;
-    my @parts = map { "$_->{name} $_->{type}" . (maybe(0.15) ? ' NOT NULL' : '') } @columns;
+    @columns = map { {name => "c$_", type => one(sort keys %types), null => maybe(0.15) ? ' NOT NULL' : ''} } 1 .. 2 + int rand 5;
+    my @parts = map { "$_->{name} $_->{type}$_->{null}" } @columns;
     # The primary key: a number, columns, or none.
     my @whole = grep { $_->{type} ne 'TEXT' } @columns;
     my $kind = one('auto', 'auto', 'columns', 'none');
     unshift @parts, 'id INT AUTO_INCREMENT PRIMARY KEY' if $kind eq 'auto';
-    push @parts, 'PRIMARY KEY (' . join(',', map { $_->{name} . (maybe(0.3) ? ' DESC' : '') } some(2, @whole)) . ')'
+    push @parts, 'PRIMARY KEY (' . join(',', map { $_->{kept} = 1; $_->{name} . (maybe(0.3) ? ' DESC' : '') } some(2, @whole)) . ')'
         if $kind eq 'columns' && @whole;
-    push @parts, 'v INT AS (LENGTH(' . one(@columns)->{name} . ')) VIRTUAL' if my $virtual = maybe(0.3);
+    my $virtual = maybe(0.3) ? one(@columns) : undef;
+    push @parts, "v INT AS (LENGTH($virtual->{name})) VIRTUAL" if $virtual;
+    $virtual->{kept} = 1 if $virtual;
     push @parts, 'KEY kv (v)' if $virtual && maybe(0.6);
     my $n = 0;
     for (1 .. int rand 4) {
@@ -165,7 +200,8 @@ for (1 .. $count) {
     elsif ($r < 0.9) { print one('BEGIN', 'COMMIT', 'ROLLBACK', 'SAVEPOINT a', 'ROLLBACK TO a', 'RELEASE SAVEPOINT a'), ";\n" }
     elsif ($r < 0.92) { print "SELECT COUNT(*), COUNT(y.$_) FROM t x ", one('', 'LEFT '), "JOIN t y ON x.$columns[0]{name}=y.$columns[0]{name};\n" for one(@columns)->{name} }
     elsif ($r < 0.93) { print "ALTER TABLE t ADD KEY n$_ (", key_column(one(@columns)), ");\n" }
-    elsif ($r < 0.94) { print "TRUNCATE t;\n" }
+    elsif ($r < 0.935) { print "TRUNCATE t;\n" }
+    elsif ($r < 0.95) { change_columns() }
     elsif ($r < 0.96) { print "CHECK TABLE t;\n" }
     else { print 'SELECT ', all_columns(), ' FROM t ORDER BY ', order(), ";\n" }
 }
