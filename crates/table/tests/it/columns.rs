@@ -33,10 +33,10 @@ enum Op {
 fn op() -> impl Strategy<Value = Op> {
     let (id, n, seed) = (0u64..12, 0usize..8, any::<u64>());
     prop_oneof![
-        8 => (id.clone(), seed.clone()).prop_map(|(id, seed)| Op::Insert(id, seed)),
-        5 => (id.clone(), n.clone(), seed.clone()).prop_map(|(id, n, s)| Op::Update(id, n, s)),
+        8 => (id.clone(), seed).prop_map(|(id, seed)| Op::Insert(id, seed)),
+        5 => (id.clone(), n.clone(), seed).prop_map(|(id, n, s)| Op::Update(id, n, s)),
         2 => id.prop_map(Op::Delete),
-        4 => (n.clone(), 0..ColumnType::ALL.len(), any::<bool>(), seed.clone())
+        4 => (n.clone(), 0..ColumnType::ALL.len(), any::<bool>(), seed)
             .prop_map(|(at, kind, nullable, seed)| Op::Add(at, kind, nullable, seed)),
         3 => n.clone().prop_map(Op::Drop),
         3 => (n.clone(), n.clone()).prop_map(|(from, to)| Op::Move(from, to)),
