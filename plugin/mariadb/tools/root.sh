@@ -47,7 +47,8 @@ mirror=$(sed 's/\[[^]]*\] //' <<<"$first" | awk '{ print $2 }')
 command -v debootstrap >/dev/null || quiet apt-get -q -y install --no-install-recommends debootstrap
 if [ ! -e "$root/usr/bin/apt-get" ]; then
 	say "making a root of $release (a minute)"
-	quiet debootstrap --variant=minbase "$release" "$root" "$mirror"
+	# Killed half-way, it would leave /proc mounted there.
+	quiet unshare --mount --fork --propagation private debootstrap --variant=minbase "$release" "$root" "$mirror"
 fi
 apt_sources deb "$release" | sed 's/\[signed-by=[^]]*\] //' >"$root/etc/apt/sources.list"
 # The packages' scripts would start a server of their own.
