@@ -1,6 +1,6 @@
 //! The adapter: `weir::Db` as a [`Target`], the disk it runs on, and that disk's own rate.
 use crate::durability::Durability;
-use crate::options::{DoubleWriteMode, Options, StoreKind};
+use crate::options::{DoubleWriteMode, Options};
 use crate::record::KEY_BYTES;
 use crate::target::{Counters, PageWrites, Table, Target, Visit, Watched};
 use anyhow::{Context, Result, anyhow};
@@ -83,10 +83,7 @@ fn config(options: &Options, on_recovery: Option<OnRecovery>) -> Config {
         log_bytes: options.log_bytes,
         page_size: options.page_size,
         recovery_progress: on_recovery,
-        store: options.store.map(|store| match store {
-            StoreKind::InPlace => weir::StoreKind::InPlace,
-            StoreKind::Log => weir::StoreKind::Log,
-        }),
+        store: options.store,
         lab: options.lab.policy.clone(),
         ..Config::default()
     };

@@ -42,9 +42,7 @@ pub use engine::{Engine, OnRecovery, Opened, open};
 pub use feed::{Column, Feed, Recorded};
 pub use figures::{Figures, LatencyMicros, Rates};
 pub use host::ProcessorFigures;
-pub use options::{
-    DoubleWrite, DoubleWriteMode, Lab, Options, Phase, Phases, StoreKind, WorkloadKind,
-};
+pub use options::{DoubleWrite, DoubleWriteMode, Lab, Options, Phase, Phases, WorkloadKind};
 pub use report::{Report, RunReport, Series, Setup, replace_file, write_json};
 pub use run::{Outcome, Raw, run};
 pub use settle::{Settling, settled, settled_tps};

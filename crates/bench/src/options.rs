@@ -5,6 +5,7 @@ use anyhow::{Result, bail, ensure};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
+use weir::StoreKind;
 
 /// Everything that a run needs to know, apart from where to print.
 #[derive(Clone, Debug)]
@@ -165,27 +166,6 @@ pub struct DoubleWrite {
     pub files: Option<usize>,
     /// Pages per batch.
     pub pages: Option<usize>,
-}
-
-/// Where a database keeps its pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum StoreKind {
-    /// Each at a place of its own, written twice.
-    InPlace,
-    /// One behind the other in segments, packed.
-    Log,
-}
-
-impl FromStr for StoreKind {
-    type Err = anyhow::Error;
-    fn from_str(text: &str) -> Result<Self> {
-        Ok(match text {
-            "in-place" => StoreKind::InPlace,
-            "log" => StoreKind::Log,
-            _ => bail!("'{text}' is no page store; choose in-place or log"),
-        })
-    }
 }
 
 /// Whether pages are written twice.

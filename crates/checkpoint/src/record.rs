@@ -6,7 +6,7 @@ use weir_base::lock::Mutex;
 use weir_base::rank;
 
 use thiserror::Error;
-use weir_base::{ALIGN, AlignedBuf, DbId, Era, Lsn, TreeId, TxnId, checksum};
+use weir_base::{ALIGN, AlignedBuf, DbId, Era, Lsn, TreeId, TxnId, align_down, checksum};
 use weir_device::{BlockFile, Volume};
 
 /// The control file's name.
@@ -157,6 +157,20 @@ impl Control {
 #[must_use]
 pub fn copies(bytes: &[u8]) -> [(u64, Copy); 2] {
     COPIES_AT.map(|at| (at as u64, Control::decode(bytes.get(at..).unwrap_or_default())))
+}
+
+/// Both copies of the control file as it lies there, also of one that is too short.
+///
+/// # Errors
+/// I/O errors, `NotFound` when there is no such file.
+pub fn read_copies(volume: &dyn Volume) -> std::io::Result<[(u64, Copy); 2]> {
+    let file = volume.open(CONTROL_FILE)?;
+    let mut buf = AlignedBuf::zeroed(2 * ALIGN);
+    let len = align_down(file.len()).min(buf.len() as u64) as usize;
+    if len > 0 {
+        file.read_at(0, &mut buf[..len])?;
+    }
+    Ok(copies(&buf[..len]))
 }
 
 /// Without the magic: damaged if most of it is there, else something else.

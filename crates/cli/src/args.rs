@@ -2,9 +2,10 @@
 use crate::text::parse_bytes;
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use std::path::PathBuf;
+use weir::StoreKind;
 use weir_base::parse_size;
 use weir_bench::tpcc::Isolation;
-use weir_bench::{DoubleWriteMode, Durability, Sizes, StoreKind};
+use weir_bench::{DoubleWriteMode, Durability, Sizes};
 
 /// Weir: a transactional store whose updates go on at a steady rate on any disk.
 #[derive(Parser)]

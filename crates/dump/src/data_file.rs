@@ -4,12 +4,8 @@ use std::sync::Arc;
 
 use weir_base::{AlignedBuf, DbId, PageNo};
 use weir_device::{BlockFile, Volume};
-use weir_logstore::{LogStore, StoreError};
-
-/// The name of the file that has pages in place.
-const IN_PLACE: &str = "pages";
-/// The name of the file that has them in segments.
-const SEGMENTS: &str = "segments";
+use weir_logstore::{LogStore, SEGMENTS_FILE, StoreError};
+use weir_pool::IN_PLACE_FILE;
 
 /// A data file, open.
 pub(crate) enum DataFile {
@@ -32,11 +28,11 @@ pub(crate) enum Found {
 impl DataFile {
     /// The one that there is, if there is one. Segments open only for the database `db`.
     pub(crate) fn open(volume: &Arc<dyn Volume>, db: Option<DbId>) -> io::Result<Option<DataFile>> {
-        match volume.open(IN_PLACE) {
+        match volume.open(IN_PLACE_FILE) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
             opened => return Ok(Some(DataFile::InPlace(opened?))),
         }
-        if !volume.exists(SEGMENTS)? {
+        if !volume.exists(SEGMENTS_FILE)? {
             return Ok(None);
         }
         let Some(db) = db else {
@@ -51,8 +47,8 @@ impl DataFile {
     /// Its name.
     pub(crate) fn name(&self) -> &'static str {
         match self {
-            DataFile::InPlace(_) => IN_PLACE,
-            DataFile::Segments(_) => SEGMENTS,
+            DataFile::InPlace(_) => IN_PLACE_FILE,
+            DataFile::Segments(_) => SEGMENTS_FILE,
         }
     }
 
@@ -75,7 +71,7 @@ impl DataFile {
         match self {
             DataFile::InPlace(_) => {
                 let from = u64::from(page.0) * page_size as u64;
-                format!("bytes {from} to {} of '{IN_PLACE}'", from + page_size as u64)
+                format!("bytes {from} to {} of '{IN_PLACE_FILE}'", from + page_size as u64)
             }
             DataFile::Segments(store) => match store.place(page) {
                 Some((file, from)) => format!("packed, from byte {from} of '{file}' on"),

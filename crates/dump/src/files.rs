@@ -3,8 +3,8 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use weir_base::{AlignedBuf, DbId, PageNo};
-use weir_checkpoint::{CONTROL_FILE, Control, ControlError, Copy, choose, copies};
+use weir_base::{DbId, PageNo};
+use weir_checkpoint::{CONTROL_FILE, Control, ControlError, Copy, choose, read_copies};
 use weir_device::{FileVolume, Volume};
 use weir_page::{Damage, PAGE_SIZES, verify};
 
@@ -48,7 +48,10 @@ impl Files {
     /// What the file system reports; `WouldBlock` when a process has the database open.
     pub fn open(dir: &Path, page_size: Option<usize>) -> io::Result<Files> {
         let volume: Arc<dyn Volume> = Arc::new(FileVolume::open_read_only(dir)?);
-        let copies = read_copies(&*volume)?;
+        let copies = match read_copies(&*volume) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
+            read => read?.into(),
+        };
         let control = match &copies[..] {
             [(_, first), (_, second)] => choose(first, second).map_err(|e| describe(&e)),
             _ => Err(format!("there is no file '{CONTROL_FILE}'")),
@@ -126,17 +129,4 @@ impl Files {
 
 fn describe(error: &ControlError) -> String {
     error.to_string()
-}
-
-fn read_copies(volume: &dyn Volume) -> io::Result<Vec<(u64, Copy)>> {
-    let file = match volume.open(CONTROL_FILE) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        opened => opened?,
-    };
-    let len = weir_base::align_down(file.len()).min(2 * weir_base::ALIGN as u64);
-    let mut buf = AlignedBuf::zeroed(2 * weir_base::ALIGN);
-    if len > 0 {
-        file.read_at(0, &mut buf[..len as usize])?;
-    }
-    Ok(copies(&buf[..len as usize]).into())
 }

@@ -19,7 +19,7 @@ use crate::stats::LogStoreStats;
 use crate::stream::{Landed, Stream};
 
 /// The name of the file of segments.
-pub(crate) const SEGMENTS_FILE: &str = "segments";
+pub const SEGMENTS_FILE: &str = "segments";
 /// Segments that may be opened before another root is needed.
 const PLAN_MAX: usize = 16;
 
@@ -75,15 +75,19 @@ impl Core {
         most as u64
     }
 
-    /// Says how many page writes there is room for, beside what is live and what is reserved.
-    pub(crate) fn note_room(&self, segments: &Segments) {
+    /// How many page writes there is room for, beside what is live and what is reserved.
+    pub(crate) fn room(&self, segments: &Segments) -> u64 {
         let block = (self.block_bytes_max() / UNIT) as u64;
         let writes = segments.reserved;
         let used =
             Self::bytes_with_lines(segments.live() + writes * block, segments.live_blocks + writes);
         let left = self.live_bytes_max(segments.list.len()).saturating_sub(used);
-        let pages = left / Self::bytes_with_lines(block, 1);
-        self.room_pages.store(pages, Ordering::Relaxed);
+        left / Self::bytes_with_lines(block, 1)
+    }
+
+    /// Says so to threads that hold no lock.
+    pub(crate) fn note_room(&self, segments: &Segments) {
+        self.room_pages.store(self.room(segments), Ordering::Relaxed);
     }
 
     /// Bytes that `blocks` blocks of `units` units take beside each other: each has a line in a

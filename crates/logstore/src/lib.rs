@@ -26,10 +26,13 @@ mod stream;
 mod upkeep;
 mod write;
 
+pub use core::SEGMENTS_FILE;
+
 pub use clean::{Cleaned, Dirty, NeverDirty};
 pub use codec::Packing;
 pub use error::StoreError;
 pub use read::PageRead;
+pub use root_file::ROOT_FILE;
 pub use stats::LogStoreStats;
 pub use store::{LogStore, LogStoreConfig, Observed};
 pub use upkeep::{Act, Kept, Upkeep};

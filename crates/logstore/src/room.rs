@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::clean::NeverDirty;
-use crate::core::{Core, SEGMENTS_FILE};
+use crate::core::SEGMENTS_FILE;
 use crate::error::StoreError;
 use crate::ids::UNIT;
 use crate::policy::{RoomBy, room_by};
@@ -47,23 +47,15 @@ impl LogStore {
     /// # Errors
     /// [`StoreError::Full`]: nothing was reserved. [`StoreError::Device`]: the store has halted.
     pub fn reserve(&self, pages: u32) -> Result<(), StoreError> {
-        let block = (self.core.block_bytes_max() / UNIT) as u64;
+        let pages = u64::from(pages);
         loop {
-            let (full, count) = {
-                let mut segments = self.core.segments.lock();
-                let count = segments.list.len();
-                let writes = segments.reserved + u64::from(pages);
-                let (live, blocks) = (segments.live(), segments.live_blocks + writes);
-                let wanted = Core::bytes_with_lines(live + writes * block, blocks);
-                if wanted <= self.core.live_bytes_max(count) {
-                    segments.reserved = writes;
-                    self.core.note_room(&segments);
-                    return Ok(());
-                }
-                (self.full(live, segments.units * count as u64), count)
-            };
-            if !self.grow_file(count)? {
-                return Err(full);
+            self.make_room_for(pages)?;
+            let mut segments = self.core.segments.lock();
+            // Another thread may have reserved it meanwhile.
+            if self.core.room(&segments) >= pages {
+                segments.reserved += pages;
+                self.core.note_room(&segments);
+                return Ok(());
             }
         }
     }

@@ -9,7 +9,7 @@ use crate::error::StoreError;
 use crate::format::{ROOT_SLOT_BYTES, Root, RootSlot};
 
 /// The file's name.
-pub(crate) const ROOT_FILE: &str = "segments.root";
+pub const ROOT_FILE: &str = "segments.root";
 const COPIES: usize = 2;
 const SLOTS: usize = 2;
 

@@ -124,13 +124,16 @@ impl LogStore {
     /// As [`LogStore::write_batch`].
     pub fn forget(&self, first: PageNo, count: u32, lsn: Lsn) -> Result<(), StoreError> {
         let end = first.0.saturating_add(count).min(self.pages());
-        let mut at = first.0;
-        while at < end {
-            let part = (end - at).min(u32::from(u16::MAX));
-            self.forget_part(PageNo(at), part as u16, lsn)?;
-            at += part;
+        let pages: Vec<PageNo> = (first.0..end).map(PageNo).collect();
+        loop {
+            let placed = self.placed(&pages);
+            if placed.is_empty() {
+                return Ok(());
+            }
+            if self.forget_placed(&placed, lsn)? < placed.len() as u64 {
+                self.make_room()?;
+            }
         }
-        Ok(())
     }
 
     /// Where each of these pages lies that lies anywhere: what [`LogStore::forget_placed`] takes.
@@ -185,26 +188,6 @@ impl LogStore {
         let left: Vec<u32> = items.iter().flat_map(forgotten).collect();
         self.core.unmark(&left);
         Ok((pages.len() - left.len()) as u64)
-    }
-
-    fn forget_part(&self, first: PageNo, count: u16, lsn: Lsn) -> Result<(), StoreError> {
-        let pages: Vec<u32> = (first.0..first.0 + u32::from(count)).collect();
-        loop {
-            self.core.mark(&pages)?;
-            // Nothing is under way now: what the map says is all there is.
-            if pages.iter().all(|&page| self.core.map.get(PageNo(page)).is_none()) {
-                self.core.unmark(&pages);
-                return Ok(());
-            }
-            let (mut items, mut landed) = (vec![Item::Forget { first, count, lsn }], Vec::new());
-            if let Appended::All = self.core.append(StreamKind::Meta, &mut items, &mut landed)? {
-                self.core.sync()?;
-                self.core.publish(&landed);
-                return Ok(());
-            }
-            self.core.unmark(&pages);
-            self.make_room()?;
-        }
     }
 
     /// Whether a map checkpoint is due, so that opening stays short.

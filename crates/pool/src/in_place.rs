@@ -1,18 +1,17 @@
 //! The in-place store: page n lies at n times the page size in the file `pages`.
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
 
-use weir_base::lock::Mutex;
-use weir_base::rank;
 use weir_base::{ALIGN, AlignedBuf, DbId, Era, Lsn, PageNo};
 use weir_device::{BlockFile, ReadOp, Volume, WriteOp};
 
-use crate::era::{ERA_PAGES, era_of, era_page};
+use crate::era::era_page;
 use crate::error::PoolError;
-use crate::store::{NoteGrowth, PageStore, PageWrite, StoreRead};
+use crate::store::{Growth, NoteGrowth, PageStore, PageWrite, StoreRead};
 use crate::torn_write::{DoubleWriteConfig, PageCopy, Repair, TornWrite};
 
-const FILE_NAME: &str = "pages";
+/// The file that has pages in place.
+pub const IN_PLACE_FILE: &str = "pages";
 
 /// Pages at fixed places in one file, kept whole by the doublewrite area.
 pub struct InPlaceStore {
@@ -21,8 +20,7 @@ pub struct InPlaceStore {
     torn_write: TornWrite,
     page_size: usize,
     pages: AtomicU32,
-    growing: Mutex<rank::DataFileGrowth, ()>,
-    note_growth: OnceLock<Box<NoteGrowth>>,
+    growth: Growth,
 }
 
 impl InPlaceStore {
@@ -37,8 +35,9 @@ impl InPlaceStore {
         pages: u32,
         doublewrite: DoubleWriteConfig,
     ) -> Result<Self, PoolError> {
-        let failed = |e| PoolError::device(format!("creating '{FILE_NAME}'"), e);
-        let file = volume.create(FILE_NAME, u64::from(pages) * page_size as u64).map_err(failed)?;
+        let failed = |e| PoolError::device(format!("creating '{IN_PLACE_FILE}'"), e);
+        let file =
+            volume.create(IN_PLACE_FILE, u64::from(pages) * page_size as u64).map_err(failed)?;
         file.sync().map_err(failed)?;
         Self::over(volume, db, page_size, file, doublewrite)
     }
@@ -54,8 +53,8 @@ impl InPlaceStore {
         doublewrite: DoubleWriteConfig,
     ) -> Result<Self, PoolError> {
         let file = volume
-            .open(FILE_NAME)
-            .map_err(|e| PoolError::device(format!("opening '{FILE_NAME}'"), e))?;
+            .open(IN_PLACE_FILE)
+            .map_err(|e| PoolError::device(format!("opening '{IN_PLACE_FILE}'"), e))?;
         Self::over(volume, db, page_size, file, doublewrite)
     }
 
@@ -68,61 +67,8 @@ impl InPlaceStore {
     ) -> Result<Self, PoolError> {
         let torn_write = TornWrite::open(volume, db, page_size, doublewrite)?;
         let pages = AtomicU32::new((file.len() / page_size as u64) as u32);
-        Ok(InPlaceStore {
-            db,
-            file,
-            torn_write,
-            page_size,
-            pages,
-            growing: Mutex::new(()),
-            note_growth: OnceLock::new(),
-        })
-    }
-
-    /// As [`PageStore::repair`].
-    fn repair_torn(&self) -> Result<Repair, PoolError> {
-        let batches = self.torn_write.remembered();
-        let settled = batches.iter().map(|b| b.settled).max().unwrap_or(0);
-        let mut repair = Repair::default();
-        let mut buf = AlignedBuf::zeroed(self.page_size);
-        for batch in batches.iter().filter(|b| b.seq > settled) {
-            for (i, &(page, lsn)) in batch.pages.iter().enumerate() {
-                repair.checked += 1;
-                let Err(damaged) = self.read(page, &mut buf) else { continue };
-                let is_unwritten = match &damaged {
-                    // All zeros: the crash came before the page's first write. It is old, not torn.
-                    PoolError::Damaged { found, .. } => *found == weir_page::Damage::Zeroed,
-                    // A drive may answer for a torn sector with an error: it is read again once it
-                    // has been written.
-                    PoolError::Device { .. } => false,
-                    _ => return Err(damaged),
-                };
-                let from = i * self.page_size;
-                let copy = batch.copies.get(from..from + self.page_size);
-                // When the batch's own write was torn, a copy of an older batch may lie here still.
-                let is_this_batch = |c: &&[u8]| {
-                    weir_page::verify(c, self.db, page).is_ok() && weir_page::lsn(c) == lsn
-                };
-                match copy.filter(is_this_batch) {
-                    Some(copy) => {
-                        self.write_one(page, copy)?;
-                        self.read(page, &mut buf)?;
-                        repair.repaired += 1;
-                    }
-                    None if batch.detect_only && !is_unwritten => return Err(damaged),
-                    // The batch's own write was torn, so this page was not being written: it was
-                    // never written at all, or is damaged for another reason. A thread that needs
-                    // it will find out.
-                    None => {}
-                }
-            }
-        }
-        if repair.repaired > 0 {
-            self.sync()?;
-        }
-        // POOL-8: with the doublewrite off from now on nothing would say that these copies are old.
-        self.torn_write.forget()?;
-        Ok(repair)
+        let growth = Growth::default();
+        Ok(InPlaceStore { db, file, torn_write, page_size, pages, growth })
     }
 
     /// The copies of pages that the doublewrite area holds, as far as they are whole. Reads only.
@@ -140,24 +86,24 @@ impl InPlaceStore {
         buf.copy_from_slice(bytes);
         self.file
             .write_at(self.offset(page), &buf)
-            .map_err(|e| PoolError::device(format!("writing page {page} to '{FILE_NAME}'"), e))
+            .map_err(|e| PoolError::device(format!("writing page {page} to '{IN_PLACE_FILE}'"), e))
     }
 
     fn sync(&self) -> Result<(), PoolError> {
-        self.file.sync().map_err(|e| PoolError::device(format!("syncing '{FILE_NAME}'"), e))
+        self.file.sync().map_err(|e| PoolError::device(format!("syncing '{IN_PLACE_FILE}'"), e))
     }
 
     fn verify(&self, page: PageNo, buf: &[u8]) -> Result<(), PoolError> {
         weir_page::verify(buf, self.db, page).map_err(|found| PoolError::Damaged {
             page,
-            file: FILE_NAME.to_owned(),
+            file: IN_PLACE_FILE.to_owned(),
             offset: self.offset(page),
             found,
         })
     }
 
     fn read_failed(page: PageNo, e: std::io::Error) -> PoolError {
-        PoolError::device(format!("reading page {page} from '{FILE_NAME}'"), e)
+        PoolError::device(format!("reading page {page} from '{IN_PLACE_FILE}'"), e)
     }
 
     /// Copies the pages behind a header block, in file order: neighbours can merge on their way.
@@ -236,7 +182,7 @@ impl PageStore for InPlaceStore {
             left = rest;
             self.file
                 .write_many(group)
-                .map_err(|e| PoolError::device(format!("writing pages to '{FILE_NAME}'"), e))?;
+                .map_err(|e| PoolError::device(format!("writing pages to '{IN_PLACE_FILE}'"), e))?;
         }
         self.sync()?;
         batch.settle();
@@ -252,30 +198,25 @@ impl PageStore for InPlaceStore {
     }
 
     fn grow(&self, pages: u32) -> Result<(), PoolError> {
-        let _one_at_a_time = self.growing.lock();
-        if pages <= self.pages() {
-            return Ok(());
-        }
-        let failed = |e| PoolError::device(format!("making '{FILE_NAME}' larger"), e);
-        self.file.grow(u64::from(pages) * self.page_size as u64).map_err(failed)?;
-        self.sync()?;
-        if let Some(note) = self.note_growth.get() {
-            note(pages).map_err(|e| PoolError::device("noting that there are more pages", e))?;
-        }
-        self.pages.store(pages, Ordering::Release);
-        Ok(())
+        let failed = |e| PoolError::device(format!("making '{IN_PLACE_FILE}' larger"), e);
+        let grow = || {
+            self.file.grow(u64::from(pages) * self.page_size as u64).map_err(failed)?;
+            self.sync()
+        };
+        let publish = || self.pages.store(pages, Ordering::Release);
+        self.growth.to(pages, || self.pages(), grow, publish)
     }
 
     fn note_growth(&self, note: Box<NoteGrowth>) {
-        let _ = self.note_growth.set(note);
+        self.growth.set_note(note);
     }
 
     fn place(&self, page: PageNo) -> (String, u64) {
-        (FILE_NAME.to_owned(), self.offset(page))
+        (IN_PLACE_FILE.to_owned(), self.offset(page))
     }
 
     fn size_file(&self) -> &'static str {
-        FILE_NAME
+        IN_PLACE_FILE
     }
 
     fn newest_written(&self) -> Option<(String, Lsn)> {
@@ -283,21 +224,54 @@ impl PageStore for InPlaceStore {
     }
 
     fn repair(&self) -> Result<Repair, PoolError> {
-        self.repair_torn()
-    }
-
-    fn eras(&self) -> [Result<Era, PoolError>; 2] {
-        ERA_PAGES.map(|page| {
-            let mut buf = AlignedBuf::zeroed(self.page_size);
-            self.read(page, &mut buf)?;
-            Ok(era_of(&buf))
-        })
+        let batches = self.torn_write.remembered();
+        let settled = batches.iter().map(|b| b.settled).max().unwrap_or(0);
+        let mut repair = Repair::default();
+        let mut buf = AlignedBuf::zeroed(self.page_size);
+        for batch in batches.iter().filter(|b| b.seq > settled) {
+            for (i, &(page, lsn)) in batch.pages.iter().enumerate() {
+                repair.checked += 1;
+                let Err(damaged) = self.read(page, &mut buf) else { continue };
+                let is_unwritten = match &damaged {
+                    // All zeros: the crash came before the page's first write. It is old, not torn.
+                    PoolError::Damaged { found, .. } => *found == weir_page::Damage::Zeroed,
+                    // A drive may answer for a torn sector with an error: it is read again once it
+                    // has been written.
+                    PoolError::Device { .. } => false,
+                    _ => return Err(damaged),
+                };
+                let from = i * self.page_size;
+                let copy = batch.copies.get(from..from + self.page_size);
+                // When the batch's own write was torn, a copy of an older batch may lie here still.
+                let is_this_batch = |c: &&[u8]| {
+                    weir_page::verify(c, self.db, page).is_ok() && weir_page::lsn(c) == lsn
+                };
+                match copy.filter(is_this_batch) {
+                    Some(copy) => {
+                        self.write_one(page, copy)?;
+                        self.read(page, &mut buf)?;
+                        repair.repaired += 1;
+                    }
+                    None if batch.detect_only && !is_unwritten => return Err(damaged),
+                    // The batch's own write was torn, so this page was not being written: it was
+                    // never written at all, or is damaged for another reason. A thread that needs
+                    // it will find out.
+                    None => {}
+                }
+            }
+        }
+        if repair.repaired > 0 {
+            self.sync()?;
+        }
+        // POOL-8: with the doublewrite off from now on nothing would say that these copies are old.
+        self.torn_write.forget()?;
+        Ok(repair)
     }
 
     fn set_era(&self, era: Era) -> Result<(), PoolError> {
         let (page, buf) = era_page(era, self.page_size, self.db);
         self.file
             .write_durable_at(self.offset(page), &buf)
-            .map_err(|e| PoolError::device(format!("writing page {page} to '{FILE_NAME}'"), e))
+            .map_err(|e| PoolError::device(format!("writing page {page} to '{IN_PLACE_FILE}'"), e))
     }
 }

@@ -31,7 +31,7 @@ pub use dirty::AgeCounts;
 pub use era::ERA_PAGES;
 pub use error::PoolError;
 pub use guard::{Exclusive, Optimistic, PageToken};
-pub use in_place::InPlaceStore;
+pub use in_place::{IN_PLACE_FILE, InPlaceStore};
 pub use log_structured::LogStructuredStore;
 pub use neighbours::Neighbours;
 pub use pending::PageRedo;
@@ -40,4 +40,5 @@ pub use store::{IsDirty, Kept, NoteGrowth, PageStore, PageWrite, Placed, StoreLo
 pub use torn_write::{DoubleWriteConfig, DoubleWriteMode, PageCopy, Repair};
 pub use warm_list::WarmList;
 pub use warm_plan::WarmPlan;
+pub use weir_logstore::{ROOT_FILE, SEGMENTS_FILE};
 pub use write_back::{Cause, Written};

@@ -1,23 +1,24 @@
 //! The log-structured store (`weir-logstore`) as the pool sees one: out of place, packed, without a
 //! doublewrite area.
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use weir_base::lock::Mutex;
 use weir_base::rank;
-use weir_base::{AlignedBuf, DbId, Era, Lsn, PageNo, Stats};
+use weir_base::{DbId, Era, Lsn, PageNo, Stats};
 use weir_device::Volume;
 use weir_logstore::ids::Place;
-use weir_logstore::{Dirty, LogStore, LogStoreConfig, PageImage, PageRead, StoreError, Upkeep};
+use weir_logstore::{
+    Dirty, LogStore, LogStoreConfig, PageImage, PageRead, ROOT_FILE, SEGMENTS_FILE, StoreError,
+    Upkeep,
+};
 use weir_page::Damage;
 
-use crate::era::{ERA_PAGES, era_of, era_page};
+use crate::era::era_page;
 use crate::error::PoolError;
-use crate::store::{IsDirty, Kept, NoteGrowth, PageStore, PageWrite, Placed, StoreLook, StoreRead};
+use crate::store::{
+    Growth, IsDirty, Kept, NoteGrowth, PageStore, PageWrite, Placed, StoreLook, StoreRead,
+};
 
-/// The file that has the pages.
-const FILE_NAME: &str = "segments";
-/// The file that says how large the store is.
-const ROOT_FILE: &str = "segments.root";
 /// Pages of a segment, unpacked: with pages of 8 KiB it is 1 MiB.
 const SEGMENT_PAGES: usize = 128;
 /// Pages of a batch: what one sync makes durable.
@@ -27,9 +28,8 @@ const BATCH_PAGES: usize = 64;
 pub struct LogStructuredStore {
     db: DbId,
     store: LogStore,
-    growing: Mutex<rank::DataFileGrowth, ()>,
+    growth: Growth,
     upkeep: Mutex<rank::SegmentUpkeep, Upkeep>,
-    note_growth: OnceLock<Box<NoteGrowth>>,
     /// The newest LSN of any page when the store was opened.
     newest: Lsn,
 }
@@ -76,20 +76,8 @@ impl LogStructuredStore {
 
     fn over(db: DbId, store: LogStore) -> Self {
         let newest = store.newest();
-        LogStructuredStore {
-            db,
-            store,
-            growing: Mutex::new(()),
-            upkeep: Mutex::default(),
-            note_growth: OnceLock::new(),
-            newest,
-        }
-    }
-
-    /// The store itself, for its figures.
-    #[must_use]
-    pub fn store(&self) -> &LogStore {
-        &self.store
+        let (growth, upkeep) = (Growth::default(), Mutex::default());
+        LogStructuredStore { db, store, growth, upkeep, newest }
     }
 
     fn verify(&self, page: PageNo, buf: &[u8]) -> Result<(), PoolError> {
@@ -118,14 +106,14 @@ fn failed(page: PageNo, e: StoreError) -> PoolError {
     let words = e.to_string();
     match e {
         StoreError::NoSuchPage(page) => PoolError::NoSuchPage(page),
-        StoreError::Absent(_) => damaged(FILE_NAME, 0, Damage::Zeroed),
+        StoreError::Absent(_) => damaged(SEGMENTS_FILE, 0, Damage::Zeroed),
         StoreError::Damaged { file, offset, cause, .. } if page != PageNo::NONE => {
             damaged(file, offset, Damage::Block(cause))
         }
         StoreError::Device { what, cause } => PoolError::Device { what, cause },
         StoreError::Full { .. } => {
             let cause = std::io::Error::new(std::io::ErrorKind::StorageFull, words);
-            PoolError::device(format!("finding room in '{FILE_NAME}'"), cause)
+            PoolError::device(format!("finding room in '{SEGMENTS_FILE}'"), cause)
         }
         StoreError::Halted(why) => PoolError::Halted(why),
         StoreError::Damaged { what, file, offset, cause } => {
@@ -183,24 +171,17 @@ impl PageStore for LogStructuredStore {
     }
 
     fn grow(&self, pages: u32) -> Result<(), PoolError> {
-        let _one_at_a_time = self.growing.lock();
-        if pages <= self.pages() {
-            return Ok(());
-        }
         // The store says that it has them before the note does: a note is never ahead of it.
-        self.store.grow(pages).map_err(|e| failed(PageNo::NONE, e))?;
-        if let Some(note) = self.note_growth.get() {
-            note(pages).map_err(|e| PoolError::device("noting that there are more pages", e))?;
-        }
-        Ok(())
+        let grow = || self.store.grow(pages).map_err(|e| failed(PageNo::NONE, e));
+        self.growth.to(pages, || self.pages(), grow, || {})
     }
 
     fn note_growth(&self, note: Box<NoteGrowth>) {
-        let _ = self.note_growth.set(note);
+        self.growth.set_note(note);
     }
 
     fn place(&self, page: PageNo) -> (String, u64) {
-        let (file, offset) = self.store.place(page).unwrap_or((FILE_NAME, 0));
+        let (file, offset) = self.store.place(page).unwrap_or((SEGMENTS_FILE, 0));
         (file.to_owned(), offset)
     }
 
@@ -209,15 +190,7 @@ impl PageStore for LogStructuredStore {
     }
 
     fn newest_written(&self) -> Option<(String, Lsn)> {
-        Some((FILE_NAME.to_owned(), self.newest))
-    }
-
-    fn eras(&self) -> [Result<Era, PoolError>; 2] {
-        ERA_PAGES.map(|page| {
-            let mut buf = AlignedBuf::zeroed(self.page_size());
-            self.read(page, &mut buf)?;
-            Ok(era_of(&buf))
-        })
+        Some((format!("'{SEGMENTS_FILE}'"), self.newest))
     }
 
     fn set_era(&self, era: Era) -> Result<(), PoolError> {

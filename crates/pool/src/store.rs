@@ -1,7 +1,11 @@
 //! Where pages lie on disk is a page store's business: nothing above may take a page number for a
 //! file offset. There is one in place, and one in segments.
-use weir_base::{DbId, Era, Lsn, PageNo, Stats};
+use std::sync::OnceLock;
 
+use weir_base::lock::Mutex;
+use weir_base::{AlignedBuf, DbId, Era, Lsn, PageNo, Stats, rank};
+
+use crate::era::{ERA_PAGES, era_of};
 use crate::error::PoolError;
 use crate::torn_write::Repair;
 
@@ -81,8 +85,8 @@ pub trait PageStore: Send + Sync {
     /// The file that says how many pages there are.
     fn size_file(&self) -> &'static str;
 
-    /// Which file knows of the newest page that was written, and its LSN, as of the opening. The
-    /// log was durable up to there.
+    /// What knows of the newest page that was written (a file, or a file and a place in it, in
+    /// words), and that page's LSN, as of the opening. The log was durable up to there.
     fn newest_written(&self) -> Option<(String, Lsn)>;
 
     /// Puts right what a crash tore. Before anything else reads pages.
@@ -95,7 +99,13 @@ pub trait PageStore: Send + Sync {
     }
 
     /// The eras that the pages may be of: the one that was noted last, and the one before it.
-    fn eras(&self) -> [Result<Era, PoolError>; 2];
+    fn eras(&self) -> [Result<Era, PoolError>; 2] {
+        ERA_PAGES.map(|page| {
+            let mut buf = AlignedBuf::zeroed(self.page_size());
+            self.read(page, &mut buf)?;
+            Ok(era_of(&buf))
+        })
+    }
 
     /// Notes, durably, the era that the pages are of from now on: the next one after that noted
     /// last, which stays noted.
@@ -198,3 +208,38 @@ pub struct StoreLook {
 
 /// What is called when there is room for more pages: see [`PageStore::note_growth`].
 pub type NoteGrowth = dyn Fn(u32) -> std::io::Result<()> + Send + Sync;
+
+/// How a store gets room for more pages: one thread at a time, and each time it is noted.
+#[derive(Default)]
+pub(crate) struct Growth {
+    one_at_a_time: Mutex<rank::DataFileGrowth, ()>,
+    note: OnceLock<Box<NoteGrowth>>,
+}
+
+impl Growth {
+    /// Calls `grow` if there is room for fewer than `pages` pages, as `has` says; then notes it;
+    /// and calls `publish` before another thread may grow.
+    pub(crate) fn to(
+        &self,
+        pages: u32,
+        has: impl Fn() -> u32,
+        grow: impl FnOnce() -> Result<(), PoolError>,
+        publish: impl FnOnce(),
+    ) -> Result<(), PoolError> {
+        let _one_at_a_time = self.one_at_a_time.lock();
+        if pages <= has() {
+            return Ok(());
+        }
+        grow()?;
+        if let Some(note) = self.note.get() {
+            note(pages).map_err(|e| PoolError::device("noting that there are more pages", e))?;
+        }
+        publish();
+        Ok(())
+    }
+
+    /// As [`PageStore::note_growth`].
+    pub(crate) fn set_note(&self, note: Box<NoteGrowth>) {
+        let _ = self.note.set(note);
+    }
+}

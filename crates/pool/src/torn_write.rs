@@ -123,6 +123,9 @@ pub(crate) struct Batch<'a> {
     shard: MutexGuard<'a, Shard>,
 }
 
+/// Where a header has the LSN of the newest page.
+const NEWEST_AT: usize = 48;
+
 fn file_name(shard: usize) -> String {
     format!("doublewrite-{shard}")
 }
@@ -226,7 +229,7 @@ impl TornWrite {
         put(32, &settled.to_le_bytes());
         put(40, &(pages.len() as u32).to_le_bytes());
         put(44, &detect.to_le_bytes());
-        put(48, &newest.0.to_le_bytes());
+        put(NEWEST_AT, &newest.0.to_le_bytes());
         for (i, page) in pages.iter().enumerate() {
             put(HEADER_LEN + i * ENTRY_LEN, &page.page.0.to_le_bytes());
             put(HEADER_LEN + i * ENTRY_LEN + 4, &page.lsn.0.to_le_bytes());
@@ -294,8 +297,8 @@ impl TornWrite {
         }
     }
 
-    /// The file whose header knows of the newest page that was written, and that page's LSN: the
-    /// log was durable up to there when it was written.
+    /// The file, and where in it, whose header knows of the newest page that was written, in words,
+    /// and that page's LSN: the log was durable up to there when it was written.
     pub(crate) fn newest(&self) -> Option<(String, Lsn)> {
         let mut newest = None;
         for (index, shard) in self.shards.iter().enumerate() {
@@ -306,7 +309,7 @@ impl TornWrite {
                 newest = newest.max(Some((batch.newest, index)));
             }
         }
-        newest.map(|(lsn, index)| (file_name(index), lsn))
+        newest.map(|(lsn, index)| (format!("'{}' at byte {NEWEST_AT}", file_name(index)), lsn))
     }
 
     /// Makes all remembered batches unusable: every page is whole in its place. That pages of the
@@ -348,7 +351,7 @@ impl TornWrite {
             seq: u64_at(24)?,
             settled: u64_at(32)?,
             detect_only: u32_at(44)? != 0,
-            newest: Lsn(u64_at(48)?),
+            newest: Lsn(u64_at(NEWEST_AT)?),
             pages,
             copies: AlignedBuf::zeroed(0),
         })

@@ -3,17 +3,17 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use weir_base::{AlignedBuf, DbId, PageNo, align_down};
-use weir_checkpoint::{CONTROL_FILE, Control, choose, copies};
+use weir_base::{AlignedBuf, DbId, PageNo};
+use weir_checkpoint::{CONTROL_FILE, Control, choose, read_copies};
 use weir_device::{BlockFile, FileVolume, OverlayVolume, Volume};
 use weir_page::{Bytes, Damage, PAGE_SIZES, verify};
-use weir_pool::{DoubleWriteConfig, InPlaceStore, LogStructuredStore, PageCopy, PageStore};
+use weir_pool::{
+    DoubleWriteConfig, IN_PLACE_FILE, InPlaceStore, LogStructuredStore, PageCopy, PageStore,
+    SEGMENTS_FILE,
+};
 
 use crate::error::SalvageError;
 
-const DATA_FILE: &str = "pages";
-/// The file that has pages in segments.
-const SEGMENTS: &str = "segments";
 /// Pages looked at to find out how large pages are and of which database, from the file's start and
 /// spread over all of it.
 const SAMPLES: u64 = 64;
@@ -47,17 +47,19 @@ impl Source {
         let volume: Arc<dyn Volume> = Arc::new(OverlayVolume::new(below).map_err(failed)?);
         let mut remarks = Vec::new();
         let control = read_control(&*volume, &mut remarks);
-        let file = match volume.open(DATA_FILE) {
+        let file = match volume.open(IN_PLACE_FILE) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
                 return Self::in_segments(volume, control, remarks);
             }
-            opened => opened.map_err(|e| SalvageError::io(format!("opening '{DATA_FILE}'"), e))?,
+            opened => {
+                opened.map_err(|e| SalvageError::io(format!("opening '{IN_PLACE_FILE}'"), e))?
+            }
         };
         let said = control.map(|control| control.page_size as usize);
         let found = size.map(|size| (size, mark_of(&*file, size).map_or(0, |(mark, _)| mark)));
         let Some((page_size, mark)) = found.or_else(|| look(&*file, said)) else {
             return Err(SalvageError::Source(format!(
-                "no page of '{DATA_FILE}' is sound, whatever size pages have: nothing can be \
+                "no page of '{IN_PLACE_FILE}' is sound, whatever size pages have: nothing can be \
                  salvaged from it"
             )));
         };
@@ -67,7 +69,7 @@ impl Source {
         let db = known.next().unwrap_or(DbId(u64::from(mark)));
         if file.len() % page_size as u64 != 0 {
             let end = file.len();
-            remarks.push(format!("'{DATA_FILE}' ends in the middle of a page, at byte {end}"));
+            remarks.push(format!("'{IN_PLACE_FILE}' ends in the middle of a page, at byte {end}"));
         }
         let store = InPlaceStore::open(&volume, db, page_size, DoubleWriteConfig::default())
             .map_err(|e| SalvageError::Source(e.to_string()))?;
@@ -83,9 +85,9 @@ impl Source {
         control: Option<Control>,
         remarks: Vec<String>,
     ) -> Result<Source, SalvageError> {
-        if !volume.exists(SEGMENTS).unwrap_or(false) {
+        if !volume.exists(SEGMENTS_FILE).unwrap_or(false) {
             return Err(SalvageError::Source(format!(
-                "there is no file '{DATA_FILE}', nor '{SEGMENTS}': nothing can be salvaged without"
+                "there is no file '{IN_PLACE_FILE}', nor '{SEGMENTS_FILE}': nothing can be salvaged without"
             )));
         }
         let known = control.map(|control| control.db).into_iter().chain(of_logs(&*volume)).next();
@@ -95,12 +97,9 @@ impl Source {
             ));
         };
         let store = LogStructuredStore::open(&volume, db)
-            .map_err(|e| SalvageError::Source(format!("'{SEGMENTS}' cannot be read: {e}")))?;
-        let (store, page_size): (Arc<dyn PageStore>, _) = {
-            let page_size = store.page_size();
-            (Arc::new(store), page_size)
-        };
-        let copies = Vec::new();
+            .map_err(|e| SalvageError::Source(format!("'{SEGMENTS_FILE}' cannot be read: {e}")))?;
+        let page_size = store.page_size();
+        let (store, copies) = (Arc::new(store), Vec::new());
         Ok(Source { volume, store, copies, db, page_size, control, remarks }.with_control_judged())
     }
 
@@ -134,13 +133,7 @@ fn of_logs(volume: &dyn Volume) -> Vec<DbId> {
 
 fn read_control(volume: &dyn Volume, remarks: &mut Vec<String>) -> Option<Control> {
     let read = || -> std::io::Result<Result<Control, String>> {
-        let file = volume.open(CONTROL_FILE)?;
-        let len = align_down(file.len()).min(2 * weir_base::ALIGN as u64);
-        let mut buf = AlignedBuf::zeroed(2 * weir_base::ALIGN);
-        if len > 0 {
-            file.read_at(0, &mut buf[..len as usize])?;
-        }
-        let [first, second] = copies(&buf[..len as usize]);
+        let [first, second] = read_copies(volume)?;
         Ok(choose(&first.1, &second.1).map_err(|e| e.to_string()))
     };
     let why = match read() {

@@ -32,6 +32,30 @@ pub enum StoreKind {
     Log,
 }
 
+impl StoreKind {
+    /// The word that commands and settings have for it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            StoreKind::InPlace => "in-place",
+            StoreKind::Log => "log",
+        }
+    }
+}
+
+impl std::str::FromStr for StoreKind {
+    type Err = String;
+
+    /// # Errors
+    /// Another word than [`StoreKind::word`]'s.
+    fn from_str(text: &str) -> Result<Self, String> {
+        [StoreKind::InPlace, StoreKind::Log]
+            .into_iter()
+            .find(|kind| kind.word() == text)
+            .ok_or_else(|| format!("'{text}' is no page store; choose in-place or log"))
+    }
+}
+
 impl std::fmt::Display for StoreKind {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         to.write_str(match self {

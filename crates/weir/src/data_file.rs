@@ -28,10 +28,10 @@ pub(crate) fn check_data_file(
         )
         .into()));
     }
-    if let Some((area, newest)) = store.newest_written().filter(|found| found.1 > log_end) {
+    if let Some((place, newest)) = store.newest_written().filter(|found| found.1 > log_end) {
         return Err(Error::Damaged(format!(
             "the redo log ends at position {log_end}, but pages with changes up to {newest} were \
-             written, as '{area}' says: the log is older than they are, or was cut short"
+             written, as {place} says: the log is older than they are, or was cut short"
         )
         .into()));
     }

@@ -4,18 +4,20 @@ use std::sync::Arc;
 use weir_base::DbId;
 use weir_checkpoint::Control;
 use weir_device::Volume;
-use weir_pool::{InPlaceStore, LogStructuredStore, PageStore};
+use weir_pool::{
+    IN_PLACE_FILE, InPlaceStore, LogStructuredStore, PageStore, ROOT_FILE, SEGMENTS_FILE,
+};
 
 use crate::config::{Config, StoreKind};
 use crate::error::Error;
 
 /// The data file of each kind, by whose presence it is known.
 const DATA_FILES: [(StoreKind, &str); 2] =
-    [(StoreKind::InPlace, "pages"), (StoreKind::Log, "segments")];
+    [(StoreKind::InPlace, IN_PLACE_FILE), (StoreKind::Log, SEGMENTS_FILE)];
 
 /// Whether a file is a page store's.
 pub(crate) fn is_ours(name: &str) -> bool {
-    matches!(name, "pages" | "segments" | "segments.root") || name.starts_with("doublewrite-")
+    matches!(name, IN_PLACE_FILE | SEGMENTS_FILE | ROOT_FILE) || name.starts_with("doublewrite-")
 }
 
 /// Makes the store that `config` asks for.

@@ -21,6 +21,8 @@ struct Pass {
     map: Option<u32>,
     /// Pages that had been freed when the pass began.
     freed: u64,
+    /// Pages of an earlier pass were not given up.
+    left: bool,
     /// What was not in use, where it lay, and the end of the log then.
     waiting: VecDeque<(Lsn, Vec<Placed>)>,
 }
@@ -57,7 +59,10 @@ impl Unused {
         if pass.waiting.front().is_some_and(|(end, _)| *end <= checkpoint)
             && let Some((_, placed)) = pass.waiting.pop_front()
         {
-            self.pool.give_up(&placed, checkpoint)?;
+            let given = self.pool.give_up(&placed, checkpoint)?;
+            // The cleaner moved them meanwhile, or the store had no room to say it of all: another
+            // pass finds these again.
+            pass.left |= given < placed.len() as u64;
             return Ok(true);
         }
         if pass.waiting.iter().map(|(_, placed)| placed.len()).sum::<usize>() >= WAITING_MAX {
@@ -65,8 +70,9 @@ impl Unused {
         }
         let map = match pass.map {
             Some(map) => map,
-            None if self.space.freed() == pass.freed => return Ok(false),
+            None if self.space.freed() == pass.freed && !pass.left => return Ok(false),
             None => {
+                pass.left = false;
                 pass.freed = self.space.freed();
                 0
             }

@@ -5,16 +5,11 @@ use crate::opening::open_to_read;
 use anyhow::{Context, Result};
 use std::io::Write;
 use weir::TxnOptions;
-use weir_bench::StoreKind;
 
 /// Copies the database and says what was copied.
 pub(crate) fn copy(args: &Copy) -> Result<u8> {
     let db = open_to_read(&args.dir)?;
-    let store = match args.store {
-        Some(StoreKind::InPlace) => weir::StoreKind::InPlace,
-        Some(StoreKind::Log) => weir::StoreKind::Log,
-        None => db.stats().store,
-    };
+    let store = args.store.unwrap_or_else(|| db.stats().store);
     let mut txn = db.begin(TxnOptions::default());
     let copied = db
         .copy_to_store(&mut txn, &args.to, store)
