@@ -207,6 +207,8 @@ ranks! {
         "the budget of a throttled disk; memory only";
     SimulatedDisk "device"
         "a simulated disk; memory only";
+    SpareBuffers "base"
+        "memory of large buffers that are at rest; memory only";
     Listener "base"
         "the listener for a halt or a lost page; telling it. It must not call the engine";
 }

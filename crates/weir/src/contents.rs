@@ -18,6 +18,7 @@ use weir_txn::PlantedBug;
 
 use crate::config::Config;
 use crate::sealed::{Sealed, hint_file};
+use crate::setup::beside_pool;
 
 /// The file.
 pub(crate) const FILE: &str = "contents";
@@ -117,6 +118,8 @@ pub(crate) struct Contents {
     db: DbId,
     log: Arc<Log>,
     stretch_bytes: u64,
+    /// Bytes of the log that are kept in memory, so that the next stretches are not read back.
+    recent_bytes: u64,
     /// The log is followed however old it can become.
     always: bool,
     planted: PlantedBug,
@@ -135,12 +138,14 @@ impl Contents {
         config: &Config,
     ) -> Self {
         let live = found.live(log.checkpoint());
+        let stretch_bytes = config.contents_bytes.unwrap_or(STRETCH_BYTES);
         let at = live.back().map_or(0, |last| last.place.end);
         Contents {
             volume,
             db,
             log,
-            stretch_bytes: config.contents_bytes.unwrap_or(STRETCH_BYTES),
+            stretch_bytes,
+            recent_bytes: (STRETCHES_KEPT * stretch_bytes).min(beside_pool(config.pool_bytes)),
             always: config.contents_bytes.is_some(),
             planted: config.planted,
             state: Mutex::new(Some(State {
@@ -171,7 +176,7 @@ impl Contents {
             state.indexer.begin(checkpoint);
         }
         let is_small = !self.always && self.log.limit_bytes() < AGE_BYTES_MIN;
-        self.log.keep_recent(if is_small { 0 } else { STRETCHES_KEPT * self.stretch_bytes });
+        self.log.keep_recent(if is_small { 0 } else { self.recent_bytes });
         if is_small || settled.bytes_since(state.indexer.at()) < self.stretch_bytes {
             return Some(false);
         }

@@ -187,7 +187,11 @@ fn fill(volume: &Arc<dyn Volume>, config: &Config) -> Result<(), Error> {
     let page_size = if config.page_size == 0 { PAGE_SIZE_DEFAULT } else { config.page_size };
     let log_bytes = if config.log_bytes == 0 { LOG_BYTES_DEFAULT } else { config.log_bytes };
     let db = DbId(fastrand::u64(1..));
-    let log = Arc::new(Log::create(volume.clone(), log_config(db, log_bytes), config.first.lsn)?);
+    let log = Arc::new(Log::create(
+        volume.clone(),
+        log_config(db, log_bytes, config.pool_bytes),
+        config.first.lsn,
+    )?);
     let start = log.end();
     let store = create_store(volume, db, page_size, FIRST_PAGES, config)?;
     let pool = Arc::new(Pool::new(&pool_config(config, log_bytes, 0), store, log.clone())?);

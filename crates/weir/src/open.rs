@@ -76,8 +76,11 @@ pub(crate) fn open(
     let scanned = read_log(&volume, &was, std::mem::take(&mut found.stretches), held_bytes, &tell)?;
     let scan_micros = clock.now_micros() - began;
     let to = scanned.end().end;
-    let log =
-        Log::resume(volume.clone(), log_config(was.db, was.log_bytes), scanned.end().clone())?;
+    let log = Log::resume(
+        volume.clone(),
+        log_config(was.db, was.log_bytes, config.pool_bytes),
+        scanned.end().clone(),
+    )?;
     let log = Arc::new(log);
     // The log names its end behind a boundary, the checkpoint may name it before.
     let (store, store_kind) = open_store(&volume, &was, &config)?;

@@ -10,6 +10,7 @@ use weir_pool::{
 
 use crate::config::{Config, StoreKind};
 use crate::error::Error;
+use crate::setup::doublewrite_of;
 
 /// The data file of each kind, by whose presence it is known.
 const DATA_FILES: [(StoreKind, &str); 2] =
@@ -30,7 +31,8 @@ pub(crate) fn create_store(
 ) -> Result<Arc<dyn PageStore>, Error> {
     Ok(match config.store.unwrap_or_default() {
         StoreKind::InPlace => {
-            Arc::new(InPlaceStore::create(volume, db, page_size, pages, config.doublewrite)?)
+            let doublewrite = doublewrite_of(config, page_size);
+            Arc::new(InPlaceStore::create(volume, db, page_size, pages, doublewrite)?)
         }
         StoreKind::Log => Arc::new(LogStructuredStore::create(volume, db, page_size, pages)?),
     })
@@ -72,7 +74,8 @@ pub(crate) fn open_store(
     let store: Arc<dyn PageStore> = match kind {
         StoreKind::InPlace => {
             let page_size = was.page_size as usize;
-            Arc::new(InPlaceStore::open(volume, was.db, page_size, config.doublewrite)?)
+            let doublewrite = doublewrite_of(config, page_size);
+            Arc::new(InPlaceStore::open(volume, was.db, page_size, doublewrite)?)
         }
         StoreKind::Log => Arc::new(LogStructuredStore::open(volume, was.db)?),
     };

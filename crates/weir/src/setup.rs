@@ -1,15 +1,29 @@
 //! How log and pool are set up for a database's configuration.
 use weir_base::DbId;
-use weir_pool::PoolConfig;
+use weir_pool::{DoubleWriteConfig, PoolConfig};
 use weir_redo::LogConfig;
 
 use crate::config::Config;
 
-/// Of a log of so many bytes.
-pub(crate) fn log_config(db: DbId, capacity_bytes: u64) -> LogConfig {
-    // A buffer beyond a quarter of the log would only use it up.
-    let buffer_bytes = (capacity_bytes / 8).clamp(64 << 10, 8 << 20);
+/// Of a log of so many bytes, beside a pool of so many.
+pub(crate) fn log_config(db: DbId, capacity_bytes: u64, pool_bytes: u64) -> LogConfig {
+    // A buffer beyond a quarter of the log would only use it up, and memory beside the pool is to
+    // be little beside it.
+    let buffer_bytes = (capacity_bytes / 8).min(beside_pool(pool_bytes)).clamp(64 << 10, 8 << 20);
     LogConfig { db, capacity_bytes, buffer_bytes }
+}
+
+/// What one kind of memory beside a pool of so many bytes may take, in bytes: an eighth as much,
+/// and at least a mebibyte.
+pub(crate) fn beside_pool(pool_bytes: u64) -> u64 {
+    (pool_bytes / 8).max(1 << 20)
+}
+
+/// The doublewrite area that `config` asks for, with batches of at most a 32nd of the pool: each
+/// thread that writes one holds it twice.
+pub(crate) fn doublewrite_of(config: &Config, page_size: usize) -> DoubleWriteConfig {
+    let most = (config.pool_bytes / page_size as u64 / 32).max(32) as usize;
+    DoubleWriteConfig { pages: config.doublewrite.pages.min(most), ..config.doublewrite }
 }
 
 /// `age_bytes`: how old the checkpoint is, which may be more than the log has room for after it was
