@@ -23,6 +23,9 @@ unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
 
+/// Memory that is never touched counts for nothing. Miri knows no such flag.
+const NORESERVE: libc::c_int = if cfg!(miri) { 0 } else { libc::MAP_NORESERVE };
+
 impl Mapping {
     /// Maps `len` bytes; `huge` asks for huge pages, which spare most of the TLB misses of random
     /// access, and nearly all of the page faults.
@@ -38,7 +41,7 @@ impl Mapping {
                 std::ptr::null_mut(),
                 len + spare,
                 libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | NORESERVE,
                 -1,
                 0,
             )

@@ -87,8 +87,8 @@ impl Source {
     ) -> Result<Source, SalvageError> {
         if !volume.exists(SEGMENTS_FILE).unwrap_or(false) {
             return Err(SalvageError::Source(format!(
-                "there is no file '{IN_PLACE_FILE}', nor '{SEGMENTS_FILE}': nothing can be salvaged \
-                 without"
+                "there is no file '{IN_PLACE_FILE}', nor '{SEGMENTS_FILE}': nothing can be \
+                 salvaged without"
             )));
         }
         let known = control.map(|control| control.db).into_iter().chain(of_logs(&*volume)).next();
