@@ -133,6 +133,10 @@ impl BlockFile for DelayedFile {
         self.inner.grow(len)
     }
 
+    fn shrink(&self, len: u64) -> io::Result<()> {
+        self.inner.shrink(len)
+    }
+
     fn lock_alone(&self) -> io::Result<bool> {
         self.inner.lock_alone()
     }

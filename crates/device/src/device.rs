@@ -127,6 +127,17 @@ pub trait BlockFile: Send + Sync {
     /// reports.
     fn grow(&self, len: u64) -> io::Result<()>;
 
+    /// Gives back the space from `len` on, whose bytes nothing needs any more. Afterwards the file
+    /// is `len` bytes long, or as long as before where its space cannot be given back. Durable
+    /// after [`BlockFile::sync`]; a crash before may leave it as long as it was, with those bytes
+    /// or without.
+    ///
+    /// # Errors
+    /// `InvalidInput` when `len` is above the present length; what the device reports.
+    fn shrink(&self, _len: u64) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Keeps all others from locking this file, in this process and in others, for as long as
     /// this handle is open (DEVICE-11). `false`: another handle has it locked. Where nothing but
     /// one process can come near the file, nothing is done.

@@ -28,6 +28,8 @@ pub enum OpKind {
     Sync,
     /// A growth.
     Grow,
+    /// A cut.
+    Shrink,
     /// A sync of the directory, whose name is the empty one.
     SyncDirectory,
 }
@@ -346,6 +348,11 @@ impl BlockFile for FaultyFile {
             self.script.check_space()?;
         }
         self.inner.grow(len)
+    }
+
+    fn shrink(&self, len: u64) -> io::Result<()> {
+        self.script.check(&self.name, OpKind::Shrink)?;
+        self.inner.shrink(len)
     }
 
     fn lock_alone(&self) -> io::Result<bool> {

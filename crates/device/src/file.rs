@@ -436,6 +436,23 @@ impl BlockFile for DiskFile {
             .map_err(|e| context(e, || format!("grow {} to {len} bytes", self.name)))
     }
 
+    fn shrink(&self, len: u64) -> io::Result<()> {
+        check_len(len)?;
+        let _open = self.shared.stay_open()?;
+        let _alone = self.growing.lock();
+        let old_len = self.len();
+        if len > old_len {
+            let text = format!("{} has {old_len} bytes, not {len}", self.name);
+            return Err(io::Error::new(ErrorKind::InvalidInput, text));
+        }
+        // First: a write beyond the end would make the file longer again.
+        self.len.store(len, Release);
+        self.file.set_len(len).map_err(|e| {
+            self.len.store(old_len, Release);
+            context(e, || format!("shrink {} to {len} bytes", self.name))
+        })
+    }
+
     fn lock_alone(&self) -> io::Result<bool> {
         let _open = self.shared.stay_open()?;
         let lock = if self.shared.read_only { sys::try_lock_shared } else { sys::try_lock };

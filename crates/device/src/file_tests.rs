@@ -182,6 +182,31 @@ fn grown_space_reads_as_zeros() {
 }
 
 #[test]
+fn a_file_that_is_cut_is_short_and_grows_again_by_zeros() {
+    each_volume(|volume| {
+        let file = volume.create("data", 3 * PAGE).unwrap();
+        for at in 0..3 {
+            file.write_at(at * PAGE, &page_of(5)).unwrap();
+        }
+        assert_eq!(kind(file.shrink(4 * PAGE)), ErrorKind::InvalidInput);
+        assert_eq!(kind(file.shrink(PAGE + 1)), ErrorKind::InvalidInput);
+        file.shrink(PAGE).unwrap();
+        assert_eq!(file.len(), PAGE);
+        let on_disk = std::fs::metadata(volume.shared.dir_path.join("data")).unwrap();
+        assert_eq!(on_disk.len(), PAGE);
+        let mut one = AlignedBuf::zeroed(ALIGN);
+        assert!(file.read_at(PAGE, &mut one).is_err());
+        assert_eq!(kind(file.write_at(PAGE, &page_of(6))), ErrorKind::InvalidInput);
+        file.grow(2 * PAGE).unwrap();
+        file.sync().unwrap();
+        file.read_at(PAGE, &mut one).unwrap();
+        assert!(one.iter().all(|&byte| byte == 0));
+        file.read_at(0, &mut one).unwrap();
+        assert_eq!(one[..], page_of(5)[..]);
+    });
+}
+
+#[test]
 fn a_file_cut_short_behind_our_back() {
     each_volume(|volume| {
         let file = volume.create("data", 64 * PAGE).unwrap();

@@ -306,6 +306,20 @@ impl BlockFile for SimFile {
         disk.file_mut(self.id)?.grow(len);
         alive
     }
+
+    fn shrink(&self, len: u64) -> io::Result<()> {
+        check_len(len)?;
+        let mut disk = self.disk.lock();
+        disk.check_alive()?;
+        let old_len = disk.file(self.id)?.seen.len();
+        if len > old_len {
+            let text = format!("a file of {old_len} bytes cannot shrink to {len}");
+            return Err(io::Error::new(ErrorKind::InvalidInput, text));
+        }
+        let alive = disk.step();
+        disk.file_mut(self.id)?.shrink(len);
+        alive
+    }
 }
 
 #[cfg(test)]

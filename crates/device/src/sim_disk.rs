@@ -23,6 +23,8 @@ enum Change {
     Durable { offset: u64, bytes: Box<[u8]> },
     /// A growth to this length that may be lost.
     Grow { len: u64 },
+    /// A cut to this length that may be lost.
+    Shrink { len: u64 },
 }
 
 /// One file.
@@ -59,14 +61,24 @@ impl FileState {
         self.journal.push(Change::Grow { len });
     }
 
+    pub(crate) fn shrink(&mut self, len: u64) {
+        self.seen.set_len(len);
+        self.journal.push(Change::Shrink { len });
+    }
+
     pub(crate) fn sync(&mut self) {
         // Replayed rather than shared with `seen`: that would make each later write copy a chunk.
-        self.durable.set_len(self.seen.len());
         for change in self.journal.drain(..) {
-            if let Change::Write { offset, bytes } | Change::Durable { offset, bytes } = change {
-                self.durable.write(offset, &bytes);
+            match change {
+                Change::Write { offset, bytes } | Change::Durable { offset, bytes } => {
+                    self.durable.write(offset, &bytes);
+                }
+                // A durable write may have taken the length ahead already.
+                Change::Grow { len } => self.durable.set_len(len.max(self.durable.len())),
+                Change::Shrink { len } => self.durable.set_len(len.min(self.durable.len())),
             }
         }
+        debug_assert_eq!(self.durable.len(), self.seen.len());
     }
 
     /// What is found after a power loss. Of several versions of a sector, any may survive: the
@@ -88,6 +100,8 @@ impl FileState {
         for change in &self.journal {
             match change {
                 Change::Grow { .. } => {}
+                Change::Shrink { len } if *len < image.len() && dice.bool() => image.set_len(*len),
+                Change::Shrink { .. } => {}
                 Change::Durable { offset, bytes } => image.write(*offset, bytes),
                 Change::Write { offset, bytes } => {
                     // Whole writes kept and lost are as likely as torn ones; with one coin per

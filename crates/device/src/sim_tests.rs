@@ -295,3 +295,34 @@ fn bad_ranges_change_nothing() {
     assert_eq!(kind(volume.create("x", 5)), ErrorKind::InvalidInput);
     assert_eq!(volume.writes_so_far(), steps);
 }
+
+#[test]
+fn a_cut_may_be_lost_until_it_is_synced_and_what_was_cut_off_never_shows_again() {
+    let mut lens = BTreeSet::new();
+    for seed in 0..32 {
+        let (volume, file) = settled();
+        file.shrink(PAGE).unwrap();
+        lens.insert(volume.crash_with(CrashMode::Random, seed).open("data").unwrap().len());
+        file.sync().unwrap();
+        for mode in MODES {
+            assert_eq!(volume.crash_with(mode, seed).open("data").unwrap().len(), PAGE);
+        }
+        file.grow(3 * PAGE).unwrap();
+        file.write_at(2 * PAGE, &filled(3)).unwrap();
+        file.shrink(2 * PAGE).unwrap();
+        file.grow(3 * PAGE).unwrap();
+        file.sync().unwrap();
+        let found = volume.crash_with(CrashMode::Random, seed);
+        let mut one = AlignedBuf::zeroed(ALIGN);
+        for at in [1, 2] {
+            found.open("data").unwrap().read_at(at * PAGE, &mut one).unwrap();
+            assert!(one.iter().all(|&byte| byte == 0), "{at}");
+        }
+    }
+    assert_eq!(lens, BTreeSet::from([PAGE, 2 * PAGE]));
+    let (volume, file) = settled();
+    assert_eq!(kind(file.shrink(3 * PAGE)), ErrorKind::InvalidInput);
+    let at = volume.writes_so_far();
+    file.shrink(0).unwrap();
+    assert_eq!(volume.writes_so_far(), at + 1, "a crash can come at it");
+}

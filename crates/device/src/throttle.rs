@@ -153,6 +153,10 @@ impl BlockFile for ThrottledFile {
         self.throttle.slowly(Cost { ops: 1, bytes: 0 }, false, || self.inner.grow(len))
     }
 
+    fn shrink(&self, len: u64) -> io::Result<()> {
+        self.throttle.slowly(Cost { ops: 1, bytes: 0 }, false, || self.inner.shrink(len))
+    }
+
     fn lock_alone(&self) -> io::Result<bool> {
         self.inner.lock_alone()
     }

@@ -8,7 +8,7 @@ use crate::error::StoreError;
 use crate::format::{
     BlockHead, CHUNK_ENTRIES_MAX, ChunkHead, Entry, Footer, FooterEntry, SegmentHead,
 };
-use crate::ids::{Place, UNIT};
+use crate::ids::{Place, SegmentNo, UNIT};
 use crate::segments::{Opening, StreamKind};
 use crate::stream::{Appended, Item, Landed, OpenSegment, Packed};
 
@@ -58,6 +58,24 @@ impl Core {
         let mut segments = self.segments.lock();
         closed.into_iter().for_each(|number| segments.close(number));
         outcome
+    }
+
+    /// Closes the segment that a stream has open, if it is the segment `from` or behind it: what
+    /// is appended next goes elsewhere.
+    pub(crate) fn close_open(&self, kind: StreamKind, from: SegmentNo) -> Result<(), StoreError> {
+        let mut stream = self.streams[kind as usize].lock();
+        let Some(open) = stream.open.as_mut().filter(|open| open.number >= from) else {
+            return Ok(());
+        };
+        let number = open.number;
+        if open.next > 0 {
+            let (offset, bytes) = self.footer(open);
+            let written = self.file.write_at(offset, &bytes);
+            written.map_err(|e| self.halt(StoreError::device("writing to 'segments'", e)))?;
+        }
+        stream.open = None;
+        self.segments.lock().close(number);
+        Ok(())
     }
 
     /// How many items, from the first on, have room in the segment beside its footer.

@@ -33,11 +33,21 @@ impl Core {
     /// [`StoreError::Full`] when no segment can be had for it, which the reserve prevents unless
     /// copies have used it; [`StoreError::Device`]: the store has halted.
     pub(crate) fn checkpoint_map(&self, places: &Places) -> Result<(), StoreError> {
+        self.checkpoint_map_out_of(places, usize::MAX)
+    }
+
+    /// As [`Core::checkpoint_map`]; what of the map lies in the segment `from` or behind it is
+    /// written again, elsewhere.
+    pub(crate) fn checkpoint_map_out_of(
+        &self,
+        places: &Places,
+        from: usize,
+    ) -> Result<(), StoreError> {
         let mut at = places.lock();
         let mut next = at.clone();
         next.leaves.resize(self.map.leaves(), Place::NONE);
         next.index.resize(self.map.leaves().div_ceil(LEAF_PLACES), Place::NONE);
-        let (mut index, ckpt_seq, dirty) = self.begin(&at);
+        let (mut index, ckpt_seq, dirty) = self.begin(&at, from);
         let mut landed = Vec::new();
         let written =
             self.write_leaves(&dirty, &mut next, &mut index, &mut landed).and_then(|appended| {
@@ -67,13 +77,15 @@ impl Core {
     }
 
     /// From where on chunks are newer than this checkpoint, which leaves are dirty, and which index
-    /// blocks are written in any case. Segments of leaves that are more than half dead are emptied.
-    fn begin(&self, at: &MapPlaces) -> (BTreeSet<u32>, Seq, Vec<u32>) {
+    /// blocks are written in any case. Segments of leaves that are more than half dead are emptied,
+    /// and those behind `from`.
+    fn begin(&self, at: &MapPlaces, from: usize) -> (BTreeSet<u32>, Seq, Vec<u32>) {
         let mut segments = self.segments.lock();
         let half = segments.units / 2;
         let sparse: BTreeSet<SegmentNo> = (0..)
             .zip(&segments.list)
-            .filter(|(_, s)| s.status == Status::Closed && s.is_meta && s.live < half)
+            .filter(|(_, s)| s.status == Status::Closed && s.is_meta)
+            .filter(|(number, s)| s.live < half || *number as usize >= from)
             .map(|(number, _)| SegmentNo(number))
             .collect();
         let is_sparse = |(_, place): &(u32, &Place)| {

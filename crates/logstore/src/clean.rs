@@ -68,6 +68,16 @@ impl Core {
     ) -> Result<Cleaned, StoreError> {
         self.check_halted()?;
         let Some((victim, _)) = self.next_victim() else { return Ok(Cleaned::default()) };
+        self.clean_out(victim, budget_bytes, dirty)
+    }
+
+    /// As [`Core::clean`], of this segment.
+    pub(crate) fn clean_out(
+        &self,
+        victim: SegmentNo,
+        budget_bytes: usize,
+        dirty: &dyn Dirty,
+    ) -> Result<Cleaned, StoreError> {
         let mut cleaned = Cleaned { victim: Some(victim.0), ..Cleaned::default() };
         let chosen = self.choose(victim, budget_bytes, dirty, &mut cleaned)?;
         let mut items = self.read_copies(victim, &chosen, &mut cleaned)?;

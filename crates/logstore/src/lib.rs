@@ -20,6 +20,7 @@ mod recover;
 mod room;
 mod root_file;
 mod segments;
+mod shrink;
 mod stats;
 mod store;
 mod stream;

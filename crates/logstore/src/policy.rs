@@ -43,6 +43,22 @@ pub fn room_by(fill: f64, victim: Option<f64>) -> RoomBy {
     if fill > FILL_MAX || !is_worth_it { RoomBy::Growing } else { RoomBy::Cleaning }
 }
 
+/// The share of all segments' bytes that is needed after the file was made smaller: far enough
+/// below [`FILL_MAX`] that it does not grow again at once.
+const FILL_AFTER: f64 = 0.6;
+/// A cut gives back at least so many segments, and this share of those that stay.
+const CUT_MIN: (u64, f64) = (16, 0.25);
+
+/// How many segments are enough, when there are `count`; `None`: no fewer, or so few fewer that
+/// moving what lies in them is not worth it. In segments: what is live, what room is held for, and
+/// what is kept for the store's own work.
+#[must_use]
+pub fn enough_segments(count: u64, live: f64, held: f64, reserve: u64) -> Option<u64> {
+    let enough = ((live + held) / FILL_AFTER).ceil() as u64 + 2 * reserve + CUT_MIN.0;
+    let least = CUT_MIN.0.max((enough as f64 * CUT_MIN.1) as u64);
+    (enough + least <= count).then_some(enough)
+}
+
 /// What is due until some time from now.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Horizon {
@@ -84,6 +100,20 @@ mod tests {
         assert_eq!(victim(of(&[95]), 100), Some(0));
         assert_eq!(victim(of(&[96, 97]), 100), None);
         assert_eq!(victim(of(&[]), 100), None);
+    }
+
+    #[test]
+    fn a_file_is_cut_when_much_of_it_is_not_needed_and_does_not_grow_again() {
+        assert_eq!(enough_segments(1000, 600.0, 0.0, 5), None);
+        assert_eq!(enough_segments(1000, 300.0, 60.0, 5), Some(626));
+        assert_eq!(enough_segments(1000, 300.0, 400.0, 5), None, "room is held for pages");
+        assert_eq!(enough_segments(40, 0.0, 0.0, 5), None, "a small one is left alone");
+        for live in 0..400 {
+            let Some(enough) = enough_segments(1000, f64::from(live), 30.0, 5) else { continue };
+            let fill = (f64::from(live) + 30.0) / enough as f64;
+            assert_eq!(room_by(fill, Some(0.5)), RoomBy::Cleaning, "{live}: {enough}");
+            assert_eq!(enough_segments(enough, f64::from(live), 30.0, 5), None);
+        }
     }
 
     #[test]

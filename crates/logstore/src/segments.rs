@@ -66,6 +66,11 @@ impl Segment {
             is_damaged: false,
         }
     }
+
+    /// Nothing in it is needed, nothing appended.
+    pub(crate) fn is_free(&self) -> bool {
+        matches!(self.status, Status::Free | Status::Planned)
+    }
 }
 
 /// All segments, and what is under way.
@@ -129,6 +134,24 @@ impl Segments {
         self.list.resize(self.list.len().max(segments as usize), fresh);
     }
 
+    /// Fewer segments, if nothing behind `segments` is needed, and `least_free` of them are free;
+    /// `false`: it is not so.
+    pub(crate) fn cut(&mut self, segments: usize, least_free: usize) -> bool {
+        let Some(behind) = self.list.get(segments..) else { return false };
+        if !behind.iter().all(Segment::is_free) || self.free_in(segments) < least_free {
+            return false;
+        }
+        self.list.truncate(segments);
+        self.plan.retain(|(number, _)| (number.0 as usize) < segments);
+        true
+    }
+
+    /// The last segment that is not free, and where it stands.
+    pub(crate) fn last_used(&self) -> Option<(SegmentNo, &Segment)> {
+        let last = self.list.iter().rposition(|s| !s.is_free())?;
+        Some((SegmentNo(last as u32), &self.list[last]))
+    }
+
     pub(crate) fn get(&mut self, segment: SegmentNo) -> &mut Segment {
         &mut self.list[segment.0 as usize]
     }
@@ -139,7 +162,12 @@ impl Segments {
 
     /// Segments that are free, planned ones included.
     pub(crate) fn free_count(&self) -> usize {
-        self.list.iter().filter(|s| matches!(s.status, Status::Free | Status::Planned)).count()
+        self.free_in(self.list.len())
+    }
+
+    /// Of the first so many segments those that are free, planned ones included.
+    pub(crate) fn free_in(&self, segments: usize) -> usize {
+        self.list.iter().take(segments).filter(|s| s.is_free()).count()
     }
 
     /// Units of blocks that are needed, everywhere.
@@ -352,6 +380,21 @@ mod tests {
         assert_eq!(more, [(SegmentNo(4), Epoch(5))]);
         assert_eq!(all.free_count(), 5);
         assert!(matches!(all.open(StreamKind::Clean, 5), Opening::NoRoom));
+    }
+
+    #[test]
+    fn only_what_is_free_is_cut_off() {
+        let mut all = segments();
+        assert_eq!(opened(&mut all, StreamKind::User), SegmentNo(0));
+        assert_eq!(opened(&mut all, StreamKind::Clean), SegmentNo(1));
+        all.close(SegmentNo(0));
+        assert_eq!(all.last_used().map(|last| last.0), Some(SegmentNo(1)));
+        assert!(!all.cut(1, 0) && !all.cut(7, 0) && !all.cut(3, 3));
+        assert!(all.cut(3, 2));
+        // What was planned there is not opened any more.
+        assert_eq!((all.list.len(), all.plan.len()), (3, 1));
+        all.close(SegmentNo(1));
+        assert!(all.last_used().is_none());
     }
 
     #[test]

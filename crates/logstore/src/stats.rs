@@ -12,6 +12,7 @@ weir_base::counters! {
         roots_written: "roots", "roots that were written";
         map_checkpoints: "checkpoints", "map checkpoints";
         growths: "growths", "times that the file of segments grew";
+        cuts: "cuts", "times that the file of segments was made smaller";
         rereads: "reads", "reads that came upon a page that had just moved";
     }
 }

@@ -2,7 +2,7 @@
 //! demand, by cleaning or by a larger file.
 use crate::clean::{Cleaned, Dirty};
 use crate::error::StoreError;
-use crate::policy::{Horizon, RoomBy, clean_rate, room_by};
+use crate::policy::{Horizon, RoomBy, clean_rate, enough_segments, room_by};
 use crate::store::{LogStore, Observed};
 
 /// How soon a burst of writes is believed, and how long it is remembered.
@@ -17,6 +17,10 @@ const FLOOR_SEGMENTS: f64 = 2.0;
 const COPY_BYTES_MIN: f64 = (64 << 10) as f64;
 /// What was not cleaned in time is not made up for all at once.
 const OWED_SECONDS_MAX: f64 = 0.5;
+/// What a file that is too large may cost: so many bytes of copies a second, and this share of what
+/// is written for the pool.
+const SHRINK_BYTES_PER_SECOND: f64 = (1 << 20) as f64;
+const SHRINK_SHARE: f64 = 0.25;
 
 /// What is remembered from one step of upkeep to the next.
 #[derive(Clone, Copy, Debug, Default)]
@@ -26,6 +30,10 @@ pub struct Upkeep {
     bytes_per_second: f64,
     /// Bytes that are to be cleaned.
     owed_bytes: f64,
+    /// Bytes that may be copied to make the file smaller.
+    shrink_bytes: f64,
+    /// Bytes, unpacked, of pages that the pool may want to write: room for them stays.
+    pub held_bytes: u64,
 }
 
 /// What is to be done now.
@@ -39,6 +47,8 @@ pub enum Act {
     Grow,
     /// Cleaning of so many bytes.
     Clean(usize),
+    /// A step towards a file of so many segments, of so many bytes of copies.
+    Shrink(usize, usize),
 }
 
 /// What a step of upkeep did.
@@ -73,7 +83,7 @@ impl Upkeep {
         let wanted = clean_rate(free, floor, live_share, horizons);
         if wanted <= 0.0 {
             self.owed_bytes = 0.0;
-            return Act::Rest;
+            return self.shrink(seconds, segment_bytes, seen);
         }
         let fill = seen.live_bytes as f64 / seen.bytes as f64;
         if free < floor && room_by(fill, seen.next_victim) == RoomBy::Growing {
@@ -89,6 +99,25 @@ impl Upkeep {
         let copies = self.owed_bytes * live_share;
         self.owed_bytes = 0.0;
         Act::Clean(copies.min(segment_bytes as f64) as usize)
+    }
+
+    /// With nothing to be cleaned: whether the file is much larger than it need be.
+    fn shrink(&mut self, seconds: f64, segment_bytes: u64, seen: &Observed) -> Act {
+        let segments = |bytes: u64| bytes as f64 / segment_bytes as f64;
+        let (live, held) = (segments(seen.live_bytes), segments(self.held_bytes));
+        let (count, reserve) =
+            (seen.bytes / segment_bytes, seen.reserve_bytes.div_ceil(segment_bytes));
+        let Some(enough) = enough_segments(count, live, held, reserve) else {
+            self.shrink_bytes = 0.0;
+            return Act::Rest;
+        };
+        let rate = SHRINK_BYTES_PER_SECOND + SHRINK_SHARE * self.bytes_per_second;
+        self.shrink_bytes = (self.shrink_bytes + rate * seconds).min(segment_bytes as f64);
+        if self.shrink_bytes < COPY_BYTES_MIN {
+            return Act::Rest;
+        }
+        let bytes = std::mem::take(&mut self.shrink_bytes);
+        Act::Shrink(enough as usize, bytes as usize)
     }
 
     /// Takes note of what was written; returns the seconds since the last look.
@@ -139,6 +168,9 @@ impl LogStore {
                 }
             }
             Act::Clean(bytes) => kept.cleaned = self.step_clean(bytes, dirty)?,
+            Act::Shrink(enough, bytes) => {
+                (kept.cleaned, kept.did) = self.step_shrink(enough, bytes, dirty)?;
+            }
         }
         kept.did |= kept.cleaned.copied > 0;
         Ok(kept)
@@ -206,6 +238,30 @@ mod tests {
         let mut upkeep = Upkeep::default();
         for step in 1..1000 {
             let act = upkeep.decide(step * 10_000, 0, SEGMENT, false, &seen(100, 3, 0.7));
+            assert_eq!(act, Act::Rest);
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_too_large_is_made_smaller_at_a_small_rate() {
+        let mut upkeep = Upkeep::default();
+        let large = seen(1000, 800, 0.1);
+        let mut bytes = 0;
+        for step in 1..1000 {
+            match upkeep.decide(step * 10_000, 0, SEGMENT, false, &large) {
+                Act::Rest => {}
+                Act::Shrink(enough, copies) => {
+                    assert!((180..210).contains(&enough), "{enough}");
+                    bytes += copies;
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!((9 << 20..11 << 20).contains(&bytes), "{bytes} in ten seconds");
+        // Room that the pool may want is no room to give back.
+        upkeep.held_bytes = 500 * SEGMENT;
+        for step in 1000..1100 {
+            let act = upkeep.decide(step * 10_000, 0, SEGMENT, false, &large);
             assert_eq!(act, Act::Rest);
         }
     }

@@ -207,8 +207,14 @@ impl PageStore for LogStructuredStore {
         self.store.make_room_for(pages).map_err(|e| failed(PageNo::NONE, e))
     }
 
-    fn upkeep(&self, now_micros: u64, is_dirty: &IsDirty<'_>) -> Result<Kept, PoolError> {
+    fn upkeep(
+        &self,
+        now_micros: u64,
+        held_pages: u64,
+        is_dirty: &IsDirty<'_>,
+    ) -> Result<Kept, PoolError> {
         let mut upkeep = self.upkeep.lock();
+        upkeep.held_bytes = held_pages * self.page_size() as u64;
         let kept = self.store.step_upkeep(&mut upkeep, now_micros, &AsDirty(is_dirty));
         let kept = kept.map_err(|e| failed(PageNo::NONE, e))?;
         Ok(Kept { did: kept.did, flush_wanted: kept.cleaned.flush_wanted })

@@ -27,9 +27,12 @@ impl Pool {
     }
 
     fn check_room_for(&self, room: u64, more: u64) -> Result<(), PoolError> {
-        let in_flight = BATCHES_IN_FLIGHT * self.store.batch_max() as u64;
-        let wanted = self.dirty.len() + in_flight + more;
+        let wanted = self.dirty.len() + self.in_flight_max() + more;
         if wanted <= room { Ok(()) } else { self.store.make_room(wanted) }
+    }
+
+    fn in_flight_max(&self) -> u64 {
+        BATCHES_IN_FLIGHT * self.store.batch_max() as u64
     }
 
     /// A step of the store's upkeep, at `now_micros`. Returns whether there may be more to do.
@@ -39,7 +42,9 @@ impl Pool {
     pub fn step_upkeep(&self, now_micros: u64) -> Result<bool, PoolError> {
         self.check_halted()?;
         let is_dirty = |page| self.listed(page).is_some();
-        let kept = self.store.upkeep(now_micros, &is_dirty);
+        // Half as many again: dirty pages come and go.
+        let held = (self.dirty.len() + self.in_flight_max()) * 3 / 2;
+        let kept = self.store.upkeep(now_micros, held, &is_dirty);
         let kept = kept.inspect_err(|e| self.halt(&e.to_string()))?;
         let wanted = kept.flush_wanted.iter();
         let wanted: Vec<_> = wanted.filter_map(|&page| Some((page, self.listed(page)?))).collect();

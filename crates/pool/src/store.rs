@@ -130,11 +130,17 @@ pub trait PageStore: Send + Sync {
     }
 
     /// A step of what the store has to do between writes, at `now_micros`: cleaning, say. Pages
-    /// that `is_dirty` will be written anyway, and are not moved but asked for.
+    /// that `is_dirty` will be written anyway, and are not moved but asked for. Room for
+    /// `held_pages` page writes stays; more than that may be given back to the file system.
     ///
     /// # Errors
     /// [`PoolError::Device`]: the engine must halt.
-    fn upkeep(&self, _now_micros: u64, _is_dirty: &IsDirty<'_>) -> Result<Kept, PoolError> {
+    fn upkeep(
+        &self,
+        _now_micros: u64,
+        _held_pages: u64,
+        _is_dirty: &IsDirty<'_>,
+    ) -> Result<Kept, PoolError> {
         Ok(Kept::default())
     }
 

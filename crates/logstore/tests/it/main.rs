@@ -5,6 +5,7 @@ mod damage;
 mod formats;
 mod odd_disk;
 mod reserve;
+mod shrink;
 mod support;
 mod threads;
 mod work;

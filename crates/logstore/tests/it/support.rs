@@ -144,7 +144,7 @@ impl Model {
 
 /// One random thing to do.
 pub(crate) fn act(store: &LogStore, model: &mut Model, dice: &mut Rng) -> Result<(), StoreError> {
-    match dice.u8(..20) {
+    match dice.u8(..22) {
         0..13 => {
             // Some pages are written often, most seldom.
             let reach = if dice.bool() { PAGES / 10 } else { PAGES };
@@ -160,6 +160,11 @@ pub(crate) fn act(store: &LogStore, model: &mut Model, dice: &mut Rng) -> Result
             model.forget(store, first, count)
         }
         14 => store.checkpoint_map(),
+        20.. => {
+            let budget = dice.usize(1..32 << 10);
+            let dirty = EverySeventh(dice.u32(..9));
+            store.step_shrink(dice.usize(10..24), budget, &dirty).map(drop)
+        }
         _ => {
             let budget = dice.usize(1..32 << 10);
             let dirty = EverySeventh(dice.u32(..9));

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use weir::{
-    Background, Config, Create, Db, Durability, Error, SimVolume, StoreKind, TxnOptions, Volume,
+    Background, Config, Create, Db, Durability, Error, ManualClock, SimVolume, StoreKind,
+    TxnOptions, Volume,
 };
 use weir_device::{FaultyVolume, OpKind};
 
@@ -122,6 +123,44 @@ fn a_dropped_tree_gives_its_room_back_whatever_end_comes() {
         assert_sound(&db);
         let kept = db.tree("kept").expect("read").expect("the tree");
         assert_eq!(kept.get(&7u32.to_be_bytes()).expect("read"), Some(row(7, 0, 900)));
+    }
+}
+
+#[test]
+fn the_file_is_smaller_after_a_large_tree_is_dropped() {
+    let volume = SimVolume::new(8);
+    let clock = Arc::new(ManualClock::default());
+    let open = || Db::open_with_clock(Arc::new(volume.clone()), in_segments(), clock.clone());
+    let db = open().expect("made");
+    for (name, rows) in [("kept", 400u32), ("dropped", 26_000)] {
+        let tree = db.create_tree(name).expect("a tree");
+        for n in 0..rows {
+            tree.put(&n.to_be_bytes(), &row(n, 0, 900), Durability::Written).expect("a put");
+        }
+    }
+    db.checkpoint().expect("a checkpoint");
+    let bytes = |db: &Db| db.stats().segments.expect("segments").bytes;
+    let before = bytes(&db);
+    assert!(db.drop_tree("dropped").expect("dropped"));
+    for _ in 0..2_000 {
+        clock.advance(50_000);
+        db.step().expect("a step");
+    }
+    db.checkpoint().expect("a checkpoint");
+    for _ in 0..2_000 {
+        clock.advance(50_000);
+        db.step().expect("a step");
+    }
+    let after = bytes(&db);
+    assert!(after < before / 2, "{before} bytes, then {after}");
+    assert_eq!(volume.open("segments").expect("the file").len(), after);
+    assert_sound(&db);
+    db.close().expect("closed");
+    let db = open().expect("opened");
+    assert_sound(&db);
+    let kept = db.tree("kept").expect("read").expect("the tree");
+    for n in 0..400u32 {
+        assert_eq!(kept.get(&n.to_be_bytes()).expect("read"), Some(row(n, 0, 900)));
     }
 }
 
