@@ -1,5 +1,6 @@
-// Weir from C: two accounts and a table with an index. Built and run by tests/example.rs:
-//   cc examples/birds.c -Iinclude -L<target dir> -lweir_capi -lpthread -ldl -lm && ./a.out <directory>
+// Weir from C, and from C++: two accounts and a table with an index. After `make install`:
+//   cc birds.c $(pkg-config --cflags --libs weir) -o birds && ./birds <directory>
+// Built so, as C11 and as C++17, and run by tests/example.rs.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +36,7 @@ static void print(void *context, weir_bytes bytes) {
     printf("%s: %.*s\n", (const char *)context, (int)bytes.len, (const char *)bytes.data);
 }
 
-// Moves ten from one to the other, or nothing: the other one changed his mind.
+// Moves ten from one account to others, and takes a part of it back.
 static void transactions(const weir_db *db) {
     weir_tree *accounts;
     weir_txn *txn;
@@ -55,7 +56,7 @@ static void transactions(const weir_db *db) {
     EXPECT(weir_tree_insert(accounts, txn, text("cleo"), text("0")), WEIR_DUPLICATE);
     DO(weir_txn_commit(txn, WEIR_SYNCED));
 
-    // Someone who waits for nobody meets someone who holds the row.
+    // A transaction that waits for no lock meets another one that has the row.
     weir_txn *other;
     DO(weir_txn_begin(db, WEIR_READ_COMMITTED, 0, &txn));
     DO(weir_txn_begin(db, WEIR_READ_COMMITTED, 0, &other));
@@ -63,16 +64,16 @@ static void transactions(const weir_db *db) {
     EXPECT(weir_tree_put(accounts, other, text("ada"), text("1")), WEIR_WOULD_WAIT);
     DO(weir_txn_rollback(other));
     DO(weir_txn_prepare(txn, text("a name of the outside's")));
-    DO(weir_prepared(db, print, "prepared"));
+    DO(weir_prepared(db, print, (void *)"prepared"));
     DO(weir_rollback_prepared(db, text("a name of the outside's")));
     EXPECT(weir_commit_prepared(db, text("no such name"), WEIR_LAZY), WEIR_NOTHING);
 
-    // Who decides soon keeps it in hand.
+    // A program that decides soon keeps it in hand.
     weir_prepared_txn *held;
     DO(weir_txn_begin(db, WEIR_READ_COMMITTED, 0, &txn));
     DO(weir_tree_put(accounts, txn, text("ada"), text("40")));
     DO(weir_txn_prepare_owned(txn, text("in hand"), &held));
-    DO(weir_prepared(db, print, "prepared"));
+    DO(weir_prepared(db, print, (void *)"prepared"));
     EXPECT(weir_commit_prepared(db, text("in hand"), WEIR_LAZY), WEIR_NOTHING);
     DO(weir_prepared_txn_commit(held, WEIR_LAZY));
     DO(weir_prepared_txn_free(held));
@@ -154,18 +155,23 @@ int main(int argc, char **argv) {
     weir_table *birds;
     uint64_t rows;
     uint32_t kind;
-    weir_options options = {.memory_bytes = 16 << 20, .log_bytes = 4 << 20, .page_bytes = 8192, .create = WEIR_ALWAYS};
+    weir_options options;
     if (argc != 2) {
         fprintf(stderr, "usage: %s DIRECTORY\n", argv[0]);
         return 2;
     }
+    memset(&options, 0, sizeof options);
+    options.memory_bytes = 16 << 20;
+    options.log_bytes = 4 << 20;
+    options.page_bytes = 8192;
+    options.create = WEIR_ALWAYS;
     EXPECT(weir_open(text(argv[1]), NULL, NULL), WEIR_INPUT);
     DO(weir_open(text(argv[1]), &options, &db));
     transactions(db);
     birds = tables(db);
     EXPECT(weir_set_log_bytes(db, 1), WEIR_INPUT);
     printf("refused: %s\n", weir_message());
-    DO(weir_check(db, print, "problem"));
+    DO(weir_check(db, print, (void *)"problem"));
     DO(weir_close(db));
     EXPECT(weir_table_estimate(birds, 0, text(""), NULL, &rows, &kind), WEIR_CLOSED);
     printf("afterwards: %s\n", weir_message());

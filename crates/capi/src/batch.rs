@@ -40,7 +40,8 @@ pub unsafe extern "C" fn weir_batch_put(
         // SAFETY: the contract of `borrow`.
         let (batch, tree) = unsafe { (alone(batch)?, &shared(tree)?.tree) };
         // SAFETY: the contract of `borrow`.
-        batch.batch.put(tree, unsafe { key.slice() }, unsafe { value.slice() });
+        let (key, value) = unsafe { (key.given()?, value.given()?) };
+        batch.batch.put(tree, key, value);
         Ok(weir_code::WEIR_OK)
     })
 }
@@ -56,7 +57,7 @@ pub unsafe extern "C" fn weir_batch_delete(
         // SAFETY: the contract of `borrow`.
         let (batch, tree) = unsafe { (alone(batch)?, &shared(tree)?.tree) };
         // SAFETY: the contract of `borrow`.
-        batch.batch.delete(tree, unsafe { key.slice() });
+        batch.batch.delete(tree, unsafe { key.given()? });
         Ok(weir_code::WEIR_OK)
     })
 }

@@ -36,11 +36,27 @@ impl weir_bytes {
         unsafe { std::slice::from_raw_parts(self.data, self.len) }
     }
 
+    /// As [`weir_bytes::slice`], refusing what cannot be: no address where there are bytes, or more
+    /// of them than memory has.
+    ///
+    /// # Safety
+    /// As [`weir_bytes::slice`].
+    pub(crate) unsafe fn given<'a>(self) -> Result<&'a [u8], Failure> {
+        if self.len > 0 && self.data.is_null() {
+            return Err(wrong(format!("{} bytes at NULL", self.len)));
+        }
+        if isize::try_from(self.len).is_err() {
+            return Err(wrong(format!("no memory has {} bytes", self.len)));
+        }
+        // SAFETY: as the caller's.
+        Ok(unsafe { self.slice() })
+    }
+
     /// # Safety
     /// As [`weir_bytes::slice`].
     pub(crate) unsafe fn text<'a>(self) -> Result<&'a str, Failure> {
         // SAFETY: as the caller's.
-        let bytes = unsafe { self.slice() };
+        let bytes = unsafe { self.given()? };
         std::str::from_utf8(bytes).map_err(|_| wrong("a name is not UTF-8"))
     }
 }
@@ -72,14 +88,17 @@ pub(crate) unsafe fn taken<T>(handle: *mut T) -> Option<Box<T>> {
     (!handle.is_null()).then(|| unsafe { Box::from_raw(handle) })
 }
 
+/// Whether there is a place for a result: asked before what cannot be taken back is done.
+pub(crate) fn place<T>(out: *const T) -> Result<(), Failure> {
+    if out.is_null() { Err(wrong("there is no place for a result")) } else { Ok(()) }
+}
+
 /// Makes a handle of something and puts it where the caller wants it.
 ///
 /// # Safety
 /// The contract above.
 pub(crate) unsafe fn give<T>(out: *mut *mut T, what: T) -> Result<(), Failure> {
-    if out.is_null() {
-        return Err(wrong("there is no place for a result"));
-    }
+    place(out)?;
     // SAFETY: as the caller's.
     unsafe { put(out, Box::into_raw(Box::new(what))) }
 }
@@ -89,9 +108,7 @@ pub(crate) unsafe fn give<T>(out: *mut *mut T, what: T) -> Result<(), Failure> {
 /// # Safety
 /// The contract above.
 pub(crate) unsafe fn put<T>(out: *mut T, what: T) -> Result<(), Failure> {
-    if out.is_null() {
-        return Err(wrong("there is no place for a result"));
-    }
+    place(out)?;
     // SAFETY: the caller of the interface says that it can be written; it may hold no value yet.
     unsafe { out.write(what) };
     Ok(())

@@ -26,14 +26,14 @@ pub unsafe extern "C" fn weir_cursor_open(
     run(|| {
         // SAFETY: the contract of `borrow`.
         let (tree, inner) = unsafe { (&shared(tree)?.tree, shared(txn)?.inner_to_wait()?) };
+        // SAFETY: the contract of `borrow`.
+        let (from, to) = unsafe { (from.given()?, to.as_ref().map(|to| to.given()).transpose()?) };
         let mut cursor = match lock {
             l if l == weir_lock::WEIR_LOCK_NONE as u32 => inner.txn.cursor(tree),
             l if l == weir_lock::WEIR_LOCK_SHARE as u32 => inner.txn.cursor_for_share(tree),
             l if l == weir_lock::WEIR_LOCK_UPDATE as u32 => inner.txn.cursor_for_update(tree),
             other => return Err(wrong(format!("{other} is no weir_lock"))),
         };
-        // SAFETY: the contract of `borrow`.
-        let (from, to) = unsafe { (from.slice(), to.as_ref().map(|to| to.slice())) };
         cursor.set_bounds(from, to);
         // SAFETY: the contract of `borrow`.
         unsafe { give(out, weir_cursor { cursor })? };
@@ -63,12 +63,12 @@ pub unsafe extern "C" fn weir_cursor_skip_locked(cursor: *mut weir_cursor) -> we
 unsafe fn go(
     cursor: *mut weir_cursor,
     txn: *const weir_txn,
-    how: impl FnOnce(&mut TxnCursor, &mut Inner) -> Result<bool, weir::Error>,
+    how: impl FnOnce(&mut TxnCursor, &mut Inner) -> Result<bool, Failure>,
 ) -> weir_code {
     run(|| {
         // SAFETY: the caller's.
         let (cursor, inner) = unsafe { (alone(cursor)?, shared(txn)?.inner_to_wait()?) };
-        how(&mut cursor.cursor, inner).map(found).map_err(Failure::from)
+        how(&mut cursor.cursor, inner).map(found)
     })
 }
 
@@ -80,7 +80,7 @@ pub unsafe extern "C" fn weir_cursor_seek(
     key: weir_bytes,
 ) -> weir_code {
     // SAFETY: the contract of `borrow`.
-    unsafe { go(cursor, txn, |cursor, txn| cursor.seek(&mut txn.txn, key.slice())) }
+    unsafe { go(cursor, txn, |cursor, txn| Ok(cursor.seek(&mut txn.txn, key.given()?)?)) }
 }
 
 /// Moves to the last row whose key is below `key`. WEIR_NOTHING: there is none.
@@ -91,7 +91,7 @@ pub unsafe extern "C" fn weir_cursor_seek_before(
     key: weir_bytes,
 ) -> weir_code {
     // SAFETY: the contract of `borrow`.
-    unsafe { go(cursor, txn, |cursor, txn| cursor.seek_before(&mut txn.txn, key.slice())) }
+    unsafe { go(cursor, txn, |cursor, txn| Ok(cursor.seek_before(&mut txn.txn, key.given()?)?)) }
 }
 
 /// Moves to the first row.
@@ -101,7 +101,7 @@ pub unsafe extern "C" fn weir_cursor_first(
     txn: *const weir_txn,
 ) -> weir_code {
     // SAFETY: the contract of `borrow`.
-    unsafe { go(cursor, txn, |cursor, txn| cursor.seek_first(&mut txn.txn)) }
+    unsafe { go(cursor, txn, |cursor, txn| Ok(cursor.seek_first(&mut txn.txn)?)) }
 }
 
 /// Moves to the last row.
@@ -111,7 +111,7 @@ pub unsafe extern "C" fn weir_cursor_last(
     txn: *const weir_txn,
 ) -> weir_code {
     // SAFETY: the contract of `borrow`.
-    unsafe { go(cursor, txn, |cursor, txn| cursor.seek_last(&mut txn.txn)) }
+    unsafe { go(cursor, txn, |cursor, txn| Ok(cursor.seek_last(&mut txn.txn)?)) }
 }
 
 /// Moves to the next row.
@@ -121,7 +121,7 @@ pub unsafe extern "C" fn weir_cursor_next(
     txn: *const weir_txn,
 ) -> weir_code {
     // SAFETY: the contract of `borrow`.
-    unsafe { go(cursor, txn, |cursor, txn| cursor.next(&mut txn.txn)) }
+    unsafe { go(cursor, txn, |cursor, txn| Ok(cursor.next(&mut txn.txn)?)) }
 }
 
 /// Moves to the row before.
@@ -131,7 +131,7 @@ pub unsafe extern "C" fn weir_cursor_prev(
     txn: *const weir_txn,
 ) -> weir_code {
     // SAFETY: the contract of `borrow`.
-    unsafe { go(cursor, txn, |cursor, txn| cursor.prev(&mut txn.txn)) }
+    unsafe { go(cursor, txn, |cursor, txn| Ok(cursor.prev(&mut txn.txn)?)) }
 }
 
 /// The row stood on; empty when on none. Good until the cursor moves.

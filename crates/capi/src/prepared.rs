@@ -3,7 +3,7 @@ use std::ffi::c_void;
 
 use weir::PreparedTxn;
 
-use crate::borrow::{alone, give, put, shared, show, taken, weir_bytes, weir_visit};
+use crate::borrow::{alone, give, place, put, shared, show, taken, weir_bytes, weir_visit};
 use crate::db::{durability, weir_db};
 use crate::outcome::{found, run, weir_code, wrong};
 use crate::txn::weir_txn;
@@ -21,9 +21,9 @@ pub struct weir_prepared_txn {
 pub unsafe extern "C" fn weir_txn_prepare(txn: *mut weir_txn, xid: weir_bytes) -> weir_code {
     run(|| {
         // SAFETY: the contract of `borrow`.
-        let (txn, xid) = unsafe { (taken(txn), xid.slice()) };
+        let (txn, xid) = unsafe { (taken(txn), xid.given()) };
         let txn = txn.ok_or_else(|| wrong("a handle is NULL"))?;
-        txn.into_inner().prepare(xid)?;
+        txn.into_inner().prepare(xid?)?;
         Ok(weir_code::WEIR_OK)
     })
 }
@@ -39,9 +39,10 @@ pub unsafe extern "C" fn weir_txn_prepare_owned(
 ) -> weir_code {
     run(|| {
         // SAFETY: the contract of `borrow`.
-        let (txn, xid) = unsafe { (taken(txn), xid.slice()) };
+        let (txn, xid) = unsafe { (taken(txn), xid.given()) };
         let txn = txn.ok_or_else(|| wrong("a handle is NULL"))?;
-        let held = txn.into_inner().prepare_owned(xid)?;
+        place(out)?;
+        let held = txn.into_inner().prepare_owned(xid?)?;
         // SAFETY: the contract of `borrow`.
         unsafe { give(out, weir_prepared_txn { held })? };
         Ok(weir_code::WEIR_OK)
@@ -60,9 +61,10 @@ pub unsafe extern "C" fn weir_txn_begin_prepare_owned(
 ) -> weir_code {
     run(|| {
         // SAFETY: the contract of `borrow`.
-        let (txn, xid) = unsafe { (taken(txn), xid.slice()) };
+        let (txn, xid) = unsafe { (taken(txn), xid.given()) };
         let txn = txn.ok_or_else(|| wrong("a handle is NULL"))?;
-        let (held, commit) = txn.into_inner().begin_prepare_owned(xid)?;
+        place(out).and_then(|()| place(position))?;
+        let (held, commit) = txn.into_inner().begin_prepare_owned(xid?)?;
         // SAFETY: the contract of `borrow`.
         unsafe { put(position, commit.end().map_or(0, |end| end.0))? };
         // SAFETY: the contract of `borrow`.
@@ -131,7 +133,7 @@ pub unsafe extern "C" fn weir_commit_prepared(
 ) -> weir_code {
     run(|| {
         // SAFETY: the contract of `borrow`.
-        let (db, xid) = unsafe { (shared(db)?, xid.slice()) };
+        let (db, xid) = unsafe { (shared(db)?, xid.given()?) };
         Ok(found(db.db.commit_prepared(xid, self::durability(durability)?)?))
     })
 }
@@ -142,7 +144,7 @@ pub unsafe extern "C" fn weir_commit_prepared(
 pub unsafe extern "C" fn weir_rollback_prepared(db: *const weir_db, xid: weir_bytes) -> weir_code {
     run(|| {
         // SAFETY: the contract of `borrow`.
-        let (db, xid) = unsafe { (shared(db)?, xid.slice()) };
+        let (db, xid) = unsafe { (shared(db)?, xid.given()?) };
         Ok(found(db.db.rollback_prepared(xid)?))
     })
 }

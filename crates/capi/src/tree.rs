@@ -2,9 +2,9 @@
 use std::cell::RefCell;
 use std::ffi::c_void;
 
-use weir::Tree;
+use weir::{Durability, Tree};
 
-use crate::borrow::{give, put, shared, show, taken, weir_bytes, weir_visit};
+use crate::borrow::{give, place, put, shared, show, taken, weir_bytes, weir_visit};
 use crate::db::{durability, weir_db};
 use crate::outcome::{Failure, found, run, weir_code, wrong};
 use crate::txn::{weir_lock, weir_txn};
@@ -86,7 +86,7 @@ pub unsafe extern "C" fn weir_tree_get(
 ) -> weir_code {
     run(|| {
         // SAFETY: the contract of `borrow`.
-        let (tree, key) = unsafe { (&shared(tree)?.tree, key.slice()) };
+        let (tree, key) = unsafe { (&shared(tree)?.tree, key.given()?) };
         if txn.is_null() {
             return VALUE.with(|buffer| {
                 let mut buffer = buffer.borrow_mut();
@@ -125,7 +125,8 @@ pub unsafe extern "C" fn weir_tree_put(
         // SAFETY: the contract of `borrow`.
         let (tree, txn) = unsafe { (&shared(tree)?.tree, shared(txn)?.inner_to_wait()?) };
         // SAFETY: the contract of `borrow`.
-        txn.txn.put(tree, unsafe { key.slice() }, unsafe { value.slice() })?;
+        let (key, value) = unsafe { (key.given()?, value.given()?) };
+        txn.txn.put(tree, key, value)?;
         Ok(weir_code::WEIR_OK)
     })
 }
@@ -142,7 +143,8 @@ pub unsafe extern "C" fn weir_tree_insert(
         // SAFETY: the contract of `borrow`.
         let (tree, txn) = unsafe { (&shared(tree)?.tree, shared(txn)?.inner_to_wait()?) };
         // SAFETY: the contract of `borrow`.
-        txn.txn.insert(tree, unsafe { key.slice() }, unsafe { value.slice() })?;
+        let (key, value) = unsafe { (key.given()?, value.given()?) };
+        txn.txn.insert(tree, key, value)?;
         Ok(weir_code::WEIR_OK)
     })
 }
@@ -158,7 +160,7 @@ pub unsafe extern "C" fn weir_tree_delete(
         // SAFETY: the contract of `borrow`.
         let (tree, txn) = unsafe { (&shared(tree)?.tree, shared(txn)?.inner_to_wait()?) };
         // SAFETY: the contract of `borrow`.
-        Ok(found(txn.txn.delete(tree, unsafe { key.slice() })?))
+        Ok(found(txn.txn.delete(tree, unsafe { key.given()? })?))
     })
 }
 
@@ -184,17 +186,20 @@ pub unsafe extern "C" fn weir_tree_bulk_load(
         // SAFETY: the contract of `borrow`.
         let tree = unsafe { &shared(tree)?.tree };
         let next = next.ok_or_else(|| wrong("there is no function to ask for entries"))?;
-        let entries = std::iter::from_fn(|| {
+        place(count)?;
+        // Dropped before it is finished, it leaves the tree empty.
+        let mut load = tree.load()?;
+        loop {
             let none = weir_bytes::of(&[]);
             let (mut key, mut value) = (none, none);
-            // SAFETY: the caller of the interface has given a function of this kind, and vouches
-            // for what it fills in; it is copied before the next call.
-            unsafe {
-                let more = next(context, &raw mut key, &raw mut value);
-                more.then(|| (key.slice().to_vec(), value.slice().to_vec()))
+            // SAFETY: the caller of the interface has given a function of this kind.
+            if !unsafe { next(context, &raw mut key, &raw mut value) } {
+                break;
             }
-        });
-        let loaded = tree.bulk_load(entries)?;
+            // SAFETY: the caller vouches for what that has filled in, until its next call.
+            unsafe { load.push(key.given()?, value.given()?)? };
+        }
+        let loaded = load.finish(Durability::Synced)?;
         // SAFETY: the contract of `borrow`.
         unsafe { put(count, loaded)? };
         Ok(weir_code::WEIR_OK)
@@ -211,7 +216,7 @@ pub unsafe extern "C" fn weir_tree_put_now(
 ) -> weir_code {
     run(|| {
         // SAFETY: the contract of `borrow`.
-        let (tree, key, value) = unsafe { (&shared(tree)?.tree, key.slice(), value.slice()) };
+        let (tree, key, value) = unsafe { (&shared(tree)?.tree, key.given()?, value.given()?) };
         tree.put(key, value, self::durability(durability)?)?;
         Ok::<_, Failure>(weir_code::WEIR_OK)
     })

@@ -7,7 +7,7 @@ use std::time::Duration;
 use smallvec::SmallVec;
 use weir::{Commit, Db, Isolation, Lsn, Savepoint, TxnId, TxnOptions, Wait};
 
-use crate::borrow::{give, put, shared, taken, weir_bytes};
+use crate::borrow::{give, place, put, shared, taken, weir_bytes};
 use crate::db::{durability, weir_db};
 use crate::outcome::{Failure, run, weir_code, wrong};
 
@@ -169,6 +169,7 @@ pub unsafe extern "C" fn weir_txn_commit_visible(
     run(|| {
         // SAFETY: the contract of `borrow`.
         let txn = unsafe { taken(txn) }.ok_or_else(|| wrong("a handle is NULL"))?;
+        place(position)?;
         let commit = txn.into_inner().commit()?;
         // SAFETY: the contract of `borrow`.
         unsafe { put(position, commit.end().map_or(0, |end| end.0))? };

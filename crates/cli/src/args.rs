@@ -58,6 +58,16 @@ pub(crate) enum Command {
     Delete(Delete),
     /// Print the entries of a tree in key order, one a line: key, tab, value
     Scan(Scan),
+    /// Write the manual pages, one for each command (`make install` does)
+    #[command(hide = true)]
+    Man(Man),
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct Man {
+    /// Where they go; the folder must be there
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
 }
 
 #[derive(Subcommand)]

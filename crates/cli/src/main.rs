@@ -28,6 +28,7 @@ fn main() -> ExitCode {
         Command::Put(args) => cmd::put(&args),
         Command::Delete(args) => cmd::delete(&args),
         Command::Scan(args) => cmd::scan(&args),
+        Command::Man(args) => cmd::man(&args),
     };
     match result {
         Ok(code) => ExitCode::from(code),

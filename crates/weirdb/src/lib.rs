@@ -40,6 +40,8 @@
 //! | change many rows without reading | [`Batch`], [`Tree::bulk_load`] |
 //! | not wait for the disk | [`WriteTxn::commit_nowait`], [`Commit`] |
 //! | copy the database while it works | [`ReadTxn::backup`] |
+//! | serve many clients: locks, interrupting, metrics | the module of the feature `server` |
+//! | try crashes in one's own tests | the module of the feature `testing` |
 //!
 //! # Isolation
 //!
@@ -120,6 +122,8 @@ mod options;
 mod read;
 mod reader;
 mod rows;
+#[cfg(feature = "server")]
+pub mod server;
 mod shared;
 mod slice;
 mod stats;

@@ -72,6 +72,11 @@ impl WriteTxn {
         })
     }
 
+    #[cfg(feature = "server")]
+    pub(crate) fn raw(&self) -> &Mutex<weir::Txn> {
+        &self.txn
+    }
+
     /// Whether something has failed that may go well when all of it is done anew.
     pub(crate) fn is_met(&self) -> bool {
         self.is_met.load(Ordering::Relaxed)

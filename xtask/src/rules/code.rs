@@ -69,8 +69,14 @@ const CLOCKS: &[&str] = &[
     "rivals/",
     "xtask/",
 ];
-const TALKERS: &[&str] =
-    &["crates/cli/", "crates/bench/", "crates/sim/src/main.rs", "rivals/", "xtask/"];
+const TALKERS: &[&str] = &[
+    "crates/capi/build.rs",
+    "crates/cli/",
+    "crates/bench/",
+    "crates/sim/src/main.rs",
+    "rivals/",
+    "xtask/",
+];
 
 const BANS: &[Ban] = &[
     Ban {

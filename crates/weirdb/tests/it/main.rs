@@ -1,9 +1,13 @@
 //! The interface as a program uses it.
 mod errors;
 mod hostile;
+mod media;
 mod misuse;
 mod model;
+mod promises;
 mod readers;
+#[cfg(feature = "server")]
+mod server;
 mod signatures;
 mod typed;
 mod writers;

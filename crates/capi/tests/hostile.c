@@ -1,0 +1,330 @@
+// What no program should give to the interface, from C and from C++: each call is refused with a code and words, and
+// nothing is lost. Built and run by tests/example.rs.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "weir.h"
+
+#define EXPECT(call, expected)                                                                        \
+    do {                                                                                              \
+        weir_code code_ = (call);                                                                     \
+        if (code_ != (expected)) {                                                                    \
+            fprintf(stderr, "%s:%d: %d instead of %d: %s\n", __FILE__, __LINE__, code_, expected,     \
+                    weir_message());                                                                  \
+            exit(1);                                                                                  \
+        }                                                                                             \
+    } while (0)
+#define DO(call) EXPECT(call, WEIR_OK)
+#define REFUSED(call) EXPECT(call, WEIR_INPUT)
+
+static weir_bytes text(const char *s) {
+    weir_bytes bytes = {(const uint8_t *)s, strlen(s)};
+    return bytes;
+}
+
+static weir_bytes some(const void *data, size_t len) {
+    weir_bytes bytes = {(const uint8_t *)data, len};
+    return bytes;
+}
+
+static void count(void *context, weir_bytes bytes) {
+    (void)bytes;
+    ++*(int *)context;
+}
+
+// Every handle may be missing.
+static void no_handles(void) {
+    weir_bytes value, none = some(NULL, 0);
+    uint64_t number;
+    weir_tree *tree;
+    weir_txn *txn;
+    weir_cursor *cursor;
+    weir_prepared_txn *held;
+    REFUSED(weir_open(text("x"), NULL, NULL));
+    REFUSED(weir_close(NULL));
+    REFUSED(weir_sync(NULL));
+    REFUSED(weir_checkpoint(NULL));
+    REFUSED(weir_check(NULL, NULL, NULL));
+    REFUSED(weir_set_log_bytes(NULL, 1 << 20));
+    REFUSED(weir_set_recovery_seconds(NULL, 1));
+    REFUSED(weir_space(NULL, &number, &number));
+    REFUSED(weir_tree_open(NULL, text("t"), true, &tree));
+    REFUSED(weir_tree_drop(NULL, text("t")));
+    REFUSED(weir_tree_names(NULL, count, NULL));
+    REFUSED(weir_tree_get(NULL, NULL, none, WEIR_LOCK_NONE, &value));
+    REFUSED(weir_tree_put(NULL, NULL, none, none));
+    REFUSED(weir_tree_insert(NULL, NULL, none, none));
+    REFUSED(weir_tree_delete(NULL, NULL, none));
+    REFUSED(weir_tree_put_now(NULL, none, none, WEIR_LAZY));
+    REFUSED(weir_tree_bulk_load(NULL, NULL, NULL, &number));
+    REFUSED(weir_txn_begin(NULL, WEIR_SNAPSHOT, 0, &txn));
+    REFUSED(weir_txn_commit(NULL, WEIR_LAZY));
+    REFUSED(weir_txn_commit_visible(NULL, &number));
+    REFUSED(weir_txn_rollback(NULL));
+    REFUSED(weir_txn_take_snapshot(NULL));
+    REFUSED(weir_txn_savepoint(NULL, &number));
+    REFUSED(weir_txn_rollback_to(NULL, 1));
+    REFUSED(weir_txn_release(NULL, 1));
+    REFUSED(weir_txn_interrupt(NULL));
+    REFUSED(weir_txn_set_lock_wait(NULL, 1));
+    REFUSED(weir_txn_prepare(NULL, text("x")));
+    REFUSED(weir_txn_prepare_owned(NULL, text("x"), &held));
+    REFUSED(weir_txn_copy(NULL, text("x")));
+    REFUSED(weir_prepared(NULL, count, NULL));
+    REFUSED(weir_prepared_txn_commit(NULL, WEIR_LAZY));
+    REFUSED(weir_prepared_txn_rollback(NULL));
+    REFUSED(weir_commit_prepared(NULL, text("x"), WEIR_LAZY));
+    REFUSED(weir_rollback_prepared(NULL, text("x")));
+    REFUSED(weir_wait(NULL, 1, WEIR_SYNCED));
+    REFUSED(weir_batch_new(NULL));
+    REFUSED(weir_batch_put(NULL, NULL, none, none));
+    REFUSED(weir_batch_delete(NULL, NULL, none));
+    REFUSED(weir_batch_write(NULL, NULL, WEIR_LAZY));
+    REFUSED(weir_cursor_open(NULL, NULL, WEIR_LOCK_NONE, none, NULL, &cursor));
+    REFUSED(weir_cursor_first(NULL, NULL));
+    REFUSED(weir_cursor_row(NULL, &value, &value));
+    REFUSED(weir_table_open(NULL, text("t"), NULL));
+    REFUSED(weir_table_create(NULL, text("t"), none, NULL, 0));
+    weir_tree_close(NULL);
+    weir_batch_free(NULL);
+    weir_cursor_close(NULL);
+    weir_scan_close(NULL);
+    weir_table_close(NULL);
+    weir_copy_close(NULL);
+    weir_stop_serving(NULL);
+}
+
+// No database comes of these, and what is there stays.
+static void no_database(const char *directory) {
+    char file[4096], below[4200], long_name[5000];
+    weir_options options;
+    weir_db *db;
+    FILE *stream;
+    REFUSED(weir_open(some("a\xff", 2), NULL, &db));
+    REFUSED(weir_open(some(NULL, 5), NULL, &db));
+    REFUSED(weir_open(some("x", (size_t)-1), NULL, &db));
+    EXPECT(weir_open(text("/proc/weir"), NULL, &db) == WEIR_OK ? WEIR_OK : WEIR_IO, WEIR_IO);
+    memset(long_name, 'x', sizeof long_name);
+    EXPECT(weir_open(some(long_name, sizeof long_name), NULL, &db), WEIR_IO);
+    snprintf(file, sizeof file, "%s.file", directory);
+    stream = fopen(file, "w");
+    if (!stream || fputs("not a directory", stream) < 0 || fclose(stream)) exit(3);
+    REFUSED(weir_open(text(file), NULL, &db));
+    snprintf(below, sizeof below, "%s/below", file);
+    EXPECT(weir_open(text(below), NULL, &db) == WEIR_OK ? WEIR_OK : WEIR_IO, WEIR_IO);
+    memset(&options, 0, sizeof options);
+    options.create = WEIR_NEVER;
+    REFUSED(weir_open(text(directory), &options, &db));
+    options.create = 99;
+    REFUSED(weir_open(text(directory), &options, &db));
+    memset(&options, 0, sizeof options);
+    options.store = 99;
+    REFUSED(weir_open(text(directory), &options, &db));
+    memset(&options, 0, sizeof options);
+    options.page_bytes = 5000;
+    REFUSED(weir_open(text(directory), &options, &db));
+    options.page_bytes = UINT64_MAX;
+    REFUSED(weir_open(text(directory), &options, &db));
+    memset(&options, 0, sizeof options);
+    options.memory_bytes = 1;
+    REFUSED(weir_open(text(directory), &options, &db));
+    memset(&options, 0, sizeof options);
+    options.log_bytes = UINT64_MAX;
+    REFUSED(weir_open(text(directory), &options, &db));
+}
+
+struct entries {
+    int given;
+    int which;
+};
+
+// A load that goes wrong at its third entry, in one of several ways.
+static bool wrong_entry(void *context, weir_bytes *key, weir_bytes *value) {
+    static const char keys[] = "abcdef";
+    struct entries *entries = (struct entries *)context;
+    int at = entries->given++;
+    *key = some(keys + at, 1);
+    *value = text("v");
+    if (at < 2) return true;
+    switch (entries->which) {
+        case 0: *key = some(NULL, 7); break;
+        case 1: *value = some(NULL, 7); break;
+        case 2: *key = text("a"); break;
+        case 3: *value = some("v", (size_t)-1); break;
+        default: return false;
+    }
+    return true;
+}
+
+static void keys_and_values(const weir_db *db, const weir_tree *tree) {
+    static uint8_t large[1 << 20];
+    weir_bytes value, empty = some(NULL, 0);
+    weir_txn *txn;
+    weir_batch *batch;
+    weir_cursor *cursor;
+    weir_bytes to = some(NULL, 3);
+    uint64_t rows;
+    struct entries entries;
+    weir_tree *loaded;
+    DO(weir_tree_put_now(tree, empty, empty, WEIR_LAZY));
+    EXPECT(weir_tree_get(tree, NULL, empty, WEIR_LOCK_NONE, &value), WEIR_OK);
+    if (value.len != 0) exit(4);
+    DO(weir_txn_begin(db, WEIR_SNAPSHOT, 0, &txn));
+    DO(weir_batch_new(&batch));
+    for (int which = 0; which < 4; ++which) {
+        weir_bytes wrong = which == 0   ? some(large, sizeof large)
+                           : which == 1 ? some(large, 4000)
+                           : which == 2 ? some(NULL, 1)
+                                        : some(large, (size_t)-1);
+        REFUSED(weir_tree_put_now(tree, wrong, text("v"), WEIR_LAZY));
+        REFUSED(weir_tree_put(tree, txn, wrong, text("v")));
+        REFUSED(weir_tree_insert(tree, txn, wrong, text("v")));
+        REFUSED(weir_tree_delete(tree, txn, wrong));
+        if (which < 2) continue;
+        REFUSED(weir_tree_get(tree, txn, wrong, WEIR_LOCK_NONE, &value));
+        REFUSED(weir_tree_get(tree, NULL, wrong, WEIR_LOCK_NONE, &value));
+        REFUSED(weir_tree_put_now(tree, text("k"), wrong, WEIR_LAZY));
+        REFUSED(weir_tree_put(tree, txn, text("k"), wrong));
+        REFUSED(weir_batch_put(batch, tree, wrong, text("v")));
+        REFUSED(weir_batch_put(batch, tree, text("k"), wrong));
+        REFUSED(weir_batch_delete(batch, tree, wrong));
+        REFUSED(weir_cursor_open(tree, txn, WEIR_LOCK_NONE, wrong, NULL, &cursor));
+    }
+    // One that is too long is found when the batch is written, and nothing of it is.
+    DO(weir_batch_put(batch, tree, text("beside"), text("v")));
+    DO(weir_batch_put(batch, tree, some(large, 4000), text("v")));
+    REFUSED(weir_batch_write(db, batch, WEIR_LAZY));
+    weir_batch_free(batch);
+    EXPECT(weir_tree_get(tree, NULL, text("beside"), WEIR_LOCK_NONE, &value), WEIR_NOTHING);
+    // Modes that are none, and places that are missing.
+    REFUSED(weir_tree_get(tree, txn, text("k"), 77, &value));
+    REFUSED(weir_tree_get(tree, txn, empty, WEIR_LOCK_NONE, NULL));
+    REFUSED(weir_cursor_open(tree, txn, 77, empty, NULL, &cursor));
+    REFUSED(weir_cursor_open(tree, txn, WEIR_LOCK_NONE, empty, &to, &cursor));
+    REFUSED(weir_tree_put_now(tree, text("k"), text("v"), 77));
+    REFUSED(weir_wait(db, UINT64_MAX, WEIR_SYNCED));
+    REFUSED(weir_tree_open(db, some("\xff", 1), true, &loaded));
+    REFUSED(weir_tree_open(db, empty, true, &loaded));
+    REFUSED(weir_tree_open(db, some(large, 256), true, &loaded));
+    // Bounds the wrong way round: no rows.
+    to = text("a");
+    DO(weir_cursor_open(tree, txn, WEIR_LOCK_NONE, text("b"), &to, &cursor));
+    EXPECT(weir_cursor_first(cursor, txn), WEIR_NOTHING);
+    EXPECT(weir_cursor_last(cursor, txn), WEIR_NOTHING);
+    EXPECT(weir_cursor_seek(cursor, txn, text("c")), WEIR_NOTHING);
+    EXPECT(weir_cursor_seek_before(cursor, txn, text("a")), WEIR_NOTHING);
+    REFUSED(weir_cursor_seek(cursor, txn, some(NULL, 1)));
+    DO(weir_cursor_row(cursor, &value, &value));
+    if (value.len != 0) exit(5);
+    weir_cursor_close(cursor);
+    DO(weir_tree_put(tree, txn, text("it goes on"), text("v")));
+    DO(weir_txn_commit(txn, WEIR_LAZY));
+    // Loads: all or nothing.
+    DO(weir_tree_open(db, text("loaded"), true, &loaded));
+    for (entries.which = 0; entries.which < 4; ++entries.which) {
+        entries.given = 0;
+        REFUSED(weir_tree_bulk_load(loaded, wrong_entry, &entries, &rows));
+        EXPECT(weir_tree_get(loaded, NULL, text("a"), WEIR_LOCK_NONE, &value), WEIR_NOTHING);
+    }
+    entries.given = 0;
+    REFUSED(weir_tree_bulk_load(loaded, wrong_entry, &entries, NULL));
+    EXPECT(weir_tree_get(loaded, NULL, text("a"), WEIR_LOCK_NONE, &value), WEIR_NOTHING);
+    DO(weir_tree_bulk_load(loaded, wrong_entry, &entries, &rows));
+    if (rows != 2) exit(6);
+    weir_tree_close(loaded);
+}
+
+static void transactions(const weir_db *db, const weir_tree *tree) {
+    weir_txn *txn, *other;
+    weir_prepared_txn *held;
+    weir_bytes value;
+    uint64_t point, mark;
+    int prepared = 0;
+    static char name[300];
+    REFUSED(weir_txn_begin(db, 99, 0, &txn));
+    REFUSED(weir_txn_begin(db, WEIR_SNAPSHOT, 0, NULL));
+    DO(weir_txn_begin(db, WEIR_SNAPSHOT, 0, &txn));
+    DO(weir_txn_begin(db, WEIR_SNAPSHOT, 0, &other));
+    DO(weir_txn_savepoint(other, &point));
+    DO(weir_tree_put(tree, txn, text("p"), text("v")));
+    REFUSED(weir_txn_rollback_to(txn, point));
+    REFUSED(weir_txn_rollback_to(txn, UINT64_MAX));
+    DO(weir_txn_savepoint(txn, &mark));
+    DO(weir_txn_rollback_to(txn, mark));
+    DO(weir_txn_rollback(other));
+    // The handle is gone, and with it what it did: nothing is half committed or half prepared.
+    REFUSED(weir_txn_commit(txn, 77));
+    DO(weir_txn_begin(db, WEIR_SNAPSHOT, 0, &txn));
+    DO(weir_tree_put(tree, txn, text("p"), text("v")));
+    REFUSED(weir_txn_commit_visible(txn, NULL));
+    DO(weir_txn_begin(db, WEIR_SNAPSHOT, 0, &txn));
+    DO(weir_tree_put(tree, txn, text("p"), text("v")));
+    REFUSED(weir_txn_prepare_owned(txn, text("x"), NULL));
+    memset(name, 'x', sizeof name);
+    for (size_t len = 0; len <= 300; len += 300) {
+        DO(weir_txn_begin(db, WEIR_SNAPSHOT, 0, &txn));
+        DO(weir_tree_put(tree, txn, text("p"), text("v")));
+        REFUSED(weir_txn_prepare(txn, some(name, len)));
+    }
+    DO(weir_txn_begin(db, WEIR_SNAPSHOT, 0, &txn));
+    DO(weir_tree_put(tree, txn, text("p"), text("v")));
+    REFUSED(weir_txn_prepare_owned(txn, some(NULL, 3), &held));
+    DO(weir_prepared(db, count, &prepared));
+    if (prepared != 0) exit(7);
+    EXPECT(weir_tree_get(tree, NULL, text("p"), WEIR_LOCK_NONE, &value), WEIR_NOTHING);
+}
+
+int main(int argc, char **argv) {
+    weir_options options;
+    weir_db *db, *second;
+    weir_tree *tree;
+    weir_txn *txn, *late;
+    weir_cursor *cursor;
+    weir_bytes value;
+    int problems = 0;
+    if (argc != 2) return 2;
+    no_handles();
+    no_database(argv[1]);
+    memset(&options, 0, sizeof options);
+    options.memory_bytes = 16 << 20;
+    options.log_bytes = 4 << 20;
+    options.page_bytes = 8192;
+    DO(weir_open(text(argv[1]), &options, &db));
+    EXPECT(weir_open(text(argv[1]), &options, &second), WEIR_IO);
+    if (!strstr(weir_message(), "open already") && !strstr(weir_message(), "in use")) {
+        fprintf(stderr, "a second opening: %s\n", weir_message());
+        return 1;
+    }
+    DO(weir_tree_open(db, text("t"), true, &tree));
+    keys_and_values(db, tree);
+    transactions(db, tree);
+    REFUSED(weir_set_log_bytes(db, 0));
+    REFUSED(weir_set_recovery_seconds(db, -1));
+    DO(weir_check(db, count, &problems));
+    if (problems != 0) return 1;
+    // Every handle of a database that has been closed can only be given back.
+    DO(weir_txn_begin(db, WEIR_SNAPSHOT, 0, &txn));
+    DO(weir_txn_begin(db, WEIR_SNAPSHOT, 0, &late));
+    DO(weir_tree_put(tree, txn, text("never"), text("v")));
+    DO(weir_cursor_open(tree, txn, WEIR_LOCK_NONE, some(NULL, 0), NULL, &cursor));
+    DO(weir_close(db));
+    EXPECT(weir_tree_get(tree, NULL, text("k"), WEIR_LOCK_NONE, &value), WEIR_CLOSED);
+    EXPECT(weir_tree_put_now(tree, text("k"), text("v"), WEIR_LAZY), WEIR_CLOSED);
+    EXPECT(weir_tree_put(tree, late, text("k"), text("v")), WEIR_CLOSED);
+    EXPECT(weir_cursor_first(cursor, txn), WEIR_CLOSED);
+    weir_cursor_close(cursor);
+    EXPECT(weir_txn_commit(txn, WEIR_SYNCED), WEIR_CLOSED);
+    weir_txn_rollback(late);
+    weir_tree_close(tree);
+    // And what was committed is there, nothing else.
+    options.create = WEIR_NEVER;
+    DO(weir_open(text(argv[1]), &options, &db));
+    DO(weir_tree_open(db, text("t"), false, &tree));
+    DO(weir_tree_get(tree, NULL, text("it goes on"), WEIR_LOCK_NONE, &value));
+    EXPECT(weir_tree_get(tree, NULL, text("never"), WEIR_LOCK_NONE, &value), WEIR_NOTHING);
+    weir_tree_close(tree);
+    DO(weir_close(db));
+    puts("all refused");
+    return 0;
+}
