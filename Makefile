@@ -51,6 +51,7 @@ help:
 	@echo "make install  the C library (shared and static), weir.h, weir.pc, the command weir and its manual pages,"
 	@echo "             below PREFIX=/usr/local; DESTDIR= is honoured; make uninstall takes them away"
 	@echo "make python  the wheel for Python and its tests (needs PyPI)"
+	@echo "make python-bench  weirdb, lmdb and rocksdict from Python, the same work in turns"
 	@echo "make fuzz    each fuzz target for SECONDS=$(SECONDS) (needs a nightly toolchain)"
 	@echo "make clean   remove what was built and measured, the database of make run included"
 	@echo "make run takes WAREHOUSES=$(WAREHOUSES) DISK=$(DISK) SECONDS_RUN=$(SECONDS_RUN) DIR=$(DIR)"
@@ -289,16 +290,24 @@ lab-cost: target/release/weir
 
 # ---- fuzz -----------------------------------------------------------------------------------------
 
-# The wheel for Python, and its tests: needs Python 3.9 or later, and PyPI for maturin, pytest and hypothesis.
-.PHONY: python
+# The wheel for Python, its types checked, and its tests: needs Python 3.11 or later, and PyPI for maturin, mypy, pytest and hypothesis.
+.PHONY: python python-wheel python-bench
 PYTHON ?= python3
-python:
+python: python-wheel
+	cd python && ../target/python/bin/python -m mypy --config-file mypy.ini --cache-dir ../target/python/mypy
+	target/python/bin/python -m pytest -q -p no:cacheprovider python/tests
+
+python-wheel:
 	@test -x target/python/bin/python || $(PYTHON) -m venv target/python
-	@target/python/bin/pip install --quiet maturin pytest hypothesis
+	@target/python/bin/pip install --quiet maturin mypy pytest hypothesis
 	@cd python && CARGO_TARGET_DIR=$(CURDIR)/target/python/cargo $(CURDIR)/target/python/bin/maturin build --quiet --release --locked \
 		--interpreter $(CURDIR)/target/python/bin/python --out $(CURDIR)/target/python/wheels
 	@target/python/bin/pip install --quiet --force-reinstall target/python/wheels/weirdb-*.whl
-	target/python/bin/python -m pytest -q -p no:cacheprovider python/tests
+
+# Beside lmdb and rocksdict from PyPI. ARGS=--rows N.
+python-bench: python-wheel
+	@target/python/bin/pip install --quiet lmdb rocksdict
+	target/python/bin/python python/bench.py $(ARGS)
 
 # By cargo-fuzz where it is installed; without it the same targets, built with the same coverage flags.
 fuzz:

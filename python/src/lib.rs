@@ -1,5 +1,7 @@
 //! `weirdb` for Python. What Python code sees is in `python/weirdb/__init__.py` and its stubs; this
 //! is the part below it, which releases the interpreter's lock around each call of the engine.
+mod octets;
+
 use std::collections::VecDeque;
 use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,10 +9,11 @@ use std::time::Duration;
 
 use pyo3::exceptions::{PyKeyError, PyOSError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 use pyo3::{create_exception, wrap_pyfunction};
 use weirdb::{Conflict, Durability, Isolation, LockWait, OpenError, Slice, TxnOptions};
+
+use octets::{Octets, Value};
 
 create_exception!(_weirdb, Error, pyo3::exceptions::PyException);
 create_exception!(_weirdb, ConflictError, Error);
@@ -127,7 +130,7 @@ fn options(
     Ok(options)
 }
 
-fn bounds(from: Option<PyBackedBytes>, to: Option<PyBackedBytes>) -> Range {
+fn bounds(from: Option<Octets>, to: Option<Octets>) -> Range {
     let from = from.map_or(Bound::Unbounded, |key| Bound::Included(key.to_vec()));
     let to = to.map_or(Bound::Unbounded, |key| Bound::Excluded(key.to_vec()));
     (from, to)
@@ -147,7 +150,7 @@ struct Database {
 
 #[pyfunction]
 #[pyo3(signature = (path, *, cache_bytes=None, log_bytes=None, page_bytes=None, durability="synced",
-    create="if_missing", read_only=false))]
+    create="if_missing", read_only=false, store=None, on_recovery=None))]
 #[allow(clippy::too_many_arguments)] // By name.
 fn open(
     py: Python<'_>,
@@ -158,6 +161,8 @@ fn open(
     durability: &str,
     create: &str,
     read_only: bool,
+    store: Option<&str>,
+    on_recovery: Option<Py<PyAny>>,
 ) -> PyResult<Database> {
     let mut config = weirdb::Config::new().durability(self::durability(durability)?);
     config = config.read_only(read_only).create(match create {
@@ -175,8 +180,33 @@ fn open(
     if let Some(bytes) = page_bytes {
         config = config.page_bytes(bytes);
     }
+    if let Some(store) = store {
+        config = config.store(match store {
+            "in_place" => weirdb::Store::InPlace,
+            "log" => weirdb::Store::Log,
+            _ => return Err(PyValueError::new_err("store is in_place or log")),
+        });
+    }
+    if let Some(then) = on_recovery {
+        config = config.on_recovery(move |at| tell_recovery(&then, at));
+    }
     let db = py.detach(|| config.open(path)).map_err(|e| told_open(&e))?;
     Ok(Database { db })
+}
+
+/// What it raises is shown as what a thread raises, and stops nothing.
+fn tell_recovery(then: &Py<PyAny>, at: weirdb::RecoveryProgress) {
+    let phase = match at.phase {
+        weirdb::RecoveryPhase::Scan => "scan",
+        weirdb::RecoveryPhase::Redo => "redo",
+        weirdb::RecoveryPhase::Undo => "undo",
+        _ => "other",
+    };
+    Python::attach(|py| {
+        if let Err(e) = then.call1(py, (phase, at.done, at.of)) {
+            e.write_unraisable(py, Some(then.bind(py)));
+        }
+    });
 }
 
 #[pymethods]
@@ -237,15 +267,20 @@ impl Database {
         }
     }
 
+    fn metrics(&self, py: Python<'_>) -> Vec<(String, f64)> {
+        let all = py.detach(|| self.db.metrics());
+        all.into_iter().map(|metric| (metric.name, metric.value)).collect()
+    }
+
     fn prepared<'py>(&self, py: Python<'py>) -> Vec<Bound_<'py>> {
         self.db.prepared().iter().map(|name| PyBytes::new(py, name)).collect()
     }
 
-    fn commit_prepared(&self, py: Python<'_>, name: PyBackedBytes) -> PyResult<bool> {
+    fn commit_prepared(&self, py: Python<'_>, name: Octets) -> PyResult<bool> {
         py.detach(|| self.db.commit_prepared(&*name)).map_err(told)
     }
 
-    fn rollback_prepared(&self, py: Python<'_>, name: PyBackedBytes) -> PyResult<bool> {
+    fn rollback_prepared(&self, py: Python<'_>, name: Octets) -> PyResult<bool> {
         py.detach(|| self.db.rollback_prepared(&*name)).map_err(told)
     }
 
@@ -267,30 +302,35 @@ impl Tree {
         self.tree.name()
     }
 
-    fn get<'py>(&self, py: Python<'py>, key: PyBackedBytes) -> PyResult<Option<Bound_<'py>>> {
+    fn get<'py>(&self, py: Python<'py>, key: Octets) -> PyResult<Option<Bound_<'py>>> {
         let found = py.detach(|| self.tree.get(&*key)).map_err(told)?;
         Ok(bytes(py, found))
     }
 
-    fn __getitem__<'py>(&self, py: Python<'py>, key: PyBackedBytes) -> PyResult<Bound_<'py>> {
+    fn view(&self, py: Python<'_>, key: Octets) -> PyResult<Option<Value>> {
+        let found = py.detach(|| self.tree.get(&*key)).map_err(told)?;
+        Ok(found.map(Value::of))
+    }
+
+    fn __getitem__<'py>(&self, py: Python<'py>, key: Octets) -> PyResult<Bound_<'py>> {
         let found = py.detach(|| self.tree.get(&*key)).map_err(told)?;
         bytes(py, found).ok_or_else(|| PyKeyError::new_err(PyBytes::new(py, &key).unbind()))
     }
 
-    fn __contains__(&self, py: Python<'_>, key: PyBackedBytes) -> PyResult<bool> {
+    fn __contains__(&self, py: Python<'_>, key: Octets) -> PyResult<bool> {
         py.detach(|| self.tree.contains_key(&*key)).map_err(told)
     }
 
     fn __setitem__(
         &self,
         py: Python<'_>,
-        key: PyBackedBytes,
-        value: PyBackedBytes,
+        key: Octets,
+        value: Octets,
     ) -> PyResult<()> {
         py.detach(|| self.tree.put(&*key, &*value)).map_err(told)
     }
 
-    fn __delitem__(&self, py: Python<'_>, key: PyBackedBytes) -> PyResult<()> {
+    fn __delitem__(&self, py: Python<'_>, key: Octets) -> PyResult<()> {
         match py.detach(|| self.tree.remove(&*key)).map_err(told)? {
             true => Ok(()),
             false => Err(PyKeyError::new_err(PyBytes::new(py, &key).unbind())),
@@ -301,15 +341,15 @@ impl Tree {
         Ok(py.detach(|| self.tree.len()).map_err(told)? as usize)
     }
 
-    fn insert(&self, py: Python<'_>, key: PyBackedBytes, value: PyBackedBytes) -> PyResult<()> {
+    fn insert(&self, py: Python<'_>, key: Octets, value: Octets) -> PyResult<()> {
         py.detach(|| self.tree.insert(&*key, &*value)).map_err(told)
     }
 
-    fn remove(&self, py: Python<'_>, key: PyBackedBytes) -> PyResult<bool> {
+    fn remove(&self, py: Python<'_>, key: Octets) -> PyResult<bool> {
         py.detach(|| self.tree.remove(&*key)).map_err(told)
     }
 
-    fn add(&self, py: Python<'_>, key: PyBackedBytes, by: i64) -> PyResult<i64> {
+    fn add(&self, py: Python<'_>, key: Octets, by: i64) -> PyResult<i64> {
         py.detach(|| self.tree.add(&*key, by)).map_err(told)
     }
 
@@ -317,9 +357,9 @@ impl Tree {
     fn compare_and_swap(
         &self,
         py: Python<'_>,
-        key: PyBackedBytes,
-        expected: Option<PyBackedBytes>,
-        new: Option<PyBackedBytes>,
+        key: Octets,
+        expected: Option<Octets>,
+        new: Option<Octets>,
     ) -> PyResult<bool> {
         let swap =
             py.detach(|| self.tree.compare_and_swap(&*key, expected.as_deref(), new.as_deref()));
@@ -333,15 +373,15 @@ impl Tree {
     #[pyo3(signature = (start=None, stop=None, *, reverse=false))]
     fn range(
         &self,
-        start: Option<PyBackedBytes>,
-        stop: Option<PyBackedBytes>,
+        start: Option<Octets>,
+        stop: Option<Octets>,
         reverse: bool,
     ) -> Rows {
         Rows::of(self.tree.range(bounds(start, stop)), reverse)
     }
 
     #[pyo3(signature = (prefix, *, reverse=false))]
-    fn prefix(&self, prefix: PyBackedBytes, reverse: bool) -> Rows {
+    fn prefix(&self, prefix: Octets, reverse: bool) -> Rows {
         Rows::of(self.tree.prefix(&*prefix), reverse)
     }
 
@@ -349,7 +389,7 @@ impl Tree {
     /// held up by it, and an iterator that raises loads nothing.
     fn bulk_load(&self, py: Python<'_>, rows: &pyo3::Bound<'_, PyAny>) -> PyResult<u64> {
         let pair = |row: PyResult<pyo3::Bound<'_, PyAny>>| -> PyResult<_> {
-            row?.extract::<(PyBackedBytes, PyBackedBytes)>()
+            row?.extract::<(Octets, Octets)>()
         };
         let rows = rows.try_iter()?.map(pair).collect::<PyResult<Vec<_>>>()?;
         py.detach(|| self.tree.bulk_load(rows)).map_err(told)
@@ -374,11 +414,17 @@ impl Snapshot {
         &self,
         py: Python<'py>,
         tree: &Tree,
-        key: PyBackedBytes,
+        key: Octets,
     ) -> PyResult<Option<Bound_<'py>>> {
         let txn = self.now()?;
         let found = py.detach(|| txn.get(&tree.tree, &*key)).map_err(told)?;
         Ok(bytes(py, found))
+    }
+
+    fn view(&self, py: Python<'_>, tree: &Tree, key: Octets) -> PyResult<Option<Value>> {
+        let txn = self.now()?;
+        let found = py.detach(|| txn.get(&tree.tree, &*key)).map_err(told)?;
+        Ok(found.map(Value::of))
     }
 
     fn count(&self, py: Python<'_>, tree: &Tree) -> PyResult<u64> {
@@ -390,15 +436,15 @@ impl Snapshot {
     fn range(
         &self,
         tree: &Tree,
-        start: Option<PyBackedBytes>,
-        stop: Option<PyBackedBytes>,
+        start: Option<Octets>,
+        stop: Option<Octets>,
         reverse: bool,
     ) -> PyResult<Rows> {
         Ok(Rows::of(self.now()?.range(&tree.tree, bounds(start, stop)), reverse))
     }
 
     #[pyo3(signature = (tree, prefix, *, reverse=false))]
-    fn prefix(&self, tree: &Tree, prefix: PyBackedBytes, reverse: bool) -> PyResult<Rows> {
+    fn prefix(&self, tree: &Tree, prefix: Octets, reverse: bool) -> PyResult<Rows> {
         Ok(Rows::of(self.now()?.prefix(&tree.tree, &*prefix), reverse))
     }
 
@@ -420,7 +466,8 @@ struct Rows {
 }
 
 struct Taken {
-    rows: weirdb::Rows<'static>,
+    /// None: it was closed.
+    rows: Option<weirdb::Rows<'static>>,
     ready: VecDeque<Row>,
     /// To be told when the rows before it have been shown.
     failed: Option<weirdb::Error>,
@@ -428,7 +475,7 @@ struct Taken {
 
 impl Rows {
     fn of(rows: weirdb::Rows<'static>, reverse: bool) -> Self {
-        let inner = Taken { rows, ready: VecDeque::new(), failed: None };
+        let inner = Taken { rows: Some(rows), ready: VecDeque::new(), failed: None };
         Rows { inner: Mutex::new(inner), reverse }
     }
 }
@@ -439,10 +486,29 @@ impl Rows {
         slf
     }
 
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_raised))]
+    fn __exit__(&self, py: Python<'_>, _raised: &pyo3::Bound<'_, pyo3::types::PyTuple>) {
+        self.close(py);
+    }
+
+    /// Gives the snapshot up. What is asked for afterwards is refused.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| {
+            let mut inner = held(&self.inner);
+            (inner.rows, inner.failed) = (None, None);
+            inner.ready.clear();
+        });
+    }
+
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<(Bound_<'py>, Bound_<'py>)>> {
         let row = py.detach(|| -> Result<Option<Row>, weirdb::Error> {
             let mut inner = held(&self.inner);
             let Taken { rows, ready, failed } = &mut *inner;
+            let rows = rows.as_mut().ok_or(weirdb::Error::TransactionOver)?;
             while ready.len() < ROWS && failed.is_none() {
                 let row = if self.reverse { rows.next_back() } else { rows.next() };
                 match row {
@@ -491,7 +557,7 @@ impl Transaction {
         &self,
         py: Python<'py>,
         tree: &Tree,
-        key: PyBackedBytes,
+        key: Octets,
         for_update: bool,
     ) -> PyResult<Option<Bound_<'py>>> {
         let found = self.with(py, |txn| match for_update {
@@ -501,12 +567,17 @@ impl Transaction {
         Ok(bytes(py, found))
     }
 
+    fn view(&self, py: Python<'_>, tree: &Tree, key: Octets) -> PyResult<Option<Value>> {
+        let found = self.with(py, |txn| txn.get(&tree.tree, &*key))?;
+        Ok(found.map(Value::of))
+    }
+
     fn put(
         &self,
         py: Python<'_>,
         tree: &Tree,
-        key: PyBackedBytes,
-        value: PyBackedBytes,
+        key: Octets,
+        value: Octets,
     ) -> PyResult<()> {
         self.with(py, |txn| txn.put(&tree.tree, &*key, &*value))
     }
@@ -515,17 +586,17 @@ impl Transaction {
         &self,
         py: Python<'_>,
         tree: &Tree,
-        key: PyBackedBytes,
-        value: PyBackedBytes,
+        key: Octets,
+        value: Octets,
     ) -> PyResult<()> {
         self.with(py, |txn| txn.insert(&tree.tree, &*key, &*value))
     }
 
-    fn remove(&self, py: Python<'_>, tree: &Tree, key: PyBackedBytes) -> PyResult<bool> {
+    fn remove(&self, py: Python<'_>, tree: &Tree, key: Octets) -> PyResult<bool> {
         self.with(py, |txn| txn.remove(&tree.tree, &*key))
     }
 
-    fn add(&self, py: Python<'_>, tree: &Tree, key: PyBackedBytes, by: i64) -> PyResult<i64> {
+    fn add(&self, py: Python<'_>, tree: &Tree, key: Octets, by: i64) -> PyResult<i64> {
         self.with(py, |txn| txn.add(&tree.tree, &*key, by))
     }
 
@@ -540,9 +611,9 @@ impl Transaction {
         &self,
         py: Python<'py>,
         tree: &Tree,
-        start: Option<PyBackedBytes>,
-        after: Option<PyBackedBytes>,
-        stop: Option<PyBackedBytes>,
+        start: Option<Octets>,
+        after: Option<Octets>,
+        stop: Option<Octets>,
         reverse: bool,
     ) -> PyResult<Vec<(Bound_<'py>, Bound_<'py>)>> {
         let (mut from, mut to) = bounds(start, stop);
@@ -568,8 +639,8 @@ impl Transaction {
         &self,
         py: Python<'py>,
         tree: &Tree,
-        start: Option<PyBackedBytes>,
-        stop: Option<PyBackedBytes>,
+        start: Option<Octets>,
+        stop: Option<Octets>,
     ) -> PyResult<Option<(Bound_<'py>, Bound_<'py>)>> {
         let row = self.with(py, |txn| {
             let rows = txn.range_for_update(&tree.tree, bounds(start, stop));
@@ -603,7 +674,7 @@ impl Transaction {
         py.detach(|| txn.rollback()).map_err(told)
     }
 
-    fn prepare(&self, py: Python<'_>, name: PyBackedBytes) -> PyResult<()> {
+    fn prepare(&self, py: Python<'_>, name: Octets) -> PyResult<()> {
         let txn = self.taken(py)?;
         py.detach(|| txn.prepare(&*name)).map_err(told)
     }
@@ -660,6 +731,7 @@ fn _weirdb(module: &pyo3::Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Tree>()?;
     module.add_class::<Snapshot>()?;
     module.add_class::<Rows>()?;
+    module.add_class::<Value>()?;
     module.add_class::<Transaction>()?;
     module.add_class::<Savepoint>()?;
     module.add_class::<Commit>()?;

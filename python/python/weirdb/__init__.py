@@ -6,7 +6,19 @@ import asyncio
 import os
 import time
 import random
-from typing import Any, Callable, Iterable, Iterator, Optional, Tuple, TypeVar
+from typing import (
+    Any,
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Optional,
+    Tuple,
+    TypeVar,
+    Union,
+    overload,
+)
 
 from . import _weirdb
 from ._weirdb import (
@@ -25,6 +37,7 @@ from ._weirdb import (
     NoTreeError,
     OpeningError,
     ReadOnlyError,
+    Rows,
     Savepoint,
     TransactionOverError,
 )
@@ -35,6 +48,7 @@ __all__ = [
     "Tree",
     "Snapshot",
     "Transaction",
+    "Rows",
     "Commit",
     "Savepoint",
     "Error",
@@ -55,8 +69,14 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+# What is taken as a key or a value; what is shown is always bytes, or a memoryview where asked for.
+Bytes = Union[bytes, bytearray, memoryview]
 Row = Tuple[bytes, bytes]
 _MISSING = object()
+
+
+def _shown(value: "Optional[_weirdb.Value]") -> "Optional[memoryview]":
+    return None if value is None else memoryview(value)
 
 
 def open(path: "str | os.PathLike[str]", **settings: Any) -> "Database":
@@ -65,6 +85,8 @@ def open(path: "str | os.PathLike[str]", **settings: Any) -> "Database":
     cache_bytes, log_bytes, page_bytes: sizes; left out, they are the usual ones.
     durability: what commits promise: "synced", "written" or "lazy".
     create: "if_missing", "never" or "always". read_only: nothing is changed.
+    store: "in_place" or "log", where a new database keeps its pages.
+    on_recovery: told (phase, done, of) while it recovers after a crash; of may be None.
     """
     return Database(_weirdb.open(path, **settings))
 
@@ -150,15 +172,19 @@ class Database:
         """Checks everything; returns what is wrong. progress is told pages done, and of how many."""
         return self._inner.check(progress)
 
+    def metrics(self) -> "dict[str, float]":
+        """All numbers about the database, by the names that a monitoring system wants."""
+        return dict(self._inner.metrics())
+
     def prepared(self) -> "list[bytes]":
         """The names of prepared transactions."""
         return self._inner.prepared()
 
-    def commit_prepared(self, name: bytes) -> bool:
+    def commit_prepared(self, name: Bytes) -> bool:
         """Commits a prepared transaction. False: there is none."""
         return self._inner.commit_prepared(name)
 
-    def rollback_prepared(self, name: bytes) -> bool:
+    def rollback_prepared(self, name: Bytes) -> bool:
         """Takes a prepared transaction back. False: there is none."""
         return self._inner.rollback_prepared(name)
 
@@ -176,16 +202,16 @@ class Tree:
     def __repr__(self) -> str:
         return f"Tree({self.name!r})"
 
-    def __getitem__(self, key: bytes) -> bytes:
+    def __getitem__(self, key: Bytes) -> bytes:
         return self._inner[key]
 
-    def __setitem__(self, key: bytes, value: bytes) -> None:
+    def __setitem__(self, key: Bytes, value: Bytes) -> None:
         self._inner[key] = value
 
-    def __delitem__(self, key: bytes) -> None:
+    def __delitem__(self, key: Bytes) -> None:
         del self._inner[key]
 
-    def __contains__(self, key: bytes) -> bool:
+    def __contains__(self, key: Bytes) -> bool:
         return key in self._inner
 
     def __len__(self) -> int:
@@ -197,24 +223,39 @@ class Tree:
     def __iter__(self) -> "Iterator[bytes]":
         return self.keys()
 
-    def get(self, key: bytes, default: Any = None) -> Any:
+    @overload
+    def get(self, key: Bytes) -> "Optional[bytes]": ...
+    @overload
+    def get(self, key: Bytes, default: T) -> "Union[bytes, T]": ...
+    def get(self, key: Bytes, default: Any = None) -> Any:
         """The value at a key."""
         found = self._inner.get(key)
         return default if found is None else found
 
-    def put(self, key: bytes, value: bytes) -> None:
+    def view(self, key: Bytes) -> "Optional[memoryview]":
+        """The value at a key as it was read, without a further copy; None: there is no row.
+
+        It is read-only, and stays as it is whatever becomes of the row.
+        """
+        return _shown(self._inner.view(key))
+
+    def put(self, key: Bytes, value: Bytes) -> None:
         """Inserts a row, or replaces its value."""
         self._inner[key] = value
 
-    def insert(self, key: bytes, value: bytes) -> None:
+    def insert(self, key: Bytes, value: Bytes) -> None:
         """Inserts a row; ExistsError when there is one."""
         self._inner.insert(key, value)
 
-    def remove(self, key: bytes) -> bool:
+    def remove(self, key: Bytes) -> bool:
         """Removes a row. False: there was none."""
         return self._inner.remove(key)
 
-    def pop(self, key: bytes, default: Any = _MISSING) -> Any:
+    @overload
+    def pop(self, key: Bytes) -> bytes: ...
+    @overload
+    def pop(self, key: Bytes, default: T) -> "Union[bytes, T]": ...
+    def pop(self, key: Bytes, default: Any = _MISSING) -> Any:
         """Removes a row and returns its value; in a race with another thread, each gets it once."""
         while True:
             found = self._inner.get(key)
@@ -225,27 +266,27 @@ class Tree:
             if self._inner.compare_and_swap(key, found, None):
                 return found
 
-    def add(self, key: bytes, by: int = 1) -> int:
+    def add(self, key: Bytes, by: int = 1) -> int:
         """Adds to a counter of eight bytes, the least first; returns what it is then."""
         return self._inner.add(key, by)
 
     def compare_and_swap(
-        self, key: bytes, expected: "Optional[bytes]", new: "Optional[bytes]"
+        self, key: Bytes, expected: "Optional[Bytes]", new: "Optional[Bytes]"
     ) -> bool:
         """Makes a value new if it is expected; None stands for no row."""
         return self._inner.compare_and_swap(key, expected, new)
 
     def items(
         self,
-        start: "Optional[bytes]" = None,
-        stop: "Optional[bytes]" = None,
+        start: "Optional[Bytes]" = None,
+        stop: "Optional[Bytes]" = None,
         *,
         reverse: bool = False,
-    ) -> "Iterator[Row]":
+    ) -> Rows:
         """The rows of this moment from start on and below stop."""
         return self._inner.range(start, stop, reverse=reverse)
 
-    def prefix(self, prefix: bytes, *, reverse: bool = False) -> "Iterator[Row]":
+    def prefix(self, prefix: Bytes, *, reverse: bool = False) -> Rows:
         """The rows of this moment whose keys begin so."""
         return self._inner.prefix(prefix, reverse=reverse)
 
@@ -255,11 +296,42 @@ class Tree:
     def values(self) -> "Iterator[bytes]":
         return (value for _, value in self.items())
 
+    def setdefault(self, key: Bytes, default: Bytes) -> bytes:
+        """The value at a key; inserts this one where there is no row."""
+        while True:
+            found = self._inner.get(key)
+            if found is not None:
+                return found
+            if self._inner.compare_and_swap(key, None, default):
+                return bytes(default)
+
+    def popitem(self) -> Row:
+        """Removes the last row and returns it; in a race with another thread, each gets it once."""
+        while True:
+            with self.items(reverse=True) as rows:
+                row = next(rows, None)
+            if row is None:
+                raise KeyError("popitem(): the tree is empty")
+            if self._inner.compare_and_swap(row[0], row[1], None):
+                return row
+
+    def update(self, rows: "Union[Mapping[bytes, Bytes], Tree, Iterable[Tuple[Bytes, Bytes]]]") -> None:
+        """Puts rows, each in a transaction of its own; several as one: Database.write."""
+        pairs = rows.items() if isinstance(rows, (Mapping, Tree)) else rows
+        for key, value in pairs:
+            self._inner[key] = value
+
+    def clear(self) -> None:
+        """Removes all rows of this moment, each in a transaction of its own."""
+        with self.items() as rows:
+            for key, _ in rows:
+                self._inner.remove(key)
+
     def approximate_len(self) -> int:
         """About how many rows there are, quickly."""
         return self._inner.approximate_len()
 
-    def bulk_load(self, rows: "Iterable[Row]") -> int:
+    def bulk_load(self, rows: "Iterable[Tuple[Bytes, Bytes]]") -> int:
         """Fills the tree, which must be empty, with rows in ascending order: all or none."""
         return self._inner.bulk_load(rows)
 
@@ -280,10 +352,18 @@ class Snapshot:
         """Gives it up: the database need not keep what it sees any more."""
         self._inner.close()
 
-    def get(self, tree: Tree, key: bytes, default: Any = None) -> Any:
+    @overload
+    def get(self, tree: Tree, key: Bytes) -> "Optional[bytes]": ...
+    @overload
+    def get(self, tree: Tree, key: Bytes, default: T) -> "Union[bytes, T]": ...
+    def get(self, tree: Tree, key: Bytes, default: Any = None) -> Any:
         """The value at a key."""
         found = self._inner.get(tree._inner, key)
         return default if found is None else found
+
+    def view(self, tree: Tree, key: Bytes) -> "Optional[memoryview]":
+        """As Tree.view."""
+        return _shown(self._inner.view(tree._inner, key))
 
     def count(self, tree: Tree) -> int:
         """How many rows there are."""
@@ -292,15 +372,15 @@ class Snapshot:
     def items(
         self,
         tree: Tree,
-        start: "Optional[bytes]" = None,
-        stop: "Optional[bytes]" = None,
+        start: "Optional[Bytes]" = None,
+        stop: "Optional[Bytes]" = None,
         *,
         reverse: bool = False,
-    ) -> "Iterator[Row]":
+    ) -> Rows:
         """The rows from start on and below stop."""
         return self._inner.range(tree._inner, start, stop, reverse=reverse)
 
-    def prefix(self, tree: Tree, prefix: bytes, *, reverse: bool = False) -> "Iterator[Row]":
+    def prefix(self, tree: Tree, prefix: Bytes, *, reverse: bool = False) -> Rows:
         """The rows whose keys begin so."""
         return self._inner.prefix(tree._inner, prefix, reverse=reverse)
 
@@ -330,24 +410,32 @@ class Transaction:
             # What was raised first is told; the engine goes on with the rollback by itself.
             pass
 
-    def get(self, tree: Tree, key: bytes, default: Any = None, *, for_update: bool = False) -> Any:
+    @overload
+    def get(self, tree: Tree, key: Bytes, *, for_update: bool = False) -> "Optional[bytes]": ...
+    @overload
+    def get(self, tree: Tree, key: Bytes, default: T, *, for_update: bool = False) -> "Union[bytes, T]": ...
+    def get(self, tree: Tree, key: Bytes, default: Any = None, *, for_update: bool = False) -> Any:
         """The value at a key; for_update locks the row."""
         found = self._inner.get(tree._inner, key, for_update=for_update)
         return default if found is None else found
 
-    def put(self, tree: Tree, key: bytes, value: bytes) -> None:
+    def view(self, tree: Tree, key: Bytes) -> "Optional[memoryview]":
+        """As Tree.view."""
+        return _shown(self._inner.view(tree._inner, key))
+
+    def put(self, tree: Tree, key: Bytes, value: Bytes) -> None:
         """Inserts a row, or replaces its value."""
         self._inner.put(tree._inner, key, value)
 
-    def insert(self, tree: Tree, key: bytes, value: bytes) -> None:
+    def insert(self, tree: Tree, key: Bytes, value: Bytes) -> None:
         """Inserts a row; ExistsError when there is one."""
         self._inner.insert(tree._inner, key, value)
 
-    def remove(self, tree: Tree, key: bytes) -> bool:
+    def remove(self, tree: Tree, key: Bytes) -> bool:
         """Removes a row. False: there was none."""
         return self._inner.remove(tree._inner, key)
 
-    def add(self, tree: Tree, key: bytes, by: int = 1) -> int:
+    def add(self, tree: Tree, key: Bytes, by: int = 1) -> int:
         """Adds to a counter; returns what it is then."""
         return self._inner.add(tree._inner, key, by)
 
@@ -358,11 +446,11 @@ class Transaction:
     def items(
         self,
         tree: Tree,
-        start: "Optional[bytes]" = None,
-        stop: "Optional[bytes]" = None,
+        start: "Optional[Bytes]" = None,
+        stop: "Optional[Bytes]" = None,
         *,
         reverse: bool = False,
-    ) -> "Iterator[Row]":
+    ) -> "Generator[Row, None, None]":
         """The rows from start on and below stop, as the transaction sees them when they are read."""
         after: "Optional[bytes]" = None
         while True:
@@ -373,7 +461,7 @@ class Transaction:
             after = rows[-1][0]
 
     def first_unlocked(
-        self, tree: Tree, start: "Optional[bytes]" = None, stop: "Optional[bytes]" = None
+        self, tree: Tree, start: "Optional[Bytes]" = None, stop: "Optional[Bytes]" = None
     ) -> "Optional[Row]":
         """The first row of a range that no other transaction has locked, locked for this one."""
         return self._inner.first_unlocked(tree._inner, start, stop)
@@ -421,6 +509,6 @@ class Transaction:
         """Takes everything back."""
         self._inner.rollback()
 
-    def prepare(self, name: bytes) -> None:
+    def prepare(self, name: Bytes) -> None:
         """Prepares it for a commit that something else decides."""
         self._inner.prepare(name)
