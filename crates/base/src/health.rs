@@ -12,6 +12,9 @@ pub enum Notice<'a> {
     Halted(&'a str),
     /// A page is damaged or cannot be read: which, where, and what is wrong with it.
     PageLost(&'a str),
+    /// A page was damaged and has been put right: which, where, what was wrong with it and what it
+    /// was repaired from. The disk is worth a look.
+    PageRepaired(&'a str),
 }
 
 /// Is told by the thread that meets what is wrong; must neither block nor call the engine.
@@ -67,7 +70,7 @@ impl Health {
             (None, Notice::PageLost(text)) if heard.early.len() < EARLY_MAX => {
                 heard.early.push(text.to_owned());
             }
-            // `listen` notifies a later listener of a halt.
+            // `listen` notifies a later listener of a halt; what was repaired is in the figures.
             (None, _) => {}
         }
     }

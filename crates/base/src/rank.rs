@@ -66,6 +66,8 @@ ranks! {
         "which pages were in memory before; a step of reading them in, or of writing the list";
     LogContents "weir"
         "what older stretches of the log hold; a step of reading and noting one";
+    ScrubPass "weir"
+        "how far the pass over pages on disk has come; a step of it";
     UnusedPages "weir"
         "how far the pass over pages that are not in use has come; a step of it";
     Observed "weir"
@@ -151,7 +153,7 @@ ranks! {
     FramesWanted "pool"
         "whether frames are wanted; memory only, its condition is waited for";
     LostPages "pool"
-        "which lost pages were told of; memory only";
+        "which damaged pages were told of, and what became of them; memory only";
     PageTableChunks "pool"
         "the page table's chunks; mapping one";
     LogWriter "redo"

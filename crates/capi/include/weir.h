@@ -149,6 +149,8 @@ typedef enum weir_notice {
     WEIR_NOTICE_HALTED = 0,
     // A page is damaged or cannot be read. Of each page once.
     WEIR_NOTICE_PAGE_LOST = 1,
+    // A page was damaged and has been put right.
+    WEIR_NOTICE_PAGE_REPAIRED = 2,
 } weir_notice;
 
 // Changes to be applied together.

@@ -15,6 +15,8 @@ pub enum weir_notice {
     WEIR_NOTICE_HALTED = 0,
     /// A page is damaged or cannot be read. Of each page once.
     WEIR_NOTICE_PAGE_LOST = 1,
+    /// A page was damaged and has been put right.
+    WEIR_NOTICE_PAGE_REPAIRED = 2,
 }
 
 /// Is told by the thread that meets what is wrong; `notice` is a weir_notice, `text` is valid for
@@ -40,6 +42,7 @@ pub unsafe extern "C" fn weir_on_notice(
             let (kind, text) = match notice {
                 Notice::Halted(text) => (weir_notice::WEIR_NOTICE_HALTED, text),
                 Notice::PageLost(text) => (weir_notice::WEIR_NOTICE_PAGE_LOST, text),
+                Notice::PageRepaired(text) => (weir_notice::WEIR_NOTICE_PAGE_REPAIRED, text),
             };
             let text = weir_bytes::of(text.as_bytes());
             // SAFETY: the caller of `weir_on_notice` said that all threads may call it with this.

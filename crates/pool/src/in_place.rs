@@ -268,6 +268,10 @@ impl PageStore for InPlaceStore {
         Ok(repair)
     }
 
+    fn copy_of(&self, page: PageNo, lsn: Lsn, buf: &mut [u8]) -> bool {
+        self.torn_write.copy_of(page, lsn, buf)
+    }
+
     fn set_era(&self, era: Era) -> Result<(), PoolError> {
         let (page, buf) = era_page(era, self.page_size, self.db);
         self.file

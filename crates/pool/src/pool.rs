@@ -1,12 +1,11 @@
 //! The pool itself: finding a page's frame, what is dirty, halting.
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use weir_base::held::HeldRank;
 use weir_base::lock::Mutex;
 use weir_base::rank;
-use weir_base::{Counter, Health, Lsn, Notice, PageNo, counters, format_size};
+use weir_base::{Counter, Health, Lsn, PageNo, counters, format_size};
 use weir_page::{Damage, RawPage};
 use weir_redo::Log;
 
@@ -18,8 +17,10 @@ use crate::frame::Frames;
 use crate::free::FreeFrames;
 use crate::guard::{Exclusive, Optimistic};
 use crate::latch::{FRAMES_MAX, Latch};
+use crate::mend::Damages;
 use crate::pending::PendingRedo;
 use crate::recent::Recent;
+use crate::scrub::ScrubStats;
 use crate::store::PageStore;
 use crate::table::PageTable;
 use crate::warm_plan::Asked;
@@ -83,9 +84,6 @@ impl PoolStats {
     }
 }
 
-/// Lost pages that are reported: with more, it is known that the disk is broken.
-const TOLD_LOST_MAX: usize = 1_000;
-
 /// How full the pool is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Residence {
@@ -113,9 +111,9 @@ pub struct Pool {
     pub(crate) asked: Asked,
     pub(crate) stats: PoolStats,
     pub(crate) skip_log_gate: bool,
+    pub(crate) scrub_stats: ScrubStats,
+    pub(crate) damages: Damages,
     health: Arc<Health>,
-    /// Pages that were reported as lost.
-    told_lost: Mutex<rank::LostPages, BTreeSet<PageNo>>,
     oldest_kept: AtomicU64,
 }
 
@@ -152,8 +150,9 @@ impl Pool {
             asked: Asked::default(),
             stats: PoolStats::default(),
             skip_log_gate: config.skip_log_gate,
+            scrub_stats: ScrubStats::default(),
+            damages: Damages::default(),
             health: Arc::default(),
-            told_lost: Mutex::default(),
             oldest_kept: AtomicU64::new(0),
         })
     }
@@ -370,20 +369,6 @@ impl Pool {
     #[must_use]
     pub fn health(&self) -> &Arc<Health> {
         &self.health
-    }
-
-    /// Counts that a page could not be had because of what is on disk, and tells of it once.
-    pub(crate) fn note_lost(&self, page: PageNo, cause: &PoolError) {
-        use PoolError::{Behind, Damaged, Device};
-        if !matches!(cause, Damaged { .. } | Behind { .. } | Device { .. }) {
-            return;
-        }
-        self.stats.lost.add(1);
-        let mut told = self.told_lost.lock();
-        if told.len() < TOLD_LOST_MAX && told.insert(page) {
-            // Before another thread that meets the page goes on.
-            self.health.tell(Notice::PageLost(&cause.to_string()));
-        }
     }
 
     /// Why the pool halted, if it did.

@@ -245,7 +245,7 @@ impl Pool {
 
     /// POOL-11: a page that was read is neither ahead of the durable log, which no page on disk can
     /// be (POOL-1), nor older than when it was written last.
-    fn check_age(&self, page: PageNo, lsn: Lsn) -> Result<(), PoolError> {
+    pub(crate) fn check_age(&self, page: PageNo, lsn: Lsn) -> Result<(), PoolError> {
         let end = self.log.durable();
         if lsn > end && !self.skip_log_gate {
             return Err(self.damaged(page, Damage::Ahead { lsn, end }));
@@ -269,9 +269,9 @@ impl Pool {
         let bytes = unsafe { self.frames.bytes_mut(frame) };
         match read {
             Some(outcome) => {
-                outcome?;
-                self.stats.reads.add(1);
-                self.check_age(page, weir_page::lsn(bytes))?;
+                let outcome = outcome.and_then(|()| self.check_age(page, weir_page::lsn(bytes)));
+                self.stats.reads.add(u64::from(outcome.is_ok()));
+                outcome.or_else(|found| self.mend(page, bytes, found))?;
             }
             None => bytes.fill(0),
         }

@@ -98,6 +98,12 @@ pub trait PageStore: Send + Sync {
         Ok(Repair::default())
     }
 
+    /// Reads a whole copy of a page as it was written with `lsn` that the store may have beside the
+    /// page's own place, while it is in use. `false`: it has none; `buf` means nothing then.
+    fn copy_of(&self, _page: PageNo, _lsn: Lsn, _buf: &mut [u8]) -> bool {
+        false
+    }
+
     /// The eras that the pages may be of: the one that was noted last, and the one before it.
     fn eras(&self) -> [Result<Era, PoolError>; 2] {
         ERA_PAGES.map(|page| {

@@ -285,6 +285,34 @@ impl TornWrite {
         copies.into_values().collect()
     }
 
+    /// Reads a whole copy of the page as it was written with `lsn`, if one is remembered, while the
+    /// area is in use.
+    pub(crate) fn copy_of(&self, page: PageNo, lsn: Lsn, buf: &mut [u8]) -> bool {
+        let mut header = AlignedBuf::zeroed(ALIGN);
+        let mut copy = AlignedBuf::zeroed(self.page_size);
+        for shard in &self.shards {
+            let shard = shard.lock();
+            if shard.file.read_at(0, &mut header).is_err() {
+                continue;
+            }
+            let Some(batch) = self.parse(&header).filter(|batch| !batch.detect_only) else {
+                continue;
+            };
+            let Some(i) = batch.pages.iter().position(|&named| named == (page, lsn)) else {
+                continue;
+            };
+            let at = (ALIGN + i * self.page_size) as u64;
+            if shard.file.read_at(at, &mut copy).is_ok()
+                && weir_page::verify(&copy, self.db, page).is_ok()
+                && weir_page::lsn(&copy) == lsn
+            {
+                buf.copy_from_slice(&copy);
+                return true;
+            }
+        }
+        false
+    }
+
     /// A copy that cannot be read stays zeros, which is no copy.
     fn read_copies(&self, shard: &Shard, copies: &mut AlignedBuf) {
         if shard.file.read_at(ALIGN as u64, copies).is_ok() {

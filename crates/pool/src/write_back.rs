@@ -201,7 +201,7 @@ impl Pool {
 
     /// POOL-1: log before page. A page on disk must never be ahead of the durable log, or a crash
     /// would leave a change that nothing can roll back or complete.
-    fn wait_for_log(&self, newest: Lsn) -> Result<(), PoolError> {
+    pub(crate) fn wait_for_log(&self, newest: Lsn) -> Result<(), PoolError> {
         // The planted bug that the simulator must catch: see crates/sim.
         if cfg!(canary) || self.skip_log_gate {
             return Ok(());

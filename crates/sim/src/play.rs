@@ -224,7 +224,12 @@ impl Player {
                 let found = found.map(|bytes| digest(&bytes));
                 ensure!(found == expected, "found {found:?}, the model says {expected:?}");
             }
-            Op::Step => db.step()?,
+            Op::Step => {
+                db.step()?;
+                let damaged = found_by_scrub(&db);
+                // SIM-3, of the scrub: nothing sound is taken for damaged.
+                ensure!(damaged == 0 || self.setup.may_tear(), "a scrub found {damaged} pages");
+            }
             Op::Checkpoint => db.checkpoint()?,
             Op::LogBytes(bytes) => match db.set_log_bytes(*bytes) {
                 Err(Error::Config(_)) => return Ok(false),
@@ -259,6 +264,17 @@ impl Player {
         self.db = None;
         self.volume.clone()
     }
+}
+
+/// Pages that the scrub took for damaged.
+fn found_by_scrub(db: &Db) -> u64 {
+    let mut damaged = 0;
+    db.visit_counters(&mut |name, _, _, value| {
+        if name == "scrub.damaged" {
+            damaged = value;
+        }
+    });
+    damaged
 }
 
 fn load(

@@ -26,7 +26,7 @@ pub enum Planted {
 
 impl Planted {
     /// All of them, with the names that the command line takes.
-    pub const ALL: [(&'static str, Planted); 27] = [
+    pub const ALL: [(&'static str, Planted); 28] = [
         ("nothing", Planted::Nothing),
         ("skip-log-gate", Planted::SkipLogGate),
         ("torn-pages", Planted::TornPages),
@@ -53,6 +53,7 @@ impl Planted {
         ("contents-lack-open", Planted::Txn(PlantedBug::ContentsLackOpen)),
         ("contents-lack-ended", Planted::Txn(PlantedBug::ContentsLackEnded)),
         ("given-up-too-soon", Planted::Txn(PlantedBug::GivenUpTooSoon)),
+        ("scrub-asks-no-pool", Planted::Txn(PlantedBug::ScrubAsksNoPool)),
         ("index-too-early", Planted::Txn(PlantedBug::IndexTooEarly)),
     ];
 }

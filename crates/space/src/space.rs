@@ -132,6 +132,23 @@ impl Space {
         self.state.lock().is_used(page.0)
     }
 
+    /// Whether the map page says that a page is in use: the group that uses it has been made. A page
+    /// that is only claimed need not be anything yet.
+    ///
+    /// # Errors
+    /// [`PoolError`] when the map page cannot be read.
+    pub fn is_noted(&self, page: PageNo) -> Result<bool, PoolError> {
+        let map = self.map_of(page);
+        let bit = (page.0 - map.0) as usize;
+        loop {
+            let look = self.pool.optimistic(map)?;
+            let word = look.raw().u64_at(HEADER_BYTES + bit / 64 * 8);
+            if look.still() {
+                return Ok(word >> (bit % 64) & 1 == 1);
+            }
+        }
+    }
+
     /// Leaves out the pages that are not in use now.
     pub fn retain_used(&self, pages: &mut Vec<PageNo>) {
         let state = self.state.lock();

@@ -50,4 +50,6 @@ pub enum PlantedBug {
     WindowNotWritten,
     /// A page that is not in use gives up its place before the checkpoint has passed what freed it.
     GivenUpTooSoon,
+    /// A scrub believes what lies on disk, whatever the page is in memory.
+    ScrubAsksNoPool,
 }

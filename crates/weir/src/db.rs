@@ -237,6 +237,7 @@ impl Db {
         self.engine.checkpointer.pump()?;
         self.engine.pool.step_upkeep(self.engine.clock.now_micros())?;
         self.engine.unused.step()?;
+        self.engine.scrub.step_manual()?;
         self.engine.contents.step();
         self.engine.warm.step();
         self.engine.warm.keep_if_due();

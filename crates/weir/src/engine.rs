@@ -21,6 +21,7 @@ use crate::contents::Contents;
 use crate::error::Error;
 use crate::halt::halt;
 use crate::report::RecoveryReport;
+use crate::scrub::Scrub;
 use crate::steps::{REDO_PAGES, STEP_ROWS};
 use crate::unused::Unused;
 use crate::warm::Warm;
@@ -53,6 +54,7 @@ pub(crate) struct Engine {
     pub(crate) warm: Arc<Warm>,
     pub(crate) contents: Arc<Contents>,
     pub(crate) unused: Arc<Unused>,
+    pub(crate) scrub: Arc<Scrub>,
     pub(crate) acks: Arc<Acks>,
     pub(crate) workers: Mutex<rank::BackgroundThreads, Option<Workers>>,
     /// Handles refuse: closing has begun.
@@ -200,6 +202,8 @@ impl Engine {
         let threads = self.config.background == Background::Threads;
         let observed = threads.then(|| self.observe()).flatten();
         while self.background.purge_some(64, false) > 0 {}
+        // On a full disk what is left of them is lost, and nothing else.
+        let _ = self.scrub.write_mended();
         self.write_all()?;
         if let Some(observed) = observed {
             observed.write(&self.volume);

@@ -60,6 +60,8 @@ mod recovery_age;
 mod report;
 mod runs;
 mod savepoint;
+mod scrub;
+mod scrub_pace;
 mod sealed;
 mod setup;
 mod sorter;
@@ -91,6 +93,7 @@ pub use prepared::PreparedTxn;
 pub use report::RecoveryReport;
 pub use runs::Pair;
 pub use savepoint::Savepoint;
+pub use scrub::{ScrubLook, ScrubReport};
 pub use sorter::{Sorted, Sorter};
 pub use stats::{PageWrites, StatsSnapshot};
 pub use told::{DamagedPlace, Told};
@@ -107,7 +110,7 @@ pub use weir_device::{
     BlockFile, DiskSpec, FaultyVolume, FileVolume, InUse, IoStats, SimVolume, ThrottledVolume,
     Volume,
 };
-pub use weir_pool::{DoubleWriteConfig, DoubleWriteMode, StoreLook};
+pub use weir_pool::{DoubleWriteConfig, DoubleWriteMode, Mended, PageFinding, StoreLook};
 pub use weir_recovery::{Phase, Progress};
 pub use weir_redo::Durability;
 #[doc(hidden)]

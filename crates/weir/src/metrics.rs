@@ -146,6 +146,36 @@ const LEVELS: &[Level] = &[
         "page writes per second that meet every deadline",
     ),
     level(
+        "scrub_rate_pages",
+        "pages",
+        |s| s.scrub.pages_per_second,
+        "pages per second verified on disk; 0: all were within the last day, or it has not begun",
+    ),
+    level(
+        "scrub_pass_pages",
+        "pages",
+        |s| s.scrub.pass_pages as f64,
+        "gone through by the pass of verifying that is under way",
+    ),
+    level(
+        "scrub_last_pass_pages",
+        "pages",
+        |s| s.scrub.last_pass_pages.unwrap_or(0) as f64,
+        "verified by the last whole pass since opening; 0: there was none",
+    ),
+    level(
+        "scrub_last_pass_seconds",
+        "seconds",
+        |s| s.scrub.last_pass_seconds,
+        "that the last whole pass of verifying took",
+    ),
+    level(
+        "scrub_last_pass_ago_seconds",
+        "seconds",
+        |s| s.scrub.last_pass_ago_seconds,
+        "since the last whole pass of verifying ended",
+    ),
+    level(
         "admission_limit_bytes",
         "bytes",
         |s| s.admission_bytes_per_second.unwrap_or(f64::INFINITY),

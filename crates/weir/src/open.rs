@@ -27,6 +27,7 @@ use crate::places::{CATALOG_ROOT, CATALOG_TREE};
 use crate::read_log::{Scanned, read_log};
 use crate::recovery_age::held_log_bytes;
 use crate::report::RecoveryReport;
+use crate::scrub::Scrub;
 use crate::setup::{log_config, pool_config};
 use crate::told::{DamagedPlace, Told};
 use crate::unused::Unused;
@@ -236,6 +237,9 @@ fn assemble(opened: Opened, config: Config, clock: Arc<dyn Clock>) -> Result<Eng
     };
     context.find_trees_by(Box::new(by_id), Box::new(by_row));
     let unused = Unused::new(pool.clone(), space.clone(), config.planted);
+    let pages = (pool.clone(), space.clone());
+    let openings = control.get().openings;
+    let scrub = Scrub::new(pages, checkpointer.clone(), clock.clone(), openings, config.planted);
     let warm = Warm::new(volume.clone(), db, pool.clone(), space.clone(), clock.clone());
     Ok(Engine {
         volume,
@@ -260,6 +264,7 @@ fn assemble(opened: Opened, config: Config, clock: Arc<dyn Clock>) -> Result<Eng
         warm: Arc::new(warm),
         contents: Arc::new(contents),
         unused: Arc::new(unused),
+        scrub: Arc::new(scrub),
         acks: Arc::default(),
         workers: Mutex::new(None),
         closed: AtomicBool::new(false),
@@ -308,6 +313,8 @@ impl Engine {
             warm: self.warm.clone(),
             contents: self.contents.clone(),
             unused: self.unused.clone(),
+            scrub: self.scrub.clone(),
+            scrubs: !self.config.read_only && self.config.lab.is_none(),
             acks: self.acks.clone(),
             redo_threads: self.redo_threads(),
         }

@@ -5,6 +5,7 @@ use weir_pool::StoreLook;
 
 use crate::config::StoreKind;
 use crate::db::Db;
+use crate::scrub::ScrubLook;
 
 /// Pages written, by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,6 +90,8 @@ pub struct StatsSnapshot {
     pub store: StoreKind,
     /// How its segments stand, if it has any.
     pub segments: Option<StoreLook>,
+    /// How the scrub of pages on disk stands, and what was found damaged.
+    pub scrub: ScrubLook,
     pub device: IoStats,
     pub device_description: String,
     pub halted: Option<String>,
@@ -162,6 +165,7 @@ impl Db {
             locks,
             store: e.store_kind,
             segments: e.pool.store().look(),
+            scrub: e.scrub.stand(),
             device: e.volume.io_stats(),
             device_description: e.volume.describe(),
             halted: e.halted(),
@@ -176,8 +180,9 @@ impl Db {
     /// Visits the declared counters: `pool.reads`, unit, help text, value.
     pub fn visit_counters(&self, visit: &mut dyn FnMut(&str, &'static str, &'static str, u64)) {
         let e = &self.engine;
-        let tables: [(&str, &dyn Stats); 3] = [
+        let tables: [(&str, &dyn Stats); 4] = [
             ("pool", e.pool.stats()),
+            ("scrub", e.pool.scrub_stats()),
             ("log", e.log.stats()),
             ("admission", e.checkpointer.admission().stats()),
         ];

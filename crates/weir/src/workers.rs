@@ -17,6 +17,7 @@ use crate::advise::Observed;
 use crate::contents::Contents;
 use crate::error::Error;
 use crate::halt::halt;
+use crate::scrub::Scrub;
 use crate::steps::{REDO_PAGES, STEP_ROWS};
 use crate::unused::Unused;
 use crate::warm::{Step, Warm};
@@ -35,6 +36,11 @@ const OBSERVE_MICROS_MAX: u64 = 30_000_000;
 const REDO_AFTER_MICROS: u64 = 1_000_000;
 /// Lazy commits are made durable this often.
 const LAZY_MICROS: u64 = 1_000_000;
+
+/// The scrub looks this often whether it is its turn: closing waits for it.
+const SCRUB_LOOK_MICROS: u64 = 10_000;
+/// On a full disk it waits so long.
+const SCRUB_FULL_MICROS: u64 = 10_000_000;
 
 /// The thread that tells of commits.
 const ACKS: &str = "weir-acks";
@@ -62,6 +68,9 @@ pub(crate) struct Site {
     pub(crate) warm: Arc<Warm>,
     pub(crate) contents: Arc<Contents>,
     pub(crate) unused: Arc<Unused>,
+    pub(crate) scrub: Arc<Scrub>,
+    /// Whether pages on disk are verified: not where nothing may be written, nor in experiments.
+    pub(crate) scrubs: bool,
     pub(crate) acks: Arc<Acks>,
     /// Threads that bring pages forward after a crash.
     pub(crate) redo_threads: usize,
@@ -88,11 +97,13 @@ impl Workers {
         let keeps = site.pool.store().room_pages().is_some();
         let keeper: (&str, Loop) = ("weir-segments", segments_loop);
         let keepers = keeps.then_some(keeper);
+        let scrubber: (&str, Loop) = ("weir-scrub", scrub_loop);
+        let scrubbers = site.scrubs.then_some(scrubber);
         // They end when nothing is pending any more.
         let redo: Loop = redo_loop;
         let redoers = if site.pool.pending_pages() > 0 { site.redo_threads } else { 0 };
         let redoers = std::iter::repeat_n(("weir-redo", redo), redoers);
-        for (name, run) in loops.into_iter().chain(keepers).chain(redoers) {
+        for (name, run) in loops.into_iter().chain(keepers).chain(scrubbers).chain(redoers) {
             let (site, stop) = (site.clone(), workers.stop.clone());
             let thread = std::thread::Builder::new()
                 .name(name.into())
@@ -193,6 +204,23 @@ fn contents_loop(site: &Site, stop: &AtomicBool) {
         // What is pending comes first.
         let did = site.pool.pending_pages() == 0 && site.contents.step();
         site.clock.sleep_micros(if did { 1_000 } else { 20_000 });
+    }
+}
+
+/// Verifies pages on disk, little by little.
+fn scrub_loop(site: &Site, stop: &AtomicBool) {
+    let mut due = site.clock.now_micros();
+    while running(stop) {
+        let now = site.clock.now_micros();
+        if now >= due && site.pool.halted().is_none() {
+            match site.scrub.step() {
+                Ok(pause) => due = now + pause,
+                // A page is repaired when there is room for it.
+                Err(e) if e.is_disk_full() => due = now + SCRUB_FULL_MICROS,
+                Err(e) => halt(&site.pool, &site.checkpointer, &e.to_string()),
+            }
+        }
+        site.clock.sleep_micros(SCRUB_LOOK_MICROS);
     }
 }
 

@@ -32,6 +32,9 @@ pub enum Notice<'a> {
     Halted(&'a str),
     /// A page is damaged or cannot be read: which, where, and what is wrong with it.
     PageLost(&'a str),
+    /// A page was damaged and has been put right: which, where, and from what. The disk is worth a
+    /// look.
+    PageRepaired(&'a str),
 }
 
 /// After a transaction has met another one, it waits up to so long before it is tried again, twice
@@ -332,6 +335,7 @@ impl Db {
             listener(match notice {
                 weir::Notice::Halted(why) => Notice::Halted(why),
                 weir::Notice::PageLost(what) => Notice::PageLost(what),
+                weir::Notice::PageRepaired(what) => Notice::PageRepaired(what),
             });
         }))
     }

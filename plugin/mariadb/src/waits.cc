@@ -50,6 +50,11 @@ void is_noticed(void *, uint32_t notice, weir_bytes text)
 {
   const int len= static_cast<int>(text.len);
   const char *words= reinterpret_cast<const char *>(text.data);
+  if (notice == WEIR_NOTICE_PAGE_REPAIRED)
+  {
+    sql_print_warning("Weir: %.*s: nothing is lost, but the disk is worth a look", len, words);
+    return;
+  }
   if (notice != WEIR_NOTICE_HALTED)
   {
     sql_print_error("Weir: %.*s: the rest of the database can be read; CHECK TABLE says which table it is", len, words);

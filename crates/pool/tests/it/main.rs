@@ -3,6 +3,7 @@ mod doublewrite;
 mod evict;
 mod faults;
 mod neighbours;
+mod scrub;
 mod segments;
 mod support;
 mod threads;

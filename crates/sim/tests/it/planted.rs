@@ -42,6 +42,11 @@ fn a_device_that_does_not_sync_the_doublewrite_area_is_found() {
 }
 
 #[test]
+fn a_scrub_that_does_not_ask_the_pool_is_found() {
+    is_found(Planted::Txn(weir::PlantedBug::ScrubAsksNoPool), 60);
+}
+
+#[test]
 fn a_page_that_gives_up_its_place_too_soon_is_found() {
     is_found(Planted::Txn(weir::PlantedBug::GivenUpTooSoon), 400);
 }

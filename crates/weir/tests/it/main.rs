@@ -24,6 +24,7 @@ mod ranges;
 mod read_only;
 mod recovery;
 mod savepoints;
+mod scrub;
 mod segments;
 mod shared_lines;
 mod size;
