@@ -78,6 +78,26 @@ impl Mapping {
         // SAFETY: inside the mapping, checked above.
         unsafe { self.start.add(offset) }
     }
+
+    /// Gives the memory of a stretch back to the kernel; it stays mapped, and is zeros. Best
+    /// effort: what the kernel does not take stays as it is.
+    ///
+    /// # Safety
+    /// No reference to these bytes lives, and no thread relies on what is in them.
+    ///
+    /// # Panics
+    /// When the stretch lies outside, or does not begin and end at multiples of 4096.
+    pub unsafe fn give_back(&self, stretch: std::ops::Range<usize>) {
+        assert!(stretch.start <= stretch.end && stretch.end <= self.len, "inside the mapping");
+        assert!(stretch.start.is_multiple_of(ALIGN) && stretch.end.is_multiple_of(ALIGN));
+        if stretch.is_empty() {
+            return;
+        }
+        let len = stretch.end - stretch.start;
+        // SAFETY: inside the mapping, which is private and anonymous; of no use to any thread by
+        // the caller's promise.
+        unsafe { libc::madvise(self.at(stretch.start).cast(), len, libc::MADV_DONTNEED) };
+    }
 }
 
 impl Drop for Mapping {

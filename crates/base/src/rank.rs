@@ -56,6 +56,8 @@ ranks! {
         "which snapshots know a handle's definition; memory only";
     Samples "table"
         "what is known of the keys of indexes; memory only";
+    PoolSize "pool"
+        "how much memory the pool has; making it smaller or larger, which writes pages";
     Settled "weir"
         "whether what a crash left was done at closing; closing";
     BackgroundThreads "weir"

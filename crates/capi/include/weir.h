@@ -590,6 +590,11 @@ enum weir_code weir_close(struct weir_db *db);
 // Makes the log larger or smaller while the database is in use.
 enum weir_code weir_set_log_bytes(const struct weir_db *db, uint64_t bytes);
 
+// Gives pages more or less memory while the database is in use, up to what the process may use.
+// WEIR_INPUT when that is too little or too much, or pages in use cannot leave what is to be given
+// up; the memory is then as it was, or a part of the way there.
+enum weir_code weir_set_pool_bytes(const struct weir_db *db, uint64_t bytes);
+
 // Keeps the checkpoint young enough that opening after a crash takes at most about so many
 // seconds, at the price of more page writes; 0: the log's capacity alone decides. Until the next
 // opening.

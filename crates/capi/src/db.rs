@@ -146,6 +146,18 @@ pub unsafe extern "C" fn weir_set_log_bytes(db: *const weir_db, bytes: u64) -> w
     })
 }
 
+/// Gives pages more or less memory while the database is in use, up to what the process may use.
+/// WEIR_INPUT when that is too little or too much, or pages in use cannot leave what is to be given
+/// up; the memory is then as it was, or a part of the way there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_set_pool_bytes(db: *const weir_db, bytes: u64) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        unsafe { shared(db)? }.db.set_pool_bytes(bytes)?;
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
 /// Keeps the checkpoint young enough that opening after a crash takes at most about so many
 /// seconds, at the price of more page writes; 0: the log's capacity alone decides. Until the next
 /// opening.

@@ -2,6 +2,7 @@
 mod advise;
 mod bench;
 mod check;
+mod check_through;
 mod copy;
 mod dump;
 mod entries;

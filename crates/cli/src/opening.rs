@@ -56,18 +56,11 @@ pub(crate) fn must_exist(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Says what to do where another process has the database open.
-pub(crate) fn or_ask_its_process<T>(result: Result<T>) -> Result<T> {
-    result.map_err(|error| {
-        let io = error.chain().filter_map(|e| e.downcast_ref::<std::io::Error>());
-        let is_in_use = |e: &std::io::Error| e.get_ref().is_some_and(|e| e.is::<weir::InUse>());
-        if !io.into_iter().any(is_in_use) { error } else { error.context(IN_USE) }
-    })
+/// Whether opening failed because another process has the database open.
+pub(crate) fn is_in_use(error: &anyhow::Error) -> bool {
+    let mut io = error.chain().filter_map(|e| e.downcast_ref::<std::io::Error>());
+    io.any(|e| e.get_ref().is_some_and(|e| e.is::<weir::InUse>()))
 }
-
-const IN_USE: &str = "the process that has the database open must check it: CHECK TABLE on a \
-                      MariaDB server, Db::check in a program; or check a backup that it makes, or \
-                      end it first";
 
 /// A bar on standard error; nothing where that is no terminal.
 pub(crate) fn bar(what: &'static str) -> ProgressBar {

@@ -60,7 +60,7 @@ pub enum StoreError {
     #[error("the store has format {0}: use the version that wrote it")]
     OtherFormat(u32),
     /// A configuration that no store can have.
-    #[error("a store cannot be made so: {0}")]
+    #[error("a store cannot be so: {0}")]
     Config(&'static str),
 }
 

@@ -61,6 +61,8 @@ impl Place {
     pub const UNITS_MAX: usize = (1 << 9) - 1;
     /// Positions end before this many units: 64 TiB.
     pub const POSITION_MAX: u64 = 1 << 40;
+    /// No file of segments is longer.
+    pub const BYTES_MAX: u64 = Self::POSITION_MAX * UNIT as u64;
 
     /// A block of `units` units at unit `position` of the store, in chunk `seq`.
     #[must_use]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::clean::NeverDirty;
 use crate::core::SEGMENTS_FILE;
 use crate::error::StoreError;
-use crate::ids::UNIT;
+use crate::ids::{Place, UNIT};
 use crate::policy::{RoomBy, room_by};
 use crate::store::LogStore;
 
@@ -135,6 +135,10 @@ impl LogStore {
         }
         let more = (before / 8).max(4);
         let bytes = ((before + more) * self.core.segment_bytes) as u64;
+        // Places behind that could not be told from others.
+        if bytes > Place::BYTES_MAX {
+            return Ok(false);
+        }
         match self.core.file.grow(bytes.max(self.core.file.len())) {
             Ok(()) => {}
             Err(e) if e.kind() == ErrorKind::StorageFull => return Ok(false),

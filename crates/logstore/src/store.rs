@@ -140,6 +140,13 @@ impl LogStore {
         // R6: what a process left that ended before its sync is durable before anything is built
         // on it.
         file.sync().map_err(failed)?;
+        // The number would come round, and older chunks would seem newer.
+        if found.life + 1 >= Seq::LIVES_MAX {
+            return Err(StoreError::Config(
+                "it was opened 16,777,214 times, and more cannot be counted; an earlier copy of it \
+                 can be copied into a new one",
+            ));
+        }
         let reader = Reader { db, file, segment_bytes };
         let map = Map::default();
         map.grow(found.pages);

@@ -61,6 +61,9 @@ pub enum PoolError {
     /// The log refused, so the page may not be written.
     #[error(transparent)]
     Redo(#[from] RedoError),
+    /// The pool cannot have so much memory, or not now: it has what it had.
+    #[error("{0}")]
+    Size(String),
     /// A device failed earlier; the engine only reads what it still has.
     #[error("the engine has halted after a device failure: {0}")]
     Halted(String),

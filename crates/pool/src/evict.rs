@@ -28,6 +28,13 @@ impl Evictor {
         }
     }
 
+    /// There are so many frames now; those behind them are forgotten.
+    pub(crate) fn set_frames(&mut self, frames: u32) {
+        self.frames = frames as usize;
+        self.probation.retain(|&frame| frame < frames);
+        self.main.retain(|&frame| frame < frames);
+    }
+
     fn mark_now(&self) -> u8 {
         let step = (self.frames as u64 / MARK_STEPS).max(1);
         (self.evictions / step % 255) as u8 + 1
@@ -73,12 +80,16 @@ impl Evictor {
 
     /// A victim that could not be evicted goes to the end of the long queue.
     pub(crate) fn give_back(&mut self, frame: u32) {
-        self.main.push_back(frame);
+        if (frame as usize) < self.frames {
+            self.main.push_back(frame);
+        }
     }
 
     /// A victim that is being written and comes up again soon.
     pub(crate) fn give_back_first(&mut self, frame: u32) {
-        self.main.push_front(frame);
+        if (frame as usize) < self.frames {
+            self.main.push_front(frame);
+        }
     }
 
     /// A victim is gone.
@@ -110,7 +121,7 @@ mod tests {
     fn a_scan_does_not_evict_the_hot_set() {
         let table = PageTable::new(20_000);
         table.reach(20_000).expect("memory");
-        let frames = Frames::new(100, 4096).expect("memory");
+        let frames = Frames::new(100, 100, 4096).expect("memory");
         let mut evictor = Evictor::new(100);
         let mut where_is = std::collections::HashMap::<u32, u32>::new();
         let mut free: Vec<u32> = (0..100).collect();

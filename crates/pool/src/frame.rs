@@ -6,6 +6,7 @@ use weir_base::{Lsn, Mapping, PageNo};
 
 /// What is known of the page in a frame.
 pub(crate) struct FrameMeta {
+    /// The page's number, each bit inverted: memory that was never touched says that there is none.
     page: AtomicU32,
     /// First modification since the page was last written; 0 when clean. Changed under the
     /// page's exclusive latch only.
@@ -17,19 +18,11 @@ pub(crate) struct FrameMeta {
 }
 
 impl FrameMeta {
-    fn new() -> Self {
-        FrameMeta {
-            page: AtomicU32::new(PageNo::NONE.0),
-            first_lsn: AtomicU64::new(0),
-            heat: AtomicU8::new(0),
-            writing: AtomicBool::new(false),
-        }
-    }
     pub(crate) fn page(&self) -> PageNo {
-        PageNo(self.page.load(Relaxed))
+        PageNo(!self.page.load(Relaxed))
     }
     pub(crate) fn set_page(&self, page: PageNo) {
-        self.page.store(page.0, Relaxed);
+        self.page.store(!page.0, Relaxed);
     }
     pub(crate) fn first_lsn(&self) -> Option<Lsn> {
         match self.first_lsn.load(Relaxed) {
@@ -64,27 +57,57 @@ impl FrameMeta {
     }
 }
 
-/// All frames: one mapping of page-sized pieces, and their metadata beside it.
+const _: () = assert!(!PageNo::NONE.0 == 0, "zeros are a frame without a page");
+
+/// All frames: one mapping of page-sized pieces, and their metadata in another. Both have address
+/// space for more frames than there are, which the kernel fills where it is touched.
 pub(crate) struct Frames {
     memory: Mapping,
-    metas: Box<[FrameMeta]>,
+    metas: Mapping,
     page_size: usize,
+    /// Frames that there is address space for.
+    room: u32,
+    count: AtomicU32,
 }
 
 impl Frames {
-    pub(crate) fn new(count: u32, page_size: usize) -> io::Result<Self> {
-        Ok(Frames {
-            memory: Mapping::zeroed(count as usize * page_size, true)?,
-            metas: (0..count).map(|_| FrameMeta::new()).collect(),
-            page_size,
-        })
+    /// `count` frames, and address space for `room`, if it can be had.
+    pub(crate) fn new(count: u32, room: u32, page_size: usize) -> io::Result<Self> {
+        let of = |room: u32| {
+            let memory = Mapping::zeroed(room as usize * page_size, true)?;
+            let metas = Mapping::zeroed(room as usize * size_of::<FrameMeta>(), false)?;
+            Ok(Frames { memory, metas, page_size, room, count: AtomicU32::new(count) })
+        };
+        of(room.max(count)).or_else(|_: io::Error| of(count))
     }
     pub(crate) fn count(&self) -> u32 {
-        self.metas.len() as u32
+        self.count.load(Relaxed)
+    }
+    pub(crate) fn room(&self) -> u32 {
+        self.room
+    }
+    /// There are so many now, at most [`Frames::room`].
+    pub(crate) fn set_count(&self, count: u32) {
+        assert!(count <= self.room, "there is no address space for more");
+        self.count.store(count, Relaxed);
     }
     #[inline]
     pub(crate) fn meta(&self, frame: u32) -> &FrameMeta {
-        &self.metas[frame as usize]
+        let at = self.metas.at(frame as usize * size_of::<FrameMeta>());
+        // SAFETY: inside the mapping, which has room for whole ones and lives as long as self;
+        // aligned, as mappings are to pages and the size of one is a multiple of its alignment;
+        // zeros are valid, and it is only ever accessed as atomics.
+        unsafe { &*at.cast::<FrameMeta>() }
+    }
+    /// Gives back the memory of frames from `from` up to `to`.
+    ///
+    /// # Safety
+    /// They are on no list of free frames and in no page word, and no thread has taken one.
+    pub(crate) unsafe fn give_back(&self, from: u32, to: u32) {
+        let (from, to) = (from as usize * self.page_size, to as usize * self.page_size);
+        // SAFETY: no page is in them, so that no guard lends their bytes; a reader that looks at
+        // one from before learns from the page's word that what it saw counts for nothing.
+        unsafe { self.memory.give_back(from..to) };
     }
     /// Where the frame's bytes begin. Mapped for as long as the pool lives: a reader that races
     /// with an eviction reads bytes of another page, and learns so from the page word.

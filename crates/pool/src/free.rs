@@ -15,7 +15,7 @@ const NAP: Duration = Duration::from_millis(20);
 
 /// The frames without a page, and how many of them there should be.
 pub(crate) struct FreeFrames {
-    list: Mutex<rank::FreeFrames, Vec<u32>>,
+    list: Mutex<rank::FreeFrames, List>,
     count: AtomicU32,
     target: AtomicU32,
     clean_batch: AtomicU32,
@@ -25,11 +25,25 @@ pub(crate) struct FreeFrames {
     manual: AtomicBool,
 }
 
+/// The frames without a page.
+struct List {
+    /// Those that may be taken.
+    free: Vec<u32>,
+    /// A frame from here on that has no page any more is not to be taken again,
+    end: u32,
+    /// and is here.
+    gone: Vec<u32>,
+}
+
 impl FreeFrames {
     /// All of `count` frames.
     pub(crate) fn new(count: u32, manual: bool) -> Self {
         FreeFrames {
-            list: Mutex::new((0..count).rev().collect()),
+            list: Mutex::new(List {
+                free: (0..count).rev().collect(),
+                end: count,
+                gone: Vec::new(),
+            }),
             count: AtomicU32::new(count),
             target: AtomicU32::new((count / 64).max(4)),
             clean_batch: AtomicU32::new(64),
@@ -47,9 +61,9 @@ impl FreeFrames {
 
     /// A free frame, and how many are left.
     fn pop(&self) -> Option<(u32, u32)> {
-        let mut free = self.list.lock();
-        let frame = free.pop()?;
-        let left = free.len() as u32;
+        let mut list = self.list.lock();
+        let frame = list.free.pop()?;
+        let left = list.free.len() as u32;
         // Counted under the lock: the count never falls behind the list, where it would wrap.
         self.count.store(left, Ordering::Relaxed);
         Some((frame, left))
@@ -57,19 +71,61 @@ impl FreeFrames {
 
     /// A frame if more than `keep` are left then.
     fn pop_beyond(&self, keep: u32) -> Option<u32> {
-        let mut free = self.list.lock();
-        if free.len() <= keep as usize {
+        let mut list = self.list.lock();
+        if list.free.len() <= keep as usize {
             return None;
         }
-        let frame = free.pop()?;
-        self.count.store(free.len() as u32, Ordering::Relaxed);
+        let frame = list.free.pop()?;
+        self.count.store(list.free.len() as u32, Ordering::Relaxed);
         Some(frame)
+    }
+
+    /// Frames from `end` on are not to be taken any more. Those of them that have a page come to
+    /// be gone as they lose it.
+    pub(crate) fn end_at(&self, end: u32) {
+        let mut list = self.list.lock();
+        list.end = end;
+        let List { free, gone, .. } = &mut *list;
+        gone.extend(free.extract_if(.., |frame| *frame >= end));
+        self.count.store(list.free.len() as u32, Ordering::Relaxed);
+    }
+
+    /// How many frames are gone.
+    pub(crate) fn gone(&self) -> usize {
+        self.list.lock().gone.len()
+    }
+
+    /// Whether a frame is gone, of each.
+    pub(crate) fn retain_here(&self, frames: &mut Vec<u32>) {
+        let gone: std::collections::HashSet<u32> = self.list.lock().gone.iter().copied().collect();
+        frames.retain(|frame| !gone.contains(frame));
+    }
+
+    /// Those that are gone are forgotten: their memory is given back.
+    pub(crate) fn forget_gone(&self) {
+        self.list.lock().gone.clear();
+    }
+
+    /// Frames up to `end` may be taken: those that were gone, and `new` ones.
+    pub(crate) fn go_on_to(&self, end: u32, new: std::ops::Range<u32>) {
+        let mut list = self.list.lock();
+        list.end = end;
+        let List { free, gone, .. } = &mut *list;
+        free.append(gone);
+        free.extend(new);
+        self.count.store(list.free.len() as u32, Ordering::Relaxed);
+        drop(list);
+        self.freed.notify_all();
     }
 
     fn push(&self, frame: u32) {
         let mut list = self.list.lock();
-        list.push(frame);
-        self.count.store(list.len() as u32, Ordering::Relaxed);
+        if frame >= list.end {
+            list.gone.push(frame);
+            return;
+        }
+        list.free.push(frame);
+        self.count.store(list.free.len() as u32, Ordering::Relaxed);
         drop(list);
         self.freed.notify_one();
     }
@@ -77,7 +133,7 @@ impl FreeFrames {
     /// Waits a little until there is one.
     fn wait(&self) {
         let mut list = self.list.lock();
-        if list.is_empty() {
+        if list.free.is_empty() {
             self.freed.wait_for(&mut list, NAP);
         }
     }
@@ -105,7 +161,7 @@ impl FreeFrames {
     }
 }
 
-enum Evicted {
+pub(crate) enum Evicted {
     Yes,
     Dirty(PageNo, Lsn),
     Busy,
@@ -235,7 +291,7 @@ impl Pool {
         Ok(self.free.count() >= target)
     }
 
-    fn try_evict(&self, frame: u32) -> Evicted {
+    pub(crate) fn try_evict(&self, frame: u32) -> Evicted {
         let meta = self.frames.meta(frame);
         let page = meta.page();
         let Some(latch) = self.latch(page) else { return Evicted::Busy };

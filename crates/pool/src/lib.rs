@@ -20,6 +20,7 @@ mod pending;
 mod pool;
 mod read_in;
 mod recent;
+mod resize;
 mod room;
 mod scrub;
 mod store;

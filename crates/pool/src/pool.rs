@@ -84,6 +84,9 @@ impl PoolStats {
     }
 }
 
+/// The smallest pool.
+pub(crate) const FRAMES_MIN: u64 = 16;
+
 /// How full the pool is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Residence {
@@ -115,6 +118,7 @@ pub struct Pool {
     pub(crate) damages: Damages,
     health: Arc<Health>,
     oldest_kept: AtomicU64,
+    pub(crate) resizing: Mutex<rank::PoolSize, ()>,
 }
 
 impl Pool {
@@ -127,9 +131,25 @@ impl Pool {
         store: Arc<dyn PageStore>,
         log: Arc<Log>,
     ) -> Result<Self, PoolError> {
+        Self::with_room(config, 0, store, log)
+    }
+
+    /// As [`Pool::new`], which may have up to `bytes_max` of memory later ([`Pool::resize`]), where
+    /// there is address space for so much.
+    ///
+    /// # Errors
+    /// As [`Pool::new`].
+    pub fn with_room(
+        config: &PoolConfig,
+        bytes_max: u64,
+        store: Arc<dyn PageStore>,
+        log: Arc<Log>,
+    ) -> Result<Self, PoolError> {
         let page_size = store.page_size();
-        let count = (config.bytes / page_size as u64).clamp(16, u64::from(FRAMES_MAX)) as u32;
-        let frames = Frames::new(count, page_size).map_err(|e| {
+        let of =
+            |bytes: u64| (bytes / page_size as u64).clamp(FRAMES_MIN, u64::from(FRAMES_MAX)) as u32;
+        let count = of(config.bytes);
+        let frames = Frames::new(count, of(bytes_max), page_size).map_err(|e| {
             let bytes = u64::from(count) * page_size as u64;
             PoolError::device(format!("reserving {} for the pool", format_size(bytes)), e)
         })?;
@@ -154,6 +174,7 @@ impl Pool {
             damages: Damages::default(),
             health: Arc::default(),
             oldest_kept: AtomicU64::new(0),
+            resizing: Mutex::new(()),
         })
     }
 

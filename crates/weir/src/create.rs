@@ -45,6 +45,8 @@ fn is_ours(name: &str) -> bool {
         || name == crate::advise::FILE
         || name == crate::warm::FILE
         || name == crate::contents::FILE
+        || name == crate::asked::REQUEST_FILE
+        || name == crate::asked::ANSWER_FILE
         || name.starts_with(crate::runs::FILE_PREFIX)
         || name.starts_with("redo-")
         || crate::page_store::is_ours(name)

@@ -116,6 +116,7 @@ impl From<PoolError> for Error {
                 Error::Damaged(Told::of(e).at(of_page(page)))
             }
             PoolError::Halted(why) => Error::Halted(why),
+            PoolError::Size(words) => Error::Config(words),
             PoolError::Redo(e) => e.into(),
             PoolError::Device { .. } if e.is_disk_full() => Error::DiskFull(Told::of(e)),
             PoolError::Device { what, cause } => {

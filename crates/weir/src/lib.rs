@@ -29,6 +29,7 @@
 #![forbid(unsafe_code)]
 mod acks;
 mod advise;
+mod asked;
 mod catalog;
 mod catch_up;
 mod check;
@@ -54,6 +55,7 @@ pub mod on_disk;
 mod open;
 mod page_store;
 mod places;
+mod pool_size;
 mod prepared;
 mod read_log;
 mod recovery_age;
@@ -77,6 +79,8 @@ mod warm;
 mod workers;
 
 pub use advise::{Advice, Observed};
+#[doc(hidden)]
+pub use asked::{ANSWER_FILE, PROGRESS, REQUEST_FILE};
 pub use check::CheckReport;
 pub use commit::Commit;
 #[doc(hidden)]

@@ -28,7 +28,7 @@ use crate::read_log::{Scanned, read_log};
 use crate::recovery_age::held_log_bytes;
 use crate::report::RecoveryReport;
 use crate::scrub::Scrub;
-use crate::setup::{log_config, pool_config};
+use crate::setup::{log_config, pool_bytes_max, pool_config};
 use crate::told::{DamagedPlace, Told};
 use crate::unused::Unused;
 use crate::warm::Warm;
@@ -107,7 +107,7 @@ pub(crate) fn open(
             catch_up.run(*windows, &tell)?
         }
     };
-    let pool = Arc::new(Pool::new(&sizes, store, log.clone())?);
+    let pool = Arc::new(Pool::with_room(&sizes, pool_bytes_max(&config), store, log.clone())?);
     pool.begin_at(log.checkpoint());
     let forgotten = config.planted == weir_txn::PlantedBug::PendingForgotten;
     let read_bytes = collected.read_bytes;
@@ -314,6 +314,7 @@ impl Engine {
             contents: self.contents.clone(),
             unused: self.unused.clone(),
             scrub: self.scrub.clone(),
+            volume: self.volume.clone(),
             scrubs: !self.config.read_only && self.config.lab.is_none(),
             acks: self.acks.clone(),
             redo_threads: self.redo_threads(),

@@ -249,13 +249,34 @@ impl Scrub {
         (pages.len() as u64, self.pool.verify(&pages))
     }
 
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        &*self.clock
+    }
+
+    /// All pages at once, and what came of it; `None` when `progress` said `false`.
+    pub(crate) fn report(
+        &self,
+        progress: &mut dyn FnMut(u64, u64) -> bool,
+    ) -> Result<Option<ScrubReport>, PoolError> {
+        let stats = self.pool.scrub_stats();
+        let mended =
+            || stats.mended_memory.get() + stats.mended_copy.get() + stats.mended_log.get();
+        let (repaired_before, damaged_before) = (mended(), stats.damaged.get());
+        let Some(pages) = self.pass(progress)? else { return Ok(None) };
+        let repaired = mended() - repaired_before;
+        let lost = (stats.damaged.get() - damaged_before).saturating_sub(repaired);
+        Ok(Some(ScrubReport { pages, findings: self.pool.findings(), repaired, lost }))
+    }
+
     /// All pages at once, as fast as the disk gives them.
-    fn pass(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64, PoolError> {
+    fn pass(&self, progress: &mut dyn FnMut(u64, u64) -> bool) -> Result<Option<u64>, PoolError> {
         let began = self.clock.now_micros();
         let end = self.space.end().min(self.pool.store().pages());
         let (mut pages, mut suspects) = (0, Vec::new());
         for at in (0..end).step_by(STEP_PAGES as usize) {
-            progress(u64::from(at), u64::from(end));
+            if !progress(u64::from(at), u64::from(end)) {
+                return Ok(None);
+            }
             let (verified, bad) = self.verify((at..end.min(at + STEP_PAGES)).map(PageNo).collect());
             pages += verified;
             for page in bad {
@@ -277,7 +298,7 @@ impl Scrub {
         let mut state = self.state.lock();
         let ended_micros = self.clock.now_micros();
         state.last = Some(LastPass { began_micros: began, ended_micros, pages });
-        Ok(pages)
+        Ok(Some(pages))
     }
 
     pub(crate) fn stand(&self) -> ScrubLook {
@@ -325,13 +346,11 @@ impl Db {
     pub fn scrub(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<ScrubReport, Error> {
         let engine = &self.engine;
         engine.check_open()?;
-        let stats = engine.pool.scrub_stats();
-        let mended =
-            || stats.mended_memory.get() + stats.mended_copy.get() + stats.mended_log.get();
-        let (repaired_before, damaged_before) = (mended(), stats.damaged.get());
-        let pages = engine.scrub.pass(progress).map_err(|e| engine.failed(e.into()))?;
-        let repaired = mended() - repaired_before;
-        let lost = (stats.damaged.get() - damaged_before).saturating_sub(repaired);
-        Ok(ScrubReport { pages, findings: engine.pool.findings(), repaired, lost })
+        let mut progress = |done, of| {
+            progress(done, of);
+            true
+        };
+        let report = engine.scrub.report(&mut progress).map_err(|e| engine.failed(e.into()))?;
+        Ok(report.unwrap_or_default())
     }
 }

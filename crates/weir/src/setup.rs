@@ -26,6 +26,14 @@ pub(crate) fn doublewrite_of(config: &Config, page_size: usize) -> DoubleWriteCo
     DoubleWriteConfig { pages: config.doublewrite.pages.min(most), ..config.doublewrite }
 }
 
+/// The most memory that the pool may be given while the database is open: what the process may use,
+/// of which only address space is taken before.
+pub(crate) fn pool_bytes_max(config: &Config) -> u64 {
+    // Miri would take all of it.
+    let memory = if cfg!(miri) { None } else { weir_device::memory_bytes() };
+    memory.unwrap_or(0).max(config.pool_bytes)
+}
+
 /// `age_bytes`: how old the checkpoint is, which may be more than the log has room for after it was
 /// made smaller.
 pub(crate) fn pool_config(config: &Config, log_bytes: u64, age_bytes: u64) -> PoolConfig {

@@ -9,6 +9,7 @@ use weir_base::lock::Mutex;
 use weir_base::rank;
 
 use weir_checkpoint::{Checkpointer, WorkerError};
+use weir_device::Volume;
 use weir_pool::Pool;
 use weir_redo::{Durability, Log};
 
@@ -39,6 +40,8 @@ const LAZY_MICROS: u64 = 1_000_000;
 
 /// The scrub looks this often whether it is its turn: closing waits for it.
 const SCRUB_LOOK_MICROS: u64 = 10_000;
+/// And this often whether another process asks for one.
+const ASKED_MICROS: u64 = 1_000_000;
 /// On a full disk it waits so long.
 const SCRUB_FULL_MICROS: u64 = 10_000_000;
 
@@ -69,6 +72,7 @@ pub(crate) struct Site {
     pub(crate) contents: Arc<Contents>,
     pub(crate) unused: Arc<Unused>,
     pub(crate) scrub: Arc<Scrub>,
+    pub(crate) volume: Arc<dyn Volume>,
     /// Whether pages on disk are verified: not where nothing may be written, nor in experiments.
     pub(crate) scrubs: bool,
     pub(crate) acks: Arc<Acks>,
@@ -210,8 +214,13 @@ fn contents_loop(site: &Site, stop: &AtomicBool) {
 /// Verifies pages on disk, little by little.
 fn scrub_loop(site: &Site, stop: &AtomicBool) {
     let mut due = site.clock.now_micros();
+    let mut next_look = due;
     while running(stop) {
         let now = site.clock.now_micros();
+        if now >= next_look {
+            crate::asked::answer(&site.scrub, &*site.volume, &|| running(stop));
+            next_look = now + ASKED_MICROS;
+        }
         if now >= due && site.pool.halted().is_none() {
             match site.scrub.step() {
                 Ok(pause) => due = now + pause,

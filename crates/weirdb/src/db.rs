@@ -289,6 +289,16 @@ impl Db {
         self.tell(self.inner.raw.set_log_bytes(bytes))
     }
 
+    /// Makes the cache larger or smaller while the database is in use, up to the memory that the
+    /// process may use. Locks and old versions keep the bounds that they had.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] below 256 KiB, beyond that memory, or when pages in use cannot leave
+    /// what is to be given up: the cache has what it had, or is a part of the way there.
+    pub fn set_cache_bytes(&self, bytes: u64) -> Result<(), Error> {
+        self.tell(self.inner.raw.set_pool_bytes(bytes))
+    }
+
     /// Checks every tree, and that every page has one owner. Nothing may be written meanwhile, or
     /// pages may seem lost. `progress` is told pages looked at, and pages in use.
     ///

@@ -103,7 +103,7 @@
 //! Linux, on a local file system; a page cache or a network between the engine and the disk must
 //! keep what `fsync` promises. It uses `io_uring` and `O_DIRECT` where it may, and does without
 //! otherwise. Memory: [`Config::cache_bytes`] and three eighths as much at most for locks and old
-//! versions. Threads: nine, which sleep when there is nothing to do.
+//! versions. Threads: ten, which sleep when there is nothing to do.
 #![forbid(unsafe_code)]
 #![warn(missing_debug_implementations)]
 #[cfg(not(target_os = "linux"))]

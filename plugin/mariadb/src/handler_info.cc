@@ -242,6 +242,10 @@ int ha_weir::check(THD *thd, HA_CHECK_OPT *)
   if (code == WEIR_OK)
     return HA_ADMIN_OK;
   if (code != WEIR_INTERRUPTED)
+  {
+    // The words name the page, the file and the byte where a page is damaged; the client sees them as a row of the answer.
     sql_print_error("Weir: the check of %s: %s", m_name.c_str(), weir_message());
+    push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, ER_NOT_KEYFILE, "Weir: %s", weir_message());
+  }
   return code == WEIR_DAMAGED ? HA_ADMIN_CORRUPT : HA_ADMIN_FAILED;
 }

@@ -52,6 +52,27 @@ void update_log_capacity(THD *, st_mysql_sys_var *, void *, const void *save)
   log_capacity= *static_cast<const ulonglong *>(save);
 }
 
+int check_memory(THD *, st_mysql_sys_var *, void *save, st_mysql_value *value)
+{
+  longlong wanted;
+  if (value->val_int(value, &wanted))
+    return 1;
+  ulonglong bytes= value->is_unsigned(value) ? wanted : std::max<longlong>(wanted, 0);
+  // Takes as long as the pages need that have to be written first.
+  if (weir_set_pool_bytes(weir_database, bytes) != WEIR_OK)
+  {
+    my_printf_error(ER_WRONG_VALUE_FOR_VAR, "Weir: %s", MYF(0), weir_message());
+    return 1;
+  }
+  *static_cast<ulonglong *>(save)= bytes;
+  return 0;
+}
+
+void update_memory(THD *, st_mysql_sys_var *, void *, const void *save)
+{
+  memory= *static_cast<const ulonglong *>(save);
+}
+
 void update_recovery_seconds(THD *, st_mysql_sys_var *, void *, const void *save)
 {
   recovery_seconds= *static_cast<const double *>(save);
@@ -121,10 +142,10 @@ MYSQL_SYSVAR_BOOL(abort_on_halt, abort_on_halt, PLUGIN_VAR_OPCMDARG,
                   "The server ends when the engine halts (a disk that fails), so that what watches it starts it anew. OFF: it "
                   "goes on, with tables that can be read and not written",
                   nullptr, nullptr, false);
-MYSQL_SYSVAR_ULONGLONG(memory, memory, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
-                       "Memory for pages, in bytes. 0: 1 GiB, or a quarter of what the machine or its container has where "
-                       "that is less",
-                       nullptr, nullptr, 0, 0, 1ULL << 46, 0);
+MYSQL_SYSVAR_ULONGLONG(memory, memory, PLUGIN_VAR_RQCMDARG,
+                       "Memory for pages, in bytes. 0, at the start: 1 GiB, or a quarter of what the machine or its "
+                       "container has where that is less",
+                       check_memory, update_memory, 0, 0, 1ULL << 46, 0);
 MYSQL_SYSVAR_ENUM(store, store, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
                   "Where a new database keeps its pages: IN_PLACE, each at a place of its own, written twice; LOG, "
                   "packed in segments, where less is written. ANY: as the database has it, in place if it is new",

@@ -39,6 +39,9 @@ sql main work -e "UPDATE t SET a=a+1 WHERE id=1"
 after=$(sql main -e "SELECT value FROM information_schema.weir_metrics WHERE name='weir_commits'")
 [ "$((after - before))" -ge 1 ] || die "a commit was not counted: $before, $after"
 is "$(sql main -e "SELECT COUNT(*), MIN(age_bytes < age_limit_bytes AND log_end_position >= durable_position AND durable_position >= checkpoint_position AND log_capacity_bytes=16777216) FROM information_schema.weir_checkpoint")" $'1\t1' "weir_checkpoint"
+is "$(sql main -e "SET GLOBAL weir_memory=33554432; SELECT @@weir_memory, value * 8192 FROM information_schema.weir_metrics WHERE name='weir_pool_pages'")" $'33554432\t33554432' "memory that was made smaller"
+sql main -e "SET GLOBAL weir_memory=1" 2>/dev/null && die "one byte of memory"
+is "$(sql main -e "SET GLOBAL weir_memory=67108864; SELECT value * 8192 FROM information_schema.weir_metrics WHERE name='weir_pool_pages'")" 67108864 "memory that was made larger"
 is "$(sql main -e "SET GLOBAL weir_log_capacity=33554432; SELECT log_capacity_bytes FROM information_schema.weir_checkpoint")" 33554432 "the log's capacity"
 is "$(sql main -e "SET GLOBAL weir_recovery_seconds=0.5; SELECT @@weir_recovery_seconds; SET GLOBAL weir_recovery_seconds=-1; SELECT @@weir_recovery_seconds" 2>/dev/null | paste -sd' ')" "0.500000 0.000000" "seconds of recovery"
 start other --skip-networking --weir-metrics-address=0.0.0.0:$port
@@ -109,6 +112,7 @@ dd if=/dev/zero of="$pages" bs=8192 seek=100 count=1 conv=notrunc status=none
 start lost --skip-networking
 for _ in 1 2 3; do sql lost -e "SELECT SUM(LENGTH(s)) FROM work.t" >"$directory/out" 2>&1 && die "a page that is lost was read: $(cat "$directory/out")"; done
 is "$(sql lost -e "SELECT * FROM work.u")" 1 "another table"
+sql lost -e "CHECK TABLE work.t" | grep -q "page 100 in 'pages' at byte 819200" || die "CHECK TABLE does not say where: $(sql lost -e "CHECK TABLE work.t")"
 is "$(grep -c "Weir: page 100 in 'pages' at byte 819200 is damaged" "$directory/lost/server.log")" 1 "times that the error log names the page"
 [ "$(sql lost -e "SELECT value FROM information_schema.weir_metrics WHERE name LIKE 'weir_pool_lost%'")" -ge 3 ] || die "lost pages are not counted"
 is "$(sql lost -e "SELECT value FROM information_schema.weir_metrics WHERE name='weir_halted_engines'")" 0 "halted engines"

@@ -33,6 +33,7 @@ pub const UNSAFE_ADDRESSES: &[&str] = &[
     "crates/pool/src/frame.rs",
     "crates/pool/src/guard.rs",
     "crates/pool/src/read_in.rs",
+    "crates/pool/src/resize.rs",
     "crates/pool/src/table.rs",
     "crates/redo/src/ring.rs",
     "python/src/octets.rs",

@@ -1,7 +1,8 @@
 //! `weir check`: every page of every tree, and that each page has one owner.
+use super::check_through::check_through;
 use crate::args::Check;
 use crate::exit::{EXIT_FINDINGS, EXIT_OK};
-use crate::opening::{bar, open_to_read, or_ask_its_process};
+use crate::opening::{bar, is_in_use, open_to_read};
 use anyhow::{Context, Result};
 use std::io::Write;
 use weir::{CheckReport, format_size};
@@ -15,7 +16,8 @@ pub(crate) fn check(args: &Check) -> Result<u8> {
             writeln!(out, "1 problem: {error:#}")?;
             return Ok(EXIT_FINDINGS);
         }
-        opened => or_ask_its_process(opened)?,
+        Err(error) if is_in_use(&error) => return check_through(&args.dir.path, error),
+        opened => opened?,
     };
     let bar = bar("checking");
     let report = db.check(&mut |done, of| {

@@ -57,9 +57,31 @@ fn one_that_is_open_is_left_to_its_process() {
     let dir = scratch.text("db");
     let config = weir::Config { pool_bytes: 8 << 20, ..weir::Config::default() };
     let db = weir::Db::open(&scratch.path("db"), config).unwrap();
-    let ran = expect(2, &["check", &dir]);
+    let tree = db.create_tree("rows").unwrap();
+    for n in 0..3_000u32 {
+        tree.put(&n.to_be_bytes(), &[7; 500], weir::Durability::Lazy).unwrap();
+    }
+    db.checkpoint().unwrap();
+    let ran = expect(0, &["check", &dir]);
+    assert!(ran.out.contains("pages verified by the process") && ran.out.contains("CHECK TABLE"));
+    assert!(ran.out.ends_with("sound\n"), "{ran:?}");
+    // A page that is in memory: it is told of, and written again.
+    let pages = std::fs::OpenOptions::new().write(true).open(scratch.path("db").join("pages"));
+    std::os::unix::fs::FileExt::write_all_at(&pages.unwrap(), b"damage", 40 * 8192 + 999).unwrap();
+    let ran = expect(0, &["check", &dir]);
+    assert!(ran.out.contains("page 40 in 'pages' at byte 327680 is damaged"), "{ran:?}");
+    assert!(ran.out.ends_with("0 pages lost, 1 repaired\n"), "{ran:?}");
+    let names = std::fs::read_dir(scratch.path("db")).unwrap();
+    let names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
+    assert!(names.iter().all(|name| !name.to_string_lossy().starts_with("check.")), "{names:?}");
+    // One that does not answer: nothing but words, and the request is taken back.
+    let quiet = weir::Config { background: weir::Background::Manual, ..weir::Config::default() };
+    let other = weir::Db::open(&scratch.path("quiet"), quiet).unwrap();
+    let ran = expect(2, &["check", &scratch.text("quiet")]);
     let pid = std::process::id().to_string();
     assert!(ran.err.contains("CHECK TABLE") && ran.err.contains(&pid), "{ran:?}");
+    assert!(!scratch.path("quiet").join("check.request").exists());
+    drop(other);
     let ran = expect(2, &["salvage", &dir, &scratch.text("saved")]);
     assert!(ran.err.contains("is in use") && ran.err.contains(&pid), "{ran:?}");
     db.close().unwrap();

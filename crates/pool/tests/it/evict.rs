@@ -148,3 +148,41 @@ fn warming_passes_over_what_cannot_be_had() {
     set(&site.log, site.pool.fresh(PageNo(250)).expect("fresh"), 250);
     drain(&site);
 }
+
+/// A page that a thread holds cannot leave: making the pool smaller ends with words, not in a wait
+/// without end, and the pool is as it was.
+#[test]
+fn a_pool_does_not_shrink_below_what_is_held() {
+    let site = site(256, 300, DoubleWriteMode::On);
+    make(&site, 250);
+    drain(&site);
+    let held: Vec<_> =
+        (0..250).map(|page| site.pool.exclusive(PageNo(page)).expect("held")).collect();
+    let mut waits = 0;
+    let shrunk = site.pool.resize(64 * SIZE as u64, &mut |given_up| {
+        waits += u32::from(given_up == 0);
+        waits < 3
+    });
+    let words = shrunk.expect_err("pages are held").to_string();
+    assert!(words.contains("pages in what is to be given up are in use"), "{words}");
+    let frames = site.pool.residence().frames;
+    assert!(frames > 64, "{frames}");
+    drop(held);
+    site.pool.resize(64 * SIZE as u64, &mut |_| true).expect("smaller");
+    assert_eq!(site.pool.residence().frames, 64);
+    for page in 0..250 {
+        let held = site.pool.exclusive(PageNo(page)).expect("the page");
+        assert_eq!(counter(held.bytes()), u64::from(page));
+    }
+    // Dirty pages are written first.
+    for page in 0..40 {
+        set(&site.log, site.pool.exclusive(PageNo(page)).expect("the page"), 1_000);
+    }
+    site.pool.resize(16 * SIZE as u64, &mut |_| true).expect("smaller");
+    site.pool.resize(300 * SIZE as u64, &mut |_| true).expect_err("beyond what it may have");
+    for page in 0..40 {
+        let held = site.pool.exclusive(PageNo(page)).expect("the page");
+        assert_eq!(counter(held.bytes()), 1_000);
+    }
+    drain(&site);
+}
