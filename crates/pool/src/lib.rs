@@ -2,6 +2,7 @@
 //! Knows nothing of trees or transactions, and nothing of *when* to write: the checkpoint floor
 //! decides that.
 mod backoff;
+mod damages;
 mod dirty;
 mod era;
 mod error;
@@ -30,17 +31,17 @@ mod warm_list;
 mod warm_plan;
 mod write_back;
 
+pub use damages::{Mended, PageFinding, RebuildPage, ScrubStats};
 pub use dirty::AgeCounts;
 pub use era::ERA_PAGES;
 pub use error::PoolError;
 pub use guard::{Exclusive, Optimistic, PageToken};
 pub use in_place::{IN_PLACE_FILE, InPlaceStore};
 pub use log_structured::LogStructuredStore;
-pub use mend::{Mended, PageFinding, RebuildPage};
 pub use neighbours::Neighbours;
 pub use pending::PageRedo;
 pub use pool::{Pool, PoolConfig, PoolStats, Residence};
-pub use scrub::{OnDisk, ScrubStats};
+pub use scrub::OnDisk;
 pub use store::{IsDirty, Kept, NoteGrowth, PageStore, PageWrite, Placed, StoreLook, StoreRead};
 pub use torn_write::{DoubleWriteConfig, DoubleWriteMode, PageCopy, Repair};
 pub use warm_list::WarmList;

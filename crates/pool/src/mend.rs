@@ -5,90 +5,11 @@
 //! in memory is; a copy in the doublewrite area, and what the log makes from nothing, are if their
 //! LSN is the one with which the page was written last, as `recent.rs` remembers it. A page of
 //! which that is not remembered is not mended: nothing would say what it lacks.
-use std::collections::{BTreeSet, VecDeque};
-use std::sync::OnceLock;
-
-use weir_base::lock::Mutex;
-use weir_base::rank;
 use weir_base::{Notice, PageNo};
 
+use crate::damages::{Mended, PageFinding, RebuildPage, TOLD_LOST_MAX};
 use crate::error::PoolError;
 use crate::pool::Pool;
-
-/// Lost pages that are reported: with more, it is known that the disk is broken.
-const TOLD_LOST_MAX: usize = 1_000;
-/// The last so many findings are kept.
-const FINDINGS_MAX: usize = 32;
-
-/// Makes a page from nothing, with what the log has of it.
-pub trait RebuildPage: Send + Sync {
-    /// Makes the page in `bytes`, as of its last change in the durable log, if all its changes
-    /// since it was made are there. Called under the page's latch. `false`: they are not, or cannot
-    /// be read; `bytes` means nothing then.
-    fn rebuild(&self, page: PageNo, bytes: &mut [u8]) -> bool;
-}
-
-/// What became of a page that was found damaged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mended {
-    /// Nothing has what it held: it is lost.
-    No,
-    /// It was in memory, and was written again.
-    FromMemory,
-    /// The doublewrite area had a copy.
-    FromCopy,
-    /// The log had all changes since it was made.
-    FromLog,
-}
-
-impl std::fmt::Display for Mended {
-    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        to.write_str(match self {
-            Mended::No => "lost",
-            Mended::FromMemory => "repaired from memory",
-            Mended::FromCopy => "repaired from its copy in the doublewrite area",
-            Mended::FromLog => "repaired from the redo log",
-        })
-    }
-}
-
-/// A page that was found damaged since the database was opened.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PageFinding {
-    /// Which page.
-    pub page: PageNo,
-    /// The file in which it lies.
-    pub file: String,
-    /// The byte of the file at which it begins.
-    pub offset: u64,
-    /// What is wrong with it, in words that name page, file and byte.
-    pub text: String,
-    /// What became of it.
-    pub mended: Mended,
-}
-
-/// What is known of damaged pages.
-#[derive(Default)]
-pub(crate) struct Damages {
-    rebuild: OnceLock<Box<dyn RebuildPage>>,
-    known: Mutex<rank::LostPages, Known>,
-}
-
-#[derive(Default)]
-struct Known {
-    /// Pages that were reported as lost.
-    lost: BTreeSet<PageNo>,
-    /// Pages that were mended in memory, and are still damaged on disk.
-    unwritten: BTreeSet<PageNo>,
-    findings: VecDeque<PageFinding>,
-}
-
-impl Known {
-    fn note(&mut self, finding: PageFinding) {
-        self.findings.truncate(FINDINGS_MAX - 1);
-        self.findings.push_front(finding);
-    }
-}
 
 impl Pool {
     /// Has damaged pages made from the log by `rebuild`, too. Once.

@@ -10,6 +10,7 @@ use weir_page::{Damage, RawPage};
 use weir_redo::Log;
 
 use crate::backoff::Backoff;
+use crate::damages::{Damages, ScrubStats};
 use crate::dirty::{AgeCounts, DirtyList};
 use crate::error::PoolError;
 use crate::evict::Evictor;
@@ -17,10 +18,8 @@ use crate::frame::Frames;
 use crate::free::FreeFrames;
 use crate::guard::{Exclusive, Optimistic};
 use crate::latch::{FRAMES_MAX, Latch};
-use crate::mend::Damages;
 use crate::pending::PendingRedo;
 use crate::recent::Recent;
-use crate::scrub::ScrubStats;
 use crate::store::PageStore;
 use crate::table::PageTable;
 use crate::warm_plan::Asked;

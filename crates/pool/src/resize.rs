@@ -51,19 +51,14 @@ impl Pool {
         let mut from = now;
         while from > wanted {
             let to = from.saturating_sub(step).max(wanted);
-            self.give_up(to, from, wait)?;
+            self.shed(to, from, wait)?;
             from = to;
         }
         Ok(())
     }
 
     /// Gives up the frames from `to` up to `from`: all of them, or none.
-    fn give_up(
-        &self,
-        to: u32,
-        from: u32,
-        wait: &mut dyn FnMut(u32) -> bool,
-    ) -> Result<(), PoolError> {
+    fn shed(&self, to: u32, from: u32, wait: &mut dyn FnMut(u32) -> bool) -> Result<(), PoolError> {
         self.free.end_at(to);
         self.frames.set_count(to);
         self.evictor.lock().set_frames(to);

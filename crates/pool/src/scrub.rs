@@ -5,27 +5,15 @@
 //! on its way to disk (POOL-7, and `try_evict` lets none go that is), and one that is in memory
 //! says whether it is. So only what is damaged is found damaged.
 use weir_base::held::HeldRank;
-use weir_base::{AlignedBuf, PageNo, counters, rank};
+use weir_base::{AlignedBuf, PageNo, rank};
 
+use crate::damages::Mended;
 use crate::error::PoolError;
 use crate::guard::Exclusive;
 use crate::latch::Latch;
-use crate::mend::{Mended, page_number};
+use crate::mend::page_number;
 use crate::pool::{Pool, Resident};
 use crate::store::{PageWrite, StoreRead};
-
-counters! {
-    /// What verifying pages on disk counts.
-    pub struct ScrubStats {
-        verified: "pages", "pages verified on disk that no thread had asked for";
-        passes: "passes", "times that all pages were verified";
-        seconds: "pages", "pages looked at a second time: they were being written, or are damaged";
-        damaged: "pages", "pages found damaged on disk that no thread had asked for";
-        mended_memory: "pages", "damaged pages repaired from memory";
-        mended_copy: "pages", "damaged pages repaired from a copy in the doublewrite area";
-        mended_log: "pages", "damaged pages repaired from the redo log";
-    }
-}
 
 /// What a look at a page on disk came to.
 #[derive(Debug)]

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use weir_base::{ALIGN, AlignedBuf};
 use weir_device::{BlockFile, Volume};
 
+use crate::error::Error;
 use crate::scrub::{Scrub, ScrubReport};
 
 /// The file that asks. It is removed when the answer is whole.
@@ -53,7 +54,7 @@ fn answer_with(
     let text = match scrub.report(&mut progress) {
         Ok(Some(report)) => words(&report),
         Ok(None) => "failed the database is being closed\n".to_owned(),
-        Err(e) => format!("failed {}\n", crate::Error::from(e)),
+        Err(e) => format!("failed {}\n", Error::from(e)),
     };
     say(&file, &text)?;
     file.sync()

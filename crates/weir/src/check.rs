@@ -8,6 +8,7 @@ use weir_pool::ERA_PAGES;
 use crate::db::Db;
 use crate::error::Error;
 use crate::places::CATALOG_TREE;
+use crate::scrub::ScrubReport;
 use crate::steps::STEP_ROWS;
 
 /// What a check found.
@@ -28,6 +29,24 @@ pub struct CheckReport {
 }
 
 impl Db {
+    /// Verifies all pages that are in use as they lie on disk, at once and as fast as the disk
+    /// gives them, beside whatever else goes on; what the background does little by little.
+    /// Damaged pages are repaired where something has what they held. `progress` is told pages gone
+    /// through and in all. What is in the pages is for [`Db::check`].
+    ///
+    /// # Errors
+    /// [`Error`] when it cannot go on; damage is in the report.
+    pub fn scrub(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<ScrubReport, Error> {
+        let engine = &self.engine;
+        engine.check_open()?;
+        let mut progress = |done, of| {
+            progress(done, of);
+            true
+        };
+        let report = engine.scrub.report(&mut progress).map_err(|e| engine.failed(e.into()))?;
+        Ok(report.unwrap_or_default())
+    }
+
     /// Checks every tree, then that every page in use belongs to exactly one of them, or may be
     /// held for a transaction. Nothing may be written meanwhile, or pages may seem lost. `progress`
     /// is told pages looked at and in use.

@@ -5,6 +5,7 @@
 //! of keys, is for [`crate::Db::check`].
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use weir_base::lock::Mutex;
 use weir_base::{Clock, Lsn, PageNo, rank};
@@ -14,8 +15,6 @@ use weir_redo::Log;
 use weir_space::Space;
 use weir_txn::PlantedBug;
 
-use crate::db::Db;
-use crate::error::Error;
 use crate::scrub_pace::{Seen, pages_per_second};
 
 /// Pages that are looked at in one step: 128 KiB of them are one read.
@@ -64,23 +63,28 @@ pub struct ScrubReport {
     pub lost: u64,
 }
 
-struct LastPass {
-    began_micros: u64,
-    ended_micros: u64,
-    pages: u64,
-}
-
 #[derive(Default)]
 struct State {
     /// The first page of the pass that is under way, and how many there were then.
     pass: Option<Pass>,
-    last: Option<LastPass>,
+    /// When the last whole pass began.
+    last_began_micros: Option<u64>,
     /// Pages that were damaged under their latch, and when they are looked at once more.
     suspects: BTreeMap<PageNo, u64>,
     /// What had been read and logged at the last look, and since when it is that.
     others: (u64, Lsn),
     quiet_since_micros: u64,
-    rate: f64,
+}
+
+/// What is shown: a thread that looks at it must not wait for a disk.
+#[derive(Default)]
+struct Shown {
+    rate_bits: AtomicU64,
+    pass_done: AtomicU64,
+    passes: AtomicU64,
+    last_pages: AtomicU64,
+    last_took_micros: AtomicU64,
+    last_ended_micros: AtomicU64,
 }
 
 #[derive(Clone, Copy)]
@@ -104,6 +108,7 @@ pub(crate) struct Scrub {
     salt: u64,
     planted: PlantedBug,
     state: Mutex<rank::ScrubPass, State>,
+    shown: Shown,
 }
 
 impl Scrub {
@@ -117,8 +122,8 @@ impl Scrub {
         let opened_micros = clock.now_micros();
         pool.rebuild_by(Box::new(FromLog { log: pool.log().clone() }));
         let salt = openings.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        let state = Mutex::default();
-        Scrub { pool, space, checkpointer, clock, opened_micros, salt, planted, state }
+        let (state, shown) = (Mutex::default(), Shown::default());
+        Scrub { pool, space, checkpointer, clock, opened_micros, salt, planted, state, shown }
     }
 
     /// A step of the background's pace. Returns after how long the next one is due.
@@ -134,7 +139,7 @@ impl Scrub {
             return Ok(BEGIN_MICROS / 600);
         }
         let rate = pages_per_second(self.look(&mut state, now));
-        state.rate = rate;
+        self.shown.rate_bits.store(rate.to_bits(), Relaxed);
         if rate <= 0.0 {
             return Ok(*PAUSE_MICROS.end());
         }
@@ -171,11 +176,11 @@ impl Scrub {
         if others != state.others {
             (state.others, state.quiet_since_micros) = (others, now);
         }
-        let last = state.last.as_ref().filter(|_| state.pass.is_none());
+        let last = state.last_began_micros.filter(|_| state.pass.is_none());
         Seen {
             capacity_pages_per_second: self.checkpointer.verdict().capacity_pages_per_second,
             is_idle: now.saturating_sub(state.quiet_since_micros) >= IDLE_MICROS,
-            seconds_since_pass: last.map(|last| seconds(now, last.began_micros)),
+            seconds_since_pass: last.map(|began| seconds(now, began)),
         }
     }
 
@@ -223,14 +228,23 @@ impl Scrub {
                 state.suspects.insert(page, now + AGAIN_MICROS);
             }
         }
+        self.shown.pass_done.store(u64::from(pass.done), Relaxed);
         if pass.done < pass.end {
             state.pass = Some(pass);
         } else {
-            self.pool.scrub_stats().passes.add(1);
-            let (began_micros, pages) = (pass.began_micros, pass.verified);
-            state.last = Some(LastPass { began_micros, ended_micros: now, pages });
+            self.end_pass(state, pass.began_micros, pass.verified);
         }
         Ok(most)
+    }
+
+    fn end_pass(&self, state: &mut State, began_micros: u64, pages: u64) {
+        let ended_micros = self.clock.now_micros();
+        state.last_began_micros = Some(began_micros);
+        self.pool.scrub_stats().passes.add(1);
+        self.shown.last_pages.store(pages, Relaxed);
+        self.shown.last_took_micros.store(ended_micros.saturating_sub(began_micros), Relaxed);
+        self.shown.last_ended_micros.store(ended_micros, Relaxed);
+        self.shown.passes.fetch_add(1, Relaxed);
     }
 
     fn begin(&self, began_micros: u64) -> Pass {
@@ -294,24 +308,22 @@ impl Scrub {
             }
         }
         progress(u64::from(end), u64::from(end));
-        self.pool.scrub_stats().passes.add(1);
-        let mut state = self.state.lock();
-        let ended_micros = self.clock.now_micros();
-        state.last = Some(LastPass { began_micros: began, ended_micros, pages });
+        self.end_pass(&mut self.state.lock(), began, pages);
         Ok(Some(pages))
     }
 
     pub(crate) fn stand(&self) -> ScrubLook {
-        let state = self.state.lock();
-        let now = self.clock.now_micros();
-        let last = state.last.as_ref();
+        let shown = &self.shown;
+        let has_passed = shown.passes.load(Relaxed) > 0;
+        let ended = shown.last_ended_micros.load(Relaxed);
+        let ago = seconds(self.clock.now_micros(), ended);
         ScrubLook {
-            pages_per_second: state.rate,
-            pass_pages: state.pass.map_or(0, |pass| u64::from(pass.done)),
+            pages_per_second: f64::from_bits(shown.rate_bits.load(Relaxed)),
+            pass_pages: shown.pass_done.load(Relaxed),
             pass_of: u64::from(self.space.end()),
-            last_pass_pages: last.map(|last| last.pages),
-            last_pass_seconds: last.map_or(0.0, |l| seconds(l.ended_micros, l.began_micros)),
-            last_pass_ago_seconds: last.map_or(0.0, |l| seconds(now, l.ended_micros)),
+            last_pass_pages: has_passed.then(|| shown.last_pages.load(Relaxed)),
+            last_pass_seconds: seconds(shown.last_took_micros.load(Relaxed), 0),
+            last_pass_ago_seconds: if has_passed { ago } else { 0.0 },
             findings: self.pool.findings(),
         }
     }
@@ -332,25 +344,5 @@ impl RebuildPage for FromLog {
         // That its files are used again meanwhile is an error like others.
         let reader = self.log.reader(None);
         weir_recovery::rebuild(&reader, from, to, page, bytes).unwrap_or(false)
-    }
-}
-
-impl Db {
-    /// Verifies all pages that are in use as they lie on disk, at once and as fast as the disk
-    /// gives them, beside whatever else goes on; what the background does little by little.
-    /// Damaged pages are repaired where something has what they held. `progress` is told pages gone
-    /// through and in all. What is in the pages is for [`Db::check`].
-    ///
-    /// # Errors
-    /// [`Error`] when it cannot go on; damage is in the report.
-    pub fn scrub(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<ScrubReport, Error> {
-        let engine = &self.engine;
-        engine.check_open()?;
-        let mut progress = |done, of| {
-            progress(done, of);
-            true
-        };
-        let report = engine.scrub.report(&mut progress).map_err(|e| engine.failed(e.into()))?;
-        Ok(report.unwrap_or_default())
     }
 }

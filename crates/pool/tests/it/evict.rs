@@ -159,9 +159,15 @@ fn a_pool_does_not_shrink_below_what_is_held() {
     let held: Vec<_> =
         (0..250).map(|page| site.pool.exclusive(PageNo(page)).expect("held")).collect();
     let mut waits = 0;
-    let shrunk = site.pool.resize(64 * SIZE as u64, &mut |given_up| {
-        waits += u32::from(given_up == 0);
-        waits < 3
+    // Another thread than the one that holds them.
+    let shrunk = std::thread::scope(|scope| {
+        let shrink = || {
+            site.pool.resize(64 * SIZE as u64, &mut |given_up| {
+                waits += u32::from(given_up == 0);
+                waits < 3
+            })
+        };
+        scope.spawn(shrink).join().expect("no panic")
     });
     let words = shrunk.expect_err("pages are held").to_string();
     assert!(words.contains("pages in what is to be given up are in use"), "{words}");
