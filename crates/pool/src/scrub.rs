@@ -7,7 +7,7 @@
 use weir_base::held::HeldRank;
 use weir_base::{AlignedBuf, PageNo, rank};
 
-use crate::damages::Mended;
+use crate::damages::{Mended, ScrubStats};
 use crate::error::PoolError;
 use crate::guard::Exclusive;
 use crate::latch::Latch;

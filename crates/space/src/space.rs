@@ -132,8 +132,8 @@ impl Space {
         self.state.lock().is_used(page.0)
     }
 
-    /// Whether the map page says that a page is in use: the group that uses it has been made. A page
-    /// that is only claimed need not be anything yet.
+    /// Whether the map page says that a page is in use: the group that uses it has been made. A
+    /// page that is only claimed need not be anything yet.
     ///
     /// # Errors
     /// [`PoolError`] when the map page cannot be read.
