@@ -53,7 +53,8 @@ impl Mapping {
         let skipped = if spare > 0 { mapped.align_offset(HUGE_PAGE) } else { 0 };
         // SAFETY: less than a huge page on, and that much more was mapped.
         let start = unsafe { mapped.add(skipped) };
-        if huge {
+        // Miri knows no advice.
+        if huge && !cfg!(miri) {
             // SAFETY: the range was just mapped. Advice only: a refusal costs speed, nothing else.
             unsafe { libc::madvise(start.cast(), len, libc::MADV_HUGEPAGE) };
         }
