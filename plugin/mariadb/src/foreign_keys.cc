@@ -24,6 +24,9 @@ std::string schema_of(const std::string &table) { return table.substr(0, table.f
 
 std::string shown(const std::string &encoded)
 {
+  // Names of the server's own are no encoded ones.
+  if (!encoded.compare(0, 4, "#sql"))
+    return encoded;
   char name[NAME_LEN + 1];
   return std::string(name, filename_to_tablename(encoded.c_str(), name, sizeof(name), true));
 }

@@ -88,7 +88,8 @@ bool ha_weir::has_foreign_keys()
   {
     m_parents.clear();
     m_children.clear();
-    if (table_share->tmp_table == NO_TMP_TABLE)
+    // The server opens the table that ALTER copies into as a temporary one; keys that are new in it are looked after.
+    if (table_share->tmp_table == NO_TMP_TABLE || m_copying)
     {
       Table_definition own= definition();
       for (const Foreign_key_definition &key : in_order(own))
