@@ -130,6 +130,8 @@ compare: plugin
 		apt-get update -q && apt-get install -q -y --no-install-recommends sysbench; }
 	@$(CARGO) build --release --locked --quiet --package weir-cli --features mysql --target-dir target/compare
 	@plugin/mariadb/compare/run.sh target/plugin $(COMPARE) target/compare/release/weir $(ARGS)
+	@echo; echo "What a row costs by its size, InnoDB and Weir in turns:"; rm -rf "$(COMPARE)-sizes"
+	@plugin/mariadb/compare/sizes.sh target/plugin/ha_weir.so "$(COMPARE)-sizes"
 
 # Needs root: the server's test program wants the plugin among the installed ones, and puts it away again.
 ROUNDS ?= 3
