@@ -126,7 +126,7 @@ impl LockTable {
         }
         // The circle begins with the transaction whose wait has closed it.
         let (at, victim) = circle.iter().enumerate().min_by_key(|(at, owner)| {
-            (Some(owner.id()) != rather, owner.work(), *at != 0, Reverse(owner.id()))
+            (Some(owner.id()) != rather, owner.weight(), *at != 0, Reverse(owner.id()))
         })?;
         // The report begins with the victim.
         edges.rotate_left(at);

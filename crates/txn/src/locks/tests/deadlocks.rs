@@ -40,6 +40,25 @@ fn two_in_a_circle_the_one_with_less_work_pays() {
 }
 
 #[test]
+fn a_transaction_that_has_gone_through_many_rows_is_not_the_victim() {
+    for (keys, victim) in [(60, 1), (200, 2)] {
+        let mut stage = Stage::new(0);
+        // The first has changed nothing, the second a row.
+        let first = stage.register(1);
+        (0..keys).for_each(|_| first.add_grant());
+        stage.register(2).add_work(1);
+        assert_eq!((stage.ask(1, "a", X), stage.ask(2, "b", X)), (Got, Got));
+        assert_eq!(stage.ask(1, "b", X), Waits);
+        let last = stage.ask(2, "a", X);
+        let told = if victim == 2 { last } else { stage.answer(1) };
+        assert_eq!(circle(&told)[0], victim, "{keys} keys");
+        stage.end(victim);
+        assert_eq!(stage.answer(3 - victim), Got);
+        stage.all_end();
+    }
+}
+
+#[test]
 fn three_in_a_circle_over_three_keys() {
     let mut stage = Stage::new(3);
     for (id, key) in [(1, "a"), (2, "b"), (3, "c")] {
