@@ -19,10 +19,10 @@ pub(crate) fn beside_pool(pool_bytes: u64) -> u64 {
     (pool_bytes / 8).max(1 << 20)
 }
 
-/// The doublewrite area that `config` asks for, with batches of at most a 32nd of the pool: each
+/// The doublewrite area that `config` asks for, with batches of at most a 16th of the pool: each
 /// thread that writes one holds it twice.
 pub(crate) fn doublewrite_of(config: &Config, page_size: usize) -> DoubleWriteConfig {
-    let most = (config.pool_bytes / page_size as u64 / 32).max(32) as usize;
+    let most = (config.pool_bytes / page_size as u64 / 16).max(32) as usize;
     DoubleWriteConfig { pages: config.doublewrite.pages.min(most), ..config.doublewrite }
 }
 
