@@ -34,7 +34,8 @@ const SPARE_BYTES_MAX: usize = 8 << 20;
 /// Memory of buffers that are at rest.
 static SPARE: Mutex<rank::SpareBuffers, Vec<Memory>> = Mutex::new(Vec::new());
 
-/// What a buffer owns.
+/// What a buffer owns; the copy that is given back is the last that is used.
+#[derive(Clone, Copy)]
 struct Memory {
     start: NonNull<u8>,
     layout: Layout,
@@ -45,19 +46,15 @@ unsafe impl Send for Memory {}
 
 impl Memory {
     fn zeroed(len: usize) -> Memory {
-        // Few sizes, so that one buffer's memory fits the next.
-        let size = match len {
-            ..LARGE_BYTES => len.max(ALIGN),
-            _ => len.checked_next_power_of_two().unwrap_or(len),
-        };
-        if size >= LARGE_BYTES
-            && let Some(spare) = Self::take(size)
+        if len >= LARGE_BYTES
+            && let Some(spare) = Self::take(len)
         {
-            // SAFETY: it has `size` bytes, at least `len`, and no other owner.
+            // SAFETY: it has at least `len` bytes, and no other owner.
             unsafe { spare.start.write_bytes(0, len) };
             return spare;
         }
-        let layout = Layout::from_size_align(size, ALIGN).expect("a buffer fits the address space");
+        let layout = Layout::from_size_align(len.max(ALIGN), ALIGN);
+        let layout = layout.expect("a buffer fits the address space");
         // SAFETY: the layout's size is at least ALIGN, so never zero.
         let start = unsafe { alloc_zeroed(layout) };
         let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
@@ -98,9 +95,7 @@ impl Memory {
 
 /// A fixed-size, zero-filled byte buffer whose address is a multiple of [`ALIGN`].
 pub struct AlignedBuf {
-    /// Some until it is dropped.
-    memory: Option<Memory>,
-    start: NonNull<u8>,
+    memory: Memory,
     len: usize,
 }
 
@@ -116,32 +111,28 @@ impl AlignedBuf {
     /// When `len` is larger than an address space can hold.
     #[must_use]
     pub fn zeroed(len: usize) -> Self {
-        let memory = Memory::zeroed(len);
-        let start = memory.start;
-        AlignedBuf { memory: Some(memory), start, len }
+        AlignedBuf { memory: Memory::zeroed(len), len }
     }
 }
 
 impl Drop for AlignedBuf {
     fn drop(&mut self) {
-        if let Some(memory) = self.memory.take() {
-            memory.give_back();
-        }
+        self.memory.give_back();
     }
 }
 
 impl Deref for AlignedBuf {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
-        // SAFETY: `start` is valid and initialised for `len` bytes for as long as self lives.
-        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+        // SAFETY: its memory is valid and initialised for `len` bytes for as long as self lives.
+        unsafe { std::slice::from_raw_parts(self.memory.start.as_ptr(), self.len) }
     }
 }
 
 impl DerefMut for AlignedBuf {
     fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `deref`; `&mut self` excludes every other view.
-        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+        unsafe { std::slice::from_raw_parts_mut(self.memory.start.as_ptr(), self.len) }
     }
 }
 
