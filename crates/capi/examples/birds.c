@@ -170,9 +170,10 @@ int main(int argc, char **argv) {
     transactions(db);
     birds = tables(db);
     EXPECT(weir_set_log_bytes(db, 1), WEIR_INPUT);
-    EXPECT(weir_set_pool_bytes(db, 1), WEIR_INPUT);
-    EXPECT(weir_set_pool_bytes(db, 8 << 20), WEIR_OK);
     printf("refused: %s\n", weir_message());
+    EXPECT(weir_set_pool_bytes(db, 1), WEIR_INPUT);
+    printf("refused: %s\n", weir_message());
+    DO(weir_set_pool_bytes(db, 8 << 20));
     DO(weir_check(db, print, (void *)"problem"));
     DO(weir_close(db));
     EXPECT(weir_table_estimate(birds, 0, text(""), NULL, &rows, &kind), WEIR_CLOSED);

@@ -16,6 +16,7 @@ at the river: heron
 birds: 3
 estimated at the river: 2, counted
 refused: a log of 1 B is not possible; the least is 640 KiB, the most 1 TiB
+refused: a pool of 1 B is too small; the least is 256 KiB
 afterwards: the database has been closed
 ";
 
