@@ -25,7 +25,8 @@ pub use histogram::AgeHistogram;
 pub use pacing::{Hand, LANES, Pacing};
 pub use policy::{State, decide};
 pub use record::{
-    CONTROL_FILE, Control, ControlError, ControlFile, Copy, FORMAT, choose, copies, read_copies,
+    CONTROL_FILE, COPY_BYTES, Control, ControlError, ControlFile, Copy, FORMAT, choose, copies,
+    read_copies,
 };
 pub use tick::{Limits, TickView, Verdict};
 pub use worker::{Checkpointer, OldestNeeded, ProcessorsBusy, Refresh};

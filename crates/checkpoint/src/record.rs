@@ -15,7 +15,8 @@ pub const CONTROL_FILE: &str = "control";
 pub const FORMAT: u32 = 5;
 
 const MAGIC: [u8; 8] = *b"WEIRCTL\n";
-const COPY_BYTES: usize = 512;
+/// Bytes of each copy.
+pub const COPY_BYTES: usize = 512;
 const COPIES_AT: [usize; 2] = [0, ALIGN];
 const CHECKED_BYTES: usize = 124;
 
@@ -90,7 +91,9 @@ pub enum ControlError {
 }
 
 impl Control {
-    fn encode(&self) -> [u8; COPY_BYTES] {
+    /// One copy, as it stands in the file.
+    #[must_use]
+    pub fn encode(&self) -> [u8; COPY_BYTES] {
         let mut out = [0; COPY_BYTES];
         let mut at = 0;
         let mut put = |bytes: &[u8]| {

@@ -189,6 +189,22 @@ impl PageStore for InPlaceStore {
         Ok(())
     }
 
+    fn write_new(&self, pages: &[PageWrite<'_>]) -> Result<(), PoolError> {
+        let (block, names) = self.gather(pages);
+        let bytes = block[ALIGN..].chunks_exact(self.page_size);
+        let ops: Vec<WriteOp<'_>> = bytes
+            .zip(&names)
+            .map(|(buf, &(page, _))| WriteOp { offset: self.offset(page), buf })
+            .collect();
+        self.file
+            .write_many(&ops)
+            .map_err(|e| PoolError::device(format!("writing pages to '{IN_PLACE_FILE}'"), e))
+    }
+
+    fn sync_new(&self) -> Result<(), PoolError> {
+        self.sync()
+    }
+
     fn batch_max(&self) -> usize {
         self.torn_write.config().pages
     }

@@ -61,6 +61,24 @@ pub trait PageStore: Send + Sync {
         pace: &mut dyn FnMut(usize) -> usize,
     ) -> Result<(), PoolError>;
 
+    /// Writes pages of a database that is being made: nothing keeps them from tearing where that
+    /// would cost something, and they are durable only after [`PageStore::sync_new`]. At most
+    /// [`PageStore::batch_max`] pages.
+    ///
+    /// # Errors
+    /// [`PoolError::Device`].
+    fn write_new(&self, pages: &[PageWrite<'_>]) -> Result<(), PoolError> {
+        self.write_batch(0, pages, &mut |left| left)
+    }
+
+    /// Makes durable what [`PageStore::write_new`] wrote.
+    ///
+    /// # Errors
+    /// [`PoolError::Device`].
+    fn sync_new(&self) -> Result<(), PoolError> {
+        Ok(())
+    }
+
     /// The most pages a batch may have.
     fn batch_max(&self) -> usize;
 

@@ -8,6 +8,8 @@ mod claims;
 mod error;
 mod fill;
 mod gather;
+mod holds;
+mod image;
 mod log;
 mod open;
 mod position;
@@ -30,6 +32,8 @@ mod write;
 
 pub use chunk::{Chunk, GroupAt};
 pub use error::{RedoError, Result};
+pub use holds::LogHold;
+pub use image::{LogImage, whole_groups};
 pub use log::{BUFFER_MIN, Durability, GROUP_BODY_MAX, GROUP_BODY_MIN, Log, LogConfig};
 pub use position::Span;
 pub use reader::Reader;

@@ -5,6 +5,7 @@
 //! or out. A file is taken out only when all its blocks lie before the checkpoint (REDO-7).
 use crate::error::{RedoError, Result};
 use crate::fill::{Filling, create_file};
+use crate::holds::Holds;
 use crate::position::{BLOCK, PAGE, block_start};
 use crate::segment::{
     Files, POSITIONS_END, SEGMENT_HEADER, Segment, SegmentHeader, SegmentInfo, Slot, write_header,
@@ -86,6 +87,7 @@ pub(crate) struct Segments {
     cramped_steps: AtomicU32,
     limit: AtomicU64,
     held: AtomicU64,
+    pub(crate) holds: Holds,
     pub(crate) stats: Arc<RedoStats>,
 }
 
@@ -113,6 +115,7 @@ impl Segments {
             cramped_steps: AtomicU32::new(0),
             limit: AtomicU64::new(0),
             held: AtomicU64::new(0),
+            holds: Holds::new(),
             stats,
         };
         segments.recount();
@@ -190,8 +193,9 @@ impl Segments {
     /// A full disk (the log goes on with the files there are) or a failed write.
     pub(crate) fn step(&self, end: Lsn, checkpoint: Lsn, limit: u64) -> Result<bool> {
         let mut filling = self.changing.lock();
-        self.release(checkpoint);
-        let demand = Demand { end, age: end.bytes_since(checkpoint), limit };
+        let needed = self.holds.needed(checkpoint);
+        self.release(needed);
+        let demand = Demand { end, age: end.bytes_since(needed), limit };
         let stepped = self.step_with(&mut filling, demand);
         self.recount();
         stepped
@@ -275,7 +279,7 @@ impl Segments {
         while self.prepared_end() <= at {
             let mut filling = self.changing.lock();
             if self.prepared_end() <= at {
-                self.release(checkpoint);
+                self.release(self.holds.needed(checkpoint));
                 let prepared = self.prepare(&mut filling, Haste::Now);
                 self.recount();
                 prepared?;
@@ -283,6 +287,14 @@ impl Segments {
             }
         }
         Ok(())
+    }
+
+    /// Keeps what is needed from the checkpoint on ([`Holds::take`]).
+    pub(crate) fn hold(&self, checkpoint: impl FnOnce() -> Lsn) -> Option<(usize, Lsn)> {
+        // So nothing behind it is being given up.
+        let _changing = self.changing.lock();
+        let from = checkpoint();
+        self.holds.take(from).map(|number| (number, from))
     }
 
     /// Moves what lies wholly before the checkpoint's block and the one before (which a scan looks

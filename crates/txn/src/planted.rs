@@ -52,4 +52,6 @@ pub enum PlantedBug {
     GivenUpTooSoon,
     /// A scrub believes what lies on disk, whatever the page is in memory.
     ScrubAsksNoPool,
+    /// A backup lacks pages that were freed since its checkpoint.
+    BackupWithoutFreed,
 }

@@ -84,6 +84,16 @@ fn none() -> Error {
     Error::Directory("there is no database in this directory".into())
 }
 
+fn half_copy() -> Error {
+    let words =
+        "this directory holds a copy that was not finished; remove its files and copy again";
+    Error::Directory(words.into())
+}
+
+fn there_is_one() -> Error {
+    Error::Directory("there is a database in this directory already".into())
+}
+
 fn classify(mut names: Vec<String>) -> DirectoryState {
     names.retain(|name| name != "LOCK");
     names.sort();
@@ -116,13 +126,8 @@ fn foreign(names: &[String], create: Create) -> Error {
 /// Makes sure that there is a database, as far as `config` allows to make one.
 pub(crate) fn prepare(volume: &Arc<dyn Volume>, config: &Config) -> Result<(), Error> {
     match (look(&**volume)?, config.create) {
-        (DirectoryState::HalfCopy, _) => Err(Error::Directory(
-            "this directory holds a copy that was not finished; remove its files and copy again"
-                .into(),
-        )),
-        (DirectoryState::Database, Create::Always | Create::Copy) => {
-            Err(Error::Directory("there is a database in this directory already".into()))
-        }
+        (DirectoryState::HalfCopy, _) => Err(half_copy()),
+        (DirectoryState::Database, Create::Always | Create::Copy) => Err(there_is_one()),
         (DirectoryState::Database, _) => {
             if !config.read_only {
                 crate::runs::remove_left(&**volume);
@@ -172,6 +177,19 @@ fn create(volume: &Arc<dyn Volume>, config: &Config) -> Result<(), Error> {
         return Ok(());
     }
     volume.remove(MARKER_FILE).map_err(failed)?;
+    volume.sync_directory().map_err(failed)
+}
+
+/// Marks a directory that must hold nothing as that of a copy which is not finished.
+pub(crate) fn begin_copy(volume: &Arc<dyn Volume>) -> Result<(), Error> {
+    match look(&**volume)? {
+        DirectoryState::Nothing => {}
+        DirectoryState::Foreign(names) => return Err(foreign(&names, Create::Copy)),
+        DirectoryState::HalfCopy => return Err(half_copy()),
+        DirectoryState::Database | DirectoryState::Unfinished => return Err(there_is_one()),
+    }
+    let failed = |e| Error::io("creating the database", e);
+    volume.create(COPY_FILE, 0).map_err(failed)?;
     volume.sync_directory().map_err(failed)
 }
 

@@ -30,6 +30,8 @@
 mod acks;
 mod advise;
 mod asked;
+mod backup;
+mod backup_pace;
 mod catalog;
 mod catch_up;
 mod check;
@@ -60,6 +62,7 @@ mod prepared;
 mod read_log;
 mod recovery_age;
 mod report;
+mod restore;
 mod runs;
 mod savepoint;
 mod scrub;
@@ -81,6 +84,7 @@ mod workers;
 pub use advise::{Advice, Observed};
 #[doc(hidden)]
 pub use asked::{ANSWER_FILE, PROGRESS, REQUEST_FILE};
+pub use backup::{BackedUp, BackupBase, BackupOptions, BackupProgress};
 pub use check::CheckReport;
 pub use commit::Commit;
 #[doc(hidden)]
@@ -95,6 +99,9 @@ pub use look::SeenLock;
 pub use metrics::{Metric, MetricKind};
 pub use prepared::PreparedTxn;
 pub use report::RecoveryReport;
+#[doc(hidden)]
+pub use restore::restore_onto;
+pub use restore::{RestoreOptions, RestorePoint, Restored, restore};
 pub use runs::Pair;
 pub use savepoint::Savepoint;
 pub use scrub::{ScrubLook, ScrubReport};

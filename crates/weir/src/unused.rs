@@ -4,6 +4,7 @@
 //! has changes of the page from when it was in use, and they are not applied to nothing.
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use weir_base::lock::Mutex;
 use weir_base::{Lsn, rank};
@@ -32,14 +33,33 @@ pub(crate) struct Unused {
     pool: Arc<Pool>,
     space: Arc<Space>,
     pass: Mutex<rank::UnusedPages, Pass>,
+    /// Copies of what lies there that are being made.
+    holders: AtomicU32,
     planted: PlantedBug,
+}
+
+/// As long as it is there, pages that are not in use stay where they are.
+pub(crate) struct HeldUnused<'a>(&'a Unused);
+
+impl Drop for HeldUnused<'_> {
+    fn drop(&mut self) {
+        self.0.holders.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 impl Unused {
     /// Begins with a pass: pages may have been freed before a crash that were not given up.
     pub(crate) fn new(pool: Arc<Pool>, space: Arc<Space>, planted: PlantedBug) -> Unused {
         let pass = Pass { map: Some(0), ..Pass::default() };
-        Unused { pool, space, pass: Mutex::new(pass), planted }
+        Unused { pool, space, pass: Mutex::new(pass), holders: AtomicU32::new(0), planted }
+    }
+
+    /// Keeps what the checkpoint of now may need.
+    pub(crate) fn hold(&self) -> HeldUnused<'_> {
+        // So none is being given up when this returns.
+        let _pass = self.pass.lock();
+        self.holders.fetch_add(1, Ordering::AcqRel);
+        HeldUnused(self)
     }
 
     /// Looks at one map, and gives up what the checkpoint has passed. Returns whether there is more
@@ -52,6 +72,9 @@ impl Unused {
             return Ok(false);
         }
         let mut pass = self.pass.lock();
+        if self.holders.load(Ordering::Acquire) > 0 {
+            return Ok(false);
+        }
         let checkpoint = match self.planted {
             PlantedBug::GivenUpTooSoon => self.pool.log().durable(),
             _ => self.pool.log().checkpoint(),

@@ -3,4 +3,5 @@ mod basic;
 mod capacity;
 mod crash;
 mod damage;
+mod image;
 mod support;

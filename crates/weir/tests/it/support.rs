@@ -24,7 +24,6 @@ fn made_tiny() -> Config {
         pool_bytes: 256 << 10,
         log_bytes: 640 << 10,
         page_size: 4096,
-        store: std::env::var("WEIR_T").is_ok().then_some(weir::StoreKind::Log),
         doublewrite: DoubleWriteConfig { files: 1, pages: 8, ..DoubleWriteConfig::default() },
         background: Background::Manual,
         pages_max: 256,

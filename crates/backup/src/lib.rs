@@ -1,0 +1,17 @@
+//! A backup as a stream of bytes: pages as they lie on disk, and the log that belongs to them. It is
+//! written front to back and read front to back, so that it can go through a pipe, and each part of
+//! it is verified on its own.
+#![forbid(unsafe_code)]
+mod error;
+mod format;
+mod needed;
+mod reader;
+mod verify;
+mod writer;
+
+pub use error::BackupError;
+pub use format::{Begin, Content, End, FORMAT, MAGIC, StoreKind};
+pub use needed::{Needed, PageSet};
+pub use reader::{Frame, Reader};
+pub use verify::{Verified, verify};
+pub use writer::Writer;

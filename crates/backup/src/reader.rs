@@ -1,0 +1,209 @@
+//! Reading a backup: each part is verified before it is handed out.
+use std::io::{ErrorKind, Read};
+
+use weir_base::{Lsn, PageNo};
+use weir_redo::whole_groups;
+
+use crate::error::BackupError;
+use crate::format::{
+    BEGIN, Begin, END, End, FORMAT, FRAME_BYTES, FrameHeader, HEAD_BYTES, LOG, MAGIC, PAGES,
+    seed_of, word,
+};
+
+/// Memory is asked for by pieces, so that a length that is not true costs none.
+const PIECE_BYTES: usize = 4 << 20;
+
+/// A part of a backup.
+pub enum Frame<'a> {
+    /// Pages, each verified: of this database, with its number.
+    Pages(Vec<(PageNo, &'a [u8])>),
+    /// Whole groups of the log.
+    Log {
+        /// Where the first begins: where those before end.
+        from: Lsn,
+        /// When they were read: Unix time in microseconds. What was committed before is in them, or
+        /// before them.
+        micros: u64,
+        /// The groups, each with its length.
+        payload: &'a [u8],
+        /// Where the last ends.
+        to: Lsn,
+    },
+    /// The end: nothing follows.
+    End(End),
+}
+
+/// Reads a backup, front to back.
+pub struct Reader<R> {
+    input: R,
+    begin: Begin,
+    seed: u32,
+    number: u32,
+    at: u64,
+    body: Vec<u8>,
+    log_end: Lsn,
+    pages: u64,
+    log_bytes: u64,
+}
+
+impl<R: Read> Reader<R> {
+    /// Reads the beginning.
+    ///
+    /// # Errors
+    /// [`BackupError`].
+    pub fn open(mut input: R) -> Result<Reader<R>, BackupError> {
+        let mut head = [0; HEAD_BYTES];
+        match input.read_exact(&mut head) {
+            Err(e) if e.kind() == ErrorKind::UnexpectedEof => return Err(BackupError::NotABackup),
+            read => read.map_err(|cause| BackupError::Io { at: 0, cause })?,
+        }
+        if head[..8] != MAGIC {
+            return Err(BackupError::NotABackup);
+        }
+        let found = u32::from_le_bytes(std::array::from_fn(|i| head[8 + i]));
+        if found != FORMAT {
+            return Err(BackupError::OtherFormat { found });
+        }
+        if head[12..] != [0; 4] {
+            return Err(BackupError::Damaged { at: 12, what: "its head is not as written".into() });
+        }
+        let (at, mut body) = (HEAD_BYTES as u64, Vec::new());
+        let (kind, next) = take(&mut input, &mut body, (at, 0, 0))?;
+        if kind != BEGIN {
+            return Err(BackupError::Damaged { at, what: "it does not say whose it is".into() });
+        }
+        let begin = Begin::decode(&body).map_err(|what| BackupError::Damaged { at, what })?;
+        let (seed, log_end) = (seed_of(begin.id), begin.control.checkpoint);
+        let (pages, log_bytes) = (0, 0);
+        Ok(Reader { input, begin, seed, number: 1, at: next, body, log_end, pages, log_bytes })
+    }
+
+    /// How it begins.
+    #[must_use]
+    pub fn begin(&self) -> &Begin {
+        &self.begin
+    }
+
+    /// Bytes read.
+    #[must_use]
+    pub fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// The next part. Behind [`Frame::End`] there is none.
+    ///
+    /// # Errors
+    /// [`BackupError`]; nothing can be read any more then.
+    pub fn read(&mut self) -> Result<Frame<'_>, BackupError> {
+        let at = self.at;
+        let (kind, next) = take(&mut self.input, &mut self.body, (at, self.number, self.seed))?;
+        self.number = self.number.wrapping_add(1);
+        self.at = next;
+        let frame = match kind {
+            PAGES => self.pages_frame(),
+            LOG => self.log_frame(),
+            END => return self.end_frame(at),
+            _ => Err("a part of it is of no kind that there is".to_owned()),
+        };
+        frame.map_err(|what| BackupError::Damaged { at, what })
+    }
+
+    fn pages_frame(&mut self) -> Result<Frame<'_>, String> {
+        let wrong = "a part with pages has another length than it says";
+        let body = &self.body;
+        let page_bytes = self.begin.control.page_size as usize;
+        let long = |at: usize| Some(u32::from_le_bytes(*body.get(at..)?.first_chunk()?));
+        let count = long(0).ok_or(wrong)? as usize;
+        if body.len() as u64 != 4 + count as u64 * (4 + page_bytes as u64) {
+            return Err(wrong.to_owned());
+        }
+        let numbers = body[4..].chunks_exact(4).take(count);
+        let pages = body[4 + 4 * count..].chunks_exact(page_bytes);
+        let mut found = Vec::with_capacity(count);
+        for (number, bytes) in numbers.zip(pages) {
+            let page = PageNo(u32::from_le_bytes(std::array::from_fn(|i| number[i])));
+            weir_page::verify(bytes, self.begin.control.db, page)
+                .map_err(|found| format!("page {page}: {found}"))?;
+            found.push((page, bytes));
+        }
+        self.pages += count as u64;
+        Ok(Frame::Pages(found))
+    }
+
+    fn log_frame(&mut self) -> Result<Frame<'_>, String> {
+        if self.body.len() < 16 {
+            return Err("a part with log is too short".to_owned());
+        }
+        let (from, micros) = (Lsn(word(&self.body, 0)), word(&self.body, 8));
+        if from != self.log_end {
+            let expected = self.log_end;
+            return Err(format!("the log goes on at {from}, expected was {expected}"));
+        }
+        let payload = &self.body[16..];
+        let groups = whole_groups(from, payload).ok_or("a part with log has no whole groups")?;
+        let to = groups.last().map_or(from, |group| group.span.end);
+        self.log_end = to;
+        self.log_bytes += payload.len() as u64;
+        Ok(Frame::Log { from, micros, payload, to })
+    }
+
+    fn end_frame(&mut self, at: u64) -> Result<Frame<'_>, BackupError> {
+        let damaged = |at, what: &str| Err(BackupError::Damaged { at, what: what.to_owned() });
+        let end = match End::decode(&self.body) {
+            Ok(end) => end,
+            Err(what) => return damaged(at, &what),
+        };
+        let log_reaches = end.consistent <= end.end && end.end == self.log_end;
+        if (end.pages, end.log_bytes) != (self.pages, self.log_bytes) || !log_reaches {
+            return damaged(at, "it does not hold what its end says");
+        }
+        match self.input.read(&mut [0]) {
+            Ok(0) => Ok(Frame::End(end)),
+            Ok(_) => damaged(self.at, "it goes on behind its end"),
+            Err(cause) => Err(BackupError::Io { at: self.at, cause }),
+        }
+    }
+}
+
+/// Reads the frame at byte `at`, which must have this number. Returns its kind, and where the next
+/// one lies.
+fn take(
+    input: &mut impl Read,
+    body: &mut Vec<u8>,
+    (at, number, seed): (u64, u32, u32),
+) -> Result<(u8, u64), BackupError> {
+    let mut bytes = [0; FRAME_BYTES];
+    fill(input, &mut bytes, at)?;
+    let header = FrameHeader::decode(&bytes, at)?;
+    let damaged = |what: &str| Err(BackupError::Damaged { at, what: what.to_owned() });
+    body.clear();
+    let len = header.len as usize;
+    while body.len() < len {
+        let from = body.len();
+        body.resize(len.min(from + PIECE_BYTES), 0);
+        fill(input, &mut body[from..], at + (FRAME_BYTES + from) as u64)?;
+    }
+    if header.encode(seed, &[body]) != bytes {
+        return damaged("a checksum is wrong");
+    }
+    if header.number != number {
+        return damaged("a part of it is missing, or stands in another's place");
+    }
+    Ok((header.kind, at + (FRAME_BYTES + len) as u64))
+}
+
+fn fill(input: &mut impl Read, mut bytes: &mut [u8], at: u64) -> Result<(), BackupError> {
+    let mut at = at;
+    while !bytes.is_empty() {
+        match input.read(bytes) {
+            Ok(0) => return Err(BackupError::CutShort { at }),
+            Ok(read) => {
+                bytes = &mut bytes[read..];
+                at += read as u64;
+            }
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(cause) => return Err(BackupError::Io { at, cause }),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,60 @@
+//! A backup verified without restoring it.
+use std::io::Read;
+
+use weir_redo::whole_groups;
+
+use crate::error::BackupError;
+use crate::format::{Begin, End};
+use crate::reader::{Frame, Reader};
+
+/// A backup that is whole.
+#[derive(Clone, Copy, Debug)]
+pub struct Verified {
+    /// How it begins.
+    pub begin: Begin,
+    /// How it ends.
+    pub end: End,
+    /// Bytes of it.
+    pub bytes: u64,
+}
+
+/// Reads a backup to its end: every page's checksum, number and database, every group of the log
+/// and each change in it. `progress` is told the bytes read, and may end it by `false`.
+///
+/// # Errors
+/// [`BackupError`]. `Ok(None)`: `progress` ended it.
+pub fn verify(
+    input: impl Read,
+    progress: &mut dyn FnMut(u64) -> bool,
+) -> Result<Option<Verified>, BackupError> {
+    let mut reader = Reader::open(input)?;
+    loop {
+        let at = reader.at();
+        if !progress(at) {
+            return Ok(None);
+        }
+        match reader.read()? {
+            Frame::Pages(_) => {}
+            Frame::Log { from, payload, .. } => {
+                for group in whole_groups(from, payload).unwrap_or_default() {
+                    changes(&payload[group.body]).map_err(|what| {
+                        let what = format!("the log at {}: {what}", group.span.start);
+                        BackupError::Damaged { at, what }
+                    })?;
+                }
+            }
+            Frame::End(end) => {
+                return Ok(Some(Verified { begin: *reader.begin(), end, bytes: reader.at() }));
+            }
+        }
+    }
+}
+
+/// Whether a group's changes can be read.
+fn changes(body: &[u8]) -> Result<(), weir_change::DecodeError> {
+    let (_, ops) = weir_change::decode(body)?;
+    for op in ops {
+        op?;
+    }
+    Ok(())
+}

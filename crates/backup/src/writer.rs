@@ -1,0 +1,99 @@
+//! Writing a backup.
+use std::io::Write;
+
+use weir_base::{Lsn, PageNo};
+
+use crate::error::BackupError;
+use crate::format::{
+    BEGIN, BODY_MAX, Begin, END, End, FORMAT, FrameHeader, HEAD_BYTES, LOG, MAGIC, PAGES, seed_of,
+};
+
+/// Writes a backup, front to back. What is not [ended](Writer::end) is none.
+pub struct Writer<W> {
+    out: W,
+    seed: u32,
+    number: u32,
+    at: u64,
+    pages: u64,
+    log_bytes: u64,
+}
+
+impl<W: Write> Writer<W> {
+    /// Begins one.
+    ///
+    /// # Errors
+    /// [`BackupError::Io`].
+    pub fn begin(out: W, begin: &Begin) -> Result<Writer<W>, BackupError> {
+        let mut writer = Writer { out, seed: 0, number: 0, at: 0, pages: 0, log_bytes: 0 };
+        let mut head = [0; HEAD_BYTES];
+        head[..8].copy_from_slice(&MAGIC);
+        head[8..12].copy_from_slice(&FORMAT.to_le_bytes());
+        writer.put(&head)?;
+        writer.frame(BEGIN, &[&begin.encode()])?;
+        writer.seed = seed_of(begin.id);
+        Ok(writer)
+    }
+
+    /// Bytes written.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.at
+    }
+
+    /// Adds pages, sealed as they lie on disk.
+    ///
+    /// # Errors
+    /// [`BackupError::Io`].
+    pub fn pages(&mut self, pages: &[(PageNo, &[u8])]) -> Result<(), BackupError> {
+        if pages.is_empty() {
+            return Ok(());
+        }
+        let mut numbers = (pages.len() as u32).to_le_bytes().to_vec();
+        numbers.extend(pages.iter().flat_map(|(page, _)| page.0.to_le_bytes()));
+        let mut parts: Vec<&[u8]> = vec![&numbers];
+        parts.extend(pages.iter().map(|(_, bytes)| *bytes));
+        self.pages += pages.len() as u64;
+        self.frame(PAGES, &parts)
+    }
+
+    /// Adds whole groups of the log, of which the first begins at `from`: directly behind those
+    /// that were added before.
+    ///
+    /// # Errors
+    /// [`BackupError::Io`].
+    pub fn log(&mut self, from: Lsn, micros: u64, payload: &[u8]) -> Result<(), BackupError> {
+        let head = [from.0.to_le_bytes(), micros.to_le_bytes()].concat();
+        self.log_bytes += payload.len() as u64;
+        self.frame(LOG, &[&head, payload])
+    }
+
+    /// Ends it; what was counted here is filled in.
+    ///
+    /// # Errors
+    /// [`BackupError::Io`].
+    pub fn end(mut self, end: &End) -> Result<(End, W), BackupError> {
+        let end = End { pages: self.pages, log_bytes: self.log_bytes, ..*end };
+        self.frame(END, &[&end.encode()])?;
+        self.out.flush().map_err(|cause| BackupError::Io { at: self.at, cause })?;
+        Ok((end, self.out))
+    }
+
+    fn frame(&mut self, kind: u8, body: &[&[u8]]) -> Result<(), BackupError> {
+        let len: usize = body.iter().map(|part| part.len()).sum();
+        assert!(len <= BODY_MAX as usize, "a frame of {len} bytes");
+        let header = FrameHeader { kind, len: len as u32, number: self.number };
+        let header = header.encode(self.seed, body);
+        self.put(&header)?;
+        for part in body {
+            self.put(part)?;
+        }
+        self.number = self.number.wrapping_add(1);
+        Ok(())
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<(), BackupError> {
+        self.out.write_all(bytes).map_err(|cause| BackupError::Io { at: self.at, cause })?;
+        self.at += bytes.len() as u64;
+        Ok(())
+    }
+}

@@ -1,0 +1,413 @@
+//! A backup of the database while it works: pages as they lie on disk, each verified, and the log
+//! from the checkpoint at which it began to where it ends. What comes of both is what recovery makes
+//! of a crash at that end (`docs/decisions/backup.md`).
+use std::io::{Read, Write};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use weir_backup::{BackupError, Begin, Content, End, Needed, PageSet, Reader, Writer};
+use weir_base::{AlignedBuf, DbId, Lsn, PageNo};
+use weir_pool::{ERA_PAGES, OnDisk, StoreRead};
+use weir_redo::{Durability, LogHold, RedoError};
+use weir_txn::PlantedBug;
+
+use crate::backup_pace::{Seen, bytes_per_second};
+use crate::config::{Background, StoreKind};
+use crate::db::Db;
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::told::{DamagedPlace, Told};
+use crate::unused::HeldUnused;
+
+/// Pages that are read at once.
+const READ_PAGES: u32 = 64;
+/// The log is copied when so much more of it is there: a reader that is behind keeps its files.
+const LOG_BYTES: u64 = 4 << 20;
+/// The database is idle when no thread has read or changed anything for so long.
+const IDLE_MICROS: u64 = 1_000_000;
+/// A page that is being written is looked at again after so long, so many times.
+const AGAIN_MICROS: u64 = 5_000;
+const AGAIN_MAX: u32 = 6_000;
+/// A page that is damaged as its latch shows is looked at so often.
+const DAMAGED_MAX: u32 = 3;
+/// While it waits for its pace it looks this often whether it is to go on.
+const NAP_MICROS: u64 = 50_000;
+
+/// Another backup of the same database: the next one needs only what was changed since.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BackupBase {
+    db: DbId,
+    id: u64,
+    era: u64,
+    checkpoint: Lsn,
+}
+
+impl BackupBase {
+    /// Reads it from that backup's beginning.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] and others when it is none.
+    pub fn read(backup: impl Read) -> Result<BackupBase, Error> {
+        let begin = *Reader::open(backup)?.begin();
+        let Begin { id, control, .. } = begin;
+        let (db, era, checkpoint) = (control.db, control.era.number, control.checkpoint);
+        Ok(BackupBase { db, id, era, checkpoint })
+    }
+}
+
+/// How to back up.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BackupOptions {
+    /// Pages that were not changed since that backup are left out.
+    pub since: Option<BackupBase>,
+    /// Bytes to read per second at most; `None`: all that the disk gives while the database is
+    /// idle, and little while it is at work.
+    pub bytes_per_second: Option<u64>,
+}
+
+/// How far a backup is.
+#[derive(Clone, Copy, Debug)]
+pub struct BackupProgress {
+    /// Pages gone through.
+    pub pages: u64,
+    /// Pages that there are to go through.
+    pub pages_of: u64,
+    /// Bytes written.
+    pub bytes: u64,
+}
+
+/// A backup that is whole.
+#[derive(Clone, Copy, Debug)]
+pub struct BackedUp {
+    /// Where its log begins.
+    pub from: Lsn,
+    /// The state that it holds: all that was committed up to here.
+    pub end: Lsn,
+    /// Pages in it.
+    pub pages: u64,
+    /// Bytes of log in it.
+    pub log_bytes: u64,
+    /// All bytes.
+    pub bytes: u64,
+}
+
+impl Db {
+    /// Writes a backup to `out` while all transactions go on: it holds what was committed when this
+    /// returns, and prepared transactions as they are. `progress` is told how far it is, and ends it
+    /// by `false`: `Ok(None)` then, and what was written is no backup.
+    ///
+    /// The log is kept from the beginning on until it has been copied: where `out` is slower than
+    /// the work, it takes more files meanwhile than its capacity.
+    ///
+    /// # Errors
+    /// [`Error::Config`] when `since` is no backup of this database, or four backups are under way;
+    /// [`Error::Damaged`] for a page that is damaged and cannot be repaired; [`Error::Io`] of `out`
+    /// and of the disk. What was written is no backup then.
+    pub fn backup(
+        &self,
+        out: impl Write,
+        options: &BackupOptions,
+        progress: &mut dyn FnMut(BackupProgress) -> bool,
+    ) -> Result<Option<BackedUp>, Error> {
+        let mut backup = Backup::begin(&self.engine, out, options)?;
+        if !backup.copy_all(progress)? {
+            return Ok(None);
+        }
+        backup.finish().map(Some)
+    }
+}
+
+/// A backup under way.
+struct Backup<'a, W> {
+    engine: &'a Engine,
+    writer: Writer<W>,
+    since: Lsn,
+    from: Lsn,
+    /// The log up to here has been copied.
+    log_at: Lsn,
+    hold: LogHold,
+    log_reader: Option<weir_redo::Reader>,
+    needed: Needed,
+    copied: PageSet,
+    /// Pages in use that could not be read as they lay there.
+    later: Vec<PageNo>,
+    pace: Pace,
+    _unused: HeldUnused<'a>,
+}
+
+impl<'a, W: Write> Backup<'a, W> {
+    fn begin(engine: &'a Engine, out: W, options: &BackupOptions) -> Result<Self, Error> {
+        engine.check_open()?;
+        // In this order: what the checkpoint of the control file needs is kept when it is read.
+        let unused = engine.unused.hold();
+        let hold = engine.log.hold().ok_or_else(|| {
+            Error::Config("too many backups of this database are under way: wait for one".into())
+        })?;
+        let control = engine.control.get();
+        let content = match options.since {
+            None => Content::All,
+            Some(base) => {
+                check_base(&base, &control)?;
+                Content::Since { base: base.id, lsn: base.checkpoint }
+            }
+        };
+        let store = match engine.store_kind {
+            StoreKind::InPlace => weir_backup::StoreKind::InPlace,
+            StoreKind::Log => weir_backup::StoreKind::Log,
+        };
+        let (id, began_micros) = (fastrand::u64(1..), unix_micros());
+        let writer = Writer::begin(out, &Begin { id, content, began_micros, store, control })?;
+        let from = control.checkpoint;
+        Ok(Backup {
+            engine,
+            writer,
+            since: options.since.map_or(Lsn::ZERO, |base| base.checkpoint),
+            from,
+            log_at: from,
+            hold,
+            log_reader: None,
+            needed: Needed::default(),
+            copied: PageSet::default(),
+            later: Vec::new(),
+            pace: Pace::new(engine, options.bytes_per_second),
+            _unused: unused,
+        })
+    }
+
+    /// Everything but the end. `false`: `progress` ended it.
+    fn copy_all(
+        &mut self,
+        progress: &mut dyn FnMut(BackupProgress) -> bool,
+    ) -> Result<bool, Error> {
+        let engine = self.engine;
+        let pages_of = engine.space.end().min(engine.pool.store().pages());
+        let mut go_on = |bytes: u64, pages: u32| {
+            progress(BackupProgress { pages: pages.into(), pages_of: pages_of.into(), bytes })
+        };
+        for at in (0..pages_of).step_by(READ_PAGES as usize) {
+            engine.check_open()?;
+            let bytes = self.writer.bytes();
+            if !self.pace.wait(engine, bytes, || go_on(bytes, at)) {
+                return Ok(false);
+            }
+            let mut pages: Vec<PageNo> = (at..pages_of.min(at + READ_PAGES)).map(PageNo).collect();
+            pages.retain(|page| !ERA_PAGES.contains(page));
+            engine.space.retain_used(&mut pages);
+            let unread = self.copy_pages(&pages)?;
+            self.later.extend(unread);
+            let settled = engine.log.settled();
+            if settled.bytes_since(self.log_at.min(settled)) >= LOG_BYTES {
+                self.copy_log(settled)?;
+            }
+        }
+        Ok(go_on(self.writer.bytes(), pages_of))
+    }
+
+    /// The pages that were not copied yet and are needed, and the log's end.
+    fn finish(mut self) -> Result<BackedUp, Error> {
+        let engine = self.engine;
+        // All that made or freed a page before the pages were gone through.
+        engine.log.flush(Durability::Synced)?;
+        self.copy_log(engine.log.durable())?;
+        let mut missing = std::mem::take(&mut self.later);
+        missing.retain(|page| !self.needed.is_made(*page));
+        if engine.config.planted != PlantedBug::BackupWithoutFreed {
+            missing.extend(self.needed.missing(&self.copied));
+        }
+        missing.sort_unstable();
+        missing.dedup();
+        for page in missing {
+            self.copy_settled(page)?;
+        }
+        // Behind every page that was copied, and every commit that was told before.
+        engine.log.flush(Durability::Synced)?;
+        self.copy_log(engine.log.durable())?;
+        let end = End {
+            end: self.log_at,
+            consistent: self.log_at,
+            file_pages: engine.pool.store().pages(),
+            pages: 0,
+            log_bytes: 0,
+            ended_micros: unix_micros(),
+        };
+        let before = self.writer.bytes();
+        let (end, _) = self.writer.end(&end)?;
+        let (from, pages, log_bytes) = (self.from, end.pages, end.log_bytes);
+        Ok(BackedUp { from, end: end.end, pages, log_bytes, bytes: before + END_FRAME_BYTES })
+    }
+
+    /// Copies those that lie there whole, and returns the others.
+    fn copy_pages(&mut self, pages: &[PageNo]) -> Result<Vec<PageNo>, Error> {
+        let store = self.engine.pool.store();
+        let page_bytes = store.page_size();
+        let mut buf = AlignedBuf::zeroed(pages.len() * page_bytes);
+        let mut reads: Vec<StoreRead<'_>> = pages
+            .iter()
+            .zip(buf.chunks_exact_mut(page_bytes))
+            .map(|(&page, buf)| StoreRead { page, buf, outcome: Ok(()) })
+            .collect();
+        store.read_many(&mut reads);
+        let (mut whole, mut unread) = (Vec::new(), Vec::new());
+        for read in &reads {
+            if read.outcome.is_err() {
+                unread.push(read.page);
+                continue;
+            }
+            self.copied.insert(read.page);
+            if weir_page::lsn(read.buf) > self.since {
+                whole.push((read.page, &*read.buf));
+            }
+        }
+        self.writer.pages(&whole)?;
+        Ok(unread)
+    }
+
+    /// Copies a page that was being written, or was not there, when it was read.
+    fn copy_settled(&mut self, page: PageNo) -> Result<(), Error> {
+        let engine = self.engine;
+        let mut damaged = 0;
+        for _ in 0..AGAIN_MAX {
+            engine.check_open()?;
+            if self.copy_pages(&[page])?.is_empty() {
+                return Ok(());
+            }
+            match engine.pool.look_again(page)? {
+                OnDisk::Sound | OnDisk::Repaired => continue,
+                OnDisk::Unsettled => {}
+                // A page that was taken from the maps in memory, and is in use on none.
+                OnDisk::Damaged(_) if !engine.space.is_noted(page).unwrap_or(true) => return Ok(()),
+                OnDisk::Damaged(found) => {
+                    damaged += 1;
+                    if damaged == DAMAGED_MAX {
+                        return Err(found.into());
+                    }
+                }
+            }
+            engine.clock.sleep_micros(AGAIN_MICROS);
+        }
+        let (file, offset) = engine.pool.store().place(page);
+        let place = DamagedPlace { file: Some(file), offset: Some(offset), page: Some(page.0) };
+        let words = format!("page {page} cannot be read, and is not written either: no backup");
+        Err(Error::Damaged(Told::from(words).at(place)))
+    }
+
+    /// Copies the log up to `to`, which is durable.
+    fn copy_log(&mut self, to: Lsn) -> Result<(), Error> {
+        if to <= self.log_at {
+            return Ok(());
+        }
+        let reader = self.engine.log.reader(self.log_reader.take());
+        let mut failed: Option<Error> = None;
+        let (writer, needed) = (&mut self.writer, &mut self.needed);
+        let micros = unix_micros();
+        let stop = || RedoError::Missing { lsn: to, what: "the backup has stopped" };
+        let read = reader.chunks(self.log_at, to, |chunk| {
+            for (span, body) in chunk.bodies() {
+                if let Err(e) = needed.take(body) {
+                    let words = format!("the redo log at {}: {e}", span.start);
+                    failed = Some(Error::Damaged(words.into()));
+                    return Err(stop());
+                }
+            }
+            writer.log(chunk.lsn_at(0), micros, chunk.payload()).map_err(|e| {
+                failed = Some(e.into());
+                stop()
+            })
+        });
+        if let Some(failed) = failed {
+            return Err(failed);
+        }
+        self.log_at = read?;
+        self.hold.advance(self.log_at);
+        self.log_reader = Some(reader);
+        Ok(())
+    }
+}
+
+/// The last frame's.
+const END_FRAME_BYTES: u64 = 16 + 48;
+
+fn check_base(base: &BackupBase, control: &weir_checkpoint::Control) -> Result<(), Error> {
+    let wrong = |what: &str| Err(Error::Config(format!("{what}: make a full backup")));
+    if base.db != control.db {
+        return wrong(&format!(
+            "the backup to go on from is of the database {}, this is {}",
+            base.db, control.db
+        ));
+    }
+    if base.checkpoint > control.checkpoint || base.era > control.era.number {
+        return wrong("the database is older than the backup to go on from");
+    }
+    Ok(())
+}
+
+/// Keeps a backup from taking the disk from the work.
+struct Pace {
+    asked: Option<u64>,
+    /// Bytes before which it does not pause, and when it is to have written them.
+    due: Option<(u64, u64)>,
+    /// What had been read and logged at the last look, and since when it is that.
+    others: (u64, Lsn),
+    quiet_since_micros: u64,
+}
+
+impl Pace {
+    fn new(engine: &Engine, asked: Option<u64>) -> Pace {
+        let quiet_since_micros = engine.clock.now_micros();
+        Pace { asked, due: None, others: (0, Lsn::ZERO), quiet_since_micros }
+    }
+
+    /// Waits until more may be read, now that `bytes` have been written. `false`: `go_on` said so.
+    fn wait(&mut self, engine: &Engine, bytes: u64, mut go_on: impl FnMut() -> bool) -> bool {
+        if engine.config.background == Background::Manual {
+            return go_on();
+        }
+        loop {
+            if !go_on() {
+                return false;
+            }
+            let now = engine.clock.now_micros();
+            let rate = bytes_per_second(self.look(engine, now));
+            let (before, at) = *self.due.get_or_insert((bytes, now));
+            let due = at.saturating_add(((bytes - before) as f64 / rate * 1e6) as u64);
+            if due <= now {
+                // What was not used of the time is not made up for later.
+                self.due = Some((bytes, due.max(now.saturating_sub(NAP_MICROS))));
+                return true;
+            }
+            engine.clock.sleep_micros((due - now).min(NAP_MICROS));
+        }
+    }
+
+    fn look(&mut self, engine: &Engine, now: u64) -> Seen {
+        let others = (engine.pool.stats().frames_taken.get(), engine.log.end());
+        if others != self.others {
+            (self.others, self.quiet_since_micros) = (others, now);
+        }
+        let pages = engine.checkpointer.verdict().capacity_pages_per_second;
+        Seen {
+            capacity_bytes_per_second: pages * engine.pool.page_size() as f64,
+            is_idle: now.saturating_sub(self.quiet_since_micros) >= IDLE_MICROS,
+            asked_bytes_per_second: self.asked,
+        }
+    }
+}
+
+fn unix_micros() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64)
+}
+
+impl From<BackupError> for Error {
+    fn from(e: BackupError) -> Self {
+        match e {
+            BackupError::Io { at, cause } => {
+                Error::io(format!("reading or writing the backup at byte {at}"), cause)
+            }
+            BackupError::OtherFormat { .. } | BackupError::NotABackup => {
+                Error::Config(e.to_string())
+            }
+            BackupError::CutShort { .. } | BackupError::Damaged { .. } => {
+                Error::Damaged(Told::of(e))
+            }
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! A database made of backups: pages as they were, and the log that the first opening applies. It
+//! gets a number of its own: what is done in it from now on is not what was done in the other one
+//! since.
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+use weir_backup::{Begin, Content, End, Frame, Reader};
+use weir_base::{AlignedBuf, DbId, Era, Lsn, PageNo};
+use weir_checkpoint::{Control, ControlFile};
+use weir_device::{FileVolume, Volume};
+use weir_pool::{PageStore, PageWrite};
+use weir_redo::{LogImage, whole_groups};
+
+use crate::config::{Config, Create, StoreKind};
+use crate::create::{abandon_copy, begin_copy, check_directory, finish_copy};
+use crate::error::Error;
+use crate::page_store::create_store;
+
+/// Pages that the new data file has room for at first, and at most at a time more than it has.
+const FIRST_PAGES: u32 = 64;
+const GROW_PAGES: u32 = 1 << 16;
+
+/// Up to where.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RestorePoint {
+    /// All that was committed before this position in the log.
+    Lsn(Lsn),
+    /// All that had been committed at this time (Unix time in microseconds), as far as the backup
+    /// knows: it notes the time for each stretch of log.
+    Micros(u64),
+}
+
+/// How to restore.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RestoreOptions {
+    /// `None`: all that the last backup has.
+    pub to: Option<RestorePoint>,
+    /// `None`: the page store of the database that was backed up.
+    pub store: Option<StoreKind>,
+}
+
+/// What was restored.
+#[derive(Clone, Copy, Debug)]
+pub struct Restored {
+    /// Pages read from the backups.
+    pub pages: u64,
+    /// The state that the new database is of, once it has been opened.
+    pub end: Lsn,
+    /// When the last backup ended: Unix time in microseconds.
+    pub ended_micros: u64,
+}
+
+/// Makes a database in `dir`, which must hold nothing, of a full backup and those that were made
+/// since it, each of the one before. `progress` is told the bytes read of all, and ends it by
+/// `false`: `Ok(None)` then. What fails, or is ended, leaves nothing in `dir`; what a crash leaves
+/// cannot be opened.
+///
+/// # Errors
+/// [`Error::Directory`], when there is something in `dir`; [`Error::Config`] for backups that do not
+/// belong together, or a point that is not in them; [`Error::Damaged`]; those of the disk.
+pub fn restore(
+    dir: &Path,
+    backups: Vec<Box<dyn Read>>,
+    options: &RestoreOptions,
+    progress: &mut dyn FnMut(u64) -> bool,
+) -> Result<Option<Restored>, Error> {
+    check_directory(dir, Create::Copy)?;
+    let failed = |e| Error::io("opening the new database's directory", e);
+    let volume = FileVolume::open(dir).map_err(failed)?;
+    restore_onto(Arc::new(volume), backups, options, progress)
+}
+
+/// As [`restore`], in a volume. Not part of the interface.
+///
+/// # Errors
+/// As [`restore`].
+#[doc(hidden)]
+pub fn restore_onto(
+    volume: Arc<dyn Volume>,
+    backups: Vec<Box<dyn Read>>,
+    options: &RestoreOptions,
+    progress: &mut dyn FnMut(u64) -> bool,
+) -> Result<Option<Restored>, Error> {
+    // Before anything is made: a file that is no backup is told of at once.
+    let mut readers = Vec::new();
+    for backup in backups {
+        readers.push(Reader::open(backup)?);
+    }
+    check_chain(readers.iter().map(Reader::begin))?;
+    begin_copy(&volume)?;
+    let restored = Restore::run(&volume, readers, options, progress);
+    match &restored {
+        Ok(Some(_)) => finish_copy(&volume)?,
+        // If that fails, too, it stays marked as what it is.
+        Ok(None) | Err(_) => drop(abandon_copy(&volume)),
+    }
+    restored
+}
+
+/// # Errors
+/// [`Error::Config`] when each is not made since the one before, of the same database.
+fn check_chain<'a>(begins: impl Iterator<Item = &'a Begin>) -> Result<(), Error> {
+    let wrong = |what: String| Err(Error::Config(what));
+    let mut before: Option<&Begin> = None;
+    for (number, begin) in (1..).zip(begins) {
+        let base = match begin.content {
+            Content::All => None,
+            Content::Since { base, .. } => Some(base),
+        };
+        match (before, base) {
+            (None, None) => {}
+            (None, Some(_)) => {
+                return wrong(
+                    "the first backup has only what was changed since another one: give \
+                              that one before it"
+                        .into(),
+                );
+            }
+            (Some(_), None) => {
+                return wrong(format!("backup {number} is a full one: give it alone, or first"));
+            }
+            (Some(before), Some(base))
+                if base != before.id || before.control.db != begin.control.db =>
+            {
+                return wrong(format!("backup {number} was not made since the one before it"));
+            }
+            (Some(_), Some(_)) => {}
+        }
+        before = Some(begin);
+    }
+    if before.is_none() { wrong("there is no backup to restore".into()) } else { Ok(()) }
+}
+
+/// A database being made.
+struct Restore {
+    db: DbId,
+    store: Arc<dyn PageStore>,
+    buf: AlignedBuf,
+    pages: u64,
+    done_bytes: u64,
+}
+
+impl Restore {
+    fn run(
+        volume: &Arc<dyn Volume>,
+        readers: Vec<Reader<Box<dyn Read>>>,
+        options: &RestoreOptions,
+        progress: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<Option<Restored>, Error> {
+        let Some(last) = readers.last().map(|reader| *reader.begin()) else { return Ok(None) };
+        let was = last.control;
+        let db = DbId(fastrand::u64(1..));
+        let kind = options.store.unwrap_or(match last.store {
+            weir_backup::StoreKind::InPlace => StoreKind::InPlace,
+            weir_backup::StoreKind::Log => StoreKind::Log,
+        });
+        let config = Config { store: Some(kind), ..Config::default() };
+        let page_bytes = was.page_size as usize;
+        let store = create_store(volume, db, page_bytes, FIRST_PAGES, &config)?;
+        let buf = AlignedBuf::zeroed(store.batch_max() * page_bytes);
+        let mut restore = Restore { db, store, buf, pages: 0, done_bytes: 0 };
+        let mut image = LogImage::begin(&**volume, db, was.checkpoint)?;
+        let mut cut = Cut { to: options.to, reached: false };
+        let mut end = None;
+        let count = readers.len();
+        for (number, mut reader) in (1..).zip(readers) {
+            let is_last = number == count;
+            let log = is_last.then_some((&mut image, &mut cut));
+            let Some(ended) = restore.take(&mut reader, log, progress)? else { return Ok(None) };
+            restore.done_bytes += reader.at();
+            end = Some(ended);
+        }
+        let Some(end) = end else { return Ok(None) };
+        let log_end = image.finish()?;
+        cut.check(&end, log_end)?;
+        restore.finish(volume, &was, log_end, end.file_pages)?;
+        Ok(Some(Restored { pages: restore.pages, end: log_end, ended_micros: end.ended_micros }))
+    }
+
+    /// Takes all of a backup, its log only with `log`. `None`: `progress` ended it.
+    fn take(
+        &mut self,
+        reader: &mut Reader<Box<dyn Read>>,
+        mut log: Option<(&mut LogImage, &mut Cut)>,
+        progress: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<Option<End>, Error> {
+        loop {
+            if !progress(self.done_bytes + reader.at()) {
+                return Ok(None);
+            }
+            match reader.read()? {
+                Frame::Pages(pages) => self.write(&pages)?,
+                Frame::Log { from, micros, payload, .. } => {
+                    if let Some((image, cut)) = &mut log {
+                        image.append(&payload[..cut.keeps(from, micros, payload)])?;
+                    }
+                }
+                Frame::End(end) => return Ok(Some(end)),
+            }
+        }
+    }
+
+    fn write(&mut self, pages: &[(PageNo, &[u8])]) -> Result<(), Error> {
+        let page_bytes = self.store.page_size();
+        for pages in pages.chunks(self.store.batch_max()) {
+            let room = pages.iter().map(|(page, _)| page.0 + 1).max().unwrap_or(0);
+            self.grow(room)?;
+            self.store.make_room(pages.len() as u64)?;
+            let copies = self.buf.chunks_exact_mut(page_bytes);
+            let mut writes = Vec::with_capacity(pages.len());
+            for ((page, bytes), copy) in pages.iter().zip(copies) {
+                copy.copy_from_slice(bytes);
+                weir_page::seal(copy, self.db);
+                writes.push(PageWrite { page: *page, lsn: weir_page::lsn(bytes), bytes: copy });
+            }
+            self.store.write_new(&writes)?;
+            self.pages += pages.len() as u64;
+        }
+        Ok(())
+    }
+
+    fn grow(&self, pages: u32) -> Result<(), Error> {
+        let has = self.store.pages();
+        if pages <= has {
+            return Ok(());
+        }
+        Ok(self.store.grow(pages.max(has.saturating_add(has.min(GROW_PAGES))))?)
+    }
+
+    fn finish(
+        &self,
+        volume: &Arc<dyn Volume>,
+        was: &Control,
+        end: Lsn,
+        file_pages: u32,
+    ) -> Result<(), Error> {
+        if file_pages > self.store.pages() {
+            self.store.grow(file_pages)?;
+        }
+        self.store.sync_new()?;
+        let era = Era { number: was.era.number + 1, mark: fastrand::u64(1..) };
+        self.store.set_era(era)?;
+        let control = Control {
+            db: self.db,
+            sequence: 0,
+            clean: false,
+            pages: self.store.pages(),
+            era,
+            synced: end,
+            ..*was
+        };
+        ControlFile::create(volume, control)
+            .map(|_| ())
+            .map_err(|e| Error::io("creating the control file", e))
+    }
+}
+
+/// Where the log is cut off.
+struct Cut {
+    to: Option<RestorePoint>,
+    reached: bool,
+}
+
+impl Cut {
+    /// How much of a run of groups is before it.
+    fn keeps(&mut self, from: Lsn, micros: u64, payload: &[u8]) -> usize {
+        let keeps = match self.to {
+            _ if self.reached => 0,
+            None => payload.len(),
+            Some(RestorePoint::Micros(to)) => {
+                if micros <= to {
+                    payload.len()
+                } else {
+                    0
+                }
+            }
+            Some(RestorePoint::Lsn(to)) => {
+                let groups = whole_groups(from, payload).unwrap_or_default();
+                let kept = groups.iter().take_while(|group| group.span.end <= to);
+                kept.last().map_or(0, |group| group.frame.end)
+            }
+        };
+        self.reached |= keeps < payload.len();
+        keeps
+    }
+
+    /// # Errors
+    /// [`Error::Config`]: not in what was restored.
+    fn check(&self, end: &End, log_end: Lsn) -> Result<(), Error> {
+        let ends_before = match self.to {
+            Some(RestorePoint::Lsn(to)) => to > end.end,
+            Some(RestorePoint::Micros(to)) => to > end.ended_micros,
+            None => false,
+        };
+        if log_end >= end.consistent && !ends_before {
+            return Ok(());
+        }
+        Err(Error::Config(format!(
+            "that point is not in the backup, which can be restored to positions {} to {} of the \
+             log; the last of them is of {}.{:06} s of Unix time",
+            end.consistent,
+            end.end,
+            end.ended_micros / 1_000_000,
+            end.ended_micros % 1_000_000,
+        )))
+    }
+}
