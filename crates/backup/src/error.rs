@@ -36,6 +36,12 @@ pub enum BackupError {
         /// How long it is.
         at: u64,
     },
+    /// The process that made it could not finish it.
+    #[error("the backup was not finished: {why}")]
+    Failed {
+        /// Why, as that process says.
+        why: String,
+    },
     /// Bytes are not what was written.
     #[error("the backup is damaged at byte {at}: {what}; use another one")]
     Damaged {

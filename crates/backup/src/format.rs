@@ -11,11 +11,15 @@
 //!         40 control block, 512 bytes: the checkpoint from which the log is there
 //! 2 Pages 0 how many u32   4 their numbers, u32 each   pages, as they lie on disk
 //! 3 Log   0 where its first group begins (LSN)   8 when it was read   16 groups, each with its length
+//! 5 Consistent  0 position (LSN): all pages are there, and none was changed behind it   8 pages that
+//!         the data file has room for u64   16 when (Unix time, microseconds)
+//! 6 Failed  why, in words: nothing follows
 //! 4 End   0 where the log ends (LSN)   8 the least end that is consistent (LSN)
 //!         16 pages that the data file has room for u64   24 pages in it   32 bytes of log
 //!         40 when it ended
 //! ```
-//! A crash, a full disk or a broken pipe leaves a stream without `End`.
+//! A crash, a full disk or a broken pipe leaves a stream without `End`. Behind `Consistent` there is
+//! log alone, which goes on for as long as the backup follows the database.
 use weir_base::{Lsn, checksum_more};
 use weir_checkpoint::{COPY_BYTES, Control, Copy};
 
@@ -35,6 +39,8 @@ pub(crate) const BEGIN: u8 = 1;
 pub(crate) const PAGES: u8 = 2;
 pub(crate) const LOG: u8 = 3;
 pub(crate) const END: u8 = 4;
+pub(crate) const CONSISTENT: u8 = 5;
+pub(crate) const FAILED: u8 = 6;
 
 /// Where a database has its pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -89,6 +95,29 @@ pub struct End {
     pub log_bytes: u64,
     /// When it ended: Unix time in microseconds.
     pub ended_micros: u64,
+}
+
+/// From where on a backup can be restored.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Consistent {
+    /// All pages are there, and none was changed behind this.
+    pub at: Lsn,
+    /// Pages that the data file had room for.
+    pub file_pages: u32,
+    /// When: Unix time in microseconds.
+    pub micros: u64,
+}
+
+impl Consistent {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let words: [u64; 3] = [self.at.0, u64::from(self.file_pages), self.micros];
+        words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    pub(crate) fn decode(body: &[u8]) -> Option<Consistent> {
+        let file_pages = u32::try_from((body.len() == 24).then(|| word(body, 8))?).ok()?;
+        Some(Consistent { at: Lsn(word(body, 0)), file_pages, micros: word(body, 16) })
+    }
 }
 
 const BEGIN_BYTES: usize = 40 + COPY_BYTES;

@@ -10,7 +10,7 @@ mod verify;
 mod writer;
 
 pub use error::BackupError;
-pub use format::{Begin, Content, End, FORMAT, MAGIC, StoreKind};
+pub use format::{Begin, Consistent, Content, End, FORMAT, MAGIC, StoreKind};
 pub use needed::{Needed, PageSet};
 pub use reader::{Frame, Reader};
 pub use verify::{Verified, verify};

@@ -6,8 +6,8 @@ use weir_redo::whole_groups;
 
 use crate::error::BackupError;
 use crate::format::{
-    BEGIN, Begin, END, End, FORMAT, FRAME_BYTES, FrameHeader, HEAD_BYTES, LOG, MAGIC, PAGES,
-    seed_of, word,
+    BEGIN, Begin, CONSISTENT, Consistent, END, End, FAILED, FORMAT, FRAME_BYTES, FrameHeader,
+    HEAD_BYTES, LOG, MAGIC, PAGES, seed_of, word,
 };
 
 /// Memory is asked for by pieces, so that a length that is not true costs none.
@@ -29,6 +29,8 @@ pub enum Frame<'a> {
         /// Where the last ends.
         to: Lsn,
     },
+    /// All pages were handed out.
+    Consistent(Consistent),
     /// The end: nothing follows.
     End(End),
 }
@@ -42,6 +44,7 @@ pub struct Reader<R> {
     at: u64,
     body: Vec<u8>,
     log_end: Lsn,
+    consistent: Option<Consistent>,
     pages: u64,
     log_bytes: u64,
 }
@@ -74,8 +77,9 @@ impl<R: Read> Reader<R> {
         }
         let begin = Begin::decode(&body).map_err(|what| BackupError::Damaged { at, what })?;
         let (seed, log_end) = (seed_of(begin.id), begin.control.checkpoint);
-        let (pages, log_bytes) = (0, 0);
-        Ok(Reader { input, begin, seed, number: 1, at: next, body, log_end, pages, log_bytes })
+        let (pages, log_bytes, number) = (0, 0, 1);
+        let (at, consistent) = (next, None);
+        Ok(Reader { input, begin, seed, number, at, body, log_end, consistent, pages, log_bytes })
     }
 
     /// How it begins.
@@ -100,10 +104,15 @@ impl<R: Read> Reader<R> {
         self.number = self.number.wrapping_add(1);
         self.at = next;
         let frame = match kind {
-            PAGES => self.pages_frame(),
+            PAGES if self.consistent.is_none() => self.pages_frame(),
             LOG => self.log_frame(),
+            CONSISTENT if self.consistent.is_none() => self.consistent_frame(),
+            FAILED => {
+                let why = String::from_utf8_lossy(&self.body).into_owned();
+                return Err(BackupError::Failed { why });
+            }
             END => return self.end_frame(at),
-            _ => Err("a part of it is of no kind that there is".to_owned()),
+            _ => Err("a part of it is of no kind that can stand there".to_owned()),
         };
         frame.map_err(|what| BackupError::Damaged { at, what })
     }
@@ -147,14 +156,24 @@ impl<R: Read> Reader<R> {
         Ok(Frame::Log { from, micros, payload, to })
     }
 
+    fn consistent_frame(&mut self) -> Result<Frame<'_>, String> {
+        let wrong = "it does not say from where on it is consistent";
+        let said = Consistent::decode(&self.body).filter(|said| said.at == self.log_end);
+        let said = said.ok_or(wrong)?;
+        self.consistent = Some(said);
+        Ok(Frame::Consistent(said))
+    }
+
     fn end_frame(&mut self, at: u64) -> Result<Frame<'_>, BackupError> {
         let damaged = |at, what: &str| Err(BackupError::Damaged { at, what: what.to_owned() });
         let end = match End::decode(&self.body) {
             Ok(end) => end,
             Err(what) => return damaged(at, &what),
         };
-        let log_reaches = end.consistent <= end.end && end.end == self.log_end;
-        if (end.pages, end.log_bytes) != (self.pages, self.log_bytes) || !log_reaches {
+        let is_whole = end.end == self.log_end
+            && self.consistent.is_some_and(|consistent| consistent.at == end.consistent)
+            && (end.pages, end.log_bytes) == (self.pages, self.log_bytes);
+        if !is_whole {
             return damaged(at, "it does not hold what its end says");
         }
         match self.input.read(&mut [0]) {

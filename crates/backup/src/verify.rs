@@ -34,7 +34,7 @@ pub fn verify(
             return Ok(None);
         }
         match reader.read()? {
-            Frame::Pages(_) => {}
+            Frame::Pages(_) | Frame::Consistent(_) => {}
             Frame::Log { from, payload, .. } => {
                 for group in whole_groups(from, payload).unwrap_or_default() {
                     changes(&payload[group.body]).map_err(|what| {

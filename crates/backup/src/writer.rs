@@ -5,7 +5,8 @@ use weir_base::{Lsn, PageNo};
 
 use crate::error::BackupError;
 use crate::format::{
-    BEGIN, BODY_MAX, Begin, END, End, FORMAT, FrameHeader, HEAD_BYTES, LOG, MAGIC, PAGES, seed_of,
+    BEGIN, BODY_MAX, Begin, CONSISTENT, Consistent, END, End, FAILED, FORMAT, FrameHeader,
+    HEAD_BYTES, LOG, MAGIC, PAGES, seed_of,
 };
 
 /// Writes a backup, front to back. What is not [ended](Writer::end) is none.
@@ -67,6 +68,31 @@ impl<W: Write> Writer<W> {
         self.frame(LOG, &[&head, payload])
     }
 
+    /// Says that all pages are there. Only log follows.
+    ///
+    /// # Errors
+    /// [`BackupError::Io`].
+    pub fn consistent(&mut self, consistent: &Consistent) -> Result<(), BackupError> {
+        self.frame(CONSISTENT, &[&consistent.encode()])
+    }
+
+    /// Hands on all that was written.
+    ///
+    /// # Errors
+    /// [`BackupError::Io`].
+    pub fn flush(&mut self) -> Result<(), BackupError> {
+        self.out.flush().map_err(|cause| BackupError::Io { at: self.at, cause })
+    }
+
+    /// Says that it cannot be finished.
+    ///
+    /// # Errors
+    /// [`BackupError::Io`].
+    pub fn fail(&mut self, why: &str) -> Result<(), BackupError> {
+        self.frame(FAILED, &[why.as_bytes()])?;
+        self.flush()
+    }
+
     /// Ends it; what was counted here is filled in.
     ///
     /// # Errors
@@ -74,7 +100,7 @@ impl<W: Write> Writer<W> {
     pub fn end(mut self, end: &End) -> Result<(End, W), BackupError> {
         let end = End { pages: self.pages, log_bytes: self.log_bytes, ..*end };
         self.frame(END, &[&end.encode()])?;
-        self.out.flush().map_err(|cause| BackupError::Io { at: self.at, cause })?;
+        self.flush()?;
         Ok((end, self.out))
     }
 

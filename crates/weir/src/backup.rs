@@ -2,12 +2,15 @@
 //! from the checkpoint at which it began to where it ends. What comes of both is what recovery makes
 //! of a crash at that end (`docs/decisions/backup.md`).
 use std::io::{Read, Write};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use weir_backup::{BackupError, Begin, Content, End, Needed, PageSet, Reader, Writer};
-use weir_base::{AlignedBuf, DbId, Lsn, PageNo};
-use weir_pool::{ERA_PAGES, OnDisk, StoreRead};
-use weir_redo::{Durability, LogHold, RedoError};
+use weir_backup::{BackupError, Begin, Consistent, Content, End, Needed, PageSet, Reader, Writer};
+use weir_base::{AlignedBuf, Clock, DbId, Lsn, PageNo};
+use weir_checkpoint::{Checkpointer, ControlFile};
+use weir_pool::{ERA_PAGES, OnDisk, Pool, StoreRead};
+use weir_redo::{Durability, Log, LogHold, RedoError};
+use weir_space::Space;
 use weir_txn::PlantedBug;
 
 use crate::backup_pace::{Seen, bytes_per_second};
@@ -16,7 +19,7 @@ use crate::db::Db;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::told::{DamagedPlace, Told};
-use crate::unused::HeldUnused;
+use crate::unused::{HeldUnused, Unused};
 
 /// Pages that are read at once.
 const READ_PAGES: u32 = 64;
@@ -27,10 +30,19 @@ const IDLE_MICROS: u64 = 1_000_000;
 /// A page that is being written is looked at again after so long, so many times.
 const AGAIN_MICROS: u64 = 5_000;
 const AGAIN_MAX: u32 = 6_000;
+/// So often in a row may the end of the log be read while it is written.
+const TORN_MAX: u32 = 100;
 /// A page that is damaged as its latch shows is looked at so often.
 const DAMAGED_MAX: u32 = 3;
 /// While it waits for its pace it looks this often whether it is to go on.
 const NAP_MICROS: u64 = 50_000;
+/// How often a backup that follows the database looks for more log.
+const FOLLOW_MICROS: u64 = 100_000;
+/// It says that there is none so often: what can be restored is known up to then.
+const SAY_MICROS: u64 = 1_000_000;
+
+/// Is told how far it is, and says whether to go on.
+type Progress<'a> = dyn FnMut(BackupProgress) -> bool + 'a;
 
 /// Another backup of the same database: the next one needs only what was changed since.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,6 +74,9 @@ pub struct BackupOptions {
     /// Bytes to read per second at most; `None`: all that the disk gives while the database is
     /// idle, and little while it is at work.
     pub bytes_per_second: Option<u64>,
+    /// When all is there, it goes on with the log that is written from then on, until `progress`
+    /// says `false`: any moment since can be restored ([`crate::RestorePoint`]).
+    pub follow: bool,
 }
 
 /// How far a backup is.
@@ -73,6 +88,8 @@ pub struct BackupProgress {
     pub pages_of: u64,
     /// Bytes written.
     pub bytes: u64,
+    /// All is there, and the log is followed.
+    pub follows: bool,
 }
 
 /// A backup that is whole.
@@ -93,7 +110,7 @@ pub struct BackedUp {
 impl Db {
     /// Writes a backup to `out` while all transactions go on: it holds what was committed when this
     /// returns, and prepared transactions as they are. `progress` is told how far it is, and ends it
-    /// by `false`: `Ok(None)` then, and what was written is no backup.
+    /// by `false`: `Ok(None)` then, and what was written is no backup, unless it was following.
     ///
     /// The log is kept from the beginning on until it has been copied: where `out` is slower than
     /// the work, it takes more files meanwhile than its capacity.
@@ -108,17 +125,56 @@ impl Db {
         options: &BackupOptions,
         progress: &mut dyn FnMut(BackupProgress) -> bool,
     ) -> Result<Option<BackedUp>, Error> {
-        let mut backup = Backup::begin(&self.engine, out, options)?;
-        if !backup.copy_all(progress)? {
-            return Ok(None);
-        }
-        backup.finish().map(Some)
+        let engine = &self.engine;
+        engine.check_open()?;
+        let mut is_closed = false;
+        let mut go_on = |at| {
+            is_closed = engine.check_here().is_err();
+            !is_closed && progress(at)
+        };
+        let done =
+            Backup::begin(&engine.backup_source(), out, options)?.run(options, &mut go_on)?;
+        if is_closed { Err(Error::Closed) } else { Ok(done) }
     }
 }
 
+impl Engine {
+    /// What a backup of this database is made of.
+    pub(crate) fn backup_source(&self) -> Source {
+        Source {
+            pool: self.pool.clone(),
+            log: self.log.clone(),
+            space: self.space.clone(),
+            control: self.control.clone(),
+            unused: self.unused.clone(),
+            checkpointer: self.checkpointer.clone(),
+            clock: self.clock.clone(),
+            store: self.store_kind,
+            is_paced: self.config.background == Background::Threads,
+            planted: self.config.planted,
+        }
+    }
+}
+
+/// What a backup is made of.
+#[derive(Clone)]
+pub(crate) struct Source {
+    pool: Arc<Pool>,
+    log: Arc<Log>,
+    space: Arc<Space>,
+    control: Arc<ControlFile>,
+    unused: Arc<Unused>,
+    checkpointer: Arc<Checkpointer>,
+    clock: Arc<dyn Clock>,
+    store: StoreKind,
+    /// A simulation has no time.
+    is_paced: bool,
+    planted: PlantedBug,
+}
+
 /// A backup under way.
-struct Backup<'a, W> {
-    engine: &'a Engine,
+pub(crate) struct Backup<W> {
+    source: Source,
     writer: Writer<W>,
     since: Lsn,
     from: Lsn,
@@ -126,23 +182,23 @@ struct Backup<'a, W> {
     log_at: Lsn,
     hold: LogHold,
     log_reader: Option<weir_redo::Reader>,
+    consistent: Option<Lsn>,
     needed: Needed,
     copied: PageSet,
     /// Pages in use that could not be read as they lay there.
     later: Vec<PageNo>,
     pace: Pace,
-    _unused: HeldUnused<'a>,
+    _unused: HeldUnused,
 }
 
-impl<'a, W: Write> Backup<'a, W> {
-    fn begin(engine: &'a Engine, out: W, options: &BackupOptions) -> Result<Self, Error> {
-        engine.check_open()?;
+impl<W: Write> Backup<W> {
+    pub(crate) fn begin(source: &Source, out: W, options: &BackupOptions) -> Result<Self, Error> {
         // In this order: what the checkpoint of the control file needs is kept when it is read.
-        let unused = engine.unused.hold();
-        let hold = engine.log.hold().ok_or_else(|| {
+        let unused = Unused::hold(&source.unused);
+        let hold = source.log.hold().ok_or_else(|| {
             Error::Config("too many backups of this database are under way: wait for one".into())
         })?;
-        let control = engine.control.get();
+        let control = source.control.get();
         let content = match options.since {
             None => Content::All,
             Some(base) => {
@@ -150,7 +206,7 @@ impl<'a, W: Write> Backup<'a, W> {
                 Content::Since { base: base.id, lsn: base.checkpoint }
             }
         };
-        let store = match engine.store_kind {
+        let store = match source.store {
             StoreKind::InPlace => weir_backup::StoreKind::InPlace,
             StoreKind::Log => weir_backup::StoreKind::Log,
         };
@@ -158,59 +214,91 @@ impl<'a, W: Write> Backup<'a, W> {
         let writer = Writer::begin(out, &Begin { id, content, began_micros, store, control })?;
         let from = control.checkpoint;
         Ok(Backup {
-            engine,
+            source: source.clone(),
             writer,
             since: options.since.map_or(Lsn::ZERO, |base| base.checkpoint),
             from,
             log_at: from,
             hold,
             log_reader: None,
+            consistent: None,
             needed: Needed::default(),
             copied: PageSet::default(),
             later: Vec::new(),
-            pace: Pace::new(engine, options.bytes_per_second),
+            pace: Pace::new(source, options.bytes_per_second),
             _unused: unused,
         })
     }
 
-    /// Everything but the end. `false`: `progress` ended it.
-    fn copy_all(
-        &mut self,
-        progress: &mut dyn FnMut(BackupProgress) -> bool,
-    ) -> Result<bool, Error> {
-        let engine = self.engine;
-        let pages_of = engine.space.end().min(engine.pool.store().pages());
-        let mut go_on = |bytes: u64, pages: u32| {
-            progress(BackupProgress { pages: pages.into(), pages_of: pages_of.into(), bytes })
-        };
+    /// Makes it. `None`: `progress` ended it before all was there.
+    pub(crate) fn run(
+        mut self,
+        options: &BackupOptions,
+        progress: &mut Progress<'_>,
+    ) -> Result<Option<BackedUp>, Error> {
+        let done = self.copy_all(progress).and_then(|all| {
+            if !all {
+                return Ok(false);
+            }
+            self.complete()?;
+            if options.follow {
+                self.follow(progress)?;
+            }
+            Ok(true)
+        });
+        match done {
+            Ok(true) => self.finish().map(Some),
+            Ok(false) => {
+                // A reader at the other end of a pipe wants to know.
+                let _ = self.writer.fail("it was ended");
+                Ok(None)
+            }
+            Err(e) => {
+                let _ = self.writer.fail(&e.to_string());
+                Err(e)
+            }
+        }
+    }
+
+    /// Pages as they lie there, and the log meanwhile. `false`: `progress` ended it.
+    fn copy_all(&mut self, progress: &mut Progress<'_>) -> Result<bool, Error> {
+        let source = self.source.clone();
+        let pages_of = source.space.end().min(source.pool.store().pages());
         for at in (0..pages_of).step_by(READ_PAGES as usize) {
-            engine.check_open()?;
+            source.log.check()?;
             let bytes = self.writer.bytes();
-            if !self.pace.wait(engine, bytes, || go_on(bytes, at)) {
+            let (pages, of) = (u64::from(at), u64::from(pages_of));
+            let at_now = BackupProgress { pages, pages_of: of, bytes, follows: false };
+            if !self.pace.wait(&source, bytes, || progress(at_now)) {
                 return Ok(false);
             }
             let mut pages: Vec<PageNo> = (at..pages_of.min(at + READ_PAGES)).map(PageNo).collect();
             pages.retain(|page| !ERA_PAGES.contains(page));
-            engine.space.retain_used(&mut pages);
+            source.space.retain_used(&mut pages);
             let unread = self.copy_pages(&pages)?;
             self.later.extend(unread);
-            let settled = engine.log.settled();
+            let settled = source.log.settled();
             if settled.bytes_since(self.log_at.min(settled)) >= LOG_BYTES {
                 self.copy_log(settled)?;
             }
         }
-        Ok(go_on(self.writer.bytes(), pages_of))
+        Ok(progress(self.progress(pages_of, false)))
     }
 
-    /// The pages that were not copied yet and are needed, and the log's end.
-    fn finish(mut self) -> Result<BackedUp, Error> {
-        let engine = self.engine;
+    fn progress(&self, pages: u32, follows: bool) -> BackupProgress {
+        let pages = u64::from(pages);
+        BackupProgress { pages, pages_of: pages, bytes: self.writer.bytes(), follows }
+    }
+
+    /// The pages that were not copied yet and are needed, and the log up to now.
+    fn complete(&mut self) -> Result<(), Error> {
+        let source = self.source.clone();
         // All that made or freed a page before the pages were gone through.
-        engine.log.flush(Durability::Synced)?;
-        self.copy_log(engine.log.durable())?;
+        source.log.flush(Durability::Synced)?;
+        self.copy_log(source.log.durable())?;
         let mut missing = std::mem::take(&mut self.later);
         missing.retain(|page| !self.needed.is_made(*page));
-        if engine.config.planted != PlantedBug::BackupWithoutFreed {
+        if source.planted != PlantedBug::BackupWithoutFreed {
             missing.extend(self.needed.missing(&self.copied));
         }
         missing.sort_unstable();
@@ -219,12 +307,46 @@ impl<'a, W: Write> Backup<'a, W> {
             self.copy_settled(page)?;
         }
         // Behind every page that was copied, and every commit that was told before.
-        engine.log.flush(Durability::Synced)?;
-        self.copy_log(engine.log.durable())?;
+        source.log.flush(Durability::Synced)?;
+        self.copy_log(source.log.durable())?;
+        let (at, file_pages) = (self.log_at, source.pool.store().pages());
+        self.consistent = Some(at);
+        self.needed = Needed::default();
+        self.copied = PageSet::default();
+        Ok(self.writer.consistent(&Consistent { at, file_pages, micros: unix_micros() })?)
+    }
+
+    /// Goes on with the log, until `progress` ends it.
+    fn follow(&mut self, progress: &mut Progress<'_>) -> Result<(), Error> {
+        let source = self.source.clone();
+        let mut said = source.clock.now_micros();
+        while progress(self.progress(source.pool.store().pages(), true)) {
+            source.log.check()?;
+            let now = source.clock.now_micros();
+            let before = self.log_at;
+            let micros = unix_micros();
+            self.copy_log(source.log.settled())?;
+            if self.log_at > before {
+                said = now;
+            } else if now >= said + SAY_MICROS {
+                // What is not settled is little, and is not long in coming where there is work.
+                said = now;
+                source.log.flush(Durability::Synced)?;
+                self.copy_log(source.log.durable())?;
+                self.writer.log(self.log_at, micros, &[])?;
+            }
+            self.writer.flush()?;
+            source.clock.sleep_micros(FOLLOW_MICROS);
+        }
+        source.log.flush(Durability::Synced)?;
+        self.copy_log(source.log.durable())
+    }
+
+    fn finish(self) -> Result<BackedUp, Error> {
         let end = End {
             end: self.log_at,
-            consistent: self.log_at,
-            file_pages: engine.pool.store().pages(),
+            consistent: self.consistent.unwrap_or(self.log_at),
+            file_pages: self.source.pool.store().pages(),
             pages: 0,
             log_bytes: 0,
             ended_micros: unix_micros(),
@@ -237,7 +359,7 @@ impl<'a, W: Write> Backup<'a, W> {
 
     /// Copies those that lie there whole, and returns the others.
     fn copy_pages(&mut self, pages: &[PageNo]) -> Result<Vec<PageNo>, Error> {
-        let store = self.engine.pool.store();
+        let store = self.source.pool.store();
         let page_bytes = store.page_size();
         let mut buf = AlignedBuf::zeroed(pages.len() * page_bytes);
         let mut reads: Vec<StoreRead<'_>> = pages
@@ -263,18 +385,18 @@ impl<'a, W: Write> Backup<'a, W> {
 
     /// Copies a page that was being written, or was not there, when it was read.
     fn copy_settled(&mut self, page: PageNo) -> Result<(), Error> {
-        let engine = self.engine;
+        let source = self.source.clone();
         let mut damaged = 0;
         for _ in 0..AGAIN_MAX {
-            engine.check_open()?;
+            source.log.check()?;
             if self.copy_pages(&[page])?.is_empty() {
                 return Ok(());
             }
-            match engine.pool.look_again(page)? {
+            match source.pool.look_again(page)? {
                 OnDisk::Sound | OnDisk::Repaired => continue,
                 OnDisk::Unsettled => {}
                 // A page that was taken from the maps in memory, and is in use on none.
-                OnDisk::Damaged(_) if !engine.space.is_noted(page).unwrap_or(true) => return Ok(()),
+                OnDisk::Damaged(_) if !source.space.is_noted(page).unwrap_or(true) => return Ok(()),
                 OnDisk::Damaged(found) => {
                     damaged += 1;
                     if damaged == DAMAGED_MAX {
@@ -282,9 +404,9 @@ impl<'a, W: Write> Backup<'a, W> {
                     }
                 }
             }
-            engine.clock.sleep_micros(AGAIN_MICROS);
+            source.clock.sleep_micros(AGAIN_MICROS);
         }
-        let (file, offset) = engine.pool.store().place(page);
+        let (file, offset) = source.pool.store().place(page);
         let place = DamagedPlace { file: Some(file), offset: Some(offset), page: Some(page.0) };
         let words = format!("page {page} cannot be read, and is not written either: no backup");
         Err(Error::Damaged(Told::from(words).at(place)))
@@ -292,34 +414,56 @@ impl<'a, W: Write> Backup<'a, W> {
 
     /// Copies the log up to `to`, which is durable.
     fn copy_log(&mut self, to: Lsn) -> Result<(), Error> {
-        if to <= self.log_at {
-            return Ok(());
-        }
-        let reader = self.engine.log.reader(self.log_reader.take());
-        let mut failed: Option<Error> = None;
-        let (writer, needed) = (&mut self.writer, &mut self.needed);
-        let micros = unix_micros();
-        let stop = || RedoError::Missing { lsn: to, what: "the backup has stopped" };
-        let read = reader.chunks(self.log_at, to, |chunk| {
-            for (span, body) in chunk.bodies() {
-                if let Err(e) = needed.take(body) {
-                    let words = format!("the redo log at {}: {e}", span.start);
-                    failed = Some(Error::Damaged(words.into()));
-                    return Err(stop());
+        let mut torn = 0;
+        while to > self.log_at {
+            match self.copy_stretch(to) {
+                // The last page of the log is written again while it is read.
+                Err(Error::Damaged(_)) if torn < TORN_MAX => {
+                    torn += 1;
+                    self.source.clock.sleep_micros(AGAIN_MICROS);
                 }
+                Ok(true) => {}
+                // The last group ends before.
+                Ok(false) => break,
+                Err(e) => return Err(e),
             }
-            writer.log(chunk.lsn_at(0), micros, chunk.payload()).map_err(|e| {
-                failed = Some(e.into());
-                stop()
-            })
-        });
-        if let Some(failed) = failed {
-            return Err(failed);
         }
-        self.log_at = read?;
         self.hold.advance(self.log_at);
-        self.log_reader = Some(reader);
         Ok(())
+    }
+
+    /// Copies as much of it as can be read. `false`: no whole group.
+    fn copy_stretch(&mut self, to: Lsn) -> Result<bool, Error> {
+        let reader = self.source.log.reader(self.log_reader.take());
+        let (from, mut at) = (self.log_at, self.log_at);
+        let (writer, needed) = (&mut self.writer, &mut self.needed);
+        // Once all pages are there, what the log says of them does not matter here.
+        let (micros, is_complete) = (unix_micros(), self.consistent.is_some());
+        let mut failed: Option<Error> = None;
+        let read = reader.chunks(from, to, |chunk| {
+            let looked = match is_complete {
+                true => Ok(()),
+                false => chunk.bodies().try_for_each(|(span, body)| {
+                    needed.take(body).map_err(|e| Error::Io {
+                        what: format!("the redo log at {}", span.start),
+                        cause: std::io::Error::other(e),
+                    })
+                }),
+            };
+            let payload = chunk.payload();
+            let written = looked.and_then(|()| Ok(writer.log(chunk.lsn_at(0), micros, payload)?));
+            written.map_err(|e| {
+                failed = Some(e);
+                RedoError::Missing { lsn: to, what: "the backup has stopped" }
+            })?;
+            at = chunk.lsn_at(payload.len());
+            Ok(())
+        });
+        (self.log_at, self.log_reader) = (at, Some(reader));
+        match failed {
+            Some(failed) => Err(failed),
+            None => read.map(|_| at > from).map_err(Error::from),
+        }
     }
 }
 
@@ -351,22 +495,22 @@ struct Pace {
 }
 
 impl Pace {
-    fn new(engine: &Engine, asked: Option<u64>) -> Pace {
-        let quiet_since_micros = engine.clock.now_micros();
+    fn new(source: &Source, asked: Option<u64>) -> Pace {
+        let quiet_since_micros = source.clock.now_micros();
         Pace { asked, due: None, others: (0, Lsn::ZERO), quiet_since_micros }
     }
 
     /// Waits until more may be read, now that `bytes` have been written. `false`: `go_on` said so.
-    fn wait(&mut self, engine: &Engine, bytes: u64, mut go_on: impl FnMut() -> bool) -> bool {
-        if engine.config.background == Background::Manual {
+    fn wait(&mut self, source: &Source, bytes: u64, mut go_on: impl FnMut() -> bool) -> bool {
+        if !source.is_paced {
             return go_on();
         }
         loop {
             if !go_on() {
                 return false;
             }
-            let now = engine.clock.now_micros();
-            let rate = bytes_per_second(self.look(engine, now));
+            let now = source.clock.now_micros();
+            let rate = bytes_per_second(self.look(source, now));
             let (before, at) = *self.due.get_or_insert((bytes, now));
             let due = at.saturating_add(((bytes - before) as f64 / rate * 1e6) as u64);
             if due <= now {
@@ -374,18 +518,18 @@ impl Pace {
                 self.due = Some((bytes, due.max(now.saturating_sub(NAP_MICROS))));
                 return true;
             }
-            engine.clock.sleep_micros((due - now).min(NAP_MICROS));
+            source.clock.sleep_micros((due - now).min(NAP_MICROS));
         }
     }
 
-    fn look(&mut self, engine: &Engine, now: u64) -> Seen {
-        let others = (engine.pool.stats().frames_taken.get(), engine.log.end());
+    fn look(&mut self, source: &Source, now: u64) -> Seen {
+        let others = (source.pool.stats().frames_taken.get(), source.log.end());
         if others != self.others {
             (self.others, self.quiet_since_micros) = (others, now);
         }
-        let pages = engine.checkpointer.verdict().capacity_pages_per_second;
+        let pages = source.checkpointer.verdict().capacity_pages_per_second;
         Seen {
-            capacity_bytes_per_second: pages * engine.pool.page_size() as f64,
+            capacity_bytes_per_second: pages * source.pool.page_size() as f64,
             is_idle: now.saturating_sub(self.quiet_since_micros) >= IDLE_MICROS,
             asked_bytes_per_second: self.asked,
         }
@@ -405,9 +549,9 @@ impl From<BackupError> for Error {
             BackupError::OtherFormat { .. } | BackupError::NotABackup => {
                 Error::Config(e.to_string())
             }
-            BackupError::CutShort { .. } | BackupError::Damaged { .. } => {
-                Error::Damaged(Told::of(e))
-            }
+            BackupError::CutShort { .. }
+            | BackupError::Failed { .. }
+            | BackupError::Damaged { .. } => Error::Damaged(Told::of(e)),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use weir_backup::{Begin, Content, End, Frame, Reader};
+use weir_backup::{BackupError, Begin, Consistent, Content, End, Frame, Reader};
 use weir_base::{AlignedBuf, DbId, Era, Lsn, PageNo};
 use weir_checkpoint::{Control, ControlFile};
 use weir_device::{FileVolume, Volume};
@@ -38,6 +38,9 @@ pub struct RestoreOptions {
     pub to: Option<RestorePoint>,
     /// `None`: the page store of the database that was backed up.
     pub store: Option<StoreKind>,
+    /// The last backup need not have ended, if only all pages are in it: one that followed the
+    /// database until that, or itself, crashed. What was cut off of it is log.
+    pub incomplete: bool,
 }
 
 /// What was restored.
@@ -138,6 +141,8 @@ struct Restore {
     store: Arc<dyn PageStore>,
     buf: AlignedBuf,
     pages: u64,
+    /// The log names no page from this on.
+    named_pages: u32,
     done_bytes: u64,
 }
 
@@ -159,7 +164,7 @@ impl Restore {
         let page_bytes = was.page_size as usize;
         let store = create_store(volume, db, page_bytes, FIRST_PAGES, &config)?;
         let buf = AlignedBuf::zeroed(store.batch_max() * page_bytes);
-        let mut restore = Restore { db, store, buf, pages: 0, done_bytes: 0 };
+        let mut restore = Restore { db, store, buf, pages: 0, named_pages: 0, done_bytes: 0 };
         let mut image = LogImage::begin(&**volume, db, was.checkpoint)?;
         let mut cut = Cut { to: options.to, reached: false };
         let mut end = None;
@@ -167,7 +172,9 @@ impl Restore {
         for (number, mut reader) in (1..).zip(readers) {
             let is_last = number == count;
             let log = is_last.then_some((&mut image, &mut cut));
-            let Some(ended) = restore.take(&mut reader, log, progress)? else { return Ok(None) };
+            let incomplete = is_last && options.incomplete;
+            let ended = restore.take(&mut reader, log, incomplete, progress)?;
+            let Some(ended) = ended else { return Ok(None) };
             restore.done_bytes += reader.at();
             end = Some(ended);
         }
@@ -178,27 +185,63 @@ impl Restore {
         Ok(Some(Restored { pages: restore.pages, end: log_end, ended_micros: end.ended_micros }))
     }
 
-    /// Takes all of a backup, its log only with `log`. `None`: `progress` ended it.
+    /// Takes all of a backup, its log only with `log`; `incomplete`: it may be cut short behind its
+    /// pages. `None`: `progress` ended it.
     fn take(
         &mut self,
         reader: &mut Reader<Box<dyn Read>>,
         mut log: Option<(&mut LogImage, &mut Cut)>,
+        incomplete: bool,
         progress: &mut dyn FnMut(u64) -> bool,
     ) -> Result<Option<End>, Error> {
+        // What there would be of it if it ended here.
+        let mut so_far: Option<End> = None;
         loop {
             if !progress(self.done_bytes + reader.at()) {
                 return Ok(None);
             }
-            match reader.read()? {
+            let frame = match reader.read() {
+                Err(BackupError::CutShort { .. } | BackupError::Failed { .. })
+                    if incomplete && so_far.is_some() =>
+                {
+                    return Ok(so_far);
+                }
+                frame => frame?,
+            };
+            match frame {
                 Frame::Pages(pages) => self.write(&pages)?,
-                Frame::Log { from, micros, payload, .. } => {
+                Frame::Log { from, micros, payload, to } => {
                     if let Some((image, cut)) = &mut log {
-                        image.append(&payload[..cut.keeps(from, micros, payload)])?;
+                        let kept = &payload[..cut.keeps(from, micros, payload)];
+                        self.note_pages(from, kept)?;
+                        image.append(kept)?;
                     }
+                    if let Some(end) = &mut so_far {
+                        (end.end, end.ended_micros) = (to, micros);
+                    }
+                }
+                Frame::Consistent(Consistent { at, file_pages, micros }) => {
+                    let (pages, log_bytes, ended_micros) = (0, 0, micros);
+                    let (end, consistent) = (at, at);
+                    so_far =
+                        Some(End { end, consistent, file_pages, pages, log_bytes, ended_micros });
                 }
                 Frame::End(end) => return Ok(Some(end)),
             }
         }
+    }
+
+    /// The data file must have room for each page that the log names, as it had.
+    fn note_pages(&mut self, from: Lsn, payload: &[u8]) -> Result<(), Error> {
+        for group in whole_groups(from, payload).unwrap_or_default() {
+            let bad = |e| Error::Damaged(format!("the log at {}: {e}", group.span.start).into());
+            let (_, ops) = weir_change::decode(&payload[group.body]).map_err(bad)?;
+            for op in ops {
+                let page = op.map_err(bad)?.page().map_or(0, |page| page.0);
+                self.named_pages = self.named_pages.max(page.saturating_add(1));
+            }
+        }
+        Ok(())
     }
 
     fn write(&mut self, pages: &[(PageNo, &[u8])]) -> Result<(), Error> {
@@ -235,8 +278,9 @@ impl Restore {
         end: Lsn,
         file_pages: u32,
     ) -> Result<(), Error> {
-        if file_pages > self.store.pages() {
-            self.store.grow(file_pages)?;
+        let room = file_pages.max(self.named_pages);
+        if room > self.store.pages() {
+            self.store.grow(room)?;
         }
         self.store.sync_new()?;
         let era = Era { number: was.era.number + 1, mark: fastrand::u64(1..) };

@@ -39,9 +39,9 @@ pub(crate) struct Unused {
 }
 
 /// As long as it is there, pages that are not in use stay where they are.
-pub(crate) struct HeldUnused<'a>(&'a Unused);
+pub(crate) struct HeldUnused(Arc<Unused>);
 
-impl Drop for HeldUnused<'_> {
+impl Drop for HeldUnused {
     fn drop(&mut self) {
         self.0.holders.fetch_sub(1, Ordering::AcqRel);
     }
@@ -55,11 +55,11 @@ impl Unused {
     }
 
     /// Keeps what the checkpoint of now may need.
-    pub(crate) fn hold(&self) -> HeldUnused<'_> {
+    pub(crate) fn hold(unused: &Arc<Unused>) -> HeldUnused {
         // So none is being given up when this returns.
-        let _pass = self.pass.lock();
-        self.holders.fetch_add(1, Ordering::AcqRel);
-        HeldUnused(self)
+        let _pass = unused.pass.lock();
+        unused.holders.fetch_add(1, Ordering::AcqRel);
+        HeldUnused(unused.clone())
     }
 
     /// Looks at one map, and gives up what the checkpoint has passed. Returns whether there is more

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use weir::{
-    BackedUp, Background, BackupBase, BackupOptions, Config, Create, Db, Durability, Error,
+    BackedUp, Background, BackupBase, BackupOptions, Config, Create, Db, Durability, Error, Lsn,
     PlantedBug, RestoreOptions, RestorePoint, Restored, SimVolume, StoreKind, TxnOptions, Volume,
     restore, restore_onto,
 };
@@ -368,7 +368,7 @@ fn writers_go_on_beside_a_backup_and_it_is_of_one_moment() {
 /// As fast as it goes.
 fn fast(db: &Db, since: Option<BackupBase>) -> (Vec<u8>, BackedUp) {
     let mut out = Vec::new();
-    let options = BackupOptions { since, bytes_per_second: Some(1 << 40) };
+    let options = BackupOptions { since, bytes_per_second: Some(1 << 40), follow: false };
     let done = db.backup(&mut out, &options, &mut |_| true).expect("backed up").expect("whole");
     (out, done)
 }
@@ -455,8 +455,8 @@ fn a_point_that_is_not_in_the_backup_is_told() {
     let to = |to| RestoreOptions { to: Some(to), ..RestoreOptions::default() };
     let end = done.end;
     for point in [
-        RestorePoint::Lsn(weir::Lsn(end.0 + 1)),
-        RestorePoint::Lsn(weir::Lsn(end.0 - 1)),
+        RestorePoint::Lsn(Lsn(end.0 + 1)),
+        RestorePoint::Lsn(Lsn(end.0 - 1)),
         RestorePoint::Micros(1),
         RestorePoint::Micros(u64::MAX),
     ] {
@@ -487,4 +487,65 @@ fn a_closed_database_and_one_too_many_are_told() {
     let told = nested(&db, 0).expect_err("four at most").to_string();
     assert!(told.contains("too many backups"), "{told}");
     nested(&db, 4).expect("they have ended");
+}
+
+#[test]
+fn a_backup_that_follows_can_be_restored_to_any_moment() {
+    for store in STORES {
+        let volume = SimVolume::new(14);
+        let db = made(&volume, config(store));
+        let mut dice = fastrand::Rng::with_seed(14);
+        (0..200).for_each(|_| work(&db, &mut dice));
+        let options = BackupOptions { follow: true, ..BackupOptions::default() };
+        let (mut out, mut states) = (Vec::new(), Vec::new());
+        let mut progress = |at: weir::BackupProgress| {
+            (0..dice.u32(..30)).for_each(|_| work(&db, &mut dice));
+            if at.follows {
+                states.push((Lsn(db.stats().log_end), unix_micros(), contents(&db)));
+            }
+            states.len() < 12
+        };
+        let done = db.backup(&mut out, &options, &mut progress).expect("followed").expect("whole");
+        assert_eq!(states.len(), 12);
+        assert_eq!(done.end, states[11].0, "it ends with what was last");
+        let restored_to = |point, incomplete, bytes: &[u8]| {
+            let options = RestoreOptions { to: point, incomplete, ..RestoreOptions::default() };
+            let (volume, done) = restored_as(&[bytes], &options);
+            done.map(|done| {
+                let done = done.expect("whole");
+                (done.end, Db::open_on(Arc::new(volume), config_any()).expect("opened"))
+            })
+        };
+        for (end, _, rows) in &states {
+            let point = Some(RestorePoint::Lsn(*end));
+            let (at, again) = restored_to(point, false, &out).expect("restored");
+            assert_eq!(at, *end);
+            assert_sound(&again);
+            assert!(contents(&again) == *rows, "at {end}");
+        }
+        // A moment in time: what had been written down of the log by then.
+        for (end, micros, _) in &states[2..10] {
+            let point = Some(RestorePoint::Micros(*micros));
+            let (at, again) = restored_to(point, false, &out).expect("restored");
+            assert!(at <= *end, "{at} {end}");
+            assert_sound(&again);
+        }
+        // The follower ended with a crash: what it has counts, if it was asked for.
+        let mut opened = 0;
+        for cut in (0..out.len()).step_by(out.len() / 150) {
+            assert!(restored_to(None, false, &out[..cut]).is_err());
+            if let Ok((at, again)) = restored_to(None, true, &out[..cut]) {
+                opened += 1;
+                assert_sound(&again);
+                let known = states.iter().find(|(end, ..)| *end == at);
+                assert!(known.is_none_or(|(_, _, rows)| contents(&again) == *rows));
+            }
+        }
+        assert!(opened > 3, "{opened}");
+    }
+}
+
+fn unix_micros() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.expect("after 1970").as_micros() as u64
 }
