@@ -10,16 +10,17 @@
 //!         since (LSN), or 0   24 when it began (Unix time, microseconds)   32 the page store u64
 //!         40 control block, 512 bytes: the checkpoint from which the log is there
 //! 2 Pages 0 how many u32   4 their numbers, u32 each   pages, as they lie on disk
-//! 3 Log   0 where its first group begins (LSN)   8 when it was read   16 groups, each with its length
-//! 5 Consistent  0 position (LSN): all pages are there, and none was changed behind it   8 pages that
-//!         the data file has room for u64   16 when (Unix time, microseconds)
+//! 3 Log   0 where its first group begins (LSN)   8 when it was read   16 groups, each with its
+//!         length
+//! 5 Consistent  0 position (LSN): all pages are there, and none was changed behind it
+//!         8 pages that the data file has room for u64   16 when (Unix time, microseconds)
 //! 6 Failed  why, in words: nothing follows
 //! 4 End   0 where the log ends (LSN)   8 the least end that is consistent (LSN)
 //!         16 pages that the data file has room for u64   24 pages in it   32 bytes of log
 //!         40 when it ended
 //! ```
-//! A crash, a full disk or a broken pipe leaves a stream without `End`. Behind `Consistent` there is
-//! log alone, which goes on for as long as the backup follows the database.
+//! A crash, a full disk or a broken pipe leaves a stream without `End`. Behind `Consistent` there
+//! is log alone, which goes on for as long as the backup follows the database.
 use weir_base::{Lsn, checksum_more};
 use weir_checkpoint::{COPY_BYTES, Control, Copy};
 

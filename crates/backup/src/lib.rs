@@ -1,6 +1,6 @@
-//! A backup as a stream of bytes: pages as they lie on disk, and the log that belongs to them. It is
-//! written front to back and read front to back, so that it can go through a pipe, and each part of
-//! it is verified on its own.
+//! A backup as a stream of bytes: pages as they lie on disk, and the log that belongs to them. It
+//! is written front to back and read front to back, so that it can go through a pipe, and each part
+//! of it is verified on its own.
 #![forbid(unsafe_code)]
 mod error;
 mod format;

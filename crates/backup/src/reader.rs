@@ -72,6 +72,9 @@ impl<R: Read> Reader<R> {
         }
         let (at, mut body) = (HEAD_BYTES as u64, Vec::new());
         let (kind, next) = take(&mut input, &mut body, (at, 0, 0))?;
+        if kind == FAILED {
+            return Err(failed(&body));
+        }
         if kind != BEGIN {
             return Err(BackupError::Damaged { at, what: "it does not say whose it is".into() });
         }
@@ -107,10 +110,7 @@ impl<R: Read> Reader<R> {
             PAGES if self.consistent.is_none() => self.pages_frame(),
             LOG => self.log_frame(),
             CONSISTENT if self.consistent.is_none() => self.consistent_frame(),
-            FAILED => {
-                let why = String::from_utf8_lossy(&self.body).into_owned();
-                return Err(BackupError::Failed { why });
-            }
+            FAILED => return Err(failed(&self.body)),
             END => return self.end_frame(at),
             _ => Err("a part of it is of no kind that can stand there".to_owned()),
         };
@@ -182,6 +182,10 @@ impl<R: Read> Reader<R> {
             Err(cause) => Err(BackupError::Io { at: self.at, cause }),
         }
     }
+}
+
+fn failed(body: &[u8]) -> BackupError {
+    BackupError::Failed { why: String::from_utf8_lossy(body).into_owned() }
 }
 
 /// Reads the frame at byte `at`, which must have this number. Returns its kind, and where the next

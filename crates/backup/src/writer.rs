@@ -25,13 +25,26 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// [`BackupError::Io`].
     pub fn begin(out: W, begin: &Begin) -> Result<Writer<W>, BackupError> {
+        let mut writer = Writer::head(out)?;
+        writer.frame(BEGIN, &[&begin.encode()])?;
+        writer.seed = seed_of(begin.id);
+        Ok(writer)
+    }
+
+    /// Says, in the place of one, that it cannot even be begun.
+    ///
+    /// # Errors
+    /// [`BackupError::Io`].
+    pub fn refuse(out: W, why: &str) -> Result<(), BackupError> {
+        Writer::head(out)?.fail(why)
+    }
+
+    fn head(out: W) -> Result<Writer<W>, BackupError> {
         let mut writer = Writer { out, seed: 0, number: 0, at: 0, pages: 0, log_bytes: 0 };
         let mut head = [0; HEAD_BYTES];
         head[..8].copy_from_slice(&MAGIC);
         head[8..12].copy_from_slice(&FORMAT.to_le_bytes());
         writer.put(&head)?;
-        writer.frame(BEGIN, &[&begin.encode()])?;
-        writer.seed = seed_of(begin.id);
         Ok(writer)
     }
 

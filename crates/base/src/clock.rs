@@ -1,6 +1,6 @@
 //! Time as something that is handed in, so that a simulation owns it.
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A monotonic clock.
 pub trait Clock: Send + Sync {
@@ -8,6 +8,11 @@ pub trait Clock: Send + Sync {
     fn now_micros(&self) -> u64;
     /// Waits. A simulated clock moves forward at once.
     fn sleep_micros(&self, micros: u64);
+    /// The time of day, as Unix time in microseconds: it may jump, and go back. A simulation has no
+    /// other than [`Clock::now_micros`].
+    fn unix_micros(&self) -> u64 {
+        self.now_micros()
+    }
 }
 
 /// The machine's clock.
@@ -35,6 +40,9 @@ impl Clock for SystemClock {
     }
     fn sleep_micros(&self, micros: u64) {
         std::thread::sleep(Duration::from_micros(micros));
+    }
+    fn unix_micros(&self) -> u64 {
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64)
     }
 }
 

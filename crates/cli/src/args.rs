@@ -1,4 +1,5 @@
 //! The command line, as clap reads it.
+use crate::args_backup::{Backup, Restore, VerifyBackup};
 use crate::text::parse_bytes;
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use std::path::PathBuf;
@@ -38,6 +39,12 @@ pub(crate) enum Command {
     Check(Check),
     /// Show what a database consists of: log, trees, sizes, counters
     Stat(Stat),
+    /// Back up a database, also one that is at work: its pages and its log, to a file or a stream
+    Backup(Backup),
+    /// Verify a backup without restoring it
+    Verify(VerifyBackup),
+    /// Make a database of a backup, and of those with what was changed since it
+    Restore(Restore),
     /// Copy a database into a new one: dense, with a log and numbers of its own
     Copy(Copy),
     /// Save what can be read of a database that does not open into a new one

@@ -1,5 +1,6 @@
 //! The commands. Each returns the exit code, or an error that says why it could not run.
 mod advise;
+mod backup;
 mod bench;
 mod check;
 mod check_through;
@@ -8,11 +9,13 @@ mod dump;
 mod entries;
 mod lab;
 mod man;
+mod restore;
 mod salvage;
 mod stat;
 mod tpcc;
 
 pub(crate) use advise::advise;
+pub(crate) use backup::backup;
 pub(crate) use bench::bench;
 pub(crate) use check::check;
 pub(crate) use copy::copy;
@@ -20,5 +23,6 @@ pub(crate) use dump::dump;
 pub(crate) use entries::{delete, get, put, scan};
 pub(crate) use lab::lab;
 pub(crate) use man::man;
+pub(crate) use restore::{restore, verify};
 pub(crate) use salvage::salvage;
 pub(crate) use stat::{stat, trees};

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod args_backup;
 mod cmd;
 mod exit;
 mod opening;
@@ -18,6 +19,9 @@ fn main() -> ExitCode {
         Command::Bench(args) => cmd::bench(*args),
         Command::Lab(args) => cmd::lab(&args),
         Command::Check(args) => cmd::check(&args),
+        Command::Backup(args) => cmd::backup(&args),
+        Command::Verify(args) => cmd::verify(&args),
+        Command::Restore(args) => cmd::restore(&args),
         Command::Copy(args) => cmd::copy(&args),
         Command::Dump(args) => cmd::dump(&args),
         Command::Salvage(args) => cmd::salvage(&args),

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use weir_base::{ALIGN, Counter, align_down};
 
+use crate::pipe::PipeEnd;
+
 /// A directory of files. Everything above does I/O only through this.
 ///
 /// Names are plain file names: not empty, without `/`, not `.` or `..`, and not `LOCK`
@@ -60,6 +62,15 @@ pub trait Volume: Send + Sync {
     /// fails, and whatever kept others away is free when this returns (DEVICE-10). Does nothing
     /// where no other process can come to what lies below.
     fn close(&self) {}
+
+    /// Opens a named pipe to write into, which a reader has open.
+    ///
+    /// # Errors
+    /// `Unsupported` where there are none; `NotFound`; what the system reports where no process
+    /// reads from it.
+    fn open_pipe(&self, name: &str) -> io::Result<PipeEnd> {
+        Err(io::Error::new(ErrorKind::Unsupported, format!("{name}: there are no pipes here")))
+    }
 
     /// One line for people: what this is, and what it could not use.
     fn describe(&self) -> String;

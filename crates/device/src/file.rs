@@ -21,6 +21,7 @@ use crate::device::{
 };
 use crate::lock::{take_lock, take_shared_lock};
 use crate::order::ordered_device;
+use crate::pipe::PipeEnd;
 use crate::probe::{Direct, PROBE_NAME, is_full, probe};
 use crate::sys;
 use crate::uring::RingPool;
@@ -235,6 +236,13 @@ impl Volume for FileVolume {
             sys::unlock(&file);
         }
         *lock = None;
+    }
+
+    fn open_pipe(&self, name: &str) -> io::Result<PipeEnd> {
+        check_name(name)?;
+        let _open = self.shared.stay_open()?;
+        PipeEnd::open(&self.shared.dir_path.join(name))
+            .map_err(|e| context(e, || format!("open {name}")))
     }
 
     fn describe(&self) -> String {

@@ -2,6 +2,7 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -52,6 +53,35 @@ pub(crate) fn nameless(dir: &Path) -> io::Result<File> {
 pub(crate) fn unlock(file: &File) {
     // SAFETY: the descriptor is open for as long as `file` is borrowed.
     unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_UN) };
+}
+
+/// Makes a named pipe that only its owner may open.
+pub(crate) fn make_pipe(path: &Path) -> io::Result<()> {
+    let name = std::ffi::CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: the name is a string that ends with a zero byte.
+    if unsafe { libc::mkfifo(name.as_ptr(), 0o600) } == 0 {
+        return Ok(());
+    }
+    Err(io::Error::last_os_error())
+}
+
+/// Has a pipe hold so many bytes, if it may.
+pub(crate) fn enlarge_pipe(file: &File, bytes: libc::c_int) {
+    // SAFETY: the descriptor is open for as long as `file` is borrowed. A refusal changes nothing.
+    unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETPIPE_SZ, bytes) };
+}
+
+/// Has this thread get no `SIGPIPE`: programs that embed the engine may not expect one, which ends
+/// them.
+pub(crate) fn block_sigpipe() -> io::Result<()> {
+    // SAFETY: a signal set is plain data, filled by the calls before it is read.
+    let failed = unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, libc::SIGPIPE);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut())
+    };
+    if failed == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(failed)) }
 }
 
 /// Reserves space for a range and makes the file at least that long; false when the file system

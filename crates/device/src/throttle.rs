@@ -12,6 +12,7 @@ use weir_base::{Clock, SystemClock};
 
 use crate::bucket::Bucket;
 use crate::device::{BlockFile, IoStats, ReadOp, Volume, WriteOp};
+use crate::pipe::PipeEnd;
 use crate::spec::DiskSpec;
 use crate::sys;
 
@@ -92,6 +93,10 @@ impl Volume for ThrottledVolume {
 
     fn close(&self) {
         self.inner.close();
+    }
+
+    fn open_pipe(&self, name: &str) -> io::Result<PipeEnd> {
+        self.inner.open_pipe(name)
     }
 
     fn describe(&self) -> String {

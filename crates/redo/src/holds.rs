@@ -1,11 +1,8 @@
 //! Parts of the log that are kept although the checkpoint has passed them: for a reader that copies
 //! the log while it goes on.
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use weir_base::Lsn;
-
-use crate::log::Log;
 
 /// So many readers may hold the log at a time.
 pub(crate) const HOLDS_MAX: usize = 4;
@@ -25,48 +22,21 @@ impl Holds {
         checkpoint.min(Lsn(held.unwrap_or(NONE)))
     }
 
+    /// A reader that took it needs nothing before `at` any more.
+    pub(crate) fn set(&self, number: usize, at: Lsn) {
+        self.0[number].store(at.0, Ordering::Release);
+    }
+
+    /// A reader that took it is done.
+    pub(crate) fn free(&self, number: usize) {
+        self.0[number].store(NONE, Ordering::Release);
+    }
+
     /// Holds the log from `at` on; `None` when too many do.
     pub(crate) fn take(&self, at: Lsn) -> Option<usize> {
         self.0.iter().position(|hold| {
             hold.compare_exchange(NONE, at.0, Ordering::AcqRel, Ordering::Relaxed).is_ok()
         })
-    }
-}
-
-/// Keeps the log's files from being used again, from a position on, until it is dropped.
-pub struct LogHold {
-    log: Arc<Log>,
-    number: usize,
-    from: Lsn,
-}
-
-impl LogHold {
-    /// What lies behind is still there.
-    #[must_use]
-    pub fn from(&self) -> Lsn {
-        self.from
-    }
-
-    /// Needs nothing before `to` any more.
-    pub fn advance(&mut self, to: Lsn) {
-        self.from = self.from.max(to);
-        self.log.segments.holds.0[self.number].store(self.from.0, Ordering::Release);
-    }
-}
-
-impl Drop for LogHold {
-    fn drop(&mut self) {
-        self.log.segments.holds.0[self.number].store(NONE, Ordering::Release);
-    }
-}
-
-impl Log {
-    /// Keeps the log from its checkpoint of now on, for a reader that may be slow: the log takes
-    /// more files meanwhile. `None` when [four](HOLDS_MAX) readers do already.
-    #[must_use]
-    pub fn hold(self: &Arc<Log>) -> Option<LogHold> {
-        let (number, from) = self.segments.hold(|| self.checkpoint())?;
-        Some(LogHold { log: self.clone(), number, from })
     }
 }
 
@@ -84,7 +54,7 @@ mod tests {
             (Some(0), Lsn(50), Lsn(40))
         );
         assert_eq!(holds.take(Lsn(60)), Some(1));
-        holds.0[0].store(NONE, Ordering::Release);
+        holds.free(0);
         assert_eq!(holds.needed(Lsn(70)), Lsn(60));
         assert_eq!(
             [holds.take(Lsn(1)), holds.take(Lsn(2)), holds.take(Lsn(3))],

@@ -10,9 +10,7 @@ use crate::block::{Epoch, Seed, seal};
 use crate::chunk::GroupAt;
 use crate::error::{RedoError, Result};
 use crate::log::{GROUP_BODY_MAX, GROUP_BODY_MIN};
-use crate::position::{
-    BLOCK, BLOCK_HEADER, BLOCK_PAYLOAD, PAGE, Span, block_start, is_place, lsn_of, sn_of,
-};
+use crate::position::{BLOCK, BLOCK_PAYLOAD, PAGE, Span, block_start, is_place, lsn_of, sn_of};
 use crate::segment::{SEGMENT_HEADER, SegmentHeader, Slot, slot_name, slot_numbers, write_header};
 
 /// Written at a time; the file grows by as much.
@@ -173,4 +171,4 @@ impl LogImage {
     }
 }
 
-const _: () = assert!(STEP_BYTES as u64 % PAGE == 0 && BLOCK_HEADER < BLOCK);
+const _: () = assert!((STEP_BYTES as u64).is_multiple_of(PAGE));

@@ -8,6 +8,7 @@ mod claims;
 mod error;
 mod fill;
 mod gather;
+mod held_log;
 mod holds;
 mod image;
 mod log;
@@ -32,7 +33,7 @@ mod write;
 
 pub use chunk::{Chunk, GroupAt};
 pub use error::{RedoError, Result};
-pub use holds::LogHold;
+pub use held_log::LogHold;
 pub use image::{LogImage, whole_groups};
 pub use log::{BUFFER_MIN, Durability, GROUP_BODY_MAX, GROUP_BODY_MIN, Log, LogConfig};
 pub use position::Span;

@@ -47,6 +47,8 @@ fn is_ours(name: &str) -> bool {
         || name == crate::contents::FILE
         || name == crate::asked::REQUEST_FILE
         || name == crate::asked::ANSWER_FILE
+        || name.starts_with(crate::backup_asked::REQUEST_FILE)
+        || name == crate::backup_asked::PIPE_FILE
         || name.starts_with(crate::runs::FILE_PREFIX)
         || name.starts_with("redo-")
         || crate::page_store::is_ours(name)

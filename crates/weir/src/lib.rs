@@ -31,7 +31,10 @@ mod acks;
 mod advise;
 mod asked;
 mod backup;
+mod backup_asked;
 mod backup_pace;
+mod backup_run;
+mod backup_start;
 mod catalog;
 mod catch_up;
 mod check;
@@ -85,6 +88,8 @@ pub use advise::{Advice, Observed};
 #[doc(hidden)]
 pub use asked::{ANSWER_FILE, PROGRESS, REQUEST_FILE};
 pub use backup::{BackedUp, BackupBase, BackupOptions, BackupProgress};
+#[doc(hidden)]
+pub use backup_asked::AskedBackup;
 pub use check::CheckReport;
 pub use commit::Commit;
 #[doc(hidden)]

@@ -314,6 +314,7 @@ impl Engine {
             contents: self.contents.clone(),
             unused: self.unused.clone(),
             scrub: self.scrub.clone(),
+            backup: self.backup_source(),
             volume: self.volume.clone(),
             scrubs: !self.config.read_only && self.config.lab.is_none(),
             acks: self.acks.clone(),

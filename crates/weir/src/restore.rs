@@ -60,8 +60,8 @@ pub struct Restored {
 /// cannot be opened.
 ///
 /// # Errors
-/// [`Error::Directory`], when there is something in `dir`; [`Error::Config`] for backups that do not
-/// belong together, or a point that is not in them; [`Error::Damaged`]; those of the disk.
+/// [`Error::Directory`], when there is something in `dir`; [`Error::Config`] for backups that do
+/// not belong together, or a point that is not in them; [`Error::Damaged`]; those of the disk.
 pub fn restore(
     dir: &Path,
     backups: Vec<Box<dyn Read>>,

@@ -15,6 +15,7 @@ use weir_redo::{Durability, Log};
 
 use crate::acks::Acks;
 use crate::advise::Observed;
+use crate::backup_run::Source;
 use crate::contents::Contents;
 use crate::error::Error;
 use crate::halt::halt;
@@ -38,6 +39,8 @@ const REDO_AFTER_MICROS: u64 = 1_000_000;
 /// Lazy commits are made durable this often.
 const LAZY_MICROS: u64 = 1_000_000;
 
+/// The thread that makes backups looks this often whether it is to end: closing waits for it.
+const BACKUP_LOOK_MICROS: u64 = 50_000;
 /// The scrub looks this often whether it is its turn: closing waits for it.
 const SCRUB_LOOK_MICROS: u64 = 10_000;
 /// And this often whether another process asks for one.
@@ -72,8 +75,10 @@ pub(crate) struct Site {
     pub(crate) contents: Arc<Contents>,
     pub(crate) unused: Arc<Unused>,
     pub(crate) scrub: Arc<Scrub>,
+    pub(crate) backup: Source,
     pub(crate) volume: Arc<dyn Volume>,
-    /// Whether pages on disk are verified: not where nothing may be written, nor in experiments.
+    /// Whether pages on disk are verified, and other processes may ask for a check or a backup: not
+    /// where nothing may be written, nor in experiments.
     pub(crate) scrubs: bool,
     pub(crate) acks: Arc<Acks>,
     /// Threads that bring pages forward after a crash.
@@ -101,13 +106,13 @@ impl Workers {
         let keeps = site.pool.store().room_pages().is_some();
         let keeper: (&str, Loop) = ("weir-segments", segments_loop);
         let keepers = keeps.then_some(keeper);
-        let scrubber: (&str, Loop) = ("weir-scrub", scrub_loop);
-        let scrubbers = site.scrubs.then_some(scrubber);
+        let others: [(&str, Loop); 2] = [("weir-scrub", scrub_loop), ("weir-backup", backup_loop)];
+        let others = others.into_iter().filter(|_| site.scrubs);
         // They end when nothing is pending any more.
         let redo: Loop = redo_loop;
         let redoers = if site.pool.pending_pages() > 0 { site.redo_threads } else { 0 };
         let redoers = std::iter::repeat_n(("weir-redo", redo), redoers);
-        for (name, run) in loops.into_iter().chain(keepers).chain(scrubbers).chain(redoers) {
+        for (name, run) in loops.into_iter().chain(keepers).chain(others).chain(redoers) {
             let (site, stop) = (site.clone(), workers.stop.clone());
             let thread = std::thread::Builder::new()
                 .name(name.into())
@@ -230,6 +235,19 @@ fn scrub_loop(site: &Site, stop: &AtomicBool) {
             }
         }
         site.clock.sleep_micros(SCRUB_LOOK_MICROS);
+    }
+}
+
+/// Makes the backups that other processes ask for.
+fn backup_loop(site: &Site, stop: &AtomicBool) {
+    let mut next_look = site.clock.now_micros();
+    while running(stop) {
+        let now = site.clock.now_micros();
+        if now >= next_look {
+            crate::backup_asked::answer(&site.backup, &*site.volume, &|| running(stop));
+            next_look = site.clock.now_micros() + ASKED_MICROS;
+        }
+        site.clock.sleep_micros(BACKUP_LOOK_MICROS);
     }
 }
 

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod address_space;
+mod backup;
 mod bad_input;
 mod bench;
 mod commands;

@@ -430,7 +430,7 @@ fn a_full_disk_and_a_broken_pipe_are_told_and_the_database_goes_on() {
     for room in [0, 5, 1000, 60_000] {
         let failed = db.backup(Pipe(room), &BackupOptions::default(), &mut |_| true);
         let told = failed.expect_err("the pipe is broken").to_string();
-        assert!(told.contains(&format!("byte")) && told.contains("pipe"), "{told}");
+        assert!(told.contains("byte") && told.contains("pipe"), "{told}");
     }
     let stopped = db.backup(io::sink(), &BackupOptions::default(), &mut |_| false);
     assert!(stopped.expect("no error").is_none());

@@ -1,0 +1,229 @@
+//! A backup that another process asks for: `weir backup` of a database that is open here. The other
+//! process makes a named pipe and a request in the directory, and reads the backup from the pipe;
+//! it ends one that follows by removing the request. The owner of a directory may do both.
+use std::fs::{OpenOptions, remove_file};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use weir_backup::Writer;
+use weir_base::{ALIGN, AlignedBuf, Clock, DbId, Lsn, SystemClock};
+use weir_device::{PipeEnd, PipeStart, Volume};
+
+use crate::backup::{BackupBase, BackupOptions};
+use crate::backup_run::{Backup, Source};
+
+/// The file that asks.
+pub(crate) const REQUEST_FILE: &str = "backup.request";
+/// Where the backup comes.
+pub(crate) const PIPE_FILE: &str = "backup.pipe";
+
+/// The process looks for a request every second.
+const BEGIN_WAIT_MICROS: u64 = 10_000_000;
+/// Something comes more often than that, also from one that has nothing to say.
+const STUCK_WAIT_MICROS: u64 = 120_000_000;
+const NAP_MICROS: u64 = 1_000;
+/// It is looked so often whether the request is still there.
+const LOOK_MICROS: u64 = 500_000;
+
+impl BackupOptions {
+    fn to_text(self) -> String {
+        let mut text = String::from("backup\n");
+        if let Some(BackupBase { db, id, era, checkpoint }) = self.since {
+            text.push_str(&format!("since {} {id} {era} {}\n", db.0, checkpoint.0));
+        }
+        if let Some(rate) = self.bytes_per_second {
+            text.push_str(&format!("rate {rate}\n"));
+        }
+        if self.follow {
+            text.push_str("follow\n");
+        }
+        text
+    }
+
+    /// `None`: that is no request.
+    fn from_text(text: &str) -> Option<BackupOptions> {
+        let mut lines = text.lines();
+        let mut options = BackupOptions::default();
+        if lines.next() != Some("backup") {
+            return None;
+        }
+        for line in lines {
+            let mut words = line.split(' ');
+            let word = words.next();
+            let mut number = || words.next()?.parse::<u64>().ok();
+            match word {
+                Some("since") => {
+                    let (db, id) = (DbId(number()?), number()?);
+                    let (era, checkpoint) = (number()?, Lsn(number()?));
+                    options.since = Some(BackupBase { db, id, era, checkpoint });
+                }
+                Some("rate") => options.bytes_per_second = Some(number()?),
+                Some("follow") => options.follow = true,
+                _ => return None,
+            }
+        }
+        Some(options)
+    }
+}
+
+/// Answers a request if there is one; `go_on` is asked between reads. What fails here is of no
+/// matter to the database: the process that asked is told, or has gone.
+pub(crate) fn answer(source: &Source, volume: &dyn Volume, go_on: &dyn Fn() -> bool) {
+    if !volume.exists(REQUEST_FILE).is_ok_and(|is_asked| is_asked) {
+        return;
+    }
+    if let Some(options) = request(volume).unwrap_or_default()
+        && let Ok(pipe) = volume.open_pipe(PIPE_FILE)
+    {
+        let clock = source.clock.clone();
+        let mut looked = clock.now_micros();
+        let mut progress = |_| {
+            let now = clock.now_micros();
+            let is_due = now >= looked + LOOK_MICROS;
+            looked = if is_due { now } else { looked };
+            go_on() && !(is_due && volume.exists(REQUEST_FILE).is_ok_and(|is_asked| !is_asked))
+        };
+        let mut out = Out { pipe, clock: clock.clone(), go_on };
+        match Backup::begin(source, &mut out, &options) {
+            Ok(backup) => drop(backup.run(&options, &mut progress)),
+            // It has no beginning that could say so.
+            Err(e) => drop(Writer::refuse(&mut out, &e.to_string())),
+        }
+    }
+    // Else the same would be tried again and again. The other process removes them, too.
+    let _ = volume.remove(REQUEST_FILE);
+}
+
+fn request(volume: &dyn Volume) -> io::Result<Option<BackupOptions>> {
+    let mut buf = AlignedBuf::zeroed(ALIGN);
+    volume.open(REQUEST_FILE)?.read_at(0, &mut buf)?;
+    let end = buf.iter().position(|&byte| byte == 0).unwrap_or(buf.len());
+    Ok(BackupOptions::from_text(&String::from_utf8_lossy(&buf[..end])))
+}
+
+/// Writes into a pipe, and waits where it is full.
+struct Out<'a> {
+    pipe: PipeEnd,
+    clock: Arc<dyn Clock>,
+    go_on: &'a dyn Fn() -> bool,
+}
+
+impl Write for Out<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        loop {
+            match self.pipe.write(bytes) {
+                Err(e) if e.kind() == ErrorKind::WouldBlock => {}
+                written => return written,
+            }
+            if !(self.go_on)() {
+                return Err(io::Error::other("the database is being closed"));
+            }
+            self.clock.sleep_micros(1_000);
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A backup that another process makes of the database that it has open.
+pub struct AskedBackup {
+    request: PathBuf,
+    pipe_file: PathBuf,
+    pipe: PipeStart,
+    has_begun: bool,
+    clock: SystemClock,
+    since_micros: u64,
+}
+
+impl AskedBackup {
+    /// Asks the process that has the database in `dir` open. The backup is read from what is
+    /// returned.
+    ///
+    /// # Errors
+    /// `AlreadyExists` when another one is asked for; what the system reports.
+    pub fn ask(dir: &Path, options: &BackupOptions) -> io::Result<AskedBackup> {
+        let (request, pipe_file) = (dir.join(REQUEST_FILE), dir.join(PIPE_FILE));
+        if request.exists() {
+            return Err(ErrorKind::AlreadyExists.into());
+        }
+        // What one left that was killed before it asked.
+        let _ = remove_file(&pipe_file);
+        let pipe = PipeStart::make(&pipe_file)?;
+        let asked = AskedBackup {
+            request,
+            pipe_file,
+            pipe,
+            has_begun: false,
+            clock: SystemClock::new(),
+            since_micros: 0,
+        };
+        // Under another name first: what is found is whole.
+        let part = dir.join(format!("{REQUEST_FILE}.part"));
+        let mut text = options.to_text().into_bytes();
+        text.resize(ALIGN, 0);
+        let mut file =
+            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&part)?;
+        file.write_all(&text)?;
+        std::fs::rename(&part, &asked.request)?;
+        Ok(asked)
+    }
+
+    /// Has one that follows the database end in order: what comes then is the rest.
+    pub fn end(&self) {
+        let _ = remove_file(&self.request);
+    }
+}
+
+impl Read for AskedBackup {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.pipe.read(bytes) {
+                // Its writer has not come yet.
+                Ok(0) if !self.has_begun && !bytes.is_empty() => {}
+                Err(e) if e.kind() == ErrorKind::WouldBlock => {}
+                Ok(read) => {
+                    (self.has_begun, self.since_micros) = (true, self.clock.now_micros());
+                    return Ok(read);
+                }
+                Err(e) => return Err(e),
+            }
+            let wait = if self.has_begun { STUCK_WAIT_MICROS } else { BEGIN_WAIT_MICROS };
+            if self.clock.now_micros() > self.since_micros + wait {
+                let text = "the process that has the database open does not answer";
+                return Err(io::Error::new(ErrorKind::TimedOut, text));
+            }
+            self.clock.sleep_micros(NAP_MICROS);
+        }
+    }
+}
+
+impl Drop for AskedBackup {
+    fn drop(&mut self) {
+        let _ = remove_file(&self.request);
+        let _ = remove_file(&self.pipe_file);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_read_as_it_was_made() {
+        let base = BackupBase { db: DbId(7), id: 8, era: 9, checkpoint: Lsn(10) };
+        for options in [
+            BackupOptions::default(),
+            BackupOptions { since: Some(base), bytes_per_second: Some(3), follow: true },
+        ] {
+            let again = BackupOptions::from_text(&options.to_text()).expect("a request");
+            assert_eq!(format!("{again:?}"), format!("{options:?}"));
+        }
+        for text in ["", "check\n", "backup\nrate\n", "backup\nsince 1 2 3\n", "backup\nrate x\n"] {
+            assert!(BackupOptions::from_text(text).is_none(), "{text}");
+        }
+    }
+}

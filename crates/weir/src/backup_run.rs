@@ -1,0 +1,427 @@
+//! A backup of the database while it works: pages as they lie on disk, each verified, and the log
+//! from the checkpoint at which it began to where it ends. What comes of both is what recovery
+//! makes of a crash at that end (`docs/decisions/backup.md`).
+use std::io::Write;
+use std::sync::Arc;
+
+use weir_backup::{Begin, Consistent, Content, End, Needed, PageSet, Writer};
+use weir_base::{AlignedBuf, Clock, Lsn, PageNo};
+use weir_checkpoint::{Checkpointer, ControlFile};
+use weir_pool::{ERA_PAGES, OnDisk, Pool, StoreRead};
+use weir_redo::{Durability, Log, LogHold, RedoError};
+use weir_space::Space;
+use weir_txn::PlantedBug;
+
+use crate::backup::{BackedUp, BackupBase, BackupOptions, BackupProgress};
+use crate::backup_pace::{Seen, bytes_per_second};
+use crate::config::StoreKind;
+use crate::error::Error;
+use crate::told::{DamagedPlace, Told};
+use crate::unused::{HeldUnused, Unused};
+
+/// Pages that are read at once.
+const READ_PAGES: u32 = 64;
+/// The log is copied when so much more of it is there: a reader that is behind keeps its files.
+const LOG_BYTES: u64 = 4 << 20;
+/// The database is idle when no thread has read or changed anything for so long.
+const IDLE_MICROS: u64 = 1_000_000;
+/// A page that is being written is looked at again after so long, so many times.
+const AGAIN_MICROS: u64 = 5_000;
+const AGAIN_MAX: u32 = 6_000;
+/// So often in a row may the end of the log be read while it is written.
+const TORN_MAX: u32 = 100;
+/// A page that is damaged as its latch shows is looked at so often.
+const DAMAGED_MAX: u32 = 3;
+/// While it waits for its pace it looks this often whether it is to go on.
+const NAP_MICROS: u64 = 50_000;
+/// How often a backup that follows the database looks for more log.
+const FOLLOW_MICROS: u64 = 100_000;
+/// It says that there is none so often: what can be restored is known up to then.
+const SAY_MICROS: u64 = 1_000_000;
+
+/// Is told how far it is, and says whether to go on.
+type Progress<'a> = dyn FnMut(BackupProgress) -> bool + 'a;
+
+/// What a backup is made of.
+#[derive(Clone)]
+pub(crate) struct Source {
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) log: Arc<Log>,
+    pub(crate) space: Arc<Space>,
+    pub(crate) control: Arc<ControlFile>,
+    pub(crate) unused: Arc<Unused>,
+    pub(crate) checkpointer: Arc<Checkpointer>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) store: StoreKind,
+    /// A simulation has no time.
+    pub(crate) is_paced: bool,
+    pub(crate) planted: PlantedBug,
+}
+
+/// A backup under way.
+pub(crate) struct Backup<W> {
+    source: Source,
+    writer: Writer<W>,
+    since: Lsn,
+    from: Lsn,
+    /// The log up to here has been copied.
+    log_at: Lsn,
+    hold: LogHold,
+    log_reader: Option<weir_redo::Reader>,
+    consistent: Option<Lsn>,
+    needed: Needed,
+    copied: PageSet,
+    /// Pages in use that could not be read as they lay there.
+    later: Vec<PageNo>,
+    pace: Pace,
+    _unused: HeldUnused,
+}
+
+impl<W: Write> Backup<W> {
+    pub(crate) fn begin(source: &Source, out: W, options: &BackupOptions) -> Result<Self, Error> {
+        // In this order: what the checkpoint of the control file needs is kept when it is read.
+        let unused = Unused::hold(&source.unused);
+        let hold = source.log.hold().ok_or_else(|| {
+            Error::Config("too many backups of this database are under way: wait for one".into())
+        })?;
+        let control = source.control.get();
+        let content = match options.since {
+            None => Content::All,
+            Some(base) => {
+                check_base(&base, &control)?;
+                Content::Since { base: base.id, lsn: base.checkpoint }
+            }
+        };
+        let store = match source.store {
+            StoreKind::InPlace => weir_backup::StoreKind::InPlace,
+            StoreKind::Log => weir_backup::StoreKind::Log,
+        };
+        let (id, began_micros) = (fastrand::u64(1..), source.clock.unix_micros());
+        let writer = Writer::begin(out, &Begin { id, content, began_micros, store, control })?;
+        let from = control.checkpoint;
+        Ok(Backup {
+            source: source.clone(),
+            writer,
+            since: options.since.map_or(Lsn::ZERO, |base| base.checkpoint),
+            from,
+            log_at: from,
+            hold,
+            log_reader: None,
+            consistent: None,
+            needed: Needed::default(),
+            copied: PageSet::default(),
+            later: Vec::new(),
+            pace: Pace::new(source, options.bytes_per_second),
+            _unused: unused,
+        })
+    }
+
+    /// Makes it. `None`: `progress` ended it before all was there.
+    pub(crate) fn run(
+        mut self,
+        options: &BackupOptions,
+        progress: &mut Progress<'_>,
+    ) -> Result<Option<BackedUp>, Error> {
+        let done = self.copy_all(progress).and_then(|all| {
+            if !all {
+                return Ok(false);
+            }
+            self.complete()?;
+            if options.follow {
+                self.follow(progress)?;
+            }
+            Ok(true)
+        });
+        match done {
+            Ok(true) => self.finish().map(Some),
+            Ok(false) => {
+                // A reader at the other end of a pipe wants to know.
+                let _ = self.writer.fail("it was ended");
+                Ok(None)
+            }
+            Err(e) => {
+                let _ = self.writer.fail(&e.to_string());
+                Err(e)
+            }
+        }
+    }
+
+    /// Pages as they lie there, and the log meanwhile. `false`: `progress` ended it.
+    fn copy_all(&mut self, progress: &mut Progress<'_>) -> Result<bool, Error> {
+        let source = self.source.clone();
+        let pages_of = source.space.end().min(source.pool.store().pages());
+        for at in (0..pages_of).step_by(READ_PAGES as usize) {
+            source.log.check()?;
+            let bytes = self.writer.bytes();
+            let (pages, of) = (u64::from(at), u64::from(pages_of));
+            let at_now = BackupProgress { pages, pages_of: of, bytes, follows: false };
+            if !self.pace.wait(&source, bytes, || progress(at_now)) {
+                return Ok(false);
+            }
+            let mut pages: Vec<PageNo> = (at..pages_of.min(at + READ_PAGES)).map(PageNo).collect();
+            pages.retain(|page| !ERA_PAGES.contains(page));
+            source.space.retain_used(&mut pages);
+            let unread = self.copy_pages(&pages)?;
+            self.later.extend(unread);
+            let settled = source.log.settled();
+            if settled.bytes_since(self.log_at.min(settled)) >= LOG_BYTES {
+                self.copy_log(settled)?;
+            }
+        }
+        Ok(progress(self.progress(pages_of, false)))
+    }
+
+    fn progress(&self, pages: u32, follows: bool) -> BackupProgress {
+        let pages = u64::from(pages);
+        BackupProgress { pages, pages_of: pages, bytes: self.writer.bytes(), follows }
+    }
+
+    /// The pages that were not copied yet and are needed, and the log up to now.
+    fn complete(&mut self) -> Result<(), Error> {
+        let source = self.source.clone();
+        // All that made or freed a page before the pages were gone through.
+        source.log.flush(Durability::Synced)?;
+        self.copy_log(source.log.durable())?;
+        let mut missing = std::mem::take(&mut self.later);
+        missing.retain(|page| !self.needed.is_made(*page));
+        if source.planted != PlantedBug::BackupWithoutFreed {
+            missing.extend(self.needed.missing(&self.copied));
+        }
+        missing.sort_unstable();
+        missing.dedup();
+        for page in missing {
+            self.copy_settled(page)?;
+        }
+        // Behind every page that was copied, and every commit that was told before.
+        source.log.flush(Durability::Synced)?;
+        self.copy_log(source.log.durable())?;
+        let (at, file_pages) = (self.log_at, source.pool.store().pages());
+        self.consistent = Some(at);
+        self.needed = Needed::default();
+        self.copied = PageSet::default();
+        Ok(self.writer.consistent(&Consistent {
+            at,
+            file_pages,
+            micros: source.clock.unix_micros(),
+        })?)
+    }
+
+    /// Goes on with the log, until `progress` ends it.
+    fn follow(&mut self, progress: &mut Progress<'_>) -> Result<(), Error> {
+        let source = self.source.clone();
+        let mut said = source.clock.now_micros();
+        while progress(self.progress(source.pool.store().pages(), true)) {
+            source.log.check()?;
+            let now = source.clock.now_micros();
+            let before = self.log_at;
+            let micros = source.clock.unix_micros();
+            self.copy_log(source.log.settled())?;
+            if self.log_at > before {
+                said = now;
+            } else if now >= said + SAY_MICROS {
+                // What is not settled is little, and is not long in coming where there is work.
+                said = now;
+                source.log.flush(Durability::Synced)?;
+                self.copy_log(source.log.durable())?;
+                self.writer.log(self.log_at, micros, &[])?;
+            }
+            self.writer.flush()?;
+            source.clock.sleep_micros(FOLLOW_MICROS);
+        }
+        source.log.flush(Durability::Synced)?;
+        self.copy_log(source.log.durable())
+    }
+
+    fn finish(self) -> Result<BackedUp, Error> {
+        let end = End {
+            end: self.log_at,
+            consistent: self.consistent.unwrap_or(self.log_at),
+            file_pages: self.source.pool.store().pages(),
+            pages: 0,
+            log_bytes: 0,
+            ended_micros: self.source.clock.unix_micros(),
+        };
+        let before = self.writer.bytes();
+        let (end, _) = self.writer.end(&end)?;
+        let (from, pages, log_bytes) = (self.from, end.pages, end.log_bytes);
+        Ok(BackedUp { from, end: end.end, pages, log_bytes, bytes: before + END_FRAME_BYTES })
+    }
+
+    /// Copies those that lie there whole, and returns the others.
+    fn copy_pages(&mut self, pages: &[PageNo]) -> Result<Vec<PageNo>, Error> {
+        let store = self.source.pool.store();
+        let page_bytes = store.page_size();
+        let mut buf = AlignedBuf::zeroed(pages.len() * page_bytes);
+        let mut reads: Vec<StoreRead<'_>> = pages
+            .iter()
+            .zip(buf.chunks_exact_mut(page_bytes))
+            .map(|(&page, buf)| StoreRead { page, buf, outcome: Ok(()) })
+            .collect();
+        store.read_many(&mut reads);
+        let (mut whole, mut unread) = (Vec::new(), Vec::new());
+        for read in &reads {
+            if read.outcome.is_err() {
+                unread.push(read.page);
+                continue;
+            }
+            self.copied.insert(read.page);
+            if weir_page::lsn(read.buf) > self.since {
+                whole.push((read.page, &*read.buf));
+            }
+        }
+        self.writer.pages(&whole)?;
+        Ok(unread)
+    }
+
+    /// Copies a page that was being written, or was not there, when it was read.
+    fn copy_settled(&mut self, page: PageNo) -> Result<(), Error> {
+        let source = self.source.clone();
+        let mut damaged = 0;
+        for _ in 0..AGAIN_MAX {
+            source.log.check()?;
+            if self.copy_pages(&[page])?.is_empty() {
+                return Ok(());
+            }
+            match source.pool.look_again(page)? {
+                OnDisk::Sound | OnDisk::Repaired => continue,
+                OnDisk::Unsettled => {}
+                // A page that was taken from the maps in memory, and is in use on none.
+                OnDisk::Damaged(_) if !source.space.is_noted(page).unwrap_or(true) => return Ok(()),
+                OnDisk::Damaged(found) => {
+                    damaged += 1;
+                    if damaged == DAMAGED_MAX {
+                        return Err(found.into());
+                    }
+                }
+            }
+            source.clock.sleep_micros(AGAIN_MICROS);
+        }
+        let (file, offset) = source.pool.store().place(page);
+        let place = DamagedPlace { file: Some(file), offset: Some(offset), page: Some(page.0) };
+        let words = format!("page {page} cannot be read, and is not written either: no backup");
+        Err(Error::Damaged(Told::from(words).at(place)))
+    }
+
+    /// Copies the log up to `to`, which is durable.
+    fn copy_log(&mut self, to: Lsn) -> Result<(), Error> {
+        let mut torn = 0;
+        while to > self.log_at {
+            match self.copy_stretch(to) {
+                // The last page of the log is written again while it is read.
+                Err(Error::Damaged(_)) if torn < TORN_MAX => {
+                    torn += 1;
+                    self.source.clock.sleep_micros(AGAIN_MICROS);
+                }
+                Ok(true) => {}
+                // The last group ends before.
+                Ok(false) => break,
+                Err(e) => return Err(e),
+            }
+        }
+        self.hold.advance(self.log_at);
+        Ok(())
+    }
+
+    /// Copies as much of it as can be read. `false`: no whole group.
+    fn copy_stretch(&mut self, to: Lsn) -> Result<bool, Error> {
+        let reader = self.source.log.reader(self.log_reader.take());
+        let (from, mut at) = (self.log_at, self.log_at);
+        let (writer, needed) = (&mut self.writer, &mut self.needed);
+        // Once all pages are there, what the log says of them does not matter here.
+        let (micros, is_complete) = (self.source.clock.unix_micros(), self.consistent.is_some());
+        let mut failed: Option<Error> = None;
+        let read = reader.chunks(from, to, |chunk| {
+            let looked = match is_complete {
+                true => Ok(()),
+                false => chunk.bodies().try_for_each(|(span, body)| {
+                    needed.take(body).map_err(|e| Error::Io {
+                        what: format!("the redo log at {}", span.start),
+                        cause: std::io::Error::other(e),
+                    })
+                }),
+            };
+            let payload = chunk.payload();
+            let written = looked.and_then(|()| Ok(writer.log(chunk.lsn_at(0), micros, payload)?));
+            written.map_err(|e| {
+                failed = Some(e);
+                RedoError::Missing { lsn: to, what: "the backup has stopped" }
+            })?;
+            at = chunk.lsn_at(payload.len());
+            Ok(())
+        });
+        (self.log_at, self.log_reader) = (at, Some(reader));
+        match failed {
+            Some(failed) => Err(failed),
+            None => read.map(|_| at > from).map_err(Error::from),
+        }
+    }
+}
+
+/// The last frame's.
+const END_FRAME_BYTES: u64 = 16 + 48;
+
+fn check_base(base: &BackupBase, control: &weir_checkpoint::Control) -> Result<(), Error> {
+    let wrong = |what: &str| Err(Error::Config(format!("{what}: make a full backup")));
+    if base.db != control.db {
+        return wrong(&format!(
+            "the backup to go on from is of the database {}, this is {}",
+            base.db, control.db
+        ));
+    }
+    if base.checkpoint > control.checkpoint || base.era > control.era.number {
+        return wrong("the database is older than the backup to go on from");
+    }
+    Ok(())
+}
+
+/// Keeps a backup from taking the disk from the work.
+struct Pace {
+    asked: Option<u64>,
+    /// Bytes before which it does not pause, and when it is to have written them.
+    due: Option<(u64, u64)>,
+    /// What had been read and logged at the last look, and since when it is that.
+    others: (u64, Lsn),
+    quiet_since_micros: u64,
+}
+
+impl Pace {
+    fn new(source: &Source, asked: Option<u64>) -> Pace {
+        let quiet_since_micros = source.clock.now_micros();
+        Pace { asked, due: None, others: (0, Lsn::ZERO), quiet_since_micros }
+    }
+
+    /// Waits until more may be read, now that `bytes` have been written. `false`: `go_on` said so.
+    fn wait(&mut self, source: &Source, bytes: u64, mut go_on: impl FnMut() -> bool) -> bool {
+        if !source.is_paced {
+            return go_on();
+        }
+        loop {
+            if !go_on() {
+                return false;
+            }
+            let now = source.clock.now_micros();
+            let rate = bytes_per_second(self.look(source, now));
+            let (before, at) = *self.due.get_or_insert((bytes, now));
+            let due = at.saturating_add(((bytes - before) as f64 / rate * 1e6) as u64);
+            if due <= now {
+                // What was not used of the time is not made up for later.
+                self.due = Some((bytes, due.max(now.saturating_sub(NAP_MICROS))));
+                return true;
+            }
+            source.clock.sleep_micros((due - now).min(NAP_MICROS));
+        }
+    }
+
+    fn look(&mut self, source: &Source, now: u64) -> Seen {
+        let others = (source.pool.stats().frames_taken.get(), source.log.end());
+        if others != self.others {
+            (self.others, self.quiet_since_micros) = (others, now);
+        }
+        let pages = source.checkpointer.verdict().capacity_pages_per_second;
+        Seen {
+            capacity_bytes_per_second: pages * source.pool.page_size() as f64,
+            is_idle: now.saturating_sub(self.quiet_since_micros) >= IDLE_MICROS,
+            asked_bytes_per_second: self.asked,
+        }
+    }
+}

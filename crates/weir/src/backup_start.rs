@@ -1,0 +1,58 @@
+//! A backup that a caller in this process makes.
+use std::io::Write;
+
+use crate::backup::{BackedUp, BackupOptions, BackupProgress};
+use crate::backup_run::{Backup, Source};
+use crate::config::Background;
+use crate::db::Db;
+use crate::engine::Engine;
+use crate::error::Error;
+
+impl Db {
+    /// Writes a backup to `out` while all transactions go on: it holds what was committed when this
+    /// returns, and prepared transactions as they are. `progress` is told how far it is, and ends
+    /// it by `false`: `Ok(None)` then, and what was written is no backup, unless it was following.
+    ///
+    /// The log is kept from the beginning on until it has been copied: where `out` is slower than
+    /// the work, it takes more files meanwhile than its capacity.
+    ///
+    /// # Errors
+    /// [`Error::Config`] when `since` is no backup of this database, or four backups are under way;
+    /// [`Error::Damaged`] for a page that is damaged and cannot be repaired; [`Error::Io`] of `out`
+    /// and of the disk. What was written is no backup then.
+    pub fn backup(
+        &self,
+        out: impl Write,
+        options: &BackupOptions,
+        progress: &mut dyn FnMut(BackupProgress) -> bool,
+    ) -> Result<Option<BackedUp>, Error> {
+        let engine = &self.engine;
+        engine.check_open()?;
+        let mut is_closed = false;
+        let mut go_on = |at| {
+            is_closed = engine.check_here().is_err();
+            !is_closed && progress(at)
+        };
+        let done =
+            Backup::begin(&engine.backup_source(), out, options)?.run(options, &mut go_on)?;
+        if is_closed { Err(Error::Closed) } else { Ok(done) }
+    }
+}
+
+impl Engine {
+    /// What a backup of this database is made of.
+    pub(crate) fn backup_source(&self) -> Source {
+        Source {
+            pool: self.pool.clone(),
+            log: self.log.clone(),
+            space: self.space.clone(),
+            control: self.control.clone(),
+            unused: self.unused.clone(),
+            checkpointer: self.checkpointer.clone(),
+            clock: self.clock.clone(),
+            store: self.store_kind,
+            is_paced: self.config.background == Background::Threads,
+            planted: self.config.planted,
+        }
+    }
+}
