@@ -1,6 +1,7 @@
 //! The whole engine on a simulated disk: seeded workloads, crashes at any write, and a model that
 //! says what must be found again. One thread, one clock, one seed: what fails once fails again.
 #![forbid(unsafe_code)]
+mod backups;
 mod lie;
 mod model;
 mod op;

@@ -91,6 +91,8 @@ pub enum Op {
     Step,
     /// A full checkpoint.
     Checkpoint,
+    /// A backup, restored elsewhere and compared.
+    Backup,
     /// Another capacity of the log.
     LogBytes(u64),
     /// Time passes, in microseconds.
@@ -200,6 +202,7 @@ impl Generator {
             return match self.random.u8(0..8) {
                 0 => Op::Reopen,
                 1 | 2 => Op::LogBytes(640 * 1024 + self.random.u64(0..6) * 160 * 1024),
+                3 => Op::Backup,
                 _ => Op::Checkpoint,
             };
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail, ensure};
 use weir::{Batch, Db, Durability, Error, ManualClock, SimVolume, StoreKind, Tree, Volume};
 
+use crate::backups::Chain;
 use crate::lie::{Lie, LyingVolume};
 use crate::model::{Model, digest};
 use crate::op::{Op, key_bytes};
@@ -36,6 +37,7 @@ pub struct Player {
     synced: usize,
     /// Which operations the engine refused, as it may.
     refused: Vec<bool>,
+    backups: Chain,
 }
 
 /// The name of tree `number`.
@@ -92,6 +94,7 @@ impl Player {
             marks,
             synced: 0,
             refused: Vec::new(),
+            backups: Chain::default(),
         }
     }
 
@@ -231,6 +234,7 @@ impl Player {
                 ensure!(damaged == 0 || self.setup.may_tear(), "a scrub found {damaged} pages");
             }
             Op::Checkpoint => db.checkpoint()?,
+            Op::Backup => self.backups.back_up(&db, &self.setup, &self.model)?,
             Op::LogBytes(bytes) => match db.set_log_bytes(*bytes) {
                 Err(Error::Config(_)) => return Ok(false),
                 set => set?,
