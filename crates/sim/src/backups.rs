@@ -1,5 +1,5 @@
-//! Backups in the middle of a workload: made of the database as it is, with whatever a crash left to
-//! do, and restored onto a disk of its own.
+//! Backups in the middle of a workload: made of the database as it is, with whatever a crash left
+//! to do, and restored onto a disk of its own.
 use std::io::{Cursor, Read};
 use std::sync::Arc;
 
