@@ -57,6 +57,15 @@ pub enum Store {
     Log,
 }
 
+impl Store {
+    pub(crate) fn raw(self) -> weir::StoreKind {
+        match self {
+            Store::InPlace => weir::StoreKind::InPlace,
+            Store::Log => weir::StoreKind::Log,
+        }
+    }
+}
+
 /// How pages are kept from being found half written after a power failure.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
@@ -203,10 +212,7 @@ impl Config {
         if let Some(pages) = self.pages_max {
             raw.pages_max = pages;
         }
-        raw.store = self.store.map(|store| match store {
-            Store::InPlace => weir::StoreKind::InPlace,
-            Store::Log => weir::StoreKind::Log,
-        });
+        raw.store = self.store.map(Store::raw);
         raw.doublewrite.mode = match self.torn_pages {
             TornPages::Repair => weir::DoubleWriteMode::On,
             TornPages::Detect => weir::DoubleWriteMode::DetectOnly,

@@ -39,7 +39,8 @@
 //! | change several rows | [`Db::transact`], or [`Db::write`] and [`WriteTxn::commit`] |
 //! | change many rows without reading | [`Batch`], [`Tree::bulk_load`] |
 //! | not wait for the disk | [`WriteTxn::commit_nowait`], [`Commit`] |
-//! | copy the database while it works | [`ReadTxn::backup`] |
+//! | copy the database while it works, row by row | [`ReadTxn::backup`] |
+//! | back it up: pages and log, what was changed since, any moment | [`Db::write_backup`], [`restore`] |
 //! | serve many clients: locks, interrupting, metrics | the module of the feature `server` |
 //! | try crashes in one's own tests | the module of the feature `testing` |
 //!
@@ -119,6 +120,7 @@ mod db;
 mod error;
 mod locked_rows;
 mod options;
+mod page_backup;
 mod read;
 mod reader;
 mod rows;
@@ -140,6 +142,7 @@ pub use db::{Db, Notice};
 pub use error::{Cause, Conflict, Error, OpenError};
 pub use locked_rows::LockedRows;
 pub use options::{Durability, Isolation, LockWait, TxnOptions};
+pub use page_backup::{BackupOptions, BackupProgress, PageBackup, RestoreOptions, restore};
 pub use read::ReadTxn;
 pub use reader::Reader;
 pub use rows::Rows;

@@ -4,6 +4,7 @@ mod hostile;
 mod media;
 mod misuse;
 mod model;
+mod page_backup;
 mod promises;
 mod readers;
 #[cfg(feature = "server")]
