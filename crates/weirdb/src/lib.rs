@@ -40,7 +40,7 @@
 //! | change many rows without reading | [`Batch`], [`Tree::bulk_load`] |
 //! | not wait for the disk | [`WriteTxn::commit_nowait`], [`Commit`] |
 //! | copy the database while it works, row by row | [`ReadTxn::backup`] |
-//! | back it up: pages and log, what was changed since, any moment | [`Db::write_backup`], [`restore`] |
+//! | back up pages and log: all, what was changed, any moment | [`Db::write_backup`], [`restore`] |
 //! | serve many clients: locks, interrupting, metrics | the module of the feature `server` |
 //! | try crashes in one's own tests | the module of the feature `testing` |
 //!

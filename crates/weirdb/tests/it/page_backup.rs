@@ -44,6 +44,9 @@ fn a_backup_and_what_was_changed_since_make_the_database_again() {
     assert_eq!(birds.len().expect("counted"), 502);
     assert!(copy.check(|_, _| {}).expect("checked").problems.is_empty());
 
+    let open = restore(&again, vec![input(&full)], &RestoreOptions::new(), |_| true);
+    assert!(matches!(open, Err(OpenError::DatabaseLocked { .. })), "{open:?}");
+    copy.close().expect("closed");
     let taken = restore(&again, vec![input(&full)], &RestoreOptions::new(), |_| true);
     assert!(matches!(taken, Err(OpenError::Directory { .. })), "{taken:?}");
     let alone = dir.path().join("alone");
