@@ -386,8 +386,9 @@ struct Pace {
 
 impl Pace {
     fn new(source: &Source, asked: Option<u64>) -> Pace {
-        let quiet_since_micros = source.clock.now_micros();
-        Pace { asked, due: None, others: (0, Lsn::ZERO), quiet_since_micros }
+        // It is idle until something is seen: what is at work changes this within a millisecond.
+        let others = (source.pool.stats().frames_taken.get(), source.log.end());
+        Pace { asked, due: None, others, quiet_since_micros: 0 }
     }
 
     /// Waits until more may be read, now that `bytes` have been written. `false`: `go_on` said so.
@@ -420,7 +421,8 @@ impl Pace {
         let pages = source.checkpointer.verdict().capacity_pages_per_second;
         Seen {
             capacity_bytes_per_second: pages * source.pool.page_size() as f64,
-            is_idle: now.saturating_sub(self.quiet_since_micros) >= IDLE_MICROS,
+            is_idle: self.quiet_since_micros == 0
+                || now.saturating_sub(self.quiet_since_micros) >= IDLE_MICROS,
             asked_bytes_per_second: self.asked,
         }
     }
