@@ -2,47 +2,12 @@
 //! seed reports, and how to tell whether its finding holds here. Two more, of bursts and of slow
 //! disks, with every policy.
 mod bursts;
+mod experiment;
 mod seed0;
 mod seeds;
 
-use crate::arm::{Arm, Site};
-use crate::judge::{Finding, Results};
-use crate::policies::Kind;
-
-/// One of them.
-pub struct Experiment {
-    /// Its number in the reference.
-    pub number: u8,
-    /// A few words.
-    pub name: &'static str,
-    /// Which seed it is from.
-    pub seed: &'static str,
-    /// What the seed found.
-    pub found: &'static str,
-    /// What of it cannot be repeated on this engine; empty if all can.
-    pub missing: &'static str,
-    pub(crate) site: fn(Site) -> Site,
-    pub(crate) work: Work,
-    pub(crate) judge: fn(&Results<'_>) -> Finding,
-}
-
-impl Experiment {
-    /// Whether there are runs of this policy in it.
-    #[must_use]
-    pub fn has(&self, policy: Kind) -> bool {
-        match &self.work {
-            Work::Arms(arms) => arms(&Site::quick()).iter().any(|arm| arm.kind == policy),
-            Work::Recoveries(_) => false,
-        }
-    }
-}
-
-pub(crate) enum Work {
-    /// Runs; the first is always `deadline`, from which the need for page writes is known.
-    Arms(fn(&Site) -> Vec<Arm>),
-    /// Recoveries with so many threads, by name.
-    Recoveries(&'static [(&'static str, &'static str, usize)]),
-}
+pub use experiment::Experiment;
+pub(crate) use experiment::Work;
 
 /// All of them, by number.
 #[must_use]
@@ -70,7 +35,8 @@ pub fn find(text: &str) -> Result<Experiment, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arm::options;
+    use crate::arm::{Site, options};
+    use crate::policies::Kind;
     use std::collections::HashSet;
 
     #[test]

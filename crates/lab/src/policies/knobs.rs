@@ -1,5 +1,5 @@
 //! What an operator of these engines has to set, with the defaults of their versions.
-use super::Kind;
+use super::kind::Kind;
 
 /// The knobs. Names are those of the servers' settings, without `innodb_`.
 #[derive(Clone, Debug, PartialEq)]

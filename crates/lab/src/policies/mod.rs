@@ -6,6 +6,7 @@
 //! What they cannot show here: in the originals user threads write pages themselves. Here the
 //! sweeper writes what they would have written, and they wait where they would have waited.
 mod furious;
+mod kind;
 mod knobs;
 mod limits;
 mod mariadb;
@@ -18,6 +19,7 @@ mod xtradb;
 mod tests;
 
 pub use furious::furious;
+pub use kind::Kind;
 pub use knobs::Knobs;
 pub use limits::Limits;
 pub use mariadb::{MariadbState, mariadb_10_5};
@@ -26,78 +28,8 @@ pub use mysql8::{Mysql8State, mysql_8};
 pub use mysql56::{Mysql56State, mysql_5_6};
 pub use xtradb::{XtradbState, estimate, keep_average, reflex};
 
-use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 use weir::lab::{LabSetup, Look, MakeSetup, Neighbours, Orders, Policy, TickView};
-
-/// Which policy writes pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Weir's own, without knobs.
-    Deadline,
-    /// InnoDB of MySQL 4.0: next to nothing until the log is nearly full, then everything at once.
-    Furious,
-    /// The page cleaner of MySQL 5.6.
-    Mysql56,
-    /// The page cleaner of MySQL 8.0.
-    Mysql8,
-    /// The page cleaner of MariaDB 10.5 to 11.
-    Mariadb105,
-    /// XtraDB's first adaptive checkpoint.
-    Reflex,
-    /// XtraDB's second.
-    Estimate,
-    /// XtraDB's third, made for solid-state disks.
-    KeepAverage,
-}
-
-impl Kind {
-    /// All of them.
-    pub const ALL: [Kind; 8] = [
-        Kind::Deadline,
-        Kind::Furious,
-        Kind::Mysql56,
-        Kind::Mysql8,
-        Kind::Mariadb105,
-        Kind::Reflex,
-        Kind::Estimate,
-        Kind::KeepAverage,
-    ];
-
-    /// The word for it on the command line.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Deadline => "deadline",
-            Kind::Furious => "furious",
-            Kind::Mysql56 => "mysql_5_6",
-            Kind::Mysql8 => "mysql_8",
-            Kind::Mariadb105 => "mariadb_10_5",
-            Kind::Reflex => "reflex",
-            Kind::Estimate => "estimate",
-            Kind::KeepAverage => "keep_average",
-        }
-    }
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for Kind {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let names = Kind::ALL.map(Kind::name).join(", ");
-        Kind::ALL
-            .into_iter()
-            .find(|kind| kind.name() == text)
-            .ok_or_else(|| format!("'{text}' is no policy; there are {names}"))
-    }
-}
 
 /// What the engine is to be opened with so that this policy writes pages; `None` for Weir's own.
 ///

@@ -1,74 +1,14 @@
 //! What each session has locked, and what must become of a request.
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::{Bound, RangeBounds};
+use std::ops::Bound;
 
 use weir::Isolation;
 
-use super::{Key, Ledger, Session, Sight};
+use super::expected::{Answer, ExpectedLock, Locks, Range, Refusal, Span};
+use super::key::Key;
+use super::see::Sight;
+use super::state::{Ledger, Session};
 use crate::model::Digest;
-
-/// Why a change or a lock is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// Another session has the row.
-    Locked,
-    /// A transaction has changed the row since the snapshot.
-    Conflict,
-    /// The row is there already.
-    Duplicate,
-}
-
-/// What the engine must answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Answer {
-    /// Must it be refused, and why?
-    pub(crate) must: Result<(), Refusal>,
-    /// It may also be refused because of a lock that another session may still have.
-    pub(crate) may_be_locked: bool,
-}
-
-/// How sure a lock is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ExpectedLock {
-    Shared,
-    Exclusive,
-    /// Exclusive, or not at all: the row was changed and that was rolled back, or it was looked at
-    /// for a change.
-    Maybe,
-}
-
-/// The keys that a cursor passes in one step.
-#[derive(Clone)]
-pub(crate) struct Span {
-    tree: u8,
-    from: Bound<Vec<u8>>,
-    to: Bound<Vec<u8>>,
-}
-
-impl Span {
-    fn has(&self, key: &Key) -> bool {
-        let bounds = (self.from.as_ref(), self.to.as_ref());
-        self.tree == key.0 && bounds.contains(&key.1)
-    }
-}
-
-/// What one has locked besides the rows that it has changed.
-#[derive(Clone, Default)]
-pub(crate) struct Locks {
-    keys: Vec<(Key, ExpectedLock)>,
-    ranges: Vec<Range>,
-}
-
-/// Keys that are locked, whether or not rows are there.
-#[derive(Clone)]
-pub(super) struct Range {
-    session: u8,
-    span: Span,
-    /// Not only a part of it, or nothing.
-    is_sure: bool,
-    /// No other session may share it.
-    alone: bool,
-}
 
 impl Ledger {
     /// What must become of a request to drop a tree.

@@ -6,48 +6,20 @@ use weir::Isolation;
 
 use crate::model::{Contents, Digest, mix};
 
+mod expected;
+mod key;
 mod locks;
 mod names;
 mod see;
+mod state;
 
-use locks::Range;
-pub use locks::Refusal;
-pub(crate) use locks::{Answer, ExpectedLock, Locks};
-use names::tree_of;
-pub(crate) use names::{NAMES, name_key, name_row};
+pub use expected::Refusal;
+pub(crate) use expected::{Answer, ExpectedLock, Locks};
+use key::tree_of;
+pub(crate) use key::{Key, NAMES, name_key, name_row};
 pub(crate) use see::Sight;
-
-/// A row's tree, by its own number, and its key.
-pub(crate) type Key = (u8, Vec<u8>);
-
-struct Session {
-    isolation: Isolation,
-    snapshot: Option<u64>,
-    changes: Vec<(Key, Option<Digest>)>,
-    savepoints: Vec<usize>,
-}
-
-/// All that is known.
-pub struct Ledger {
-    /// By the trees' own numbers, names included.
-    latest: Contents,
-    /// Of each tree, what its rows add up to.
-    sums: BTreeMap<u8, u64>,
-    commits: u64,
-    next_tree: u8,
-    /// Trees that are there no more, and the commit that dropped them; `None`: no other session
-    /// ever saw them.
-    gone: BTreeMap<u8, Option<u64>>,
-    /// Those that were found prepared: what they use is not known to the letter.
-    recovered: BTreeSet<u8>,
-    /// By commit number; a row that was not there at first has no version of number 0.
-    versions: BTreeMap<Key, Vec<(u64, Option<Digest>)>>,
-    /// All keys that ever were or may yet be.
-    keys: BTreeSet<Key>,
-    sessions: BTreeMap<u8, Session>,
-    locks: BTreeMap<Key, BTreeMap<u8, ExpectedLock>>,
-    ranges: Vec<Range>,
-}
+pub use state::Ledger;
+use state::Session;
 
 impl Ledger {
     /// No session is under way, and this is there, by name. `ids` are the trees' own numbers, if
@@ -103,14 +75,6 @@ impl Ledger {
     pub(crate) fn begin(&mut self, session: u8, isolation: Isolation, snapshot: Option<u64>) {
         let begun = Session { isolation, snapshot, changes: Vec::new(), savepoints: Vec::new() };
         self.sessions.insert(session, begun);
-    }
-
-    fn session(&self, session: u8) -> Option<&Session> {
-        self.sessions.get(&session)
-    }
-
-    fn session_mut(&mut self, session: u8) -> Option<&mut Session> {
-        self.sessions.get_mut(&session)
     }
 
     /// A change was made.

@@ -1,28 +1,13 @@
 //! Trees and their names, which are rows too.
 use std::collections::BTreeMap;
 
-use super::{Key, Ledger, Session, Sight};
+use super::key::{Key, NAMES, name_key, tree_of};
+use super::see::Sight;
+use super::state::{Ledger, Session};
 use crate::model::Digest;
-
-/// The tree of names: a row for each tree that there is, with the tree's own number.
-pub(crate) const NAMES: u8 = u8::MAX;
 
 /// Trees that are ever made. One that is dropped does not leave its number to another.
 const TREES_MAX: u8 = 250;
-
-/// The row of a name.
-pub(crate) fn name_key(name: u8) -> Key {
-    (NAMES, vec![name])
-}
-
-/// What the row of a name says.
-pub(crate) fn name_row(tree: u8) -> Digest {
-    (u32::from(tree), 0)
-}
-
-pub(super) fn tree_of(row: Digest) -> u8 {
-    row.0 as u8
-}
 
 impl Ledger {
     /// The committed names, and the numbers of their trees.

@@ -3,7 +3,8 @@ use std::ops::Bound;
 
 use weir::Isolation;
 
-use super::{Key, Ledger, Session};
+use super::key::Key;
+use super::state::{Ledger, Session};
 use crate::model::Digest;
 
 /// What of others is seen.
