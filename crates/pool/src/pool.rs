@@ -1,29 +1,27 @@
-//! The pool itself: finding a page's frame, what is dirty, halting.
+//! The pool itself: what it is made of, what is dirty, halting.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use weir_base::held::HeldRank;
 use weir_base::lock::Mutex;
 use weir_base::rank;
-use weir_base::{Counter, Health, Lsn, PageNo, counters, format_size};
+use weir_base::{Health, Lsn, PageNo, format_size};
 use weir_page::{Damage, RawPage};
 use weir_redo::Log;
 
-use crate::backoff::Backoff;
 use crate::damages::{Damages, ScrubStats};
 use crate::dirty::{AgeCounts, DirtyList};
 use crate::error::PoolError;
 use crate::evict::Evictor;
 use crate::frame::Frames;
 use crate::free::FreeFrames;
-use crate::guard::{Exclusive, Optimistic};
+use crate::in_flight::InFlight;
 use crate::latch::{FRAMES_MAX, Latch};
-use crate::pending::PendingRedo;
+use crate::pending_list::PendingRedo;
 use crate::recent::Recent;
+use crate::stats::PoolStats;
 use crate::store::PageStore;
 use crate::table::PageTable;
 use crate::warm_plan::Asked;
-use crate::write_back::{Cause, InFlight};
 
 /// How large a pool is.
 #[derive(Clone, Debug)]
@@ -41,46 +39,6 @@ pub struct PoolConfig {
     pub manual: bool,
     /// Plants a bug: pages are written without waiting for the log. For the simulator's canary.
     pub skip_log_gate: bool,
-}
-
-counters! {
-    /// What the pool counts.
-    pub struct PoolStats {
-        reads: "pages", "pages read from disk";
-        warmed: "pages", "of these, read unasked: they were in memory before the restart";
-        lost: "pages", "times a page was asked for that is damaged or cannot be read";
-        evictions: "pages", "pages evicted to make room";
-        frames_taken: "frames", "free frames taken for a page";
-        free_frame_waits: "waits", "times a thread waited for a free frame";
-        writes_deadline: "pages", "pages written because the checkpoint's deadline asked";
-        writes_free_frames: "pages", "pages written because their frame was wanted";
-        writes_idle: "pages", "pages written because nothing else was to be done";
-        writes_segment: "pages", "pages written because their segment is to be free";
-        writes_shutdown: "pages", "pages written by a full checkpoint or shutdown";
-    }
-}
-
-impl PoolStats {
-    pub(crate) fn count_writes(&self, cause: Cause, pages: u64) {
-        let counter: &Counter = match cause {
-            Cause::Deadline => &self.writes_deadline,
-            Cause::FreeFrames => &self.writes_free_frames,
-            Cause::Idle => &self.writes_idle,
-            Cause::Segment => &self.writes_segment,
-            Cause::Shutdown => &self.writes_shutdown,
-        };
-        counter.add(pages);
-    }
-
-    /// Pages written, whatever the cause.
-    #[must_use]
-    pub fn writes(&self) -> u64 {
-        self.writes_deadline.get()
-            + self.writes_free_frames.get()
-            + self.writes_idle.get()
-            + self.writes_segment.get()
-            + self.writes_shutdown.get()
-    }
 }
 
 /// The smallest pool.
@@ -229,78 +187,6 @@ impl Pool {
         self.frames.raw(frame)
     }
 
-    // ---- looking and taking ----
-
-    /// Looks at a page, reading it from disk if need be.
-    ///
-    /// # Errors
-    /// [`PoolError::Damaged`], [`PoolError::NoSuchPage`], [`PoolError::Device`].
-    #[inline]
-    pub fn optimistic(&self, page: PageNo) -> Result<Optimistic<'_>, PoolError> {
-        HeldRank::may_wait::<rank::PageLatch>();
-        let latch = self.latch(page).ok_or(PoolError::NoSuchPage(page))?;
-        let word = latch.load();
-        match word.frame() {
-            Some(frame) if !word.is_exclusive() => Ok(Optimistic { pool: self, page, word, frame }),
-            _ => self.optimistic_slow(page, latch),
-        }
-    }
-
-    /// Asks the processor to bring a page nearer, if it is in memory: a thread is about to read it.
-    pub fn prefetch(&self, page: PageNo) {
-        let frame = self.latch(page).and_then(|latch| latch.load().frame());
-        if let Some(frame) = frame {
-            self.raw(frame).prefetch();
-        }
-    }
-
-    #[cold]
-    fn optimistic_slow(&self, page: PageNo, latch: &Latch) -> Result<Optimistic<'_>, PoolError> {
-        let mut backoff = Backoff::default();
-        loop {
-            let word = latch.load();
-            match word.frame() {
-                _ if word.is_exclusive() => backoff.wait(),
-                Some(frame) => return Ok(Optimistic { pool: self, page, word, frame }),
-                None => drop(self.load(page, latch, word)?),
-            }
-        }
-    }
-
-    /// Takes a page for this thread alone, reading it from disk if need be.
-    ///
-    /// # Errors
-    /// As [`Pool::optimistic`].
-    pub fn exclusive(&self, page: PageNo) -> Result<Exclusive<'_>, PoolError> {
-        let mut backoff = Backoff::default();
-        loop {
-            if let Some(held) = self.optimistic(page)?.upgrade() {
-                return Ok(held);
-            }
-            backoff.wait();
-        }
-    }
-
-    /// Takes a page if it is in memory and its holder lets go soon.
-    ///
-    /// Bounded (POOL-5): a thread may wait for a free frame while it holds latches, so a thread
-    /// that frees frames must never wait for a latch without end.
-    pub(crate) fn resident_exclusive(&self, page: PageNo) -> Resident<'_> {
-        let Some(latch) = self.latch(page) else { return Resident::Absent };
-        let mut backoff = Backoff::default();
-        for _ in 0..40 {
-            let word = latch.load();
-            if !word.is_exclusive() {
-                let Some(frame) = word.frame() else { return Resident::Absent };
-                if latch.try_exclusive(word) {
-                    return Resident::HeldRank(Exclusive::new(self, page, word, frame));
-                }
-            }
-            backoff.wait();
-        }
-        Resident::Busy
-    }
-
     // ---- the dirty list ----
 
     /// The oldest first-modification LSN of any page that is not durable, or the published end of
@@ -409,10 +295,4 @@ impl Pool {
 
 fn no_table(e: std::io::Error) -> PoolError {
     PoolError::device("reserving the table of pages", e)
-}
-
-pub(crate) enum Resident<'p> {
-    HeldRank(Exclusive<'p>),
-    Absent,
-    Busy,
 }

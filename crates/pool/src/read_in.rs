@@ -7,7 +7,7 @@ use crate::backoff::Backoff;
 use crate::error::PoolError;
 use crate::guard::Exclusive;
 use crate::latch::{Latch, Word};
-use crate::pending::PendingPage;
+use crate::pending_list::PendingPage;
 use crate::pool::Pool;
 use crate::store::StoreRead;
 
@@ -147,13 +147,6 @@ impl Pool {
         }
         self.stats.warmed.add(come);
         come
-    }
-
-    /// Pages that were read one by one, because a thread asked for them, since the last call: the
-    /// last few, in no order.
-    #[must_use]
-    pub fn take_asked(&self) -> Vec<PageNo> {
-        self.asked.take()
     }
 
     /// Pages of a batch.

@@ -4,9 +4,9 @@
 use weir_base::{Lsn, PageNo, format_size};
 
 use crate::error::PoolError;
-use crate::free::Evicted;
+use crate::in_flight::Cause;
 use crate::pool::{FRAMES_MIN, Pool};
-use crate::write_back::Cause;
+use crate::refill::Evicted;
 
 /// A step gives up this part of the frames, and at least so many.
 const STEP_SHARE: u32 = 64;

@@ -3,9 +3,9 @@
 use weir_base::{Lsn, PageNo};
 
 use crate::error::PoolError;
+use crate::in_flight::Cause;
 use crate::pool::Pool;
 use crate::store::Placed;
-use crate::write_back::Cause;
 
 /// Batches that may be on their way, and so are not on the dirty list: the sweeper's lanes', the
 /// cleaner's, and one of a thread that flushes.

@@ -7,12 +7,13 @@
 use weir_base::held::HeldRank;
 use weir_base::{AlignedBuf, PageNo, rank};
 
+use crate::access::Resident;
 use crate::damages::{Mended, ScrubStats};
 use crate::error::PoolError;
 use crate::guard::Exclusive;
 use crate::latch::Latch;
 use crate::mend::page_number;
-use crate::pool::{Pool, Resident};
+use crate::pool::Pool;
 use crate::store::{PageWrite, StoreRead};
 
 /// What a look at a page on disk came to.

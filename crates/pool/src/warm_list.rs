@@ -3,8 +3,7 @@
 //! refused, and pages that are not there any more do not matter.
 use weir_base::{PageNo, varint};
 
-use crate::latch::{FRAMES_MAX, Latch};
-use crate::pool::Pool;
+use crate::latch::FRAMES_MAX;
 
 /// Degrees of heat, the hottest first; the last is that of pages that are in no frame.
 const CLASSES: usize = 5;
@@ -50,6 +49,20 @@ impl WarmList {
         let heats = (0..CLASSES as u8).rev();
         let classes = self.classes.iter().zip(heats);
         classes.flat_map(|(class, heat)| class.iter().map(move |&page| (page, heat)))
+    }
+
+    /// The list of pages that are in frames, with the frames' heat. One that moved from frame to
+    /// frame may be met twice.
+    pub(crate) fn of_resident(pages: impl IntoIterator<Item = (PageNo, u8)>) -> Self {
+        let mut list = WarmList::default();
+        for (page, heat) in pages {
+            list.classes[HEAT_MAX - usize::from(heat).min(HEAT_MAX)].push(page);
+        }
+        for class in &mut list.classes {
+            class.sort_unstable();
+            class.dedup();
+        }
+        list
     }
 
     #[cfg(test)]
@@ -122,35 +135,6 @@ impl WarmList {
 fn runs(pages: &[PageNo]) -> impl Iterator<Item = (u32, u64)> {
     debug_assert!(pages.is_sorted_by(|a, b| a < b), "ascending, each once");
     pages.chunk_by(|a, b| a.0 + 1 == b.0).map(|run| (run[0].0, run.len() as u64))
-}
-
-impl Pool {
-    /// The pages in memory now. A look without latches: a page that comes and goes meanwhile is on
-    /// it or not.
-    #[must_use]
-    pub fn warm_list(&self) -> WarmList {
-        let mut list = WarmList::default();
-        for frame in 0..self.frames.count() {
-            let meta = self.frames.meta(frame);
-            let page = meta.page();
-            if self.latch(page).map(Latch::load).and_then(|word| word.frame()) == Some(frame) {
-                let heat = usize::from(meta.heat()).min(HEAT_MAX);
-                list.classes[HEAT_MAX - heat].push(page);
-            }
-        }
-        for class in &mut list.classes {
-            class.sort_unstable();
-            // One that moved from frame to frame was met twice.
-            class.dedup();
-        }
-        list
-    }
-
-    /// Whether a page is in memory now.
-    #[must_use]
-    pub fn is_resident(&self, page: PageNo) -> bool {
-        self.latch(page).is_some_and(|latch| latch.load().frame().is_some())
-    }
 }
 
 #[cfg(test)]

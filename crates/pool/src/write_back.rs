@@ -1,29 +1,13 @@
 //! From memory to disk: copy under the latch, wait for the log, write, and say so. The one place
 //! where pages leave for the disk, and so the one where log-before-page is enforced.
-use weir_base::lock::Mutex;
-use weir_base::rank;
 use weir_base::{AlignedBuf, Lsn, PageNo};
 use weir_redo::Durability;
 
+use crate::access::Resident;
 use crate::error::PoolError;
-use crate::pool::{Pool, Resident};
+use crate::in_flight::Cause;
+use crate::pool::Pool;
 use crate::store::PageWrite;
-
-/// Why a page is written. Counted apart: the difference between a database that keeps up and one
-/// whose pool is too small is visible here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
-    /// The checkpoint's deadline asked for it.
-    Deadline,
-    /// Its frame is wanted for another page.
-    FreeFrames,
-    /// Nothing else to do.
-    Idle,
-    /// It holds a segment that is to be free.
-    Segment,
-    /// The database is closing (or the user asked for a full checkpoint).
-    Shutdown,
-}
 
 /// What a call of [`Pool::write_back`] did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,37 +16,6 @@ pub struct Written {
     pub pages: usize,
     /// Pages that were already clean, gone, or on their way.
     pub skipped: usize,
-}
-
-/// The oldest first-modification LSN of each batch on its way: they hold the checkpoint although
-/// their pages have left the dirty list.
-#[derive(Default)]
-pub(crate) struct InFlight {
-    batches: Mutex<rank::BatchesInFlight, Vec<(u64, Lsn, u64)>>,
-    next: std::sync::atomic::AtomicU64,
-}
-
-impl InFlight {
-    fn begin(&self) -> u64 {
-        let id = self.next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        self.batches.lock().push((id, Lsn::MAX, 0));
-        id
-    }
-    fn hold(&self, id: u64, lsn: Lsn) {
-        for batch in self.batches.lock().iter_mut().filter(|b| b.0 == id) {
-            batch.1 = batch.1.min(lsn);
-            batch.2 += 1;
-        }
-    }
-    fn end(&self, id: u64) {
-        self.batches.lock().retain(|b| b.0 != id);
-    }
-    pub(crate) fn oldest(&self) -> Option<Lsn> {
-        self.batches.lock().iter().map(|b| b.1).min().filter(|&lsn| lsn != Lsn::MAX)
-    }
-    pub(crate) fn pages(&self) -> u64 {
-        self.batches.lock().iter().map(|b| b.2).sum()
-    }
 }
 
 struct Copied {
@@ -156,7 +109,7 @@ impl Pool {
         let held = match self.resident_exclusive(page) {
             Resident::HeldRank(held) => held,
             Resident::Absent if self.pending.find(page).is_none() => return None,
-            // PendingRedo redo, and another thread is about to bring it up to date.
+            // It has pending redo, and another thread is about to bring it up to date.
             Resident::Absent | Resident::Busy => {
                 self.dirty.put_back(page, listed);
                 return None;
