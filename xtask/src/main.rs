@@ -1,8 +1,9 @@
 //! Checks of the tree itself: `cargo run -p xtask -- tidy`; of what it is linked with: `licences`;
-//! the notices that go with it: `notices`; the table of ranks for its page: `locks`; and what is
-//! published, packed: `package`.
+//! the notices that go with it: `notices`; the table of ranks for its page: `locks`; the tables
+//! of figures for theirs: `benchmarks`; and what is published, packed: `package`.
 #![forbid(unsafe_code)]
 
+mod figures;
 mod lexer;
 mod licences;
 mod package;
@@ -14,16 +15,19 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 const USAGE: &str = "usage: cargo run -p xtask -- \
-                     tidy [DIRECTORY] | locks | licences | notices PACKAGE | package [verify]";
+                     tidy [DIRECTORY] | locks | benchmarks | benchmarks figure REPORT COMMAND | \
+                     licences | notices PACKAGE | package [verify]";
 
 fn main() -> Result<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["tidy"] => tidy(root()?),
         ["locks"] => locks(root()?),
+        ["benchmarks"] => benchmarks(root()?),
+        ["benchmarks", "figure", report, command] => figure(Path::new(report), command),
         ["licences"] => {
             let crates = licences::check(root()?)?;
             println!("licences: {crates} crates of others, all may be linked");
@@ -61,6 +65,34 @@ fn locks(root: &Path) -> Result<ExitCode> {
         rules::locks::page_with_table(&page).context("the page has no place for the table")?;
     std::fs::write(&path, page)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the tables of figures into their page.
+fn benchmarks(root: &Path) -> Result<ExitCode> {
+    let path = root.join(rules::benchmarks::PAGE);
+    let page = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    let set_text = |set: &str| std::fs::read_to_string(root.join(set)).ok();
+    let (page, sets) =
+        rules::benchmarks::page_with_tables(&page, &set_text).map_err(anyhow::Error::msg)?;
+    std::fs::write(&path, page)?;
+    println!("benchmarks: {} tables in {}", sets.len(), rules::benchmarks::PAGE);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints what a report of `weir bench --json` adds to a set, with the commit and day of now.
+fn figure(report: &Path, command: &str) -> Result<ExitCode> {
+    let text = std::fs::read_to_string(report).with_context(|| report.display().to_string())?;
+    let commit = output_of("git", &["rev-parse", "--short", "HEAD"])?;
+    let date = output_of("date", &["-u", "+%F"])?;
+    println!("{}", figures::of_report(&text, command, &date, &commit)?);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What a command prints, if it succeeds.
+fn output_of(command: &str, arguments: &[&str]) -> Result<String> {
+    let output = std::process::Command::new(command).args(arguments).output()?;
+    ensure!(output.status.success(), "{command} failed");
+    Ok(String::from_utf8(output.stdout)?.trim().to_string())
 }
 
 /// Prints every finding as `path:line: rule: what to do`, so that an editor can jump to it.

@@ -1,5 +1,6 @@
 //! The rules. Each is a pure function of the tree, and each has a test that breaks it.
 
+pub mod benchmarks;
 mod book;
 mod circles;
 mod code;
@@ -50,6 +51,7 @@ pub const RULES: &[Rule] = &[
     Rule { name: "named-paths", check: book::named_paths },
     Rule { name: "summary", check: book::summary },
     Rule { name: "threads", check: book::threads },
+    Rule { name: "benchmarks-page", check: benchmarks::page },
     Rule { name: "locks-page", check: locks::page },
     Rule { name: "ranked-locks", check: locks::ranked },
 ];
