@@ -60,7 +60,7 @@ bool Answer::owe(uint64_t position)
   return true;
 }
 
-// Whether the connection's answers come by here. Those of plain sockets can: nobody but the session's thread may use
+// Whether the connection's answers come by here. Those of plain sockets can: only the session's thread may use
 // what encrypts the others.
 bool Answer::watches()
 {
@@ -113,7 +113,7 @@ void Answer::durable(void *context, weir_code code) { static_cast<Answer *>(cont
 
 void Answer::send_now(weir_code code)
 {
-  // Nobody knows what has become of it: so the client hears nothing, and that the connection is gone.
+  // What has become of it is not known: so the client hears nothing, and that the connection is gone.
   if (code != WEIR_OK)
     shutdown(m_socket, SHUT_RDWR);
   else
@@ -123,7 +123,7 @@ void Answer::send_now(weir_code code)
       shutdown(m_socket, SHUT_RDWR);
     else if (n < static_cast<ssize_t>(m_len))
     {
-      // Who talks on and does not listen has a thread that waits for it alone.
+      // A client that talks on and does not listen has a thread that waits for it alone.
       try
       {
         std::thread(&Answer::send_rest, this, n < 0 ? 0 : n).detach();

@@ -7,7 +7,7 @@
 #include "engine.h"
 
 // The answer that a session has under way. As the server's own net_real_write does for engines that commit
-// asynchronously, it holds back what is said after a commit: but it leaves that to whoever syncs the log, and the
+// asynchronously, it holds back what is said after a commit: but it leaves that to the thread that syncs the log, and the
 // session's thread goes on to wait for what the client says next. So it need not be woken for the sync, which costs a
 // small commit as much as all the rest (docs/decisions/acknowledgements.md).
 class Answer
@@ -19,7 +19,7 @@ public:
   Answer(const Answer &)= delete;
 
   // From now on the client is told nothing until the log is durable up to `position`. `false`: that cannot be had for
-  // this statement or this connection, and whoever commits has to wait.
+  // this statement or this connection, and a commit has to wait.
   bool owe(uint64_t position);
 
 private:
@@ -43,7 +43,7 @@ private:
   THD *m_thd;
   // The connection whose answers come by here; nullptr until there was something to wait for.
   Vio *m_vio;
-  // The connection's socket once more: whoever sends must not meet another one that has got its number.
+  // The connection's socket once more: a thread that sends must not meet another one that has got its number.
   int m_socket;
   // Up to where the log has to be durable for what is said next.
   uint64_t m_position;

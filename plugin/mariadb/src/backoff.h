@@ -5,8 +5,8 @@
 #include "engine.h"
 
 // Prepared transactions of XA whose session has gone, or that a restart has found, hold locks of the engine's on a
-// table and none of the server's; so do those that have looked into it for a foreign key. Who changes its definition
-// tries again and again, and holds nothing meanwhile: a KILL is heard, and whoever changes other tables does not wait.
+// table and none of the server's; so do those that have looked into it for a foreign key. A session that changes its definition
+// tries again and again, and holds nothing meanwhile: a KILL is heard, and changes of other tables do not wait.
 class Backoff
 {
 public:

@@ -19,7 +19,7 @@ std::atomic<uint64_t> in_line(0), passed(0), durable(0);
 thread_local uint64_t passed_here= 0, synced_here= 0;
 // The binary log was seen to come by.
 std::atomic<bool> is_proved(false);
-// Somebody got into the binary log without coming by.
+// A transaction got into the binary log without coming by.
 std::atomic<bool> is_passed_by(false);
 
 // Positions only grow.
@@ -34,7 +34,7 @@ void raise_to(std::atomic<uint64_t> *mark, uint64_t position)
 PSI *before= nullptr;
 PSI with_gate;
 
-// Nobody may go through, and this is called where the server asks for nothing that could fail.
+// No transaction may go through, and this is called where the server asks for nothing that could fail.
 void end_server()
 {
   sql_print_error("Weir: the log cannot be synced (%s): the server ends here, before the binary log says that transactions "
@@ -69,7 +69,7 @@ void pass_gate(File binlog)
   passed_here= passed.load(std::memory_order_relaxed);
 }
 
-// The server is about to use a file. Who writes the binary log has its lock, and so knows its number.
+// The server is about to use a file. The thread that writes the binary log has its lock, and so knows its number.
 PSI_file_locker *file_comes_by(PSI_file_locker_state *state, File file, PSI_file_operation operation)
 {
   if (file == mysql_bin_log.get_log_file()->file)
@@ -131,7 +131,7 @@ ulonglong enqueue(uint64_t position)
 bool is_durable_behind_binlog(uint64_t position, ulonglong place)
 {
   weir_binlog_groups.written(place);
-  // Who leads a group comes here first, behind a sync that went well.
+  // The leader of a group comes here first, behind a sync that went well.
   if (synced_here && weir_synced_by_another(weir_database, synced_here) == WEIR_OK)
     raise_to(&durable, synced_here);
   synced_here= 0;

@@ -11,8 +11,8 @@
 #include "group_plan.h"
 
 // The groups of the binary log. While one is written a thread of ours asks for the binary log's lock, has it before
-// whoever leads the next group, and keeps it until they are all there. (The server has a wait of its own,
-// binlog_commit_wait_count, which somebody has to set; then nothing is done here.)
+// the leader of the next group, and keeps it until they are all there. (The server has a wait of its own,
+// binlog_commit_wait_count, which an operator has to set; then nothing is done here.)
 class Binlog_groups
 {
 public:

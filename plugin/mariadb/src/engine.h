@@ -42,7 +42,7 @@ ulonglong table_definition_version(const weir_table *table);
 // Whether a table of this name cannot outlive the server.
 bool is_temporary_name(const std::string &name);
 
-// Whether the statement is to end: KILL, be it SOFT, or max_statement_time. Loops of the engine's ask this; who has seen
+// Whether the statement is to end: KILL, be it SOFT, or max_statement_time. Loops of the engine's ask this; a statement that has seen
 // enough rows (LIMIT ROWS EXAMINED) is ended by the server, without an error.
 bool is_killed(THD *thd);
 

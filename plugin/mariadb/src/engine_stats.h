@@ -9,7 +9,7 @@
 class Engine_stats
 {
 public:
-  // `stats`: the handler's; null where nobody has asked for them.
+  // `stats`: the handler's; null where no user has asked for them.
   explicit Engine_stats(ha_handler_stats *stats)
   {
     if (unlikely(stats != nullptr))

@@ -92,7 +92,7 @@ bool changes_child(const Foreign_key_definition &key)
   return fk_modifies_child(key.on_update) || key.on_delete == FK_OPTION_SET_NULL;
 }
 
-// Whether a stored generated column is computed from `column`: nobody would compute it anew in a cascade.
+// Whether a stored generated column is computed from `column`: a cascade would not compute it anew.
 bool feeds_stored_column(const TABLE *form, const Field *column)
 {
   for (Field **field= form->field; *field; field++)
@@ -112,7 +112,7 @@ bool feeds_stored_column(const TABLE *form, const Field *column)
   return false;
 }
 
-// The numbers of names that nobody has chosen: those behind "table_ibfk_", as InnoDB's users know them.
+// The numbers of names that no user has chosen: those behind "table_ibfk_", as InnoDB's users know them.
 ulonglong generated_number(const std::string &name, const std::string &table)
 {
   std::string prefix= shown_table(table) + "_ibfk_";
@@ -143,7 +143,7 @@ weir_code Definitions::open(const std::string &table, weir_table **out)
   weir_code code= weir_table_open(weir_database, bytes_of(table), out);
   if (code != WEIR_NOTHING)
     return code;
-  // It may have been renamed a moment ago: whoever did that has to have told of it here.
+  // It may have been renamed a moment ago: the session that did that has told of it here.
   std::lock_guard<std::mutex> changing_guard(m_changing);
   {
     std::lock_guard<std::mutex> guard(m_mutex);
@@ -274,7 +274,7 @@ void Definitions::rename(const std::string &from, const std::string &to,
 {
   std::lock_guard<std::mutex> guard(m_mutex);
   std::map<std::string, Pointer>::const_iterator at= m_tables.find(from);
-  // The table that a copy with another name was made from is nobody's any more.
+  // The table that a copy with another name was made from is in no session's hands any more.
   if (at != m_tables.end() && !is_intermediate_name(to))
     m_aside.erase(at->second->replaces);
   unlink(from);

@@ -23,7 +23,7 @@ struct Reference
 // The definitions of all tables but temporary ones. Changes go to the engine's catalog first.
 //
 // ALTER lets its copy take a table's place in two steps: the table is set aside under an intermediate name, then the
-// copy gets its name. In between others, who have locked another table of the foreign key and not this one, see all as
+// copy gets its name. In between other sessions, which have locked another table of the foreign key and not this one, see all as
 // it was: the table is known, and found, by the name that it had.
 class Definitions
 {
@@ -47,7 +47,7 @@ public:
   // Another number with each change that concerns foreign keys.
   ulonglong epoch() const { return m_epoch.load(std::memory_order_acquire); }
 
-  // Of whoever changes a definition; held over the change in the catalog too.
+  // Of the session that changes a definition; held over the change in the catalog too.
   std::mutex &changing() { return m_changing; }
   void put(const std::string &table, const Table_definition &definition);
   void remove(const std::string &table);
@@ -92,7 +92,7 @@ int collect_foreign_keys(THD *thd, const Alter_info *said, const TABLE *form, co
                          const Table_definition *before, Table_definition *definition);
 // Whether a parent of this definition has an index for a foreign key: one whose keys are made of the child's values.
 bool serves(const Table_definition &parent, const Reference &reference);
-// Whether those who refer to `table` find their index in `definition`; else says which does not, and gives the error.
+// Whether the tables that refer to `table` find their index in `definition`; else says which does not, and gives the error.
 int check_referrers(THD *thd, const std::string &table, const Table_definition &definition);
 // `definition` with all that speaks of a table by its old name speaking of it by its new one.
 Table_definition with_new_name(const Table_definition &definition, const std::string &holder,

@@ -42,7 +42,7 @@ void Group_plan::written(micros now)
     return;
   m_is_writing= false;
   m_expected= m_in_line - m_closed_before;
-  // One more, so that groups grow as long as somebody comes; but who was alone is alone.
+  // One more, so that groups grow as long as commits come; but a commit that was alone is alone.
   if (m_rests > 0)
     m_rests--;
   else if (m_expected > 1)

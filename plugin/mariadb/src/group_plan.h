@@ -4,11 +4,11 @@
 
 #include <chrono>
 
-// Whoever is prepared while a group is written forms the next one, so halves alternate, and with transactions of many
+// What is prepared while a group is written forms the next one, so halves alternate, and with transactions of many
 // statements most groups have one or two. Where the processors are short that costs nothing (docs/decisions/gathering.md).
 // Where the disk is, each group costs about eight of its writes, which pages need as well: there the next group
 // waits until one more has come than were in the last one or came while it was written, but no longer than three times
-// what a group takes. Nobody who is alone waits.
+// what a group takes. A commit that is alone does not wait.
 class Group_plan
 {
 public:
@@ -32,14 +32,14 @@ public:
   bool is_complete() const { return m_in_line >= m_closed + m_expected; }
 
 private:
-  // Who have stood in line: ever, before the last group was begun, and before the one in front of that.
+  // Commits that have stood in line: ever, before the last group was begun, and before the one in front of that.
   place m_in_line= 0, m_closed= 0, m_closed_before= 0;
   place m_expected= 0;
-  // For so many groups nobody is expected who was not there before.
+  // For so many groups no commit is expected that was not there before.
   unsigned m_rests= 0;
   bool m_is_writing= false;
   micros m_begun= micros(0);
-  // What a group takes, in the mean: lately; and where nobody is waited for.
+  // What a group takes, in the mean: lately; and where none is waited for.
   micros m_takes_now= micros(0), m_takes= micros(0);
 };
 

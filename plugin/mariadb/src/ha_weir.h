@@ -30,7 +30,7 @@ struct Weir_index
 // Whether the key parts from `first` to `last` hold whole columns, so that an entry can stand for its row.
 bool index_covers(const TABLE_SHARE *share, const KEY *key, uint first, uint last);
 
-// One that ALTER is building beside those who write, and that the server does not know yet.
+// One that ALTER is building beside writers, and that the server does not know yet.
 struct Announced_index
 {
   Announced_key key;

@@ -37,7 +37,7 @@ bool give_up_filling(THD *thd, const std::string &table)
 bool is_backup_name(const std::string &table) { return table.find("/#sql-backup-") != std::string::npos; }
 
 // ALTER takes the table away, puts its copy there, drops what it has taken away, and does not go back if that fails.
-// Who has looked into the table for a foreign key holds its definition and no lock of the server's on it: that
+// A transaction that has looked into the table for a foreign key holds its definition and no lock of the server's on it: that
 // transaction is waited for here, while nothing has changed.
 int set_aside(THD *thd, const std::string &table, const std::string &backup)
 {
@@ -134,7 +134,7 @@ bool is_off(const engine_option_value *option)
 }
 
 // A table that is altered brings with it what it was made with, which no statement has asked for now: that is warned of. But
-// who asks for rows to be encrypted must not find them in the clear, however the table came to that.
+// a user that asks for rows to be encrypted must not find them in the clear, however the table came to that.
 bool refuse_options(THD *thd, const HA_CREATE_INFO *info)
 {
   bool strict= thd->is_strict_mode(), made= thd_sql_command(thd) == SQLCOM_CREATE_TABLE;
@@ -258,8 +258,8 @@ int ha_weir::delete_table(const char *name)
   return code == WEIR_OK ? 0 : fail(code);
 }
 
-// Who refers to the table speaks of it by its name, so all of them change with it, at once. To ALTER's intermediate
-// names nobody refers: who refers to the table refers to the copy that takes its place, and to its new name if it gets
+// A table that refers to this one speaks of it by its name, so all of them change with it, at once. To ALTER's intermediate
+// names no table refers: one that refers to the table refers to the copy that takes its place, and to its new name if it gets
 // one there.
 int ha_weir::rename_table(const char *from, const char *to)
 {

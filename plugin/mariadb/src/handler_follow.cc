@@ -74,8 +74,8 @@ bool assign(Field *from, my_ptrdiff_t offset, Field *to)
 
 } // namespace
 
-// Whether somebody refers to a row that is about to go (`record` nullptr) or to change, and forbids it. What counts is
-// found afterwards, when nobody can come to refer to it any more; but InnoDB looks while a row that refers to itself
+// Whether some row refers to a row that is about to go (`record` nullptr) or to change, and forbids it. What counts is
+// found afterwards, when none can come to refer to it any more; but InnoDB looks while a row that refers to itself
 // is there (unless its entry is gone first), and before it looks for duplicates, and so do the errors here.
 int ha_weir::check_refusals(const uchar *before, const uchar *record, const Foreign_step *above,
                             Foreign_failure *why)
@@ -174,7 +174,7 @@ void ha_weir::compute_virtual_columns()
 }
 
 // Deletes or changes a row of this table because its parent was. No trigger is called, nothing is logged for
-// replication: who replays the parent's change does this too.
+// replication: a replica that replays the parent's change does this too.
 int ha_weir::follow(const std::string &primary, const Foreign_change &change, const Foreign_step *above,
                     Foreign_failure *why)
 {

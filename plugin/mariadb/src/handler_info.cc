@@ -8,10 +8,10 @@
 // filled with rows of InnoDB's form. On the scale of one page or two, all depends on it.
 static const ulonglong PAGE_BYTES= 16384, PAGE_ROWS_BYTES= PAGE_BYTES / 16 * 15;
 
-// A row's head; who wrote it, and where its older version is; a hidden key.
+// A row's head; its writer, and where its older version is; a hidden key.
 static const ulonglong ROW_HEAD_BYTES= 5, ROW_WRITER_BYTES= 13, ROW_KEY_BYTES= 6;
 
-// Nobody knows how long texts are.
+// How long texts are is not known.
 static const ulonglong BLOB_BYTES= 200;
 
 // How many bytes of a column's values vary, about; 0: they are all of one length.
@@ -126,7 +126,7 @@ int ha_weir::info(uint flag)
   if (flag & HA_STATUS_ERRKEY)
   {
     errkey= m_duplicate;
-    // Who moves a row to another partition asks that in which it was, which has met none, or an older one.
+    // A statement that moves a row to another partition asks that in which it was, which has met none, or an older one.
     uint of_all= is_partition() && m_trx ? m_trx->duplicate_of(table_share) : MAX_KEY;
     if (of_all != MAX_KEY)
       errkey= of_all;
@@ -212,7 +212,7 @@ bool ha_weir::is_check_wanted(void *context) { return !is_killed(static_cast<ha_
 
 namespace
 {
-// What is computed from rows to be compared is nobody's statement: its conversions are not told of.
+// What is computed from rows to be compared is no user's statement: its conversions are not told of.
 class Quiet : public Internal_error_handler
 {
 public:

@@ -5,7 +5,7 @@
 DsMrr_impl *ha_weir::ranges_of_constants(uint *flags)
 {
   m_mrr.init(this, table);
-  // As InnoDB: who locks does so in the order of the index. Temporary tables are read with locks for another reason.
+  // As InnoDB: a read with locks goes in the order of the index. Temporary tables are read with locks for another reason.
   if (m_lock != WEIR_LOCK_NONE && table_share->tmp_table == NO_TMP_TABLE)
     *flags|= HA_MRR_USE_DEFAULT_IMPL;
   return &m_mrr;

@@ -173,7 +173,7 @@ handler *ha_weir::clone(const char *name, MEM_ROOT *root)
   ha_weir *other= static_cast<ha_weir *>(handler::clone(name, root));
   if (other)
   {
-    // Nobody tells the clone how it is to lock.
+    // The server does not tell the clone how it is to lock.
     other->m_lock= m_lock;
     other->m_skip_locked= m_skip_locked;
   }
@@ -199,7 +199,7 @@ int ha_weir::open(const char *name, int, uint)
     return code == WEIR_NOTHING ? HA_ERR_NO_SUCH_TABLE : fail(code);
   if (int error= make_codecs())
     return error;
-  // A scan of all rows goes by the primary key: who changes it meanwhile must not meet the row again.
+  // A scan of all rows goes by the primary key: a statement that changes it meanwhile must not meet the row again.
   key_used_on_scan= table_share->primary_key;
   set_row_bytes();
   return info(HA_STATUS_NO_LOCK | HA_STATUS_VARIABLE | HA_STATUS_CONST);
@@ -252,7 +252,7 @@ static bool reads_with_locks(THD *thd)
 {
   int command= thd_sql_command(thd);
   // The table may be copied. A transaction that is prepared and has no session any more holds no lock of the server's,
-  // and has its changes in what is copied: who reads with locks waits for it. They are kept for a part of the copy.
+  // and has its changes in what is copied: a read with locks waits for it. They are kept for a part of the copy.
   if (command == SQLCOM_ALTER_TABLE || command == SQLCOM_CREATE_INDEX || command == SQLCOM_DROP_INDEX)
     return true;
   // Else all but plain SELECTs, as InnoDB's users know it: building on a snapshot would be building on what is gone.
@@ -305,7 +305,7 @@ int ha_weir::external_lock(THD *thd, int lock_type)
   m_trx->enter_table();
   if (lock_type == F_WRLCK)
     m_lock= m_table_lock= WEIR_LOCK_UPDATE;
-  // What ALTER fills is nobody's to see, or to take back row by row, before it gets its name.
+  // What ALTER fills is not seen, nor rolled back row by row, before it gets its name.
   // A user's table may have such a name too, but not as a file's.
   m_copying= lock_type == F_WRLCK && m_name.compare(m_name.find('/') + 1, 10, "#sql-alter") == 0;
   m_copied= 0;

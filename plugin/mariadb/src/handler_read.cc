@@ -38,7 +38,7 @@ void ha_weir::mark_locks_end()
     weir_txn_lock_mark(txn(), &m_lock_end);
 }
 
-// The row that was read last does not fit: others may have it. From REPEATABLE READ on, nobody may make it fit.
+// The row that was read last does not fit: others may have it. From REPEATABLE READ on, no other transaction may make it fit.
 void ha_weir::unlock_row()
 {
   if (m_read_unlocked)
@@ -48,7 +48,7 @@ void ha_weir::unlock_row()
   m_lock_end= m_lock_mark;
 }
 
-// An UPDATE need not wait for a row that somebody else has if it would not change it anyway.
+// An UPDATE need not wait for a row that another transaction has if it would not change it anyway.
 void ha_weir::try_semi_consistent_read(bool yes)
 {
   m_semi_consistent= yes && m_unlocks && m_lock == WEIR_LOCK_UPDATE;
@@ -278,7 +278,7 @@ int ha_weir::step_on(uchar *buf)
     bool from_entry= m_keyread && m_indexes[active_index].covers;
     if (from_entry && m_lock != WEIR_LOCK_UPDATE)
       return decode_entry(buf);
-    // Whoever is about to change the row needs its lock, also if the entry has all that is asked for.
+    // A statement that is about to change the row needs its lock, also if the entry has all that is asked for.
     int error= read_row(buf, m_found.primary_key.data, m_found.primary_key.len);
     if (!error && from_entry)
       return decode_entry(buf);

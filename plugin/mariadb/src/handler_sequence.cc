@@ -1,7 +1,7 @@
 // What goes by a transaction of its own.
 //
 // The row of a sequence is read and written outside of the session's transaction, as InnoDB does: a number that was
-// given out stays given out, and nobody waits for the end of a transaction that has taken one. The server lets one
+// given out stays given out, and no session waits for the end of a transaction that has taken one. The server lets one
 // session at a time write it.
 //
 // So are the rows of CREATE TEMPORARY TABLE ... SELECT: the table stays when the session's transaction is rolled back, and
@@ -48,7 +48,7 @@ int ha_weir::commit_own()
   m_own= nullptr;
   if (weir_txn_has_ended(own))
   {
-    // Whoever was in the way of it has been told.
+    // The transaction that was in its way has been told.
     weir_txn_rollback(own);
     return 0;
   }

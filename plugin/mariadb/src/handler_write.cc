@@ -5,7 +5,7 @@
 
 namespace
 {
-// A copy by ALTER commits after so many rows: nobody sees the copy before it is whole.
+// A copy by ALTER commits after so many rows: no session sees the copy before it is whole.
 const uint COPY_BATCH= 10000;
 
 // The copy's index entries are loaded.
@@ -164,14 +164,14 @@ void ha_weir::give_up_copy()
 
 void ha_weir::filled()
 {
-  // Nobody else can have used it yet.
+  // No other session can have used it yet.
   if (weir_table_filled(weir_database, bytes_of(m_name), 0) != WEIR_OK)
     sql_print_warning("Weir: %s: snapshots from before show it empty: %s", m_name.c_str(), weir_message());
   // The next to use the table may use this very handler.
   refreshed(WEIR_CHANGED);
 }
 
-// Locks the key of a row, or of its entry in a unique index, whoever has it. WEIR_NOTHING: nobody has.
+// Locks the key of a row, or of its entry in a unique index, whichever row has it. WEIR_NOTHING: none has.
 weir_code ha_weir::lock_key(int32_t place, const Encoded_row &row, uint32_t lock)
 {
   if (place == WEIR_ROWS)
@@ -197,18 +197,18 @@ weir_code ha_weir::lock_key(int32_t place, const Encoded_row &row, uint32_t lock
   return code;
 }
 
-// As InnoDB: what a row is refused for stays until the transaction ends, and who is to change it instead finds it
+// As InnoDB: what a row is refused for stays until the transaction ends, and a statement that is to change it instead finds it
 // there. WEIR_NOTHING: it has gone meanwhile.
 weir_code ha_weir::lock_duplicate(weir_code code, int32_t place, const Encoded_row &row)
 {
-  // A copy by ALTER has nobody beside it.
+  // A copy by ALTER has no writer beside it.
   if (code != WEIR_DUPLICATE || m_copying)
     return code;
   weir_code locked= lock_key(place, row, m_replaces ? WEIR_LOCK_UPDATE : WEIR_LOCK_SHARE);
   return locked == WEIR_OK ? code : locked;
 }
 
-// At SERIALIZABLE, who is told of a duplicate shares it with others, none of whom could change it then: what is to be
+// At SERIALIZABLE, a transaction that is told of a duplicate shares it with others, none of which could change it then: what is to be
 // changed is looked for before. WEIR_NOTHING: there is none.
 weir_code ha_weir::lock_replaced(int32_t *duplicate)
 {
@@ -305,7 +305,7 @@ int ha_weir::update_row(const uchar *old_record, const uchar *new_record)
     return error;
   encode(old_record, &m_old);
   encode(new_record, &m_new);
-  // The server compares rows only if it has read all that it writes; as InnoDB, whoever counts changes is told.
+  // The server compares rows only if it has read all that it writes; as InnoDB, the session that counts changes is told.
   if (!table_share->sequence && is_same_row())
     return HA_ERR_RECORD_IS_THE_SAME;
   m_share->note_nulls(table, new_record);

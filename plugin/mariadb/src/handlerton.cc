@@ -22,7 +22,7 @@ namespace
 // What X/Open calls them.
 const int XAER_RMERR= -3, XAER_NOTA= -4;
 
-// For who may still write to what nobody needs any more. The next start tries again.
+// For a transaction that may still write to a table that is needed no more. The next start tries again.
 const uint64_t LEFTOVER_WAIT_MILLIS= 1000;
 
 handler *create_handler(handlerton *hton, TABLE_SHARE *share, MEM_ROOT *root)
@@ -32,7 +32,7 @@ handler *create_handler(handlerton *hton, TABLE_SHARE *share, MEM_ROOT *root)
 
 int close_connection(THD *thd)
 {
-  // Out of a killer's sight first; setting it waits for one who looks at it now.
+  // Out of a killer's sight first; setting it waits for a killer that looks at it now.
   Transaction *trx= Transaction::find(thd);
   thd_set_ha_data(thd, weir_hton, nullptr);
   delete trx;
@@ -70,7 +70,7 @@ int savepoint_release(THD *thd, void *savepoint)
   return Transaction::of(thd)->savepoint_release(*static_cast<uint64_t *>(savepoint));
 }
 
-// Locks of rows stay over ROLLBACK TO SAVEPOINT, and whoever changes a definition is not to wait for them.
+// Locks of rows stay over ROLLBACK TO SAVEPOINT, and a change of a definition is not to wait for them.
 bool savepoint_rollback_can_release_mdl(THD *thd)
 {
   Transaction *trx= Transaction::find(thd);
@@ -276,7 +276,7 @@ bool open_database()
     sql_print_warning("Weir: %s", weir_message());
   weir_set_recovery_seconds(weir_database, weir_recovery_seconds());
   std::string address= weir_metrics_address() ? weir_metrics_address() : "";
-  // The server starts all the same: whoever looks at the metrics sees that there are none.
+  // The server starts all the same: a look at the metrics says that there are none.
   if (!address.empty() && weir_serve_metrics(weir_database, bytes_of(address), &endpoint) != WEIR_OK)
     sql_print_error("Weir: weir_metrics_address: %s", weir_message());
   drop_temporary_tables();

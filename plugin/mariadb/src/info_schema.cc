@@ -1,4 +1,4 @@
-// Tables of the information schema: what the engine measures, who has a transaction open, who holds and waits for
+// Tables of the information schema: what the engine measures, which sessions have a transaction open, which hold and wait for
 // which locks, how the checkpoint stands, and how large tables and indexes are. All but the numbers want the PROCESS privilege.
 #include "info_schema.h"
 

@@ -78,7 +78,7 @@ private:
   std::vector<Key_part_codec> m_parts;
 };
 
-// A key that ALTER is making, as who writes to the table meanwhile knows it: by what the engine keeps of it.
+// A key that ALTER is making, as a writer of the table meanwhile knows it: by what the engine keeps of it.
 class Announced_key
 {
 public:

@@ -1,4 +1,4 @@
-// About how many rows tables have that nobody has open: what was known when the server closed them (FLUSH TABLES, CREATE
+// About how many rows tables have that no session has open: what was known when the server closed them (FLUSH TABLES, CREATE
 // TRIGGER, a full cache of tables) is known when it opens them again. Lost with the server.
 #ifndef WEIR_PLUGIN_KNOWN_ROWS_H
 #define WEIR_PLUGIN_KNOWN_ROWS_H

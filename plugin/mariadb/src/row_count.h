@@ -11,7 +11,7 @@
 
 #include "server.h"
 
-// Of a table. Who has changed it may outlive the handlers of the table, so it is shared.
+// Of a table. A transaction that has changed it may outlive the handlers of the table, so it is shared.
 class Row_count
 {
 public:
@@ -19,7 +19,7 @@ public:
 
   // Below zero: not looked at yet.
   longlong known() const { return m_rows; }
-  // What was found, unless somebody was faster.
+  // What was found, unless another thread was faster.
   void found(ulonglong rows);
   void set(ulonglong rows) { m_rows= static_cast<longlong>(rows); }
   void forget() { m_rows= -1; }
@@ -66,7 +66,7 @@ private:
   std::vector<longlong> m_then;
 };
 
-// Of XA transactions that are prepared, by their names: whoever decides one, in which session ever. What was prepared
+// Of XA transactions that are prepared, by their names: any session may decide one. What was prepared
 // before the server started is not here: then the tables' rows are estimated with it, until ANALYZE.
 class Prepared_changes
 {

@@ -109,7 +109,7 @@ weir_code Weir_share::reserve_numbers(weir_table *table, weir_txn *txn, ulonglon
   ulonglong fit= (max - start) / increment + 1;
   *count= std::max<ulonglong>(1, std::min(wanted, fit));
   *first= start;
-  // As InnoDB has it, the next number is a whole increment on, also for who counts otherwise.
+  // As InnoDB has it, the next number is a whole increment on, also for a session that counts otherwise.
   ulonglong last= start + (*count - 1) * increment;
   ulonglong used= last > ULONGLONG_MAX - increment ? last : last + increment - 1;
   return weir_table_pass_number(table, txn, used, max);

@@ -40,7 +40,7 @@ public:
   weir_code pass_number(weir_table *table, weir_txn *txn, ulonglong used, ulonglong max);
 
   // ALTER is to make these columns, by their places, NOT NULL: from now on it is kept in mind when a row is written with one
-  // that is. Beside nobody who writes; it ends beside others too.
+  // that is. Beside no writer; it ends beside others too.
   void watch_nulls(const std::vector<uint> &columns);
   void stop_watching() { m_watching.store(false, std::memory_order_release); }
   bool has_seen_null() const { return m_null_seen.load(std::memory_order_acquire); }

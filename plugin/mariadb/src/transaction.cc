@@ -174,7 +174,7 @@ int Transaction::leave_table()
 {
   if (m_tables > 0 && --m_tables > 0)
     return 0;
-  // Nobody commits what the server has read for itself.
+  // No session commits what the server has read for itself.
   if (m_txn && !m_in_statement && is_real(false))
     return commit(false);
   return 0;
@@ -236,7 +236,7 @@ int Transaction::commit(bool all)
 }
 
 // What was filled is there for all snapshots that are taken from now on. Older ones show the table empty, which it never was
-// for anybody: they are told that it is new.
+// for any session: they are told that it is new.
 weir_code Transaction::complete_filled(weir_code code)
 {
   ha_weir *table= m_fills;
@@ -289,7 +289,7 @@ weir_code Transaction::commit_prepared(uint32_t durability)
   return m_held ? weir_prepared_txn_commit(m_held, durability) : commit_by_name(m_xid, durability);
 }
 
-// What the user has decided of XA is not prepared again after a crash: nobody would decide it a second time.
+// What the user has decided of XA is not prepared again after a crash: no client would decide it a second time.
 weir_code Transaction::sync_decision()
 {
   return !m_held && weir_durability_of(m_thd) != WEIR_LAZY ? weir_sync(weir_database) : WEIR_OK;
@@ -320,7 +320,7 @@ int Transaction::prepare(bool all)
   if (int error= wait_for_turn())
     return error;
   {
-    // Who waits for its rows meanwhile finds it by its number, before it is prepared and after.
+    // A transaction that waits for its rows meanwhile finds it by its number, before it is prepared and after.
     std::lock_guard<std::mutex> guard(m_mutex);
     m_prepared_number= weir_txn_number(txn);
     m_txn= nullptr;
@@ -328,7 +328,7 @@ int Transaction::prepare(bool all)
   XID xid;
   thd_get_xid(m_thd, reinterpret_cast<MYSQL_XID *>(&xid));
   m_xid= xid_name(&xid);
-  // What the server names itself it decides at once, after a crash before anybody connects.
+  // What the server names itself it decides at once, after a crash before any client connects.
   weir_code code;
   if (!xid.get_my_xid())
     code= weir_txn_prepare(txn, bytes_of(m_xid));

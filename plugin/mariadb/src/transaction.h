@@ -72,7 +72,7 @@ public:
   {
     m_row_changes.add(of, by, place);
   }
-  // The table of the last duplicate, and the key. Who moves a row to another partition is told of it by the handler of
+  // The table of the last duplicate, and the key. A statement that moves a row to another partition is told of it by the handler of
   // the one that it was in (ha_weir::info).
   void note_duplicate(const TABLE_SHARE *table, uint key)
   {
@@ -85,7 +85,7 @@ public:
   // A temporary table that the session has dropped goes when its transaction ends, which holds it if it has used it.
   // `false`: no transaction is open.
   bool drop_at_end(const std::string &table);
-  // Commits what was done so far and goes on: a copy by ALTER is nobody's to take back. Walks that are under way have
+  // Commits what was done so far and goes on: a copy by ALTER is not rolled back. Walks that are under way have
   // to be begun anew: they are of a part.
   int commit_part();
   ulonglong part() const { return m_part; }
@@ -126,7 +126,7 @@ private:
   // Prepared under a name of the server's own, it stays in hand. One of XA is decided by its name: nullptr.
   weir_prepared_txn *m_held;
   std::string m_xid;
-  // Where the log has to be durable for it to be prepared, if nobody has waited for that; 0: somebody has.
+  // Where the log has to be durable for it to be prepared, if no thread has waited for that; 0: one has.
   uint64_t m_prepared_at;
   // Its place among those that are queued for the binary log; 0: it does not.
   ulonglong m_place;
@@ -139,7 +139,7 @@ private:
   std::vector<std::string> m_to_drop;
 };
 
-// Decide a transaction that is prepared and in nobody's hand.
+// Decide a transaction that is prepared and in no session's hand.
 weir_code commit_by_name(const std::string &name, uint32_t durability);
 weir_code rollback_by_name(const std::string &name);
 

@@ -1,4 +1,4 @@
-// Tells the server who waits for whose rows, and its error log what an operator must hear of at once.
+// Tells the server which transactions wait for whose rows, and its error log what an operator must hear of at once.
 #ifndef WEIR_PLUGIN_WAITS_H
 #define WEIR_PLUGIN_WAITS_H
 

@@ -1,6 +1,6 @@
 // Loaded before the server (LD_PRELOAD): when ALTER has given its copy the place of a table half way, and the table's
 // definition is to follow it to the name "#sql-backup...", that waits for as long as the file HOLD is there. HOLD.here
-// says that somebody waits.
+// says that a session waits.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>

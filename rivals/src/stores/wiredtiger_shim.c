@@ -1,5 +1,5 @@
 /* WiredTiger's interface is made of structures of function pointers and of macros. This shim gives
- * the few operations that are used here plain names, so that nobody has to declare those structures
+ * the few operations that are used here plain names, so that no program has to declare those structures
  * a second time. Functions return 0 or WiredTiger's error code. */
 #include <stdint.h>
 #include <stdlib.h>

@@ -26,7 +26,7 @@ void join(Group_plan *plan, int count)
     plan->joins();
 }
 
-// Those who stand in line are written in `takes`, while `meanwhile` more come.
+// Commits that stand in line are written in `takes`, while `meanwhile` more come.
 void write_group(Group_plan *plan, Clock *clock, int64_t takes, int meanwhile= 0)
 {
   plan->begins(clock->now);
@@ -35,7 +35,7 @@ void write_group(Group_plan *plan, Clock *clock, int64_t takes, int meanwhile= 0
   plan->written(clock->now);
 }
 
-// Groups of `count`, each written in `takes`, while `meanwhile` more come who are the first of the next.
+// Groups of `count`, each written in `takes`, while `meanwhile` more come that are the first of the next.
 void write_groups(Group_plan *plan, Clock *clock, int groups, int count, int64_t takes, int meanwhile= 0)
 {
   for (int group= 0; group < groups; group++)
@@ -106,7 +106,7 @@ void a_limited_disk_is_slow_between_its_standstills_too()
     }
 }
 
-// Waited for: those of the last group, those who came while it was written, and one.
+// Waited for: those of the last group, those that came while it was written, and one.
 void one_more_is_expected_and_after_a_vain_wait_sixteen_times_none()
 {
   Group_plan plan;
