@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use weir_base::Clock;
 
-use crate::device::{BlockFile, IoStats, ReadOp, Volume, WriteOp};
+use crate::device::{BlockFile, ReadOp, Volume, WriteOp};
+use crate::layer::Layer;
 
 /// A volume that does what `inner` does, but where each call that writes to certain files takes
 /// longer by a fixed time, however much it writes and however many others write: a disk that is far
@@ -36,50 +37,22 @@ impl DelayedVolume {
     pub fn set_write_micros(&self, micros: u64) {
         self.delay.write_micros.store(micros, Relaxed);
     }
-
-    fn delayed(&self, name: &str, inner: Arc<dyn BlockFile>) -> Arc<dyn BlockFile> {
-        if !self.delay.name_prefixes.iter().any(|prefix| name.starts_with(prefix)) {
-            return inner;
-        }
-        Arc::new(DelayedFile { inner, delay: Arc::clone(&self.delay) })
-    }
 }
 
-impl Volume for DelayedVolume {
-    fn open(&self, name: &str) -> io::Result<Arc<dyn BlockFile>> {
-        Ok(self.delayed(name, self.inner.open(name)?))
+impl Layer for DelayedVolume {
+    fn below(&self) -> &dyn Volume {
+        &*self.inner
     }
 
-    fn create(&self, name: &str, len: u64) -> io::Result<Arc<dyn BlockFile>> {
-        Ok(self.delayed(name, self.inner.create(name, len)?))
+    fn wrap(&self, name: &str, file: Arc<dyn BlockFile>) -> Arc<dyn BlockFile> {
+        if !self.delay.name_prefixes.iter().any(|prefix| name.starts_with(prefix)) {
+            return file;
+        }
+        Arc::new(DelayedFile { inner: file, delay: Arc::clone(&self.delay) })
     }
 
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.inner.remove(name)
-    }
-
-    fn exists(&self, name: &str) -> io::Result<bool> {
-        self.inner.exists(name)
-    }
-
-    fn list(&self) -> io::Result<Vec<String>> {
-        self.inner.list()
-    }
-
-    fn sync_directory(&self) -> io::Result<()> {
-        self.inner.sync_directory()
-    }
-
-    fn close(&self) {
-        self.inner.close();
-    }
-
-    fn describe(&self) -> String {
-        format!("with slow writes, over {}", self.inner.describe())
-    }
-
-    fn io_stats(&self) -> IoStats {
-        self.inner.io_stats()
+    fn difference(&self) -> String {
+        "with slow writes".to_owned()
     }
 }
 

@@ -7,7 +7,8 @@ use weir_base::lock::Mutex;
 use weir_base::rank;
 use weir_base::{ALIGN, AlignedBuf, align_up};
 
-use crate::device::{BlockFile, IoStats, ReadOp, Volume, WriteOp, check_read, check_write};
+use crate::device::{BlockFile, ReadOp, Volume, WriteOp, check_read, check_write};
+use crate::layer::Layer;
 
 /// What a caller asks of a volume or of a file, as far as it can fail by script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,10 +176,6 @@ impl FaultyVolume {
     pub fn full_disk(&self, full: bool) {
         self.script.full.store(full, Relaxed);
     }
-
-    fn scripted(&self, name: &str, inner: Arc<dyn BlockFile>) -> Arc<dyn BlockFile> {
-        Arc::new(FaultyFile { name: name.to_owned(), inner, script: Arc::clone(&self.script) })
-    }
 }
 
 impl Script {
@@ -218,46 +215,39 @@ impl Script {
     }
 }
 
-impl Volume for FaultyVolume {
-    fn open(&self, name: &str) -> io::Result<Arc<dyn BlockFile>> {
-        self.script.check(name, OpKind::Open)?;
-        Ok(self.scripted(name, self.inner.open(name)?))
+impl Layer for FaultyVolume {
+    fn below(&self) -> &dyn Volume {
+        &*self.inner
     }
 
-    fn create(&self, name: &str, len: u64) -> io::Result<Arc<dyn BlockFile>> {
+    fn wrap(&self, name: &str, file: Arc<dyn BlockFile>) -> Arc<dyn BlockFile> {
+        let (name, script) = (name.to_owned(), Arc::clone(&self.script));
+        Arc::new(FaultyFile { name, inner: file, script })
+    }
+
+    fn difference(&self) -> String {
+        "failing by script".to_owned()
+    }
+
+    fn open_wrapped(&self, name: &str) -> io::Result<Arc<dyn BlockFile>> {
+        self.script.check(name, OpKind::Open)?;
+        Ok(self.wrap(name, self.inner.open(name)?))
+    }
+
+    fn create_wrapped(&self, name: &str, len: u64) -> io::Result<Arc<dyn BlockFile>> {
         self.script.check(name, OpKind::Create)?;
         self.script.check_space()?;
-        Ok(self.scripted(name, self.inner.create(name, len)?))
+        Ok(self.wrap(name, self.inner.create(name, len)?))
     }
 
-    fn remove(&self, name: &str) -> io::Result<()> {
+    fn remove_below(&self, name: &str) -> io::Result<()> {
         self.script.check(name, OpKind::Remove)?;
         self.inner.remove(name)
     }
 
-    fn exists(&self, name: &str) -> io::Result<bool> {
-        self.inner.exists(name)
-    }
-
-    fn list(&self) -> io::Result<Vec<String>> {
-        self.inner.list()
-    }
-
-    fn sync_directory(&self) -> io::Result<()> {
+    fn sync_names(&self) -> io::Result<()> {
         self.script.check("", OpKind::SyncDirectory)?;
         self.inner.sync_directory()
-    }
-
-    fn close(&self) {
-        self.inner.close();
-    }
-
-    fn describe(&self) -> String {
-        format!("failing by script, over {}", self.inner.describe())
-    }
-
-    fn io_stats(&self) -> IoStats {
-        self.inner.io_stats()
     }
 }
 

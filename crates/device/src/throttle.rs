@@ -11,8 +11,8 @@ use weir_base::rank;
 use weir_base::{Clock, SystemClock};
 
 use crate::bucket::Bucket;
-use crate::device::{BlockFile, IoStats, ReadOp, Volume, WriteOp};
-use crate::pipe::PipeEnd;
+use crate::device::{BlockFile, ReadOp, Volume, WriteOp};
+use crate::layer::Layer;
 use crate::spec::DiskSpec;
 use crate::sys;
 
@@ -53,18 +53,27 @@ impl ThrottledVolume {
     pub fn set_unlimited(&self, unlimited: bool) {
         self.throttle.unlimited.store(unlimited, Ordering::Relaxed);
     }
-
-    fn slowed(&self, inner: Arc<dyn BlockFile>) -> Arc<dyn BlockFile> {
-        Arc::new(ThrottledFile { inner, throttle: Arc::clone(&self.throttle) })
-    }
 }
 
-impl Volume for ThrottledVolume {
-    fn open(&self, name: &str) -> io::Result<Arc<dyn BlockFile>> {
-        Ok(self.slowed(self.inner.open(name)?))
+impl Layer for ThrottledVolume {
+    fn below(&self) -> &dyn Volume {
+        &*self.inner
     }
 
-    fn create(&self, name: &str, len: u64) -> io::Result<Arc<dyn BlockFile>> {
+    fn wrap(&self, _name: &str, inner: Arc<dyn BlockFile>) -> Arc<dyn BlockFile> {
+        Arc::new(ThrottledFile { inner, throttle: Arc::clone(&self.throttle) })
+    }
+
+    fn difference(&self) -> String {
+        let spec = &self.throttle.spec;
+        let slices = match spec.slice_micros / 1000 {
+            0 => String::new(),
+            millis => format!(" in slices of {millis} ms"),
+        };
+        format!("throttled to {}{slices}", spec.rates())
+    }
+
+    fn create_wrapped(&self, name: &str, len: u64) -> io::Result<Arc<dyn BlockFile>> {
         let file = self.inner.create(name, len)?;
         let mut left = len;
         while left > 0 {
@@ -72,44 +81,11 @@ impl Volume for ThrottledVolume {
             self.throttle.wait(self.throttle.finish(Cost::of_runs([(0, step)]), false));
             left -= step;
         }
-        Ok(self.slowed(file))
+        Ok(self.wrap(name, file))
     }
 
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.inner.remove(name)
-    }
-
-    fn exists(&self, name: &str) -> io::Result<bool> {
-        self.inner.exists(name)
-    }
-
-    fn list(&self) -> io::Result<Vec<String>> {
-        self.inner.list()
-    }
-
-    fn sync_directory(&self) -> io::Result<()> {
+    fn sync_names(&self) -> io::Result<()> {
         self.throttle.slowly(Cost::default(), true, || self.inner.sync_directory())
-    }
-
-    fn close(&self) {
-        self.inner.close();
-    }
-
-    fn open_pipe(&self, name: &str) -> io::Result<PipeEnd> {
-        self.inner.open_pipe(name)
-    }
-
-    fn describe(&self) -> String {
-        let spec = &self.throttle.spec;
-        let slices = match spec.slice_micros / 1000 {
-            0 => String::new(),
-            millis => format!(" in slices of {millis} ms"),
-        };
-        format!("throttled to {}{slices}, over {}", spec.rates(), self.inner.describe())
-    }
-
-    fn io_stats(&self) -> IoStats {
-        self.inner.io_stats()
     }
 }
 

@@ -2,8 +2,8 @@
 use std::io;
 use std::sync::Arc;
 
-use weir::{BlockFile, IoStats, Volume};
-use weir_device::{ReadOp, WriteOp};
+use weir::{BlockFile, Volume};
+use weir_device::{Layer, ReadOp, WriteOp};
 
 /// Which files the device lies about: those whose names begin so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,39 +21,17 @@ impl LyingVolume {
     pub fn new(inner: Arc<dyn Volume>, lie: Lie) -> Self {
         LyingVolume { inner, lie }
     }
+}
 
+impl Layer for LyingVolume {
+    fn below(&self) -> &dyn Volume {
+        &*self.inner
+    }
     fn wrap(&self, name: &str, file: Arc<dyn BlockFile>) -> Arc<dyn BlockFile> {
         if name.starts_with(self.lie.0) { Arc::new(LyingFile(file)) } else { file }
     }
-}
-
-impl Volume for LyingVolume {
-    fn open(&self, name: &str) -> io::Result<Arc<dyn BlockFile>> {
-        Ok(self.wrap(name, self.inner.open(name)?))
-    }
-    fn create(&self, name: &str, len: u64) -> io::Result<Arc<dyn BlockFile>> {
-        Ok(self.wrap(name, self.inner.create(name, len)?))
-    }
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.inner.remove(name)
-    }
-    fn exists(&self, name: &str) -> io::Result<bool> {
-        self.inner.exists(name)
-    }
-    fn list(&self) -> io::Result<Vec<String>> {
-        self.inner.list()
-    }
-    fn sync_directory(&self) -> io::Result<()> {
-        self.inner.sync_directory()
-    }
-    fn close(&self) {
-        self.inner.close();
-    }
-    fn describe(&self) -> String {
-        format!("lying about '{}', over {}", self.lie.0, self.inner.describe())
-    }
-    fn io_stats(&self) -> IoStats {
-        self.inner.io_stats()
+    fn difference(&self) -> String {
+        format!("lying about '{}'", self.lie.0)
     }
 }
 
