@@ -9,6 +9,7 @@ mod commands;
 mod dump;
 mod kill;
 mod lab;
+mod pages;
 mod read_only;
 mod report;
 mod salvage;
