@@ -133,8 +133,8 @@ pub struct Counters {
     pub admission_wait_micros: u64,
 }
 
-// As `weir::PageWrites`, on purpose: its names are those of the report's JSON, and stores that are not
-// Weir fill it as well.
+// As `weir::PageWrites`, on purpose: its names are those of the report's JSON, and stores that are
+// not Weir fill it as well.
 /// Pages written, by the reason for which they were.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct PageWrites {

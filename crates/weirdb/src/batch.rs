@@ -3,8 +3,8 @@ use std::fmt;
 
 use crate::tree::Tree;
 
-// Three batches, on purpose: of `weir_txn`, which knows no handles; of `weir`, which refuses trees of
-// another database; and this one, whose signatures outlast both.
+// Three batches, on purpose: of `weir_txn`, which knows no handles; of `weir`, which refuses trees
+// of another database; and this one, whose signatures outlast both.
 /// Changes to trees of one database that are applied together ([`Db::apply`](crate::Db::apply)):
 /// all of them or none. Cheaper than a transaction, as nothing is read or locked before. A later
 /// change of a key replaces an earlier one.

@@ -107,8 +107,8 @@ impl WriteTxn {
         Ok(found.then(|| value.into()))
     }
 
-    // The methods named `get_for_..`, here and in `weir`, are many on purpose: each is one line over
-    // what locks and reads, and says at the call what `get_locked(.., Kind::Share, ..)` would not.
+    // The methods named `get_for_..`, here and in `weir`, are many on purpose: each is one line
+    // over what locks and reads, and says at the call what a kind as an argument would not.
     /// As [`WriteTxn::get_for_update`], with a lock that others may share.
     ///
     /// # Errors
