@@ -46,7 +46,8 @@ try() { # name, what must be there at least, at most, backups and options
 	rm -rf "$directory/$name/#weir"
 	"$weir" restore "$directory/$name/#weir" "$@" >"$directory/$name.log" || die "$name cannot be restored"
 	"$weir" check "$directory/$name/#weir" >>"$directory/$name.log" || die "$name: $(cat "$directory/$name.log")"
-	start "$name" --skip-networking --server-id=2
+	# A transaction that was prepared then is in the binary log, or is none.
+	start "$name" --skip-networking --log-bin=binlog --server-id=2
 	[ -z "$(sql "$name" -e "CHECK TABLE work.t, work.u" | grep -v OK)" ] || die "CHECK TABLE in $name"
 	local wrong sum
 	wrong=$(sql "$name" work -e "SELECT COUNT(*) FROM u WHERE n <> (SELECT COALESCE(MAX(n), 0) FROM t WHERE t.w=u.w)
