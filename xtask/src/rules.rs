@@ -61,6 +61,5 @@ pub fn notes(tree: &Tree) -> Vec<Finding> {
     let mut notes = text::long_files(tree);
     notes.extend(code::stale_addresses(tree));
     notes.extend(code::slack_in_ratchet(tree));
-    notes.extend(circles::slack(tree));
     notes
 }

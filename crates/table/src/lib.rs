@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 mod build;
 mod catalog;
+mod catalog_row;
 mod check;
 mod columns;
 mod copy;
@@ -26,6 +27,7 @@ mod scan;
 mod schema;
 mod sequence;
 mod shared;
+mod span;
 mod stats;
 mod table;
 #[cfg(test)]

@@ -6,8 +6,8 @@ use weir::{Db, Durability, Tree, Txn};
 use weir_base::lock::Mutex;
 use weir_base::rank;
 
+use crate::catalog_row::begin;
 use crate::error::Error;
-use crate::shared::begin;
 
 /// Of the numbers that are left, one in so many is written down ahead at most. Crashes, however
 /// many, do not use a small column up; and for one of 32 bits there is no more to write than for a

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use weir_base::lock::Mutex;
 use weir_base::rank;
 
-use weir::{Db, Isolation, Tree, Txn, TxnOptions};
+use weir::{Db, Tree, Txn};
 
+pub(crate) use crate::catalog_row::{begin, key_of};
 use crate::descriptor::TableInfo;
 use crate::error::Error;
 use crate::raw::{NO_TREE, TableState};
@@ -83,16 +84,4 @@ impl Drop for Shared {
     fn drop(&mut self) {
         let _ = self.settle_numbers();
     }
-}
-
-/// A transaction that looks at what is committed now.
-pub(crate) fn begin(db: &Db) -> Txn {
-    let isolation = Isolation::ReadCommitted;
-    db.begin(TxnOptions { isolation, ..TxnOptions::default() })
-}
-
-pub(crate) fn key_of(kind: u8, id: u64) -> [u8; 9] {
-    let mut key = [kind; 9];
-    key[1..].copy_from_slice(&id.to_be_bytes());
-    key
 }

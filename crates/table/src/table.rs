@@ -154,11 +154,7 @@ impl Table {
     /// # Errors
     /// As [`Table::get`].
     pub fn get_for_update(&self, txn: &mut Txn, key: &[Value]) -> Result<Option<Row>, Error> {
-        let opened = self.for_writing(txn)?;
-        let key = opened.layout.primary_key(key)?;
-        let mut row = Vec::new();
-        let found = opened.raw.read(txn, &key, Lock::Update, &mut row)?;
-        found.then(|| opened.layout.decode(&key, &row)).transpose()
+        self.get_locked(txn, key, Lock::Update)
     }
 
     /// As [`Table::get_for_update`], with a lock that others may share.
@@ -166,10 +162,14 @@ impl Table {
     /// # Errors
     /// As [`Table::get`].
     pub fn get_for_share(&self, txn: &mut Txn, key: &[Value]) -> Result<Option<Row>, Error> {
+        self.get_locked(txn, key, Lock::Share)
+    }
+
+    fn get_locked(&self, txn: &mut Txn, key: &[Value], lock: Lock) -> Result<Option<Row>, Error> {
         let opened = self.for_writing(txn)?;
         let key = opened.layout.primary_key(key)?;
         let mut row = Vec::new();
-        let found = opened.raw.read(txn, &key, Lock::Share, &mut row)?;
+        let found = opened.raw.read(txn, &key, lock, &mut row)?;
         found.then(|| opened.layout.decode(&key, &row)).transpose()
     }
 

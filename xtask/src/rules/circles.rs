@@ -10,17 +10,14 @@ use crate::tree::{File, Tree};
 /// A circle may have so many files: a folder's `mod.rs` and what it is made of.
 pub const FILES_MAX: usize = 3;
 
-/// Crates with a greater circle, and how great it is: to be lowered, never raised.
-pub const GREATER: &[(&str, usize)] = &[("table", 6)];
-
-/// No circle of more than [`FILES_MAX`] files, but for [`GREATER`].
+/// No circle of more than [`FILES_MAX`] files.
 pub fn circles(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for folder in tree.crates() {
-        let max = max_of(folder);
-        for circle in circles_of(tree, folder).into_iter().filter(|circle| circle.len() > max) {
+        let too_great = |circle: &Vec<&str>| circle.len() > FILES_MAX;
+        for circle in circles_of(tree, folder).into_iter().filter(too_great) {
             let what = format!(
-                "a circle of {} files that import each other, and {max} are allowed: {}",
+                "a circle of {} files that import each other, and {FILES_MAX} are allowed: {}",
                 circle.len(),
                 circle.join(", ")
             );
@@ -28,24 +25,6 @@ pub fn circles(tree: &Tree) -> Vec<Finding> {
         }
     }
     findings
-}
-
-/// Bounds of [`GREATER`] that could be lower by now.
-pub fn slack(tree: &Tree) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for (folder, max) in GREATER {
-        let greatest = circles_of(tree, folder).iter().map(Vec::len).max().unwrap_or(0);
-        if greatest < *max {
-            let what = format!("the greatest circle of {folder} has {greatest} files, not {max}");
-            findings.push(Finding::new("xtask/src/rules/circles.rs", 1, what));
-        }
-    }
-    findings
-}
-
-fn max_of(folder: &str) -> usize {
-    let greater = GREATER.iter().find(|(name, _)| *name == folder);
-    greater.map_or(FILES_MAX, |(_, max)| *max)
 }
 
 /// A module's path within its crate; of the root, empty.
