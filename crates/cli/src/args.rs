@@ -1,5 +1,5 @@
 //! The command line, as clap reads it.
-use crate::args_backup::{Backup, Restore, VerifyBackup};
+use crate::args_backup::{Backup, Repair, Restore, VerifyBackup};
 use crate::text::parse_bytes;
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use std::path::PathBuf;
@@ -45,6 +45,8 @@ pub(crate) enum Command {
     Verify(VerifyBackup),
     /// Make a database of a backup, and of those with what was changed since it
     Restore(Restore),
+    /// Make a damaged page again from backups, of which the last followed the database
+    Repair(Repair),
     /// Copy a database into a new one: dense, with a log and numbers of its own
     Copy(Copy),
     /// Save what can be read of a database that does not open into a new one

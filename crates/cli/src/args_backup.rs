@@ -72,3 +72,17 @@ pub(crate) struct Restore {
     #[arg(long)]
     pub(crate) incomplete: bool,
 }
+
+#[derive(ClapArgs)]
+pub(crate) struct Repair {
+    /// The database, which no process may have open
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// The page's number, as errors and 'weir check' say it
+    #[arg(long, value_name = "N")]
+    pub(crate) page: u32,
+    /// A full backup, and those since it; the last must reach up to the database's checkpoint, as
+    /// one made with --follow does. Once for each
+    #[arg(long, value_name = "BACKUP", required = true)]
+    pub(crate) from: Vec<PathBuf>,
+}

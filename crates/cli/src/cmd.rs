@@ -23,6 +23,6 @@ pub(crate) use dump::dump;
 pub(crate) use entries::{delete, get, put, scan};
 pub(crate) use lab::lab;
 pub(crate) use man::man;
-pub(crate) use restore::{restore, verify};
+pub(crate) use restore::{repair, restore, verify};
 pub(crate) use salvage::salvage;
 pub(crate) use stat::{stat, trees};

@@ -21,6 +21,7 @@ fn main() -> ExitCode {
         Command::Check(args) => cmd::check(&args),
         Command::Backup(args) => cmd::backup(&args),
         Command::Verify(args) => cmd::verify(&args),
+        Command::Repair(args) => cmd::repair(&args),
         Command::Restore(args) => cmd::restore(&args),
         Command::Copy(args) => cmd::copy(&args),
         Command::Dump(args) => cmd::dump(&args),

@@ -32,6 +32,7 @@ mod advise;
 mod asked;
 mod backup;
 mod backup_asked;
+mod backup_chain;
 mod backup_pace;
 mod backup_run;
 mod backup_start;
@@ -64,6 +65,7 @@ mod pool_size;
 mod prepared;
 mod read_log;
 mod recovery_age;
+mod repair;
 mod report;
 mod restore;
 mod runs;
@@ -103,6 +105,9 @@ pub use load::Load;
 pub use look::SeenLock;
 pub use metrics::{Metric, MetricKind};
 pub use prepared::PreparedTxn;
+#[doc(hidden)]
+pub use repair::repair_page_on;
+pub use repair::{RepairedPage, repair_page};
 pub use report::RecoveryReport;
 #[doc(hidden)]
 pub use restore::restore_onto;

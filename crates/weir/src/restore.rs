@@ -5,13 +5,14 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use weir_backup::{BackupError, Begin, Consistent, Content, End, Frame, Reader};
+use weir_backup::{BackupError, Consistent, End, Frame, Reader};
 use weir_base::{AlignedBuf, DbId, Era, Lsn, PageNo};
 use weir_checkpoint::{Control, ControlFile};
 use weir_device::{FileVolume, Volume};
 use weir_pool::{PageStore, PageWrite};
 use weir_redo::{LogImage, whole_groups};
 
+use crate::backup_chain::check_chain;
 use crate::config::{Config, Create, StoreKind};
 use crate::create::{abandon_copy, begin_copy, check_directory, finish_copy};
 use crate::error::Error;
@@ -99,40 +100,6 @@ pub fn restore_onto(
         Ok(None) | Err(_) => drop(abandon_copy(&volume)),
     }
     restored
-}
-
-/// # Errors
-/// [`Error::Config`] when each is not made since the one before, of the same database.
-fn check_chain<'a>(begins: impl Iterator<Item = &'a Begin>) -> Result<(), Error> {
-    let wrong = |what: String| Err(Error::Config(what));
-    let mut before: Option<&Begin> = None;
-    for (number, begin) in (1..).zip(begins) {
-        let base = match begin.content {
-            Content::All => None,
-            Content::Since { base, .. } => Some(base),
-        };
-        match (before, base) {
-            (None, None) => {}
-            (None, Some(_)) => {
-                return wrong(
-                    "the first backup has only what was changed since another one: give \
-                              that one before it"
-                        .into(),
-                );
-            }
-            (Some(_), None) => {
-                return wrong(format!("backup {number} is a full one: give it alone, or first"));
-            }
-            (Some(before), Some(base))
-                if base != before.id || before.control.db != begin.control.db =>
-            {
-                return wrong(format!("backup {number} was not made since the one before it"));
-            }
-            (Some(_), Some(_)) => {}
-        }
-        before = Some(begin);
-    }
-    if before.is_none() { wrong("there is no backup to restore".into()) } else { Ok(()) }
 }
 
 /// A database being made.

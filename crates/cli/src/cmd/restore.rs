@@ -1,4 +1,5 @@
-//! `weir restore` and `weir verify`: a database of backups, and whether a backup is whole.
+//! `weir restore`, `weir verify` and `weir repair`: a database of backups, whether a backup is
+//! whole, and a page of one.
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -9,9 +10,10 @@ use anyhow::{Context, Result};
 use weir::{Lsn, RestoreOptions, RestorePoint};
 use weir_backup::{BackupError, Content};
 
-use crate::args_backup::{Restore, VerifyBackup};
+use crate::args_backup::{Repair, Restore, VerifyBackup};
 use crate::cmd::backup::{byte_bar, describe};
 use crate::exit::{EXIT_FINDINGS, EXIT_INTERRUPTED, EXIT_OK};
+use crate::opening::must_exist;
 
 /// Makes a database of backups.
 pub(crate) fn restore(args: &Restore) -> Result<u8> {
@@ -74,6 +76,20 @@ pub(crate) fn verify(args: &VerifyBackup) -> Result<u8> {
         }
         Err(e) => Err(e).with_context(|| format!("verifying {}", args.backup.display())),
     }
+}
+
+/// Makes a damaged page again.
+pub(crate) fn repair(args: &Repair) -> Result<u8> {
+    must_exist(&args.dir)?;
+    let backups = args.from.iter().map(|path| input(path)).collect::<Result<Vec<_>>>()?;
+    let repaired = weir::repair_page(&args.dir, args.page, backups)
+        .with_context(|| format!("repairing page {} of {}", args.page, args.dir.display()))?;
+    println!(
+        "page {} is as it was at position {} of the log, with {} changes from the backup's log",
+        args.page, repaired.lsn, repaired.changes
+    );
+    println!("(what the database's own log has since comes at the next opening: 'weir check' it)");
+    Ok(EXIT_OK)
 }
 
 fn interrupted() -> Result<Arc<AtomicBool>> {

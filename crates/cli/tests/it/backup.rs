@@ -123,3 +123,31 @@ fn a_database_that_is_open_is_backed_up_by_its_process() {
     db.close().unwrap();
     expect(0, &["check", &dir]);
 }
+
+#[test]
+fn a_damaged_page_is_made_again_from_a_backup_that_reaches_far_enough() {
+    let scratch = Scratch::new();
+    let (dir, full) = (scratch.text("db"), scratch.text("full"));
+    expect(0, &["put", &dir, "people", "ada", "countess"]);
+    expect(0, &["backup", &dir, &full]);
+    let ran = expect(2, &["repair", &dir, "--page", "4", "--from", &full]);
+    assert!(ran.err.contains("is sound"), "{ran:?}");
+    let ran = expect(2, &["repair", &dir, "--page", "4000000", "--from", &full]);
+    assert!(ran.err.contains("there is no page"), "{ran:?}");
+    let pages = scratch.path("db").join("pages");
+    let damage = || {
+        let mut bytes = std::fs::read(&pages).unwrap();
+        bytes[4 * 8192 + 200] ^= 1;
+        std::fs::write(&pages, bytes).unwrap();
+    };
+    damage();
+    let ran = expect(0, &["repair", &dir, "--page", "4", "--from", &full]);
+    assert!(ran.out.contains("page 4 is as it was"), "{ran:?}");
+    assert!(expect(0, &["check", &dir]).out.contains("sound"));
+    assert_eq!(expect(0, &["get", &dir, "people", "ada"]).out, "countess\n");
+    // The database has gone on since.
+    expect(0, &["put", &dir, "people", "ada", "lovelace"]);
+    damage();
+    let ran = expect(2, &["repair", &dir, "--page", "4", "--from", &full]);
+    assert!(ran.err.contains("nothing says what page 4 held last"), "{ran:?}");
+}

@@ -545,6 +545,87 @@ fn a_backup_that_follows_can_be_restored_to_any_moment() {
     }
 }
 
+/// Each page of a database damaged in turn, and made again from backups that reach far enough.
+#[test]
+fn a_damaged_page_is_made_again_from_backups() {
+    for seed in 15..18 {
+        let volume = SimVolume::new(seed);
+        let db = made(&volume, config(StoreKind::InPlace));
+        let mut dice = fastrand::Rng::with_seed(seed);
+        (0..300).for_each(|_| work(&db, &mut dice));
+        let (full, _) = backed_up(&db, None);
+        (0..100).for_each(|_| work(&db, &mut dice));
+        let options =
+            BackupOptions { since: Some(base(&full)), follow: true, ..BackupOptions::default() };
+        let (mut next, mut looks) = (Vec::new(), 0);
+        let mut progress = |at: weir::BackupProgress| {
+            looks += u32::from(at.follows);
+            (0..dice.u32(..40)).for_each(|_| work(&db, &mut dice));
+            looks < 3
+        };
+        db.backup(&mut next, &options, &mut progress).expect("followed").expect("whole");
+        // What comes behind is in the database's own log.
+        let tree = db.open_tree("behind").expect("made");
+        tree.put(b"k", b"v", Durability::Synced).expect("put");
+        let expected = contents(&db);
+        let found = volume.snapshot();
+        db.checkpoint().expect("a checkpoint");
+        tree.put(b"k", b"w", Durability::Synced).expect("put");
+        db.checkpoint().expect("a checkpoint");
+        let later = volume.snapshot();
+        drop(db);
+        let inputs = || vec![input(&full), input(&next)];
+        let repaired = |volume: &SimVolume, page| {
+            weir::repair_page_on(Arc::new(volume.clone()), page, inputs())
+        };
+        let sound = repaired(&found.snapshot(), 1).expect_err("it is sound").to_string();
+        assert!(sound.contains("is sound"), "{sound}");
+        let (mut tried, mut refused) = (0, 0);
+        for page in 0..200 {
+            let Some(damaged) = damaged(&found, page) else { continue };
+            match repaired(&damaged, page) {
+                Ok(_) => {
+                    tried += 1;
+                    let db = Db::open_on(Arc::new(damaged), config_any()).expect("opened");
+                    assert_sound(&db);
+                    assert!(contents(&db) == expected, "page {page}");
+                }
+                Err(e) => {
+                    // Not in use, or made since.
+                    assert!(e.to_string().contains("in none of the backups"), "{page}: {e}");
+                    refused += 1;
+                }
+            }
+            // Where the database has gone on behind the end of the backups, nothing says so.
+            if let Some(damaged) = self::damaged(&later, page) {
+                let told = repaired(&damaged, page).expect_err("too old").to_string();
+                assert!(told.contains("nothing says what page"), "{told}");
+            }
+        }
+        assert!(tried > 10, "{tried} made again, {refused} not");
+    }
+}
+
+fn input(bytes: &[u8]) -> Box<dyn Read> {
+    Box::new(io::Cursor::new(bytes.to_vec()))
+}
+
+/// The disk with a byte of that page flipped, if it lies there.
+fn damaged(volume: &SimVolume, page: u32) -> Option<SimVolume> {
+    let damaged = volume.snapshot();
+    let file = damaged.open("pages").ok()?;
+    let at = u64::from(page) * 4096;
+    let mut bytes = weir_base::AlignedBuf::zeroed(4096);
+    file.read_at(at, &mut bytes).ok()?;
+    if bytes.iter().all(|&byte| byte == 0) || page == 2 || page == 3 {
+        return None;
+    }
+    bytes[100] ^= 4;
+    file.write_at(at, &bytes).ok()?;
+    // A copy in the doublewrite area would do as well.
+    Some(damaged)
+}
+
 fn unix_micros() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.expect("after 1970").as_micros() as u64
