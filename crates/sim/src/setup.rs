@@ -26,7 +26,7 @@ pub enum Planted {
 
 impl Planted {
     /// All of them, with the names that the command line takes.
-    pub const ALL: [(&'static str, Planted); 28] = [
+    pub const ALL: [(&'static str, Planted); 30] = [
         ("nothing", Planted::Nothing),
         ("skip-log-gate", Planted::SkipLogGate),
         ("torn-pages", Planted::TornPages),
@@ -55,6 +55,8 @@ impl Planted {
         ("given-up-too-soon", Planted::Txn(PlantedBug::GivenUpTooSoon)),
         ("scrub-asks-no-pool", Planted::Txn(PlantedBug::ScrubAsksNoPool)),
         ("index-too-early", Planted::Txn(PlantedBug::IndexTooEarly)),
+        ("rewrite-without-rest", Planted::Txn(PlantedBug::RewriteWithoutRest)),
+        ("columns-before-layouts", Planted::Txn(PlantedBug::ColumnsBeforeLayouts)),
     ];
 }
 

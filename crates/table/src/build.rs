@@ -209,7 +209,8 @@ impl Tables {
         Ok(())
     }
 
-    /// Drops what [`Tables::announce_indexes`] has made and no transaction has finished. If there
+    /// Drops what [`Tables::announce_indexes`] or [`Tables::announce_rewrite`] has made and no
+    /// transaction has finished. If there
     /// is nothing, no transaction is waited for.
     ///
     /// # Errors
@@ -217,7 +218,7 @@ impl Tables {
     pub fn abandon_indexes(&self, table: &str) -> Result<(), Error> {
         let Some(id) = self.shared.catalog.get(&name_key(table))? else { return Ok(()) };
         let info = self.shared.load(number(&id)?)?;
-        match info.filter(|info| info.indexes.iter().any(|index| index.building)) {
+        match info.filter(TableInfo::is_being_built) {
             Some(info) => {
                 // Whether or not the rest can go now: what it sees is kept for no transaction.
                 *self.shared.state(info.id).build.lock() = Build::None;
@@ -232,7 +233,7 @@ impl Tables {
         let mut txn = self.begin();
         let info = self.lock_table(&mut txn, table)?;
         let mut info = info.ok_or_else(|| Error::NoTable(table.to_string()))?;
-        if info.indexes.iter().any(|index| index.building) {
+        if info.is_being_built() {
             return Err(building());
         }
         for spec in specs {
@@ -266,7 +267,7 @@ impl Tables {
         let snapshot = match std::mem::take(&mut *state.build.lock()) {
             Build::From(snapshot) => Some(snapshot),
             Build::Loaded => None,
-            Build::None => {
+            Build::None | Build::AsOf(_) => {
                 return Err(Error::Definition(
                     "an index is to be filled that was not announced".into(),
                 ));

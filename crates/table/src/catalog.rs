@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use weir::{Db, Durability, Txn, Wait};
 
-use crate::descriptor::{IndexInfo, TableInfo};
+use crate::descriptor::{IndexInfo, Rewriting, TableInfo};
 use crate::error::Error;
 use crate::raw::{Build, Checked, Locked, RawTable};
 use crate::redefine::Rename;
@@ -72,7 +72,7 @@ impl Tables {
     pub fn drop_unfinished(&self, wait: Wait) -> Result<(), Error> {
         for id in self.ids()? {
             if let Some(info) = self.shared.load(id)?
-                && info.indexes.iter().any(|index| index.building)
+                && info.is_being_built()
             {
                 match self.with_lock_wait(wait).remove_unfinished(id) {
                     Err(Error::Store(e)) if e.is_retryable() => {}
@@ -156,11 +156,12 @@ impl Tables {
         let primary = tree(info.tree)?;
         let indexes = info.indexes.iter().map(|index| tree(index.tree));
         let indexes = indexes.collect::<Result<_, Error>>()?;
+        let log = info.rewriting.as_ref().map(|rewriting| tree(rewriting.log)).transpose()?;
         let shared = self.shared.clone();
         let (version_key, checked, locked) =
             (key_of(b'v', id), Checked::default(), Locked::default());
         let info = Arc::new(info);
-        Ok(RawTable { shared, state, info, primary, indexes, version_key, checked, locked })
+        Ok(RawTable { shared, state, info, primary, indexes, log, version_key, checked, locked })
     }
 
     /// Makes a table of encoded rows. `false`: there is one of this name already.
@@ -189,6 +190,7 @@ impl Tables {
             tree: 0,
             next_tree: 1,
             since: 1,
+            rewriting: None,
         };
         for spec in indexes {
             let index = new_index(&mut info, spec, false)?;
@@ -258,7 +260,7 @@ impl Tables {
     fn empty(&self, name: &str, next: Option<u64>) -> Result<bool, Error> {
         let mut txn = self.begin();
         let Some(mut info) = self.lock_table(&mut txn, name)? else { return Ok(false) };
-        if info.indexes.iter().any(|index| index.building) {
+        if info.is_being_built() {
             return Err(building());
         }
         for tree in info.tree_names() {
@@ -300,17 +302,20 @@ impl Tables {
         if info.index(index).is_none() {
             return Ok(false);
         }
-        if info.indexes.iter().any(|index| index.building) {
+        if info.is_being_built() {
             return Err(building());
         }
         self.drop_indexes(txn, &mut info, |other| other.name == index)?;
         Ok(true)
     }
 
-    /// Drops the indexes that building has left unfinished.
+    /// Drops the indexes that building has left unfinished, and what was to be the rows anew.
     pub(crate) fn remove_unfinished(&self, id: u64) -> Result<(), Error> {
         let mut txn = self.begin();
         if let Some(mut info) = self.lock_id(&mut txn, id)? {
+            for tree in info.rewriting.take().iter().flat_map(Rewriting::trees) {
+                txn.drop_tree(&info.tree_name(tree))?;
+            }
             self.drop_indexes(txn, &mut info, |index| index.building)?;
             *self.shared.state(id).build.lock() = Build::None;
         }
@@ -395,7 +400,7 @@ impl Tables {
         Ok(())
     }
 
-    fn forget_samples(&self, txn: &mut Txn, id: u64) -> Result<(), Error> {
+    pub(crate) fn forget_samples(&self, txn: &mut Txn, id: u64) -> Result<(), Error> {
         let prefix = key_of(b's', id);
         let mut keys = Vec::new();
         self.each(b's', |rest, _| {

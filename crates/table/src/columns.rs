@@ -1,5 +1,5 @@
 //! Columns that come, go and move while the rows stay as they are ([`crate::layouts`]).
-use weir::Durability;
+use weir::{Durability, PlantedBug};
 
 use crate::catalog::{Tables, building};
 use crate::error::Error;
@@ -42,7 +42,7 @@ impl Tables {
         let mut txn = self.begin();
         let info = self.lock_table(&mut txn, table)?;
         let mut info = info.ok_or_else(|| Error::NoTable(table.to_string()))?;
-        if info.indexes.iter().any(|index| index.building) {
+        if info.is_being_built() {
             return Err(building());
         }
         let mut layout = Layout::of(&info)?;
@@ -76,6 +76,11 @@ impl Tables {
             layouts.all.push(now);
         }
         info.definition = schema.encode();
+        if self.shared.db.has_planted(PlantedBug::ColumnsBeforeLayouts) {
+            self.shared.store(&mut txn, &info)?;
+            txn.commit_durably(Durability::Synced)?;
+            txn = self.begin();
+        }
         if layouts.all.len() > 1 {
             info.layouts = layouts.encode();
         }

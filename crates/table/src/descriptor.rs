@@ -10,6 +10,8 @@ const FORMAT: u8 = 1;
 /// With layouts behind the indexes. Only a table that has some is written so: a build that does not
 /// know of layouts refuses that table, and reads all others.
 const FORMAT_LAYOUTS: u8 = 2;
+/// With layouts, perhaps none, and behind them the trees to which the table is being written anew.
+const FORMAT_REWRITING: u8 = 3;
 
 /// An index of a table.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -35,6 +37,21 @@ impl IndexInfo {
     }
 }
 
+/// The trees of a table that is being written anew.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Rewriting {
+    /// Keys of rows that writers have changed.
+    pub(crate) log: u64,
+    pub(crate) rows: u64,
+    pub(crate) indexes: Vec<IndexInfo>,
+}
+
+impl Rewriting {
+    pub(crate) fn trees(&self) -> impl Iterator<Item = u64> {
+        [self.log, self.rows].into_iter().chain(self.indexes.iter().map(|index| index.tree))
+    }
+}
+
 /// A table as the catalog knows it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TableInfo {
@@ -54,6 +71,8 @@ pub struct TableInfo {
     pub(crate) next_tree: u64,
     /// The first version in which `tree` is the tree of rows.
     pub(crate) since: u64,
+    /// While its rows are written anew.
+    pub(crate) rewriting: Option<Rewriting>,
 }
 
 impl TableInfo {
@@ -70,7 +89,14 @@ impl TableInfo {
     /// The names of all its trees, the primary one first.
     pub(crate) fn tree_names(&self) -> Vec<String> {
         let indexes = self.indexes.iter().flat_map(IndexInfo::trees);
-        [self.tree].into_iter().chain(indexes).map(|tree| self.tree_name(tree)).collect()
+        let to_come = self.rewriting.iter().flat_map(Rewriting::trees);
+        let trees = [self.tree].into_iter().chain(indexes).chain(to_come);
+        trees.map(|tree| self.tree_name(tree)).collect()
+    }
+
+    /// Whether an index is being built, or the rows are written anew.
+    pub(crate) fn is_being_built(&self) -> bool {
+        self.rewriting.is_some() || self.indexes.iter().any(|index| index.building)
     }
 
     pub(crate) fn index(&self, name: &str) -> Option<usize> {
@@ -78,21 +104,24 @@ impl TableInfo {
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut out = vec![if self.layouts.is_empty() { FORMAT } else { FORMAT_LAYOUTS }];
+        let format = match &self.rewriting {
+            Some(_) => FORMAT_REWRITING,
+            None if self.layouts.is_empty() => FORMAT,
+            None => FORMAT_LAYOUTS,
+        };
+        let mut out = vec![format];
         for number in [self.id, self.version, self.tree, self.next_tree, self.since] {
             varint::put(&mut out, number);
         }
         put_bytes(&mut out, &self.definition);
-        varint::put(&mut out, self.indexes.len() as u64);
-        for index in &self.indexes {
-            put_bytes(&mut out, index.name.as_bytes());
-            out.push(u8::from(index.unique) | u8::from(index.building) << 1);
-            varint::put(&mut out, index.tree);
-            varint::put(&mut out, index.since);
-            put_bytes(&mut out, &index.definition);
-        }
-        if !self.layouts.is_empty() {
+        put_indexes(&mut out, &self.indexes);
+        if format != FORMAT {
             put_bytes(&mut out, &self.layouts);
+        }
+        if let Some(rewriting) = &self.rewriting {
+            varint::put(&mut out, rewriting.log);
+            varint::put(&mut out, rewriting.rows);
+            put_indexes(&mut out, &rewriting.indexes);
         }
         let sum = checksum(&out);
         out.extend_from_slice(&sum.to_le_bytes());
@@ -109,14 +138,14 @@ impl TableInfo {
             return Err(damaged("its checksum is wrong"));
         }
         match body.split_first() {
-            Some((&format @ (FORMAT | FORMAT_LAYOUTS), rest)) => {
-                Self::fields(rest, format == FORMAT_LAYOUTS).map_err(|e| damaged(e.0))
+            Some((&format @ FORMAT..=FORMAT_REWRITING, rest)) => {
+                Self::fields(rest, format).map_err(|e| damaged(e.0))
             }
             _ => Err(damaged("a later version of the engine has written it")),
         }
     }
 
-    fn fields(mut rest: &[u8], has_layouts: bool) -> Result<TableInfo, Malformed> {
+    fn fields(mut rest: &[u8], format: u8) -> Result<TableInfo, Malformed> {
         let rest = &mut rest;
         let mut info = TableInfo {
             id: number(rest)?,
@@ -127,31 +156,53 @@ impl TableInfo {
             definition: take_bytes(rest)?.to_vec(),
             layouts: Vec::new(),
             indexes: Vec::new(),
+            rewriting: None,
         };
-        for _ in 0..number(rest)? {
-            let name = text(rest)?;
-            let (&flags, behind) = rest.split_first().ok_or(Malformed("it ends too early"))?;
-            *rest = behind;
-            if flags > 3 {
-                return Err(Malformed("an index has unknown marks"));
-            }
-            info.indexes.push(IndexInfo {
-                name,
-                unique: flags & 1 != 0,
-                building: flags & 2 != 0,
-                tree: number(rest)?,
-                since: number(rest)?,
-                definition: take_bytes(rest)?.to_vec(),
-            });
-        }
-        if has_layouts {
+        info.indexes = take_indexes(rest)?;
+        if format != FORMAT {
             info.layouts = take_bytes(rest)?.to_vec();
-            if info.layouts.is_empty() {
-                return Err(Malformed("it is said to have layouts, and has none"));
-            }
+        }
+        if format == FORMAT_LAYOUTS && info.layouts.is_empty() {
+            return Err(Malformed("it is said to have layouts, and has none"));
+        }
+        if format == FORMAT_REWRITING {
+            let (log, rows) = (number(rest)?, number(rest)?);
+            info.rewriting = Some(Rewriting { log, rows, indexes: take_indexes(rest)? });
         }
         if rest.is_empty() { Ok(info) } else { Err(Malformed("it goes on behind its end")) }
     }
+}
+
+fn put_indexes(out: &mut Vec<u8>, indexes: &[IndexInfo]) {
+    varint::put(out, indexes.len() as u64);
+    for index in indexes {
+        put_bytes(out, index.name.as_bytes());
+        out.push(u8::from(index.unique) | u8::from(index.building) << 1);
+        varint::put(out, index.tree);
+        varint::put(out, index.since);
+        put_bytes(out, &index.definition);
+    }
+}
+
+fn take_indexes(rest: &mut &[u8]) -> Result<Vec<IndexInfo>, Malformed> {
+    let mut indexes = Vec::new();
+    for _ in 0..number(rest)? {
+        let name = text(rest)?;
+        let (&flags, behind) = rest.split_first().ok_or(Malformed("it ends too early"))?;
+        *rest = behind;
+        if flags > 3 {
+            return Err(Malformed("an index has unknown marks"));
+        }
+        indexes.push(IndexInfo {
+            name,
+            unique: flags & 1 != 0,
+            building: flags & 2 != 0,
+            tree: number(rest)?,
+            since: number(rest)?,
+            definition: take_bytes(rest)?.to_vec(),
+        });
+    }
+    Ok(indexes)
 }
 
 /// Takes a number.
@@ -183,17 +234,23 @@ mod tests {
                 since: tree / 2,
             },
         );
+        let rewriting = (any::<[u64; 2]>(), prop::collection::vec(index.clone(), 0..3))
+            .prop_map(|([log, rows], indexes)| Rewriting { log, rows, indexes });
+        let rewriting = prop::option::of(rewriting);
         let indexes = prop::collection::vec(index, 0..4);
-        (any::<[u64; 5]>(), bytes(), bytes(), indexes).prop_map(
-            |([id, version, tree, next_tree, since], definition, layouts, indexes)| TableInfo {
-                id,
-                version,
-                definition,
-                layouts,
-                indexes,
-                tree,
-                next_tree,
-                since,
+        (any::<[u64; 5]>(), bytes(), bytes(), indexes, rewriting).prop_map(
+            |([id, version, tree, next_tree, since], definition, layouts, indexes, rewriting)| {
+                TableInfo {
+                    id,
+                    version,
+                    definition,
+                    layouts,
+                    indexes,
+                    tree,
+                    next_tree,
+                    since,
+                    rewriting,
+                }
             },
         )
     }
@@ -216,7 +273,7 @@ mod tests {
         #[test]
         fn any_bytes_with_a_right_checksum_give_a_table_or_an_error(
             mut bytes in prop::collection::vec(prop_oneof![0u8..4, any::<u8>()], 0..60),
-            format in FORMAT..=FORMAT_LAYOUTS,
+            format in FORMAT..=FORMAT_REWRITING,
         ) {
             bytes.insert(0, format);
             let sum = checksum(&bytes);

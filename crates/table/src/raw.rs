@@ -44,6 +44,8 @@ pub(crate) enum Build {
     From(Snapshot),
     /// The base has the entries of those rows.
     Loaded,
+    /// Rows that are written anew are those of this snapshot.
+    AsOf(Snapshot),
 }
 
 /// A handle of a table, good until the table's definition changes.
@@ -54,6 +56,8 @@ pub struct RawTable {
     pub(crate) info: Arc<TableInfo>,
     pub(crate) primary: Tree,
     pub(crate) indexes: Vec<Tree>,
+    /// Where writers note which rows they change, while the table is written anew.
+    pub(crate) log: Option<Tree>,
     pub(crate) version_key: [u8; 9],
     pub(crate) checked: Checked,
     pub(crate) locked: Locked,
@@ -153,6 +157,7 @@ impl RawTable {
             } else if old.row != new.row {
                 let (was, is) = (with_tail(old.key, old.row), with_tail(new.key, new.row));
                 txn.replace(&self.primary, &in_tree(new.key), &was, &is)?;
+                self.note(txn, &in_tree(new.key))?;
             }
             for at in 0..self.indexes.len() {
                 let (was, is) = (old.entries[at], new.entries[at]);
@@ -438,15 +443,28 @@ impl RawTable {
         let (key, value) = (in_tree(row.key), with_tail(row.key, row.row));
         match txn.insert(&self.primary, &key, &value) {
             Err(weir::Error::Duplicate) => Err(Error::Duplicate { index: None }),
-            done => Ok(done?),
+            done => {
+                done?;
+                self.note(txn, &key)
+            }
         }
     }
 
     fn remove_row(&self, txn: &mut Txn, key: &[u8]) -> Result<(), Error> {
-        if txn.delete(&self.primary, &in_tree(key))? {
-            return Ok(());
+        let key = in_tree(key);
+        if txn.delete(&self.primary, &key)? {
+            return self.note(txn, &key);
         }
         Err(Error::Damaged("a row to be changed is not there; was it read without a lock?".into()))
+    }
+
+    /// Notes that a row has changed, by its key in the tree, which this transaction has locked: so
+    /// it meets no other in the log.
+    fn note(&self, txn: &mut Txn, key: &[u8]) -> Result<(), Error> {
+        match &self.log {
+            Some(log) => Ok(txn.put(log, key, &[])?),
+            None => Ok(()),
+        }
     }
 
     /// Adds a writer's entry. Two rows with one unique key meet at the same key of the index's

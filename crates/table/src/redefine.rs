@@ -72,7 +72,7 @@ impl Tables {
         for new in tables {
             let info = self.lock_table(&mut txn, new.table)?;
             let mut info = info.ok_or_else(|| Error::NoTable(new.table.to_string()))?;
-            if info.indexes.iter().any(|index| index.building) {
+            if info.is_being_built() {
                 return Err(building());
             }
             new.bring_into(&mut info)?;

@@ -54,4 +54,8 @@ pub enum PlantedBug {
     ScrubAsksNoPool,
     /// A backup lacks pages that were freed since its checkpoint.
     BackupWithoutFreed,
+    /// What writers have changed last is not brought into rows that were written anew.
+    RewriteWithoutRest,
+    /// The columns of a table are changed in one commit, and how its rows lie in the next.
+    ColumnsBeforeLayouts,
 }

@@ -19,6 +19,7 @@ pub const UNSAFE_ADDRESSES: &[&str] = &[
     "crates/capi/src/outcome.rs",
     "crates/capi/src/indexes.rs",
     "crates/capi/src/prepared.rs",
+    "crates/capi/src/rewrite.rs",
     "crates/capi/src/scan.rs",
     "crates/capi/src/stats.rs",
     "crates/capi/src/table.rs",

@@ -8,7 +8,9 @@ use weir::{Db, Durability, Isolation, ManualClock, PlantedBug, SimVolume, Txn, T
 use weir_base::checksum;
 use weir_device::CrashMode;
 use weir_sim::{Planted, Setup, recover};
-use weir_table::{ColumnType, Direction, Error, Index, Range, Schema, Table, Tables, Value};
+use weir_table::{
+    Column, ColumnChange, ColumnType, Direction, Error, Index, Range, Schema, Table, Tables, Value,
+};
 
 const MODES: [CrashMode; 3] = [CrashMode::LoseAll, CrashMode::KeepAll, CrashMode::Random];
 
@@ -237,6 +239,38 @@ fn drop_index(tables: &Tables) -> Result<bool, Error> {
     tables.drop_index("birds", "by_name")
 }
 
+/// One comes, one goes, one moves; rows and what they have on pages of their own stay.
+fn change_columns(tables: &Tables) -> Result<bool, Error> {
+    if tables.open_table("birds")?.schema()?.position("seen").is_some() {
+        return Ok(false);
+    }
+    let column = Column { name: "seen".into(), kind: ColumnType::U32, nullable: false };
+    let changes = [
+        ColumnChange::Add { column, value: 7u32.into(), at: 1 },
+        ColumnChange::Drop("notes".into()),
+        ColumnChange::Move("name".into(), 1),
+    ];
+    tables.change_columns("birds", &changes)?;
+    Ok(true)
+}
+
+/// Rows are written anew in another order.
+fn rewrite(tables: &Tables) -> Result<bool, Error> {
+    let definition = tables.open_raw("birds")?.info().definition.clone();
+    tables.rewrite("birds", Some(&["name".into(), "id".into()]), &mut || true)?;
+    Ok(tables.open_raw("birds")?.info().definition != definition)
+}
+
+#[test]
+fn rows_are_written_anew() {
+    ends_well(28, rewrite);
+}
+
+#[test]
+fn columns_are_changed() {
+    ends_well(27, change_columns);
+}
+
 #[test]
 fn tables_are_created() {
     ends_well(21, create);
@@ -274,4 +308,5 @@ fn planted_bugs_of_definitions_are_found() {
     }
     is_found(32, drop_table, PlantedBug::PurgeNotNoted);
     is_found(33, add_index, PlantedBug::IndexTooEarly);
+    is_found(34, change_columns, PlantedBug::ColumnsBeforeLayouts);
 }

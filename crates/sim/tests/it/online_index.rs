@@ -1,6 +1,6 @@
-//! An index is built while others write, and the disk crashes at every write of both: the rows are
-//! those after some commits that hold all that were acknowledged as synced, the index is there
-//! whole or not at all, and it can be built again.
+//! An index is built, or the rows are written anew by another key, while others write, and the disk crashes at every write of both: the rows are
+//! those after some commits that hold all that were acknowledged as synced, what was made is there
+//! whole or not at all, and it can be made again.
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
@@ -9,7 +9,8 @@ use weir::{Db, Durability, PlantedBug, SimVolume};
 use weir_device::CrashMode;
 use weir_sim::{Planted, Setup};
 use weir_table::{
-    Direction, Entry, EntryBuf, Error, IndexSpec, KeyRange, RawTable, RowImage, Tables,
+    Direction, Entry, EntryBuf, Error, IndexSpec, KeyRange, RawTable, Redefinition, RowBuf,
+    RowImage, Tables,
 };
 
 use crate::definitions::{begin, open, pages_are_sound};
@@ -18,6 +19,13 @@ const ROWS: u32 = 400;
 
 /// Keys and rows.
 type Rows = BTreeMap<u32, Vec<u8>>;
+
+/// What is done beside the writers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Work {
+    Index,
+    Rewrite,
+}
 
 /// The states after each commit, and how many of the commits must be found.
 struct Writers {
@@ -91,8 +99,8 @@ fn rows_of(db: &Db, table: &RawTable) -> Result<Rows> {
     let (mut txn, mut rows) = (begin(db), Rows::new());
     let mut scan = table.scan(&mut txn, None, KeyRange::all(), Direction::Up)?;
     while scan.next(&mut txn)? {
-        let key = scan.primary_key()?.try_into().map(u32::from_be_bytes)?;
-        rows.insert(key, scan.row().to_vec());
+        let key = *scan.primary_key()?.last_chunk().context("a short key")?;
+        rows.insert(u32::from_be_bytes(key), scan.row().to_vec());
     }
     Ok(rows)
 }
@@ -107,10 +115,34 @@ fn assert_index(db: &Db, table: &RawTable) -> Result<()> {
     pages_are_sound(db)
 }
 
+/// The row's number behind the number in it, with one index.
+fn row_anew(key: &[u8], row: &[u8], made: &mut RowBuf) {
+    made.key = [entry_of(row), &key[key.len() - 4..]].concat();
+    made.row.extend_from_slice(row);
+    made.entries[0].key.extend_from_slice(entry_of(row));
+}
+
+/// `writes` is called for each row.
+fn rewrite(tables: &Tables, writes: &mut dyn FnMut()) -> Result<bool, Error> {
+    tables.announce_rewrite("t", &[spec()])?;
+    let mut make = |_: usize, key: &[u8], row: &[u8], made: &mut RowBuf| {
+        writes();
+        row_anew(key, row, made);
+        Ok(())
+    };
+    tables.fill_rewrite("t", false, &mut make, &mut || true)?;
+    let anew = Redefinition { table: "t", definition: b"anew", renamed: &[], layouts: None };
+    tables.finish_rewrite(&[anew], &mut |_, key, row, made| {
+        row_anew(key, row, made);
+        Ok(())
+    })?;
+    Ok(true)
+}
+
 /// Builds, and every so many rows another thread writes.
-fn build(db: &Db, tables: &Tables, writers: &RefCell<Writers>) -> Result<bool, Error> {
+fn build(work: Work, db: &Db, tables: &Tables, writers: &RefCell<Writers>) -> Result<bool, Error> {
     let mut rows = 0;
-    let mut make = |_: &[u8], row: &[u8], entry: &mut EntryBuf| {
+    let mut writes = || {
         rows += 1;
         let mut writers = writers.borrow_mut();
         if rows % 9 == 0 && !writers.stopped {
@@ -120,16 +152,28 @@ fn build(db: &Db, tables: &Tables, writers: &RefCell<Writers>) -> Result<bool, E
                 writers.stopped = db.step().is_err();
             }
         }
+    };
+    let mut make = |_: &[u8], row: &[u8], entry: &mut EntryBuf| {
+        writes();
         entry.key.extend_from_slice(entry_of(row));
         Ok(())
     };
-    let built = tables.add_index_raw("t", &spec(), &mut make)?;
+    let built = match work {
+        Work::Index => tables.add_index_raw("t", &spec(), &mut make)?,
+        Work::Rewrite => rewrite(tables, &mut writes)?,
+    };
     // Its failure says nothing about the index.
     let _ = db.checkpoint();
     Ok(built)
 }
 
-fn judge(setup: &Setup, disk: &SimVolume, writers: &Writers, sure: bool) -> Result<bool> {
+fn judge(
+    work: Work,
+    setup: &Setup,
+    disk: &SimVolume,
+    writers: &Writers,
+    sure: bool,
+) -> Result<bool> {
     let (db, tables) = open(setup, disk)?;
     let table = tables.open_raw("t")?;
     let rows = rows_of(&db, &table)?;
@@ -137,14 +181,19 @@ fn judge(setup: &Setup, disk: &SimVolume, writers: &Writers, sure: bool) -> Resu
     let known = writers.states[from..].contains(&rows);
     ensure!(known, "the rows are those of no commit from {from} on: {} rows", rows.len());
     let is_built = table.index("built").is_ok();
-    ensure!(is_built || !sure, "the index was acknowledged, and is not there");
+    ensure!(is_built || !sure, "it was acknowledged, and is not there");
     ensure!(is_built != table.info().indexes.is_empty(), "a part of an index is left");
     assert_index(&db, &table)?;
     let mut make = |_: &[u8], row: &[u8], entry: &mut EntryBuf| {
         entry.key.extend_from_slice(entry_of(row));
         Ok(())
     };
-    let again = tables.add_index_raw("t", &spec(), &mut make)?;
+    let is_rewritten = table.info().definition == b"anew";
+    ensure!(work == Work::Index || is_rewritten == is_built, "half of it is there");
+    let again = match work {
+        Work::Index => tables.add_index_raw("t", &spec(), &mut make)?,
+        Work::Rewrite => rewrite(&tables, &mut || ())? && !is_built,
+    };
     ensure!(again != is_built, "built again: {again}");
     let table = tables.open_raw("t")?;
     assert_index(&db, &table).context("built again")?;
@@ -153,7 +202,7 @@ fn judge(setup: &Setup, disk: &SimVolume, writers: &Writers, sure: bool) -> Resu
     Ok(is_built)
 }
 
-fn crash_everywhere(seed: u64, planted: Planted) -> Result<(u64, u64)> {
+fn crash_everywhere(work: Work, seed: u64, planted: Planted) -> Result<(u64, u64)> {
     let setup = Setup { planted, ..Setup::tiny(4096) };
     fastrand::seed(seed);
     let volume = SimVolume::new(seed);
@@ -186,7 +235,7 @@ fn crash_everywhere(seed: u64, planted: Planted) -> Result<(u64, u64)> {
         });
         // First without a crash, to learn how much it writes.
         disk.set_crash_after(writes.map(|_| at));
-        let built = build(&db, &tables, &writers);
+        let built = build(work, &db, &tables, &writers);
         let writers = writers.into_inner();
         if writes.is_none() {
             ensure!(built?, "it is there already");
@@ -201,7 +250,7 @@ fn crash_everywhere(seed: u64, planted: Planted) -> Result<(u64, u64)> {
             modes.into_iter().enumerate().filter(|(nth, _)| (at + *nth as u64).is_multiple_of(2))
         {
             let found = disk.crash_with(mode, at ^ nth as u64);
-            let is_built = judge(&setup, &found, &writers, matches!(built, Ok(true)))
+            let is_built = judge(work, &setup, &found, &writers, matches!(built, Ok(true)))
                 .with_context(|| format!("crash {at} of {writes:?}, {mode:?}"))?;
             met = (met.0 + u64::from(is_built), met.1 + u64::from(!is_built));
         }
@@ -216,7 +265,8 @@ fn crash_everywhere(seed: u64, planted: Planted) -> Result<(u64, u64)> {
 #[test]
 fn an_index_is_built_whole_or_not_at_all_while_others_write() {
     for seed in [41, 42] {
-        let met = crash_everywhere(seed, Planted::Nothing).unwrap_or_else(|e| panic!("{e:#}"));
+        let met = crash_everywhere(Work::Index, seed, Planted::Nothing)
+            .unwrap_or_else(|e| panic!("{e:#}"));
         println!("{met:?} built and not");
         assert!(met.0 > 0 && met.1 > 0, "{met:?}");
     }
@@ -224,6 +274,22 @@ fn an_index_is_built_whole_or_not_at_all_while_others_write() {
 
 #[test]
 fn an_index_published_too_early_is_found() {
-    let run = || crash_everywhere(43, Planted::Txn(PlantedBug::IndexTooEarly)).is_err();
+    let run =
+        || crash_everywhere(Work::Index, 43, Planted::Txn(PlantedBug::IndexTooEarly)).is_err();
+    assert!(std::panic::catch_unwind(run).unwrap_or(true));
+}
+
+#[test]
+fn rows_are_written_anew_whole_or_not_at_all_while_others_write() {
+    let met = crash_everywhere(Work::Rewrite, 44, Planted::Nothing);
+    let met = met.unwrap_or_else(|e| panic!("{e:#}"));
+    println!("{met:?} written anew and not");
+    assert!(met.0 > 0 && met.1 > 0, "{met:?}");
+}
+
+#[test]
+fn rows_written_anew_without_the_last_changes_are_found() {
+    let planted = Planted::Txn(PlantedBug::RewriteWithoutRest);
+    let run = || crash_everywhere(Work::Rewrite, 45, planted).is_err();
     assert!(std::panic::catch_unwind(run).unwrap_or(true));
 }

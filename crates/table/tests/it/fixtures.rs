@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use weir::{Batch, Config, Db, Durability, SimVolume, Tree, Txn};
-use weir_table::{Row, Tables};
+use weir_table::{Column, ColumnChange, ColumnType, Index, Row, Schema, Tables, Value};
 
 use crate::archive::{pack, unpack};
 use crate::support::{assert_sound, begin, bird, birds, config, open, rows};
@@ -21,6 +21,8 @@ enum End {
     Closed,
     /// With a prepared transaction, one without an end, and changes that only the log has.
     Crashed,
+    /// As closed, with a table whose rows are of several layouts.
+    Laid,
 }
 
 fn folder() -> PathBuf {
@@ -88,13 +90,59 @@ fn make(end: End) -> SimVolume {
         table.insert(&mut txn, &row).expect("an insert");
     }
     txn.commit_durably(Durability::Synced).expect("a commit");
-    if end == End::Closed {
+    if end == End::Laid {
+        laid_out(&db, &tables);
+    }
+    if end != End::Crashed {
         drop((tree, table, tables));
         db.close().expect("it closes");
         return volume;
     }
     db.checkpoint().expect("a checkpoint");
     crash(&db, &tree, &volume)
+}
+
+/// Rows before and behind each of two changes of the columns.
+fn laid_out(db: &Db, tables: &Tables) {
+    let schema = Schema::new()
+        .column("id", ColumnType::U64)
+        .column("kind", ColumnType::Text)
+        .nullable("weight", ColumnType::I32)
+        .primary_key(["id"])
+        .index(Index::new("by_weight", ["weight"]));
+    assert!(tables.create_table("laid", &schema).expect("a table"));
+    let insert = |rows: &[Row]| {
+        let (table, mut txn) = (tables.open_table("laid").expect("the table"), begin(db));
+        for row in rows {
+            let _ = table.insert(&mut txn, row).expect("an insert");
+        }
+        txn.commit_durably(Durability::Synced).expect("a commit");
+    };
+    insert(&[
+        vec![1u64.into(), "seed".into(), 7.into()],
+        vec![2u64.into(), "nut".into(), Value::Null],
+    ]);
+    let column = |name: &str, kind| Column { name: name.into(), kind, nullable: true };
+    let place = ColumnChange::Add {
+        column: column("place", ColumnType::Text),
+        value: "hill".into(),
+        at: 1,
+    };
+    tables.change_columns("laid", &[place, ColumnChange::Drop("kind".into())]).expect("changed");
+    insert(&[vec![3u64.into(), "pond".into(), 9.into()]]);
+    let seen =
+        ColumnChange::Add { column: column("seen", ColumnType::U32), value: Value::Null, at: 3 };
+    tables.change_columns("laid", &[seen, ColumnChange::Move("place".into(), 3)]).expect("changed");
+    insert(&[vec![4u64.into(), Value::Null, 11u32.into(), "barn".into()]]);
+}
+
+fn laid_rows() -> Vec<Row> {
+    vec![
+        vec![1u64.into(), 7.into(), Value::Null, "hill".into()],
+        vec![2u64.into(), Value::Null, Value::Null, "hill".into()],
+        vec![3u64.into(), 9.into(), Value::Null, "pond".into()],
+        vec![4u64.into(), Value::Null, 11u32.into(), "barn".into()],
+    ]
 }
 
 /// Changes that only the log has, and the disk as it is then.
@@ -148,6 +196,15 @@ fn check(name: &str, archive: &[u8], end: End) {
         rows(&table, txn, None, &weir_table::Range::all(), weir_table::Direction::Up)
     };
     assert_eq!(all(&mut begin(&db)), bird_rows(), "{name}");
+    if end == End::Laid {
+        let table = tables.open_table("laid").expect("the table");
+        let range = weir_table::Range::all();
+        let found = rows(&table, &mut begin(&db), None, &range, weir_table::Direction::Up);
+        assert_eq!(found, laid_rows(), "{name}");
+        tables.rewrite("laid", None, &mut || true).expect("written anew");
+        let found = rows(&table, &mut begin(&db), None, &range, weir_table::Direction::Up);
+        assert_eq!(found, laid_rows(), "{name}");
+    }
     let mut txn = begin(&db);
     let late = bird(1000, Some(1000), "late", 1);
     table.insert(&mut txn, &late).expect("an insert");
@@ -167,7 +224,7 @@ fn check(name: &str, archive: &[u8], end: End) {
 #[test]
 fn databases_of_earlier_builds_open() {
     let folder = folder();
-    for end in [End::Closed, End::Crashed] {
+    for end in [End::Closed, End::Crashed, End::Laid] {
         let path = folder.join(name_of(end));
         // Never in the place of one that is there.
         if std::env::var_os("WEIR_MAKE_FIXTURES").is_some() && !path.exists() {
@@ -180,7 +237,8 @@ fn databases_of_earlier_builds_open() {
         let name = file.file_name().into_string().expect("a name");
         let archive = std::fs::read(file.path()).expect("a file");
         assert!(archive.len() <= ARCHIVE_BYTES_MAX, "{name} has {} bytes", archive.len());
-        let end = if name.contains("crashed") { End::Crashed } else { End::Closed };
+        let is = |end: &End| name.contains(&format!("{end:?}").to_lowercase());
+        let end = [End::Crashed, End::Laid].into_iter().find(is).unwrap_or(End::Closed);
         check(&name, &archive, end);
     }
 }
@@ -188,7 +246,7 @@ fn databases_of_earlier_builds_open() {
 /// What is kept is what this build makes, so that a fixture of the next format is as rich.
 #[test]
 fn todays_build_makes_what_is_checked() {
-    for end in [End::Closed, End::Crashed] {
+    for end in [End::Closed, End::Crashed, End::Laid] {
         check("made now", &pack(&make(end)), end);
     }
 }

@@ -11,4 +11,5 @@ mod model;
 mod numbers;
 mod online;
 mod raw;
+mod rewrite;
 mod support;

@@ -9,9 +9,9 @@ use weir_table::{
 
 use crate::support::{assert_sound, begin, bird, birds, config, fill, new_with_log};
 
-const IDS: u64 = 4_000;
+pub(crate) const IDS: u64 = 4_000;
 
-fn threaded(seed: u64) -> (Db, Tables) {
+pub(crate) fn threaded(seed: u64) -> (Db, Tables) {
     let config = Config { background: Background::Threads, ..config() };
     let db = Db::open_on(Arc::new(SimVolume::new(seed)), config).expect("a database");
     let tables = Tables::open(&db).expect("its tables");
@@ -19,7 +19,7 @@ fn threaded(seed: u64) -> (Db, Tables) {
 }
 
 /// Some statements in one transaction, which may meet others.
-fn write(db: &Db, table: &Table, random: &mut fastrand::Rng) -> Result<(), Error> {
+pub(crate) fn write(db: &Db, table: &Table, random: &mut fastrand::Rng) -> Result<(), Error> {
     let mut txn = db.begin(TxnOptions::default());
     for _ in 0..random.u32(1..4) {
         let id = random.u64(0..IDS);

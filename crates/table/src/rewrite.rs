@@ -1,0 +1,436 @@
+//! Writing a table's rows anew, with another key or other columns if wanted, while writers go on.
+//!
+//! 1. One transaction makes trees for the rows and indexes to come, and a **log**. It waits for all
+//!    writers that do not know of it; those after it note the key of each row that they change in
+//!    the log. A snapshot is taken before it commits.
+//! 2. What becomes of that snapshot's rows is loaded. Then, again and again: a newer snapshot is
+//!    taken, and each row that is in the log and differs between the two is brought in. No row is
+//!    locked and none waited for.
+//! 3. One transaction, beside no writer, brings in the rest and gives the table its new trees.
+//!    Snapshots from before are told [`Error::Changed`] (TABLE-4).
+//!
+//! What was made of a row is found by making it once more of the older snapshot's row. All rows
+//! that differ are taken out before any is put in: what is put in is the state of one moment, and
+//! two rows with one key are two rows that had it at once.
+//!
+//! What fails or crashes in between is removed: by the caller, or by the next opening.
+use weir::{Durability, PlantedBug, Snapshot, Sorter, Tree, Txn};
+
+use crate::build::{GoOn, ask};
+use crate::catalog::{IndexSpec, Tables, building, name_key, new_index, number};
+use crate::descriptor::{Rewriting, TableInfo};
+use crate::entry::{EntryBuf, put_stored_value, stored_key, stored_value, whole_key};
+use crate::error::Error;
+use crate::fold::{in_tree, unfold, with_tail};
+use crate::raw::{Build, RawTable};
+use crate::redefine::Redefinition;
+
+/// Changed rows that are brought in by one transaction.
+const BATCH_ROWS: usize = 256;
+/// The rest, which may be brought in while writers wait.
+const REST_ROWS: usize = 1_000;
+/// How often the log is gone through if writers change more than that each time.
+const PASSES_MAX: usize = 20;
+
+/// What becomes of a row.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct RowBuf {
+    /// Its primary key.
+    pub key: Vec<u8>,
+    /// Its other columns.
+    pub row: Vec<u8>,
+    /// An entry for each index to come, in their order.
+    pub entries: Vec<EntryBuf>,
+}
+
+/// Makes a row of the new table: gets the place of the table among those that are written anew
+/// together, the primary key and the row as they are, and an empty row with as many empty entries
+/// as the new table has indexes. The same for the same row, whenever it is asked.
+pub type MakeRow<'m> = dyn FnMut(usize, &[u8], &[u8], &mut RowBuf) -> Result<(), Error> + 'm;
+
+impl Tables {
+    /// Begins to write a table's rows anew, when all that write to it have ended. `indexes`: all
+    /// that it is to have. [`Tables::fill_rewrite`] and [`Tables::finish_rewrite`] come next, or
+    /// [`Tables::abandon_indexes`]; the next opening drops what was not finished.
+    ///
+    /// # Errors
+    /// [`Error::NoTable`]; [`Error::Definition`], also while an index is being built;
+    /// [`Error::IndexExists`] for two of one name; [`Error::Store`]. Nothing was made.
+    pub fn announce_rewrite(&self, table: &str, indexes: &[IndexSpec]) -> Result<(), Error> {
+        let mut txn = self.begin();
+        let info = self.lock_table(&mut txn, table)?;
+        let mut info = info.ok_or_else(|| Error::NoTable(table.to_string()))?;
+        if info.is_being_built() {
+            return Err(building());
+        }
+        let mut then = TableInfo { indexes: Vec::new(), ..info.clone() };
+        for spec in indexes {
+            let index = new_index(&mut then, spec, false)?;
+            then.indexes.push(index);
+        }
+        let (log, rows) = (then.claim_tree(), then.claim_tree());
+        info.next_tree = then.next_tree;
+        let rewriting = Rewriting { log, rows, indexes: then.indexes };
+        for tree in rewriting.trees() {
+            txn.create_tree(&info.tree_name(tree))?;
+        }
+        info.rewriting = Some(rewriting);
+        info.version += 1;
+        self.shared.store(&mut txn, &info)?;
+        // All that have written have ended, and no transaction has begun to.
+        let snapshot = self.shared.db.snapshot();
+        self.shared.altering(info.id);
+        txn.commit_durably(Durability::Synced)?;
+        self.shared.altered(info.id);
+        *self.shared.state(info.id).build.lock() = Build::From(snapshot);
+        Ok(())
+    }
+
+    /// Makes the rows of the new table and their entries while others write to the table, without a
+    /// lock on any row. `in_order`: the new keys are in the order of the old ones, so that rows need
+    /// not be sorted. `make` is told place 0. `go_on` is asked for each row and each entry. Called
+    /// again it brings in what writers have changed since.
+    ///
+    /// # Errors
+    /// [`Error::Duplicate`] with the place of the new index, `None` for the primary key: `make` was
+    /// asked last for a row that has another one's key. [`Error::Definition`] when this process has
+    /// not announced it; [`Error::Input`] when rows are not in order after all; [`Error::NoTable`],
+    /// [`Error::Interrupted`], [`Error::Store`], and what `make` fails with. Then it can only be
+    /// abandoned.
+    pub fn fill_rewrite(
+        &self,
+        table: &str,
+        in_order: bool,
+        make: &mut MakeRow<'_>,
+        go_on: &mut GoOn<'_>,
+    ) -> Result<(), Error> {
+        let id = self.shared.catalog.get(&name_key(table))?;
+        let id = number(&id.ok_or_else(|| Error::NoTable(table.to_string()))?)?;
+        let table = self.open_id(id)?;
+        let state = table.state.clone();
+        let begun = std::mem::take(&mut *state.build.lock());
+        let mut rewrite = Rewrite::of(self, table, 0, make, go_on)?;
+        let mut known = match begun {
+            Build::From(snapshot) => {
+                rewrite.load(&snapshot, in_order)?;
+                snapshot
+            }
+            Build::AsOf(snapshot) => snapshot,
+            Build::None | Build::Loaded => return Err(not_filled()),
+        };
+        for _ in 0..PASSES_MAX {
+            let now = self.shared.db.snapshot();
+            let changed = rewrite.catch_up(&known, &now)?;
+            known = now;
+            if changed < REST_ROWS {
+                break;
+            }
+        }
+        *state.build.lock() = Build::AsOf(known);
+        Ok(())
+    }
+
+    /// Brings in the rest and puts the rows that were written anew in the place of the old ones,
+    /// with another definition; of several tables, the parts of one, all of them or none. `make` is
+    /// told the place in the list.
+    ///
+    /// # Errors
+    /// As [`Tables::fill_rewrite`]. Nothing was changed.
+    pub fn finish_rewrite(
+        &self,
+        tables: &[Redefinition<'_>],
+        make: &mut MakeRow<'_>,
+    ) -> Result<(), Error> {
+        let (mut txn, mut finished) = (self.begin(), Vec::with_capacity(tables.len()));
+        let mut go_on = || true;
+        for (nth, new) in tables.iter().enumerate() {
+            let info = self.lock_table(&mut txn, new.table)?;
+            let mut info = info.ok_or_else(|| Error::NoTable(new.table.to_string()))?;
+            let table = self.open_id(info.id)?;
+            if table.info.version != info.version {
+                return Err(Error::Changed);
+            }
+            let mut before = self.as_it_was(&table)?;
+            let mut rewrite = Rewrite::of(self, table, nth, &mut *make, &mut go_on)?;
+            rewrite.bring_rest(&mut before, &mut txn)?;
+            self.exchange(&mut txn, &mut info)?;
+            new.bring_into(&mut info)?;
+            self.shared.store(&mut txn, &info)?;
+            finished.push(info.id);
+        }
+        finished.iter().for_each(|&id| self.shared.altering(id));
+        txn.commit_durably(Durability::Synced)?;
+        for &id in &finished {
+            self.shared.altered(id);
+            *self.shared.state(id).build.lock() = Build::None;
+        }
+        Ok(())
+    }
+
+    /// A reader of the rows of which the new ones are made so far.
+    fn as_it_was(&self, table: &RawTable) -> Result<Txn, Error> {
+        let begun = std::mem::take(&mut *table.state.build.lock());
+        let Build::AsOf(known) = begun else { return Err(not_filled()) };
+        let reader = self.shared.db.begin_at(&known);
+        *table.state.build.lock() = Build::AsOf(known);
+        Ok(reader?)
+    }
+
+    /// The trees that were filled in the place of those that there were.
+    fn exchange(&self, txn: &mut Txn, info: &mut TableInfo) -> Result<(), Error> {
+        let Some(rewriting) = info.rewriting.take() else { return Err(not_filled()) };
+        for tree in info.tree_names() {
+            txn.drop_tree(&tree)?;
+        }
+        txn.drop_tree(&info.tree_name(rewriting.log))?;
+        info.version += 1;
+        info.since = info.version;
+        info.tree = rewriting.rows;
+        info.indexes = rewriting.indexes;
+        info.indexes.iter_mut().for_each(|index| index.since = info.version);
+        self.forget_samples(txn, info.id)
+    }
+}
+
+fn not_filled() -> Error {
+    Error::Definition("a table is to be written anew that was not announced, or not filled".into())
+}
+
+/// A table that is being written anew, and what the caller has to say to it.
+struct Rewrite<'f, 'm, 'g> {
+    tables: &'f Tables,
+    table: RawTable,
+    /// Its place among those that are written anew together.
+    place: usize,
+    log: Tree,
+    rows: Tree,
+    /// The new indexes: whether each is unique, and its tree.
+    indexes: Vec<(bool, Tree)>,
+    make: &'f mut MakeRow<'m>,
+    go_on: &'f mut GoOn<'g>,
+    made: RowBuf,
+}
+
+impl<'f, 'm, 'g> Rewrite<'f, 'm, 'g> {
+    fn of(
+        tables: &'f Tables,
+        table: RawTable,
+        place: usize,
+        make: &'f mut MakeRow<'m>,
+        go_on: &'f mut GoOn<'g>,
+    ) -> Result<Self, Error> {
+        let rewriting = table.info.rewriting.as_ref().ok_or_else(not_filled)?;
+        let db = &tables.shared.db;
+        let tree = |number| db.tree(&table.info.tree_name(number))?.ok_or(Error::Changed);
+        let (log, rows) = (tree(rewriting.log)?, tree(rewriting.rows)?);
+        let indexes = rewriting.indexes.iter().map(|index| Ok((index.unique, tree(index.tree)?)));
+        let indexes = indexes.collect::<Result<Vec<_>, Error>>()?;
+        let made =
+            RowBuf { entries: vec![EntryBuf::default(); indexes.len()], ..RowBuf::default() };
+        Ok(Rewrite { tables, table, place, log, rows, indexes, make, go_on, made })
+    }
+
+    /// What becomes of a row as it lies in the tree, in `made`.
+    fn make_of(&mut self, tree_key: &[u8], value: &[u8]) -> Result<(), Error> {
+        let (key, row) = unfold(tree_key, value)?;
+        self.made.key.clear();
+        self.made.row.clear();
+        self.made.entries.iter_mut().for_each(EntryBuf::clear);
+        (self.make)(self.place, &key, row, &mut self.made)?;
+        if self.made.entries.len() == self.indexes.len() {
+            return Ok(());
+        }
+        Err(Error::Input("a row of the new table has not an entry for each index".into()))
+    }
+
+    /// Loads what becomes of the rows that the snapshot sees.
+    fn load(&mut self, snapshot: &Snapshot, in_order: bool) -> Result<(), Error> {
+        let db = self.tables.shared.db.clone();
+        let many = self.indexes.len() + usize::from(!in_order);
+        let mut sorters: Vec<Sorter> = (0..many).map(|_| db.sorter(many)).collect();
+        let (mut load, mut value) = (Some(self.rows.load()?), Vec::new());
+        let mut txn = db.begin_at(snapshot)?;
+        let mut cursor = txn.cursor(&self.table.primary);
+        let mut on = cursor.seek_first(&mut txn)?;
+        while on {
+            ask(self.go_on)?;
+            self.make_of(cursor.key(), cursor.value())?;
+            let made = &self.made;
+            let (key, row) = (in_tree(&made.key), with_tail(&made.key, &made.row));
+            match &mut load {
+                Some(load) if in_order => load.push(&key, &row)?,
+                _ => sorters[self.indexes.len()].push(&key, &row)?,
+            }
+            for (nth, entry) in made.entries.iter().enumerate() {
+                let (unique, entry) = (self.indexes[nth].0, entry.as_entry());
+                value.clear();
+                put_stored_value(unique, &made.key, entry, &mut value);
+                sorters[nth].push(&in_tree(&whole_key(unique, &made.key, entry)), &value)?;
+            }
+            on = cursor.next(&mut txn)?;
+        }
+        drop(cursor);
+        if let Some(load) = load.take_if(|_| in_order) {
+            load.finish(Durability::Lazy)?;
+        }
+        drop(load);
+        // The rows first: their keys are looked at before those of other indexes.
+        for (nth, sorter) in sorters.into_iter().enumerate().rev() {
+            self.load_one(&mut txn, nth, sorter)?;
+        }
+        Ok(())
+    }
+
+    /// Loads a tree with what was sorted for it: of an index, or the rows behind them all.
+    fn load_one(&mut self, txn: &mut Txn, nth: usize, sorter: Sorter) -> Result<(), Error> {
+        let tree = self.indexes.get(nth).map_or(&self.rows, |index| &index.1);
+        let (mut sorted, mut load, mut before) = (sorter.sorted()?, tree.load()?, Vec::new());
+        while let Some((key, value)) = sorted.step()? {
+            ask(self.go_on)?;
+            if key == before && load.count() > 0 {
+                let twice = key.to_vec();
+                return Err(self.duplicate(txn, nth, &twice));
+            }
+            load.push(key, value)?;
+            before.clear();
+            before.extend_from_slice(key);
+        }
+        load.finish(Durability::Lazy)?;
+        Ok(())
+    }
+
+    /// Asks for the second row of those that have this key, last. Goes through all of them.
+    fn duplicate(&mut self, txn: &mut Txn, nth: usize, twice: &[u8]) -> Error {
+        let index = (nth < self.indexes.len()).then_some(nth);
+        let mut find = || {
+            let mut cursor = txn.cursor(&self.table.primary);
+            let (mut found, mut on) = (0, cursor.seek_first(txn)?);
+            while on {
+                self.make_of(cursor.key(), cursor.value())?;
+                let key = match index {
+                    None => in_tree(&self.made.key),
+                    Some(at) => {
+                        let entry = self.made.entries[at].as_entry();
+                        stored_key(self.indexes[at].0, &self.made.key, entry)
+                    }
+                };
+                found += usize::from(*key == *twice);
+                if found == 2 {
+                    break;
+                }
+                on = cursor.next(txn)?;
+            }
+            Ok(())
+        };
+        match find() {
+            Ok(()) => Error::Duplicate { index },
+            Err(e) => e,
+        }
+    }
+
+    /// Brings in what has changed between two snapshots. Returns how many rows that were.
+    fn catch_up(&mut self, then: &Snapshot, now: &Snapshot) -> Result<usize, Error> {
+        let db = self.tables.shared.db.clone();
+        let (mut before, mut after) = (db.begin_at(then)?, db.begin_at(now)?);
+        let mut changed = 0;
+        for puts in [false, true] {
+            let (mut count, mut from) = (0, Some(Vec::new()));
+            while let Some(key) = from.take() {
+                ask(self.go_on)?;
+                let batch = self.changed(&mut before, &mut after, &key)?;
+                let mut txn = self.tables.shared.begin();
+                for change in &batch.rows {
+                    if puts { self.put(&mut txn, change)? } else { self.take(&mut txn, change)? }
+                }
+                count += batch.rows.len();
+                // Durable before the commit that makes it the table, which comes later.
+                let _ = txn.commit()?;
+                from = batch.next;
+            }
+            changed = count;
+        }
+        Ok(changed)
+    }
+
+    /// Brings in what has changed since a snapshot, beside no writer.
+    fn bring_rest(&mut self, before: &mut Txn, txn: &mut Txn) -> Result<(), Error> {
+        if self.tables.shared.db.has_planted(PlantedBug::RewriteWithoutRest) {
+            return Ok(());
+        }
+        for puts in [false, true] {
+            let mut from = Some(Vec::new());
+            while let Some(key) = from.take() {
+                let batch = self.changed(before, txn, &key)?;
+                for change in &batch.rows {
+                    if puts { self.put(txn, change)? } else { self.take(txn, change)? }
+                }
+                from = batch.next;
+            }
+        }
+        Ok(())
+    }
+
+    /// Rows of the log, from a key on, that are not what they were.
+    fn changed(&self, before: &mut Txn, after: &mut Txn, from: &[u8]) -> Result<Batch, Error> {
+        let (mut rows, mut looked) = (Vec::new(), 0);
+        let mut cursor = after.cursor(&self.log);
+        let mut on = cursor.seek(after, from)?;
+        while on && looked < BATCH_ROWS {
+            looked += 1;
+            let key = cursor.key().to_vec();
+            let (mut was, mut is) = (Vec::new(), Vec::new());
+            let was = before.get_into(&self.table.primary, &key, &mut was)?.then_some(was);
+            let is = after.get_into(&self.table.primary, &key, &mut is)?.then_some(is);
+            if was != is {
+                rows.push(Change { key, was, is });
+            }
+            on = cursor.next(after)?;
+        }
+        Ok(Batch { rows, next: on.then(|| cursor.key().to_vec()) })
+    }
+
+    /// Takes out what was made of the row that there was.
+    fn take(&mut self, txn: &mut Txn, change: &Change) -> Result<(), Error> {
+        let Some(was) = &change.was else { return Ok(()) };
+        self.make_of(&change.key, was)?;
+        let mut there = txn.delete(&self.rows, &in_tree(&self.made.key))?;
+        for ((unique, tree), entry) in self.indexes.iter().zip(&self.made.entries) {
+            there &= txn.delete(tree, &stored_key(*unique, &self.made.key, entry.as_entry()))?;
+        }
+        if there {
+            return Ok(());
+        }
+        Err(Error::Damaged("what was made of a row is not in the rows written anew".into()))
+    }
+
+    /// Puts in what becomes of the row that there is.
+    fn put(&mut self, txn: &mut Txn, change: &Change) -> Result<(), Error> {
+        let Some(is) = &change.is else { return Ok(()) };
+        self.make_of(&change.key, is)?;
+        let (key, made) = (&self.made.key, &self.made);
+        let told = |done, index| match done {
+            Err(weir::Error::Duplicate) => Err(Error::Duplicate { index }),
+            done => Ok(done?),
+        };
+        told(txn.insert(&self.rows, &in_tree(key), &with_tail(key, &made.row)), None)?;
+        for (nth, ((unique, tree), entry)) in self.indexes.iter().zip(&made.entries).enumerate() {
+            let entry = entry.as_entry();
+            let (at, value) = (stored_key(*unique, key, entry), stored_value(*unique, key, entry));
+            told(txn.insert(tree, &at, &value), Some(nth))?;
+        }
+        Ok(())
+    }
+}
+
+/// A row that writers have changed, by its key in the tree, as it lay there and as it lies there.
+struct Change {
+    key: Vec<u8>,
+    was: Option<Vec<u8>>,
+    is: Option<Vec<u8>>,
+}
+
+struct Batch {
+    rows: Vec<Change>,
+    /// The key that the next batch begins with.
+    next: Option<Vec<u8>>,
+}
