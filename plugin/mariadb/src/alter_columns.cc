@@ -26,18 +26,6 @@ bool has_one_value(const Field *column)
   return !value || column->has_default_now_unireg_check() || (!value->flags && value->expr->const_item());
 }
 
-// The value of a new column for rows that there are, into the record.
-void take_value(Field *column)
-{
-  if (column->has_default_now_unireg_check())
-  {
-    column->set_notnull();
-    column->set_time();
-  }
-  else
-    column->set_default();
-}
-
 bool is_in_a_key(const TABLE *table, const Field *field)
 {
   for (uint i= 0; i < table->s->keys; i++)
@@ -75,6 +63,17 @@ std::vector<Field *> columns_of_rows(const TABLE *table)
 }
 
 } // namespace
+
+void take_value(Field *column)
+{
+  if (column->has_default_now_unireg_check())
+  {
+    column->set_notnull();
+    column->set_time();
+  }
+  else
+    column->set_default();
+}
 
 bool can_grow(const Field &field, const Column_definition &then)
 {
@@ -137,6 +136,67 @@ const char *why_not_as_they_are(const TABLE *table, const TABLE *altered, const 
   if (now.layouts && now.layouts->all.size() > Row_layouts::MOST)
     return "columns have changed so often without a copy that the rows are to be written anew";
   return nullptr;
+}
+
+bool can_be_written_anew(const TABLE *altered, const Alter_info *said)
+{
+  uint columns= 0;
+  bool can= each_column(said, [&](const Create_field &column, uint nth) {
+    columns++;
+    if (nth >= altered->s->fields)
+      return false;
+    const Field *then= altered->field[nth], *before= column.field;
+    if (!then->stored_in_db())
+      return true;
+    if (!before)
+      return has_one_value(then);
+    if (!before->stored_in_db() || (before->vcol_info && !then->vcol_info) || (!before->vcol_info && then->vcol_info))
+      return false;
+    return before->is_equal(column) || can_grow(*before, column);
+  });
+  return can && columns == altered->s->fields;
+}
+
+std::vector<std::pair<Field *, Field *>> columns_kept(const TABLE *altered, const Alter_info *said)
+{
+  std::vector<std::pair<Field *, Field *>> kept;
+  each_column(said, [&](const Create_field &column, uint nth) {
+    if (column.field && altered->field[nth]->stored_in_db())
+      kept.emplace_back(column.field, altered->field[nth]);
+    return true;
+  });
+  return kept;
+}
+
+std::vector<Field *> columns_that_come(const TABLE *altered, const Alter_info *said)
+{
+  std::vector<Field *> come;
+  each_column(said, [&](const Create_field &column, uint nth) {
+    if (!column.field && altered->field[nth]->stored_in_db())
+      come.push_back(altered->field[nth]);
+    return true;
+  });
+  return come;
+}
+
+bool keeps_order(const TABLE *table, const TABLE *altered, const Alter_info *said)
+{
+  const KEY *now= primary_of(table), *then= primary_of(altered);
+  if (!now || !then)
+    return !now && !then;
+  if (now->user_defined_key_parts != then->user_defined_key_parts)
+    return false;
+  for (uint i= 0; i < now->user_defined_key_parts; i++)
+  {
+    const KEY_PART_INFO &was= now->key_part[i], &is= then->key_part[i];
+    bool same= !each_column(said, [&](const Create_field &column, uint nth) {
+      return nth + 1U != is.fieldnr || !column.field || column.field->field_index + 1U != was.fieldnr ||
+             !column.field->is_equal(column);
+    });
+    if (!same || was.length != is.length || (was.key_part_flag & HA_REVERSE_SORT) != (is.key_part_flag & HA_REVERSE_SORT))
+      return false;
+  }
+  return true;
 }
 
 bool changes_one_of(const Alter_info *said, const TABLE *table, const std::vector<std::string> &columns)

@@ -5,6 +5,9 @@
 #include "definition.h"
 #include "server.h"
 
+#include <utility>
+#include <vector>
+
 const KEY *primary_of(const TABLE *table);
 
 // Whether a column may become this one while its rows stay: only how long its values may be, or how they compare, changes.
@@ -14,6 +17,18 @@ bool can_grow(const Field &field, const Column_definition &then);
 // become NOT NULL has still to be looked at.
 const char *why_not_as_they_are(const TABLE *table, const TABLE *altered, const Alter_info *said,
                                 const Table_definition &now);
+
+// Whether each row can be made one of the new table: what comes has one value for all, and types stay, or grow.
+bool can_be_written_anew(const TABLE *altered, const Alter_info *said);
+
+// Stored columns of the new table that there were, each with what it was: from, to; and those that come, and their value
+// for rows that there are, into the record.
+std::vector<std::pair<Field *, Field *>> columns_kept(const TABLE *altered, const Alter_info *said);
+std::vector<Field *> columns_that_come(const TABLE *altered, const Alter_info *said);
+void take_value(Field *column);
+
+// Whether rows of the new table lie in the same order.
+bool keeps_order(const TABLE *table, const TABLE *altered, const Alter_info *said);
 
 // Whether one of these columns has gone, or is of another type.
 bool changes_one_of(const Alter_info *said, const TABLE *table, const std::vector<std::string> &columns);

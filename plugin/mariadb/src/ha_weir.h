@@ -192,7 +192,7 @@ public:
   void update_create_info(HA_CREATE_INFO *info) override;
   bool check_if_incompatible_data(HA_CREATE_INFO *info, uint table_changes) override;
 
-  // handler_alter.cc: indexes added and dropped without a copy of the rows.
+  // handler_alter*.cc: definitions that change without a copy of the rows by the server.
   ulonglong table_version() const override;
   enum_alter_inplace_result check_if_supported_inplace_alter(TABLE *altered,
                                                              Alter_inplace_info *info) override;
@@ -202,6 +202,9 @@ public:
   bool prepare_inplace_alter_table(TABLE *altered, Alter_inplace_info *info) override;
   bool inplace_alter_table(TABLE *altered, Alter_inplace_info *info) override;
   bool commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *info, bool commit) override;
+
+  // Of a row that is written anew: handler_alter_rewrite.cc.
+  int decode_for_rewrite(uchar *record, weir_bytes key, weir_bytes row);
 
 private:
   bool is_partition() const;
@@ -213,8 +216,11 @@ private:
   void abandon_indexes();
   bool fails_to_change(const std::function<weir_code()> &change);
   bool drop_leftovers();
+  enum_alter_inplace_result check_without_rewrite(TABLE *altered, Alter_inplace_info *info);
   enum_alter_inplace_result check_change_of_names(TABLE *altered, Alter_inplace_info *info);
+  bool can_rewrite(const TABLE *altered, const Alter_inplace_info *info);
   bool commit_change_of_names(TABLE *altered, Alter_inplace_info *info);
+  bool fails_to_add_foreign_keys(const TABLE *altered, const Alter_inplace_info *info, Table_definition *then);
   bool watch_nulls(const Alter_inplace_info *info);
   bool finds_null(const Alter_inplace_info *info);
   bool finds_null_in(weir_table *now, weir_txn *txn, const std::vector<Field *> &columns);
@@ -222,7 +228,12 @@ private:
   void begin_copy();
   int end_copy();
   void give_up_copy();
+  bool announce_indexes(TABLE *altered, const Alter_inplace_info *info);
   bool fill_indexes(TABLE *altered, Alter_inplace_info *info);
+  bool announce_rewrite(TABLE *altered);
+  bool fill_rewrite(TABLE *altered, const Alter_inplace_info *info);
+  bool commit_rewrite(const std::vector<ha_weir *> &parts, TABLE *altered, const Alter_inplace_info *info);
+  bool fail_rewrite(weir_code code, TABLE *altered, int32_t duplicate);
   bool commit_indexes(const std::vector<ha_weir *> &parts, TABLE *altered, Alter_inplace_info *info);
   void read_temporary_with_locks();
   int take_part();

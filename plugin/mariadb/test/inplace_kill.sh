@@ -11,13 +11,16 @@ begin() { rm -f "$die_at"; start main --skip-networking; }
 # Each statement, and what SHOW CREATE TABLE has only behind it or, with !, only before it.
 statements=('ADD KEY kz (b), ADD UNIQUE KEY uz (b,id)' 'DROP KEY ka' 'ADD KEY kz (b), DROP KEY ka' 'RENAME KEY ka TO kz'
 	"ADD COLUMN z INT NOT NULL DEFAULT 7" 'RENAME COLUMN b TO z' "ADD COLUMN z INT NOT NULL DEFAULT 7 FIRST" 'DROP COLUMN b' 'MODIFY b INT FIRST'
-	'MODIFY v VARCHAR(500)' 'MODIFY b INT NOT NULL DEFAULT 1' 'DROP COLUMN b, ADD COLUMN b TEXT DEFAULT "z" AFTER id')
-then=('`kz`' '!`ka`' '`kz`' '`kz`' '`z`' '`z`' '`z`' '!`b`' '(\n  `b`' 'varchar(500)' '`b` int(11) NOT NULL' '`b` text')
+	'MODIFY v VARCHAR(500)' 'MODIFY b INT NOT NULL DEFAULT 1' 'DROP COLUMN b, ADD COLUMN b TEXT DEFAULT "z" AFTER id'
+	'DROP PRIMARY KEY, ADD PRIMARY KEY (id,a), ALGORITHM=INPLACE' 'ADD COLUMN z INT NOT NULL DEFAULT 7, ADD KEY kz (z,a), ALGORITHM=INPLACE')
+then=('`kz`' '!`ka`' '`kz`' '`kz`' '`z`' '`z`' '`z`' '!`b`' '(\n  `b`' 'varchar(500)' '`b` int(11) NOT NULL' '`b` text'
+	'PRIMARY KEY (`id`,`a`)' '`kz`')
 begin
 killed=0 old=0 new=0
 for what in '' 'PARTITION BY HASH(id) PARTITIONS 3'; do
 	for which in "${!statements[@]}"; do
 		statement=${statements[which]}
+		[[ $statement == *ALGORITHM=* ]] || statement="$statement, ALGORITHM=NOCOPY"
 		for ((nth = 0; nth < 100; nth++)); do
 			[ "$kills" = all ] || [ $nth -lt "$kills" ] || break
 			step=$nth
@@ -30,7 +33,7 @@ for what in '' 'PARTITION BY HASH(id) PARTITIONS 3'; do
 				INSERT INTO t(id,a,b) SELECT seq, seq%7, seq%11 FROM seq_1_to_200"
 			echo $step >"$die_at"
 			through=
-			if sql main d -e "ALTER TABLE t $statement, ALGORITHM=NOCOPY" >"$directory/said" 2>&1; then
+			if sql main d -e "ALTER TABLE t $statement" >"$directory/said" 2>&1; then
 				# It counts on.
 				slay $server
 				through=1
@@ -59,8 +62,9 @@ for what in '' 'PARTITION BY HASH(id) PARTITIONS 3'; do
 			found=$(sql main d -e "SELECT COUNT(v), SUM(LENGTH(v)) FROM t WHERE v='vv'")
 			[ "$found" = '200	400' ] || die "$at: v is $found"
 			sql main d -e 'INSERT INTO t(id,a) VALUES (1000,3); UPDATE t SET a=a+1 WHERE id<20; DELETE FROM t WHERE id=30; CHECK TABLE t' | grep -q 'status	OK' || die "$at: written to"
-			[ $is = new ] || sql main d -e "ALTER TABLE t $statement, ALGORITHM=NOCOPY" || die "$at: not again"
-			sql main d -e 'ALTER TABLE t FORCE; CHECK TABLE t' | grep -q 'status	OK' || die "$at: not by a copy"
+			[ $is = new ] || sql main d -e "ALTER TABLE t $statement" || die "$at: not again"
+			sql main d -e 'ALTER TABLE t FORCE; CHECK TABLE t' | grep -q 'status	OK' || die "$at: not anew"
+			sql main d -e 'ALTER TABLE t FORCE, ALGORITHM=COPY; CHECK TABLE t' | grep -q 'status	OK' || die "$at: not by a copy"
 			[ -z "$through" ] || [ "$kills" != all ] || break
 		done
 	done

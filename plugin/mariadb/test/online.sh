@@ -1,6 +1,6 @@
 #!/bin/bash
 # ALTER TABLE ... ADD INDEX, LOCK=NONE, beside writers who must go on and whose rows the index must hold: again and again,
-# one that a writer makes impossible, one that is killed by KILL, and one with the server (kill -9).
+# rows written anew beside them, one that a writer makes impossible, one that is killed by KILL, and one with the server (kill -9).
 #   online.sh PLUGIN DIRECTORY
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -96,6 +96,11 @@ for round in 1 2; do
 	altered 'ALTER TABLE t ADD INDEX ia(a), ADD INDEX ib(b DESC,a), ADD UNIQUE KEY iu(u), ALGORITHM=NOCOPY, LOCK=NONE'
 	altered 'ALTER TABLE t ADD INDEX ic(c(7)), LOCK=NONE; ALTER TABLE k ADD INDEX iv(v,p), LOCK=NONE'
 	sound "round $round" ia ib ic iu
+	altered 'ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (id,u), ALGORITHM=INPLACE, LOCK=NONE'
+	altered 'ALTER TABLE t FORCE, ADD INDEX id(d), ADD COLUMN e INT DEFAULT 3, ALGORITHM=INPLACE, LOCK=NONE; OPTIMIZE TABLE k'
+	sound "round $round, anew" ia ib ic iu id
+	altered 'ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (id), DROP INDEX id, DROP COLUMN e, ALGORITHM=INPLACE, LOCK=NONE'
+	sound "round $round, as before" ia ib ic iu
 	sql main work -e 'ALTER TABLE t DROP INDEX ia, DROP INDEX ib, DROP INDEX iu, DROP INDEX ic, LOCK=NONE; ALTER TABLE k DROP INDEX iv, LOCK=NONE'
 done
 [ $beside -gt 20 ] || die "only $beside rounds of writing beside ALTERs: writers have waited"

@@ -54,7 +54,7 @@ sql main -e 'CREATE DATABASE d'
 
 # The parent's new names come to the child's copy too.
 tables
-begin 'ALTER TABLE child FORCE'
+begin 'ALTER TABLE child FORCE, ALGORITHM=COPY'
 expect ';' 'RENAME TABLE parent TO parents; ALTER TABLE parents RENAME COLUMN id TO number'
 end
 expect 1452 'INSERT INTO child VALUES (2,9)'
@@ -70,7 +70,7 @@ crash
 expect '1 10;2 20;3 30;' 'SELECT * FROM parent'
 expect 1452 'INSERT INTO child VALUES (2,2)'
 tables
-begin 'ALTER TABLE parent FORCE, RENAME TO parents'
+begin 'ALTER TABLE parent FORCE, ALGORITHM=COPY, RENAME TO parents'
 crash
 expect '1 10;2 20;3 30;' 'SELECT * FROM parents'
 expect 1451 'DELETE FROM parents WHERE id=1'
@@ -79,7 +79,7 @@ echo "swap: a crash before the copy has the name: it has it after the start"
 
 # For all others the table is there, and has its foreign keys.
 tables
-begin 'ALTER TABLE child FORCE'
+begin 'ALTER TABLE child FORCE, ALGORITHM=COPY'
 expect 1451 'DROP TABLE parent'
 expect 1701 'TRUNCATE TABLE parent'
 expect 1005 'CREATE TABLE other (id INT PRIMARY KEY, CONSTRAINT child_ibfk_1 FOREIGN KEY (id) REFERENCES parent(id)) ENGINE=Weir'
@@ -93,7 +93,7 @@ grep -q '^ERROR 1451' "$directory/delete.said" || die "the parent's row: $(cat "
 expect '1;2;3;' 'SELECT id FROM parent'
 
 tables
-begin 'ALTER TABLE parent FORCE'
+begin 'ALTER TABLE parent FORCE, ALGORITHM=COPY'
 for row in '(2,2)' '(3,99)'; do
 	sql main d <<<"INSERT INTO child VALUES $row" >"$directory/insert$row.said" 2>&1 &
 done

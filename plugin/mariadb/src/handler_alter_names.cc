@@ -1,0 +1,76 @@
+// Names that change, foreign keys that go and columns that come, go and move, by definitions alone.
+#include "ha_weir.h"
+
+#include <algorithm>
+#include <map>
+
+#include "alter_definition.h"
+#include "backoff.h"
+#include "foreign_keys.h"
+
+// What the statement says of foreign keys, into the table's definition. Says so if it cannot be.
+bool ha_weir::fails_to_add_foreign_keys(const TABLE *altered, const Alter_inplace_info *info, Table_definition *then)
+{
+  if (!(info->handler_flags & ALTER_ADD_FOREIGN_KEY))
+    return false;
+  Table_definition now= definition();
+  then->foreign_keys.clear();
+  int error= collect_foreign_keys(ha_thd(), info->alter_info, altered, m_name, &now, then);
+  if (error && !ha_thd()->is_error())
+    print_error(error, MYF(0));
+  return error;
+}
+
+// Brings new names, and what has gone of the foreign keys, into the definitions of this table and of those that refer
+// to it, all at once.
+bool ha_weir::commit_change_of_names(TABLE *altered, Alter_inplace_info *info)
+{
+  std::vector<ha_weir *> parts= altered_parts(this, info);
+  // What is left of an index speaks of columns by their places, and has a name that may be wanted.
+  for (ha_weir *part : parts)
+    if (part->drop_leftovers())
+      return true;
+  weir_code code;
+  Backoff backoff(ha_thd());
+  do
+  {
+    std::lock_guard<std::mutex> guard(weir_definitions.changing());
+    std::map<std::string, Table_definition> changed;
+    for (ha_weir *part : parts)
+      changed[part->m_name]= altered_definition(part->definition(), part->m_name, table, altered, info);
+    if (fails_to_add_foreign_keys(altered, info, &changed[m_name]))
+      return true;
+    New_names names= renamed_columns(info->alter_info);
+    for (const std::string &child : weir_definitions.speaking_of(m_name))
+    {
+      if (changed.count(child))
+        continue;
+      changed[child]= *weir_definitions.find(child);
+      for (Foreign_key_definition &key : changed[child].foreign_keys)
+        if (key.parent == m_name)
+          rename_columns(names, &key.parent_columns);
+    }
+    std::vector<weir_new_name> renamed= renamed_indexes(table, info);
+    auto is_own= [&](const std::string &name) {
+      return std::any_of(parts.begin(), parts.end(), [&](ha_weir *part) { return part->m_name == name; });
+    };
+    Redefinitions redefinitions;
+    for (const std::pair<const std::string, Table_definition> &one : changed)
+      redefinitions.add(one.first, one.second, is_own(one.first) ? &renamed : nullptr);
+    code= info->handler_flags & NULLS
+              ? weir_table_redefine_anew(weir_database, redefinitions.data(), redefinitions.size(), 0)
+              : weir_table_redefine(weir_database, redefinitions.data(), redefinitions.size());
+    if (code == WEIR_OK)
+      for (const std::pair<const std::string, Table_definition> &one : changed)
+        weir_definitions.put(one.first, one.second);
+  } while (backoff.again(&code));
+  if (code != WEIR_OK)
+  {
+    fail_alter(code);
+    return true;
+  }
+  // The session that opens it next finds the indexes by their new names.
+  for (ha_weir *part : parts)
+    part->m_share->forget(false);
+  return false;
+}
