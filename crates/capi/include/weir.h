@@ -264,16 +264,6 @@ typedef struct weir_row {
 // goes on. It must not unwind.
 typedef bool (*weir_go_on)(void *context);
 
-// Makes a row of the new table, with an entry for each of its indexes: fills `made` with bytes
-// that stay until its next call and returns 0, or something else to stop. `table`: the place of
-// the table among those that are written anew together. It makes the same of the same row whenever
-// it is asked, and must not unwind.
-typedef int (*weir_make_row)(void *context,
-                             size_t table,
-                             struct weir_bytes key,
-                             struct weir_bytes row,
-                             struct weir_row *made);
-
 // The settings. All zero: the defaults.
 typedef struct weir_options {
     // Memory for pages, in bytes.
@@ -299,6 +289,16 @@ typedef int (*weir_make_entry)(void *context,
 // Is told by the thread that meets what is wrong; `notice` is a weir_notice, `text` is valid for
 // the call. It must not call the engine, wait for those that do, or unwind.
 typedef void (*weir_notice_hook)(void *context, uint32_t notice, struct weir_bytes text);
+
+// Makes a row of the new table, with an entry for each of its indexes: fills `made` with bytes
+// that stay until its next call and returns 0, or something else to stop. `table`: the place of
+// the table among those that are written anew together. It makes the same of the same row whenever
+// it is asked, and must not unwind.
+typedef int (*weir_make_row)(void *context,
+                             size_t table,
+                             struct weir_bytes key,
+                             struct weir_bytes row,
+                             struct weir_row *made);
 
 // Where a walk is to go, and how.
 typedef struct weir_range {
@@ -693,40 +693,6 @@ enum weir_code weir_table_abandon_indexes(const struct weir_db *db,
 // so long for each that is not, and then leaves them, too. Not while an index is being built.
 enum weir_code weir_drop_unfinished_indexes(const struct weir_db *db, uint64_t wait_ms);
 
-// Begins to write a table's rows anew, when all that write to it have ended: a caller that writes
-// to it from then on gets WEIR_CHANGED and opens it again. `indexes`: all that it is to have.
-// weir_table_fill_rewrite and weir_table_finish_rewrite come next, or weir_table_abandon_indexes;
-// the next opening drops what was not finished.
-enum weir_code weir_table_announce_rewrite(const struct weir_db *db,
-                                           struct weir_bytes table,
-                                           const struct weir_index *indexes,
-                                           size_t count,
-                                           uint64_t lock_wait_millis);
-
-// Makes the rows of the new table while others write to the one that there is. `in_order`: their
-// keys are in the order of the old ones. `make` is told place 0. On WEIR_DUPLICATE `make` was
-// asked last for a row that has another one's key, of the new index at `duplicate`, or WEIR_ROWS.
-// `go_on` is asked for each row. Called again it brings in what writers have changed since.
-enum weir_code weir_table_fill_rewrite(const struct weir_db *db,
-                                       struct weir_bytes table,
-                                       bool in_order,
-                                       weir_make_row make,
-                                       weir_go_on go_on,
-                                       void *context,
-                                       int32_t *duplicate,
-                                       uint64_t lock_wait_millis);
-
-// Brings in the rest and puts the rows that were written anew in the place of the old ones, with
-// another definition; of several tables, the parts of one, all of them or none. `make` is told the
-// place in the list. WEIR_DUPLICATE: as weir_table_fill_rewrite.
-enum weir_code weir_table_finish_rewrite(const struct weir_db *db,
-                                         const struct weir_redefinition *tables,
-                                         size_t tables_count,
-                                         weir_make_row make,
-                                         void *context,
-                                         int32_t *duplicate,
-                                         uint64_t lock_wait_millis);
-
 // Has what is wrong told from now on, until the database is closed; at once where the engine has
 // halted already. Any thread may call the hook, with `context`. Only once for a database.
 enum weir_code weir_on_notice(const struct weir_db *db, weir_notice_hook hook, void *context);
@@ -776,6 +742,40 @@ enum weir_code weir_commit_prepared(const struct weir_db *db,
 // Takes a prepared transaction back. WEIR_NOTHING: there is none of that name, or it
 // is in hand.
 enum weir_code weir_rollback_prepared(const struct weir_db *db, struct weir_bytes xid);
+
+// Begins to write a table's rows anew, when all that write to it have ended: a caller that writes
+// to it from then on gets WEIR_CHANGED and opens it again. `indexes`: all that it is to have.
+// weir_table_fill_rewrite and weir_table_finish_rewrite come next, or weir_table_abandon_indexes;
+// the next opening drops what was not finished.
+enum weir_code weir_table_announce_rewrite(const struct weir_db *db,
+                                           struct weir_bytes table,
+                                           const struct weir_index *indexes,
+                                           size_t count,
+                                           uint64_t lock_wait_millis);
+
+// Makes the rows of the new table while others write to the one that there is. `in_order`: their
+// keys are in the order of the old ones. `make` is told place 0. On WEIR_DUPLICATE `make` was
+// asked last for a row that has another one's key, of the new index at `duplicate`, or WEIR_ROWS.
+// `go_on` is asked for each row. Called again it brings in what writers have changed since.
+enum weir_code weir_table_fill_rewrite(const struct weir_db *db,
+                                       struct weir_bytes table,
+                                       bool in_order,
+                                       weir_make_row make,
+                                       weir_go_on go_on,
+                                       void *context,
+                                       int32_t *duplicate,
+                                       uint64_t lock_wait_millis);
+
+// Brings in the rest and puts the rows that were written anew in the place of the old ones, with
+// another definition; of several tables, the parts of one, all of them or none. `make` is told the
+// place in the list. WEIR_DUPLICATE: as weir_table_fill_rewrite.
+enum weir_code weir_table_finish_rewrite(const struct weir_db *db,
+                                         const struct weir_redefinition *tables,
+                                         size_t tables_count,
+                                         weir_make_row make,
+                                         void *context,
+                                         int32_t *duplicate,
+                                         uint64_t lock_wait_millis);
 
 // Begins a walk. It is given back before its transaction ends.
 enum weir_code weir_scan_open(const struct weir_table *table,

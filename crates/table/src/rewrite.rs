@@ -87,8 +87,8 @@ impl Tables {
     }
 
     /// Makes the rows of the new table and their entries while others write to the table, without a
-    /// lock on any row. `in_order`: the new keys are in the order of the old ones, so that rows need
-    /// not be sorted. `make` is told place 0. `go_on` is asked for each row and each entry. Called
+    /// lock on any row. `in_order`: the new keys are in the order of the old ones: rows need not be
+    /// sorted. `make` is told place 0. `go_on` is asked for each row and each entry. Called
     /// again it brings in what writers have changed since.
     ///
     /// # Errors

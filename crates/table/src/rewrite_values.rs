@@ -9,8 +9,8 @@ use crate::rewrite::RowBuf;
 use crate::schema::{KeyPart, Schema};
 
 impl Tables {
-    /// Writes a table's rows and indexes anew, densely, while others read and write it: its columns'
-    /// earlier layouts are gone then. `primary`: the columns of another primary key; `None`: it
+    /// Writes a table's rows and indexes anew, densely, while others read and write it: earlier
+    /// layouts are gone then. `primary`: the columns of another primary key; `None`: it
     /// stays. `go_on` is asked for each row. Snapshots from before are told [`Error::Changed`].
     ///
     /// # Errors

@@ -1,6 +1,6 @@
-//! An index is built, or the rows are written anew by another key, while others write, and the disk crashes at every write of both: the rows are
-//! those after some commits that hold all that were acknowledged as synced, what was made is there
-//! whole or not at all, and it can be made again.
+//! An index is built, or the rows are written anew by another key, while others write, and the disk
+//! crashes at every write of both: the rows are those after some commits that hold all that were
+//! acknowledged as synced, what was made is there whole or not at all, and it can be made again.
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
