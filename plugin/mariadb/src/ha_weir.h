@@ -220,7 +220,6 @@ private:
   enum_alter_inplace_result check_change_of_names(TABLE *altered, Alter_inplace_info *info);
   bool can_rewrite(const TABLE *altered, const Alter_inplace_info *info);
   bool commit_change_of_names(TABLE *altered, Alter_inplace_info *info);
-  bool fails_to_add_foreign_keys(const TABLE *altered, const Alter_inplace_info *info, Table_definition *then);
   bool watch_nulls(const Alter_inplace_info *info);
   bool finds_null(const Alter_inplace_info *info);
   bool finds_null_in(weir_table *now, weir_txn *txn, const std::vector<Field *> &columns);

@@ -118,7 +118,7 @@ bool ha_weir::commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *inf
         return true;
       }
   bool failed= rewrites(info) ? commit_rewrite(parts, altered, info)
-               : of_names     ? (info->handler_flags & (RENAMES | COLUMNS | ALTER_DROP_FOREIGN_KEY | ALTER_ADD_FOREIGN_KEY)) &&
+               : of_names     ? (info->handler_flags & (RENAMES | COLUMNS | ALTER_DROP_FOREIGN_KEY)) &&
                               commit_change_of_names(altered, info)
                         : commit_indexes(parts, altered, info);
   if (!failed && of_names && !rewrites(info) && (info->create_info->used_fields & HA_CREATE_USED_AUTO))

@@ -115,6 +115,8 @@ enum_alter_inplace_result ha_weir::check_if_supported_inplace_alter(TABLE *alter
   if (!part)
     return HA_ALTER_ERROR;
   enum_alter_inplace_result result= check_without_rewrite(altered, info);
+  if (primary_of(table) && !primary_of(altered))
+    info->unsupported_reason= my_get_err_msg(ER_ALTER_OPERATION_NOT_SUPPORTED_REASON_NOPK);
   if (result != HA_ALTER_INPLACE_NOT_SUPPORTED || !can_rewrite(altered, info))
     return result;
   part->rewrites= true;
@@ -127,7 +129,8 @@ bool ha_weir::can_rewrite(const TABLE *altered, const Alter_inplace_info *info)
   const alter_table_operations possible= ADDS | DROPS | HARMLESS | STORED_COLUMNS | ALTER_ADD_VIRTUAL_COLUMN |
                                          ALTER_DROP_VIRTUAL_COLUMN | ALTER_COLUMN_ORDER | ALTER_VIRTUAL_COLUMN_ORDER |
                                          ALTER_COLUMN_INDEX_LENGTH | ALTER_ADD_PK_INDEX | ALTER_DROP_PK_INDEX |
-                                         ALTER_RECREATE_TABLE | ALTER_COLUMN_DEFAULT | ALTER_COLUMN_OPTION;
+                                         ALTER_RECREATE_TABLE | ALTER_COLUMN_DEFAULT | ALTER_COLUMN_OPTION |
+                                         ALTER_CHANGE_CREATE_OPTION;
   const ulong options= HA_CREATE_USED_ENGINE;
   if ((info->handler_flags & ~possible) || (info->create_info->used_fields & ~options) || info->ignore ||
       info->error_if_not_empty)
@@ -157,14 +160,6 @@ enum_alter_inplace_result ha_weir::check_without_rewrite(TABLE *altered, Alter_i
   alter_table_operations wanted= info->handler_flags;
   if (wanted & ALTER_STORED_COLUMN_TYPE)
     info->unsupported_reason= my_get_err_msg(ER_ALTER_OPERATION_NOT_SUPPORTED_REASON_COLUMN_TYPE);
-  if (wanted & ALTER_ADD_FOREIGN_KEY)
-  {
-    // As InnoDB: rows are looked at by a copy.
-    if (!thd_test_options(ha_thd(), OPTION_NO_FOREIGN_KEY_CHECKS))
-      info->unsupported_reason= my_get_err_msg(ER_ALTER_OPERATION_NOT_SUPPORTED_REASON_FK_CHECK);
-    if (info->unsupported_reason || table->part_info || (wanted & ~(ALTER_ADD_FOREIGN_KEY | ADDS)))
-      return HA_ALTER_INPLACE_NOT_SUPPORTED;
-  }
   if (!(wanted & (ADDS | DROPS)))
     return check_change_of_names(altered, info);
   Table_definition defined= definition();
@@ -184,7 +179,7 @@ enum_alter_inplace_result ha_weir::check_without_rewrite(TABLE *altered, Alter_i
       return HA_ALTER_INPLACE_NOT_SUPPORTED;
     wanted&= ~(COLUMNS | ALTER_COLUMN_DEFAULT | ALTER_COLUMN_OPTION);
   }
-  if ((wanted & ~(ADDS | DROPS | HARMLESS | ALTER_ADD_FOREIGN_KEY)) || (info->handler_flags & NULLS))
+  if ((wanted & ~(ADDS | DROPS | HARMLESS)) || (info->handler_flags & NULLS))
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
   if (info->ignore || !keeps_primary(table, altered))
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
@@ -213,7 +208,7 @@ enum_alter_inplace_result ha_weir::check_change_of_names(TABLE *altered, Alter_i
   alter_table_operations wanted= info->handler_flags;
   // Entries of indexes are made of what the old expression gave.
   if ((wanted & ALTER_VIRTUAL_GCOL_EXPR) ||
-      ((wanted & (RENAMES | COLUMNS | ALTER_DROP_FOREIGN_KEY | ALTER_ADD_FOREIGN_KEY)) && table_share->tmp_table != NO_TMP_TABLE))
+      ((wanted & (RENAMES | COLUMNS | ALTER_DROP_FOREIGN_KEY)) && table_share->tmp_table != NO_TMP_TABLE))
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
   Table_definition defined= definition();
   if (wanted & COLUMNS)
@@ -227,10 +222,10 @@ enum_alter_inplace_result ha_weir::check_change_of_names(TABLE *altered, Alter_i
       return HA_ALTER_INPLACE_NOT_SUPPORTED;
   }
   Without_options without(table, info->create_info);
-  info->handler_flags&= ~(ALTER_DROP_FOREIGN_KEY | ALTER_ADD_FOREIGN_KEY | COLUMNS | ALTER_INDEX_ORDER | ALTER_CONVERT_TO);
+  info->handler_flags&= ~(ALTER_DROP_FOREIGN_KEY | COLUMNS | ALTER_INDEX_ORDER | ALTER_CONVERT_TO);
   enum_alter_inplace_result result= handler::check_if_supported_inplace_alter(altered, info);
   info->handler_flags= wanted;
   if (result != HA_ALTER_INPLACE_NO_LOCK)
     return result;
-  return wanted & (ALTER_COLUMN_NOT_NULLABLE | ALTER_ADD_FOREIGN_KEY) ? HA_ALTER_INPLACE_NOCOPY_NO_LOCK : HA_ALTER_INPLACE_INSTANT;
+  return wanted & ALTER_COLUMN_NOT_NULLABLE ? HA_ALTER_INPLACE_NOCOPY_NO_LOCK : HA_ALTER_INPLACE_INSTANT;
 }

@@ -8,19 +8,6 @@
 #include "backoff.h"
 #include "foreign_keys.h"
 
-// What the statement says of foreign keys, into the table's definition. Says so if it cannot be.
-bool ha_weir::fails_to_add_foreign_keys(const TABLE *altered, const Alter_inplace_info *info, Table_definition *then)
-{
-  if (!(info->handler_flags & ALTER_ADD_FOREIGN_KEY))
-    return false;
-  Table_definition now= definition();
-  then->foreign_keys.clear();
-  int error= collect_foreign_keys(ha_thd(), info->alter_info, altered, m_name, &now, then);
-  if (error && !ha_thd()->is_error())
-    print_error(error, MYF(0));
-  return error;
-}
-
 // Brings new names, and what has gone of the foreign keys, into the definitions of this table and of those that refer
 // to it, all at once.
 bool ha_weir::commit_change_of_names(TABLE *altered, Alter_inplace_info *info)
@@ -38,8 +25,6 @@ bool ha_weir::commit_change_of_names(TABLE *altered, Alter_inplace_info *info)
     std::map<std::string, Table_definition> changed;
     for (ha_weir *part : parts)
       changed[part->m_name]= altered_definition(part->definition(), part->m_name, table, altered, info);
-    if (fails_to_add_foreign_keys(altered, info, &changed[m_name]))
-      return true;
     New_names names= renamed_columns(info->alter_info);
     for (const std::string &child : weir_definitions.speaking_of(m_name))
     {

@@ -53,7 +53,8 @@ public:
     m_entry_payloads.resize(m_keys.size());
     m_entries.resize(m_keys.size());
     m_columns= columns_kept(altered, said);
-    altered->use_all_columns();
+    // Its handler, which has nothing open, is not told.
+    altered->column_bitmaps_set_no_signal(&altered->s->all_set, &altered->s->all_set);
     for (Field *column : columns_that_come(altered, said))
       take_value(column);
   }
