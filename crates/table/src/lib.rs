@@ -22,6 +22,7 @@ mod range;
 mod raw;
 mod redefine;
 mod rewrite;
+mod rewrite_changes;
 mod rewrite_values;
 mod row;
 mod run;

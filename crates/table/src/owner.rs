@@ -2,6 +2,7 @@
 use std::collections::HashMap;
 
 use crate::catalog::{Tables, number};
+use crate::descriptor::IndexInfo;
 use crate::error::Error;
 
 impl Tables {
@@ -19,12 +20,20 @@ impl Tables {
         for (table, id) in tables {
             // Gone since: so are its trees.
             let Some(info) = self.shared.load(id)? else { continue };
-            let mut trees = info.tree_names().into_iter();
-            owners.extend(trees.next().map(|tree| (tree, (table.clone(), None))));
-            let indexes = trees.zip(&info.indexes);
-            owners.extend(
-                indexes.map(|(tree, index)| (tree, (table.clone(), Some(index.name.clone())))),
-            );
+            let mut own = |tree: u64, index: Option<&IndexInfo>| {
+                let of = (table.clone(), index.map(|index| index.name.clone()));
+                owners.insert(info.tree_name(tree), of);
+            };
+            own(info.tree, None);
+            let mut indexes: Vec<&IndexInfo> = info.indexes.iter().collect();
+            if let Some(rewriting) = &info.rewriting {
+                own(rewriting.log, None);
+                own(rewriting.rows, None);
+                indexes.extend(&rewriting.indexes);
+            }
+            for index in indexes {
+                index.trees().for_each(|tree| own(tree, Some(index)));
+            }
         }
         Ok(owners)
     }

@@ -458,13 +458,12 @@ impl RawTable {
         Err(Error::Damaged("a row to be changed is not there; was it read without a lock?".into()))
     }
 
-    /// Notes that a row has changed, by its key in the tree, which this transaction has locked: so
-    /// it meets no other in the log.
+    /// Notes that this transaction has changed a row, by its key in the tree, which it has locked:
+    /// so it meets no other in the log.
     fn note(&self, txn: &mut Txn, key: &[u8]) -> Result<(), Error> {
-        match &self.log {
-            Some(log) => Ok(txn.put(log, key, &[])?),
-            None => Ok(()),
-        }
+        let Some(log) = &self.log else { return Ok(()) };
+        let number = txn.number()?.0;
+        Ok(txn.put(log, key, &number.to_le_bytes())?)
     }
 
     /// Adds a writer's entry. Two rows with one unique key meet at the same key of the index's

@@ -1,11 +1,11 @@
 //! Writing a table's rows anew, with another key or other columns if wanted, while writers go on.
 //!
 //! 1. One transaction makes trees for the rows and indexes to come, and a **log**. It waits for all
-//!    writers that do not know of it; those after it note the key of each row that they change in
-//!    the log. A snapshot is taken before it commits.
+//!    writers that do not know of it; those after it note in the log the key of each row that they
+//!    change, and who they are. A snapshot is taken before it commits.
 //! 2. What becomes of that snapshot's rows is loaded. Then, again and again: a newer snapshot is
-//!    taken, and each row that is in the log and differs between the two is brought in. No row is
-//!    locked and none waited for.
+//!    taken, and each row of the log that differs between the two is brought in
+//!    ([`crate::rewrite_changes`]). No row is locked and none waited for.
 //! 3. One transaction, beside no writer, brings in the rest and gives the table its new trees.
 //!    Snapshots from before are told [`Error::Changed`] (TABLE-4).
 //!
@@ -14,19 +14,17 @@
 //! two rows with one key are two rows that had it at once.
 //!
 //! What fails or crashes in between is removed: by the caller, or by the next opening.
-use weir::{Durability, PlantedBug, Snapshot, Sorter, Tree, Txn};
+use weir::{Durability, Snapshot, Sorter, Tree, Txn};
 
 use crate::build::{GoOn, ask};
 use crate::catalog::{IndexSpec, Tables, building, name_key, new_index, number};
 use crate::descriptor::{Rewriting, TableInfo};
-use crate::entry::{EntryBuf, put_stored_value, stored_key, stored_value, whole_key};
+use crate::entry::{EntryBuf, put_stored_value, stored_key, whole_key};
 use crate::error::Error;
 use crate::fold::{in_tree, unfold, with_tail};
 use crate::raw::{Build, RawTable};
 use crate::redefine::Redefinition;
 
-/// Changed rows that are brought in by one transaction.
-const BATCH_ROWS: usize = 256;
 /// The rest, which may be brought in while writers wait.
 const REST_ROWS: usize = 1_000;
 /// How often the log is gone through if writers change more than that each time.
@@ -197,18 +195,18 @@ fn not_filled() -> Error {
 }
 
 /// A table that is being written anew, and what the caller has to say to it.
-struct Rewrite<'f, 'm, 'g> {
-    tables: &'f Tables,
-    table: RawTable,
+pub(crate) struct Rewrite<'f, 'm, 'g> {
+    pub(crate) tables: &'f Tables,
+    pub(crate) table: RawTable,
     /// Its place among those that are written anew together.
-    place: usize,
-    log: Tree,
-    rows: Tree,
+    pub(crate) place: usize,
+    pub(crate) log: Tree,
+    pub(crate) rows: Tree,
     /// The new indexes: whether each is unique, and its tree.
-    indexes: Vec<(bool, Tree)>,
-    make: &'f mut MakeRow<'m>,
-    go_on: &'f mut GoOn<'g>,
-    made: RowBuf,
+    pub(crate) indexes: Vec<(bool, Tree)>,
+    pub(crate) make: &'f mut MakeRow<'m>,
+    pub(crate) go_on: &'f mut GoOn<'g>,
+    pub(crate) made: RowBuf,
 }
 
 impl<'f, 'm, 'g> Rewrite<'f, 'm, 'g> {
@@ -231,7 +229,7 @@ impl<'f, 'm, 'g> Rewrite<'f, 'm, 'g> {
     }
 
     /// What becomes of a row as it lies in the tree, in `made`.
-    fn make_of(&mut self, tree_key: &[u8], value: &[u8]) -> Result<(), Error> {
+    pub(crate) fn make_of(&mut self, tree_key: &[u8], value: &[u8]) -> Result<(), Error> {
         let (key, row) = unfold(tree_key, value)?;
         self.made.key.clear();
         self.made.row.clear();
@@ -327,110 +325,4 @@ impl<'f, 'm, 'g> Rewrite<'f, 'm, 'g> {
             Err(e) => e,
         }
     }
-
-    /// Brings in what has changed between two snapshots. Returns how many rows that were.
-    fn catch_up(&mut self, then: &Snapshot, now: &Snapshot) -> Result<usize, Error> {
-        let db = self.tables.shared.db.clone();
-        let (mut before, mut after) = (db.begin_at(then)?, db.begin_at(now)?);
-        let mut changed = 0;
-        for puts in [false, true] {
-            let (mut count, mut from) = (0, Some(Vec::new()));
-            while let Some(key) = from.take() {
-                ask(self.go_on)?;
-                let batch = self.changed(&mut before, &mut after, &key)?;
-                let mut txn = self.tables.shared.begin();
-                for change in &batch.rows {
-                    if puts { self.put(&mut txn, change)? } else { self.take(&mut txn, change)? }
-                }
-                count += batch.rows.len();
-                // Durable before the commit that makes it the table, which comes later.
-                let _ = txn.commit()?;
-                from = batch.next;
-            }
-            changed = count;
-        }
-        Ok(changed)
-    }
-
-    /// Brings in what has changed since a snapshot, beside no writer.
-    fn bring_rest(&mut self, before: &mut Txn, txn: &mut Txn) -> Result<(), Error> {
-        if self.tables.shared.db.has_planted(PlantedBug::RewriteWithoutRest) {
-            return Ok(());
-        }
-        for puts in [false, true] {
-            let mut from = Some(Vec::new());
-            while let Some(key) = from.take() {
-                let batch = self.changed(before, txn, &key)?;
-                for change in &batch.rows {
-                    if puts { self.put(txn, change)? } else { self.take(txn, change)? }
-                }
-                from = batch.next;
-            }
-        }
-        Ok(())
-    }
-
-    /// Rows of the log, from a key on, that are not what they were.
-    fn changed(&self, before: &mut Txn, after: &mut Txn, from: &[u8]) -> Result<Batch, Error> {
-        let (mut rows, mut looked) = (Vec::new(), 0);
-        let mut cursor = after.cursor(&self.log);
-        let mut on = cursor.seek(after, from)?;
-        while on && looked < BATCH_ROWS {
-            looked += 1;
-            let key = cursor.key().to_vec();
-            let (mut was, mut is) = (Vec::new(), Vec::new());
-            let was = before.get_into(&self.table.primary, &key, &mut was)?.then_some(was);
-            let is = after.get_into(&self.table.primary, &key, &mut is)?.then_some(is);
-            if was != is {
-                rows.push(Change { key, was, is });
-            }
-            on = cursor.next(after)?;
-        }
-        Ok(Batch { rows, next: on.then(|| cursor.key().to_vec()) })
-    }
-
-    /// Takes out what was made of the row that there was.
-    fn take(&mut self, txn: &mut Txn, change: &Change) -> Result<(), Error> {
-        let Some(was) = &change.was else { return Ok(()) };
-        self.make_of(&change.key, was)?;
-        let mut there = txn.delete(&self.rows, &in_tree(&self.made.key))?;
-        for ((unique, tree), entry) in self.indexes.iter().zip(&self.made.entries) {
-            there &= txn.delete(tree, &stored_key(*unique, &self.made.key, entry.as_entry()))?;
-        }
-        if there {
-            return Ok(());
-        }
-        Err(Error::Damaged("what was made of a row is not in the rows written anew".into()))
-    }
-
-    /// Puts in what becomes of the row that there is.
-    fn put(&mut self, txn: &mut Txn, change: &Change) -> Result<(), Error> {
-        let Some(is) = &change.is else { return Ok(()) };
-        self.make_of(&change.key, is)?;
-        let (key, made) = (&self.made.key, &self.made);
-        let told = |done, index| match done {
-            Err(weir::Error::Duplicate) => Err(Error::Duplicate { index }),
-            done => Ok(done?),
-        };
-        told(txn.insert(&self.rows, &in_tree(key), &with_tail(key, &made.row)), None)?;
-        for (nth, ((unique, tree), entry)) in self.indexes.iter().zip(&made.entries).enumerate() {
-            let entry = entry.as_entry();
-            let (at, value) = (stored_key(*unique, key, entry), stored_value(*unique, key, entry));
-            told(txn.insert(tree, &at, &value), Some(nth))?;
-        }
-        Ok(())
-    }
-}
-
-/// A row that writers have changed, by its key in the tree, as it lay there and as it lies there.
-struct Change {
-    key: Vec<u8>,
-    was: Option<Vec<u8>>,
-    is: Option<Vec<u8>>,
-}
-
-struct Batch {
-    rows: Vec<Change>,
-    /// The key that the next batch begins with.
-    next: Option<Vec<u8>>,
 }
