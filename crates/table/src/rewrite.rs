@@ -2,7 +2,7 @@
 //!
 //! 1. One transaction makes trees for the rows and indexes to come, and a **log**. It waits for all
 //!    writers that do not know of it; those after it note in the log the key of each row that they
-//!    change, and who they are. A snapshot is taken before it commits.
+//!    change, and the transaction's number. A snapshot is taken before it commits.
 //! 2. What becomes of that snapshot's rows is loaded. Then, again and again: a newer snapshot is
 //!    taken, and each row of the log that differs between the two is brought in
 //!    ([`crate::rewrite_changes`]). No row is locked and none waited for.

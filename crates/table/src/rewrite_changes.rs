@@ -53,9 +53,9 @@ impl Rewrite<'_, '_, '_> {
         Ok(())
     }
 
-    /// Rows of the log, from a key on, that are not what they were. One whose latest change was in the
-    /// log before is not looked at: while writers wait, as much is read as they have changed since,
-    /// beside the log itself.
+    /// Rows of the log, from a key on, that are not what they were. One whose latest change was in
+    /// the log before is not looked at: while writers wait, no more rows are read than they have
+    /// changed since.
     fn changed(&self, before: &mut Txn, after: &mut Txn, from: &[u8]) -> Result<Batch, Error> {
         let (mut rows, mut looked) = (Vec::new(), 0);
         let (mut earlier, mut cursor) = (before.cursor(&self.log), after.cursor(&self.log));

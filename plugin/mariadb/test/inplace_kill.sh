@@ -17,7 +17,7 @@ then=('`kz`' '!`ka`' '`kz`' '`kz`' '`z`' '`z`' '`z`' '!`b`' '(\n  `b`' 'varchar(
 	'PRIMARY KEY (`id`,`a`)' '`kz`')
 begin
 killed=0 old=0 new=0
-for what in '' 'PARTITION BY HASH(id) PARTITIONS 3'; do
+for what in '' 'PARTITION BY KEY(id) PARTITIONS 3'; do
 	for which in "${!statements[@]}"; do
 		statement=${statements[which]}
 		[[ $statement == *ALGORITHM=* ]] || statement="$statement, ALGORITHM=NOCOPY"
