@@ -2,7 +2,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use weir::{Background, Config, Db, Durability, SimVolume, TxnOptions, Wait};
+use weir::{Background, Config, Db, DoubleWriteConfig, Durability, SimVolume, TxnOptions, Wait};
 use weir_table::{
     Entry, EntryBuf, Error, Index, IndexSpec, Redefinition, RowImage, Table, Tables, Value,
 };
@@ -12,7 +12,9 @@ use crate::support::{assert_sound, begin, bird, birds, config, fill, new_with_lo
 pub(crate) const IDS: u64 = 4_000;
 
 pub(crate) fn threaded(seed: u64) -> (Db, Tables) {
-    let config = Config { background: Background::Threads, ..config() };
+    // An area for each thread that writes pages: one that paces itself keeps others from its own.
+    let doublewrite = DoubleWriteConfig { pages: 8, ..DoubleWriteConfig::default() };
+    let config = Config { background: Background::Threads, doublewrite, ..config() };
     let db = Db::open_on(Arc::new(SimVolume::new(seed)), config).expect("a database");
     let tables = Tables::open(&db).expect("its tables");
     (db, tables)
