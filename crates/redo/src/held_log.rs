@@ -5,7 +5,8 @@ use weir_base::Lsn;
 
 use crate::log::Log;
 
-/// Keeps the log's files from being used again, from a position on, until it is dropped.
+/// Keeps the log's files from being used again, from a position on, until it is dropped; or until
+/// the log beyond it is twice its capacity, or the disk has no room for more: the log goes on.
 pub struct LogHold {
     log: Arc<Log>,
     number: usize,
@@ -19,10 +20,16 @@ impl LogHold {
         self.from
     }
 
+    /// The log was wanted: what lies behind may be gone.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        self.log.segments.holds.is_lost(self.number)
+    }
+
     /// Needs nothing before `to` any more.
     pub fn advance(&mut self, to: Lsn) {
         self.from = self.from.max(to);
-        self.log.segments.holds.set(self.number, self.from);
+        self.log.segments.holds.advance(self.number, self.from);
     }
 }
 

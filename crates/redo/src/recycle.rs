@@ -29,6 +29,8 @@ const SEGMENT_MIN: u64 = 16 << 10;
 const FILES_MAX: usize = 4 * SLOTS as usize;
 /// Segments that maintenance keeps ready behind the one being written.
 const AHEAD: usize = 2;
+/// Readers that are slow hold so many times the capacity of the log.
+const HELD_CAPACITIES: u64 = 2;
 /// While files cannot be created and none is wanted, every so many steps try it all the same.
 const RETRY_STEPS: u32 = 64;
 
@@ -193,10 +195,16 @@ impl Segments {
     /// A full disk (the log goes on with the files there are) or a failed write.
     pub(crate) fn step(&self, end: Lsn, checkpoint: Lsn, limit: u64) -> Result<bool> {
         let mut filling = self.changing.lock();
-        let needed = self.holds.needed(checkpoint);
+        let needed = self.needed(end, checkpoint);
         self.release(needed);
         let demand = Demand { end, age: end.bytes_since(needed), limit };
-        let stepped = self.step_with(&mut filling, demand);
+        let mut stepped = self.step_with(&mut filling, demand);
+        if let Err(e) = &stepped
+            && e.is_lack_of_space()
+            && self.give_up_held(checkpoint)
+        {
+            stepped = Ok(true);
+        }
         self.recount();
         stepped
     }
@@ -279,14 +287,31 @@ impl Segments {
         while self.prepared_end() <= at {
             let mut filling = self.changing.lock();
             if self.prepared_end() <= at {
-                self.release(self.holds.needed(checkpoint));
-                let prepared = self.prepare(&mut filling, Haste::Now);
+                self.release(self.needed(Lsn(at), checkpoint));
+                let mut prepared = self.prepare(&mut filling, Haste::Now);
+                if prepared.is_err() && self.give_up_held(checkpoint) {
+                    prepared = self.prepare(&mut filling, Haste::Now);
+                }
                 self.recount();
                 prepared?;
                 self.stats.segments_late.add(1);
             }
         }
         Ok(())
+    }
+
+    /// What must stay: from the checkpoint on, and what readers hold of twice the capacity.
+    fn needed(&self, end: Lsn, checkpoint: Lsn) -> Lsn {
+        let least = end.0.saturating_sub(HELD_CAPACITIES * self.capacity());
+        self.holds.needed(checkpoint, Lsn(least))
+    }
+
+    /// Gives up what readers hold behind the checkpoint: there is no room for it. `false`: there
+    /// was nothing.
+    fn give_up_held(&self, checkpoint: Lsn) -> bool {
+        let before = self.table.lock().free.len();
+        self.release(self.holds.needed(checkpoint, checkpoint));
+        self.table.lock().free.len() > before
     }
 
     /// Keeps what is needed from the checkpoint on ([`Holds::take`]).

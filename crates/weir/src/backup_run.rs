@@ -71,6 +71,7 @@ pub(crate) struct Backup<W> {
     consistent: Option<Lsn>,
     needed: Needed,
     copied: PageSet,
+    pages_read: u64,
     /// Pages in use that could not be read as they lay there.
     later: Vec<PageNo>,
     pace: Pace,
@@ -110,6 +111,7 @@ impl<W: Write> Backup<W> {
             consistent: None,
             needed: Needed::default(),
             copied: PageSet::default(),
+            pages_read: 0,
             later: Vec::new(),
             pace: Pace::new(source, options.bytes_per_second),
             _unused: unused,
@@ -151,24 +153,45 @@ impl<W: Write> Backup<W> {
         let source = self.source.clone();
         let pages_of = source.space.end().min(source.pool.store().pages());
         for at in (0..pages_of).step_by(READ_PAGES as usize) {
-            source.log.check()?;
-            let bytes = self.writer.bytes();
-            let (pages, of) = (u64::from(at), u64::from(pages_of));
-            let at_now = BackupProgress { pages, pages_of: of, bytes, follows: false };
-            if !self.pace.wait(&source, bytes, || progress(at_now)) {
+            if !self.wait_for_turn(at, pages_of, progress)? {
                 return Ok(false);
             }
             let mut pages: Vec<PageNo> = (at..pages_of.min(at + READ_PAGES)).map(PageNo).collect();
             pages.retain(|page| !ERA_PAGES.contains(page));
             source.space.retain_used(&mut pages);
             let unread = self.copy_pages(&pages)?;
+            self.pages_read += pages.len() as u64;
             self.later.extend(unread);
+        }
+        Ok(progress(self.progress(pages_of, false)))
+    }
+
+    /// Copies the log while it is not yet time to read more pages: that goes on whatever the pace,
+    /// since what is not copied is held. `false`: `progress` ended it.
+    fn wait_for_turn(
+        &mut self,
+        at: u32,
+        pages_of: u32,
+        progress: &mut Progress<'_>,
+    ) -> Result<bool, Error> {
+        let source = self.source.clone();
+        loop {
+            source.log.check()?;
+            let (pages, pages_of) = (u64::from(at), u64::from(pages_of));
+            let bytes = self.writer.bytes();
+            if !progress(BackupProgress { pages, pages_of, bytes, follows: false }) {
+                return Ok(false);
+            }
             let settled = source.log.settled();
             if settled.bytes_since(self.log_at.min(settled)) >= LOG_BYTES {
                 self.copy_log(settled)?;
             }
+            let read_bytes = self.pages_read * source.pool.page_size() as u64;
+            match self.pace.pause_micros(&source, read_bytes) {
+                0 => return Ok(true),
+                pause => source.clock.sleep_micros(pause.min(NAP_MICROS)),
+            }
         }
-        Ok(progress(self.progress(pages_of, false)))
     }
 
     fn progress(&self, pages: u32, follows: bool) -> BackupProgress {
@@ -352,6 +375,13 @@ impl<W: Write> Backup<W> {
         (self.log_at, self.log_reader) = (at, Some(reader));
         match failed {
             Some(failed) => Err(failed),
+            None if read.is_err() && self.hold.is_lost() => Err(Error::Io {
+                what: "the database wanted the files of the log before they had been copied".into(),
+                cause: std::io::Error::other(
+                    "what the backup is written to is too slow for the work, or the database's \
+                     disk is full; a larger log leaves it more time",
+                ),
+            }),
             None => read.map(|_| at > from).map_err(Error::from),
         }
     }
@@ -377,7 +407,7 @@ fn check_base(base: &BackupBase, control: &weir_checkpoint::Control) -> Result<(
 /// Keeps a backup from taking the disk from the work.
 struct Pace {
     asked: Option<u64>,
-    /// Bytes before which it does not pause, and when it is to have written them.
+    /// So many bytes had been read then, when it did not pause.
     due: Option<(u64, u64)>,
     /// What had been read and logged at the last look, and since when it is that.
     others: (u64, Lsn),
@@ -391,26 +421,20 @@ impl Pace {
         Pace { asked, due: None, others, quiet_since_micros: 0 }
     }
 
-    /// Waits until more may be read, now that `bytes` have been written. `false`: `go_on` said so.
-    fn wait(&mut self, source: &Source, bytes: u64, mut go_on: impl FnMut() -> bool) -> bool {
+    /// How long to wait before more is read, now that so much has been; 0: not at all.
+    fn pause_micros(&mut self, source: &Source, bytes: u64) -> u64 {
         if !source.is_paced {
-            return go_on();
+            return 0;
         }
-        loop {
-            if !go_on() {
-                return false;
-            }
-            let now = source.clock.now_micros();
-            let rate = bytes_per_second(self.look(source, now));
-            let (before, at) = *self.due.get_or_insert((bytes, now));
-            let due = at.saturating_add(((bytes - before) as f64 / rate * 1e6) as u64);
-            if due <= now {
-                // What was not used of the time is not made up for later.
-                self.due = Some((bytes, due.max(now.saturating_sub(NAP_MICROS))));
-                return true;
-            }
-            source.clock.sleep_micros((due - now).min(NAP_MICROS));
+        let now = source.clock.now_micros();
+        let rate = bytes_per_second(self.look(source, now));
+        let (before, at) = *self.due.get_or_insert((bytes, now));
+        let due = at.saturating_add(((bytes - before) as f64 / rate * 1e6) as u64);
+        if due <= now {
+            // What was not used of the time is not made up for later.
+            self.due = Some((bytes, due.max(now.saturating_sub(NAP_MICROS))));
         }
+        due.saturating_sub(now)
     }
 
     fn look(&mut self, source: &Source, now: u64) -> Seen {

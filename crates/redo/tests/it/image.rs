@@ -89,8 +89,8 @@ fn a_log_is_there_for_as_long_as_it_is_held() {
     let mut hold = log.hold().expect("held");
     let from = hold.from();
     let mut number = 0;
-    let mut go_round = |times: u64| {
-        let until = log.end().advanced(times << 20);
+    let mut go_round = |kib: u64| {
+        let until = log.end().advanced(kib << 10);
         while log.end() < until {
             number += 1;
             log.append(&body(number, 600), |_| ()).expect("appended");
@@ -99,23 +99,50 @@ fn a_log_is_there_for_as_long_as_it_is_held() {
             while log.maintain().expect("maintained") {}
         }
     };
-    go_round(3);
+    go_round(1_800);
     let (all, end) = chunks(&log, from).expect("all of it is there");
     assert_eq!(end, log.durable());
     let groups: usize = all.iter().map(|(_, chunk)| chunk.groups().count()).sum();
-    assert!(groups > 4_000, "{groups}");
+    assert!(groups > 2_500, "{groups}");
     // It is used again from where the reader is.
     hold.advance(end);
-    go_round(2);
+    go_round(1_800);
     assert!(matches!(chunks(&log, from), Err(RedoError::Missing { .. })));
     chunks(&log, end).expect("from there on it is there");
-    drop(hold);
-    go_round(3);
+    // A reader that is too slow loses it, and the log stays within bounds.
+    assert!(!hold.is_lost());
+    go_round(3_000);
+    assert!(hold.is_lost());
     assert!(matches!(chunks(&log, end), Err(RedoError::Missing { .. })));
-    let bytes: u64 = log.segment_infos().iter().map(|info| info.bytes + 4096).sum();
-    assert!(bytes <= 1 << 20, "the files beyond the capacity are gone: {bytes}");
+    let bytes = || log.segment_infos().iter().map(|info| info.bytes + 4096).sum::<u64>();
+    assert!(bytes() <= 1 << 20, "the files beyond the capacity are gone: {}", bytes());
+    drop(hold);
     let holds: Vec<_> = std::iter::from_fn(|| log.hold()).collect();
     assert_eq!(holds.len(), 4);
+}
+
+#[test]
+fn on_a_full_disk_the_log_goes_on_and_the_reader_loses_it() {
+    let volume = SimVolume::new(3);
+    let log = Log::create(Arc::new(volume.clone()), config(1 << 20), Lsn(0)).expect("created");
+    let log = Arc::new(log);
+    let hold = log.hold().expect("held");
+    volume.set_capacity(Some((1 << 20) + (200 << 10)));
+    for number in 0..5_000 {
+        log.append(&body(number, 600), |_| ()).expect("appended");
+        log.flush(Durability::Synced).expect("the log goes on");
+        log.set_checkpoint(log.durable());
+        // Another file cannot be had: that is said, and no reason to stop.
+        for _ in 0..4 {
+            match log.maintain() {
+                Ok(false) => break,
+                Ok(true) => {}
+                Err(e) => assert!(e.is_lack_of_space(), "{e}"),
+            }
+        }
+    }
+    assert!(hold.is_lost());
+    log.check().expect("it has not halted");
 }
 
 #[test]

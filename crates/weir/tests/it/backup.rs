@@ -606,6 +606,34 @@ fn a_damaged_page_is_made_again_from_backups() {
     }
 }
 
+/// The log is not kept for a backup whatever it takes: the work goes on, and the backup says why it
+/// is none.
+#[test]
+fn a_backup_that_is_too_slow_ends_and_the_work_does_not() {
+    let volume = SimVolume::new(16);
+    let db = made(&volume, config(StoreKind::InPlace));
+    let tree = db.open_tree("t").expect("made");
+    let mut dice = fastrand::Rng::with_seed(16);
+    let mut progress = |_| {
+        for number in 0..4_000u32 {
+            let value: [u8; 400] = std::array::from_fn(|_| dice.u8(..));
+            tree.put(&(number % 300).to_be_bytes(), &value, Durability::Lazy).expect("put");
+            if number % 100 == 0 {
+                db.step().expect("a step");
+            }
+        }
+        true
+    };
+    let told = db.backup(io::sink(), &BackupOptions::default(), &mut progress);
+    let told = told.expect_err("it is too slow").to_string();
+    assert!(told.contains("before they had been copied"), "{told}");
+    let files = volume.list().expect("listed");
+    let logs = files.iter().filter(|name| name.starts_with("redo-")).count();
+    assert!(logs < 100, "{logs} files of log");
+    tree.put(b"more", b"rows", Durability::Synced).expect("put");
+    assert_alike(&db, &restored(&[&backed_up(&db, None).0]));
+}
+
 fn input(bytes: &[u8]) -> Box<dyn Read> {
     Box::new(io::Cursor::new(bytes.to_vec()))
 }
