@@ -1,6 +1,7 @@
 //! Crashes at every step of writing pages, in every mode of keeping them whole.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
 
 use weir_base::{Lsn, PageNo, TreeId};
 use weir_device::{CrashMode, Fault, FaultyVolume, OpKind, Outcome, Rule, SimVolume, Volume, When};
@@ -31,13 +32,23 @@ fn page(number: u32, round: u64) -> Vec<u8> {
 }
 
 fn write(store: &InPlaceStore, shard: usize, numbers: &[u32], round: u64) -> Result<(), PoolError> {
+    write_paced(store, shard, numbers, round, &mut |_| 2)
+}
+
+fn write_paced(
+    store: &InPlaceStore,
+    shard: usize,
+    numbers: &[u32],
+    round: u64,
+    pace: &mut dyn FnMut(usize) -> usize,
+) -> Result<(), PoolError> {
     let bytes: Vec<Vec<u8>> = numbers.iter().map(|&n| page(n, round)).collect();
     let writes: Vec<PageWrite<'_>> = numbers
         .iter()
         .zip(&bytes)
         .map(|(&n, bytes)| PageWrite { page: PageNo(n), lsn: Lsn(round), bytes })
         .collect();
-    store.write_batch(shard, &writes, &mut |_| 2)
+    store.write_batch(shard, &writes, pace)
 }
 
 /// Rounds of batches over both files; returns, for each page, the round that is durable at least.
@@ -281,4 +292,34 @@ fn an_unreadable_header_is_no_batch() {
     crashed.corrupt("pages", 2 * SIZE as u64 + 50, 1).expect("corrupted");
     assert_eq!(store.repair().expect("nothing to do").checked, 0, "and never comes back");
     assert_eq!(round_of(&store, 1).expect("whole"), 1);
+}
+
+/// A thread that paces itself does not hold up another one that has the same file.
+#[test]
+fn no_thread_sleeps_in_a_file_that_others_wait_for() {
+    let volume: Arc<dyn Volume> = Arc::new(SimVolume::new(31));
+    let config = DoubleWriteConfig { files: 1, ..DoubleWriteConfig::default() };
+    let store = InPlaceStore::create(&volume, DB, SIZE, 64, config).expect("made");
+    let (asleep, begin) = std::sync::mpsc::channel();
+    let (done, woken) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        let store = &store;
+        let sleeper = scope.spawn(move || {
+            let mut overtaken = false;
+            let mut pace = |left: usize| {
+                if left == 4 {
+                    asleep.send(()).expect("told");
+                    overtaken = woken.recv_timeout(Duration::from_secs(60)).is_ok();
+                }
+                2.min(left)
+            };
+            write_paced(store, 0, &[5, 6, 7, 8], 3, &mut pace).expect("written");
+            overtaken
+        });
+        begin.recv().expect("asleep");
+        write_paced(store, 2, &[20, 21], 4, &mut |left| left).expect("written");
+        done.send(()).expect("told");
+        assert!(sleeper.join().expect("no panic"), "the other one had to wait");
+    });
+    assert_eq!(round_of(&store, 7).expect("read"), 3);
 }
