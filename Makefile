@@ -146,6 +146,8 @@ plugin-test: plugin
 	@pkg-config fuse3 2>/dev/null || apt-get install -q -y --no-install-recommends libfuse3-dev pkg-config >/dev/null 2>&1 || \
 		echo "plugin-test: libfuse3-dev cannot be had: the power does not fail"
 	@plugin/mariadb/test/run.sh target/plugin $(ROUNDS)
+	@$(CARGO) build --release --locked --quiet --package weir-cli --target-dir target
+	@plugin/mariadb/test/backup.sh target/plugin/ha_weir.so target/plugin/test/backup target/release/weir
 endif
 
 # ---- test -----------------------------------------------------------------------------------------
