@@ -34,6 +34,7 @@ pub struct Rule {
 
 pub const RULES: &[Rule] = &[
     Rule { name: "floors", check: crates::floors },
+    Rule { name: "lock-files", check: crates::lock_files },
     Rule { name: "readme-headings", check: crates::readme_headings },
     Rule { name: "forbid-unsafe", check: crates::forbids_unsafe },
     Rule { name: "circles", check: circles::circles },

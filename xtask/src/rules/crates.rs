@@ -85,6 +85,37 @@ pub fn floors(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
+/// Workspaces of their own, whose lock files nothing brings up to date in passing.
+const OTHER_LOCKS: [&str; 3] = ["fuzz/Cargo.lock", "python/Cargo.lock", "rivals/Cargo.lock"];
+
+/// A crate of ours that another workspace's lock file names has its own dependencies named there
+/// too: else a build with `--locked` refuses.
+pub fn lock_files(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let paths = tree.crates().into_iter().map(|folder| format!("crates/{folder}/Cargo.toml"));
+    let manifests: Vec<_> =
+        paths.filter_map(|path| Some(manifest(&tree.file(&path)?.text))).collect();
+    for path in OTHER_LOCKS {
+        let Some(lock) = tree.file(path) else { continue };
+        let names = |wanted: &str| {
+            let line = format!("name = \"{wanted}\"");
+            lock.text.lines().any(|found| found == line)
+        };
+        for own in manifests.iter().filter(|own| names(own.name)) {
+            for (_, name) in &own.dependencies {
+                if manifests.iter().any(|other| other.name == *name) && !names(name) {
+                    let what = format!(
+                        "{} depends on {name}, which is not in it: 'cargo metadata' there adds it",
+                        own.name
+                    );
+                    findings.push(Finding::new(path, 1, what));
+                }
+            }
+        }
+    }
+    findings
+}
+
 /// Each crate's README answers the five questions, in order.
 pub fn readme_headings(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -156,6 +187,29 @@ mod tests {
     fn a_crate_without_a_floor_is_caught() {
         let tree = Tree::of(&[("crates/a/Cargo.toml", &cargo("weir-a", "", ""))]);
         assert_eq!(floors(&tree).len(), 1);
+    }
+
+    #[test]
+    fn a_lock_file_that_lacks_a_crate_is_caught() {
+        let low = cargo("weir-low", "floor = 1", "");
+        let high = cargo("weir-high", "floor = 2", "[dependencies]\nweir-low.workspace = true");
+        let named = |names: &[&str]| {
+            let lines = names.iter().map(|name| format!("[[package]]\nname = \"{name}\"\n"));
+            lines.collect::<String>()
+        };
+        for (names, expected) in [
+            (&["weir-high", "weir-low"][..], 0),
+            (&["weir-high", "weir-lower"], 1),
+            (&["weir-low"], 0),
+            (&[], 0),
+        ] {
+            let tree = Tree::of(&[
+                ("crates/low/Cargo.toml", &low),
+                ("crates/high/Cargo.toml", &high),
+                ("python/Cargo.lock", &named(names)),
+            ]);
+            assert_eq!(lock_files(&tree).len(), expected, "{names:?}");
+        }
     }
 
     #[test]
