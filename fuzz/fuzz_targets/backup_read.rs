@@ -29,12 +29,12 @@ fn mended(input: &[u8]) -> Vec<u8> {
 }
 
 fuzz_target!(|input: &[u8]| {
-    let _ = weir_backup::verify(input, &mut |_| true);
+    let _ = weir_backup::verify(input, &mut |_, _| true);
     let mut bytes = mended(input);
     if bytes.len() >= 16 {
         bytes[..8].copy_from_slice(&weir_backup::MAGIC);
         bytes[8..12].copy_from_slice(&weir_backup::FORMAT.to_le_bytes());
         bytes[12..16].fill(0);
     }
-    let _ = weir_backup::verify(&bytes[..], &mut |_| true);
+    let _ = weir_backup::verify(&bytes[..], &mut |_, _| true);
 });

@@ -19,22 +19,25 @@ pub struct Verified {
 }
 
 /// Reads a backup to its end: every page's checksum, number and database, every group of the log
-/// and each change in it. `progress` is told the bytes read, and may end it by `false`.
+/// and each change in it. `progress` is told the bytes read, and whether all pages are there, and
+/// may end it by `false`.
 ///
 /// # Errors
 /// [`BackupError`]. `Ok(None)`: `progress` ended it.
 pub fn verify(
     input: impl Read,
-    progress: &mut dyn FnMut(u64) -> bool,
+    progress: &mut dyn FnMut(u64, bool) -> bool,
 ) -> Result<Option<Verified>, BackupError> {
     let mut reader = Reader::open(input)?;
+    let mut is_all = false;
     loop {
         let at = reader.at();
-        if !progress(at) {
+        if !progress(at, is_all) {
             return Ok(None);
         }
         match reader.read()? {
-            Frame::Pages(_) | Frame::Consistent(_) => {}
+            Frame::Pages(_) => {}
+            Frame::Consistent(_) => is_all = true,
             Frame::Log { from, payload, .. } => {
                 for group in whole_groups(from, payload).unwrap_or_default() {
                     changes(&payload[group.body]).map_err(|what| {

@@ -90,7 +90,7 @@ proptest! {
     fn it_is_read_as_it_was_written(parts in proptest::collection::vec(part(), 0..6)) {
         let content = Content::Since { base: 9, lsn: Lsn(3) };
         let bytes = written(&parts, content);
-        let verified = verify(&bytes[..], &mut |_| true).expect("sound").expect("whole");
+        let verified = verify(&bytes[..], &mut |_, _| true).expect("sound").expect("whole");
         prop_assert_eq!(verified.begin, begin(content));
         prop_assert_eq!(verified.bytes, bytes.len() as u64);
         let mut reader = Reader::open(&bytes[..]).expect("opened");
@@ -109,17 +109,17 @@ proptest! {
     ) {
         let mut bytes = written(&parts, Content::All);
         let at = at.index(bytes.len());
-        prop_assert!(verify(&bytes[..at], &mut |_| true).is_err());
+        prop_assert!(verify(&bytes[..at], &mut |_, _| true).is_err());
         bytes[at] ^= 1 << bit;
-        prop_assert!(verify(&bytes[..], &mut |_| true).is_err(), "byte {at}");
+        prop_assert!(verify(&bytes[..], &mut |_, _| true).is_err(), "byte {at}");
     }
 
     #[test]
     fn any_bytes_are_an_answer(tail in proptest::collection::vec(any::<u8>(), 0..400)) {
         let whole = written(&[], Content::All);
         let head = &whole[..whole.len() - 64 - 40];
-        prop_assert!(verify(&[head, &tail].concat()[..], &mut |_| true).is_err());
-        prop_assert!(verify(&tail[..], &mut |_| true).is_err());
+        prop_assert!(verify(&[head, &tail].concat()[..], &mut |_, _| true).is_err());
+        prop_assert!(verify(&tail[..], &mut |_, _| true).is_err());
     }
 }
 
@@ -134,13 +134,13 @@ fn parts_in_another_order_or_of_another_backup_are_told() {
     let twice = [&bytes[..first], &bytes[one.clone()], &bytes[one.clone()], &bytes[two.end..]];
     let missing = [&bytes[..first], &bytes[one], &bytes[two.end..]].concat();
     for changed in [exchanged.concat(), twice.concat(), missing] {
-        let told = verify(&changed[..], &mut |_| true).expect_err("it is not as written");
+        let told = verify(&changed[..], &mut |_, _| true).expect_err("it is not as written");
         assert!(matches!(told, BackupError::Damaged { .. }), "{told}");
     }
     let refused = {
         let mut out = Vec::new();
         Writer::refuse(&mut out, "the disk is full").expect("said");
-        verify(&out[..], &mut |_| true).expect_err("none")
+        verify(&out[..], &mut |_, _| true).expect_err("none")
     };
     assert!(refused.to_string().contains("the disk is full"), "{refused}");
 }

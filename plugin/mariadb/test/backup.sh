@@ -28,7 +28,9 @@ between=$(rows)
 "$weir" backup "$db" "$directory/next" --since "$directory/full" --rate 1GiB
 "$weir" backup "$db" "$directory/last" --since "$directory/next" --follow --rate 1GiB 2>"$directory/follow.log" &
 follower=$!
-sleep 4
+for _ in $(seq 1200); do grep -q "^following" "$directory/follow.log" && break; sleep 0.1; done
+grep -q "^following" "$directory/follow.log" || die "the follower does not follow: $(cat "$directory/follow.log")"
+sleep 2.5
 moment=$(date +%s.%N)
 known=$(rows)
 sleep 3
@@ -59,8 +61,9 @@ try() { # name, what must be there at least, at most, backups and options
 	slay $server
 	echo "backup: $name: of one moment, $sum rows since the beginning"
 }
-try one 0 "$between" "$directory/full"
+# Of each writer one may be prepared at that moment, and committed by the binary log.
+try one 0 $((between + 2)) "$directory/full"
 try two "$between" "" "$directory/full" "$directory/next"
 try all "$known" "" "$directory/full" "$directory/next" "$directory/last"
 # At that time, to a second: less than there was a moment later.
-try then "$between" "$known" "$directory/full" "$directory/next" "$directory/last" --to-time "$moment"
+try then "$between" $((known + 2)) "$directory/full" "$directory/next" "$directory/last" --to-time "$moment"

@@ -100,8 +100,13 @@ fn through(
     let bar = byte_bar("backing up");
     let mut asked = Watched { asked, stop, follows: options.follow, ended: false };
     let mut tee = Tee { from: &mut asked, to: out, failed: None };
-    let verified = verify(&mut tee, &mut |bytes| {
+    let mut is_said = !options.follow;
+    let verified = verify(&mut tee, &mut |bytes, is_all| {
         bar.set_position(bytes);
+        if is_all && !is_said {
+            is_said = true;
+            bar.suspend(|| eprintln!("following: any moment from now on can be restored"));
+        }
         true
     });
     bar.finish_and_clear();

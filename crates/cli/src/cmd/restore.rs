@@ -46,7 +46,7 @@ pub(crate) fn restore(args: &Restore) -> Result<u8> {
 pub(crate) fn verify(args: &VerifyBackup) -> Result<u8> {
     let stop = interrupted()?;
     let bar = byte_bar("verifying");
-    let verified = weir_backup::verify(input(&args.backup)?, &mut |bytes| {
+    let verified = weir_backup::verify(input(&args.backup)?, &mut |bytes, _| {
         bar.set_position(bytes);
         !stop.load(Ordering::Relaxed)
     });

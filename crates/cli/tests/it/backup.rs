@@ -1,6 +1,6 @@
 //! `weir backup`, `verify` and `restore`: codes and words, of a database that is closed, and of one
 //! that another process has open; what is in a backup is tested in `weir`.
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -90,9 +90,10 @@ fn a_database_that_is_open_is_backed_up_by_its_process() {
         }
     };
     let len = || part.metadata().map_or(0, |m| m.len());
-    wait(&|| len() > 0);
-    // A heartbeat: all pages are there.
-    std::thread::sleep(Duration::from_secs(3));
+    let mut told = BufReader::new(follower.stderr.take().unwrap());
+    let mut line = String::new();
+    told.read_line(&mut line).unwrap();
+    assert!(line.starts_with("following"), "{line}");
     tree.put(b"key", b"value", weir::Durability::Synced).unwrap();
     let before = len();
     wait(&|| len() > before);
@@ -100,7 +101,7 @@ fn a_database_that_is_open_is_backed_up_by_its_process() {
     assert!(killed.unwrap().success());
     let ended = follower.wait().unwrap();
     let mut said = String::new();
-    follower.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    told.read_to_string(&mut said).unwrap();
     assert!(ended.success() && said.contains("position"), "{said}");
     expect(0, &["restore", &again, &full, &next]);
     assert_eq!(expect(0, &["get", &again, "rows", "key"]).out, "value\n");
