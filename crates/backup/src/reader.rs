@@ -2,7 +2,7 @@
 use std::io::{ErrorKind, Read};
 
 use weir_base::{Lsn, PageNo};
-use weir_redo::whole_groups;
+use weir_redo::{GroupAt, whole_groups};
 
 use crate::error::BackupError;
 use crate::format::{
@@ -26,6 +26,8 @@ pub enum Frame<'a> {
         micros: u64,
         /// The groups, each with its length.
         payload: &'a [u8],
+        /// Where each lies in it.
+        groups: Vec<GroupAt>,
         /// Where the last ends.
         to: Lsn,
     },
@@ -153,7 +155,7 @@ impl<R: Read> Reader<R> {
         let to = groups.last().map_or(from, |group| group.span.end);
         self.log_end = to;
         self.log_bytes += payload.len() as u64;
-        Ok(Frame::Log { from, micros, payload, to })
+        Ok(Frame::Log { from, micros, payload, groups, to })
     }
 
     fn consistent_frame(&mut self) -> Result<Frame<'_>, String> {

@@ -1,8 +1,6 @@
 //! A backup verified without restoring it.
 use std::io::Read;
 
-use weir_redo::whole_groups;
-
 use crate::error::BackupError;
 use crate::format::{Begin, End};
 use crate::reader::{Frame, Reader};
@@ -38,8 +36,8 @@ pub fn verify(
         match reader.read()? {
             Frame::Pages(_) => {}
             Frame::Consistent(_) => is_all = true,
-            Frame::Log { from, payload, .. } => {
-                for group in whole_groups(from, payload).unwrap_or_default() {
+            Frame::Log { payload, groups, .. } => {
+                for group in groups {
                     changes(&payload[group.body]).map_err(|what| {
                         let what = format!("the log at {}: {what}", group.span.start);
                         BackupError::Damaged { at, what }

@@ -106,15 +106,15 @@ impl<W: Write> Writer<W> {
         self.flush()
     }
 
-    /// Ends it; what was counted here is filled in.
+    /// Ends it; what was counted here is filled in. Returns that, and all bytes written.
     ///
     /// # Errors
     /// [`BackupError::Io`].
-    pub fn end(mut self, end: &End) -> Result<(End, W), BackupError> {
+    pub fn end(mut self, end: &End) -> Result<(End, u64), BackupError> {
         let end = End { pages: self.pages, log_bytes: self.log_bytes, ..*end };
         self.frame(END, &[&end.encode()])?;
         self.flush()?;
-        Ok((end, self.out))
+        Ok((end, self.at))
     }
 
     fn frame(&mut self, kind: u8, body: &[&[u8]]) -> Result<(), BackupError> {

@@ -54,7 +54,8 @@ enum Part {
 
 fn written(parts: &[Part], content: Content) -> Vec<u8> {
     let begin = begin(content);
-    let mut writer = Writer::begin(Vec::new(), &begin).expect("begun");
+    let mut out = Vec::new();
+    let mut writer = Writer::begin(&mut out, &begin).expect("begun");
     let mut at = begin.control.checkpoint;
     for part in parts {
         match part {
@@ -74,7 +75,9 @@ fn written(parts: &[Part], content: Content) -> Vec<u8> {
     writer.consistent(&Consistent { at, file_pages: 64, micros: 8 }).expect("written");
     let end =
         End { end: at, consistent: at, file_pages: 64, pages: 0, log_bytes: 0, ended_micros: 9 };
-    writer.end(&end).expect("ended").1
+    let (_, bytes) = writer.end(&end).expect("ended");
+    assert_eq!(bytes, out.len() as u64);
+    out
 }
 
 fn part() -> impl Strategy<Value = Part> {

@@ -4,6 +4,7 @@ use anyhow::{Context, Result, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use weir::{Config, Create, Db, Phase, RecoveryReport, format_size};
 use weir_bench::OnRecovery;
 
@@ -60,6 +61,15 @@ pub(crate) fn must_exist(dir: &Path) -> Result<()> {
 pub(crate) fn is_in_use(error: &anyhow::Error) -> bool {
     let mut io = error.chain().filter_map(|e| e.downcast_ref::<std::io::Error>());
     io.any(|e| e.get_ref().is_some_and(|e| e.is::<weir::InUse>()))
+}
+
+/// Is set by Ctrl-C, from now on. Once for each process.
+pub(crate) fn interrupted() -> Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = stop.clone();
+    ctrlc::set_handler(move || stopped.store(true, Ordering::Relaxed))
+        .context("catching Ctrl-C")?;
+    Ok(stop)
 }
 
 /// A bar on standard error; nothing where that is no terminal.

@@ -264,10 +264,9 @@ impl<W: Write> Backup<W> {
             log_bytes: 0,
             ended_micros: self.source.clock.unix_micros(),
         };
-        let before = self.writer.bytes();
-        let (end, _) = self.writer.end(&end)?;
+        let (end, bytes) = self.writer.end(&end)?;
         let (from, pages, log_bytes) = (self.from, end.pages, end.log_bytes);
-        Ok(BackedUp { from, end: end.end, pages, log_bytes, bytes: before + END_FRAME_BYTES })
+        Ok(BackedUp { from, end: end.end, pages, log_bytes, bytes })
     }
 
     /// Copies those that lie there whole, and returns the others.
@@ -386,9 +385,6 @@ impl<W: Write> Backup<W> {
         }
     }
 }
-
-/// The last frame's.
-const END_FRAME_BYTES: u64 = 16 + 48;
 
 fn check_base(base: &BackupBase, control: &weir_checkpoint::Control) -> Result<(), Error> {
     let wrong = |what: &str| Err(Error::Config(format!("{what}: make a full backup")));

@@ -9,7 +9,7 @@ use weir_change::{apply, decode};
 use weir_checkpoint::{Control, ControlFile};
 use weir_device::{FileVolume, Volume};
 use weir_pool::{PageWrite, PoolError};
-use weir_redo::whole_groups;
+use weir_redo::GroupAt;
 
 use crate::backup_chain::check_chain;
 use crate::config::{Config, Create};
@@ -129,9 +129,9 @@ impl Made {
                     let found = pages.iter().find(|(page, _)| *page == self.page);
                     self.bytes = found.map(|(_, bytes)| bytes.to_vec()).or(self.bytes.take());
                 }
-                Frame::Log { from, payload, to, .. } => {
+                Frame::Log { payload, groups, to, .. } => {
                     if is_last {
-                        self.note(from, payload, &mut log)?;
+                        self.note(payload, groups, &mut log)?;
                     }
                     reaches = to;
                 }
@@ -146,8 +146,13 @@ impl Made {
     }
 
     /// Keeps the groups that change the page.
-    fn note(&self, from: Lsn, payload: &[u8], log: &mut Vec<(Lsn, Vec<u8>)>) -> Result<(), Error> {
-        for group in whole_groups(from, payload).unwrap_or_default() {
+    fn note(
+        &self,
+        payload: &[u8],
+        groups: Vec<GroupAt>,
+        log: &mut Vec<(Lsn, Vec<u8>)>,
+    ) -> Result<(), Error> {
+        for group in groups {
             let body = &payload[group.body];
             let (_, ops) = decode(body).map_err(|e| unreadable(group.span.end, &e))?;
             for op in ops {

@@ -10,7 +10,7 @@ use weir_base::{AlignedBuf, DbId, Era, Lsn, PageNo};
 use weir_checkpoint::{Control, ControlFile};
 use weir_device::{FileVolume, Volume};
 use weir_pool::{PageStore, PageWrite};
-use weir_redo::{LogImage, whole_groups};
+use weir_redo::{GroupAt, LogImage};
 
 use crate::backup_chain::check_chain;
 use crate::config::{Config, Create, StoreKind};
@@ -177,11 +177,11 @@ impl Restore {
             };
             match frame {
                 Frame::Pages(pages) => self.write(&pages)?,
-                Frame::Log { from, micros, payload, to } => {
+                Frame::Log { micros, payload, groups, to, .. } => {
                     if let Some((image, cut)) = &mut log {
-                        let kept = &payload[..cut.keeps(from, micros, payload)];
-                        self.note_pages(from, kept)?;
-                        image.append(kept)?;
+                        let kept = &groups[..cut.keeps(micros, &groups)];
+                        self.note_pages(payload, kept)?;
+                        image.append(&payload[..kept.last().map_or(0, |last| last.frame.end)])?;
                     }
                     if let Some(end) = &mut so_far {
                         (end.end, end.ended_micros) = (to, micros);
@@ -199,10 +199,10 @@ impl Restore {
     }
 
     /// The data file must have room for each page that the log names, as it had.
-    fn note_pages(&mut self, from: Lsn, payload: &[u8]) -> Result<(), Error> {
-        for group in whole_groups(from, payload).unwrap_or_default() {
+    fn note_pages(&mut self, payload: &[u8], groups: &[GroupAt]) -> Result<(), Error> {
+        for group in groups {
             let bad = |e| Error::Damaged(format!("the log at {}: {e}", group.span.start).into());
-            let (_, ops) = weir_change::decode(&payload[group.body]).map_err(bad)?;
+            let (_, ops) = weir_change::decode(&payload[group.body.clone()]).map_err(bad)?;
             for op in ops {
                 let page = op.map_err(bad)?.page().map_or(0, |page| page.0);
                 self.named_pages = self.named_pages.max(page.saturating_add(1));
@@ -274,25 +274,16 @@ struct Cut {
 }
 
 impl Cut {
-    /// How much of a run of groups is before it.
-    fn keeps(&mut self, from: Lsn, micros: u64, payload: &[u8]) -> usize {
+    /// How many of the groups, which were read at `micros`, are before it.
+    fn keeps(&mut self, micros: u64, groups: &[GroupAt]) -> usize {
         let keeps = match self.to {
             _ if self.reached => 0,
-            None => payload.len(),
-            Some(RestorePoint::Micros(to)) => {
-                if micros <= to {
-                    payload.len()
-                } else {
-                    0
-                }
-            }
-            Some(RestorePoint::Lsn(to)) => {
-                let groups = whole_groups(from, payload).unwrap_or_default();
-                let kept = groups.iter().take_while(|group| group.span.end <= to);
-                kept.last().map_or(0, |group| group.frame.end)
-            }
+            None => groups.len(),
+            Some(RestorePoint::Micros(to)) if micros <= to => groups.len(),
+            Some(RestorePoint::Micros(_)) => 0,
+            Some(RestorePoint::Lsn(to)) => groups.partition_point(|group| group.span.end <= to),
         };
-        self.reached |= keeps < payload.len();
+        self.reached |= keeps < groups.len();
         keeps
     }
 

@@ -3,7 +3,6 @@ use std::fs::{File, OpenOptions, remove_file, rename};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -14,7 +13,7 @@ use weir_backup::{Verified, verify};
 
 use crate::args_backup::Backup;
 use crate::exit::{EXIT_INTERRUPTED, EXIT_OK};
-use crate::opening::{is_in_use, open_to_read};
+use crate::opening::{interrupted, is_in_use, open_to_read};
 
 /// What is written is made durable so often.
 const SYNC_EVERY: Duration = Duration::from_secs(1);
@@ -26,10 +25,7 @@ pub(crate) fn backup(args: &Backup) -> Result<u8> {
         Some(path) => Some(base_of(path)?),
     };
     let options = BackupOptions { since, bytes_per_second: args.rate, follow: args.follow };
-    let stop = Arc::new(AtomicBool::new(false));
-    let stopped = stop.clone();
-    ctrlc::set_handler(move || stopped.store(true, Ordering::Relaxed))
-        .context("catching Ctrl-C")?;
+    let stop = interrupted()?;
     let mut out = Out::make(&args.to, args.follow)?;
     let made = match open_to_read(&args.dir) {
         Ok(_) if args.follow => Err(anyhow!(
@@ -71,16 +67,7 @@ fn from_here(
     };
     let done = db.backup(io::BufWriter::with_capacity(1 << 20, out), options, &mut progress);
     bar.finish_and_clear();
-    let words = |done: weir::BackedUp| {
-        format!(
-            "{}: {} pages, {} of log, up to position {}",
-            format_size(done.bytes),
-            done.pages,
-            format_size(done.log_bytes),
-            done.end
-        )
-    };
-    Ok(done?.map(words))
+    Ok(done?.map(|done| words(done.bytes, done.pages, done.log_bytes, done.end)))
 }
 
 /// Of a database that another process has open: that process makes it, and it is verified here.
@@ -121,13 +108,12 @@ fn through(
 
 pub(super) fn describe(verified: &Verified) -> String {
     let Verified { end, bytes, .. } = verified;
-    format!(
-        "{}: {} pages, {} of log, up to position {}",
-        format_size(*bytes),
-        end.pages,
-        format_size(end.log_bytes),
-        end.end
-    )
+    words(*bytes, end.pages, end.log_bytes, end.end)
+}
+
+fn words(bytes: u64, pages: u64, log_bytes: u64, end: weir::Lsn) -> String {
+    let (bytes, log) = (format_size(bytes), format_size(log_bytes));
+    format!("{bytes}: {pages} pages, {log} of log, up to position {end}")
 }
 
 pub(super) fn byte_bar(what: &'static str) -> ProgressBar {

@@ -3,8 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result};
 use weir::{Lsn, RestoreOptions, RestorePoint};
@@ -13,7 +12,7 @@ use weir_backup::{BackupError, Content};
 use crate::args_backup::{Repair, Restore, VerifyBackup};
 use crate::cmd::backup::{byte_bar, describe};
 use crate::exit::{EXIT_FINDINGS, EXIT_INTERRUPTED, EXIT_OK};
-use crate::opening::must_exist;
+use crate::opening::{interrupted, must_exist};
 
 /// Makes a database of backups.
 pub(crate) fn restore(args: &Restore) -> Result<u8> {
@@ -90,14 +89,6 @@ pub(crate) fn repair(args: &Repair) -> Result<u8> {
     );
     println!("(what the database's own log has since comes at the next opening: 'weir check' it)");
     Ok(EXIT_OK)
-}
-
-fn interrupted() -> Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let stopped = stop.clone();
-    ctrlc::set_handler(move || stopped.store(true, Ordering::Relaxed))
-        .context("catching Ctrl-C")?;
-    Ok(stop)
 }
 
 fn input(path: &PathBuf) -> Result<Box<dyn Read>> {
