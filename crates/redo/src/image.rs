@@ -81,7 +81,7 @@ impl LogImage {
         // What was before the first group is of no matter, but that it was there.
         image.sn = start / BLOCK * BLOCK_PAYLOAD;
         let before = sn_of(from) - image.sn;
-        image.fill(&vec![0; before as usize])?;
+        image.append(&vec![0; before as usize])?;
         Ok(image)
     }
 
@@ -95,11 +95,7 @@ impl LogImage {
     ///
     /// # Errors
     /// What the device reports.
-    pub fn append(&mut self, payload: &[u8]) -> Result<()> {
-        self.fill(payload)
-    }
-
-    fn fill(&mut self, mut payload: &[u8]) -> Result<()> {
+    pub fn append(&mut self, mut payload: &[u8]) -> Result<()> {
         while !payload.is_empty() {
             let at = lsn_of(self.sn).0;
             let in_buf = (at - self.buf_at) as usize;

@@ -167,8 +167,7 @@ fn remove_last(volume: &Arc<dyn Volume>, marker: &str) -> std::io::Result<()> {
 fn create(volume: &Arc<dyn Volume>, config: &Config) -> Result<(), Error> {
     let failed = |e| Error::io("creating the database", e);
     let marker = if config.create == Create::Copy { COPY_FILE } else { MARKER_FILE };
-    volume.create(marker, 0).map_err(failed)?;
-    volume.sync_directory().map_err(failed)?;
+    mark(volume, marker)?;
     let made = fill(volume, config);
     if let Err(e) = made {
         // A full disk, say. What was there before is there still; leave nothing of ours.
@@ -190,8 +189,12 @@ pub(crate) fn begin_copy(volume: &Arc<dyn Volume>) -> Result<(), Error> {
         DirectoryState::HalfCopy => return Err(half_copy()),
         DirectoryState::Database | DirectoryState::Unfinished => return Err(there_is_one()),
     }
+    mark(volume, COPY_FILE)
+}
+
+fn mark(volume: &Arc<dyn Volume>, marker: &str) -> Result<(), Error> {
     let failed = |e| Error::io("creating the database", e);
-    volume.create(COPY_FILE, 0).map_err(failed)?;
+    volume.create(marker, 0).map_err(failed)?;
     volume.sync_directory().map_err(failed)
 }
 
