@@ -190,6 +190,8 @@ ranks! {
         "the leaves of the page map; memory only";
     IdlePackers "logstore"
         "memory to pack pages with; memory only";
+    WrappedKey "crypt"
+        "the copies of the wrapped key; asking for a master key, writing them";
     OverlayNames "device"
         "names of files over a database that is read alone; opening one";
     OverlayBlocks "device"
