@@ -227,6 +227,10 @@ fn fill(input: &mut impl Read, mut bytes: &mut [u8], at: u64) -> Result<(), Back
                 at += read as u64;
             }
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            // A seal that is broken, say.
+            Err(e) if e.kind() == ErrorKind::InvalidData => {
+                return Err(BackupError::Damaged { at, what: e.to_string() });
+            }
             Err(cause) => return Err(BackupError::Io { at, cause }),
         }
     }

@@ -84,6 +84,7 @@ fn config(options: &Options, on_recovery: Option<OnRecovery>) -> Config {
         page_size: options.page_size,
         recovery_progress: on_recovery,
         store: options.store,
+        encryption: options.encryption.clone(),
         lab: options.lab.policy.clone(),
         ..Config::default()
     };

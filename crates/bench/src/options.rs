@@ -36,6 +36,8 @@ pub struct Options {
     pub fresh: bool,
     /// Where a new database keeps its pages; `None` leaves it to the store.
     pub store: Option<StoreKind>,
+    /// With which keys the database is encrypted.
+    pub encryption: Option<weir::Encryption>,
     /// How torn page writes are guarded against.
     pub doublewrite: DoubleWrite,
     /// Where to note each acknowledged change.
@@ -69,6 +71,7 @@ impl Options {
             warmup_seconds: None,
             fresh: false,
             store: None,
+            encryption: None,
             doublewrite: DoubleWrite::default(),
             ack_file: None,
             raw: false,

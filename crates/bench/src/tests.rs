@@ -15,6 +15,7 @@ fn options(workload: WorkloadKind, phases: &str) -> Options {
     Options {
         workload,
         dir: "unused".into(),
+        encryption: None,
         rows: 5000,
         phases: Phases::parse(phases, None).unwrap(),
         durability: Durability::Lazy,

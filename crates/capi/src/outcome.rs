@@ -85,6 +85,7 @@ impl From<weir::Error> for Failure {
             weir::Error::Config(_)
             | weir::Error::Directory(_)
             | weir::Error::Name(_)
+            | weir::Error::Key(_)
             | weir::Error::Position(_)
             | weir::Error::Foreign(_)
             | weir::Error::Input(_) => WEIR_INPUT,

@@ -47,7 +47,21 @@ impl Files {
     /// # Errors
     /// What the file system reports; `WouldBlock` when a process has the database open.
     pub fn open(dir: &Path, page_size: Option<usize>) -> io::Result<Files> {
+        Self::open_encrypted(dir, page_size, None)
+    }
+
+    /// As [`Files::open`], of a database that may be encrypted.
+    ///
+    /// # Errors
+    /// As [`Files::open`]; `InvalidInput` when its key is missing or another one.
+    pub fn open_encrypted(
+        dir: &Path,
+        page_size: Option<usize>,
+        encryption: Option<&weir::Encryption>,
+    ) -> io::Result<Files> {
         let volume: Arc<dyn Volume> = Arc::new(FileVolume::open_read_only(dir)?);
+        let volume = weir::open_volume(volume, encryption)
+            .map_err(|e| io::Error::new(io::ErrorKind::InvalidInput, e.to_string()))?;
         let copies = match read_copies(&*volume) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
             read => read?.into(),

@@ -22,17 +22,19 @@ use crate::undo::{TakeBack, Unfinished, gather};
 use crate::walk::{Walk, Walked};
 
 /// How to salvage.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// Bytes a page of the source; `None`: as its files say, or its pages look.
     pub page_size: Option<usize>,
     /// Memory for pages of the new database, an eighth of it for sorting besides, in bytes.
     pub pool_bytes: u64,
+    /// Keys of a source that is encrypted; the new database is encrypted with them, too.
+    pub encryption: Option<weir::Encryption>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { page_size: None, pool_bytes: 256 << 20 }
+        Options { page_size: None, pool_bytes: 256 << 20, encryption: None }
     }
 }
 
@@ -49,9 +51,13 @@ pub fn salvage(
     options: &Options,
     progress: &mut dyn FnMut(Phase, u64, u64),
 ) -> Result<Report, SalvageError> {
-    let source = Source::open(from, options.page_size)?;
-    let config =
-        Config { page_size: source.page_size, pool_bytes: options.pool_bytes, ..Config::default() };
+    let source = Source::open(from, options.page_size, options.encryption.as_ref())?;
+    let config = Config {
+        page_size: source.page_size,
+        pool_bytes: options.pool_bytes,
+        encryption: options.encryption.clone(),
+        ..Config::default()
+    };
     Db::make_filled(to, config, |target| Run { source, target, progress }.run())
 }
 

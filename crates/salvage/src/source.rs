@@ -36,10 +36,16 @@ pub(crate) struct Source {
 
 impl Source {
     /// Opens the directory to read.
-    pub(crate) fn open(dir: &Path, page_size: Option<usize>) -> Result<Source, SalvageError> {
+    pub(crate) fn open(
+        dir: &Path,
+        page_size: Option<usize>,
+        encryption: Option<&weir::Encryption>,
+    ) -> Result<Source, SalvageError> {
         let failed = |e| SalvageError::io(format!("opening {}", dir.display()), e);
         let below = FileVolume::open_read_only(dir).map_err(failed)?;
-        Self::open_on(Arc::new(below), page_size)
+        let below = weir::open_volume(Arc::new(below), encryption)
+            .map_err(|e| SalvageError::Source(e.to_string()))?;
+        Self::open_on(below, page_size)
     }
 
     fn open_on(below: Arc<dyn Volume>, size: Option<usize>) -> Result<Source, SalvageError> {

@@ -24,7 +24,10 @@ impl Chain {
             self.0.clear();
         }
         let since = match self.0.last() {
-            Some(last) => Some(BackupBase::read(&last[..]).context("the backup before")?),
+            Some(last) => {
+                let last = weir::unseal(&last[..], setup.encryption().as_ref())?;
+                Some(BackupBase::read(last).context("the backup before")?)
+            }
             None => None,
         };
         let options = BackupOptions { since, ..BackupOptions::default() };
@@ -48,7 +51,9 @@ impl Chain {
             StoreKind::Log if other => StoreKind::InPlace,
             same => same,
         };
-        let options = RestoreOptions { store: Some(store), ..RestoreOptions::default() };
+        let encryption = setup.encryption();
+        let options =
+            RestoreOptions { store: Some(store), encryption, ..RestoreOptions::default() };
         let restored =
             weir::restore_onto(Arc::new(volume.clone()), backups.collect(), &options, &mut |_| {
                 true

@@ -1,6 +1,9 @@
 //! How a simulated database is set up, drawn from a seed.
+use std::sync::Arc;
+
 use weir::{
-    Background, Config, Create, DoubleWriteConfig, DoubleWriteMode, Numbers, PlantedBug, StoreKind,
+    Background, Config, Create, DoubleWriteConfig, DoubleWriteMode, Encryption, KeyError, KeyName,
+    KeyProvider, MasterKey, Numbers, PlantedBug, StoreKind,
 };
 use weir_base::{Lsn, TreeId, TxnId};
 
@@ -71,6 +74,8 @@ pub struct Setup {
     pub log_bytes: u64,
     /// Where pages are kept.
     pub store: StoreKind,
+    /// Whether it is encrypted.
+    pub is_encrypted: bool,
     /// How pages that are kept in place are kept from tearing.
     pub doublewrite: DoubleWriteConfig,
     /// The opening before wrote pages that could tear.
@@ -96,6 +101,7 @@ impl Setup {
             pool_bytes: 256 << 10,
             log_bytes: 640 << 10,
             store: StoreKind::InPlace,
+            is_encrypted: false,
             doublewrite: DoubleWriteConfig { mode: DoubleWriteMode::On, files: 2, pages: 16 },
             torn_before: false,
             versions_bytes: 0,
@@ -124,6 +130,8 @@ impl Setup {
             pool_bytes: (256 << 10) * random.u64(1..5),
             log_bytes: (640 << 10) + random.u64(0..4) * (128 << 10),
             store: store_of(seed, planted),
+            // A stream of its own: the others stay what they were.
+            is_encrypted: fastrand::Rng::with_seed(seed ^ 0xc4e7).u8(..3) == 0,
             doublewrite: DoubleWriteConfig { mode, files, pages },
             torn_before: false,
             // Mostly so little that snapshots of a few dozen transactions are old.
@@ -167,6 +175,12 @@ impl Setup {
         may_tear && self.planted != Planted::TornPages
     }
 
+    /// The keys, where it is encrypted.
+    #[must_use]
+    pub fn encryption(&self) -> Option<Encryption> {
+        self.is_encrypted.then(|| Encryption::new(Arc::new(OneKey)))
+    }
+
     /// The settings as the engine takes them.
     #[must_use]
     pub fn config(&self) -> Config {
@@ -175,6 +189,7 @@ impl Setup {
             log_bytes: self.log_bytes,
             page_size: self.page_size,
             store: Some(self.store),
+            encryption: self.encryption(),
             doublewrite: self.doublewrite,
             create: Create::IfMissing,
             background: Background::Manual,
@@ -190,6 +205,19 @@ impl Setup {
             },
             ..Config::default()
         }
+    }
+}
+
+/// The one key of all encrypted databases here.
+struct OneKey;
+
+impl KeyProvider for OneKey {
+    fn newest_version(&self, _id: u32) -> Result<u32, KeyError> {
+        Ok(1)
+    }
+
+    fn key(&self, _name: KeyName) -> Result<MasterKey, KeyError> {
+        MasterKey::from_bytes(&[7; 32])
     }
 }
 

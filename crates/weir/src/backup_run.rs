@@ -7,6 +7,7 @@ use std::sync::Arc;
 use weir_backup::{Begin, Consistent, Content, End, Needed, PageSet, Writer};
 use weir_base::{AlignedBuf, Clock, Lsn, PageNo};
 use weir_checkpoint::{Checkpointer, ControlFile};
+use weir_crypt::{Encryption, SealedWriter};
 use weir_pool::{ERA_PAGES, OnDisk, Pool, StoreRead};
 use weir_redo::{Durability, Log, LogHold, RedoError};
 use weir_space::Space;
@@ -53,15 +54,39 @@ pub(crate) struct Source {
     pub(crate) checkpointer: Arc<Checkpointer>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) store: StoreKind,
+    /// With which keys it is sealed; `None` of a database that is not encrypted.
+    pub(crate) encryption: Option<Encryption>,
     /// A simulation has no time.
     pub(crate) is_paced: bool,
     pub(crate) planted: PlantedBug,
 }
 
+/// Where a backup goes: as it is, or sealed.
+enum Sink<W: Write> {
+    Plain(W),
+    Sealed(Box<SealedWriter<W>>),
+}
+
+impl<W: Write> Write for Sink<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        match self {
+            Sink::Plain(out) => out.write(bytes),
+            Sink::Sealed(out) => out.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        match self {
+            Sink::Plain(out) => out.flush(),
+            Sink::Sealed(out) => out.flush(),
+        }
+    }
+}
+
 /// A backup under way.
-pub(crate) struct Backup<W> {
+pub(crate) struct Backup<W: Write> {
     source: Source,
-    writer: Writer<W>,
+    writer: Writer<Sink<W>>,
     since: Lsn,
     from: Lsn,
     /// The log up to here has been copied.
@@ -98,6 +123,10 @@ impl<W: Write> Backup<W> {
             StoreKind::Log => weir_backup::StoreKind::Log,
         };
         let (id, began_micros) = (fastrand::u64(1..), source.clock.unix_micros());
+        let out = match &source.encryption {
+            Some(encryption) => Sink::Sealed(Box::new(SealedWriter::begin(out, encryption)?)),
+            None => Sink::Plain(out),
+        };
         let writer = Writer::begin(out, &Begin { id, content, began_micros, store, control })?;
         let from = control.checkpoint;
         Ok(Backup {

@@ -51,6 +51,7 @@ impl Engine {
             checkpointer: self.checkpointer.clone(),
             clock: self.clock.clone(),
             store: self.store_kind,
+            encryption: self.crypt.as_ref().map(|crypt| crypt.encryption().clone()),
             is_paced: self.config.background == Background::Threads,
             planted: self.config.planted,
         }

@@ -2,6 +2,7 @@
 use std::sync::Arc;
 
 use weir_base::{Lsn, TreeId, TxnId, format_size};
+use weir_crypt::Encryption;
 use weir_pool::DoubleWriteConfig;
 use weir_recovery::Progress;
 
@@ -120,6 +121,9 @@ pub struct Config {
     pub page_size: usize,
     /// Where pages are kept, at creation. `None`: in place, or as the database has it.
     pub store: Option<StoreKind>,
+    /// With which keys the database is encrypted: at creation, whether it is, and which key later
+    /// openings need. `None`: it is not, and one that is cannot be opened.
+    pub encryption: Option<Encryption>,
     /// How pages that are kept in place are kept from tearing; of no effect otherwise.
     pub doublewrite: DoubleWriteConfig,
     /// Whether to make the database.
@@ -175,6 +179,7 @@ impl Default for Config {
             log_bytes: 0,
             page_size: 0,
             store: None,
+            encryption: None,
             doublewrite: DoubleWriteConfig::default(),
             create: Create::IfMissing,
             read_only: false,

@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use weir_crypt::Encryption;
 use weir_device::{FileVolume, Volume};
 use weir_txn::{Isolation, Snapshot};
 
@@ -24,6 +25,17 @@ pub struct Copied {
     pub rows: u64,
 }
 
+/// What a copy is to be otherwise than what is copied.
+#[derive(Clone, Debug, Default)]
+pub struct CopyOptions {
+    /// `None`: the store of the database that is copied.
+    pub store: Option<StoreKind>,
+    /// With which keys it is encrypted. `None`: those of the database that is copied, if that is.
+    pub encryption: Option<Encryption>,
+    /// It is not encrypted, though the database that is copied is.
+    pub is_plain: bool,
+}
+
 impl Db {
     /// Copies what `txn` sees of others, without its own changes ([`Txn::take_snapshot`]), into a
     /// new database in `dir`: whole and closed when this returns. A transaction that holds no
@@ -34,36 +46,39 @@ impl Db {
     /// When there is something in `dir`, or one of the databases fails; nothing is left in `dir`
     /// then. What a crash leaves of a copy cannot be opened.
     pub fn copy_to(&self, txn: &mut Txn, dir: &Path) -> Result<Copied, Error> {
-        self.copy_to_store(txn, dir, self.engine.store_kind)
+        self.copy_to_as(txn, dir, &CopyOptions::default())
     }
 
-    /// As [`Db::copy_to`], into a database that keeps its pages in `store`: the way from one to the
-    /// other.
+    /// As [`Db::copy_to`], into a database that keeps its pages in another store, is encrypted, or
+    /// is not any more: the way from one to the other.
     ///
     /// # Errors
     /// As [`Db::copy_to`].
-    pub fn copy_to_store(
+    pub fn copy_to_as(
         &self,
         txn: &mut Txn,
         dir: &Path,
-        store: StoreKind,
+        options: &CopyOptions,
     ) -> Result<Copied, Error> {
         self.engine.check_here()?;
         check_directory(dir, Create::Copy)?;
         let failed = |e| Error::io("opening the copy's directory", e);
         let volume = FileVolume::open(dir).map_err(failed)?;
-        self.copy_onto(&txn.snapshot_seen(), Arc::new(volume), store)
+        self.copy_onto(&txn.snapshot_seen(), Arc::new(volume), options)
     }
 
     fn copy_onto(
         &self,
         snapshot: &Snapshot,
         volume: Arc<dyn Volume>,
-        store: StoreKind,
+        options: &CopyOptions,
     ) -> Result<Copied, Error> {
         let stats = self.stats();
+        let own = self.engine.crypt.as_ref().map(|crypt| crypt.encryption().clone());
+        let own = own.filter(|_| !options.is_plain);
         let config = Config {
-            store: Some(store),
+            store: Some(options.store.unwrap_or(self.engine.store_kind)),
+            encryption: options.encryption.clone().or(own),
             page_size: stats.page_size,
             log_bytes: stats.log_capacity_bytes,
             pool_bytes: COPY_POOL_BYTES,
@@ -253,7 +268,8 @@ mod tests {
         let seen = db.begin(TxnOptions { isolation, ..TxnOptions::default() }).snapshot_seen();
         tree.put(b"late", b"not seen", Durability::Lazy).expect("put");
         let volume = SimVolume::new(1);
-        let copied = db.copy_onto(&seen, Arc::new(volume), StoreKind::InPlace).expect("copied");
+        let copied =
+            db.copy_onto(&seen, Arc::new(volume), &CopyOptions::default()).expect("copied");
         assert_eq!(copied, Copied { trees: 2, rows: 4000 });
     }
 
@@ -264,12 +280,12 @@ mod tests {
         let whole = SimVolume::new(2);
         let seen = db.snapshot();
         let copied =
-            db.copy_onto(&seen, Arc::new(whole.clone()), StoreKind::InPlace).expect("copied");
+            db.copy_onto(&seen, Arc::new(whole.clone()), &CopyOptions::default()).expect("copied");
         let (mut refused, mut absent, mut opened) = (0, 0, 0);
         for after in 0..whole.writes_so_far() + 20 {
             let volume = SimVolume::new(3 + after);
             volume.set_crash_after(Some(after));
-            let done = db.copy_onto(&seen, Arc::new(volume.clone()), StoreKind::InPlace);
+            let done = db.copy_onto(&seen, Arc::new(volume.clone()), &CopyOptions::default());
             let left: Arc<dyn Volume> = Arc::new(volume.crash(after));
             let config = |create| Config { create, ..Config::default() };
             match Db::open_on(left.clone(), config(Create::Never)) {
@@ -301,10 +317,11 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let db = filled(&dir.path().join("a"));
         let volume = SimVolume::with_capacity(4, 66 << 20);
-        let failed = db.copy_onto(&db.snapshot(), Arc::new(volume.clone()), StoreKind::Log);
+        let in_segments = CopyOptions { store: Some(StoreKind::Log), ..CopyOptions::default() };
+        let failed = db.copy_onto(&db.snapshot(), Arc::new(volume.clone()), &in_segments);
         assert!(failed.is_err(), "{failed:?}");
         assert_eq!(volume.list().expect("listed"), Vec::<String>::new());
         volume.set_capacity(None);
-        db.copy_onto(&db.snapshot(), Arc::new(volume), StoreKind::InPlace).expect("copied");
+        db.copy_onto(&db.snapshot(), Arc::new(volume), &CopyOptions::default()).expect("copied");
     }
 }

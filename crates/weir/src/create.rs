@@ -40,6 +40,7 @@ pub(crate) enum DirectoryState {
 
 fn is_ours(name: &str) -> bool {
     name == CONTROL_FILE
+        || name == weir_crypt::KEYS_FILE
         || name == MARKER_FILE
         || name == COPY_FILE
         || name == crate::advise::FILE
@@ -102,7 +103,9 @@ fn classify(mut names: Vec<String>) -> DirectoryState {
     let has = |wanted: &str| names.iter().any(|name| name == wanted);
     if has(COPY_FILE) && names.iter().all(|name| is_ours(name)) {
         DirectoryState::HalfCopy
-    } else if has(MARKER_FILE) && names.iter().all(|name| is_ours(name)) {
+    } else if names == [weir_crypt::KEYS_FILE]
+        || has(MARKER_FILE) && names.iter().all(|name| is_ours(name))
+    {
         DirectoryState::Unfinished
     } else if has(CONTROL_FILE) {
         DirectoryState::Database
@@ -139,7 +142,7 @@ pub(crate) fn prepare(volume: &Arc<dyn Volume>, config: &Config) -> Result<(), E
         (DirectoryState::Nothing | DirectoryState::Unfinished, Create::Never) => Err(none()),
         (DirectoryState::Nothing, _) => create(volume, config),
         (DirectoryState::Unfinished, _) => {
-            remove_behind(volume, MARKER_FILE)?;
+            remove_unfinished(volume)?;
             create(volume, config)
         }
         (DirectoryState::Foreign(names), create) => Err(foreign(&names, create)),
@@ -155,6 +158,17 @@ fn remove_behind(volume: &Arc<dyn Volume>, marker: &str) -> Result<(), Error> {
         }
     }
     remove_last(volume, marker).map_err(failed)
+}
+
+/// Removes what a creation that was cut short has left.
+pub(crate) fn remove_unfinished(volume: &Arc<dyn Volume>) -> Result<(), Error> {
+    let failed = |e| Error::io("removing what was not finished", e);
+    if volume.exists(MARKER_FILE).map_err(failed)? {
+        return remove_behind(volume, MARKER_FILE);
+    }
+    // There is a key for it alone.
+    volume.remove(weir_crypt::KEYS_FILE).map_err(failed)?;
+    volume.sync_directory().map_err(failed)
 }
 
 /// Removes a marker, durably, when all that it stands for is durably in the directory, or gone.

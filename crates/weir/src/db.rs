@@ -10,6 +10,7 @@ use weir_txn::BatchOp;
 
 use crate::config::{Config, Create, check_log_bytes};
 use crate::create::check_directory;
+use crate::encryption::{over, unmake};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::open::open;
@@ -70,11 +71,18 @@ impl Db {
         clock: Arc<dyn Clock>,
     ) -> Result<Db, Error> {
         if !config.read_only {
-            return Ok(Db { engine: open(volume, config, clock)? });
+            let site = over(volume.clone(), &config)?;
+            let is_new = site.is_new;
+            let opened = open(site, config, clock);
+            if opened.is_err() && is_new {
+                unmake(&*volume);
+            }
+            return Ok(Db { engine: opened? });
         }
-        let over = OverlayVolume::new(volume).map_err(|e| Error::io("opening to read alone", e))?;
+        let above =
+            OverlayVolume::new(volume).map_err(|e| Error::io("opening to read alone", e))?;
         let config = Config { create: Create::Never, ..config };
-        Ok(Db { engine: open(Arc::new(over), config, clock)? })
+        Ok(Db { engine: open(over(Arc::new(above), &config)?, config, clock)? })
     }
 
     /// Whether this bug was planted, for the layers above.

@@ -8,6 +8,7 @@ use weir_base::rank;
 use weir_base::{Clock, Lsn};
 use weir_btree::{Env, Tree as RawTree, TreeError};
 use weir_checkpoint::{Checkpointer, ControlFile};
+use weir_crypt::CryptVolume;
 use weir_device::Volume;
 use weir_pool::Pool;
 use weir_redo::{Durability, Log};
@@ -29,6 +30,8 @@ use crate::workers::Workers;
 
 pub(crate) struct Engine {
     pub(crate) volume: Arc<dyn Volume>,
+    /// The layer of the volume that encrypts, where it does.
+    pub(crate) crypt: Option<Arc<CryptVolume>>,
     pub(crate) config: Config,
     pub(crate) store_kind: StoreKind,
     pub(crate) clock: Arc<dyn Clock>,

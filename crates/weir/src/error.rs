@@ -5,6 +5,7 @@ use thiserror::Error;
 use weir_base::PageNo;
 use weir_btree::TreeError;
 use weir_checkpoint::WorkerError;
+use weir_crypt::CryptError;
 use weir_pool::PoolError;
 use weir_redo::RedoError;
 use weir_space::SpaceError;
@@ -46,6 +47,10 @@ pub enum Error {
     /// the database again once the device is well.
     #[error("the engine has halted: {0}")]
     Halted(String),
+    /// The database, or a backup, is encrypted, and its key is missing or another one; or there is
+    /// no key to encrypt with. Nothing was touched.
+    #[error(transparent)]
+    Key(CryptError),
     /// The database has been closed ([`crate::Db::close`]): this handle is good for nothing any
     /// more.
     #[error("the database has been closed")]

@@ -47,6 +47,7 @@ mod create;
 mod cursor;
 mod data_file;
 mod db;
+mod encryption;
 mod engine;
 mod error;
 mod halt;
@@ -97,9 +98,12 @@ pub use commit::Commit;
 #[doc(hidden)]
 pub use config::Numbers;
 pub use config::{Background, Config, Create, RecoveryListener, StoreKind};
-pub use copy::Copied;
+pub use copy::{Copied, CopyOptions};
 pub use cursor::Cursor;
 pub use db::{Batch, Db};
+#[doc(hidden)]
+pub use encryption::open_volume;
+pub use encryption::{Unsealed, unseal};
 pub use error::Error;
 pub use load::Load;
 pub use look::SeenLock;
@@ -127,6 +131,7 @@ pub use weir_base::{
     parse_size,
 };
 pub use weir_btree::{TreeReport, TreeSize};
+pub use weir_crypt::{Encryption, KeyBytes, KeyError, KeyFile, KeyName, KeyProvider, MasterKey};
 pub use weir_device::{
     BlockFile, DiskSpec, FaultyVolume, FileVolume, InUse, IoStats, SimVolume, ThrottledVolume,
     Volume,

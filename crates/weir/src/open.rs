@@ -7,6 +7,7 @@ use weir_base::lock::Mutex;
 use weir_base::{Clock, TreeId, TxnId};
 use weir_btree::{Env, Tree as RawTree};
 use weir_checkpoint::{CONTROL_FILE, Checkpointer, Control, ControlFile, ProcessorsBusy};
+use weir_crypt::CryptVolume;
 use weir_device::{Processors, Volume};
 use weir_pool::{Pool, PoolConfig};
 use weir_recovery::{Analysis, Left, Phase, Progress, recovered, set_pending};
@@ -20,6 +21,7 @@ use crate::config::{Background, Config, StoreKind};
 use crate::contents::{Contents, FoundStretches};
 use crate::create::prepare;
 use crate::data_file::check_data_file;
+use crate::encryption;
 use crate::engine::{Engine, Helper, STEPS_AT_OPEN_MICROS, admit, try_admit};
 use crate::error::Error;
 use crate::page_store::open_store;
@@ -42,13 +44,14 @@ const CONTENTS_IN_MEMORY: u64 = 4;
 /// The largest pages.
 const MAX_PAGE_BYTES: u64 = 16 << 10;
 
-/// Opens the database in `volume`.
+/// Opens the database of `site`.
 pub(crate) fn open(
-    volume: Arc<dyn Volume>,
+    site: encryption::Site,
     config: Config,
     clock: Arc<dyn Clock>,
 ) -> Result<Arc<Engine>, Error> {
     let began = clock.now_micros();
+    let encryption::Site { volume, crypt, .. } = site;
     config.check()?;
     prepare(&volume, &config)?;
     let control = ControlFile::open(&volume).map_err(control_error)?;
@@ -124,7 +127,7 @@ pub(crate) fn open(
         ..RecoveryReport::default()
     };
     let next = (was.next_txn.max(analysis.next_txn), was.next_tree.max(analysis.next_tree));
-    let opened = Opened { volume, control, pool, contents, next, store_kind };
+    let opened = Opened { volume, crypt, control, pool, contents, next, store_kind };
     let mut engine = assemble(opened, config, clock.clone())?;
     engine.bound_recovery(None);
     let site = engine.site();
@@ -151,6 +154,7 @@ fn control_error(e: std::io::Error) -> Error {
 /// The files of a database, open, and the log read.
 struct Opened {
     volume: Arc<dyn Volume>,
+    crypt: Option<Arc<CryptVolume>>,
     control: Arc<ControlFile>,
     pool: Arc<Pool>,
     contents: Contents,
@@ -160,7 +164,7 @@ struct Opened {
 }
 
 fn assemble(opened: Opened, config: Config, clock: Arc<dyn Clock>) -> Result<Engine, Error> {
-    let Opened { volume, control, pool, contents, next, store_kind } = opened;
+    let Opened { volume, crypt, control, pool, contents, next, store_kind } = opened;
     let (next_txn, next_tree) = next;
     let db = control.get().db;
     let log = pool.log().clone();
@@ -243,6 +247,7 @@ fn assemble(opened: Opened, config: Config, clock: Arc<dyn Clock>) -> Result<Eng
     let warm = Warm::new(volume.clone(), db, pool.clone(), space.clone(), clock.clone());
     Ok(Engine {
         volume,
+        crypt,
         config,
         store_kind,
         clock,
@@ -316,6 +321,7 @@ impl Engine {
             scrub: self.scrub.clone(),
             backup: self.backup_source(),
             volume: self.volume.clone(),
+            crypt: self.crypt.clone(),
             scrubs: !self.config.read_only && self.config.lab.is_none(),
             acks: self.acks.clone(),
             redo_threads: self.redo_threads(),

@@ -7,6 +7,7 @@ use weir_backup::{BackupError, Frame, Reader};
 use weir_base::{AlignedBuf, Lsn, PageNo};
 use weir_change::{apply, decode};
 use weir_checkpoint::{Control, ControlFile};
+use weir_crypt::Encryption;
 use weir_device::{FileVolume, Volume};
 use weir_pool::{PageWrite, PoolError};
 use weir_redo::GroupAt;
@@ -14,6 +15,7 @@ use weir_redo::GroupAt;
 use crate::backup_chain::check_chain;
 use crate::config::{Config, Create};
 use crate::create::check_directory;
+use crate::encryption::{open_volume, unseal};
 use crate::error::Error;
 use crate::page_store::open_store;
 
@@ -38,11 +40,12 @@ pub fn repair_page(
     dir: &Path,
     page: u32,
     backups: Vec<Box<dyn Read>>,
+    encryption: Option<&Encryption>,
 ) -> Result<RepairedPage, Error> {
     check_directory(dir, Create::Never)?;
     let failed = |e| Error::io("opening the database's directory", e);
     let volume = FileVolume::open(dir).map_err(failed)?;
-    repair_page_on(Arc::new(volume), page, backups)
+    repair_page_on(Arc::new(volume), page, backups, encryption)
 }
 
 /// As [`repair_page`], in a volume. Not part of the interface.
@@ -54,7 +57,9 @@ pub fn repair_page_on(
     volume: Arc<dyn Volume>,
     page: u32,
     backups: Vec<Box<dyn Read>>,
+    encryption: Option<&Encryption>,
 ) -> Result<RepairedPage, Error> {
+    let volume = open_volume(volume, encryption)?;
     let page = PageNo(page);
     let control = ControlFile::open(&volume).map_err(|e| Error::io("opening 'control'", e))?.get();
     let (store, _) = open_store(&volume, &control, &Config::default())?;
@@ -71,7 +76,7 @@ pub fn repair_page_on(
     }
     let mut readers = Vec::new();
     for backup in backups {
-        readers.push(Reader::open(backup)?);
+        readers.push(Reader::open(unseal(backup, encryption)?)?);
     }
     check_chain(readers.iter().map(Reader::begin))?;
     let mut made = Made { page, bytes: None, changes: 0 };
@@ -109,7 +114,7 @@ struct Made {
 impl Made {
     /// Goes through a backup, through its log only if it is the last one: a page that is not in it
     /// has not changed since the one before. Returns how far its log reaches.
-    fn take(&mut self, reader: &mut Reader<Box<dyn Read>>, is_last: bool) -> Result<Lsn, Error> {
+    fn take(&mut self, reader: &mut Reader<impl Read>, is_last: bool) -> Result<Lsn, Error> {
         let page_bytes = reader.begin().control.page_size as usize;
         let mut reaches = reader.begin().control.checkpoint;
         // The log may come before the page.

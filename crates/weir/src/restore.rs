@@ -8,6 +8,7 @@ use std::sync::Arc;
 use weir_backup::{BackupError, Consistent, End, Frame, Reader};
 use weir_base::{AlignedBuf, DbId, Era, Lsn, PageNo};
 use weir_checkpoint::{Control, ControlFile};
+use weir_crypt::Encryption;
 use weir_device::{FileVolume, Volume};
 use weir_pool::{PageStore, PageWrite};
 use weir_redo::{GroupAt, LogImage};
@@ -15,6 +16,7 @@ use weir_redo::{GroupAt, LogImage};
 use crate::backup_chain::check_chain;
 use crate::config::{Config, Create, StoreKind};
 use crate::create::{abandon_copy, begin_copy, check_directory, finish_copy};
+use crate::encryption::{Unsealed, make, unseal};
 use crate::error::Error;
 use crate::page_store::create_store;
 
@@ -33,7 +35,7 @@ pub enum RestorePoint {
 }
 
 /// How to restore.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct RestoreOptions {
     /// `None`: all that the last backup has.
     pub to: Option<RestorePoint>,
@@ -42,6 +44,8 @@ pub struct RestoreOptions {
     /// The last backup need not have ended, if only all pages are in it: one that followed the
     /// database until that, or itself, crashed. What was cut off of it is log.
     pub incomplete: bool,
+    /// Keys that open backups of an encrypted database, and with which the new one is encrypted.
+    pub encryption: Option<Encryption>,
 }
 
 /// What was restored.
@@ -89,7 +93,7 @@ pub fn restore_onto(
     // Before anything is made: a file that is no backup is told of at once.
     let mut readers = Vec::new();
     for backup in backups {
-        readers.push(Reader::open(backup)?);
+        readers.push(Reader::open(unseal(backup, options.encryption.as_ref())?)?);
     }
     check_chain(readers.iter().map(Reader::begin))?;
     begin_copy(&volume)?;
@@ -101,6 +105,9 @@ pub fn restore_onto(
     }
     restored
 }
+
+/// A backup that is read.
+type Input = Unsealed<Box<dyn Read>>;
 
 /// A database being made.
 struct Restore {
@@ -116,7 +123,7 @@ struct Restore {
 impl Restore {
     fn run(
         volume: &Arc<dyn Volume>,
-        readers: Vec<Reader<Box<dyn Read>>>,
+        readers: Vec<Reader<Input>>,
         options: &RestoreOptions,
         progress: &mut dyn FnMut(u64) -> bool,
     ) -> Result<Option<Restored>, Error> {
@@ -129,6 +136,8 @@ impl Restore {
         });
         let config = Config { store: Some(kind), ..Config::default() };
         let page_bytes = was.page_size as usize;
+        let sealed = options.encryption.as_ref().map(|e| make(volume.clone(), page_bytes, e));
+        let volume = &sealed.transpose()?.map_or_else(|| volume.clone(), |site| site.volume);
         let store = create_store(volume, db, page_bytes, FIRST_PAGES, &config)?;
         let buf = AlignedBuf::zeroed(store.batch_max() * page_bytes);
         let mut restore = Restore { db, store, buf, pages: 0, named_pages: 0, done_bytes: 0 };
@@ -156,7 +165,7 @@ impl Restore {
     /// pages. `None`: `progress` ended it.
     fn take(
         &mut self,
-        reader: &mut Reader<Box<dyn Read>>,
+        reader: &mut Reader<Input>,
         mut log: Option<(&mut LogImage, &mut Cut)>,
         incomplete: bool,
         progress: &mut dyn FnMut(u64) -> bool,

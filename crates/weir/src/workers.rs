@@ -9,6 +9,7 @@ use weir_base::lock::Mutex;
 use weir_base::rank;
 
 use weir_checkpoint::{Checkpointer, WorkerError};
+use weir_crypt::CryptVolume;
 use weir_device::Volume;
 use weir_pool::Pool;
 use weir_redo::{Durability, Log};
@@ -41,6 +42,8 @@ const LAZY_MICROS: u64 = 1_000_000;
 
 /// The thread that makes backups looks this often whether it is to end: closing waits for it.
 const BACKUP_LOOK_MICROS: u64 = 50_000;
+/// It is looked so often for a new version of the master key.
+const KEY_MICROS: u64 = 30_000_000;
 /// The scrub looks this often whether it is its turn: closing waits for it.
 const SCRUB_LOOK_MICROS: u64 = 10_000;
 /// And this often whether another process asks for one.
@@ -77,6 +80,7 @@ pub(crate) struct Site {
     pub(crate) scrub: Arc<Scrub>,
     pub(crate) backup: Source,
     pub(crate) volume: Arc<dyn Volume>,
+    pub(crate) crypt: Option<Arc<CryptVolume>>,
     /// Whether pages on disk are verified, and other processes may ask for a check or a backup: not
     /// where nothing may be written, nor in experiments.
     pub(crate) scrubs: bool,
@@ -238,14 +242,20 @@ fn scrub_loop(site: &Site, stop: &AtomicBool) {
     }
 }
 
-/// Makes the backups that other processes ask for.
+/// Makes the backups that other processes ask for, and takes a new version of the master key.
 fn backup_loop(site: &Site, stop: &AtomicBool) {
     let mut next_look = site.clock.now_micros();
+    let mut next_key = next_look + KEY_MICROS;
     while running(stop) {
         let now = site.clock.now_micros();
         if now >= next_look {
             crate::backup_asked::answer(&site.backup, &*site.volume, &|| running(stop));
             next_look = site.clock.now_micros() + ASKED_MICROS;
+        }
+        if let Some(crypt) = site.crypt.as_ref().filter(|_| now >= next_key) {
+            // Where no key can be had now, the database goes on with the one that it has.
+            let _ = crypt.rotate();
+            next_key = now + KEY_MICROS;
         }
         site.clock.sleep_micros(BACKUP_LOOK_MICROS);
     }

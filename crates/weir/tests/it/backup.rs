@@ -576,7 +576,7 @@ fn a_damaged_page_is_made_again_from_backups() {
         drop(db);
         let inputs = || vec![input(&full), input(&next)];
         let repaired = |volume: &SimVolume, page| {
-            weir::repair_page_on(Arc::new(volume.clone()), page, inputs())
+            weir::repair_page_on(Arc::new(volume.clone()), page, inputs(), None)
         };
         let sound = repaired(&found.snapshot(), 1).expect_err("it is sound").to_string();
         assert!(sound.contains("is sound"), "{sound}");

@@ -1,12 +1,16 @@
 //! Bytes of a small database flipped, one at a time: an error that names the place, or no effect.
 //! Each place of a page, a block and a header is flipped somewhere; with `WEIR_ALL_BYTES=1` every
 //! byte is (five minutes), of the log and the doublewrite area at least one in thirteen.
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use weir::{Db, Error, SimVolume, StoreKind, Volume};
 use weir_device::CrashMode;
 
-use crate::support::{Model, assert_sound, assert_whole, open, populated, populated_in};
+use crate::encrypted::{Keys, with};
+use crate::support::{
+    Model, assert_sound, assert_whole, open, populated, populated_in, populated_with,
+};
 
 /// What flips did.
 #[derive(Default)]
@@ -75,7 +79,9 @@ fn read_rows(db: &Db, model: &Model, what: &str) -> bool {
     failed > 0
 }
 
-fn flip(found: &SimVolume, model: &Model, name: &str, at: u64, seen: &Seen) {
+type Open<'a> = dyn Fn(&SimVolume) -> Result<Db, Error> + Sync + 'a;
+
+fn flip(open: &Open<'_>, found: &SimVolume, model: &Model, (name, at): (&str, u64), seen: &Seen) {
     let volume = found.snapshot();
     let bit = 1 << (at.wrapping_mul(7) % 8);
     volume.corrupt(name, at, bit).expect("a flip");
@@ -129,13 +135,22 @@ fn bytes_to_flip(volume: &SimVolume, sparse: &[(&str, usize)]) -> Vec<(String, u
 }
 
 fn flip_all(found: &SimVolume, model: &Model, places: &[(String, u64)]) -> Seen {
+    flip_all_with(&open, found, model, places)
+}
+
+fn flip_all_with(
+    open: &Open<'_>,
+    found: &SimVolume,
+    model: &Model,
+    places: &[(String, u64)],
+) -> Seen {
     let seen = Seen::default();
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
                 while let Some((name, at)) = places.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    flip(found, model, name, *at, &seen);
+                    flip(open, found, model, (name, *at), &seen);
                 }
             });
         }
@@ -246,5 +261,29 @@ fn bytes_of_segments_and_their_root() {
         told("segments", &seen);
         let partly = seen.partly.load(Ordering::Relaxed);
         assert!(places.len() > 3_000 && partly > 50, "{} places, {partly}", places.len());
+    }
+}
+
+/// Flips bytes of an encrypted database: each turns a sector, or a page, to noise.
+#[test]
+fn bytes_of_an_encrypted_database() {
+    let keys = Keys::with(1, 7);
+    let open = |volume: &SimVolume| Db::open_on(Arc::new(volume.clone()), with(&keys));
+    for (seed, is_closed) in [(7, true), (8, false)] {
+        let volume = SimVolume::new(seed);
+        let (db, model) = populated_with(&volume, with(&keys));
+        if is_closed {
+            db.close().expect("closed");
+        }
+        let found = volume.snapshot();
+        assert_whole(&open(&found.snapshot()).expect("opened"), &model);
+        let mut places =
+            bytes_to_flip(&found, &[("pages", 101), ("redo-", 61), ("doublewrite-", 301)]);
+        places.retain(|(name, _)| name != "keys");
+        let seen = flip_all_with(&open, &found, &model, &places);
+        told("encrypted", &seen);
+        let (refused, partly) =
+            (seen.refused.load(Ordering::Relaxed), seen.partly.load(Ordering::Relaxed));
+        assert!(places.len() > 500 && refused + partly > 200, "{} places", places.len());
     }
 }

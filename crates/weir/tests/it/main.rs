@@ -8,6 +8,7 @@ mod contents;
 mod damage;
 mod drop_damaged;
 mod dropped;
+mod encrypted;
 mod faults;
 mod faults_device;
 mod flip;

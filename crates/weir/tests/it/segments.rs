@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use weir::{
-    Background, Config, Create, Db, Durability, Error, ManualClock, SimVolume, StoreKind,
-    TxnOptions, Volume,
+    Background, Config, CopyOptions, Create, Db, Durability, Error, ManualClock, SimVolume,
+    StoreKind, TxnOptions, Volume,
 };
 use weir_device::{FaultyVolume, OpKind};
 
@@ -17,6 +17,10 @@ fn open_as(volume: &SimVolume, config: Config) -> Result<Db, Error> {
 
 fn in_segments() -> Config {
     Config { store: Some(StoreKind::Log), pages_max: 1 << 16, ..tiny() }
+}
+
+fn to(store: StoreKind) -> CopyOptions {
+    CopyOptions { store: Some(store), ..CopyOptions::default() }
 }
 
 /// A row that does not pack.
@@ -71,7 +75,7 @@ fn a_copy_may_have_the_other_store() {
     let (db, model) = populated(&volume);
     let there = dirs.path().join("log");
     let mut txn = db.begin(TxnOptions::default());
-    db.copy_to_store(&mut txn, &there, StoreKind::Log).expect("copied");
+    db.copy_to_as(&mut txn, &there, &to(StoreKind::Log)).expect("copied");
     drop(txn);
     let config = Config { create: Create::Never, background: Background::Threads, ..tiny() };
     let log = Db::open(&there, config.clone()).expect("the copy");
@@ -81,7 +85,7 @@ fn a_copy_may_have_the_other_store() {
     let back = dirs.path().join("back");
     let mut txn = log.begin(TxnOptions::default());
     log.copy_to(&mut txn, &dirs.path().join("same")).expect("copied");
-    log.copy_to_store(&mut txn, &back, StoreKind::InPlace).expect("copied back");
+    log.copy_to_as(&mut txn, &back, &to(StoreKind::InPlace)).expect("copied back");
     drop(txn);
     log.close().expect("closed");
     for (name, store) in [("same", StoreKind::Log), ("back", StoreKind::InPlace)] {

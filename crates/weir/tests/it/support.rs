@@ -48,7 +48,11 @@ pub(crate) fn populated(volume: &SimVolume) -> (Db, Model) {
 
 /// As [`populated`], with its pages in `store`.
 pub(crate) fn populated_in(volume: &SimVolume, store: StoreKind) -> (Db, Model) {
-    let config = Config { store: Some(store), ..tiny() };
+    populated_with(volume, Config { store: Some(store), ..tiny() })
+}
+
+/// As [`populated`], with these settings.
+pub(crate) fn populated_with(volume: &SimVolume, config: Config) -> (Db, Model) {
     let db = Db::open_on(Arc::new(volume.clone()), config).expect("a new database");
     let mut model = Model::new();
     for name in ["herons", "weirs"] {

@@ -20,6 +20,7 @@ use weir_base::SystemClock;
 
 pub(super) fn options(phases: &str, fresh: bool) -> TpccOptions {
     let run = Options {
+        encryption: None,
         workload: WorkloadKind::Tpcc,
         dir: "unused".into(),
         rows: 0,
