@@ -2,6 +2,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::keys::{KeyFile, KeyProvider, Keys};
 use crate::options::Durability;
 
 /// How a database is opened. Nothing of it must be set: the defaults are for a program that does
@@ -26,6 +27,7 @@ pub struct Config {
     pub(crate) recovery_threads: Option<usize>,
     pub(crate) store: Option<Store>,
     pub(crate) torn_pages: TornPages,
+    pub(crate) keys: Option<Keys>,
     pub(crate) create: Create,
     pub(crate) read_only: bool,
     pub(crate) durability: Durability,
@@ -160,6 +162,18 @@ impl Config {
         Config { torn_pages, ..self }
     }
 
+    /// Encrypts a new database with the keys in this file; later openings need it.
+    #[must_use]
+    pub fn key_file(self, file: &KeyFile) -> Self {
+        Config { keys: Some(Keys::of_file(file)), ..self }
+    }
+
+    /// As [`Config::key_file`], with keys from elsewhere.
+    #[must_use]
+    pub fn key_provider(self, provider: impl KeyProvider + 'static) -> Self {
+        Config { keys: Some(Keys::of_provider(provider)), ..self }
+    }
+
     /// Whether to make the database. Unless set: when there is none.
     #[must_use]
     pub fn create(self, create: Create) -> Self {
@@ -224,6 +238,7 @@ impl Config {
             Create::Always => weir::Create::Always,
         };
         raw.read_only = self.read_only;
+        raw.encryption = self.keys.as_ref().map(Keys::raw);
         raw.recovery_progress = self.recovery_progress.clone().map(|told| {
             let told = move |progress: &weir::Progress| told(progress.into());
             Arc::new(told) as Arc<weir::RecoveryListener>
@@ -253,6 +268,7 @@ impl fmt::Debug for Config {
             .field("pages_max", &self.pages_max)
             .field("recovery_threads", &self.recovery_threads)
             .field("torn_pages", &self.torn_pages)
+            .field("keys", &self.keys)
             .field("create", &self.create)
             .field("read_only", &self.read_only)
             .field("durability", &self.durability)

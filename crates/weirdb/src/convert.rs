@@ -27,6 +27,7 @@ pub(crate) fn error(dir: &Path, e: weir::Error) -> Error {
         weir::Error::Closed => Error::Closed,
         weir::Error::ReadOnly => Error::ReadOnly,
         weir::Error::Io { what, cause } => Error::Io { what, source: cause },
+        weir::Error::Key(_) => Error::Key(Cause::new(e)),
         weir::Error::Transaction(e) => of_transaction(dir, e),
     }
 }
@@ -62,6 +63,7 @@ pub(crate) fn open_error(dir: PathBuf, e: weir::Error) -> OpenError {
     match e {
         weir::Error::Config(why) => OpenError::Config(why),
         weir::Error::Directory(why) => OpenError::Directory { dir, why },
+        e @ weir::Error::Key(_) => OpenError::Key { dir, source: Cause::new(e) },
         weir::Error::DiskFull(told) => OpenError::DiskFull { dir, source: Cause::new(told) },
         weir::Error::Damaged(told) => {
             let (file, offset, page) = place(&told);

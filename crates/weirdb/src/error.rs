@@ -76,6 +76,9 @@ pub enum Error {
     /// A key or a value is not what the tree's types say.
     #[error("what is stored in the tree is not of its type: {0}")]
     Decode(#[source] Cause),
+    /// A key is missing or another one, or none can be had now.
+    #[error(transparent)]
+    Key(Cause),
     /// The operating system refused.
     #[error("{what}: {source}")]
     #[non_exhaustive]
@@ -141,6 +144,15 @@ pub enum OpenError {
     /// A setting that is not possible.
     #[error("{0}")]
     Config(String),
+    /// It is encrypted, and its key is missing or another one; or no key can be had to encrypt it.
+    #[error("{}: {source}", dir.display())]
+    #[non_exhaustive]
+    Key {
+        /// Its directory.
+        dir: PathBuf,
+        /// Which key is needed.
+        source: Cause,
+    },
     /// What is there is damaged: restore it from a backup.
     #[error("the database in {} is damaged: {source}", dir.display())]
     #[non_exhaustive]

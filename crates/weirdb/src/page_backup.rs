@@ -7,6 +7,7 @@ use crate::config::Store;
 use crate::convert::open_error;
 use crate::db::Db;
 use crate::error::{Error, OpenError};
+use crate::keys::{KeyFile, KeyProvider, Keys};
 
 /// How to make a [backup](Db::write_backup).
 #[derive(Clone, Copy, Default, Debug)]
@@ -22,12 +23,28 @@ impl BackupOptions {
     }
 
     /// Only what was changed since this backup, of which the beginning is read: it is needed to
-    /// restore.
+    /// restore. Of an encrypted database: [`BackupOptions::since_sealed`].
     ///
     /// # Errors
     /// [`Error::InvalidInput`]: it is none.
-    pub fn since(mut self, backup: impl Read) -> Result<Self, Error> {
-        let base = weir::BackupBase::read(backup);
+    pub fn since(self, backup: impl Read) -> Result<Self, Error> {
+        self.since_with(backup, None)
+    }
+
+    /// As [`BackupOptions::since`], with the keys that open that backup.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`]: it is none, or another key opens it.
+    pub fn since_sealed(self, backup: impl Read, keys: &KeyFile) -> Result<Self, Error> {
+        self.since_with(backup, Some(&Keys::of_file(keys).raw()))
+    }
+
+    fn since_with(
+        mut self,
+        backup: impl Read,
+        encryption: Option<&weir::Encryption>,
+    ) -> Result<Self, Error> {
+        let base = weir::unseal(backup, encryption).and_then(weir::BackupBase::read);
         self.raw.since = Some(base.map_err(|e| Error::InvalidInput(e.to_string()))?);
         Ok(self)
     }
@@ -75,7 +92,7 @@ pub struct PageBackup {
 }
 
 /// How to [restore].
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Clone, Default, Debug)]
 #[must_use]
 pub struct RestoreOptions {
     raw: weir::RestoreOptions,
@@ -103,6 +120,18 @@ impl RestoreOptions {
     /// Where the new database keeps its pages.
     pub fn store(mut self, store: Store) -> Self {
         self.raw.store = Some(store.raw());
+        self
+    }
+
+    /// The keys in this file open the backups, and encrypt the new database.
+    pub fn key_file(mut self, file: &KeyFile) -> Self {
+        self.raw.encryption = Some(Keys::of_file(file).raw());
+        self
+    }
+
+    /// As [`RestoreOptions::key_file`], with keys from elsewhere.
+    pub fn key_provider(mut self, provider: impl KeyProvider + 'static) -> Self {
+        self.raw.encryption = Some(Keys::of_provider(provider).raw());
         self
     }
 

@@ -1,6 +1,7 @@
 //! The interface as a program uses it.
 mod errors;
 mod hostile;
+mod keys;
 mod media;
 mod misuse;
 mod model;
