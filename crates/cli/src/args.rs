@@ -12,6 +12,9 @@ use weir_bench::{DoubleWriteMode, Durability, Sizes};
 #[derive(Parser)]
 #[command(name = "weir", version, arg_required_else_help = true, after_help = EXAMPLES)]
 pub(crate) struct Args {
+    /// The keys of an encrypted database: a file that 'weir key new' makes
+    #[arg(long, global = true, value_name = "FILE", env = "WEIR_KEY_FILE")]
+    pub(crate) key_file: Option<PathBuf>,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -54,6 +57,9 @@ pub(crate) enum Command {
     /// Print what is on disk in words, also of a database that is damaged and does not open
     #[command(subcommand)]
     Dump(Dump),
+    /// Make key files for encrypted databases, and rotate keys
+    #[command(subcommand)]
+    Key(Key),
     /// Say what a log half, twice or four times as large would cost or save
     #[command(after_help = ADVISE_EXAMPLES)]
     Advise(Dir),
@@ -70,6 +76,23 @@ pub(crate) enum Command {
     /// Write the manual pages, one for each command (`make install` does)
     #[command(hide = true)]
     Man(Man),
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Key {
+    /// Make a key file with a random key, which only its owner can read
+    New(KeyFileArgs),
+    /// Add a random key to the file, as the newest version
+    Add(KeyFileArgs),
+    /// Have a database that no process has open take the newest version of its key
+    Rotate(Dir),
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct KeyFileArgs {
+    /// The key file
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
 }
 
 #[derive(ClapArgs)]
@@ -469,6 +492,12 @@ pub(crate) struct Copy {
     /// Keep the copy's pages in-place, or in segments (log) [default: as the database does]
     #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<StoreKind>,
+    /// Encrypt the copy with the key in this file [default: as the database is]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) to_key_file: Option<PathBuf>,
+    /// Do not encrypt the copy, though the database is encrypted
+    #[arg(long, conflicts_with = "to_key_file")]
+    pub(crate) decrypt: bool,
 }
 
 const SALVAGE_EXAMPLES: &str = "\

@@ -6,6 +6,7 @@ mod args;
 mod args_backup;
 mod cmd;
 mod exit;
+mod keys;
 mod opening;
 mod text;
 
@@ -15,6 +16,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let args = Args::parse();
+    keys::set(args.key_file);
     let result = match args.command {
         Command::Bench(args) => cmd::bench(*args),
         Command::Lab(args) => cmd::lab(&args),
@@ -26,6 +28,7 @@ fn main() -> ExitCode {
         Command::Copy(args) => cmd::copy(&args),
         Command::Dump(args) => cmd::dump(&args),
         Command::Salvage(args) => cmd::salvage(&args),
+        Command::Key(args) => cmd::key(&args),
         Command::Stat(args) => cmd::stat(&args),
         Command::Advise(args) => cmd::advise(&args),
         Command::Trees(args) => cmd::trees(&args),

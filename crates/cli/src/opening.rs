@@ -37,7 +37,8 @@ fn open(path: &Path, pool_bytes: u64, create: Create) -> Result<Db> {
 
 fn config(pool_bytes: u64, create: Create) -> Config {
     let recovery_progress = Some(show_recovery());
-    Config { pool_bytes, create, recovery_progress, ..Config::default() }
+    let encryption = crate::keys::given();
+    Config { pool_bytes, create, recovery_progress, encryption, ..Config::default() }
 }
 
 fn open_with(path: &Path, config: Config) -> Result<Db> {

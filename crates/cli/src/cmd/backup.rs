@@ -13,6 +13,7 @@ use weir_backup::{Verified, verify};
 
 use crate::args_backup::Backup;
 use crate::exit::{EXIT_INTERRUPTED, EXIT_OK};
+use crate::keys;
 use crate::opening::{interrupted, is_in_use, open_to_read};
 
 /// What is written is made durable so often.
@@ -49,7 +50,8 @@ pub(crate) fn backup(args: &Backup) -> Result<u8> {
 fn base_of(path: &Path) -> Result<BackupBase> {
     let failed = || format!("the backup to go on from, {}", path.display());
     let file = File::open(path).with_context(failed)?;
-    BackupBase::read(io::BufReader::new(file)).with_context(failed)
+    let backup = weir::unseal(io::BufReader::new(file), keys::given().as_ref());
+    BackupBase::read(backup.with_context(failed)?).with_context(failed)
 }
 
 /// Of a database that no process has open.
@@ -88,7 +90,8 @@ fn through(
     let mut asked = Watched { asked, stop, follows: options.follow, ended: false };
     let mut tee = Tee { from: &mut asked, to: out, failed: None };
     let mut is_said = !options.follow;
-    let verified = verify(&mut tee, &mut |bytes, is_all| {
+    let unsealed = weir::unseal(&mut tee, keys::given().as_ref())?;
+    let verified = verify(unsealed, &mut |bytes, is_all| {
         bar.set_position(bytes);
         if is_all && !is_said {
             is_said = true;

@@ -78,6 +78,7 @@ pub(crate) fn options(args: &Common, workload: WorkloadKind, rows: u64) -> Resul
         warmup_seconds: args.warmup,
         fresh: args.fresh,
         store: args.store,
+        encryption: crate::keys::given(),
         doublewrite: DoubleWrite {
             mode: args.doublewrite,
             files: args.doublewrite_files,

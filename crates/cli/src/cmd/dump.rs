@@ -43,5 +43,6 @@ pub(crate) fn dump(args: &Dump) -> Result<u8> {
 fn open(dir: &DumpDir) -> Result<Files> {
     must_exist(&dir.path)?;
     let page_size = dir.page_size.map(|size| size as usize);
-    Files::open(&dir.path, page_size).with_context(|| format!("opening {}", dir.path.display()))
+    Files::open_encrypted(&dir.path, page_size, crate::keys::given().as_ref())
+        .with_context(|| format!("opening {}", dir.path.display()))
 }

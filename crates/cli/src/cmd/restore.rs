@@ -12,6 +12,7 @@ use weir_backup::{BackupError, Content};
 use crate::args_backup::{Repair, Restore, VerifyBackup};
 use crate::cmd::backup::{byte_bar, describe};
 use crate::exit::{EXIT_FINDINGS, EXIT_INTERRUPTED, EXIT_OK};
+use crate::keys;
 use crate::opening::{interrupted, must_exist};
 
 /// Makes a database of backups.
@@ -22,7 +23,12 @@ pub(crate) fn restore(args: &Restore) -> Result<u8> {
         (None, Some(seconds)) => Some(RestorePoint::Micros((seconds * 1e6) as u64)),
         (None, None) => None,
     };
-    let options = RestoreOptions { to, store: args.store, incomplete: args.incomplete };
+    let options = RestoreOptions {
+        to,
+        store: args.store,
+        incomplete: args.incomplete,
+        encryption: keys::given(),
+    };
     let backups = args.backups.iter().map(|path| input(path)).collect::<Result<Vec<_>>>()?;
     let bar = byte_bar("restoring");
     let mut progress = |bytes| {
@@ -44,8 +50,9 @@ pub(crate) fn restore(args: &Restore) -> Result<u8> {
 /// Whether a backup is whole.
 pub(crate) fn verify(args: &VerifyBackup) -> Result<u8> {
     let stop = interrupted()?;
+    let backup = weir::unseal(input(&args.backup)?, keys::given().as_ref())?;
     let bar = byte_bar("verifying");
-    let verified = weir_backup::verify(input(&args.backup)?, &mut |bytes, _| {
+    let verified = weir_backup::verify(backup, &mut |bytes, _| {
         bar.set_position(bytes);
         !stop.load(Ordering::Relaxed)
     });
@@ -81,7 +88,7 @@ pub(crate) fn verify(args: &VerifyBackup) -> Result<u8> {
 pub(crate) fn repair(args: &Repair) -> Result<u8> {
     must_exist(&args.dir)?;
     let backups = args.from.iter().map(|path| input(path)).collect::<Result<Vec<_>>>()?;
-    let repaired = weir::repair_page(&args.dir, args.page, backups)
+    let repaired = weir::repair_page(&args.dir, args.page, backups, keys::given().as_ref())
         .with_context(|| format!("repairing page {} of {}", args.page, args.dir.display()))?;
     println!(
         "page {} is as it was at position {} of the log, with {} changes from the backup's log",

@@ -16,6 +16,10 @@ pub(crate) fn stat(args: &Stat) -> Result<u8> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "database    {}", dir.display())?;
     writeln!(out, "device      {}", seen.device_description)?;
+    match db.key_name() {
+        Some(name) => writeln!(out, "encryption  AES-256-HCTR2, {name}")?,
+        None => writeln!(out, "encryption  none")?,
+    }
     writeln!(
         out,
         "pages       {} allocated of {} bytes ({})",

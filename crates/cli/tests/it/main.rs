@@ -7,6 +7,7 @@ mod bad_input;
 mod bench;
 mod commands;
 mod dump;
+mod encrypted;
 mod kill;
 mod lab;
 mod pages;
