@@ -264,6 +264,19 @@ typedef struct weir_row {
 // goes on. It must not unwind.
 typedef bool (*weir_go_on)(void *context);
 
+// Where the keys of an encrypted database come from. The functions are called from any thread,
+// when the database is opened, twice a minute for a newer version, and for each backup, until it
+// is closed; they must not call the engine.
+typedef struct weir_key_provider {
+    // What the functions are given.
+    void *context;
+    // Writes the newest version of the key to `version`. 0: done; anything else: there is none.
+    int32_t (*newest_version)(void *context, uint32_t key_id, uint32_t *version);
+    // Writes the key of that version to `key`, where there is room for `*key_bytes` (32), and its
+    // length to `key_bytes`: 16, 24 or 32. 0: done; anything else: there is none.
+    int32_t (*key)(void *context, uint32_t key_id, uint32_t version, uint8_t *key, size_t *key_bytes);
+} weir_key_provider;
+
 // The settings. All zero: the defaults.
 typedef struct weir_options {
     // Memory for pages, in bytes.
@@ -276,6 +289,11 @@ typedef struct weir_options {
     uint32_t create;
     // A weir_store.
     uint32_t store;
+    // Which key of `keys` encrypts a new database; 0: key 1.
+    uint32_t key_id;
+    // Whether the database is encrypted, and with which keys: at creation, and for all later
+    // openings. NULL: it is not. Read before weir_open returns.
+    const struct weir_key_provider *keys;
 } weir_options;
 
 // Makes the entry of a row in an index: fills `entry` with bytes that stay until its next call and

@@ -6,6 +6,7 @@ use weir::{Config, Create, Db, Durability};
 use weir_table::Tables;
 
 use crate::borrow::{give, put, shared, show, taken, weir_bytes, weir_visit};
+use crate::keys::{encryption, weir_key_provider};
 use crate::outcome::{Failure, run, weir_code, wrong};
 
 /// An open database. All threads may use it.
@@ -66,6 +67,11 @@ pub struct weir_options {
     pub create: u32,
     /// A weir_store.
     pub store: u32,
+    /// Which key of `keys` encrypts a new database; 0: key 1.
+    pub key_id: u32,
+    /// Whether the database is encrypted, and with which keys: at creation, and for all later
+    /// openings. NULL: it is not. Read before weir_open returns.
+    pub keys: *const weir_key_provider,
 }
 
 pub(crate) fn durability(code: u32) -> Result<Durability, Failure> {
@@ -77,7 +83,8 @@ pub(crate) fn durability(code: u32) -> Result<Durability, Failure> {
     }
 }
 
-fn config(options: &weir_options) -> Result<Config, Failure> {
+/// `options.keys` must be NULL or point to a provider.
+unsafe fn config(options: &weir_options) -> Result<Config, Failure> {
     let usual = Config::default();
     let create = match options.create {
         c if c == weir_create::WEIR_IF_MISSING as u32 => Create::IfMissing,
@@ -94,7 +101,11 @@ fn config(options: &weir_options) -> Result<Config, Failure> {
         s if s == weir_store::WEIR_STORE_LOG as u32 => Some(weir::StoreKind::Log),
         other => return Err(wrong(format!("{other} is no weir_store"))),
     };
-    Ok(Config { pool_bytes, log_bytes: options.log_bytes, page_size, create, store, ..usual })
+    // SAFETY: what is promised above.
+    let keys = unsafe { options.keys.as_ref() };
+    let encryption = encryption(keys, options.key_id)?;
+    let log_bytes = options.log_bytes;
+    Ok(Config { pool_bytes, log_bytes, page_size, create, store, encryption, ..usual })
 }
 
 /// Opens the database in a directory, and makes it if need be; recovers after a crash. `options`
@@ -111,7 +122,11 @@ pub unsafe extern "C" fn weir_open(
         if out.is_null() {
             return Err(wrong("there is no place for a result"));
         }
-        let config = options.map_or_else(|| Ok(Config::default()), config)?;
+        let config = match options {
+            // SAFETY: the contract of `borrow`.
+            Some(options) => unsafe { config(options)? },
+            None => Config::default(),
+        };
         let db = Db::open(Path::new(directory), config)?;
         let tables = Tables::open(&db)?;
         // SAFETY: the contract of `borrow`.

@@ -275,6 +275,51 @@ static void transactions(const weir_db *db, const weir_tree *tree) {
     EXPECT(weir_tree_get(tree, NULL, text("p"), WEIR_LOCK_NONE, &value), WEIR_NOTHING);
 }
 
+static int32_t newest_key(void *context, uint32_t key_id, uint32_t *version) {
+    (void)context;
+    *version = 3;
+    return key_id == 7 ? 0 : 1;
+}
+
+static int32_t the_key(void *context, uint32_t key_id, uint32_t version, uint8_t *key, size_t *key_bytes) {
+    if (key_id != 7 || version != 3 || *key_bytes < 32) return 1;
+    memset(key, *(const char *)context, 32);
+    *key_bytes = *(const char *)context == 'l' ? 33 : 32;
+    return 0;
+}
+
+// A database that is encrypted, and one whose keys are missing, wrong or no keys.
+static void keys(const char *directory) {
+    char dir[4200], fill = 'a';
+    weir_key_provider provider = {&fill, newest_key, the_key};
+    weir_options options;
+    weir_db *db;
+    memset(&options, 0, sizeof options);
+    snprintf(dir, sizeof dir, "%s.encrypted", directory);
+    options.key_id = 7;
+    options.keys = &provider;
+    DO(weir_open(text(dir), &options, &db));
+    DO(weir_close(db));
+    REFUSED(weir_open(text(dir), NULL, &db));
+    if (!strstr(weir_message(), "key 7, version 3")) {
+        fprintf(stderr, "without a key: %s\n", weir_message());
+        exit(1);
+    }
+    for (const char *other = "bl"; *other; other++) {
+        fill = *other;
+        REFUSED(weir_open(text(dir), &options, &db));
+    }
+    fill = 'a';
+    provider.key = NULL;
+    REFUSED(weir_open(text(dir), &options, &db));
+    provider.key = the_key;
+    DO(weir_open(text(dir), &options, &db));
+    DO(weir_close(db));
+    snprintf(dir, sizeof dir, "%s.none", directory);
+    options.key_id = 8;
+    REFUSED(weir_open(text(dir), &options, &db));
+}
+
 int main(int argc, char **argv) {
     weir_options options;
     weir_db *db, *second;
@@ -286,6 +331,7 @@ int main(int argc, char **argv) {
     if (argc != 2) return 2;
     no_handles();
     no_database(argv[1]);
+    keys(argv[1]);
     memset(&options, 0, sizeof options);
     options.memory_bytes = 16 << 20;
     options.log_bytes = 4 << 20;

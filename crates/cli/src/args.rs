@@ -12,7 +12,8 @@ use weir_bench::{DoubleWriteMode, Durability, Sizes};
 #[derive(Parser)]
 #[command(name = "weir", version, arg_required_else_help = true, after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The keys of an encrypted database: a file that 'weir key new' makes
+    /// The keys of an encrypted database: a file that 'weir key new' makes, or one of MariaDB's
+    /// file_key_management
     #[arg(long, global = true, value_name = "FILE", env = "WEIR_KEY_FILE")]
     pub(crate) key_file: Option<PathBuf>,
     #[command(subcommand)]

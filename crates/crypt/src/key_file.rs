@@ -1,6 +1,8 @@
-//! Master keys in a file of text, a line for each version: its number, a space, 64 hexadecimal
-//! digits. What begins with `#` is a remark. It is read whenever a key is asked for, so that a
-//! version that is added is found by a process that runs.
+//! Master keys in a file of text, a line for each version of key 1: its number, a space, 64
+//! hexadecimal digits; or, as MariaDB's `file_key_management` has them (in the clear), the number
+//! of a key that has one version, a semicolon, and 32, 48 or 64 digits. What begins with `#` is a
+//! remark. It is read whenever a key is asked for, so that a version that is added is found by a
+//! process that runs.
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -13,7 +15,7 @@ use crate::master::{KeyError, KeyName, KeyProvider, MasterKey};
 /// More is not read: it is no key file.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// A file with the versions of key 1.
+/// A file with the versions of key 1, or with several keys.
 #[derive(Clone, Debug)]
 pub struct KeyFile {
     path: PathBuf,
@@ -77,10 +79,10 @@ impl KeyFile {
         Ok(Zeroizing::new(std::fs::read_to_string(&self.path).map_err(failed)?))
     }
 
-    /// All versions, in the order of the file.
-    fn versions(&self) -> Result<Vec<(u32, MasterKey)>, KeyError> {
+    /// All keys, in the order of the file.
+    fn keys(&self) -> Result<Vec<(KeyName, MasterKey)>, KeyError> {
         let text = self.text()?;
-        let mut versions: Vec<(u32, MasterKey)> = Vec::new();
+        let mut keys: Vec<(KeyName, MasterKey)> = Vec::new();
         for (number, line) in (1..).zip(text.lines()) {
             let line = line.trim();
             if line.is_empty() || line.starts_with('#') {
@@ -90,53 +92,51 @@ impl KeyFile {
             let wrong = |what: &str| {
                 KeyError(format!("the key file {}, line {number}: {what}", self.path.display()))
             };
-            let (version, key) = parse(line).map_err(wrong)?;
-            if versions.iter().any(|(other, _)| *other == version) {
-                return Err(wrong("this version is there twice"));
+            let (name, key) = parse(line).map_err(wrong)?;
+            if keys.iter().any(|(other, _)| *other == name) {
+                return Err(wrong("this key is there twice"));
             }
-            versions.push((version, key));
+            keys.push((name, key));
         }
-        Ok(versions)
-    }
-
-    fn check_id(&self, id: u32) -> Result<(), KeyError> {
-        match id {
-            1 => Ok(()),
-            _ => Err(KeyError(format!("the key file {} has key 1 alone", self.path.display()))),
-        }
+        Ok(keys)
     }
 }
 
-fn parse(line: &str) -> Result<(u32, MasterKey), &'static str> {
-    let (version, digits) = line.split_once(' ').ok_or("it is no version and key")?;
-    let version = version.parse().ok().filter(|version| *version > 0);
-    let version = version.ok_or("a version is a number from 1 on")?;
+fn parse(line: &str) -> Result<(KeyName, MasterKey), &'static str> {
+    let number = |text: &str| text.parse().ok().filter(|number| *number > 0);
+    let (name, digits) = match (line.split_once(';'), line.split_once(' ')) {
+        (Some((id, digits)), _) => (number(id).map(|id| KeyName { id, version: 1 }), digits),
+        (None, Some((version, digits))) => {
+            (number(version).map(|version| KeyName { id: 1, version }), digits)
+        }
+        (None, None) => return Err("it is no version and key"),
+    };
+    let name = name.ok_or("a version is a number from 1 on")?;
     let digits = digits.trim().as_bytes();
-    if digits.len() != 64 {
-        return Err("a key has 64 hexadecimal digits");
-    }
-    let mut key = Zeroizing::new([0; 32]);
+    let mut key = Zeroizing::new(vec![0; digits.len() / 2]);
     for (byte, pair) in key.iter_mut().zip(digits.chunks(2)) {
         let digit = |at: usize| char::from(pair[at]).to_digit(16);
         let (high, low) = digit(0).zip(digit(1)).ok_or("a key has 64 hexadecimal digits")?;
         *byte = (high << 4 | low) as u8;
     }
-    MasterKey::from_bytes(&*key).map(|key| (version, key)).map_err(|_| "it is no key")
+    let is_whole = digits.len() == 64 || line.contains(';') && [32, 48].contains(&digits.len());
+    let key = is_whole.then(|| MasterKey::from_bytes(&key).ok()).flatten();
+    key.map(|key| (name, key)).ok_or("a key has 64 hexadecimal digits")
 }
 
 impl KeyProvider for KeyFile {
     fn newest_version(&self, id: u32) -> Result<u32, KeyError> {
-        self.check_id(id)?;
-        let newest = self.versions()?.iter().map(|(version, _)| *version).max();
-        newest.ok_or_else(|| KeyError(format!("the key file {} has no key", self.path.display())))
+        let keys = self.keys()?;
+        let newest = keys.iter().filter(|(name, _)| name.id == id).map(|(name, _)| name.version);
+        newest.max().ok_or_else(|| {
+            KeyError(format!("the key file {} has no key {id}", self.path.display()))
+        })
     }
 
     fn key(&self, name: KeyName) -> Result<MasterKey, KeyError> {
-        self.check_id(name.id)?;
-        let found = self.versions()?.into_iter().find(|(version, _)| *version == name.version);
+        let found = self.keys()?.into_iter().find(|(other, _)| *other == name);
         found.map(|(_, key)| key).ok_or_else(|| {
-            let path = self.path.display();
-            KeyError(format!("the key file {path} has no version {}", name.version))
+            KeyError(format!("the key file {} does not have it", self.path.display()))
         })
     }
 }
@@ -159,11 +159,25 @@ mod tests {
         let key = |version| file.key(KeyName { id: 1, version });
         let (one, two) = (key(1).expect("there"), key(2).expect("there"));
         assert_ne!(one.bytes(), two.bytes());
-        assert!(key(3).expect_err("none").to_string().contains("has no version 3"));
+        assert!(key(3).expect_err("none").to_string().contains("does not have it"));
         assert!(file.key(KeyName { id: 2, version: 1 }).is_err());
         use std::os::unix::fs::PermissionsExt;
         let mode = std::fs::metadata(&path).expect("there").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_file_of_the_server_has_several_keys() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("keys.txt");
+        let (long, short) = ("5".repeat(64), "6".repeat(32));
+        std::fs::write(&path, format!("# of a server\n1;{long}\n7;{short}\n")).expect("written");
+        let file = KeyFile::at(&path);
+        assert_eq!((file.newest_version(1), file.newest_version(7)), (Ok(1), Ok(1)));
+        assert!(file.newest_version(2).is_err());
+        let key = file.key(KeyName { id: 7, version: 1 }).expect("there");
+        assert_eq!(key.bytes(), MasterKey::from_bytes(&[0x66; 16]).expect("a key").bytes());
+        assert!(file.key(KeyName { id: 7, version: 2 }).is_err());
     }
 
     #[test]
@@ -175,6 +189,9 @@ mod tests {
             String::new(),
             good.clone(),
             format!("0 {good}"),
+            format!("0;{good}"),
+            format!("1;{}", &good[..34]),
+            format!("1 {}", &good[..32]),
             format!("x {good}"),
             format!("1 {}", &good[1..]),
             format!("1 {}g", &good[1..]),

@@ -117,6 +117,7 @@ impl<W: Write> Write for SealedWriter<W> {
 /// Reads a sealed stream: what it hands out was sealed, in this order. It ends in front of a piece
 /// that was cut off; one that is not as it was sealed is an error (`InvalidData`).
 pub struct SealedReader<R> {
+    name: KeyName,
     input: R,
     gcm: Aes256Gcm,
     number: u64,
@@ -148,6 +149,7 @@ impl<R: Read> SealedReader<R> {
         let master = master.map_err(|cause| CryptError::NoKey { what, name, cause })?;
         let key = unwrap_key(&head, &master).ok_or(CryptError::WrongKey { what, name })?;
         Ok(SealedReader {
+            name,
             input,
             gcm: Aes256Gcm::new((&*key).into()),
             number: 0,
@@ -156,6 +158,12 @@ impl<R: Read> SealedReader<R> {
             taken: 0,
             has_ended: false,
         })
+    }
+
+    /// The key that opens it.
+    #[must_use]
+    pub fn key_name(&self) -> KeyName {
+        self.name
     }
 
     fn take_piece(&mut self) -> io::Result<()> {

@@ -125,6 +125,16 @@ pub enum Unsealed<R> {
     Sealed(Box<SealedReader<std::io::Chain<Cursor<Vec<u8>>, R>>>),
 }
 
+impl<R: Read> Unsealed<R> {
+    /// The key that opens it, if it was sealed.
+    pub(crate) fn key_name(&self) -> Option<KeyName> {
+        match self {
+            Unsealed::Plain(_) => None,
+            Unsealed::Sealed(input) => Some(input.key_name()),
+        }
+    }
+}
+
 impl<R: Read> Read for Unsealed<R> {
     fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
         match self {

@@ -76,6 +76,12 @@ const LEVELS: &[Level] = &[
         "capacity of the redo log",
     ),
     level(
+        "encryption_key_version",
+        "version",
+        |s| f64::from(s.key_version),
+        "version of the master key that opens the database; 0: it is not encrypted",
+    ),
+    level(
         "halted_engines",
         "engines",
         |s| f64::from(u8::from(s.halted.is_some())),

@@ -44,7 +44,8 @@ pub struct RestoreOptions {
     /// The last backup need not have ended, if only all pages are in it: one that followed the
     /// database until that, or itself, crashed. What was cut off of it is log.
     pub incomplete: bool,
-    /// Keys that open backups of an encrypted database, and with which the new one is encrypted.
+    /// Keys that open backups of an encrypted database, and with which the new one is encrypted: by
+    /// the key of the backups, if they are sealed.
     pub encryption: Option<Encryption>,
 }
 
@@ -92,9 +93,15 @@ pub fn restore_onto(
 ) -> Result<Option<Restored>, Error> {
     // Before anything is made: a file that is no backup is told of at once.
     let mut readers = Vec::new();
+    let mut encryption = options.encryption.clone();
     for backup in backups {
-        readers.push(Reader::open(unseal(backup, options.encryption.as_ref())?)?);
+        let backup = unseal(backup, encryption.as_ref())?;
+        if let (Some(name), Some(encryption)) = (backup.key_name(), &mut encryption) {
+            encryption.key_id = name.id;
+        }
+        readers.push(Reader::open(backup)?);
     }
+    let options = &RestoreOptions { encryption, ..options.clone() };
     check_chain(readers.iter().map(Reader::begin))?;
     begin_copy(&volume)?;
     let restored = Restore::run(&volume, readers, options, progress);

@@ -86,6 +86,8 @@ pub struct StatsSnapshot {
     pub relogged_bytes: u64,
     /// Explicit locks, waits, deadlocks.
     pub locks: weir_txn::LockStats,
+    /// The version of the master key that opens the database; 0: it is not encrypted.
+    pub key_version: u32,
     /// Where the database keeps its pages.
     pub store: StoreKind,
     /// How its segments stand, if it has any.
@@ -163,6 +165,7 @@ impl Db {
             archived_versions: transactions.archived_versions,
             relogged_bytes: e.context.relogged_bytes(),
             locks,
+            key_version: e.crypt.as_ref().map_or(0, |crypt| crypt.key_name().version),
             store: e.store_kind,
             segments: e.pool.store().look(),
             scrub: e.scrub.stand(),

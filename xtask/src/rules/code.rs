@@ -18,6 +18,7 @@ pub const UNSAFE_ADDRESSES: &[&str] = &[
     "crates/capi/src/endpoint.rs",
     "crates/capi/src/outcome.rs",
     "crates/capi/src/indexes.rs",
+    "crates/capi/src/keys.rs",
     "crates/capi/src/prepared.rs",
     "crates/capi/src/rewrite.rs",
     "crates/capi/src/scan.rs",

@@ -41,8 +41,13 @@ fn files_are_noise_below_and_the_same_above() {
         assert_eq!(is_seen, name == "open", "{name}");
         assert!(raw[..8192].iter().all(|&byte| byte == 0));
     }
-    let raw = |name: &str| read(&*below.open(name).expect("there"), 8192, 8192);
-    assert_ne!(raw("pages")[..], raw("redo-00")[..], "the same text at the same place");
+    let raw = |name: &str, at| read(&*below.open(name).expect("there"), at, 8192);
+    assert!(raw("pages", 8192)[..] != raw("redo-00", 8192)[..], "the same text, the same place");
+    let file = volume.open("pages").expect("there");
+    for at in [0, 16384] {
+        file.write_at(at, &buf_of(&text[..8192])).expect("written");
+    }
+    assert!(raw("pages", 0)[..] != raw("pages", 16384)[..], "the same text in two places");
 }
 
 #[test]
