@@ -148,6 +148,7 @@ plugin-test: plugin
 	@plugin/mariadb/test/run.sh target/plugin $(ROUNDS)
 	@$(CARGO) build --release --locked --quiet --package weir-cli --target-dir target
 	@plugin/mariadb/test/backup.sh target/plugin/ha_weir.so target/plugin/test/backup target/release/weir
+	@plugin/mariadb/test/encrypted.sh target/plugin/ha_weir.so target/plugin/test/encrypted $(ROUNDS) target/release/weir
 endif
 
 # ---- test -----------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 
 #include "graveyard.h"
 #include "known_rows.h"
+#include "variables.h"
 #include "backoff.h"
 
 namespace
@@ -142,8 +143,12 @@ bool refuse_options(THD *thd, const HA_CREATE_INFO *info)
   {
     if (is_off(option))
       continue;
-    if (is_option(option, "encrypted") &&
-        refuse_option(thd, "ENCRYPTED", "its files are not encrypted; say ENCRYPTED=NO", true))
+    if (is_option(option, "encrypted") && !weir_encrypts() &&
+        refuse_option(thd, "ENCRYPTED", "its files are not encrypted (weir_encrypt); say ENCRYPTED=NO", true))
+      return true;
+    if (is_option(option, "encryption_key_id") && weir_encrypts() &&
+        strtoul(std::string(option->value.str, option->value.length).c_str(), nullptr, 10) != weir_encryption_key_id() &&
+        refuse_option(thd, "ENCRYPTION_KEY_ID", "one key encrypts all of its files (weir_encryption_key_id)", true))
       return true;
     if (is_option(option, "page_compressed") &&
         refuse_option(thd, "PAGE_COMPRESSED", "its pages are not compressed", strict && made))

@@ -3,6 +3,7 @@
 
 #include "alter_stage.h"
 #include "binlog_gate.h"
+#include "encryption.h"
 #include "engine.h"
 #include "graveyard.h"
 #include "ha_weir.h"
@@ -257,7 +258,8 @@ void close_database()
 
 bool open_database()
 {
-  weir_options options= {weir_memory(), weir_log_capacity(), 0, WEIR_IF_MISSING, uint32_t(weir_store_kind())};
+  weir_options options= {weir_memory(), weir_log_capacity(), 0, WEIR_IF_MISSING, uint32_t(weir_store_kind()),
+                        weir_encryption_key_id(), weir_encrypts() ? &weir_server_keys : nullptr};
   std::string directory= std::string("./") + WEIR_DIRECTORY;
   if (weir_open(bytes_of(directory), &options, &weir_database) != WEIR_OK)
   {
@@ -318,6 +320,7 @@ int init(void *p)
                     HTON_TRUNCATE_REQUIRES_EXCLUSIVE_USE;
   announce_costs<COSTS>(weir_hton);
   weir_hton->create= create_handler;
+  weir_hton->table_options= weir_table_options;
   weir_hton->close_connection= WEIR_PARTICIPANT(close_connection);
   weir_hton->kill_query= kill_query;
   weir_hton->commit= WEIR_PARTICIPANT(commit);

@@ -31,6 +31,8 @@ TYPELIB durability_typelib= typelib_of("weir_durability", durability_names, arra
 const char *store_names[]= {"ANY", "IN_PLACE", "LOG", NullS};
 TYPELIB store_typelib= {array_elements(store_names) - 1, "weir_store", store_names, nullptr};
 ulong store;
+my_bool encrypts;
+uint encryption_key_id;
 
 int check_log_capacity(THD *, st_mysql_sys_var *, void *save, st_mysql_value *value)
 {
@@ -150,6 +152,14 @@ MYSQL_SYSVAR_ENUM(store, store, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
                   "Where a new database keeps its pages: IN_PLACE, each at a place of its own, written twice; LOG, "
                   "packed in segments, where less is written. ANY: as the database has it, in place if it is new",
                   nullptr, nullptr, WEIR_STORE_ANY, &store_typelib);
+MYSQL_SYSVAR_BOOL(encrypt, encrypts, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
+                  "The engine's files are encrypted, all of them, with a key of the server's key management. It is decided when they are "
+                  "made: the server does not start with another answer",
+                  nullptr, nullptr, FALSE);
+MYSQL_SYSVAR_UINT(encryption_key_id, encryption_key_id, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
+                  "The key of the server's key management that encrypts the engine's files (weir_encrypt); its newest version is taken "
+                  "while the server runs",
+                  nullptr, nullptr, 1, 1, UINT_MAX32, 0);
 MYSQL_SYSVAR_ULONGLONG(log_capacity, log_capacity, PLUGIN_VAR_RQCMDARG,
                        "Bytes of redo log. More of it means fewer page writes and a longer recovery",
                        check_log_capacity, update_log_capacity, 1ULL << 30, 640 << 10, 1ULL << 40, 0);
@@ -170,7 +180,8 @@ MYSQL_THDVAR_BOOL(snapshot_isolation, PLUGIN_VAR_OPCMDARG,
 
 } // namespace
 
-st_mysql_sys_var *weir_variables[]= {MYSQL_SYSVAR(memory), MYSQL_SYSVAR(store), MYSQL_SYSVAR(log_capacity), MYSQL_SYSVAR(durability),
+st_mysql_sys_var *weir_variables[]= {MYSQL_SYSVAR(memory), MYSQL_SYSVAR(store), MYSQL_SYSVAR(encrypt),
+                                     MYSQL_SYSVAR(encryption_key_id), MYSQL_SYSVAR(log_capacity), MYSQL_SYSVAR(durability),
                                      MYSQL_SYSVAR(lock_wait_timeout), MYSQL_SYSVAR(recovery_seconds),
                                      MYSQL_SYSVAR(metrics_address), MYSQL_SYSVAR(create_checkpoint),
                                      MYSQL_SYSVAR(deferred_answers), MYSQL_SYSVAR(binlog_gate),
@@ -197,6 +208,10 @@ const char *weir_metrics_address() { return metrics_address; }
 ulonglong weir_memory() { return memory; }
 
 ulong weir_store_kind() { return store; }
+
+bool weir_encrypts() { return encrypts; }
+
+uint weir_encryption_key_id() { return encryption_key_id; }
 
 ulonglong weir_log_capacity() { return log_capacity; }
 

@@ -17,6 +17,9 @@ bool weir_abort_on_halt();
 const char *weir_metrics_address();
 ulonglong weir_memory();
 ulong weir_store_kind();
+// Whether the engine's files are encrypted, and by which key of the server's key management.
+bool weir_encrypts();
+uint weir_encryption_key_id();
 ulonglong weir_log_capacity();
 double weir_recovery_seconds();
 // A weir_durability.
