@@ -48,6 +48,16 @@ impl Drop for HeldRank {
     }
 }
 
+/// The locks that this thread holds, by name, in no order; nothing where ranks are not checked. For
+/// tests of what may be held where.
+#[must_use]
+pub fn held() -> Vec<&'static str> {
+    #[cfg(all(any(debug_assertions, feature = "check-ranks"), not(loom)))]
+    return checked::held();
+    #[cfg(not(all(any(debug_assertions, feature = "check-ranks"), not(loom))))]
+    Vec::new()
+}
+
 /// Whether ranks are checked in this build.
 #[must_use]
 pub const fn are_ranks_checked() -> bool {
@@ -76,6 +86,13 @@ mod checked {
             RANKS[usize::from(latest)].name,
             wanted.name
         );
+    }
+
+    pub(super) fn held() -> Vec<&'static str> {
+        let names = |held: &RefCell<Vec<u16>>| {
+            held.borrow().iter().map(|&number| RANKS[usize::from(number)].name).collect()
+        };
+        HELD.try_with(names).unwrap_or_default()
     }
 
     pub(super) fn push(number: u16) {

@@ -1,13 +1,14 @@
 //! Filling an empty tree from sorted entries: nodes are written one after another, full, each level
-//! as the one below it grows: what is in memory is one node a level. The tree is empty until the
-//! last group makes it whole.
+//! as the one below it grows: what is in memory is one node a level, and one that is full and to be
+//! written before the next entry comes. The tree is empty until the last group makes it whole.
 use weir_base::PageNo;
 use weir_change::{Group, Header, Op};
 use weir_page::{Flags, Kind, NodeMut, Stamp};
 
 use crate::error::TreeError;
-use crate::overflow::{AllocationEvent, AllocationObserver, ChainHead};
+use crate::overflow::{Run, Steps};
 use crate::tree::Tree;
+use crate::write::Value;
 
 /// Pages are filled to 15/16, as InnoDB does, so that the first insertions do not cut them all.
 const FILL_NUMERATOR: usize = 15;
@@ -21,56 +22,58 @@ struct Building {
     last_key: Vec<u8>,
 }
 
-/// A tree in the making: the node of each level that the next entry or child goes to. Leaves are
-/// level 0.
-struct Rising {
-    levels: Vec<Building>,
-    header: Header,
-}
-
-/// Fills an empty tree with entries that are given to it one after another.
+/// A tree in the making, filled with entries that are given to it one after another. Its [`Steps`]
+/// are to be taken after each entry, and when it is closed.
 pub struct Loader {
     tree: Tree,
-    rising: Rising,
+    /// The node of each level that the next entry or child goes to. Leaves are level 0.
+    levels: Vec<Building>,
+    /// A node that is full, of this level.
+    full: Option<(u8, Building)>,
+    /// When no more entries come: the level whose last node is written next.
+    closing: Option<u8>,
+    header: Header,
     count: u64,
 }
 
 impl Loader {
-    /// Takes an entry, whose key is above all that it was given before.
+    /// Checks a key for [`Loader::push`].
     ///
     /// # Errors
-    /// [`TreeError::NotAscending`] and others; pages written so far are the transaction's to free.
-    pub fn push(
-        &mut self,
-        key: &[u8],
-        value: &[u8],
-        observe: &mut AllocationObserver<'_>,
-    ) -> Result<(), TreeError> {
-        let Loader { tree, rising, count } = self;
-        tree.check_key(key)?;
-        if rising.levels.first().is_some_and(|b| key <= b.last_key.as_slice()) {
-            return Err(TreeError::NotAscending(*count));
+    /// [`TreeError::NotAscending`], [`TreeError::KeyTooLong`].
+    pub fn check(&self, key: &[u8]) -> Result<(), TreeError> {
+        self.tree.check_key(key)?;
+        if self.levels.first().is_some_and(|b| key <= b.last_key.as_slice()) {
+            return Err(TreeError::NotAscending(self.count));
         }
-        let writer = rising.header.txn.unwrap_or_default();
-        let mut flags = Flags::NONE;
-        let long = if value.len() > tree.max_inline_value(key.len()) {
-            let mark = ChainHead::mark(writer, *count);
-            flags = Flags::OVERFLOW;
-            Some(tree.write_long(key, value, mark, rising.header, observe)?)
-        } else {
-            None
-        };
-        let value = long.as_ref().map_or(value, |bytes| &bytes[..]);
-        let stamp = Stamp { writer, seq: 0 };
-        let is_full =
-            rising.levels.first_mut().is_none_or(|b| !tree.add(b, key, stamp, flags, value));
+        Ok(())
+    }
+
+    /// Takes an entry, whose key is above all that it was given before. The chain of a long value
+    /// is written already.
+    ///
+    /// # Errors
+    /// As [`Loader::check`].
+    pub fn push(&mut self, key: &[u8], value: Value<'_>) -> Result<(), TreeError> {
+        debug_assert!(self.full.is_none(), "a node is full that is to be written first");
+        self.check(key)?;
+        let Value { bytes, flags } = value;
+        let stamp = Stamp { writer: self.header.txn.unwrap_or_default(), seq: 0 };
+        let Loader { tree, levels, .. } = self;
+        let is_full = levels.first_mut().is_none_or(|b| !tree.add(b, key, stamp, flags, bytes));
         if is_full {
             let mut fresh = tree.begin_node(Kind::Leaf, 0, key);
-            tree.add(&mut fresh, key, stamp, flags, value);
-            tree.put_in_place(0, fresh, rising, observe)?;
+            tree.add(&mut fresh, key, stamp, flags, bytes);
+            self.put_in_place(0, fresh);
         }
-        *count += 1;
+        self.count += 1;
         Ok(())
+    }
+
+    /// The tree that is filled.
+    #[must_use]
+    pub fn tree(&self) -> &Tree {
+        &self.tree
     }
 
     /// How many entries it was given.
@@ -79,18 +82,83 @@ impl Loader {
         self.count
     }
 
-    /// Makes the tree whole: the last group of redo carries `last`, which may be the transaction's
-    /// commit. Returns the number of entries.
+    /// No more entries come: the steps from now on write what each level has left, from the leaves
+    /// up.
+    pub fn close(&mut self) {
+        self.closing = Some(0);
+    }
+
+    /// About how many bytes of log [`Loader::finish`] takes.
+    #[must_use]
+    pub fn root_log_bytes(&self) -> u64 {
+        self.node_log_bytes()
+    }
+
+    /// Writes the root, once it is closed and all steps are taken: the tree is whole. This group
+    /// carries `last`, which may be the transaction's commit. Returns the number of entries.
     ///
     /// # Errors
-    /// [`TreeError::NotEmpty`] and others; as [`Loader::push`].
-    pub fn finish(
-        self,
-        last: Header,
-        observe: &mut AllocationObserver<'_>,
-    ) -> Result<u64, TreeError> {
-        self.tree.finish_all(self.rising, last, observe)?;
+    /// [`TreeError::NotEmpty`] and others.
+    pub fn finish(mut self, last: Header) -> Result<u64, TreeError> {
+        let level = self.closing.unwrap_or_default();
+        let root = if level == 0 { None } else { self.levels.pop() };
+        self.tree.commit_root(root.as_ref(), level, last)?;
         Ok(self.count)
+    }
+
+    fn node_log_bytes(&self) -> u64 {
+        (self.tree.env.pool.page_size() + 256) as u64
+    }
+
+    /// Begins the next node of a level: the one before it is full.
+    fn put_in_place(&mut self, level: u8, fresh: Building) {
+        match self.levels.get_mut(usize::from(level)) {
+            None => self.levels.push(fresh),
+            Some(place) => self.full = Some((level, std::mem::replace(place, fresh))),
+        }
+    }
+
+    /// Puts a node that is written below one of `level`.
+    fn add_child(&mut self, level: u8, separator: &[u8], page: PageNo) {
+        let added = self
+            .levels
+            .get_mut(usize::from(level))
+            .is_some_and(|b| NodeMut::new(&mut b.bytes).insert_child(separator, page).is_ok());
+        if added {
+            return;
+        }
+        let mut fresh = self.tree.begin_node(Kind::Inner, level, separator);
+        NodeMut::new(&mut fresh.bytes).set_leftmost(page);
+        self.put_in_place(level, fresh);
+    }
+
+    /// Takes what the next level has left, if there is to be a node above it.
+    fn close_level(&mut self) {
+        let Some(level) = self.closing else { return };
+        // A leaf has a node above it always: the root stays where it is, and is written last.
+        if level > 0 && usize::from(level) + 1 >= self.levels.len() {
+            return;
+        }
+        if let Some(place) = self.levels.get_mut(usize::from(level)) {
+            self.full = Some((level, std::mem::take(place)));
+            self.closing = Some(level + 1);
+        }
+    }
+}
+
+impl Steps for Loader {
+    fn next_log_bytes(&mut self) -> Option<u64> {
+        if self.full.is_none() {
+            self.close_level();
+        }
+        self.full.as_ref().map(|_| self.node_log_bytes())
+    }
+
+    fn write_next(&mut self) -> Result<Vec<Run>, TreeError> {
+        let Some((level, node)) = self.full.take() else { return Ok(Vec::new()) };
+        let page = self.tree.write_new_node(&node, level, self.header)?;
+        self.add_child(level + 1, &node.first_key, page);
+        Ok(vec![(page, 1)])
     }
 }
 
@@ -104,28 +172,8 @@ impl Tree {
         if !self.is_empty()? {
             return Err(TreeError::NotEmpty);
         }
-        let rising = Rising { levels: Vec::new(), header };
-        Ok(Loader { tree: self.clone(), rising, count: 0 })
-    }
-
-    /// Fills this empty tree with entries in ascending key order, under the transaction of
-    /// `header`, whose commit must follow: the last group carries `last`, which may be it.
-    /// Returns the number of entries.
-    ///
-    /// # Errors
-    /// As [`Tree::loader`], [`Loader::push`] and [`Loader::finish`].
-    pub fn bulk_load<K: AsRef<[u8]>, V: AsRef<[u8]>>(
-        &self,
-        entries: impl Iterator<Item = (K, V)>,
-        header: Header,
-        last: Header,
-        observe: &mut AllocationObserver<'_>,
-    ) -> Result<u64, TreeError> {
-        let mut loader = self.loader(header)?;
-        for (key, value) in entries {
-            loader.push(key.as_ref(), value.as_ref(), observe)?;
-        }
-        loader.finish(last, observe)
+        let (levels, full, closing) = (Vec::new(), None, None);
+        Ok(Loader { tree: self.clone(), levels, full, closing, header, count: 0 })
     }
 
     fn is_empty(&self) -> Result<bool, TreeError> {
@@ -160,64 +208,19 @@ impl Tree {
         true
     }
 
-    /// Begins the next node of a level: the one before it is full, and written.
-    fn put_in_place(
-        &self,
-        level: u8,
-        fresh: Building,
-        rising: &mut Rising,
-        observe: &mut AllocationObserver<'_>,
-    ) -> Result<(), TreeError> {
-        match rising.levels.get_mut(usize::from(level)) {
-            None => rising.levels.push(fresh),
-            Some(place) => {
-                let full = std::mem::replace(place, fresh);
-                let page = self.finish(&full, level, rising, observe)?;
-                self.add_child(level + 1, full.first_key, page, rising, observe)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Puts a node that is written below one of `level`.
-    fn add_child(
-        &self,
-        level: u8,
-        separator: Vec<u8>,
-        page: PageNo,
-        rising: &mut Rising,
-        observe: &mut AllocationObserver<'_>,
-    ) -> Result<(), TreeError> {
-        let added = rising
-            .levels
-            .get_mut(usize::from(level))
-            .is_some_and(|b| NodeMut::new(&mut b.bytes).insert_child(&separator, page).is_ok());
-        if added {
-            return Ok(());
-        }
-        let mut fresh = self.begin_node(Kind::Inner, level, &separator);
-        NodeMut::new(&mut fresh.bytes).set_leftmost(page);
-        self.put_in_place(level, fresh, rising, observe)
-    }
-
     /// Writes a node to a page of its own.
-    fn finish(
+    fn write_new_node(
         &self,
         done: &Building,
         level: u8,
-        rising: &mut Rising,
-        observe: &mut AllocationObserver<'_>,
+        header: Header,
     ) -> Result<PageNo, TreeError> {
-        observe(AllocationEvent::Before((self.env.pool.page_size() + 256) as u64))?;
         let claimed = self.env.space.claim(1)?;
         let page = claimed[0];
-        let written = self.write_node(done, level, page, rising.header);
-        if let Err(e) = written {
+        if let Err(e) = self.write_node(done, level, page, header) {
             self.env.space.unclaim(&claimed);
             return Err(e);
         }
-        observe(AllocationEvent::Used(page, 1))?;
-        observe(AllocationEvent::Done)?;
         Ok(page)
     }
 
@@ -246,34 +249,13 @@ impl Tree {
         Ok(())
     }
 
-    /// Writes what each level has left, from the leaves up: the uppermost node is the root.
-    fn finish_all(
-        &self,
-        mut rising: Rising,
-        last: Header,
-        observe: &mut AllocationObserver<'_>,
-    ) -> Result<(), TreeError> {
-        let mut level = 0u8;
-        // A leaf has a node above it always: the root stays where it is, and is written last.
-        while level == 0 || usize::from(level) + 1 < rising.levels.len() {
-            let Some(place) = rising.levels.get_mut(usize::from(level)) else { break };
-            let done = std::mem::take(place);
-            let page = self.finish(&done, level, &mut rising, observe)?;
-            self.add_child(level + 1, done.first_key, page, &mut rising, observe)?;
-            level += 1;
-        }
-        let root = if level == 0 { None } else { rising.levels.pop() };
-        self.commit_root(root.as_ref(), level, last, observe)
-    }
-
+    /// Makes the uppermost node the root: the tree is whole.
     fn commit_root(
         &self,
         root: Option<&Building>,
         level: u8,
         last: Header,
-        observe: &mut AllocationObserver<'_>,
     ) -> Result<(), TreeError> {
-        observe(AllocationEvent::Before((self.env.pool.page_size() + 256) as u64))?;
         let page = self.root;
         let mut group = Group::begin(last);
         let held = group.hold(self.env.pool.exclusive(page)?);

@@ -213,7 +213,7 @@ impl Ahead {
             pages.extend(heads.map(|head| head.first));
         }
         pages.sort_unstable();
-        // What cannot be read is told where the walk comes to it.
+        // What cannot be read is reported where the walk comes to it.
         let _ = pool.bring_in(&pages);
     }
 }

@@ -10,7 +10,7 @@ use weir_pool::PageToken;
 
 use crate::descend::{DescentTarget, Fences};
 use crate::error::TreeError;
-use crate::tree::{RowHead, Tree};
+use crate::tree::{LeafState, RowHead, Tree};
 
 /// A position in a tree. Delete-marked rows are passed over unless asked for. After a move that has
 /// failed it stands on no row, but between those that it has passed and those that it has not come
@@ -228,7 +228,13 @@ impl Cursor {
     /// Whether the leaf stood on is still as the cursor copied it.
     #[must_use]
     pub fn is_fresh(&self) -> bool {
-        self.token.is_some_and(|token| self.tree.env.pool.is_still(token))
+        self.leaf_state().is_unchanged()
+    }
+
+    /// The leaf stood on, as the cursor copied it.
+    #[must_use]
+    pub fn leaf_state(&self) -> LeafState<'_> {
+        LeafState { tree: &self.tree, token: self.token }
     }
 
     /// How many leaves it has copied so far: as long as this stays the same, all that it shows

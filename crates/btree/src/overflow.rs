@@ -44,16 +44,21 @@ impl Ahead {
 /// Called without latches before each group of a long change: where admission waits.
 pub type Admit<'a> = dyn FnMut(Ahead) -> Result<(), TreeError> + 'a;
 
-/// What the writer of a chain tells its transaction.
-#[derive(Clone, Copy, Debug)]
-pub enum AllocationEvent {
-    /// A group of about so many bytes of log is about to be written; no latch is held.
-    Before(u64),
-    /// Pages have been taken into use: the first, and how many one after another.
-    Used(PageNo, u32),
-    /// All pages of the group have been told. Does not come behind the last group of a bulk load,
-    /// which commits.
-    Done,
+/// Pages taken into use, one after another: the first, and how many.
+pub type Run = (PageNo, u32);
+
+/// A long change that is made group by group: its owner asks how much log the next group takes, and
+/// lets it be written. Between two groups no latch is held.
+pub trait Steps {
+    /// About how many bytes of log the next group takes. `None`: all groups are written.
+    fn next_log_bytes(&mut self) -> Option<u64>;
+
+    /// Writes the next group. Returns the pages that it has taken, which are its transaction's to
+    /// free from now on, and noted in the group for that.
+    ///
+    /// # Errors
+    /// [`TreeError`]; the group has taken no pages.
+    fn write_next(&mut self) -> Result<Vec<Run>, TreeError>;
 }
 
 /// What a row holds instead of a long value.
@@ -66,9 +71,6 @@ pub struct ChainHead {
     /// The chain's own number.
     pub mark: u64,
 }
-
-/// Observes the allocations of a long change under way.
-pub type AllocationObserver<'a> = dyn FnMut(AllocationEvent) -> Result<(), TreeError> + 'a;
 
 impl ChainHead {
     /// A chain's number, from its transaction and the chain's number therein: no other chain among
@@ -87,6 +89,14 @@ impl ChainHead {
         varint::put(&mut out, u64::from(self.first.0));
         out.extend_from_slice(&self.mark.to_le_bytes());
         out
+    }
+
+    /// The bytes of a row whose value begins with `front` and goes on in the chain.
+    #[must_use]
+    pub fn with_front(&self, front: &[u8]) -> Vec<u8> {
+        let mut row = self.encode();
+        row.extend_from_slice(front);
+        row
     }
 
     /// From a row's bytes; `None` when they do not begin with such a head.
@@ -134,7 +144,7 @@ impl Tree {
     }
 }
 
-impl Chains<'_> {
+impl<'e> Chains<'e> {
     fn page_bytes(&self) -> usize {
         self.env.pool.page_size() - HEADER_BYTES - MARK_BYTES
     }
@@ -153,77 +163,24 @@ impl Chains<'_> {
         (of_log.min(of_frames) as usize).clamp(1, GROUP_PAGES)
     }
 
-    /// Writes a value to a new chain. The pages belong to the transaction of `header` until it
-    /// commits: each group notes them for undo.
+    /// Begins a new chain, `mark`, that holds `value`: its pages are claimed. They belong to the
+    /// transaction of `header` until it commits: each group notes them for undo.
     ///
     /// # Errors
-    /// [`TreeError`]; pages written so far are the transaction's to free ([`Admit`] has seen them
-    /// logged), the rest are free.
-    pub fn write(
+    /// [`TreeError`]; no page is claimed.
+    pub fn writer<'v>(
         &self,
-        value: &[u8],
+        value: &'v [u8],
         mark: u64,
         header: Header,
-        observe: &mut AllocationObserver<'_>,
-    ) -> Result<ChainHead, TreeError> {
+    ) -> Result<ChainWriter<'e, 'v>, TreeError> {
         let len = value.len() as u64;
         if len > u64::from(u32::MAX) {
             return Err(TreeError::ValueTooLong(len));
         }
         self.env.pool.log().check()?;
         let pages = self.env.space.claim(self.pages(len) as usize)?;
-        let mut written = 0;
-        while written < pages.len() {
-            let count = self.group_pages().min(pages.len() - written);
-            let range = written..written + count;
-            let done = self.write_group(value, mark, header, &pages, range, observe);
-            if let Err(e) = done {
-                self.env.space.unclaim(&pages[written..]);
-                return Err(e);
-            }
-            written += count;
-        }
-        Ok(ChainHead { len, first: pages[0], mark })
-    }
-
-    fn write_group(
-        &self,
-        value: &[u8],
-        mark: u64,
-        header: Header,
-        pages: &[PageNo],
-        range: Range<usize>,
-        observe: &mut AllocationObserver<'_>,
-    ) -> Result<(), TreeError> {
-        let room = self.page_bytes();
-        let log_bytes = range.len() * (self.env.pool.page_size() + 64);
-        observe(AllocationEvent::Before(log_bytes as u64))?;
-        let fresh: Vec<_> =
-            range.clone().map(|i| self.env.pool.fresh(pages[i])).collect::<Result<_, _>>()?;
-        let mut group = Group::begin(Header { undo: true, ..header });
-        let held: Vec<_> = fresh.into_iter().map(|page| group.hold(page)).collect();
-        self.env.space.log_used(&mut group, &pages[range.clone()])?;
-        let mut bytes = Vec::with_capacity(room + MARK_BYTES);
-        for (i, held) in range.clone().zip(held) {
-            let page = pages[i];
-            let next = pages.get(i + 1).copied().unwrap_or(PageNo::NONE);
-            bytes.clear();
-            bytes.extend_from_slice(&mark.to_le_bytes());
-            bytes.extend_from_slice(
-                &value[(i * room).min(value.len())..((i + 1) * room).min(value.len())],
-            );
-            group.apply(held, &Op::Init { page, kind: Kind::Overflow, level: 0, tree: self.tree });
-            group.apply(held, &Op::OverflowData { page, next, bytes: &bytes });
-        }
-        let runs = runs(&pages[range]);
-        for &(first, count) in &runs {
-            group.note(&Op::UndoPages { first, count });
-        }
-        group.commit(self.env.pool.log())?;
-        for (first, count) in runs {
-            observe(AllocationEvent::Used(first, count))?;
-        }
-        observe(AllocationEvent::Done)
+        Ok(ChainWriter { chains: *self, value, mark, header, pages, written: 0 })
     }
 
     /// Frees a chain that no row names any more, in groups under `header`, each noting how far it
@@ -294,6 +251,80 @@ impl Chains<'_> {
     }
 }
 
+/// A chain in the making. Dropped, it gives back the pages that it has not written.
+pub struct ChainWriter<'e, 'v> {
+    chains: Chains<'e>,
+    value: &'v [u8],
+    mark: u64,
+    header: Header,
+    pages: Vec<PageNo>,
+    written: usize,
+}
+
+impl ChainWriter<'_, '_> {
+    /// What a row is to hold, once all groups are written.
+    #[must_use]
+    pub fn head(&self) -> ChainHead {
+        ChainHead { len: self.value.len() as u64, first: self.pages[0], mark: self.mark }
+    }
+
+    fn next(&self) -> Range<usize> {
+        let count = self.chains.group_pages().min(self.pages.len() - self.written);
+        self.written..self.written + count
+    }
+
+    fn write_group(&self, range: Range<usize>) -> Result<Vec<Run>, TreeError> {
+        let Chains { env, tree } = self.chains;
+        let (pages, value, room) = (&self.pages, self.value, self.chains.page_bytes());
+        let fresh: Vec<_> =
+            range.clone().map(|i| env.pool.fresh(pages[i])).collect::<Result<_, _>>()?;
+        let mut group = Group::begin(Header { undo: true, ..self.header });
+        let held: Vec<_> = fresh.into_iter().map(|page| group.hold(page)).collect();
+        env.space.log_used(&mut group, &pages[range.clone()])?;
+        let mut bytes = Vec::with_capacity(room + MARK_BYTES);
+        for (i, held) in range.clone().zip(held) {
+            let page = pages[i];
+            let next = pages.get(i + 1).copied().unwrap_or(PageNo::NONE);
+            bytes.clear();
+            bytes.extend_from_slice(&self.mark.to_le_bytes());
+            bytes.extend_from_slice(
+                &value[(i * room).min(value.len())..((i + 1) * room).min(value.len())],
+            );
+            group.apply(held, &Op::Init { page, kind: Kind::Overflow, level: 0, tree });
+            group.apply(held, &Op::OverflowData { page, next, bytes: &bytes });
+        }
+        let runs = runs(&pages[range]);
+        for &(first, count) in &runs {
+            group.note(&Op::UndoPages { first, count });
+        }
+        group.commit(env.pool.log())?;
+        Ok(runs)
+    }
+}
+
+impl Steps for ChainWriter<'_, '_> {
+    fn next_log_bytes(&mut self) -> Option<u64> {
+        let pages = self.next().len();
+        (pages > 0).then(|| (pages * (self.chains.env.pool.page_size() + 64)) as u64)
+    }
+
+    fn write_next(&mut self) -> Result<Vec<Run>, TreeError> {
+        let range = self.next();
+        let end = range.end;
+        let runs = self.write_group(range)?;
+        self.written = end;
+        Ok(runs)
+    }
+}
+
+impl Drop for ChainWriter<'_, '_> {
+    fn drop(&mut self) {
+        if self.written < self.pages.len() {
+            self.chains.env.space.unclaim(&self.pages[self.written..]);
+        }
+    }
+}
+
 impl Tree {
     /// Bytes of a long value that lie in its leaf, under a key of this length: so many that the
     /// rest takes as few pages as may be.
@@ -304,27 +335,24 @@ impl Tree {
         rest.max(FRONT_BYTES_MIN).min(room).min(len)
     }
 
-    /// Writes all of a long value but its front to a new chain, as [`Chains::write`], and
-    /// returns the bytes for its row.
+    /// Begins a chain, as [`Chains::writer`], for all of a long value but its front, which is
+    /// returned: it stands in the row behind the chain's head ([`ChainHead::with_front`]).
     ///
     /// # Errors
-    /// As [`Chains::write`].
-    pub fn write_long(
+    /// As [`Chains::writer`].
+    pub fn long_writer<'v>(
         &self,
         key: &[u8],
-        value: &[u8],
+        value: &'v [u8],
         mark: u64,
         header: Header,
-        observe: &mut AllocationObserver<'_>,
-    ) -> Result<Vec<u8>, TreeError> {
+    ) -> Result<(ChainWriter<'_, 'v>, &'v [u8]), TreeError> {
         let len = value.len() as u64;
         if len > u64::from(u32::MAX) {
             return Err(TreeError::ValueTooLong(len));
         }
         let (front, rest) = value.split_at(self.front_len(key.len(), value.len()));
-        let mut row = self.chains().write(rest, mark, header, observe)?.encode();
-        row.extend_from_slice(front);
-        Ok(row)
+        Ok((self.chains().writer(rest, mark, header)?, front))
     }
 
     /// What a row with a chain, whose value is `old`, becomes when that turns into `new` and the
@@ -337,15 +365,14 @@ impl Tree {
         if rest != &new[at..] {
             return None;
         }
-        let mut row = head.encode();
-        row.extend_from_slice(&new[..at]);
+        let row = head.with_front(&new[..at]);
         (row.len() <= self.max_inline_value(key.len())).then_some(row)
     }
 }
 
-/// Neighbouring page numbers as (first, count).
-fn runs(pages: &[PageNo]) -> Vec<(PageNo, u32)> {
-    let mut runs: Vec<(PageNo, u32)> = Vec::new();
+/// Neighbouring page numbers.
+fn runs(pages: &[PageNo]) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
     for &page in pages {
         match runs.last_mut() {
             Some((first, count)) if first.0 + *count == page.0 => *count += 1,

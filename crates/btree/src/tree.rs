@@ -35,6 +35,22 @@ pub struct RowHead {
     pub flags: Flags,
 }
 
+/// A leaf as it was when a row was read there.
+#[derive(Clone, Copy)]
+pub struct LeafState<'t> {
+    pub(crate) tree: &'t Tree,
+    /// `None`: no row was read.
+    pub(crate) token: Option<PageToken>,
+}
+
+impl LeafState<'_> {
+    /// Whether the leaf is still as it was.
+    #[must_use]
+    pub fn is_unchanged(&self) -> bool {
+        self.token.is_some_and(|token| self.tree.env.pool.is_still(token))
+    }
+}
+
 impl Clone for Tree {
     fn clone(&self) -> Self {
         weir_base::lines::wrote("the reference count of all trees' environment");
@@ -170,6 +186,12 @@ impl Tree {
                 return Ok(head);
             }
         }
+    }
+
+    /// The leaf that a token of [`Tree::look`] names, as it was then.
+    #[must_use]
+    pub fn leaf_state(&self, token: PageToken) -> LeafState<'_> {
+        LeafState { tree: self, token: Some(token) }
     }
 
     /// An error that names this tree, and where the page lies.

@@ -1,5 +1,5 @@
-//! Changing one row: find its leaf, take it, let the caller decide on what it sees there, log and
-//! apply.
+//! Changing one row: its leaf is latched, and is a value from then on ([`LatchedRow`]), which
+//! shows the row to its caller and then writes what the caller has decided.
 use weir_base::PageNo;
 use weir_change::{Before, Difference, Group, Header, Op, Purge, Shape};
 use weir_page::{Flags, Node, Stamp};
@@ -112,131 +112,159 @@ pub struct Written {
     pub replaced: Option<ChainHead>,
 }
 
-/// What became of a try.
-enum Tried {
-    Done(Written),
-    /// The leaf is full: make room for this key and value length, and try again.
+/// The leaf of one key, latched: it shows the row, then writes what becomes of it. Dropped instead,
+/// it leaves the row as it is.
+pub struct LatchedRow<'t> {
+    tree: &'t Tree,
+    key: &'t [u8],
+    leaf: Exclusive<'t>,
+    /// The row's place in the leaf, or where it would be.
+    found: Result<usize, usize>,
+}
+
+/// What [`LatchedRow::apply`] did. The latch is released; what is left to do may wait for the
+/// device.
+#[must_use = "the tree makes room, or joins thin leaves, by `Tree::settle`"]
+pub struct Applied(Outcome);
+
+enum Outcome {
+    Done {
+        written: Written,
+        is_thin: bool,
+    },
+    /// The leaf is full.
     Full {
         value_len: usize,
     },
-    Changed,
 }
 
 impl Tree {
-    /// Changes the row at `key`: `decide` sees what is there, with the leaf held, and says what to
-    /// do. It may be called again when the leaf had to be split.
+    /// Latches the leaf that has the row at `key`, or would have it.
     ///
     /// # Errors
-    /// [`TreeError`]; the row is as it was.
-    pub fn write<'a>(
-        &self,
-        key: &[u8],
-        change: &Change<'_>,
-        decide: &mut dyn FnMut(Option<Row<'_>>) -> Action<'a>,
-    ) -> Result<Written, TreeError> {
-        self.write_releasing(key, change, decide, &mut || {})
+    /// [`TreeError`].
+    #[inline]
+    pub fn latch_row<'t>(&'t self, key: &'t [u8]) -> Result<LatchedRow<'t>, TreeError> {
+        self.check_key(key)?;
+        // Memory is ahead of a halted log for good: a second change might build on half of the
+        // first, and find a page free that it holds itself (BTREE-7).
+        self.env.pool.log().check()?;
+        loop {
+            let Some(arrived) = self.try_descend(DescentTarget::Key(key), 0)? else { continue };
+            arrived.node.touch();
+            let Some(leaf) = arrived.node.upgrade() else { continue };
+            return Ok(LatchedRow::of(self, key, leaf));
+        }
     }
 
-    /// As [`Tree::write`], at the leaf in which [`Tree::look`] has found the row, if it is still in
-    /// the state that `token` names: what was computed from the row meanwhile, without a latch, is
-    /// computed from what is there. `None`: the leaf has changed, or had no room and has been
-    /// split. Nothing was written then, and the caller looks again.
+    /// As [`Tree::latch_row`], at the leaf in which [`Tree::look`] has found the row, if it is
+    /// still in the state that `token` names: what was computed from the row meanwhile, without a
+    /// latch, is computed from what is there. `None`: the leaf has changed.
+    ///
+    /// # Errors
+    /// [`TreeError`].
+    pub fn latch_row_if_still<'t>(
+        &'t self,
+        token: PageToken,
+        key: &'t [u8],
+    ) -> Result<Option<LatchedRow<'t>>, TreeError> {
+        self.env.pool.log().check()?;
+        let leaf = self.env.pool.exclusive_if_still(token);
+        Ok(leaf.map(|leaf| LatchedRow::of(self, key, leaf)))
+    }
+
+    /// Completes what [`LatchedRow::apply`] has begun, without a latch: joins leaves that are thin,
+    /// or makes room for the row. `None`: nothing was written, and the row is to be latched anew.
     ///
     /// # Errors
     /// [`TreeError`]; the row is as it was.
-    pub fn write_if_still<'a>(
-        &self,
-        token: PageToken,
-        key: &[u8],
-        change: &Change<'_>,
-        decide: &mut dyn FnMut(Option<Row<'_>>) -> Action<'a>,
-    ) -> Result<Option<Written>, TreeError> {
-        self.env.pool.log().check()?;
-        let Some(leaf) = self.env.pool.exclusive_if_still(token) else { return Ok(None) };
-        match self.write_leaf(leaf, key, change, decide, &mut || {})? {
-            Tried::Done(written) => Ok(Some(written)),
-            Tried::Changed => Ok(None),
-            Tried::Full { value_len } => {
+    #[inline]
+    pub fn settle(&self, key: &[u8], applied: Applied) -> Result<Option<Written>, TreeError> {
+        match applied.0 {
+            Outcome::Done { written, is_thin } => {
+                if is_thin {
+                    // The row is gone whatever becomes of this: a neighbour that is damaged, or a
+                    // device that fails, is reported to a thread that needs it. The next removal
+                    // tries again.
+                    let _ = self.shrink(key, 0);
+                }
+                Ok(Some(written))
+            }
+            Outcome::Full { value_len } => {
                 self.make_room(key, 0, Room::Row { value_len })?;
                 Ok(None)
             }
         }
     }
 
-    /// As [`Tree::write`]. `on_release` is called when the row is as decided, or does not fit yet
-    /// and `decide` is asked again, and what comes next may take long: making room, or joining thin
-    /// leaves, which may wait for the device.
+    /// Inserts the row at `key`, or replaces it, whatever is there.
     ///
     /// # Errors
     /// [`TreeError`]; the row is as it was.
-    pub fn write_releasing<'a>(
+    pub fn put(
         &self,
         key: &[u8],
         change: &Change<'_>,
-        decide: &mut dyn FnMut(Option<Row<'_>>) -> Action<'a>,
-        on_release: &mut dyn FnMut(),
+        value: Value<'_>,
     ) -> Result<Written, TreeError> {
-        self.check_key(key)?;
-        // Memory is ahead of a halted log for good: a second change might build on half of the
-        // first, and find a page free that it holds itself (BTREE-7).
-        self.env.pool.log().check()?;
         loop {
-            match self.try_write(key, change, decide, on_release)? {
-                Tried::Done(written) => return Ok(written),
-                Tried::Changed => {}
-                Tried::Full { value_len } => {
-                    on_release();
-                    self.make_room(key, 0, Room::Row { value_len })?;
-                }
+            let applied = self.latch_row(key)?.apply(change, Action::Put(value))?;
+            if let Some(written) = self.settle(key, applied)? {
+                return Ok(written);
             }
         }
     }
 
-    fn try_write<'a>(
-        &self,
-        key: &[u8],
-        change: &Change<'_>,
-        decide: &mut dyn FnMut(Option<Row<'_>>) -> Action<'a>,
-        on_release: &mut dyn FnMut(),
-    ) -> Result<Tried, TreeError> {
-        let Some(arrived) = self.try_descend(DescentTarget::Key(key), 0)? else {
-            return Ok(Tried::Changed);
-        };
-        arrived.node.touch();
-        let Some(leaf) = arrived.node.upgrade() else { return Ok(Tried::Changed) };
-        self.write_leaf(leaf, key, change, decide, on_release)
+    /// Removes the row at `key`, if there is one.
+    ///
+    /// # Errors
+    /// [`TreeError`]; the row is as it was.
+    pub fn remove(&self, key: &[u8], change: &Change<'_>) -> Result<Written, TreeError> {
+        let applied = self.latch_row(key)?.apply(change, Action::Remove)?;
+        Ok(self.settle(key, applied)?.unwrap_or_default())
+    }
+}
+
+impl<'t> LatchedRow<'t> {
+    #[inline]
+    fn of(tree: &'t Tree, key: &'t [u8], leaf: Exclusive<'t>) -> Self {
+        let found = leaf.node().search(key);
+        LatchedRow { tree, key, leaf, found }
     }
 
-    fn write_leaf<'a>(
-        &self,
-        leaf: Exclusive<'_>,
-        key: &[u8],
-        change: &Change<'_>,
-        decide: &mut dyn FnMut(Option<Row<'_>>) -> Action<'a>,
-        on_release: &mut dyn FnMut(),
-    ) -> Result<Tried, TreeError> {
+    /// The row that is there.
+    #[must_use]
+    #[inline]
+    pub fn row(&self) -> Option<Row<'_>> {
+        self.found.ok().map(|slot| row_at(self.leaf.node(), slot))
+    }
+
+    /// Logs and applies what becomes of the row, and releases the latch.
+    ///
+    /// # Errors
+    /// [`TreeError`]; the row is as it was.
+    pub fn apply(self, change: &Change<'_>, action: Action<'_>) -> Result<Applied, TreeError> {
+        let LatchedRow { tree, key, leaf, found } = self;
         let node = leaf.node();
-        let found = node.search(key);
-        let row = found.ok().map(|slot| row_at(node, slot));
-        let action = decide(row);
         if let Action::Put(value) = action {
             let fits = match found {
                 Ok(slot) => node.fits_value(slot, value.bytes.len()),
                 Err(slot) => node.fits_row(slot, key, value.bytes.len()),
             };
             if !fits {
-                return Ok(Tried::Full { value_len: value.bytes.len() });
+                return Ok(Applied(Outcome::Full { value_len: value.bytes.len() }));
             }
         }
+        let row = found.ok().map(|slot| row_at(node, slot));
         let is_change = match action {
             Action::Nothing => false,
             Action::Put(_) => true,
             Action::Mark | Action::Remove => row.is_some(),
         };
         if !is_change {
-            return Ok(Tried::Done(Written::default()));
+            let written = Written::default();
+            return Ok(Applied(Outcome::Done { written, is_thin: false }));
         }
-        let emptied = matches!(action, Action::Remove);
         let stays = match action {
             Action::Put(value) if value.flags.overflow => ChainHead::decode(value.bytes),
             _ => None,
@@ -245,16 +273,14 @@ impl Tree {
             .filter(|r| r.flags.overflow && !r.flags.deleted)
             .and_then(|r| ChainHead::decode(r.value))
             .filter(|chain| stays.is_none_or(|stays| stays.mark != chain.mark));
-        let (span, thin) = self.commit_row(leaf, key, change, found, action, replaced)?;
-        if emptied && thin {
-            // The row is gone whatever becomes of this: a neighbour that is damaged, or a device
-            // that fails, is reported to a thread that needs it. The next removal tries again.
-            on_release();
-            let _ = self.shrink(key, 0);
-        }
-        Ok(Tried::Done(Written { span: Some(span), replaced }))
+        let (span, thin) = tree.commit_row(leaf, key, change, found, action, replaced)?;
+        let is_thin = thin && matches!(action, Action::Remove);
+        let written = Written { span: Some(span), replaced };
+        Ok(Applied(Outcome::Done { written, is_thin }))
     }
+}
 
+impl Tree {
     /// Logs and applies; returns the span and whether the leaf has become thin.
     fn commit_row(
         &self,

@@ -1,6 +1,6 @@
 //! Loading an empty tree from sorted entries.
 use weir_base::PageNo;
-use weir_btree::{AllocationEvent, TreeError};
+use weir_btree::TreeError;
 use weir_change::Header;
 use weir_page::PAGE_SIZES;
 
@@ -12,13 +12,8 @@ fn load(site: &Site, tree: &weir_btree::Tree, entries: &Entries) -> (Result<u64,
     let header = Header { commits: false, ..site.txn() };
     let last = Header { commits: true, ..header };
     let mut taken = 0;
-    let loaded = tree.bulk_load(entries.iter().map(|(k, v)| (k, v)), header, last, &mut |event| {
-        if let AllocationEvent::Used(_, count) = event {
-            taken += u64::from(count);
-        }
-        site.pump();
-        Ok(())
-    });
+    let source = entries.iter().map(|(k, v)| (k, v));
+    let loaded = site.load(tree, source, header, last, &mut |(_, count)| taken += u64::from(count));
     (loaded, taken)
 }
 
@@ -43,7 +38,7 @@ fn what_is_loaded_is_there() {
                 assert_eq!(loaded.expect("loaded"), u64::from(count));
                 let report = &site.check(&[&tree])[0];
                 assert_eq!(report.rows, u64::from(count));
-                assert_eq!(report.pages.len() as u64, 1 + taken, "told of every page taken");
+                assert_eq!(report.pages.len() as u64, 1 + taken, "every page taken is known");
                 assert!(scan(&tree) == entries);
                 if count == 20_000 {
                     let all = (report.leaves * page_size as u64) as f64;
@@ -112,7 +107,7 @@ fn a_row_put_during_a_load_survives() {
         }
         (k, v)
     });
-    let loaded = tree.bulk_load(source, header, header, &mut |_| Ok(()));
+    let loaded = site.load(&tree, source, header, header, &mut |_| {});
     assert!(matches!(loaded, Err(TreeError::NotEmpty)), "{loaded:?}");
     assert_eq!(scan(&tree), [(b"row".to_vec(), b"of another".to_vec())]);
 }
@@ -125,24 +120,20 @@ fn inner_nodes_are_written_on_the_way() {
     let all = entries(20_000, 0);
     let header = Header { commits: false, ..site.txn() };
     let last = Header { commits: true, ..header };
-    let told = std::cell::RefCell::new(Vec::new());
+    let pages = std::cell::RefCell::new(Vec::new());
     let source = all.iter().enumerate().map(|(n, (k, v))| {
         if n == 19_999 {
             let is_inner =
                 |page: &PageNo| site.env.pool.exclusive(*page).expect("read").node().is_inner();
-            let told: Vec<PageNo> = told.borrow().clone();
-            let (inner, leaves): (Vec<_>, Vec<_>) = told.into_iter().partition(is_inner);
+            let written: Vec<PageNo> = pages.borrow().clone();
+            let (inner, leaves): (Vec<_>, Vec<_>) = written.into_iter().partition(is_inner);
             assert!(leaves.len() > 300, "{}", leaves.len());
             assert!(!inner.is_empty(), "no inner node of {} leaves is written", leaves.len());
         }
         (k, v)
     });
-    let loaded = tree.bulk_load(source, header, last, &mut |event| {
-        if let AllocationEvent::Used(page, _) = event {
-            told.borrow_mut().push(page);
-        }
-        Ok(())
-    });
+    let taken = &mut |(page, _)| pages.borrow_mut().push(page);
+    let loaded = site.load(&tree, source, header, last, taken);
     assert_eq!(loaded.expect("loaded"), 20_000);
     assert!(scan(&tree) == all);
 }

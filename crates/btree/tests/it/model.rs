@@ -1,4 +1,4 @@
-//! A tree and a `BTreeMap` told the same things answer alike, with keys chosen to hurt.
+//! A tree and a `BTreeMap` that get the same changes answer alike, with keys chosen to hurt.
 use proptest::prelude::*;
 use weir_btree::Cursor;
 use weir_page::{PAGE_SIZES, max_key_len};

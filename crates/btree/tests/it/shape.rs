@@ -1,6 +1,6 @@
 //! What a tree looks like after many insertions and removals, and what damage looks like.
 use weir_base::{PageNo, TreeId};
-use weir_btree::{Action, ChainHead, Change, TreeError, Value};
+use weir_btree::{ChainHead, Change, TreeError, Value};
 use weir_change::Header;
 use weir_page::{Flags, PAGE_SIZES};
 use weir_pool::Cause;
@@ -144,7 +144,7 @@ fn a_dangling_chain_is_damage() {
     let tree = site.tree(TREE);
     let head = ChainHead { len: 5000, first: PageNo(40), mark: 99 }.encode();
     let value = Value { bytes: &head, flags: Flags::OVERFLOW };
-    tree.write(b"k", &Change::single(site.txn()), &mut |_| Action::Put(value)).expect("put");
+    tree.put(b"k", &Change::single(site.txn()), value).expect("put");
     let found = tree.get(b"k", &mut Vec::new());
     assert!(matches!(found, Err(TreeError::Damaged { page: PageNo(40), .. })), "{found:?}");
     let found = tree.check(&mut |_| {}).map(|_| ());

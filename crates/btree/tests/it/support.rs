@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use weir_base::{DbId, Lsn, TreeId, TxnId};
-use weir_btree::{Action, Change, Cursor, Env, Tree, TreeError, TreeReport, Value};
+use weir_btree::{
+    Action, ChainHead, Change, Cursor, Env, Run, Steps, Tree, TreeError, TreeReport, Value,
+};
 use weir_change::{Group, Header};
 use weir_device::{SimVolume, Volume};
 use weir_page::Flags;
@@ -108,22 +110,70 @@ impl Site {
         if value.len() > tree.max_inline_value(key.len()) {
             let mark = header.txn.map_or(0, |t| t.0);
             let own = Header { commits: false, ..header };
-            bytes = tree.write_long(key, value, mark, own, &mut |_| {
-                self.pump();
-                Ok(())
-            })?;
+            bytes = self.write_long(tree, (key, value), mark, own, &mut |_| {})?;
             flags = Flags::OVERFLOW;
         }
         let change = Change::single(header);
-        let written =
-            tree.write(key, &change, &mut |_| Action::Put(Value { bytes: &bytes, flags }))?;
+        let written = tree.put(key, &change, Value { bytes: &bytes, flags })?;
         self.free(tree, written.replaced)
+    }
+
+    /// Writes a long value to a chain. Returns the bytes for its row.
+    fn write_long(
+        &self,
+        tree: &Tree,
+        (key, value): (&[u8], &[u8]),
+        mark: u64,
+        header: Header,
+        taken: &mut dyn FnMut(Run),
+    ) -> Result<Vec<u8>, TreeError> {
+        let (mut writer, front) = tree.long_writer(key, value, mark, header)?;
+        self.write_steps(&mut writer, taken)?;
+        Ok(writer.head().with_front(front))
+    }
+
+    fn write_steps(
+        &self,
+        steps: &mut dyn Steps,
+        taken: &mut dyn FnMut(Run),
+    ) -> Result<(), TreeError> {
+        while steps.next_log_bytes().is_some() {
+            self.pump();
+            steps.write_next()?.into_iter().for_each(&mut *taken);
+        }
+        Ok(())
+    }
+
+    /// Fills an empty tree.
+    pub(crate) fn load<'a>(
+        &self,
+        tree: &Tree,
+        entries: impl Iterator<Item = (&'a Vec<u8>, &'a Vec<u8>)>,
+        header: Header,
+        last: Header,
+        taken: &mut dyn FnMut(Run),
+    ) -> Result<u64, TreeError> {
+        let mut loader = tree.loader(header)?;
+        for (key, value) in entries {
+            loader.check(key)?;
+            let (mut bytes, mut flags) = (value.clone(), Flags::NONE);
+            if value.len() > tree.max_inline_value(key.len()) {
+                let mark = ChainHead::mark(header.txn.unwrap_or_default(), loader.count());
+                bytes = self.write_long(tree, (key, value), mark, header, taken)?;
+                flags = Flags::OVERFLOW;
+            }
+            loader.push(key, Value { bytes: &bytes, flags })?;
+            self.write_steps(&mut loader, taken)?;
+        }
+        loader.close();
+        self.write_steps(&mut loader, taken)?;
+        loader.finish(last)
     }
 
     pub(crate) fn remove(&self, tree: &Tree, key: &[u8]) -> Result<bool, TreeError> {
         self.pump();
         let change = Change::single(self.txn());
-        let written = tree.write(key, &change, &mut |_| Action::Remove)?;
+        let written = tree.remove(key, &change)?;
         self.free(tree, written.replaced)?;
         Ok(written.span.is_some())
     }
@@ -131,10 +181,11 @@ impl Site {
     pub(crate) fn mark(&self, tree: &Tree, key: &[u8]) -> Result<(), TreeError> {
         self.pump();
         let change = Change::single(self.txn());
-        let written = tree.write(key, &change, &mut |row| match row {
-            Some(row) if !row.flags.deleted => Action::Mark,
-            _ => Action::Nothing,
-        })?;
+        let latched = tree.latch_row(key)?;
+        let is_live = latched.row().is_some_and(|row| !row.flags.deleted);
+        let action = if is_live { Action::Mark } else { Action::Nothing };
+        let applied = latched.apply(&change, action)?;
+        let written = tree.settle(key, applied)?.unwrap_or_default();
         self.free(tree, written.replaced)
     }
 

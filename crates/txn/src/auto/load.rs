@@ -2,8 +2,9 @@
 use std::sync::Arc;
 
 use weir_base::Lsn;
-use weir_btree::{Loader, Tree};
+use weir_btree::{Loader, Tree, Value};
 use weir_change::Header;
+use weir_page::Flags;
 
 use crate::auto::{AutoCommit, LOCK_WAIT};
 use crate::error::TxnError;
@@ -38,7 +39,7 @@ impl AutoCommit {
         let record = txn.start(self.context())?;
         // It asks for no row one by one.
         if let Err(e) =
-            txn.lock_place(self.context(), &record, tree, Place::ALL, Kind::Exclusive, None)
+            txn.lock_place(self.context(), &record, tree.id(), Place::ALL, Kind::Exclusive, None)
         {
             return Err(self.rolled_back_after(&mut txn, e));
         }
@@ -56,7 +57,15 @@ impl AutoCommit {
     #[inline]
     pub fn load(&self, load: &mut Load, key: &[u8], value: &[u8]) -> Result<(), TxnError> {
         let Load { txn, record, loader, .. } = load;
-        txn.observed(self.context(), record, |observe| loader.push(key, value, observe))
+        let cx = self.context();
+        loader.check(key)?;
+        if value.len() > loader.tree().max_inline_value(key.len()) {
+            let row = txn.write_long(cx, record, loader.tree(), key, value)?;
+            loader.push(key, Value { bytes: &row, flags: Flags::OVERFLOW })?;
+        } else {
+            loader.push(key, Value { bytes: value, flags: Flags::NONE })?;
+        }
+        txn.write_steps(cx, record, loader)
     }
 
     /// Makes the tree whole and commits. Returns the number of entries and the end of the log.
@@ -64,16 +73,24 @@ impl AutoCommit {
     /// # Errors
     /// [`TxnError`]; the tree is empty as before.
     pub fn finish_load(&self, load: Load) -> Result<(u64, Lsn), TxnError> {
-        let Load { mut txn, record, loader, header } = load;
-        let last = Header { commits: true, ..header };
-        match txn.observed(self.context(), &record, |observe| loader.finish(last, observe)) {
+        let Load { mut txn, record, mut loader, header } = load;
+        loader.close();
+        let finished = txn
+            .write_steps(self.context(), &record, &mut loader)
+            .and_then(|()| txn.seal(self.context(), &record, loader.root_log_bytes()))
+            .and_then(|()| Ok(loader.finish(Header { commits: true, ..header })?));
+        match finished {
             Ok(count) => {
                 let end = self.context().log_end();
                 let left = record.work.lock().left();
                 self.background().after(txn.committed(self.context(), &record, left));
                 Ok((count, end))
             }
-            Err(e) => Err(self.rolled_back_after(&mut txn, e)),
+            Err(e) => {
+                // It is rolled back, and waits for admission then.
+                record.work.lock().sealed = false;
+                Err(self.rolled_back_after(&mut txn, e))
+            }
         }
     }
 

@@ -3,12 +3,11 @@
 pub(crate) mod batch;
 pub(crate) mod load;
 
-use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
 use weir_base::Lsn;
-use weir_btree::{Action, Change, Row, Tree, Value};
+use weir_btree::{Action, Change, Tree, Value};
 use weir_change::Header;
 use weir_page::Flags;
 
@@ -55,9 +54,9 @@ impl AutoCommit {
             self.auto(tree, key, Intent::Put(value))?.1
         } else {
             let short = Value { bytes: value, flags: Flags::NONE };
-            match self.one(tree, key, value.len(), &mut |_| Action::Put(short))? {
-                One::Done(end) => end,
-                One::Refused => self.auto(tree, key, Intent::Put(value))?.1,
+            match self.one(tree, key, One::Put(short))? {
+                Some(end) => end,
+                None => self.auto(tree, key, Intent::Put(value))?.1,
             }
         };
         Ok(end.unwrap_or_else(|| self.context.log_end()))
@@ -68,62 +67,48 @@ impl AutoCommit {
     /// # Errors
     /// [`TxnError`]; the row is as it was.
     pub fn delete(&self, tree: &Tree, key: &[u8]) -> Result<Option<Lsn>, TxnError> {
-        let mut was_there = false;
-        let one = self.one(tree, key, 0, &mut |row| match row {
-            Some(row) if !row.flags.deleted => {
-                was_there = true;
-                Action::Remove
-            }
-            _ => {
-                was_there = false;
-                Action::Nothing
-            }
-        })?;
-        let end = match one {
-            One::Done(end) => end,
-            One::Refused => {
-                let (did, end) = self.auto(tree, key, Intent::Delete)?;
-                was_there = did;
-                end
-            }
-        };
+        if let Some(end) = self.one(tree, key, One::Delete)? {
+            return Ok(end);
+        }
+        let (was_there, end) = self.auto(tree, key, Intent::Delete)?;
         Ok(end.filter(|_| was_there))
     }
 
-    /// One row, one group: a transaction that needs no undo, and leaves no older version. Refused
-    /// when a transaction may need one, or has the row.
-    fn one<'a>(
-        &self,
-        tree: &Tree,
-        key: &[u8],
-        value_len: usize,
-        decide: &mut dyn FnMut(Option<Row<'_>>) -> Action<'a>,
-    ) -> Result<One, TxnError> {
-        if self.context.registry().gate.is_closed() {
-            return Ok(One::Refused);
+    /// One row, one group: a transaction that needs no undo, and leaves no older version. Returns
+    /// the end of its log if something was changed; `None`: another transaction may need the older
+    /// version, or has the row, and it has to be done as a transaction.
+    fn one(&self, tree: &Tree, key: &[u8], one: One<'_>) -> Result<Option<Option<Lsn>>, TxnError> {
+        let registry = self.context.registry();
+        if registry.gate.is_closed() {
+            return Ok(None);
         }
         self.context.check_room()?;
+        let value_len = if let One::Put(value) = one { value.bytes.len() } else { 0 };
         self.context.admit(ROW_BYTES + (key.len() + value_len) as u64)?;
-        let id = self.context.registry().number()?;
-        let header = Header { txn: Some(id), commits: true, ..Header::default() };
-        let (inside, mut refused) = (Cell::new(None), false);
-        let mut decide = |row: Option<Row<'_>>| {
-            let entered = self.context.registry().gate.enter();
-            refused = entered.is_none()
-                // TXN-1
-                || row.is_some_and(|r| self.context.registry().is_open(r.stamp.writer))
-                // What it leaves to be freed is for a transaction with a name.
-                || row.is_some_and(|r| r.flags.overflow)
-                || self.context.locks().blocks(id, tree.id(), key, Kind::Exclusive);
-            inside.set(entered);
-            if refused { Action::Nothing } else { decide(row) }
-        };
-        // No snapshot waits while the tree does.
-        let mut on_release = || drop(inside.take());
-        let change = Change::single(header);
-        let written = tree.write_releasing(key, &change, &mut decide, &mut on_release)?;
-        drop(inside);
-        Ok(if refused { One::Refused } else { One::Done(written.span.map(|span| span.end)) })
+        let id = registry.number()?;
+        let change = Change::single(Header { txn: Some(id), commits: true, ..Header::default() });
+        loop {
+            let latched = tree.latch_row(key)?;
+            let Some(entered) = registry.gate.enter() else { return Ok(None) };
+            let row = latched.row();
+            // TXN-1. What it leaves to be freed is for a transaction with a name.
+            if row.is_some_and(|r| registry.is_open(r.stamp.writer) || r.flags.overflow)
+                || self.context.locks().blocks(id, tree.id(), key, Kind::Exclusive)
+            {
+                return Ok(None);
+            }
+            let action = match one {
+                One::Put(value) => Action::Put(value),
+                One::Delete if row.is_none_or(|row| row.flags.deleted) => return Ok(Some(None)),
+                One::Delete => Action::Remove,
+            };
+            let applied = latched.apply(&change, action)?;
+            // No snapshot waits while the tree does.
+            drop(entered);
+            if let Some(written) = tree.settle(key, applied)? {
+                return Ok(Some(written.span.map(|span| span.end)));
+            }
+        }
     }
 
     /// One change as a transaction of its own.
@@ -182,10 +167,11 @@ impl AutoCommit {
     }
 }
 
-/// What became of a change of one row.
-enum One {
-    /// Done, with the end of its log when something was changed.
-    Done(Option<Lsn>),
-    /// It has to be done as a transaction.
-    Refused,
+/// A change of one row that is a transaction by itself.
+#[derive(Clone, Copy)]
+enum One<'a> {
+    /// Insert it or replace its value, which lies in the leaf.
+    Put(Value<'a>),
+    /// Remove it if it is there.
+    Delete,
 }

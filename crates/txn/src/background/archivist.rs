@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use weir_base::lock::Mutex;
 use weir_base::{TreeId, TxnId, rank};
-use weir_btree::{Action, Change, Row, Tree, Value};
+use weir_btree::{Change, Tree, Value};
 use weir_change::Header;
 use weir_page::{Flags, Stamp};
 
@@ -329,7 +329,7 @@ fn write_records(
     for (key, bytes) in records {
         maker.reserve_log(cx, &record, ROW_BYTES + (key.len() + bytes.len()) as u64)?;
         let value = Value { bytes, flags: Flags::NONE };
-        tree.write(key, &Change::restoring(header), &mut |_: Option<Row<'_>>| Action::Put(value))?;
+        tree.put(key, &Change::restoring(header), value)?;
     }
     Ok(())
 }

@@ -104,6 +104,9 @@ impl Purger {
 }
 
 fn try_complete(cx: &Context, record: &TxnRecord) -> Result<(), TxnError> {
+    if record.tasks() == 0 {
+        return Ok(());
+    }
     let takes_long = record.takes_long();
     // Held all the while: no other thread logs it again, and what is done is not done twice.
     let mut work = record.work.lock();

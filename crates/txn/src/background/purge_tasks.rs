@@ -56,13 +56,12 @@ fn run_task(f: &TaskContext<'_>, item: &PurgeTask, admit: &mut Admit<'_>) -> Res
             admit(Ahead::of(1024))?;
             let dropped = f.dropped.read();
             if let Some(tree) = (f.tree_of)(*tree)?.filter(|_| !dropped.contains(tree)) {
-                let change = Change::restoring(header);
-                tree.write(key, &change, &mut |row: Option<Row<'_>>| match row {
-                    Some(row) if row.flags.deleted && is_done_with(row.stamp.writer) => {
-                        Action::Remove
-                    }
-                    _ => Action::Nothing,
-                })?;
+                let latched = tree.latch_row(key)?;
+                let is_due = |row: Row<'_>| row.flags.deleted && is_done_with(row.stamp.writer);
+                if latched.row().is_some_and(is_due) {
+                    let applied = latched.apply(&Change::restoring(header), Action::Remove)?;
+                    tree.settle(key, applied)?;
+                }
             }
         }
         PurgeTask::Tree { tree, root } => {

@@ -27,7 +27,7 @@ type Changes = (Vec<RecoveredChange>, Vec<Undo>, Vec<Tree>);
 pub enum RecoveredState {
     /// It has committed: what that left is to be done.
     Committed,
-    /// It is prepared, and waits to be told.
+    /// It is prepared, and waits for its coordinator.
     Prepared {
         /// Under this name.
         xid: Vec<u8>,

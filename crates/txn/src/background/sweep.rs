@@ -1,7 +1,7 @@
 //! Removing the versions of an archive that no snapshot will look for any more, while others of the
 //! same tree are still held: so a tree is as large as what they need, however many have come and
 //! gone meanwhile.
-use weir_btree::{Action, Change, Cursor, Row};
+use weir_btree::{Change, Cursor};
 use weir_change::Header;
 
 use crate::context::{Context, ROW_BYTES};
@@ -101,8 +101,7 @@ fn remove_versions(
     let header = Header { txn: Some(record.id()), ..Header::default() };
     for place in places {
         maker.reserve_log(cx, &record, ROW_BYTES + place.len() as u64)?;
-        let remove = &mut |_: Option<Row<'_>>| Action::Remove;
-        group.tree.write(place, &Change::restoring(header), remove)?;
+        group.tree.remove(place, &Change::restoring(header))?;
         cx.registry().archive.count_out(1);
     }
     Ok(())

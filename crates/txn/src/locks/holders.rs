@@ -28,7 +28,7 @@ impl TreeLocks {
     }
 
     /// Those but `id` that hold something in a place that is in the way of `kind`. In a range with
-    /// many rows each of its owners is told once.
+    /// many rows each of its owners is shown once.
     pub(super) fn holders_against<'s>(
         &'s self,
         id: TxnId,

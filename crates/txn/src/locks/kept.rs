@@ -36,7 +36,7 @@ impl LockTable {
         }
     }
 
-    /// Gives back what [`LockTable::held_by`] has told, whichever other transaction holds something
+    /// Gives back what [`LockTable::held_by`] has shown, whatever other transactions hold
     /// there: a transaction that has locked a range for sharing and was refused a row of it keeps
     /// the range beside the row's writer. Called before any transaction can ask for anything.
     ///

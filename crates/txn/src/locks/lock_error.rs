@@ -10,7 +10,7 @@ use super::place::PlaceBuf;
 /// Why a lock was not got. Nothing of the request is left in the table.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum LockError {
-    /// It would have had to wait, and was told not to.
+    /// It would have had to wait, and was not allowed to.
     #[error("the lock is held or wanted earlier by transaction {holder}")]
     WouldWait {
         /// One of those that it would have waited for.

@@ -27,7 +27,7 @@
 //! from all that wait there. So a deadlock is found at once or one nap later.
 //!
 //! # Which waiters report
-//! A listener (`WaitListener`) is told by the thread that waits, when its wait begins. The
+//! A listener (`WaitListener`) is called by the thread that waits, when its wait begins. The
 //! transaction that gets in the way later (a newcomer that passes, a writer whose lock becomes
 //! explicit, one that goes before the others) notifies those that tell, and they look and tell
 //! again: only them, as a hot row has hundreds that do not.
@@ -35,17 +35,17 @@
 //! # Protocol of the callers
 //! - `register` comes before a transaction's first write. Its outcome is visible to all that look
 //!   at its rows before `end` is called.
-//! - A writer of a row asks `blocks` under the leaf's latch; if told true it gives the latch back,
+//! - A writer of a row asks `blocks` under the leaf's latch; if so it gives the latch back,
 //!   calls `acquire`, and looks again. A locking reader looks at the row again after `acquire`, or
 //!   sees that its page is still in the state that it was read in.
 //! - A transaction that drops a tree locks all of it, waits for those that have changed it, and
 //!   calls `tree_dropped` when it has committed, before `end`: the transaction that waited there is
-//!   then told so. A transaction that is granted a lock asks `is_dropped` before it believes what
+//!   then refused. A transaction that is granted a lock asks `is_dropped` before it believes what
 //!   it reads.
 //! - A transaction that scans locks the range first and looks at the rows afterwards. A row with an
 //!   active writer it asks for with `acquire`, naming the writer, and then looks again: ranges do
 //!   not wait for writers that are not explicit. A transaction that writes in the range after that
-//!   is told by `blocks`.
+//!   is blocked by `blocks`.
 //!
 //! # Locks
 //! In this order: a shard's mutex (several in ascending order, only to end a deadlock), then an

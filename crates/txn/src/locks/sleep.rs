@@ -12,19 +12,19 @@ use super::table::{LockTable, wake};
 use super::tree_locks::ToWake;
 use super::waits::Next;
 
-/// How long one that was told that a key is free, and found it busy, leaves it to others before it
+/// How long one that was notified of a free key, and found it busy, leaves it to others before it
 /// bars them. A hand-over to a sleeping thread costs a hundredth of that; the transaction that
 /// waits first waits about so long at most beyond what the others need.
 const NAP: Duration = Duration::from_micros(500);
 
-/// Is told of waits, by the thread that waits and with no lock of the table held. For a program
+/// Called for waits, by the thread that waits and with no lock of the table held. For a program
 /// that has an order of its own that transactions must follow, and sees that a wait goes against
 /// it.
 pub trait WaitListener: Send + Sync {
     /// `waiter` is about to wait. Returns whether it is of interest for which transactions.
     fn begins(&self, waiter: TxnId) -> bool;
     /// `waiter` waits for `holder`, a transaction that has what it wants or comes first. May be
-    /// told again, and is notified of those that come into its way while it waits.
+    /// called again, and is notified of those that come into its way while it waits.
     fn waits_for(&self, waiter: TxnId, holder: TxnId);
     /// Whether, of two that are in a deadlock, `one` is rather to pay for it than `other`, whatever
     /// they have done.

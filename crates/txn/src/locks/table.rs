@@ -294,7 +294,7 @@ impl LockTable {
     }
 
     /// The drop of this tree has committed: until [`LockTable::forget_tree`], the transaction that
-    /// asks for a lock is told so, and writers are blocked until they ask. Called before the
+    /// asks for a lock is refused, and writers are blocked until they ask. Called before the
     /// transaction that drops it releases its lock of the whole tree.
     pub fn tree_dropped(&self, tree: TreeId) {
         self.shards.lock(tree).with(tree, |locks| {

@@ -29,7 +29,7 @@ pub(super) struct Rank {
 pub(super) enum Stage {
     /// Until the key is free of holders and it is the first.
     Asleep,
-    /// Told to look whether the key is still free.
+    /// Notified to look whether the key is still free.
     Notified,
     /// The key was busy when it looked: it looks again in a moment.
     Spinning,
@@ -203,7 +203,7 @@ impl TreeLocks {
     }
 
     /// The transactions that `id` would wait for if it asked for `kind` now. What decides here
-    /// decides for everyone: a transaction that is told that no transaction is in the way gets the
+    /// decides for everyone: a transaction that finds that no transaction is in the way gets the
     /// lock at once.
     pub(super) fn in_the_way(&self, id: TxnId, place: Place<'_>, kind: Kind) -> Option<TxnId> {
         if let Some((holder, _)) = self.blocking_holder(id, place, kind) {
@@ -219,7 +219,7 @@ impl TreeLocks {
     }
 
     /// The row, if a transaction that asks for this may go before those that wait there and do not
-    /// bar: the first of them has been told that the key is free. Only for requests of the key
+    /// bar: the first of them was notified that the key is free. Only for requests of the key
     /// alone: sharers would pass for ever while others share.
     fn unfair_row(&self, place: Place<'_>, kind: Kind) -> Option<&Row> {
         let Place::Key(key) = place else { return None };

@@ -4,7 +4,7 @@
 //! the log names each chain in a note of its own, which is all that has to be logged again.
 //!
 //! A transaction's notes of undo are a stack: the segments stored, oldest first, and above them
-//! what memory still holds. Taking back goes down through both. What is left to be done after the
+//! what memory still holds. Rolling back goes down through both. What is left to be done after the
 //! commit lies in the segments too, never above the undo of the change that it belongs to.
 use std::sync::Arc;
 
@@ -139,7 +139,7 @@ pub(crate) struct UndoSegment {
 }
 
 impl UndoSegment {
-    /// What takes change `seq` back.
+    /// What rolls change `seq` back.
     pub(crate) fn of(&self, seq: u32) -> Option<&UndoEntry> {
         let at = self.by_seq.binary_search_by_key(&seq, |&(seq, _)| seq).ok()?;
         self.undo.get(self.by_seq[at].1)

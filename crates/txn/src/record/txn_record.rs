@@ -156,7 +156,7 @@ impl TxnRecord {
         self.end.store(number << 1 | u64::from(!committed), Ordering::Release);
     }
 
-    /// Whether it drops a tree or has stored what it leaves to do: told when it commits.
+    /// Whether it drops a tree or has stored what it leaves to do: known when it commits.
     pub(crate) fn is_heavy(&self) -> bool {
         self.heavy.load(Ordering::Relaxed)
     }

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use weir_base::TxnId;
-use weir_btree::{
-    Action, AllocationEvent, AllocationObserver, ChainHead, Change, Row, Tree, TreeError, Value,
-};
+use weir_btree::{Action, ChainHead, Change, Tree, TreeError, Value, Written};
 use weir_change::Header;
 use weir_page::Flags;
 use weir_pool::PageToken;
@@ -88,7 +86,7 @@ impl Txn {
     /// the row was there.
     ///
     /// # Errors
-    /// [`TxnError`]; the row is as it was. After a deadlock the transaction has been taken back.
+    /// [`TxnError`]; the row is as it was. After a deadlock the transaction has been rolled back.
     pub fn change(
         &mut self,
         cx: &Context,
@@ -262,26 +260,9 @@ impl Txn {
         let base = record.changes();
         let seq = base + 1;
         let header = Header { txn: Some(record.id()), ..Header::default() };
-        let mut verdict = Verdict::Nothing;
         let change = Change::undoable(header, seq);
-        let mut decide = |row: Option<Row<'_>>| {
-            record.truncate(base);
-            let (found, action) = meeting.decide(row, request);
-            verdict = found;
-            if !matches!(action, Action::Nothing) {
-                record.push(tree.id(), key, row);
-            }
-            action
-        };
-        let mut written = Ok(None);
-        if let Some(token) = seen {
-            written = tree.write_if_still(token, key, &change, &mut decide);
-        }
-        if let Ok(None) = written {
-            written = tree.write(key, &change, &mut decide).map(Some);
-        }
-        let written = match written.map(Option::unwrap_or_default) {
-            Ok(written) => written,
+        let (verdict, written) = match write_decided(record, meeting, request, &change, seen) {
+            Ok(done) => done,
             Err(e) => {
                 record.truncate(base);
                 // Also a tree that is gone may be the end of a change: it must not hold the log.
@@ -306,91 +287,40 @@ impl Txn {
             Verdict::Again => Ok(Tried::Again),
         }
     }
+}
 
-    fn write_long(
-        &mut self,
-        cx: &Context,
-        record: &Arc<TxnRecord>,
-        tree: &Tree,
-        key: &[u8],
-        value: &[u8],
-    ) -> Result<Vec<u8>, TxnError> {
-        let mark = self.next_mark(record);
-        let header = Header { txn: Some(record.id()), ..Header::default() };
-        self.observed(cx, record, |observe| tree.write_long(key, value, mark, header, observe))
-    }
-
-    /// A number for a chain of pages that no other has.
-    pub(crate) fn next_mark(&mut self, record: &TxnRecord) -> u64 {
-        self.chains += 1;
-        ChainHead::mark(record.id(), self.chains)
-    }
-
-    /// Listens to a long change while it is made.
-    pub(crate) fn observed<T>(
-        &mut self,
-        cx: &Context,
-        record: &Arc<TxnRecord>,
-        make: impl FnOnce(&mut AllocationObserver<'_>) -> Result<T, TreeError>,
-    ) -> Result<T, TxnError> {
-        let mut why = None;
-        let made = make(&mut |event| {
-            self.on_allocation(cx, record, event).map_err(|e| match e {
-                TxnError::Tree(e) => e,
-                // The tree only has to stop; the caller gets the reason.
-                e => {
-                    let stopped = TreeError::Stopped(e.to_string());
-                    why = Some(e);
-                    stopped
-                }
-            })
-        });
-        made.map_err(|e| {
-            // It may be rolled back, and waits for admission then.
-            record.work.lock().sealed = false;
-            why.unwrap_or(e.into())
-        })
-    }
-
-    /// Remembers pages taken, waits before it goes on.
-    fn on_allocation(
-        &mut self,
-        cx: &Context,
-        record: &Arc<TxnRecord>,
-        event: AllocationEvent,
-    ) -> Result<(), TxnError> {
-        match event {
-            AllocationEvent::Before(bytes) => {
-                self.reserve_log(cx, record, bytes)?;
-                // Not before: what is pinned and has nothing to log again holds the log that
-                // it would wait for (TXN-4).
-                self.pin(cx, record);
-                record.work.lock().sealed = true;
-                Ok(())
-            }
-            AllocationEvent::Done => {
-                record.work.lock().sealed = false;
-                Ok(())
-            }
-            AllocationEvent::Used(first, count) => {
-                let mut work = record.work.lock();
-                let can_join = work.depth() > self.savepoint_at.get();
-                match work.undo.last_mut() {
-                    // Not across a savepoint, which must find its place again.
-                    Some(Undo::Pages { first: begin, count: have, notes })
-                        if begin.0 + *have == first.0 && can_join =>
-                    {
-                        *have += count;
-                        *notes += 1;
-                    }
-                    _ => {
-                        work.undo.push(Undo::Pages { first, count, notes: 1 });
-                        record.add_undo_bytes(16);
-                    }
-                }
-                Ok(())
-            }
+/// Decides on the row under its leaf's latch and writes what it becomes. `seen` is the leaf in
+/// which it was last. The version before is remembered before the row changes (TXN-8); nothing but
+/// that is to be undone after an error.
+fn write_decided(
+    record: &TxnRecord,
+    meeting: &Meeting<'_>,
+    request: Request<'_>,
+    change: &Change<'_>,
+    seen: Option<PageToken>,
+) -> Result<(Verdict, Written), TreeError> {
+    let &Meeting { tree, key, .. } = meeting;
+    let base = record.changes();
+    let mut latched = match seen {
+        Some(token) => tree.latch_row_if_still(token, key)?,
+        None => None,
+    };
+    loop {
+        let leaf = match latched.take() {
+            Some(leaf) => leaf,
+            None => tree.latch_row(key)?,
+        };
+        let row = leaf.row();
+        let (verdict, action) = meeting.decide(row, request);
+        if matches!(action, Action::Nothing) {
+            return Ok((verdict, Written::default()));
         }
+        record.push(tree.id(), key, row);
+        let applied = leaf.apply(change, action)?;
+        if let Some(written) = tree.settle(key, applied)? {
+            return Ok((verdict, written));
+        }
+        record.truncate(base);
     }
 }
 

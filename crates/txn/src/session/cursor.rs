@@ -275,7 +275,7 @@ impl RowCursor {
             } else {
                 let raw = &self.raw;
                 let tree = raw.tree().id();
-                reader.see(tree, raw.key(), head, &mut self.value, &mut || raw.is_fresh())?
+                reader.see(tree, raw.key(), head, &mut self.value, raw.leaf_state())?
             };
             on = match seen {
                 ReadOutcome::Row(flags) if !flags.overflow => {

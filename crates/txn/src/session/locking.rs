@@ -16,6 +16,10 @@ use crate::versions::see::View;
 /// A transaction that has got fewer locks is not refused one because others have so many.
 const MANY_LOCKS: u64 = 1_000;
 
+/// Keys here are trees: a transaction that waits for all that have changed rows of one is in no
+/// other's way.
+const NO_TREE: TreeId = TreeId(0);
+
 impl Txn {
     /// Its number, by which others can end its wait for a lock; given now if it has none yet.
     ///
@@ -153,7 +157,7 @@ impl Txn {
         kind: Kind,
         writer: Option<TxnId>,
     ) -> Result<(), TxnError> {
-        self.lock_place(cx, record, tree, Place::Key(key), kind, writer)
+        self.lock_place(cx, record, tree.id(), Place::Key(key), kind, writer)
     }
 
     /// Locks a whole tree, and waits for all that have changed rows of it, so that its pages can be
@@ -164,15 +168,14 @@ impl Txn {
         record: &TxnRecord,
         tree: &Tree,
     ) -> Result<(), TxnError> {
-        self.lock_place(cx, record, tree, Place::ALL, Kind::Exclusive, None)?;
+        self.lock_place(cx, record, tree.id(), Place::ALL, Kind::Exclusive, None)?;
         // A transaction that begins from now on meets the lock; one that writes just now has its
-        // work locked. Its number stands for all that the other has, where it is in no
-        // transaction's way.
-        let (no_tree, number) = (Tree::at(cx.env().clone(), TreeId(0), tree.root()), tree.id().0);
+        // work locked. The tree's number stands for all that the other has.
+        let number = tree.id().0;
         let uses = |other: &Arc<TxnRecord>| other.work.lock().may_use(tree.id());
         while let Some(other) = cx.registry().others(record.id()).into_iter().find(uses) {
             let place = Place::Key(&number.to_be_bytes());
-            self.lock_place(cx, record, &no_tree, place, Kind::Exclusive, Some(other.id()))?;
+            self.lock_place(cx, record, NO_TREE, place, Kind::Exclusive, Some(other.id()))?;
         }
         Ok(())
     }
@@ -182,7 +185,7 @@ impl Txn {
         &mut self,
         cx: &Context,
         record: &TxnRecord,
-        tree: &Tree,
+        tree: TreeId,
         place: Place<'_>,
         kind: Kind,
         writer: Option<TxnId>,
@@ -196,15 +199,15 @@ impl Txn {
                 // The transaction that has changed least pays for a deadlock; all that are in one
                 // have come by here.
                 owner.set_work(u64::from(record.changes()));
-                cx.locks().acquire_as(owner, tree.id(), place, kind, writer, self.wait)
+                cx.locks().acquire_as(owner, tree, place, kind, writer, self.wait)
             }
-            None => cx.locks().acquire(record.id(), tree.id(), place, kind, writer, self.wait),
+            None => cx.locks().acquire(record.id(), tree, place, kind, writer, self.wait),
         };
         match got {
             // Granted by the transaction that dropped the tree, to one that had waited for that.
-            Ok(()) if cx.locks().is_dropped(tree.id()) => Err(TreeError::Gone(tree.id()).into()),
+            Ok(()) if cx.locks().is_dropped(tree) => Err(TreeError::Gone(tree).into()),
             Ok(()) => Ok(()),
-            Err(LockError::Dropped) => Err(TreeError::Gone(tree.id()).into()),
+            Err(LockError::Dropped) => Err(TreeError::Gone(tree).into()),
             Err(refused) => {
                 let ends = matches!(refused, LockError::Deadlock { .. });
                 let refused = TxnError::Lock(refused);

@@ -4,6 +4,7 @@ pub(crate) mod commit;
 pub(crate) mod cursor;
 pub(crate) mod decide;
 pub(crate) mod locking;
+pub(crate) mod long;
 pub(crate) mod prepared;
 pub(crate) mod query;
 pub(crate) mod read;

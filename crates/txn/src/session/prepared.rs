@@ -67,12 +67,7 @@ impl Txn {
         }
         let keep = record.work.lock().depth();
         self.savepoint_at.set(keep);
-        let chains = cx.env().chains();
-        let header = Header { txn: Some(record.id()), ..Header::default() };
-        let mark = self.next_mark(record);
-        let written =
-            self.observed(cx, record, |observe| chains.write(&bytes, mark, header, observe));
-        let chain = match written {
+        let chain = match self.write_chain(cx, record, &bytes) {
             Ok(chain) => chain,
             Err(e) => {
                 self.roll_back_partly(cx, record, keep)?;

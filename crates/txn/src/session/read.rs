@@ -47,7 +47,7 @@ impl Context {
             let seen = if reader.sees_at_once(head.stamp) {
                 if head.flags.deleted { ReadOutcome::Nothing } else { ReadOutcome::Row(head.flags) }
             } else {
-                reader.see(tree.id(), key, head, out, &mut || self.env().pool.is_still(token))?
+                reader.see(tree.id(), key, head, out, tree.leaf_state(token))?
             };
             match seen {
                 ReadOutcome::Row(flags) if !flags.overflow => return Ok(Extent::Whole),

@@ -364,7 +364,7 @@ impl LockingCursor {
             // It was read before.
             return Ok(Continue(()));
         }
-        match reader.see(tree, raw.key(), head, &mut self.value, &mut || raw.is_fresh())? {
+        match reader.see(tree, raw.key(), head, &mut self.value, raw.leaf_state())? {
             ReadOutcome::Nothing => return Ok(self.pass(step)),
             ReadOutcome::Again => return Ok(Continue(())),
             ReadOutcome::Row(flags) if flags.overflow && !raw.tree().fetch(&mut self.value)? => {
@@ -478,7 +478,7 @@ impl Step<'_> {
         kind: Kind,
         writer: Option<TxnId>,
     ) -> Result<(), TxnError> {
-        self.txn.lock_place(self.cx, &self.record, tree, place, kind, writer)
+        self.txn.lock_place(self.cx, &self.record, tree.id(), place, kind, writer)
     }
 }
 

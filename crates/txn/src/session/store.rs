@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use weir_btree::ChainHead;
 use weir_change::{Group, Header, Op, Stored};
 
 use crate::context::Context;
@@ -26,7 +27,7 @@ pub(crate) fn bytes_max_among(log_limit_bytes: u64, open: u64, open_bytes: u64) 
     if open_bytes <= share { alone } else { (share / open.max(1)).clamp(2 << 10, alone) }
 }
 
-/// What a transaction holds is told the registry when it has changed by so much.
+/// What a transaction holds is reported to the registry when it has changed by so much.
 const WEIGHED_BYTES: u64 = 4 << 10;
 
 /// All that memory holds, as segments to store.
@@ -104,14 +105,9 @@ impl Txn {
         record: &Arc<TxnRecord>,
         bodies: &[Body],
     ) -> Result<Vec<Stored>, TxnError> {
-        let chains = cx.env().chains();
-        let header = Header { txn: Some(record.id()), ..Header::default() };
         let mut segments = Vec::with_capacity(bodies.len());
         for Body { bytes, entries, tasks, last_seq } in bodies {
-            let mark = self.next_mark(record);
-            let chain =
-                self.observed(cx, record, |observe| chains.write(bytes, mark, header, observe))?;
-            let first = chain.first;
+            let ChainHead { first, mark, .. } = self.write_chain(cx, record, bytes)?;
             let len = bytes.len() as u32;
             let (entries, tasks, last_seq) = (*entries, *tasks, *last_seq);
             segments.push(Stored { first, mark, len, entries, tasks, last_seq });

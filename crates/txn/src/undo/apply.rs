@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use weir_base::{PageNo, TxnId};
-use weir_btree::{Action, Change, Env, Row, Tree, Value};
+use weir_btree::{Action, Change, Env, Tree, Value};
 use weir_change::{FlipsBuf, Group, Header, Op};
 use weir_page::{Flags, Stamp};
 
@@ -35,7 +35,7 @@ fn without_garbage(own: TxnId, was: Was<'_>) -> Was<'_> {
     }
 }
 
-/// Takes one change of `id` back, and says so in the log. `tree_of` finds no tree that is not to be
+/// Rolls one change of `id` back, and says so in the log. `tree_of` finds no tree that is not to be
 /// touched any more. `is_visible_to_all`: whether all snapshots
 /// see what that transaction did.
 pub(crate) fn undo_one(
@@ -45,7 +45,7 @@ pub(crate) fn undo_one(
     tree_of: &FindTree<'_>,
     is_visible_to_all: &dyn Fn(TxnId) -> bool,
 ) -> Result<(), TxnError> {
-    // BTREE-7: a halted engine takes nothing back; the next opening does.
+    // BTREE-7: a halted engine rolls nothing back; the next opening does.
     env.pool.log().check()?;
     let header = Header { txn: Some(id), ..Header::default() };
     let is_said = match entry {
@@ -121,15 +121,18 @@ fn restore(
     let is_purged = |(flags, stamp, _): &Was<'_>| {
         flags.deleted && stamp.writer != own && is_visible_to_all(stamp.writer)
     };
-    let written = tree.write(key, &change, &mut |row: Option<Row<'_>>| {
-        // Asked with the leaf held: the transaction that was to remove the marked row, and has
+    loop {
+        let latched = tree.latch_row(key)?;
+        // Asked with the leaf latched: the transaction that was to remove the marked row, and has
         // found ours in its place, came when this was so already; the transaction that comes later
         // finds the mark (TXN-15).
-        match (before.filter(|was| !is_purged(was)), row) {
-            (None, None) => Action::Nothing,
-            (None, Some(_)) => Action::Remove,
-            (Some((flags, _, bytes)), _) => Action::Put(Value { bytes, flags }),
+        let action = match before.filter(|was| !is_purged(was)) {
+            None => Action::Remove,
+            Some((flags, _, bytes)) => Action::Put(Value { bytes, flags }),
+        };
+        let applied = latched.apply(&change, action)?;
+        if let Some(written) = tree.settle(key, applied)? {
+            return Ok(written.span.is_some());
         }
-    })?;
-    Ok(written.span.is_some())
+    }
 }

@@ -261,7 +261,7 @@ impl Keys {
         place.extend_from_slice(&(key.len() as u16).to_be_bytes());
         place.extend_from_slice(key);
         if place.len() + at.len() > max {
-            // What does not fit is told by 128 bits.
+            // What does not fit is told apart by 128 bits.
             place.truncate(max - at.len() - 16);
             for hasher in &self.hashers {
                 place.extend_from_slice(&hasher.hash_one(key).to_be_bytes());

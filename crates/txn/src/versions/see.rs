@@ -2,7 +2,7 @@
 use std::sync::Arc;
 
 use weir_base::{ThreadCounts, TreeId, TxnId};
-use weir_btree::{RowHead, Tree, TreeError};
+use weir_btree::{LeafState, RowHead, Tree, TreeError};
 use weir_page::{Flags, Stamp};
 
 use crate::record::txn_record::{State, TxnRecord, Version};
@@ -78,7 +78,7 @@ impl<'r> Reader<'r> {
     }
 
     /// Turns a row of `tree` as read (`head`, and its bytes in `value`) into what the reader sees.
-    /// `is_fresh` says whether the page is still as it was when the row was read.
+    /// `leaf` is the one it was read in, as it was then.
     ///
     /// # Errors
     /// [`TreeError`] when an older version is stored and cannot be read.
@@ -88,7 +88,7 @@ impl<'r> Reader<'r> {
         key: &[u8],
         head: RowHead,
         value: &mut Vec<u8>,
-        is_fresh: &mut dyn FnMut() -> bool,
+        leaf: LeafState<'_>,
     ) -> Result<ReadOutcome, TreeError> {
         let RowHead { mut stamp, mut flags } = head;
         let mut later: Option<(Arc<TxnRecord>, u32)> = None;
@@ -101,7 +101,7 @@ impl<'r> Reader<'r> {
                 // version was moved, or the row was restored: then what led here has changed. Or
                 // its writer changed the row again and has ended since that was met.
                 let same = match &later {
-                    None => is_fresh(),
+                    None => leaf.is_unchanged(),
                     Some((record, seq)) => {
                         record.id() != stamp.writer && record.stamp_before(*seq)? == Some(stamp)
                     }
@@ -119,7 +119,7 @@ impl<'r> Reader<'r> {
                 (State::Committed(_), View::Latest) => {
                     // It may have changed the row once more before it committed.
                     let same = match &later {
-                        None => is_fresh(),
+                        None => leaf.is_unchanged(),
                         Some((record, _)) => record.id() != stamp.writer,
                     };
                     return Ok(if same { visible(flags) } else { ReadOutcome::Again });

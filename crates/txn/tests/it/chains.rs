@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use weir_base::TreeId;
-use weir_btree::{Action, Change, Row, Tree, TreeError, Value};
+use weir_btree::{Change, Tree, TreeError, Value};
 use weir_change::{Header, Op, decode};
 use weir_page::Flags;
 use weir_redo::Durability;
@@ -24,9 +24,8 @@ fn fill_half_the_log(site: &Site, tree: &Tree) {
     for n in 0..LOG_BYTES / 2_000 {
         site.context.admit(2_000).expect("admitted");
         let value = Value { bytes: &[n as u8; 1_000], flags: Flags::NONE };
-        let put = &mut |_: Option<Row<'_>>| Action::Put(value);
         let key = (n % 50).to_be_bytes();
-        tree.write(&key, &Change::restoring(Header::default()), put).expect("put");
+        tree.put(&key, &Change::restoring(Header::default()), value).expect("put");
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use weir_base::{PageNo, TreeId, TxnId};
-use weir_btree::{Action, Change, Row, Tree, Value};
+use weir_btree::{Change, Tree, Value};
 use weir_change::Header;
 use weir_page::Flags;
 use weir_txn::{
@@ -28,8 +28,7 @@ fn archive(site: &Site) -> (TxnId, PageNo) {
     for n in 0..6_000u32 {
         site.context.relog_all().expect("relogged");
         site.context.admit(2_000).expect("admitted");
-        let put = &mut |_: Option<Row<'_>>| Action::Put(value);
-        tree.write(&n.to_be_bytes(), &Change::restoring(header), put).expect("a version");
+        tree.put(&n.to_be_bytes(), &Change::restoring(header), value).expect("a version");
     }
     // A transaction that opens the database again knows of no locks.
     site.context.locks().end(id);

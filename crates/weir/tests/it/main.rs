@@ -4,6 +4,7 @@ mod again;
 mod backup;
 mod basics;
 mod closed;
+mod closures;
 mod contents;
 mod damage;
 mod drop_damaged;

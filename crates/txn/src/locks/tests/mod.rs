@@ -109,7 +109,7 @@ impl Stage {
         owner.take_notice().then(|| self.table.look(owner, &target, false))
     }
 
-    /// How the wait of `id` stands; one that is over is told once.
+    /// How the wait of `id` stands; one that is over is shown once.
     fn answer(&self, id: u64) -> Answer {
         let waited = std::time::Duration::ZERO;
         self.all_look();

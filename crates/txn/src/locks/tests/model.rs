@@ -292,7 +292,7 @@ impl Both {
         self.compare(told, victims);
     }
 
-    /// `id` was told that it is the victim of this circle.
+    /// `id` has learnt that it is the victim of this circle.
     fn check_victim(&self, id: u64, cycle: &[Edge]) {
         let members: Vec<u64> = cycle.iter().map(|e| e.waiter.0).collect();
         assert_eq!(members[0], id);
@@ -307,7 +307,7 @@ impl Both {
         assert!(self.model.reach(id).contains(&id), "{id} is in no circle");
     }
 
-    /// Hears what the table tells the waiters (`told`, `victims`: what was heard already) and
+    /// Collects what the table tells the waiters (`told`, `victims`: what it has said already) and
     /// compares all that can be seen.
     fn compare(&mut self, told: BTreeSet<u64>, victims: Vec<(u64, Vec<Edge>)>) {
         self.compare_after(BTreeSet::new(), told, victims);

@@ -122,7 +122,7 @@ fn ordered_locking_never_deadlocks() {
                 for _ in 0..500 {
                     let id = begin(table, next);
                     for at in (0..5_u8).filter(|_| random.bool()).collect::<Vec<_>>() {
-                        // A circle seen in parts that were never true together would be told here.
+                        // A circle seen in parts that were never true together would show here.
                         let name = [at];
                         let got = table.acquire(id, TREE, Place::Key(&name), X, None, LIMIT);
                         got.expect("there are no circles");

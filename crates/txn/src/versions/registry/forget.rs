@@ -108,7 +108,7 @@ impl Registry {
         Some(some)
     }
 
-    /// What the snapshot `at` does not see, told without commit numbers: all from `bound` on, and
+    /// What the snapshot `at` does not see, named without commit numbers: all from `bound` on, and
     /// those before it that were under way when it was taken. Only while `at` is held: then all
     /// that have ended since are known here.
     pub(crate) fn view_of(&self, at: u64, bound: TxnId) -> OldReadView {

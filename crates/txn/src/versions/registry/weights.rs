@@ -44,7 +44,7 @@ impl Weights {
 }
 
 impl Registry {
-    /// Says how many bytes of log it would take to write again what takes an open transaction back.
+    /// Says how many bytes of log it would take to write again what rolls an open transaction back.
     pub(crate) fn weigh(&self, record: &TxnRecord, bytes: u64) {
         self.weights.set(record, State::Open, bytes);
     }
@@ -55,7 +55,7 @@ impl Registry {
         self.weights.set(record, record.state(), 0);
     }
 
-    /// Bytes of log that taking back all open transactions would need, to within a few KiB each.
+    /// Bytes of log that rolling back all open transactions would need, to within a few KiB each.
     pub(crate) fn open_bytes(&self) -> u64 {
         self.weights.open.load(Relaxed)
     }
