@@ -25,6 +25,7 @@ use weir_base::{Lsn, checksum_more};
 use weir_checkpoint::{COPY_BYTES, Control, Copy};
 
 use crate::error::BackupError;
+use crate::store_kind::StoreKind;
 
 /// The first bytes.
 pub const MAGIC: [u8; 8] = *b"WEIRBAK\n";
@@ -42,15 +43,6 @@ pub(crate) const LOG: u8 = 3;
 pub(crate) const END: u8 = 4;
 pub(crate) const CONSISTENT: u8 = 5;
 pub(crate) const FAILED: u8 = 6;
-
-/// Where a database has its pages.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum StoreKind {
-    /// In place.
-    InPlace,
-    /// In segments.
-    Log,
-}
 
 /// What a backup has pages of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -6,12 +6,14 @@ mod error;
 mod format;
 mod needed;
 mod reader;
+mod store_kind;
 mod verify;
 mod writer;
 
 pub use error::BackupError;
-pub use format::{Begin, Consistent, Content, End, FORMAT, MAGIC, StoreKind};
+pub use format::{Begin, Consistent, Content, End, FORMAT, MAGIC};
 pub use needed::{Needed, PageSet};
 pub use reader::{Frame, Reader};
+pub use store_kind::StoreKind;
 pub use verify::{Verified, verify};
 pub use writer::Writer;

@@ -17,7 +17,7 @@ pub struct Verified {
 }
 
 /// Reads a backup to its end: every page's checksum, number and database, every group of the log
-/// and each change in it. `progress` is told the bytes read, and whether all pages are there, and
+/// and each change in it. `progress` gets the bytes read, and whether all pages are there, and
 /// may end it by `false`.
 ///
 /// # Errors

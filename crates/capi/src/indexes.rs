@@ -54,14 +54,25 @@ pub(crate) unsafe fn make_entry(
         if make(context, index, weir_bytes::of(key), weir_bytes::of(row), &raw mut made) != 0 {
             return Err(stopped());
         }
+        fill_entry(&made, entry);
+    }
+    Ok(())
+}
+
+/// Takes over what the caller has made.
+///
+/// # Safety
+/// The contract of `borrow`, for what `made` holds.
+pub(crate) unsafe fn fill_entry(made: &weir_entry, entry: &mut EntryBuf) {
+    // SAFETY: the caller's.
+    unsafe {
         entry.key.extend_from_slice(made.key.slice());
         entry.payload.extend_from_slice(made.payload.slice());
     }
     entry.has_null = made.has_null;
-    Ok(())
 }
 
-/// Adds an index to a table while others write to it: they are told WEIR_CHANGED, open the table
+/// Adds an index to a table while others write to it: they get WEIR_CHANGED, open the table
 /// again and give its entries from then on. WEIR_EXISTS: there is one of this name; WEIR_DUPLICATE:
 /// two rows have one key.
 #[unsafe(no_mangle)]
@@ -128,7 +139,7 @@ pub unsafe extern "C" fn weir_table_announce_indexes(
     })
 }
 
-/// Gives the announced indexes their entries, while others write to the table. `make` is told the
+/// Gives the announced indexes their entries, while others write to the table. `make` gets the
 /// place in the list of them, and so is `duplicate` on WEIR_DUPLICATE: the row that `make` was
 /// asked for last has another one's key. `go_on` is asked for each row. Called again it brings in
 /// what writers have changed since.

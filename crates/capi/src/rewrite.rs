@@ -6,7 +6,7 @@ use ::weir_table::{EntryBuf, Redefinition, RowBuf};
 use crate::borrow::{list, shared, weir_bytes};
 use crate::catalog::{specs, waiting, weir_index, weir_redefinition, with_redefinitions};
 use crate::db::weir_db;
-use crate::indexes::{goes_on, weir_go_on};
+use crate::indexes::{fill_entry, goes_on, weir_go_on};
 use crate::outcome::{run, weir_code};
 use crate::table::{told, weir_row};
 
@@ -50,9 +50,7 @@ unsafe fn make_row(
         let entries = list(made.entries, made.entry_count);
         buf.entries.resize(entries.len(), EntryBuf::default());
         for (entry, made) in buf.entries.iter_mut().zip(entries) {
-            entry.key.extend_from_slice(made.key.slice());
-            entry.payload.extend_from_slice(made.payload.slice());
-            entry.has_null = made.has_null;
+            fill_entry(made, entry);
         }
     }
     Ok(())
@@ -79,7 +77,7 @@ pub unsafe extern "C" fn weir_table_announce_rewrite(
 }
 
 /// Makes the rows of the new table while others write to the one that there is. `in_order`: their
-/// keys are in the order of the old ones. `make` is told place 0. On WEIR_DUPLICATE `make` was
+/// keys are in the order of the old ones. `make` gets place 0. On WEIR_DUPLICATE `make` was
 /// asked last for a row that has another one's key, of the new index at `duplicate`, or WEIR_ROWS.
 /// `go_on` is asked for each row. Called again it brings in what writers have changed since.
 #[unsafe(no_mangle)]
@@ -109,7 +107,7 @@ pub unsafe extern "C" fn weir_table_fill_rewrite(
 }
 
 /// Brings in the rest and puts the rows that were written anew in the place of the old ones, with
-/// another definition; of several tables, the parts of one, all of them or none. `make` is told the
+/// another definition; of several tables, the parts of one, all of them or none. `make` gets the
 /// place in the list. WEIR_DUPLICATE: as weir_table_fill_rewrite.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_table_finish_rewrite(

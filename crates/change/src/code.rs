@@ -212,7 +212,7 @@ impl Op<'_> {
 }
 
 impl Before<'_> {
-    /// Appends the note that takes an operation of a row in `tree` back; the operation, which has
+    /// Appends the note that rolls an operation of a row in `tree` back; the operation, which has
     /// key and number, must be appended next.
     pub(crate) fn encode_for_next(self, tree: TreeId, out: &mut Vec<u8>) {
         let mut put = Put { out };

@@ -5,6 +5,7 @@ mod apply;
 mod code;
 mod flips;
 mod group;
+mod one_page;
 mod op;
 mod patches;
 
@@ -12,5 +13,6 @@ pub use apply::{ApplyError, apply, apply_at, map_bit};
 pub use code::{BODY_BYTES_MIN, DecodeError, Ops, decode};
 pub use flips::{Difference, Flips, FlipsBuf};
 pub use group::{Group, HeldPage};
+pub use one_page::{GroupError, apply_to_page};
 pub use op::{Before, Header, Op, Purge, Stored};
 pub use patches::{Patches, Shape};

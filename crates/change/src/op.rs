@@ -28,7 +28,7 @@ impl Header {
     }
 }
 
-/// A row as it was before a change, for taking the change back.
+/// A row as it was before a change, for rolling the change back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Before<'a> {
     /// There was none: remove it.

@@ -1,5 +1,5 @@
 //! Operations as bytes and back, and histories of them: the same history gives the same bytes,
-//! however it is told.
+//! however it is written.
 use proptest::prelude::*;
 use weir_base::{PageNo, TreeId, TxnId};
 use weir_change::{
@@ -277,7 +277,7 @@ proptest! {
         prop_assert_eq!(&one, &copy);
         prop_assert_eq!(&outcomes, &[first, second].concat());
 
-        // Told by the log, with only what had applied, and with the slots that forward work found.
+        // As the log has it, only what had applied, and with the slots that forward work found.
         let mut body = Vec::new();
         Header { txn: Some(TxnId(5)), ..Header::default() }.encode(&mut body);
         for (owned, outcome) in ops.iter().zip(&outcomes) {

@@ -177,7 +177,7 @@ fn take_list<T>(
 /// What lies between the checkpoint and the first of them must be read.
 #[must_use]
 pub fn followed(mut all: Vec<Stretch>, checkpoint: Lsn) -> Vec<Stretch> {
-    // Of a transaction from before the origin, the end would not be told.
+    // Of a transaction from before the origin, the end would not be known.
     all.retain(|s| s.start >= checkpoint && s.origin <= checkpoint);
     all.sort_by_key(|s| (s.start, s.end, s.digest));
     all.dedup();

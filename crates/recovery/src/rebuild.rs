@@ -1,7 +1,7 @@
 //! A page made from nothing by the log that there is, while the database works: from its last
 //! making on, if that lies behind the checkpoint.
 use weir_base::{Lsn, PageNo};
-use weir_change::{apply, decode};
+use weir_change::apply_to_page;
 use weir_redo::{Chunk, Reader, RedoError};
 
 use crate::unreadable::unreadable;
@@ -30,22 +30,8 @@ fn take(
     is_made: &mut bool,
 ) -> Result<(), RedoError> {
     for (span, body) in chunk.bodies() {
-        let bad = |e: &dyn std::fmt::Display| unreadable(span.start, &e.to_string());
-        let (header, ops) = decode(body).map_err(|e| bad(&e))?;
-        for op in ops {
-            let op = op.map_err(|e| bad(&e))?;
-            if op.page() != Some(page) {
-                continue;
-            }
-            if op.makes_page() {
-                bytes.fill(0);
-                *is_made = true;
-            }
-            if *is_made {
-                apply(&op, header.writer(), bytes).map_err(|e| bad(&e))?;
-                weir_page::set_lsn(bytes, span.end);
-            }
-        }
+        apply_to_page(body, span.end, page, bytes, is_made)
+            .map_err(|e| unreadable(span.start, &e.to_string()))?;
     }
     Ok(())
 }

@@ -40,7 +40,7 @@ const FOLLOW_MICROS: u64 = 100_000;
 /// It says that there is none so often: what can be restored is known up to then.
 const SAY_MICROS: u64 = 1_000_000;
 
-/// Is told how far it is, and says whether to go on.
+/// Learns how far it is, and says whether to go on.
 type Progress<'a> = dyn FnMut(BackupProgress) -> bool + 'a;
 
 /// What a backup is made of.
@@ -118,10 +118,7 @@ impl<W: Write> Backup<W> {
                 Content::Since { base: base.id, lsn: base.checkpoint }
             }
         };
-        let store = match source.store {
-            StoreKind::InPlace => weir_backup::StoreKind::InPlace,
-            StoreKind::Log => weir_backup::StoreKind::Log,
-        };
+        let store = source.store;
         let (id, began_micros) = (fastrand::u64(1..), source.clock.unix_micros());
         let out = match &source.encryption {
             Some(encryption) => Sink::Sealed(Box::new(SealedWriter::begin(out, encryption)?)),
@@ -244,7 +241,7 @@ impl<W: Write> Backup<W> {
         for page in missing {
             self.copy_settled(page)?;
         }
-        // Behind every page that was copied, and every commit that was told before.
+        // Behind every page that was copied, and every commit that was acknowledged before.
         source.log.flush(Durability::Synced)?;
         self.copy_log(source.log.durable())?;
         let (at, file_pages) = (self.log_at, source.pool.store().pages());

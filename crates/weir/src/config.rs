@@ -1,6 +1,7 @@
 //! What a user may set. Nothing of it is needed to run well but memory and log size.
 use std::sync::Arc;
 
+pub use weir_backup::StoreKind;
 use weir_base::{Lsn, TreeId, TxnId, format_size};
 use weir_crypt::Encryption;
 use weir_pool::DoubleWriteConfig;
@@ -22,50 +23,6 @@ pub enum Background {
     Manual,
 }
 
-/// Where a database keeps its pages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum StoreKind {
-    /// Each at a place of its own in one file, kept from tearing by being written twice.
-    #[default]
-    InPlace,
-    /// One behind the other in segments, packed; what is left of older ones is cleaned up. It
-    /// writes less and takes less room, and reads each page through a map that is in memory.
-    Log,
-}
-
-impl StoreKind {
-    /// The word that commands and settings have for it.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            StoreKind::InPlace => "in-place",
-            StoreKind::Log => "log",
-        }
-    }
-}
-
-impl std::str::FromStr for StoreKind {
-    type Err = String;
-
-    /// # Errors
-    /// Another word than [`StoreKind::word`]'s.
-    fn from_str(text: &str) -> Result<Self, String> {
-        [StoreKind::InPlace, StoreKind::Log]
-            .into_iter()
-            .find(|kind| kind.word() == text)
-            .ok_or_else(|| format!("'{text}' is no page store; choose in-place or log"))
-    }
-}
-
-impl std::fmt::Display for StoreKind {
-    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        to.write_str(match self {
-            StoreKind::InPlace => "in place",
-            StoreKind::Log => "in segments (log)",
-        })
-    }
-}
-
 /// Whether opening may make a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Create {
@@ -80,7 +37,7 @@ pub enum Create {
     Copy,
 }
 
-/// Is told how far recovery has come.
+/// Learns how far recovery has come.
 pub type RecoveryListener = dyn Fn(&Progress) + Send + Sync;
 
 /// Where the numbers of a new database begin, and where those of a transaction's changes end.
@@ -139,7 +96,7 @@ pub struct Config {
     /// Threads that bring pages forward after a crash, beside the thread that uses them; 0: half
     /// the cores.
     pub recovery_threads: usize,
-    /// Told how far recovery has come.
+    /// Called with how far recovery has come.
     pub recovery_progress: Option<Arc<RecoveryListener>>,
     /// The most pages that the database may ever have.
     pub pages_max: u32,

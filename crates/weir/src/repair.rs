@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use weir_backup::{BackupError, Frame, Reader};
 use weir_base::{AlignedBuf, Lsn, PageNo};
-use weir_change::{apply, decode};
+use weir_change::{apply_to_page, decode};
 use weir_checkpoint::{Control, ControlFile};
 use weir_crypt::Encryption;
 use weir_device::{FileVolume, Volume};
@@ -171,23 +171,11 @@ impl Made {
     }
 
     fn apply(&mut self, end: Lsn, body: &[u8], page_bytes: usize) -> Result<(), Error> {
-        if self.bytes.as_deref().is_some_and(|bytes| weir_page::lsn(bytes) >= end) {
-            return Ok(());
-        }
-        let (header, ops) = decode(body).map_err(|e| unreadable(end, &e))?;
-        for op in ops {
-            let op = op.map_err(|e| unreadable(end, &e))?;
-            if op.page() != Some(self.page) {
-                continue;
-            }
-            if op.makes_page() {
-                self.bytes = Some(vec![0; page_bytes]);
-            }
-            let Some(bytes) = &mut self.bytes else { continue };
-            apply(&op, header.writer(), bytes).map_err(|e| unreadable(end, &e))?;
-            weir_page::set_lsn(bytes, end);
-            self.changes += 1;
-        }
+        let mut is_made = self.bytes.is_some();
+        let mut bytes = self.bytes.take().unwrap_or_else(|| vec![0; page_bytes]);
+        self.changes += apply_to_page(body, end, self.page, &mut bytes, &mut is_made)
+            .map_err(|e| unreadable(end, &e))?;
+        self.bytes = is_made.then_some(bytes);
         Ok(())
     }
 

@@ -61,7 +61,7 @@ pub struct Restored {
 }
 
 /// Makes a database in `dir`, which must hold nothing, of a full backup and those that were made
-/// since it, each of the one before. `progress` is told the bytes read of all, and ends it by
+/// since it, each of the one before. `progress` gets the bytes read of all, and ends it by
 /// `false`: `Ok(None)` then. What fails, or is ended, leaves nothing in `dir`; what a crash leaves
 /// cannot be opened.
 ///
@@ -91,7 +91,7 @@ pub fn restore_onto(
     options: &RestoreOptions,
     progress: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Option<Restored>, Error> {
-    // Before anything is made: a file that is no backup is told of at once.
+    // Before anything is made: a file that is no backup is refused at once.
     let mut readers = Vec::new();
     let mut encryption = options.encryption.clone();
     for backup in backups {
@@ -137,10 +137,7 @@ impl Restore {
         let Some(last) = readers.last().map(|reader| *reader.begin()) else { return Ok(None) };
         let was = last.control;
         let db = DbId(fastrand::u64(1..));
-        let kind = options.store.unwrap_or(match last.store {
-            weir_backup::StoreKind::InPlace => StoreKind::InPlace,
-            weir_backup::StoreKind::Log => StoreKind::Log,
-        });
+        let kind = options.store.unwrap_or(last.store);
         let config = Config { store: Some(kind), ..Config::default() };
         let page_bytes = was.page_size as usize;
         let sealed = options.encryption.as_ref().map(|e| make(volume.clone(), page_bytes, e));
