@@ -16,7 +16,7 @@ use crate::plan::{Shape, Workload};
 use crate::run::{self, Site};
 use crate::stores::{self, Known};
 
-/// What the process of a cell is told.
+/// What the process of a cell is to do.
 #[derive(clap::Args)]
 pub struct Child {
     /// A `Told`, as JSON.

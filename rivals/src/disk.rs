@@ -13,7 +13,7 @@ const BLOCK: usize = 4096;
 /// Flush requests that the block device under `dir` has completed since boot, if the kernel tells
 /// (Documentation/block/stat.rst, field 16; partitions have no such count, so their disk is asked).
 /// Evidence for what each store claims: one thread that syncs each commit must cause one flush
-/// each. Everybody's flushes are in it, so that it can only be too high.
+/// each. The flushes of all processes are in it, so that it can only be too high.
 pub fn flushes(dir: &Path) -> Option<u64> {
     let device = std::fs::metadata(dir).ok()?.dev();
     let (major, minor) = (libc::major(device), libc::minor(device));

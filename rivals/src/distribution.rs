@@ -74,7 +74,7 @@ pub struct Scrambled {
 
 /// Its ranks are drawn from so many, whatever the number of rows.
 const SCRAMBLED_ITEMS: u64 = 10_000_000_000;
-/// Their zeta for the constant 0.99, which nobody wants to sum up (`ZETAN` there).
+/// Their zeta for the constant 0.99, which takes long to sum up (`ZETAN` there).
 const SCRAMBLED_ZETA: f64 = 26.469_028_201_783_02;
 
 impl Scrambled {

@@ -111,7 +111,7 @@ fn syncs(store: &dyn Engine, task: &Task) -> bool {
     store.sync_every_second() && task.workload.writes()
 }
 
-/// For stores whose lazy commits nobody else makes durable.
+/// For stores whose lazy commits no thread of theirs makes durable.
 fn sync_every_second(store: &dyn Engine, shared: &Shared) -> Result<()> {
     let mut next = Instant::now() + Duration::from_secs(1);
     while !shared.is_over() {

@@ -60,7 +60,7 @@ pub trait Engine: Sync {
     /// Makes every commit so far durable.
     fn sync(&self) -> Result<()>;
 
-    /// Whether somebody must call [`Engine::sync`] about once a second for its lazy commits to be
+    /// Whether a thread must call [`Engine::sync`] about once a second for its lazy commits to be
     /// as durable as [`Durability::Lazy`] says: nothing of it does so by itself.
     fn sync_every_second(&self) -> bool {
         false

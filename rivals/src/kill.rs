@@ -33,7 +33,7 @@ impl Acknowledged {
         let file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         file.set_len(rows * 4)?;
-        // SAFETY: nobody shortens the file, and both processes only use it through atomics.
+        // SAFETY: no process shortens the file, and both processes only use it through atomics.
         Ok(Acknowledged(unsafe { MmapMut::map_mut(&file)? }))
     }
 
@@ -46,7 +46,7 @@ impl Acknowledged {
     }
 }
 
-/// What the process that is to be killed is told.
+/// What the process that is to be killed is to do.
 #[derive(clap::Args)]
 pub struct Victim {
     #[arg(long)]

@@ -129,6 +129,16 @@ struct RunArgs {
     /// Write the report as one HTML file.
     #[arg(long)]
     html: Option<PathBuf>,
+    /// Write the rates as a set of figures: docs/benchmarks/NAME.json, of which
+    /// `cargo run -p xtask -- benchmarks` makes the page.
+    #[arg(long, requires = "commit")]
+    figures: Option<PathBuf>,
+    /// The commit of Weir that is measured, for --figures.
+    #[arg(long, requires = "figures")]
+    commit: Option<String>,
+    /// What else the machine does meanwhile, for --figures.
+    #[arg(long, default_value = "nothing")]
+    beside: String,
     /// Replace files of --json and --html.
     #[arg(long)]
     force: bool,
@@ -272,6 +282,13 @@ fn compare(args: &RunArgs) -> Result<()> {
     if let Some(path) = &args.html {
         html::page(&report).write(path, args.force)?;
         eprintln!("report: {}", path.display());
+    }
+    if let (Some(path), Some(commit), false) = (&args.figures, &args.commit, report.interrupted) {
+        let (commit, command, beside) =
+            (commit.clone(), report.command.clone(), args.beside.clone());
+        let run = weir_bench::MeasuredRun { commit, command, beside };
+        weir_bench::add_to_set(path, &report::machine(), &run, &report.figures())?;
+        eprintln!("figures: {}", path.display());
     }
     if report.interrupted {
         eprintln!("the same command goes on where this one ended (--force replaces its report)");

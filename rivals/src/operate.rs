@@ -80,7 +80,7 @@ impl Inserts {
     }
 
     fn begin(&self, thread: usize) -> u64 {
-        // Told before the number is taken: who then sees the number taken sees this too.
+        // Stored before the number is taken: a thread that sees the number taken sees this too.
         self.in_flight[thread].store(self.next.load(Ordering::SeqCst), Ordering::SeqCst);
         self.next.fetch_add(1, Ordering::SeqCst)
     }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use serde::Serialize;
+use weir_bench::{SetFigure, SetRival};
 
 use crate::cell::{Cell, Opened, Size};
 use crate::plan::{Shape, Workload};
@@ -22,7 +23,7 @@ pub struct Row {
     pub highest: f64,
     /// The median over rounds of each round's worst second over its mean.
     pub worst_over_mean: Option<f64>,
-    /// The median over rounds; it includes the flushes of everybody else.
+    /// The median over rounds; it includes the flushes of all other processes.
     pub flushes_per_op: Option<f64>,
     pub suspect: bool,
     pub verified_rows: u64,
@@ -62,6 +63,16 @@ impl Row {
         }
     }
 
+    /// How far the rounds lie apart, and the worst second of the middle one.
+    fn spread(&self) -> String {
+        let (lowest, highest) = (rate(self.lowest), rate(self.highest));
+        let rounds = format!("{lowest} to {highest} in {}", self.rounds.len());
+        match self.worst_over_mean {
+            Some(worst) => format!("{rounds}; worst second {worst:.2} of the mean"),
+            None => rounds,
+        }
+    }
+
     /// The rate, and the worst second over it.
     pub fn figure(&self) -> String {
         match (&self.cannot, self.worst_over_mean) {
@@ -91,6 +102,12 @@ pub struct About {
     pub version: String,
     pub setup: String,
     pub limits: String,
+}
+
+/// This machine, as figures name it.
+pub fn machine() -> String {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    format!("{processors} processors, {} {}", std::env::consts::OS, std::env::consts::ARCH)
 }
 
 pub fn median(values: &[f64]) -> f64 {
@@ -158,6 +175,32 @@ impl Report {
         let order = |name: &str| crate::plan::ALL.iter().position(|(known, _)| *known == name);
         lines.sort_by_key(|(workload, threads)| (order(workload), *threads));
         lines
+    }
+
+    /// The rates as figures of a set: Weir's, and those of the others beside it.
+    pub fn figures(&self) -> Vec<SetFigure> {
+        let mut figures = Vec::new();
+        for (workload, threads) in self.lines() {
+            let rows = self.rows.iter().filter(|row| row.engine != "disk" && row.cannot.is_none());
+            let rows: Vec<&Row> =
+                rows.filter(|row| row.workload == workload && row.threads == threads).collect();
+            let Some(own) = rows.iter().find(|row| row.engine == "weir") else { continue };
+            let others = rows.iter().filter(|row| row.engine != "weir");
+            figures.push(SetFigure {
+                workload: format!("{workload}, {threads} threads, {}", own.durability),
+                weir: vec![own.median],
+                unit: own.unit.clone(),
+                spread: own.spread(),
+                others: others
+                    .map(|row| SetRival {
+                        name: row.engine.clone(),
+                        rate: row.median,
+                        spread: row.spread(),
+                    })
+                    .collect(),
+            });
+        }
+        figures
     }
 
     /// All rates.
@@ -341,6 +384,38 @@ mod tests {
         assert_eq!((rows[0].median, rows[0].lowest, rows[0].highest), (20.0, 10.0, 30.0));
         assert_eq!(rows[0].figure(), "20 (0.50)");
         assert_eq!((rows[1].engine.as_str(), rows[1].rounds.len()), ("b", 1));
+    }
+
+    #[test]
+    fn weirs_rates_stand_beside_the_others() {
+        let cell = |engine: &str, mean: f64| {
+            let mut cell = Cell::new(Workload::Read, 2, engine, 1);
+            cell.saw(vec![mean], mean);
+            cell
+        };
+        let cells = [cell("weir", 20_000.0), cell("redb", 10_000.0), cell("disk", 500.0)];
+        let mut rows = rows_of(&cells);
+        let cannot = Some("it was killed".to_owned());
+        rows.push(Row { cannot, engine: "b".to_owned(), ..rows[1].clone() });
+        let shape = Shape {
+            rows: 10,
+            value_bytes: 16,
+            seconds: 1.0,
+            warmup_seconds: 0.0,
+            cache_bytes: 1 << 20,
+            kill_seconds: 1.0,
+            limits: crate::group::Limits::default(),
+        };
+        let (failures, engines) = (Vec::new(), Vec::new());
+        let command = "rivals".to_owned();
+        let report =
+            Report { command, shape, rounds: 1, interrupted: false, failures, engines, rows };
+        let figures = report.figures();
+        assert_eq!(figures.len(), 1);
+        assert_eq!(figures[0].weir, [20_000.0]);
+        let others: Vec<_> = figures[0].others.iter().map(|o| (o.name.as_str(), o.rate)).collect();
+        assert_eq!(others, [("redb", 10_000.0)]);
+        assert!(figures[0].spread.starts_with("20.0 k to 20.0 k in 1"), "{}", figures[0].spread);
     }
 
     #[test]

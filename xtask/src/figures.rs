@@ -1,12 +1,13 @@
 //! Figures of benchmarks: read from JSON below `docs/benchmarks`, and shown as tables.
 //!
-//! A file is a set: figures that belong in one table. What can be computed is computed: where a
-//! rival's rate is known, a ratio that is written beside it must be theirs.
+//! A file is a set: figures that belong in one table, which a benchmark writes (`weir bench
+//! --figure`, `rivals --figures`; `crates/bench/src/figure_set.rs`). What can be computed is
+//! computed: where a rival's rate is known, a ratio that is written beside it must be theirs.
 
 use std::fmt::Write as _;
 
-use anyhow::{Context, Result, ensure};
-use serde::{Deserialize, Serialize};
+use anyhow::{Result, ensure};
+use serde::Deserialize;
 
 /// Figures of one table.
 #[derive(Deserialize)]
@@ -20,7 +21,7 @@ pub struct Set {
 }
 
 /// How figures were come by.
-#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct Run {
     date: String,
@@ -33,7 +34,7 @@ pub struct Run {
 }
 
 /// One workload, Weir's rate of it and its rivals'.
-#[derive(Deserialize, Serialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Figure {
     workload: String,
@@ -42,12 +43,11 @@ pub struct Figure {
     unit: String,
     spread: String,
     rivals: Vec<Rival>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     run: Option<Run>,
 }
 
 /// What Weir is compared with.
-#[derive(Deserialize, Serialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Rival {
     name: String,
@@ -62,7 +62,7 @@ struct Rival {
 }
 
 /// A number, or one for each step of the workload.
-#[derive(Deserialize, Serialize)]
+#[derive(Deserialize)]
 #[serde(untagged)]
 enum Values {
     One(f64),
@@ -263,43 +263,6 @@ fn number(value: f64) -> String {
     if rest.is_empty() { out } else { format!("{out}.{rest}") }
 }
 
-/// The figure that a report of `weir bench --json` is, as JSON for a set.
-///
-/// # Errors
-/// The text is no such report, or its run was not verified.
-pub fn of_report(text: &str, command: &str, date: &str, commit: &str) -> Result<String> {
-    let report: serde_json::Value = serde_json::from_str(text)?;
-    let field = |path: &str| report.pointer(path).with_context(|| format!("no {path}"));
-    let float = |path: &str| field(path)?.as_f64().with_context(|| format!("{path}: no number"));
-    let word =
-        |path: &str| Ok::<_, anyhow::Error>(field(path)?.as_str().unwrap_or_default().to_string());
-    ensure!(
-        field("/verified")?.as_bool() == Some(true),
-        "the run was not verified: its figures count for nothing"
-    );
-    let spread = format!(
-        "CV {:.3}, worst second {:.2}, p99 {} us",
-        float("/tps_cv")?,
-        float("/tps_worst_second_over_mean")?,
-        float("/latency_micros/p99")?
-    );
-    let figure = Figure {
-        workload: word("/setup/workload")?,
-        weir: Some(Values::One(float("/tps_mean")?.round())),
-        unit: "tps".to_string(),
-        spread,
-        rivals: Vec::new(),
-        run: Some(Run {
-            date: date.to_string(),
-            commit: Some(commit.to_string()),
-            machine: format!("{} cpus, {}", float("/setup/cpus")?, word("/setup/platform")?),
-            command: command.to_string(),
-            beside: "say what else ran".to_string(),
-        }),
-    };
-    Ok(serde_json::to_string_pretty(&figure)?)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -349,19 +312,15 @@ mod tests {
         assert!(table.contains("commit abc, beside it: all; `x\\|y` |"), "{table}");
     }
 
+    /// `weir_bench::add_to_set` is held to the same file.
     #[test]
-    fn a_report_becomes_a_figure_and_one_that_was_not_verified_none() {
-        let report = |verified: bool| {
-            format!(
-                r#"{{"verified": {verified}, "tps_mean": 11202.4, "tps_cv": 0.002,
-                "tps_worst_second_over_mean": 0.99, "latency_micros": {{"p99": 4300}},
-                "setup": {{"workload": "update", "cpus": 2, "platform": "linux x86_64"}}}}"#
-            )
-        };
-        let text = of_report(&report(true), "weir bench update", "2026-01-02", "abc");
-        let figure: Figure = serde_json::from_str(&text.expect("a figure")).expect("is one");
-        assert_eq!((figure.workload.as_str(), figure.unit.as_str()), ("update", "tps"));
-        assert_eq!(figure.weir.expect("a rate").all(), [11202.0]);
-        assert!(of_report(&report(false), "", "", "").is_err());
+    fn a_set_that_a_benchmark_has_written_is_read() {
+        let set = Set::read(include_str!("figure_set.json")).expect("a set");
+        assert!(!set.transcribed);
+        let table = set.table();
+        assert!(table.contains("| update | **Weir** | **11,202 tps** |"), "{table}");
+        assert!(table.contains("|  | B | 5,000 tps | 2.24 | 4,900 to 5,100 |"), "{table}");
+        assert!(table.contains("**3,613 / 21,311 / 45.68 tps**"), "{table}");
+        assert!(table.contains("commit abc1234, beside it: nothing; `weir bench"), "{table}");
     }
 }

@@ -15,10 +15,10 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 
 const USAGE: &str = "usage: cargo run -p xtask -- \
-                     tidy [DIRECTORY] | locks | benchmarks | benchmarks figure REPORT COMMAND | \
+                     tidy [DIRECTORY] | locks | benchmarks | \
                      licences | notices PACKAGE | package [verify]";
 
 fn main() -> Result<ExitCode> {
@@ -27,7 +27,6 @@ fn main() -> Result<ExitCode> {
         ["tidy"] => tidy(root()?),
         ["locks"] => locks(root()?),
         ["benchmarks"] => benchmarks(root()?),
-        ["benchmarks", "figure", report, command] => figure(Path::new(report), command),
         ["licences"] => {
             let crates = licences::check(root()?)?;
             println!("licences: {crates} crates of others, all may be linked");
@@ -77,22 +76,6 @@ fn benchmarks(root: &Path) -> Result<ExitCode> {
     std::fs::write(&path, page)?;
     println!("benchmarks: {} tables in {}", sets.len(), rules::benchmarks::PAGE);
     Ok(ExitCode::SUCCESS)
-}
-
-/// Prints what a report of `weir bench --json` adds to a set, with the commit and day of now.
-fn figure(report: &Path, command: &str) -> Result<ExitCode> {
-    let text = std::fs::read_to_string(report).with_context(|| report.display().to_string())?;
-    let commit = output_of("git", &["rev-parse", "--short", "HEAD"])?;
-    let date = output_of("date", &["-u", "+%F"])?;
-    println!("{}", figures::of_report(&text, command, &date, &commit)?);
-    Ok(ExitCode::SUCCESS)
-}
-
-/// What a command prints, if it succeeds.
-fn output_of(command: &str, arguments: &[&str]) -> Result<String> {
-    let output = std::process::Command::new(command).args(arguments).output()?;
-    ensure!(output.status.success(), "{command} failed");
-    Ok(String::from_utf8(output.stdout)?.trim().to_string())
 }
 
 /// Prints every finding as `path:line: rule: what to do`, so that an editor can jump to it.

@@ -13,6 +13,7 @@ mod engine;
 #[cfg(test)]
 mod fake;
 mod feed;
+mod figure_set;
 mod figures;
 mod host;
 pub mod http;
@@ -40,6 +41,7 @@ pub use ack::{AckFile, Acknowledged};
 pub use durability::Durability;
 pub use engine::{Engine, OnRecovery, Opened, open};
 pub use feed::{Column, Feed, Recorded};
+pub use figure_set::{MeasuredRun, SetFigure, SetRival, add_to_set, figure_of, machine};
 pub use figures::{Figures, LatencyMicros, Rates};
 pub use host::ProcessorFigures;
 pub use options::{DoubleWrite, DoubleWriteMode, Lab, Options, Phase, Phases, WorkloadKind};

@@ -55,7 +55,7 @@ pub fn run<T: Target>(
     } else {
         let _ = writeln!(out, "verifying");
     }
-    // A disk that fails now fails the verification, too: that is where it is told.
+    // A disk that fails now fails the verification, too: that is where it is reported.
     let after = raw.filter(|_| !driven.interrupted).and_then(|raw| raw().ok());
     // Reading everything back is no part of what is measured, nor is closing.
     target.hurry(true);

@@ -340,6 +340,15 @@ pub(crate) struct Common {
     /// Write a report with charts to this file: HTML that needs nothing else
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
+    /// Add the run's figure to this set of them, made if it is not there: docs/benchmarks/NAME.json
+    #[arg(long, value_name = "FILE", requires = "commit")]
+    pub(crate) figure: Option<PathBuf>,
+    /// The commit that is measured, for --figure
+    #[arg(long, value_name = "NAME", requires = "figure")]
+    pub(crate) commit: Option<String>,
+    /// What else the machine does meanwhile, for --figure
+    #[arg(long, value_name = "TEXT", requires = "figure", default_value = "nothing")]
+    pub(crate) beside: String,
     /// Replace the --json and --report files if they are there
     #[arg(long)]
     pub(crate) force: bool,
@@ -503,7 +512,7 @@ pub(crate) struct Copy {
 
 const SALVAGE_EXAMPLES: &str = "\
 Every page is looked at; the log is applied as far as it can be read; what had not been committed is
-taken back. The damaged database is not changed. What is missing is printed: ranges of keys, pages
+rolled back. The damaged database is not changed. What is missing is printed: ranges of keys, pages
 with file and byte. Rows that may be older than they were last go to trees of their own. A tree
 whose name is lost becomes tree-NUMBER. Exit code 1: something is missing, or may be older.
 

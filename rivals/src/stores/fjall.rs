@@ -1,7 +1,7 @@
 //! fjall, an LSM tree in Rust.
 //!
 //! As its documentation says: a block cache that holds the data ("or more if the data set fully
-//! fits into memory", `Builder::cache_size`), filters told that reads are for rows that exist
+//! fits into memory", `Builder::cache_size`), filters set up so that reads are for rows that exist
 //! (`expect_point_read_hits`), blocks and journal not compressed as nowhere else here. Its sorted
 //! load is `Keyspace::start_ingestion`. Each synced commit calls `persist` (`PersistMode`); the
 //! journal is synced under its lock, one commit at a time. A keyspace keeps the settings that it

@@ -1,4 +1,4 @@
-//! The few functions of `rocksdb/c.h` that are used here, declared by hand so that nobody has to
+//! The few functions of `rocksdb/c.h` that are used here, declared by hand so that no user has to
 //! compile RocksDB: Debian's `librocksdb-dev` is linked as it is.
 #![allow(non_camel_case_types)]
 

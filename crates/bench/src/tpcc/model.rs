@@ -56,7 +56,7 @@ impl ModelTxn<'_> {
         existed
     }
 
-    fn take_back(&mut self) {
+    fn roll_back(&mut self) {
         while let Some((tree, key, before)) = self.undo.pop() {
             let mut rows = tree.rows().write();
             match before {
@@ -70,7 +70,7 @@ impl ModelTxn<'_> {
 impl Drop for ModelTxn<'_> {
     fn drop(&mut self) {
         if !self.ended {
-            self.take_back();
+            self.roll_back();
         }
     }
 }
@@ -159,7 +159,7 @@ impl Txn<FakeTable> for ModelTxn<'_> {
     }
 
     fn rollback(mut self) -> Result<(), Stop> {
-        self.take_back();
+        self.roll_back();
         self.ended = true;
         Ok(())
     }

@@ -146,7 +146,7 @@ pub trait Txn<T> {
     /// See [`Txn::get`].
     fn commit(self) -> Result<Self::Ticket, Stop>;
 
-    /// Ends it and takes its changes back.
+    /// Ends it and rolls its changes back.
     ///
     /// # Errors
     /// See [`Txn::get`].

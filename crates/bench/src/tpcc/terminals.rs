@@ -247,7 +247,7 @@ impl<B: Backend> Work for Player<'_, B> {
 }
 
 impl<B: Backend> Player<'_, B> {
-    /// Tries until it is committed; none when the user took it back.
+    /// Tries until it is committed; none when the user rolled it back.
     fn carry_out(&mut self, request: &Request) -> Result<Option<(Done, B::Ticket)>> {
         for _try in 0..TRIES_MAX {
             match self.terminal.carry_out(request)? {
@@ -276,7 +276,7 @@ impl<B: Backend> Player<'_, B> {
     }
 }
 
-/// What a terminal is told that can be found again.
+/// What a terminal learns that can be found again.
 fn told(request: &Request, done: &Done) -> (Totals, Option<u64>) {
     match (request, done) {
         (Request::Payment(payment), _) => {

@@ -14,8 +14,8 @@ use weir_bench::compare::{Outputs, compare as compare_cells};
 use weir_bench::http::Live;
 use weir_bench::page::Page;
 use weir_bench::{
-    AckFile, Acknowledged, DoubleWrite, Engine, Feed, Lab, Opened, Options, Outcome, Phases, Raw,
-    Report, RunReport, SizesOptions, WorkloadKind,
+    AckFile, Acknowledged, DoubleWrite, Engine, Feed, Lab, MeasuredRun, Opened, Options, Outcome,
+    Phases, Raw, Report, RunReport, SizesOptions, WorkloadKind, add_to_set, figure_of, machine,
 };
 use weir_metrics::endpoint::parse_address;
 
@@ -157,6 +157,12 @@ pub(crate) fn end<R: RunReport>(
     };
     if let Some(path) = &args.json {
         weir_bench::write_json(path, report.as_ref(), args.force)?;
+    }
+    if let (Some(path), Some(commit)) = (&args.figure, &args.commit) {
+        let (commit, command, beside) = (commit.clone(), command_line(), args.beside.clone());
+        let (run, report) = (MeasuredRun { commit, command, beside }, report.common());
+        add_to_set(path, &machine(report), &run, &[figure_of(report)?])?;
+        let _ = writeln!(out, "figure      {}", path.display());
     }
     if let Some(path) = &args.report {
         Page::of_run(report.common(), feed, &command_line()).write(path, args.force)?;

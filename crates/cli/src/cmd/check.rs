@@ -31,7 +31,7 @@ pub(crate) fn check(args: &Check) -> Result<u8> {
         db.close()?;
         return Ok(EXIT_OK);
     }
-    // What is damaged may keep the database from closing in order; the findings are told already.
+    // What is damaged may keep the database from closing in order; the findings are out already.
     if let Err(error) = db.close() {
         eprintln!("weir: closing: {error}");
     }

@@ -24,7 +24,7 @@ const PAGES_ONLY: &str = "The process that has the database open verified each p
                           pages fit together is checked by CHECK TABLE on a MariaDB server, \
                           Db::check in a program, or here once it has ended.";
 
-/// A request, taken back when dropped.
+/// A request, withdrawn when dropped.
 struct Request {
     file: PathBuf,
     answer: PathBuf,

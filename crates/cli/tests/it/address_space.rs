@@ -1,5 +1,5 @@
 //! How much address space a database takes goes by its size and its pool: where a process may have
-//! little (`ulimit -v`, no overcommit), a small one opens, and what does not fit is told with how
+//! little (`ulimit -v`, no overcommit), a small one opens, and what does not fit fails with how
 //! much it is. And what a database takes beside a small pool is little.
 use crate::{Scratch, expect, ran};
 use std::process::{Command, Stdio};

@@ -44,6 +44,8 @@ fn phases_reuse_and_the_raw_rate() {
     let (dir, path) = (scratch.text("db"), scratch.path("r.json"));
     let mut words = with(small_bench("update", &dir), "--threads", "1:1s,4:1s");
     words.retain(|word| word != "--no-raw");
+    let set = scratch.text("set.json");
+    words.extend(["--figure", &set, "--commit", "abc1234"].map(str::to_owned));
     words.extend(["--json".to_owned(), scratch.text("r.json"), "--force".to_owned()]);
     for run in 0..2 {
         let ran = ran(&mut weir(&words));
@@ -57,6 +59,14 @@ fn phases_reuse_and_the_raw_rate() {
             assert!(report[rate].as_f64() > Some(1.0), "{rate}");
         }
     }
+    // Both runs are one figure of one workload.
+    let set = json(&scratch.path("set.json"));
+    assert_eq!((&set["transcribed"], &set["run"]["commit"]), (&false.into(), &"abc1234".into()));
+    let [figure] = set["figures"].as_array().map_or(&[][..], Vec::as_slice) else {
+        panic!("{set:#}")
+    };
+    assert_eq!(figure["workload"], "update of 10000 rows, 1 / 4 threads, synced");
+    assert_eq!(figure["weir"].as_array().map(Vec::len), Some(2), "{figure:#}");
     let mut other = with(small_bench("update", &dir), "--rows", "500");
     let refused = ran(&mut weir(&other));
     assert_eq!(refused.code, Some(2), "{refused:#?}");

@@ -65,7 +65,7 @@ fn one_that_is_open_is_left_to_its_process() {
     let ran = expect(0, &["check", &dir]);
     assert!(ran.out.contains("pages verified by the process") && ran.out.contains("CHECK TABLE"));
     assert!(ran.out.ends_with("sound\n"), "{ran:?}");
-    // A page that is in memory: it is told of, and written again.
+    // A page that is in memory: it is reported, and written again.
     let pages = std::fs::OpenOptions::new().write(true).open(scratch.path("db").join("pages"));
     std::os::unix::fs::FileExt::write_all_at(&pages.unwrap(), b"damage", 40 * 8192 + 999).unwrap();
     let ran = expect(0, &["check", &dir]);
@@ -74,7 +74,7 @@ fn one_that_is_open_is_left_to_its_process() {
     let names = std::fs::read_dir(scratch.path("db")).unwrap();
     let names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
     assert!(names.iter().all(|name| !name.to_string_lossy().starts_with("check.")), "{names:?}");
-    // One that does not answer: nothing but words, and the request is taken back.
+    // One that does not answer: nothing but words, and the request is withdrawn.
     let quiet = weir::Config { background: weir::Background::Manual, ..weir::Config::default() };
     let other = weir::Db::open(&scratch.path("quiet"), quiet).unwrap();
     let ran = expect(2, &["check", &scratch.text("quiet")]);
