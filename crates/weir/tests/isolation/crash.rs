@@ -5,10 +5,10 @@
 use weir::{Background, Durability, SimVolume};
 use weir_history::{Demand, Journal, Level, Mix, Recorded, Tally, check, interleave, look_around};
 
+use crate::effort;
 use crate::engine::{LEVELS, connect, database};
 
 const SESSIONS: usize = 4;
-const SEEDS: u64 = if cfg!(debug_assertions) { 40 } else { 400 };
 /// From one opening to the crash.
 const TRANSACTIONS: u64 = 60;
 const LIVES: u64 = 4;
@@ -71,12 +71,12 @@ fn one(seed: u64, mix: &Mix) -> (Tally, u64) {
 #[test]
 fn what_was_synced_is_there_and_nothing_is_there_in_part() {
     let mix = Mix::new(LEVELS);
-    let (mut all, mut in_the_middle) = (Tally::default(), 0);
-    for seed in 0..SEEDS {
+    let (seeds, mut all, mut in_the_middle) = (effort(40, 400), Tally::default(), 0);
+    for seed in 0..seeds {
         let (tally, crashes) = one(seed, &mix);
         (all, in_the_middle) = (all.and(tally), in_the_middle + crashes);
     }
     assert_eq!(all.failed, 0, "{all:?}");
-    assert!(all.committed > SEEDS * LIVES * TRANSACTIONS / 2, "{all:?}");
-    assert!(in_the_middle > SEEDS, "{in_the_middle}");
+    assert!(all.committed > seeds * LIVES * TRANSACTIONS / 2, "{all:?}");
+    assert!(in_the_middle > seeds, "{in_the_middle}");
 }

@@ -8,12 +8,18 @@ use weir_history::{
     Demand, History, Journal, Level, Mix, Recorded, Tally, check, drive, interleave, look_around,
 };
 
+use crate::effort;
 use crate::engine::{LEVELS, connect, database};
 
 const SESSIONS: usize = 4;
-/// Debug builds check as much as a few seconds allow.
-const SEEDS: u64 = if cfg!(debug_assertions) { 6 } else { 60 };
-const TRANSACTIONS: u64 = if cfg!(debug_assertions) { 500 } else { 3_000 };
+
+fn seeds() -> u64 {
+    effort(6, 60)
+}
+
+fn transactions() -> u64 {
+    effort(500, 3_000)
+}
 
 /// One level for all, each; and all of them mixed.
 fn mixes() -> Vec<Mix> {
@@ -24,27 +30,27 @@ fn mixes() -> Vec<Mix> {
 fn assert_clean(mix: &Mix, what: &str, history: &History) {
     let report = check(history, &Demand::OWN);
     assert!(report.is_clean(), "{:?}, {what}\n{}", mix.levels, report.explain(history));
-    assert!(report.dependencies as u64 > TRANSACTIONS, "{:?}, {what}: too tame", mix.levels);
+    assert!(report.dependencies as u64 > transactions(), "{:?}, {what}: too tame", mix.levels);
 }
 
 #[test]
 fn interleaved_histories_keep_their_promises() {
     for mix in mixes() {
         let mut all = Tally::default();
-        for seed in 0..SEEDS {
+        for seed in 0..seeds() {
             let journal = Journal::over(mix.setup());
             let rows: Vec<_> = journal.rows().collect();
             let volume = SimVolume::new(seed);
             let db = database(&volume, Background::Manual);
             let sessions = connect((&volume, &db), &rows, SESSIONS, None).into_iter();
             let mut sessions: Vec<_> = sessions.map(|s| Recorded::new(s, &journal)).collect();
-            all = all.and(interleave(&mut sessions, &mix, seed, TRANSACTIONS));
+            all = all.and(interleave(&mut sessions, &mix, seed, transactions()));
             assert!(look_around(&mut sessions[0], Level::ReadCommitted));
             assert_clean(&mix, &format!("seed {seed}"), &journal.history());
         }
         assert_eq!(all.failed, 0, "{:?}: {all:?}", mix.levels);
-        assert!(all.committed > SEEDS * TRANSACTIONS / 2, "{:?}: {all:?}", mix.levels);
-        assert!(all.waits > SEEDS && all.rolled_back > SEEDS, "{:?}: {all:?}", mix.levels);
+        assert!(all.committed > seeds() * transactions() / 2, "{:?}: {all:?}", mix.levels);
+        assert!(all.waits > seeds() && all.rolled_back > seeds(), "{:?}: {all:?}", mix.levels);
     }
 }
 
@@ -63,7 +69,7 @@ fn raced_histories_keep_their_promises() {
                 let mut session = Recorded::new(session, journal);
                 scope.spawn(move || {
                     start.wait();
-                    drive(&mut session, mix, seed, 4 * TRANSACTIONS)
+                    drive(&mut session, mix, seed, 4 * transactions())
                 })
             };
             let threads: Vec<_> = sessions.into_iter().zip(0..).map(race).collect();
@@ -75,6 +81,6 @@ fn raced_histories_keep_their_promises() {
         assert!(last.all(|mut session| look_around(&mut session, Level::ReadCommitted)));
         assert_clean(&mix, "raced", &journal.history());
         assert_eq!(tally.failed, 0, "{:?}: {tally:?}", mix.levels);
-        assert!(tally.committed > TRANSACTIONS, "{:?}: {tally:?}", mix.levels);
+        assert!(tally.committed > transactions(), "{:?}: {tally:?}", mix.levels);
     }
 }
