@@ -44,6 +44,8 @@ pub const RULES: &[Rule] = &[
     Rule { name: "ascii", check: text::ascii },
     Rule { name: "machine-path", check: text::machine_paths },
     Rule { name: "pronouns", check: words::pronouns },
+    Rule { name: "phrases", check: words::phrases },
+    Rule { name: "old-names", check: words::old_names },
     Rule { name: "unsafe-address", check: code::unsafe_addresses },
     Rule { name: "banned-call", check: code::banned_calls },
     Rule { name: "unwrap-ratchet", check: code::unwrap_ratchet },

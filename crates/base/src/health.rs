@@ -17,14 +17,14 @@ pub enum Notice<'a> {
     PageRepaired(&'a str),
 }
 
-/// Is told by the thread that meets what is wrong; must neither block nor call the engine.
+/// Called by the thread that meets what is wrong; must neither block nor call the engine.
 pub type Listener = dyn Fn(Notice<'_>) + Send + Sync;
 
 /// Whether the engine has halted, and the listener for what is wrong.
 #[derive(Default)]
 pub struct Health {
     why: OnceLock<String>,
-    /// Held while a listener is told: each hears of one thing after the other.
+    /// Held while a listener is called: each gets one thing after the other.
     heard: Mutex<rank::Listener, Heard>,
 }
 
@@ -83,7 +83,7 @@ impl Health {
             return false;
         }
         std::mem::take(&mut heard.early).iter().for_each(|text| listener(Notice::PageLost(text)));
-        // A halt in between is told twice rather than not.
+        // A halt in between is reported twice rather than not.
         if let Some(why) = self.why_halted() {
             listener(Notice::Halted(why));
         }

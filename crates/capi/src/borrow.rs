@@ -88,7 +88,7 @@ pub(crate) unsafe fn taken<T>(handle: *mut T) -> Option<Box<T>> {
     (!handle.is_null()).then(|| unsafe { Box::from_raw(handle) })
 }
 
-/// Whether there is a place for a result: asked before what cannot be taken back is done.
+/// Whether there is a place for a result: asked before what cannot be undone is done.
 pub(crate) fn place<T>(out: *const T) -> Result<(), Failure> {
     if out.is_null() { Err(wrong("there is no place for a result")) } else { Ok(()) }
 }

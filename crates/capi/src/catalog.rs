@@ -191,7 +191,7 @@ pub unsafe extern "C" fn weir_table_redefine(
 
 /// As weir_table_redefine, where a snapshot from before may show rows that are none of the new
 /// definition: all that write to the tables are waited for, and handles and snapshots from before
-/// are told WEIR_CHANGED.
+/// get WEIR_CHANGED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_table_redefine_anew(
     db: *const weir_db,
@@ -211,7 +211,7 @@ pub unsafe extern "C" fn weir_table_redefine_anew(
 
 /// As weir_table_rename, and gives tables (this one perhaps, by its old name) other definitions at
 /// once with it. `filled`: it was filled under its old name, in many transactions, to take another
-/// table's place: snapshots from before, and handles, are told WEIR_CHANGED.
+/// table's place: snapshots from before, and handles, get WEIR_CHANGED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_table_rename_with(
     db: *const weir_db,
@@ -236,7 +236,7 @@ pub unsafe extern "C" fn weir_table_rename_with(
 }
 
 /// A table that was filled under its own name is complete: snapshots from before, which would show
-/// it without its rows, and handles are told WEIR_CHANGED. WEIR_NOTHING: there is none.
+/// it without its rows, and handles get WEIR_CHANGED. WEIR_NOTHING: there is none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_table_filled(
     db: *const weir_db,

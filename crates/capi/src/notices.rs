@@ -1,4 +1,4 @@
-//! Being told of what an operator must hear of at once.
+//! Notices of what an operator must know at once.
 use std::ffi::c_void;
 
 use weir::Notice;
@@ -19,12 +19,12 @@ pub enum weir_notice {
     WEIR_NOTICE_PAGE_REPAIRED = 2,
 }
 
-/// Is told by the thread that meets what is wrong; `notice` is a weir_notice, `text` is valid for
+/// Called by the thread that meets what is wrong; `notice` is a weir_notice, `text` is valid for
 /// the call. It must not call the engine, wait for those that do, or unwind.
 pub type weir_notice_hook =
     Option<unsafe extern "C" fn(context: *mut c_void, notice: u32, text: weir_bytes)>;
 
-/// Has what is wrong told from now on, until the database is closed; at once where the engine has
+/// Reports what is wrong from now on, until the database is closed; at once where the engine has
 /// halted already. Any thread may call the hook, with `context`. Only once for a database.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_on_notice(

@@ -20,7 +20,7 @@ pub enum weir_code {
     WEIR_DEADLOCK = 3,
     /// The limit for waiting for a lock has passed.
     WEIR_LOCK_TIMEOUT = 4,
-    /// It would have had to wait for a lock, and was told not to.
+    /// It would have had to wait for a lock, and was not allowed to.
     WEIR_WOULD_WAIT = 5,
     /// The wait for a lock, or what takes long, was interrupted.
     WEIR_INTERRUPTED = 6,

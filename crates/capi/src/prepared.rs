@@ -106,7 +106,7 @@ pub unsafe extern "C" fn weir_prepared_txn_free(held: *mut weir_prepared_txn) ->
     })
 }
 
-/// Shows the names of all prepared transactions, those in hand as well.
+/// Shows the names of all prepared transactions, those that a handle is open to as well.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_prepared(
     db: *const weir_db,
@@ -124,7 +124,7 @@ pub unsafe extern "C" fn weir_prepared(
 }
 
 /// Commits a prepared transaction; `durability` is a weir_durability. WEIR_NOTHING: there is none
-/// of that name, or it is in hand.
+/// of that name, or a handle is open to it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_commit_prepared(
     db: *const weir_db,
@@ -138,8 +138,8 @@ pub unsafe extern "C" fn weir_commit_prepared(
     })
 }
 
-/// Takes a prepared transaction back. WEIR_NOTHING: there is none of that name, or it
-/// is in hand.
+/// Rolls a prepared transaction back. WEIR_NOTHING: there is none of that name, or a handle is open
+/// to it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_rollback_prepared(db: *const weir_db, xid: weir_bytes) -> weir_code {
     run(|| {

@@ -215,7 +215,7 @@ pub unsafe extern "C" fn weir_synced_by_another(db: *const weir_db, position: u6
     })
 }
 
-/// Is told once of a commit: WEIR_OK when it is durable, or why it is unknown whether it ever will
+/// Called once for a commit: WEIR_OK when it is durable, or why it is unknown whether it ever will
 /// be. It must not wait for anything, and must not unwind.
 pub type weir_durable = Option<unsafe extern "C" fn(context: *mut c_void, code: weir_code)>;
 

@@ -1,4 +1,4 @@
-//! Being told of waits for locks.
+//! Notices of waits for locks.
 use std::ffi::c_void;
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub enum weir_wait_event {
     /// It is about to begin. What the hook returns says whether it wants to hear for which
     /// transactions.
     WEIR_WAIT_BEGINS = 0,
-    /// It is for `holder`, a transaction that has what `waiter` wants or comes first. May be told
+    /// It is for `holder`, a transaction that has what `waiter` wants or comes first. May come
     /// again.
     WEIR_WAIT_FOR = 1,
     /// It is over.
@@ -24,7 +24,7 @@ pub enum weir_wait_event {
     WEIR_WAIT_RATHER = 3,
 }
 
-/// Is told of the wait of a transaction, by the thread that waits; `event` is a weir_wait_event,
+/// Called for the wait of a transaction, by the thread that waits; `event` is a weir_wait_event,
 /// the others are numbers as weir_txn_number has them, `holder` 0 where it says nothing. It may
 /// interrupt transactions, must not begin anything else, and must not unwind.
 pub type weir_wait_hook = Option<
@@ -62,7 +62,7 @@ impl WaitListener for Hook {
     }
 }
 
-/// Has all waits for locks told of from now on, until the database is closed. Any thread may call
+/// Reports all waits for locks from now on, until the database is closed. Any thread may call
 /// the hook, with `context`. Only once for a database.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_on_wait(

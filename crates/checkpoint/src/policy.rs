@@ -177,7 +177,7 @@ impl State {
         let cost = slope + log_cost;
         let balanced = if cost > 0.0 { self.rates.used.per_second() / cost } else { 0.0 };
         // Pages on their way will be delivered in a moment. Where that takes long, what is owed
-        // would be told again and again meanwhile.
+        // would be booked again and again meanwhile.
         let on_their_way = if seen.batch_micros > 0 { seen.pages_in_flight as f64 } else { 0.0 };
         let owed = self.debt_pages - on_their_way.min(self.debt_pages.max(0.0));
         let repaid = (owed + plan.overdue_pages) / REPAY_SECONDS;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 
 /// The device of a directory whose file system [keeps the order](keeps_order); `None` if it does
-/// not, or if that cannot be told.
+/// not, or if that cannot be seen.
 pub(crate) fn ordered_device(dir: &File) -> Option<u64> {
     let device = dir.metadata().ok()?.dev();
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;

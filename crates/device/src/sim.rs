@@ -62,7 +62,7 @@ impl SimVolume {
     ///
     /// One step is: each operation of `write_many`, a `write_at`, a `sync`, a `sync_directory`, a
     /// creation, a removal, a growth. A `write_durable_at` is two: one before the write is on the
-    /// medium, one after it, when it is but the caller is not told.
+    /// medium, one after it, when it is but the caller does not learn of it.
     pub fn set_crash_after(&self, steps: Option<u64>) {
         let mut disk = self.disk.lock();
         disk.crash_at = steps.map(|steps| disk.steps + steps);

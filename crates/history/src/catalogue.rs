@@ -50,7 +50,7 @@ pub const CATALOGUE: &[Script] = &[
         [Shows(G1a), Passes, Passes, Passes, Waits],
     ),
     script(
-        "G1a: a read of what a savepoint takes back",
+        "G1a: a read of what a savepoint rolls back",
         &[
             (1, Put(2)),
             (1, Savepoint),

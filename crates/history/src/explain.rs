@@ -6,7 +6,7 @@ use crate::depend::{Dependency, Fault, Kind};
 use crate::record::{End, History, Lock, Op, Transaction, Version};
 use std::fmt::{self, Write};
 
-/// Operations of a transaction that are told; the rest is counted.
+/// Operations of a transaction that are shown; the rest is counted.
 const OPS_TOLD: usize = 24;
 
 impl Found {

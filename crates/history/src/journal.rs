@@ -44,7 +44,7 @@ impl Journal {
     }
 
     /// The store has crashed, and commits that returned after this moment were not durable: it is
-    /// unknown how they ended. Open transactions are each told by [`Recorded::crashed`].
+    /// unknown how they ended. Open transactions are each reported by [`Recorded::crashed`].
     pub fn doubt(&self, since: u64) {
         for txn in &mut self.kept.lock().ended {
             if txn.ended > since && txn.end == End::Committed {

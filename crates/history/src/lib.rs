@@ -1,5 +1,5 @@
 //! Judges isolation: histories of concurrent transactions are recorded, checked for circles that
-//! the isolation levels forbid, and what is found is named and told. Knows no store: a store is
+//! the isolation levels forbid, and what is found is named and shown. Knows no store: a store is
 //! whatever implements [`Session`].
 #![forbid(unsafe_code)]
 mod anomaly;

@@ -4,7 +4,7 @@
 //!
 //! Seconds come as none, asked, asked, none, and then the other way round: a machine that becomes
 //! slower or faster at a steady pace does not show in the comparison of such a round, and what
-//! comes and goes has no rhythm to hit. What is told is the median of the rounds, with bounds that
+//! comes and goes has no rhythm to hit. What is shown is the median of the rounds, with bounds that
 //! need no assumption about what disturbs them: a build that begins in the middle spoils a round.
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};

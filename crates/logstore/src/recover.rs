@@ -67,7 +67,7 @@ impl Reader {
         Ok(leaves)
     }
 
-    /// Reads blocks of the map; `found` is told the number and the places of each, in order. One
+    /// Reads blocks of the map; `found` gets the number and the places of each, in order. One
     /// that is nowhere has no places.
     pub(crate) fn map_blocks(
         &self,

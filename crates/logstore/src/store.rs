@@ -272,7 +272,7 @@ impl LogStore {
     /// nothing and wants nothing flushed found nothing to do.
     ///
     /// # Errors
-    /// [`StoreError::Device`]; what cannot be read is no error, but told.
+    /// [`StoreError::Device`]; what cannot be read is no error, but reported.
     pub fn step_clean(
         &self,
         budget_bytes: usize,

@@ -142,7 +142,7 @@ impl LogStore {
     ///
     /// # Errors
     /// [`StoreError::Device`]: the store has halted. A full disk is none: less is free then, and a
-    /// caller that asks for room is told.
+    /// caller that asks for room gets an error.
     pub fn step_upkeep(
         &self,
         upkeep: &mut Upkeep,

@@ -29,7 +29,7 @@ pub struct PageImage<'a> {
 impl LogStore {
     /// Writes pages; durable when it returns. The caller has made the log durable up to their
     /// newest LSN, and has no other write of one of these pages under way. They go out in groups:
-    /// `pace` is told how many are left and says how many go next.
+    /// `pace` gets how many are left and says how many go next.
     ///
     /// Where too few segments are free, the calling thread first makes the file larger or cleans.
     ///

@@ -23,7 +23,7 @@ fn at_most(what: &'static str, offset: usize, limit: usize, found: usize) -> Res
     })
 }
 
-/// Checks everything that can be told from the page alone: size, kind, and for nodes bounds,
+/// Checks everything that can be seen from the page alone: size, kind, and for nodes bounds,
 /// overlaps, order of keys, prefix, heads, counts and garbage. Not the checksum (`verify`).
 ///
 /// # Errors

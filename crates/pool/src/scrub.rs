@@ -157,7 +157,7 @@ impl Pool {
     }
 
     /// Counts that a page which no thread had asked for is damaged, and has it mended from a copy
-    /// or the log, or told of as lost.
+    /// or the log, or reported as lost.
     ///
     /// # Errors
     /// Those of [`Pool::look_again`].

@@ -25,8 +25,8 @@ struct Copied {
 }
 
 impl Pool {
-    /// As [`Pool::write_paced`], in groups of `group` with `pause` (told their number) before each,
-    /// and before the doublewrite (told 0).
+    /// As [`Pool::write_paced`], in groups of `group` with `pause` (of their number) before each,
+    /// and before the doublewrite (of 0).
     ///
     /// # Errors
     /// As [`Pool::write_paced`].

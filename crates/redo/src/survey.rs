@@ -69,7 +69,7 @@ pub enum BlockState {
 /// header.
 ///
 /// # Errors
-/// What the device reports. What is wrong with the files themselves is told in the answer.
+/// What the device reports. What is wrong with the files themselves is in the answer.
 pub fn survey(volume: &dyn Volume, db: Option<DbId>) -> Result<Vec<FileSurvey>> {
     let numbers = slot_numbers(volume)?;
     numbers.into_iter().map(|number| survey_file(volume, &slot_name(number), db)).collect()

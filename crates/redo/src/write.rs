@@ -33,7 +33,7 @@ impl Writer {
 }
 
 /// The leadership of a round. A leader that panics, where panics unwind, leaves it to none: what it
-/// has written of the round is not known, so the log halts, and those that wait are told.
+/// has written of the round is not known, so the log halts, and those that wait get its error.
 struct Leads<'a>(&'a Log);
 
 impl Drop for Leads<'_> {

@@ -11,9 +11,9 @@ use weir_pool::{PageCopy, PageStore, PageWrite, PoolError};
 use crate::error::SalvageError;
 use crate::log::place_of;
 
-/// What bringing pages forward came to.
+/// What applying the log to pages came to.
 #[derive(Default)]
-pub(crate) struct Forwarded {
+pub(crate) struct Applied {
     /// Pages that the log had changes for which they lacked.
     pub(crate) pages: u64,
     /// Damaged pages that have been put right from a copy, or by the log alone.
@@ -32,7 +32,7 @@ fn failed(e: PoolError) -> SalvageError {
 pub(crate) fn put_copies_back(
     store: &dyn PageStore,
     copies: &[PageCopy],
-    forwarded: &mut Forwarded,
+    applied: &mut Applied,
 ) -> Result<(), SalvageError> {
     let mut buf = AlignedBuf::zeroed(store.page_size());
     for copy in copies {
@@ -42,9 +42,9 @@ pub(crate) fn put_copies_back(
         reach(store, copy.page)?;
         buf.copy_from_slice(&copy.bytes);
         write(store, PageWrite { page: copy.page, lsn: copy.lsn, bytes: &buf })?;
-        forwarded.repaired += 1;
+        applied.repaired += 1;
         if !copy.is_newest {
-            forwarded.doubtful.insert(copy.page);
+            applied.doubtful.insert(copy.page);
         }
     }
     Ok(())
@@ -61,12 +61,12 @@ fn reach(store: &dyn PageStore, page: PageNo) -> Result<(), SalvageError> {
 
 /// Applies what the log has. `gap_end`: changes from there on lie behind a part of the log that was
 /// not read, so that a page which has none of them may lack others.
-pub(crate) fn bring_forward(
+pub(crate) fn apply_log(
     store: &dyn PageStore,
     db: DbId,
     mut changes: Sorted,
     gaps: &[(Lsn, Lsn)],
-    forwarded: &mut Forwarded,
+    applied: &mut Applied,
     progress: &mut dyn FnMut(u64),
 ) -> Result<(), SalvageError> {
     let mut now: Option<Forward> = None;
@@ -75,7 +75,7 @@ pub(crate) fn bring_forward(
         let Some((page, end)) = place_of(key) else { continue };
         if now.as_ref().is_none_or(|now| now.page != page) {
             if let Some(before) = now.take() {
-                before.finish(store, db, forwarded)?;
+                before.finish(store, db, applied)?;
             }
             now = Some(Forward::of(store, page));
             done += 1;
@@ -86,7 +86,7 @@ pub(crate) fn bring_forward(
         }
     }
     match now {
-        Some(last) => last.finish(store, db, forwarded),
+        Some(last) => last.finish(store, db, applied),
         None => Ok(()),
     }
 }
@@ -173,11 +173,11 @@ impl Forward {
         mut self,
         store: &dyn PageStore,
         db: DbId,
-        forwarded: &mut Forwarded,
+        applied: &mut Applied,
     ) -> Result<(), SalvageError> {
         if self.has_lost {
-            forwarded.lost_changes += u64::from(self.was_damaged && !self.is_known);
-            forwarded.doubtful.insert(self.page);
+            applied.lost_changes += u64::from(self.was_damaged && !self.is_known);
+            applied.doubtful.insert(self.page);
         }
         let Some(last) = self.last.filter(|_| self.is_known) else { return Ok(()) };
         debug_assert!(self.bytes.len() > HEADER_BYTES);
@@ -185,10 +185,10 @@ impl Forward {
         seal(&mut self.bytes, db);
         reach(store, self.page)?;
         write(store, PageWrite { page: self.page, lsn: last, bytes: &self.bytes })?;
-        forwarded.pages += 1;
-        forwarded.repaired += u64::from(self.was_damaged);
+        applied.pages += 1;
+        applied.repaired += u64::from(self.was_damaged);
         if !self.has_lost {
-            forwarded.doubtful.remove(&self.page);
+            applied.doubtful.remove(&self.page);
         }
         Ok(())
     }

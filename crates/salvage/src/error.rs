@@ -1,7 +1,7 @@
 //! Why nothing could be salvaged.
 use thiserror::Error;
 
-/// What ends a salvage. Damage of the source does not: it is told in the report.
+/// What ends a salvage. Damage of the source does not: it is in the report.
 #[derive(Debug, Error)]
 pub enum SalvageError {
     /// There is nothing that pages could be read from.

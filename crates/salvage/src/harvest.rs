@@ -1,5 +1,5 @@
 //! What is gathered before rows are read: leaves, the ranges that their parents promise them, and
-//! what unfinished transactions had changed, each sorted by tree and key. As entries to sort.
+//! what losers had changed, each sorted by tree and key. As entries to sort.
 use weir::{Db, Sorter};
 use weir_base::{Lsn, PageNo, TreeId};
 

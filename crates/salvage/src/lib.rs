@@ -2,10 +2,10 @@
 //! database, and a report of what is missing. The README beside this crate says how it is decided
 //! which rows those are.
 #![forbid(unsafe_code)]
+mod apply_log;
 mod bits;
 mod chain;
 mod error;
-mod forward;
 mod harvest;
 mod log;
 mod names;

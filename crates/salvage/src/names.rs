@@ -45,16 +45,12 @@ pub(crate) struct Names {
     /// Every name could be read, so that a tree without one has none.
     is_complete: bool,
     /// Trees that transactions had made and not done with.
-    unfinished: BTreeSet<TreeId>,
+    losers: BTreeSet<TreeId>,
 }
 
 impl Names {
     /// An older name is believed where the catalog has no newer one, and no other tree has it.
-    pub(crate) fn new(
-        mut catalog: Catalog,
-        is_complete: bool,
-        unfinished: BTreeSet<TreeId>,
-    ) -> Names {
+    pub(crate) fn new(mut catalog: Catalog, is_complete: bool, losers: BTreeSet<TreeId>) -> Names {
         let mut taken: BTreeSet<String> =
             catalog.trees.values().map(|(name, _)| name.clone()).collect();
         if !is_complete {
@@ -64,7 +60,7 @@ impl Names {
                 }
             }
         }
-        Names { catalog, taken, is_complete, unfinished }
+        Names { catalog, taken, is_complete, losers }
     }
 
     /// The tree's name, and whether it is one that it did not have; `None`: it is left out.
@@ -73,7 +69,7 @@ impl Names {
             return Some((name.clone(), false));
         }
         // Tree 0 is no tree: what has no owner any more.
-        if self.is_complete || tree.0 == 0 || self.unfinished.contains(&tree) {
+        if self.is_complete || tree.0 == 0 || self.losers.contains(&tree) {
             return None;
         }
         let mut name = format!("tree-{tree}");

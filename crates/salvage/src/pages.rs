@@ -11,7 +11,7 @@ const BATCH: u32 = 64;
 /// What a page is shown to: its number, and its bytes or why there are none.
 pub(crate) type Visit<'v, E> = dyn FnMut(PageNo, Result<&[u8], PoolError>) -> Result<(), E> + 'v;
 
-/// Shows every page to `visit`, its bytes or why there are none. `progress` is told how many.
+/// Shows every page to `visit`, its bytes or why there are none. `progress` gets how many.
 pub(crate) fn each_page<E>(
     store: &dyn PageStore,
     progress: &mut dyn FnMut(u64, u64),

@@ -61,8 +61,8 @@ pub struct SavedTree {
     /// Rows that may be older than they were last, or removed since: they are in the tree
     /// [`SavedTree::stray_name`].
     pub stray_rows: u64,
-    /// Changes of unfinished transactions that were taken back.
-    pub taken_back: u64,
+    /// Changes of losers that were rolled back.
+    pub rolled_back: u64,
     /// Rows of older leaves that a newer one of the same range does not have: left out.
     pub superseded: u64,
     /// Rows whose long value is lost.
@@ -119,8 +119,8 @@ pub struct Report {
     pub trees: Vec<SavedTree>,
     /// Trees that no name leads to: dropped ones, and those that transactions had not done with.
     pub trees_left_out: u64,
-    /// Transactions that had not ended, whose changes were taken back.
-    pub unfinished: u64,
+    /// Transactions that had not ended, whose changes were rolled back.
+    pub losers: u64,
     /// The names of those that were prepared.
     pub prepared: Vec<Vec<u8>>,
     /// Pages looked at.
@@ -196,7 +196,7 @@ impl fmt::Display for SavedTree {
         }
         let others = [
             (self.values_lost, "rows lost because their long values are"),
-            (self.taken_back, "rows taken back to before transactions that had not ended"),
+            (self.rolled_back, "rows rolled back to before transactions that had not ended"),
             (self.superseded, "older rows left out"),
         ];
         for (count, what) in others.into_iter().filter(|(count, _)| *count > 0) {
@@ -236,9 +236,9 @@ impl fmt::Display for Report {
             let trees = self.trees_left_out;
             writeln!(f, "{trees} trees left out: they had been dropped, or were not finished")?;
         }
-        if self.unfinished > 0 {
-            let transactions = self.unfinished;
-            writeln!(f, "{transactions} transactions that had not ended were taken back")?;
+        if self.losers > 0 {
+            let transactions = self.losers;
+            writeln!(f, "{transactions} transactions that had not ended were rolled back")?;
         }
         for xid in &self.prepared {
             writeln!(f, "  of those prepared as {}", brief(xid))?;

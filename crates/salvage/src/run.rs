@@ -8,8 +8,8 @@ use weir::{Config, Db};
 use weir_base::{Lsn, PageNo, TreeId};
 use weir_pool::PageStore;
 
+use crate::apply_log::{Applied, apply_log, put_copies_back};
 use crate::error::SalvageError;
-use crate::forward::{Forwarded, bring_forward, put_copies_back};
 use crate::harvest::{Harvest, SORTERS};
 use crate::log::{self, LogRead};
 use crate::names::{Catalog, Names};
@@ -18,7 +18,7 @@ use crate::save::{Destination, Saver, Target};
 use crate::source::Source;
 use crate::survey::{Survey, survey};
 use crate::sweep::{Known, Sweep};
-use crate::undo::{TakeBack, Unfinished, gather};
+use crate::undo::{Losers, RollBack, gather};
 use crate::walk::{Walk, Walked};
 
 /// How to salvage.
@@ -39,7 +39,7 @@ impl Default for Options {
 }
 
 /// Saves what can be read of the database in `from` into a new one in `to`, which must hold nothing
-/// yet; `from` is not changed. Nothing is left in `to` when it fails. `progress` is told how far it
+/// yet; `from` is not changed. Nothing is left in `to` when it fails. `progress` gets how far it
 /// has come, and of how much where that is known (else 0).
 ///
 /// # Errors
@@ -73,33 +73,33 @@ impl Run<'_> {
         let read = log::read(&mut self.source, changes, self.progress)?;
         let LogRead { changes, analysis, end, mut is_whole, is_begin_sure, gaps } = read;
         is_whole &= self.is_of_era();
-        let mut forwarded = Forwarded::default();
-        put_copies_back(&*self.source.store, &self.source.copies, &mut forwarded)?;
+        let mut applied = Applied::default();
+        put_copies_back(&*self.source.store, &self.source.copies, &mut applied)?;
         let progress = &mut *self.progress;
         let store: &dyn PageStore = &*self.source.store;
         let tell = &mut |done| progress(Phase::Redo, done, 0);
-        bring_forward(store, self.source.db, changes.sorted()?, &gaps, &mut forwarded, tell)?;
+        apply_log(store, self.source.db, changes.sorted()?, &gaps, &mut applied, tell)?;
 
         let mut catalog = Harvest::new(self.target);
         let mut others = Harvest::new(self.target);
         let tell = &mut |done, of| progress(Phase::Pages, done, of);
         let survey = survey(store, &mut catalog, &mut others, tell)?;
-        let unfinished = gather(analysis, store, &mut catalog, &mut others)?;
+        let losers = gather(analysis, store, &mut catalog, &mut others)?;
         is_whole &= is_behind(&survey, end, &mut self.source.remarks);
 
         let mut report = Report {
             is_current: is_whole && is_begin_sure,
-            unfinished: unfinished.transactions,
-            prepared: unfinished.prepared.clone(),
+            losers: losers.transactions,
+            prepared: losers.prepared.clone(),
             pages: survey.pages,
-            pages_forward: forwarded.pages,
-            pages_repaired: forwarded.repaired,
+            pages_forward: applied.pages,
+            pages_repaired: applied.repaired,
             pages_damaged: survey.damaged_count,
             damaged: survey.damaged.clone(),
             ..Report::default()
         };
-        let saving = Saving { run: &mut self, survey: &survey, forwarded: &forwarded, is_whole };
-        saving.all(catalog, others, unfinished, &mut report)?;
+        let saving = Saving { run: &mut self, survey: &survey, applied: &applied, is_whole };
+        saving.all(catalog, others, losers, &mut report)?;
         report.remarks = std::mem::take(&mut self.source.remarks);
         Ok(report)
     }
@@ -137,7 +137,7 @@ fn is_behind(survey: &Survey, end: Option<Lsn>, remarks: &mut Vec<String>) -> bo
 struct Saving<'r, 'a> {
     run: &'r mut Run<'a>,
     survey: &'r Survey,
-    forwarded: &'r Forwarded,
+    applied: &'r Applied,
     is_whole: bool,
 }
 
@@ -146,7 +146,7 @@ impl Saving<'_, '_> {
         mut self,
         mut catalog: Harvest,
         mut others: Harvest,
-        unfinished: Unfinished,
+        losers: Losers,
         report: &mut Report,
     ) -> Result<(), SalvageError> {
         let mut walked = Walked::default();
@@ -165,7 +165,7 @@ impl Saving<'_, '_> {
             self.run.source.remarks.push("nothing of the catalog was found".into());
         }
         let is_complete = is_complete && !of_catalog.is_empty();
-        let mut names = Names::new(names, is_complete, unfinished.made);
+        let mut names = Names::new(names, is_complete, losers.made);
         let roots = names.roots();
         let mut trees: BTreeSet<TreeId> = roots.keys().copied().collect();
         trees.extend(self.survey.inner.iter().map(|inner| inner.tree));
@@ -202,8 +202,8 @@ impl Saving<'_, '_> {
         let (leaves, claims) = (leaves.sorted()?, claims.sorted()?);
         let mut saver = Saver {
             store,
-            doubtful: &self.forwarded.doubtful,
-            take_back: TakeBack::new(undo.sorted()?)?,
+            doubtful: &self.applied.doubtful,
+            roll_back: RollBack::new(undo.sorted()?)?,
             destination,
             rows_per_leaf: survey.rows.checked_div(survey.leaf_count).unwrap_or(0),
             trees: Vec::new(),

@@ -1,4 +1,4 @@
-//! Rows on their way from leaves to the new database: what was not committed is taken back, long
+//! Rows on their way from leaves to the new database: what was not committed is rolled back, long
 //! values are fetched, and what cannot be had is counted.
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::error::SalvageError;
 use crate::harvest::{Bound, Claim};
 use crate::report::{MissingRange, SavedTree, stray_name};
 use crate::sweep::{Active, Sink};
-use crate::undo::{LeafRow, TakeBack};
+use crate::undo::{LeafRow, RollBack};
 
 /// So many ranges and keys of a tree are named; more are counted.
 const NAMED_MAX: usize = 1_000;
@@ -36,7 +36,7 @@ pub(crate) struct Saver<'a, D> {
     pub(crate) store: &'a dyn PageStore,
     /// Pages that may be older than they were last.
     pub(crate) doubtful: &'a BTreeSet<PageNo>,
-    pub(crate) take_back: TakeBack,
+    pub(crate) roll_back: RollBack,
     pub(crate) destination: D,
     /// Rows of a leaf on average.
     pub(crate) rows_per_leaf: u64,
@@ -60,8 +60,8 @@ impl<D: Destination> Sink for Saver<'_, D> {
         let (node, slot) = (from.node(), from.slot());
         let bytes = node.value(slot).to_vec();
         let row = LeafRow { flags: node.flags(slot), stamp: node.stamp(slot), bytes };
-        let (row, is_taken_back) = self.take_back.row(from.leaf.tree, key, row)?;
-        self.now.taken_back += u64::from(is_taken_back);
+        let (row, is_rolled_back) = self.roll_back.row(from.leaf.tree, key, row)?;
+        self.now.rolled_back += u64::from(is_rolled_back);
         let Some(row) = row.filter(|row| !row.flags.deleted) else { return Ok(()) };
         let value = match self.value(row) {
             Ok(value) => value,

@@ -91,11 +91,11 @@ impl Active {
     }
 }
 
-/// What is told of rows and ranges, in the order of keys.
+/// What is reported of rows and ranges, in the order of keys.
 pub(crate) trait Sink {
     /// A tree begins. `false`: nothing of it is wanted.
     fn begin(&mut self, tree: TreeId) -> Result<bool, SalvageError>;
-    /// The row under this key is where `from` stands. `is_stray`: it is told as one that may be
+    /// The row under this key is where `from` stands. `is_stray`: it is reported as one that may be
     /// older, or removed since.
     fn row(&mut self, key: &[u8], from: &Active, is_stray: bool) -> Result<(), SalvageError>;
     /// A row was left out, because a newer leaf of its range does not have it.
@@ -277,7 +277,7 @@ impl<'a> Sweep<'a> {
                 }
         };
         if best.key != key || self.open.iter().any(is_claimed_by_other) {
-            // Told once a key; freed leaves are told of nowhere.
+            // Reported once a key; freed leaves are reported nowhere.
             let live = |active: &&Active| active.standing != Standing::Freed && active.key == key;
             if self.active.iter().any(|active| live(&active)) {
                 sink.superseded();

@@ -1,4 +1,4 @@
-//! What transactions without an end had changed, sorted by row: it is taken back from the rows that
+//! What transactions without an end had changed, sorted by row: it is rolled back in the rows that
 //! are saved, so that what is saved was committed.
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use crate::harvest::{Harvest, key_of, split};
 
 /// What was found of transactions without an end.
 #[derive(Default)]
-pub(crate) struct Unfinished {
+pub(crate) struct Losers {
     /// Those that had changed something.
     pub(crate) transactions: u64,
     /// Of those, prepared ones: only their coordinator knows what is to become of them.
@@ -28,34 +28,34 @@ pub(crate) struct Unfinished {
     pub(crate) unreadable: u64,
 }
 
-/// Sorts what the transactions without an end have left to take back.
+/// Sorts what the transactions without an end have left to roll back.
 pub(crate) fn gather(
     analysis: Analysis,
     store: &dyn PageStore,
     catalog: &mut Harvest,
     others: &mut Harvest,
-) -> Result<Unfinished, SalvageError> {
-    let mut unfinished = Unfinished::default();
+) -> Result<Losers, SalvageError> {
+    let mut losers = Losers::default();
     let mut number = 0;
     for (txn, open) in analysis.into_open().filter(|(_, open)| !open.committed) {
-        unfinished.transactions += u64::from(!open.undo.is_empty());
-        unfinished.prepared.extend(open.prepared.map(|(xid, _)| xid));
+        losers.transactions += u64::from(!open.undo.is_empty());
+        losers.prepared.extend(open.prepared.map(|(xid, _)| xid));
         for entry in open.undo {
             let UndoEntry::Stored(stored) = entry else {
-                take(&mut unfinished, (catalog, others), txn, &mut number, &entry)?;
+                take(&mut losers, (catalog, others), txn, &mut number, &entry)?;
                 continue;
             };
             match read_stored(store, &stored) {
                 Some(entries) => {
                     for entry in &entries {
-                        take(&mut unfinished, (catalog, others), txn, &mut number, entry)?;
+                        take(&mut losers, (catalog, others), txn, &mut number, entry)?;
                     }
                 }
-                None => unfinished.unreadable += 1,
+                None => losers.unreadable += 1,
             }
         }
     }
-    Ok(unfinished)
+    Ok(losers)
 }
 
 fn read_stored(store: &dyn PageStore, stored: &Stored) -> Option<Vec<UndoEntry>> {
@@ -72,7 +72,7 @@ fn read_stored(store: &dyn PageStore, stored: &Stored) -> Option<Vec<UndoEntry>>
 }
 
 fn take(
-    unfinished: &mut Unfinished,
+    losers: &mut Losers,
     (catalog, others): (&mut Harvest, &mut Harvest),
     txn: TxnId,
     number: &mut u64,
@@ -98,7 +98,7 @@ fn take(
             (tree, key)
         }
         UndoEntry::Tree { tree, .. } => {
-            unfinished.made.insert(*tree);
+            losers.made.insert(*tree);
             return Ok(());
         }
         UndoEntry::Pages { .. } | UndoEntry::Stored(_) => return Ok(()),
@@ -119,16 +119,16 @@ pub(crate) struct LeafRow {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// What is to be taken back, in the order of rows.
-pub(crate) struct TakeBack {
+/// What is to be rolled back, in the order of rows.
+pub(crate) struct RollBack {
     sorted: Sorted,
     /// The next one.
     next: Option<(Vec<u8>, Vec<u8>)>,
 }
 
-impl TakeBack {
+impl RollBack {
     pub(crate) fn new(sorted: Sorted) -> Result<Self, SalvageError> {
-        let mut all = TakeBack { sorted, next: None };
+        let mut all = RollBack { sorted, next: None };
         all.step()?;
         Ok(all)
     }
@@ -159,7 +159,7 @@ impl TakeBack {
             };
             if place == (tree, key) {
                 let before = now.clone();
-                now = take_back(now, value);
+                now = roll_back(now, value);
                 is_changed |= before != now;
             }
             self.step()?;
@@ -168,8 +168,8 @@ impl TakeBack {
     }
 }
 
-/// One change taken back, if it is that transaction's.
-fn take_back(row: Option<LeafRow>, value: &[u8]) -> Option<LeafRow> {
+/// One change rolled back, if it is that transaction's.
+fn roll_back(row: Option<LeafRow>, value: &[u8]) -> Option<LeafRow> {
     let row = row?;
     let undone = || -> Option<Option<LeafRow>> {
         let (_, rest) = value.split_first_chunk::<8>()?;

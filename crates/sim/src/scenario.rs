@@ -87,7 +87,7 @@ pub struct Tally {
     pub recoveries: u64,
     /// Recoveries that did not read all of the log first.
     pub with_contents: u64,
-    /// Torn pages told of, where nothing was to keep pages from tearing.
+    /// Torn pages reported, where nothing was to keep pages from tearing.
     pub torn: u64,
     /// Operations done.
     pub ops: u64,

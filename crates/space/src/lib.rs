@@ -1,4 +1,4 @@
-//! Hands out pages and takes them back. Which pages are in use is kept in map pages, changed in the
+//! Hands out pages, and frees them. Which pages are in use is kept in map pages, changed in the
 //! same group as what uses them, and mirrored in memory for finding free ones.
 #![forbid(unsafe_code)]
 mod bitmap;

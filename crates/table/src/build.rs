@@ -37,7 +37,7 @@ pub(crate) fn ask(go_on: &mut GoOn<'_>) -> Result<(), Error> {
 
 impl Tables {
     /// Adds an index to a table while others write to it. `make` gives a row's entry; writers give
-    /// theirs themselves, for which they open the table again when they are told
+    /// theirs themselves, for which they open the table again when they get
     /// [`Error::Changed`]. `false`: there is an index of this name already.
     ///
     /// # Errors
@@ -89,7 +89,7 @@ impl Tables {
     }
 
     /// Gives the announced indexes their entries while others write to the table, without a lock on
-    /// any row. `make` is told the place of an index among those that are being built. It ends
+    /// any row. `make` gets the place of an index among those that are being built. It ends
     /// early when a writer has met a duplicate: [`Tables::finish_indexes`] says so. `go_on` is
     /// asked for each row. Called again it brings in what writers have changed since.
     ///

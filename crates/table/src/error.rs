@@ -1,4 +1,4 @@
-//! What a caller can be told.
+//! Errors, as callers get them.
 use thiserror::Error;
 
 use crate::key::Malformed;

@@ -62,7 +62,7 @@ impl Tables {
 
     /// As [`Tables::redefine`], where rows that a snapshot from before shows may be none of the new
     /// definition: all that write to the tables are waited for, and handles and snapshots from
-    /// before are told [`Error::Changed`].
+    /// before get [`Error::Changed`].
     ///
     /// # Errors
     /// As [`Tables::redefine`]; [`Error::Definition`] while an index of a table is being built.
@@ -92,7 +92,7 @@ impl Tables {
     /// definitions in the same transaction: those that speak of it by name.
     ///
     /// [`Rename::Filled`] is for a table that was filled under its old name, in many transactions,
-    /// to take another one's place: a snapshot from before would show a part of it, and is told
+    /// to take another one's place: a snapshot from before would show a part of it, and gets
     /// [`Error::Changed`]. So are the handles that there are. Its writers are waited for.
     ///
     /// # Errors
@@ -125,7 +125,7 @@ impl Tables {
     }
 
     /// A table that was filled under its own name is complete: a snapshot from before, which would
-    /// show it without its rows, is told [`Error::Changed`], and so are handles. A caller that
+    /// show it without its rows, gets [`Error::Changed`], and so are handles. A caller that
     /// writes to it is waited for. `false`: there is no such table.
     ///
     /// # Errors
@@ -151,7 +151,7 @@ impl Tables {
     }
 
     /// Gives a table another name, to be dropped by it later, when all that write to it or have
-    /// read it with locks have ended. Its handles are told [`Error::Changed`] from then on, so that
+    /// read it with locks have ended. Its handles get [`Error::Changed`] from then on, so that
     /// a transaction that drops it waits for no transaction that does not know the new name.
     /// `false`: there is none of the old name.
     ///

@@ -7,7 +7,7 @@
 //!    taken, and each row of the log that differs between the two is brought in
 //!    ([`crate::rewrite_changes`]). No row is locked and none waited for.
 //! 3. One transaction, beside no writer, brings in the rest and gives the table its new trees.
-//!    Snapshots from before are told [`Error::Changed`] (TABLE-4).
+//!    Snapshots from before get [`Error::Changed`] (TABLE-4).
 //!
 //! What was made of a row is found by making it once more of the older snapshot's row. All rows
 //! that differ are taken out before any is put in: what is put in is the state of one moment, and
@@ -86,7 +86,7 @@ impl Tables {
 
     /// Makes the rows of the new table and their entries while others write to the table, without a
     /// lock on any row. `in_order`: the new keys are in the order of the old ones: rows need not be
-    /// sorted. `make` is told place 0. `go_on` is asked for each row and each entry. Called
+    /// sorted. `make` gets place 0. `go_on` is asked for each row and each entry. Called
     /// again it brings in what writers have changed since.
     ///
     /// # Errors
@@ -130,7 +130,7 @@ impl Tables {
 
     /// Brings in the rest and puts the rows that were written anew in the place of the old ones,
     /// with another definition; of several tables, the parts of one, all of them or none. `make` is
-    /// told the place in the list.
+    /// gets the place in the list.
     ///
     /// # Errors
     /// As [`Tables::fill_rewrite`]. Nothing was changed.

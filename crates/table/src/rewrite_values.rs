@@ -11,7 +11,7 @@ use crate::schema::{KeyPart, Schema};
 impl Tables {
     /// Writes a table's rows and indexes anew, densely, while others read and write it: earlier
     /// layouts are gone then. `primary`: the columns of another primary key; `None`: it
-    /// stays. `go_on` is asked for each row. Snapshots from before are told [`Error::Changed`].
+    /// stays. `go_on` is asked for each row. Snapshots from before get [`Error::Changed`].
     ///
     /// # Errors
     /// [`Error::Duplicate`] when two rows have one key of the new primary one; [`Error::NoTable`],

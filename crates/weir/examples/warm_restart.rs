@@ -12,7 +12,7 @@ use weir::{Config, Db, DiskSpec, Durability, FileVolume, ThrottledVolume, Volume
 
 const ROWS: u64 = 1_000_000;
 const VALUE_BYTES: usize = 200;
-/// Throughput is told for each so many milliseconds,
+/// Throughput is shown for each so many milliseconds,
 const SLICE_MILLIS: u64 = 250;
 /// so often.
 const SLICES: usize = 40;

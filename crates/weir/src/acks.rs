@@ -26,7 +26,7 @@ struct Ack {
 
 impl Ack {
     /// Tells. What panics there has been said by the panic hook, and keeps no other commit from
-    /// being told.
+    /// being called.
     fn tell(&mut self, what: Result<(), Error>) {
         if let Some(then) = self.then.take() {
             let _ = catch_unwind(AssertUnwindSafe(|| then(what)));
@@ -102,14 +102,14 @@ impl Acks {
         self.asked.lock().is_served = true;
     }
 
-    /// A thread that serves comes back when all that was left has been told; nothing is left any
+    /// A thread that serves comes back when all that was left is acknowledged; nothing is left any
     /// more.
     pub(crate) fn end(&self) {
         self.asked.lock().is_served = false;
         self.wanted.notify_one();
     }
 
-    /// A thread that serves has ended without being told to: all that was left is told so.
+    /// A thread that serves has ended without being told to: all that was left gets its error.
     pub(crate) fn give_up(&self) {
         let mut asked = self.asked.lock();
         asked.is_served = false;

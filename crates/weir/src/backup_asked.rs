@@ -69,7 +69,7 @@ impl BackupOptions {
 }
 
 /// Answers a request if there is one; `go_on` is asked between reads. What fails here is of no
-/// matter to the database: the process that asked is told, or has gone.
+/// matter to the database: the process that asked gets it, or has gone.
 pub(crate) fn answer(source: &Source, volume: &dyn Volume, go_on: &dyn Fn() -> bool) {
     if !volume.exists(REQUEST_FILE).is_ok_and(|is_asked| is_asked) {
         return;

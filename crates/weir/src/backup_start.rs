@@ -10,7 +10,7 @@ use crate::error::Error;
 
 impl Db {
     /// Writes a backup to `out` while all transactions go on: it holds what was committed when this
-    /// returns, and prepared transactions as they are. `progress` is told how far it is, and ends
+    /// returns, and prepared transactions as they are. `progress` gets how far it is, and ends
     /// it by `false`: `Ok(None)` then, and what was written is no backup, unless it was following.
     ///
     /// The log is kept from the beginning on until it has been copied: where `out` is slower than

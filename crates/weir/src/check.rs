@@ -31,7 +31,7 @@ pub struct CheckReport {
 impl Db {
     /// Verifies all pages that are in use as they lie on disk, at once and as fast as the disk
     /// gives them, beside whatever else goes on; what the background does little by little.
-    /// Damaged pages are repaired where something has what they held. `progress` is told pages gone
+    /// Damaged pages are repaired where something has what they held. `progress` gets pages gone
     /// through and in all. What is in the pages is for [`Db::check`].
     ///
     /// # Errors
@@ -49,7 +49,7 @@ impl Db {
 
     /// Checks every tree, then that every page in use belongs to exactly one of them, or may be
     /// held for a transaction. Nothing may be written meanwhile, or pages may seem lost. `progress`
-    /// is told pages looked at and in use.
+    /// gets pages looked at and in use.
     ///
     /// # Errors
     /// [`Error`] when the check cannot go on; damage is reported in [`CheckReport::problems`].

@@ -91,7 +91,7 @@ impl Db {
     /// commit is durable already, or if no other thread waits for one: then nothing is won by
     /// leaving it to another thread. Otherwise a thread of the engine's calls it, the one that all
     /// others of its kind wait for: `then` must not wait for anything. If it panics there, the
-    /// others are told all the same.
+    /// others are called all the same.
     ///
     /// Errors that `then` may be given: as [`Db::wait`].
     pub fn when_durable(

@@ -129,7 +129,7 @@ impl Db {
     }
 
     /// Drops a tree, when all transactions that have changed or locked rows of it have ended. Other
-    /// handles of it are told [`Error::NoTree`] from then on, save by reads without locks, which
+    /// handles of it get [`Error::NoTree`] from then on, save by reads without locks, which
     /// may see what was there until no snapshot shows it. `false`: there was none. As a part of a
     /// larger change: [`crate::Txn::drop_tree`].
     ///
@@ -255,7 +255,7 @@ impl Db {
 
     /// Closes the database in order: the next opening has nothing to redo. Close is close, whatever
     /// other handles there are (trees, cursors, transactions): calls on them say
-    /// [`Error::Closed`] from then on, transactions still open are taken back by the next opening,
+    /// [`Error::Closed`] from then on, transactions still open are rolled back by the next opening,
     /// and the directory may be opened again as soon as this returns, whatever it returns. A volume
     /// given to [`Db::open_on`] is closed with it ([`Volume::close`]). What the handles hold of
     /// memory goes with the last of them.

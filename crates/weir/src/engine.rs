@@ -48,7 +48,7 @@ pub(crate) struct Engine {
     pub(crate) catalog: RawTree,
     pub(crate) next_tree: Arc<AtomicU64>,
     /// Prepared transactions, by the names that the outside has given them. `None`: a name in use
-    /// whose transaction a caller has in hand: to prepare it, or to end it
+    /// whose transaction a caller has a handle of: to prepare it, or to end it
     /// ([`crate::PreparedTxn`]).
     pub(crate) prepared: Mutex<rank::PreparedTransactions, HashMap<Xid, Option<weir_txn::Txn>>>,
     pub(crate) report: Option<RecoveryReport>,

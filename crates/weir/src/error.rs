@@ -1,4 +1,4 @@
-//! What a caller can be told.
+//! Errors, as callers get them.
 use std::io;
 
 use thiserror::Error;

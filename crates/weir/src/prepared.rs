@@ -16,7 +16,8 @@ const XID_BYTES_MAX: usize = 255;
 
 impl Db {
     /// The names of all prepared transactions, ascending: those that wait to be decided by name,
-    /// those in hand ([`PreparedTxn`]), and those being prepared or decided at this moment.
+    /// those that a handle ([`PreparedTxn`]) is open to, and those being prepared or decided at
+    /// this moment.
     #[must_use]
     pub fn prepared(&self) -> Vec<Vec<u8>> {
         let mut names: Vec<_> =
@@ -25,7 +26,8 @@ impl Db {
         names
     }
 
-    /// Commits a prepared transaction. `false`: there is none of that name, or it is in hand.
+    /// Commits a prepared transaction. `false`: there is none of that name, or a handle is open to
+    /// it.
     ///
     /// # Errors
     /// [`Error::Halted`] and others: it is still prepared, now or at the next opening.
@@ -38,10 +40,11 @@ impl Db {
         Ok(true)
     }
 
-    /// Takes a prepared transaction back. `false`: there is none of that name, or it is in hand.
+    /// Rolls a prepared transaction back. `false`: there is none of that name, or a handle is open
+    /// to it.
     ///
     /// # Errors
-    /// [`Error::Halted`] and others: it is taken back at the next opening or still prepared.
+    /// [`Error::Halted`] and others: it is rolled back at the next opening or still prepared.
     pub fn rollback_prepared(&self, xid: &[u8]) -> Result<bool, Error> {
         self.engine.check_writable()?;
         let Some(mut held) = self.take_in_hand(xid) else { return Ok(false) };

@@ -93,7 +93,7 @@ impl Txn {
         }
         if !self.marks.is_good(savepoint.serial) {
             return Err(Error::Foreign(
-                "the savepoint is gone: what was changed before it was made has been taken back",
+                "the savepoint is gone: what was changed before it was made has been rolled back",
             ));
         }
         let done = self.raw.rollback_to(&self.engine.context, savepoint.raw);

@@ -23,7 +23,7 @@ const STEP_PAGES: u32 = 16;
 const STEP_PAGES_MANUAL: u32 = 2;
 /// After opening a database there is much else to do.
 const BEGIN_MICROS: u64 = 60_000_000;
-/// A page that is damaged is looked at again after so long before it is told of.
+/// A page that is damaged is looked at again after so long before it is reported.
 const AGAIN_MICROS: u64 = 200_000;
 /// The database is idle when no thread has read or changed anything for so long.
 const IDLE_MICROS: u64 = 1_000_000;

@@ -137,7 +137,7 @@ impl Tree {
         Err(Error::Foreign("the snapshot is of another database"))
     }
 
-    /// Checks the whole tree; `visit` is told the rows of each leaf.
+    /// Checks the whole tree; `visit` gets the rows of each leaf.
     ///
     /// # Errors
     /// [`Error::Damaged`] for the first damage found.

@@ -11,7 +11,7 @@ use crate::shared::Shared;
 
 /// A commit that others see already ([`WriteTxn::commit_nowait`](crate::WriteTxn::commit_nowait)),
 /// and that becomes durable by and by, after all that came before it. It may be waited for by a
-/// thread, told of by a callback, or awaited.
+/// thread, reported by a callback, or awaited.
 #[must_use = "it is durable once it was waited for"]
 #[derive(Clone)]
 pub struct Commit {
@@ -51,7 +51,7 @@ impl Commit {
     /// Has `then` called, once, when it is on stable storage, or when it is not known any more
     /// whether it ever will be: at once by this thread where nothing is won by leaving it to
     /// another one, else by the thread that does so for all, which must not be made to wait. If
-    /// `then` panics there, the others are told all the same.
+    /// `then` panics there, the others are called all the same.
     pub fn when_durable(&self, then: impl FnOnce(Result<(), Error>) + Send + 'static) {
         // The database is not kept open by what waits for it.
         let dir = self.db.dir.clone();

@@ -214,7 +214,7 @@ impl Db {
     }
 
     /// Drops a tree, when all transactions that have changed rows of it have ended; durable when
-    /// this returns. `false`: there was none. Other handles of it are told [`Error::NoTree`] from
+    /// this returns. `false`: there was none. Other handles of it get [`Error::NoTree`] from
     /// then on, save by readers that have seen it before.
     ///
     /// # Errors
@@ -255,7 +255,7 @@ impl Db {
         self.tell(self.inner.raw.commit_prepared(name.as_ref(), weir::Durability::Synced))
     }
 
-    /// Takes a prepared transaction back. `false`: there is none of that name.
+    /// Rolls a prepared transaction back. `false`: there is none of that name.
     ///
     /// # Errors
     /// As [`Db::commit_prepared`].
@@ -300,7 +300,7 @@ impl Db {
     }
 
     /// Checks every tree, and that every page has one owner. Nothing may be written meanwhile, or
-    /// pages may seem lost. `progress` is told pages looked at, and pages in use.
+    /// pages may seem lost. `progress` gets pages looked at, and pages in use.
     ///
     /// # Errors
     /// [`Error`] when the check cannot go on; damage is reported in [`CheckReport::problems`].

@@ -1,4 +1,4 @@
-//! What a caller can be told: by what can be done about it.
+//! Errors, as callers get them: by what can be done about it.
 use std::error::Error as StdError;
 use std::fmt;
 use std::io;

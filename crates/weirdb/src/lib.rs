@@ -71,7 +71,7 @@
 //!
 //! Others see a commit before it is durable, and a commit that builds on it becomes durable later.
 //! A failed write or sync halts the database ([`Error::Halted`]): nothing is acknowledged after it,
-//! and no sync is tried again. A full disk halts nothing: the writer that needs room is told
+//! and no sync is tried again. A full disk halts nothing: the writer that needs room is refused
 //! ([`Error::DiskFull`]), and all others go on.
 //!
 //! # Errors

@@ -11,7 +11,7 @@ pub struct LockedRows<'t> {
     txn: &'t mut WriteTxn,
     cursor: Option<weir::TxnCursor>,
     is_begun: bool,
-    /// What keeps anything from being read, to be told first.
+    /// What keeps anything from being read, to be reported first.
     failed: Option<Error>,
 }
 

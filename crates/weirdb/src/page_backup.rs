@@ -174,7 +174,7 @@ impl Db {
 }
 
 /// Makes a database in `dir`, which must hold nothing, of a full backup and those that were made
-/// since it, each of the one before. `progress` is told the bytes read, and ends it by `false`:
+/// since it, each of the one before. `progress` gets the bytes read, and ends it by `false`:
 /// `Ok(false)` then. What fails or is ended leaves nothing in `dir`; what a crash leaves cannot be
 /// opened. The log is applied when the database is opened first.
 ///

@@ -23,7 +23,7 @@ pub struct Rows<'t> {
     back: Side,
     /// Reading a row locks it, so that none is read ahead.
     one_by_one: bool,
-    /// What keeps anything from being read, to be told first.
+    /// What keeps anything from being read, to be reported first.
     failed: Option<Error>,
 }
 

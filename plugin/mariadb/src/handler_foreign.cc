@@ -1,6 +1,6 @@
 // Foreign keys: which ones a table has part in, and what it takes to look into the other table of one. What a row refers
 // to is looked for with a lock that others may share, once the row is there (handler_follow.cc has the other direction).
-// So whoever comes second to a parent's entry waits there for the first. What a statement has done to a row is taken
+// So the session that comes second to a parent's entry waits there for the first. What a statement has done to a row is taken
 // back if it fails here.
 #include "ha_weir.h"
 
@@ -135,7 +135,7 @@ weir_code ha_weir::open_side(Foreign_side *side)
     return WEIR_OK;
   weir_table *other;
   weir_code code;
-  // A copy that takes its place is waited for. Whoever held what is set aside meanwhile would keep ALTER from dropping it.
+  // A copy that takes its place is waited for. A session that held what is set aside meanwhile would keep ALTER from dropping it.
   Backoff backoff(ha_thd(), "Waiting for a table whose copy takes its place");
   do
     code= weir_definitions.open(side->other, &other);
@@ -248,7 +248,7 @@ weir_code ha_weir::walk_side(Foreign_side *side, const std::string &key, std::ve
   return code;
 }
 
-// As walk_side, for the values of a row. WEIR_NOTHING: nobody has them. `is_null`: nobody needs to.
+// As walk_side, for the values of a row. WEIR_NOTHING: no row has them. `is_null`: none needs to.
 weir_code ha_weir::look_aside(Foreign_side *side, const uchar *record, std::vector<std::string> *found,
                               bool *is_null)
 {
@@ -299,7 +299,7 @@ int ha_weir::check_parents(const uchar *record, const uchar *before, const std::
       continue;
     bool is_null;
     weir_code code= look_aside(side.get(), record, nullptr, &is_null);
-    // The parent, which nobody has locked as a table, may have other names than when this was looked up.
+    // The parent, which no session has locked as a table, may have other names than when this was looked up.
     if (code == WEIR_NOTHING && !m_foreign_busy && m_foreign_epoch != weir_definitions.epoch())
       return has_foreign_keys() ? check_parents(record, before, except, why) : 0;
     if (code == WEIR_NOTHING)

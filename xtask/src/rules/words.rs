@@ -1,32 +1,115 @@
 //! The subject of a comment's sentence is a noun of the glossary: a thread, a transaction, a page.
 
 use super::Finding;
+use crate::lexer::lines_with_word;
 use crate::tree::{File, Tree};
 
 /// Pronouns that leave open what they stand for.
 const PRONOUNS: [&str; 7] =
     ["who", "whom", "whoever", "nobody", "somebody", "everybody", "anybody"];
 
-/// Files whose comments may use them yet: the comparison with other stores, a workspace of its own,
-/// and files of the plugin; to become fewer.
-const MAY_YET: [&str; 4] = [
-    "rivals/",
-    "plugin/mariadb/src/alter_",
-    "plugin/mariadb/src/handler_alter",
-    "plugin/mariadb/src/handler_foreign",
+/// Two words that say in everyday speech what the field has a word for, and that word.
+const PHRASES: [(&str, &str, &str); 5] = [
+    ("taken", "back", "rolled back"),
+    ("takes", "back", "rolls back"),
+    ("take", "back", "roll back"),
+    ("taking", "back", "rolling back"),
+    ("told", "of", "reported, notified, acknowledged"),
+];
+
+/// What may follow `told`, which otherwise says that something is reported, acknowledged, refused.
+const AFTER_TOLD: [&str; 4] = ["apart", "from", "to", "otherwise"];
+
+/// Names of code that have become the field's (`docs/glossary.md`), and what they are now.
+const OLD_NAMES: [(&str, &str); 30] = [
+    ("Past", "TxnRecord"),
+    ("Todo", "PurgeTask"),
+    ("Cleanup", "PurgeTask"),
+    ("Fate", "RecoveredState"),
+    ("Looker", "Reader"),
+    ("is_everybodys", "is_visible_to_all"),
+    ("bring_forward", "apply_pending"),
+    ("carry_forward", "relog"),
+    ("restate", "relog"),
+    ("make_way", "reserve_log"),
+    ("Shelf", "UndoCache"),
+    ("Cohort", "SnapshotGroup"),
+    ("OldView", "OldReadView"),
+    ("let_loose", "released unfairly"),
+    ("Roused", "notified"),
+    ("Napping", "spinning"),
+    ("Bars", "fair"),
+    ("Tell", "an observer, Steps"),
+    ("lets_go", "settle"),
+    ("insist", "lock_current"),
+    ("set_guessing", "semi-consistent"),
+    ("look_before", "check the directory"),
+    ("sees_up_to", "the snapshot's number"),
+    ("kill_wait", "cancel the wait"),
+    ("stand_in_line", "enqueue"),
+    ("Patience", "backoff"),
+    ("take_back", "roll_back"),
+    ("TakeBack", "RollBack"),
+    ("taken_back", "rolled_back"),
+    ("step_back", "roll_back"),
 ];
 
 /// No comment in Rust, C or C++ uses one of them.
 pub fn pronouns(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     let is_source = |path: &str| [".rs", ".c", ".h", ".cc"].iter().any(|end| path.ends_with(end));
-    let may_yet = |path: &str| MAY_YET.iter().any(|start| path.starts_with(start));
-    for file in tree.files.iter().filter(|file| is_source(&file.path) && !may_yet(&file.path)) {
+    for file in tree.files.iter().filter(|file| is_source(&file.path)) {
         for (number, comment) in comments(file) {
             let mut words = comment.split(|c: char| !c.is_alphanumeric() && c != '_');
             if let Some(word) = words.find(|word| is_pronoun(word)) {
                 let what = format!("{word}: name the thread, the transaction, the page");
                 findings.push(Finding::new(&file.path, number, what));
+            }
+        }
+    }
+    findings
+}
+
+/// No comment in Rust says in everyday speech what the field has a word for.
+pub fn phrases(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in tree.rust() {
+        for (number, comment) in comments(file) {
+            if let Some(what) = phrase_in(comment) {
+                findings.push(Finding::new(&file.path, number, what));
+            }
+        }
+    }
+    findings
+}
+
+fn phrase_in(comment: &str) -> Option<String> {
+    // Names of code stand in backticks.
+    let text: Vec<&str> = comment.split('`').step_by(2).collect();
+    let text = text.join(" code ").to_lowercase();
+    let words: Vec<&str> = text.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+    let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+    for (at, &word) in words.iter().enumerate() {
+        let next = words.get(at + 1).copied().unwrap_or_default();
+        let known = PHRASES.iter().find(|(first, second, _)| (*first, *second) == (word, next));
+        if let Some((_, _, instead)) = known {
+            return Some(format!("{word} {next}: {instead}"));
+        }
+        if word == "told" && !AFTER_TOLD.contains(&next) {
+            return Some("told: reported, acknowledged, refused, gets".to_owned());
+        }
+    }
+    None
+}
+
+/// No code has a name again that has become the field's.
+pub fn old_names(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    // This file names them in strings, which are no code.
+    for file in tree.rust() {
+        for (name, now) in OLD_NAMES {
+            for line in lines_with_word(&file.code, name) {
+                findings.push(Finding::new(&file.path, line, format!("{name}: say {now}")));
             }
         }
     }
@@ -91,12 +174,28 @@ mod tests {
     }
 
     #[test]
+    fn a_phrase_of_everyday_speech_is_caught_in_comments_only() {
+        let found = |text: &str| phrases(&Tree::of(&[("crates/a/src/x.rs", text)])).len();
+        let text = "// It is taken back.\nlet s = \"taken back\"; // Taking  back one.\n";
+        assert_eq!(found(text), 2);
+        assert_eq!(found("/// Its owner is told.\n/// Is told\n/// Told of each.\n"), 3);
+        assert_eq!(found("// Told apart, told from it, as told to; unless told otherwise.\n"), 0);
+        assert_eq!(found("// Calls `told`; it takes one and gives it back. [`Told::of`]\n"), 0);
+    }
+
+    #[test]
+    fn an_old_name_is_caught_in_code_only() {
+        let found = |text: &str| old_names(&Tree::of(&[("crates/a/src/x.rs", text)])).len();
+        assert_eq!(found("struct Cohort;\nfn lets_go(past: Past) {}\n"), 3);
+        assert_eq!(found("// A Cohort of old.\nlet s = \"Cohort\"; fn lets_go_2() {}\n"), 0);
+    }
+
+    #[test]
     fn a_pronoun_is_caught_in_comments_of_c() {
         let found = |path: &str, text: &str| pronouns(&Tree::of(&[(path, text)])).len();
         let text = "// Nobody waits.\nint who; /* for who asks\n * and whoever\n * does */\n";
         assert_eq!(found("crates/capi/include/x.h", text), 3);
         assert_eq!(found("plugin/mariadb/src/x.cc", "say(\"https://who\"); int nobody;\n"), 0);
-        assert_eq!(found("plugin/mariadb/src/handler_alter.cc", text), 0);
         assert_eq!(found("docs/x.md", text), 0);
     }
 }

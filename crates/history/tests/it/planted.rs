@@ -295,7 +295,7 @@ fn levels_may_be_mixed() {
     let mut history = history(&skew);
     let own = Demand { real_time: false, ..Demand::OWN };
     assert!(!check(&history, &own).is_clean());
-    // One of them asked for less, so the other is told nothing false: first it, then the other.
+    // One of them asked for less, so the other gets nothing false: first it, then the other.
     history.transactions[1].level = Level::ReadCommitted;
     assert!(check(&history, &own).is_clean());
 }

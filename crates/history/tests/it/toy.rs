@@ -193,7 +193,7 @@ impl Toy {
         Ok(true)
     }
 
-    fn take_back(&mut self, store: &mut Store, to: usize) {
+    fn roll_back(&mut self, store: &mut Store, to: usize) {
         while self.undo.len() > to {
             let Some((key, own)) = self.undo.pop() else { return };
             if store.dirty.get(&key).is_none_or(|&(owner, _)| owner != self.id) {
@@ -287,7 +287,7 @@ impl Session for Toy {
         let store = self.store.clone();
         let mut store = store.lock();
         if store.broken != Broken::Savepoint {
-            self.take_back(&mut store, self.savepoint);
+            self.roll_back(&mut store, self.savepoint);
         }
         Ok(())
     }

@@ -35,7 +35,7 @@ use weir::lab::{LabSetup, Look, MakeSetup, Neighbours, Orders, Policy, TickView}
 ///
 /// `speed`: how many of the policy's seconds pass in a real one. On a log so small that it wraps in
 /// seconds, a policy that looks once a second would be another policy; so its seconds shrink with
-/// the log. In one of its seconds fewer pages are written by as much; it is shown and told as many
+/// the log. In one of its seconds fewer pages are written by as much; it is shown and given as many
 /// times more, so that capacities are what they are and whole numbers are not rounded more than in
 /// the original.
 #[must_use]

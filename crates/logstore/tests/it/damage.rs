@@ -1,4 +1,4 @@
-//! Bytes that change on the disk: told, never believed.
+//! Bytes that change on the disk: reported, never believed.
 use fastrand::Rng;
 use weir_base::PageNo;
 use weir_device::SimVolume;
@@ -62,7 +62,7 @@ fn a_root_with_any_byte_changed_is_the_same_root() {
             assert_eq!(look(&copy, &model), (true, 0), "slot {slot}, byte {at}");
         }
     }
-    // Both copies of a slot: the older root's leaves may be gone, which is told.
+    // Both copies of a slot: the older root's leaves may be gone, which is reported.
     let copy = sim.fork();
     (0..4).for_each(|slot| copy.corrupt("segments.root", slot * (256 << 10), 1).expect("a byte"));
     assert!(matches!(open(&copy).err(), Some(StoreError::Damaged { .. })));

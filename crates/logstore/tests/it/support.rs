@@ -40,7 +40,7 @@ pub(crate) fn bytes_of(page: u32, lsn: u64) -> Vec<u8> {
     bytes
 }
 
-/// Pages that the cleaner is told are dirty.
+/// Pages that the cleaner takes for dirty.
 pub(crate) struct EverySeventh(pub(crate) u32);
 
 impl Dirty for EverySeventh {

@@ -165,7 +165,7 @@ fn copies_of_settled_batches_are_never_used() {
     crashed.corrupt("pages", 3 * SIZE as u64 + 50, 1).expect("corrupted");
     let store = open(&crashed, doublewrite(DoubleWriteMode::On));
     let repair = store.repair().expect("repaired");
-    // Only the last batch of all may be unsettled as far as can be told.
+    // Only the last batch of all may be unsettled as far as can be seen.
     assert_eq!((repair.checked, repair.repaired), (2, 1));
     assert!(matches!(round_of(&store, 2), Err(PoolError::Damaged { .. })));
     assert_eq!(round_of(&store, 3).expect("repaired"), 2);

@@ -71,7 +71,7 @@ proptest! {
         prop_assert_eq!(scanned.end, more.end);
     }
 
-    /// Bytes that are no run of groups are told, and cause no panic.
+    /// Bytes that are no run of groups are reported, and cause no panic.
     #[test]
     fn what_is_no_run_of_groups_is_told(
         bytes in proptest::collection::vec(any::<u8>(), 0..300), at in 0u64..10_000,

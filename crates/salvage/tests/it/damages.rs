@@ -51,10 +51,10 @@ fn d02_nothing_crashed() {
     let out = after(crashed(), nothing);
     out.is_all_of(crashed());
     assert!(out.report.is_whole(), "{}", out.report);
-    assert_eq!(out.report.unfinished, 2);
+    assert_eq!(out.report.losers, 2);
     assert_eq!(out.report.prepared, [b"coordinator's".to_vec()]);
-    let taken_back: u64 = out.report.trees.iter().map(|tree| tree.taken_back).sum();
-    assert!(taken_back > 300, "{taken_back}");
+    let rolled_back: u64 = out.report.trees.iter().map(|tree| tree.rolled_back).sum();
+    assert!(rolled_back > 300, "{rolled_back}");
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn d08_all_inner_nodes_damaged() {
     assert!(!out.report.is_whole());
 }
 
-/// The rows of these leaves are lost, no others; each is in a range that is told.
+/// The rows of these leaves are lost, no others; each is in a range that is reported.
 fn leaves_lost(from: &'static Fixture, leaves: &[u32], damage: impl FnOnce(&Path)) {
     let lost = rows_on(from, leaves);
     assert!(!lost.is_empty());
@@ -161,7 +161,7 @@ fn d13_space_map_and_all_inner_nodes_damaged() {
         flip(dir, &inner_nodes(from));
         flip(dir, &[0]);
     });
-    // Nothing says which leaves were freed: all rows are there, told as what may be older.
+    // Nothing says which leaves were freed: all rows are there, reported as what may be older.
     out.are_all_from_its_past(from);
     let found = |key: &Key| out.rows.get(key).or_else(|| out.strays.get(key));
     let lost = from.rows.iter().filter(|(key, value)| found(key) != Some(value)).count();
@@ -221,7 +221,7 @@ fn d16_log_damaged_in_the_middle() {
     let (same, others) = out.are_all_from_its_past(from);
     println!("{same} of {} rows as they were last, {others} others", from.rows.len());
     assert!(!out.report.is_current);
-    // Pages that the log says were changed behind the damage are told apart.
+    // Pages that the log says were changed behind the damage are reported apart.
     let found = |key: &Key| out.rows.get(key).or_else(|| out.strays.get(key));
     let same = from.rows.iter().filter(|(key, value)| found(key) == Some(value)).count();
     println!("with those told apart {same}");
@@ -312,7 +312,7 @@ fn d22_every_twentieth_page_damaged_crashed() {
     let missing = from.rows.iter().filter(|(key, value)| out.rows.get(*key) != Some(value));
     let missing: BTreeSet<&Key> = missing.map(|(key, _)| key).collect();
     println!("{} rows missing, of {} that lay on damaged pages", missing.len(), lost.len());
-    // Taking back may have moved a few rows where that layout is from.
+    // Rolling back may have moved a few rows where that layout is from.
     assert!(missing.len() <= lost.len() * 21 / 20, "{} of {}", missing.len(), lost.len());
     for (tree, key) in missing {
         let tree = out.tree(from, tree);

@@ -183,7 +183,7 @@ fn make(is_closed: bool, store: StoreKind) -> Fixture {
     let Work { db, rows, mut versions, .. } = work;
     let (herons, weirs) = (db.open_tree("herons"), db.open_tree("weirs"));
     let (herons, weirs) = (herons.expect("a tree"), weirs.expect("a tree"));
-    let mut unfinished = db.begin(TxnOptions::default());
+    let mut losers = db.begin(TxnOptions::default());
     let mut prepared = db.begin(TxnOptions::default());
     let changed: Vec<Key> = rows
         .keys()
@@ -193,7 +193,7 @@ fn make(is_closed: bool, store: StoreKind) -> Fixture {
         .collect();
     for (number, (tree, key)) in changed.into_iter().enumerate() {
         let handle = if tree == "herons" { &herons } else { &weirs };
-        let txn = if number % 4 == 0 { &mut prepared } else { &mut unfinished };
+        let txn = if number % 4 == 0 { &mut prepared } else { &mut losers };
         let version = versions.get_mut(&(tree.clone(), key.clone())).expect("a version");
         *version += 1;
         match number % 5 {
@@ -201,7 +201,7 @@ fn make(is_closed: bool, store: StoreKind) -> Fixture {
             _ => txn.put(handle, &key, &value_of(&tree, &key, *version)).expect("put"),
         }
     }
-    unfinished.put(&herons, b"herons row new", b"00000001 never committed").expect("put");
+    losers.put(&herons, b"herons row new", b"00000001 never committed").expect("put");
     prepared.prepare(b"coordinator's").expect("prepared");
     // Durable up to here.
     herons
@@ -213,7 +213,7 @@ fn make(is_closed: bool, store: StoreKind) -> Fixture {
     versions.insert(last, 1);
     let crashed = temp.path().join("crashed");
     copy(&live, &crashed);
-    drop(unfinished);
+    drop(losers);
     let names = names(&crashed);
     Fixture { dir: crashed, rows, versions, names, _temp: temp }
 }

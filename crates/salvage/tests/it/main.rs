@@ -1,5 +1,5 @@
 //! A real database damaged in more than twenty ways, each named: which rows are saved against those
-//! that could have been, and that each row saved is right, or told as one that may be older.
+//! that could have been, and that each row saved is right, or reported as one that may be older.
 #![forbid(unsafe_code)]
 
 mod damages;

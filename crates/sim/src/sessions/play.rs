@@ -91,9 +91,9 @@ pub struct SessionPlayer {
     pub(super) synced: usize,
     pub(super) tickets: Vec<(usize, Commit)>,
     pub(super) prepared: Vec<Prepared>,
-    /// Those in hand.
+    /// Those that a handle is open to.
     pub(super) hands: BTreeMap<Vec<u8>, PreparedTxn>,
-    /// Whether some of those prepared stay in hand.
+    /// Whether some of those prepared stay with their handle.
     pub(crate) briefly: bool,
     pub(super) next_xid: u64,
     /// What was met so far.

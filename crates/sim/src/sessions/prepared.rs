@@ -150,7 +150,7 @@ impl SessionPlayer {
         Ok(())
     }
 
-    /// Ends what was in hand before the restart.
+    /// Ends what had a handle before the restart.
     ///
     /// # Errors
     /// What ending said.
@@ -179,7 +179,7 @@ impl SessionPlayer {
     }
 }
 
-/// Ends a transaction in hand; by its name it cannot be ended meanwhile.
+/// Ends a transaction by its handle; by its name it cannot be ended meanwhile.
 fn end_held(held: &mut PreparedTxn, commit: Option<Durability>) -> Result<(), weir::Error> {
     match commit {
         Some(durability) => held.commit(durability),

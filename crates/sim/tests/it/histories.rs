@@ -45,7 +45,7 @@ fn what_once_failed_ends_well() {
         // The checkpoint passed the records of a batch under way whose undo, logged again, was
         // not durable yet: half of the batch stayed.
         1149,
-        // A torn page of the catalog, which the undo of a loser needs, was told as a halt.
+        // A torn page of the catalog, which the undo of a loser needs, was reported as a halt.
         503_681,
     ];
     for seed in past {

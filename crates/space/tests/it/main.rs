@@ -1,4 +1,4 @@
-//! Pages handed out and taken back, over a simulated disk.
+//! Pages handed out and freed, over a simulated disk.
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

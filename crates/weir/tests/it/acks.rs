@@ -1,4 +1,4 @@
-//! Being told of commits that are durable, by the thread that syncs for all.
+//! Acknowledgements of commits that are durable, by the thread that syncs for all.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::ThreadId;
@@ -23,7 +23,7 @@ fn roomy() -> Config {
     Config { pool_bytes: 16 << 20, log_bytes: 16 << 20, ..threaded() }
 }
 
-/// What was told: by which thread, of which change, and how it went.
+/// What was acknowledged: by which thread, of which change, and how it went.
 #[derive(Clone, Default)]
 struct Told(Arc<Mutex<Vec<(ThreadId, u64, bool)>>>);
 
@@ -99,7 +99,7 @@ fn acknowledged_commits_survive_a_crash_and_each_is_acknowledged_once() {
             }
         }
     });
-    // Closing waits for what is still to be told.
+    // Closing waits for what is still to be acknowledged.
     db.close().expect("closed");
     let mut changes = told.changes(true);
     changes.sort_unstable();

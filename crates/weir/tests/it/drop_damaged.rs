@@ -1,5 +1,5 @@
 //! A tree with a damaged page can be dropped, and its sound pages are free afterwards: what cannot
-//! be reached any more is little, and told by the check.
+//! be reached any more is little, and reported by the check.
 use std::sync::Arc;
 
 use weir::{Config, Db, Durability, SimVolume, Tree};

@@ -1,4 +1,4 @@
-//! Trees that are dropped while others still have them in hand.
+//! Trees that are dropped while others still have handles of them.
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ fn drop_now(db: &Db, name: &str) -> Result<bool, Error> {
     Ok(dropped)
 }
 
-/// All that can be done with a handle is told that the tree is gone.
+/// All that can be done with a handle fails: the tree is gone.
 fn assert_gone(db: &Db, tree: &Tree) {
     let gone = |e: Option<Error>| assert!(matches!(e, Some(Error::NoTree(_))), "{e:?}");
     gone(tree.get(b"k").err());
@@ -179,7 +179,7 @@ fn while_a_drop_is_not_committed_others_keep_off() {
     assert_sound(&db);
 }
 
-/// A writer that waits for a tree that is being dropped is told so.
+/// A writer that waits for a tree that is being dropped gets an error.
 #[test]
 fn waiting_for_a_dropped_tree_is_an_error() {
     let volume = SimVolume::new(85);

@@ -33,7 +33,7 @@ fn filled(volume: &SimVolume) -> Db {
     db
 }
 
-/// Changes every row, most of them more than once, and takes a part of that back.
+/// Changes every row, most of them more than once, and rolls a part of that back.
 fn change_all(db: &Db, txn: &mut Txn, tree: &Tree, after: &mut Rows) -> Result<(), Error> {
     let put = |txn: &mut Txn, n: u32, value: Vec<u8>, after: &mut Rows| {
         txn.put(tree, &n.to_be_bytes(), &value)?;

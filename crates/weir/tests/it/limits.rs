@@ -5,7 +5,7 @@ use weir::{Config, Db, Durability, Error, SimVolume, StoreKind};
 
 use crate::support::tiny;
 
-/// A database of as many pages as it may have: a writer that needs one is told; what is there can
+/// A database of as many pages as it may have: a writer that needs one fails; what is there can
 /// be read, changed and deleted, and then there is room again.
 #[test]
 fn a_database_of_the_greatest_size_goes_on() {

@@ -1,4 +1,4 @@
-//! A log that ends before pages that were written: told at opening. Each of these pages is ahead of
+//! A log that ends before pages that were written: seen at opening. Each of these pages is ahead of
 //! the log, and read at once it would be found so; but the log grows over their LSNs, and then
 //! nothing in them says that they have changes of a log that is gone. What knows of them is the
 //! doublewrite area (`docs/decisions/whose-page.md`).

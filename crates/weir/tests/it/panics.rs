@@ -256,7 +256,7 @@ fn entries_that_panic_leave_the_tree_empty_and_free() {
         assert!(!tree.cursor().seek_first().expect("read"), "something was left");
         let mut txn = db.begin(TxnOptions { lock_wait: Wait::No, ..TxnOptions::default() });
         txn.put(&tree, b"k", b"v").expect("nobody has it locked");
-        txn.rollback().expect("taken back");
+        txn.rollback().expect("rolled back");
     }
     assert_eq!(tree.bulk_load((0..100u8).map(|n| ([n], [n]))).expect("loaded"), 100);
     db.close().expect("closed");
@@ -272,7 +272,7 @@ fn an_edit_that_panics_or_reads_and_writes_the_database_holds_nobody_up() {
     let others_go_on = || {
         let mut txn = db.begin(TxnOptions { lock_wait: Wait::No, ..TxnOptions::default() });
         txn.put(&tree, &[6], b"other").expect("a neighbour is free");
-        txn.rollback().expect("taken back");
+        txn.rollback().expect("rolled back");
     };
     let is_called = AtomicBool::new(false);
     let mut txn = db.begin(TxnOptions::default());

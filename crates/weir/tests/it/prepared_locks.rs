@@ -95,8 +95,8 @@ fn locks_that_were_held_together_come_back_together() {
     assert_eq!((db.stats().locks.held, db.stats().locks.ranges), (0, 0));
 }
 
-/// In hand, no other caller decides it; let go, it is decided by its name. After a restart only the
-/// rows that it has changed are its own.
+/// While a handle is open to it, no other caller decides it; let go, it is decided by its name.
+/// After a restart only the rows that it has changed are its own.
 #[test]
 fn the_holder_of_a_prepared_transaction_decides_it() {
     let volume = SimVolume::new(93);

@@ -99,7 +99,7 @@ fn every_change_is_refused() {
     // Locks are for reading, too.
     let mut out = Vec::new();
     assert!(txn.get_for_update(&tree, b"row 002", &mut out).expect("locked"));
-    txn.rollback().expect("nothing to take back");
+    txn.rollback().expect("nothing to roll back");
     assert_whole(&db, &model);
     drop(tree);
     db.close().expect("closed");

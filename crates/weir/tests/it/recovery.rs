@@ -298,7 +298,7 @@ fn a_damaged_page_with_pending_redo() {
     }
     assert!(why().is_some(), "the engine halts: {:?}", db.stats().halted);
     assert!(rows.put(b"more", b"", Durability::Synced).is_err());
-    // Told once each, however often the page was asked for.
+    // Reported once each, however often the page was asked for.
     let notices = notices.lock().expect("no panic").clone();
     assert!(notices.iter().all(|notice| notice.contains("page 20")), "{notices:?}");
     assert!(notices.iter().filter(|notice| notice.starts_with("PageLost")).count() == 1);

@@ -363,7 +363,7 @@ fn trees_come_and_go_with_their_transactions() {
 }
 
 /// Prepared transactions survive crashes and restarts, hold their rows, show nothing, and end as
-/// they are told.
+/// they are refused.
 #[test]
 fn prepared_transactions_survive() {
     for (crash, commit) in [(false, true), (false, false), (true, true), (true, false)] {

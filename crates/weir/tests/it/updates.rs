@@ -182,7 +182,7 @@ fn the_chain_of_a_row_stays_when_only_its_front_changes() {
     assert_eq!(older.get(&tree, b"k").expect("a read"), Some(long(1)));
     let _ = older.commit().expect("a commit");
     assert_eq!(pages(&db), one, "a chain was lost");
-    // And if only the chain is another than was told: in a byte, or in its length.
+    // And if only the chain is another than was named: in a byte, or in its length.
     for (told, count) in [(15_000, 51), (19_999, 53), (20_000, 55), (19_000, 57)] {
         commit(put(b"", &long(50)));
         let (mut old, mut new) = (long(50), long(count));

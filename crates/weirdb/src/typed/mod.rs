@@ -266,7 +266,7 @@ impl<K: Key, V: Value> TypedTree<K, V> {
 }
 
 /// Rows of a [`TypedTree`] in the order of their keys, from both ends. After an error of the tree
-/// it ends; one row that is malformed ([`Error::Decode`]) is told, and it goes on.
+/// it ends; one row that is malformed ([`Error::Decode`]) is reported, and it goes on.
 pub struct TypedRows<'t, K, V> {
     rows: Rows<'t>,
     types: PhantomData<fn() -> (K, V)>,

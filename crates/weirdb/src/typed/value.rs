@@ -27,13 +27,13 @@ pub trait Value: Sized {
     /// Appends the bytes.
     ///
     /// # Errors
-    /// [`Cause`] when the value cannot be written so; [`Error::InvalidInput`] is told then.
+    /// [`Cause`] when the value cannot be written so; the error is then [`Error::InvalidInput`].
     fn encode(&self, out: &mut Vec<u8>) -> Result<(), Cause>;
 
     /// The value of all these bytes.
     ///
     /// # Errors
-    /// [`Cause`] when there is none; [`Error::Decode`] is told then.
+    /// [`Cause`] when there is none; the error is then [`Error::Decode`].
     fn decode(bytes: &[u8]) -> Result<Self, Cause>;
 }
 

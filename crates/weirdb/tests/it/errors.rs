@@ -1,4 +1,4 @@
-//! What is told when something fails: the right variant, with what it promises.
+//! What is reported when something fails: the right variant, with what it promises.
 use std::error::Error as StdError;
 use std::fs;
 use std::io::{self, Seek, SeekFrom, Write};

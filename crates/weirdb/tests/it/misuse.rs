@@ -26,8 +26,8 @@ fn closures_may_use_the_database_and_panic() {
         assert_eq!(db.read().iter(&tree).rev().count(), 200);
         let mut txn = db.write_with(never);
         txn.put(&tree, [9], "a neighbour").expect("it is free");
-        txn.rollback().expect("taken back");
-        // The row itself is locked: told at once, or after as long as one waits.
+        txn.rollback().expect("rolled back");
+        // The row itself is locked: refused at once, or after as long as one waits.
         let own = db.write_with(never).put(&tree, [7], "mine");
         assert!(matches!(own, Err(Error::Conflict(Conflict::Locked))), "{own:?}");
         let wait = never.lock_wait(LockWait::AtMost(Duration::from_millis(20)));
@@ -133,7 +133,7 @@ fn savepoints_are_good_for_their_transaction_as_long_as_they_stand() {
         one.put(&tree, key, "later").expect("put");
     }
     refused(one.rollback_to(second));
-    assert_eq!(one.len(&tree).expect("counted"), 4, "nothing was taken back");
+    assert_eq!(one.len(&tree).expect("counted"), 4, "nothing was rolled back");
     one.rollback_to(first).expect("it stands still");
     one.rollback_to(first).expect("and again");
     assert_eq!(one.len(&tree).expect("counted"), 1);

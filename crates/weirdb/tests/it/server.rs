@@ -47,7 +47,7 @@ fn a_wait_is_seen_and_ended_by_another_thread() {
         db.interrupt(number);
         waiter.join().expect("it ended");
     });
-    holder.rollback().expect("taken back");
+    holder.rollback().expect("rolled back");
     assert_eq!(db.locks().expect("read"), []);
     assert_eq!(tree.get("other").expect("read").as_deref(), Some(&b"x"[..]));
 }

@@ -111,7 +111,7 @@ fn transact_gives_up_after_as_many_attempts_as_it_was_told() {
     });
     assert!(matches!(done, Err(Error::Conflict(Conflict::Locked))), "{done:?}");
     assert_eq!(runs, 7);
-    // What is no conflict is told at once, also in an error of the caller's own.
+    // What is no conflict is reported at once, also in an error of the caller's own.
     #[derive(Debug)]
     enum Own {
         Mine,
@@ -125,7 +125,7 @@ fn transact_gives_up_after_as_many_attempts_as_it_was_told() {
     let mut runs = 0;
     let done: Result<(), Own> = db.transact(options, |txn| {
         runs += 1;
-        txn.put(&tree, "other", "is taken back")?;
+        txn.put(&tree, "other", "is rolled back")?;
         Err(Own::Mine)
     });
     assert!(matches!(done, Err(Own::Mine)) && runs == 1, "{done:?}");
@@ -245,7 +245,7 @@ fn trees_are_made_and_dropped_with_their_transaction() {
     txn.put(&tree, "k", "v").expect("put");
     assert!(matches!(txn.create_tree("new"), Err(Error::Exists(_))));
     assert!(db.get_tree("new").expect("read").is_none());
-    txn.rollback().expect("taken back");
+    txn.rollback().expect("rolled back");
     assert_eq!(db.tree_names().expect("read"), Vec::<String>::new());
     let mut txn = db.write();
     let tree = txn.create_tree("new").expect("made");
@@ -282,7 +282,7 @@ fn a_prepared_transaction_survives_and_is_decided_by_its_name() {
     let locked = db.write_with(never).put(&tree, "a", "other");
     assert!(matches!(locked, Err(Error::Conflict(Conflict::Locked))), "{locked:?}");
     assert!(db.commit_prepared("one").expect("committed"));
-    assert!(db.rollback_prepared("two").expect("taken back"));
+    assert!(db.rollback_prepared("two").expect("rolled back"));
     assert!(!db.commit_prepared("two").expect("there is none"));
     assert_eq!(tree.get("a").expect("read").as_deref(), Some(&b"prepared"[..]));
     assert_eq!(tree.get("b").expect("read"), None);

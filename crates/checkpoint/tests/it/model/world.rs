@@ -34,7 +34,7 @@ pub(crate) struct Setup {
     pub(crate) batch_seconds: f64,
     /// Every page is dirtied by the first record (a bulk load that was never checkpointed).
     pub(crate) all_dirty_at_start: bool,
-    /// The sweeper writes this many times what it was told: an error of every rate estimate.
+    /// The sweeper writes this many times what it was to: an error of every rate estimate.
     pub(crate) pace_error: f64,
     /// All waiting threads share a log write, instead of those that came while the last one ran.
     pub(crate) gather: bool,

@@ -48,7 +48,7 @@ impl Ledger {
         self.gone.contains_key(&tree)
     }
 
-    /// Whether one that reads with this sight may be told that the tree is gone.
+    /// Whether one that reads with this sight may find that the tree is gone.
     pub(crate) fn may_be_gone(&self, tree: u8, sight: Sight) -> bool {
         match (self.gone.get(&tree), sight) {
             (None, _) => false,
