@@ -6,7 +6,7 @@ use weir::on_disk::{CATALOG_ROOT, CATALOG_TREE, catalog_entry};
 use weir_base::PageNo;
 use weir_page::{Kind, Node};
 
-use crate::data_file::{DataFile, Found};
+use crate::data_file::{DataFile, StoredPage};
 use crate::files::{Files, Sound};
 use crate::page::fault;
 use crate::words::brief;
@@ -56,12 +56,12 @@ impl Walk<'_> {
                 continue;
             }
             let page = match self.file.read(page_no, self.page_size)? {
-                Found::Page(page) => page,
-                Found::Damaged(why) => {
+                StoredPage::Page(page) => page,
+                StoredPage::Damaged(why) => {
                     self.damaged(page_no, &why)?;
                     continue;
                 }
-                Found::Beyond => {
+                StoredPage::Beyond => {
                     self.damaged(page_no, "it lies beyond the end of the file")?;
                     continue;
                 }
@@ -94,9 +94,9 @@ impl Walk<'_> {
                 continue;
             }
             let page = match self.file.read(page_no, self.page_size)? {
-                Found::Page(page) => page,
-                Found::Damaged(_) => continue,
-                Found::Beyond => break,
+                StoredPage::Page(page) => page,
+                StoredPage::Damaged(_) => continue,
+                StoredPage::Beyond => break,
             };
             let node = Node::new(&page[..]);
             let is_one = node.is_leaf() && node.tree() == CATALOG_TREE && node.count() > 0;
@@ -132,12 +132,12 @@ impl Walk<'_> {
     /// What lies where a tree's root should lie.
     fn root(&mut self, root: PageNo, tree: weir_base::TreeId) -> io::Result<String> {
         let page = match self.file.read(root, self.page_size)? {
-            Found::Page(page) => page,
-            Found::Damaged(why) => {
+            StoredPage::Page(page) => page,
+            StoredPage::Damaged(why) => {
                 self.sound = Sound::No;
                 return Ok(format!("DAMAGED: {why}"));
             }
-            Found::Beyond => return Ok("beyond the end of the file".to_owned()),
+            StoredPage::Beyond => return Ok("beyond the end of the file".to_owned()),
         };
         if page.iter().all(|&byte| byte == 0) {
             return Ok("not written yet".to_owned());

@@ -16,7 +16,7 @@ pub(crate) enum DataFile {
 }
 
 /// A page that was asked for.
-pub(crate) enum Found {
+pub(crate) enum StoredPage {
     /// As it lies there.
     Page(AlignedBuf),
     /// What lies there is none, for this reason.
@@ -81,13 +81,13 @@ impl DataFile {
     }
 
     /// Reads a page. One that was never written is all zeros.
-    pub(crate) fn read(&self, page: PageNo, page_size: usize) -> io::Result<Found> {
+    pub(crate) fn read(&self, page: PageNo, page_size: usize) -> io::Result<StoredPage> {
         let mut buf = AlignedBuf::zeroed(page_size);
         match self {
             DataFile::InPlace(file) => {
                 let at = u64::from(page.0) * page_size as u64;
                 if at + page_size as u64 > file.len() {
-                    return Ok(Found::Beyond);
+                    return Ok(StoredPage::Beyond);
                 }
                 file.read_at(at, &mut buf)?;
             }
@@ -97,10 +97,10 @@ impl DataFile {
             }
             DataFile::Segments(store) => match store.read(page, &mut buf) {
                 Ok(_) | Err(StoreError::Absent(_)) => {}
-                Err(StoreError::NoSuchPage(_)) => return Ok(Found::Beyond),
-                Err(e) => return Ok(Found::Damaged(e.to_string())),
+                Err(StoreError::NoSuchPage(_)) => return Ok(StoredPage::Beyond),
+                Err(e) => return Ok(StoredPage::Damaged(e.to_string())),
             },
         }
-        Ok(Found::Page(buf))
+        Ok(StoredPage::Page(buf))
     }
 }

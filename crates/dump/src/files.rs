@@ -8,7 +8,7 @@ use weir_checkpoint::{CONTROL_FILE, Control, ControlError, Copy, choose, read_co
 use weir_device::{FileVolume, Volume};
 use weir_page::{Damage, PAGE_SIZES, verify};
 
-use crate::data_file::{DataFile, Found};
+use crate::data_file::{DataFile, StoredPage};
 
 /// Whether everything that was looked at was as it should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +100,7 @@ impl Files {
         for size in PAGE_SIZES {
             let mut sound = 0;
             for page_no in 0..16 {
-                let Found::Page(page) = file.read(PageNo(page_no), size)? else { break };
+                let StoredPage::Page(page) = file.read(PageNo(page_no), size)? else { break };
                 sound += u32::from(!matches!(
                     verify(&page, DbId(0), PageNo(page_no)),
                     Err(Damage::Checksum { .. } | Damage::Zeroed)

@@ -6,7 +6,7 @@ use weir_base::{DbId, PageNo};
 use weir_change::map_bit;
 use weir_page::{Bytes, HEADER_BYTES, Kind, Node, check, verify};
 
-use crate::data_file::Found;
+use crate::data_file::StoredPage;
 use crate::files::{Files, Sound};
 use crate::words::{brief, page_name, show_bytes};
 
@@ -66,14 +66,14 @@ fn each(files: &Files, query: PageQuery, out: &mut dyn Write, full: bool) -> io:
     let mut zeros = Zeros::default();
     for page_no in (query.from.0..end).map(PageNo) {
         let page = match file.read(page_no, size)? {
-            Found::Page(page) => page,
-            Found::Damaged(why) => {
+            StoredPage::Page(page) => page,
+            StoredPage::Damaged(why) => {
                 zeros.print(out)?;
                 sound = Sound::No;
                 writeln!(out, "page {page_no}: DAMAGED: {why}")?;
                 continue;
             }
-            Found::Beyond => break,
+            StoredPage::Beyond => break,
         };
         if zeros.takes(&page, page_no) {
             continue;

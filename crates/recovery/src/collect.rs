@@ -36,7 +36,7 @@ pub struct Collected {
 /// What reading came to.
 pub enum Read {
     /// All is in memory that must be.
-    Held(Box<Collected>),
+    InMemory(Box<Collected>),
     /// There is more than that; see [`crate::Windows`].
     TooLarge,
 }
@@ -144,7 +144,7 @@ impl Begun {
         // The log is needed from there on.
         end.from = from;
         let collected = Collected { chunks, chains, stretches, analysis, end, indexer, read_bytes };
-        Ok(Read::Held(Box::new(collected)))
+        Ok(Read::InMemory(Box::new(collected)))
     }
 }
 

@@ -14,7 +14,7 @@ use crate::harvest::{Harvest, SORTERS};
 use crate::log::{self, LogRead};
 use crate::names::{Catalog, Names};
 use crate::report::{Phase, Report, SavedTree};
-use crate::save::{Destination, Saver, Target};
+use crate::save::{Destination, NewDatabase, Saver};
 use crate::source::Source;
 use crate::survey::{Survey, survey};
 use crate::sweep::{Known, Sweep};
@@ -173,7 +173,7 @@ impl Saving<'_, '_> {
         for tree in trees {
             self.walk(&mut others, &mut walked, tree, roots.get(&tree).copied())?;
         }
-        let target = Target::new(self.run.target, |tree| names.of(tree));
+        let target = NewDatabase::new(self.run.target, |tree| names.of(tree));
         (report.trees, report.trees_left_out) = self.sweep(others, &walked, target)?;
         Ok(())
     }

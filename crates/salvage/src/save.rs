@@ -133,7 +133,7 @@ impl<D> Saver<'_, D> {
 }
 
 /// Trees of the new database.
-pub(crate) struct Target<'a, N> {
+pub(crate) struct NewDatabase<'a, N> {
     pub(crate) db: &'a Db,
     pub(crate) names: N,
     name: String,
@@ -141,14 +141,14 @@ pub(crate) struct Target<'a, N> {
     strays: Option<Load>,
 }
 
-impl<'a, N> Target<'a, N> {
+impl<'a, N> NewDatabase<'a, N> {
     /// `names`: the name of a tree, and whether it is not its own.
     pub(crate) fn new(db: &'a Db, names: N) -> Self {
-        Target { db, names, name: String::new(), rows: None, strays: None }
+        NewDatabase { db, names, name: String::new(), rows: None, strays: None }
     }
 }
 
-impl<N: FnMut(TreeId) -> Option<(String, bool)>> Destination for Target<'_, N> {
+impl<N: FnMut(TreeId) -> Option<(String, bool)>> Destination for NewDatabase<'_, N> {
     fn name(&mut self, tree: TreeId) -> Option<(String, bool)> {
         (self.names)(tree)
     }

@@ -6,7 +6,7 @@
 
 /// What there is to know.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct BackupLoad {
     /// Bytes of pages per second that the disk is believed to take; 0 while unknown.
     pub(crate) capacity_bytes_per_second: f64,
     /// No thread has read or changed anything for a while.
@@ -24,7 +24,7 @@ const UNKNOWN_BYTES_PER_SECOND: f64 = 16e6;
 const LEAST_BYTES_PER_SECOND: f64 = 1e6;
 
 /// Bytes to read per second; infinite: as fast as they come.
-pub(crate) fn bytes_per_second(seen: Seen) -> f64 {
+pub(crate) fn bytes_per_second(seen: BackupLoad) -> f64 {
     if let Some(asked) = seen.asked_bytes_per_second {
         return (asked as f64).max(1.0);
     }
@@ -56,7 +56,7 @@ mod tests {
             (400e6, true, Some(0), 1.0),
         ];
         for (capacity_bytes_per_second, is_idle, asked_bytes_per_second, expected) in rows {
-            let seen = Seen { capacity_bytes_per_second, is_idle, asked_bytes_per_second };
+            let seen = BackupLoad { capacity_bytes_per_second, is_idle, asked_bytes_per_second };
             assert_eq!(bytes_per_second(seen), expected, "{seen:?}");
         }
     }

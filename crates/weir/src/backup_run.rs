@@ -14,7 +14,7 @@ use weir_space::Space;
 use weir_txn::PlantedBug;
 
 use crate::backup::{BackedUp, BackupBase, BackupOptions, BackupProgress};
-use crate::backup_pace::{Seen, bytes_per_second};
+use crate::backup_pace::{BackupLoad, bytes_per_second};
 use crate::config::StoreKind;
 use crate::error::Error;
 use crate::told::{DamagedPlace, Told};
@@ -459,13 +459,13 @@ impl Pace {
         due.saturating_sub(now)
     }
 
-    fn look(&mut self, source: &Source, now: u64) -> Seen {
+    fn look(&mut self, source: &Source, now: u64) -> BackupLoad {
         let others = (source.pool.stats().frames_taken.get(), source.log.end());
         if others != self.others {
             (self.others, self.quiet_since_micros) = (others, now);
         }
         let pages = source.checkpointer.verdict().capacity_pages_per_second;
-        Seen {
+        BackupLoad {
             capacity_bytes_per_second: pages * source.pool.page_size() as f64,
             is_idle: self.quiet_since_micros == 0
                 || now.saturating_sub(self.quiet_since_micros) >= IDLE_MICROS,

@@ -102,7 +102,7 @@ pub(crate) fn open(
         .map_err(|e| Error::io("writing the control file", e))?;
     let control = Arc::new(control);
     let collected = match scanned {
-        Scanned::Held(collected) => *collected,
+        Scanned::InMemory(collected) => *collected,
         Scanned::TooLarge(windows) => {
             let (log, store, control, clock) = (&log, &store, &control, &clock);
             let (sizes, planted, threads) = (&sizes, config.planted, redo_threads(&config, &sizes));

@@ -14,7 +14,7 @@ use crate::told::Told;
 
 /// The log, read to its end.
 pub(crate) enum Scanned {
-    Held(Box<Collected>),
+    InMemory(Box<Collected>),
     /// More than may be held.
     TooLarge(Box<Windows>),
 }
@@ -23,7 +23,7 @@ impl Scanned {
     /// Where it ends.
     pub(crate) fn end(&self) -> &ScanEnd {
         match self {
-            Scanned::Held(collected) => &collected.end,
+            Scanned::InMemory(collected) => &collected.end,
             Scanned::TooLarge(windows) => windows.end(),
         }
     }
@@ -43,7 +43,7 @@ pub(crate) fn read_log(
     let tell = &mut |p| tell(p);
     let from = was.checkpoint;
     let read = match collect(&**volume, was.db, from, contents, held_bytes, tell) {
-        Ok(Read::Held(collected)) => Ok(Scanned::Held(collected)),
+        Ok(Read::InMemory(collected)) => Ok(Scanned::InMemory(collected)),
         Ok(Read::TooLarge) => Windows::open(&**volume, was.db, from, held_bytes, tell)
             .map(|windows| Scanned::TooLarge(Box::new(windows))),
         Err(e) => Err(e),

@@ -15,7 +15,7 @@ use weir_redo::Log;
 use weir_space::Space;
 use weir_txn::PlantedBug;
 
-use crate::scrub_pace::{Seen, pages_per_second};
+use crate::scrub_pace::{ScrubLoad, pages_per_second};
 
 /// Pages that are looked at in one step: 128 KiB of them are one read.
 const STEP_PAGES: u32 = 16;
@@ -171,13 +171,13 @@ impl Scrub {
         self.pool.unwritten().into_iter().try_for_each(|page| self.pool.write_mended(page))
     }
 
-    fn look(&self, state: &mut State, now: u64) -> Seen {
+    fn look(&self, state: &mut State, now: u64) -> ScrubLoad {
         let others = (self.pool.stats().frames_taken.get(), self.pool.log().end());
         if others != state.others {
             (state.others, state.quiet_since_micros) = (others, now);
         }
         let last = state.last_began_micros.filter(|_| state.pass.is_none());
-        Seen {
+        ScrubLoad {
             capacity_pages_per_second: self.checkpointer.verdict().capacity_pages_per_second,
             is_idle: now.saturating_sub(state.quiet_since_micros) >= IDLE_MICROS,
             seconds_since_pass: last.map(|began| seconds(now, began)),

@@ -6,7 +6,7 @@
 
 /// What there is to know.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct ScrubLoad {
     /// Page writes per second that the disk is believed to take; 0 while unknown.
     pub(crate) capacity_pages_per_second: f64,
     /// No thread has read or changed anything for a while.
@@ -21,7 +21,7 @@ const UNKNOWN_CAPACITY: f64 = 1_000.0;
 pub(crate) const PASS_SECONDS_MIN: f64 = 86_400.0;
 
 /// Pages to verify per second; 0: nothing is to be done.
-pub(crate) fn pages_per_second(seen: Seen) -> f64 {
+pub(crate) fn pages_per_second(seen: ScrubLoad) -> f64 {
     if seen.seconds_since_pass.is_some_and(|seconds| seconds < PASS_SECONDS_MIN) {
         return 0.0;
     }
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     fn rate(capacity: f64, is_idle: bool, since: Option<f64>) -> f64 {
-        pages_per_second(Seen {
+        pages_per_second(ScrubLoad {
             capacity_pages_per_second: capacity,
             is_idle,
             seconds_since_pass: since,
