@@ -469,7 +469,7 @@ struct Taken {
     /// None: it was closed.
     rows: Option<weirdb::Rows<'static>>,
     ready: VecDeque<Row>,
-    /// To be raised when the rows before it have been shown.
+    /// To be told when the rows before it have been shown.
     failed: Option<weirdb::Error>,
 }
 
