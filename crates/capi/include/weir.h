@@ -28,7 +28,7 @@ typedef enum weir_code {
     WEIR_DEADLOCK = 3,
     // The limit for waiting for a lock has passed.
     WEIR_LOCK_TIMEOUT = 4,
-    // It would have had to wait for a lock, and was not allowed to.
+    // It would have had to wait for a lock, and was told not to.
     WEIR_WOULD_WAIT = 5,
     // The wait for a lock, or what takes long, was interrupted.
     WEIR_INTERRUPTED = 6,
@@ -134,7 +134,7 @@ typedef enum weir_wait_event {
     // It is about to begin. What the hook returns says whether it wants to hear for which
     // transactions.
     WEIR_WAIT_BEGINS = 0,
-    // It is for `holder`, a transaction that has what `waiter` wants or comes first. May come
+    // It is for `holder`, a transaction that has what `waiter` wants or comes first. May be told
     // again.
     WEIR_WAIT_FOR = 1,
     // It is over.
@@ -152,6 +152,28 @@ typedef enum weir_notice {
     // A page was damaged and has been put right.
     WEIR_NOTICE_PAGE_REPAIRED = 2,
 } weir_notice;
+
+// Whether a word is looked for in an index.
+typedef enum weir_fit {
+    // It is in the index.
+    WEIR_FIT_INDEXED = 0,
+    // It is too short for it.
+    WEIR_FIT_SHORT = 1,
+    // It is too long for it.
+    WEIR_FIT_LONG = 2,
+    // It is one of those that say nothing.
+    WEIR_FIT_STOPWORD = 3,
+} weir_fit;
+
+// How a query is read.
+typedef enum weir_search_mode {
+    // Words and phrases.
+    WEIR_SEARCH_NATURAL = 0,
+    // With operators.
+    WEIR_SEARCH_BOOLEAN = 1,
+    // Words, and all words of the documents that have them.
+    WEIR_SEARCH_EXPANDED = 2,
+} weir_search_mode;
 
 // Changes to be applied together.
 typedef struct weir_batch weir_batch;
@@ -173,6 +195,9 @@ typedef struct weir_endpoint weir_endpoint;
 // thread than the one that has prepared it.
 typedef struct weir_prepared_txn weir_prepared_txn;
 
+// Rows that fit a query, the one that fits best first.
+typedef struct weir_ranked weir_ranked;
+
 // A walk over rows or entries, in one direction.
 typedef struct weir_scan weir_scan;
 
@@ -184,6 +209,9 @@ typedef struct weir_tree weir_tree;
 
 // A transaction. One thread at a time uses it.
 typedef struct weir_txn weir_txn;
+
+// The words of a text.
+typedef struct weir_words weir_words;
 
 // Borrowed bytes. As a result: good until the next call with the handle that they came from,
 // unless the function says otherwise.
@@ -202,6 +230,9 @@ typedef struct weir_index {
     bool unique;
     // Bytes of the caller's that say how its keys are made.
     struct weir_bytes definition;
+    // Whether it keeps several entries of a row, or none; then it is not unique. A row still has
+    // one weir_entry, with no key, in whose payload they lie (weir_words_entries).
+    bool several;
 } weir_index;
 
 // Another name for an index.
@@ -296,6 +327,43 @@ typedef struct weir_options {
     const struct weir_key_provider *keys;
 } weir_options;
 
+// Adds the words of a text of the query to `words`; returns 0, or something else to stop. It must
+// not unwind.
+typedef int (*weir_split)(void *context, struct weir_bytes text, struct weir_words *words);
+
+// Adds all words of a row to `words`, those that are not in the index included; returns 0, or
+// something else to stop. It must not unwind, nor use the transaction.
+typedef int (*weir_split_row)(void *context,
+                              struct weir_bytes key,
+                              struct weir_bytes row,
+                              struct weir_words *words);
+
+// What is looked for in an index of words.
+typedef struct weir_search {
+    // The place of the index.
+    size_t index;
+    // The query: any bytes whose operators are ASCII.
+    struct weir_bytes query;
+    // A weir_search_mode.
+    uint32_t mode;
+    // A weir_lock, for the entries that are read.
+    uint32_t lock;
+    // Passes over what others have locked.
+    bool skip_locked;
+    // About how many rows the table has.
+    uint64_t rows;
+    // How many columns the index has.
+    uint64_t columns;
+    // For the words of the query.
+    weir_split split;
+    // For the words of a row.
+    weir_split_row split_row;
+    // Is asked for each entry.
+    weir_go_on go_on;
+    // Theirs.
+    void *context;
+} weir_search;
+
 // Makes the entry of a row in an index: fills `entry` with bytes that stay until its next call and
 // returns 0, or something else to stop. It must not unwind.
 typedef int (*weir_make_entry)(void *context,
@@ -304,7 +372,7 @@ typedef int (*weir_make_entry)(void *context,
                                struct weir_bytes row,
                                struct weir_entry *entry);
 
-// Called by the thread that meets what is wrong; `notice` is a weir_notice, `text` is valid for
+// Is told by the thread that meets what is wrong; `notice` is a weir_notice, `text` is valid for
 // the call. It must not call the engine, wait for those that do, or unwind.
 typedef void (*weir_notice_hook)(void *context, uint32_t notice, struct weir_bytes text);
 
@@ -427,11 +495,11 @@ typedef struct weir_size {
 // at the end. What it names must stay until its next call.
 typedef bool (*weir_next_entry)(void *context, struct weir_bytes *key, struct weir_bytes *value);
 
-// Called once for a commit: WEIR_OK when it is durable, or why it is unknown whether it ever will
+// Is told once of a commit: WEIR_OK when it is durable, or why it is unknown whether it ever will
 // be. It must not wait for anything, and must not unwind.
 typedef void (*weir_durable)(void *context, enum weir_code code);
 
-// Called for the wait of a transaction, by the thread that waits; `event` is a weir_wait_event,
+// Is told of the wait of a transaction, by the thread that waits; `event` is a weir_wait_event,
 // the others are numbers as weir_txn_number has them, `holder` 0 where it says nothing. It may
 // interrupt transactions, must not begin anything else, and must not unwind.
 typedef bool (*weir_wait_hook)(void *context, uint32_t event, uint64_t waiter, uint64_t holder);
@@ -499,7 +567,7 @@ enum weir_code weir_table_redefine(const struct weir_db *db,
 
 // As weir_table_redefine, where a snapshot from before may show rows that are none of the new
 // definition: all that write to the tables are waited for, and handles and snapshots from before
-// get WEIR_CHANGED.
+// are told WEIR_CHANGED.
 enum weir_code weir_table_redefine_anew(const struct weir_db *db,
                                         const struct weir_redefinition *tables,
                                         size_t count,
@@ -507,7 +575,7 @@ enum weir_code weir_table_redefine_anew(const struct weir_db *db,
 
 // As weir_table_rename, and gives tables (this one perhaps, by its old name) other definitions at
 // once with it. `filled`: it was filled under its old name, in many transactions, to take another
-// table's place: snapshots from before, and handles, get WEIR_CHANGED.
+// table's place: snapshots from before, and handles, are told WEIR_CHANGED.
 enum weir_code weir_table_rename_with(const struct weir_db *db,
                                       struct weir_bytes from,
                                       struct weir_bytes to,
@@ -516,7 +584,7 @@ enum weir_code weir_table_rename_with(const struct weir_db *db,
                                       bool filled);
 
 // A table that was filled under its own name is complete: snapshots from before, which would show
-// it without its rows, and handles get WEIR_CHANGED. WEIR_NOTHING: there is none.
+// it without its rows, and handles are told WEIR_CHANGED. WEIR_NOTHING: there is none.
 enum weir_code weir_table_filled(const struct weir_db *db,
                                  struct weir_bytes name,
                                  uint64_t lock_wait_millis);
@@ -650,7 +718,49 @@ enum weir_code weir_serve_metrics(const struct weir_db *db,
 // Stops serving, before the database is closed. NULL is fine.
 void weir_stop_serving(struct weir_endpoint *endpoint);
 
-// Adds an index to a table while others write to it: they get WEIR_CHANGED, open the table
+// Makes an empty list of words.
+enum weir_code weir_words_new(struct weir_words **out);
+
+// Gives a list of words back. NULL is fine.
+void weir_words_close(struct weir_words *words);
+
+// Adds a word. `key`: bytes that equal words have in common, none of them the beginning of
+// another's; the first `beginning` of them begin the keys of all words that begin as this one
+// does. `place`: the number of the word in its document, times the number of columns of the index,
+// and the number of its column. `fit` is a weir_fit.
+enum weir_code weir_words_add(struct weir_words *words,
+                              struct weir_bytes key,
+                              size_t beginning,
+                              uint64_t place,
+                              uint32_t fit);
+
+// Turns the words that were added since the last call into the payload of a row's entry in an
+// index of several entries (weir_index), good until the next call, and forgets them.
+enum weir_code weir_words_entries(struct weir_words *words, struct weir_bytes *payload);
+
+// Looks for rows by an index whose entries are words (weir_words_entries). WEIR_INPUT: the query
+// cannot be read; the message says why. WEIR_TOO_LARGE: a phrase has too many words.
+enum weir_code weir_table_search(const struct weir_table *table,
+                                 const struct weir_txn *txn,
+                                 const struct weir_search *what,
+                                 struct weir_ranked **out);
+
+// Gives the rows that were found back. NULL is fine.
+void weir_ranked_close(struct weir_ranked *ranked);
+
+// The primary key of the row that fits best but for `nth` others, and how well it does.
+// WEIR_NOTHING: no more were found. The key is good as long as what it comes from.
+enum weir_code weir_ranked_at(const struct weir_ranked *ranked,
+                              size_t nth,
+                              struct weir_bytes *primary_key,
+                              float *rank);
+
+// How well the row of a primary key fits. WEIR_NOTHING, and 0: it does not.
+enum weir_code weir_ranked_find(const struct weir_ranked *ranked,
+                                struct weir_bytes primary_key,
+                                float *rank);
+
+// Adds an index to a table while others write to it: they are told WEIR_CHANGED, open the table
 // again and give its entries from then on. WEIR_EXISTS: there is one of this name; WEIR_DUPLICATE:
 // two rows have one key.
 enum weir_code weir_table_add_index(const struct weir_db *db,
@@ -677,7 +787,7 @@ enum weir_code weir_table_announce_indexes(const struct weir_db *db,
                                            size_t count,
                                            uint64_t lock_wait_millis);
 
-// Gives the announced indexes their entries, while others write to the table. `make` gets the
+// Gives the announced indexes their entries, while others write to the table. `make` is told the
 // place in the list of them, and so is `duplicate` on WEIR_DUPLICATE: the row that `make` was
 // asked for last has another one's key. `go_on` is asked for each row. Called again it brings in
 // what writers have changed since.
@@ -711,7 +821,7 @@ enum weir_code weir_table_abandon_indexes(const struct weir_db *db,
 // so long for each that is not, and then leaves them, too. Not while an index is being built.
 enum weir_code weir_drop_unfinished_indexes(const struct weir_db *db, uint64_t wait_ms);
 
-// Reports what is wrong from now on, until the database is closed; at once where the engine has
+// Has what is wrong told from now on, until the database is closed; at once where the engine has
 // halted already. Any thread may call the hook, with `context`. Only once for a database.
 enum weir_code weir_on_notice(const struct weir_db *db, weir_notice_hook hook, void *context);
 
@@ -748,17 +858,17 @@ enum weir_code weir_prepared_txn_rollback(struct weir_prepared_txn *held);
 // Gives it out of hand. Undecided, it stays prepared, and is decided by its name. NULL is fine.
 enum weir_code weir_prepared_txn_free(struct weir_prepared_txn *held);
 
-// Shows the names of all prepared transactions, those that a handle is open to as well.
+// Shows the names of all prepared transactions, those in hand as well.
 enum weir_code weir_prepared(const struct weir_db *db, weir_visit visit, void *context);
 
 // Commits a prepared transaction; `durability` is a weir_durability. WEIR_NOTHING: there is none
-// of that name, or a handle is open to it.
+// of that name, or it is in hand.
 enum weir_code weir_commit_prepared(const struct weir_db *db,
                                     struct weir_bytes xid,
                                     uint32_t durability);
 
-// Rolls a prepared transaction back. WEIR_NOTHING: there is none of that name, or a handle is open
-// to it.
+// Takes a prepared transaction back. WEIR_NOTHING: there is none of that name, or it
+// is in hand.
 enum weir_code weir_rollback_prepared(const struct weir_db *db, struct weir_bytes xid);
 
 // Begins to write a table's rows anew, when all that write to it have ended: a caller that writes
@@ -772,7 +882,7 @@ enum weir_code weir_table_announce_rewrite(const struct weir_db *db,
                                            uint64_t lock_wait_millis);
 
 // Makes the rows of the new table while others write to the one that there is. `in_order`: their
-// keys are in the order of the old ones. `make` gets place 0. On WEIR_DUPLICATE `make` was
+// keys are in the order of the old ones. `make` is told place 0. On WEIR_DUPLICATE `make` was
 // asked last for a row that has another one's key, of the new index at `duplicate`, or WEIR_ROWS.
 // `go_on` is asked for each row. Called again it brings in what writers have changed since.
 enum weir_code weir_table_fill_rewrite(const struct weir_db *db,
@@ -785,7 +895,7 @@ enum weir_code weir_table_fill_rewrite(const struct weir_db *db,
                                        uint64_t lock_wait_millis);
 
 // Brings in the rest and puts the rows that were written anew in the place of the old ones, with
-// another definition; of several tables, the parts of one, all of them or none. `make` gets the
+// another definition; of several tables, the parts of one, all of them or none. `make` is told the
 // place in the list. WEIR_DUPLICATE: as weir_table_fill_rewrite.
 enum weir_code weir_table_finish_rewrite(const struct weir_db *db,
                                          const struct weir_redefinition *tables,
@@ -1137,7 +1247,7 @@ uint64_t weir_txn_number(const struct weir_txn *txn);
 // transactions are not in it.
 enum weir_code weir_txn_copy(const struct weir_txn *txn, struct weir_bytes directory);
 
-// Reports all waits for locks from now on, until the database is closed. Any thread may call
+// Has all waits for locks told of from now on, until the database is closed. Any thread may call
 // the hook, with `context`. Only once for a database.
 enum weir_code weir_on_wait(const struct weir_db *db, weir_wait_hook hook, void *context);
 

@@ -18,6 +18,9 @@ pub struct weir_index {
     pub unique: bool,
     /// Bytes of the caller's that say how its keys are made.
     pub definition: weir_bytes,
+    /// Whether it keeps several entries of a row, or none; then it is not unique. A row still has
+    /// one weir_entry, with no key, in whose payload they lie (weir_words_entries).
+    pub several: bool,
 }
 
 impl weir_index {
@@ -27,7 +30,7 @@ impl weir_index {
         // SAFETY: the caller's.
         let (name, definition) = unsafe { (self.name.text()?, self.definition.slice()) };
         let (name, definition) = (name.to_string(), definition.to_vec());
-        Ok(IndexSpec { name, unique: self.unique, definition })
+        Ok(IndexSpec { name, unique: self.unique, several: self.several, definition })
     }
 }
 

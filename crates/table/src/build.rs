@@ -24,6 +24,7 @@ use crate::fill::Filling;
 use crate::fold::{is_folded, unfold};
 use crate::raw::{Build, NO_TREE};
 use crate::redefine::Redefinition;
+use crate::several::Entries;
 
 /// Makes an index entry of a row: gets the primary key, the row and an empty entry.
 pub type MakeEntry<'m> = dyn FnMut(&[u8], &[u8], &mut EntryBuf) -> Result<(), Error> + 'm;
@@ -311,10 +312,13 @@ impl Tables {
             if table.get_for_share(&mut txn, &key, &mut row)? {
                 let mut entry = EntryBuf::default();
                 make(0, &key, &row, &mut entry)?;
-                let unique = table.info.indexes[at].unique;
-                let place = stored_key(unique, &key, entry.as_entry());
-                let value = stored_value(unique, &key, entry.as_entry());
-                txn.put(&table.indexes[at], &place, &value)?;
+                let index = &table.info.indexes[at];
+                for entry in Entries::of(index, entry.as_entry()) {
+                    let entry = entry?;
+                    let place = stored_key(index.unique, &key, entry);
+                    let value = stored_value(index.unique, &key, entry);
+                    txn.put(&table.indexes[at], &place, &value)?;
+                }
             }
             let _ = txn.commit()?;
         }

@@ -33,12 +33,15 @@ pub struct Tables {
 }
 
 /// An index to be made.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct IndexSpec {
     /// Its name, unique in the table.
     pub name: String,
     /// Whether two rows may have the same key.
     pub unique: bool,
+    /// Whether it keeps several entries of a row, or none ([`crate::put_entry`]); then it is not
+    /// unique.
+    pub several: bool,
     /// Bytes of the caller's that say how its keys are made.
     pub definition: Vec<u8>,
 }
@@ -426,6 +429,10 @@ pub(crate) fn new_index(
     if info.index(&spec.name).is_some() {
         return Err(Error::IndexExists(spec.name.clone()));
     }
+    if spec.unique && spec.several {
+        let words = "an index that keeps several entries of a row is not unique";
+        return Err(Error::Definition(words.into()));
+    }
     let tree = info.claim_tree();
     if building {
         info.claim_tree();
@@ -433,6 +440,7 @@ pub(crate) fn new_index(
     Ok(IndexInfo {
         name: spec.name.clone(),
         unique: spec.unique,
+        several: spec.several,
         definition: spec.definition.clone(),
         building,
         tree,

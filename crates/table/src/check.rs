@@ -8,6 +8,7 @@ use crate::entry::{EntryBuf, stored_key, stored_value};
 use crate::error::Error;
 use crate::raw::RawTable;
 use crate::scan::{Direction, KeyRange};
+use crate::several::Entries;
 
 /// Problems that are reported: in a damaged index each row may have one.
 const PROBLEMS_MAX: usize = 100;
@@ -77,9 +78,15 @@ impl RawTable {
             }
             let there = self.sum_entries(txn, at, &sums, go_on)?;
             let told_before = report.problems.len();
-            if there.entries != rows {
-                let entries = there.entries;
-                report.note(|| format!("index '{}': {entries} entries, {rows} rows", index.name));
+            if there.entries != wanted[at].entries {
+                let (entries, name) = (there.entries, &index.name);
+                report.note(|| match index.several {
+                    false => format!("index '{name}': {entries} entries, {rows} rows"),
+                    true => format!(
+                        "index '{name}': {entries} entries, {} of {rows} rows",
+                        wanted[at].entries
+                    ),
+                });
             }
             if there != wanted[at] {
                 let mut make_at =
@@ -113,9 +120,12 @@ impl RawTable {
             for (at, index) in self.info.indexes.iter().enumerate().filter(|i| !i.1.building) {
                 entry.clear();
                 make(at, primary, scan.row(), &mut entry)?;
-                let key = stored_key(index.unique, primary, entry.as_entry());
-                let value = stored_value(index.unique, primary, entry.as_entry());
-                sums.add(&mut wanted[at], &key, &value);
+                for entry in Entries::of(index, entry.as_entry()) {
+                    let entry = entry?;
+                    let key = stored_key(index.unique, primary, entry);
+                    let value = stored_value(index.unique, primary, entry);
+                    sums.add(&mut wanted[at], &key, &value);
+                }
             }
         }
         Ok((rows, wanted))
@@ -159,12 +169,15 @@ impl RawTable {
             let primary = scan.tree_key();
             entry.clear();
             make(primary, scan.row(), &mut entry)?;
-            let key = stored_key(index.unique, primary, entry.as_entry());
-            let value = stored_value(index.unique, primary, entry.as_entry());
-            let found = txn.get_into(&self.indexes[at], &key, &mut there)?;
-            if !found || there != value {
-                let (name, is) = (&index.name, if found { "another" } else { "no" });
-                report.note(|| format!("index '{name}': {is} entry for row {primary:02x?}"));
+            for entry in Entries::of(index, entry.as_entry()) {
+                let entry = entry?;
+                let key = stored_key(index.unique, primary, entry);
+                let value = stored_value(index.unique, primary, entry);
+                let found = txn.get_into(&self.indexes[at], &key, &mut there)?;
+                if !found || there != value {
+                    let (name, is) = (&index.name, if found { "another" } else { "no" });
+                    report.note(|| format!("index '{name}': {is} entry for row {primary:02x?}"));
+                }
             }
         }
         Ok(())
@@ -190,6 +203,7 @@ mod tests {
         let indexes = [("u", true), ("n", false)].map(|(name, unique)| IndexSpec {
             name: name.into(),
             unique,
+            several: false,
             definition: Vec::new(),
         });
         tables.create_raw("t", b"", &indexes).expect("a table");
@@ -263,7 +277,12 @@ mod tests {
             Ok(())
         };
         let tables = Tables::open(&db).expect("its tables");
-        let spec = IndexSpec { name: "late".into(), unique: false, definition: Vec::new() };
+        let spec = IndexSpec {
+            name: "late".into(),
+            unique: false,
+            several: false,
+            definition: Vec::new(),
+        };
         assert!(tables.add_index_raw("t", &spec, &mut make).expect("added"));
         let table = tables.open_raw("t").expect("the table");
         let mut make_any = |at: usize, key: &[u8], _: &[u8], entry: &mut EntryBuf| {

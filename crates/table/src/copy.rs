@@ -11,6 +11,7 @@ use crate::entry::{primary_of, put_stored_value, whole_key};
 use crate::error::Error;
 use crate::fold::{in_tree, with_tail};
 use crate::raw::{RawTable, RowImage};
+use crate::several::Entries;
 
 /// A table that is being filled. Dropped before [`Copy::finish`] it leaves the table with some of
 /// its rows, or none, and without their index entries.
@@ -64,10 +65,13 @@ impl Copy {
             None => self.table.insert_row(txn, row)?,
         }
         for (at, sorter) in self.sorters.iter_mut().enumerate() {
-            let (unique, entry) = (self.table.info.indexes[at].unique, row.entries[at]);
-            self.value.clear();
-            put_stored_value(unique, row.key, entry, &mut self.value);
-            sorter.push(&in_tree(&whole_key(unique, row.key, entry)), &self.value)?;
+            let index = &self.table.info.indexes[at];
+            for entry in Entries::of(index, row.entries[at]) {
+                let (unique, entry) = (index.unique, entry?);
+                self.value.clear();
+                put_stored_value(unique, row.key, entry, &mut self.value);
+                sorter.push(&in_tree(&whole_key(unique, row.key, entry)), &self.value)?;
+            }
         }
         Ok(())
     }

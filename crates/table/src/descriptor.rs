@@ -20,6 +20,8 @@ pub struct IndexInfo {
     pub name: String,
     /// Whether two rows may have the same key.
     pub unique: bool,
+    /// Whether it keeps several entries of a row, or none.
+    pub several: bool,
     /// Bytes of the caller's that say how its keys are made.
     pub definition: Vec<u8>,
     /// Kept up by writers, but not complete yet: of no use to readers.
@@ -177,7 +179,8 @@ fn put_indexes(out: &mut Vec<u8>, indexes: &[IndexInfo]) {
     varint::put(out, indexes.len() as u64);
     for index in indexes {
         put_bytes(out, index.name.as_bytes());
-        out.push(u8::from(index.unique) | u8::from(index.building) << 1);
+        let (unique, building) = (u8::from(index.unique), u8::from(index.building));
+        out.push(unique | building << 1 | u8::from(index.several) << 2);
         varint::put(out, index.tree);
         varint::put(out, index.since);
         put_bytes(out, &index.definition);
@@ -190,13 +193,14 @@ fn take_indexes(rest: &mut &[u8]) -> Result<Vec<IndexInfo>, Malformed> {
         let name = text(rest)?;
         let (&flags, behind) = rest.split_first().ok_or(Malformed("it ends too early"))?;
         *rest = behind;
-        if flags > 3 {
+        if flags > 7 {
             return Err(Malformed("an index has unknown marks"));
         }
         indexes.push(IndexInfo {
             name,
             unique: flags & 1 != 0,
             building: flags & 2 != 0,
+            several: flags & 4 != 0,
             tree: number(rest)?,
             since: number(rest)?,
             definition: take_bytes(rest)?.to_vec(),
@@ -224,12 +228,13 @@ mod tests {
 
     fn info() -> impl Strategy<Value = TableInfo> {
         let bytes = || prop::collection::vec(any::<u8>(), 0..20);
-        let index = (".{0,8}", any::<bool>(), any::<bool>(), any::<u64>(), bytes()).prop_map(
-            |(name, unique, building, tree, definition)| IndexInfo {
+        let index = (".{0,8}", any::<[bool; 3]>(), any::<u64>(), bytes()).prop_map(
+            |(name, [unique, building, several], tree, definition)| IndexInfo {
                 name,
                 unique,
                 definition,
                 building,
+                several,
                 tree,
                 since: tree / 2,
             },

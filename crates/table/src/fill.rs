@@ -7,11 +7,12 @@ use crate::build::{GoOn, ask};
 use crate::catalog::Tables;
 use crate::check::MakeAnyEntry;
 use crate::delta::bring;
-use crate::entry::{EntryBuf, primary_of, put_stored_value};
+use crate::entry::{EntryBuf, primary_of, put_stored_value, whole_key};
 use crate::error::Error;
 use crate::fold::{in_tree, unfold};
 use crate::raw::{NO_TREE, RawTable};
 use crate::scan::Lock;
+use crate::several::Entries;
 
 /// Rows of the delta brought into the base in one transaction.
 const BATCH_ROWS: usize = 256;
@@ -53,15 +54,15 @@ impl Filling<'_, '_, '_> {
             }
             let (key, row) = unfold(cursor.key(), cursor.value())?;
             for (nth, sorter) in sorters.iter_mut().enumerate() {
-                let unique = self.table.info.indexes[self.bases[nth].0].unique;
+                let index = &self.table.info.indexes[self.bases[nth].0];
                 entry.clear();
                 (self.make)(nth, &key, row, &mut entry)?;
-                value.clear();
-                put_stored_value(unique, &key, entry.as_entry(), &mut value);
-                if !unique || entry.has_null {
-                    entry.key.extend_from_slice(&key);
+                for entry in Entries::of(index, entry.as_entry()) {
+                    let entry = entry?;
+                    value.clear();
+                    put_stored_value(index.unique, &key, entry, &mut value);
+                    sorter.push(&in_tree(&whole_key(index.unique, &key, entry)), &value)?;
                 }
-                sorter.push(&in_tree(&entry.key), &value)?;
             }
             on = cursor.next(&mut txn)?;
         }

@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::fold::{drop_tail, in_tree, is_long, with_tail};
 use crate::scan::Lock;
 use crate::sequence::Sequence;
+use crate::several::{Change, Entries, changes};
 use crate::shared::Shared;
 use crate::stats::Samples;
 
@@ -164,8 +165,11 @@ impl RawTable {
                 if !moved && was == is {
                     continue;
                 }
+                let index = &self.info.indexes[at];
                 let stays = !moved && was.key == is.key && was.has_null == is.has_null;
-                if stays && !self.info.indexes[at].building {
+                if index.several && !moved {
+                    self.change(txn, at, new.key, was, is)?;
+                } else if stays && !index.building {
                     self.replace(txn, at, new.key, is)?;
                 } else {
                     self.remove(txn, at, old.key, was)?;
@@ -173,6 +177,27 @@ impl RawTable {
                 }
             }
             Ok(())
+        })
+    }
+
+    /// Turns the several entries of a row, whose key stays, into others.
+    fn change(
+        &self,
+        txn: &mut Txn,
+        at: usize,
+        key: &[u8],
+        was: Entry<'_>,
+        is: Entry<'_>,
+    ) -> Result<(), Error> {
+        let index = &self.info.indexes[at];
+        changes(Entries::of(index, was), Entries::of(index, is), |change| match change {
+            Change::Remove(was) => self.remove_one(txn, at, key, was),
+            Change::Add(is) => self.add_one(txn, at, key, is),
+            Change::Replace(was, is) if index.building => {
+                self.remove_one(txn, at, key, was)?;
+                self.add_one(txn, at, key, is)
+            }
+            Change::Replace(_, is) => self.replace(txn, at, key, is),
         })
     }
 
@@ -470,6 +495,17 @@ impl RawTable {
     /// tree, so that the second waits for the first, committed or not (TABLE-1). If it cannot be
     /// added while the index is being built, it is the index that cannot be, not the row.
     fn add(&self, txn: &mut Txn, at: usize, primary: &[u8], entry: Entry<'_>) -> Result<(), Error> {
+        Entries::of(&self.info.indexes[at], entry)
+            .try_for_each(|entry| self.add_one(txn, at, primary, entry?))
+    }
+
+    fn add_one(
+        &self,
+        txn: &mut Txn,
+        at: usize,
+        primary: &[u8],
+        entry: Entry<'_>,
+    ) -> Result<(), Error> {
         let index = &self.info.indexes[at];
         if index.building {
             if !self.add_to_delta(txn, at, primary, entry)? {
@@ -497,6 +533,17 @@ impl RawTable {
     }
 
     fn remove(
+        &self,
+        txn: &mut Txn,
+        at: usize,
+        primary: &[u8],
+        entry: Entry<'_>,
+    ) -> Result<(), Error> {
+        Entries::of(&self.info.indexes[at], entry)
+            .try_for_each(|entry| self.remove_one(txn, at, primary, entry?))
+    }
+
+    fn remove_one(
         &self,
         txn: &mut Txn,
         at: usize,

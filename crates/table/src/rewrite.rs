@@ -18,12 +18,13 @@ use weir::{Durability, Snapshot, Sorter, Tree, Txn};
 
 use crate::build::{GoOn, ask};
 use crate::catalog::{IndexSpec, Tables, building, name_key, new_index, number};
-use crate::descriptor::{Rewriting, TableInfo};
+use crate::descriptor::{IndexInfo, Rewriting, TableInfo};
 use crate::entry::{EntryBuf, put_stored_value, stored_key, whole_key};
 use crate::error::Error;
 use crate::fold::{in_tree, unfold, with_tail};
 use crate::raw::{Build, RawTable};
 use crate::redefine::Redefinition;
+use crate::several::Entries;
 
 /// The rest, which may be brought in while writers wait.
 const REST_ROWS: usize = 1_000;
@@ -194,6 +195,13 @@ fn not_filled() -> Error {
     Error::Definition("a table is to be written anew that was not announced, or not filled".into())
 }
 
+/// An index of the table to come.
+pub(crate) struct NewIndex {
+    pub(crate) unique: bool,
+    pub(crate) several: bool,
+    pub(crate) tree: Tree,
+}
+
 /// A table that is being written anew, and what the caller has to say to it.
 pub(crate) struct Rewrite<'f, 'm, 'g> {
     pub(crate) tables: &'f Tables,
@@ -202,8 +210,7 @@ pub(crate) struct Rewrite<'f, 'm, 'g> {
     pub(crate) place: usize,
     pub(crate) log: Tree,
     pub(crate) rows: Tree,
-    /// The new indexes: whether each is unique, and its tree.
-    pub(crate) indexes: Vec<(bool, Tree)>,
+    pub(crate) indexes: Vec<NewIndex>,
     pub(crate) make: &'f mut MakeRow<'m>,
     pub(crate) go_on: &'f mut GoOn<'g>,
     pub(crate) made: RowBuf,
@@ -221,7 +228,11 @@ impl<'f, 'm, 'g> Rewrite<'f, 'm, 'g> {
         let db = &tables.shared.db;
         let tree = |number| db.tree(&table.info.tree_name(number))?.ok_or(Error::Changed);
         let (log, rows) = (tree(rewriting.log)?, tree(rewriting.rows)?);
-        let indexes = rewriting.indexes.iter().map(|index| Ok((index.unique, tree(index.tree)?)));
+        let new = |index: &IndexInfo| {
+            let (unique, several) = (index.unique, index.several);
+            Ok(NewIndex { unique, several, tree: tree(index.tree)? })
+        };
+        let indexes = rewriting.indexes.iter().map(new);
         let indexes = indexes.collect::<Result<Vec<_>, Error>>()?;
         let made =
             RowBuf { entries: vec![EntryBuf::default(); indexes.len()], ..RowBuf::default() };
@@ -260,10 +271,13 @@ impl<'f, 'm, 'g> Rewrite<'f, 'm, 'g> {
                 _ => sorters[self.indexes.len()].push(&key, &row)?,
             }
             for (nth, entry) in made.entries.iter().enumerate() {
-                let (unique, entry) = (self.indexes[nth].0, entry.as_entry());
-                value.clear();
-                put_stored_value(unique, &made.key, entry, &mut value);
-                sorters[nth].push(&in_tree(&whole_key(unique, &made.key, entry)), &value)?;
+                let unique = self.indexes[nth].unique;
+                for entry in Entries::of_kind(self.indexes[nth].several, entry.as_entry()) {
+                    let entry = entry?;
+                    value.clear();
+                    put_stored_value(unique, &made.key, entry, &mut value);
+                    sorters[nth].push(&in_tree(&whole_key(unique, &made.key, entry)), &value)?;
+                }
             }
             on = cursor.next(&mut txn)?;
         }
@@ -281,7 +295,7 @@ impl<'f, 'm, 'g> Rewrite<'f, 'm, 'g> {
 
     /// Loads a tree with what was sorted for it: of an index, or the rows behind them all.
     fn load_one(&mut self, txn: &mut Txn, nth: usize, sorter: Sorter) -> Result<(), Error> {
-        let tree = self.indexes.get(nth).map_or(&self.rows, |index| &index.1);
+        let tree = self.indexes.get(nth).map_or(&self.rows, |index| &index.tree);
         let (mut sorted, mut load, mut before) = (sorter.sorted()?, tree.load()?, Vec::new());
         while let Some((key, value)) = sorted.step()? {
             ask(self.go_on)?;
@@ -309,7 +323,7 @@ impl<'f, 'm, 'g> Rewrite<'f, 'm, 'g> {
                     None => in_tree(&self.made.key),
                     Some(at) => {
                         let entry = self.made.entries[at].as_entry();
-                        stored_key(self.indexes[at].0, &self.made.key, entry)
+                        stored_key(self.indexes[at].unique, &self.made.key, entry)
                     }
                 };
                 found += usize::from(*key == *twice);

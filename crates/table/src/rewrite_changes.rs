@@ -6,6 +6,7 @@ use crate::entry::{stored_key, stored_value};
 use crate::error::Error;
 use crate::fold::{in_tree, with_tail};
 use crate::rewrite::Rewrite;
+use crate::several::Entries;
 
 /// Changed rows that are brought in by one transaction.
 const BATCH_ROWS: usize = 256;
@@ -86,8 +87,11 @@ impl Rewrite<'_, '_, '_> {
         let Some(was) = &change.was else { return Ok(()) };
         self.make_of(&change.key, was)?;
         let mut there = txn.delete(&self.rows, &in_tree(&self.made.key))?;
-        for ((unique, tree), entry) in self.indexes.iter().zip(&self.made.entries) {
-            there &= txn.delete(tree, &stored_key(*unique, &self.made.key, entry.as_entry()))?;
+        for (index, entry) in self.indexes.iter().zip(&self.made.entries) {
+            for entry in Entries::of_kind(index.several, entry.as_entry()) {
+                let key = stored_key(index.unique, &self.made.key, entry?);
+                there &= txn.delete(&index.tree, &key)?;
+            }
         }
         if there {
             return Ok(());
@@ -105,10 +109,13 @@ impl Rewrite<'_, '_, '_> {
             done => Ok(done?),
         };
         told(txn.insert(&self.rows, &in_tree(key), &with_tail(key, &made.row)), None)?;
-        for (nth, ((unique, tree), entry)) in self.indexes.iter().zip(&made.entries).enumerate() {
-            let entry = entry.as_entry();
-            let (at, value) = (stored_key(*unique, key, entry), stored_value(*unique, key, entry));
-            told(txn.insert(tree, &at, &value), Some(nth))?;
+        for (nth, (index, entry)) in self.indexes.iter().zip(&made.entries).enumerate() {
+            for entry in Entries::of_kind(index.several, entry.as_entry()) {
+                let (unique, entry) = (index.unique, entry?);
+                let (at, value) =
+                    (stored_key(unique, key, entry), stored_value(unique, key, entry));
+                told(txn.insert(&index.tree, &at, &value), Some(nth))?;
+            }
         }
         Ok(())
     }

@@ -34,6 +34,7 @@ impl Tables {
         let of = |index: IndexInfo| IndexSpec {
             name: index.name,
             unique: index.unique,
+            several: index.several,
             definition: index.definition,
         };
         let specs: Vec<IndexSpec> = indexes.into_iter().map(of).collect();

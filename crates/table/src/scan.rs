@@ -92,7 +92,7 @@ impl RawTable {
     /// # Errors
     /// As [`RawTable::scan`].
     pub fn count(&self, txn: &mut Txn) -> Result<u64, Error> {
-        let index = self.info.indexes.iter().position(|index| !index.building);
+        let index = self.info.indexes.iter().position(|index| !index.building && !index.several);
         // An older snapshot may not know the index.
         let mut scan = match self.scan(txn, index, KeyRange::all(), Direction::Up) {
             Err(Error::Changed) => self.scan(txn, None, KeyRange::all(), Direction::Up)?,

@@ -81,7 +81,7 @@ impl Tables {
 fn spec(index: &Index) -> IndexSpec {
     let mut definition = Vec::new();
     put_parts(&mut definition, &index.parts);
-    IndexSpec { name: index.name.clone(), unique: index.unique, definition }
+    IndexSpec { name: index.name.clone(), unique: index.unique, several: false, definition }
 }
 
 impl Table {

@@ -204,6 +204,32 @@ void Collation_codec::encode(const uchar *text, size_t length, std::string *out)
   }
 }
 
+size_t Collation_codec::encode_word(const uchar *text, size_t length, std::string *out) const
+{
+  size_t start= out->size(), beginning= 0;
+  auto put= [&](const std::string &w) {
+    put_nopad(w, out);
+    if (!beginning)
+      beginning= out->size() - 2 - start;
+  };
+  std::string w;
+  if (m_special == Special::BIG5)
+    big5_weights(m_cs, text, length, &w);
+  else if (m_special == Special::BINARY)
+    w.assign(reinterpret_cast<const char *>(text), length);
+  else if (m_levels.empty())
+    weights(text, length, 0, &w);
+  if (m_levels.empty() || m_special == Special::BIG5)
+    put(w);
+  else
+    for (const Level &level : m_levels)
+    {
+      weights(text, length, level.flags, &w);
+      put(w);
+    }
+  return beginning;
+}
+
 const uchar *Collation_codec::skip(const uchar *from, const uchar *end, uchar turn) const
 {
   if (m_levels.empty())

@@ -14,6 +14,9 @@ class Collation_codec
 public:
   explicit Collation_codec(CHARSET_INFO *cs);
   void encode(const uchar *text, size_t length, std::string *out) const;
+  // Appends bytes that two words have in common if the collation calls them equal. Returns how many of them begin those of
+  // all words that begin as this one does: at the first level, and but for letters that become another with the next one.
+  size_t encode_word(const uchar *text, size_t length, std::string *out) const;
   // Where an encoded text that begins at `from`, all its bytes complemented with `turn`, ends; nullptr if it does not
   // before `end`.
   const uchar *skip(const uchar *from, const uchar *end, uchar turn) const;

@@ -147,7 +147,7 @@ Table_definition describe(const TABLE *table)
   for (uint i= 0; i < table->s->keys; i++)
   {
     const KEY *key= &table->key_info[i];
-    if (key->algorithm == HA_KEY_ALG_LONG_HASH)
+    if (key->algorithm == HA_KEY_ALG_LONG_HASH || is_unordered(key))
       continue;
     Index_definition index;
     index.name.assign(key->name.str, key->name.length);

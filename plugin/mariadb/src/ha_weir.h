@@ -9,6 +9,7 @@
 
 #include "engine.h"
 #include "foreign_keys.h"
+#include "fulltext.h"
 #include "key_codec.h"
 #include "row_codec.h"
 #include "share.h"
@@ -25,6 +26,8 @@ struct Weir_index
   bool unique;
   // Its place in the engine's table; WEIR_ROWS for the primary key.
   int32_t place;
+  // Of a FULLTEXT key, which has none of the above but its place.
+  std::shared_ptr<const Fulltext_codec> fulltext;
 };
 
 // Whether the key parts from `first` to `last` hold whole columns, so that an entry can stand for its row.
@@ -101,7 +104,7 @@ public:
   // handler_open.cc: what it can do, opening, locking.
   ulonglong table_flags() const override;
   ulong index_flags(uint index, uint part, bool all_parts) const override;
-  const char *index_type(uint) override { return "BTREE"; }
+  const char *index_type(uint index) override { return is_fulltext(&table_share->key_info[index]) ? "FULLTEXT" : "BTREE"; }
   uint max_supported_keys() const override { return MAX_KEY; }
   uint max_supported_key_length() const override { return 3072; }
   uint max_supported_key_part_length() const override { return 3072; }
@@ -141,6 +144,14 @@ public:
   // handler_condition.cc
   Item *idx_cond_push(uint index, Item *condition) override;
   bool rowid_filter_push(Rowid_filter *filter) override;
+
+  // handler_fulltext.cc
+  FT_INFO *ft_init_ext(uint flags, uint index, String *query) override;
+  int ft_init() override;
+  int ft_read(uchar *buf) override;
+  // How well the row in a record fits what was looked for; 0: it does not.
+  float relevance(const weir_ranked *ranked, const uchar *record);
+  int split_row(const Fulltext_codec &codec, weir_bytes key, weir_bytes row, weir_words *words);
 
   // handler_mrr.cc
   int multi_range_read_init(RANGE_SEQ_IF *seq, void *seq_init_param, uint ranges, uint mode,
@@ -211,6 +222,8 @@ private:
   bool has_primary() const { return table_share->primary_key != MAX_KEY; }
   int make_codecs();
   Weir_index make_index(const KEY *key, int32_t place);
+  bool make_fulltext(const KEY *key, const std::string &definition, Weir_index *index);
+  weir_code search(uint flags, uint index, const String &query, weir_ranked **ranked);
   bool refreshed(weir_code code);
   void fail_alter(weir_code code);
   void abandon_indexes();
@@ -281,8 +294,11 @@ private:
   uint32_t lock() const { return m_own ? static_cast<uint32_t>(WEIR_LOCK_NONE) : m_lock; }
 
   // Writing.
-  void encode(const uchar *record, Encoded_row *out);
-  void encode_entry(const Weir_index &index, const uchar *record, Encoded_row *out);
+  // `other`: the row that it is to become, or was; where the texts of a FULLTEXT key are the same in both, their words are left
+  // out of both.
+  void encode(const uchar *record, Encoded_row *out, const uchar *other= nullptr);
+  void encode_entry(const Weir_index &index, const uchar *record, Encoded_row *out, const uchar *other= nullptr);
+  bool keeps_key(const uchar *a, const uchar *b) const;
   bool is_same_row() const;
   int note_number(const uchar *record);
   int map_duplicate(weir_code code, int32_t duplicate);

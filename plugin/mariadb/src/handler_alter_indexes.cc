@@ -88,6 +88,7 @@ bool ha_weir::announce_indexes(TABLE *altered, const Alter_inplace_info *info)
     weir_index index;
     index.name= bytes_of(reinterpret_cast<const uchar *>(key->name.str), key->name.length);
     index.unique= key->flags & HA_NOSAME;
+    index.several= false;
     index.definition= bytes_of(definitions[indexes.size()]);
     indexes.push_back(index);
   }

@@ -174,6 +174,7 @@ bool ha_weir::announce_rewrite(TABLE *altered)
     weir_index index;
     index.name= bytes_of(reinterpret_cast<const uchar *>(key->name.str), key->name.length);
     index.unique= key->flags & HA_NOSAME;
+    index.several= false;
     index.definition= bytes_of(nullptr, 0);
     indexes.push_back(index);
   }

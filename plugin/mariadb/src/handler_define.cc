@@ -165,6 +165,23 @@ bool refuse_options(THD *thd, const HA_CREATE_INFO *info)
   return info->index_file_name && refuse_option(thd, "INDEX DIRECTORY", "its indexes lie with it", strict && made);
 }
 
+// What a FULLTEXT key may be of; the error says what not.
+bool refuse_fulltext(const TABLE *form, const KEY *key, bool temporary)
+{
+  const char *why= nullptr;
+  if (temporary)
+    why= "of a temporary table";
+  if (key->flags & HA_USES_PARSER)
+    why= "WITH PARSER";
+  for (uint part= 0; part < key->user_defined_key_parts; part++)
+    if (!form->field[key->key_part[part].fieldnr - 1]->stored_in_db())
+      why= "of a virtual column";
+  if (why)
+    my_printf_error(ER_ILLEGAL_HA_CREATE_OPTION, "Table storage engine 'Weir' does not support a FULLTEXT key %s ('%s')", MYF(0),
+                    why, key->name.str);
+  return why != nullptr;
+}
+
 } // namespace
 
 int ha_weir::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
@@ -193,6 +210,14 @@ int ha_weir::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
     if (int error= check_referrers(thd, known_as, defined))
       return error;
   std::vector<weir_index> indexes;
+  std::string words;
+  for (uint i= 0; i < form->s->keys; i++)
+    if (is_fulltext(&form->key_info[i]))
+    {
+      if (refuse_fulltext(form, &form->key_info[i], is_temporary_name(table)))
+        return HA_WRONG_CREATE_OPTION;
+      words= Fulltext_definition::of_settings(thd).encode();
+    }
   TABLE_SHARE *share= form->s;
   for (uint i= 0; i < share->keys; i++)
   {
@@ -202,7 +227,8 @@ int ha_weir::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
     weir_index index;
     index.name= bytes_of(reinterpret_cast<const uchar *>(key->name.str), key->name.length);
     index.unique= (key->flags & HA_NOSAME) && key->algorithm != HA_KEY_ALG_LONG_HASH;
-    index.definition= bytes_of(nullptr, 0);
+    index.several= is_fulltext(key);
+    index.definition= index.several ? bytes_of(words) : bytes_of(nullptr, 0);
     indexes.push_back(index);
   }
   std::string definition= defined.encode();

@@ -18,7 +18,8 @@ const KEY *key_with_columns(const TABLE *table, const std::vector<std::string> &
   for (uint i= 0; i < table->s->keys; i++)
   {
     const KEY *key= &table->key_info[i];
-    bool fits= key->user_defined_key_parts >= columns.size() && key->algorithm != HA_KEY_ALG_LONG_HASH;
+    bool fits= key->user_defined_key_parts >= columns.size() && key->algorithm != HA_KEY_ALG_LONG_HASH &&
+               !is_unordered(key);
     for (size_t at= 0; fits && at < columns.size(); at++)
     {
       const KEY_PART_INFO *part= &key->key_part[at];

@@ -53,7 +53,7 @@ void ha_weir::set_rows_per_key()
   {
     std::shared_ptr<std::vector<std::vector<double>>> found= std::make_shared<std::vector<std::vector<double>>>();
     for (const Weir_index &index : m_indexes)
-      found->push_back(rows_per_key(m_table, index.place, index.search.stored()));
+      found->push_back(index.fulltext ? std::vector<double>() : rows_per_key(m_table, index.place, index.search.stored()));
     known= found;
     m_share->set_rows_per_key(known, rows);
   }
@@ -61,6 +61,8 @@ void ha_weir::set_rows_per_key()
   {
     KEY *key= &table->key_info[i];
     const std::vector<double> &found= (*known)[i];
+    if (m_indexes[i].fulltext)
+      continue;
     for (uint part= 0; key->rec_per_key && part < key->ext_key_parts; part++)
     {
       size_t place= m_indexes[i].search.stored_place(part);

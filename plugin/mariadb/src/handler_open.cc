@@ -60,7 +60,7 @@ ulonglong ha_weir::table_flags() const
          HA_CAN_VIRTUAL_COLUMNS | HA_REQUIRES_KEY_COLUMNS_FOR_DELETE | HA_PRIMARY_KEY_REQUIRED_FOR_POSITION |
          HA_PRIMARY_KEY_IN_READ_INDEX | HA_PARTIAL_COLUMN_READ | HA_TABLE_SCAN_ON_INDEX | HA_CAN_SQL_HANDLER |
          HA_CAN_SKIP_LOCKED | HA_CAN_TABLES_WITHOUT_ROLLBACK | HA_CAN_GEOMETRY | HA_CAN_BIT_FIELD |
-         HA_CAN_ONLINE_BACKUPS | HA_ONLINE_ANALYZE | HA_CONCURRENT_OPTIMIZE;
+         HA_CAN_ONLINE_BACKUPS | HA_ONLINE_ANALYZE | HA_CONCURRENT_OPTIMIZE | HA_CAN_FULLTEXT | HA_CAN_FULLTEXT_EXT;
 }
 
 bool index_covers(const TABLE_SHARE *share, const KEY *key, uint first, uint last)
@@ -78,6 +78,8 @@ bool index_covers(const TABLE_SHARE *share, const KEY *key, uint first, uint las
 
 ulong ha_weir::index_flags(uint index, uint part, bool all_parts) const
 {
+  if (is_unordered(&table_share->key_info[index]))
+    return 0;
   ulong flags= HA_READ_NEXT | HA_READ_PREV | HA_READ_ORDER | HA_READ_RANGE;
   // Asked while the key is half built: nothing beyond `part` may be touched.
   bool covers= index_covers(table_share, &table_share->key_info[index], all_parts ? 0 : part, part);
@@ -98,6 +100,20 @@ static void collect_index(void *context, weir_bytes name, weir_bytes definition)
   static_cast<Names_and_definitions *>(context)->emplace_back(
       std::string(reinterpret_cast<const char *>(name.data), name.len),
       std::string(reinterpret_cast<const char *>(definition.data), definition.len));
+}
+
+// False: it was made by a later version.
+bool ha_weir::make_fulltext(const KEY *key, const std::string &definition, Weir_index *index)
+{
+  Fulltext_definition made;
+  if (!made.decode(definition))
+    return false;
+  std::vector<Field *> columns;
+  for (uint part= 0; part < key->user_defined_key_parts; part++)
+    columns.push_back(table->field[key->key_part[part].fieldnr - 1]);
+  index->fulltext= std::make_shared<Fulltext_codec>(columns, made);
+  index->covers= index->unique= false;
+  return true;
 }
 
 Weir_index ha_weir::make_index(const KEY *key, int32_t place)
@@ -134,6 +150,7 @@ int ha_weir::make_codecs()
   {
     const KEY *info= &table->key_info[i];
     int32_t place= WEIR_ROWS;
+    std::string definition;
     if (i != table_share->primary_key)
     {
       std::string name(info->name.str, info->name.length);
@@ -147,6 +164,16 @@ int ha_weir::make_codecs()
       }
       known_to_server[nth]= true;
       place= static_cast<int32_t>(nth);
+      definition= kept[nth].second;
+    }
+    if (is_fulltext(info))
+    {
+      m_indexes.push_back(Weir_index());
+      m_indexes.back().place= place;
+      if (make_fulltext(info, definition, &m_indexes.back()))
+        continue;
+      sql_print_error("Weir: key %s of table %s was made by a later version", info->name.str, m_name.c_str());
+      return HA_ERR_CRASHED;
     }
     m_indexes.push_back(make_index(info, place));
     m_indexes.back().search= Search_codec(info, has_primary() ? &table->key_info[table_share->primary_key] : nullptr);

@@ -25,7 +25,7 @@ bool is_loading_wanted(void *context)
 } // namespace
 
 // A record as the engine keeps it; `out->key` of a table without a primary key is the caller's to set.
-void ha_weir::encode(const uchar *record, Encoded_row *out)
+void ha_weir::encode(const uchar *record, Encoded_row *out, const uchar *other)
 {
   if (has_primary())
   {
@@ -40,26 +40,38 @@ void ha_weir::encode(const uchar *record, Encoded_row *out)
   out->entries.resize(count);
   for (const Weir_index &index : m_indexes)
     if (index.place != WEIR_ROWS)
-      encode_entry(index, record, out);
+      encode_entry(index, record, out, other);
   for (const std::unique_ptr<Announced_index> &announced : m_announced)
-    encode_entry(announced->index, record, out);
+    encode_entry(announced->index, record, out, other);
   out->view.key= bytes_of(out->key);
   out->view.row= bytes_of(out->row);
   out->view.entries= out->entries.data();
   out->view.entry_count= count;
 }
 
-void ha_weir::encode_entry(const Weir_index &index, const uchar *record, Encoded_row *out)
+void ha_weir::encode_entry(const Weir_index &index, const uchar *record, Encoded_row *out, const uchar *other)
 {
   std::string *key= &out->entry_keys[index.place], *payload= &out->payloads[index.place];
   key->clear();
   payload->clear();
   weir_entry *entry= &out->entries[index.place];
   entry->has_null= index.key.encode_record(record, key);
+  if (index.fulltext && !(other && index.fulltext->same(record, other)))
+    index.fulltext->encode_record(record, payload);
   if (index.covers)
     index.payload.encode(record, payload);
   entry->key= bytes_of(*key);
   entry->payload= bytes_of(*payload);
+}
+
+bool ha_weir::keeps_key(const uchar *a, const uchar *b) const
+{
+  if (!has_primary())
+    return true;
+  std::string left, right;
+  m_primary.encode_record(a, &left);
+  m_primary.encode_record(b, &right);
+  return left == right;
 }
 
 int ha_weir::map_duplicate(weir_code code, int32_t duplicate)
@@ -303,8 +315,15 @@ int ha_weir::update_row(const uchar *old_record, const uchar *new_record)
   }
   if (int error= lock_own_row())
     return error;
-  encode(old_record, &m_old);
-  encode(new_record, &m_new);
+  bool has_words= false;
+  for (const Weir_index &index : m_indexes)
+    has_words|= index.fulltext != nullptr;
+  bool leaves_words= has_words && keeps_key(old_record, new_record);
+  auto encode_both= [&]() {
+    encode(old_record, &m_old, leaves_words ? new_record : nullptr);
+    encode(new_record, &m_new, leaves_words ? old_record : nullptr);
+  };
+  encode_both();
   // The server compares rows only if it has read all that it writes; as InnoDB, the session that counts changes is told.
   if (!table_share->sequence && is_same_row())
     return HA_ERR_RECORD_IS_THE_SAME;
@@ -319,8 +338,7 @@ int ha_weir::update_row(const uchar *old_record, const uchar *new_record)
   weir_code code= update_encoded(&duplicate);
   if (refreshed(code))
   {
-    encode(old_record, &m_old);
-    encode(new_record, &m_new);
+    encode_both();
     code= update_encoded(&duplicate);
   }
   if (code != WEIR_OK)

@@ -33,6 +33,8 @@ inline bool is_unordered(const KEY *key)
   return key->algorithm == HA_KEY_ALG_FULLTEXT || key->algorithm == HA_KEY_ALG_RTREE || key->algorithm == HA_KEY_ALG_VECTOR;
 }
 
+inline bool is_fulltext(const KEY *key) { return key->algorithm == HA_KEY_ALG_FULLTEXT; }
+
 inline bool is_binlog(const Ha_trx_info *member) { return member->ht() == &binlog_tp; }
 
 inline bool same_name(const char *a, const char *b)
@@ -99,6 +101,8 @@ struct Of_handlerton<Result(Arguments...), FUNCTION>
 #define WEIR_PARTICIPANT(function) Of_handlerton<decltype(function), function>::call
 
 inline bool is_unordered(const KEY *key) { return key->flags & (HA_FULLTEXT | HA_SPATIAL); }
+
+inline bool is_fulltext(const KEY *key) { return key->flags & HA_FULLTEXT; }
 
 inline bool is_binlog(const Ha_trx_info *member) { return member->ht() == binlog_hton; }
 

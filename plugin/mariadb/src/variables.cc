@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "engine.h"
+#include "fulltext.h"
 #include <set_var.h>
 #include <sql_parse.h>
 #include "transaction.h"
@@ -11,6 +12,7 @@ namespace
 {
 
 ulonglong memory, log_capacity;
+uint ft_min_token_size, ft_max_token_size;
 my_bool deferred_answers, gate, abort_on_halt;
 double recovery_seconds;
 
@@ -173,6 +175,15 @@ MYSQL_THDVAR_ENUM(durability, PLUGIN_VAR_RQCMDARG,
                   nullptr, nullptr, 0, &durability_typelib);
 MYSQL_THDVAR_ULONG(lock_wait_timeout, PLUGIN_VAR_RQCMDARG, "Seconds that the lock of a row is waited for",
                    nullptr, nullptr, 50, 0, 1073741824, 0);
+MYSQL_SYSVAR_UINT(ft_min_token_size, ft_min_token_size, PLUGIN_VAR_RQCMDARG,
+                  "Characters that a word of a FULLTEXT key has at least: of keys that are made from now on", nullptr, nullptr,
+                  3, 0, 16, 0);
+MYSQL_SYSVAR_UINT(ft_max_token_size, ft_max_token_size, PLUGIN_VAR_RQCMDARG,
+                  "Characters that a word of a FULLTEXT key has at most: of keys that are made from now on", nullptr, nullptr,
+                  84, 10, 84, 0);
+MYSQL_THDVAR_STR(ft_stopwords, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_MEMALLOC,
+                 "Words that a FULLTEXT key leaves out, with spaces between them: of keys that are made from now on. Empty: none",
+                 nullptr, nullptr, DEFAULT_STOPWORDS);
 MYSQL_THDVAR_BOOL(snapshot_isolation, PLUGIN_VAR_OPCMDARG,
                   "At REPEATABLE READ: what the transaction would change or lock, and what another one has changed since its first "
                   "consistent read, is refused with an error (1020), and the transaction rolled back (innodb_snapshot_isolation)",
@@ -186,6 +197,7 @@ st_mysql_sys_var *weir_variables[]= {MYSQL_SYSVAR(memory), MYSQL_SYSVAR(store), 
                                      MYSQL_SYSVAR(metrics_address), MYSQL_SYSVAR(create_checkpoint),
                                      MYSQL_SYSVAR(deferred_answers), MYSQL_SYSVAR(binlog_gate),
                                      MYSQL_SYSVAR(abort_on_halt), MYSQL_SYSVAR(snapshot_isolation),
+                                     MYSQL_SYSVAR(ft_min_token_size), MYSQL_SYSVAR(ft_max_token_size), MYSQL_SYSVAR(ft_stopwords),
                                      nullptr};
 
 bool weir_deferred_answers() { return deferred_answers; }
@@ -200,6 +212,19 @@ void report_deferred_answers()
 bool weir_binlog_gate() { return gate; }
 
 bool weir_abort_on_halt() { return abort_on_halt; }
+
+void weir_ft_token_sizes(uint *shortest, uint *longest)
+{
+  *shortest= ft_min_token_size;
+  *longest= ft_max_token_size;
+}
+
+// The setting is in the server's character set for what it knows: utf8mb3, which is utf8mb4 as well.
+std::string weir_ft_stopwords(THD *thd)
+{
+  const char *words= THDVAR(thd, ft_stopwords);
+  return words ? words : "";
+}
 
 bool weir_snapshot_isolation(THD *thd) { return THDVAR(thd, snapshot_isolation); }
 

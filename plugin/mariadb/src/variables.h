@@ -2,6 +2,8 @@
 #ifndef WEIR_PLUGIN_VARIABLES_H
 #define WEIR_PLUGIN_VARIABLES_H
 
+#include <string>
+
 #include "server.h"
 
 extern st_mysql_sys_var *weir_variables[];
@@ -26,6 +28,10 @@ double weir_recovery_seconds();
 uint32_t weir_durability_of(THD *thd);
 // Whether what is newer than the snapshot must not be changed at REPEATABLE READ.
 bool weir_snapshot_isolation(THD *thd);
+// What FULLTEXT keys that are made now have: the fewest and most characters of their words, and the words left out, in utf8mb4
+// with spaces between them.
+void weir_ft_token_sizes(uint *shortest, uint *longest);
+std::string weir_ft_stopwords(THD *thd);
 // Milliseconds that a row's lock is waited for. NOWAIT and WAIT n come in here too.
 ulonglong weir_lock_wait_millis(THD *thd);
 

@@ -16,6 +16,7 @@ pub const UNSAFE_ADDRESSES: &[&str] = &[
     "crates/capi/src/cursor.rs",
     "crates/capi/src/db.rs",
     "crates/capi/src/endpoint.rs",
+    "crates/capi/src/fulltext.rs",
     "crates/capi/src/outcome.rs",
     "crates/capi/src/indexes.rs",
     "crates/capi/src/keys.rs",

@@ -37,7 +37,7 @@ struct Writers {
 }
 
 fn spec() -> IndexSpec {
-    IndexSpec { name: "built".into(), unique: false, definition: Vec::new() }
+    IndexSpec { name: "built".into(), unique: false, several: false, definition: Vec::new() }
 }
 
 fn entry_of(row: &[u8]) -> &[u8] {

@@ -4,7 +4,12 @@ use weir_table::{Direction, Entry, Error, IndexSpec, KeyRange, Lock, RawTable, R
 use crate::support::{begin, new_with_log};
 
 fn table(tables: &Tables) -> RawTable {
-    let index = |name: &str, unique| IndexSpec { name: name.into(), unique, definition: vec![] };
+    let index = |name: &str, unique| IndexSpec {
+        name: name.into(),
+        unique,
+        several: false,
+        definition: vec![],
+    };
     assert!(tables.create_raw("t", b"", &[index("u", true), index("n", false)]).expect("made"));
     tables.open_raw("t").expect("the table")
 }

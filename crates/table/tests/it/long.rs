@@ -32,7 +32,12 @@ fn key(random: &mut fastrand::Rng) -> Vec<u8> {
 }
 
 fn table(tables: &Tables) -> RawTable {
-    let index = |name: &str, unique| IndexSpec { name: name.into(), unique, definition: vec![] };
+    let index = |name: &str, unique| IndexSpec {
+        name: name.into(),
+        unique,
+        several: false,
+        definition: vec![],
+    };
     let indexes = [index("u", true), index("n", false)];
     assert!(tables.create_raw("t", b"", &indexes).expect("a table"));
     tables.open_raw("t").expect("the table")
@@ -327,7 +332,7 @@ fn rows_of_a_run_that_others_have_are_passed_over_or_shown() {
 fn an_index_of_long_keys_is_built_over_long_keys() {
     let (db, tables) = new_with_log(75, 16 << 20);
     let (table, keys) = long_run(&db, &tables);
-    let spec = IndexSpec { name: "late".into(), unique: true, definition: vec![] };
+    let spec = IndexSpec { name: "late".into(), unique: true, several: false, definition: vec![] };
     let make = |key: &[u8], row: &[u8], entry: &mut weir_table::EntryBuf| {
         assert_eq!(row, b"row");
         entry.key.extend_from_slice(key);

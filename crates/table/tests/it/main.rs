@@ -12,4 +12,5 @@ mod numbers;
 mod online;
 mod raw;
 mod rewrite;
+mod several;
 mod support;

@@ -129,7 +129,12 @@ fn a_unique_index_on_what_is_not_unique_fails_and_harms_nothing() {
 #[test]
 fn dropping_an_index_does_not_move_the_one_being_built() {
     let (db, tables) = threaded(37);
-    let spec = |name: &str| IndexSpec { name: name.into(), unique: false, definition: vec![] };
+    let spec = |name: &str| IndexSpec {
+        name: name.into(),
+        unique: false,
+        several: false,
+        definition: vec![],
+    };
     let wait_for = |waiting| {
         while db.stats().locks.waiting < waiting {
             std::thread::yield_now();
@@ -196,7 +201,7 @@ fn a_builder_waits_for_no_row() {
         table.insert(&mut txn, row).expect("an insert");
     }
     let _ = txn.commit().expect("a commit");
-    let spec = IndexSpec { name: "more".into(), unique: true, definition: vec![] };
+    let spec = IndexSpec { name: "more".into(), unique: true, several: false, definition: vec![] };
     let unfilled = tables.fill_indexes("t", &mut entry_is_key, &mut || true);
     assert!(matches!(unfilled, Err(Error::Definition(_))), "{unfilled:?}");
     tables.announce_indexes("t", &[spec]).expect("announced");
@@ -224,7 +229,7 @@ fn a_builder_waits_for_no_row() {
     holder.rollback().expect("rollback");
     waits_not.abandon_indexes("t").expect("abandoned");
 
-    let spec = IndexSpec { name: "more".into(), unique: true, definition: vec![] };
+    let spec = IndexSpec { name: "more".into(), unique: true, several: false, definition: vec![] };
     tables.announce_indexes("t", &[spec]).expect("announced");
     let table = tables.open_raw("t").expect("the table");
     let mut holder = begin(&db);
@@ -251,7 +256,7 @@ fn a_builder_waits_for_no_row() {
 #[test]
 fn parts_get_their_indexes_all_at_once() {
     let (db, tables) = start(&SimVolume::new(39));
-    let spec = IndexSpec { name: "more".into(), unique: true, definition: vec![] };
+    let spec = IndexSpec { name: "more".into(), unique: true, several: false, definition: vec![] };
     let redefinition =
         |table| Redefinition { table, definition: b"then", ..Redefinition::default() };
     let parts = ["a", "b"].map(redefinition);
@@ -315,7 +320,12 @@ fn start(volume: &SimVolume) -> (Db, Tables) {
 fn an_unfinished_index_stays_until_what_is_prepared_is_decided() {
     let volume = SimVolume::new(35);
     let (db, tables) = start(&volume);
-    let spec = |name: &str| IndexSpec { name: name.into(), unique: false, definition: vec![] };
+    let spec = |name: &str| IndexSpec {
+        name: name.into(),
+        unique: false,
+        several: false,
+        definition: vec![],
+    };
     assert!(tables.create_raw("t", b"", &[]).expect("made"));
     tables.announce_indexes("t", &[spec("more")]).expect("announced");
     let insert = |db: &Db, tables: &Tables, key: &[u8]| {

@@ -8,7 +8,7 @@ use weir_table::{
 use crate::support::{begin, new};
 
 fn index(name: &str, unique: bool) -> IndexSpec {
-    IndexSpec { name: name.into(), unique, definition: b"as I like".to_vec() }
+    IndexSpec { name: name.into(), unique, several: false, definition: b"as I like".to_vec() }
 }
 
 fn table(tables: &Tables) -> RawTable {
