@@ -6,6 +6,7 @@ mod matching;
 mod query;
 mod ranked;
 mod search;
+mod step;
 #[cfg(test)]
 mod tests;
 mod words;

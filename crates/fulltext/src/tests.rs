@@ -268,7 +268,8 @@ proptest! {
             others.iter().for_each(|word| wanted.retain(|&d| count(d, word) > 0));
         }
         of(&[2]).iter().for_each(|word| wanted.retain(|&d| count(d, word) == 0));
-        let found: BTreeSet<usize> = ranked.iter().map(|(document, _)| *document as usize).collect();
+        let found = ranked.iter().map(|(document, _)| *document as usize);
+        let found: BTreeSet<usize> = found.collect();
         prop_assert_eq!(&found, &wanted);
 
         let plain = query.iter().all(|(op, _)| *op < 2);
@@ -301,7 +302,8 @@ proptest! {
         let found = library.found(&format!("\"{phrase}\""));
         prop_assert_eq!(!found.is_empty(), is_there, "{} in {}", phrase, text);
 
-        let of_index: BTreeSet<&str> = words.iter().copied().filter(|word| word.len() == 2).collect();
+        let of_index = words.iter().copied().filter(|word| word.len() == 2);
+        let of_index: BTreeSet<&str> = of_index.collect();
         let near = there
             .windows(there.len().min(distance as usize).max(1))
             .any(|window| of_index.iter().all(|word| window.contains(word)));

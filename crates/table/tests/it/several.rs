@@ -89,7 +89,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
     #[test]
     fn the_index_has_what_the_rows_have(
-        transactions in prop::collection::vec((prop::collection::vec(act(), 1..6), any::<bool>()), 1..8),
+        transactions in prop::collection::vec(
+            (prop::collection::vec(act(), 1..6), any::<bool>()),
+            1..8,
+        ),
     ) {
         let (db, tables) = new(93);
         tables.create_raw("t", b"", &[spec("words")]).expect("a table");
