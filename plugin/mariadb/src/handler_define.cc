@@ -175,7 +175,10 @@ bool refuse_fulltext(const TABLE *form, const KEY *key, bool temporary)
     why= "WITH PARSER";
   for (uint part= 0; part < key->user_defined_key_parts; part++)
     if (!form->field[key->key_part[part].fieldnr - 1]->stored_in_db())
-      why= "of a virtual column";
+    {
+      my_error(ER_UNSUPPORTED_ACTION_ON_GENERATED_COLUMN, MYF(0));
+      return true;
+    }
   if (why)
     my_printf_error(ER_ILLEGAL_HA_CREATE_OPTION, "Table storage engine 'Weir' does not support a FULLTEXT key %s ('%s')", MYF(0),
                     why, key->name.str);
