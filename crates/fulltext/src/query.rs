@@ -1,8 +1,8 @@
 //! The grammar of queries. What is malformed is told in the words of InnoDB's parser.
 //!
 //! A term may be followed by `*`, a text in quotes by `@` and a number; either, and what stands in
-//! parentheses, may have one operator in front. Behind what stands in parentheses a list begins
-//! anew: what came before is done as a whole first ([`Node::Before`]), as InnoDB does it.
+//! parentheses, may have one operator in front. With parentheses a list begins anew: what stands
+//! before them is done as a whole first, as InnoDB does it. So a list is [`Stage`]s.
 use std::fmt;
 
 use crate::lexer::{Mode, Token, next};
@@ -49,15 +49,11 @@ pub(crate) enum What<'q> {
         text: &'q [u8],
         distance: Option<u64>,
     },
-    Sub(Vec<Node<'q>>),
+    Sub(Vec<Stage<'q>>),
 }
 
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Node<'q> {
-    Item(Op, What<'q>),
-    /// What stands before parentheses.
-    Before(Vec<Node<'q>>),
-}
+/// Operands that are done together: but for the first of a list, one begins with parentheses.
+pub(crate) type Stage<'q> = Vec<(Op, What<'q>)>;
 
 /// Nesting that is read: InnoDB gives up a query of more than 32 levels when it is run.
 pub(crate) const DEPTH_MAX: usize = 32;
@@ -66,7 +62,7 @@ pub(crate) const DEPTH_MAX: usize = 32;
 ///
 /// # Errors
 /// [`SyntaxError`].
-pub(crate) fn parse(query: &[u8], mode: Mode) -> Result<Vec<Node<'_>>, SyntaxError> {
+pub(crate) fn parse(query: &[u8], mode: Mode) -> Result<Vec<Stage<'_>>, SyntaxError> {
     let mut parser = Parser { rest: query, mode, token: Token::End };
     parser.step();
     parser.list(0)
@@ -94,14 +90,14 @@ impl<'q> Parser<'q> {
     }
 
     /// A list, and of one in parentheses the end.
-    fn list(&mut self, depth: usize) -> Result<Vec<Node<'q>>, SyntaxError> {
-        let mut nodes = Vec::new();
+    fn list(&mut self, depth: usize) -> Result<Vec<Stage<'q>>, SyntaxError> {
+        let mut stages: Vec<Stage<'q>> = Vec::new();
         loop {
             let op = match self.token {
-                Token::End if depth == 0 => return Ok(nodes),
+                Token::End if depth == 0 => return Ok(stages),
                 Token::Operator(b')') if depth > 0 => {
                     self.step();
-                    return Ok(nodes);
+                    return Ok(stages);
                 }
                 Token::Operator(b')' | b'@') if depth == 0 => return self.unexpected("$end"),
                 Token::End | Token::Operator(b'@') => return self.unexpected(""),
@@ -112,10 +108,11 @@ impl<'q> Parser<'q> {
                 self.step();
             }
             let what = self.operand(depth)?;
-            if matches!(what, What::Sub(_)) && !nodes.is_empty() {
-                nodes = vec![Node::Before(nodes)];
+            let item = (op.unwrap_or(Op::Add), what);
+            match stages.last_mut().filter(|_| !matches!(item.1, What::Sub(_))) {
+                Some(stage) => stage.push(item),
+                None => stages.push(vec![item]),
             }
-            nodes.push(Node::Item(op.unwrap_or(Op::Add), what));
         }
     }
 

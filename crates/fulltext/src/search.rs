@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crate::lexer::Mode;
 use crate::matching::{in_a_row, is_near};
-use crate::query::{Node, Op, SyntaxError, What, parse};
+use crate::query::{Op, Stage, SyntaxError, What, parse};
 use crate::ranked::Ranked;
 use crate::step::{Found, Step};
 use crate::words::{Fit, Positions, Words};
@@ -95,7 +95,7 @@ const PHRASE_WORDS_MAX: usize = 128;
 /// # Errors
 /// [`Failure`].
 pub fn search<I: Index>(index: &mut I, search: &Search<'_>) -> Result<Ranked, Failure<I::Error>> {
-    let nodes = parse(search.query, search.mode).map_err(Failure::Syntax)?;
+    let stages = parse(search.query, search.mode).map_err(Failure::Syntax)?;
     let mut run = Run {
         index,
         columns: search.columns.max(1),
@@ -105,7 +105,7 @@ pub fn search<I: Index>(index: &mut I, search: &Search<'_>) -> Result<Ranked, Fa
         found: Found::new(),
         narrowed: false,
     };
-    run.list(&nodes)?;
+    run.list(&stages)?;
     if search.expands {
         run.expand()?;
     }
@@ -160,13 +160,11 @@ struct Run<'i, I> {
 }
 
 impl<I: Index> Run<'_, I> {
-    fn list(&mut self, nodes: &[Node<'_>]) -> Result<(), Failure<I::Error>> {
-        for pass in [None, Some(Op::Must), Some(Op::MustNot)] {
-            for node in nodes {
-                match (node, pass) {
-                    (Node::Before(nodes), None) => self.list(nodes)?,
-                    (Node::Before(_), Some(_)) => {}
-                    (Node::Item(op, what), pass) => self.item(*op, what, pass)?,
+    fn list(&mut self, stages: &[Stage<'_>]) -> Result<(), Failure<I::Error>> {
+        for stage in stages {
+            for pass in [None, Some(Op::Must), Some(Op::MustNot)] {
+                for (op, what) in stage {
+                    self.item(*op, what, pass)?;
                 }
             }
         }
@@ -190,8 +188,8 @@ impl<I: Index> Run<'_, I> {
             What::Term { .. } => Ok(()),
             What::Text { text: [], .. } => Ok(()),
             What::Text { text, distance } => self.text(op, text, *distance),
-            What::Sub(nodes) if nodes.is_empty() => Ok(()),
-            What::Sub(nodes) => self.sub(op, nodes),
+            What::Sub(stages) if stages.is_empty() => Ok(()),
+            What::Sub(stages) => self.sub(op, stages),
         }
     }
 
@@ -253,10 +251,10 @@ impl<I: Index> Run<'_, I> {
         }
     }
 
-    fn sub(&mut self, op: Op, nodes: &[Node<'_>]) -> Result<(), Failure<I::Error>> {
+    fn sub(&mut self, op: Op, stages: &[Stage<'_>]) -> Result<(), Failure<I::Error>> {
         let outer = std::mem::take(&mut self.found);
         let narrowed = std::mem::take(&mut self.narrowed);
-        self.list(nodes)?;
+        self.list(stages)?;
         let inner = std::mem::replace(&mut self.found, outer);
         self.narrowed = narrowed;
         let mut step = Step::new(op, narrowed);

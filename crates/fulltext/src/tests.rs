@@ -197,6 +197,8 @@ fn what_cannot_be_read_is_told_as_innodb_tells_it() {
     assert!(library.ask(&deep(32), Mode::Boolean, false).is_ok());
     assert!(library.ask(&deep(33), Mode::Boolean, false).is_err());
     assert!(library.ask(&deep(1_000_000), Mode::Boolean, false).is_err());
+    // Side by side there may be any number.
+    assert_eq!(library.found(&"(owl) +(wren) ".repeat(20_000)), BTreeSet::from([2, 3]));
 }
 
 #[test]

@@ -29,6 +29,7 @@ fi
 	--query-cache-type=1 --query-cache-size=8M
 for seed in 1 "$RANDOM" "$RANDOM"; do
 	perl "$here/random.pl" "$seed" 1000 >"$work/random-$seed.sql"
+	perl "$here/random_fulltext.pl" "$seed" 400 >"$work/random-fulltext-$seed.sql"
 done
 "$here/../tools/server.sh" "$plugin" "$work/sql" --run "$here/sql.sh $work/random-out $work/random-*.sql" \
 	--weir-memory=64M --weir-log-capacity=64M --weir-store=LOG

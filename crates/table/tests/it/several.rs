@@ -171,6 +171,46 @@ fn one_that_is_added_later_has_the_same_entries() {
 }
 
 #[test]
+fn what_writers_do_while_one_is_added_is_in_it() {
+    let (db, tables) = new(95);
+    let mut rows = filled(&db, &tables, &[]);
+    tables.announce_indexes("t", &[spec("words")]).expect("announced");
+    let change = |rows: &mut BTreeMap<u32, String>, from: u32| {
+        let table = tables.open_raw("t").expect("the table");
+        let mut txn = db.begin(TxnOptions::default());
+        for key in from..from + 20 {
+            let new = format!("w{} changed all all", key % 3);
+            let old = rows.insert(key, new.clone()).expect("a row");
+            with_image(key, &old, |was| {
+                with_image(key, &new, |is| table.update(&mut txn, was, is))
+            })
+            .expect("changed");
+            let newer = "w0 changed again".to_string();
+            rows.insert(key, newer.clone());
+            with_image(key, &new, |was| {
+                with_image(key, &newer, |is| table.update(&mut txn, was, is))
+            })
+            .expect("changed again");
+            let gone = rows.remove(&(key + 40)).expect("a row");
+            with_image(key + 40, &gone, |old| table.delete(&mut txn, old)).expect("gone");
+            let added = "added w1".to_string();
+            with_image(key + 1000, &added, |new| table.insert(&mut txn, new)).expect("added");
+            rows.insert(key + 1000, added);
+        }
+        txn.commit_durably(Durability::Lazy).expect("a commit");
+    };
+    change(&mut rows, 10);
+    let mut make = |_: usize, key: &[u8], row: &[u8], entry: &mut EntryBuf| make(key, row, entry);
+    tables.fill_indexes("t", &mut make, &mut || true).expect("filled");
+    change(&mut rows, 100);
+    change(&mut rows, 200);
+    tables.finish_indexes("t", b"", &[]).expect("finished");
+    let table = tables.open_raw("t").expect("the table");
+    assert_eq!(found(&db, &table), expected(&rows));
+    assert!(is_sound(&db, &table));
+}
+
+#[test]
 fn one_is_there_when_the_rows_are_written_anew() {
     let (db, tables) = new(94);
     let rows = filled(&db, &tables, &[spec("words")]);
