@@ -12,7 +12,8 @@ const char DEFAULT_STOPWORDS[]= "a about an are as at be by com de en for from h
 namespace
 {
 
-const uchar FORMAT= 1;
+// No description of another key begins so (Announced_key).
+const uchar MARK= 0, FORMAT= 1;
 
 
 struct Token
@@ -77,21 +78,29 @@ Fulltext_definition Fulltext_definition::of_settings(THD *thd)
 std::string Fulltext_definition::encode() const
 {
   Writer out;
+  out.number(MARK);
+  out.number(MARK);
   out.number(FORMAT);
   out.number(shortest);
   out.number(longest);
   out.texts(stopwords);
+  out.number(columns.size());
+  for (uint column : columns)
+    out.number(column);
   return out.m_out;
 }
 
 bool Fulltext_definition::decode(const std::string &bytes)
 {
   Reader in(reinterpret_cast<const uchar *>(bytes.data()), bytes.size());
-  if (in.number() != FORMAT)
+  if (in.ended() || in.number() != MARK || in.number() != MARK || in.number() != FORMAT)
     return false;
   shortest= static_cast<uint>(in.number());
   longest= static_cast<uint>(in.number());
   stopwords= in.texts();
+  columns.clear();
+  for (ulonglong n= in.number(); n > 0 && !in.ended(); n--)
+    columns.push_back(static_cast<uint>(in.number()));
   return in.ended();
 }
 

@@ -18,6 +18,8 @@ struct Fulltext_definition
   uint shortest= 0, longest= 0;
   // In utf8mb4.
   std::vector<std::string> stopwords;
+  // Of a key that ALTER is making: the numbers of its columns, from 1 on, for those who write to the table meanwhile.
+  std::vector<uint> columns;
 
   // As the session's settings have it now.
   static Fulltext_definition of_settings(THD *thd);
@@ -55,6 +57,9 @@ private:
   std::set<std::string> m_stopwords;
   weir_words *m_words;
 };
+
+// The numbers of a key's columns, from 1 on.
+std::vector<uint> column_numbers(const KEY *key);
 
 // As InnoDB has them: INFORMATION_SCHEMA.INNODB_FT_DEFAULT_STOPWORD.
 extern const char DEFAULT_STOPWORDS[];

@@ -222,7 +222,8 @@ private:
   bool has_primary() const { return table_share->primary_key != MAX_KEY; }
   int make_codecs();
   Weir_index make_index(const KEY *key, int32_t place);
-  bool make_fulltext(const KEY *key, const std::string &definition, Weir_index *index);
+  bool make_fulltext(const std::vector<uint> &columns, const Fulltext_definition &made, Weir_index *index);
+  std::string index_definition(const KEY *key);
   weir_code search(uint flags, uint index, const String &query, weir_ranked **ranked);
   bool refreshed(weir_code code);
   void fail_alter(weir_code code);

@@ -14,16 +14,37 @@ namespace
 // Makes the entries of new indexes from the rows as they are.
 struct Builder
 {
-  Builder(TABLE *altered, const std::vector<const KEY *> &keys, const Table_definition &definition, ulonglong rows)
+  // `made`: of FULLTEXT keys, what the engine keeps of them.
+  Builder(TABLE *altered, const std::vector<const KEY *> &keys, const std::vector<std::string> &made,
+          const Table_definition &definition, ulonglong rows)
       : table(altered), stage(altered->in_use, rows, rows * keys.size(), true), primary(primary_of(altered) ? Key_codec(primary_of(altered)) : Key_codec()),
         row(altered, &primary, definition)
   {
     for (const KEY *key : keys)
     {
       is_unique.push_back(key->flags & HA_NOSAME);
+      words.emplace_back();
+      covers.push_back(!is_fulltext(key) && index_covers(altered->s, key, 0, key->user_defined_key_parts - 1));
+      if (is_fulltext(key))
+      {
+        indexes.emplace_back();
+        payloads.emplace_back();
+        add_words(key, made[words.size() - 1]);
+        continue;
+      }
       indexes.emplace_back(key);
       payloads.emplace_back(altered, &indexes.back(), &primary, row);
     }
+  }
+
+  void add_words(const KEY *key, const std::string &definition)
+  {
+    Fulltext_definition how;
+    std::vector<Field *> columns;
+    for (uint column : column_numbers(key))
+      columns.push_back(table->field[column - 1]);
+    if (how.decode(definition))
+      words.back()= std::make_shared<Fulltext_codec>(columns, how);
   }
 
   bool decode_row(size_t nth, weir_bytes bytes, uchar *record)
@@ -40,6 +61,8 @@ struct Builder
   Row_codec row;
   std::vector<bool> is_unique;
   std::vector<Key_codec> indexes;
+  // Of FULLTEXT keys; nullptr: of others.
+  std::vector<std::shared_ptr<const Fulltext_codec>> words;
   std::vector<Row_codec> payloads;
   std::vector<bool> covers;
   std::string key, payload;
@@ -58,6 +81,8 @@ int make_new_entry(void *context, size_t nth, weir_bytes key, weir_bytes row, we
   build->key.clear();
   build->payload.clear();
   entry->has_null= build->indexes[nth].encode_record(record, &build->key);
+  if (build->words[nth])
+    build->words[nth]->encode_record(record, &build->payload);
   if (build->covers[nth])
     build->payloads[nth].encode(record, &build->payload);
   entry->key= bytes_of(build->key);
@@ -81,14 +106,22 @@ bool ha_weir::announce_indexes(TABLE *altered, const Alter_inplace_info *info)
     return false;
   std::vector<std::string> definitions;
   for (const KEY *key : keys)
-    definitions.push_back(Announced_key::describe(key));
+  {
+    Fulltext_definition made;
+    if (is_fulltext(key))
+    {
+      made= Fulltext_definition::of_settings(ha_thd());
+      made.columns= column_numbers(key);
+    }
+    definitions.push_back(is_fulltext(key) ? made.encode() : Announced_key::describe(key));
+  }
   std::vector<weir_index> indexes;
   for (const KEY *key : keys)
   {
     weir_index index;
     index.name= bytes_of(reinterpret_cast<const uchar *>(key->name.str), key->name.length);
     index.unique= key->flags & HA_NOSAME;
-    index.several= false;
+    index.several= is_fulltext(key);
     index.definition= bytes_of(definitions[indexes.size()]);
     indexes.push_back(index);
   }
@@ -101,9 +134,16 @@ bool ha_weir::announce_indexes(TABLE *altered, const Alter_inplace_info *info)
 bool ha_weir::fill_indexes(TABLE *altered, Alter_inplace_info *info)
 {
   std::vector<const KEY *> keys= added_keys(altered, info);
-  Builder build(altered, keys, definition(), m_share->rows(m_table));
+  std::vector<std::string> made;
   for (const KEY *key : keys)
-    build.covers.push_back(index_covers(altered->s, key, 0, key->user_defined_key_parts - 1));
+    made.push_back(is_fulltext(key) ? index_definition(key) : std::string());
+  Builder build(altered, keys, made, definition(), m_share->rows(m_table));
+  for (size_t i= 0; i < keys.size(); i++)
+    if (is_fulltext(keys[i]) && !build.words[i])
+    {
+      fail_alter(WEIR_CHANGED);
+      return true;
+    }
   int32_t duplicate= 0;
   weir_code code= weir_table_fill_indexes(weir_database, bytes_of(m_name), make_new_entry, is_build_wanted, &build,
                                           &duplicate, weir_lock_wait_millis(ha_thd()));

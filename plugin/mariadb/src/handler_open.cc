@@ -102,18 +102,41 @@ static void collect_index(void *context, weir_bytes name, weir_bytes definition)
       std::string(reinterpret_cast<const char *>(definition.data), definition.len));
 }
 
-// False: it was made by a later version.
-bool ha_weir::make_fulltext(const KEY *key, const std::string &definition, Weir_index *index)
+// False: there are no such columns.
+bool ha_weir::make_fulltext(const std::vector<uint> &columns, const Fulltext_definition &made, Weir_index *index)
 {
-  Fulltext_definition made;
-  if (!made.decode(definition))
-    return false;
-  std::vector<Field *> columns;
-  for (uint part= 0; part < key->user_defined_key_parts; part++)
-    columns.push_back(table->field[key->key_part[part].fieldnr - 1]);
-  index->fulltext= std::make_shared<Fulltext_codec>(columns, made);
+  std::vector<Field *> fields;
+  for (uint column : columns)
+    if (column >= 1 && column <= table_share->fields)
+      fields.push_back(table->field[column - 1]);
   index->covers= index->unique= false;
+  if (fields.empty() || fields.size() != columns.size())
+    return false;
+  index->fulltext= std::make_shared<Fulltext_codec>(fields, made);
   return true;
+}
+
+std::vector<uint> column_numbers(const KEY *key)
+{
+  std::vector<uint> columns;
+  for (uint part= 0; part < key->user_defined_key_parts; part++)
+    columns.push_back(key->key_part[part].fieldnr);
+  return columns;
+}
+
+// What the engine keeps of an index, one that is being made included, now.
+std::string ha_weir::index_definition(const KEY *key)
+{
+  weir_table *now;
+  if (m_share->open(&now) != WEIR_OK)
+    return std::string();
+  Names_and_definitions kept;
+  weir_table_indexes(now, collect_index, &kept);
+  weir_table_close(now);
+  for (const std::pair<std::string, std::string> &index : kept)
+    if (index.first == std::string(key->name.str, key->name.length))
+      return index.second;
+  return std::string();
 }
 
 Weir_index ha_weir::make_index(const KEY *key, int32_t place)
@@ -170,7 +193,8 @@ int ha_weir::make_codecs()
     {
       m_indexes.push_back(Weir_index());
       m_indexes.back().place= place;
-      if (make_fulltext(info, definition, &m_indexes.back()))
+      Fulltext_definition made;
+      if (made.decode(definition) && make_fulltext(column_numbers(info), made, &m_indexes.back()))
         continue;
       sql_print_error("Weir: key %s of table %s was made by a later version", info->name.str, m_name.c_str());
       return HA_ERR_CRASHED;
@@ -183,6 +207,13 @@ int ha_weir::make_codecs()
     if (known_to_server[nth])
       continue;
     std::unique_ptr<Announced_index> announced(new Announced_index);
+    Fulltext_definition made;
+    if (made.decode(kept[nth].second) && make_fulltext(made.columns, made, &announced->index))
+    {
+      announced->index.place= static_cast<int32_t>(nth);
+      m_announced.push_back(std::move(announced));
+      continue;
+    }
     if (!announced->key.read(table, kept[nth].second))
     {
       sql_print_error("Weir: index %s of table %s is not known here", kept[nth].first.c_str(), m_name.c_str());
