@@ -117,7 +117,7 @@ static void insert(const weir_table *table, const weir_txn *txn, const char *nam
 }
 
 static weir_table *tables(const weir_db *db) {
-    weir_index by_place = {text("by place"), false, text("")};
+    weir_index by_place = {text("by place"), false, text(""), false};
     weir_table *birds;
     weir_txn *txn;
     uint64_t rows;
