@@ -18,7 +18,7 @@ struct Fulltext_definition
   uint shortest= 0, longest= 0;
   // In utf8mb4.
   std::vector<std::string> stopwords;
-  // Of a key that ALTER is making: the numbers of its columns, from 1 on, for those who write to the table meanwhile.
+  // Of a key that ALTER is making: the numbers of its columns, from 1 on, for writers of the table meanwhile.
   std::vector<uint> columns;
 
   // As the session's settings have it now.
