@@ -28,7 +28,7 @@ typedef enum weir_code {
     WEIR_DEADLOCK = 3,
     // The limit for waiting for a lock has passed.
     WEIR_LOCK_TIMEOUT = 4,
-    // It would have had to wait for a lock, and was told not to.
+    // It would have had to wait for a lock, and was not allowed to.
     WEIR_WOULD_WAIT = 5,
     // The wait for a lock, or what takes long, was interrupted.
     WEIR_INTERRUPTED = 6,
@@ -134,7 +134,7 @@ typedef enum weir_wait_event {
     // It is about to begin. What the hook returns says whether it wants to hear for which
     // transactions.
     WEIR_WAIT_BEGINS = 0,
-    // It is for `holder`, a transaction that has what `waiter` wants or comes first. May be told
+    // It is for `holder`, a transaction that has what `waiter` wants or comes first. May come
     // again.
     WEIR_WAIT_FOR = 1,
     // It is over.
@@ -372,7 +372,7 @@ typedef int (*weir_make_entry)(void *context,
                                struct weir_bytes row,
                                struct weir_entry *entry);
 
-// Is told by the thread that meets what is wrong; `notice` is a weir_notice, `text` is valid for
+// Called by the thread that meets what is wrong; `notice` is a weir_notice, `text` is valid for
 // the call. It must not call the engine, wait for those that do, or unwind.
 typedef void (*weir_notice_hook)(void *context, uint32_t notice, struct weir_bytes text);
 
@@ -495,11 +495,11 @@ typedef struct weir_size {
 // at the end. What it names must stay until its next call.
 typedef bool (*weir_next_entry)(void *context, struct weir_bytes *key, struct weir_bytes *value);
 
-// Is told once of a commit: WEIR_OK when it is durable, or why it is unknown whether it ever will
+// Called once for a commit: WEIR_OK when it is durable, or why it is unknown whether it ever will
 // be. It must not wait for anything, and must not unwind.
 typedef void (*weir_durable)(void *context, enum weir_code code);
 
-// Is told of the wait of a transaction, by the thread that waits; `event` is a weir_wait_event,
+// Called for the wait of a transaction, by the thread that waits; `event` is a weir_wait_event,
 // the others are numbers as weir_txn_number has them, `holder` 0 where it says nothing. It may
 // interrupt transactions, must not begin anything else, and must not unwind.
 typedef bool (*weir_wait_hook)(void *context, uint32_t event, uint64_t waiter, uint64_t holder);
@@ -567,7 +567,7 @@ enum weir_code weir_table_redefine(const struct weir_db *db,
 
 // As weir_table_redefine, where a snapshot from before may show rows that are none of the new
 // definition: all that write to the tables are waited for, and handles and snapshots from before
-// are told WEIR_CHANGED.
+// get WEIR_CHANGED.
 enum weir_code weir_table_redefine_anew(const struct weir_db *db,
                                         const struct weir_redefinition *tables,
                                         size_t count,
@@ -575,7 +575,7 @@ enum weir_code weir_table_redefine_anew(const struct weir_db *db,
 
 // As weir_table_rename, and gives tables (this one perhaps, by its old name) other definitions at
 // once with it. `filled`: it was filled under its old name, in many transactions, to take another
-// table's place: snapshots from before, and handles, are told WEIR_CHANGED.
+// table's place: snapshots from before, and handles, get WEIR_CHANGED.
 enum weir_code weir_table_rename_with(const struct weir_db *db,
                                       struct weir_bytes from,
                                       struct weir_bytes to,
@@ -584,7 +584,7 @@ enum weir_code weir_table_rename_with(const struct weir_db *db,
                                       bool filled);
 
 // A table that was filled under its own name is complete: snapshots from before, which would show
-// it without its rows, and handles are told WEIR_CHANGED. WEIR_NOTHING: there is none.
+// it without its rows, and handles get WEIR_CHANGED. WEIR_NOTHING: there is none.
 enum weir_code weir_table_filled(const struct weir_db *db,
                                  struct weir_bytes name,
                                  uint64_t lock_wait_millis);
@@ -760,7 +760,7 @@ enum weir_code weir_ranked_find(const struct weir_ranked *ranked,
                                 struct weir_bytes primary_key,
                                 float *rank);
 
-// Adds an index to a table while others write to it: they are told WEIR_CHANGED, open the table
+// Adds an index to a table while others write to it: they get WEIR_CHANGED, open the table
 // again and give its entries from then on. WEIR_EXISTS: there is one of this name; WEIR_DUPLICATE:
 // two rows have one key.
 enum weir_code weir_table_add_index(const struct weir_db *db,
@@ -787,7 +787,7 @@ enum weir_code weir_table_announce_indexes(const struct weir_db *db,
                                            size_t count,
                                            uint64_t lock_wait_millis);
 
-// Gives the announced indexes their entries, while others write to the table. `make` is told the
+// Gives the announced indexes their entries, while others write to the table. `make` gets the
 // place in the list of them, and so is `duplicate` on WEIR_DUPLICATE: the row that `make` was
 // asked for last has another one's key. `go_on` is asked for each row. Called again it brings in
 // what writers have changed since.
@@ -821,7 +821,7 @@ enum weir_code weir_table_abandon_indexes(const struct weir_db *db,
 // so long for each that is not, and then leaves them, too. Not while an index is being built.
 enum weir_code weir_drop_unfinished_indexes(const struct weir_db *db, uint64_t wait_ms);
 
-// Has what is wrong told from now on, until the database is closed; at once where the engine has
+// Reports what is wrong from now on, until the database is closed; at once where the engine has
 // halted already. Any thread may call the hook, with `context`. Only once for a database.
 enum weir_code weir_on_notice(const struct weir_db *db, weir_notice_hook hook, void *context);
 
@@ -858,17 +858,17 @@ enum weir_code weir_prepared_txn_rollback(struct weir_prepared_txn *held);
 // Gives it out of hand. Undecided, it stays prepared, and is decided by its name. NULL is fine.
 enum weir_code weir_prepared_txn_free(struct weir_prepared_txn *held);
 
-// Shows the names of all prepared transactions, those in hand as well.
+// Shows the names of all prepared transactions, those that a handle is open to as well.
 enum weir_code weir_prepared(const struct weir_db *db, weir_visit visit, void *context);
 
 // Commits a prepared transaction; `durability` is a weir_durability. WEIR_NOTHING: there is none
-// of that name, or it is in hand.
+// of that name, or a handle is open to it.
 enum weir_code weir_commit_prepared(const struct weir_db *db,
                                     struct weir_bytes xid,
                                     uint32_t durability);
 
-// Takes a prepared transaction back. WEIR_NOTHING: there is none of that name, or it
-// is in hand.
+// Rolls a prepared transaction back. WEIR_NOTHING: there is none of that name, or a handle is open
+// to it.
 enum weir_code weir_rollback_prepared(const struct weir_db *db, struct weir_bytes xid);
 
 // Begins to write a table's rows anew, when all that write to it have ended: a caller that writes
@@ -882,7 +882,7 @@ enum weir_code weir_table_announce_rewrite(const struct weir_db *db,
                                            uint64_t lock_wait_millis);
 
 // Makes the rows of the new table while others write to the one that there is. `in_order`: their
-// keys are in the order of the old ones. `make` is told place 0. On WEIR_DUPLICATE `make` was
+// keys are in the order of the old ones. `make` gets place 0. On WEIR_DUPLICATE `make` was
 // asked last for a row that has another one's key, of the new index at `duplicate`, or WEIR_ROWS.
 // `go_on` is asked for each row. Called again it brings in what writers have changed since.
 enum weir_code weir_table_fill_rewrite(const struct weir_db *db,
@@ -895,7 +895,7 @@ enum weir_code weir_table_fill_rewrite(const struct weir_db *db,
                                        uint64_t lock_wait_millis);
 
 // Brings in the rest and puts the rows that were written anew in the place of the old ones, with
-// another definition; of several tables, the parts of one, all of them or none. `make` is told the
+// another definition; of several tables, the parts of one, all of them or none. `make` gets the
 // place in the list. WEIR_DUPLICATE: as weir_table_fill_rewrite.
 enum weir_code weir_table_finish_rewrite(const struct weir_db *db,
                                          const struct weir_redefinition *tables,
@@ -1247,7 +1247,7 @@ uint64_t weir_txn_number(const struct weir_txn *txn);
 // transactions are not in it.
 enum weir_code weir_txn_copy(const struct weir_txn *txn, struct weir_bytes directory);
 
-// Has all waits for locks told of from now on, until the database is closed. Any thread may call
+// Reports all waits for locks from now on, until the database is closed. Any thread may call
 // the hook, with `context`. Only once for a database.
 enum weir_code weir_on_wait(const struct weir_db *db, weir_wait_hook hook, void *context);
 
