@@ -1,4 +1,4 @@
-//! The grammar of queries. What is malformed is told in the words of InnoDB's parser.
+//! The grammar of queries. What is malformed is refused in the words of InnoDB's parser.
 //!
 //! A term may be followed by `*`, a text in quotes by `@` and a number; either, and what stands in
 //! parentheses, may have one operator in front. With parentheses a list begins anew: what stands
