@@ -92,7 +92,7 @@ impl KeyFile {
             let wrong = |what: &str| {
                 KeyError(format!("the key file {}, line {number}: {what}", self.path.display()))
             };
-            let (name, key) = parse(line).map_err(wrong)?;
+            let (name, key) = parse_key_line(line).map_err(wrong)?;
             if keys.iter().any(|(other, _)| *other == name) {
                 return Err(wrong("this key is there twice"));
             }
@@ -102,7 +102,12 @@ impl KeyFile {
     }
 }
 
-fn parse(line: &str) -> Result<(KeyName, MasterKey), &'static str> {
+/// A line of a key file.
+///
+/// # Errors
+/// What is wrong with it.
+#[doc(hidden)]
+pub fn parse_key_line(line: &str) -> Result<(KeyName, MasterKey), &'static str> {
     let number = |text: &str| text.parse().ok().filter(|number| *number > 0);
     let (name, digits) = match (line.split_once(';'), line.split_once(' ')) {
         (Some((id, digits)), _) => (number(id).map(|id| KeyName { id, version: 1 }), digits),

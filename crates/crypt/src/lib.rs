@@ -15,6 +15,8 @@ pub use error::CryptError;
 pub use hctr2::{Hctr2, UNIT_STEP};
 pub use key_block::KEYS_FILE;
 pub use key_file::KeyFile;
+#[doc(hidden)]
+pub use key_file::parse_key_line;
 pub use master::{Encryption, KeyBytes, KeyError, KeyName, KeyProvider, MasterKey};
 pub use stream::{SEALED_MAGIC, SealedReader, SealedWriter};
 pub use volume::{CryptVolume, Files};
