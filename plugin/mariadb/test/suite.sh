@@ -35,24 +35,35 @@ run() { # what to run
 }
 
 # An overlay of InnoDB's with empty results: what is recorded lands in them, not in the server's files.
-record_innodb() {
+record_innodb() { # names, as test or parts/test; all of them without
 	local base=$work/base/storage_engine names=() dir test
+	rm -rf "$base"
 	mkdir -p "$base/parts"
 	sed 's/= Weir;/= InnoDB;/' "$overlay/storage_engine/define_engine.inc" >"$base/define_engine.inc"
 	for dir in . parts; do
 		echo '--innodb --innodb-buffer-pool-size=64M' >"$base/$dir/suite.opt"
-		for test in "$suites/suite/storage_engine/$dir"/*.test; do
-			test=$(basename "$test" .test)
-			: >"$base/$dir/$test.result"
-			[ $dir = . ] && names+=("storage_engine-weirbase.$test") || names+=("storage_engine/parts-weirbase.$test")
-		done
+	done
+	[ $# -gt 0 ] || set -- $(cd "$suites/suite/storage_engine" && ls *.test parts/*.test | sed 's/\.test$//')
+	for test; do
+		: >"$base/$test.result"
+		names+=("$(name_of "$test" weirbase)")
 	done
 	ln -sfn "$work/base" "$suites/plugin/weirbase"
 	run --record "${names[@]}"
 	find "$base" -name '*.result' -empty -delete
-	cp "$base"/*.result "$work/weir/storage_engine/"
-	cp "$base"/parts/*.result "$work/weir/storage_engine/parts/"
-	echo "suite: $(ls "$base"/*.result "$base"/parts/*.result | wc -l) answers of InnoDB recorded"
+	cp "$base"/*.result "$work/weir/storage_engine/" 2>/dev/null || true
+	cp "$base"/parts/*.result "$work/weir/storage_engine/parts/" 2>/dev/null || true
+	echo "suite: $(find "$base" -name '*.result' | wc -l) answers of InnoDB recorded"
+}
+
+# How mtr calls a test of an overlay.
+name_of() { # test or parts/test, overlay
+	case $1 in parts/*) echo "storage_engine/parts-$2.${1#parts/}" ;; *) echo "storage_engine-$2.$1" ;; esac
+}
+
+# The tests of the last run that failed.
+failed() {
+	sed -n 's/^storage_engine-weir\.\([a-z_0-9]*\) .*\[ fail \].*/\1/p; s/^storage_engine.parts-weir\.\([a-z_0-9]*\) .*\[ fail \].*/parts\/\1/p' "$out" | sort -u
 }
 
 run --suite=storage_engine/trx-weir
@@ -63,9 +74,19 @@ if [ "$only" != trx ]; then
 	record_innodb
 	run --suite=storage_engine-weir,storage_engine/parts-weir
 	echo "suite: storage_engine: $(grep -c '\[ pass \]' "$out" || true) tests answer as InnoDB does"
-	sed -n 's/^storage_engine-weir\.\([a-z_0-9]*\) .*\[ fail \].*/\1/p; s/^storage_engine.parts-weir\.\([a-z_0-9]*\) .*\[ fail \].*/parts\/\1/p' \
-		"$out" | sort >>"$work/failed"
+	failed >"$work/differ"
 	cp "$out" "$vardir/out"
+	# InnoDB's estimates of rows come from a thread of its own, and are now and then another moment's: both are asked again.
+	again=$(sed -n 's/^\([a-z_0-9/]*\): .*/\1/p' "$list" | sort | comm -13 - "$work/differ")
+	if [ -n "$again" ]; then
+		echo "suite: once more:" $again
+		record_innodb $again
+		run $(for test in $again; do name_of "$test" weir; done)
+		{ sed -n 's/^\([a-z_0-9/]*\): .*/\1/p' "$list" | sort | comm -12 - "$work/differ"; failed; } | sort >"$work/differ.now"
+		mv "$work/differ.now" "$work/differ"
+		cat "$out" >>"$vardir/out"
+	fi
+	cat "$work/differ" >>"$work/failed"
 fi
 sed -n 's/^\([a-z_0-9/]*\): .*/\1/p' "$list" | { [ "$only" = trx ] && grep '^trx/' || cat; } | sort >"$work/listed"
 sort -o "$work/failed" "$work/failed"

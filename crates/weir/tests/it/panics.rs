@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use weir::{
-    Background, BlockFile, Config, Db, Durability, Error, IoStats, SimVolume, Tree, TxnOptions,
-    Volume, Wait,
+    Background, BlockFile, Config, Db, Durability, Error, IoStats, SimVolume, SystemClock, Tree,
+    TxnOptions, Volume, Wait,
 };
-use weir_device::{ReadOp, WriteOp};
+use weir_device::{DelayedVolume, ReadOp, WriteOp};
 
 use crate::support::tiny;
 
@@ -200,8 +200,12 @@ fn a_background_thread_that_panics_halts_the_engine_and_is_named() {
 
 #[test]
 fn a_callback_that_panics_keeps_nobody_else_from_being_told() {
-    let db = Db::open_on(Arc::new(SimVolume::new(3)), threaded()).expect("opened");
+    // Where a write takes no time, each committer may well find its commit durable by itself.
+    let clock = Arc::new(SystemClock::new());
+    let slow = DelayedVolume::new(Arc::new(SimVolume::new(3)), &["redo-"], clock);
+    let db = Db::open_on(Arc::new(slow.clone()), threaded()).expect("opened");
     let tree = db.open_tree("t").expect("made");
+    slow.set_write_micros(500);
     let (told, asked, by_thread) = (Arc::default(), AtomicU64::new(0), Arc::default());
     std::thread::scope(|scope| {
         for of in 0..4u64 {
