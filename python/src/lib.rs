@@ -30,6 +30,7 @@ create_exception!(_weirdb, ClosedError, Error);
 create_exception!(_weirdb, ReadOnlyError, Error);
 create_exception!(_weirdb, OpeningError, Error);
 create_exception!(_weirdb, DatabaseLockedError, OpeningError);
+create_exception!(_weirdb, KeyMissingError, OpeningError);
 
 /// Rows that an iterator takes at once.
 const ROWS: usize = 256;
@@ -69,6 +70,7 @@ fn told_open(e: &OpenError) -> PyErr {
     let words = e.to_string();
     match e {
         OpenError::DatabaseLocked { .. } => DatabaseLockedError::new_err(words),
+        OpenError::Key { .. } => KeyMissingError::new_err(words),
         OpenError::Damaged { .. } => DamagedError::new_err(words),
         OpenError::DiskFull { .. } => DiskFullError::new_err(words),
         OpenError::Config(_) => InvalidInputError::new_err(words),
@@ -150,7 +152,8 @@ struct Database {
 
 #[pyfunction]
 #[pyo3(signature = (path, *, cache_bytes=None, log_bytes=None, page_bytes=None, durability="synced",
-    create="if_missing", read_only=false, store=None, on_recovery=None))]
+    create="if_missing", read_only=false, store=None, key_file=None,
+    on_recovery=None))]
 #[allow(clippy::too_many_arguments)] // By name.
 fn open(
     py: Python<'_>,
@@ -162,6 +165,7 @@ fn open(
     create: &str,
     read_only: bool,
     store: Option<&str>,
+    key_file: Option<std::path::PathBuf>,
     on_recovery: Option<Py<PyAny>>,
 ) -> PyResult<Database> {
     let mut config = weirdb::Config::new().durability(self::durability(durability)?);
@@ -186,6 +190,9 @@ fn open(
             "log" => weirdb::Store::Log,
             _ => return Err(PyValueError::new_err("store is in_place or log")),
         });
+    }
+    if let Some(path) = key_file {
+        config = config.key_file(&weirdb::KeyFile::at(path));
     }
     if let Some(then) = on_recovery {
         config = config.on_recovery(move |at| tell_recovery(&then, at));
@@ -751,6 +758,7 @@ fn _weirdb(module: &pyo3::Bound<'_, PyModule>) -> PyResult<()> {
         ("ReadOnlyError", py.get_type::<ReadOnlyError>()),
         ("OpeningError", py.get_type::<OpeningError>()),
         ("DatabaseLockedError", py.get_type::<DatabaseLockedError>()),
+        ("KeyMissingError", py.get_type::<KeyMissingError>()),
     ] {
         module.add(name, class)?;
     }

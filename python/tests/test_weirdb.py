@@ -279,3 +279,16 @@ def test_what_was_acknowledged_survives_kill_9(tmp_path):
         with weirdb.open(path) as db:
             there = len(db["t"])
             assert there >= acknowledged and there % 2 == 0 and db.check() == []
+
+
+def test_an_encrypted_database_needs_its_keys(tmp_path):
+    keys = tmp_path / "keys"
+    keys.write_text("1 " + "5a" * 32 + "\n")
+    with weirdb.open(tmp_path / "db", key_file=keys) as db:
+        db["t"][b"k"] = b"known plaintext"
+    for file in (tmp_path / "db").iterdir():
+        assert b"known plaintext" not in file.read_bytes()
+    with pytest.raises(weirdb.KeyMissingError, match="key 1, version 1"):
+        weirdb.open(tmp_path / "db")
+    with weirdb.open(tmp_path / "db", key_file=str(keys)) as db:
+        assert db["t"][b"k"] == b"known plaintext"

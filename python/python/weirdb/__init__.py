@@ -27,6 +27,7 @@ from ._weirdb import (
     ConflictError,
     DamagedError,
     DatabaseLockedError,
+    KeyMissingError,
     DeadlockError,
     DiskFullError,
     Error,
@@ -66,6 +67,7 @@ __all__ = [
     "ReadOnlyError",
     "OpeningError",
     "DatabaseLockedError",
+    "KeyMissingError",
 ]
 
 T = TypeVar("T")
@@ -86,6 +88,7 @@ def open(path: "str | os.PathLike[str]", **settings: Any) -> "Database":
     durability: what commits promise: "synced", "written" or "lazy".
     create: "if_missing", "never" or "always". read_only: nothing is changed.
     store: "in_place" or "log", where a new database keeps its pages.
+    key_file: the keys of an encrypted database (`weir key new` makes such a file); a new one is encrypted with them.
     on_recovery: told (phase, done, of) while it recovers after a crash; of may be None.
     """
     return Database(_weirdb.open(path, **settings))
