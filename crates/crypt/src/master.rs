@@ -6,6 +6,8 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 use zeroize::Zeroizing;
 
+use crate::error::CryptError;
+
 /// A key that wraps other keys: 256 bits. It is overwritten when it is dropped, and is shown by
 /// nothing.
 #[derive(Clone)]
@@ -95,6 +97,14 @@ impl Encryption {
     #[must_use]
     pub fn new(provider: Arc<dyn KeyProvider>) -> Encryption {
         Encryption { provider, key_id: 1 }
+    }
+
+    /// The newest version of the key.
+    pub(crate) fn newest(&self) -> Result<(KeyName, MasterKey), CryptError> {
+        let id = self.key_id;
+        let version = self.provider.newest_version(id).map_err(CryptError::NoNewKey)?;
+        let name = KeyName { id, version };
+        Ok((name, self.provider.key(name).map_err(CryptError::NoNewKey)?))
     }
 }
 

@@ -44,10 +44,7 @@ impl<W: Write> SealedWriter<W> {
     /// # Errors
     /// [`CryptError`].
     pub fn begin(out: W, encryption: &Encryption) -> Result<SealedWriter<W>, CryptError> {
-        let id = encryption.key_id;
-        let version = encryption.provider.newest_version(id).map_err(CryptError::NoNewKey)?;
-        let name = KeyName { id, version };
-        let master = encryption.provider.key(name).map_err(CryptError::NoNewKey)?;
+        let (name, master) = encryption.newest()?;
         let mut key = Zeroizing::new([0; 32]);
         random(&mut *key)?;
         let mut head = [0; HEAD_BYTES];

@@ -11,7 +11,7 @@ use crate::error::{CryptError, random};
 use crate::file::{CryptFile, SECTOR_BYTES};
 use crate::hctr2::Hctr2;
 use crate::key_block::{DataKey, KEYS_FILE, KeyBlock, KeysFile};
-use crate::master::{Encryption, KeyName, MasterKey};
+use crate::master::{Encryption, KeyName};
 
 /// What lies in a volume, enciphered under a key that is there, wrapped, in the file `keys`.
 pub struct CryptVolume {
@@ -57,7 +57,7 @@ impl CryptVolume {
     ) -> Result<CryptVolume, CryptError> {
         let mut key: DataKey = Zeroizing::new([0; 32]);
         random(&mut *key)?;
-        let (name, master) = newest(encryption)?;
+        let (name, master) = encryption.newest()?;
         let block = KeyBlock::wrap(&key, 1, page_bytes, (name, &master))?;
         let file = KeysFile::create(&*below, &block)?;
         Ok(Self::over(below, files, encryption, key, (file, block)))
@@ -120,7 +120,7 @@ impl CryptVolume {
     /// one of both.
     pub fn rotate(&self) -> Result<KeyName, CryptError> {
         let mut keys = self.keys.lock();
-        let (name, master) = newest(&self.encryption)?;
+        let (name, master) = self.encryption.newest()?;
         if name == keys.1.name {
             return Ok(name);
         }
@@ -154,13 +154,6 @@ impl CryptVolume {
         }
         Ok(())
     }
-}
-
-fn newest(encryption: &Encryption) -> Result<(KeyName, MasterKey), CryptError> {
-    let id = encryption.key_id;
-    let version = encryption.provider.newest_version(id).map_err(CryptError::NoNewKey)?;
-    let name = KeyName { id, version };
-    Ok((name, encryption.provider.key(name).map_err(CryptError::NoNewKey)?))
 }
 
 impl Volume for CryptVolume {
