@@ -9,8 +9,9 @@ use weir_fulltext::{
 use crate::borrow::{alone, give, put, shared, taken, weir_bytes};
 use crate::indexes::{goes_on, weir_go_on};
 use crate::outcome::{Failure, found, run, weir_code, wrong};
+use crate::scan::lock_of;
 use crate::table::weir_table;
-use crate::txn::{weir_lock, weir_txn};
+use crate::txn::weir_txn;
 
 /// The words of a text.
 #[derive(Default)]
@@ -253,12 +254,7 @@ pub unsafe extern "C" fn weir_table_search(
         let (table, txn, what) = unsafe { (shared(table)?, shared(txn)?, shared(what)?) };
         // SAFETY: the contract of `borrow`.
         let query = unsafe { what.query.given()? };
-        let lock = match what.lock {
-            l if l == weir_lock::WEIR_LOCK_NONE as u32 => Lock::Plain,
-            l if l == weir_lock::WEIR_LOCK_SHARE as u32 => Lock::Share,
-            l if l == weir_lock::WEIR_LOCK_UPDATE as u32 => Lock::Update,
-            other => return Err(wrong(format!("{other} is no weir_lock"))),
-        };
+        let lock = lock_of(what.lock)?;
         let (mode, expands) = match what.mode {
             m if m == weir_search_mode::WEIR_SEARCH_NATURAL as u32 => (Mode::Natural, false),
             m if m == weir_search_mode::WEIR_SEARCH_BOOLEAN as u32 => (Mode::Boolean, false),

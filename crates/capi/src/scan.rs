@@ -62,6 +62,16 @@ pub struct weir_found {
     pub front: bool,
 }
 
+/// The lock that a weir_lock stands for.
+pub(crate) fn lock_of(code: u32) -> Result<Lock, Failure> {
+    match code {
+        l if l == weir_lock::WEIR_LOCK_NONE as u32 => Ok(Lock::Plain),
+        l if l == weir_lock::WEIR_LOCK_SHARE as u32 => Ok(Lock::Share),
+        l if l == weir_lock::WEIR_LOCK_UPDATE as u32 => Ok(Lock::Update),
+        other => Err(wrong(format!("{other} is no weir_lock"))),
+    }
+}
+
 /// Begins a walk. It is given back before its transaction ends.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_scan_open(
@@ -76,12 +86,7 @@ pub unsafe extern "C" fn weir_scan_open(
         // SAFETY: the contract of `borrow`.
         let keys = unsafe { range.keys() };
         let direction = if range.down { Direction::Down } else { Direction::Up };
-        let lock = match range.lock {
-            l if l == weir_lock::WEIR_LOCK_NONE as u32 => Lock::Plain,
-            l if l == weir_lock::WEIR_LOCK_SHARE as u32 => Lock::Share,
-            l if l == weir_lock::WEIR_LOCK_UPDATE as u32 => Lock::Update,
-            other => return Err(wrong(format!("{other} is no weir_lock"))),
-        };
+        let lock = lock_of(range.lock)?;
         // SAFETY: the contract of `borrow`.
         let inner = unsafe {
             if lock == Lock::Plain { txn.inner_to_read()? } else { txn.inner_to_wait()? }
