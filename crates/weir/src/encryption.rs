@@ -111,7 +111,8 @@ pub fn open_volume(
     volume: Arc<dyn Volume>,
     encryption: Option<&Encryption>,
 ) -> Result<Arc<dyn Volume>, CryptError> {
-    if !CryptVolume::is_one(&*volume).unwrap_or(false) {
+    let failed = |cause| CryptError::Io { doing: "looking for", cause };
+    if !CryptVolume::is_one(&*volume).map_err(failed)? {
         return Ok(volume);
     }
     Ok(Arc::new(CryptVolume::open(volume, FILES, encryption)?))
