@@ -19,7 +19,7 @@ pub struct Cell {
     pub per_second: Vec<f64>,
     /// None with fewer than two whole seconds.
     pub worst_over_mean: Option<f64>,
-    /// Device flushes per operation, by everyone on the machine; none where the kernel counts none.
+    /// Device flushes per operation, by all processes; none where the kernel counts none.
     pub flushes_per_op: Option<f64>,
     /// How commits were made durable.
     pub how: String,

@@ -49,7 +49,7 @@ pub struct TreeId(pub u64);
 pub struct TxnId(pub u64);
 
 impl TxnId {
-    /// The number of rows that no transaction wrote (bulk load): visible to everyone.
+    /// The number of rows that no transaction wrote (bulk load): visible to all.
     pub const NONE: TxnId = TxnId(0);
     /// The largest number that a row can hold: at 100,000 transactions a second, 89 years.
     pub const MAX: TxnId = TxnId((1 << 48) - 1);

@@ -75,7 +75,7 @@ ranks! {
     Observed "weir"
         "what was observed of the work; memory only";
     WaitingCommits "weir"
-        "commits that a thread is to tell of; memory only, its condition is waited for";
+        "commits that a thread is to acknowledge; memory only, its condition is waited for";
     Archiving "txn"
         "which versions are moved out of memory, into which trees; a step of that";
     LoserQueue "txn"
@@ -155,7 +155,7 @@ ranks! {
     FramesWanted "pool"
         "whether frames are wanted; memory only, its condition is waited for";
     LostPages "pool"
-        "which damaged pages were told of, and what became of them; memory only";
+        "which damaged pages were reported, and what became of them; memory only";
     PageTableChunks "pool"
         "the page table's chunks; mapping one";
     LogWriter "redo"
@@ -216,7 +216,7 @@ ranks! {
     SpareBuffers "base"
         "memory of large buffers that are at rest; memory only";
     Listener "base"
-        "the listener for a halt or a lost page; telling it. It must not call the engine";
+        "the listener for a halt or a lost page; calling it. It must not call the engine";
 }
 
 #[cfg(test)]
@@ -229,7 +229,7 @@ mod tests {
         assert_eq!(name(TableStates::NUMBER), RANKS[0].name);
         assert_eq!(name(PageLatch::NUMBER), "PageLatch");
         assert_eq!(name(Listener::NUMBER), "Listener");
-        assert_eq!(RANKS.len(), usize::from(Listener::NUMBER) + 1, "the listener may be told last");
+        assert_eq!(RANKS.len(), usize::from(Listener::NUMBER) + 1, "the listener is last");
         let names: std::collections::BTreeSet<&str> = RANKS.iter().map(|rank| rank.name).collect();
         assert_eq!(names.len(), RANKS.len());
     }

@@ -8,7 +8,7 @@ use serde::Serialize;
 /// Of a run: means over its seconds, in processors.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ProcessorFigures {
-    /// At work, for whomever.
+    /// At work, for any process.
     pub busy_mean: f64,
     /// Without work.
     pub idle_mean: f64,

@@ -358,7 +358,7 @@ fn what_operations_do_and_refuse() {
     let long = Shape::between(b"llo there!", b"llo there?");
     let range = apply(&patch(long.of(b"llo there?")), me, &mut page);
     assert_eq!(range.unwrap_err().to_string(), "patch: range ends at 10, beyond 9");
-    // Someone else's row again, as a rollback would have it.
+    // Another transaction's row again, as a rollback would have it.
     let old = Stamp { writer: TxnId(4), seq: 2 };
     apply(&insert(b"old"), me, &mut page).unwrap();
     apply(&Op::Restamp { page: number, key, stamp: old }, me, &mut page).unwrap();

@@ -138,7 +138,7 @@ pub enum Op {
 pub enum End {
     /// The commit returned success.
     Committed,
-    /// Rolled back, by whomever.
+    /// Rolled back, by the client or the store.
     Aborted,
     /// Unknown: a crash during the commit, or before the commit was durable. Taken for committed if
     /// one that counts as committed saw what it wrote.

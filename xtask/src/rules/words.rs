@@ -5,8 +5,19 @@ use crate::lexer::lines_with_word;
 use crate::tree::{File, Tree};
 
 /// Pronouns that leave open what they stand for.
-const PRONOUNS: [&str; 7] =
-    ["who", "whom", "whoever", "nobody", "somebody", "everybody", "anybody"];
+const PRONOUNS: [&str; 11] = [
+    "who",
+    "whom",
+    "whoever",
+    "whomever",
+    "nobody",
+    "somebody",
+    "everybody",
+    "anybody",
+    "someone",
+    "everyone",
+    "anyone",
+];
 
 /// Two words that say in everyday speech what the field has a word for, and that word.
 const PHRASES: [(&str, &str, &str); 5] = [
@@ -54,13 +65,12 @@ const OLD_NAMES: [(&str, &str); 30] = [
     ("step_back", "roll_back"),
 ];
 
-/// No comment in Rust, C or C++ uses one of them.
+/// No comment in Rust, C or C++ uses one of them, and no page.
 pub fn pronouns(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let is_source = |path: &str| [".rs", ".c", ".h", ".cc"].iter().any(|end| path.ends_with(end));
-    for file in tree.files.iter().filter(|file| is_source(&file.path)) {
-        for (number, comment) in comments(file) {
-            let mut words = comment.split(|c: char| !c.is_alphanumeric() && c != '_');
+    for file in &tree.files {
+        for (number, text) in sentences(file) {
+            let mut words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
             if let Some(word) = words.find(|word| is_pronoun(word)) {
                 let what = format!("{word}: name the thread, the transaction, the page");
                 findings.push(Finding::new(&file.path, number, what));
@@ -70,13 +80,16 @@ pub fn pronouns(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// No comment in Rust says in everyday speech what the field has a word for.
+/// No comment in Rust and no page says in everyday speech what the field has a word for.
 pub fn phrases(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
-    // Of the wheel, a workspace of its own, not yet.
-    for file in tree.rust().filter(|file| !file.path.starts_with("python/")) {
-        for (number, comment) in comments(file) {
-            if let Some(what) = phrase_in(comment) {
+    // Of the wheel, a workspace of its own, not yet; nor of the plugin.
+    let is_checked = |file: &&File| {
+        file.is_rust() && !file.path.starts_with("python/") || file.path.ends_with(".md")
+    };
+    for file in tree.files.iter().filter(is_checked) {
+        for (number, text) in sentences(file) {
+            if let Some(what) = phrase_in(&text) {
                 findings.push(Finding::new(&file.path, number, what));
             }
         }
@@ -84,10 +97,8 @@ pub fn phrases(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-fn phrase_in(comment: &str) -> Option<String> {
-    // Names of code stand in backticks.
-    let text: Vec<&str> = comment.split('`').step_by(2).collect();
-    let text = text.join(" code ").to_lowercase();
+fn phrase_in(text: &str) -> Option<String> {
+    let text = without_names(text).to_lowercase();
     let words: Vec<&str> = text.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
     let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
     for (at, &word) in words.iter().enumerate() {
@@ -101,6 +112,40 @@ fn phrase_in(comment: &str) -> Option<String> {
         }
     }
     None
+}
+
+/// Names of code stand in backticks.
+fn without_names(text: &str) -> String {
+    let text: Vec<&str> = text.split('`').step_by(2).collect();
+    text.join(" code ")
+}
+
+/// What is written for people in a file: the lines, with their numbers.
+fn sentences(file: &File) -> Vec<(usize, String)> {
+    let is_c = [".c", ".h", ".cc"].iter().any(|end| file.path.ends_with(end));
+    if file.is_rust() || is_c {
+        return comments(file).map(|(number, text)| (number, text.to_owned())).collect();
+    }
+    if file.path.ends_with(".md") && !is_exempt(&file.path) { prose(&file.text) } else { vec![] }
+}
+
+/// What was written once and stays so: the notebook, and the texts of licences.
+fn is_exempt(path: &str) -> bool {
+    path.starts_with("docs/notebook/") || path.ends_with("COPYING.md")
+}
+
+/// The lines of a page that are not code.
+fn prose(text: &str) -> Vec<(usize, String)> {
+    let mut is_code = false;
+    let mut lines = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        if line.trim_start().starts_with("```") {
+            is_code = !is_code;
+        } else if !is_code {
+            lines.push((number + 1, without_names(line)));
+        }
+    }
+    lines
 }
 
 /// No code has a name again that has become the field's.
@@ -197,6 +242,19 @@ mod tests {
         let text = "// Nobody waits.\nint who; /* for who asks\n * and whoever\n * does */\n";
         assert_eq!(found("crates/capi/include/x.h", text), 3);
         assert_eq!(found("plugin/mariadb/src/x.cc", "say(\"https://who\"); int nobody;\n"), 0);
-        assert_eq!(found("docs/x.md", text), 0);
+    }
+
+    #[test]
+    fn pages_are_held_to_the_words_but_for_code_and_the_notebook() {
+        let found = |path: &str| {
+            let text = "# Who waits\n`nobody` is told to\n```\nwho is told\n```\nIt is told.\n";
+            let tree = Tree::of(&[(path, text)]);
+            let lines = |found: Vec<Finding>| found.iter().map(|f| f.line).collect::<Vec<_>>();
+            (lines(pronouns(&tree)), lines(phrases(&tree)))
+        };
+        assert_eq!(found("docs/decisions/x.md"), (vec![1], vec![6]));
+        assert_eq!(found("crates/a/README.md"), (vec![1], vec![6]));
+        assert_eq!(found("docs/notebook/x.md"), (vec![], vec![]));
+        assert_eq!(found("plugin/mariadb/COPYING.md"), (vec![], vec![]));
     }
 }

@@ -10,7 +10,7 @@ use super::owner::Owner;
 use super::place::{LockTarget, Place};
 use super::tree_locks::{Row, TreeLocks, Waiting};
 
-/// Someone that a waiter waits for, directly or through earlier waiters of the same key.
+/// A transaction that a waiter waits for, directly or through earlier waiters of the same key.
 pub(super) struct Blocker {
     pub(super) owner: Arc<Owner>,
     /// The transaction that waits for it directly.

@@ -2,8 +2,8 @@
 //! least; of several, of the one whose wait has closed the circle, and then of the youngest.
 //!
 //! The search locks one shard at a time, so what it finds may have been true only in parts. A
-//! circle is therefore looked at again with all its shards locked before anyone is made to pay.
-//! What it does not find is not there: a circle stays until someone ends it, its last wait begins
+//! circle is therefore looked at again with all its shards locked before a victim is chosen.
+//! What it does not find is not there: a circle stays until a search ends it, its last wait begins
 //! after the others, and the search starts from that wait.
 use std::cmp::Reverse;
 use std::sync::Arc;

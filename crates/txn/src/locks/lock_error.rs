@@ -33,7 +33,7 @@ pub enum LockError {
     /// The tree has been dropped.
     #[error("the tree has been dropped")]
     Dropped,
-    /// Someone called [`kill`](super::LockTable::kill).
+    /// By a call of [`kill`](super::LockTable::kill).
     #[error("the wait for a lock was killed")]
     Killed,
 }

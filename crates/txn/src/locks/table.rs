@@ -106,7 +106,7 @@ impl LockTable {
     }
 
     /// Ends a transaction: releases what it holds and hands it to the next waiters, in order.
-    /// Called when everyone that looks at its rows already sees that it has committed or rolled
+    /// Called when every reader of its rows already sees that it has committed or rolled
     /// back: those that waited for it look again. Does nothing for one that is not known.
     pub fn end(&self, id: TxnId) {
         let Some(owner) = self.registry.remove(id) else { return };

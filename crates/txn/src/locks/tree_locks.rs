@@ -203,7 +203,7 @@ impl TreeLocks {
     }
 
     /// The transactions that `id` would wait for if it asked for `kind` now. What decides here
-    /// decides for everyone: a transaction that finds that no transaction is in the way gets the
+    /// decides for all: a transaction that finds that no transaction is in the way gets the
     /// lock at once.
     pub(super) fn in_the_way(&self, id: TxnId, place: Place<'_>, kind: Kind) -> Option<TxnId> {
         if let Some((holder, _)) = self.blocking_holder(id, place, kind) {

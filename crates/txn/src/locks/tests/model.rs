@@ -53,7 +53,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
     let kind = (0..2_usize).prop_map(|kind| Kind::ALL[kind]);
     let ask = (slot.clone(), area, kind, any::<Option<u8>>(), 0..4_u8).prop_map(
         |(slot, area, kind, writer, wait)| {
-            // Every eighth request or so meets a row that someone has written.
+            // Every eighth request or so meets a row with an open writer.
             let writer = writer.filter(|w| w % 4 == 0 && area.is_key);
             let writer = writer.map(|w| (w / 4) as usize % SLOTS);
             Act::Ask { slot, area, kind, writer, may_wait: wait != 0 }
@@ -364,7 +364,7 @@ impl Both {
         assert_eq!((stats.held, stats.waiting, stats.ranges), expected);
     }
 
-    /// Everyone ends, one after the other, as soon as it can.
+    /// All transactions end, one after the other, as soon as they can.
     fn finish(mut self) {
         while let Some(slot) = (0..SLOTS).find(|&s| {
             self.stage.owners.contains_key(&self.ids[s]) && !self.model.waits(self.ids[s])
