@@ -1,6 +1,7 @@
 #!/bin/bash
 # What a row costs by its size: InnoDB and Weir in one server, in turns.
 #   sizes.sh PLUGIN DIRECTORY [BYTES...]
+#   sizes.sh --figures REPORT COMMIT BESIDE >docs/benchmarks/row-sizes.json      (of what the first printed)
 # For each size a table of rows (id, a counter, a BLOB of so many bytes), loaded in key order by one statement. Then random rows
 # are read, all are scanned, and of random rows the BLOB and then the counter are changed, each by statements within the
 # server, so that no client counts. Prints bytes a row (pages of the table in use) and rows a second, the median of TURNS turns,
@@ -10,8 +11,19 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 : "${DATA_MIB:=40}" "${STEPS:=3000}" "${TURNS:=3}" "${LOG_MIB:=256}" "${POOL_MIB:=512}"
 
+if [ "${1:-}" = --figures ]; then
+	[ $# = 4 ] || { sed -n '2,9s/^# \?//p' "$0"; exit 2; }
+	grep -v '^bytes' "$2" | tr -d '|' | awk -v commit="$3" -v beside="$4" -v date="$(date -r "$2" +%F)" '
+		BEGIN { printf "{\n  \"transcribed\": false,\n  \"run\": {\n    \"date\": \"%s\",\n    \"commit\": \"%s\",\n", date, commit
+			printf "    \"machine\": \"2 cores, 24 GiB, ext4 on a virtual disk\",\n    \"command\": \"plugin/mariadb/compare/sizes.sh\",\n    \"beside\": \"%s\"\n  },\n  \"figures\": [", beside }
+		NF == 19 { printf "%s\n    {\n      \"workload\": \"rows of %s bytes\",\n      \"weir\": [%s, %s, %s, %s, %s],\n      \"unit\": \"rows/s\",\n", (NR > 1 ? "," : ""), $1, $6, $9, $12, $15, $18
+			printf "      \"spread\": \"bytes a row: %s, InnoDB %s\",\n      \"rivals\": [\n        {\n          \"name\": \"InnoDB\",\n", $3, $2
+			printf "          \"value\": [%s, %s, %s, %s, %s]\n        }\n      ]\n    }", $5, $8, $11, $14, $17 }
+		END { print "\n  ]\n}" }'
+	exit
+fi
 if [ "${1:-}" != --inside ]; then
-	[ $# -ge 2 ] || { sed -n '2,8s/^# \?//p' "$0"; exit 2; }
+	[ $# -ge 2 ] || { sed -n '2,9s/^# \?//p' "$0"; exit 2; }
 	plugin=$(realpath "$1") directory=$2
 	shift 2
 	. "$here/options.sh"
