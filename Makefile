@@ -25,7 +25,7 @@ export CARGO_TERM_PROGRESS_WHEN ?= never
 
 .PHONY: install uninstall
 .PHONY: help run update tpcc plugin server compare deb plugin-test sanitize test lane-engine lane-server report-test tools fmt clippy tidy unit \
-	heavy loom doc book test-in-server mysql bench rivals rivals-tools rivals-test lab-cost fuzz clean
+	loom doc book test-in-server mysql bench rivals rivals-tools rivals-test lab-cost fuzz clean
 
 help:
 	@echo "make run     TPC-C on an imitated slow disk, one line a second, then its twelve consistency"
@@ -135,6 +135,8 @@ compare: plugin
 
 # Needs root: the server's test program wants the plugin among the installed ones, and puts it away again.
 ROUNDS ?= 3
+# The command that restores in those tests; `make test` has built another one when they come to it.
+BACKUP_PROFILE ?= release
 ifneq ($(SERVER_ROOT),)
 plugin-test: plugin
 	@$(if $(SOURCES_AT),SOURCES_AT=$(SOURCES_AT)) SERVER_ROOT=$(SERVER_ROOT) \
@@ -146,9 +148,9 @@ plugin-test: plugin
 	@pkg-config fuse3 2>/dev/null || apt-get install -q -y --no-install-recommends libfuse3-dev pkg-config >/dev/null 2>&1 || \
 		echo "plugin-test: libfuse3-dev cannot be had: the power does not fail"
 	@plugin/mariadb/test/run.sh target/plugin $(ROUNDS)
-	@$(CARGO) build --release --locked --quiet --package weir-cli --target-dir target
-	@plugin/mariadb/test/backup.sh target/plugin/ha_weir.so target/plugin/test/backup target/release/weir
-	@plugin/mariadb/test/encrypted.sh target/plugin/ha_weir.so target/plugin/test/encrypted $(ROUNDS) target/release/weir
+	@$(CARGO) build --profile $(BACKUP_PROFILE) --locked --quiet --workspace --bin weir --target-dir target
+	@plugin/mariadb/test/backup.sh target/plugin/ha_weir.so target/plugin/test/backup target/$(BACKUP_PROFILE)/weir
+	@plugin/mariadb/test/encrypted.sh target/plugin/ha_weir.so target/plugin/test/encrypted $(ROUNDS) target/$(BACKUP_PROFILE)/weir
 endif
 
 # ---- test -----------------------------------------------------------------------------------------
@@ -160,7 +162,7 @@ test: tools fmt tidy
 	@echo "make test: all passed"
 
 lane-engine:
-	@failed=; for step in clippy unit heavy loom doc; do \
+	@failed=; for step in clippy unit loom doc; do \
 		nice -n 10 $(MAKE) --no-print-directory $$step || failed="$$failed $$step"; \
 	done; [ -z "$$failed" ] || { echo "make test: failed:$$failed"; exit 1; }
 
@@ -171,7 +173,7 @@ lane-server:
 # where there is one, the plugin's tests must pass.
 test-in-server:
 	@if [ "$$(id -u)" = 0 ] && $(MAKE) --no-print-directory -f plugin/mariadb/Makefile setup; then \
-		$(MAKE) --no-print-directory plugin-test ROUNDS=1; \
+		$(MAKE) --no-print-directory plugin-test ROUNDS=1 BACKUP_PROFILE=checked; \
 	else \
 		echo "make test: WITHOUT the plugin's tests, which need Debian 12, root, and MariaDB's packages and source"; \
 	fi
@@ -208,18 +210,13 @@ tidy:
 	$(CARGO) run --quiet --locked --package xtask -- tidy
 	$(CARGO) run --quiet --locked --package xtask -- licences
 
+# All tests, of one build: the profile `checked` is as fast as `release`, which the simulator, the tests that kill a running
+# process and raced histories want, and asserts what debug builds assert. The features of weirdb add tests and take none away.
+# WEIR_LONG: as many histories as a release build checks.
 unit:
-	$(CARGO) test --workspace --locked --no-fail-fast --exclude weir-sim --exclude weir-cli
-	$(CARGO) test --package weirdb --all-features --lib --locked
-	$(CARGO) test --package weirdb --all-features --locked -- server testing
-
-# The simulator and the tests that kill a running process want release speed; so do raced histories, whose
-# races are won too seldom otherwise.
-# The simulator asserts the order of locks in release builds (weir-base/check-ranks); so do the others, since a
-# second build of the engine without that would take minutes.
-heavy:
-	$(CARGO) test --release --locked --no-fail-fast --package weir-sim --package weir-cli
-	$(CARGO) test --release --locked --package weir --features weir-base/check-ranks --test isolation
+	WEIR_LONG=yes $(CARGO) test --profile checked --workspace --locked --no-fail-fast \
+		--features $(WEIRDB_FEATURES)
+WEIRDB_FEATURES := weirdb/serde,weirdb/uuid,weirdb/time,weirdb/server,weirdb/testing
 
 # Interleavings of the small protocols, within the bound on preemptions that each test sets (minutes on a
 # busy machine); a build of its own, since loom replaces the atomics.
@@ -261,11 +258,17 @@ uninstall:
 
 # ---- figures --------------------------------------------------------------------------------------
 
+# FIGURES=docs/benchmarks/NAME.json: the figures are added to that set (cargo run -p xtask -- benchmarks shows them).
+FIGURES ?=
+COMMIT = $(shell git rev-parse --short HEAD)
+FIGURE = $(if $(FIGURES),--figure $(FIGURES) --commit $(COMMIT))
+
 bench: target/release/weir
-	target/release/weir bench update --dir ./weir-data/bench --fresh $(ARGS)
-	target/release/weir bench update --dir ./weir-data/bench --durability lazy --threads 1 $(ARGS)
-	target/release/weir bench read --dir ./weir-data/bench --threads 2 $(ARGS)
-	target/release/weir bench scan --dir ./weir-data/bench --threads 2 $(ARGS)
+	target/release/weir bench update --dir ./weir-data/bench --fresh $(FIGURE) $(ARGS)
+	target/release/weir bench update --dir ./weir-data/bench --durability lazy --threads 1 $(FIGURE) $(ARGS)
+	target/release/weir bench read --dir ./weir-data/bench --threads 2 $(FIGURE) $(ARGS)
+	target/release/weir bench scan --dir ./weir-data/bench --threads 2 $(FIGURE) $(ARGS)
+	target/release/weir bench tpcc --dir ./weir-data/bench-tpcc --threads 2 $(FIGURE) $(ARGS)
 
 # RocksDB, SQLite and WiredTiger come from the distribution, so that nobody has to compile them; a
 # distribution without WiredTiger gets the others. Not --locked: the lock file of this other workspace
@@ -282,7 +285,8 @@ rivals-tools:
 rivals: tools rivals-tools
 	cd rivals && $(CARGO) build --release $(RIVALS_FEATURES)
 	"$${CARGO_TARGET_DIR:-rivals/target}/release/rivals" --dir rivals-data \
-		--html rivals-data/report.html --json rivals-data/report.json --force $(ARGS)
+		--html rivals-data/report.html --json rivals-data/report.json --force \
+		$(if $(FIGURES),--figures $(FIGURES) --commit $(COMMIT)) $(ARGS)
 
 # Every workload on every engine for a moment. Not a part of `test`: LMDB, SQLite's binding, redb and
 # fjall are minutes of compiling for something that the engine does not depend on.
