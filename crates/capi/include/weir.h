@@ -222,6 +222,100 @@ typedef struct weir_bytes {
     size_t len;
 } weir_bytes;
 
+// Where the bytes of a backup go.
+typedef struct weir_sink {
+    // What the function is given.
+    void *context;
+    // Takes all of the bytes. 0: done; anything else ends the backup, and is taken for an errno.
+    int32_t (*write)(void *context, struct weir_bytes bytes);
+} weir_sink;
+
+// Where the bytes of a backup come from, from its beginning on.
+typedef struct weir_source {
+    // What the function is given.
+    void *context;
+    // Puts at most `room` bytes at `buffer`, and says how many; 0: there are no more. What is
+    // negative ends the call, and is taken for an errno with its sign changed.
+    int64_t (*read)(void *context, uint8_t *buffer, size_t room);
+} weir_source;
+
+// Where the keys of an encrypted database come from. The functions are called from any thread,
+// when the database is opened, twice a minute for a newer version, and for each backup, until it
+// is closed; they must not call the engine.
+typedef struct weir_key_provider {
+    // What the functions are given.
+    void *context;
+    // Writes the newest version of the key to `version`. 0: done; anything else: there is none.
+    int32_t (*newest_version)(void *context, uint32_t key_id, uint32_t *version);
+    // Writes the key of that version to `key`, where there is room for `*key_bytes` (32), and its
+    // length to `key_bytes`: 16, 24 or 32. 0: done; anything else: there is none.
+    int32_t (*key)(void *context, uint32_t key_id, uint32_t version, uint8_t *key, size_t *key_bytes);
+} weir_key_provider;
+
+// How to back up. All zero: all pages, at a pace that leaves the work nine tenths of the disk.
+typedef struct weir_backup_options {
+    // Another backup of the same database, of which the beginning is read: only what was changed
+    // since is backed up, and that one is needed to restore. May be NULL.
+    const struct weir_source *since;
+    // The keys that open that one, if it is of an encrypted database. May be NULL.
+    const struct weir_key_provider *keys;
+    // Which key of those; 0: 1.
+    uint32_t key_id;
+    // When all is there, it goes on with the log that is written from then on, until it is ended:
+    // any moment since can be restored.
+    bool follow;
+    // Bytes to read per second at most; 0: by itself.
+    uint64_t bytes_per_second;
+} weir_backup_options;
+
+// How far a backup is.
+typedef struct weir_backup_progress {
+    // Pages gone through.
+    uint64_t pages;
+    // Pages that there are to go through.
+    uint64_t pages_of;
+    // Bytes written.
+    uint64_t bytes;
+    // All is there, and the log is followed.
+    bool follows;
+} weir_backup_progress;
+
+// Is shown how far a backup is, again and again; `false` ends it. NULL: it goes on. It must not
+// unwind.
+typedef bool (*weir_backup_goes_on)(void *context, const struct weir_backup_progress *at);
+
+// What a backup holds.
+typedef struct weir_backed_up {
+    // Pages.
+    uint64_t pages;
+    // Bytes of log.
+    uint64_t log_bytes;
+    // All bytes.
+    uint64_t bytes;
+    // The state that it holds: all that was committed before this position of the log.
+    uint64_t position;
+} weir_backed_up;
+
+// How to restore. All zero: all that the last backup has, in the page store of the database that
+// was backed up.
+typedef struct weir_restore_options {
+    // Only what was committed before this position of the log; 0: no such bound.
+    uint64_t to_position;
+    // Only what was committed at this time, in microseconds since 1970, to about a second; 0: no
+    // such bound. One of the two may be given.
+    uint64_t to_micros;
+    // The last backup need not have ended, if only all pages are in it.
+    bool incomplete;
+    // The keys that open the backups, and encrypt the new database. May be NULL.
+    const struct weir_key_provider *keys;
+    // Which key of those; 0: 1.
+    uint32_t key_id;
+} weir_restore_options;
+
+// Is shown the bytes read so far; `false` ends the call with WEIR_INTERRUPTED. NULL: it goes on.
+// It must not unwind.
+typedef bool (*weir_restore_goes_on)(void *context, uint64_t bytes);
+
 // An index to be made.
 typedef struct weir_index {
     // Its name, unique in the table.
@@ -294,19 +388,6 @@ typedef struct weir_row {
 // Is asked again and again whether to go on; `false` ends the call with WEIR_INTERRUPTED. NULL: it
 // goes on. It must not unwind.
 typedef bool (*weir_go_on)(void *context);
-
-// Where the keys of an encrypted database come from. The functions are called from any thread,
-// when the database is opened, twice a minute for a newer version, and for each backup, until it
-// is closed; they must not call the engine.
-typedef struct weir_key_provider {
-    // What the functions are given.
-    void *context;
-    // Writes the newest version of the key to `version`. 0: done; anything else: there is none.
-    int32_t (*newest_version)(void *context, uint32_t key_id, uint32_t *version);
-    // Writes the key of that version to `key`, where there is room for `*key_bytes` (32), and its
-    // length to `key_bytes`: 16, 24 or 32. 0: done; anything else: there is none.
-    int32_t (*key)(void *context, uint32_t key_id, uint32_t version, uint8_t *key, size_t *key_bytes);
-} weir_key_provider;
 
 // The settings. All zero: the defaults.
 typedef struct weir_options {
@@ -507,6 +588,35 @@ typedef bool (*weir_wait_hook)(void *context, uint32_t event, uint64_t waiter, u
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
+
+// Writes pages as they lie on disk, each verified, and the log that belongs to them, to `sink`,
+// while all transactions go on: what was committed when this returns. `options` may be NULL.
+// WEIR_INTERRUPTED when `goes_on` ended it: what was written is no backup then (unless it
+// follows). weir_restore makes a database of it. `out` may be NULL.
+enum weir_code weir_backup(const struct weir_db *db,
+                           struct weir_sink sink,
+                           const struct weir_backup_options *options,
+                           weir_backup_goes_on goes_on,
+                           void *context,
+                           struct weir_backed_up *out);
+
+// Makes a database in a directory, which must hold nothing, of a full backup and those that were
+// made since it, each of the one before: `count` sources. `options` may be NULL. What fails or is
+// ended leaves nothing in the directory. The log is applied when the database is opened first.
+enum weir_code weir_restore(struct weir_bytes directory,
+                            const struct weir_source *sources,
+                            size_t count,
+                            const struct weir_restore_options *options,
+                            weir_restore_goes_on goes_on,
+                            void *context);
+
+// Reads a backup to its end: every page's checksum, number and database, every group of the log
+// and each change in it. `keys` may be NULL; they open a backup of an encrypted database.
+enum weir_code weir_backup_verify(struct weir_source source,
+                                  const struct weir_key_provider *keys,
+                                  uint32_t key_id,
+                                  weir_restore_goes_on goes_on,
+                                  void *context);
 
 // Makes an empty batch.
 enum weir_code weir_batch_new(struct weir_batch **out);

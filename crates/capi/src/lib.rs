@@ -2,6 +2,7 @@
 //! it. What a pointer must be is said once, at `borrow`, and holds for all functions.
 #![allow(non_camel_case_types)] // The names are C's.
 #![allow(clippy::missing_safety_doc)] // Said once, in `borrow`.
+mod backup;
 mod batch;
 mod borrow;
 mod catalog;
@@ -23,6 +24,7 @@ mod tree;
 mod txn;
 mod waits;
 
+pub use backup::*;
 pub use batch::*;
 pub use borrow::{weir_bytes, weir_visit};
 pub use catalog::*;

@@ -320,6 +320,130 @@ static void keys(const char *directory) {
     REFUSED(weir_open(text(dir), &options, &db));
 }
 
+// A backup in memory: written up to a bound, read with what goes wrong on the way.
+typedef struct {
+    uint8_t *bytes;
+    size_t len, bound, at;
+    int64_t says;
+} memory;
+
+static int32_t keep(void *context, weir_bytes bytes) {
+    memory *to = (memory *)context;
+    if (to->len + bytes.len > to->bound) return 28; // ENOSPC
+    memcpy(to->bytes + to->len, bytes.data, bytes.len);
+    to->len += bytes.len;
+    return 0;
+}
+
+static int64_t give_back(void *context, uint8_t *buffer, size_t room) {
+    memory *from = (memory *)context;
+    size_t len = from->len - from->at < room ? from->len - from->at : room;
+    if (from->says) return from->says;
+    memcpy(buffer, from->bytes + from->at, len);
+    from->at += len;
+    return (int64_t)len;
+}
+
+static bool not_further(void *context, const weir_backup_progress *at) {
+    (void)context;
+    return at->pages_of == 0;
+}
+
+static bool not_restored(void *context, uint64_t bytes) {
+    (void)context;
+    return bytes == 0;
+}
+
+static weir_source from_its_beginning(memory *backup) {
+    weir_source source = {backup, give_back};
+    backup->at = 0;
+    return source;
+}
+
+// Backups that fail, are ended, cut, changed, of another database, or that nothing is missing from.
+static void backups(weir_db *db, const char *directory) {
+    static uint8_t all[2][64 << 20];
+    memory full = {all[0], 0, 1000, 0, 0}, later = {all[1], 0, sizeof all[1], 0, 0};
+    weir_sink sink = {&full, keep}, no_sink = {NULL, NULL}, second = {&later, keep};
+    weir_source sources[2], none = {NULL, NULL}, *since = &sources[0];
+    weir_backup_options options;
+    weir_restore_options to;
+    weir_backed_up done;
+    weir_tree *tree;
+    weir_bytes value;
+    weir_db *restored;
+    char dir[4200];
+    memset(&options, 0, sizeof options);
+    memset(&to, 0, sizeof to);
+    REFUSED(weir_backup(NULL, sink, NULL, NULL, NULL, &done));
+    REFUSED(weir_backup(db, no_sink, NULL, NULL, NULL, &done));
+    EXPECT(weir_backup(db, sink, NULL, NULL, NULL, &done), WEIR_DISK_FULL);
+    full.len = 0;
+    full.bound = sizeof all[0];
+    EXPECT(weir_backup(db, sink, NULL, not_further, NULL, &done), WEIR_INTERRUPTED);
+    full.len = 0;
+    DO(weir_backup(db, sink, NULL, NULL, NULL, &done));
+    if (done.bytes != full.len || done.pages == 0 || done.position == 0) exit(8);
+    // Since one that is none, that cannot be read, that has no function; since the one that there is.
+    options.since = since;
+    full.bytes[3] ^= 1;
+    *since = from_its_beginning(&full);
+    REFUSED(weir_backup(db, second, &options, NULL, NULL, NULL));
+    full.bytes[3] ^= 1;
+    full.says = -5;
+    *since = from_its_beginning(&full);
+    EXPECT(weir_backup(db, second, &options, NULL, NULL, NULL), WEIR_IO);
+    full.says = 0;
+    *since = none;
+    REFUSED(weir_backup(db, second, &options, NULL, NULL, NULL));
+    DO(weir_tree_open(db, text("backed up"), true, &tree));
+    DO(weir_tree_put_now(tree, text("later"), text("v"), WEIR_SYNCED));
+    weir_tree_close(tree);
+    *since = from_its_beginning(&full);
+    DO(weir_backup(db, second, &options, NULL, NULL, NULL));
+    // Verified: whole, cut, changed, with more than there was room for.
+    DO(weir_backup_verify(from_its_beginning(&full), NULL, 0, NULL, NULL));
+    EXPECT(weir_backup_verify(from_its_beginning(&full), NULL, 0, not_restored, NULL), WEIR_INTERRUPTED);
+    REFUSED(weir_backup_verify(none, NULL, 0, NULL, NULL));
+    full.len -= 1;
+    EXPECT(weir_backup_verify(from_its_beginning(&full), NULL, 0, NULL, NULL), WEIR_DAMAGED);
+    full.len += 1;
+    full.bytes[full.len / 2] ^= 1;
+    EXPECT(weir_backup_verify(from_its_beginning(&full), NULL, 0, NULL, NULL), WEIR_DAMAGED);
+    full.bytes[full.len / 2] ^= 1;
+    full.says = 1 << 30;
+    EXPECT(weir_backup_verify(from_its_beginning(&full), NULL, 0, NULL, NULL), WEIR_IO);
+    full.says = 0;
+    // Restored: from none, from one that lacks its base, to two bounds, to where something is; ended.
+    snprintf(dir, sizeof dir, "%s.restored", directory);
+    REFUSED(weir_restore(text(dir), NULL, 0, NULL, NULL, NULL));
+    sources[0] = from_its_beginning(&later);
+    REFUSED(weir_restore(text(dir), sources, 1, NULL, NULL, NULL));
+    sources[0] = none;
+    REFUSED(weir_restore(text(dir), sources, 1, NULL, NULL, NULL));
+    sources[0] = from_its_beginning(&full);
+    to.to_position = to.to_micros = 1;
+    REFUSED(weir_restore(text(dir), sources, 1, &to, NULL, NULL));
+    to.to_micros = 0;
+    REFUSED(weir_restore(text(dir), sources, 1, &to, NULL, NULL));
+    sources[0] = from_its_beginning(&full);
+    EXPECT(weir_restore(text(dir), sources, 1, NULL, not_restored, NULL), WEIR_INTERRUPTED);
+    sources[0] = from_its_beginning(&full);
+    sources[1] = from_its_beginning(&later);
+    EXPECT(weir_restore(text(directory), sources, 2, NULL, NULL, NULL), WEIR_IO); // it is open
+    DO(weir_restore(text(dir), sources, 2, NULL, NULL, NULL));
+    DO(weir_open(text(dir), NULL, &restored));
+    DO(weir_tree_open(restored, text("t"), false, &tree));
+    DO(weir_tree_get(tree, NULL, text("it goes on"), WEIR_LOCK_NONE, &value));
+    weir_tree_close(tree);
+    DO(weir_tree_open(restored, text("backed up"), false, &tree));
+    DO(weir_tree_get(tree, NULL, text("later"), WEIR_LOCK_NONE, &value));
+    weir_tree_close(tree);
+    DO(weir_close(restored));
+    sources[0] = from_its_beginning(&full);
+    REFUSED(weir_restore(text(dir), sources, 1, NULL, NULL, NULL));
+}
+
 int main(int argc, char **argv) {
     weir_options options;
     weir_db *db, *second;
@@ -345,6 +469,7 @@ int main(int argc, char **argv) {
     DO(weir_tree_open(db, text("t"), true, &tree));
     keys_and_values(db, tree);
     transactions(db, tree);
+    backups(db, argv[1]);
     REFUSED(weir_set_log_bytes(db, 0));
     REFUSED(weir_set_recovery_seconds(db, -1));
     DO(weir_check(db, count, &problems));
