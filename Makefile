@@ -270,7 +270,7 @@ bench: target/release/weir
 	target/release/weir bench scan --dir ./weir-data/bench --threads 2 $(FIGURE) $(ARGS)
 	target/release/weir bench tpcc --dir ./weir-data/bench-tpcc --threads 2 $(FIGURE) $(ARGS)
 
-# RocksDB, SQLite and WiredTiger come from the distribution, so that nobody has to compile them; a
+# RocksDB, SQLite and WiredTiger come from the distribution, so that they need no compiling; a
 # distribution without WiredTiger gets the others. Not --locked: the lock file of this other workspace
 # would have to follow every change of Weir's own dependencies.
 RIVALS_FEATURES = $(if $(wildcard /usr/include/wiredtiger.h),--features wiredtiger)

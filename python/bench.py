@@ -284,8 +284,8 @@ def main() -> None:
         ratios = [
             seen["weirdb"][r][step] / max(seen[name][r][step] for name in others) for r in range(args.rounds) if others
         ]
-        told = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})" if ratios else ""
-        print(f"{step:24}" + "".join(f"{middle[kind.name]:14,.0f}" for kind in there) + "   " + told)
+        ratio = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})" if ratios else ""
+        print(f"{step:24}" + "".join(f"{middle[kind.name]:14,.0f}" for kind in there) + "   " + ratio)
     print(f"load after: {os.getloadavg()}")
 
 

@@ -38,7 +38,7 @@ const ROWS: usize = 256;
 type Row = (Slice, Slice);
 type Range = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
-fn told(e: weirdb::Error) -> PyErr {
+fn exception(e: weirdb::Error) -> PyErr {
     let words = e.to_string();
     match e {
         weirdb::Error::Conflict(Conflict::Deadlock(_)) => DeadlockError::new_err(words),
@@ -57,7 +57,7 @@ fn told(e: weirdb::Error) -> PyErr {
         weirdb::Error::Halted { .. } => HaltedError::new_err(words),
         weirdb::Error::Closed => ClosedError::new_err(words),
         weirdb::Error::ReadOnly => ReadOnlyError::new_err(words),
-        weirdb::Error::Open(e) => told_open(&e),
+        weirdb::Error::Open(e) => open_exception(&e),
         weirdb::Error::Io { source, .. } => match source.raw_os_error() {
             Some(number) => PyOSError::new_err((number, words)),
             None => PyOSError::new_err(words),
@@ -66,7 +66,7 @@ fn told(e: weirdb::Error) -> PyErr {
     }
 }
 
-fn told_open(e: &OpenError) -> PyErr {
+fn open_exception(e: &OpenError) -> PyErr {
     let words = e.to_string();
     match e {
         OpenError::DatabaseLocked { .. } => DatabaseLockedError::new_err(words),
@@ -195,14 +195,14 @@ fn open(
         config = config.key_file(&weirdb::KeyFile::at(path));
     }
     if let Some(then) = on_recovery {
-        config = config.on_recovery(move |at| tell_recovery(&then, at));
+        config = config.on_recovery(move |at| report_recovery(&then, at));
     }
-    let db = py.detach(|| config.open(path)).map_err(|e| told_open(&e))?;
+    let db = py.detach(|| config.open(path)).map_err(|e| open_exception(&e))?;
     Ok(Database { db })
 }
 
 /// What it raises is shown as what a thread raises, and stops nothing.
-fn tell_recovery(then: &Py<PyAny>, at: weirdb::RecoveryProgress) {
+fn report_recovery(then: &Py<PyAny>, at: weirdb::RecoveryProgress) {
     let phase = match at.phase {
         weirdb::RecoveryPhase::Scan => "scan",
         weirdb::RecoveryPhase::Redo => "redo",
@@ -219,25 +219,25 @@ fn tell_recovery(then: &Py<PyAny>, at: weirdb::RecoveryProgress) {
 #[pymethods]
 impl Database {
     fn tree(&self, py: Python<'_>, name: &str) -> PyResult<Tree> {
-        let tree = py.detach(|| self.db.open_tree(name)).map_err(told)?;
+        let tree = py.detach(|| self.db.open_tree(name)).map_err(exception)?;
         Ok(Tree { tree })
     }
 
     fn get_tree(&self, py: Python<'_>, name: &str) -> PyResult<Option<Tree>> {
-        let tree = py.detach(|| self.db.get_tree(name)).map_err(told)?;
+        let tree = py.detach(|| self.db.get_tree(name)).map_err(exception)?;
         Ok(tree.map(|tree| Tree { tree }))
     }
 
     fn drop_tree(&self, py: Python<'_>, name: &str) -> PyResult<bool> {
-        py.detach(|| self.db.drop_tree(name)).map_err(told)
+        py.detach(|| self.db.drop_tree(name)).map_err(exception)
     }
 
     fn rename_tree(&self, py: Python<'_>, old: &str, new: &str) -> PyResult<bool> {
-        py.detach(|| self.db.rename_tree(old, new)).map_err(told)
+        py.detach(|| self.db.rename_tree(old, new)).map_err(exception)
     }
 
     fn tree_names(&self, py: Python<'_>) -> PyResult<Vec<String>> {
-        py.detach(|| self.db.tree_names()).map_err(told)
+        py.detach(|| self.db.tree_names()).map_err(exception)
     }
 
     fn read(&self, py: Python<'_>) -> Snapshot {
@@ -256,7 +256,7 @@ impl Database {
     }
 
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.db.sync()).map_err(told)
+        py.detach(|| self.db.sync()).map_err(exception)
     }
 
     #[pyo3(signature = (progress=None))]
@@ -270,7 +270,7 @@ impl Database {
         });
         match failed {
             Some(e) => Err(e),
-            None => Ok(report.map_err(told)?.problems),
+            None => Ok(report.map_err(exception)?.problems),
         }
     }
 
@@ -284,15 +284,15 @@ impl Database {
     }
 
     fn commit_prepared(&self, py: Python<'_>, name: Octets) -> PyResult<bool> {
-        py.detach(|| self.db.commit_prepared(&*name)).map_err(told)
+        py.detach(|| self.db.commit_prepared(&*name)).map_err(exception)
     }
 
     fn rollback_prepared(&self, py: Python<'_>, name: Octets) -> PyResult<bool> {
-        py.detach(|| self.db.rollback_prepared(&*name)).map_err(told)
+        py.detach(|| self.db.rollback_prepared(&*name)).map_err(exception)
     }
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.db.clone().close()).map_err(told)
+        py.detach(|| self.db.clone().close()).map_err(exception)
     }
 }
 
@@ -310,54 +310,49 @@ impl Tree {
     }
 
     fn get<'py>(&self, py: Python<'py>, key: Octets) -> PyResult<Option<Bound_<'py>>> {
-        let found = py.detach(|| self.tree.get(&*key)).map_err(told)?;
+        let found = py.detach(|| self.tree.get(&*key)).map_err(exception)?;
         Ok(bytes(py, found))
     }
 
     fn view(&self, py: Python<'_>, key: Octets) -> PyResult<Option<Value>> {
-        let found = py.detach(|| self.tree.get(&*key)).map_err(told)?;
+        let found = py.detach(|| self.tree.get(&*key)).map_err(exception)?;
         Ok(found.map(Value::of))
     }
 
     fn __getitem__<'py>(&self, py: Python<'py>, key: Octets) -> PyResult<Bound_<'py>> {
-        let found = py.detach(|| self.tree.get(&*key)).map_err(told)?;
+        let found = py.detach(|| self.tree.get(&*key)).map_err(exception)?;
         bytes(py, found).ok_or_else(|| PyKeyError::new_err(PyBytes::new(py, &key).unbind()))
     }
 
     fn __contains__(&self, py: Python<'_>, key: Octets) -> PyResult<bool> {
-        py.detach(|| self.tree.contains_key(&*key)).map_err(told)
+        py.detach(|| self.tree.contains_key(&*key)).map_err(exception)
     }
 
-    fn __setitem__(
-        &self,
-        py: Python<'_>,
-        key: Octets,
-        value: Octets,
-    ) -> PyResult<()> {
-        py.detach(|| self.tree.put(&*key, &*value)).map_err(told)
+    fn __setitem__(&self, py: Python<'_>, key: Octets, value: Octets) -> PyResult<()> {
+        py.detach(|| self.tree.put(&*key, &*value)).map_err(exception)
     }
 
     fn __delitem__(&self, py: Python<'_>, key: Octets) -> PyResult<()> {
-        match py.detach(|| self.tree.remove(&*key)).map_err(told)? {
+        match py.detach(|| self.tree.remove(&*key)).map_err(exception)? {
             true => Ok(()),
             false => Err(PyKeyError::new_err(PyBytes::new(py, &key).unbind())),
         }
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        Ok(py.detach(|| self.tree.len()).map_err(told)? as usize)
+        Ok(py.detach(|| self.tree.len()).map_err(exception)? as usize)
     }
 
     fn insert(&self, py: Python<'_>, key: Octets, value: Octets) -> PyResult<()> {
-        py.detach(|| self.tree.insert(&*key, &*value)).map_err(told)
+        py.detach(|| self.tree.insert(&*key, &*value)).map_err(exception)
     }
 
     fn remove(&self, py: Python<'_>, key: Octets) -> PyResult<bool> {
-        py.detach(|| self.tree.remove(&*key)).map_err(told)
+        py.detach(|| self.tree.remove(&*key)).map_err(exception)
     }
 
     fn add(&self, py: Python<'_>, key: Octets, by: i64) -> PyResult<i64> {
-        py.detach(|| self.tree.add(&*key, by)).map_err(told)
+        py.detach(|| self.tree.add(&*key, by)).map_err(exception)
     }
 
     #[pyo3(signature = (key, expected, new))]
@@ -370,20 +365,15 @@ impl Tree {
     ) -> PyResult<bool> {
         let swap =
             py.detach(|| self.tree.compare_and_swap(&*key, expected.as_deref(), new.as_deref()));
-        Ok(swap.map_err(told)?.is_swapped())
+        Ok(swap.map_err(exception)?.is_swapped())
     }
 
     fn approximate_len(&self, py: Python<'_>) -> PyResult<u64> {
-        py.detach(|| self.tree.approximate_len()).map_err(told)
+        py.detach(|| self.tree.approximate_len()).map_err(exception)
     }
 
     #[pyo3(signature = (start=None, stop=None, *, reverse=false))]
-    fn range(
-        &self,
-        start: Option<Octets>,
-        stop: Option<Octets>,
-        reverse: bool,
-    ) -> Rows {
+    fn range(&self, start: Option<Octets>, stop: Option<Octets>, reverse: bool) -> Rows {
         Rows::of(self.tree.range(bounds(start, stop)), reverse)
     }
 
@@ -399,7 +389,7 @@ impl Tree {
             row?.extract::<(Octets, Octets)>()
         };
         let rows = rows.try_iter()?.map(pair).collect::<PyResult<Vec<_>>>()?;
-        py.detach(|| self.tree.bulk_load(rows)).map_err(told)
+        py.detach(|| self.tree.bulk_load(rows)).map_err(exception)
     }
 }
 
@@ -417,26 +407,21 @@ impl Snapshot {
 
 #[pymethods]
 impl Snapshot {
-    fn get<'py>(
-        &self,
-        py: Python<'py>,
-        tree: &Tree,
-        key: Octets,
-    ) -> PyResult<Option<Bound_<'py>>> {
+    fn get<'py>(&self, py: Python<'py>, tree: &Tree, key: Octets) -> PyResult<Option<Bound_<'py>>> {
         let txn = self.now()?;
-        let found = py.detach(|| txn.get(&tree.tree, &*key)).map_err(told)?;
+        let found = py.detach(|| txn.get(&tree.tree, &*key)).map_err(exception)?;
         Ok(bytes(py, found))
     }
 
     fn view(&self, py: Python<'_>, tree: &Tree, key: Octets) -> PyResult<Option<Value>> {
         let txn = self.now()?;
-        let found = py.detach(|| txn.get(&tree.tree, &*key)).map_err(told)?;
+        let found = py.detach(|| txn.get(&tree.tree, &*key)).map_err(exception)?;
         Ok(found.map(Value::of))
     }
 
     fn count(&self, py: Python<'_>, tree: &Tree) -> PyResult<u64> {
         let txn = self.now()?;
-        py.detach(|| txn.len(&tree.tree)).map_err(told)
+        py.detach(|| txn.len(&tree.tree)).map_err(exception)
     }
 
     #[pyo3(signature = (tree, start=None, stop=None, *, reverse=false))]
@@ -457,7 +442,7 @@ impl Snapshot {
 
     fn backup(&self, py: Python<'_>, path: std::path::PathBuf) -> PyResult<u64> {
         let txn = self.now()?;
-        Ok(py.detach(|| txn.backup(path)).map_err(told)?.rows)
+        Ok(py.detach(|| txn.backup(path)).map_err(exception)?.rows)
     }
 
     fn close(&self) {
@@ -476,7 +461,7 @@ struct Taken {
     /// None: it was closed.
     rows: Option<weirdb::Rows<'static>>,
     ready: VecDeque<Row>,
-    /// To be told when the rows before it have been shown.
+    /// Raised when the rows before it have been shown.
     failed: Option<weirdb::Error>,
 }
 
@@ -531,7 +516,7 @@ impl Rows {
             }
             Ok(ready.pop_front())
         });
-        let row = row.map_err(told)?;
+        let row = row.map_err(exception)?;
         Ok(row.map(|(key, value)| (PyBytes::new(py, &key), PyBytes::new(py, &value))))
     }
 }
@@ -549,7 +534,7 @@ impl Transaction {
         act: impl FnOnce(&mut weirdb::WriteTxn) -> Result<T, weirdb::Error> + Send,
     ) -> PyResult<T> {
         let done = py.detach(|| held(&self.txn).as_mut().map(act));
-        done.ok_or_else(over)?.map_err(told)
+        done.ok_or_else(over)?.map_err(exception)
     }
 
     fn taken(&self, py: Python<'_>) -> PyResult<weirdb::WriteTxn> {
@@ -579,23 +564,11 @@ impl Transaction {
         Ok(found.map(Value::of))
     }
 
-    fn put(
-        &self,
-        py: Python<'_>,
-        tree: &Tree,
-        key: Octets,
-        value: Octets,
-    ) -> PyResult<()> {
+    fn put(&self, py: Python<'_>, tree: &Tree, key: Octets, value: Octets) -> PyResult<()> {
         self.with(py, |txn| txn.put(&tree.tree, &*key, &*value))
     }
 
-    fn insert(
-        &self,
-        py: Python<'_>,
-        tree: &Tree,
-        key: Octets,
-        value: Octets,
-    ) -> PyResult<()> {
+    fn insert(&self, py: Python<'_>, tree: &Tree, key: Octets, value: Octets) -> PyResult<()> {
         self.with(py, |txn| txn.insert(&tree.tree, &*key, &*value))
     }
 
@@ -667,23 +640,23 @@ impl Transaction {
 
     fn commit(&self, py: Python<'_>) -> PyResult<()> {
         let txn = self.taken(py)?;
-        py.detach(|| txn.commit()).map_err(told)
+        py.detach(|| txn.commit()).map_err(exception)
     }
 
     fn commit_nowait(&self, py: Python<'_>) -> PyResult<Commit> {
         let txn = self.taken(py)?;
-        let commit = py.detach(|| txn.commit_nowait()).map_err(told)?;
+        let commit = py.detach(|| txn.commit_nowait()).map_err(exception)?;
         Ok(Commit { commit })
     }
 
     fn rollback(&self, py: Python<'_>) -> PyResult<()> {
         let txn = self.taken(py)?;
-        py.detach(|| txn.rollback()).map_err(told)
+        py.detach(|| txn.rollback()).map_err(exception)
     }
 
     fn prepare(&self, py: Python<'_>, name: Octets) -> PyResult<()> {
         let txn = self.taken(py)?;
-        py.detach(|| txn.prepare(&*name)).map_err(told)
+        py.detach(|| txn.prepare(&*name)).map_err(exception)
     }
 
     #[getter]
@@ -706,7 +679,7 @@ struct Commit {
 #[pymethods]
 impl Commit {
     fn wait(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.commit.wait()).map_err(told)
+        py.detach(|| self.commit.wait()).map_err(exception)
     }
 
     #[getter]
@@ -720,7 +693,7 @@ impl Commit {
         py.detach(|| {
             self.commit.when_durable(move |outcome| {
                 Python::attach(|py| {
-                    let outcome = outcome.map_err(|e| told(e).into_value(py)).err();
+                    let outcome = outcome.map_err(|e| exception(e).into_value(py)).err();
                     if let Err(e) = then.call1(py, (outcome,)) {
                         e.write_unraisable(py, Some(then.bind(py)));
                     }

@@ -256,7 +256,7 @@ def test_a_closure_that_raises_takes_everything_back(db):
     assert len(attempts) == 3
 
 
-def test_recovery_is_told(tmp_path):
+def test_recovery_reports_progress(tmp_path):
     script = (
         "import os, sys, weirdb\n"
         "db = weirdb.open(sys.argv[1]); tree = db['t']\n"

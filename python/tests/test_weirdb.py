@@ -172,23 +172,23 @@ def test_commits_are_awaited(tmp_path):
     asyncio.run(run())
 
 
-def test_a_callback_that_raises_hurts_nobody(tmp_path, monkeypatch):
+def test_a_callback_that_raises_stops_nothing(tmp_path, monkeypatch):
     seen = []
     monkeypatch.setattr(sys, "unraisablehook", seen.append)
     with weirdb.open(tmp_path / "db") as db:
-        tree, told = db["t"], []
+        tree, answers = db["t"], []
         for n in range(40):
             txn = db.write()
             txn.put(tree, b"%d" % n, b"v")
 
             def then(error, n=n):
-                told.append(error)
+                answers.append(error)
                 if n % 4 == 0:
                     raise ValueError(n)
 
             txn.commit_nowait().when_durable(then)
         db.sync()
-    assert told == [None] * 40 and len(seen) == 10
+    assert answers == [None] * 40 and len(seen) == 10
 
 
 def test_errors_have_their_classes(tmp_path):

@@ -19,12 +19,12 @@ use crate::stores::{self, Known};
 /// What the process of a cell is to do.
 #[derive(clap::Args)]
 pub struct Child {
-    /// A `Told`, as JSON.
-    told: String,
+    /// `Orders`, as JSON.
+    orders: String,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Told {
+struct Orders {
     dir: PathBuf,
     shape: Shape,
     engine: String,
@@ -42,17 +42,17 @@ type Answer = Result<Cell, String>;
 pub fn child(child: &Child) -> Result<()> {
     // SAFETY: only asks the kernel to kill this process with its parent, whatever ends that.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
-    let told: Told = serde_json::from_str(&child.told).context("not for people")?;
-    let answer: Answer = answer(told).map_err(|error| format!("{error:#}"));
+    let orders: Orders = serde_json::from_str(&child.orders).context("not for people")?;
+    let answer: Answer = answer(orders).map_err(|error| format!("{error:#}"));
     println!("{}", serde_json::to_string(&answer)?);
     Ok(())
 }
 
-fn answer(told: Told) -> Result<Cell> {
-    group::enter(&told.doors)?;
-    let site = Site { dir: told.dir, shape: told.shape };
-    let workload: Workload = told.workload.parse()?;
-    run::cell(&site, stores::find(&told.engine)?, workload, told.threads, told.round)
+fn answer(orders: Orders) -> Result<Cell> {
+    group::enter(&orders.doors)?;
+    let site = Site { dir: orders.dir, shape: orders.shape };
+    let workload: Workload = orders.workload.parse()?;
+    run::cell(&site, stores::find(&orders.engine)?, workload, orders.threads, orders.round)
 }
 
 /// Runs one cell in a process of its own.
@@ -68,7 +68,7 @@ pub fn cell(
     threads: usize,
     round: u64,
 ) -> Result<Cell> {
-    let told = Told {
+    let orders = Orders {
         dir: site.dir.clone(),
         shape: site.shape,
         engine: known.name.to_string(),
@@ -80,7 +80,7 @@ pub fn cell(
     let killed_before = group.map_or(0, Group::killed);
     group.map(Group::take_peak_bytes);
     let mut process = Command::new(std::env::current_exe()?)
-        .args(["cell", &serde_json::to_string(&told)?])
+        .args(["cell", &serde_json::to_string(&orders)?])
         .stdout(Stdio::piped())
         .spawn()
         .context("starting a cell's process")?;

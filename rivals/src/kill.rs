@@ -68,23 +68,24 @@ pub struct Victim {
 }
 
 /// The process that is to be killed: updates until then.
-pub fn victim(told: &Victim) -> Result<()> {
+pub fn victim(options: &Victim) -> Result<()> {
     // SAFETY: only asks the kernel to kill this process with its parent, whatever ends that.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
     let setup = crate::engine::Setup {
-        cache_bytes: told.cache_bytes,
-        threads: told.threads,
+        cache_bytes: options.cache_bytes,
+        threads: options.threads,
         durability: Workload::Kill.durability(),
     };
-    let store = stores::open(&told.engine, &told.dir, setup)?;
-    let acknowledged = Acknowledged::open(&told.acknowledged, told.rows)?;
+    let store = stores::open(&options.engine, &options.dir, setup)?;
+    let acknowledged = Acknowledged::open(&options.acknowledged, options.rows)?;
     println!("ready");
     std::thread::scope(|scope| {
         let mut threads = Vec::new();
-        for thread in 0..told.threads {
+        for thread in 0..options.threads {
             let (store, counts) = (&*store, acknowledged.counts());
             threads.push(scope.spawn(move || {
-                let result = store.with_worker(&mut |worker| write(worker, told, thread, counts));
+                let result =
+                    store.with_worker(&mut |worker| write(worker, options, thread, counts));
                 // One that has failed must not leave the others to go on as if nothing were wrong.
                 STOP.fetch_or(result.is_err(), Ordering::Relaxed);
                 result
@@ -99,19 +100,19 @@ pub fn victim(told: &Victim) -> Result<()> {
 
 fn write(
     worker: &mut dyn crate::engine::Worker,
-    told: &Victim,
+    options: &Victim,
     thread: usize,
     counts: &[AtomicU32],
 ) -> Result<()> {
-    let mut random = fastrand::Rng::with_seed(rows::mix(told.cell << 8 | thread as u64));
-    let mut value = vec![0; told.value];
+    let mut random = fastrand::Rng::with_seed(rows::mix(options.cell << 8 | thread as u64));
+    let mut value = vec![0; options.value];
     let keys = Workload::Kill.keys();
-    let own = (told.rows - thread as u64).div_ceil(told.threads as u64);
+    let own = (options.rows - thread as u64).div_ceil(options.threads as u64);
     while !stopped() {
-        let number = random.u64(0..own) * told.threads as u64 + thread as u64;
+        let number = random.u64(0..own) * options.threads as u64 + thread as u64;
         let count = &counts[number as usize];
         let next = count.load(Ordering::Relaxed) + 1;
-        rows::fill(&mut value, number, ledger::version(told.cell, thread, next));
+        rows::fill(&mut value, number, ledger::version(options.cell, thread, next));
         worker.update(&keys.key(number), &value)?;
         count.store(next, Ordering::Release);
     }

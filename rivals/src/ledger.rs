@@ -120,7 +120,7 @@ mod tests {
     fn only_a_threads_last_version_is_right() {
         let mut notes: Vec<Notes> =
             (0..2).map(|thread| Notes::new(9, thread, 2, Share::All, 10)).collect();
-        assert!(is_right(&notes, 3, version(8, 0, 1)), "an older cell's, and nobody wrote");
+        assert!(is_right(&notes, 3, version(8, 0, 1)), "an older cell's, and not written to");
         for _ in 0..2 {
             notes[0].acknowledged(3);
         }

@@ -152,8 +152,8 @@ fn main() -> Result<()> {
             list();
             Ok(())
         }
-        Some(Command::Cell(told)) => child_of_a_run(&told),
-        Some(Command::Victim(told)) => kill::victim(&told),
+        Some(Command::Cell(options)) => child_of_a_run(&options),
+        Some(Command::Victim(options)) => kill::victim(&options),
         None => compare(&cli.run),
     }
 }
@@ -253,9 +253,9 @@ fn on_interrupt(say: fn()) -> Result<()> {
     ctrlc::set_handler(handler).context("cannot catch Ctrl-C")
 }
 
-fn child_of_a_run(told: &child::Child) -> Result<()> {
+fn child_of_a_run(options: &child::Child) -> Result<()> {
     on_interrupt(|| ())?;
-    child::child(told)
+    child::child(options)
 }
 
 fn compare(args: &RunArgs) -> Result<()> {

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_tell_their_numbers() {
+    fn keys_hold_their_numbers() {
         for keys in [Keys::Dense, Keys::Hashed] {
             for number in (0..10_000).chain([u64::MAX, 1 << 63]) {
                 assert_eq!(keys.number(&keys.key(number)), Some(number));

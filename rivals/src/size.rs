@@ -54,7 +54,7 @@ mod tests {
     use crate::stores;
 
     #[test]
-    fn logs_are_told_from_data_and_holes_take_nothing() {
+    fn logs_count_apart_from_data_and_holes_take_nothing() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("deep")).unwrap();
         std::fs::write(dir.path().join("deep/1.log"), vec![1; 8192]).unwrap();

@@ -88,7 +88,7 @@ fn every_workload_on_every_engine_is_verified() {
 }
 
 #[test]
-fn a_run_goes_on_and_bad_input_is_told_what_exists() {
+fn a_run_goes_on_and_bad_input_names_what_exists() {
     let dir = tempfile::tempdir().unwrap();
     let mut args = SHORT.to_vec();
     args.extend(["--engines", "weir,lmdb", "--dir", "d", "--keep"]);

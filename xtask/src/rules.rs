@@ -46,6 +46,7 @@ pub const RULES: &[Rule] = &[
     Rule { name: "pronouns", check: words::pronouns },
     Rule { name: "phrases", check: words::phrases },
     Rule { name: "old-names", check: words::old_names },
+    Rule { name: "names", check: words::names },
     Rule { name: "unsafe-address", check: code::unsafe_addresses },
     Rule { name: "banned-call", check: code::banned_calls },
     Rule { name: "unwrap-ratchet", check: code::unwrap_ratchet },

@@ -105,7 +105,7 @@ proptest! {
     }
 
     #[test]
-    fn each_byte_that_is_missing_or_changed_is_told(
+    fn each_byte_that_is_missing_or_changed_is_an_error(
         parts in proptest::collection::vec(part(), 1..4),
         at in any::<prop::sample::Index>(),
         bit in 0..8u8,
@@ -127,7 +127,7 @@ proptest! {
 }
 
 #[test]
-fn parts_in_another_order_or_of_another_backup_are_told() {
+fn parts_in_another_order_or_of_another_backup_are_refused() {
     let parts = [Part::Pages(vec![4]), Part::Pages(vec![5])];
     let bytes = written(&parts, Content::All);
     let frame = 16 + 4 + 4 + PAGE;

@@ -43,7 +43,7 @@ impl Health {
     pub fn halt(&self, why: &str) -> bool {
         let is_first = self.why.set(why.to_owned()).is_ok();
         if is_first {
-            self.tell(Notice::Halted(why));
+            self.notify(Notice::Halted(why));
         }
         is_first
     }
@@ -63,7 +63,7 @@ impl Health {
     }
 
     /// Tells the listener, if there is one.
-    pub fn tell(&self, notice: Notice<'_>) {
+    pub fn notify(&self, notice: Notice<'_>) {
         let mut heard = self.heard.lock();
         match (&heard.listener, notice) {
             (Some(listener), notice) => listener(notice),
@@ -98,7 +98,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     #[test]
-    fn the_first_cause_counts_and_is_told() {
+    fn the_first_cause_counts_and_is_reported() {
         let (health, told) = (Health::default(), Arc::new(Mutex::new(Vec::new())));
         assert!(!health.is_halted() && health.why_halted().is_none());
         let listener = |told: &Arc<Mutex<Vec<String>>>| -> Box<Listener> {
@@ -106,11 +106,11 @@ mod tests {
             Box::new(move |notice| told.lock().expect("no panic").push(format!("{notice:?}")))
         };
         assert!(health.listen(listener(&told)) && !health.listen(listener(&told)));
-        health.tell(Notice::PageLost("page 7"));
+        health.notify(Notice::PageLost("page 7"));
         assert!(health.halt("the disk is gone") && !health.halt("something else"));
         assert_eq!(health.why_halted(), Some("the disk is gone"));
         let late = Health::default();
-        late.tell(Notice::PageLost("page 9"));
+        late.notify(Notice::PageLost("page 9"));
         late.halt("before");
         late.listen(listener(&told));
         let expected = [

@@ -232,7 +232,7 @@
         cell))));
     const body = el("div", { class: "scroll" },
       el("table", {}, el("thead", {}, head), el("tbody", {}, ...rows)));
-    // A long one is opened by who wants it, so that the charts below it are found.
+    // A long one is opened by a click, so that the charts below it are found.
     const folded = rows.length > 40
       ? el("details", {}, el("summary", { class: "hint" }, rows.length + " rows"), body) : body;
     where.append(el("section", { class: "card wide" }, el("h2", {}, given.title),

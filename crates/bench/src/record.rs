@@ -94,7 +94,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_value_tells_its_version(key: u64, version: u32, at in 0..VALUE_BYTES, bit in 0..8) {
+        fn a_value_holds_its_version(key: u64, version: u32, at in 0..VALUE_BYTES, bit in 0..8) {
             prop_assert_eq!(unscramble(scramble(key)), key);
             let mut value = [0; VALUE_BYTES];
             fill(&mut value, key, version);

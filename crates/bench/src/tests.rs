@@ -116,7 +116,7 @@ fn a_failing_store_ends_the_run_but_not_the_report() {
 }
 
 #[test]
-fn an_interrupted_run_tells_what_it_saw() {
+fn an_interrupted_run_reports_what_it_measured() {
     let fake = Fake::default();
     let stop = AtomicBool::new(false);
     let mut out = Vec::new();

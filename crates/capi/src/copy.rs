@@ -6,7 +6,7 @@ use ::weir_table::Copy;
 use crate::borrow::{alone, give, put, shared, taken, weir_bytes};
 use crate::indexes::{goes_on, weir_go_on};
 use crate::outcome::{run, weir_code, wrong};
-use crate::table::{told, weir_row, weir_table};
+use crate::table::{stored, weir_row, weir_table};
 use crate::txn::weir_txn;
 
 /// A table that is being filled.
@@ -51,7 +51,7 @@ pub unsafe extern "C" fn weir_copy_row(
         // SAFETY: the contract of `borrow`.
         unsafe {
             let entries = row.entries();
-            told(copy.push(&mut inner.txn, row.image(&entries)), duplicate)
+            stored(copy.push(&mut inner.txn, row.image(&entries)), duplicate)
         }
     })
 }
@@ -76,7 +76,7 @@ pub unsafe extern "C" fn weir_copy_finish(
         // SAFETY: the contract of `borrow`.
         unsafe {
             put(primary_key, weir_bytes::of(&whole.twice))?;
-            told(done, duplicate)
+            stored(done, duplicate)
         }
     })
 }

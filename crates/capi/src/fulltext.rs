@@ -269,14 +269,14 @@ pub unsafe extern "C" fn weir_table_search(
         let mut asked = Asked { table, txn, what, lock, words };
         let (documents, columns) = (what.rows, what.columns);
         let wanted = Search { query, mode, expands, documents, columns };
-        let ranked = search(&mut asked, &wanted).map_err(told)?;
+        let ranked = search(&mut asked, &wanted).map_err(failure_of)?;
         // SAFETY: the contract of `borrow`.
         unsafe { give(out, weir_ranked { ranked })? };
         Ok(weir_code::WEIR_OK)
     })
 }
 
-fn told(failure: NotFound<Failure>) -> Failure {
+fn failure_of(failure: NotFound<Failure>) -> Failure {
     match failure {
         NotFound::Syntax(error) => wrong(error.to_string()),
         NotFound::LongPhrase => Failure {

@@ -7,7 +7,7 @@ use crate::borrow::{list, shared, weir_bytes};
 use crate::catalog::{specs, waiting, weir_index, weir_redefinition, with_redefinitions};
 use crate::db::weir_db;
 use crate::outcome::{Failure, found, run, weir_code, wrong};
-use crate::table::{told, weir_entry};
+use crate::table::{stored, weir_entry};
 use crate::txn::wait;
 
 /// Makes the entry of a row in an index: fills `entry` with bytes that stay until its next call and
@@ -165,7 +165,7 @@ pub unsafe extern "C" fn weir_table_fill_indexes(
         let filled =
             tables.fill_indexes(table, &mut make, &mut || unsafe { goes_on(go_on, context) });
         // SAFETY: the contract of `borrow`.
-        unsafe { told(filled, duplicate) }
+        unsafe { stored(filled, duplicate) }
     })
 }
 
@@ -193,7 +193,7 @@ pub unsafe extern "C" fn weir_table_finish_indexes(
             Ok(waiting(db, lock_wait_millis).finish_indexes_of(all, &names))
         };
         // SAFETY: the contract of `borrow`.
-        unsafe { told(with_redefinitions(tables, tables_count, finish)?, duplicate) }
+        unsafe { stored(with_redefinitions(tables, tables_count, finish)?, duplicate) }
     })
 }
 

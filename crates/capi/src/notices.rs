@@ -38,7 +38,7 @@ pub unsafe extern "C" fn weir_on_notice(
         let db = unsafe { &shared(db)?.db };
         // An address, which the other side alone makes use of.
         let context = context as usize;
-        let tell = move |notice: Notice<'_>| {
+        let report = move |notice: Notice<'_>| {
             let (kind, text) = match notice {
                 Notice::Halted(text) => (weir_notice::WEIR_NOTICE_HALTED, text),
                 Notice::PageLost(text) => (weir_notice::WEIR_NOTICE_PAGE_LOST, text),
@@ -48,7 +48,7 @@ pub unsafe extern "C" fn weir_on_notice(
             // SAFETY: the caller of `weir_on_notice` said that all threads may call it with this.
             unsafe { call(context as *mut c_void, kind as u32, text) }
         };
-        if !db.on_notice(Box::new(tell)) {
+        if !db.on_notice(Box::new(report)) {
             return Err(wrong("there is a hook already"));
         }
         Ok(weir_code::WEIR_OK)

@@ -8,7 +8,7 @@ use crate::catalog::{specs, waiting, weir_index, weir_redefinition, with_redefin
 use crate::db::weir_db;
 use crate::indexes::{fill_entry, goes_on, weir_go_on};
 use crate::outcome::{run, weir_code};
-use crate::table::{told, weir_row};
+use crate::table::{stored, weir_row};
 
 /// Makes a row of the new table, with an entry for each of its indexes: fills `made` with bytes
 /// that stay until its next call and returns 0, or something else to stop. `table`: the place of
@@ -102,7 +102,7 @@ pub unsafe extern "C" fn weir_table_fill_rewrite(
         // SAFETY: the contract of `borrow`.
         let mut go_on = || unsafe { goes_on(go_on, context) };
         // SAFETY: the contract of `borrow`.
-        unsafe { told(tables.fill_rewrite(table, in_order, &mut make, &mut go_on), duplicate) }
+        unsafe { stored(tables.fill_rewrite(table, in_order, &mut make, &mut go_on), duplicate) }
     })
 }
 
@@ -130,6 +130,6 @@ pub unsafe extern "C" fn weir_table_finish_rewrite(
             Ok(waiting(db, lock_wait_millis).finish_rewrite(all, &mut make))
         };
         // SAFETY: the contract of `borrow`.
-        unsafe { told(with_redefinitions(tables, tables_count, finish)?, duplicate) }
+        unsafe { stored(with_redefinitions(tables, tables_count, finish)?, duplicate) }
     })
 }

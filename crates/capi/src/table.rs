@@ -157,7 +157,7 @@ pub unsafe extern "C" fn weir_table_indexes(
 ///
 /// # Safety
 /// The contract of `borrow`.
-pub(crate) unsafe fn told(done: Result<(), Error>, duplicate: *mut i32) -> Done {
+pub(crate) unsafe fn stored(done: Result<(), Error>, duplicate: *mut i32) -> Done {
     if let Err(Error::Duplicate { index }) = &done {
         let at = index.map_or(WEIR_ROWS, |at| i32::try_from(at).unwrap_or(WEIR_ROWS));
         // SAFETY: the caller's.
@@ -183,7 +183,7 @@ pub unsafe extern "C" fn weir_table_insert(
         // SAFETY: the contract of `borrow`.
         unsafe {
             let entries = row.entries();
-            told(table.table.insert(&mut inner.txn, row.image(&entries)), duplicate)
+            stored(table.table.insert(&mut inner.txn, row.image(&entries)), duplicate)
         }
     })
 }
@@ -205,7 +205,7 @@ pub unsafe extern "C" fn weir_table_update(
             let (old, new) = (shared(old)?, shared(new)?);
             let (was, is) = (old.entries(), new.entries());
             let (was, is) = (old.image(&was), new.image(&is));
-            told(table.table.update(&mut inner.txn, was, is), duplicate)
+            stored(table.table.update(&mut inner.txn, was, is), duplicate)
         }
     })
 }

@@ -238,8 +238,8 @@ pub unsafe extern "C" fn weir_when_durable(
         let db = unsafe { &shared(db)?.db };
         // An address, which the other side alone makes use of.
         let context = context as usize;
-        db.when_durable(Commit::at(end), move |told| {
-            let code = told.map_or_else(|e| Failure::from(e).code, |()| weir_code::WEIR_OK);
+        db.when_durable(Commit::at(end), move |outcome| {
+            let code = outcome.map_or_else(|e| Failure::from(e).code, |()| weir_code::WEIR_OK);
             // SAFETY: the caller that gave the function said that any thread may call it with this.
             unsafe { call(context as *mut c_void, code) };
         });

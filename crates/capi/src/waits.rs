@@ -38,7 +38,7 @@ struct Hook {
 }
 
 impl Hook {
-    fn tell(&self, event: weir_wait_event, waiter: TxnId, holder: TxnId) -> bool {
+    fn report(&self, event: weir_wait_event, waiter: TxnId, holder: TxnId) -> bool {
         // SAFETY: the caller that gave the function said that all threads may call it with this.
         unsafe { (self.call)(self.context as *mut c_void, event as u32, waiter.0, holder.0) }
     }
@@ -46,19 +46,19 @@ impl Hook {
 
 impl WaitListener for Hook {
     fn begins(&self, waiter: TxnId) -> bool {
-        self.tell(weir_wait_event::WEIR_WAIT_BEGINS, waiter, TxnId::NONE)
+        self.report(weir_wait_event::WEIR_WAIT_BEGINS, waiter, TxnId::NONE)
     }
 
     fn waits_for(&self, waiter: TxnId, holder: TxnId) {
-        self.tell(weir_wait_event::WEIR_WAIT_FOR, waiter, holder);
+        self.report(weir_wait_event::WEIR_WAIT_FOR, waiter, holder);
     }
 
     fn is_rather_victim(&self, one: TxnId, other: TxnId) -> bool {
-        self.tell(weir_wait_event::WEIR_WAIT_RATHER, one, other)
+        self.report(weir_wait_event::WEIR_WAIT_RATHER, one, other)
     }
 
     fn ends(&self, waiter: TxnId) {
-        self.tell(weir_wait_event::WEIR_WAIT_ENDS, waiter, TxnId::NONE);
+        self.report(weir_wait_event::WEIR_WAIT_ENDS, waiter, TxnId::NONE);
     }
 }
 

@@ -565,7 +565,7 @@ mod tests {
     }
 
     #[test]
-    fn undo_of_nothing_that_can_be_taken_back_is_refused() {
+    fn undo_of_an_operation_without_undo_is_refused() {
         let (page, key) = (PageNo(300), &b"key"[..]);
         for op in [Op::Remove { page, key }, Op::SetLink { page, link: page }, Op::UndoReset] {
             let body = undo_and(&op, Before::Absent);

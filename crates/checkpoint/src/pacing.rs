@@ -224,7 +224,7 @@ fn short_pages(rate: f64, capacity: f64) -> usize {
 mod tests {
     use super::*;
 
-    fn told(rate: f64, capacity: f64) -> Verdict {
+    fn verdict_of(rate: f64, capacity: f64) -> Verdict {
         Verdict {
             deadline_pages_per_second: rate,
             capacity_pages_per_second: capacity,
@@ -246,11 +246,11 @@ mod tests {
             (20_000.0, 30_000.0, 240),
         ];
         for (rate, capacity, pages) in rows {
-            let verdict = Verdict { overdue_pages: 1000, ..told(rate, capacity) };
+            let verdict = Verdict { overdue_pages: 1000, ..verdict_of(rate, capacity) };
             let batch = Pacing::default().batch_pages(0, &verdict, 256);
             assert_eq!(batch, pages, "{rate} {capacity}");
         }
-        assert_eq!(Pacing::default().batch_pages(0, &told(20_000.0, 30_000.0), 8), 8);
+        assert_eq!(Pacing::default().batch_pages(0, &verdict_of(20_000.0, 30_000.0), 8), 8);
     }
 
     /// A lane writes five pages at 1000/s: says when they were due, sleeps until then.
@@ -334,15 +334,15 @@ mod tests {
     #[test]
     fn what_falls_due_while_writes_take_long_is_the_next_batch() {
         let (mut pacing, mut now) = (Pacing::default(), 0);
-        let verdict = told(100.0, 1750.0);
+        let verdict = verdict_of(100.0, 1750.0);
         let sizes: Vec<usize> =
             (0..4).map(|_| batches(&mut pacing, &mut now, &verdict, 1_000_000, 0)).collect();
         // 100 pages/s, two seconds, two lanes.
         assert_eq!(sizes, [8, 32, 100, 100]);
         assert_eq!(pacing.backlogged_micros(now), 0, "all that is due is on its way");
-        let overdue = Verdict { overdue_pages: 400, ..told(1.0, 3.0) };
+        let overdue = Verdict { overdue_pages: 400, ..verdict_of(1.0, 3.0) };
         assert_eq!(pacing.batch_pages(now, &overdue, 256), 200, "one batch, not a rate");
-        let idle = Verdict { idle_pages_per_second: 1000.0, ..told(0.0, 1750.0) };
+        let idle = Verdict { idle_pages_per_second: 1000.0, ..verdict_of(0.0, 1750.0) };
         assert_eq!(pacing.batch_pages(now, &idle, 256), 14, "nothing is in a hurry");
         batches(&mut pacing, &mut now, &verdict, 1_000, 0);
         assert_eq!(pacing.batch_pages(now, &verdict, 256), 8, "short again");
@@ -355,13 +355,17 @@ mod tests {
         pacing.write_begins(1_000, &hand);
         assert_eq!(pacing.long_micros(100_000), 0);
         assert_eq!(pacing.long_micros(801_000), 800_000);
-        assert_eq!(pacing.batch_pages(801_000, &told(100.0, 1750.0), 256), 8, "still the first");
+        assert_eq!(
+            pacing.batch_pages(801_000, &verdict_of(100.0, 1750.0), 256),
+            8,
+            "still the first"
+        );
     }
 
     #[test]
     fn where_every_page_takes_its_time_batches_shrink_again() {
         let (mut pacing, mut now) = (Pacing::default(), 0);
-        let verdict = told(500.0, 0.0);
+        let verdict = verdict_of(500.0, 0.0);
         let sizes: Vec<usize> =
             (0..8).map(|_| batches(&mut pacing, &mut now, &verdict, 1_000, 10_000)).collect();
         assert_eq!(sizes, [25, 100, 50, 28, 25, 25, 25, 25]);
@@ -370,7 +374,7 @@ mod tests {
     #[test]
     fn only_what_a_batch_has_no_room_for_waits_for_the_disk() {
         let (mut pacing, mut now) = (Pacing::default(), 0);
-        let verdict = told(2000.0, 1750.0);
+        let verdict = verdict_of(2000.0, 1750.0);
         for _ in 0..4 {
             batches(&mut pacing, &mut now, &verdict, 1_000_000, 0);
         }

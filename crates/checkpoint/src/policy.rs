@@ -21,7 +21,7 @@ pub struct State {
     /// Pages that the plan wanted and the writer did not deliver; negative: too many.
     debt_pages: f64,
     /// What the last verdict said, to read the next tick by.
-    told: Told,
+    previous: Previous,
     /// Seconds of work to keep in flight.
     in_flight_seconds: f64,
     /// Share of the last second or so in which writers waited for admission.
@@ -32,7 +32,7 @@ pub struct State {
 
 /// The part of a verdict that explains the tick after it.
 #[derive(Clone, Copy, Debug, Default)]
-struct Told {
+struct Previous {
     idle: bool,
     deadline_share: f64,
 }
@@ -79,7 +79,7 @@ const RATE_MAX: f64 = 1e15;
 /// Decides what to do until the next tick. Reads no clock, does no I/O, draws no random numbers:
 /// the same inputs give the same verdict (CKPT-1).
 pub fn decide(state: &mut State, seen: &TickView<'_>, limits: &Limits) -> Verdict {
-    let tick = state.rates.observe(seen, limits.age_bytes, state.told.deadline_share);
+    let tick = state.rates.observe(seen, limits.age_bytes, state.previous.deadline_share);
     let age_bytes = seen.log_end.bytes_since(seen.oldest_dirty) as f64;
     let (seconds, redo_bytes) = tick.map_or((0.0, 0.0), |tick| (tick.seconds, tick.redo_bytes));
     let haste = state.haste(seconds);
@@ -91,14 +91,14 @@ pub fn decide(state: &mut State, seen: &TickView<'_>, limits: &Limits) -> Verdic
     state.target = Some(target);
     let room_min = (state.rates.redo.per_second() * 0.5 * haste).max(target.goal_bytes / 64.0);
     let plan = Plan::solve(seen.dirty, seen.log_end, seen.oldest_dirty, &target, room_min);
-    let told = plan.told(&mut state.room_is_used, latency == 0.0 && seen.pages_completed > 0);
+    let planned = plan.slope(&mut state.room_is_used, latency == 0.0 && seen.pages_completed > 0);
     if let Some(tick) = tick {
-        state.account(&tick, told, latency);
+        state.account(&tick, planned, latency);
         let waiting = f64::from(u8::from(seen.admission_waiters > 0));
         state.throttled += (waiting - state.throttled) * share(tick.seconds, 1.0);
         state.pause.observe(tick.seconds, state.rates.redo.per_second());
     }
-    let slope = state.slope.unwrap_or(told);
+    let slope = state.slope.unwrap_or(planned);
     let wanted = Wanted {
         deadline: state.deadline_pages_per_second(slope, &plan, seen),
         free: state.free_pages_per_second(seen),
@@ -107,10 +107,10 @@ pub fn decide(state: &mut State, seen: &TickView<'_>, limits: &Limits) -> Verdic
     let idle = state.idle_pages_per_second(seen);
     let idle = idle.max(state.pause_pages_per_second(slope, seen, age_bytes / target.goal_bytes));
     let total = (granted.deadline + granted.free).max(idle).min(RATE_MAX);
-    // What the sweeper is told to write. What the cleaner writes is seen, and is less than was
+    // What the sweeper is to write. What the cleaner writes is seen, and is less than was
     // granted where the sweeper happens to free the frames.
     let swept = granted.deadline + (idle - granted.deadline - granted.free).max(0.0);
-    state.told = Told {
+    state.previous = Previous {
         idle: idle > granted.deadline + granted.free,
         deadline_share: if swept > 0.0 { granted.deadline / swept } else { 1.0 },
     };
@@ -145,17 +145,17 @@ impl State {
     }
 
     /// Books one tick: what was owed by the plan, what was done, what the disk took.
-    fn account(&mut self, tick: &Tick, told: f64, latency: f64) {
+    fn account(&mut self, tick: &Tick, planned: f64, latency: f64) {
         // Idle writing is held back by its small queue, not by the disk.
-        let backlogged = if self.told.idle { 0.0 } else { tick.backlogged };
+        let backlogged = if self.previous.idle { 0.0 } else { tick.backlogged };
         // Where a write takes long whatever it has, it is not the log's that it waits for.
         let log_cost = if latency > 0.0 { 0.0 } else { tick.log_cost };
         self.capacity.observe(tick.seconds, tick.pages + log_cost, backlogged, latency);
-        let slope = self.slope.unwrap_or(told);
-        let slope = slope + (told - slope) * share(tick.seconds, SLOPE_SECONDS);
+        let slope = self.slope.unwrap_or(planned);
+        let slope = slope + (planned - slope) * share(tick.seconds, SLOPE_SECONDS);
         self.slope = Some(slope);
         // Against errors of the redo rate and of the writer's pace, which the slope cannot see.
-        let done = tick.swept_pages * self.told.deadline_share;
+        let done = tick.swept_pages * self.previous.deadline_share;
         let debt_max = slope * self.rates.redo.per_second() * (DEBT_SECONDS_MAX + latency);
         self.debt_pages =
             (self.debt_pages + slope * tick.redo_bytes - done).clamp(-debt_max, debt_max);
@@ -251,7 +251,7 @@ impl State {
     }
 
     fn in_flight_max(&self, pages_per_second: f64) -> u32 {
-        if self.told.idle {
+        if self.previous.idle {
             return IN_FLIGHT_IDLE;
         }
         let seconds = self.in_flight_seconds.max(IN_FLIGHT_SECONDS);

@@ -142,7 +142,7 @@ impl Plan {
     /// the plan's own slope holds, under which no pattern of the list is copied into the next wrap,
     /// until there is much room again. `answers` is whether the disk has been seen to write pages,
     /// and quickly: where it has not, what a late beginning would meet is unknown.
-    pub(crate) fn told(&self, room_is_used: &mut bool, answers: bool) -> f64 {
+    pub(crate) fn slope(&self, room_is_used: &mut bool, answers: bool) -> f64 {
         if self.room_share <= 0.0 || self.late_pages_per_byte >= self.pages_per_byte {
             *room_is_used = true;
         } else if self.room_share > ROOM_AGAIN_SHARE {
@@ -209,17 +209,17 @@ mod tests {
     fn room_is_used_once_and_again_when_there_is_much_of_it() {
         let mut used = false;
         let (far, near) = (solve(&[10], 5000, &FLAT), solve(&[10, 10, 10], 5950, &FLAT));
-        assert_eq!(far.told(&mut used, false), far.pages_per_byte, "an unknown disk");
-        assert!(far.told(&mut used, true) < 0.05 * far.pages_per_byte && !used);
-        assert_eq!(near.told(&mut used, true), near.pages_per_byte);
+        assert_eq!(far.slope(&mut used, false), far.pages_per_byte, "an unknown disk");
+        assert!(far.slope(&mut used, true) < 0.05 * far.pages_per_byte && !used);
+        assert_eq!(near.slope(&mut used, true), near.pages_per_byte);
         assert!(used, "the way down has met the plan");
         let little = solve(&[10; 8], 5800, &FLAT);
         assert_eq!(
-            little.told(&mut used, true),
+            little.slope(&mut used, true),
             little.pages_per_byte,
             "too little to begin again"
         );
-        assert!(far.told(&mut used, true) < 0.05 * far.pages_per_byte && !used);
+        assert!(far.slope(&mut used, true) < 0.05 * far.pages_per_byte && !used);
     }
 
     #[test]

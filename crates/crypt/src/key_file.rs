@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_file_is_told_without_showing_it() {
+    fn what_is_no_key_file_is_refused_without_showing_it() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("keys.txt");
         let good = "5".repeat(64);

@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_kinds_tell_operations_apart() {
+    fn operations_differ_by_name_and_kind() {
         let (_, volume, file) = faulty();
         let other = volume.create("log.1", PAGE).unwrap();
         for op in [OpKind::DurableWrite, OpKind::Grow, OpKind::Remove, OpKind::Open] {

@@ -173,7 +173,7 @@ fn phrases_are_words_in_a_row_in_one_column() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told_as_innodb_tells_it() {
+fn what_cannot_be_parsed_gets_innodbs_error() {
     let mut library = library();
     for (query, what) in [
         ("+", "$end"),

@@ -7,7 +7,7 @@ use crate::record::{End, History, Lock, Op, Transaction, Version};
 use std::fmt::{self, Write};
 
 /// Operations of a transaction that are shown; the rest is counted.
-const OPS_TOLD: usize = 24;
+const OPS_SHOWN: usize = 24;
 
 impl Found {
     /// A readable account: the name, the circle or the fault, the levels that forbid it, and what
@@ -25,7 +25,7 @@ impl Found {
         match &self.evidence {
             Evidence::Circle(links) => {
                 for link in links {
-                    writeln!(out, "  {}", Told { link, history })?;
+                    writeln!(out, "  {}", Words { link, history })?;
                     members.push(link.ends().0);
                 }
             }
@@ -72,12 +72,12 @@ impl fmt::Display for State {
 }
 
 /// A link in words.
-struct Told<'a> {
+struct Words<'a> {
     link: &'a Link,
     history: &'a History,
 }
 
-impl fmt::Display for Told<'_> {
+impl fmt::Display for Words<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (from, to) = self.link.ends();
         let (from, to) = (self.history.transactions[from].id, self.history.transactions[to].id);
@@ -115,10 +115,10 @@ fn write_txn(out: &mut String, txn: &Transaction) -> fmt::Result {
         End::Unknown => "ended unknown",
     };
     writeln!(out, "  T{} at {} {end}, ticks {} to {}:", txn.id, txn.level, txn.began, txn.ended)?;
-    for (at, op) in txn.ops.iter().take(OPS_TOLD).enumerate() {
+    for (at, op) in txn.ops.iter().take(OPS_SHOWN).enumerate() {
         writeln!(out, "    {at}: {op}")?;
     }
-    match txn.ops.len().saturating_sub(OPS_TOLD) {
+    match txn.ops.len().saturating_sub(OPS_SHOWN) {
         0 => Ok(()),
         more => writeln!(out, "    and {more} more"),
     }

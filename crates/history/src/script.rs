@@ -177,7 +177,7 @@ impl<S: Session> Stage<S> {
             if actor.waits_since.is_none() {
                 actor.waits_since = Some(self.waits);
                 (self.waits, self.waited) = (self.waits + 1, true);
-                self.tell(at, step, "waits");
+                self.note(at, step, "waits");
             }
             return false;
         }
@@ -188,11 +188,11 @@ impl<S: Session> Stage<S> {
             actor.skipping = true;
         }
         match answer {
-            Ok(seen) => self.tell(at, step, &seen),
-            Err(Refused::Duplicate) => self.tell(at, step, "duplicate key"),
+            Ok(seen) => self.note(at, step, &seen),
+            Err(Refused::Duplicate) => self.note(at, step, "duplicate key"),
             Err(why) => {
                 self.refused = true;
-                self.tell(at, step, &why.to_string());
+                self.note(at, step, &why.to_string());
             }
         }
         true
@@ -225,7 +225,7 @@ impl<S: Session> Stage<S> {
         self.advance();
     }
 
-    fn tell(&mut self, at: usize, step: Step, answer: &str) {
+    fn note(&mut self, at: usize, step: Step, answer: &str) {
         let _ = writeln!(self.transcript, "session {}: {step:?}: {answer}", at + 1);
     }
 }

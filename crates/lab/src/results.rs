@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_that_is_felt_is_told_in_wraps() {
+    fn a_reaction_time_is_given_in_wraps() {
         let change = |log_wraps| Settling {
             change: String::new(),
             at_second: 0,

@@ -7,7 +7,7 @@ use weir_base::rank;
 use weir_base::{PageNo, counters};
 
 /// Lost pages that are reported: with more, it is known that the disk is broken.
-pub(crate) const TOLD_LOST_MAX: usize = 1_000;
+pub(crate) const REPORTED_LOST_MAX: usize = 1_000;
 /// The last so many findings are kept.
 const FINDINGS_MAX: usize = 32;
 

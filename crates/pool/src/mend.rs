@@ -7,7 +7,7 @@
 //! which that is not remembered is not mended: nothing would say what it lacks.
 use weir_base::{Notice, PageNo};
 
-use crate::damages::{Mended, PageFinding, RebuildPage, TOLD_LOST_MAX};
+use crate::damages::{Mended, PageFinding, REPORTED_LOST_MAX, RebuildPage};
 use crate::error::PoolError;
 use crate::pool::Pool;
 
@@ -47,10 +47,10 @@ impl Pool {
         }
         self.stats.lost.add(1);
         let mut known = self.damages.known.lock();
-        if known.lost.len() < TOLD_LOST_MAX && known.lost.insert(page) {
+        if known.lost.len() < REPORTED_LOST_MAX && known.lost.insert(page) {
             known.note(self.finding(page, cause, Mended::No));
             // Before another thread that meets the page goes on.
-            self.health().tell(Notice::PageLost(&cause.to_string()));
+            self.health().notify(Notice::PageLost(&cause.to_string()));
         }
     }
 
@@ -67,7 +67,7 @@ impl Pool {
         if mended != Mended::FromMemory {
             known.unwritten.insert(page);
         }
-        self.health().tell(Notice::PageRepaired(&format!("{found}; it was {mended}")));
+        self.health().notify(Notice::PageRepaired(&format!("{found}; it was {mended}")));
     }
 
     /// Puts a page right in `bytes` that was read and is not what was written. Its latch is held.

@@ -161,7 +161,7 @@ impl Pool {
     ///
     /// # Errors
     /// Those of [`Pool::look_again`].
-    pub fn mend_or_tell(&self, page: PageNo) -> Result<(), PoolError> {
+    pub fn mend_or_report(&self, page: PageNo) -> Result<(), PoolError> {
         self.scrub_stats.damaged.add(1);
         // It is mended as it is read.
         if self.optimistic(page).is_ok() { self.write_mended(page) } else { Ok(()) }

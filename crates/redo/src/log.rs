@@ -390,7 +390,7 @@ impl Log {
     pub(crate) fn halt_for(&self, cause: String) {
         self.halt.cause.get_or_init(|| cause.into());
         self.halt.flag.store(true, Ordering::Release);
-        self.rounds.wake_everyone();
+        self.rounds.wake_all();
     }
 
     /// Microseconds, for measuring writes.

@@ -98,7 +98,7 @@ impl Rounds {
     }
 
     /// Wakes every thread: for the end of all rounds.
-    pub(crate) fn wake_everyone(&self) {
+    pub(crate) fn wake_all(&self) {
         for word in &self.words {
             word.0.futex.change_and_wake_all();
         }
@@ -152,7 +152,7 @@ mod loom_tests {
     /// Each thread publishes one step and waits until a leader has covered it. A lost wake-up is a
     /// deadlock, which loom reports.
     #[test]
-    fn loom_everyone_is_served() {
+    fn loom_all_are_served() {
         struct Shared {
             rounds: Rounds,
             published: AtomicU64,

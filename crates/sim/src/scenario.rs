@@ -162,11 +162,11 @@ impl Scenario {
         let mut model = Model::new(self.setup.page_size);
         let mut rest = &self.ops[..];
         for (number, crash) in self.crashes.iter().enumerate() {
-            let told = || format!("crash {number}, {crash:?}");
+            let context = || format!("crash {number}, {crash:?}");
             volume.set_crash_after(Some(crash.after));
             let mut player =
                 Player::new(now.setup, volume.clone(), clock.clone(), db, model.clone());
-            let ending = player.play(rest).with_context(told)?;
+            let ending = player.play(rest).with_context(context)?;
             let done = if let Ending::Crashed { at } = ending { at + 1 } else { rest.len() };
             tally.ops += done as u64;
             tally.crashes += 1;
@@ -177,10 +177,10 @@ impl Scenario {
             for (again, after) in crash.in_recovery.iter().enumerate() {
                 found = now
                     .crash_recovery(&found, &clock, crash, again as u64, *after, &mut tally)
-                    .with_context(told)?;
+                    .with_context(context)?;
             }
             match now.settle(&found, &clock, crash, &player_left, &model, played) {
-                Err(e) => return Err(e.context(told())),
+                Err(e) => return Err(e.context(context())),
                 Ok(Tried::Torn) => {
                     tally.torn += 1;
                     return Ok(tally);
@@ -297,7 +297,7 @@ impl Shorten for Scenario {
     }
 
     fn arguments(&self) -> String {
-        told(self.seed, &self.crashes, self.setup.planted, &self.kept)
+        repeat_arguments(self.seed, &self.crashes, self.setup.planted, &self.kept)
     }
 
     fn check(&self) -> Result<()> {
@@ -306,7 +306,12 @@ impl Shorten for Scenario {
 }
 
 /// The arguments that repeat a scenario.
-pub(crate) fn told(seed: u64, crashes: &[Crash], planted: Planted, kept: &[usize]) -> String {
+pub(crate) fn repeat_arguments(
+    seed: u64,
+    crashes: &[Crash],
+    planted: Planted,
+    kept: &[usize],
+) -> String {
     let after: Vec<String> = crashes.iter().map(|c| c.after.to_string()).collect();
     let mut text = format!("--repeat {seed} --crash-after '{}'", after.join(","));
     let name = Planted::ALL.iter().find(|(_, p)| *p == planted);

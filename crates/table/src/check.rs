@@ -77,7 +77,7 @@ impl RawTable {
                 continue;
             }
             let there = self.sum_entries(txn, at, &sums, go_on)?;
-            let told_before = report.problems.len();
+            let reported_before = report.problems.len();
             if there.entries != wanted[at].entries {
                 let (entries, name) = (there.entries, &index.name);
                 report.note(|| match index.several {
@@ -92,7 +92,7 @@ impl RawTable {
                 let mut make_at =
                     |key: &[u8], row: &[u8], entry: &mut EntryBuf| make(at, key, row, entry);
                 self.check_index(txn, at, &mut make_at, go_on, &mut report)?;
-                if report.problems.len() == told_before {
+                if report.problems.len() == reported_before {
                     let name = &index.name;
                     report
                         .note(|| format!("index '{name}': its entries are not those of the rows"));
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn each_way_in_which_an_index_may_differ_from_the_rows_is_told() {
+    fn each_difference_between_an_index_and_the_rows_is_reported() {
         let (db, table) = filled();
         assert_eq!(problems(&db, &table), Vec::<String>::new());
         for (at, name) in ["u", "n"].into_iter().enumerate() {

@@ -104,17 +104,17 @@ impl Rewrite<'_, '_, '_> {
         let Some(is) = &change.is else { return Ok(()) };
         self.make_of(&change.key, is)?;
         let (key, made) = (&self.made.key, &self.made);
-        let told = |done, index| match done {
+        let stored = |done, index| match done {
             Err(weir::Error::Duplicate) => Err(Error::Duplicate { index }),
             done => Ok(done?),
         };
-        told(txn.insert(&self.rows, &in_tree(key), &with_tail(key, &made.row)), None)?;
+        stored(txn.insert(&self.rows, &in_tree(key), &with_tail(key, &made.row)), None)?;
         for (nth, (index, entry)) in self.indexes.iter().zip(&made.entries).enumerate() {
             for entry in Entries::of_kind(index.several, entry.as_entry()) {
                 let (unique, entry) = (index.unique, entry?);
                 let (at, value) =
                     (stored_key(unique, key, entry), stored_value(unique, key, entry));
-                told(txn.insert(&index.tree, &at, &value), Some(nth))?;
+                stored(txn.insert(&index.tree, &at, &value), Some(nth))?;
             }
         }
         Ok(())

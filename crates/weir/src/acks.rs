@@ -27,7 +27,7 @@ struct Ack {
 impl Ack {
     /// Tells. What panics there has been said by the panic hook, and keeps no other commit from
     /// being called.
-    fn tell(&mut self, what: Result<(), Error>) {
+    fn acknowledge(&mut self, what: Result<(), Error>) {
         if let Some(then) = self.then.take() {
             let _ = catch_unwind(AssertUnwindSafe(|| then(what)));
         }
@@ -36,7 +36,7 @@ impl Ack {
 
 impl Drop for Ack {
     fn drop(&mut self) {
-        self.tell(Err(Error::Halted("nobody can tell any more whether it is durable".into())));
+        self.acknowledge(Err(Error::Halted("it is unknown whether it is durable".into())));
     }
 }
 
@@ -115,7 +115,7 @@ impl Acks {
         asked.is_served = false;
         let left = std::mem::take(&mut asked.list);
         drop(asked);
-        self.tell(left.into_iter(), Some("the thread that tells of commits has ended"));
+        self.acknowledge(left.into_iter(), Some("the thread that acknowledges commits has ended"));
     }
 
     /// Takes all that was left, and waits for it if there is nothing in hand. `false`: there is
@@ -138,19 +138,19 @@ impl Acks {
             // Those that came while others were waited for may have become durable with them: they
             // are not to wait for those that came behind.
             let durable = log.durable();
-            self.tell(in_hand.extract_if(.., |ack| ack.end <= durable), None);
+            self.acknowledge(in_hand.extract_if(.., |ack| ack.end <= durable), None);
             let Some(end) = in_hand.iter().map(|ack| ack.end).max() else { continue };
             if let Err(e) = log.wait_for_announced(end) {
                 failed(&e);
-                self.tell(in_hand.drain(..), Some(&e.to_string()));
+                self.acknowledge(in_hand.drain(..), Some(&e.to_string()));
             }
         }
     }
 
-    fn tell(&self, acks: impl Iterator<Item = Ack>, failure: Option<&str>) {
+    fn acknowledge(&self, acks: impl Iterator<Item = Ack>, failure: Option<&str>) {
         let mut number = 0;
         for mut ack in acks {
-            ack.tell(failure.map_or(Ok(()), |e| Err(Error::Halted(e.into()))));
+            ack.acknowledge(failure.map_or(Ok(()), |e| Err(Error::Halted(e.into()))));
             number += 1;
         }
         self.open.fetch_sub(number, Ordering::Relaxed);

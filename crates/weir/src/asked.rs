@@ -40,12 +40,12 @@ fn answer_with(
         volume.remove(ANSWER_FILE)?;
     }
     let file = volume.create(ANSWER_FILE, ANSWER_BYTES as u64)?;
-    let mut told_at = None;
+    let mut reported_at = None;
     let clock = scrub.clock();
     let mut progress = |done: u64, of: u64| {
         let now = clock.now_micros();
-        if told_at.is_none_or(|at| now >= at + PROGRESS_MICROS) {
-            told_at = Some(now);
+        if reported_at.is_none_or(|at| now >= at + PROGRESS_MICROS) {
+            reported_at = Some(now);
             // What fails here costs the process that waits its bar.
             let _ = say(&file, &format!("{PROGRESS} {done} {of}\n"));
         }

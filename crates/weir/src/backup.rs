@@ -4,8 +4,8 @@ use std::io::Read;
 use weir_backup::{BackupError, Begin, Reader};
 use weir_base::{DbId, Lsn};
 
+use crate::details::Details;
 use crate::error::Error;
-use crate::told::Told;
 
 /// Another backup of the same database: the next one needs only what was changed since.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -81,7 +81,7 @@ impl From<BackupError> for Error {
             }
             BackupError::CutShort { .. }
             | BackupError::Failed { .. }
-            | BackupError::Damaged { .. } => Error::Damaged(Told::of(e)),
+            | BackupError::Damaged { .. } => Error::Damaged(Details::of(e)),
         }
     }
 }

@@ -16,8 +16,8 @@ use weir_txn::PlantedBug;
 use crate::backup::{BackedUp, BackupBase, BackupOptions, BackupProgress};
 use crate::backup_pace::{BackupLoad, bytes_per_second};
 use crate::config::StoreKind;
+use crate::details::{DamagedPlace, Details};
 use crate::error::Error;
-use crate::told::{DamagedPlace, Told};
 use crate::unused::{HeldUnused, Unused};
 
 /// Pages that are read at once.
@@ -347,7 +347,7 @@ impl<W: Write> Backup<W> {
         let (file, offset) = source.pool.store().place(page);
         let place = DamagedPlace { file: Some(file), offset: Some(offset), page: Some(page.0) };
         let words = format!("page {page} cannot be read, and is not written either: no backup");
-        Err(Error::Damaged(Told::from(words).at(place)))
+        Err(Error::Damaged(Details::from(words).at(place)))
     }
 
     /// Copies the log up to `to`, which is durable.

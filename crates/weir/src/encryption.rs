@@ -12,8 +12,8 @@ use weir_pool::IN_PLACE_FILE;
 use crate::config::{Config, Create, PAGE_SIZE_DEFAULT};
 use crate::create::{self, DirectoryState};
 use crate::db::Db;
+use crate::details::Details;
 use crate::error::Error;
-use crate::told::Told;
 
 /// What processes say to each other: the other one has no key.
 fn is_plain(name: &str) -> bool {
@@ -192,7 +192,7 @@ impl From<CryptError> for Error {
     fn from(e: CryptError) -> Self {
         match e {
             CryptError::Io { doing, cause } => Error::io(format!("{doing} '{KEYS_FILE}'"), cause),
-            CryptError::Damaged | CryptError::Stream(_) => Error::Damaged(Told::of(e)),
+            CryptError::Damaged | CryptError::Stream(_) => Error::Damaged(Details::of(e)),
             CryptError::OtherFormat { .. } | CryptError::OtherSeal { .. } => {
                 Error::Config(e.to_string())
             }

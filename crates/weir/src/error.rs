@@ -11,7 +11,7 @@ use weir_redo::RedoError;
 use weir_space::SpaceError;
 use weir_txn::TxnError;
 
-use crate::told::{DamagedPlace, Told};
+use crate::details::{DamagedPlace, Details};
 
 /// Why an operation failed. Unless it says otherwise, nothing was changed and other operations go
 /// on.
@@ -38,11 +38,11 @@ pub enum Error {
     Foreign(&'static str),
     /// The disk is full. Reads go on; writes go on once there is room again.
     #[error(transparent)]
-    DiskFull(Told),
-    /// Something on disk is not what was written ([`Told::place`] says where, as far as that is
+    DiskFull(Details),
+    /// Something on disk is not what was written ([`Details::place`] says where, as far as that is
     /// known). The rest of the database stays readable.
     #[error(transparent)]
-    Damaged(Told),
+    Damaged(Details),
     /// The engine has halted after a device failure: nothing that was acknowledged is lost; open
     /// the database again once the device is well.
     #[error("the engine has halted: {0}")]
@@ -95,7 +95,7 @@ impl Error {
     pub(crate) fn io(what: impl Into<String>, cause: io::Error) -> Self {
         if cause.kind() == io::ErrorKind::StorageFull {
             let words = format!("{}: {cause}", what.into());
-            return Error::DiskFull(Told::of(cause).reworded(words));
+            return Error::DiskFull(Details::of(cause).reworded(words));
         }
         Error::Io { what: what.into(), cause }
     }
@@ -111,19 +111,19 @@ impl From<PoolError> for Error {
             PoolError::Damaged { page, ref file, offset, .. } => {
                 let (file, offset) = (Some(file.clone()), Some(offset));
                 let place = DamagedPlace { file, offset, page: Some(page.0) };
-                Error::Damaged(Told::of(e).at(place))
+                Error::Damaged(Details::of(e).at(place))
             }
             PoolError::StoreDamaged { file, offset, .. } => {
                 let (file, offset) = (Some(file.to_owned()), Some(offset));
-                Error::Damaged(Told::of(e).at(DamagedPlace { file, offset, page: None }))
+                Error::Damaged(Details::of(e).at(DamagedPlace { file, offset, page: None }))
             }
             PoolError::NoSuchPage(page) | PoolError::Behind { page, .. } => {
-                Error::Damaged(Told::of(e).at(of_page(page)))
+                Error::Damaged(Details::of(e).at(of_page(page)))
             }
             PoolError::Halted(why) => Error::Halted(why),
             PoolError::Size(words) => Error::Config(words),
             PoolError::Redo(e) => e.into(),
-            PoolError::Device { .. } if e.is_disk_full() => Error::DiskFull(Told::of(e)),
+            PoolError::Device { .. } if e.is_disk_full() => Error::DiskFull(Details::of(e)),
             PoolError::Device { what, cause } => {
                 Error::Io { what, cause: io::Error::new(cause.kind(), cause) }
             }
@@ -136,7 +136,7 @@ impl From<RedoError> for Error {
         match e {
             RedoError::Halted { cause } => Error::Halted(cause.to_string()),
             RedoError::Io { ref source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-                Error::DiskFull(Told::of(e))
+                Error::DiskFull(Details::of(e))
             }
             RedoError::Io { .. } => {
                 Error::Io { what: "the redo log".into(), cause: io::Error::other(e) }
@@ -145,15 +145,15 @@ impl From<RedoError> for Error {
             RedoError::TooLarge { .. } => Error::Config(e.to_string()),
             RedoError::Damaged { ref file, offset, .. } => {
                 let (file, offset) = (Some(file.clone()), Some(offset));
-                Error::Damaged(Told::of(e).at(DamagedPlace { file, offset, page: None }))
+                Error::Damaged(Details::of(e).at(DamagedPlace { file, offset, page: None }))
             }
             RedoError::Foreign { ref file, .. }
             | RedoError::Format { ref file, .. }
             | RedoError::Exists { ref file } => {
                 let place = DamagedPlace { file: Some(file.clone()), ..DamagedPlace::default() };
-                Error::Damaged(Told::of(e).at(place))
+                Error::Damaged(Details::of(e).at(place))
             }
-            RedoError::Missing { .. } | RedoError::Full { .. } => Error::Damaged(Told::of(e)),
+            RedoError::Missing { .. } | RedoError::Full { .. } => Error::Damaged(Details::of(e)),
         }
     }
 }
@@ -161,7 +161,7 @@ impl From<RedoError> for Error {
 impl From<SpaceError> for Error {
     fn from(e: SpaceError) -> Self {
         match e {
-            SpaceError::DiskFull(_) | SpaceError::TooLarge(_) => Error::DiskFull(Told::of(e)),
+            SpaceError::DiskFull(_) | SpaceError::TooLarge(_) => Error::DiskFull(Details::of(e)),
             SpaceError::Pool(e) => e.into(),
             SpaceError::Redo(e) => e.into(),
         }
@@ -176,7 +176,7 @@ impl From<TreeError> for Error {
             TreeError::Redo(e) => e.into(),
             TreeError::Stopped(why) => Error::Halted(why),
             TreeError::Gone(_) => Error::NoTree(e.to_string()),
-            TreeError::Damaged { page, .. } => Error::Damaged(Told::of(e).at(of_page(page))),
+            TreeError::Damaged { page, .. } => Error::Damaged(Details::of(e).at(of_page(page))),
             TreeError::KeyTooLong { .. }
             | TreeError::ValueTooLong(_)
             | TreeError::NotAscending(_)
@@ -207,8 +207,8 @@ fn rollback_failed(e: TxnError) -> Error {
     let words = e.to_string();
     let TxnError::RollbackFailed { then, .. } = e else { return Error::Transaction(e) };
     match Error::from(*then) {
-        Error::DiskFull(told) => Error::DiskFull(told.reworded(words)),
-        Error::Damaged(told) => Error::Damaged(told.reworded(words)),
+        Error::DiskFull(details) => Error::DiskFull(details.reworded(words)),
+        Error::Damaged(details) => Error::Damaged(details.reworded(words)),
         Error::Halted(_) => Error::Halted(words),
         Error::Io { cause, .. } => Error::Io { what: words, cause },
         other => other,
@@ -238,10 +238,10 @@ mod tests {
         for (then, is_full) in [(full(), true), (TreeError::Stopped("it".into()).into(), false)] {
             let failed =
                 TxnError::RollbackFailed { first: TxnError::Conflict.into(), then: then.into() };
-            let told = Error::from(failed);
-            assert_eq!(is_full, matches!(told, Error::DiskFull(_)));
-            assert_eq!(!is_full, matches!(told, Error::Halted(_)));
-            assert!(told.to_string().contains(&TxnError::Conflict.to_string()), "{told}");
+            let error = Error::from(failed);
+            assert_eq!(is_full, matches!(error, Error::DiskFull(_)));
+            assert_eq!(!is_full, matches!(error, Error::Halted(_)));
+            assert!(error.to_string().contains(&TxnError::Conflict.to_string()), "{error}");
         }
     }
 }

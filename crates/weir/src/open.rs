@@ -21,6 +21,7 @@ use crate::config::{Background, Config, StoreKind};
 use crate::contents::{Contents, FoundStretches};
 use crate::create::prepare;
 use crate::data_file::check_data_file;
+use crate::details::{DamagedPlace, Details};
 use crate::encryption;
 use crate::engine::{Engine, Helper, STEPS_AT_OPEN_MICROS, admit, try_admit};
 use crate::error::Error;
@@ -31,7 +32,6 @@ use crate::recovery_age::held_log_bytes;
 use crate::report::RecoveryReport;
 use crate::scrub::Scrub;
 use crate::setup::{log_config, pool_bytes_max, pool_config};
-use crate::told::{DamagedPlace, Told};
 use crate::unused::Unused;
 use crate::warm::Warm;
 use crate::workers::{Site, Workers};
@@ -146,7 +146,7 @@ pub(crate) fn open(
 fn control_error(e: std::io::Error) -> Error {
     if e.kind() == std::io::ErrorKind::InvalidData {
         let place = DamagedPlace { file: Some(CONTROL_FILE.into()), ..DamagedPlace::default() };
-        return Error::Damaged(Told::of(e).at(place));
+        return Error::Damaged(Details::of(e).at(place));
     }
     Error::io("opening the control file", e)
 }

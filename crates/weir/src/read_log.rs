@@ -9,8 +9,8 @@ use weir_recovery::{
 };
 use weir_redo::{RedoError, ScanEnd};
 
+use crate::details::Details;
 use crate::error::Error;
-use crate::told::Told;
 
 /// The log, read to its end.
 pub(crate) enum Scanned {
@@ -72,11 +72,11 @@ pub(crate) fn read_log(
                 }
             };
             Err(Error::Damaged(match read.err().map(Error::from) {
-                Some(Error::Damaged(told)) => {
-                    let words = format!("{what}: {told}");
-                    told.reworded(words)
+                Some(Error::Damaged(details)) => {
+                    let words = format!("{what}: {details}");
+                    details.reworded(words)
                 }
-                Some(e) => Told::of(format!("{what}: {e}")),
+                Some(e) => Details::of(format!("{what}: {e}")),
                 None => what.into(),
             }))
         }

@@ -191,7 +191,7 @@ impl Scrub {
         for page in due.collect::<Vec<_>>() {
             state.suspects.remove(&page);
             if self.is_damaged(page)? {
-                self.pool.mend_or_tell(page)?;
+                self.pool.mend_or_report(page)?;
             }
         }
         Ok(())
@@ -223,7 +223,7 @@ impl Scrub {
         pass.done += most;
         for page in bad {
             if self.planted == PlantedBug::ScrubAsksNoPool {
-                self.pool.mend_or_tell(page)?;
+                self.pool.mend_or_report(page)?;
             } else if self.is_damaged(page)? {
                 state.suspects.insert(page, now + AGAIN_MICROS);
             }
@@ -304,7 +304,7 @@ impl Scrub {
         }
         for page in suspects {
             if self.is_damaged(page)? {
-                self.pool.mend_or_tell(page)?;
+                self.pool.mend_or_report(page)?;
             }
         }
         progress(u64::from(end), u64::from(end));

@@ -81,7 +81,7 @@ impl Txn {
 
     /// How something went that may have waited for a lock. If a deadlock has ended the transaction
     /// in the middle of a statement, the statement holds back no cleaning.
-    pub(crate) fn told<T>(&mut self, done: Result<T, impl Into<Error>>) -> Result<T, Error> {
+    pub(crate) fn outcome<T>(&mut self, done: Result<T, impl Into<Error>>) -> Result<T, Error> {
         if self.raw.has_ended() {
             self.statement = None;
         }
@@ -196,7 +196,7 @@ impl Txn {
             return Ok(self.engine.context.read(&tree.raw, key, own, view, out)?);
         }
         let found = self.raw.get(&self.engine.context, &tree.raw, key, out);
-        self.told(found)
+        self.outcome(found)
     }
 
     /// As [`Txn::get_into`], of a long value only its front ([`TxnCursor::set_fronts`]).
@@ -216,7 +216,7 @@ impl Txn {
             return Ok(self.engine.context.read_extent(&tree.raw, key, own, view, true, out)?);
         }
         let found = self.raw.get_front(&self.engine.context, &tree.raw, key, out);
-        self.told(found)
+        self.outcome(found)
     }
 
     /// Locks the key for this transaction alone, whether or not a row is there, and reads the row
@@ -293,7 +293,7 @@ impl Txn {
         self.engine.check_open()?;
         self.check_owns(tree)?;
         let found = self.raw.get_locked(&self.engine.context, &tree.raw, key, kind, out);
-        self.told(found)
+        self.outcome(found)
     }
 
     /// Inserts a row or replaces its value.
@@ -362,7 +362,7 @@ impl Txn {
         self.engine.check_writable()?;
         self.check_owns(tree)?;
         let changed = self.raw.change(&self.engine.context, &tree.raw, key, intent);
-        self.told(changed)
+        self.outcome(changed)
     }
 
     /// The tree of this name, `None` when there is none: as committed now, or made by this
@@ -382,7 +382,7 @@ impl Txn {
     /// [`Txn::put`].
     pub fn create_tree(&mut self, name: &str) -> Result<Tree, Error> {
         let made = self.engine.make_tree(&mut self.raw, name);
-        let raw = self.told(made)?;
+        let raw = self.outcome(made)?;
         Ok(Tree { engine: self.engine.clone(), raw })
     }
 
@@ -394,7 +394,7 @@ impl Txn {
     /// As [`Txn::put`]; the tree is not dropped, and may be locked.
     pub fn drop_tree(&mut self, name: &str) -> Result<bool, Error> {
         let dropped = self.engine.unmake_tree(&mut self.raw, name);
-        self.told(dropped)
+        self.outcome(dropped)
     }
 
     /// Gives a tree another name, for others when this transaction commits. `false`: there was none
@@ -404,7 +404,7 @@ impl Txn {
     /// [`Error::Name`] when there is one of the new name; as [`Txn::put`].
     pub fn rename_tree(&mut self, from: &str, to: &str) -> Result<bool, Error> {
         let renamed = self.engine.rename_tree(&mut self.raw, from, to);
-        self.told(renamed)
+        self.outcome(renamed)
     }
 
     /// A cursor over the rows that the isolation level shows: at READ COMMITTED, those committed

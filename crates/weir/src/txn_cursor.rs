@@ -223,7 +223,7 @@ impl TxnCursor {
                     To::Prev => raw.prev(by, w),
                     To::Again { down } => raw.lock_current(by, w, down),
                 };
-                txn.told(found)
+                txn.outcome(found)
             }
             Walk::Plain(raw, snapshot) => {
                 let (by, from, end) = (looker(snapshot, txn), &self.from, self.to.as_deref());

@@ -51,7 +51,7 @@ const ASKED_MICROS: u64 = 1_000_000;
 /// On a full disk it waits so long.
 const SCRUB_FULL_MICROS: u64 = 10_000_000;
 
-/// The thread that tells of commits.
+/// The thread that acknowledges commits.
 const ACKS: &str = "weir-acks";
 
 pub(crate) struct Workers {

@@ -10,7 +10,7 @@ use crate::tree::Tree;
 use crate::write::{Swap, WriteTxn};
 
 impl Tree {
-    fn tell<T>(&self, done: Result<T, weir::Error>) -> Result<T, Error> {
+    fn convert<T>(&self, done: Result<T, weir::Error>) -> Result<T, Error> {
         done.map_err(|e| self.db.fails(e))
     }
 
@@ -41,7 +41,7 @@ impl Tree {
     /// # Errors
     /// As [`Tree::get`].
     pub fn get_into(&self, key: impl AsRef<[u8]>, value: &mut Vec<u8>) -> Result<bool, Error> {
-        self.tell(self.raw.get_into(key.as_ref(), value))
+        self.convert(self.raw.get_into(key.as_ref(), value))
     }
 
     /// Whether there is a row at `key`.
@@ -106,7 +106,7 @@ impl Tree {
     /// # Errors
     /// As [`Tree::get`].
     pub fn approximate_len(&self) -> Result<u64, Error> {
-        self.tell(self.raw.estimate(&[], None))
+        self.convert(self.raw.estimate(&[], None))
     }
 
     /// Inserts a row, or replaces its value.
@@ -116,7 +116,7 @@ impl Tree {
     /// [`Error::Halted`] and others; the row is as it was, unless the database has halted: then it
     /// is the old or the new when it is opened again.
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<(), Error> {
-        self.tell(self.raw.put(key.as_ref(), value.as_ref(), self.db.durability.raw()))
+        self.convert(self.raw.put(key.as_ref(), value.as_ref(), self.db.durability.raw()))
     }
 
     /// Inserts a row that is not there yet.
@@ -132,7 +132,7 @@ impl Tree {
     /// # Errors
     /// As [`Tree::put`].
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
-        self.tell(self.raw.delete(key.as_ref(), self.db.durability.raw()))
+        self.convert(self.raw.delete(key.as_ref(), self.db.durability.raw()))
     }
 
     /// Makes a row's value from the old one; `None`: there is no row, or there is to be none.
@@ -180,6 +180,6 @@ impl Tree {
         &self,
         sorted: impl IntoIterator<Item = (K, V)>,
     ) -> Result<u64, Error> {
-        self.tell(self.raw.bulk_load(sorted.into_iter()))
+        self.convert(self.raw.bulk_load(sorted.into_iter()))
     }
 }

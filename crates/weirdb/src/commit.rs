@@ -67,7 +67,7 @@ impl IntoFuture for Commit {
 
     /// Begins to wait, at the first poll.
     fn into_future(self) -> Durable {
-        Durable { commit: Some(self), told: Arc::default() }
+        Durable { commit: Some(self), shared: Arc::default() }
     }
 }
 
@@ -77,11 +77,11 @@ impl IntoFuture for Commit {
 pub struct Durable {
     /// Until it is asked for.
     commit: Option<Commit>,
-    told: Arc<Mutex<Told>>,
+    shared: Arc<Mutex<State>>,
 }
 
 #[derive(Default)]
-struct Told {
+struct State {
     outcome: Option<Result<(), Error>>,
     waker: Option<Waker>,
 }
@@ -91,23 +91,23 @@ impl Future for Durable {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         if let Some(commit) = self.commit.take() {
-            let told = self.told.clone();
+            let shared = self.shared.clone();
             commit.when_durable(move |outcome| {
                 // Nothing panics under this lock.
-                let mut told = told.lock().unwrap_or_else(|e| e.into_inner());
-                told.outcome = Some(outcome);
-                let waker = told.waker.take();
-                drop(told);
+                let mut shared = shared.lock().unwrap_or_else(|e| e.into_inner());
+                shared.outcome = Some(outcome);
+                let waker = shared.waker.take();
+                drop(shared);
                 if let Some(waker) = waker {
                     waker.wake();
                 }
             });
         }
-        let mut told = self.told.lock().unwrap_or_else(|e| e.into_inner());
-        match told.outcome.take() {
+        let mut shared = self.shared.lock().unwrap_or_else(|e| e.into_inner());
+        match shared.outcome.take() {
             Some(outcome) => Poll::Ready(outcome),
             None => {
-                told.waker = Some(cx.waker().clone());
+                shared.waker = Some(cx.waker().clone());
                 Poll::Pending
             }
         }

@@ -1,7 +1,7 @@
 //! What the engine says, in the words of this interface.
 use std::path::{Path, PathBuf};
 
-use weir::{LockError, Told, TxnError};
+use weir::{Details, LockError, TxnError};
 
 use crate::error::{Cause, Conflict, Error, OpenError};
 
@@ -16,12 +16,12 @@ pub(crate) fn error(dir: &Path, e: weir::Error) -> Error {
         weir::Error::Foreign(what) => Error::InvalidInput(what.into()),
         weir::Error::Input(e) => Error::InvalidInput(e.to_string()),
         weir::Error::Position(_) => Error::InvalidInput(e.to_string()),
-        weir::Error::DiskFull(told) => {
-            Error::DiskFull { path: dir.to_path_buf(), source: Cause::new(told) }
+        weir::Error::DiskFull(details) => {
+            Error::DiskFull { path: dir.to_path_buf(), source: Cause::new(details) }
         }
-        weir::Error::Damaged(told) => {
-            let (file, offset, page) = place(&told);
-            Error::Damaged { file, offset, page, source: Cause::new(told) }
+        weir::Error::Damaged(details) => {
+            let (file, offset, page) = place(&details);
+            Error::Damaged { file, offset, page, source: Cause::new(details) }
         }
         weir::Error::Halted(cause) => Error::Halted { cause },
         weir::Error::Closed => Error::Closed,
@@ -53,8 +53,8 @@ fn of_transaction(dir: &Path, e: TxnError) -> Error {
     }
 }
 
-fn place(told: &Told) -> (Option<String>, Option<u64>, Option<u32>) {
-    let place = told.place().clone();
+fn place(details: &Details) -> (Option<String>, Option<u64>, Option<u32>) {
+    let place = details.place().clone();
     (place.file, place.offset, place.page)
 }
 
@@ -64,10 +64,10 @@ pub(crate) fn open_error(dir: PathBuf, e: weir::Error) -> OpenError {
         weir::Error::Config(why) => OpenError::Config(why),
         weir::Error::Directory(why) => OpenError::Directory { dir, why },
         e @ weir::Error::Key(_) => OpenError::Key { dir, source: Cause::new(e) },
-        weir::Error::DiskFull(told) => OpenError::DiskFull { dir, source: Cause::new(told) },
-        weir::Error::Damaged(told) => {
-            let (file, offset, page) = place(&told);
-            OpenError::Damaged { dir, file, offset, page, source: Cause::new(told) }
+        weir::Error::DiskFull(details) => OpenError::DiskFull { dir, source: Cause::new(details) },
+        weir::Error::Damaged(details) => {
+            let (file, offset, page) = place(&details);
+            OpenError::Damaged { dir, file, offset, page, source: Cause::new(details) }
         }
         weir::Error::Io { what, cause } => {
             let in_use = cause.get_ref().and_then(|e| e.downcast_ref::<weir::InUse>());

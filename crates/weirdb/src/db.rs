@@ -87,7 +87,7 @@ impl Db {
         Ok(Db { inner: Arc::new(Shared { raw, dir: dir.into(), durability, clock }) })
     }
 
-    fn tell<T>(&self, done: Result<T, weir::Error>) -> Result<T, Error> {
+    fn convert<T>(&self, done: Result<T, weir::Error>) -> Result<T, Error> {
         done.map_err(|e| self.inner.fails(e))
     }
 
@@ -180,7 +180,7 @@ impl Db {
     /// # Errors
     /// As [`Db::apply`].
     pub fn apply_with(&self, batch: &Batch, durability: Durability) -> Result<(), Error> {
-        self.tell(self.inner.raw.write(&batch.raw, durability.raw()))
+        self.convert(self.inner.raw.write(&batch.raw, durability.raw()))
     }
 
     fn named(&self, raw: weir::Tree, name: &str) -> Tree {
@@ -193,7 +193,7 @@ impl Db {
     /// [`Error::InvalidInput`] when the name is empty or longer than 255 bytes; [`Error::ReadOnly`]
     /// and others when it has to be made.
     pub fn open_tree(&self, name: &str) -> Result<Tree, Error> {
-        Ok(self.named(self.tell(self.inner.raw.open_tree(name))?, name))
+        Ok(self.named(self.convert(self.inner.raw.open_tree(name))?, name))
     }
 
     /// The tree of this name, `None` when there is none.
@@ -201,7 +201,7 @@ impl Db {
     /// # Errors
     /// [`Error::InvalidInput`], [`Error::Damaged`], [`Error::Io`], [`Error::Closed`].
     pub fn get_tree(&self, name: &str) -> Result<Option<Tree>, Error> {
-        let raw = self.tell(self.inner.raw.tree(name))?;
+        let raw = self.convert(self.inner.raw.tree(name))?;
         Ok(raw.map(|raw| self.named(raw, name)))
     }
 
@@ -220,7 +220,7 @@ impl Db {
     /// # Errors
     /// [`Error::Conflict`] when it would have to wait for too long; as [`Db::open_tree`].
     pub fn drop_tree(&self, name: &str) -> Result<bool, Error> {
-        self.tell(self.inner.raw.drop_tree(name))
+        self.convert(self.inner.raw.drop_tree(name))
     }
 
     /// Gives a tree another name; durable when this returns. `false`: there was none of the old
@@ -237,7 +237,7 @@ impl Db {
     /// # Errors
     /// [`Error::Damaged`], [`Error::Io`], [`Error::Closed`].
     pub fn tree_names(&self) -> Result<Vec<String>, Error> {
-        self.tell(self.inner.raw.tree_names())
+        self.convert(self.inner.raw.tree_names())
     }
 
     /// The names of all prepared transactions, in order ([`WriteTxn::prepare`]).
@@ -252,7 +252,7 @@ impl Db {
     /// # Errors
     /// [`Error::Halted`] and others: it is still prepared, now or at the next opening.
     pub fn commit_prepared(&self, name: impl AsRef<[u8]>) -> Result<bool, Error> {
-        self.tell(self.inner.raw.commit_prepared(name.as_ref(), weir::Durability::Synced))
+        self.convert(self.inner.raw.commit_prepared(name.as_ref(), weir::Durability::Synced))
     }
 
     /// Rolls a prepared transaction back. `false`: there is none of that name.
@@ -260,7 +260,7 @@ impl Db {
     /// # Errors
     /// As [`Db::commit_prepared`].
     pub fn rollback_prepared(&self, name: impl AsRef<[u8]>) -> Result<bool, Error> {
-        self.tell(self.inner.raw.rollback_prepared(name.as_ref()))
+        self.convert(self.inner.raw.rollback_prepared(name.as_ref()))
     }
 
     /// Waits until all that was committed so far is on stable storage.
@@ -268,7 +268,7 @@ impl Db {
     /// # Errors
     /// [`Error::Halted`], [`Error::Closed`].
     pub fn sync(&self) -> Result<(), Error> {
-        self.tell(self.inner.raw.sync())
+        self.convert(self.inner.raw.sync())
     }
 
     /// Writes all pages that are changed in memory now. Nothing needs this: it is done all the
@@ -277,7 +277,7 @@ impl Db {
     /// # Errors
     /// [`Error::Halted`], [`Error::Closed`].
     pub fn checkpoint(&self) -> Result<(), Error> {
-        self.tell(self.inner.raw.checkpoint())
+        self.convert(self.inner.raw.checkpoint())
     }
 
     /// Makes the log larger or smaller while the database is in use; durable when this returns.
@@ -286,7 +286,7 @@ impl Db {
     /// [`Error::InvalidInput`] outside 640 KiB to 1 TiB, or beyond 16 times what the log had when
     /// the database was opened.
     pub fn set_log_bytes(&self, bytes: u64) -> Result<(), Error> {
-        self.tell(self.inner.raw.set_log_bytes(bytes))
+        self.convert(self.inner.raw.set_log_bytes(bytes))
     }
 
     /// Makes the cache larger or smaller while the database is in use, up to the memory that the
@@ -296,7 +296,7 @@ impl Db {
     /// [`Error::InvalidInput`] below 256 KiB, beyond that memory, or when pages in use cannot leave
     /// what is to be given up: the cache has what it had, or is a part of the way there.
     pub fn set_cache_bytes(&self, bytes: u64) -> Result<(), Error> {
-        self.tell(self.inner.raw.set_pool_bytes(bytes))
+        self.convert(self.inner.raw.set_pool_bytes(bytes))
     }
 
     /// Checks every tree, and that every page has one owner. Nothing may be written meanwhile, or
@@ -305,7 +305,7 @@ impl Db {
     /// # Errors
     /// [`Error`] when the check cannot go on; damage is reported in [`CheckReport::problems`].
     pub fn check(&self, mut progress: impl FnMut(u64, u64)) -> Result<CheckReport, Error> {
-        let raw = self.tell(self.inner.raw.check(&mut progress))?;
+        let raw = self.convert(self.inner.raw.check(&mut progress))?;
         // The first one is the engine's own.
         let trees = raw.trees.into_iter().filter(|(name, _)| !name.is_empty());
         let tree = |(name, tree): (String, weir::TreeReport)| TreeCheck {
@@ -358,7 +358,7 @@ impl Db {
     /// # Errors
     /// [`Error`] when something could not be written; nothing acknowledged is lost.
     pub fn close(self) -> Result<(), Error> {
-        self.tell(self.inner.raw.clone().close())
+        self.convert(self.inner.raw.clone().close())
     }
 }
 

@@ -35,7 +35,7 @@ tune() { # engine
 	fi
 }
 
-# Nobody else's leftovers on the disk while one is measured.
+# No other cell's leftovers on the disk while one is measured.
 settle() {
 	# At the capacity of a run it would take minutes; `tune` comes next and sets it again.
 	sql -e "SET GLOBAL innodb_io_capacity_max=20000; SET GLOBAL innodb_io_capacity=20000; SET GLOBAL innodb_max_dirty_pages_pct=0"
@@ -61,7 +61,7 @@ load_sysbench() { # engine
 		sql -e "CREATE DATABASE $database"
 		sysbench_at "$1" oltp_read_write prepare >"$directory/load.log" 2>&1 || { cat "$directory/load.log"; exit 1; }
 	fi
-	# What the first cell finds in memory is not a matter of who comes first.
+	# What the first cell finds in memory is not a matter of their order.
 	sql -e "SELECT SUM(LENGTH(pad)) FROM $database.sbtest1; SELECT SUM(k) FROM $database.sbtest1 FORCE INDEX (k_1)" >/dev/null
 }
 
@@ -139,7 +139,7 @@ run_tpcc() { # disk engine
 	echo "$name: $(grep -o '"tps_mean": *[0-9.]*' "$directory/cells/$name.json" | head -n 1) $(grep -o '"tps_cv": *[0-9.]*' "$directory/cells/$name.json" | head -n 1)"
 }
 
-# Whoever comes first finds a colder machine than whoever comes last: it is another one each time.
+# The first engine finds a colder machine than the last: it is another one each time.
 turn=0
 in_turn() { # turn engines...
 	local -a all=("${@:2}")

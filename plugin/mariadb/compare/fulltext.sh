@@ -64,11 +64,11 @@ for kind in load build one two phrase boolean ranked; do
 		[ $kind = ranked ] || cmp -s "$WEIR_SOCKET.answer.text_InnoDB" "$WEIR_SOCKET.answer.text_Weir" || { echo "fulltext: $kind: other answers"; exit 1; }
 	done
 	awk -v kind=$kind -v documents="$documents" '
-		$1 == "InnoDB" { i[++n] = $2; told_i = told_i " " $2 } $1 == "Weir" { w[++m] = $2; told_w = told_w " " $2 }
+		$1 == "InnoDB" { i[++n] = $2; seconds_i = seconds_i " " $2 } $1 == "Weir" { w[++m] = $2; seconds_w = seconds_w " " $2 }
 		END {
 			for (k = 1; k <= n; k++) r[k] = i[k] / w[k]
 			for (k = 2; k <= n; k++) { v = r[k]; for (j = k - 1; j >= 1 && r[j] > v; j--) r[j + 1] = r[j]; r[j + 1] = v }
-			printf "%s of %d documents: InnoDB / Weir %.2f (%.2f to %.2f); InnoDB%s s, Weir%s s\n", kind, documents, r[int((n + 1) / 2)], r[1], r[n], told_i, told_w
+			printf "%s of %d documents: InnoDB / Weir %.2f (%.2f to %.2f); InnoDB%s s, Weir%s s\n", kind, documents, r[int((n + 1) / 2)], r[1], r[n], seconds_i, seconds_w
 		}' "$WEIR_SOCKET.turns"
 done
 # InnoDB's words lie in files of their own beside the table's.

@@ -1,5 +1,5 @@
 # The kernel's limit on what a process writes: cgroup v1's blkio or v2's io.max, whichever this machine lets us write.
-# Sourced. Direct and synced writes are held to it; what the kernel writes later on its own is nobody's.
+# Sourced. Direct and synced writes are held to it; what the kernel writes later on its own is not.
 limit_group=
 limit_kind=
 

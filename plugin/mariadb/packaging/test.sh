@@ -15,7 +15,7 @@ for file in usr/lib/mysql/plugin/ha_weir.so usr/bin/weir-backup etc/mysql/mariad
 	grep -q "root/root .* \./$file\$" <<<"$listed" || die "no $file that is root's"
 done
 grep -qv 'root/root' <<<"$listed" && die "not all files are root's"
-grep -E '^-.{7}w' <<<"$listed" && die "a file that anybody may write"
+grep -E '^-.{7}w' <<<"$listed" && die "a file that any user may write"
 notices=$(dpkg-deb --fsys-tarfile "$package" | tar -xO ./usr/share/doc/mariadb-plugin-weir/copyright)
 grep -q "^---- parking_lot " <<<"$notices" || die "the notices of the crates that are linked into it are missing"
 depends=$(dpkg-deb -f "$package" Depends)

@@ -130,7 +130,7 @@ const char *why_not_as_they_are(const TABLE *table, const TABLE *altered, const 
     // Its keys have a byte for NULL, or not.
     return before->real_maybe_null() == then->real_maybe_null() || !is_in_a_key(table, before);
   });
-  // Beside hidden ones, which are not told.
+  // Beside hidden ones, which are not described.
   if (!same || columns != altered->s->fields)
     return "";
   if (now.layouts && now.layouts->all.size() > Row_layouts::MOST)

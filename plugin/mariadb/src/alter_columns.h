@@ -13,7 +13,7 @@ const KEY *primary_of(const TABLE *table);
 // Whether a column may become this one while its rows stay: only how long its values may be, or how they compare, changes.
 bool can_grow(const Field &field, const Column_definition &then);
 
-// Why the rows as they are cannot be read as rows of the new table, if that is worth telling; nullptr: they can. What has
+// Why the rows as they are cannot be read as rows of the new table, if that is worth an error of its own; nullptr: they can. What has
 // become NOT NULL has still to be looked at.
 const char *why_not_as_they_are(const TABLE *table, const TABLE *altered, const Alter_info *said,
                                 const Table_definition &now);

@@ -18,7 +18,7 @@ namespace
 std::mutex sent_mutex;
 std::condition_variable sent;
 
-// What is only told to a client when it is over. Behind others the server still has something to do that must not be
+// What only leads to an answer to the client when it is over. Behind others the server still has something to do that must not be
 // on disk before they are: definitions, files.
 bool is_change_of_rows(THD *thd)
 {

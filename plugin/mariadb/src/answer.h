@@ -1,4 +1,4 @@
-// What a client is told waits until its commit is durable; the session's thread does not.
+// A client's acknowledgement waits until its commit is durable; the session's thread does not.
 #ifndef WEIR_PLUGIN_ANSWER_H
 #define WEIR_PLUGIN_ANSWER_H
 
@@ -18,7 +18,7 @@ public:
   ~Answer();
   Answer(const Answer &)= delete;
 
-  // From now on the client is told nothing until the log is durable up to `position`. `false`: that cannot be had for
+  // From now on nothing is sent to the client until the log is durable up to `position`. `false`: that cannot be had for
   // this statement or this connection, and a commit has to wait.
   bool owe(uint64_t position);
 

@@ -143,7 +143,7 @@ weir_code Definitions::open(const std::string &table, weir_table **out)
   weir_code code= weir_table_open(weir_database, bytes_of(table), out);
   if (code != WEIR_NOTHING)
     return code;
-  // It may have been renamed a moment ago: the session that did that has told of it here.
+  // It may have been renamed a moment ago: the session that did that has noted it here.
   std::lock_guard<std::mutex> changing_guard(m_changing);
   {
     std::lock_guard<std::mutex> guard(m_mutex);
@@ -378,7 +378,7 @@ int check_columns(THD *thd, const TABLE *form, const std::string &table, const T
   const Table_definition *parent= key.parent == table ? &own : other.get();
   if (!parent)
   {
-    // One that was there already was told of when its parent went.
+    // One that was there already was reported when its parent went.
     bool may_miss= key.carried || thd_test_options(thd, OPTION_NO_FOREIGN_KEY_CHECKS);
     return may_miss ? 0
                     : cannot_add(thd, table, key,

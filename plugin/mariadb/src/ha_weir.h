@@ -280,7 +280,7 @@ private:
   static int make_entry(void *context, size_t index, weir_bytes key, weir_bytes row, weir_entry *entry);
   static bool is_check_wanted(void *context);
 
-  int tell_join(int error);
+  int report_to_join(int error);
 
   // Sequences, and what fills a temporary table.
   int begin_own();

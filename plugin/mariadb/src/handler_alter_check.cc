@@ -64,7 +64,7 @@ struct Without_options
     // Partitions have their numbers from the table.
     if (table->found_next_number_field && !table->s->next_number_keypart && !table->part_info)
       info->used_fields&= ~HA_CREATE_USED_AUTO;
-    // What that does to columns is told of them.
+    // What that does to columns is flagged on them.
     info->used_fields&= ~(HA_CREATE_USED_CHARSET | HA_CREATE_USED_DEFAULT_CHARSET);
     if (type != ROW_TYPE_COMPRESSED && !info->key_block_size)
       info->row_type= table->s->row_type;
@@ -163,7 +163,7 @@ enum_alter_inplace_result ha_weir::check_without_rewrite(TABLE *altered, Alter_i
   if (!(wanted & (ADDS | DROPS)))
     return check_change_of_names(altered, info);
   Table_definition defined= definition();
-  // What it is that cannot be, is told of the column then.
+  // The error then says what about the column cannot be.
   if (thd_test_options(ha_thd(), OPTION_NO_FOREIGN_KEY_CHECKS) && changes_foreign_column(defined, table, m_name, info))
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
   if (info->index_drop_count &&

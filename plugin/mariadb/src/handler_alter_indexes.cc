@@ -66,7 +66,7 @@ struct Builder
   std::vector<Row_codec> payloads;
   std::vector<bool> covers;
   std::string key, payload;
-  // The row made last, which the record points into: of a duplicate it is told when the engine's own bytes have gone.
+  // The row made last, which the record points into: a duplicate is reported when the engine's own bytes have gone.
   std::string last;
 };
 

@@ -53,13 +53,13 @@ public:
     m_entry_payloads.resize(m_keys.size());
     m_entries.resize(m_keys.size());
     m_columns= columns_kept(altered, said);
-    // Its handler, which has nothing open, is not told.
+    // Its handler, which has nothing open, gets no signal.
     altered->column_bitmaps_set_no_signal(&altered->s->all_set, &altered->s->all_set);
     for (Field *column : columns_that_come(altered, said))
       take_value(column);
   }
 
-  // False: the row is damaged, a virtual column cannot be worked out, or, which is told, there is a NULL where there may be none.
+  // False: the row is damaged, a virtual column cannot be worked out, or, which is reported, there is a NULL where there may be none.
   bool make(weir_bytes key, weir_bytes row, weir_row *made)
   {
     m_rows++;
@@ -189,7 +189,7 @@ bool ha_weir::fail_rewrite(weir_code code, TABLE *altered, int32_t duplicate)
 {
   if (code == WEIR_DUPLICATE)
     print_keydup_error(altered, const_cast<KEY *>(key_at(altered, duplicate)), MYF(0));
-  // What a virtual column is worked out from may have been told of already.
+  // What a virtual column is worked out from may have been reported already.
   else if (!ha_thd()->is_error())
     fail_alter(code);
   return true;

@@ -23,7 +23,7 @@ weir_redefinition redefinition_of(const std::string &table, const std::string &d
   return redefinition;
 }
 
-// CREATE TABLE ... SELECT that fails drops the table before it takes back what it has written there. Nothing else is in
+// CREATE TABLE ... SELECT that fails drops the table before it rolls back what it has written there. Nothing else is in
 // that transaction: the statement has committed what was before it. Whether there was one.
 bool give_up_filling(THD *thd, const std::string &table)
 {

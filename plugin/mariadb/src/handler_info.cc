@@ -4,7 +4,7 @@
 
 #include "statistics.h"
 
-// The server weighs reads by pages, and what it prefers is known from InnoDB's: so costs are told in pages of that size,
+// The server weighs reads by pages, and what it prefers is known from InnoDB's: so costs are reported in pages of that size,
 // filled with rows of InnoDB's form. On the scale of one page or two, all depends on it.
 static const ulonglong PAGE_BYTES= 16384, PAGE_ROWS_BYTES= PAGE_BYTES / 16 * 15;
 
@@ -44,7 +44,7 @@ void ha_weir::set_row_bytes()
   m_row_bytes= m_row_bytes_min + varying;
 }
 
-// Tells the optimizer how many rows it may expect of a key.
+// Reports to the optimizer how many rows it may expect of a key.
 void ha_weir::set_rows_per_key()
 {
   ulonglong rows= m_share->rows(m_table);
@@ -73,7 +73,7 @@ void ha_weir::set_rows_per_key()
   }
 }
 
-// About how large the table is, and what of the database's file is free, as InnoDB tells it of a file for all tables.
+// About how large the table is, and what of the database's file is free, as InnoDB shows it of a file for all tables.
 void ha_weir::set_sizes()
 {
   uint64_t page_bytes, free_bytes;
@@ -92,7 +92,7 @@ void ha_weir::set_sizes()
   stats.data_file_length= rows;
   stats.mean_rec_length= stats.records ? static_cast<ulong>(rows / stats.records) : 0;
   stats.index_file_length= entries;
-  // The server adds up what it is told of partitions.
+  // The server adds up what partitions report.
   stats.delete_length= is_partition() ? 0 : free_bytes;
 }
 
@@ -215,7 +215,7 @@ bool ha_weir::is_check_wanted(void *context) { return !is_killed(static_cast<ha_
 
 namespace
 {
-// What is computed from rows to be compared is no user's statement: its conversions are not told of.
+// What is computed from rows to be compared is no user's statement: its conversions are not reported.
 class Quiet : public Internal_error_handler
 {
 public:

@@ -22,7 +22,7 @@ int ha_weir::multi_range_read_init(RANGE_SEQ_IF *seq, void *seq_init_param, uint
                                    HANDLER_BUFFER *buffer)
 {
   m_mrr_of_join= mode & HA_MRR_SINGLE_POINT;
-  return tell_join(m_mrr.dsmrr_init(this, seq, seq_init_param, ranges, mode, buffer));
+  return report_to_join(m_mrr.dsmrr_init(this, seq, seq_init_param, ranges, mode, buffer));
 }
 
 int ha_weir::multi_range_read_next(range_id_t *range)
@@ -32,11 +32,11 @@ int ha_weir::multi_range_read_next(range_id_t *range)
   do
     error= m_mrr.dsmrr_next(range);
   while (error == HA_ERR_KEY_NOT_FOUND);
-  return tell_join(error);
+  return report_to_join(error);
 }
 
-// A join by batches of keys takes every error for the end of the rows: it has to be told to the statement here.
-int ha_weir::tell_join(int error)
+// A join by batches of keys takes every error for the end of the rows: it has to be reported to the statement here.
+int ha_weir::report_to_join(int error)
 {
   if (error && error != HA_ERR_END_OF_FILE && m_mrr_of_join && !ha_thd()->is_error())
     print_error(error, MYF(0));

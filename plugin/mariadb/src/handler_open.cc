@@ -231,7 +231,7 @@ handler *ha_weir::clone(const char *name, MEM_ROOT *root)
   ha_weir *other= static_cast<ha_weir *>(handler::clone(name, root));
   if (other)
   {
-    // The server does not tell the clone how it is to lock.
+    // The server does not say to the clone how it is to lock.
     other->m_lock= m_lock;
     other->m_skip_locked= m_skip_locked;
   }
@@ -300,7 +300,7 @@ bool ha_weir::get_error_message(int error, String *buf)
     buf->append(m_failure.words.data(), m_failure.words.size());
   if (error < WEIR_ERROR_BASE)
     return false;
-  // The words are kept for the thread, and this is the thread that was told.
+  // The words are kept for the thread, and this is the thread that got the error.
   buf->append(weir_message(), strlen(weir_message()));
   return false;
 }

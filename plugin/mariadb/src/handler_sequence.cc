@@ -48,7 +48,7 @@ int ha_weir::commit_own()
   m_own= nullptr;
   if (weir_txn_has_ended(own))
   {
-    // The transaction that was in its way has been told.
+    // The transaction that was in its way has been reported.
     weir_txn_rollback(own);
     return 0;
   }

@@ -220,7 +220,7 @@ weir_code ha_weir::lock_duplicate(weir_code code, int32_t place, const Encoded_r
   return locked == WEIR_OK ? code : locked;
 }
 
-// At SERIALIZABLE, a transaction that is told of a duplicate shares it with others, none of which could change it then: what is to be
+// At SERIALIZABLE, a transaction that finds a duplicate shares it with others, none of which could change it then: what is to be
 // changed is looked for before. WEIR_NOTHING: there is none.
 weir_code ha_weir::lock_replaced(int32_t *duplicate)
 {
@@ -324,7 +324,7 @@ int ha_weir::update_row(const uchar *old_record, const uchar *new_record)
     encode(new_record, &m_new, leaves_words ? old_record : nullptr);
   };
   encode_both();
-  // The server compares rows only if it has read all that it writes; as InnoDB, the session that counts changes is told.
+  // The server compares rows only if it has read all that it writes; as InnoDB, this is for sessions that count changes.
   if (!table_share->sequence && is_same_row())
     return HA_ERR_RECORD_IS_THE_SAME;
   m_share->note_nulls(table, new_record);
@@ -397,7 +397,7 @@ void ha_weir::get_auto_increment(ulonglong offset, ulonglong increment, ulonglon
     code= m_share->reserve_numbers(m_table, txn(), offset, increment, wanted, max, first, reserved);
   if (code != WEIR_OK)
   {
-    // All that the server can be told here is that there is no number.
+    // All that the server takes here is that there is no number.
     m_number_error= fail(code);
     *first= ULONGLONG_MAX;
     *reserved= 0;

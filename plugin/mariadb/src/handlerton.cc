@@ -90,7 +90,7 @@ int start_consistent_snapshot(THD *thd)
 
 void commit_checkpoint_request(void *cookie)
 {
-  // Not told of if it failed: then the binlog keeps what recovery needs.
+  // No notice if it failed: then the binlog keeps what recovery needs.
   if (weir_sync(weir_database) == WEIR_OK)
     commit_checkpoint_notify_ha(cookie);
 }
@@ -381,7 +381,7 @@ maria_declare_plugin(weir)
 },
 WEIR_SCHEMA_PLUGIN("WEIR_METRICS", "All that the engine measures", weir_init_metrics),
 WEIR_SCHEMA_PLUGIN("WEIR_TRANSACTIONS", "Open and prepared transactions", weir_init_transactions),
-WEIR_SCHEMA_PLUGIN("WEIR_LOCKS", "Explicit locks and who waits for one", weir_init_locks),
+WEIR_SCHEMA_PLUGIN("WEIR_LOCKS", "Explicit locks and the transactions that wait for one", weir_init_locks),
 WEIR_SCHEMA_PLUGIN("WEIR_CHECKPOINT", "How far the checkpoint lies back, and what is done about it",
                    weir_init_checkpoint),
 WEIR_SCHEMA_PLUGIN("WEIR_SIZES", "About how large tables and indexes are", weir_init_sizes)

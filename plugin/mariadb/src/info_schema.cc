@@ -39,7 +39,7 @@ void store(Field *field, ulonglong value)
   field->store(value, true);
 }
 
-// An infinite number is told as NULL: there is no limit.
+// An infinite number is shown as NULL: there is no limit.
 void store_real(Field *field, double value)
 {
   if (std::isfinite(value))

@@ -329,7 +329,7 @@ bool Key_codec::decode(const uchar *key, size_t length, uchar *record) const
   const uchar *end= key + length;
   for (const Key_part_codec &part : m_parts)
   {
-    // Behind a column that cannot be taken back, no other can be found; the row has those.
+    // Behind a column that cannot be decoded, no other can be found; the row has those.
     if (!part.is_reversible())
       return true;
     if (!part.decode(&key, end, record))

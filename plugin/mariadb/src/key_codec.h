@@ -23,7 +23,7 @@ public:
   void encode_plain_image(const uchar **image, std::string *out) const;
   // A value that is not NULL, from what encode_plain_image has made of it.
   void put_plain(const std::string &value, std::string *out) const;
-  // Takes a value back into a record. Only if it can be: is_reversible.
+  // Decodes a value into a record. Only if it can be: is_reversible.
   bool decode(const uchar **key, const uchar *end, uchar *record) const;
 
   // The value as it is encoded where it is neither nullable nor descending. Returns whether it is NULL.
@@ -65,12 +65,12 @@ public:
   bool encode_record(const uchar *record, std::string *out) const;
   // The first columns of a key as the server gives them to look for.
   void encode_image(const uchar *image, key_part_map parts, std::string *out) const;
-  // Takes what can be taken back into a record; false if the bytes are no such key.
+  // Decodes into a record the columns that can be; false if the bytes are no such key.
   bool decode(const uchar *key, size_t length, uchar *record) const;
-  // The same, past the columns that cannot be taken back: what `gives_back` says.
+  // The same, past the columns that cannot be decoded: what `gives_back` says.
   bool decode_past(const uchar *key, size_t length, uchar *record) const;
   bool gives_back(const Field *field) const;
-  // Whether all columns can be taken back.
+  // Whether all columns can be decoded.
   bool is_reversible() const;
   const std::vector<Key_part_codec> &parts() const { return m_parts; }
 

@@ -1,7 +1,7 @@
-// What is told of the last foreign key that was violated or could not be: which, and the statement.
+// The report of the last foreign key that was violated or could not be: which, and the statement.
 //
-// What is told of the last deadlock: which transaction waited for which, and the statement of each. Those of the others are what their
-// sessions are at when the victim comes to tell: by then one of them may have gone on.
+// The report of the last deadlock: which transaction waited for which, and the statement of each. Those of the others are what their
+// sessions are at when the victim notes it: by then one of them may have gone on.
 #include "last_errors.h"
 
 #include <mutex>

@@ -6,7 +6,7 @@
 
 #include "server.h"
 
-// The session's transaction was chosen to end one; it has just been told so by the engine.
+// The session's transaction was chosen as the victim of one; the engine has just returned that error.
 void note_deadlock(THD *victim);
 // Empty: there was none.
 std::string last_deadlock();

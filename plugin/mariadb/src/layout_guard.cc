@@ -130,7 +130,7 @@ void check_alter(THD *thd, Misfits *misfits)
   misfits->expect(fits, "Alter_inplace_info");
 }
 
-// Pointers are compared before they are followed: what does not fit must be told, not met.
+// Pointers are compared before they are followed: what does not fit must be reported, not met.
 void look_at_table(THD *thd, const TABLE *table, Misfits *misfits)
 {
   const TABLE_SHARE *share= table->s;

@@ -6,9 +6,9 @@ namespace
 {
 
 // Of which layout a row is: with all columns that there were before any was added, or with a number of them (two bytes)
-// that is told.
+// that the row says.
 const char FORMAT_PLAIN= 1, FORMAT_COUNTED= 2;
-// Of a layout whose number is told, in two bytes, with all its columns (Row_layouts).
+// Of a layout whose number the row says, in two bytes, with all its columns (Row_layouts).
 const char FORMAT_NUMBERED= 3;
 // An entry one of whose values would not have fitted before its column grew: lengths as the columns have them now. In others
 // they are as they were, so that an entry is made of the same values as the same bytes whenever it is.

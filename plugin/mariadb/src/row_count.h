@@ -1,4 +1,4 @@
-// About how many rows a table has, and what a transaction gives back of that when it takes back what it did.
+// About how many rows a table has, and what a transaction gives back of that when it rolls back.
 #ifndef WEIR_PLUGIN_ROW_COUNT_H
 #define WEIR_PLUGIN_ROW_COUNT_H
 

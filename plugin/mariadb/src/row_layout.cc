@@ -101,7 +101,7 @@ const Laid_column *Row_layouts::find_first(uint id) const
 
 namespace
 {
-// Of these bytes; the engine tells of a table with any that a build which does not know of layouts cannot read it.
+// Of these bytes. Of a table with any the engine notes that a build without layouts cannot read it.
 const uchar FORMAT= 1;
 } // namespace
 

@@ -51,7 +51,7 @@ inline void to_lower(char *name, size_t room)
   files_charset_info->casedn_z(copy, length, name, room);
 }
 
-// What the optimizer is told of the engine's work for a row or an entry, in milliseconds.
+// The costs that the optimizer gets of the engine's work for a row or an entry, in milliseconds.
 struct Server_costs
 {
   double row_next, row_lookup, entry_next, entry_lookup, row_copy;

@@ -22,7 +22,7 @@ public:
   // The definition has changed: the next handle is a new one. So are the rows, if they were emptied.
   void forget(bool emptied);
 
-  // About how many rows there are; writers tell of theirs (row_count).
+  // About how many rows there are; writers report theirs (row_count).
   ulonglong rows(weir_table *table);
   void set_rows(ulonglong rows) { m_rows->set(rows); }
   const std::shared_ptr<Row_count> &row_count() const { return m_rows; }

@@ -236,7 +236,7 @@ int Transaction::commit(bool all)
 }
 
 // What was filled is there for all snapshots that are taken from now on. Older ones show the table empty, which it never was
-// for any session: they are told that it is new.
+// for any session: they get the error that it is new.
 weir_code Transaction::complete_filled(weir_code code)
 {
   ha_weir *table= m_fills;
@@ -246,7 +246,7 @@ weir_code Transaction::complete_filled(weir_code code)
   return code;
 }
 
-// Or sees to it that the client is told nothing before it is.
+// Or sees to it that nothing is sent to the client before it is.
 weir_code Transaction::make_durable()
 {
   uint32_t durability= weir_durability_of(m_thd);
@@ -297,7 +297,7 @@ weir_code Transaction::sync_decision()
 
 // A replica's threads commit in the primary's order. Of a transaction over two engines (this one, and where the replica
 // keeps its position) MariaDB 10.11.18 sees to that while it is written to the binary log, and not at all if nothing of
-// it is: what depends on an earlier one would be there before that, and be overwritten by it. Here it can still be told
+// it is: what depends on an earlier one would be there before that, and be overwritten by it. Here it can still be made
 // to give way.
 int Transaction::wait_for_turn()
 {
@@ -424,7 +424,7 @@ int Transaction::show_sessions(ulonglong one, ulonglong other, int (*show)(THD *
   }
   for (Transaction *trx : all_transactions)
   {
-    // As long as this is held, the other one is no further than that: a replica's thread that is told to give way for a
+    // As long as this is held, the other one is no further than that: a replica's thread that is made to give way for a
     // transaction that it has rolled back already would take it for something else, and stop.
     std::lock_guard<std::mutex> guard(trx->m_mutex);
     if (found && other && trx->number() == other)

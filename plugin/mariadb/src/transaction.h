@@ -27,7 +27,7 @@ public:
   // A table comes into use, or goes out of it.
   void enter_table();
   int leave_table();
-  // Tells the server that the engine takes part, and begins what has to be begun.
+  // Registers the engine with the server as a participant, and begins what has to be begun.
   int begin_statement();
   int begin();
   void take_snapshot();
@@ -72,7 +72,7 @@ public:
   {
     m_row_changes.add(of, by, place);
   }
-  // The table of the last duplicate, and the key. A statement that moves a row to another partition is told of it by the handler of
+  // The table of the last duplicate, and the key. A statement that moves a row to another partition gets it from the handler of
   // the one that it was in (ha_weir::info).
   void note_duplicate(const TABLE_SHARE *table, uint key)
   {

@@ -12,9 +12,9 @@ extern "C" int thd_rpl_deadlock_check(MYSQL_THD thd, MYSQL_THD other_thd);
 namespace
 {
 
-// A replica's threads commit in the order of the primary: of two, the later one is told to give way if the earlier
+// A replica's threads commit in the order of the primary: of two, the later one is made to give way if the earlier
 // one waits for it. A primary keeps in its binary log that a transaction has waited.
-bool is_told(void *, uint32_t event, uint64_t waiter, uint64_t holder)
+bool on_wait(void *, uint32_t event, uint64_t waiter, uint64_t holder)
 {
   // Threads of the engine's own do not wait for rows of sessions in the server's sight.
   THD *thd= current_thd;
@@ -73,7 +73,7 @@ void is_noticed(void *, uint32_t notice, weir_bytes text)
 
 void report_waits()
 {
-  if (weir_on_wait(weir_database, is_told, nullptr) != WEIR_OK)
+  if (weir_on_wait(weir_database, on_wait, nullptr) != WEIR_OK)
     sql_print_warning("Weir: %s", weir_message());
 }
 

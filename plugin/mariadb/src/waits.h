@@ -1,4 +1,4 @@
-// Tells the server which transactions wait for whose rows, and its error log what an operator must hear of at once.
+// Reports to the server which transactions wait for whose rows, and to its error log what an operator must hear of at once.
 #ifndef WEIR_PLUGIN_WAITS_H
 #define WEIR_PLUGIN_WAITS_H
 

@@ -11,7 +11,7 @@ sql main -e "CREATE DATABASE work; USE work;
 	CREATE TABLE one (id INT AUTO_INCREMENT PRIMARY KEY, k INT, c CHAR(120), KEY(k)) ENGINE=Weir;
 	CREATE TABLE two LIKE one;
 	INSERT INTO one(k, c) SELECT seq % 1000, REPEAT('c', seq % 120) FROM seq_1_to_5000; INSERT INTO two SELECT * FROM one"
-# Sessions one after the other, each a transaction that is committed, taken back, or left open as the client goes; a
+# Sessions one after the other, each a transaction that is committed, rolled back, or left open as the client goes; a
 # client that connects again is a new session to the server. The rows stay as many as they are.
 sessions() { # how many
 	perl -e 'for (1 .. shift) {

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The walk from InnoDB to Weir and back, as the README tells it: by ALTER TABLE, and by dump and load. After each step the
+# The walk from InnoDB to Weir and back, as the README describes it: by ALTER TABLE, and by dump and load. After each step the
 # rows, keys and definitions are what they were.
 #   convert.sh PLUGIN DIRECTORY
 set -eu

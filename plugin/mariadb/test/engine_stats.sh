@@ -5,7 +5,7 @@
 set -eu
 sql() { mariadb --no-defaults -uroot -S "$WEIR_SOCKET" -NB "$@"; }
 die() { echo "engine_stats: $*"; exit 1; }
-# One number of what ANALYZE tells of the statement's first table; nothing if it is not there.
+# One number of what ANALYZE shows of the statement's first table; nothing if it is not there.
 number() { # name statement
 	sql stats -e "ANALYZE FORMAT=JSON $2" | sed 's/\\n/\n/g' | sed -n "s/.*\"$1\": \([0-9.]*\).*/\1/p" | head -n 1
 }

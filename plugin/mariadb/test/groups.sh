@@ -1,6 +1,6 @@
 #!/bin/bash
-# Groups of the binary log on a disk whose syncs take long (src/binlog_groups.cc): clients that come back are waited for,
-# who is alone waits for nobody, and the server ends as it should.
+# Groups of the binary log on a disk whose syncs take long (src/binlog_groups.cc): groups are kept open for commits about to
+# come, a client that is alone does not wait, and the server ends as it should.
 #   groups.sh PLUGIN DIRECTORY
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -26,14 +26,14 @@ commit() { # clients inserts-of-each [table]: how many commits the binary log sy
 least() { echo $(($1 < $2 ? $1 : $2)); }
 commit 8 40
 eight=0
-# On a busy machine a client may come late: the best of some rounds tells.
+# On a busy machine a client may come late: the best of some rounds counts.
 for _ in 1 2 3 4 5; do
 	commit 8 200
 	[ $size -le $eight ] || eight=$size
 	[ $eight -lt 55 ] || break
 done
 [ $eight -ge 55 ] || die "of eight clients, $eight tenths of a commit in a group: halves alternate"
-# Two syncs each, with either engine; a wait for nobody would be half as much again, and more.
+# Two syncs each, with either engine; a wait in vain would be half as much again, and more.
 alone=1000000 innodb=1000000
 for _ in 1 2 3 4 5; do
 	commit 1 60

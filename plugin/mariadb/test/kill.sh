@@ -25,9 +25,9 @@ work() { # worker round
 	done 2>/dev/null | sql main work --unbuffered --force >>"$directory/said.$1" 2>/dev/null || true
 }
 
-# Says each number of a sequence that it is told.
+# Says each number of a sequence that it gets.
 number() { # client
-	yes 'SELECT NEXT VALUE FOR few;' | head -n 100000 | sql main work --unbuffered --force >"$directory/told.$1" 2>/dev/null || true
+	yes 'SELECT NEXT VALUE FOR few;' | head -n 100000 | sql main work --unbuffered --force >"$directory/numbers.$1" 2>/dev/null || true
 }
 
 start main --skip-networking --log-bin=binlog --sync-binlog=1 --server-id=1
@@ -63,9 +63,9 @@ for round in $(seq "$rounds"); do
 	done
 	[ "$(sql main work -e 'SELECT SUM(v) FROM accounts')" = 0 ] || die "round $round: half of a transaction is there"
 	[ "$(sql main work -e 'SELECT NEXT VALUE FOR s > MAX(id) FROM q')" = 1 ] || die "round $round: a number of the sequence is given out again"
-	[ "$(sql main work -e 'SELECT NEXT VALUE FOR few')" -gt "$({ echo 0; cat "$directory"/told.*; } | sort -n | tail -n 1)" ] || die "round $round: a number that was told is given out again"
+	[ "$(sql main work -e 'SELECT NEXT VALUE FOR few')" -gt "$({ echo 0; cat "$directory"/numbers.*; } | sort -n | tail -n 1)" ] || die "round $round: a number that a client has is given out again"
 	orphans=$(sql main work -e 'SELECT COUNT(*) FROM c LEFT JOIN p USING (w,n) WHERE p.n IS NULL')
-	[ "$orphans" = 0 ] || die "round $round: $orphans rows refer to nobody"
+	[ "$orphans" = 0 ] || die "round $round: $orphans rows refer to no row"
 	[ "$(sql main work -e 'SELECT COUNT(*)*2 FROM p')" = "$(sql main work -e 'SELECT COUNT(*) FROM c')" ] || die "round $round: a cascade went halfway"
 	[ "$(sql main work -e 'SELECT COUNT(*) FROM d')" = "$(sql main work -e "SELECT COUNT(*) FROM d WHERE MATCH (words) AGAINST ('common')")" ] || die "round $round: words of rows that are not there, or not of those that are"
 	[ "$(sql main work -e "SELECT COUNT(*) FROM d WHERE words LIKE 'changed%'")" = "$(sql main work -e "SELECT COUNT(*) FROM d WHERE MATCH (words) AGAINST ('+changed' IN BOOLEAN MODE)")" ] || die "round $round: words of rows as they were"
@@ -76,7 +76,7 @@ for round in $(seq "$rounds"); do
 	sql main -e "XA $end 'round $round'"
 	echo "kill: round $round: $(sql main work -e 'SELECT COUNT(*) FROM t') rows, all acknowledged ones among them"
 done
-[ "$(sql main work -e 'SELECT COUNT(*) FROM x')" = $((rounds / 2)) ] || die "XA transactions did not end as told"
+[ "$(sql main work -e 'SELECT COUNT(*) FROM x')" = $((rounds / 2)) ] || die "XA transactions did not end as decided"
 
 start other --skip-networking --server-id=2
 mariadb-binlog --no-defaults "$directory"/main/binlog.0* | sql other || die "the binary log cannot be replayed"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# ALTER TABLE ... ADD INDEX, LOCK=NONE, beside writers who must go on and whose rows the index must hold: again and again,
+# ALTER TABLE ... ADD INDEX, LOCK=NONE, beside writers that must go on and whose rows the index must hold: again and again,
 # rows written anew beside them, one that a writer makes impossible, one that is killed by KILL, and one with the server (kill -9).
 #   online.sh PLUGIN DIRECTORY
 set -eu
@@ -9,7 +9,7 @@ plugin=$1 directory=$2
 rows=120000 beyond=500000 writers=4
 trap 'rm -f "$directory/go"; cleanup' EXIT
 
-# One-row transactions and larger ones, until told to end. What has to give way to others is not begun anew.
+# One-row transactions and larger ones, until `go` is removed. What has to give way to others is not begun anew.
 write() { # writer
 	local n id
 	for ((n = $(written) + 1; ; n++)); do
@@ -50,7 +50,7 @@ until_building() {
 		sql main -e 'SELECT state FROM information_schema.processlist WHERE info LIKE "ALTER%"' | grep -q '^altering table' && return
 		sleep 0.01
 	done
-	die "nobody builds an index"
+	die "no index is built"
 }
 # A transaction that stays open.
 hold() { # statement
@@ -63,7 +63,7 @@ hold() { # statement
 		grep -q held "$directory/held" && return
 		sleep 0.01
 	done
-	die "nobody holds: $(cat "$directory/held")"
+	die "the transaction has not begun: $(cat "$directory/held")"
 }
 let_go() {
 	exec 9>&-
@@ -77,7 +77,7 @@ begin() {
 		[ "$(written)" -gt $(($1 + 50)) ] && return
 		sleep 0.1
 	done
-	die "nobody writes: $(tail -n 3 "$directory"/errors.*)"
+	die "no writer goes on: $(tail -n 3 "$directory"/errors.*)"
 }
 end() {
 	rm "$directory/go"
@@ -107,7 +107,7 @@ done
 
 # A key that is not unique: rows that are there, and then one that comes while the index is built.
 why=$(sql main work -e 'ALTER TABLE t ADD UNIQUE KEY ia(a), LOCK=NONE' 2>&1) && die "a unique key on what is not"
-# A writer may be the first to meet it: then nobody says which.
+# A writer may be the first to meet it: then the value is not named.
 [[ $why == *"Duplicate entry "*"for key 'ia'"* ]] || die "not a duplicate: $why"
 sql main work -e 'ALTER TABLE t ADD INDEX ib(b), ADD UNIQUE KEY iu(u), LOCK=NONE' >"$directory/late" 2>&1 &
 late=$!
@@ -118,7 +118,7 @@ grep -q "Duplicate entry" "$directory/late" || die "not a duplicate: $(cat "$dir
 until sql main work -e 'DELETE FROM t WHERE u=-5' 2>/dev/null; do :; done
 sound "after duplicates" w
 
-# Given up in the middle: everybody goes on without it, and it can be had later.
+# Given up in the middle: all writers go on without it, and it can be had later.
 for round in 1 2 3; do
 	sql main work -e 'ALTER TABLE t ADD INDEX ia(a), ADD INDEX ib(b), LOCK=NONE' >/dev/null 2>&1 &
 	late=$!
@@ -130,7 +130,7 @@ for round in 1 2 3; do
 	sound "given up $round" w
 done
 
-# Given up beside a transaction that stays open: what there is of the index is left, and in nobody's way.
+# Given up beside a transaction that stays open: what there is of the index is left, and in no statement's way.
 sql main work -e 'CREATE TABLE l (id INT PRIMARY KEY, v INT AS (id+1) VIRTUAL, b INT, a INT, KEY k(b)) ENGINE=Weir'
 leave_index() {
 	local left
@@ -150,8 +150,8 @@ sql main work -e 'ALTER TABLE l RENAME INDEX k TO u; ALTER TABLE l RENAME INDEX 
 leave_index
 sql main work -e 'ALTER TABLE l DROP COLUMN v, ALGORITHM=INSTANT; FLUSH TABLES; UPDATE l SET b=1 WHERE id=7; CHECK TABLE l' | grep -q OK
 
-# What somebody has changed is waited for by nobody but who brings the index into use, as long as the session says, and
-# KILL is heard.
+# Only the step that brings the index into use waits for open transactions that have changed rows, as long as its session's limit
+# says; and KILL is heard.
 sql main work -e 'SET lock_wait_timeout=1; ALTER TABLE l ADD INDEX ia(a), LOCK=NONE' >"$directory/late" 2>&1 &
 late=$!
 until_building
@@ -163,7 +163,7 @@ sql main work -e 'ALTER TABLE l ADD INDEX ia(a), LOCK=NONE' >"$directory/late" 2
 late=$!
 until_building
 hold "UPDATE l SET b=-1 WHERE id=$beyond"
-sql main work -e "SET weir_lock_wait_timeout=5; UPDATE l SET b=-1 WHERE id=$((beyond - 1))" || die "who builds keeps others from rows"
+sql main work -e "SET weir_lock_wait_timeout=5; UPDATE l SET b=-1 WHERE id=$((beyond - 1))" || die "building an index keeps writers from rows"
 begun=$SECONDS
 for _ in $(seq 500); do
 	sql main -e 'SELECT state FROM information_schema.processlist WHERE info LIKE "ALTER%"' | grep -q '^Waiting for table metadata lock' && break
@@ -173,10 +173,10 @@ sql main -e "SELECT CONCAT('KILL QUERY ', id, ';') FROM information_schema.proce
 ! wait $late || die "an index beside a transaction that does not end"
 [ $((SECONDS - begun)) -lt 10 ] || die "KILL was heard after $((SECONDS - begun)) s"
 let_go
-echo "online: who adds an index waits for no row, only at its end for those who have written meanwhile"
+echo "online: adding an index waits for no row, only at its end for transactions that have written meanwhile"
 leave_index
 sql main work -e 'TRUNCATE TABLE l; INSERT INTO l VALUES (1,1,1); CHECK TABLE l' | grep -q OK
-echo "online: what a failed ALTER has left of an index is in nobody's way"
+echo "online: what a failed ALTER has left of an index is in no statement's way"
 
 for round in 1 2 3; do
 	sql main work -e 'ALTER TABLE t ADD INDEX ia(a), ADD INDEX ib(b), LOCK=NONE' >/dev/null 2>&1 &
@@ -196,5 +196,5 @@ for round in 1 2 3; do
 done
 end
 odd=$(cat "$directory"/errors.* | grep ERROR | grep -vE '1213|1062|1969|1317|2006|2013|2026|1927' | head -n 3 || true)
-[ -z "$odd" ] || die "a writer was told: $odd"
+[ -z "$odd" ] || die "a writer got: $odd"
 echo "online: $beside rounds of writing beside ALTERs that added indexes, $(cat "$directory"/errors.* | grep -c ' 1213 ' || true) deadlocks among $(written); each index has the rows of its table"

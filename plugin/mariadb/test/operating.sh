@@ -1,5 +1,5 @@
 #!/bin/bash
-# What people who look after a server use: tables of the information schema, status, metrics, a copy, a backup under load
+# What the operators of a server use: tables of the information schema, status, metrics, a copy, a backup under load
 # that is restored and compared.
 #   operating.sh PLUGIN DIRECTORY [PEERS]      PEERS: where tools/peers.sh has unpacked mariadb-backup
 set -eu
@@ -45,10 +45,10 @@ is "$(sql main -e "SET GLOBAL weir_memory=67108864; SELECT value * 8192 FROM inf
 is "$(sql main -e "SET GLOBAL weir_log_capacity=33554432; SELECT log_capacity_bytes FROM information_schema.weir_checkpoint")" 33554432 "the log's capacity"
 is "$(sql main -e "SET GLOBAL weir_recovery_seconds=0.5; SELECT @@weir_recovery_seconds; SET GLOBAL weir_recovery_seconds=-1; SELECT @@weir_recovery_seconds" 2>/dev/null | paste -sd' ')" "0.500000 0.000000" "seconds of recovery"
 start other --skip-networking --weir-metrics-address=0.0.0.0:$port
-grep -q "weir_metrics_address.*can be reached from other machines" "$directory/other/server.log" || die "metrics for everybody"
+grep -q "weir_metrics_address.*can be reached from other machines" "$directory/other/server.log" || die "no warning of metrics for other machines"
 slay $server
 
-# ---- who waits for whom
+# ---- which transaction waits for which
 mkfifo "$directory/in"
 sql main work --unbuffered <"$directory/in" >"$directory/out" 2>&1 &
 holder=$!
@@ -65,10 +65,10 @@ for _ in $(seq 100); do
 	[ -z "$waits" ] || break
 	sleep 0.1
 done
-is "$waits" $'work/t\texclusive\t'"$id" "who waits for whom"
-is "$(sql main -e "SELECT COUNT(*) FROM information_schema.weir_transactions WHERE state='waiting'")" 1 "who waits"
-sql main -e "CREATE USER nobody@localhost; GRANT SELECT ON work.* TO nobody@localhost"
-is "$(mariadb --no-defaults -unobody -S "$sockets/main" -N -e "SELECT COUNT(*) FROM information_schema.weir_locks; SELECT COUNT(*) FROM information_schema.weir_transactions; SELECT COUNT(*) FROM information_schema.weir_checkpoint")" $'0\n0\n0' "without PROCESS"
+is "$waits" $'work/t\texclusive\t'"$id" "the wait and its holder"
+is "$(sql main -e "SELECT COUNT(*) FROM information_schema.weir_transactions WHERE state='waiting'")" 1 "the transactions that wait"
+sql main -e "CREATE USER plain@localhost; GRANT SELECT ON work.* TO plain@localhost"
+is "$(mariadb --no-defaults -uplain -S "$sockets/main" -N -e "SELECT COUNT(*) FROM information_schema.weir_locks; SELECT COUNT(*) FROM information_schema.weir_transactions; SELECT COUNT(*) FROM information_schema.weir_checkpoint")" $'0\n0\n0' "without PROCESS"
 echo "ROLLBACK;" >&7
 exec 7>&-
 wait $holder

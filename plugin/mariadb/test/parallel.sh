@@ -1,6 +1,6 @@
 #!/bin/bash
 # A replica whose threads apply transactions side by side, as many as there are, and commit them in the primary's order:
-# where a later one has what an earlier one needs, it is told to give way. Nobody sits a lock's time limit out. Statements and
+# where a later one has what an earlier one needs, it is made to give way. No thread waits until a lock's time limit. Statements and
 # rows; the position kept in Weir, or in a table of the other engine, so that each transaction is one of two engines; with and without a
 # binary log of what is applied.
 #   parallel.sh PLUGIN DIRECTORY
@@ -70,5 +70,5 @@ for position in other Weir; do
 done
 took=$((SECONDS - begun))
 [ "$retried" -gt 0 ] || die "no transaction had to give way: nothing was shown"
-[ $took -lt $((rounds * limit)) ] || die "$rounds times caught up after $took s: somebody has waited for $limit s"
+[ $took -lt $((rounds * limit)) ] || die "$rounds times caught up after $took s: a thread has waited for $limit s"
 echo "parallel: the same rows after $rounds times 1,000 transactions of three sessions side by side, statements and rows, $retried of them begun anew; $took s"

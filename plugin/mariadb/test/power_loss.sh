@@ -1,12 +1,12 @@
 #!/bin/bash
 # The power fails under a server with the binary log on, whose data are on a file system of the kernel, on a disk that loses,
-# tears and reorders what it was not told to flush (power/disk.c). On each of the images of such an instant another server
+# tears and reorders what was not flushed (power/disk.c). On each of the images of such an instant another server
 # starts: what was acknowledged is there, and the tables are what the binary log says, no more and no less.
 #   power_loss.sh PLUGIN DIRECTORY [FILE_SYSTEM [ROUNDS [DISKS [BEHIND]]]]
 #     FILE_SYSTEM  ext4, ext4-nojournal or xfs
 #     DISKS        2: the binary log is on one of its own. A loop device does one thing after the other, so a write never comes
 #                  to the disk during a flush; with two it does, and no flush of the one makes anything of the other durable
-#     BEHIND       the disk lies, and what it is told to flush is durable so many flushes later: this must fail
+#     BEHIND       the disk lies, and what a flush is for is durable so many flushes later: this must fail
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 plugin=$1 directory=$2 system=${3:-ext4} rounds=${4:-5} disks=${5:-1} behind=${6:-0}
@@ -29,7 +29,7 @@ command -v "${make[0]}" >/dev/null || skip "no ${make[0]}"
 grep -qw $kind /proc/filesystems || modprobe $kind 2>/dev/null || skip "no $kind in the kernel"
 . "$here/servers.sh"
 
-# A server on an image is nobody's child, and may be dead for a second before it is buried.
+# A server on an image is no child of this shell, and may be dead for a second before it is buried.
 is_running() { # process
 	local state tasks=(/proc/"$1"/task/*)
 	[ ${#tasks[@]} = 1 ] || return 0
@@ -74,7 +74,7 @@ disk=$!
 disown $disk
 for _ in $(seq 500); do mountpoint -q "$directory/disk" && break; sleep 0.01; done
 mountpoint -q "$directory/disk" || die "no disk: $(cat "$directory/disk.log")"
-tell() { echo "$@" >"$directory/disk/control"; }
+control() { echo "$@" >"$directory/disk/control"; }
 attach() { loop=$(losetup -f --show "$1") && loops+=("$loop"); }
 for n in $(seq "$disks"); do
 	mkdir "$directory/fs/$n" "$directory/check/$n"
@@ -100,10 +100,10 @@ sql main -e "CREATE DATABASE work; USE work;
 	INSERT INTO c SELECT seq-1, 0 FROM seq_1_to_$clients;"
 # What a server makes when it is created need not outlive the power, nor what a file system is asked for no fsync.
 for n in $(seq "$disks"); do sync -f "$directory/fs/$n"; done
-tell "behind $behind"
+control "behind $behind"
 
 # What the binary log says is committed: i ID for each row of t, u CLIENT for each count. Its last transaction may be there by
-# half, which nobody takes for one: where the end of it is torn itself, only the checksum tells, so the server looks at that too.
+# half, which does not count as one: where the end of it is torn itself, only the checksum shows it, so the server looks at that too.
 logged() {
 	local file
 	for file in "$directory/check/1/main/$log".0*; do
@@ -206,7 +206,7 @@ try() { # image
 made=0 bad=0 torn=0 damaged=0
 for round in $(seq "$rounds"); do
 	slow=$((RANDOM % 3 * 2000))
-	tell "slow $slow"
+	control "slow $slow"
 	"$directory/load" "$sockets/main" work $clients "$round" "$directory/client" 2>"$directory/load.log" &
 	loading=$!
 	disown $loading
@@ -214,12 +214,12 @@ for round in $(seq "$rounds"); do
 		sleep "0.$((1 + RANDOM % 4))"
 		kill -0 $loading 2>/dev/null || die "the clients have ended: $(tail -n 1 "$directory/load.log")"
 		# At an event: at any other time there is seldom something that is not flushed.
-		tell "at $((1 + RANDOM % 40))"
+		control "at $((1 + RANDOM % 40))"
 		# First what was acknowledged, and then the power: so it has to be there.
 		sort "$directory"/client.* >"$directory/acknowledged.$instant"
 		p=
 		[ "$behind" = 0 ] || p=0
-		tell "images $directory/images/$instant $((RANDOM * 32768 + RANDOM)) $images $p"
+		control "images $directory/images/$instant $((RANDOM * 32768 + RANDOM)) $images $p"
 	done
 	kill $loading
 	loading=

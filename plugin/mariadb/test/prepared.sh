@@ -1,10 +1,10 @@
 #!/bin/bash
 # Transactions of InnoDB and of Weir at once, ordinary ones and XA, in all the ways that XA can end, under kill -9 of the
 # server and KILL of the sessions: what was acknowledged is in both engines or in neither, what was prepared still is.
-# Once with the binary log as the one who decides, once with the server's own (tc.log).
-# Under tc.log there are no ordinary transactions of both engines: MariaDB 10.11's recovery takes back all that it finds
+# Once with the binary log as the coordinator, once with the server's own (tc.log).
+# Under tc.log there are no ordinary transactions of both engines: MariaDB 10.11's recovery rolls back all that it finds
 # prepared under names of its own, without a look into that log (ha_recover of 10.11.18), so what was acknowledged in the
-# last moments before is taken back where it was not durable yet.
+# last moments before is rolled back where it was not durable yet.
 #   prepared.sh PLUGIN DIRECTORY ROUNDS
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -12,7 +12,7 @@ plugin=$1 directory=$2 rounds=$3
 workers=4
 . "$here/servers.sh"
 
-# What a client says for each number n: "ready n" when it is prepared, "done n" and "gone n" when it was told so.
+# What a client says for each number n: "ready n" when it is prepared, "done n" and "gone n" when that was acknowledged.
 script() { # from to
 	local n both one name
 	for ((n = $1; n <= $2; n++)); do
@@ -33,7 +33,7 @@ script() { # from to
 	done
 }
 
-# Without --force: nothing is said behind an error. Who was killed comes again, with other numbers.
+# Without --force: nothing is said behind an error. A client that was killed comes again, with other numbers.
 work() { # server worker round
 	local times=0
 	while kill -0 "$server" 2>/dev/null; do
@@ -60,7 +60,7 @@ decide() {
 	local n
 	for n in $(awk '$1 % 7 == 3' "$directory/prepared"); do sql "$name" -e "XA ROLLBACK 'n.$n'"; done
 	for n in $(awk '$1 % 7 != 3' "$directory/prepared"); do
-		# Of one phase, nobody knows that it was prepared; if it was committed in one engine, it has to be in the other.
+		# Of one phase, no client knows that it was prepared; if it was committed in one engine, it has to be in the other.
 		if grep -qx "$n" "$directory/ready" || sql "$name" work -e "SELECT n FROM i WHERE n=$n UNION SELECT n FROM w WHERE n=$n" | grep -q .; then
 			sql "$name" -e "XA COMMIT 'n.$n'"
 		else
@@ -103,7 +103,7 @@ play() { # name options...
 		both | sort -u >"$directory/there"
 		none "acknowledged and lost" "$(comm -23 "$directory/done" "$directory/there")"
 		none "prepared and lost" "$(comm -23 <(awk '$1 % 7 != 3' "$directory/ready") "$directory/there")"
-		none "taken back and there" "$(awk '$1 % 7 == 3' "$directory/there")"
+		none "rolled back and there" "$(awk '$1 % 7 == 3' "$directory/there")"
 		none "undecided" "$(prepared)"
 		none "unsound" "$(sql "$name" work -e 'CHECK TABLE i, w, oi, ow' | grep -v OK || true)"
 		[ "$(wc -l <"$directory/done")" -gt 20 ] || die "$name, round $round: too little was done"

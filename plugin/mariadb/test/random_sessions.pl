@@ -1,10 +1,10 @@
 #!/usr/bin/perl
-# Random statements in three sessions, one at a time, on InnoDB and then the same on Weir: what each is told, who waits,
-# and who goes on when. See random_sessions.sh.
+# Random statements in three sessions, one at a time, on InnoDB and then the same on Weir: what each is answered, which waits,
+# and which goes on when. See random_sessions.sh.
 #   random_sessions.pl SOCKET OUT SEED STEPS
-# InnoDB comes first and the script is made on the way: whoever waits is given nothing to do. It ends where
-# nobody waits, before a deadlock if there is one: its victim each engine chooses in its own way.
-# Of two that are let go by one statement, who comes first is their threads' affair, in both engines: what differs from
+# InnoDB comes first and the script is made on the way: a session that waits is given nothing to do. It ends where
+# none waits, before a deadlock if there is one: its victim each engine chooses in its own way.
+# Of two that are let go by one statement, which comes first is their threads' affair, in both engines: what differs from
 # there on is played again, until both have once said the same. If they never do, it stays open, and is told apart: one
 # engine may choose the same one each time.
 # Two more stay open where the table has indexes beside the primary key; one script of three has a
@@ -14,7 +14,7 @@
 # - An INSERT for which InnoDB alone waits. Beside an entry that was deleted and not yet purged, it locks the next one
 #   too; what an open transaction has deleted is not purged, however long one waits.
 # A definition changes where no transaction has used the table yet: else the change waits for the server's own lock. A
-# snapshot that is older may read the table as it was, or be told 1412. Which of the two, each engine decides; rows that
+# snapshot that is older may read the table as it was, or get 1412. Which of the two, each engine decides; rows that
 # are neither the one's nor the other's are a difference. Where InnoDB says 1412 it says so to writes too, Weir does not:
 # the script rolls back.
 use strict;
@@ -60,16 +60,16 @@ my %waits_sql = (
     Weir => "SELECT COUNT(*) FROM information_schema.weir_transactions WHERE state='waiting' AND session=",
 );
 
-# What the session says; undef if it waits for a lock. InnoDB looks anew only when nobody has asked for a tenth of a second.
-sub told {
+# What the session says; undef if it waits for a lock. InnoDB looks anew only when no query has asked for a tenth of a second.
+sub outcome {
     my ($s, $engine, $monitor) = @_;
     my $waiting = 0;
     for (1 .. 300) {
-        my $told = answer($s, 0.13);
-        if (defined $told) {
+        my $answer = answer($s, 0.13);
+        if (defined $answer) {
             $s->{owes} = 0;
-            $told =~ s/ at line \d+//g;
-            return $told;
+            $answer =~ s/ at line \d+//g;
+            return $answer;
         }
         $waiting = ask($monitor, $waits_sql{$engine} . $s->{id}) > 0 ? $waiting + 1 : 0;
         if ($waiting == 2) {
@@ -81,9 +81,9 @@ sub told {
 }
 
 my ($fresh, $xids) = (100, 0);
-# After so many steps nobody waited; the script was longer, and ends there.
+# After so many steps no session waited; the script was longer, and ends there.
 my ($calm, $cut) = (0, 0);
-# The first step that let somebody go while several waited.
+# The first step that let a session go while several waited.
 my $raced;
 # At REPEATABLE READ and above InnoDB locks the gaps beside rows, Weir what was read: rows are named by keys that are there. (Of a
 # key that is not there, two sessions may both lock InnoDB's gap; in Weir the second one waits.)
@@ -217,16 +217,16 @@ sub play {
         }
         my $waited = grep { $_->{owes} } @sessions;
         print {$s->{to}} $sql =~ s/ENGINE=\K.*/$engine/r, ";\nSELECT '$marker';\n";
-        $said .= told($s, $engine, $monitor) // "(waits)\n";
+        $said .= outcome($s, $engine, $monitor) // "(waits)\n";
         note($s, $sql);
         $s->{outdated} = $said =~ /^ERROR 1412 /m;
-        # Who goes on may let others go on.
+        # A session that goes on may let others go on.
         my (%on, $more);
         do {
             $more = 0;
             for my $other (grep { $sessions[$_]{owes} && $_ != $n } 0 .. 2) {
-                my $told = told($sessions[$other], $engine, $monitor) // next;
-                $on{$other} = $told;
+                my $answer = outcome($sessions[$other], $engine, $monitor) // next;
+                $on{$other} = $answer;
                 $more = 1;
             }
         } while ($more);
@@ -285,7 +285,7 @@ if ($cut) {
 }
 @weir = play('Weir', \@script);
 my ($first, $again) = (differs(), 0);
-# Whoever of two goes on first: what InnoDB has ever said is right.
+# Whichever of two goes on first: what InnoDB has ever said is right.
 my %right = ("@innodb" => 1);
 while (defined $first && defined $raced && $raced <= $first && ++$again <= 12) {
     if ($again % 3) {

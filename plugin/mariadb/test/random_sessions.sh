@@ -14,4 +14,4 @@ while [ $SECONDS -lt "$seconds" ]; do
 	scripts=$((scripts + 1))
 done
 waits=$(grep -o '[0-9]* waits' "$out/all" | awk '{ n += $1 } END { print n }')
-echo "random sessions: $scripts scripts, in which somebody waited $waits times, same as InnoDB, but for $(grep -c ': open: ' "$out/all") that are open"
+echo "random sessions: $scripts scripts, in which sessions waited $waits times, same as InnoDB, but for $(grep -c ': open: ' "$out/all") that are open"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Rows are inserted, changed and replaced beside those who delete them: nobody is told of more than a deadlock, for what
+# Rows are inserted, changed and replaced beside sessions that delete them: none gets an error but a deadlock, for what
 # a statement has met is there when it comes to change it.
 #   replacing.sh OUT        (inside server.sh --run, which sets WEIR_SOCKET)
 set -eu

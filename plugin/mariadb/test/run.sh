@@ -22,7 +22,7 @@ fi
 "$build/collations" 40 "$RANDOM"
 # Plugins that do not fit: compiled here, before anything is timed.
 "$here/layout.sh" "$build" "$work/layout"
-"$here/../tools/server.sh" "$plugin" "$quick/sql" --run "$here/sql.sh $work/sql-out && $here/sessions.sh $work/sessions-out && $here/random_sessions.sh $work/random-sessions-out 30 && $here/replacing.sh $work/replacing-out && $here/soft_kill.sh && $here/sizes.sh && $here/many_locks.sh && $here/engine_stats.sh && $here/deadlock_told.sh && $here/foreign_told.sh" \
+"$here/../tools/server.sh" "$plugin" "$quick/sql" --run "$here/sql.sh $work/sql-out && $here/sessions.sh $work/sessions-out && $here/random_sessions.sh $work/random-sessions-out 30 && $here/replacing.sh $work/replacing-out && $here/soft_kill.sh && $here/sizes.sh && $here/many_locks.sh && $here/engine_stats.sh && $here/deadlock_report.sh && $here/foreign_report.sh" \
 	--weir-memory=64M --weir-log-capacity=64M --innodb-lock-wait-timeout=1 --weir-lock-wait-timeout=1
 "$here/../tools/server.sh" "$plugin" "$quick/xa" --run "$here/sessions.sh $work/xa-out $here/sessions/xa.txt $here/sessions/cached.txt" \
 	--weir-memory=64M --weir-log-capacity=64M --innodb-lock-wait-timeout=1 --weir-lock-wait-timeout=1 --log-bin=binlog --server-id=1 \

@@ -7,7 +7,7 @@ plugins=$(cd "$(dirname "$plugin")" && pwd)
 user=()
 [ "$(id -u)" != 0 ] || user=(--user=root)
 sockets=$(mktemp -d /tmp/weir-kill-XXXXXX)
-# Those that are running, by process: a number may belong to somebody else later.
+# Those that are running, by process: a number may belong to another process later.
 declare -A servers=()
 # kill -9, and waits until it is gone.
 slay() { # process
@@ -15,7 +15,7 @@ slay() { # process
 	kill -9 "$1" 2>/dev/null || return 0
 	while kill -0 "$1" 2>/dev/null; do sleep 0.02; done
 }
-# From now on servers can be told to kill themselves at a step of a change of definitions (die.c): its number, from 0, goes
+# From now on servers can be made to kill themselves at a step of a change of definitions (die.c): its number, from 0, goes
 # into the file $die_at, which must not be there while a server starts.
 can_die() {
 	die_at=$directory/die
@@ -49,7 +49,7 @@ start() { # name options...
 		>>"$data/server.log" 2>&1 &
 	server=$!
 	servers[$server]=$name
-	# The shell need not tell of its death.
+	# The shell need not report its death.
 	disown $server
 	# The socket comes when all else is there: looking for it takes the server's processors no time.
 	for _ in $(seq 9000); do

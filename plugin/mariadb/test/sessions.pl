@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Runs scripts of several sessions on InnoDB and on Weir and compares what each session is told, and when: at once,
-# or only after somebody else has done something. See sessions.sh.
+# Runs scripts of several sessions on InnoDB and on Weir and compares what each session is answered, and when: at once,
+# or only after a step of another session. See sessions.sh.
 use strict;
 use warnings;
 use IPC::Open2;
@@ -87,13 +87,13 @@ sub play {
             (my $real = $sql) =~ s/\@ENGINE\@/$engine/g;
             print {$s->{to}} "$real;\nSELECT '$marker';\n";
         }
-        my $told = answer($s, $sql eq '-' ? 5 : 0.5);
-        $s->{owed} = !defined $told;
-        $told //= "(waits)\n";
+        my $answer = answer($s, $sql eq '-' ? 5 : 0.5);
+        $s->{owed} = !defined $answer;
+        $answer //= "(waits)\n";
         # Line numbers count what the client was given; the engines name themselves.
-        $told =~ s/ at line \d+//g;
-        $told =~ s/\b$engine\b/E/g;
-        $said .= $told;
+        $answer =~ s/ at line \d+//g;
+        $answer =~ s/\b$engine\b/E/g;
+        $said .= $answer;
     }
     for my $s (values %sessions) {
         print {$s->{to}} "ROLLBACK;\n";

@@ -1,6 +1,6 @@
 #!/bin/bash
 # One sync for the binary log and the engine's log (src/binlog_gate.cc), on a file system of its own that has a journal: it is
-# used where it may be, nobody is told before it, or behind one that failed, and elsewhere the engine syncs.
+# used where it may be, no commit is acknowledged before it, or behind one that failed, and elsewhere the engine syncs.
 #   shared_sync.sh PLUGIN DIRECTORY
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -24,7 +24,7 @@ if ! loop=$(losetup -f --show "$disk.image" 2>/dev/null) || ! mount "$loop" "$di
 fi
 mkdir "$disk/main" "$directory/elsewhere"
 ln -s disk/main "$directory/main"
-. "$here/told.sh"
+. "$here/clients.sh"
 options=(--skip-networking --sync-binlog=1 --server-id=1)
 start main "${options[@]}" --log-bin=binlog
 sql main -e "CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY) ENGINE=Weir; INSERT INTO d.t VALUES (1)"
@@ -47,20 +47,20 @@ sql main -e "SET GLOBAL sync_binlog=1; FLUSH BINARY LOGS"
 commits 3000
 [ $syncs -lt 100 ] || die "in another file of the binary log the engine synced $syncs times for 200 commits"
 
-# Nobody is told while the one sync is under way.
+# No commit is acknowledged while the one sync is under way.
 : >"$sync.hold"
 sessions 4000 "INSERT INTO t VALUES (%d)"
 for _ in $(seq 500); do [ -e "$sync.here" ] && break; sleep 0.01; done
 sleep 0.3
-[ "$(told)" = 0 ] || die "told before the sync"
+[ "$(acknowledged)" = 0 ] || die "acknowledged before the sync"
 rm "$sync.hold"
 ended
-[ $errors = 0 ] && [ "$(told)" = 5 ] || die "$(cat "$directory"/said.?)"
+[ $errors = 0 ] && [ "$(acknowledged)" = 5 ] || die "$(cat "$directory"/said.?)"
 # Nor behind one that failed.
 : >"$sync.fail"
 sessions 5000 "INSERT INTO t VALUES (%d)"
 ended
-[ $errors = 5 ] && [ "$(told)" = 0 ] || die "told, with a failed sync: $(cat "$directory"/said.?)"
+[ $errors = 5 ] && [ "$(acknowledged)" = 0 ] || die "acknowledged, with a failed sync: $(cat "$directory"/said.?)"
 rm "$sync.fail"
 slay $server
 start main "${options[@]}" --log-bin=binlog

@@ -14,9 +14,9 @@ sql -e "DROP DATABASE IF EXISTS sizes; CREATE DATABASE sizes; USE sizes;
 data=$(of data_length t) index=$(of index_length t)
 [ "$data" -gt 10000000 ] && [ "$data" -lt 16000000 ] || die "rows of $data bytes"
 [ "$index" -gt 2400000 ] && [ "$index" -lt 6000000 ] || die "entries of $index bytes"
-told=$(sql -e "SELECT CONCAT(SUM(IF(index_name IS NULL, bytes, 0)), ' ', SUM(IF(index_name IS NULL, 0, bytes)), ' ', COUNT(*))
+got=$(sql -e "SELECT CONCAT(SUM(IF(index_name IS NULL, bytes, 0)), ' ', SUM(IF(index_name IS NULL, 0, bytes)), ' ', COUNT(*))
 	FROM information_schema.weir_sizes WHERE table_name='sizes/t'")
-[ "$told" = "$data $index 3" ] || die "$told, not $data and $index"
+[ "$got" = "$data $index 3" ] || die "$got, not $data and $index"
 [ "$(sql -e "SELECT COUNT(*) FROM information_schema.weir_sizes WHERE table_name LIKE 'sizes/p#P#%'")" = 6 ] || die "partitions"
 [ "$(of index_length p)" -gt 0 ] || die "an index of partitions"
 # What is dropped is there for others.
@@ -27,9 +27,9 @@ for _ in $(seq 100); do
 	sleep 0.1
 done
 [ "$(of data_free u)" -gt $((free + 8000000)) ] || die "what was dropped is not free: $free, then $(of data_free u)"
-sql -e "CREATE USER nobody@localhost"
-seen=$(mariadb --no-defaults -unobody -S "$WEIR_SOCKET" -NB -e "SELECT COUNT(*) FROM information_schema.weir_sizes")
+sql -e "CREATE USER plain@localhost"
+seen=$(mariadb --no-defaults -uplain -S "$WEIR_SOCKET" -NB -e "SELECT COUNT(*) FROM information_schema.weir_sizes")
 [ "$seen" = 0 ] || die "without the PROCESS privilege $seen are seen"
-sql -e "DROP USER nobody@localhost; DROP DATABASE sizes"
+sql -e "DROP USER plain@localhost; DROP DATABASE sizes"
 [ "$(sql -e "SELECT COUNT(*) FROM information_schema.weir_sizes WHERE table_name LIKE 'sizes/%'")" = 0 ] || die "dropped ones are shown"
 echo "sizes: rows of $data bytes, entries of $index; what is dropped is free"

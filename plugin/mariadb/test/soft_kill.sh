@@ -43,7 +43,7 @@ for what in "${!long[@]}"; do
 			want=1317
 		fi
 		took=$((($(date +%s%N) - begun) / 1000000))
-		# The server itself tells of a check in its own way.
+		# The server itself reports a check in its own way.
 		if ! grep -qE "ERROR ($want|1317|1969)|interrupted|Operation failed" <<<"$said"; then
 			echo "soft_kill: $what, by $how: not ended, after $took ms: $said"
 			exit 1

@@ -17,7 +17,7 @@ plugin=$both/ha_weir.so
 trap 'cleanup; rm -rf "$both"' EXIT
 port=$((20000 + RANDOM % 10000))
 
-# A shard listens on loopback alone. Each at an address of its own: Spider tells the members of a transaction by host.
+# A shard listens on loopback alone. Each at an address of its own: Spider knows the members of a transaction by host.
 shard() { start shard$1 --port=$((port + $1)) --server-id=$1 --bind-address=127.0.0.$1 --skip-name-resolve; }
 for number in 1 2; do
 	shard $number
@@ -53,7 +53,7 @@ move() {
 	local from to
 	for _ in $(seq 300); do
 		from=$((RANDOM % 500)) to=$((500 + RANDOM % 500))
-		# Whoever meets an error does not commit what came before it.
+		# A client that meets an error does not commit what came before it.
 		echo "BEGIN NOT ATOMIC DECLARE EXIT HANDLER FOR SQLEXCEPTION ROLLBACK; START TRANSACTION;
 			UPDATE account SET v=v-1 WHERE id=$from; UPDATE account SET v=v+1 WHERE id=$to; COMMIT; END//"
 	done | sql front work --force --delimiter=// >/dev/null 2>&1 || true
@@ -90,4 +90,4 @@ for number in 1 2; do
 done
 moved=$(sql front work -e 'SELECT SUM(ABS(v)) FROM account')
 [ "$moved" -gt 10 ] || die "hardly anything was moved"
-echo "spider: two shards of Weir, a transaction over both is one, also with kill -9 of a shard, 8 times; of what was prepared then, ${ended[COMMIT]} committed, ${ended[ROLLBACK]} taken back"
+echo "spider: two shards of Weir, a transaction over both is one, also with kill -9 of a shard, 8 times; of what was prepared then, ${ended[COMMIT]} committed, ${ended[ROLLBACK]} rolled back"

@@ -15,7 +15,7 @@ stages() { # how the statement is done, then its stages, each: name, done, expec
 		SELECT REPLACE(event_name, 'stage/weir/', ''), work_completed, work_estimated FROM performance_schema.events_stages_history_long
 		WHERE event_name LIKE 'stage/weir/%' ORDER BY event_id"
 }
-# Of two indexes 50,000 rows are read and 100,000 entries loaded: told each 1,024 steps.
+# Of two indexes 50,000 rows are read and 100,000 entries loaded: reported each 1,024 steps.
 has() { # stages name steps
 	awk -F'\t' -v name="$2" -v steps="$3" '$1 ~ name && $2 <= steps && $2 > steps - 1024 && $3 >= $2 && $3 < steps * 1.5 { found = 1 } END { exit !found }' \
 		<<<"$1" || die "no stage '$2' of $3 steps: $1"
@@ -27,4 +27,4 @@ said=$(stages "FORCE, ALGORITHM=COPY")
 has "$said" 'loading index entries' 100000
 [[ "$said" != *'reading rows'* ]] || die "a copy that reads: $said"
 [ "$(sql main -e "SELECT COUNT(*) FROM information_schema.processlist WHERE state LIKE 'altering table%'")" = 0 ] || die "a state that stays"
-echo "stages: an ALTER tells its stages and how far it is"
+echo "stages: an ALTER reports its stages and how far it is"

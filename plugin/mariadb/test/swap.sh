@@ -31,15 +31,15 @@ crash() {
 	rm "$hold" "$hold.here"
 	start main --skip-networking
 }
-# What a statement is told: its rows in one line, or the number of its error.
-told() { # statement
+# A statement's outcome: its rows in one line, or the number of its error.
+outcome() { # statement
 	local said
 	said=$(sql main d <<<"$1" 2>&1) || true
 	if [[ $said =~ ERROR\ ([0-9]+) ]]; then echo "${BASH_REMATCH[1]}"; else tr '\t\n' ' ;' <<<"$said"; fi
 }
 expect() { # answer statement
 	local got
-	got=$(told "$2")
+	got=$(outcome "$2")
 	[ "$got" = "$1" ] || die "$2: '$got' instead of '$1'"
 }
 tables() {
@@ -60,10 +60,10 @@ end
 expect 1452 'INSERT INTO child VALUES (2,9)'
 expect 1451 'DELETE FROM parents WHERE number=1'
 expect ';' 'INSERT INTO child VALUES (2,2)'
-[[ $(told 'SHOW CREATE TABLE child') == *'REFERENCES `parents` (`number`)'* ]] || die "the child speaks of old names"
+[[ $(outcome 'SHOW CREATE TABLE child') == *'REFERENCES `parents` (`number`)'* ]] || die "the child speaks of old names"
 echo "swap: new names of a parent, come while its child is altered, are in the child"
 
-# A crash there: the copy gets the name, although nobody could ask for that with foreign keys checked.
+# A crash there: the copy gets the name, although no statement could ask for that with foreign keys checked.
 tables
 begin 'SET foreign_key_checks=0; ALTER TABLE parent DROP PRIMARY KEY, ADD PRIMARY KEY(k)'
 crash
@@ -103,10 +103,10 @@ expect 1205 'SET weir_lock_wait_timeout=1; INSERT INTO child VALUES (4,1)'
 expect ';' 'CREATE TABLE other (id INT PRIMARY KEY, FOREIGN KEY (id) REFERENCES parent(id)) ENGINE=Weir'
 end
 for _ in $(seq 100); do
-	[ "$(told 'SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE "INSERT%"')" != '0;' ] || break
+	[ "$(outcome 'SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE "INSERT%"')" != '0;' ] || break
 	sleep 0.1
 done
-grep -q '^ERROR 1452' "$directory/insert(3,99).said" || die "a child of nobody: $(cat "$directory/insert(3,99).said")"
+grep -q '^ERROR 1452' "$directory/insert(3,99).said" || die "a child without a parent: $(cat "$directory/insert(3,99).said")"
 expect '1 1;2 2;' 'SELECT * FROM child'
 expect ';' 'INSERT INTO child VALUES (3,3); INSERT INTO other VALUES (3); DROP TABLE other'
 expect 1451 'DELETE FROM parent WHERE id=3'

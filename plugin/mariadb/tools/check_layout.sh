@@ -1,6 +1,6 @@
 #!/bin/bash
 # Compares what the plugin is compiled with and what the installed server's binary was compiled with. A class
-# of another size is memory corruption that nobody sees; a symbol that is not there is a plugin that does not
+# of another size is memory corruption without an error; a symbol that is not there is a plugin that does not
 # load.
 #   check_layout.sh sizes           the definitions for src/layout_check.cc
 #   check_layout.sh symbols PLUGIN  fails if the server lacks what the plugin wants, or a class has another size

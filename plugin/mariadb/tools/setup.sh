@@ -46,7 +46,7 @@ if [ ${#missing[@]} -gt 0 ]; then
 	as_root "packages"
 	say "installing ${missing[*]}"
 	quiet apt update
-	# The packages' scripts would start a server of their own; nobody asked for one.
+	# The packages' scripts would start a server of their own, which is not wanted.
 	if [ ! -e /usr/sbin/policy-rc.d ]; then
 		printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d
 		chmod +x /usr/sbin/policy-rc.d

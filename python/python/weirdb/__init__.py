@@ -89,7 +89,7 @@ def open(path: "str | os.PathLike[str]", **settings: Any) -> "Database":
     create: "if_missing", "never" or "always". read_only: nothing is changed.
     store: "in_place" or "log", where a new database keeps its pages.
     key_file: the keys of an encrypted database (`weir key new` makes such a file); a new one is encrypted with them.
-    on_recovery: told (phase, done, of) while it recovers after a crash; of may be None.
+    on_recovery: called with (phase, done, of) while it recovers after a crash; of may be None.
     """
     return Database(_weirdb.open(path, **settings))
 
@@ -147,7 +147,7 @@ class Database:
         """Begins a transaction.
 
         isolation: "snapshot", "read committed", "repeatable read" or "serializable".
-        durability: as for open. lock_wait: seconds; 0 waits for nobody.
+        durability: as for open. lock_wait: seconds; 0 never waits.
         """
         return Transaction(self._inner.write(**options))
 
@@ -172,7 +172,7 @@ class Database:
         self._inner.sync()
 
     def check(self, progress: "Optional[Callable[[int, int], object]]" = None) -> "list[str]":
-        """Checks everything; returns what is wrong. progress is told pages done, and of how many."""
+        """Checks everything; returns what is wrong. progress gets pages done, and of how many."""
         return self._inner.check(progress)
 
     def metrics(self) -> "dict[str, float]":
@@ -410,7 +410,7 @@ class Transaction:
         try:
             self._inner.rollback()
         except Error:
-            # What was raised first is told; the engine goes on with the rollback by itself.
+            # The first exception is the one that is raised; the engine goes on with the rollback by itself.
             pass
 
     @overload
@@ -474,7 +474,7 @@ class Transaction:
         return self._inner.savepoint()
 
     def rollback_to(self, savepoint: Savepoint) -> None:
-        """Takes back what was changed since."""
+        """Rolls back what was changed since."""
         self._inner.rollback_to(savepoint)
 
     def commit(self) -> None:
@@ -490,7 +490,7 @@ class Transaction:
         loop = asyncio.get_running_loop()
         done: "asyncio.Future[None]" = loop.create_future()
 
-        def tell(error: "Optional[BaseException]") -> None:
+        def finish(error: "Optional[BaseException]") -> None:
             if done.done():
                 return
             if error is None:
@@ -498,14 +498,14 @@ class Transaction:
             else:
                 done.set_exception(error)
 
-        def hear(error: "Optional[BaseException]") -> None:
+        def on_durable(error: "Optional[BaseException]") -> None:
             try:
-                loop.call_soon_threadsafe(tell, error)
+                loop.call_soon_threadsafe(finish, error)
             except RuntimeError:
-                # The loop has been closed: nobody waits any more.
+                # The loop has been closed: no task waits any more.
                 pass
 
-        self._inner.commit_nowait().when_durable(hear)
+        self._inner.commit_nowait().when_durable(on_durable)
         await done
 
     def rollback(self) -> None:

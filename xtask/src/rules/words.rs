@@ -65,7 +65,7 @@ const OLD_NAMES: [(&str, &str); 30] = [
     ("step_back", "roll_back"),
 ];
 
-/// No comment in Rust, C or C++ uses one of them, and no page.
+/// No comment, script or page uses one of them.
 pub fn pronouns(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in &tree.files {
@@ -80,14 +80,10 @@ pub fn pronouns(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// No comment in Rust and no page says in everyday speech what the field has a word for.
+/// No comment, script or page says in everyday speech what the field has a word for.
 pub fn phrases(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
-    // Of the wheel, a workspace of its own, not yet; nor of the plugin.
-    let is_checked = |file: &&File| {
-        file.is_rust() && !file.path.starts_with("python/") || file.path.ends_with(".md")
-    };
-    for file in tree.files.iter().filter(is_checked) {
+    for file in &tree.files {
         for (number, text) in sentences(file) {
             if let Some(what) = phrase_in(&text) {
                 findings.push(Finding::new(&file.path, number, what));
@@ -122,16 +118,33 @@ fn without_names(text: &str) -> String {
 
 /// What is written for people in a file: the lines, with their numbers.
 fn sentences(file: &File) -> Vec<(usize, String)> {
-    let is_c = [".c", ".h", ".cc"].iter().any(|end| file.path.ends_with(end));
-    if file.is_rust() || is_c {
-        return comments(file).map(|(number, text)| (number, text.to_owned())).collect();
+    let is_one_of = |ends: &[&str]| ends.iter().any(|end| file.path.ends_with(end));
+    let lines = || file.text.lines().enumerate();
+    if is_exempt(&file.path) {
+        Vec::new()
+    } else if file.is_rust() || is_one_of(&[".c", ".h", ".cc", ".js"]) {
+        comments(file).map(|(number, text)| (number, text.to_owned())).collect()
+    } else if is_one_of(&[".md"]) {
+        prose(&file.text)
+    } else if is_one_of(&[".sh", ".pl", ".py", "Makefile"]) || file.text.starts_with("#!") {
+        // Comments, what is printed, and names, in parts.
+        lines().map(|(number, line)| (number + 1, line.replace('_', " "))).collect()
+    } else if is_one_of(&[".txt", ".sql", ".diff", ".toml", ".cnf"]) {
+        let is_comment = |line: &str| line.starts_with('#') || line.starts_with("-- ");
+        lines()
+            .filter(|(_, line)| is_comment(line.trim_start()))
+            .map(|(number, line)| (number + 1, line.to_owned()))
+            .collect()
+    } else {
+        Vec::new()
     }
-    if file.path.ends_with(".md") && !is_exempt(&file.path) { prose(&file.text) } else { vec![] }
 }
 
 /// What was written once and stays so: the notebook, and the texts of licences.
 fn is_exempt(path: &str) -> bool {
-    path.starts_with("docs/notebook/") || path.ends_with("COPYING.md")
+    path.starts_with("docs/notebook/")
+        || path.ends_with("COPYING.md")
+        || path.contains("/proptest-regressions/")
 }
 
 /// The lines of a page that are not code.
@@ -160,6 +173,65 @@ pub fn old_names(tree: &Tree) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// Words before the name of an item, in Rust.
+const ITEMS: [&str; 8] = ["fn", "struct", "enum", "trait", "type", "mod", "const", "static"];
+
+/// No item of Rust, no name in C or C++ and no file is named by a word that its sentences must
+/// not have. (What a test is named says the rule that it tests.)
+pub fn names(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in tree.files.iter().filter(|file| !is_exempt(&file.path)) {
+        if is_story(file.path.rsplit('/').next().unwrap_or_default()) {
+            findings.push(Finding::new(&file.path, 1, "the file's name: say what is in it"));
+        }
+        let is_c = [".c", ".h", ".cc"].iter().any(|end| file.path.ends_with(end));
+        if !file.is_rust() && !is_c {
+            continue;
+        }
+        let text = if is_c { &file.text } else { &file.code };
+        for (number, line) in text.lines().enumerate() {
+            let code = if is_c { code_of_c(line) } else { line.to_owned() };
+            let words: Vec<&str> = code.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+            for (at, &word) in words.iter().enumerate() {
+                let before = at.checked_sub(1).map(|at| words[at]).unwrap_or_default();
+                if (is_c || ITEMS.contains(&before)) && is_story(word) {
+                    let what = format!("{word}: name the rule, or what it does");
+                    findings.push(Finding::new(&file.path, number + 1, what));
+                }
+            }
+        }
+    }
+    findings
+}
+
+/// Whether a name has such a word as a part. A constant's, which may name a user of the system, is
+/// left alone.
+fn is_story(name: &str) -> bool {
+    let mut parts = String::new();
+    for c in name.chars() {
+        if c.is_uppercase() && !parts.ends_with(char::is_uppercase) {
+            parts.push(' ');
+        }
+        parts.push(c);
+    }
+    let parts: Vec<&str> = parts.split(|c: char| !c.is_alphanumeric()).collect();
+    let has = |first: &str, second: &str| {
+        parts.windows(2).any(|pair| pair[0] == first && pair[1] == second)
+    };
+    parts.iter().any(|part| is_pronoun(part) || ["told", "Told"].contains(part))
+        || has("taken", "back")
+        || ["tell", "Tell"].contains(&name)
+}
+
+/// What stands before a comment, without what is in quotes.
+fn code_of_c(line: &str) -> String {
+    let line = match comment_of_c(line) {
+        Some(comment) => &line[..line.len() - comment.len()],
+        None => line,
+    };
+    line.split('"').step_by(2).collect::<Vec<_>>().join(" ")
 }
 
 /// As written, or at the beginning of a sentence; not the name of a constant.
@@ -256,5 +328,38 @@ mod tests {
         assert_eq!(found("crates/a/README.md"), (vec![1], vec![6]));
         assert_eq!(found("docs/notebook/x.md"), (vec![], vec![]));
         assert_eq!(found("plugin/mariadb/COPYING.md"), (vec![], vec![]));
+    }
+
+    #[test]
+    fn a_name_that_tells_a_story_is_caught() {
+        let found = |path: &str, text: &str| names(&Tree::of(&[(path, text)])).len();
+        let rust = |text: &str| found("crates/a/src/x.rs", text);
+        assert_eq!(rust("fn a_client_is_told() {}\nfn who_waits() {}\nstruct ToldOf;\n"), 3);
+        assert_eq!(rust("fn one_is_taken_back() {}\nfn tell() {}\nmod nobody;\n"), 3);
+        assert_eq!(
+            rust("// fn told() {}\nconst NOBODY: u32 = 1; fn whole() {}\nlet told = 1;\n"),
+            0
+        );
+        assert_eq!(rust("fn ordered_locking_never_deadlocks() {}\n"), 0);
+        let c = "bool is_told(int);\nint x; // told_of\nsay(\"who told\");\n";
+        assert_eq!(found("plugin/mariadb/src/x.cc", c), 1);
+        assert_eq!(found("plugin/mariadb/test/told.sh", ""), 1);
+        assert_eq!(found("crates/a/src/told.rs", ""), 1);
+        assert_eq!(found("docs/notebook/told.md", ""), 0);
+    }
+
+    #[test]
+    fn scripts_are_held_to_the_words_in_comments_messages_and_names() {
+        let found = |path: &str, text: &str| {
+            let tree = Tree::of(&[(path, text)]);
+            (pronouns(&tree).len(), phrases(&tree).len())
+        };
+        let text = "#!/bin/bash\n# Nobody waits.\necho \"who waits\"\nis_told() { :; }\n";
+        assert_eq!(found("plugin/mariadb/test/x.sh", text), (2, 1));
+        assert_eq!(found("plugin/mariadb/tools/weir-x", text), (2, 1));
+        assert_eq!(found("plugin/mariadb/test/x.pl", "sub told {\n# whoever\n"), (1, 1));
+        let session = "# Who waits, taken back.\na: INSERT INTO t(who) VALUES (1)\n";
+        assert_eq!(found("plugin/mariadb/test/sessions/x.txt", session), (1, 1));
+        assert_eq!(found("plugin/mariadb/src/x.cc", "// It is told.\nint told;\n"), (0, 1));
     }
 }

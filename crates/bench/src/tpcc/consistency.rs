@@ -309,7 +309,7 @@ impl SeenState {
             place = place.and(self.warehouse(front.w).map(|seen| seen.paid += amount));
             let payer = self.customer(front.c_w, front.c_d, front.c);
             if place.and(payer.map(|seen| seen.paid += amount)).is_none() {
-                self.found.stray(|| format!("a payment of nobody, or nowhere: {front:?}"));
+                self.found.stray(|| format!("a payment without a customer: {front:?}"));
             }
             Ok(())
         })

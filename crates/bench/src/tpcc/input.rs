@@ -54,7 +54,7 @@ impl NewOrder {
 
 /// How a customer is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Who {
+pub enum CustomerBy {
     /// By number.
     Number(u16),
     /// By last name: of those that have it the middle one by first name (clause 2.5.2.2).
@@ -73,7 +73,7 @@ pub struct Payment {
     /// See `customer_w`.
     pub customer_d: u8,
     /// The payer.
-    pub customer: Who,
+    pub customer: CustomerBy,
     /// Cents.
     pub amount: u32,
     /// Now.
@@ -88,7 +88,7 @@ pub struct OrderStatus {
     /// See `w`.
     pub d: u8,
     /// Whose last order.
-    pub customer: Who,
+    pub customer: CustomerBy,
 }
 
 /// Input of the Delivery transaction (clause 2.7.1).
@@ -211,12 +211,12 @@ impl Inputs {
     }
 
     /// Clauses 2.5.1.2 and 2.6.1.2: six of ten by last name.
-    fn customer(&mut self) -> Who {
+    fn customer(&mut self) -> CustomerBy {
         if self.random.percent(60) {
             let number = self.constants.draw_last_name(&self.scale, &mut self.random);
-            Who::LastName(last_name(number))
+            CustomerBy::LastName(last_name(number))
         } else {
-            Who::Number(self.constants.draw_customer(&self.scale, &mut self.random))
+            CustomerBy::Number(self.constants.draw_customer(&self.scale, &mut self.random))
         }
     }
 
@@ -276,7 +276,7 @@ mod tests {
             .iter()
             .filter_map(|r| if let Request::Payment(pay) = r { Some(*pay) } else { None })
             .collect();
-        let by_name = |who: &Who| matches!(who, Who::LastName(_));
+        let by_name = |by: &CustomerBy| matches!(by, CustomerBy::LastName(_));
         about(60.0, payments.iter().filter(|p| by_name(&p.customer)).count(), payments.len());
         about(85.0, payments.iter().filter(|p| p.customer_w == p.w).count(), payments.len());
         assert!(payments.iter().all(|p| (100..=500_000).contains(&p.amount)));

@@ -42,7 +42,7 @@ pub use backend::{
 pub use consistency::{Consistency, Totals, check, totals};
 pub use deck::Kind;
 pub use embedded::{Embedded, EmbeddedTerminal};
-pub use input::{Delivery, Line, NewOrder, OrderStatus, Payment, Request, StockLevel, Who};
+pub use input::{CustomerBy, Delivery, Line, NewOrder, OrderStatus, Payment, Request, StockLevel};
 #[cfg(feature = "mysql")]
 pub use mysql::{Mysql, MysqlOptions, MysqlTerminal};
 pub use population::Population;

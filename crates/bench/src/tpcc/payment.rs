@@ -1,7 +1,7 @@
 //! The Payment transaction (clause 2.5.2).
 use super::backend::PaymentDone;
 use super::codec::{Front, take_text};
-use super::input::{Payment, Who};
+use super::input::{CustomerBy, Payment};
 use super::keys;
 use super::row_codec::{customer_data_at, replace_customer_data};
 use super::rows::{
@@ -95,11 +95,11 @@ pub(super) fn find_customer<T, X: Txn<T>>(
     buffers: &mut Buffers,
     w: u16,
     d: u8,
-    who: &Who,
+    by: &CustomerBy,
 ) -> Result<u16, Stop> {
-    let last = match who {
-        Who::Number(c) => return Ok(*c),
-        Who::LastName(last) => last,
+    let last = match by {
+        CustomerBy::Number(c) => return Ok(*c),
+        CustomerBy::LastName(last) => last,
     };
     let Buffers { key: prefix, customers, .. } = buffers;
     keys::customers_named(w, d, last, prefix);

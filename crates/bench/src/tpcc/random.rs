@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_are_told_apart_and_found_again() {
+    fn streams_differ_and_are_reproducible() {
         let word = |numbers| Random::of(5, numbers).word();
         assert_eq!(word([1, 2, 3, 4]), word([1, 2, 3, 4]));
         assert_ne!(word([1, 2, 3, 4]), word([1, 2, 4, 3]));

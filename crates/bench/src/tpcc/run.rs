@@ -185,12 +185,12 @@ fn prepare<B: Backend>(
     let population = Population::new(options.scale, options.seed, now_seconds as u32);
     let Surroundings { clock, interrupt, out } = around;
     let start = clock.now_micros();
-    let (mut told, mut rows) = (start, 0);
+    let (mut reported_at, mut rows) = (start, 0);
     backend.load(&population, &mut |done| {
         rows = done;
         let now = clock.now_micros();
-        if now.saturating_sub(told) >= PROGRESS_MICROS {
-            told = now;
+        if now.saturating_sub(reported_at) >= PROGRESS_MICROS {
+            reported_at = now;
             // A reader that went away is noticed when the run itself prints.
             let _ = writeln!(out, "loading   {} rows", thousands(done));
         }
@@ -220,14 +220,14 @@ fn warm<B: Backend, T: Watched>(
 ) -> Result<()> {
     let Surroundings { clock, interrupt, out } = around;
     let (before, start) = (target.counters().device_bytes_read, clock.now_micros());
-    let mut told = start;
+    let mut reported_at = start;
     let mut read = 0;
     backend
         .warm(&mut |rows| {
             read = target.counters().device_bytes_read.saturating_sub(before);
             let now = clock.now_micros();
-            if now.saturating_sub(told) >= PROGRESS_MICROS {
-                told = now;
+            if now.saturating_sub(reported_at) >= PROGRESS_MICROS {
+                reported_at = now;
                 let _ = writeln!(out, "warming   {} rows, {}", thousands(rows), format_size(read));
             }
             read < pool_bytes && !interrupt.load(Relaxed)
@@ -260,9 +260,9 @@ fn judge(
             let all_there = orders >= expected.0 && paid >= expected.1;
             let kept = all_there && (failed || (orders, paid) == expected);
             if !kept {
-                let (told, cents) = expected;
+                let (orders, cents) = expected;
                 let what = format!(
-                    "{told} orders and payments of {cents} cents were acknowledged; there are \
+                    "{orders} orders and payments of {cents} cents were acknowledged; there are \
                      {orders} and {paid} more than before"
                 );
                 found.problems.push(what);

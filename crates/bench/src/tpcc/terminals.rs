@@ -214,7 +214,7 @@ impl<B: Backend> Work for Player<'_, B> {
             return Ok(());
         };
         let kind = request.kind();
-        let (totals, order) = told(&request, &done);
+        let (totals, order) = acknowledged(&request, &done);
         self.pending.push_back(Pending { ticket, begun, kind, totals, order });
         meter.read();
         if !self.manner.pipeline {
@@ -277,7 +277,7 @@ impl<B: Backend> Player<'_, B> {
 }
 
 /// What a terminal learns that can be found again.
-fn told(request: &Request, done: &Done) -> (Totals, Option<u64>) {
+fn acknowledged(request: &Request, done: &Done) -> (Totals, Option<u64>) {
     match (request, done) {
         (Request::Payment(payment), _) => {
             (Totals { orders: 0, paid: i64::from(payment.amount) }, None)

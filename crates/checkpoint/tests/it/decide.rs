@@ -131,7 +131,7 @@ fn overdue_pages_are_written_even_if_no_redo_comes() {
 /// What the cleaner was granted and did not need to write is no debt of the sweeper's: it would be
 /// paid with pages written too early, for as long as frames are wanted.
 #[test]
-fn pages_written_for_their_frames_are_told_from_those_swept() {
+fn pages_written_for_their_frames_count_apart_from_those_swept() {
     let dirty = list(90);
     let shape = TickView { tail_dirty_fraction: 0.5, ..seen(&dirty) };
     for freed in [0.0, 100.0, 200.0] {

@@ -253,7 +253,7 @@ fn the_dashboard_asks_for_what_there_is() {
 
 /// Half a minute, and nothing about the figure itself: that is not for a busy machine to say.
 #[test]
-fn what_being_watched_costs_is_told_with_its_bounds() {
+fn the_cost_of_being_watched_has_its_bounds() {
     if std::env::var_os("WEIR_REPORT_TEST").is_none() {
         eprintln!("SKIPPED: what being watched costs is measured by make report-test");
         return;

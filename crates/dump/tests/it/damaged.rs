@@ -99,7 +99,7 @@ fn damage_in_the_log_ends_the_groups_and_is_named() {
 }
 
 #[test]
-fn short_files_are_told() {
+fn short_files_are_reported() {
     let dir = tempfile::tempdir().unwrap();
     make(dir.path());
     damage(&dir.path().join("pages"), |bytes| bytes.truncate(5 * PAGE_SIZE + 17));

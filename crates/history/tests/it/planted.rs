@@ -89,7 +89,7 @@ fn g1a_aborted_read() {
 }
 
 #[test]
-fn g1a_of_a_write_taken_back_by_a_savepoint() {
+fn g1a_of_a_write_rolled_back_to_a_savepoint() {
     let writer = [put(2, 1, S), put(1, 2, S), Op::Undo { from: 1 }, get(1, S), get(2, v(2, 1))];
     found(&history(&[&[get(1, v(2, 2))], &writer]), Anomaly::G1a, &ALL[1..]);
     clean(&history(&[&[get(1, S)], &writer]));
@@ -301,7 +301,7 @@ fn levels_may_be_mixed() {
 }
 
 #[test]
-fn of_many_the_smallest_circle_is_told() {
+fn of_many_circles_the_smallest_is_reported() {
     // A big knot: 40 transactions in a circle of read dependencies, and within it two that skew.
     let mut history = History::over(0..200);
     for n in 0..40u32 {

@@ -37,7 +37,7 @@ fn look(sim: &SimVolume, model: &Model) -> (bool, usize) {
 }
 
 #[test]
-fn a_changed_byte_anywhere_is_told_or_does_no_harm() {
+fn a_changed_byte_anywhere_is_an_error_or_does_no_harm() {
     let (sim, model) = worked(1);
     let len = sim.read_raw("segments").expect("the file").len() as u64;
     let (mut told, mut refused, mut dice) = (0, 0, Rng::with_seed(2));
@@ -69,7 +69,7 @@ fn a_root_with_any_byte_changed_is_the_same_root() {
 }
 
 #[test]
-fn a_durable_chunk_whose_header_is_gone_is_told() {
+fn a_durable_chunk_without_its_header_is_an_error() {
     let sim = SimVolume::new(4);
     let store = create(&sim).expect("a store");
     let mut model = Model::new();

@@ -87,7 +87,7 @@ impl BlockFile for OddFile {
         self.1.change(|| self.0.write_durable_at(offset, buf))
     }
     fn read_many(&self, reads: &mut [ReadOp<'_>]) -> io::Result<()> {
-        let before = self.1.before_reads.lock().expect("nobody panics").take();
+        let before = self.1.before_reads.lock().expect("no panic").take();
         if let Some(before) = before {
             before();
         }

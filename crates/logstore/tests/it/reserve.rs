@@ -76,7 +76,7 @@ fn pages_that_cannot_be_packed_any_more_are_refused_before_they_change_or_never(
 
 /// The file cannot grow, each time it tries; what is there stays, and it goes on when it can.
 #[test]
-fn a_disk_that_is_full_at_every_growth_is_told_and_nothing_is_lost() {
+fn a_disk_that_is_full_at_every_growth_is_reported_and_nothing_is_lost() {
     for times in 1..5 {
         let sim = SimVolume::new(times);
         let under = volume(&sim);

@@ -24,7 +24,7 @@ impl Drop for Over<'_> {
 }
 
 #[test]
-fn everybody_at_once() {
+fn all_operations_at_once() {
     let sim = SimVolume::new(9);
     let store = create(&sim).expect("a store");
     let lsns: Vec<AtomicU64> = (0..PAGES).map(|_| AtomicU64::new(0)).collect();
@@ -113,7 +113,7 @@ fn a_page_that_is_being_copied_is_flushed_after_its_copy() {
     live.sort_by_key(Vec::len);
     let (told, is_done) = mpsc::channel();
     let writer = Arc::clone(&store);
-    *ways.before_reads.lock().expect("nobody panics") = Some(Box::new(move || {
+    *ways.before_reads.lock().expect("no panic") = Some(Box::new(move || {
         let (begun, has_begun) = mpsc::channel();
         std::thread::spawn(move || {
             for pages in live {

@@ -56,7 +56,7 @@ impl RebuildPage for Numbers {
 
 /// Of pages that have left memory, the doublewrite area has the copies of the last batches.
 #[test]
-fn a_damaged_page_is_mended_from_its_copy_or_told_of() {
+fn a_damaged_page_is_mended_from_its_copy_or_reported() {
     let site = site(16, 64, DoubleWriteMode::On);
     site.pool.rebuild_by(Box::new(Numbers(AtomicU64::new(0))));
     make(&site, 60);
@@ -73,7 +73,7 @@ fn a_damaged_page_is_mended_from_its_copy_or_told_of() {
             OnDisk::Repaired => continue,
             other => panic!("page {page}: {other:?}"),
         }
-        site.pool.mend_or_tell(page).expect("told");
+        site.pool.mend_or_report(page).expect("reported");
         let found = site.pool.findings();
         assert_eq!((found.len(), found[0].page), ((known + 1).min(32), page));
         match found[0].mended {
@@ -119,7 +119,7 @@ fn a_copy_of_an_older_state_mends_nothing() {
     site.sim.corrupt("pages", at(0), 4).expect("a flip");
     let damaged = matches!(site.pool.look_again(PageNo(0)), Ok(OnDisk::Damaged(_)));
     assert!(damaged, "it has left memory");
-    site.pool.mend_or_tell(PageNo(0)).expect("told");
+    site.pool.mend_or_report(PageNo(0)).expect("reported");
     assert_eq!(site.pool.findings()[0].mended, Mended::No);
 }
 

@@ -185,7 +185,7 @@ fn many_pages_are_read_at_once_and_an_era_is_noted() {
 }
 
 #[test]
-fn a_full_disk_is_told_before_a_page_is_changed_and_all_that_was_changed_is_written() {
+fn a_full_disk_refuses_a_change_before_it_is_made_and_all_that_was_changed_is_written() {
     let sim = SimVolume::new(15);
     let site = site_on(sim.clone());
     site.make(4);

@@ -163,7 +163,7 @@ fn generations_of_crashes_with_crashes_while_resuming() {
 /// Of a group larger than the buffer, the first parts are durable when the rest is not written yet.
 /// The resume rolls them back, and may itself be cut off at any point.
 #[test]
-fn a_large_group_cut_off_is_taken_back() {
+fn a_large_group_cut_off_is_not_applied() {
     for seed in 0..200 {
         let mut rng = Rng::with_seed(seed);
         let (volume, mut model) = fresh(seed);

@@ -73,7 +73,7 @@ proptest! {
 
     /// Bytes that are no run of groups are reported, and cause no panic.
     #[test]
-    fn what_is_no_run_of_groups_is_told(
+    fn what_is_no_run_of_groups_is_an_error(
         bytes in proptest::collection::vec(any::<u8>(), 0..300), at in 0u64..10_000,
     ) {
         if let Some(groups) = whole_groups(Lsn(at), &bytes) {

@@ -320,8 +320,8 @@ fn d22_every_twentieth_page_damaged_crashed() {
             range.low.as_ref().is_none_or(|low| low <= key)
                 && range.high.as_ref().is_none_or(|high| key < high)
         };
-        let is_told = tree.missing.iter().any(is_in) || tree.values_lost_keys.contains(key);
-        assert!(is_told, "{} {key:?} is missing without a word", tree.name);
+        let is_reported = tree.missing.iter().any(is_in) || tree.values_lost_keys.contains(key);
+        assert!(is_reported, "{} {key:?} is missing without a word", tree.name);
     }
     assert!(out.report.pages_repaired > 0, "the log makes some of the pages anew");
 }

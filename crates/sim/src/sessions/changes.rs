@@ -23,8 +23,8 @@ impl SessionPlayer {
             return Ok(None);
         }
         if self.ledger.is_gone(tree) {
-            let is_told = matches!(got, Err(Error::NoTree(_)));
-            ensure!(is_told, "the tree is gone, and the engine says {:?}", got.err());
+            let is_reported = matches!(got, Err(Error::NoTree(_)));
+            ensure!(is_reported, "the tree is gone, and the engine says {:?}", got.err());
             self.forget_gone(Some(live), tree);
             return Ok(None);
         }
@@ -186,10 +186,10 @@ impl SessionPlayer {
     }
 
     /// A change through a handle of a tree that is gone has failed, because of that.
-    fn must_be_gone(&mut self, trees: &[u8], told: Option<Error>) -> Result<()> {
+    fn must_be_gone(&mut self, trees: &[u8], got: Option<Error>) -> Result<()> {
         ensure!(
-            self.volume.has_crashed() || matches!(told, Some(Error::NoTree(_))),
-            "the tree is gone, and the engine says {told:?}"
+            self.volume.has_crashed() || matches!(got, Some(Error::NoTree(_))),
+            "the tree is gone, and the engine says {got:?}"
         );
         trees.iter().for_each(|tree| self.forget_gone(None, *tree));
         Ok(())

@@ -14,7 +14,7 @@ use super::prepared::Prepared;
 use super::turn::Turn;
 use crate::model::Contents;
 use crate::play::{Ending, tree_name};
-use crate::scenario::{Crash, Tally, told};
+use crate::scenario::{Crash, Tally, repeat_arguments};
 use crate::setup::{Planted, Setup};
 use crate::shrink::Shorten;
 use crate::verify::{audit_contents, contents, recover};
@@ -153,10 +153,10 @@ impl SessionScenario {
         let mut setup = self.setup;
         let mut rest = &self.turns[..];
         for (number, crash) in self.crashes.iter().enumerate() {
-            let told = || format!("crash {number}, {crash:?}");
+            let context = || format!("crash {number}, {crash:?}");
             volume.set_crash_after(Some(crash.after));
             let mut player = self.player(setup, &volume, &clock, db, now, number as u64);
-            let ending = player.play(rest).with_context(told)?;
+            let ending = player.play(rest).with_context(context)?;
             let done = if let Ending::Crashed { at } = ending {
                 (at + 1).min(rest.len())
             } else {
@@ -169,7 +169,7 @@ impl SessionScenario {
             let mut found = volume.crash_with(crash.mode, crash.seed);
             for (again, after) in crash.in_recovery.iter().enumerate() {
                 found = crash_recovery(&setup, &found, &clock, crash, again as u64, *after)
-                    .with_context(told)?;
+                    .with_context(context)?;
                 tally.recovery_crashes += 1;
             }
             let is_steady = setup.planted != Planted::Nothing;
@@ -177,10 +177,10 @@ impl SessionScenario {
             setup.doublewrite.mode = self.setup.doublewrite.mode;
             setup.torn_before = false;
             let next = recover(&setup, &crash.to_look_at(&found), &clock);
-            let next = next.context("recovery").with_context(told)?;
-            now = check_window(&next, &player).with_context(told)?;
+            let next = next.context("recovery").with_context(context)?;
+            now = check_window(&next, &player).with_context(context)?;
             drop(player);
-            db = crash.to_go_on(next, || recover(&setup, &found, &clock)).with_context(told)?;
+            db = crash.to_go_on(next, || recover(&setup, &found, &clock)).with_context(context)?;
             volume = found;
             tally.count_recovery(&db);
             rest = &rest[done..];
@@ -218,7 +218,10 @@ impl Shorten for SessionScenario {
     }
 
     fn arguments(&self) -> String {
-        format!("--sessions yes {}", told(self.seed, &self.crashes, self.setup.planted, &self.kept))
+        format!(
+            "--sessions yes {}",
+            repeat_arguments(self.seed, &self.crashes, self.setup.planted, &self.kept)
+        )
     }
 
     fn check(&self) -> Result<()> {

@@ -185,7 +185,7 @@ fn rows_with_one_key_keep_a_table_as_it_is() {
 }
 
 #[test]
-fn layouts_are_gone_and_older_snapshots_are_told() {
+fn layouts_are_gone_and_older_snapshots_are_refused() {
     let (db, tables) = new(43);
     let table = birds(&tables);
     fill(&db, &table, 1..300);

@@ -80,7 +80,7 @@ impl LockTable {
         loop {
             // The transaction that has come first meanwhile came before it had looked.
             if let Some(listener) = asks.filter(|_| !naps) {
-                self.tell(listener, owner);
+                self.report(listener, owner);
             }
             let waited = Duration::from_micros(self.clock.now_micros().saturating_sub(begun));
             let left = limit.saturating_sub(waited);
@@ -100,7 +100,7 @@ impl LockTable {
         }
     }
 
-    fn tell(&self, listener: &dyn WaitListener, owner: &Owner) {
+    fn report(&self, listener: &dyn WaitListener, owner: &Owner) {
         let mut before = Vec::new();
         self.blockers_of(owner, &mut before);
         for holder in before.iter().map(|blocker| blocker.owner.id()) {

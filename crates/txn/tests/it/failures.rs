@@ -115,7 +115,7 @@ fn fill_the_disk(site: &Site) -> Vec<PageNo> {
 /// there is room again; until then all that it had locked stays so, and no other transaction is
 /// held up.
 #[test]
-fn what_cannot_be_taken_back_for_want_of_room_is_taken_back_later() {
+fn a_rollback_without_room_is_completed_later() {
     let site = site(256, 4 << 20);
     let tree = site.tree(10);
     let mut model = Rows::new();

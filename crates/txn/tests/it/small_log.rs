@@ -29,7 +29,7 @@ fn a_long_value_through_the_smallest_log() {
 
 /// The same, rolled back at the end.
 #[test]
-fn a_long_value_is_taken_back_through_the_smallest_log() {
+fn a_long_value_is_rolled_back_through_the_smallest_log() {
     let site = site(128, SMALLEST);
     let tree = site.tree(10);
     let mut model = BTreeMap::new();

@@ -222,7 +222,7 @@ proptest! {
 /// Statements that fail at their second row, as INSERT IGNORE has them: what they have left in
 /// memory is bounded, with and without changes that stay, and no reader finds anything in it.
 #[test]
-fn statements_taken_back_do_not_add_up_in_memory() {
+fn statements_rolled_back_do_not_add_up_in_memory() {
     for stays in [0, 1_000] {
         let site = site(1024, 1 << 20);
         let tree = site.tree(10);

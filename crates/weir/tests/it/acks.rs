@@ -25,9 +25,9 @@ fn roomy() -> Config {
 
 /// What was acknowledged: by which thread, of which change, and how it went.
 #[derive(Clone, Default)]
-struct Told(Arc<Mutex<Vec<(ThreadId, u64, bool)>>>);
+struct Acknowledged(Arc<Mutex<Vec<(ThreadId, u64, bool)>>>);
 
-impl Told {
+impl Acknowledged {
     /// Commits a change of one row, and is notified of it later.
     fn commit(&self, db: &Db, tree: &Tree, change: u64) -> Result<(), Error> {
         let mut txn = db.begin(TxnOptions::default());
@@ -56,7 +56,12 @@ impl Drop for Stops<'_> {
 
 /// Commits with several threads until told to stop, or until the engine has halted; returns how
 /// many commits there were, and the threads' names.
-fn commit_while(db: &Db, tree: &Tree, told: &Told, look: impl FnOnce()) -> (u64, Vec<ThreadId>) {
+fn commit_while(
+    db: &Db,
+    tree: &Tree,
+    told: &Acknowledged,
+    look: impl FnOnce(),
+) -> (u64, Vec<ThreadId>) {
     let (stop, number) = (AtomicBool::new(false), AtomicU64::new(0));
     let ids = std::thread::scope(|scope| {
         let run = |of: u64| {
@@ -83,7 +88,7 @@ fn acknowledged_commits_survive_a_crash_and_each_is_acknowledged_once() {
     let volume = SimVolume::new(11);
     let db = Db::open_on(Arc::new(volume.clone()), threaded()).expect("made");
     let tree = db.create_tree("t").expect("a tree");
-    let told = Told::default();
+    let told = Acknowledged::default();
     let (number, committers) = commit_while(&db, &tree, &told, || {
         for seed in 0..8 {
             std::thread::sleep(std::time::Duration::from_millis(20));
@@ -119,7 +124,7 @@ fn failures_reported() -> usize {
     let volume = FaultyVolume::new(Arc::new(SimVolume::new(12)));
     let db = Db::open_on(Arc::new(volume.clone()), roomy()).expect("made");
     let tree = db.create_tree("t").expect("a tree");
-    let told = Told::default();
+    let told = Acknowledged::default();
     let (number, _) = commit_while(&db, &tree, &told, || {
         std::thread::sleep(std::time::Duration::from_millis(30));
         volume.fail_all("redo", OpKind::DurableWrite, Fault::Broken);
@@ -138,7 +143,7 @@ fn without_threads_the_caller_waits() {
     let volume = SimVolume::new(13);
     let db = open(&volume).expect("made");
     let tree = db.create_tree("t").expect("a tree");
-    let told = Told::default();
+    let told = Acknowledged::default();
     for change in 0..10 {
         told.commit(&db, &tree, change).expect("a commit");
         assert_eq!(told.changes(true).len() as u64, change + 1);

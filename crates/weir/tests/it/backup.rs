@@ -406,7 +406,7 @@ fn a_restore_that_crashed_is_no_database() {
 }
 
 #[test]
-fn a_full_disk_and_a_broken_pipe_are_told_and_the_database_goes_on() {
+fn a_full_disk_and_a_broken_pipe_are_errors_and_the_database_goes_on() {
     struct Pipe(usize);
     impl Write for Pipe {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -447,7 +447,7 @@ fn a_full_disk_and_a_broken_pipe_are_told_and_the_database_goes_on() {
 }
 
 #[test]
-fn a_point_that_is_not_in_the_backup_is_told() {
+fn a_point_that_is_not_in_the_backup_is_refused() {
     let volume = SimVolume::new(12);
     let db = made(&volume, config(StoreKind::InPlace));
     db.open_tree("t").expect("made").put(b"k", b"v", Durability::Synced).expect("put");
@@ -470,7 +470,7 @@ fn a_point_that_is_not_in_the_backup_is_told() {
 }
 
 #[test]
-fn a_closed_database_and_one_too_many_are_told() {
+fn a_closed_database_and_one_backup_too_many_are_refused() {
     let volume = SimVolume::new(13);
     let db = made(&volume, Config { background: Background::Manual, ..config(StoreKind::InPlace) });
     fn nested(db: &Db, depth: u32) -> Result<(), Error> {

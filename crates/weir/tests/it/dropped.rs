@@ -90,7 +90,7 @@ fn a_handle_that_outlives_its_tree_harms_nothing() {
 }
 
 #[test]
-fn one_that_is_taken_back_is_gone_too() {
+fn a_tree_whose_creation_is_rolled_back_is_gone_too() {
     let db = open(&SimVolume::new(81)).expect("a database");
     let mut txn = begin(&db);
     let before = txn.savepoint();
@@ -290,7 +290,7 @@ fn a_prepared_drop_keeps_the_tree() {
 /// A row's change is logged by the bytes that differ; after a crash the row itself is looked at for
 /// the rest, in a tree that no name leads to.
 #[test]
-fn what_was_changed_before_a_truncation_is_taken_back_after_a_crash() {
+fn changes_before_a_truncation_are_rolled_back_after_a_crash() {
     for prepares in [false, true] {
         let volume = SimVolume::new(93);
         let db = open(&volume).expect("a database");

@@ -415,7 +415,7 @@ fn backups_are_sealed_and_restored_with_keys_alone() {
 }
 
 #[test]
-fn a_copy_is_encrypted_as_its_source_or_as_it_is_told() {
+fn a_copy_is_encrypted_as_its_source_or_as_configured() {
     let dir = tempfile::tempdir().expect("a directory");
     let at = |name: &str| dir.path().join(name);
     let (one, two) = (Keys::with(1, 7), Keys::with(1, 9));

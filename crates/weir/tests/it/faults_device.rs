@@ -391,7 +391,7 @@ fn copies_do_not_outlive_their_pages() {
 /// once the device is well, without another opening.
 #[test]
 fn a_rollback_that_fails_is_gone_on_with_in_the_background() {
-    for (background, is_told) in [(Background::Manual, true), (Background::Threads, false)] {
+    for (background, is_reported) in [(Background::Manual, true), (Background::Threads, false)] {
         let volume = FaultyVolume::new(Arc::new(SimVolume::new(8)));
         let config = Config { background, pages_max: 1 << 16, ..tiny() };
         let db = Db::open_on(Arc::new(volume.clone()), config).expect("made");
@@ -407,7 +407,7 @@ fn a_rollback_that_fails_is_gone_on_with_in_the_background() {
             other.put(&i.to_be_bytes(), &[3; 800], Durability::Written).expect("a put");
         }
         let fault = volume.fail_all("pages", OpKind::Read, Fault::Broken);
-        if is_told {
+        if is_reported {
             let told = txn.rollback();
             assert!(matches!(told, Err(Error::Io { .. })), "{told:?}");
         } else {

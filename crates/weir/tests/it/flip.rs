@@ -158,7 +158,7 @@ fn flip_all_with(
     seen
 }
 
-fn told(name: &str, seen: &Seen) {
+fn print_seen(name: &str, seen: &Seen) {
     let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
     println!(
         "{name}: {} flips, {} refused to open, {} with rows that cannot be read",
@@ -181,7 +181,7 @@ fn bytes_of_a_database_that_was_closed() {
     // Of the log only the end is read; the doublewrite area counts only where a page was torn.
     let places = bytes_to_flip(&found, &[("redo-", 7), ("doublewrite-", 13)]);
     let seen = flip_all(&found, &model, &places);
-    told("closed", &seen);
+    print_seen("closed", &seen);
     let partly = seen.partly.load(Ordering::Relaxed);
     assert!(places.len() > 5_000 && partly > 2_000, "{} places, {partly}", places.len());
 }
@@ -200,7 +200,7 @@ fn bytes_of_a_database_that_crashed() {
     // All bytes of the pages are flipped in the test above.
     let places = bytes_to_flip(&found, &[("pages", 3), ("doublewrite-", 13)]);
     let seen = flip_all(&found, &model, &places);
-    told("crashed", &seen);
+    print_seen("crashed", &seen);
     let refused = seen.refused.load(Ordering::Relaxed);
     assert!(places.len() > 5_000 && refused > 2_000, "{} places, {refused}", places.len());
 }
@@ -224,7 +224,7 @@ fn bytes_of_the_copies_of_torn_pages() {
         let mut places = bytes_to_flip(&found, &[("doublewrite-", 3)]);
         places.retain(|(name, _)| name.starts_with("doublewrite-"));
         let seen = flip_all(&found, &model, &places);
-        told("torn", &seen);
+        print_seen("torn", &seen);
         // Without its copy a torn page is a damaged one, and the rest can be read.
         let partly = seen.partly.load(Ordering::Relaxed);
         assert!(partly > 300, "{partly} of {}", places.len());
@@ -258,7 +258,7 @@ fn bytes_of_segments_and_their_root() {
         };
         places.retain(|(name, at)| name != "segments" || holds(*at));
         let seen = flip_all(&found, &model, &places);
-        told("segments", &seen);
+        print_seen("segments", &seen);
         let partly = seen.partly.load(Ordering::Relaxed);
         assert!(places.len() > 3_000 && partly > 50, "{} places, {partly}", places.len());
     }
@@ -281,7 +281,7 @@ fn bytes_of_an_encrypted_database() {
             bytes_to_flip(&found, &[("pages", 101), ("redo-", 61), ("doublewrite-", 301)]);
         places.retain(|(name, _)| name != "keys");
         let seen = flip_all_with(&open, &found, &model, &places);
-        told("encrypted", &seen);
+        print_seen("encrypted", &seen);
         let (refused, partly) =
             (seen.refused.load(Ordering::Relaxed), seen.partly.load(Ordering::Relaxed));
         assert!(places.len() > 500 && refused + partly > 200, "{} places", places.len());

@@ -138,7 +138,7 @@ fn work_until_halted(db: &Db, tree: &Tree) -> (u64, Error) {
             Ok(()) => acknowledged += 1,
             Err(e) => {
                 while told.load(Ordering::SeqCst) < asked {
-                    assert!(Instant::now() < until, "somebody was never told");
+                    assert!(Instant::now() < until, "a callback was never called");
                     std::thread::sleep(Duration::from_millis(1));
                 }
                 return (acknowledged, e);
@@ -199,7 +199,7 @@ fn a_background_thread_that_panics_halts_the_engine_and_is_named() {
 }
 
 #[test]
-fn a_callback_that_panics_keeps_nobody_else_from_being_told() {
+fn a_callback_that_panics_keeps_no_other_from_being_called() {
     // Where a write takes no time, each committer may well find its commit durable by itself.
     let clock = Arc::new(SystemClock::new());
     let slow = DelayedVolume::new(Arc::new(SimVolume::new(3)), &["redo-"], clock);
@@ -259,7 +259,7 @@ fn entries_that_panic_leave_the_tree_empty_and_free() {
         assert!(std::panic::catch_unwind(call).is_err());
         assert!(!tree.cursor().seek_first().expect("read"), "something was left");
         let mut txn = db.begin(TxnOptions { lock_wait: Wait::No, ..TxnOptions::default() });
-        txn.put(&tree, b"k", b"v").expect("nobody has it locked");
+        txn.put(&tree, b"k", b"v").expect("no transaction has it locked");
         txn.rollback().expect("rolled back");
     }
     assert_eq!(tree.bulk_load((0..100u8).map(|n| ([n], [n]))).expect("loaded"), 100);
@@ -267,7 +267,7 @@ fn entries_that_panic_leave_the_tree_empty_and_free() {
 }
 
 #[test]
-fn an_edit_that_panics_or_reads_and_writes_the_database_holds_nobody_up() {
+fn an_edit_that_panics_or_uses_the_database_blocks_no_thread() {
     let db = Db::open_on(Arc::new(SimVolume::new(5)), threaded()).expect("opened");
     let tree = db.open_tree("t").expect("made");
     for n in 0..100u8 {

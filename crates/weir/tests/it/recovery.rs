@@ -283,12 +283,12 @@ fn a_damaged_page_with_pending_redo() {
     assert_eq!(others.get(b"key").expect("read").as_deref(), Some(&b"value"[..]));
     let rows = db.tree("rows").expect("read").expect("the tree");
     let read: Vec<_> = (0u32..2_000).map(|n| rows.get(&n.to_be_bytes())).collect();
-    let is_told = |e: &weir::Error| e.to_string().contains("page 20");
+    let is_reported = |e: &weir::Error| e.to_string().contains("page 20");
     let (sound, damaged): (Vec<_>, Vec<_>) = read.into_iter().partition(Result::is_ok);
     assert!(sound.len() > 1_900, "{} rows can be read", sound.len());
     assert!(sound.into_iter().flatten().all(|value| value.as_deref() == Some(&[2; 90][..])));
     let damaged: Vec<_> = damaged.into_iter().filter_map(Result::err).collect();
-    assert!(!damaged.is_empty() && damaged.iter().all(is_told), "{damaged:?}");
+    assert!(!damaged.is_empty() && damaged.iter().all(is_reported), "{damaged:?}");
     let why = || db.stats().halted.filter(|why| why.contains("page 20"));
     for _ in 0..500 {
         if why().is_some() {

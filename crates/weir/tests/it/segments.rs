@@ -53,7 +53,7 @@ fn a_database_keeps_the_store_that_it_was_made_with() {
 }
 
 #[test]
-fn two_data_files_or_none_are_told() {
+fn two_data_files_or_none_are_refused() {
     let volume = SimVolume::new(2);
     let (db, _) = populated_in(&volume, StoreKind::Log);
     db.close().expect("closed");

@@ -39,7 +39,7 @@ fn change(db: &Db, tree: &Tree, random: &mut fastrand::Rng) -> Result<weir::Txn,
 }
 
 #[test]
-fn what_was_under_way_is_taken_back_over_any_number_of_crashes() {
+fn losers_are_rolled_back_over_any_number_of_crashes() {
     let mut in_the_middle = 0;
     for seed in 0..60u64 {
         let mut random = fastrand::Rng::with_seed(seed);
@@ -94,7 +94,7 @@ fn what_was_under_way_is_taken_back_over_any_number_of_crashes() {
 /// A delete mark is rolled back without a word about the row's bytes; so they must still be there
 /// when a later change, of the same transaction, was rolled back to a savepoint before.
 #[test]
-fn a_deletion_is_taken_back_after_what_came_behind_a_savepoint() {
+fn a_deletion_is_rolled_back_after_what_came_behind_a_savepoint() {
     for long in [false, true] {
         let volume = SimVolume::new(17);
         let db = open(&volume).expect("a new database");

@@ -8,7 +8,7 @@ use weirdb::{Config, Create, Db, Error, Isolation, OpenError, TornPages, TxnOpti
 use crate::{config, new};
 
 #[test]
-fn a_second_opening_is_told_who_has_it_open() {
+fn a_second_opening_names_the_process_that_has_it_open() {
     let (dir, db) = new();
     let path = dir.path().join("db");
     for read_only in [false, true] {
@@ -75,7 +75,7 @@ fn settings_that_are_not_possible_are_named() {
 }
 
 #[test]
-fn what_is_damaged_is_told_by_file_byte_and_page_and_the_rest_can_be_read() {
+fn damage_is_named_by_file_byte_and_page_and_the_rest_can_be_read() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("db");
     let db = config().page_bytes(4096).torn_pages(TornPages::Ignore).open(&path).expect("opened");

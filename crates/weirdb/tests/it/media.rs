@@ -8,11 +8,11 @@ use weirdb::{Error, OpenError};
 use crate::config;
 
 /// Runs this test alone, as a user that may do little, if this one may do so.
-const AS_NOBODY: &str = "WEIRDB_TEST_AS_NOBODY";
+const UNPRIVILEGED: &str = "WEIRDB_TEST_UNPRIVILEGED";
 
 #[test]
 fn without_permission_nothing_is_opened_and_nothing_changed() {
-    if let Some(path) = std::env::var_os(AS_NOBODY) {
+    if let Some(path) = std::env::var_os(UNPRIVILEGED) {
         let e = config().open(&path).expect_err("it is not allowed");
         let OpenError::Io { source, .. } = &e else { panic!("{e:?}") };
         assert_eq!(source.kind(), std::io::ErrorKind::PermissionDenied, "{e:?}");
@@ -28,7 +28,7 @@ fn without_permission_nothing_is_opened_and_nothing_changed() {
     // Where even its own program cannot be read by others, there is nothing to try.
     let mut command = Command::new(test);
     command.args(["--exact", "media::without_permission_nothing_is_opened_and_nothing_changed"]);
-    command.env(AS_NOBODY, &path).uid(65_534).gid(65_534);
+    command.env(UNPRIVILEGED, &path).uid(65_534).gid(65_534);
     match command.output() {
         Ok(output) => {
             let said = String::from_utf8_lossy(&output.stdout);
@@ -68,14 +68,14 @@ fn media_that_cannot_be_written_are_said_to_be_so_and_can_be_read() {
         for place in [path.join("db"), path.join("new"), path.to_path_buf()] {
             let e = config().open(&place).expect_err("it cannot be written");
             // The folder itself holds other things than a database.
-            let is_told = match &e {
+            let is_reported = match &e {
                 OpenError::Io { source, .. } => {
                     source.kind() == std::io::ErrorKind::ReadOnlyFilesystem
                 }
                 OpenError::Directory { .. } => place == path,
                 _ => false,
             };
-            assert!(is_told, "{place:?}: {e:?}");
+            assert!(is_reported, "{place:?}: {e:?}");
         }
         let db = config().read_only(true).open(path.join("db")).expect("it can be read");
         let tree = db.open_tree("t").expect("there");

@@ -145,7 +145,7 @@ fn savepoints_are_good_for_their_transaction_as_long_as_they_stand() {
 }
 
 #[test]
-fn parts_that_fail_are_taken_back_alone() {
+fn parts_that_fail_are_rolled_back_alone() {
     let (_dir, db) = new();
     let tree = db.open_tree("t").expect("made");
     db.transact(TxnOptions::new(), |txn| {

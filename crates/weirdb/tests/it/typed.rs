@@ -105,7 +105,7 @@ fn keys_are_looked_for_by_what_they_borrow() {
 }
 
 #[test]
-fn rows_of_other_types_are_told_one_by_one() {
+fn rows_of_other_types_are_errors_one_by_one() {
     let (_dir, db) = new();
     let tree = db.open_tree("t").expect("made");
     let typed: TypedTree<u16, u32> = TypedTree::of(tree.clone());

@@ -98,7 +98,7 @@ fn counters_swaps_and_inserts_of_a_tree_wait_for_each_other() {
 }
 
 #[test]
-fn transact_gives_up_after_as_many_attempts_as_it_was_told() {
+fn transact_gives_up_after_the_attempts_of_its_options() {
     let (_dir, db) = new();
     let tree = db.open_tree("t").expect("made");
     let mut held = db.write();
@@ -143,7 +143,7 @@ fn transact_gives_up_after_as_many_attempts_as_it_was_told() {
 }
 
 #[test]
-fn of_two_in_a_deadlock_one_is_told_and_both_get_through() {
+fn of_two_in_a_deadlock_one_is_the_victim_and_both_get_through() {
     let (_dir, db) = new();
     let tree = db.open_tree("t").expect("made");
     thread::scope(|scope| {
@@ -166,7 +166,7 @@ fn of_two_in_a_deadlock_one_is_told_and_both_get_through() {
 }
 
 #[test]
-fn jobs_are_taken_once_by_those_who_skip_locked_ones() {
+fn jobs_are_taken_once_by_workers_that_skip_locked_ones() {
     let (_dir, db) = new();
     let jobs = db.open_tree("jobs").expect("made");
     jobs.bulk_load((0..100u8).map(|n| ([n], "job"))).expect("loaded");
@@ -181,11 +181,11 @@ fn jobs_are_taken_once_by_those_who_skip_locked_ones() {
     assert_eq!(skipped.expect("a job").expect("locked").0, [1]);
     // What was not read is not locked.
     let mut third = db.write_with(never);
-    third.put(&jobs, [2], "free").expect("nobody has it");
+    third.put(&jobs, [2], "free").expect("no transaction has it");
 }
 
 #[test]
-fn commits_are_told_of_in_every_way() {
+fn commits_are_acknowledged_in_every_way() {
     let dir = tempfile::tempdir().expect("a directory");
     let db = config().durability(Durability::Synced).open(dir.path().join("db")).expect("opened");
     let tree = db.open_tree("t").expect("made");

@@ -46,7 +46,7 @@ void write_groups(Group_plan *plan, Clock *clock, int groups, int count, int64_t
 }
 
 // Also where it stands still for a tenth of a second now and then.
-void a_quick_disk_waits_for_nobody()
+void a_quick_disk_holds_no_group()
 {
   Group_plan plan;
   Clock clock;
@@ -139,7 +139,7 @@ void one_more_is_expected_and_after_a_vain_wait_sixteen_times_none()
   HOLDS(!plan.is_complete());
 }
 
-void those_who_come_meanwhile_are_expected_with_those_who_come_back()
+void newcomers_are_expected_beside_returning_commits()
 {
   Group_plan plan;
   Clock clock;
@@ -151,7 +151,7 @@ void those_who_come_meanwhile_are_expected_with_those_who_come_back()
   HOLDS(plan.is_complete());
 }
 
-void a_group_is_begun_once_and_by_those_who_stand_in_line()
+void a_group_is_begun_once_and_by_queued_commits()
 {
   Group_plan plan;
   Clock clock;
@@ -201,14 +201,14 @@ void a_latecomer_ends_no_group()
 
 int main()
 {
-  a_quick_disk_waits_for_nobody();
+  a_quick_disk_holds_no_group();
   a_slow_disk_is_patient_for_three_groups();
   a_disk_that_was_slow_is_waited_for_some_hundred_groups_more();
   one_that_is_alone_is_never_waited_with();
   a_limited_disk_is_slow_between_its_standstills_too();
   one_more_is_expected_and_after_a_vain_wait_sixteen_times_none();
-  those_who_come_meanwhile_are_expected_with_those_who_come_back();
-  a_group_is_begun_once_and_by_those_who_stand_in_line();
+  newcomers_are_expected_beside_returning_commits();
+  a_group_is_begun_once_and_by_queued_commits();
   a_latecomer_ends_no_group();
   if (failures == 0)
     printf("group_plan: all hold\n");

@@ -1,7 +1,7 @@
-// Disks that lose, tear and reorder what they were not told to flush, in memory: a FUSE file system with a file for each,
+// Disks that lose, tear and reorder what was not flushed, in memory: a FUSE file system with a file for each,
 // `1`, `2` and so on, on which loop devices are put. The loop driver writes through, and makes an fsync of a flush.
 //   disk DIRECTORY MIB...        mounts it there, and stays until it is unmounted; then says what went on
-// Told through the file `control`, one line a write(2), which is answered when it is done:
+// Commands come through the file `control`, one line a write(2), which is answered when it is done:
 //   images PREFIX SEED COUNT [P] the power fails: PREFIX.I.D, with I from 1 to COUNT, is what disk D may hold after that, all
 //                                of the same instant, and PREFIX.said has a line for each I: P, pages kept, pages there were.
 //                                Each page that was written and not flushed is kept with the probability P, in 1/8 (drawn, if

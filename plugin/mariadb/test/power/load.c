@@ -1,5 +1,5 @@
 // Clients that insert rows, alone and in transactions that also count, until they are ended or the server is. The ids of
-// each transaction are in a file of the client's once it was told that they are committed, and not before.
+// each transaction are in a file of the client's once they were acknowledged, and not before.
 //   load SOCKET DATABASE CLIENTS ROUND PREFIX   c has a row for each client, 0 to CLIENTS - 1; the files are PREFIX.CLIENT
 #include <fcntl.h>
 #include <mysql.h>
@@ -12,7 +12,7 @@
 
 static char **arguments;
 
-static int tell(MYSQL *server, const char *text)
+static int run(MYSQL *server, const char *text)
 {
   if (!mysql_real_query(server, text, strlen(text)))
     return 0;
@@ -42,19 +42,19 @@ static void *work(void *argument)
     char text[400], ids[200];
     int rows= rand_r(&seed) % 3 ? 1 : 2 + rand_r(&seed) % 2, length= 0;
     if (rows > 1)
-      wrong|= tell(server, "BEGIN");
+      wrong|= run(server, "BEGIN");
     for (int i= 0; i < rows; i++)
     {
       uint64_t id= scattered(++number);
       snprintf(text, sizeof text, "INSERT INTO t VALUES (%lu, REPEAT('%c', %d))", id, 'a' + client, rand_r(&seed) % 100);
-      wrong|= tell(server, text);
+      wrong|= run(server, text);
       length+= snprintf(ids + length, sizeof ids - (size_t) length, "%lu\n", id);
     }
     if (rows > 1)
     {
       snprintf(text, sizeof text, "UPDATE c SET n = n + 1 WHERE id = %d", client);
-      wrong|= tell(server, text);
-      wrong|= tell(server, "COMMIT");
+      wrong|= run(server, text);
+      wrong|= run(server, "COMMIT");
     }
     if (!wrong && write(file, ids, (size_t) length) != length)
       wrong= 1;

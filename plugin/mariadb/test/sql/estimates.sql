@@ -1,4 +1,4 @@
-# What is taken back is not counted: about how many rows a table has, as the server shows it and plans by it. InnoDB's own
+# What is rolled back is not counted: about how many rows a table has, as the server shows it and plans by it. InnoDB's own
 # numbers change behind a statement, unless that is switched off.
 CREATE TABLE t (id INT PRIMARY KEY, a INT) ENGINE=@ENGINE@ STATS_PERSISTENT=1 STATS_AUTO_RECALC=0; CREATE TABLE u LIKE t; CREATE TABLE p (id INT PRIMARY KEY, a INT) ENGINE=@ENGINE@ STATS_PERSISTENT=1 STATS_AUTO_RECALC=0 PARTITION BY HASH(id) PARTITIONS 4;
 CREATE VIEW about AS SELECT table_name, table_rows FROM information_schema.tables WHERE table_schema=DATABASE() AND table_type='BASE TABLE' ORDER BY 1;
@@ -18,7 +18,7 @@ DELIMITER //
 CREATE FUNCTION f(x INT) RETURNS INT MODIFIES SQL DATA BEGIN INSERT INTO u VALUES (x,7); RETURN x; END//
 DELIMITER ;
 SELECT f(400+seq%3) FROM seq_1_to_10; SELECT * FROM about; BEGIN; SELECT COUNT(f(400+seq)) FROM seq_1_to_10; SELECT * FROM about; SELECT COUNT(f(420+seq%9)) FROM seq_1_to_10; SELECT * FROM about; ROLLBACK; SELECT * FROM about; DROP FUNCTION f;
-# XA that its own session takes back.
+# XA that its own session rolls back.
 XA START 'e'; INSERT INTO t SELECT seq, 8 FROM seq_30001_to_34000; DELETE FROM p; XA END 'e'; XA ROLLBACK 'e'; SELECT * FROM about; XA START 'e'; INSERT INTO t SELECT seq, 8 FROM seq_30001_to_34000; DELETE FROM p; XA END 'e'; XA PREPARE 'e'; XA ROLLBACK 'e'; SELECT * FROM about; XA START 'e'; INSERT INTO t SELECT seq, 8 FROM seq_30001_to_30010; XA END 'e'; XA PREPARE 'e'; XA COMMIT 'e'; SELECT * FROM about;
 # Emptied and filled anew.
 TRUNCATE t; TRUNCATE p; SELECT * FROM about; BEGIN; INSERT INTO t SELECT seq, 9 FROM seq_1_to_100; INSERT INTO p SELECT seq, 9 FROM seq_1_to_100; ROLLBACK; SELECT * FROM about; INSERT INTO t VALUES (1,1); BEGIN; INSERT INTO t SELECT seq, 9 FROM seq_2_to_100; TRUNCATE t; ROLLBACK; SELECT * FROM about;

@@ -1,4 +1,4 @@
-# What of a temporary table a ROLLBACK takes back: not what it was made with.
+# What of a temporary table a ROLLBACK rolls back: not what it was made with.
 CREATE TABLE s (id INT PRIMARY KEY, v INT) ENGINE=@ENGINE@;
 INSERT INTO s VALUES (1,1),(2,2),(3,3);
 START TRANSACTION;

@@ -2,15 +2,15 @@
 use super::terminal::{MysqlTerminal, Stop, missing};
 use super::values::{Values, int, moment, money, text};
 use crate::tpcc::backend::PaymentDone;
-use crate::tpcc::input::{Payment, Who};
+use crate::tpcc::input::{CustomerBy, Payment};
 use crate::tpcc::text::Text;
 
 impl MysqlTerminal {
     /// Clauses 2.5.2.2 and 2.6.2.2: the customer's number.
-    pub(super) fn find_customer(&mut self, w: u16, d: u8, who: &Who) -> Result<u16, Stop> {
-        let last = match who {
-            Who::Number(c) => return Ok(*c),
-            Who::LastName(last) => last,
+    pub(super) fn find_customer(&mut self, w: u16, d: u8, by: &CustomerBy) -> Result<u16, Stop> {
+        let last = match by {
+            CustomerBy::Number(c) => return Ok(*c),
+            CustomerBy::LastName(last) => last,
         };
         let mut found = self.rows(
             "SELECT c_id FROM customer WHERE c_w_id = ? AND c_d_id = ? AND c_last = ? \

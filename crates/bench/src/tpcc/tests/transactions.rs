@@ -4,7 +4,7 @@ use crate::fake::Fake;
 use crate::target::Target;
 use crate::tpcc::backend::{Backend, Done, Outcome, PaymentDone, Terminal, Why};
 use crate::tpcc::input::{
-    Delivery, Line, NewOrder, OrderStatus, Payment, Request, StockLevel, Who,
+    CustomerBy, Delivery, Line, NewOrder, OrderStatus, Payment, Request, StockLevel,
 };
 use crate::tpcc::model::refuse_in;
 use crate::tpcc::rows::{
@@ -94,11 +94,11 @@ fn an_unused_item_and_a_conflict_change_nothing() {
     assert!(checked(&fake, scale).holds());
 }
 
-fn payment(customer: Who) -> Payment {
+fn payment(customer: CustomerBy) -> Payment {
     Payment { w: 1, d: 2, customer_w: 2, customer_d: 5, customer, amount: 123_456, date: NOW }
 }
 
-fn pay(fake: &Fake, customer: Who) -> PaymentDone {
+fn pay(fake: &Fake, customer: CustomerBy) -> PaymentDone {
     match committed(carry_out(fake, Request::Payment(payment(customer)))) {
         Done::Payment(done) => done,
         other => panic!("another transaction's result: {other:?}"),
@@ -113,7 +113,7 @@ fn a_payment_does_what_the_clause_says() {
         found(&fake, |row: &Customer| (row.w, row.d) == (2, 5) && row.front.credit == *b"GC");
     let bad = found(&fake, |row: &Customer| (row.w, row.d) == (2, 5) && row.front.credit == *b"BC");
     for before in [good, bad] {
-        let done = pay(&fake, Who::Number(before.c));
+        let done = pay(&fake, CustomerBy::Number(before.c));
         let after = of(before.c);
         assert_eq!((done.customer, done.balance), (before.c, -1000 - 123_456));
         assert_eq!(after.front.balance, done.balance);
@@ -148,9 +148,9 @@ fn a_payer_is_found_by_name() {
             of_district.iter().filter(|row| row.last == last).collect();
         named.sort_by_key(|row| (row.first.to_vec(), row.c));
         let middle = named[named.len().div_ceil(2) - 1];
-        assert_eq!(pay(&fake, Who::LastName(last)).customer, middle.c);
+        assert_eq!(pay(&fake, CustomerBy::LastName(last)).customer, middle.c);
     }
-    let unknown = Who::LastName(Text::new(b"NOBODY").unwrap());
+    let unknown = CustomerBy::LastName(Text::new(b"NOBODY").unwrap());
     let request = Request::Payment(payment(unknown));
     let error = embedded(&fake).terminal(0).unwrap().carry_out(&request).unwrap_err();
     assert!(format!("{error:#}").contains("NOBODY"), "{error:#}");
@@ -159,7 +159,7 @@ fn a_payer_is_found_by_name() {
 #[test]
 fn a_terminal_goes_on_counting_its_payments() {
     let (fake, scale) = loaded(1);
-    let own = Payment { customer_w: 1, customer_d: 2, ..payment(Who::Number(1)) };
+    let own = Payment { customer_w: 1, customer_d: 2, ..payment(CustomerBy::Number(1)) };
     for number in [0, 0, 5, 0, 5] {
         let embedded = embedded(&fake);
         embedded.terminal(number).unwrap().payment(&own).unwrap();
@@ -209,7 +209,7 @@ fn the_status_is_of_the_last_order() {
     let (fake, _) = loaded(1);
     let status = |c| match committed(carry_out(
         &fake,
-        Request::OrderStatus(OrderStatus { w: 1, d: 6, customer: Who::Number(c) }),
+        Request::OrderStatus(OrderStatus { w: 1, d: 6, customer: CustomerBy::Number(c) }),
     )) {
         Done::OrderStatus(done) => done,
         other => panic!("another transaction's result: {other:?}"),

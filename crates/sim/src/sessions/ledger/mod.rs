@@ -104,7 +104,7 @@ impl Ledger {
         let gone: Vec<_> = of.changes.drain(keep..).collect();
         for (key, value) in gone {
             self.lock(session, &key, ExpectedLock::Maybe);
-            self.was_taken_back(&key, value);
+            self.was_rolled_back(&key, value);
         }
     }
 
@@ -138,7 +138,7 @@ impl Ledger {
     /// It has ended; what it has changed is gone.
     pub(crate) fn rollback(&mut self, session: u8) {
         let Some(of) = self.end(session) else { return };
-        of.changes.iter().for_each(|(key, value)| self.was_taken_back(key, *value));
+        of.changes.iter().for_each(|(key, value)| self.was_rolled_back(key, *value));
     }
 
     fn end(&mut self, session: u8) -> Option<Session> {

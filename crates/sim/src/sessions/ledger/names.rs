@@ -58,7 +58,7 @@ impl Ledger {
     }
 
     /// A change that is in force no more: a tree that only it had made is gone.
-    pub(super) fn was_taken_back(&mut self, key: &Key, value: Option<Digest>) {
+    pub(super) fn was_rolled_back(&mut self, key: &Key, value: Option<Digest>) {
         let Some(tree) = value.map(tree_of).filter(|_| key.0 == NAMES) else { return };
         let names = |of: &Session| {
             let mut named = of.changes.iter().filter(|((of, _), _)| *of == NAMES);

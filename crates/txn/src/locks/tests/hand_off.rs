@@ -226,13 +226,14 @@ fn loom_a_writer_and_a_scanner_never_miss_each_other() {
         table.register(ONE);
         // A row that is written under its leaf's latch.
         let row = Arc::new(loom::sync::Mutex::new(false));
-        let was_told = Arc::new(AtomicBool::new(false));
+        let was_notified = Arc::new(AtomicBool::new(false));
         let writer = thread::spawn({
-            let (table, row, was_told) = (Arc::clone(&table), Arc::clone(&row), was_told.clone());
+            let (table, row, was_notified) =
+                (Arc::clone(&table), Arc::clone(&row), was_notified.clone());
             move || {
                 let mut row = row.lock().expect("no panic");
                 if table.blocks(TWO, TREE, b"k", X) {
-                    was_told.store(true, SeqCst);
+                    was_notified.store(true, SeqCst);
                 } else {
                     *row = true;
                 }
@@ -242,7 +243,7 @@ fn loom_a_writer_and_a_scanner_never_miss_each_other() {
         assert_eq!(table.acquire(ONE, TREE, range, S, None, Wait::No), Ok(()));
         let seen = *row.lock().expect("no panic");
         writer.join().expect("it ends");
-        assert_ne!(seen, was_told.load(SeqCst));
+        assert_ne!(seen, was_notified.load(SeqCst));
         table.end(ONE);
     });
 }

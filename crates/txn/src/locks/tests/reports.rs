@@ -53,15 +53,15 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 struct World {
     stage: Stage,
     ids: [u64; SLOTS],
-    told: HashMap<u64, HashSet<TxnId>>,
+    reported: HashMap<u64, HashSet<TxnId>>,
     spinning: HashSet<u64>,
 }
 
 impl World {
     fn new() -> World {
         let ids = std::array::from_fn(|slot| slot as u64 + 1);
-        let (told, spinning) = (HashMap::new(), HashSet::new());
-        let mut world = World { stage: Stage::new(0), ids, told, spinning };
+        let (reported, spinning) = (HashMap::new(), HashSet::new());
+        let mut world = World { stage: Stage::new(0), ids, reported, spinning };
         ids.iter().for_each(|&id| world.begin(id));
         world
     }
@@ -74,10 +74,10 @@ impl World {
         &self.stage.owners[&id]
     }
 
-    fn tell(&mut self, id: u64) {
+    fn report(&mut self, id: u64) {
         let mut found = Vec::new();
         self.stage.table.blockers_of(self.owner(id), &mut found);
-        self.told.insert(id, found.iter().map(|blocker| blocker.owner.id()).collect());
+        self.reported.insert(id, found.iter().map(|blocker| blocker.owner.id()).collect());
     }
 
     fn act(&mut self, act: &Act) {
@@ -93,7 +93,7 @@ impl World {
                 let request = Request { tree: TREE, place, kind, writer };
                 let asked = self.stage.table.request(self.owner(id), &request, true);
                 if matches!(asked, Ok(Some(_))) {
-                    self.tell(id);
+                    self.report(id);
                 }
             }
             Act::Look { slot } => self.look(self.ids[slot]),
@@ -120,7 +120,7 @@ impl World {
             match self.stage.table.look(self.owner(id), &target, false) {
                 Next::Ended => {}
                 Next::Nap => drop(self.spinning.insert(id)),
-                Next::Sleep => self.tell(id),
+                Next::Sleep => self.report(id),
             }
         }
     }
@@ -137,8 +137,12 @@ impl World {
             let locks = shard.find(TREE).expect("a waiter");
             let (waiter, place) = locks.find_waiter(TxnId(id), &target).expect("it waits");
             for (blocker, ..) in locks.blockers_of(waiter, place) {
-                let is_told = self.told[&id].contains(&blocker.id());
-                prop_assert!(is_told, "{id} waits for {} and was not told so", blocker.id());
+                let is_reported = self.reported[&id].contains(&blocker.id());
+                prop_assert!(
+                    is_reported,
+                    "{id} waits for {} and that was not reported",
+                    blocker.id()
+                );
             }
         }
         Ok(())

@@ -26,7 +26,7 @@ fn assert_empty(table: &LockTable) {
 }
 
 #[test]
-fn one_hot_row_is_handed_on_without_losing_anyone() {
+fn one_hot_row_is_handed_on_to_every_waiter() {
     let (table, next) = (LockTable::new(), AtomicU64::new(1));
     let (inside, total) = (AtomicI64::new(0), AtomicU64::new(0));
     thread::scope(|scope| {

@@ -15,21 +15,21 @@ pub struct DamagedPlace {
 
 /// The words for a failure, with what caused it: shown, it is the cause's words, and its source is
 /// the cause's.
-pub struct Told {
+pub struct Details {
     cause: Box<dyn StdError + Send + Sync>,
     place: DamagedPlace,
 }
 
-impl Told {
+impl Details {
     /// Of a failure of a layer below.
     pub fn of(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        Told { cause: cause.into(), place: DamagedPlace::default() }
+        Details { cause: cause.into(), place: DamagedPlace::default() }
     }
 
     /// Where it is that something is damaged.
     #[must_use]
     pub fn at(self, place: DamagedPlace) -> Self {
-        Told { place, ..self }
+        Details { place, ..self }
     }
 
     /// Where it is that something is damaged, as far as that is known.
@@ -38,38 +38,38 @@ impl Told {
         &self.place
     }
 
-    /// As [`Told::of`], of this failure in these words.
+    /// As [`Details::of`], of this failure in these words.
     pub(crate) fn reworded(self, words: String) -> Self {
         let place = self.place.clone();
-        Told::of(Reworded { words, cause: self.cause }).at(place)
+        Details::of(Reworded { words, cause: self.cause }).at(place)
     }
 }
 
-impl From<String> for Told {
+impl From<String> for Details {
     fn from(words: String) -> Self {
-        Told::of(words)
+        Details::of(words)
     }
 }
 
-impl From<&str> for Told {
+impl From<&str> for Details {
     fn from(words: &str) -> Self {
-        Told::of(words)
+        Details::of(words)
     }
 }
 
-impl fmt::Debug for Told {
+impl fmt::Debug for Details {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.cause, f)
     }
 }
 
-impl fmt::Display for Told {
+impl fmt::Display for Details {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.cause, f)
     }
 }
 
-impl StdError for Told {
+impl StdError for Details {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         self.cause.source()
     }

@@ -1,16 +1,16 @@
 #!/bin/bash
 # The last deadlock in SHOW ENGINE WEIR STATUS: the circle, and the statements of both.
-#   deadlock_told.sh       (inside server.sh --run, which sets WEIR_SOCKET)
+#   deadlock_report.sh       (inside server.sh --run, which sets WEIR_SOCKET)
 set -eu
 sql() { mariadb --no-defaults -uroot -S "$WEIR_SOCKET" -NB "$@"; }
-die() { echo "deadlock_told: $*"; exit 1; }
-sql -e "DROP DATABASE IF EXISTS told; CREATE DATABASE told; USE told;
+die() { echo "deadlock_report: $*"; exit 1; }
+sql -e "DROP DATABASE IF EXISTS report; CREATE DATABASE report; USE report;
 	CREATE TABLE t (id INT PRIMARY KEY, v INT) ENGINE=Weir; INSERT INTO t VALUES (1, 0), (2, 0)"
 crossing() { # own, other
-	sql told -e "SET SESSION weir_lock_wait_timeout=20; BEGIN; UPDATE t SET v=$1 WHERE id=$1; SELECT SLEEP(1);
+	sql report -e "SET SESSION weir_lock_wait_timeout=20; BEGIN; UPDATE t SET v=$1 WHERE id=$1; SELECT SLEEP(1);
 		UPDATE t SET v=$1 WHERE id=$2; COMMIT" 2>&1
 }
-missing() { # what was told
+missing() { # report
 	for words in "deadlock: " "rolled back: session " ": UPDATE t SET v=1 WHERE id=2" ": UPDATE t SET v=2 WHERE id=1" " waits for "; do
 		[[ $1 == *"$words"* ]] || echo "no '$words' in: $1"
 	done
@@ -21,10 +21,10 @@ for _ in $(seq 10); do
 	one=$!
 	crossing 2 1 >/dev/null || true
 	wait $one || true
-	told=$(sql -e "SHOW ENGINE WEIR STATUS" | grep -a "last deadlock" || true)
-	missing=$(missing "$told")
+	report=$(sql -e "SHOW ENGINE WEIR STATUS" | grep -a "last deadlock" || true)
+	missing=$(missing "$report")
 	[ -n "$missing" ] || break
 done
 [ -z "$missing" ] || die "$missing"
-sql -e "DROP DATABASE told"
-echo "deadlock_told: who waited for whom, and both statements"
+sql -e "DROP DATABASE report"
+echo "deadlock_report: which transaction waited for which, and both statements"

@@ -10,12 +10,12 @@ sessions() { # first statement-with-%d
 	clients=()
 	for n in 0 1 2 3 4; do
 		# shellcheck disable=SC2059
-		printf "$2; SELECT 'told';" $(($1 + n)) | mariadb --no-defaults -uroot -S "$sockets/main" -N d >"$directory/said.$n" 2>&1 &
+		printf "$2; SELECT 'acknowledged';" $(($1 + n)) | mariadb --no-defaults -uroot -S "$sockets/main" -N d >"$directory/said.$n" 2>&1 &
 		clients+=($!)
 	done
 }
-told() { cat "$directory"/said.? | grep -c told || true; }
-# How many were told of an error, when all have ended: $errors.
+acknowledged() { cat "$directory"/said.? | grep -cx acknowledged || true; }
+# How many got an error, when all have ended: $errors.
 ended() {
 	local client
 	errors=0
