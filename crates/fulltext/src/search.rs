@@ -6,8 +6,10 @@
 //! document fits is the sum, over the words of the query that it has, of
 //! `tf * idf * idf`: how often it has the word, and the decimal logarithm of how many documents
 //! there are for each that has it; operators add or take up to one.
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+use foldhash::{HashMap, HashSet};
 
 use crate::lexer::Mode;
 use crate::matching::{in_a_row, is_near};
@@ -101,8 +103,8 @@ pub fn search<I: Index>(index: &mut I, search: &Search<'_>) -> Result<Ranked, Fa
         columns: search.columns.max(1),
         documents: Documents::default(),
         terms: Vec::new(),
-        by_key: HashMap::new(),
-        found: Found::new(),
+        by_key: HashMap::default(),
+        found: Found::default(),
         narrowed: false,
     };
     run.list(&stages)?;

@@ -1,5 +1,6 @@
 //! What an operator does with each document that its operand has.
-use std::collections::HashMap;
+use foldhash::HashMap;
+use smallvec::SmallVec;
 
 use crate::query::Op;
 
@@ -8,7 +9,7 @@ use crate::query::Op;
 pub(crate) struct Standing {
     pub(crate) rank: f32,
     /// Words of the query that it has.
-    pub(crate) terms: Vec<u32>,
+    pub(crate) terms: SmallVec<[u32; 4]>,
 }
 
 pub(crate) type Found = HashMap<u32, Standing>;
@@ -24,12 +25,12 @@ pub(crate) struct Step {
 
 impl Step {
     pub(crate) fn new(op: Op, narrowed: bool) -> Step {
-        Step { op, narrowed, kept: Found::new() }
+        Step { op, narrowed, kept: Found::default() }
     }
 
     pub(crate) fn take(&mut self, found: &mut Found, document: u32, rank: f32) {
         let add = |found: &mut Found| {
-            found.entry(document).or_insert(Standing { rank, terms: Vec::new() });
+            found.entry(document).or_insert(Standing { rank, terms: SmallVec::new() });
         };
         let change = |found: &mut Found, by: f32| {
             if let Some(standing) = found.get_mut(&document) {
@@ -62,7 +63,7 @@ impl Step {
                 self.kept.insert(document, Standing { rank, ..standing });
             }
             None if self.narrowed => {}
-            None => drop(self.kept.insert(document, Standing { rank, terms: Vec::new() })),
+            None => drop(self.kept.insert(document, Standing { rank, terms: SmallVec::new() })),
         }
     }
 

@@ -33,12 +33,16 @@ struct Batch {
     places: Vec<Place>,
 }
 
-/// An entry by the first bytes of its key, by which most comparisons are decided.
+/// An entry by the first bytes of its key, by which most comparisons are decided: so many that an
+/// integer and the primary key behind it, or a word and the beginning of its row's, are among them.
 #[derive(Clone, Copy)]
 struct Place {
-    head: u64,
+    head: [u64; 2],
     at: u32,
 }
+
+/// Bytes of a key in its place.
+const HEAD_BYTES: usize = 16;
 
 /// Entries in order, by key and then by value.
 pub struct Sorted(From);
@@ -129,12 +133,14 @@ impl Sorter {
 
 impl Batch {
     fn push(&mut self, key: &[u8], value: &[u8]) {
-        let mut head = [0; 8];
-        let len = key.len().min(8);
-        head[..len].copy_from_slice(&key[..len]);
+        let mut bytes = [0; HEAD_BYTES];
+        let len = key.len().min(HEAD_BYTES);
+        bytes[..len].copy_from_slice(&key[..len]);
+        let head = u128::from_be_bytes(bytes);
+        let head = [(head >> 64) as u64, head as u64];
         // Memory has a bound far below that, and one entry is at most a gibibyte.
         let at = u32::try_from(self.bytes.len()).unwrap_or(u32::MAX);
-        self.places.push(Place { head: u64::from_be_bytes(head), at });
+        self.places.push(Place { head, at });
         put_entry(&mut self.bytes, key, value);
     }
 
