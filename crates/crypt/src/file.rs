@@ -141,6 +141,18 @@ impl BlockFile for CryptFile {
         self.below.shrink(len)
     }
 
+    fn punch(&self, offset: u64, len: u64) -> io::Result<bool> {
+        self.below.punch(offset, len)
+    }
+
+    fn reserve(&self, offset: u64, len: u64) -> io::Result<()> {
+        self.below.reserve(offset, len)
+    }
+
+    fn allocated_bytes(&self) -> Option<u64> {
+        self.below.allocated_bytes()
+    }
+
     fn lock_alone(&self) -> io::Result<bool> {
         self.below.lock_alone()
     }

@@ -110,6 +110,18 @@ impl BlockFile for DelayedFile {
         self.inner.shrink(len)
     }
 
+    fn punch(&self, offset: u64, len: u64) -> io::Result<bool> {
+        self.inner.punch(offset, len)
+    }
+
+    fn reserve(&self, offset: u64, len: u64) -> io::Result<()> {
+        self.inner.reserve(offset, len)
+    }
+
+    fn allocated_bytes(&self) -> Option<u64> {
+        self.inner.allocated_bytes()
+    }
+
     fn lock_alone(&self) -> io::Result<bool> {
         self.inner.lock_alone()
     }

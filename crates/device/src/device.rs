@@ -149,6 +149,33 @@ pub trait BlockFile: Send + Sync {
         Ok(())
     }
 
+    /// Gives back the space of a range, which reads as zeros from then on: a hole. The length stays.
+    /// A write there may meet a full disk until [`BlockFile::reserve`] has been called. `false`:
+    /// that cannot be done here, and nothing has changed. A crash before [`BlockFile::sync`] may
+    /// leave the hole, or the bytes that were there, by blocks of [`ALIGN`].
+    ///
+    /// # Errors
+    /// `InvalidInput` also when the range passes the end; `StorageFull` where giving space back
+    /// takes some; what the device reports.
+    fn punch(&self, _offset: u64, _len: u64) -> io::Result<bool> {
+        Ok(false)
+    }
+
+    /// Reserves the space of a range again, what lies there stays: writing there never meets a full
+    /// disk. Durable after [`BlockFile::sync`].
+    ///
+    /// # Errors
+    /// `StorageFull`: a part may be reserved; `InvalidInput` also when the range passes the end;
+    /// what the device reports.
+    fn reserve(&self, _offset: u64, _len: u64) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// The bytes that the file takes on the device; `None` where that is unknown.
+    fn allocated_bytes(&self) -> Option<u64> {
+        None
+    }
+
     /// Keeps all others from locking this file, in this process and in others, for as long as
     /// this handle is open (DEVICE-11). `false`: another handle has it locked. Where nothing but
     /// one process can come near the file, nothing is done.
@@ -285,6 +312,18 @@ pub(crate) fn check_write(offset: u64, buf: &[u8], file_len: u64) -> io::Result<
     }
 }
 
+/// A range to punch or to reserve in a file of `file_len` bytes.
+pub(crate) fn check_range(offset: u64, len: u64, file_len: u64) -> io::Result<()> {
+    let is_aligned = align_down(offset) == offset && align_down(len) == len;
+    match offset.checked_add(len) {
+        Some(end) if is_aligned && end <= file_len => Ok(()),
+        _ => Err(io::Error::new(
+            ErrorKind::InvalidInput,
+            format!("{len} bytes at {offset} are no blocks of a file of {file_len} bytes"),
+        )),
+    }
+}
+
 /// A length to create a file with or to grow it to.
 pub(crate) fn check_len(len: u64) -> io::Result<()> {
     if align_down(len) == len && i64::try_from(len).is_ok() {
@@ -348,6 +387,10 @@ mod tests {
         assert_eq!(kind(check_read(page, &buf, 3 * page)), Some(ErrorKind::UnexpectedEof));
         assert_eq!(kind(check_read(!(page - 1), &buf, 3 * page)), Some(ErrorKind::UnexpectedEof));
         assert_eq!(kind(check_write(page, &buf, 3 * page)), invalid);
+        assert_eq!(kind(check_range(page, 2 * page, 3 * page)), None);
+        for (offset, len) in [(page, 3 * page), (512, page), (0, 100), (!(page - 1), page)] {
+            assert_eq!(kind(check_range(offset, len, 3 * page)), invalid, "{offset} {len}");
+        }
         assert_eq!(kind(check_len(1)), invalid);
         assert_eq!(kind(check_len(1 << 63)), invalid);
     }

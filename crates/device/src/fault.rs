@@ -1,4 +1,5 @@
 //! A volume whose operations fail by script, in front of another one.
+use std::collections::BTreeSet;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -31,6 +32,10 @@ pub enum OpKind {
     Grow,
     /// A cut.
     Shrink,
+    /// Giving space back.
+    Punch,
+    /// Reserving it again.
+    Reserve,
     /// A sync of the directory, whose name is the empty one.
     SyncDirectory,
 }
@@ -114,6 +119,8 @@ struct Script {
 struct Rules {
     next_id: u64,
     list: Vec<ActiveRule>,
+    /// The blocks of each file that were given back and not reserved again.
+    holes: BTreeSet<(String, u64)>,
 }
 
 struct ActiveRule {
@@ -172,7 +179,8 @@ impl FaultyVolume {
     }
 
     /// Makes the disk full, or gives it space again: while it is full, creations and growths fail
-    /// with `StorageFull`. Writes go to space that is reserved already, and succeed.
+    /// with `StorageFull`, and so does reserving what was given back. Writes go to space that is
+    /// reserved already, and succeed.
     pub fn full_disk(&self, full: bool) {
         self.script.full.store(full, Relaxed);
     }
@@ -345,6 +353,33 @@ impl BlockFile for FaultyFile {
         self.inner.shrink(len)
     }
 
+    fn punch(&self, offset: u64, len: u64) -> io::Result<bool> {
+        self.script.check(&self.name, OpKind::Punch)?;
+        let is_done = self.inner.punch(offset, len)?;
+        if is_done {
+            let blocks = (offset..offset + len).step_by(ALIGN);
+            let mut rules = self.script.rules.lock();
+            rules.holes.extend(blocks.map(|block| (self.name.clone(), block)));
+        }
+        Ok(is_done)
+    }
+
+    fn reserve(&self, offset: u64, len: u64) -> io::Result<()> {
+        self.script.check(&self.name, OpKind::Reserve)?;
+        let range = (self.name.clone(), offset)..(self.name.clone(), offset + len);
+        if self.script.rules.lock().holes.range(range).next().is_some() {
+            self.script.check_space()?;
+        }
+        self.inner.reserve(offset, len)?;
+        let mut rules = self.script.rules.lock();
+        rules.holes.retain(|(name, at)| *name != self.name || *at < offset || *at >= offset + len);
+        Ok(())
+    }
+
+    fn allocated_bytes(&self) -> Option<u64> {
+        self.inner.allocated_bytes()
+    }
+
     fn lock_alone(&self) -> io::Result<bool> {
         self.inner.lock_alone()
     }
@@ -493,5 +528,17 @@ mod tests {
         volume.full_disk(false);
         file.grow(9 * PAGE).unwrap();
         volume.create("more", PAGE).unwrap();
+        // What was given back must be reserved; what was not is there.
+        assert!(file.punch(4 * PAGE, 2 * PAGE).unwrap());
+        volume.full_disk(true);
+        file.reserve(0, 4 * PAGE).unwrap();
+        assert_eq!(kind(file.reserve(0, 5 * PAGE)), ErrorKind::StorageFull);
+        volume.full_disk(false);
+        file.reserve(0, 5 * PAGE).unwrap();
+        volume.full_disk(true);
+        file.reserve(0, 5 * PAGE).unwrap();
+        let rule = volume.fail_nth("data", OpKind::Punch, 1, Fault::Broken);
+        assert!(file.punch(0, PAGE).is_err());
+        assert_eq!(volume.hits(rule), 1);
     }
 }

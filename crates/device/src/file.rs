@@ -2,7 +2,7 @@
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{
     AtomicBool, AtomicU64,
@@ -17,7 +17,7 @@ use weir_base::rank;
 use crate::batch::Batch;
 use crate::device::{
     BlockFile, IoCounters, IoStats, LOCK_NAME, ReadOp, Volume, WriteOp, check_len, check_name,
-    check_read, check_write, context,
+    check_range, check_read, check_write, context,
 };
 use crate::lock::{take_lock, take_shared_lock};
 use crate::order::ordered_device;
@@ -29,6 +29,8 @@ use crate::uring::RingPool;
 /// Modes of what is made, less what the umask takes.
 const DIRECTORY_MODE: u32 = 0o700;
 pub(crate) const FILE_MODE: u32 = 0o640;
+/// So much is reserved without a look whether the disk has it.
+const UNASKED_BYTES: u64 = 64 << 10;
 /// Zeros are written in pieces of this size.
 const ZEROS_BYTES: usize = 1 << 20;
 
@@ -158,6 +160,12 @@ impl Shared {
         }
         Ok(lock)
     }
+}
+
+/// An error with what was being done; each way of having no room is `StorageFull`.
+fn as_full(error: io::Error, doing: impl FnOnce() -> String) -> io::Error {
+    let kind = if is_full(&error) { ErrorKind::StorageFull } else { error.kind() };
+    io::Error::new(kind, context(error, doing))
 }
 
 /// Whether the files of a directory can be read past the system's cache.
@@ -459,6 +467,36 @@ impl BlockFile for DiskFile {
             self.len.store(old_len, Release);
             context(e, || format!("shrink {} to {len} bytes", self.name))
         })
+    }
+
+    fn punch(&self, offset: u64, len: u64) -> io::Result<bool> {
+        check_range(offset, len, self.len())?;
+        let _open = self.shared.stay_open()?;
+        let _alone = self.growing.lock();
+        sys::punch(&self.file, offset, len)
+            .map_err(|e| as_full(e, || format!("give back {len} bytes of {}", self.name)))
+    }
+
+    fn reserve(&self, offset: u64, len: u64) -> io::Result<()> {
+        check_range(offset, len, self.len())?;
+        let _open = self.shared.stay_open()?;
+        let _alone = self.growing.lock();
+        let doing = || format!("reserve {len} bytes of {} at {offset}", self.name);
+        // Asked first, as for growth. Of a small range most may be there already.
+        if len > UNASKED_BYTES && sys::free_bytes(&self.file).is_ok_and(|free| free < len) {
+            let text = format!("{}: more bytes than the disk has", doing());
+            return Err(io::Error::new(ErrorKind::StorageFull, text));
+        }
+        match sys::reserve(&self.file, offset, len) {
+            // Where space cannot be reserved, none can be given back either.
+            Ok(_) => Ok(()),
+            Err(e) => Err(as_full(e, doing)),
+        }
+    }
+
+    fn allocated_bytes(&self) -> Option<u64> {
+        // The system counts by 512 bytes, whatever the file system's blocks are.
+        self.file.metadata().ok().map(|metadata| metadata.blocks() * 512)
     }
 
     fn lock_alone(&self) -> io::Result<bool> {

@@ -450,3 +450,42 @@ fn a_closed_volume_does_nothing_and_locks_nothing() {
         assert_eq!(kind(FileVolume::open(&dir).map(drop)), ErrorKind::WouldBlock);
     });
 }
+
+#[test]
+fn a_hole_takes_no_space_and_can_have_some_again() {
+    each_volume(|volume| {
+        let file = volume.create("data", 64 * PAGE).unwrap();
+        for at in 0..64 {
+            file.write_at(at * PAGE, &page_of(at)).unwrap();
+        }
+        file.sync().unwrap();
+        let before = file.allocated_bytes().unwrap();
+        assert!(before >= 64 * PAGE);
+        for (offset, len) in [(PAGE + 1, PAGE), (PAGE, 100), (63 * PAGE, 2 * PAGE)] {
+            assert_eq!(kind(file.punch(offset, len)), ErrorKind::InvalidInput);
+            assert_eq!(kind(file.reserve(offset, len)), ErrorKind::InvalidInput);
+        }
+        file.punch(8 * PAGE, 0).unwrap();
+        // Where the file system makes no holes there is nothing to see.
+        if !file.punch(8 * PAGE, 48 * PAGE).unwrap() {
+            return;
+        }
+        assert_eq!(file.len(), 64 * PAGE);
+        assert_eq!(file.allocated_bytes(), Some(before - 48 * PAGE));
+        let mut one = AlignedBuf::zeroed(ALIGN);
+        for at in 0..64 {
+            file.read_at(at * PAGE, &mut one).unwrap();
+            let kept = if (8..56).contains(&at) { AlignedBuf::zeroed(ALIGN) } else { page_of(at) };
+            assert_eq!(one[..], kept[..], "{at}");
+        }
+        // Over what is there, too: it stays.
+        file.reserve(0, 16 * PAGE).unwrap();
+        assert_eq!(file.allocated_bytes(), Some(before - 40 * PAGE));
+        file.write_at(9 * PAGE, &page_of(9)).unwrap();
+        file.sync().unwrap();
+        file.read_at(9 * PAGE, &mut one).unwrap();
+        assert_eq!(one[..], page_of(9)[..]);
+        file.read_at(7 * PAGE, &mut one).unwrap();
+        assert_eq!(one[..], page_of(7)[..]);
+    });
+}

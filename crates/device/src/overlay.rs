@@ -252,6 +252,12 @@ impl BlockFile for OverlayFile {
         Ok(())
     }
 
+    // `punch` stays what it is: nothing of what lies below is changed.
+
+    fn allocated_bytes(&self) -> Option<u64> {
+        self.below.as_ref()?.allocated_bytes()
+    }
+
     fn lock_alone(&self) -> io::Result<bool> {
         self.below.as_ref().map_or(Ok(true), |below| below.lock_alone())
     }

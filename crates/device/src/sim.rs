@@ -9,7 +9,8 @@ use weir_base::lock::Mutex;
 use weir_base::rank;
 
 use crate::device::{
-    BlockFile, IoStats, ReadOp, Volume, WriteOp, check_len, check_name, check_read, check_write,
+    BlockFile, IoStats, ReadOp, Volume, WriteOp, check_len, check_name, check_range, check_read,
+    check_write,
 };
 use crate::sim_disk::{Disk, FileId};
 
@@ -61,7 +62,7 @@ impl SimVolume {
     /// not bring a crashed disk back.
     ///
     /// One step is: each operation of `write_many`, a `write_at`, a `sync`, a `sync_directory`, a
-    /// creation, a removal, a growth. A `write_durable_at` is two: one before the write is on the
+    /// creation, a removal, a growth, a hole or its end. A `write_durable_at` is two: one before the write is on the
     /// medium, one after it, when it is but the caller does not learn of it.
     pub fn set_crash_after(&self, steps: Option<u64>) {
         let mut disk = self.disk.lock();
@@ -232,6 +233,7 @@ impl BlockFile for SimFile {
         let mut disk = self.disk.lock();
         disk.check_alive()?;
         check_write(offset, buf, disk.file(self.id)?.seen.len())?;
+        disk.file(self.id)?.check_reserved(offset, buf.len() as u64)?;
         disk.stats.writes += 1;
         disk.stats.bytes_written += buf.len() as u64;
         disk.stats.syncs += 1;
@@ -267,6 +269,7 @@ impl BlockFile for SimFile {
         writes.iter().try_for_each(|op| check_write(op.offset, op.buf, len))?;
         let mut alive = Ok(());
         for op in writes {
+            disk.file(self.id)?.check_reserved(op.offset, op.buf.len() as u64)?;
             // A crash within the batch leaves all the rest in flight too: a deep queue had issued
             // it by then.
             if alive.is_ok() {
@@ -319,6 +322,33 @@ impl BlockFile for SimFile {
         let alive = disk.step();
         disk.file_mut(self.id)?.shrink(len);
         alive
+    }
+
+    fn punch(&self, offset: u64, len: u64) -> io::Result<bool> {
+        let mut disk = self.disk.lock();
+        disk.check_alive()?;
+        check_range(offset, len, disk.file(self.id)?.seen.len())?;
+        let alive = disk.step();
+        disk.file_mut(self.id)?.punch(offset, len);
+        alive.map(|()| true)
+    }
+
+    fn reserve(&self, offset: u64, len: u64) -> io::Result<()> {
+        let mut disk = self.disk.lock();
+        disk.check_alive()?;
+        let file = disk.file(self.id)?;
+        check_range(offset, len, file.seen.len())?;
+        let more = file.seen.hole_bytes(offset, len);
+        if more > 0 {
+            disk.check_space(more)?;
+        }
+        let alive = disk.step();
+        disk.file_mut(self.id)?.reserve(offset, len);
+        alive
+    }
+
+    fn allocated_bytes(&self) -> Option<u64> {
+        self.disk.lock().file(self.id).ok().map(|file| file.seen.allocated())
     }
 }
 

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 
+use weir_base::ALIGN;
+
 use crate::device::IoStats;
 use crate::sim::CrashMode;
 use crate::sim_image::Image;
@@ -25,6 +27,10 @@ enum Change {
     Grow { len: u64 },
     /// A cut to this length that may be lost.
     Shrink { len: u64 },
+    /// A hole that may be lost, wholly or by blocks.
+    Punch { offset: u64, len: u64 },
+    /// Space for a hole that may be lost.
+    Reserve { offset: u64, len: u64 },
 }
 
 /// One file.
@@ -66,6 +72,25 @@ impl FileState {
         self.journal.push(Change::Shrink { len });
     }
 
+    pub(crate) fn punch(&mut self, offset: u64, len: u64) {
+        self.seen.punch(offset, len);
+        self.journal.push(Change::Punch { offset, len });
+    }
+
+    pub(crate) fn reserve(&mut self, offset: u64, len: u64) {
+        self.seen.reserve(offset, len);
+        self.journal.push(Change::Reserve { offset, len });
+    }
+
+    /// A write to a hole meets a full disk, always: there might be no room (DEVICE-5).
+    pub(crate) fn check_reserved(&self, offset: u64, len: u64) -> io::Result<()> {
+        if self.seen.hole_bytes(offset, len) == 0 {
+            return Ok(());
+        }
+        let text = format!("simulated disk: {len} bytes at {offset} lie in a hole");
+        Err(io::Error::new(ErrorKind::StorageFull, text))
+    }
+
     pub(crate) fn sync(&mut self) {
         // Replayed rather than shared with `seen`: that would make each later write copy a chunk.
         for change in self.journal.drain(..) {
@@ -76,6 +101,8 @@ impl FileState {
                 // A durable write may have taken the length ahead already.
                 Change::Grow { len } => self.durable.set_len(len.max(self.durable.len())),
                 Change::Shrink { len } => self.durable.set_len(len.min(self.durable.len())),
+                Change::Punch { offset, len } => self.durable.punch(offset, len),
+                Change::Reserve { offset, len } => self.durable.reserve(offset, len),
             }
         }
         debug_assert_eq!(self.durable.len(), self.seen.len());
@@ -102,6 +129,18 @@ impl FileState {
                 Change::Grow { .. } => {}
                 Change::Shrink { len } if *len < image.len() && dice.bool() => image.set_len(*len),
                 Change::Shrink { .. } => {}
+                Change::Punch { offset, len } => {
+                    let keep_of_eight = [0, 8, 8, 4][dice.usize(..4)];
+                    for block in (*offset..offset + len).step_by(ALIGN) {
+                        if block < image.len() && dice.u8(..8) < keep_of_eight {
+                            image.punch(block, ALIGN as u64);
+                        }
+                    }
+                }
+                Change::Reserve { offset, len } if offset + len <= image.len() && dice.bool() => {
+                    image.reserve(*offset, *len);
+                }
+                Change::Reserve { .. } => {}
                 Change::Durable { offset, bytes } => image.write(*offset, bytes),
                 Change::Write { offset, bytes } => {
                     // Whole writes kept and lost are as likely as torn ones; with one coin per
@@ -181,8 +220,8 @@ impl Disk {
     /// Whether files may reserve `more` bytes. A removed file gives its space back at once.
     pub(crate) fn check_space(&self, more: u64) -> io::Result<()> {
         let Some(capacity) = self.capacity_bytes else { return Ok(()) };
-        let lens = self.seen.values().filter_map(|id| self.files.get(id)).map(|f| f.seen.len());
-        let used: u64 = lens.sum();
+        let files = self.seen.values().filter_map(|id| self.files.get(id));
+        let used: u64 = files.map(|file| file.seen.allocated()).sum();
         if used.saturating_add(more) <= capacity {
             return Ok(());
         }

@@ -1,5 +1,6 @@
 //! The contents of a simulated file: chunks that clones share until one of them writes, so that a
 //! crash test can copy a whole disk thousands of times.
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// As small as the smallest page: with 32 KiB, copying made a crash test ten times slower.
@@ -9,6 +10,8 @@ const CHUNK_BYTES: usize = 4 << 10;
 #[derive(Clone, Default)]
 pub(crate) struct Image {
     chunks: Vec<Option<Arc<[u8; CHUNK_BYTES]>>>,
+    /// The chunks that have no space on the disk.
+    holes: BTreeSet<usize>,
     len: u64,
 }
 
@@ -26,6 +29,32 @@ impl Image {
         }
         self.len = len;
         self.chunks.resize((len as usize).div_ceil(CHUNK_BYTES), None);
+        self.holes.retain(|&chunk| chunk < self.chunks.len());
+    }
+
+    /// Makes holes of the chunks of a range that lies inside.
+    pub(crate) fn punch(&mut self, offset: u64, len: u64) {
+        for chunk in chunks(offset, len) {
+            self.chunks[chunk] = None;
+            self.holes.insert(chunk);
+        }
+    }
+
+    /// Gives the chunks of a range space again.
+    pub(crate) fn reserve(&mut self, offset: u64, len: u64) {
+        for chunk in chunks(offset, len) {
+            self.holes.remove(&chunk);
+        }
+    }
+
+    /// How many bytes of a range have no space.
+    pub(crate) fn hole_bytes(&self, offset: u64, len: u64) -> u64 {
+        (self.holes.range(chunks(offset, len)).count() * CHUNK_BYTES) as u64
+    }
+
+    /// The bytes that have space.
+    pub(crate) fn allocated(&self) -> u64 {
+        self.len.saturating_sub((self.holes.len() * CHUNK_BYTES) as u64)
     }
 
     /// Fills `buf` from `offset`; the range lies inside.
@@ -45,6 +74,9 @@ impl Image {
         let inside = self.len.saturating_sub(offset).min(buf.len() as u64) as usize;
         for (chunk, within, piece) in pieces(offset, inside) {
             let from = &buf[piece];
+            if !self.holes.is_empty() {
+                self.holes.remove(&chunk);
+            }
             let slot = &mut self.chunks[chunk];
             if slot.as_mut().is_none_or(|bytes| Arc::get_mut(bytes).is_none())
                 && let Ok(whole) = <[u8; CHUNK_BYTES]>::try_from(from)
@@ -64,6 +96,11 @@ impl Image {
         self.read(0, &mut bytes);
         bytes
     }
+}
+
+/// The chunks of a range of whole ones.
+fn chunks(offset: u64, len: u64) -> std::ops::Range<usize> {
+    offset as usize / CHUNK_BYTES..(offset + len) as usize / CHUNK_BYTES
 }
 
 /// A range as pieces within chunks: the chunk, where in it, and which part of the caller's buffer.
@@ -86,7 +123,7 @@ mod tests {
     proptest! {
         #[test]
         fn behaves_as_a_vector(
-            steps in prop::collection::vec((0u8..4, 0u64..100_000, 0usize..70_000), 1..20)
+            steps in prop::collection::vec((0u8..6, 0u64..100_000, 0usize..70_000), 1..20)
         ) {
             let (mut image, mut model) = (Image::default(), Vec::new());
             let mut before = (image.clone(), model.clone());
@@ -97,6 +134,19 @@ mod tests {
                         model.resize(at as usize, 0);
                     }
                     1 => before = (image.clone(), model.clone()),
+                    2 | 3 => {
+                        let chunk = CHUNK_BYTES as u64;
+                        let from = (at / chunk * chunk).min(image.len() / chunk * chunk);
+                        let len = (len as u64).min(image.len() - from) / chunk * chunk;
+                        if step == 2 {
+                            image.punch(from, len);
+                            model[from as usize..(from + len) as usize].fill(0);
+                            prop_assert_eq!(image.hole_bytes(from, len), len);
+                        } else {
+                            image.reserve(from, len);
+                            prop_assert_eq!(image.hole_bytes(from, len), 0);
+                        }
+                    }
                     _ => {
                         let bytes = vec![number as u8 + 1; len];
                         image.write(at, &bytes);

@@ -112,6 +112,33 @@ pub(crate) fn reserve(file: &File, offset: u64, len: u64) -> io::Result<bool> {
     }
 }
 
+/// Gives back the space of a range, which reads as zeros then; false when the file system cannot.
+pub(crate) fn punch(file: &File, offset: u64, len: u64) -> io::Result<bool> {
+    if len == 0 {
+        return Ok(true);
+    }
+    loop {
+        // SAFETY: the descriptor is open; the call touches no memory of ours.
+        let result = unsafe {
+            libc::fallocate(
+                file.as_raw_fd(),
+                libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE,
+                offset as libc::off_t, // The file's length keeps both below 2^63.
+                len as libc::off_t,
+            )
+        };
+        if result == 0 {
+            return Ok(true);
+        }
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            Some(libc::EINTR) => {}
+            Some(libc::EOPNOTSUPP | libc::ENOSYS) => return Ok(false),
+            _ => return Err(error),
+        }
+    }
+}
+
 /// The bytes that a user without privileges may still allocate in the file's file system.
 pub(crate) fn free_bytes(file: &File) -> io::Result<u64> {
     let mut answer = std::mem::MaybeUninit::<libc::statvfs>::zeroed();

@@ -1,6 +1,7 @@
 //! The in-place store: page n lies at n times the page size in the file `pages`.
+use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use weir_base::{ALIGN, AlignedBuf, DbId, Era, Lsn, PageNo};
 use weir_device::{BlockFile, ReadOp, Volume, WriteOp};
@@ -24,6 +25,8 @@ pub struct InPlaceStore {
     page_size: usize,
     pages: AtomicU32,
     growth: Growth,
+    /// The file system has not said yet that it makes no holes.
+    punches: AtomicBool,
 }
 
 impl InPlaceStore {
@@ -70,8 +73,8 @@ impl InPlaceStore {
     ) -> Result<Self, PoolError> {
         let torn_write = TornWrite::open(volume, db, page_size, doublewrite)?;
         let pages = AtomicU32::new((file.len() / page_size as u64) as u32);
-        let growth = Growth::default();
-        Ok(InPlaceStore { db, file, torn_write, page_size, pages, growth })
+        let (growth, punches) = (Growth::default(), AtomicBool::new(true));
+        Ok(InPlaceStore { db, file, torn_write, page_size, pages, growth, punches })
     }
 
     /// The copies of pages that the doublewrite area holds, as far as they are whole. Reads only.
@@ -82,6 +85,11 @@ impl InPlaceStore {
 
     fn offset(&self, page: PageNo) -> u64 {
         u64::from(page.0) * self.page_size as u64
+    }
+
+    /// Where pages lie, and how many bytes they are.
+    fn range(&self, pages: &Range<u32>) -> (u64, u64) {
+        (self.offset(PageNo(pages.start)), pages.len() as u64 * self.page_size as u64)
     }
 
     fn write_one(&self, page: PageNo, bytes: &[u8]) -> Result<(), PoolError> {
@@ -292,6 +300,43 @@ impl PageStore for InPlaceStore {
         // POOL-8: with the doublewrite off from now on nothing would say that these copies are old.
         self.torn_write.forget()?;
         Ok(repair)
+    }
+
+    fn can_punch(&self) -> bool {
+        self.punches.load(Ordering::Relaxed)
+    }
+
+    fn punch(&self, pages: Range<u32>) -> Result<bool, PoolError> {
+        let (offset, len) = self.range(&pages);
+        let punched = self
+            .file
+            .punch(offset, len)
+            .map_err(|e| PoolError::device(format!("giving back room of '{IN_PLACE_FILE}'"), e))?;
+        if !punched {
+            self.punches.store(false, Ordering::Relaxed);
+        }
+        Ok(punched)
+    }
+
+    fn reserve(&self, pages: Range<u32>) -> Result<(), PoolError> {
+        let (offset, len) = self.range(&pages);
+        self.file.reserve(offset, len).map_err(|e| {
+            PoolError::device(format!("taking room for pages of '{IN_PLACE_FILE}'"), e)
+        })?;
+        // Or after a crash the redo of a page might meet the hole again, and a full disk.
+        self.sync()
+    }
+
+    fn batches_begun(&self) -> u64 {
+        self.torn_write.begun()
+    }
+
+    fn settle_through(&self, batch: u64) -> Result<bool, PoolError> {
+        self.torn_write.settle_through(batch)
+    }
+
+    fn file_bytes(&self) -> (u64, Option<u64>) {
+        (self.file.len(), self.file.allocated_bytes())
     }
 
     fn copy_of(&self, page: PageNo, lsn: Lsn, buf: &mut [u8]) -> bool {

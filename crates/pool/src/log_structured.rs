@@ -231,6 +231,11 @@ impl PageStore for LogStructuredStore {
         self.store.forget_placed(&pages, lsn).map_err(|e| failed(PageNo::NONE, e))
     }
 
+    fn file_bytes(&self) -> (u64, Option<u64>) {
+        let bytes = self.store.observe().bytes;
+        (bytes, Some(bytes))
+    }
+
     fn counters(&self) -> Option<&dyn Stats> {
         Some(self.store.stats())
     }

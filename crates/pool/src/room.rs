@@ -1,5 +1,7 @@
 //! What a store that writes out of place needs of the pool: room before pages are changed, upkeep
 //! between writes, and word of pages that are not in use any more.
+use std::ops::Range;
+
 use weir_base::{Lsn, PageNo};
 
 use crate::error::PoolError;
@@ -58,6 +60,41 @@ impl Pool {
         let frame = self.latch(page)?.load().frame()?;
         let meta = self.frames.meta(frame);
         meta.first_lsn().filter(|_| meta.page() == page && !meta.writing())
+    }
+
+    /// Gives back the room of pages that are not in use and that the checkpoint has passed (POOL-14),
+    /// where they lie. `false`: the store cannot.
+    ///
+    /// # Errors
+    /// As [`PageStore::punch`](crate::PageStore::punch); the pool has halted then, unless the disk
+    /// is full.
+    pub fn punch(&self, pages: Range<u32>) -> Result<bool, PoolError> {
+        self.check_halted()?;
+        self.store.punch(pages).inspect_err(|e| self.halt_unless_full(e))
+    }
+
+    /// Has room for pages that are about to be used; see
+    /// [`PageStore::reserve`](crate::PageStore::reserve).
+    ///
+    /// # Errors
+    /// Device failures; the pool has halted then, unless the disk is full.
+    pub fn reserve(&self, pages: Range<u32>) -> Result<(), PoolError> {
+        self.store.reserve(pages).inspect_err(|e| self.halt_unless_full(e))
+    }
+
+    /// Notes that the batches up to number `batch` are settled; `false`: one is not.
+    ///
+    /// # Errors
+    /// Device failures; the pool has halted then.
+    pub fn settle_through(&self, batch: u64) -> Result<bool, PoolError> {
+        self.check_halted()?;
+        self.store.settle_through(batch).inspect_err(|e| self.halt(&e.to_string()))
+    }
+
+    fn halt_unless_full(&self, e: &PoolError) {
+        if !e.is_disk_full() {
+            self.halt(&e.to_string());
+        }
     }
 
     /// Gives up pages that were found unused, each where it was found; the checkpoint `lsn` has

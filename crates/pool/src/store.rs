@@ -1,5 +1,6 @@
 //! Where pages lie on disk is a page store's business: nothing above may take a page number for a
 //! file offset. There is one in place, and one in segments.
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use weir_base::lock::Mutex;
@@ -182,6 +183,49 @@ pub trait PageStore: Send + Sync {
     fn give_up(&self, _pages: &[Placed], _lsn: Lsn) -> Result<u64, PoolError> {
         Ok(0)
     }
+
+    /// Whether pages that are not in use can give their room back where they lie, as far as is
+    /// known.
+    fn can_punch(&self) -> bool {
+        false
+    }
+
+    /// Gives back the room of pages that are not in use, nor on their way: they read as pages that
+    /// were never written. None may be written before [`PageStore::reserve`] has been called.
+    /// `false`: that cannot be done here, and nothing has changed.
+    ///
+    /// # Errors
+    /// [`PoolError::Device`]; of kind `StorageFull` where giving back takes room: all is as it was.
+    fn punch(&self, _pages: Range<u32>) -> Result<bool, PoolError> {
+        Ok(false)
+    }
+
+    /// Has room for these pages, durably, whether or not they had; what lies there stays.
+    ///
+    /// # Errors
+    /// [`PoolError::Device`], of kind `StorageFull` when the disk is full; any other: the engine
+    /// must halt, as what a failed sync has lost is not known.
+    fn reserve(&self, _pages: Range<u32>) -> Result<(), PoolError> {
+        Ok(())
+    }
+
+    /// The number of the batch that was begun last.
+    fn batches_begun(&self) -> u64 {
+        0
+    }
+
+    /// Notes durably that no copy of a batch up to number `batch` is needed: their pages are all
+    /// durable in their places. `false`: one of them is under way still.
+    ///
+    /// # Errors
+    /// [`PoolError::Device`]: the engine must halt.
+    fn settle_through(&self, _batch: u64) -> Result<bool, PoolError> {
+        Ok(true)
+    }
+
+    /// The bytes of the file that has the pages, and those that it takes on the device, where that
+    /// is known.
+    fn file_bytes(&self) -> (u64, Option<u64>);
 
     /// What it counts, if it counts anything.
     fn counters(&self) -> Option<&dyn Stats> {

@@ -360,6 +360,47 @@ impl TornWrite {
         Ok(())
     }
 
+    /// The number of the batch that was begun last.
+    pub(crate) fn begun(&self) -> u64 {
+        self.running.lock().next
+    }
+
+    /// Notes durably that all batches up to number `batch` are settled: else one that is the last
+    /// of its file counts as unsettled after a crash, however long ago that was. `false`: one of
+    /// them is not settled.
+    pub(crate) fn settle_through(&self, batch: u64) -> Result<bool, PoolError> {
+        let newest = {
+            let running = self.running.lock();
+            if running.unsettled.first().is_some_and(|&first| first <= batch) {
+                return Ok(false);
+            }
+            running.newest
+        };
+        if self.config.mode == DoubleWriteMode::Off {
+            return Ok(true);
+        }
+        let Some(shard) = self.shards.first() else { return Ok(true) };
+        let shard = shard.lock();
+        if shard.needed_by.is_some() {
+            return Ok(false);
+        }
+        let failed = |e| PoolError::device(format!("noting batches in '{}'", file_name(0)), e);
+        let mut header = AlignedBuf::zeroed(ALIGN);
+        shard.file.read_at(0, &mut header).map_err(failed)?;
+        let last = self.parse(&header);
+        if last.as_ref().is_some_and(|last| last.settled >= batch) {
+            return Ok(true);
+        }
+        // The list stays: a page may be mended by its copy still.
+        let (seq, newest, pages) =
+            last.map_or((batch, newest, Vec::new()), |last| (last.seq, last.newest, last.pages));
+        let pages: Vec<PageWrite<'_>> =
+            pages.iter().map(|&(page, lsn)| PageWrite { page, lsn, bytes: &[] }).collect();
+        self.write_header(&mut header, (seq, batch, newest), &pages);
+        shard.file.write_durable_at(0, &header).map_err(failed)?;
+        Ok(true)
+    }
+
     fn parse(&self, header: &[u8]) -> Option<Remembered> {
         let u32_at = |at: usize| header[at..at + 4].try_into().ok().map(u32::from_le_bytes);
         let u64_at = |at: usize| header[at..at + 8].try_into().ok().map(u64::from_le_bytes);

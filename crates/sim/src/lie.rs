@@ -62,4 +62,10 @@ impl BlockFile for LyingFile {
     fn grow(&self, len: u64) -> io::Result<()> {
         self.0.grow(len)
     }
+    fn punch(&self, offset: u64, len: u64) -> io::Result<bool> {
+        self.0.punch(offset, len)
+    }
+    fn reserve(&self, offset: u64, len: u64) -> io::Result<()> {
+        self.0.reserve(offset, len)
+    }
 }

@@ -29,7 +29,7 @@ pub enum Planted {
 
 impl Planted {
     /// All of them, with the names that the command line takes.
-    pub const ALL: [(&'static str, Planted); 30] = [
+    pub const ALL: [(&'static str, Planted); 32] = [
         ("nothing", Planted::Nothing),
         ("skip-log-gate", Planted::SkipLogGate),
         ("torn-pages", Planted::TornPages),
@@ -56,6 +56,8 @@ impl Planted {
         ("contents-lack-open", Planted::Txn(PlantedBug::ContentsLackOpen)),
         ("contents-lack-ended", Planted::Txn(PlantedBug::ContentsLackEnded)),
         ("given-up-too-soon", Planted::Txn(PlantedBug::GivenUpTooSoon)),
+        ("punched-too-soon", Planted::Txn(PlantedBug::PunchedTooSoon)),
+        ("holes-handed-out", Planted::Txn(PlantedBug::HolesHandedOut)),
         ("scrub-asks-no-pool", Planted::Txn(PlantedBug::ScrubAsksNoPool)),
         ("index-too-early", Planted::Txn(PlantedBug::IndexTooEarly)),
         ("rewrite-without-rest", Planted::Txn(PlantedBug::RewriteWithoutRest)),
@@ -223,8 +225,14 @@ impl KeyProvider for OneKey {
 
 /// One of both, unless the bug is one of the store in place.
 fn store_of(seed: u64, planted: Planted) -> StoreKind {
-    let is_of_place = matches!(planted, Planted::TornPages | Planted::DoubleWriteNotSynced);
-    let is_of_segments = planted == Planted::Txn(PlantedBug::GivenUpTooSoon);
+    use PlantedBug::{GivenUpTooSoon, HolesHandedOut, PunchedTooSoon};
+    let is_of_place = matches!(
+        planted,
+        Planted::TornPages
+            | Planted::DoubleWriteNotSynced
+            | Planted::Txn(PunchedTooSoon | HolesHandedOut)
+    );
+    let is_of_segments = planted == Planted::Txn(GivenUpTooSoon);
     let mut random = fastrand::Rng::with_seed(seed ^ 0x5709e);
     if is_of_segments || !is_of_place && random.bool() {
         StoreKind::Log

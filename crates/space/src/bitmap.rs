@@ -18,6 +18,12 @@ impl Bitmap {
         self.words.get(page as usize / 64).is_some_and(|w| w >> (page % 64) & 1 == 1)
     }
 
+    /// Whether `count` pages are free, a power of two that is at most 64, from a multiple of it on.
+    pub(crate) fn is_free(&self, first: u32, count: u32) -> bool {
+        let mask = (u64::MAX >> (64 - count)) << (first % 64);
+        self.words.get(first as usize / 64).is_none_or(|word| word & mask == 0)
+    }
+
     /// Marks a page; returns whether that changed anything.
     pub(crate) fn set(&mut self, page: u32, used: bool) -> bool {
         let (word, bit) = (page as usize / 64, 1u64 << (page % 64));
@@ -88,6 +94,11 @@ mod tests {
                 let free = (from..).find(|p| !model.contains(p)).unwrap_or(0);
                 prop_assert_eq!(bitmap.first_free(from), free);
                 prop_assert_eq!(bitmap.is_used(page), used);
+                for count in [1, 8, 64] {
+                    let first = page / count * count;
+                    let is_free = model.range(first..first + count).next().is_none();
+                    prop_assert_eq!(bitmap.is_free(first, count), is_free);
+                }
             }
         }
     }

@@ -2,6 +2,10 @@
 //! same group as what uses them, and mirrored in memory for finding free ones.
 #![forbid(unsafe_code)]
 mod bitmap;
+mod blocks;
+mod holes;
 mod space;
 
+pub use blocks::HoleLimits;
+pub use holes::{GaveBack, SpaceStats};
 pub use space::{Space, SpaceError};

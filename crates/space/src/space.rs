@@ -13,6 +13,8 @@ use weir_pool::{Pool, PoolError};
 use weir_redo::RedoError;
 
 use crate::bitmap::Bitmap;
+use crate::blocks::{Blocks, HoleLimits};
+use crate::holes::SpaceStats;
 
 /// Why there is no page to be had.
 #[derive(Debug, Error)]
@@ -32,16 +34,32 @@ pub enum SpaceError {
     Redo(#[from] RedoError),
 }
 
-fn disk_full(e: PoolError) -> SpaceError {
+pub(crate) fn disk_full(e: PoolError) -> SpaceError {
     if e.is_disk_full() { SpaceError::DiskFull(e) } else { SpaceError::Pool(e) }
+}
+
+/// What is known of the pages.
+pub(crate) struct State {
+    /// Which are in use.
+    pub(crate) used: Bitmap,
+    /// Which have blocks of the file system.
+    pub(crate) blocks: Blocks,
+}
+
+impl State {
+    fn take(&mut self, page: u32) {
+        self.used.set(page, true);
+        self.blocks.touch(page);
+    }
 }
 
 /// The pages of a database: which are in use.
 pub struct Space {
-    pool: Arc<Pool>,
-    bits_per_map: u32,
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) bits_per_map: u32,
     pages_max: u32,
-    state: Mutex<rank::SpaceBits, Bitmap>,
+    pub(crate) state: Mutex<rank::SpaceBits, State>,
+    pub(crate) stats: SpaceStats,
     /// Pages that were given back.
     freed: AtomicU64,
     /// For each map page, where the log must be durable so that it will be found.
@@ -56,11 +74,13 @@ impl Space {
 
     fn new(pool: Arc<Pool>, pages_max: u32) -> Self {
         let bits_per_map = Self::bits_per_map(pool.page_size());
+        let blocks = Blocks::new(HoleLimits::default(), pool.page_size());
         Space {
             pool,
             bits_per_map,
             pages_max,
-            state: Mutex::new(Bitmap::default()),
+            state: Mutex::new(State { used: Bitmap::default(), blocks }),
+            stats: SpaceStats::default(),
             freed: AtomicU64::new(0),
             maps: Mutex::default(),
         }
@@ -104,32 +124,43 @@ impl Space {
             for at in (HEADER_BYTES..bytes.len()).step_by(8) {
                 let word = bytes.u64_at(at);
                 for bit in (0..64).filter(|bit| word >> bit & 1 == 1) {
-                    state.set(map + ((at - HEADER_BYTES) * 8) as u32 + bit, true);
+                    state.used.set(map + ((at - HEADER_BYTES) * 8) as u32 + bit, true);
                 }
             }
             let Some(next) = map.checked_add(space.bits_per_map) else { break };
             map = next;
         }
+        state.blocks.doubt(pages);
         drop(state);
         Ok(space)
+    }
+
+    /// With other limits for what is given back; before anything is claimed.
+    #[must_use]
+    pub fn with_hole_limits(self, limits: HoleLimits) -> Self {
+        let mut blocks = Blocks::new(limits, self.pool.page_size());
+        // What is reserved once more than need be costs little.
+        blocks.doubt(self.pool.store().pages());
+        self.state.lock().blocks = blocks;
+        self
     }
 
     /// Pages in use, map pages included.
     #[must_use]
     pub fn used(&self) -> u64 {
-        self.state.lock().used()
+        self.state.lock().used.used()
     }
 
     /// The number behind the last page in use.
     #[must_use]
     pub fn end(&self) -> u32 {
-        self.state.lock().end()
+        self.state.lock().used.end()
     }
 
     /// Whether a page is in use.
     #[must_use]
     pub fn is_used(&self, page: PageNo) -> bool {
-        self.state.lock().is_used(page.0)
+        self.state.lock().used.is_used(page.0)
     }
 
     /// Whether the map page says that a page is in use: the group that uses it has been made. A
@@ -152,7 +183,7 @@ impl Space {
     /// Leaves out the pages that are not in use now.
     pub fn retain_used(&self, pages: &mut Vec<PageNo>) {
         let state = self.state.lock();
-        pages.retain(|page| state.is_used(page.0));
+        pages.retain(|page| state.used.is_used(page.0));
     }
 
     /// Whether a page is a map page.
@@ -180,7 +211,7 @@ impl Space {
                 }
                 Err(e) => {
                     for page in pages {
-                        state.set(page.0, false);
+                        state.used.set(page.0, false);
                     }
                     return Err(e);
                 }
@@ -189,14 +220,19 @@ impl Space {
         Ok(pages)
     }
 
-    fn claim_one(&self, state: &mut Bitmap, from: u32) -> Result<u32, SpaceError> {
-        let mut page = state.first_free(from);
+    fn claim_one(&self, state: &mut State, from: u32) -> Result<u32, SpaceError> {
+        let mut page = state.used.first_free(from);
         if page.is_multiple_of(self.bits_per_map) {
             self.make_map(state, page)?;
-            page = state.first_free(page + 1);
+            page = state.used.first_free(page + 1);
         }
         self.make_room(page)?;
-        state.set(page, true);
+        page = match self.take_blocks(state, page) {
+            Ok(()) => page,
+            Err(e @ SpaceError::DiskFull(_)) => self.next_with_blocks(state, page).ok_or(e)?,
+            Err(e) => return Err(e),
+        };
+        state.take(page);
         Ok(page)
     }
 
@@ -224,8 +260,9 @@ impl Space {
         }
     }
 
-    fn make_map(&self, state: &mut Bitmap, page: u32) -> Result<(), SpaceError> {
+    fn make_map(&self, state: &mut State, page: u32) -> Result<(), SpaceError> {
         self.make_room(page)?;
+        self.take_blocks(state, page)?;
         let mut group = Group::begin(Header::default());
         let number = PageNo(page);
         let held = group.hold(self.pool.fresh(number)?);
@@ -239,7 +276,7 @@ impl Space {
         let mut maps = self.maps.lock();
         maps.push(group.commit(self.pool.log())?.end);
         drop(maps);
-        state.set(page, true);
+        state.take(page);
         Ok(())
     }
 
@@ -253,7 +290,7 @@ impl Space {
     pub fn unclaim(&self, pages: &[PageNo]) {
         let mut state = self.state.lock();
         for page in pages {
-            state.set(page.0, false);
+            state.used.set(page.0, false);
         }
         self.freed.fetch_add(pages.len() as u64, Ordering::Relaxed);
     }
@@ -270,8 +307,9 @@ impl Space {
         let first = map.checked_mul(self.bits_per_map)?;
         let end = first.saturating_add(self.bits_per_map).min(self.pool.store().pages());
         let state = self.state.lock();
-        (first < state.end())
-            .then(|| (first..end).filter(|&page| !state.is_used(page)).map(PageNo).collect())
+        let used = &state.used;
+        (first < used.end())
+            .then(|| (first..end).filter(|&page| !used.is_used(page)).map(PageNo).collect())
     }
 
     /// Notes in the group that claimed pages are in use.

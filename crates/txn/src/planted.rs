@@ -50,6 +50,10 @@ pub enum PlantedBug {
     WindowNotWritten,
     /// A page that is not in use gives up its place before the checkpoint has passed what freed it.
     GivenUpTooSoon,
+    /// The blocks of a free page go back before the checkpoint has passed what freed it.
+    PunchedTooSoon,
+    /// A page whose blocks went back is handed out without room for it.
+    HolesHandedOut,
     /// A scrub believes what lies on disk, whatever the page is in memory.
     ScrubAsksNoPool,
     /// A backup lacks pages that were freed since its checkpoint.

@@ -244,7 +244,7 @@ impl Db {
         let stepped = self.engine.background.long_step(STEP_ROWS);
         self.engine.checkpointer.pump()?;
         self.engine.pool.step_upkeep(self.engine.clock.now_micros())?;
-        self.engine.unused.step()?;
+        self.engine.unused.step(self.engine.clock.now_micros())?;
         self.engine.scrub.step_manual()?;
         self.engine.contents.step();
         self.engine.warm.step();

@@ -52,6 +52,7 @@ mod encryption;
 mod engine;
 mod error;
 mod halt;
+mod holes;
 #[doc(hidden)]
 pub mod lab;
 mod load;

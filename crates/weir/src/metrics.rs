@@ -116,6 +116,18 @@ const LEVELS: &[Level] = &[
         "pages in use by trees, in memory or not",
     ),
     level(
+        "data_file_bytes",
+        "bytes",
+        |s| s.data_file_bytes as f64,
+        "length of the file that has the pages",
+    ),
+    level(
+        "data_on_disk_bytes",
+        "bytes",
+        |s| s.data_on_disk_bytes.unwrap_or(s.data_file_bytes) as f64,
+        "that this file takes on the device: free pages give the others back",
+    ),
+    level(
         "segments_bytes",
         "bytes",
         |s| s.segments.map_or(0.0, |look| look.bytes as f64),

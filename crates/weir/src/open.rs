@@ -12,8 +12,8 @@ use weir_device::{Processors, Volume};
 use weir_pool::{Pool, PoolConfig};
 use weir_recovery::{Analysis, Left, Phase, Progress, recovered, set_pending};
 use weir_redo::Log;
-use weir_space::Space;
-use weir_txn::{AutoCommit, Context, RecoveredState, Registry};
+use weir_space::{HoleLimits, Space};
+use weir_txn::{AutoCommit, Context, PlantedBug, RecoveredState, Registry};
 
 use crate::catalog::{named_by, tree_by_id};
 use crate::catch_up::CatchUp;
@@ -163,6 +163,26 @@ struct Opened {
     store_kind: StoreKind,
 }
 
+/// Blocks of free pages go back so long after they were found free, at least.
+const HOLES_GRACE_MICROS: u64 = 5_000_000;
+
+/// How free pages give their blocks back: page by page where a simulation makes each step, whose
+/// databases are small.
+fn hole_limits(config: &Config, page_size: usize) -> HoleLimits {
+    let page = page_size as u64;
+    let reserves = config.planted != PlantedBug::HolesHandedOut;
+    let limits = HoleLimits { reserves, ..HoleLimits::default() };
+    match config.background {
+        Background::Threads => limits,
+        Background::Manual => HoleLimits {
+            granule_bytes: page,
+            kept_bytes: 2 * page..8 * page,
+            step_bytes: 4 * page,
+            ..limits
+        },
+    }
+}
+
 fn assemble(opened: Opened, config: Config, clock: Arc<dyn Clock>) -> Result<Engine, Error> {
     let Opened { volume, crypt, control, pool, contents, next, store_kind } = opened;
     let (next_txn, next_tree) = next;
@@ -170,7 +190,8 @@ fn assemble(opened: Opened, config: Config, clock: Arc<dyn Clock>) -> Result<Eng
     let log = pool.log().clone();
     let noted = control.clone();
     pool.store().note_growth(Box::new(move |pages| noted.update(|c| c.pages = pages)));
-    let space = Arc::new(Space::open(pool.clone(), config.pages_max, control.get().maps)?);
+    let space = Space::open(pool.clone(), config.pages_max, control.get().maps)?;
+    let space = Arc::new(space.with_hole_limits(hole_limits(&config, pool.page_size())));
     let env = Arc::new(Env { pool: pool.clone(), space: space.clone() });
     let registry = Arc::new(Registry::new(next_txn));
     let next_tree = Arc::new(AtomicU64::new(next_tree.0));
@@ -240,7 +261,8 @@ fn assemble(opened: Opened, config: Config, clock: Arc<dyn Clock>) -> Result<Eng
         move |tree, row: &[u8]| if tree == CATALOG_TREE { named_by(&env, row) } else { None }
     };
     context.find_trees_by(Box::new(by_id), Box::new(by_row));
-    let unused = Unused::new(pool.clone(), space.clone(), config.planted);
+    let grace = if config.background == Background::Manual { 0 } else { HOLES_GRACE_MICROS };
+    let unused = Unused::new(pool.clone(), space.clone(), config.planted, grace);
     let pages = (pool.clone(), space.clone());
     let openings = control.get().openings;
     let scrub = Scrub::new(pages, checkpointer.clone(), clock.clone(), openings, config.planted);

@@ -54,6 +54,12 @@ pub struct StatsSnapshot {
     pub pool_frames_free: u64,
     pub page_size: usize,
     pub pages_allocated: u64,
+    /// Bytes of the file that has the pages.
+    pub data_file_bytes: u64,
+    /// Bytes that it takes on the device: free pages have given back the others. `None`: unknown.
+    pub data_on_disk_bytes: Option<u64>,
+    /// Whether the file system takes back blocks of free pages, as far as is known.
+    pub gives_back: bool,
     pub page_reads: u64,
     /// Of these, pages read before any thread asked, because they were in memory when the database
     /// was open last.
@@ -117,6 +123,7 @@ impl Db {
         let (residence, verdict) = (e.pool.residence(), e.checkpointer.verdict());
         let pending = e.pool.pending_pages();
         let admission = e.checkpointer.admission().stats();
+        let (data_file_bytes, data_on_disk_bytes) = e.pool.store().file_bytes();
         let (transactions, locks) = (e.registry.stats(), e.context.locks().stats());
         StatsSnapshot {
             commits: e.checkpointer.commits(),
@@ -139,6 +146,9 @@ impl Db {
             pool_frames_free: residence.free,
             page_size: e.pool.page_size(),
             pages_allocated: e.space.used(),
+            data_file_bytes,
+            data_on_disk_bytes,
+            gives_back: e.pool.store().can_punch() || e.pool.store().room_pages().is_some(),
             page_reads: pool.reads.get(),
             pages_warmed: pool.warmed.get(),
             page_evictions: pool.evictions.get(),
@@ -183,9 +193,10 @@ impl Db {
     /// Visits the declared counters: `pool.reads`, unit, help text, value.
     pub fn visit_counters(&self, visit: &mut dyn FnMut(&str, &'static str, &'static str, u64)) {
         let e = &self.engine;
-        let tables: [(&str, &dyn Stats); 4] = [
+        let tables: [(&str, &dyn Stats); 5] = [
             ("pool", e.pool.stats()),
             ("scrub", e.pool.scrub_stats()),
+            ("space", e.space.stats()),
             ("log", e.log.stats()),
             ("admission", e.checkpointer.admission().stats()),
         ];

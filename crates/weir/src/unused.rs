@@ -1,7 +1,8 @@
-//! Pages that are not in use any more give their room back to a page store that can use it: looked
-//! for in the space maps, one map after another, when pages were freed; given up when the
-//! checkpoint has passed what freed them. Before that recovery may need what lies there: the log
-//! has changes of the page from when it was in use, and they are not applied to nothing.
+//! Pages that are not in use any more give their room back, to a page store that can use it or (see
+//! `holes.rs`) to the file system: looked for in the space maps, one map after another, when pages
+//! were freed; given up when the checkpoint has passed what freed them. Before that recovery may
+//! need what lies there: the log has changes of the page from when it was in use, and they are not
+//! applied to nothing.
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,12 +13,16 @@ use weir_pool::{Placed, Pool, PoolError};
 use weir_space::Space;
 use weir_txn::PlantedBug;
 
+use crate::holes::{Holes, Seen};
+
 /// Pages that may wait for the checkpoint at a time: 16 bytes each.
 const WAITING_MAX: usize = 1 << 20;
 
 /// Where a pass over the maps is, and what it has found.
 #[derive(Default)]
 struct Pass {
+    /// Where pages are in place.
+    holes: Holes,
     /// The map that comes next; none: no pass is under way.
     map: Option<u32>,
     /// Pages that had been freed when the pass began.
@@ -48,9 +53,15 @@ impl Drop for HeldUnused {
 }
 
 impl Unused {
-    /// Begins with a pass: pages may have been freed before a crash that were not given up.
-    pub(crate) fn new(pool: Arc<Pool>, space: Arc<Space>, planted: PlantedBug) -> Unused {
-        let pass = Pass { map: Some(0), ..Pass::default() };
+    /// Begins with a pass: pages may have been freed before a crash that were not given up. Blocks
+    /// of pages in place go back `grace_micros` after it was seen that they are free, at least.
+    pub(crate) fn new(
+        pool: Arc<Pool>,
+        space: Arc<Space>,
+        planted: PlantedBug,
+        grace_micros: u64,
+    ) -> Unused {
+        let pass = Pass { map: Some(0), holes: Holes::new(grace_micros), ..Pass::default() };
         Unused { pool, space, pass: Mutex::new(pass), holders: AtomicU32::new(0), planted }
     }
 
@@ -62,19 +73,28 @@ impl Unused {
         HeldUnused(unused.clone())
     }
 
-    /// Looks at one map, and gives up what the checkpoint has passed. Returns whether there is more
+    /// Looks at one map, or gives up what the checkpoint has passed. Returns whether there is more
     /// to do now.
     ///
     /// # Errors
     /// Device and log failures; the pool has halted then.
-    pub(crate) fn step(&self) -> Result<bool, PoolError> {
-        if self.pool.store().room_pages().is_none() {
-            return Ok(false);
-        }
+    pub(crate) fn step(&self, now_micros: u64) -> Result<bool, PoolError> {
         let mut pass = self.pass.lock();
         if self.holders.load(Ordering::Acquire) > 0 {
             return Ok(false);
         }
+        if self.pool.store().room_pages().is_some() {
+            return self.step_of_segments(&mut pass);
+        }
+        let checkpoint = match self.planted {
+            PlantedBug::PunchedTooSoon => self.pool.log().end(),
+            _ => self.pool.log().checkpoint(),
+        };
+        let seen = Seen { now_micros, checkpoint, freed: self.space.freed() };
+        pass.holes.step(&self.pool, &self.space, &seen)
+    }
+
+    fn step_of_segments(&self, pass: &mut Pass) -> Result<bool, PoolError> {
         let checkpoint = match self.planted {
             PlantedBug::GivenUpTooSoon => self.pool.log().durable(),
             _ => self.pool.log().checkpoint(),

@@ -20,6 +20,7 @@ use crate::backup_run::Source;
 use crate::contents::Contents;
 use crate::error::Error;
 use crate::halt::halt;
+use crate::holes::pause_micros;
 use crate::scrub::Scrub;
 use crate::steps::{REDO_PAGES, STEP_ROWS};
 use crate::unused::Unused;
@@ -81,8 +82,8 @@ pub(crate) struct Site {
     pub(crate) backup: Source,
     pub(crate) volume: Arc<dyn Volume>,
     pub(crate) crypt: Option<Arc<CryptVolume>>,
-    /// Whether pages on disk are verified, and other processes may ask for a check or a backup: not
-    /// where nothing may be written, nor in experiments.
+    /// Whether pages on disk are verified, blocks of free pages given back, and other processes may
+    /// ask for a check or a backup: not where nothing may be written, nor in experiments.
     pub(crate) scrubs: bool,
     pub(crate) acks: Arc<Acks>,
     /// Threads that bring pages forward after a crash.
@@ -106,10 +107,11 @@ impl Workers {
             ("weir-warm", warm_loop),
             ("weir-contents", contents_loop),
         ];
-        // A store that writes in place needs none.
+        // A store that writes in place needs no room; what it does not need goes back.
         let keeps = site.pool.store().room_pages().is_some();
-        let keeper: (&str, Loop) = ("weir-segments", segments_loop);
-        let keepers = keeps.then_some(keeper);
+        let keeper: (&str, Loop) =
+            if keeps { ("weir-segments", segments_loop) } else { ("weir-holes", holes_loop) };
+        let keepers = (keeps || site.scrubs).then_some(keeper);
         let others: [(&str, Loop); 2] = [("weir-scrub", scrub_loop), ("weir-backup", backup_loop)];
         let others = others.into_iter().filter(|_| site.scrubs);
         // They end when nothing is pending any more.
@@ -275,10 +277,19 @@ fn segments_loop(site: &Site, stop: &AtomicBool) {
     while running(stop) {
         let now = site.clock.now_micros();
         let kept = site.bear(site.pool.step_upkeep(now).map_err(Into::into));
-        let gave = site.bear(site.unused.step().map_err(Into::into));
+        let gave = site.bear(site.unused.step(now).map_err(Into::into));
         if !(kept || gave) {
             site.clock.sleep_micros(10_000);
         }
+    }
+}
+
+/// Gives the blocks of free pages back to the file system.
+fn holes_loop(site: &Site, stop: &AtomicBool) {
+    while running(stop) {
+        let now = site.clock.now_micros();
+        let has_more = site.bear(site.unused.step(now).map_err(Into::into));
+        site.clock.sleep_micros(pause_micros(has_more, site.clock.now_micros() - now));
     }
 }
 

@@ -5,7 +5,7 @@ use crate::opening::open_to_read;
 use crate::text::show_bytes;
 use anyhow::{Context, Result};
 use std::io::Write;
-use weir::format_size;
+use weir::{StatsSnapshot, format_size};
 
 /// Prints files, log, trees and counters.
 pub(crate) fn stat(args: &Stat) -> Result<u8> {
@@ -27,6 +27,7 @@ pub(crate) fn stat(args: &Stat) -> Result<u8> {
         seen.page_size,
         format_size(seen.pages_allocated * seen.page_size as u64),
     )?;
+    writeln!(out, "data file   {}", data_file(&seen))?;
     writeln!(
         out,
         "log         ends at {}, durable to {}; capacity {}; checkpoint age {} of at most {}",
@@ -64,6 +65,17 @@ pub(crate) fn stat(args: &Stat) -> Result<u8> {
     drop(out);
     db.close()?;
     Ok(EXIT_OK)
+}
+
+/// How large the file of pages is, and how much of it is there.
+fn data_file(seen: &StatsSnapshot) -> String {
+    let whole = format_size(seen.data_file_bytes);
+    match seen.data_on_disk_bytes {
+        Some(bytes) if bytes < seen.data_file_bytes => {
+            format!("{whole}, of which {} on disk", format_size(bytes))
+        }
+        _ => whole,
+    }
 }
 
 /// Prints the trees' names, one a line.

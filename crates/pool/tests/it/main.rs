@@ -2,6 +2,7 @@
 mod doublewrite;
 mod evict;
 mod faults;
+mod holes;
 mod neighbours;
 mod scrub;
 mod segments;

@@ -47,6 +47,16 @@ fn a_scrub_that_does_not_ask_the_pool_is_found() {
 }
 
 #[test]
+fn blocks_that_go_back_too_soon_are_found() {
+    is_found(Planted::Txn(weir::PlantedBug::PunchedTooSoon), 400);
+}
+
+#[test]
+fn a_hole_that_is_handed_out_without_room_is_found() {
+    is_found(Planted::Txn(weir::PlantedBug::HolesHandedOut), 60);
+}
+
+#[test]
 fn a_page_that_gives_up_its_place_too_soon_is_found() {
     is_found(Planted::Txn(weir::PlantedBug::GivenUpTooSoon), 400);
 }

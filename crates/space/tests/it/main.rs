@@ -1,4 +1,6 @@
 //! Pages handed out and freed, over a simulated disk.
+mod holes;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -80,12 +82,17 @@ fn reopened(site: &Site) -> Space {
     reopened_with(site, 1).expect("opened")
 }
 
-fn reopened_with(site: &Site, maps: u32) -> Result<Space, SpaceError> {
+/// All pages are written, those that were freed while they were dirty, too.
+fn flush(site: &Site) {
     site.log.flush(Durability::Synced).expect("flushed");
     while site.pool.residence().dirty > 0 {
         let pages = site.pool.take_oldest(64, site.log.end());
         site.pool.write_back(0, &pages, Cause::Shutdown, 64, &mut |_| {}).expect("written");
     }
+}
+
+fn reopened_with(site: &Site, maps: u32) -> Result<Space, SpaceError> {
+    flush(site);
     let volume: Arc<dyn Volume> = Arc::new(site.faulty.clone());
     Space::open(pool(&volume, &site.log, false), 1 << 17, maps)
 }

@@ -14,6 +14,7 @@ mod faults;
 mod faults_device;
 mod flip;
 mod fronts;
+mod holes;
 mod hosts;
 mod large;
 mod limits;
