@@ -149,8 +149,8 @@ pub trait BlockFile: Send + Sync {
         Ok(())
     }
 
-    /// Gives back the space of a range, which reads as zeros from then on: a hole. The length stays.
-    /// A write there may meet a full disk until [`BlockFile::reserve`] has been called. `false`:
+    /// Gives back the space of a range, which reads as zeros then: a hole. The length stays. A
+    /// write there may meet a full disk until [`BlockFile::reserve`] has been called. `false`:
     /// that cannot be done here, and nothing has changed. A crash before [`BlockFile::sync`] may
     /// leave the hole, or the bytes that were there, by blocks of [`ALIGN`].
     ///

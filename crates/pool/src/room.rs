@@ -62,8 +62,8 @@ impl Pool {
         meta.first_lsn().filter(|_| meta.page() == page && !meta.writing())
     }
 
-    /// Gives back the room of pages that are not in use and that the checkpoint has passed (POOL-14),
-    /// where they lie. `false`: the store cannot.
+    /// Gives back the room of pages, where they lie, that are not in use and that the checkpoint
+    /// has passed (POOL-14). `false`: the store cannot.
     ///
     /// # Errors
     /// As [`PageStore::punch`](crate::PageStore::punch); the pool has halted then, unless the disk

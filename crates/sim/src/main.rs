@@ -16,7 +16,8 @@ weir-sim: crashes a database on a simulated disk and looks at what is there afte
   --seeds N         run N scenarios, however long it takes
   --sessions yes    sessions with transactions, instead of single operations
   --planted BUG     plant a bug: skip-log-gate, torn-pages, pages-not-synced, log-not-synced,
-                    doublewrite-not-synced, given-up-too-soon, punched-too-soon, holes-handed-out; with --sessions: pin-forgotten,
+                    doublewrite-not-synced, given-up-too-soon, punched-too-soon,
+                    holes-handed-out; with --sessions: pin-forgotten,
                     relog-short, row-not-restored, purge-not-noted, snapshot-too-new,
                     locks-not-asked, ranges-not-locked, prepared-short, versions-not-archived,
                     forgotten-too-soon, prepared-forgets-locks, dropped-tree-not-freed,

@@ -119,8 +119,8 @@ impl Blocks {
         (page / self.pages + 1).saturating_mul(self.pages)
     }
 
-    /// The pages that room is asked for when `page` is about to be used and `used` are; the file has
-    /// `pages`.
+    /// The pages that room is asked for when `page` is about to be used and `used` are; the file
+    /// has `pages`.
     pub(crate) fn wanted(&self, page: u32, used: u64, pages: u32) -> Range<u32> {
         let step = self.limits.kept(used * self.page_bytes) / self.page_bytes;
         let from = page / self.pages * self.pages;

@@ -1,5 +1,6 @@
-//! Giving the blocks of free pages back to the file system, a step at a time, and having them again.
-//! When they may go is the caller's business: once the checkpoint has passed what freed the pages.
+//! Giving the blocks of free pages back to the file system, a step at a time, and having them
+//! again. When they may go is the caller's business: once the checkpoint has passed what freed the
+//! pages.
 use weir_base::counters;
 use weir_pool::PoolError;
 
@@ -77,8 +78,8 @@ impl Space {
         Ok(GaveBack::Bytes { bytes, next: pages.end })
     }
 
-    /// SPACE-4: has blocks for a page before it is used, as [`Space::make_room`] has: a full disk is
-    /// met here, and not by the thread that writes the page.
+    /// SPACE-4: has blocks for a page before it is used, as growing has: a full disk is met here,
+    /// and not by the thread that writes the page.
     pub(crate) fn take_blocks(&self, state: &mut State, page: u32) -> Result<(), SpaceError> {
         if !state.blocks.is_unsure(page) {
             return Ok(());

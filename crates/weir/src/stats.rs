@@ -58,7 +58,7 @@ pub struct StatsSnapshot {
     pub data_file_bytes: u64,
     /// Bytes that it takes on the device: free pages have given back the others. `None`: unknown.
     pub data_on_disk_bytes: Option<u64>,
-    /// Whether the file system takes back blocks of free pages, as far as is known.
+    /// Whether the blocks of free pages can go to the file system, as far as is known.
     pub gives_back: bool,
     pub page_reads: u64,
     /// Of these, pages read before any thread asked, because they were in memory when the database
