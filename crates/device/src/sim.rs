@@ -62,8 +62,8 @@ impl SimVolume {
     /// not bring a crashed disk back.
     ///
     /// One step is: each operation of `write_many`, a `write_at`, a `sync`, a `sync_directory`, a
-    /// creation, a removal, a growth, a hole or its end. A `write_durable_at` is two: one before the
-    /// write is on the medium, one after it, when it is but the caller does not learn of it.
+    /// creation, a removal, a growth, a hole or its end. A `write_durable_at` is two: one before
+    /// the write is on the medium, one after it, when it is but the caller does not learn of it.
     pub fn set_crash_after(&self, steps: Option<u64>) {
         let mut disk = self.disk.lock();
         disk.crash_at = steps.map(|steps| disk.steps + steps);
