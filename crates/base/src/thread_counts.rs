@@ -15,11 +15,14 @@ pub struct ThreadCounts {
     pub read_micros: u64,
     /// Older versions of rows that were looked up.
     pub versions_read: u64,
+    /// Places at which rows that cannot be read were passed over: only where a database was opened
+    /// for that.
+    pub passed_over: u64,
 }
 
 thread_local! {
     static COUNTS: Cell<ThreadCounts> = const {
-        Cell::new(ThreadCounts { pages_read: 0, read_micros: 0, versions_read: 0 })
+        Cell::new(ThreadCounts { pages_read: 0, read_micros: 0, versions_read: 0, passed_over: 0 })
     };
 }
 
@@ -56,6 +59,11 @@ impl ThreadCounts {
     /// An older version of a row is looked up.
     pub fn version_read() {
         change(|counts| counts.versions_read += 1);
+    }
+
+    /// Rows that cannot be read are passed over.
+    pub fn passed_over() {
+        change(|counts| counts.passed_over += 1);
     }
 }
 

@@ -4,6 +4,11 @@
 //! Before each step it asks whether the leaf is still as copied; if not, it finds its place again
 //! by key. The next leaf is found by going down to the end of the range: no links between leaves.
 //! A move that fails leaves it where it would have gone on, so that the same move tries again.
+//!
+//! Where pages are only looked at (`PageUse::LookedAt`), leaves that cannot be read are passed
+//! over: the node above them knows their range.
+use std::ops::Range;
+
 use weir_base::PageNo;
 use weir_page::{Flags, Node, Stamp};
 use weir_pool::PageToken;
@@ -21,6 +26,9 @@ pub struct Cursor {
     copies: u64,
     token: Option<PageToken>,
     fences: Fences,
+    /// The rows of the leaf that are shown: all but where its range is not what the node above
+    /// says.
+    rows: Range<usize>,
     slot: usize,
     /// The key of the row stood on; kept apart because the leaf's copy may be replaced.
     key: Vec<u8>,
@@ -58,6 +66,7 @@ impl Cursor {
             copies: 0,
             token: None,
             fences: Fences::default(),
+            rows: 0..0,
             slot: 0,
             key: Vec::new(),
             stands: Stands::Nowhere,
@@ -253,7 +262,7 @@ impl Cursor {
             return None;
         }
         let node = Node::new(&self.leaf[..]);
-        for slot in self.slot + 1..node.count() {
+        for slot in self.slot + 1..self.rows.end {
             if !self.with_marked && node.is_deleted(slot) {
                 continue;
             }
@@ -275,7 +284,7 @@ impl Cursor {
         if !self.is_on_row() {
             return Ok(false);
         }
-        let moved = self.forward(self.node().count());
+        let moved = self.forward(self.rows.end);
         self.left_on_failure(moved, true)
     }
 
@@ -289,6 +298,44 @@ impl Cursor {
 
     /// Copies the leaf that `target` leads to.
     fn load(&mut self, target: DescentTarget<'_>) -> Result<(), TreeError> {
+        match self.copy_leaf(target) {
+            Ok(()) if self.tree.env.pool.is_looked_at() => self.keep_to_range(),
+            Ok(()) => self.rows = 0..self.node().count(),
+            Err(e) => self.pass_over(e)?,
+        }
+        Ok(())
+    }
+
+    /// Goes on as if the leaf that cannot be read, or all leaves below a node that cannot, were one
+    /// that is empty.
+    ///
+    /// # Errors
+    /// `found`, where that is not to be done, or nothing of the tree would be left.
+    #[cold]
+    fn pass_over(&mut self, found: TreeError) -> Result<(), TreeError> {
+        let is_all = self.fences.low.is_none() && self.fences.high.is_none();
+        if is_all || !self.tree.passes_over(&found) {
+            return Err(found);
+        }
+        self.leaf.clear();
+        self.leaf.resize(self.tree.env.pool.page_size(), 0);
+        self.rows = 0..0;
+        Ok(())
+    }
+
+    /// Shows of the leaf what lies in the range that the nodes above give it: they may be of
+    /// another moment than it is, and a row is to be shown once.
+    #[cold]
+    fn keep_to_range(&mut self) {
+        let (node, Fences { low, high, .. }) = (Node::new(&self.leaf[..]), &self.fences);
+        let at = |key: &Vec<u8>| match node.search(key) {
+            Ok(slot) | Err(slot) => slot,
+        };
+        let end = high.as_ref().map_or(node.count(), at);
+        self.rows = low.as_ref().map_or(0, at).min(end)..end;
+    }
+
+    fn copy_leaf(&mut self, target: DescentTarget<'_>) -> Result<(), TreeError> {
         self.token = None;
         loop {
             let Some(arrived) = self.tree.try_descend_fenced(target, &mut self.fences)? else {
@@ -351,7 +398,7 @@ impl Cursor {
             }
             Stand::Last => {
                 self.load(DescentTarget::Last)?;
-                self.backward(self.node().count())
+                self.backward(self.rows.end)
             }
         }
     }
@@ -359,7 +406,7 @@ impl Cursor {
     /// Stands on the first live row at or behind `slot`, in this leaf or a later one.
     fn forward(&mut self, mut slot: usize) -> Result<bool, TreeError> {
         loop {
-            while slot < self.node().count() {
+            while slot < self.rows.end {
                 if self.with_marked || !self.node().is_deleted(slot) {
                     return Ok(self.stand_on(slot));
                 }
@@ -370,6 +417,9 @@ impl Cursor {
                 return Ok(false);
             };
             self.load(DescentTarget::Key(&high))?;
+            if self.fences.high.as_ref().is_some_and(|next| *next <= high) {
+                return Err(self.tree.damaged(self.page(), "its range ends before it begins"));
+            }
             // It goes on this way: while this leaf's rows are looked at, the next one comes.
             if let Some(behind) = self.fences.behind {
                 self.tree.env.pool.prefetch(behind);
@@ -384,7 +434,7 @@ impl Cursor {
     /// Stands on the last live row before `slot`, in this leaf or an earlier one.
     fn backward(&mut self, mut slot: usize) -> Result<bool, TreeError> {
         loop {
-            while slot > 0 {
+            while slot > self.rows.start {
                 slot -= 1;
                 if self.with_marked || !self.node().is_deleted(slot) {
                     return Ok(self.stand_on(slot));
@@ -395,6 +445,9 @@ impl Cursor {
                 return Ok(false);
             };
             self.load(DescentTarget::Before(&low))?;
+            if self.fences.low.as_ref().is_some_and(|next| *next >= low) {
+                return Err(self.tree.damaged(self.page(), "its range ends before it begins"));
+            }
             if let Some(before) = self.fences.before {
                 self.tree.env.pool.prefetch(before);
             }

@@ -65,4 +65,10 @@ impl TreeError {
                 | TreeError::Pool(Damaged { .. } | NoSuchPage(_) | Behind { .. })
         )
     }
+
+    /// Whether that is so, or the device does not give it out.
+    #[must_use]
+    pub fn is_unreadable(&self) -> bool {
+        self.is_damage() || matches!(self, TreeError::Pool(PoolError::Device { .. }))
+    }
 }

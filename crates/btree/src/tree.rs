@@ -199,6 +199,17 @@ impl Tree {
         self.chains().damaged(page, what)
     }
 
+    /// Whether a reader is to pass over what cannot be read for this reason: where pages are only
+    /// looked at. It is counted then.
+    #[must_use]
+    pub fn passes_over(&self, found: &TreeError) -> bool {
+        let passes = self.env.pool.is_looked_at() && found.is_unreadable();
+        if passes {
+            self.env.pool.count_passed_over();
+        }
+        passes
+    }
+
     /// The header of groups that change structure only: they stand whatever becomes of the
     /// transaction that caused them.
     pub(crate) fn structural() -> Header {

@@ -61,6 +61,9 @@ typedef enum weir_code {
     // Locks take all the memory that they may, and this transaction has many. What it has done so
     // far is as it was.
     WEIR_TOO_MANY_LOCKS = 20,
+    // The database has been opened to read what can be read of it (weir_options.force_recovery):
+    // nothing can be changed.
+    WEIR_READ_ONLY = 21,
 } weir_code;
 
 // When a commit may be acknowledged.
@@ -406,6 +409,13 @@ typedef struct weir_options {
     // Whether the database is encrypted, and with which keys: at creation, and for all later
     // openings. NULL: it is not. Read before weir_open returns.
     const struct weir_key_provider *keys;
+    // For a database that is damaged, to read what can be read of it: nothing is changed, and each
+    // step, from 1 to 4, leaves out more of what opening does otherwise. 1: what cannot be read is
+    // passed over by what walks, transactions without an end are not rolled back, and not seen.
+    // 2: one whose undo cannot be read counts as committed. 3: the log is applied up to the first
+    // damage in it. 4: it is not applied, and files may be of different moments. Changes are
+    // WEIR_READ_ONLY. 0: as ever. See weir_recovery_remarks.
+    uint32_t force_recovery;
 } weir_options;
 
 // Adds the words of a text of the query to `words`; returns 0, or something else to stop. It must
@@ -512,6 +522,8 @@ typedef struct weir_thread_counts {
     uint64_t read_micros;
     // Older versions of rows that were looked up.
     uint64_t versions_read;
+    // Places at which rows that cannot be read were passed over (weir_options.force_recovery).
+    uint64_t passed_over;
 } weir_thread_counts;
 
 // A number and what it means. All bytes stay until the visit is over.
@@ -786,6 +798,10 @@ enum weir_code weir_cursor_row(struct weir_cursor *cursor,
 enum weir_code weir_open(struct weir_bytes directory,
                          const struct weir_options *options,
                          struct weir_db **out);
+
+// Shows, each in words, what an opening with weir_options.force_recovery has found damaged or left
+// out. What is met later is told of by weir_on_notice, and counted in weir_thread_counts.
+enum weir_code weir_recovery_remarks(const struct weir_db *db, weir_visit visit, void *context);
 
 // Closes the database in order: the next opening has nothing to redo. The handle is gone and the
 // directory free for others, whatever is returned. Other handles of the database say WEIR_CLOSED

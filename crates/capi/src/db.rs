@@ -72,6 +72,13 @@ pub struct weir_options {
     /// Whether the database is encrypted, and with which keys: at creation, and for all later
     /// openings. NULL: it is not. Read before weir_open returns.
     pub keys: *const weir_key_provider,
+    /// For a database that is damaged, to read what can be read of it: nothing is changed, and each
+    /// step, from 1 to 4, leaves out more of what opening does otherwise. 1: what cannot be read is
+    /// passed over by what walks, transactions without an end are not rolled back, and not seen.
+    /// 2: one whose undo cannot be read counts as committed. 3: the log is applied up to the first
+    /// damage in it. 4: it is not applied, and files may be of different moments. Changes are
+    /// WEIR_READ_ONLY. 0: as ever. See weir_recovery_remarks.
+    pub force_recovery: u32,
 }
 
 pub(crate) fn durability(code: u32) -> Result<Durability, Failure> {
@@ -104,8 +111,17 @@ unsafe fn config(options: &weir_options) -> Result<Config, Failure> {
     // SAFETY: what is promised above.
     let keys = unsafe { options.keys.as_ref() };
     let encryption = encryption(keys, options.key_id)?;
-    let log_bytes = options.log_bytes;
-    Ok(Config { pool_bytes, log_bytes, page_size, create, store, encryption, ..usual })
+    let force_recovery = u8::try_from(options.force_recovery).unwrap_or(u8::MAX);
+    Ok(Config {
+        pool_bytes,
+        log_bytes: options.log_bytes,
+        page_size,
+        create,
+        store,
+        encryption,
+        force_recovery,
+        ..usual
+    })
 }
 
 /// Opens the database in a directory, and makes it if need be; recovers after a crash. `options`
@@ -131,6 +147,24 @@ pub unsafe extern "C" fn weir_open(
         let tables = Tables::open(&db)?;
         // SAFETY: the contract of `borrow`.
         unsafe { give(out, weir_db { db, tables })? };
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
+/// Shows, each in words, what an opening with weir_options.force_recovery has found damaged or left
+/// out. What is met later weir_on_notice reports, and weir_thread_counts counts.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_recovery_remarks(
+    db: *const weir_db,
+    visit: weir_visit,
+    context: *mut c_void,
+) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        for remark in unsafe { shared(db)? }.db.recovery_remarks() {
+            // SAFETY: the contract of `borrow`.
+            unsafe { show(visit, context, remark.as_bytes()) };
+        }
         Ok(weir_code::WEIR_OK)
     })
 }

@@ -53,13 +53,16 @@ pub enum weir_code {
     /// Locks take all the memory that they may, and this transaction has many. What it has done so
     /// far is as it was.
     WEIR_TOO_MANY_LOCKS = 20,
+    /// The database has been opened to read what can be read of it (weir_options.force_recovery):
+    /// nothing can be changed.
+    WEIR_READ_ONLY = 21,
 }
 
 use weir_code::{
     WEIR_CHANGED, WEIR_CLOSED, WEIR_CONFLICT, WEIR_DAMAGED, WEIR_DEADLOCK, WEIR_DISK_FULL,
     WEIR_DUPLICATE, WEIR_ENDED, WEIR_EXHAUSTED, WEIR_EXISTS, WEIR_HALTED, WEIR_INPUT,
     WEIR_INTERRUPTED, WEIR_IO, WEIR_LOCK_TIMEOUT, WEIR_NOTHING, WEIR_OK, WEIR_PANIC,
-    WEIR_TOO_LARGE, WEIR_TOO_MANY_LOCKS, WEIR_WOULD_WAIT,
+    WEIR_READ_ONLY, WEIR_TOO_LARGE, WEIR_TOO_MANY_LOCKS, WEIR_WOULD_WAIT,
 };
 
 /// A failure: its code and its words.
@@ -92,8 +95,7 @@ impl From<weir::Error> for Failure {
             weir::Error::DiskFull(_) => WEIR_DISK_FULL,
             weir::Error::Damaged(_) => WEIR_DAMAGED,
             weir::Error::Halted(_) => WEIR_HALTED,
-            // No handle of this interface is opened so.
-            weir::Error::ReadOnly => WEIR_INPUT,
+            weir::Error::ReadOnly | weir::Error::ForcedRecovery(_) => WEIR_READ_ONLY,
             weir::Error::Closed => WEIR_CLOSED,
             weir::Error::Io { .. } => WEIR_IO,
             weir::Error::Duplicate => WEIR_DUPLICATE,

@@ -80,6 +80,8 @@ pub struct weir_thread_counts {
     pub read_micros: u64,
     /// Older versions of rows that were looked up.
     pub versions_read: u64,
+    /// Places at which rows that cannot be read were passed over (weir_options.force_recovery).
+    pub passed_over: u64,
 }
 
 /// Sets `out` to the calling thread's counts.
@@ -91,6 +93,7 @@ pub unsafe extern "C" fn weir_thread_counts_now(out: *mut weir_thread_counts) ->
             pages_read: now.pages_read,
             read_micros: now.read_micros,
             versions_read: now.versions_read,
+            passed_over: now.passed_over,
         };
         // SAFETY: the contract of `borrow`.
         unsafe { put(out, counts)? };

@@ -47,7 +47,7 @@ pub use in_place::{IN_PLACE_FILE, InPlaceStore};
 pub use log_structured::LogStructuredStore;
 pub use neighbours::Neighbours;
 pub use pending_list::PageRedo;
-pub use pool::{Pool, PoolConfig, Residence};
+pub use pool::{PageUse, Pool, PoolConfig, Residence};
 pub use scrub::OnDisk;
 pub use stats::PoolStats;
 pub use store::{IsDirty, Kept, NoteGrowth, PageStore, PageWrite, Placed, StoreLook, StoreRead};

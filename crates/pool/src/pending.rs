@@ -27,8 +27,10 @@ impl Pool {
         if let Some(&(last, _)) = pages.last() {
             self.reach(last.0.saturating_add(1))?;
         }
-        for &(page, first) in &pages {
-            self.dirty.add(page, first);
+        if !self.is_looked_at() {
+            for &(page, first) in &pages {
+                self.dirty.add(page, first);
+            }
         }
         let settled = pages.iter().map(|_| AtomicBool::new(false)).collect();
         self.pending.left.store(pages.len() as u64, Ordering::Release);
@@ -48,8 +50,12 @@ impl Pool {
     /// more to do; when there is not, what was kept of the log is forgotten.
     ///
     /// # Errors
-    /// The first page's that could not be read or whose redo could not be applied.
+    /// The first page's that could not be read or whose redo could not be applied. Where pages are
+    /// only looked at there is nothing to do.
     pub fn apply_pending(&self, most: usize) -> Result<bool, PoolError> {
+        if self.is_looked_at() {
+            return Ok(false);
+        }
         let Some(list) = self.pending.list.read().clone() else { return Ok(false) };
         if self.pending.left.load(Ordering::Acquire) == 0 {
             self.pending.list.write().take();
@@ -103,6 +109,10 @@ impl Pool {
         let (page, listed) = pending.listed();
         let first = pending.list.redo.apply_pending(pending.index, page, bytes)?;
         self.install(page, frame);
+        if self.is_looked_at() {
+            // POOL-17: it stays pending, and the page clean.
+            return Ok(());
+        }
         self.frames.meta(frame).set_first_lsn(first);
         // What it is listed under holds the checkpoint until the other is there.
         if let Some(first) = first.filter(|&first| first != listed) {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use weir_base::lock::Mutex;
 use weir_base::rank;
-use weir_base::{Health, Lsn, PageNo, format_size};
+use weir_base::{Health, Lsn, PageNo, ThreadCounts, format_size};
 use weir_page::{Damage, RawPage};
 use weir_redo::Log;
 
@@ -39,6 +39,22 @@ pub struct PoolConfig {
     pub manual: bool,
     /// Plants a bug: pages are written without waiting for the log. For the simulator's canary.
     pub skip_log_gate: bool,
+    /// What is done with the pages.
+    pub page_use: PageUse,
+}
+
+/// What is done with the pages of a pool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PageUse {
+    /// They are read and changed.
+    #[default]
+    Changed,
+    /// They are only looked at, and may be damaged: none is ever dirty, or written. A page that has
+    /// pending redo gets it each time that it is read in (POOL-17).
+    LookedAt {
+        /// Pages may have changes that the log does not have.
+        may_be_ahead: bool,
+    },
 }
 
 /// The smallest pool.
@@ -71,6 +87,7 @@ pub struct Pool {
     pub(crate) asked: Asked,
     pub(crate) stats: PoolStats,
     pub(crate) skip_log_gate: bool,
+    pub(crate) page_use: PageUse,
     pub(crate) scrub_stats: ScrubStats,
     pub(crate) damages: Damages,
     health: Arc<Health>,
@@ -127,6 +144,7 @@ impl Pool {
             asked: Asked::default(),
             stats: PoolStats::default(),
             skip_log_gate: config.skip_log_gate,
+            page_use: config.page_use,
             scrub_stats: ScrubStats::default(),
             damages: Damages::default(),
             health: Arc::default(),
@@ -167,6 +185,19 @@ impl Pool {
             free: u64::from(self.free.count()),
             dirty: self.dirty.len(),
         }
+    }
+
+    /// Whether the pages are only looked at ([`PageUse::LookedAt`]).
+    #[inline]
+    #[must_use]
+    pub fn is_looked_at(&self) -> bool {
+        self.page_use != PageUse::Changed
+    }
+
+    /// Counts that a reader passed over rows that cannot be read, for the pool and for its thread.
+    pub fn count_passed_over(&self) {
+        self.stats.passed_over.add(1);
+        ThreadCounts::passed_over();
     }
 
     /// Makes room for pages before `pages` in memory's table: before the data file gets them.

@@ -8,7 +8,7 @@ use crate::error::PoolError;
 use crate::guard::Exclusive;
 use crate::latch::{Latch, Word};
 use crate::pending_list::PendingPage;
-use crate::pool::Pool;
+use crate::pool::{PageUse, Pool};
 use crate::store::StoreRead;
 
 /// Pages read in one batch, at most; and at most this part of a small pool, whose frames others
@@ -240,7 +240,8 @@ impl Pool {
     /// be (POOL-1), nor older than when it was written last.
     pub(crate) fn check_age(&self, page: PageNo, lsn: Lsn) -> Result<(), PoolError> {
         let end = self.log.durable();
-        if lsn > end && !self.skip_log_gate {
+        let may_be_ahead = self.page_use == PageUse::LookedAt { may_be_ahead: true };
+        if lsn > end && !self.skip_log_gate && !may_be_ahead {
             return Err(self.damaged(page, Damage::Ahead { lsn, end }));
         }
         match self.recent.find(page) {

@@ -9,6 +9,7 @@ counters! {
         reads: "pages", "pages read from disk";
         warmed: "pages", "of these, read unasked: they were in memory before the restart";
         lost: "pages", "times a page was asked for that is damaged or cannot be read";
+        passed_over: "places", "times a reader passed over rows that cannot be read";
         evictions: "pages", "pages evicted to make room";
         frames_taken: "frames", "free frames taken for a page";
         free_frame_waits: "waits", "times a thread waited for a free frame";

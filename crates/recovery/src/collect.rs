@@ -6,7 +6,9 @@ use std::ops::ControlFlow;
 use weir_base::{DbId, Lsn, TxnId};
 use weir_change::{DecodeError, decode};
 use weir_device::Volume;
-use weir_redo::{Chunk, Reader, RedoError, ScanEnd, ScanOptions, Span, scan_chunks};
+use weir_redo::{
+    Chunk, Reader, RedoError, ScanEnd, ScanOptions, Span, chunks_as_far_as_they_go, scan_chunks,
+};
 
 use crate::analysis::Analysis;
 use crate::chains::{Chains, Place};
@@ -70,6 +72,52 @@ pub fn collect(
     }
     // Also where the contents were no good: what is wrong with the log, only the whole of it tells.
     Begun::at(from).read_to_end(volume, db, (from, until), &mut tell)
+}
+
+/// Reads a log that may be damaged from `from` as far as it can be read, and keeps it in memory:
+/// what is not the whole log, for a database that is only looked at. Also returns what stopped it,
+/// if anything did.
+pub fn collect_to_damage(
+    volume: &dyn Volume,
+    db: DbId,
+    from: Lsn,
+) -> (Collected, Option<RedoError>) {
+    let mut decoder = Decoder::default();
+    let (end, read) = chunks_as_far_as_they_go(volume, db, from, |chunk| {
+        if decoder.bad.is_none() {
+            decoder.take_chunk(chunk);
+        }
+    });
+    let Decoder { chunks, chains, roll, bad } = decoder;
+    let (end, mut stopped) = match bad {
+        // The groups before it are taken in.
+        Some((lsn, what)) => (lsn, Some(unreadable(lsn, &what))),
+        None => (end, read.err()),
+    };
+    let analysis = analyse(roll, &chunks, None).unwrap_or_else(|e| {
+        stopped.get_or_insert(e);
+        Analysis::default()
+    });
+    let mut collected = Collected::nothing(from);
+    collected.end = ScanEnd::stopped(from, end);
+    collected.read_bytes = end.bytes_since(from);
+    (Collected { chunks, chains, analysis, ..collected }, stopped)
+}
+
+impl Collected {
+    /// Nothing of a log that ends, or may, at `at`.
+    #[must_use]
+    pub fn nothing(at: Lsn) -> Collected {
+        Collected {
+            chunks: Vec::new(),
+            chains: Chains::default(),
+            stretches: None,
+            analysis: Analysis::default(),
+            end: ScanEnd::stopped(at, at),
+            indexer: Indexer::resume(at, at, 0, &[], Default::default()),
+            read_bytes: 0,
+        }
+    }
 }
 
 /// What is known before the end of the log is read.
@@ -255,11 +303,12 @@ impl Decoder {
             let place = Place { chunk: number, at, len };
             if let Err(e) = self.take_group(&chunk.payload()[group.body], place, group.span) {
                 self.bad = Some((group.span.start, e.to_string()));
-                return false;
+                break;
             }
         }
+        // Also with a group that is none: chains name those before it.
         self.chunks.push(chunk);
-        true
+        self.bad.is_none()
     }
 
     fn take_group(&mut self, body: &[u8], place: Place, span: Span) -> Result<(), DecodeError> {

@@ -18,7 +18,7 @@ mod unreadable;
 mod windows;
 
 pub use analysis::{Analysis, OpenTxn};
-pub use collect::{Collected, Read, collect};
+pub use collect::{Collected, Read, collect, collect_to_damage};
 pub use contents::{Changed, Open, Stretch, followed};
 pub use indexer::Indexer;
 pub use outcome::{LogFound, Outcome, Refusal, judge};

@@ -41,4 +41,7 @@ pub use reader::Reader;
 pub use scan::{ScanEnd, ScanOptions, scan, scan_chunks};
 pub use segment::SegmentInfo;
 pub use stats::RedoStats;
-pub use survey::{BlockRun, BlockState, FileSurvey, HeaderSurvey, scan_as_far_as_it_goes, survey};
+pub use survey::{
+    BlockRun, BlockState, FileSurvey, HeaderSurvey, chunks_as_far_as_they_go,
+    scan_as_far_as_it_goes, survey,
+};

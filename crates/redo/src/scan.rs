@@ -48,6 +48,24 @@ pub struct ScanEnd {
     pub(crate) marked: bool,
 }
 
+impl ScanEnd {
+    /// Of a scan that something stopped at `end`, just behind a whole group.
+    #[must_use]
+    pub fn stopped(from: Lsn, end: Lsn) -> ScanEnd {
+        let epoch = Epoch::default();
+        ScanEnd {
+            end,
+            from,
+            groups: 0,
+            complete: false,
+            physical_end: end,
+            epoch,
+            stale_until: 0,
+            marked: false,
+        }
+    }
+}
+
 /// Reads the log from `from`, the start of a group or the end of the log, to its end, and hands
 /// each group's body to `visit`, which may break off.
 ///
@@ -197,13 +215,18 @@ where
                 return Ok(ControlFlow::Break(()));
             }
             let found = judge(block, self.seed, self.number);
-            match &self.end {
-                None => self.read(block, found)?,
+            let taken = match &self.end {
+                None => self.read(block, found),
                 Some(end) if self.number > end.number + self.look_ahead_blocks => {
                     self.hand_out()?;
                     return Ok(ControlFlow::Break(()));
                 }
-                Some(_) => self.look_behind_end(found)?,
+                Some(_) => self.look_behind_end(found),
+            };
+            if let Err(damage) = taken {
+                // A reader that does with a part gets all of it.
+                self.hand_out()?;
+                return Err(damage);
             }
             self.number += 1;
         }

@@ -1,6 +1,7 @@
 //! What lies in the files of a log, file by file and block by block, damaged or not: for a person
 //! that looks at a log which does not open. Decides nothing, and repairs nothing.
 use crate::block::{BlockVerdict, Seed, judge};
+use crate::chunk::Chunk;
 use crate::error::{RedoError, Result};
 use crate::position::{BLOCK, BLOCK_HEADER, PAGE};
 use crate::segment::{SEGMENT_HEADER, parse_header, slot_name, slot_numbers};
@@ -166,6 +167,23 @@ pub fn scan_as_far_as_it_goes(
     let done = crate::scan(volume, db, from, crate::ScanOptions::default(), |span, body| {
         end = span.end;
         visit(span, body)
+    });
+    (end, done.map(|found| end = found.end))
+}
+
+/// [`crate::scan_chunks`] for a log that is damaged: hands out the groups before what stops it, and
+/// says where the last of them ends besides.
+pub fn chunks_as_far_as_they_go(
+    volume: &dyn Volume,
+    db: DbId,
+    from: Lsn,
+    mut visit: impl FnMut(Chunk),
+) -> (Lsn, Result<()>) {
+    let mut end = from;
+    let done = crate::scan_chunks(volume, db, from, crate::ScanOptions::default(), |chunk| {
+        end = chunk.end();
+        visit(chunk);
+        ControlFlow::Continue(())
     });
     (end, done.map(|found| end = found.end))
 }

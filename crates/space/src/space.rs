@@ -53,6 +53,16 @@ impl State {
     }
 }
 
+/// Takes in what the map page `map` says.
+fn note_used(bytes: &[u8], map: u32, state: &mut Bitmap) {
+    for at in (HEADER_BYTES..bytes.len()).step_by(8) {
+        let word = bytes.u64_at(at);
+        for bit in (0..64).filter(|bit| word >> bit & 1 == 1) {
+            state.set(map + ((at - HEADER_BYTES) * 8) as u32 + bit, true);
+        }
+    }
+}
+
 /// The pages of a database: which are in use.
 pub struct Space {
     pub(crate) pool: Arc<Pool>,
@@ -99,7 +109,8 @@ impl Space {
     /// The space of a database that exists: reads its map pages. At least `maps` were made.
     ///
     /// # Errors
-    /// [`SpaceError::Pool`] when one of them is damaged.
+    /// [`SpaceError::Pool`] when one of them is damaged; where pages are only looked at, all that
+    /// it would describe count as in use.
     pub fn open(pool: Arc<Pool>, pages_max: u32, maps: u32) -> Result<Self, SpaceError> {
         let space = Self::new(pool, pages_max);
         let pages = space.pool.store().pages();
@@ -107,24 +118,26 @@ impl Space {
         let mut map = 0u32;
         while map < pages {
             let held = match space.pool.exclusive(PageNo(map)) {
-                Ok(held) => held,
+                Ok(held) if held.node().kind() == Some(Kind::SpaceMap) => Some(held),
+                Ok(_) if space.pool.is_looked_at() => None,
+                Ok(_) => return Err(space.pool.damaged(PageNo(map), Damage::NotASpaceMap).into()),
                 // Room that was never used: there is no map there yet, nor behind it.
                 Err(PoolError::Damaged { found: Damage::Zeroed, .. })
                     if map / space.bits_per_map >= maps =>
                 {
                     break;
                 }
+                Err(_) if space.pool.is_looked_at() => None,
                 Err(e) => return Err(e.into()),
             };
-            if held.node().kind() != Some(Kind::SpaceMap) {
-                return Err(space.pool.damaged(PageNo(map), Damage::NotASpaceMap).into());
-            }
             space.maps.lock().push(Lsn::ZERO);
-            let bytes = held.bytes();
-            for at in (HEADER_BYTES..bytes.len()).step_by(8) {
-                let word = bytes.u64_at(at);
-                for bit in (0..64).filter(|bit| word >> bit & 1 == 1) {
-                    state.used.set(map + ((at - HEADER_BYTES) * 8) as u32 + bit, true);
+            match held {
+                Some(held) => note_used(held.bytes(), map, &mut state.used),
+                None => {
+                    let end = map.saturating_add(space.bits_per_map).min(pages);
+                    for page in map..end {
+                        state.used.set(page, true);
+                    }
                 }
             }
             let Some(next) = map.checked_add(space.bits_per_map) else { break };

@@ -52,7 +52,7 @@ pub(crate) fn name_key(name: &str) -> Vec<u8> {
 
 impl Tables {
     /// The tables of this database. Indexes whose building was cut short by a crash are removed, as
-    /// [`Tables::drop_unfinished`] does it, without waiting.
+    /// [`Tables::drop_unfinished`] does it, without waiting; not where the database is only read.
     ///
     /// # Errors
     /// [`Error::Store`], [`Error::Damaged`].
@@ -61,7 +61,9 @@ impl Tables {
         let states = weir_base::lock::Mutex::default();
         let shared = Arc::new(Shared { db: db.clone(), catalog, states });
         let tables = Tables { shared, lock_wait: None };
-        tables.drop_unfinished(Wait::No)?;
+        if !db.is_read_only() {
+            tables.drop_unfinished(Wait::No)?;
+        }
         Ok(tables)
     }
 

@@ -27,6 +27,7 @@ impl Db {
         progress: &mut dyn FnMut(BackupProgress) -> bool,
     ) -> Result<Option<BackedUp>, Error> {
         let engine = &self.engine;
+        engine.check_not_forced()?;
         engine.check_open()?;
         let mut is_closed = false;
         let mut go_on = |at| {

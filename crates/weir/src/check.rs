@@ -38,6 +38,7 @@ impl Db {
     /// [`Error`] when it cannot go on; damage is in the report.
     pub fn scrub(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<ScrubReport, Error> {
         let engine = &self.engine;
+        engine.check_not_forced()?;
         engine.check_open()?;
         let mut progress = |done, of| {
             progress(done, of);

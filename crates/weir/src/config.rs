@@ -8,6 +8,7 @@ use weir_pool::DoubleWriteConfig;
 use weir_recovery::Progress;
 
 use crate::error::Error;
+use crate::force::{Force, STEPS};
 use crate::places::CATALOG_TREE;
 
 /// Bytes a page unless the creator says otherwise. `docs/decisions/page-size.md` has the
@@ -91,6 +92,20 @@ pub struct Config {
     /// nameless temporary file, in memory where there can be none. Changes are refused with
     /// [`Error::ReadOnly`].
     pub read_only: bool,
+    /// For a database that is damaged and does not open, or stops readers: a step from 1 to 4, each
+    /// with what those before it leave out; 0: as ever. With any of them the database is only
+    /// looked at, as with `read_only`, no page is written even for this process alone, nothing goes
+    /// on in the background, and changes are refused with [`Error::ForcedRecovery`].
+    ///
+    /// 1: what cannot be read is passed over by all that walks (damaged leaves, all that lies below
+    /// damaged inner pages, rows whose long values cannot be read); one row that is asked for by
+    /// its key, and a tree whose root is damaged, is still an error. Transactions without an end
+    /// are not rolled back, and not seen. 2: such a transaction whose undo cannot be read counts as
+    /// committed. 3: the log is applied up to the first damage in it. 4: it is not applied, and
+    /// files may be of different moments. With 3 and 4 rows are of no single moment.
+    /// [`crate::Db::recovery_remarks`] says what was found. Where no step opens the database, or
+    /// rows behind a damaged inner page are wanted: `weir salvage`.
+    pub force_recovery: u8,
     /// Which threads do the background work.
     pub background: Background,
     /// Threads that bring pages forward after a crash, beside the thread that uses them; 0: half
@@ -140,6 +155,7 @@ impl Default for Config {
             doublewrite: DoubleWriteConfig::default(),
             create: Create::IfMissing,
             read_only: false,
+            force_recovery: 0,
             background: Background::Threads,
             recovery_threads: 0,
             recovery_progress: None,
@@ -162,6 +178,12 @@ fn pool_bytes_default(memory_bytes: Option<u64>) -> u64 {
 }
 
 impl Config {
+    /// As it is meant: a forced opening only reads.
+    pub(crate) fn settled(self) -> Config {
+        let read_only = self.read_only || Force::at(self.force_recovery).is_on();
+        Config { read_only, ..self }
+    }
+
     /// Memory that locks may take, in bytes.
     pub(crate) fn locks_max(&self) -> u64 {
         self.locks_max_bytes.unwrap_or_else(|| (self.pool_bytes / 4).max(4 << 20))
@@ -206,6 +228,12 @@ impl Config {
         if !(1..=DoubleWriteConfig::PAGES_MAX).contains(&pages) {
             let most = DoubleWriteConfig::PAGES_MAX;
             return wrong(format!("{pages} pages a doublewrite batch; there are 1 to {most}"));
+        }
+        if self.force_recovery > STEPS {
+            return wrong(format!(
+                "there is no step {} of a forced opening; the last is {STEPS}",
+                self.force_recovery
+            ));
         }
         if self.pages_max < 64 {
             return wrong(format!("at most {} pages is too few; the least is 64", self.pages_max));

@@ -60,6 +60,7 @@ impl Db {
         dir: &Path,
         options: &CopyOptions,
     ) -> Result<Copied, Error> {
+        self.engine.check_not_forced()?;
         self.engine.check_here()?;
         check_directory(dir, Create::Copy)?;
         let failed = |e| Error::io("opening the copy's directory", e);

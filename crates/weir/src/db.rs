@@ -34,6 +34,7 @@ impl Db {
     /// [`Error::Io`] when another process has the database open, or the directory cannot be used;
     /// [`Error::Directory`] when it holds something else; [`Error::Damaged`], [`Error::Config`].
     pub fn open(dir: &Path, config: Config) -> Result<Db, Error> {
+        let config = config.settled();
         let create = if config.read_only { Create::Never } else { config.create };
         Self::check_directory(dir, &Config { create, ..config.clone() })?;
         let open = if config.read_only { FileVolume::open_read_only } else { FileVolume::open };
@@ -70,6 +71,7 @@ impl Db {
         config: Config,
         clock: Arc<dyn Clock>,
     ) -> Result<Db, Error> {
+        let config = config.settled();
         if !config.read_only {
             let site = over(volume.clone(), &config)?;
             let is_new = site.is_new;
@@ -83,6 +85,20 @@ impl Db {
             OverlayVolume::new(volume).map_err(|e| Error::io("opening to read alone", e))?;
         let config = Config { create: Create::Never, ..config };
         Ok(Db { engine: open(over(Arc::new(above), &config)?, config, clock)? })
+    }
+
+    /// What opening with [`Config::force_recovery`] has found damaged or left out, each in words;
+    /// nothing where it is 0. Of what is met later [`crate::Notice::PageLost`] says which page, and
+    /// [`crate::StatsSnapshot::passed_over`] how often.
+    #[must_use]
+    pub fn recovery_remarks(&self) -> &[String] {
+        &self.engine.remarks
+    }
+
+    /// Whether it was opened to be read alone ([`Config::read_only`], [`Config::force_recovery`]).
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        self.engine.config.read_only
     }
 
     /// Whether this bug was planted, for the layers above.

@@ -20,6 +20,7 @@ use crate::advise::Observed;
 use crate::config::{Background, Config, StoreKind};
 use crate::contents::Contents;
 use crate::error::Error;
+use crate::force::Force;
 use crate::halt::halt;
 use crate::report::RecoveryReport;
 use crate::scrub::Scrub;
@@ -52,6 +53,8 @@ pub(crate) struct Engine {
     /// ([`crate::PreparedTxn`]).
     pub(crate) prepared: Mutex<rank::PreparedTransactions, HashMap<Xid, Option<weir_txn::Txn>>>,
     pub(crate) report: Option<RecoveryReport>,
+    /// What a forced opening left out.
+    pub(crate) remarks: Vec<String>,
     /// What was observed last while enough was going on.
     pub(crate) seen: Arc<Mutex<rank::Observed, Option<Observed>>>,
     pub(crate) warm: Arc<Warm>,
@@ -104,9 +107,20 @@ impl Engine {
     }
 
     /// # Errors
-    /// As [`Engine::check_open`]; [`Error::ReadOnly`].
+    /// As [`Engine::check_open`]; [`Error::ReadOnly`], [`Error::ForcedRecovery`].
     pub(crate) fn check_writable(&self) -> Result<(), Error> {
+        self.check_not_forced()?;
         if self.config.read_only { Err(Error::ReadOnly) } else { self.check_open() }
+    }
+
+    /// # Errors
+    /// [`Error::ForcedRecovery`] where the database was opened with
+    /// [`Config::force_recovery`](crate::Config::force_recovery).
+    pub(crate) fn check_not_forced(&self) -> Result<(), Error> {
+        match self.config.force_recovery {
+            0 => Ok(()),
+            step => Err(Error::ForcedRecovery(step)),
+        }
     }
 
     /// Retries whether an error means that the engine must halt, and passes it on.
@@ -130,15 +144,22 @@ impl Engine {
     #[inline]
     pub(crate) fn ended(&self, ended: Result<Ended, TxnError>) -> Result<Option<Lsn>, Error> {
         let ended = ended.map_err(|e| self.failed(e.into()))?;
-        self.background.after(ended.due);
+        self.after(ended.due);
         Ok(ended.end)
     }
 
     /// After a rollback: does what that has made due.
     pub(crate) fn rolled_back(&self, due: Result<Due, TxnError>) -> Result<(), Error> {
         let due = due.map_err(|e| self.failed(e.into()))?;
-        self.background.after(due);
+        self.after(due);
         Ok(())
+    }
+
+    fn after(&self, due: Due) {
+        // What transactions have left to do would change pages.
+        if !Force::at(self.config.force_recovery).is_on() {
+            self.background.after(due);
+        }
     }
 
     /// Does background work that may take long, for about so long, in such steps, while there are
@@ -185,6 +206,11 @@ impl Engine {
             return Ok(());
         }
         self.closed.store(true, Ordering::SeqCst);
+        if Force::at(self.config.force_recovery).is_on() {
+            // Nothing has changed, and what a crash left is left.
+            self.context.quit();
+            return Ok(());
+        }
         // What fails has halted the log, which is looked at below.
         let _ = self.background.leave_archives();
         self.steps_at_close();

@@ -58,6 +58,14 @@ pub enum Error {
     /// The database has been opened to be read alone ([`crate::Config::read_only`]).
     #[error("the database has been opened to be read alone: nothing can be changed")]
     ReadOnly,
+    /// The database has been opened with this step of a forced recovery
+    /// ([`crate::Config::force_recovery`]): nothing can be changed, nor copied as if it were whole.
+    #[error(
+        "the database has been opened with force_recovery={0}, to read what can be read of it: \
+         nothing can be changed. Dump what is to be kept, or have 'weir salvage' make a new \
+         database of the files, and open it without"
+    )]
+    ForcedRecovery(u8),
     /// The device or the operating system refused.
     #[error("{what}: {cause}")]
     Io {

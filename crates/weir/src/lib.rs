@@ -51,6 +51,8 @@ mod details;
 mod encryption;
 mod engine;
 mod error;
+mod force;
+mod forced;
 mod halt;
 mod holes;
 #[doc(hidden)]

@@ -20,11 +20,12 @@ use crate::catch_up::CatchUp;
 use crate::config::{Background, Config, StoreKind};
 use crate::contents::{Contents, FoundStretches};
 use crate::create::prepare;
-use crate::data_file::check_data_file;
 use crate::details::{DamagedPlace, Details};
 use crate::encryption;
 use crate::engine::{Engine, Helper, STEPS_AT_OPEN_MICROS, admit, try_admit};
 use crate::error::Error;
+use crate::force::Force;
+use crate::forced::{Remarks, read_damaged_log};
 use crate::page_store::open_store;
 use crate::places::{CATALOG_ROOT, CATALOG_TREE};
 use crate::read_log::{Scanned, read_log};
@@ -68,28 +69,35 @@ pub(crate) fn open(
             progress(&p);
         }
     };
-    let held_bytes = config.held_log_bytes.unwrap_or_else(|| {
+    // Windows of a larger log would be written.
+    let all = Force::at(config.force_recovery).is_on().then_some(u64::MAX);
+    let held_bytes = all.or(config.held_log_bytes).unwrap_or_else(|| {
         let memory = weir_device::memory_bytes();
         // The age may pass the bound that it is held at by a little.
         memory.map_or(u64::MAX, |memory| held_log_bytes(memory, config.pool_bytes) / 4 * 5)
     });
-    let mut found = match was.clean {
+    let mut found = match was.clean || Force::at(config.force_recovery) >= Force::DAMAGED_LOG {
         true => FoundStretches::default(),
         false => FoundStretches::read(&*volume, was.db, held_bytes / CONTENTS_IN_MEMORY),
     };
-    let scanned = read_log(&volume, &was, std::mem::take(&mut found.stretches), held_bytes, &tell)?;
+    let force = Force::at(config.force_recovery);
+    let mut remarks = Remarks::default();
+    let (scanned, log) = if force >= Force::DAMAGED_LOG {
+        read_damaged_log(&volume, &was, &config, &mut remarks, &tell)?
+    } else {
+        let stretches = std::mem::take(&mut found.stretches);
+        let scanned = read_log(&volume, &was, stretches, held_bytes, &tell)?;
+        let sizes = log_config(was.db, was.log_bytes, config.pool_bytes);
+        let log = Log::resume(volume.clone(), sizes, scanned.end().clone())?;
+        (scanned, log)
+    };
     let scan_micros = clock.now_micros() - began;
-    let to = scanned.end().end;
-    let log = Log::resume(
-        volume.clone(),
-        log_config(was.db, was.log_bytes, config.pool_bytes),
-        scanned.end().clone(),
-    )?;
-    let log = Arc::new(log);
     // The log names its end behind a boundary, the checkpoint may name it before.
+    let to = scanned.end().end;
+    let log = Arc::new(log);
     let (store, store_kind) = open_store(&volume, &was, &config)?;
-    check_data_file(&*store, &was, to)?;
-    let repair = store.repair()?;
+    remarks.check_data_file(force, &*store, (&was, to))?;
+    let repair = remarks.repair(force, &*store)?;
     let age_bytes = to.0.saturating_sub(was.checkpoint.0);
     let sizes = pool_config(&config, was.log_bytes, age_bytes);
     control
@@ -126,15 +134,19 @@ pub(crate) fn open(
         scan_micros,
         ..RecoveryReport::default()
     };
-    let next = (was.next_txn.max(analysis.next_txn), was.next_tree.max(analysis.next_tree));
+    let next_txn = force.next_txn(was.next_txn.max(analysis.next_txn));
+    let next = (next_txn, was.next_tree.max(analysis.next_tree));
     let opened = Opened { volume, crypt, control, pool, contents, next, store_kind };
     let mut engine = assemble(opened, config, clock.clone())?;
     engine.bound_recovery(None);
     let site = engine.site();
-    settle_open(&engine, analysis, &tell, &mut report)?;
+    settle_open(&engine, analysis, &tell, (&mut report, &mut remarks))?;
     report.total_micros = clock.now_micros() - began;
     engine.report = (to > was.checkpoint || repair.repaired > 0).then_some(report);
-    if engine.config.background == Background::Threads {
+    if force.is_on() {
+        remarks.0.extend(engine.pool.findings().into_iter().rev().map(|found| found.text));
+        engine.remarks = remarks.0;
+    } else if engine.config.background == Background::Threads {
         engine.pool.set_manual(false);
         *engine.workers.lock() = Some(Workers::start(&site)?);
         // Most losers are small: a session that comes now does not even meet their rows.
@@ -287,6 +299,7 @@ fn assemble(opened: Opened, config: Config, clock: Arc<dyn Clock>) -> Result<Eng
         next_tree,
         prepared: Mutex::default(),
         report: None,
+        remarks: Vec::new(),
         seen: Arc::default(),
         warm: Arc::new(warm),
         contents: Arc::new(contents),
@@ -304,8 +317,9 @@ fn settle_open(
     engine: &Engine,
     analysis: Analysis,
     tell: &dyn Fn(Progress),
-    report: &mut RecoveryReport,
+    (report, remarks): (&mut RecoveryReport, &mut Remarks),
 ) -> Result<(), Error> {
+    let force = Force::at(engine.config.force_recovery);
     let recovered = recovered(analysis, &engine.registry);
     let of = recovered.len() as u64;
     for (done, found) in (0..).zip(recovered) {
@@ -320,9 +334,29 @@ fn settle_open(
             RecoveredState::Prepared { xid, .. } => xid.clone(),
             RecoveredState::Committed | RecoveredState::Loser => Vec::new(),
         };
-        if let Some(txn) = engine.background.resume(found)? {
-            engine.prepared.lock().insert(xid.into(), Some(txn));
+        let id = found.id;
+        let resumed = engine.background.resume(found).map_err(Into::into);
+        match remarks.bear((force, Force::DAMAGED_UNDO), resumed)? {
+            Some(Some(txn)) => {
+                engine.prepared.lock().insert(xid.into(), Some(txn));
+            }
+            Some(None) => {}
+            None => {
+                remarks.0.push(format!(
+                    "transaction {id} has no end, and its undo cannot be read: what it changed is \
+                     seen as if it had committed"
+                ));
+                engine.registry.end(id);
+            }
         }
+    }
+    if force.is_on() && of > 0 {
+        let RecoveryReport { completed, undone, prepared, .. } = *report;
+        remarks.0.push(format!(
+            "{undone} transactions without an end are not rolled back and {prepared} prepared ones \
+             not decided: what they changed is not seen; {completed} that committed are not \
+             completed"
+        ));
     }
     tell(Progress { phase: Phase::Undo, done: of, of });
     Ok(())

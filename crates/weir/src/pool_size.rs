@@ -25,6 +25,7 @@ impl Db {
     /// ([`Db::stats`] says so). Others when pages cannot be written.
     pub fn set_pool_bytes(&self, bytes: u64) -> Result<(), Error> {
         let engine = &self.engine;
+        engine.check_not_forced()?;
         engine.check_open()?;
         if bytes < POOL_BYTES_MIN {
             return Err(Error::Config(format!(

@@ -4,6 +4,7 @@ use weir_pool::{DoubleWriteConfig, PoolConfig};
 use weir_redo::LogConfig;
 
 use crate::config::Config;
+use crate::force::Force;
 
 /// Of a log of so many bytes, beside a pool of so many.
 pub(crate) fn log_config(db: DbId, capacity_bytes: u64, pool_bytes: u64) -> LogConfig {
@@ -47,5 +48,6 @@ pub(crate) fn pool_config(config: &Config, log_bytes: u64, age_bytes: u64) -> Po
         // Until the threads run, a thread that needs a frame frees one.
         manual: true,
         skip_log_gate: config.skip_log_gate,
+        page_use: Force::at(config.force_recovery).page_use(),
     }
 }

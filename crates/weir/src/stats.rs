@@ -64,6 +64,9 @@ pub struct StatsSnapshot {
     /// Of these, pages read before any thread asked, because they were in memory when the database
     /// was open last.
     pub pages_warmed: u64,
+    /// Times that a reader passed over rows that cannot be read
+    /// ([`crate::Config::force_recovery`]).
+    pub passed_over: u64,
     pub page_evictions: u64,
     pub page_writes: PageWrites,
     pub free_frame_waits: u64,
@@ -151,6 +154,7 @@ impl Db {
             gives_back: e.pool.store().can_punch() || e.pool.store().room_pages().is_some(),
             page_reads: pool.reads.get(),
             pages_warmed: pool.warmed.get(),
+            passed_over: pool.passed_over.get(),
             page_evictions: pool.evictions.get(),
             page_writes: PageWrites {
                 deadline: pool.writes_deadline.get(),

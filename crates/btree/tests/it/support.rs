@@ -10,7 +10,7 @@ use weir_btree::{
 use weir_change::{Group, Header};
 use weir_device::{SimVolume, Volume};
 use weir_page::Flags;
-use weir_pool::{Cause, DoubleWriteConfig, InPlaceStore, Pool, PoolConfig};
+use weir_pool::{Cause, DoubleWriteConfig, InPlaceStore, PageUse, Pool, PoolConfig};
 use weir_redo::{Durability, Log, LogConfig};
 use weir_space::Space;
 
@@ -54,6 +54,7 @@ impl Site {
             log_span_bytes: 4 * shape.log_bytes,
             manual: true,
             skip_log_gate: false,
+            page_use: PageUse::Changed,
         };
         let pool = Arc::new(Pool::new(&config, Arc::new(store), log.clone()).expect("a pool"));
         pool.begin_at(log.end());

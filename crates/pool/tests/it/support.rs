@@ -5,7 +5,7 @@ use weir_base::{DbId, Lsn, PageNo, TreeId};
 use weir_device::{SimVolume, Volume};
 use weir_page::{HEADER_BYTES, Kind};
 use weir_pool::{
-    Cause, DoubleWriteConfig, DoubleWriteMode, Exclusive, InPlaceStore, Pool, PoolConfig,
+    Cause, DoubleWriteConfig, DoubleWriteMode, Exclusive, InPlaceStore, PageUse, Pool, PoolConfig,
 };
 use weir_redo::{Durability, Log, LogConfig};
 
@@ -20,6 +20,7 @@ pub(crate) fn pool_config(frames: u64) -> PoolConfig {
         log_span_bytes: 64 << 20,
         manual: true,
         skip_log_gate: false,
+        page_use: PageUse::Changed,
     }
 }
 

@@ -13,7 +13,7 @@ use crate::layout::{
 
 fn nothing(_dir: &Path) {}
 
-fn only<const N: usize>(pages: &[u32]) -> [u32; N] {
+pub(crate) fn only<const N: usize>(pages: &[u32]) -> [u32; N] {
     std::array::from_fn(|at| pages[pages.len() * (2 * at + 1) / (2 * N)])
 }
 
@@ -87,7 +87,7 @@ fn d06_catalog_damaged() {
 fn d07_root_of_a_tree_damaged() {
     let from = closed();
     let roots = pages_of(from, Kind::Inner, "herons");
-    let bytes = pages(&from.dir);
+    let bytes = from.pages();
     let level = |page: &u32| bytes[*page as usize * PAGE + 17];
     let root = roots.into_iter().max_by_key(level).expect("a root");
     let out = after(from, |dir| flip(dir, &[root]));
@@ -185,23 +185,18 @@ fn d15_log_removed_crashed() {
     assert!(same * 100 > from.rows.len() * 60, "{same} of {}", from.rows.len());
 }
 
-/// Where the log begins that recovery needs, and where it ends: file, and bytes in it.
-fn middle_of_log(dir: &Path) -> (String, usize) {
-    let db = weir_dump::Files::open(dir, None).expect("open");
-    let query = weir_dump::LogQuery { from: None, page: None, txn: None, limit: u64::MAX };
-    let mut out = Vec::new();
-    weir_dump::log(&db, query, &mut out).expect("dumped");
-    drop(db);
-    // The checkpoint and the end, from the control file and the last group.
-    let control = std::fs::read(dir.join("control")).expect("read");
+/// Where the middle of the log that recovery needs lies: file, and byte in it.
+pub(crate) fn middle_of_log(from: &Fixture) -> (String, usize) {
+    // The checkpoint and the end, from the control file.
+    let control = from.file("control");
     let sequence = |at: usize| u64::from_le_bytes(control[at + 24..at + 32].try_into().expect("8"));
     let newer = if sequence(4096) > sequence(0) { 4096 } else { 0 };
     let field =
         |at: usize| u64::from_le_bytes(control[newer + at..newer + at + 8].try_into().expect("8"));
     let (checkpoint, synced) = (field(32), field(100));
     let middle = (checkpoint + synced) / 2;
-    for name in files(dir, "redo-") {
-        let bytes = std::fs::read(dir.join(&name)).expect("read");
+    for name in files(&from.dir, "redo-") {
+        let bytes = from.file(&name);
         let field = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8"));
         let (start, len) = (field(32), field(40));
         if bytes[..8] == *b"WEIRREDO" && (start..start + len).contains(&middle) {
@@ -215,7 +210,7 @@ fn middle_of_log(dir: &Path) -> (String, usize) {
 fn d16_log_damaged_in_the_middle() {
     let from = crashed();
     let out = after(from, |dir| {
-        let (file, at) = middle_of_log(dir);
+        let (file, at) = middle_of_log(from);
         change_file(dir, &file, |bytes| bytes[at + 100] ^= 1);
     });
     let (same, others) = out.are_all_from_its_past(from);
@@ -233,7 +228,7 @@ fn d16_log_damaged_in_the_middle() {
 fn d17_a_file_of_the_log_removed() {
     let from = crashed();
     let out = after(from, |dir| {
-        let (file, _) = middle_of_log(dir);
+        let (file, _) = middle_of_log(from);
         std::fs::remove_file(dir.join(file)).expect("removed");
     });
     let (same, others) = out.are_all_from_its_past(from);
@@ -246,7 +241,7 @@ fn d17_a_file_of_the_log_removed() {
 fn d18_a_header_of_the_log_damaged() {
     let from = crashed();
     let out = after(from, |dir| {
-        let (file, _) = middle_of_log(dir);
+        let (file, _) = middle_of_log(from);
         change_file(dir, &file, |bytes| bytes[20] ^= 1);
     });
     let (same, _) = out.are_all_from_its_past(from);
@@ -271,7 +266,7 @@ fn d19_overflow_pages_damaged() {
 #[test]
 fn d20_data_file_cut_short() {
     let from = closed();
-    let whole = pages(&from.dir).len() / PAGE;
+    let whole = from.pages().len() / PAGE;
     let kept = whole * 2 / 3;
     let cut: Vec<u32> = (kept as u32..whole as u32).collect();
     let mut lost = rows_on(from, &cut);
@@ -302,7 +297,7 @@ fn d22_every_twentieth_page_damaged_crashed() {
     crate::fixture::copy(&from.dir, &dir);
     // Where rows lie once the log is applied.
     weir::Db::open(&dir, weir::Config::default()).expect("recovered").close().expect("closed");
-    let whole = pages(&from.dir).len() / PAGE;
+    let whole = from.pages().len() / PAGE;
     let hit: Vec<u32> = (7..whole as u32).step_by(20).collect();
     let sound = crate::fixture::alike(from, dir);
     let mut lost = rows_on(&sound, &hit);

@@ -2,9 +2,12 @@
 //! that have not ended. Both with splits, joins, deletes, long values, several trees and a table.
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
-use weir::{Background, Batch, Config, Db, DoubleWriteConfig, Durability, StoreKind, TxnOptions};
+use weir::{
+    Background, Batch, Config, Db, DoubleWriteConfig, Durability, Encryption, FileVolume, KeyFile,
+    StoreKind, TxnOptions,
+};
 use weir_table::{ColumnType, Index, Schema, Tables};
 
 pub(crate) const PAGE: usize = 4096;
@@ -22,12 +25,53 @@ pub(crate) struct Fixture {
     pub(crate) versions: BTreeMap<Key, u32>,
     /// Trees by their numbers.
     pub(crate) names: BTreeMap<u64, String>,
+    /// Its keys, if it is encrypted.
+    pub(crate) encryption: Option<Encryption>,
     _temp: tempfile::TempDir,
 }
 
-fn config(store: StoreKind) -> Config {
+impl Fixture {
+    /// The data file, deciphered.
+    pub(crate) fn pages(&self) -> Vec<u8> {
+        self.file("pages")
+    }
+
+    /// A file, deciphered: each byte is where it is.
+    pub(crate) fn file(&self, name: &str) -> Vec<u8> {
+        let volume = FileVolume::open_read_only(&self.dir).expect("opened");
+        let volume = weir::open_volume(Arc::new(volume), self.encryption.as_ref()).expect("keys");
+        let file = volume.open(name).expect("opened");
+        let mut bytes = weir_base::AlignedBuf::zeroed(file.len() as usize);
+        file.read_at(0, &mut bytes).expect("read");
+        bytes.to_vec()
+    }
+
+    /// How a salvage of it is to be done.
+    pub(crate) fn options(&self) -> weir_salvage::Options {
+        options(self.encryption.clone())
+    }
+}
+
+fn options(encryption: Option<Encryption>) -> weir_salvage::Options {
+    weir_salvage::Options { pool_bytes: 4 << 20, encryption, ..Default::default() }
+}
+
+/// Keys for those that are encrypted.
+pub(crate) fn keys() -> Encryption {
+    static KEYS: OnceLock<(Encryption, tempfile::TempDir)> = OnceLock::new();
+    let made = || {
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = dir.path().join("keys");
+        KeyFile::generate(&file, false).expect("made");
+        (Encryption::new(Arc::new(KeyFile::at(file))), dir)
+    };
+    KEYS.get_or_init(made).0.clone()
+}
+
+fn config(store: StoreKind, encryption: Option<Encryption>) -> Config {
     Config {
         store: Some(store),
+        encryption,
         pool_bytes: 2 << 20,
         log_bytes: 1 << 20,
         page_size: PAGE,
@@ -152,10 +196,10 @@ fn add_others(db: &Db, rows: &mut BTreeMap<Key, Vec<u8>>) {
     }
 }
 
-fn make(is_closed: bool, store: StoreKind) -> Fixture {
+fn make(is_closed: bool, store: StoreKind, encryption: Option<Encryption>) -> Fixture {
     let temp = tempfile::tempdir().expect("a directory");
     let live = temp.path().join("live");
-    let db = Db::open(&live, config(store)).expect("a database");
+    let db = Db::open(&live, config(store, encryption.clone())).expect("a database");
     table(&db);
     let dropped = db.open_tree("dropped").expect("a tree");
     for number in 0..400u32 {
@@ -171,8 +215,8 @@ fn make(is_closed: bool, store: StoreKind) -> Fixture {
         add_others(&work.db, &mut work.rows);
         work.db.close().expect("closed");
         let Work { rows, versions, .. } = work;
-        let names = names(&live);
-        return Fixture { dir: live, rows, versions, names, _temp: temp };
+        let names = names(&live, encryption.clone());
+        return Fixture { dir: live, rows, versions, names, encryption, _temp: temp };
     }
     // Some of it is in pages, the rest in the log alone.
     for _ in 0..40 {
@@ -214,15 +258,35 @@ fn make(is_closed: bool, store: StoreKind) -> Fixture {
     let crashed = temp.path().join("crashed");
     copy(&live, &crashed);
     drop(losers);
-    let names = names(&crashed);
-    Fixture { dir: crashed, rows, versions, names, _temp: temp }
+    let names = names(&crashed, encryption.clone());
+    Fixture { dir: crashed, rows, versions, names, encryption, _temp: temp }
+}
+
+/// Closed in order, with one tree of three levels.
+pub(crate) fn deep(encryption: Option<Encryption>) -> Fixture {
+    let temp = tempfile::tempdir().expect("a directory");
+    let dir = temp.path().join("live");
+    let db = Db::open(&dir, config(StoreKind::InPlace, encryption.clone())).expect("a database");
+    let tree = db.open_tree("ponds").expect("a tree");
+    let (mut rows, mut versions) = (BTreeMap::new(), BTreeMap::new());
+    for number in 0..16_000 {
+        let key = format!("ponds row {number:05}").into_bytes();
+        let value = value_of("ponds", &key, 1);
+        tree.put(&key, &value, Durability::Lazy).expect("put");
+        versions.insert(("ponds".to_owned(), key.clone()), 1);
+        rows.insert(("ponds".to_owned(), key), value);
+    }
+    drop(tree);
+    db.close().expect("closed");
+    let names = names(&dir, encryption.clone());
+    Fixture { dir, rows, versions, names, encryption, _temp: temp }
 }
 
 /// What number each tree has, as a salvage of the sound files tells. That it saves all rows under
 /// these names is tested.
-fn names(dir: &Path) -> BTreeMap<u64, String> {
+fn names(dir: &Path, encryption: Option<Encryption>) -> BTreeMap<u64, String> {
     let to = dir.with_extension("names");
-    let options = weir_salvage::Options { pool_bytes: 4 << 20, ..Default::default() };
+    let options = options(encryption);
     let report = weir_salvage::salvage(dir, &to, &options, &mut |_, _, _| ()).expect("salvaged");
     report.trees.into_iter().map(|tree| (tree.number, tree.name)).collect()
 }
@@ -234,6 +298,7 @@ pub(crate) fn alike(of: &Fixture, dir: PathBuf) -> Fixture {
         rows: of.rows.clone(),
         versions: of.versions.clone(),
         names: of.names.clone(),
+        encryption: of.encryption.clone(),
         _temp: tempfile::tempdir().expect("a directory"),
     }
 }
@@ -241,19 +306,31 @@ pub(crate) fn alike(of: &Fixture, dir: PathBuf) -> Fixture {
 /// Closed in order.
 pub(crate) fn closed() -> &'static Fixture {
     static FIXTURE: OnceLock<Fixture> = OnceLock::new();
-    FIXTURE.get_or_init(|| make(true, StoreKind::InPlace))
+    FIXTURE.get_or_init(|| make(true, StoreKind::InPlace, None))
 }
 
 /// As a crash leaves it.
 pub(crate) fn crashed() -> &'static Fixture {
     static FIXTURE: OnceLock<Fixture> = OnceLock::new();
-    FIXTURE.get_or_init(|| make(false, StoreKind::InPlace))
+    FIXTURE.get_or_init(|| make(false, StoreKind::InPlace, None))
 }
 
 /// As a crash leaves it, with pages in segments.
 pub(crate) fn crashed_in_segments() -> &'static Fixture {
     static FIXTURE: OnceLock<Fixture> = OnceLock::new();
-    FIXTURE.get_or_init(|| make(false, StoreKind::Log))
+    FIXTURE.get_or_init(|| make(false, StoreKind::Log, None))
+}
+
+/// As [`closed`], encrypted.
+pub(crate) fn encrypted_closed() -> &'static Fixture {
+    static FIXTURE: OnceLock<Fixture> = OnceLock::new();
+    FIXTURE.get_or_init(|| make(true, StoreKind::InPlace, Some(keys())))
+}
+
+/// As [`crashed`], encrypted.
+pub(crate) fn encrypted_crashed() -> &'static Fixture {
+    static FIXTURE: OnceLock<Fixture> = OnceLock::new();
+    FIXTURE.get_or_init(|| make(false, StoreKind::InPlace, Some(keys())))
 }
 
 pub(crate) fn copy(from: &Path, to: &Path) {

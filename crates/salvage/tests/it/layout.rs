@@ -13,7 +13,7 @@ pub(crate) fn pages(dir: &Path) -> Vec<u8> {
 
 /// Pages in use of this kind and tree.
 pub(crate) fn pages_of(from: &Fixture, kind: Kind, tree: &str) -> Vec<u32> {
-    let bytes = pages(&from.dir);
+    let bytes = from.pages();
     let number = number_of(from, tree);
     let all = bytes.chunks_exact(PAGE).enumerate();
     let is_it = |page: &[u8]| {
@@ -34,7 +34,7 @@ fn is_used(bytes: &[u8], page: usize) -> bool {
 
 /// The rows that leaf pages hold.
 pub(crate) fn rows_on(from: &Fixture, leaves: &[u32]) -> BTreeSet<Key> {
-    let bytes = pages(&from.dir);
+    let bytes = from.pages();
     let mut rows = BTreeSet::new();
     for &leaf in leaves {
         let node = Node::new(&bytes[leaf as usize * PAGE..][..PAGE]);
@@ -49,7 +49,7 @@ pub(crate) fn rows_on(from: &Fixture, leaves: &[u32]) -> BTreeSet<Key> {
 
 /// The rows whose long values have one of these pages.
 pub(crate) fn rows_over(from: &Fixture, overflow: &[u32]) -> BTreeSet<Key> {
-    let bytes = pages(&from.dir);
+    let bytes = from.pages();
     let mut rows = BTreeSet::new();
     for at in (0..bytes.len() / PAGE).filter(|&at| is_used(&bytes, at)) {
         let node = Node::new(&bytes[at * PAGE..][..PAGE]);

@@ -3,14 +3,16 @@
 #![forbid(unsafe_code)]
 
 mod damages;
+mod encrypted;
 mod fixture;
+mod forced;
 mod layout;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use weir::{Config, Create, Db};
-use weir_salvage::{Options, Report, SavedTree, salvage};
+use weir_salvage::{Report, SavedTree, salvage};
 
 use fixture::{Fixture, Key, value_of};
 
@@ -32,12 +34,16 @@ fn after(from: &Fixture, damage: impl FnOnce(&Path)) -> Outcome {
     fixture::copy(&from.dir, &damaged);
     damage(&damaged);
     let before = fixture::contents(&damaged);
-    let options = Options { pool_bytes: 4 << 20, ..Options::default() };
-    let report = salvage(&damaged, &saved, &options, &mut |_, _, _| ()).expect("salvaged");
+    let report = salvage(&damaged, &saved, &from.options(), &mut |_, _, _| ()).expect("salvaged");
     assert!(fixture::contents(&damaged) == before, "the source is as it was");
     let db = Db::open(
         &saved,
-        Config { create: Create::Never, pool_bytes: 4 << 20, ..Config::default() },
+        Config {
+            create: Create::Never,
+            pool_bytes: 4 << 20,
+            encryption: from.encryption.clone(),
+            ..Config::default()
+        },
     )
     .expect("the new database opens");
     let problems = db.check(&mut |_, _| ()).expect("checked").problems;

@@ -9,7 +9,7 @@ use weir_change::{Group, Header, Op};
 use weir_device::{Fault, FaultyVolume, OpKind, SimVolume, Volume};
 use weir_page::Kind;
 use weir_pool::{
-    Cause, DoubleWriteConfig, DoubleWriteMode, InPlaceStore, Pool, PoolConfig, PoolError,
+    Cause, DoubleWriteConfig, DoubleWriteMode, InPlaceStore, PageUse, Pool, PoolConfig, PoolError,
 };
 use weir_redo::{Durability, Log, LogConfig};
 use weir_space::{Space, SpaceError};
@@ -39,6 +39,7 @@ fn pool(volume: &Arc<dyn Volume>, log: &Arc<Log>, create: bool) -> Arc<Pool> {
         log_span_bytes: 16 << 20,
         manual: true,
         skip_log_gate: false,
+        page_use: PageUse::Changed,
     };
     let pool = Pool::new(&config, Arc::new(store.expect("a store")), log.clone()).expect("a pool");
     pool.begin_at(log.end());

@@ -78,8 +78,8 @@ impl RowCursor {
     }
 
     /// Reads what is left of the value of the row stood on, to which a move up, or `down`, has
-    /// come. `false`: it is on none, or has gone, as a row can where the view is not a
-    /// snapshot's.
+    /// come. `false`: it is on none, or has gone, as a row can where the view is not a snapshot's,
+    /// or is passed over because it cannot be read.
     ///
     /// # Errors
     /// [`TreeError`]; then the same move comes to this row again.
@@ -95,9 +95,10 @@ impl RowCursor {
             Ok(true) => return Ok(true),
             Ok(false) => {}
             Err(e) => {
-                self.raw.leave(down);
+                let is_passed = self.raw.tree().passes_over(&e);
+                self.raw.leave(down != is_passed);
                 self.on = On::Between;
-                return Err(e);
+                return if is_passed { Ok(false) } else { Err(e) };
             }
         }
         // As `ReadOutcome::Again`: the row names another chain now.
@@ -250,7 +251,15 @@ impl RowCursor {
     ) -> Result<bool, TreeError> {
         self.on = On::Nothing;
         self.rest = None;
-        let settled = moved.and_then(|on| self.settle_from(by, on, way));
+        let mut settled = moved.and_then(|on| self.settle_from(by, on, way));
+        // A row that cannot be read, a long value of it say, is passed over where that is done.
+        while let Err(e) = &settled
+            && self.raw.head().is_some()
+            && self.raw.tree().passes_over(e)
+        {
+            let moved = if way == Way::Up { self.raw.next() } else { self.raw.prev() };
+            settled = moved.and_then(|on| self.settle_from(by, on, way));
+        }
         if settled.is_err() {
             // If it stands on a row, that is the one that could not be read.
             self.raw.leave(way == Way::Down);

@@ -8,7 +8,7 @@ use weir_base::{DbId, Lsn, TreeId, TxnId};
 use weir_btree::{Cursor, Env, Tree, TreeError};
 use weir_change::{Group, Header};
 use weir_device::{FaultyVolume, SimVolume, Volume};
-use weir_pool::{Cause, DoubleWriteConfig, InPlaceStore, Pool, PoolConfig};
+use weir_pool::{Cause, DoubleWriteConfig, InPlaceStore, PageUse, Pool, PoolConfig};
 use weir_redo::{Durability, Log, LogConfig};
 use weir_space::Space;
 use weir_txn::{AutoCommit, Background, Context, Registry, Txn, TxnError};
@@ -102,6 +102,7 @@ pub(crate) fn site(frames: u64, log_bytes: u64) -> Site {
         log_span_bytes: 4 * log_bytes,
         manual: true,
         skip_log_gate: false,
+        page_use: PageUse::Changed,
     };
     let pool = Arc::new(Pool::new(&config, Arc::new(store), log.clone()).expect("a pool"));
     pool.begin_at(log.end());
