@@ -800,7 +800,7 @@ enum weir_code weir_open(struct weir_bytes directory,
                          struct weir_db **out);
 
 // Shows, each in words, what an opening with weir_options.force_recovery has found damaged or left
-// out. What is met later is told of by weir_on_notice, and counted in weir_thread_counts.
+// out. What is met later weir_on_notice reports, and weir_thread_counts counts.
 enum weir_code weir_recovery_remarks(const struct weir_db *db, weir_visit visit, void *context);
 
 // Closes the database in order: the next opening has nothing to redo. The handle is gone and the

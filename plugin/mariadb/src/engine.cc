@@ -82,6 +82,7 @@ int to_handler_error(THD *thd, weir_code code)
   case WEIR_IO:
   case WEIR_PANIC:
   case WEIR_CLOSED:
+  case WEIR_READ_ONLY:
     break;
   }
   return WEIR_ERROR_BASE + code;
