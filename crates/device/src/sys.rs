@@ -87,33 +87,16 @@ pub(crate) fn block_sigpipe() -> io::Result<()> {
 /// Reserves space for a range and makes the file at least that long; false when the file system
 /// cannot. Not `posix_fallocate`, which then writes single bytes: O_DIRECT refuses those.
 pub(crate) fn reserve(file: &File, offset: u64, len: u64) -> io::Result<bool> {
-    if len == 0 {
-        return Ok(true);
-    }
-    loop {
-        // SAFETY: the descriptor is open; the call touches no memory of ours.
-        let result = unsafe {
-            libc::fallocate(
-                file.as_raw_fd(),
-                0,
-                offset as libc::off_t, // DEVICE-1's length check keeps both below 2^63.
-                len as libc::off_t,
-            )
-        };
-        if result == 0 {
-            return Ok(true);
-        }
-        let error = io::Error::last_os_error();
-        match error.raw_os_error() {
-            Some(libc::EINTR) => {}
-            Some(libc::EOPNOTSUPP | libc::ENOSYS) => return Ok(false),
-            _ => return Err(error),
-        }
-    }
+    allocate(file, 0, offset, len)
 }
 
 /// Gives back the space of a range, which reads as zeros then; false when the file system cannot.
 pub(crate) fn punch(file: &File, offset: u64, len: u64) -> io::Result<bool> {
+    allocate(file, libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE, offset, len)
+}
+
+/// `fallocate`, until no signal interrupts it; false when the file system cannot.
+fn allocate(file: &File, mode: libc::c_int, offset: u64, len: u64) -> io::Result<bool> {
     if len == 0 {
         return Ok(true);
     }
@@ -122,8 +105,8 @@ pub(crate) fn punch(file: &File, offset: u64, len: u64) -> io::Result<bool> {
         let result = unsafe {
             libc::fallocate(
                 file.as_raw_fd(),
-                libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE,
-                offset as libc::off_t, // The file's length keeps both below 2^63.
+                mode,
+                offset as libc::off_t, // DEVICE-1's length check keeps both below 2^63.
                 len as libc::off_t,
             )
         };
