@@ -140,7 +140,10 @@ impl Read for Source {
                 let what = format!("a weir_source put {got} bytes where {} have room", room.len());
                 Err(io::Error::other(what))
             }
-            Err(_) => Err(io::Error::from_raw_os_error(i32::try_from(-got).unwrap_or(EIO))),
+            Err(_) => {
+                let errno = got.checked_neg().and_then(|errno| i32::try_from(errno).ok());
+                Err(io::Error::from_raw_os_error(errno.unwrap_or(EIO)))
+            }
         }
     }
 }

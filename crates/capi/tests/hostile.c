@@ -411,6 +411,8 @@ static void backups(weir_db *db, const char *directory) {
     full.bytes[full.len / 2] ^= 1;
     EXPECT(weir_backup_verify(from_its_beginning(&full), NULL, 0, NULL, NULL), WEIR_DAMAGED);
     full.bytes[full.len / 2] ^= 1;
+    full.says = INT64_MIN; // no errno
+    EXPECT(weir_backup_verify(from_its_beginning(&full), NULL, 0, NULL, NULL), WEIR_IO);
     full.says = 1 << 30;
     EXPECT(weir_backup_verify(from_its_beginning(&full), NULL, 0, NULL, NULL), WEIR_IO);
     full.says = 0;
