@@ -9,7 +9,9 @@ const LINES: usize = 16;
 
 /// A thread that closes looks so often whether a thread is inside before it sleeps between looks.
 const LOOKS_AWAKE: u32 = 300;
-const NAP: Duration = Duration::from_micros(200);
+/// The first sleep between two looks; each next one is twice as long, up to the last.
+const FIRST_NAP: Duration = Duration::from_micros(200);
+const LAST_NAP: Duration = Duration::from_millis(5);
 
 #[repr(align(128))]
 #[derive(Default)]
@@ -61,7 +63,7 @@ impl Gate {
     pub(crate) fn close(&self) {
         weir_base::lines::wrote("the number of snapshots");
         self.closed.fetch_add(1, Ordering::SeqCst);
-        let mut looks = 0;
+        let (mut looks, mut nap) = (0, FIRST_NAP);
         for line in &self.lines {
             while line.0.load(Ordering::SeqCst) != 0 {
                 // Microseconds as a rule: a thread that is inside holds a leaf and only adds to the
@@ -70,7 +72,10 @@ impl Gate {
                     looks += 1;
                     std::thread::yield_now();
                 } else {
-                    std::thread::sleep(NAP);
+                    // A wake-up costs tens of microseconds on a busy machine: naps of one length
+                    // took a tenth of a processor for as long as the device was silent.
+                    std::thread::sleep(nap);
+                    nap = (nap * 2).min(LAST_NAP);
                 }
             }
         }
