@@ -10,6 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// As many bytes as weir_mbr_entries may need.
+#define WEIR_MBR_ENTRIES_BYTES 256
+
 // The rows, not an index.
 #define WEIR_ROWS -1
 
@@ -178,6 +181,20 @@ typedef enum weir_search_mode {
     WEIR_SEARCH_EXPANDED = 2,
 } weir_search_mode;
 
+// How a row's rectangle has to lie to a window.
+typedef enum weir_relation {
+    // It has a point in common with the window.
+    WEIR_INTERSECTS = 0,
+    // It lies in the window, borders included.
+    WEIR_WITHIN = 1,
+    // The window lies in it, borders included.
+    WEIR_CONTAINS = 2,
+    // It has no point in common with the window.
+    WEIR_DISJOINT = 3,
+    // It is the window.
+    WEIR_EQUAL = 4,
+} weir_relation;
+
 // Changes to be applied together.
 typedef struct weir_batch weir_batch;
 
@@ -212,6 +229,9 @@ typedef struct weir_tree weir_tree;
 
 // A transaction. One thread at a time uses it.
 typedef struct weir_txn weir_txn;
+
+// A walk over what a window finds, in no order that means anything.
+typedef struct weir_windowed weir_windowed;
 
 // The words of a text.
 typedef struct weir_words weir_words;
@@ -513,6 +533,38 @@ typedef struct weir_found {
     // The row has more bytes: see weir_scan_fronts.
     bool front;
 } weir_found;
+
+// A rectangle with sides along the axes, the smallest around a geometry. One whose least
+// coordinate is greater than its greatest, or not a number, has no points.
+typedef struct weir_mbr {
+    // The least first coordinate.
+    double x_min;
+    // The greatest first coordinate.
+    double x_max;
+    // The least second coordinate.
+    double y_min;
+    // The greatest second coordinate.
+    double y_max;
+} weir_mbr;
+
+// What is looked for in a spatial index.
+typedef struct weir_window {
+    // The place of the index.
+    size_t index;
+    // The window; one without points finds nothing.
+    struct weir_mbr mbr;
+    // A weir_relation.
+    uint32_t relation;
+    // A weir_lock, for the entries that are read. From WEIR_REPEATABLE_READ on, with a lock no
+    // other transaction adds a row that the window would have found.
+    uint32_t lock;
+    // Passes over what others have locked.
+    bool skip_locked;
+    // Is asked for each entry.
+    weir_go_on go_on;
+    // Its.
+    void *context;
+} weir_window;
 
 // What the calling thread has asked of engines since it began; only grows.
 typedef struct weir_thread_counts {
@@ -1064,6 +1116,31 @@ enum weir_code weir_scan_whole(struct weir_scan *scan,
 enum weir_code weir_scan_lock_current(struct weir_scan *scan,
                                       const struct weir_txn *txn,
                                       struct weir_found *found);
+
+// Writes the payload of a row's entry in a spatial index, an index of several entries
+// (weir_index): to `room`, which has WEIR_MBR_ENTRIES_BYTES bytes; `used` gets how many it takes.
+// A rectangle without points has no entries: no bytes.
+enum weir_code weir_mbr_entries(const struct weir_mbr *mbr, uint8_t *room, size_t *used);
+
+// Begins a walk over the rows that a window finds by a spatial index (weir_mbr_entries). It is
+// given back before its transaction ends. WEIR_INPUT: the relation or the lock is none.
+enum weir_code weir_window_open(const struct weir_window *what, struct weir_windowed **out);
+
+// Gives a walk back. NULL is fine.
+void weir_window_close(struct weir_windowed *walk);
+
+// Finds the next row: its primary key, good until the next call. Each row is found once.
+// WEIR_NOTHING: there is nothing more. The table and the transaction are the same at each call.
+enum weir_code weir_window_next(struct weir_windowed *walk,
+                                const struct weir_table *table,
+                                const struct weir_txn *txn,
+                                struct weir_bytes *primary_key);
+
+// About how many entries of a spatial index a window would read: rows, some of them more than
+// once, and some that do not fit.
+enum weir_code weir_window_estimate(const struct weir_table *table,
+                                    const struct weir_window *what,
+                                    uint64_t *rows);
 
 // Sets `out` to the calling thread's counts.
 enum weir_code weir_thread_counts_now(struct weir_thread_counts *out);

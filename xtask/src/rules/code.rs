@@ -24,6 +24,7 @@ pub const UNSAFE_ADDRESSES: &[&str] = &[
     "crates/capi/src/prepared.rs",
     "crates/capi/src/rewrite.rs",
     "crates/capi/src/scan.rs",
+    "crates/capi/src/spatial.rs",
     "crates/capi/src/stats.rs",
     "crates/capi/src/table.rs",
     "crates/capi/src/tree.rs",

@@ -1,0 +1,149 @@
+//! What a window reads of an index, and which of the entries that it meets are to be reported.
+use smallvec::SmallVec;
+
+use crate::cell::{BITS, Cell, KEY_BYTES, Key, Places, cover, key};
+use crate::mbr::{Mbr, Relation};
+
+/// Into how many cells a window is cut at most: more of them are nearer to the window, and each may
+/// be a range to be looked up by itself.
+const CELLS_MAX: usize = 32;
+
+/// Gives what an index keeps of a rectangle: keys, ascending, and what goes with each.
+pub fn entries(mbr: &Mbr, mut visit: impl FnMut(&[u8], &[u8])) {
+    let mut payload = Vec::with_capacity(32);
+    mbr.encode(&mut payload);
+    cover(&Places::of(mbr)).iter().for_each(|cell| visit(&cell.key(), &payload));
+}
+
+/// The reading of an index by a window.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    window: Mbr,
+    relation: Relation,
+    /// Ascending and apart: from a key on, and below another.
+    ranges: Vec<(Key, Key)>,
+    /// The cells that the window was cut into, without those around them.
+    wide: Vec<(Key, Key)>,
+}
+
+impl Plan {
+    /// For rows whose rectangles lie so to the window.
+    #[must_use]
+    pub fn new(window: Mbr, relation: Relation) -> Plan {
+        let places = Places::of(&window);
+        let cells = match relation {
+            Relation::Disjoint | Relation::Equal => Vec::new(),
+            // What holds the window holds its corner.
+            Relation::Contains => vec![Cell::of(places.min, BITS)],
+            Relation::Intersects | Relation::Within => cut(&places),
+        };
+        let wide = match relation {
+            Relation::Disjoint => vec![([0; KEY_BYTES], [u8::MAX; KEY_BYTES])],
+            // Its entries are known.
+            Relation::Equal => vec![point(cover(&places)[0])],
+            Relation::Contains => vec![point(cells[0])],
+            Relation::Intersects | Relation::Within => joined(&cells),
+        };
+        let mut ranges = wide.clone();
+        let is_within = |cell: Key| wide.iter().any(|(from, to)| *from <= cell && cell < *to);
+        ranges.extend(around(&cells).into_iter().filter(|range| !is_within(range.0)));
+        ranges.sort_unstable();
+        Plan { window, relation, ranges, wide }
+    }
+
+    /// Ranges of keys to be read, ascending and apart from each other: from the first of each on,
+    /// and below the second.
+    pub fn ranges(&self) -> impl ExactSizeIterator<Item = (&[u8], &[u8])> {
+        self.ranges.iter().map(|(from, to)| (&from[..], &to[..]))
+    }
+
+    /// Those of the ranges that most of what is read lies in: for estimates. Small ones, of cells
+    /// around the window, are left out.
+    pub fn wide_ranges(&self) -> impl ExactSizeIterator<Item = (&[u8], &[u8])> {
+        self.wide.iter().map(|(from, to)| (&from[..], &to[..]))
+    }
+
+    /// The number of the first range that ends behind a key. `None`: all end before it.
+    #[must_use]
+    pub fn range_of(&self, key: &[u8]) -> Option<usize> {
+        let at = self.ranges.partition_point(|(_, to)| &to[..] <= key);
+        (at < self.ranges.len()).then_some(at)
+    }
+
+    fn reads(&self, key: &[u8]) -> bool {
+        self.range_of(key).is_some_and(|at| &self.ranges[at].0[..] <= key)
+    }
+
+    /// Whether an entry that lies in one of the ranges is to be reported: its row fits, and it is
+    /// the first of its row's entries that are met. `None`: the entry is malformed.
+    #[must_use]
+    pub fn reports(&self, key: &[u8], payload: &[u8]) -> Option<bool> {
+        let row = Mbr::decode(payload)?;
+        if !self.window.fits(self.relation, &row) {
+            return Some(false);
+        }
+        let cells = cover(&Places::of(&row));
+        let first = cells.iter().map(|cell| cell.key()).find(|cell| self.reads(cell));
+        Some(first.is_some_and(|first| &first[..] == key))
+    }
+}
+
+/// The range of a cell alone.
+fn point(cell: Cell) -> (Key, Key) {
+    (cell.key(), key(cell.first(), cell.level() + 1))
+}
+
+/// The cells that cells lie in, as ranges; ascending, each once.
+fn around(cells: &[Cell]) -> Vec<(Key, Key)> {
+    let mut ranges = Vec::new();
+    for &cell in cells {
+        let above = std::iter::successors(cell.above(), |cell| cell.above());
+        ranges.extend(above.map(point));
+    }
+    ranges.sort_unstable();
+    ranges.dedup();
+    ranges
+}
+
+/// Cells and all that lies in them, as ranges; those that follow on each other as one. Between two
+/// such cells there are only keys of cells that the latter lies in.
+fn joined(cells: &[Cell]) -> Vec<(Key, Key)> {
+    let mut ranges: Vec<(Key, Key)> = Vec::new();
+    let mut end = None;
+    for &cell in cells {
+        let to = key(cell.end(), 0);
+        match ranges.last_mut() {
+            Some(last) if end == Some(cell.first()) => last.1 = to,
+            _ => ranges.push((cell.key(), to)),
+        }
+        end = Some(cell.end());
+    }
+    ranges
+}
+
+/// Cuts a window into cells: the largest that is not within it is taken apart, until there are too
+/// many. In the order of their keys.
+fn cut(window: &Places) -> Vec<Cell> {
+    let mut level = BITS;
+    while Cell::of(window.min, level) != Cell::of(window.max, level) {
+        level -= 1;
+    }
+    let mut done: Vec<Cell> = Vec::new();
+    let mut open = vec![Cell::of(window.min, level)];
+    while !open.is_empty() {
+        let mut next = Vec::new();
+        for (at, &cell) in open.iter().enumerate() {
+            let parts: SmallVec<[Cell; 4]> =
+                cell.parts().filter(|part| part.meets(window)).collect();
+            let others = done.len() + next.len() + (open.len() - at - 1);
+            if cell.lies_in(window) || parts.is_empty() || others + parts.len() > CELLS_MAX {
+                done.push(cell);
+            } else {
+                next.extend(parts);
+            }
+        }
+        open = next;
+    }
+    done.sort_unstable_by_key(|cell| cell.first());
+    done
+}
