@@ -151,7 +151,7 @@ impl Begun {
         let mut decoder = Decoder::default();
         let head_end = reader.chunks(from, first.start, |chunk| {
             // What it cannot decode it keeps.
-            decoder.take_chunk(chunk);
+            decoder.take_chunk(std::mem::take(chunk));
             Ok(())
         })?;
         if head_end != first.start {

@@ -83,7 +83,7 @@ impl Indexer {
             let to = self.at.advanced(want);
             let end = reader.chunks(self.at, to, |chunk| {
                 digest = checksum_more(digest, chunk.payload());
-                self.take(&chunk, &mut met)
+                self.take(chunk, &mut met)
             })?;
             if end > self.at {
                 return Ok(Some(self.close(end, digest, met)));

@@ -19,7 +19,7 @@ pub fn rebuild(
     bytes: &mut [u8],
 ) -> Result<bool, RedoError> {
     let mut is_made = false;
-    reader.chunks(from, to, |chunk| take(&chunk, page, bytes, &mut is_made))?;
+    reader.chunks(from, to, |chunk| take(chunk, page, bytes, &mut is_made))?;
     Ok(is_made)
 }
 

@@ -154,7 +154,9 @@ impl Stretches {
             }
             if part > first {
                 let (from, to) = (begins(first), begins(part));
-                let take = |chunk| loaded.take(chunk, &mut changes, Some(page));
+                let take = |chunk: &mut Chunk| {
+                    loaded.take(std::mem::take(chunk), &mut changes, Some(page))
+                };
                 let end = self.reader.chunks(from, to, take)?;
                 check(from, (end, 0), (to, 0))?;
             }
@@ -172,7 +174,7 @@ impl Stretches {
         let mut digest = lazy.before;
         let end = self.reader.chunks(lazy.start, lazy.end, |chunk| {
             digest = checksum_more(digest, chunk.payload());
-            loaded.take(chunk, &mut changes, None)
+            loaded.take(std::mem::take(chunk), &mut changes, None)
         })?;
         check(lazy.start, (end, digest), (lazy.end, lazy.digest))?;
         loaded.arrange(&changes);

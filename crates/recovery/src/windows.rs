@@ -112,7 +112,9 @@ impl Windows {
         while self.at < self.tail && window.memory_bytes() < self.window_bytes {
             let to = self.at.advanced(want).min(self.tail);
             let analysis = &mut self.analysis;
-            let end = self.reader.chunks(self.at, to, |chunk| window.take(chunk, analysis))?;
+            let end = self
+                .reader
+                .chunks(self.at, to, |chunk| window.take(std::mem::take(chunk), analysis))?;
             if end > self.at {
                 self.read_bytes += end.bytes_since(self.at);
                 (self.at, want) = (end, step);

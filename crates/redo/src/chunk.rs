@@ -1,7 +1,7 @@
 //! A stretch of the log in memory: whole groups, without the headers of blocks.
 use std::ops::Range;
 
-use weir_base::{LargeBuf, Lsn, varint};
+use weir_base::{HUGE_PAGE, LargeBuf, Lsn, varint};
 
 use crate::position::{Span, lsn_of, sn_of};
 
@@ -80,6 +80,11 @@ impl Chunk {
     /// Where its last group ends.
     pub(crate) fn end(&self) -> Lsn {
         self.lsn_at(self.len)
+    }
+
+    /// Itself, unless its memory is larger than two reads want.
+    pub(crate) fn if_ordinary(self) -> Option<Chunk> {
+        (self.memory.len() <= 2 * HUGE_PAGE).then_some(self)
     }
 
     /// Takes away what is behind `len` bytes.

@@ -12,7 +12,7 @@ use crate::chunk::Chunk;
 use crate::error::{RedoError, Result};
 use crate::log::Log;
 use crate::position::{block_start, blocks_end};
-use crate::read::pieces_into;
+use crate::read::{Piece, pieces_into};
 use crate::recent::Recent;
 use crate::scan::Scanner;
 use crate::segment::{Segment, load};
@@ -22,10 +22,18 @@ use crate::segment::{Segment, load};
 pub struct Reader {
     chain: Vec<Segment>,
     db: DbId,
-    /// Memory to read into: filling it with zeros takes as long as reading.
-    spare: Mutex<rank::LogReadBuffers, Vec<AlignedBuf>>,
+    /// Memory to read into: filling it with zeros takes as long as reading, and where a hypervisor
+    /// takes back what is free, to have it again takes longer still.
+    spare: Mutex<rank::LogReadBuffers, Vec<Spare>>,
     /// That of a log that goes on.
     recent: Option<Arc<Recent>>,
+}
+
+/// What one stretch is read with: a piece of the disk, and the groups in it.
+#[derive(Default)]
+struct Spare {
+    piece: Option<AlignedBuf>,
+    chunk: Chunk,
 }
 
 impl Reader {
@@ -40,7 +48,8 @@ impl Reader {
 
     /// Hands out the whole groups of a stretch, about two MiB at a time, and returns where the last
     /// of them ends. `from` is the start of a group; all before `to` must be durable. A group that
-    /// goes on behind `to` is left out.
+    /// goes on behind `to` is left out. `visit` may take a chunk out of its place, to keep it; the
+    /// next one lies in the memory of what it leaves there.
     ///
     /// # Errors
     /// [`RedoError::Missing`] where files have been used again; damage; what the device reports;
@@ -49,7 +58,7 @@ impl Reader {
         &self,
         from: Lsn,
         to: Lsn,
-        mut visit: impl FnMut(Chunk) -> Result<()>,
+        mut visit: impl FnMut(&mut Chunk) -> Result<()>,
     ) -> Result<Lsn> {
         let holder = self.chain.iter().position(|segment| segment.holds(block_start(from)));
         let Some(holder) = holder else {
@@ -60,19 +69,20 @@ impl Reader {
         let mut visited = Ok(());
         let mut scanner = Scanner::new(chain, self.db, from, first, |chunk: &mut Chunk| {
             let end = chunk.end();
-            visited = visit(std::mem::take(chunk));
+            visited = visit(chunk);
             if visited.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(end) }
         });
         scanner.end_at(to);
+        let mut spare = self.spare.lock().pop().unwrap_or_default();
+        scanner.gather_in(std::mem::take(&mut spare.chunk));
         let stretch = align_down(first)..align_up(blocks_end(to));
-        let mut spare = self.spare.lock().pop();
         let recent = self.recent.as_deref();
-        let read = pieces_into(chain, stretch, &mut spare, recent, |piece| scanner.take(piece));
-        self.spare.lock().extend(spare);
-        read?;
-        let end = scanner.finish_stretch();
-        visited?;
-        end
+        let take = |piece: &Piece| scanner.take(piece);
+        let read = pieces_into(chain, stretch, &mut spare.piece, recent, take);
+        let end = read.and_then(|()| scanner.finish_stretch());
+        spare.chunk = scanner.into_memory();
+        self.spare.lock().push(spare);
+        visited.and(end)
     }
 }
 

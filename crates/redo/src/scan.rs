@@ -192,6 +192,18 @@ where
         }
     }
 
+    /// Gathers groups in the memory of `chunk`, of which nothing else is left.
+    pub(crate) fn gather_in(&mut self, mut chunk: Chunk) {
+        chunk.begin(self.from);
+        self.chunk = chunk;
+    }
+
+    /// The memory that groups were gathered in, unless a long group made it larger than a reader
+    /// keeps.
+    pub(crate) fn into_memory(self) -> Chunk {
+        self.chunk.if_ordinary().unwrap_or_default()
+    }
+
     /// Stops before `upto`, where the log does not end.
     pub(crate) fn end_at(&mut self, upto: Lsn) {
         self.upto = Some(upto);
@@ -373,7 +385,7 @@ where
     }
 
     /// Where the last whole group of a stretch ends.
-    pub(crate) fn finish_stretch(self) -> Result<Lsn> {
+    pub(crate) fn finish_stretch(&self) -> Result<Lsn> {
         let goes_on = self.upto.is_some_and(|upto| self.number * BLOCK >= blocks_end(upto));
         if self.end.is_some() || !goes_on {
             return Err(self.damaged(self.number, "the log ends before what was durable"));

@@ -233,7 +233,7 @@ fn stretches_are_read(kept: u64) {
     assert!(settled <= log.durable() && log.durable().0 - settled.0 < 4096);
     let read = |reader: &weir_redo::Reader, from, to| {
         let mut found = Vec::new();
-        let take = |chunk: weir_redo::Chunk| {
+        let take = |chunk: &mut weir_redo::Chunk| {
             found.extend(chunk.bodies().map(|(span, body)| (span, body.to_vec())));
             Ok(())
         };
@@ -260,7 +260,7 @@ fn stretches_are_read(kept: u64) {
         assert!(stretches >= many, "{stretches} of {bytes}");
     }
     // A visitor that has seen enough stops the reading with its own error.
-    let stops = |_| Err(RedoError::Missing { lsn: from, what: "no more" });
+    let stops = |_: &mut weir_redo::Chunk| Err(RedoError::Missing { lsn: from, what: "no more" });
     let told = log.reader(None).chunks(from, settled, stops).expect_err("told");
     assert!(matches!(told, RedoError::Missing { what: "no more", .. }), "{told}");
     // Behind what is durable, and where files have been used again.
@@ -295,7 +295,7 @@ fn what_is_kept_in_memory_is_not_read_from_the_disk() {
     volume.fail_all("redo-", OpKind::Read, Fault::Broken);
     let read = |from| {
         let mut groups = 0;
-        let take = |chunk: weir_redo::Chunk| {
+        let take = |chunk: &mut weir_redo::Chunk| {
             groups += chunk.bodies().count();
             Ok(())
         };
@@ -308,4 +308,48 @@ fn what_is_kept_in_memory_is_not_read_from_the_disk() {
     assert!(matches!(read(spans[250].start), Err(RedoError::Io { .. })));
     volume.clear();
     assert_eq!(read(start).expect("from the disk"), 250 + groups);
+}
+
+#[test]
+fn stretches_are_read_into_the_memory_of_the_one_before() {
+    let volume = FaultyVolume::new(Arc::new(SimVolume::new(3)));
+    let log = Log::create(Arc::new(volume.clone()), config(1 << 20), Lsn(0)).expect("create");
+    let spans: Vec<Span> =
+        (0..900).map(|i| log.append(&body(i, 500), |_| ()).expect("append")).collect();
+    log.flush(Durability::Synced).expect("flush");
+    let (mut reader, mut places) = (None, Vec::new());
+    // A pass finds how much memory the longest piece wants, the next one has it.
+    for pass in 0..2 {
+        places.clear();
+        for stretch in spans.chunks_exact(300) {
+            let next = log.reader(reader.take());
+            let (from, to) = (stretch[0].start, stretch[200].end);
+            let mut groups = 0;
+            let end = next.chunks(from, to, |chunk| {
+                groups += chunk.groups().count();
+                places.push(chunk.payload().as_ptr() as usize);
+                Ok(())
+            });
+            assert_eq!((end.expect("read"), groups), (to, 201));
+            reader = Some(next);
+        }
+        assert!(places.len() >= 3, "pass {pass}");
+    }
+    places.dedup();
+    assert_eq!(places.len(), 1, "a stretch lies elsewhere than the one before");
+    // A visitor that keeps what it sees takes the memory along, and the next stretch is right.
+    let next = log.reader(reader);
+    let mut kept = Vec::new();
+    for _ in 0..2 {
+        let (from, to) = (spans[0].start, spans[899].end);
+        let end = next.chunks(from, to, |chunk| {
+            kept.push(std::mem::take(chunk));
+            Ok(())
+        });
+        assert_eq!(end.expect("read"), to);
+    }
+    let groups = |chunks: &[weir_redo::Chunk]| {
+        chunks.iter().map(|chunk| chunk.groups().count()).sum::<usize>()
+    };
+    assert_eq!(groups(&kept), 2 * 900);
 }

@@ -11,7 +11,7 @@ use weir_redo::{Chunk, Durability, Log, LogImage, RedoError, whole_groups};
 fn chunks(log: &Log, from: Lsn) -> Result<(Vec<(Lsn, Chunk)>, Lsn), RedoError> {
     let mut all = Vec::new();
     let end = log.reader(None).chunks(from, log.durable(), |chunk| {
-        all.push((chunk.lsn_at(0), chunk));
+        all.push((chunk.lsn_at(0), std::mem::take(chunk)));
         Ok(())
     })?;
     Ok((all, end))

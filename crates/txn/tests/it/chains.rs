@@ -42,7 +42,7 @@ fn said(site: &Site) -> Vec<PurgeTask> {
             }
         }
     };
-    let all = |chunk: weir_redo::Chunk| {
+    let all = |chunk: &mut weir_redo::Chunk| {
         chunk.bodies().for_each(|(_, body)| take(body));
         Ok(())
     };
