@@ -13,6 +13,7 @@
 #include "key_codec.h"
 #include "row_codec.h"
 #include "share.h"
+#include "spatial.h"
 #include "transaction.h"
 
 // An index as this handler knows it.
@@ -28,6 +29,10 @@ struct Weir_index
   int32_t place;
   // Of a FULLTEXT key, which has none of the above but its place.
   std::shared_ptr<const Fulltext_codec> fulltext;
+  // Of a SPATIAL key, which has none of the above either.
+  std::shared_ptr<const Spatial_codec> spatial;
+
+  bool is_ordered() const { return !fulltext && !spatial; }
 };
 
 // Whether the key parts from `first` to `last` hold whole columns, so that an entry can stand for its row.
@@ -104,7 +109,7 @@ public:
   // handler_open.cc: what it can do, opening, locking.
   ulonglong table_flags() const override;
   ulong index_flags(uint index, uint part, bool all_parts) const override;
-  const char *index_type(uint index) override { return is_fulltext(&table_share->key_info[index]) ? "FULLTEXT" : "BTREE"; }
+  const char *index_type(uint index) override;
   uint max_supported_keys() const override { return MAX_KEY; }
   uint max_supported_key_length() const override { return 3072; }
   uint max_supported_key_part_length() const override { return 3072; }
@@ -152,6 +157,11 @@ public:
   // How well the row in a record fits what was looked for; 0: it does not.
   float relevance(const weir_ranked *ranked, const uchar *record);
   int split_row(const Fulltext_codec &codec, weir_bytes key, weir_bytes row, weir_words *words);
+
+  // handler_spatial.cc
+  int window_read(uchar *buf, const uchar *key, ha_rkey_function find);
+  int window_next(uchar *buf);
+  ha_rows window_rows(uint index, const uchar *key, ha_rkey_function find);
 
   // handler_mrr.cc
   int multi_range_read_init(RANGE_SEQ_IF *seq, void *seq_init_param, uint ranges, uint mode,
@@ -223,6 +233,12 @@ private:
   int make_codecs();
   Weir_index make_index(const KEY *key, int32_t place);
   bool make_fulltext(const std::vector<uint> &columns, const Fulltext_definition &made, Weir_index *index);
+  bool make_spatial(uint column, Weir_index *index);
+  int make_unordered(const KEY *key, const std::string &definition, Weir_index *index);
+  bool make_announced_unordered(const std::string &definition, Weir_index *index);
+  weir_window window_of(uint index, const uchar *key, ha_rkey_function find);
+  weir_code open_window(const uchar *key, ha_rkey_function find, weir_bytes *first);
+  int read_windowed(uchar *buf, weir_bytes key);
   std::string index_definition(const KEY *key);
   weir_code search(uint flags, uint index, const String &query, weir_ranked **ranked);
   bool refreshed(weir_code code);
@@ -382,6 +398,8 @@ private:
   weir_scan *m_scan;
   // The part of the transaction that it was begun in.
   ulonglong m_scan_part;
+  // The rows of a window that are read by a SPATIAL key; of the same part.
+  weir_windowed *m_window;
   weir_found m_found;
   int32_t m_place;
   bool m_down;

@@ -24,12 +24,14 @@ struct Builder
     {
       is_unique.push_back(key->flags & HA_NOSAME);
       words.emplace_back();
-      covers.push_back(!is_fulltext(key) && index_covers(altered->s, key, 0, key->user_defined_key_parts - 1));
-      if (is_fulltext(key))
+      spaces.emplace_back(is_spatial(key) ? new Spatial_codec(altered->field[key->key_part[0].fieldnr - 1]) : nullptr);
+      covers.push_back(!is_fulltext(key) && !is_spatial(key) && index_covers(altered->s, key, 0, key->user_defined_key_parts - 1));
+      if (is_fulltext(key) || is_spatial(key))
       {
         indexes.emplace_back();
         payloads.emplace_back();
-        add_words(key, made[words.size() - 1]);
+        if (is_fulltext(key))
+          add_words(key, made[words.size() - 1]);
         continue;
       }
       indexes.emplace_back(key);
@@ -63,6 +65,8 @@ struct Builder
   std::vector<Key_codec> indexes;
   // Of FULLTEXT keys; nullptr: of others.
   std::vector<std::shared_ptr<const Fulltext_codec>> words;
+  // Of SPATIAL keys.
+  std::vector<std::unique_ptr<const Spatial_codec>> spaces;
   std::vector<Row_codec> payloads;
   std::vector<bool> covers;
   std::string key, payload;
@@ -83,6 +87,8 @@ int make_new_entry(void *context, size_t nth, weir_bytes key, weir_bytes row, we
   entry->has_null= build->indexes[nth].encode_record(record, &build->key);
   if (build->words[nth])
     build->words[nth]->encode_record(record, &build->payload);
+  if (build->spaces[nth])
+    build->spaces[nth]->encode_record(record, &build->payload);
   if (build->covers[nth])
     build->payloads[nth].encode(record, &build->payload);
   entry->key= bytes_of(build->key);
@@ -107,13 +113,20 @@ bool ha_weir::announce_indexes(TABLE *altered, const Alter_inplace_info *info)
   std::vector<std::string> definitions;
   for (const KEY *key : keys)
   {
-    Fulltext_definition made;
     if (is_fulltext(key))
     {
-      made= Fulltext_definition::of_settings(ha_thd());
+      Fulltext_definition made= Fulltext_definition::of_settings(ha_thd());
       made.columns= column_numbers(key);
+      definitions.push_back(made.encode());
     }
-    definitions.push_back(is_fulltext(key) ? made.encode() : Announced_key::describe(key));
+    else if (is_spatial(key))
+    {
+      Spatial_definition made;
+      made.column= key->key_part[0].fieldnr;
+      definitions.push_back(made.encode());
+    }
+    else
+      definitions.push_back(Announced_key::describe(key));
   }
   std::vector<weir_index> indexes;
   for (const KEY *key : keys)
@@ -121,7 +134,7 @@ bool ha_weir::announce_indexes(TABLE *altered, const Alter_inplace_info *info)
     weir_index index;
     index.name= bytes_of(reinterpret_cast<const uchar *>(key->name.str), key->name.length);
     index.unique= key->flags & HA_NOSAME;
-    index.several= is_fulltext(key);
+    index.several= is_fulltext(key) || is_spatial(key);
     index.definition= bytes_of(definitions[indexes.size()]);
     indexes.push_back(index);
   }

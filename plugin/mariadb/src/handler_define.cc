@@ -213,7 +213,7 @@ int ha_weir::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
     if (int error= check_referrers(thd, known_as, defined))
       return error;
   std::vector<weir_index> indexes;
-  std::string words;
+  std::string words, cells= Spatial_definition().encode();
   for (uint i= 0; i < form->s->keys; i++)
     if (is_fulltext(&form->key_info[i]))
     {
@@ -230,8 +230,8 @@ int ha_weir::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
     weir_index index;
     index.name= bytes_of(reinterpret_cast<const uchar *>(key->name.str), key->name.length);
     index.unique= (key->flags & HA_NOSAME) && key->algorithm != HA_KEY_ALG_LONG_HASH;
-    index.several= is_fulltext(key);
-    index.definition= index.several ? bytes_of(words) : bytes_of(nullptr, 0);
+    index.several= is_fulltext(key) || is_spatial(key);
+    index.definition= is_fulltext(key) ? bytes_of(words) : is_spatial(key) ? bytes_of(cells) : bytes_of(nullptr, 0);
     indexes.push_back(index);
   }
   std::string definition= defined.encode();

@@ -53,7 +53,7 @@ void ha_weir::set_rows_per_key()
   {
     std::shared_ptr<std::vector<std::vector<double>>> found= std::make_shared<std::vector<std::vector<double>>>();
     for (const Weir_index &index : m_indexes)
-      found->push_back(index.fulltext ? std::vector<double>() : rows_per_key(m_table, index.place, index.search.stored()));
+      found->push_back(!index.is_ordered() ? std::vector<double>() : rows_per_key(m_table, index.place, index.search.stored()));
     known= found;
     m_share->set_rows_per_key(known, rows);
   }
@@ -61,7 +61,7 @@ void ha_weir::set_rows_per_key()
   {
     KEY *key= &table->key_info[i];
     const std::vector<double> &found= (*known)[i];
-    if (m_indexes[i].fulltext)
+    if (!m_indexes[i].is_ordered())
       continue;
     for (uint part= 0; key->rec_per_key && part < key->ext_key_parts; part++)
     {
@@ -144,6 +144,8 @@ int ha_weir::info(uint flag)
 
 ha_rows ha_weir::records_in_range(uint index, const key_range *min, const key_range *max, page_range *)
 {
+  if (m_indexes[index].spatial)
+    return min ? window_rows(index, min->key, min->flag) : HA_POS_ERROR;
   const Search_codec &key= m_indexes[index].search;
   std::string from, to;
   if (min)

@@ -22,6 +22,8 @@ int ha_weir::multi_range_read_init(RANGE_SEQ_IF *seq, void *seq_init_param, uint
                                    HANDLER_BUFFER *buffer)
 {
   m_mrr_of_join= mode & HA_MRR_SINGLE_POINT;
+  if (active_index != MAX_KEY && m_indexes[active_index].spatial)
+    mode|= HA_MRR_USE_DEFAULT_IMPL;
   return report_to_join(m_mrr.dsmrr_init(this, seq, seq_init_param, ranges, mode, buffer));
 }
 

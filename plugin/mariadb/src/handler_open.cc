@@ -11,7 +11,7 @@ ha_weir::ha_weir(handlerton *hton, TABLE_SHARE *share)
     : Server_handler(hton, share), m_share(nullptr), m_table(nullptr), m_trx(nullptr), m_own(nullptr), m_trx_found(false),
       m_lock_mark(0), m_lock_end(0), m_unlocks(false), m_semi_consistent(false), m_read_unlocked(false), m_lock(WEIR_LOCK_NONE),
       m_table_lock(WEIR_LOCK_NONE), m_skip_locked(false), m_keyread(false), m_copying(false), m_copy(nullptr), m_replaces(false), m_copied(0),
-      m_scan(nullptr), m_scan_part(0), m_found(), m_place(WEIR_ROWS), m_down(false), m_on(false), m_bounded(false),
+      m_scan(nullptr), m_scan_part(0), m_window(nullptr), m_found(), m_place(WEIR_ROWS), m_down(false), m_on(false), m_bounded(false),
       m_beyond(0), m_by_handler(false), m_row_id(), m_mrr_of_join(false), m_row_bytes(0), m_row_bytes_min(1),
       m_row_changes_place(0), m_number_error(0), m_duplicate(MAX_KEY), m_foreign_epoch(0), m_foreign_busy(0)
 {
@@ -60,7 +60,8 @@ ulonglong ha_weir::table_flags() const
          HA_CAN_VIRTUAL_COLUMNS | HA_REQUIRES_KEY_COLUMNS_FOR_DELETE | HA_PRIMARY_KEY_REQUIRED_FOR_POSITION |
          HA_PRIMARY_KEY_IN_READ_INDEX | HA_PARTIAL_COLUMN_READ | HA_TABLE_SCAN_ON_INDEX | HA_CAN_SQL_HANDLER |
          HA_CAN_SKIP_LOCKED | HA_CAN_TABLES_WITHOUT_ROLLBACK | HA_CAN_GEOMETRY | HA_CAN_BIT_FIELD |
-         HA_CAN_ONLINE_BACKUPS | HA_ONLINE_ANALYZE | HA_CONCURRENT_OPTIMIZE | HA_CAN_FULLTEXT | HA_CAN_FULLTEXT_EXT;
+         HA_CAN_ONLINE_BACKUPS | HA_ONLINE_ANALYZE | HA_CONCURRENT_OPTIMIZE | HA_CAN_FULLTEXT | HA_CAN_FULLTEXT_EXT |
+         HA_CAN_RTREEKEYS;
 }
 
 bool index_covers(const TABLE_SHARE *share, const KEY *key, uint first, uint last)
@@ -76,8 +77,17 @@ bool index_covers(const TABLE_SHARE *share, const KEY *key, uint first, uint las
   return true;
 }
 
+const char *ha_weir::index_type(uint index)
+{
+  const KEY *key= &table_share->key_info[index];
+  return is_fulltext(key) ? "FULLTEXT" : is_spatial(key) ? "SPATIAL" : "BTREE";
+}
+
 ulong ha_weir::index_flags(uint index, uint part, bool all_parts) const
 {
+  // It has windows, in no order: not that of rows either.
+  if (is_spatial(&table_share->key_info[index]))
+    return HA_READ_RANGE | HA_KEY_SCAN_NOT_ROR;
   if (is_unordered(&table_share->key_info[index]))
     return 0;
   ulong flags= HA_READ_NEXT | HA_READ_PREV | HA_READ_ORDER | HA_READ_RANGE;
@@ -114,6 +124,37 @@ bool ha_weir::make_fulltext(const std::vector<uint> &columns, const Fulltext_def
     return false;
   index->fulltext= std::make_shared<Fulltext_codec>(fields, made);
   return true;
+}
+
+bool ha_weir::make_spatial(uint column, Weir_index *index)
+{
+  index->covers= index->unique= false;
+  if (column < 1 || column > table_share->fields)
+    return false;
+  index->spatial= std::make_shared<Spatial_codec>(table->field[column - 1]);
+  return true;
+}
+
+// A FULLTEXT or SPATIAL key, from what the engine keeps of it.
+int ha_weir::make_unordered(const KEY *key, const std::string &definition, Weir_index *index)
+{
+  Fulltext_definition words;
+  Spatial_definition cells;
+  if (is_spatial(key) ? cells.decode(definition) && make_spatial(key->key_part[0].fieldnr, index)
+                      : words.decode(definition) && make_fulltext(column_numbers(key), words, index))
+    return 0;
+  sql_print_error("Weir: key %s of table %s was made by a later version", key->name.str, m_name.c_str());
+  return HA_ERR_CRASHED;
+}
+
+// False: it is another key.
+bool ha_weir::make_announced_unordered(const std::string &definition, Weir_index *index)
+{
+  Fulltext_definition words;
+  Spatial_definition cells;
+  if (words.decode(definition))
+    return make_fulltext(words.columns, words, index);
+  return cells.decode(definition) && make_spatial(cells.column, index);
 }
 
 std::vector<uint> column_numbers(const KEY *key)
@@ -189,15 +230,13 @@ int ha_weir::make_codecs()
       place= static_cast<int32_t>(nth);
       definition= kept[nth].second;
     }
-    if (is_fulltext(info))
+    if (is_fulltext(info) || is_spatial(info))
     {
       m_indexes.push_back(Weir_index());
       m_indexes.back().place= place;
-      Fulltext_definition made;
-      if (made.decode(definition) && make_fulltext(column_numbers(info), made, &m_indexes.back()))
-        continue;
-      sql_print_error("Weir: key %s of table %s was made by a later version", info->name.str, m_name.c_str());
-      return HA_ERR_CRASHED;
+      if (int error= make_unordered(info, definition, &m_indexes.back()))
+        return error;
+      continue;
     }
     m_indexes.push_back(make_index(info, place));
     m_indexes.back().search= Search_codec(info, has_primary() ? &table->key_info[table_share->primary_key] : nullptr);
@@ -207,8 +246,7 @@ int ha_weir::make_codecs()
     if (known_to_server[nth])
       continue;
     std::unique_ptr<Announced_index> announced(new Announced_index);
-    Fulltext_definition made;
-    if (made.decode(kept[nth].second) && make_fulltext(made.columns, made, &announced->index))
+    if (make_announced_unordered(kept[nth].second, &announced->index))
     {
       announced->index.place= static_cast<int32_t>(nth);
       m_announced.push_back(std::move(announced));

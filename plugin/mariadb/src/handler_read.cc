@@ -12,6 +12,8 @@ void ha_weir::close_scan()
 {
   weir_scan_close(m_scan);
   m_scan= nullptr;
+  weir_window_close(m_window);
+  m_window= nullptr;
   m_on= m_read_unlocked= false;
 }
 
@@ -294,6 +296,8 @@ int ha_weir::step_on(uchar *buf)
 // As `step`, in a direction: another walk is begun where this one cannot go.
 int ha_weir::step_to(uchar *buf, bool down)
 {
+  if (active_index != MAX_KEY && m_indexes[active_index].spatial)
+    return HA_ERR_WRONG_COMMAND;
   if (m_beyond)
   {
     if (m_beyond > 0 ? !down : down)
@@ -399,6 +403,8 @@ int ha_weir::index_read_map(uchar *buf, const uchar *key, key_part_map parts, ha
   if (!key)
     return find == HA_READ_PREFIX_LAST || find == HA_READ_BEFORE_KEY ? index_last(buf) : index_first(buf);
   const Weir_index &index= m_indexes[active_index];
+  if (index.spatial)
+    return window_read(buf, key, find);
   std::string from, to;
   index.search.encode_image(key, parts, &from);
   to= from;
@@ -479,6 +485,8 @@ int ha_weir::index_next_same(uchar *buf, const uchar *, uint)
 {
   // The walk that index_read_map has begun for an exact key ends where the key does. A row read by its whole
   // primary key has no others beside it.
+  if (m_window)
+    return window_next(buf);
   return m_scan ? step(buf) : HA_ERR_END_OF_FILE;
 }
 
@@ -488,6 +496,8 @@ int ha_weir::index_prev(uchar *buf) { return step_to(buf, true); }
 
 int ha_weir::index_first(uchar *buf)
 {
+  if (m_indexes[active_index].spatial)
+    return HA_ERR_WRONG_COMMAND;
   std::string end;
   bool has_end= false;
   if (judges_by_part())
@@ -498,6 +508,8 @@ int ha_weir::index_first(uchar *buf)
 
 int ha_weir::index_last(uchar *buf)
 {
+  if (m_indexes[active_index].spatial)
+    return HA_ERR_WRONG_COMMAND;
   int error= open_scan(m_indexes[active_index].place, std::string(), nullptr, true);
   return error ? error : step(buf);
 }

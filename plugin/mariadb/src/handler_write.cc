@@ -58,6 +58,8 @@ void ha_weir::encode_entry(const Weir_index &index, const uchar *record, Encoded
   entry->has_null= index.key.encode_record(record, key);
   if (index.fulltext && !(other && index.fulltext->same(record, other)))
     index.fulltext->encode_record(record, payload);
+  if (index.spatial)
+    index.spatial->encode_record(record, payload);
   if (index.covers)
     index.payload.encode(record, payload);
   entry->key= bytes_of(*key);

@@ -35,6 +35,8 @@ inline bool is_unordered(const KEY *key)
 
 inline bool is_fulltext(const KEY *key) { return key->algorithm == HA_KEY_ALG_FULLTEXT; }
 
+inline bool is_spatial(const KEY *key) { return key->algorithm == HA_KEY_ALG_RTREE; }
+
 inline bool is_binlog(const Ha_trx_info *member) { return member->ht() == &binlog_tp; }
 
 inline bool same_name(const char *a, const char *b)
@@ -103,6 +105,8 @@ struct Of_handlerton<Result(Arguments...), FUNCTION>
 inline bool is_unordered(const KEY *key) { return key->flags & (HA_FULLTEXT | HA_SPATIAL); }
 
 inline bool is_fulltext(const KEY *key) { return key->flags & HA_FULLTEXT; }
+
+inline bool is_spatial(const KEY *key) { return key->flags & HA_SPATIAL; }
 
 inline bool is_binlog(const Ha_trx_info *member) { return member->ht() == binlog_hton; }
 

@@ -35,9 +35,6 @@ same() { # server what engine
 	echo "convert: $2: the same"
 }
 
-# What has to be changed before, if anything: SPATIAL keys.
-obstacles=$(sql main -e "SELECT DISTINCT table_schema, table_name, index_type FROM information_schema.statistics WHERE index_type='SPATIAL' AND table_schema='shop'")
-[ -z "$obstacles" ] || die "$obstacles"
 all() { # from to
 	sql main --raw -e "SELECT CONCAT('ALTER TABLE \`', table_schema, '\`.\`', table_name, '\` ENGINE=$2;') FROM information_schema.tables
 		WHERE engine='$1' AND table_schema NOT IN ('mysql', 'sys', 'performance_schema', 'information_schema')" | sql main

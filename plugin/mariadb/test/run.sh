@@ -22,7 +22,7 @@ fi
 "$build/collations" 40 "$RANDOM"
 # Plugins that do not fit: compiled here, before anything is timed.
 "$here/layout.sh" "$build" "$work/layout"
-"$here/../tools/server.sh" "$plugin" "$quick/sql" --run "$here/sql.sh $work/sql-out && $here/sessions.sh $work/sessions-out && $here/random_sessions.sh $work/random-sessions-out 30 && $here/replacing.sh $work/replacing-out && $here/soft_kill.sh && $here/sizes.sh && $here/many_locks.sh && $here/engine_stats.sh && $here/deadlock_report.sh && $here/foreign_report.sh" \
+"$here/../tools/server.sh" "$plugin" "$quick/sql" --run "$here/sql.sh $work/sql-out && $here/sessions.sh $work/sessions-out && $here/random_sessions.sh $work/random-sessions-out 30 && $here/replacing.sh $work/replacing-out && $here/soft_kill.sh && $here/sizes.sh && $here/many_locks.sh && $here/engine_stats.sh && $here/deadlock_report.sh && $here/foreign_report.sh && $here/spatial_locks.sh" \
 	--weir-memory=64M --weir-log-capacity=64M --innodb-lock-wait-timeout=1 --weir-lock-wait-timeout=1
 "$here/../tools/server.sh" "$plugin" "$quick/xa" --run "$here/sessions.sh $work/xa-out $here/sessions/xa.txt $here/sessions/cached.txt" \
 	--weir-memory=64M --weir-log-capacity=64M --innodb-lock-wait-timeout=1 --weir-lock-wait-timeout=1 --log-bin=binlog --server-id=1 \
@@ -30,6 +30,7 @@ fi
 for seed in 1 "$RANDOM" "$RANDOM"; do
 	perl "$here/random.pl" "$seed" 1000 >"$work/random-$seed.sql"
 	perl "$here/random_fulltext.pl" "$seed" 400 >"$work/random-fulltext-$seed.sql"
+	perl "$here/random_spatial.pl" "$seed" 300 >"$work/random-spatial-$seed.sql"
 done
 "$here/../tools/server.sh" "$plugin" "$work/sql" --run "$here/sql.sh $work/random-out $work/random-*.sql" \
 	--weir-memory=64M --weir-log-capacity=64M --weir-store=LOG
