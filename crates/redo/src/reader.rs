@@ -23,7 +23,7 @@ pub struct Reader {
     chain: Vec<Segment>,
     db: DbId,
     /// Memory to read into: filling it with zeros takes as long as reading, and where a hypervisor
-    /// takes back what is free, to have it again takes longer still.
+    /// collects what is free, to have it again takes longer still.
     spare: Mutex<rank::LogReadBuffers, Vec<Spare>>,
     /// That of a log that goes on.
     recent: Option<Arc<Recent>>,
