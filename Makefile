@@ -148,6 +148,7 @@ plugin-test: plugin
 	@pkg-config fuse3 2>/dev/null || apt-get install -q -y --no-install-recommends libfuse3-dev pkg-config >/dev/null 2>&1 || \
 		echo "plugin-test: libfuse3-dev cannot be had: the power does not fail"
 	@plugin/mariadb/test/run.sh target/plugin $(ROUNDS)
+	@plugin/mariadb/test/force_recovery.sh target/plugin/ha_weir.so target/plugin/test/force-recovery
 	@$(CARGO) build --profile $(BACKUP_PROFILE) --locked --quiet --workspace --bin weir --target-dir target
 	@plugin/mariadb/test/backup.sh target/plugin/ha_weir.so target/plugin/test/backup target/$(BACKUP_PROFILE)/weir
 	@plugin/mariadb/test/encrypted.sh target/plugin/ha_weir.so target/plugin/test/encrypted $(ROUNDS) target/$(BACKUP_PROFILE)/weir

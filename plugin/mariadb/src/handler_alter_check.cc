@@ -6,6 +6,7 @@
 #include "alter_columns.h"
 #include "alter_definition.h"
 #include "foreign_keys.h"
+#include "variables.h"
 
 namespace
 {
@@ -110,6 +111,8 @@ static bool refuses(Alter_inplace_info *info, const char *why)
 
 enum_alter_inplace_result ha_weir::check_if_supported_inplace_alter(TABLE *altered, Alter_inplace_info *info)
 {
+  if (weir_refuses_changes())
+    return HA_ALTER_ERROR;
   Altered_part *part= new (ha_thd()->mem_root) Altered_part(this);
   info->handler_ctx= part;
   if (!part)

@@ -189,6 +189,8 @@ bool refuse_fulltext(const TABLE *form, const KEY *key, bool temporary)
 
 int ha_weir::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
 {
+  if (weir_refuses_changes())
+    return HA_ERR_TABLE_READONLY;
   THD *thd= ha_thd();
   std::string table= table_name_of(name);
   // ALTER has its copy under another name. Partitions, one by one, have no part in foreign keys.
@@ -256,6 +258,8 @@ int ha_weir::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
 
 int ha_weir::delete_table(const char *name)
 {
+  if (weir_refuses_changes())
+    return HA_ERR_TABLE_READONLY;
   THD *thd= ha_thd();
   std::string table= table_name_of(name);
   weir_code code;
@@ -297,6 +301,8 @@ int ha_weir::delete_table(const char *name)
 // one there.
 int ha_weir::rename_table(const char *from, const char *to)
 {
+  if (weir_refuses_changes())
+    return HA_ERR_TABLE_READONLY;
   std::string old_name= table_name_of(from), new_name= table_name_of(to);
   if (is_backup_name(new_name))
     return set_aside(ha_thd(), old_name, new_name);
@@ -351,6 +357,8 @@ int ha_weir::rename_table(const char *from, const char *to)
 
 int ha_weir::truncate()
 {
+  if (weir_refuses_changes())
+    return HA_ERR_TABLE_READONLY;
   close_scan();
   weir_code code;
   Backoff backoff(ha_thd());

@@ -382,11 +382,29 @@ static bool reads_with_locks(THD *thd)
   }
 }
 
+// Rows of the result are missing where something cannot be read: the statement that shows it has a warning.
+static void warn_of_passed_over(THD *thd)
+{
+  if (!weir_force_recovery())
+    return;
+  static thread_local uint64_t warned_of= 0;
+  weir_thread_counts now;
+  weir_thread_counts_now(&now);
+  if (now.passed_over == warned_of)
+    return;
+  push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, ER_OPTION_PREVENTS_STATEMENT,
+                      "Weir: rows are missing here: at %llu places something cannot be read, and was passed over "
+                      "(weir_force_recovery); the error log names the pages",
+                      static_cast<ulonglong>(now.passed_over - warned_of));
+  warned_of= now.passed_over;
+}
+
 int ha_weir::external_lock(THD *thd, int lock_type)
 {
   if (lock_type == F_UNLCK)
   {
     suspend_scan();
+    warn_of_passed_over(thd);
     give_up_copy();
     int error= commit_own();
     Transaction *trx= m_trx_found ? nullptr : m_trx;
@@ -396,6 +414,8 @@ int ha_weir::external_lock(THD *thd, int lock_type)
     int error_of_end= trx ? trx->leave_table() : 0;
     return error ? error : error_of_end;
   }
+  if (lock_type == F_WRLCK && weir_refuses_changes())
+    return HA_ERR_TABLE_READONLY;
   m_trx= Transaction::of(thd);
   m_trx_found= false;
   m_trx->enter_table();
@@ -455,7 +475,10 @@ THR_LOCK_DATA **ha_weir::store_lock(THD *thd, THR_LOCK_DATA **to, thr_lock_type 
   if (lock_type == TL_IGNORE)
     return to;
   m_skip_locked= lock_type == TL_READ_SKIP_LOCKED || lock_type == TL_WRITE_SKIP_LOCKED;
-  if (lock_type == TL_READ_WITH_SHARED_LOCKS || lock_type == TL_READ_SKIP_LOCKED)
+  // No row changes, and what transactions without an end have locked stays so.
+  if (weir_force_recovery())
+    m_lock= WEIR_LOCK_NONE;
+  else if (lock_type == TL_READ_WITH_SHARED_LOCKS || lock_type == TL_READ_SKIP_LOCKED)
     m_lock= WEIR_LOCK_SHARE;
   else if (lock_type >= TL_FIRST_WRITE)
     m_lock= WEIR_LOCK_UPDATE;

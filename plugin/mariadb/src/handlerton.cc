@@ -128,7 +128,9 @@ int recover(XID *list, uint room)
   while (count < room && !to_recover.empty())
   {
     const std::string &name= to_recover.back();
-    if (xid_of_name(reinterpret_cast<const uchar *>(name.data()), name.size(), &list[count]))
+    // Nothing can be decided where nothing is changed: what the server has named itself it is not asked for.
+    if (xid_of_name(reinterpret_cast<const uchar *>(name.data()), name.size(), &list[count]) &&
+        !(weir_force_recovery() && list[count].get_my_xid()))
       count++;
     to_recover.pop_back();
   }
@@ -137,11 +139,11 @@ int recover(XID *list, uint room)
   return static_cast<int>(count);
 }
 
-// The server decides what it has named itself when it starts, and never later.
-bool left_for_a_start()
+// Whether a crash has left transactions that the server decides, since it has named them itself.
+bool has_named_by_server()
 {
   std::vector<std::string> names;
-  if (!mysqld_server_started || weir_prepared(weir_database, collect, &names) != WEIR_OK)
+  if (weir_prepared(weir_database, collect, &names) != WEIR_OK)
     return false;
   for (const std::string &name : names)
   {
@@ -151,6 +153,9 @@ bool left_for_a_start()
   }
   return false;
 }
+
+// That it does when it starts, and never later.
+bool left_for_a_start() { return mysqld_server_started && has_named_by_server(); }
 
 int of_xid(weir_code code)
 {
@@ -239,6 +244,8 @@ void drop_temporary_tables()
 int ddl_recovery_done(handlerton *)
 {
   weir_ddl_recovered= true;
+  if (weir_force_recovery())
+    return 0;
   if (weir_drop_unfinished_indexes(weir_database, LEFTOVER_WAIT_MILLIS) != WEIR_OK)
     sql_print_warning("Weir: %s", weir_message());
   return 0;
@@ -256,17 +263,71 @@ void close_database()
     sql_print_error("Weir: %s", weir_message());
 }
 
+void log_remark(void *, weir_bytes text)
+{
+  sql_print_warning("Weir: %.*s", static_cast<int>(text.len), reinterpret_cast<const char *>(text.data));
+}
+
+// What a damaged database is opened without, and what was found.
+void report_forced()
+{
+  static const char *const off[]= {
+      "rows that cannot be read are passed over, and unfinished transactions are not rolled back, and not seen",
+      "unfinished transactions whose undo cannot be read count as committed",
+      "the log is applied up to the first damage in it: rows are of no single moment",
+      "the log is not applied, nor are unfinished transactions known: all changes in pages count as committed"};
+  sql_print_warning("Weir: weir_force_recovery=%u: the tables can be read, and nothing is changed, purged or written",
+                    weir_force_recovery());
+  for (uint step= 0; step < weir_force_recovery(); step++)
+    sql_print_warning("Weir: %s", off[step]);
+  weir_recovery_remarks(weir_database, log_remark, nullptr);
+  sql_print_warning("Weir: dump what is to be kept (mariadb-dump); 'weir salvage' finds more: what lies behind damaged inner pages, or "
+                    "has lost its name");
+}
+
+void report_not_opened(weir_code code)
+{
+  sql_print_error("Weir: %s", weir_message());
+  if (code != WEIR_DAMAGED)
+    return;
+  uint step= weir_force_recovery();
+  if (step < 4)
+    sql_print_error("Weir: to dump what can be read, start the server with weir_force_recovery=%u, on a copy of the data directory, "
+                    "without the binary log (--skip-log-bin)", step + 1);
+  sql_print_error("Weir: 'weir salvage' makes a new database of all that can be read of the files in '" WEIR_DIRECTORY "'%s",
+                  step == 4 ? ": no step opens it" : "");
+}
+
+// As it is, without anything that would change it.
+bool open_damaged()
+{
+  report_forced();
+  // The server would take its last binary log for recovered, and the next start roll back what it holds.
+  if (opt_bin_log && has_named_by_server())
+  {
+    sql_print_error("Weir: a crash has left transactions that the binary log decides, and with weir_force_recovery nothing is decided: start "
+                    "the server without the binary log (--skip-log-bin)");
+    return false;
+  }
+  if (weir_definitions.load() != WEIR_OK)
+    sql_print_warning("Weir: not all tables' definitions can be read: %s", weir_message());
+  return true;
+}
+
 bool open_database()
 {
   weir_options options= {weir_memory(), weir_log_capacity(), 0, WEIR_IF_MISSING, uint32_t(weir_store_kind()),
-                        weir_encryption_key_id(), weir_encrypts() ? &weir_server_keys : nullptr};
+                        weir_encryption_key_id(), weir_encrypts() ? &weir_server_keys : nullptr, weir_force_recovery()};
   std::string directory= std::string("./") + WEIR_DIRECTORY;
-  if (weir_open(bytes_of(directory), &options, &weir_database) != WEIR_OK)
+  weir_code code= weir_open(bytes_of(directory), &options, &weir_database);
+  if (code != WEIR_OK)
   {
-    sql_print_error("Weir: %s", weir_message());
+    report_not_opened(code);
     return false;
   }
   report_notices();
+  if (weir_force_recovery())
+    return open_damaged();
   if (left_for_a_start())
   {
     sql_print_error("Weir: a crash has left transactions half committed, which the server completes only as it starts: "

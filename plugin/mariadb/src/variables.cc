@@ -34,7 +34,7 @@ const char *store_names[]= {"ANY", "IN_PLACE", "LOG", NullS};
 TYPELIB store_typelib= {array_elements(store_names) - 1, "weir_store", store_names, nullptr};
 ulong store;
 my_bool encrypts;
-uint encryption_key_id;
+uint encryption_key_id, force_recovery;
 
 int check_log_capacity(THD *, st_mysql_sys_var *, void *save, st_mysql_value *value)
 {
@@ -162,6 +162,11 @@ MYSQL_SYSVAR_UINT(encryption_key_id, encryption_key_id, PLUGIN_VAR_RQCMDARG | PL
                   "The key of the server's key management that encrypts the engine's files (weir_encrypt); its newest version is taken "
                   "while the server runs",
                   nullptr, nullptr, 1, 1, UINT_MAX32, 0);
+MYSQL_SYSVAR_UINT(force_recovery, force_recovery, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
+                  "For a database that is damaged, to dump what can be read: nothing is changed, and changes are refused. 1: rows that "
+                  "cannot be read are passed over, and unfinished transactions are left, and not seen; 2: those whose undo cannot be read "
+                  "count as committed; 3: the log is applied up to the first damage in it; 4: it is not applied. 0: as ever",
+                  nullptr, nullptr, 0, 0, 4, 0);
 MYSQL_SYSVAR_ULONGLONG(log_capacity, log_capacity, PLUGIN_VAR_RQCMDARG,
                        "Bytes of redo log. More of it means fewer page writes and a longer recovery",
                        check_log_capacity, update_log_capacity, 1ULL << 30, 640 << 10, 1ULL << 40, 0);
@@ -192,7 +197,8 @@ MYSQL_THDVAR_BOOL(snapshot_isolation, PLUGIN_VAR_OPCMDARG,
 } // namespace
 
 st_mysql_sys_var *weir_variables[]= {MYSQL_SYSVAR(memory), MYSQL_SYSVAR(store), MYSQL_SYSVAR(encrypt),
-                                     MYSQL_SYSVAR(encryption_key_id), MYSQL_SYSVAR(log_capacity), MYSQL_SYSVAR(durability),
+                                     MYSQL_SYSVAR(encryption_key_id), MYSQL_SYSVAR(force_recovery),
+                                     MYSQL_SYSVAR(log_capacity), MYSQL_SYSVAR(durability),
                                      MYSQL_SYSVAR(lock_wait_timeout), MYSQL_SYSVAR(recovery_seconds),
                                      MYSQL_SYSVAR(metrics_address), MYSQL_SYSVAR(create_checkpoint),
                                      MYSQL_SYSVAR(deferred_answers), MYSQL_SYSVAR(binlog_gate),
@@ -237,6 +243,19 @@ ulong weir_store_kind() { return store; }
 bool weir_encrypts() { return encrypts; }
 
 uint weir_encryption_key_id() { return encryption_key_id; }
+
+uint weir_force_recovery() { return force_recovery; }
+
+bool weir_refuses_changes()
+{
+  if (!force_recovery)
+    return false;
+  my_printf_error(ER_OPTION_PREVENTS_STATEMENT,
+                  "Weir: nothing can be changed with weir_force_recovery=%u. Dump what is to be kept (mariadb-dump), or have 'weir "
+                  "salvage' make a new database of the files, and start the server without it",
+                  MYF(0), force_recovery);
+  return true;
+}
 
 ulonglong weir_log_capacity() { return log_capacity; }
 

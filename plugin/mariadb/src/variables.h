@@ -22,6 +22,10 @@ ulong weir_store_kind();
 // Whether the engine's files are encrypted, and by which key of the server's key management.
 bool weir_encrypts();
 uint weir_encryption_key_id();
+// The step with which a damaged database is opened to be read alone; 0: it is not.
+uint weir_force_recovery();
+// Whether nothing may be changed because of it: says so, then, in words that name the setting.
+bool weir_refuses_changes();
 ulonglong weir_log_capacity();
 double weir_recovery_seconds();
 // A weir_durability.
