@@ -109,9 +109,27 @@ int ha_weir::note_number(const uchar *record)
   return code == WEIR_OK ? 0 : fail(code);
 }
 
+// Whether a row that replication brings, or a statement that does without, has no geometry where a SPATIAL key is to have one.
+static bool lacks_geometry(const TABLE *table, const uchar *record)
+{
+  const uint32 srid_bytes= 4;
+  for (uint i= 0; i < table->s->keys; i++)
+  {
+    const KEY *key= &table->key_info[i];
+    if (!is_spatial(key))
+      continue;
+    const Field_blob *column= static_cast<const Field_blob *>(table->field[key->key_part[0].fieldnr - 1]);
+    if (column->get_length(static_cast<uint>(record - table->record[0])) <= srid_bytes)
+      return true;
+  }
+  return false;
+}
+
 int ha_weir::write_row(const uchar *record)
 {
   Engine_stats counts(handler_stats);
+  if (lacks_geometry(table, record))
+    return HA_ERR_NULL_IN_SPATIAL;
   if (int error= take_part())
     return error;
   if (int error= begin_filling())
@@ -310,6 +328,8 @@ int ha_weir::update_row(const uchar *old_record, const uchar *new_record)
     compute_hashes(table, new_record);
   }
   Engine_stats counts(handler_stats);
+  if (lacks_geometry(table, new_record))
+    return HA_ERR_NULL_IN_SPATIAL;
   if (!has_primary())
   {
     m_old.key.assign(reinterpret_cast<char *>(m_row_id), sizeof(m_row_id));
