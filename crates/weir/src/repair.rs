@@ -8,7 +8,7 @@ use weir_base::{AlignedBuf, Lsn, PageNo};
 use weir_change::{apply_to_page, decode};
 use weir_checkpoint::{Control, ControlFile};
 use weir_crypt::Encryption;
-use weir_device::{FileVolume, Volume};
+use weir_device::{FileVolume, OverlayVolume, Volume};
 use weir_pool::{PageWrite, PoolError};
 use weir_redo::GroupAt;
 
@@ -59,10 +59,14 @@ pub fn repair_page_on(
     backups: Vec<Box<dyn Read>>,
     encryption: Option<&Encryption>,
 ) -> Result<RepairedPage, Error> {
-    let volume = open_volume(volume, encryption)?;
+    // Opening a store may make files: not before it is known what to write.
+    let above =
+        OverlayVolume::new(volume.clone()).map_err(|e| Error::io("reading the database", e))?;
+    let looked_at = open_volume(Arc::new(above), encryption)?;
     let page = PageNo(page);
-    let control = ControlFile::open(&volume).map_err(|e| Error::io("opening 'control'", e))?.get();
-    let (store, _) = open_store(&volume, &control, &Config::default())?;
+    let opened = ControlFile::open(&looked_at);
+    let control = opened.map_err(|e| Error::io("opening 'control'", e))?.get();
+    let (store, _) = open_store(&looked_at, &control, &Config::default())?;
     let mut buf = AlignedBuf::zeroed(store.page_size());
     match store.read(page, &mut buf) {
         Ok(()) => {
@@ -98,6 +102,7 @@ pub fn repair_page_on(
         let words = format!("page {page} as the backups make it is not sound: {found}");
         return Err(Error::Damaged(words.into()));
     }
+    let (store, _) = open_store(&open_volume(volume, encryption)?, &control, &Config::default())?;
     store.make_room(1)?;
     store.write_batch(0, &[PageWrite { page, lsn, bytes: &bytes }], &mut |left| left)?;
     store.read(page, &mut buf)?;

@@ -29,6 +29,7 @@ mod prepared_locks;
 mod ranges;
 mod read_only;
 mod recovery;
+mod repair_page;
 mod savepoints;
 mod scrub;
 mod segments;
