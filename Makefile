@@ -152,6 +152,7 @@ plugin-test: plugin
 	@$(CARGO) build --profile $(BACKUP_PROFILE) --locked --quiet --workspace --bin weir --target-dir target
 	@plugin/mariadb/test/backup.sh target/plugin/ha_weir.so target/plugin/test/backup target/$(BACKUP_PROFILE)/weir
 	@plugin/mariadb/test/encrypted.sh target/plugin/ha_weir.so target/plugin/test/encrypted $(ROUNDS) target/$(BACKUP_PROFILE)/weir
+	@plugin/mariadb/test/codec.sh target/plugin/ha_weir.so target/plugin/test/codec
 endif
 
 # ---- test -----------------------------------------------------------------------------------------

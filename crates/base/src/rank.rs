@@ -171,6 +171,8 @@ ranks! {
         "the last bytes of the log; copying at most 128 KiB";
     LogReadBuffers "redo"
         "memory to read the log into; memory only";
+    TreeCodecs "pool"
+        "how pages of which tree are packed; memory only";
     SegmentUpkeep "pool"
         "what the upkeep of segments remembers; a step of it";
     SegmentGrowth "logstore"
@@ -188,6 +190,8 @@ ranks! {
          condition is waited for";
     PageMap "logstore"
         "the leaves of the page map; memory only";
+    CodecChoice "logstore"
+        "what packing and the device were measured to take; memory only";
     IdlePackers "logstore"
         "memory to pack pages with; memory only";
     WrappedKey "crypt"

@@ -712,6 +712,12 @@ enum weir_code weir_table_create(const struct weir_db *db,
                                  const struct weir_index *indexes,
                                  size_t count);
 
+// Has pages of a table and of its indexes, also of later ones, packed by another codec from their
+// next write on, as `weir_tree_set_codec` has it. WEIR_NOTHING: there is no such table.
+enum weir_code weir_table_set_codec(const struct weir_db *db,
+                                    struct weir_bytes name,
+                                    struct weir_bytes codec);
+
 // Drops a table, when all that write to it have ended. Each of them is waited for at most
 // `lock_wait_millis`, here and in all that have this argument: WEIR_LOCK_TIMEOUT, and 0 is
 // WEIR_WOULD_WAIT at once; nothing was changed then. WEIR_NOTHING: there is none.
@@ -1309,6 +1315,16 @@ enum weir_code weir_tree_open(const struct weir_db *db,
                               struct weir_bytes name,
                               bool make,
                               struct weir_tree **out);
+
+// Has pages of a tree packed by another codec from their next write on: "none", "lz4", "zstd", or
+// "" as the store chooses. Where pages are kept in place (`weir_packs_pages`) it is kept, for a copy
+// that packs, and has no effect. Durable when it returns. WEIR_NOTHING: there is no such tree.
+enum weir_code weir_tree_set_codec(const struct weir_db *db,
+                                   struct weir_bytes name,
+                                   struct weir_bytes codec);
+
+// Whether pages are packed, so that a codec has an effect: in segments they are, in place not.
+enum weir_code weir_packs_pages(const struct weir_db *db, bool *out);
 
 // Gives a tree's handle back. NULL is fine.
 void weir_tree_close(struct weir_tree *tree);

@@ -6,6 +6,7 @@ use ::weir_table::{IndexSpec, Redefinition, Rename, Tables};
 use crate::borrow::{list, shared, show, weir_bytes, weir_visit};
 use crate::db::weir_db;
 use crate::outcome::{Failure, found, run, weir_code};
+use crate::tree::codec_named;
 use crate::txn::wait;
 
 /// An index to be made.
@@ -69,6 +70,21 @@ pub unsafe extern "C" fn weir_table_create(
         }
         let message = format!("there is a table '{name}' already");
         Err(Failure { code: weir_code::WEIR_EXISTS, message })
+    })
+}
+
+/// Has pages of a table and of its indexes, also of later ones, packed by another codec from their
+/// next write on, as `weir_tree_set_codec` has it. WEIR_NOTHING: there is no such table.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_table_set_codec(
+    db: *const weir_db,
+    name: weir_bytes,
+    codec: weir_bytes,
+) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let (db, name, codec) = unsafe { (shared(db)?, name.text()?, codec.text()?) };
+        Ok(found(db.tables.set_codec(name, codec_named(codec)?)?))
     })
 }
 

@@ -2,7 +2,7 @@
 use std::cell::RefCell;
 use std::ffi::c_void;
 
-use weir::{Durability, Tree};
+use weir::{Durability, Error, PageCodec, Tree};
 
 use crate::borrow::{give, place, put, shared, show, taken, weir_bytes, weir_visit};
 use crate::db::{durability, weir_db};
@@ -37,6 +37,39 @@ pub unsafe extern "C" fn weir_tree_open(
         unsafe { give(out, weir_tree { tree })? };
         Ok(weir_code::WEIR_OK)
     })
+}
+
+/// Has pages of a tree packed by another codec from their next write on: "none", "lz4", "zstd", or
+/// "" as the store chooses. Where pages are kept in place (`weir_packs_pages`) it is kept, for a
+/// copy that packs, and has no effect. Durable when it returns. WEIR_NOTHING: there is no such
+/// tree.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_tree_set_codec(
+    db: *const weir_db,
+    name: weir_bytes,
+    codec: weir_bytes,
+) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let (db, name, codec) = unsafe { (&shared(db)?.db, name.text()?, codec.text()?) };
+        Ok(found(db.set_codec(name, codec_named(codec)?)?))
+    })
+}
+
+/// Whether pages are packed, so that a codec has an effect: in segments they are, in place not.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_packs_pages(db: *const weir_db, out: *mut bool) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        unsafe { put(out, shared(db)?.db.packs_pages())? };
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
+/// The codec of this name; none: as the store chooses.
+pub(crate) fn codec_named(name: &str) -> Result<Option<PageCodec>, Failure> {
+    let named = (!name.is_empty()).then(|| name.parse().map_err(Error::Config)).transpose();
+    Ok(named?)
 }
 
 /// Gives a tree's handle back. NULL is fine.

@@ -246,6 +246,7 @@ impl Checkpointer {
             processors_busy: self.processors_busy.as_ref().map_or(0.0, |busy| busy()),
             page_bytes: self.pool.page_size() as u64,
         };
+        self.pool.store().note_processors(seen.processors_busy);
         then(&seen);
     }
 

@@ -7,6 +7,7 @@ use weir_base::lock::{Condvar, Mutex};
 use weir_base::{ALIGN, AlignedBuf, DbId, PageNo, align_down, align_up, rank};
 use weir_device::BlockFile;
 
+use crate::adapt::Adapt;
 use crate::codec::Packing;
 use crate::error::StoreError;
 use crate::format::{BLOCK_HEAD, Kind, LEAF_BYTES, Root, Span};
@@ -40,6 +41,7 @@ pub(crate) struct Core {
     /// Page writes that there is room for, as if none of them could be packed.
     pub(crate) room_pages: AtomicU64,
     pub(crate) packing: Packing,
+    pub(crate) adapt: Adapt,
     pub(crate) stats: LogStoreStats,
 }
 

@@ -5,6 +5,7 @@
 //! it.
 #![forbid(unsafe_code)]
 
+mod adapt;
 mod append;
 mod checkpoint;
 mod clean;
@@ -15,6 +16,7 @@ pub mod format;
 pub mod ids;
 mod map;
 pub mod policy;
+pub mod policy_codec;
 mod read;
 mod recover;
 mod room;

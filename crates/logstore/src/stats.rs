@@ -3,6 +3,9 @@ weir_base::counters! {
     /// What a store has done since it was opened.
     pub struct LogStoreStats {
         pages_written: "pages", "pages written for the pool";
+        pages_raw: "pages", "pages of these that were not packed";
+        pages_lz4: "pages", "pages of these that were packed by LZ4";
+        pages_zstd: "pages", "pages of these that were packed by zstd";
         pages_copied: "pages", "pages that the cleaner copied";
         bytes_packed: "bytes", "bytes of blocks of pages that were written for the pool";
         bytes_copied: "bytes", "bytes of blocks that the cleaner copied";

@@ -3,9 +3,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use weir_base::lock::{Condvar, Mutex};
-use weir_base::{ALIGN, DbId, Lsn, PageNo, rank};
+use weir_base::{ALIGN, Clock, DbId, Lsn, PageNo, rank};
 use weir_device::Volume;
 
+use crate::adapt::Adapt;
 use crate::checkpoint::{MapPlaces, Places};
 use crate::clean::{Cleaned, Dirty};
 use crate::codec::Packing;
@@ -14,6 +15,7 @@ use crate::error::StoreError;
 use crate::format::{Kind, Root};
 use crate::ids::{Epoch, Seq, UNIT};
 use crate::map::Map;
+use crate::policy_codec::Choice;
 use crate::recover::Reader;
 use crate::root_file::RootFile;
 use crate::segments::{Segments, Status};
@@ -205,6 +207,7 @@ impl LogStore {
             pages: AtomicU32::new(pages),
             room_pages: AtomicU64::new(0),
             packing: Packing::default(),
+            adapt: Adapt::default(),
             stats: LogStoreStats::default(),
         };
         core.note_room(&core.segments.lock());
@@ -298,6 +301,24 @@ impl LogStore {
             pages_since_checkpoint: segments.pages_since,
             map_memory_bytes: (self.core.map.leaves() * crate::format::LEAF_BYTES) as u64,
         }
+    }
+
+    /// Has the store choose how pages are packed whose tree asks for nothing, from what it
+    /// measures by this clock and [`LogStore::note_processors`]. Until then it is zstd.
+    pub fn adapt(&self, clock: Arc<dyn Clock>) {
+        self.core.adapt.begin(clock);
+    }
+
+    /// Notes which share of the time of so many processors was used of late, 0 to 1: a few times a
+    /// second.
+    pub fn note_processors(&self, busy: f64, processors: usize) {
+        self.core.adapt.note_processors(busy, processors as f64);
+    }
+
+    /// How pages are packed now whose tree asks for nothing, and why.
+    #[must_use]
+    pub fn codec_choice(&self) -> Choice {
+        self.core.adapt.choice()
     }
 
     /// What the store has done.

@@ -2,7 +2,7 @@
 use weir_base::{Lsn, PageNo};
 
 use crate::error::StoreError;
-use crate::format::{BLOCK_HEAD, Kind};
+use crate::format::{BLOCK_HEAD, Codec, Kind};
 use crate::ids::Place;
 use crate::segments::StreamKind;
 use crate::store::LogStore;
@@ -24,6 +24,8 @@ pub struct PageImage<'a> {
     pub lsn: Lsn,
     /// Its bytes.
     pub bytes: &'a [u8],
+    /// How it is packed, if that saves enough; `None`: as the store chooses.
+    pub codec: Option<Codec>,
 }
 
 impl LogStore {
@@ -54,20 +56,33 @@ impl LogStore {
         }
         let most = (self.core.segment_bytes / 8 / self.core.page_bytes).max(1);
         let (mut left, mut landed) = (pages, Vec::new());
+        let (mut micros, mut bytes) = (0, 0);
         while !left.is_empty() {
             let group = pace(left.len()).clamp(1, left.len().min(most));
             let (now, rest) = left.split_at(group);
-            let items = now.iter().map(|image| self.pack(image)).collect();
+            let items: Vec<Item> = now.iter().map(|image| self.pack(image)).collect();
+            bytes += bytes_of(&items);
+            let begun = self.core.adapt.now_micros();
             self.append_user(items, &mut landed)?;
+            micros += self.core.adapt.now_micros() - begun;
             left = rest;
         }
-        self.finish(&mut landed)
+        let begun = self.core.adapt.now_micros();
+        self.finish(&mut landed)?;
+        micros += self.core.adapt.now_micros() - begun;
+        self.core.adapt.wrote(bytes, micros);
+        Ok(())
     }
 
     fn pack(&self, image: &PageImage<'_>) -> Item {
         assert_eq!(image.bytes.len(), self.core.page_bytes, "a page");
         let mut bytes = vec![0; BLOCK_HEAD + image.bytes.len()];
-        let (codec, len) = self.core.packing.pack(image.bytes, &mut bytes[BLOCK_HEAD..]);
+        let (packing, payload) = (&self.core.packing, &mut bytes[BLOCK_HEAD..]);
+        let wanted = image.codec.unwrap_or_else(|| {
+            self.core.adapt.sample(packing, image.bytes, payload);
+            self.core.adapt.codec()
+        });
+        let (codec, len) = packing.pack(wanted, image.bytes, payload);
         bytes.truncate(BLOCK_HEAD + len);
         Item::Block(Packed::new(Kind::Page, image.page.0, image.lsn, codec, bytes))
     }
@@ -105,11 +120,15 @@ impl LogStore {
         self.core.sync()?;
         self.core.publish(landed);
         let blocks = landed.iter().flat_map(|chunk| &chunk.blocks);
-        let (mut pages, mut bytes) = (0, 0);
-        blocks.for_each(|(_, place, _)| {
+        let (mut pages, mut bytes, mut packed) = (0, 0, [0; 3]);
+        blocks.for_each(|(head, place, _)| {
             pages += 1;
             bytes += place.bytes() as u64;
+            packed[head.codec as usize] += 1;
         });
+        self.core.stats.pages_raw.add(packed[Codec::Raw as usize]);
+        self.core.stats.pages_lz4.add(packed[Codec::Lz4 as usize]);
+        self.core.stats.pages_zstd.add(packed[Codec::Zstd as usize]);
         self.core.segments.lock().pages_since += pages;
         self.core.stats.pages_written.add(pages);
         self.core.stats.bytes_packed.add(bytes);
@@ -209,6 +228,14 @@ fn forgotten(item: &Item) -> std::ops::Range<u32> {
         Item::Forget { first, count, .. } => first.0..first.0 + u32::from(*count),
         Item::Block(_) => 0..0,
     }
+}
+
+fn bytes_of(items: &[Item]) -> u64 {
+    let bytes = |item: &Item| match item {
+        Item::Block(packed) => packed.bytes.len() as u64,
+        Item::Forget { .. } => 0,
+    };
+    items.iter().map(bytes).sum()
 }
 
 fn pages_of(items: &[Item]) -> Vec<u32> {

@@ -168,6 +168,12 @@ pub fn lsn(page: &[u8]) -> Lsn {
     Lsn(page.u64_at(LSN))
 }
 
+/// The tree that the page says to be of; 0: of none.
+#[must_use]
+pub fn tree_of(page: &[u8]) -> TreeId {
+    TreeId(page.u64_at(TREE))
+}
+
 /// Sets the LSN of the page's last change: the end of the redo group that made it.
 pub fn set_lsn(page: &mut [u8], lsn: Lsn) {
     put_u64(page, LSN, lsn.0);

@@ -19,7 +19,7 @@ pub use check::check;
 pub use edit::{Full, NodeMut};
 pub use header::{
     Damage, HEADER_BYTES, Kind, PAGE_SIZES, format, lsn, seal, set_data_len, set_link, set_lsn,
-    verify,
+    tree_of, verify,
 };
 pub use limits::{max_entry, max_inline_value, max_key_len};
 pub use moved::{LoadError, Moved, MovedRow};

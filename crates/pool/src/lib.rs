@@ -50,7 +50,9 @@ pub use pending_list::PageRedo;
 pub use pool::{PageUse, Pool, PoolConfig, Residence};
 pub use scrub::OnDisk;
 pub use stats::PoolStats;
-pub use store::{IsDirty, Kept, NoteGrowth, PageStore, PageWrite, Placed, StoreLook, StoreRead};
+pub use store::{
+    IsDirty, Kept, NoteGrowth, PageCodec, PageStore, PageWrite, Placed, StoreLook, StoreRead,
+};
 pub use torn_write::{DoubleWriteConfig, DoubleWriteMode, PageCopy, Repair};
 pub use warm_list::WarmList;
 pub use warm_plan::WarmPlan;

@@ -1,11 +1,13 @@
 //! The log-structured store (`weir-logstore`) as the pool sees one: out of place, packed, without a
 //! doublewrite area.
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use weir_base::lock::Mutex;
 use weir_base::rank;
-use weir_base::{DbId, Era, Lsn, PageNo, Stats};
+use weir_base::{Clock, DbId, Era, Lsn, PageNo, Stats, TreeId};
 use weir_device::Volume;
+use weir_logstore::format::Codec;
 use weir_logstore::ids::Place;
 use weir_logstore::{
     Dirty, LogStore, LogStoreConfig, PageImage, PageRead, ROOT_FILE, SEGMENTS_FILE, StoreError,
@@ -16,7 +18,8 @@ use weir_page::Damage;
 use crate::era::era_page;
 use crate::error::PoolError;
 use crate::store::{
-    Growth, IsDirty, Kept, NoteGrowth, PageStore, PageWrite, Placed, StoreLook, StoreRead,
+    Growth, IsDirty, Kept, NoteGrowth, PageCodec, PageStore, PageWrite, Placed, StoreLook,
+    StoreRead,
 };
 
 /// Pages of a segment, unpacked: with pages of 8 KiB it is 1 MiB.
@@ -32,6 +35,8 @@ pub struct LogStructuredStore {
     upkeep: Mutex<rank::SegmentUpkeep, Upkeep>,
     /// The newest LSN of any page when the store was opened.
     newest: Lsn,
+    /// How pages are packed of trees that ask for something.
+    codecs: Mutex<rank::TreeCodecs, Arc<HashMap<TreeId, Codec>>>,
 }
 
 /// As a look of the cleaner's.
@@ -77,7 +82,7 @@ impl LogStructuredStore {
     fn over(db: DbId, store: LogStore) -> Self {
         let newest = store.newest();
         let (growth, upkeep) = (Growth::default(), Mutex::default());
-        LogStructuredStore { db, store, growth, upkeep, newest }
+        LogStructuredStore { db, store, growth, upkeep, newest, codecs: Mutex::default() }
     }
 
     fn verify(&self, page: PageNo, buf: &[u8]) -> Result<(), PoolError> {
@@ -93,8 +98,25 @@ fn packed_read<'a>(read: &'a mut StoreRead<'_>) -> PageRead<'a> {
     PageRead { page: *page, buf, outcome: Err(StoreError::Absent(*page)) }
 }
 
-fn image_of<'a>(write: &PageWrite<'a>) -> PageImage<'a> {
-    PageImage { page: write.page, lsn: write.lsn, bytes: write.bytes }
+fn image_of<'a>(write: &PageWrite<'a>, codecs: &HashMap<TreeId, Codec>) -> PageImage<'a> {
+    let codec = codecs.get(&weir_page::tree_of(write.bytes)).copied();
+    PageImage { page: write.page, lsn: write.lsn, bytes: write.bytes, codec }
+}
+
+fn codec_of(asked: PageCodec) -> Codec {
+    match asked {
+        PageCodec::None => Codec::Raw,
+        PageCodec::Lz4 => Codec::Lz4,
+        PageCodec::Zstd => Codec::Zstd,
+    }
+}
+
+fn name_of(codec: Codec) -> PageCodec {
+    match codec {
+        Codec::Raw => PageCodec::None,
+        Codec::Lz4 => PageCodec::Lz4,
+        Codec::Zstd => PageCodec::Zstd,
+    }
 }
 
 /// What the store says, in the pool's words.
@@ -158,7 +180,9 @@ impl PageStore for LogStructuredStore {
         pages: &[PageWrite<'_>],
         pace: &mut dyn FnMut(usize) -> usize,
     ) -> Result<(), PoolError> {
-        let images: Vec<PageImage<'_>> = pages.iter().map(image_of).collect();
+        let codecs = self.codecs.lock().clone();
+        let images: Vec<PageImage<'_>> =
+            pages.iter().map(|write| image_of(write, &codecs)).collect();
         self.store.write_batch(&images, pace).map_err(|e| failed(PageNo::NONE, e))
     }
 
@@ -195,7 +219,7 @@ impl PageStore for LogStructuredStore {
 
     fn set_era(&self, era: Era) -> Result<(), PoolError> {
         let (page, bytes) = era_page(era, self.page_size(), self.db);
-        let image = PageImage { page, lsn: Lsn::ZERO, bytes: &bytes };
+        let image = PageImage { page, lsn: Lsn::ZERO, bytes: &bytes, codec: None };
         self.store.write_batch(&[image], &mut |left| left).map_err(|e| failed(page, e))
     }
 
@@ -236,12 +260,32 @@ impl PageStore for LogStructuredStore {
         (bytes, Some(bytes))
     }
 
+    fn set_codec(&self, tree: TreeId, codec: Option<PageCodec>) -> bool {
+        let mut codecs = self.codecs.lock();
+        let known = Arc::make_mut(&mut codecs);
+        match codec {
+            Some(codec) => known.insert(tree, codec_of(codec)),
+            None => known.remove(&tree),
+        };
+        true
+    }
+
+    fn adapt(&self, clock: Arc<dyn Clock>) {
+        self.store.adapt(clock);
+    }
+
+    fn note_processors(&self, busy: f64) {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        self.store.note_processors(busy, processors);
+    }
+
     fn counters(&self) -> Option<&dyn Stats> {
         Some(self.store.stats())
     }
 
     fn look(&self) -> Option<StoreLook> {
         let (seen, stats) = (self.store.observe(), self.store.stats());
+        let choice = self.store.codec_choice();
         Some(StoreLook {
             bytes: seen.bytes,
             live_bytes: seen.live_bytes,
@@ -251,6 +295,10 @@ impl PageStore for LogStructuredStore {
             bytes_packed: stats.bytes_packed.get(),
             pages_copied: stats.pages_copied.get(),
             bytes_copied: stats.bytes_copied.get(),
+            pages_by_codec: [&stats.pages_raw, &stats.pages_lz4, &stats.pages_zstd]
+                .map(|counter| counter.get()),
+            codec: Some(name_of(choice.codec)),
+            codec_why: choice.why.words(),
         })
     }
 }

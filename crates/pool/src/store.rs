@@ -1,10 +1,10 @@
 //! Where pages lie on disk is a page store's business: nothing above may take a page number for a
 //! file offset. There is one in place, and one in segments.
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use weir_base::lock::Mutex;
-use weir_base::{AlignedBuf, DbId, Era, Lsn, PageNo, Stats, rank};
+use weir_base::{AlignedBuf, Clock, DbId, Era, Lsn, PageNo, Stats, TreeId, rank};
 
 use crate::era::{ERA_PAGES, era_of};
 use crate::error::PoolError;
@@ -227,6 +227,19 @@ pub trait PageStore: Send + Sync {
     /// is known.
     fn file_bytes(&self) -> (u64, Option<u64>);
 
+    /// Has pages of a tree packed by this codec from their next write on; `None`: as the store
+    /// chooses. `false`: pages are not packed here.
+    fn set_codec(&self, _tree: TreeId, _codec: Option<PageCodec>) -> bool {
+        false
+    }
+
+    /// Has the store adapt to what it measures by this clock, and to
+    /// [`PageStore::note_processors`], where there is something to adapt.
+    fn adapt(&self, _clock: Arc<dyn Clock>) {}
+
+    /// Notes which share of the time of the processors was used of late, 0 to 1.
+    fn note_processors(&self, _busy: f64) {}
+
     /// What it counts, if it counts anything.
     fn counters(&self) -> Option<&dyn Stats> {
         None
@@ -235,6 +248,47 @@ pub trait PageStore: Send + Sync {
     /// What there is to know of a store that writes out of place.
     fn look(&self) -> Option<StoreLook> {
         None
+    }
+}
+
+/// How pages are packed by a store that packs them.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum PageCodec {
+    /// Not at all.
+    None,
+    /// By LZ4: fast.
+    Lz4,
+    /// By zstd: smaller.
+    Zstd,
+}
+
+impl PageCodec {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [PageCodec; 3] = [PageCodec::None, PageCodec::Lz4, PageCodec::Zstd];
+
+    /// Its name in commands and SQL.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            PageCodec::None => "none",
+            PageCodec::Lz4 => "lz4",
+            PageCodec::Zstd => "zstd",
+        }
+    }
+}
+
+impl std::fmt::Display for PageCodec {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl std::str::FromStr for PageCodec {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|codec| codec.name() == name);
+        found.ok_or_else(|| format!("'{name}' is no codec: there are none, lz4 and zstd"))
     }
 }
 
@@ -278,6 +332,12 @@ pub struct StoreLook {
     pub pages_copied: u64,
     /// Bytes that the cleaner copied.
     pub bytes_copied: u64,
+    /// Pages written for the pool that were packed: not at all, by LZ4, by zstd.
+    pub pages_by_codec: [u64; 3],
+    /// How pages are packed now whose tree asks for nothing; `None`: there is no store.
+    pub codec: Option<PageCodec>,
+    /// Why.
+    pub codec_why: &'static str,
 }
 
 /// What is called when there is room for more pages: see [`PageStore::note_growth`].

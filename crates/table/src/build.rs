@@ -237,10 +237,11 @@ impl Tables {
         if info.is_being_built() {
             return Err(building());
         }
+        let codec = self.codec_in(&mut txn, &info)?;
         for spec in specs {
             let index = new_index(&mut info, spec, true)?;
             for tree in index.trees() {
-                txn.create_tree(&info.tree_name(tree))?;
+                txn.create_tree_with(&info.tree_name(tree), codec)?;
             }
             info.indexes.push(index);
         }

@@ -11,7 +11,7 @@
 //! | `i` | the number of the next table |
 use std::sync::Arc;
 
-use weir::{Db, Durability, Txn, Wait};
+use weir::{Db, Durability, PageCodec, Txn, Wait};
 
 use crate::descriptor::{IndexInfo, Rewriting, TableInfo};
 use crate::error::Error;
@@ -268,6 +268,7 @@ impl Tables {
         if info.is_being_built() {
             return Err(building());
         }
+        let codec = self.codec_in(&mut txn, &info)?;
         for tree in info.tree_names() {
             txn.drop_tree(&tree)?;
         }
@@ -280,7 +281,7 @@ impl Tables {
             info.indexes[at].since = info.version;
         }
         for tree in info.tree_names() {
-            txn.create_tree(&tree)?;
+            txn.create_tree_with(&tree, codec)?;
         }
         self.forget_samples(&mut txn, info.id)?;
         self.shared.store(&mut txn, &info)?;
@@ -293,6 +294,50 @@ impl Tables {
         }
         self.shared.altered(info.id);
         Ok(true)
+    }
+
+    /// Has pages of a table and of its indexes, also of those that it gets later, packed by another
+    /// codec, or as the store chooses (`None`), from their next write on: none is written for that,
+    /// and where pages are not packed it has no effect. `false`: there is no such table.
+    ///
+    /// # Errors
+    /// [`Error::Store`]; nothing was changed.
+    pub fn set_codec(&self, name: &str, codec: Option<PageCodec>) -> Result<bool, Error> {
+        let mut txn = self.begin();
+        let (mut id, mut value) = (Vec::new(), Vec::new());
+        // Trees come and go under the locks of these two rows; writers' shares are of a third.
+        let catalog = &self.shared.catalog;
+        if !txn.get_for_update(catalog, &name_key(name), &mut id)?
+            || !txn.get_for_update(catalog, &key_of(b'd', number(&id)?), &mut value)?
+        {
+            return Ok(false);
+        }
+        for tree in TableInfo::decode(&value)?.tree_names() {
+            txn.set_codec(&tree, codec)?;
+        }
+        txn.commit_durably(Durability::Synced)?;
+        Ok(true)
+    }
+
+    /// The codec that a table asks for, `None`: as the store chooses.
+    ///
+    /// # Errors
+    /// [`Error::NoTable`], [`Error::Store`].
+    pub fn codec(&self, name: &str) -> Result<Option<PageCodec>, Error> {
+        let mut txn = self.begin();
+        let found = self.shared.catalog.get(&name_key(name))?;
+        let info = found.map(|id| self.shared.load(number(&id)?)).transpose()?.flatten();
+        let info = info.ok_or_else(|| Error::NoTable(name.to_string()))?;
+        self.codec_in(&mut txn, &info)
+    }
+
+    /// The codec that new trees of a table ask for: that of its rows.
+    pub(crate) fn codec_in(
+        &self,
+        txn: &mut Txn,
+        info: &TableInfo,
+    ) -> Result<Option<PageCodec>, Error> {
+        Ok(txn.codec(&info.tree_name(info.tree))?.flatten())
     }
 
     /// Drops an index, when all that write to the table have ended. `false`: there is none.

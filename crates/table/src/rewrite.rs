@@ -70,8 +70,9 @@ impl Tables {
         let (log, rows) = (then.claim_tree(), then.claim_tree());
         info.next_tree = then.next_tree;
         let rewriting = Rewriting { log, rows, indexes: then.indexes };
+        let codec = self.codec_in(&mut txn, &info)?;
         for tree in rewriting.trees() {
-            txn.create_tree(&info.tree_name(tree))?;
+            txn.create_tree_with(&info.tree_name(tree), codec)?;
         }
         info.rewriting = Some(rewriting);
         info.version += 1;

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use weir_base::{PageNo, TreeId, TxnId};
 use weir_btree::{Cursor, Env, Tree as RawTree, TreeError};
+use weir_pool::PageCodec;
 use weir_txn::{Intent, Kind, ReadView, RowCursor, Savepoint, Txn, TxnError, View};
 
 use crate::engine::Engine;
@@ -14,11 +15,20 @@ use crate::places::CATALOG_ROOT;
 const NAME_BYTES_MAX: usize = 255;
 const MALFORMED: &str = "an entry of the catalog is malformed";
 
-fn encode(id: TreeId, root: PageNo) -> [u8; 12] {
-    let mut out = [0; 12];
-    out[..8].copy_from_slice(&id.0.to_le_bytes());
-    out[8..].copy_from_slice(&root.0.to_le_bytes());
+/// An entry's value; the last byte only where a codec is asked for: without, it is as it was before
+/// there were any, and a version that knows of none passes over the byte.
+fn encode(id: TreeId, root: PageNo, codec: Option<PageCodec>) -> Vec<u8> {
+    let mut out = Vec::with_capacity(13);
+    out.extend_from_slice(&id.0.to_le_bytes());
+    out.extend_from_slice(&root.0.to_le_bytes());
+    out.extend(codec.map(|codec| 1 + codec as u8));
     out
+}
+
+/// The codec that an entry's value asks for.
+fn codec_in(value: &[u8]) -> Option<PageCodec> {
+    let number = usize::from(*value.get(12)?);
+    PageCodec::ALL.get(number.checked_sub(1)?).copied()
 }
 
 /// The tree's number and its root page, of an entry's value.
@@ -127,17 +137,86 @@ impl Engine {
     }
 
     /// Makes a tree and its name, in a transaction.
-    pub(crate) fn make_tree(&self, txn: &mut Txn, name: &str) -> Result<RawTree, Error> {
+    pub(crate) fn make_tree(
+        &self,
+        txn: &mut Txn,
+        name: &str,
+        codec: Option<PageCodec>,
+    ) -> Result<RawTree, Error> {
         check_name(name)?;
         self.check_writable()?;
         let id = TreeId(self.next_tree.fetch_add(1, Ordering::SeqCst));
         let before = txn.savepoint();
         let made = txn.make_tree(&self.context, id).and_then(|tree| {
-            let entry = encode(id, tree.root());
+            let entry = encode(id, tree.root(), codec);
             txn.change(&self.context, &self.catalog, name.as_bytes(), Intent::Insert(&entry))?;
             Ok(tree)
         });
-        made.map_err(|e| self.not_made(txn, before, name, e))
+        let made = made.map_err(|e| self.not_made(txn, before, name, e))?;
+        // Rolled back or not: no other tree will have this number.
+        self.pool.store().set_codec(id, codec);
+        Ok(made)
+    }
+
+    /// The codec that a tree asks for, as committed now or by `own`; `None`: there is no such tree.
+    pub(crate) fn codec_of(
+        &self,
+        name: &str,
+        own: Option<TxnId>,
+    ) -> Result<Option<Option<PageCodec>>, Error> {
+        self.check_here()?;
+        check_name(name)?;
+        let mut value = Vec::new();
+        let found =
+            self.context.read(&self.catalog, name.as_bytes(), own, View::Latest, &mut value)?;
+        Ok(found.then(|| codec_in(&value)))
+    }
+
+    /// Has a tree ask for another codec, in a transaction: the store is to know when that has
+    /// committed. `None`: there is no such tree.
+    pub(crate) fn ask_codec(
+        &self,
+        txn: &mut Txn,
+        name: &str,
+        codec: Option<PageCodec>,
+    ) -> Result<Option<TreeId>, Error> {
+        check_name(name)?;
+        self.check_writable()?;
+        let mut value = Vec::new();
+        let (key, kind) = (name.as_bytes(), Kind::Exclusive);
+        let found = txn.get_locked(&self.context, &self.catalog, key, kind, &mut value);
+        if !found.map_err(|e| self.failed(e.into()))? {
+            return Ok(None);
+        }
+        let (id, root) = entry(&value)?;
+        let asks = encode(id, root, codec);
+        let changed = txn.change(&self.context, &self.catalog, key, Intent::Put(&asks));
+        changed.map_err(|e| self.failed(e.into()))?;
+        Ok(Some(id))
+    }
+
+    /// Tells the store what trees ask for, of which these have changed.
+    pub(crate) fn change_codecs(&self, changed: &[TreeId]) {
+        for &id in changed {
+            self.pool.store().set_codec(id, None);
+        }
+        // A part of the transaction may have been rolled back: what is in the catalog counts.
+        self.tell_codecs();
+    }
+
+    /// Tells the store what trees ask for. What cannot be read is left as the store chooses: it is
+    /// reported where it is needed.
+    pub(crate) fn tell_codecs(&self) {
+        let latest = ReadView::new(&self.context, None, View::Latest);
+        let mut cursor = RowCursor::new(self.catalog.clone());
+        let mut found = cursor.seek_first(latest);
+        while matches!(found, Ok(true)) {
+            if let (Some((id, _)), Some(codec)) = (decode(cursor.value()), codec_in(cursor.value()))
+            {
+                self.pool.store().set_codec(id, Some(codec));
+            }
+            found = cursor.next(latest);
+        }
     }
 
     /// Rolls back what was done for a tree that has not come to be, or was not dropped.
@@ -157,7 +236,7 @@ impl Engine {
     /// none.
     pub(crate) fn unmake_tree(&self, txn: &mut Txn, name: &str) -> Result<bool, Error> {
         let before = txn.savepoint();
-        let Some(tree) = self.take_name(txn, name)? else { return Ok(false) };
+        let Some((tree, _)) = self.take_name(txn, name)? else { return Ok(false) };
         let dropped = txn.drop_tree(&self.context, &tree);
         dropped.map_err(|e| self.not_made(txn, before, name, e))?;
         Ok(true)
@@ -167,14 +246,18 @@ impl Engine {
     pub(crate) fn rename_tree(&self, txn: &mut Txn, from: &str, to: &str) -> Result<bool, Error> {
         check_name(to)?;
         let before = txn.savepoint();
-        let Some(tree) = self.take_name(txn, from)? else { return Ok(false) };
-        let entry = encode(tree.id(), tree.root());
+        let Some((tree, codec)) = self.take_name(txn, from)? else { return Ok(false) };
+        let entry = encode(tree.id(), tree.root(), codec);
         let named = txn.change(&self.context, &self.catalog, to.as_bytes(), Intent::Insert(&entry));
         named.map_err(|e| self.not_made(txn, before, to, e))?;
         Ok(true)
     }
 
-    fn take_name(&self, txn: &mut Txn, name: &str) -> Result<Option<RawTree>, Error> {
+    fn take_name(
+        &self,
+        txn: &mut Txn,
+        name: &str,
+    ) -> Result<Option<(RawTree, Option<PageCodec>)>, Error> {
         check_name(name)?;
         self.check_writable()?;
         let mut value = Vec::new();
@@ -186,6 +269,6 @@ impl Engine {
         let (id, root) = entry(&value)?;
         let taken = txn.change(&self.context, &self.catalog, key, Intent::Delete);
         taken.map_err(|e| self.failed(e.into()))?;
-        Ok(Some(RawTree::at(self.env.clone(), id, root)))
+        Ok(Some((RawTree::at(self.env.clone(), id, root), codec_in(&value))))
     }
 }

@@ -125,6 +125,9 @@ impl Txn {
         if end.is_some() {
             self.engine.count_commit();
         }
+        if !self.codecs.is_empty() {
+            self.engine.change_codecs(&self.codecs);
+        }
         Ok(Commit { end })
     }
 

@@ -110,7 +110,10 @@ impl Db {
     fn copy_trees(&self, txn: &mut Txn, copy: &Db) -> Result<Copied, Error> {
         let mut copied = Copied::default();
         for (name, tree) in self.trees_seen_by(txn)? {
-            let into = copy.open_tree(&name)?;
+            let into = match self.engine.codec_of(&name, None)?.flatten() {
+                None => copy.open_tree(&name)?,
+                codec => copy.create_tree_with(&name, codec)?,
+            };
             let mut cursor = txn.cursor(&tree);
             let mut on = cursor.seek_first(txn)?;
             let mut failed = None;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use weir_base::{Clock, SystemClock};
 use weir_btree::Env;
 use weir_device::{FileVolume, OverlayVolume, Volume};
+use weir_pool::PageCodec;
 use weir_redo::Durability;
 use weir_txn::BatchOp;
 
@@ -118,6 +119,37 @@ impl Db {
         let tree = txn.create_tree(name)?;
         txn.commit_durably(Durability::Synced)?;
         Ok(tree)
+    }
+
+    /// As [`Db::create_tree`], of a tree that asks for a codec: see
+    /// [`crate::Txn::create_tree_with`].
+    ///
+    /// # Errors
+    /// As [`Db::create_tree`].
+    pub fn create_tree_with(&self, name: &str, codec: Option<PageCodec>) -> Result<Tree, Error> {
+        let mut txn = self.begin(TxnOptions::default());
+        let tree = txn.create_tree_with(name, codec)?;
+        txn.commit_durably(Durability::Synced)?;
+        Ok(tree)
+    }
+
+    /// Has pages of a tree packed by another codec, or as the store chooses, from their next write
+    /// on: see [`crate::Txn::set_codec`]. Durable when it returns. `false`: there is no such tree.
+    ///
+    /// # Errors
+    /// As [`Db::create_tree`].
+    pub fn set_codec(&self, name: &str, codec: Option<PageCodec>) -> Result<bool, Error> {
+        let mut txn = self.begin(TxnOptions::default());
+        let is_there = txn.set_codec(name, codec)?;
+        txn.commit_durably(Durability::Synced)?;
+        Ok(is_there)
+    }
+
+    /// Whether pages are packed, so that a codec has an effect: in segments they are, in place they
+    /// are not.
+    #[must_use]
+    pub fn packs_pages(&self) -> bool {
+        self.engine.store_kind == crate::config::StoreKind::Log
     }
 
     /// The tree of this name, `None` when there is none.

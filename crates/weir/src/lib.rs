@@ -139,7 +139,9 @@ pub use weir_device::{
     BlockFile, DiskSpec, FaultyVolume, FileVolume, InUse, IoStats, SimVolume, ThrottledVolume,
     Volume,
 };
-pub use weir_pool::{DoubleWriteConfig, DoubleWriteMode, Mended, PageFinding, StoreLook};
+pub use weir_pool::{
+    DoubleWriteConfig, DoubleWriteMode, Mended, PageCodec, PageFinding, StoreLook,
+};
 pub use weir_recovery::{Phase, Progress};
 pub use weir_redo::Durability;
 #[doc(hidden)]

@@ -1,7 +1,8 @@
 //! Transactions as users see them.
 use std::sync::Arc;
 
-use weir_base::{TxnId, lines};
+use weir_base::{TreeId, TxnId, lines};
+use weir_pool::PageCodec;
 use weir_txn::{
     Extent, Intent, Isolation, Kind, LockingCursor, RowCursor, Snapshot, View, Wait, WaitListener,
 };
@@ -22,6 +23,8 @@ pub struct Txn {
     pub(crate) raw: weir_txn::Txn,
     /// At READ COMMITTED, what all reads of the present statement come from.
     statement: Option<Snapshot>,
+    /// Trees whose codec it changes, which the store is to know when it has committed.
+    pub(crate) codecs: Vec<TreeId>,
     /// By which its cursors and savepoints know it.
     pub(crate) marks: Marks,
 }
@@ -58,7 +61,7 @@ impl Db {
 
 impl Txn {
     pub(crate) fn wrap(engine: Arc<Engine>, raw: weir_txn::Txn) -> Self {
-        Txn { engine, raw, statement: None, marks: Marks::default() }
+        Txn { engine, raw, statement: None, codecs: Vec::new(), marks: Marks::default() }
     }
 
     /// What it sees of others.
@@ -381,9 +384,45 @@ impl Txn {
     /// [`Error::Name`] when there is one of that name, or the name is not possible; as
     /// [`Txn::put`].
     pub fn create_tree(&mut self, name: &str) -> Result<Tree, Error> {
-        let made = self.engine.make_tree(&mut self.raw, name);
+        self.create_tree_with(name, None)
+    }
+
+    /// As [`Txn::create_tree`], of a tree whose pages are packed by this codec wherever that saves
+    /// a sixteenth, rather than as the store chooses. Where pages are not packed
+    /// ([`Db::packs_pages`]) it is kept, for a copy that does, and has no effect.
+    ///
+    /// # Errors
+    /// As [`Txn::create_tree`].
+    pub fn create_tree_with(
+        &mut self,
+        name: &str,
+        codec: Option<PageCodec>,
+    ) -> Result<Tree, Error> {
+        let made = self.engine.make_tree(&mut self.raw, name, codec);
         let raw = self.outcome(made)?;
         Ok(Tree { engine: self.engine.clone(), raw })
+    }
+
+    /// Has pages of a tree packed by another codec, or as the store chooses, when this transaction
+    /// has committed: from their next write on, and none is written for that. `false`: there is no
+    /// such tree.
+    ///
+    /// # Errors
+    /// As [`Txn::put`].
+    pub fn set_codec(&mut self, name: &str, codec: Option<PageCodec>) -> Result<bool, Error> {
+        let asked = self.engine.ask_codec(&mut self.raw, name, codec);
+        let tree = self.outcome(asked)?;
+        self.codecs.extend(tree);
+        Ok(tree.is_some())
+    }
+
+    /// The codec that a tree asks for, as committed now or by this transaction; `None`: there is no
+    /// such tree.
+    ///
+    /// # Errors
+    /// As [`Txn::tree`].
+    pub fn codec(&mut self, name: &str) -> Result<Option<Option<PageCodec>>, Error> {
+        self.engine.codec_of(name, self.raw.id())
     }
 
     /// Drops a tree when this transaction commits. Waits for all that have changed or locked rows

@@ -59,6 +59,28 @@ pub enum Store {
     Log,
 }
 
+/// How pages of a tree are packed, in a database that keeps them in segments ([`Store::Log`]).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum Codec {
+    /// Not at all.
+    None,
+    /// By LZ4: fast.
+    Lz4,
+    /// By zstd: smaller.
+    Zstd,
+}
+
+impl Codec {
+    pub(crate) fn raw(self) -> weir::PageCodec {
+        match self {
+            Codec::None => weir::PageCodec::None,
+            Codec::Lz4 => weir::PageCodec::Lz4,
+            Codec::Zstd => weir::PageCodec::Zstd,
+        }
+    }
+}
+
 impl Store {
     pub(crate) fn raw(self) -> weir::StoreKind {
         match self {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use weir::{Clock, SystemClock};
 
 use crate::batch::Batch;
-use crate::config::Config;
+use crate::config::{Codec, Config};
 use crate::convert::open_error;
 use crate::error::{Error, OpenError};
 use crate::options::{Durability, TxnOptions};
@@ -211,6 +211,37 @@ impl Db {
     /// [`Error::Exists`] when there is one of that name; as [`Db::open_tree`].
     pub fn create_tree(&self, name: &str) -> Result<Tree, Error> {
         self.transact(synced(), |txn| txn.create_tree(name))
+    }
+
+    /// As [`Db::create_tree`], of a tree whose pages are packed by this codec wherever that saves a
+    /// sixteenth. Of other trees the store chooses how, by what it measures.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] where pages are kept in place ([`Store::InPlace`]): none are packed.
+    /// As [`Db::create_tree`].
+    pub fn create_tree_with(&self, name: &str, codec: Codec) -> Result<Tree, Error> {
+        self.check_packs()?;
+        let raw = self.convert(self.inner.raw.create_tree_with(name, Some(codec.raw())))?;
+        Ok(self.named(raw, name))
+    }
+
+    /// Has pages of a tree packed by another codec from their next write on, or as the store
+    /// chooses (`None`); durable when this returns. `false`: there is no such tree.
+    ///
+    /// # Errors
+    /// As [`Db::create_tree_with`].
+    pub fn set_codec(&self, name: &str, codec: Option<Codec>) -> Result<bool, Error> {
+        self.check_packs()?;
+        self.convert(self.inner.raw.set_codec(name, codec.map(Codec::raw)))
+    }
+
+    fn check_packs(&self) -> Result<(), Error> {
+        if self.inner.raw.packs_pages() {
+            return Ok(());
+        }
+        let words = "the database keeps its pages in place and packs none: a codec can be asked \
+                     for where they are kept in segments (Store::Log)";
+        Err(Error::InvalidInput(words.into()))
     }
 
     /// Drops a tree, when all transactions that have changed rows of it have ended; durable when

@@ -138,7 +138,7 @@ mod write;
 
 pub use batch::Batch;
 pub use commit::{Commit, Durable};
-pub use config::{Config, Create, RecoveryPhase, RecoveryProgress, Store, TornPages};
+pub use config::{Codec, Config, Create, RecoveryPhase, RecoveryProgress, Store, TornPages};
 pub use db::{Db, Notice};
 pub use error::{Cause, Conflict, Error, OpenError};
 pub use keys::{KeyError, KeyFile, KeyProvider};

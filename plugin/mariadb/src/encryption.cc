@@ -12,10 +12,12 @@ struct ha_table_option_struct
 {
   uint encrypted;
   ulonglong encryption_key_id;
+  uint codec;
 };
 
 ha_create_table_option weir_table_options[]= {HA_TOPTION_ENUM("ENCRYPTED", encrypted, "DEFAULT,YES,NO", 0),
                                               HA_TOPTION_NUMBER("ENCRYPTION_KEY_ID", encryption_key_id, 0, 0, UINT_MAX32, 1),
+                                              HA_TOPTION_ENUM("CODEC", codec, "DEFAULT,NONE,LZ4,ZSTD", 0),
                                               HA_TOPTION_END};
 
 namespace
@@ -37,5 +39,11 @@ int32_t key_of(void *, uint32_t key_id, uint32_t version, uint8_t *key, size_t *
 }
 
 } // namespace
+
+const char *weir_codec_asked(const ha_table_option_struct *options)
+{
+  static const char *const names[]= {"", "none", "lz4", "zstd"};
+  return names[options && options->codec < 4 ? options->codec : 0];
+}
 
 const weir_key_provider weir_server_keys= {nullptr, newest_version, key_of};

@@ -6,6 +6,7 @@
 #include "alter_columns.h"
 #include "alter_definition.h"
 #include "backoff.h"
+#include "encryption.h"
 
 ulonglong ha_weir::table_version() const
 {
@@ -127,6 +128,15 @@ bool ha_weir::commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *inf
       print_error(error, MYF(0));
       failed= true;
     }
+  const char *codec= weir_codec_asked(altered->s->option_struct);
+  if (!failed && strcmp(codec, weir_codec_asked(table->s->option_struct)))
+    for (ha_weir *part : parts)
+      if (weir_code code= part->ask_codec(part->m_name, codec))
+      {
+        print_error(fail(code), MYF(0));
+        failed= true;
+        break;
+      }
   // All partitions are done, so that the server need not ask the others.
   info->group_commit_ctx= nullptr;
   return failed;

@@ -6,6 +6,7 @@
 #include "known_rows.h"
 #include "variables.h"
 #include "backoff.h"
+#include "encryption.h"
 
 namespace
 {
@@ -187,6 +188,19 @@ bool refuse_fulltext(const TABLE *form, const KEY *key, bool temporary)
 
 } // namespace
 
+// In place it is kept, for a copy of the database whose pages are packed, and the user is warned.
+weir_code ha_weir::ask_codec(const std::string &name, const char *codec) const
+{
+  bool packs= false;
+  if (weir_code code= weir_packs_pages(weir_database, &packs))
+    return code;
+  if (!packs && *codec)
+    push_warning_printf(ha_thd(), Sql_condition::WARN_LEVEL_WARN, WARN_OPTION_IGNORED,
+                        "<%s> option ignored: pages are kept in place (weir_store) and none are packed", "CODEC");
+  std::string asked= codec;
+  return weir_table_set_codec(weir_database, bytes_of(name), bytes_of(asked));
+}
+
 int ha_weir::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
 {
   if (weir_refuses_changes())
@@ -241,6 +255,13 @@ int ha_weir::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
                                     indexes.size());
   if (code != WEIR_OK)
     return fail(code);
+  const char *codec= weir_codec_asked(info->option_struct);
+  if (*codec && (code= ask_codec(table, codec)) != WEIR_OK)
+  {
+    int error= fail(code);
+    weir_table_drop(weir_database, bytes_of(table), 0);
+    return error;
+  }
   weir_definitions.put(table, defined);
   weir_known_rows.forget(table);
   if (info->auto_increment_value > 1)

@@ -28,6 +28,9 @@ pub(crate) fn stat(args: &Stat) -> Result<u8> {
         format_size(seen.pages_allocated * seen.page_size as u64),
     )?;
     writeln!(out, "data file   {}", data_file(&seen))?;
+    if let Some((codec, look)) = seen.segments.and_then(|look| Some((look.codec?, look))) {
+        writeln!(out, "packing     {codec} now, of trees that ask for none: {}", look.codec_why)?;
+    }
     writeln!(
         out,
         "log         ends at {}, durable to {}; capacity {}; checkpoint age {} of at most {}",

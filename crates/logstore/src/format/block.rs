@@ -40,6 +40,8 @@ pub enum Codec {
     Raw = 0,
     /// As one zstd frame.
     Zstd = 1,
+    /// As one block of LZ4: half the time, and less saved.
+    Lz4 = 2,
 }
 
 impl Codec {
@@ -49,6 +51,7 @@ impl Codec {
         Some(match number {
             0 => Codec::Raw,
             1 => Codec::Zstd,
+            2 => Codec::Lz4,
             _ => return None,
         })
     }

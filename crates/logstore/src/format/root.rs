@@ -7,7 +7,9 @@ use crate::ids::{Epoch, Place, SegmentNo, Seq};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"WEIRROOT");
 /// The store's format, which is the root's, too.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
+/// The oldest that is read: 1 knew no LZ4.
+const FORMAT_OLDEST: u32 = 1;
 /// Bytes from one slot to the next.
 pub const ROOT_SLOT_BYTES: usize = 256 << 10;
 const HEAD: usize = 104;
@@ -117,7 +119,7 @@ impl Root {
             return None;
         }
         let format = u32_at(bytes, 4)?;
-        if format != FORMAT {
+        if !(FORMAT_OLDEST..=FORMAT).contains(&format) {
             return Some(RootSlot::OtherFormat(format));
         }
         if found != db {

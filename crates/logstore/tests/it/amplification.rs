@@ -140,7 +140,12 @@ impl Run {
     }
 
     fn write(&mut self, pages: &[u32]) {
-        let image = |&page: &u32| PageImage { page: PageNo(page), lsn: Lsn(1), bytes: &self.bytes };
+        let image = |&page: &u32| PageImage {
+            page: PageNo(page),
+            lsn: Lsn(1),
+            bytes: &self.bytes,
+            codec: None,
+        };
         let images: Vec<PageImage<'_>> = pages.iter().map(image).collect();
         self.store.write_batch(&images, &mut |left| left).expect("written");
         for page in pages {

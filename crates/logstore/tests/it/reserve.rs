@@ -11,8 +11,12 @@ use crate::support::{DB, PAGE, config, volume};
 const PAGES: u32 = 6000;
 
 fn write(store: &LogStore, pages: &[u32], bytes: &[Vec<u8>]) {
-    let image =
-        |&page: &u32| PageImage { page: PageNo(page), lsn: Lsn(1), bytes: &bytes[page as usize] };
+    let image = |&page: &u32| PageImage {
+        page: PageNo(page),
+        lsn: Lsn(1),
+        bytes: &bytes[page as usize],
+        codec: None,
+    };
     let images: Vec<PageImage<'_>> = pages.iter().map(image).collect();
     store.write_batch(&images, &mut |left| left).expect("what was reserved can be written");
 }

@@ -86,7 +86,7 @@ impl Model {
         let owned: Vec<(PageNo, Vec<u8>)> = pages.iter().zip(&bytes).map(image).collect();
         let images: Vec<PageImage<'_>> = owned
             .iter()
-            .map(|(page, bytes)| PageImage { page: *page, lsn: Lsn(self.lsn), bytes })
+            .map(|(page, bytes)| PageImage { page: *page, lsn: Lsn(self.lsn), bytes, codec: None })
             .collect();
         store.write_batch(&images, &mut |_| group)?;
         pages.iter().for_each(|&page| self.acknowledge(page, state));

@@ -42,7 +42,7 @@ fn all_operations_at_once() {
                         let bytes: Vec<_> = pages.iter().map(|&p| bytes_of(p, round)).collect();
                         let image = |(&page, bytes)| {
                             let page = PageNo(page);
-                            PageImage { page, lsn: Lsn(round), bytes }
+                            PageImage { page, lsn: Lsn(round), bytes, codec: None }
                         };
                         let images: Vec<PageImage<'_>> =
                             pages.iter().zip(bytes.iter().map(Vec::as_slice)).map(image).collect();
@@ -119,7 +119,8 @@ fn a_page_that_is_being_copied_is_flushed_after_its_copy() {
             for pages in live {
                 for page in pages {
                     let bytes = bytes_of(page, 77);
-                    let image = PageImage { page: PageNo(page), lsn: Lsn(77), bytes: &bytes };
+                    let image =
+                        PageImage { page: PageNo(page), lsn: Lsn(77), bytes: &bytes, codec: None };
                     writer.write_batch(&[image], &mut |_| 1).expect("written");
                 }
                 let _ = begun.send(());

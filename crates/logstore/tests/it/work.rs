@@ -42,7 +42,7 @@ fn a_page_is_absent_until_it_is_written_and_when_it_is_freed() {
     assert_eq!(store.place(PageNo(5)), None);
     assert_eq!(read(6).expect("there"), Lsn(1));
     let bytes = bytes_of(0, 0);
-    let beyond = PageImage { page: PageNo(PAGES), lsn: Lsn(9), bytes: &bytes };
+    let beyond = PageImage { page: PageNo(PAGES), lsn: Lsn(9), bytes: &bytes, codec: None };
     let refused = store.write_batch(&[beyond], &mut |_| 1);
     assert!(matches!(refused, Err(StoreError::NoSuchPage(_))));
     store.grow(PAGES + 1).expect("larger");
@@ -91,7 +91,7 @@ fn a_full_disk_is_cleaned_and_then_refuses() {
         lsn += 1;
         let mut bytes = vec![0; PAGE];
         bytes.fill_with(|| dice.u8(..));
-        let image = PageImage { page: PageNo(page), lsn: Lsn(lsn), bytes: &bytes };
+        let image = PageImage { page: PageNo(page), lsn: Lsn(lsn), bytes: &bytes, codec: None };
         store.write_batch(&[image; 1], &mut |_| 8).map(|()| bytes)
     };
     let mut latest = vec![None; PAGES as usize];

@@ -2,6 +2,7 @@
 mod again;
 mod archive;
 mod basics;
+mod codecs;
 mod columns;
 mod copy;
 mod crash;

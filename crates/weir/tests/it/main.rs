@@ -5,6 +5,7 @@ mod backup;
 mod basics;
 mod closed;
 mod closures;
+mod codecs;
 mod contents;
 mod damage;
 mod drop_damaged;

@@ -91,3 +91,26 @@ fn bytes_are_used_as_bytes() {
     }
     bytes::<Slice>();
 }
+
+#[test]
+fn a_codec_is_asked_for_where_pages_are_packed_and_refused_elsewhere() {
+    use weirdb::{Codec, Store};
+    let dir = tempfile::tempdir().expect("a directory");
+    for (store, packs) in [(Store::Log, true), (Store::InPlace, false)] {
+        let config = weirdb::Config::new().store(store);
+        let db = config.open(dir.path().join(packs.to_string())).expect("opened");
+        for (name, codec) in [("a", Codec::None), ("b", Codec::Lz4), ("c", Codec::Zstd)] {
+            let made = db.create_tree_with(name, codec).map(drop);
+            let changed = db.set_codec(name, None);
+            if packs {
+                made.expect("a tree");
+                assert!(changed.expect("asked"));
+                assert!(!db.set_codec("none", Some(codec)).expect("asked"));
+            } else {
+                let told = made.expect_err("in place").to_string();
+                assert!(told.contains("packs none"), "{told}");
+                assert!(changed.is_err());
+            }
+        }
+    }
+}
