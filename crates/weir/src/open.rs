@@ -140,13 +140,13 @@ pub(crate) fn open(
     let mut engine = assemble(opened, config, clock.clone())?;
     engine.bound_recovery(None);
     let site = engine.site();
+    settle_open(&engine, analysis, &tell, (&mut report, &mut remarks))?;
     if store_kind == StoreKind::Log && !force.is_on() {
         engine.tell_codecs();
         if engine.config.background == Background::Threads {
             engine.pool.store().adapt(clock.clone());
         }
     }
-    settle_open(&engine, analysis, &tell, (&mut report, &mut remarks))?;
     report.total_micros = clock.now_micros() - began;
     engine.report = (to > was.checkpoint || repair.repaired > 0).then_some(report);
     if force.is_on() {
