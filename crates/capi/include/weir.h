@@ -1317,8 +1317,9 @@ enum weir_code weir_tree_open(const struct weir_db *db,
                               struct weir_tree **out);
 
 // Has pages of a tree packed by another codec from their next write on: "none", "lz4", "zstd", or
-// "" as the store chooses. Where pages are kept in place (`weir_packs_pages`) it is kept, for a copy
-// that packs, and has no effect. Durable when it returns. WEIR_NOTHING: there is no such tree.
+// "" as the store chooses. Where pages are kept in place (`weir_packs_pages`) it is kept, for a
+// copy that packs, and has no effect. Durable when it returns. WEIR_NOTHING: there is no such
+// tree.
 enum weir_code weir_tree_set_codec(const struct weir_db *db,
                                    struct weir_bytes name,
                                    struct weir_bytes codec);
