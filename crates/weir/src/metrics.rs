@@ -146,8 +146,8 @@ const LEVELS: &[Level] = &[
         "segments that are free",
     ),
     level(
-        "codec_in_use",
-        "number",
+        "page_codec",
+        "codec",
         |s| s.segments.and_then(|look| look.codec).map_or(0.0, |codec| f64::from(codec as u8)),
         "how pages are packed now whose tree asks for no codec: 0 not at all, 1 by LZ4, 2 by zstd",
     ),
