@@ -118,8 +118,10 @@ impl Case {
         self.repair_with(&volume.snapshot(), page, &[], self.encryption.as_ref()).is_err_and(sound)
     }
 
-    /// A disk with a damaged page each, and its number.
-    fn damaged(&self) -> Vec<(SimVolume, u32)> {
+    /// Disks of which one byte is damaged, and the pages that are not sound for it: in segments
+    /// they may be two, packed side by side in one block of a sealed file, and many where it is a
+    /// head that leads to what was written since the last root.
+    fn damaged(&self) -> Vec<(SimVolume, Vec<u32>)> {
         let sound: Vec<u32> = (0..160).filter(|page| self.is_sound(&self.found, *page)).collect();
         assert!(sound.len() > 40, "{} pages", sound.len());
         let flipped = |at| {
@@ -128,7 +130,7 @@ impl Case {
             volume
         };
         if self.store == StoreKind::InPlace {
-            let at = |page: &u32| (flipped(u64::from(*page) * PAGE + 100), *page);
+            let at = |page: &u32| (flipped(u64::from(*page) * PAGE + 100), vec![*page]);
             return sound.iter().step_by(2).map(at).collect();
         }
         let bytes = self.found.read_raw(self.file()).expect("the file");
@@ -137,8 +139,11 @@ impl Case {
         let mut damaged = Vec::new();
         for volume in written.iter().step_by(written.len() / 60).map(|at| flipped(*at)) {
             // In a segment's free room, or in what was written again since, there is no page.
-            let found = sound.iter().find(|page| !self.is_sound(&volume, **page));
-            damaged.extend(found.map(|page| (volume, *page)));
+            let is_hurt = |page: &u32| !self.is_sound(&volume, *page);
+            let hurt: Vec<u32> = sound.iter().copied().filter(is_hurt).collect();
+            if !hurt.is_empty() {
+                damaged.push((volume, hurt));
+            }
         }
         damaged
     }
@@ -177,23 +182,25 @@ fn pages_in_use_and_free_ones_in_both_stores_encrypted_or_not() {
         for (more, encryption) in [(0, None), (1, key(7))] {
             let case = Case::new(store, encryption, seed + more);
             let (mut repaired, mut refused) = (0, 0);
-            for (volume, page) in case.damaged() {
-                let before = files(&volume);
-                match case.repair(&volume, page) {
-                    Ok(_) => {
-                        repaired += 1;
-                        assert!(case.is_sound(&volume, page), "page {page}");
-                        case.assert_whole(&volume, page);
-                    }
-                    // It was never in use while backups were made: nothing is in it.
-                    Err(e) => {
-                        refused += 1;
-                        assert!(e.to_string().contains("in none of the backups"), "{page}: {e}");
-                        assert_untouched(&volume, &before, &format!("page {page}"));
-                        if !(2..4).contains(&page) {
-                            case.assert_whole(&volume, page);
+            for (volume, hurt) in case.damaged() {
+                for &page in &hurt {
+                    let before = files(&volume);
+                    match case.repair(&volume, page) {
+                        Ok(_) => {
+                            repaired += 1;
+                            assert!(case.is_sound(&volume, page), "page {page} of {hurt:?}");
+                        }
+                        // It was never in use while backups were made: nothing is in it.
+                        Err(e) => {
+                            refused += 1;
+                            let words = e.to_string();
+                            assert!(words.contains("in none of the backups"), "{page}: {e}");
+                            assert_untouched(&volume, &before, &format!("page {page}"));
                         }
                     }
+                }
+                if !hurt.iter().any(|page| (2..4).contains(page)) {
+                    case.assert_whole(&volume, hurt[0]);
                 }
             }
             println!("seed {}: {repaired} repaired, {refused} refused", seed + more);
@@ -212,11 +219,12 @@ fn what_says_nothing_of_the_page_is_refused_and_nothing_written() {
         let other = Case::new(store, key(7), 76);
         let plain = Case::new(store, None, 77);
         let sealed_otherwise = Case::new(store, key(9), 78);
-        let (volume, page) = case
-            .damaged()
-            .into_iter()
-            .find(|(volume, page)| case.repair(&volume.snapshot(), *page).is_ok())
-            .expect("one that can be made again");
+        let can_be_made = |(volume, hurt): (SimVolume, Vec<u32>)| {
+            let &[page] = &hurt[..] else { return None };
+            case.repair(&volume.snapshot(), page).is_ok().then_some((volume, page))
+        };
+        let found = case.damaged().into_iter().find_map(can_be_made);
+        let (volume, page) = found.expect("one that can be made again");
         let before = files(&volume);
         let refusals: [Refusal<'_>; 7] = [
             (&case.backups, None, "key 1, version 1"),
