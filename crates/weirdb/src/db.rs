@@ -217,8 +217,8 @@ impl Db {
     /// sixteenth. Of other trees the store chooses how, by what it measures.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] where pages are kept in place ([`Store::InPlace`]): none are packed.
-    /// As [`Db::create_tree`].
+    /// [`Error::InvalidInput`] where pages are kept in place ([`crate::Store::InPlace`]): none are
+    /// packed. As [`Db::create_tree`].
     pub fn create_tree_with(&self, name: &str, codec: Codec) -> Result<Tree, Error> {
         self.check_packs()?;
         let raw = self.convert(self.inner.raw.create_tree_with(name, Some(codec.raw())))?;
