@@ -37,6 +37,9 @@ pub struct LogStructuredStore {
     newest: Lsn,
     /// How pages are packed of trees that ask for something.
     codecs: Mutex<rank::TreeCodecs, Arc<HashMap<TreeId, Codec>>>,
+    /// Those that this process may use. To ask for them reads files, and the packing's policy is
+    /// called several times a second.
+    processors: usize,
 }
 
 /// As a look of the cleaner's.
@@ -82,7 +85,9 @@ impl LogStructuredStore {
     fn over(db: DbId, store: LogStore) -> Self {
         let newest = store.newest();
         let (growth, upkeep) = (Growth::default(), Mutex::default());
-        LogStructuredStore { db, store, growth, upkeep, newest, codecs: Mutex::default() }
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let codecs = Mutex::default();
+        LogStructuredStore { db, store, growth, upkeep, newest, codecs, processors }
     }
 
     fn verify(&self, page: PageNo, buf: &[u8]) -> Result<(), PoolError> {
@@ -275,8 +280,7 @@ impl PageStore for LogStructuredStore {
     }
 
     fn note_processors(&self, busy: f64) {
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        self.store.note_processors(busy, processors);
+        self.store.note_processors(busy, self.processors);
     }
 
     fn counters(&self) -> Option<&dyn Stats> {

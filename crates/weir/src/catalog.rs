@@ -101,14 +101,18 @@ impl Engine {
         name: &str,
         own: Option<TxnId>,
     ) -> Result<Option<RawTree>, Error> {
+        let value = self.find_entry(name, own)?;
+        value.map(|value| self.tree_of_entry(&value)).transpose()
+    }
+
+    /// The value of a name's entry, as committed now or by `own`.
+    fn find_entry(&self, name: &str, own: Option<TxnId>) -> Result<Option<Vec<u8>>, Error> {
         self.check_here()?;
         check_name(name)?;
         let mut value = Vec::new();
-        if !self.context.read(&self.catalog, name.as_bytes(), own, View::Latest, &mut value)? {
-            return Ok(None);
-        }
-        let (id, root) = entry(&value)?;
-        Ok(Some(RawTree::at(self.env.clone(), id, root)))
+        let found =
+            self.context.read(&self.catalog, name.as_bytes(), own, View::Latest, &mut value)?;
+        Ok(found.then_some(value))
     }
 
     /// The tree that an entry of the catalog speaks of.
@@ -120,15 +124,21 @@ impl Engine {
     /// The names of all trees as committed now, in order.
     pub(crate) fn names(&self) -> Result<Vec<String>, Error> {
         self.check_here()?;
+        let mut names = Vec::new();
+        self.for_each_entry(|name, _| names.push(String::from_utf8_lossy(name).into_owned()))?;
+        Ok(names)
+    }
+
+    /// Goes through the entries as committed now, in the order of names: name and value.
+    fn for_each_entry(&self, mut visit: impl FnMut(&[u8], &[u8])) -> Result<(), TxnError> {
         let latest = ReadView::new(&self.context, None, View::Latest);
         let mut cursor = RowCursor::new(self.catalog.clone());
-        let mut names = Vec::new();
         let mut found = cursor.seek_first(latest)?;
         while found {
-            names.push(String::from_utf8_lossy(cursor.key()).into_owned());
+            visit(cursor.key(), cursor.value());
             found = cursor.next(latest)?;
         }
-        Ok(names)
+        Ok(())
     }
 
     /// All trees, also those that open transactions have made or dropped: name and tree.
@@ -153,8 +163,10 @@ impl Engine {
             Ok(tree)
         });
         let made = made.map_err(|e| self.not_made(txn, before, name, e))?;
-        // Rolled back or not: no other tree will have this number.
-        self.pool.store().set_codec(id, codec);
+        if codec.is_some() {
+            // Rolled back or not: no other tree will have this number.
+            self.pool.store().set_codec(id, codec);
+        }
         Ok(made)
     }
 
@@ -164,12 +176,7 @@ impl Engine {
         name: &str,
         own: Option<TxnId>,
     ) -> Result<Option<Option<PageCodec>>, Error> {
-        self.check_here()?;
-        check_name(name)?;
-        let mut value = Vec::new();
-        let found =
-            self.context.read(&self.catalog, name.as_bytes(), own, View::Latest, &mut value)?;
-        Ok(found.then(|| codec_in(&value)))
+        Ok(self.find_entry(name, own)?.map(|value| codec_in(&value)))
     }
 
     /// Has a tree ask for another codec, in a transaction: the store is to know when that has
@@ -180,18 +187,9 @@ impl Engine {
         name: &str,
         codec: Option<PageCodec>,
     ) -> Result<Option<TreeId>, Error> {
-        check_name(name)?;
-        self.check_writable()?;
-        let mut value = Vec::new();
-        let (key, kind) = (name.as_bytes(), Kind::Exclusive);
-        let found = txn.get_locked(&self.context, &self.catalog, key, kind, &mut value);
-        if !found.map_err(|e| self.failed(e.into()))? {
-            return Ok(None);
-        }
+        let Some(value) = self.lock_entry(txn, name)? else { return Ok(None) };
         let (id, root) = entry(&value)?;
-        let asks = encode(id, root, codec);
-        let changed = txn.change(&self.context, &self.catalog, key, Intent::Put(&asks));
-        changed.map_err(|e| self.failed(e.into()))?;
+        self.change_entry(txn, name, Intent::Put(&encode(id, root, codec)))?;
         Ok(Some(id))
     }
 
@@ -207,16 +205,11 @@ impl Engine {
     /// Tells the store what trees ask for. What cannot be read is left as the store chooses: it is
     /// reported where it is needed.
     pub(crate) fn tell_codecs(&self) {
-        let latest = ReadView::new(&self.context, None, View::Latest);
-        let mut cursor = RowCursor::new(self.catalog.clone());
-        let mut found = cursor.seek_first(latest);
-        while matches!(found, Ok(true)) {
-            if let (Some((id, _)), Some(codec)) = (decode(cursor.value()), codec_in(cursor.value()))
-            {
+        let _ = self.for_each_entry(|_, value| {
+            if let (Some((id, _)), Some(codec)) = (decode(value), codec_in(value)) {
                 self.pool.store().set_codec(id, Some(codec));
             }
-            found = cursor.next(latest);
-        }
+        });
     }
 
     /// Rolls back what was done for a tree that has not come to be, or was not dropped.
@@ -258,17 +251,24 @@ impl Engine {
         txn: &mut Txn,
         name: &str,
     ) -> Result<Option<(RawTree, Option<PageCodec>)>, Error> {
+        let Some(value) = self.lock_entry(txn, name)? else { return Ok(None) };
+        let tree = self.tree_of_entry(&value)?;
+        self.change_entry(txn, name, Intent::Delete)?;
+        Ok(Some((tree, codec_in(&value))))
+    }
+
+    /// Locks a name's entry, to change it, and gives its value. `None`: there is no such tree.
+    fn lock_entry(&self, txn: &mut Txn, name: &str) -> Result<Option<Vec<u8>>, Error> {
         check_name(name)?;
         self.check_writable()?;
         let mut value = Vec::new();
         let (key, kind) = (name.as_bytes(), Kind::Exclusive);
         let found = txn.get_locked(&self.context, &self.catalog, key, kind, &mut value);
-        if !found.map_err(|e| self.failed(e.into()))? {
-            return Ok(None);
-        }
-        let (id, root) = entry(&value)?;
-        let taken = txn.change(&self.context, &self.catalog, key, Intent::Delete);
-        taken.map_err(|e| self.failed(e.into()))?;
-        Ok(Some((RawTree::at(self.env.clone(), id, root), codec_in(&value))))
+        Ok(found.map_err(|e| self.failed(e.into()))?.then_some(value))
+    }
+
+    fn change_entry(&self, txn: &mut Txn, name: &str, intent: Intent<'_>) -> Result<(), Error> {
+        let changed = txn.change(&self.context, &self.catalog, name.as_bytes(), intent);
+        changed.map(|_| ()).map_err(|e| self.failed(e.into()))
     }
 }
