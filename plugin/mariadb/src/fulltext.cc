@@ -12,10 +12,6 @@ const char DEFAULT_STOPWORDS[]= "a about an are as at be by com de en for from h
 namespace
 {
 
-// No description of another key begins so (Announced_key).
-const uchar MARK= 0, FORMAT= 1;
-
-
 struct Token
 {
   const uchar *text;
@@ -78,9 +74,7 @@ Fulltext_definition Fulltext_definition::of_settings(THD *thd)
 std::string Fulltext_definition::encode() const
 {
   Writer out;
-  out.number(MARK);
-  out.number(MARK);
-  out.number(FORMAT);
+  out.begin_key(SEVERAL_WORDS);
   out.number(shortest);
   out.number(longest);
   out.texts(stopwords);
@@ -93,7 +87,7 @@ std::string Fulltext_definition::encode() const
 bool Fulltext_definition::decode(const std::string &bytes)
 {
   Reader in(reinterpret_cast<const uchar *>(bytes.data()), bytes.size());
-  if (in.ended() || in.number() != MARK || in.number() != MARK || in.number() != FORMAT)
+  if (!in.begins_key(SEVERAL_WORDS))
     return false;
   shortest= static_cast<uint>(in.number());
   longest= static_cast<uint>(in.number());

@@ -189,8 +189,8 @@ enum_alter_inplace_result ha_weir::check_without_rewrite(TABLE *altered, Alter_i
   for (uint i= 0; i < info->index_add_count; i++)
   {
     const KEY *key= find_key(altered, info->key_info_buffer[info->index_add_buffer[i]].name.str);
-    // What is refused of a FULLTEXT key is where a table is made.
-    if (!key || key->algorithm == HA_KEY_ALG_LONG_HASH || (is_unordered(key) && !is_fulltext(key) && !is_spatial(key)) || (key->flags & HA_USES_PARSER))
+    // What is refused of a FULLTEXT or SPATIAL key is where a table is made.
+    if (!key || key->algorithm == HA_KEY_ALG_LONG_HASH || (is_unordered(key) && !has_several_entries(key)) || (key->flags & HA_USES_PARSER))
       return HA_ALTER_INPLACE_NOT_SUPPORTED;
     for (uint part= 0; part < key->user_defined_key_parts; part++)
       if (!key->key_part[part].field->stored_in_db())

@@ -25,8 +25,8 @@ struct Builder
       is_unique.push_back(key->flags & HA_NOSAME);
       words.emplace_back();
       spaces.emplace_back(is_spatial(key) ? new Spatial_codec(altered->field[key->key_part[0].fieldnr - 1]) : nullptr);
-      covers.push_back(!is_fulltext(key) && !is_spatial(key) && index_covers(altered->s, key, 0, key->user_defined_key_parts - 1));
-      if (is_fulltext(key) || is_spatial(key))
+      covers.push_back(!has_several_entries(key) && index_covers(altered->s, key, 0, key->user_defined_key_parts - 1));
+      if (has_several_entries(key))
       {
         indexes.emplace_back();
         payloads.emplace_back();
@@ -134,7 +134,7 @@ bool ha_weir::announce_indexes(TABLE *altered, const Alter_inplace_info *info)
     weir_index index;
     index.name= bytes_of(reinterpret_cast<const uchar *>(key->name.str), key->name.length);
     index.unique= key->flags & HA_NOSAME;
-    index.several= is_fulltext(key) || is_spatial(key);
+    index.several= has_several_entries(key);
     index.definition= bytes_of(definitions[indexes.size()]);
     indexes.push_back(index);
   }

@@ -246,7 +246,7 @@ int ha_weir::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
     weir_index index;
     index.name= bytes_of(reinterpret_cast<const uchar *>(key->name.str), key->name.length);
     index.unique= (key->flags & HA_NOSAME) && key->algorithm != HA_KEY_ALG_LONG_HASH;
-    index.several= is_fulltext(key) || is_spatial(key);
+    index.several= has_several_entries(key);
     index.definition= is_fulltext(key) ? bytes_of(words) : is_spatial(key) ? bytes_of(cells) : bytes_of(nullptr, 0);
     indexes.push_back(index);
   }

@@ -230,7 +230,7 @@ int ha_weir::make_codecs()
       place= static_cast<int32_t>(nth);
       definition= kept[nth].second;
     }
-    if (is_fulltext(info) || is_spatial(info))
+    if (has_several_entries(info))
     {
       m_indexes.push_back(Weir_index());
       m_indexes.back().place= place;

@@ -153,4 +153,7 @@ public:
 inline const char *name_text(const char *name) { return name; }
 inline const char *name_text(const LEX_CSTRING &name) { return name.str; }
 
+// A key of several entries a row, of words or of cells: the engine keeps it as an index of its own kind.
+inline bool has_several_entries(const KEY *key) { return is_fulltext(key) || is_spatial(key); }
+
 #endif

@@ -4,8 +4,6 @@
 
 namespace
 {
-// No description of another key begins so (Announced_key); a FULLTEXT key has another format.
-const uchar MARK= 0, FORMAT= 2;
 // How cells are cut: another number, if that ever changes.
 const uchar GRID= 1;
 const uint DOUBLE_BYTES= 8, MBR_BYTES= 4 * DOUBLE_BYTES;
@@ -21,9 +19,7 @@ double double_at(const uchar *at)
 std::string Spatial_definition::encode() const
 {
   Writer out;
-  out.number(MARK);
-  out.number(MARK);
-  out.number(FORMAT);
+  out.begin_key(SEVERAL_CELLS);
   out.number(GRID);
   out.number(column);
   return out.m_out;
@@ -32,7 +28,7 @@ std::string Spatial_definition::encode() const
 bool Spatial_definition::decode(const std::string &bytes)
 {
   Reader in(reinterpret_cast<const uchar *>(bytes.data()), bytes.size());
-  if (in.ended() || in.number() != MARK || in.number() != MARK || in.number() != FORMAT || in.number() != GRID)
+  if (!in.begins_key(SEVERAL_CELLS) || in.number() != GRID)
     return false;
   column= static_cast<uint>(in.number());
   return in.ended();

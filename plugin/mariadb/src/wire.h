@@ -8,6 +8,10 @@
 
 #include "server.h"
 
+// What is kept of a key of several entries begins so, as no description of another key does (Announced_key); then its kind.
+const ulonglong SEVERAL_ENTRIES_MARK= 0;
+enum Several_entries { SEVERAL_WORDS= 1, SEVERAL_CELLS= 2 };
+
 class Writer
 {
 public:
@@ -16,6 +20,12 @@ public:
     for (; n >= 0x80; n>>= 7)
       m_out.push_back(static_cast<char>(n | 0x80));
     m_out.push_back(static_cast<char>(n));
+  }
+  void begin_key(Several_entries kind)
+  {
+    number(SEVERAL_ENTRIES_MARK);
+    number(SEVERAL_ENTRIES_MARK);
+    number(kind);
   }
   void text(const std::string &s)
   {
@@ -47,6 +57,11 @@ public:
         break;
     }
     return n;
+  }
+  // False: the bytes are of another key, or of a later version.
+  bool begins_key(Several_entries kind)
+  {
+    return !ended() && number() == SEVERAL_ENTRIES_MARK && number() == SEVERAL_ENTRIES_MARK && number() == kind;
   }
   std::string text()
   {
