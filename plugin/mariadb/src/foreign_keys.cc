@@ -336,6 +336,21 @@ int cannot_add(THD *thd, const std::string &child, const Foreign_key_definition 
   return HA_ERR_CANNOT_ADD_FOREIGN;
 }
 
+// Why what a foreign key refers to is no Weir table. Another engine would not ask Weir before it takes a row away.
+std::string why_no_parent(THD *thd, const std::string &parent, bool *of_another_engine)
+{
+  std::string schema= shown_schema(parent), table= shown_table(parent);
+  LEX_CSTRING db= {schema.data(), schema.size()}, name= {table.data(), table.size()};
+  handlerton *engine= nullptr;
+  *of_another_engine= ha_table_exists(thd, &db, &name, nullptr, nullptr, &engine) && engine;
+  if (!*of_another_engine)
+    return "there is no table " + quoted(thd, table) + " that can be referred to";
+  if (engine->db_type == DB_TYPE_PARTITION_DB)
+    return "the table " + quoted(thd, table) + " is partitioned, and such a one cannot be referred to";
+  return "the table " + quoted(thd, table) + " is one of " + hton_name(engine)->str +
+         ", and a foreign key cannot go from one engine to another: change one of both tables with ALTER TABLE ... ENGINE= first";
+}
+
 // What is wrong with the columns that a foreign key refers to; empty: nothing. `kinds`: of the child's columns.
 std::string misfit(THD *thd, const Table_definition &parent, const Foreign_key_definition &key,
                    const std::vector<std::string> &kinds)
@@ -378,12 +393,13 @@ int check_columns(THD *thd, const TABLE *form, const std::string &table, const T
   const Table_definition *parent= key.parent == table ? &own : other.get();
   if (!parent)
   {
-    // One that was there already was reported when its parent went.
-    bool may_miss= key.carried || thd_test_options(thd, OPTION_NO_FOREIGN_KEY_CHECKS);
-    return may_miss ? 0
-                    : cannot_add(thd, table, key,
-                                 "there is no Weir table " + quoted(thd, shown_table(key.parent)) +
-                                     " that can be referred to");
+    // One that was there already was reported when its parent went. What is not there yet may be made later, as a Weir table.
+    if (key.carried)
+      return 0;
+    bool of_another_engine;
+    std::string why= why_no_parent(thd, key.parent, &of_another_engine);
+    bool may_miss= !of_another_engine && thd_test_options(thd, OPTION_NO_FOREIGN_KEY_CHECKS);
+    return may_miss ? 0 : cannot_add(thd, table, key, why);
   }
   if (parent->versioned || own.versioned)
     return cannot_add(thd, table, key, "it cannot be of or refer to a table WITH SYSTEM VERSIONING");
@@ -457,7 +473,7 @@ int collect_foreign_keys(THD *thd, const Alter_info *said, const TABLE *form, co
     if (key.name.empty())
       key.name= shown_table(table) + "_ibfk_" + std::to_string(++number);
     if (key.on_delete == FK_OPTION_SET_DEFAULT || key.on_update == FK_OPTION_SET_DEFAULT)
-      return cannot_add(thd, table, key, "SET DEFAULT is not done");
+      return cannot_add(thd, table, key, "SET DEFAULT is not done (InnoDB takes it for RESTRICT): say RESTRICT, CASCADE or SET NULL");
     if (system_charset_info->numchars(key.name.data(), key.name.data() + key.name.size()) > NAME_CHAR_LEN)
     {
       my_error(ER_TOO_LONG_IDENT, MYF(0), key.name.c_str());

@@ -443,4 +443,7 @@ private:
   std::string m_buffer;
 };
 
+// Warns of options of the statement's that InnoDB goes by and Weir does not.
+void warn_of_options(THD *thd, const HA_CREATE_INFO *info);
+
 #endif

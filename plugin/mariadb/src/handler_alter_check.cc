@@ -67,7 +67,8 @@ struct Without_options
       info->used_fields&= ~HA_CREATE_USED_AUTO;
     // What that does to columns is flagged on them.
     info->used_fields&= ~(HA_CREATE_USED_CHARSET | HA_CREATE_USED_DEFAULT_CHARSET);
-    if (type != ROW_TYPE_COMPRESSED && !info->key_block_size)
+    // What is refused or warned of is so where a table is made.
+    if (type != ROW_TYPE_COMPRESSED && type != ROW_TYPE_FIXED && type != ROW_TYPE_PAGE && !info->key_block_size)
       info->row_type= table->s->row_type;
   }
   ~Without_options()
@@ -113,6 +114,8 @@ enum_alter_inplace_result ha_weir::check_if_supported_inplace_alter(TABLE *alter
 {
   if (weir_refuses_changes())
     return HA_ALTER_ERROR;
+  if (!is_partition())
+    warn_of_options(ha_thd(), info->create_info);
   Altered_part *part= new (ha_thd()->mem_root) Altered_part(this);
   info->handler_ctx= part;
   if (!part)

@@ -160,11 +160,32 @@ bool refuse_options(THD *thd, const HA_CREATE_INFO *info)
                     "its pages are not compressed",
                     strict && (info->used_fields & (HA_CREATE_USED_ROW_FORMAT | HA_CREATE_USED_KEY_BLOCK_SIZE))))
     return true;
+  if ((info->row_type == ROW_TYPE_FIXED || info->row_type == ROW_TYPE_PAGE) &&
+      refuse_option(thd, info->row_type == ROW_TYPE_FIXED ? "ROW_FORMAT=FIXED" : "ROW_FORMAT=PAGE",
+                    "rows are as long as their values", strict && (info->used_fields & HA_CREATE_USED_ROW_FORMAT)))
+    return true;
+  if (made)
+    warn_of_options(thd, info);
   if (info->data_file_name &&
       refuse_option(thd, "DATA DIRECTORY", "all tables lie in the directory #weir", strict && made))
     return true;
   return info->index_file_name && refuse_option(thd, "INDEX DIRECTORY", "its indexes lie with it", strict && made);
 }
+
+} // namespace
+
+void warn_of_options(THD *thd, const HA_CREATE_INFO *info)
+{
+  static const struct { ulong used; const char *name; } ignored[]= {{HA_CREATE_USED_STATS_PERSISTENT, "STATS_PERSISTENT"},
+                                                                    {HA_CREATE_USED_STATS_AUTO_RECALC, "STATS_AUTO_RECALC"},
+                                                                    {HA_CREATE_USED_STATS_SAMPLE_PAGES, "STATS_SAMPLE_PAGES"}};
+  for (const auto &option : ignored)
+    if (info->used_fields & option.used)
+      refuse_option(thd, option.name, nullptr, false);
+}
+
+namespace
+{
 
 // What a FULLTEXT key may be of; the error says what not.
 bool refuse_fulltext(const TABLE *form, const KEY *key, bool temporary)
