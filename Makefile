@@ -216,6 +216,8 @@ tidy:
 # process and raced histories want, and asserts what debug builds assert. The features of weirdb add tests and take none away.
 # WEIR_LONG: as many histories as a release build checks.
 unit:
+	@[ "$$(id -u)" != 0 ] || command -v mkfs.xfs >/dev/null || apt-get install -q -y --no-install-recommends xfsprogs >/dev/null 2>&1 || \
+		echo "unit: xfsprogs cannot be had: no atomic writes are tried"
 	WEIR_LONG=yes $(CARGO) test --profile checked --workspace --locked --no-fail-fast \
 		--features $(WEIRDB_FEATURES)
 WEIRDB_FEATURES := weirdb/serde,weirdb/uuid,weirdb/time,weirdb/server,weirdb/testing

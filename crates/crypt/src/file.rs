@@ -54,6 +54,26 @@ impl CryptFile {
         Err(io::Error::new(io::ErrorKind::InvalidInput, words))
     }
 
+    /// The same writes of what they encipher to, which is put into `all`.
+    fn encrypt_all<'a>(
+        &self,
+        writes: &[WriteOp<'_>],
+        all: &'a mut AlignedBuf,
+    ) -> io::Result<Vec<WriteOp<'a>>> {
+        *all = AlignedBuf::zeroed(writes.iter().map(|write| write.buf.len()).sum());
+        let mut rest: &mut [u8] = all;
+        let mut encrypted = Vec::with_capacity(writes.len());
+        for write in writes {
+            self.check_whole(write.offset, write.buf.len())?;
+            let (buf, behind) = rest.split_at_mut(write.buf.len());
+            rest = behind;
+            buf.copy_from_slice(write.buf);
+            self.encrypt(write.offset, buf);
+            encrypted.push(WriteOp { offset: write.offset, buf });
+        }
+        Ok(encrypted)
+    }
+
     /// Reads all units that have a part of it.
     fn read_parts(&self, offset: u64, buf: &mut [u8]) -> io::Result<()> {
         let unit = self.unit_bytes as u64;
@@ -111,18 +131,17 @@ impl BlockFile for CryptFile {
     }
 
     fn write_many(&self, writes: &[WriteOp<'_>]) -> io::Result<()> {
-        let mut all = AlignedBuf::zeroed(writes.iter().map(|write| write.buf.len()).sum());
-        let mut rest: &mut [u8] = &mut all;
-        let mut encrypted = Vec::with_capacity(writes.len());
-        for write in writes {
-            self.check_whole(write.offset, write.buf.len())?;
-            let (buf, behind) = rest.split_at_mut(write.buf.len());
-            rest = behind;
-            buf.copy_from_slice(write.buf);
-            self.encrypt(write.offset, buf);
-            encrypted.push(WriteOp { offset: write.offset, buf });
-        }
-        self.below.write_many(&encrypted)
+        let mut all = AlignedBuf::zeroed(0);
+        self.below.write_many(&self.encrypt_all(writes, &mut all)?)
+    }
+
+    fn has_atomic_writes(&self, len: usize) -> bool {
+        self.has_whole_units(0, len) && self.below.has_atomic_writes(len)
+    }
+
+    fn write_many_atomically(&self, writes: &[WriteOp<'_>]) -> io::Result<bool> {
+        let mut all = AlignedBuf::zeroed(0);
+        self.below.write_many_atomically(&self.encrypt_all(writes, &mut all)?)
     }
 
     fn sync(&self) -> io::Result<()> {

@@ -16,6 +16,8 @@ const RUN_PARTS_MAX: usize = 64;
 pub(crate) enum Direction {
     Read,
     Write,
+    /// Each run is found whole or not at all (`RWF_ATOMIC`).
+    AtomicWrite,
 }
 
 /// What is left to do of one contiguous run.
@@ -46,6 +48,27 @@ impl<'a> Batch<'a> {
     pub(crate) fn of_writes(writes: &'a [WriteOp<'_>]) -> Self {
         let parts = writes.iter().map(|op| (op.offset, op.buf.as_ptr().cast_mut(), op.buf.len()));
         Self::merged(Direction::Write, parts)
+    }
+
+    /// All of `writes`, each a run of its own: together they would be too long, or in no place for
+    /// such a write.
+    pub(crate) fn of_atomic_writes(writes: &'a [WriteOp<'_>]) -> Self {
+        let part = |op: &WriteOp<'_>| libc::iovec {
+            iov_base: op.buf.as_ptr().cast_mut().cast(),
+            iov_len: op.buf.len(),
+        };
+        let run = |(first_part, op): (usize, &WriteOp<'_>)| Run {
+            offset: op.offset,
+            bytes: op.buf.len(),
+            first_part,
+            parts: 1,
+        };
+        Batch {
+            direction: Direction::AtomicWrite,
+            runs: writes.iter().enumerate().map(run).collect(),
+            parts: writes.iter().map(part).collect(),
+            buffers: PhantomData,
+        }
     }
 
     fn merged(
@@ -119,6 +142,9 @@ impl<'a> Batch<'a> {
                 match self.direction {
                     Direction::Read => libc::preadv(fd, start, count, offset),
                     Direction::Write => libc::pwritev(fd, start, count, offset),
+                    Direction::AtomicWrite => {
+                        libc::pwritev2(fd, start, count, offset, libc::RWF_ATOMIC)
+                    }
                 }
             };
             match usize::try_from(done) {
@@ -139,7 +165,7 @@ impl<'a> Batch<'a> {
             Direction::Read => {
                 io::Error::new(io::ErrorKind::UnexpectedEof, "the file is shorter than it was")
             }
-            Direction::Write => {
+            Direction::Write | Direction::AtomicWrite => {
                 io::Error::new(io::ErrorKind::WriteZero, "the device took no bytes")
             }
         }
@@ -165,6 +191,15 @@ mod tests {
         let expected = [(3 * page, 3), (9 * page, 1), (8 * page, 1), (10 * page, 1)]
             .map(|(o, n)| (o, n * 4096, n));
         assert_eq!(shape(&batch), expected);
+    }
+
+    #[test]
+    fn atomic_writes_stay_apart() {
+        let data = vec![7u8; 4096];
+        let ops: Vec<_> = (0..3).map(|i| WriteOp { offset: i * 4096, buf: &data }).collect();
+        let batch = Batch::of_atomic_writes(&ops);
+        assert_eq!(shape(&batch), [(0, 4096, 1), (4096, 4096, 1), (8192, 4096, 1)]);
+        assert_eq!(batch.vector(2)[0].iov_base.cast_const().cast(), data.as_ptr());
     }
 
     #[test]

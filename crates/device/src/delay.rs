@@ -94,6 +94,15 @@ impl BlockFile for DelayedFile {
         self.inner.write_many(writes)
     }
 
+    fn has_atomic_writes(&self, len: usize) -> bool {
+        self.inner.has_atomic_writes(len)
+    }
+
+    fn write_many_atomically(&self, writes: &[WriteOp<'_>]) -> io::Result<bool> {
+        self.wait();
+        self.inner.write_many_atomically(writes)
+    }
+
     fn sync(&self) -> io::Result<()> {
         self.inner.sync()
     }

@@ -115,6 +115,22 @@ pub trait BlockFile: Send + Sync {
     /// operation is invalid.
     fn write_many(&self, writes: &[WriteOp<'_>]) -> io::Result<()>;
 
+    /// Whether [`BlockFile::write_many_atomically`] does writes of `len` bytes, as far as is known.
+    fn has_atomic_writes(&self, _len: usize) -> bool {
+        false
+    }
+
+    /// As [`BlockFile::write_many`], and each write is found whole or not at all, whatever happens,
+    /// though not as one with the others: no page of them is torn. Each begins at a multiple of its
+    /// length, which is a power of two. `false`: that is not promised here (any more), and any of
+    /// them may have been written, whole.
+    ///
+    /// # Errors
+    /// As [`BlockFile::write_many`].
+    fn write_many_atomically(&self, _writes: &[WriteOp<'_>]) -> io::Result<bool> {
+        Ok(false)
+    }
+
     /// Makes all writes that returned before, and the length, durable.
     ///
     /// # Errors

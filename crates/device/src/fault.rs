@@ -328,6 +328,24 @@ impl BlockFile for FaultyFile {
         self.inner.write_many(writes)
     }
 
+    fn has_atomic_writes(&self, len: usize) -> bool {
+        self.inner.has_atomic_writes(len)
+    }
+
+    /// A write that fails is not there at all.
+    fn write_many_atomically(&self, writes: &[WriteOp<'_>]) -> io::Result<bool> {
+        let len = self.len();
+        writes.iter().try_for_each(|op| check_write(op.offset, op.buf, len))?;
+        for number in 0..writes.len() {
+            let checked = self.script.check(&self.name, OpKind::Write);
+            if checked.is_err() {
+                self.inner.write_many_atomically(&writes[..number])?;
+            }
+            checked?;
+        }
+        self.inner.write_many_atomically(writes)
+    }
+
     fn sync(&self) -> io::Result<()> {
         self.script.check(&self.name, OpKind::Sync)?;
         self.inner.sync()

@@ -14,6 +14,7 @@ use weir_base::AlignedBuf;
 use weir_base::lock::{Mutex, RwLock, RwLockReadGuard};
 use weir_base::rank;
 
+use crate::atomic::AtomicWrites;
 use crate::batch::Batch;
 use crate::device::{
     BlockFile, IoCounters, IoStats, LOCK_NAME, ReadOp, Volume, WriteOp, check_len, check_name,
@@ -51,6 +52,10 @@ struct Shared {
     direct: bool,
     /// Nothing is changed: files are opened for reading, and locked shared.
     read_only: bool,
+    /// Writes that are never torn.
+    atomic: AtomicWrites,
+    /// The kernel has refused such a write all the same.
+    atomic_refused: AtomicBool,
     /// The device, where the sync of a file that has grown serves ours as well (DEVICE-9).
     ordered: Option<u64>,
     /// `pwritev2(RWF_DSYNC)` works here; cleared when the kernel says that it does not.
@@ -66,16 +71,34 @@ impl FileVolume {
     /// `WouldBlock` when another process, or another volume of this process, has it open;
     /// otherwise what the file system reports.
     pub fn open(dir: &Path) -> io::Result<Self> {
-        Self::open_with(dir, true, RingPool::new())
+        Self::open_with(dir, true, false, RingPool::new())
     }
 
-    fn open_with(dir: &Path, want_direct: bool, rings: RingPool) -> io::Result<Self> {
+    /// As [`FileVolume::open`], and writes count as atomic that the file system makes so by copies,
+    /// which take longer and scatter the file: XFS does so on any device (Linux 6.16). To try what
+    /// is done with atomic writes where no device has them.
+    ///
+    /// # Errors
+    /// As [`FileVolume::open`].
+    pub fn open_with_atomic_copies(dir: &Path) -> io::Result<Self> {
+        Self::open_with(dir, true, true, RingPool::new())
+    }
+
+    fn open_with(
+        dir: &Path,
+        want_direct: bool,
+        with_copies: bool,
+        rings: RingPool,
+    ) -> io::Result<Self> {
         let failed = |e| context(e, || format!("open directory {}", dir.display()));
         // What is in a database is for its owner; files a group may read, where the umask lets it.
         DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(dir).map_err(failed)?;
         let dir_file = File::open(dir).map_err(failed)?;
         let lock = take_lock(dir)?;
-        let found = if want_direct { probe(dir).map_err(failed)? } else { Direct::Refused };
+        let (found, atomic) = match want_direct {
+            true => probe(dir, with_copies).map_err(failed)?,
+            false => (Direct::Refused, AtomicWrites::default()),
+        };
         // What lies in the system's cache is not on the device by the time that we think so.
         let ordered = if found == Direct::Bypasses { ordered_device(&dir_file) } else { None };
         let shared = Shared {
@@ -85,6 +108,8 @@ impl FileVolume {
             locked: Mutex::default(),
             direct: found != Direct::Refused,
             read_only: false,
+            atomic,
+            atomic_refused: AtomicBool::new(false),
             ordered,
             dsync: AtomicBool::new(true),
             rings,
@@ -103,13 +128,17 @@ impl FileVolume {
         let failed = |e| context(e, || format!("open directory {}", dir.display()));
         let dir_file = File::open(dir).map_err(failed)?;
         let lock = take_shared_lock(dir)?.map_or_else(|| dir_file.try_clone(), Ok)?;
+        let direct = read_directly(dir);
         let shared = Shared {
             dir_path: dir.to_owned(),
             dir: dir_file,
             lock: RwLock::new(Some(lock)),
             locked: Mutex::default(),
-            direct: reads_directly(dir),
+            direct: direct.is_some(),
             read_only: true,
+            // Not to write so, but to say what there is.
+            atomic: direct.map(|file| AtomicWrites::of(&file, false)).unwrap_or_default(),
+            atomic_refused: AtomicBool::new(false),
             ordered: None,
             dsync: AtomicBool::new(false),
             rings: RingPool::new(),
@@ -168,13 +197,13 @@ fn as_full(error: io::Error, doing: impl FnOnce() -> String) -> io::Error {
     io::Error::new(kind, context(error, doing))
 }
 
-/// Whether the files of a directory can be read past the system's cache.
-fn reads_directly(dir: &Path) -> bool {
+/// A file of a directory, if its files can be read past the system's cache.
+fn read_directly(dir: &Path) -> Option<File> {
     let files = std::fs::read_dir(dir).into_iter().flatten().filter_map(Result::ok);
     let mut files = files.filter(|file| file.file_type().is_ok_and(|kind| kind.is_file()));
     let mut options = OpenOptions::new();
     options.read(true).custom_flags(libc::O_DIRECT);
-    files.next().is_some_and(|file| options.open(file.path()).is_ok())
+    options.open(files.next()?.path()).ok()
 }
 
 impl Volume for FileVolume {
@@ -257,7 +286,11 @@ impl Volume for FileVolume {
         let cache = if self.shared.direct { "O_DIRECT" } else { "buffered (no O_DIRECT here)" };
         let queue =
             if self.shared.rings.in_use() { "io_uring" } else { "pread/pwrite (no io_uring here)" };
-        format!("files, {cache}, {queue}")
+        let atomic = match self.shared.atomic_refused.load(Relaxed) {
+            true => "atomic writes promised and refused".to_owned(),
+            false => self.shared.atomic.to_string(),
+        };
+        format!("files, {cache}, {queue}, {atomic}")
     }
 
     fn io_stats(&self) -> IoStats {
@@ -426,6 +459,34 @@ impl BlockFile for DiskFile {
         let _open = self.shared.stay_open()?;
         self.run_writes(writes)
             .map_err(|e| context(e, || format!("write {} ({} ranges)", self.name, writes.len())))
+    }
+
+    fn has_atomic_writes(&self, len: usize) -> bool {
+        !self.shared.atomic_refused.load(Relaxed) && self.shared.atomic.has(len as u64)
+    }
+
+    fn write_many_atomically(&self, writes: &[WriteOp<'_>]) -> io::Result<bool> {
+        let len = self.len();
+        writes.iter().try_for_each(|op| check_write(op.offset, op.buf, len))?;
+        if self.shared.atomic_refused.load(Relaxed) || !self.shared.atomic.has_all(writes) {
+            return Ok(false);
+        }
+        let _open = self.shared.stay_open()?;
+        let mut batch = Batch::of_atomic_writes(writes);
+        let bytes = writes.iter().map(|op| op.buf.len()).sum();
+        self.shared.counters.count_writes(batch.len(), bytes);
+        match self.shared.rings.run(self.file.as_raw_fd(), &mut batch) {
+            Ok(()) => Ok(true),
+            // What was asked for is right, so it is this file, or a kernel that does not hold what
+            // it said: a file whose blocks do not lie together, say.
+            Err(e) if matches!(e.raw_os_error(), Some(libc::EINVAL | libc::EOPNOTSUPP)) => {
+                self.shared.atomic_refused.store(true, Relaxed);
+                Ok(false)
+            }
+            Err(e) => Err(context(e, || {
+                format!("write {} ({} ranges, atomically)", self.name, writes.len())
+            })),
+        }
     }
 
     fn sync(&self) -> io::Result<()> {

@@ -14,7 +14,7 @@ fn each_volume(test: impl Fn(FileVolume)) {
         for refuse_rings in [true, false] {
             let dir = tempfile::tempdir().unwrap();
             let rings = if refuse_rings { RingPool::refusing() } else { RingPool::new() };
-            test(FileVolume::open_with(dir.path(), direct, rings).unwrap());
+            test(FileVolume::open_with(dir.path(), direct, false, rings).unwrap());
         }
     }
 }
@@ -59,8 +59,8 @@ fn one_sync_for_two_files_only_on_one_device_and_around_the_cache() {
     let dir = tempfile::tempdir().unwrap();
     let here = dir.path().metadata().unwrap().dev();
     let elsewhere = Path::new("/proc").metadata().unwrap().dev();
-    let volume = FileVolume::open_with(dir.path(), true, RingPool::new()).unwrap();
-    let bypasses = probe(dir.path()).unwrap() == Direct::Bypasses;
+    let volume = FileVolume::open_with(dir.path(), true, false, RingPool::new()).unwrap();
+    let bypasses = probe(dir.path(), false).unwrap().0 == Direct::Bypasses;
     let ordered = ordered_device(&File::open(dir.path()).unwrap());
     assert_eq!(volume.is_synced_with(here), bypasses && ordered == Some(here));
     assert!(!volume.is_synced_with(elsewhere));
@@ -71,7 +71,7 @@ fn one_sync_for_two_files_only_on_one_device_and_around_the_cache() {
     );
     assert!(!over.is_synced_with(here));
     drop(over);
-    let buffered = FileVolume::open_with(dir.path(), false, RingPool::new()).unwrap();
+    let buffered = FileVolume::open_with(dir.path(), false, false, RingPool::new()).unwrap();
     assert!(!buffered.is_synced_with(here));
 }
 
@@ -383,9 +383,11 @@ fn a_sync_that_ends_after_one_that_failed_fails() {
 #[test]
 fn describes_what_it_uses() {
     let dir = tempfile::tempdir().unwrap();
-    let volume = FileVolume::open_with(dir.path(), false, RingPool::refusing()).unwrap();
+    let volume = FileVolume::open_with(dir.path(), false, false, RingPool::refusing()).unwrap();
     let text = volume.describe();
-    assert_eq!(text, "files, buffered (no O_DIRECT here), pread/pwrite (no io_uring here)");
+    let expected =
+        "files, buffered (no O_DIRECT here), pread/pwrite (no io_uring here), no atomic writes";
+    assert_eq!(text, expected);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! writes take long, and one that only reads what lies below; and how much memory the
 //! process may use. Knows nothing of pages.
 #![deny(unsafe_code)]
+mod atomic;
 #[allow(unsafe_code)]
 mod batch;
 mod bucket;
@@ -39,6 +40,6 @@ pub use memory::memory_bytes;
 pub use overlay::OverlayVolume;
 pub use pipe::{PipeEnd, PipeStart};
 pub use processors::Processors;
-pub use sim::{CrashMode, SimVolume};
+pub use sim::{AtomicPromise, CrashMode, SimVolume};
 pub use spec::{DiskSpec, DiskSpecError, RateChange};
 pub use throttle::ThrottledVolume;

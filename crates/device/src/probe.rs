@@ -6,6 +6,7 @@ use std::path::Path;
 
 use weir_base::{ALIGN, AlignedBuf};
 
+use crate::atomic::AtomicWrites;
 use crate::sys;
 
 /// Exists only while a volume is being opened; a crash may leave it behind.
@@ -25,7 +26,10 @@ pub(crate) enum Direct {
 
 /// Some file systems refuse O_DIRECT on opening, some only when reading or writing, so this tries
 /// with a file that it removes again.
-pub(crate) fn probe(dir: &Path) -> io::Result<Direct> {
+///
+/// The second of the two: writes that are never torn here, `with_copies` or not (see
+/// [`AtomicWrites::of`]).
+pub(crate) fn probe(dir: &Path, with_copies: bool) -> io::Result<(Direct, AtomicWrites)> {
     let path = dir.join(PROBE_NAME);
     let mut options = OpenOptions::new();
     options
@@ -39,13 +43,16 @@ pub(crate) fn probe(dir: &Path) -> io::Result<Direct> {
         file.write_all_at(&AlignedBuf::zeroed(ALIGN), 0)?;
         let is_cached = sys::is_cached(&file);
         file.read_exact_at(&mut AlignedBuf::zeroed(ALIGN), 0)?;
-        Ok(if is_cached.unwrap_or(true) { Direct::Works } else { Direct::Bypasses })
+        let direct = if is_cached.unwrap_or(true) { Direct::Works } else { Direct::Bypasses };
+        Ok((direct, AtomicWrites::of(&file, with_copies)))
     });
     let _ = std::fs::remove_file(&path);
     match result {
-        Err(e) if e.raw_os_error() == Some(libc::EINVAL) => Ok(Direct::Refused),
+        Err(e) if e.raw_os_error() == Some(libc::EINVAL) => {
+            Ok((Direct::Refused, AtomicWrites::default()))
+        }
         // A full disk says nothing about O_DIRECT, and reading must still be possible.
-        Err(e) if is_full(&e) => Ok(Direct::Works),
+        Err(e) if is_full(&e) => Ok((Direct::Works, AtomicWrites::default())),
         found => found,
     }
 }

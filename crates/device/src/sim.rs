@@ -12,7 +12,7 @@ use crate::device::{
     BlockFile, IoStats, ReadOp, Volume, WriteOp, check_len, check_name, check_range, check_read,
     check_write,
 };
-use crate::sim_disk::{Disk, FileId};
+use crate::sim_disk::{Disk, FileId, FileState};
 
 /// What a power loss does to changes that were not synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,28 @@ pub enum CrashMode {
     KeepAll,
     /// Each 512-byte sector, length and directory entry did or did not, by the seed.
     Random,
+}
+
+/// What a disk says of writes that it does atomically.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AtomicPromise {
+    /// It does those of up to so many bytes.
+    Kept(u64),
+    /// It says so, and tears them like all others.
+    Broken(u64),
+    /// It says so, and refuses each.
+    Refused(u64),
+}
+
+impl AtomicPromise {
+    /// The greatest write that is promised, in bytes.
+    fn max(self) -> u64 {
+        match self {
+            AtomicPromise::Kept(max) | AtomicPromise::Broken(max) | AtomicPromise::Refused(max) => {
+                max
+            }
+        }
+    }
 }
 
 /// A simulated disk. Clones are handles to the same disk; [`SimVolume::fork`] copies it.
@@ -55,6 +77,11 @@ impl SimVolume {
     /// Limits, or frees, what files may reserve together, in bytes. Files that are there stay.
     pub fn set_capacity(&self, capacity_bytes: Option<u64>) {
         self.disk.lock().capacity_bytes = capacity_bytes;
+    }
+
+    /// Has the disk promise atomic writes, or none: to those that are opened from now on.
+    pub fn set_atomic(&self, promise: Option<AtomicPromise>) {
+        self.disk.lock().atomic = promise;
     }
 
     /// Lets `steps` more changes happen; the next one crashes the disk: it is left in flight, its
@@ -220,6 +247,33 @@ impl Drop for SimFile {
     }
 }
 
+impl SimFile {
+    /// Writes each of them by `write`.
+    fn write_all(
+        &self,
+        disk: &mut Disk,
+        writes: &[WriteOp<'_>],
+        write: fn(&mut FileState, u64, &[u8]),
+    ) -> io::Result<()> {
+        disk.check_alive()?;
+        let len = disk.file(self.id)?.seen.len();
+        writes.iter().try_for_each(|op| check_write(op.offset, op.buf, len))?;
+        let mut alive = Ok(());
+        for op in writes {
+            disk.file(self.id)?.check_reserved(op.offset, op.buf.len() as u64)?;
+            // A crash within the batch leaves all the rest in flight too: a deep queue had issued
+            // it by then.
+            if alive.is_ok() {
+                alive = disk.step();
+            }
+            write(disk.file_mut(self.id)?, op.offset, op.buf);
+            disk.stats.writes += 1;
+            disk.stats.bytes_written += op.buf.len() as u64;
+        }
+        alive
+    }
+}
+
 impl BlockFile for SimFile {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<()> {
         self.read_many(&mut [ReadOp { offset, buf }])
@@ -263,23 +317,35 @@ impl BlockFile for SimFile {
     }
 
     fn write_many(&self, writes: &[WriteOp<'_>]) -> io::Result<()> {
+        self.write_all(&mut self.disk.lock(), writes, FileState::write)
+    }
+
+    fn has_atomic_writes(&self, len: usize) -> bool {
+        let promise = self.disk.lock().atomic;
+        len.is_power_of_two() && promise.is_some_and(|promise| len as u64 <= promise.max())
+    }
+
+    fn write_many_atomically(&self, writes: &[WriteOp<'_>]) -> io::Result<bool> {
         let mut disk = self.disk.lock();
-        disk.check_alive()?;
-        let len = disk.file(self.id)?.seen.len();
-        writes.iter().try_for_each(|op| check_write(op.offset, op.buf, len))?;
-        let mut alive = Ok(());
-        for op in writes {
-            disk.file(self.id)?.check_reserved(op.offset, op.buf.len() as u64)?;
-            // A crash within the batch leaves all the rest in flight too: a deep queue had issued
-            // it by then.
-            if alive.is_ok() {
-                alive = disk.step();
-            }
-            disk.file_mut(self.id)?.write(op.offset, op.buf);
-            disk.stats.writes += 1;
-            disk.stats.bytes_written += op.buf.len() as u64;
+        let Some(promise) = disk.atomic else { return Ok(false) };
+        let is_one = |op: &WriteOp<'_>| {
+            let len = op.buf.len() as u64;
+            len.is_power_of_two() && len <= promise.max() && op.offset.is_multiple_of(len)
+        };
+        if !writes.iter().all(is_one) {
+            return Ok(false);
         }
-        alive
+        match promise {
+            AtomicPromise::Kept(_) => self.write_all(&mut disk, writes, FileState::write_whole)?,
+            AtomicPromise::Broken(_) => self.write_all(&mut disk, writes, FileState::write)?,
+            AtomicPromise::Refused(_) => {
+                // Some of them were done.
+                let done = &writes[..writes.len() / 2];
+                self.write_all(&mut disk, done, FileState::write_whole)?;
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     fn sync(&self) -> io::Result<()> {

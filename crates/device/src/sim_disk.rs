@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind};
 use weir_base::ALIGN;
 
 use crate::device::IoStats;
-use crate::sim::CrashMode;
+use crate::sim::{AtomicPromise, CrashMode};
 use crate::sim_image::Image;
 
 /// What a disk writes whole or not at all.
@@ -20,6 +20,8 @@ pub(crate) type FileId = u64;
 enum Change {
     /// A write that may be lost, wholly or by sectors.
     Write { offset: u64, bytes: Box<[u8]> },
+    /// A write that may be lost, as a whole.
+    Whole { offset: u64, bytes: Box<[u8]> },
     /// A durable write amid changes that are not: it is on the medium already, and stays listed
     /// because an earlier unsynced write of the same sectors must not come out on top of it.
     Durable { offset: u64, bytes: Box<[u8]> },
@@ -48,6 +50,11 @@ impl FileState {
     pub(crate) fn write(&mut self, offset: u64, buf: &[u8]) {
         self.seen.write(offset, buf);
         self.journal.push(Change::Write { offset, bytes: buf.into() });
+    }
+
+    pub(crate) fn write_whole(&mut self, offset: u64, buf: &[u8]) {
+        self.seen.write(offset, buf);
+        self.journal.push(Change::Whole { offset, bytes: buf.into() });
     }
 
     /// This write only, and the length that it takes to find it again.
@@ -95,7 +102,9 @@ impl FileState {
         // Replayed rather than shared with `seen`: that would make each later write copy a chunk.
         for change in self.journal.drain(..) {
             match change {
-                Change::Write { offset, bytes } | Change::Durable { offset, bytes } => {
+                Change::Write { offset, bytes }
+                | Change::Whole { offset, bytes }
+                | Change::Durable { offset, bytes } => {
                     self.durable.write(offset, &bytes);
                 }
                 // A durable write may have taken the length ahead already.
@@ -142,6 +151,8 @@ impl FileState {
                 }
                 Change::Reserve { .. } => {}
                 Change::Durable { offset, bytes } => image.write(*offset, bytes),
+                Change::Whole { offset, bytes } if dice.bool() => image.write(*offset, bytes),
+                Change::Whole { .. } => {}
                 Change::Write { offset, bytes } => {
                     // Whole writes kept and lost are as likely as torn ones; with one coin per
                     // sector alone, a page of 32 sectors would hardly ever survive whole.
@@ -178,6 +189,7 @@ pub(crate) struct Disk {
     pub(crate) crash_at: Option<u64>,
     pub(crate) crashed: bool,
     pub(crate) capacity_bytes: Option<u64>,
+    pub(crate) atomic: Option<AtomicPromise>,
     pub(crate) stats: IoStats,
 }
 
@@ -299,6 +311,7 @@ impl Disk {
             durable: names.clone(),
             seen: names,
             capacity_bytes: self.capacity_bytes,
+            atomic: self.atomic,
             ..Disk::default()
         }
     }
@@ -318,8 +331,9 @@ impl Disk {
             }
         }
         for change in &mut file.journal {
-            if let Change::Write { offset: at, bytes } | Change::Durable { offset: at, bytes } =
-                change
+            if let Change::Write { offset: at, bytes }
+            | Change::Whole { offset: at, bytes }
+            | Change::Durable { offset: at, bytes } = change
                 && let Some(within) = offset.checked_sub(*at)
                 && let Some(byte) = bytes.get_mut(within as usize)
             {

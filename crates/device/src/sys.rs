@@ -162,6 +162,35 @@ pub(crate) fn write_dsync(file: &File, offset: u64, buf: &[u8]) -> io::Result<Op
     }
 }
 
+/// What statx(2) says of a file, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct AtomicUnits {
+    pub(crate) min: u64,
+    pub(crate) max: u64,
+    /// Up to here the device does it; 0: the kernel makes no difference.
+    pub(crate) max_fast: u64,
+}
+
+/// What the kernel says of writes to a file that are never torn; `None`: it knows of none.
+pub(crate) fn atomic_units(file: &File) -> Option<AtomicUnits> {
+    let mut answer = std::mem::MaybeUninit::<libc::statx>::zeroed();
+    let (path, flags) = (c"".as_ptr(), libc::AT_EMPTY_PATH);
+    // SAFETY: the descriptor is open, the path is a string that ends with a zero byte, and `answer`
+    // has room for the structure.
+    let result = unsafe {
+        let mask = libc::STATX_WRITE_ATOMIC;
+        libc::statx(file.as_raw_fd(), path, flags, mask, answer.as_mut_ptr())
+    };
+    // SAFETY: zeroed integers are valid, whatever of them the call has filled in.
+    let answer = unsafe { answer.assume_init() };
+    let is_known = result == 0 && answer.stx_mask & libc::STATX_WRITE_ATOMIC != 0;
+    is_known.then(|| AtomicUnits {
+        min: answer.stx_atomic_write_unit_min.into(),
+        max: answer.stx_atomic_write_unit_max.into(),
+        max_fast: answer.stx_atomic_write_unit_max_opt.into(),
+    })
+}
+
 /// Whether the first page of a file that is not empty lies in the system's cache.
 pub(crate) fn is_cached(file: &File) -> io::Result<bool> {
     let mut is_there = 0_u8;

@@ -121,6 +121,17 @@ impl BlockFile for ThrottledFile {
         self.throttle.slowly(cost, false, || self.inner.write_many(writes))
     }
 
+    fn has_atomic_writes(&self, len: usize) -> bool {
+        self.inner.has_atomic_writes(len)
+    }
+
+    fn write_many_atomically(&self, writes: &[WriteOp<'_>]) -> io::Result<bool> {
+        let bytes = writes.iter().map(|op| op.buf.len() as u64).sum();
+        // Neighbours do not merge.
+        let cost = Cost { ops: writes.len() as u64, bytes };
+        self.throttle.slowly(cost, false, || self.inner.write_many_atomically(writes))
+    }
+
     fn sync(&self) -> io::Result<()> {
         self.throttle.slowly(Cost::default(), true, || self.inner.sync())
     }

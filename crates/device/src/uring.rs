@@ -144,6 +144,10 @@ impl Ring {
         let entry = match batch.direction {
             Direction::Read => opcode::Readv::new(Fd(fd), start, count).offset(offset).build(),
             Direction::Write => opcode::Writev::new(Fd(fd), start, count).offset(offset).build(),
+            Direction::AtomicWrite => {
+                let write = opcode::Writev::new(Fd(fd), start, count).offset(offset);
+                write.rw_flags(libc::RWF_ATOMIC).build()
+            }
         };
         // SAFETY: the vector and its buffers are borrowed by `batch`, which `run` holds until it
         // has seen this entry's completion or dropped it unsubmitted with the ring (DEVICE-4); a

@@ -9,13 +9,33 @@ use weir_device::{BlockFile, ReadOp, Volume, WriteOp};
 use crate::era::era_page;
 use crate::error::PoolError;
 use crate::store::{Growth, NoteGrowth, PageStore, PageWrite, StoreRead};
-use crate::torn_write::{DoubleWriteConfig, PageCopy, Repair, TornWrite};
+use crate::torn_write::{DoubleWriteConfig, DoubleWriteMode, PageCopy, Repair, TornWrite};
 
 /// The file that has pages in place.
 pub const IN_PLACE_FILE: &str = "pages";
 
 /// Threads that write batches at a time: the sweeper's two lanes and the cleaner.
 const CALLERS: usize = 3;
+
+/// Writes a group of pages; `false`: the device will not do it so.
+type WriteGroup<'a> = dyn Fn(&[WriteOp<'_>]) -> std::io::Result<bool> + 'a;
+
+/// Writes all in groups of `next` (of the pages left); `false`: `write` said so of one.
+fn in_groups(
+    writes: &[WriteOp<'_>],
+    next: &mut dyn FnMut(usize) -> usize,
+    write: &WriteGroup<'_>,
+) -> Result<bool, PoolError> {
+    let mut left = writes;
+    while !left.is_empty() {
+        let (group, rest) = left.split_at(next(left.len()));
+        left = rest;
+        if !write(group).map_err(InPlaceStore::write_failed)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
 
 /// Pages at fixed places in one file, kept whole by the doublewrite area.
 pub struct InPlaceStore {
@@ -117,6 +137,26 @@ impl InPlaceStore {
         PoolError::device(format!("reading page {page} from '{IN_PLACE_FILE}'"), e)
     }
 
+    fn write_failed(e: std::io::Error) -> PoolError {
+        PoolError::device(format!("writing pages to '{IN_PLACE_FILE}'"), e)
+    }
+
+    /// Whether the device is asked to write each page whole or not at all, instead of the
+    /// doublewrite area.
+    fn writes_atomically(&self) -> bool {
+        self.torn_write.config().mode != DoubleWriteMode::Off
+            && self.file.has_atomic_writes(self.page_size)
+    }
+
+    /// The writes to their places of what [`gather`](Self::gather) gave.
+    fn writes<'a>(&self, block: &'a [u8], names: &[(PageNo, Lsn)]) -> Vec<WriteOp<'a>> {
+        let bytes = block[ALIGN..].chunks_exact(self.page_size);
+        bytes
+            .zip(names)
+            .map(|(buf, &(page, _))| WriteOp { offset: self.offset(page), buf })
+            .collect()
+    }
+
     /// Copies the pages behind a header block, in file order: neighbours can merge on their way.
     fn gather(&self, pages: &[PageWrite<'_>]) -> (AlignedBuf, Vec<(PageNo, Lsn)>) {
         let mut order: Vec<&PageWrite<'_>> = pages.iter().collect();
@@ -188,19 +228,16 @@ impl PageStore for InPlaceStore {
             paced += pace(pages.len() - paced).clamp(1, pages.len() - paced);
         }
         pace(0);
-        let batch = self.torn_write.protect(shard, &mut block, &listed)?;
-        let mut ops: Vec<WriteOp<'_>> = Vec::with_capacity(pages.len());
-        for (bytes, &(page, _)) in block[ALIGN..].chunks_exact(self.page_size).zip(&names) {
-            ops.push(WriteOp { offset: self.offset(page), buf: bytes });
-        }
-        let mut left = ops.as_slice();
-        while !left.is_empty() {
-            let now = if is_shared { left.len() } else { pace(left.len()).clamp(1, left.len()) };
-            let (group, rest) = left.split_at(now);
-            left = rest;
-            self.file
-                .write_many(group)
-                .map_err(|e| PoolError::device(format!("writing pages to '{IN_PLACE_FILE}'"), e))?;
+        let batch = self.torn_write.begin(shard, &listed)?;
+        let mut next = |left: usize| if is_shared { left } else { pace(left).clamp(1, left) };
+        let is_whole = self.writes_atomically() && {
+            let writes = self.writes(&block, &names);
+            in_groups(&writes, &mut next, &|group| self.file.write_many_atomically(group))?
+        };
+        if !is_whole {
+            batch.protect(&mut block, &listed)?;
+            let writes = self.writes(&block, &names);
+            in_groups(&writes, &mut next, &|group| self.file.write_many(group).map(|()| true))?;
         }
         self.sync()?;
         batch.settle();
@@ -209,14 +246,7 @@ impl PageStore for InPlaceStore {
 
     fn write_new(&self, pages: &[PageWrite<'_>]) -> Result<(), PoolError> {
         let (block, names) = self.gather(pages);
-        let bytes = block[ALIGN..].chunks_exact(self.page_size);
-        let ops: Vec<WriteOp<'_>> = bytes
-            .zip(&names)
-            .map(|(buf, &(page, _))| WriteOp { offset: self.offset(page), buf })
-            .collect();
-        self.file
-            .write_many(&ops)
-            .map_err(|e| PoolError::device(format!("writing pages to '{IN_PLACE_FILE}'"), e))
+        self.file.write_many(&self.writes(&block, &names)).map_err(Self::write_failed)
     }
 
     fn sync_new(&self) -> Result<(), PoolError> {

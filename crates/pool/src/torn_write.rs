@@ -24,7 +24,8 @@ const BATCH_MAX: usize = (ALIGN - HEADER_LEN) / ENTRY_LEN;
 /// How pages are kept from tearing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DoubleWriteMode {
-    /// Pages are written twice: a torn one is repaired.
+    /// No page stays torn: it is written atomically where the device promises that, and else twice,
+    /// so that a torn one is repaired.
     On,
     /// Only the list of pages is written first: a torn one is found when the database opens.
     DetectOnly,
@@ -119,7 +120,10 @@ struct Running {
 /// A batch on its way. Its file is not used again until it is settled.
 pub(crate) struct Batch<'a> {
     area: &'a TornWrite,
-    seq: u64,
+    /// Which file.
+    index: usize,
+    /// What its header says: its number, that up to which all are settled, the newest page's LSN.
+    numbers: (u64, u64, Lsn),
     shard: MutexGuard<'a, Shard>,
 }
 
@@ -175,12 +179,10 @@ impl TornWrite {
         self.config
     }
 
-    /// Writes the batch to the area. `block` is ALIGN bytes of room for the header followed by the
-    /// pages' bytes, so that one write carries both.
-    pub(crate) fn protect<'a>(
+    /// Begins a batch of `pages`, of which nothing is written yet.
+    pub(crate) fn begin<'a>(
         &'a self,
         shard: usize,
-        block: &mut [u8],
         pages: &[PageWrite<'_>],
     ) -> Result<Batch<'a>, PoolError> {
         let index = shard % self.config.files;
@@ -200,18 +202,7 @@ impl TornWrite {
             running.unsettled.insert(seq);
             (seq, running.unsettled.first().copied().unwrap_or(seq) - 1, running.newest)
         };
-        let batch = Batch { area: self, seq, shard };
-        let len = match self.config.mode {
-            DoubleWriteMode::Off => return Ok(batch),
-            DoubleWriteMode::DetectOnly => ALIGN,
-            DoubleWriteMode::On => ALIGN + pages.len() * self.page_size,
-        };
-        self.write_header(&mut block[..ALIGN], (seq, settled, newest), pages);
-        let wrote = batch.shard.file.write_durable_at(0, &block[..len]);
-        match wrote {
-            Ok(()) => Ok(batch),
-            Err(e) => Err(PoolError::device(format!("writing '{}'", file_name(index)), e)),
-        }
+        Ok(Batch { area: self, index, numbers: (seq, settled, newest), shard })
     }
 
     fn write_header(
@@ -428,9 +419,26 @@ impl TornWrite {
 }
 
 impl Batch<'_> {
+    /// Writes the batch to the area. `block` is ALIGN bytes of room for the header followed by the
+    /// pages' bytes, so that one write carries both.
+    pub(crate) fn protect(
+        &self,
+        block: &mut [u8],
+        pages: &[PageWrite<'_>],
+    ) -> Result<(), PoolError> {
+        let len = match self.area.config.mode {
+            DoubleWriteMode::Off => return Ok(()),
+            DoubleWriteMode::DetectOnly => ALIGN,
+            DoubleWriteMode::On => ALIGN + pages.len() * self.area.page_size,
+        };
+        self.area.write_header(&mut block[..ALIGN], self.numbers, pages);
+        let wrote = self.shard.file.write_durable_at(0, &block[..len]);
+        wrote.map_err(|e| PoolError::device(format!("writing '{}'", file_name(self.index)), e))
+    }
+
     /// The pages are durable in place.
     pub(crate) fn settle(mut self) {
         self.shard.needed_by = None;
-        self.area.running.lock().unsettled.remove(&self.seq);
+        self.area.running.lock().unsettled.remove(&self.numbers.0);
     }
 }

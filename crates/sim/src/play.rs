@@ -55,6 +55,7 @@ pub(crate) fn open(
     volume: &SimVolume,
     clock: &Arc<ManualClock>,
 ) -> Result<Db, Error> {
+    volume.set_atomic(setup.atomic);
     let honest: Arc<dyn Volume> = Arc::new(volume.clone());
     let lie = match setup.planted {
         Planted::PagesNotSynced => Some(Lie(match setup.store {

@@ -6,6 +6,7 @@ use weir::{
     KeyProvider, MasterKey, Numbers, PlantedBug, StoreKind,
 };
 use weir_base::{Lsn, TreeId, TxnId};
+use weir_device::AtomicPromise;
 
 /// Bugs planted on purpose, to see that the simulation would find such.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,19 +24,22 @@ pub enum Planted {
     LogNotSynced,
     /// The device forgets to sync the doublewrite area.
     DoubleWriteNotSynced,
+    /// The device promises atomic writes, and tears them.
+    AtomicWritesTear,
     /// One of those of transactions.
     Txn(PlantedBug),
 }
 
 impl Planted {
     /// All of them, with the names that the command line takes.
-    pub const ALL: [(&'static str, Planted); 32] = [
+    pub const ALL: [(&'static str, Planted); 33] = [
         ("nothing", Planted::Nothing),
         ("skip-log-gate", Planted::SkipLogGate),
         ("torn-pages", Planted::TornPages),
         ("pages-not-synced", Planted::PagesNotSynced),
         ("log-not-synced", Planted::LogNotSynced),
         ("doublewrite-not-synced", Planted::DoubleWriteNotSynced),
+        ("atomic-writes-tear", Planted::AtomicWritesTear),
         ("pin-forgotten", Planted::Txn(PlantedBug::PinForgotten)),
         ("relog-short", Planted::Txn(PlantedBug::RelogShort)),
         ("row-not-restored", Planted::Txn(PlantedBug::RowNotRestored)),
@@ -80,6 +84,8 @@ pub struct Setup {
     pub is_encrypted: bool,
     /// How pages that are kept in place are kept from tearing.
     pub doublewrite: DoubleWriteConfig,
+    /// What the device promises of atomic writes.
+    pub atomic: Option<AtomicPromise>,
     /// The opening before wrote pages that could tear.
     pub torn_before: bool,
     /// Memory for versions, in bytes; the engine's own measure when 0.
@@ -105,6 +111,7 @@ impl Setup {
             store: StoreKind::InPlace,
             is_encrypted: false,
             doublewrite: DoubleWriteConfig { mode: DoubleWriteMode::On, files: 2, pages: 16 },
+            atomic: None,
             torn_before: false,
             versions_bytes: 0,
             contents_bytes: 4_000,
@@ -122,6 +129,7 @@ impl Setup {
         let mode = match random.u8(0..8) {
             _ if planted == Planted::TornPages => DoubleWriteMode::Off,
             _ if planted == Planted::DoubleWriteNotSynced => DoubleWriteMode::On,
+            _ if planted == Planted::AtomicWritesTear => DoubleWriteMode::On,
             0 => DoubleWriteMode::Off,
             1 => DoubleWriteMode::DetectOnly,
             _ => DoubleWriteMode::On,
@@ -135,6 +143,7 @@ impl Setup {
             // A stream of its own: the others stay what they were.
             is_encrypted: fastrand::Rng::with_seed(seed ^ 0xc4e7).u8(..3) == 0,
             doublewrite: DoubleWriteConfig { mode, files, pages },
+            atomic: atomic_of(seed, planted),
             torn_before: false,
             // Mostly so little that snapshots of a few dozen transactions are old.
             versions_bytes: *random.choice(&[0, 2_000, 4_000, 20_000]).unwrap_or(&0),
@@ -155,6 +164,8 @@ impl Setup {
         if self.planted != Planted::Nothing || random.bool() {
             return varied;
         }
+        // Another machine has it from here on.
+        varied.atomic = atomic_of(seed, self.planted);
         varied.pool_bytes = (256 << 10) * random.u64(1..5);
         varied.doublewrite.files = random.usize(1..4);
         varied.doublewrite.pages = *random.choice(&[4, 16, 64]).unwrap_or(&16);
@@ -223,6 +234,19 @@ impl KeyProvider for OneKey {
     }
 }
 
+/// What the device promises: mostly nothing, as most do, and nothing where the bug is another one.
+fn atomic_of(seed: u64, planted: Planted) -> Option<AtomicPromise> {
+    const MOST: u64 = 64 << 10;
+    match (planted, fastrand::Rng::with_seed(seed ^ 0xa701).u8(..6)) {
+        (Planted::AtomicWritesTear, _) => Some(AtomicPromise::Broken(MOST)),
+        (Planted::Nothing, 0) => Some(AtomicPromise::Kept(MOST)),
+        // Enough for small pages only.
+        (Planted::Nothing, 1) => Some(AtomicPromise::Kept(8 << 10)),
+        (Planted::Nothing, 2) => Some(AtomicPromise::Refused(MOST)),
+        _ => None,
+    }
+}
+
 /// One of both, unless the bug is one of the store in place.
 fn store_of(seed: u64, planted: Planted) -> StoreKind {
     use PlantedBug::{GivenUpTooSoon, HolesHandedOut, PunchedTooSoon};
@@ -230,6 +254,7 @@ fn store_of(seed: u64, planted: Planted) -> StoreKind {
         planted,
         Planted::TornPages
             | Planted::DoubleWriteNotSynced
+            | Planted::AtomicWritesTear
             | Planted::Txn(PunchedTooSoon | HolesHandedOut)
     );
     let is_of_segments = planted == Planted::Txn(GivenUpTooSoon);

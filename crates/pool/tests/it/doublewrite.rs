@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use weir_base::{Lsn, PageNo, TreeId};
-use weir_device::{CrashMode, Fault, FaultyVolume, OpKind, Outcome, Rule, SimVolume, Volume, When};
+use weir_device::{
+    AtomicPromise, CrashMode, Fault, FaultyVolume, OpKind, Outcome, Rule, SimVolume, Volume, When,
+};
 use weir_page::{Damage, Kind};
 use weir_pool::{
     DoubleWriteConfig, DoubleWriteMode, InPlaceStore, PageStore, PageWrite, PoolError,
@@ -322,4 +324,44 @@ fn no_thread_sleeps_in_a_file_that_others_wait_for() {
         assert!(sleeper.join().expect("no panic"), "the other one had to wait");
     });
     assert_eq!(round_of(&store, 7).expect("read"), 3);
+}
+
+/// A device that promises atomic writes, and how the pages are after each crash: every page whole,
+/// and as new as what was durable.
+fn crashes_with(promise: AtomicPromise) -> (u64, u64) {
+    let (mut lost, mut doubled) = (0, 0);
+    for seed in 0..300 {
+        let sim = SimVolume::new(seed);
+        sim.set_atomic(Some(promise));
+        let volume: Arc<dyn Volume> = Arc::new(sim.clone());
+        let config = doublewrite(DoubleWriteMode::On);
+        let store = InPlaceStore::create(&volume, DB, SIZE, PAGES, config).expect("a store");
+        let mut durable = [0; PAGES as usize];
+        write(&store, 0, &(0..PAGES).collect::<Vec<_>>(), 1).expect("written");
+        durable.fill(1);
+        sim.set_crash_after(Some(seed % 40));
+        history(&store, &mut durable, 2, 6);
+        let found = open(&sim.crash(seed), config);
+        doubled += u64::from(!found.doublewrite_copies().is_empty());
+        let repaired = found.repair();
+        for (number, &least) in (0..PAGES).zip(&durable) {
+            lost += u64::from(!round_of(&found, number).is_ok_and(|round| round >= least));
+        }
+        assert!(repaired.is_ok());
+    }
+    (lost, doubled)
+}
+
+#[test]
+fn where_writes_are_atomic_pages_are_written_once_and_stay_whole() {
+    assert_eq!(crashes_with(AtomicPromise::Kept(SIZE as u64)), (0, 0));
+    // Too small for a page: as if it promised nothing.
+    let (lost, doubled) = crashes_with(AtomicPromise::Kept(SIZE as u64 / 2));
+    assert!(lost == 0 && doubled > 0, "{doubled}");
+    // It refuses after all: from then on the doublewrite area keeps them whole.
+    let (lost, doubled) = crashes_with(AtomicPromise::Refused(SIZE as u64));
+    assert!(lost == 0 && doubled > 0, "{doubled}");
+    // One that lies tears them, and it is found.
+    let (lost, _) = crashes_with(AtomicPromise::Broken(SIZE as u64));
+    assert!(lost > 0);
 }

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use weir::{DoubleWriteConfig, DoubleWriteMode, ManualClock, SimVolume, StoreKind};
+use weir_device::AtomicPromise;
 use weir_device::CrashMode;
 use weir_sim::{Crash, Generator, Model, Op, Player, Scenario, Setup, Tally, recover};
 
@@ -95,6 +96,14 @@ fn at_every_write_with_pages_of_8192() {
 #[test]
 fn at_every_write_with_pages_of_16384() {
     every_write(Setup::tiny(16384), 25, 110, 300);
+}
+
+/// Where the device writes each page whole, and where it refuses to after all.
+#[test]
+fn at_every_write_where_writes_are_atomic() {
+    for atomic in [AtomicPromise::Kept(4096), AtomicPromise::Refused(4096)] {
+        every_write(Setup { atomic: Some(atomic), ..Setup::tiny(4096) }, 3, 260, 300);
+    }
 }
 
 /// Without a doublewrite area nothing tears here: whole writes survive or are lost.

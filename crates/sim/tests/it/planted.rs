@@ -42,6 +42,11 @@ fn a_device_that_does_not_sync_the_doublewrite_area_is_found() {
 }
 
 #[test]
+fn a_device_that_tears_what_it_promised_to_write_whole_is_found() {
+    is_found(Planted::AtomicWritesTear, 200);
+}
+
+#[test]
 fn a_scrub_that_does_not_ask_the_pool_is_found() {
     is_found(Planted::Txn(weir::PlantedBug::ScrubAsksNoPool), 60);
 }

@@ -1,6 +1,7 @@
 //! The engine as its users see it.
 mod acks;
 mod again;
+mod atomic_writes;
 mod backup;
 mod basics;
 mod closed;
