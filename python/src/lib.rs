@@ -152,7 +152,7 @@ struct Database {
 
 #[pyfunction]
 #[pyo3(signature = (path, *, cache_bytes=None, log_bytes=None, page_bytes=None, durability="synced",
-    create="if_missing", read_only=false, store=None, key_file=None,
+    create="if_missing", read_only=false, force_recovery=0, store=None, key_file=None,
     on_recovery=None))]
 #[allow(clippy::too_many_arguments)] // By name.
 fn open(
@@ -164,12 +164,13 @@ fn open(
     durability: &str,
     create: &str,
     read_only: bool,
+    force_recovery: u8,
     store: Option<&str>,
     key_file: Option<std::path::PathBuf>,
     on_recovery: Option<Py<PyAny>>,
 ) -> PyResult<Database> {
     let mut config = weirdb::Config::new().durability(self::durability(durability)?);
-    config = config.read_only(read_only).create(match create {
+    config = config.read_only(read_only).force_recovery(force_recovery).create(match create {
         "if_missing" => weirdb::Create::IfMissing,
         "never" => weirdb::Create::Never,
         "always" => weirdb::Create::Always,
@@ -272,6 +273,10 @@ impl Database {
             Some(e) => Err(e),
             None => Ok(report.map_err(exception)?.problems),
         }
+    }
+
+    fn recovery_remarks(&self) -> Vec<String> {
+        self.db.recovery_remarks().to_vec()
     }
 
     fn metrics(&self, py: Python<'_>) -> Vec<(String, f64)> {

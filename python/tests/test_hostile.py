@@ -147,6 +147,8 @@ def test_keys_and_values_at_and_over_the_limit(db):
         {"page_bytes": -1},
         {"store": "somewhere"},
         {"read_only": "yes"},
+        {"force_recovery": -1},
+        {"force_recovery": 256},
         {"no_such_setting": 1},
     ],
 )
@@ -291,3 +293,33 @@ def test_threads_share_what_they_may(db):
     for thread in threads:
         thread.join()
     assert not failed and sorted(taken) == [b"%05d" % n for n in range(3000)]
+
+
+def test_a_damaged_database_is_read_as_far_as_it_can_be(tmp_path):
+    path = tmp_path / "db"
+    rows = {b"%05d" % n: bytes(100) for n in range(5000)}
+    with weirdb.open(path, page_bytes=4096) as db:
+        db["t"].bulk_load(sorted(rows.items()))
+        assert db.recovery_remarks() == []
+    with open(path / "pages", "r+b") as file:
+        for page in range(12, os.path.getsize(path / "pages") // 4096, 4):
+            file.seek(page * 4096 + 2000)
+            file.write(b"\xa5" * 64)
+    for copy in path.glob("doublewrite-*"):
+        copy.write_bytes(bytes(copy.stat().st_size))
+    files = {file: file.read_bytes() for file in path.iterdir()}
+    with weirdb.open(path, force_recovery=1) as db:
+        read = dict(db["t"].items())
+        assert 1000 < len(read) < 4950 and read.items() <= rows.items()
+        assert db.metrics()["weir_pool_passed_over_places"] > 5
+        assert db.recovery_remarks() == []
+        with pytest.raises(weirdb.ReadOnlyError):
+            db["t"][b"k"] = b"v"
+    with weirdb.open(path, force_recovery=4) as db:
+        assert "the log is not applied" in db.recovery_remarks()[0]
+    assert {file: file.read_bytes() for file in path.iterdir()} == files
+    with weirdb.open(path, read_only=True) as db:
+        with pytest.raises(weirdb.DamagedError):
+            dict(db["t"].items())
+    with pytest.raises(weirdb.InvalidInputError, match="the last is 4"):
+        weirdb.open(path, force_recovery=5)

@@ -1,5 +1,6 @@
 //! The command line, as clap reads it.
 use crate::args_backup::{Backup, Repair, Restore, VerifyBackup};
+use crate::forced::{Forced, NotForced};
 use crate::text::parse_bytes;
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use std::path::PathBuf;
@@ -65,7 +66,7 @@ pub(crate) enum Command {
     #[command(after_help = ADVISE_EXAMPLES)]
     Advise(Dir),
     /// List the trees
-    Trees(Dir),
+    Trees(Trees),
     /// Print the value of a key
     Get(Get),
     /// Put a value under a key (makes the database and the tree if they are not there)
@@ -86,7 +87,15 @@ pub(crate) enum Key {
     /// Add a random key to the file, as the newest version
     Add(KeyFileArgs),
     /// Have a database that no process has open take the newest version of its key
-    Rotate(Dir),
+    Rotate(Rotate),
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct Rotate {
+    #[command(flatten)]
+    pub(crate) dir: Dir,
+    #[command(flatten)]
+    pub(crate) not_forced: NotForced,
 }
 
 #[derive(ClapArgs)]
@@ -288,6 +297,8 @@ pub(crate) struct RowSizes {
 /// What all workloads take.
 #[derive(ClapArgs)]
 pub(crate) struct Common {
+    #[command(flatten)]
+    pub(crate) not_forced: NotForced,
     /// The database; made if it is not there
     #[arg(long, value_name = "DIR", default_value = "./weir-data")]
     pub(crate) dir: PathBuf,
@@ -475,6 +486,8 @@ pub(crate) struct DumpLog {
 pub(crate) struct Check {
     #[command(flatten)]
     pub(crate) dir: Dir,
+    #[command(flatten)]
+    pub(crate) forced: Forced,
 }
 
 #[derive(ClapArgs)]
@@ -485,6 +498,8 @@ pub(crate) struct Check {
 pub(crate) struct Stat {
     #[command(flatten)]
     pub(crate) dir: Dir,
+    #[command(flatten)]
+    pub(crate) forced: Forced,
 }
 
 #[derive(ClapArgs)]
@@ -496,6 +511,8 @@ pub(crate) struct Stat {
 pub(crate) struct Copy {
     #[command(flatten)]
     pub(crate) dir: Dir,
+    #[command(flatten)]
+    pub(crate) not_forced: NotForced,
     /// Where the copy goes: an empty directory, or none yet
     #[arg(value_name = "TO")]
     pub(crate) to: PathBuf,
@@ -522,6 +539,8 @@ Example:
 #[derive(ClapArgs)]
 #[command(after_help = SALVAGE_EXAMPLES)]
 pub(crate) struct Salvage {
+    #[command(flatten)]
+    pub(crate) not_forced: NotForced,
     /// The damaged database
     #[arg(value_name = "DIR")]
     pub(crate) path: PathBuf,
@@ -534,6 +553,14 @@ pub(crate) struct Salvage {
     /// Memory for the new database's pages, and for sorting
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = parse_size)]
     pub(crate) pool: u64,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct Trees {
+    #[command(flatten)]
+    pub(crate) dir: Dir,
+    #[command(flatten)]
+    pub(crate) forced: Forced,
 }
 
 #[derive(ClapArgs)]
@@ -553,6 +580,8 @@ pub(crate) struct Dir {
 pub(crate) struct Get {
     #[command(flatten)]
     pub(crate) dir: Dir,
+    #[command(flatten)]
+    pub(crate) forced: Forced,
     /// The tree
     pub(crate) tree: String,
     /// The key
@@ -571,6 +600,8 @@ Example:
 pub(crate) struct Put {
     #[command(flatten)]
     pub(crate) dir: Dir,
+    #[command(flatten)]
+    pub(crate) not_forced: NotForced,
     /// The tree
     pub(crate) tree: String,
     /// The key
@@ -586,6 +617,8 @@ pub(crate) struct Put {
 pub(crate) struct Delete {
     #[command(flatten)]
     pub(crate) dir: Dir,
+    #[command(flatten)]
+    pub(crate) not_forced: NotForced,
     /// The tree
     pub(crate) tree: String,
     /// The key
@@ -598,6 +631,8 @@ pub(crate) struct Delete {
 pub(crate) struct Scan {
     #[command(flatten)]
     pub(crate) dir: Dir,
+    #[command(flatten)]
+    pub(crate) forced: Forced,
     /// The tree
     pub(crate) tree: String,
     /// Begin at this key (with --reverse: below this key)

@@ -6,6 +6,7 @@ use weir::StoreKind;
 use weir_base::parse_size;
 
 use crate::args::Dir;
+use crate::forced::NotForced;
 
 const BACKUP_EXAMPLES: &str = "\
 Examples:
@@ -27,6 +28,8 @@ Examples:
 pub(crate) struct Backup {
     #[command(flatten)]
     pub(crate) dir: Dir,
+    #[command(flatten)]
+    pub(crate) not_forced: NotForced,
     /// The file to make; '-' is standard output
     #[arg(value_name = "TO")]
     pub(crate) to: PathBuf,
@@ -53,6 +56,8 @@ pub(crate) struct VerifyBackup {
 #[derive(ClapArgs)]
 #[command(after_help = RESTORE_EXAMPLES)]
 pub(crate) struct Restore {
+    #[command(flatten)]
+    pub(crate) not_forced: NotForced,
     /// Where the database goes: an empty directory, or none yet
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
@@ -75,6 +80,8 @@ pub(crate) struct Restore {
 
 #[derive(ClapArgs)]
 pub(crate) struct Repair {
+    #[command(flatten)]
+    pub(crate) not_forced: NotForced,
     /// The database, which no process may have open
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,

@@ -6,6 +6,7 @@ mod args;
 mod args_backup;
 mod cmd;
 mod exit;
+mod forced;
 mod keys;
 mod opening;
 mod text;

@@ -1,5 +1,6 @@
 //! Opens a database that must be there, and tells what opening had to do.
 use crate::args::Dir;
+use crate::forced::Forced;
 use anyhow::{Context, Result, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::Path;
@@ -13,6 +14,22 @@ pub(crate) fn open_to_read(dir: &Dir) -> Result<Db> {
     must_exist(&dir.path)?;
     let config = Config { read_only: true, ..config(dir.pool, Create::Never) };
     open_with(&dir.path, config)
+}
+
+/// As [`open_to_read`], of a command that reads what can be read where that is asked for;
+/// [`Forced::close`] closes it.
+pub(crate) fn open_forced(dir: &Dir, forced: &Forced) -> Result<Db> {
+    must_exist(&dir.path)?;
+    let step = forced.step();
+    let config =
+        Config { read_only: true, force_recovery: step, ..config(dir.pool, Create::Never) };
+    let opened = match step {
+        0 => open_with(&dir.path, config),
+        _ => opened(&dir.path, Db::open(&dir.path, config)),
+    };
+    let db = forced.explain(opened)?;
+    forced.say_opened(&db);
+    Ok(db)
 }
 
 /// Opens the database of a command that changes one.
@@ -43,12 +60,16 @@ fn config(pool_bytes: u64, create: Create) -> Config {
 
 fn open_with(path: &Path, config: Config) -> Result<Db> {
     let read_only = config.read_only;
-    let db = Db::open(path, config).with_context(|| format!("cannot open {}", path.display()))?;
+    let db = opened(path, Db::open(path, config))?;
     say_recovery(&db);
     if read_only && db.recovery_report().is_some() {
         eprintln!("(for this command alone: the files are as they were)");
     }
     Ok(db)
+}
+
+fn opened(path: &Path, opened: Result<Db, weir::Error>) -> Result<Db> {
+    opened.with_context(|| format!("cannot open {}", path.display()))
 }
 
 /// Looking at a database must not make a directory.

@@ -90,10 +90,13 @@ fn print_file(file: &FileSurvey, sound: &mut Sound, out: &mut dyn Write) -> io::
         )?,
         None => writeln!(out, "{name}: {bytes} bytes")?,
     }
-    if let Some(problem) = &file.problem {
-        // A file whose making was cut off is left over, not damaged.
-        sound.and(file.header.is_none() && problem.starts_with("no header"));
-        writeln!(out, "  {problem}")?;
+    match &file.problem {
+        Some(problem) => {
+            sound.and(false);
+            writeln!(out, "  {problem}")?;
+        }
+        None if file.header.is_none() => writeln!(out, "  never used")?,
+        None => {}
     }
     for run in &file.runs {
         let what = match run.state {

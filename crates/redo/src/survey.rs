@@ -21,7 +21,8 @@ pub struct FileSurvey {
     pub bytes: u64,
     /// What its header says; `None` when it has none, or one that cannot be believed.
     pub header: Option<HeaderSurvey>,
-    /// What is wrong with the header, or with the file beside it.
+    /// What is wrong with the header, or with the file beside it. Nothing, where there is no header
+    /// either: the file was made ahead, and never used.
     pub problem: Option<String>,
     /// Its blocks, in the order of the file: empty without a header.
     pub runs: Vec<BlockRun>,
@@ -87,7 +88,8 @@ fn survey_file(volume: &dyn Volume, name: &str, db: Option<DbId>) -> Result<File
         runs: Vec::new(),
     };
     if found.bytes < PAGE {
-        found.problem = Some("the file is shorter than a header".to_owned());
+        let what = "the file is shorter than a header";
+        found.problem = (found.bytes > 0).then(|| what.to_owned());
         return Ok(found);
     }
     let mut page = AlignedBuf::zeroed(PAGE as usize);
@@ -98,7 +100,11 @@ fn survey_file(volume: &dyn Volume, name: &str, db: Option<DbId>) -> Result<File
     // Once as the log itself would read it, for what is wrong; once believing whatever is sealed.
     match parse_header(&page, name, db.unwrap_or(said), room) {
         Ok(Some(_)) => {}
-        Ok(None) => found.problem = Some("no header was ever written".to_owned()),
+        // A header is durable before anything behind it is written.
+        Ok(None) if is_blank(&*file, name)? => {}
+        Ok(None) => {
+            found.problem = Some("the header is zeros, and blocks are behind it".to_owned())
+        }
         Err(error) => found.problem = Some(error.to_string()),
     }
     let Ok(Some(header)) = parse_header(&page, name, said, u64::MAX) else { return Ok(found) };
@@ -110,6 +116,21 @@ fn survey_file(volume: &dyn Volume, name: &str, db: Option<DbId>) -> Result<File
     });
     found.runs = runs(&*file, name, Seed::of(said), header.start, header.payload.min(room))?;
     Ok(found)
+}
+
+/// Whether all of a file is zeros.
+fn is_blank(file: &dyn BlockFile, name: &str) -> Result<bool> {
+    let mut buf = AlignedBuf::zeroed(PART_BYTES as usize);
+    let (mut at, bytes) = (0, align_down(file.len()));
+    while at < bytes {
+        let part = &mut buf[..PART_BYTES.min(bytes - at) as usize];
+        file.read_at(at, part).map_err(|error| RedoError::io("read", name, at, error))?;
+        if part.iter().any(|&byte| byte != 0) {
+            return Ok(false);
+        }
+        at += part.len() as u64;
+    }
+    Ok(true)
 }
 
 fn runs(

@@ -6,6 +6,7 @@ use weir_btree::TreeReport;
 use weir_pool::ERA_PAGES;
 
 use crate::db::Db;
+use crate::engine::Engine;
 use crate::error::Error;
 use crate::places::CATALOG_TREE;
 use crate::scrub::ScrubReport;
@@ -26,6 +27,25 @@ pub struct CheckReport {
     /// may only be done behind a snapshot: long values from before their changes, notes, locks
     /// kept. Once all of those have ended, such a page is a problem.
     pub pages_held: u64,
+}
+
+impl Engine {
+    /// Does what transactions have left to do, until there is nothing, or it fails.
+    fn do_what_is_left(&self) -> Option<Error> {
+        let _ = self.background.take_incomplete();
+        loop {
+            if self.check_open().is_err() {
+                return None;
+            }
+            match self.background.long_step(STEP_ROWS) {
+                Ok(true) => {}
+                // Another thread is at the last of it.
+                Ok(false) if self.background.is_completing() => self.clock.sleep_micros(1_000),
+                Ok(false) => return self.background.take_incomplete().map(Error::from),
+                Err(e) => return Some(e.into()),
+            }
+        }
+    }
 }
 
 impl Db {
@@ -57,22 +77,14 @@ impl Db {
     pub fn check(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<CheckReport, Error> {
         let engine = &self.engine;
         engine.check_here()?;
-        // What transactions have left to do has pages that nothing names.
-        let _ = engine.background.take_incomplete();
-        let failed = loop {
-            if engine.check_open().is_err() {
-                break None;
-            }
-            match engine.background.long_step(STEP_ROWS) {
-                Ok(true) => {}
-                // Another thread is at the last of it.
-                Ok(false) if engine.background.is_completing() => engine.clock.sleep_micros(1_000),
-                Ok(false) => break engine.background.take_incomplete(),
-                Err(e) => break Some(e),
-            }
+        // What transactions have left to do has pages that nothing names; a forced opening changes
+        // none of them.
+        let failed = match engine.check_not_forced() {
+            Ok(()) => engine.do_what_is_left(),
+            Err(_) => None,
         };
         let mut report = CheckReport { pages_used: engine.space.used(), ..CheckReport::default() };
-        let problem = |e| format!("what transactions have left cannot be done: {}", Error::from(e));
+        let problem = |e| format!("what transactions have left cannot be done: {e}");
         report.problems.extend(failed.map(problem));
         let of = report.pages_used;
         let mut owners: BTreeMap<PageNo, String> = BTreeMap::new();

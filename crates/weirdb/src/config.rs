@@ -30,6 +30,7 @@ pub struct Config {
     pub(crate) keys: Option<Keys>,
     pub(crate) create: Create,
     pub(crate) read_only: bool,
+    pub(crate) force_recovery: u8,
     pub(crate) durability: Durability,
     pub(crate) recovery_progress: Option<Arc<Listener>>,
 }
@@ -210,6 +211,24 @@ impl Config {
         Config { read_only, ..self }
     }
 
+    /// Opens a database that is damaged, and does not open or stops readers, to read what can be
+    /// read of it: a step from 1 to 4, each with what those before it leave out; 0, unless set: as
+    /// ever. As with [`Config::read_only`] no file is changed; changes are [`Error::ReadOnly`].
+    ///
+    /// 1: iterators pass over rows that cannot be read ([`Stats::passed_over`] counts); a row asked
+    /// for by its key that cannot be read, and a tree of which nothing can, are errors. What
+    /// transactions without an end have changed is not seen. 2: it is, where the log of it cannot
+    /// be read. 3: the log is applied up to the first damage in it. 4: it is not applied, and files
+    /// may be of different moments. [`Db::recovery_remarks`] says what was found.
+    ///
+    /// [`Error::ReadOnly`]: crate::Error::ReadOnly
+    /// [`Stats::passed_over`]: crate::Stats::passed_over
+    /// [`Db::recovery_remarks`]: crate::Db::recovery_remarks
+    #[must_use]
+    pub fn force_recovery(self, step: u8) -> Self {
+        Config { force_recovery: step, ..self }
+    }
+
     /// What commits promise that do not say otherwise. Unless set: [`Durability::Synced`].
     #[must_use]
     pub fn durability(self, durability: Durability) -> Self {
@@ -260,6 +279,7 @@ impl Config {
             Create::Always => weir::Create::Always,
         };
         raw.read_only = self.read_only;
+        raw.force_recovery = self.force_recovery;
         raw.encryption = self.keys.as_ref().map(Keys::raw);
         raw.recovery_progress = self.recovery_progress.clone().map(|told| {
             let told = move |progress: &weir::Progress| told(progress.into());
@@ -293,6 +313,7 @@ impl fmt::Debug for Config {
             .field("keys", &self.keys)
             .field("create", &self.create)
             .field("read_only", &self.read_only)
+            .field("force_recovery", &self.force_recovery)
             .field("durability", &self.durability)
             .finish_non_exhaustive()
     }

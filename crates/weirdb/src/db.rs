@@ -362,6 +362,13 @@ impl Db {
         })
     }
 
+    /// What opening with [`Config::force_recovery`] has found damaged or left out, each in words;
+    /// nothing without it. [`Db::on_notice`] names the pages that are met later.
+    #[must_use]
+    pub fn recovery_remarks(&self) -> &[String] {
+        self.inner.raw.recovery_remarks()
+    }
+
     /// What it says of itself, now.
     #[must_use]
     pub fn stats(&self) -> Stats {

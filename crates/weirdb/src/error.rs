@@ -67,7 +67,8 @@ pub enum Error {
     /// The database has been closed ([`Db::close`](crate::Db::close)).
     #[error("the database has been closed")]
     Closed,
-    /// The database was opened to be read only ([`Config::read_only`](crate::Config::read_only)).
+    /// The database was opened to be read only ([`Config::read_only`](crate::Config::read_only),
+    /// [`Config::force_recovery`](crate::Config::force_recovery)).
     #[error("the database was opened to be read only")]
     ReadOnly,
     /// The database could not be opened.

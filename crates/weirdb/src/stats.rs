@@ -82,6 +82,9 @@ pub struct Stats {
     pub page_reads: u64,
     /// Pages written.
     pub page_writes: u64,
+    /// Times that an iterator passed over rows that cannot be read
+    /// ([`Config::force_recovery`](crate::Config::force_recovery)).
+    pub passed_over: u64,
     /// Transactions that have changed something and go on.
     pub open_transactions: u64,
     /// Snapshots held by readers and transactions.
@@ -117,6 +120,7 @@ impl From<weir::StatsSnapshot> for Stats {
             dirty_pages: raw.dirty_pages,
             page_reads: raw.page_reads,
             page_writes: raw.page_writes.total(),
+            passed_over: raw.passed_over,
             open_transactions: raw.open_transactions,
             snapshots: raw.snapshots,
             oldest_snapshot_commits: raw.oldest_snapshot_commits,

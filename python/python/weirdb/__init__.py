@@ -87,6 +87,8 @@ def open(path: "str | os.PathLike[str]", **settings: Any) -> "Database":
     cache_bytes, log_bytes, page_bytes: sizes; left out, they are the usual ones.
     durability: what commits promise: "synced", "written" or "lazy".
     create: "if_missing", "never" or "always". read_only: nothing is changed.
+    force_recovery: 1 to 4, for a damaged database: what can be read is read, and nothing is changed; each step leaves out
+        more (see `crates/weirdb`). Rows that cannot be read are passed over, as metrics() count.
     store: "in_place" or "log", where a new database keeps its pages.
     key_file: the keys of an encrypted database (`weir key new` makes such a file); a new one is encrypted with them.
     on_recovery: called with (phase, done, of) while it recovers after a crash; of may be None.
@@ -174,6 +176,10 @@ class Database:
     def check(self, progress: "Optional[Callable[[int, int], object]]" = None) -> "list[str]":
         """Checks everything; returns what is wrong. progress gets pages done, and of how many."""
         return self._inner.check(progress)
+
+    def recovery_remarks(self) -> "list[str]":
+        """What opening with force_recovery has found damaged or left out, in words."""
+        return self._inner.recovery_remarks()
 
     def metrics(self) -> "dict[str, float]":
         """All numbers about the database, by the names that a monitoring system wants."""

@@ -2,7 +2,8 @@
 use super::check_through::check_through;
 use crate::args::Check;
 use crate::exit::{EXIT_FINDINGS, EXIT_OK};
-use crate::opening::{bar, is_in_use, open_to_read};
+use crate::forced::is_damage;
+use crate::opening::{bar, is_in_use, open_forced};
 use anyhow::{Context, Result};
 use std::io::Write;
 use weir::{CheckReport, format_size};
@@ -10,7 +11,7 @@ use weir::{CheckReport, format_size};
 /// Checks the whole database and prints what is wrong, and where.
 pub(crate) fn check(args: &Check) -> Result<u8> {
     let mut out = std::io::stdout();
-    let db = match open_to_read(&args.dir) {
+    let db = match open_forced(&args.dir, &args.forced) {
         // So damaged that it cannot be opened: a finding, not a failure of the check.
         Err(error) if is_damage(&error) => {
             writeln!(out, "1 problem: {error:#}")?;
@@ -28,18 +29,13 @@ pub(crate) fn check(args: &Check) -> Result<u8> {
     let report = report.with_context(|| format!("checking {}", args.dir.path.display()))?;
     print_report(&report, db.stats().page_size as u64, &mut out)?;
     if report.problems.is_empty() {
-        db.close()?;
-        return Ok(EXIT_OK);
+        return args.forced.close(db, EXIT_OK);
     }
     // What is damaged may keep the database from closing in order; the findings are out already.
-    if let Err(error) = db.close() {
+    if let Err(error) = args.forced.close(db, EXIT_FINDINGS) {
         eprintln!("weir: closing: {error}");
     }
     Ok(EXIT_FINDINGS)
-}
-
-fn is_damage(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref::<weir::Error>(), Some(weir::Error::Damaged(_)))
 }
 
 fn print_report(report: &CheckReport, page_size: u64, out: &mut dyn Write) -> Result<()> {

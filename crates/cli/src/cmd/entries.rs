@@ -1,7 +1,7 @@
 //! `weir get`, `put`, `delete` and `scan`: single entries, for people.
 use crate::args::{Delete, Get, Put, Scan};
 use crate::exit::{EXIT_FINDINGS, EXIT_OK};
-use crate::opening::{open_existing, open_or_create, open_to_read};
+use crate::opening::{open_existing, open_forced, open_or_create};
 use crate::text::show_bytes;
 use anyhow::{Context, Result, bail};
 use std::io::Write;
@@ -20,19 +20,20 @@ fn existing_tree(db: &Db, name: &str) -> Result<Tree> {
 
 /// Prints a value.
 pub(crate) fn get(args: &Get) -> Result<u8> {
-    let db = open_to_read(&args.dir)?;
-    let value = existing_tree(&db, &args.tree)?.get(&args.key)?;
-    db.close()?;
-    match value {
+    let db = open_forced(&args.dir, &args.forced)?;
+    let found = existing_tree(&db, &args.tree).and_then(|tree| Ok(tree.get(&args.key)?));
+    let value = args.forced.explain(found)?;
+    let code = match value {
         Some(value) => {
             writeln!(std::io::stdout(), "{}", show_bytes(&value))?;
-            Ok(EXIT_OK)
+            EXIT_OK
         }
         None => {
             eprintln!("weir: there is no key {} in '{}'", show_bytes(&args.key), args.tree);
-            Ok(EXIT_FINDINGS)
+            EXIT_FINDINGS
         }
-    }
+    };
+    args.forced.close(db, code)
 }
 
 /// Puts a value, synced.
@@ -63,13 +64,11 @@ pub(crate) fn delete(args: &Delete) -> Result<u8> {
 
 /// Prints entries in order.
 pub(crate) fn scan(args: &Scan) -> Result<u8> {
-    let db = open_to_read(&args.dir)?;
-    let tree = existing_tree(&db, &args.tree)?;
-    let printed = print_entries(&tree, args);
-    drop(tree);
-    db.close()?;
-    printed?;
-    Ok(EXIT_OK)
+    let db = open_forced(&args.dir, &args.forced)?;
+    let printed = existing_tree(&db, &args.tree).and_then(|tree| print_entries(&tree, args));
+    let code = args.forced.close(db, EXIT_OK)?;
+    args.forced.explain(printed)?;
+    Ok(code)
 }
 
 fn print_entries(tree: &Tree, args: &Scan) -> Result<()> {

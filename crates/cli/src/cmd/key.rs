@@ -30,7 +30,7 @@ pub(crate) fn key(args: &Key) -> Result<u8> {
             );
         }
         Key::Rotate(args) => {
-            let db = match open_existing(args) {
+            let db = match open_existing(&args.dir) {
                 Err(e) if is_in_use(&e) => {
                     return Err(e.context(
                         "the process that has the database open takes a new version by itself, \
@@ -41,7 +41,7 @@ pub(crate) fn key(args: &Key) -> Result<u8> {
             };
             let name = db.rotate_key()?;
             db.close()?;
-            println!("{}: {name}", args.path.display());
+            println!("{}: {name}", args.dir.path.display());
         }
     }
     Ok(EXIT_OK)

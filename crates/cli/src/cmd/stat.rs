@@ -1,7 +1,7 @@
 //! `weir stat` and `weir trees`: what a database consists of.
-use crate::args::{Dir, Stat};
+use crate::args::{Stat, Trees};
 use crate::exit::EXIT_OK;
-use crate::opening::open_to_read;
+use crate::opening::open_forced;
 use crate::text::show_bytes;
 use anyhow::{Context, Result};
 use std::io::Write;
@@ -9,7 +9,7 @@ use weir::{StatsSnapshot, format_size};
 
 /// Prints files, log, trees and counters.
 pub(crate) fn stat(args: &Stat) -> Result<u8> {
-    let db = open_to_read(&args.dir)?;
+    let db = open_forced(&args.dir, &args.forced)?;
     let dir = &args.dir.path;
     let seen = db.stats();
     let names = db.tree_names()?;
@@ -66,8 +66,7 @@ pub(crate) fn stat(args: &Stat) -> Result<u8> {
         writeln!(out, "{}", line.trim_end())?;
     }
     drop(out);
-    db.close()?;
-    Ok(EXIT_OK)
+    args.forced.close(db, EXIT_OK)
 }
 
 /// How large the file of pages is, and how much of it is there.
@@ -82,13 +81,12 @@ fn data_file(seen: &StatsSnapshot) -> String {
 }
 
 /// Prints the trees' names, one a line.
-pub(crate) fn trees(args: &Dir) -> Result<u8> {
-    let db = open_to_read(args)?;
+pub(crate) fn trees(args: &Trees) -> Result<u8> {
+    let db = open_forced(&args.dir, &args.forced)?;
     let mut out = std::io::stdout().lock();
     for name in db.tree_names()? {
         writeln!(out, "{}", show_bytes(name.as_bytes()))?;
     }
     drop(out);
-    db.close()?;
-    Ok(EXIT_OK)
+    args.forced.close(db, EXIT_OK)
 }

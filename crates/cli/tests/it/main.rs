@@ -8,6 +8,7 @@ mod bench;
 mod commands;
 mod dump;
 mod encrypted;
+mod forced;
 mod kill;
 mod lab;
 mod pages;

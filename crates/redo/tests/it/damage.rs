@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use weir_base::{DbId, Lsn};
 use weir_device::{SimVolume, Volume};
-use weir_redo::{Durability, Log, RedoError, ScanOptions, Span, scan};
+use weir_redo::{Durability, Log, RedoError, ScanOptions, Span, scan, survey};
 
 /// Bytes of log in a file of these logs.
 const SEGMENT: u64 = 28 << 10;
@@ -219,4 +219,33 @@ proptest! {
         // Behind the length, in the middle of the group: no start of a group.
         let _ = read_all(&volume, span.start.advanced(2));
     }
+}
+
+/// What is wrong with each file's header, and whether it has one.
+fn headers(volume: &SimVolume) -> Vec<(bool, Option<String>)> {
+    let files = survey(volume, None).expect("surveyed");
+    files.into_iter().map(|file| (file.header.is_some(), file.problem)).collect()
+}
+
+#[test]
+fn a_file_that_was_never_used_is_not_damage_and_one_without_its_header_is() {
+    let (volume, ..) = synced_log(60);
+    let before = headers(&volume);
+    let used = before.iter().filter(|(has_header, _)| *has_header).count();
+    assert!(before.iter().all(|(_, problem)| problem.is_none()), "{before:?}");
+    for name in ["redo-90", "redo-91", "redo-92"] {
+        let bytes = if name == "redo-92" { 0 } else { 32 << 10 };
+        volume.create(name, bytes).expect("created");
+    }
+    // A lost write, of the header alone; and one behind it, as far as can be.
+    let raw = volume.read_raw("redo-00").expect("read");
+    for (at, byte) in raw[..4096].iter().enumerate().filter(|(_, byte)| **byte != 0) {
+        volume.corrupt("redo-00", at as u64, *byte).expect("corrupt");
+    }
+    volume.corrupt("redo-91", (32 << 10) - 1, 1).expect("corrupt");
+    let after = headers(&volume);
+    let problem = Some("the header is zeros, and blocks are behind it".to_owned());
+    assert_eq!(after[0], (false, problem.clone()));
+    assert_eq!(after[after.len() - 3..], [(false, None), (false, problem), (false, None)]);
+    assert!(used > 1 && after.iter().filter(|(has, _)| *has).count() == used - 1);
 }

@@ -17,12 +17,15 @@ use crate::layout::{
 };
 
 /// What could be read of a damaged copy.
+#[derive(Default)]
 struct Looked {
     rows: BTreeMap<Key, Vec<u8>>,
     /// Trees of which nothing can be read, or that cannot be found.
     failed: BTreeSet<String>,
     remarks: String,
     passed_over: u64,
+    /// What a check found.
+    problems: Vec<String>,
 }
 
 /// Opens copies of `from`, damaged, with each of the steps.
@@ -86,11 +89,12 @@ impl Damaged<'_> {
         let db = self.open(step).unwrap_or_else(|e| panic!("step {step}: {e}"));
         let begun = db.stats();
         let remarks = db.recovery_remarks().join("\n");
-        let mut looked =
-            Looked { rows: BTreeMap::new(), failed: BTreeSet::new(), remarks, passed_over: 0 };
+        let mut looked = Looked { remarks, ..Looked::default() };
         for name in self.from.names.values() {
             looked.read(&db, name);
         }
+        // What transactions without an end have left to do is left to do.
+        looked.problems = db.check(&mut |_, _| ()).expect("checked").problems;
         refuses_changes(&db, step);
         let ended = db.stats();
         assert_eq!((ended.log_end, ended.losers), (begun.log_end, begun.losers));
@@ -203,6 +207,7 @@ fn f01_nothing_is_damaged() {
         for step in 1..=3 {
             let looked = damaged.look(step);
             looked.are_all_but(from, &nothing_lost());
+            assert!(looked.problems.is_empty(), "{:?}", looked.problems);
             assert_eq!(
                 looked.remarks.contains("1 prepared"),
                 from.rows.len() != closed().rows.len()
@@ -240,7 +245,9 @@ fn f03_leaves_damaged() {
         for damage in [flip, zero] {
             let damaged = Damaged::new(from, |dir| damage(dir, &leaves));
             for step in 1..=4 {
-                damaged.look(step).are_all_but(from, &lost);
+                let looked = damaged.look(step);
+                looked.are_all_but(from, &lost);
+                assert!(looked.problems.iter().any(|problem| problem.contains("'herons'")));
             }
             // One row is an error, or what it was.
             let db = damaged.open(1).expect("opened");

@@ -8,6 +8,7 @@ mod model;
 mod page_backup;
 mod promises;
 mod readers;
+mod rescue;
 #[cfg(feature = "server")]
 mod server;
 mod signatures;
