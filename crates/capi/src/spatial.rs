@@ -2,7 +2,7 @@
 use std::ffi::c_void;
 
 use ::weir_table::{Direction, KeyRange, Lock, RawScan, RawTable, put_entry};
-use weir_spatial::{Mbr, Plan, Relation, entries};
+use weir_spatial::{Mbr, Plan, Relation, entries, estimated};
 
 use crate::borrow::{alone, give, place as place_of, put, shared, taken, weir_bytes};
 use crate::indexes::{goes_on, weir_go_on};
@@ -100,16 +100,20 @@ pub struct weir_window {
 }
 
 impl weir_window {
+    fn relation(&self) -> Result<Relation, Failure> {
+        match self.relation {
+            r if r == weir_relation::WEIR_INTERSECTS as u32 => Ok(Relation::Intersects),
+            r if r == weir_relation::WEIR_WITHIN as u32 => Ok(Relation::Within),
+            r if r == weir_relation::WEIR_CONTAINS as u32 => Ok(Relation::Contains),
+            r if r == weir_relation::WEIR_DISJOINT as u32 => Ok(Relation::Disjoint),
+            r if r == weir_relation::WEIR_EQUAL as u32 => Ok(Relation::Equal),
+            other => Err(wrong(format!("{other} is no weir_relation"))),
+        }
+    }
+
     /// `None`: it finds nothing.
     fn plan(&self) -> Result<Option<Plan>, Failure> {
-        let relation = match self.relation {
-            r if r == weir_relation::WEIR_INTERSECTS as u32 => Relation::Intersects,
-            r if r == weir_relation::WEIR_WITHIN as u32 => Relation::Within,
-            r if r == weir_relation::WEIR_CONTAINS as u32 => Relation::Contains,
-            r if r == weir_relation::WEIR_DISJOINT as u32 => Relation::Disjoint,
-            r if r == weir_relation::WEIR_EQUAL as u32 => Relation::Equal,
-            other => return Err(wrong(format!("{other} is no weir_relation"))),
-        };
+        let relation = self.relation()?;
         Ok(self.mbr.mbr().map(|mbr| Plan::new(mbr, relation)))
     }
 }
@@ -121,7 +125,10 @@ pub struct weir_windowed {
     lock: Lock,
     /// The range that is read, or is the next to be.
     range: usize,
+    /// One for all ranges: at READ COMMITTED it has the snapshot of the whole walk.
     scan: Option<RawScan>,
+    /// It walks in the range.
+    is_in_range: bool,
     /// The primary key of the row found last.
     found: Vec<u8>,
 }
@@ -131,7 +138,7 @@ impl weir_windowed {
     fn next(&mut self, table: &RawTable, txn: &mut weir::Txn) -> Result<bool, Failure> {
         let Some(plan) = &self.plan else { return Ok(false) };
         loop {
-            if self.scan.is_none() {
+            if !self.is_in_range {
                 let Some((from, to)) = plan.ranges().nth(self.range) else { return Ok(false) };
                 // Without locks one walk goes on from range to range: of the many small ones most
                 // are empty, and the next entry shows how many can be passed over. With locks,
@@ -139,12 +146,19 @@ impl weir_windowed {
                 let last = plan.ranges().last().map(|(_, to)| to);
                 let to = if self.lock == Lock::Plain { last } else { Some(to) };
                 let keys = KeyRange { from: from.to_vec(), to: to.map(<[u8]>::to_vec) };
-                let index = Some(self.what.index);
-                let mut scan = table.scan_with(txn, index, keys, Direction::Up, self.lock)?;
-                if self.what.skip_locked {
-                    scan.skip_locked();
+                match &mut self.scan {
+                    Some(scan) => scan.set_range(keys),
+                    none => {
+                        let index = Some(self.what.index);
+                        let mut scan =
+                            table.scan_with(txn, index, keys, Direction::Up, self.lock)?;
+                        if self.what.skip_locked {
+                            scan.skip_locked();
+                        }
+                        *none = Some(scan);
+                    }
                 }
-                self.scan = Some(scan);
+                self.is_in_range = true;
             }
             let Some(scan) = &mut self.scan else { return Ok(false) };
             // SAFETY: the caller of the interface has given a function of this kind.
@@ -153,7 +167,7 @@ impl weir_windowed {
                 return Err(Failure { code: weir_code::WEIR_INTERRUPTED, message });
             }
             if !scan.next(txn)? {
-                self.scan = None;
+                self.is_in_range = false;
                 if self.lock == Lock::Plain {
                     self.range = plan.ranges().len();
                 } else {
@@ -166,7 +180,7 @@ impl weir_windowed {
             let from = plan.ranges().nth(at).map(|(from, _)| from);
             self.range = at;
             if from.is_none_or(|from| key < from) {
-                self.scan = None;
+                self.is_in_range = false;
                 continue;
             }
             let reports = plan.reports(key, scan.payload()?).ok_or_else(|| {
@@ -194,7 +208,8 @@ pub unsafe extern "C" fn weir_window_open(
         let what = *unsafe { shared(what)? };
         let (plan, lock) = (what.plan()?, lock_of(what.lock)?);
         let found = Vec::new();
-        let walk = weir_windowed { what, plan, lock, range: 0, scan: None, found };
+        let (scan, is_in_range) = (None, false);
+        let walk = weir_windowed { what, plan, lock, range: 0, scan, is_in_range, found };
         // SAFETY: the contract of `borrow`.
         unsafe { give(out, walk)? };
         Ok(weir_code::WEIR_OK)
@@ -244,15 +259,16 @@ pub unsafe extern "C" fn weir_window_estimate(
     run(|| {
         // SAFETY: the contract of `borrow`.
         let (table, what) = unsafe { (shared(table)?, shared(what)?) };
-        let mut all = 0u64;
-        if let Some(plan) = what.plan()? {
-            for (from, to) in plan.wide_ranges() {
+        let relation = what.relation()?;
+        let mut all = 0.0;
+        if let Some(mbr) = what.mbr.mbr() {
+            for (from, to, share) in estimated(&mbr, relation) {
                 let range = KeyRange { from: from.to_vec(), to: Some(to.to_vec()) };
-                all += table.table.estimate(Some(what.index), &range)?.rows();
+                all += share * table.table.estimate(Some(what.index), &range)?.rows() as f64;
             }
         }
         // SAFETY: the contract of `borrow`.
-        unsafe { put(rows, all)? };
+        unsafe { put(rows, all.ceil() as u64)? };
         Ok(weir_code::WEIR_OK)
     })
 }

@@ -123,6 +123,22 @@ impl Cell {
         key(self.first(), self.level)
     }
 
+    /// Whether another one, of no coarser level, lies in it.
+    pub(crate) fn holds(self, other: &Cell) -> bool {
+        let finer = other.level - self.level.min(other.level);
+        self.level <= other.level && self.at == other.at.map(|at| at >> finer)
+    }
+
+    /// Which share of it lies in a window.
+    pub(crate) fn share(self, window: &Places) -> f64 {
+        let own = self.places();
+        let along = |a: usize| {
+            let (from, to) = (own.min[a].max(window.min[a]), own.max[a].min(window.max[a]));
+            (to + 1).saturating_sub(from) as f64 / (own.max[a] - own.min[a] + 1) as f64
+        };
+        along(0) * along(1)
+    }
+
     pub(crate) fn above(self) -> Option<Cell> {
         let level = self.level.checked_sub(1)?;
         Some(Cell { at: self.at.map(|at| at >> 1), level })

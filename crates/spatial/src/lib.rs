@@ -9,4 +9,4 @@ mod tests;
 
 pub use cell::KEY_BYTES;
 pub use mbr::{Mbr, Relation};
-pub use plan::{Plan, entries};
+pub use plan::{Plan, entries, estimated};

@@ -7,6 +7,8 @@ use crate::mbr::{Mbr, Relation};
 /// Into how many cells a window is cut at most: more of them are nearer to the window, and each may
 /// be a range to be looked up by itself.
 const CELLS_MAX: usize = 32;
+/// For an estimate, each of which takes two looks at the tree: a corner may lie in the window.
+const ESTIMATED_CELLS_MAX: usize = 4;
 
 /// Gives what an index keeps of a rectangle: keys, ascending, and what goes with each.
 pub fn entries(mbr: &Mbr, mut visit: impl FnMut(&[u8], &[u8])) {
@@ -22,8 +24,26 @@ pub struct Plan {
     relation: Relation,
     /// Ascending and apart: from a key on, and below another.
     ranges: Vec<(Key, Key)>,
-    /// The cells that the window was cut into, without those around them.
-    wide: Vec<(Key, Key)>,
+}
+
+/// Ranges of keys that most of what a window reads lies in, and which share of each is the
+/// window's, if it is even: for an estimate. Cells around the window are left out.
+pub fn estimated(window: &Mbr, relation: Relation) -> impl Iterator<Item = (Key, Key, f64)> {
+    let places = Places::of(window);
+    let cells = match relation {
+        Relation::Disjoint => vec![],
+        // Its entries are known.
+        Relation::Equal => vec![cover(&places)[0]],
+        Relation::Contains => vec![Cell::of(places.min, BITS)],
+        Relation::Intersects | Relation::Within => cut(&places, ESTIMATED_CELLS_MAX),
+    };
+    let is_wide = matches!(relation, Relation::Intersects | Relation::Within);
+    let all =
+        (relation == Relation::Disjoint).then_some(([0; KEY_BYTES], [u8::MAX; KEY_BYTES], 1.0));
+    all.into_iter().chain(cells.into_iter().map(move |cell| {
+        let (from, to) = if is_wide { with_parts(cell) } else { point(cell) };
+        (from, to, if is_wide { cell.share(&places) } else { 1.0 })
+    }))
 }
 
 impl Plan {
@@ -35,32 +55,30 @@ impl Plan {
             Relation::Disjoint | Relation::Equal => Vec::new(),
             // What holds the window holds its corner.
             Relation::Contains => vec![Cell::of(places.min, BITS)],
-            Relation::Intersects | Relation::Within => cut(&places),
+            Relation::Intersects | Relation::Within => cut(&places, CELLS_MAX),
         };
-        let wide = match relation {
+        let mut ranges = match relation {
             Relation::Disjoint => vec![([0; KEY_BYTES], [u8::MAX; KEY_BYTES])],
             // Its entries are known.
             Relation::Equal => vec![point(cover(&places)[0])],
             Relation::Contains => vec![point(cells[0])],
             Relation::Intersects | Relation::Within => joined(&cells),
         };
-        let mut ranges = wide.clone();
-        let is_within = |cell: Key| wide.iter().any(|(from, to)| *from <= cell && cell < *to);
-        ranges.extend(around(&cells).into_iter().filter(|range| !is_within(range.0)));
+        let wide = ranges.len();
+        for cell in around(&cells) {
+            let at = ranges[..wide].partition_point(|(_, to)| *to <= cell.0);
+            if at == wide || cell.0 < ranges[at].0 {
+                ranges.push(cell);
+            }
+        }
         ranges.sort_unstable();
-        Plan { window, relation, ranges, wide }
+        Plan { window, relation, ranges }
     }
 
     /// Ranges of keys to be read, ascending and apart from each other: from the first of each on,
     /// and below the second.
     pub fn ranges(&self) -> impl ExactSizeIterator<Item = (&[u8], &[u8])> {
         self.ranges.iter().map(|(from, to)| (&from[..], &to[..]))
-    }
-
-    /// Those of the ranges that most of what is read lies in: for estimates. Small ones, of cells
-    /// around the window, are left out.
-    pub fn wide_ranges(&self) -> impl ExactSizeIterator<Item = (&[u8], &[u8])> {
-        self.wide.iter().map(|(from, to)| (&from[..], &to[..]))
     }
 
     /// The number of the first range that ends behind a key. `None`: all end before it.
@@ -93,16 +111,19 @@ fn point(cell: Cell) -> (Key, Key) {
     (cell.key(), key(cell.first(), cell.level() + 1))
 }
 
-/// The cells that cells lie in, as ranges; ascending, each once.
-fn around(cells: &[Cell]) -> Vec<(Key, Key)> {
-    let mut ranges = Vec::new();
-    for &cell in cells {
+/// The cells that cells in the order of their keys lie in, as ranges, each once.
+fn around(cells: &[Cell]) -> impl Iterator<Item = (Key, Key)> {
+    let before = std::iter::once(None).chain(cells.iter().map(Some));
+    cells.iter().zip(before).flat_map(|(cell, before)| {
         let above = std::iter::successors(cell.above(), |cell| cell.above());
-        ranges.extend(above.map(point));
-    }
-    ranges.sort_unstable();
-    ranges.dedup();
-    ranges
+        // What the cell before lies in as well was given with that one, and all above.
+        above.take_while(move |above| !before.is_some_and(|cell| above.holds(cell))).map(point)
+    })
+}
+
+/// The range of a cell and all that lies in it.
+fn with_parts(cell: Cell) -> (Key, Key) {
+    (cell.key(), key(cell.end(), 0))
 }
 
 /// Cells and all that lies in them, as ranges; those that follow on each other as one. Between two
@@ -111,10 +132,10 @@ fn joined(cells: &[Cell]) -> Vec<(Key, Key)> {
     let mut ranges: Vec<(Key, Key)> = Vec::new();
     let mut end = None;
     for &cell in cells {
-        let to = key(cell.end(), 0);
+        let (from, to) = with_parts(cell);
         match ranges.last_mut() {
             Some(last) if end == Some(cell.first()) => last.1 = to,
-            _ => ranges.push((cell.key(), to)),
+            _ => ranges.push((from, to)),
         }
         end = Some(cell.end());
     }
@@ -123,7 +144,7 @@ fn joined(cells: &[Cell]) -> Vec<(Key, Key)> {
 
 /// Cuts a window into cells: the largest that is not within it is taken apart, until there are too
 /// many. In the order of their keys.
-fn cut(window: &Places) -> Vec<Cell> {
+fn cut(window: &Places, cells_max: usize) -> Vec<Cell> {
     let mut level = BITS;
     while Cell::of(window.min, level) != Cell::of(window.max, level) {
         level -= 1;
@@ -136,7 +157,7 @@ fn cut(window: &Places) -> Vec<Cell> {
             let parts: SmallVec<[Cell; 4]> =
                 cell.parts().filter(|part| part.meets(window)).collect();
             let others = done.len() + next.len() + (open.len() - at - 1);
-            if cell.lies_in(window) || parts.is_empty() || others + parts.len() > CELLS_MAX {
+            if cell.lies_in(window) || parts.is_empty() || others + parts.len() > cells_max {
                 done.push(cell);
             } else {
                 next.extend(parts);

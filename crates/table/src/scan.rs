@@ -80,8 +80,7 @@ impl RawTable {
         } else {
             self.lock_definition(txn)?;
         }
-        let to = range.to.as_deref().and_then(fold::upper);
-        cursor.set_bounds(fold::lower(&range.from), to.as_deref());
+        set_bounds(&mut cursor, &range);
         let (is_index, locks) = (index.is_some(), lock != Lock::Plain);
         let (state, run) = (State::Before, None);
         Ok(RawScan { cursor, range, direction, state, is_index, locks, fronts: false, run })
@@ -107,7 +106,21 @@ impl RawTable {
     }
 }
 
+/// Has a cursor see nothing else; the bounds of long keys are those of their fronts.
+fn set_bounds(cursor: &mut TxnCursor, range: &KeyRange) {
+    let to = range.to.as_deref().and_then(fold::upper);
+    cursor.set_bounds(fold::lower(&range.from), to.as_deref());
+}
+
 impl RawScan {
+    /// Walks another range from its beginning on, with the locks and, at READ COMMITTED, the
+    /// snapshot that it has.
+    pub fn set_range(&mut self, range: KeyRange) {
+        set_bounds(&mut self.cursor, &range);
+        (self.range, self.state, self.run) = (range, State::Before, None);
+        self.cursor.set_fronts(self.fronts);
+    }
+
     /// Moves on. `false`: there is nothing more.
     ///
     /// # Errors

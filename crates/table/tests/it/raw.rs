@@ -1,11 +1,11 @@
 //! Tables of rows that the caller has encoded.
-use weir::{Durability, Wait};
+use weir::{Durability, Isolation, Wait};
 use weir_table::{
     Direction, Entry, EntryBuf, Error, IndexSpec, KeyRange, RawTable, Redefinition, Rename,
     RowImage, Tables,
 };
 
-use crate::support::{begin, new};
+use crate::support::{at, begin, new};
 
 fn index(name: &str, unique: bool) -> IndexSpec {
     IndexSpec { name: name.into(), unique, several: false, definition: b"as I like".to_vec() }
@@ -446,4 +446,42 @@ fn a_snapshot_from_before_a_filled_table_got_its_name_is_an_error() {
     assert!(matches!(got, Err(Error::Changed)), "{got:?}");
     let mut after = begin(&db);
     assert!(renewed.get(&mut after, b"b", &mut Vec::new()).expect("a read"));
+}
+
+/// A walk that goes from range to range has one snapshot at READ COMMITTED, and finds in each range
+/// what a walk of its own finds there.
+#[test]
+fn a_walk_goes_on_in_another_range_with_its_snapshot() {
+    let (db, tables) = new(43);
+    let table = table(&tables);
+    let insert = |key: &[u8]| {
+        let mut txn = begin(&db);
+        table
+            .insert(&mut txn, RowImage { key, row: b"row", entries: &entries(key, key) })
+            .expect("an insert");
+        let _ = txn.commit().expect("committed");
+    };
+    [b"b1", b"b2", b"d1", b"f1"].into_iter().for_each(|key| insert(key));
+    let mut txn = at(&db, Isolation::ReadCommitted);
+    let range = |from: &[u8], to: &[u8]| KeyRange { from: from.to_vec(), to: Some(to.to_vec()) };
+    let index = Some(table.index("n").expect("an index"));
+    let mut scan = table.scan(&mut txn, index, range(b"b", b"c"), Direction::Up).expect("a scan");
+    let rest = |txn: &mut weir::Txn, scan: &mut weir_table::RawScan| {
+        let mut keys = Vec::new();
+        while scan.next(txn).expect("a step") {
+            keys.push(scan.primary_key().expect("a key").to_vec());
+        }
+        keys
+    };
+    assert_eq!(rest(&mut txn, &mut scan), [b"b1", b"b2"]);
+    insert(b"d2");
+    scan.set_range(range(b"d", b"e"));
+    assert_eq!(rest(&mut txn, &mut scan), [b"d1"], "what was committed when the walk began");
+    scan.set_range(range(b"e", b"e"));
+    assert!(rest(&mut txn, &mut scan).is_empty());
+    scan.set_range(range(b"b2", b"f"));
+    assert_eq!(rest(&mut txn, &mut scan), [b"b2", b"d1"], "also one that lies before");
+    let mut again = table.scan(&mut txn, index, range(b"d", b"e"), Direction::Up).expect("a scan");
+    let keys = rest(&mut txn, &mut again);
+    assert_eq!(keys, [b"d1", b"d2"], "another walk has a snapshot of its own");
 }
