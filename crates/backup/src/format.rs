@@ -15,6 +15,9 @@
 //! 5 Consistent  0 position (LSN): all pages are there, and none was changed behind it
 //!         8 pages that the data file has room for u64   16 when (Unix time, microseconds)
 //! 6 Failed  why, in words: nothing follows
+//! 7 Resumed  0 when (Unix time, microseconds)   8 control block, 512 bytes: what wrote the backup
+//!         had ended, and went on later. The log so far is of no use: it begins anew, at that
+//!         checkpoint. The pages so far stand, where none of the same number follows
 //! 4 End   0 where the log ends (LSN)   8 the least end that is consistent (LSN)
 //!         16 pages that the data file has room for u64   24 pages in it   32 bytes of log
 //!         40 when it ended
@@ -43,6 +46,7 @@ pub(crate) const LOG: u8 = 3;
 pub(crate) const END: u8 = 4;
 pub(crate) const CONSISTENT: u8 = 5;
 pub(crate) const FAILED: u8 = 6;
+pub(crate) const RESUMED: u8 = 7;
 
 /// What a backup has pages of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -113,7 +117,34 @@ impl Consistent {
     }
 }
 
-const BEGIN_BYTES: usize = 40 + COPY_BYTES;
+/// That a backup which had been cut off is gone on with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Resumed {
+    /// When: Unix time in microseconds.
+    pub micros: u64,
+    /// The control file: the log in the backup begins at its checkpoint, anew.
+    pub control: Control,
+}
+
+impl Resumed {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = self.micros.to_le_bytes().to_vec();
+        out.extend(self.control.encode());
+        out
+    }
+
+    /// `None`: not of the database that `begin` is of, or not later.
+    pub(crate) fn decode(body: &[u8], begin: &Control) -> Option<Resumed> {
+        let body = (body.len() == RESUMED_BYTES).then_some(body)?;
+        let Copy::Good(control) = Control::decode(&body[8..]) else { return None };
+        let is_it = (control.db, control.page_size) == (begin.db, begin.page_size)
+            && control.checkpoint >= begin.checkpoint;
+        is_it.then_some(Resumed { micros: word(body, 0), control })
+    }
+}
+
+const RESUMED_BYTES: usize = 8 + COPY_BYTES;
+pub(crate) const BEGIN_BYTES: usize = 40 + COPY_BYTES;
 const END_BYTES: usize = 48;
 
 impl Begin {

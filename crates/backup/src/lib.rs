@@ -5,15 +5,17 @@
 mod error;
 mod format;
 mod needed;
+mod partial;
 mod reader;
 mod store_kind;
 mod verify;
 mod writer;
 
 pub use error::BackupError;
-pub use format::{Begin, Consistent, Content, End, FORMAT, MAGIC};
+pub use format::{Begin, Consistent, Content, End, FORMAT, MAGIC, Resumed};
 pub use needed::{Needed, PageSet};
-pub use reader::{Frame, Reader};
+pub use partial::{Found, Partial, found};
+pub use reader::{Frame, Place, Reader};
 pub use store_kind::StoreKind;
-pub use verify::{Verified, verify};
+pub use verify::{Verified, verify, verify_rest};
 pub use writer::Writer;

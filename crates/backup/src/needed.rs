@@ -6,7 +6,7 @@
 use weir_base::PageNo;
 
 /// A set of pages: a bit for each.
-#[derive(Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct PageSet(Vec<u64>);
 
 impl PageSet {
@@ -25,6 +25,21 @@ impl PageSet {
     #[must_use]
     pub fn contains(&self, page: PageNo) -> bool {
         self.0.get(page.0 as usize / 64).is_some_and(|word| word & (1 << (page.0 % 64)) != 0)
+    }
+
+    /// As bytes, a bit for each.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        self.0.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    /// As [`PageSet::to_bytes`] made them; zeros may follow.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> PageSet {
+        let words = bytes.chunks(8).map(|chunk| {
+            u64::from_le_bytes(std::array::from_fn(|i| chunk.get(i).copied().unwrap_or(0)))
+        });
+        PageSet(words.collect())
     }
 
     /// Those that are not in `other`, ascending.

@@ -7,7 +7,7 @@ use weir_redo::{GroupAt, whole_groups};
 use crate::error::BackupError;
 use crate::format::{
     BEGIN, Begin, CONSISTENT, Consistent, END, End, FAILED, FORMAT, FRAME_BYTES, FrameHeader,
-    HEAD_BYTES, LOG, MAGIC, PAGES, seed_of, word,
+    HEAD_BYTES, LOG, MAGIC, PAGES, RESUMED, Resumed, seed_of, word,
 };
 
 /// Memory is asked for by pieces, so that a length that is not true costs none.
@@ -31,24 +31,38 @@ pub enum Frame<'a> {
         /// Where the last ends.
         to: Lsn,
     },
+    /// It was cut off here, and gone on with: the log before is of no use.
+    Resumed(Resumed),
     /// All pages were handed out.
     Consistent(Consistent),
     /// The end: nothing follows.
     End(End),
 }
 
+/// Where reading is, between two parts: all that is needed to go on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// How the backup begins.
+    pub begin: Begin,
+    /// Parts before it.
+    pub number: u32,
+    /// Bytes before it.
+    pub at: u64,
+    /// Pages before it.
+    pub pages: u64,
+    /// Bytes of log before it.
+    pub log_bytes: u64,
+    /// Where the log goes on.
+    pub log_end: Lsn,
+    /// What was said when all pages were there, if they are.
+    pub consistent: Option<Consistent>,
+}
+
 /// Reads a backup, front to back.
 pub struct Reader<R> {
     input: R,
-    begin: Begin,
-    seed: u32,
-    number: u32,
-    at: u64,
+    place: Place,
     body: Vec<u8>,
-    log_end: Lsn,
-    consistent: Option<Consistent>,
-    pages: u64,
-    log_bytes: u64,
 }
 
 impl<R: Read> Reader<R> {
@@ -81,22 +95,35 @@ impl<R: Read> Reader<R> {
             return Err(BackupError::Damaged { at, what: "it does not say whose it is".into() });
         }
         let begin = Begin::decode(&body).map_err(|what| BackupError::Damaged { at, what })?;
-        let (seed, log_end) = (seed_of(begin.id), begin.control.checkpoint);
+        let log_end = begin.control.checkpoint;
         let (pages, log_bytes, number) = (0, 0, 1);
         let (at, consistent) = (next, None);
-        Ok(Reader { input, begin, seed, number, at, body, log_end, consistent, pages, log_bytes })
+        let place = Place { begin, number, at, pages, log_bytes, log_end, consistent };
+        Ok(Reader { input, place, body })
+    }
+
+    /// Goes on there, with the bytes from there on.
+    #[must_use]
+    pub fn go_on(input: R, place: &Place) -> Reader<R> {
+        Reader { input, place: *place, body: Vec::new() }
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn place(&self) -> &Place {
+        &self.place
     }
 
     /// How it begins.
     #[must_use]
     pub fn begin(&self) -> &Begin {
-        &self.begin
+        &self.place.begin
     }
 
     /// Bytes read.
     #[must_use]
     pub fn at(&self) -> u64 {
-        self.at
+        self.place.at
     }
 
     /// The next part. Behind [`Frame::End`] there is none.
@@ -104,14 +131,16 @@ impl<R: Read> Reader<R> {
     /// # Errors
     /// [`BackupError`]; nothing can be read any more then.
     pub fn read(&mut self) -> Result<Frame<'_>, BackupError> {
-        let at = self.at;
-        let (kind, next) = take(&mut self.input, &mut self.body, (at, self.number, self.seed))?;
-        self.number = self.number.wrapping_add(1);
-        self.at = next;
+        let Place { at, number, consistent, .. } = self.place;
+        let seed = seed_of(self.place.begin.id);
+        let (kind, next) = take(&mut self.input, &mut self.body, (at, number, seed))?;
+        self.place.number = number.wrapping_add(1);
+        self.place.at = next;
         let frame = match kind {
-            PAGES if self.consistent.is_none() => self.pages_frame(),
+            PAGES if consistent.is_none() => self.pages_frame(),
             LOG => self.log_frame(),
-            CONSISTENT if self.consistent.is_none() => self.consistent_frame(),
+            RESUMED if consistent.is_none() => self.resumed_frame(),
+            CONSISTENT if consistent.is_none() => self.consistent_frame(),
             FAILED => return Err(failed(&self.body)),
             END => return self.end_frame(at),
             _ => Err("a part of it is of no kind that can stand there".to_owned()),
@@ -122,7 +151,8 @@ impl<R: Read> Reader<R> {
     fn pages_frame(&mut self) -> Result<Frame<'_>, String> {
         let wrong = "a part with pages has another length than it says";
         let body = &self.body;
-        let page_bytes = self.begin.control.page_size as usize;
+        let control = &self.place.begin.control;
+        let (db, page_bytes) = (control.db, control.page_size as usize);
         let long = |at: usize| Some(u32::from_le_bytes(*body.get(at..)?.first_chunk()?));
         let count = long(0).ok_or(wrong)? as usize;
         if body.len() as u64 != 4 + count as u64 * (4 + page_bytes as u64) {
@@ -133,11 +163,10 @@ impl<R: Read> Reader<R> {
         let mut found = Vec::with_capacity(count);
         for (number, bytes) in numbers.zip(pages) {
             let page = PageNo(u32::from_le_bytes(std::array::from_fn(|i| number[i])));
-            weir_page::verify(bytes, self.begin.control.db, page)
-                .map_err(|found| format!("page {page}: {found}"))?;
+            weir_page::verify(bytes, db, page).map_err(|found| format!("page {page}: {found}"))?;
             found.push((page, bytes));
         }
-        self.pages += count as u64;
+        self.place.pages += count as u64;
         Ok(Frame::Pages(found))
     }
 
@@ -146,23 +175,30 @@ impl<R: Read> Reader<R> {
             return Err("a part with log is too short".to_owned());
         }
         let (from, micros) = (Lsn(word(&self.body, 0)), word(&self.body, 8));
-        if from != self.log_end {
-            let expected = self.log_end;
+        let expected = self.place.log_end;
+        if from != expected {
             return Err(format!("the log goes on at {from}, expected was {expected}"));
         }
         let payload = &self.body[16..];
         let groups = whole_groups(from, payload).ok_or("a part with log has no whole groups")?;
         let to = groups.last().map_or(from, |group| group.span.end);
-        self.log_end = to;
-        self.log_bytes += payload.len() as u64;
+        self.place.log_end = to;
+        self.place.log_bytes += payload.len() as u64;
         Ok(Frame::Log { from, micros, payload, groups, to })
+    }
+
+    fn resumed_frame(&mut self) -> Result<Frame<'_>, String> {
+        let said = Resumed::decode(&self.body, &self.place.begin.control);
+        let said = said.ok_or("it goes on as another backup than it began")?;
+        self.place.log_end = said.control.checkpoint;
+        Ok(Frame::Resumed(said))
     }
 
     fn consistent_frame(&mut self) -> Result<Frame<'_>, String> {
         let wrong = "it does not say from where on it is consistent";
-        let said = Consistent::decode(&self.body).filter(|said| said.at == self.log_end);
+        let said = Consistent::decode(&self.body).filter(|said| said.at == self.place.log_end);
         let said = said.ok_or(wrong)?;
-        self.consistent = Some(said);
+        self.place.consistent = Some(said);
         Ok(Frame::Consistent(said))
     }
 
@@ -172,16 +208,17 @@ impl<R: Read> Reader<R> {
             Ok(end) => end,
             Err(what) => return damaged(at, &what),
         };
-        let is_whole = end.end == self.log_end
-            && self.consistent.is_some_and(|consistent| consistent.at == end.consistent)
-            && (end.pages, end.log_bytes) == (self.pages, self.log_bytes);
+        let Place { at: behind, pages, log_bytes, log_end, consistent, .. } = self.place;
+        let is_whole = end.end == log_end
+            && consistent.is_some_and(|consistent| consistent.at == end.consistent)
+            && (end.pages, end.log_bytes) == (pages, log_bytes);
         if !is_whole {
             return damaged(at, "it does not hold what its end says");
         }
         match self.input.read(&mut [0]) {
             Ok(0) => Ok(Frame::End(end)),
-            Ok(_) => damaged(self.at, "it goes on behind its end"),
-            Err(cause) => Err(BackupError::Io { at: self.at, cause }),
+            Ok(_) => damaged(behind, "it goes on behind its end"),
+            Err(cause) => Err(BackupError::Io { at: behind, cause }),
         }
     }
 }

@@ -26,7 +26,17 @@ pub fn verify(
     input: impl Read,
     progress: &mut dyn FnMut(u64, bool) -> bool,
 ) -> Result<Option<Verified>, BackupError> {
-    let mut reader = Reader::open(input)?;
+    verify_rest(Reader::open(input)?, progress)
+}
+
+/// As [`verify`], of what is left to be read.
+///
+/// # Errors
+/// As [`verify`].
+pub fn verify_rest(
+    mut reader: Reader<impl Read>,
+    progress: &mut dyn FnMut(u64, bool) -> bool,
+) -> Result<Option<Verified>, BackupError> {
     let mut is_all = false;
     loop {
         let at = reader.at();
@@ -34,7 +44,7 @@ pub fn verify(
             return Ok(None);
         }
         match reader.read()? {
-            Frame::Pages(_) => {}
+            Frame::Pages(_) | Frame::Resumed(_) => {}
             Frame::Consistent(_) => is_all = true,
             Frame::Log { payload, groups, .. } => {
                 for group in groups {

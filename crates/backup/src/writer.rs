@@ -6,8 +6,9 @@ use weir_base::{Lsn, PageNo};
 use crate::error::BackupError;
 use crate::format::{
     BEGIN, BODY_MAX, Begin, CONSISTENT, Consistent, END, End, FAILED, FORMAT, FrameHeader,
-    HEAD_BYTES, LOG, MAGIC, PAGES, seed_of,
+    HEAD_BYTES, LOG, MAGIC, PAGES, RESUMED, Resumed, seed_of,
 };
+use crate::reader::Place;
 
 /// Writes a backup, front to back. What is not [ended](Writer::end) is none.
 pub struct Writer<W> {
@@ -29,6 +30,22 @@ impl<W: Write> Writer<W> {
         writer.frame(BEGIN, &[&begin.encode()])?;
         writer.seed = seed_of(begin.id);
         Ok(writer)
+    }
+
+    /// Goes on behind what there is of one, with the bytes from there on. The first part says so
+    /// ([`Writer::resumed`]), but where only the end was missing.
+    #[must_use]
+    pub fn go_on(out: W, there: &Place) -> Writer<W> {
+        let Place { number, at, pages, log_bytes, .. } = *there;
+        Writer { out, seed: seed_of(there.begin.id), number, at, pages, log_bytes }
+    }
+
+    /// Says that it goes on: the log begins anew.
+    ///
+    /// # Errors
+    /// [`BackupError::Io`].
+    pub fn resumed(&mut self, resumed: &Resumed) -> Result<(), BackupError> {
+        self.frame(RESUMED, &[&resumed.encode()])
     }
 
     /// Says, in the place of one, that it cannot even be begun.

@@ -1,7 +1,8 @@
 //! Backups of any content: read as written, and every byte counts.
 use proptest::prelude::*;
 use weir_backup::{
-    BackupError, Begin, Consistent, Content, End, Frame, Reader, StoreKind, Writer, verify,
+    BackupError, Begin, Consistent, Content, End, Found, Frame, Partial, Reader, Resumed,
+    StoreKind, Writer, found, verify,
 };
 use weir_base::{DbId, Era, Lsn, PageNo, TreeId, TxnId, varint};
 use weir_checkpoint::Control;
@@ -146,4 +147,69 @@ fn parts_in_another_order_or_of_another_backup_are_refused() {
         verify(&out[..], &mut |_, _| true).expect_err("none")
     };
     assert!(refused.to_string().contains("the disk is full"), "{refused}");
+}
+
+/// What there is of a backup with pages and log that was cut off there.
+fn cut_off(bytes: &[u8]) -> Partial {
+    match found(bytes, &mut |_| true).expect("its beginning").expect("not ended") {
+        Found::Partial(there) => *there,
+        Found::Whole(_) => panic!("it is whole"),
+    }
+}
+
+#[test]
+fn one_that_was_cut_off_goes_on_as_what_it_was() {
+    let parts = [Part::Pages(vec![5, 9]), Part::Log(3), Part::Pages(vec![6])];
+    let whole = written(&parts, Content::Since { base: 9, lsn: Lsn(3) });
+    // Its end, and what is said when all pages are there.
+    let cut = &whole[..whole.len() - 64 - 40];
+    let there = cut_off(&[cut, b"torn"].concat());
+    assert_eq!((there.place.at, there.place.pages), (cut.len() as u64, 3));
+    assert!([5, 6, 9].iter().all(|&page| there.pages.contains(PageNo(page))));
+    assert!(!there.pages.contains(PageNo(7)) && there.end().is_none());
+    // Another process is given what it needs, in whole blocks.
+    let mut given = there.to_bytes();
+    given.resize(4096, 0);
+    let again = Partial::from_bytes(&given).expect("as it was");
+    assert_eq!(again.place.begin, there.place.begin);
+    assert_eq!(again.pages.without(&there.pages).count(), 0);
+    assert_eq!(there.pages.without(&again.pages).count(), 0);
+    for len in 0..there.to_bytes().len() - 8 {
+        let _ = Partial::from_bytes(&given[..len]);
+    }
+    assert!(Partial::from_bytes(&given[..500]).is_none());
+
+    let go_on = |control: Control| {
+        let mut rest = Vec::new();
+        let mut writer = Writer::go_on(&mut rest, &again.place);
+        writer.resumed(&Resumed { micros: 20, control }).expect("written");
+        let (number, bytes) = page(9);
+        writer.pages(&[(number, &bytes)]).expect("written");
+        let at = control.checkpoint;
+        writer.consistent(&Consistent { at, file_pages: 64, micros: 21 }).expect("written");
+        let (end, consistent, ended_micros) = (at, at, 22);
+        let end = End { end, consistent, file_pages: 64, pages: 0, log_bytes: 0, ended_micros };
+        writer.end(&end).expect("ended");
+        [cut, &rest].concat()
+    };
+    let was = there.place.begin.control;
+    let later = Control { checkpoint: Lsn(512 * 50 + 12), openings: 3, ..was };
+    let resumed = go_on(later);
+    let verified = verify(&resumed[..], &mut |_, _| true).expect("sound").expect("whole");
+    assert_eq!((verified.end.end, verified.end.pages), (later.checkpoint, 4));
+    // Each byte counts there, too.
+    for at in cut.len()..resumed.len() {
+        let mut flipped = resumed.clone();
+        flipped[at] ^= 1;
+        assert!(verify(&flipped[..], &mut |_, _| true).is_err(), "byte {at}");
+        assert!(verify(&resumed[..at], &mut |_, _| true).is_err(), "cut at {at}");
+    }
+    for other in [
+        Control { db: DbId(78), ..later },
+        Control { page_size: 8192, ..later },
+        Control { checkpoint: Lsn(12), ..later },
+    ] {
+        let told = verify(&go_on(other)[..], &mut |_, _| true).expect_err("another");
+        assert!(told.to_string().contains("another backup"), "{told}");
+    }
 }

@@ -12,6 +12,7 @@ const BACKUP_EXAMPLES: &str = "\
 Examples:
   weir backup ./db sunday.weirbackup
   weir backup ./db monday.weirbackup --since sunday.weirbackup
+  weir backup ./db sunday.weirbackup --resume     (after a crash in the middle of it)
   weir backup ./db - | zstd | ssh elsewhere 'cat > sunday.zst'
   weir backup ./db today.weirbackup --follow      (until Ctrl-C)
 
@@ -33,6 +34,9 @@ pub(crate) struct Backup {
     /// The file to make; '-' is standard output
     #[arg(value_name = "TO")]
     pub(crate) to: PathBuf,
+    /// Go on with one that was cut off (a crash, a full disk), whose TO.part is there
+    #[arg(long, conflicts_with = "since")]
+    pub(crate) resume: bool,
     /// Only pages that were changed since this backup: it is needed to restore
     #[arg(long, value_name = "BACKUP")]
     pub(crate) since: Option<PathBuf>,

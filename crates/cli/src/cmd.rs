@@ -1,6 +1,7 @@
 //! The commands. Each returns the exit code, or an error that says why it could not run.
 mod advise;
 mod backup;
+mod backup_out;
 mod bench;
 mod check;
 mod check_through;

@@ -23,6 +23,15 @@ pub(crate) fn take_shared_lock(dir: &Path) -> io::Result<Option<File>> {
     Ok(Some(lock))
 }
 
+/// Locks a file for this handle of it and those cloned of it, until the last is closed. `false`:
+/// another one has it.
+///
+/// # Errors
+/// What the system reports.
+pub fn try_lock_file(file: &File) -> io::Result<bool> {
+    sys::try_lock(file)
+}
+
 /// Another volume has the directory open: what lies in the `WouldBlock` error.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InUse {

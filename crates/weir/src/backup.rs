@@ -22,10 +22,13 @@ impl BackupBase {
     /// # Errors
     /// [`Error::Damaged`] and others when it is none.
     pub fn read(backup: impl Read) -> Result<BackupBase, Error> {
-        let begin = *Reader::open(backup)?.begin();
-        let Begin { id, control, .. } = begin;
+        Ok(BackupBase::of(Reader::open(backup)?.begin()))
+    }
+
+    pub(crate) fn of(begin: &Begin) -> BackupBase {
+        let Begin { id, control, .. } = *begin;
         let (db, era, checkpoint) = (control.db, control.era.number, control.checkpoint);
-        Ok(BackupBase { db, id, era, checkpoint })
+        BackupBase { db, id, era, checkpoint }
     }
 }
 

@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use weir_backup::Writer;
+use weir_backup::{Partial, Writer};
 use weir_base::{ALIGN, AlignedBuf, Clock, DbId, Lsn, SystemClock};
 use weir_device::{PipeEnd, PipeStart, Volume};
 
@@ -16,6 +16,8 @@ use crate::backup_run::{Backup, Source};
 
 /// The file that asks.
 pub(crate) const REQUEST_FILE: &str = "backup.request";
+/// What there is of the backup that is to be gone on with.
+const THERE_FILE: &str = "backup.request.there";
 /// Where the backup comes.
 pub(crate) const PIPE_FILE: &str = "backup.pipe";
 
@@ -26,6 +28,23 @@ const STUCK_WAIT_MICROS: u64 = 120_000_000;
 const NAP_MICROS: u64 = 1_000;
 /// It is looked so often whether the request is still there.
 const LOOK_MICROS: u64 = 500_000;
+
+/// What is asked for.
+struct Request {
+    options: BackupOptions,
+    /// Of one that is gone on with, the bytes of [`THERE_FILE`].
+    there_bytes: Option<u64>,
+}
+
+impl Request {
+    fn to_text(&self) -> String {
+        let mut text = self.options.to_text();
+        if let Some(bytes) = self.there_bytes {
+            text.push_str(&format!("resume {bytes}\n"));
+        }
+        text
+    }
+}
 
 impl BackupOptions {
     fn to_text(self) -> String {
@@ -43,9 +62,10 @@ impl BackupOptions {
     }
 
     /// `None`: that is no request.
-    fn from_text(text: &str) -> Option<BackupOptions> {
+    fn from_text(text: &str) -> Option<Request> {
         let mut lines = text.lines();
         let mut options = BackupOptions::default();
+        let mut there_bytes = None;
         if lines.next() != Some("backup") {
             return None;
         }
@@ -61,10 +81,11 @@ impl BackupOptions {
                 }
                 Some("rate") => options.bytes_per_second = Some(number()?),
                 Some("follow") => options.follow = true,
+                Some("resume") => there_bytes = Some(number()?),
                 _ => return None,
             }
         }
-        Some(options)
+        Some(Request { options, there_bytes })
     }
 }
 
@@ -74,7 +95,7 @@ pub(crate) fn answer(source: &Source, volume: &dyn Volume, go_on: &dyn Fn() -> b
     if !volume.exists(REQUEST_FILE).is_ok_and(|is_asked| is_asked) {
         return;
     }
-    if let Some(options) = request(volume).unwrap_or_default()
+    if let Some((options, there)) = request(volume).unwrap_or_default()
         && let Ok(pipe) = volume.open_pipe(PIPE_FILE)
     {
         let clock = source.clock.clone();
@@ -86,21 +107,37 @@ pub(crate) fn answer(source: &Source, volume: &dyn Volume, go_on: &dyn Fn() -> b
             go_on() && !(is_due && volume.exists(REQUEST_FILE).is_ok_and(|is_asked| !is_asked))
         };
         let mut out = Out { pipe, clock: clock.clone(), go_on };
-        match Backup::begin(source, &mut out, &options) {
-            Ok(backup) => drop(backup.run(&options, &mut progress)),
+        // What it says goes on in the place of the backup.
+        let place = there.as_ref().map(|there| there.place);
+        let begun = match there {
+            None => Backup::begin(source, &mut out, &options),
+            Some(there) => Backup::resume(source, &mut out, there, &options),
+        };
+        match (begun, place) {
+            (Ok(backup), _) => drop(backup.run(&options, &mut progress)),
+            (Err(e), Some(place)) => drop(Writer::go_on(&mut out, &place).fail(&e.to_string())),
             // It has no beginning that could say so.
-            Err(e) => drop(Writer::refuse(&mut out, &e.to_string())),
+            (Err(e), None) => drop(Writer::refuse(&mut out, &e.to_string())),
         }
     }
     // Else the same would be tried again and again. The other process removes them, too.
     let _ = volume.remove(REQUEST_FILE);
 }
 
-fn request(volume: &dyn Volume) -> io::Result<Option<BackupOptions>> {
+fn request(volume: &dyn Volume) -> io::Result<Option<(BackupOptions, Option<Partial>)>> {
     let mut buf = AlignedBuf::zeroed(ALIGN);
     volume.open(REQUEST_FILE)?.read_at(0, &mut buf)?;
     let end = buf.iter().position(|&byte| byte == 0).unwrap_or(buf.len());
-    Ok(BackupOptions::from_text(&String::from_utf8_lossy(&buf[..end])))
+    let asked = BackupOptions::from_text(&String::from_utf8_lossy(&buf[..end]));
+    let Some(Request { options, there_bytes }) = asked else { return Ok(None) };
+    let Some(bytes) = there_bytes else { return Ok(Some((options, None))) };
+    let file = volume.open(THERE_FILE)?;
+    if bytes != file.len() {
+        return Ok(None);
+    }
+    let mut buf = AlignedBuf::zeroed(bytes as usize);
+    file.read_at(0, &mut buf)?;
+    Ok(Partial::from_bytes(&buf).map(|there| (options, Some(there))))
 }
 
 /// Writes into a pipe, and waits where it is full.
@@ -133,6 +170,7 @@ impl Write for Out<'_> {
 pub struct AskedBackup {
     request: PathBuf,
     pipe_file: PathBuf,
+    there_file: Option<PathBuf>,
     pipe: PipeStart,
     has_begun: bool,
     clock: SystemClock,
@@ -146,16 +184,38 @@ impl AskedBackup {
     /// # Errors
     /// `AlreadyExists` when another one is asked for; what the system reports.
     pub fn ask(dir: &Path, options: &BackupOptions) -> io::Result<AskedBackup> {
+        Self::ask_for(dir, options, None)
+    }
+
+    /// Asks it to go on with one that was cut off: as [`crate::Db::resume_backup`].
+    ///
+    /// # Errors
+    /// As [`AskedBackup::ask`].
+    pub fn ask_to_resume(
+        dir: &Path,
+        there: &Partial,
+        options: &BackupOptions,
+    ) -> io::Result<AskedBackup> {
+        Self::ask_for(dir, options, Some(there))
+    }
+
+    fn ask_for(
+        dir: &Path,
+        options: &BackupOptions,
+        there: Option<&Partial>,
+    ) -> io::Result<AskedBackup> {
         let (request, pipe_file) = (dir.join(REQUEST_FILE), dir.join(PIPE_FILE));
         if request.exists() {
             return Err(ErrorKind::AlreadyExists.into());
         }
         // What one left that was killed before it asked.
         let _ = remove_file(&pipe_file);
+        let _ = remove_file(dir.join(THERE_FILE));
         let pipe = PipeStart::make(&pipe_file)?;
         let asked = AskedBackup {
             request,
             pipe_file,
+            there_file: there.map(|_| dir.join(THERE_FILE)),
             pipe,
             has_begun: false,
             clock: SystemClock::new(),
@@ -163,11 +223,12 @@ impl AskedBackup {
         };
         // Under another name first: what is found is whole.
         let part = dir.join(format!("{REQUEST_FILE}.part"));
-        let mut text = options.to_text().into_bytes();
-        text.resize(ALIGN, 0);
-        let mut file =
-            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&part)?;
-        file.write_all(&text)?;
+        let mut there_bytes = None;
+        if let (Some(there), Some(file)) = (there, &asked.there_file) {
+            there_bytes = Some(write_padded(file, there.to_bytes())?);
+        }
+        let text = Request { options: *options, there_bytes }.to_text();
+        write_padded(&part, text.into_bytes())?;
         std::fs::rename(&part, &asked.request)?;
         Ok(asked)
     }
@@ -176,6 +237,15 @@ impl AskedBackup {
     pub fn end(&self) {
         let _ = remove_file(&self.request);
     }
+}
+
+/// Writes a file that only its owner may read, with zeros to whole blocks. Returns its length.
+fn write_padded(path: &Path, mut bytes: Vec<u8>) -> io::Result<u64> {
+    bytes.resize(bytes.len().next_multiple_of(ALIGN), 0);
+    let mut options = OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    file.write_all(&bytes)?;
+    Ok(bytes.len() as u64)
 }
 
 impl Read for AskedBackup {
@@ -205,6 +275,9 @@ impl Drop for AskedBackup {
     fn drop(&mut self) {
         let _ = remove_file(&self.request);
         let _ = remove_file(&self.pipe_file);
+        if let Some(file) = &self.there_file {
+            let _ = remove_file(file);
+        }
     }
 }
 
@@ -219,8 +292,12 @@ mod tests {
             BackupOptions::default(),
             BackupOptions { since: Some(base), bytes_per_second: Some(3), follow: true },
         ] {
-            let again = BackupOptions::from_text(&options.to_text()).expect("a request");
-            assert_eq!(format!("{again:?}"), format!("{options:?}"));
+            for there_bytes in [None, Some(8192)] {
+                let request = Request { options, there_bytes };
+                let again = BackupOptions::from_text(&request.to_text()).expect("a request");
+                assert_eq!(format!("{:?}", again.options), format!("{options:?}"));
+                assert_eq!(again.there_bytes, there_bytes);
+            }
         }
         for text in ["", "check\n", "backup\nrate\n", "backup\nsince 1 2 3\n", "backup\nrate x\n"] {
             assert!(BackupOptions::from_text(text).is_none(), "{text}");

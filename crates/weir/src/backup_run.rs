@@ -4,9 +4,11 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use weir_backup::{Begin, Consistent, Content, End, Needed, PageSet, Writer};
+use weir_backup::{
+    Begin, Consistent, Content, End, Needed, PageSet, Partial, Place, Resumed, Writer,
+};
 use weir_base::{AlignedBuf, Clock, Lsn, PageNo};
-use weir_checkpoint::{Checkpointer, ControlFile};
+use weir_checkpoint::{Checkpointer, Control, ControlFile};
 use weir_crypt::{Encryption, SealedWriter};
 use weir_pool::{ERA_PAGES, OnDisk, Pool, StoreRead};
 use weir_redo::{Durability, Log, LogHold, RedoError};
@@ -83,11 +85,20 @@ impl<W: Write> Write for Sink<W> {
     }
 }
 
+/// Pages that are in a backup that was cut off: each has all changes before `checkpoint`.
+#[derive(Default)]
+struct There {
+    pages: PageSet,
+    checkpoint: Lsn,
+}
+
 /// A backup under way.
 pub(crate) struct Backup<W: Write> {
     source: Source,
     writer: Writer<Sink<W>>,
     since: Lsn,
+    /// What the backup had before it was gone on with.
+    there: There,
     from: Lsn,
     /// The log up to here has been copied.
     log_at: Lsn,
@@ -105,16 +116,12 @@ pub(crate) struct Backup<W: Write> {
 
 impl<W: Write> Backup<W> {
     pub(crate) fn begin(source: &Source, out: W, options: &BackupOptions) -> Result<Self, Error> {
-        // In this order: what the checkpoint of the control file needs is kept when it is read.
-        let unused = Unused::hold(&source.unused);
-        let hold = source.log.hold().ok_or_else(|| {
-            Error::Config("too many backups of this database are under way: wait for one".into())
-        })?;
-        let control = source.control.get();
+        let held = Held::take(source)?;
+        let control = held.control;
         let content = match options.since {
             None => Content::All,
             Some(base) => {
-                check_base(&base, &control)?;
+                check_base(&base, &control, "make a full backup")?;
                 Content::Since { base: base.id, lsn: base.checkpoint }
             }
         };
@@ -125,14 +132,48 @@ impl<W: Write> Backup<W> {
             None => Sink::Plain(out),
         };
         let writer = Writer::begin(out, &Begin { id, content, began_micros, store, control })?;
-        let from = control.checkpoint;
-        Ok(Backup {
+        let since = options.since.map_or(Lsn::ZERO, |base| base.checkpoint);
+        Ok(Self::of(source, writer, (since, There::default()), held, options))
+    }
+
+    /// Goes on with one that was cut off: as if it were one since what there is of it, but that all
+    /// pages which are not there are taken, too. Its log begins anew.
+    pub(crate) fn resume(
+        source: &Source,
+        out: W,
+        there: Partial,
+        options: &BackupOptions,
+    ) -> Result<Self, Error> {
+        let held = Held::take(source)?;
+        check_resumable(source, &there.place, &held.control, options)?;
+        let mut writer = Writer::go_on(Sink::Plain(out), &there.place);
+        let (micros, control) = (source.clock.unix_micros(), held.control);
+        writer.resumed(&Resumed { micros, control })?;
+        let begin = there.place.begin;
+        let since = match begin.content {
+            Content::All => Lsn::ZERO,
+            Content::Since { lsn, .. } => lsn,
+        };
+        let there = There { pages: there.pages, checkpoint: begin.control.checkpoint };
+        Ok(Self::of(source, writer, (since, there), held, options))
+    }
+
+    fn of(
+        source: &Source,
+        writer: Writer<Sink<W>>,
+        (since, there): (Lsn, There),
+        held: Held,
+        options: &BackupOptions,
+    ) -> Self {
+        let from = held.control.checkpoint;
+        Backup {
             source: source.clone(),
             writer,
-            since: options.since.map_or(Lsn::ZERO, |base| base.checkpoint),
+            since,
+            there,
             from,
             log_at: from,
-            hold,
+            hold: held.log,
             log_reader: None,
             consistent: None,
             needed: Needed::default(),
@@ -140,8 +181,8 @@ impl<W: Write> Backup<W> {
             pages_read: 0,
             later: Vec::new(),
             pace: Pace::new(source, options.bytes_per_second),
-            _unused: unused,
-        })
+            _unused: held.unused,
+        }
     }
 
     /// Makes it. `None`: `progress` ended it before all was there.
@@ -313,7 +354,10 @@ impl<W: Write> Backup<W> {
                 continue;
             }
             self.copied.insert(read.page);
-            if weir_page::lsn(read.buf) > self.since {
+            // What is there has all changes before its checkpoint, as what lies on disk has.
+            let is_there = self.there.pages.contains(read.page);
+            let since = if is_there { self.there.checkpoint } else { self.since };
+            if weir_page::lsn(read.buf) > since {
                 whole.push((read.page, &*read.buf));
             }
         }
@@ -412,8 +456,44 @@ impl<W: Write> Backup<W> {
     }
 }
 
-fn check_base(base: &BackupBase, control: &weir_checkpoint::Control) -> Result<(), Error> {
-    let wrong = |what: &str| Err(Error::Config(format!("{what}: make a full backup")));
+/// What is kept for a backup from its beginning on.
+struct Held {
+    unused: HeldUnused,
+    log: LogHold,
+    control: Control,
+}
+
+impl Held {
+    fn take(source: &Source) -> Result<Held, Error> {
+        // In this order: what the checkpoint of the control file needs is kept when it is read.
+        let unused = Unused::hold(&source.unused);
+        let log = source.log.hold().ok_or_else(|| {
+            Error::Config("too many backups of this database are under way: wait for one".into())
+        })?;
+        Ok(Held { unused, log, control: source.control.get() })
+    }
+}
+
+/// Whether a backup that was cut off is one of this database that can be gone on with.
+fn check_resumable(
+    source: &Source,
+    place: &Place,
+    control: &Control,
+    options: &BackupOptions,
+) -> Result<(), Error> {
+    let wrong = |what: &str| Err(Error::Config(format!("{what}: begin another backup")));
+    if source.encryption.is_some() {
+        return wrong("a backup of an encrypted database cannot be gone on with");
+    }
+    if options.since.is_some() || place.consistent.is_some() {
+        return wrong("that backup has all its pages, or is of another kind than is asked for");
+    }
+    check_base(&BackupBase::of(&place.begin), control, "begin another backup")
+}
+
+/// `instead`: what is to be done.
+fn check_base(base: &BackupBase, control: &Control, instead: &str) -> Result<(), Error> {
+    let wrong = |what: &str| Err(Error::Config(format!("{what}: {instead}")));
     if base.db != control.db {
         return wrong(&format!(
             "the backup to go on from is of the database {}, this is {}",

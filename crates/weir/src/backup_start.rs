@@ -1,6 +1,8 @@
 //! A backup that a caller in this process makes.
 use std::io::Write;
 
+use weir_backup::Partial;
+
 use crate::backup::{BackedUp, BackupOptions, BackupProgress};
 use crate::backup_run::{Backup, Source};
 use crate::config::Background;
@@ -26,6 +28,33 @@ impl Db {
         options: &BackupOptions,
         progress: &mut dyn FnMut(BackupProgress) -> bool,
     ) -> Result<Option<BackedUp>, Error> {
+        self.back_up(options, progress, |source| Backup::begin(source, out, options))
+    }
+
+    /// Goes on with a backup that was cut off, of which there is `there` ([`weir_backup::found`]):
+    /// `out` gets what belongs behind that. All pages in use are read again, and written where they
+    /// are not there, or were changed since it was begun. `options.since` is as it was, and not
+    /// given.
+    ///
+    /// # Errors
+    /// As [`Db::backup`]; [`Error::Config`] when it is of another database, or has all its pages,
+    /// or this database is encrypted. Nothing has been written then.
+    pub fn resume_backup(
+        &self,
+        out: impl Write,
+        there: Partial,
+        options: &BackupOptions,
+        progress: &mut dyn FnMut(BackupProgress) -> bool,
+    ) -> Result<Option<BackedUp>, Error> {
+        self.back_up(options, progress, |source| Backup::resume(source, out, there, options))
+    }
+
+    fn back_up<W: Write>(
+        &self,
+        options: &BackupOptions,
+        progress: &mut dyn FnMut(BackupProgress) -> bool,
+        begin: impl FnOnce(&Source) -> Result<Backup<W>, Error>,
+    ) -> Result<Option<BackedUp>, Error> {
         let engine = &self.engine;
         engine.check_not_forced()?;
         engine.check_open()?;
@@ -34,8 +63,7 @@ impl Db {
             is_closed = engine.check_here().is_err();
             !is_closed && progress(at)
         };
-        let done =
-            Backup::begin(&engine.backup_source(), out, options)?.run(options, &mut go_on)?;
+        let done = begin(&engine.backup_source())?.run(options, &mut go_on)?;
         if is_closed { Err(Error::Closed) } else { Ok(done) }
     }
 }

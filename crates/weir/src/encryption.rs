@@ -128,7 +128,8 @@ pub enum Unsealed<R> {
 
 impl<R: Read> Unsealed<R> {
     /// The key that opens it, if it was sealed.
-    pub(crate) fn key_name(&self) -> Option<KeyName> {
+    #[must_use]
+    pub fn key_name(&self) -> Option<KeyName> {
         match self {
             Unsealed::Plain(_) => None,
             Unsealed::Sealed(input) => Some(input.key_name()),

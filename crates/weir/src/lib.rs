@@ -129,6 +129,7 @@ pub use tree::Tree;
 pub use txn::Txn;
 pub use txn_cursor::TxnCursor;
 pub use txn_options::TxnOptions;
+pub use weir_backup::{Found as FoundBackup, Partial as PartialBackup, found as found_backup};
 pub use weir_base::{
     Clock, DbId, Listener, Lsn, ManualClock, Notice, SystemClock, ThreadCounts, TxnId, format_size,
     parse_size,
@@ -137,7 +138,7 @@ pub use weir_btree::{TreeReport, TreeSize};
 pub use weir_crypt::{Encryption, KeyBytes, KeyError, KeyFile, KeyName, KeyProvider, MasterKey};
 pub use weir_device::{
     BlockFile, DiskSpec, FaultyVolume, FileVolume, InUse, IoStats, SimVolume, ThrottledVolume,
-    Volume,
+    Volume, try_lock_file,
 };
 pub use weir_pool::{
     DoubleWriteConfig, DoubleWriteMode, Mended, PageCodec, PageFinding, StoreLook,

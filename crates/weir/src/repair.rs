@@ -145,6 +145,10 @@ impl Made {
                     }
                     reaches = to;
                 }
+                Frame::Resumed(resumed) => {
+                    log.clear();
+                    reaches = resumed.control.checkpoint;
+                }
                 Frame::Consistent(_) => is_all = true,
                 Frame::End(_) => break,
             }

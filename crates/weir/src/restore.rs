@@ -11,7 +11,7 @@ use weir_checkpoint::{Control, ControlFile};
 use weir_crypt::Encryption;
 use weir_device::{FileVolume, Volume};
 use weir_pool::{PageStore, PageWrite};
-use weir_redo::{GroupAt, LogImage};
+use weir_redo::{GroupAt, Log, LogImage};
 
 use crate::backup_chain::check_chain;
 use crate::config::{Config, Create, StoreKind};
@@ -118,7 +118,10 @@ type Input = Unsealed<Box<dyn Read>>;
 
 /// A database being made.
 struct Restore {
+    volume: Arc<dyn Volume>,
     db: DbId,
+    /// What the control file was when the last backup was begun, or gone on with.
+    was: Control,
     store: Arc<dyn PageStore>,
     buf: AlignedBuf,
     pages: u64,
@@ -144,8 +147,10 @@ impl Restore {
         let volume = &sealed.transpose()?.map_or_else(|| volume.clone(), |site| site.volume);
         let store = create_store(volume, db, page_bytes, FIRST_PAGES, &config)?;
         let buf = AlignedBuf::zeroed(store.batch_max() * page_bytes);
-        let mut restore = Restore { db, store, buf, pages: 0, named_pages: 0, done_bytes: 0 };
-        let mut image = LogImage::begin(&**volume, db, was.checkpoint)?;
+        let volume = volume.clone();
+        let (pages, named_pages, done_bytes) = (0, 0, 0);
+        let mut restore = Restore { volume, db, was, store, buf, pages, named_pages, done_bytes };
+        let mut image = LogImage::begin(&*restore.volume, db, was.checkpoint)?;
         let mut cut = Cut { to: options.to, reached: false };
         let mut end = None;
         let count = readers.len();
@@ -161,7 +166,7 @@ impl Restore {
         let Some(end) = end else { return Ok(None) };
         let log_end = image.finish()?;
         cut.check(&end, log_end)?;
-        restore.finish(volume, &was, log_end, end.file_pages)?;
+        restore.finish(log_end, end.file_pages)?;
         Ok(Some(Restored { pages: restore.pages, end: log_end, ended_micros: end.ended_micros }))
     }
 
@@ -198,6 +203,14 @@ impl Restore {
                     }
                     if let Some(end) = &mut so_far {
                         (end.end, end.ended_micros) = (to, micros);
+                    }
+                }
+                Frame::Resumed(resumed) => {
+                    if let Some((image, cut)) = &mut log {
+                        self.was = resumed.control;
+                        Log::remove_all(&*self.volume)?;
+                        **image = LogImage::begin(&*self.volume, self.db, self.was.checkpoint)?;
+                        cut.reached = false;
                     }
                 }
                 Frame::Consistent(Consistent { at, file_pages, micros }) => {
@@ -251,13 +264,8 @@ impl Restore {
         Ok(self.store.grow(pages.max(has.saturating_add(has.min(GROW_PAGES))))?)
     }
 
-    fn finish(
-        &self,
-        volume: &Arc<dyn Volume>,
-        was: &Control,
-        end: Lsn,
-        file_pages: u32,
-    ) -> Result<(), Error> {
+    fn finish(&self, end: Lsn, file_pages: u32) -> Result<(), Error> {
+        let was = &self.was;
         let room = file_pages.max(self.named_pages);
         if room > self.store.pages() {
             self.store.grow(room)?;
@@ -274,7 +282,7 @@ impl Restore {
             synced: end,
             ..*was
         };
-        ControlFile::create(volume, control)
+        ControlFile::create(&self.volume, control)
             .map(|_| ())
             .map_err(|e| Error::io("creating the control file", e))
     }

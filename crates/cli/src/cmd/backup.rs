@@ -1,23 +1,19 @@
 //! `weir backup`: the pages and the log of a database, in a file or a stream, while it is at work.
-use std::fs::{File, OpenOptions, remove_file, rename};
+use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
 use weir::{AskedBackup, BackupBase, BackupOptions, format_size};
-use weir_backup::{Verified, verify};
+use weir_backup::{Found, Partial, Reader, Verified, Writer, found, verify, verify_rest};
 
+use super::backup_out::Out;
 use crate::args_backup::Backup;
 use crate::exit::{EXIT_INTERRUPTED, EXIT_OK};
 use crate::keys;
 use crate::opening::{interrupted, is_in_use, open_to_read};
-
-/// What is written is made durable so often.
-const SYNC_EVERY: Duration = Duration::from_secs(1);
 
 /// Makes a backup, and says what is in it.
 pub(crate) fn backup(args: &Backup) -> Result<u8> {
@@ -27,13 +23,23 @@ pub(crate) fn backup(args: &Backup) -> Result<u8> {
     };
     let options = BackupOptions { since, bytes_per_second: args.rate, follow: args.follow };
     let stop = interrupted()?;
-    let mut out = Out::make(&args.to, args.follow)?;
+    let (mut out, there) = match args.resume {
+        false => (Out::make(&args.to, args.follow)?, None),
+        true => match what_is_there(&args.to, &stop)? {
+            There::Nothing => return Ok(EXIT_INTERRUPTED),
+            There::Whole(words) => {
+                eprintln!("it was finished already: {words}");
+                return Ok(EXIT_OK);
+            }
+            There::Part(out, there) => (out, Some(*there)),
+        },
+    };
     let made = match open_to_read(&args.dir) {
         Ok(_) if args.follow => Err(anyhow!(
             "no process has the database open, so there is nothing to follow: leave out --follow"
         )),
-        Ok(db) => from_here(&db, &options, &mut out, &stop),
-        Err(e) if is_in_use(&e) => through(&args.dir.path, &options, &mut out, &stop)
+        Ok(db) => from_here(&db, &options, there, &mut out, &stop),
+        Err(e) if is_in_use(&e) => through(&args.dir.path, &options, there, &mut out, &stop)
             .map_err(|why| why.context("the process that has the database open was asked")),
         Err(e) => Err(e),
     };
@@ -47,6 +53,71 @@ pub(crate) fn backup(args: &Backup) -> Result<u8> {
     Ok(EXIT_OK)
 }
 
+/// What there is of a backup that is to be gone on with.
+enum There {
+    /// Ctrl-C came before that was known.
+    Nothing,
+    /// All of it; in words.
+    Whole(String),
+    /// A part that lacks pages, and where the rest goes.
+    Part(Out, Box<Partial>),
+}
+
+fn what_is_there(to: &Path, stop: &AtomicBool) -> Result<There> {
+    if to.exists() {
+        let file = File::open(to).with_context(|| format!("opening {}", to.display()))?;
+        return match look(to, file, stop)? {
+            None => Ok(There::Nothing),
+            Some(Found::Whole(verified)) => Ok(There::Whole(describe(&verified))),
+            Some(Found::Partial(_)) => bail!(
+                "{} has the name of a backup that was finished, and is damaged: remove it, and \
+                 begin another",
+                to.display()
+            ),
+        };
+    }
+    let mut out = Out::again(to)?;
+    match look(to, out.reader()?, stop)? {
+        None => Ok(There::Nothing),
+        // Only its name was missing.
+        Some(Found::Whole(verified)) => {
+            out.finish()?;
+            Ok(There::Whole(describe(&verified)))
+        }
+        Some(Found::Partial(there)) => {
+            out.go_on_at(there.place.at);
+            let Some(end) = there.end() else {
+                let (bytes, pages) = (format_size(there.place.at), there.place.pages);
+                eprintln!("going on behind {bytes} with {pages} pages");
+                return Ok(There::Part(out, there));
+            };
+            let ended = Writer::go_on(&mut out, &there.place).end(&end);
+            let (end, bytes) = ended.context("ending the backup")?;
+            out.finish()?;
+            Ok(There::Whole(words(bytes, end.pages, end.log_bytes, end.end)))
+        }
+    }
+}
+
+/// Verifies what is there.
+fn look(path: &Path, file: File, stop: &AtomicBool) -> Result<Option<Found>> {
+    let failed = || format!("the backup to go on with, {}", path.display());
+    let backup = io::BufReader::with_capacity(1 << 20, file);
+    let backup = weir::unseal(backup, keys::given().as_ref()).with_context(failed)?;
+    ensure!(
+        backup.key_name().is_none(),
+        "{}: a backup of an encrypted database cannot be gone on with: begin another",
+        path.display()
+    );
+    let bar = byte_bar("verifying what is there");
+    let there = found(backup, &mut |bytes| {
+        bar.set_position(bytes);
+        !stop.load(Ordering::Relaxed)
+    });
+    bar.finish_and_clear();
+    there.with_context(failed)
+}
+
 fn base_of(path: &Path) -> Result<BackupBase> {
     let failed = || format!("the backup to go on from, {}", path.display());
     let file = File::open(path).with_context(failed)?;
@@ -58,6 +129,7 @@ fn base_of(path: &Path) -> Result<BackupBase> {
 fn from_here(
     db: &weir::Db,
     options: &BackupOptions,
+    there: Option<Partial>,
     out: &mut Out,
     stop: &AtomicBool,
 ) -> Result<Option<String>> {
@@ -67,7 +139,11 @@ fn from_here(
         bar.set_position(at.bytes);
         !stop.load(Ordering::Relaxed)
     };
-    let done = db.backup(io::BufWriter::with_capacity(1 << 20, out), options, &mut progress);
+    let out = io::BufWriter::with_capacity(1 << 20, out);
+    let done = match there {
+        None => db.backup(out, options, &mut progress),
+        Some(there) => db.resume_backup(out, there, options, &mut progress),
+    };
     bar.finish_and_clear();
     Ok(done?.map(|done| words(done.bytes, done.pages, done.log_bytes, done.end)))
 }
@@ -76,10 +152,15 @@ fn from_here(
 fn through(
     dir: &Path,
     options: &BackupOptions,
+    there: Option<Partial>,
     out: &mut Out,
     stop: &AtomicBool,
 ) -> Result<Option<String>> {
-    let asked = match AskedBackup::ask(dir, options) {
+    let asked = match &there {
+        None => AskedBackup::ask(dir, options),
+        Some(there) => AskedBackup::ask_to_resume(dir, there, options),
+    };
+    let asked = match asked {
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => bail!(
             "another backup of it is under way, or was ended: '{}' is there, which may be removed",
             dir.join("backup.request").display()
@@ -90,15 +171,18 @@ fn through(
     let mut asked = Watched { asked, stop, follows: options.follow, ended: false };
     let mut tee = Tee { from: &mut asked, to: out, failed: None };
     let mut is_said = !options.follow;
-    let unsealed = weir::unseal(&mut tee, keys::given().as_ref())?;
-    let verified = verify(unsealed, &mut |bytes, is_all| {
+    let mut progress = |bytes, is_all| {
         bar.set_position(bytes);
         if is_all && !is_said {
             is_said = true;
             bar.suspend(|| eprintln!("following: any moment from now on can be restored"));
         }
         true
-    });
+    };
+    let verified = match &there {
+        None => verify(weir::unseal(&mut tee, keys::given().as_ref())?, &mut progress),
+        Some(there) => verify_rest(Reader::go_on(&mut tee, &there.place), &mut progress),
+    };
     bar.finish_and_clear();
     if let Some(e) = tee.failed {
         return Err(e).context("writing the backup");
@@ -163,90 +247,5 @@ impl<R: Read> Read for Tee<'_, R> {
             return Err(told);
         }
         Ok(read)
-    }
-}
-
-/// Where the backup goes. A file gets its name when all is in it.
-enum Out {
-    Stream(io::Stdout),
-    File { file: File, part: PathBuf, to: PathBuf, synced: Instant, keep: bool },
-}
-
-impl Out {
-    /// `keep`: what is not finished stays under its other name.
-    fn make(to: &Path, keep: bool) -> Result<Out> {
-        if to == Path::new("-") {
-            return Ok(Out::Stream(io::stdout()));
-        }
-        ensure!(!to.exists(), "{} is there already; it is not overwritten", to.display());
-        let mut part = to.as_os_str().to_owned();
-        part.push(".part");
-        let part = PathBuf::from(part);
-        // What is in it is no one's but the owner's.
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&part);
-        let file = file.with_context(|| {
-            format!(
-                "making {} (left of a backup that was killed? it may be removed)",
-                part.display()
-            )
-        })?;
-        let (to, synced) = (to.to_owned(), Instant::now());
-        Ok(Out::File { file, part, to, synced, keep })
-    }
-
-    fn finish(self) -> Result<()> {
-        let mut out = self;
-        match &mut out {
-            Out::Stream(stream) => Ok(stream.flush()?),
-            Out::File { file, part, to, keep, .. } => {
-                file.sync_all().with_context(|| format!("syncing {}", part.display()))?;
-                ensure!(!to.exists(), "{} has come to be meanwhile", to.display());
-                rename(&*part, &*to).with_context(|| format!("naming {}", to.display()))?;
-                *keep = true;
-                let dir = to.parent().filter(|dir| !dir.as_os_str().is_empty());
-                let dir = dir.unwrap_or(Path::new("."));
-                File::open(dir)?.sync_all().with_context(|| format!("syncing {}", dir.display()))
-            }
-        }
-    }
-}
-
-impl Write for Out {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Out::Stream(stream) => stream.write(bytes),
-            Out::File { file, synced, .. } => {
-                let written = file.write(bytes)?;
-                if synced.elapsed() >= SYNC_EVERY {
-                    file.sync_data()?;
-                    *synced = Instant::now();
-                }
-                Ok(written)
-            }
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Out::Stream(stream) => stream.flush(),
-            Out::File { file, .. } => file.sync_data(),
-        }
-    }
-}
-
-impl Drop for Out {
-    fn drop(&mut self) {
-        match self {
-            Out::File { file, part, keep, .. }
-                if !*keep || file.metadata().is_ok_and(|m| m.len() == 0) =>
-            {
-                drop(remove_file(part));
-            }
-            Out::File { part, .. } if part.exists() => eprintln!(
-                "what there is of the backup is {}: 'weir restore --incomplete' takes it",
-                part.display()
-            ),
-            Out::File { .. } | Out::Stream(_) => {}
-        }
     }
 }

@@ -3,6 +3,7 @@
 
 mod address_space;
 mod backup;
+mod backup_resume;
 mod bad_input;
 mod bench;
 mod commands;

@@ -12,17 +12,17 @@ use weir::{
 
 use crate::support::{Rows, assert_sound, tiny};
 
-const STORES: [StoreKind; 2] = [StoreKind::InPlace, StoreKind::Log];
+pub(crate) const STORES: [StoreKind; 2] = [StoreKind::InPlace, StoreKind::Log];
 
-fn config(store: StoreKind) -> Config {
+pub(crate) fn config(store: StoreKind) -> Config {
     Config { store: Some(store), pages_max: 1 << 14, ..tiny() }
 }
 
-fn made(volume: &SimVolume, config: Config) -> Db {
+pub(crate) fn made(volume: &SimVolume, config: Config) -> Db {
     Db::open_on(Arc::new(volume.clone()), config).expect("made")
 }
 
-fn backed_up(db: &Db, since: Option<BackupBase>) -> (Vec<u8>, BackedUp) {
+pub(crate) fn backed_up(db: &Db, since: Option<BackupBase>) -> (Vec<u8>, BackedUp) {
     let options = BackupOptions { since, ..BackupOptions::default() };
     let mut out = Vec::new();
     let done = db.backup(&mut out, &options, &mut |_| true).expect("backed up").expect("whole");
@@ -30,11 +30,11 @@ fn backed_up(db: &Db, since: Option<BackupBase>) -> (Vec<u8>, BackedUp) {
     (out, done)
 }
 
-fn base(backup: &[u8]) -> BackupBase {
+pub(crate) fn base(backup: &[u8]) -> BackupBase {
     BackupBase::read(backup).expect("its beginning")
 }
 
-fn restored_as(
+pub(crate) fn restored_as(
     backups: &[&[u8]],
     options: &RestoreOptions,
 ) -> (SimVolume, Result<Option<Restored>, Error>) {
@@ -45,18 +45,18 @@ fn restored_as(
     (volume, done)
 }
 
-fn restored(backups: &[&[u8]]) -> Db {
+pub(crate) fn restored(backups: &[&[u8]]) -> Db {
     let (volume, done) = restored_as(backups, &RestoreOptions::default());
     done.expect("restored").expect("whole");
     Db::open_on(Arc::new(volume), Config { create: Create::Never, ..config_any() }).expect("opened")
 }
 
-fn config_any() -> Config {
+pub(crate) fn config_any() -> Config {
     Config { pages_max: 1 << 14, ..tiny() }
 }
 
 /// What is in a database: trees by name, with their rows.
-fn contents(db: &Db) -> BTreeMap<String, Rows> {
+pub(crate) fn contents(db: &Db) -> BTreeMap<String, Rows> {
     let names = db.tree_names().expect("listed");
     let rows = |name: &String| {
         let tree = db.tree(name).expect("read").expect("there");
@@ -72,14 +72,14 @@ fn contents(db: &Db) -> BTreeMap<String, Rows> {
     names.iter().map(|name| (name.clone(), rows(name))).collect()
 }
 
-fn assert_alike(db: &Db, restored: &Db) {
+pub(crate) fn assert_alike(db: &Db, restored: &Db) {
     assert_sound(restored);
     let (one, other) = (contents(db), contents(restored));
     assert!(one == other, "{} trees, {} trees", one.len(), other.len());
 }
 
 /// Something that changes pages, makes some and frees some.
-fn work(db: &Db, dice: &mut fastrand::Rng) {
+pub(crate) fn work(db: &Db, dice: &mut fastrand::Rng) {
     let name = format!("tree {}", dice.u8(..4));
     match dice.u8(..20) {
         0 => drop(db.drop_tree(&name).expect("dropped")),
@@ -112,7 +112,11 @@ fn work(db: &Db, dice: &mut fastrand::Rng) {
 }
 
 /// Backs up while `work` goes on between any two reads.
-fn backed_up_at_work(db: &Db, since: Option<BackupBase>, dice: &mut fastrand::Rng) -> Vec<u8> {
+pub(crate) fn backed_up_at_work(
+    db: &Db,
+    since: Option<BackupBase>,
+    dice: &mut fastrand::Rng,
+) -> Vec<u8> {
     let options = BackupOptions { since, ..BackupOptions::default() };
     let mut out = Vec::new();
     let mut progress = |_| {

@@ -3,6 +3,7 @@ mod acks;
 mod again;
 mod atomic_writes;
 mod backup;
+mod backup_resume;
 mod basics;
 mod closed;
 mod closures;

@@ -1,0 +1,176 @@
+//! Where a backup goes: standard output, or a file that gets its name when all is in it.
+use std::fs::{File, OpenOptions, remove_file, rename};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use weir::BackupBase;
+
+/// What is written is made durable so often.
+const SYNC_EVERY: Duration = Duration::from_secs(1);
+
+/// Where the backup goes.
+pub(super) enum Out {
+    Stream(io::Stdout),
+    File(Part),
+}
+
+/// A file that is not finished.
+pub(super) struct Part {
+    file: File,
+    part: PathBuf,
+    to: PathBuf,
+    synced: Instant,
+    follows: bool,
+    finished: bool,
+    /// What is written goes there, and what was behind it goes, with the first byte.
+    go_on_at: Option<u64>,
+}
+
+impl Out {
+    /// A new one. `follows`: what is not finished may be restored all the same.
+    pub(super) fn make(to: &Path, follows: bool) -> Result<Out> {
+        if to == Path::new("-") {
+            return Ok(Out::Stream(io::stdout()));
+        }
+        ensure!(!to.exists(), "{} is there already; it is not overwritten", to.display());
+        let part = part_of(to);
+        // What is in it is no one's but the owner's.
+        let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&part);
+        let file = made.with_context(|| {
+            format!(
+                "making {} (left of a backup that was cut off? --resume goes on with it, or it may \
+                 be removed)",
+                part.display()
+            )
+        })?;
+        Self::of(file, part, to, follows)
+    }
+
+    /// One that was cut off.
+    pub(super) fn again(to: &Path) -> Result<Out> {
+        ensure!(to != Path::new("-"), "standard output cannot be gone on with: name a file");
+        let part = part_of(to);
+        let opened = OpenOptions::new().read(true).write(true).open(&part);
+        let file = opened.with_context(|| {
+            format!("opening {}, which there is of a backup that was cut off", part.display())
+        })?;
+        Self::of(file, part, to, false)
+    }
+
+    fn of(file: File, part: PathBuf, to: &Path, follows: bool) -> Result<Out> {
+        let locked = weir::try_lock_file(&file);
+        ensure!(
+            locked.with_context(|| format!("locking {}", part.display()))?,
+            "another backup writes {}",
+            part.display()
+        );
+        let (to, synced) = (to.to_owned(), Instant::now());
+        let (finished, go_on_at) = (false, None);
+        Ok(Out::File(Part { file, part, to, synced, follows, finished, go_on_at }))
+    }
+
+    /// To read what there is.
+    pub(super) fn reader(&self) -> Result<File> {
+        match self {
+            Out::File(part) => Ok(part.file.try_clone()?),
+            Out::Stream(_) => anyhow::bail!("standard output cannot be read"),
+        }
+    }
+
+    /// What is written from now on goes there, and in the place of all that is behind.
+    pub(super) fn go_on_at(&mut self, at: u64) {
+        if let Out::File(part) = self {
+            part.go_on_at = Some(at);
+        }
+    }
+
+    /// All is in it: it gets its name.
+    pub(super) fn finish(&mut self) -> Result<()> {
+        match self {
+            Out::Stream(stream) => Ok(stream.flush()?),
+            Out::File(part) => part.finish(),
+        }
+    }
+}
+
+fn part_of(to: &Path) -> PathBuf {
+    let mut part = to.as_os_str().to_owned();
+    part.push(".part");
+    PathBuf::from(part)
+}
+
+impl Part {
+    fn finish(&mut self) -> Result<()> {
+        let (part, to) = (&self.part, &self.to);
+        self.file.sync_all().with_context(|| format!("syncing {}", part.display()))?;
+        ensure!(!to.exists(), "{} has come to be meanwhile", to.display());
+        rename(part, to).with_context(|| format!("naming {}", to.display()))?;
+        self.finished = true;
+        let dir = to.parent().filter(|dir| !dir.as_os_str().is_empty());
+        let dir = dir.unwrap_or(Path::new("."));
+        File::open(dir)?.sync_all().with_context(|| format!("syncing {}", dir.display()))
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if let Some(at) = self.go_on_at {
+            self.file.set_len(at)?;
+            self.file.seek(SeekFrom::Start(at))?;
+            self.go_on_at = None;
+        }
+        let written = self.file.write(bytes)?;
+        if self.synced.elapsed() >= SYNC_EVERY {
+            self.file.sync_data()?;
+            self.synced = Instant::now();
+        }
+        Ok(written)
+    }
+
+    /// What it is good for, if it begins as a backup does.
+    fn use_of(&self) -> Option<&'static str> {
+        let file = File::open(&self.part).ok()?;
+        let backup = weir::unseal(io::BufReader::new(file), crate::keys::given().as_ref()).ok()?;
+        let is_sealed = backup.key_name().is_some();
+        BackupBase::read(backup).ok()?;
+        match (is_sealed, self.follows) {
+            (false, _) => Some(
+                "the same with --resume goes on with it; 'weir restore --incomplete' takes it if \
+                 all pages are there",
+            ),
+            (true, true) => Some("'weir restore --incomplete' takes it if all pages are there"),
+            (true, false) => None,
+        }
+    }
+}
+
+impl Write for Out {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Out::Stream(stream) => stream.write(bytes),
+            Out::File(part) => part.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Out::Stream(stream) => stream.flush(),
+            Out::File(part) => part.file.sync_data(),
+        }
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        if self.finished {
+            return;
+        }
+        match self.use_of() {
+            Some(words) => {
+                eprintln!("what there is of the backup is {}: {words}", self.part.display());
+            }
+            None => drop(remove_file(&self.part)),
+        }
+    }
+}
