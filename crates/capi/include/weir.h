@@ -438,6 +438,22 @@ typedef struct weir_options {
     uint32_t force_recovery;
 } weir_options;
 
+// What an exported table holds.
+typedef struct weir_exported {
+    // Rows.
+    uint64_t rows;
+    // Bytes of the stream.
+    uint64_t bytes;
+} weir_exported;
+
+// Is shown what an exported table says of itself: the heading that it got, its definition, and how
+// its rows lie (weir_redefinition). It must not unwind, and what it is shown is gone when it
+// returns.
+typedef void (*weir_visit_export)(void *context,
+                                  struct weir_bytes heading,
+                                  struct weir_bytes definition,
+                                  struct weir_bytes layouts);
+
 // Adds the words of a text of the query to `words`; returns 0, or something else to stop. It must
 // not unwind.
 typedef int (*weir_split)(void *context, struct weir_bytes text, struct weir_words *words);
@@ -901,6 +917,40 @@ enum weir_code weir_serve_metrics(const struct weir_db *db,
 
 // Stops serving, before the database is closed. NULL is fine.
 void weir_stop_serving(struct weir_endpoint *endpoint);
+
+// Writes a table as it is committed now to `sink`: its rows, the entries of its indexes, and what
+// it is, each part with a checksum. `heading`: bytes of the caller's, which come back when it is
+// read. What is not committed, be it prepared, is not in it. `go_on` is asked for each entry.
+// WEIR_CHANGED: the handle is older than the definition. Where it fails, what was written is no
+// table. `out` may be NULL.
+enum weir_code weir_table_export(const struct weir_table *table,
+                                 struct weir_bytes heading,
+                                 struct weir_sink sink,
+                                 weir_go_on go_on,
+                                 void *context,
+                                 struct weir_exported *out);
+
+// Reads an exported table to its end, and verifies all of it; then shows what it says of itself.
+// `go_on` is asked for each entry. WEIR_DAMAGED: it is not what was written, or not all of that;
+// WEIR_INPUT: it is none, or of a later version. `out` may be NULL.
+enum weir_code weir_export_verify(struct weir_source source,
+                                  weir_visit_export visit,
+                                  weir_go_on go_on,
+                                  void *context,
+                                  struct weir_exported *out);
+
+// Puts the rows of an exported table in the place of a table's own, when all that write to it have
+// ended; its numbers go on where the other's were, and its rows lie as the other's did. Its
+// definition stays: the caller knows that both are made alike; that their indexes have the same
+// names is looked at. Handles have to be opened again, and older snapshots get WEIR_CHANGED. Codes
+// as weir_export_verify; where it fails, nothing was changed. `out` may be NULL.
+enum weir_code weir_table_import(const struct weir_db *db,
+                                 struct weir_bytes table,
+                                 struct weir_source source,
+                                 weir_go_on go_on,
+                                 void *context,
+                                 uint64_t lock_wait_millis,
+                                 struct weir_exported *out);
 
 // Makes an empty list of words.
 enum weir_code weir_words_new(struct weir_words **out);

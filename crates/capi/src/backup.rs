@@ -104,7 +104,7 @@ pub struct weir_restore_options {
 }
 
 /// A sink whose function is there.
-struct Sink {
+pub(crate) struct Sink {
     context: *mut c_void,
     write: unsafe extern "C" fn(*mut c_void, weir_bytes) -> i32,
 }
@@ -124,7 +124,7 @@ impl Write for Sink {
 }
 
 /// A source whose function is there.
-struct Source {
+pub(crate) struct Source {
     context: *mut c_void,
     read: unsafe extern "C" fn(*mut c_void, *mut u8, usize) -> i64,
 }
@@ -151,8 +151,15 @@ impl Read for Source {
 /// For what is no errno.
 const EIO: i32 = 5;
 
+impl weir_sink {
+    pub(crate) fn given(self) -> Result<Sink, Failure> {
+        let write = self.write.ok_or_else(|| wrong("a weir_sink has no function"))?;
+        Ok(Sink { context: self.context, write })
+    }
+}
+
 impl weir_source {
-    fn given(self) -> Result<Source, Failure> {
+    pub(crate) fn given(self) -> Result<Source, Failure> {
         let read = self.read.ok_or_else(|| wrong("a weir_source has no function"))?;
         Ok(Source { context: self.context, read })
     }
@@ -202,8 +209,7 @@ pub unsafe extern "C" fn weir_backup(
     run(|| {
         // SAFETY: the contract of `borrow`.
         let (db, options) = unsafe { (shared(db)?, options_of(options.as_ref())?) };
-        let write = sink.write.ok_or_else(|| wrong("a weir_sink has no function"))?;
-        let sink = Sink { context: sink.context, write };
+        let sink = sink.given()?;
         let mut progress = |at: BackupProgress| {
             let BackupProgress { pages, pages_of, bytes, follows } = at;
             let at = weir_backup_progress { pages, pages_of, bytes, follows };

@@ -177,7 +177,7 @@ impl Tables {
     }
 
     /// The trees that were filled in the place of those that there were.
-    fn exchange(&self, txn: &mut Txn, info: &mut TableInfo) -> Result<(), Error> {
+    pub(crate) fn exchange(&self, txn: &mut Txn, info: &mut TableInfo) -> Result<(), Error> {
         let Some(rewriting) = info.rewriting.take() else { return Err(not_filled()) };
         for tree in info.tree_names() {
             txn.drop_tree(&tree)?;

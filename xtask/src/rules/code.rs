@@ -17,6 +17,7 @@ pub const UNSAFE_ADDRESSES: &[&str] = &[
     "crates/capi/src/cursor.rs",
     "crates/capi/src/db.rs",
     "crates/capi/src/endpoint.rs",
+    "crates/capi/src/export.rs",
     "crates/capi/src/fulltext.rs",
     "crates/capi/src/outcome.rs",
     "crates/capi/src/indexes.rs",

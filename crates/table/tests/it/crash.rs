@@ -117,6 +117,16 @@ fn truncate() {
 }
 
 #[test]
+fn import() {
+    let (db, tables) = open(&SimVolume::new(1));
+    fill(&db, &birds(&tables), 100..350);
+    let bytes = crate::export::exported(&tables, "birds");
+    crash_everywhere(31, |tables| {
+        tables.import("birds", &mut &bytes[..], &mut || true).map(|_| true)
+    });
+}
+
+#[test]
 fn begin_anew() {
     crash_everywhere(28, |tables| tables.begin_anew("birds", 1));
 }

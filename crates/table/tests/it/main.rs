@@ -6,6 +6,7 @@ mod codecs;
 mod columns;
 mod copy;
 mod crash;
+mod export;
 mod fixtures;
 mod long;
 mod model;
