@@ -83,6 +83,8 @@ std::string Table_definition::encode() const
   }
   out.text(replaces);
   out.text(altered_as);
+  if (discarded)
+    out.number(1);
   return out.m_out;
 }
 
@@ -137,6 +139,7 @@ Table_definition Table_definition::decode(const uchar *bytes, size_t length)
   }
   table.replaces= in.text();
   table.altered_as= in.text();
+  table.discarded= in.number();
   return table;
 }
 

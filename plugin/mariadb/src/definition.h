@@ -60,6 +60,8 @@ struct Table_definition
   // Of a partition: the server's number for the definition of the whole table that the last ALTER without a copy gave
   // it, by which the server's recovery can tell whether that was done.
   std::string altered_as;
+  // ALTER TABLE ... DISCARD TABLESPACE has taken its rows away, and none have been imported yet.
+  bool discarded= false;
 
   // An index whose first columns are these, in this order; one that is of the rows, then one that is unique, before
   // others. `kinds`, if given: what the values of the columns must be. nullptr: there is none.

@@ -213,6 +213,9 @@ public:
   void update_create_info(HA_CREATE_INFO *info) override;
   bool check_if_incompatible_data(HA_CREATE_INFO *info, uint table_changes) override;
 
+  // handler_tablespace.cc: a table as a file.
+  int discard_or_import_tablespace(my_bool discard) override;
+
   // handler_alter*.cc: definitions that change without a copy of the rows by the server.
   ulonglong table_version() const override;
   enum_alter_inplace_result check_if_supported_inplace_alter(TABLE *altered,
@@ -229,6 +232,14 @@ public:
 
 private:
   bool is_partition() const;
+  bool is_exported(THD *thd) const;
+  int export_table();
+  void end_export();
+  weir_code redefine(const std::function<void(Table_definition *)> &change);
+  int discard_rows();
+  int import_rows();
+  int fit(const std::string &heading, const std::string &definition, const std::string &layouts, Table_definition *now);
+  int reopen_imported();
   bool has_primary() const { return table_share->primary_key != MAX_KEY; }
   int make_codecs();
   Weir_index make_index(const KEY *key, int32_t place);
@@ -363,6 +374,8 @@ private:
   weir_code ask_codec(const std::string &name, const char *codec) const;
   std::string m_name;
   Weir_share *m_share;
+  // Where it is exported to, until it is unlocked; empty: it is not.
+  std::string m_exported_file;
   weir_table *m_table;
   Transaction *m_trx;
   // Of a sequence, while it is read or written.

@@ -401,6 +401,11 @@ int ha_weir::truncate()
 {
   if (weir_refuses_changes())
     return HA_ERR_TABLE_READONLY;
+  if (m_share->is_discarded())
+  {
+    my_error(ER_TABLESPACE_DISCARDED, MYF(0), table_share->table_name.str);
+    return HA_ERR_TABLESPACE_MISSING;
+  }
   close_scan();
   weir_code code;
   Backoff backoff(ha_thd());

@@ -61,7 +61,7 @@ ulonglong ha_weir::table_flags() const
          HA_PRIMARY_KEY_IN_READ_INDEX | HA_PARTIAL_COLUMN_READ | HA_TABLE_SCAN_ON_INDEX | HA_CAN_SQL_HANDLER |
          HA_CAN_SKIP_LOCKED | HA_CAN_TABLES_WITHOUT_ROLLBACK | HA_CAN_GEOMETRY | HA_CAN_BIT_FIELD |
          HA_CAN_ONLINE_BACKUPS | HA_ONLINE_ANALYZE | HA_CONCURRENT_OPTIMIZE | HA_CAN_FULLTEXT | HA_CAN_FULLTEXT_EXT |
-         HA_CAN_RTREEKEYS;
+         HA_CAN_RTREEKEYS | HA_CAN_EXPORT;
 }
 
 bool index_covers(const TABLE_SHARE *share, const KEY *key, uint first, uint last)
@@ -284,6 +284,8 @@ int ha_weir::open(const char *name, int, uint)
   if (!m_share)
   {
     m_share= new Weir_share(m_name);
+    Definitions::Pointer known= weir_definitions.find(m_name);
+    m_share->set_discarded(known && known->discarded);
     longlong rows= weir_known_rows.find(m_name);
     if (rows >= 0)
       m_share->set_rows(rows);
@@ -404,6 +406,7 @@ int ha_weir::external_lock(THD *thd, int lock_type)
   if (lock_type == F_UNLCK)
   {
     suspend_scan();
+    end_export();
     warn_of_passed_over(thd);
     give_up_copy();
     int error= commit_own();
@@ -416,6 +419,14 @@ int ha_weir::external_lock(THD *thd, int lock_type)
   }
   if (lock_type == F_WRLCK && weir_refuses_changes())
     return HA_ERR_TABLE_READONLY;
+  if (m_share->is_discarded() && !thd->tablespace_op)
+  {
+    my_error(ER_TABLESPACE_DISCARDED, MYF(0), table_share->table_name.str);
+    return HA_ERR_TABLESPACE_MISSING;
+  }
+  if (lock_type == F_RDLCK && is_exported(thd))
+    if (int error= export_table())
+      return error;
   m_trx= Transaction::of(thd);
   m_trx_found= false;
   m_trx->enter_table();

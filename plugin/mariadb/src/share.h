@@ -24,6 +24,9 @@ public:
 
   // About how many rows there are; writers report theirs (row_count).
   ulonglong rows(weir_table *table);
+  // Whether its rows were taken away (DISCARD TABLESPACE), so that no statement may use it.
+  bool is_discarded() const { return m_discarded.load(std::memory_order_acquire); }
+  void set_discarded(bool is) { m_discarded.store(is, std::memory_order_release); }
   void set_rows(ulonglong rows) { m_rows->set(rows); }
   const std::shared_ptr<Row_count> &row_count() const { return m_rows; }
 
@@ -55,7 +58,7 @@ private:
 
   std::string m_name;
   std::vector<uint> m_watched;
-  std::atomic<bool> m_watching{false}, m_null_seen{false};
+  std::atomic<bool> m_watching{false}, m_null_seen{false}, m_discarded{false};
   const std::shared_ptr<Row_count> m_rows;
   std::mutex m_mutex;
   Rows_per_key m_rows_per_key;

@@ -41,6 +41,7 @@ done
 "$here/late.sh" "$plugin" "$work/late"
 "$here/operating.sh" "$plugin" "$work/operating" "$build/peers"
 "$here/convert.sh" "$plugin" "$work/convert"
+"$here/export.sh" "$plugin" "$work/export" "$rounds"
 "$here/online.sh" "$plugin" "$work/online"
 "$here/stages.sh" "$plugin" "$work/stages"
 "$here/swap.sh" "$plugin" "$work/swap"
