@@ -344,7 +344,7 @@ std::string why_no_parent(THD *thd, const std::string &parent, bool *of_another_
   handlerton *engine= nullptr;
   *of_another_engine= ha_table_exists(thd, &db, &name, nullptr, nullptr, &engine) && engine;
   if (!*of_another_engine)
-    return "there is no table " + quoted(thd, table) + " that can be referred to";
+    return "there is no Weir table " + quoted(thd, table) + " that can be referred to";
   if (engine->db_type == DB_TYPE_PARTITION_DB)
     return "the table " + quoted(thd, table) + " is partitioned, and such a one cannot be referred to";
   return "the table " + quoted(thd, table) + " is one of " + hton_name(engine)->str +

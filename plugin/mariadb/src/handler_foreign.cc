@@ -151,7 +151,8 @@ weir_code ha_weir::open_side(Foreign_side *side)
   std::vector<std::string> kinds;
   for (const Key_part_codec &column : side->columns)
     kinds.push_back(column.kind_of_values());
-  const Index_definition *index= defined.find_index(side->other_columns, &kinds);
+  // What its rows will be is not known while it has none.
+  const Index_definition *index= defined.discarded ? nullptr : defined.find_index(side->other_columns, &kinds);
   std::vector<std::string> names;
   if (index && !index->primary)
     weir_table_indexes(other, note_name, &names);

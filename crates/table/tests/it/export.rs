@@ -187,3 +187,19 @@ fn it_is_given_up_where_the_caller_says_so_or_the_source_fails() {
     assert_eq!(import(&tables, &bytes).expect("imported").rows, 39);
     assert_eq!(look(&db, &tables), before);
 }
+
+#[test]
+fn a_snapshot_from_before_is_refused() {
+    let (db, tables) = new(12);
+    let table = birds(&tables);
+    fill(&db, &table, 1..40);
+    let bytes = exported(&tables, "birds");
+    let mut before = begin(&db);
+    assert_eq!(rows(&table, &mut before, None, &Range::all(), Direction::Up).len(), 39);
+    import(&tables, &bytes).expect("imported");
+    let now = tables.open_table("birds").expect("the table");
+    let mut seen = now.scan(&mut before, None, &Range::all(), Direction::Up);
+    let seen = seen.as_mut().map(|scan| scan.next(&mut before).map(|_| ()));
+    assert!(matches!(seen, Err(Error::Changed) | Ok(Err(Error::Changed))), "{seen:?}");
+    assert_eq!(rows(&now, &mut begin(&db), None, &Range::all(), Direction::Up).len(), 39);
+}
