@@ -902,6 +902,10 @@ enum weir_code weir_checkpoint(const struct weir_db *db);
 // Bytes a page, and bytes of the pages file that nothing uses.
 enum weir_code weir_space(const struct weir_db *db, uint64_t *page_bytes, uint64_t *free_bytes);
 
+// The key that encrypts the database: its number, and the version that opens the files now. Both
+// 0: it is not encrypted.
+enum weir_code weir_key(const struct weir_db *db, uint32_t *key_id, uint32_t *key_version);
+
 // Waits until all that was committed so far is on stable storage.
 enum weir_code weir_sync(const struct weir_db *db);
 

@@ -248,6 +248,26 @@ pub unsafe extern "C" fn weir_space(
     })
 }
 
+/// The key that encrypts the database: its number, and the version that opens the files now. Both
+/// 0: it is not encrypted.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_key(
+    db: *const weir_db,
+    key_id: *mut u32,
+    key_version: *mut u32,
+) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let name = unsafe { shared(db)? }.db.key_name();
+        // SAFETY: the contract of `borrow`.
+        unsafe {
+            put(key_id, name.map_or(0, |name| name.id))?;
+            put(key_version, name.map_or(0, |name| name.version))?;
+        }
+        Ok(weir_code::WEIR_OK)
+    })
+}
+
 /// Waits until all that was committed so far is on stable storage.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_sync(db: *const weir_db) -> weir_code {

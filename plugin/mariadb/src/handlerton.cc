@@ -445,5 +445,6 @@ WEIR_SCHEMA_PLUGIN("WEIR_TRANSACTIONS", "Open and prepared transactions", weir_i
 WEIR_SCHEMA_PLUGIN("WEIR_LOCKS", "Explicit locks and the transactions that wait for one", weir_init_locks),
 WEIR_SCHEMA_PLUGIN("WEIR_CHECKPOINT", "How far the checkpoint lies back, and what is done about it",
                    weir_init_checkpoint),
-WEIR_SCHEMA_PLUGIN("WEIR_SIZES", "About how large tables and indexes are", weir_init_sizes)
+WEIR_SCHEMA_PLUGIN("WEIR_SIZES", "About how large tables and indexes are", weir_init_sizes),
+WEIR_SCHEMA_PLUGIN("WEIR_ENCRYPTION", "By which key tables are encrypted", weir_init_encryption)
 maria_declare_plugin_end;

@@ -1,11 +1,13 @@
 // Tables of the information schema: what the engine measures, which sessions have a transaction open, which hold and wait for
-// which locks, how the checkpoint stands, and how large tables and indexes are. All but the numbers want the PROCESS privilege.
+// which locks, how the checkpoint stands, how large tables and indexes are, and by which key they are encrypted. All but the
+// numbers want the PROCESS privilege.
 #include "info_schema.h"
 
 #include <cmath>
 #include <set>
 #include <vector>
 
+#include "encryption.h"
 #include "engine.h"
 #include "transaction.h"
 
@@ -299,6 +301,46 @@ int fill_sizes(THD *thd, TABLE_LIST *tables, COND *)
   return 0;
 }
 
+// ---- weir_encryption ------------------------------------------------------------------------------------------
+
+ST_FIELD_INFO encryption_fields[]= {Column("TABLE_NAME", Varchar(512), NOT_NULL),
+                                    Column("ENCRYPTION_SCHEME", STiny(1), NOT_NULL),
+                                    Column("KEY_ID", ULonglong(), NULLABLE),
+                                    Column("KEY_VERSION", ULonglong(), NULLABLE),
+                                    Column("CURRENT_KEY_VERSION", ULonglong(), NULLABLE),
+                                    CEnd()};
+
+// All tables or none are encrypted, by one key: it is shown with each, as InnoDB's users look for it.
+int fill_encryption(THD *thd, TABLE_LIST *tables, COND *)
+{
+  Output out= {thd, tables->table, false};
+  if (!may_see(thd))
+    return 0;
+  std::vector<std::string> names;
+  uint32_t key_id, key_version, newest;
+  if (weir_key(weir_database, &key_id, &key_version) != WEIR_OK || weir_table_names(weir_database, note_name, &names) != WEIR_OK)
+    return 1;
+  bool has_newest= key_id && !weir_server_keys.newest_version(nullptr, key_id, &newest);
+  for (const std::string &name : names)
+  {
+    Field **field= out.table->field;
+    out.begin();
+    store(field[0], name);
+    store(field[1], ulonglong(key_id != 0));
+    if (key_id)
+    {
+      store(field[2], ulonglong(key_id));
+      store(field[3], ulonglong(key_version));
+    }
+    if (has_newest)
+      store(field[4], ulonglong(newest));
+    out.put();
+    if (out.failed || is_killed(thd))
+      return 1;
+  }
+  return 0;
+}
+
 int init_table(void *p, ST_FIELD_INFO *fields, int (*fill)(THD *, TABLE_LIST *, COND *))
 {
   ST_SCHEMA_TABLE *table= static_cast<ST_SCHEMA_TABLE *>(p);
@@ -315,3 +357,4 @@ int weir_init_transactions(void *p) { return init_table(p, transactions_fields, 
 int weir_init_locks(void *p) { return init_table(p, locks_fields, fill_locks); }
 int weir_init_sizes(void *p) { return init_table(p, sizes_fields, fill_sizes); }
 int weir_init_checkpoint(void *p) { return init_table(p, checkpoint_fields, fill_checkpoint); }
+int weir_init_encryption(void *p) { return init_table(p, encryption_fields, fill_encryption); }

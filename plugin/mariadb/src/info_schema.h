@@ -10,5 +10,6 @@ int weir_init_transactions(void *p);
 int weir_init_locks(void *p);
 int weir_init_checkpoint(void *p);
 int weir_init_sizes(void *p);
+int weir_init_encryption(void *p);
 
 #endif

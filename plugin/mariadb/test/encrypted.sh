@@ -27,6 +27,17 @@ sql main work -e "CREATE TABLE other (a INT) ENGINE=Weir ENCRYPTED=YES ENCRYPTIO
 grep -q "one key encrypts" "$directory/refused" || die "not in words: $(cat "$directory/refused")"
 sql main work -e "CREATE TABLE same (a INT) ENGINE=Weir ENCRYPTED=YES ENCRYPTION_KEY_ID=7; ALTER TABLE same ADD b INT; DROP TABLE same"
 [ "$(sql main -e "SHOW STATUS LIKE 'weir_encryption_key_version'" | cut -f 2)" = 1 ] || die "the status does not say the key's version"
+# Which tables are encrypted, and by which key, in the information schema; for those that may see it.
+shows() { # server, what each table is
+	local seen
+	seen=$(sql "$1" -e "SELECT table_name, encryption_scheme, key_id, key_version, current_key_version FROM information_schema.weir_encryption ORDER BY 1" | tr '\t\n' '  ')
+	[ "$seen" = "$2" ] || die "weir_encryption of $1: '$seen', not '$2'"
+}
+shows main "work/counted 1 7 1 1 work/secretive 1 7 1 1 "
+sql main -e "CREATE USER plain@localhost"
+[ "$(mariadb --no-defaults -uplain -S "$sockets/main" -NB -e "SELECT COUNT(*) FROM information_schema.weir_encryption")" = 0 ] ||
+	die "one without the PROCESS privilege sees which tables there are"
+sql main -e "DROP USER plain@localhost"
 
 # Everything that is written is seen in the clear, or it is not.
 shown() { grep -rlaE "known plaintext|secret_column|secretive" "$directory/main/#weir" || true; }
@@ -90,5 +101,7 @@ slay "$server"
 start plain --skip-networking
 sql plain -e "CREATE DATABASE work; CREATE TABLE work.t (a INT) ENGINE=Weir ENCRYPTED=YES" 2>"$directory/refused" && die "ENCRYPTED without encryption"
 grep -q "weir_encrypt" "$directory/refused" || die "not in words: $(cat "$directory/refused")"
+sql plain -e "CREATE TABLE work.t (a INT) ENGINE=Weir"
+shows plain "work/t 0 NULL NULL NULL "
 slay "$server"
 echo "encrypted: nothing in the clear, over $rounds kills"
