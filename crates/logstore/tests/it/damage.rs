@@ -1,10 +1,10 @@
 //! Bytes that change on the disk: reported, never believed.
 use fastrand::Rng;
-use weir_base::PageNo;
+use weir_base::{PageNo, checksum, checksum_more};
 use weir_device::SimVolume;
 use weir_logstore::{NeverDirty, StoreError};
 
-use crate::support::{Model, PAGE, PAGES, act, bytes_of, create, open};
+use crate::support::{DB, Model, PAGE, PAGES, act, bytes_of, create, open};
 
 /// A store that has worked, and whose map is durable.
 fn worked(seed: u64) -> (SimVolume, Model) {
@@ -66,6 +66,47 @@ fn a_root_with_any_byte_changed_is_the_same_root() {
     let copy = sim.fork();
     (0..4).for_each(|slot| copy.corrupt("segments.root", slot * (256 << 10), 1).expect("a byte"));
     assert!(matches!(open(&copy).err(), Some(StoreError::Damaged { .. })));
+}
+
+/// Writes another format into every copy of the root, or into one, sealed as its version would.
+fn set_format(sim: &SimVolume, copies: &[usize], format: u32) {
+    let mut file = sim.read_raw("segments.root").expect("the root");
+    for copy in copies {
+        let slot = &mut file[copy * (256 << 10)..][..256 << 10];
+        let number = |at: usize| u32::from_le_bytes(slot[at..at + 4].try_into().expect("4 bytes"));
+        // Where a root was never written there is none to change.
+        if number(4) == 0 {
+            continue;
+        }
+        let used = 104 + 8 * number(72) as usize + 16 * number(76) as usize;
+        slot[4..8].copy_from_slice(&format.to_le_bytes());
+        let crc = checksum_more(checksum(&DB.0.to_le_bytes()), &slot[4..used]);
+        slot[..4].copy_from_slice(&crc.to_le_bytes());
+    }
+    sim.write_raw("segments.root", &file).expect("written");
+}
+
+#[test]
+fn an_older_format_is_read_and_becomes_this_one_and_a_newer_one_is_refused() {
+    let (sim, mut model) = worked(6);
+    let older = sim.snapshot();
+    set_format(&older, &[0, 1, 2, 3], 1);
+    assert_eq!(look(&older, &model), (true, 0));
+    let store = open(&older).expect("format 1");
+    model.write(&store, &[3], 1_000_000).expect("written");
+    store.checkpoint_map().expect("a map checkpoint");
+    drop(store);
+    let root = older.read_raw("segments.root").expect("the root");
+    let formats: Vec<u8> = (0..4).map(|copy| root[copy * (256 << 10) + 4]).collect();
+    assert!(formats.contains(&2), "{formats:?}");
+    assert_eq!(look(&older, &model), (true, 0));
+    for copies in [&[0, 1, 2, 3][..], &[0], &[3]] {
+        let newer = sim.snapshot();
+        set_format(&newer, copies, 3);
+        let before = newer.read_raw("segments").expect("the file");
+        assert!(matches!(open(&newer).err(), Some(StoreError::OtherFormat(3))), "{copies:?}");
+        assert!(newer.read_raw("segments").expect("the file") == before, "nothing is written");
+    }
 }
 
 #[test]
