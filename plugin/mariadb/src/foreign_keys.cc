@@ -341,9 +341,9 @@ std::string why_no_parent(THD *thd, const std::string &parent, bool *of_another_
 {
   std::string schema= shown_schema(parent), table= shown_table(parent);
   LEX_CSTRING db= {schema.data(), schema.size()}, name= {table.data(), table.size()};
-  handlerton *engine= nullptr;
-  *of_another_engine= ha_table_exists(thd, &db, &name, nullptr, nullptr, &engine) && engine;
-  if (!*of_another_engine)
+  handlerton *engine= engine_of(thd, &db, &name);
+  *of_another_engine= engine != nullptr;
+  if (!engine)
     return "there is no Weir table " + quoted(thd, table) + " that can be referred to";
   if (engine->db_type == DB_TYPE_PARTITION_DB)
     return "the table " + quoted(thd, table) + " is partitioned, and such a one cannot be referred to";

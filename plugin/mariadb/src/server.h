@@ -39,6 +39,13 @@ inline bool is_spatial(const KEY *key) { return key->algorithm == HA_KEY_ALG_RTR
 
 inline bool is_binlog(const Ha_trx_info *member) { return member->ht() == &binlog_tp; }
 
+// The engine of a table, or nullptr where there is none, or none is known.
+inline handlerton *engine_of(THD *thd, const LEX_CSTRING *db, const LEX_CSTRING *name)
+{
+  handlerton *engine= nullptr;
+  return ha_table_exists(thd, db, name, nullptr, &engine) ? engine : nullptr;
+}
+
 inline bool same_name(const char *a, const char *b)
 {
   return system_charset_info->streq(Lex_cstring_strlen(a), Lex_cstring_strlen(b));
@@ -109,6 +116,12 @@ inline bool is_fulltext(const KEY *key) { return key->flags & HA_FULLTEXT; }
 inline bool is_spatial(const KEY *key) { return key->flags & HA_SPATIAL; }
 
 inline bool is_binlog(const Ha_trx_info *member) { return member->ht() == binlog_hton; }
+
+inline handlerton *engine_of(THD *thd, const LEX_CSTRING *db, const LEX_CSTRING *name)
+{
+  handlerton *engine= nullptr;
+  return ha_table_exists(thd, db, name, nullptr, nullptr, &engine) ? engine : nullptr;
+}
 
 inline bool same_name(const char *a, const char *b) { return !my_strcasecmp(system_charset_info, a, b); }
 
