@@ -18,7 +18,7 @@ HTTP ?= 127.0.0.1:9600
 ARGS ?=
 # Seconds for each fuzz target.
 SECONDS ?= 60
-FUZZ_TARGETS := log_scan page_read op_decode control_decode warm_decode contents_decode logstore_formats backup_read crypt_read sizes
+FUZZ_TARGETS := log_scan page_read op_decode control_decode warm_decode contents_decode logstore_formats backup_read export_read crypt_read sizes
 
 export CARGO_TERM_COLOR ?= never
 export CARGO_TERM_PROGRESS_WHEN ?= never
