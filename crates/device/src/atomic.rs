@@ -42,6 +42,11 @@ impl AtomicWrites {
         AtomicWrites { min: units.min, max, is_by_copies: units.max > max }
     }
 
+    /// All up to so many bytes.
+    pub(crate) fn up_to(max: u64) -> Self {
+        AtomicWrites { min: 1, max, is_by_copies: false }
+    }
+
     /// Whether a write of `len` bytes at a multiple of `len` is never torn.
     pub(crate) fn has(&self, len: u64) -> bool {
         len.is_power_of_two() && (self.min..=self.max).contains(&len)

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use weir_base::lock::Mutex;
 use weir_base::rank;
 
+use crate::atomic::AtomicWrites;
 use crate::device::{
     BlockFile, IoStats, ReadOp, Volume, WriteOp, check_len, check_name, check_range, check_read,
     check_write,
@@ -37,11 +38,11 @@ pub enum AtomicPromise {
 }
 
 impl AtomicPromise {
-    /// The greatest write that is promised, in bytes.
-    fn max(self) -> u64 {
+    /// The writes that are promised.
+    fn writes(self) -> AtomicWrites {
         match self {
             AtomicPromise::Kept(max) | AtomicPromise::Broken(max) | AtomicPromise::Refused(max) => {
-                max
+                AtomicWrites::up_to(max)
             }
         }
     }
@@ -322,19 +323,13 @@ impl BlockFile for SimFile {
 
     fn has_atomic_writes(&self, len: usize) -> bool {
         let promise = self.disk.lock().atomic;
-        len.is_power_of_two() && promise.is_some_and(|promise| len as u64 <= promise.max())
+        promise.is_some_and(|promise| promise.writes().has(len as u64))
     }
 
     fn write_many_atomically(&self, writes: &[WriteOp<'_>]) -> io::Result<bool> {
         let mut disk = self.disk.lock();
-        let Some(promise) = disk.atomic else { return Ok(false) };
-        let is_one = |op: &WriteOp<'_>| {
-            let len = op.buf.len() as u64;
-            len.is_power_of_two() && len <= promise.max() && op.offset.is_multiple_of(len)
-        };
-        if !writes.iter().all(is_one) {
-            return Ok(false);
-        }
+        let promise = disk.atomic.filter(|promise| promise.writes().has_all(writes));
+        let Some(promise) = promise else { return Ok(false) };
         match promise {
             AtomicPromise::Kept(_) => self.write_all(&mut disk, writes, FileState::write_whole)?,
             AtomicPromise::Broken(_) => self.write_all(&mut disk, writes, FileState::write)?,

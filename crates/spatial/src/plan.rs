@@ -10,6 +10,9 @@ const CELLS_MAX: usize = 32;
 /// For an estimate, each of which takes two looks at the tree: a corner may lie in the window.
 const ESTIMATED_CELLS_MAX: usize = 4;
 
+/// The range of all keys.
+const ALL: (Key, Key) = ([0; KEY_BYTES], [u8::MAX; KEY_BYTES]);
+
 /// Gives what an index keeps of a rectangle: keys, ascending, and what goes with each.
 pub fn entries(mbr: &Mbr, mut visit: impl FnMut(&[u8], &[u8])) {
     let mut payload = Vec::with_capacity(32);
@@ -28,22 +31,24 @@ pub struct Plan {
 
 /// Ranges of keys that most of what a window reads lies in, and which share of each is the
 /// window's, if it is even: for an estimate. Cells around the window are left out.
-pub fn estimated(window: &Mbr, relation: Relation) -> impl Iterator<Item = (Key, Key, f64)> {
+#[must_use]
+pub fn estimated(window: &Mbr, relation: Relation) -> Vec<(Key, Key, f64)> {
     let places = Places::of(window);
-    let cells = match relation {
-        Relation::Disjoint => vec![],
+    let whole = |(from, to)| vec![(from, to, 1.0)];
+    match relation {
+        Relation::Disjoint => whole(ALL),
         // Its entries are known.
-        Relation::Equal => vec![cover(&places)[0]],
-        Relation::Contains => vec![Cell::of(places.min, BITS)],
-        Relation::Intersects | Relation::Within => cut(&places, ESTIMATED_CELLS_MAX),
-    };
-    let is_wide = matches!(relation, Relation::Intersects | Relation::Within);
-    let all =
-        (relation == Relation::Disjoint).then_some(([0; KEY_BYTES], [u8::MAX; KEY_BYTES], 1.0));
-    all.into_iter().chain(cells.into_iter().map(move |cell| {
-        let (from, to) = if is_wide { with_parts(cell) } else { point(cell) };
-        (from, to, if is_wide { cell.share(&places) } else { 1.0 })
-    }))
+        Relation::Equal => whole(point(cover(&places)[0])),
+        Relation::Contains => whole(point(Cell::of(places.min, BITS))),
+        Relation::Intersects | Relation::Within => {
+            let cells = cut(&places, ESTIMATED_CELLS_MAX).into_iter();
+            let part = |cell: Cell| {
+                let (from, to) = with_parts(cell);
+                (from, to, cell.share(&places))
+            };
+            cells.map(part).collect()
+        }
+    }
 }
 
 impl Plan {
@@ -58,7 +63,7 @@ impl Plan {
             Relation::Intersects | Relation::Within => cut(&places, CELLS_MAX),
         };
         let mut ranges = match relation {
-            Relation::Disjoint => vec![([0; KEY_BYTES], [u8::MAX; KEY_BYTES])],
+            Relation::Disjoint => vec![ALL],
             // Its entries are known.
             Relation::Equal => vec![point(cover(&places)[0])],
             Relation::Contains => vec![point(cells[0])],

@@ -177,7 +177,7 @@ fn an_estimate_is_near_to_what_is_found() {
     for (min, size) in [([-50.0, -50.0], 30.0), ([-7.0, -7.0], 15.0), ([3.0, 40.0], 7.0)] {
         let window = Mbr::new(min, min.map(|at| at + size)).expect("a window");
         let found = found(&tree, &Plan::new(window, Relation::Within)).len() as f64;
-        let ranges: Vec<_> = estimated(&window, Relation::Within).collect();
+        let ranges = estimated(&window, Relation::Within);
         assert!(ranges.len() <= 4, "{}", ranges.len());
         let within = |from: &[u8], to: &[u8]| {
             tree.iter().filter(|(key, ..)| from <= &key[..] && &key[..] < to).count() as f64
