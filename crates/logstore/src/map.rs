@@ -31,10 +31,6 @@ pub(crate) struct Map {
 }
 
 impl Map {
-    fn leaf(&self, page: PageNo) -> Option<Arc<Leaf>> {
-        self.leaves.read().get(page.0 as usize / LEAF_PLACES).cloned()
-    }
-
     /// Room for so many pages.
     pub(crate) fn grow(&self, pages: u32) {
         let wanted = (pages as usize).div_ceil(LEAF_PLACES);
@@ -49,14 +45,16 @@ impl Map {
     }
 
     pub(crate) fn get(&self, page: PageNo) -> Place {
-        let place =
-            |leaf: Arc<Leaf>| leaf.places[page.0 as usize % LEAF_PLACES].load(Ordering::Acquire);
-        self.leaf(page).map_or(Place::NONE, |leaf| Place::from_bits(place(leaf)))
+        // A look at one number: shorter than to count another user of the leaf.
+        let leaves = self.leaves.read();
+        let Some(leaf) = leaves.get(page.0 as usize / LEAF_PLACES) else { return Place::NONE };
+        Place::from_bits(leaf.places[page.0 as usize % LEAF_PLACES].load(Ordering::Acquire))
     }
 
     /// Sets a page's place and returns the one before. A page beyond the map's end stays nowhere.
     pub(crate) fn set(&self, page: PageNo, place: Place) -> Place {
-        let Some(leaf) = self.leaf(page) else { return Place::NONE };
+        let leaves = self.leaves.read();
+        let Some(leaf) = leaves.get(page.0 as usize / LEAF_PLACES) else { return Place::NONE };
         leaf.is_dirty.store(true, Ordering::Relaxed);
         let old = &leaf.places[page.0 as usize % LEAF_PLACES];
         Place::from_bits(old.swap(place.bits(), Ordering::AcqRel))

@@ -1,6 +1,6 @@
 //! Opening: the newest root, the leaves that it names, and the chunks that are newer. Nothing is
 //! written before what was found is durable, and a root says so.
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use weir_base::{ALIGN, AlignedBuf, DbId, Lsn, PageNo, align_down, align_up};
@@ -15,6 +15,8 @@ use crate::ids::{Place, Seq, UNIT};
 
 /// Blocks of the map that are read at a time.
 const BLOCKS_AT_ONCE: usize = 256;
+/// Uses of segments that are followed side by side: their chunks' headers are read with one deep queue.
+const SPANS_AT_ONCE: usize = 256;
 /// Bytes that are looked through at a time for what follows a damaged header.
 const LOOK_BYTES: usize = 1 << 20;
 
@@ -31,6 +33,21 @@ struct Chunk {
     offset: u64,
 }
 
+/// One use of a segment, as far as its chunks have been followed.
+struct Chain {
+    span: Span,
+    chunks: Vec<Chunk>,
+    /// Bytes from the segment's first to where the next chunk would begin.
+    end: usize,
+    goes_on: bool,
+}
+
+impl Chain {
+    fn begin(span: &Span) -> Chain {
+        Chain { span: *span, chunks: Vec::new(), end: ALIGN, goes_on: true }
+    }
+}
+
 /// A use of a segment that was found.
 pub(crate) struct Used {
     /// With the end of what is believed.
@@ -39,11 +56,9 @@ pub(crate) struct Used {
     pub(crate) forgets: Seq,
 }
 
-/// What the chunks since the map checkpoint say.
+/// What the chunks since the map checkpoint say, beside where pages lie.
 #[derive(Default)]
 pub(crate) struct Newer {
-    /// Of each page the newest chunk that names it, and where it lies; nowhere: it is no more.
-    pub(crate) pages: HashMap<u32, (Seq, Place)>,
     pub(crate) used: Vec<Used>,
     /// The newest LSN of these pages.
     pub(crate) newest: Lsn,
@@ -109,28 +124,31 @@ impl Reader {
         Ok(())
     }
 
-    /// Looks through what may hold chunks newer than the root's map checkpoint.
+    /// Looks through what may hold chunks newer than the root's map checkpoint. `found` gets the
+    /// place of each page that they name, the oldest chunk's first (nowhere: it is no more).
     ///
     /// # Errors
     /// [`StoreError::Damaged`] when a chunk is missing that is known to have been durable.
-    pub(crate) fn newer(&self, root: &Root) -> Result<Newer, StoreError> {
+    pub(crate) fn newer(
+        &self,
+        root: &Root,
+        found: &mut dyn FnMut(PageNo, Place),
+    ) -> Result<Newer, StoreError> {
         let mut newer = Newer::default();
         let (mut chunks, mut beyond) = (Vec::new(), Vec::new());
-        for span in &root.scan {
-            let from = chunks.len();
-            let end = self.chain(span, &mut chunks)?;
-            if let Some((offset, seq)) = self.beyond(span, end, chunks.len() > from)? {
-                beyond.push((offset, seq));
-            }
-            if chunks.len() > from {
-                let span = Span { end: (end / ALIGN) as u32, ..*span };
-                let newest = chunks[from..].iter().map(|c: &Chunk| c.head.seq).max();
-                let newest = newest.unwrap_or_default();
+        for spans in root.scan.chunks(SPANS_AT_ONCE) {
+            for Chain { span, chunks: chain, end, .. } in self.chains(spans)? {
+                if let Some((offset, seq)) = self.beyond(&span, end, !chain.is_empty())? {
+                    beyond.push((offset, seq));
+                }
+                let Some(newest) = chain.iter().map(|chunk| chunk.head.seq).max() else { continue };
+                let span = Span { end: (end / ALIGN) as u32, ..span };
+                chunks.extend(chain.into_iter().map(|chunk| (newer.used.len(), chunk)));
                 newer.used.push(Used { span, newest, forgets: Seq(0) });
             }
         }
         let mut durable: BTreeMap<u64, Seq> = BTreeMap::new();
-        for Chunk { head, .. } in &chunks {
+        for (_, Chunk { head, .. }) in &chunks {
             // R9: of other lives a chunk says nothing.
             if head.durable.life() == head.seq.life() {
                 let known = durable.entry(head.seq.life()).or_default();
@@ -142,49 +160,84 @@ impl Reader {
             let cause = "the header of a chunk that was durable is not there";
             return Err(Self::damaged("a chunk".to_owned(), *offset, cause));
         }
-        // R4: only what is newer than the map.
-        for chunk in chunks.iter().filter(|chunk| chunk.head.seq > root.ckpt_seq) {
-            let forgets = self.take(chunk, is_durable(chunk.head.seq), &mut newer)?;
-            let is_of = |used: &&mut Used| used.span.epoch == chunk.head.epoch;
-            if let Some(used) = newer.used.iter_mut().find(is_of).filter(|_| forgets) {
-                used.forgets = used.forgets.max(chunk.head.seq);
+        // R4: only what is newer than the map, and of each page the newest chunk that names it.
+        chunks.retain(|(_, chunk)| chunk.head.seq > root.ckpt_seq);
+        chunks.sort_unstable_by_key(|(_, chunk)| chunk.head.seq);
+        for (used, chunk) in &chunks {
+            let seq = chunk.head.seq;
+            if self.take(chunk, is_durable(seq), &mut newer.newest, found)? {
+                newer.used[*used].forgets = seq;
             }
         }
         Ok(newer)
     }
 
-    /// Follows the chunks of one use of a segment; returns where they end.
-    fn chain(&self, span: &Span, chunks: &mut Vec<Chunk>) -> Result<usize, StoreError> {
-        let begin = u64::from(span.segment.0) * self.segment_bytes as u64;
-        let end = (span.end as usize * ALIGN).min(self.segment_bytes);
-        let (mut next, from) = (ALIGN, chunks.len());
-        while next + ALIGN <= end {
-            let offset = begin + next as u64;
-            let Some(head) = self.chunk_head(offset, end - next)? else { break };
-            let is_of_use = head.epoch == span.epoch && head.segment == span.segment;
-            // R7: a segment is written in one life.
-            let first = chunks.get(from).map_or(head.seq, |chunk| chunk.head.seq);
-            if !is_of_use || head.seq.life() != first.life() || next + head.chunk_bytes() > end {
-                break;
+    /// Follows the chunks of uses of segments side by side: a round reads the next header of each.
+    fn chains(&self, spans: &[Span]) -> Result<Vec<Chain>, StoreError> {
+        let mut chains: Vec<Chain> = spans.iter().map(Chain::begin).collect();
+        let mut bufs: Vec<AlignedBuf> = spans.iter().map(|_| AlignedBuf::zeroed(ALIGN)).collect();
+        loop {
+            let mut going: Vec<&mut Chain> = chains
+                .iter_mut()
+                .filter(|chain| chain.goes_on && chain.end + ALIGN <= self.stop_of(&chain.span))
+                .collect();
+            if going.is_empty() {
+                return Ok(chains);
             }
-            next += head.chunk_bytes();
-            chunks.push(Chunk { head, offset });
+            let mut ops: Vec<ReadOp<'_>> = going
+                .iter()
+                .zip(&mut bufs)
+                .map(|(chain, buf)| ReadOp { offset: self.next_of(chain), buf })
+                .collect();
+            let read = self.file.read_many(&mut ops);
+            read.map_err(|e| StoreError::device(format!("reading '{SEGMENTS_FILE}'"), e))?;
+            for (chain, buf) in going.iter_mut().zip(&bufs) {
+                chain.goes_on = self.follow(chain, buf)?;
+            }
         }
-        Ok(next)
     }
 
-    fn chunk_head(&self, offset: u64, room: usize) -> Result<Option<ChunkHead>, StoreError> {
-        let mut buf = AlignedBuf::zeroed(ALIGN);
-        self.read(offset, &mut buf)?;
-        let ChunkLen::Bytes(len) = ChunkHead::len_of(&buf) else { return Ok(None) };
-        if len > ALIGN {
-            if len > room {
-                return Ok(None);
-            }
-            buf = AlignedBuf::zeroed(align_up(len as u64) as usize);
-            self.read(offset, &mut buf)?;
+    /// The segment's byte at which what may belong to this use ends.
+    fn stop_of(&self, span: &Span) -> usize {
+        (span.end as usize * ALIGN).min(self.segment_bytes)
+    }
+
+    fn next_of(&self, chain: &Chain) -> u64 {
+        u64::from(chain.span.segment.0) * self.segment_bytes as u64 + chain.end as u64
+    }
+
+    /// Adds the chunk to a chain whose header begins with `first`; `false`: there is none of it.
+    fn follow(&self, chain: &mut Chain, first: &[u8]) -> Result<bool, StoreError> {
+        let (offset, span) = (self.next_of(chain), &chain.span);
+        let room = self.stop_of(span) - chain.end;
+        let Some(head) = self.chunk_head(first, offset, room)? else { return Ok(false) };
+        let is_of_use = head.epoch == span.epoch && head.segment == span.segment;
+        // R7: a segment is written in one life.
+        let life = chain.chunks.first().map_or(head.seq, |chunk| chunk.head.seq).life();
+        if !is_of_use || head.seq.life() != life || head.chunk_bytes() > room {
+            return Ok(false);
         }
-        Ok(ChunkHead::parse(self.db, &buf))
+        chain.end += head.chunk_bytes();
+        chain.chunks.push(Chunk { head, offset });
+        Ok(true)
+    }
+
+    /// The chunk's header at `offset` that begins with `first`, and has `room` at most.
+    fn chunk_head(
+        &self,
+        first: &[u8],
+        offset: u64,
+        room: usize,
+    ) -> Result<Option<ChunkHead>, StoreError> {
+        match ChunkHead::len_of(first) {
+            ChunkLen::Bytes(len) if len <= first.len() => Ok(ChunkHead::parse(self.db, first)),
+            ChunkLen::Bytes(len) if len <= room => {
+                let mut buf = AlignedBuf::zeroed(align_up(len as u64) as usize);
+                self.read(offset, &mut buf)?;
+                Ok(ChunkHead::parse(self.db, &buf))
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Whether chunks of the same use follow the place at which its chain ends: then a header is
@@ -205,7 +258,7 @@ impl Reader {
                 return Ok(None);
             }
         }
-        let stop = (span.end as usize * ALIGN).min(self.segment_bytes);
+        let stop = self.stop_of(span);
         let mut at = end;
         while at < stop {
             let mut buf = AlignedBuf::zeroed(LOOK_BYTES.min(stop - at));
@@ -224,26 +277,25 @@ impl Reader {
 
     /// What a chunk says of pages; `true`: that some are no more. Its blocks are read only if
     /// nothing says that they were durable; then a torn one is left out alone (R4).
-    fn take(&self, chunk: &Chunk, is_durable: bool, newer: &mut Newer) -> Result<bool, StoreError> {
+    fn take(
+        &self,
+        chunk: &Chunk,
+        is_durable: bool,
+        newest: &mut Lsn,
+        found: &mut dyn FnMut(PageNo, Place),
+    ) -> Result<bool, StoreError> {
         let seq = chunk.head.seq;
         let mut bytes = AlignedBuf::zeroed(if is_durable { 0 } else { chunk.head.chunk_bytes() });
         if !is_durable {
             self.read(chunk.offset, &mut bytes)?;
         }
-        let (mut forgets, mut newest) = (false, newer.newest);
-        let mut note = |page: PageNo, place| {
-            let newest = newer.pages.entry(page.0).or_insert((seq, place));
-            if newest.0 < seq {
-                *newest = (seq, place);
-            }
-        };
+        let mut forgets = false;
         for (at, entry) in chunk.head.placed() {
             match *entry {
                 Entry::Forget { first, count, .. } => {
                     forgets = true;
-                    for page in first.0..first.0.saturating_add(u32::from(count)) {
-                        note(PageNo(page), Place::NONE);
-                    }
+                    let pages = first.0..first.0.saturating_add(u32::from(count));
+                    pages.for_each(|page| found(PageNo(page), Place::NONE));
                 }
                 Entry::Block { kind: Kind::Page, number, lsn, units } => {
                     let is_whole = is_durable
@@ -253,14 +305,13 @@ impl Reader {
                         });
                     if is_whole {
                         let position = (chunk.offset + at as u64) / UNIT as u64;
-                        note(PageNo(number), Place::new(position, usize::from(units), seq));
-                        newest = newest.max(lsn);
+                        found(PageNo(number), Place::new(position, usize::from(units), seq));
+                        *newest = lsn.max(*newest);
                     }
                 }
                 Entry::Block { .. } => {}
             }
         }
-        newer.newest = newest;
         Ok(forgets)
     }
 }

@@ -160,10 +160,9 @@ impl LogStore {
             }
         })?;
         map.take_dirty();
-        let newer = reader.newer(&found)?;
-        for (&page, &(_, place)) in &newer.pages {
-            map.set(PageNo(page), place);
-        }
+        let newer = reader.newer(&found, &mut |page, place| {
+            map.set(page, place);
+        })?;
         let mut segments = Segments::new(found.segments, segment_bytes, found.life + 1);
         segments.next_epoch = found.next_epoch;
         segments.ckpt_seq = found.ckpt_seq;

@@ -8,8 +8,12 @@ use crate::segments::StreamKind;
 use crate::store::LogStore;
 use crate::stream::{Appended, Item, Landed, Packed};
 
-/// Page writes after which a map checkpoint is due, or an eighth of the pages, if those are more.
-const CHECKPOINT_PAGES: u64 = 4 << 20;
+/// Page writes after which a map checkpoint is due, which opening after a crash looks through (a
+/// quarter of a second),
+const CHECKPOINT_PAGES: u64 = 1 << 20;
+/// or one in so many of the pages, if those are more: where each leaf of the map has changed, it is
+/// 32 bytes for each page written.
+const CHECKPOINT_SHARE: u64 = 4;
 /// Segments that recovery may have to look into before a map checkpoint is due.
 const SPANS_MAX: usize = 4096;
 /// Pages that are given up with one sync.
@@ -212,7 +216,7 @@ impl LogStore {
     /// Whether a map checkpoint is due, so that opening stays short.
     #[must_use]
     pub fn is_checkpoint_due(&self) -> bool {
-        let due = CHECKPOINT_PAGES.max(u64::from(self.pages()) / 8);
+        let due = CHECKPOINT_PAGES.max(u64::from(self.pages()) / CHECKPOINT_SHARE);
         let segments = self.core.segments.lock();
         segments.pages_since >= due || segments.opened_since >= SPANS_MAX
     }

@@ -4,6 +4,7 @@ mod crash;
 mod damage;
 mod formats;
 mod odd_disk;
+mod opening;
 mod reserve;
 mod shrink;
 mod support;
