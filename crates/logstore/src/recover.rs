@@ -15,7 +15,7 @@ use crate::ids::{Place, Seq, UNIT};
 
 /// Blocks of the map that are read at a time.
 const BLOCKS_AT_ONCE: usize = 256;
-/// Uses of segments that are followed side by side: their chunks' headers are read with one deep queue.
+/// Uses of segments that are followed side by side: their headers are read with one deep queue.
 const SPANS_AT_ONCE: usize = 256;
 /// Bytes that are looked through at a time for what follows a damaged header.
 const LOOK_BYTES: usize = 1 << 20;

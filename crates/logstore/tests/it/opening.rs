@@ -42,8 +42,8 @@ fn write(volume: &Arc<dyn Volume>, writes: u32, packed: usize) -> Vec<u64> {
     lsns
 }
 
-/// Few pages in CI; `WEIR_OPEN_PAGES=4000000 WEIR_OPEN_DIR=...` measures, in a new directory, or where
-/// `WEIR_OPEN_COPY` says, to which the files are copied.
+/// Few pages in CI; `WEIR_OPEN_PAGES=4000000 WEIR_OPEN_DIR=...` measures, in a new directory, or in
+/// the one that `WEIR_OPEN_COPY` names, to which the files are copied.
 #[test]
 fn opening_reads_little_of_what_was_written_since_the_map_checkpoint() {
     let count = std::env::var("WEIR_OPEN_PAGES").ok().map(|n| n.parse().expect("a number"));
