@@ -11,8 +11,8 @@ use crate::tree::Tree;
 use crate::write::Value;
 
 /// Pages are filled to 15/16, as InnoDB does, so that the first insertions do not cut them all.
-const FILL_NUMERATOR: usize = 15;
-const FILL_DENOMINATOR: usize = 16;
+pub(crate) const FILL_NUMERATOR: usize = 15;
+pub(crate) const FILL_DENOMINATOR: usize = 16;
 
 /// A node in the making, and the first key that belongs to it.
 #[derive(Default)]

@@ -4,6 +4,7 @@
 mod bulk;
 mod chain;
 mod check;
+mod compact;
 mod cursor;
 mod descend;
 mod drop_tree;
@@ -18,6 +19,7 @@ mod write;
 
 pub use bulk::Loader;
 pub use check::TreeReport;
+pub use compact::CompactStep;
 pub use cursor::Cursor;
 pub use error::TreeError;
 pub use overflow::{Admit, Ahead, ChainHead, ChainWriter, Chains, Run, Steps};

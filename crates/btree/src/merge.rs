@@ -9,7 +9,7 @@ use crate::error::TreeError;
 use crate::tree::Tree;
 
 /// How the node above two joined ones is now.
-enum Above {
+pub(crate) enum Above {
     Well,
     Thin,
     RootWithOneChild,
@@ -65,7 +65,7 @@ impl Tree {
     }
 
     /// Moves what `right` holds to `left` and frees `right`. Returns how the parent is now.
-    fn join<'p>(
+    pub(crate) fn join<'p>(
         &'p self,
         parent: Exclusive<'p>,
         left: Exclusive<'p>,

@@ -1,5 +1,6 @@
 //! The command line, as clap reads it.
 use crate::args_backup::{Backup, Repair, Restore, VerifyBackup};
+use crate::args_compact::Compact;
 use crate::forced::{Forced, NotForced};
 use crate::text::parse_bytes;
 use clap::{Args as ClapArgs, Parser, Subcommand};
@@ -52,6 +53,8 @@ pub(crate) enum Command {
     Restore(Restore),
     /// Make a damaged page again from backups, of which the last followed the database
     Repair(Repair),
+    /// Make trees dense, and give what is free back to the file system
+    Compact(Compact),
     /// Copy a database into a new one: dense, with a log and numbers of its own
     Copy(Copy),
     /// Save what can be read of a database that does not open into a new one

@@ -4,6 +4,7 @@
 
 mod args;
 mod args_backup;
+mod args_compact;
 mod cmd;
 mod exit;
 mod forced;
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
         Command::Verify(args) => cmd::verify(&args),
         Command::Repair(args) => cmd::repair(&args),
         Command::Restore(args) => cmd::restore(&args),
+        Command::Compact(args) => cmd::compact(&args),
         Command::Copy(args) => cmd::copy(&args),
         Command::Dump(args) => cmd::dump(&args),
         Command::Salvage(args) => cmd::salvage(&args),

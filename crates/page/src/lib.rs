@@ -22,7 +22,7 @@ pub use header::{
     tree_of, verify,
 };
 pub use limits::{max_entry, max_inline_value, max_key_len};
-pub use moved::{LoadError, Moved, MovedRow};
+pub use moved::{LoadError, Moved, MovedRow, entries, fill_from};
 pub use node::{Flags, Node, Stamp};
 pub use raw::RawPage;
 pub use split::{Incoming, Split, merged_fits, separator};

@@ -266,3 +266,43 @@ pub(crate) fn merged_bytes(left: Node<&[u8]>, right: Node<&[u8]>, separator: &[u
     }
     whole + between - prefix_len * count.saturating_sub(1)
 }
+
+/// How many entries of `right` may come to its neighbour `left`, from the first on, until that is
+/// filled to `most` bytes or another one does not fit: rows of a leaf, children of an inner node,
+/// with `separator` between the two. All of them (`entries`): the two fit into one page.
+#[must_use]
+pub fn fill_from(left: Node<&[u8]>, right: Node<&[u8]>, separator: &[u8], most: usize) -> usize {
+    let (own, page_room) = (left.count(), usable(left.bytes().len()));
+    // The key that comes with the entry: an inner node's first child comes with the separator.
+    let key = |at: usize| match (right.is_inner(), at) {
+        (false, _) => right.key(at),
+        (true, 0) => separator.to_vec(),
+        (true, _) => right.key(at - 1),
+    };
+    let mut first = (own > 0).then(|| left.key(0));
+    let (mut whole, mut used) = (left.used_with_prefix(0), left.used_bytes());
+    for at in 0..entries(right) {
+        if used >= most {
+            return at;
+        }
+        let key = key(at);
+        let body = if right.is_inner() { CHILD_BYTES } else { right.body_len(at) };
+        whole += SLOT_BYTES + key.len() + body;
+        let prefix = match &first {
+            Some(first) => shared(first, &key),
+            None => 0,
+        };
+        first.get_or_insert(key);
+        used = whole - prefix * (own + at);
+        if used > page_room {
+            return at;
+        }
+    }
+    entries(right)
+}
+
+/// Rows of a leaf, children of an inner node.
+#[must_use]
+pub fn entries(node: Node<&[u8]>) -> usize {
+    node.count() + usize::from(node.is_inner())
+}

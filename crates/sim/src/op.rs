@@ -89,6 +89,8 @@ pub enum Op {
     },
     /// A step of the background work.
     Step,
+    /// Makes a tree dense.
+    Compact(u8),
     /// A full checkpoint.
     Checkpoint,
     /// A backup, restored elsewhere and compared.
@@ -220,8 +222,10 @@ impl Generator {
             };
         }
         let pick = self.random.u32(0..100);
-        if pick < 6 {
-            return Op::Step;
+        match pick {
+            0..5 => return Op::Step,
+            5 => return Op::Compact(self.random.u8(0..self.trees)),
+            _ => {}
         }
         if pick < 9 {
             return Op::Pass(self.random.u64(0..3_000_000));

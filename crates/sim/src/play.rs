@@ -3,7 +3,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail, ensure};
-use weir::{Batch, Db, Durability, Error, ManualClock, SimVolume, StoreKind, Tree, Volume};
+use weir::{
+    Batch, CompactOptions, Db, Durability, Error, ManualClock, SimVolume, StoreKind, Tree, Volume,
+};
 
 use crate::backups::Chain;
 use crate::lie::{Lie, LyingVolume};
@@ -233,6 +235,11 @@ impl Player {
                 let damaged = found_by_scrub(&db);
                 // SIM-3, of the scrub: nothing sound is taken for damaged.
                 ensure!(damaged == 0 || self.setup.may_tear(), "a scrub found {damaged} pages");
+            }
+            Op::Compact(tree) => {
+                let Some(tree) = self.tree(*tree)? else { return Ok(false) };
+                let done = tree.compact(&CompactOptions::default(), &mut |_| true)?;
+                ensure!(done.next.is_none(), "a compaction ended before its time: {done:?}");
             }
             Op::Checkpoint => db.checkpoint()?,
             Op::Backup => self.backups.back_up(&db, &self.setup, &self.model)?,

@@ -233,6 +233,25 @@ impl Space {
         Ok(pages)
     }
 
+    /// As [`Space::claim`], of the lowest free page, if that lies below `page`: the file does not
+    /// become larger. `None`: there is none, or the disk has no room for its blocks.
+    ///
+    /// # Errors
+    /// [`SpaceError`]; nothing is claimed then.
+    pub fn claim_below(&self, page: PageNo) -> Result<Option<PageNo>, SpaceError> {
+        let mut state = self.state.lock();
+        let free = state.used.first_free(0);
+        if free >= page.0 || free.is_multiple_of(self.bits_per_map) {
+            return Ok(None);
+        }
+        match self.take_blocks(&mut state, free) {
+            Ok(()) => state.take(free),
+            Err(SpaceError::DiskFull(_)) => return Ok(None),
+            Err(e) => return Err(e),
+        }
+        Ok(Some(PageNo(free)))
+    }
+
     fn claim_one(&self, state: &mut State, from: u32) -> Result<u32, SpaceError> {
         let mut page = state.used.first_free(from);
         if page.is_multiple_of(self.bits_per_map) {
@@ -350,6 +369,34 @@ impl Space {
         self.log_set(group, pages, false)
     }
 
+    /// Notes in the group that what was on page `from` is on the claimed page `to`, which is the
+    /// lower one, so that `from` is free: as [`Space::log_used`] and [`Space::log_free`].
+    ///
+    /// # Errors
+    /// As [`Space::log_used`].
+    pub fn log_moved<'p>(
+        &'p self,
+        group: &mut Group<'p>,
+        to: PageNo,
+        from: PageNo,
+    ) -> Result<(), SpaceError> {
+        self.take_maps(group, &[to, from])?;
+        self.log_set(group, &[to], true)?;
+        self.log_set(group, &[from], false)
+    }
+
+    /// SPACE-2: all map pages first. Once one of them is changed the group must be committed, so
+    /// nothing may fail from there on.
+    fn take_maps<'p>(&'p self, group: &mut Group<'p>, pages: &[PageNo]) -> Result<(), SpaceError> {
+        for page in pages {
+            let map = self.map_of(*page);
+            if group.find(map).is_none() {
+                group.hold(self.pool.exclusive(map)?);
+            }
+        }
+        Ok(())
+    }
+
     fn map_of(&self, page: PageNo) -> PageNo {
         PageNo(page.0 / self.bits_per_map * self.bits_per_map)
     }
@@ -360,14 +407,7 @@ impl Space {
         pages: &[PageNo],
         value: bool,
     ) -> Result<(), SpaceError> {
-        // SPACE-2: all map pages first. Once one of them is changed the group must be committed, so
-        // nothing may fail from there on.
-        for page in pages {
-            let map = self.map_of(*page);
-            if group.find(map).is_none() {
-                group.hold(self.pool.exclusive(map)?);
-            }
-        }
+        self.take_maps(group, pages)?;
         let mut i = 0;
         while i < pages.len() {
             let map = self.map_of(pages[i]);

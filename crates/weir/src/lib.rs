@@ -40,6 +40,7 @@ mod catalog;
 mod catch_up;
 mod check;
 mod commit;
+mod compact;
 mod config;
 mod contents;
 mod copy;
@@ -98,6 +99,7 @@ pub use backup::{BackedUp, BackupBase, BackupOptions, BackupProgress};
 pub use backup_asked::AskedBackup;
 pub use check::CheckReport;
 pub use commit::Commit;
+pub use compact::{CompactOptions, Compacted};
 #[doc(hidden)]
 pub use config::Numbers;
 pub use config::{Background, Config, Create, RecoveryListener, StoreKind};

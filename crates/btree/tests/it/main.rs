@@ -1,6 +1,7 @@
 //! Trees over a pool, a space and a log on a simulated disk.
 mod bulk;
 mod chains;
+mod compact;
 mod cursors;
 mod model;
 mod shape;

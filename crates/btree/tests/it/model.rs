@@ -14,6 +14,7 @@ enum Step {
     Get(u16),
     Seek(u16, i8),
     RemoveRange(u16, u16),
+    Compact,
 }
 
 /// Keys in four families: all zeros, huge with a shared prefix, short, and huge with a difference
@@ -56,6 +57,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => (0u16..800).prop_map(Step::Get),
         1 => (0u16..800, any::<i8>()).prop_map(|(k, n)| Step::Seek(k, n)),
         1 => (0u16..800, 0u16..200).prop_map(|(k, n)| Step::RemoveRange(k, n)),
+        1 => Just(Step::Compact),
     ];
     proptest::collection::vec(step, 1..250)
 }
@@ -102,6 +104,10 @@ fn run(page_size: usize, frames: u64, steps: &[Step]) {
                     let was = site.remove(&tree, &key).expect("remove");
                     assert_eq!(was, model.remove(&key).is_some());
                 }
+            }
+            Step::Compact => {
+                site.compact(&tree).expect("compacted");
+                site.check(&[&tree]);
             }
         }
     }

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use weir_base::{DbId, Lsn, TreeId, TxnId};
 use weir_btree::{
-    Action, ChainHead, Change, Cursor, Env, Run, Steps, Tree, TreeError, TreeReport, Value,
+    Action, ChainHead, Change, CompactStep, Cursor, Env, Run, Steps, Tree, TreeError, TreeReport,
+    Value,
 };
 use weir_change::{Group, Header};
 use weir_device::{SimVolume, Volume};
@@ -193,6 +194,22 @@ impl Site {
     fn free(&self, tree: &Tree, chain: Option<weir_btree::ChainHead>) -> Result<(), TreeError> {
         let Some(chain) = chain else { return Ok(()) };
         tree.chains().free(chain.first, chain.mark, Header::default(), &mut |_| Ok(()))
+    }
+
+    /// Makes the tree dense; returns how often each step was taken that changes something: joined,
+    /// filled, moved.
+    pub(crate) fn compact(&self, tree: &Tree) -> Result<[u64; 3], TreeError> {
+        let (mut key, mut did) = (Vec::new(), [0; 3]);
+        loop {
+            self.pump();
+            match tree.compact_next(&mut key, true)? {
+                CompactStep::Joined => did[0] += 1,
+                CompactStep::Filled => did[1] += 1,
+                CompactStep::Moved => did[2] += 1,
+                CompactStep::Passed | CompactStep::Again => {}
+                CompactStep::Done => return Ok(did),
+            }
+        }
     }
 
     /// Checks the trees, and that no page is in use but theirs and the maps.

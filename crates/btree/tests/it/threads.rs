@@ -101,6 +101,17 @@ fn storm(page_size: usize, frames: u64, seconds: f64) {
             })
             .into_iter()
             .collect();
+        let compacting = {
+            let (site, tree, stop) = (&site, &tree, &stop);
+            scope.spawn(move || {
+                let mut did = [0; 3];
+                while !stop.load(Ordering::Relaxed) || did[0] == 0 {
+                    let more = site.compact(tree).expect("a compaction");
+                    (0..3).for_each(|kind| did[kind] += more[kind]);
+                }
+                did
+            })
+        };
         while began.elapsed() < Duration::from_secs_f64(seconds)
             && !writers.iter().any(|w| w.is_finished())
         {
@@ -110,6 +121,8 @@ fn storm(page_size: usize, frames: u64, seconds: f64) {
         let steps: u64 = writers.into_iter().map(|w| w.join().expect("a writer")).sum();
         assert!(steps > 100, "{steps} steps");
         walkers.into_iter().for_each(|w| w.join().expect("a walker"));
+        let did = compacting.join().expect("compacting");
+        assert!(did.iter().all(|&steps| steps > 0), "joined, filled, moved: {did:?}");
     });
     let report = &site.check(&[&tree])[0];
     assert_eq!(report.rows, scan(&tree).len() as u64);

@@ -8,7 +8,7 @@ use std::io::Write;
 use weir::{Db, Durability, Tree};
 
 /// The tree, or an error that says which there are.
-fn existing_tree(db: &Db, name: &str) -> Result<Tree> {
+pub(super) fn existing_tree(db: &Db, name: &str) -> Result<Tree> {
     if let Some(tree) = db.tree(name)? {
         return Ok(tree);
     }

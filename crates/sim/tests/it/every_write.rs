@@ -2,10 +2,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use weir::{DoubleWriteConfig, DoubleWriteMode, ManualClock, SimVolume, StoreKind};
+use weir::{DoubleWriteConfig, DoubleWriteMode, Durability, ManualClock, SimVolume, StoreKind};
 use weir_device::AtomicPromise;
 use weir_device::CrashMode;
-use weir_sim::{Crash, Generator, Model, Op, Player, Scenario, Setup, Tally, recover};
+use weir_sim::{Crash, Generator, Model, Op, Player, Scenario, Setup, Tally, Value, recover};
 
 fn workload(seed: u64, count: usize) -> Vec<Op> {
     Generator::new(seed).take(count)
@@ -62,8 +62,11 @@ fn crash(after: u64, mode: CrashMode, in_recovery: Vec<u64>) -> Crash {
 }
 
 fn every_write(setup: Setup, seed: u64, count: usize, at_least: u64) {
-    let ops = workload(seed, count);
-    let steps = steps_of(&setup, &ops);
+    every_write_of(setup, &workload(seed, count), at_least);
+}
+
+fn every_write_of(setup: Setup, ops: &[Op], at_least: u64) {
+    let steps = steps_of(&setup, ops);
     assert!(steps >= at_least, "a workload of {steps} writes only");
     // Each crash point in one mode; which, changes from point to point. Torn is the most telling.
     let crashes: Vec<Crash> = (0..steps)
@@ -72,7 +75,7 @@ fn every_write(setup: Setup, seed: u64, count: usize, at_least: u64) {
             crash(after, mode, Vec::new())
         })
         .collect();
-    let tally = run_all(setup, &ops, &crashes);
+    let tally = run_all(setup, ops, &crashes);
     assert_eq!(tally.crashes, steps);
     println!("{steps} crash points: {tally:?}");
 }
@@ -96,6 +99,50 @@ fn at_every_write_with_pages_of_8192() {
 #[test]
 fn at_every_write_with_pages_of_16384() {
     every_write(Setup::tiny(16384), 25, 110, 300);
+}
+
+/// Trees that are thinned at random and made dense, among changes: rows, separators and pages in
+/// use are what they must be after each crash.
+fn compactions(page_size: usize) -> Vec<Op> {
+    let mut random = fastrand::Rng::with_seed(page_size as u64);
+    let mut ops = Vec::new();
+    for tree in 0..2 {
+        ops.push(Op::Create(tree));
+        // In an order that cuts leaves in their middle.
+        let mut keys: Vec<u16> = (0..600).collect();
+        random.shuffle(&mut keys);
+        for keys in keys.chunks(60) {
+            let value = |key| Some(Value { seed: u32::from(key) << 8, len: 300 });
+            let rows = keys.iter().map(|&key| (tree, key, value(key))).collect();
+            ops.push(Op::Batch { rows, durability: Durability::Lazy });
+        }
+    }
+    for round in 0..3 {
+        for tree in 0..2 {
+            let mut rows: Vec<_> = (0..600).filter(|_| random.u8(0..4) > 0).collect();
+            random.shuffle(&mut rows);
+            let rows = rows.into_iter().map(|key| (tree, key, None)).collect();
+            ops.push(Op::Batch { rows, durability: Durability::Synced });
+            ops.push(Op::Compact(tree));
+            let value = Value { seed: round << 8 | 1, len: 200 };
+            let rows = (0..60).map(|_| (tree, random.u16(0..600), Some(value))).collect();
+            ops.push(Op::Batch { rows, durability: Durability::Synced });
+            ops.extend((0..4).map(|_| Op::Step));
+        }
+        ops.push(Op::Checkpoint);
+        ops.extend((0..4).map(|_| Op::Step));
+    }
+    ops
+}
+
+#[test]
+fn at_every_write_of_compactions() {
+    for (page_size, store) in
+        [(4096, StoreKind::InPlace), (8192, StoreKind::InPlace), (4096, StoreKind::Log)]
+    {
+        let setup = Setup { store, ..Setup::tiny(page_size) };
+        every_write_of(setup, &compactions(page_size), 300);
+    }
 }
 
 /// Where the device writes each page whole, and where it refuses to after all.

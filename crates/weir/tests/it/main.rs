@@ -8,6 +8,7 @@ mod basics;
 mod closed;
 mod closures;
 mod codecs;
+mod compact;
 mod contents;
 mod damage;
 mod drop_damaged;
