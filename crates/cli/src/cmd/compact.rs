@@ -53,10 +53,8 @@ pub(crate) fn compact(args: &Compact) -> Result<u8> {
 fn say(name: &str, done: &Compacted) -> Result<()> {
     let Compacted { leaves, pages_freed, pages_moved, next } = done;
     let ended = if next.is_some() { " (interrupted)" } else { "" };
-    writeln!(
-        std::io::stdout(),
-        "tree {name}: {pages_freed} pages freed, {pages_moved} moved, {leaves} leaves are dense{ended}"
-    )?;
+    let pages = format!("{pages_freed} pages freed, {pages_moved} moved");
+    writeln!(std::io::stdout(), "tree {name}: {pages}, {leaves} leaves are dense{ended}")?;
     Ok(())
 }
 
