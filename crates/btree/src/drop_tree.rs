@@ -123,6 +123,8 @@ impl Tree {
         self.env.space.log_free(&mut group, &[page])?;
         group.commit(self.env.pool.log())?;
         self.env.space.unclaim(&[page]);
+        // Dropped or never made: no other tree will have its number.
+        self.env.pool.store().set_codec(self.id, None);
         Ok(false)
     }
 

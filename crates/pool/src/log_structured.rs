@@ -267,6 +267,9 @@ impl PageStore for LogStructuredStore {
 
     fn set_codec(&self, tree: TreeId, codec: Option<PageCodec>) -> bool {
         let mut codecs = self.codecs.lock();
+        if codecs.get(&tree).copied() == codec.map(codec_of) {
+            return true;
+        }
         let known = Arc::make_mut(&mut codecs);
         match codec {
             Some(codec) => known.insert(tree, codec_of(codec)),
@@ -290,6 +293,7 @@ impl PageStore for LogStructuredStore {
     fn look(&self) -> Option<StoreLook> {
         let (seen, stats) = (self.store.observe(), self.store.stats());
         let choice = self.store.codec_choice();
+        let trees_asking = self.codecs.lock().len() as u64;
         Some(StoreLook {
             bytes: seen.bytes,
             live_bytes: seen.live_bytes,
@@ -301,6 +305,7 @@ impl PageStore for LogStructuredStore {
             bytes_copied: stats.bytes_copied.get(),
             pages_by_codec: [&stats.pages_raw, &stats.pages_lz4, &stats.pages_zstd]
                 .map(|counter| counter.get()),
+            trees_asking,
             codec: Some(name_of(choice.codec)),
             codec_why: choice.why.words(),
         })

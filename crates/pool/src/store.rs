@@ -334,6 +334,8 @@ pub struct StoreLook {
     pub bytes_copied: u64,
     /// Pages written for the pool that were packed: not at all, by LZ4, by zstd.
     pub pages_by_codec: [u64; 3],
+    /// Trees that ask for a codec, as far as the store has to know.
+    pub trees_asking: u64,
     /// How pages are packed now whose tree asks for nothing; `None`: there is no store.
     pub codec: Option<PageCodec>,
     /// Why.

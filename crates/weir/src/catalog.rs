@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use weir_base::{PageNo, TreeId, TxnId};
 use weir_btree::{Cursor, Env, Tree as RawTree, TreeError};
 use weir_pool::PageCodec;
-use weir_txn::{Intent, Kind, ReadView, RowCursor, Savepoint, Txn, TxnError, View};
+use weir_txn::{Intent, Kind, ReadView, RowCursor, Savepoint, Txn, TxnError, UndoEntry, View};
 
 use crate::engine::Engine;
 use crate::error::Error;
@@ -164,7 +164,8 @@ impl Engine {
         });
         let made = made.map_err(|e| self.not_made(txn, before, name, e))?;
         if codec.is_some() {
-            // Rolled back or not: no other tree will have this number.
+            // Its pages may be written before it commits. Rolled back, it is freed, and the store
+            // forgets it then.
             self.pool.store().set_codec(id, codec);
         }
         Ok(made)
@@ -179,27 +180,61 @@ impl Engine {
         Ok(self.find_entry(name, own)?.map(|value| codec_in(&value)))
     }
 
-    /// Has a tree ask for another codec, in a transaction: the store is to know when that has
-    /// committed. `None`: there is no such tree.
+    /// Has a tree ask for another codec, in a transaction: the store is to know when that commits.
+    /// `false`: there is no such tree.
     pub(crate) fn ask_codec(
         &self,
         txn: &mut Txn,
         name: &str,
         codec: Option<PageCodec>,
-    ) -> Result<Option<TreeId>, Error> {
-        let Some(value) = self.lock_entry(txn, name)? else { return Ok(None) };
+    ) -> Result<bool, Error> {
+        let Some(value) = self.lock_entry(txn, name)? else { return Ok(false) };
         let (id, root) = entry(&value)?;
         self.change_entry(txn, name, Intent::Put(&encode(id, root, codec)))?;
-        Ok(Some(id))
+        Ok(true)
     }
 
-    /// Tells the store what trees ask for, of which these have changed.
-    pub(crate) fn change_codecs(&self, changed: &[TreeId]) {
-        for &id in changed {
-            self.pool.store().set_codec(id, None);
+    /// Tells the store what the trees of these names ask for, as `own` sees them: before `own`
+    /// commits, while it still has their entries locked, so that of two transactions the later one
+    /// is the later one here, too. A part of `own` may have been rolled back: what is in the
+    /// catalog counts, and a name that is not there any more is passed over.
+    pub(crate) fn tell_codecs_of(&self, names: &[String], own: Option<TxnId>) {
+        for name in names {
+            let value = self.find_entry(name, own).ok().flatten();
+            if let Some((value, (id, _))) = value.and_then(|v| decode(&v).map(|found| (v, found))) {
+                self.pool.store().set_codec(id, codec_in(&value));
+            }
         }
-        // A part of the transaction may have been rolled back: what is in the catalog counts.
-        self.tell_codecs();
+    }
+
+    /// The names of the trees that a prepared transaction, which recovery has found, may have made
+    /// or changed: for [`Engine::tell_codecs_of`].
+    pub(crate) fn names_changed(&self, undo: &[UndoEntry]) -> Vec<String> {
+        let mut names = Vec::new();
+        for entry in undo {
+            match entry {
+                UndoEntry::Row { tree, key, .. } | UndoEntry::Flip { tree, key, .. }
+                    if *tree == self.catalog.id() =>
+                {
+                    names.push(String::from_utf8_lossy(key).into_owned());
+                }
+                // What a large one has stored is not read for this: any tree may be its.
+                UndoEntry::Stored(_) => return self.names_at_all(),
+                _ => {}
+            }
+        }
+        names
+    }
+
+    /// The names of all entries, also of those that open transactions have made.
+    fn names_at_all(&self) -> Vec<String> {
+        let (mut names, mut cursor) = (Vec::new(), Cursor::with_marked(self.catalog.clone()));
+        let mut found = cursor.seek_first();
+        while let Ok(true) = found {
+            names.push(String::from_utf8_lossy(cursor.key()).into_owned());
+            found = cursor.next();
+        }
+        names
     }
 
     /// Tells the store what trees ask for. What cannot be read is left as the store chooses: it is

@@ -120,15 +120,25 @@ impl Txn {
     /// [`Error`]: the transaction is rolled back, unless the engine has halted.
     pub fn commit(mut self) -> Result<Commit, Error> {
         self.engine.check_here()?;
-        let ended = self.raw.commit(&self.engine.context);
-        let end = self.engine.ended(ended)?;
+        let end = self.commit_raw()?;
         if end.is_some() {
             self.engine.count_commit();
         }
-        if !self.codecs.is_empty() {
-            self.engine.change_codecs(&self.codecs);
-        }
         Ok(Commit { end })
+    }
+
+    /// Commits, and has the store know the codecs that this changes. Gives where the log has to be
+    /// durable for it.
+    pub(crate) fn commit_raw(&mut self) -> Result<Option<Lsn>, Error> {
+        let (engine, names) = (&self.engine, &self.codecs);
+        if !names.is_empty() {
+            engine.tell_codecs_of(names, self.raw.id());
+        }
+        let ended = engine.ended(self.raw.commit(&engine.context));
+        if ended.is_err() && !names.is_empty() {
+            engine.tell_codecs_of(names, None);
+        }
+        ended
     }
 
     /// Commits and waits until that is as durable as asked.

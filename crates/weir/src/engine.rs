@@ -22,6 +22,7 @@ use crate::contents::Contents;
 use crate::error::Error;
 use crate::force::Force;
 use crate::halt::halt;
+use crate::prepared::Undecided;
 use crate::report::RecoveryReport;
 use crate::scrub::Scrub;
 use crate::steps::{REDO_PAGES, STEP_ROWS};
@@ -51,7 +52,7 @@ pub(crate) struct Engine {
     /// Prepared transactions, by the names that the outside has given them. `None`: a name in use
     /// whose transaction a caller has a handle of: to prepare it, or to end it
     /// ([`crate::PreparedTxn`]).
-    pub(crate) prepared: Mutex<rank::PreparedTransactions, HashMap<Xid, Option<weir_txn::Txn>>>,
+    pub(crate) prepared: Mutex<rank::PreparedTransactions, HashMap<Xid, Option<Undecided>>>,
     pub(crate) report: Option<RecoveryReport>,
     /// What a forced opening left out.
     pub(crate) remarks: Vec<String>,

@@ -28,6 +28,7 @@ use crate::force::Force;
 use crate::forced::{Remarks, read_damaged_log};
 use crate::page_store::open_store;
 use crate::places::{CATALOG_ROOT, CATALOG_TREE};
+use crate::prepared::Undecided;
 use crate::read_log::{Scanned, read_log};
 use crate::recovery_age::held_log_bytes;
 use crate::report::RecoveryReport;
@@ -341,10 +342,11 @@ fn settle_open(
             RecoveredState::Committed | RecoveredState::Loser => Vec::new(),
         };
         let id = found.id;
+        let codecs = if xid.is_empty() { Vec::new() } else { engine.names_changed(&found.undo) };
         let resumed = engine.background.resume(found).map_err(Into::into);
         match remarks.bear((force, Force::DAMAGED_UNDO), resumed)? {
-            Some(Some(txn)) => {
-                engine.prepared.lock().insert(xid.into(), Some(txn));
+            Some(Some(raw)) => {
+                engine.prepared.lock().insert(xid.into(), Some(Undecided { raw, codecs }));
             }
             Some(None) => {}
             None => {

@@ -54,9 +54,18 @@ impl Db {
 
     /// One that is to be decided by its name; the name stays in use.
     fn take_in_hand(&self, xid: &[u8]) -> Option<PreparedTxn> {
-        let raw = self.engine.prepared.lock().get_mut(xid)?.take()?;
-        Some(PreparedTxn { txn: Txn::wrap(self.engine.clone(), raw), xid: Xid::from_slice(xid) })
+        let undecided = self.engine.prepared.lock().get_mut(xid)?.take()?;
+        let mut txn = Txn::wrap(self.engine.clone(), undecided.raw);
+        txn.codecs = undecided.codecs;
+        Some(PreparedTxn { txn, xid: Xid::from_slice(xid) })
     }
+}
+
+/// A prepared transaction that is to be decided by its name.
+pub(crate) struct Undecided {
+    pub(crate) raw: weir_txn::Txn,
+    /// As those of [`Txn`].
+    pub(crate) codecs: Vec<String>,
 }
 
 impl Engine {
@@ -78,7 +87,7 @@ impl Engine {
     }
 
     /// What has become of a name in use: a prepared transaction, or free.
-    fn settle_prepared(&self, xid: &[u8], txn: Option<weir_txn::Txn>) {
+    fn settle_prepared(&self, xid: &[u8], txn: Option<Undecided>) {
         let mut all = self.prepared.lock();
         match txn {
             None => drop(all.remove(xid)),
@@ -165,9 +174,8 @@ impl PreparedTxn {
 
     /// Gives where the log has to be durable for it.
     fn commit_visibly(&mut self) -> Result<Option<Lsn>, Error> {
-        let engine = &self.txn.engine;
-        let end = engine.ended(self.txn.raw.commit(&engine.context))?;
-        engine.count_commit();
+        let end = self.txn.commit_raw()?;
+        self.txn.engine.count_commit();
         Ok(end)
     }
 
@@ -187,7 +195,8 @@ impl Drop for PreparedTxn {
         let raw = &mut self.txn.raw;
         let undecided = (!raw.has_ended()).then(|| {
             let nothing = weir_txn::Txn::new(raw.isolation(), Wait::No);
-            std::mem::replace(raw, nothing)
+            let codecs = std::mem::take(&mut self.txn.codecs);
+            Undecided { raw: std::mem::replace(raw, nothing), codecs }
         });
         self.txn.engine.settle_prepared(&self.xid, undecided);
     }

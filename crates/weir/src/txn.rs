@@ -1,7 +1,7 @@
 //! Transactions as users see them.
 use std::sync::Arc;
 
-use weir_base::{TreeId, TxnId, lines};
+use weir_base::{TxnId, lines};
 use weir_pool::PageCodec;
 use weir_txn::{
     Extent, Intent, Isolation, Kind, LockingCursor, RowCursor, Snapshot, View, Wait, WaitListener,
@@ -23,8 +23,8 @@ pub struct Txn {
     pub(crate) raw: weir_txn::Txn,
     /// At READ COMMITTED, what all reads of the present statement come from.
     statement: Option<Snapshot>,
-    /// Trees whose codec it changes, which the store is to know when it has committed.
-    pub(crate) codecs: Vec<TreeId>,
+    /// Names of trees whose codec it changes, which the store is to know when it commits.
+    pub(crate) codecs: Vec<String>,
     /// By which its cursors and savepoints know it.
     pub(crate) marks: Marks,
 }
@@ -411,9 +411,9 @@ impl Txn {
     /// As [`Txn::put`].
     pub fn set_codec(&mut self, name: &str, codec: Option<PageCodec>) -> Result<bool, Error> {
         let asked = self.engine.ask_codec(&mut self.raw, name, codec);
-        let tree = self.outcome(asked)?;
-        self.codecs.extend(tree);
-        Ok(tree.is_some())
+        let is_there = self.outcome(asked)?;
+        self.codecs.extend(is_there.then(|| name.to_owned()));
+        Ok(is_there)
     }
 
     /// The codec that a tree asks for, as committed now or by this transaction; `None`: there is no
@@ -443,7 +443,12 @@ impl Txn {
     /// [`Error::Name`] when there is one of the new name; as [`Txn::put`].
     pub fn rename_tree(&mut self, from: &str, to: &str) -> Result<bool, Error> {
         let renamed = self.engine.rename_tree(&mut self.raw, from, to);
-        self.outcome(renamed)
+        let renamed = self.outcome(renamed)?;
+        // Under both: the renaming may be rolled back to a savepoint.
+        if renamed && self.codecs.iter().any(|name| name == from) {
+            self.codecs.push(to.to_owned());
+        }
+        Ok(renamed)
     }
 
     /// A cursor over the rows that the isolation level shows: at READ COMMITTED, those committed

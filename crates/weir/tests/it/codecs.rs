@@ -123,3 +123,133 @@ fn in_place_a_codec_is_kept_for_a_copy_that_packs() {
     assert!(mostly(written(&copy, || fill(&copy, &tree, 1)), PageCodec::Lz4));
     assert_sound(&copy);
 }
+
+/// What the store has to know of trees.
+fn asking(db: &Db) -> u64 {
+    db.stats().segments.expect("segments").trees_asking
+}
+
+fn begin(db: &Db) -> weir::Txn {
+    db.begin(TxnOptions::default())
+}
+
+#[test]
+fn a_prepared_change_reaches_the_store_when_it_commits() {
+    let volume = SimVolume::new(4);
+    let db = open_in(&volume, StoreKind::Log);
+    let tree = db.create_tree("t").expect("a tree");
+    let ask = |db: &Db, codec, xid: &[u8]| {
+        let mut txn = begin(db);
+        assert!(txn.set_codec("t", codec).expect("asked"));
+        txn.prepare_owned(xid).expect("prepared")
+    };
+    // In the hand of the one that has prepared it.
+    let mut held = ask(&db, ALL[1], b"1");
+    assert_eq!(asking(&db), 0, "not decided yet");
+    held.commit(Durability::Synced).expect("committed");
+    assert_eq!((asking(&db), codec(&db, "t")), (1, ALL[1]));
+    drop(held);
+    let mut held = ask(&db, None, b"2");
+    held.rollback().expect("rolled back");
+    drop(held);
+    assert!(mostly(written(&db, || fill(&db, &tree, 0)), PageCodec::Lz4));
+    // By its name.
+    drop(ask(&db, ALL[0], b"3"));
+    assert!(mostly(written(&db, || fill(&db, &tree, 1)), PageCodec::Lz4));
+    assert!(db.commit_prepared(b"3", Durability::Synced).expect("committed"));
+    assert!(mostly(written(&db, || fill(&db, &tree, 2)), PageCodec::None));
+    drop(ask(&db, ALL[1], b"4"));
+    assert!(db.rollback_prepared(b"4").expect("rolled back"));
+    assert!(mostly(written(&db, || fill(&db, &tree, 3)), PageCodec::None));
+    assert_sound(&db);
+}
+
+#[test]
+fn a_prepared_change_found_by_recovery_reaches_the_store_when_it_commits() {
+    for large in [false, true] {
+        let volume = SimVolume::new(5);
+        let db = open_in(&volume, StoreKind::Log);
+        for name in ["t", "rows"] {
+            db.create_tree(name).expect("a tree");
+        }
+        let rows = db.tree("rows").expect("read").expect("there");
+        let mut txn = begin(&db);
+        assert!(txn.set_codec("t", ALL[1]).expect("asked"));
+        assert!(txn.rename_tree("t", "u").expect("renamed"));
+        txn.create_tree_with("made", ALL[0]).expect("a tree");
+        // So much that its undo is stored in pages, and the log names the pages only.
+        for n in 0..if large { 3000u32 } else { 3 } {
+            txn.put(&rows, &n.to_be_bytes(), &[7; 100]).expect("put");
+        }
+        txn.prepare(b"xid").expect("prepared");
+        let crashed = volume.crash(3);
+        for commits in [true, false] {
+            let db = open_in(&crashed.fork(), StoreKind::Log);
+            assert_eq!(asking(&db), 0, "large {large}: not decided yet");
+            if !commits {
+                assert!(db.rollback_prepared(b"xid").expect("rolled back"));
+                assert_eq!((asking(&db), codec(&db, "t")), (0, None));
+                continue;
+            }
+            assert!(db.commit_prepared(b"xid", Durability::Synced).expect("committed"));
+            assert_eq!(asking(&db), 2, "large {large}");
+            for (name, codec) in [("u", PageCodec::Lz4), ("made", PageCodec::None)] {
+                let tree = db.tree(name).expect("read").expect("there");
+                db.checkpoint().expect("what recovery has changed is written");
+                assert!(mostly(written(&db, || fill(&db, &tree, 0)), codec), "{name}");
+            }
+            assert_sound(&db);
+        }
+    }
+}
+
+#[test]
+fn the_store_forgets_what_a_tree_asked_for_that_is_gone() {
+    let db = open_in(&SimVolume::new(6), StoreKind::Log);
+    let steps = || (0..10).for_each(|_| db.step().expect("a step"));
+    for name in ["a", "b"] {
+        db.create_tree_with(name, ALL[1]).expect("a tree");
+    }
+    assert_eq!(asking(&db), 2);
+    assert!(db.drop_tree("a").expect("dropped"));
+    steps();
+    assert_eq!(asking(&db), 1, "dropped");
+    let mut txn = begin(&db);
+    assert!(txn.drop_tree("b").expect("dropped"));
+    let before = txn.savepoint();
+    txn.create_tree_with("c", ALL[0]).expect("a tree");
+    assert_eq!(asking(&db), 2, "its pages may be written before it commits");
+    txn.rollback_to(before).expect("rolled back");
+    assert_eq!(asking(&db), 1, "rolled back to a savepoint");
+    txn.create_tree_with("d", ALL[0]).expect("a tree");
+    txn.rollback().expect("rolled back");
+    steps();
+    assert_eq!((asking(&db), codec(&db, "b")), (1, ALL[1]), "rolled back as a whole");
+    // Asked for by a transaction that drops it as well, and under another name.
+    let mut txn = begin(&db);
+    assert!(txn.set_codec("b", ALL[0]).expect("asked"));
+    assert!(txn.rename_tree("b", "e").expect("renamed"));
+    assert!(txn.drop_tree("e").expect("dropped"));
+    txn.commit_durably(Durability::Synced).expect("committed");
+    steps();
+    assert_eq!(asking(&db), 0);
+    assert_sound(&db);
+}
+
+#[test]
+fn a_codec_is_changed_under_another_name_in_the_same_transaction() {
+    let db = open_in(&SimVolume::new(7), StoreKind::Log);
+    let tree = db.create_tree_with("t", ALL[0]).expect("a tree");
+    let mut txn = begin(&db);
+    assert!(txn.set_codec("t", ALL[1]).expect("asked"));
+    assert!(txn.rename_tree("t", "u").expect("renamed"));
+    txn.commit_durably(Durability::Synced).expect("committed");
+    assert!(mostly(written(&db, || fill(&db, &tree, 0)), PageCodec::Lz4));
+    let mut txn = begin(&db);
+    assert!(txn.set_codec("u", ALL[2]).expect("asked"));
+    let before = txn.savepoint();
+    assert!(txn.rename_tree("u", "v").expect("renamed"));
+    txn.rollback_to(before).expect("rolled back");
+    txn.commit_durably(Durability::Synced).expect("committed");
+    assert!(mostly(written(&db, || fill(&db, &tree, 1)), PageCodec::Zstd));
+}
