@@ -122,8 +122,8 @@ static weir_table *tables(const weir_db *db) {
     weir_txn *txn;
     uint64_t rows;
     uint32_t kind;
-    DO(weir_table_create(db, text("birds"), text("name, place"), &by_place, 1));
-    EXPECT(weir_table_create(db, text("birds"), text(""), NULL, 0), WEIR_EXISTS);
+    DO(weir_table_create(db, text("birds"), text("name, place"), &by_place, 1, text("lz4")));
+    EXPECT(weir_table_create(db, text("birds"), text(""), NULL, 0, text("")), WEIR_EXISTS);
     DO(weir_table_open(db, text("birds"), &birds));
     DO(weir_txn_begin(db, WEIR_REPEATABLE_READ, 1000, &txn));
     insert(birds, txn, "heron", "river", WEIR_OK);

@@ -373,6 +373,9 @@ typedef struct weir_redefinition {
     // The caller's bytes that say how rows lie that were written under earlier definitions; with
     // the data NULL they stay as they are. They go when the rows do.
     struct weir_bytes layouts;
+    // How its pages are to be packed, as `weir_tree_set_codec` has it; with the data NULL as they
+    // are.
+    struct weir_bytes codec;
 } weir_redefinition;
 
 // Is shown a table by its name and definition, and how its rows lie (weir_redefinition). It must
@@ -721,12 +724,14 @@ enum weir_code weir_batch_write(const struct weir_db *db,
                                 uint32_t durability);
 
 // Makes a table of rows and keys that the caller encodes. `definition` is the caller's. Durable
-// when it returns, as all here. WEIR_EXISTS: there is one of this name.
+// when it returns, as all here. `codec`: how its pages are packed, as `weir_tree_set_codec` has it;
+// in one transaction with the table. WEIR_EXISTS: there is one of this name.
 enum weir_code weir_table_create(const struct weir_db *db,
                                  struct weir_bytes name,
                                  struct weir_bytes definition,
                                  const struct weir_index *indexes,
-                                 size_t count);
+                                 size_t count,
+                                 struct weir_bytes codec);
 
 // Has pages of a table and of its indexes, also of later ones, packed by another codec from their
 // next write on, as `weir_tree_set_codec` has it. WEIR_NOTHING: there is no such table.

@@ -51,7 +51,8 @@ pub(crate) fn waiting(db: &weir_db, lock_wait_millis: u64) -> Tables {
 }
 
 /// Makes a table of rows and keys that the caller encodes. `definition` is the caller's. Durable
-/// when it returns, as all here. WEIR_EXISTS: there is one of this name.
+/// when it returns, as all here. `codec`: how its pages are packed, as `weir_tree_set_codec` has it;
+/// in one transaction with the table. WEIR_EXISTS: there is one of this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_table_create(
     db: *const weir_db,
@@ -59,13 +60,16 @@ pub unsafe extern "C" fn weir_table_create(
     definition: weir_bytes,
     indexes: *const weir_index,
     count: usize,
+    codec: weir_bytes,
 ) -> weir_code {
     run(|| {
         // SAFETY: the contract of `borrow`.
         let (db, name, definition) = unsafe { (shared(db)?, name.text()?, definition.slice()) };
         // SAFETY: the contract of `borrow`.
+        let codec = codec_named(unsafe { codec.text()? })?;
+        // SAFETY: the contract of `borrow`.
         let specs = unsafe { specs(indexes, count)? };
-        if db.tables.create_raw(name, definition, &specs)? {
+        if db.tables.create_raw_with(name, definition, &specs, codec)? {
             return Ok(weir_code::WEIR_OK);
         }
         let message = format!("there is a table '{name}' already");
@@ -161,6 +165,9 @@ pub struct weir_redefinition {
     /// The caller's bytes that say how rows lie that were written under earlier definitions; with
     /// the data NULL they stay as they are. They go when the rows do.
     pub layouts: weir_bytes,
+    /// How its pages are to be packed, as `weir_tree_set_codec` has it; with the data NULL as they
+    /// are.
+    pub codec: weir_bytes,
 }
 
 /// Calls with the redefinitions as the tables want them.
@@ -186,7 +193,10 @@ pub(crate) unsafe fn with_redefinitions<R>(
         let (table, definition) = unsafe { (new.table.text()?, new.definition.slice()) };
         // SAFETY: the caller's.
         let layouts = (!new.layouts.data.is_null()).then(|| unsafe { new.layouts.slice() });
-        Ok(Redefinition { table, definition, renamed, layouts })
+        // SAFETY: the caller's.
+        let codec = (!new.codec.data.is_null()).then(|| unsafe { new.codec.text() });
+        let codec = codec.transpose()?.map(codec_named).transpose()?;
+        Ok(Redefinition { table, definition, renamed, layouts, codec })
     });
     call(&all.collect::<Result<Vec<_>, Failure>>()?)
 }

@@ -85,7 +85,7 @@ static void no_handles(void) {
     REFUSED(weir_cursor_first(NULL, NULL));
     REFUSED(weir_cursor_row(NULL, &value, &value));
     REFUSED(weir_table_open(NULL, text("t"), NULL));
-    REFUSED(weir_table_create(NULL, text("t"), none, NULL, 0));
+    REFUSED(weir_table_create(NULL, text("t"), none, NULL, 0, none));
     weir_tree_close(NULL);
     weir_batch_free(NULL);
     weir_cursor_close(NULL);

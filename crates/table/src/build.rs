@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 
 use weir::{Durability, PlantedBug, Tree, Txn};
 
-use crate::catalog::{IndexSpec, Tables, building, name_key, new_index, number};
+use crate::catalog::{IndexSpec, Tables, ask_codec, building, name_key, new_index, number};
 use crate::check::MakeAnyEntry;
 use crate::delta::bring;
 use crate::descriptor::TableInfo;
@@ -150,6 +150,7 @@ impl Tables {
                 txn.drop_tree(&info.tree_name(index.tree))?;
             }
             new.bring_into(&mut info)?;
+            ask_codec(&mut txn, &info, new.codec)?;
             info.version += 1;
             finished.push(info);
         }

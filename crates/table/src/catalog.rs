@@ -179,6 +179,21 @@ impl Tables {
         definition: &[u8],
         indexes: &[IndexSpec],
     ) -> Result<bool, Error> {
+        self.create_raw_with(name, definition, indexes, None)
+    }
+
+    /// As [`Tables::create_raw`], of a table whose pages, those of its indexes too, are packed by
+    /// this codec from the first on: table and codec in one transaction.
+    ///
+    /// # Errors
+    /// As [`Tables::create_raw`].
+    pub fn create_raw_with(
+        &self,
+        name: &str,
+        definition: &[u8],
+        indexes: &[IndexSpec],
+        codec: Option<PageCodec>,
+    ) -> Result<bool, Error> {
         check_name(name)?;
         let mut txn = self.begin();
         let mut value = Vec::new();
@@ -202,7 +217,7 @@ impl Tables {
             info.indexes.push(index);
         }
         for tree in info.tree_names() {
-            txn.create_tree(&tree)?;
+            txn.create_tree_with(&tree, codec)?;
         }
         txn.insert(&self.shared.catalog, &name_key(name), &id.to_le_bytes())?;
         self.shared.store(&mut txn, &info)?;
@@ -312,9 +327,7 @@ impl Tables {
         {
             return Ok(false);
         }
-        for tree in TableInfo::decode(&value)?.tree_names() {
-            txn.set_codec(&tree, codec)?;
-        }
+        ask_codec(&mut txn, &TableInfo::decode(&value)?, Some(codec))?;
         txn.commit_durably(Durability::Synced)?;
         Ok(true)
     }
@@ -510,4 +523,17 @@ pub(crate) fn check_name(name: &str) -> Result<(), Error> {
 pub(crate) fn number(bytes: &[u8]) -> Result<u64, Error> {
     let number = bytes.try_into().map(u64::from_le_bytes);
     number.map_err(|_| Error::Damaged("a number in the catalog is not 8 bytes long".into()))
+}
+
+/// Has all trees of a table ask for another codec, if one is given.
+pub(crate) fn ask_codec(
+    txn: &mut Txn,
+    info: &TableInfo,
+    codec: Option<Option<PageCodec>>,
+) -> Result<(), Error> {
+    let Some(codec) = codec else { return Ok(()) };
+    for tree in info.tree_names() {
+        txn.set_codec(&tree, codec)?;
+    }
+    Ok(())
 }

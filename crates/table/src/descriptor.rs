@@ -89,7 +89,8 @@ impl TableInfo {
     }
 
     /// The names of all its trees, the primary one first.
-    pub(crate) fn tree_names(&self) -> Vec<String> {
+    #[must_use]
+    pub fn tree_names(&self) -> Vec<String> {
         let indexes = self.indexes.iter().flat_map(IndexInfo::trees);
         let to_come = self.rewriting.iter().flat_map(Rewriting::trees);
         let trees = [self.tree].into_iter().chain(indexes).chain(to_come);

@@ -1,8 +1,8 @@
 //! New definitions for tables whose trees stay as they are: what the caller keeps there of columns,
 //! of names, of references from table to table.
-use weir::{Durability, Txn};
+use weir::{Durability, PageCodec, Txn};
 
-use crate::catalog::{Tables, building, check_name, name_key, number};
+use crate::catalog::{Tables, ask_codec, building, check_name, name_key, number};
 use crate::descriptor::TableInfo;
 use crate::error::Error;
 use crate::shared::key_of;
@@ -18,6 +18,9 @@ pub struct Redefinition<'a> {
     pub renamed: &'a [(&'a str, &'a str)],
     /// The caller's bytes that say how rows lie ([`TableInfo::layouts`]); `None`: they stay.
     pub layouts: Option<&'a [u8]>,
+    /// What its trees are to ask for, as [`Tables::set_codec`] has it; `None`: they go on with what
+    /// they ask for.
+    pub codec: Option<Option<PageCodec>>,
 }
 
 /// What a table is that gets another name.
@@ -76,6 +79,7 @@ impl Tables {
                 return Err(building());
             }
             new.bring_into(&mut info)?;
+            ask_codec(&mut txn, &info, new.codec)?;
             info.version += 1;
             info.since = info.version;
             info.indexes.iter_mut().for_each(|index| index.since = info.version);
@@ -190,6 +194,7 @@ impl Tables {
         }
         let mut info = TableInfo::decode(&value)?;
         new.bring_into(&mut info)?;
+        ask_codec(txn, &info, new.codec)?;
         Ok(txn.put(catalog, &key, &info.encode())?)
     }
 }

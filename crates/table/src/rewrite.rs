@@ -17,7 +17,7 @@
 use weir::{Durability, Snapshot, Sorter, Tree, Txn};
 
 use crate::build::{GoOn, ask};
-use crate::catalog::{IndexSpec, Tables, building, name_key, new_index, number};
+use crate::catalog::{IndexSpec, Tables, ask_codec, building, name_key, new_index, number};
 use crate::descriptor::{IndexInfo, Rewriting, TableInfo};
 use crate::entry::{EntryBuf, put_stored_value, stored_key, whole_key};
 use crate::error::Error;
@@ -155,6 +155,7 @@ impl Tables {
             rewrite.bring_rest(&mut before, &mut txn)?;
             self.exchange(&mut txn, &mut info)?;
             new.bring_into(&mut info)?;
+            ask_codec(&mut txn, &info, new.codec)?;
             self.shared.store(&mut txn, &info)?;
             finished.push(info.id);
         }

@@ -50,7 +50,13 @@ impl Tables {
             Ok(())
         };
         self.announce_rewrite(table, &specs)?;
-        let new = Redefinition { table, definition: &definition, renamed: &[], layouts: Some(&[]) };
+        let new = Redefinition {
+            table,
+            definition: &definition,
+            renamed: &[],
+            layouts: Some(&[]),
+            codec: None,
+        };
         let done = self
             .fill_rewrite(table, primary.is_none(), &mut make, go_on)
             .and_then(|()| self.finish_rewrite(&[new], &mut make));

@@ -105,9 +105,11 @@ Table_definition altered_definition(const Table_definition &now, const std::stri
   return then;
 }
 
-void Redefinitions::add(const std::string &name, const Table_definition &definition, const std::vector<weir_new_name> *renamed)
+void Redefinitions::add(const std::string &name, const Table_definition &definition, const std::vector<weir_new_name> *renamed,
+                        const char *codec)
 {
-  m_all.push_back({name, definition.encode(), definition.layouts ? definition.layouts->encode() : std::string(), renamed});
+  m_all.push_back(
+      {name, definition.encode(), definition.layouts ? definition.layouts->encode() : std::string(), renamed, codec});
 }
 
 const weir_redefinition *Redefinitions::data()
@@ -116,7 +118,8 @@ const weir_redefinition *Redefinitions::data()
   for (const One &one : m_all)
     m_views.push_back(weir_redefinition{bytes_of(one.name), bytes_of(one.definition),
                                         one.renamed ? one.renamed->data() : nullptr,
-                                        one.renamed ? one.renamed->size() : 0, bytes_of(one.layouts)});
+                                        one.renamed ? one.renamed->size() : 0, bytes_of(one.layouts),
+                                        bytes_of(reinterpret_cast<const uchar *>(one.codec), one.codec ? strlen(one.codec) : 0)});
   return m_views.data();
 }
 

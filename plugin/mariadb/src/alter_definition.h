@@ -66,7 +66,9 @@ Table_definition altered_definition(const Table_definition &now, const std::stri
 class Redefinitions
 {
 public:
-  void add(const std::string &name, const Table_definition &definition, const std::vector<weir_new_name> *renamed);
+  // The codec is that of a statement that changes it, or NULL.
+  void add(const std::string &name, const Table_definition &definition, const std::vector<weir_new_name> *renamed,
+           const char *codec);
   const weir_redefinition *data();
   size_t size() const { return m_all.size(); }
 
@@ -75,6 +77,7 @@ private:
   {
     std::string name, definition, layouts;
     const std::vector<weir_new_name> *renamed;
+    const char *codec;
   };
   std::vector<One> m_all;
   std::vector<weir_redefinition> m_views;

@@ -46,4 +46,10 @@ const char *weir_codec_asked(const ha_table_option_struct *options)
   return names[options && options->codec < 4 ? options->codec : 0];
 }
 
+const char *weir_new_codec(const ha_table_option_struct *now, const ha_table_option_struct *then)
+{
+  const char *codec= weir_codec_asked(then);
+  return strcmp(codec, weir_codec_asked(now)) ? codec : nullptr;
+}
+
 const weir_key_provider weir_server_keys= {nullptr, newest_version, key_of};

@@ -371,7 +371,7 @@ private:
   bool take_values(const Foreign_change &change);
 
   THR_LOCK_DATA m_lock_data;
-  weir_code ask_codec(const std::string &name, const char *codec) const;
+  void warn_of_codec(const char *codec) const;
   std::string m_name;
   Weir_share *m_share;
   // Where it is exported to, until it is unlocked; empty: it is not.

@@ -118,8 +118,9 @@ bool ha_weir::commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *inf
         my_error(WARN_DATA_TRUNCATED, MYF(0), not_null_columns(table, info->alter_info)[0]->field_name.str, 1UL);
         return true;
       }
+  const char *codec= weir_new_codec(table->s->option_struct, altered->s->option_struct);
   bool failed= rewrites(info) ? commit_rewrite(parts, altered, info)
-               : of_names     ? (info->handler_flags & (RENAMES | COLUMNS | ALTER_DROP_FOREIGN_KEY)) &&
+               : of_names     ? (codec || (info->handler_flags & (RENAMES | COLUMNS | ALTER_DROP_FOREIGN_KEY))) &&
                               commit_change_of_names(altered, info)
                         : commit_indexes(parts, altered, info);
   if (!failed && of_names && !rewrites(info) && (info->create_info->used_fields & HA_CREATE_USED_AUTO))
@@ -128,15 +129,8 @@ bool ha_weir::commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *inf
       print_error(error, MYF(0));
       failed= true;
     }
-  const char *codec= weir_codec_asked(altered->s->option_struct);
-  if (!failed && strcmp(codec, weir_codec_asked(table->s->option_struct)))
-    for (ha_weir *part : parts)
-      if (weir_code code= part->ask_codec(part->m_name, codec))
-      {
-        print_error(fail(code), MYF(0));
-        failed= true;
-        break;
-      }
+  if (!failed && codec)
+    warn_of_codec(codec);
   // All partitions are done, so that the server need not ask the others.
   info->group_commit_ctx= nullptr;
   return failed;

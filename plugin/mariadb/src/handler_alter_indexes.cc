@@ -5,6 +5,7 @@
 #include "alter_definition.h"
 #include "alter_stage.h"
 #include "backoff.h"
+#include "encryption.h"
 #include "foreign_keys.h"
 #include "variables.h"
 
@@ -200,7 +201,7 @@ bool ha_weir::commit_indexes(const std::vector<ha_weir *> &parts, TABLE *altered
     for (ha_weir *part : parts)
     {
       then.push_back(altered_definition(part->definition(), part->m_name, table, altered, info));
-      redefinitions.add(part->m_name, then.back(), &renamed);
+      redefinitions.add(part->m_name, then.back(), &renamed, weir_new_codec(table->s->option_struct, altered->s->option_struct));
     }
     // What an ALTER that failed may have left half filled must not come into use with a drop.
     code= WEIR_OK;

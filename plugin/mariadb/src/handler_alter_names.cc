@@ -6,6 +6,7 @@
 
 #include "alter_definition.h"
 #include "backoff.h"
+#include "encryption.h"
 #include "foreign_keys.h"
 
 // Brings new names, and what has gone of the foreign keys, into the definitions of this table and of those that refer
@@ -41,7 +42,8 @@ bool ha_weir::commit_change_of_names(TABLE *altered, Alter_inplace_info *info)
     };
     Redefinitions redefinitions;
     for (const std::pair<const std::string, Table_definition> &one : changed)
-      redefinitions.add(one.first, one.second, is_own(one.first) ? &renamed : nullptr);
+      redefinitions.add(one.first, one.second, is_own(one.first) ? &renamed : nullptr,
+                        is_own(one.first) ? weir_new_codec(table->s->option_struct, altered->s->option_struct) : nullptr);
     code= info->handler_flags & NULLS
               ? weir_table_redefine_anew(weir_database, redefinitions.data(), redefinitions.size(), 0)
               : weir_table_redefine(weir_database, redefinitions.data(), redefinitions.size());

@@ -9,6 +9,7 @@
 #include "alter_definition.h"
 #include "alter_stage.h"
 #include "backoff.h"
+#include "encryption.h"
 #include "foreign_keys.h"
 #include "variables.h"
 
@@ -223,7 +224,7 @@ bool ha_weir::commit_rewrite(const std::vector<ha_weir *> &parts, TABLE *altered
     for (ha_weir *part : parts)
     {
       then.push_back(definition_anew(part->definition(), part->m_name, altered, info));
-      redefinitions.add(part->m_name, then.back(), nullptr);
+      redefinitions.add(part->m_name, then.back(), nullptr, weir_new_codec(table->s->option_struct, altered->s->option_struct));
       makers.parts.emplace_back(new Row_maker(part, table, altered, info->alter_info, then.back()));
     }
     code= weir_table_finish_rewrite(weir_database, redefinitions.data(), redefinitions.size(), make_row, &makers, &duplicate, 0);

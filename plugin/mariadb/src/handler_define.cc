@@ -20,7 +20,7 @@ bool checks_foreign_keys(THD *thd)
 
 weir_redefinition redefinition_of(const std::string &table, const std::string &definition)
 {
-  weir_redefinition redefinition= {bytes_of(table), bytes_of(definition), nullptr, 0, bytes_of(nullptr, 0)};
+  weir_redefinition redefinition= {bytes_of(table), bytes_of(definition), nullptr, 0, bytes_of(nullptr, 0), bytes_of(nullptr, 0)};
   return redefinition;
 }
 
@@ -210,16 +210,12 @@ bool refuse_fulltext(const TABLE *form, const KEY *key, bool temporary)
 } // namespace
 
 // In place it is kept, for a copy of the database whose pages are packed, and the user is warned.
-weir_code ha_weir::ask_codec(const std::string &name, const char *codec) const
+void ha_weir::warn_of_codec(const char *codec) const
 {
   bool packs= false;
-  if (weir_code code= weir_packs_pages(weir_database, &packs))
-    return code;
-  if (!packs && *codec)
+  if (*codec && weir_packs_pages(weir_database, &packs) == WEIR_OK && !packs)
     push_warning_printf(ha_thd(), Sql_condition::WARN_LEVEL_WARN, WARN_OPTION_IGNORED,
                         "<%s> option ignored: pages are kept in place (weir_store) and none are packed", "CODEC");
-  std::string asked= codec;
-  return weir_table_set_codec(weir_database, bytes_of(name), bytes_of(asked));
 }
 
 int ha_weir::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
@@ -271,18 +267,12 @@ int ha_weir::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
     index.definition= is_fulltext(key) ? bytes_of(words) : is_spatial(key) ? bytes_of(cells) : bytes_of(nullptr, 0);
     indexes.push_back(index);
   }
-  std::string definition= defined.encode();
+  std::string definition= defined.encode(), codec= weir_codec_asked(info->option_struct);
   weir_code code= weir_table_create(weir_database, bytes_of(table), bytes_of(definition), indexes.data(),
-                                    indexes.size());
+                                    indexes.size(), bytes_of(codec));
   if (code != WEIR_OK)
     return fail(code);
-  const char *codec= weir_codec_asked(info->option_struct);
-  if (*codec && (code= ask_codec(table, codec)) != WEIR_OK)
-  {
-    int error= fail(code);
-    weir_table_drop(weir_database, bytes_of(table), 0);
-    return error;
-  }
+  warn_of_codec(codec.c_str());
   weir_definitions.put(table, defined);
   weir_known_rows.forget(table);
   if (info->auto_increment_value > 1)

@@ -170,7 +170,7 @@ weir_code ha_weir::redefine(const std::function<void(Table_definition *)> &chang
   Table_definition definition= this->definition();
   change(&definition);
   std::string encoded= definition.encode();
-  weir_redefinition now= {bytes_of(m_name), bytes_of(encoded), nullptr, 0, bytes_of(nullptr, 0)};
+  weir_redefinition now= {bytes_of(m_name), bytes_of(encoded), nullptr, 0, bytes_of(nullptr, 0), bytes_of(nullptr, 0)};
   weir_code code= weir_table_redefine(weir_database, &now, 1);
   if (code == WEIR_OK)
     weir_definitions.put(m_name, definition);

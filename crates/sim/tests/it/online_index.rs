@@ -131,7 +131,8 @@ fn rewrite(tables: &Tables, writes: &mut dyn FnMut()) -> Result<bool, Error> {
         Ok(())
     };
     tables.fill_rewrite("t", false, &mut make, &mut || true)?;
-    let anew = Redefinition { table: "t", definition: b"anew", renamed: &[], layouts: None };
+    let anew =
+        Redefinition { table: "t", definition: b"anew", renamed: &[], layouts: None, codec: None };
     tables.finish_rewrite(&[anew], &mut |_, key, row, made| {
         row_anew(key, row, made);
         Ok(())

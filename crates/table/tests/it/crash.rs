@@ -1,16 +1,17 @@
 //! A crash at every write of each change of a definition leaves the old or the new, and no page
 //! without an owner.
-use weir::{Db, SimVolume};
+use weir::{Db, PageCodec, SimVolume};
 use weir_table::{
-    Column, ColumnChange, ColumnType, Direction, Error, Index, Range, Redefinition, Tables, Value,
+    Column, ColumnChange, ColumnType, Direction, Error, Index, IndexInfo, IndexSpec, Range,
+    RawTable, Redefinition, Tables, Value,
 };
 
 use crate::support::{assert_sound, begin, birds, fill, open, rows};
 
 /// What can be seen of all tables: name, the primary key, by the names of all columns, and indexes
 /// and what is found through each, number of rows,
-/// and whether auto-increment is at its beginning.
-type Seen = Vec<(String, Vec<(String, usize)>, u64, bool)>;
+/// whether auto-increment is at its beginning, and which codec it asks for, with all its trees.
+type Seen = Vec<(String, Vec<(String, usize)>, u64, bool, Option<PageCodec>)>;
 
 fn look(db: &Db, tables: &Tables) -> Seen {
     let mut seen = Seen::new();
@@ -28,9 +29,21 @@ fn look(db: &Db, tables: &Tables) -> Seen {
         }
         let count = table.count(&mut begin(db)).expect("count");
         let next = tables.open_raw(&name).expect("the table").next_number().expect("a number");
-        seen.push((name, indexes, count, next == 1));
+        let codec = codec_of_all(db, &tables.open_raw(&name).expect("the table"));
+        assert_eq!(tables.codec(&name).expect("a codec"), codec);
+        seen.push((name, indexes, count, next == 1, codec));
     }
     seen
+}
+
+/// The codec that each tree of a table asks for: all the same.
+fn codec_of_all(db: &Db, table: &RawTable) -> Option<PageCodec> {
+    let (mut txn, info) = (begin(db), table.info());
+    let names = info.tree_names().into_iter();
+    let codecs = names.map(|tree| txn.codec(&tree).expect("read").expect("there"));
+    let codecs: Vec<_> = codecs.collect();
+    assert!(codecs.iter().all(|codec| *codec == codecs[0]), "{codecs:?}");
+    codecs[0]
 }
 
 fn crash_everywhere(seed: u64, change: impl Fn(&Tables) -> Result<bool, Error>) {
@@ -88,6 +101,70 @@ fn recovered(
 #[test]
 fn create() {
     crash_everywhere(21, |tables| tables.create_table("more", &crate::support::schema()));
+}
+
+#[test]
+fn create_with_a_codec() {
+    crash_everywhere(32, |tables| {
+        let info = tables.open_raw("birds")?.info().clone();
+        let spec = |index: &IndexInfo| {
+            let (name, definition) = (index.name.clone(), index.definition.clone());
+            IndexSpec { name, unique: index.unique, several: index.several, definition }
+        };
+        let indexes: Vec<_> = info.indexes.iter().map(spec).collect();
+        tables.create_raw_with("more", &info.definition, &indexes, Some(PageCodec::Lz4))
+    });
+}
+
+#[test]
+fn set_codec() {
+    crash_everywhere(33, |tables| tables.set_codec("birds", Some(PageCodec::None)));
+}
+
+/// Anew or not, all that an ALTER changes comes at once.
+#[test]
+fn redefine_with_a_codec() {
+    for anew in [false, true] {
+        crash_everywhere(34, |tables| {
+            let definition = tables.open_raw("birds")?.info().definition.clone();
+            let renamed: &[_] = &[("by_name", "by_its_name")];
+            let codec = Some(Some(PageCodec::Zstd));
+            let new = Redefinition {
+                table: "birds",
+                definition: &definition,
+                renamed,
+                layouts: None,
+                codec,
+            };
+            if anew {
+                tables.redefine_anew(&[new])?
+            } else {
+                tables.redefine(&[new])?
+            }
+            Ok(true)
+        });
+    }
+}
+
+#[test]
+fn indexes_change_with_a_codec() {
+    crash_everywhere(35, |tables| {
+        let definition = tables.open_raw("birds")?.info().definition.clone();
+        let (table, codec) = ("birds", Some(Some(PageCodec::Lz4)));
+        let new = Redefinition { table, definition: &definition, codec, ..Redefinition::default() };
+        tables.finish_indexes_of(&[new], &["by_name"])?;
+        Ok(true)
+    });
+}
+
+#[test]
+fn an_emptied_table_goes_on_asking_for_its_codec() {
+    let (db, tables) = open(&SimVolume::new(36));
+    fill(&db, &birds(&tables), 1..60);
+    assert!(tables.set_codec("birds", Some(PageCodec::Lz4)).expect("asked"));
+    assert!(tables.truncate("birds").expect("emptied"));
+    let info = tables.open_raw("birds").expect("the table");
+    assert_eq!(codec_of_all(&db, &info), Some(PageCodec::Lz4));
 }
 
 #[test]
@@ -151,7 +228,13 @@ fn redefine_anew() {
     crash_everywhere(31, |tables| {
         let definition = tables.open_raw("birds")?.info().definition.clone();
         let renamed: &[_] = &[("by_name", "by_its_name")];
-        let new = Redefinition { table: "birds", definition: &definition, renamed, layouts: None };
+        let new = Redefinition {
+            table: "birds",
+            definition: &definition,
+            renamed,
+            layouts: None,
+            codec: None,
+        };
         tables.redefine_anew(&[new])?;
         Ok(true)
     });

@@ -361,6 +361,7 @@ fn definitions_change_together_and_with_a_name_or_not_at_all() {
         definition: b"mine too",
         renamed: &[("u", "n"), ("n", "u")],
         layouts: None,
+        codec: None,
     };
     // The writer has not ended, and need not.
     let renamed = tables.rename_with("t", "t2", &[other(b"speaks of t2"), swapped], Rename::Whole);
@@ -381,8 +382,13 @@ fn definitions_change_together_and_with_a_name_or_not_at_all() {
     let unknown = Redefinition { table: "gone", definition: b"", ..Redefinition::default() };
     let failed = tables.redefine(&[other(b"lost"), unknown]);
     assert!(matches!(failed, Err(Error::NoTable(name)) if name == "gone"));
-    let twice =
-        Redefinition { table: "t2", definition: b"lost", renamed: &[("n", "u")], layouts: None };
+    let twice = Redefinition {
+        table: "t2",
+        definition: b"lost",
+        renamed: &[("n", "u")],
+        layouts: None,
+        codec: None,
+    };
     let failed = tables.redefine(&[other(b"lost"), twice]);
     assert!(matches!(failed, Err(Error::IndexExists(name)) if name == "u"));
     let _ = writer.commit().expect("a commit");
