@@ -724,8 +724,8 @@ enum weir_code weir_batch_write(const struct weir_db *db,
                                 uint32_t durability);
 
 // Makes a table of rows and keys that the caller encodes. `definition` is the caller's. Durable
-// when it returns, as all here. `codec`: how its pages are packed, as `weir_tree_set_codec` has it;
-// in one transaction with the table. WEIR_EXISTS: there is one of this name.
+// when it returns, as all here. `codec`: how its pages are packed, as `weir_tree_set_codec` has
+// it, in one transaction with the table. WEIR_EXISTS: there is one of this name.
 enum weir_code weir_table_create(const struct weir_db *db,
                                  struct weir_bytes name,
                                  struct weir_bytes definition,

@@ -51,8 +51,8 @@ pub(crate) fn waiting(db: &weir_db, lock_wait_millis: u64) -> Tables {
 }
 
 /// Makes a table of rows and keys that the caller encodes. `definition` is the caller's. Durable
-/// when it returns, as all here. `codec`: how its pages are packed, as `weir_tree_set_codec` has it;
-/// in one transaction with the table. WEIR_EXISTS: there is one of this name.
+/// when it returns, as all here. `codec`: how its pages are packed, as `weir_tree_set_codec` has
+/// it, in one transaction with the table. WEIR_EXISTS: there is one of this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_table_create(
     db: *const weir_db,

@@ -87,6 +87,7 @@ mod tree;
 mod txn;
 mod txn_cursor;
 mod txn_options;
+mod undecided;
 mod unused;
 mod warm;
 mod workers;

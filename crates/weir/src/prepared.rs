@@ -10,6 +10,7 @@ use crate::db::Db;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::txn::Txn;
+use crate::undecided::Undecided;
 
 /// The longest name of a prepared transaction.
 const XID_BYTES_MAX: usize = 255;
@@ -59,13 +60,6 @@ impl Db {
         txn.codecs = undecided.codecs;
         Some(PreparedTxn { txn, xid: Xid::from_slice(xid) })
     }
-}
-
-/// A prepared transaction that is to be decided by its name.
-pub(crate) struct Undecided {
-    pub(crate) raw: weir_txn::Txn,
-    /// As those of [`Txn`].
-    pub(crate) codecs: Vec<String>,
 }
 
 impl Engine {
