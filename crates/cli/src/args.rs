@@ -1,7 +1,7 @@
 //! The command line, as clap reads it.
 use crate::args_backup::{Backup, Repair, Restore, VerifyBackup};
 use crate::args_compact::Compact;
-use crate::forced::{Forced, NotForced};
+use crate::forced::{Forced, Needless, NotForced};
 use crate::text::parse_bytes;
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use std::path::PathBuf;
@@ -67,7 +67,7 @@ pub(crate) enum Command {
     Key(Key),
     /// Say what a log half, twice or four times as large would cost or save
     #[command(after_help = ADVISE_EXAMPLES)]
-    Advise(Dir),
+    Advise(Advise),
     /// List the trees
     Trees(Trees),
     /// Print the value of a key
@@ -442,6 +442,8 @@ pub(crate) enum Dump {
 
 #[derive(ClapArgs)]
 pub(crate) struct DumpDir {
+    #[command(flatten)]
+    pub(crate) needless: Needless,
     /// The database
     #[arg(value_name = "DIR")]
     pub(crate) path: PathBuf,
@@ -487,6 +489,14 @@ pub(crate) struct DumpLog {
                   Example:\n  weir check ./weir-data && echo sound"
 )]
 pub(crate) struct Check {
+    #[command(flatten)]
+    pub(crate) dir: Dir,
+    #[command(flatten)]
+    pub(crate) forced: Forced,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct Advise {
     #[command(flatten)]
     pub(crate) dir: Dir,
     #[command(flatten)]

@@ -8,7 +8,8 @@ use crate::forced::NotForced;
 const COMPACT_EXAMPLES: &str = "\
 Leaves that deletions have left half empty are joined, and lie at the beginning of the file; what is
 free then goes back to the file system. Ctrl-C ends it, and keeps what is done. Long values stay
-where they are: 'weir copy' writes those anew, too.
+where they are: 'weir copy' writes those anew, too. A database that another process has open is
+compacted by that process.
 
 Examples:
   weir compact ./weir-data
@@ -24,7 +25,8 @@ pub(crate) struct Compact {
     /// The trees [default: all]
     #[arg(value_name = "TREE")]
     pub(crate) trees: Vec<String>,
-    /// Bytes of pages to read and change per second at most [default: as fast as can be]
+    /// Bytes of pages to read and change per second at most [default: as fast as can be; by the
+    /// process that has the database open, a tenth of what the disk gives]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) rate: Option<u64>,
 }

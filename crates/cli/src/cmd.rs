@@ -6,6 +6,7 @@ mod bench;
 mod check;
 mod check_through;
 mod compact;
+mod compact_through;
 mod copy;
 mod dump;
 mod entries;
@@ -15,6 +16,7 @@ mod man;
 mod restore;
 mod salvage;
 mod stat;
+mod through;
 mod tpcc;
 
 pub(crate) use advise::advise;

@@ -27,8 +27,20 @@ pub(crate) struct NotForced {
     force_recovery: Option<std::convert::Infallible>,
 }
 
+/// What `weir dump` takes, which opens nothing: an answer to `--force-recovery`.
+#[derive(ClapArgs)]
+pub(crate) struct Needless {
+    #[arg(long, hide = true, value_name = "STEP", value_parser = needless)]
+    force_recovery: Option<std::convert::Infallible>,
+}
+
+fn needless(_step: &str) -> Result<std::convert::Infallible, &'static str> {
+    Err("'weir dump' reads the files as they are, also of a damaged database: leave it out")
+}
+
 fn refused(_step: &str) -> Result<std::convert::Infallible, &'static str> {
-    Err("a database opened so is only read: 'weir check', 'stat', 'trees', 'get' and 'scan' do; \
+    Err("a database opened so is only read: 'weir check', 'stat', 'advise', 'trees', 'get' and \
+         'scan' do; \
          'weir salvage' saves what can be read into a new one")
 }
 

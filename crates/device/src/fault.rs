@@ -58,6 +58,9 @@ pub enum Fault {
     Broken,
     /// ENOSPC: the disk is full (`ErrorKind::StorageFull`).
     Full,
+    /// EOPNOTSUPP: the file system has no such thing. For [`OpKind::Punch`] that is no error:
+    /// [`BlockFile::punch`] returns `false`.
+    Unsupported,
 }
 
 impl Fault {
@@ -65,6 +68,7 @@ impl Fault {
         io::Error::from_raw_os_error(match self {
             Fault::Broken => libc::EIO,
             Fault::Full => libc::ENOSPC,
+            Fault::Unsupported => libc::EOPNOTSUPP,
         })
     }
 }
@@ -372,7 +376,10 @@ impl BlockFile for FaultyFile {
     }
 
     fn punch(&self, offset: u64, len: u64) -> io::Result<bool> {
-        self.script.check(&self.name, OpKind::Punch)?;
+        match self.script.check(&self.name, OpKind::Punch) {
+            Err(e) if e.kind() == io::ErrorKind::Unsupported => return Ok(false),
+            checked => checked?,
+        }
         let is_done = self.inner.punch(offset, len)?;
         if is_done {
             let blocks = (offset..offset + len).step_by(ALIGN);

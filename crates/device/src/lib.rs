@@ -39,6 +39,7 @@ pub use lock::{InUse, try_lock_file};
 pub use memory::memory_bytes;
 pub use overlay::OverlayVolume;
 pub use pipe::{PipeEnd, PipeStart};
+pub use probe::punches_holes;
 pub use processors::Processors;
 pub use sim::{AtomicPromise, CrashMode, SimVolume};
 pub use spec::{DiskSpec, DiskSpecError, RateChange};

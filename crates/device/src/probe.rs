@@ -1,7 +1,7 @@
 //! What O_DIRECT does in a directory, found out by trying.
 use std::fs::OpenOptions;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use weir_base::{ALIGN, AlignedBuf};
@@ -55,6 +55,19 @@ pub(crate) fn probe(dir: &Path, with_copies: bool) -> io::Result<(Direct, Atomic
         Err(e) if is_full(&e) => Ok((Direct::Works, AtomicWrites::default())),
         found => found,
     }
+}
+
+/// Whether the file system of a directory makes holes, found out by trying with a file without a
+/// name. `None`: no file can be made there.
+#[must_use]
+pub fn punches_holes(dir: &Path) -> Option<bool> {
+    let file = sys::nameless(dir).ok()?;
+    // One in memory says nothing.
+    if file.metadata().ok()?.dev() != dir.metadata().ok()?.dev() {
+        return None;
+    }
+    file.write_all_at(&[1; 2 * ALIGN], 0).ok()?;
+    sys::punch(&file, 0, ALIGN as u64).ok()
 }
 
 pub(crate) fn is_full(error: &io::Error) -> bool {

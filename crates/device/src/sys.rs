@@ -122,7 +122,8 @@ fn allocate(file: &File, mode: libc::c_int, offset: u64, len: u64) -> io::Result
     }
 }
 
-/// The bytes that a user without privileges may still allocate in the file's file system.
+/// The bytes that a user without privileges may still allocate in the file's file system; of one
+/// that does not say how large it is (ramfs, some network file systems), no bound.
 pub(crate) fn free_bytes(file: &File) -> io::Result<u64> {
     let mut answer = std::mem::MaybeUninit::<libc::statvfs>::zeroed();
     // SAFETY: the descriptor is open, and `answer` has room for the structure.
@@ -132,6 +133,9 @@ pub(crate) fn free_bytes(file: &File) -> io::Result<u64> {
     }
     // SAFETY: zeroed integers are valid, and the call has filled them in.
     let answer = unsafe { answer.assume_init() };
+    if answer.f_blocks == 0 {
+        return Ok(u64::MAX);
+    }
     Ok(answer.f_bavail.saturating_mul(answer.f_frsize))
 }
 

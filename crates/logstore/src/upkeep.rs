@@ -32,6 +32,8 @@ pub struct Upkeep {
     owed_bytes: f64,
     /// Bytes that may be copied to make the file smaller.
     shrink_bytes: f64,
+    /// The file was larger than it need be at the last look.
+    is_shrinking: bool,
     /// Bytes, unpacked, of pages that the pool may want to write: room for them stays.
     pub held_bytes: u64,
 }
@@ -72,6 +74,7 @@ impl Upkeep {
         seen: &Observed,
     ) -> Act {
         let seconds = self.learn(now_micros, bytes_packed);
+        self.is_shrinking = self.enough(segment_bytes, seen).is_some();
         if is_checkpoint_due {
             return Act::Checkpoint;
         }
@@ -101,13 +104,15 @@ impl Upkeep {
         Act::Clean(copies.min(segment_bytes as f64) as usize)
     }
 
+    /// Whether the file was larger than it need be at the last look.
+    #[must_use]
+    pub fn is_shrinking(&self) -> bool {
+        self.is_shrinking
+    }
+
     /// With nothing to be cleaned: whether the file is much larger than it need be.
     fn shrink(&mut self, seconds: f64, segment_bytes: u64, seen: &Observed) -> Act {
-        let segments = |bytes: u64| bytes as f64 / segment_bytes as f64;
-        let (live, held) = (segments(seen.live_bytes), segments(self.held_bytes));
-        let (count, reserve) =
-            (seen.bytes / segment_bytes, seen.reserve_bytes.div_ceil(segment_bytes));
-        let Some(enough) = enough_segments(count, live, held, reserve) else {
+        let Some(enough) = self.enough(segment_bytes, seen) else {
             self.shrink_bytes = 0.0;
             return Act::Rest;
         };
@@ -118,6 +123,15 @@ impl Upkeep {
         }
         let bytes = std::mem::take(&mut self.shrink_bytes);
         Act::Shrink(enough as usize, bytes as usize)
+    }
+
+    /// How many segments are enough, if there are many more.
+    fn enough(&self, segment_bytes: u64, seen: &Observed) -> Option<u64> {
+        let segments = |bytes: u64| bytes as f64 / segment_bytes as f64;
+        let (live, held) = (segments(seen.live_bytes), segments(self.held_bytes));
+        let (count, reserve) =
+            (seen.bytes / segment_bytes, seen.reserve_bytes.div_ceil(segment_bytes));
+        enough_segments(count, live, held, reserve)
     }
 
     /// Takes note of what was written; returns the seconds since the last look.

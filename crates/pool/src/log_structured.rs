@@ -249,6 +249,10 @@ impl PageStore for LogStructuredStore {
         Ok(Kept { did: kept.did, flush_wanted: kept.cleaned.flush_wanted })
     }
 
+    fn is_shrinking(&self) -> bool {
+        self.upkeep.lock().is_shrinking()
+    }
+
     fn placed(&self, pages: &[PageNo]) -> Vec<Placed> {
         let placed = |(page, place): (PageNo, Place)| Placed { page, at: place.bits() };
         self.store.placed(pages).into_iter().map(placed).collect()

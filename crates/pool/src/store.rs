@@ -169,6 +169,11 @@ pub trait PageStore: Send + Sync {
         Ok(Kept::default())
     }
 
+    /// Whether its file is larger than it need be, and upkeep makes it smaller.
+    fn is_shrinking(&self) -> bool {
+        false
+    }
+
     /// Where those of `pages` lie that take room and can give it up.
     fn placed(&self, _pages: &[PageNo]) -> Vec<Placed> {
         Vec::new()

@@ -193,7 +193,7 @@ impl Context {
     ///
     /// # Errors
     /// As [`Context::admit`].
-    pub(crate) fn try_admit(&self, bytes: u64) -> Result<bool, TreeError> {
+    pub fn try_admit(&self, bytes: u64) -> Result<bool, TreeError> {
         match &self.try_admission {
             Some(try_admission) => try_admission(bytes),
             None => self.admit(bytes).map(|()| true),

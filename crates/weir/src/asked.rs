@@ -1,80 +1,232 @@
-//! A scrub that another process asks for: `weir check` of a database that is open here
-//! (`docs/decisions/check-through.md`). The other process makes a file in the directory, and finds
-//! in another how far it has come, and what was found. The owner of a directory may do both.
-use std::fmt::Write;
+//! What another process asks of the one that has a database open, for a check or a compaction
+//! (`docs/decisions/check-through.md`): it makes a file in the directory, and finds in another how
+//! far that has come, and what came of it. The owner of a directory may do both.
+use std::fs::{OpenOptions, remove_file};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use weir_base::{ALIGN, AlignedBuf};
+use weir_base::{ALIGN, AlignedBuf, Clock};
 use weir_device::{BlockFile, Volume};
 
-use crate::error::Error;
-use crate::scrub::{Scrub, ScrubReport};
-
-/// The file that asks. It is removed when the answer is whole.
-pub const REQUEST_FILE: &str = "check.request";
-/// The file that answers: text up to the first zero byte, first how far it has come.
-pub const ANSWER_FILE: &str = "check.answer";
-/// Bytes of an answer.
-const ANSWER_BYTES: usize = 64 << 10;
 /// It is said this often how far it has come.
 const PROGRESS_MICROS: u64 = 200_000;
+/// Bytes of a request at most: names of trees.
+const REQUEST_BYTES_MAX: u64 = 16 << 20;
+/// The last line of a request: without it, it is still being written.
+const END: &str = "end\n";
 
-/// A line that says so many of so many pages were gone through.
-pub const PROGRESS: &str = "verifying";
+/// The first word of an answer while there is none: it says how much is done, of how much.
+pub(crate) const PROGRESS: &str = "progress";
 
-/// Answers a request if there is one; `go_on` is asked between reads. What fails here is of no
-/// matter to the database: there is no answer then.
-pub(crate) fn answer(scrub: &Scrub, volume: &dyn Volume, go_on: &dyn Fn() -> bool) {
-    if volume.exists(REQUEST_FILE).is_ok_and(|is_asked| is_asked) {
-        let _ = answer_with(scrub, volume, go_on);
-        let _ = volume.remove(REQUEST_FILE);
-    }
+/// What may be asked: the files of request and answer.
+#[derive(Clone, Copy, Debug)]
+pub struct Question {
+    /// The file that asks. It is removed when the answer is whole.
+    pub request: &'static str,
+    /// The file that answers: text up to the first zero byte, first how far it has come.
+    pub answer: &'static str,
 }
 
-fn answer_with(
-    scrub: &Scrub,
-    volume: &dyn Volume,
-    go_on: &dyn Fn() -> bool,
-) -> std::io::Result<()> {
-    if volume.exists(ANSWER_FILE)? {
-        volume.remove(ANSWER_FILE)?;
+/// That all pages in use are verified.
+pub const CHECK: Question = Question { request: "check.request", answer: "check.answer" };
+/// That trees are compacted.
+pub const COMPACT: Question = Question { request: "compact.request", answer: "compact.answer" };
+
+/// Whether a file of a database's directory is one of those.
+pub(crate) fn is_ours(name: &str) -> bool {
+    [CHECK, COMPACT].iter().any(|question| [question.request, question.answer].contains(&name))
+}
+
+/// A question that was put to the process that has a database open; withdrawn when dropped.
+#[derive(Debug)]
+pub struct Asked {
+    request: PathBuf,
+    answer: PathBuf,
+}
+
+/// What has come of a question so far.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Answered {
+    /// The process has not begun.
+    NotYet,
+    /// So much is done, of so much.
+    Progress(u64, u64),
+    /// It is over.
+    Whole(String),
+}
+
+impl Asked {
+    /// Puts a question with what belongs to it, in lines.
+    ///
+    /// # Errors
+    /// `AlreadyExists` when another process asks the same; what the system reports.
+    pub fn ask(dir: &Path, question: Question, text: &str) -> io::Result<Asked> {
+        let asked =
+            Asked { request: dir.join(question.request), answer: dir.join(question.answer) };
+        let mut options = OpenOptions::new();
+        let file = options.write(true).create_new(true).mode(0o600).open(&asked.request);
+        // That of another is not withdrawn.
+        let mut file = match file {
+            Ok(file) => file,
+            Err(e) => {
+                std::mem::forget(asked);
+                return Err(e);
+            }
+        };
+        let mut bytes = format!("{text}{END}").into_bytes();
+        bytes.resize(bytes.len().next_multiple_of(ALIGN), 0);
+        file.write_all(&bytes)?;
+        Ok(asked)
     }
-    let file = volume.create(ANSWER_FILE, ANSWER_BYTES as u64)?;
-    let mut reported_at = None;
-    let clock = scrub.clock();
-    let mut progress = |done: u64, of: u64| {
-        let now = clock.now_micros();
-        if reported_at.is_none_or(|at| now >= at + PROGRESS_MICROS) {
-            reported_at = Some(now);
-            // What fails here costs the process that waits its bar.
-            let _ = say(&file, &format!("{PROGRESS} {done} {of}\n"));
+
+    /// Has the process end what it does: what came of it is in the answer soon.
+    pub fn end(&self) {
+        let _ = remove_file(&self.request);
+    }
+
+    /// What the process has said up to now.
+    #[must_use]
+    pub fn answered(&self) -> Answered {
+        // In this order: the answer is whole before the request goes.
+        let is_over = !self.request.exists();
+        let bytes = std::fs::read(&self.answer).unwrap_or_default();
+        let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+        let text = String::from_utf8_lossy(&bytes[..end]).into_owned();
+        let mut words = text.split_whitespace();
+        let is_progress = words.next() == Some(PROGRESS);
+        let mut number = || words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
+        match (is_over, is_progress) {
+            (_, true) => Answered::Progress(number(), number()),
+            (true, false) => Answered::Whole(text),
+            (false, false) => Answered::NotYet,
         }
-        go_on()
-    };
-    let text = match scrub.report(&mut progress) {
-        Ok(Some(report)) => words(&report),
-        Ok(None) => "failed the database is being closed\n".to_owned(),
-        Err(e) => format!("failed {}\n", Error::from(e)),
-    };
-    say(&file, &text)?;
-    file.sync()
-}
-
-/// What a report is in lines: a word and what it says.
-fn words(report: &ScrubReport) -> String {
-    let ScrubReport { pages, repaired, lost, .. } = report;
-    let mut text = format!("pages {pages}\nrepaired {repaired}\nlost {lost}\n");
-    for finding in &report.findings {
-        let _ = writeln!(text, "finding {}: {}", finding.text, finding.mended);
     }
-    text
 }
 
-fn say(file: &Arc<dyn BlockFile>, text: &str) -> std::io::Result<()> {
-    let mut buf = AlignedBuf::zeroed(ANSWER_BYTES);
-    // The last byte stays zero.
-    let len = text.len().min(ANSWER_BYTES - 1);
-    buf[..len].copy_from_slice(&text.as_bytes()[..len]);
-    let written = if text.starts_with(PROGRESS) { ALIGN } else { ANSWER_BYTES };
-    file.write_at(0, &buf[..written])
+impl Drop for Asked {
+    fn drop(&mut self) {
+        let _ = remove_file(&self.request);
+        let _ = remove_file(&self.answer);
+    }
+}
+
+/// The text of a request; `None`: there is none that is whole.
+pub(crate) fn requested(volume: &dyn Volume, question: Question) -> Option<String> {
+    if !is_requested(volume, question) {
+        return None;
+    }
+    let file = volume.open(question.request).ok()?;
+    let bytes = file.len();
+    if !(1..=REQUEST_BYTES_MAX).contains(&bytes) || bytes % ALIGN as u64 != 0 {
+        return None;
+    }
+    let mut buf = AlignedBuf::zeroed(bytes as usize);
+    file.read_at(0, &mut buf).ok()?;
+    let end = buf.iter().position(|&byte| byte == 0).unwrap_or(buf.len());
+    let text = std::str::from_utf8(&buf[..end]).ok()?;
+    text.strip_suffix(END).map(str::to_owned)
+}
+
+/// Whether something is asked, or has not been withdrawn.
+pub(crate) fn is_requested(volume: &dyn Volume, question: Question) -> bool {
+    volume.exists(question.request).is_ok_and(|is_asked| is_asked)
+}
+
+/// The answer to a question, as it is being made.
+pub(crate) struct Answer<'a> {
+    file: Arc<dyn BlockFile>,
+    clock: &'a dyn Clock,
+    said_at: Option<u64>,
+}
+
+impl<'a> Answer<'a> {
+    /// With room for so many bytes.
+    pub(crate) fn begin(
+        volume: &dyn Volume,
+        question: Question,
+        bytes: usize,
+        clock: &'a dyn Clock,
+    ) -> io::Result<Answer<'a>> {
+        if volume.exists(question.answer)? {
+            volume.remove(question.answer)?;
+        }
+        // The last byte stays zero.
+        let bytes = (bytes + 1).next_multiple_of(ALIGN);
+        let file = volume.create(question.answer, bytes as u64)?;
+        Ok(Answer { file, clock, said_at: None })
+    }
+
+    /// Says how much is done, of how much, unless it has just been said.
+    pub(crate) fn progress(&mut self, done: u64, of: u64) {
+        let now = self.clock.now_micros();
+        if self.said_at.is_none_or(|at| now >= at + PROGRESS_MICROS) {
+            self.said_at = Some(now);
+            // What fails here costs the process that waits its bar.
+            let _ = self.say(&format!("{PROGRESS} {done} {of}\n"), ALIGN);
+        }
+    }
+
+    /// All that there is to say.
+    pub(crate) fn end(self, text: &str) -> io::Result<()> {
+        self.say(text, self.file.len() as usize)?;
+        self.file.sync()
+    }
+
+    fn say(&self, text: &str, written: usize) -> io::Result<()> {
+        let mut buf = AlignedBuf::zeroed(written);
+        let len = text.len().min(written - 1);
+        buf[..len].copy_from_slice(&text.as_bytes()[..len]);
+        self.file.write_at(0, &buf)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_base::SystemClock;
+    use weir_device::FileVolume;
+
+    #[test]
+    fn a_question_is_put_once_and_answered() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let volume = FileVolume::open(dir.path()).expect("a volume");
+        assert_eq!(requested(&volume, COMPACT), None);
+        let asked = Asked::ask(dir.path(), COMPACT, "one\ntwo\n").expect("asked");
+        let again = Asked::ask(dir.path(), COMPACT, "").expect_err("it is asked already");
+        assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(requested(&volume, COMPACT).as_deref(), Some("one\ntwo\n"));
+        assert_eq!(requested(&volume, CHECK), None);
+        assert_eq!(asked.answered(), Answered::NotYet);
+
+        let clock = SystemClock::new();
+        let mut answer = Answer::begin(&volume, COMPACT, 5_000, &clock).expect("an answer");
+        answer.progress(3, 40);
+        answer.progress(4, 40);
+        assert_eq!(asked.answered(), Answered::Progress(3, 40));
+        answer.end(&"x".repeat(5_000)).expect("said");
+        volume.remove(COMPACT.request).expect("removed");
+        assert_eq!(asked.answered(), Answered::Whole("x".repeat(5_000)));
+        drop(asked);
+        assert!(volume.list().expect("listed").is_empty());
+    }
+
+    #[test]
+    fn a_request_that_is_being_written_is_none_yet() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let volume = FileVolume::open(dir.path()).expect("a volume");
+        let file = dir.path().join(COMPACT.request);
+        for text in ["", "one\n", "one\nend\n"] {
+            std::fs::write(&file, text).expect("written");
+            assert_eq!(requested(&volume, COMPACT), None, "{text}: not of whole blocks");
+        }
+        let mut bytes = b"one\nen".to_vec();
+        bytes.resize(ALIGN, 0);
+        std::fs::write(&file, &bytes).expect("written");
+        assert_eq!(requested(&volume, COMPACT), None);
+        bytes[..8].copy_from_slice(b"one\nend\n");
+        std::fs::write(&file, &bytes).expect("written");
+        assert_eq!(requested(&volume, COMPACT).as_deref(), Some("one\n"));
+    }
 }

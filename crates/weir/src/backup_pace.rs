@@ -11,6 +11,9 @@ pub(crate) struct BackupLoad {
     pub(crate) capacity_bytes_per_second: f64,
     /// No thread has read or changed anything for a while.
     pub(crate) is_idle: bool,
+    /// Something is still to be written for others: a disk that stands still for a moment makes
+    /// work look idle that waits for it.
+    pub(crate) is_waited_for: bool,
     /// What the operator allows, whatever else is going on.
     pub(crate) asked_bytes_per_second: Option<u64>,
 }
@@ -28,7 +31,7 @@ pub(crate) fn bytes_per_second(seen: BackupLoad) -> f64 {
     if let Some(asked) = seen.asked_bytes_per_second {
         return (asked as f64).max(1.0);
     }
-    if seen.is_idle {
+    if seen.is_idle && !seen.is_waited_for {
         return f64::INFINITY;
     }
     if seen.capacity_bytes_per_second > 0.0 {
@@ -44,19 +47,27 @@ mod tests {
 
     #[test]
     fn beside_work_a_tenth_and_alone_all_but_never_more_than_was_asked() {
-        // (capacity, idle, asked, expected)
+        // (capacity, idle, waited for, asked, expected)
         let rows = [
-            (0.0, false, None, 16e6),
-            (0.0, true, None, f64::INFINITY),
-            (400e6, false, None, 40e6),
-            (400e6, true, None, f64::INFINITY),
-            (2e6, false, None, 1e6),
-            (400e6, false, Some(5_000_000), 5e6),
-            (400e6, true, Some(5_000_000), 5e6),
-            (400e6, true, Some(0), 1.0),
+            (0.0, false, false, None, 16e6),
+            (0.0, true, false, None, f64::INFINITY),
+            (0.0, true, true, None, 16e6),
+            (400e6, false, false, None, 40e6),
+            (400e6, true, false, None, f64::INFINITY),
+            (400e6, true, true, None, 40e6),
+            (2e6, false, true, None, 1e6),
+            (400e6, false, false, Some(5_000_000), 5e6),
+            (400e6, true, true, Some(5_000_000), 5e6),
+            (400e6, true, false, Some(0), 1.0),
         ];
-        for (capacity_bytes_per_second, is_idle, asked_bytes_per_second, expected) in rows {
-            let seen = BackupLoad { capacity_bytes_per_second, is_idle, asked_bytes_per_second };
+        for row in rows {
+            let (capacity_bytes_per_second, is_idle, is_waited_for, asked, expected) = row;
+            let seen = BackupLoad {
+                capacity_bytes_per_second,
+                is_idle,
+                is_waited_for,
+                asked_bytes_per_second: asked,
+            };
             assert_eq!(bytes_per_second(seen), expected, "{seen:?}");
         }
     }

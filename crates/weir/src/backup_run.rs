@@ -145,7 +145,7 @@ impl<W: Write> Backup<W> {
         options: &BackupOptions,
     ) -> Result<Self, Error> {
         let held = Held::take(source)?;
-        check_resumable(source, &there.place, &held.control, options)?;
+        check_resumable(source, &there.place, options)?;
         let mut writer = Writer::go_on(Sink::Plain(out), &there.place);
         let (micros, control) = (source.clock.unix_micros(), held.control);
         writer.resumed(&Resumed { micros, control })?;
@@ -474,21 +474,31 @@ impl Held {
     }
 }
 
+/// What is said of one that is sealed.
+pub(crate) const NO_SEALED: &str =
+    "a backup of an encrypted database cannot be gone on with: begin another backup";
+
+/// What is said where another base is given.
+pub(crate) const NO_SINCE: &str =
+    "a backup that is gone on with is since the one that it was begun since: none is given";
+
 /// Whether a backup that was cut off is one of this database that can be gone on with.
-fn check_resumable(
+pub(crate) fn check_resumable(
     source: &Source,
     place: &Place,
-    control: &Control,
     options: &BackupOptions,
 ) -> Result<(), Error> {
     let wrong = |what: &str| Err(Error::Config(format!("{what}: begin another backup")));
     if source.encryption.is_some() {
-        return wrong("a backup of an encrypted database cannot be gone on with");
+        return Err(Error::Config(NO_SEALED.into()));
     }
-    if options.since.is_some() || place.consistent.is_some() {
-        return wrong("that backup has all its pages, or is of another kind than is asked for");
+    if options.since.is_some() {
+        return Err(Error::Config(NO_SINCE.into()));
     }
-    check_base(&BackupBase::of(&place.begin), control, "begin another backup")
+    if place.consistent.is_some() {
+        return wrong("that backup has all its pages");
+    }
+    check_base(&BackupBase::of(&place.begin), &source.control.get(), "begin another backup")
 }
 
 /// `instead`: what is to be done.
@@ -549,6 +559,8 @@ impl Pace {
             capacity_bytes_per_second: pages * source.pool.page_size() as f64,
             is_idle: self.quiet_since_micros == 0
                 || now.saturating_sub(self.quiet_since_micros) >= IDLE_MICROS,
+            is_waited_for: source.log.durable() < source.log.end()
+                || source.checkpointer.admission().waiters() > 0,
             asked_bytes_per_second: self.asked,
         }
     }

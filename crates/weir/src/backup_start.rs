@@ -1,12 +1,13 @@
 //! A backup that a caller in this process makes.
-use std::io::Write;
+use std::io::{self, Read, Write};
 
-use weir_backup::Partial;
+use weir_backup::{Found, Partial, Verified, Writer, found};
 
 use crate::backup::{BackedUp, BackupOptions, BackupProgress};
-use crate::backup_run::{Backup, Source};
+use crate::backup_run::{Backup, NO_SEALED, NO_SINCE, Source, check_resumable};
 use crate::config::Background;
 use crate::db::Db;
+use crate::encryption::unseal;
 use crate::engine::Engine;
 use crate::error::Error;
 
@@ -47,6 +48,56 @@ impl Db {
         progress: &mut dyn FnMut(BackupProgress) -> bool,
     ) -> Result<Option<BackedUp>, Error> {
         self.back_up(options, progress, |source| Backup::resume(source, out, there, options))
+    }
+
+    /// As [`Db::resume_backup`], from what there is of it: `there` is read to its end and verified,
+    /// which `progress` sees as bytes of no pages; then `out` is called with the offset at which
+    /// the rest belongs, and what is behind it does not. Where nothing is missing it is not called.
+    /// `None`: `progress` ended it; it can be gone on with.
+    ///
+    /// # Errors
+    /// As [`Db::resume_backup`]; [`Error::Damaged`] and others where `there` does not even begin as
+    /// a backup does; [`Error::Io`] of `out`.
+    pub fn resume_backup_from<W: Write>(
+        &self,
+        there: impl Read,
+        out: impl FnOnce(u64) -> io::Result<W>,
+        options: &BackupOptions,
+        progress: &mut dyn FnMut(BackupProgress) -> bool,
+    ) -> Result<Option<BackedUp>, Error> {
+        self.engine.check_open()?;
+        if options.since.is_some() {
+            return Err(Error::Config(NO_SINCE.into()));
+        }
+        let encryption = self.engine.crypt.as_ref().map(|crypt| crypt.encryption());
+        let there = unseal(there, encryption)?;
+        if there.key_name().is_some() {
+            return Err(Error::Config(NO_SEALED.into()));
+        }
+        let mut verifying =
+            |bytes| progress(BackupProgress { pages: 0, pages_of: 0, bytes, follows: false });
+        let there = match found(there, &mut verifying)? {
+            None => return Ok(None),
+            Some(Found::Whole(Verified { begin, end, bytes })) => {
+                let (from, pages) = (begin.control.checkpoint, end.pages);
+                let log_bytes = end.log_bytes;
+                return Ok(Some(BackedUp { from, end: end.end, pages, log_bytes, bytes }));
+            }
+            Some(Found::Partial(there)) => *there,
+        };
+        let from = there.place.begin.control.checkpoint;
+        let end = there.end();
+        if end.is_none() {
+            // Before anything that is there is given up.
+            check_resumable(&self.engine.backup_source(), &there.place, options)?;
+        }
+        let out = out(there.place.at).map_err(|e| Error::io("going on with the backup", e))?;
+        let Some(end) = end else {
+            return self.resume_backup(out, there, options, progress);
+        };
+        let (end, bytes) = Writer::go_on(out, &there.place).end(&end)?;
+        let (pages, log_bytes) = (end.pages, end.log_bytes);
+        Ok(Some(BackedUp { from, end: end.end, pages, log_bytes, bytes }))
     }
 
     fn back_up<W: Write>(

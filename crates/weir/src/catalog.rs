@@ -6,14 +6,14 @@ use std::sync::atomic::Ordering;
 use weir_base::{PageNo, TreeId, TxnId};
 use weir_btree::{Cursor, Env, Tree as RawTree, TreeError};
 use weir_pool::PageCodec;
-use weir_txn::{Intent, Kind, ReadView, RowCursor, Savepoint, Txn, TxnError, UndoEntry, View};
+use weir_txn::{Intent, Kind, Savepoint, Txn, TxnError, UndoEntry, View};
 
+use crate::catalog_entries::{MALFORMED, decode, entry, for_each_entry};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::places::CATALOG_ROOT;
 
 const NAME_BYTES_MAX: usize = 255;
-const MALFORMED: &str = "an entry of the catalog is malformed";
 
 /// An entry's value; the last byte only where a codec is asked for: without, it is as it was before
 /// there were any, and a version that knows of none passes over the byte.
@@ -29,14 +29,6 @@ fn encode(id: TreeId, root: PageNo, codec: Option<PageCodec>) -> Vec<u8> {
 fn codec_in(value: &[u8]) -> Option<PageCodec> {
     let number = usize::from(*value.get(12)?);
     PageCodec::ALL.get(number.checked_sub(1)?).copied()
-}
-
-/// The tree's number and its root page, of an entry's value.
-#[must_use]
-pub fn decode(value: &[u8]) -> Option<(TreeId, PageNo)> {
-    let (id, rest) = value.split_first_chunk()?;
-    let root = rest.first_chunk()?;
-    Some((TreeId(u64::from_le_bytes(*id)), PageNo(u32::from_le_bytes(*root))))
 }
 
 fn check_name(name: &str) -> Result<(), Error> {
@@ -90,10 +82,6 @@ pub(crate) fn named_by(env: &Arc<Env>, value: &[u8]) -> Option<RawTree> {
     decode(value).map(|(id, root)| RawTree::at(env.clone(), id, root))
 }
 
-fn entry(value: &[u8]) -> Result<(TreeId, PageNo), Error> {
-    decode(value).ok_or_else(|| Error::Damaged(MALFORMED.into()))
-}
-
 impl Engine {
     /// The tree of this name as committed now, or by `own`.
     pub(crate) fn find_tree(
@@ -130,15 +118,8 @@ impl Engine {
     }
 
     /// Goes through the entries as committed now, in the order of names: name and value.
-    fn for_each_entry(&self, mut visit: impl FnMut(&[u8], &[u8])) -> Result<(), TxnError> {
-        let latest = ReadView::new(&self.context, None, View::Latest);
-        let mut cursor = RowCursor::new(self.catalog.clone());
-        let mut found = cursor.seek_first(latest)?;
-        while found {
-            visit(cursor.key(), cursor.value());
-            found = cursor.next(latest)?;
-        }
-        Ok(())
+    fn for_each_entry(&self, visit: impl FnMut(&[u8], &[u8])) -> Result<(), TxnError> {
+        for_each_entry(&self.context, &self.catalog, visit)
     }
 
     /// All trees, also those that open transactions have made or dropped: name and tree.

@@ -46,8 +46,7 @@ fn is_ours(name: &str) -> bool {
         || name == crate::advise::FILE
         || name == crate::warm::FILE
         || name == crate::contents::FILE
-        || name == crate::asked::REQUEST_FILE
-        || name == crate::asked::ANSWER_FILE
+        || crate::asked::is_ours(name)
         || name.starts_with(crate::backup_asked::REQUEST_FILE)
         || name == crate::backup_asked::PIPE_FILE
         || name.starts_with(crate::runs::FILE_PREFIX)

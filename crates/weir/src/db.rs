@@ -274,6 +274,13 @@ impl Db {
         })
     }
 
+    /// Whether room of pages that are not in use is on its way to the file system: a checkpoint,
+    /// and then a few seconds, bring it there. `false`, for a second: all has gone that can.
+    #[must_use]
+    pub fn is_giving_back(&self) -> bool {
+        self.engine.unused.has_more()
+    }
+
     /// What opening had to do after a crash; `None` when there was nothing to do.
     #[must_use]
     pub fn recovery_report(&self) -> Option<RecoveryReport> {

@@ -17,8 +17,8 @@ use crate::error::Error;
 
 /// What processes say to each other: the other one has no key.
 fn is_plain(name: &str) -> bool {
-    [crate::asked::REQUEST_FILE, crate::asked::ANSWER_FILE, crate::backup_asked::PIPE_FILE]
-        .contains(&name)
+    crate::asked::is_ours(name)
+        || name == crate::backup_asked::PIPE_FILE
         || name.starts_with(crate::backup_asked::REQUEST_FILE)
 }
 

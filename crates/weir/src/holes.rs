@@ -87,6 +87,11 @@ impl Holes {
         Holes { grace_micros, ..Holes::default() }
     }
 
+    /// Whether pages were freed, so many in all, whose blocks it has not seen to yet.
+    pub(crate) fn has_more(&self, freed: u64) -> bool {
+        self.stage != Stage::Idle || self.freed != Some(freed)
+    }
+
     /// Does what comes next. Returns whether there is more to do now.
     ///
     /// # Errors

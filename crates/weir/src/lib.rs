@@ -37,10 +37,14 @@ mod backup_pace;
 mod backup_run;
 mod backup_start;
 mod catalog;
+mod catalog_entries;
 mod catch_up;
 mod check;
+mod check_asked;
 mod commit;
 mod compact;
+mod compact_asked;
+mod compactor;
 mod config;
 mod contents;
 mod copy;
@@ -94,13 +98,15 @@ mod workers;
 
 pub use advise::{Advice, Observed};
 #[doc(hidden)]
-pub use asked::{ANSWER_FILE, PROGRESS, REQUEST_FILE};
+pub use asked::{Answered, Asked, CHECK, COMPACT, Question};
 pub use backup::{BackedUp, BackupBase, BackupOptions, BackupProgress};
 #[doc(hidden)]
 pub use backup_asked::AskedBackup;
 pub use check::CheckReport;
 pub use commit::Commit;
-pub use compact::{CompactOptions, Compacted};
+#[doc(hidden)]
+pub use compact_asked::{CompactAnswer, CompactRequest};
+pub use compactor::{CompactOptions, Compacted};
 #[doc(hidden)]
 pub use config::Numbers;
 pub use config::{Background, Config, Create, RecoveryListener, StoreKind};
@@ -141,7 +147,7 @@ pub use weir_btree::{TreeReport, TreeSize};
 pub use weir_crypt::{Encryption, KeyBytes, KeyError, KeyFile, KeyName, KeyProvider, MasterKey};
 pub use weir_device::{
     BlockFile, DiskSpec, FaultyVolume, FileVolume, InUse, IoStats, SimVolume, ThrottledVolume,
-    Volume, try_lock_file,
+    Volume, punches_holes, try_lock_file,
 };
 pub use weir_pool::{
     DoubleWriteConfig, DoubleWriteMode, Mended, PageCodec, PageFinding, StoreLook,

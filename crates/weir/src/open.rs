@@ -17,6 +17,7 @@ use weir_txn::{AutoCommit, Context, PlantedBug, RecoveredState, Registry};
 
 use crate::catalog::{named_by, tree_by_id};
 use crate::catch_up::CatchUp;
+use crate::compact_asked::CompactSite;
 use crate::config::{Background, Config, StoreKind};
 use crate::contents::{Contents, FoundStretches};
 use crate::create::prepare;
@@ -384,11 +385,21 @@ impl Engine {
             unused: self.unused.clone(),
             scrub: self.scrub.clone(),
             backup: self.backup_source(),
+            compact: self.compact_site(),
             volume: self.volume.clone(),
             crypt: self.crypt.clone(),
             scrubs: !self.config.read_only && self.config.lab.is_none(),
             acks: self.acks.clone(),
             redo_threads: self.redo_threads(),
+        }
+    }
+
+    fn compact_site(&self) -> CompactSite {
+        CompactSite {
+            compactor: self.compactor(),
+            catalog: self.catalog.clone(),
+            background: self.background.clone(),
+            clock: self.clock.clone(),
         }
     }
 

@@ -94,6 +94,17 @@ impl Unused {
         pass.holes.step(&self.pool, &self.space, &seen)
     }
 
+    /// Whether something that is not in use is to give its room back, as soon as the checkpoint and
+    /// the pace allow it.
+    pub(crate) fn has_more(&self) -> bool {
+        let pass = self.pass.lock();
+        if self.pool.store().room_pages().is_none() {
+            return self.pool.store().can_punch() && pass.holes.has_more(self.space.freed());
+        }
+        let is_passed = pass.map.is_none() && pass.freed == self.space.freed() && !pass.left;
+        !(is_passed && pass.waiting.is_empty()) || self.pool.store().is_shrinking()
+    }
+
     fn step_of_segments(&self, pass: &mut Pass) -> Result<bool, PoolError> {
         let checkpoint = match self.planted {
             PlantedBug::GivenUpTooSoon => self.pool.log().durable(),

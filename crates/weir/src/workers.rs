@@ -17,6 +17,7 @@ use weir_redo::{Durability, Log};
 use crate::acks::Acks;
 use crate::advise::Observed;
 use crate::backup_run::Source;
+use crate::compact_asked::CompactSite;
 use crate::contents::Contents;
 use crate::error::Error;
 use crate::halt::halt;
@@ -80,10 +81,12 @@ pub(crate) struct Site {
     pub(crate) unused: Arc<Unused>,
     pub(crate) scrub: Arc<Scrub>,
     pub(crate) backup: Source,
+    pub(crate) compact: CompactSite,
     pub(crate) volume: Arc<dyn Volume>,
     pub(crate) crypt: Option<Arc<CryptVolume>>,
     /// Whether pages on disk are verified, blocks of free pages given back, and other processes may
-    /// ask for a check or a backup: not where nothing may be written, nor in experiments.
+    /// ask for a check, a backup or a compaction: not where nothing may be written, nor in
+    /// experiments.
     pub(crate) scrubs: bool,
     pub(crate) acks: Arc<Acks>,
     /// Threads that bring pages forward after a crash.
@@ -112,7 +115,11 @@ impl Workers {
         let keeper: (&str, Loop) =
             if keeps { ("weir-segments", segments_loop) } else { ("weir-holes", holes_loop) };
         let keepers = (keeps || site.scrubs).then_some(keeper);
-        let others: [(&str, Loop); 2] = [("weir-scrub", scrub_loop), ("weir-backup", backup_loop)];
+        let others: [(&str, Loop); 3] = [
+            ("weir-scrub", scrub_loop),
+            ("weir-backup", backup_loop),
+            ("weir-compact", compact_loop),
+        ];
         let others = others.into_iter().filter(|_| site.scrubs);
         // They end when nothing is pending any more.
         let redo: Loop = redo_loop;
@@ -229,7 +236,7 @@ fn scrub_loop(site: &Site, stop: &AtomicBool) {
     while running(stop) {
         let now = site.clock.now_micros();
         if now >= next_look {
-            crate::asked::answer(&site.scrub, &*site.volume, &|| running(stop));
+            crate::check_asked::answer(&site.scrub, &*site.volume, &|| running(stop));
             next_look = now + ASKED_MICROS;
         }
         if now >= due && site.pool.halted().is_none() {
@@ -258,6 +265,23 @@ fn backup_loop(site: &Site, stop: &AtomicBool) {
             // Where no key can be had now, the database goes on with the one that it has.
             let _ = crypt.rotate();
             next_key = now + KEY_MICROS;
+        }
+        site.clock.sleep_micros(BACKUP_LOOK_MICROS);
+    }
+}
+
+/// Compacts the trees that other processes want compacted. On its own: it waits for admission.
+fn compact_loop(site: &Site, stop: &AtomicBool) {
+    crate::compact_asked::forget(&*site.volume);
+    let mut next_look = site.clock.now_micros();
+    while running(stop) {
+        if site.clock.now_micros() >= next_look && site.pool.halted().is_none() {
+            let go_on = || running(stop) && site.log.check().is_ok();
+            let done = crate::compact_asked::answer(&site.compact, &*site.volume, &go_on);
+            if let (Err(e), Err(_)) = (done, site.log.check()) {
+                halt(&site.pool, &site.checkpointer, &e.to_string());
+            }
+            next_look = site.clock.now_micros() + ASKED_MICROS;
         }
         site.clock.sleep_micros(BACKUP_LOOK_MICROS);
     }

@@ -1,14 +1,14 @@
 //! `weir advise`: what a log of another size would cost or save.
-use crate::args::Dir;
+use crate::args::Advise;
 use crate::exit::{EXIT_FINDINGS, EXIT_OK};
-use crate::opening::open_to_read;
+use crate::opening::open_forced;
 use anyhow::Result;
 use std::io::Write;
 use weir::{Advice, Observed, format_size};
 
 /// Prints a table.
-pub(crate) fn advise(args: &Dir) -> Result<u8> {
-    let db = open_to_read(args)?;
+pub(crate) fn advise(args: &Advise) -> Result<u8> {
+    let db = open_forced(&args.dir, &args.forced)?;
     // Before it is closed, which would be the end of what recovery found.
     let observed = db.observed();
     let mut out = std::io::stdout().lock();
@@ -27,8 +27,7 @@ pub(crate) fn advise(args: &Dir) -> Result<u8> {
         }
     };
     drop(out);
-    db.close()?;
-    Ok(code)
+    args.forced.close(db, code)
 }
 
 fn print(observed: &Observed, out: &mut dyn Write) -> Result<()> {

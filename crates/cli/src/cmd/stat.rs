@@ -7,6 +7,10 @@ use anyhow::{Context, Result};
 use std::io::Write;
 use weir::{StatsSnapshot, format_size};
 
+/// What is said where the file system makes no holes.
+pub(super) const NO_HOLES: &str = "this file system makes none: room of free pages is used again, \
+                                   and does not go back to it";
+
 /// Prints files, log, trees and counters.
 pub(crate) fn stat(args: &Stat) -> Result<u8> {
     let db = open_forced(&args.dir, &args.forced)?;
@@ -28,6 +32,9 @@ pub(crate) fn stat(args: &Stat) -> Result<u8> {
         format_size(seen.pages_allocated * seen.page_size as u64),
     )?;
     writeln!(out, "data file   {}", data_file(&seen))?;
+    if seen.segments.is_none() && weir::punches_holes(dir) == Some(false) {
+        writeln!(out, "holes       {NO_HOLES}")?;
+    }
     if let Some((codec, look)) = seen.segments.and_then(|look| Some((look.codec?, look))) {
         writeln!(out, "packing     {codec} now, of trees that ask for none: {}", look.codec_why)?;
     }

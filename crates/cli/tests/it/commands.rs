@@ -127,39 +127,3 @@ fn advice_on_the_size_of_the_log() {
     }
     assert!(expect(0, &["stat", &dir]).out.contains("advice      a log of 2 MiB: +"));
 }
-
-/// Nine tenths of the rows are deleted; what is left lies in few leaves, of a small file.
-#[test]
-fn a_thinned_tree_is_made_dense() {
-    use weir::{Background, Batch, Config, Db, Durability};
-    let scratch = Scratch::new();
-    let dir = scratch.text("db");
-    let config = Config { background: Background::Manual, ..Config::default() };
-    let db = Db::open(Path::new(&dir), config).unwrap();
-    let tree = db.create_tree("rows").unwrap();
-    let mut batch = Batch::new();
-    let key = |n: u32| n.wrapping_mul(0x9e37_79b1).to_be_bytes();
-    (0..40_000).for_each(|n| batch.put(&tree, &key(n), &[7; 200]));
-    db.write(&batch, Durability::Lazy).unwrap();
-    batch.clear();
-    (0..40_000).filter(|n| n % 10 > 0).for_each(|n| batch.delete(&tree, &key(n)));
-    db.write(&batch, Durability::Lazy).unwrap();
-    let before = tree.check(&mut |_| {}).unwrap();
-    drop((tree, batch));
-    db.create_tree("empty").unwrap();
-    db.close().unwrap();
-    let unknown = expect(2, &["compact", &dir, "rows", "row"]);
-    assert!(unknown.err.contains("'row'") && unknown.err.contains("empty, rows"), "{unknown:?}");
-    let size =
-        || std::os::unix::fs::MetadataExt::blocks(&scratch.path("db/pages").metadata().unwrap());
-    let (long, ran) = (size(), expect(0, &["compact", &dir]));
-    assert!(ran.out.contains("tree empty: 0 pages freed, 0 moved, 1 leaves"), "{ran:?}");
-    assert!(ran.out.contains("tree rows: ") && ran.out.contains("data on disk: "), "{ran:?}");
-    let check = expect(0, &["check", &dir]);
-    assert!(check.out.contains("rows: 4000 rows") && check.out.ends_with("sound\n"), "{check:?}");
-    let db = Db::open(Path::new(&dir), Config::default()).unwrap();
-    let after = db.tree("rows").unwrap().unwrap().check(&mut |_| {}).unwrap();
-    assert!(after.leaves * 2 < before.leaves, "{} of {}", after.leaves, before.leaves);
-    assert!(size() * 2 < long || !db.stats().gives_back, "{} of {long}", size());
-    db.close().unwrap();
-}

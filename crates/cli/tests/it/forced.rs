@@ -172,6 +172,11 @@ fn one_that_is_sound_is_read_as_ever() {
     assert_eq!(sound.run(0, 1, "trees", &[]).out, "birds\nfew\n");
     assert!(sound.run(0, 1, "stat", &[]).out.contains("birds"));
     assert!(sound.run(0, 1, "get", &["birds", "bird 00007"]).out.starts_with("first"));
+    let advice = sound.run(1, 1, "advise", &[]);
+    assert!(advice.out.contains("too little has been observed"), "{advice:?}");
+    let dir = sound.scratch.text("db");
+    let dump = expect(2, &["dump", "control", &dir, "--force-recovery", "1"]);
+    assert!(dump.err.contains("leave it out"), "{dump:?}");
     let missing = sound.run(1, 1, "get", &["birds", "none"]);
     assert!(missing.err.contains("no key none"), "{missing:?}");
     for step in ["0", "5", "x", ""] {

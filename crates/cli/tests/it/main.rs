@@ -7,6 +7,7 @@ mod backup_resume;
 mod bad_input;
 mod bench;
 mod commands;
+mod compact;
 mod dump;
 mod encrypted;
 mod forced;

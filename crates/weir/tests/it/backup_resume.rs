@@ -203,7 +203,7 @@ fn what_cannot_be_gone_on_with_is_refused_before_anything_is_written() {
         Db::open_on(Arc::new(older), Config { create: Create::Never, ..config(STORES[0]) });
     refused(&before.expect("opened"), cut, &options, "older than");
     let since = BackupOptions { since: Some(base(&old)), ..options };
-    refused(&db, cut, &since, "another kind");
+    refused(&db, cut, &since, "none is given");
     // All its pages are there: it has an end to be written, and is restored without.
     let all = &full[..full.len() - 1];
     let end = there(all).end().expect("all pages are there");

@@ -2,14 +2,15 @@
 //! checkpoint, whatever a crash leaves, and it comes again.
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use weir::{
-    Background, Batch, Config, Db, Durability, Encryption, Error, KeyError, KeyName, KeyProvider,
-    MasterKey, SimVolume, Tree, Volume,
+    Background, Batch, Config, Db, Durability, Encryption, Error, FaultyVolume, KeyError, KeyName,
+    KeyProvider, MasterKey, SimVolume, Tree, Volume, punches_holes,
 };
-use weir_device::CrashMode;
+use weir_device::{CrashMode, Fault, OpKind};
 
 use crate::support::{assert_sound, tiny};
 
@@ -288,4 +289,122 @@ fn a_crash_at_every_write_leaves_a_sound_database() {
         }
         assert!(holes > 100_000, "{holes}");
     }
+}
+
+/// Drops and fills again, and looks into it after another opening: all goes on, and nothing goes
+/// back.
+fn without_holes(open: &dyn Fn(Config) -> Db, config: &Config) {
+    let db = open(config.clone());
+    let kept = load(&db, "kept", 500, 500);
+    for round in 0..3 {
+        let tree = load(&db, "gone", 2_000, 4_000);
+        db.checkpoint().expect("a checkpoint");
+        drop(tree);
+        assert!(db.drop_tree("gone").expect("dropped"));
+        let until = Instant::now() + Duration::from_secs(60);
+        while db.is_giving_back() && Instant::now() < until {
+            db.checkpoint().expect("a checkpoint");
+            if config.background == Background::Manual {
+                db.step().expect("a step");
+            } else {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        }
+        let seen = db.stats();
+        assert!(!seen.gives_back && given_back(&db) == 0, "round {round}");
+        assert!(!db.is_giving_back());
+        // What is free is used again.
+        assert!(seen.data_file_bytes < 14 << 20, "{} in round {round}", seen.data_file_bytes);
+    }
+    let again = load(&db, "again", 2_000, 4_000);
+    assert_rows(&again, 2_000, 4_000);
+    drop((again, kept));
+    db.close().expect("closed");
+    let db = open(config.clone());
+    assert_rows(&db.tree("kept").expect("read").expect("it is there"), 500, 500);
+    assert_rows(&db.tree("again").expect("read").expect("it is there"), 2_000, 4_000);
+    assert_sound(&db);
+    db.close().expect("closed");
+}
+
+#[test]
+fn where_the_device_makes_no_holes_free_pages_are_used_again() {
+    let below = SimVolume::new(9);
+    let faulty = FaultyVolume::new(Arc::new(below));
+    let id = faulty.fail_all("", OpKind::Punch, Fault::Unsupported);
+    let config = Config { log_bytes: 4 << 20, ..simulated() };
+    let open = |config| Db::open_on(Arc::new(faulty.clone()), config).expect("opened");
+    without_holes(&open, &config);
+    // Once for each opening at most: the second one may find nothing that is to go.
+    assert!((1..=2).contains(&faulty.hits(id)), "it was tried {} times", faulty.hits(id));
+}
+
+/// In segments the end of the file is cut off, which needs no holes.
+#[test]
+fn segments_are_cut_off_without_holes() {
+    let Some(ramfs) = Ramfs::mount() else { return };
+    let store = Some(weir::StoreKind::Log);
+    let config = Config { store, pool_bytes: 4 << 20, log_bytes: 8 << 20, ..Config::default() };
+    let db = Db::open(&ramfs.path().join("db"), config).expect("made");
+    let tree = db.create_tree("gone").expect("a tree");
+    let mut random = fastrand::Rng::with_seed(1);
+    let mut row = |n: u32| (n.to_be_bytes(), (0..4_000).map(|_| random.u8(..)).collect());
+    tree.bulk_load((0..12_000).map(|n| -> ([u8; 4], Vec<u8>) { row(n) })).expect("loaded");
+    db.checkpoint().expect("a checkpoint");
+    let full = db.stats().data_file_bytes;
+    assert!(full > 45 << 20, "{full}");
+    drop(tree);
+    assert!(db.drop_tree("gone").expect("dropped"));
+    let until = Instant::now() + Duration::from_secs(60);
+    while db.stats().data_file_bytes > full / 3 * 2 && Instant::now() < until {
+        db.checkpoint().expect("a checkpoint");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let left = db.stats().data_file_bytes;
+    assert!(left <= full / 3 * 2 && db.stats().gives_back, "{left} of {full}");
+    assert_sound(&db);
+    db.close().expect("closed");
+}
+
+/// A file system without `fallocate`, mounted as long as this lives.
+struct Ramfs {
+    scratch: tempfile::TempDir,
+}
+
+impl Ramfs {
+    /// `None`, with words, where this user may not mount one.
+    fn mount() -> Option<Ramfs> {
+        let scratch = tempfile::tempdir().expect("a directory");
+        let ran = Command::new("mount").args(["-t", "ramfs", "none"]).arg(scratch.path()).output();
+        match ran {
+            Ok(ran) if ran.status.success() => Some(Ramfs { scratch }),
+            Ok(ran) => {
+                eprintln!("skipped: mount says: {}", String::from_utf8_lossy(&ran.stderr).trim());
+                None
+            }
+            Err(e) => {
+                eprintln!("skipped: mount: {e}");
+                None
+            }
+        }
+    }
+
+    fn path(&self) -> &Path {
+        self.scratch.path()
+    }
+}
+
+impl Drop for Ramfs {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.path()).output();
+    }
+}
+
+#[test]
+fn a_file_system_without_holes_is_known_and_borne() {
+    let Some(ramfs) = Ramfs::mount() else { return };
+    assert_eq!(punches_holes(ramfs.path()), Some(false));
+    let config = Config { pool_bytes: 4 << 20, log_bytes: 8 << 20, ..Config::default() };
+    let open = |config| Db::open(&ramfs.path().join("db"), config).expect("opened");
+    without_holes(&open, &config);
 }
