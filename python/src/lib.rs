@@ -1,6 +1,7 @@
 //! `weirdb` for Python. What Python code sees is in `python/weirdb/__init__.py` and its stubs; this
 //! is the part below it, which releases the interpreter's lock around each call of the engine.
 mod octets;
+mod upkeep;
 
 use std::collections::VecDeque;
 use std::ops::Bound;
@@ -14,6 +15,7 @@ use pyo3::{create_exception, wrap_pyfunction};
 use weirdb::{Conflict, Durability, Isolation, LockWait, OpenError, Slice, TxnOptions};
 
 use octets::{Octets, Value};
+use upkeep::{Dense, How, Made, Watcher};
 
 create_exception!(_weirdb, Error, pyo3::exceptions::PyException);
 create_exception!(_weirdb, ConflictError, Error);
@@ -275,6 +277,31 @@ impl Database {
         }
     }
 
+    #[pyo3(signature = (path, *, since=None, key_file=None, bytes_per_second=None, progress=None))]
+    fn write_backup(
+        &self,
+        py: Python<'_>,
+        path: std::path::PathBuf,
+        since: Option<std::path::PathBuf>,
+        key_file: Option<std::path::PathBuf>,
+        bytes_per_second: Option<u64>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Option<Made>> {
+        let how = How { since, key_file, bytes_per_second };
+        upkeep::write_backup(py, &self.db, &path, &how, Watcher::of(progress))
+    }
+
+    #[pyo3(signature = (path, *, bytes_per_second=None, progress=None))]
+    fn resume_backup(
+        &self,
+        py: Python<'_>,
+        path: std::path::PathBuf,
+        bytes_per_second: Option<u64>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Option<Made>> {
+        upkeep::resume_backup(py, &self.db, &path, bytes_per_second, Watcher::of(progress))
+    }
+
     fn recovery_remarks(&self) -> Vec<String> {
         self.db.recovery_remarks().to_vec()
     }
@@ -385,6 +412,18 @@ impl Tree {
     #[pyo3(signature = (prefix, *, reverse=false))]
     fn prefix(&self, prefix: Octets, reverse: bool) -> Rows {
         Rows::of(self.tree.prefix(&*prefix), reverse)
+    }
+
+    #[pyo3(signature = (*, start=None, bytes_per_second=None, progress=None))]
+    fn compact(
+        &self,
+        py: Python<'_>,
+        start: Option<Octets>,
+        bytes_per_second: Option<u64>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Dense> {
+        let start = start.as_deref();
+        upkeep::compact(py, &self.tree, start, bytes_per_second, Watcher::of(progress))
     }
 
     /// The rows are taken from their iterator before the load begins, so that the engine is never
@@ -712,6 +751,7 @@ impl Commit {
 fn _weirdb(module: &pyo3::Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     module.add_function(wrap_pyfunction!(open, module)?)?;
+    module.add_function(wrap_pyfunction!(upkeep::restore, module)?)?;
     module.add_class::<Database>()?;
     module.add_class::<Tree>()?;
     module.add_class::<Snapshot>()?;

@@ -238,6 +238,58 @@ def test_a_backup_opens(db, tmp_path):
         db.check(lambda done, of: 1 / 0)
 
 
+def test_pages_are_backed_up_resumed_and_restored(tmp_path):
+    with weirdb.open(tmp_path / "store") as db:
+        db["t"].bulk_load((n.to_bytes(4, "big"), bytes(500)) for n in range(3000))
+    # All pages are on disk now.
+    db = weirdb.open(tmp_path / "store")
+    tree = db["t"]
+    full, next_, copy = tmp_path / "full", tmp_path / "next", tmp_path / "copy"
+    fast = {"bytes_per_second": 1 << 40}
+    assert db.write_backup(full, progress=lambda pages, of, size: pages < 64, **fast) is None
+    tree[b"late"] = b"v"
+    with pytest.raises(FileExistsError):
+        db.write_backup(full)
+    with pytest.raises(ZeroDivisionError):
+        db.resume_backup(full, progress=lambda pages, of, size: 1 / 0)
+    made = db.resume_backup(full, **fast)
+    assert made.bytes == full.stat().st_size and made.pages > 100
+    assert db.resume_backup(full) == made
+    tree[b"later"] = b"v"
+    since = db.write_backup(next_, since=full, progress=lambda pages, of, size: None, **fast)
+    assert since.bytes < made.bytes / 4 and since.position > made.position
+    with pytest.raises(weirdb.InvalidInputError):
+        weirdb.restore(copy, [next_])
+    assert not weirdb.restore(copy, [full, next_], progress=lambda size: False)
+    assert weirdb.restore(copy, [full, next_])
+    with weirdb.open(copy, create="never") as again:
+        assert dict(again["t"].items()) == dict(tree.items()) and again.check() == []
+        (tmp_path / "cut").write_bytes(full.read_bytes()[: made.bytes // 2])
+        with pytest.raises(weirdb.InvalidInputError):
+            again.resume_backup(tmp_path / "cut")
+    db.close()
+
+
+def test_a_tree_is_made_dense(db):
+    tree = db["t"]
+    with db.write() as txn:
+        for n in range(4000):
+            txn.put(tree, (n * 7919 % 100003).to_bytes(4, "big"), bytes(200))
+    with db.write() as txn:
+        for n in range(4000):
+            if n % 10:
+                txn.remove(tree, (n * 7919 % 100003).to_bytes(4, "big"))
+    rows = dict(tree.items())
+    part = tree.compact(bytes_per_second=2**64 - 1, progress=lambda leaves, freed, moved: leaves < 2)
+    assert part.leaves == 2 and part.next is not None
+    rest = tree.compact(start=part.next, bytes_per_second=2**64 - 1)
+    assert rest.next is None and rest.leaves > 2 and rest.pages_freed > 5
+    assert tree.compact()[:2] == (part.leaves + rest.leaves, 0)
+    with pytest.raises(ZeroDivisionError):
+        tree.compact(progress=lambda leaves, freed, moved: 1 / 0)
+    assert dict(tree.items()) == rows and db.check() == []
+
+
 def test_two_phase_commit(tmp_path):
     with weirdb.open(tmp_path / "db") as db:
         txn = db.write()

@@ -319,6 +319,11 @@ typedef struct weir_backed_up {
     uint64_t position;
 } weir_backed_up;
 
+// Gets the offset at which the rest of a backup belongs: cuts off what is behind it, and has
+// the sink write from there on. 0: done; anything else ends the call, and is taken for an errno.
+// It must not unwind.
+typedef int32_t (*weir_backup_go_on_at)(void *context, uint64_t offset);
+
 // How to restore. All zero: all that the last backup has, in the page store of the database that
 // was backed up.
 typedef struct weir_restore_options {
@@ -388,6 +393,35 @@ typedef void (*weir_visit_table)(void *context,
 // Is shown one thing after the other. It must not unwind, and what it is shown is gone when it
 // returns.
 typedef void (*weir_visit)(void *context, struct weir_bytes bytes);
+
+// How to compact. All zero: from the first row on, at a pace that leaves the work nine tenths of
+// the disk.
+typedef struct weir_compact_options {
+    // It begins at the leaf that has this key: `next` of a call that was ended.
+    struct weir_bytes from;
+    // Bytes of pages to read and change per second at most; 0: by itself; UINT64_MAX: as fast as
+    // can be.
+    uint64_t bytes_per_second;
+} weir_compact_options;
+
+// What a compaction has done so far.
+typedef struct weir_compacted {
+    // Leaves that are as full as can be.
+    uint64_t leaves;
+    // Pages that are free.
+    uint64_t pages_freed;
+    // Pages whose content has moved to one further in front in the file.
+    uint64_t pages_moved;
+    // Whether all of the tree was gone through.
+    bool is_whole;
+    // Where another call goes on, if not: good during the callback, and when it is put out by the
+    // call, until this thread's next one.
+    struct weir_bytes next;
+} weir_compacted;
+
+// Is shown what a compaction has done, after each step; `false` ends it. NULL: it goes on. It must
+// not unwind.
+typedef bool (*weir_compact_goes_on)(void *context, const struct weir_compacted *at);
 
 // What an index keeps of a row. Keys compare as bytes; none may be the beginning of another.
 typedef struct weir_entry {
@@ -683,6 +717,23 @@ enum weir_code weir_backup(const struct weir_db *db,
                            void *context,
                            struct weir_backed_up *out);
 
+// Goes on with a backup that was cut off: by a crash of either side, a full disk, or `goes_on`.
+// `there` is what there is of it, and is read to its end and verified first, while `goes_on` sees
+// no pages. Then `go_on_at` is called, with the context of `sink`, and `sink` gets the rest; where
+// nothing is missing neither is. All pages in use are read again, and those that are missing or
+// were changed are written; the database need not have been open in between. `options` may be
+// NULL; a backup that was begun since another one stays so, and `since` is NULL. Not of encrypted
+// databases: WEIR_INPUT, as for a backup of another database; WEIR_DAMAGED where not even its
+// beginning is whole. Otherwise as weir_backup; WEIR_INTERRUPTED: it can be gone on with again.
+enum weir_code weir_backup_resume(const struct weir_db *db,
+                                  struct weir_source there,
+                                  weir_backup_go_on_at go_on_at,
+                                  struct weir_sink sink,
+                                  const struct weir_backup_options *options,
+                                  weir_backup_goes_on goes_on,
+                                  void *context,
+                                  struct weir_backed_up *out);
+
 // Makes a database in a directory, which must hold nothing, of a full backup and those that were
 // made since it, each of the one before: `count` sources. `options` may be NULL. What fails or is
 // ended leaves nothing in the directory. The log is applied when the database is opened first.
@@ -804,6 +855,17 @@ enum weir_code weir_table_truncate(const struct weir_db *db,
 
 // Shows the names of all tables, in order.
 enum weir_code weir_table_names(const struct weir_db *db, weir_visit visit, void *context);
+
+// Makes a tree dense: leaves that deletions have left half empty are joined, and lie at the
+// beginning of the file, as far as there is room, while others read and write. What is free goes
+// back to the file system some seconds after the next checkpoint. Long values and older versions
+// stay where they are. `options` and `out` may be NULL. WEIR_INTERRUPTED when `goes_on` ended it:
+// what is done stays, and `out` says where another call goes on.
+enum weir_code weir_tree_compact(const struct weir_tree *tree,
+                                 const struct weir_compact_options *options,
+                                 weir_compact_goes_on goes_on,
+                                 void *context,
+                                 struct weir_compacted *out);
 
 // Begins to fill a table, which must be empty and which no other caller reads or writes until
 // weir_copy_finish, not by another handle either. Rows are loaded as they come, entries of indexes

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use weir::{BackupBase, BackupOptions, BackupProgress, Encryption, Lsn, RestoreOptions};
+use weir::{BackedUp, BackupBase, BackupOptions, BackupProgress, Encryption, Lsn, RestoreOptions};
 use weir::{RestorePoint, unseal};
 
 use crate::borrow::{list, place, put, shared, weir_bytes};
@@ -210,23 +210,75 @@ pub unsafe extern "C" fn weir_backup(
         // SAFETY: the contract of `borrow`.
         let (db, options) = unsafe { (shared(db)?, options_of(options.as_ref())?) };
         let sink = sink.given()?;
-        let mut progress = |at: BackupProgress| {
-            let BackupProgress { pages, pages_of, bytes, follows } = at;
-            let at = weir_backup_progress { pages, pages_of, bytes, follows };
-            // SAFETY: the embedder's function, as `weir_backup_goes_on` describes it.
-            goes_on.is_none_or(|ask| unsafe { ask(context, &raw const at) })
-        };
-        let Some(done) = db.db.backup(sink, &options, &mut progress)? else {
-            return Ok(weir_code::WEIR_INTERRUPTED);
-        };
-        let (pages, position) = (done.pages, done.end.0);
-        let (log_bytes, bytes) = (done.log_bytes, done.bytes);
-        if place(out).is_ok() {
-            // SAFETY: the contract of `borrow`.
-            unsafe { put(out, weir_backed_up { pages, log_bytes, bytes, position })? };
-        }
-        Ok(weir_code::WEIR_OK)
+        let mut progress = |at| shown(goes_on, context, at);
+        let done = db.db.backup(sink, &options, &mut progress)?;
+        // SAFETY: the contract of `borrow`.
+        unsafe { put_done(done, out) }
     })
+}
+
+/// Gets the offset at which the rest of a backup belongs: cuts off what is behind it, and has
+/// the sink write from there on. 0: done; anything else ends the call, and is taken for an errno.
+/// It must not unwind.
+pub type weir_backup_go_on_at =
+    Option<unsafe extern "C" fn(context: *mut c_void, offset: u64) -> i32>;
+
+/// Goes on with a backup that was cut off: by a crash of either side, a full disk, or `goes_on`.
+/// `there` is what there is of it, and is read to its end and verified first, while `goes_on` sees
+/// no pages. Then `go_on_at` is called, with the context of `sink`, and `sink` gets the rest; where
+/// nothing is missing neither is. All pages in use are read again, and those that are missing or
+/// were changed are written; the database need not have been open in between. `options` may be
+/// NULL; a backup that was begun since another one stays so, and `since` is NULL. Not of encrypted
+/// databases: WEIR_INPUT, as for a backup of another database; WEIR_DAMAGED where not even its
+/// beginning is whole. Otherwise as weir_backup; WEIR_INTERRUPTED: it can be gone on with again.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn weir_backup_resume(
+    db: *const weir_db,
+    there: weir_source,
+    go_on_at: weir_backup_go_on_at,
+    sink: weir_sink,
+    options: *const weir_backup_options,
+    goes_on: weir_backup_goes_on,
+    context: *mut c_void,
+    out: *mut weir_backed_up,
+) -> weir_code {
+    run(|| {
+        // SAFETY: the contract of `borrow`.
+        let (db, options) = unsafe { (shared(db)?, options_of(options.as_ref())?) };
+        let (there, given) = (there.given()?, sink.given()?);
+        let go_on_at = go_on_at.ok_or_else(|| wrong("there is no weir_backup_go_on_at"))?;
+        let begin = |offset| {
+            // SAFETY: the embedder's function, as `weir_backup_go_on_at` describes it.
+            match unsafe { go_on_at(sink.context, offset) } {
+                0 => Ok(given),
+                errno => Err(io::Error::from_raw_os_error(errno)),
+            }
+        };
+        let mut progress = |at| shown(goes_on, context, at);
+        let done = db.db.resume_backup_from(there, begin, &options, &mut progress)?;
+        // SAFETY: the contract of `borrow`.
+        unsafe { put_done(done, out) }
+    })
+}
+
+fn shown(goes_on: weir_backup_goes_on, context: *mut c_void, at: BackupProgress) -> bool {
+    let BackupProgress { pages, pages_of, bytes, follows } = at;
+    let at = weir_backup_progress { pages, pages_of, bytes, follows };
+    // SAFETY: the embedder's function, as `weir_backup_goes_on` describes it.
+    goes_on.is_none_or(|ask| unsafe { ask(context, &raw const at) })
+}
+
+/// # Safety
+/// The contract of `borrow`.
+unsafe fn put_done(done: Option<BackedUp>, out: *mut weir_backed_up) -> Result<weir_code, Failure> {
+    let Some(done) = done else { return Ok(weir_code::WEIR_INTERRUPTED) };
+    let (pages, position) = (done.pages, done.end.0);
+    let (log_bytes, bytes) = (done.log_bytes, done.bytes);
+    if place(out).is_ok() {
+        // SAFETY: the contract of `borrow`.
+        unsafe { put(out, weir_backed_up { pages, log_bytes, bytes, position })? };
+    }
+    Ok(weir_code::WEIR_OK)
 }
 
 /// Is shown the bytes read so far; `false` ends the call with WEIR_INTERRUPTED. NULL: it goes on.

@@ -360,6 +360,111 @@ static weir_source from_its_beginning(memory *backup) {
     return source;
 }
 
+static int32_t cut_off_at(void *context, uint64_t offset) {
+    memory *to = (memory *)context;
+    if (offset > to->len) return 22; // EINVAL
+    to->len = offset;
+    return 0;
+}
+
+static int32_t cannot_be_cut(void *context, uint64_t offset) {
+    (void)context;
+    return offset > 0 ? 30 : 0; // EROFS
+}
+
+// One that was cut off, gone on with: without what is needed, of something else, again and again.
+static void gone_on_with(weir_db *db, const memory *whole) {
+    static uint8_t part[64 << 20];
+    memory there = {part, whole->len * 2 / 3, sizeof part, 0, 0};
+    weir_sink sink = {&there, keep}, no_sink = {NULL, NULL};
+    weir_source none = {NULL, NULL}, since = {NULL, NULL};
+    weir_backup_options options;
+    weir_backed_up done;
+    memset(&options, 0, sizeof options);
+    memcpy(part, whole->bytes, there.len);
+    REFUSED(weir_backup_resume(NULL, from_its_beginning(&there), cut_off_at, sink, NULL, NULL, NULL, &done));
+    REFUSED(weir_backup_resume(db, none, cut_off_at, sink, NULL, NULL, NULL, &done));
+    REFUSED(weir_backup_resume(db, from_its_beginning(&there), NULL, sink, NULL, NULL, NULL, &done));
+    REFUSED(weir_backup_resume(db, from_its_beginning(&there), cut_off_at, no_sink, NULL, NULL, NULL, &done));
+    options.since = &since;
+    since = from_its_beginning(&there);
+    REFUSED(weir_backup_resume(db, from_its_beginning(&there), cut_off_at, sink, &options, NULL, NULL, &done));
+    EXPECT(weir_backup_resume(db, from_its_beginning(&there), cannot_be_cut, sink, NULL, NULL, NULL, &done), WEIR_IO);
+    EXPECT(weir_backup_resume(db, from_its_beginning(&there), cut_off_at, sink, NULL, not_further, NULL, &done),
+           WEIR_INTERRUPTED);
+    DO(weir_backup_resume(db, from_its_beginning(&there), cut_off_at, sink, NULL, NULL, NULL, &done));
+    if (done.bytes != there.len || done.pages == 0 || done.position == 0) exit(9);
+    DO(weir_backup_verify(from_its_beginning(&there), NULL, 0, NULL, NULL));
+    // Nothing is missing, or the end alone.
+    memset(&done, 0, sizeof done);
+    DO(weir_backup_resume(db, from_its_beginning(&there), cannot_be_cut, sink, NULL, NULL, NULL, &done));
+    if (done.bytes != there.len) exit(10);
+    there.len -= 1;
+    DO(weir_backup_resume(db, from_its_beginning(&there), cut_off_at, sink, NULL, NULL, NULL, &done));
+    DO(weir_backup_verify(from_its_beginning(&there), NULL, 0, NULL, NULL));
+    part[3] ^= 1;
+    REFUSED(weir_backup_resume(db, from_its_beginning(&there), cut_off_at, sink, NULL, NULL, NULL, &done));
+    there.len = 50;
+    part[3] ^= 1;
+    EXPECT(weir_backup_resume(db, from_its_beginning(&there), cut_off_at, sink, NULL, NULL, NULL, &done),
+           WEIR_DAMAGED);
+}
+
+// A tree with holes: ended after each leaf, gone on with, and to the end.
+static bool not_past_a_leaf(void *context, const weir_compacted *at) {
+    (void)context;
+    return at->leaves == 0;
+}
+
+static void compacted(weir_db *db) {
+    weir_tree *tree;
+    weir_batch *batch;
+    weir_compact_options options;
+    weir_compacted done, whole;
+    weir_bytes value;
+    char key[300];
+    uint8_t from[700];
+    unsigned n, pieces = 0;
+    weir_code code;
+    memset(&options, 0, sizeof options);
+    memset(key, 'k', sizeof key);
+    options.bytes_per_second = UINT64_MAX;
+    REFUSED(weir_tree_compact(NULL, &options, NULL, NULL, &done));
+    DO(weir_tree_open(db, text("compacted"), true, &tree));
+    DO(weir_batch_new(&batch));
+    for (n = 0; n < 2000; n++) {
+        snprintf(key, sizeof key, "%05u", n * 7919 % 100003);
+        DO(weir_batch_put(batch, tree, some((uint8_t *)key, 200), text("v")));
+    }
+    DO(weir_batch_write(db, batch, WEIR_LAZY));
+    for (n = 0; n < 2000; n++) {
+        snprintf(key, sizeof key, "%05u", n * 7919 % 100003);
+        if (n % 10) DO(weir_batch_delete(batch, tree, some((uint8_t *)key, 200)));
+    }
+    DO(weir_batch_write(db, batch, WEIR_LAZY));
+    weir_batch_free(batch);
+    options.from = some(NULL, 3);
+    REFUSED(weir_tree_compact(tree, &options, NULL, NULL, &done));
+    options.from = some(from, 0);
+    do {
+        code = weir_tree_compact(tree, &options, not_past_a_leaf, NULL, &done);
+        if (code == WEIR_INTERRUPTED && (done.is_whole || done.next.len > sizeof from)) exit(11);
+        if (code == WEIR_INTERRUPTED) memcpy(from, done.next.data, done.next.len);
+        options.from = some(from, done.next.len);
+        pieces++;
+    } while (code == WEIR_INTERRUPTED);
+    if (code != WEIR_OK || !done.is_whole || pieces < 3) exit(12);
+    DO(weir_tree_compact(tree, NULL, NULL, NULL, NULL));
+    options.from = some(from, 0);
+    DO(weir_tree_compact(tree, &options, NULL, NULL, &whole));
+    if (whole.leaves != pieces || whole.pages_freed != 0) exit(13);
+    for (n = 0; n < 2000; n += 10) {
+        snprintf(key, sizeof key, "%05u", n * 7919 % 100003);
+        DO(weir_tree_get(tree, NULL, some((uint8_t *)key, 200), WEIR_LOCK_NONE, &value));
+    }
+    weir_tree_close(tree);
+}
+
 // Backups that fail, are ended, cut, changed, of another database, or that nothing is missing from.
 static void backups(weir_db *db, const char *directory) {
     static uint8_t all[2][64 << 20];
@@ -384,6 +489,7 @@ static void backups(weir_db *db, const char *directory) {
     full.len = 0;
     DO(weir_backup(db, sink, NULL, NULL, NULL, &done));
     if (done.bytes != full.len || done.pages == 0 || done.position == 0) exit(8);
+    gone_on_with(db, &full);
     // Since one that is none, that cannot be read, that has no function; since the one that there is.
     options.since = since;
     full.bytes[3] ^= 1;
@@ -471,6 +577,7 @@ int main(int argc, char **argv) {
     DO(weir_tree_open(db, text("t"), true, &tree));
     keys_and_values(db, tree);
     transactions(db, tree);
+    compacted(db);
     backups(db, argv[1]);
     REFUSED(weir_set_log_bytes(db, 0));
     REFUSED(weir_set_recovery_seconds(db, -1));

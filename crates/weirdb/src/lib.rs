@@ -41,6 +41,8 @@
 //! | not wait for the disk | [`WriteTxn::commit_nowait`], [`Commit`] |
 //! | copy the database while it works, row by row | [`ReadTxn::backup`] |
 //! | back up pages and log: all, what was changed, any moment | [`Db::write_backup`], [`restore`] |
+//! | go on with a backup that was cut off | [`Db::resume_backup`] |
+//! | make a tree dense after many removals | [`Tree::compact`] |
 //! | serve many clients: locks, interrupting, metrics | the module of the feature `server` |
 //! | try crashes in one's own tests | the module of the feature `testing` |
 //!
@@ -114,6 +116,7 @@ mod alone;
 mod batch;
 mod bounds;
 mod commit;
+mod compact;
 mod config;
 mod convert;
 mod db;
@@ -138,6 +141,7 @@ mod write;
 
 pub use batch::Batch;
 pub use commit::{Commit, Durable};
+pub use compact::{CompactOptions, Compacted};
 pub use config::{Codec, Config, Create, RecoveryPhase, RecoveryProgress, Store, TornPages};
 pub use db::{Db, Notice};
 pub use error::{Cause, Conflict, Error, OpenError};

@@ -1,5 +1,5 @@
 //! Backups of pages and log, and databases made of them.
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -91,6 +91,20 @@ pub struct PageBackup {
     pub position: u64,
 }
 
+impl BackupProgress {
+    fn of(at: weir::BackupProgress) -> Self {
+        let weir::BackupProgress { pages, pages_of, bytes, follows } = at;
+        BackupProgress { pages, pages_of, bytes, follows }
+    }
+}
+
+impl PageBackup {
+    fn of(done: weir::BackedUp) -> Self {
+        let (pages, log_bytes, bytes) = (done.pages, done.log_bytes, done.bytes);
+        PageBackup { pages, log_bytes, bytes, position: done.end.0 }
+    }
+}
+
 /// How to [restore].
 #[derive(Clone, Default, Debug)]
 #[must_use]
@@ -158,18 +172,35 @@ impl Db {
         options: &BackupOptions,
         mut progress: impl FnMut(BackupProgress) -> bool,
     ) -> Result<Option<PageBackup>, Error> {
-        let mut told = |at: weir::BackupProgress| {
-            let weir::BackupProgress { pages, pages_of, bytes, follows } = at;
-            progress(BackupProgress { pages, pages_of, bytes, follows })
-        };
-        let done = self.inner.raw.backup(out, &options.raw, &mut told);
+        let mut shown = |at: weir::BackupProgress| progress(BackupProgress::of(at));
+        let done = self.inner.raw.backup(out, &options.raw, &mut shown);
         let done = done.map_err(|e| self.inner.fails(e))?;
-        Ok(done.map(|done| PageBackup {
-            pages: done.pages,
-            log_bytes: done.log_bytes,
-            bytes: done.bytes,
-            position: done.end.0,
-        }))
+        Ok(done.map(PageBackup::of))
+    }
+
+    /// Goes on with a backup that was cut off: by a crash of either side, a full disk, or its
+    /// progress. `there` is what there is of it, and is read to its end and verified (no pages are
+    /// gone through meanwhile). Then `out` is called with the offset at which the rest belongs: it
+    /// cuts off what is behind that, and gives back where to write on. Where nothing is missing it
+    /// is not called. All pages in use are read again, and those that are missing or were changed
+    /// are written; the database need not have been open in between. `progress` ends it by
+    /// `false`: `Ok(None)` then, and it can be gone on with again.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] for a backup of another database, of one that is encrypted, or with
+    /// [`BackupOptions::since`] (one that was begun so stays so); [`Error::Damaged`] where not even
+    /// its beginning is whole; as [`Db::write_backup`].
+    pub fn resume_backup<W: Write>(
+        &self,
+        there: impl Read,
+        out: impl FnOnce(u64) -> io::Result<W>,
+        options: &BackupOptions,
+        mut progress: impl FnMut(BackupProgress) -> bool,
+    ) -> Result<Option<PageBackup>, Error> {
+        let mut shown = |at: weir::BackupProgress| progress(BackupProgress::of(at));
+        let done = self.inner.raw.resume_backup_from(there, out, &options.raw, &mut shown);
+        let done = done.map_err(|e| self.inner.fails(e))?;
+        Ok(done.map(PageBackup::of))
     }
 }
 

@@ -7,6 +7,8 @@ import os
 import time
 import random
 from typing import (
+    NamedTuple,
+    Sequence,
     Any,
     Callable,
     Generator,
@@ -45,6 +47,9 @@ from ._weirdb import (
 
 __all__ = [
     "open",
+    "restore",
+    "PageBackup",
+    "Compacted",
     "Database",
     "Tree",
     "Snapshot",
@@ -79,6 +84,38 @@ _MISSING = object()
 
 def _shown(value: "Optional[_weirdb.Value]") -> "Optional[memoryview]":
     return None if value is None else memoryview(value)
+
+
+class PageBackup(NamedTuple):
+    """What a backup of pages and log holds."""
+
+    pages: int
+    log_bytes: int
+    bytes: int
+    position: int
+
+
+class Compacted(NamedTuple):
+    """What a compaction has done; next: where another one starts, None: the tree is dense."""
+
+    leaves: int
+    pages_freed: int
+    pages_moved: int
+    next: "Optional[bytes]"
+
+
+def restore(
+    path: "str | os.PathLike[str]",
+    backups: "Sequence[str | os.PathLike[str]]",
+    *,
+    key_file: "Optional[str | os.PathLike[str]]" = None,
+    progress: "Optional[Callable[[int], object]]" = None,
+) -> bool:
+    """Makes a database in an empty directory of a full backup and those since it, in their order.
+
+    progress gets the bytes read. False: it returned False, and nothing is left in the directory.
+    """
+    return _weirdb.restore(path, backups, key_file=key_file, progress=progress)
 
 
 def open(path: "str | os.PathLike[str]", **settings: Any) -> "Database":
@@ -176,6 +213,38 @@ class Database:
     def check(self, progress: "Optional[Callable[[int, int], object]]" = None) -> "list[str]":
         """Checks everything; returns what is wrong. progress gets pages done, and of how many."""
         return self._inner.check(progress)
+
+    def write_backup(
+        self,
+        path: "str | os.PathLike[str]",
+        *,
+        since: "Optional[str | os.PathLike[str]]" = None,
+        key_file: "Optional[str | os.PathLike[str]]" = None,
+        bytes_per_second: "Optional[int]" = None,
+        progress: "Optional[Callable[[int, int, int], object]]" = None,
+    ) -> "Optional[PageBackup]":
+        """Writes pages and log to a new file while all goes on: what was committed when this returns.
+
+        since: another backup; only what was changed since is written, and both are needed to
+        restore. key_file opens that one if it is of an encrypted database. progress gets pages
+        done, of how many, and bytes written; where it returns False the backup ends, and None is
+        returned: resume_backup goes on with it, also after a crash.
+        """
+        done = self._inner.write_backup(
+            path, since=since, key_file=key_file, bytes_per_second=bytes_per_second, progress=progress
+        )
+        return None if done is None else PageBackup(*done)
+
+    def resume_backup(
+        self,
+        path: "str | os.PathLike[str]",
+        *,
+        bytes_per_second: "Optional[int]" = None,
+        progress: "Optional[Callable[[int, int, int], object]]" = None,
+    ) -> "Optional[PageBackup]":
+        """Goes on with a backup in a file that was cut off; as write_backup. Not of an encrypted one."""
+        done = self._inner.resume_backup(path, bytes_per_second=bytes_per_second, progress=progress)
+        return None if done is None else PageBackup(*done)
 
     def recovery_remarks(self) -> "list[str]":
         """What opening with force_recovery has found damaged or left out, in words."""
@@ -343,6 +412,21 @@ class Tree:
     def bulk_load(self, rows: "Iterable[Tuple[Bytes, Bytes]]") -> int:
         """Fills the tree, which must be empty, with rows in ascending order: all or none."""
         return self._inner.bulk_load(rows)
+
+    def compact(
+        self,
+        *,
+        start: "Optional[Bytes]" = None,
+        bytes_per_second: "Optional[int]" = None,
+        progress: "Optional[Callable[[int, int, int], object]]" = None,
+    ) -> "Compacted":
+        """Makes the tree dense after many removals, while others read and write it.
+
+        By itself it takes a tenth of the disk. progress gets leaves done, pages freed and pages
+        moved after each step; where it returns False, what is returned says where to start next.
+        """
+        done = self._inner.compact(start=start, bytes_per_second=bytes_per_second, progress=progress)
+        return Compacted(*done)
 
 
 class Snapshot:

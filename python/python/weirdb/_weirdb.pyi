@@ -1,5 +1,5 @@
 import os
-from typing import Callable, Iterable, Iterator, Optional, Tuple, Union
+from typing import Callable, Iterable, Iterator, Optional, Sequence, Tuple, Union
 
 _Bytes = Union[bytes, bytearray, memoryview]
 _Row = Tuple[bytes, bytes]
@@ -36,6 +36,14 @@ def open(
     on_recovery: Optional[Callable[[str, int, Optional[int]], object]] = None,
 ) -> Database: ...
 
+def restore(
+    path: Union[str, os.PathLike[str]],
+    backups: Sequence[Union[str, os.PathLike[str]]],
+    *,
+    key_file: Union[None, str, os.PathLike[str]] = None,
+    progress: Optional[Callable[[int], object]] = None,
+) -> bool: ...
+
 class Database:
     def tree(self, name: str) -> Tree: ...
     def get_tree(self, name: str) -> Optional[Tree]: ...
@@ -52,6 +60,22 @@ class Database:
     ) -> Transaction: ...
     def sync(self) -> None: ...
     def check(self, progress: Optional[Callable[[int, int], object]] = None) -> list[str]: ...
+    def write_backup(
+        self,
+        path: Union[str, os.PathLike[str]],
+        *,
+        since: Union[None, str, os.PathLike[str]] = None,
+        key_file: Union[None, str, os.PathLike[str]] = None,
+        bytes_per_second: Optional[int] = None,
+        progress: Optional[Callable[[int, int, int], object]] = None,
+    ) -> Optional[Tuple[int, int, int, int]]: ...
+    def resume_backup(
+        self,
+        path: Union[str, os.PathLike[str]],
+        *,
+        bytes_per_second: Optional[int] = None,
+        progress: Optional[Callable[[int, int, int], object]] = None,
+    ) -> Optional[Tuple[int, int, int, int]]: ...
     def recovery_remarks(self) -> list[str]: ...
     def metrics(self) -> list[Tuple[str, float]]: ...
     def prepared(self) -> list[bytes]: ...
@@ -85,6 +109,13 @@ class Tree:
     ) -> Rows: ...
     def prefix(self, prefix: _Bytes, *, reverse: bool = False) -> Rows: ...
     def bulk_load(self, rows: Iterable[Tuple[_Bytes, _Bytes]]) -> int: ...
+    def compact(
+        self,
+        *,
+        start: Optional[_Bytes] = None,
+        bytes_per_second: Optional[int] = None,
+        progress: Optional[Callable[[int, int, int], object]] = None,
+    ) -> Tuple[int, int, int, Optional[bytes]]: ...
 
 class Rows(Iterator[_Row]):
     def __iter__(self) -> Rows: ...

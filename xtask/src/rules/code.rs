@@ -14,6 +14,7 @@ pub const UNSAFE_ADDRESSES: &[&str] = &[
     "crates/capi/src/borrow.rs",
     "crates/capi/src/catalog.rs",
     "crates/capi/src/copy.rs",
+    "crates/capi/src/compact.rs",
     "crates/capi/src/cursor.rs",
     "crates/capi/src/db.rs",
     "crates/capi/src/endpoint.rs",

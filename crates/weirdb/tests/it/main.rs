@@ -1,4 +1,5 @@
 //! The interface as a program uses it.
+mod compact;
 mod errors;
 mod hostile;
 mod keys;

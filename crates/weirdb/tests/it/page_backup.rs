@@ -1,8 +1,8 @@
 //! Backups of pages and log by the interface: full, since, followed, restored.
-use std::io::{Cursor, Read};
+use std::io::{Cursor, Read, Seek};
 
 use weirdb::{
-    BackupOptions, Config, Create, Durability, Error, OpenError, RestoreOptions, restore,
+    BackupOptions, Config, Create, Durability, Error, KeyFile, OpenError, RestoreOptions, restore,
 };
 
 fn input(bytes: &[u8]) -> Box<dyn Read> {
@@ -69,4 +69,85 @@ fn db_closed(dir: &std::path::Path, config: &Config) -> Error {
     db.close().expect("closed");
     let made = other.write_backup(std::io::sink(), &BackupOptions::new(), |_| true);
     made.expect_err("it has been closed")
+}
+
+/// A file that is cut off at each of some places, by its progress and by hand.
+#[test]
+fn a_backup_that_was_cut_off_is_gone_on_with() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let config = Config::new().durability(Durability::Lazy);
+    let db = config.open(dir.path().join("store")).expect("opened");
+    let birds = db.open_tree("birds").expect("made");
+    for number in 0..5_000u32 {
+        birds.put(number.to_be_bytes(), [7; 500]).expect("put");
+    }
+    db.checkpoint().expect("written");
+    let options = BackupOptions::new().bytes_per_second(1 << 40);
+    let mut part = Vec::new();
+    let ended = db.write_backup(&mut part, &options, |at| at.pages < 100);
+    assert!(ended.expect("made").is_none() && part.len() > 100 * 4096, "{}", part.len());
+    birds.put("heron", "white").expect("put");
+
+    let file = dir.path().join("backup");
+    let resume = |db: &weirdb::Db, options: &BackupOptions, pages_max: u64| {
+        let there = std::fs::File::open(&file).expect("a file");
+        let out = |offset| {
+            let mut file = std::fs::OpenOptions::new().append(true).open(&file)?;
+            file.set_len(offset)?;
+            file.seek(std::io::SeekFrom::End(0))?;
+            Ok(file)
+        };
+        db.resume_backup(there, out, options, |at| at.pages < pages_max)
+    };
+    std::fs::write(&file, &part).expect("written");
+    let len = || file.metadata().expect("there").len();
+    // Ended while what is there is verified, or between pages; then to the end.
+    assert!(resume(&db, &options, 0).expect("ended").is_none() && len() == part.len() as u64);
+    assert!(resume(&db, &options, 200).expect("ended").is_none() && len() > part.len() as u64);
+    let done = resume(&db, &options, u64::MAX).expect("made").expect("whole");
+    assert_eq!(done.bytes, len());
+    let again = resume(&db, &options, u64::MAX).expect("made").expect("whole");
+    assert_eq!(again, done, "nothing is missing");
+    let whole = std::fs::read(&file).expect("read");
+    std::fs::write(&file, &whole[..whole.len() - 1]).expect("cut");
+    let ended = resume(&db, &options, u64::MAX).expect("made").expect("whole");
+    assert_eq!((ended.position, len()), (done.position, whole.len() as u64), "the end alone");
+
+    let restored = dir.path().join("restored");
+    assert!(restore(&restored, vec![input(&whole)], &RestoreOptions::new(), |_| true).expect("it"));
+    let copy = config.clone().create(Create::Never).open(&restored).expect("opened");
+    assert_eq!(copy.open_tree("birds").expect("there").len().expect("counted"), 5_001);
+    assert!(copy.check(|_, _| {}).expect("checked").problems.is_empty());
+
+    // Of another database, since another one, of nothing: the file stays as it is.
+    std::fs::write(&file, &part).expect("written");
+    let foreign = resume(&copy, &options, u64::MAX);
+    assert!(matches!(foreign, Err(Error::InvalidInput(_))), "{foreign:?}");
+    let since = options.since(&whole[..]).expect("a backup");
+    let since = resume(&db, &since, u64::MAX);
+    assert!(matches!(since, Err(Error::InvalidInput(_))), "{since:?}");
+    assert!(std::fs::read(&file).expect("read") == part);
+    std::fs::write(&file, &part[..100]).expect("written");
+    let cut = resume(&db, &options, u64::MAX);
+    assert!(matches!(cut, Err(Error::Damaged { .. })), "{cut:?}");
+    std::fs::write(&file, b"something else").expect("written");
+    let other = resume(&db, &options, u64::MAX);
+    assert!(matches!(other, Err(Error::InvalidInput(_))), "{other:?}");
+}
+
+#[test]
+fn one_of_an_encrypted_database_is_begun_anew() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let keys = KeyFile::generate(dir.path().join("keys")).expect("a key");
+    let db = Config::new().key_file(&keys).open(dir.path().join("store"));
+    let db = db.expect("opened");
+    let mut full = Vec::new();
+    let options = BackupOptions::new();
+    db.write_backup(&mut full, &options, |_| true).expect("made").expect("whole");
+    let out = |_| -> std::io::Result<Vec<u8>> { panic!("nothing is written") };
+    for len in [full.len(), full.len() / 2] {
+        let done = db.resume_backup(&full[..len], out, &options, |_| true);
+        let Err(Error::InvalidInput(why)) = done else { panic!("{done:?}") };
+        assert!(why.contains("begin another backup"), "{why}");
+    }
 }
