@@ -30,7 +30,8 @@ impl Core {
         let mut outcome = Ok(Appended::All);
         while !items.is_empty() {
             if stream.open.is_none() {
-                match self.open_segment(kind) {
+                let is_freeing = matches!(items.first(), Some(Item::Forget { .. }));
+                match self.open_segment(kind, is_freeing) {
                     Ok(Some(open)) => stream.open = Some(open),
                     Ok(None) => outcome = Ok(Appended::NoRoom),
                     Err(e) => outcome = Err(e),
@@ -39,7 +40,8 @@ impl Core {
             let Some(open) = &mut stream.open else { break };
             let fitting = self.fitting(open, items);
             if fitting == 0 {
-                assert!(!open.entries.is_empty(), "a segment has room for a block");
+                // Free records alone fill a segment, too: they are not in its footer.
+                assert!(open.next > 0, "an empty segment has room for a block");
                 writes.push(self.footer(open));
                 closed.push(open.number);
                 stream.open = None;
@@ -149,12 +151,18 @@ impl Core {
         landed
     }
 
-    /// A segment for a stream; `None`: no more may be opened. User writes leave what the cleaner
-    /// and a map checkpoint need, the cleaner what a map checkpoint needs.
-    fn open_segment(&self, kind: StreamKind) -> Result<Option<OpenSegment>, StoreError> {
+    /// A segment for a stream; `None`: no more may be opened (LOGSTORE-5). User writes leave what
+    /// the cleaner and a map checkpoint need; free records what a map checkpoint needs, which makes
+    /// their segments free again: a full store gets room by them.
+    fn open_segment(
+        &self,
+        kind: StreamKind,
+        is_freeing: bool,
+    ) -> Result<Option<OpenSegment>, StoreError> {
         let reserve = self.reserve();
         let keep = match kind {
             StreamKind::User => reserve.clean + reserve.meta,
+            StreamKind::Meta if is_freeing => reserve.meta,
             StreamKind::Clean | StreamKind::Meta => 0,
         };
         for is_planned in [false, true] {

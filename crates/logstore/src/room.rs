@@ -81,13 +81,19 @@ impl LogStore {
         loop {
             rounds += 1;
             let reserve = self.core.reserve();
-            let (free, live, count, units) = {
+            let (free, pinned, live, count, units) = {
                 let segments = self.core.segments.lock();
+                let (free, pinned) = (segments.free_count(), segments.pinned_count());
                 let count = segments.list.len();
-                (segments.free_count(), segments.live(), count, segments.units * count as u64)
+                (free, pinned, segments.live(), count, segments.units * count as u64)
             };
-            if free > reserve.clean + reserve.meta {
+            let kept = reserve.clean + reserve.meta;
+            if free > kept {
                 return Ok(());
+            }
+            if pinned >= kept || free < kept && pinned > 0 {
+                self.checkpoint_map()?;
+                continue;
             }
             let victim = self.core.next_victim().map(|(_, live)| live);
             let by = room_by(live as f64 / units as f64, victim);

@@ -170,6 +170,14 @@ impl Segments {
         self.list.iter().take(segments).filter(|s| s.is_free()).count()
     }
 
+    /// Segments that the next map checkpoint makes free: closed ones of free records (R5).
+    pub(crate) fn pinned_count(&self) -> usize {
+        let is_pinned = |s: &&Segment| {
+            s.status == Status::Closed && s.live == 0 && s.flying == 0 && s.forgets > self.ckpt_seq
+        };
+        self.list.iter().filter(is_pinned).count()
+    }
+
     /// Units of blocks that are needed, everywhere.
     pub(crate) fn live(&self) -> u64 {
         self.live_units

@@ -68,6 +68,8 @@ pub struct Observed {
     pub free_bytes: u64,
     /// Of these, bytes that are kept for copies and map checkpoints.
     pub reserve_bytes: u64,
+    /// Bytes of segments of free records, which the next map checkpoint makes free.
+    pub pinned_bytes: u64,
     /// The share of the next victim that is live; none: nothing is worth cleaning.
     pub next_victim: Option<f64>,
     /// Page writes since the last map checkpoint.
@@ -296,6 +298,7 @@ impl LogStore {
             live_bytes: segments.live() * UNIT as u64,
             free_bytes: bytes(segments.free_count()),
             reserve_bytes: bytes(reserve.clean + reserve.meta),
+            pinned_bytes: bytes(segments.pinned_count()),
             next_victim,
             pages_since_checkpoint: segments.pages_since,
             map_memory_bytes: (self.core.map.leaves() * crate::format::LEAF_BYTES) as u64,

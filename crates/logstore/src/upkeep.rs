@@ -88,6 +88,11 @@ impl Upkeep {
             self.owed_bytes = 0.0;
             return self.shrink(seconds, segment_bytes, seen);
         }
+        // Cheaper than cleaning: segments of free records wait for nothing else.
+        let is_reserve_used = seen.free_bytes < seen.reserve_bytes && seen.pinned_bytes > 0;
+        if is_reserve_used || seen.pinned_bytes >= seen.reserve_bytes {
+            return Act::Checkpoint;
+        }
         let fill = seen.live_bytes as f64 / seen.bytes as f64;
         if free < floor && room_by(fill, seen.next_victim) == RoomBy::Growing {
             return Act::Grow;
@@ -203,6 +208,7 @@ mod tests {
             live_bytes: (segments as f64 * SEGMENT as f64 * live_share) as u64,
             free_bytes: (free + 4) * SEGMENT,
             reserve_bytes: 4 * SEGMENT,
+            pinned_bytes: 0,
             next_victim: Some(live_share * 0.8),
             pages_since_checkpoint: 0,
             map_memory_bytes: 0,
@@ -286,6 +292,11 @@ mod tests {
         let full = seen(100, 1, 0.9);
         assert_eq!(upkeep.decide(1, 0, SEGMENT, false, &full), Act::Grow);
         assert_eq!(upkeep.decide(2, 0, SEGMENT, true, &full), Act::Checkpoint);
+        let pinned = |segments| Observed { pinned_bytes: segments * SEGMENT, ..full };
+        assert_eq!(upkeep.decide(3, 0, SEGMENT, false, &pinned(3)), Act::Grow);
+        assert_eq!(upkeep.decide(3, 0, SEGMENT, false, &pinned(4)), Act::Checkpoint);
+        let used = Observed { free_bytes: 3 * SEGMENT, ..pinned(1) };
+        assert_eq!(upkeep.decide(3, 0, SEGMENT, false, &used), Act::Checkpoint);
         let none = Observed { next_victim: None, ..seen(100, 1, 0.5) };
         assert_eq!(upkeep.decide(3, 0, SEGMENT, false, &none), Act::Grow);
     }

@@ -156,6 +156,29 @@ fn a_map_checkpoint_shortens_what_recovery_reads_and_frees_what_was_freed() {
     model.check(&store).expect("all absent");
 }
 
+/// A tree that shrinks gives its pages up one by one: chunks of one free record each, and segments
+/// that hold no block at all.
+#[test]
+fn segments_are_filled_by_free_records_alone() {
+    let sim = SimVolume::new(9);
+    let store = create(&sim).expect("a store");
+    let mut model = Model::new();
+    let all: Vec<u32> = (0..PAGES).collect();
+    model.write(&store, &all, 16).expect("written");
+    let opened = store.stats().segments_opened.get();
+    (0..100).for_each(|page| model.forget(&store, page, 1).expect("freed"));
+    assert!(store.stats().segments_opened.get() >= opened + 6, "a segment has room for 15 chunks");
+    drop(store);
+    let store = open(&sim).expect("a store");
+    model.check(&store).expect("freed ones are absent, others there");
+    store.checkpoint_map().expect("a map checkpoint");
+    let used = store.used_segments();
+    (100..PAGES).for_each(|page| model.forget(&store, page, 1).expect("freed"));
+    store.checkpoint_map().expect("a map checkpoint");
+    assert!(store.used_segments() < used, "{} of {used}", store.used_segments());
+    model.check(&store).expect("all absent");
+}
+
 #[test]
 fn a_store_is_taken_only_for_what_it_is() {
     let sim = SimVolume::new(5);
