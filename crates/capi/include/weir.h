@@ -1085,11 +1085,13 @@ enum weir_code weir_table_drop_index(const struct weir_db *db,
 // Makes indexes that are empty and out of use, when all that write to the table have ended: a
 // caller that writes to it from then on gets WEIR_CHANGED, opens it again and gives their entries.
 // weir_table_fill_indexes and weir_table_finish_indexes come next, or weir_table_abandon_indexes;
-// the next opening drops what was not finished. WEIR_EXISTS: there is one of such a name.
+// the next opening drops what was not finished. `codec`: how their pages are to be packed, as a
+// weir_redefinition has it. WEIR_EXISTS: there is one of such a name.
 enum weir_code weir_table_announce_indexes(const struct weir_db *db,
                                            struct weir_bytes table,
                                            const struct weir_index *indexes,
                                            size_t count,
+                                           struct weir_bytes codec,
                                            uint64_t lock_wait_millis);
 
 // Gives the announced indexes their entries, while others write to the table. `make` gets the
@@ -1178,12 +1180,14 @@ enum weir_code weir_rollback_prepared(const struct weir_db *db, struct weir_byte
 
 // Begins to write a table's rows anew, when all that write to it have ended: a caller that writes
 // to it from then on gets WEIR_CHANGED and opens it again. `indexes`: all that it is to have.
+// `codec`: how the new pages are to be packed, as a weir_redefinition has it.
 // weir_table_fill_rewrite and weir_table_finish_rewrite come next, or weir_table_abandon_indexes;
 // the next opening drops what was not finished.
 enum weir_code weir_table_announce_rewrite(const struct weir_db *db,
                                            struct weir_bytes table,
                                            const struct weir_index *indexes,
                                            size_t count,
+                                           struct weir_bytes codec,
                                            uint64_t lock_wait_millis);
 
 // Makes the rows of the new table while others write to the one that there is. `in_order`: their

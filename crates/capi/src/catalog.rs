@@ -1,6 +1,7 @@
 //! Tables by name: made, dropped, renamed, emptied.
 use std::ffi::c_void;
 
+use ::weir::PageCodec;
 use ::weir_table::{IndexSpec, Redefinition, Rename, Tables};
 
 use crate::borrow::{list, shared, show, weir_bytes, weir_visit};
@@ -170,6 +171,17 @@ pub struct weir_redefinition {
     pub codec: weir_bytes,
 }
 
+/// The codec that trees are to ask for from now on, as a weir_redefinition names it; `None`: what
+/// they ask for already.
+///
+/// # Safety
+/// The contract of `borrow`.
+pub(crate) unsafe fn new_codec(name: weir_bytes) -> Result<Option<Option<PageCodec>>, Failure> {
+    // SAFETY: the caller's.
+    let name = (!name.data.is_null()).then(|| unsafe { name.text() });
+    name.transpose()?.map(codec_named).transpose()
+}
+
 /// Calls with the redefinitions as the tables want them.
 ///
 /// # Safety
@@ -194,8 +206,7 @@ pub(crate) unsafe fn with_redefinitions<R>(
         // SAFETY: the caller's.
         let layouts = (!new.layouts.data.is_null()).then(|| unsafe { new.layouts.slice() });
         // SAFETY: the caller's.
-        let codec = (!new.codec.data.is_null()).then(|| unsafe { new.codec.text() });
-        let codec = codec.transpose()?.map(codec_named).transpose()?;
+        let codec = unsafe { new_codec(new.codec)? };
         Ok(Redefinition { table, definition, renamed, layouts, codec })
     });
     call(&all.collect::<Result<Vec<_>, Failure>>()?)

@@ -4,7 +4,9 @@ use std::ffi::{c_int, c_void};
 use ::weir_table::{EntryBuf, Redefinition};
 
 use crate::borrow::{list, shared, weir_bytes};
-use crate::catalog::{specs, waiting, weir_index, weir_redefinition, with_redefinitions};
+use crate::catalog::{
+    new_codec, specs, waiting, weir_index, weir_redefinition, with_redefinitions,
+};
 use crate::db::weir_db;
 use crate::outcome::{Failure, found, run, weir_code, wrong};
 use crate::table::{stored, weir_entry};
@@ -122,19 +124,23 @@ pub unsafe extern "C" fn weir_table_drop_index(
 /// Makes indexes that are empty and out of use, when all that write to the table have ended: a
 /// caller that writes to it from then on gets WEIR_CHANGED, opens it again and gives their entries.
 /// weir_table_fill_indexes and weir_table_finish_indexes come next, or weir_table_abandon_indexes;
-/// the next opening drops what was not finished. WEIR_EXISTS: there is one of such a name.
+/// the next opening drops what was not finished. `codec`: how their pages are to be packed, as a
+/// weir_redefinition has it. WEIR_EXISTS: there is one of such a name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_table_announce_indexes(
     db: *const weir_db,
     table: weir_bytes,
     indexes: *const weir_index,
     count: usize,
+    codec: weir_bytes,
     lock_wait_millis: u64,
 ) -> weir_code {
     run(|| {
         // SAFETY: the contract of `borrow`.
         let (db, table, specs) = unsafe { (shared(db)?, table.text()?, specs(indexes, count)?) };
-        waiting(db, lock_wait_millis).announce_indexes(table, &specs)?;
+        // SAFETY: the contract of `borrow`.
+        let codec = unsafe { new_codec(codec)? };
+        waiting(db, lock_wait_millis).announce_indexes(table, &specs, codec)?;
         Ok(weir_code::WEIR_OK)
     })
 }

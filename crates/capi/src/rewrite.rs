@@ -4,7 +4,9 @@ use std::ffi::{c_int, c_void};
 use ::weir_table::{EntryBuf, Redefinition, RowBuf};
 
 use crate::borrow::{list, shared, weir_bytes};
-use crate::catalog::{specs, waiting, weir_index, weir_redefinition, with_redefinitions};
+use crate::catalog::{
+    new_codec, specs, waiting, weir_index, weir_redefinition, with_redefinitions,
+};
 use crate::db::weir_db;
 use crate::indexes::{fill_entry, goes_on, weir_go_on};
 use crate::outcome::{run, weir_code};
@@ -58,6 +60,7 @@ unsafe fn make_row(
 
 /// Begins to write a table's rows anew, when all that write to it have ended: a caller that writes
 /// to it from then on gets WEIR_CHANGED and opens it again. `indexes`: all that it is to have.
+/// `codec`: how the new pages are to be packed, as a weir_redefinition has it.
 /// weir_table_fill_rewrite and weir_table_finish_rewrite come next, or weir_table_abandon_indexes;
 /// the next opening drops what was not finished.
 #[unsafe(no_mangle)]
@@ -66,12 +69,15 @@ pub unsafe extern "C" fn weir_table_announce_rewrite(
     table: weir_bytes,
     indexes: *const weir_index,
     count: usize,
+    codec: weir_bytes,
     lock_wait_millis: u64,
 ) -> weir_code {
     run(|| {
         // SAFETY: the contract of `borrow`.
         let (db, table, specs) = unsafe { (shared(db)?, table.text()?, specs(indexes, count)?) };
-        waiting(db, lock_wait_millis).announce_rewrite(table, &specs)?;
+        // SAFETY: the contract of `borrow`.
+        let codec = unsafe { new_codec(codec)? };
+        waiting(db, lock_wait_millis).announce_rewrite(table, &specs, codec)?;
         Ok(weir_code::WEIR_OK)
     })
 }

@@ -1,6 +1,6 @@
 //! The command line, as clap reads it.
 use crate::args_backup::{Backup, Repair, Restore, VerifyBackup};
-use crate::args_compact::Compact;
+use crate::args_trees::{Codec, Compact};
 use crate::forced::{Forced, Needless, NotForced};
 use crate::text::parse_bytes;
 use clap::{Args as ClapArgs, Parser, Subcommand};
@@ -53,6 +53,8 @@ pub(crate) enum Command {
     Restore(Restore),
     /// Make a damaged page again from backups, of which the last followed the database
     Repair(Repair),
+    /// Show or change how pages of trees are to be packed
+    Codec(Codec),
     /// Make trees dense, and give what is free back to the file system
     Compact(Compact),
     /// Copy a database into a new one: dense, with a log and numbers of its own
@@ -544,7 +546,8 @@ const SALVAGE_EXAMPLES: &str = "\
 Every page is looked at; the log is applied as far as it can be read; what had not been committed is
 rolled back. The damaged database is not changed. What is missing is printed: ranges of keys, pages
 with file and byte. Rows that may be older than they were last go to trees of their own. A tree
-whose name is lost becomes tree-NUMBER. Exit code 1: something is missing, or may be older.
+whose name is lost becomes tree-NUMBER; the others ask for the codec that they had. Exit code 1:
+something is missing, or may be older.
 
 Example:
   weir salvage ./weir-data ./saved";
@@ -563,6 +566,9 @@ pub(crate) struct Salvage {
     /// Bytes of a page [default: as the files say, or the pages look]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) page_size: Option<u64>,
+    /// Keep the new database's pages in-place, or in segments (log) [default: as the damaged one]
+    #[arg(long, value_name = "STORE")]
+    pub(crate) store: Option<StoreKind>,
     /// Memory for the new database's pages, and for sorting
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = parse_size)]
     pub(crate) pool: u64,

@@ -4,7 +4,7 @@
 
 mod args;
 mod args_backup;
-mod args_compact;
+mod args_trees;
 mod cmd;
 mod exit;
 mod forced;
@@ -27,6 +27,7 @@ fn main() -> ExitCode {
         Command::Verify(args) => cmd::verify(&args),
         Command::Repair(args) => cmd::repair(&args),
         Command::Restore(args) => cmd::restore(&args),
+        Command::Codec(args) => cmd::codec(&args),
         Command::Compact(args) => cmd::compact(&args),
         Command::Copy(args) => cmd::copy(&args),
         Command::Dump(args) => cmd::dump(&args),

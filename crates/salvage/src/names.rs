@@ -1,33 +1,42 @@
 //! The names of trees, from what could be saved of the catalog.
 use std::collections::{BTreeMap, BTreeSet};
 
-use weir::on_disk::{CATALOG_TREE, catalog_entry};
+use weir::PageCodec;
+use weir::on_disk::{CATALOG_TREE, catalog_codec, catalog_entry};
 use weir_base::{PageNo, TreeId};
 
 use crate::error::SalvageError;
-use crate::save::Destination;
+use crate::save::{Destination, Target};
 
-/// What the catalog says: names and root pages.
+/// What the catalog says of a tree.
+pub(crate) struct Entry {
+    name: String,
+    root: PageNo,
+    codec: Option<PageCodec>,
+}
+
+/// All that the catalog says.
 #[derive(Default)]
 pub(crate) struct Catalog {
-    pub(crate) trees: BTreeMap<TreeId, (String, PageNo)>,
-    /// Names that may be older.
-    strays: BTreeMap<TreeId, (String, PageNo)>,
+    trees: BTreeMap<TreeId, Entry>,
+    /// What may be older.
+    strays: BTreeMap<TreeId, Entry>,
 }
 
 impl Destination for &mut Catalog {
-    fn name(&mut self, tree: TreeId) -> Option<(String, bool)> {
-        (tree == CATALOG_TREE).then(|| (String::new(), false))
+    fn target(&mut self, tree: TreeId) -> Option<Target> {
+        (tree == CATALOG_TREE).then(Target::default)
     }
 
-    fn begin(&mut self, _name: &str) -> Result<(), SalvageError> {
+    fn begin(&mut self, _target: &Target) -> Result<(), SalvageError> {
         Ok(())
     }
 
     fn put(&mut self, key: &[u8], value: &[u8], is_stray: bool) -> Result<(), SalvageError> {
         if let Some((tree, root)) = catalog_entry(value) {
             let to = if is_stray { &mut self.strays } else { &mut self.trees };
-            to.insert(tree, (String::from_utf8_lossy(key).into_owned(), root));
+            let (name, codec) = (String::from_utf8_lossy(key).into_owned(), catalog_codec(value));
+            to.insert(tree, Entry { name, root, codec });
         }
         Ok(())
     }
@@ -52,21 +61,21 @@ impl Names {
     /// An older name is believed where the catalog has no newer one, and no other tree has it.
     pub(crate) fn new(mut catalog: Catalog, is_complete: bool, losers: BTreeSet<TreeId>) -> Names {
         let mut taken: BTreeSet<String> =
-            catalog.trees.values().map(|(name, _)| name.clone()).collect();
+            catalog.trees.values().map(|entry| entry.name.clone()).collect();
         if !is_complete {
-            for (tree, (name, root)) in std::mem::take(&mut catalog.strays) {
-                if !catalog.trees.contains_key(&tree) && taken.insert(name.clone()) {
-                    catalog.trees.insert(tree, (name, root));
+            for (tree, entry) in std::mem::take(&mut catalog.strays) {
+                if !catalog.trees.contains_key(&tree) && taken.insert(entry.name.clone()) {
+                    catalog.trees.insert(tree, entry);
                 }
             }
         }
         Names { catalog, taken, is_complete, losers }
     }
 
-    /// The tree's name, and whether it is one that it did not have; `None`: it is left out.
-    pub(crate) fn of(&mut self, tree: TreeId) -> Option<(String, bool)> {
-        if let Some((name, _)) = self.catalog.trees.get(&tree) {
-            return Some((name.clone(), false));
+    /// As what the tree is saved; `None`: it is left out.
+    pub(crate) fn of(&mut self, tree: TreeId) -> Option<Target> {
+        if let Some(Entry { name, codec, .. }) = self.catalog.trees.get(&tree) {
+            return Some(Target { name: name.clone(), is_renamed: false, codec: *codec });
         }
         // Tree 0 is no tree: what has no owner any more.
         if self.is_complete || tree.0 == 0 || self.losers.contains(&tree) {
@@ -76,11 +85,11 @@ impl Names {
         while !self.taken.insert(name.clone()) {
             name.push('\'');
         }
-        Some((name, true))
+        Some(Target { name, is_renamed: true, codec: None })
     }
 
     /// Every tree that has a name, and its root.
     pub(crate) fn roots(&self) -> BTreeMap<TreeId, PageNo> {
-        self.catalog.trees.iter().map(|(&tree, &(_, root))| (tree, root)).collect()
+        self.catalog.trees.iter().map(|(&tree, entry)| (tree, entry.root)).collect()
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use weir::on_disk::{CATALOG_ROOT, CATALOG_TREE};
-use weir::{Config, Db};
+use weir::{Config, Db, StoreKind};
 use weir_base::{Lsn, PageNo, TreeId};
 use weir_pool::PageStore;
 
@@ -28,13 +28,15 @@ pub struct Options {
     pub page_size: Option<usize>,
     /// Memory for pages of the new database, an eighth of it for sorting besides, in bytes.
     pub pool_bytes: u64,
+    /// How the new database keeps its pages; `None`: as the source does.
+    pub store: Option<StoreKind>,
     /// Keys of a source that is encrypted; the new database is encrypted with them, too.
     pub encryption: Option<weir::Encryption>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { page_size: None, pool_bytes: 256 << 20, encryption: None }
+        Options { page_size: None, pool_bytes: 256 << 20, store: None, encryption: None }
     }
 }
 
@@ -53,6 +55,7 @@ pub fn salvage(
 ) -> Result<Report, SalvageError> {
     let source = Source::open(from, options.page_size, options.encryption.as_ref())?;
     let config = Config {
+        store: Some(options.store.unwrap_or(source.store_kind)),
         page_size: source.page_size,
         pool_bytes: options.pool_bytes,
         encryption: options.encryption.clone(),

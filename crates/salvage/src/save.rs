@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use weir::on_disk::ChainHead;
-use weir::{Db, Durability, Load};
+use weir::{Db, Durability, Load, PageCodec, Tree};
 use weir_base::{PageNo, TreeId};
 use weir_page::Flags;
 use weir_pool::PageStore;
@@ -18,13 +18,22 @@ use crate::undo::{LeafRow, RollBack};
 /// So many ranges and keys of a tree are named; more are counted.
 const NAMED_MAX: usize = 1_000;
 
+/// As what a tree is saved.
+#[derive(Clone, Default)]
+pub(crate) struct Target {
+    pub(crate) name: String,
+    /// Whether it has got the name only now.
+    pub(crate) is_renamed: bool,
+    /// The codec that it asks for.
+    pub(crate) codec: Option<PageCodec>,
+}
+
 /// Where the rows of a tree go.
 pub(crate) trait Destination {
-    /// The name under which the tree is saved, and whether it has got it only now; `None`: it is
-    /// left out.
-    fn name(&mut self, tree: TreeId) -> Option<(String, bool)>;
-    /// A tree of this name begins.
-    fn begin(&mut self, name: &str) -> Result<(), SalvageError>;
+    /// As what the tree is saved; `None`: it is left out.
+    fn target(&mut self, tree: TreeId) -> Option<Target>;
+    /// This tree begins.
+    fn begin(&mut self, target: &Target) -> Result<(), SalvageError>;
     /// A row, in the order of keys.
     fn put(&mut self, key: &[u8], value: &[u8], is_stray: bool) -> Result<(), SalvageError>;
     /// The tree is over.
@@ -47,11 +56,12 @@ pub(crate) struct Saver<'a, D> {
 
 impl<D: Destination> Sink for Saver<'_, D> {
     fn begin(&mut self, tree: TreeId) -> Result<bool, SalvageError> {
-        let Some((name, is_renamed)) = self.destination.name(tree) else {
+        let Some(target) = self.destination.target(tree) else {
             self.left_out += 1;
             return Ok(false);
         };
-        self.destination.begin(&name)?;
+        self.destination.begin(&target)?;
+        let Target { name, is_renamed, .. } = target;
         self.now = SavedTree { name, number: tree.0, is_renamed, ..SavedTree::default() };
         Ok(true)
     }
@@ -136,26 +146,26 @@ impl<D> Saver<'_, D> {
 pub(crate) struct NewDatabase<'a, N> {
     pub(crate) db: &'a Db,
     pub(crate) names: N,
-    name: String,
+    now: Target,
     rows: Option<Load>,
     strays: Option<Load>,
 }
 
 impl<'a, N> NewDatabase<'a, N> {
-    /// `names`: the name of a tree, and whether it is not its own.
+    /// `names`: as what a tree is saved.
     pub(crate) fn new(db: &'a Db, names: N) -> Self {
-        NewDatabase { db, names, name: String::new(), rows: None, strays: None }
+        NewDatabase { db, names, now: Target::default(), rows: None, strays: None }
     }
 }
 
-impl<N: FnMut(TreeId) -> Option<(String, bool)>> Destination for NewDatabase<'_, N> {
-    fn name(&mut self, tree: TreeId) -> Option<(String, bool)> {
+impl<N: FnMut(TreeId) -> Option<Target>> Destination for NewDatabase<'_, N> {
+    fn target(&mut self, tree: TreeId) -> Option<Target> {
         (self.names)(tree)
     }
 
-    fn begin(&mut self, name: &str) -> Result<(), SalvageError> {
-        name.clone_into(&mut self.name);
-        self.rows = Some(self.db.open_tree(name)?.load()?);
+    fn begin(&mut self, target: &Target) -> Result<(), SalvageError> {
+        target.clone_into(&mut self.now);
+        self.rows = Some(open(self.db, &target.name, target.codec)?.load()?);
         Ok(())
     }
 
@@ -163,7 +173,10 @@ impl<N: FnMut(TreeId) -> Option<(String, bool)>> Destination for NewDatabase<'_,
         let load = if is_stray { &mut self.strays } else { &mut self.rows };
         let load = match load {
             Some(load) => load,
-            None => load.insert(self.db.open_tree(&stray_name(&self.name))?.load()?),
+            None => {
+                let tree = open(self.db, &stray_name(&self.now.name), self.now.codec)?;
+                load.insert(tree.load()?)
+            }
         };
         Ok(load.push(key, value)?)
     }
@@ -173,5 +186,13 @@ impl<N: FnMut(TreeId) -> Option<(String, bool)>> Destination for NewDatabase<'_,
             load.finish(Durability::Lazy)?;
         }
         Ok(())
+    }
+}
+
+/// The tree of this name, made if it is not there.
+fn open(db: &Db, name: &str, codec: Option<PageCodec>) -> Result<Tree, weir::Error> {
+    match db.tree(name)? {
+        Some(tree) => Ok(tree),
+        None => db.create_tree_with(name, codec),
     }
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use weir::StoreKind;
 use weir_base::{AlignedBuf, DbId, PageNo};
 use weir_checkpoint::{CONTROL_FILE, Control, choose, read_copies};
 use weir_device::{BlockFile, FileVolume, OverlayVolume, Volume};
@@ -25,6 +26,7 @@ pub(crate) struct Source {
     /// What is written to it is seen by this process alone.
     pub(crate) volume: Arc<dyn Volume>,
     pub(crate) store: Arc<dyn PageStore>,
+    pub(crate) store_kind: StoreKind,
     /// What the doublewrite area has.
     pub(crate) copies: Vec<PageCopy>,
     pub(crate) db: DbId,
@@ -80,8 +82,9 @@ impl Source {
         let store = InPlaceStore::open(&volume, db, page_size, DoubleWriteConfig::default())
             .map_err(|e| SalvageError::Source(e.to_string()))?;
         let copies = store.doublewrite_copies();
-        let store = Arc::new(store);
-        Ok(Source { volume, store, copies, db, page_size, control, remarks }.with_control_judged())
+        let (store, store_kind) = (Arc::new(store), StoreKind::InPlace);
+        let source = Source { volume, store, store_kind, copies, db, page_size, control, remarks };
+        Ok(source.with_control_judged())
     }
 
     /// Where pages lie the store's own map says: without it, and without the database's number,
@@ -106,8 +109,9 @@ impl Source {
         let store = LogStructuredStore::open(&volume, db)
             .map_err(|e| SalvageError::Source(format!("'{SEGMENTS_FILE}' cannot be read: {e}")))?;
         let page_size = store.page_size();
-        let (store, copies) = (Arc::new(store), Vec::new());
-        Ok(Source { volume, store, copies, db, page_size, control, remarks }.with_control_judged())
+        let (store, store_kind, copies) = (Arc::new(store), StoreKind::Log, Vec::new());
+        let source = Source { volume, store, store_kind, copies, db, page_size, control, remarks };
+        Ok(source.with_control_judged())
     }
 
     /// Leaves the control file aside where it is another's, and says what it knows better.

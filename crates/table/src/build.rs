@@ -12,7 +12,7 @@
 //! What fails or crashes in between is removed: by the one that fails, or by the next opening.
 use std::sync::atomic::Ordering;
 
-use weir::{Durability, PlantedBug, Tree, Txn};
+use weir::{Durability, PageCodec, PlantedBug, Tree, Txn};
 
 use crate::catalog::{IndexSpec, Tables, ask_codec, building, name_key, new_index, number};
 use crate::check::MakeAnyEntry;
@@ -51,7 +51,7 @@ impl Tables {
         spec: &IndexSpec,
         make: &mut MakeEntry<'_>,
     ) -> Result<bool, Error> {
-        let id = match self.announce(table, std::slice::from_ref(spec)) {
+        let id = match self.announce(table, std::slice::from_ref(spec), None) {
             Err(Error::IndexExists(_)) => return Ok(false),
             announced => announced?,
         };
@@ -81,12 +81,18 @@ impl Tables {
     /// the transaction that writes to it from then on keeps them up. [`Tables::fill_indexes`] and
     /// [`Tables::finish_indexes`] come next, or [`Tables::abandon_indexes`]; the next opening drops
     /// what was not finished. For a host that changes definitions of its own at the same moment.
+    /// `codec`: what their trees ask for, as [`Redefinition::codec`] has it.
     ///
     /// # Errors
     /// [`Error::NoTable`], [`Error::IndexExists`], [`Error::Definition`], [`Error::Store`]; nothing
     /// was made.
-    pub fn announce_indexes(&self, table: &str, specs: &[IndexSpec]) -> Result<(), Error> {
-        self.announce(table, specs).map(|_| ())
+    pub fn announce_indexes(
+        &self,
+        table: &str,
+        specs: &[IndexSpec],
+        codec: Option<Option<PageCodec>>,
+    ) -> Result<(), Error> {
+        self.announce(table, specs, codec).map(|_| ())
     }
 
     /// Gives the announced indexes their entries while others write to the table, without a lock on
@@ -231,14 +237,19 @@ impl Tables {
     }
 
     /// The number of the table.
-    fn announce(&self, table: &str, specs: &[IndexSpec]) -> Result<u64, Error> {
+    fn announce(
+        &self,
+        table: &str,
+        specs: &[IndexSpec],
+        codec: Option<Option<PageCodec>>,
+    ) -> Result<u64, Error> {
         let mut txn = self.begin();
         let info = self.lock_table(&mut txn, table)?;
         let mut info = info.ok_or_else(|| Error::NoTable(table.to_string()))?;
         if info.is_being_built() {
             return Err(building());
         }
-        let codec = self.codec_in(&mut txn, &info)?;
+        let codec = codec.map_or_else(|| self.codec_in(&mut txn, &info), Ok)?;
         for spec in specs {
             let index = new_index(&mut info, spec, true)?;
             for tree in index.trees() {

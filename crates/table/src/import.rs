@@ -41,7 +41,7 @@ impl Tables {
             return Err(Error::Definition(words.into()));
         }
         drop(own);
-        self.announce_rewrite(table, &head.indexes)?;
+        self.announce_rewrite(table, &head.indexes, None)?;
         let filled = self.fill_import(table, &mut reader, go_on);
         let done = filled.and_then(|()| self.finish_import(table, &head));
         match done {

@@ -14,7 +14,7 @@
 //! two rows with one key are two rows that had it at once.
 //!
 //! What fails or crashes in between is removed: by the caller, or by the next opening.
-use weir::{Durability, Snapshot, Sorter, Tree, Txn};
+use weir::{Durability, PageCodec, Snapshot, Sorter, Tree, Txn};
 
 use crate::build::{GoOn, ask};
 use crate::catalog::{IndexSpec, Tables, ask_codec, building, name_key, new_index, number};
@@ -49,13 +49,19 @@ pub type MakeRow<'m> = dyn FnMut(usize, &[u8], &[u8], &mut RowBuf) -> Result<(),
 
 impl Tables {
     /// Begins to write a table's rows anew, when all that write to it have ended. `indexes`: all
-    /// that it is to have. [`Tables::fill_rewrite`] and [`Tables::finish_rewrite`] come next, or
+    /// that it is to have. `codec`: what its new trees ask for, as [`Redefinition::codec`] has it.
+    /// [`Tables::fill_rewrite`] and [`Tables::finish_rewrite`] come next, or
     /// [`Tables::abandon_indexes`]; the next opening drops what was not finished.
     ///
     /// # Errors
     /// [`Error::NoTable`]; [`Error::Definition`], also while an index is being built;
     /// [`Error::IndexExists`] for two of one name; [`Error::Store`]. Nothing was made.
-    pub fn announce_rewrite(&self, table: &str, indexes: &[IndexSpec]) -> Result<(), Error> {
+    pub fn announce_rewrite(
+        &self,
+        table: &str,
+        indexes: &[IndexSpec],
+        codec: Option<Option<PageCodec>>,
+    ) -> Result<(), Error> {
         let mut txn = self.begin();
         let info = self.lock_table(&mut txn, table)?;
         let mut info = info.ok_or_else(|| Error::NoTable(table.to_string()))?;
@@ -70,7 +76,7 @@ impl Tables {
         let (log, rows) = (then.claim_tree(), then.claim_tree());
         info.next_tree = then.next_tree;
         let rewriting = Rewriting { log, rows, indexes: then.indexes };
-        let codec = self.codec_in(&mut txn, &info)?;
+        let codec = codec.map_or_else(|| self.codec_in(&mut txn, &info), Ok)?;
         for tree in rewriting.trees() {
             txn.create_tree_with(&info.tree_name(tree), codec)?;
         }

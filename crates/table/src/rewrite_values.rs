@@ -49,7 +49,7 @@ impl Tables {
             *made = RowBuf { key: encoded.key, row: encoded.row, entries: encoded.entries };
             Ok(())
         };
-        self.announce_rewrite(table, &specs)?;
+        self.announce_rewrite(table, &specs, None)?;
         let new = Redefinition {
             table,
             definition: &definition,

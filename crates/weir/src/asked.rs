@@ -1,4 +1,4 @@
-//! What another process asks of the one that has a database open, for a check or a compaction
+//! What another process asks of the one that has a database open: a check, a compaction, codecs
 //! (`docs/decisions/check-through.md`): it makes a file in the directory, and finds in another how
 //! far that has come, and what came of it. The owner of a directory may do both.
 use std::fs::{OpenOptions, remove_file};
@@ -34,9 +34,14 @@ pub const CHECK: Question = Question { request: "check.request", answer: "check.
 /// That trees are compacted.
 pub const COMPACT: Question = Question { request: "compact.request", answer: "compact.answer" };
 
+/// That codecs of trees are shown or changed.
+pub const CODEC: Question = Question { request: "codec.request", answer: "codec.answer" };
+
 /// Whether a file of a database's directory is one of those.
 pub(crate) fn is_ours(name: &str) -> bool {
-    [CHECK, COMPACT].iter().any(|question| [question.request, question.answer].contains(&name))
+    [CHECK, COMPACT, CODEC]
+        .iter()
+        .any(|question| [question.request, question.answer].contains(&name))
 }
 
 /// A question that was put to the process that has a database open; withdrawn when dropped.
@@ -110,6 +115,27 @@ impl Drop for Asked {
         let _ = remove_file(&self.request);
         let _ = remove_file(&self.answer);
     }
+}
+
+/// Withdraws what was asked of a process before this one.
+pub(crate) fn forget(volume: &dyn Volume, question: Question) {
+    for name in [question.request, question.answer] {
+        if volume.exists(name).is_ok_and(|is_there| is_there) {
+            let _ = volume.remove(name);
+        }
+    }
+}
+
+/// A name in a line of text.
+pub(crate) fn to_hex(name: &str) -> String {
+    name.bytes().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What [`to_hex`] was made of.
+pub(crate) fn from_hex(digits: &str) -> Option<String> {
+    let pairs = digits.as_bytes().chunks(2);
+    let byte = |pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    String::from_utf8(pairs.map(byte).collect::<Option<Vec<u8>>>()?).ok()
 }
 
 /// The text of a request; `None`: there is none that is whole.

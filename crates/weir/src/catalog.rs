@@ -3,33 +3,17 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use weir_base::{PageNo, TreeId, TxnId};
+use weir_base::{TreeId, TxnId};
 use weir_btree::{Cursor, Env, Tree as RawTree, TreeError};
 use weir_pool::PageCodec;
 use weir_txn::{Intent, Kind, Savepoint, Txn, TxnError, UndoEntry, View};
 
-use crate::catalog_entries::{MALFORMED, decode, entry, for_each_entry};
+use crate::catalog_entries::{MALFORMED, codec_in, decode, encode, entry, for_each_entry};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::places::CATALOG_ROOT;
 
 const NAME_BYTES_MAX: usize = 255;
-
-/// An entry's value; the last byte only where a codec is asked for: without, it is as it was before
-/// there were any, and a version that knows of none passes over the byte.
-fn encode(id: TreeId, root: PageNo, codec: Option<PageCodec>) -> Vec<u8> {
-    let mut out = Vec::with_capacity(13);
-    out.extend_from_slice(&id.0.to_le_bytes());
-    out.extend_from_slice(&root.0.to_le_bytes());
-    out.extend(codec.map(|codec| 1 + codec as u8));
-    out
-}
-
-/// The codec that an entry's value asks for.
-fn codec_in(value: &[u8]) -> Option<PageCodec> {
-    let number = usize::from(*value.get(12)?);
-    PageCodec::ALL.get(number.checked_sub(1)?).copied()
-}
 
 fn check_name(name: &str) -> Result<(), Error> {
     if name.is_empty() || name.len() > NAME_BYTES_MAX {

@@ -9,8 +9,8 @@ use weir_btree::{Tree as RawTree, TreeError};
 use weir_device::Volume;
 use weir_txn::Background;
 
-use crate::asked::{Answer, Asked, COMPACT, is_requested, requested};
-use crate::catalog_entries::names_and_trees;
+use crate::asked::{Answer, Asked, COMPACT, from_hex, is_requested, requested, to_hex};
+use crate::catalog_entries::{names_and_trees, no_tree};
 use crate::compactor::{CompactOptions, Compacted, Compactor};
 use crate::error::Error;
 
@@ -125,16 +125,6 @@ fn tree_of(line: &str) -> Option<(String, Compacted, bool)> {
     Some((name, Compacted { leaves, pages_freed, pages_moved, next }, state == "gone"))
 }
 
-fn to_hex(name: &str) -> String {
-    name.bytes().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn from_hex(digits: &str) -> Option<String> {
-    let pairs = digits.as_bytes().chunks(2);
-    let byte = |pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-    String::from_utf8(pairs.map(byte).collect::<Option<Vec<u8>>>()?).ok()
-}
-
 /// What compactions for other processes need of a database.
 #[derive(Clone)]
 pub(crate) struct CompactSite {
@@ -142,15 +132,6 @@ pub(crate) struct CompactSite {
     pub(crate) catalog: RawTree,
     pub(crate) background: Arc<Background>,
     pub(crate) clock: Arc<dyn Clock>,
-}
-
-/// Withdraws what was asked of a process before this one.
-pub(crate) fn forget(volume: &dyn Volume) {
-    for name in [COMPACT.request, COMPACT.answer] {
-        if volume.exists(name).is_ok_and(|is_there| is_there) {
-            let _ = volume.remove(name);
-        }
-    }
 }
 
 /// Answers a request if there is one; `go_on` is asked between steps.
@@ -229,11 +210,7 @@ fn trees_of(site: &CompactSite, names: &[String]) -> Result<Vec<(String, RawTree
     }
     let of = |name: &String| match all.iter().find(|(there, _)| there == name) {
         Some(found) => Ok(found.clone()),
-        None => {
-            let there: Vec<&str> = all.iter().map(|(name, _)| &name[..]).take(20).collect();
-            let there = there.join(", ");
-            Err(Error::Name(format!("there is no tree '{name}'; there are: {there}")))
-        }
+        None => Err(no_tree(name, all.iter().map(|(name, _)| &name[..]))),
     };
     names.iter().map(of).collect()
 }

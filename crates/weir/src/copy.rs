@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use weir_crypt::Encryption;
 use weir_device::{FileVolume, Volume};
+use weir_pool::PageCodec;
 use weir_txn::{Isolation, Snapshot};
 
+use crate::catalog_entries::codec_in;
 use crate::config::{Config, Create, StoreKind};
 use crate::create::{abandon_copy, check_directory, finish_copy};
 use crate::db::Db;
@@ -109,11 +111,8 @@ impl Db {
 
     fn copy_trees(&self, txn: &mut Txn, copy: &Db) -> Result<Copied, Error> {
         let mut copied = Copied::default();
-        for (name, tree) in self.trees_seen_by(txn)? {
-            let into = match self.engine.codec_of(&name, None)?.flatten() {
-                None => copy.open_tree(&name)?,
-                codec => copy.create_tree_with(&name, codec)?,
-            };
+        for (name, tree, codec) in self.trees_seen_by(txn)? {
+            let into = copy.create_tree_with(&name, codec)?;
             let mut cursor = txn.cursor(&tree);
             let mut on = cursor.seek_first(txn)?;
             let mut failed = None;
@@ -138,7 +137,11 @@ impl Db {
         Ok(copied)
     }
 
-    fn trees_seen_by(&self, txn: &mut Txn) -> Result<Vec<(String, Tree)>, Error> {
+    /// Each tree's name, itself, and the codec that it asks for: all as of the snapshot.
+    fn trees_seen_by(
+        &self,
+        txn: &mut Txn,
+    ) -> Result<Vec<(String, Tree, Option<PageCodec>)>, Error> {
         let tree = |raw| Tree { engine: self.engine.clone(), raw };
         let catalog = tree(self.engine.catalog.clone());
         let mut cursor = txn.cursor(&catalog);
@@ -146,7 +149,9 @@ impl Db {
         let mut on = cursor.seek_first(txn)?;
         while on {
             let name = String::from_utf8_lossy(cursor.key()).into_owned();
-            seen.push((name, tree(self.engine.tree_of_entry(cursor.value())?)));
+            let (raw, codec) =
+                (self.engine.tree_of_entry(cursor.value())?, codec_in(cursor.value()));
+            seen.push((name, tree(raw), codec));
             on = cursor.next(txn)?;
         }
         Ok(seen)

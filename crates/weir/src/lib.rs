@@ -41,6 +41,7 @@ mod catalog_entries;
 mod catch_up;
 mod check;
 mod check_asked;
+mod codec_asked;
 mod commit;
 mod compact;
 mod compact_asked;
@@ -98,11 +99,13 @@ mod workers;
 
 pub use advise::{Advice, Observed};
 #[doc(hidden)]
-pub use asked::{Answered, Asked, CHECK, COMPACT, Question};
+pub use asked::{Answered, Asked, CHECK, CODEC, COMPACT, Question};
 pub use backup::{BackedUp, BackupBase, BackupOptions, BackupProgress};
 #[doc(hidden)]
 pub use backup_asked::AskedBackup;
 pub use check::CheckReport;
+#[doc(hidden)]
+pub use codec_asked::{CodecAnswer, CodecRequest};
 pub use commit::Commit;
 #[doc(hidden)]
 pub use compact_asked::{CompactAnswer, CompactRequest};

@@ -17,6 +17,7 @@ use weir_txn::{AutoCommit, Context, PlantedBug, RecoveredState, Registry};
 
 use crate::catalog::{named_by, tree_by_id};
 use crate::catch_up::CatchUp;
+use crate::codec_asked::CodecSite;
 use crate::compact_asked::CompactSite;
 use crate::config::{Background, Config, StoreKind};
 use crate::contents::{Contents, FoundStretches};
@@ -386,6 +387,7 @@ impl Engine {
             scrub: self.scrub.clone(),
             backup: self.backup_source(),
             compact: self.compact_site(),
+            codecs: self.codec_site(),
             volume: self.volume.clone(),
             crypt: self.crypt.clone(),
             scrubs: !self.config.read_only && self.config.lab.is_none(),
@@ -398,6 +400,17 @@ impl Engine {
         CompactSite {
             compactor: self.compactor(),
             catalog: self.catalog.clone(),
+            background: self.background.clone(),
+            clock: self.clock.clone(),
+        }
+    }
+
+    fn codec_site(&self) -> CodecSite {
+        CodecSite {
+            context: self.context.clone(),
+            catalog: self.catalog.clone(),
+            pool: self.pool.clone(),
+            log: self.log.clone(),
             background: self.background.clone(),
             clock: self.clock.clone(),
         }

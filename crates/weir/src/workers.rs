@@ -1,5 +1,6 @@
 //! The background threads: loops around steps that others decide on and that a simulation calls
 //! itself.
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +17,9 @@ use weir_redo::{Durability, Log};
 
 use crate::acks::Acks;
 use crate::advise::Observed;
+use crate::asked::{CODEC, COMPACT, forget};
 use crate::backup_run::Source;
+use crate::codec_asked::CodecSite;
 use crate::compact_asked::CompactSite;
 use crate::contents::Contents;
 use crate::error::Error;
@@ -82,10 +85,11 @@ pub(crate) struct Site {
     pub(crate) scrub: Arc<Scrub>,
     pub(crate) backup: Source,
     pub(crate) compact: CompactSite,
+    pub(crate) codecs: CodecSite,
     pub(crate) volume: Arc<dyn Volume>,
     pub(crate) crypt: Option<Arc<CryptVolume>>,
     /// Whether pages on disk are verified, blocks of free pages given back, and other processes may
-    /// ask for a check, a backup or a compaction: not where nothing may be written, nor in
+    /// ask for a check, a backup, a compaction or codecs: not where nothing may be written, nor in
     /// experiments.
     pub(crate) scrubs: bool,
     pub(crate) acks: Arc<Acks>,
@@ -270,13 +274,31 @@ fn backup_loop(site: &Site, stop: &AtomicBool) {
     }
 }
 
-/// Compacts the trees that other processes want compacted. On its own: it waits for admission.
+/// Compacts the trees that other processes want compacted, and shows and changes codecs for them,
+/// also in the middle of a compaction. On its own: it waits for admission.
 fn compact_loop(site: &Site, stop: &AtomicBool) {
-    crate::compact_asked::forget(&*site.volume);
+    for question in [COMPACT, CODEC] {
+        forget(&*site.volume, question);
+    }
     let mut next_look = site.clock.now_micros();
+    let next_codec = Cell::new(next_look);
+    let look_for_codecs = || {
+        let now = site.clock.now_micros();
+        if now >= next_codec.get() && site.pool.halted().is_none() {
+            crate::codec_asked::answer(&site.codecs, &*site.volume);
+            if let Err(e) = site.log.check() {
+                halt(&site.pool, &site.checkpointer, &e.to_string());
+            }
+            next_codec.set(now + ASKED_MICROS);
+        }
+    };
     while running(stop) {
+        look_for_codecs();
         if site.clock.now_micros() >= next_look && site.pool.halted().is_none() {
-            let go_on = || running(stop) && site.log.check().is_ok();
+            let go_on = || {
+                look_for_codecs();
+                running(stop) && site.log.check().is_ok()
+            };
             let done = crate::compact_asked::answer(&site.compact, &*site.volume, &go_on);
             if let (Err(e), Err(_)) = (done, site.log.check()) {
                 halt(&site.pool, &site.checkpointer, &e.to_string());

@@ -119,7 +119,7 @@ const weir_redefinition *Redefinitions::data()
     m_views.push_back(weir_redefinition{bytes_of(one.name), bytes_of(one.definition),
                                         one.renamed ? one.renamed->data() : nullptr,
                                         one.renamed ? one.renamed->size() : 0, bytes_of(one.layouts),
-                                        bytes_of(reinterpret_cast<const uchar *>(one.codec), one.codec ? strlen(one.codec) : 0)});
+                                        bytes_of(one.codec)});
   return m_views.data();
 }
 

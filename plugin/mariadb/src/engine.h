@@ -26,6 +26,12 @@ inline weir_bytes bytes_of(const std::string &s)
 
 inline std::string text_of(const LEX_CUSTRING &s) { return std::string(reinterpret_cast<const char *>(s.str), s.length); }
 
+// Of a name that ends in a zero byte; NULL, which says nothing, stays so.
+inline weir_bytes bytes_of(const char *name)
+{
+  return weir_bytes{reinterpret_cast<const uint8_t *>(name), name ? strlen(name) : 0};
+}
+
 inline weir_bytes bytes_of(const uchar *data, size_t len)
 {
   weir_bytes b= {data, len};

@@ -141,8 +141,9 @@ bool ha_weir::announce_indexes(TABLE *altered, const Alter_inplace_info *info)
   }
   if (drop_leftovers())
     return true;
+  weir_bytes codec= bytes_of(weir_new_codec(table->s->option_struct, altered->s->option_struct));
   return fails_to_change(
-      [&]() { return weir_table_announce_indexes(weir_database, bytes_of(m_name), indexes.data(), indexes.size(), 0); });
+      [&]() { return weir_table_announce_indexes(weir_database, bytes_of(m_name), indexes.data(), indexes.size(), codec, 0); });
 }
 
 bool ha_weir::fill_indexes(TABLE *altered, Alter_inplace_info *info)

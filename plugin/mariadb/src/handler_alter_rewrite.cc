@@ -181,8 +181,9 @@ bool ha_weir::announce_rewrite(TABLE *altered)
   }
   if (drop_leftovers())
     return true;
+  weir_bytes codec= bytes_of(weir_new_codec(table->s->option_struct, altered->s->option_struct));
   return fails_to_change(
-      [&]() { return weir_table_announce_rewrite(weir_database, bytes_of(m_name), indexes.data(), indexes.size(), 0); });
+      [&]() { return weir_table_announce_rewrite(weir_database, bytes_of(m_name), indexes.data(), indexes.size(), codec, 0); });
 }
 
 // Says which key it was of which two rows have the same.

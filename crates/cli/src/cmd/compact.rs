@@ -9,7 +9,7 @@ use weir::{CompactOptions, Compacted, Db, format_size};
 use super::compact_through::compact_through;
 use super::entries::existing_tree;
 use super::stat::NO_HOLES;
-use crate::args_compact::Compact;
+use crate::args_trees::Compact;
 use crate::exit::{EXIT_INTERRUPTED, EXIT_OK};
 use crate::opening::{bar, interrupted, is_in_use, open_existing};
 

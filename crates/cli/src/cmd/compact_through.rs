@@ -7,7 +7,7 @@ use weir::{COMPACT, CompactAnswer, CompactRequest};
 
 use super::compact::say;
 use super::through::Through;
-use crate::args_compact::Compact;
+use crate::args_trees::Compact;
 use crate::exit::{EXIT_INTERRUPTED, EXIT_OK};
 use crate::opening::{bar, interrupted};
 

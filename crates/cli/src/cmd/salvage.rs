@@ -10,7 +10,12 @@ use weir_salvage::{Options, Phase};
 pub(crate) fn salvage(args: &Salvage) -> Result<u8> {
     must_exist(&args.path)?;
     let page_size = args.page_size.map(|size| size as usize);
-    let options = Options { page_size, pool_bytes: args.pool, encryption: crate::keys::given() };
+    let options = Options {
+        page_size,
+        pool_bytes: args.pool,
+        store: args.store,
+        encryption: crate::keys::given(),
+    };
     let bar = bar("salvaging");
     let mut progress = |phase, done, of| {
         bar.set_message(match phase {

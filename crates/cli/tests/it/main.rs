@@ -6,6 +6,7 @@ mod backup;
 mod backup_resume;
 mod bad_input;
 mod bench;
+mod codec;
 mod commands;
 mod compact;
 mod dump;

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use weir::{
     Background, Batch, Config, Db, DoubleWriteConfig, Durability, Encryption, FileVolume, KeyFile,
-    StoreKind, TxnOptions,
+    PageCodec, StoreKind, TxnOptions,
 };
 use weir_table::{ColumnType, Index, Schema, Tables};
 
@@ -196,10 +196,21 @@ fn add_others(db: &Db, rows: &mut BTreeMap<Key, Vec<u8>>) {
     }
 }
 
+/// What a tree asked for last.
+pub(crate) fn codec_of(tree: &str) -> Option<PageCodec> {
+    match tree {
+        "herons" => Some(PageCodec::Lz4),
+        "weirs" => Some(PageCodec::Zstd),
+        _ => None,
+    }
+}
+
 fn make(is_closed: bool, store: StoreKind, encryption: Option<Encryption>) -> Fixture {
     let temp = tempfile::tempdir().expect("a directory");
     let live = temp.path().join("live");
     let db = Db::open(&live, config(store, encryption.clone())).expect("a database");
+    db.create_tree_with("herons", codec_of("herons")).expect("a tree");
+    db.create_tree_with("weirs", Some(PageCodec::None)).expect("a tree");
     table(&db);
     let dropped = db.open_tree("dropped").expect("a tree");
     for number in 0..400u32 {
@@ -210,6 +221,7 @@ fn make(is_closed: bool, store: StoreKind, encryption: Option<Encryption>) -> Fi
     work.run(4_000, 2);
     assert!(work.db.drop_tree("dropped").expect("dropped"));
     work.run(2_000, 7);
+    assert!(work.db.set_codec("weirs", codec_of("weirs")).expect("asked"));
     work.run(3_000, 3);
     if is_closed {
         add_others(&work.db, &mut work.rows);
@@ -245,6 +257,8 @@ fn make(is_closed: bool, store: StoreKind, encryption: Option<Encryption>) -> Fi
             _ => txn.put(handle, &key, &value_of(&tree, &key, *version)).expect("put"),
         }
     }
+    assert!(losers.set_codec("herons", None).expect("asked"));
+    assert!(prepared.set_codec("ponds", Some(PageCodec::None)).expect("asked"));
     losers.put(&herons, b"herons row new", b"00000001 never committed").expect("put");
     prepared.prepare(b"coordinator's").expect("prepared");
     // Durable up to here.

@@ -11,7 +11,7 @@ mod layout;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use weir::{Config, Create, Db};
+use weir::{Config, Create, Db, TxnOptions};
 use weir_salvage::{Report, SavedTree, salvage};
 
 use fixture::{Fixture, Key, value_of};
@@ -49,8 +49,11 @@ fn after(from: &Fixture, damage: impl FnOnce(&Path)) -> Outcome {
     let problems = db.check(&mut |_, _| ()).expect("checked").problems;
     assert!(problems.is_empty(), "{problems:?}");
     println!("{report}");
+    let kind = |dir: &Path| fixture::contents(dir).contains_key("pages");
+    assert_eq!(kind(&saved), kind(&from.dir), "pages in place, or in segments, as they were");
     let (mut rows, mut strays) = (BTreeMap::new(), BTreeMap::new());
     for tree in &report.trees {
+        has_its_codec(&db, tree, report.is_current);
         // Named by its number where its name was lost.
         let name = from.names.get(&tree.number).unwrap_or(&tree.name);
         read(&db, &tree.name, name, &mut rows);
@@ -61,6 +64,20 @@ fn after(from: &Fixture, damage: impl FnOnce(&Path)) -> Outcome {
     let told: u64 = report.rows();
     assert_eq!(rows.len() as u64, told, "the report counts the rows");
     Outcome { report, rows, strays, db, _dir: dir }
+}
+
+/// A tree that has its name asks for the codec that it had; before its last one where what was
+/// saved may be older.
+fn has_its_codec(db: &Db, tree: &SavedTree, is_current: bool) {
+    let mut txn = db.begin(TxnOptions::default());
+    let mut asks = |name: &str| txn.codec(name).expect("read").expect("the tree");
+    let codec = asks(&tree.name);
+    if tree.stray_rows > 0 {
+        assert_eq!(asks(&tree.stray_name()), codec, "{}", tree.name);
+    }
+    if is_current && fixture::TREES.contains(&tree.name.as_str()) {
+        assert_eq!(codec, fixture::codec_of(&tree.name), "{}", tree.name);
+    }
 }
 
 fn read(db: &Db, tree: &str, as_name: &str, out: &mut BTreeMap<Key, Vec<u8>>) {

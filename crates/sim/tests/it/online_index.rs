@@ -124,7 +124,7 @@ fn row_anew(key: &[u8], row: &[u8], made: &mut RowBuf) {
 
 /// `writes` is called for each row.
 fn rewrite(tables: &Tables, writes: &mut dyn FnMut()) -> Result<bool, Error> {
-    tables.announce_rewrite("t", &[spec()])?;
+    tables.announce_rewrite("t", &[spec()], None)?;
     let mut make = |_: usize, key: &[u8], row: &[u8], made: &mut RowBuf| {
         writes();
         row_anew(key, row, made);

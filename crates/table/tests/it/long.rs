@@ -340,7 +340,7 @@ fn an_index_of_long_keys_is_built_over_long_keys() {
     };
     // A writer beside it takes one row away, puts it back, and has another no more.
     drop(table);
-    tables.announce_indexes("run", &[spec]).expect("announced");
+    tables.announce_indexes("run", &[spec], None).expect("announced");
     let (table, mut writer) = (tables.open_raw("run").expect("the table"), begin(&db));
     let entries = |key| [Entry { key, has_null: false, payload: b"" }];
     let (stays, goes) = (entries(&keys[2]), entries(&keys[3]));

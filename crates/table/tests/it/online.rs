@@ -204,7 +204,7 @@ fn a_builder_waits_for_no_row() {
     let spec = IndexSpec { name: "more".into(), unique: true, several: false, definition: vec![] };
     let unfilled = tables.fill_indexes("t", &mut entry_is_key, &mut || true);
     assert!(matches!(unfilled, Err(Error::Definition(_))), "{unfilled:?}");
-    tables.announce_indexes("t", &[spec]).expect("announced");
+    tables.announce_indexes("t", &[spec], None).expect("announced");
     let refused = tables.finish_indexes("t", b"", &[]);
     assert!(matches!(refused, Err(Error::Definition(_))), "not filled: {refused:?}");
     let table = tables.open_raw("t").expect("the table");
@@ -230,7 +230,7 @@ fn a_builder_waits_for_no_row() {
     waits_not.abandon_indexes("t").expect("abandoned");
 
     let spec = IndexSpec { name: "more".into(), unique: true, several: false, definition: vec![] };
-    tables.announce_indexes("t", &[spec]).expect("announced");
+    tables.announce_indexes("t", &[spec], None).expect("announced");
     let table = tables.open_raw("t").expect("the table");
     let mut holder = begin(&db);
     table.delete(&mut holder, image(&[10], &ten)).expect("deleted");
@@ -262,7 +262,9 @@ fn parts_get_their_indexes_all_at_once() {
     let parts = ["a", "b"].map(redefinition);
     let announce = || {
         for part in parts {
-            tables.announce_indexes(part.table, std::slice::from_ref(&spec)).expect("announced");
+            tables
+                .announce_indexes(part.table, std::slice::from_ref(&spec), None)
+                .expect("announced");
             tables.fill_indexes(part.table, &mut entry_is_key, &mut || true).expect("filled");
         }
     };
@@ -327,7 +329,7 @@ fn an_unfinished_index_stays_until_what_is_prepared_is_decided() {
         definition: vec![],
     };
     assert!(tables.create_raw("t", b"", &[]).expect("made"));
-    tables.announce_indexes("t", &[spec("more")]).expect("announced");
+    tables.announce_indexes("t", &[spec("more")], None).expect("announced");
     let insert = |db: &Db, tables: &Tables, key: &[u8]| {
         let table = tables.open_raw("t").expect("the table");
         let entries = [Entry { key: b"same", has_null: false, payload: b"" }];

@@ -249,13 +249,13 @@ fn built_indexes_come_into_use_together_with_a_definition_or_not_at_all() {
         Ok(())
     };
     let (good, bad) = ([index("a", true), index("b", false)], [index("a", true), index("c", true)]);
-    tables.announce_indexes("t", &bad).expect("announced");
+    tables.announce_indexes("t", &bad, None).expect("announced");
     let twice = tables.fill_indexes("t", &mut make, &mut || true);
     assert!(matches!(twice, Err(Error::Duplicate { index: Some(1) })), "{twice:?}");
     tables.abandon_indexes("t").expect("abandoned");
     assert_eq!(tables.open_raw("t").expect("the table").info().indexes.len(), 2);
 
-    tables.announce_indexes("t", &good).expect("announced");
+    tables.announce_indexes("t", &good, None).expect("announced");
     tables.fill_indexes("t", &mut make, &mut || true).expect("filled");
     let before = tables.open_raw("t").expect("the table");
     assert!(before.info().indexes[2].building && before.index("a").is_err());
@@ -270,7 +270,7 @@ fn built_indexes_come_into_use_together_with_a_definition_or_not_at_all() {
         seen += 1;
     }
     assert_eq!(seen, 600);
-    tables.announce_indexes("t", &[index("d", false)]).expect("announced");
+    tables.announce_indexes("t", &[index("d", false)], None).expect("announced");
     tables.abandon_indexes("t").expect("abandoned");
     assert_eq!(tables.open_raw("t").expect("the table").info().indexes.len(), 3);
     assert!(matches!(tables.finish_indexes("t", b"", &["d"]), Err(Error::NoIndex(_))));
@@ -282,7 +282,9 @@ fn built_indexes_come_into_use_together_with_a_definition_or_not_at_all() {
 fn no_index_is_dropped_while_another_is_being_built() {
     let (db, tables) = new(46);
     let _ = table(&tables);
-    tables.announce_indexes("t", &[index("m", false), index("new", true)]).expect("announced");
+    tables
+        .announce_indexes("t", &[index("m", false), index("new", true)], None)
+        .expect("announced");
     let both = tables.open_raw("t").expect("the table");
     for key in [b"1", b"2"] {
         let plain = Entry { key, has_null: false, payload: b"" };

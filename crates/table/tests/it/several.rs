@@ -174,7 +174,7 @@ fn one_that_is_added_later_has_the_same_entries() {
 fn what_writers_do_while_one_is_added_is_in_it() {
     let (db, tables) = new(95);
     let mut rows = filled(&db, &tables, &[]);
-    tables.announce_indexes("t", &[spec("words")]).expect("announced");
+    tables.announce_indexes("t", &[spec("words")], None).expect("announced");
     let change = |rows: &mut BTreeMap<u32, String>, from: u32| {
         let table = tables.open_raw("t").expect("the table");
         let mut txn = db.begin(TxnOptions::default());
@@ -214,7 +214,7 @@ fn what_writers_do_while_one_is_added_is_in_it() {
 fn one_is_there_when_the_rows_are_written_anew() {
     let (db, tables) = new(94);
     let rows = filled(&db, &tables, &[spec("words")]);
-    tables.announce_rewrite("t", &[spec("words")]).expect("announced");
+    tables.announce_rewrite("t", &[spec("words")], None).expect("announced");
     let mut anew = |_: usize, key: &[u8], row: &[u8], made: &mut RowBuf| {
         made.key.extend_from_slice(key);
         made.row.extend_from_slice(row);

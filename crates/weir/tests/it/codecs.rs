@@ -124,6 +124,35 @@ fn in_place_a_codec_is_kept_for_a_copy_that_packs() {
     assert_sound(&copy);
 }
 
+#[test]
+fn a_copy_has_the_codecs_of_its_moment() {
+    let dirs = tempfile::tempdir().expect("a directory");
+    let db = open_in(&SimVolume::new(8), StoreKind::Log);
+    for (name, codec) in [("changed", ALL[0]), ("dropped", ALL[1]), ("renamed", ALL[2])] {
+        let tree = db.create_tree_with(name, codec).expect("a tree");
+        tree.put(b"k", name.as_bytes(), Durability::Lazy).expect("put");
+    }
+    let mut seen = db.begin_at(&db.snapshot()).expect("begun");
+    assert!(db.set_codec("changed", ALL[2]).expect("asked"));
+    assert!(db.drop_tree("dropped").expect("dropped"));
+    let mut txn = begin(&db);
+    assert!(txn.rename_tree("renamed", "other").expect("renamed"));
+    txn.commit_durably(Durability::Synced).expect("committed");
+    db.create_tree_with("renamed", ALL[0]).expect("another tree of that name");
+
+    let there = dirs.path().join("copy");
+    db.copy_to(&mut seen, &there).expect("copied");
+    let copy = Db::open(&there, Config { store: None, ..tiny() }).expect("the copy");
+    assert_eq!(copy.tree_names().expect("read"), ["changed", "dropped", "renamed"]);
+    let asked = ["changed", "dropped", "renamed"].map(|name| codec(&copy, name));
+    assert_eq!(asked, ALL);
+    assert_eq!(
+        copy.tree("renamed").expect("read").expect("there").get(b"k").expect("read"),
+        Some(b"renamed".to_vec())
+    );
+    assert_sound(&copy);
+}
+
 /// What the store has to know of trees.
 fn asking(db: &Db) -> u64 {
     db.stats().segments.expect("segments").trees_asking
