@@ -15,17 +15,23 @@ use weir_pool::PageToken;
 
 use crate::descend::{DescentTarget, Fences};
 use crate::error::TreeError;
+use crate::read_ahead::{ReadAhead, Way};
 use crate::tree::{LeafState, RowHead, Tree};
 
 /// A position in a tree. Delete-marked rows are passed over unless asked for. After a move that has
 /// failed it stands on no row, but between those that it has passed and those that it has not come
 /// to: the same move tries again, and the other way it comes back.
 pub struct Cursor {
-    tree: Tree,
+    pub(crate) tree: Tree,
     leaf: Vec<u8>,
     copies: u64,
     token: Option<PageToken>,
-    fences: Fences,
+    pub(crate) fences: Fences,
+    pub(crate) ahead: ReadAhead,
+    /// Rows that will be asked for: from this key on,
+    pub(crate) expected_from: Vec<u8>,
+    /// and below this one.
+    pub(crate) expected_to: Option<Vec<u8>>,
     /// The rows of the leaf that are shown: all but where its range is not what the node above
     /// says.
     rows: Range<usize>,
@@ -66,6 +72,9 @@ impl Cursor {
             copies: 0,
             token: None,
             fences: Fences::default(),
+            ahead: ReadAhead::default(),
+            expected_from: Vec::new(),
+            expected_to: None,
             rows: 0..0,
             slot: 0,
             key: Vec::new(),
@@ -145,7 +154,7 @@ impl Cursor {
     /// # Errors
     /// [`TreeError`].
     pub fn seek(&mut self, key: &[u8]) -> Result<bool, TreeError> {
-        self.find(&Stand::AtOrAfter(key))
+        self.find_anew(&Stand::AtOrAfter(key))
     }
 
     /// Moves to the last row whose key is below `key`. `false`: there is none.
@@ -153,7 +162,7 @@ impl Cursor {
     /// # Errors
     /// [`TreeError`].
     pub fn seek_before(&mut self, key: &[u8]) -> Result<bool, TreeError> {
-        self.find(&Stand::Before(key))
+        self.find_anew(&Stand::Before(key))
     }
 
     /// Moves to the first row.
@@ -161,7 +170,7 @@ impl Cursor {
     /// # Errors
     /// [`TreeError`].
     pub fn seek_first(&mut self) -> Result<bool, TreeError> {
-        self.find(&Stand::First)
+        self.find_anew(&Stand::First)
     }
 
     /// Moves to the last row.
@@ -169,7 +178,7 @@ impl Cursor {
     /// # Errors
     /// [`TreeError`].
     pub fn seek_last(&mut self) -> Result<bool, TreeError> {
-        self.find(&Stand::Last)
+        self.find_anew(&Stand::Last)
     }
 
     /// Moves to the row behind the one stood on.
@@ -353,6 +362,17 @@ impl Cursor {
         }
     }
 
+    /// As [`Cursor::find`], from wherever the caller wants to be: if that is in another leaf, what
+    /// was known of the leaves behind this one means nothing there.
+    fn find_anew(&mut self, stand: &Stand<'_>) -> Result<bool, TreeError> {
+        let (was, copied) = (self.token.map(|_| self.page()), self.copies);
+        let found = self.find(stand);
+        if self.copies != copied + 1 || Some(self.page()) != was {
+            self.ahead.begin_anew();
+        }
+        found
+    }
+
     fn find(&mut self, stand: &Stand<'_>) -> Result<bool, TreeError> {
         self.stands = Stands::Nowhere;
         let found = self.find_leaf(stand);
@@ -416,6 +436,7 @@ impl Cursor {
                 self.stands = Stands::Nowhere;
                 return Ok(false);
             };
+            self.read_ahead(Way::Up, &high);
             self.load(DescentTarget::Key(&high))?;
             if self.fences.high.as_ref().is_some_and(|next| *next <= high) {
                 return Err(self.tree.damaged(self.page(), "its range ends before it begins"));
@@ -444,6 +465,7 @@ impl Cursor {
                 self.stands = Stands::Nowhere;
                 return Ok(false);
             };
+            self.read_ahead(Way::Down, &low);
             self.load(DescentTarget::Before(&low))?;
             if self.fences.low.as_ref().is_some_and(|next| *next >= low) {
                 return Err(self.tree.damaged(self.page(), "its range ends before it begins"));

@@ -12,6 +12,7 @@ mod error;
 mod estimate;
 mod merge;
 mod overflow;
+mod read_ahead;
 mod size;
 mod split;
 mod tree;

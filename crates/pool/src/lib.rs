@@ -2,6 +2,8 @@
 //! Knows nothing of trees or transactions, and nothing of *when* to write: the checkpoint floor
 //! decides that.
 mod access;
+mod ahead;
+mod ahead_pages;
 mod backoff;
 mod damages;
 mod dirty;
@@ -37,6 +39,7 @@ mod warm_list;
 mod warm_plan;
 mod write_back;
 
+pub use ahead::AheadRead;
 pub use damages::{Mended, PageFinding, RebuildPage, ScrubStats};
 pub use dirty::AgeCounts;
 pub use era::ERA_PAGES;

@@ -8,6 +8,7 @@ use weir_base::{Health, Lsn, PageNo, ThreadCounts, format_size};
 use weir_page::{Damage, RawPage};
 use weir_redo::Log;
 
+use crate::ahead_pages::AheadPages;
 use crate::damages::{Damages, ScrubStats};
 use crate::dirty::{AgeCounts, DirtyList};
 use crate::error::PoolError;
@@ -85,6 +86,7 @@ pub struct Pool {
     pub(crate) in_flight: InFlight,
     pub(crate) recent: Recent,
     pub(crate) asked: Asked,
+    pub(crate) ahead: AheadPages,
     pub(crate) stats: PoolStats,
     pub(crate) skip_log_gate: bool,
     pub(crate) page_use: PageUse,
@@ -142,6 +144,7 @@ impl Pool {
             in_flight: InFlight::default(),
             recent: Recent::new(count),
             asked: Asked::default(),
+            ahead: AheadPages::default(),
             stats: PoolStats::default(),
             skip_log_gate: config.skip_log_gate,
             page_use: config.page_use,

@@ -18,11 +18,14 @@ const BATCH_POOL_SHARE: u64 = 8;
 
 /// Whose frames absent pages may come into.
 #[derive(Clone, Copy)]
-enum Room {
+pub(crate) enum Room {
     /// Threads ask for the pages: frames are freed if need be.
     Any,
     /// No thread has asked yet: frames that will not be missed, and no other page leaves for them.
     Spare,
+    /// A scan is about to ask: frames that no thread has to be waited for, and what cannot be read
+    /// is not reported (POOL-18).
+    Ahead,
 }
 
 /// An absent page whose latch is held, the frame that it is to go to, and its pending redo.
@@ -31,7 +34,28 @@ struct Coming {
     word: Word,
     frame: u32,
     pending: Option<PendingPage>,
+    room: Room,
     _held: HeldRank,
+}
+
+/// What became of a batch.
+pub(crate) struct Batch {
+    /// So many of its first pages are there, or were passed over; there was no room for the rest.
+    pub(crate) looked_at: usize,
+    /// So many have come,
+    pub(crate) arrived: u64,
+    /// and of these so many from disk: the log made the others.
+    pub(crate) read: u64,
+    /// The first page's error.
+    pub(crate) result: Result<(), PoolError>,
+}
+
+/// Those of some pages that are absent, their latches held.
+struct Absent {
+    coming: Vec<Coming>,
+    /// As in [`Batch`].
+    looked_at: usize,
+    result: Result<(), PoolError>,
 }
 
 impl Coming {
@@ -64,6 +88,7 @@ impl Pool {
             word,
             frame,
             pending: self.pending.find(page),
+            room: Room::Any,
             _held: HeldRank::got::<rank::PageLatch>(),
         };
         // SAFETY: the frame was taken from the free list: no page word names it.
@@ -131,7 +156,7 @@ impl Pool {
     pub fn bring_in(&self, pages: &[PageNo]) -> Result<(), PoolError> {
         let mut result = Ok(());
         for pages in pages.chunks(self.bring_pages()) {
-            result = result.and(self.bring_batch(pages, Room::Any).1);
+            result = result.and(self.bring_batch(pages, Room::Any).result);
         }
         result
     }
@@ -143,7 +168,7 @@ impl Pool {
     pub fn warm(&self, pages: &[PageNo]) -> u64 {
         let mut come = 0;
         for pages in pages.chunks(self.bring_pages()) {
-            come += self.bring_batch(pages, Room::Spare).0;
+            come += self.bring_batch(pages, Room::Spare).arrived;
         }
         self.stats.warmed.add(come);
         come
@@ -154,9 +179,8 @@ impl Pool {
         (u64::from(self.frames.count()) / BATCH_POOL_SHARE).clamp(1, BATCH_PAGES) as usize
     }
 
-    /// How many have come, and the first page's error.
-    fn bring_batch(&self, pages: &[PageNo], room: Room) -> (u64, Result<(), PoolError>) {
-        let (coming, mut result) = self.take_absent(pages, room);
+    pub(crate) fn bring_batch(&self, pages: &[PageNo], room: Room) -> Batch {
+        let Absent { coming, looked_at, mut result } = self.take_absent(pages, room);
         let mut reads: Vec<StoreRead<'_>> = coming
             .iter()
             .filter(|come| come.is_read())
@@ -170,21 +194,23 @@ impl Pool {
         ThreadCounts::reading(pages, || self.store.read_many(&mut reads));
         let outcomes: Vec<_> = reads.into_iter().map(|read| read.outcome).collect();
         let mut outcomes = outcomes.into_iter();
-        let mut arrived = 0;
+        let (mut arrived, mut from_disk) = (0, 0);
         for come in coming {
             let read = if come.is_read() { outcomes.next() } else { None };
+            let is_read = read.is_some();
             let came = self.arrive(come, read).map(drop);
             arrived += u64::from(came.is_ok());
+            from_disk += u64::from(is_read && came.is_ok());
             result = result.and(came);
         }
-        (arrived, result)
+        Batch { looked_at, arrived, read: from_disk, result }
     }
 
     /// Takes the latches of those pages that are absent and free, and a frame for each.
-    fn take_absent(&self, pages: &[PageNo], room: Room) -> (Vec<Coming>, Result<(), PoolError>) {
+    fn take_absent(&self, pages: &[PageNo], room: Room) -> Absent {
         let mut coming = Vec::with_capacity(pages.len());
         let mut result = Ok(());
-        for &page in pages {
+        for (looked_at, &page) in pages.iter().enumerate() {
             let Some(latch) = self.latch(page) else {
                 result = result.and(Err(PoolError::NoSuchPage(page)));
                 continue;
@@ -194,15 +220,14 @@ impl Pool {
                 continue;
             }
             let frame = match room {
-                Room::Any => self.take_frame(),
-                Room::Spare => match self.take_spare_frame() {
-                    Some(frame) => Ok(frame),
-                    None => return (coming, result),
-                },
+                Room::Any => self.take_frame().map(Some),
+                Room::Spare => Ok(self.take_spare_frame()),
+                Room::Ahead => Ok(self.take_frame_ahead()),
             };
             let frame = match frame {
-                Ok(frame) => frame,
-                Err(e) => return (coming, Err(e)),
+                Ok(Some(frame)) => frame,
+                Ok(None) => return Absent { coming, looked_at, result },
+                Err(e) => return Absent { coming, looked_at, result: Err(e) },
             };
             if latch.try_exclusive(word) {
                 coming.push(Coming {
@@ -210,13 +235,14 @@ impl Pool {
                     word,
                     frame,
                     pending: self.pending.find(page),
+                    room,
                     _held: HeldRank::got::<rank::PageLatch>(),
                 });
             } else {
                 self.return_frame(frame);
             }
         }
-        (coming, result)
+        Absent { coming, looked_at: pages.len(), result }
     }
 
     /// A page has been read, or (`None`) is made from nothing: it gets its pending redo. One that
@@ -226,9 +252,13 @@ impl Pool {
         come: Coming,
         read: Option<Result<(), PoolError>>,
     ) -> Result<Exclusive<'_>, PoolError> {
-        let Coming { page, word, frame, pending, _held } = come;
-        self.fill(page, frame, pending, read).inspect_err(|e| {
-            self.note_lost(page, e);
+        let Coming { page, word, frame, pending, room, _held } = come;
+        // A page that was read ahead may be none of the tree's any more, and its place given up.
+        let is_needed = !matches!(room, Room::Ahead);
+        self.fill(page, frame, pending, read, is_needed).inspect_err(|e| {
+            if is_needed {
+                self.note_lost(page, e);
+            }
             let latch = self.latch(page).expect("POOL-6: a held page has a word");
             latch.release(word, None, false);
             self.return_frame(frame);
@@ -258,6 +288,7 @@ impl Pool {
         frame: u32,
         pending: Option<PendingPage>,
         read: Option<Result<(), PoolError>>,
+        is_needed: bool,
     ) -> Result<(), PoolError> {
         // SAFETY: the frame was taken from the free list: no page word names it.
         let bytes = unsafe { self.frames.bytes_mut(frame) };
@@ -265,7 +296,10 @@ impl Pool {
             Some(outcome) => {
                 let outcome = outcome.and_then(|()| self.check_age(page, weir_page::lsn(bytes)));
                 self.stats.reads.add(u64::from(outcome.is_ok()));
-                outcome.or_else(|found| self.mend(page, bytes, found))?;
+                outcome.or_else(|found| match is_needed {
+                    true => self.mend(page, bytes, found),
+                    false => Err(found),
+                })?;
             }
             None => bytes.fill(0),
         }

@@ -8,6 +8,8 @@ counters! {
     pub struct PoolStats {
         reads: "pages", "pages read from disk";
         warmed: "pages", "of these, read unasked: they were in memory before the restart";
+        read_ahead: "pages", "of these, read before a scan came to them";
+        read_ahead_batches: "batches", "times that pages were read before a scan came to them";
         lost: "pages", "times a page was asked for that is damaged or cannot be read";
         passed_over: "places", "times a reader passed over rows that cannot be read";
         evictions: "pages", "pages evicted to make room";

@@ -21,6 +21,13 @@ impl Cursor {
         Cursor { raw: RowCursor::new(tree.raw.clone()), tree, at }
     }
 
+    /// Says that only rows from `from` on and below `to` (`None`: to the end) will be asked for.
+    /// The cursor shows others nevertheless; but a long walk, which reads pages before it comes to
+    /// them, reads none that has only others.
+    pub fn expect_range(&mut self, from: &[u8], to: Option<&[u8]>) {
+        self.raw.expect_range(from, to);
+    }
+
     /// Moves to the first row whose key is not below `key`. `false`: there is none.
     ///
     /// # Errors

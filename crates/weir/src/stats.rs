@@ -64,6 +64,8 @@ pub struct StatsSnapshot {
     /// Of these, pages read before any thread asked, because they were in memory when the database
     /// was open last.
     pub pages_warmed: u64,
+    /// And pages that a scan had read before it came to them.
+    pub pages_read_ahead: u64,
     /// Times that a reader passed over rows that cannot be read
     /// ([`crate::Config::force_recovery`]).
     pub passed_over: u64,
@@ -154,6 +156,7 @@ impl Db {
             gives_back: e.pool.store().can_punch() || e.pool.store().room_pages().is_some(),
             page_reads: pool.reads.get(),
             pages_warmed: pool.warmed.get(),
+            pages_read_ahead: pool.read_ahead.get(),
             passed_over: pool.passed_over.get(),
             page_evictions: pool.evictions.get(),
             page_writes: PageWrites {

@@ -58,8 +58,9 @@ impl TxnCursor {
     pub fn set_bounds(&mut self, from: &[u8], to: Option<&[u8]>) {
         self.from = from.to_vec();
         self.to = to.map(<[u8]>::to_vec);
-        if let Walk::Locking(raw) = &mut self.walk {
-            raw.set_bounds(from, to);
+        match &mut self.walk {
+            Walk::Locking(raw) => raw.set_bounds(from, to),
+            Walk::Plain(raw, _) => raw.expect_range(from, to),
         }
     }
 

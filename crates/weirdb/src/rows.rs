@@ -231,7 +231,11 @@ impl Source<'_> {
 
     fn walk(&self, keys: &Keys) -> Result<Walk, weir::Error> {
         Ok(match self {
-            Source::Snapshot { tree, at, .. } => Walk::Alone(tree.cursor_at(at)?),
+            Source::Snapshot { tree, at, .. } => {
+                let mut cursor = tree.cursor_at(at)?;
+                cursor.expect_range(&keys.from, keys.to.as_deref());
+                Walk::Alone(cursor)
+            }
             Source::Txn { tree, txn, .. } => {
                 let mut cursor = entered(txn).cursor(tree);
                 cursor.set_bounds(&keys.from, keys.to.as_deref());

@@ -1,4 +1,5 @@
 //! Trees over a pool, a space and a log on a simulated disk.
+mod ahead;
 mod bulk;
 mod chains;
 mod compact;

@@ -65,6 +65,11 @@ impl RowCursor {
         RowCursor { raw, on: On::Nothing, value, fronts: false, rest: None }
     }
 
+    /// As [`RawCursor::expect_range`].
+    pub fn expect_range(&mut self, from: &[u8], to: Option<&[u8]>) {
+        self.raw.expect_range(from, to);
+    }
+
     /// Whether it reads of long values only their fronts from now on: what lies beside the key. A
     /// caller that needs all of one asks for it with [`RowCursor::whole`].
     pub fn set_fronts(&mut self, fronts: bool) {

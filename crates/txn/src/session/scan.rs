@@ -153,6 +153,7 @@ impl LockingCursor {
     pub fn set_bounds(&mut self, from: &[u8], to: Option<&[u8]>) {
         self.from = from.to_vec();
         self.to = to.map(<[u8]>::to_vec);
+        self.raw.expect_range(from, to);
     }
 
     /// Moves to the first row whose key is not below `key`. `false`: there is none.

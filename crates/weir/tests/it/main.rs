@@ -1,6 +1,7 @@
 //! The engine as its users see it.
 mod acks;
 mod again;
+mod ahead;
 mod atomic_writes;
 mod backup;
 mod backup_resume;

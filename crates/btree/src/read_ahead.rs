@@ -1,0 +1,289 @@
+//! Reading the leaves that a cursor comes to next, when it meets one after the other that is not in
+//! memory: from the node above them, many at once. How many is a decision without reading
+//! ([`ReadAhead::come_to`]); nothing is held over the reads, and what cannot be read is found by
+//! the cursor that comes to it.
+use weir_base::PageNo;
+
+use crate::cursor::Cursor;
+use crate::descend::DescentTarget;
+use crate::tree::Tree;
+
+/// Leaves of the first batch.
+const LEAVES_FIRST: usize = 4;
+/// Leaves of a batch at most.
+const LEAVES_MAX: usize = 64;
+/// Absent leaves met one after another that begin it.
+const ABSENT_FIRST: u32 = 2;
+/// And that begin it again where leaves did not stay until they were used.
+const ABSENT_AGAIN: u32 = 32;
+/// Looks at a node that is being changed, before the cursor does without.
+const LOOKS_MAX: u32 = 4;
+
+/// Which way a cursor goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Way {
+    Up,
+    Down,
+}
+
+/// How far the leaves that a cursor comes to next have been read.
+#[derive(Debug)]
+pub(crate) struct ReadAhead {
+    way: Way,
+    /// Absent leaves met one after another.
+    absent: u32,
+    /// Leaves of the last batch; 0: none is read ahead.
+    batch: usize,
+    /// Leaves of it that the cursor has not come to.
+    left: usize,
+    /// Leaves that stay in memory until the cursor comes to them, as far as it knows.
+    stay: usize,
+}
+
+impl Default for ReadAhead {
+    fn default() -> Self {
+        ReadAhead { way: Way::Up, absent: 0, batch: 0, left: 0, stay: LEAVES_MAX }
+    }
+}
+
+impl ReadAhead {
+    /// The cursor goes to another place.
+    pub(crate) fn begin_anew(&mut self) {
+        *self = ReadAhead { stay: self.stay, ..ReadAhead::default() };
+    }
+
+    /// Decides how many leaves are to be read when the cursor comes to the next one: that and those
+    /// behind it, at most `most`. 0: the cursor goes on without.
+    pub(crate) fn come_to(&mut self, way: Way, is_absent: bool, most: usize) -> usize {
+        if self.way != way {
+            self.begin_anew();
+            self.way = way;
+        }
+        let is_of_batch = self.left > 0;
+        self.left = self.left.saturating_sub(1);
+        match (is_of_batch, is_absent) {
+            (true, false) => {
+                if self.left == 0 {
+                    self.stay = (self.stay + 1).min(LEAVES_MAX);
+                }
+                return 0;
+            }
+            (true, true) => {
+                // It left memory before it was used: there is no room for so many.
+                (self.left, self.absent) = (0, 0);
+                self.stay = (self.batch / 2).max(1);
+                self.batch = 0;
+                return 0;
+            }
+            (false, false) => {
+                self.absent = 0;
+                self.shrink();
+                return 0;
+            }
+            (false, true) => {}
+        }
+        self.absent = self.absent.saturating_add(1);
+        if self.absent >= ABSENT_AGAIN {
+            self.stay = self.stay.max(2);
+        }
+        if self.absent < ABSENT_FIRST {
+            return 0;
+        }
+        let wanted = (self.batch * 2).clamp(LEAVES_FIRST, LEAVES_MAX).min(self.stay).min(most);
+        if wanted < 2 {
+            return 0;
+        }
+        self.batch = wanted;
+        wanted
+    }
+
+    /// Of a batch of `leaves` so many have come: the others were in memory already.
+    fn have_come(&mut self, leaves: usize, come: usize) {
+        self.left = leaves.saturating_sub(1);
+        if come * 2 < leaves {
+            self.shrink();
+        }
+    }
+
+    fn shrink(&mut self) {
+        self.batch /= 2;
+        if self.batch < LEAVES_FIRST {
+            self.batch = 0;
+        }
+    }
+}
+
+impl Cursor {
+    /// Says that only rows from `from` on and below `to` (`None`: to the end) will be asked for.
+    /// The cursor shows others nevertheless; leaves that have none of these are not read before it
+    /// comes to them.
+    pub fn expect_range(&mut self, from: &[u8], to: Option<&[u8]>) {
+        self.expected_from.clear();
+        self.expected_from.extend_from_slice(from);
+        match to {
+            Some(to) => {
+                let expected = self.expected_to.get_or_insert_default();
+                expected.clear();
+                expected.extend_from_slice(to);
+            }
+            None => self.expected_to = None,
+        }
+    }
+
+    /// Before the cursor goes over the end of its leaf's range, at `edge`, to the leaf behind it.
+    pub(crate) fn read_ahead(&mut self, way: Way, edge: &[u8]) {
+        let next = match way {
+            Way::Up => self.fences.behind,
+            Way::Down => self.fences.before,
+        };
+        let pool = &self.tree.env.pool;
+        // Beyond the last child of a node a batch has ended, and there is no telling: what comes
+        // next is in memory or not as what came last.
+        let is_absent = match next {
+            Some(next) => !pool.is_resident(next),
+            None => self.ahead.absent > 0,
+        };
+        let leaves = self.ahead.come_to(way, is_absent, pool.ahead_max());
+        if leaves < 2 {
+            return;
+        }
+        let expected = Expected { from: &self.expected_from, to: self.expected_to.as_deref() };
+        let pages = self.tree.next_leaves(way, edge, leaves, &expected);
+        if pages.len() < 2 {
+            return;
+        }
+        let read = pool.read_ahead(&pages);
+        self.ahead.have_come(read.looked_at, read.arrived as usize);
+    }
+}
+
+/// The rows that will be asked for.
+struct Expected<'e> {
+    from: &'e [u8],
+    to: Option<&'e [u8]>,
+}
+
+impl Tree {
+    /// Up to `most` leaves below one node, in the order in which a cursor comes to them that goes
+    /// over `edge`: those that may have rows that are expected. Whatever they are by the time they
+    /// are read, they were leaves of this tree.
+    fn next_leaves(
+        &self,
+        way: Way,
+        edge: &[u8],
+        most: usize,
+        expected: &Expected<'_>,
+    ) -> Vec<PageNo> {
+        let target = match way {
+            Way::Up => DescentTarget::Key(edge),
+            Way::Down => DescentTarget::Before(edge),
+        };
+        for _ in 0..LOOKS_MAX {
+            let Ok(arrived) = self.try_descend(target, 1) else { return Vec::new() };
+            let Some(arrived) = arrived else { continue };
+            let node = arrived.node.node();
+            if node.level() != 1 {
+                return Vec::new();
+            }
+            let mut pages = Vec::with_capacity(most);
+            let mut bound = Vec::new();
+            // A child holds the keys from the one before it, of its parent, up to the one behind.
+            match way {
+                Way::Up => {
+                    let first = node.child_index(edge);
+                    for index in first..=node.count().min(first + most - 1) {
+                        if index > first
+                            && let Some(to) = expected.to
+                        {
+                            bound.clear();
+                            node.key_into(index - 1, &mut bound);
+                            if *bound >= *to {
+                                break;
+                            }
+                        }
+                        pages.push(node.child(index));
+                    }
+                }
+                Way::Down => {
+                    let (Ok(first) | Err(first)) = node.search(edge);
+                    for index in (first.saturating_sub(most - 1)..=first).rev() {
+                        if index < first && !expected.from.is_empty() {
+                            bound.clear();
+                            node.key_into(index, &mut bound);
+                            if *bound <= *expected.from {
+                                break;
+                            }
+                        }
+                        pages.push(node.child(index));
+                    }
+                }
+            }
+            if arrived.node.still() {
+                return pages;
+            }
+        }
+        Vec::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Meets `leaves` absent leaves as they come, which all stay once they are read; the batches.
+    fn meet(ahead: &mut ReadAhead, leaves: usize, most: usize) -> Vec<usize> {
+        let mut batches = Vec::new();
+        for _ in 0..leaves {
+            let batch = ahead.come_to(Way::Up, ahead.left == 0, most);
+            if batch > 0 {
+                ahead.have_come(batch, batch);
+                batches.push(batch);
+            }
+        }
+        batches
+    }
+
+    #[test]
+    fn batches_grow_and_shrink_where_leaves_are_in_memory() {
+        let mut ahead = ReadAhead::default();
+        assert_eq!(meet(&mut ahead, 1 + 4 + 8 + 16 + 32 + 64 + 64, 100), [4, 8, 16, 32, 64, 64]);
+        // In memory: half of it for each, and nothing below the first size.
+        for batch in [32, 16, 8, 4, 0, 0] {
+            assert_eq!(ahead.come_to(Way::Up, false, 100), 0);
+            assert_eq!(ahead.batch, batch);
+        }
+        assert_eq!(meet(&mut ahead, 1, 100), [0; 0], "as if it began");
+        assert_eq!(meet(&mut ahead, 4 + 8, 100), [4, 8]);
+        // A batch most of which is there already is half a batch.
+        assert_eq!(ahead.come_to(Way::Up, true, 100), 16);
+        ahead.have_come(16, 3);
+        assert_eq!((ahead.batch, ahead.left), (8, 15));
+        ahead.left = 0;
+        assert_eq!(meet(&mut ahead, 1, 100), [16]);
+    }
+
+    #[test]
+    fn a_tiny_pool_and_another_way_bound_it() {
+        for (most, batches) in [(0, vec![]), (1, vec![]), (2, vec![2; 4]), (6, vec![4, 6])] {
+            assert_eq!(meet(&mut ReadAhead::default(), 8, most), batches);
+        }
+        let mut ahead = ReadAhead::default();
+        meet(&mut ahead, 40, 64);
+        assert_eq!(ahead.come_to(Way::Down, true, 64), 0, "the other way it begins anew");
+        assert_eq!(ahead.come_to(Way::Down, true, 64), 4);
+    }
+
+    #[test]
+    fn leaves_that_do_not_stay_are_not_read_until_many_have_been_absent() {
+        let mut ahead = ReadAhead::default();
+        assert_eq!(meet(&mut ahead, 1 + 4 + 1, 64), [4, 8]);
+        // The second of eight has left memory.
+        assert_eq!((ahead.come_to(Way::Up, true, 64), ahead.stay), (0, 4));
+        assert_eq!(meet(&mut ahead, 1 + 4 + 1, 64), [4, 5]);
+        assert_eq!((ahead.come_to(Way::Up, true, 64), ahead.stay), (0, 2));
+        assert_eq!(meet(&mut ahead, 2, 64), [2]);
+        assert_eq!((ahead.come_to(Way::Up, true, 64), ahead.stay), (0, 1));
+        assert_eq!(meet(&mut ahead, 31, 64), [0; 0]);
+        assert_eq!(meet(&mut ahead, 2 + 3 + 4, 64), [2, 3, 4]);
+    }
+}

@@ -1,0 +1,302 @@
+//! Leaves that a cursor has read before it comes to them.
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use weir_base::TreeId;
+use weir_btree::{Cursor, Tree, TreeError};
+use weir_change::Header;
+
+use crate::support::{Shape, Site, TREE};
+
+const PAGE: usize = 4096;
+/// Rows of a leaf.
+const ROWS: u32 = 5;
+const OTHER: TreeId = TreeId(8);
+
+fn row(n: u32) -> (Vec<u8>, Vec<u8>) {
+    (n.to_be_bytes().to_vec(), vec![n as u8; 700])
+}
+
+/// A tree of so many leaves, none of which is in memory.
+fn absent(site: &Site, leaves: u32) -> Tree {
+    let tree = site.tree(TREE);
+    fill(site, &tree, leaves);
+    crowd_out(site);
+    tree
+}
+
+fn fill(site: &Site, tree: &Tree, leaves: u32) {
+    let rows: Vec<_> = (0..leaves * ROWS).map(row).collect();
+    let entries = rows.iter().map(|(key, value)| (key, value));
+    site.load(tree, entries, site.txn(), site.txn(), &mut |_| {}).expect("loaded");
+}
+
+/// Has everything else leave memory.
+fn crowd_out(site: &Site) {
+    let frames = site.env.pool.residence().frames as u32;
+    let other = site.tree(OTHER);
+    fill(site, &other, frames * 2);
+    // Twice: what was used often leaves too.
+    for _ in 0..4 {
+        for n in (0..frames * 2 * ROWS).step_by(ROWS as usize) {
+            other.get(&n.to_be_bytes(), &mut Vec::new()).expect("a read");
+        }
+    }
+    other.free_all(Header::default(), &mut |_| Ok(())).expect("freed");
+}
+
+/// What the pool has counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Counts {
+    reads: u64,
+    ahead: u64,
+    batches: u64,
+}
+
+fn counts(site: &Site) -> Counts {
+    let stats = site.env.pool.stats();
+    let (ahead, batches) = (stats.read_ahead.get(), stats.read_ahead_batches.get());
+    Counts { reads: stats.reads.get(), ahead, batches }
+}
+
+/// What `work` has counted.
+fn counted(site: &Site, work: impl FnOnce()) -> Counts {
+    let before = counts(site);
+    work();
+    let now = counts(site);
+    Counts {
+        reads: now.reads - before.reads,
+        ahead: now.ahead - before.ahead,
+        batches: now.batches - before.batches,
+    }
+}
+
+/// Walks over `rows`, up or down, from a seek on; `each` is called at each.
+fn walk(cursor: &mut Cursor, rows: Range<u32>, up: bool, mut each: impl FnMut(u32)) {
+    let mut on = match up {
+        true => cursor.seek(&rows.start.to_be_bytes()),
+        false => cursor.seek_before(&rows.end.to_be_bytes()),
+    };
+    for at in 0..rows.len() as u32 {
+        let n = if up { rows.start + at } else { rows.end - 1 - at };
+        assert!(on.expect("a step"), "row {n} is there");
+        let (key, value) = row(n);
+        assert_eq!(cursor.key(), key);
+        assert_eq!(cursor.value().expect("a value"), Some(&value[..]));
+        each(n);
+        on = if up { cursor.next() } else { cursor.prev() };
+    }
+}
+
+#[test]
+fn a_long_walk_reads_ahead_in_batches_that_grow_and_each_leaf_once() {
+    for up in [true, false] {
+        let site = Site::new(&Shape::of(PAGE, 2048));
+        let leaves = 800;
+        let tree = absent(&site, leaves);
+        let walked = counted(&site, || {
+            walk(&mut Cursor::new(tree), 0..leaves * ROWS, up, |_| {});
+        });
+        let leaves = u64::from(leaves);
+        // The first two come alone, and sometimes the first below another node; nodes besides.
+        assert!(walked.ahead >= leaves - 8, "{walked:?}");
+        assert!((leaves..=leaves + 8).contains(&walked.reads), "none is read twice: {walked:?}");
+        // 4, 8, 16, 32, and 64 from then on; one more at the end of each node.
+        assert!((4 + 12..=4 + 12 + 6).contains(&walked.batches), "{walked:?}");
+    }
+}
+
+#[test]
+fn nothing_is_read_ahead_of_a_walk_that_meets_leaves_in_memory() {
+    let site = Site::new(&Shape::of(PAGE, 2048));
+    // Fewer than the short queue has.
+    let tree = absent(&site, 400);
+    let all = 0..150 * ROWS;
+    walk(&mut Cursor::new(tree.clone()), all.clone(), true, |_| {});
+    for up in [true, false] {
+        let walked = counted(&site, || {
+            walk(&mut Cursor::new(tree.clone()), all.clone(), up, |_| {});
+        });
+        assert_eq!(walked, Counts { reads: 0, ahead: 0, batches: 0 });
+    }
+}
+
+#[test]
+fn short_walks_read_little_that_they_do_not_come_to() {
+    let site = Site::new(&Shape::of(PAGE, 2048));
+    let leaves = 800;
+    let tree = absent(&site, leaves);
+    let mut cursor = Cursor::new(tree);
+    // One leaf each, and the one behind it: as many walks as there are.
+    let walked = counted(&site, || {
+        for n in 0..100 {
+            walk(&mut cursor, n * 7 * ROWS..n * 7 * ROWS + ROWS + 1, true, |_| {});
+        }
+    });
+    assert_eq!((walked.ahead, walked.batches), (0, 0));
+    assert!(walked.reads <= 210, "{walked:?}");
+}
+
+#[test]
+fn what_lies_beyond_the_expected_range_is_not_read() {
+    for up in [true, false] {
+        let site = Site::new(&Shape::of(PAGE, 2048));
+        let tree = absent(&site, 800);
+        let range = 100 * ROWS..150 * ROWS;
+        let mut cursor = Cursor::new(tree);
+        let (from, to) = (range.start.to_be_bytes(), range.end.to_be_bytes());
+        cursor.expect_range(&from, Some(&to));
+        let walked = counted(&site, || walk(&mut cursor, range, up, |_| {}));
+        // The last step goes to the leaf behind the range, as any does; nodes besides.
+        assert!(walked.ahead >= 46, "{walked:?}");
+        assert!((50..=54).contains(&walked.reads), "{walked:?}");
+    }
+}
+
+/// Pages that are used again and again stay, and the walk takes no more than its part.
+#[test]
+fn a_walk_that_reads_ahead_leaves_the_pages_alone_that_others_use() {
+    let site = Site::new(&Shape::of(PAGE, 512));
+    let tree = absent(&site, 3000);
+    let hot = site.tree(TreeId(9));
+    fill(&site, &hot, 300);
+    let use_all = || {
+        for n in (0..300 * ROWS).step_by(ROWS as usize) {
+            hot.get(&n.to_be_bytes(), &mut Vec::new()).expect("a read");
+        }
+    };
+    use_all();
+    use_all();
+    let all = counted(&site, || {
+        let mut reads = 0;
+        walk(&mut Cursor::new(tree), 0..3000 * ROWS, true, |n| {
+            // Once for each tenth of the pool that comes by.
+            if n.is_multiple_of(50 * ROWS) {
+                reads += counted(&site, use_all).reads;
+            }
+        });
+        assert!(reads <= 30, "of the 300 that are used {reads} were read again");
+    });
+    assert!(all.ahead >= 2_900 && all.reads <= 3_060, "{all:?}");
+}
+
+#[test]
+fn a_tiny_pool_is_not_filled_by_what_is_read_ahead() {
+    for (frames, most) in [(16, 0), (31, 0), (32, 2), (64, 4), (160, 10)] {
+        let site = Site::new(&Shape::of(PAGE, frames));
+        let tree = absent(&site, 400);
+        let walked = counted(&site, || walk(&mut Cursor::new(tree), 0..400 * ROWS, true, |_| {}));
+        assert!(walked.ahead <= walked.batches * most, "{frames} frames: {walked:?}");
+        assert_eq!(walked.batches > 0, most > 0, "{frames} frames: {walked:?}");
+        assert!(walked.reads <= 410, "{frames} frames, none is read twice: {walked:?}");
+    }
+}
+
+/// Several walks at once, each of which is so slow that what is read for one leaves memory before
+/// it comes there: they do with smaller batches.
+#[test]
+fn pages_that_leave_before_they_are_used_make_batches_smaller() {
+    let site = Site::new(&Shape::of(PAGE, 256));
+    let tree = absent(&site, 2000);
+    let walked = counted(&site, || {
+        let mut cursors: Vec<Cursor> = (0..12).map(|_| Cursor::new(tree.clone())).collect();
+        for (n, cursor) in cursors.iter_mut().enumerate() {
+            assert!(cursor.seek(&(n as u32 * 150 * ROWS).to_be_bytes()).expect("a seek"));
+        }
+        for _ in 0..149 {
+            for cursor in &mut cursors {
+                // A leaf of each in turns.
+                for _ in 0..ROWS {
+                    assert!(cursor.next().expect("a step"));
+                }
+            }
+        }
+    });
+    let leaves = 12 * 150;
+    assert!(walked.batches > 0 && walked.reads <= leaves * 13 / 10, "{walked:?}");
+}
+
+#[test]
+fn a_damaged_leaf_that_the_walk_does_not_come_to_is_no_error() {
+    let site = Site::new(&Shape::of(PAGE, 1024));
+    let tree = absent(&site, 200);
+    let [bad, good] = [40, 41].map(|leaf| {
+        let mut cursor = Cursor::new(tree.clone());
+        assert!(cursor.seek(&(leaf * ROWS).to_be_bytes()).expect("a seek"));
+        cursor.page()
+    });
+    crowd_out(&site);
+    site.volume.corrupt("pages", u64::from(bad.0) * PAGE as u64 + 99, 8).expect("corrupted");
+    let pool = &site.env.pool;
+    let lost = || pool.stats().lost.get();
+    let mut cursor = Cursor::new(tree.clone());
+    let walked = counted(&site, || walk(&mut cursor, 0..39 * ROWS, true, |_| {}));
+    assert!(walked.ahead > 39, "it was read over: {walked:?}");
+    assert!(!pool.is_resident(bad) && pool.is_resident(good));
+    assert_eq!((lost(), pool.findings().len()), (0, 0), "no thread has asked for it");
+    // The walk comes to it, and to the rows behind it once it is told to.
+    let mut found = Ok(true);
+    while matches!(found, Ok(true)) {
+        found = cursor.next();
+    }
+    assert!(matches!(&found, Err(e) if e.is_damage()), "{found:?}");
+    assert_eq!((lost(), pool.findings().len()), (1, 1));
+    walk(&mut cursor, 41 * ROWS..200 * ROWS, true, |_| {});
+    assert!(matches!(cursor.seek(&(40 * ROWS).to_be_bytes()), Err(TreeError::Pool(_))));
+}
+
+/// A tree is freed, and its pages go to another one, while cursors walk over it.
+#[test]
+fn a_tree_is_dropped_under_walks_that_read_ahead() {
+    for round in 0..4 {
+        let site = Site::new(&Shape::of(PAGE, 128));
+        let tree = absent(&site, 600);
+        let (stop, came) = (AtomicBool::new(false), AtomicBool::new(false));
+        let walked = counted(&site, || {
+            std::thread::scope(|scope| {
+                for up in [true, false] {
+                    let (tree, stop, came) = (&tree, &stop, &came);
+                    scope.spawn(move || {
+                        while !stop.load(Ordering::Relaxed) {
+                            let mut cursor = Cursor::new(tree.clone());
+                            let mut on = if up { cursor.seek_first() } else { cursor.seek_last() };
+                            let mut last = None;
+                            while let Ok(true) = on {
+                                let n = u32::from_be_bytes(cursor.key().try_into().expect("a key"));
+                                assert!(last.is_none_or(|last| (n > last) == up), "in order");
+                                assert_eq!(cursor.value().expect("a value"), Some(&row(n).1[..]));
+                                last = Some(n);
+                                came.store(true, Ordering::Relaxed);
+                                on = if up { cursor.next() } else { cursor.prev() };
+                            }
+                            match on {
+                                Ok(_) => {}
+                                Err(TreeError::Gone(_)) => return,
+                                Err(e) => panic!("{e}"),
+                            }
+                        }
+                    });
+                }
+                while !came.load(Ordering::Relaxed) {
+                    std::thread::yield_now();
+                }
+                std::thread::sleep(std::time::Duration::from_millis(10 * round));
+                tree.free_all(Header::default(), &mut |_| {
+                    site.pump();
+                    Ok(())
+                })
+                .expect("freed");
+                let other = site.tree(TreeId(20));
+                for n in 0..600 * ROWS {
+                    let (key, _) = row(n);
+                    site.put(&other, &key, &[0xee; 700]).expect("a put");
+                }
+                stop.store(true, Ordering::Relaxed);
+            });
+        });
+        assert!(walked.batches > 0, "{walked:?}");
+        assert_eq!(site.env.pool.stats().lost.get(), 0);
+        assert_eq!(site.env.pool.findings(), Vec::new());
+        assert!(site.env.pool.ahead_max() > 0);
+    }
+}
