@@ -37,6 +37,6 @@ fuzz_target!(|input: &[u8]| {
         bytes[12..16].fill(0);
     }
     let _ = weir_backup::verify(&bytes[..], &mut |_, _| true);
-    let _ = weir_backup::found(&bytes[..], &mut |_| true);
+    let _ = weir_backup::found(&bytes[..], |_| None, &mut |_| true);
     let _ = weir_backup::Partial::from_bytes(input);
 });

@@ -2,6 +2,9 @@
 //! pipe.
 use std::io::Read;
 
+use weir_crypt::SealedPlace;
+use zeroize::Zeroizing;
+
 use crate::error::BackupError;
 use crate::format::{BEGIN_BYTES, Begin, End, word};
 use crate::needed::PageSet;
@@ -17,6 +20,8 @@ pub struct Partial {
     pub pages: PageSet,
     /// When the last of its log was read: Unix time in microseconds.
     pub micros: u64,
+    /// Where it ends in the sealed stream that it lies in, of an encrypted database.
+    pub seal: Option<SealedPlace>,
 }
 
 /// What a file holds.
@@ -28,20 +33,23 @@ pub enum Found {
     Partial(Box<Partial>),
 }
 
-/// Reads what there is of a backup, each part verified, as far as they are whole. `progress` gets
-/// the bytes read, and may end it by `false`: `Ok(None)`.
+/// Reads what there is of a backup, each part verified, as far as they are whole. `seal` says where
+/// a sealed stream is, which `input` opens. `progress` gets the bytes read, and may end it by
+/// `false`: `Ok(None)`.
 ///
 /// # Errors
 /// [`BackupError`] where not even its beginning is whole, and those of the input.
-pub fn found(
-    input: impl Read,
+pub fn found<R: Read>(
+    input: R,
+    seal: impl Fn(&R) -> Option<SealedPlace>,
     progress: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Option<Found>, BackupError> {
     let mut reader = Reader::open(input)?;
-    let micros = reader.begin().began_micros;
-    let mut partial = Partial { place: *reader.place(), pages: PageSet::default(), micros };
+    let (micros, pages) = (reader.begin().began_micros, PageSet::default());
+    let mut partial = Partial { place: *reader.place(), pages, micros, seal: None };
     loop {
         partial.place = *reader.place();
+        partial.seal = seal(reader.input());
         if !progress(reader.at()) {
             return Ok(None);
         }
@@ -68,14 +76,28 @@ pub fn found(
 }
 
 impl Partial {
-    /// All that another process needs to know of it to go on.
+    /// Bytes of the file that stay: what belongs behind the backup goes there.
     #[must_use]
-    pub fn to_bytes(&self) -> Vec<u8> {
+    pub fn file_at(&self) -> u64 {
+        self.seal.as_ref().map_or(self.place.at, SealedPlace::at)
+    }
+
+    /// All that another process needs to know of it to go on. Of a sealed one it holds plaintext.
+    #[must_use]
+    pub fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
         let Place { begin, number, at, pages, log_bytes, .. } = &self.place;
-        let words = [u64::from(*number), *at, *pages, *log_bytes, self.micros];
-        let mut out = begin.encode();
+        let seal = self.seal.as_ref().map(SealedPlace::to_bytes);
+        let seal = seal.as_deref().map_or(&[][..], |seal| &seal[..]);
+        let seal_bytes = seal.len() as u64;
+        let words = [u64::from(*number), *at, *pages, *log_bytes, self.micros, seal_bytes];
+        let (begin, pages) = (begin.encode(), self.pages.to_bytes());
+        // Where it grew, what was there would not be overwritten.
+        let bytes = begin.len() + size_of_val(&words) + seal.len() + pages.len();
+        let mut out = Zeroizing::new(Vec::with_capacity(bytes));
+        out.extend_from_slice(&begin);
         out.extend(words.iter().flat_map(|word| word.to_le_bytes()));
-        out.extend(self.pages.to_bytes());
+        out.extend_from_slice(seal);
+        out.extend_from_slice(&pages);
         out
     }
 
@@ -83,7 +105,12 @@ impl Partial {
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Partial> {
         let (begin, rest) = bytes.split_at_checked(BEGIN_BYTES)?;
-        let (words, pages) = rest.split_at_checked(40)?;
+        let (words, rest) = rest.split_at_checked(48)?;
+        let (seal, pages) = rest.split_at_checked(usize::try_from(word(words, 40)).ok()?)?;
+        let seal = match seal {
+            [] => None,
+            seal => Some(SealedPlace::from_bytes(seal)?),
+        };
         let begin = Begin::decode(begin).ok()?;
         let place = Place {
             begin,
@@ -94,7 +121,8 @@ impl Partial {
             log_end: begin.control.checkpoint,
             consistent: None,
         };
-        Some(Partial { place, pages: PageSet::from_bytes(pages), micros: word(words, 32) })
+        let pages = PageSet::from_bytes(pages);
+        Some(Partial { place, pages, micros: word(words, 32), seal })
     }
 
     /// The end that it would have if nothing more came: all pages are there. `None`: they are not.

@@ -114,6 +114,12 @@ impl<R: Read> Reader<R> {
         &self.place
     }
 
+    /// What it is read from.
+    #[must_use]
+    pub fn input(&self) -> &R {
+        &self.input
+    }
+
     /// How it begins.
     #[must_use]
     pub fn begin(&self) -> &Begin {

@@ -151,7 +151,7 @@ fn parts_in_another_order_or_of_another_backup_are_refused() {
 
 /// What there is of a backup with pages and log that was cut off there.
 fn cut_off(bytes: &[u8]) -> Partial {
-    match found(bytes, &mut |_| true).expect("its beginning").expect("not ended") {
+    match found(bytes, |_| None, &mut |_| true).expect("its beginning").expect("not ended") {
         Found::Partial(there) => *there,
         Found::Whole(_) => panic!("it is whole"),
     }

@@ -228,9 +228,10 @@ pub type weir_backup_go_on_at =
 /// no pages. Then `go_on_at` is called, with the context of `sink`, and `sink` gets the rest; where
 /// nothing is missing neither is. All pages in use are read again, and those that are missing or
 /// were changed are written; the database need not have been open in between. `options` may be
-/// NULL; a backup that was begun since another one stays so, and `since` is NULL. Not of encrypted
-/// databases: WEIR_INPUT, as for a backup of another database; WEIR_DAMAGED where not even its
-/// beginning is whole. Otherwise as weir_backup; WEIR_INTERRUPTED: it can be gone on with again.
+/// NULL; a backup that was begun since another one stays so, and `since` is NULL. One of an
+/// encrypted database is sealed from there on with the newest version of its key. WEIR_INPUT for a
+/// backup of another database; WEIR_DAMAGED where not even its beginning is whole. Otherwise as
+/// weir_backup; WEIR_INTERRUPTED: it can be gone on with again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn weir_backup_resume(
     db: *const weir_db,

@@ -18,5 +18,5 @@ pub use key_file::KeyFile;
 #[doc(hidden)]
 pub use key_file::parse_key_line;
 pub use master::{Encryption, KeyBytes, KeyError, KeyName, KeyProvider, MasterKey};
-pub use stream::{SEALED_MAGIC, SealedReader, SealedWriter};
+pub use stream::{SEALED_MAGIC, SealedPlace, SealedReader, SealedWriter};
 pub use volume::{CryptVolume, Files};

@@ -1,18 +1,23 @@
 //! A backup that another process asks for: `weir backup` of a database that is open here. The other
 //! process makes a named pipe and a request in the directory, and reads the backup from the pipe;
 //! it ends one that follows by removing the request. The owner of a directory may do both.
+//!
+//! What there is of one that is to be gone on with comes in a file beside the request. Of an
+//! encrypted database that file is sealed, as a backup is: it holds some plaintext.
 use std::fs::{OpenOptions, remove_file};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, Cursor, ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use weir_backup::{Partial, Writer};
 use weir_base::{ALIGN, AlignedBuf, Clock, DbId, Lsn, SystemClock};
+use weir_crypt::{Encryption, SealedReader, SealedWriter};
 use weir_device::{PipeEnd, PipeStart, Volume};
 
 use crate::backup::{BackupBase, BackupOptions};
 use crate::backup_run::{Backup, Source};
+use crate::error::Error;
 
 /// The file that asks.
 pub(crate) const REQUEST_FILE: &str = "backup.request";
@@ -40,7 +45,7 @@ impl Request {
     fn to_text(&self) -> String {
         let mut text = self.options.to_text();
         if let Some(bytes) = self.there_bytes {
-            text.push_str(&format!("resume {bytes}\n"));
+            text.push_str(&format!("go-on {bytes}\n"));
         }
         text
     }
@@ -81,7 +86,7 @@ impl BackupOptions {
                 }
                 Some("rate") => options.bytes_per_second = Some(number()?),
                 Some("follow") => options.follow = true,
-                Some("resume") => there_bytes = Some(number()?),
+                Some("go-on") => there_bytes = Some(number()?),
                 _ => return None,
             }
         }
@@ -95,7 +100,7 @@ pub(crate) fn answer(source: &Source, volume: &dyn Volume, go_on: &dyn Fn() -> b
     if !volume.exists(REQUEST_FILE).is_ok_and(|is_asked| is_asked) {
         return;
     }
-    if let Some((options, there)) = request(volume).unwrap_or_default()
+    if let Some((options, there)) = request(volume, source).unwrap_or_default()
         && let Ok(pipe) = volume.open_pipe(PIPE_FILE)
     {
         let clock = source.clock.clone();
@@ -107,12 +112,14 @@ pub(crate) fn answer(source: &Source, volume: &dyn Volume, go_on: &dyn Fn() -> b
             go_on() && !(is_due && volume.exists(REQUEST_FILE).is_ok_and(|is_asked| !is_asked))
         };
         let mut out = Out { pipe, clock: clock.clone(), go_on };
-        // What it says goes on in the place of the backup.
-        let place = there.as_ref().map(|there| there.place);
-        let begun = match there {
+        // What is said in the place of a plain one goes on there; a sealed one cannot: it is said
+        // as of one that cannot be begun, which no sealed one begins as.
+        let place = there.as_ref().ok().and_then(|there| there.as_ref());
+        let place = place.filter(|there| there.seal.is_none()).map(|there| there.place);
+        let begun = there.and_then(|there| match there {
             None => Backup::begin(source, &mut out, &options),
             Some(there) => Backup::resume(source, &mut out, there, &options),
-        };
+        });
         match (begun, place) {
             (Ok(backup), _) => drop(backup.run(&options, &mut progress)),
             (Err(e), Some(place)) => drop(Writer::go_on(&mut out, &place).fail(&e.to_string())),
@@ -124,20 +131,53 @@ pub(crate) fn answer(source: &Source, volume: &dyn Volume, go_on: &dyn Fn() -> b
     let _ = volume.remove(REQUEST_FILE);
 }
 
-fn request(volume: &dyn Volume) -> io::Result<Option<(BackupOptions, Option<Partial>)>> {
+/// What is asked for, and what there is of it already.
+type Wanted = (BackupOptions, Result<Option<Partial>, Error>);
+
+fn request(volume: &dyn Volume, source: &Source) -> io::Result<Option<Wanted>> {
     let mut buf = AlignedBuf::zeroed(ALIGN);
     volume.open(REQUEST_FILE)?.read_at(0, &mut buf)?;
     let end = buf.iter().position(|&byte| byte == 0).unwrap_or(buf.len());
     let asked = BackupOptions::from_text(&String::from_utf8_lossy(&buf[..end]));
     let Some(Request { options, there_bytes }) = asked else { return Ok(None) };
-    let Some(bytes) = there_bytes else { return Ok(Some((options, None))) };
+    let Some(bytes) = there_bytes else { return Ok(Some((options, Ok(None)))) };
     let file = volume.open(THERE_FILE)?;
     if bytes != file.len() {
         return Ok(None);
     }
     let mut buf = AlignedBuf::zeroed(bytes as usize);
     file.read_at(0, &mut buf)?;
-    Ok(Partial::from_bytes(&buf).map(|there| (options, Some(there))))
+    let there = match &source.encryption {
+        None => Ok(Partial::from_bytes(&buf)),
+        Some(encryption) => open_there(&buf, encryption),
+    };
+    match there {
+        Ok(None) => Ok(None),
+        there => Ok(Some((options, there))),
+    }
+}
+
+/// The bytes of the file that says what there is, sealed: their length, and they. Zeros may follow.
+fn seal_there(there: &Partial, encryption: &Encryption) -> io::Result<Vec<u8>> {
+    let mut out = vec![0; 8];
+    let mut sealed = SealedWriter::begin(&mut out, encryption).map_err(io::Error::other)?;
+    sealed.write_all(&there.to_bytes())?;
+    sealed.flush()?;
+    drop(sealed);
+    let bytes = out.len() as u64 - 8;
+    out[..8].copy_from_slice(&bytes.to_le_bytes());
+    Ok(out)
+}
+
+/// What [`seal_there`] was given; `None`: those are no such bytes.
+fn open_there(bytes: &[u8], encryption: &Encryption) -> Result<Option<Partial>, Error> {
+    let Some((len, rest)) = bytes.split_first_chunk() else { return Ok(None) };
+    let rest = usize::try_from(u64::from_le_bytes(*len)).ok().and_then(|len| rest.get(..len));
+    let Some(sealed) = rest else { return Ok(None) };
+    let mut out = weir_crypt::KeyBytes::default();
+    let read = SealedReader::open(Cursor::new(sealed), Some(encryption))?.read_to_end(&mut out);
+    read.map_err(|e| Error::io("reading what there is of the backup", e))?;
+    Ok(Partial::from_bytes(&out))
 }
 
 /// Writes into a pipe, and waits where it is full.
@@ -187,7 +227,8 @@ impl AskedBackup {
         Self::ask_for(dir, options, None)
     }
 
-    /// Asks it to go on with one that was cut off: as [`crate::Db::resume_backup`].
+    /// Asks it to go on with one that was cut off: as [`crate::Db::resume_backup`]. One that is
+    /// sealed needs the keys.
     ///
     /// # Errors
     /// As [`AskedBackup::ask`].
@@ -195,14 +236,20 @@ impl AskedBackup {
         dir: &Path,
         there: &Partial,
         options: &BackupOptions,
+        encryption: Option<&Encryption>,
     ) -> io::Result<AskedBackup> {
+        let there = match (&there.seal, encryption) {
+            (Some(_), Some(encryption)) => seal_there(there, encryption)?,
+            (None, _) => there.to_bytes().to_vec(),
+            (Some(_), None) => return Err(io::Error::other("it is sealed, and no key is given")),
+        };
         Self::ask_for(dir, options, Some(there))
     }
 
     fn ask_for(
         dir: &Path,
         options: &BackupOptions,
-        there: Option<&Partial>,
+        there: Option<Vec<u8>>,
     ) -> io::Result<AskedBackup> {
         let (request, pipe_file) = (dir.join(REQUEST_FILE), dir.join(PIPE_FILE));
         if request.exists() {
@@ -215,7 +262,7 @@ impl AskedBackup {
         let asked = AskedBackup {
             request,
             pipe_file,
-            there_file: there.map(|_| dir.join(THERE_FILE)),
+            there_file: there.as_ref().map(|_| dir.join(THERE_FILE)),
             pipe,
             has_begun: false,
             clock: SystemClock::new(),
@@ -225,7 +272,7 @@ impl AskedBackup {
         let part = dir.join(format!("{REQUEST_FILE}.part"));
         let mut there_bytes = None;
         if let (Some(there), Some(file)) = (there, &asked.there_file) {
-            there_bytes = Some(write_padded(file, there.to_bytes())?);
+            there_bytes = Some(write_padded(file, there)?);
         }
         let text = Request { options: *options, there_bytes }.to_text();
         write_padded(&part, text.into_bytes())?;

@@ -64,9 +64,41 @@ pub(crate) struct Source {
 }
 
 /// Where a backup goes: as it is, or sealed.
-enum Sink<W: Write> {
+pub(crate) enum Sink<W: Write> {
     Plain(W),
     Sealed(Box<SealedWriter<W>>),
+}
+
+impl<W: Write> Sink<W> {
+    /// For a new one.
+    fn begin(out: W, encryption: Option<&Encryption>) -> Result<Self, Error> {
+        Ok(match encryption {
+            Some(encryption) => Sink::Sealed(Box::new(SealedWriter::begin(out, encryption)?)),
+            None => Sink::Plain(out),
+        })
+    }
+
+    /// For what belongs behind what there is of one. Nothing has been written when it fails.
+    pub(crate) fn go_on(
+        out: W,
+        there: &Partial,
+        encryption: Option<&Encryption>,
+    ) -> Result<Self, Error> {
+        match (&there.seal, encryption) {
+            (Some(place), Some(encryption)) => {
+                Ok(Sink::Sealed(Box::new(SealedWriter::go_on(out, place, encryption)?)))
+            }
+            (None, None) => Ok(Sink::Plain(out)),
+            (Some(_), None) => Err(Error::Config(
+                "that backup is of an encrypted database, and this one is not: begin another \
+                 backup"
+                    .into(),
+            )),
+            (None, Some(_)) => Err(Error::Config(
+                "this database is encrypted, and that backup is not: begin another backup".into(),
+            )),
+        }
+    }
 }
 
 impl<W: Write> Write for Sink<W> {
@@ -127,10 +159,7 @@ impl<W: Write> Backup<W> {
         };
         let store = source.store;
         let (id, began_micros) = (fastrand::u64(1..), source.clock.unix_micros());
-        let out = match &source.encryption {
-            Some(encryption) => Sink::Sealed(Box::new(SealedWriter::begin(out, encryption)?)),
-            None => Sink::Plain(out),
-        };
+        let out = Sink::begin(out, source.encryption.as_ref())?;
         let writer = Writer::begin(out, &Begin { id, content, began_micros, store, control })?;
         let since = options.since.map_or(Lsn::ZERO, |base| base.checkpoint);
         Ok(Self::of(source, writer, (since, There::default()), held, options))
@@ -146,7 +175,8 @@ impl<W: Write> Backup<W> {
     ) -> Result<Self, Error> {
         let held = Held::take(source)?;
         check_resumable(source, &there.place, options)?;
-        let mut writer = Writer::go_on(Sink::Plain(out), &there.place);
+        let out = Sink::go_on(out, &there, source.encryption.as_ref())?;
+        let mut writer = Writer::go_on(out, &there.place);
         let (micros, control) = (source.clock.unix_micros(), held.control);
         writer.resumed(&Resumed { micros, control })?;
         let begin = there.place.begin;
@@ -474,10 +504,6 @@ impl Held {
     }
 }
 
-/// What is said of one that is sealed.
-pub(crate) const NO_SEALED: &str =
-    "a backup of an encrypted database cannot be gone on with: begin another backup";
-
 /// What is said where another base is given.
 pub(crate) const NO_SINCE: &str =
     "a backup that is gone on with is since the one that it was begun since: none is given";
@@ -489,9 +515,6 @@ pub(crate) fn check_resumable(
     options: &BackupOptions,
 ) -> Result<(), Error> {
     let wrong = |what: &str| Err(Error::Config(format!("{what}: begin another backup")));
-    if source.encryption.is_some() {
-        return Err(Error::Config(NO_SEALED.into()));
-    }
     if options.since.is_some() {
         return Err(Error::Config(NO_SINCE.into()));
     }

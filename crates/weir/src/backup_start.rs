@@ -1,15 +1,48 @@
 //! A backup that a caller in this process makes.
 use std::io::{self, Read, Write};
 
-use weir_backup::{Found, Partial, Verified, Writer, found};
+use weir_backup::{End, Found, Partial, Verified, Writer, found};
+use weir_crypt::{Encryption, SealedReader};
 
 use crate::backup::{BackedUp, BackupOptions, BackupProgress};
-use crate::backup_run::{Backup, NO_SEALED, NO_SINCE, Source, check_resumable};
+use crate::backup_run::{Backup, NO_SINCE, Sink, Source, check_resumable};
 use crate::config::Background;
 use crate::db::Db;
-use crate::encryption::unseal;
+use crate::encryption::{Unsealed, unseal};
 use crate::engine::Engine;
 use crate::error::Error;
+
+/// Reads what there is of a backup, each part verified, as far as they are whole; one of an
+/// encrypted database with its keys. `progress` gets the bytes read, and may end it by `false`:
+/// `Ok(None)`.
+///
+/// # Errors
+/// [`Error::Key`] when a key is missing or wrong; [`Error::Damaged`], [`Error::Config`] and
+/// [`Error::Io`] where not even its beginning is whole, and those of `backup`.
+pub fn found_backup(
+    backup: impl Read,
+    encryption: Option<&Encryption>,
+    progress: &mut dyn FnMut(u64) -> bool,
+) -> Result<Option<Found>, Error> {
+    let seal = |input: &Unsealed<_>| input.sealed().map(SealedReader::place);
+    Ok(found(unseal(backup, encryption)?, seal, progress)?)
+}
+
+/// Gives a backup that was cut off, and has all its pages, the end that it lacks. Returns that, and
+/// all its bytes.
+///
+/// # Errors
+/// [`Error::Key`] when no key can be had to seal it; [`Error::Io`] of `out`.
+#[doc(hidden)]
+pub fn end_backup(
+    out: impl Write,
+    there: &Partial,
+    end: &End,
+    encryption: Option<&Encryption>,
+) -> Result<(End, u64), Error> {
+    let out = Sink::go_on(out, there, encryption)?;
+    Ok(Writer::go_on(out, &there.place).end(end)?)
+}
 
 impl Db {
     /// Writes a backup to `out` while all transactions go on: it holds what was committed when this
@@ -32,14 +65,14 @@ impl Db {
         self.back_up(options, progress, |source| Backup::begin(source, out, options))
     }
 
-    /// Goes on with a backup that was cut off, of which there is `there` ([`weir_backup::found`]):
-    /// `out` gets what belongs behind that. All pages in use are read again, and written where they
-    /// are not there, or were changed since it was begun. `options.since` is as it was, and not
-    /// given.
+    /// Goes on with a backup that was cut off, of which there is `there` ([`found_backup`]): `out`
+    /// gets what belongs behind the [bytes of the file](Partial::file_at) that stay. All pages in
+    /// use are read again, and written where they are not there, or were changed since it was
+    /// begun. `options.since` is as it was, and not given.
     ///
     /// # Errors
-    /// As [`Db::backup`]; [`Error::Config`] when it is of another database, or has all its pages,
-    /// or this database is encrypted. Nothing has been written then.
+    /// As [`Db::backup`]; [`Error::Config`] when it is of another database, or has all its pages.
+    /// Nothing has been written then.
     pub fn resume_backup(
         &self,
         out: impl Write,
@@ -70,13 +103,9 @@ impl Db {
             return Err(Error::Config(NO_SINCE.into()));
         }
         let encryption = self.engine.crypt.as_ref().map(|crypt| crypt.encryption());
-        let there = unseal(there, encryption)?;
-        if there.key_name().is_some() {
-            return Err(Error::Config(NO_SEALED.into()));
-        }
         let mut verifying =
             |bytes| progress(BackupProgress { pages: 0, pages_of: 0, bytes, follows: false });
-        let there = match found(there, &mut verifying)? {
+        let there = match found_backup(there, encryption, &mut verifying)? {
             None => return Ok(None),
             Some(Found::Whole(Verified { begin, end, bytes })) => {
                 let (from, pages) = (begin.control.checkpoint, end.pages);
@@ -87,15 +116,16 @@ impl Db {
         };
         let from = there.place.begin.control.checkpoint;
         let end = there.end();
+        // Before anything that is there is given up: whether it can be, and be sealed.
         if end.is_none() {
-            // Before anything that is there is given up.
             check_resumable(&self.engine.backup_source(), &there.place, options)?;
         }
-        let out = out(there.place.at).map_err(|e| Error::io("going on with the backup", e))?;
+        drop(Sink::go_on(io::sink(), &there, encryption)?);
+        let out = out(there.file_at()).map_err(|e| Error::io("going on with the backup", e))?;
         let Some(end) = end else {
             return self.resume_backup(out, there, options, progress);
         };
-        let (end, bytes) = Writer::go_on(out, &there.place).end(&end)?;
+        let (end, bytes) = end_backup(out, &there, &end, encryption)?;
         let (pages, log_bytes) = (end.pages, end.log_bytes);
         Ok(Some(BackedUp { from, end: end.end, pages, log_bytes, bytes }))
     }

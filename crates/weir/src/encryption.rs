@@ -118,12 +118,15 @@ pub fn open_volume(
     Ok(Arc::new(CryptVolume::open(volume, FILES, encryption)?))
 }
 
+/// A stream whose first bytes were read to see what it is.
+type Begun<R> = std::io::Chain<Cursor<Vec<u8>>, R>;
+
 /// A backup as it reads when it is not sealed.
 pub enum Unsealed<R> {
     /// It was not.
-    Plain(std::io::Chain<Cursor<Vec<u8>>, R>),
+    Plain(Begun<R>),
     /// Deciphered on the way.
-    Sealed(Box<SealedReader<std::io::Chain<Cursor<Vec<u8>>, R>>>),
+    Sealed(Box<SealedReader<Begun<R>>>),
 }
 
 impl<R: Read> Unsealed<R> {
@@ -133,6 +136,14 @@ impl<R: Read> Unsealed<R> {
         match self {
             Unsealed::Plain(_) => None,
             Unsealed::Sealed(input) => Some(input.key_name()),
+        }
+    }
+
+    /// What opens the seal, if there is one.
+    pub(crate) fn sealed(&self) -> Option<&SealedReader<Begun<R>>> {
+        match self {
+            Unsealed::Plain(_) => None,
+            Unsealed::Sealed(input) => Some(input),
         }
     }
 }

@@ -103,6 +103,9 @@ pub use asked::{Answered, Asked, CHECK, CODEC, COMPACT, Question};
 pub use backup::{BackedUp, BackupBase, BackupOptions, BackupProgress};
 #[doc(hidden)]
 pub use backup_asked::AskedBackup;
+#[doc(hidden)]
+pub use backup_start::end_backup;
+pub use backup_start::found_backup;
 pub use check::CheckReport;
 #[doc(hidden)]
 pub use codec_asked::{CodecAnswer, CodecRequest};
@@ -141,12 +144,14 @@ pub use tree::Tree;
 pub use txn::Txn;
 pub use txn_cursor::TxnCursor;
 pub use txn_options::TxnOptions;
-pub use weir_backup::{Found as FoundBackup, Partial as PartialBackup, found as found_backup};
+pub use weir_backup::{Found as FoundBackup, Partial as PartialBackup};
 pub use weir_base::{
     Clock, DbId, Listener, Lsn, ManualClock, Notice, SystemClock, ThreadCounts, TxnId, format_size,
     parse_size,
 };
 pub use weir_btree::{TreeReport, TreeSize};
+#[doc(hidden)]
+pub use weir_crypt::SealedReader;
 pub use weir_crypt::{Encryption, KeyBytes, KeyError, KeyFile, KeyName, KeyProvider, MasterKey};
 pub use weir_device::{
     BlockFile, DiskSpec, FaultyVolume, FileVolume, InUse, IoStats, SimVolume, ThrottledVolume,

@@ -187,8 +187,8 @@ impl Db {
     /// `false`: `Ok(None)` then, and it can be gone on with again.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] for a backup of another database, of one that is encrypted, or with
-    /// [`BackupOptions::since`] (one that was begun so stays so); [`Error::Damaged`] where not even
+    /// [`Error::InvalidInput`] for a backup of another database, with [`BackupOptions::since`] (one
+    /// that was begun so stays so), or without its keys; [`Error::Damaged`] where not even
     /// its beginning is whole; as [`Db::write_backup`].
     pub fn resume_backup<W: Write>(
         &self,

@@ -242,7 +242,7 @@ class Database:
         bytes_per_second: "Optional[int]" = None,
         progress: "Optional[Callable[[int, int, int], object]]" = None,
     ) -> "Optional[PageBackup]":
-        """Goes on with a backup in a file that was cut off; as write_backup. Not of an encrypted one."""
+        """Goes on with a backup in a file that was cut off; as write_backup."""
         done = self._inner.resume_backup(path, bytes_per_second=bytes_per_second, progress=progress)
         return None if done is None else PageBackup(*done)
 

@@ -4,10 +4,10 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail};
 use indicatif::{ProgressBar, ProgressStyle};
-use weir::{AskedBackup, BackupBase, BackupOptions, format_size};
-use weir_backup::{Found, Partial, Reader, Verified, Writer, found, verify, verify_rest};
+use weir::{AskedBackup, BackupBase, BackupOptions, SealedReader, format_size};
+use weir_backup::{Found, MAGIC, Partial, Reader, Verified, verify, verify_rest};
 
 use super::backup_out::Out;
 use crate::args_backup::Backup;
@@ -24,7 +24,7 @@ pub(crate) fn backup(args: &Backup) -> Result<u8> {
     let options = BackupOptions { since, bytes_per_second: args.rate, follow: args.follow };
     let stop = interrupted()?;
     let (mut out, there) = match args.resume {
-        false => (Out::make(&args.to, args.follow)?, None),
+        false => (Out::make(&args.to)?, None),
         true => match what_is_there(&args.to, &stop)? {
             There::Nothing => return Ok(EXIT_INTERRUPTED),
             There::Whole(words) => {
@@ -85,13 +85,13 @@ fn what_is_there(to: &Path, stop: &AtomicBool) -> Result<There> {
             Ok(There::Whole(describe(&verified)))
         }
         Some(Found::Partial(there)) => {
-            out.go_on_at(there.place.at);
+            out.go_on_at(there.file_at());
             let Some(end) = there.end() else {
                 let (bytes, pages) = (format_size(there.place.at), there.place.pages);
                 eprintln!("going on behind {bytes} with {pages} pages");
                 return Ok(There::Part(out, there));
             };
-            let ended = Writer::go_on(&mut out, &there.place).end(&end);
+            let ended = weir::end_backup(&mut out, &there, &end, keys::given().as_ref());
             let (end, bytes) = ended.context("ending the backup")?;
             out.finish()?;
             Ok(There::Whole(words(bytes, end.pages, end.log_bytes, end.end)))
@@ -103,14 +103,8 @@ fn what_is_there(to: &Path, stop: &AtomicBool) -> Result<There> {
 fn look(path: &Path, file: File, stop: &AtomicBool) -> Result<Option<Found>> {
     let failed = || format!("the backup to go on with, {}", path.display());
     let backup = io::BufReader::with_capacity(1 << 20, file);
-    let backup = weir::unseal(backup, keys::given().as_ref()).with_context(failed)?;
-    ensure!(
-        backup.key_name().is_none(),
-        "{}: a backup of an encrypted database cannot be gone on with: begin another",
-        path.display()
-    );
     let bar = byte_bar("verifying what is there");
-    let there = found(backup, &mut |bytes| {
+    let there = weir::found_backup(backup, keys::given().as_ref(), &mut |bytes| {
         bar.set_position(bytes);
         !stop.load(Ordering::Relaxed)
     });
@@ -156,9 +150,10 @@ fn through(
     out: &mut Out,
     stop: &AtomicBool,
 ) -> Result<Option<String>> {
+    let keys = keys::given();
     let asked = match &there {
         None => AskedBackup::ask(dir, options),
-        Some(there) => AskedBackup::ask_to_resume(dir, there, options),
+        Some(there) => AskedBackup::ask_to_resume(dir, there, options, keys.as_ref()),
     };
     let asked = match asked {
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => bail!(
@@ -169,7 +164,12 @@ fn through(
     };
     let bar = byte_bar("backing up");
     let mut asked = Watched { asked, stop, follows: options.follow, ended: false };
-    let mut tee = Tee { from: &mut asked, to: out, failed: None };
+    let begin = match &there {
+        Some(there) if there.seal.is_some() => asked.begin_of_sealed()?,
+        _ => Vec::new(),
+    };
+    let from = io::Cursor::new(begin).chain(&mut asked);
+    let mut tee = Tee { from, to: out, failed: None };
     let mut is_said = !options.follow;
     let mut progress = |bytes, is_all| {
         bar.set_position(bytes);
@@ -180,8 +180,14 @@ fn through(
         true
     };
     let verified = match &there {
-        None => verify(weir::unseal(&mut tee, keys::given().as_ref())?, &mut progress),
-        Some(there) => verify_rest(Reader::go_on(&mut tee, &there.place), &mut progress),
+        None => verify(weir::unseal(&mut tee, keys.as_ref())?, &mut progress),
+        Some(there) => match (&there.seal, &keys) {
+            (Some(seal), Some(keys)) => {
+                let rest = SealedReader::go_on(&mut tee, seal, keys)?;
+                verify_rest(Reader::go_on(rest, &there.place), &mut progress)
+            }
+            _ => verify_rest(Reader::go_on(&mut tee, &there.place), &mut progress),
+        },
     };
     bar.finish_and_clear();
     if let Some(e) = tee.failed {
@@ -216,6 +222,22 @@ struct Watched<'a> {
     stop: &'a AtomicBool,
     follows: bool,
     ended: bool,
+}
+
+impl Watched<'_> {
+    /// The first bytes of what belongs behind a sealed one.
+    ///
+    /// # Errors
+    /// Why there is nothing, if the process says that instead.
+    fn begin_of_sealed(&mut self) -> Result<Vec<u8>> {
+        let mut begin = Vec::new();
+        self.by_ref().take(MAGIC.len() as u64).read_to_end(&mut begin)?;
+        if begin == MAGIC {
+            verify(io::Cursor::new(begin).chain(self), &mut |_, _| true)?;
+            bail!("it does not go on with the backup");
+        }
+        Ok(begin)
+    }
 }
 
 impl Read for Watched<'_> {

@@ -23,15 +23,16 @@ pub(super) struct Part {
     part: PathBuf,
     to: PathBuf,
     synced: Instant,
-    follows: bool,
+    /// It is one that was cut off before: whatever is wrong with it, it stays.
+    was_there: bool,
     finished: bool,
     /// What is written goes there, and what was behind it goes, with the first byte.
     go_on_at: Option<u64>,
 }
 
 impl Out {
-    /// A new one. `follows`: what is not finished may be restored all the same.
-    pub(super) fn make(to: &Path, follows: bool) -> Result<Out> {
+    /// A new one.
+    pub(super) fn make(to: &Path) -> Result<Out> {
         if to == Path::new("-") {
             return Ok(Out::Stream(io::stdout()));
         }
@@ -46,7 +47,7 @@ impl Out {
                 part.display()
             )
         })?;
-        Self::of(file, part, to, follows)
+        Self::of(file, part, to, false)
     }
 
     /// One that was cut off.
@@ -57,10 +58,10 @@ impl Out {
         let file = opened.with_context(|| {
             format!("opening {}, which there is of a backup that was cut off", part.display())
         })?;
-        Self::of(file, part, to, false)
+        Self::of(file, part, to, true)
     }
 
-    fn of(file: File, part: PathBuf, to: &Path, follows: bool) -> Result<Out> {
+    fn of(file: File, part: PathBuf, to: &Path, was_there: bool) -> Result<Out> {
         let locked = weir::try_lock_file(&file);
         ensure!(
             locked.with_context(|| format!("locking {}", part.display()))?,
@@ -69,7 +70,7 @@ impl Out {
         );
         let (to, synced) = (to.to_owned(), Instant::now());
         let (finished, go_on_at) = (false, None);
-        Ok(Out::File(Part { file, part, to, synced, follows, finished, go_on_at }))
+        Ok(Out::File(Part { file, part, to, synced, was_there, finished, go_on_at }))
     }
 
     /// To read what there is.
@@ -132,16 +133,11 @@ impl Part {
     fn use_of(&self) -> Option<&'static str> {
         let file = File::open(&self.part).ok()?;
         let backup = weir::unseal(io::BufReader::new(file), crate::keys::given().as_ref()).ok()?;
-        let is_sealed = backup.key_name().is_some();
         BackupBase::read(backup).ok()?;
-        match (is_sealed, self.follows) {
-            (false, _) => Some(
-                "the same with --resume goes on with it; 'weir restore --incomplete' takes it if \
-                 all pages are there",
-            ),
-            (true, true) => Some("'weir restore --incomplete' takes it if all pages are there"),
-            (true, false) => None,
-        }
+        Some(
+            "the same with --resume goes on with it; 'weir restore --incomplete' takes it if all \
+             pages are there",
+        )
     }
 }
 
@@ -170,6 +166,7 @@ impl Drop for Part {
             Some(words) => {
                 eprintln!("what there is of the backup is {}: {words}", self.part.display());
             }
+            None if self.was_there => {}
             None => drop(remove_file(&self.part)),
         }
     }

@@ -186,3 +186,106 @@ fn a_backup_that_is_being_written_is_not_gone_on_with() {
     expect(0, &["backup", &dir, &full, "--resume"]);
     expect(0, &["verify", &full]);
 }
+
+/// Of an encrypted database: by its process and without, with the keys only.
+#[test]
+fn a_backup_of_an_encrypted_database_is_gone_on_with() {
+    let scratch = Scratch::new();
+    let (dir, full, again) = (scratch.text("db"), scratch.text("full"), scratch.text("again"));
+    let [keys, others] = ["keys", "others"].map(|name| {
+        weir::KeyFile::generate(&scratch.path(name), false).unwrap();
+        scratch.text(name)
+    });
+    let encryption = weir::Encryption::new(std::sync::Arc::new(weir::KeyFile::at(&keys)));
+    let config = weir::Config {
+        pool_bytes: 8 << 20,
+        encryption: Some(encryption),
+        ..weir::Config::default()
+    };
+    let db = weir::Db::open(&scratch.path("db"), config).unwrap();
+    let tree = db.create_tree("rows").unwrap();
+    tree.bulk_load((0..60_000u32).map(|n| (n.to_be_bytes(), b"known text".repeat(30)))).unwrap();
+    db.checkpoint().unwrap();
+    let part = scratch.path("full.part");
+    let with = |code: i32, keys: &str, words: &[&str]| {
+        let words: Vec<&str> = words.iter().chain(&["--key-file", keys]).copied().collect();
+        expect(code, &words)
+    };
+    let killed = |bytes: u64| {
+        let mut command = weir()
+            .args(["backup", &dir, &full, "--rate", "4MiB", "--key-file", &keys])
+            .args(part.exists().then_some("--resume"))
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let began = Instant::now();
+        while part.metadata().map_or(0, |m| m.len()) < bytes {
+            assert!(began.elapsed() < Duration::from_secs(60), "it takes too long");
+            assert!(command.try_wait().unwrap().is_none(), "it was faster");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        command.kill().unwrap();
+        command.wait().unwrap();
+        let began = Instant::now();
+        while scratch.path("db/backup.request").exists() {
+            assert!(began.elapsed() < Duration::from_secs(20), "it takes too long");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    };
+    let is_sealed = || {
+        let bytes = std::fs::read(&part).unwrap();
+        assert!(!bytes.windows(20).any(|bytes| bytes == b"known textknown text"));
+        bytes
+    };
+    killed(3 << 20);
+    // With another key, or none, nothing is touched.
+    let before = is_sealed();
+    let ran = with(2, &others, &["backup", &dir, &full, "--resume"]);
+    assert!(ran.err.contains("it is another key"), "{ran:?}");
+    let ran = expect(2, &["backup", &dir, &full, "--resume"]);
+    assert!(ran.err.contains("--key-file"), "{ran:?}");
+    assert!(std::fs::read(&part).unwrap() == before, "it was touched");
+    for n in (0..60_000u32).step_by(7) {
+        tree.put(&n.to_be_bytes(), &[8; 200], weir::Durability::Lazy).unwrap();
+    }
+    tree.put(b"key", b"value", weir::Durability::Synced).unwrap();
+    // Cut off a second time, and the key rotated in between.
+    killed(8 << 20);
+    let second = is_sealed();
+    assert!(second[..1 << 20] == before[..1 << 20] && second.len() > before.len());
+    expect(0, &["key", "add", &keys]);
+    db.rotate_key().unwrap();
+    let ran = with(0, &keys, &["backup", &dir, &full, "--resume", "--rate", "1GiB"]);
+    assert!(ran.err.contains("going on behind") && ran.err.contains("pages"), "{ran:?}");
+    assert!(!part.exists() && requests(&scratch).is_empty(), "{:?}", requests(&scratch));
+    assert!(with(0, &keys, &["verify", &full]).out.ends_with("sound\n"));
+    with(0, &keys, &["restore", &again, &full]);
+    drop(tree);
+    db.close().unwrap();
+    let rows = |dir: &str| with(0, &keys, &["scan", dir, "rows"]).out;
+    assert!(rows(&again) == rows(&dir), "the restored rows are others");
+    assert!(with(0, &keys, &["check", &again]).out.ends_with("sound\n"));
+
+    // Of one that no process has open any more; only the name, or the last piece, may be missing.
+    let bytes = std::fs::read(&full).unwrap();
+    std::fs::remove_file(&full).unwrap();
+    for (number, keep) in [bytes.len() / 3, bytes.len() - 1, bytes.len()].into_iter().enumerate() {
+        std::fs::write(&part, &bytes[..keep]).unwrap();
+        let ran = with(0, &keys, &["backup", &dir, &full, "--resume"]);
+        assert_eq!(ran.err.contains("going on behind"), number < 2, "{ran:?}");
+        let to = scratch.text(&format!("to {number}"));
+        with(0, &keys, &["restore", &to, &full]);
+        assert!(rows(&to) == rows(&dir), "{number}");
+        std::fs::remove_file(&full).unwrap();
+    }
+    // Of another database that is open: the process says so, and the file stays as it is.
+    let other = scratch.text("other");
+    let encryption = weir::Encryption::new(std::sync::Arc::new(weir::KeyFile::at(&keys)));
+    let config = weir::Config { encryption: Some(encryption), ..weir::Config::default() };
+    let open = weir::Db::open(&scratch.path("other"), config).unwrap();
+    std::fs::write(&part, &before).unwrap();
+    let ran = with(2, &keys, &["backup", &other, &full, "--resume"]);
+    assert!(ran.err.contains("begin another backup"), "{ran:?}");
+    assert!(std::fs::read(&part).unwrap() == before);
+    drop(open);
+}

@@ -25,7 +25,7 @@ fn borders(backup: &[u8]) -> Vec<usize> {
 
 /// What there is of one whose end is missing.
 fn there(backup: &[u8]) -> PartialBackup {
-    match found_backup(backup, &mut |_| true).expect("its beginning").expect("not ended") {
+    match found_backup(backup, None, &mut |_| true).expect("its beginning").expect("not ended") {
         FoundBackup::Partial(there) => *there,
         FoundBackup::Whole(_) => panic!("it is whole"),
     }
@@ -45,7 +45,7 @@ fn resumed(db: &Db, cut: &[u8], dice: &mut fastrand::Rng) -> Vec<u8> {
     let done = done.expect("gone on with").expect("not ended");
     assert_eq!(done.bytes, whole.len() as u64);
     assert!(done.bytes > before);
-    match found_backup(&whole[..], &mut |_| true).expect("sound").expect("not ended") {
+    match found_backup(&whole[..], None, &mut |_| true).expect("sound").expect("not ended") {
         FoundBackup::Whole(verified) => assert_eq!(verified.end.end, done.end),
         FoundBackup::Partial(there) => panic!("it lacks what is behind {}", there.place.at),
     }
@@ -67,7 +67,7 @@ fn one_that_was_cut_off_anywhere_is_gone_on_with() {
         let last = borders[borders.len() - 3];
         // In the head, in the beginning: not even that is there.
         for cut in [0, 7, 16, 40, borders[1] - 1] {
-            assert!(found_backup(&backup[..cut], &mut |_| true).is_err(), "{cut}");
+            assert!(found_backup(&backup[..cut], None, &mut |_| true).is_err(), "{cut}");
         }
         for pair in borders[1..].windows(2) {
             for cut in [pair[0], pair[0] + 1, pair[0] + 16, pair[1] - 1] {

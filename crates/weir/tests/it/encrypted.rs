@@ -22,7 +22,7 @@ impl Keys {
         Arc::new(Keys(Mutex::new(BTreeMap::from([(version, fill)]))))
     }
 
-    fn add(&self, version: u32, fill: u8) {
+    pub(crate) fn add(&self, version: u32, fill: u8) {
         self.0.lock().expect("held").insert(version, fill);
     }
 }

@@ -5,6 +5,7 @@ mod ahead;
 mod atomic_writes;
 mod backup;
 mod backup_resume;
+mod backup_resume_sealed;
 mod basics;
 mod closed;
 mod closures;
