@@ -64,7 +64,7 @@ typedef enum weir_code {
     // Locks take all the memory that they may, and this transaction has many. What it has done so
     // far is as it was.
     WEIR_TOO_MANY_LOCKS = 20,
-    // The database has been opened to read what can be read of it (weir_options.force_recovery):
+    // The database has been opened to be read alone (weir_options.read_only, force_recovery):
     // nothing can be changed.
     WEIR_READ_ONLY = 21,
 } weir_code;
@@ -473,6 +473,9 @@ typedef struct weir_options {
     // damage in it. 4: it is not applied, and files may be of different moments. Changes are
     // WEIR_READ_ONLY. 0: as ever. See weir_recovery_remarks.
     uint32_t force_recovery;
+    // Not 0: the database is only looked at. It must be there; no file of it is changed, and
+    // changes are WEIR_READ_ONLY. Several processes may do so at a time.
+    uint32_t read_only;
 } weir_options;
 
 // What an exported table holds.

@@ -303,7 +303,7 @@ pub unsafe extern "C" fn weir_restore(
         // SAFETY: the contract of `borrow`.
         let (directory, options) = unsafe { (directory.text()?, options.as_ref()) };
         // SAFETY: the contract of `borrow`.
-        let sources = unsafe { list(sources, count) };
+        let sources = unsafe { list(sources, count)? };
         if sources.is_empty() {
             return Err(wrong("there is no backup to restore"));
         }

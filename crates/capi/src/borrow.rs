@@ -26,21 +26,11 @@ impl weir_bytes {
         weir_bytes { data: bytes.as_ptr(), len: bytes.len() }
     }
 
-    /// # Safety
-    /// The contract above, for as long as the slice is used.
-    pub(crate) unsafe fn slice<'a>(self) -> &'a [u8] {
-        if self.len == 0 || self.data.is_null() {
-            return &[];
-        }
-        // SAFETY: the caller of the interface says that these bytes can be read.
-        unsafe { std::slice::from_raw_parts(self.data, self.len) }
-    }
-
-    /// As [`weir_bytes::slice`], refusing what cannot be: no address where there are bytes, or more
-    /// of them than memory has.
+    /// The bytes. Refuses what cannot be: no address where there are bytes, or more of them than
+    /// memory has.
     ///
     /// # Safety
-    /// As [`weir_bytes::slice`].
+    /// The contract above, for as long as the slice is used.
     pub(crate) unsafe fn given<'a>(self) -> Result<&'a [u8], Failure> {
         if self.len > 0 && self.data.is_null() {
             return Err(wrong(format!("{} bytes at NULL", self.len)));
@@ -48,12 +38,15 @@ impl weir_bytes {
         if isize::try_from(self.len).is_err() {
             return Err(wrong(format!("no memory has {} bytes", self.len)));
         }
-        // SAFETY: as the caller's.
-        Ok(unsafe { self.slice() })
+        if self.len == 0 {
+            return Ok(&[]);
+        }
+        // SAFETY: the caller of the interface says that these bytes can be read.
+        Ok(unsafe { std::slice::from_raw_parts(self.data, self.len) })
     }
 
     /// # Safety
-    /// As [`weir_bytes::slice`].
+    /// As [`weir_bytes::given`].
     pub(crate) unsafe fn text<'a>(self) -> Result<&'a str, Failure> {
         // SAFETY: as the caller's.
         let bytes = unsafe { self.given()? };
@@ -114,16 +107,24 @@ pub(crate) unsafe fn put<T>(out: *mut T, what: T) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A list as a slice.
+/// A list as a slice. No address where there are values, and more of them than memory has, are
+/// refused.
 ///
 /// # Safety
 /// `first` begins `count` values that can be read for as long as the slice is used.
-pub(crate) unsafe fn list<'a, T>(first: *const T, count: usize) -> &'a [T] {
-    if count == 0 || first.is_null() {
-        return &[];
+pub(crate) unsafe fn list<'a, T>(first: *const T, count: usize) -> Result<&'a [T], Failure> {
+    if count == 0 {
+        return Ok(&[]);
+    }
+    if first.is_null() {
+        return Err(wrong(format!("a list of {count} at NULL")));
+    }
+    let bytes = count.checked_mul(size_of::<T>());
+    if bytes.is_none_or(|bytes| isize::try_from(bytes).is_err()) {
+        return Err(wrong(format!("no memory has a list of {count}")));
     }
     // SAFETY: as the caller's.
-    unsafe { std::slice::from_raw_parts(first, count) }
+    Ok(unsafe { std::slice::from_raw_parts(first, count) })
 }
 
 /// Shows bytes to a visitor.

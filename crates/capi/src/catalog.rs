@@ -30,7 +30,7 @@ impl weir_index {
     /// The contract of `borrow`.
     pub(crate) unsafe fn spec(&self) -> Result<IndexSpec, Failure> {
         // SAFETY: the caller's.
-        let (name, definition) = unsafe { (self.name.text()?, self.definition.slice()) };
+        let (name, definition) = unsafe { (self.name.text()?, self.definition.given()?) };
         let (name, definition) = (name.to_string(), definition.to_vec());
         Ok(IndexSpec { name, unique: self.unique, several: self.several, definition })
     }
@@ -43,7 +43,7 @@ pub(crate) unsafe fn specs(
     count: usize,
 ) -> Result<Vec<IndexSpec>, Failure> {
     // SAFETY: the caller's.
-    unsafe { list(first, count).iter().map(|index| index.spec()).collect() }
+    unsafe { list(first, count)?.iter().map(|index| index.spec()).collect() }
 }
 
 /// The tables, for a change that waits so long for transactions that write to one.
@@ -65,7 +65,7 @@ pub unsafe extern "C" fn weir_table_create(
 ) -> weir_code {
     run(|| {
         // SAFETY: the contract of `borrow`.
-        let (db, name, definition) = unsafe { (shared(db)?, name.text()?, definition.slice()) };
+        let (db, name, definition) = unsafe { (shared(db)?, name.text()?, definition.given()?) };
         // SAFETY: the contract of `borrow`.
         let codec = codec_named(unsafe { codec.text()? })?;
         // SAFETY: the contract of `borrow`.
@@ -192,19 +192,20 @@ pub(crate) unsafe fn with_redefinitions<R>(
     call: impl FnOnce(&[Redefinition<'_>]) -> Result<R, Failure>,
 ) -> Result<R, Failure> {
     // SAFETY: the caller's.
-    let given = unsafe { list(first, count) };
+    let given = unsafe { list(first, count)? };
     let names = given.iter().map(|new| {
         // SAFETY: the caller's.
-        let renamed = unsafe { list(new.renamed, new.renamed_count) };
+        let renamed = unsafe { list(new.renamed, new.renamed_count)? };
         // SAFETY: the caller's.
         renamed.iter().map(|name| unsafe { Ok((name.from.text()?, name.to.text()?)) }).collect()
     });
     let names: Vec<Vec<(&str, &str)>> = names.collect::<Result<_, Failure>>()?;
     let all = given.iter().zip(&names).map(|(new, renamed)| {
         // SAFETY: the caller's.
-        let (table, definition) = unsafe { (new.table.text()?, new.definition.slice()) };
+        let (table, definition) = unsafe { (new.table.text()?, new.definition.given()?) };
         // SAFETY: the caller's.
-        let layouts = (!new.layouts.data.is_null()).then(|| unsafe { new.layouts.slice() });
+        let layouts = unsafe { new.layouts.given()? };
+        let layouts = (!new.layouts.data.is_null()).then_some(layouts);
         // SAFETY: the caller's.
         let codec = unsafe { new_codec(new.codec)? };
         Ok(Redefinition { table, definition, renamed, layouts, codec })

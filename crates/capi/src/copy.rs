@@ -50,8 +50,8 @@ pub unsafe extern "C" fn weir_copy_row(
         let copy = copy.copy.as_mut().ok_or_else(|| wrong("this copy is finished"))?;
         // SAFETY: the contract of `borrow`.
         unsafe {
-            let entries = row.entries();
-            stored(copy.push(&mut inner.txn, row.image(&entries)), duplicate)
+            let entries = row.entries()?;
+            stored(copy.push(&mut inner.txn, row.image(&entries)?), duplicate)
         }
     })
 }

@@ -79,6 +79,9 @@ pub struct weir_options {
     /// damage in it. 4: it is not applied, and files may be of different moments. Changes are
     /// WEIR_READ_ONLY. 0: as ever. See weir_recovery_remarks.
     pub force_recovery: u32,
+    /// Not 0: the database is only looked at. It must be there; no file of it is changed, and
+    /// changes are WEIR_READ_ONLY. Several processes may do so at a time.
+    pub read_only: u32,
 }
 
 pub(crate) fn durability(code: u32) -> Result<Durability, Failure> {
@@ -120,6 +123,7 @@ unsafe fn config(options: &weir_options) -> Result<Config, Failure> {
         store,
         encryption,
         force_recovery,
+        read_only: options.read_only != 0,
         ..usual
     })
 }

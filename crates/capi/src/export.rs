@@ -48,7 +48,7 @@ pub unsafe extern "C" fn weir_table_export(
 ) -> weir_code {
     run(|| {
         // SAFETY: the contract of `borrow`.
-        let (table, heading) = unsafe { (shared(table)?, heading.slice()) };
+        let (table, heading) = unsafe { (shared(table)?, heading.given()?) };
         let mut sink = sink.given()?;
         // SAFETY: the contract of `borrow`.
         let mut go_on = || unsafe { goes_on(go_on, context) };

@@ -56,22 +56,27 @@ pub(crate) unsafe fn make_entry(
         if make(context, index, weir_bytes::of(key), weir_bytes::of(row), &raw mut made) != 0 {
             return Err(stopped());
         }
-        fill_entry(&made, entry);
+        fill_entry(&made, entry).map_err(not_made)
     }
-    Ok(())
 }
 
 /// Takes over what the caller has made.
 ///
 /// # Safety
 /// The contract of `borrow`, for what `made` holds.
-pub(crate) unsafe fn fill_entry(made: &weir_entry, entry: &mut EntryBuf) {
+pub(crate) unsafe fn fill_entry(made: &weir_entry, entry: &mut EntryBuf) -> Result<(), Failure> {
     // SAFETY: the caller's.
     unsafe {
-        entry.key.extend_from_slice(made.key.slice());
-        entry.payload.extend_from_slice(made.payload.slice());
+        entry.key.extend_from_slice(made.key.given()?);
+        entry.payload.extend_from_slice(made.payload.given()?);
     }
     entry.has_null = made.has_null;
+    Ok(())
+}
+
+/// What a caller has made and that cannot be, as the table has it.
+pub(crate) fn not_made(found: Failure) -> weir_table::Error {
+    weir_table::Error::Input(found.message)
 }
 
 /// Adds an index to a table while others write to it: they get WEIR_CHANGED, open the table
@@ -193,7 +198,7 @@ pub unsafe extern "C" fn weir_table_finish_indexes(
         // SAFETY: the contract of `borrow`.
         let db = unsafe { shared(db)? };
         // SAFETY: the contract of `borrow`.
-        let names = unsafe { list(drop, drop_count).iter().map(|name| name.text()) };
+        let names = unsafe { list(drop, drop_count)?.iter().map(|name| name.text()) };
         let names = names.collect::<Result<Vec<_>, _>>()?;
         let finish = |all: &[Redefinition<'_>]| {
             Ok(waiting(db, lock_wait_millis).finish_indexes_of(all, &names))

@@ -53,7 +53,7 @@ pub enum weir_code {
     /// Locks take all the memory that they may, and this transaction has many. What it has done so
     /// far is as it was.
     WEIR_TOO_MANY_LOCKS = 20,
-    /// The database has been opened to read what can be read of it (weir_options.force_recovery):
+    /// The database has been opened to be read alone (weir_options.read_only, force_recovery):
     /// nothing can be changed.
     WEIR_READ_ONLY = 21,
 }
@@ -66,6 +66,7 @@ use weir_code::{
 };
 
 /// A failure: its code and its words.
+#[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) code: weir_code,
     pub(crate) message: String,

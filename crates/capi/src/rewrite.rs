@@ -8,7 +8,7 @@ use crate::catalog::{
     new_codec, specs, waiting, weir_index, weir_redefinition, with_redefinitions,
 };
 use crate::db::weir_db;
-use crate::indexes::{fill_entry, goes_on, weir_go_on};
+use crate::indexes::{fill_entry, goes_on, not_made, weir_go_on};
 use crate::outcome::{run, weir_code};
 use crate::table::{stored, weir_row};
 
@@ -47,12 +47,12 @@ unsafe fn make_row(
         if make(context, table, weir_bytes::of(key), weir_bytes::of(row), &raw mut made) != 0 {
             return Err(stopped());
         }
-        buf.key.extend_from_slice(made.key.slice());
-        buf.row.extend_from_slice(made.row.slice());
-        let entries = list(made.entries, made.entry_count);
+        buf.key.extend_from_slice(made.key.given().map_err(not_made)?);
+        buf.row.extend_from_slice(made.row.given().map_err(not_made)?);
+        let entries = list(made.entries, made.entry_count).map_err(not_made)?;
         buf.entries.resize(entries.len(), EntryBuf::default());
         for (entry, made) in buf.entries.iter_mut().zip(entries) {
-            fill_entry(made, entry);
+            fill_entry(made, entry).map_err(not_made)?;
         }
     }
     Ok(())

@@ -35,10 +35,11 @@ pub struct weir_range {
 impl weir_range {
     /// # Safety
     /// The contract of `borrow`; of `to` only if there is an upper bound.
-    unsafe fn keys(&self) -> KeyRange {
+    unsafe fn keys(&self) -> Result<KeyRange, Failure> {
         // SAFETY: the caller's.
-        let (from, to) = unsafe { (self.from.slice(), self.has_to.then(|| self.to.slice())) };
-        KeyRange { from: from.to_vec(), to: to.map(<[u8]>::to_vec) }
+        let (from, to) = unsafe { (self.from.given()?, self.has_to.then(|| self.to.given())) };
+        let to = to.transpose()?;
+        Ok(KeyRange { from: from.to_vec(), to: to.map(<[u8]>::to_vec) })
     }
 }
 
@@ -84,7 +85,7 @@ pub unsafe extern "C" fn weir_scan_open(
         // SAFETY: the contract of `borrow`.
         let (table, txn, range) = unsafe { (shared(table)?, shared(txn)?, shared(range)?) };
         // SAFETY: the contract of `borrow`.
-        let keys = unsafe { range.keys() };
+        let keys = unsafe { range.keys()? };
         let direction = if range.down { Direction::Down } else { Direction::Up };
         let lock = lock_of(range.lock)?;
         // SAFETY: the contract of `borrow`.
@@ -207,11 +208,12 @@ mod tests {
         let to = weir_bytes { data: std::ptr::without_provenance(1), len: usize::MAX };
         let (index, down, skip_locked, lock) = (WEIR_ROWS, false, false, 0);
         let range = weir_range { index, from, to, has_to: false, down, skip_locked, lock };
+        let open = KeyRange { from: b"from".to_vec(), to: None };
         // SAFETY: `from` can be read, and there is no upper bound.
-        assert_eq!(unsafe { range.keys() }, KeyRange { from: b"from".to_vec(), to: None });
+        assert_eq!(unsafe { range.keys() }.expect("keys"), open);
         let range = weir_range { to: weir_bytes::of(b"to"), has_to: true, ..range };
         let keys = KeyRange { from: b"from".to_vec(), to: Some(b"to".to_vec()) };
         // SAFETY: both can be read.
-        assert_eq!(unsafe { range.keys() }, keys);
+        assert_eq!(unsafe { range.keys() }.expect("keys"), keys);
     }
 }

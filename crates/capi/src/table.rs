@@ -50,22 +50,26 @@ pub const WEIR_ROWS: i32 = -1;
 impl weir_row {
     /// # Safety
     /// The contract of `borrow`.
-    pub(crate) unsafe fn entries<'a>(&self) -> SmallVec<[Entry<'a>; 4]> {
+    pub(crate) unsafe fn entries<'a>(&self) -> Result<SmallVec<[Entry<'a>; 4]>, Failure> {
         // SAFETY: the caller's.
-        let entries = unsafe { list(self.entries, self.entry_count) };
+        let entries = unsafe { list(self.entries, self.entry_count)? };
         let entry = |entry: &weir_entry| {
             // SAFETY: the caller's.
-            let (key, payload) = unsafe { (entry.key.slice(), entry.payload.slice()) };
-            Entry { key, payload, has_null: entry.has_null }
+            let (key, payload) = unsafe { (entry.key.given()?, entry.payload.given()?) };
+            Ok(Entry { key, payload, has_null: entry.has_null })
         };
         entries.iter().map(entry).collect()
     }
 
     /// # Safety
     /// The contract of `borrow`.
-    pub(crate) unsafe fn image<'a>(&self, entries: &'a [Entry<'a>]) -> RowImage<'a> {
+    pub(crate) unsafe fn image<'a>(
+        &self,
+        entries: &'a [Entry<'a>],
+    ) -> Result<RowImage<'a>, Failure> {
         // SAFETY: the caller's.
-        unsafe { RowImage { key: self.key.slice(), row: self.row.slice(), entries } }
+        let (key, row) = unsafe { (self.key.given()?, self.row.given()?) };
+        Ok(RowImage { key, row, entries })
     }
 }
 
@@ -182,8 +186,8 @@ pub unsafe extern "C" fn weir_table_insert(
             unsafe { (shared(table)?, shared(row)?, shared(txn)?.inner_to_wait()?) };
         // SAFETY: the contract of `borrow`.
         unsafe {
-            let entries = row.entries();
-            stored(table.table.insert(&mut inner.txn, row.image(&entries)), duplicate)
+            let entries = row.entries()?;
+            stored(table.table.insert(&mut inner.txn, row.image(&entries)?), duplicate)
         }
     })
 }
@@ -203,8 +207,8 @@ pub unsafe extern "C" fn weir_table_update(
         // SAFETY: the contract of `borrow`.
         unsafe {
             let (old, new) = (shared(old)?, shared(new)?);
-            let (was, is) = (old.entries(), new.entries());
-            let (was, is) = (old.image(&was), new.image(&is));
+            let (was, is) = (old.entries()?, new.entries()?);
+            let (was, is) = (old.image(&was)?, new.image(&is)?);
             stored(table.table.update(&mut inner.txn, was, is), duplicate)
         }
     })
@@ -222,9 +226,8 @@ pub unsafe extern "C" fn weir_table_delete(
         let (table, old, inner) =
             unsafe { (shared(table)?, shared(old)?, shared(txn)?.inner_to_wait()?) };
         // SAFETY: the contract of `borrow`.
-        let entries = unsafe { old.entries() };
-        // SAFETY: the contract of `borrow`.
-        table.table.delete(&mut inner.txn, unsafe { old.image(&entries) })?;
+        let (key, entries) = unsafe { (old.key.given()?, old.entries()?) };
+        table.table.delete(&mut inner.txn, RowImage { key, row: &[], entries: &entries })?;
         Ok(weir_code::WEIR_OK)
     })
 }
@@ -241,7 +244,7 @@ pub unsafe extern "C" fn weir_table_get(
 ) -> weir_code {
     run(|| {
         // SAFETY: the contract of `borrow`.
-        let (handle, txn, key) = unsafe { (alone(table)?, shared(txn)?, key.slice()) };
+        let (handle, txn, key) = unsafe { (alone(table)?, shared(txn)?, key.given()?) };
         let (table, out) = (&handle.table, &mut handle.row);
         // SAFETY: the contract of `borrow`.
         let there = match lock {
@@ -277,7 +280,7 @@ pub unsafe extern "C" fn weir_table_get_front(
 ) -> weir_code {
     run(|| {
         // SAFETY: the contract of `borrow`.
-        let (handle, txn, key) = unsafe { (alone(table)?, shared(txn)?, key.slice()) };
+        let (handle, txn, key) = unsafe { (alone(table)?, shared(txn)?, key.given()?) };
         // SAFETY: the contract of `borrow`.
         let txn = &mut unsafe { txn.inner_to_read()? }.txn;
         let extent = handle.table.get_front(txn, key, &mut handle.row)?;
@@ -303,7 +306,7 @@ pub unsafe extern "C" fn weir_table_find_for_update(
     run(|| {
         // SAFETY: the contract of `borrow`.
         let (handle, inner, key) =
-            unsafe { (alone(table)?, shared(txn)?.inner_to_wait()?, key.slice()) };
+            unsafe { (alone(table)?, shared(txn)?.inner_to_wait()?, key.given()?) };
         let primary = handle.table.find_for_update(&mut inner.txn, index, key)?;
         let Some(primary) = primary else { return Ok(weir_code::WEIR_NOTHING) };
         handle.row = primary;
@@ -453,9 +456,9 @@ pub unsafe extern "C" fn weir_table_estimate(
 ) -> weir_code {
     run(|| {
         // SAFETY: the contract of `borrow`.
-        let (table, from, to) = unsafe { (shared(table)?, from.slice(), to.as_ref()) };
+        let (table, from, to) = unsafe { (shared(table)?, from.given()?, to.as_ref()) };
         // SAFETY: the contract of `borrow`.
-        let to = to.map(|to| unsafe { to.slice() }.to_vec());
+        let to = to.map(|to| unsafe { to.given() }).transpose()?.map(<[u8]>::to_vec);
         let range = KeyRange { from: from.to_vec(), to };
         let estimate = table.table.estimate(place(index)?, &range)?;
         let how = match estimate {

@@ -116,8 +116,10 @@ fn programs_of_c_and_of_cpp_find_what_is_installed() {
             let said = build_and_run(&prefix, "examples/birds.c", language, flags);
             assert_eq!(said, EXPECTED, "{language:?} {flags:?}");
         }
-        let said = build_and_run(&prefix, "tests/hostile.c", language, &shared);
-        assert_eq!(said, "all refused\n", "{language:?}");
+        for program in ["tests/hostile.c", "tests/hostile_tables.c"] {
+            let said = build_and_run(&prefix, program, language, &shared);
+            assert_eq!(said, "all refused\n", "{program} {language:?}");
+        }
     }
 }
 
