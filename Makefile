@@ -25,7 +25,7 @@ export CARGO_TERM_PROGRESS_WHEN ?= never
 
 .PHONY: install uninstall
 .PHONY: help run update tpcc plugin server compare deb plugin-test sanitize test lane-engine lane-server report-test tools fmt clippy tidy unit \
-	loom doc book test-in-server mysql bench rivals rivals-tools rivals-test lab-cost fuzz clean
+	loom tsan miri doc book test-in-server mysql bench rivals rivals-tools rivals-test lab-cost fuzz clean
 
 help:
 	@echo "make run     TPC-C on an imitated slow disk, one line a second, then its twelve consistency"
@@ -52,6 +52,7 @@ help:
 	@echo "             below PREFIX=/usr/local; DESTDIR= is honoured; make uninstall takes them away"
 	@echo "make python  the wheel for Python and its tests (needs PyPI)"
 	@echo "make python-bench  weirdb, lmdb and rocksdict from Python, the same work in turns"
+	@echo "make tsan    tests of the crates below the engine under the thread sanitizer; make miri (both need nightly)"
 	@echo "make fuzz    each fuzz target for SECONDS=$(SECONDS) (needs a nightly toolchain)"
 	@echo "make clean   remove what was built and measured, the database of make run included"
 	@echo "make run takes WAREHOUSES=$(WAREHOUSES) DISK=$(DISK) SECONDS_RUN=$(SECONDS_RUN) DIR=$(DIR)"
@@ -227,6 +228,24 @@ WEIRDB_FEATURES := weirdb/serde,weirdb/uuid,weirdb/time,weirdb/server,weirdb/tes
 loom:
 	RUSTFLAGS="--cfg loom" $(CARGO) test --release --locked --target-dir target/loom \
 		--package weir-pool --package weir-redo --package weir-txn --lib loom_
+
+# Both need a nightly toolchain (`rustup component add rust-src miri --toolchain nightly`), and are not a part of `test`. What is
+# expected to race, a page that is read while it is written, is named in crates/page/tsan.suppressions.
+TSAN_CRATES ?= base logstore redo pool btree txn
+tsan:
+	@rustup component list --toolchain nightly --installed 2>/dev/null | grep -q rust-src || { \
+		echo "make tsan needs a nightly toolchain with rust-src"; exit 1; }
+	RUSTFLAGS="-Zsanitizer=thread" TSAN_OPTIONS="suppressions=$(CURDIR)/crates/page/tsan.suppressions exitcode=66" \
+		$(CARGO) +nightly test --locked --no-fail-fast -Zbuild-std --target x86_64-unknown-linux-gnu --target-dir target/tsan \
+		$(TSAN_CRATES:%=--package weir-%) --lib --tests $(ARGS)
+
+# Minutes for each test of many steps: give ARGS='-- NAME' while working on one.
+MIRI_CRATES ?= base
+miri:
+	@rustup component list --toolchain nightly --installed 2>/dev/null | grep -q miri || { \
+		echo "make miri needs a nightly toolchain with miri"; exit 1; }
+	MIRIFLAGS="-Zmiri-disable-isolation" PROPTEST_CASES=4 \
+		$(CARGO) +nightly miri test --locked --target-dir target/miri $(MIRI_CRATES:%=--package weir-%) --lib $(ARGS)
 
 doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --document-private-items
