@@ -275,6 +275,7 @@ mod tests {
                 admission_waiters: 0,
                 processors_busy: 0.0,
                 page_bytes: 8192,
+                room: None,
             };
             // A second of 10 MB/s or so, then five of 1 MB/s.
             for tick in 0..120u64 {

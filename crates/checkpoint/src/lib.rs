@@ -12,6 +12,7 @@ pub mod lab;
 mod pacing;
 mod policy;
 mod policy_admission;
+mod policy_full_disk;
 mod policy_pause;
 mod policy_plan;
 mod record;

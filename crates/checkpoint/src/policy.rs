@@ -2,6 +2,7 @@
 use crate::capacity::Capacity;
 use crate::forecast::{Rates, Tick, share};
 use crate::policy_admission::admission;
+use crate::policy_full_disk::{is_room_short, with_room};
 use crate::policy_pause::{Pause, Spare};
 use crate::policy_plan::{AgeTarget, Plan};
 use crate::tick::{Limits, TickView, Verdict, latency_seconds};
@@ -73,6 +74,8 @@ const IN_FLIGHT_IDLE: u32 = 8;
 const TICK_SECONDS: f64 = 0.05;
 /// and shrink with shorter ones, but not below this part: writers' bursts do not get shorter.
 const HASTE_MIN: f64 = 0.1;
+/// Page writes per second that a disk is asked for which has shown nothing yet.
+const CAPACITY_UNKNOWN: f64 = 2000.0;
 /// Rates are cut off here, so that no input makes a verdict infinite (CKPT-2).
 const RATE_MAX: f64 = 1e15;
 
@@ -81,6 +84,7 @@ const RATE_MAX: f64 = 1e15;
 pub fn decide(state: &mut State, seen: &TickView<'_>, limits: &Limits) -> Verdict {
     let tick = state.rates.observe(seen, limits.age_bytes, state.previous.deadline_share);
     let age_bytes = seen.log_end.bytes_since(seen.oldest_dirty) as f64;
+    let limits = &with_room(limits, seen.room, age_bytes);
     let (seconds, redo_bytes) = tick.map_or((0.0, 0.0), |tick| (tick.seconds, tick.redo_bytes));
     let haste = state.haste(seconds);
     let latency = latency_seconds(seen);
@@ -183,7 +187,13 @@ impl State {
         let repaid = (owed + plan.overdue_pages) / REPAY_SECONDS;
         // Where writers wait for admission they wait for page writes: no reason to hold back, and
         // only a disk that is pushed shows what it can take.
-        let pushed = PUSH * self.throttled * self.capacity(seen).unwrap_or(0.0);
+        let is_room_short = seen.room.is_some_and(|room| is_room_short(&room));
+        let pushed = if is_room_short {
+            // Nothing else lets them go on.
+            PUSH * self.capacity(seen).unwrap_or(CAPACITY_UNKNOWN)
+        } else {
+            PUSH * self.throttled * self.capacity(seen).unwrap_or(0.0)
+        };
         (slope * balanced + repaid).max(pushed).clamp(0.0, RATE_MAX)
     }
 
@@ -210,7 +220,7 @@ impl State {
         if !idle || seen.dirty_pages == 0 || seen.admission_waiters > 0 {
             return 0.0;
         }
-        self.capacity.proven().unwrap_or(2000.0) / 2.0
+        self.capacity.proven().unwrap_or(CAPACITY_UNKNOWN) / 2.0
     }
 
     /// In a pause, what the disk has to spare makes room for the next burst.

@@ -1,6 +1,7 @@
 //! What the policy sees at a tick, within which limits, and what it says.
 use crate::histogram::AgeHistogram;
 use weir_base::Lsn;
+use weir_pool::Room;
 
 /// Ticks shorter than this are taken together: a slice must not look like a stall.
 pub(crate) const TICK_SECONDS_MIN: f64 = 0.09;
@@ -57,6 +58,8 @@ pub struct TickView<'a> {
     pub processors_busy: f64,
     /// Size of a page in bytes.
     pub page_bytes: u64,
+    /// Where the disk is full: the room that is left for dirty pages.
+    pub room: Option<Room>,
 }
 
 /// What must not be passed.

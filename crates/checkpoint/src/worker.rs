@@ -14,6 +14,7 @@ use crate::histogram::AgeHistogram;
 use crate::lab::{Lab, LabSetup};
 use crate::pacing::LANES;
 use crate::policy::{State, decide};
+use crate::policy_full_disk::is_room_short;
 use crate::record::{Control, ControlFile};
 use crate::sweep::{Pace, sweep};
 use crate::tick::{Limits, TickView, Verdict};
@@ -245,6 +246,7 @@ impl Checkpointer {
             admission_waiters: self.admission.waiters(),
             processors_busy: self.processors_busy.as_ref().map_or(0.0, |busy| busy()),
             page_bytes: self.pool.page_size() as u64,
+            room: self.pool.room(),
         };
         self.pool.store().note_processors(seen.processors_busy);
         then(&seen);
@@ -371,7 +373,8 @@ impl Checkpointer {
     pub fn pump(&self) -> Result<(), WorkerError> {
         self.pool.apply_pending(PUMP_PAGES)?;
         let limit = self.age_limit_bytes();
-        if self.age_bytes() > limit / 4 * 3 {
+        let is_room_short = self.pool.room().is_some_and(|room| is_room_short(&room));
+        if self.age_bytes() > limit / 4 * 3 || is_room_short {
             let pages = self.pool.take_oldest(self.pool.store().batch_max(), self.log.published());
             self.pool.write_back(0, &pages, Cause::Deadline, 64, &mut |_| {})?;
         }

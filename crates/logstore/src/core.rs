@@ -1,7 +1,7 @@
 //! What every part of the store works on: its files, its map, what is known of its segments. Here
 //! are the two things that all of them do: publish what is durable, and write another root.
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use weir_base::lock::{Condvar, Mutex};
 use weir_base::{ALIGN, AlignedBuf, DbId, PageNo, align_down, align_up, rank};
@@ -40,6 +40,8 @@ pub(crate) struct Core {
     pub(crate) pages: AtomicU32,
     /// Page writes that there is room for, as if none of them could be packed.
     pub(crate) room_pages: AtomicU64,
+    /// The file could not be made larger when that was tried last.
+    pub(crate) is_disk_full: AtomicBool,
     pub(crate) packing: Packing,
     pub(crate) adapt: Adapt,
     pub(crate) stats: LogStoreStats,

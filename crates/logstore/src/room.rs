@@ -131,27 +131,27 @@ impl LogStore {
         Ok(free() > before)
     }
 
-    /// An eighth more segments than `seen`, if another thread has not made them meanwhile; `false`:
-    /// the disk has no room.
+    /// Whether the file could not be made larger when that was tried last: the disk has no room.
+    #[must_use]
+    pub fn is_disk_full(&self) -> bool {
+        self.core.is_disk_full.load(Ordering::Relaxed)
+    }
+
+    /// An eighth more segments than `seen`, or as many as the disk has room for, if another thread
+    /// has not made them meanwhile; `false`: the disk has no room.
     pub(crate) fn grow_file(&self, seen: usize) -> Result<bool, StoreError> {
         let _one_at_a_time = self.growth.lock();
         let before = self.core.segments.lock().list.len();
         if before > seen {
             return Ok(true);
         }
-        let more = (before / 8).max(4);
-        let bytes = ((before + more) * self.core.segment_bytes) as u64;
-        // Places behind that could not be told from others.
-        if bytes > Place::BYTES_MAX {
-            return Ok(false);
+        let mut more = (before / 8).max(4);
+        while more > 0 && !self.try_grow(before + more)? {
+            more /= 2;
         }
-        match self.core.file.grow(bytes.max(self.core.file.len())) {
-            Ok(()) => {}
-            Err(e) if e.kind() == ErrorKind::StorageFull => return Ok(false),
-            Err(e) => {
-                let what = format!("making '{SEGMENTS_FILE}' larger");
-                return Err(self.core.halt(StoreError::device(what, e)));
-            }
+        self.core.is_disk_full.store(more == 0, Ordering::Relaxed);
+        if more == 0 {
+            return Ok(false);
         }
         self.core.sync()?;
         let mut segments = self.core.segments.lock();
@@ -160,5 +160,21 @@ impl LogStore {
         drop(segments);
         self.core.stats.growths.add(1);
         Ok(true)
+    }
+
+    fn try_grow(&self, segments: usize) -> Result<bool, StoreError> {
+        let bytes = (segments * self.core.segment_bytes) as u64;
+        // Places behind that could not be told from others.
+        if bytes > Place::BYTES_MAX {
+            return Ok(false);
+        }
+        match self.core.file.grow(bytes.max(self.core.file.len())) {
+            Ok(()) => Ok(true),
+            Err(e) if e.kind() == ErrorKind::StorageFull => Ok(false),
+            Err(e) => {
+                let what = format!("making '{SEGMENTS_FILE}' larger");
+                Err(self.core.halt(StoreError::device(what, e)))
+            }
+        }
     }
 }

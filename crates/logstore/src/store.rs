@@ -1,6 +1,6 @@
 //! The store, as others see it.
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use weir_base::lock::{Condvar, Mutex};
 use weir_base::{ALIGN, Clock, DbId, Lsn, PageNo, rank};
@@ -207,6 +207,7 @@ impl LogStore {
             streams: std::array::from_fn(|_| Mutex::default()),
             pages: AtomicU32::new(pages),
             room_pages: AtomicU64::new(0),
+            is_disk_full: AtomicBool::new(false),
             packing: Packing::default(),
             adapt: Adapt::default(),
             stats: LogStoreStats::default(),
@@ -260,6 +261,21 @@ impl LogStore {
     pub fn place(&self, page: PageNo) -> Option<(&'static str, u64)> {
         let place = self.place_of(page).ok()?;
         Some((SEGMENTS_FILE, place.offset()))
+    }
+
+    /// Bytes of the block that a page has now, which die when it is written anew; 0: it has none. A
+    /// look without the lock of the segments.
+    #[must_use]
+    pub fn block_bytes(&self, page: PageNo) -> u32 {
+        let place = self.core.map.get(page);
+        if place.is_none() { 0 } else { place.bytes() as u32 }
+    }
+
+    /// Bytes that a page takes which cannot be packed, with what is written about it beside.
+    #[must_use]
+    pub fn unpacked_bytes(&self) -> u32 {
+        let block = (self.core.block_bytes_max() / UNIT) as u64;
+        Core::bytes_with_lines(block, 1) as u32
     }
 
     /// Makes the map durable: afterwards opening looks only into what is written from now on.

@@ -22,6 +22,9 @@ const OWED_SECONDS_MAX: f64 = 0.5;
 const SHRINK_BYTES_PER_SECOND: f64 = (1 << 20) as f64;
 const SHRINK_SHARE: f64 = 0.25;
 
+/// A full disk may have room again: looked at so often.
+const FULL_MICROS: u64 = 5_000_000;
+
 /// What is remembered from one step of upkeep to the next.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Upkeep {
@@ -36,6 +39,8 @@ pub struct Upkeep {
     is_shrinking: bool,
     /// Bytes, unpacked, of pages that the pool may want to write: room for them stays.
     pub held_bytes: u64,
+    /// When the file was last tried to be made larger because the disk had been full.
+    tried_micros: u64,
 }
 
 /// What is to be done now.
@@ -173,6 +178,11 @@ impl LogStore {
         let segment = self.core.segment_bytes as u64;
         let is_due = self.is_checkpoint_due();
         let mut kept = Kept::default();
+        if self.is_disk_full() && now_micros >= upkeep.tried_micros + FULL_MICROS {
+            upkeep.tried_micros = now_micros;
+            let count = self.core.segments.lock().list.len();
+            kept.did = self.grow_file(count)?;
+        }
         match upkeep.decide(now_micros, packed, segment, is_due, &self.observe()) {
             Act::Rest => {}
             Act::Checkpoint => {

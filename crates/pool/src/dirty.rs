@@ -36,6 +36,8 @@ pub(crate) struct DirtyList {
     /// How far buckets have been passed and cleared.
     passing: Mutex<rank::DirtyPassed, u64>,
     pages: AtomicU64,
+    /// POOL-13: the sum of what the pages give back when they are written, each in 65,535ths.
+    gives_back: AtomicU64,
 }
 
 impl DirtyList {
@@ -49,6 +51,7 @@ impl DirtyList {
             low: AtomicU64::new(0),
             passing: Mutex::new(0),
             pages: AtomicU64::new(0),
+            gives_back: AtomicU64::new(0),
         }
     }
 
@@ -98,6 +101,19 @@ impl DirtyList {
 
     pub(crate) fn len(&self) -> u64 {
         self.pages.load(Ordering::Relaxed)
+    }
+
+    /// A page gives back `now` instead of `before`.
+    pub(crate) fn count_gives_back(&self, before: u16, now: u16) {
+        if before != now {
+            let change = u64::from(now).wrapping_sub(u64::from(before));
+            self.gives_back.fetch_add(change, Ordering::Relaxed);
+        }
+    }
+
+    /// What comes back when all are written, in 65,535ths of a page that cannot be packed.
+    pub(crate) fn gives_back(&self) -> u64 {
+        self.gives_back.load(Ordering::Relaxed)
     }
 
     /// A position that no dirty page was first modified before, and where a group of the log

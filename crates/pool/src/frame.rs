@@ -1,6 +1,9 @@
 //! Frame memory and what is kept about each frame. One of the few files with `unsafe`.
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release, SeqCst},
+};
 
 use weir_base::{Lsn, Mapping, PageNo};
 
@@ -15,6 +18,8 @@ pub(crate) struct FrameMeta {
     heat: AtomicU8,
     /// A copy of it is on its way to disk: it must not be evicted or written a second time.
     writing: AtomicBool,
+    /// POOL-13: what of a dirty page is counted as coming back when it is written; 0 when clean.
+    gives_back: AtomicU16,
 }
 
 impl FrameMeta {
@@ -50,12 +55,22 @@ impl FrameMeta {
         self.heat.store(heat, Relaxed);
     }
     pub(crate) fn writing(&self) -> bool {
-        self.writing.load(Relaxed)
+        self.writing.load(Acquire)
     }
+    /// Once it says no again, where the store has the page can be seen.
     pub(crate) fn set_writing(&self, writing: bool) {
-        self.writing.store(writing, Relaxed);
+        self.writing.store(writing, Release);
+    }
+    pub(crate) fn gives_back(&self) -> u16 {
+        self.gives_back.load(Relaxed)
+    }
+    /// Returns what was counted before.
+    pub(crate) fn set_gives_back(&self, share: u16) -> u16 {
+        self.gives_back.swap(share, SeqCst)
     }
 }
+
+const _: () = assert!(size_of::<FrameMeta>() == 16, "four to a line of the cache");
 
 const _: () = assert!(!PageNo::NONE.0 == 0, "zeros are a frame without a page");
 

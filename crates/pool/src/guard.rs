@@ -161,6 +161,7 @@ impl<'p> Exclusive<'p> {
         if meta.first_lsn().is_none() {
             meta.set_first_lsn(Some(span.start));
             self.pool.dirty.add(self.page, span.start);
+            self.pool.note_gives_back(self.page, self.frame);
         }
     }
 

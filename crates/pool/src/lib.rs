@@ -51,6 +51,7 @@ pub use log_structured::LogStructuredStore;
 pub use neighbours::Neighbours;
 pub use pending_list::PageRedo;
 pub use pool::{PageUse, Pool, PoolConfig, Residence};
+pub use room::{ROOM_KEPT_PAGES, Room};
 pub use scrub::OnDisk;
 pub use stats::PoolStats;
 pub use store::{

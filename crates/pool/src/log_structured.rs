@@ -232,6 +232,15 @@ impl PageStore for LogStructuredStore {
         Some(self.store.room_pages())
     }
 
+    fn is_disk_full(&self) -> bool {
+        self.store.is_disk_full()
+    }
+
+    fn gives_back(&self, page: PageNo) -> u16 {
+        let share = u64::from(self.store.block_bytes(page)) * u64::from(u16::MAX);
+        (share / u64::from(self.store.unpacked_bytes())) as u16
+    }
+
     fn make_room(&self, pages: u64) -> Result<(), PoolError> {
         self.store.make_room_for(pages).map_err(|e| failed(PageNo::NONE, e))
     }

@@ -121,6 +121,9 @@ impl Pool {
         if first != Some(listed) {
             self.dirty.remove(listed);
         }
+        if first.is_some() {
+            self.note_gives_back(page, frame);
+        }
         self.pending.settle(pending);
         Ok(())
     }

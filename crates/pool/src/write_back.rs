@@ -128,6 +128,7 @@ impl Pool {
         self.in_flight.hold(id, first);
         meta.set_first_lsn(None);
         self.dirty.remove(first);
+        self.dirty.count_gives_back(meta.set_gives_back(0), 0);
         Some(Copied { page, frame: held.frame(), lsn: held.lsn() })
     }
 

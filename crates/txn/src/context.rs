@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use weir_base::lock::RwLock;
 use weir_base::{Lsn, TreeId, rank};
 use weir_btree::{Env, Tree, TreeError};
+use weir_pool::ROOM_KEPT_PAGES;
 use weir_redo::Span;
 
 use crate::error::TxnError;
@@ -16,15 +17,17 @@ use crate::record::losers::Losers;
 use crate::record::stored::UndoCache;
 use crate::versions::registry::Registry;
 
-/// Dirty pages that there must be room for beside those that there are, before a user may change
-/// more.
-const ROOM_KEPT_PAGES: u64 = 512;
+/// So many waits of a moment, and no room yet: the disk is full.
+const ROOM_WAITS_MAX: u32 = 50_000;
 
 /// Waits until `bytes` of redo may be written.
 pub type Admission = dyn Fn(u64) -> Result<(), TreeError> + Send + Sync;
 
 /// As [`Admission`], but waits a few milliseconds at most, and says whether it admits.
 pub type TryAdmission = dyn Fn(u64) -> Result<bool, TreeError> + Send + Sync;
+
+/// Waits for a moment while dirty pages are written.
+pub type PageWait = dyn Fn() -> Result<(), TreeError> + Send + Sync;
 
 /// Finds a tree by its number, also one that an open transaction has made or dropped; `None` when
 /// it does not exist.
@@ -52,6 +55,7 @@ pub struct Context {
     quits: AtomicBool,
     admission: Box<Admission>,
     try_admission: Option<Box<TryAdmission>>,
+    wait_for_pages: Option<Box<PageWait>>,
     planted: PlantedBug,
 }
 
@@ -77,6 +81,7 @@ impl Context {
             quits: AtomicBool::new(false),
             admission,
             try_admission: None,
+            wait_for_pages: None,
             planted: PlantedBug::Nothing,
         }
     }
@@ -87,6 +92,12 @@ impl Context {
     #[must_use]
     pub fn with_try_admission(self, try_admission: Box<TryAdmission>) -> Self {
         Context { try_admission: Some(try_admission), ..self }
+    }
+
+    /// Has threads that find the disk full wait this way while dirty pages are written.
+    #[must_use]
+    pub fn with_page_wait(self, wait: Box<PageWait>) -> Self {
+        Context { wait_for_pages: Some(wait), ..self }
     }
 
     /// Lets what transactions hold of locks take about so many bytes of memory; without it, as many
@@ -171,14 +182,27 @@ impl Context {
         &self.undo_cache
     }
 
-    /// Whether the page store has room for what users change. Some is left for what must be done in
-    /// any case: rolling back, purging, writing what is dirty.
+    /// Whether the page store has room for what users change; `false`: not before dirty pages are
+    /// written, and this has waited a moment for that. Some is left for what must be done in any
+    /// case: rolling back, purging, writing what is dirty.
     ///
     /// # Errors
-    /// [`TreeError::Pool`] when the disk is full: nothing has changed.
+    /// [`TreeError::Pool`] when the disk is full, also after too many `waits`: nothing has changed.
     #[inline]
-    pub(crate) fn check_room(&self) -> Result<(), TreeError> {
-        Ok(self.env.pool.check_room(ROOM_KEPT_PAGES)?)
+    pub(crate) fn has_room(&self, waits: &mut u32) -> Result<bool, TreeError> {
+        if self.env.pool.has_room()? {
+            return Ok(true);
+        }
+        *waits += 1;
+        if *waits > ROOM_WAITS_MAX {
+            return Ok(self.env.pool.check_room(ROOM_KEPT_PAGES).map(|()| true)?);
+        }
+        self.check_quit()?;
+        match &self.wait_for_pages {
+            Some(wait) => wait()?,
+            None => std::thread::yield_now(),
+        }
+        Ok(false)
     }
 
     /// Waits until `bytes` of redo may be written.

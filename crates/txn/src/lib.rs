@@ -18,7 +18,7 @@ pub use auto::batch::{Batch, BatchOp};
 pub use auto::load::Load;
 pub use background::Background;
 pub use background::resume::{RecoveredState, RecoveredTxn};
-pub use context::{Admission, Context, NamedBy, TreeOf, TryAdmission};
+pub use context::{Admission, Context, NamedBy, PageWait, TreeOf, TryAdmission};
 pub use error::TxnError;
 pub use locks::{
     Edge, Kind, LockError, LockStats, LockTable, Owner, Place, PlaceBuf, SeenLock, Wait,

@@ -350,6 +350,24 @@ pub(crate) fn admit(
     Err(TreeError::Stopped("the log is full and nothing that holds it can be written".into()))
 }
 
+/// Waits for a moment while dirty pages are written: the disk is full, and writing them makes room.
+/// `helper` in manual mode.
+pub(crate) fn wait_for_pages(
+    checkpointer: &Checkpointer,
+    clock: &dyn Clock,
+    helper: Option<&Helper>,
+) -> Result<(), TreeError> {
+    let admission = checkpointer.admission();
+    if let Some(why) = admission.stopped() {
+        return Err(TreeError::Stopped(why));
+    }
+    match helper {
+        Some(helper) => helper.step()?,
+        None => admission.wait_apart(clock, 1_000),
+    }
+    Ok(())
+}
+
 /// As [`admit`] for an open transaction, which waits for a moment only: it may be what holds the
 /// checkpoint that every thread waits for, and must look at that between. `helper` in manual mode.
 pub(crate) fn try_admit(

@@ -24,7 +24,7 @@ use crate::contents::{Contents, FoundStretches};
 use crate::create::prepare;
 use crate::details::{DamagedPlace, Details};
 use crate::encryption;
-use crate::engine::{Engine, Helper, STEPS_AT_OPEN_MICROS, admit, try_admit};
+use crate::engine::{Engine, Helper, STEPS_AT_OPEN_MICROS, admit, try_admit, wait_for_pages};
 use crate::error::Error;
 use crate::force::Force;
 use crate::forced::{Remarks, read_damaged_log};
@@ -260,8 +260,14 @@ fn assemble(opened: Opened, config: Config, clock: Arc<dyn Clock>) -> Result<Eng
             try_admit(&checkpointer, &log, &*clock, helper, bytes)
         }
     };
+    let page_wait = {
+        let (checkpointer, clock) = (checkpointer.clone(), clock.clone());
+        let (pool, helper) = (pool.clone(), helper.clone());
+        move || wait_for_pages(&checkpointer, &*clock, pool.is_manual().then_some(&helper))
+    };
     let context = Context::new(env.clone(), registry.clone(), Box::new(admission))
         .with_try_admission(Box::new(try_admission))
+        .with_page_wait(Box::new(page_wait))
         .with_locks_max(config.locks_max())
         .with_changes_max(config.first.changes_max)
         .with_planted(config.planted);

@@ -2,6 +2,7 @@
 use proptest::prelude::*;
 use weir_base::Lsn;
 use weir_checkpoint::{AgeHistogram, Limits, State, TickView, Verdict, decide};
+use weir_pool::Room;
 
 const MIB: u64 = 1 << 20;
 const LIMITS: Limits = Limits { age_bytes: 100 * MIB, recovery_age_bytes: None };
@@ -36,6 +37,7 @@ fn seen(dirty: &AgeHistogram) -> TickView<'_> {
         admission_waiters: 0,
         processors_busy: 0.0,
         page_bytes: 8192,
+        room: None,
     }
 }
 
@@ -306,6 +308,8 @@ prop_compose! {
             commits: numbers[10], log_bytes_written: numbers[11], log_writes: numbers[12],
             admission_waiters: numbers[13], page_bytes: numbers[14],
             processors_busy: 0.0,
+            room: (step % 2 == 0)
+                .then_some(Room { dirty_pages: numbers[6], most_pages: numbers[7] }),
         })
     }
 }

@@ -37,6 +37,7 @@ fn seen(list: &AgeHistogram, seconds: f64, age: u64, dirty_pages: u64) -> TickVi
         admission_waiters: 0,
         processors_busy: 0.0,
         page_bytes: 1000,
+        room: None,
     }
 }
 

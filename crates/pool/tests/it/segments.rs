@@ -115,6 +115,8 @@ fn the_pool_finds_its_pages_whatever_the_store_does() {
     });
     let look = site.pool.store().look().expect("a look");
     assert!(look.pages_written >= 4000 && look.pages_copied >= 100, "{look:?}");
+    let (counted, seen) = site.pool.count_gives_back();
+    assert!(counted <= seen && seen > 0, "never more than what is there: {counted}, {seen}");
     site.drain();
     let store = site.opened_again();
     let mut buf = vec![0; SIZE];
@@ -215,6 +217,59 @@ fn a_full_disk_refuses_a_change_before_it_is_made_and_all_that_was_changed_is_wr
         store.read(PageNo(page), &mut buf).expect("there");
         assert_eq!(counter(&buf), u64::from(page));
     }
+    // What is there already may be changed: it is written in the place of what it was.
+    for page in 4..204 {
+        site.pool.check_room(0).expect("room for what gives as much back");
+        let held = site.pool.exclusive(PageNo(page)).expect("the page");
+        change_to(&site.log, held, u64::from(page) + 1000);
+    }
+    let (counted, seen) = site.pool.count_gives_back();
+    assert!(counted == seen && counted > 150 * u64::from(u16::MAX), "{counted} {seen}");
+    site.drain();
+    assert_eq!(site.pool.count_gives_back(), (0, 0));
     sim.set_capacity(None);
     site.pool.check_room(64).expect("room again");
+}
+
+/// POOL-13: what dirty pages give back is counted page by page, also where they are given up while
+/// they are dirty, changed while an older copy is on its way, or have nothing yet.
+#[test]
+fn what_dirty_pages_give_back_is_what_lies_there_of_them() {
+    let site = site_on(SimVolume::new(16));
+    site.make(200);
+    assert_eq!(site.pool.count_gives_back(), (0, 0), "they lie nowhere");
+    site.drain();
+    let again = |pages: std::ops::Range<u32>| {
+        for page in pages {
+            let held = site.pool.exclusive(PageNo(page)).expect("the page");
+            change_to(&site.log, held, 1);
+        }
+    };
+    again(0..100);
+    let (counted, seen) = site.pool.count_gives_back();
+    assert!(counted == seen && counted > 80 * u64::from(u16::MAX), "{counted} {seen}");
+    let unused: Vec<PageNo> = (0..50).map(PageNo).collect();
+    let found = site.pool.store().placed(&unused);
+    assert_eq!(site.pool.give_up(&found, site.log.end()).expect("given up"), 50);
+    let (counted, seen) = site.pool.count_gives_back();
+    assert!(counted == seen && counted < 50 * u64::from(u16::MAX), "{counted} {seen}");
+    site.drain();
+    assert_eq!(site.pool.count_gives_back(), (0, 0));
+
+    // A page that is changed by the pace of its own batch: an older copy is on its way.
+    again(0..8);
+    site.log.flush(Durability::Synced).expect("flushed");
+    let pages = site.pool.take_oldest(8, site.log.end());
+    let mut during = None;
+    site.pool
+        .write_back(0, &pages, Cause::Deadline, 8, &mut |_| {
+            again(0..4);
+            during = Some(site.pool.count_gives_back());
+        })
+        .expect("written");
+    assert_eq!(during, Some((0, 0)));
+    assert_eq!(site.pool.residence().dirty, 4);
+    assert_eq!(site.pool.count_gives_back().0, 0, "what they will give back was not known");
+    site.drain();
+    assert_eq!(site.pool.count_gives_back(), (0, 0));
 }

@@ -82,7 +82,8 @@ impl AutoCommit {
         if registry.gate.is_closed() {
             return Ok(None);
         }
-        self.context.check_room()?;
+        let mut waits = 0;
+        while !self.context.has_room(&mut waits)? {}
         let value_len = if let One::Put(value) = one { value.bytes.len() } else { 0 };
         self.context.admit(ROW_BYTES + (key.len() + value_len) as u64)?;
         let id = registry.number()?;

@@ -229,7 +229,10 @@ impl Txn {
         record: &TxnRecord,
         bytes: u64,
     ) -> Result<(), TxnError> {
-        cx.check_room()?;
+        let mut waits = 0;
+        while !cx.has_room(&mut waits)? {
+            relog::relog(cx, record)?;
+        }
         let max = cx.env().pool.log().age_limit_bytes() / 8;
         let undo_bytes = record.undo_bytes() + self.named_bytes;
         if undo_bytes > max {

@@ -282,3 +282,57 @@ fn segments_are_cleaned_by_a_thread_while_rows_change() {
         assert_eq!(tree.get(&u32::to_be_bytes(n)).expect("read"), Some(row(n, round, 700)));
     }
 }
+
+/// A row that packs to about a fifth.
+fn soft_row(n: u32, round: u32) -> Vec<u8> {
+    let mut bytes = row(n, round, 100);
+    bytes.resize(700, n as u8);
+    bytes
+}
+
+/// Pages that are changed take more room, as if they could not be packed, than the disk has. They
+/// are written sooner then, and writers wait for that.
+#[test]
+fn a_full_disk_that_page_writes_make_room_on_slows_writers_down() {
+    for background in [Background::Threads, Background::Manual] {
+        let volume = SimVolume::new(9);
+        let config =
+            Config { background, log_bytes: 64 << 20, pool_bytes: 64 << 20, ..in_segments() };
+        let db = open_as(&volume, config).expect("made");
+        let tree = db.create_tree("t").expect("a tree");
+        let rows = 30_000u32;
+        for n in 0..rows {
+            tree.put(&n.to_be_bytes(), &soft_row(n, 0), Durability::Written).expect("a put");
+            if n % 500 == 0 {
+                db.checkpoint().expect("a checkpoint");
+            }
+        }
+        db.checkpoint().expect("a checkpoint");
+        volume.set_capacity(Some(0));
+        let bytes = || db.stats().segments.expect("segments").bytes;
+        let before = bytes();
+        let mut dice = fastrand::Rng::with_seed(10);
+        let mut last = vec![0u32; rows as usize];
+        for round in 1..60_000 {
+            let n = dice.u32(..rows);
+            last[n as usize] = round;
+            let put = tree.put(&n.to_be_bytes(), &soft_row(n, round), Durability::Written);
+            put.unwrap_or_else(|e| panic!("{background:?}, {round}: {e}"));
+        }
+        let dirty_all = u64::from(rows) * 700;
+        assert!(before < dirty_all, "{before} bytes hold what is dirty");
+        assert_eq!(bytes(), before);
+        assert_sound(&db);
+        for (n, &round) in (0..).zip(&last) {
+            let found = tree.get(&u32::to_be_bytes(n)).expect("read");
+            assert_eq!(found, Some(soft_row(n, round)), "{background:?}, {n}");
+        }
+        // What really takes more than there is, is refused, and soon.
+        let began = Instant::now();
+        let refused = (0..100_000u32).find_map(|n| {
+            tree.put(format!("more {n}").as_bytes(), &row(n, 1, 900), Durability::Written).err()
+        });
+        assert!(matches!(refused, Some(Error::DiskFull(_))), "{background:?}: {refused:?}");
+        assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
+    }
+}

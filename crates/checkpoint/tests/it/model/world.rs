@@ -581,6 +581,7 @@ impl World {
             admission_waiters: self.waiting.len() as u64,
             processors_busy: 0.0,
             page_bytes: PAGE_BYTES,
+            room: None,
         };
         let rate = self.verdict.admission_bytes_per_second.unwrap_or(0.0);
         self.tokens = (self.tokens + (self.now - self.tokens_at) * rate).min(rate * 0.05);
