@@ -54,8 +54,8 @@ impl Pool {
 
     /// POOL-13: whether the store has room for all pages that are dirty, and for `more` that may
     /// become so, less what comes back when they are written. A thread asks before it changes
-    /// pages: once they are changed they must be written, whatever room there is. Users' changes ask
-    /// by [`Pool::has_room`].
+    /// pages: once they are changed they must be written, whatever room there is. Users' changes
+    /// ask by [`Pool::has_room`].
     ///
     /// # Errors
     /// [`PoolError::Device`], of kind `StorageFull`: nothing has changed, and reads go on.

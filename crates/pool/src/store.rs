@@ -145,15 +145,15 @@ pub trait PageStore: Send + Sync {
         None
     }
 
-    /// Whether no more room than [`PageStore::room_pages`] is to be had: the disk was full when more
-    /// was asked for last.
+    /// Whether no more room than [`PageStore::room_pages`] is to be had: the disk was full when
+    /// more was asked for last.
     fn is_disk_full(&self) -> bool {
         false
     }
 
     /// How much of the room that a page may take when it is written comes back then, because what
-    /// lies there of it now dies: from 0 to 1 in 65,535ths. It changes only when the page is written
-    /// or given up. A look without a lock.
+    /// lies there of it now dies: from 0 to 1 in 65,535ths. It changes only when the page is
+    /// written or given up. A look without a lock.
     fn gives_back(&self, _page: PageNo) -> u16 {
         0
     }
